@@ -1,0 +1,140 @@
+"""Input checks: what was wrong, where, and what to do. They raise before anything has changed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+BLOCK_ROWS = (
+    65536  # rows looked at in one go, so that checking a memory-mapped array needs little memory
+)
+
+
+def _as_floats(values: Any, name: str) -> np.ndarray:
+    """Return ``values`` as a float64 array (without a copy where it already is one)."""
+    if hasattr(values, "toarray"):
+        raise ValueError(f"{name} is sparse; oklnumba works on dense arrays: pass {name}.toarray()")
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind == "c":
+            raise TypeError
+        if array.dtype.kind in "OSUMm":  # numbers in an object array are welcome, text is not
+            if array.dtype.kind != "O" or any(isinstance(v, str | bytes) for v in array.flat):
+                raise TypeError
+        return array.astype(np.float64, copy=False)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"{name} must hold real numbers in a rectangular array; encode text and drop ragged rows first"
+        ) from None
+
+
+def _refuse_not_finite(array: np.ndarray, name: str) -> None:
+    """Raise where an array holds NaN or infinity, naming the first place."""
+    for start in range(0, len(array), BLOCK_ROWS):
+        part = array[start : start + BLOCK_ROWS]
+        # A sum is finite unless an entry is not (or it overflows): one pass and no temporary.
+        with np.errstate(over="ignore", invalid="ignore"):
+            if np.isfinite(part.sum()):
+                continue
+        bad = np.argwhere(~np.isfinite(part))
+        if len(bad):
+            row = start + int(bad[0, 0])
+            where = f"row {row}" + (f", column {int(bad[0, 1])}" if array.ndim == 2 else "")
+            raise ValueError(
+                f"{name} has {part[tuple(bad[0])]} at {where}; remove or impute such values first"
+            )
+
+
+def as_inputs(X: Any, width: int | None = None, name: str = "X") -> np.ndarray:
+    """Return X as a float64 array of shape (n, d), n and d at least 1, all finite.
+
+    Raises
+    ------
+    ValueError
+        If X is not numeric, not 2-D, empty, not finite, or not ``width`` columns wide.
+    """
+    array = _as_floats(X, name)
+    if array.ndim != 2:
+        raise ValueError(
+            f"{name} must be 2-D, one row a round, but has shape {array.shape}; "
+            f"use {name}.reshape(1, -1) for one point, {name}.reshape(-1, 1) for one feature"
+        )
+    if 0 in array.shape:
+        raise ValueError(
+            f"{name} is empty: its shape is {array.shape}; it needs a row and a column"
+        )
+    check_width(array.shape[1], width, name)
+    _refuse_not_finite(array, name)
+    return array
+
+
+def check_width(found: int, width: int | None, name: str = "X") -> None:
+    """Raise where the number of columns is not that of the data seen before."""
+    if width is not None and found != width:
+        raise ValueError(
+            f"{name} has {found} columns, but the data so far had {width}; "
+            f"pass {width} columns, or reset() to start with {found}"
+        )
+
+
+def as_point(x: Any, width: int | None = None) -> np.ndarray:
+    """Return one input x as a C-contiguous float64 array of shape (1, d); errors as in as_inputs."""
+    array = _as_floats(x, "x")
+    if array.ndim != 1:
+        raise ValueError(
+            f"x must be one point, a 1-D array, but has shape {array.shape}; "
+            "for many points use predict(X) and partial_fit(X, y)"
+        )
+    return np.ascontiguousarray(as_inputs(array[None, :], width, "x"))
+
+
+def as_labels(y: Any, n: int, classes: bool = False, first: int = 0) -> np.ndarray:
+    """Return labels as a float64 array of shape (n,), all finite, and -1 or +1 where ``classes`` asks so.
+
+    Raises
+    ------
+    ValueError
+        If y is missing, not numeric, of another length or shape, not finite, or outside the domain.
+    """
+    if y is None:
+        raise ValueError("labels are missing: pass y, one number for each row of X")
+    array = _as_floats(y, "y")
+    if array.shape != (n,):
+        hint = "; use y.ravel()" if array.size == n else ""
+        raise ValueError(
+            f"y must have shape ({n},), one label a row of X, but has {array.shape}{hint}"
+        )
+    _refuse_not_finite(array, "y")
+    if classes:
+        outside = (array != 1.0) & (array != -1.0)
+        if outside.any():
+            row = int(np.argmax(outside))
+            raise ValueError(
+                f"y has {array[row]:g} at row {first + row}, but this loss takes labels -1 and +1; "
+                "map the two classes to them, or use loss='squared' for regression"
+            )
+    return np.ascontiguousarray(array)
+
+
+def require(valid: bool, name: str, value: Any, domain: str) -> None:
+    """Raise ValueError unless a hyper-parameter is in its domain."""
+    if not valid:
+        raise ValueError(f"{name} must be {domain}, but is {value!r}")
+
+
+def number(value: Any) -> bool:
+    """Say whether a value is a finite real number (and not a bool)."""
+    is_real = isinstance(value, int | float | np.integer | np.floating)
+    return is_real and not isinstance(value, bool) and bool(np.isfinite(value))
+
+
+def require_positive(name: str, value: Any) -> None:
+    """Raise ValueError unless a hyper-parameter is a finite number > 0."""
+    require(number(value) and value > 0, name, value, "a number > 0")
+
+
+def require_count(name: str, value: Any, least: int) -> None:
+    """Raise ValueError unless a hyper-parameter is an integer >= least."""
+    is_integer = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    require(is_integer and value >= least, name, value, f"an integer >= {least}")

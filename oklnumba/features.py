@@ -1,0 +1,269 @@
+"""Feature maps z(x) with z(x).z(x') equal or close to a kernel: Taylor, Fourier and Nystrom."""
+
+from __future__ import annotations
+
+from math import comb, sqrt
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import ArrayLike
+
+from oklnumba import hotloops
+from oklnumba.checks import as_inputs, require, require_count, require_positive
+from oklnumba.kernels import Kernel, kernel_code
+from oklnumba.params import Params
+
+PASS = 64  # points mapped in one pass: the scratch of a pass stays in the cache
+
+
+class Features(Params):
+    """A feature map: ``transform(X)``, ``size(d)`` and ``captured(X)``."""
+
+    def size(self, d: int) -> int:
+        """Return the number of features for inputs of width d; checks the hyper-parameters."""
+        raise NotImplementedError
+
+    def _writer(self, d: int):
+        """Return ``write(X, out)``: X C-contiguous of width d, out with size(d) columns or more."""
+        raise NotImplementedError
+
+    def transform(self, X: ArrayLike) -> np.ndarray:
+        """Return the features of the rows of X.
+
+        Parameters
+        ----------
+        X : array_like of shape (n, d)
+
+        Returns
+        -------
+        ndarray of shape (n, size(d))
+
+        Raises
+        ------
+        ValueError
+            If X is not numeric, not finite, not 2-D or empty, or a hyper-parameter is outside its domain.
+        """
+        X = as_inputs(X)
+        out = np.empty((len(X), self.size(X.shape[1])))
+        self._writer(X.shape[1])(np.array(X, order="C"), out)
+        return out
+
+    def captured(self, X: ArrayLike) -> np.ndarray:
+        """Return the share |z(x)|^2 / k(x, x) of the kernel that the map holds, in [0, 1], shape (n,)."""
+        return np.clip((self.transform(X) ** 2).sum(axis=1), 0.0, 1.0)
+
+
+class TaylorFeatures(Features):
+    """Taylor features of the Gaussian kernel: all distinct monomials of degree <= ``degree``.
+
+    g_k(x) = exp(-|x|^2 / (2 sigma^2)) prod_i x_i^{k_i} / (sigma^{k_i} sqrt(k_i!)), |k| <= degree
+    (pkawv eq. 6), orthonormal in the RKHS of Gaussian(sigma); C(d + degree, degree) of them.
+
+    Parameters
+    ----------
+    degree : int >= 0
+        Largest total degree M.
+    sigma : float > 0
+        Width of the Gaussian kernel.
+    center : array_like of shape (d,), optional
+        The expansion point (None: the origin). The kernel is shift invariant, so the features of x - center
+        span an equally good subspace; near the data's mean it holds far more of the kernel. Choose it
+        before the labels are seen.
+
+    Remarks
+    -------
+    The paper's listing keeps all ordered monomials: the same kernel, many more columns (errata 22).
+    ``center`` is ours.
+
+    Examples
+    --------
+    >>> import oklnumba as okl
+    >>> features = okl.TaylorFeatures(degree=2, sigma=1.0)
+    >>> features.size(18)
+    190
+    >>> features.transform([[0.0, 0.0]])
+    array([[1., 0., 0., 0., 0., 0.]])
+    """
+
+    def __init__(self, degree: int = 2, sigma: float = 1.0, center: ArrayLike | None = None):
+        self.degree = degree
+        self.sigma = sigma
+        self.center = center
+
+    def size(self, d: int) -> int:
+        """Return C(d + degree, degree)."""
+        require_count("degree", self.degree, 0)
+        require_positive("sigma", self.sigma)
+        return comb(d + int(self.degree), int(self.degree))
+
+    def _writer(self, d: int):
+        r = self.size(d)
+        center = np.zeros(d) if self.center is None else np.array(self.center, dtype=float)
+        fits = center.shape == (d,) and np.isfinite(center).all()
+        require(bool(fits), "center", self.center, f"None or {d} finite numbers, one a column of X")
+        parent, variable, ratio = _monomials(d, int(self.degree))
+        ratio = ratio / self.sigma
+        columns = np.empty((d + r, PASS))
+        rate = 0.5 / self.sigma**2
+
+        def write(X: np.ndarray, out: np.ndarray) -> None:
+            hotloops.taylor_block(X, center, rate, parent, variable, ratio, columns, out)
+
+        return write
+
+
+def _monomials(d: int, degree: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the table of monomials: each one's parent, the coordinate that multiplies it, and the ratio.
+
+    A multi-index is written as its sorted coordinates; its parent lacks the last one, v. If v stands c times in
+    it, the weights 1 / sqrt(k!) have the ratio 1 / sqrt(c).
+    """
+    parent, variable, ratio = [0], [0], [1.0]
+    level: list[tuple[int, int, int]] = [
+        (0, 0, 0)
+    ]  # position, last coordinate, how often it stands there
+    for _ in range(degree):
+        following = []
+        for position, last, count in level:
+            for v in range(last, d):
+                repeated = count + 1 if v == last else 1
+                following.append((len(parent), v, repeated))
+                parent.append(position)
+                variable.append(v)
+                ratio.append(1.0 / sqrt(repeated))
+        level = following
+    return np.array(parent), np.array(variable), np.array(ratio)
+
+
+class FourierFeatures(Features):
+    """Random Fourier features of the Gaussian kernel (Rahimi and Recht 2007; FOGD, Lu et al. 2016).
+
+    z(x) = n^{-1/2} (sin u_1.x, ..., sin u_n.x, cos u_1.x, ..., cos u_n.x) with u_j ~ N(0, I / sigma^2), so that
+    z(x).z(x) = 1 and E z(x).z(x') is the Gaussian kernel.
+
+    Parameters
+    ----------
+    n_frequencies : int >= 1
+        There are twice as many features.
+    sigma : float > 0
+        Width of the Gaussian kernel.
+    seed : int
+        Of the frequencies; the same seed and width d give the same features.
+
+    Remarks
+    -------
+    The span is not a subspace of the RKHS: ``captured`` is 1 by the scaling and says nothing about the
+    quality of the approximation, whose error is about 1 / sqrt(n_frequencies).
+
+    Examples
+    --------
+    >>> import oklnumba as okl
+    >>> z = okl.FourierFeatures(n_frequencies=50, sigma=2.0, seed=1).transform([[0.5, -1.0]])
+    >>> z.shape, float((z @ z.T)[0, 0].round(12))
+    ((1, 100), 1.0)
+    """
+
+    def __init__(self, n_frequencies: int = 400, sigma: float = 1.0, seed: int = 0):
+        self.n_frequencies = n_frequencies
+        self.sigma = sigma
+        self.seed = seed
+
+    def size(self, d: int) -> int:
+        """Return 2 n_frequencies."""
+        require_count("n_frequencies", self.n_frequencies, 1)
+        require_positive("sigma", self.sigma)
+        require_count("seed", self.seed, 0)
+        return 2 * int(self.n_frequencies)
+
+    def _writer(self, d: int):
+        count = self.size(d) // 2
+        rng = np.random.default_rng(self.seed)
+        frequencies = np.ascontiguousarray(rng.standard_normal((count, d)).T) / self.sigma
+        scale = 1.0 / sqrt(count)
+
+        def write(X: np.ndarray, out: np.ndarray) -> None:
+            hotloops.fourier_block(X, frequencies, scale, out)
+
+        return write
+
+
+class NystromFeatures(Features):
+    """Nystrom features: coordinates in the span of the kernel at given landmarks.
+
+    z(x) = Lambda^{-1/2} V' k_m(x) with K_mm = V Lambda V'; null directions are dropped and z(x).z(x') is
+    the kernel of the projections of x and x' on the span.
+
+    Parameters
+    ----------
+    landmarks : array_like of shape (m, d)
+    kernel : Kernel
+    rank : int >= 1, optional
+        Keep the ``rank`` leading directions only (None: all that are not null).
+
+    Remarks
+    -------
+    Directions with an eigenvalue of at most 1e-12 times the largest are null: below that they are rounding.
+
+    Examples
+    --------
+    >>> import oklnumba as okl
+    >>> features = okl.NystromFeatures([[0.0], [1.0]], okl.Gaussian(1.0))
+    >>> features.captured([[0.0], [0.5], [9.0]]).round(3)
+    array([1.   , 0.97 , 0.   ])
+    """
+
+    NULL = 1e-12
+
+    def __init__(self, landmarks: ArrayLike, kernel: Kernel, rank: int | None = None):
+        self.landmarks = landmarks
+        self.kernel = kernel
+        self.rank = rank
+
+    def _map(self, d: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the landmarks and the matrix V Lambda^{-1/2} for inputs of width d."""
+        if self.rank is not None:
+            require_count("rank", self.rank, 1)
+        kernel_code(self.kernel)
+        landmarks = np.ascontiguousarray(as_inputs(self.landmarks, name="landmarks"))
+        if landmarks.shape[1] != d:
+            raise ValueError(f"X has {d} columns, but the landmarks have {landmarks.shape[1]}")
+        values, vectors = scipy.linalg.eigh(self.kernel(landmarks))
+        order = np.argsort(values)[::-1][: self.rank]
+        order = order[values[order] > self.NULL * values[order[0]]]
+        if len(order) == 0:
+            raise ValueError("the kernel is zero at all landmarks; choose others")
+        return landmarks, np.ascontiguousarray(vectors[:, order] / np.sqrt(values[order]))
+
+    def size(self, d: int) -> int:
+        """Return the number of directions kept."""
+        return self._map(d)[1].shape[1]
+
+    def _writer(self, d: int):
+        landmarks, weights = self._map(d)
+        code, par = self.kernel._code()
+        atoms = np.ascontiguousarray(landmarks.T)
+        m, r = weights.shape
+        rows = np.empty((PASS, m))
+
+        def write(X: np.ndarray, out: np.ndarray) -> None:
+            for start in range(0, len(X), PASS):
+                part = X[start : start + PASS]
+                hotloops.kernel_block(code, par, part, atoms, m, rows)
+                out[start : start + PASS, :r] = rows[: len(part)] @ weights
+
+        return write
+
+    def captured(self, X: ArrayLike) -> np.ndarray:
+        """Return |z(x)|^2 / k(x, x), the share of k(x, x) in the span, in [0, 1], shape (n,)."""
+        total = self.kernel.diag(X)
+        share = (self.transform(X) ** 2).sum(axis=1) / np.where(total > 0.0, total, 1.0)
+        return np.clip(np.where(total > 0.0, share, 1.0), 0.0, 1.0)
+
+
+def check_features(features: object, name: str = "features") -> Features:
+    """Return a feature map, or raise ValueError for what is not one."""
+    if not isinstance(features, Features):
+        raise ValueError(
+            f"{name} must be an oklnumba feature map such as TaylorFeatures(degree=2), but is {features!r}"
+        )
+    return features

@@ -1,0 +1,1217 @@
+"""All compiled code of oklnumba, in dependency order.
+
+Contents
+--------
+1. Decorators and bit casts
+2. exp, sine and cosine that vectorise
+3. Kernel rows
+4. Feature maps: Taylor monomials, Fourier features
+5. Triangular solves and rank-one updates of factors and inverses
+6. The U' D U factor of ridge regression, swept once for several rounds
+7. Leverage scores and KORS
+8. Losses
+9. One ``<algorithm>_rounds`` for each learner
+
+Letters: n rounds, d input width, m dictionary size, r features, ``cap`` allocated size (a buffer's first
+m or r entries are valid). Dictionaries are feature-major, ``(d, cap)``, so that loops run along the atoms.
+Upper triangular factors are row-major, so that loops run along a row.
+
+Why one file: Numba's disk cache notices an edit only in the file that defines a function; a cached
+caller of a function in another file would keep the old machine code.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numba
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+# ---------------------------------------------------------------------------------------------
+# 1. Decorators and bit casts
+# ---------------------------------------------------------------------------------------------
+
+
+def _jit(fastmath: set[str]):
+    """Return the project's one ``njit`` decorator, with a named subset of fastmath.
+
+    Lazy signatures keep the import fast; ``cache`` falls back to no cache where no folder is writable
+    (Numba raises at decoration there); ``nogil`` lets threads run learners side by side;
+    ``error_model="numpy"`` keeps division branches out of loops. Full fastmath is never used: it breaks
+    NaN checks and the accuracy of exp.
+    """
+
+    def decorate(function):
+        options = {"nogil": True, "error_model": "numpy", "fastmath": fastmath}
+        try:
+            return numba.njit(cache=True, **options)(function)
+        except RuntimeError:
+            return numba.njit(cache=False, **options)(function)
+
+    return decorate
+
+
+# Sums may be reordered (vectorised) and products fused; NaN and infinity keep their meaning.
+hot = _jit({"reassoc", "contract", "arcp", "nsz"})
+# Fused products only: range reductions must not be reordered.
+exact = _jit({"contract"})
+
+if numba.config.DISABLE_JIT:
+
+    def float_to_bits(x):
+        """Return the bit pattern of a float64 as int64."""
+        return np.float64(x).view(np.int64)
+
+    def bits_to_float(bits):
+        """Return the float64 with the given bit pattern."""
+        return np.int64(bits).view(np.float64)
+
+else:
+
+    @intrinsic
+    def float_to_bits(typingctx, x):
+        """Return the bit pattern of a float64 as int64."""
+
+        def codegen(context, builder, signature, args):
+            return builder.bitcast(args[0], ir.IntType(64))
+
+        return types.int64(types.float64), codegen
+
+    @intrinsic
+    def bits_to_float(typingctx, bits):
+        """Return the float64 with the given bit pattern."""
+
+        def codegen(context, builder, signature, args):
+            return builder.bitcast(args[0], ir.DoubleType())
+
+        return types.float64(types.int64), codegen
+
+
+# Status codes of the loops below; learner.py turns them into errors.
+DONE = 0
+NEED_ROOM = 1  # a buffer is full: grow it and call again
+NOT_POSITIVE = 2  # a pivot that must be positive is not
+NOT_FINITE = 3  # an overflow reached a forecast
+
+# ---------------------------------------------------------------------------------------------
+# 2. exp, sine and cosine that vectorise
+# ---------------------------------------------------------------------------------------------
+
+# Adding and subtracting 1.5 * 2^52 rounds to the nearest integer and leaves it in the low bits of the
+# sum: no float-to-integer conversion, which AVX2 lacks for 64 bits.
+ROUND_SHIFT = 6755399441055744.0
+LOG2_E = 1.4426950408889634
+LN2_HIGH = 6.93145751953125e-1  # 20 trailing zero bits: n * LN2_HIGH is exact
+LN2_LOW = 1.42860682030941723212e-6
+EXP_LOWEST = -708.0  # exp underflows to subnormal numbers below
+TWO_OVER_PI = 0.6366197723675814
+HALF_PI_1 = 1.5707963267341256  # pi/2 in three parts (Cody and Waite)
+HALF_PI_2 = 6.077100506303966e-11
+HALF_PI_3 = 2.0222662487959506e-21
+SINCOS_LARGEST = 1.0e5  # beyond, the three parts of pi/2 lose digits: libm instead
+
+
+@exact
+def exp_nonpositive(x):
+    """Return exp(x) for x <= 0 to 2e-16 relative; 0 below -708. Branch-free, so loops vectorise."""
+    shifted = max(x, EXP_LOWEST) * LOG2_E + ROUND_SHIFT
+    n = shifted - ROUND_SHIFT
+    f = (max(x, EXP_LOWEST) - n * LN2_HIGH) - n * LN2_LOW
+    p = 1.6059043836821613e-10  # Taylor coefficients 1/13!, 1/12!, ...
+    p = p * f + 2.08767569878681e-09
+    p = p * f + 2.505210838544172e-08
+    p = p * f + 2.755731922398589e-07
+    p = p * f + 2.7557319223985893e-06
+    p = p * f + 2.48015873015873e-05
+    p = p * f + 1.984126984126984e-04
+    p = p * f + 1.3888888888888889e-03
+    p = p * f + 8.333333333333333e-03
+    p = p * f + 4.1666666666666664e-02
+    p = p * f + 1.6666666666666666e-01
+    p = p * f + 0.5
+    p = p * f + 1.0
+    p = p * f + 1.0
+    scale = bits_to_float((float_to_bits(shifted) + 1023) << 52)  # 2^n
+    return p * scale if x >= EXP_LOWEST else 0.0
+
+
+@exact
+def sin_cos(x):
+    """Return (sin x, cos x) to 4e-16 for |x| <= SINCOS_LARGEST. Branch-free, so loops vectorise."""
+    shifted = x * TWO_OVER_PI + ROUND_SHIFT
+    n = shifted - ROUND_SHIFT
+    f = ((x - n * HALF_PI_1) - n * HALF_PI_2) - n * HALF_PI_3
+    z = f * f
+    s = 1.58969099521155010221e-10
+    s = s * z - 2.50507602534068634195e-08
+    s = s * z + 2.75573137070700676789e-06
+    s = s * z - 1.98412698298579493134e-04
+    s = s * z + 8.33333333332248946124e-03
+    s = s * z - 1.66666666666666324348e-01
+    s = f + f * (z * s)
+    c = -1.13596475577881948265e-11
+    c = c * z + 2.08757232129817482790e-09
+    c = c * z - 2.75573143513906633035e-07
+    c = c * z + 2.48015872894767294178e-05
+    c = c * z - 1.38888888888741095749e-03
+    c = c * z + 4.16666666666666019037e-02
+    c = 1.0 - (0.5 * z - z * (z * c))
+    quadrant = float_to_bits(shifted)
+    sine = c if quadrant & 1 else s
+    cosine = s if quadrant & 1 else c
+    sine = -sine if quadrant & 2 else sine
+    cosine = -cosine if (quadrant + 1) & 2 else cosine
+    return sine, cosine
+
+
+# ---------------------------------------------------------------------------------------------
+# 3. Kernel rows
+# ---------------------------------------------------------------------------------------------
+
+GAUSSIAN = 0
+LAPLACIAN = 1
+MATERN_3_2 = 2
+MATERN_5_2 = 3
+POLYNOMIAL = 4
+LINEAR = 5
+
+
+@hot
+def square_distances(x, atoms, m, out):
+    """Write |x - atom_j|^2 for the first m atoms.
+
+    Differences, not norms and products: exact for equal points and for data far from the origin.
+
+    x : (d,); atoms : (d, cap); out : (cap,), modified in place.
+    """
+    d = x.shape[0]
+    o = out[:m]
+    for j in range(m):
+        o[j] = 0.0
+    k = 0
+    while k + 4 <= d:
+        x0, x1, x2, x3 = x[k], x[k + 1], x[k + 2], x[k + 3]
+        r0, r1, r2, r3 = atoms[k, :m], atoms[k + 1, :m], atoms[k + 2, :m], atoms[k + 3, :m]
+        for j in range(m):
+            a = x0 - r0[j]
+            b = x1 - r1[j]
+            c = x2 - r2[j]
+            e = x3 - r3[j]
+            o[j] += (a * a + b * b) + (c * c + e * e)
+        k += 4
+    while k < d:
+        xk = x[k]
+        rk = atoms[k, :m]
+        for j in range(m):
+            a = xk - rk[j]
+            o[j] += a * a
+        k += 1
+
+
+@hot
+def products(x, atoms, m, out):
+    """Write x . atom_j for the first m atoms.
+
+    x : (d,); atoms : (d, cap); out : (cap,), modified in place.
+    """
+    d = x.shape[0]
+    o = out[:m]
+    for j in range(m):
+        o[j] = 0.0
+    k = 0
+    while k + 4 <= d:
+        x0, x1, x2, x3 = x[k], x[k + 1], x[k + 2], x[k + 3]
+        r0, r1, r2, r3 = atoms[k, :m], atoms[k + 1, :m], atoms[k + 2, :m], atoms[k + 3, :m]
+        for j in range(m):
+            o[j] += (x0 * r0[j] + x1 * r1[j]) + (x2 * r2[j] + x3 * r3[j])
+        k += 4
+    while k < d:
+        xk = x[k]
+        rk = atoms[k, :m]
+        for j in range(m):
+            o[j] += xk * rk[j]
+        k += 1
+
+
+@hot
+def integer_power(x, degree):
+    """Return x**degree for an integer degree >= 0 held in a float."""
+    power = 1.0
+    for _ in range(int(degree)):
+        power *= x
+    return power
+
+
+@hot
+def kernel_row(code, par, x, atoms, m, out):
+    """Write k(x, atom_j) for the first m atoms.
+
+    code : which kernel (constants above); par : (3,) its numbers, as kernels.py sets them;
+    x : (d,); atoms : (d, cap); out : (cap,), modified in place.
+    """
+    o = out[:m]
+    if code == LINEAR or code == POLYNOMIAL:
+        products(x, atoms, m, out)
+        if code == POLYNOMIAL:
+            scale, coef0, degree = par[0], par[1], par[2]
+            for j in range(m):
+                o[j] = integer_power(scale * o[j] + coef0, degree)
+        return
+    square_distances(x, atoms, m, out)
+    rate = par[0]
+    if code == GAUSSIAN:
+        for j in range(m):
+            o[j] = exp_nonpositive(-rate * o[j])
+    elif code == LAPLACIAN:
+        for j in range(m):
+            o[j] = exp_nonpositive(-rate * math.sqrt(o[j]))
+    elif code == MATERN_3_2:
+        for j in range(m):
+            s = rate * math.sqrt(o[j])
+            o[j] = (1.0 + s) * exp_nonpositive(-s)
+    else:  # MATERN_5_2
+        for j in range(m):
+            s = rate * math.sqrt(o[j])
+            o[j] = (1.0 + s + s * s / 3.0) * exp_nonpositive(-s)
+
+
+@hot
+def kernel_diag(code, par, x):
+    """Return k(x, x). Arguments as in kernel_row."""
+    if code == LINEAR or code == POLYNOMIAL:
+        s = 0.0
+        for k in range(x.shape[0]):
+            s += x[k] * x[k]
+        return s if code == LINEAR else integer_power(par[0] * s + par[1], par[2])
+    return 1.0
+
+
+@hot
+def kernel_diags(code, par, X, out):
+    """Write k(x_i, x_i). X : (n, d); out : (n,), modified in place."""
+    for i in range(X.shape[0]):
+        out[i] = kernel_diag(code, par, X[i])
+
+
+@hot
+def kernel_block(code, par, X, atoms, m, out):
+    """Write k(x_i, atom_j). X : (n, d); atoms : (d, cap); out : (n, >= m), modified in place."""
+    for i in range(X.shape[0]):
+        kernel_row(code, par, X[i], atoms, m, out[i])
+
+
+# ---------------------------------------------------------------------------------------------
+# 4. Feature maps
+# ---------------------------------------------------------------------------------------------
+
+
+@hot
+def taylor_block(X, center, rate, parent, variable, ratio, columns, out):
+    """Write the Taylor features of the rows of X (pkawv eq. 6), each from its parent by one product.
+
+    Feature-major in the scratch ``columns`` (that vectorises along the points), then transposed.
+
+    X : (b, d); center : (d,); rate : 1 / (2 sigma^2); parent, variable : (r,) integers, the parent feature
+    and the coordinate that multiplies it; ratio : (r,), the constant of that product;
+    columns : (d + r, points a pass), workspace; out : (b, >= r), modified in place.
+    """
+    b, d = X.shape
+    r = parent.shape[0]
+    width = columns.shape[1]
+    for first in range(0, b, width):
+        n = min(width, b - first)
+        points = X[first : first + n]
+        g0 = columns[d, :n]
+        for i in range(n):
+            g0[i] = 0.0
+        for k in range(d):
+            shifted = columns[k, :n]
+            c = center[k]
+            for i in range(n):
+                v = points[i, k] - c
+                shifted[i] = v
+                g0[i] += v * v
+        for i in range(n):
+            g0[i] = exp_nonpositive(-rate * g0[i])
+        for j in range(1, r):
+            source = columns[d + parent[j], :n]
+            factor = columns[variable[j], :n]
+            target = columns[d + j, :n]
+            q = ratio[j]
+            for i in range(n):
+                target[i] = source[i] * (factor[i] * q)
+        for i in range(n):
+            row = out[first + i]
+            for j in range(r):
+                row[j] = columns[d + j, i]
+
+
+@hot
+def fourier_block(X, frequencies, scale, out):
+    """Write the Fourier features (sin u_j.x, cos u_j.x) * scale of the rows of X.
+
+    X : (b, d); frequencies : (d, f), feature-major; out : (b, >= 2 f), modified in place.
+    """
+    f = frequencies.shape[1]
+    for i in range(X.shape[0]):
+        sine = out[i, :f]
+        cosine = out[i, f : 2 * f]
+        products(X[i], frequencies, f, sine)
+        largest = 0.0
+        for j in range(f):
+            largest = max(largest, abs(sine[j]))
+        if largest <= SINCOS_LARGEST:
+            for j in range(f):
+                s, c = sin_cos(sine[j])
+                sine[j] = s * scale
+                cosine[j] = c * scale
+        else:
+            for j in range(f):
+                phase = sine[j]
+                sine[j] = math.sin(phase) * scale
+                cosine[j] = math.cos(phase) * scale
+
+
+# ---------------------------------------------------------------------------------------------
+# 5. Triangular solves and rank-one updates of factors and inverses
+# ---------------------------------------------------------------------------------------------
+
+
+@hot
+def dot(a, b, m):
+    """Return the product of the first m entries of a and b."""
+    s = 0.0
+    for j in range(m):
+        s += a[j] * b[j]
+    return s
+
+
+@hot
+def product_rows(Z, w, out):
+    """Write Z w. Z : (n, r); w : (r,); out : (n,), modified in place."""
+    for t in range(out.shape[0]):
+        out[t] = dot(Z[t], w, w.shape[0])
+
+
+@hot
+def solve_upper_transposed(R, b, m):
+    """Solve R' x = b for upper triangular R, four rows a pass. R : (cap, cap); b : (cap,), in place."""
+    k = 0
+    while k + 4 <= m:
+        v0 = b[k] / R[k, k]
+        v1 = (b[k + 1] - v0 * R[k, k + 1]) / R[k + 1, k + 1]
+        v2 = (b[k + 2] - v0 * R[k, k + 2] - v1 * R[k + 1, k + 2]) / R[k + 2, k + 2]
+        v3 = b[k + 3] - v0 * R[k, k + 3] - v1 * R[k + 1, k + 3] - v2 * R[k + 2, k + 3]
+        v3 = v3 / R[k + 3, k + 3]
+        b[k], b[k + 1], b[k + 2], b[k + 3] = v0, v1, v2, v3
+        r0, r1, r2, r3 = (
+            R[k, k + 4 : m],
+            R[k + 1, k + 4 : m],
+            R[k + 2, k + 4 : m],
+            R[k + 3, k + 4 : m],
+        )
+        z = b[k + 4 : m]
+        for j in range(z.shape[0]):
+            z[j] -= (v0 * r0[j] + v1 * r1[j]) + (v2 * r2[j] + v3 * r3[j])
+        k += 4
+    while k < m:  # at most three rows are left, whose off-diagonal part is inside this corner
+        v = b[k] / R[k, k]
+        b[k] = v
+        for j in range(k + 1, m):
+            b[j] -= v * R[k, j]
+        k += 1
+
+
+@hot
+def solve_upper(R, b, m):
+    """Solve R x = b for upper triangular R. R : (cap, cap); b : (cap,), in place."""
+    for k in range(m - 1, -1, -1):
+        row = R[k, k + 1 : m]
+        z = b[k + 1 : m]
+        s = 0.0
+        for j in range(z.shape[0]):
+            s += row[j] * z[j]
+        b[k] = (b[k] - s) / R[k, k]
+
+
+@hot
+def solve_lower(L, b, m):
+    """Solve L x = b for lower triangular, row-major L. L : (cap, cap); b : (cap,), in place."""
+    for k in range(m):
+        b[k] = (b[k] - dot(L[k, :k], b[:k], k)) / L[k, k]
+
+
+@hot
+def cholesky_update(R, x, m):
+    """Turn the upper factor of A into that of A + x x'. R : (cap, cap), x : (cap,), both in place."""
+    for k in range(m):
+        rk = R[k, k]
+        xk = x[k]
+        t = math.sqrt(rk * rk + xk * xk)
+        if t == 0.0:
+            continue
+        c = rk / t
+        s = xk / t
+        R[k, k] = t
+        row = R[k, k + 1 : m]
+        z = x[k + 1 : m]
+        for j in range(z.shape[0]):
+            a = row[j]
+            b = z[j]
+            row[j] = c * a + s * b
+            z[j] = c * b - s * a
+
+
+@hot
+def cholesky_downdate(R, x, m):
+    """Turn the upper factor of A into that of A - x x'; NOT_POSITIVE if that is not positive definite.
+
+    R : (cap, cap), x : (cap,), both in place (after NOT_POSITIVE both are spoilt).
+    """
+    for k in range(m):
+        rk = R[k, k]
+        xk = x[k]
+        q = (rk - xk) * (rk + xk)
+        if not q > 0.0:
+            return NOT_POSITIVE
+        t = math.sqrt(q)
+        s = xk / rk
+        c = t / rk
+        R[k, k] = t
+        row = R[k, k + 1 : m]
+        z = x[k + 1 : m]
+        for j in range(z.shape[0]):
+            a = (row[j] - s * z[j]) / c
+            row[j] = a
+            z[j] = c * z[j] - s * a
+    return DONE
+
+
+@hot
+def bordered_cholesky(R, column, corner, m):
+    """Turn the upper factor of A (m x m) into that of [[A, c], [c', corner]], given R^-T c.
+
+    R : (cap, cap), in place; column : (cap,), R^-T c, of which m entries count; corner : the new diagonal entry.
+    Returns the new pivot corner - |column|^2; where it is not positive R is left as it was.
+    """
+    pivot = corner - dot(column, column, m)
+    if pivot > 0.0:
+        for i in range(m):
+            R[i, m] = column[i]
+        R[m, m] = math.sqrt(pivot)
+    return pivot
+
+
+@hot
+def sherman_morrison(P, z, v, r):
+    """Turn P = A^-1 into (A + z z')^-1 and return 1 + z' P z (of the old P).
+
+    P : (cap, cap) symmetric, in place; z : (cap,); v : (cap,), workspace (P z on return).
+    """
+    q = 1.0
+    for i in range(r):
+        v[i] = dot(P[i, :r], z[:r], r)
+        q += v[i] * z[i]
+    for i in range(r):
+        c = v[i] / q
+        row = P[i, :r]
+        for j in range(r):
+            row[j] -= c * v[j]
+    return q
+
+
+@hot
+def grow_inverse(P, column, v, corner, m):
+    """Turn P = A^-1 (m x m) into the inverse of [[A, c], [c', corner]] by the block formula.
+
+    P : (cap, cap) symmetric, in place; column : (cap,), c; v : (cap,), workspace (P c on return).
+    Returns the Schur complement corner - c' P c (the ALD residual when A is a kernel matrix); where it is not
+    positive P is left as it was.
+    """
+    schur = corner
+    for i in range(m):
+        v[i] = dot(P[i, :m], column[:m], m)
+        schur -= v[i] * column[i]
+    if schur > 0.0:
+        for i in range(m):
+            c = v[i] / schur
+            row = P[i, :m]
+            for j in range(m):
+                row[j] += c * v[j]
+            P[i, m] = -c
+            P[m, i] = -c
+        P[m, m] = 1.0 / schur
+    return schur
+
+
+# ---------------------------------------------------------------------------------------------
+# 6. The U' D U factor of ridge regression, swept once for several rounds
+# ---------------------------------------------------------------------------------------------
+#
+# A = lam I + sum z z' = U' D U with U unit upper triangular. Adding z z' (Gill, Golub, Murray and Saunders
+# 1974, method C1) runs down the rows k of U with a running a = 1 + sum_{i<k} p_i^2 / D_i:
+#
+#     p = z_k;  a' = a + p^2 / D_k;  beta = p / (D_k a');  D_k <- D_k a' / a;  a <- a'
+#     for j > k:   z_j -= p U_kj;   U_kj += beta z_j
+#
+# That is r^2 fused products a round, half of what the inverse takes, and it is backward stable: no
+# drift, and small lam is no danger. In the end p = U^-T z (left in z's place) and a = 1 + z' A^-1 z (A before the
+# round). With c = D^-1 U^-T sum y z, the ridge forecast is m = p . c and the AWV forecast m / a.
+#
+# A sweep of three rounds reads and writes U once. Every entry sees the same fused products in the same order
+# as in three sweeps of one round: the results are the same bits, however a stream is cut.
+# LLVM does not vectorise this with its many arrays, so the vectors are written out as LLVM code.
+
+SWEEP = 3  # rounds a sweep: coefficients, rounds and rows just fit in 32 vector registers
+LANES = 8  # columns a vector; buffers have a multiple of it
+TILE = 4  # rows of U a pass
+
+
+def _factor_rows_codegen(rounds: int):
+    """Return the LLVM code generator of one pass over TILE rows of U for the given number of rounds."""
+    double, index = ir.DoubleType(), ir.IntType(64)
+    one = ir.Constant(double, 1.0)
+
+    def codegen(context, builder, signature, args):
+        arrays = [
+            context.make_array(kind)(context, builder, value=value)
+            for kind, value in zip(signature.args[:5], args[:5], strict=True)
+        ]
+        U, inv_d, Z, B, a = (array.data for array in arrays)
+        k, r = args[5], args[6]
+        stride = cgutils.unpack_tuple(builder, arrays[0].shape, 2)[1]  # that of Z and B too
+
+        def const(value):
+            return ir.Constant(index, value)
+
+        def load(pointer, where):
+            return builder.load(builder.gep(pointer, [where]))
+
+        def store(value, pointer, where):
+            builder.store(value, builder.gep(pointer, [where]))
+
+        row_starts = [
+            builder.add(builder.mul(builder.add(k, const(i)), stride), k) for i in range(TILE)
+        ]
+        round_starts = [builder.add(builder.mul(const(t), stride), k) for t in range(rounds)]
+
+        # The TILE x TILE corner on the diagonal, round by round.
+        d = [load(inv_d, builder.add(k, const(i))) for i in range(TILE)]
+        u = {
+            (i, j): load(U, builder.add(row_starts[i], const(j)))
+            for i in range(TILE)
+            for j in range(i + 1, TILE)
+        }
+        p = [[load(Z, builder.add(s, const(j))) for j in range(TILE)] for s in round_starts]
+        beta = [[one] * TILE for _ in range(rounds)]
+        for t in range(rounds):
+            running = load(a, const(t))
+            for i in range(TILE):
+                gain = builder.fmul(d[i], p[t][i])
+                following = builder.fma(gain, p[t][i], running)
+                inverse = builder.fdiv(one, following)
+                beta[t][i] = builder.fmul(gain, inverse)
+                d[i] = builder.fmul(d[i], builder.fmul(running, inverse))
+                running = following
+                for j in range(i + 1, TILE):
+                    p[t][j] = builder.fma(builder.fneg(p[t][i]), u[i, j], p[t][j])
+                    u[i, j] = builder.fma(beta[t][i], p[t][j], u[i, j])
+            store(running, a, const(t))
+        for i in range(TILE):
+            store(d[i], inv_d, builder.add(k, const(i)))
+            for j in range(i + 1, TILE):
+                store(u[i, j], U, builder.add(row_starts[i], const(j)))
+            for t in range(rounds):
+                store(p[t][i], Z, builder.add(round_starts[t], const(i)))
+                store(beta[t][i], B, builder.add(round_starts[t], const(i)))
+
+        def columns_pass(lanes):
+            """Return a function that updates ``lanes`` columns of the TILE rows."""
+            vector = ir.VectorType(double, lanes)
+            fma_name = f"llvm.fma.v{lanes}f64"
+            fma_type = ir.FunctionType(vector, [vector] * 3)
+            fma = cgutils.get_or_insert_function(builder.module, fma_type, fma_name)
+            undefined = ir.Constant(vector, ir.Undefined)
+            zeros = ir.Constant(ir.VectorType(ir.IntType(32), lanes), [0] * lanes)
+
+            def broadcast(scalar):
+                first = builder.insert_element(undefined, scalar, ir.Constant(ir.IntType(32), 0))
+                return builder.shuffle_vector(first, undefined, zeros)
+
+            def address(pointer, start, column):
+                where = builder.gep(pointer, [builder.add(start, column)])
+                return builder.bitcast(where, vector.as_pointer())
+
+            def load_vector(pointer, start, column):
+                loaded = builder.load(address(pointer, start, column))
+                loaded.align = 8
+                return loaded
+
+            def store_vector(value, pointer, start, column):
+                builder.store(value, address(pointer, start, column)).align = 8
+
+            minus_p = [[broadcast(builder.fneg(value)) for value in row] for row in p]
+            betas = [[broadcast(value) for value in row] for row in beta]
+
+            def update(column):
+                z = [load_vector(Z, s, column) for s in round_starts]
+                x = [load_vector(U, s, column) for s in row_starts]
+                # Row i meets round t at step i + t: neighbours in this order do not wait for each other.
+                for step in range(TILE + rounds - 1):
+                    pairs = [(i, step - i) for i in range(TILE) if 0 <= step - i < rounds]
+                    for i, t in pairs:
+                        z[t] = builder.call(fma, [minus_p[t][i], x[i], z[t]])
+                    for i, t in pairs:
+                        x[i] = builder.call(fma, [betas[t][i], z[t], x[i]])
+                for value, start in zip(x, row_starts, strict=True):
+                    store_vector(value, U, start, column)
+                for value, start in zip(z, round_starts, strict=True):
+                    store_vector(value, Z, start, column)
+
+            return update
+
+        # Columns right of the corner: four to reach a multiple of LANES, then LANES at a time.
+        in_first_half = builder.icmp_unsigned("==", builder.and_(k, const(TILE)), const(0))
+        with builder.if_then(in_first_half):
+            columns_pass(TILE)(const(TILE))
+        start = builder.sub(builder.and_(builder.add(k, const(TILE + 7)), const(-LANES)), k)
+        passes = builder.udiv(builder.sub(builder.sub(r, k), start), const(LANES))
+        update = columns_pass(LANES)
+        with cgutils.for_range(builder, passes) as loop:
+            update(builder.add(start, builder.mul(loop.index, const(LANES))))
+        return context.get_dummy_value()
+
+    return codegen
+
+
+if numba.config.DISABLE_JIT:
+
+    def _factor_rows(rounds):
+        def factor_rows(U, inv_d, Z, B, a, k, r):
+            for t in range(rounds):
+                for i in range(k, k + TILE):
+                    p = Z[t, i]
+                    following = a[t] + inv_d[i] * p * p
+                    beta = inv_d[i] * p / following
+                    inv_d[i] *= a[t] / following
+                    a[t] = following
+                    B[t, i] = beta
+                    Z[t, i + 1 : r] -= p * U[i, i + 1 : r]
+                    U[i, i + 1 : r] += beta * Z[t, i + 1 : r]
+
+        return factor_rows
+
+else:
+
+    def _factor_rows(rounds):
+        codegen = _factor_rows_codegen(rounds)
+
+        @intrinsic
+        def factor_rows(typingctx, U, inv_d, Z, B, a, k, r):
+            return types.void(U, inv_d, Z, B, a, types.int64, types.int64), codegen
+
+        return factor_rows
+
+
+# U : (cap, cap); inv_d : (cap,); Z, B : (SWEEP, cap); a : (SWEEP,); rows k to k + TILE of r, all in place.
+factor_rows_1 = _factor_rows(1)
+factor_rows_3 = _factor_rows(SWEEP)
+
+
+@hot
+def ridge_forecast(p, c, scan, r):
+    """Return p . c in four running sums, which are left in ``scan`` for ridge_learn."""
+    q = r // 4
+    s0 = s1 = s2 = s3 = 0.0
+    for k in range(q):
+        s0 += p[k] * c[k]
+        s1 += p[q + k] * c[q + k]
+        s2 += p[2 * q + k] * c[2 * q + k]
+        s3 += p[3 * q + k] * c[3 * q + k]
+        scan[k] = s0
+        scan[q + k] = s1
+        scan[2 * q + k] = s2
+        scan[3 * q + k] = s3
+    return (s0 + s1) + (s2 + s3)
+
+
+@hot
+def ridge_learn(y, beta, c, scan, r):
+    """Bring c = D^-1 U^-T sum y z up to date: c_k += beta_k (y - sum_{i<=k} p_i c_i)."""
+    q = r // 4
+    rest = y
+    for part in range(4):
+        ck = c[part * q : (part + 1) * q]
+        bk = beta[part * q : (part + 1) * q]
+        sk = scan[part * q : (part + 1) * q]
+        for k in range(q):
+            ck[k] += bk[k] * (rest - sk[k])
+        rest -= sk[q - 1]
+
+
+@hot
+def awv_rounds(Z, y, U, inv_d, c, work, ridge, forecasts, shrinks):
+    """Play AWV (pkawv Algorithm 1) or ridge rounds on features.
+
+    Z : (n, r), padded with zeros to r a multiple of LANES; y : (n,); U : (r, r), inv_d : (r,), c : (r,), the
+    state, in place; work : (2 SWEEP + 1, r), workspace; ridge : 1 for ridge forecasts, 0 for AWV;
+    forecasts, shrinks : (n,), written: shrink is 1 + z' A^-1 z of the round.
+    Returns (rounds played, status).
+    """
+    n, r = Z.shape
+    rounds, betas, scan = work[:SWEEP], work[SWEEP : 2 * SWEEP], work[2 * SWEEP]
+    a = np.empty(SWEEP)
+    t = 0
+    while t < n:
+        played = SWEEP if t + SWEEP <= n else 1
+        for s in range(played):
+            a[s] = 1.0
+            target = rounds[s]
+            source = Z[t + s]
+            for j in range(r):
+                target[j] = source[j]
+        if played == SWEEP:
+            for k in range(0, r, TILE):
+                factor_rows_3(U, inv_d, rounds, betas, a, k, r)
+        else:
+            for k in range(0, r, TILE):
+                factor_rows_1(U, inv_d, rounds, betas, a, k, r)
+        for s in range(played):
+            m = ridge_forecast(rounds[s], c, scan, r)
+            if not abs(m / a[s]) < np.inf:
+                return t + s, NOT_FINITE
+            forecasts[t + s] = m if ridge else m / a[s]
+            shrinks[t + s] = a[s]
+            ridge_learn(y[t + s], betas[s], c, scan, r)
+        t += played
+    return n, DONE
+
+
+@hot
+def awv_forecasts(Z, U, inv_d, c, work, ridge, forecasts):
+    """Write what AWV or ridge would forecast for each row of Z on its own. Arguments as in awv_rounds."""
+    n, r = Z.shape
+    p = work[0]
+    for t in range(n):
+        for j in range(r):
+            p[j] = Z[t, j]
+        solve_upper_transposed(U, p, r)
+        a = 1.0
+        for k in range(r):
+            a += inv_d[k] * p[k] * p[k]
+        m = ridge_forecast(p, c, work[1], r)
+        forecasts[t] = m if ridge else m / a
+
+
+# ---------------------------------------------------------------------------------------------
+# 7. Leverage scores and KORS
+# ---------------------------------------------------------------------------------------------
+
+
+@hot
+def leverage(C, b, corner, alpha, m):
+    """Return the ridge leverage score 1 - alpha / s of a new point, s = alpha + corner - b' M b.
+
+    C : (cap, cap), upper factor of M^-1 = S K S + alpha I over the dictionary; b : (cap,), S k, turned in place
+    into C^-T b; corner : k(x, x). Returns NaN where s has lost all its digits.
+    """
+    solve_upper_transposed(C, b, m)
+    s = alpha + corner - dot(b, b, m)
+    return 1.0 - alpha / s if s > 0.0 else np.nan
+
+
+@hot
+def kors_probability(row, weights, C, b, corner, alpha, beta, eps, m):
+    """Return the probability min(beta tau, 1) with which KORS keeps a point (kons eq. 4 and Algorithm 2).
+
+    row : (cap,), k(x, dictionary); weights : (cap,), 1 / sqrt(p_i); b : (cap,), left as C^-T S row.
+    """
+    for j in range(m):
+        b[j] = weights[j] * row[j]
+    tau = (1.0 + eps) * leverage(C, b, corner, alpha, m)
+    return min(max(beta * tau, 0.0), 1.0) if tau == tau else np.nan
+
+
+@hot
+def kors_keep(weights, C, b, corner, alpha, probability, m):
+    """Add a point, with weight 1 / sqrt(probability), to KORS's factor C; b : (cap,), C^-T S row.
+
+    Returns the new pivot; where it is not positive nothing has changed.
+    """
+    w = 1.0 / math.sqrt(probability)
+    for j in range(m):
+        b[j] *= w
+    weights[m] = w
+    return bordered_cholesky(C, b, alpha + corner * w * w, m)
+
+
+@hot
+def kors_rounds(
+    X, coins, first, code, par, setting, state, atoms, weights, C, row, b, played, kept
+):
+    """Play KORS (kons Algorithm 2) over the rows of X, from row ``first``.
+
+    X : (n, d); coins : (n,), uniform draws; setting : (alpha, beta, eps, largest size);
+    state : (1,) integers, the dictionary size m; atoms : (d, cap), weights : (cap,), C : (cap, cap), in place;
+    row, b : (cap,), workspace; played : (n,), probabilities, and kept : (n,), 0 or 1, written.
+    Returns (rows played, status).
+    """
+    alpha, beta, eps, largest = setting
+    for t in range(first, X.shape[0]):
+        m = state[0]
+        if m == weights.shape[0]:
+            return t, NEED_ROOM
+        x = X[t]
+        kernel_row(code, par, x, atoms, m, row)
+        corner = kernel_diag(code, par, x)
+        probability = kors_probability(row, weights, C, b, corner, alpha, beta, eps, m)
+        if not probability >= 0.0:
+            return t, NOT_FINITE
+        played[t] = probability
+        kept[t] = 0
+        if coins[t] < probability and m < largest:
+            if not kors_keep(weights, C, b, corner, alpha, probability, m) > 0.0:
+                return t, NOT_POSITIVE
+            for i in range(x.shape[0]):
+                atoms[i, m] = x[i]
+            state[0] = m + 1
+            kept[t] = 1
+    return X.shape[0], DONE
+
+
+# ---------------------------------------------------------------------------------------------
+# 8. Losses
+# ---------------------------------------------------------------------------------------------
+
+SQUARED = 0
+ABSOLUTE = 1
+HINGE = 2
+SQUARED_HINGE = 3
+LOGISTIC = 4
+
+
+@hot
+def loss_value(code, forecast, y):
+    """Return the loss of a forecast; losses.py has the formulas."""
+    if code == SQUARED:
+        return (y - forecast) ** 2
+    if code == ABSOLUTE:
+        return abs(y - forecast)
+    margin = y * forecast
+    if code == HINGE:
+        return max(1.0 - margin, 0.0)
+    if code == SQUARED_HINGE:
+        return max(1.0 - margin, 0.0) ** 2
+    return math.log1p(math.exp(-margin)) if margin > 0.0 else math.log1p(math.exp(margin)) - margin
+
+
+@hot
+def loss_derivative(code, forecast, y):
+    """Return the derivative of the loss in the forecast; 0 at a kink."""
+    if code == SQUARED:
+        return 2.0 * (forecast - y)
+    if code == ABSOLUTE:
+        return np.sign(forecast - y)
+    margin = y * forecast
+    if code == HINGE:
+        return -y if margin < 1.0 else 0.0
+    if code == SQUARED_HINGE:
+        return -2.0 * y * max(1.0 - margin, 0.0)
+    if margin > 0.0:
+        e = math.exp(-margin)
+        return -y * e / (1.0 + e)
+    return -y / (1.0 + math.exp(margin))
+
+
+@hot
+def loss_values(code, forecasts, y, out):
+    """Write the losses of many forecasts. forecasts, y, out : (n,)."""
+    for t in range(y.shape[0]):
+        out[t] = loss_value(code, forecasts[t], y[t])
+
+
+# ---------------------------------------------------------------------------------------------
+# 9. One <algorithm>_rounds for each learner (those of sections 6 and 7 stand there)
+# ---------------------------------------------------------------------------------------------
+
+
+@hot
+def certify(y, forecasts, shrinks, growth, totals, loss, comparator, bound):
+    """Write the certificate of AWV or ridge rounds (pkawv Proposition 1, with exact comparators).
+
+    With m = forecast * shrink the ridge forecast (AWV), a round adds (y - m)^2 / shrink to the penalised loss of the
+    best function in hindsight, and log(shrink) to log det. ``growth`` is what a growing space took off that loss.
+
+    y, forecasts, shrinks, growth : (n,); totals : (6,), in place: loss, comparator, log det, growth, max |y|,
+    and 1 for ridge forecasts, which have no bound; loss, comparator, bound : (n,), written.
+    """
+    ridge = totals[5]
+    for t in range(y.shape[0]):
+        s = shrinks[t]
+        m = forecasts[t] if ridge else forecasts[t] * s
+        totals[0] += (y[t] - forecasts[t]) ** 2
+        totals[1] += (y[t] - m) ** 2 / s - growth[t]
+        totals[2] += math.log(s)
+        totals[3] += growth[t]
+        totals[4] = max(totals[4], abs(y[t]))
+        loss[t] = totals[0]
+        comparator[t] = totals[1]
+        bound[t] = np.nan if ridge else totals[4] * totals[4] * totals[2] + totals[3]
+
+
+@hot
+def kernel_awv_labels(L, u, y, first, lam, ridge, forecasts, shrinks):
+    """Play the labels of rounds whose rows of L are known (pkawv sec. 2; algorithms.md section 1).
+
+    L : (cap, cap), lower factor of K + lam I; u : (cap,), L^-1 y, in place; y : (n,), labels of rows first,
+    first + 1, ... of L; forecasts, shrinks : (n,), written. A label is read after its forecast is written.
+    """
+    for i in range(y.shape[0]):
+        t = first + i
+        m = dot(L[t, :t], u[:t], t)
+        pivot = L[t, t]
+        forecasts[i] = m if ridge else m * lam / (pivot * pivot)
+        shrinks[i] = pivot * pivot / lam
+        u[t] = (y[i] - m) / pivot
+
+
+@hot
+def kernel_awv_rows(code, par, X, past, first, lam, L):
+    """Write the kernel rows of new rounds into L: k(x_i, x_j) for j <= i, with lam on the diagonal.
+
+    X : (b, d), the rounds first, first + 1, ...; past : (d, cap), all inputs, these included; L : (cap, cap).
+    """
+    for i in range(X.shape[0]):
+        t = first + i
+        kernel_row(code, par, X[i], past, t, L[t])
+        L[t, t] = kernel_diag(code, par, X[i]) + lam
+
+
+@hot
+def cholesky_row(L, t):
+    """Turn row t of L, which holds that of the matrix, into that of its factor. Returns the pivot's square."""
+    row = L[t]
+    solve_lower(L, row, t)
+    pivot = row[t] - dot(row, row, t)
+    if pivot > 0.0:
+        row[t] = math.sqrt(pivot)
+    return pivot
+
+
+@hot
+def kernel_awv_forecasts(rows, corners, L, u, t, lam, ridge, forecasts):
+    """Write what Kernel-AWV or ridge would forecast; rows : (n, t), L^-1 k(x, past); corners : (n,), k(x, x)."""
+    for i in range(rows.shape[0]):
+        m = dot(rows[i], u, t)
+        s = lam + corners[i] - dot(rows[i], rows[i], t)
+        forecasts[i] = m if ridge else m * lam / s
+
+
+@hot
+def span_coordinates(row, span, R, q, rank):
+    """Write the coordinates R^-T k of a point in the dictionary's span; R' R is the span's kernel matrix.
+
+    row : (cap,), k(x, dictionary); span : (cap,) integers, the atoms that span; q : (cap,), written.
+    """
+    for j in range(rank):
+        q[j] = row[span[j]]
+    solve_upper_transposed(R, q, rank)
+
+
+@hot
+def span_column(code, par, x, past, labels, t, q, rho, rank, column, Phi, moments):
+    """Write the new direction's coordinate for all past rounds into Phi[:, rank], and its moments.
+
+    The direction is (k(x, .) - its projection) / rho, and q : (cap,) the coordinates of that projection.
+    past : (d, cap_n); labels : (cap_n,); column : (cap_n,), workspace; Phi : (cap_n, cap), in place;
+    moments : (cap,), written: sum_s f_s Phi_s. Returns (sum f_s^2, sum f_s y_s).
+    """
+    kernel_row(code, par, x, past, t, column)
+    for j in range(rank):
+        moments[j] = 0.0
+    square = 0.0
+    label = 0.0
+    for s in range(t):
+        phi = Phi[s, :rank]
+        f = (column[s] - dot(phi, q, rank)) / rho
+        for j in range(rank):
+            moments[j] += f * phi[j]
+        square += f * f
+        label += f * labels[s]
+        Phi[s, rank] = f
+    return square, label
+
+
+@hot
+def border_factor(U, inv_d, c, moments, corner, label, rank):
+    """Add a column to the factor U' D U of A and to c: A gets the border (moments, corner).
+
+    Returns what the new direction takes off the penalised loss of the best function, or -1 where the
+    pivot is not positive (nothing valid has changed then).
+    """
+    solve_upper_transposed(U, moments, rank)
+    pivot = corner
+    for k in range(rank):
+        pivot -= moments[k] * moments[k] * inv_d[k]
+        label -= moments[k] * c[k]
+    if not pivot > 0.0:
+        return -1.0
+    for k in range(rank):
+        U[k, rank] = moments[k] * inv_d[k]
+    inv_d[rank] = 1.0 / pivot
+    c[rank] = label / pivot
+    return label * label / pivot
+
+
+# A new atom whose squared distance to the span is this share of k(x, x) or less adds no direction: what
+# is left of it is rounding. (It still counts in KORS, whose weights are about frequency, not about rank.)
+NULL_DIRECTION = 1e-13
+
+
+@hot
+def nystrom_awv_rounds(
+    X, y, coins, first, code, par, setting, state, atoms, weights, C, span, R, past, labels, Phi,
+    U, inv_d, c, work, column, forecasts, sizes, shrinks, growth,
+):  # fmt: skip
+    """Play Nystrom-AWV (pkawv Algorithm 2) with KORS from row ``first``, in coordinates where K_mm is I.
+
+    Arrays as in kors_rounds, awv_rounds and span_column; setting : (lam, mu, beta, eps, largest size, ridge);
+    state : (3,) integers, rounds whose inputs are kept, dictionary size, rank of the span; work : (8, cap).
+    Once the dictionary has its largest size, past inputs are no longer kept. Returns (rounds played, status).
+    """
+    lam, mu, beta, eps, largest, ridge = setting
+    row, b, moments, scan = work[0], work[1], work[2], work[3]
+    Z, B = work[4:5], work[5:6]
+    q = Z[0]
+    a = np.empty(SWEEP)
+    for t in range(first, X.shape[0]):
+        stored, m, rank = state[0], state[1], state[2]
+        growing = m < largest
+        if growing and (m + 1 > weights.shape[0] or stored == labels.shape[0]):
+            return t, NEED_ROOM
+        x = X[t]
+        kernel_row(code, par, x, atoms, m, row)
+        corner = kernel_diag(code, par, x)
+        span_coordinates(row, span, R, q, rank)
+        growth[t] = 0.0
+        if growing:
+            probability = kors_probability(row, weights, C, b, corner, mu, beta, eps, m)
+            if not probability >= 0.0:
+                return t, NOT_FINITE
+            if coins[t] < probability:
+                rho_square = corner - dot(q, q, rank)
+                if rho_square > NULL_DIRECTION * corner:
+                    rho = math.sqrt(rho_square)
+                    square, label = span_column(
+                        code, par, x, past, labels, stored, q, rho, rank, column, Phi, moments
+                    )
+                    gain = border_factor(U, inv_d, c, moments, square + lam, label, rank)
+                    if gain < 0.0:
+                        return t, NOT_POSITIVE
+                    growth[t] = gain
+                    for j in range(rank):
+                        R[j, rank] = q[j]
+                    R[rank, rank] = rho
+                    q[rank] = rho
+                    span[rank] = m
+                    state[2] = rank + 1
+                    rank += 1
+                if not kors_keep(weights, C, b, corner, mu, probability, m) > 0.0:
+                    return t, NOT_POSITIVE
+                for i in range(x.shape[0]):
+                    atoms[i, m] = x[i]
+                state[1] = m + 1
+        padded = (rank + LANES - 1) // LANES * LANES
+        for j in range(rank, padded):
+            q[j] = 0.0
+        if state[1] < largest:
+            for j in range(rank):
+                Phi[stored, j] = q[j]
+            for i in range(x.shape[0]):
+                past[i, stored] = x[i]
+        a[0] = 1.0
+        for k in range(0, padded, TILE):
+            factor_rows_1(U, inv_d, Z, B, a, k, padded)
+        forecast = ridge_forecast(q, c, scan, padded)
+        if not abs(forecast / a[0]) < np.inf:
+            return t, NOT_FINITE
+        forecasts[t] = forecast if ridge else forecast / a[0]
+        shrinks[t] = a[0]
+        sizes[t] = state[1]
+        if state[1] < largest:
+            labels[stored] = y[t]
+            state[0] = stored + 1
+        ridge_learn(y[t], B[0], c, scan, padded)
+    return X.shape[0], DONE
+
+
+@hot
+def nystrom_awv_forecasts(
+    X, coin, code, par, setting, state, atoms, weights, C, span, R, past, labels, Phi,
+    U, inv_d, c, work, column, forecasts,
+):  # fmt: skip
+    """Write what Nystrom-AWV would forecast for each row of X with the next round's coin.
+
+    Where the coin would keep x, the border is written behind the valid part of the buffers (room for one
+    more atom is the caller's business) and wiped afterwards. Arguments as in nystrom_awv_rounds.
+    """
+    lam, mu, beta, eps, largest, ridge = setting
+    row, b, moments, scan, q = work[0], work[1], work[2], work[3], work[4]
+    stored, m = state[0], state[1]
+    for t in range(X.shape[0]):
+        rank = state[2]
+        x = X[t]
+        kernel_row(code, par, x, atoms, m, row)
+        corner = kernel_diag(code, par, x)
+        span_coordinates(row, span, R, q, rank)
+        probability = 0.0
+        if m < largest:
+            probability = kors_probability(row, weights, C, b, corner, mu, beta, eps, m)
+        rho_square = corner - dot(q, q, rank)
+        if coin < probability and rho_square > NULL_DIRECTION * corner:
+            rho = math.sqrt(rho_square)
+            square, label = span_column(
+                code, par, x, past, labels, stored, q, rho, rank, column, Phi, moments
+            )
+            if border_factor(U, inv_d, c, moments, square + lam, label, rank) >= 0.0:
+                q[rank] = rho
+                rank += 1
+        padded = (rank + LANES - 1) // LANES * LANES
+        for j in range(rank, padded):
+            q[j] = 0.0
+        solve_upper_transposed(U, q, padded)
+        a = 1.0
+        for k in range(padded):
+            a += inv_d[k] * q[k] * q[k]
+        forecast = ridge_forecast(q, c, scan, padded)
+        forecasts[t] = forecast if ridge else forecast / a
+        if rank > state[2]:
+            for k in range(state[2]):
+                U[k, state[2]] = 0.0
+            inv_d[state[2]] = 1.0 / lam
+            c[state[2]] = 0.0
+
+
+@hot
+def gradient_rounds(Z, y, w, loss, eta, forecasts):
+    """Play linear online gradient descent on features: w <- w - eta l'(z.w, y) z.
+
+    Z : (n, r); y : (n,); w : (r,), in place; loss : its code; forecasts : (n,), written.
+    Returns (rounds played, status).
+    """
+    r = w.shape[0]
+    for t in range(y.shape[0]):
+        z = Z[t]
+        forecast = dot(z, w, r)
+        if not abs(forecast) < np.inf:
+            return t, NOT_FINITE
+        forecasts[t] = forecast
+        step = eta * loss_derivative(loss, forecast, y[t])
+        if step != 0.0:
+            for j in range(r):
+                w[j] -= step * z[j]
+    return y.shape[0], DONE

@@ -1,0 +1,194 @@
+"""RKHS kernels. Each is a light description; the loops are in hotloops.py."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from oklnumba import hotloops
+from oklnumba.checks import as_inputs, number, require, require_count, require_positive
+from oklnumba.params import Params
+
+
+class Kernel(Params):
+    """A kernel k(x, z): call it for a matrix of values, ``diag`` for k(x, x)."""
+
+    def _code(self) -> tuple[int, np.ndarray]:
+        """Check the hyper-parameters; return the kernel's code in hotloops and its three numbers."""
+        raise NotImplementedError
+
+    def __call__(self, X: ArrayLike, Z: ArrayLike | None = None) -> np.ndarray:
+        """Return the kernel matrix k(X[i], Z[j]).
+
+        Parameters
+        ----------
+        X : array_like of shape (n, d)
+        Z : array_like of shape (m, d), optional
+            X itself if None; the result is then exactly symmetric.
+
+        Returns
+        -------
+        ndarray of shape (n, m)
+
+        Raises
+        ------
+        ValueError
+            If an input is not numeric, not finite or not of the right shape, or a hyper-parameter is
+            outside its domain.
+
+        Examples
+        --------
+        >>> import oklnumba as okl
+        >>> okl.Gaussian(sigma=1.0)([[0.0], [1.0]], [[0.0]]).round(4)
+        array([[1.    ],
+               [0.6065]])
+        """
+        code, par = self._code()
+        X = np.array(as_inputs(X), order="C")
+        Z = X if Z is None else as_inputs(Z, X.shape[1], "Z")
+        out = np.empty((len(X), len(Z)))
+        hotloops.kernel_block(code, par, X, np.array(Z.T, order="C"), len(Z), out)
+        return out
+
+    def diag(self, X: ArrayLike) -> np.ndarray:
+        """Return k(X[i], X[i]) for X of shape (n, d), as an array of shape (n,)."""
+        code, par = self._code()
+        X = np.array(as_inputs(X), order="C")
+        out = np.empty(len(X))
+        hotloops.kernel_diags(code, par, X, out)
+        return out
+
+
+def _radial(code: int, rate: float) -> tuple[int, np.ndarray]:
+    return code, np.array([rate, 0.0, 0.0])
+
+
+class Gaussian(Kernel):
+    """Gaussian kernel exp(-|x - z|^2 / (2 sigma^2)).
+
+    Parameters
+    ----------
+    sigma : float > 0
+        Width, in the unit of the inputs.
+
+    Examples
+    --------
+    >>> import oklnumba as okl
+    >>> float(okl.Gaussian(sigma=2.0)([[0.0, 0.0]], [[2.0, 0.0]])[0, 0].round(6))
+    0.606531
+    """
+
+    def __init__(self, sigma: float = 1.0):
+        self.sigma = sigma
+
+    def _code(self) -> tuple[int, np.ndarray]:
+        require_positive("sigma", self.sigma)
+        return _radial(hotloops.GAUSSIAN, 0.5 / self.sigma**2)
+
+
+class Laplacian(Kernel):
+    """Laplacian kernel exp(-|x - z| / sigma) with the Euclidean distance.
+
+    Parameters
+    ----------
+    sigma : float > 0
+        Width, in the unit of the inputs.
+
+    Examples
+    --------
+    >>> import oklnumba as okl
+    >>> float(okl.Laplacian(sigma=1.0)([[0.0]], [[2.0]])[0, 0].round(6))
+    0.135335
+    """
+
+    def __init__(self, sigma: float = 1.0):
+        self.sigma = sigma
+
+    def _code(self) -> tuple[int, np.ndarray]:
+        require_positive("sigma", self.sigma)
+        return _radial(hotloops.LAPLACIAN, 1.0 / self.sigma)
+
+
+class Matern(Kernel):
+    """Matern kernel of smoothness nu = 1/2, 3/2 or 5/2, with s = sqrt(2 nu) |x - z| / sigma.
+
+    exp(-s), (1 + s) exp(-s) and (1 + s + s^2/3) exp(-s) in this order.
+
+    Parameters
+    ----------
+    nu : {0.5, 1.5, 2.5}
+        The functions of the space have about nu derivatives. Other values need a Bessel function.
+    sigma : float > 0
+        Width, in the unit of the inputs.
+
+    Examples
+    --------
+    >>> import oklnumba as okl
+    >>> float(okl.Matern(nu=1.5, sigma=1.0)([[0.0]], [[1.0]])[0, 0].round(6))
+    0.483336
+    """
+
+    def __init__(self, nu: float = 1.5, sigma: float = 1.0):
+        self.nu = nu
+        self.sigma = sigma
+
+    def _code(self) -> tuple[int, np.ndarray]:
+        require_positive("sigma", self.sigma)
+        codes = {0.5: hotloops.LAPLACIAN, 1.5: hotloops.MATERN_3_2, 2.5: hotloops.MATERN_5_2}
+        require(self.nu in codes, "nu", self.nu, "0.5, 1.5 or 2.5")
+        return _radial(codes[self.nu], np.sqrt(2.0 * self.nu) / self.sigma)
+
+
+class Polynomial(Kernel):
+    """Polynomial kernel (scale x.z + coef0)^degree.
+
+    Parameters
+    ----------
+    degree : int >= 1
+    scale : float > 0
+    coef0 : float >= 0
+        Non-negative, so that the kernel is positive.
+
+    Examples
+    --------
+    >>> import oklnumba as okl
+    >>> float(okl.Polynomial(degree=2)([[1.0]], [[3.0]])[0, 0])
+    16.0
+    """
+
+    def __init__(self, degree: int = 2, scale: float = 1.0, coef0: float = 1.0):
+        self.degree = degree
+        self.scale = scale
+        self.coef0 = coef0
+
+    def _code(self) -> tuple[int, np.ndarray]:
+        require_count("degree", self.degree, 1)
+        require_positive("scale", self.scale)
+        require(number(self.coef0) and self.coef0 >= 0, "coef0", self.coef0, "a number >= 0")
+        return hotloops.POLYNOMIAL, np.array([self.scale, self.coef0, self.degree], dtype=float)
+
+
+class Linear(Kernel):
+    """Linear kernel x.z.
+
+    Examples
+    --------
+    >>> import oklnumba as okl
+    >>> float(okl.Linear()([[1.0, 2.0]], [[3.0, 4.0]])[0, 0])
+    11.0
+    """
+
+    def __init__(self) -> None:
+        pass
+
+    def _code(self) -> tuple[int, np.ndarray]:
+        return hotloops.LINEAR, np.zeros(3)
+
+
+def kernel_code(kernel: object, name: str = "kernel") -> tuple[int, np.ndarray]:
+    """Return a kernel's code and numbers for hotloops; ValueError for what is not a kernel."""
+    if not isinstance(kernel, Kernel):
+        raise ValueError(
+            f"{name} must be an oklnumba kernel such as Gaussian(sigma=1.0), but is {kernel!r}"
+        )
+    return kernel._code()

@@ -1,0 +1,381 @@
+"""The base class of all learners: the protocol, input checks, and state that can be saved."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from oklnumba import checks, hotloops, losses
+from oklnumba.params import Params, from_spec, to_spec
+
+PLAY_ROWS = 8192  # rounds handed to the compiled loops in one go
+ARRAY_ALIGNMENT = 64  # bytes: a cache line and a full vector register
+
+
+class Trace(NamedTuple):
+    """What rounds leave behind, one entry each; the last three only for certified learners."""
+
+    predictions: np.ndarray
+    sizes: np.ndarray
+    loss: np.ndarray | None
+    comparator: np.ndarray | None
+    bound: np.ndarray | None
+
+    @classmethod
+    def empty(cls, n: int, certified: bool) -> Trace:
+        """Return room for n rounds."""
+        extra = [np.empty(n) if certified else None for _ in range(3)]
+        return cls(np.empty(n), np.empty(n, dtype=np.int64), *extra)
+
+    def rows(self, start: int, stop: int) -> Trace:
+        """Return the part of some rounds (views)."""
+        return Trace(*(None if a is None else a[start:stop] for a in self))
+
+
+def aligned_zeros(*shape: int) -> np.ndarray:
+    """Return zeros whose first entry starts a cache line: vector loads then never cross one."""
+    count = int(np.prod(shape))
+    extra = ARRAY_ALIGNMENT // 8
+    buffer = np.zeros(count + extra)
+    skip = (-buffer.ctypes.data // 8) % extra
+    return buffer[skip : skip + count].reshape(shape)
+
+
+def grown(array: np.ndarray, *shape: int) -> np.ndarray:
+    """Return a larger aligned copy, zero where the old array had nothing."""
+    larger = aligned_zeros(*shape).astype(array.dtype, copy=False)
+    larger[tuple(slice(n) for n in array.shape)] = array
+    return larger
+
+
+class Learner(Params):
+    """An online learner: forecast, then see the label, then update.
+
+    A subclass stores its hyper-parameters in ``__init__`` and has
+
+    - ``_start(d)``: check the hyper-parameters, then make the state for inputs of width d;
+    - ``_play(X, y, trace)``: play rounds, writing forecasts before labels are read;
+    - ``_forecast(X)``: forecasts of single rounds against the current state, which stays as it is;
+    - ``_state()`` and ``_restore(state)``: the state as arrays and numbers;
+    - ``size``.
+
+    All state lives in attributes with a leading underscore, which ``reset`` removes.
+    """
+
+    _width: int | None = None
+    _played = 0
+    _broken: str | None = None
+    _certified = False  # whether rounds come with a certificate
+    _run_rows = PLAY_ROWS  # rounds between two looks at the clock
+
+    # ---- the protocol ----
+
+    @property
+    def rounds(self) -> int:
+        """Rounds played."""
+        return self._played
+
+    @property
+    def size(self) -> int:
+        """Atoms in the dictionary, or number of features; 0 before any data."""
+        raise NotImplementedError
+
+    def predict_one(self, x: ArrayLike) -> float:
+        """Return the forecast if ``x`` came next; nothing changes. 0.0 before any data.
+
+        Parameters
+        ----------
+        x : array_like of shape (d,)
+
+        Raises
+        ------
+        ValueError
+            If x is not one finite numeric point of the width seen so far.
+        """
+        x = checks.as_point(x, self._width)
+        if not self._ready():
+            return 0.0
+        return float(self._forecast(x)[0])
+
+    def predict(self, X: ArrayLike) -> np.ndarray:
+        """Return the forecasts for the rows of X, each on its own against the current state.
+
+        Parameters
+        ----------
+        X : array_like of shape (n, d)
+
+        Returns
+        -------
+        ndarray of shape (n,)
+
+        Raises
+        ------
+        ValueError
+            If X is not numeric, finite, 2-D, non-empty and of the width seen so far.
+        """
+        X = checks.as_inputs(X, self._width)
+        out = np.zeros(len(X))
+        if self._ready():
+            for start in range(0, len(X), PLAY_ROWS):
+                part = X[start : start + PLAY_ROWS]
+                out[start : start + PLAY_ROWS] = self._forecast(np.array(part, order="C"))
+        return out
+
+    def learn_one(self, x: ArrayLike, y: float | None = None) -> Self:
+        """Play one round: forecast ``x`` (not returned), then learn its label ``y``; return self.
+
+        Raises
+        ------
+        ValueError
+            If x or y is not valid (nothing has changed then).
+        FloatingPointError
+            If the numbers of this round are beyond double precision.
+        """
+        x = checks.as_point(x, self._width)
+        label = None if y is None else np.reshape(np.asarray(y), -1)
+        label = checks.as_labels(label, 1, self._loss().classes)
+        self._begin(x.shape[1])
+        self._play(x, label, Trace.empty(1, self._certified))
+        return self
+
+    def partial_fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
+        """Play a round for each row of X in order; return self.
+
+        Parameters
+        ----------
+        X : array_like of shape (n, d)
+        y : array_like of shape (n,)
+
+        Raises
+        ------
+        ValueError
+            If X or y is not valid (nothing has changed then).
+        FloatingPointError
+            If the numbers of a round are beyond double precision; the message names it.
+        """
+        X = checks.as_inputs(X, self._width)
+        y = checks.as_labels(y, len(X), self._loss().classes)
+        self._begin(X.shape[1])
+        for start in range(0, len(X), PLAY_ROWS):
+            part = np.array(X[start : start + PLAY_ROWS], order="C")
+            trace = Trace.empty(len(part), self._certified)
+            self._play(part, y[start : start + PLAY_ROWS], trace)
+        return self
+
+    def reset(self) -> Self:
+        """Go back to no data; return self."""
+        for name in [name for name in vars(self) if name.startswith("_")]:
+            delattr(self, name)
+        return self
+
+    def set_params(self, **params: Any) -> Self:
+        """Set hyper-parameters before any data; return self.
+
+        Raises
+        ------
+        ValueError
+            For an unknown name, or once rounds have been played (``reset`` first).
+        """
+        if params and self._width is not None:
+            raise ValueError(
+                f"this {type(self).__name__} has played {self._played} rounds with its present "
+                "hyper-parameters; call reset() first, or make a new one"
+            )
+        super().set_params(**params)
+        return self
+
+    # ---- what subclasses write ----
+
+    def _start(self, d: int) -> None:
+        raise NotImplementedError
+
+    def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
+        raise NotImplementedError
+
+    def _forecast(self, X: np.ndarray) -> np.ndarray:
+        raise NotImplementedError
+
+    def _state(self) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        raise NotImplementedError
+
+    # ---- what they share ----
+
+    def _loss(self) -> losses.Loss:
+        return losses.get(getattr(self, "loss", "squared"))
+
+    def _begin(self, d: int) -> None:
+        """Make the state at the first round; refuse to go on after numerical trouble."""
+        if self._broken:
+            raise FloatingPointError(self._broken)
+        if self._width is not None:
+            return
+        try:
+            self._start(d)
+        except BaseException:
+            self.reset()
+            raise
+        self._width = d
+
+    def _ready(self) -> bool:
+        """Say whether there is a state to forecast from; refuse after numerical trouble."""
+        if self._broken:
+            raise FloatingPointError(self._broken)
+        return self._width is not None
+
+    def _check(self, status: int, played: int, remedy: str) -> None:
+        """Turn a status of the compiled loops into an error that names the round."""
+        if status == hotloops.DONE:
+            return
+        what = {
+            hotloops.NOT_POSITIVE: "a matrix that must be positive definite is not, to double precision",
+            hotloops.NOT_FINITE: "the forecast is not finite",
+        }[status]
+        self._broken = (
+            f"{type(self).__name__}, round {self._played + played + 1}: {what}; {remedy}, "
+            "then reset() and start again"
+        )
+        raise FloatingPointError(self._broken)
+
+    def _advice(self, X: np.ndarray) -> str | None:
+        """Return a warning about the first inputs of a run, if one is due."""
+        return None
+
+    # ---- saving ----
+
+    def _contents(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return everything as JSON data and arrays."""
+        arrays: dict[str, np.ndarray] = {}
+        meta: dict[str, Any] = {"spec": to_spec(self, arrays), "width": self._width}
+        meta["rounds"] = self._played
+        meta["broken"] = self._broken
+        if self._width is not None:
+            scalars = {}
+            for name, value in self._state().items():
+                if isinstance(value, np.ndarray):
+                    arrays[f"state_{name}"] = value
+                else:
+                    scalars[name] = value
+            meta["state"] = scalars
+        return meta, arrays
+
+    def _adopt(self, meta: dict[str, Any], arrays: Any) -> None:
+        """Take over a state written by ``_contents`` of a learner with the same hyper-parameters."""
+        self.reset()
+        if meta["width"] is not None:
+            self._begin(meta["width"])
+            names = [name for name in arrays if name.startswith("state_")]
+            state = {name.removeprefix("state_"): np.array(arrays[name]) for name in names}
+            self._restore(state | meta["state"])
+        self._played = meta["rounds"]
+        self._broken = meta["broken"]
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Write hyper-parameters, state and random state into one ``.npz`` file (no pickle inside).
+
+        ``oklnumba.load(path)`` goes on bit for bit where this learner stands.
+        """
+        meta, arrays = self._contents()
+        write_npz(path, meta, arrays)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return hyper-parameters and state; closures and buffers behind them are made anew."""
+        meta, arrays = self._contents()
+        return {"params": self.get_params(deep=False), "meta": meta, "arrays": arrays}
+
+    def __setstate__(self, contents: dict[str, Any]) -> None:
+        """Take over what ``__getstate__`` returned."""
+        vars(self).update(contents["params"])
+        self._adopt(contents["meta"], contents["arrays"])
+
+
+def write_npz(path: str | os.PathLike, meta: dict[str, Any], arrays: dict[str, Any]) -> None:
+    """Write JSON data and arrays into one ``.npz``, whole or not at all."""
+    path = Path(path)
+    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with open(partial, "wb") as file:
+            np.savez(file, meta=np.array(json.dumps(meta)), **arrays)
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def read_npz(path: str | os.PathLike) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Return the JSON data and the arrays of a file that ``write_npz`` wrote.
+
+    Raises
+    ------
+    ValueError
+        If the file is damaged or was not written by oklnumba.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = dict(file)
+        return json.loads(str(arrays.pop("meta"))), arrays
+    except FileNotFoundError:
+        raise
+    except Exception as error:
+        raise ValueError(f"{path} is not a file that oklnumba saved, or it is damaged") from error
+
+
+def load(path: str | os.PathLike) -> Learner:
+    """Return the learner saved at ``path``; it goes on bit for bit where it stopped.
+
+    Raises
+    ------
+    ValueError
+        If the file is damaged, or holds no learner.
+
+    Examples
+    --------
+    >>> import oklnumba as okl, tempfile, os
+    >>> learner = okl.KernelAWV(okl.Gaussian(1.0)).learn_one([0.5], 1.0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     learner.save(os.path.join(folder, "awv.npz"))
+    ...     again = okl.load(os.path.join(folder, "awv.npz"))
+    >>> again.rounds, again.predict_one([0.5]) == learner.predict_one([0.5])
+    (1, True)
+    """
+    meta, arrays = read_npz(path)
+    if "spec" not in meta:
+        raise ValueError(f"{path} holds no learner; a run is read by Run.load")
+    learner = from_spec(meta["spec"], arrays)
+    learner._adopt(meta, arrays)
+    return learner
+
+
+class Coins:
+    """Uniform draws for a learner's decisions, one a round, however the stream is cut.
+
+    The next round's coin is drawn in advance: a pure forecast may look at it.
+    """
+
+    def __init__(self, seed: int):
+        self._rng = np.random.default_rng(seed)
+        self.next = float(self._rng.random())
+
+    def take(self, n: int) -> np.ndarray:
+        """Return the coins of the next n rounds."""
+        coins = np.empty(n)
+        coins[0] = self.next
+        coins[1:] = self._rng.random(n - 1)
+        self.next = float(self._rng.random())
+        return coins
+
+    def state(self) -> str:
+        """Return the state as text."""
+        return json.dumps({"rng": self._rng.bit_generator.state, "next": self.next.hex()})
+
+    def restore(self, text: str) -> None:
+        """Take over a state that ``state`` returned."""
+        saved = json.loads(text)
+        self._rng.bit_generator.state = saved["rng"]
+        self.next = float.fromhex(saved["next"])

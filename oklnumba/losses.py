@@ -1,0 +1,105 @@
+"""Convex losses of a forecast: value, derivative, curvature and Lipschitz constant.
+
+With margin m = y * forecast: squared (y - f)^2, absolute |y - f|, hinge max(1 - m, 0), squared_hinge
+max(1 - m, 0)^2 and logistic log(1 + exp(-m)). The last three take labels -1 and +1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import exp
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from oklnumba import hotloops
+from oklnumba.checks import require_positive
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A loss by its name; ``get`` makes it.
+
+    Attributes
+    ----------
+    name : str
+    code : int
+        Its code in hotloops.
+    classes : bool
+        Whether its labels must be -1 or +1.
+    """
+
+    name: str
+    code: int
+    classes: bool
+    _curvature: Callable[[float], float]
+    _lipschitz: Callable[[float], float]
+
+    def value(self, forecast: ArrayLike, y: ArrayLike) -> np.ndarray:
+        """Return the losses of forecasts at labels y, elementwise."""
+        forecast, y = np.broadcast_arrays(
+            np.asarray(forecast, dtype=float), np.asarray(y, dtype=float)
+        )
+        out = np.empty(forecast.size)
+        hotloops.loss_values(self.code, forecast.flatten(), y.flatten(), out)
+        return out.reshape(forecast.shape)
+
+    def derivative(self, forecast: float, y: float) -> float:
+        """Return the derivative in the forecast, 0 at a kink."""
+        return float(hotloops.loss_derivative(self.code, float(forecast), float(y)))
+
+    def curvature(self, C: float) -> float:
+        """Return the largest sigma with l(a) >= l(b) + l'(b)(a - b) + sigma/2 (l'(b)(a - b))^2 on [-C, C].
+
+        Labels in [-C, C] for the squared loss. 0 for losses without curvature (kons Assumption 2).
+        """
+        require_positive("C", C)
+        return float(self._curvature(C))
+
+    def lipschitz(self, C: float) -> float:
+        """Return the largest |l'| for forecasts in [-C, C] (and labels in [-C, C] for regression)."""
+        require_positive("C", C)
+        return float(self._lipschitz(C))
+
+
+def _squared_hinge_curvature(C: float) -> float:
+    # Worst pair: b = -C and a = C for margins; a beyond the kink only where C > 1.
+    return (3 * C - 1) / (8 * C * C * (1 + C)) if C > 1 else 1 / (2 * (1 + C) ** 2)
+
+
+LOSSES = {
+    loss.name: loss
+    for loss in (
+        Loss("squared", hotloops.SQUARED, False, lambda C: 1 / (8 * C * C), lambda C: 4 * C),
+        Loss("absolute", hotloops.ABSOLUTE, False, lambda C: 0.0, lambda C: 1.0),
+        Loss("hinge", hotloops.HINGE, True, lambda C: 0.0, lambda C: 1.0),
+        Loss(
+            "squared_hinge",
+            hotloops.SQUARED_HINGE,
+            True,
+            _squared_hinge_curvature,
+            lambda C: 2 * (1 + C),
+        ),
+        Loss("logistic", hotloops.LOGISTIC, True, lambda C: exp(-C), lambda C: 1 / (1 + exp(-C))),
+    )
+}
+
+
+def get(name: str) -> Loss:
+    """Return the loss of that name.
+
+    Raises
+    ------
+    ValueError
+        For a name that is not one of ``LOSSES``.
+
+    Examples
+    --------
+    >>> from oklnumba import losses
+    >>> losses.get("hinge").value([0.5, -1.0], [1.0, 1.0])
+    array([0.5, 2. ])
+    """
+    if not isinstance(name, str) or name not in LOSSES:
+        raise ValueError(f"loss must be one of {', '.join(LOSSES)}, but is {name!r}")
+    return LOSSES[name]

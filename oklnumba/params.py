@@ -1,0 +1,114 @@
+"""Hyper-parameters: stored verbatim, listed, printed, and written as plain JSON."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+
+
+class Params:
+    """Base of every object with hyper-parameters: kernels, feature maps, learners.
+
+    ``__init__`` of a subclass stores each argument under its own name and does nothing else, as in
+    scikit-learn; so ``sklearn.base.clone`` and ``GridSearchCV`` work on it.
+    """
+
+    @classmethod
+    def _param_names(cls) -> list[str]:
+        return [name for name in inspect.signature(cls).parameters if name != "self"]
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the hyper-parameters; with ``deep`` also those of nested objects as ``outer__inner``."""
+        params: dict[str, Any] = {}
+        for name in self._param_names():
+            value = getattr(self, name)
+            params[name] = value
+            if deep and isinstance(value, Params):
+                nested = value.get_params()
+                params.update({f"{name}__{inner}": v for inner, v in nested.items()})
+        return params
+
+    def set_params(self, **params: Any) -> Params:
+        """Set hyper-parameters by name, ``outer__inner`` for those of nested objects; return self.
+
+        Raises
+        ------
+        ValueError
+            For a name that is not a hyper-parameter.
+        """
+        known = self._param_names()
+        for name in params:
+            if name.split("__")[0] not in known:
+                raise ValueError(
+                    f"{type(self).__name__} has no hyper-parameter {name!r}; it has {', '.join(known)}"
+                )
+        for name, value in params.items():
+            outer, _, inner = name.partition("__")
+            if inner:
+                getattr(self, outer).set_params(**{inner: value})
+            else:
+                setattr(self, name, value)
+        return self
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name}={_short(getattr(self, name))}" for name in self._param_names())
+        return f"{type(self).__name__}({shown})"
+
+
+def _short(value: Any) -> str:
+    """Return repr(value), or only the shape of an array too large to read."""
+    if isinstance(value, np.ndarray) and value.size > 6:
+        return f"<array {value.shape}>"
+    return repr(value)
+
+
+def same_spec(a: tuple[Any, Any], b: tuple[Any, Any]) -> bool:
+    """Say whether two pairs (spec, arrays) of ``to_spec`` describe equal hyper-parameters."""
+    (spec_a, arrays_a), (spec_b, arrays_b) = a, b
+    names = [name for name in arrays_a if name.startswith("param_")]
+    return spec_a == spec_b and all(
+        name in arrays_b and np.array_equal(arrays_a[name], arrays_b[name]) for name in names
+    )
+
+
+def to_spec(value: Any, arrays: dict[str, np.ndarray]) -> Any:
+    """Return ``value`` as plain JSON data; arrays go into ``arrays`` and are named in their place."""
+    if isinstance(value, Params):
+        params = {name: to_spec(v, arrays) for name, v in value.get_params(deep=False).items()}
+        return {"class": type(value).__name__, "params": params}
+    if isinstance(value, np.ndarray):
+        key = f"param_{len(arrays)}"
+        arrays[key] = value
+        return {"array": key}
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, list | tuple):
+        return {"list": [to_spec(v, arrays) for v in value], "tuple": isinstance(value, tuple)}
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    raise ValueError(
+        f"cannot save a hyper-parameter of type {type(value).__name__}; use numbers, strings, arrays, lists "
+        "or oklnumba's own objects"
+    )
+
+
+def from_spec(spec: Any, arrays: Any) -> Any:
+    """Return the value that ``to_spec`` wrote; only classes that oklnumba exports are made."""
+    if not isinstance(spec, dict):
+        return spec
+    if "array" in spec:
+        return arrays[spec["array"]]
+    if "list" in spec:
+        items = [from_spec(v, arrays) for v in spec["list"]]
+        return tuple(items) if spec["tuple"] else items
+    import oklnumba
+
+    found = getattr(oklnumba, spec["class"], None)
+    if not (isinstance(found, type) and issubclass(found, Params)):
+        raise ValueError(
+            f"the file names the class {spec['class']!r}, which this oklnumba does not have; "
+            "it was written by another version"
+        )
+    return found(**{name: from_spec(v, arrays) for name, v in spec["params"].items()})

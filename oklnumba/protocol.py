@@ -1,0 +1,393 @@
+"""The one streaming loop: forecast, see the label, update; and what it leaves behind."""
+
+from __future__ import annotations
+
+import os
+import time
+import warnings
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from tqdm import tqdm
+
+from oklnumba import checks, losses, theory
+from oklnumba.learner import Learner, Trace, read_npz, write_npz
+from oklnumba.params import same_spec
+
+FIRST_ROWS = 64  # the clock is read after 64, 128, 256, ... rounds, then every learner._run_rows
+SAVE_SECONDS = 60.0  # between two saves where ``every`` is not given
+
+
+class Certificate(NamedTuple):
+    """Regret and its bound at every round, out of the run itself (squared loss).
+
+    Attributes
+    ----------
+    loss : ndarray of shape (n,)
+        Cumulative squared loss of the forecasts.
+    comparator : ndarray of shape (n,)
+        min_f sum (y - f(x))^2 + lam |f|^2 over the learner's space, on each prefix.
+    regret : ndarray of shape (n,)
+        loss - comparator.
+    bound : ndarray of shape (n,)
+        max |y|^2 log det(A / lam) so far (pkawv Proposition 1), plus what growth of the space took off the
+        comparator; NaN for ridge forecasts, for which no such bound holds.
+    """
+
+    loss: np.ndarray
+    comparator: np.ndarray
+    regret: np.ndarray
+    bound: np.ndarray
+
+
+class Run:
+    """A finished or interrupted run of the online protocol.
+
+    Attributes
+    ----------
+    predictions, losses : ndarray of shape (n,)
+        Forecast and loss of each round.
+    mistakes : ndarray of bool, shape (n,), or None
+        y * prediction <= 0, so that a forecast of exactly 0 counts; None unless all labels are -1 or +1.
+    sizes : ndarray of int, shape (n,)
+        Size of the dictionary, or number of features, after each round.
+    seconds : float
+        Time in the learner.
+    checkpoints, checkpoint_seconds : ndarray
+        Rounds after which the clock was read, and the seconds then.
+    finished : bool
+        False when a time limit ended the run.
+    loss : str
+        Name of the loss.
+    certificate : Certificate or None
+        For AWV and ridge learners.
+    """
+
+    def __init__(self, arrays: dict[str, np.ndarray], meta: dict[str, Any], data: Any = None):
+        self._arrays = arrays
+        self._meta = meta
+        self._data = data
+        self.predictions = arrays["predictions"]
+        self.losses = arrays["losses"]
+        self.sizes = arrays["sizes"]
+        self.mistakes = arrays.get("mistakes")
+        self.checkpoints = arrays["checkpoints"]
+        self.checkpoint_seconds = arrays["checkpoint_seconds"]
+        self.seconds = float(meta["seconds"])
+        self.finished = bool(meta["finished"])
+        self.loss = meta["loss"]
+        self.learner = meta["learner"]
+        self.certificate = None
+        if "comparator" in arrays:
+            loss, comparator = arrays["loss"], arrays["comparator"]
+            self.certificate = Certificate(loss, comparator, loss - comparator, arrays["bound"])
+
+    @property
+    def rounds(self) -> int:
+        """Rounds played in this run."""
+        return len(self.predictions)
+
+    @property
+    def mean_loss(self) -> float:
+        """Average loss a round."""
+        return float(self.losses.mean()) if self.rounds else float("nan")
+
+    @property
+    def mistake_rate(self) -> float | None:
+        """Share of rounds with a mistake; None for regression."""
+        if self.mistakes is None:
+            return None
+        return float(self.mistakes.mean()) if self.rounds else float("nan")
+
+    def regret(self, kernel: Any, lam: float) -> np.ndarray:
+        """Return the regret after each round against the best penalised function of a kernel's RKHS.
+
+        sum_{s<=t} (y_s - prediction_s)^2 - min_f [sum_{s<=t} (y_s - f(x_s))^2 + lam |f|^2], for every prefix, at
+        the cost of one Cholesky factor of an n x n matrix.
+
+        Parameters
+        ----------
+        kernel : Kernel
+        lam : float > 0
+
+        Returns
+        -------
+        ndarray of shape (n,)
+
+        Raises
+        ------
+        ValueError
+            If the run no longer holds its data (it was loaded, or came in chunks): then use
+            ``theory.regret(run.predictions, kernel, X, y, lam)``.
+        """
+        if self._data is None:
+            raise ValueError(
+                "this run does not hold its data; use theory.regret(run.predictions, kernel, X, y, lam)"
+            )
+        X, y = self._data
+        return theory.regret(self.predictions, kernel, X[: self.rounds], y[: self.rounds], lam)
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Write the run into one ``.npz`` file, without the data."""
+        write_npz(path, {"run": self._meta}, self._arrays)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike) -> Run:
+        """Return a run that ``save`` or a checkpoint wrote."""
+        meta, arrays = read_npz(path)
+        if "run" not in meta:
+            raise ValueError(f"{path} holds no run; a learner is read by oklnumba.load")
+        arrays = {name.removeprefix("run_"): a for name, a in arrays.items()}
+        return cls(arrays, meta["run"])
+
+    def __repr__(self) -> str:
+        what = f"mean {self.loss} loss {self.mean_loss:.4g}"
+        if self.mistakes is not None:
+            what += f", mistake rate {100 * self.mistake_rate:.2f} %"
+        end = "" if self.finished else ", stopped by its time limit"
+        size = f", size {self.sizes[-1]}" if self.rounds else ""
+        return f"Run({self.learner}: {self.rounds} rounds{end}, {what}{size}, {self.seconds:.3g} s)"
+
+
+def _chunks(X: Any, y: Any, learner: Learner, classes: bool) -> Iterator[tuple]:
+    """Yield checked (X, y) pieces; an array is checked whole, before its first round."""
+    if y is not None or hasattr(X, "shape") or not _is_chunked(X):
+        X = checks.as_inputs(X, learner._width)
+        yield X, checks.as_labels(y, len(X), classes)
+        return
+    for i, chunk in enumerate(X):
+        if not (isinstance(chunk, tuple | list) and len(chunk) == 2):
+            raise ValueError(f"chunk {i} of the stream must be a pair (X, y), but is {type(chunk)}")
+        part = checks.as_inputs(chunk[0], learner._width)
+        yield part, checks.as_labels(chunk[1], len(part), classes)
+
+
+def _is_chunked(X: Any) -> bool:
+    if isinstance(X, list | tuple):
+        return bool(X) and isinstance(X[0], tuple)
+    return isinstance(X, Iterable) and not hasattr(X, "__array__")
+
+
+class _Recorder:
+    """Collects what the rounds leave behind, and writes it with the learner to a checkpoint."""
+
+    def __init__(self, learner: Learner, loss: losses.Loss, path: Any, chunked: bool):
+        self.learner, self.loss, self.path, self.chunked = learner, loss, path, chunked
+        self.parts: list[dict[str, np.ndarray]] = []
+        self.seconds, self.rounds = 0.0, 0
+        self.binary = True
+        self.clock: list[tuple[int, float]] = []
+
+    def add(self, y: np.ndarray, trace: Trace, seconds: float) -> None:
+        part = {"predictions": trace.predictions, "sizes": trace.sizes}
+        part["losses"] = self.loss.value(trace.predictions, y)
+        if trace.loss is not None:
+            part |= {"loss": trace.loss, "comparator": trace.comparator, "bound": trace.bound}
+        self.binary = self.binary and bool(np.isin(y, (-1.0, 1.0)).all())
+        part["mistakes"] = y * trace.predictions <= 0.0
+        self.parts.append(part)
+        self.rounds += len(y)
+        self.seconds += seconds
+        self.clock.append((self.rounds, self.seconds))
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        if len(self.parts) > 1:
+            names = self.parts[0]
+            self.parts = [{k: np.concatenate([p[k] for p in self.parts]) for k in names}]
+        arrays = dict(self.parts[0]) if self.parts else _no_rounds(self.learner)
+        if not self.binary:
+            del arrays["mistakes"]
+        clock = np.array(self.clock).reshape(-1, 2)
+        return arrays | {
+            "checkpoints": clock[:, 0].astype(np.int64),
+            "checkpoint_seconds": clock[:, 1],
+        }
+
+    def meta(self, finished: bool) -> dict[str, Any]:
+        return {
+            "seconds": self.seconds,
+            "finished": finished,
+            "loss": self.loss.name,
+            "learner": repr(self.learner),
+        }
+
+    def save(self, finished: bool) -> None:
+        meta, state = self.learner._contents()
+        run = {f"run_{name}": a for name, a in self.arrays().items()}
+        write_npz(self.path, meta | {"run": self.meta(finished)}, state | run)
+
+    def resume(self) -> None:
+        """Take over learner and rounds from the checkpoint file, if there is one."""
+        if self.path is None or not Path(self.path).exists():
+            return
+        meta, arrays = read_npz(self.path)
+        if "spec" not in meta or "run" not in meta:
+            raise ValueError(f"{self.path} is no checkpoint of a run; name another file")
+        own, own_arrays = self.learner._contents()
+        same = same_spec((own["spec"], own_arrays), (meta["spec"], arrays))
+        if not same or meta["run"]["loss"] != self.loss.name:
+            raise ValueError(
+                f"the checkpoint {self.path} is of {meta['run']['learner']} with {meta['run']['loss']} loss, "
+                f"not of {self.learner!r} with {self.loss.name} loss; name another file or delete it"
+            )
+        if self.learner.rounds:
+            raise ValueError(
+                f"the learner has played {self.learner.rounds} rounds; resume {self.path} with a fresh one"
+            )
+        self.learner._adopt(meta, {n: a for n, a in arrays.items() if not n.startswith("run_")})
+        part = {n.removeprefix("run_"): a for n, a in arrays.items() if n.startswith("run_")}
+        clock = part.pop("checkpoints"), part.pop("checkpoint_seconds")
+        self.binary = "mistakes" in part
+        part.setdefault("mistakes", np.zeros(len(part["losses"]), dtype=bool))
+        self.clock = [(int(r), float(s)) for r, s in zip(*clock, strict=True)]
+        self.rounds, self.seconds = len(part["losses"]), meta["run"]["seconds"]
+        if self.rounds:
+            self.parts = [part]
+
+
+def _no_rounds(learner: Learner) -> dict[str, np.ndarray]:
+    trace = Trace.empty(0, learner._certified)
+    arrays = {name: a for name, a in trace._asdict().items() if a is not None}
+    return arrays | {"losses": np.empty(0), "mistakes": np.empty(0, dtype=bool)}
+
+
+def run(
+    learner: Learner,
+    X: ArrayLike | Iterable,
+    y: ArrayLike | None = None,
+    loss: str | None = None,
+    progress: bool = False,
+    time_limit: float | None = None,
+    checkpoint: str | os.PathLike | None = None,
+    every: int | None = None,
+) -> Run:
+    """Play the online protocol: at each round forecast, then see the label, then update.
+
+    Gives the same forecasts as the loop ``learner.predict_one(x); learner.learn_one(x, y)``, compiled.
+
+    Parameters
+    ----------
+    learner : Learner
+        Goes on from where it stands; afterwards it has played these rounds too.
+    X : array_like of shape (n, d), or iterable of pairs (X, y)
+        Memory-mapped arrays are read piece by piece; pairs are for streams larger than memory.
+    y : array_like of shape (n,), optional
+        Labels; None if X is an iterable of pairs.
+    loss : str, optional
+        Loss that is recorded; None: the learner's own.
+    progress : bool
+        Show a progress bar.
+    time_limit : float, optional
+        Seconds in the learner after which the run ends (looked at every few rounds).
+    checkpoint : path, optional
+        File that holds learner and run. If it exists the run goes on from it, with the same data from the
+        start and a fresh learner of the same hyper-parameters; the result is the same as that of a run in one go.
+    every : int >= 1, optional
+        Rounds between two saves and readings of the clock; None: about every minute.
+
+    Returns
+    -------
+    Run
+
+    Raises
+    ------
+    ValueError
+        If the data or an argument is not valid: for arrays before the first round, for an iterable before the
+        first round of the bad pair.
+
+    Warns
+    -----
+    UserWarning
+        If Taylor features hold little of the kernel on the first inputs.
+
+    Examples
+    --------
+    >>> import oklnumba as okl
+    >>> data = okl.datasets.load("magic04", permute=0)
+    >>> learner = okl.PKAWV(okl.TaylorFeatures(degree=2, sigma=2.0))
+    >>> run = okl.run(learner, data.X, data.y)
+    >>> run.rounds, round(run.mistake_rate, 2)
+    (19020, 0.17)
+    """
+    if not isinstance(learner, Learner):
+        raise ValueError(f"learner must be an oklnumba learner, but is {learner!r}")
+    recorded = learner._loss() if loss is None else losses.get(loss)
+    if time_limit is not None:
+        checks.require_positive("time_limit", time_limit)
+    if every is not None:
+        checks.require_count("every", every, 1)
+    chunked = y is None and not hasattr(X, "shape") and _is_chunked(X)
+    recorder = _Recorder(learner, recorded, checkpoint, chunked)
+    recorder.resume()
+    classes = recorded.classes or learner._loss().classes
+    skip, finished, saved_at = recorder.rounds, True, time.monotonic()
+    saved_rounds = recorder.rounds
+    data = None
+    with tqdm(disable=not progress, unit=" rounds", initial=skip, unit_scale=True) as bar:
+        for part, labels in _chunks(X, y, learner, classes):
+            if not chunked:
+                bar.total = len(part)
+                data = (part, labels)
+            if skip >= len(part):
+                skip -= len(part)
+                continue
+            start, skip = skip, 0
+            while start < len(part) and finished:
+                rows = _next_rows(recorder, learner, len(part) - start, every, time_limit)
+                if rows == 0:
+                    finished = False
+                    break
+                stop = start + rows
+                _play(learner, part[start:stop], labels[start:stop], recorder)
+                bar.update(rows)
+                start = stop
+                due = (
+                    recorder.rounds - saved_rounds >= every
+                    if every
+                    else time.monotonic() - saved_at >= SAVE_SECONDS
+                )
+                if checkpoint is not None and due:
+                    recorder.save(finished=False)
+                    saved_at, saved_rounds = time.monotonic(), recorder.rounds
+            if not finished:
+                break
+    if checkpoint is not None:
+        recorder.save(finished)
+    return Run(recorder.arrays(), recorder.meta(finished), data)
+
+
+def _play(learner: Learner, X: np.ndarray, y: np.ndarray, recorder: _Recorder) -> None:
+    """Play some rounds and record them; only the learner's own time counts."""
+    # Compiled loops take writable arrays only: read-only (memory-mapped) ones would be compiled again.
+    writable = X.flags.c_contiguous and X.flags.writeable and type(X) is np.ndarray
+    X = X if writable else np.array(X, order="C")
+    y = y if y.flags.writeable else y.copy()
+    trace = Trace.empty(len(X), learner._certified)
+    if recorder.rounds == 0:
+        advice = learner._advice(X)
+        if advice:
+            warnings.warn(advice, UserWarning, stacklevel=3)
+    begin = time.perf_counter()
+    learner._begin(X.shape[1])
+    learner._play(X, y, trace)
+    recorder.add(y, trace, time.perf_counter() - begin)
+
+
+def _next_rows(
+    recorder: _Recorder, learner: Learner, left: int, every: int | None, time_limit: float | None
+) -> int:
+    """Return how many rounds to play before the clock is looked at; 0 when time is up."""
+    rows = min(left, max(FIRST_ROWS, recorder.rounds), learner._run_rows)
+    if every is not None:
+        rows = min(rows, every - recorder.rounds % every)
+    if time_limit is not None:
+        rest = time_limit - recorder.seconds
+        if rest <= 0.0:
+            return 0
+        if len(recorder.clock) > 1:
+            (r0, s0), (r1, s1) = recorder.clock[-2:]
+            rows = min(rows, max(1, int(rest * (r1 - r0) / max(s1 - s0, 1e-9))))
+    return rows

@@ -1,0 +1,253 @@
+"""What the theory says: effective dimension, log det, comparators in hindsight, regret and bounds."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import ArrayLike
+
+from oklnumba import checks
+from oklnumba.checks import require, require_positive
+from oklnumba.kernels import kernel_code
+
+
+def _factor(kernel: Any, X: ArrayLike, lam: float) -> np.ndarray:
+    """Return the lower Cholesky factor of K + lam I, in the memory of K."""
+    require_positive("lam", lam)
+    kernel_code(kernel)
+    K = kernel(X)
+    K[np.diag_indices_from(K)] += lam
+    try:
+        return scipy.linalg.cholesky(K.T, lower=True, overwrite_a=True, check_finite=False)
+    except scipy.linalg.LinAlgError:
+        raise ValueError(
+            f"K + lam I is not positive definite to double precision at lam = {lam!r}; raise lam"
+        ) from None
+
+
+def log_det(kernel: Any, X: ArrayLike, lam: float) -> float:
+    """Return log det(K / lam + I) of the kernel matrix K of X.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    X : array_like of shape (n, d)
+    lam : float > 0
+
+    Raises
+    ------
+    ValueError
+        If an argument is not valid.
+
+    Examples
+    --------
+    >>> import oklnumba as okl
+    >>> round(okl.theory.log_det(okl.Linear(), [[1.0], [1.0]], 2.0), 6)
+    0.693147
+    """
+    L = _factor(kernel, X, lam)
+    return float(np.log(np.diag(L) ** 2 / lam).sum())
+
+
+def effective_dimension(kernel: Any, X: ArrayLike, lam: float) -> float:
+    """Return tr K (K + lam I)^-1, the effective dimension of X at regularisation lam.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    X : array_like of shape (n, d)
+    lam : float > 0
+
+    Raises
+    ------
+    ValueError
+        If an argument is not valid.
+
+    Examples
+    --------
+    >>> import oklnumba as okl
+    >>> round(okl.theory.effective_dimension(okl.Linear(), [[1.0], [1.0]], 2.0), 6)
+    0.5
+    """
+    L = _factor(kernel, X, lam)
+    inverse, _ = scipy.linalg.lapack.dtrtri(L, lower=1, overwrite_c=1)
+    return float(len(L) - lam * np.square(np.tril(inverse)).sum())
+
+
+class Comparator(NamedTuple):
+    """The best penalised function in hindsight.
+
+    Attributes
+    ----------
+    loss : float
+        Its cumulative squared loss sum (y - f(x))^2.
+    norm : float
+        Its norm |f| in the RKHS.
+    predictions : ndarray of shape (n,)
+        Its values f(x_i).
+    """
+
+    loss: float
+    norm: float
+    predictions: np.ndarray
+
+
+def comparator(kernel: Any, X: ArrayLike, y: ArrayLike, lam: float) -> Comparator:
+    """Return argmin_f sum (y - f(x))^2 + lam |f|^2 over the RKHS: loss, norm and predictions.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    X : array_like of shape (n, d)
+    y : array_like of shape (n,)
+    lam : float > 0
+
+    Raises
+    ------
+    ValueError
+        If an argument is not valid.
+
+    Examples
+    --------
+    >>> import oklnumba as okl
+    >>> best = okl.theory.comparator(okl.Linear(), [[1.0], [1.0]], [1.0, 3.0], 2.0)
+    >>> round(best.loss, 6), round(best.norm, 6)
+    (4.0, 1.0)
+    """
+    X = checks.as_inputs(X)
+    y = checks.as_labels(y, len(X))
+    L = _factor(kernel, X, lam)
+    a = scipy.linalg.cho_solve((L, True), y)
+    fitted = y - lam * a
+    return Comparator(float(np.square(lam * a).sum()), float(np.sqrt(max(a @ fitted, 0.0))), fitted)
+
+
+def regret(
+    predictions: ArrayLike, kernel: Any, X: ArrayLike, y: ArrayLike, lam: float
+) -> np.ndarray:
+    """Return the regret of forecasts after each round against the best penalised function of that prefix.
+
+    The penalised loss of the best function on rounds 1..t is lam sum_{s<=t} u_s^2 with u = L^-1 y and
+    L L' = K + lam I: one factor serves every prefix.
+
+    Parameters
+    ----------
+    predictions : array_like of shape (n,)
+    kernel : Kernel
+    X : array_like of shape (n, d)
+    y : array_like of shape (n,)
+    lam : float > 0
+
+    Returns
+    -------
+    ndarray of shape (n,)
+
+    Raises
+    ------
+    ValueError
+        If an argument is not valid.
+
+    Examples
+    --------
+    >>> import oklnumba as okl
+    >>> okl.theory.regret([0.0, 0.0], okl.Linear(), [[1.0], [1.0]], [1.0, 3.0], 2.0).round(6)
+    array([0.333333, 4.      ])
+    """
+    X = checks.as_inputs(X)
+    y = checks.as_labels(y, len(X))
+    predictions = checks.as_labels(predictions, len(X))
+    L = _factor(kernel, X, lam)
+    u = scipy.linalg.solve_triangular(L, y, lower=True, check_finite=False)
+    return np.cumsum((y - predictions) ** 2) - lam * np.cumsum(u**2)
+
+
+def awv_bound(kernel: Any, X: ArrayLike, lam: float, B: float = 1.0, norm: float = 0.0) -> float:
+    """Return lam |f|^2 + B^2 log det(I + K / lam), the regret bound of Kernel-AWV (pkawv Proposition 1).
+
+    Parameters
+    ----------
+    kernel : Kernel
+    X : array_like of shape (n, d)
+    lam : float > 0
+    B : float >= 0
+        Largest |y|.
+    norm : float >= 0
+        |f| of the competitor; 0 bounds the regret against the best penalised function.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not valid.
+
+    Examples
+    --------
+    >>> import oklnumba as okl
+    >>> round(okl.theory.awv_bound(okl.Linear(), [[1.0], [1.0]], lam=2.0), 6)
+    0.693147
+    """
+    require(checks.number(B) and B >= 0, "B", B, "a number >= 0")
+    require(checks.number(norm) and norm >= 0, "norm", norm, "a number >= 0")
+    return lam * norm**2 + B**2 * log_det(kernel, X, lam)
+
+
+def projection_gap(kernel: Any, features: Any, X: ArrayLike) -> float:
+    """Return mu = lambda_max(K - F F'), the largest energy of the inputs outside the features' span.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    features : TaylorFeatures or NystromFeatures
+        Coordinates in an orthonormal basis of a subspace of the kernel's RKHS.
+    X : array_like of shape (n, d)
+
+    Examples
+    --------
+    >>> import oklnumba as okl
+    >>> kernel = okl.Gaussian(1.0)
+    >>> features = okl.NystromFeatures([[0.0], [1.0]], kernel)
+    >>> abs(okl.theory.projection_gap(kernel, features, [[0.0], [1.0]])) < 1e-12
+    True
+    """
+    F = features.transform(X)
+    gap = kernel(X) - F @ F.T
+    last = len(gap) - 1
+    top = scipy.linalg.eigh(gap, eigvals_only=True, subset_by_index=[last, last])
+    return max(float(top[0]), 0.0)
+
+
+def pkawv_bound(
+    kernel: Any, features: Any, X: ArrayLike, lam: float, B: float = 1.0, norm: float = 0.0
+) -> float:
+    """Return the regret bound of PKAWV on fixed features against the whole RKHS (pkawv Theorem 3).
+
+    lam |f|^2 + B^2 log det(I + K / lam) + (mu + lam) n mu B^2 / lam^2 with mu of ``projection_gap``.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    features : TaylorFeatures or NystromFeatures
+    X : array_like of shape (n, d)
+    lam : float > 0
+    B : float >= 0
+        Largest |y|.
+    norm : float >= 0
+        |f| of the competitor; 0 bounds the regret against the best penalised function.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not valid.
+
+    Examples
+    --------
+    >>> import oklnumba as okl
+    >>> kernel = okl.Gaussian(1.0)
+    >>> features = okl.NystromFeatures([[0.0]], kernel)
+    >>> round(okl.theory.pkawv_bound(kernel, features, [[0.0], [0.0]], lam=2.0), 6)
+    0.693147
+    """
+    mu = projection_gap(kernel, features, X)
+    n = len(checks.as_inputs(X))
+    return awv_bound(kernel, X, lam, B, norm) + (mu + lam) * n * mu * B**2 / lam**2

@@ -1,0 +1,588 @@
+"""Data sets: what is loaded, from where, and what happens when it cannot be."""
+
+import bz2
+import dataclasses
+import doctest
+import gc
+import gzip
+import hashlib
+import os
+import sys
+import threading
+import tracemalloc
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from oklnumba import datasets
+
+# name: n, d, rows labelled +1 (None: regression), n_train; from the README of the data folder
+TABLE = {
+    "ijcnn1": (141691, 22, 13565, 49990),
+    "cod-rna": (331152, 8, 110384, 59535),
+    "casp": (45730, 9, None, 45730),
+    "magic04": (19020, 10, 12332, 19020),
+    "mushrooms": (8124, 112, 3916, 8124),
+    "w8a": (49749, 300, 1479, 49749),
+    "a9a": (48842, 123, 11687, 32561),
+    "susy30k": (30000, 18, 13815, 30000),
+    "mnist12": (14867, 784, 7877, 12700),
+    "phishing": (11055, 68, 6157, 11055),
+    "german": (1000, 24, 300, 1000),
+    "spambase": (4601, 57, 1813, 4601),
+    "svmguide3": (1243, 22, 296, 1243),
+    "cadata": (20640, 8, None, 20640),
+    "abalone": (4177, 8, None, 4177),
+    "parkinsons": (5875, 20, None, 5875),
+}
+OWN = ("magic04", "mushrooms", "casp")
+DATA = os.environ.get("OKLNUMBA_DATA")
+
+TOY_X = np.array([[0, 2, 0.5], [1, 0, 0], [0, 0, 7], [3, 0, 1]], dtype="<f4")
+TOY_Y = np.array([1, -1, -1, 1], dtype="|i1")
+TOY_SVMLIGHT = b"1 2:2 3:0.5\n-1 1:1\n-1 3:7\n1 1:3 3:1\n"
+TOY_CSV = b"x0,x1,skipped,label,x2\n0,2,9,1,0.5\n1,0,9,0,0\n0,0,9,0,7\n3,0,9,1,1\n"
+TOY_SPACE = b" 0  2 1 0.5\n 1  0 2 0\n\n 0  0\t2 7\n 3  0 1 1\n\n"
+
+
+def digest(X, y):
+    return hashlib.sha256(X.tobytes() + y.tobytes()).hexdigest()
+
+
+def toy_spec(**changes):
+    spec = dict(shape=(4, 3), dtype="<f4", n_train=3, digest=digest(TOY_X, TOY_Y), positives=2)
+    return datasets._Spec(**spec | changes)
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch):
+    """No set from outside, an empty cache of our own, and no proxy between us and the server."""
+    for name in ("OKLNUMBA_DATA", "OKLNUMBA_MIRROR", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("OKLNUMBA_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    return tmp_path
+
+
+@pytest.fixture
+def add(monkeypatch):
+    """Enter a set into the table for the time of one test."""
+
+    def add(name, spec):
+        monkeypatch.setitem(datasets._SPECS, name, spec)
+
+    return add
+
+
+@pytest.fixture
+def server(monkeypatch):
+    """Serve `files` (path -> bytes, or a file on disk) on the loopback; those in `cut` by half."""
+    pytest.importorskip("pooch")
+    pytest.importorskip("sklearn")
+    files, cut, asked = {}, set(), []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            asked.append(self.path)
+            if self.path not in files:
+                self.send_error(404)
+                return
+            body = files[self.path]
+            body = body.read_bytes() if isinstance(body, Path) else body
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body[: len(body) // 2] if self.path in cut else body)
+
+        def log_message(self, *args):
+            pass
+
+    httpd = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    httpd.files, httpd.cut, httpd.asked = files, cut, asked
+    httpd.url = f"http://127.0.0.1:{httpd.server_port}/"
+    thread = threading.Thread(target=httpd.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    yield httpd
+    httpd.shutdown()
+    thread.join(timeout=10)
+    httpd.server_close()
+    gc.collect()  # a socket left open by a failed download would warn here, not in a later test
+
+
+def save_toy(folder, X=TOY_X, y=TOY_Y):
+    folder.mkdir(parents=True, exist_ok=True)
+    np.savez(folder / "toy.npz", X=X, y=y, n_train=3)
+    return folder / "toy.npz"
+
+
+def left_in_cache(home):
+    cache = home / "cache"
+    return sorted(p.name for p in cache.iterdir()) if cache.exists() else []
+
+
+# --- the real sets --------------------------------------------------------------------------------
+
+
+def check_real(name):
+    n, d, positives, n_train = TABLE[name]
+    data = datasets.load(name)
+    assert data.X.shape == (n, d) and data.y.shape == (n,)
+    assert data.X.dtype == data.y.dtype == np.float64
+    assert data.X.flags.c_contiguous and data.X.flags.writeable and data.y.flags.writeable
+    assert (data.name, data.n_train) == (name, n_train)
+    low, high = data.X.min(axis=0), data.X.max(axis=0)
+    varies = low < high
+    assert np.all(low[varies] == -1) and np.all(high[varies] == 1)
+    assert np.all(low[~varies] == 0)
+    if positives is None:
+        assert data.task == "regression"
+    else:
+        assert data.task == "classification"
+        assert np.array_equal(np.unique(data.y), [-1, 1])
+        assert np.count_nonzero(data.y == 1) == positives
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_bundled_sets_need_nothing(name):
+    check_real(name)
+
+
+@pytest.mark.skipif(DATA is None, reason="OKLNUMBA_DATA is not set")
+@pytest.mark.parametrize("name", TABLE)
+def test_sets_of_the_data_folder(name, monkeypatch):
+    if not Path(DATA, f"{name}.npz").exists():
+        pytest.skip(f"{name}.npz is not in OKLNUMBA_DATA")
+    monkeypatch.setenv("OKLNUMBA_DATA", DATA)
+    check_real(name)
+
+
+def test_names():
+    assert set(datasets.names()) == {*TABLE, "susy"}
+
+
+def test_every_set_but_susy_has_a_digest_and_a_way_to_get_it():
+    for name in datasets.names():
+        spec = datasets._SPECS[name]
+        assert (spec.digest is None) == (name == "susy")
+        assert bool(spec.urls) != bool(spec.advice)
+
+
+def test_raw_values_and_targets():
+    data = datasets.load("casp", scale=None)
+    assert (data.y.min(), round(data.y.max(), 3)) == (0, 20.999)
+    assert round(data.y.mean(), 4) == 7.7485
+    assert data.X.flags.c_contiguous and data.X.dtype == np.float64
+    np.testing.assert_allclose(data.X[0, :2], [13558.3, 4305.35], rtol=1e-5)
+
+
+def test_docstrings():
+    assert doctest.testmod(datasets).failed == 0
+
+
+# --- scaling and permuting ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("lo, hi", [(-1, 1), (0, 1), (-0.1, 0.3), (0.1, 0.7), (-3, -2.3), (1, 1e9)])
+def test_scale_range_is_exact(lo, hi):
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(500, 6)) * 10.0 ** np.arange(-150, 150, 50) + 1 / 3
+    values[:, 2] = 5.5
+    before = values.copy()
+    scaled = datasets.scale_to(values, lo, hi)
+    varies = np.ptp(values, axis=0) > 0
+    assert varies.sum() >= 3
+    assert np.all(scaled.min(axis=0)[varies] == lo) and np.all(scaled.max(axis=0)[varies] == hi)
+    assert np.all(scaled[:, ~varies] == (0 if lo <= 0 <= hi else lo))
+    low, span = values.min(axis=0)[varies], np.ptp(values, axis=0)[varies]
+    linear = lo + (hi - lo) * ((values[:, varies] - low) / span)
+    np.testing.assert_allclose(scaled[:, varies], linear, rtol=1e-12, atol=1e-12)
+    assert np.array_equal(values, before)
+
+
+def test_scale_a_vector():
+    assert datasets.scale_to(np.array([2, 4, 3])).tolist() == [-1, 1, 0]
+    assert datasets.scale_to([7.0, 7.0], 2, 3).tolist() == [2, 2]
+
+
+@pytest.mark.parametrize(
+    "values, message",
+    [
+        ([[1.0, 2.0], [3.0, np.nan]], r"values\[1, 1\] is nan"),
+        ([1.0, -np.inf], r"values\[1\] is -inf"),
+        ([-1.7e308, 1.7e308], "more than float64 can hold"),
+        (np.empty((0, 3)), "non-empty"),
+        (3.0, "1-D or 2-D"),
+    ],
+)
+def test_scale_refuses_bad_values(values, message):
+    with pytest.raises(ValueError, match=message):
+        datasets.scale_to(values)
+
+
+@pytest.mark.parametrize("scale", [(1, 1), (1, -1), (0, np.inf), (np.nan, 1), (-1.7e308, 1.7e308)])
+def test_load_refuses_a_bad_range(scale):
+    with pytest.raises(ValueError, match="lo < hi"):
+        datasets.load("mushrooms", scale=scale)
+    with pytest.raises(ValueError, match="lo < hi"):
+        datasets.scale_to([0, 1], *scale)
+
+
+@pytest.mark.parametrize("scale", [1, (1, 2, 3), "ab"])
+def test_load_refuses_a_scale_that_is_no_pair(scale):
+    with pytest.raises(ValueError, match=r"pair \(lo, hi\)"):
+        datasets.load("mushrooms", scale=scale)
+
+
+def test_permutation_is_reproducible_and_keeps_rows_paired():
+    plain = datasets.load("casp", scale=None)
+    first, again, other = (datasets.load("casp", scale=None, permute=s) for s in (3, 3, 4))
+    assert np.array_equal(first.X, again.X) and np.array_equal(first.y, again.y)
+    assert not np.array_equal(first.y, other.y)
+    order = np.random.default_rng(3).permutation(len(plain.y))
+    assert np.array_equal(first.X, plain.X[order]) and np.array_equal(first.y, plain.y[order])
+    assert first.n_train == plain.n_train and first.X.flags.c_contiguous
+
+
+def test_scaling_does_not_depend_on_the_permutation():
+    plain, mixed = datasets.load("magic04"), datasets.load("magic04", permute=np.int64(1))
+    order = np.random.default_rng(1).permutation(len(plain.y))
+    assert np.array_equal(mixed.X, plain.X[order])
+
+
+@pytest.mark.parametrize("permute", [True, -1, 0.5, "0"])
+def test_load_refuses_a_bad_seed(permute):
+    with pytest.raises(ValueError, match="permute must be a seed"):
+        datasets.load("mushrooms", permute=permute)
+
+
+def test_loads_share_nothing():
+    first = datasets.load("mushrooms")
+    first.X[:] = 9
+    first.y[:] = 9
+    assert datasets.load("mushrooms").X.max() == 1
+
+
+def test_repr():
+    assert repr(datasets.load("magic04")) == (
+        "Dataset('magic04', classification, n=19020, d=10, n_train=19020)"
+    )
+
+
+# --- the order of the sources ---------------------------------------------------------------------
+
+
+def test_data_folder_wins_over_cache_over_package(home, add, monkeypatch):
+    add("toy", toy_spec(digest=None))
+    monkeypatch.setattr(datasets, "_OWN", home / "own")
+    save_toy(home / "own", TOY_X + 1)
+    assert datasets.load("toy", scale=None).X[0, 0] == 1
+    save_toy(home / "cache", TOY_X + 2)
+    assert datasets.load("toy", scale=None).X[0, 0] == 2
+    save_toy(home / "data", TOY_X + 3)
+    assert datasets.load("toy", scale=None).X[0, 0] == 2
+    monkeypatch.setenv("OKLNUMBA_DATA", str(home / "data"))
+    assert datasets.load("toy", scale=None).X[0, 0] == 3
+
+
+def test_where_the_cache_is(home, add, monkeypatch):
+    add("toy", toy_spec(digest=None))
+    monkeypatch.delenv("OKLNUMBA_CACHE")
+    monkeypatch.setenv("HOME", str(home / "user"))
+    save_toy(home / "user" / ".cache" / "oklnumba", TOY_X + 1)
+    assert datasets.load("toy", scale=None).X[0, 0] == 1
+    monkeypatch.setenv("XDG_CACHE_HOME", str(home / "xdg"))
+    save_toy(home / "xdg" / "oklnumba", TOY_X + 2)
+    assert datasets.load("toy", scale=None).X[0, 0] == 2
+
+
+def test_data_folder_that_is_not_there(home, monkeypatch):
+    monkeypatch.setenv("OKLNUMBA_DATA", str(home / "nowhere"))
+    with pytest.raises(NotADirectoryError, match="OKLNUMBA_DATA is .*nowhere"):
+        datasets.load("mushrooms")
+
+
+def test_unknown_name_lists_the_known():
+    with pytest.raises(ValueError, match="unknown data set 'adult'; known are: ijcnn1, .*susy"):
+        datasets.load("adult")
+
+
+# --- damaged archives -----------------------------------------------------------------------------
+
+
+def truncate(path):
+    path.write_bytes(path.read_bytes()[:-40])
+
+
+def flip(path):
+    content = bytearray(path.read_bytes())
+    content[len(content) // 4] ^= 1
+    path.write_bytes(content)
+
+
+def other_values(path):
+    save_toy(path.parent, TOY_X + 1)
+
+
+def other_dtype(path):
+    save_toy(path.parent, TOY_X.astype(np.float64))
+
+
+def other_labels(path):
+    save_toy(path.parent, y=np.array([1, 0, 0, 1], dtype="|i1"))
+
+
+def not_finite(path):
+    save_toy(path.parent, X=np.full_like(TOY_X, np.nan))
+
+
+def no_target(path):
+    np.savez(path, X=TOY_X)
+
+
+def plain_array(path):
+    with open(path, "wb") as file:
+        np.save(file, TOY_X)
+
+
+def empty(path):
+    path.write_bytes(b"")
+
+
+DAMAGES = [truncate, flip, other_values, other_dtype, other_labels, not_finite]
+DAMAGES += [no_target, plain_array, empty]
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize(
+    "place, advice",
+    [("data", "replace it"), ("cache", "delete it"), ("own", "reinstall oklnumba")],
+)
+def test_damaged_archive(home, add, monkeypatch, damage, place, advice):
+    add("toy", toy_spec())
+    (home / "data").mkdir()
+    monkeypatch.setenv("OKLNUMBA_DATA", str(home / "data"))
+    monkeypatch.setattr(datasets, "_OWN", home / "own")
+    path = save_toy(home / place)
+    datasets.load("toy")
+    damage(path)
+    with pytest.raises(ValueError, match=f"{place}/toy.npz is damaged or not .*{advice}"):
+        datasets.load("toy")
+    gc.collect()
+
+
+# --- downloads ------------------------------------------------------------------------------------
+
+CSV = dict(form="csv", header=1, columns=(0, 1, 4), target=3, labels=(0, 1))
+ORIGINALS = {
+    "toy.txt": (TOY_SVMLIGHT, {}),
+    "toy.bz2": (bz2.compress(TOY_SVMLIGHT), {}),
+    "toy.csv": (TOY_CSV, CSV),
+    "toy.csv.gz": (gzip.compress(TOY_CSV), CSV),
+    "toy.csv.bz2": (bz2.compress(TOY_CSV), CSV),
+    "toy.data": (TOY_SPACE, dict(form="space", columns=(0, 1, 3), target=2, labels=(2, 1))),
+}
+
+
+@pytest.mark.parametrize("file", ORIGINALS)
+def test_download(home, add, server, file):
+    body, spec = ORIGINALS[file]
+    add("toy", toy_spec(urls=(server.url + file,), **spec))
+    server.files["/" + file] = body
+    for _ in range(2):  # the second time from the cache
+        data = datasets.load("toy", scale=None)
+        assert np.array_equal(data.X, TOY_X) and np.array_equal(data.y, TOY_Y)
+        assert (data.task, data.n_train) == ("classification", 3)
+    assert server.asked == ["/" + file]
+    assert left_in_cache(home) == ["toy.npz"]
+
+
+def test_download_of_a_regression_set_with_moved_columns(add, server):
+    y = np.array([2.5, -1, 0, 1], dtype="<f4")
+    X = np.ascontiguousarray(TOY_X[:, [2, 0, 1]])
+    server.files["/r"] = b"2.5 2:2 3:0.5\n-1 1:1\n0 3:7\n1 1:3 3:1\n"
+    add(
+        "toy",
+        toy_spec(positives=None, urls=(server.url + "r",), columns=(2, 0, 1), digest=digest(X, y)),
+    )
+    data = datasets.load("toy", scale=None)
+    assert np.array_equal(data.X, X) and np.array_equal(data.y, y) and data.task == "regression"
+
+
+def test_download_in_two_parts_and_units(add, server):
+    server.files["/a"] = b"1 2:0.18257 3:0.18257\n-1 1:0.18257\n"
+    server.files["/b"] = b"-1 1:0.18257\n1 2:0.18257\n"  # narrower, as a9a.t is
+    X = np.array([[0, 1, 1], [1, 0, 0], [1, 0, 0], [0, 1, 0]], dtype="|u1")
+    urls = (server.url + "a", server.url + "b")
+    add("toy", toy_spec(dtype="|u1", urls=urls, unit=30**-0.5, digest=digest(X, TOY_Y)))
+    assert np.array_equal(datasets.load("toy", scale=None).X, X)
+
+
+def test_mirror(add, server, monkeypatch):
+    add("toy", toy_spec(urls=("https://example.invalid/far/away/toy.txt",)))
+    server.files["/near/toy.txt"] = TOY_SVMLIGHT
+    monkeypatch.setenv("OKLNUMBA_MIRROR", server.url + "near/")
+    assert np.array_equal(datasets.load("toy", scale=None).X, TOY_X)
+
+
+WRONG = {
+    "values": (TOY_SVMLIGHT.replace(b"0.5", b"0.6"), "expected sha256"),
+    "balance": (TOY_SVMLIGHT.replace(b"-1 1", b"1 1"), "expected 2 rows labelled .*found 3"),
+    "labels": (TOY_SVMLIGHT.replace(b"-1 1", b"7 1"), r"expected labels -1 and 1, found .*7\.0"),
+    "short": (b"1 2:2 3:0.5\n-1 1:1\n", "expected 4 rows, found 2"),
+    "long": (TOY_SVMLIGHT * 2, "expected 4 rows, found at least 8"),
+    "wide": (TOY_SVMLIGHT.replace(b"3:7", b"4:7"), "n_features was set to 3"),
+    "page": (b"<html>moved</html>", "not the original of 'toy'"),
+    "empty": (b"", "not the original of 'toy'"),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_wrong_content_leaves_nothing(home, add, server, wrong):
+    server.files["/toy.txt"], message = WRONG[wrong]
+    add("toy", toy_spec(urls=(server.url + "toy.txt",)))
+    with pytest.raises(ValueError, match=message) as error:
+        datasets.load("toy")
+    assert server.url + "toy.txt" in str(error.value) and "Nothing was kept" in str(error.value)
+    assert left_in_cache(home) == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        gzip.compress(TOY_CSV)[:-12],
+        b"\x1f\x8b\x08\x00" + b"\x00" * 40,
+        gzip.compress(TOY_CSV.replace(b"0.5", b"abc")),
+        gzip.compress(TOY_CSV.replace(b",0.5", b"")),
+        gzip.compress(b""),
+    ],
+)
+def test_broken_csv_leaves_nothing(home, add, server, body):
+    server.files["/toy.csv.gz"] = body
+    add("toy", toy_spec(urls=(server.url + "toy.csv.gz",), **CSV))
+    with pytest.raises(ValueError, match="not the original of 'toy'"):
+        datasets.load("toy")
+    assert left_in_cache(home) == []
+
+
+def test_file_not_on_the_server(home, add, server):
+    add("toy", toy_spec(urls=(server.url + "toy.txt",)))
+    with pytest.raises(OSError, match="(?s)is in none of .*/toy.txt failed: 404.*OKLNUMBA_DATA"):
+        datasets.load("toy")
+    assert left_in_cache(home) == []
+
+
+def test_interrupted_download(home, add, server):
+    server.files["/toy.txt"] = TOY_SVMLIGHT
+    server.cut.add("/toy.txt")
+    add("toy", toy_spec(urls=(server.url + "toy.txt",)))
+    with pytest.raises(OSError, match="/toy.txt failed: "):
+        datasets.load("toy")
+    assert left_in_cache(home) == []
+
+
+def test_stopped_by_the_user(home, add, server, monkeypatch):
+    def stop(*args):
+        raise KeyboardInterrupt
+
+    server.files["/toy.txt"] = TOY_SVMLIGHT
+    add("toy", toy_spec(urls=(server.url + "toy.txt",)))
+    monkeypatch.setattr(datasets, "_parse", stop)
+    with pytest.raises(KeyboardInterrupt):
+        datasets.load("toy")
+    assert left_in_cache(home) == []
+
+
+def test_no_server_at_all(home, add, server):
+    url = "http://127.0.0.1:1/toy.txt"  # a port where nothing listens
+    add("toy", toy_spec(urls=(url,)))
+    with pytest.raises(OSError, match=f"The download of {url} failed"):
+        datasets.load("toy")
+    assert left_in_cache(home) == []
+
+
+def test_cache_that_cannot_be_written(home, add, server, monkeypatch):
+    (home / "file").write_text("not a folder")
+    monkeypatch.setenv("OKLNUMBA_CACHE", str(home / "file" / "cache"))
+    add("toy", toy_spec(urls=(server.url + "toy.txt",)))
+    with pytest.raises(OSError, match="cannot write to the cache .*set OKLNUMBA_CACHE"):
+        datasets.load("toy")
+
+
+def test_without_the_extra(add, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pooch", None)
+    add("toy", toy_spec(urls=("https://example.invalid/toy.txt",)))
+    with pytest.raises(FileNotFoundError, match=r"needs pooch: pip install \"oklnumba\[data\]\""):
+        datasets.load("toy")
+
+
+@pytest.mark.parametrize(
+    "name, advice", [("susy30k", 'load "susy"'), ("mnist12", "digits 1"), ("magic04", "reinstall")]
+)
+def test_sets_without_a_public_original(home, monkeypatch, name, advice):
+    monkeypatch.setattr(datasets, "_OWN", home)
+    with pytest.raises(FileNotFoundError, match=f"{advice}.*OKLNUMBA_DATA"):
+        datasets.load(name)
+
+
+# --- SUSY -----------------------------------------------------------------------------------------
+
+
+def test_susy_is_read_in_bounded_memory(home, add, server, monkeypatch):
+    n, d = 200_000, 18
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, d)).astype("<f4")
+    y = np.where(rng.random(n) < 0.458, 1, -1).astype("|i1")
+    size = 0
+    with gzip.open(home / "SUSY.csv.gz", "wt", compresslevel=1) as file:
+        row = ",".join(["%.18e"] * (d + 1)) + "\n"  # UCI's form: 0 or 1, then the features
+        for start in range(0, n, 10_000):
+            block = np.column_stack([y == 1, X])[start : start + 10_000]
+            size += file.write((row * len(block)) % tuple(block.ravel().tolist()))
+    assert size > 90e6
+    add(
+        "susy",
+        dataclasses.replace(
+            datasets._SPECS["susy"], shape=(n, d), n_train=n, positives=91_600, slack=1_000
+        ),
+    )
+    server.files["/SUSY.csv.gz"] = home / "SUSY.csv.gz"
+    monkeypatch.setenv("OKLNUMBA_MIRROR", server.url)
+    peaks = []
+
+    def traced(*args, parse=datasets._parse):
+        tracemalloc.start()
+        try:
+            return parse(*args)
+        finally:
+            peaks.append(tracemalloc.get_traced_memory()[1])
+            tracemalloc.stop()
+
+    monkeypatch.setattr(datasets, "_parse", traced)
+    data = datasets.load("susy", scale=None)
+    assert np.array_equal(data.X, X) and np.array_equal(data.y, y)
+    assert left_in_cache(home) == ["susy.npz"]
+    assert len(peaks) == 1 and peaks[0] - X.nbytes - y.nbytes < size / 5
+    loaded = datasets.load("susy", permute=0)  # from the cache
+    assert len(peaks) == 1 and loaded.X.min() == -1 and loaded.X.max() == 1
+
+
+def test_susy_loads_in_at_most_twice_its_memory(home, add):
+    n, d = 100_000, 18
+    rng = np.random.default_rng(0)
+    spec = dataclasses.replace(
+        datasets._SPECS["susy"], shape=(n, d), n_train=n, positives=n // 2, slack=0
+    )
+    add("susy", spec)
+    (home / "cache").mkdir()
+    y = np.where(np.arange(n) % 2, 1, -1).astype("|i1")
+    np.savez(home / "cache" / "susy.npz", X=rng.normal(size=(n, d)).astype("<f4"), y=y, n_train=n)
+    datasets.load("susy")  # whatever is imported late
+    tracemalloc.start()
+    try:
+        data = datasets.load("susy", permute=1)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 2 * data.X.nbytes
