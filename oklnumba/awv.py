@@ -1,4 +1,8 @@
-"""Online ridge regression and the Azoury-Warmuth-Vovk forecaster, exact and on subspaces (pkawv)."""
+"""Online ridge regression and the Azoury-Warmuth-Vovk forecaster, on all of an RKHS or a subspace.
+
+After Jezequel, Gaillard and Rudi 2019, "Efficient online learning with kernels for adversarial
+large scale problems" (pkawv below).
+"""
 
 from __future__ import annotations
 
@@ -49,12 +53,12 @@ class _Ridge(Learner):
 class KernelAWV(_Ridge):
     """Exact Kernel-AWV (pkawv section 2, eq. 3).
 
-    f_t = argmin_f sum_{s<t} (y_s - f(x_s))^2 + lam |f|^2 + f(x_t)^2 over the whole RKHS, forecast f_t(x_t).
-    Its regret against every f is at most lam |f|^2 + B^2 log det(I + K / lam) (Proposition 1), without
-    knowing a bound B on the labels beforehand.
+    f_t = argmin_f sum_{s<t} (y_s - f(x_s))^2 + lam |f|^2 + f(x_t)^2 over the whole RKHS, forecast
+    f_t(x_t). Its regret against every f is at most lam |f|^2 + B^2 log det(I + K / lam)
+    (Proposition 1), without knowing a bound B on the labels beforehand.
 
-    One row of a Cholesky factor a round: O(t^2) time; 8 t^2 / 2 bytes in all after t rounds. Whole runs go at
-    the speed of BLAS-3.
+    One row of a Cholesky factor a round: O(t^2) time; 8 t^2 / 2 bytes in all after t rounds. Whole
+    runs go at the speed of BLAS-3.
 
     Parameters
     ----------
@@ -64,12 +68,14 @@ class KernelAWV(_Ridge):
 
     Remarks
     -------
-    As published. With m the ridge forecast and s = lam + k(x,x) - k'(K + lam I)^-1 k, the forecast is m lam / s.
+    As published. With m the ridge forecast and s = lam + k(x,x) - k'(K + lam I)^-1 k, the forecast
+    is m lam / s.
 
     Examples
     --------
     >>> import oklnumba as okl
-    >>> learner = okl.KernelAWV(okl.Gaussian(sigma=1.0), lam=1.0).partial_fit([[0.0], [1.0]], [1.0, -1.0])
+    >>> learner = okl.KernelAWV(okl.Gaussian(sigma=1.0), lam=1.0)
+    >>> _ = learner.partial_fit([[0.0], [1.0]], [1.0, -1.0])
     >>> round(learner.predict_one([0.0]), 6)
     0.200189
     """
@@ -146,9 +152,9 @@ class KernelAWV(_Ridge):
         hotloops.kernel_awv_labels(
             self._L, self._u, y, t, self.lam, self._ridge, trace.predictions, shrinks
         )
-        if not np.isfinite(trace.predictions).all():
-            played = int(np.argmin(np.isfinite(trace.predictions)))
-            self._check(hotloops.NOT_FINITE, played, RAISE_LAM)
+        finite = np.isfinite(trace.predictions) & np.isfinite(shrinks)
+        if not finite.all():
+            self._check(hotloops.NOT_FINITE, int(np.argmin(finite)), RAISE_LAM)
         trace.sizes[:] = np.arange(t + 1, t + b + 1)
         self._certify(y, shrinks, np.zeros(b), trace)
         self._played = t + b
@@ -189,8 +195,8 @@ class KernelAWV(_Ridge):
 class KernelRidge(KernelAWV):
     """Online kernel ridge regression: f_t = argmin_f sum_{s<t} (y_s - f(x_s))^2 + lam |f|^2.
 
-    The classical forecaster that Kernel-AWV is compared with (pkawv section 2); time and memory as there.
-    No regret bound holds without a bound on its forecasts.
+    The classical forecaster that Kernel-AWV is compared with (pkawv section 2); time and memory as
+    there. No regret bound holds without a bound on its forecasts.
 
     Parameters
     ----------
@@ -205,7 +211,8 @@ class KernelRidge(KernelAWV):
     Examples
     --------
     >>> import oklnumba as okl
-    >>> learner = okl.KernelRidge(okl.Gaussian(sigma=1.0), lam=1.0).partial_fit([[0.0], [1.0]], [1.0, -1.0])
+    >>> learner = okl.KernelRidge(okl.Gaussian(sigma=1.0), lam=1.0)
+    >>> _ = learner.partial_fit([[0.0], [1.0]], [1.0, -1.0])
     >>> round(learner.predict_one([0.0]), 6)
     0.282449
     """
@@ -214,13 +221,14 @@ class KernelRidge(KernelAWV):
 
 
 class PKAWV(_Ridge):
-    """PKAWV: the AWV forecaster on a fixed subspace, given by its features (pkawv Algorithm 1, eq. 4).
+    """PKAWV: the AWV forecaster on the span of fixed features (pkawv Algorithm 1, eq. 4).
 
-    With Taylor features of degree M its regret is at most 1.5 times the bound of Kernel-AWV for M of order
-    log(n / lam) (Theorem 4); with any projection, Theorem 3 adds (mu + lam) n mu B^2 / lam^2.
+    With Taylor features of degree M its regret is at most 1.5 times the bound of Kernel-AWV for M
+    of order log(n / lam) (Theorem 4); with any projection, Theorem 3 adds (mu + lam) n mu B^2 /
+    lam^2.
 
-    O(r^2) time a round for r features, O(r^2) memory for any number of rounds. A run over arrays sweeps the
-    factor once for several rounds and gives the same bits as one round at a time.
+    O(r^2) time a round for r features, O(r^2) memory for any number of rounds. A run over arrays
+    sweeps the factor once for several rounds and gives the same bits as one round at a time.
 
     Parameters
     ----------
@@ -233,8 +241,8 @@ class PKAWV(_Ridge):
 
     Remarks
     -------
-    The inverse A^-1 of the listing is replaced by the factor U' D U of A: half the work, no drift, and small
-    lam is safe. Errata 21: the forecast uses A_t, which includes x_t.
+    The inverse A^-1 of the listing is replaced by the factor U' D U of A: half the work, no drift,
+    and small lam is safe. Errata 21: the forecast uses A_t, which includes x_t.
 
     Examples
     --------
@@ -266,9 +274,10 @@ class PKAWV(_Ridge):
         forecaster: str = "awv",
         seed: int = 0,
     ) -> PKAWV:
-        """Return PKAWV on the span of a KORS dictionary of all inputs, known beforehand (Corollary 8).
+        """Return PKAWV on a KORS dictionary of inputs known beforehand (Corollary 8).
 
-        The inputs are used without their labels; then play the stream on the learner that is returned.
+        The inputs are used without their labels; then play the stream on the learner that is
+        returned.
 
         Parameters
         ----------
@@ -348,8 +357,10 @@ class PKAWV(_Ridge):
         if share >= self.LOW_SHARE:
             return None
         return (
-            f"the Taylor basis holds only {share:.2g} of the kernel on the first inputs, so the learner is "
-            "close to forecasting 0: centre the basis, TaylorFeatures(center=X[:500].mean(axis=0)), or scale "
+            f"the Taylor basis holds only {share:.2g} of the kernel on the first inputs, so the "
+            f"learner is "
+            "close to forecasting 0: centre the basis, "
+            "TaylorFeatures(center=X[:500].mean(axis=0)), or scale "
             "the inputs to a smaller range, or raise sigma or degree"
         )
 
@@ -364,12 +375,12 @@ class PKAWV(_Ridge):
 class NystromAWV(_Ridge):
     """PKAWV on a growing Nystrom subspace, chosen by KORS (pkawv Algorithm 2, section 3.2).
 
-    At round t KORS decides whether x_t joins the dictionary; the forecast is that of AWV on the span
-    of the dictionary, x_t included if it joined, over all past rounds.
+    At round t KORS decides whether x_t joins the dictionary; the forecast is that of AWV on the
+    span of the dictionary, x_t included if it joined, over all past rounds.
 
-    O(m^2) time a round for m atoms, and O(t m) once for each new atom: the column over past rounds needs the
-    past, 8 t (m + d) bytes for coordinates and inputs. ``max_size`` bounds it: once the dictionary has that
-    size nothing of the past is kept, and memory and time stay flat.
+    O(m^2) time a round for m atoms, and O(t m) once for each new atom: the column over past rounds
+    needs the past, 8 t (m + d) bytes for coordinates and inputs. ``max_size`` bounds it: once the
+    dictionary has that size nothing of the past is kept, and memory and time stay flat.
 
     Parameters
     ----------
@@ -390,12 +401,12 @@ class NystromAWV(_Ridge):
 
     Remarks
     -------
-    Errata 16 to 20: weights 1/sqrt(p) on each side, mu apart from lam, labels (Y_{t-1}, 0), and x_t may enter
-    before its own forecast. In place of cholup on K'K + lam K_mm we use coordinates in which K_mm is the
-    identity, which are far better conditioned. An atom that lies in the span to rounding (NULL_DIRECTION in
-    hotloops.py) counts in KORS and in ``size`` and adds no direction.
-    The certificate is against the best function of the present space on each prefix; its bound adds what each
-    growth of the space took off that function's loss.
+    Errata 16 to 20: weights 1/sqrt(p) on each side, mu apart from lam, labels (Y_{t-1}, 0), and x_t
+    may enter before its own forecast. In place of cholup on K'K + lam K_mm we use coordinates in
+    which K_mm is the identity, which are far better conditioned. An atom that lies in the span to
+    rounding (NULL_DIRECTION in hotloops.py) counts in KORS and in ``size`` and adds no direction.
+    The certificate is against the best function of the present space on each prefix; its bound adds
+    what each growth of the space took off that function's loss.
 
     Examples
     --------

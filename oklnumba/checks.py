@@ -25,7 +25,8 @@ def _as_floats(values: Any, name: str) -> np.ndarray:
         return array.astype(np.float64, copy=False)
     except (TypeError, ValueError):
         raise ValueError(
-            f"{name} must hold real numbers in a rectangular array; encode text and drop ragged rows first"
+            f"{name} must hold real numbers in a rectangular array; encode text and drop ragged "
+            f"rows first"
         ) from None
 
 
@@ -79,7 +80,7 @@ def check_width(found: int, width: int | None, name: str = "X") -> None:
 
 
 def as_point(x: Any, width: int | None = None) -> np.ndarray:
-    """Return one input x as a C-contiguous float64 array of shape (1, d); errors as in as_inputs."""
+    """Return one input x as a C-contiguous float64 array of shape (1, d); see as_inputs."""
     array = _as_floats(x, "x")
     if array.ndim != 1:
         raise ValueError(
@@ -90,7 +91,7 @@ def as_point(x: Any, width: int | None = None) -> np.ndarray:
 
 
 def as_labels(y: Any, n: int, classes: bool = False, first: int = 0) -> np.ndarray:
-    """Return labels as a float64 array of shape (n,), all finite, and -1 or +1 where ``classes`` asks so.
+    """Return labels as a finite float64 array of shape (n,); ``classes`` asks for -1 and +1.
 
     Raises
     ------

@@ -13,7 +13,7 @@ from oklnumba.checks import as_inputs, require, require_count, require_positive
 from oklnumba.kernels import Kernel, kernel_code
 from oklnumba.params import Params
 
-PASS = 64  # points mapped in one pass: the scratch of a pass stays in the cache
+PASS = 32  # points mapped in one pass: the scratch of a pass stays in the cache
 
 
 class Features(Params):
@@ -41,7 +41,8 @@ class Features(Params):
         Raises
         ------
         ValueError
-            If X is not numeric, not finite, not 2-D or empty, or a hyper-parameter is outside its domain.
+            If X is not numeric, not finite, not 2-D or empty, or a hyper-parameter is outside its
+            domain.
         """
         X = as_inputs(X)
         out = np.empty((len(X), self.size(X.shape[1])))
@@ -49,7 +50,7 @@ class Features(Params):
         return out
 
     def captured(self, X: ArrayLike) -> np.ndarray:
-        """Return the share |z(x)|^2 / k(x, x) of the kernel that the map holds, in [0, 1], shape (n,)."""
+        """Return |z(x)|^2 / k(x, x), the share of the kernel that the map holds, shape (n,)."""
         return np.clip((self.transform(X) ** 2).sum(axis=1), 0.0, 1.0)
 
 
@@ -66,9 +67,9 @@ class TaylorFeatures(Features):
     sigma : float > 0
         Width of the Gaussian kernel.
     center : array_like of shape (d,), optional
-        The expansion point (None: the origin). The kernel is shift invariant, so the features of x - center
-        span an equally good subspace; near the data's mean it holds far more of the kernel. Choose it
-        before the labels are seen.
+        The expansion point (None: the origin). The kernel is shift invariant, so the features of x
+        - center span an equally good subspace; near the data's mean it holds far more of the
+        kernel. Choose it before the labels are seen.
 
     Remarks
     -------
@@ -113,10 +114,10 @@ class TaylorFeatures(Features):
 
 
 def _monomials(d: int, degree: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the table of monomials: each one's parent, the coordinate that multiplies it, and the ratio.
+    """Return for each monomial its parent, the coordinate that multiplies it, and the ratio.
 
-    A multi-index is written as its sorted coordinates; its parent lacks the last one, v. If v stands c times in
-    it, the weights 1 / sqrt(k!) have the ratio 1 / sqrt(c).
+    A multi-index is written as its sorted coordinates; its parent lacks the last one, v. If v
+    stands c times in it, the weights 1 / sqrt(k!) have the ratio 1 / sqrt(c).
     """
     parent, variable, ratio = [0], [0], [1.0]
     level: list[tuple[int, int, int]] = [
@@ -138,8 +139,8 @@ def _monomials(d: int, degree: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]
 class FourierFeatures(Features):
     """Random Fourier features of the Gaussian kernel (Rahimi and Recht 2007; FOGD, Lu et al. 2016).
 
-    z(x) = n^{-1/2} (sin u_1.x, ..., sin u_n.x, cos u_1.x, ..., cos u_n.x) with u_j ~ N(0, I / sigma^2), so that
-    z(x).z(x) = 1 and E z(x).z(x') is the Gaussian kernel.
+    z(x) = n^{-1/2} (sin u_1.x, ..., sin u_n.x, cos u_1.x, ..., cos u_n.x) with u_j ~ N(0, I /
+    sigma^2), so that z(x).z(x) = 1 and E z(x).z(x') is the Gaussian kernel.
 
     Parameters
     ----------
@@ -152,8 +153,8 @@ class FourierFeatures(Features):
 
     Remarks
     -------
-    The span is not a subspace of the RKHS: ``captured`` is 1 by the scaling and says nothing about the
-    quality of the approximation, whose error is about 1 / sqrt(n_frequencies).
+    The span is not a subspace of the RKHS: ``captured`` is 1 by the scaling and says nothing about
+    the quality of the approximation, whose error is about 1 / sqrt(n_frequencies).
 
     Examples
     --------
@@ -190,8 +191,8 @@ class FourierFeatures(Features):
 class NystromFeatures(Features):
     """Nystrom features: coordinates in the span of the kernel at given landmarks.
 
-    z(x) = Lambda^{-1/2} V' k_m(x) with K_mm = V Lambda V'; null directions are dropped and z(x).z(x') is
-    the kernel of the projections of x and x' on the span.
+    z(x) = Lambda^{-1/2} V' k_m(x) with K_mm = V Lambda V'; null directions are dropped and
+    z(x).z(x') is the kernel of the projections of x and x' on the span.
 
     Parameters
     ----------
@@ -202,7 +203,8 @@ class NystromFeatures(Features):
 
     Remarks
     -------
-    Directions with an eigenvalue of at most 1e-12 times the largest are null: below that they are rounding.
+    Directions with an eigenvalue of at most 1e-12 times the largest are null: below that they are
+    rounding.
 
     Examples
     --------
@@ -264,6 +266,7 @@ def check_features(features: object, name: str = "features") -> Features:
     """Return a feature map, or raise ValueError for what is not one."""
     if not isinstance(features, Features):
         raise ValueError(
-            f"{name} must be an oklnumba feature map such as TaylorFeatures(degree=2), but is {features!r}"
+            f"{name} must be an oklnumba feature map such as TaylorFeatures(degree=2), but is "
+            f"{features!r}"
         )
     return features

@@ -13,7 +13,7 @@ from oklnumba.learner import Learner, Trace
 
 
 class FOGD(Learner):
-    """Fourier online gradient descent: w <- w - eta l'(w.z(x), y) z(x) (Lu et al. 2016, Algorithm 1).
+    """Fourier online gradient descent: w <- w - eta l'(w.z, y) z (Lu et al. 2016, Alg. 1).
 
     O(r d) time a round for r features.
 
@@ -30,7 +30,8 @@ class FOGD(Learner):
 
     Remarks
     -------
-    z(x).z(x) = 1 here; code that leaves z unscaled has a step n_frequencies times smaller for the same update.
+    z(x).z(x) = 1 here; code that leaves z unscaled has a step n_frequencies times smaller for the
+    same update.
 
     Examples
     --------

@@ -12,9 +12,9 @@ Contents
 8. Losses
 9. One ``<algorithm>_rounds`` for each learner
 
-Letters: n rounds, d input width, m dictionary size, r features, ``cap`` allocated size (a buffer's first
-m or r entries are valid). Dictionaries are feature-major, ``(d, cap)``, so that loops run along the atoms.
-Upper triangular factors are row-major, so that loops run along a row.
+Letters: n rounds, d input width, m dictionary size, r features, ``cap`` allocated size (a buffer's
+first m or r entries are valid). Dictionaries are feature-major, ``(d, cap)``, so that loops run
+along the atoms. Upper triangular factors are row-major, so that loops run along a row.
 
 Why one file: Numba's disk cache notices an edit only in the file that defines a function; a cached
 caller of a function in another file would keep the old machine code.
@@ -39,10 +39,10 @@ from numba.extending import intrinsic
 def _jit(fastmath: set[str]):
     """Return the project's one ``njit`` decorator, with a named subset of fastmath.
 
-    Lazy signatures keep the import fast; ``cache`` falls back to no cache where no folder is writable
-    (Numba raises at decoration there); ``nogil`` lets threads run learners side by side;
-    ``error_model="numpy"`` keeps division branches out of loops. Full fastmath is never used: it breaks
-    NaN checks and the accuracy of exp.
+    Lazy signatures keep the import fast; ``cache`` falls back to no cache where no folder is
+    writable (Numba raises at decoration there); ``nogil`` lets threads run learners side by side;
+    ``error_model="numpy"`` keeps division branches out of loops. Full fastmath is never used: it
+    breaks NaN checks and the accuracy of exp.
     """
 
     def decorate(function):
@@ -101,8 +101,8 @@ NOT_FINITE = 3  # an overflow reached a forecast
 # 2. exp, sine and cosine that vectorise
 # ---------------------------------------------------------------------------------------------
 
-# Adding and subtracting 1.5 * 2^52 rounds to the nearest integer and leaves it in the low bits of the
-# sum: no float-to-integer conversion, which AVX2 lacks for 64 bits.
+# Adding and subtracting 1.5 * 2^52 rounds to the nearest integer and leaves it in the low bits of
+# the sum: no float-to-integer conversion, which AVX2 lacks for 64 bits.
 ROUND_SHIFT = 6755399441055744.0
 LOG2_E = 1.4426950408889634
 LN2_HIGH = 6.93145751953125e-1  # 20 trailing zero bits: n * LN2_HIGH is exact
@@ -311,12 +311,12 @@ def kernel_block(code, par, X, atoms, m, out):
 
 @hot
 def taylor_block(X, center, rate, parent, variable, ratio, columns, out):
-    """Write the Taylor features of the rows of X (pkawv eq. 6), each from its parent by one product.
+    """Write the Taylor features of the rows of X (pkawv eq. 6), one product each.
 
     Feature-major in the scratch ``columns`` (that vectorises along the points), then transposed.
 
-    X : (b, d); center : (d,); rate : 1 / (2 sigma^2); parent, variable : (r,) integers, the parent feature
-    and the coordinate that multiplies it; ratio : (r,), the constant of that product;
+    X : (b, d); center : (d,); rate : 1 / (2 sigma^2); parent, variable : (r,) integers, the parent
+    feature and the coordinate that multiplies it; ratio : (r,), the constant of that product;
     columns : (d + r, points a pass), workspace; out : (b, >= r), modified in place.
     """
     b, d = X.shape
@@ -399,7 +399,10 @@ def product_rows(Z, w, out):
 
 @hot
 def solve_upper_transposed(R, b, m):
-    """Solve R' x = b for upper triangular R, four rows a pass. R : (cap, cap); b : (cap,), in place."""
+    """Solve R' x = b for upper triangular R, four rows a pass.
+
+    R : (cap, cap); b : (cap,), modified in place.
+    """
     k = 0
     while k + 4 <= m:
         v0 = b[k] / R[k, k]
@@ -447,7 +450,10 @@ def solve_lower(L, b, m):
 
 @hot
 def cholesky_update(R, x, m):
-    """Turn the upper factor of A into that of A + x x'. R : (cap, cap), x : (cap,), both in place."""
+    """Turn the upper factor of A into that of A + x x'.
+
+    R : (cap, cap), x : (cap,), both modified in place.
+    """
     for k in range(m):
         rk = R[k, k]
         xk = x[k]
@@ -468,7 +474,7 @@ def cholesky_update(R, x, m):
 
 @hot
 def cholesky_downdate(R, x, m):
-    """Turn the upper factor of A into that of A - x x'; NOT_POSITIVE if that is not positive definite.
+    """Turn the upper factor of A into that of A - x x'; NOT_POSITIVE if there is none.
 
     R : (cap, cap), x : (cap,), both in place (after NOT_POSITIVE both are spoilt).
     """
@@ -495,8 +501,9 @@ def cholesky_downdate(R, x, m):
 def bordered_cholesky(R, column, corner, m):
     """Turn the upper factor of A (m x m) into that of [[A, c], [c', corner]], given R^-T c.
 
-    R : (cap, cap), in place; column : (cap,), R^-T c, of which m entries count; corner : the new diagonal entry.
-    Returns the new pivot corner - |column|^2; where it is not positive R is left as it was.
+    R : (cap, cap), in place; column : (cap,), R^-T c, of which m entries count; corner : the new
+    diagonal entry. Returns the new pivot corner - |column|^2; where it is not positive R is left as
+    it was.
     """
     pivot = corner - dot(column, column, m)
     if pivot > 0.0:
@@ -529,8 +536,8 @@ def grow_inverse(P, column, v, corner, m):
     """Turn P = A^-1 (m x m) into the inverse of [[A, c], [c', corner]] by the block formula.
 
     P : (cap, cap) symmetric, in place; column : (cap,), c; v : (cap,), workspace (P c on return).
-    Returns the Schur complement corner - c' P c (the ALD residual when A is a kernel matrix); where it is not
-    positive P is left as it was.
+    Returns the Schur complement corner - c' P c (the ALD residual when A is a kernel matrix); where
+    it is not positive P is left as it was.
     """
     schur = corner
     for i in range(m):
@@ -552,19 +559,21 @@ def grow_inverse(P, column, v, corner, m):
 # 6. The U' D U factor of ridge regression, swept once for several rounds
 # ---------------------------------------------------------------------------------------------
 #
-# A = lam I + sum z z' = U' D U with U unit upper triangular. Adding z z' (Gill, Golub, Murray and Saunders
-# 1974, method C1) runs down the rows k of U with a running a = 1 + sum_{i<k} p_i^2 / D_i:
+# A = lam I + sum z z' = U' D U with U unit upper triangular. Adding z z' (Gill, Golub, Murray and
+# Saunders 1974, method C1) runs down the rows k of U with a running a = 1 + sum_{i<k} p_i^2 / D_i:
 #
 #     p = z_k;  a' = a + p^2 / D_k;  beta = p / (D_k a');  D_k <- D_k a' / a;  a <- a'
 #     for j > k:   z_j -= p U_kj;   U_kj += beta z_j
 #
 # That is r^2 fused products a round, half of what the inverse takes, and it is backward stable: no
-# drift, and small lam is no danger. In the end p = U^-T z (left in z's place) and a = 1 + z' A^-1 z (A before the
-# round). With c = D^-1 U^-T sum y z, the ridge forecast is m = p . c and the AWV forecast m / a.
+# drift, and small lam is no danger. In the end p = U^-T z (left in z's place) and a = 1 + z' A^-1 z
+# (A before the round). With c = D^-1 U^-T sum y z, the ridge forecast is m = p . c and the AWV
+# forecast m / a.
 #
-# A sweep of three rounds reads and writes U once. Every entry sees the same fused products in the same order
-# as in three sweeps of one round: the results are the same bits, however a stream is cut.
-# LLVM does not vectorise this with its many arrays, so the vectors are written out as LLVM code.
+# A sweep of three rounds reads and writes U once. Every entry sees the same fused products in the
+# same order as in three sweeps of one round: the results are the same bits, however a stream is
+# cut. LLVM does not vectorise this with its many arrays, so the vectors are written out as LLVM
+# code.
 
 SWEEP = 3  # rounds a sweep: coefficients, rounds and rows just fit in 32 vector registers
 LANES = 8  # columns a vector; buffers have a multiple of it
@@ -572,7 +581,7 @@ TILE = 4  # rows of U a pass
 
 
 def _factor_rows_codegen(rounds: int):
-    """Return the LLVM code generator of one pass over TILE rows of U for the given number of rounds."""
+    """Return the LLVM code generator of one pass over TILE rows of U, for that many rounds."""
     double, index = ir.DoubleType(), ir.IntType(64)
     one = ir.Constant(double, 1.0)
 
@@ -660,7 +669,8 @@ def _factor_rows_codegen(rounds: int):
             def update(column):
                 z = [load_vector(Z, s, column) for s in round_starts]
                 x = [load_vector(U, s, column) for s in row_starts]
-                # Row i meets round t at step i + t: neighbours in this order do not wait for each other.
+                # Row i meets round t at step i + t: neighbours in this order do not wait for each
+                # other.
                 for step in range(TILE + rounds - 1):
                     pairs = [(i, step - i) for i in range(TILE) if 0 <= step - i < rounds]
                     for i, t in pairs:
@@ -717,7 +727,8 @@ else:
         return factor_rows
 
 
-# U : (cap, cap); inv_d : (cap,); Z, B : (SWEEP, cap); a : (SWEEP,); rows k to k + TILE of r, all in place.
+# U : (cap, cap); inv_d : (cap,); Z, B : (SWEEP, cap); a : (SWEEP,); rows k to k + TILE of r, all in
+# place.
 factor_rows_1 = _factor_rows(1)
 factor_rows_3 = _factor_rows(SWEEP)
 
@@ -757,8 +768,9 @@ def ridge_learn(y, beta, c, scan, r):
 def awv_rounds(Z, y, U, inv_d, c, work, ridge, forecasts, shrinks):
     """Play AWV (pkawv Algorithm 1) or ridge rounds on features.
 
-    Z : (n, r), padded with zeros to r a multiple of LANES; y : (n,); U : (r, r), inv_d : (r,), c : (r,), the
-    state, in place; work : (2 SWEEP + 1, r), workspace; ridge : 1 for ridge forecasts, 0 for AWV;
+    Z : (n, r), padded with zeros to r a multiple of LANES; y : (n,); U : (r, r), inv_d : (r,), c :
+    (r,), the state, in place; work : (2 SWEEP + 1, r), workspace; ridge : 1 for ridge forecasts, 0
+    for AWV;
     forecasts, shrinks : (n,), written: shrink is 1 + z' A^-1 z of the round.
     Returns (rounds played, status).
     """
@@ -793,7 +805,7 @@ def awv_rounds(Z, y, U, inv_d, c, work, ridge, forecasts, shrinks):
 
 @hot
 def awv_forecasts(Z, U, inv_d, c, work, ridge, forecasts):
-    """Write what AWV or ridge would forecast for each row of Z on its own. Arguments as in awv_rounds."""
+    """Write what AWV or ridge would forecast for each row of Z; arguments as in awv_rounds."""
     n, r = Z.shape
     p = work[0]
     for t in range(n):
@@ -816,8 +828,8 @@ def awv_forecasts(Z, U, inv_d, c, work, ridge, forecasts):
 def leverage(C, b, corner, alpha, m):
     """Return the ridge leverage score 1 - alpha / s of a new point, s = alpha + corner - b' M b.
 
-    C : (cap, cap), upper factor of M^-1 = S K S + alpha I over the dictionary; b : (cap,), S k, turned in place
-    into C^-T b; corner : k(x, x). Returns NaN where s has lost all its digits.
+    C : (cap, cap), upper factor of M^-1 = S K S + alpha I over the dictionary; b : (cap,), S k,
+    turned in place into C^-T b; corner : k(x, x). Returns NaN where s has lost all its digits.
     """
     solve_upper_transposed(C, b, m)
     s = alpha + corner - dot(b, b, m)
@@ -826,7 +838,7 @@ def leverage(C, b, corner, alpha, m):
 
 @hot
 def kors_probability(row, weights, C, b, corner, alpha, beta, eps, m):
-    """Return the probability min(beta tau, 1) with which KORS keeps a point (kons eq. 4 and Algorithm 2).
+    """Return the probability min(beta tau, 1) with which KORS keeps a point (kons eq. 4).
 
     row : (cap,), k(x, dictionary); weights : (cap,), 1 / sqrt(p_i); b : (cap,), left as C^-T S row.
     """
@@ -856,7 +868,8 @@ def kors_rounds(
     """Play KORS (kons Algorithm 2) over the rows of X, from row ``first``.
 
     X : (n, d); coins : (n,), uniform draws; setting : (alpha, beta, eps, largest size);
-    state : (1,) integers, the dictionary size m; atoms : (d, cap), weights : (cap,), C : (cap, cap), in place;
+    state : (1,) integers, the dictionary size m; atoms : (d, cap), weights : (cap,), C : (cap,
+    cap), in place;
     row, b : (cap,), workspace; played : (n,), probabilities, and kept : (n,), 0 or 1, written.
     Returns (rows played, status).
     """
@@ -943,11 +956,13 @@ def loss_values(code, forecasts, y, out):
 def certify(y, forecasts, shrinks, growth, totals, loss, comparator, bound):
     """Write the certificate of AWV or ridge rounds (pkawv Proposition 1, with exact comparators).
 
-    With m = forecast * shrink the ridge forecast (AWV), a round adds (y - m)^2 / shrink to the penalised loss of the
-    best function in hindsight, and log(shrink) to log det. ``growth`` is what a growing space took off that loss.
+    With m = forecast * shrink the ridge forecast (AWV), a round adds (y - m)^2 / shrink to the
+    penalised loss of the best function in hindsight, and log(shrink) to log det. ``growth`` is what
+    a growing space took off that loss.
 
-    y, forecasts, shrinks, growth : (n,); totals : (6,), in place: loss, comparator, log det, growth, max |y|,
-    and 1 for ridge forecasts, which have no bound; loss, comparator, bound : (n,), written.
+    y, forecasts, shrinks, growth : (n,); totals : (6,), in place: loss, comparator, log det,
+    growth, max |y|, and 1 for ridge forecasts, which have no bound; loss, comparator, bound : (n,),
+    written.
     """
     ridge = totals[5]
     for t in range(y.shape[0]):
@@ -967,8 +982,9 @@ def certify(y, forecasts, shrinks, growth, totals, loss, comparator, bound):
 def kernel_awv_labels(L, u, y, first, lam, ridge, forecasts, shrinks):
     """Play the labels of rounds whose rows of L are known (pkawv sec. 2; algorithms.md section 1).
 
-    L : (cap, cap), lower factor of K + lam I; u : (cap,), L^-1 y, in place; y : (n,), labels of rows first,
-    first + 1, ... of L; forecasts, shrinks : (n,), written. A label is read after its forecast is written.
+    L : (cap, cap), lower factor of K + lam I; u : (cap,), L^-1 y, in place; y : (n,), labels of
+    rows first, first + 1, ... of L; forecasts, shrinks : (n,), written. A label is read after its
+    forecast is written.
     """
     for i in range(y.shape[0]):
         t = first + i
@@ -983,7 +999,8 @@ def kernel_awv_labels(L, u, y, first, lam, ridge, forecasts, shrinks):
 def kernel_awv_rows(code, par, X, past, first, lam, L):
     """Write the kernel rows of new rounds into L: k(x_i, x_j) for j <= i, with lam on the diagonal.
 
-    X : (b, d), the rounds first, first + 1, ...; past : (d, cap), all inputs, these included; L : (cap, cap).
+    X : (b, d), the rounds first, first + 1, ...; past : (d, cap), all inputs, these included; L :
+    (cap, cap).
     """
     for i in range(X.shape[0]):
         t = first + i
@@ -993,7 +1010,7 @@ def kernel_awv_rows(code, par, X, past, first, lam, L):
 
 @hot
 def cholesky_row(L, t):
-    """Turn row t of L, which holds that of the matrix, into that of its factor. Returns the pivot's square."""
+    """Turn row t of L from that of the matrix into that of its factor; return the pivot squared."""
     row = L[t]
     solve_lower(L, row, t)
     pivot = row[t] - dot(row, row, t)
@@ -1004,7 +1021,10 @@ def cholesky_row(L, t):
 
 @hot
 def kernel_awv_forecasts(rows, corners, L, u, t, lam, ridge, forecasts):
-    """Write what Kernel-AWV or ridge would forecast; rows : (n, t), L^-1 k(x, past); corners : (n,), k(x, x)."""
+    """Write what Kernel-AWV or ridge would forecast.
+
+    rows : (n, t), L^-1 k(x, past); corners : (n,), k(x, x); forecasts : (n,), written.
+    """
     for i in range(rows.shape[0]):
         m = dot(rows[i], u, t)
         s = lam + corners[i] - dot(rows[i], rows[i], t)
@@ -1013,9 +1033,11 @@ def kernel_awv_forecasts(rows, corners, L, u, t, lam, ridge, forecasts):
 
 @hot
 def span_coordinates(row, span, R, q, rank):
-    """Write the coordinates R^-T k of a point in the dictionary's span; R' R is the span's kernel matrix.
+    """Write the coordinates R^-T k of a point in the dictionary's span.
 
-    row : (cap,), k(x, dictionary); span : (cap,) integers, the atoms that span; q : (cap,), written.
+    R : (cap, cap), upper factor of the kernel matrix of the atoms that span;
+    row : (cap,), k(x, dictionary); span : (cap,) integers, the atoms that span; q : (cap,),
+    written.
     """
     for j in range(rank):
         q[j] = row[span[j]]
@@ -1026,8 +1048,10 @@ def span_coordinates(row, span, R, q, rank):
 def span_column(code, par, x, past, labels, t, q, rho, rank, column, Phi, moments):
     """Write the new direction's coordinate for all past rounds into Phi[:, rank], and its moments.
 
-    The direction is (k(x, .) - its projection) / rho, and q : (cap,) the coordinates of that projection.
-    past : (d, cap_n); labels : (cap_n,); column : (cap_n,), workspace; Phi : (cap_n, cap), in place;
+    The direction is (k(x, .) - its projection) / rho, and q : (cap,) the coordinates of that
+    projection.
+    past : (d, cap_n); labels : (cap_n,); column : (cap_n,), workspace; Phi : (cap_n, cap), in
+    place;
     moments : (cap,), written: sum_s f_s Phi_s. Returns (sum f_s^2, sum f_s y_s).
     """
     kernel_row(code, par, x, past, t, column)
@@ -1050,8 +1074,8 @@ def span_column(code, par, x, past, labels, t, q, rho, rank, column, Phi, moment
 def border_factor(U, inv_d, c, moments, corner, label, rank):
     """Add a column to the factor U' D U of A and to c: A gets the border (moments, corner).
 
-    Returns what the new direction takes off the penalised loss of the best function, or -1 where the
-    pivot is not positive (nothing valid has changed then).
+    Returns what the new direction takes off the penalised loss of the best function, or -1 where
+    the pivot is not positive (nothing valid has changed then).
     """
     solve_upper_transposed(U, moments, rank)
     pivot = corner
@@ -1067,8 +1091,9 @@ def border_factor(U, inv_d, c, moments, corner, label, rank):
     return label * label / pivot
 
 
-# A new atom whose squared distance to the span is this share of k(x, x) or less adds no direction: what
-# is left of it is rounding. (It still counts in KORS, whose weights are about frequency, not about rank.)
+# A new atom whose squared distance to the span is this share of k(x, x) or less adds no direction:
+# what is left of it is rounding. (It still counts in KORS, whose weights are about frequency, not
+# about rank.)
 NULL_DIRECTION = 1e-13
 
 
@@ -1077,11 +1102,14 @@ def nystrom_awv_rounds(
     X, y, coins, first, code, par, setting, state, atoms, weights, C, span, R, past, labels, Phi,
     U, inv_d, c, work, column, forecasts, sizes, shrinks, growth,
 ):  # fmt: skip
-    """Play Nystrom-AWV (pkawv Algorithm 2) with KORS from row ``first``, in coordinates where K_mm is I.
+    """Play Nystrom-AWV (pkawv Algorithm 2) with KORS from row ``first``.
 
-    Arrays as in kors_rounds, awv_rounds and span_column; setting : (lam, mu, beta, eps, largest size, ridge);
-    state : (3,) integers, rounds whose inputs are kept, dictionary size, rank of the span; work : (8, cap).
-    Once the dictionary has its largest size, past inputs are no longer kept. Returns (rounds played, status).
+    In coordinates in which the kernel matrix of the span is the identity.
+    Arrays as in kors_rounds, awv_rounds and span_column; setting : (lam, mu, beta, eps, largest
+    size, ridge);
+    state : (3,) integers, rounds whose inputs are kept, dictionary size, rank of the span; work :
+    (8, cap). Once the dictionary has its largest size, past inputs are no longer kept. Returns
+    (rounds played, status).
     """
     lam, mu, beta, eps, largest, ridge = setting
     row, b, moments, scan = work[0], work[1], work[2], work[3]
@@ -1156,8 +1184,9 @@ def nystrom_awv_forecasts(
 ):  # fmt: skip
     """Write what Nystrom-AWV would forecast for each row of X with the next round's coin.
 
-    Where the coin would keep x, the border is written behind the valid part of the buffers (room for one
-    more atom is the caller's business) and wiped afterwards. Arguments as in nystrom_awv_rounds.
+    Where the coin would keep x, the border is written behind the valid part of the buffers (room
+    for one more atom is the caller's business) and wiped afterwards. Arguments as in
+    nystrom_awv_rounds.
     """
     lam, mu, beta, eps, largest, ridge = setting
     row, b, moments, scan, q = work[0], work[1], work[2], work[3], work[4]

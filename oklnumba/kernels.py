@@ -14,7 +14,7 @@ class Kernel(Params):
     """A kernel k(x, z): call it for a matrix of values, ``diag`` for k(x, x)."""
 
     def _code(self) -> tuple[int, np.ndarray]:
-        """Check the hyper-parameters; return the kernel's code in hotloops and its three numbers."""
+        """Check the hyper-parameters; return the kernel's code and numbers for hotloops."""
         raise NotImplementedError
 
     def __call__(self, X: ArrayLike, Z: ArrayLike | None = None) -> np.ndarray:
@@ -33,8 +33,8 @@ class Kernel(Params):
         Raises
         ------
         ValueError
-            If an input is not numeric, not finite or not of the right shape, or a hyper-parameter is
-            outside its domain.
+            If an input is not numeric, not finite or not of the right shape, or a hyper-parameter
+            is outside its domain.
 
         Examples
         --------

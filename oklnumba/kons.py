@@ -18,8 +18,9 @@ from oklnumba.params import Params
 class KORS(Params):
     """Kernel online row sampling, a stand-alone streaming dictionary (kons Algorithm 2).
 
-    Each point is kept with probability min(beta tau, 1) and weight 1/p, where tau is an estimate of its ridge
-    leverage score over the dictionary (eq. 4). Kept points are never dropped. O(m^2) a point.
+    Each point is kept with probability min(beta tau, 1) and weight 1/p, where tau is an estimate of
+    its ridge leverage score over the dictionary (eq. 4). Kept points are never dropped. O(m^2) a
+    point.
 
     Parameters
     ----------
@@ -44,7 +45,8 @@ class KORS(Params):
 
     Remarks
     -------
-    Errata 7 and 8: rounds 1..T, weight 1/p after success, 1/sqrt(p) on each side of the kernel matrix.
+    Errata 7 and 8: rounds 1..T, weight 1/p after success, 1/sqrt(p) on each side of the kernel
+    matrix.
 
     Examples
     --------
@@ -119,7 +121,8 @@ class KORS(Params):
             self._weights, self._C = grown(self._weights, cap), grown(self._C, cap, cap)
         if status != hotloops.DONE:
             raise FloatingPointError(
-                f"KORS, point {self._seen + first + 1}: the kernel matrix of the dictionary is not positive "
+                f"KORS, point {self._seen + first + 1}: the kernel matrix of the dictionary is not "
+                f"positive "
                 "to double precision; raise alpha, or scale the inputs"
             )
         new = np.flatnonzero(kept)

@@ -235,7 +235,7 @@ class Learner(Params):
         if status == hotloops.DONE:
             return
         what = {
-            hotloops.NOT_POSITIVE: "a matrix that must be positive definite is not, to double precision",
+            hotloops.NOT_POSITIVE: "a matrix lost its positive definiteness",
             hotloops.NOT_FINITE: "the forecast is not finite",
         }[status]
         self._broken = (
@@ -267,7 +267,7 @@ class Learner(Params):
         return meta, arrays
 
     def _adopt(self, meta: dict[str, Any], arrays: Any) -> None:
-        """Take over a state written by ``_contents`` of a learner with the same hyper-parameters."""
+        """Take over a state that ``_contents`` wrote, of the same hyper-parameters."""
         self.reset()
         if meta["width"] is not None:
             self._begin(meta["width"])

@@ -1,7 +1,7 @@
 """Convex losses of a forecast: value, derivative, curvature and Lipschitz constant.
 
-With margin m = y * forecast: squared (y - f)^2, absolute |y - f|, hinge max(1 - m, 0), squared_hinge
-max(1 - m, 0)^2 and logistic log(1 + exp(-m)). The last three take labels -1 and +1.
+With margin m = y * forecast: squared (y - f)^2, absolute |y - f|, hinge max(1 - m, 0),
+squared_hinge max(1 - m, 0)^2 and logistic log(1 + exp(-m)). The last three take labels -1 and +1.
 """
 
 from __future__ import annotations
@@ -50,15 +50,16 @@ class Loss:
         return float(hotloops.loss_derivative(self.code, float(forecast), float(y)))
 
     def curvature(self, C: float) -> float:
-        """Return the largest sigma with l(a) >= l(b) + l'(b)(a - b) + sigma/2 (l'(b)(a - b))^2 on [-C, C].
+        """Return the curvature sigma of the loss on [-C, C] (kons Assumption 2).
 
-        Labels in [-C, C] for the squared loss. 0 for losses without curvature (kons Assumption 2).
+        The largest sigma with l(a) >= l(b) + l'(b)(a - b) + sigma/2 (l'(b)(a - b))^2; labels in
+        [-C, C] for the squared loss. 0 for losses without curvature (kons Assumption 2).
         """
         require_positive("C", C)
         return float(self._curvature(C))
 
     def lipschitz(self, C: float) -> float:
-        """Return the largest |l'| for forecasts in [-C, C] (and labels in [-C, C] for regression)."""
+        """Return the largest |l'| for forecasts (and labels, in regression) in [-C, C]."""
         require_positive("C", C)
         return float(self._lipschitz(C))
 

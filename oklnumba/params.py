@@ -20,7 +20,7 @@ class Params:
         return [name for name in inspect.signature(cls).parameters if name != "self"]
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the hyper-parameters; with ``deep`` also those of nested objects as ``outer__inner``."""
+        """Return hyper-parameters; ``deep`` adds those of nested objects as ``outer__inner``."""
         params: dict[str, Any] = {}
         for name in self._param_names():
             value = getattr(self, name)
@@ -42,7 +42,8 @@ class Params:
         for name in params:
             if name.split("__")[0] not in known:
                 raise ValueError(
-                    f"{type(self).__name__} has no hyper-parameter {name!r}; it has {', '.join(known)}"
+                    f"{type(self).__name__} has no hyper-parameter {name!r}; "
+                    f"it has {', '.join(known)}"
                 )
         for name, value in params.items():
             outer, _, inner = name.partition("__")
@@ -74,7 +75,7 @@ def same_spec(a: tuple[Any, Any], b: tuple[Any, Any]) -> bool:
 
 
 def to_spec(value: Any, arrays: dict[str, np.ndarray]) -> Any:
-    """Return ``value`` as plain JSON data; arrays go into ``arrays`` and are named in their place."""
+    """Return ``value`` as plain JSON data; arrays go into ``arrays``, their names here."""
     if isinstance(value, Params):
         params = {name: to_spec(v, arrays) for name, v in value.get_params(deep=False).items()}
         return {"class": type(value).__name__, "params": params}
@@ -89,7 +90,8 @@ def to_spec(value: Any, arrays: dict[str, np.ndarray]) -> Any:
     if value is None or isinstance(value, bool | int | float | str):
         return value
     raise ValueError(
-        f"cannot save a hyper-parameter of type {type(value).__name__}; use numbers, strings, arrays, lists "
+        f"cannot save a hyper-parameter of type {type(value).__name__}; use numbers, strings, "
+        f"arrays, lists "
         "or oklnumba's own objects"
     )
 

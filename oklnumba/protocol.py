@@ -33,8 +33,8 @@ class Certificate(NamedTuple):
     regret : ndarray of shape (n,)
         loss - comparator.
     bound : ndarray of shape (n,)
-        max |y|^2 log det(A / lam) so far (pkawv Proposition 1), plus what growth of the space took off the
-        comparator; NaN for ridge forecasts, for which no such bound holds.
+        max |y|^2 log det(A / lam) so far (pkawv Proposition 1), plus what growth of the space took
+        off the comparator; NaN for ridge forecasts, for which no such bound holds.
     """
 
     loss: np.ndarray
@@ -51,7 +51,8 @@ class Run:
     predictions, losses : ndarray of shape (n,)
         Forecast and loss of each round.
     mistakes : ndarray of bool, shape (n,), or None
-        y * prediction <= 0, so that a forecast of exactly 0 counts; None unless all labels are -1 or +1.
+        y * prediction <= 0, so that a forecast of exactly 0 counts; None unless all labels are -1
+        or +1.
     sizes : ndarray of int, shape (n,)
         Size of the dictionary, or number of features, after each round.
     seconds : float
@@ -103,10 +104,10 @@ class Run:
         return float(self.mistakes.mean()) if self.rounds else float("nan")
 
     def regret(self, kernel: Any, lam: float) -> np.ndarray:
-        """Return the regret after each round against the best penalised function of a kernel's RKHS.
+        """Return the regret after each round against the best penalised function of an RKHS.
 
-        sum_{s<=t} (y_s - prediction_s)^2 - min_f [sum_{s<=t} (y_s - f(x_s))^2 + lam |f|^2], for every prefix, at
-        the cost of one Cholesky factor of an n x n matrix.
+        sum_{s<=t} (y_s - prediction_s)^2 - min_f [sum_{s<=t} (y_s - f(x_s))^2 + lam |f|^2], for
+        every prefix, at the cost of one Cholesky factor of an n x n matrix.
 
         Parameters
         ----------
@@ -125,7 +126,8 @@ class Run:
         """
         if self._data is None:
             raise ValueError(
-                "this run does not hold its data; use theory.regret(run.predictions, kernel, X, y, lam)"
+                "this run does not hold its data; use theory.regret(run.predictions, kernel, X, y, "
+                "lam)"
             )
         X, y = self._data
         return theory.regret(self.predictions, kernel, X[: self.rounds], y[: self.rounds], lam)
@@ -230,12 +232,15 @@ class _Recorder:
         same = same_spec((own["spec"], own_arrays), (meta["spec"], arrays))
         if not same or meta["run"]["loss"] != self.loss.name:
             raise ValueError(
-                f"the checkpoint {self.path} is of {meta['run']['learner']} with {meta['run']['loss']} loss, "
-                f"not of {self.learner!r} with {self.loss.name} loss; name another file or delete it"
+                f"the checkpoint {self.path} is of {meta['run']['learner']} with "
+                f"{meta['run']['loss']} loss, "
+                f"not of {self.learner!r} with {self.loss.name} loss; name another file or delete "
+                f"it"
             )
         if self.learner.rounds:
             raise ValueError(
-                f"the learner has played {self.learner.rounds} rounds; resume {self.path} with a fresh one"
+                f"the learner has played {self.learner.rounds} rounds; resume {self.path} with a "
+                f"fresh one"
             )
         self.learner._adopt(meta, {n: a for n, a in arrays.items() if not n.startswith("run_")})
         part = {n.removeprefix("run_"): a for n, a in arrays.items() if n.startswith("run_")}
@@ -266,7 +271,8 @@ def run(
 ) -> Run:
     """Play the online protocol: at each round forecast, then see the label, then update.
 
-    Gives the same forecasts as the loop ``learner.predict_one(x); learner.learn_one(x, y)``, compiled.
+    Gives the same forecasts as the loop ``learner.predict_one(x); learner.learn_one(x, y)``,
+    compiled.
 
     Parameters
     ----------
@@ -283,8 +289,9 @@ def run(
     time_limit : float, optional
         Seconds in the learner after which the run ends (looked at every few rounds).
     checkpoint : path, optional
-        File that holds learner and run. If it exists the run goes on from it, with the same data from the
-        start and a fresh learner of the same hyper-parameters; the result is the same as that of a run in one go.
+        File that holds learner and run. If it exists the run goes on from it, with the same data
+        from the start and a fresh learner of the same hyper-parameters; the result is the same as
+        that of a run in one go.
     every : int >= 1, optional
         Rounds between two saves and readings of the clock; None: about every minute.
 
@@ -295,8 +302,8 @@ def run(
     Raises
     ------
     ValueError
-        If the data or an argument is not valid: for arrays before the first round, for an iterable before the
-        first round of the bad pair.
+        If the data or an argument is not valid: for arrays before the first round, for an iterable
+        before the first round of the bad pair.
 
     Warns
     -----
@@ -361,7 +368,8 @@ def run(
 
 def _play(learner: Learner, X: np.ndarray, y: np.ndarray, recorder: _Recorder) -> None:
     """Play some rounds and record them; only the learner's own time counts."""
-    # Compiled loops take writable arrays only: read-only (memory-mapped) ones would be compiled again.
+    # Compiled loops take writable arrays only: read-only (memory-mapped) ones would be compiled
+    # again.
     writable = X.flags.c_contiguous and X.flags.writeable and type(X) is np.ndarray
     X = X if writable else np.array(X, order="C")
     y = y if y.flags.writeable else y.copy()

@@ -1,4 +1,4 @@
-"""What the theory says: effective dimension, log det, comparators in hindsight, regret and bounds."""
+"""What the theory says: effective dimension, log det, comparators, regret and bounds."""
 
 from __future__ import annotations
 
@@ -127,10 +127,10 @@ def comparator(kernel: Any, X: ArrayLike, y: ArrayLike, lam: float) -> Comparato
 def regret(
     predictions: ArrayLike, kernel: Any, X: ArrayLike, y: ArrayLike, lam: float
 ) -> np.ndarray:
-    """Return the regret of forecasts after each round against the best penalised function of that prefix.
+    """Return the regret after each round against the best penalised function of that prefix.
 
-    The penalised loss of the best function on rounds 1..t is lam sum_{s<=t} u_s^2 with u = L^-1 y and
-    L L' = K + lam I: one factor serves every prefix.
+    The penalised loss of the best function on rounds 1..t is lam sum_{s<=t} u_s^2 with u = L^-1 y
+    and L L' = K + lam I: one factor serves every prefix.
 
     Parameters
     ----------
@@ -164,7 +164,7 @@ def regret(
 
 
 def awv_bound(kernel: Any, X: ArrayLike, lam: float, B: float = 1.0, norm: float = 0.0) -> float:
-    """Return lam |f|^2 + B^2 log det(I + K / lam), the regret bound of Kernel-AWV (pkawv Proposition 1).
+    """Return lam |f|^2 + B^2 log det(I + K / lam), Kernel-AWV's bound (pkawv Prop. 1).
 
     Parameters
     ----------
@@ -193,7 +193,7 @@ def awv_bound(kernel: Any, X: ArrayLike, lam: float, B: float = 1.0, norm: float
 
 
 def projection_gap(kernel: Any, features: Any, X: ArrayLike) -> float:
-    """Return mu = lambda_max(K - F F'), the largest energy of the inputs outside the features' span.
+    """Return mu = lambda_max(K - F F'), the energy of the inputs outside the features' span.
 
     Parameters
     ----------
@@ -222,7 +222,8 @@ def pkawv_bound(
 ) -> float:
     """Return the regret bound of PKAWV on fixed features against the whole RKHS (pkawv Theorem 3).
 
-    lam |f|^2 + B^2 log det(I + K / lam) + (mu + lam) n mu B^2 / lam^2 with mu of ``projection_gap``.
+    lam |f|^2 + B^2 log det(I + K / lam) + (mu + lam) n mu B^2 / lam^2 with mu of
+    ``projection_gap``.
 
     Parameters
     ----------

@@ -1,0 +1,257 @@
+"""Textbook versions of every algorithm, NumPy only, straight from the definitions, no cleverness.
+
+Nothing here is imported from oklnumba's compiled code. Kernels are passed as functions k(X, Z).
+"""
+
+import itertools
+import math
+
+import numpy as np
+
+# ---- kernels and features ----
+
+
+def distances(X, Z):
+    return np.sqrt(((X[:, None, :] - Z[None, :, :]) ** 2).sum(axis=2))
+
+
+def gaussian(X, Z, sigma=1.0):
+    return np.exp(-(distances(X, Z) ** 2) / (2 * sigma**2))
+
+
+def laplacian(X, Z, sigma=1.0):
+    return np.exp(-distances(X, Z) / sigma)
+
+
+def matern(X, Z, nu=1.5, sigma=1.0):
+    s = np.sqrt(2 * nu) * distances(X, Z) / sigma
+    factor = {0.5: 1.0, 1.5: 1 + s, 2.5: 1 + s + s**2 / 3}[nu]
+    return factor * np.exp(-s)
+
+
+def polynomial(X, Z, degree=2, scale=1.0, coef0=1.0):
+    return (scale * X @ Z.T + coef0) ** degree
+
+
+def linear(X, Z):
+    return X @ Z.T
+
+
+def taylor(X, degree, sigma, center=0.0):
+    """Taylor features by their definition (pkawv eq. 6), in any order of the multi-indices."""
+    X = X - center
+    d = X.shape[1]
+    columns = []
+    for k in itertools.product(range(degree + 1), repeat=d):
+        if sum(k) <= degree:
+            g = np.exp(-(X**2).sum(axis=1) / (2 * sigma**2))
+            for i in range(d):
+                g = g * X[:, i] ** k[i] / (sigma ** k[i] * math.sqrt(math.factorial(k[i])))
+            columns.append(g)
+    return np.stack(columns, axis=1)
+
+
+# ---- ridge and AWV: a dense argmin each round ----
+
+
+def feature_forecasts(F, y, lam, awv):
+    """AWV or ridge on features: argmin_w sum (y_s - w.z_s)^2 + lam |w|^2 (+ (w.z_t)^2 for AWV)."""
+    out = np.empty(len(y))
+    for t in range(len(y)):
+        A = lam * np.eye(F.shape[1]) + F[:t].T @ F[:t]
+        if awv:
+            A += np.outer(F[t], F[t])
+        out[t] = F[t] @ np.linalg.solve(A, F[:t].T @ y[:t])
+    return out
+
+
+def kernel_forecasts(K, y, lam, awv):
+    """Kernel-AWV or kernel ridge: AWV is ridge on the past and the artificial point (x_t, 0)."""
+    out = np.zeros(len(y))
+    for t in range(len(y)):
+        m = t + 1 if awv else t
+        labels = np.append(y[:t], 0.0)[:m]
+        out[t] = K[t, :m] @ np.linalg.solve(K[:m, :m] + lam * np.eye(m), labels)
+    return out
+
+
+def longdouble_solve(A, b):
+    """Solve a positive semi-definite system by Cholesky in extended precision, skipping null pivots."""
+    A = np.array(A, dtype=np.longdouble)
+    n = len(A)
+    L = np.zeros((n, n), dtype=np.longdouble)
+    keep = np.zeros(n, dtype=bool)
+    for j in range(n):
+        pivot = A[j, j] - (L[j, :j] ** 2).sum()
+        if pivot <= 1e-17 * A[j, j]:
+            continue
+        keep[j] = True
+        L[j, j] = np.sqrt(pivot)
+        L[j + 1 :, j] = (A[j + 1 :, j] - L[j + 1 :, :j] @ L[j, :j]) / L[j, j]
+    z = np.zeros(n, dtype=np.longdouble)
+    for j in np.flatnonzero(keep):
+        z[j] = (b[j] - L[j, :j] @ z[:j]) / L[j, j]
+    x = np.zeros(n, dtype=np.longdouble)
+    for j in np.flatnonzero(keep)[::-1]:
+        x[j] = (z[j] - L[j + 1 :, j] @ x[j + 1 :]) / L[j, j]
+    return x
+
+
+def nystrom_forecasts(k, X, y, lam, kept, awv):
+    """AWV or ridge on the span of the atoms kept so far, x_t included (pkawv eq. 7, errata 18-20).
+
+    argmin_a |Y_{t-1} - K_{t-1,m} a|^2 + lam a' K_mm a (+ (k_tm a)^2 for AWV), in extended precision,
+    with the kernel in extended precision too.
+    """
+    K = k(X.astype(np.longdouble), X.astype(np.longdouble))
+    out = np.zeros(len(y))
+    for t in range(len(y)):
+        m = [i for i in kept if i <= t]
+        rows = t + 1 if awv else t
+        Kt = K[:rows][:, m]
+        A = Kt.T @ Kt + lam * K[np.ix_(m, m)]
+        out[t] = K[t, m] @ longdouble_solve(A, K[:t][:, m].T @ y[:t])
+    return out
+
+
+def kors(k, X, coins, alpha, beta, eps):
+    """KORS by its definition (kons eq. 4, errata 7 and 8): indices kept, and all probabilities."""
+    kept, weights, probabilities = [], [], []
+    for t in range(len(X)):
+        index = [*kept, t]
+        S = np.diag(1 / np.sqrt(np.array([*weights, 1.0])))
+        Kd = k(X[index], X[index])
+        column = S @ Kd[:, -1]
+        M = np.linalg.inv(S @ Kd @ S + alpha * np.eye(len(index)))
+        tau = (1 + eps) / alpha * (Kd[-1, -1] - column @ M @ column)
+        p = min(beta * tau, 1.0)
+        probabilities.append(p)
+        if coins[t] < p:
+            kept.append(t)
+            weights.append(p)
+    return kept, np.array(probabilities)
+
+
+def penalised_comparator(K, y, lam):
+    """min_f sum (y - f)^2 + lam |f|^2 by a dense solve."""
+    a = np.linalg.solve(K + lam * np.eye(len(y)), y)
+    f = K @ a
+    return ((y - f) ** 2).sum() + lam * a @ K @ a
+
+
+def gradient_forecasts(F, y, derivative, eta):
+    """Online gradient descent on features: w <- w - eta l'(w.z, y) z."""
+    w = np.zeros(F.shape[1])
+    out = np.empty(len(y))
+    for t in range(len(y)):
+        out[t] = w @ F[t]
+        w = w - eta * derivative(out[t], y[t]) * F[t]
+    return out
+
+
+# ---- the listing printed in pkawv, H.2 ----
+
+
+class PhiAWV:
+    """PKAWV with Taylor features exactly as printed: all ordered products, dense NumPy."""
+
+    def __init__(self, d, sigma=1.0, lbd=1.0, M=2):
+        self.b = None
+        self.M, self.lbd, self.sigma = M, lbd, sigma
+
+    def taylor_phi(self, x):
+        res = np.array([1.0])
+        mm = np.array([1.0])
+        for k in range(1, self.M + 1):
+            mm = np.outer(mm, x).flatten()
+            res = np.concatenate((res, mm / (self.sigma**k * np.sqrt(math.factorial(k)))))
+        return res * np.exp(-np.dot(x, x) / (2 * self.sigma**2))
+
+    def predict(self, x):
+        z = self.taylor_phi(x)
+        if self.b is None:
+            self.b = np.zeros(len(z))
+            self.A_inv = (1 / self.lbd) * np.eye(len(z))
+        v = np.dot(self.A_inv, z)
+        v /= np.sqrt(1 + np.dot(z, v))
+        self.A_inv -= np.outer(v, v)
+        self.z = z
+        return np.dot(np.dot(self.A_inv, self.b), z)
+
+    def update(self, y):
+        self.b += y * self.z
+
+
+def cholup(R, x, sign):
+    """Return the upper factor of R'R + x x' or R'R - x x'; the listing uses it and does not print it."""
+    A = R.T @ R + (np.outer(x, x) if sign == "+" else -np.outer(x, x))
+    return np.linalg.cholesky(A + 1e-13 * np.trace(A) / len(A) * np.eye(len(A))).T
+
+
+class NystromListing:
+    """Nystrom PKAWV with KORS as printed in H.2, with the slips of errata 16 and 18 corrected."""
+
+    def __init__(self, d, k, lbd=1.0, eps=0.5, beta=1.0):
+        self.X, self.Y, self.k, self.lbd = np.zeros((0, d)), np.zeros(0), k, lbd
+        self.eps, self.beta = eps, beta
+        self.R, self.KnM = np.eye(0), np.zeros((0, 0))
+        self.chosen, self.S, self.SKS_inv = [], [], np.eye(0)
+
+    @staticmethod
+    def update_inv(A_inv, x):
+        B, D = x[:-1][:, None], x[-1:][None]
+        if A_inv.size == 0:
+            return 1.0 / D
+        compl = 1.0 / (D - B.T @ A_inv @ B)
+        R0 = A_inv + A_inv @ B @ compl @ B.T @ A_inv
+        R1 = -A_inv @ B @ compl
+        return np.block([[R0, R1], [R1.T, compl]])
+
+    def kors(self, K, coin):
+        S = np.array([*self.S, 1.0])
+        kS = K[:, -1] * S
+        last = np.eye(len(kS))[:, -1]
+        M = self.update_inv(self.SKS_inv, kS + self.lbd * last)
+        tau = (1 + self.eps) / self.lbd * (K[-1, -1] - kS @ M @ kS)
+        p = max(min(self.beta * tau, 1), 0)
+        if coin < p:
+            self.S.append(1 / np.sqrt(p))
+            column = self.S[-1] * K[:, -1] * np.array(self.S)
+            self.SKS_inv = self.update_inv(self.SKS_inv, column + self.lbd * last)
+            return True
+        return False
+
+    def predict(self, x, coin):
+        self.X = np.concatenate((self.X, x[None]))
+        n = len(self.X)
+        row = np.array([self.k(self.X[i], x) for i in self.chosen])
+        self.KnM = np.concatenate((self.KnM, row[None]))
+        block = np.concatenate((self.KnM[self.chosen + [n - 1]], np.append(row, self.k(x, x))[:, None]), axis=1)
+        keep = self.kors(block, coin)
+        if self.chosen:
+            self.R = cholup(self.R, row, "+")
+        if keep:
+            self.chosen.append(n - 1)
+            column = np.array([self.k(self.X[i], x) for i in range(n)])
+            self.KnM = np.concatenate((self.KnM, column[:, None]), axis=1)
+            d = column @ column + self.lbd * column[-1]
+            if len(self.chosen) == 1:
+                self.R = np.array([[np.sqrt(d)]])
+            else:
+                b = self.KnM[self.chosen[:-1], -1]
+                c = self.KnM[:, :-1].T @ column + self.lbd * b
+                g = np.sqrt(1 + d)
+                m = len(self.chosen)
+                R = np.zeros((m, m))
+                R[:-1, :-1] = self.R
+                plus, minus = np.append(c / (1 + g), g), np.append(c / (1 + g), -1.0)
+                A = R.T @ R + np.outer(plus, plus) - np.outer(minus, minus)
+                self.R = np.linalg.cholesky(A + 1e-13 * np.trace(A) / m * np.eye(m)).T
+        if not self.chosen:
+            return 0.0
+        right = self.KnM.T @ np.append(self.Y, 0.0)
+        c = np.linalg.solve(self.R, np.linalg.solve(self.R.T, right))
+        return np.array([self.k(self.X[i], x) for i in self.chosen]) @ c
+
+    def update(self, y):
+        self.Y = np.append(self.Y, y)
