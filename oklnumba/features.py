@@ -211,7 +211,7 @@ class NystromFeatures(Features):
     >>> import oklnumba as okl
     >>> features = okl.NystromFeatures([[0.0], [1.0]], okl.Gaussian(1.0))
     >>> features.captured([[0.0], [0.5], [9.0]]).round(3)
-    array([1.   , 0.97 , 0.   ])
+    array([1.  , 0.97, 0.  ])
     """
 
     NULL = 1e-12

@@ -576,6 +576,7 @@ def grow_inverse(P, column, v, corner, m):
 # code.
 
 SWEEP = 3  # rounds a sweep: coefficients, rounds and rows just fit in 32 vector registers
+TOGETHER = 4 * SWEEP  # rounds whose sweeps share one pass over U from memory
 LANES = 8  # columns a vector; buffers have a multiple of it
 TILE = 4  # rows of U a pass
 
@@ -765,41 +766,51 @@ def ridge_learn(y, beta, c, scan, r):
 
 
 @hot
+def factor_rounds(U, inv_d, rounds, betas, a, count, r):
+    """Add the first ``count`` rounds to the factor: whole sweeps together, or one round.
+
+    Each TILE rows of U meet all the sweeps while they are in the cache. U : (cap, cap); inv_d :
+    (cap,); rounds, betas : (>= count, cap); a : (>= count,), all modified in place; r : columns.
+    """
+    for k in range(0, r, TILE):
+        if count == 1:
+            factor_rows_1(U, inv_d, rounds, betas, a, k, r)
+        for s in range(0, count - 1, SWEEP):
+            stop = s + SWEEP
+            factor_rows_3(U, inv_d, rounds[s:stop], betas[s:stop], a[s:stop], k, r)
+
+
+@hot
 def awv_rounds(Z, y, U, inv_d, c, work, ridge, forecasts, shrinks):
     """Play AWV (pkawv Algorithm 1) or ridge rounds on features.
 
-    Z : (n, r), padded with zeros to r a multiple of LANES; y : (n,); U : (r, r), inv_d : (r,), c :
-    (r,), the state, in place; work : (2 SWEEP + 1, r), workspace; ridge : 1 for ridge forecasts, 0
-    for AWV;
-    forecasts, shrinks : (n,), written: shrink is 1 + z' A^-1 z of the round.
+    Z : (n, r), padded with zeros to r a multiple of LANES; y : (n,); U : (r, r), inv_d : (r,),
+    c : (r,), the state, in place; work : (2 TOGETHER + 1, r), workspace; ridge : 1 for ridge
+    forecasts, 0 for AWV; forecasts, shrinks : (n,), written: shrink is 1 + z' A^-1 z of the round.
     Returns (rounds played, status).
     """
     n, r = Z.shape
-    rounds, betas, scan = work[:SWEEP], work[SWEEP : 2 * SWEEP], work[2 * SWEEP]
-    a = np.empty(SWEEP)
+    rounds, betas, scan = work[:TOGETHER], work[TOGETHER : 2 * TOGETHER], work[2 * TOGETHER]
+    a = np.empty(TOGETHER)
     t = 0
     while t < n:
-        played = SWEEP if t + SWEEP <= n else 1
-        for s in range(played):
+        count = min(TOGETHER, (n - t) // SWEEP * SWEEP)
+        count = max(count, 1)
+        for s in range(count):
             a[s] = 1.0
             target = rounds[s]
             source = Z[t + s]
             for j in range(r):
                 target[j] = source[j]
-        if played == SWEEP:
-            for k in range(0, r, TILE):
-                factor_rows_3(U, inv_d, rounds, betas, a, k, r)
-        else:
-            for k in range(0, r, TILE):
-                factor_rows_1(U, inv_d, rounds, betas, a, k, r)
-        for s in range(played):
+        factor_rounds(U, inv_d, rounds, betas, a, count, r)
+        for s in range(count):
             m = ridge_forecast(rounds[s], c, scan, r)
             if not abs(m / a[s]) < np.inf:
                 return t + s, NOT_FINITE
             forecasts[t + s] = m if ridge else m / a[s]
             shrinks[t + s] = a[s]
             ridge_learn(y[t + s], betas[s], c, scan, r)
-        t += played
+        t += count
     return n, DONE
 
 

@@ -125,7 +125,7 @@ class Matern(Kernel):
     --------
     >>> import oklnumba as okl
     >>> float(okl.Matern(nu=1.5, sigma=1.0)([[0.0]], [[1.0]])[0, 0].round(6))
-    0.483336
+    0.483358
     """
 
     def __init__(self, nu: float = 1.5, sigma: float = 1.0):

@@ -317,7 +317,7 @@ def run(
     >>> learner = okl.PKAWV(okl.TaylorFeatures(degree=2, sigma=2.0))
     >>> run = okl.run(learner, data.X, data.y)
     >>> run.rounds, round(run.mistake_rate, 2)
-    (19020, 0.17)
+    (19020, 0.16)
     """
     if not isinstance(learner, Learner):
         raise ValueError(f"learner must be an oklnumba learner, but is {learner!r}")

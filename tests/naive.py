@@ -76,7 +76,7 @@ def kernel_forecasts(K, y, lam, awv):
 
 
 def longdouble_solve(A, b):
-    """Solve a positive semi-definite system by Cholesky in extended precision, skipping null pivots."""
+    """Solve a semi-definite system by Cholesky in extended precision, skipping null pivots."""
     A = np.array(A, dtype=np.longdouble)
     n = len(A)
     L = np.zeros((n, n), dtype=np.longdouble)
@@ -100,7 +100,7 @@ def longdouble_solve(A, b):
 def nystrom_forecasts(k, X, y, lam, kept, awv):
     """AWV or ridge on the span of the atoms kept so far, x_t included (pkawv eq. 7, errata 18-20).
 
-    argmin_a |Y_{t-1} - K_{t-1,m} a|^2 + lam a' K_mm a (+ (k_tm a)^2 for AWV), in extended precision,
+    argmin_a |Y_{t-1} - K_{t-1,m} a|^2 + lam a' K_mm a (+ (k_tm a)^2 for AWV) in extended precision,
     with the kernel in extended precision too.
     """
     K = k(X.astype(np.longdouble), X.astype(np.longdouble))
@@ -183,7 +183,7 @@ class PhiAWV:
 
 
 def cholup(R, x, sign):
-    """Return the upper factor of R'R + x x' or R'R - x x'; the listing uses it and does not print it."""
+    """Return the upper factor of R'R +- x x'; the listing uses it and does not print it."""
     A = R.T @ R + (np.outer(x, x) if sign == "+" else -np.outer(x, x))
     return np.linalg.cholesky(A + 1e-13 * np.trace(A) / len(A) * np.eye(len(A))).T
 
@@ -226,7 +226,9 @@ class NystromListing:
         n = len(self.X)
         row = np.array([self.k(self.X[i], x) for i in self.chosen])
         self.KnM = np.concatenate((self.KnM, row[None]))
-        block = np.concatenate((self.KnM[self.chosen + [n - 1]], np.append(row, self.k(x, x))[:, None]), axis=1)
+        block = np.concatenate(
+            (self.KnM[self.chosen + [n - 1]], np.append(row, self.k(x, x))[:, None]), axis=1
+        )
         keep = self.kors(block, coin)
         if self.chosen:
             self.R = cholup(self.R, row, "+")

@@ -3,9 +3,9 @@
 import numba
 import numpy as np
 import pytest
-from tests import naive
 
 import oklnumba as okl
+from tests import naive
 
 KERNELS = [
     (okl.Gaussian(0.8), lambda X, Z: naive.gaussian(X, Z, 0.8)),

@@ -1,0 +1,306 @@
+"""Figures of runs: losses, times, and certificates of regret.
+
+All functions draw on the Axes they are given. pyplot and the global settings of matplotlib are
+never touched, so they work without a display, in threads, and inside figures of your own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
+
+from oklnumba.protocol import Run
+
+# Okabe and Ito's colours, for all kinds of colour vision, without their yellow: too faint on white.
+COLOURS = ("#000000", "#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+DASHES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)), (0, (7, 2)))
+FONT = 8.5  # points, at the width the figure is drawn
+POINTS = 300  # points a curve is thinned to: more than a printed line can show
+
+
+def line_style(number: int) -> dict[str, Any]:
+    """Return colour and dashes of the ``number``-th line of an axes; both differ from line to line.
+
+    Examples
+    --------
+    >>> from oklnumba import plots
+    >>> plots.line_style(1)
+    {'color': '#D55E00', 'linestyle': '--'}
+    """
+    dashes = (number + number // len(COLOURS)) % len(DASHES)
+    return {"color": COLOURS[number % len(COLOURS)], "linestyle": DASHES[dashes]}
+
+
+def figure(
+    rows: int = 1, columns: int = 2, width: float = 7.0, row_height: float = 2.5
+) -> tuple[Figure, np.ndarray]:
+    """Return a figure of a page's width and its (rows, columns) array of Axes, without pyplot.
+
+    Parameters
+    ----------
+    rows, columns : int
+    width, row_height : float
+        Inches.
+
+    Examples
+    --------
+    >>> from oklnumba import plots
+    >>> fig, axes = plots.figure(rows=2)
+    >>> axes.shape, fig.get_size_inches().tolist()
+    ((2, 2), [7.0, 5.0])
+    """
+    fig = Figure(figsize=(width, row_height * rows), layout="constrained")
+    return fig, fig.subplots(rows, columns, squeeze=False)
+
+
+def thin(n: int, points: int = POINTS, first: int = 1) -> np.ndarray:
+    """Return up to ``points`` geometrically spaced rounds from ``first`` to n, both included.
+
+    Examples
+    --------
+    >>> from oklnumba import plots
+    >>> plots.thin(1000, points=4)
+    array([   1,   10,  100, 1000])
+    """
+    return np.unique(np.geomspace(min(first, n), n, points).round().astype(np.int64))
+
+
+def loss_curves(
+    runs: Mapping[str, Run],
+    axes: Axes,
+    mistakes: bool | None = None,
+    first: int = 10,
+    styles: Mapping[str, Mapping[str, Any]] | None = None,
+    legend: bool = True,
+) -> None:
+    """Draw the average loss, or the share of mistakes, of the rounds so far; both axes logarithmic.
+
+    Parameters
+    ----------
+    runs : mapping of label to Run
+    axes : matplotlib Axes
+    mistakes : bool, optional
+        Whether to draw mistakes in place of losses; None: if all runs count them.
+    first : int
+        First round drawn; averages of fewer rounds are noise.
+    styles : mapping of label to keywords of ``Axes.plot``, optional
+        For labels that should not take the next of ``line_style``.
+    legend : bool
+
+    Raises
+    ------
+    ValueError
+        If mistakes are asked for and a run has none (its labels are not all -1 or +1).
+
+    Examples
+    --------
+    >>> import numpy as np, oklnumba as okl
+    >>> from oklnumba import plots
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
+    >>> runs = {f"lam = {lam}": okl.run(okl.KernelAWV(okl.Gaussian(), lam=lam), X, X[:, 0])
+    ...         for lam in (0.1, 1.0)}
+    >>> fig, axes = plots.figure(columns=1)
+    >>> plots.loss_curves(runs, axes[0, 0])
+    >>> axes[0, 0].get_ylabel(), len(axes[0, 0].lines)
+    ('average squared loss', 2)
+    """
+    if mistakes is None:
+        mistakes = all(run.mistakes is not None for run in runs.values())
+    for number, (label, run) in enumerate(runs.items()):
+        if mistakes and run.mistakes is None:
+            raise ValueError(f"the run {label!r} counts no mistakes: its labels are not -1 and +1")
+        if run.rounds:
+            at = thin(run.rounds, first=first)
+            series = 100.0 * run.mistakes if mistakes else run.losses  # type: ignore[operator]
+            averages = np.cumsum(series)[at - 1] / at
+            axes.plot(at, averages, **_look(label, number, styles))
+    kinds = " / ".join(sorted({run.loss for run in runs.values()}))
+    _finish(axes, "mistakes so far (%)" if mistakes else f"average {kinds} loss", legend)
+
+
+def time_curves(
+    runs: Mapping[str, Run],
+    axes: Axes,
+    styles: Mapping[str, Mapping[str, Any]] | None = None,
+    legend: bool = True,
+) -> None:
+    """Draw the seconds spent in the learner against rounds, at the run's readings of the clock.
+
+    Parameters
+    ----------
+    runs : mapping of label to Run
+    axes : matplotlib Axes
+    styles : mapping of label to keywords of ``Axes.plot``, optional
+        For labels that should not take the next of ``line_style``.
+    legend : bool
+
+    Examples
+    --------
+    >>> import numpy as np, oklnumba as okl
+    >>> from oklnumba import plots
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
+    >>> fig, axes = plots.figure(columns=1)
+    >>> plots.time_curves({"FOGD": okl.run(okl.FOGD(loss="squared"), X, X[:, 0])}, axes[0, 0])
+    >>> axes[0, 0].lines[0].get_xdata()
+    array([ 64, 128, 256, 500])
+    """
+    for number, (label, run) in enumerate(runs.items()):
+        if run.rounds:
+            at = thin_checkpoints(run)
+            axes.plot(
+                run.checkpoints[at], run.checkpoint_seconds[at], **_look(label, number, styles)
+            )
+    _finish(axes, "time in the learner (s)", legend)
+
+
+def thin_checkpoints(run: Run, points: int = POINTS) -> np.ndarray:
+    """Return the indices of up to ``points`` checkpoints of a run, geometrically spaced in rounds.
+
+    Examples
+    --------
+    >>> import numpy as np, oklnumba as okl
+    >>> from oklnumba import plots
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
+    >>> run = okl.run(okl.FOGD(loss="squared"), X, X[:, 0], every=10)
+    >>> run.checkpoints[plots.thin_checkpoints(run, points=3)]
+    array([ 10,  80, 500])
+    """
+    at = thin(run.rounds, points, first=int(run.checkpoints[0]))
+    return np.unique(np.searchsorted(run.checkpoints, at))
+
+
+def certificate(
+    run: Run,
+    axes: Axes,
+    label: str = "",
+    first: int = 10,
+    style: Mapping[str, Any] | None = None,
+    legend: bool = True,
+) -> None:
+    """Draw the regret of an AWV run and the bound that holds for it, against rounds.
+
+    The regret is drawn solid and the bound dashed, in one colour; both axes are logarithmic, so
+    rounds with a regret of 0 or below are left out.
+
+    Parameters
+    ----------
+    run : Run
+    axes : matplotlib Axes
+    label : str
+        Name of the run in the legend.
+    first : int
+        First round drawn.
+    style : keywords of ``Axes.plot``, optional
+        For example ``{"color": plots.COLOURS[1]}``.
+    legend : bool
+
+    Raises
+    ------
+    ValueError
+        If the run has no certificate.
+
+    Examples
+    --------
+    >>> import numpy as np, oklnumba as okl
+    >>> from oklnumba import plots
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
+    >>> run = okl.run(okl.KernelAWV(okl.Gaussian()), X, np.sign(X[:, 0]))
+    >>> fig, axes = plots.figure(columns=1)
+    >>> plots.certificate(run, axes[0, 0])
+    >>> [text.get_text() for text in axes[0, 0].get_legend().get_texts()]
+    ['regret', 'bound']
+    """
+    if run.certificate is None:
+        raise ValueError(f"a run of {run.learner} has no certificate: only AWV and ridge runs do")
+    name = f"{label}: " if label else ""
+    keywords: dict[str, Any] = {"color": COLOURS[0], "linewidth": 1.3} | dict(style or {})
+    keywords.pop("linestyle", None)
+    at = thin(run.rounds, first=first)
+    regret, bound = run.certificate.regret[at - 1], run.certificate.bound[at - 1]
+    axes.plot(
+        at, np.where(regret > 0.0, regret, np.nan), linestyle="-", label=f"{name}regret", **keywords
+    )
+    if np.isfinite(bound).any():  # ridge forecasts have none
+        axes.plot(at, bound, linestyle="--", label=f"{name}bound", **keywords)
+    _finish(axes, "regret (sum of squared losses)", legend)
+
+
+def shared_legend(fig: Figure, columns: int = 4) -> None:
+    """Draw one legend above all axes of a figure, each label once.
+
+    Examples
+    --------
+    >>> from oklnumba import plots
+    >>> fig, axes = plots.figure()
+    >>> for ax in axes[0]:
+    ...     _ = ax.plot([1, 2], [1, 2], label="identity")
+    >>> plots.shared_legend(fig)
+    >>> len(fig.legends[0].get_texts())
+    1
+    """
+    lines: dict[str, Any] = {}
+    for axes in fig.axes:
+        for line, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            lines.setdefault(label, line)
+    fig.legend(
+        list(lines.values()),
+        list(lines),
+        loc="outside upper center",
+        ncols=columns,
+        fontsize=FONT,
+        handlelength=2.8,
+        frameon=False,
+    )
+
+
+def title(axes: Axes, text: str) -> None:
+    """Write the title of an axes in the size of its labels.
+
+    Examples
+    --------
+    >>> from oklnumba import plots
+    >>> fig, axes = plots.figure()
+    >>> plots.title(axes[0, 0], "casp")
+    """
+    axes.set_title(text, fontsize=FONT + 0.5)
+
+
+def _look(
+    label: str, number: int, styles: Mapping[str, Mapping[str, Any]] | None
+) -> dict[str, Any]:
+    chosen = (styles or {}).get(label, line_style(number))
+    return {"label": label, "linewidth": 1.3} | dict(chosen)
+
+
+def _finish(axes: Axes, ylabel: str, legend: bool) -> None:
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlabel("rounds", fontsize=FONT)
+    axes.set_ylabel(ylabel, fontsize=FONT)
+    axes.tick_params(which="both", labelsize=FONT - 0.5)
+    axes.grid(True, which="major", linewidth=0.4, alpha=0.5)
+    axes.spines[["top", "right"]].set_visible(False)
+    low, high = axes.get_ylim()
+    _label_ticks(axes.yaxis, low, high)
+    if legend and axes.lines:
+        axes.legend(fontsize=FONT - 0.5, handlelength=2.8, frameon=False)
+
+
+def _label_ticks(axis: Axis, low: float, high: float) -> None:
+    """Label a logarithmic axis of at most three decades with plain numbers: 0.2, not 2 x 10^-1."""
+    decades = np.log10(high / low)
+    if decades > 3.0:
+        return
+    if decades > 0.9:
+        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if decades < 2.0 else (1.0, 3.0)))
+    else:  # hardly any power of ten in sight
+        ticks = np.asarray(MaxNLocator(7, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high))
+        axis.set_major_locator(FixedLocator(ticks[(ticks >= low) & (ticks <= high)].tolist()))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
