@@ -57,8 +57,8 @@ class KernelAWV(_Ridge):
     f_t(x_t). Its regret against every f is at most lam |f|^2 + B^2 log det(I + K / lam)
     (Proposition 1), without knowing a bound B on the labels beforehand.
 
-    One row of a Cholesky factor a round: O(t^2) time; 8 t^2 / 2 bytes in all after t rounds. Whole
-    runs go at the speed of BLAS-3.
+    One row of a Cholesky factor a round: O(t^2) time, and 4 t^2 bytes in all after t rounds (8 t^2 of
+    address space). Whole runs go at the speed of BLAS-3.
 
     Parameters
     ----------
@@ -102,11 +102,19 @@ class KernelAWV(_Ridge):
 
     def _reserve(self, rows: int) -> None:
         """Make room for ``rows`` rounds. Pages of L that no row reaches are never touched."""
-        if rows <= len(self._u):
+        old = len(self._u)
+        if rows <= old:
             return
         t = self._played
-        capacity = max(rows, 2 * len(self._u), 64)
-        L = np.empty((capacity, capacity))
+        # Later steps are smaller: for a moment the old and the new factor are both there.
+        capacity = max(rows, 64, 2 * old if old < 8192 else old + old // 4)
+        try:
+            L = np.empty((capacity, capacity))
+        except MemoryError:
+            raise MemoryError(
+                f"{type(self).__name__} keeps a factor of {capacity} x {capacity} numbers, which does "
+                "not fit in memory; use PKAWV or NystromAWV for streams of this length"
+            ) from None
         for start in range(0, t, self._BLOCK):
             stop = min(start + self._BLOCK, t)
             L[start:stop, :stop] = self._L[start:stop, :stop]
@@ -312,7 +320,13 @@ class PKAWV(_Ridge):
         self._write = check_features(self.features)._writer(d)
         self._r = self.features.size(d)
         r = padded(self._r)
-        self._U = aligned_zeros(r, r)
+        try:
+            self._U = aligned_zeros(r, r)
+        except MemoryError:
+            raise MemoryError(
+                f"PKAWV keeps a factor of {r} x {r} numbers, which does not fit in memory; "
+                "take fewer features: a lower degree, a smaller rank"
+            ) from None
         np.fill_diagonal(self._U, 1.0)
         self._inv_d = np.full(r, 1.0 / self.lam)
         self._c = np.zeros(r)

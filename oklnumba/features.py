@@ -13,6 +13,7 @@ from oklnumba.checks import as_inputs, require, require_count, require_positive
 from oklnumba.kernels import Kernel, kernel_code
 from oklnumba.params import Params
 
+MOST_MONOMIALS = 1_000_000  # a table beyond is a slip of degree or width, not a wish
 PASS = 32  # points mapped in one pass: the scratch of a pass stays in the cache
 
 
@@ -95,7 +96,13 @@ class TaylorFeatures(Features):
         """Return C(d + degree, degree)."""
         require_count("degree", self.degree, 0)
         require_positive("sigma", self.sigma)
-        return comb(d + int(self.degree), int(self.degree))
+        r = comb(d + int(self.degree), int(self.degree))
+        if r > MOST_MONOMIALS:
+            raise ValueError(
+                f"degree {self.degree} in {d} dimensions makes {r:,} Taylor features, more than "
+                f"{MOST_MONOMIALS:,}; lower the degree, or use FourierFeatures or NystromAWV"
+            )
+        return r
 
     def _writer(self, d: int):
         r = self.size(d)

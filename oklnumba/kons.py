@@ -139,6 +139,8 @@ class KORS(Params):
     @property
     def landmarks_(self) -> np.ndarray:
         """The points kept, shape (m, d)."""
+        if not hasattr(self, "_seen"):
+            raise ValueError("KORS has seen no data; call partial_fit(X) first")
         return self._atoms[:, : self.size].T.copy()
 
     def features(self, rank: int | None = None) -> NystromFeatures:
