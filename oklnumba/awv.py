@@ -57,8 +57,8 @@ class KernelAWV(_Ridge):
     f_t(x_t). Its regret against every f is at most lam |f|^2 + B^2 log det(I + K / lam)
     (Proposition 1), without knowing a bound B on the labels beforehand.
 
-    One row of a Cholesky factor a round: O(t^2) time, and 4 t^2 bytes in all after t rounds (8 t^2 of
-    address space). Whole runs go at the speed of BLAS-3.
+    One row of a Cholesky factor a round: O(t^2) time, and 4 t^2 bytes in all after t rounds (8 t^2
+    of address space). Whole runs go at the speed of BLAS-3.
 
     Parameters
     ----------
@@ -112,8 +112,8 @@ class KernelAWV(_Ridge):
             L = np.empty((capacity, capacity))
         except MemoryError:
             raise MemoryError(
-                f"{type(self).__name__} keeps a factor of {capacity} x {capacity} numbers, which does "
-                "not fit in memory; use PKAWV or NystromAWV for streams of this length"
+                f"{type(self).__name__} keeps a factor of {capacity} x {capacity} numbers, which "
+                "does not fit in memory; use PKAWV or NystromAWV for streams of this length"
             ) from None
         for start in range(0, t, self._BLOCK):
             stop = min(start + self._BLOCK, t)
@@ -130,7 +130,8 @@ class KernelAWV(_Ridge):
         for start in range(0, t, self._BLOCK):
             stop = min(start + self._BLOCK, t)
             part = rows[:, start:stop]
-            part -= rows[:, :start] @ self._L[start:stop, :start].T
+            with np.errstate(all="ignore"):  # an overflow is found in the forecasts, as in loops
+                part -= rows[:, :start] @ self._L[start:stop, :start].T
             corner = self._L[start:stop, start:stop]
             part[:] = scipy.linalg.solve_triangular(
                 corner, part.T, lower=True, check_finite=False
@@ -152,7 +153,8 @@ class KernelAWV(_Ridge):
             rows = self._L[t : t + b, :t]
             self._solve_rows(rows, t)
             corner = np.tril(self._L[t : t + b, t : t + b])  # above it the buffer is not written
-            corner -= rows @ rows.T
+            with np.errstate(all="ignore"):
+                corner -= rows @ rows.T
             factor, status = scipy.linalg.lapack.dpotrf(corner, lower=1)
             self._L[t : t + b, t : t + b] = factor
         if status:

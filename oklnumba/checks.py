@@ -23,7 +23,7 @@ def _as_floats(values: Any, name: str) -> np.ndarray:
             if array.dtype.kind != "O" or any(isinstance(v, str | bytes) for v in array.flat):
                 raise TypeError
         return array.astype(np.float64, copy=False)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ValueError(
             f"{name} must hold real numbers in a rectangular array; encode text and drop ragged "
             f"rows first"
@@ -76,15 +76,15 @@ def check_width(found: int, width: int | None, name: str = "X") -> None:
         )
 
 
-def as_point(x: Any, width: int | None = None) -> np.ndarray:
+def as_point(x: Any, width: int | None = None, name: str = "x") -> np.ndarray:
     """Return one input x as a C-contiguous float64 array of shape (1, d); see as_inputs."""
-    array = _as_floats(x, "x")
+    array = _as_floats(x, name)
     if array.ndim != 1:
         raise ValueError(
-            f"x must be one point, a 1-D array, but has shape {array.shape}; "
+            f"{name} must be one point, a 1-D array, but has shape {array.shape}; "
             "for many points use predict(X) and partial_fit(X, y)"
         )
-    return np.ascontiguousarray(as_inputs(array[None, :], width, "x"))
+    return np.ascontiguousarray(as_inputs(array[None, :], width, name))
 
 
 def as_labels(y: Any, n: int, classes: bool = False, first: int = 0) -> np.ndarray:
@@ -115,6 +115,16 @@ def as_labels(y: Any, n: int, classes: bool = False, first: int = 0) -> np.ndarr
     return np.ascontiguousarray(array)
 
 
+def as_label(y: Any, classes: bool = False) -> np.ndarray:
+    """Return one label as a float64 array of shape (1,); errors as in as_labels."""
+    if y is None:
+        return as_labels(y, 1)
+    array = _as_floats(y, "y")
+    if array.size != 1:
+        raise ValueError(f"y must be one label, but has shape {array.shape}")
+    return as_labels(array.reshape(1), 1, classes)
+
+
 def require(valid: bool, name: str, value: Any, domain: str) -> None:
     """Raise ValueError unless a hyper-parameter is in its domain."""
     if not valid:
@@ -130,6 +140,12 @@ def number(value: Any) -> bool:
 def require_positive(name: str, value: Any) -> None:
     """Raise ValueError unless a hyper-parameter is a finite number > 0."""
     require(number(value) and value > 0, name, value, "a number > 0")
+
+
+def require_width(value: Any) -> None:
+    """Raise ValueError unless a kernel width sigma is positive and its square is no overflow."""
+    valid = number(value) and 1e-100 <= value <= 1e100
+    require(valid, "sigma", value, "a number > 0 (between 1e-100 and 1e100)")
 
 
 def require_count(name: str, value: Any, least: int) -> None:

@@ -9,7 +9,7 @@ import scipy.linalg
 from numpy.typing import ArrayLike
 
 from oklnumba import hotloops
-from oklnumba.checks import as_inputs, require, require_count, require_positive
+from oklnumba.checks import as_inputs, as_point, require_count, require_width
 from oklnumba.kernels import Kernel, kernel_code
 from oklnumba.params import Params
 
@@ -95,7 +95,7 @@ class TaylorFeatures(Features):
     def size(self, d: int) -> int:
         """Return C(d + degree, degree)."""
         require_count("degree", self.degree, 0)
-        require_positive("sigma", self.sigma)
+        require_width(self.sigma)
         r = comb(d + int(self.degree), int(self.degree))
         if r > MOST_MONOMIALS:
             raise ValueError(
@@ -106,9 +106,7 @@ class TaylorFeatures(Features):
 
     def _writer(self, d: int):
         r = self.size(d)
-        center = np.zeros(d) if self.center is None else np.array(self.center, dtype=float)
-        fits = center.shape == (d,) and np.isfinite(center).all()
-        require(bool(fits), "center", self.center, f"None or {d} finite numbers, one a column of X")
+        center = np.zeros(d) if self.center is None else as_point(self.center, d, "center")[0]
         parent, variable, ratio = _monomials(d, int(self.degree))
         ratio = ratio / self.sigma
         columns = np.empty((d + r, PASS))
@@ -179,7 +177,7 @@ class FourierFeatures(Features):
     def size(self, d: int) -> int:
         """Return 2 n_frequencies."""
         require_count("n_frequencies", self.n_frequencies, 1)
-        require_positive("sigma", self.sigma)
+        require_width(self.sigma)
         require_count("seed", self.seed, 0)
         return 2 * int(self.n_frequencies)
 

@@ -1038,8 +1038,8 @@ def kernel_awv_forecasts(rows, corners, L, u, t, lam, ridge, forecasts):
     """
     for i in range(rows.shape[0]):
         m = dot(rows[i], u, t)
-        s = lam + corners[i] - dot(rows[i], rows[i], t)
-        forecasts[i] = m if ridge else m * lam / s
+        rest = max(corners[i] - dot(rows[i], rows[i], t), 0.0)  # negative only by rounding
+        forecasts[i] = m if ridge else m * lam / (lam + rest)
 
 
 @hot

@@ -6,7 +6,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from oklnumba import hotloops
-from oklnumba.checks import as_inputs, number, require, require_count, require_positive
+from oklnumba.checks import (
+    as_inputs,
+    number,
+    require,
+    require_count,
+    require_positive,
+    require_width,
+)
 from oklnumba.params import Params
 
 
@@ -82,7 +89,7 @@ class Gaussian(Kernel):
         self.sigma = sigma
 
     def _code(self) -> tuple[int, np.ndarray]:
-        require_positive("sigma", self.sigma)
+        require_width(self.sigma)
         return _radial(hotloops.GAUSSIAN, 0.5 / self.sigma**2)
 
 
@@ -105,7 +112,7 @@ class Laplacian(Kernel):
         self.sigma = sigma
 
     def _code(self) -> tuple[int, np.ndarray]:
-        require_positive("sigma", self.sigma)
+        require_width(self.sigma)
         return _radial(hotloops.LAPLACIAN, 1.0 / self.sigma)
 
 
@@ -133,7 +140,7 @@ class Matern(Kernel):
         self.sigma = sigma
 
     def _code(self) -> tuple[int, np.ndarray]:
-        require_positive("sigma", self.sigma)
+        require_width(self.sigma)
         codes = {0.5: hotloops.LAPLACIAN, 1.5: hotloops.MATERN_3_2, 2.5: hotloops.MATERN_5_2}
         require(self.nu in codes, "nu", self.nu, "0.5, 1.5 or 2.5")
         return _radial(codes[self.nu], np.sqrt(2.0 * self.nu) / self.sigma)

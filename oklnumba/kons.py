@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -83,8 +83,25 @@ class KORS(Params):
         self._weights = np.zeros(0)
         self._C = np.zeros((0, 0))
         self._seen = 0
+        self._broken = ""
         self.indices_ = np.zeros(0, dtype=np.int64)
         self.probabilities_ = np.zeros(0)
+
+    def set_params(self, **params: Any) -> Self:
+        """Set hyper-parameters before any data; return self.
+
+        Raises
+        ------
+        ValueError
+            For an unknown name, or once points have been seen.
+        """
+        if params and hasattr(self, "_seen"):
+            raise ValueError(
+                f"this KORS has seen {self._seen} points with its present {', '.join(params)}; "
+                "make a new one"
+            )
+        super().set_params(**params)
+        return self
 
     def partial_fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
         """Look at the rows of X in order and keep some; return self.
@@ -101,6 +118,8 @@ class KORS(Params):
             If X is not valid or a hyper-parameter is outside its domain (nothing has changed then).
         """
         started = hasattr(self, "_seen")
+        if started and self._broken:
+            raise FloatingPointError(self._broken)
         X = np.array(as_inputs(X, len(self._atoms) if started else None), order="C")
         if not started:
             self._start(X.shape[1])
@@ -119,16 +138,16 @@ class KORS(Params):
             cap = max(32, 2 * cap)
             self._atoms = grown(self._atoms, len(self._atoms), cap)
             self._weights, self._C = grown(self._weights, cap), grown(self._C, cap, cap)
-        if status != hotloops.DONE:
-            raise FloatingPointError(
-                f"KORS, point {self._seen + first + 1}: the kernel matrix of the dictionary is not "
-                f"positive "
-                "to double precision; raise alpha, or scale the inputs"
-            )
-        new = np.flatnonzero(kept)
+        new = np.flatnonzero(kept[:first])
         self.indices_ = np.concatenate([self.indices_, self._seen + new])
         self.probabilities_ = np.concatenate([self.probabilities_, played[new]])
-        self._seen += len(X)
+        self._seen += first
+        if status != hotloops.DONE:
+            self._broken = (
+                f"KORS, point {self._seen + 1}: its leverage score is lost in double precision; "
+                "raise alpha or scale the inputs, and start with a new KORS"
+            )
+            raise FloatingPointError(self._broken)
         return self
 
     @property

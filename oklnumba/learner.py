@@ -137,8 +137,7 @@ class Learner(Params):
             If the numbers of this round are beyond double precision.
         """
         x = checks.as_point(x, self._width)
-        label = None if y is None else np.reshape(np.asarray(y), -1)
-        label = checks.as_labels(label, 1, self._loss().classes)
+        label = checks.as_label(y, self._loss().classes)
         self._begin(x.shape[1])
         self._play(x, label, Trace.empty(1, self._certified))
         return self
@@ -184,7 +183,7 @@ class Learner(Params):
         if params and self._width is not None:
             raise ValueError(
                 f"this {type(self).__name__} has played {self._played} rounds with its present "
-                "hyper-parameters; call reset() first, or make a new one"
+                f"{', '.join(params)}; call reset() first, or make a new one"
             )
         super().set_params(**params)
         return self
@@ -317,8 +316,9 @@ def read_npz(path: str | os.PathLike) -> tuple[dict[str, Any], dict[str, np.ndar
         If the file is damaged or was not written by oklnumba.
     """
     try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = dict(file)
+        # Opened here: np.load leaves a damaged archive open.
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
+            arrays = dict(archive)
         return json.loads(str(arrays.pop("meta"))), arrays
     except FileNotFoundError:
         raise

@@ -38,9 +38,9 @@ class Params:
         ValueError
             For a name that is not a hyper-parameter.
         """
-        known = self._param_names()
+        known = self.get_params()
         for name in params:
-            if name.split("__")[0] not in known:
+            if name not in known:
                 raise ValueError(
                     f"{type(self).__name__} has no hyper-parameter {name!r}; "
                     f"it has {', '.join(known)}"
