@@ -108,6 +108,7 @@ LOG2_E = 1.4426950408889634
 LN2_HIGH = 6.93145751953125e-1  # 20 trailing zero bits: n * LN2_HIGH is exact
 LN2_LOW = 1.42860682030941723212e-6
 EXP_LOWEST = -708.0  # exp underflows to subnormal numbers below
+FAR = 1e3  # exp(-FAR) is 0: a distance beyond must not become infinity times 0
 TWO_OVER_PI = 0.6366197723675814
 HALF_PI_1 = 1.5707963267341256  # pi/2 in three parts (Cody and Waite)
 HALF_PI_2 = 6.077100506303966e-11
@@ -271,11 +272,11 @@ def kernel_row(code, par, x, atoms, m, out):
             o[j] = exp_nonpositive(-rate * math.sqrt(o[j]))
     elif code == MATERN_3_2:
         for j in range(m):
-            s = rate * math.sqrt(o[j])
+            s = min(rate * math.sqrt(o[j]), FAR)
             o[j] = (1.0 + s) * exp_nonpositive(-s)
     else:  # MATERN_5_2
         for j in range(m):
-            s = rate * math.sqrt(o[j])
+            s = min(rate * math.sqrt(o[j]), FAR)
             o[j] = (1.0 + s + s * s / 3.0) * exp_nonpositive(-s)
 
 
