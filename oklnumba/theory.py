@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import ceil, log
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -74,6 +75,92 @@ def effective_dimension(kernel: Any, X: ArrayLike, lam: float) -> float:
     L = _factor(kernel, X, lam)
     inverse, _ = scipy.linalg.lapack.dtrtri(L, lower=1, overwrite_c=1)
     return float(len(L) - lam * np.square(np.tril(inverse)).sum())
+
+
+def leverage_scores(kernel: Any, X: ArrayLike, alpha: float) -> np.ndarray:
+    """Return the ridge leverage scores, the diagonal of K (K + alpha I)^-1 (kons Definition 2).
+
+    Parameters
+    ----------
+    kernel : Kernel
+    X : array_like of shape (n, d)
+    alpha : float > 0
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        In [0, 1); their sum is the effective dimension.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not valid.
+
+    Examples
+    --------
+    >>> import oklnumba as okl
+    >>> okl.theory.leverage_scores(okl.Linear(), [[1.0], [1.0]], 2.0).round(6)
+    array([0.25, 0.25])
+    """
+    require_positive("alpha", alpha)
+    L = _factor(kernel, X, alpha)
+    inverse, _ = scipy.linalg.lapack.dtrtri(L, lower=1, overwrite_c=1)
+    return 1.0 - alpha * np.square(np.tril(inverse)).sum(axis=0)
+
+
+def online_effective_dimension(kernel: Any, X: ArrayLike, alpha: float) -> float:
+    """Return the sum over t of the leverage score of x_t among x_1, ..., x_t (kons section 2).
+
+    Between the effective dimension and log det(K / alpha + I).
+
+    Parameters
+    ----------
+    kernel : Kernel
+    X : array_like of shape (n, d)
+        In the order of the stream, on which it depends.
+    alpha : float > 0
+
+    Raises
+    ------
+    ValueError
+        If an argument is not valid.
+
+    Examples
+    --------
+    >>> import oklnumba as okl
+    >>> round(okl.theory.online_effective_dimension(okl.Linear(), [[1.0], [1.0]], 2.0), 6)
+    0.583333
+    """
+    require_positive("alpha", alpha)
+    L = _factor(kernel, X, alpha)
+    return float((1.0 - alpha / np.diag(L) ** 2).sum())
+
+
+def kernel_alignment(kernel: Any, X: ArrayLike, y: ArrayLike) -> float:
+    """Return A_T = sum k(x_t, x_t) - y' K y / T, small for a kernel that suits the labels (pomdr).
+
+    Parameters
+    ----------
+    kernel : Kernel
+    X : array_like of shape (n, d)
+    y : array_like of shape (n,)
+        Labels -1 and +1.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not valid.
+
+    Examples
+    --------
+    >>> import oklnumba as okl
+    >>> okl.theory.kernel_alignment(okl.Linear(), [[1.0], [-1.0]], [1.0, -1.0])
+    0.0
+    """
+    kernel_code(kernel)
+    X = checks.as_inputs(X)
+    y = checks.as_labels(y, len(X), classes=True)
+    return float(kernel.diag(X).sum() - y @ kernel(X) @ y / len(X))
 
 
 class Comparator(NamedTuple):
@@ -252,3 +339,37 @@ def pkawv_bound(
     mu = projection_gap(kernel, features, X)
     n = len(checks.as_inputs(X))
     return awv_bound(kernel, X, lam, B, norm) + (mu + lam) * n * mu * B**2 / lam**2
+
+
+def taylor_degree(n: int, lam: float, radius: float, sigma: float) -> int:
+    """Return the degree M = ceil(max(8 R^2 / sigma^2, 2 log(n / min(lam, 1)))) of pkawv Theorem 4.
+
+    With Taylor features of this degree PKAWV has a regret of at most lam |f|^2 + 1.5 B^2 log det(I
+    + K / lam). In practice far smaller degrees do: see ``features.captured``.
+
+    Parameters
+    ----------
+    n : int >= 1
+        Rounds.
+    lam : float > 0
+    radius : float >= 0
+        Largest |x - center|.
+    sigma : float > 0
+        Width of the Gaussian kernel.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not valid.
+
+    Examples
+    --------
+    >>> import oklnumba as okl
+    >>> okl.theory.taylor_degree(n=1000, lam=1.0, radius=1.0, sigma=1.0)
+    14
+    """
+    checks.require_count("n", n, 1)
+    require_positive("lam", lam)
+    require(checks.number(radius) and radius >= 0, "radius", radius, "a number >= 0")
+    checks.require_width(sigma)
+    return ceil(max(8.0 * (radius / sigma) ** 2, 2.0 * log(n / min(lam, 1.0))))

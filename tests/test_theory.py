@@ -25,6 +25,27 @@ def test_log_det_and_effective_dimension(lam):
     assert log_det <= np.log(np.e + np.e * len(X) / lam) * found
 
 
+@pytest.mark.parametrize("alpha", [2.0, 0.1])
+def test_leverage_scores_and_online_effective_dimension(alpha):
+    scores = np.diag(K @ np.linalg.inv(K + alpha * np.eye(60)))
+    found = okl.theory.leverage_scores(KERNEL, X, alpha)
+    np.testing.assert_allclose(found, scores, rtol=1e-9)
+    online = sum(
+        (K[:t, :t] @ np.linalg.inv(K[:t, :t] + alpha * np.eye(t)))[-1, -1] for t in range(1, 61)
+    )
+    dimension = okl.theory.online_effective_dimension(KERNEL, X, alpha)
+    np.testing.assert_allclose(dimension, online, rtol=1e-9)
+    assert found.sum() <= dimension <= okl.theory.log_det(KERNEL, X, alpha)
+
+
+def test_kernel_alignment_is_its_formula():
+    y = np.sign(Y)
+    expected = np.trace(K) - y @ K @ y / 60
+    np.testing.assert_allclose(okl.theory.kernel_alignment(KERNEL, X, y), expected, rtol=1e-12)
+    ideal = okl.theory.kernel_alignment(okl.Linear(), y[:, None], y)
+    np.testing.assert_allclose(ideal, 0.0, atol=1e-12)
+
+
 @pytest.mark.parametrize("lam", [1.0, 1e-2])
 def test_comparator_is_the_penalised_argmin(lam):
     best = okl.theory.comparator(KERNEL, X, Y, lam)
@@ -61,7 +82,8 @@ def test_bounds_add_up_to_their_formulas():
 def test_theorem_4_holds_from_the_degree_it_asks():
     lam, radius, sigma = 1.0, 0.5, 1.0
     small = X * radius / np.sqrt((X**2).sum(axis=1)).max()
-    degree = int(np.ceil(max(8 * radius**2 / sigma**2, 2 * np.log(len(X) / min(lam, 1.0)))))
+    degree = okl.theory.taylor_degree(len(X), lam, radius, sigma)
+    assert degree == 9  # ceil(2 log 60)
     run = okl.run(okl.PKAWV(okl.TaylorFeatures(degree, sigma), lam), small, Y)
     kernel = okl.Gaussian(sigma)
     bound = 1.5 * okl.theory.awv_bound(kernel, small, lam, B=np.abs(Y).max())
@@ -75,6 +97,10 @@ def test_theorem_4_holds_from_the_degree_it_asks():
         (lambda: okl.theory.log_det("gaussian", X, 1.0), "kernel"),
         (lambda: okl.theory.log_det(KERNEL, X * np.nan, 1.0), "row 0"),
         (lambda: okl.theory.comparator(KERNEL, X, Y[:-1], 1.0), "shape"),
+        (lambda: okl.theory.leverage_scores(KERNEL, X, -1.0), "alpha"),
+        (lambda: okl.theory.kernel_alignment(KERNEL, X, Y), "-1 and"),
+        (lambda: okl.theory.taylor_degree(0, 1.0, 1.0, 1.0), "n must"),
+        (lambda: okl.theory.taylor_degree(9, 1.0, -1.0, 1.0), "radius"),
         (lambda: okl.theory.awv_bound(KERNEL, X, 1.0, B=-1.0), "B must"),
         (lambda: okl.theory.log_det(okl.Linear(), np.ones((5, 1)), 1e-30), "raise lam"),
     ],
