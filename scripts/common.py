@@ -1,0 +1,107 @@
+"""What the figure scripts share: their options, finding data without a download, and their output.
+
+Every script ``<paper>_<figN or tabN>.py`` takes ``--quick``, ``--limit SECONDS`` and
+``--output DIR``, writes ``<stem>.png`` and ``<stem>.csv``, and exits with NO_DATA if none of its
+data sets is at hand.
+"""
+
+import argparse
+import csv
+import os
+import warnings
+from pathlib import Path
+
+# One thread of BLAS, set before NumPy loads it: the compiled loops use one core, so times compare,
+# and on a busy machine two threads that wait for each other are far slower than one.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("MKL_NUM_THREADS", "1")
+
+import numpy as np  # noqa: E402
+from matplotlib.figure import Figure  # noqa: E402
+
+import oklnumba as okl  # noqa: E402
+from oklnumba import datasets  # noqa: E402
+
+NO_DATA = 77  # exit status "nothing could be done here", as automake has it for tests
+FIGURES = Path(__file__).resolve().parents[1] / "figures"
+
+
+def arguments(doc: str, limit: float, quick_limit: float) -> argparse.Namespace:
+    """Return the options of a script; ``limit`` is in seconds for each algorithm."""
+    parser = argparse.ArgumentParser(
+        description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help=f"a time limit of {quick_limit:g} s; files get the suffix _quick",
+    )
+    parser.add_argument(
+        "--limit",
+        type=float,
+        metavar="SECONDS",
+        help=f"time limit for each algorithm (default {limit:g})",
+    )
+    parser.add_argument(
+        "--output", type=Path, default=FIGURES, metavar="DIR", help="default: figures/ of the tree"
+    )
+    args = parser.parse_args()
+    if args.limit is None:
+        args.limit = quick_limit if args.quick else limit
+    if not args.limit > 0:
+        parser.error("--limit must be positive")
+    return args
+
+
+def found(name: str) -> bool:
+    """Say whether a data set can be loaded without a download."""
+    folders = [datasets._cache_folder(), datasets._OWN]
+    if given := os.environ.get("OKLNUMBA_DATA"):
+        folders.append(Path(given).expanduser())
+    return any((folder / f"{name}.npz").exists() for folder in folders)
+
+
+def how_to_get(name: str) -> str:
+    """Return what to do to have a data set here."""
+    advice = f"set OKLNUMBA_DATA to a folder that holds {name}.npz"
+    if datasets._SPECS[name].urls:
+        load = f"import oklnumba as okl; okl.datasets.load('{name}')"
+        advice += f', or download it once: python -c "{load}"'
+    return advice
+
+
+def timed_run(
+    learner: okl.learner.Learner, X: np.ndarray, y: np.ndarray, limit: float
+) -> tuple[okl.Run, list[str]]:
+    """Run a learner under the time limit, compiled before; return its warnings too."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        okl.run(learner, X[:600], y[:600])
+        run = okl.run(learner.reset(), X, y, time_limit=limit)
+    return run, [str(w.message) for w in caught]
+
+
+def save(
+    figure: Figure, rows: list[dict], args: argparse.Namespace, stem: str, partial: bool = False
+) -> None:
+    """Write figure and numbers; quick or partial runs never replace the files of full ones."""
+    stem += "_quick" if args.quick else "_partial" if partial else ""
+    args.output.mkdir(parents=True, exist_ok=True)
+    figure.savefig(args.output / f"{stem}.png", dpi=200)
+    with open(args.output / f"{stem}.csv", "w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, rows[0], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    print(f"wrote {stem}.png and {stem}.csv in {args.output}")
+
+
+def print_table(rows: list[dict[str, str]]) -> None:
+    """Print rows of texts in columns, numbers to the right."""
+    widths = {k: max(len(k), *(len(row[k]) for row in rows)) for k in rows[0]}
+    print("  ".join(k.ljust(w) for k, w in widths.items()))
+    for row in rows:
+        cells = (
+            row[k].rjust(w) if row[k][:1].isdigit() or row[k] == "-" else row[k].ljust(w)
+            for k, w in widths.items()
+        )
+        print("  ".join(cells).rstrip())

@@ -1,0 +1,83 @@
+"""Run the figure and table scripts of this folder, and print one table of how they went.
+
+Without arguments: a quick tour on the data that comes with the package, whatever else is installed,
+with a time limit of 8 seconds for each algorithm; under three minutes on two cores, first
+compilation included. Files get the suffix _quick, so that full figures stay. Scripts that need
+other data are skipped.
+
+``--all`` runs every script with the paper's settings on the data in OKLNUMBA_DATA or the cache;
+this takes about an hour, and more with the full SUSY. A script that finds none of its data then
+counts as failed.
+
+A script joins by its name: ``<paper><year>_<figN or tabN>.py``, or ``certificate.py``; see
+common.py for the options it must take.
+"""
+
+import argparse
+import ast
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from common import FIGURES, NO_DATA, print_table
+
+FOLDER = Path(__file__).resolve().parent
+NAME = re.compile(r"[a-z]+\d{4}_(fig|tab)\d+|certificate")
+QUICK = ["--quick", "--limit", "8"]
+
+
+def scripts() -> list[Path]:
+    """Return the scripts to run, in the order of their names."""
+    return sorted(path for path in FOLDER.glob("*.py") if NAME.fullmatch(path.stem))
+
+
+def bundled_only(empty: str) -> dict[str, str]:
+    """Return an environment in which only the package's own data sets are found."""
+    env = dict(os.environ, OKLNUMBA_CACHE=empty)
+    env.pop("OKLNUMBA_DATA", None)
+    return env
+
+
+def run(script: Path, options: list[str], env: dict[str, str], everything: bool) -> dict[str, str]:
+    """Run a script; return its row of the table."""
+    print(f"--- {script.name} {' '.join(options)}", flush=True)
+    start = time.monotonic()
+    status = subprocess.run([sys.executable, str(script), *options], env=env).returncode
+    outcome = "ok" if status == 0 else f"FAILED (exit {status})"
+    if status == NO_DATA:
+        outcome = "FAILED (no data)" if everything else "skipped (no data)"
+    seconds = f"{time.monotonic() - start:.1f}"
+    shown = " ".join(options[:-2]) or "the paper's settings"  # without --output
+    return {"script": script.name, "options": shown, "outcome": outcome, "time (s)": seconds}
+
+
+def main() -> int:
+    """Return the exit status: 1 if a script failed."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--all", action="store_true", help="the paper's settings, all data")
+    parser.add_argument("--list", action="store_true", help="name the scripts and stop")
+    parser.add_argument("--output", type=Path, default=FIGURES, metavar="DIR")
+    args = parser.parse_args()
+    if args.list:
+        for path in scripts():
+            doc = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+            print(f"{path.name}: {doc.splitlines()[0]}")
+        return 0
+    output = ["--output", str(args.output)]
+    if args.all:
+        rows = [run(path, output, dict(os.environ), True) for path in scripts()]
+    else:
+        with tempfile.TemporaryDirectory() as empty:
+            rows = [run(path, QUICK + output, bundled_only(empty), False) for path in scripts()]
+    print_table(rows)
+    return int(any(row["outcome"].startswith("FAILED") for row in rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,13 @@
+"""What every test file shares; pytest reads this before NumPy is imported."""
+
+import os
+
+from hypothesis import settings
+
+# On a machine that others use too, BLAS threads wait for each other: blocks as small as the ones
+# here take up to a hundred times longer with two threads than with one.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+# Hypothesis draws the same examples in every run and leaves no folder behind.
+settings.register_profile("oklnumba", deadline=None, derandomize=True, database=None)
+settings.load_profile("oklnumba")

@@ -1,0 +1,145 @@
+"""Rules about the source itself: where compiled code lives, and what must be documented."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from pathlib import Path
+
+import numba
+import pytest
+
+import oklnumba as okl
+from oklnumba import hotloops
+from oklnumba.learner import Learner
+
+ROOT = Path(__file__).parent.parent
+SOURCES = sorted((ROOT / "oklnumba").glob("*.py"))
+SCRIPTS = sorted((ROOT / "scripts").glob("*.py"))
+TESTS = sorted((ROOT / "tests").glob("*.py"))
+DECORATORS = {"hot", "exact"}
+MODERN_RANDOM = {"default_rng", "Generator", "BitGenerator", "PCG64", "SeedSequence"}
+LEARNERS = [
+    value
+    for name in okl.__all__
+    if isinstance(value := getattr(okl, name), type) and issubclass(value, Learner)
+]
+
+
+def tree(path):
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def compiled_functions():
+    """Return the syntax trees of the functions in hotloops with a decorator of the factory."""
+    found = []
+    for node in ast.walk(tree(Path(hotloops.__file__))):
+        if isinstance(node, ast.FunctionDef):
+            names = {d.id for d in node.decorator_list if isinstance(d, ast.Name)}
+            if names & DECORATORS:
+                found.append(node)
+    return found
+
+
+@pytest.mark.parametrize("path", SOURCES + SCRIPTS, ids=lambda path: path.name)
+def test_only_hotloops_compiles(path):
+    calls = re.findall(r"\b(?:njit|jit|jitclass|vectorize|guvectorize|cfunc)\(", path.read_text())
+    if path.name == "hotloops.py":
+        assert set(calls) == {"njit("}
+    else:
+        assert calls == [] and not re.search(r"@(numba|nb)\.", path.read_text())
+
+
+def test_all_compiled_functions_come_from_the_one_factory():
+    source = tree(Path(hotloops.__file__))
+    factory = next(n for n in source.body if isinstance(n, ast.FunctionDef) and n.name == "_jit")
+    inside = {id(node) for node in ast.walk(factory)}
+    for node in ast.walk(source):
+        if isinstance(node, ast.Attribute) and node.attr in ("njit", "jit"):
+            assert id(node) in inside, f"line {node.lineno}: use hot or exact"
+    made = {
+        target.id
+        for node in source.body
+        if isinstance(node, ast.Assign)
+        and isinstance(node.value, ast.Call)
+        and getattr(node.value.func, "id", "") == "_jit"
+        for target in node.targets
+    }
+    assert made == DECORATORS
+    assert len(compiled_functions()) > 20
+
+
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="there are no dispatchers")
+def test_the_syntax_trees_above_are_all_the_dispatchers():
+    dispatchers = {
+        n for n, v in vars(hotloops).items() if isinstance(v, numba.core.dispatcher.Dispatcher)
+    }
+    assert dispatchers == {node.name for node in compiled_functions()}
+
+
+@pytest.mark.parametrize("function", compiled_functions(), ids=lambda node: node.name)
+def test_compiled_functions_neither_raise_nor_print_and_say_what_they_do(function):
+    for node in ast.walk(function):
+        assert not isinstance(node, ast.Raise | ast.Assert | ast.Try), f"line {node.lineno}"
+        called = isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+        assert not (called and node.func.id == "print"), f"line {node.lineno}"
+    assert ast.get_docstring(function)
+
+
+@pytest.mark.parametrize("path", SOURCES + TESTS + SCRIPTS, ids=lambda path: path.name)
+def test_no_legacy_random_numbers(path):
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Attribute) and ast.unparse(node.value) in (
+            "np.random",
+            "numpy.random",
+        ):
+            assert node.attr in MODERN_RANDOM, f"line {node.lineno}: {ast.unparse(node)}"
+        if isinstance(node, ast.ImportFrom) and node.module == "numpy.random":
+            assert {alias.name for alias in node.names} <= MODERN_RANDOM, f"line {node.lineno}"
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("default_rng"):
+            assert node.args or node.keywords, f"line {node.lineno}: default_rng without a seed"
+
+
+def sections(docstring):
+    """Return the titles of a numpydoc docstring: lines that are underlined."""
+    return re.findall(r"^([A-Z][\w ]*)\n-+$", docstring, flags=re.MULTILINE)
+
+
+@pytest.mark.parametrize("learner", LEARNERS, ids=lambda learner: learner.__name__)
+def test_docstring_of_a_learner(learner):
+    docstring = inspect.cleandoc(learner.__dict__["__doc__"])
+    assert {"Remarks", "Examples"} <= set(sections(docstring))
+    assert "okl." in docstring.split("Examples\n")[1]
+    paper = r"\b(pkawv|kons|pomdr|oco)\b|\b[A-Z]\w+( et al\.| and [A-Z]\w+)?,? (19|20)\d\d\b"
+    assert re.search(paper, docstring), "name the paper, as 'pkawv Algorithm 1' or 'Lu et al. 2016'"
+    documented = docstring.split("Remarks\n")[0]
+    for name in inspect.signature(learner).parameters:
+        assert re.search(rf"\b{name}\b", documented), f"{name} is not documented"
+
+
+@pytest.mark.parametrize("name", okl.__all__)
+def test_every_exported_name_has_a_docstring(name):
+    value = getattr(okl, name)
+    own = value.__dict__.get("__doc__") if isinstance(value, type) else value.__doc__
+    assert own and own.strip()
+
+
+def test_exports_are_sorted_and_complete():
+    assert len(set(okl.__all__)) == len(okl.__all__)
+    defined = {
+        name
+        for name, value in vars(okl).items()
+        if isinstance(value, type) and issubclass(value, Learner)
+    }
+    assert defined <= set(okl.__all__)
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.name)
+def test_header_of_a_script(path):
+    header = ast.get_docstring(tree(path)) or ""
+    assert header
+    runs = "__main__" in path.read_text(encoding="utf-8") and path.name != "reproduce.py"
+    assert runs or not re.search(r"_(fig|tab)\w+\.py$", path.name)
+    for field in ("Reproduces:", "Missing:", "Time:") if runs else ():
+        assert re.search(rf"^{field} *\S", header, flags=re.MULTILINE), f"{field} is missing"

@@ -1,0 +1,435 @@
+"""Facts about Numba that oklnumba relies on: a new version of Numba must fail here first."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numba
+import numpy as np
+import pytest
+
+import oklnumba as okl
+from oklnumba import hotloops
+
+pytestmark = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="about compiled code")
+
+ROOT = Path(__file__).parent.parent
+SPECIAL = [0.0, -0.0, 1.0, -1.0, 5e-324, 1e308, np.inf, -np.inf, np.nan]
+
+
+def python(code, cwd=ROOT, **environment):
+    """Run code in a fresh process, warnings as errors, and return what it printed as JSON."""
+    changed = {name: value for name, value in environment.items() if value is not None}
+    kept = {name: value for name, value in os.environ.items() if name not in environment}
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        cwd=cwd,
+        env=kept | changed,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def uncached(like):
+    """Return a decorator with the options of a function in hotloops, without a cache.
+
+    Numba's cache would keep the old code of what is called in hotloops after an edit there.
+    """
+    options = ("nogil", "error_model", "fastmath")
+    return numba.njit(**{name: like.targetoptions[name] for name in options})
+
+
+if numba.config.DISABLE_JIT:
+    hot = exact = lambda function: function
+else:
+    hot, exact = uncached(hotloops.dot), uncached(hotloops.exp_nonpositive)
+
+
+# ---- NaN, infinity and division ----
+
+
+@hot
+def hot_questions(x, y, out):
+    out[0] = np.isnan(x)
+    out[1] = np.isinf(x)
+    out[2] = np.isfinite(x)
+    out[3] = x == x
+    out[4] = x < y
+    out[5] = not x > 0.0
+    out[6] = abs(x) < np.inf
+
+
+@exact
+def exact_questions(x, y, out):
+    out[0] = np.isnan(x)
+    out[1] = np.isinf(x)
+    out[2] = np.isfinite(x)
+    out[3] = x == x
+    out[4] = x < y
+    out[5] = not x > 0.0
+    out[6] = abs(x) < np.inf
+
+
+@pytest.mark.parametrize("ask", [hot_questions, exact_questions])
+def test_nan_and_infinity_keep_their_meaning(ask):
+    for x in SPECIAL:
+        for y in SPECIAL:
+            got, expected = np.zeros(7, dtype=bool), np.zeros(7, dtype=bool)
+            ask(x, y, got)
+            ask.py_func(x, y, expected)
+            np.testing.assert_array_equal(got, expected, err_msg=f"x = {x}, y = {y}")
+
+
+@hot
+def total_and_finite(x):
+    s = 0.0
+    finite = True
+    for i in range(x.shape[0]):
+        s += x[i]
+        if not abs(x[i]) < np.inf:
+            finite = False
+    return s, finite
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_nan_and_infinity_survive_a_loop_that_vectorises(bad):
+    x = np.ones(103)
+    assert total_and_finite(x) == (103.0, True)
+    x[57] = bad
+    total, finite = total_and_finite(x)
+    assert not finite
+    np.testing.assert_equal(total, bad)
+
+
+def test_full_fastmath_would_not_do():
+    # Why the decorators name a subset of fastmath. If this fails, full fastmath became safe.
+    @numba.njit(fastmath=True)
+    def is_nan(x):
+        return np.isnan(x)
+
+    assert not is_nan(np.nan)
+
+
+@hot
+def quotient(x, y):
+    return x / y
+
+
+@pytest.mark.parametrize("x", SPECIAL)
+@pytest.mark.parametrize("y", SPECIAL)
+def test_division_follows_numpy(x, y):
+    with np.errstate(all="ignore"):
+        expected = np.float64(x) / np.float64(y)
+    np.testing.assert_equal(quotient(x, y), float(expected))
+
+
+def test_division_by_integer_zero_follows_numpy():
+    assert quotient(1, 0) == math.inf and math.isnan(quotient(0, 0))
+
+
+# ---- the decorators ----
+
+
+def dispatchers():
+    kind = numba.core.dispatcher.Dispatcher
+    return {name: value for name, value in vars(hotloops).items() if isinstance(value, kind)}
+
+
+def test_options_of_every_compiled_function():
+    assert len(dispatchers()) > 20
+    for name, function in dispatchers().items():
+        options = function.targetoptions
+        assert options["nogil"] is True, name
+        assert options["error_model"] == "numpy", name
+        assert options["nopython"] is True, name
+        assert options["fastmath"] <= {"reassoc", "contract", "arcp", "nsz"}, name
+        assert "parallel" not in options or options["parallel"] is False, name
+
+
+@hot
+def ping_pong(flags, own, other, limit):
+    """Raise the own flag, then wait for the other's: two threads meet only without the GIL."""
+    flags[own] = 1.0
+    for i in range(limit):
+        if flags[other] != 0.0:
+            return i
+        flags[2 + own] += 1.0  # a store, so that the load is not moved out of the loop
+    return -1
+
+
+def test_two_threads_are_in_compiled_code_at_once():
+    from concurrent.futures import ThreadPoolExecutor
+
+    ping_pong(np.zeros(4), 0, 1, 1)  # compiled
+    flags = np.zeros(4)
+    with ThreadPoolExecutor(2) as pool:
+        ends = [pool.submit(ping_pong, flags, i, 1 - i, 2_000_000_000) for i in range(2)]
+        assert min(end.result() for end in ends) >= 0
+
+
+SMALL_PLAY = """
+import json, numpy as np, oklnumba as okl
+from oklnumba import hotloops
+X = np.random.default_rng(0).uniform(-1, 1, (40, 2))
+learner = okl.KernelAWV(okl.Gaussian(1.0)).partial_fit(X, X[:, 0])
+caches = {type(v._cache).__name__ for v in vars(hotloops).values() if hasattr(v, "_cache")}
+print(json.dumps([learner.predict_one(X[0]), sorted(caches)]))
+"""
+
+
+def small_play():
+    X = np.random.default_rng(0).uniform(-1, 1, (40, 2))
+    return okl.KernelAWV(okl.Gaussian(1.0)).partial_fit(X, X[:, 0]).predict_one(X[0])
+
+
+def test_compiled_code_is_cached_where_a_folder_is_writable(tmp_path):
+    forecast, caches = python(SMALL_PLAY, NUMBA_CACHE_DIR=str(tmp_path))
+    assert forecast == small_play()
+    assert caches == ["FunctionCache"]
+    assert list(tmp_path.rglob("*.nbc"))
+
+
+@pytest.mark.parametrize("chosen", [None, "/dev/null/numba"])
+def test_it_works_where_no_cache_folder_is_writable(tmp_path, chosen):
+    # root may write everywhere: so __pycache__ is a file here, and the home folder lies in a device
+    package = tmp_path / "oklnumba"
+    shutil.copytree(ROOT / "oklnumba", package, ignore=shutil.ignore_patterns("__pycache__"))
+    (package / "__pycache__").write_text("no folder")
+    forecast, caches = python(
+        f"import sys; sys.path.insert(0, {str(tmp_path)!r})" + SMALL_PLAY,
+        cwd=tmp_path,
+        NUMBA_CACHE_DIR=chosen,
+        HOME="/dev/null/home",
+        XDG_CACHE_HOME="/dev/null/cache",
+        PYTHONDONTWRITEBYTECODE="1",
+    )
+    assert forecast == small_play()
+    assert caches == ["NullCache"]
+
+
+def test_numba_still_raises_where_there_is_no_cache_folder(monkeypatch):
+    # The fallback in hotloops stands on this RuntimeError.
+    from numba.core import caching
+
+    monkeypatch.setattr(caching.CacheImpl, "_locator_classes", [])
+    with pytest.raises(RuntimeError, match="no locator available"):
+        numba.njit(cache=True)(lambda x: x)
+
+    @hotloops.hot
+    def double(x):
+        return 2.0 * x
+
+    assert double(2.0) == 4.0 and type(double._cache).__name__ == "NullCache"
+
+
+def test_import_compiles_nothing_and_leaves_matplotlib_out():
+    code = """
+import json, sys, oklnumba
+from oklnumba import hotloops
+found = {n: len(v.signatures) for n, v in vars(hotloops).items() if hasattr(v, "signatures")}
+print(json.dumps([found, "matplotlib" in sys.modules]))
+"""
+    found, plots = python(code)
+    assert len(found) > 20 and set(found.values()) == {0}
+    assert not plots
+
+
+# ---- one signature per compiled function ----
+
+# Every public call of every learner, with data of each layout and dtype; prints the signatures.
+SIGNATURES = """
+import json, os, tempfile, warnings
+import numpy as np, oklnumba as okl
+from oklnumba import hotloops
+from tests.test_all_learners import LEARNERS, make, stream
+
+warnings.simplefilter("ignore", UserWarning)
+
+def plain(a): return a
+def read_only(a):
+    b = a.copy(); b.flags.writeable = False; return b
+def mapped(a):
+    path = os.path.join(folder, "a.npy"); np.save(path, a); return np.load(path, mmap_mode="r")
+def fortran(a): return np.asfortranarray(a)
+def single(a): return a.astype(np.float32)
+def whole(a): return np.round(a).astype(np.int64)
+def strided(a): return np.repeat(a, 2, axis=0)[::2]
+def listed(a): return a.tolist()
+
+with tempfile.TemporaryDirectory() as folder:
+    for cls in LEARNERS:
+        X, y = stream(make(cls), 70)
+        for kind in (plain, read_only, mapped, fortran, single, strided, listed, whole):
+            A, b = kind(X), kind(y)
+            if kind is whole:
+                b = np.sign(b - 0.1)
+            learner = make(cls)
+            okl.run(learner, A, b)
+            learner.predict(A)
+            learner.partial_fit(A, b)
+            for i in range(4):
+                learner.predict_one(A[i])
+                learner.learn_one(A[i], b[i])
+            path = os.path.join(folder, "learner.npz")
+            learner.save(path)
+            again = okl.load(path)
+            again.predict(A[:2])
+            again.learn_one(A[0], b[0])
+    X = np.random.default_rng(0).uniform(-1, 1, (70, 2))
+    for kind in (plain, read_only, mapped, fortran, single, strided, listed):
+        okl.KORS(okl.Gaussian(1.0)).partial_fit(kind(X)).transform(kind(X))
+found = {n: [str(s) for s in v.signatures] for n, v in vars(hotloops).items()
+         if hasattr(v, "signatures")}
+print(json.dumps(found))
+"""
+
+
+@pytest.fixture(scope="module")
+def signatures():
+    return python(SIGNATURES)
+
+
+def test_each_loop_of_rounds_has_one_signature_whatever_the_data(signatures):
+    classes = "".join(p.read_text() for p in (ROOT / "oklnumba").glob("*.py"))
+    called = [name for name in signatures if f"hotloops.{name}(" in classes]
+    rounds = {name: signatures[name] for name in called if name.endswith("_rounds")}
+    assert len(rounds) >= 4
+    more = {name: found for name, found in rounds.items() if len(found) != 1}
+    assert not more, f"compiled more than once, or never: {more}"
+
+
+def test_every_other_compiled_function_has_few_signatures(signatures):
+    # Helpers get slices (A) and whole arrays (C): one version for each family, none read-only.
+    for name, found in signatures.items():
+        assert len(found) <= 4, f"{name}: {found}"
+        read_only = [s for s in found if re.search(r"Array\(\w+, \d, '.', True", s)]
+        assert not read_only, f"{name}: {read_only}"
+        assert not any("float32" in s for s in found), f"{name}: {found}"
+
+
+OTHER_NUMBERS = """
+import json, warnings
+import numpy as np, oklnumba as okl
+from oklnumba import hotloops
+from tests.test_all_learners import LEARNERS, make, stream
+warnings.simplefilter("ignore", UserWarning)
+
+problems = []
+for cls in LEARNERS:
+    X, y = stream(make(cls), 70)
+    whole = [n for n, v in make(cls).get_params().items() if isinstance(v, float) and v == int(v)]
+    for kind in (float, int, np.float64, np.float32, np.int64):
+        learner = make(cls)
+        learner.set_params(**{n: kind(v) for n, v in learner.get_params().items() if n in whole})
+        try:
+            for part in (slice(0, 50), slice(50, 51)):
+                okl.run(learner, X[part], y[part])
+                learner.predict(X[part])
+            learner.learn_one(X[0], y[0])
+            learner.predict_one(X[0])
+        except Exception as error:
+            problems.append(f"{learner!r}: {type(error).__name__}: {str(error)[:200]}")
+found = {n: [str(s) for s in v.signatures] for n, v in vars(hotloops).items()
+         if hasattr(v, "signatures")}
+print(json.dumps([found, problems]))
+"""
+
+
+def test_a_hyper_parameter_of_another_type_of_number_compiles_nothing_anew(signatures):
+    found, problems = python(OTHER_NUMBERS)
+    assert not problems, "\n".join(problems)
+    new = {name: sorted(set(found[name]) - set(signatures[name])) for name in found}
+    assert not any(new.values()), {name: s for name, s in new.items() if s}
+
+
+# ---- bit casts and the code written in LLVM ----
+
+
+@exact
+def bits_of(x):
+    return hotloops.float_to_bits(x)
+
+
+@exact
+def float_of(bits):
+    return hotloops.bits_to_float(bits)
+
+
+@pytest.mark.parametrize("x", [*SPECIAL, math.pi, 2.5e-310])
+def test_bit_casts_go_there_and_back(x):
+    bits = int(np.float64(x).view(np.int64))
+    assert bits_of(x) == bits
+    assert np.float64(float_of(bits)).view(np.int64) == bits
+
+
+@exact
+def three_at_once(U, inv_d, Z, B, a):
+    for k in range(0, U.shape[0], hotloops.TILE):
+        hotloops.factor_rows_3(U, inv_d, Z, B, a, k, U.shape[0])
+
+
+@exact
+def one_by_one(U, inv_d, Z, B, a):
+    for t in range(Z.shape[0]):
+        for k in range(0, U.shape[0], hotloops.TILE):
+            hotloops.factor_rows_1(U, inv_d, Z[t:], B[t:], a[t:], k, U.shape[0])
+
+
+@pytest.mark.parametrize("r", [8, 16, 24, 40])
+def test_fused_products_of_three_rounds_are_those_of_one(r):
+    rng = np.random.default_rng(r)
+    U = np.triu(rng.standard_normal((r, r)), 1) + np.eye(r)
+    start = U, rng.uniform(0.5, 2, r), rng.standard_normal((3, r)), np.zeros((3, r)), np.ones(3)
+    states = [[array.copy() for array in start] for _ in range(2)]
+    three_at_once(*states[0])
+    one_by_one(*states[1])
+    for together, apart in zip(*states, strict=True):
+        np.testing.assert_array_equal(together, apart)
+    # and they are what the formula says, in numpy
+    U, inv_d, Z, B, a = (array.copy() for array in start)
+    for t in range(3):
+        plain_factor_rows(U, inv_d, Z[t], B[t], a, t)
+    for got, expected in zip(states[0], (U, inv_d, Z, B, a), strict=True):
+        np.testing.assert_allclose(got, expected, rtol=1e-9, atol=1e-12)
+
+
+def plain_factor_rows(U, inv_d, z, b, a, t):
+    """Play one round of method C1 as hotloops section 6 states it."""
+    for k in range(len(z)):
+        p = z[k]
+        following = a[t] + p * p * inv_d[k]
+        b[k] = p * inv_d[k] / following
+        inv_d[k] *= a[t] / following
+        a[t] = following
+        z[k + 1 :] -= p * U[k, k + 1 :]
+        U[k, k + 1 :] += b[k] * z[k + 1 :]
+
+
+@exact
+def fused(x, y, z):
+    """One product and sum, which contract may fuse."""
+    return x * y + z
+
+
+def test_a_sum_of_products_is_the_same_bits_in_every_call():
+    # No bit of a result may depend on where an array lies: only elementwise code, only whole sums.
+    rng = np.random.default_rng(3)
+    store = rng.standard_normal(600)
+    w = rng.standard_normal(200)
+    sums = set()
+    for shift in range(9):
+        moved = np.empty(600)[shift : shift + 200]
+        moved[:] = store[:200]
+        sums.add(hotloops.dot(moved, w, 200))
+    assert len(sums) == 1
+    assert fused(0.1, 10.0, -1.0) in (0.0, 5.551115123125783e-17)

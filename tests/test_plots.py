@@ -1,0 +1,141 @@
+"""Figures: what is drawn, where, and that nothing else of matplotlib is touched."""
+
+import io
+import subprocess
+import sys
+
+import matplotlib
+import numpy as np
+import pytest
+
+import oklnumba as okl
+from oklnumba import plots
+
+
+@pytest.fixture(scope="module")
+def runs():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (300, 2))
+    y = np.where(X[:, 0] > 0, 1.0, -1.0)
+    kernel = okl.Gaussian(1.0)
+    return {
+        "exact": okl.run(okl.KernelAWV(kernel), X, y, every=20),
+        "Taylor": okl.run(okl.PKAWV(okl.TaylorFeatures(2)), X, y, every=20),
+        "FOGD": okl.run(okl.FOGD(loss="squared", n_frequencies=20), X, y, every=20),
+    }
+
+
+@pytest.fixture
+def axes():
+    return plots.figure(columns=1)[1][0, 0]
+
+
+def texts(axes):
+    return [text.get_text() for text in axes.get_legend().get_texts()]
+
+
+@pytest.mark.parametrize("mistakes", [None, True, False])
+def test_losses_are_those_of_the_runs(runs, axes, mistakes):
+    plots.loss_curves(runs, axes, mistakes=mistakes)
+    assert texts(axes) == list(runs)
+    assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
+    assert axes.get_xlabel() == "rounds"
+    counted = mistakes is not False
+    assert axes.get_ylabel() == ("mistakes so far (%)" if counted else "average squared loss")
+    for line, run in zip(axes.lines, runs.values(), strict=True):
+        assert line.get_xdata()[[0, -1]].tolist() == [10, 300]
+        end = 100 * run.mistake_rate if counted else run.mean_loss
+        assert line.get_ydata()[-1] == pytest.approx(end, rel=1e-12)
+
+
+def test_lines_differ_in_colour_and_dashes(runs, axes):
+    plots.loss_curves(runs, axes)
+    assert len({line.get_color() for line in axes.lines}) == 3
+    assert len({line.get_linestyle() for line in axes.lines}) == 3
+    many = [plots.line_style(i) for i in range(len(plots.COLOURS) * len(plots.DASHES))]
+    assert len({(s["color"], str(s["linestyle"])) for s in many}) == len(many)
+
+
+def test_a_chosen_style_is_used(runs, axes):
+    plots.time_curves(runs, axes, styles={"FOGD": {"color": "#123456"}}, legend=False)
+    assert axes.lines[2].get_color() == "#123456"
+    assert axes.get_legend() is None
+
+
+def test_times_are_those_of_the_runs(runs, axes):
+    plots.time_curves(runs, axes)
+    assert texts(axes) == list(runs)
+    assert axes.get_ylabel() == "time in the learner (s)"
+    for line, run in zip(axes.lines, runs.values(), strict=True):
+        assert line.get_xdata().tolist() == run.checkpoints.tolist()
+        assert line.get_ydata().tolist() == run.checkpoint_seconds.tolist()
+
+
+def test_the_certificate_is_that_of_the_run(runs, axes):
+    plots.certificate(runs["exact"], axes, label="exact")
+    assert texts(axes) == ["exact: regret", "exact: bound"]
+    regret, bound = axes.lines
+    assert regret.get_ydata()[-1] == runs["exact"].certificate.regret[-1]
+    assert bound.get_ydata()[-1] == runs["exact"].certificate.bound[-1]
+    assert regret.get_color() == bound.get_color()
+
+
+def test_ridge_forecasts_have_a_regret_and_no_bound(axes):
+    X = np.random.default_rng(0).uniform(-1, 1, (50, 2))
+    run = okl.run(okl.KernelRidge(okl.Gaussian(1.0)), X, X[:, 0])
+    plots.certificate(run, axes)
+    assert texts(axes) == ["regret"]
+
+
+def test_what_a_run_does_not_have_is_refused(runs, axes):
+    with pytest.raises(ValueError, match="has no certificate"):
+        plots.certificate(runs["FOGD"], axes)
+    X = np.random.default_rng(0).uniform(-1, 1, (50, 2))
+    regression = okl.run(okl.FOGD(loss="squared"), X, X[:, 0])
+    with pytest.raises(ValueError, match="'r' counts no mistakes"):
+        plots.loss_curves({"r": regression}, axes, mistakes=True)
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 299, 1_000_000])
+def test_long_curves_are_thinned(n):
+    at = plots.thin(n)
+    assert len(at) <= plots.POINTS
+    assert at[0] == 1 and at[-1] == n and (np.diff(at) > 0).all()
+    assert plots.thin(n, first=10)[-1] == n
+
+
+@pytest.mark.parametrize("low, high", [(0.21, 0.4), (0.9, 1.1), (2.0, 95.0), (1e-3, 1e3)])
+def test_narrow_axes_have_plain_labels(axes, low, high):
+    axes.plot([1, 10], [low, high])
+    plots.loss_curves({}, axes, legend=False)
+    axes.figure.canvas.draw()
+    labels = [label.get_text() for label in axes.get_yticklabels()]
+    assert len(labels) >= 3
+    if high / low < 1000:
+        assert all(float(label) > 0 for label in labels if label)
+
+
+def test_matplotlib_stays_as_it_was(runs):
+    before = dict(matplotlib.rcParams)
+    fig, axes = plots.figure(columns=2)
+    plots.loss_curves(runs, axes[0, 0], legend=False)
+    plots.certificate(runs["Taylor"], axes[0, 1], legend=False)
+    plots.title(axes[0, 0], "losses")
+    plots.shared_legend(fig)
+    image = io.BytesIO()
+    fig.savefig(image, format="png")
+    assert image.getvalue().startswith(b"\x89PNG")
+    assert dict(matplotlib.rcParams) == before
+
+
+def test_pyplot_is_not_imported():
+    code = """if True:
+        import io, sys
+        from oklnumba import plots
+        fig, axes = plots.figure()
+        axes[0, 0].plot([1, 2], [1, 2], label="a")
+        plots.shared_legend(fig)
+        fig.savefig(io.BytesIO(), format="png")
+        assert "matplotlib.pyplot" not in sys.modules
+    """
+    subprocess.run([sys.executable, "-c", code], check=True)
