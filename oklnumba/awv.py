@@ -94,6 +94,7 @@ class KernelAWV(_Ridge):
 
     def _start(self, d: int) -> None:
         require_positive("lam", self.lam)
+        self._lam = float(self.lam)
         self._code, self._par = kernel_code(self.kernel)
         self._L = np.empty((0, 0))
         self._u = np.empty(0)
@@ -146,7 +147,7 @@ class KernelAWV(_Ridge):
     def _play_block(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         t, b = self._played, len(X)
         self._past[:, t : t + b] = X.T
-        hotloops.kernel_awv_rows(self._code, self._par, X, self._past, t, self.lam, self._L)
+        hotloops.kernel_awv_rows(self._code, self._par, X, self._past, t, self._lam, self._L)
         if b == 1:
             status = 0 if hotloops.cholesky_row(self._L, t) > 0.0 else 1
         else:
@@ -161,7 +162,7 @@ class KernelAWV(_Ridge):
             self._check(hotloops.NOT_POSITIVE, status - 1, RAISE_LAM)
         shrinks = np.empty(b)
         hotloops.kernel_awv_labels(
-            self._L, self._u, y, t, self.lam, self._ridge, trace.predictions, shrinks
+            self._L, self._u, y, t, self._lam, self._ridge, trace.predictions, shrinks
         )
         finite = np.isfinite(trace.predictions) & np.isfinite(shrinks)
         if not finite.all():
@@ -181,7 +182,7 @@ class KernelAWV(_Ridge):
             corners = np.empty(len(part))
             hotloops.kernel_diags(self._code, self._par, part, corners)
             hotloops.kernel_awv_forecasts(
-                rows, corners, self._L, self._u, t, self.lam, self._ridge,
+                rows, corners, self._L, self._u, t, self._lam, self._ridge,
                 forecasts[start : start + self._BLOCK],
             )  # fmt: skip
         return forecasts
@@ -330,7 +331,7 @@ class PKAWV(_Ridge):
                 "take fewer features: a lower degree, a smaller rank"
             ) from None
         np.fill_diagonal(self._U, 1.0)
-        self._inv_d = np.full(r, 1.0 / self.lam)
+        self._inv_d = np.full(r, 1.0 / float(self.lam))
         self._c = np.zeros(r)
         self._work = aligned_zeros(2 * hotloops.TOGETHER + 1, r)
         self._Z = aligned_zeros(self._ROWS, r)
@@ -499,7 +500,7 @@ class NystromAWV(_Ridge):
         self._U = grown(self._U, cap, cap)
         np.fill_diagonal(self._U[old:, old:], 1.0)
         self._inv_d = grown(self._inv_d, cap)
-        self._inv_d[old:] = 1.0 / self.lam
+        self._inv_d[old:] = 1.0 / float(self.lam)
         self._c = grown(self._c, cap)
         self._Phi = grown(self._Phi, len(self._Phi), cap)
         self._work = aligned_zeros(8, cap)

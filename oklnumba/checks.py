@@ -84,7 +84,7 @@ def as_point(x: Any, width: int | None = None, name: str = "x") -> np.ndarray:
             f"{name} must be one point, a 1-D array, but has shape {array.shape}; "
             "for many points use predict(X) and partial_fit(X, y)"
         )
-    return np.ascontiguousarray(as_inputs(array[None, :], width, name))
+    return np.array(as_inputs(array[None, :], width, name), order="C")
 
 
 def as_labels(y: Any, n: int, classes: bool = False, first: int = 0) -> np.ndarray:
@@ -112,7 +112,8 @@ def as_labels(y: Any, n: int, classes: bool = False, first: int = 0) -> np.ndarr
                 f"y has {array[row]:g} at row {first + row}, but this loss takes labels -1 and +1; "
                 "map the two classes to them, or use loss='squared' for regression"
             )
-    return np.ascontiguousarray(array)
+    # Compiled loops take writable arrays: read-only ones would be compiled for anew.
+    return np.require(array, requirements=["C", "W"])
 
 
 def as_label(y: Any, classes: bool = False) -> np.ndarray:
@@ -144,7 +145,7 @@ def require_positive(name: str, value: Any) -> None:
 
 def require_width(value: Any) -> None:
     """Raise ValueError unless a kernel width sigma is positive and its square is no overflow."""
-    valid = number(value) and 1e-100 <= value <= 1e100
+    valid = number(value) and 1e-100 <= float(value) <= 1e100
     require(valid, "sigma", value, "a number > 0 (between 1e-100 and 1e100)")
 
 

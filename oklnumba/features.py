@@ -108,9 +108,9 @@ class TaylorFeatures(Features):
         r = self.size(d)
         center = np.zeros(d) if self.center is None else as_point(self.center, d, "center")[0]
         parent, variable, ratio = _monomials(d, int(self.degree))
-        ratio = ratio / self.sigma
+        ratio = ratio / float(self.sigma)
         columns = np.empty((d + r, PASS))
-        rate = 0.5 / self.sigma**2
+        rate = 0.5 / float(self.sigma) ** 2
 
         def write(X: np.ndarray, out: np.ndarray) -> None:
             hotloops.taylor_block(X, center, rate, parent, variable, ratio, columns, out)
@@ -184,7 +184,7 @@ class FourierFeatures(Features):
     def _writer(self, d: int):
         count = self.size(d) // 2
         rng = np.random.default_rng(self.seed)
-        frequencies = np.ascontiguousarray(rng.standard_normal((count, d)).T) / self.sigma
+        frequencies = np.ascontiguousarray(rng.standard_normal((count, d)).T) / float(self.sigma)
         scale = 1.0 / sqrt(count)
 
         def write(X: np.ndarray, out: np.ndarray) -> None:

@@ -90,7 +90,7 @@ class Gaussian(Kernel):
 
     def _code(self) -> tuple[int, np.ndarray]:
         require_width(self.sigma)
-        return _radial(hotloops.GAUSSIAN, 0.5 / self.sigma**2)
+        return _radial(hotloops.GAUSSIAN, 0.5 / float(self.sigma) ** 2)
 
 
 class Laplacian(Kernel):
@@ -113,7 +113,7 @@ class Laplacian(Kernel):
 
     def _code(self) -> tuple[int, np.ndarray]:
         require_width(self.sigma)
-        return _radial(hotloops.LAPLACIAN, 1.0 / self.sigma)
+        return _radial(hotloops.LAPLACIAN, 1.0 / float(self.sigma))
 
 
 class Matern(Kernel):
@@ -143,7 +143,7 @@ class Matern(Kernel):
         require_width(self.sigma)
         codes = {0.5: hotloops.LAPLACIAN, 1.5: hotloops.MATERN_3_2, 2.5: hotloops.MATERN_5_2}
         require(self.nu in codes, "nu", self.nu, "0.5, 1.5 or 2.5")
-        return _radial(codes[self.nu], np.sqrt(2.0 * self.nu) / self.sigma)
+        return _radial(codes[self.nu], np.sqrt(2.0 * self.nu) / float(self.sigma))
 
 
 class Polynomial(Kernel):

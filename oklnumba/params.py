@@ -38,19 +38,27 @@ class Params:
         ValueError
             For a name that is not a hyper-parameter.
         """
-        known = self.get_params()
+        own = {name: value for name, value in params.items() if "__" not in name}
+        nested: dict[str, dict[str, Any]] = {}
+        for name, value in params.items():
+            if name not in own:
+                outer, inner = name.split("__", 1)
+                nested.setdefault(outer, {})[inner] = value
         for name in params:
-            if name not in known:
+            outer, _, inner = name.partition("__")
+            target = own.get(outer, getattr(self, outer, None))
+            known = outer in self._param_names()
+            if inner:
+                known = known and isinstance(target, Params) and inner in target.get_params()
+            if not known:
                 raise ValueError(
                     f"{type(self).__name__} has no hyper-parameter {name!r}; "
-                    f"it has {', '.join(known)}"
+                    f"it has {', '.join(self.get_params())}"
                 )
-        for name, value in params.items():
-            outer, _, inner = name.partition("__")
-            if inner:
-                getattr(self, outer).set_params(**{inner: value})
-            else:
-                setattr(self, name, value)
+        for name, value in own.items():
+            setattr(self, name, value)
+        for outer, inner_params in nested.items():
+            getattr(self, outer).set_params(**inner_params)
         return self
 
     def __repr__(self) -> str:

@@ -154,19 +154,6 @@ class Run:
         return f"Run({self.learner}: {self.rounds} rounds{end}, {what}{size}, {self.seconds:.3g} s)"
 
 
-def _chunks(X: Any, y: Any, learner: Learner, classes: bool) -> Iterator[tuple]:
-    """Yield checked (X, y) pieces; an array is checked whole, before its first round."""
-    if y is not None or hasattr(X, "shape") or not _is_chunked(X):
-        X = checks.as_inputs(X, learner._width)
-        yield X, checks.as_labels(y, len(X), classes)
-        return
-    for i, chunk in enumerate(X):
-        if not (isinstance(chunk, tuple | list) and len(chunk) == 2):
-            raise ValueError(f"chunk {i} of the stream must be a pair (X, y), but is {type(chunk)}")
-        part = checks.as_inputs(chunk[0], learner._width)
-        yield part, checks.as_labels(chunk[1], len(part), classes)
-
-
 def _is_chunked(X: Any) -> bool:
     if isinstance(X, list | tuple):
         return bool(X) and isinstance(X[0], tuple)
@@ -182,6 +169,7 @@ class _Recorder:
         self.seconds, self.rounds = 0.0, 0
         self.binary = True
         self.clock: list[tuple[int, float]] = []
+        self.saved: tuple[dict, dict] | None = None
 
     def add(self, y: np.ndarray, trace: Trace, seconds: float) -> None:
         part = {"predictions": trace.predictions, "sizes": trace.sizes}
@@ -222,8 +210,12 @@ class _Recorder:
         write_npz(self.path, meta | {"run": self.meta(finished)}, state | run)
 
     def resume(self) -> None:
-        """Take over learner and rounds from the checkpoint file, if there is one."""
-        if self.path is None or not Path(self.path).exists():
+        """Read the checkpoint file, if there is one; ``adopt`` gives the learner its state."""
+        if self.path is None:
+            return
+        if not Path(self.path).parent.is_dir():
+            raise ValueError(f"checkpoint {self.path}: there is no such folder; make it first")
+        if not Path(self.path).exists():
             return
         meta, arrays = read_npz(self.path)
         if "spec" not in meta or "run" not in meta:
@@ -233,16 +225,15 @@ class _Recorder:
         if not same or meta["run"]["loss"] != self.loss.name:
             raise ValueError(
                 f"the checkpoint {self.path} is of {meta['run']['learner']} with "
-                f"{meta['run']['loss']} loss, "
-                f"not of {self.learner!r} with {self.loss.name} loss; name another file or delete "
-                f"it"
+                f"{meta['run']['loss']} loss, not of {self.learner!r} with {self.loss.name} loss; "
+                "name another file or delete it"
             )
         if self.learner.rounds:
             raise ValueError(
-                f"the learner has played {self.learner.rounds} rounds; resume {self.path} with a "
-                f"fresh one"
+                f"the learner has played {self.learner.rounds} rounds; "
+                f"resume {self.path} with a fresh one"
             )
-        self.learner._adopt(meta, {n: a for n, a in arrays.items() if not n.startswith("run_")})
+        self.saved = meta, {n: a for n, a in arrays.items() if not n.startswith("run_")}
         part = {n.removeprefix("run_"): a for n, a in arrays.items() if n.startswith("run_")}
         clock = part.pop("checkpoints"), part.pop("checkpoint_seconds")
         self.binary = "mistakes" in part
@@ -251,6 +242,36 @@ class _Recorder:
         self.rounds, self.seconds = len(part["losses"]), meta["run"]["seconds"]
         if self.rounds:
             self.parts = [part]
+
+    def width(self) -> int | None:
+        """Return the width of the data so far."""
+        return self.saved[0]["width"] if self.saved else self.learner._width
+
+    def adopt(self) -> None:
+        """Give the learner the state of the checkpoint, once, when the data has proved good."""
+        if self.saved:
+            self.learner._adopt(*self.saved)
+            self.saved = None
+
+    def too_many(self, found: int) -> ValueError:
+        """Return the error of a checkpoint that is ahead of its data."""
+        return ValueError(
+            f"the checkpoint {self.path} has played {self.rounds} rounds, but the data has only "
+            f"{found}; pass the same data from the start, or name another file"
+        )
+
+
+def _chunks(X: Any, y: Any, recorder: _Recorder, classes: bool) -> Iterator[tuple]:
+    """Yield checked (X, y) pieces; an array is checked whole, before its first round."""
+    if y is not None or hasattr(X, "shape") or not _is_chunked(X):
+        X = checks.as_inputs(X, recorder.width())
+        yield X, checks.as_labels(y, len(X), classes)
+        return
+    for i, chunk in enumerate(X):
+        if not (isinstance(chunk, tuple | list) and len(chunk) == 2):
+            raise ValueError(f"chunk {i} of the stream must be a pair (X, y), but is {type(chunk)}")
+        part = checks.as_inputs(chunk[0], recorder.width())
+        yield part, checks.as_labels(chunk[1], len(part), classes)
 
 
 def _no_rounds(learner: Learner) -> dict[str, np.ndarray]:
@@ -334,13 +355,14 @@ def run(
     saved_rounds = recorder.rounds
     data = None
     with tqdm(disable=not progress, unit=" rounds", initial=skip, unit_scale=True) as bar:
-        for part, labels in _chunks(X, y, learner, classes):
+        for part, labels in _chunks(X, y, recorder, classes):
             if not chunked:
                 bar.total = len(part)
                 data = (part, labels)
             if skip >= len(part):
                 skip -= len(part)
                 continue
+            recorder.adopt()
             start, skip = skip, 0
             while start < len(part) and finished:
                 rows = _next_rows(recorder, learner, len(part) - start, every, time_limit)
@@ -361,6 +383,9 @@ def run(
                     saved_at, saved_rounds = time.monotonic(), recorder.rounds
             if not finished:
                 break
+    if skip:
+        raise recorder.too_many(recorder.rounds - skip)
+    recorder.adopt()
     if checkpoint is not None:
         recorder.save(finished)
     return Run(recorder.arrays(), recorder.meta(finished), data)
@@ -372,7 +397,6 @@ def _play(learner: Learner, X: np.ndarray, y: np.ndarray, recorder: _Recorder) -
     # again.
     writable = X.flags.c_contiguous and X.flags.writeable and type(X) is np.ndarray
     X = X if writable else np.array(X, order="C")
-    y = y if y.flags.writeable else y.copy()
     trace = Trace.empty(len(X), learner._certified)
     if recorder.rounds == 0:
         advice = learner._advice(X)
