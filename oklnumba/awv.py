@@ -6,11 +6,13 @@ large scale problems" (pkawv below).
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
 import scipy.linalg
 from numpy.typing import ArrayLike
+from threadpoolctl import ThreadpoolController
 
 from oklnumba import hotloops
 from oklnumba.checks import number, require, require_count, require_positive
@@ -20,6 +22,14 @@ from oklnumba.kons import KORS
 from oklnumba.learner import Coins, Learner, Trace, aligned_zeros, grown
 
 RAISE_LAM = "raise lam, or scale the inputs and labels"
+FEW_ROWS = 2048  # below, a second BLAS thread gains little, and waits long on a busy machine
+BLAS = ThreadpoolController()
+
+
+def _threads(rows: int, block: int) -> AbstractContextManager:
+    """Return a context in which BLAS uses one thread for a block of a factor with few rows."""
+    small = rows < FEW_ROWS and block > 1  # single rounds do not use BLAS
+    return BLAS.limit(limits=1, user_api="blas") if small else nullcontext()
 
 
 def padded(r: int) -> int:
@@ -81,7 +91,7 @@ class KernelAWV(_Ridge):
     """
 
     _run_rows = 1024
-    _BLOCK = 256  # rows and columns of a block of the factor
+    _BLOCK = 512  # rows and columns of a block of the factor
 
     def __init__(self, kernel: Kernel, lam: float = 1.0):
         self.kernel = kernel
@@ -123,20 +133,28 @@ class KernelAWV(_Ridge):
         self._u = grown(self._u, capacity)
         self._past = grown(self._past, self._past.shape[0], capacity)
 
-    def _solve_rows(self, rows: np.ndarray, t: int) -> None:
-        """Overwrite kernel rows (b, t) by L^-1 k, block by block of L."""
+    def _solve_rows(self, rows: np.ndarray, t: int) -> np.ndarray:
+        """Overwrite kernel rows (b, t) by L^-1 k; return them as columns, (t, b).
+
+        BLAS-3 on blocks of L. Only SciPy's BLAS is called here: NumPy brings another one, and the
+        threads of the two get into each other's way.
+        """
+        columns = np.array(rows.T, order="C")
         if len(rows) == 1:
-            hotloops.solve_lower(self._L, rows[0], t)
-            return
-        for start in range(0, t, self._BLOCK):
-            stop = min(start + self._BLOCK, t)
-            part = rows[:, start:stop]
-            with np.errstate(all="ignore"):  # an overflow is found in the forecasts, as in loops
-                part -= rows[:, :start] @ self._L[start:stop, :start].T
-            corner = self._L[start:stop, start:stop]
-            part[:] = scipy.linalg.solve_triangular(
-                corner, part.T, lower=True, check_finite=False
-            ).T
+            hotloops.solve_lower(self._L, columns[:, 0], t)
+        else:
+            for start in range(0, t, self._BLOCK):
+                stop = min(start + self._BLOCK, t)
+                part = columns[start:stop].T  # Fortran-ordered, so that BLAS works in place
+                if start:
+                    left = np.ascontiguousarray(self._L[start:stop, :start])
+                    scipy.linalg.blas.dgemm(
+                        -1.0, columns[:start].T, left.T, beta=1.0, c=part, overwrite_c=1
+                    )
+                corner = np.ascontiguousarray(self._L[start:stop, start:stop])
+                scipy.linalg.blas.dtrsm(1.0, corner.T, part, side=1, overwrite_b=1)
+        rows[:] = columns.T
+        return columns
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         self._reserve(self._played + len(X))
@@ -145,18 +163,24 @@ class KernelAWV(_Ridge):
             self._play_block(X[start:stop], y[start:stop], trace.rows(start, stop))
 
     def _play_block(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
+        with _threads(self._played, len(X)):
+            self._play_rows(X, y, trace)
+
+    def _play_rows(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         t, b = self._played, len(X)
         self._past[:, t : t + b] = X.T
         hotloops.kernel_awv_rows(self._code, self._par, X, self._past, t, self._lam, self._L)
         if b == 1:
             status = 0 if hotloops.cholesky_row(self._L, t) > 0.0 else 1
         else:
-            rows = self._L[t : t + b, :t]
-            self._solve_rows(rows, t)
-            corner = np.tril(self._L[t : t + b, t : t + b])  # above it the buffer is not written
-            with np.errstate(all="ignore"):
-                corner -= rows @ rows.T
-            factor, status = scipy.linalg.lapack.dpotrf(corner, lower=1)
+            columns = self._solve_rows(self._L[t : t + b, :t], t)
+            # Above the diagonal the buffer is not written.
+            corner = np.asfortranarray(np.tril(self._L[t : t + b, t : t + b]))
+            if t:
+                corner = scipy.linalg.blas.dsyrk(
+                    -1.0, columns.T, beta=1.0, c=corner, lower=1, overwrite_c=1
+                )
+            factor, status = scipy.linalg.lapack.dpotrf(corner, lower=1, overwrite_a=1)
             self._L[t : t + b, t : t + b] = factor
         if status:
             self._check(hotloops.NOT_POSITIVE, status - 1, RAISE_LAM)
@@ -178,7 +202,8 @@ class KernelAWV(_Ridge):
             part = X[start : start + self._BLOCK]
             rows = np.empty((len(part), t))
             hotloops.kernel_block(self._code, self._par, part, self._past, t, rows)
-            self._solve_rows(rows, t)
+            with _threads(t, len(part)):
+                self._solve_rows(rows, t)
             corners = np.empty(len(part))
             hotloops.kernel_diags(self._code, self._par, part, corners)
             hotloops.kernel_awv_forecasts(

@@ -15,6 +15,8 @@ def _as_floats(values: Any, name: str) -> np.ndarray:
         return values
     if hasattr(values, "toarray"):
         raise ValueError(f"{name} is sparse; oklnumba works on dense arrays: pass {name}.toarray()")
+    if np.ma.is_masked(values):
+        raise ValueError(f"{name} has masked entries; fill or drop them first")
     try:
         array = np.asarray(values)
         if array.dtype.kind == "c":

@@ -119,9 +119,10 @@ SINCOS_LARGEST = 1.0e5  # beyond, the three parts of pi/2 lose digits: libm inst
 @exact
 def exp_nonpositive(x):
     """Return exp(x) for x <= 0 to 2e-16 relative; 0 below -708. Branch-free, so loops vectorise."""
-    shifted = max(x, EXP_LOWEST) * LOG2_E + ROUND_SHIFT
+    clamped = EXP_LOWEST if x < EXP_LOWEST else x  # so that NaN stays NaN
+    shifted = clamped * LOG2_E + ROUND_SHIFT
     n = shifted - ROUND_SHIFT
-    f = (max(x, EXP_LOWEST) - n * LN2_HIGH) - n * LN2_LOW
+    f = (clamped - n * LN2_HIGH) - n * LN2_LOW
     p = 1.6059043836821613e-10  # Taylor coefficients 1/13!, 1/12!, ...
     p = p * f + 2.08767569878681e-09
     p = p * f + 2.505210838544172e-08
@@ -137,7 +138,7 @@ def exp_nonpositive(x):
     p = p * f + 1.0
     p = p * f + 1.0
     scale = bits_to_float((float_to_bits(shifted) + 1023) << 52)  # 2^n
-    return p * scale if x >= EXP_LOWEST else 0.0
+    return 0.0 if x < EXP_LOWEST else p * scale
 
 
 @exact
