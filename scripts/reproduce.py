@@ -5,9 +5,9 @@ with a time limit of 8 seconds for each algorithm; under three minutes on two co
 compilation included. Files get the suffix _quick, so that full figures stay. Scripts that need
 other data are skipped.
 
-``--all`` runs every script with the paper's settings on the data in OKLNUMBA_DATA or the cache;
-this takes about an hour, and more with the full SUSY. A script that finds none of its data then
-counts as failed.
+``--all`` runs every script with the paper's settings on the data in OKLNUMBA_DATA or the cache,
+the benchmarks (``benchmark_*.py``) too; this takes about an hour, and more with the full SUSY. A
+script that finds none of its data then counts as failed.
 
 A script joins by its name: ``<paper><year>_<figN or tabN>.py``, or ``certificate.py``; see
 common.py for the options it must take.
@@ -30,9 +30,10 @@ NAME = re.compile(r"[a-z]+\d{4}_(fig|tab)\d+|certificate")
 QUICK = ["--quick", "--limit", "8"]
 
 
-def scripts() -> list[Path]:
+def scripts(everything: bool) -> list[Path]:
     """Return the scripts to run, in the order of their names."""
-    return sorted(path for path in FOLDER.glob("*.py") if NAME.fullmatch(path.stem))
+    found = [path for path in FOLDER.glob("*.py") if NAME.fullmatch(path.stem)]
+    return sorted(found + list(FOLDER.glob("benchmark_*.py")) if everything else found)
 
 
 def bundled_only(empty: str) -> dict[str, str]:
@@ -65,16 +66,18 @@ def main() -> int:
     parser.add_argument("--output", type=Path, default=FIGURES, metavar="DIR")
     args = parser.parse_args()
     if args.list:
-        for path in scripts():
+        for path in scripts(everything=True):
             doc = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
             print(f"{path.name}: {doc.splitlines()[0]}")
         return 0
     output = ["--output", str(args.output)]
     if args.all:
-        rows = [run(path, output, dict(os.environ), True) for path in scripts()]
+        rows = [run(path, output, dict(os.environ), True) for path in scripts(True)]
     else:
         with tempfile.TemporaryDirectory() as empty:
-            rows = [run(path, QUICK + output, bundled_only(empty), False) for path in scripts()]
+            rows = [
+                run(path, QUICK + output, bundled_only(empty), False) for path in scripts(False)
+            ]
     print_table(rows)
     return int(any(row["outcome"].startswith("FAILED") for row in rows))
 
