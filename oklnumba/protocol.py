@@ -300,7 +300,8 @@ def run(
     learner : Learner
         Goes on from where it stands; afterwards it has played these rounds too.
     X : array_like of shape (n, d), or iterable of pairs (X, y)
-        Memory-mapped arrays are read piece by piece; pairs are for streams larger than memory.
+        Memory-mapped float64 arrays are read piece by piece, other types are converted first; pairs
+        are for streams larger than memory.
     y : array_like of shape (n,), optional
         Labels; None if X is an iterable of pairs.
     loss : str, optional
