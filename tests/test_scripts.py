@@ -32,7 +32,8 @@ def test_reproduce_lists_the_scripts(env):
     done = python(SCRIPTS / "reproduce.py", "--list", env=env)
     assert done.returncode == 0, done.stderr
     listed = [line.split(":")[0] for line in done.stdout.splitlines()]
-    assert listed == sorted(["certificate.py", *(path.name for path in FIGURES)])
+    benchmarks = [path.name for path in SCRIPTS.glob("benchmark_*.py")]
+    assert listed == sorted(["certificate.py", *benchmarks, *(path.name for path in FIGURES)])
 
 
 @pytest.mark.parametrize("path", [SCRIPTS / "certificate.py", *FIGURES], ids=lambda p: p.stem)
