@@ -18,7 +18,7 @@ FREQUENCIES = 1000
 LIMIT, QUICK_LIMIT = 300.0, 20.0  # seconds
 SEED = 0
 SCALINGS = {"[-1,1]": (-1.0, 1.0), "[0,1]": (0.0, 1.0)}
-# The factor of kernel ridge takes 4 n^2 bytes, and room for twice as many rows when it grows.
+# The factor of kernel ridge takes 4 n^2 bytes, and while it grows the old one is there as well.
 KERNEL_ROWS = 32_768
 FIRST = 200  # first round drawn; before it the averages are noise
 
