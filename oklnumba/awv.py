@@ -160,13 +160,10 @@ class KernelAWV(_Ridge):
         self._reserve(self._played + len(X))
         for start in range(0, len(X), self._BLOCK):
             stop = min(start + self._BLOCK, len(X))
-            self._play_block(X[start:stop], y[start:stop], trace.rows(start, stop))
+            with _threads(self._played, stop - start):
+                self._play_block(X[start:stop], y[start:stop], trace.rows(start, stop))
 
     def _play_block(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        with _threads(self._played, len(X)):
-            self._play_rows(X, y, trace)
-
-    def _play_rows(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         t, b = self._played, len(X)
         self._past[:, t : t + b] = X.T
         hotloops.kernel_awv_rows(self._code, self._par, X, self._past, t, self._lam, self._L)
@@ -345,8 +342,7 @@ class PKAWV(_Ridge):
     def _start(self, d: int) -> None:
         require_positive("lam", self.lam)
         self._check_forecaster()
-        self._write = check_features(self.features)._writer(d)
-        self._r = self.features.size(d)
+        self._write, self._r = check_features(self.features)._writer(d)
         r = padded(self._r)
         try:
             self._U = aligned_zeros(r, r)
@@ -401,10 +397,9 @@ class PKAWV(_Ridge):
             return None
         return (
             f"the Taylor basis holds only {share:.2g} of the kernel on the first inputs, so the "
-            f"learner is "
-            "close to forecasting 0: centre the basis, "
-            "TaylorFeatures(center=X[:500].mean(axis=0)), or scale "
-            "the inputs to a smaller range, or raise sigma or degree"
+            "learner is close to forecasting 0: centre the basis, "
+            "TaylorFeatures(center=X[:500].mean(axis=0)), or scale the inputs to a smaller range, "
+            "or raise sigma or degree"
         )
 
     def _state(self) -> dict[str, Any]:
@@ -456,8 +451,8 @@ class NystromAWV(_Ridge):
     >>> import numpy as np, oklnumba as okl
     >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
     >>> run = okl.run(okl.NystromAWV(okl.Gaussian(1.0), seed=0), X, np.sin(3 * X[:, 0]))
-    >>> bool(run.mean_loss < 0.08 and run.sizes[-1] < 60)
-    True
+    >>> round(run.mean_loss, 3), int(run.sizes[-1])
+    (0.074, 38)
     """
 
     def __init__(

@@ -27,8 +27,8 @@ def _as_floats(values: Any, name: str) -> np.ndarray:
         return array.astype(np.float64, copy=False)
     except (TypeError, ValueError, OverflowError):
         raise ValueError(
-            f"{name} must hold real numbers in a rectangular array; encode text and drop ragged "
-            f"rows first"
+            f"{name} must hold real numbers in a rectangular array; "
+            "encode text and drop ragged rows first"
         ) from None
 
 

@@ -25,7 +25,7 @@ class Features(Params):
         raise NotImplementedError
 
     def _writer(self, d: int):
-        """Return ``write(X, out)``: X C-contiguous of width d, out with size(d) columns or more."""
+        """Return ``write(X, out)`` and size(d): X C-contiguous of width d, out at least as wide."""
         raise NotImplementedError
 
     def transform(self, X: ArrayLike) -> np.ndarray:
@@ -46,8 +46,9 @@ class Features(Params):
             domain.
         """
         X = as_inputs(X)
-        out = np.empty((len(X), self.size(X.shape[1])))
-        self._writer(X.shape[1])(np.array(X, order="C"), out)
+        write, r = self._writer(X.shape[1])
+        out = np.empty((len(X), r))
+        write(np.array(X, order="C"), out)
         return out
 
     def captured(self, X: ArrayLike) -> np.ndarray:
@@ -115,7 +116,7 @@ class TaylorFeatures(Features):
         def write(X: np.ndarray, out: np.ndarray) -> None:
             hotloops.taylor_block(X, center, rate, parent, variable, ratio, columns, out)
 
-        return write
+        return write, r
 
 
 def _monomials(d: int, degree: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -125,9 +126,8 @@ def _monomials(d: int, degree: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]
     stands c times in it, the weights 1 / sqrt(k!) have the ratio 1 / sqrt(c).
     """
     parent, variable, ratio = [0], [0], [1.0]
-    level: list[tuple[int, int, int]] = [
-        (0, 0, 0)
-    ]  # position, last coordinate, how often it stands there
+    # Of the last degree: position, last coordinate, how often it stands there.
+    level: list[tuple[int, int, int]] = [(0, 0, 0)]
     for _ in range(degree):
         following = []
         for position, last, count in level:
@@ -190,7 +190,7 @@ class FourierFeatures(Features):
         def write(X: np.ndarray, out: np.ndarray) -> None:
             hotloops.fourier_block(X, frequencies, scale, out)
 
-        return write
+        return write, 2 * count
 
 
 class NystromFeatures(Features):
@@ -258,7 +258,7 @@ class NystromFeatures(Features):
                 hotloops.kernel_block(code, par, part, atoms, m, rows)
                 out[start : start + PASS, :r] = rows[: len(part)] @ weights
 
-        return write
+        return write, r
 
     def captured(self, X: ArrayLike) -> np.ndarray:
         """Return |z(x)|^2 / k(x, x), the share of k(x, x) in the span, in [0, 1], shape (n,)."""
@@ -271,7 +271,7 @@ def check_features(features: object, name: str = "features") -> Features:
     """Return a feature map, or raise ValueError for what is not one."""
     if not isinstance(features, Features):
         raise ValueError(
-            f"{name} must be an oklnumba feature map such as TaylorFeatures(degree=2), but is "
-            f"{features!r}"
+            f"{name} must be an oklnumba feature map such as TaylorFeatures(degree=2), "
+            f"but is {features!r}"
         )
     return features

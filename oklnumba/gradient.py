@@ -70,9 +70,9 @@ class FOGD(Learner):
         features = self.features
         if features is None:
             features = FourierFeatures(self.n_frequencies, self.sigma, self.seed)
-        self._write = check_features(features)._writer(d)
+        self._write, r = check_features(features)._writer(d)
         self._code = self._loss().code
-        self._w = np.zeros(features.size(d))
+        self._w = np.zeros(r)
         self._Z = np.empty((self._ROWS, len(self._w)))
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:

@@ -98,9 +98,8 @@ def to_spec(value: Any, arrays: dict[str, np.ndarray]) -> Any:
     if value is None or isinstance(value, bool | int | float | str):
         return value
     raise ValueError(
-        f"cannot save a hyper-parameter of type {type(value).__name__}; use numbers, strings, "
-        f"arrays, lists "
-        "or oklnumba's own objects"
+        f"cannot save a hyper-parameter of type {type(value).__name__}; "
+        "use numbers, strings, arrays, lists or oklnumba's own objects"
     )
 
 

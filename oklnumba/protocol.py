@@ -126,8 +126,8 @@ class Run:
         """
         if self._data is None:
             raise ValueError(
-                "this run does not hold its data; use theory.regret(run.predictions, kernel, X, y, "
-                "lam)"
+                "this run does not hold its data; "
+                "use theory.regret(run.predictions, kernel, X, y, lam)"
             )
         X, y = self._data
         return theory.regret(self.predictions, kernel, X[: self.rounds], y[: self.rounds], lam)
@@ -263,7 +263,7 @@ class _Recorder:
 
 def _chunks(X: Any, y: Any, recorder: _Recorder, classes: bool) -> Iterator[tuple]:
     """Yield checked (X, y) pieces; an array is checked whole, before its first round."""
-    if y is not None or hasattr(X, "shape") or not _is_chunked(X):
+    if not recorder.chunked:
         X = checks.as_inputs(X, recorder.width())
         yield X, checks.as_labels(y, len(X), classes)
         return
