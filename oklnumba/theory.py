@@ -410,7 +410,7 @@ def kons_bound(
     >>> round(okl.theory.kons_bound(okl.Linear(), X, norm=1.0), 3)
     21.201
     >>> round(okl.theory.kons_bound(okl.Linear(), X, loss="hinge", norm=1.0), 3)
-    12.482
+    12.198
     """
     sigma, L = _curved(loss, C, alpha, norm)
     X = checks.as_inputs(X)
