@@ -1338,6 +1338,16 @@ def kons_coefficient(weight, g, forecast, over, q):
 
 
 @hot
+def flat(loss, g):
+    """Say whether a loss has no gradient on a whole interval there.
+
+    Elsewhere a gradient of exactly zero is a coincidence of rounding, on which sizes must not
+    depend.
+    """
+    return loss == SQUARED_HINGE and g == 0.0
+
+
+@hot
 def kons_offsets(rows, coefs, solved, z, out):
     """Write k_i.c - s_i.z for points with kernel rows k_i and solved rows s_i.
 
@@ -1405,10 +1415,12 @@ def kons_rounds(H, offsets, y, loss, setting, totals, L, d, c, z, forecasts):
 
 
 @hot
-def kons_append(X, solved, block, d, c, block_z, state, atoms, coefs, index, scale, L, z, sizes):
+def kons_append(
+    X, loss, solved, block, d, c, block_z, state, atoms, coefs, index, scale, L, z, sizes
+):
     """Add a block of rounds, as kons_rounds left it, to the learner; leave out what is zero.
 
-    X : (b, d); solved : (b, r); block : (b, b); d, c, block_z : (b,); state : (2,) integers, atoms
+    X : (b, d); loss : its code; solved : (b, r); block : (b, b); d, c, block_z : (b,); state : (2,) integers, atoms
     and rows of the factor; atoms : (d, cap), coefs : (cap,); index, scale, z : (cap_r,), L :
     (cap_r, cap_r), all in place; sizes : (b,), written.
     """
@@ -1419,7 +1431,7 @@ def kons_append(X, solved, block, d, c, block_z, state, atoms, coefs, index, sca
         for j in range(r):
             z[j] += c[i] * s[j]
         m = state[0]
-        if c[i] != 0.0 or d[i] != 0.0:
+        if not (flat(loss, d[i]) and c[i] == 0.0):
             for k in range(x.shape[0]):
                 atoms[k, m] = x[k]
             coefs[m] = c[i]
@@ -1500,7 +1512,7 @@ def sketched_kons_rounds(
         g = loss_derivative(loss, forecast, y[t])
         d = g * math.sqrt(eta)
         enters = False
-        if d != 0.0:
+        if not flat(loss, g):
             for j in range(k):
                 kbar[j] = d * row[members[j]]
             probability = kors_probability(
@@ -1531,7 +1543,7 @@ def sketched_kons_rounds(
             scale[r] = d
             state[1] = r + 1
         totals[0] += g * g * q / (1.0 + weight * g * g * q)
-        if c != 0.0 or d != 0.0:
+        if not (flat(loss, g) and c == 0.0):
             for i in range(x.shape[0]):
                 atoms[i, m] = x[i]
             coefs[m] = c
@@ -1622,6 +1634,7 @@ def pros_n_kons_rounds(
                 R[rank, rank] = math.sqrt(rho_square)
                 q[rank] = R[rank, rank]
                 span[rank] = m
+                inv_d[rank] = 1.0 / alpha  # as padding it may have been touched by rounding
                 rank += 1
                 state[1] = rank
             if not kors_keep(weights, dictionary, b, corner, mu, probability, m) > 0.0:

@@ -385,7 +385,7 @@ class _KernelNewton(_OnlineNewton):
 
     @property
     def size(self) -> int:
-        """Rounds kept: those with a gradient or a projection."""
+        """Rounds kept: all, but for those with neither loss nor projection (squared hinge)."""
         return int(self._counts[0]) if self._width is not None else 0
 
     @property
@@ -447,8 +447,9 @@ class KONS(_KernelNewton):
     g'. For losses with curvature its regret against every f with |f| <= C on the stream is at most
     that of ``theory.kons_bound``, logarithmic in the rounds (Theorem 1).
 
-    O(t^2) time a round and 4 t^2 bytes after t rounds; rounds with neither a gradient nor a
-    projection cost nothing later. Whole runs go at the speed of BLAS-3.
+    O(t^2) time a round and 4 t^2 bytes after t rounds (8 t^2 of address space); with the squared
+    hinge, rounds with neither loss nor projection are not kept. Whole runs go at the speed of
+    BLAS-3.
 
     Parameters
     ----------
@@ -522,8 +523,8 @@ class KONS(_KernelNewton):
         )  # fmt: skip
         self._check(status, played, self._remedy)
         hotloops.kons_append(
-            X, solved, block, d, c, z, self._counts, self._atoms, self._coefs, self._index,
-            self._scale, self._L, self._z, trace.sizes,
+            X, self._code_of_loss, solved, block, d, c, z, self._counts, self._atoms, self._coefs,
+            self._index, self._scale, self._L, self._z, trace.sizes,
         )  # fmt: skip
         self._played += b
 
