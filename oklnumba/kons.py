@@ -33,10 +33,10 @@ from oklnumba.params import Params
 class _Sampler(Params):
     """A streaming dictionary: looks at points in order, keeps some, and never drops them.
 
-    A subclass has ``_begin(d)``, which checks hyper-parameters and makes its state, ``_reserve``,
-    which grows it, and ``_look(X, first, played, kept)``, which plays rows from ``first`` until a
-    buffer is full.
+    A subclass has ``_check()``, ``_start(d)`` where it has state of its own, and ``_play``.
     """
+
+    _remedy = "scale the inputs"  # of points whose numbers are beyond double precision
 
     def partial_fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
         """Look at the rows of X in order and keep some; return self.
@@ -73,8 +73,6 @@ class _Sampler(Params):
             )
             raise FloatingPointError(self._broken)
         return self
-
-    _remedy = "scale the inputs"
 
     def _start(self, d: int) -> None:
         self._check()
@@ -307,14 +305,14 @@ class ALD(_Sampler):
     15
     """
 
+    _remedy = "raise threshold or scale the inputs"
+
     def __init__(self, kernel: Kernel, threshold: float = 0.1):
         self.kernel = kernel
         self.threshold = threshold
 
     def _check(self) -> None:
         require_positive("threshold", self.threshold)
-
-    _remedy = "raise threshold or scale the inputs"
 
     def _play(self, X: np.ndarray, played: np.ndarray, kept: np.ndarray) -> tuple[int, int]:
         played[:] = 1.0
@@ -443,8 +441,8 @@ class KONS(_KernelNewton):
     """Kernel online Newton step (kons Algorithm 1).
 
     A projected Newton step in the whole RKHS: u_t = w_{t-1} - A_{t-1}^-1 g_{t-1}, then w_t is the
-    projection of u_t onto {w : |w(x_t)| <= C} in the norm of A_{t-1}; A_t = alpha I + sum eta g
-    g'. For losses with curvature its regret against every f with |f| <= C on the stream is at most
+    projection of u_t onto {w : |w(x_t)| <= C} in the norm of A_{t-1}; A_t = A_{t-1} + eta g_t g_t'
+    and A_0 = alpha I. For losses with curvature its regret against every f with |f| <= C on the stream is at most
     that of ``theory.kons_bound``, logarithmic in the rounds (Theorem 1).
 
     O(t^2) time a round and 4 t^2 bytes after t rounds (8 t^2 of address space); with the squared
@@ -466,7 +464,8 @@ class KONS(_KernelNewton):
     Remarks
     -------
     Errata 1 to 3: coefficients on the unscaled phi, which hold for zero gradients too; these add
-    nothing to the inverse, but a projection may still move w.
+    nothing to the inverse, but a projection may still move w. The kernel form divides by alpha:
+    after n rounds forecasts are exact to about n 2e-16 / alpha (for k(x, x) = 1).
 
     Examples
     --------

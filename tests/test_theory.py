@@ -1,5 +1,7 @@
 """theory.py against dense linear algebra."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -108,3 +110,28 @@ def test_theorem_4_holds_from_the_degree_it_asks():
 def test_errors_say_what_is_wrong(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda X: okl.theory.log_det(KERNEL, X, 1.0),
+        lambda X: okl.theory.leverage_scores(KERNEL, X, 1.0),
+        lambda X: okl.theory.effective_dimension(KERNEL, X, 1.0),
+        lambda X: okl.theory.online_effective_dimension(KERNEL, X, 1.0),
+        lambda X: okl.theory.kons_bound(KERNEL, X),
+        lambda X: okl.theory.kons_bound(KERNEL, X, "hinge"),
+        lambda X: okl.theory.sketched_kons_bound(KERNEL, X, 0.5),
+        lambda X: okl.theory.kors_size_bound(KERNEL, X),
+    ],
+)
+def test_one_matrix_of_all_pairs_is_enough(function):
+    many = np.random.default_rng(0).uniform(-1, 1, (600, 2))
+    function(many)
+    tracemalloc.start()
+    try:
+        function(many)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert 600 * 600 * 8 < peak < 1.1 * 600 * 600 * 8
