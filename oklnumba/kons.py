@@ -442,8 +442,8 @@ class KONS(_KernelNewton):
 
     A projected Newton step in the whole RKHS: u_t = w_{t-1} - A_{t-1}^-1 g_{t-1}, then w_t is the
     projection of u_t onto {w : |w(x_t)| <= C} in the norm of A_{t-1}; A_t = A_{t-1} + eta g_t g_t'
-    and A_0 = alpha I. For losses with curvature its regret against every f with |f| <= C on the stream is at most
-    that of ``theory.kons_bound``, logarithmic in the rounds (Theorem 1).
+    and A_0 = alpha I. For losses with curvature its regret against every f with |f| <= C on the
+    stream is at most that of ``theory.kons_bound``, logarithmic in the rounds (Theorem 1).
 
     O(t^2) time a round and 4 t^2 bytes after t rounds (8 t^2 of address space); with the squared
     hinge, rounds with neither loss nor projection are not kept. Whole runs go at the speed of
