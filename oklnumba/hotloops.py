@@ -1421,8 +1421,8 @@ def kons_append(
     """Add a block of rounds, as kons_rounds left it, to the learner; leave out what is zero.
 
     X : (b, d); loss : its code; solved : (b, r); block : (b, b); d, c, block_z : (b,); state : (2,)
-    integers, atoms and rows of the factor; atoms : (d, cap), coefs : (cap,); index, scale, z : (cap_r,), L :
-    (cap_r, cap_r), all in place; sizes : (b,), written.
+    integers, atoms and rows of the factor; atoms : (d, cap), coefs : (cap,); index, scale, z :
+    (cap_r,), L : (cap_r, cap_r), all in place; sizes : (b,), written.
     """
     r = solved.shape[1]
     for i in range(X.shape[0]):
