@@ -180,6 +180,7 @@ MATERN_3_2 = 2
 MATERN_5_2 = 3
 POLYNOMIAL = 4
 LINEAR = 5
+ATOMS_A_TILE = 512  # of kernel_product
 
 
 @hot
@@ -304,6 +305,31 @@ def kernel_block(code, par, X, atoms, m, out):
     """Write k(x_i, atom_j). X : (n, d); atoms : (d, cap); out : (n, >= m), modified in place."""
     for i in range(X.shape[0]):
         kernel_row(code, par, X[i], atoms, m, out[i])
+
+
+@hot
+def kernel_product(code, par, X, atoms, v, out):
+    """Write K v without forming K, in tiles that stay in the cache.
+
+    X : (n, d); atoms : (d, m), contiguous; v : (m,); out : (n,), written.
+    """
+    d, m = atoms.shape
+    tile = np.empty((d, ATOMS_A_TILE))
+    row = np.empty(ATOMS_A_TILE)
+    for i in range(out.shape[0]):
+        out[i] = 0.0
+    for first in range(0, m, ATOMS_A_TILE):
+        width = min(ATOMS_A_TILE, m - first)
+        for k in range(d):
+            for j in range(width):
+                tile[k, j] = atoms[k, first + j]
+        part = v[first : first + width]
+        for i in range(out.shape[0]):
+            kernel_row(code, par, X[i], tile, width, row)
+            s = 0.0
+            for j in range(width):
+                s += row[j] * part[j]
+            out[i] += s
 
 
 # ---------------------------------------------------------------------------------------------
@@ -1020,6 +1046,13 @@ def loss_values(code, forecasts, y, out):
     """Write the losses of many forecasts. forecasts, y, out : (n,)."""
     for t in range(y.shape[0]):
         out[t] = loss_value(code, forecasts[t], y[t])
+
+
+@hot
+def loss_derivatives(code, forecasts, y, out):
+    """Write the derivatives of the losses of many forecasts. forecasts, y, out : (n,)."""
+    for t in range(y.shape[0]):
+        out[t] = loss_derivative(code, forecasts[t], y[t])
 
 
 # ---------------------------------------------------------------------------------------------
