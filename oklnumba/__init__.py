@@ -18,6 +18,7 @@ FOGD             Lu et al. 2016, Algorithm 1                    jezequel2019_fig
 """
 
 from oklnumba import (
+    adversary,
     checks,
     datasets,
     factor,
@@ -60,6 +61,7 @@ __all__ = [
     "SketchedKONS",
     "TaylorFeatures",
     "UniformSampling",
+    "adversary",
     "checks",
     "datasets",
     "factor",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import ceil, e, log, sqrt
 from typing import Any, NamedTuple
 
@@ -1140,3 +1141,132 @@ def taylor_degree(n: int, lam: float, radius: float, sigma: float) -> int:
     require(checks.number(radius) and radius >= 0, "radius", radius, "a number >= 0")
     checks.require_width(sigma)
     return ceil(max(8.0 * (radius / sigma) ** 2, 2.0 * log(n / min(lam, 1.0))))
+
+
+class Reading(NamedTuple):
+    """What a Meter shows after some rounds.
+
+    Attributes
+    ----------
+    rounds : int
+    effective_dimension : float
+    log_det : float
+        log det(K / lam + I).
+    alignment : float
+        A_t = sum k(x, x) - y' K y / t.
+    """
+
+    rounds: int
+    effective_dimension: float
+    log_det: float
+    alignment: float
+
+
+class Meter:
+    """Streaming effective dimension, log det and kernel alignment, of a kernel given by features.
+
+    Exact for the kernel z(x).z(x') of the features: an estimate, from below, for the kernel that
+    Taylor or Nystrom features are a part of (``features.captured`` says how large a part), and
+    without bias in the kernel for Fourier features. O(r^2) a round and O(r^2) memory.
+
+    Parameters
+    ----------
+    features : Features
+    lam : float > 0
+        Regularisation.
+
+    Attributes
+    ----------
+    history : list of Reading
+        One for each piece that ``follow`` passed on.
+
+    Examples
+    --------
+    >>> import numpy as np, oklnumba as okl
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (3000, 2))
+    >>> meter = okl.theory.Meter(okl.FourierFeatures(50), lam=1.0)
+    >>> run = okl.run(okl.PKAWV(okl.TaylorFeatures(2)), meter.follow(X, X[:, 0], every=1000))
+    >>> [reading.rounds for reading in meter.history]
+    [1000, 2000, 3000]
+    """
+
+    def __init__(self, features: Any, lam: float = 1.0):
+        require_positive("lam", lam)
+        self.features = features
+        self.lam = lam
+        self.history: list[Reading] = []
+        self._moments: np.ndarray | None = None
+        self._width: int | None = None
+
+    def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Meter:
+        """Take in rounds; return self.
+
+        Parameters
+        ----------
+        X : array_like of shape (n, d)
+        y : array_like of shape (n,)
+
+        Raises
+        ------
+        ValueError
+            If the data is not valid (nothing has changed then).
+        """
+        X = checks.as_inputs(X, self._width)
+        y = checks.as_labels(y, len(X))
+        Z = self.features.transform(X)
+        if self._moments is None:
+            self._width, r = X.shape[1], Z.shape[1]
+            self._moments, self._labels = np.zeros((r, r)), np.zeros(r)
+            self._rounds, self._trace = 0, 0.0
+        self._moments += Z.T @ Z
+        self._labels += y @ Z
+        self._rounds += len(X)
+        self._trace += float(np.square(Z).sum())
+        return self
+
+    def read(self) -> Reading:
+        """Return what the rounds so far amount to.
+
+        Raises
+        ------
+        ValueError
+            Before any rounds.
+        """
+        if self._moments is None:
+            raise ValueError("the meter has seen no rounds; call partial_fit(X, y) first")
+        eigenvalues = np.maximum(scipy.linalg.eigvalsh(self._moments), 0.0) / self.lam
+        aligned = float(self._labels @ self._labels) / self._rounds
+        return Reading(
+            self._rounds,
+            float((eigenvalues / (1.0 + eigenvalues)).sum()),
+            float(np.log1p(eigenvalues).sum()),
+            self._trace - aligned,
+        )
+
+    def follow(
+        self, X: ArrayLike, y: ArrayLike | None = None, every: int = 1000
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield a stream in pieces, for ``okl.run``, and take a reading after each.
+
+        Parameters
+        ----------
+        X : array_like of shape (n, d), or iterable of pairs (X, y)
+        y : array_like of shape (n,), optional
+            None if X is an iterable of pairs.
+        every : int >= 1
+            Rounds a piece, of arrays.
+
+        Raises
+        ------
+        ValueError
+            If the data is not valid.
+        """
+        checks.require_count("every", every, 1)
+        if y is not None:
+            inputs = checks.as_inputs(X)
+            labels = checks.as_labels(y, len(inputs))
+            cuts = range(0, len(inputs), every)
+            X = ((inputs[i : i + every], labels[i : i + every]) for i in cuts)
+        for piece in X:
+            yield piece
+            self.history.append(self.partial_fit(*piece).read())

@@ -294,3 +294,33 @@ def test_rates_minimise_the_forms_of_equation_8(gamma):
     for name, form in forms.items():
         expected = np.minimum.accumulate(np.minimum(form.min(axis=0), 1.0))
         np.testing.assert_allclose(found[name], expected, atol=2e-3, err_msg=name)
+
+
+# ---- the meter ----
+
+
+@pytest.mark.parametrize("features", [okl.TaylorFeatures(3, 0.9), okl.FourierFeatures(20)])
+def test_the_meter_measures_the_kernel_of_its_features(features):
+    F = features.transform(X)
+    gram = F @ F.T
+    meter = okl.theory.Meter(features, lam=0.3)
+    with pytest.raises(ValueError, match="partial_fit"):
+        meter.read()
+    learner = okl.KernelAWV(KERNEL)
+    run = okl.run(learner, meter.follow(X, SIGNS, every=25))
+    assert run.rounds == 60 and [reading.rounds for reading in meter.history] == [25, 50, 60]
+    for t, reading in zip((25, 50, 60), meter.history, strict=True):
+        values = np.linalg.eigvalsh(gram[:t, :t])
+        np.testing.assert_allclose(reading.effective_dimension, (values / (values + 0.3)).sum())
+        np.testing.assert_allclose(reading.log_det, np.log1p(values / 0.3).sum())
+        aligned = SIGNS[:t] @ gram[:t, :t] @ SIGNS[:t] / t
+        np.testing.assert_allclose(reading.alignment, np.trace(gram[:t, :t]) - aligned)
+    pairs = [(X[:30], SIGNS[:30]), (X[30:], SIGNS[30:])]
+    again = okl.theory.Meter(features, lam=0.3)
+    assert len(list(again.follow(pairs))) == 2
+    np.testing.assert_allclose(again.read(), meter.read(), rtol=1e-12)
+    before = again.read()
+    for bad in ((X, SIGNS[:3]), (X * np.nan, SIGNS), (X[:, :1], SIGNS)):
+        with pytest.raises(ValueError):
+            again.partial_fit(*bad)
+    assert again.read() == before
