@@ -16,10 +16,12 @@ from numpy.typing import ArrayLike
 
 from oklnumba import checks
 from oklnumba.checks import require, require_count, require_positive
+from oklnumba.factor import BLAS
 from oklnumba.kernels import Kernel, kernel_code
 from oklnumba.learner import Learner
 
 CANDIDATES = 64  # random inputs that the greedy adversary looks at before it refines the best
+APART = 0.5  # so far from each other in some coordinate its local searches start
 STEP = 1e-6  # of finite differences
 
 
@@ -152,25 +154,37 @@ def greedy(
         values, _ = gains(x + steps * signs)
         return -values[0], -(values[1:] - values[0]) / (STEP * signs)
 
-    for t in range(n):
-        candidates = rng.uniform(-1.0, 1.0, (CANDIDATES, d))
-        values, _ = gains(candidates)
-        starts = candidates[np.argsort(-values)[:restarts]]
-        found = [
-            scipy.optimize.minimize(
-                objective, x, jac=True, method="L-BFGS-B", bounds=[(-1.0, 1.0)] * d
-            ).x
-            for x in starts
-        ]
-        ends = np.clip(np.vstack([found, starts]), -1.0, 1.0)
-        values, labels = gains(ends)
-        best = int(np.argmax(values))
-        X[t], y[t] = ends[best], labels[best]
-        predictions[t] = learner.predict_one(X[t])
-        regret[t] = values[best] + (regret[t - 1] if t else 0.0)
-        learner.learn_one(X[t], y[t])
-        ridge.learn(X[t], y[t])
+    with BLAS.limit(limits=1, user_api="blas"):  # for small matrices a second thread is a burden
+        for t in range(n):
+            candidates = rng.uniform(-1.0, 1.0, (CANDIDATES, d))
+            values, _ = gains(candidates)
+            starts = _spread(candidates[np.argsort(-values)], restarts)
+            found = [
+                scipy.optimize.minimize(
+                    objective, x, jac=True, method="L-BFGS-B", bounds=[(-1.0, 1.0)] * d
+                ).x
+                for x in starts
+            ]
+            ends = np.clip(np.vstack([found, starts]), -1.0, 1.0)
+            values, labels = gains(ends)
+            best = int(np.argmax(values))
+            X[t], y[t] = ends[best], labels[best]
+            predictions[t] = learner.predict_one(X[t])
+            regret[t] = values[best] + (regret[t - 1] if t else 0.0)
+            learner.learn_one(X[t], y[t])
+            ridge.learn(X[t], y[t])
     return GreedyGame(X, y, predictions, regret)
+
+
+def _spread(points: np.ndarray, count: int) -> np.ndarray:
+    """Return the first of the points and others, in their order, that are not near one taken."""
+    taken = [points[0]]
+    for x in points[1:]:
+        if len(taken) == count:
+            break
+        if min(np.abs(x - other).max() for other in taken) > APART:
+            taken.append(x)
+    return np.array(taken)
 
 
 def alternating(n: int, x: ArrayLike = (1.0,), C: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
