@@ -74,7 +74,7 @@ def check_width(found: int, width: int | None, name: str = "X") -> None:
     if width is not None and found != width:
         raise ValueError(
             f"{name} has {found} columns, but the data so far had {width}; "
-            f"pass {width} columns, or reset() to start with {found}"
+            f"pass {width} columns, or start afresh with {found}"
         )
 
 
@@ -119,7 +119,7 @@ def as_labels(y: Any, n: int, classes: bool = False, largest: float = np.inf) ->
     if largest < np.inf and np.abs(array).max() > largest:
         row = int(np.argmax(np.abs(array) > largest))
         raise ValueError(
-            f"y has {array[row]:g} at row {row}, outside [-C, C] = [{-largest:g}, {largest:g}], "
+            f"y has {float(array[row])!r} at row {row}, outside [-C, C] with C = {largest!r}, "
             "where the loss has the curvature that this learner uses; raise C or scale the labels"
         )
     # Compiled loops take writable arrays: read-only ones would be compiled for anew.

@@ -1355,19 +1355,29 @@ def gradient_rounds(Z, y, w, loss, eta, forecasts):
 
 
 # KONS in kernel form (kons section 3; errata 3 and 4). With D = diag(g_i sqrt(eta)) over the rounds
-# in the inverse, L L' = D K D + alpha I and z = L^-1 D K c, where c are the coefficients on phi:
+# in the inverse and L L' = D K D + alpha I,
 #
-#     s = L^-1 D k_t;  schur = k_tt - s.s;  q = schur / alpha;  ybar = (k_t.c - s.z) / alpha
-#     yhat = clip(ybar);  c_t = eta g^2 yhat - g - (ybar - yhat) / q
-#     z += c_t s, and, where d = g sqrt(eta) enters the inverse, the new row of L and entry of z are
-#     [d s, sqrt(alpha + d^2 schur)] and d (alpha ybar + c_t schur) / sqrt(alpha + d^2 schur).
+#     s = L^-1 D k_t;  schur = k_tt - s.s;  q = schur / alpha;  yhat = clip(ybar)
+#     u_{t+1} = u_t - (g / (1 + d^2 q) + (ybar - yhat) / q) A_{t-1}^-1 phi_t,  d = g sqrt(eta) or 0
+#
+# where A_{t-1}^-1 phi_t = (phi_t - Phi D L^-T s) / alpha. For a round in the inverse the value of
+# that function at x is, but for its scale, the entry of s(x) that belongs to the new row of L,
+# [d s, sqrt(alpha + d^2 schur)]. Hence u(x) = s(x).z + k(x).c, in which only the rounds left out of
+# the inverse have a coefficient c. Against the coefficients of the paper's lemmas, of order
+# 1/alpha and cancelling, this saves the products with c and one to two digits.
 
 
 @hot
-def kons_coefficient(weight, g, forecast, over, q):
-    """Return c_t; ``weight`` is eta, or 0 for a round left out of the inverse (errata 4)."""
-    c = weight * g * g * forecast - g
-    return c - over / q if over != 0.0 else c
+def scaled_slope(g, eta):
+    """Return d = g sqrt(eta); 0 where d^2 is, for such a gradient adds nothing to the inverse."""
+    d = g * math.sqrt(eta)
+    return d if d * d > 0.0 else 0.0
+
+
+@hot
+def kons_pull(over, schur):
+    """Return (ybar - yhat) / schur; 0 without a projection."""
+    return over / schur if over != 0.0 else 0.0
 
 
 @hot
@@ -1382,13 +1392,13 @@ def flat(loss, g):
 
 @hot
 def kons_offsets(rows, coefs, solved, z, out):
-    """Write k_i.c - s_i.z for points with kernel rows k_i and solved rows s_i.
+    """Write k_i.c + s_i.z for points with kernel rows k_i and solved rows s_i.
 
     rows : (b, m); coefs : (>= m,); solved : (b, r); z : (>= r,); out : (b,), written.
     """
     m, r = rows.shape[1], solved.shape[1]
     for i in range(out.shape[0]):
-        out[i] = dot(rows[i], coefs, m) - dot(solved[i], z, r)
+        out[i] = dot(rows[i], coefs, m) + dot(solved[i], z, r)
 
 
 @hot
@@ -1410,7 +1420,7 @@ def kons_rounds(H, offsets, y, loss, setting, totals, L, d, c, z, forecasts):
     Rows of the block differ from their share of the matrix solve only by the scales d, which depend
     on labels: within the block the factor grows row by row.
 
-    H : (b, b), k(x_i, x_j) - s_i.s_j for j <= i, s of the past; offsets : (b,), k_i.c - s_i.z of
+    H : (b, b), k(x_i, x_j) - s_i.s_j for j <= i, s of the past; offsets : (b,), k_i.c + s_i.z of
     the past; setting : (C, alpha, eta); totals : (1,), R_G, in place;
     L : (b, b), d, c, z : (b,), the block's own rows and entries, written; forecasts : (b,),
     written. Returns (rounds played, status).
@@ -1422,8 +1432,7 @@ def kons_rounds(H, offsets, y, loss, setting, totals, L, d, c, z, forecasts):
             w[j] = d[j] * h[j]
         solve_lower(L, w, i)
         schur = max(h[i] - dot(w, w, i), 0.0)  # negative only by rounding
-        scaled = offsets[i] + dot(h, c, i) - dot(w, z, i)
-        raw = scaled / alpha
+        raw = offsets[i] + dot(h, c, i) + dot(w, z, i)
         if not abs(raw) < np.inf:
             return i, NOT_FINITE
         forecast = min(max(raw, -C), C)
@@ -1432,16 +1441,20 @@ def kons_rounds(H, offsets, y, loss, setting, totals, L, d, c, z, forecasts):
             return i, NOT_POSITIVE
         q = schur / alpha
         g = loss_derivative(loss, forecast, y[i])
-        ci = kons_coefficient(eta, g, forecast, raw - forecast, q)
-        di = g * math.sqrt(eta)
+        di = scaled_slope(g, eta)
         pivot = math.sqrt(alpha + di * di * schur)
-        for j in range(i):
-            z[j] += ci * w[j]
-        z[i] = di * (scaled + ci * schur) / pivot
+        pull = kons_pull(raw - forecast, schur)
+        if di != 0.0:
+            z[i] = -(g / pivot + pivot * pull) / di
+            c[i] = 0.0
+        else:
+            z[i] = 0.0
+            c[i] = -pull
+            for j in range(i):
+                z[j] += pull * w[j]
         for j in range(i):
             w[j] *= di
         w[i] = pivot
-        c[i] = ci
         d[i] = di
         totals[0] += g * g * q / (1.0 + di * di * q)
     return y.shape[0], DONE
@@ -1461,8 +1474,9 @@ def kons_append(
     for i in range(X.shape[0]):
         x = X[i]
         s = solved[i]
-        for j in range(r):
-            z[j] += c[i] * s[j]
+        if c[i] != 0.0:
+            for j in range(r):
+                z[j] -= c[i] * s[j]
         m = state[0]
         if not (flat(loss, d[i]) and c[i] == 0.0):
             for k in range(x.shape[0]):
@@ -1486,7 +1500,7 @@ def kons_append(
 
 
 @hot
-def kons_function(coefs, index, scale, L, z, alpha, m, r, work, out):
+def kons_function(coefs, index, scale, L, z, m, r, work, out):
     """Write the coefficients of u_t on the atoms: u_t(x) = sum_j out_j k(x_j, x).
 
     coefs : (cap,); index, scale, z, work : (cap_r,); L : (cap_r, cap_r); out : (m,), written.
@@ -1495,9 +1509,9 @@ def kons_function(coefs, index, scale, L, z, alpha, m, r, work, out):
         work[j] = z[j]
     solve_lower_transposed(L, work, r)
     for j in range(m):
-        out[j] = coefs[j] / alpha
+        out[j] = coefs[j]
     for j in range(r):
-        out[index[j]] -= scale[j] * work[j] / alpha
+        out[index[j]] += scale[j] * work[j]
 
 
 @hot
@@ -1533,8 +1547,7 @@ def sketched_kons_rounds(
             s[j] = scale[j] * row[index[j]]
         solve_lower(L, s, r)
         schur = max(corner - dot(s, s, r), 0.0)  # negative only by rounding
-        scaled = dot(row, coefs, m) - dot(s, z, r)
-        raw = scaled / alpha
+        raw = dot(row, coefs, m) + dot(s, z, r)
         if not abs(raw) < np.inf:
             return t, NOT_FINITE
         forecast = min(max(raw, -C), C)
@@ -1543,7 +1556,7 @@ def sketched_kons_rounds(
             return t, NOT_POSITIVE
         q = schur / alpha
         g = loss_derivative(loss, forecast, y[t])
-        d = g * math.sqrt(eta)
+        d = scaled_slope(g, eta)
         enters = False
         if not flat(loss, g):
             for j in range(k):
@@ -1553,7 +1566,7 @@ def sketched_kons_rounds(
             )
             if not probability >= 0.0:
                 return t, NOT_FINITE
-            enters = coins[t] < max(probability, gamma)
+            enters = d != 0.0 and coins[t] < max(probability, gamma)
             if kors_coins[t] < probability:
                 pivot = kors_keep(weights, dictionary, b, d * d * corner, alpha, probability, k)
                 if not pivot > 0.0:
@@ -1562,16 +1575,19 @@ def sketched_kons_rounds(
                 members[k] = m
                 state[2] = k + 1
         weight = eta if enters else 0.0
-        c = kons_coefficient(weight, g, forecast, raw - forecast, q)
-        for j in range(r):
-            z[j] += c * s[j]
+        pull = kons_pull(raw - forecast, schur)
+        c = 0.0
+        if not enters:
+            c = -g / alpha - pull
+            for j in range(r):
+                z[j] -= c * s[j]
         if enters:
             pivot = math.sqrt(alpha + d * d * schur)
             target = L[r]
             for j in range(r):
                 target[j] = d * s[j]
             target[r] = pivot
-            z[r] = d * (scaled + c * schur) / pivot
+            z[r] = -(g / pivot + pivot * pull) / d
             index[r] = m
             scale[r] = d
             state[1] = r + 1
@@ -1583,6 +1599,13 @@ def sketched_kons_rounds(
             state[0] = m + 1
         sizes[t] = state[0]
     return y.shape[0], DONE
+
+
+@hot
+def kons_coefficient(weight, g, forecast, over, q):
+    """Return the coefficient of phi_t in A u_{t+1} (kons Lemma 1; errata 3)."""
+    c = weight * g * g * forecast - g
+    return c - over / q if over != 0.0 else c
 
 
 @hot

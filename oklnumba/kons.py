@@ -132,7 +132,12 @@ class _Sampler(Params):
         return self._atoms[:, : self.size].T.copy()
 
     def features(self, rank: int | None = None) -> NystromFeatures:
-        """Return the Nystrom feature map of the points kept so far."""
+        """Return the Nystrom feature map of the points kept; ValueError if there are none."""
+        if len(self.landmarks_) == 0:
+            raise ValueError(
+                f"{type(self).__name__} has kept no point of the {self._seen} it has seen; show it "
+                "more, or let it keep more"
+            )
         return NystromFeatures(self.landmarks_, self.kernel, rank)
 
     def transform(self, X: ArrayLike) -> np.ndarray:
@@ -341,7 +346,7 @@ def _check_kors(alpha: float, name: str, beta: float, eps: float, seed: int) -> 
 class _OnlineNewton(Learner):
     """What the learners of curved losses share: loss, C, alpha and eta."""
 
-    _remedy = "raise alpha or scale the inputs"
+    _remedy = "raise alpha, lower eta, or scale the inputs"
 
     def _largest_label(self) -> float:
         loss = self._loss()
@@ -357,8 +362,8 @@ class _OnlineNewton(Learner):
         if not sigma > 0.0:
             raise ValueError(
                 f"loss={self.loss!r} has no curvature on [-C, C] with C={self.C!r}, which "
-                f"{type(self).__name__} lives on: use FOGD, a first-order learner, for it, or "
-                "a loss of 'squared', 'squared_hinge' and 'logistic' (with C not in the hundreds)"
+                f"{type(self).__name__} lives on: use FOGD, a first-order learner, for it, or one "
+                "of the losses 'squared', 'squared_hinge', 'logistic' (and a C below the hundreds)"
             )
         if self.eta is not None:
             require_positive("eta", self.eta)
@@ -408,9 +413,9 @@ class _KernelNewton(_OnlineNewton):
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         m, r = int(self._counts[0]), int(self._counts[1])
         coefs, forecasts = np.empty(m), np.empty(len(X))
-        C, alpha = self._setting[:2]
+        C = self._setting[0]
         hotloops.kons_function(
-            self._coefs, self._index, self._scale, self._L, self._z, alpha, m, r, np.empty(r), coefs
+            self._coefs, self._index, self._scale, self._L, self._z, m, r, np.empty(r), coefs
         )
         for start in range(0, len(X), factor.BLOCK):
             part = X[start : start + factor.BLOCK]
@@ -463,9 +468,10 @@ class KONS(_KernelNewton):
 
     Remarks
     -------
-    Errata 1 to 3: coefficients on the unscaled phi, which hold for zero gradients too; these add
-    nothing to the inverse, but a projection may still move w. The kernel form divides by alpha:
-    after n rounds forecasts are exact to about n 2e-16 / alpha (for k(x, x) = 1).
+    Errata 1 to 3: the kernel form here holds for zero gradients too; these add nothing to the
+    inverse, but a projection may still move w. It is that of the corrected coefficients, brought up
+    to date in the coordinates of the factor, where nothing of order 1 / alpha cancels: forecasts
+    are exact to about what rounding the kernel's values costs, n 2e-16 / alpha for k(x, x) = 1.
 
     Examples
     --------
@@ -792,7 +798,7 @@ class ProsNKONS(_OnlineNewton):
             if status != hotloops.NEED_ROOM:
                 break
             self._reserve(self.size + 1)
-        self._check(status, first, "raise alpha or mu, or scale the inputs")
+        self._check(status, first, "raise alpha or mu, lower eta, or scale the inputs")
         self._played += len(X)
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:

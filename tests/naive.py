@@ -76,24 +76,30 @@ def kernel_forecasts(K, y, lam, awv):
     return out
 
 
-def longdouble_solve(A, b):
-    """Solve a semi-definite system by Cholesky in extended precision, skipping null pivots."""
+def longdouble_cholesky(A):
+    """Lower factor of a semi-definite matrix in extended precision; columns of null pivots are 0.
+
+    Its rows are features whose inner products are A.
+    """
     A = np.array(A, dtype=np.longdouble)
-    n = len(A)
-    L = np.zeros((n, n), dtype=np.longdouble)
-    keep = np.zeros(n, dtype=bool)
-    for j in range(n):
+    L = np.zeros_like(A)
+    for j in range(len(A)):
         pivot = A[j, j] - (L[j, :j] ** 2).sum()
-        if pivot <= 1e-17 * A[j, j]:
-            continue
-        keep[j] = True
-        L[j, j] = np.sqrt(pivot)
-        L[j + 1 :, j] = (A[j + 1 :, j] - L[j + 1 :, :j] @ L[j, :j]) / L[j, j]
-    z = np.zeros(n, dtype=np.longdouble)
-    for j in np.flatnonzero(keep):
+        if pivot > 1e-17 * A[j, j]:
+            L[j, j] = np.sqrt(pivot)
+            L[j + 1 :, j] = (A[j + 1 :, j] - L[j + 1 :, :j] @ L[j, :j]) / L[j, j]
+    return L
+
+
+def longdouble_solve(A, b):
+    """Solve a semi-definite system in extended precision; 0 along null pivots."""
+    L = longdouble_cholesky(A)
+    keep = np.flatnonzero(np.diag(L))
+    z = np.zeros(len(L), dtype=np.longdouble)
+    for j in keep:
         z[j] = (b[j] - L[j, :j] @ z[:j]) / L[j, j]
-    x = np.zeros(n, dtype=np.longdouble)
-    for j in np.flatnonzero(keep)[::-1]:
+    x = np.zeros(len(L), dtype=np.longdouble)
+    for j in keep[::-1]:
         x[j] = (z[j] - L[j + 1 :, j] @ x[j + 1 :]) / L[j, j]
     return x
 

