@@ -9,26 +9,62 @@ PKAWV            Jezequel et al. 2019, Algorithm 1              jezequel2019_fig
 NystromAWV       Jezequel et al. 2019, Algorithm 2              jezequel2019_fig2.py, _fig4.py
 KORS             Calandriello et al. 2017, Algorithm 2          (inside NystromAWV)
 FOGD             Lu et al. 2016, Algorithm 1                    jezequel2019_fig2.py, _fig4.py
+OGD, LazyOGD     Zhang 2019, sections 2.3 and 3                 zhang2019_bounds.py, _geometry.py
+PNorm            Zhang 2019, section 2.3, item 3                zhang2019_bounds.py, _geometry.py
+Hedge            Zhang 2019, section 2.3, item 4                zhang2019_*.py
+AdaptiveFTRL     Zhang 2019, section 2.5, Corollary 1           zhang2019_bounds.py
+StronglyConvex-  Zhang 2019, section 3, Theorem 4               zhang2019_bounds.py
+FTRL
+ExpConcaveFTRL   Zhang 2019, section 4, Theorem 6               zhang2019_bounds.py, _portfolio.py
+OnlineNewton-    Calandriello et al. 2017, Algorithm 1          benchmark_oco.py
+Step
+SketchedONS      Luo et al. 2016                                benchmark_oco.py
+Perceptron,      Zhang 2019, section 2.4                        zhang2019_bounds.py
+Winnow
+LinearAWV,       Jezequel et al. 2019, section 2                benchmark_oco.py
+LinearRidge
+WithFeatures     (any of these on Taylor, Fourier, Nystrom)     benchmark_oco.py
+Experts          Vovk 1998; Zhang 2019, Example 6               (tests)
 ===============  =============================================  =================================
 """
 
 from oklnumba import (
     checks,
     datasets,
+    experts,
     features,
     hotloops,
     kernels,
     learner,
     losses,
+    oco,
     protocol,
     theory,
 )
 from oklnumba.awv import PKAWV, KernelAWV, KernelRidge, NystromAWV
+from oklnumba.experts import Experts
 from oklnumba.features import FourierFeatures, NystromFeatures, TaylorFeatures
 from oklnumba.gradient import FOGD
 from oklnumba.kernels import Gaussian, Laplacian, Linear, Matern, Polynomial
 from oklnumba.kons import KORS
 from oklnumba.learner import load
+from oklnumba.oco import (
+    OGD,
+    AdaptiveFTRL,
+    ExpConcaveFTRL,
+    ExponentiatedGradient,
+    Hedge,
+    LazyOGD,
+    LinearAWV,
+    LinearRidge,
+    OnlineNewtonStep,
+    Perceptron,
+    PNorm,
+    SketchedONS,
+    StronglyConvexFTRL,
+    Winnow,
+    WithFeatures,
+)
 from oklnumba.protocol import Run, run
 
 __version__ = "0.1.0"
@@ -36,27 +72,45 @@ __version__ = "0.1.0"
 __all__ = [
     "FOGD",
     "KORS",
+    "OGD",
     "PKAWV",
+    "AdaptiveFTRL",
+    "ExpConcaveFTRL",
+    "Experts",
+    "ExponentiatedGradient",
     "FourierFeatures",
     "Gaussian",
+    "Hedge",
     "KernelAWV",
     "KernelRidge",
     "Laplacian",
+    "LazyOGD",
     "Linear",
+    "LinearAWV",
+    "LinearRidge",
     "Matern",
     "NystromAWV",
     "NystromFeatures",
+    "OnlineNewtonStep",
+    "PNorm",
+    "Perceptron",
     "Polynomial",
     "Run",
+    "SketchedONS",
+    "StronglyConvexFTRL",
     "TaylorFeatures",
+    "Winnow",
+    "WithFeatures",
     "checks",
     "datasets",
+    "experts",
     "features",
     "hotloops",
     "kernels",
     "learner",
     "load",
     "losses",
+    "oco",
     "protocol",
     "run",
     "theory",

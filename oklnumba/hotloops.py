@@ -10,7 +10,9 @@ Contents
 6. The U' D U factor of ridge regression, swept once for several rounds
 7. Leverage scores and KORS
 8. Losses
-9. One ``<algorithm>_rounds`` for each learner
+9. One ``<algorithm>_rounds`` for each kernel learner
+10. Linear online convex optimisation
+11. Experts
 
 Letters: n rounds, d input width, m dictionary size, r features, ``cap`` allocated size (a buffer's
 first m or r entries are valid). Dictionaries are feature-major, ``(d, cap)``, so that loops run
@@ -1256,4 +1258,585 @@ def gradient_rounds(Z, y, w, loss, eta, forecasts):
         if step != 0.0:
             for j in range(r):
                 w[j] -= step * z[j]
+    return y.shape[0], DONE
+
+
+# ---------------------------------------------------------------------------------------------
+# 10. Linear online convex optimisation (oco)
+# ---------------------------------------------------------------------------------------------
+#
+# Both faces of a learner are these loops. A round on features x has the gradient g = l'(w.x, y) x;
+# a round of a game is the linear loss <g, w>: x is the gradient and the derivative is 1.
+
+LINEAR = -1  # the loss <x, w>, whatever the label
+MISTAKE = -2  # oco Algorithm 2: -y where y f <= 0, else 0
+
+# Update rules of the first-order learners.
+GRADIENT_STEP = 0
+LAZY_BALL = 1
+P_NORM = 2
+ENTROPY = 3
+SQRT_STEPS = 4
+LENGTH_STEPS = 5
+ADAGRAD = 6
+STRONGLY_CONVEX = 7
+# The entries of ``par``: step; exponent of t in the step; curvature of the losses; radius (infinity
+# for none); p; scale of the simplex; sigma; weight of |w|^2 / 2 that rounds on features add.
+ETA, POWER, LAM, RADIUS, P, SCALE, SIGMA, DECAY = range(8)
+
+ALL_SPACE = 0
+BALL = 1
+SIMPLEX = 2
+MOST_STEPS = 100  # of the Newton iteration for a multiplier; it takes about 5
+
+
+@hot
+def round_derivative(loss, forecast, y):
+    """Return the derivative of a loss, or of the two that only this section has."""
+    if loss == LINEAR:
+        return 1.0
+    if loss == MISTAKE:
+        return -y if y * forecast <= 0.0 else 0.0
+    return loss_derivative(loss, forecast, y)
+
+
+@hot
+def euclidean_norm(w, d):
+    """Return |w|_2, also where the squares overflow."""
+    square = dot(w, w, d)
+    if square < np.inf and square > 1e-280:
+        return math.sqrt(square)
+    largest = 0.0
+    for j in range(d):
+        largest = max(largest, abs(w[j]))
+    if largest == 0.0 or not largest < np.inf:
+        return largest
+    s = 0.0
+    for j in range(d):
+        s += (w[j] / largest) ** 2
+    return largest * math.sqrt(s)
+
+
+@hot
+def project_ball(w, radius, d):
+    """Project w on the Euclidean ball, in place."""
+    norm = euclidean_norm(w, d)
+    if norm > radius:
+        shrink = radius / norm
+        for j in range(d):
+            w[j] *= shrink
+
+
+@hot
+def p_norm_map(G, eta, p, w, d):
+    """Write the maximiser of <-G, w> - |w|_p^2 / (2 eta). G, w : (d,)."""
+    largest = 0.0
+    for j in range(d):
+        largest = max(largest, abs(G[j]))
+    if largest == 0.0:
+        for j in range(d):
+            w[j] = 0.0
+        return
+    q = p / (p - 1.0)
+    total = 0.0
+    for j in range(d):
+        w[j] = (abs(G[j]) / largest) ** (q - 1.0)
+        total += w[j] * (abs(G[j]) / largest)
+    # |G|_q^{2-q} |G_j|^{q-1}, with the largest entry taken out of the norm.
+    factor = eta * largest * total ** ((2.0 - q) / q)
+    for j in range(d):
+        w[j] *= -factor if G[j] > 0.0 else factor
+
+
+@hot
+def entropy_map(G, eta, scale, w, d):
+    """Write the maximiser of <-G, w> - sum w log(w) / eta on the simplex of sum ``scale``."""
+    lowest = np.inf
+    for j in range(d):
+        lowest = min(lowest, G[j])
+    total = 0.0
+    for j in range(d):
+        w[j] = exp_nonpositive(-eta * (G[j] - lowest))
+        total += w[j]
+    shrink = scale / total
+    for j in range(d):
+        w[j] *= shrink
+
+
+@hot
+def first_order_step(rule, par, slope, decay, x, clock, w, G, S):
+    """Close a round with the gradient slope x + decay w; arguments as in first_order_rounds.
+
+    ``decay`` is 0 but for the two rules for strongly convex losses.
+    """
+    d = w.shape[0]
+    eta = par[ETA]
+    clock[0] += 1.0
+    t = clock[0]
+    if rule == GRADIENT_STEP:
+        step = eta
+        if par[POWER] == 0.5:
+            step = eta / math.sqrt(t)
+        elif par[POWER] == 1.0:
+            step = 1.0 / (par[LAM] * t)
+        slope = step * slope
+        if decay != 0.0:
+            keep = 1.0 - step * decay
+            for j in range(d):
+                w[j] = keep * w[j] - slope * x[j]
+        elif slope != 0.0:
+            for j in range(d):
+                w[j] -= slope * x[j]
+        if par[RADIUS] < np.inf:
+            project_ball(w, par[RADIUS], d)
+        return
+    if rule == ADAGRAD:
+        if slope == 0.0:
+            return
+        sigma = par[SIGMA]
+        for j in range(d):
+            g = slope * x[j]
+            sum_g = G[j] + g
+            sum_square = S[j] + g * g
+            G[j] = sum_g
+            S[j] = sum_square
+            w[j] = -eta * sum_g / math.sqrt(sigma + sum_square)
+        return
+    if rule == STRONGLY_CONVEX:
+        # w_{t+1} = (sum of points - sum of gradients / lam) / (t + 1)
+        rate = slope / par[LAM]
+        keep = 1.0 - decay / par[LAM]
+        share = 1.0 / (t + 1.0)
+        for j in range(d):
+            S[j] += keep * w[j] - rate * x[j]
+            w[j] = share * S[j]
+        return
+    if slope != 0.0:
+        for j in range(d):
+            G[j] += slope * x[j]
+    if rule == SQRT_STEPS:
+        factor = -eta / math.sqrt(t + 1.0)
+        for j in range(d):
+            w[j] = factor * G[j]
+        return
+    if slope == 0.0:
+        return
+    if rule == LENGTH_STEPS:
+        clock[1] += slope * slope * dot(x, x, d)
+        factor = -eta / math.sqrt(par[SIGMA] + clock[1])
+        for j in range(d):
+            w[j] = factor * G[j]
+    elif rule == P_NORM:
+        p_norm_map(G, eta, par[P], w, d)
+    elif rule == ENTROPY:
+        entropy_map(G, eta, par[SCALE], w, d)
+    else:
+        for j in range(d):
+            w[j] = -eta * G[j]
+        project_ball(w, par[RADIUS], d)
+
+
+@hot
+def first_order_rounds(X, y, loss, rule, par, clock, w, G, S, forecasts):
+    """Play rounds of a first-order learner: forecast w.x, then the update rule.
+
+    X : (n, d); y : (n,); loss, rule : codes; par : (8,), hyper-parameters; clock : (2,), rounds
+    played and the sum of |g|^2; w, G, S : (d,), the point, the sum of gradients and a second sum;
+    clock, w, G, S in place; forecasts : (n,), written. Returns (rounds played, status).
+    """
+    d = w.shape[0]
+    decay = 0.0 if loss == LINEAR else par[DECAY]
+    for t in range(y.shape[0]):
+        x = X[t]
+        forecast = dot(x, w, d)
+        if not abs(forecast) < np.inf:
+            return t, NOT_FINITE
+        forecasts[t] = forecast
+        slope = round_derivative(loss, forecast, y[t])
+        first_order_step(rule, par, slope, decay, x, clock, w, G, S)
+    return y.shape[0], DONE
+
+
+@hot
+def newton_rounds(X, y, loss, eta, C, U, inv_d, c, work, forecasts):
+    """Play rounds of the online Newton step, projected on |w.x| <= C (kons Algorithm 1, linear).
+
+    A = alpha I + eta sum g g' = U' D U. A round takes w to w - A^-1 g, the ridge estimate after one
+    more point z = sqrt(eta) g with the label z.w - 1 / sqrt(eta).
+
+    X : (n, r), padded with zeros to r a multiple of LANES; y : (n,); loss : code; C : infinity for
+    no projection; U : (r, r), inv_d, c : (r,), the state, w = U^-1 c, in place; work : (3, r),
+    workspace; forecasts : (n,), written. Returns (rounds played, status).
+    """
+    n, r = X.shape
+    z, betas, scan = work[0:1], work[1:2], work[2]
+    p = z[0]
+    a = np.empty(1)
+    root = math.sqrt(eta)
+    for t in range(n):
+        x = X[t]
+        for j in range(r):
+            p[j] = x[j]
+        solve_upper_transposed(U, p, r)
+        forecast = ridge_forecast(p, c, scan, r)
+        if not abs(forecast) < np.inf:
+            return t, NOT_FINITE
+        if abs(forecast) > C:
+            clipped = C if forecast > 0.0 else -C
+            q = 0.0
+            for k in range(r):
+                q += inv_d[k] * p[k] * p[k]
+            shift = (forecast - clipped) / q
+            for k in range(r):
+                c[k] -= shift * inv_d[k] * p[k]
+            forecast = clipped
+        forecasts[t] = forecast
+        slope = round_derivative(loss, forecast, y[t])
+        if slope == 0.0:
+            continue
+        slope *= root
+        for j in range(r):
+            p[j] = slope * x[j]
+        a[0] = 1.0
+        for k in range(0, r, TILE):
+            factor_rows_1(U, inv_d, z, betas, a, k, r)
+        m = ridge_forecast(p, c, scan, r)
+        ridge_learn(m - 1.0 / root, betas[0], c, scan, r)
+    return n, DONE
+
+
+@hot
+def newton_forecasts(X, C, U, c, work, forecasts):
+    """Write what the online Newton step would forecast for each row of X."""
+    n, r = X.shape
+    p = work[0]
+    for t in range(n):
+        for j in range(r):
+            p[j] = X[t, j]
+        solve_upper_transposed(U, p, r)
+        forecasts[t] = max(-C, min(C, ridge_forecast(p, c, work[1], r)))
+
+
+@hot
+def factor_part(A, index, m, shift, R):
+    """Write the upper factor of A + shift I on some rows and columns; False if there is none.
+
+    A : (d, d) symmetric; index : (m,), the rows; R : (d, d), of which m rows and columns count.
+    """
+    for i in range(m):
+        row = R[i, i:m]
+        for j in range(m - i):
+            row[j] = A[index[i], index[i + j]]
+        row[0] += shift
+        for k in range(i):
+            above = R[k, i:m]
+            factor = above[0]
+            for j in range(m - i):
+                row[j] -= factor * above[j]
+        if not (row[0] > 0.0 and row[0] < np.inf):
+            return False
+        pivot = math.sqrt(row[0])
+        for j in range(m - i):
+            row[j] /= pivot
+    return True
+
+
+@hot
+def quadratic_on_ball(A, b, radius, index, w, R, v):
+    """Write the minimiser of w'Aw / 2 - b.w on |w| <= radius; return DONE or NOT_POSITIVE.
+
+    The multiplier mu with |(A + mu I)^-1 b| = radius is found by Newton's method on 1 / |w|, which
+    is nearly linear in mu and approached from below (More and Sorensen 1983).
+
+    A : (d, d); b : (d,); index : (d,), 0, ..., d-1; w : (d,), written; R : (d, d) and v : (d,),
+    workspace.
+    """
+    d = b.shape[0]
+    mu = 0.0
+    for _ in range(MOST_STEPS):
+        if not factor_part(A, index, d, mu, R):
+            return NOT_POSITIVE
+        for j in range(d):
+            w[j] = b[j]
+        solve_upper_transposed(R, w, d)
+        solve_upper(R, w, d)
+        norm = euclidean_norm(w, d)
+        if not norm < np.inf:
+            return NOT_POSITIVE
+        if norm <= radius * (1.0 + 1e-14):
+            break
+        for j in range(d):
+            v[j] = w[j] / norm
+        solve_upper_transposed(R, v, d)
+        step = (norm - radius) / radius / dot(v, v, d)
+        if mu + step == mu:
+            break
+        mu += step
+    project_ball(w, radius, d)
+    return DONE
+
+
+@hot
+def quadratic_on_simplex(A, b, index, w, R, v, u):
+    """Improve w to the minimiser of w'Aw / 2 - b.w on the simplex by an active-set method.
+
+    The support grows by the coordinate with the most negative multiplier, and loses those that
+    reach 0 on the way to the minimiser of its face. Returns DONE or NOT_POSITIVE.
+
+    A : (d, d) positive definite; b : (d,); index : (d,), workspace; w : (d,), a point of the
+    simplex, in place; R : (d, d), v, u : (d,), workspace.
+    """
+    d = b.shape[0]
+    m = 0
+    for j in range(d):
+        if w[j] > 0.0:
+            index[m] = j
+            m += 1
+    for _ in range(20 * d + 100):  # it takes a few; each face is met at most once
+        if not factor_part(A, index, m, 0.0, R):
+            return NOT_POSITIVE
+        for i in range(m):
+            v[i] = b[index[i]]
+            u[i] = 1.0
+        solve_upper_transposed(R, v, m)
+        solve_upper_transposed(R, u, m)
+        solve_upper(R, v, m)
+        solve_upper(R, u, m)
+        sum_v = 0.0
+        sum_u = 0.0
+        for i in range(m):
+            sum_v += v[i]
+            sum_u += u[i]
+        mu = (sum_v - 1.0) / sum_u
+        step = 1.0
+        first = -1
+        for i in range(m):
+            v[i] -= mu * u[i]
+            if v[i] < 0.0:
+                here = w[index[i]]
+                share = here / (here - v[i])
+                if share < step or first < 0:
+                    step = share
+                    first = i
+        if first >= 0:
+            for i in range(m):
+                j = index[i]
+                w[j] = max(w[j] + step * (v[i] - w[j]), 0.0)
+            w[index[first]] = 0.0
+            index[first] = index[m - 1]
+            m -= 1
+            continue
+        size = abs(mu)
+        for i in range(m):
+            w[index[i]] = v[i]
+        worst = 0.0
+        enters = -1
+        for j in range(d):
+            if w[j] == 0.0:
+                multiplier = mu - b[j]
+                size_j = abs(mu) + abs(b[j])
+                for i in range(m):
+                    part = A[j, index[i]] * v[i]
+                    multiplier += part
+                    size_j += abs(part)
+                size = max(size, size_j)
+                inside = False
+                for i in range(m):
+                    inside = inside or index[i] == j
+                # Below this the sign of a multiplier is rounding.
+                if not inside and multiplier < worst and multiplier < -1e-14 * size_j:
+                    worst = multiplier
+                    enters = j
+        if enters < 0:
+            return DONE
+        index[m] = enters
+        m += 1
+    return DONE
+
+
+@hot
+def exp_concave_rounds(
+    X, y, loss, rate, domain, radius, A, b, w, index, R, v, u, forecasts
+):  # fmt: skip
+    """Play rounds of FTRL for exp-concave losses on a ball or the simplex (oco Theorem 6).
+
+    A = L^2 I + sum g g' and b = sum g (g.w - rate) with rate = 1 / alpha~: the regularised leader
+    minimises w'Aw / 2 - b.w on the domain.
+
+    X : (n, d); y : (n,); loss, domain : codes; A : (d, d), b, w : (d,), the state, in place; index,
+    R, v, u : workspace; forecasts : (n,), written. Returns (rounds played, status).
+    """
+    d = w.shape[0]
+    for t in range(y.shape[0]):
+        x = X[t]
+        forecast = dot(x, w, d)
+        if not abs(forecast) < np.inf:
+            return t, NOT_FINITE
+        forecasts[t] = forecast
+        slope = round_derivative(loss, forecast, y[t])
+        if slope == 0.0:
+            continue
+        weight = slope * slope
+        pull = slope * (slope * forecast - rate)
+        for i in range(d):
+            row = A[i]
+            scaled = weight * x[i]
+            for j in range(d):
+                row[j] += scaled * x[j]
+            b[i] += pull * x[i]
+        if domain == BALL:
+            status = quadratic_on_ball(A, b, radius, index, w, R, v)
+        else:
+            status = quadratic_on_simplex(A, b, index, w, R, v, u)
+        if status != DONE:
+            return t, status
+    return y.shape[0], DONE
+
+
+@hot
+def sketched_newton_rounds(X, y, loss, alpha, eta, C, S, R, w, state, v, u, forecasts):
+    """Play rounds of the online Newton step with A = alpha I + S'S, S a sketch of the gradients.
+
+    S : (rows, d), of which state[0] rows are used; R : (rows, rows), upper factor of alpha I + SS';
+    w : (d,); state : (1,); all in place; v : (rows,), u : (d,), workspace; forecasts : (n,),
+    written. Returns (rounds played, status); NEED_ROOM: the sketch is full, shrink it first.
+    """
+    d = w.shape[0]
+    root = math.sqrt(eta)
+    for t in range(y.shape[0]):
+        m = state[0]
+        if m == S.shape[0]:
+            return t, NEED_ROOM
+        x = X[t]
+        forecast = dot(x, w, d)
+        if not abs(forecast) < np.inf:
+            return t, NOT_FINITE
+        # u = A^-1 x = (x - S' (alpha I + SS')^-1 S x) / alpha
+        for i in range(m):
+            v[i] = dot(S[i], x, d)
+        solve_upper_transposed(R, v, m)
+        square = dot(x, x, d)
+        solve_upper(R, v, m)
+        for j in range(d):
+            u[j] = x[j]
+        for i in range(m):
+            row = S[i]
+            for j in range(d):
+                u[j] -= v[i] * row[j]
+        for j in range(d):
+            u[j] /= alpha
+        if abs(forecast) > C:
+            clipped = C if forecast > 0.0 else -C
+            q = dot(u, x, d)
+            if not q > 0.0:
+                return t, NOT_POSITIVE
+            shift = (forecast - clipped) / q
+            for j in range(d):
+                w[j] -= shift * u[j]
+            forecast = clipped
+        forecasts[t] = forecast
+        slope = round_derivative(loss, forecast, y[t])
+        if slope == 0.0:
+            continue
+        scaled = slope * root
+        row = S[m]
+        for j in range(d):
+            row[j] = scaled * x[j]
+        for i in range(m):
+            v[i] = dot(S[i], row, d)
+        solve_upper_transposed(R, v, m)
+        pivot = bordered_cholesky(R, v, alpha + scaled * scaled * square, m)
+        if not pivot > 0.0:
+            return t, NOT_POSITIVE
+        state[0] = m + 1
+        # A^-1 g after the round is u slope / (1 + eta slope^2 x'u)
+        q = dot(u, x, d)
+        step = slope / (1.0 + scaled * scaled * q)
+        for j in range(d):
+            w[j] -= step * u[j]
+    return y.shape[0], DONE
+
+
+# ---------------------------------------------------------------------------------------------
+# 11. Experts
+# ---------------------------------------------------------------------------------------------
+
+AGGREGATING = 0
+AVERAGE = 1
+HEDGE = 2
+
+
+@hot
+def expert_weights(totals, eta, weights):
+    """Write exp(-eta total) for each expert, scaled to the sum 1."""
+    entropy_map(totals, eta, 1.0, weights, totals.shape[0])
+
+
+@hot
+def expert_rate(kind, B, played, count):
+    """Return the learning rate of the next round."""
+    if kind == AGGREGATING:
+        return 1.0 / (2.0 * B * B)
+    if kind == AVERAGE:
+        return 1.0 / (8.0 * B * B)
+    return math.sqrt(8.0 * math.log(count) / (played + 1.0)) / B
+
+
+@hot
+def expert_forecast(kind, B, weights, row):
+    """Return the aggregate of the experts' forecasts in ``row``; experts_rounds has the rules."""
+    count = row.shape[0]
+    if kind != AGGREGATING:
+        s = 0.0
+        for i in range(count):
+            value = row[i]
+            if kind == AVERAGE:
+                value = max(-B, min(B, value))
+            s += weights[i] * value
+        return s
+    # (g(-B) - g(B)) / (4 B) with g(y) = -log(sum w exp(-eta (y - f)^2)) / eta. The nearest
+    # forecasts are taken out of the exponents, and squares are differenced as products: exact at
+    # large B.
+    lowest = np.inf
+    highest = -np.inf
+    for i in range(count):
+        if weights[i] > 0.0:
+            value = max(-B, min(B, row[i]))
+            lowest = min(lowest, value)
+            highest = max(highest, value)
+    sum_low = 0.0
+    sum_high = 0.0
+    for i in range(count):
+        if weights[i] > 0.0:
+            value = max(-B, min(B, row[i]))
+            low = (value - lowest) / B * ((value + lowest) / B + 2.0)
+            high = (highest - value) / B * (2.0 - (value + highest) / B)
+            sum_low += weights[i] * math.exp(-0.5 * low)
+            sum_high += weights[i] * math.exp(-0.5 * high)
+    middle = 0.5 * (lowest + highest) * (1.0 + (lowest - highest) / (2.0 * B))
+    forecast = middle + 0.5 * B * (math.log(sum_high) - math.log(sum_low))
+    return max(-B, min(B, forecast))
+
+
+@hot
+def experts_rounds(F, y, kind, B, loss, played, totals, weights, forecasts):
+    """Aggregate the forecasts of experts, round by round.
+
+    F : (n, experts); y : (n,); kind, loss : codes; B : bound; played : rounds before; totals :
+    (experts,), their losses so far, in place; weights : (experts,), workspace; forecasts : (n,),
+    written. Returns (rounds played, status).
+    """
+    count = totals.shape[0]
+    for t in range(y.shape[0]):
+        eta = expert_rate(kind, B, played + t, count)
+        expert_weights(totals, eta, weights)
+        forecast = expert_forecast(kind, B, weights, F[t])
+        if not abs(forecast) < np.inf:
+            return t, NOT_FINITE
+        forecasts[t] = forecast
+        for i in range(count):
+            value = F[t, i]
+            if kind != HEDGE:
+                value = max(-B, min(B, value))
+            totals[i] += loss_value(loss, value, y[t])
     return y.shape[0], DONE

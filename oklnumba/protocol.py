@@ -265,13 +265,17 @@ def _chunks(X: Any, y: Any, recorder: _Recorder, classes: bool) -> Iterator[tupl
     """Yield checked (X, y) pieces; an array is checked whole, before its first round."""
     if not recorder.chunked:
         X = checks.as_inputs(X, recorder.width())
-        yield X, checks.as_labels(y, len(X), classes)
+        y = checks.as_labels(y, len(X), classes)
+        recorder.learner._check_labels(y)
+        yield X, y
         return
     for i, chunk in enumerate(X):
         if not (isinstance(chunk, tuple | list) and len(chunk) == 2):
             raise ValueError(f"chunk {i} of the stream must be a pair (X, y), but is {type(chunk)}")
         part = checks.as_inputs(chunk[0], recorder.width())
-        yield part, checks.as_labels(chunk[1], len(part), classes)
+        labels = checks.as_labels(chunk[1], len(part), classes)
+        recorder.learner._check_labels(labels)
+        yield part, labels
 
 
 def _no_rounds(learner: Learner) -> dict[str, np.ndarray]:
