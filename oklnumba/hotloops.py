@@ -1736,7 +1736,7 @@ def sketched_newton_rounds(X, y, loss, alpha, eta, C, S, R, w, state, v, u, fore
             forecast = clipped
         forecasts[t] = forecast
         slope = round_derivative(loss, forecast, y[t])
-        if slope == 0.0:
+        if slope == 0.0 or square == 0.0:  # no row of zeros in the sketch
             continue
         scaled = slope * root
         row = S[m]

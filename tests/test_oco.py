@@ -1,0 +1,578 @@
+"""Linear online learning: every point is its argmin, every bound holds, both faces agree."""
+
+from __future__ import annotations
+
+import re
+
+import numba
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+import oklnumba as okl
+from oklnumba import losses, oco
+from tests import naive
+
+COMPILED = not numba.config.DISABLE_JIT
+T, D = 100 if COMPILED else 30, 4
+
+
+def game_gradients(seed=0, n=T, d=D):
+    """Return gradients with zero, repeated, small and large rounds."""
+    rng = np.random.default_rng(seed)
+    gradients = rng.standard_normal((n, d)) * rng.choice([0.1, 1.0, 10.0], size=(n, 1))
+    gradients[::7] = 0.0
+    gradients[3::11] = gradients[2]
+    gradients[:, 0] *= 0.2
+    return gradients
+
+
+def played(learner, gradients):
+    """Return the points w_1, ..., w_{T+1} of the game face."""
+    learner.reset(gradients.shape[1])
+    points = [learner.w]
+    for g in gradients:
+        points.append(learner.update(g).w)
+    return np.array(points)
+
+
+def steps(schedule, eta, lam, n=T):
+    t = np.arange(1, n + 1)
+    return {"constant": np.full(n, eta), "sqrt": eta / np.sqrt(t), "strong": 1 / ((lam or 1) * t)}[
+        schedule
+    ]
+
+
+def textbook(learner, gradients):
+    """Return the points by the definition of a learner, each solved numerically."""
+    p = learner.get_params()
+    n = len(gradients)
+    if isinstance(learner, okl.OGD):
+        return naive.ogd_points(gradients, steps(p["schedule"], p["eta"], p["lam"], n), p["radius"])
+    if isinstance(learner, okl.LazyOGD):
+        d = gradients.shape[1]
+        return np.array(
+            [
+                naive.quadratic_argmin(
+                    np.eye(d) / p["eta"], -gradients[:t].sum(axis=0), "ball", p["radius"]
+                )
+                for t in range(n + 1)
+            ]
+        )
+    if isinstance(learner, okl.PNorm):
+        return naive.p_norm_points(gradients, p["eta"], p["p"])
+    if isinstance(learner, okl.ExponentiatedGradient | okl.Winnow):
+        return naive.entropy_points(gradients, p["eta"], p.get("scale", 1.0))
+    if isinstance(learner, okl.Perceptron):
+        return naive.ogd_points(gradients, np.full(n, p["eta"]))
+    if isinstance(learner, okl.AdaptiveFTRL):
+        return naive.adaptive_points(gradients, p["kind"], p["eta"], p["sigma"])
+    if isinstance(learner, okl.StronglyConvexFTRL):
+        return naive.strongly_convex_points(gradients, p["lam"])
+    return naive.exp_concave_points(
+        gradients, p["alpha_tilde"], p["lipschitz"], p["domain"], p["radius"]
+    )
+
+
+FAMILY = [
+    okl.OGD(eta=0.3),
+    okl.OGD(eta=0.3, schedule="sqrt"),
+    okl.OGD(schedule="strong", lam=0.7),
+    okl.OGD(eta=0.3, radius=2.0),
+    okl.OGD(eta=0.3, schedule="sqrt", radius=1.0),
+    okl.OGD(schedule="strong", lam=0.7, radius=1.0),
+    okl.LazyOGD(eta=0.2, radius=1.5),
+    okl.PNorm(eta=0.1, p=1.5),
+    okl.PNorm(eta=0.1, p=1.2),
+    okl.PNorm(eta=0.1, p=2.0),
+    okl.ExponentiatedGradient(eta=0.05),
+    okl.ExponentiatedGradient(eta=0.03, scale=5.0),
+    okl.AdaptiveFTRL("sqrt", eta=0.4),
+    okl.AdaptiveFTRL("gradient", eta=0.4, sigma=2.0),
+    okl.AdaptiveFTRL("adagrad", eta=0.4, sigma=0.5),
+    okl.AdaptiveFTRL("adagrad_full", eta=0.4, sigma=0.5),
+    okl.StronglyConvexFTRL(lam=0.5),
+    okl.ExpConcaveFTRL(alpha_tilde=0.05, lipschitz=2.0),
+    okl.ExpConcaveFTRL(alpha_tilde=0.05, lipschitz=2.0, domain="ball", radius=1.5),
+    okl.ExpConcaveFTRL(alpha_tilde=0.05, lipschitz=2.0, domain="simplex"),
+    okl.Perceptron(eta=0.7),
+    okl.Winnow(eta=0.05),
+]
+
+
+@pytest.mark.parametrize("learner", FAMILY, ids=repr)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_every_point_is_the_argmin_of_its_definition(learner, seed):
+    gradients = game_gradients(seed)
+    got, expected = played(learner, gradients), textbook(learner, gradients)
+    assert len(got) == len(gradients) + 1
+    assert_allclose(got, expected, rtol=1e-8, atol=1e-8 * max(1.0, np.abs(expected).max()))
+
+
+def test_the_domains_bind_in_the_tests_above():
+    gradients = game_gradients()
+    ball = played(FAMILY[18], gradients)
+    assert 10 < (np.linalg.norm(ball, axis=1) > 1.5 * (1 - 1e-12)).sum() < T
+    simplex = played(FAMILY[19], gradients)
+    assert 10 < (simplex == 0).sum() < 3 * T
+    lazy = played(FAMILY[6], gradients)
+    assert 10 < (np.linalg.norm(lazy, axis=1) > 1.5 * (1 - 1e-12)).sum() < T
+
+
+def data(seed=0, n=T, d=D):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, (n, d))
+    X[::9] = 0.0
+    X[5::12] = X[5]
+    y = np.clip(X @ rng.standard_normal(d) + 0.3 * rng.standard_normal(n), -1, 1)
+    return X, y
+
+
+NEWTON = [
+    okl.OnlineNewtonStep(C=0.3, alpha=0.5),
+    okl.OnlineNewtonStep(C=5.0, alpha=0.01),
+    okl.OnlineNewtonStep(loss="logistic", C=0.7),
+    okl.OnlineNewtonStep(loss="hinge", C=0.9, eta=0.4),
+    okl.SketchedONS(rank=2, alpha=0.5, C=0.3),
+    okl.SketchedONS(rank=1, alpha=0.05, C=2.0),
+    okl.SketchedONS(rank=7, alpha=0.5, C=0.3, loss="logistic"),
+]
+
+
+def newton_textbook(learner, X, y):
+    loss = losses.get(learner.loss)
+    eta = learner.eta or loss.curvature(learner.C)
+    rank = getattr(learner, "rank", None)
+    return naive.newton_step_run(X, y, loss.derivative, learner.C, learner.alpha, eta, rank)
+
+
+@pytest.mark.parametrize("learner", NEWTON, ids=repr)
+def test_newton_steps_are_those_with_dense_matrices(learner):
+    X, y = data()
+    y = np.where(y > 0, 1.0, -1.0) if losses.get(learner.loss).classes else y
+    forecasts, points = newton_textbook(learner, X, y)
+    run = okl.run(learner.reset(), X, y)
+    assert_allclose(run.predictions, forecasts, rtol=1e-8, atol=1e-9)
+    assert_allclose(learner.w, points[-1], rtol=1e-8, atol=1e-9)
+    if learner.C < 1:
+        assert (np.abs(forecasts) > learner.C * (1 - 1e-12)).any()
+
+
+@pytest.mark.parametrize("learner", NEWTON, ids=repr)
+def test_newton_steps_of_the_game_face_minimise_their_quadratic(learner):
+    """W - A^-1 g minimises <g, w> + |w - w_t|_A^2 / 2; a game has no slab to project on."""
+    gradients = game_gradients(3)
+    alpha, eta = learner.alpha, learner.eta or losses.get(learner.loss).curvature(learner.C)
+    rank = getattr(learner, "rank", None)
+    ones = np.zeros(len(gradients))
+    _, expected = naive.newton_step_run(gradients, ones, lambda f, y: 1.0, np.inf, alpha, eta, rank)
+    assert_allclose(played(learner, gradients), expected, rtol=1e-8, atol=1e-8)
+
+
+def test_the_online_newton_step_projects_on_the_slab():
+    """The projected point minimises |w - u|_A^2 on |w.x| <= C."""
+    X, y = data(2, n=30)
+    learner = okl.OnlineNewtonStep(C=0.2, alpha=0.5)
+    eta, A = losses.get("squared").curvature(0.2), 0.5 * np.eye(D)
+    w = np.zeros(D)
+    binding = 0
+    for x, label in zip(X, y, strict=True):
+        forecast = learner.predict_one(x)
+        if abs(w @ x) > 0.2:
+            binding += 1
+            # all points with w.x = +-C: w = u + s x + rest; stationarity A (w - u) = mu x
+            K = np.block([[A, x[:, None]], [x[None, :], np.zeros((1, 1))]])
+            w = np.linalg.solve(K, np.append(A @ w, np.sign(w @ x) * 0.2))[:D]
+        assert forecast == pytest.approx(w @ x, abs=1e-9)
+        g = 2 * (w @ x - label) * x
+        A = A + eta * np.outer(g, g)
+        w = w - np.linalg.solve(A, g)
+        learner.learn_one(x, label)
+        assert_allclose(learner.w, w, atol=1e-9)
+    assert binding > 5
+
+
+def test_exp_concave_over_the_space_is_the_newton_step_without_projection():
+    gradients = game_gradients(4)
+    alpha, L = 0.05, 3.0
+    ftrl = okl.ExpConcaveFTRL(alpha_tilde=alpha, lipschitz=L)
+    step = okl.OnlineNewtonStep(alpha=alpha * L**2, eta=alpha)
+    assert_allclose(played(ftrl, gradients), played(step, gradients), rtol=1e-12, atol=1e-14)
+
+
+# ---- two faces, one learner ----
+
+
+def two_faced(loss):
+    """Return every learner with both faces, with a loss for the other face."""
+    found = [
+        okl.OGD(eta=0.2, loss=loss),
+        okl.OGD(eta=0.5, schedule="sqrt", radius=0.8, loss=loss),
+        okl.OGD(schedule="strong", lam=2.0, loss=loss),
+        okl.LazyOGD(eta=0.2, radius=0.7, loss=loss),
+        okl.PNorm(eta=0.2, p=1.3, loss=loss),
+        okl.ExponentiatedGradient(eta=0.3, scale=2.0, loss=loss),
+        *(okl.AdaptiveFTRL(kind, loss=loss) for kind in okl.AdaptiveFTRL._RULES),
+        okl.StronglyConvexFTRL(lam=2.0, loss=loss),
+        okl.ExpConcaveFTRL(alpha_tilde=0.2, loss=loss),
+        okl.ExpConcaveFTRL(alpha_tilde=0.2, domain="ball", radius=0.5, loss=loss),
+        okl.ExpConcaveFTRL(alpha_tilde=0.2, domain="simplex", loss=loss),
+        okl.OnlineNewtonStep(C=100.0, eta=0.1, loss=loss),
+        okl.SketchedONS(rank=2, C=100.0, eta=0.1, loss=loss),
+    ]
+    return [pytest.param(one, loss, id=f"{one!r}") for one in found]
+
+
+@pytest.mark.parametrize("learner, loss", [p for name in losses.LOSSES for p in two_faced(name)])
+def test_the_learner_face_plays_the_game_on_the_gradients_of_its_losses(learner, loss):
+    X, y = data(5, n=60)
+    found = losses.get(loss)
+    y = np.where(y > 0, 1.0, -1.0) if found.classes else y
+    run = okl.run(learner.reset(), X, y)
+    game = type(learner)(**learner.get_params()).reset(D)
+    lam = learner.get_params().get("lam") or 0.0  # the losses there are regularised
+    for t in range(len(X)):
+        w = game.w
+        if t:
+            assert run.predictions[t] == pytest.approx(w @ X[t], rel=1e-9, abs=1e-11)
+        game.update(found.derivative(w @ X[t], y[t]) * X[t] + lam * w)
+    assert_allclose(game.w, learner.w, rtol=1e-9, atol=1e-11)
+    assert run.predictions[0] == 0.0
+    assert (game.rounds, game.size) == (60, D) == (learner.rounds, learner.size)
+
+
+@pytest.mark.parametrize("cls", [okl.Perceptron, okl.Winnow])
+def test_mistake_driven_learners_by_hand(cls):
+    X, y = data(6, n=80)
+    y = np.where(y > 0, 1.0, -1.0)
+    learner = cls(eta=0.4)
+    run = okl.run(learner, X, y)
+    game = cls(eta=0.4).reset(D)
+    for t in range(80):
+        w = game.w
+        if t:
+            assert run.predictions[t] == pytest.approx(w @ X[t], rel=1e-9, abs=1e-12)
+        game.update(-y[t] * X[t] if y[t] * (w @ X[t]) <= 0 else np.zeros(D))
+    assert_allclose(learner.w, game.w, rtol=1e-10)
+    assert run.loss == "hinge"
+
+
+def test_linear_awv_and_ridge_are_the_argmins_of_their_definitions():
+    X, y = data(7)
+    for cls, awv in ((okl.LinearAWV, True), (okl.LinearRidge, False)):
+        for lam in (1.0, 0.01):
+            run = okl.run(cls(lam), X, y)
+            expected = naive.feature_forecasts(X, y, lam, awv)
+            assert_allclose(run.predictions, expected, rtol=1e-8, atol=1e-10)
+            learner = cls(lam).partial_fit(X, y)
+            ridge = naive.quadratic_argmin(X.T @ X + lam * np.eye(D), X.T @ y)
+            assert_allclose(learner.w, ridge, rtol=1e-8)
+            with pytest.raises(ValueError, match="learn_one"):
+                learner.update(X[0])
+    assert run.certificate is not None
+
+
+# ---- the lift ----
+
+
+LIFTED = [
+    (
+        okl.FOGD(okl.FourierFeatures(30, seed=2), loss="logistic", eta=0.3),
+        okl.WithFeatures(okl.FourierFeatures(30, seed=2), okl.OGD(0.3, loss="logistic")),
+    ),
+    (
+        okl.FOGD(loss="hinge", eta=0.3, sigma=0.7, n_frequencies=20, seed=1),
+        okl.WithFeatures(okl.FourierFeatures(20, 0.7, 1), okl.OGD(0.3, loss="hinge")),
+    ),
+    (
+        okl.PKAWV(okl.TaylorFeatures(3, 0.8), lam=0.1),
+        okl.WithFeatures(okl.TaylorFeatures(3, 0.8), okl.LinearAWV(0.1)),
+    ),
+    (
+        okl.PKAWV(okl.TaylorFeatures(2), lam=0.1, forecaster="ridge"),
+        okl.WithFeatures(okl.TaylorFeatures(2), okl.LinearRidge(0.1)),
+    ),
+]
+
+
+@pytest.mark.parametrize("named, lifted", LIFTED, ids=lambda one: repr(one)[:40])
+def test_named_learners_are_compositions(named, lifted):
+    X, y = data(8, n=700 if COMPILED else 150)
+    y = np.where(y > 0, 1.0, -1.0) if named._loss().classes else y
+    a, b = okl.run(named.reset(), X, y), okl.run(lifted.reset(), X, y)
+    assert_array_equal(a.predictions, b.predictions)
+    assert_array_equal(named.predict(X), lifted.predict(X))
+    assert (named.size, a.loss) == (lifted.size, b.loss)
+    assert (a.certificate is None) == (b.certificate is None)
+    if a.certificate is not None:
+        assert_array_equal(a.certificate.bound, b.certificate.bound)
+        assert_array_equal(a.certificate.regret, b.certificate.regret)
+
+
+@pytest.mark.parametrize(
+    "features",
+    [
+        okl.TaylorFeatures(2),
+        okl.FourierFeatures(9),
+        okl.NystromFeatures(data()[0][1:9], okl.Gaussian()),
+    ],
+    ids=lambda one: type(one).__name__,
+)
+@pytest.mark.parametrize("learner", [p.values[0] for p in two_faced("squared")], ids=repr)
+def test_a_lifted_learner_is_the_learner_on_the_features(features, learner):
+    X, y = data(9, n=150)
+    lifted = okl.WithFeatures(features, learner)
+    run = okl.run(lifted, X, y)
+    linear = type(learner)(**learner.get_params())
+    expected = okl.run(linear, features.transform(X), y)
+    assert_allclose(run.predictions, expected.predictions, rtol=1e-9, atol=1e-11)
+    assert_allclose(lifted.w, linear.w, rtol=1e-8, atol=1e-11)
+    assert learner.rounds in (0, 60)  # untouched here (other tests play it)
+
+
+# ---- potentials ----
+
+
+POTENTIALS = [
+    oco.euclidean(0.7),
+    oco.euclidean(2.0, radius=1.5),
+    oco.squared_p_norm(0.5, 1.3),
+    oco.squared_p_norm(1.0, 2.0),
+    oco.negative_entropy(0.8),
+    oco.negative_entropy(0.3, scale=4.0),
+]
+vectors = st.lists(st.floats(-20, 20), min_size=D, max_size=D).map(np.array)
+
+
+@pytest.mark.parametrize("potential", POTENTIALS, ids=lambda one: one.name)
+@settings(max_examples=60 if COMPILED else 5)
+@given(s=vectors, r=vectors)
+def test_identities_of_conjugates_and_mirror_maps(potential, s, r):
+    w, v = potential.mirror_map(s), potential.mirror_map(r)
+    # the maximiser attains the conjugate; Fenchel and Young hold for every other point
+    assert potential.conjugate(s) == pytest.approx(s @ w - potential.value(w), rel=1e-9, abs=1e-9)
+    assert potential.value(v) + potential.conjugate(s) >= s @ v - 1e-9 * (1 + abs(s @ v))
+    # the mirror map is the gradient of the conjugate
+    h = 1e-6
+    slope = (potential.conjugate(s + h * (r - s)) - potential.conjugate(s - h * (r - s))) / (2 * h)
+    assert slope == pytest.approx(w @ (r - s), rel=1e-4, abs=1e-2)
+    # strong convexity of Phi and smoothness of Phi*, Facts 7 and 14
+    if potential.dual_norm(s - r) > 1e-9:
+        moved = potential.norm(w - v)
+        assert moved <= potential.dual_norm(s - r) / potential.strength * (1 + 1e-9) + 1e-12
+    if min(w.min(), v.min()) > 1e-12 or "entropy" not in potential.name:
+        divergence = oco.bregman(potential, w, v)
+        floor = potential.strength / 2 * potential.norm(w - v) ** 2
+        assert divergence >= floor * (1 - 1e-7) - 1e-8 * (1 + abs(potential.value(v)))
+    # dual norms: Fact 1
+    assert s @ r <= potential.norm(s) * potential.dual_norm(r) * (1 + 1e-12) + 1e-12
+
+
+def test_examples_of_the_notes():
+    u, v = np.array([0.2, 0.3, 0.5]), np.array([0.6, 0.3, 0.1])
+    entropy, square = oco.negative_entropy(), oco.euclidean(eta=0.25)
+    assert oco.bregman(entropy, u, v) == pytest.approx((u * np.log(u / v)).sum())  # Example 3.2
+    assert oco.bregman(square, u, v) == pytest.approx(2 * ((u - v) ** 2).sum())  # Example 3.1
+    s = np.array([1.0, -2.0, 0.5])
+    assert entropy.conjugate(s) == pytest.approx(np.log(np.exp(s).sum()))  # Example 5.4
+    assert square.conjugate(s) == pytest.approx(0.25 / 2 * (s @ s))  # Example 5.3
+    A = np.array([[2.0, 0.5], [0.5, 1.0]])
+    z = np.array([1.0, -3.0])
+    best = np.linalg.inv(A) @ z / oco.mahalanobis_norm(z, np.linalg.inv(A))
+    assert oco.mahalanobis_norm(best, A) == pytest.approx(1.0)  # Example 1.3
+    assert best @ z == pytest.approx(oco.mahalanobis_norm(z, np.linalg.inv(A)))
+    assert oco.dual_exponent(1.5) == pytest.approx(3.0)
+    assert (oco.dual_exponent(1), oco.dual_exponent(np.inf)) == (np.inf, 1.0)
+
+
+@pytest.mark.parametrize("potential", POTENTIALS, ids=lambda one: one.name)
+def test_mirror_maps_are_the_points_of_the_learners(potential):
+    gradients = game_gradients(2)
+    learner = {
+        "|w|^2 / (2 0.7)": okl.OGD(0.7),
+        "|w|^2 / (2 2) on the ball of radius 1.5": okl.LazyOGD(2.0, 1.5),
+        "|w|_1.3^2 / (2 0.5)": okl.PNorm(0.5, 1.3),
+        "|w|_2^2 / (2 1)": okl.PNorm(1.0, 2.0),
+        "entropy / 0.8 on the simplex of sum 1": okl.Hedge(0.8),
+        "entropy / 0.3 on the simplex of sum 4": okl.Hedge(0.3, 4.0),
+    }[potential.name]
+    sums = np.vstack([np.zeros(D), np.cumsum(gradients, axis=0)])
+    expected = [potential.mirror_map(-G) for G in sums]
+    assert_allclose(played(learner, gradients), expected, rtol=1e-9, atol=1e-12)
+
+
+# ---- games ----
+
+
+def test_portfolio_against_a_search_over_the_simplex():
+    rng = np.random.default_rng(0)
+    relatives = np.exp(0.05 * rng.standard_normal((200, 3)))
+    relatives[:, 0] *= 1.005
+    game = oco.Portfolio(relatives)
+    best = game.best()
+    grid = np.array([[a, b, 1 - a - b] for a in np.linspace(0, 1, 101)
+                     for b in np.linspace(0, 1 - a, 101)])  # fmt: skip
+    values = -np.log(np.maximum(relatives @ grid.T, 1e-300)).sum(axis=0)
+    assert game.losses(best).sum() <= values.min() + 1e-9
+    # optimality: no direction on the simplex lowers the loss
+    gradient = -(relatives / (relatives @ best)[:, None]).sum(axis=0)
+    assert gradient @ best - gradient.min() <= 1e-6
+    run = oco.play(okl.Hedge(eta=0.05), game)
+    assert_allclose(game.wealth(run.points), np.exp(-np.cumsum(run.losses)), rtol=1e-12)
+    assert_allclose(run.regret()[-1], np.log(game.wealth(np.tile(best, (200, 1)))[-1])
+                    + run.losses.sum(), rtol=1e-9)  # fmt: skip
+
+
+def test_portfolio_of_equal_and_of_one_asset():
+    same = oco.Portfolio(np.tile(np.exp(np.linspace(-0.1, 0.1, 50))[:, None], (1, 3)))
+    assert same.losses(same.best()).sum() == pytest.approx(0.0, abs=1e-9)
+    one = oco.Portfolio([[1.1], [0.9]])
+    assert_array_equal(one.best(), [1.0])
+
+
+@pytest.mark.parametrize("radius", [None, 0.5])
+def test_least_squares_game(radius):
+    X, y = data(11)
+    game = oco.LeastSquares(X, y, radius)
+    best = game.best()
+    total = game.losses(best).sum()
+    expected = naive.quadratic_argmin(X.T @ X, X.T @ y, "ball" if radius else "all", radius)
+    assert_allclose(best, expected, rtol=1e-7, atol=1e-9)
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        w = best + 0.1 * rng.standard_normal(D)
+        if radius:
+            w *= min(1.0, radius / np.linalg.norm(w))
+        assert game.losses(w).sum() >= total - 1e-12
+    run = oco.play(okl.OGD(0.1, radius=radius), game)
+    assert_allclose(run.losses, [game.loss(t, w) for t, w in enumerate(run.points)])
+    assert run.regret()[-1] == pytest.approx(run.losses.sum() - total)
+    eps = 1e-6
+    for j in range(D):
+        step = eps * np.eye(D)[j]
+        slope = (game.loss(3, best + step) - game.loss(3, best - step)) / (2 * eps)
+        assert game.gradient(3, best)[j] == pytest.approx(slope, abs=1e-8)
+
+
+def test_online_to_batch_beats_the_regret_over_t():
+    """E F(average) - F(best) <= regret / T, here on fresh draws of a known distribution."""
+    rng = np.random.default_rng(1)
+    truth = np.array([0.5, -0.3, 0.1, 0.0])
+    X = rng.uniform(-1, 1, (2000 if COMPILED else 200, D))
+    y = X @ truth + 0.1 * rng.standard_normal(len(X))
+    game = oco.LeastSquares(X, y)
+    run = oco.play(okl.StronglyConvexFTRL(lam=1 / 3), game)
+    average = oco.online_to_batch(run.points)
+    # F(w) - F(truth) = E (x.(w - truth))^2 / 2 with E x x' = I / 3
+    excess = ((average - truth) ** 2).sum() / 6
+    assert excess <= run.regret(truth)[-1] / len(X)
+    assert_allclose(average, run.points.mean(axis=0))
+
+
+# ---- bad input ----
+
+
+GAMES = [one for one in FAMILY + NEWTON]
+
+
+@pytest.mark.parametrize("learner", GAMES, ids=repr)
+def test_bad_gradients_are_refused_and_change_nothing(learner):
+    learner = type(learner)(**learner.get_params()).reset(3)
+    learner.update([1.0, 0.5, -1.0])
+    before = learner.w
+    for bad in ([1.0, 2.0], [1.0, np.nan, 0.0], [np.inf, 0.0, 0.0], [[1.0, 2.0, 3.0]], "text", None,
+                [1j, 0, 0], []):  # fmt: skip
+        with pytest.raises(ValueError, match=r"\bg\b"):
+            learner.update(bad)
+        assert_array_equal(learner.w, before)
+    assert learner.rounds == 1
+    with pytest.raises(ValueError, match="2 columns.*had 3"):
+        learner.update([1.0, 2.0])
+    with pytest.raises(ValueError, match=r"nan.*column 1"):
+        learner.update([1.0, np.nan, 0.0])
+    for bad in (0, -1, 1.5, "3"):
+        with pytest.raises(ValueError, match=r"\bd\b"):
+            learner.reset(bad)
+    with pytest.raises(ValueError, match="reset"):
+        _ = learner.reset().w
+
+
+@pytest.mark.parametrize("learner", GAMES, ids=repr)
+def test_the_point_is_a_copy(learner):
+    learner = type(learner)(**learner.get_params()).reset(3)
+    w = learner.update([1.0, 0.5, -1.0]).w
+    kept = w.copy()
+    w[:] = 7.0
+    assert_array_equal(learner.w, kept)
+
+
+@pytest.mark.skipif(not COMPILED, reason="numpy warns of overflows where compiled code does not")
+@pytest.mark.parametrize("learner", GAMES, ids=repr)
+@pytest.mark.parametrize("size", [1e-300, 1e-100, 1e100, 1e200, 1e308])
+def test_huge_and_tiny_gradients_give_finite_points_or_an_error(learner, size):
+    learner = type(learner)(**learner.get_params()).reset(3)
+    rng = np.random.default_rng(0)
+    try:
+        for _ in range(30):
+            learner.update(size * rng.uniform(-1, 1, 3))
+            w = learner.w
+            assert np.isfinite(w).all()
+            if "simplex" in repr(learner) or isinstance(learner, okl.Hedge | okl.Winnow):
+                oco.check_simplex(w, learner.get_params().get("scale", 1.0))
+            radius = learner.get_params().get("radius")
+            assert radius is None or np.linalg.norm(w) <= radius * (1 + 1e-9)
+    except FloatingPointError as error:
+        assert size > 1 and re.search(r"round \d+", str(error))
+        with pytest.raises(FloatingPointError):
+            _ = learner.w
+        with pytest.raises(FloatingPointError):
+            learner.update(np.zeros(3))
+
+
+def test_points_outside_the_domain_are_refused():
+    entropy, ball = oco.negative_entropy(), oco.euclidean(radius=1.0)
+    game = oco.Portfolio([[1.0, 2.0]])
+    for bad, why in (([0.5, 0.6], "sums to 1.1"), ([-0.1, 1.1], "-0.1 at column 0"),
+                     ([np.nan, 1.0], "nan"), ([[0.5, 0.5]], "shape")):  # fmt: skip
+        calls = [entropy.value, entropy.gradient, lambda w: game.loss(0, w), game.losses,
+                 lambda w: game.gradient(0, w), oco.check_simplex]  # fmt: skip
+        for call in calls:
+            with pytest.raises(ValueError, match=why):
+                call(bad)
+    with pytest.raises(ValueError, match="column 0"):
+        entropy.gradient([0.0, 1.0])
+    with pytest.raises(ValueError, match="outside the ball"):
+        ball.value([1.0, 1.0])
+    with pytest.raises(ValueError, match="row 0, column 1"):
+        oco.Portfolio([[1.0, 0.0]])
+    with pytest.raises(ValueError, match="points"):
+        game.wealth([[0.5, 0.5, 0.0]])
+    for call in (
+        lambda: oco.euclidean(eta=0.0),
+        lambda: oco.squared_p_norm(1.0, 1.0),
+        lambda: oco.negative_entropy(scale=-1.0),
+        lambda: oco.dual_exponent(0.5),
+    ):
+        with pytest.raises(ValueError, match="must be"):
+            call()
+
+
+@pytest.mark.parametrize(
+    "learner, named",
+    [
+        (okl.OGD(schedule="strong"), "lam"),
+        (okl.ExpConcaveFTRL(domain="ball"), "radius"),
+        (okl.OnlineNewtonStep(loss="hinge"), "eta"),
+        (okl.SketchedONS(loss="absolute"), "eta"),
+        (okl.PNorm(p=2.5), "p"),
+        (okl.WithFeatures(okl.TaylorFeatures(), okl.FOGD()), "learner"),
+        (okl.WithFeatures(okl.TaylorFeatures(), okl.OGD), "learner"),
+    ],
+    ids=lambda one: repr(one)[:60],
+)
+def test_hyper_parameters_that_do_not_go_together(learner, named):
+    with pytest.raises(ValueError, match=rf"\b{named}\b"):
+        learner.partial_fit([[1.0, 2.0]], [1.0])
+    assert learner.rounds == 0 and learner.size == 0
