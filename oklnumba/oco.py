@@ -662,12 +662,13 @@ class StronglyConvexFTRL(_FirstOrder):
     lam : float > 0
         Strong convexity of the losses.
     loss : str
-        A loss of losses.py, for the learner face.
+        A loss of losses.py, for the learner face. With the squared loss, which is not Lipschitz,
+        points can grow without bound where lam is far below |x|^2.
 
     Remarks
     -------
     As published. The learner face plays lam |w|^2 / 2 + l(w.x, y), which is lam-strongly convex
-    (the notes' example of a support vector machine); l alone is not.
+    (with the hinge loss the notes' example of a support vector machine); l alone is not.
 
     Examples
     --------
@@ -679,7 +680,7 @@ class StronglyConvexFTRL(_FirstOrder):
     _rule = hotloops.STRONGLY_CONVEX
     _remedy = "raise lam, or scale the inputs and labels"
 
-    def __init__(self, lam: float = 1.0, loss: str = "squared"):
+    def __init__(self, lam: float = 1.0, loss: str = "hinge"):
         self.lam = lam
         self.loss = loss
 
