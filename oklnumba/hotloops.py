@@ -585,8 +585,11 @@ LANES = 8  # columns a vector; buffers have a multiple of it
 TILE = 4  # rows of U a pass
 
 
-def _factor_rows_codegen(rounds: int):
-    """Return the LLVM code generator of one pass over TILE rows of U, for that many rounds."""
+def _factor_rows_codegen(rounds: int, learn: bool = True):
+    """Return the LLVM code generator of one pass over TILE rows of U, for that many rounds.
+
+    Without ``learn`` U and D stay as they are: p = U^-T z only.
+    """
     double, index = ir.DoubleType(), ir.IntType(64)
     one = ir.Constant(double, 1.0)
 
@@ -622,7 +625,11 @@ def _factor_rows_codegen(rounds: int):
         }
         p = [[load(Z, builder.add(s, const(j))) for j in range(TILE)] for s in round_starts]
         beta = [[one] * TILE for _ in range(rounds)]
-        for t in range(rounds):
+        for t in range(0 if learn else rounds):
+            for i in range(TILE):
+                for j in range(i + 1, TILE):
+                    p[t][j] = builder.fma(builder.fneg(p[t][i]), u[i, j], p[t][j])
+        for t in range(rounds if learn else 0):
             running = load(a, const(t))
             for i in range(TILE):
                 gain = builder.fmul(d[i], p[t][i])
@@ -636,11 +643,14 @@ def _factor_rows_codegen(rounds: int):
                     u[i, j] = builder.fma(beta[t][i], p[t][j], u[i, j])
             store(running, a, const(t))
         for i in range(TILE):
+            for t in range(rounds):
+                store(p[t][i], Z, builder.add(round_starts[t], const(i)))
+            if not learn:
+                continue
             store(d[i], inv_d, builder.add(k, const(i)))
             for j in range(i + 1, TILE):
                 store(u[i, j], U, builder.add(row_starts[i], const(j)))
             for t in range(rounds):
-                store(p[t][i], Z, builder.add(round_starts[t], const(i)))
                 store(beta[t][i], B, builder.add(round_starts[t], const(i)))
 
         def columns_pass(lanes):
@@ -680,9 +690,9 @@ def _factor_rows_codegen(rounds: int):
                     pairs = [(i, step - i) for i in range(TILE) if 0 <= step - i < rounds]
                     for i, t in pairs:
                         z[t] = builder.call(fma, [minus_p[t][i], x[i], z[t]])
-                    for i, t in pairs:
+                    for i, t in pairs if learn else ():
                         x[i] = builder.call(fma, [betas[t][i], z[t], x[i]])
-                for value, start in zip(x, row_starts, strict=True):
+                for value, start in zip(x, row_starts, strict=True) if learn else ():
                     store_vector(value, U, start, column)
                 for value, start in zip(z, round_starts, strict=True):
                     store_vector(value, Z, start, column)
@@ -705,11 +715,14 @@ def _factor_rows_codegen(rounds: int):
 
 if numba.config.DISABLE_JIT:
 
-    def _factor_rows(rounds):
+    def _factor_rows(rounds, learn=True):
         def factor_rows(U, inv_d, Z, B, a, k, r):
             for t in range(rounds):
                 for i in range(k, k + TILE):
                     p = Z[t, i]
+                    if not learn:
+                        Z[t, i + 1 : r] -= p * U[i, i + 1 : r]
+                        continue
                     following = a[t] + inv_d[i] * p * p
                     beta = inv_d[i] * p / following
                     inv_d[i] *= a[t] / following
@@ -722,8 +735,8 @@ if numba.config.DISABLE_JIT:
 
 else:
 
-    def _factor_rows(rounds):
-        codegen = _factor_rows_codegen(rounds)
+    def _factor_rows(rounds, learn=True):
+        codegen = _factor_rows_codegen(rounds, learn)
 
         @intrinsic
         def factor_rows(typingctx, U, inv_d, Z, B, a, k, r):
@@ -736,6 +749,9 @@ else:
 # place.
 factor_rows_1 = _factor_rows(1)
 factor_rows_3 = _factor_rows(SWEEP)
+# The same without learning: Z becomes Z U^-1, nothing else changes.
+solve_rows_1 = _factor_rows(1, learn=False)
+solve_rows_3 = _factor_rows(SWEEP, learn=False)
 
 
 @hot
@@ -1268,8 +1284,8 @@ def gradient_rounds(Z, y, w, loss, eta, forecasts):
 # Both faces of a learner are these loops. A round on features x has the gradient g = l'(w.x, y) x;
 # a round of a game is the linear loss <g, w>: x is the gradient and the derivative is 1.
 
-LINEAR = -1  # the loss <x, w>, whatever the label
-MISTAKE = -2  # oco Algorithm 2: -y where y f <= 0, else 0
+LINEAR_LOSS = -1  # the loss <x, w>, whatever the label
+MISTAKE_LOSS = -2  # oco Algorithm 2: -y where y f <= 0, else 0
 
 # Update rules of the first-order learners.
 GRADIENT_STEP = 0
@@ -1293,9 +1309,9 @@ MOST_STEPS = 100  # of the Newton iteration for a multiplier; it takes about 5
 @hot
 def round_derivative(loss, forecast, y):
     """Return the derivative of a loss, or of the two that only this section has."""
-    if loss == LINEAR:
+    if loss == LINEAR_LOSS:
         return 1.0
-    if loss == MISTAKE:
+    if loss == MISTAKE_LOSS:
         return -y if y * forecast <= 0.0 else 0.0
     return loss_derivative(loss, forecast, y)
 
@@ -1445,7 +1461,7 @@ def first_order_rounds(X, y, loss, rule, par, clock, w, G, S, forecasts):
     clock, w, G, S in place; forecasts : (n,), written. Returns (rounds played, status).
     """
     d = w.shape[0]
-    decay = 0.0 if loss == LINEAR else par[DECAY]
+    decay = 0.0 if loss == LINEAR_LOSS else par[DECAY]
     for t in range(y.shape[0]):
         x = X[t]
         forecast = dot(x, w, d)
@@ -1457,64 +1473,218 @@ def first_order_rounds(X, y, loss, rule, par, clock, w, G, S, forecasts):
     return y.shape[0], DONE
 
 
+# Several rounds of the online Newton step: with p = U^-T x of each round for the U before all of
+# them, H = P D^-1 P' holds x_i' A^-1 x_j, which Sherman and Morrison bring up to date in the small,
+# so that all forecasts and weights are known before one sweep adds the rounds to the factor. Where
+# eta H is large their differences would cancel: there the rounds are played one by one.
+CANCELS = 100.0
+
+
 @hot
-def newton_rounds(X, y, loss, eta, C, U, inv_d, c, work, forecasts):
+def solve_rounds(U, inv_d, rounds, betas, a, count, r):
+    """Turn the first ``count`` rounds x into p = U^-T x; arguments as in factor_rounds."""
+    for k in range(0, r, TILE):
+        if count == 1:
+            solve_rows_1(U, inv_d, rounds, betas, a, k, r)
+        for s in range(0, count - 1, SWEEP):
+            stop = s + SWEEP
+            solve_rows_3(U, inv_d, rounds[s:stop], betas[s:stop], a[s:stop], k, r)
+
+
+@hot
+def slab_shift(forecast, C, q):
+    """Return how far along A^-1 x the point moves to forecast within [-C, C]."""
+    if forecast > C:
+        return (forecast - C) / q
+    if forecast < -C:
+        return (forecast + C) / q
+    return 0.0
+
+
+@hot
+def newton_weights(H, m, y, loss, eta, C, count, slopes, shifts, late, forecasts):
+    """Play the rounds of a block in the small; return (rounds played, status).
+
+    H : (cap, cap), x_i' A^-1 x_j; m : (cap,), w.x_j, both for A and w before the block, in place;
+    slopes, shifts : (cap,), written: derivatives and moves onto the slab; late : (cap,), written:
+    the moves of rounds without a gradient, as A^-1 sum late_j x_j with the A after the block.
+    """
+    for i in range(count):
+        late[i] = 0.0
+    for i in range(count):
+        forecast = m[i]
+        if not abs(forecast) < np.inf:
+            return i, NOT_FINITE
+        q = H[i, i]
+        shift = slab_shift(forecast, C, q)
+        if shift != 0.0:
+            forecast = C if forecast > 0.0 else -C
+        forecasts[i] = forecast
+        slope = round_derivative(loss, forecast, y[i])
+        weight = eta * slope * slope
+        grown = 1.0 + weight * q
+        moved = shift + slope / grown
+        slopes[i] = slope
+        shifts[i] = shift
+        for j in range(i):  # A has grown by the weight of this round
+            if late[j] != 0.0:
+                late[i] += weight * late[j] * H[i, j]
+        if slope == 0.0:
+            late[i] -= shift
+        for j in range(i + 1, count):
+            m[j] -= moved * H[i, j]
+        if weight != 0.0:
+            for j in range(i + 1, count):
+                share = weight / grown * H[j, i]
+                for k in range(count):
+                    H[j, k] -= share * H[i, k]
+    return count, DONE
+
+
+@hot
+def newton_block(X, y, loss, eta, C, U, inv_d, c, work, small, forecasts):
+    """Play a block of rounds together; (0, NEED_ROOM) if they must be played one by one.
+
+    Arguments as in newton_rounds; X has a multiple of SWEEP rows, at most TOGETHER.
+    """
+    count, r = X.shape
+    rounds, betas = work[:TOGETHER], work[TOGETHER : 2 * TOGETHER]
+    scan = work[2 * TOGETHER]
+    H, m, slopes = small[:TOGETHER], small[TOGETHER], small[TOGETHER + 1]
+    shifts, late, a = small[TOGETHER + 2], small[TOGETHER + 3], small[TOGETHER + 4]
+    for s in range(count):
+        target = rounds[s]
+        source = X[s]
+        for j in range(r):
+            target[j] = source[j]
+    solve_rounds(U, inv_d, rounds, betas, a, count, r)
+    for i in range(count):
+        p = rounds[i]
+        v = betas[i]
+        for j in range(r):
+            v[j] = inv_d[j] * p[j]
+        for j in range(i + 1):
+            H[i, j] = dot(v, rounds[j], r)
+            H[j, i] = H[i, j]
+        if not eta * H[i, i] <= CANCELS:
+            return 0, NEED_ROOM
+        m[i] = dot(p, c, r)
+    played, status = newton_weights(
+        H, m, y, loss, eta, C, count, slopes, shifts, late, forecasts
+    )  # fmt: skip
+    if status != DONE:
+        return played, status
+    root = math.sqrt(eta)
+    moved_late = False
+    for s in range(count):
+        target = rounds[s]
+        source = X[s]
+        scale = root * slopes[s]
+        for j in range(r):
+            target[j] = scale * source[j]
+        a[s] = 1.0
+        moved_late = moved_late or late[s] != 0.0
+    factor_rounds(U, inv_d, rounds, betas, a, count, r)
+    for s in range(count):
+        if slopes[s] != 0.0:
+            forecast = ridge_forecast(rounds[s], c, scan, r)
+            move = (shifts[s] * a[s] + slopes[s]) / (root * slopes[s])
+            ridge_learn(forecast - move, betas[s], c, scan, r)
+    if moved_late:
+        p = rounds[0]
+        for j in range(r):
+            p[j] = 0.0
+        for s in range(count):
+            if late[s] != 0.0:
+                for j in range(r):
+                    p[j] += late[s] * X[s, j]
+        solve_rounds(U, inv_d, rounds, betas, a, 1, r)
+        for j in range(r):
+            c[j] += inv_d[j] * p[j]
+    return count, DONE
+
+
+@hot
+def newton_round(x, y, loss, eta, C, U, inv_d, c, work, forecasts):
+    """Play one round; arguments as in newton_rounds but for x : (r,) and forecasts : (1,)."""
+    r = x.shape[0]
+    z, betas, scan = work[0:1], work[1:2], work[2]
+    p, a = z[0], work[3]
+    for j in range(r):
+        p[j] = x[j]
+    solve_rounds(U, inv_d, z, betas, a, 1, r)
+    forecast = dot(p, c, r)
+    if not abs(forecast) < np.inf:
+        return NOT_FINITE
+    if abs(forecast) > C:
+        q = 0.0
+        for k in range(r):
+            q += inv_d[k] * p[k] * p[k]
+        shift = slab_shift(forecast, C, q)
+        for k in range(r):
+            c[k] -= shift * inv_d[k] * p[k]
+        forecast = C if forecast > 0.0 else -C
+    forecasts[0] = forecast
+    slope = round_derivative(loss, forecast, y)
+    if slope == 0.0:
+        return DONE
+    root = math.sqrt(eta)
+    for j in range(r):
+        p[j] = root * slope * x[j]
+    a[0] = 1.0
+    factor_rounds(U, inv_d, z, betas, a, 1, r)
+    m = ridge_forecast(p, c, scan, r)
+    ridge_learn(m - 1.0 / root, betas[0], c, scan, r)
+    return DONE
+
+
+@hot
+def newton_rounds(X, y, loss, eta, C, U, inv_d, c, work, small, forecasts):
     """Play rounds of the online Newton step, projected on |w.x| <= C (kons Algorithm 1, linear).
 
     A = alpha I + eta sum g g' = U' D U. A round takes w to w - A^-1 g, the ridge estimate after one
     more point z = sqrt(eta) g with the label z.w - 1 / sqrt(eta).
 
     X : (n, r), padded with zeros to r a multiple of LANES; y : (n,); loss : code; C : infinity for
-    no projection; U : (r, r), inv_d, c : (r,), the state, w = U^-1 c, in place; work : (3, r),
-    workspace; forecasts : (n,), written. Returns (rounds played, status).
+    no projection; U : (r, r), inv_d, c : (r,), the state, w = U^-1 c, in place; work :
+    (2 TOGETHER + 1, r) and small : (TOGETHER + 5, TOGETHER), workspace; forecasts : (n,), written.
+    Returns (rounds played, status).
     """
-    n, r = X.shape
-    z, betas, scan = work[0:1], work[1:2], work[2]
-    p = z[0]
-    a = np.empty(1)
-    root = math.sqrt(eta)
-    for t in range(n):
-        x = X[t]
-        for j in range(r):
-            p[j] = x[j]
-        solve_upper_transposed(U, p, r)
-        forecast = ridge_forecast(p, c, scan, r)
-        if not abs(forecast) < np.inf:
-            return t, NOT_FINITE
-        if abs(forecast) > C:
-            clipped = C if forecast > 0.0 else -C
-            q = 0.0
-            for k in range(r):
-                q += inv_d[k] * p[k] * p[k]
-            shift = (forecast - clipped) / q
-            for k in range(r):
-                c[k] -= shift * inv_d[k] * p[k]
-            forecast = clipped
-        forecasts[t] = forecast
-        slope = round_derivative(loss, forecast, y[t])
-        if slope == 0.0:
-            continue
-        slope *= root
-        for j in range(r):
-            p[j] = slope * x[j]
-        a[0] = 1.0
-        for k in range(0, r, TILE):
-            factor_rows_1(U, inv_d, z, betas, a, k, r)
-        m = ridge_forecast(p, c, scan, r)
-        ridge_learn(m - 1.0 / root, betas[0], c, scan, r)
+    n = y.shape[0]
+    t = 0
+    while t < n:
+        count = min(TOGETHER, (n - t) // SWEEP * SWEEP)
+        if count > 0:
+            stop = t + count
+            played, status = newton_block(
+                X[t:stop], y[t:stop], loss, eta, C, U, inv_d, c, work, small, forecasts[t:stop]
+            )
+            if status == NOT_FINITE:
+                return t + played, status
+            if status == DONE:
+                t = stop
+                continue
+        stop = t + max(count, 1)
+        while t < stop:
+            status = newton_round(
+                X[t], y[t], loss, eta, C, U, inv_d, c, work, forecasts[t : t + 1]
+            )  # fmt: skip
+            if status != DONE:
+                return t, status
+            t += 1
     return n, DONE
 
 
 @hot
-def newton_forecasts(X, C, U, c, work, forecasts):
+def newton_forecasts(X, C, U, inv_d, c, work, forecasts):
     """Write what the online Newton step would forecast for each row of X."""
     n, r = X.shape
-    p = work[0]
+    p = work[0:1]
     for t in range(n):
         for j in range(r):
-            p[j] = X[t, j]
-        solve_upper_transposed(U, p, r)
-        forecasts[t] = max(-C, min(C, ridge_forecast(p, c, work[1], r)))
+            p[0, j] = X[t, j]
+        solve_rounds(U, inv_d, p, work[1:2], work[2], 1, r)
+        forecasts[t] = max(-C, min(C, dot(p[0], c, r)))
 
 
 @hot

@@ -284,7 +284,7 @@ class LinearLearner(Learner):
         """
         g = checks.as_point(g, self._width, "g")
         self._begin(g.shape[1])
-        self._close(g, np.zeros(1), hotloops.LINEAR, np.empty(1))
+        self._close(g, np.zeros(1), hotloops.LINEAR_LOSS, np.empty(1))
         return self
 
     @property
@@ -718,7 +718,7 @@ class Perceptron(_FirstOrder):
         return losses.get("hinge")
 
     def _loss_code(self) -> int:
-        return hotloops.MISTAKE
+        return hotloops.MISTAKE_LOSS
 
     def _settings(self) -> dict[int, float]:
         require_positive("eta", self.eta)
@@ -779,7 +779,8 @@ class _Newton(LinearLearner):
         self._inv_d = np.full(r, 1.0 / start)
         self._c = np.zeros(r)
         self._rate = float(rate)
-        self._work = aligned_zeros(3, r)
+        self._work = aligned_zeros(2 * hotloops.TOGETHER + 1, r)
+        self._small = np.zeros((hotloops.TOGETHER + 5, hotloops.TOGETHER))
         self._Z = aligned_zeros(self._ROWS, r)
 
     def _padded(self, X: np.ndarray) -> np.ndarray:
@@ -791,12 +792,12 @@ class _Newton(LinearLearner):
         self, X: np.ndarray, y: np.ndarray, code: int, forecasts: np.ndarray
     ) -> tuple[int, int]:
         # Gradients alone do not say where the next x will lie: a game has no slab to project on.
-        C = inf if code == hotloops.LINEAR else self._C
+        C = inf if code == hotloops.LINEAR_LOSS else self._C
         for start in range(0, len(X), self._ROWS):
             stop = min(start + self._ROWS, len(X))
             played, status = hotloops.newton_rounds(
                 self._padded(X[start:stop]), y[start:stop], code, self._rate, C,
-                self._U, self._inv_d, self._c, self._work, forecasts[start:stop],
+                self._U, self._inv_d, self._c, self._work, self._small, forecasts[start:stop],
             )  # fmt: skip
             if status != hotloops.DONE:
                 return start + played, status
@@ -807,7 +808,13 @@ class _Newton(LinearLearner):
         for start in range(0, len(X), self._ROWS):
             Z = self._padded(X[start : start + self._ROWS])
             hotloops.newton_forecasts(
-                Z, self._C, self._U, self._c, self._work, forecasts[start : start + self._ROWS]
+                Z,
+                self._C,
+                self._U,
+                self._inv_d,
+                self._c,
+                self._work,
+                forecasts[start : start + self._ROWS],
             )
         return forecasts
 
@@ -946,8 +953,9 @@ class ExpConcaveFTRL(_Newton):
     def _begin_rounds(self, d: int) -> None:
         require_positive("alpha_tilde", self.alpha_tilde)
         require_positive("lipschitz", self.lipschitz)
-        start = float(self.lipschitz) ** 2 if self.lipschitz < 1e150 else inf
-        require(0.0 < start < inf, "lipschitz", self.lipschitz, "between 1e-150 and 1e150")
+        lipschitz = float(self.lipschitz)
+        require(1e-150 < lipschitz < 1e150, "lipschitz", lipschitz, "between 1e-150 and 1e150")
+        start = lipschitz**2
         valid = isinstance(self.domain, str) and self.domain in self._DOMAINS
         require(valid, "domain", self.domain, "'all', 'ball' or 'simplex'")
         if self.radius is not None or self.domain == "ball":
@@ -1048,7 +1056,7 @@ class SketchedONS(LinearLearner):
     def _rounds(
         self, X: np.ndarray, y: np.ndarray, code: int, forecasts: np.ndarray
     ) -> tuple[int, int]:
-        C = inf if code == hotloops.LINEAR else float(self.C)
+        C = inf if code == hotloops.LINEAR_LOSS else float(self.C)
         done = 0
         while True:
             played, status = hotloops.sketched_newton_rounds(
