@@ -1380,44 +1380,11 @@ def entropy_map(G, eta, scale, w, d):
 
 
 @hot
-def first_order_step(rule, par, slope, decay, x, clock, w, G, S):
-    """Close a round with the gradient slope x + decay w; arguments as in first_order_rounds.
-
-    ``decay`` is 0 but for the two rules for strongly convex losses.
-    """
+def slow_step(rule, par, slope, decay, x, clock, w, G, S):
+    """Close a round by the rules whose point is a map of sums; see first_order_rounds."""
     d = w.shape[0]
     eta = par[ETA]
-    clock[0] += 1.0
     t = clock[0]
-    if rule == GRADIENT_STEP:
-        step = eta
-        if par[POWER] == 0.5:
-            step = eta / math.sqrt(t)
-        elif par[POWER] == 1.0:
-            step = 1.0 / (par[LAM] * t)
-        slope = step * slope
-        if decay != 0.0:
-            keep = 1.0 - step * decay
-            for j in range(d):
-                w[j] = keep * w[j] - slope * x[j]
-        elif slope != 0.0:
-            for j in range(d):
-                w[j] -= slope * x[j]
-        if par[RADIUS] < np.inf:
-            project_ball(w, par[RADIUS], d)
-        return
-    if rule == ADAGRAD:
-        if slope == 0.0:
-            return
-        sigma = par[SIGMA]
-        for j in range(d):
-            g = slope * x[j]
-            sum_g = G[j] + g
-            sum_square = S[j] + g * g
-            G[j] = sum_g
-            S[j] = sum_square
-            w[j] = -eta * sum_g / math.sqrt(sigma + sum_square)
-        return
     if rule == STRONGLY_CONVEX:
         # w_{t+1} = (sum of points - sum of gradients / lam) / (t + 1)
         rate = slope / par[LAM]
@@ -1456,11 +1423,16 @@ def first_order_step(rule, par, slope, decay, x, clock, w, G, S):
 def first_order_rounds(X, y, loss, rule, par, clock, w, G, S, forecasts):
     """Play rounds of a first-order learner: forecast w.x, then the update rule.
 
+    The gradient is slope x + decay w; decay is 0 but for the two rules for strongly convex losses.
+    The two rules that reach the speed of memory are written out in the loop.
+
     X : (n, d); y : (n,); loss, rule : codes; par : (8,), hyper-parameters; clock : (2,), rounds
     played and the sum of |g|^2; w, G, S : (d,), the point, the sum of gradients and a second sum;
     clock, w, G, S in place; forecasts : (n,), written. Returns (rounds played, status).
     """
     d = w.shape[0]
+    eta = par[ETA]
+    sigma = par[SIGMA]
     decay = 0.0 if loss == LINEAR_LOSS else par[DECAY]
     for t in range(y.shape[0]):
         x = X[t]
@@ -1469,7 +1441,34 @@ def first_order_rounds(X, y, loss, rule, par, clock, w, G, S, forecasts):
             return t, NOT_FINITE
         forecasts[t] = forecast
         slope = round_derivative(loss, forecast, y[t])
-        first_order_step(rule, par, slope, decay, x, clock, w, G, S)
+        clock[0] += 1.0
+        if rule == GRADIENT_STEP:
+            step = eta
+            if par[POWER] == 0.5:
+                step = eta / math.sqrt(clock[0])
+            elif par[POWER] == 1.0:
+                step = 1.0 / (par[LAM] * clock[0])
+            keep = 1.0 - step * decay
+            slope = step * slope
+            if keep != 1.0:
+                for j in range(d):
+                    w[j] = keep * w[j] - slope * x[j]
+            elif slope != 0.0:
+                for j in range(d):
+                    w[j] -= slope * x[j]
+            if par[RADIUS] < np.inf:
+                project_ball(w, par[RADIUS], d)
+        elif rule == ADAGRAD:
+            if slope != 0.0:
+                for j in range(d):
+                    g = slope * x[j]
+                    sum_g = G[j] + g
+                    sum_square = S[j] + g * g
+                    G[j] = sum_g
+                    S[j] = sum_square
+                    w[j] = -eta * sum_g / math.sqrt(sigma + sum_square)
+        else:
+            slow_step(rule, par, slope, decay, x, clock, w, G, S)
     return y.shape[0], DONE
 
 
