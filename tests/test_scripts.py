@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 SCRIPTS = Path(__file__).resolve().parents[1] / "scripts"
-FIGURES = sorted([*SCRIPTS.glob("*_fig[0-9]*.py"), *SCRIPTS.glob("*_tab[0-9]*.py")])
+FIGURES = sorted(SCRIPTS.glob("*[0-9][0-9][0-9][0-9]_*.py"))
 COLUMNS = "dataset,scaling,algorithm,size,captured,round,average_loss,seconds,finished".split(",")
 
 
@@ -67,6 +67,24 @@ def test_without_data_nothing_is_drawn(tmp_path, env):
     assert done.returncode == 77, done.stderr
     assert "cod-rna is not here" in done.stdout
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT", "0") != "0", reason="far too long")
+@pytest.mark.parametrize("name", ["bounds", "portfolio", "geometry"])
+def test_the_figures_of_the_notes(tmp_path, env, name):
+    """They stop by themselves where a regret exceeds its bound."""
+    stem = f"zhang2019_{name}"
+    options = ["--quick", "--output", str(tmp_path)]
+    done = python(SCRIPTS / f"{stem}.py", *options, env=env)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / f"{stem}_quick.png").read_bytes().startswith(b"\x89PNG")
+    with open(tmp_path / f"{stem}_quick.csv", newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) > 20
+    for row in rows:
+        if row.get("bound"):
+            assert float(row.get("measured", row.get("regret"))) <= float(row["bound"])
 
 
 @pytest.mark.slow
