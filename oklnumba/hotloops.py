@@ -1477,6 +1477,7 @@ def first_order_rounds(X, y, loss, rule, par, clock, w, G, S, forecasts):
 # so that all forecasts and weights are known before one sweep adds the rounds to the factor. Where
 # eta H is large their differences would cancel: there the rounds are played one by one.
 CANCELS = 100.0
+SMALL = 2 * LANES  # columns of the arrays for a block: loops of constant length become vectors
 
 
 @hot
@@ -1504,9 +1505,10 @@ def slab_shift(forecast, C, q):
 def newton_weights(H, m, y, loss, eta, C, count, slopes, shifts, late, forecasts):
     """Play the rounds of a block in the small; return (rounds played, status).
 
-    H : (cap, cap), x_i' A^-1 x_j; m : (cap,), w.x_j, both for A and w before the block, in place;
-    slopes, shifts : (cap,), written: derivatives and moves onto the slab; late : (cap,), written:
-    the moves of rounds without a gradient, as A^-1 sum late_j x_j with the A after the block.
+    H : (cap, SMALL), x_i' A^-1 x_j; m : (SMALL,), w.x_j, both for A and w before the block, in
+    place; slopes, shifts : (cap,), written: derivatives and moves onto the slab; late : (cap,),
+    written: the moves of rounds without a gradient, as A^-1 sum late_j x_j with the A after the
+    block.
     """
     for i in range(count):
         late[i] = 0.0
@@ -1530,13 +1532,16 @@ def newton_weights(H, m, y, loss, eta, C, count, slopes, shifts, late, forecasts
                 late[i] += weight * late[j] * H[i, j]
         if slope == 0.0:
             late[i] -= shift
-        for j in range(i + 1, count):
-            m[j] -= moved * H[i, j]
+        row = H[i]
+        for j in range(SMALL):
+            m[j] -= moved * row[j]
         if weight != 0.0:
+            rate = weight / grown
             for j in range(i + 1, count):
-                share = weight / grown * H[j, i]
-                for k in range(count):
-                    H[j, k] -= share * H[i, k]
+                other = H[j]
+                share = rate * other[i]
+                for k in range(SMALL):
+                    other[k] -= share * row[k]
     return count, DONE
 
 
@@ -1646,7 +1651,7 @@ def newton_rounds(X, y, loss, eta, C, U, inv_d, c, work, small, forecasts):
 
     X : (n, r), padded with zeros to r a multiple of LANES; y : (n,); loss : code; C : infinity for
     no projection; U : (r, r), inv_d, c : (r,), the state, w = U^-1 c, in place; work :
-    (2 TOGETHER + 1, r) and small : (TOGETHER + 5, TOGETHER), workspace; forecasts : (n,), written.
+    (2 TOGETHER + 1, r) and small : (TOGETHER + 5, SMALL), workspace; forecasts : (n,), written.
     Returns (rounds played, status).
     """
     n = y.shape[0]

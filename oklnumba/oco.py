@@ -780,7 +780,7 @@ class _Newton(LinearLearner):
         self._c = np.zeros(r)
         self._rate = float(rate)
         self._work = aligned_zeros(2 * hotloops.TOGETHER + 1, r)
-        self._small = np.zeros((hotloops.TOGETHER + 5, hotloops.TOGETHER))
+        self._small = np.zeros((hotloops.TOGETHER + 5, hotloops.SMALL))
         self._Z = aligned_zeros(self._ROWS, r)
 
     def _padded(self, X: np.ndarray) -> np.ndarray:
