@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 import oklnumba as okl
-from oklnumba import losses, oco, theory
+from oklnumba import hotloops, losses, oco, theory
 from tests import naive
 
 COMPILED = not numba.config.DISABLE_JIT
@@ -169,6 +169,66 @@ def test_newton_steps_of_the_game_face_minimise_their_quadratic(learner):
     ones = np.zeros(len(gradients))
     _, expected = naive.newton_step_run(gradients, ones, lambda f, y: 1.0, np.inf, alpha, eta, rank)
     assert_allclose(played(learner, gradients), expected, rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize("alpha", [1.0, 1e-2, 1e-4, 1e-7])
+@pytest.mark.parametrize("loss, eta", [("squared", None), ("hinge", 0.4), ("logistic", None)])
+def test_newton_blocks_are_rounds_one_by_one(alpha, loss, eta):
+    """Blocks that cancel are left to single rounds; rounds on the slab may have no gradient."""
+    X, y = data(12, n=157)
+    y = np.where(y > 0, 1.0, -1.0)  # with C = 1: derivative 0 at the edge of the slab
+    X = 3 * X
+    bulk, single = (okl.OnlineNewtonStep(loss, 1.0, alpha, eta) for _ in range(2))
+    run = okl.run(bulk, X, y)
+    forecasts = []
+    for x, label in zip(X, y, strict=True):
+        forecasts.append(single.predict_one(x))
+        single.learn_one(x, label)
+    assert_allclose(run.predictions, forecasts, rtol=1e-9, atol=1e-10)
+    assert_allclose(bulk.w, single.w, rtol=1e-8, atol=1e-9)
+    on_the_edge = np.abs(run.predictions) == 1.0
+    assert on_the_edge.sum() > 10
+    if loss != "logistic":
+        assert (y * run.predictions == 1.0).sum() > 10
+    found = losses.get(loss)
+    if alpha >= 1e-4:
+        dense, _ = naive.newton_step_run(
+            X, y, found.derivative, 1.0, alpha, eta or found.curvature(1.0)
+        )
+        if loss != "hinge":  # there rounding at the edge decides about the derivative
+            assert_allclose(run.predictions, dense, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("count", [1, 3, 6, 9, 12])
+@pytest.mark.parametrize("r", [8, 16, 40])
+def test_solving_rounds_changes_only_the_rounds(count, r):
+    rng = np.random.default_rng(r)
+    U = np.triu(rng.standard_normal((r, r)), 1) / 3 + np.eye(r)
+    inv_d, rounds = rng.uniform(0.5, 2, r), rng.standard_normal((12, r))
+    betas, a = rng.standard_normal((12, r)), np.ones(12)
+    before = [array.copy() for array in (U, inv_d, rounds, betas, a)]
+    hotloops.solve_rounds(U, inv_d, rounds, betas, a, count, r)
+    expected = np.linalg.solve(U.T, before[2][:count].T).T
+    assert_allclose(rounds[:count], expected, rtol=1e-9, atol=1e-11)
+    assert_array_equal(rounds[count:], before[2][count:])
+    assert_array_equal(U, before[0])
+    assert_array_equal(inv_d, before[1])
+    if COMPILED:
+        assert_array_equal(a, before[4])
+
+
+def test_blocks_that_would_cancel_are_refused_and_change_nothing():
+    learner = okl.OnlineNewtonStep(alpha=1e-6).reset(3)
+    X, out = np.zeros((3, 8)), np.empty(3)
+    X[:, :3] = 1.0
+    state = [learner._U.copy(), learner._inv_d.copy(), learner._c.copy()]
+    played = hotloops.newton_block(
+        X, np.ones(3), 0, learner._rate, 1.0, learner._U, learner._inv_d, learner._c,
+        learner._work, learner._small, out,
+    )  # fmt: skip
+    assert played == (0, hotloops.NEED_ROOM)
+    for now, before in zip((learner._U, learner._inv_d, learner._c), state, strict=True):
+        assert_array_equal(now, before)
 
 
 def test_the_online_newton_step_projects_on_the_slab():
