@@ -24,7 +24,7 @@ Winnow
 LinearAWV,       Jezequel et al. 2019, section 2                benchmark_oco.py
 LinearRidge
 WithFeatures     (any of these on Taylor, Fourier, Nystrom)     benchmark_oco.py
-Experts          Vovk 1998; Zhang 2019, Example 6               (tests)
+Experts          Vovk 1998; Zhang 2019, Example 6               benchmark_oco.py
 ===============  =============================================  =================================
 """
 

@@ -1868,15 +1868,16 @@ def exp_concave_rounds(
 
 
 @hot
-def sketched_newton_rounds(X, y, loss, alpha, eta, C, S, R, w, state, v, u, forecasts):
+def sketched_newton_rounds(X, y, loss, alpha, eta, C, S, R, w, state, small, u, forecasts):
     """Play rounds of the online Newton step with A = alpha I + S'S, S a sketch of the gradients.
 
     S : (rows, d), of which state[0] rows are used; R : (rows, rows), upper factor of alpha I + SS';
-    w : (d,); state : (1,); all in place; v : (rows,), u : (d,), workspace; forecasts : (n,),
+    w : (d,); state : (1,); all in place; small : (2, rows), u : (d,), workspace; forecasts : (n,),
     written. Returns (rounds played, status); NEED_ROOM: the sketch is full, shrink it first.
     """
     d = w.shape[0]
     root = math.sqrt(eta)
+    column, v = small[0], small[1]
     for t in range(y.shape[0]):
         m = state[0]
         if m == S.shape[0]:
@@ -1887,8 +1888,10 @@ def sketched_newton_rounds(X, y, loss, alpha, eta, C, S, R, w, state, v, u, fore
             return t, NOT_FINITE
         # u = A^-1 x = (x - S' (alpha I + SS')^-1 S x) / alpha
         for i in range(m):
-            v[i] = dot(S[i], x, d)
-        solve_upper_transposed(R, v, m)
+            column[i] = dot(S[i], x, d)
+        solve_upper_transposed(R, column, m)
+        for i in range(m):
+            v[i] = column[i]
         square = dot(x, x, d)
         solve_upper(R, v, m)
         for j in range(d):
@@ -1917,9 +1920,8 @@ def sketched_newton_rounds(X, y, loss, alpha, eta, C, S, R, w, state, v, u, fore
         for j in range(d):
             row[j] = scaled * x[j]
         for i in range(m):
-            v[i] = dot(S[i], row, d)
-        solve_upper_transposed(R, v, m)
-        pivot = bordered_cholesky(R, v, alpha + scaled * scaled * square, m)
+            column[i] *= scaled
+        pivot = bordered_cholesky(R, column, alpha + scaled * scaled * square, m)
         if not pivot > 0.0:
             return t, NOT_POSITIVE
         state[0] = m + 1

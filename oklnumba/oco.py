@@ -16,7 +16,6 @@ from math import inf, log, sqrt
 from typing import Any, Self
 
 import numpy as np
-import scipy.linalg
 import scipy.optimize
 from numpy.typing import ArrayLike
 
@@ -1051,7 +1050,7 @@ class SketchedONS(LinearLearner):
         self._S, self._R = np.zeros((rows, d)), np.zeros((rows, rows))
         self._w = np.zeros(d)
         self._used = np.zeros(1, dtype=np.int64)
-        self._v, self._u = np.zeros(rows), np.zeros(d)
+        self._small, self._u = np.zeros((2, rows)), np.zeros(d)
 
     def _rounds(
         self, X: np.ndarray, y: np.ndarray, code: int, forecasts: np.ndarray
@@ -1061,7 +1060,7 @@ class SketchedONS(LinearLearner):
         while True:
             played, status = hotloops.sketched_newton_rounds(
                 X[done:], y[done:], code, float(self.alpha), self._rate, C, self._S, self._R,
-                self._w, self._used, self._v, self._u, forecasts[done:],
+                self._w, self._used, self._small, self._u, forecasts[done:],
             )  # fmt: skip
             done += played
             if status != hotloops.NEED_ROOM:
@@ -1069,16 +1068,17 @@ class SketchedONS(LinearLearner):
             self._shrink()
 
     def _shrink(self) -> None:
-        """Make room in the sketch: frequent directions."""
-        _, values, directions = scipy.linalg.svd(self._S, full_matrices=False)
+        """Make room in the sketch: frequent directions, from the small matrix S S'."""
+        square, vectors = np.linalg.eigh(self._S @ self._S.T)
+        square, vectors = np.maximum(square[::-1], 0.0), vectors[:, ::-1]
         rank = int(self.rank)
-        square = values**2
-        rest = square[rank] if len(square) > rank else 0.0
-        kept = np.maximum(square[:rank] - rest, 0.0)
-        m = int((kept > 0.0).sum())
-        self._S[:] = 0.0
+        kept = square[:rank] - square[rank]
+        # Directions that are null to rounding are dropped, and with them division by 0.
+        m = int((kept > 1e-15 * square[0]).sum())
+        weights = np.sqrt(kept[:m] / square[:m])
+        self._S[:m] = (vectors[:, :m] * weights).T @ self._S
+        self._S[m:] = 0.0
         self._R[:] = 0.0
-        self._S[:m] = np.sqrt(kept[:m])[:, None] * directions[:m]
         self._R[range(m), range(m)] = np.sqrt(float(self.alpha) + kept[:m])
         self._used[0] = m
 
