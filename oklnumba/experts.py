@@ -145,11 +145,11 @@ class Experts(Learner):
         self._experts = [type(one)(**one.get_params(deep=False)) for one in learners]
         for one in self._experts:
             one._begin(d)
-        self._share(d)
+        self._share()
         self._totals = np.zeros(len(learners))
         self._weights = np.zeros(len(learners))
 
-    def _share(self, d: int) -> None:
+    def _share(self) -> None:
         """Give learners with equal features one writer."""
         self._shared: list[_SharedFeatures] = []
         seen: list[tuple[tuple, _SharedFeatures]] = []
@@ -161,7 +161,7 @@ class Experts(Learner):
             spec = to_spec(features, arrays), arrays
             shared = next((writer for other, writer in seen if same_spec(other, spec)), None)
             if shared is None:
-                shared = _SharedFeatures(one._write, features.size(d))
+                shared = _SharedFeatures(one._write, one.size)
                 seen.append((spec, shared))
                 self._shared.append(shared)
             one._write = shared
@@ -225,4 +225,4 @@ class Experts(Learner):
                 if name.startswith(prefix)
             }
             one._adopt(state[f"meta{i}"], arrays)
-        self._share(self._experts[0]._width)
+        self._share()

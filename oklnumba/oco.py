@@ -239,6 +239,7 @@ class LinearLearner(Learner):
 
     _ARRAYS: tuple[str, ...] = ()
     _remedy = RULES
+    _w: np.ndarray
 
     def reset(self, d: int | None = None) -> Self:
         """Go back to no data, or start a game in R^d; return self.
@@ -362,7 +363,7 @@ class _FirstOrder(LinearLearner):
     """Learners whose round takes O(d): one compiled loop, several update rules."""
 
     _ARRAYS = ("clock", "w", "G", "S")
-    _rule = hotloops.GRADIENT_STEP
+    _rule: int | None = hotloops.GRADIENT_STEP  # None: not a rule of the compiled loop
 
     def _settings(self) -> dict[int, float]:
         """Check the hyper-parameters; return those that the loop takes."""
@@ -441,7 +442,7 @@ class OGD(_FirstOrder):
             hotloops.POWER: powers[self.schedule],
             hotloops.LAM: self.lam or 0.0,
             hotloops.RADIUS: _radius(self.radius),
-            hotloops.DECAY: self.lam if self.schedule == "strong" else 0.0,
+            hotloops.DECAY: (self.lam or 0.0) if self.schedule == "strong" else 0.0,
         }
 
 
@@ -1222,7 +1223,7 @@ class WithFeatures(Learner):
         self.learner = learner
 
     @property
-    def _certified(self) -> bool:
+    def _certified(self) -> bool:  # type: ignore[override]  # as the learner within
         return bool(getattr(self.learner, "_certified", False))
 
     @property

@@ -496,8 +496,8 @@ def ftrl_ar_bound(final: float, lowest: float, dual_norms: ArrayLike) -> float:
     >>> okl.theory.ftrl_ar_bound(2.0, 0.5, [1.0, 2.0])
     6.5
     """
-    dual_norms = checks.as_point(dual_norms, name="dual_norms")[0]
-    return float(final - lowest + (dual_norms**2).sum())
+    lengths = checks.as_point(dual_norms, name="dual_norms")[0]
+    return float(final - lowest + (lengths**2).sum())
 
 
 def adaptive_ftrl_bound(
@@ -704,10 +704,10 @@ def mistake_bound(hinge_loss: float, gap: float, eta: float, R: float) -> float:
 
 
 def _hinge(X: ArrayLike, y: ArrayLike, w: ArrayLike) -> tuple[np.ndarray, np.ndarray, float]:
-    X = checks.as_inputs(X)
-    y = checks.as_labels(y, len(X), classes=True)
-    w = checks.as_point(w, X.shape[1], "w")[0]
-    return X, w, float(np.maximum(1.0 - y * (X @ w), 0.0).sum())
+    inputs = checks.as_inputs(X)
+    labels = checks.as_labels(y, len(inputs), classes=True)
+    point = checks.as_point(w, inputs.shape[1], "w")[0]
+    return inputs, point, float(np.maximum(1.0 - labels * (inputs @ point), 0.0).sum())
 
 
 def perceptron_bound(X: ArrayLike, y: ArrayLike, w: ArrayLike, eta: float = 1.0) -> float:
