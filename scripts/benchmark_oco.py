@@ -138,20 +138,30 @@ def cost(what: str, ours, theirs, of: str, goal: float | None) -> dict:
 
 def second_order(n: int) -> list[dict]:
     rows = []
-    for d in (D, 190):
-        X, y = stream(n // 10, d)
+    for d, rounds in ((D, n), (190, n // 10)):
+        X, y = stream(rounds, d)
         awv = in_learner(okl.LinearAWV(), X, y)
-        for learner in (okl.OnlineNewtonStep(), okl.ExpConcaveFTRL(0.1), okl.SketchedONS(10)):
+        for learner in (okl.OnlineNewtonStep(), okl.ExpConcaveFTRL(0.1)):
             name = type(learner).__name__
             rows.append(
                 cost(
-                    f"{name}, r = {d}, {n // 10:,} rounds",
+                    f"{name}, r = {d}, {rounds:,} rounds",
                     in_learner(learner, X, y),
                     awv,
                     f"LinearAWV (PKAWV on the inputs), r = {d}",
-                    None if name == "SketchedONS" else 1.5,
+                    1.5,
                 )
             )
+    X, y = stream(n // 500, 1000)
+    rows.append(
+        cost(
+            f"SketchedONS(rank=10), r = 1000, {n // 500:,} rounds",
+            in_learner(okl.SketchedONS(10), X, y),
+            in_learner(okl.OnlineNewtonStep(), X, y),
+            "OnlineNewtonStep, r = 1000",
+            None,
+        )
+    )
     X, y = stream(n // 20, 18)
     features = okl.TaylorFeatures(2, 1.0)
     lifted = okl.WithFeatures(features, okl.OnlineNewtonStep())
