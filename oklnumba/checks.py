@@ -89,10 +89,8 @@ def as_point(x: Any, width: int | None = None, name: str = "x") -> np.ndarray:
     return np.array(as_inputs(array[None, :], width, name), order="C")
 
 
-def as_labels(y: Any, n: int, classes: bool = False, largest: float = np.inf) -> np.ndarray:
+def as_labels(y: Any, n: int, classes: bool = False) -> np.ndarray:
     """Return labels as a finite float64 array of shape (n,); ``classes`` asks for -1 and +1.
-
-    ``largest`` is the C of learners whose loss has its curvature only on [-C, C].
 
     Raises
     ------
@@ -116,24 +114,18 @@ def as_labels(y: Any, n: int, classes: bool = False, largest: float = np.inf) ->
                 f"y has {array[row]:g} at row {row}, but this loss takes labels -1 and +1; "
                 "map the two classes to them, or use loss='squared' for regression"
             )
-    if largest < np.inf and np.abs(array).max() > largest:
-        row = int(np.argmax(np.abs(array) > largest))
-        raise ValueError(
-            f"y has {float(array[row])!r} at row {row}, outside [-C, C] with C = {largest!r}, "
-            "where the loss has the curvature that this learner uses; raise C or scale the labels"
-        )
     # Compiled loops take writable arrays: read-only ones would be compiled for anew.
     return np.require(array, requirements=["C", "W"])
 
 
-def as_label(y: Any, classes: bool = False, largest: float = np.inf) -> np.ndarray:
+def as_label(y: Any, classes: bool = False) -> np.ndarray:
     """Return one label as a float64 array of shape (1,); errors as in as_labels."""
     if y is None:
         return as_labels(y, 1)
     array = _as_floats(y, "y")
     if array.size != 1:
         raise ValueError(f"y must be one label, but has shape {array.shape}")
-    return as_labels(array.reshape(1), 1, classes, largest)
+    return as_labels(array.reshape(1), 1, classes)
 
 
 def require(valid: bool, name: str, value: Any, domain: str) -> None:

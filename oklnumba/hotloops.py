@@ -10,7 +10,9 @@ Contents
 6. The U' D U factor of ridge regression, swept once for several rounds
 7. Leverage scores, KORS and ALD
 8. Losses
-9. One ``<algorithm>_rounds`` for each learner
+9. One ``<algorithm>_rounds`` for each kernel learner
+10. Linear online convex optimisation; Pros-N-KONS, which plays it in the span of a dictionary
+11. Experts
 
 Letters: n rounds, d input width, m dictionary size, r features, ``cap`` allocated size (a buffer's
 first m or r entries are valid). Dictionaries are feature-major, ``(d, cap)``, so that loops run
@@ -643,8 +645,11 @@ LANES = 8  # columns a vector; buffers have a multiple of it
 TILE = 4  # rows of U a pass
 
 
-def _factor_rows_codegen(rounds: int):
-    """Return the LLVM code generator of one pass over TILE rows of U, for that many rounds."""
+def _factor_rows_codegen(rounds: int, learn: bool = True):
+    """Return the LLVM code generator of one pass over TILE rows of U, for that many rounds.
+
+    Without ``learn`` U and D stay as they are: p = U^-T z only.
+    """
     double, index = ir.DoubleType(), ir.IntType(64)
     one = ir.Constant(double, 1.0)
 
@@ -680,7 +685,11 @@ def _factor_rows_codegen(rounds: int):
         }
         p = [[load(Z, builder.add(s, const(j))) for j in range(TILE)] for s in round_starts]
         beta = [[one] * TILE for _ in range(rounds)]
-        for t in range(rounds):
+        for t in range(0 if learn else rounds):
+            for i in range(TILE):
+                for j in range(i + 1, TILE):
+                    p[t][j] = builder.fma(builder.fneg(p[t][i]), u[i, j], p[t][j])
+        for t in range(rounds if learn else 0):
             running = load(a, const(t))
             for i in range(TILE):
                 gain = builder.fmul(d[i], p[t][i])
@@ -694,11 +703,14 @@ def _factor_rows_codegen(rounds: int):
                     u[i, j] = builder.fma(beta[t][i], p[t][j], u[i, j])
             store(running, a, const(t))
         for i in range(TILE):
+            for t in range(rounds):
+                store(p[t][i], Z, builder.add(round_starts[t], const(i)))
+            if not learn:
+                continue
             store(d[i], inv_d, builder.add(k, const(i)))
             for j in range(i + 1, TILE):
                 store(u[i, j], U, builder.add(row_starts[i], const(j)))
             for t in range(rounds):
-                store(p[t][i], Z, builder.add(round_starts[t], const(i)))
                 store(beta[t][i], B, builder.add(round_starts[t], const(i)))
 
         def columns_pass(lanes):
@@ -738,9 +750,9 @@ def _factor_rows_codegen(rounds: int):
                     pairs = [(i, step - i) for i in range(TILE) if 0 <= step - i < rounds]
                     for i, t in pairs:
                         z[t] = builder.call(fma, [minus_p[t][i], x[i], z[t]])
-                    for i, t in pairs:
+                    for i, t in pairs if learn else ():
                         x[i] = builder.call(fma, [betas[t][i], z[t], x[i]])
-                for value, start in zip(x, row_starts, strict=True):
+                for value, start in zip(x, row_starts, strict=True) if learn else ():
                     store_vector(value, U, start, column)
                 for value, start in zip(z, round_starts, strict=True):
                     store_vector(value, Z, start, column)
@@ -763,11 +775,14 @@ def _factor_rows_codegen(rounds: int):
 
 if numba.config.DISABLE_JIT:
 
-    def _factor_rows(rounds):
+    def _factor_rows(rounds, learn=True):
         def factor_rows(U, inv_d, Z, B, a, k, r):
             for t in range(rounds):
                 for i in range(k, k + TILE):
                     p = Z[t, i]
+                    if not learn:
+                        Z[t, i + 1 : r] -= p * U[i, i + 1 : r]
+                        continue
                     following = a[t] + inv_d[i] * p * p
                     beta = inv_d[i] * p / following
                     inv_d[i] *= a[t] / following
@@ -780,8 +795,8 @@ if numba.config.DISABLE_JIT:
 
 else:
 
-    def _factor_rows(rounds):
-        codegen = _factor_rows_codegen(rounds)
+    def _factor_rows(rounds, learn=True):
+        codegen = _factor_rows_codegen(rounds, learn)
 
         @intrinsic
         def factor_rows(typingctx, U, inv_d, Z, B, a, k, r):
@@ -794,6 +809,9 @@ else:
 # place.
 factor_rows_1 = _factor_rows(1)
 factor_rows_3 = _factor_rows(SWEEP)
+# The same without learning: Z becomes Z U^-1, nothing else changes.
+solve_rows_1 = _factor_rows(1, learn=False)
+solve_rows_3 = _factor_rows(SWEEP, learn=False)
 
 
 @hot
@@ -1601,49 +1619,660 @@ def sketched_kons_rounds(
     return y.shape[0], DONE
 
 
-@hot
-def kons_coefficient(weight, g, forecast, over, q):
-    """Return the coefficient of phi_t in A u_{t+1} (kons Lemma 1; errata 3)."""
-    c = weight * g * g * forecast - g
-    return c - over / q if over != 0.0 else c
+# ---------------------------------------------------------------------------------------------
+# 10. Linear online convex optimisation (oco); Pros-N-KONS
+# ---------------------------------------------------------------------------------------------
+#
+# Both faces of a learner are these loops. A round on features x has the gradient g = l'(w.x, y) x;
+# a round of a game is the linear loss <g, w>: x is the gradient and the derivative is 1.
+
+LINEAR_LOSS = -1  # the loss <x, w>, whatever the label
+MISTAKE_LOSS = -2  # oco Algorithm 2: -y where y f <= 0, else 0
+
+# Update rules of the first-order learners.
+GRADIENT_STEP = 0
+LAZY_BALL = 1
+P_NORM = 2
+ENTROPY = 3
+SQRT_STEPS = 4
+LENGTH_STEPS = 5
+ADAGRAD = 6
+STRONGLY_CONVEX = 7
+# The entries of ``par``: step; exponent of t in the step; curvature of the losses; radius (infinity
+# for none); p; scale of the simplex; sigma; weight of |w|^2 / 2 that rounds on features add.
+ETA, POWER, LAM, RADIUS, P, SCALE, SIGMA, DECAY = range(8)
+
+ALL_SPACE = 0
+BALL = 1
+SIMPLEX = 2
+MOST_STEPS = 100  # of the Newton iteration for a multiplier; it takes about 5
 
 
 @hot
-def newton_forecast(q, U, inv_d, c, p, rank):
-    """Write p = U^-T q and return (v.q, q' A^-1 q), for A = U' D U and c = U v.
-
-    q, p : (cap,), zero up to a multiple of LANES; rank : that multiple.
-    """
-    for j in range(rank):
-        p[j] = q[j]
-    solve_upper_transposed(U, p, rank)
-    raw = 0.0
-    square = 0.0
-    for j in range(rank):
-        raw += p[j] * c[j]
-        square += inv_d[j] * p[j] * p[j]
-    return raw, square
+def round_derivative(loss, forecast, y):
+    """Return the derivative of a loss, or of the two that only this section has."""
+    if loss == LINEAR_LOSS:
+        return 1.0
+    if loss == MISTAKE_LOSS:
+        return -y if y * forecast <= 0.0 else 0.0
+    return loss_derivative(loss, forecast, y)
 
 
 @hot
-def newton_learn(q, U, inv_d, c, p, step, scale, square, Z, B, a, scan, rank):
-    """Turn A v into A v + step q, then A into A + scale^2 q q', and v with it.
+def euclidean_norm(w, d):
+    """Return |w|_2, also where the squares overflow."""
+    square = dot(w, w, d)
+    if square < np.inf and square > 1e-280:
+        return math.sqrt(square)
+    largest = 0.0
+    for j in range(d):
+        largest = max(largest, abs(w[j]))
+    if largest == 0.0 or not largest < np.inf:
+        return largest
+    s = 0.0
+    for j in range(d):
+        s += (w[j] / largest) ** 2
+    return largest * math.sqrt(s)
 
-    This is the projected online Newton step in one: step = scale^2 yhat - g - over / q'A^-1 q.
-    Arrays as in newton_forecast and factor_rows_1.
-    """
-    if not scale * scale * square > 0.0:  # nothing is added to A
-        for j in range(rank):
-            c[j] += step * inv_d[j] * p[j]
+
+@hot
+def project_ball(w, radius, d):
+    """Project w on the Euclidean ball, in place."""
+    norm = euclidean_norm(w, d)
+    if norm > radius:
+        shrink = radius / norm
+        for j in range(d):
+            w[j] *= shrink
+
+
+@hot
+def p_norm_map(G, eta, p, w, d):
+    """Write the maximiser of <-G, w> - |w|_p^2 / (2 eta). G, w : (d,)."""
+    largest = 0.0
+    for j in range(d):
+        largest = max(largest, abs(G[j]))
+    if largest == 0.0:
+        for j in range(d):
+            w[j] = 0.0
         return
-    z = Z[0]
-    for j in range(rank):
-        z[j] = scale * q[j]
+    q = p / (p - 1.0)
+    total = 0.0
+    for j in range(d):
+        w[j] = (abs(G[j]) / largest) ** (q - 1.0)
+        total += w[j] * (abs(G[j]) / largest)
+    # |G|_q^{2-q} |G_j|^{q-1}, with the largest entry taken out of the norm.
+    factor = eta * largest * total ** ((2.0 - q) / q)
+    for j in range(d):
+        w[j] *= -factor if G[j] > 0.0 else factor
+
+
+@hot
+def entropy_map(G, eta, scale, w, d):
+    """Write the maximiser of <-G, w> - sum w log(w) / eta on the simplex of sum ``scale``."""
+    lowest = np.inf
+    for j in range(d):
+        lowest = min(lowest, G[j])
+    total = 0.0
+    for j in range(d):
+        w[j] = exp_nonpositive(-eta * (G[j] - lowest))
+        total += w[j]
+    shrink = scale / total
+    for j in range(d):
+        w[j] *= shrink
+
+
+@hot
+def slow_step(rule, par, slope, decay, x, clock, w, G, S):
+    """Close a round by the rules whose point is a map of sums; see first_order_rounds."""
+    d = w.shape[0]
+    eta = par[ETA]
+    t = clock[0]
+    if rule == STRONGLY_CONVEX:
+        # w_{t+1} = (sum of points - sum of gradients / lam) / (t + 1)
+        rate = slope / par[LAM]
+        keep = 1.0 - decay / par[LAM]
+        share = 1.0 / (t + 1.0)
+        for j in range(d):
+            S[j] += keep * w[j] - rate * x[j]
+            w[j] = share * S[j]
+        return
+    if slope != 0.0:
+        for j in range(d):
+            G[j] += slope * x[j]
+    if rule == SQRT_STEPS:
+        factor = -eta / math.sqrt(t + 1.0)
+        for j in range(d):
+            w[j] = factor * G[j]
+        return
+    if slope == 0.0:
+        return
+    if rule == LENGTH_STEPS:
+        clock[1] += slope * slope * dot(x, x, d)
+        factor = -eta / math.sqrt(par[SIGMA] + clock[1])
+        for j in range(d):
+            w[j] = factor * G[j]
+    elif rule == P_NORM:
+        p_norm_map(G, eta, par[P], w, d)
+    elif rule == ENTROPY:
+        entropy_map(G, eta, par[SCALE], w, d)
+    else:
+        for j in range(d):
+            w[j] = -eta * G[j]
+        project_ball(w, par[RADIUS], d)
+
+
+@hot
+def first_order_rounds(X, y, loss, rule, par, clock, w, G, S, forecasts):
+    """Play rounds of a first-order learner: forecast w.x, then the update rule.
+
+    The gradient is slope x + decay w; decay is 0 but for the two rules for strongly convex losses.
+    The two rules that reach the speed of memory are written out in the loop.
+
+    X : (n, d); y : (n,); loss, rule : codes; par : (8,), hyper-parameters; clock : (2,), rounds
+    played and the sum of |g|^2; w, G, S : (d,), the point, the sum of gradients and a second sum;
+    clock, w, G, S in place; forecasts : (n,), written. Returns (rounds played, status).
+    """
+    d = w.shape[0]
+    eta = par[ETA]
+    sigma = par[SIGMA]
+    decay = 0.0 if loss == LINEAR_LOSS else par[DECAY]
+    for t in range(y.shape[0]):
+        x = X[t]
+        forecast = dot(x, w, d)
+        if not abs(forecast) < np.inf:
+            return t, NOT_FINITE
+        forecasts[t] = forecast
+        slope = round_derivative(loss, forecast, y[t])
+        clock[0] += 1.0
+        if rule == GRADIENT_STEP:
+            step = eta
+            if par[POWER] == 0.5:
+                step = eta / math.sqrt(clock[0])
+            elif par[POWER] == 1.0:
+                step = 1.0 / (par[LAM] * clock[0])
+            keep = 1.0 - step * decay
+            slope = step * slope
+            if keep != 1.0:
+                for j in range(d):
+                    w[j] = keep * w[j] - slope * x[j]
+            elif slope != 0.0:
+                for j in range(d):
+                    w[j] -= slope * x[j]
+            if par[RADIUS] < np.inf:
+                project_ball(w, par[RADIUS], d)
+        elif rule == ADAGRAD:
+            if slope != 0.0:
+                for j in range(d):
+                    g = slope * x[j]
+                    sum_g = G[j] + g
+                    sum_square = S[j] + g * g
+                    G[j] = sum_g
+                    S[j] = sum_square
+                    w[j] = -eta * sum_g / math.sqrt(sigma + sum_square)
+        else:
+            slow_step(rule, par, slope, decay, x, clock, w, G, S)
+    return y.shape[0], DONE
+
+
+# Several rounds of the online Newton step: with p = U^-T x of each round for the U before all of
+# them, H = P D^-1 P' holds x_i' A^-1 x_j, which Sherman and Morrison bring up to date in the small,
+# so that all forecasts and weights are known before one sweep adds the rounds to the factor. Where
+# eta H is large their differences would cancel: there the rounds are played one by one.
+CANCELS = 100.0
+SMALL = 2 * LANES  # columns of the arrays for a block: loops of constant length become vectors
+
+
+@hot
+def solve_rounds(U, inv_d, rounds, betas, a, count, r):
+    """Turn the first ``count`` rounds x into p = U^-T x; arguments as in factor_rounds."""
+    for k in range(0, r, TILE):
+        if count == 1:
+            solve_rows_1(U, inv_d, rounds, betas, a, k, r)
+        for s in range(0, count - 1, SWEEP):
+            stop = s + SWEEP
+            solve_rows_3(U, inv_d, rounds[s:stop], betas[s:stop], a[s:stop], k, r)
+
+
+@hot
+def slab_shift(forecast, C, q):
+    """Return how far along A^-1 x the point moves to forecast within [-C, C]."""
+    if forecast > C:
+        return (forecast - C) / q
+    if forecast < -C:
+        return (forecast + C) / q
+    return 0.0
+
+
+@hot
+def newton_weights(H, m, y, loss, eta, C, count, slopes, shifts, late, forecasts):
+    """Play the rounds of a block in the small; return (rounds played, status).
+
+    H : (cap, SMALL), x_i' A^-1 x_j; m : (SMALL,), w.x_j, both for A and w before the block, in
+    place; slopes, shifts : (cap,), written: derivatives and moves onto the slab; late : (cap,),
+    written: the moves of rounds without a gradient, as A^-1 sum late_j x_j with the A after the
+    block.
+    """
+    for i in range(count):
+        late[i] = 0.0
+    for i in range(count):
+        forecast = m[i]
+        if not abs(forecast) < np.inf:
+            return i, NOT_FINITE
+        q = H[i, i]
+        shift = slab_shift(forecast, C, q)
+        if shift != 0.0:
+            forecast = C if forecast > 0.0 else -C
+        forecasts[i] = forecast
+        slope = round_derivative(loss, forecast, y[i])
+        weight = eta * slope * slope
+        grown = 1.0 + weight * q
+        moved = shift + slope / grown
+        slopes[i] = slope
+        shifts[i] = shift
+        for j in range(i):  # A has grown by the weight of this round
+            if late[j] != 0.0:
+                late[i] += weight * late[j] * H[i, j]
+        if slope == 0.0:
+            late[i] -= shift
+        row = H[i]
+        for j in range(SMALL):
+            m[j] -= moved * row[j]
+        if weight != 0.0:
+            rate = weight / grown
+            for j in range(i + 1, count):
+                other = H[j]
+                share = rate * other[i]
+                for k in range(SMALL):
+                    other[k] -= share * row[k]
+    return count, DONE
+
+
+@hot
+def newton_block(X, y, loss, eta, C, U, inv_d, c, work, small, forecasts):
+    """Play a block of rounds together; (0, NEED_ROOM) if they must be played one by one.
+
+    Arguments as in newton_rounds; X has a multiple of SWEEP rows, at most TOGETHER.
+    """
+    count, r = X.shape
+    rounds, betas = work[:TOGETHER], work[TOGETHER : 2 * TOGETHER]
+    scan = work[2 * TOGETHER]
+    H, m, slopes = small[:TOGETHER], small[TOGETHER], small[TOGETHER + 1]
+    shifts, late, a = small[TOGETHER + 2], small[TOGETHER + 3], small[TOGETHER + 4]
+    for s in range(count):
+        target = rounds[s]
+        source = X[s]
+        for j in range(r):
+            target[j] = source[j]
+    solve_rounds(U, inv_d, rounds, betas, a, count, r)
+    for i in range(count):
+        p = rounds[i]
+        v = betas[i]
+        for j in range(r):
+            v[j] = inv_d[j] * p[j]
+        for j in range(i + 1):
+            H[i, j] = dot(v, rounds[j], r)
+            H[j, i] = H[i, j]
+        if not eta * H[i, i] <= CANCELS:
+            return 0, NEED_ROOM
+        m[i] = dot(p, c, r)
+    played, status = newton_weights(
+        H, m, y, loss, eta, C, count, slopes, shifts, late, forecasts
+    )  # fmt: skip
+    if status != DONE:
+        return played, status
+    root = math.sqrt(eta)
+    moved_late = False
+    for s in range(count):
+        target = rounds[s]
+        source = X[s]
+        scale = root * slopes[s]
+        for j in range(r):
+            target[j] = scale * source[j]
+        a[s] = 1.0
+        moved_late = moved_late or late[s] != 0.0
+    factor_rounds(U, inv_d, rounds, betas, a, count, r)
+    for s in range(count):
+        if slopes[s] != 0.0:
+            forecast = ridge_forecast(rounds[s], c, scan, r)
+            move = (shifts[s] * a[s] + slopes[s]) / (root * slopes[s])
+            ridge_learn(forecast - move, betas[s], c, scan, r)
+    if moved_late:
+        p = rounds[0]
+        for j in range(r):
+            p[j] = 0.0
+        for s in range(count):
+            if late[s] != 0.0:
+                for j in range(r):
+                    p[j] += late[s] * X[s, j]
+        solve_rounds(U, inv_d, rounds, betas, a, 1, r)
+        for j in range(r):
+            c[j] += inv_d[j] * p[j]
+    return count, DONE
+
+
+@hot
+def newton_round(x, y, loss, eta, C, U, inv_d, c, work, forecasts):
+    """Play one round; arguments as in newton_rounds but for x : (r,) and forecasts : (1,)."""
+    r = x.shape[0]
+    z, betas, scan = work[0:1], work[1:2], work[2]
+    p, a = z[0], work[3]
+    for j in range(r):
+        p[j] = x[j]
+    solve_rounds(U, inv_d, z, betas, a, 1, r)
+    forecast = dot(p, c, r)
+    if not abs(forecast) < np.inf:
+        return NOT_FINITE
+    if abs(forecast) > C:
+        q = 0.0
+        for k in range(r):
+            q += inv_d[k] * p[k] * p[k]
+        shift = slab_shift(forecast, C, q)
+        for k in range(r):
+            c[k] -= shift * inv_d[k] * p[k]
+        forecast = C if forecast > 0.0 else -C
+    forecasts[0] = forecast
+    slope = round_derivative(loss, forecast, y)
+    if slope == 0.0:
+        return DONE
+    root = math.sqrt(eta)
+    for j in range(r):
+        p[j] = root * slope * x[j]
     a[0] = 1.0
-    for k in range(0, rank, TILE):
-        factor_rows_1(U, inv_d, Z, B, a, k, rank)
-    ridge_forecast(z, c, scan, rank)
-    ridge_learn(step / scale, B[0], c, scan, rank)
+    factor_rounds(U, inv_d, z, betas, a, 1, r)
+    m = ridge_forecast(p, c, scan, r)
+    ridge_learn(m - 1.0 / root, betas[0], c, scan, r)
+    return DONE
+
+
+@hot
+def newton_rounds(X, y, loss, eta, C, U, inv_d, c, work, small, forecasts):
+    """Play rounds of the online Newton step, projected on |w.x| <= C (kons Algorithm 1, linear).
+
+    A = alpha I + eta sum g g' = U' D U. A round takes w to w - A^-1 g, the ridge estimate after one
+    more point z = sqrt(eta) g with the label z.w - 1 / sqrt(eta).
+
+    X : (n, r), padded with zeros to r a multiple of LANES; y : (n,); loss : code; C : infinity for
+    no projection; U : (r, r), inv_d, c : (r,), the state, w = U^-1 c, in place; work :
+    (2 TOGETHER + 1, r) and small : (TOGETHER + 5, SMALL), workspace; forecasts : (n,), written.
+    Returns (rounds played, status).
+    """
+    n = y.shape[0]
+    t = 0
+    while t < n:
+        count = min(TOGETHER, (n - t) // SWEEP * SWEEP)
+        if count > 0:
+            stop = t + count
+            played, status = newton_block(
+                X[t:stop], y[t:stop], loss, eta, C, U, inv_d, c, work, small, forecasts[t:stop]
+            )
+            if status == NOT_FINITE:
+                return t + played, status
+            if status == DONE:
+                t = stop
+                continue
+        stop = t + max(count, 1)
+        while t < stop:
+            status = newton_round(
+                X[t], y[t], loss, eta, C, U, inv_d, c, work, forecasts[t : t + 1]
+            )  # fmt: skip
+            if status != DONE:
+                return t, status
+            t += 1
+    return n, DONE
+
+
+@hot
+def newton_forecasts(X, C, U, inv_d, c, work, forecasts):
+    """Write what the online Newton step would forecast for each row of X."""
+    n, r = X.shape
+    p = work[0:1]
+    for t in range(n):
+        for j in range(r):
+            p[0, j] = X[t, j]
+        solve_rounds(U, inv_d, p, work[1:2], work[2], 1, r)
+        forecasts[t] = max(-C, min(C, dot(p[0], c, r)))
+
+
+@hot
+def factor_part(A, index, m, shift, R):
+    """Write the upper factor of A + shift I on some rows and columns; False if there is none.
+
+    A : (d, d) symmetric; index : (m,), the rows; R : (d, d), of which m rows and columns count.
+    """
+    for i in range(m):
+        row = R[i, i:m]
+        for j in range(m - i):
+            row[j] = A[index[i], index[i + j]]
+        row[0] += shift
+        for k in range(i):
+            above = R[k, i:m]
+            factor = above[0]
+            for j in range(m - i):
+                row[j] -= factor * above[j]
+        if not (row[0] > 0.0 and row[0] < np.inf):
+            return False
+        pivot = math.sqrt(row[0])
+        for j in range(m - i):
+            row[j] /= pivot
+    return True
+
+
+@hot
+def quadratic_on_ball(A, b, radius, index, w, R, v):
+    """Write the minimiser of w'Aw / 2 - b.w on |w| <= radius; return DONE or NOT_POSITIVE.
+
+    The multiplier mu with |(A + mu I)^-1 b| = radius is found by Newton's method on 1 / |w|, which
+    is nearly linear in mu and approached from below (More and Sorensen 1983).
+
+    A : (d, d); b : (d,); index : (d,), 0, ..., d-1; w : (d,), written; R : (d, d) and v : (d,),
+    workspace.
+    """
+    d = b.shape[0]
+    mu = 0.0
+    for _ in range(MOST_STEPS):
+        if not factor_part(A, index, d, mu, R):
+            return NOT_POSITIVE
+        for j in range(d):
+            w[j] = b[j]
+        solve_upper_transposed(R, w, d)
+        solve_upper(R, w, d)
+        norm = euclidean_norm(w, d)
+        if not norm < np.inf:
+            return NOT_POSITIVE
+        if norm <= radius * (1.0 + 1e-14):
+            break
+        for j in range(d):
+            v[j] = w[j] / norm
+        solve_upper_transposed(R, v, d)
+        step = (norm - radius) / radius / dot(v, v, d)
+        if mu + step == mu:
+            break
+        mu += step
+    project_ball(w, radius, d)
+    return DONE
+
+
+@hot
+def quadratic_on_simplex(A, b, index, w, R, v, u):
+    """Improve w to the minimiser of w'Aw / 2 - b.w on the simplex by an active-set method.
+
+    The support grows by the coordinate with the most negative multiplier, and loses those that
+    reach 0 on the way to the minimiser of its face. Returns DONE or NOT_POSITIVE.
+
+    A : (d, d) positive definite; b : (d,); index : (d,), workspace; w : (d,), a point of the
+    simplex, in place; R : (d, d), v, u : (d,), workspace.
+    """
+    d = b.shape[0]
+    m = 0
+    for j in range(d):
+        if w[j] > 0.0:
+            index[m] = j
+            m += 1
+    for _ in range(20 * d + 100):  # it takes a few; each face is met at most once
+        if not factor_part(A, index, m, 0.0, R):
+            return NOT_POSITIVE
+        for i in range(m):
+            v[i] = b[index[i]]
+            u[i] = 1.0
+        solve_upper_transposed(R, v, m)
+        solve_upper_transposed(R, u, m)
+        solve_upper(R, v, m)
+        solve_upper(R, u, m)
+        sum_v = 0.0
+        sum_u = 0.0
+        for i in range(m):
+            sum_v += v[i]
+            sum_u += u[i]
+        mu = (sum_v - 1.0) / sum_u
+        step = 1.0
+        first = -1
+        for i in range(m):
+            v[i] -= mu * u[i]
+            if v[i] < 0.0:
+                here = w[index[i]]
+                share = here / (here - v[i])
+                if share < step or first < 0:
+                    step = share
+                    first = i
+        if first >= 0:
+            for i in range(m):
+                j = index[i]
+                w[j] = max(w[j] + step * (v[i] - w[j]), 0.0)
+            w[index[first]] = 0.0
+            index[first] = index[m - 1]
+            m -= 1
+            continue
+        size = abs(mu)
+        for i in range(m):
+            w[index[i]] = v[i]
+        worst = 0.0
+        enters = -1
+        for j in range(d):
+            if w[j] == 0.0:
+                multiplier = mu - b[j]
+                size_j = abs(mu) + abs(b[j])
+                for i in range(m):
+                    part = A[j, index[i]] * v[i]
+                    multiplier += part
+                    size_j += abs(part)
+                size = max(size, size_j)
+                inside = False
+                for i in range(m):
+                    inside = inside or index[i] == j
+                # Below this the sign of a multiplier is rounding.
+                if not inside and multiplier < worst and multiplier < -1e-14 * size_j:
+                    worst = multiplier
+                    enters = j
+        if enters < 0:
+            return DONE
+        index[m] = enters
+        m += 1
+    return DONE
+
+
+@hot
+def exp_concave_rounds(
+    X, y, loss, rate, domain, radius, A, b, w, index, R, v, u, forecasts
+):  # fmt: skip
+    """Play rounds of FTRL for exp-concave losses on a ball or the simplex (oco Theorem 6).
+
+    A = L^2 I + sum g g' and b = sum g (g.w - rate) with rate = 1 / alpha~: the regularised leader
+    minimises w'Aw / 2 - b.w on the domain.
+
+    X : (n, d); y : (n,); loss, domain : codes; A : (d, d), b, w : (d,), the state, in place; index,
+    R, v, u : workspace; forecasts : (n,), written. Returns (rounds played, status).
+    """
+    d = w.shape[0]
+    for t in range(y.shape[0]):
+        x = X[t]
+        forecast = dot(x, w, d)
+        if not abs(forecast) < np.inf:
+            return t, NOT_FINITE
+        forecasts[t] = forecast
+        slope = round_derivative(loss, forecast, y[t])
+        if slope == 0.0:
+            continue
+        weight = slope * slope
+        pull = slope * (slope * forecast - rate)
+        for i in range(d):
+            row = A[i]
+            scaled = weight * x[i]
+            for j in range(d):
+                row[j] += scaled * x[j]
+            b[i] += pull * x[i]
+        if domain == BALL:
+            status = quadratic_on_ball(A, b, radius, index, w, R, v)
+        else:
+            status = quadratic_on_simplex(A, b, index, w, R, v, u)
+        if status != DONE:
+            return t, status
+    return y.shape[0], DONE
+
+
+@hot
+def sketched_newton_rounds(X, y, loss, alpha, eta, C, S, R, w, state, small, u, forecasts):
+    """Play rounds of the online Newton step with A = alpha I + S'S, S a sketch of the gradients.
+
+    S : (rows, d), of which state[0] rows are used; R : (rows, rows), upper factor of alpha I + SS';
+    w : (d,); state : (1,); all in place; small : (2, rows), u : (d,), workspace; forecasts : (n,),
+    written. Returns (rounds played, status); NEED_ROOM: the sketch is full, shrink it first.
+    """
+    d = w.shape[0]
+    root = math.sqrt(eta)
+    column, v = small[0], small[1]
+    for t in range(y.shape[0]):
+        m = state[0]
+        if m == S.shape[0]:
+            return t, NEED_ROOM
+        x = X[t]
+        forecast = dot(x, w, d)
+        if not abs(forecast) < np.inf:
+            return t, NOT_FINITE
+        # u = A^-1 x = (x - S' (alpha I + SS')^-1 S x) / alpha
+        for i in range(m):
+            column[i] = dot(S[i], x, d)
+        solve_upper_transposed(R, column, m)
+        for i in range(m):
+            v[i] = column[i]
+        square = dot(x, x, d)
+        solve_upper(R, v, m)
+        for j in range(d):
+            u[j] = x[j]
+        for i in range(m):
+            row = S[i]
+            for j in range(d):
+                u[j] -= v[i] * row[j]
+        for j in range(d):
+            u[j] /= alpha
+        if abs(forecast) > C:
+            clipped = C if forecast > 0.0 else -C
+            q = dot(u, x, d)
+            if not q > 0.0:
+                return t, NOT_POSITIVE
+            shift = (forecast - clipped) / q
+            for j in range(d):
+                w[j] -= shift * u[j]
+            forecast = clipped
+        forecasts[t] = forecast
+        slope = round_derivative(loss, forecast, y[t])
+        if slope == 0.0 or square == 0.0:  # no row of zeros in the sketch
+            continue
+        scaled = slope * root
+        row = S[m]
+        for j in range(d):
+            row[j] = scaled * x[j]
+        for i in range(m):
+            column[i] *= scaled
+        pivot = bordered_cholesky(R, column, alpha + scaled * scaled * square, m)
+        if not pivot > 0.0:
+            return t, NOT_POSITIVE
+        state[0] = m + 1
+        # A^-1 g after the round is u slope / (1 + eta slope^2 x'u)
+        q = dot(u, x, d)
+        step = slope / (1.0 + scaled * scaled * q)
+        for j in range(d):
+            w[j] -= step * u[j]
+    return y.shape[0], DONE
 
 
 @hot
@@ -1657,12 +2286,10 @@ def pros_n_kons_rounds(
     carrying w and A over to a larger dictionary leaves them as they are.
     setting : (C, alpha, eta, mu, beta, eps, restart); state : (3,) integers, dictionary size, rank
     of its span, restarts; KORS's arrays and the span's as in nystrom_awv_rounds, U, inv_d, c as in
-    newton_forecast; work : (7, cap). Returns (rounds played, status).
+    newton_rounds; work : (7, cap). Returns (rounds played, status).
     """
     C, alpha, eta, mu, beta, eps, restart = setting
-    row, b, p, scan, q = work[0], work[1], work[2], work[3], work[4]
-    Z, B = work[5:6], work[6:7]
-    a = np.empty(SWEEP)
+    row, b, q, newton = work[0], work[1], work[2], work[3:7]
     for t in range(first, y.shape[0]):
         m, rank = state[0], state[1]
         if m == weights.shape[0]:
@@ -1698,19 +2325,18 @@ def pros_n_kons_rounds(
             for i in range(x.shape[0]):
                 atoms[i, m] = x[i]
             state[0] = m + 1
+        sizes[t] = state[0]
+        forecasts[t] = 0.0
         padded = (rank + LANES - 1) // LANES * LANES
+        if padded == 0:
+            continue
         for j in range(rank, padded):
             q[j] = 0.0
-        raw, square = newton_forecast(q, U, inv_d, c, p, padded)
-        if not abs(raw) < np.inf:
-            return t, NOT_FINITE
-        forecast = min(max(raw, -C), C)
-        forecasts[t] = forecast
-        sizes[t] = state[0]
-        g = loss_derivative(loss, forecast, y[t])
-        step = kons_coefficient(0.5 * eta, g, forecast, raw - forecast, square)
-        scale = g * math.sqrt(0.5 * eta)
-        newton_learn(q, U, inv_d, c, p, step, scale, square, Z, B, a, scan, padded)
+        status = newton_round(
+            q[:padded], y[t], loss, 0.5 * eta, C, U, inv_d, c, newton, forecasts[t : t + 1]
+        )
+        if status != DONE:
+            return t, status
     return y.shape[0], DONE
 
 
@@ -1725,18 +2351,100 @@ def pros_n_kons_forecasts(
     no weight yet. Arguments as in pros_n_kons_rounds.
     """
     C, alpha, eta, mu, beta, eps, restart = setting
-    row, b, p, q = work[0], work[1], work[2], work[4]
+    row, b, q = work[0], work[1], work[2]
     m, rank = state[0], state[1]
-    padded = (rank + LANES - 1) // LANES * LANES
     for t in range(X.shape[0]):
         x = X[t]
         kernel_row(code, par, x, atoms, m, row)
         span_coordinates(row, span, R, q, rank)
-        for j in range(rank, padded):
-            q[j] = 0.0
-        raw, _ = newton_forecast(q, U, inv_d, c, p, padded)
-        forecasts[t] = min(max(raw, -C), C)
+        solve_upper_transposed(U, q, rank)
+        forecasts[t] = min(max(dot(q, c, rank), -C), C)
         if restart:
             corner = kernel_diag(code, par, x)
             if coin < kors_probability(row, weights, dictionary, b, corner, mu, beta, eps, m):
                 forecasts[t] = 0.0
+
+
+# ---------------------------------------------------------------------------------------------
+# 11. Experts
+# ---------------------------------------------------------------------------------------------
+
+AGGREGATING = 0
+AVERAGE = 1
+HEDGE = 2
+
+
+@hot
+def expert_weights(totals, eta, weights):
+    """Write exp(-eta total) for each expert, scaled to the sum 1."""
+    entropy_map(totals, eta, 1.0, weights, totals.shape[0])
+
+
+@hot
+def expert_rate(kind, B, played, count):
+    """Return the learning rate of the next round."""
+    if kind == AGGREGATING:
+        return 1.0 / (2.0 * B * B)
+    if kind == AVERAGE:
+        return 1.0 / (8.0 * B * B)
+    return math.sqrt(8.0 * math.log(count) / (played + 1.0)) / B
+
+
+@hot
+def expert_forecast(kind, B, weights, row):
+    """Return the aggregate of the experts' forecasts in ``row``; experts_rounds has the rules."""
+    count = row.shape[0]
+    if kind != AGGREGATING:
+        s = 0.0
+        for i in range(count):
+            value = row[i]
+            if kind == AVERAGE:
+                value = max(-B, min(B, value))
+            s += weights[i] * value
+        return s
+    # (g(-B) - g(B)) / (4 B) with g(y) = -log(sum w exp(-eta (y - f)^2)) / eta. The nearest
+    # forecasts are taken out of the exponents, and squares are differenced as products: exact at
+    # large B.
+    lowest = np.inf
+    highest = -np.inf
+    for i in range(count):
+        if weights[i] > 0.0:
+            value = max(-B, min(B, row[i]))
+            lowest = min(lowest, value)
+            highest = max(highest, value)
+    sum_low = 0.0
+    sum_high = 0.0
+    for i in range(count):
+        if weights[i] > 0.0:
+            value = max(-B, min(B, row[i]))
+            low = (value - lowest) / B * ((value + lowest) / B + 2.0)
+            high = (highest - value) / B * (2.0 - (value + highest) / B)
+            sum_low += weights[i] * math.exp(-0.5 * low)
+            sum_high += weights[i] * math.exp(-0.5 * high)
+    middle = 0.5 * (lowest + highest) * (1.0 + (lowest - highest) / (2.0 * B))
+    forecast = middle + 0.5 * B * (math.log(sum_high) - math.log(sum_low))
+    return max(-B, min(B, forecast))
+
+
+@hot
+def experts_rounds(F, y, kind, B, loss, played, totals, weights, forecasts):
+    """Aggregate the forecasts of experts, round by round.
+
+    F : (n, experts); y : (n,); kind, loss : codes; B : bound; played : rounds before; totals :
+    (experts,), their losses so far, in place; weights : (experts,), workspace; forecasts : (n,),
+    written. Returns (rounds played, status).
+    """
+    count = totals.shape[0]
+    for t in range(y.shape[0]):
+        eta = expert_rate(kind, B, played + t, count)
+        expert_weights(totals, eta, weights)
+        forecast = expert_forecast(kind, B, weights, F[t])
+        if not abs(forecast) < np.inf:
+            return t, NOT_FINITE
+        forecasts[t] = forecast
+        for i in range(count):
+            value = F[t, i]
+            if kind != HEDGE:
+                value = max(-B, min(B, value))
+            totals[i] += loss_value(loss, value, y[t])
+    return y.shape[0], DONE

@@ -348,10 +348,15 @@ class _OnlineNewton(Learner):
 
     _remedy = "raise alpha, lower eta, or scale the inputs"
 
-    def _largest_label(self) -> float:
-        loss = self._loss()
+    def _check_labels(self, y: np.ndarray) -> None:
         require_width(self.C, "C")
-        return np.inf if loss.classes else float(self.C)
+        outside = np.abs(y) > self.C
+        if outside.any() and not self._loss().classes:
+            row = int(np.argmax(outside))
+            raise ValueError(
+                f"y has {float(y[row])!r} at row {row}, outside [-C, C] with C = {self.C!r}, where "
+                "the loss has the curvature that this learner uses; raise C or scale the labels"
+            )
 
     def _check_newton(self) -> None:
         """Refuse hyper-parameters out of range; set the loss's code and (C, alpha, eta)."""

@@ -142,7 +142,8 @@ class Learner(Params):
             If the numbers of this round are beyond double precision.
         """
         x = checks.as_point(x, self._width)
-        label = checks.as_label(y, self._loss().classes, self._largest_label())
+        label = checks.as_label(y, self._loss().classes)
+        self._check_labels(label)
         self._begin(x.shape[1])
         self._play(x, label, Trace.empty(1, self._certified))
         return self
@@ -163,7 +164,8 @@ class Learner(Params):
             If the numbers of a round are beyond double precision; the message names it.
         """
         X = checks.as_inputs(X, self._width)
-        y = checks.as_labels(y, len(X), self._loss().classes, self._largest_label())
+        y = checks.as_labels(y, len(X), self._loss().classes)
+        self._check_labels(y)
         self._begin(X.shape[1])
         for start in range(0, len(X), PLAY_ROWS):
             part = np.array(X[start : start + PLAY_ROWS], order="C")
@@ -215,9 +217,8 @@ class Learner(Params):
     def _loss(self) -> losses.Loss:
         return losses.get(getattr(self, "loss", "squared"))
 
-    def _largest_label(self) -> float:
-        """Return the largest |y| that the learner's loss may have."""
-        return np.inf
+    def _check_labels(self, y: np.ndarray) -> None:
+        """Raise ValueError for labels that a learner cannot take though its loss can."""
 
     def _begin(self, d: int) -> None:
         """Make the state at the first round; refuse to go on after numerical trouble."""

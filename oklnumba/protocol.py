@@ -276,18 +276,22 @@ class _Recorder:
 
 
 def _chunks(
-    X: Any, y: Any, recorder: _Recorder, classes: bool, largest: float
+    X: Any, y: Any, recorder: _Recorder, classes: bool
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yield checked (X, y) pieces; an array is checked whole, before its first round."""
     if not recorder.chunked:
         X = checks.as_inputs(X, recorder.width())
-        yield X, checks.as_labels(y, len(X), classes, largest)
+        y = checks.as_labels(y, len(X), classes)
+        recorder.learner._check_labels(y)
+        yield X, y
         return
     for i, chunk in enumerate(X):
         if not (isinstance(chunk, tuple | list) and len(chunk) == 2):
             raise ValueError(f"chunk {i} of the stream must be a pair (X, y), but is {type(chunk)}")
         part = checks.as_inputs(chunk[0], recorder.width())
-        yield part, checks.as_labels(chunk[1], len(part), classes, largest)
+        labels = checks.as_labels(chunk[1], len(part), classes)
+        recorder.learner._check_labels(labels)
+        yield part, labels
 
 
 def _no_rounds(learner: Learner) -> dict[str, np.ndarray]:
@@ -372,7 +376,7 @@ def run(
     saved_rounds = recorder.rounds
     data = None
     with tqdm(disable=not progress, unit=" rounds", initial=skip, unit_scale=True) as bar:
-        for part, labels in _chunks(X, y, recorder, classes, learner._largest_label()):
+        for part, labels in _chunks(X, y, recorder, classes):
             if not chunked:
                 bar.total = len(part)
                 data = (part, labels)

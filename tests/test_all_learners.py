@@ -76,6 +76,9 @@ def variations():
             "loss": "squared" if learner._loss().classes else "logistic",
             "features": okl.FourierFeatures(12),
             "kernel": okl.Matern(2.5, sigma=1.5),
+            "domain": "simplex",
+            "schedule": "sqrt",
+            "kind": {"sqrt": "adagrad", "aggregating": "average"}.get(params.get("kind")),
         }
         rules |= {name: not value for name, value in params.items() if isinstance(value, bool)}
         for name, value in rules.items():

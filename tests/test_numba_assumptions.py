@@ -242,9 +242,10 @@ SIGNATURES = """
 import json, os, tempfile, warnings
 import numpy as np, oklnumba as okl
 from oklnumba import hotloops
-from tests.test_all_learners import LEARNERS, SAMPLERS, make, stream
+from tests.test_all_learners import LEARNERS, SAMPLERS, Variant, make, stream
 
 warnings.simplefilter("ignore", UserWarning)
+on_the_simplex = Variant(okl.ExpConcaveFTRL, "domain", "simplex")  # has a loop of its own
 
 def plain(a): return a
 def read_only(a):
@@ -258,7 +259,7 @@ def strided(a): return np.repeat(a, 2, axis=0)[::2]
 def listed(a): return a.tolist()
 
 with tempfile.TemporaryDirectory() as folder:
-    for cls in LEARNERS:
+    for cls in [*LEARNERS, on_the_simplex]:
         X, y = stream(make(cls), 70)
         for kind in (plain, read_only, mapped, fortran, single, strided, listed, whole):
             A, b = kind(X), kind(y)

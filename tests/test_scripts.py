@@ -80,6 +80,24 @@ def test_without_data_nothing_is_drawn(tmp_path, env):
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT", "0") != "0", reason="far too long")
+@pytest.mark.parametrize("name", ["bounds", "portfolio", "geometry"])
+def test_the_figures_of_the_notes(tmp_path, env, name):
+    """They stop by themselves where a regret exceeds its bound."""
+    stem = f"zhang2019_{name}"
+    options = ["--quick", "--output", str(tmp_path)]
+    done = python(SCRIPTS / f"{stem}.py", *options, env=env)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / f"{stem}_quick.png").read_bytes().startswith(b"\x89PNG")
+    with open(tmp_path / f"{stem}_quick.csv", newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) > 20
+    for row in rows:
+        if row.get("bound"):
+            assert float(row.get("measured", row.get("regret"))) <= float(row["bound"])
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT", "0") != "0", reason="far too long")
 def test_a_figure_on_the_bundled_data(tmp_path, env):
     options = ["--quick", "--limit", "0.3", "--output", str(tmp_path)]
     done = python(SCRIPTS / "jezequel2019_fig4.py", *options, env=env)

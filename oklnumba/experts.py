@@ -1,0 +1,230 @@
+"""Aggregation of learners: as good as the best of a grid of hyper-parameters, without choosing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from oklnumba import hotloops, losses
+from oklnumba.checks import require, require_positive
+from oklnumba.learner import Learner, Trace
+from oklnumba.params import same_spec, to_spec
+
+KINDS = {
+    "aggregating": hotloops.AGGREGATING,
+    "average": hotloops.AVERAGE,
+    "hedge": hotloops.HEDGE,
+}
+
+
+class _SharedFeatures:
+    """The feature writer of several learners: each block of inputs is mapped once."""
+
+    def __init__(self, write: Callable, size: int):
+        self.write, self.size = write, size
+        self.held: tuple[int, int] | None = None  # address and rows of the block in Z
+        self.Z = np.empty((0, size))
+
+    def __call__(self, X: np.ndarray, out: np.ndarray) -> None:
+        block = X.__array_interface__["data"][0], len(X)
+        if block != self.held:
+            if len(self.Z) < len(X):
+                self.Z = np.empty((len(X), self.size))
+            self.write(X, self.Z)
+            self.held = block
+        out[: len(X), : self.size] = self.Z[: len(X)]
+
+
+class Experts(Learner):
+    """Aggregate learners over a grid of hyper-parameters (Vovk 1998; oco Example 6, Hedge).
+
+    Every learner plays every round; the forecast weighs theirs by exp(-eta L_i), L_i the loss of
+    learner i so far. Learners with equal features map each input once.
+
+    Parameters
+    ----------
+    learners : list of learners
+        With one loss. Their hyper-parameters are used; they are not changed themselves.
+    B : float > 0
+        "aggregating" and "average": a bound on |y|. "hedge": a bound on the losses.
+    kind : {"aggregating", "average", "hedge"}
+        "aggregating": Vovk's aggregating algorithm for the squared loss, regret <= 2 B^2 log N
+        against the best of N learners. "average": the exponentially weighted average for the
+        squared loss, 8 B^2 log N. "hedge": any convex loss with values in [0, B], with a rate that
+        falls with t: B (sqrt(2 T log N) + sqrt(log N / 8)).
+
+    Raises
+    ------
+    ValueError
+        For "aggregating" and "average" also where a label is outside [-B, B].
+
+    Remarks
+    -------
+    A learner's forecasts beyond [-B, B] count as -B or B for the squared loss: it can only gain by
+    that, so the bounds hold against the learners as they are. For "hedge" nothing is cut, and where
+    a loss exceeds B there is no bound. Labels are checked before any learner sees them.
+
+    Examples
+    --------
+    >>> import numpy as np, oklnumba as okl
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (200, 2))
+    >>> y = X[:, 0] * X[:, 1]
+    >>> grid = [okl.KernelAWV(okl.Gaussian(s), lam=0.1) for s in (0.1, 1.0, 10.0)]
+    >>> run = okl.run(okl.Experts(grid), X, y)
+    >>> best = min(okl.run(one, X, y).losses.sum() for one in grid)
+    >>> bool(run.losses.sum() <= best + 2 * np.log(3))
+    True
+    """
+
+    _ROWS = 128  # rounds played by each learner in turn
+
+    def __init__(self, learners: list, B: float = 1.0, kind: str = "aggregating"):
+        self.learners = learners
+        self.B = B
+        self.kind = kind
+
+    @property
+    def size(self) -> int:
+        """The sum of the learners' sizes; 0 before any data."""
+        return sum(one.size for one in self._experts) if self._width is not None else 0
+
+    @property
+    def weights(self) -> np.ndarray:
+        """The weights of the learners in the next round, shape (N,).
+
+        Raises
+        ------
+        ValueError
+            Before any data.
+        """
+        if not self._ready():
+            raise ValueError("there are no weights yet: play a round first")
+        weights = np.empty(len(self._totals))
+        eta = hotloops.expert_rate(self._code, self._B, self._played, len(weights))
+        hotloops.expert_weights(self._totals, float(eta), weights)
+        return weights
+
+    def _checked(self) -> list[Learner]:
+        valid = isinstance(self.learners, list | tuple) and len(self.learners) > 0
+        valid = valid and all(isinstance(one, Learner) for one in self.learners)
+        require(valid, "learners", self.learners, "a list of one or more oklnumba learners")
+        return list(self.learners)
+
+    def _loss(self) -> losses.Loss:
+        found = {one._loss().name: one._loss() for one in self._checked()}
+        if len(found) > 1:
+            raise ValueError(f"learners must have one loss, but have {', '.join(sorted(found))}")
+        return next(iter(found.values()))
+
+    def _check_labels(self, y: np.ndarray) -> None:
+        for one in self._checked():
+            one._check_labels(y)
+        if self.kind == "hedge":
+            return
+        require_positive("B", self.B)
+        outside = np.abs(y) > self.B
+        if outside.any():
+            row = int(np.argmax(outside))
+            raise ValueError(
+                f"y has {y[row]:g} at row {row}, outside [-B, B] with B = {self.B:g}; "
+                "raise B to a bound on |y|, or scale the labels"
+            )
+
+    def _start(self, d: int) -> None:
+        learners = self._checked()
+        require_positive("B", self.B)
+        valid = isinstance(self.kind, str) and self.kind in KINDS
+        require(valid, "kind", self.kind, "'aggregating', 'average' or 'hedge'")
+        if self.kind != "hedge" and self._loss().name != "squared":
+            raise ValueError(
+                f"kind {self.kind!r} is for the squared loss, but the learners have the "
+                f"{self._loss().name} loss; take kind='hedge'"
+            )
+        self._code = KINDS[self.kind]
+        self._B = float(self.B)
+        self._experts = [type(one)(**one.get_params(deep=False)) for one in learners]
+        for one in self._experts:
+            one._begin(d)
+        self._share()
+        self._totals = np.zeros(len(learners))
+        self._weights = np.zeros(len(learners))
+
+    def _share(self) -> None:
+        """Give learners with equal features one writer."""
+        self._shared: list[_SharedFeatures] = []
+        seen: list[tuple[tuple, _SharedFeatures]] = []
+        for one in self._experts:
+            features = getattr(one, "features", None)
+            if features is None or not hasattr(one, "_write"):
+                continue
+            arrays: dict[str, np.ndarray] = {}
+            spec = to_spec(features, arrays), arrays
+            shared = next((writer for other, writer in seen if same_spec(other, spec)), None)
+            if shared is None:
+                shared = _SharedFeatures(one._write, one.size)
+                seen.append((spec, shared))
+                self._shared.append(shared)
+            one._write = shared
+
+    def _new_block(self) -> None:
+        """Let writers forget: another block may lie at the same address."""
+        for shared in self._shared:
+            shared.held = None
+
+    def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
+        for start in range(0, len(X), self._ROWS):
+            stop = min(start + self._ROWS, len(X))
+            self._play_block(X[start:stop], y[start:stop], trace.rows(start, stop))
+
+    def _play_block(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
+        self._new_block()
+        forecasts = np.empty((len(X), len(self._experts)))
+        trace.sizes[:] = 0
+        for i, one in enumerate(self._experts):
+            own = Trace.empty(len(X), one._certified)
+            try:
+                one._play(X, y, own)
+            except FloatingPointError as error:
+                self._broken = f"learner {i}: {error}"
+                raise FloatingPointError(self._broken) from None
+            forecasts[:, i] = own.predictions
+            trace.sizes[:] += own.sizes
+        played, status = hotloops.experts_rounds(
+            forecasts, y, self._code, self._B, self._loss().code, self._played, self._totals,
+            self._weights, trace.predictions,
+        )  # fmt: skip
+        self._check(status, played, "lower the learners' steps, or scale the labels")
+        self._played += len(X)
+
+    def _forecast(self, X: np.ndarray) -> np.ndarray:
+        forecasts = np.empty(len(X))
+        weights = self.weights
+        for start in range(0, len(X), self._ROWS):
+            part = X[start : start + self._ROWS]
+            self._new_block()
+            rows = np.stack([one._forecast(part) for one in self._experts], axis=1)
+            for t, row in enumerate(rows):
+                forecasts[start + t] = hotloops.expert_forecast(self._code, self._B, weights, row)
+        return forecasts
+
+    def _state(self) -> dict[str, Any]:
+        state: dict[str, Any] = {"totals": self._totals}
+        for i, one in enumerate(self._experts):
+            meta, arrays = one._contents()
+            state[f"meta{i}"] = meta
+            state |= {f"expert{i}_{name}": array for name, array in arrays.items()}
+        return state
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self._totals = state["totals"]
+        for i, one in enumerate(self._experts):
+            prefix = f"expert{i}_"
+            arrays = {
+                name.removeprefix(prefix): array
+                for name, array in state.items()
+                if name.startswith(prefix)
+            }
+            one._adopt(state[f"meta{i}"], arrays)
+        self._share()

@@ -1,0 +1,214 @@
+"""Speed of linear online learning, as ratios taken in one run on one machine.
+
+Reproduces: nothing published; first-order learners against the plain NumPy loop, whose forecasts
+    must be the same, and the online Newton step against PKAWV at an equal number of features.
+Missing: nothing; the NumPy loops are timed on a slice of the stream and scaled to a round. Times
+    are CPU seconds in the learner (one thread): the machine may be shared.
+Time: about a minute (a few seconds with --quick, which plays a tenth of the rounds).
+Data: synthetic (uniform inputs of norm about 0.6, noisy signs as labels).
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import time
+from pathlib import Path
+
+import numpy as np
+from benchmark_awv import ROOT, machine
+from threadpoolctl import threadpool_limits
+from tqdm import tqdm
+
+import oklnumba as okl
+from oklnumba.learner import PLAY_ROWS, Trace
+
+D = 100
+LOOP_ROUNDS = 20_000
+REPEAT = 5
+
+
+def stream(n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (n, d)) / np.sqrt(d)
+    return X, np.sign(X[:, 0] + X[:, 1] * X[:, 2] + 0.05 * rng.standard_normal(n))
+
+
+def ogd_loop(X: np.ndarray, y: np.ndarray, eta: float = 0.1) -> np.ndarray:
+    w, out = np.zeros(X.shape[1]), np.empty(len(y))
+    for t in range(len(y)):
+        x = X[t]
+        out[t] = x @ w
+        w -= eta * 2 * (out[t] - y[t]) * x
+    return out
+
+
+def adagrad_loop(X: np.ndarray, y: np.ndarray, eta: float = 0.5, sigma: float = 1.0) -> np.ndarray:
+    w, G = np.zeros(X.shape[1]), np.zeros(X.shape[1])
+    S, out = np.full(X.shape[1], sigma), np.empty(len(y))
+    for t in range(len(y)):
+        x = X[t]
+        out[t] = x @ w
+        g = 2 * (out[t] - y[t]) * x
+        G += g
+        S += g * g
+        w = -eta * G / np.sqrt(S)
+    return out
+
+
+def least(*functions) -> list[float]:
+    """Return the least of REPEAT times of each function, taken in turn: others use the machine."""
+    for function in functions:
+        function()
+    times = [[function() for function in functions] for _ in range(REPEAT)]
+    return [min(column) for column in zip(*times, strict=True)]
+
+
+def in_learner(learner: okl.learner.Learner, X: np.ndarray, y: np.ndarray):
+    """Return a function that plays the rounds from the first and returns its CPU seconds."""
+
+    def timed() -> float:
+        learner.reset()._begin(X.shape[1])
+        start = time.thread_time()
+        for first in range(0, len(X), PLAY_ROWS):
+            part = X[first : first + PLAY_ROWS]
+            trace = Trace.empty(len(part), learner._certified)
+            learner._play(part, y[first : first + PLAY_ROWS], trace)
+        return time.thread_time() - start
+
+    return timed
+
+
+def loop_seconds(loop, X: np.ndarray, y: np.ndarray):
+    def timed() -> float:
+        start = time.thread_time()
+        loop(X, y)
+        return time.thread_time() - start
+
+    return timed
+
+
+def first_order(n: int) -> list[dict]:
+    X, y = stream(n, D)
+    small = X[:LOOP_ROUNDS], y[:LOOP_ROUNDS]
+    rows = []
+    for name, learner, loop in (
+        ("OGD", okl.OGD(0.1), ogd_loop),
+        ("AdaGrad, diagonal", okl.AdaptiveFTRL("adagrad", 0.5), adagrad_loop),
+    ):
+        found = okl.run(learner.reset(), *small).predictions
+        np.testing.assert_allclose(found, loop(*small), rtol=1e-9, atol=1e-12)
+        ours, theirs = least(in_learner(learner, X, y), loop_seconds(loop, *small))
+        rows.append(
+            {
+                "what": f"{name}, d = {D}, {n:,} rounds",
+                "seconds": f"{ours:.4g}",
+                "ratio": f"{theirs / LOOP_ROUNDS * n / ours:.3g}",
+                "of": "times the speed of a NumPy loop",
+                "goal": ">= 20",
+                "kept": "yes" if theirs / LOOP_ROUNDS * n / ours >= 20 else "no",
+            }
+        )
+    reading = least(loop_seconds(lambda X, y: X.sum(), X, y))[0]
+    rows.append(
+        {
+            "what": f"for comparison: numpy.sum over the {n:,} x {D} inputs",
+            "seconds": f"{reading:.4g}",
+            "ratio": "",
+            "of": "",
+            "goal": "",
+            "kept": "",
+        }
+    )
+    return rows
+
+
+def cost(what: str, ours, theirs, of: str, goal: float | None) -> dict:
+    """Return a row for a ratio of times that should be small."""
+    mine, other = least(ours, theirs)
+    return {
+        "what": what,
+        "seconds": f"{mine:.4g}",
+        "ratio": f"{mine / other:.3g}",
+        "of": f"times the time of {of}",
+        "goal": f"<= {goal}" if goal else "",
+        "kept": ("yes" if mine / other <= goal else "no") if goal else "",
+    }
+
+
+def second_order(n: int) -> list[dict]:
+    rows = []
+    for d, rounds in ((D, n), (190, n // 10)):
+        X, y = stream(rounds, d)
+        awv = in_learner(okl.LinearAWV(), X, y)
+        for learner in (okl.OnlineNewtonStep(), okl.ExpConcaveFTRL(0.1)):
+            name = type(learner).__name__
+            rows.append(
+                cost(
+                    f"{name}, r = {d}, {rounds:,} rounds",
+                    in_learner(learner, X, y),
+                    awv,
+                    f"LinearAWV (PKAWV on the inputs), r = {d}",
+                    1.5,
+                )
+            )
+    X, y = stream(n // 500, 1000)
+    rows.append(
+        cost(
+            f"SketchedONS(rank=10), r = 1000, {n // 500:,} rounds",
+            in_learner(okl.SketchedONS(10), X, y),
+            in_learner(okl.OnlineNewtonStep(), X, y),
+            "OnlineNewtonStep, r = 1000",
+            None,
+        )
+    )
+    X, y = stream(n // 20, 18)
+    features = okl.TaylorFeatures(2, 1.0)
+    lifted = okl.WithFeatures(features, okl.OnlineNewtonStep())
+    rows.append(
+        cost(
+            f"WithFeatures(TaylorFeatures(2), OnlineNewtonStep()), r = 190, {n // 20:,} rounds",
+            in_learner(lifted, X, y),
+            in_learner(okl.PKAWV(features), X, y),
+            "PKAWV(TaylorFeatures(2)), r = 190",
+            1.5,
+        )
+    )
+    grid = [okl.WithFeatures(okl.FourierFeatures(200), okl.OGD(eta)) for eta in (1, 0.3, 0.1, 0.03)]
+    alone = [in_learner(one, X, y) for one in grid]
+    rows.append(
+        cost(
+            f"Experts of 4 steps on one set of 400 Fourier features, {n // 20:,} rounds",
+            in_learner(okl.Experts(grid), X, y),
+            lambda: sum(run() for run in alone),
+            "the 4 learners alone",
+            None,
+        )
+    )
+    return rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="play a tenth of the rounds")
+    parser.add_argument("--output", type=Path, default=ROOT / "figures", help="folder of the csv")
+    args = parser.parse_args()
+    million = 100_000 if args.quick else 1_000_000
+    rows = []
+    with threadpool_limits(1):  # one thread on both sides: the loops here have one
+        for job in tqdm((first_order, second_order), desc="benchmarks"):
+            rows += job(million)
+    args.output.mkdir(parents=True, exist_ok=True)
+    name = "benchmark_oco_quick.csv" if args.quick else "benchmark_oco.csv"
+    with open(args.output / name, "w", newline="") as file:
+        writer = csv.DictWriter(file, fieldnames=[*rows[0], "machine"], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows({**r, "machine": machine()} for r in rows)
+    print(f"{machine()}; one BLAS thread")
+    for r in rows:
+        goal = f"  (goal {r['goal']}: {r['kept']})" if r["goal"] else ""
+        print(f"{r['what']}: {r['seconds']} s, {r['ratio']} {r['of']}{goal}")
+
+
+if __name__ == "__main__":
+    main()

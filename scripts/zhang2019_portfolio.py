@@ -1,0 +1,157 @@
+"""Portfolio selection: online Newton step and exponentiated gradient against rebalanced portfolios.
+
+Reproduces: nothing published; it is the sequential investment game of Zhang's lecture notes (2019),
+    section 4, with the learners of Theorem 6 (online Newton step, as FTRL on the simplex) and of
+    section 2.3 (exponentiated gradient). Upper row: wealth from 1. Lower row: regret in log wealth
+    against the best constant rebalanced portfolio of the whole game, and the bounds.
+Missing: the classical NYSE sets; no installable package ships them. The real prices here are the
+    monthly ones of eight stocks and two indices that come with matplotlib (Stocks.csv), without
+    dividends or costs.
+Time: about half a minute.
+Data: synthetic, and matplotlib's Stocks.csv.
+"""
+
+import csv
+from math import log, sqrt
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+from common import arguments, print_table, save
+
+import oklnumba as okl
+from oklnumba import oco, plots, theory
+
+STEM = "zhang2019_portfolio"
+BOLD = "ONS, alpha~ = 1/2, L = 1"  # beyond the constants of Theorem 6: no bound is claimed
+
+
+def stocks() -> tuple[np.ndarray, list[str]]:
+    """Return monthly price relatives of the assets of Stocks.csv that have all the months."""
+    path = Path(matplotlib.get_data_path()) / "sample_data" / "Stocks.csv"
+    lines = [line for line in path.read_text().splitlines() if not line.startswith("#")]
+    rows = list(csv.reader(lines))
+    names = rows[0][1:]
+    months = [row[1:] for row in rows[1:] if row[0].endswith("-01") and any(row[1:])]
+    whole = [j for j in range(len(names)) if all(row[j] for row in months)]
+    prices = np.array([[float(row[j]) for j in whole] for row in months])
+    return prices[1:] / prices[:-1], [names[j] for j in whole]
+
+
+def cover(n: int) -> np.ndarray:
+    """Return cash and a stock that doubles and halves in turn (Cover's example)."""
+    return np.stack([np.ones(n), np.where(np.arange(n) % 2, 0.5, 2.0)], axis=1)
+
+
+def simulated(n: int, d: int = 8) -> np.ndarray:
+    """Return geometric Brownian motions of different drift and volatility."""
+    rng = np.random.default_rng(0)
+    volatility = np.linspace(0.02, 0.12, d)
+    drift = np.linspace(0.001, 0.012, d)
+    market = 0.03 * rng.standard_normal((n, 1))
+    return np.exp(drift - volatility**2 / 2 + market + volatility * rng.standard_normal((n, d)))
+
+
+def learners(game: oco.Portfolio) -> dict[str, oco.LinearLearner]:
+    """Return the learners with the constants of the theory for this game's prices."""
+    # |grad f|_inf <= max c / min c of a round, whatever the portfolio.
+    ratio = float((game.relatives.max(axis=1) / game.relatives.min(axis=1)).max())
+    lipschitz = ratio * sqrt(game.d)
+    eta = sqrt(log(game.d) / game.rounds) / ratio
+    return {
+        "ONS, as Theorem 6": okl.ExpConcaveFTRL(
+            theory.exp_concave_rate(1.0, 1.0, lipschitz), lipschitz, "simplex"
+        ),
+        BOLD: okl.ExpConcaveFTRL(0.5, 1.0, "simplex"),
+        "EG, tuned step": okl.ExponentiatedGradient(eta),
+    }
+
+
+def bound(learner: oco.LinearLearner, gradients: np.ndarray, w: np.ndarray) -> float:
+    if isinstance(learner, okl.ExpConcaveFTRL):
+        return theory.exp_concave_bound(gradients, w, learner.alpha_tilde, learner.lipschitz)
+    return theory.exponentiated_gradient_bound(gradients, w, learner.eta)
+
+
+def main() -> None:
+    args = arguments(__doc__ or "", limit=60.0, quick_limit=5.0)
+    n = 60 if args.quick else 1500
+    relatives, names = stocks()
+    games = {
+        "cash and a stock that\ndoubles and halves": oco.Portfolio(cover(min(n, 120))),
+        "8 simulated stocks": oco.Portfolio(simulated(n)),
+        f"{len(names)} real assets, monthly\n1990 to 2022": oco.Portfolio(relatives[:n]),
+    }
+    fig, axes = plots.figure(rows=2, columns=3, width=7.2, row_height=2.6)
+    numbers, table = [], []
+    for (title, game), column in zip(games.items(), axes.T, strict=True):
+        name = title.replace("\n", " ")
+        rounds = np.arange(1, game.rounds + 1)
+        best = game.best()
+        uniform = np.full(game.d, 1 / game.d)
+        single = np.exp(np.log(game.relatives).sum(axis=0))
+        curves = {
+            "best rebalanced (hindsight)": game.losses(best),
+            "uniform rebalanced": game.losses(uniform),
+        }
+        bounds = {}
+        for label, learner in learners(game).items():
+            run = oco.play(learner, game)
+            curves[label] = run.losses
+            if label == BOLD:
+                continue
+            marks = plots.thin(game.rounds, points=25)
+            bounds[label] = marks, [bound(learner, run.gradients[:t], best) for t in marks]
+            regret = run.regret(best)
+            for t, value in zip(*bounds[label], strict=True):
+                if regret[t - 1] > value:
+                    raise SystemExit(f"{name}, {label}: regret above its bound at round {t}")
+        for i, (label, losses) in enumerate(curves.items()):
+            style = plots.line_style(i)
+            wealth = np.exp(-np.cumsum(losses))
+            regret = np.cumsum(losses - curves["best rebalanced (hindsight)"])
+            column[0].plot(rounds, wealth, label=label, lw=1.2, **style)
+            if i:
+                column[1].plot(rounds, regret, label=label, lw=1.2, **style)
+            last = bounds.get(label, ([], [float("nan")]))[1][-1]
+            if label in bounds:
+                column[1].plot(*bounds[label], color=style["color"], ls=":", lw=1.6)
+            for t in plots.thin(game.rounds, points=60):
+                numbers.append(
+                    {
+                        "game": name,
+                        "strategy": label,
+                        "round": t,
+                        "wealth": f"{wealth[t - 1]:.6g}",
+                        "regret": f"{regret[t - 1]:.6g}",
+                    }
+                )
+            table.append(
+                {
+                    "game": name,
+                    "strategy": label,
+                    "wealth": f"{wealth[-1]:.4g}",
+                    "regret": f"{regret[-1]:.3f}",
+                    "bound": "-" if np.isnan(last) else f"{last:.1f}",
+                    "best single asset": f"{single.max():.4g}",
+                }
+            )
+        column[0].set_yscale("log")
+        column[0].set_ylabel("wealth (start = 1)", fontsize=plots.FONT)
+        column[1].set_yscale("symlog", linthresh=1.0)
+        column[1].set_ylabel("regret in log wealth", fontsize=plots.FONT)
+        for ax in column:
+            ax.set_xlabel("rounds", fontsize=plots.FONT)
+            ax.tick_params(which="both", labelsize=plots.FONT - 1)
+            ax.grid(True, linewidth=0.4, alpha=0.5)
+            ax.spines[["top", "right"]].set_visible(False)
+        plots.title(column[0], title)
+    axes[1, 0].plot([], [], color="0.4", ls=":", lw=1.6, label="bound (for the two with one)")
+    plots.shared_legend(fig, columns=3)
+    save(fig, numbers, args, STEM)
+    print("real assets:", ", ".join(names))
+    print_table(table)
+
+
+if __name__ == "__main__":
+    main()
