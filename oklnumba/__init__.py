@@ -29,6 +29,7 @@ from oklnumba.gradient import FOGD
 from oklnumba.kernels import Gaussian, Laplacian, Linear, Matern, Polynomial
 from oklnumba.kons import KORS
 from oklnumba.learner import load
+from oklnumba.pomdr import POMD, POMDR
 from oklnumba.protocol import Run, run
 
 __version__ = "0.1.0"
@@ -37,6 +38,8 @@ __all__ = [
     "FOGD",
     "KORS",
     "PKAWV",
+    "POMD",
+    "POMDR",
     "FourierFeatures",
     "Gaussian",
     "KernelAWV",

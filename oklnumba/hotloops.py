@@ -1257,3 +1257,230 @@ def gradient_rounds(Z, y, w, loss, eta, forecasts):
             for j in range(r):
                 w[j] -= step * z[j]
     return y.shape[0], DONE
+
+
+# ---- kernel expansions f = sum_j a_j k(atom_j, .): what their learners share ----
+
+
+@hot
+def put_atom(atoms, j, x):
+    """Write x into column j of the dictionary. atoms : (d, cap), in place; x : (d,)."""
+    for i in range(x.shape[0]):
+        atoms[i, j] = x[i]
+
+
+@hot
+def get_atom(atoms, j, x):
+    """Copy column j of the dictionary into x. atoms : (d, cap); x : (d,), in place."""
+    for i in range(x.shape[0]):
+        x[i] = atoms[i, j]
+
+
+@hot
+def multiply(a, factor, m):
+    """Multiply the first m entries of a. a : (cap,), in place."""
+    part = a[:m]
+    for j in range(m):
+        part[j] *= factor
+
+
+@hot
+def add_multiple(a, factor, b, m):
+    """Add factor * b to a, first m entries. a, b : (cap,), a in place."""
+    own, other = a[:m], b[:m]
+    for j in range(m):
+        own[j] += factor * other[j]
+
+
+@hot
+def to_ball(a, square, radius, m):
+    """Project a function with |f|^2 = square on the ball |f| <= radius; return its new |f|^2.
+
+    a : (cap,), its coefficients, in place.
+    """
+    square = max(square, 0.0)  # negative only by rounding
+    if square > radius * radius:
+        multiply(a, radius / math.sqrt(square), m)
+        square = radius * radius
+    return square
+
+
+@hot
+def expansion_square(code, par, atoms, a, m, x, row):
+    """Return |f|^2 = a' K a from scratch. x : (d,), row : (cap,), workspace."""
+    square = 0.0
+    for j in range(m):
+        get_atom(atoms, j, x)
+        kernel_row(code, par, x, atoms, m, row)
+        square += a[j] * dot(row, a, m)
+    return square
+
+
+@hot
+def expansion_forecasts(X, code, par, atoms, a, m, factor, row, forecasts):
+    """Write factor * f(x) for the rows of X. row : (cap,), workspace; forecasts : (n,), written."""
+    for t in range(X.shape[0]):
+        kernel_row(code, par, X[t], atoms, m, row)
+        forecasts[t] = factor * dot(row, a, m)
+
+
+# ---- POMDR (pomdr Algorithm 1) ----
+
+
+@hot
+def pomdr_rate(setting, state, reals, corner):
+    """Return the learning rate lambda_t (pomdr eq. 10 with 3 D for its first term, errata 28, 29).
+
+    Arguments as in pomdr_rounds; corner : k(x_t, x_t).
+    """
+    radius, rate_scale = setting[0], setting[6]
+    under = 3.0 * max(reals[3], corner) + reals[1]
+    if not under > 0.0:
+        return 0.0  # k(x, x) = 0 so far: every function is 0 on the data
+    rate = radius / math.sqrt(under)
+    return rate * rate_scale if state[2] > 0 else rate
+
+
+@hot
+def pomdr_values(code, par, x, atoms, a, m, hints, signs, count, row, hint_row):
+    """Return f'_{t-1}(x) and minus hint_t(x), leaving the kernel rows in row and hint_row."""
+    kernel_row(code, par, x, atoms, m, row)
+    kernel_row(code, par, x, hints, count, hint_row)
+    hinted = dot(hint_row, signs, count) / count if count > 0 else 0.0
+    return dot(row, a, m), hinted
+
+
+@hot
+def pomdr_remove(code, par, radius, atoms, a, m, x, row):
+    """Keep the oldest half of the dictionary and merge the rest into it (pomdr eq. 9).
+
+    Each dropped coefficient goes to the kept atom with the largest kernel value (the first on
+    ties); then f' is scaled to norm U. Returns |f'|^2.
+    """
+    half = m // 2
+    for j in range(half, m):
+        get_atom(atoms, j, x)
+        kernel_row(code, par, x, atoms, half, row)
+        nearest = 0
+        for i in range(1, half):
+            if row[i] > row[nearest]:
+                nearest = i
+        a[nearest] += a[j]
+    square = expansion_square(code, par, atoms, a, half, x, row)
+    if not square > 0.0:
+        return 0.0
+    multiply(a, radius / math.sqrt(square), half)
+    return radius * radius
+
+
+@hot
+def pomdr_rounds(
+    X, y, first, played, code, par, setting, state, reals, atoms, a, R, hints, signs, H, work,
+    forecasts, sizes, squares,
+):  # fmt: skip
+    """Play POMDR (pomdr Algorithm 1) from row ``first`` of X; ``played`` rounds came before X.
+
+    setting : (U, zeta, ALD scale, horizon or 0, switch size or 0, budget, rate scale); state : (4,)
+    integers: |S|, the round t-bar from which OMDR runs (0: not yet), removals, projections; reals :
+    (4,): |f'|^2, the sum of delta since the last removal, that over all rounds, D = max k(x, x);
+    atoms : (d, cap), a : (cap,), the dictionary; R : (cap, cap), upper factor of its kernel matrix
+    until OMDR; hints : (d, M), signs : (M,), the last M examples; H : (M, cap), their kernel values
+    with the dictionary until OMDR; work : (3, cap or d or M), workspace; forecasts, sizes, squares
+    (|f'|^2 after the round) : (n,), written. Returns (rounds played, status).
+    """
+    radius, zeta, ald_scale, horizon, switch_size, budget, rate_scale = setting
+    row, q, hint_row = work[0], work[1], work[2]
+    M = signs.shape[0]
+    for t in range(first, X.shape[0]):
+        m = state[0]
+        if m == a.shape[0]:
+            return t, NEED_ROOM
+        x = X[t]
+        count = min(played + t, M)
+        corner = kernel_diag(code, par, x)
+        rate = pomdr_rate(setting, state, reals, corner)
+        own, hinted = pomdr_values(
+            code, par, x, atoms, a, m, hints, signs, count, row, hint_row
+        )
+        forecast = own + rate * hinted
+        if not abs(forecast) < np.inf:
+            return t, NOT_FINITE
+        forecasts[t] = forecast
+        reals[3] = max(reals[3], corner)
+        label = y[t]
+        this = played + t + 1
+        T = horizon if horizon > 0.0 else max(float(this), 2.0)
+        # A t-bar of T stays POMD (errata 31).
+        omdr = state[1] > 0 and this >= state[1] and not (this == state[1] and this == horizon)
+        added = False
+        if label * forecast < 1.0:
+            projected = False
+            delta = corner - 2.0 * label * hinted
+            square = corner
+            if not omdr:
+                for j in range(m):
+                    q[j] = row[j]
+                solve_upper_transposed(R, q, m)
+                inside = dot(q, q, m)
+                rest = corner - inside  # alpha_t
+                bound = ald_scale * T**-zeta
+                projected = rest <= NULL_DIRECTION * corner
+                projected = projected or (m > 0 and rest <= bound * bound * reals[3])
+                if projected:
+                    solve_upper(R, q, m)  # beta_t
+                    delta = inside
+                    for r in range(count):
+                        delta -= 2.0 * label * signs[r] / count * dot(H[r], q, m)
+                    square = inside
+                    add_multiple(a, rate * label, q, m)
+                    state[3] += 1
+                elif not bordered_cholesky(R, q, corner, m) > 0.0:
+                    return t, NOT_POSITIVE
+            if not projected:
+                put_atom(atoms, m, x)
+                a[m] = rate * label
+                added = True
+                state[0] = m + 1
+            # <f', grad> = -y f'(x) for the projected gradient too: f' is in the span.
+            square = reals[0] + rate * rate * square + 2.0 * rate * label * own
+            reals[0] = to_ball(a, square, radius, state[0])
+            reals[1] += max(delta, 0.0)
+            reals[2] += max(delta, 0.0)
+        if not omdr:
+            slot = (played + t) % M
+            if added:
+                for r in range(count):
+                    H[r, m] = hint_row[r]
+                H[slot, m] = corner
+            for j in range(m):
+                H[slot, j] = row[j]
+            if added and state[1] == 0:
+                limit = min(math.ceil(15.0 * math.log(T)), budget - 1.0)
+                if switch_size > 0.0:
+                    limit = switch_size
+                if m + 1 >= limit:
+                    state[1] = this + 1
+        elif added and m + 1 >= budget:
+            reals[0] = pomdr_remove(code, par, radius, atoms, a, m + 1, q[: x.shape[0]], row)
+            reals[1] = 0.0
+            state[0] = (m + 1) // 2
+            state[2] += 1
+        put_atom(hints, (played + t) % M, x)
+        signs[(played + t) % M] = label
+        sizes[t] = state[0]
+        squares[t] = reals[0]
+    return X.shape[0], DONE
+
+
+@hot
+def pomdr_forecasts(
+    X, played, code, par, setting, state, reals, atoms, a, hints, signs, work, forecasts
+):
+    """Write what POMDR would forecast for each row of X; arguments as in pomdr_rounds."""
+    count = min(played, signs.shape[0])
+    for t in range(X.shape[0]):
+        rate = pomdr_rate(setting, state, reals, kernel_diag(code, par, X[t]))
+        own, hinted = pomdr_values(
+            code, par, X[t], atoms, a, state[0], hints, signs, count, work[0], work[2]
+        )
+        forecasts[t] = own + rate * hinted

@@ -257,3 +257,62 @@ class NystromListing:
 
     def update(self, y):
         self.Y = np.append(self.Y, y)
+
+
+# ---- first-order learners: dense kernel matrices K of the whole stream, vectors over its points ----
+
+
+def pomdr(K, y, radius, hints, ald, switch_size, budget, horizon=None, rate_scale=1.0):
+    """POMDR (pomdr Algorithm 1, errata 26-41). f' is a vector c over all points of the stream.
+
+    ald(t): the bound on the distance to the span; switch_size(t): B_0. Returns forecasts, supports,
+    norms of f', the deltas and the distances alpha_t of all points that joined.
+    """
+    n = len(y)
+    c, S, t_bar, removals, segment = np.zeros(n), [], np.inf, 0, 0.0
+    forecasts, supports, norms, deltas, residuals = [], [], [], [], []
+    for t in range(n):
+        last = range(max(0, t - hints), t)
+        h = np.zeros(n)
+        for r in last:
+            h[r] = -y[r] / len(last)
+        D = K.diagonal()[: t + 1].max()
+        lam = radius / np.sqrt(3 * D + segment) * (rate_scale if removals else 1.0)
+        f = c - lam * h
+        forecasts.append(K[t] @ f)
+        delta = 0.0
+        if y[t] * forecasts[-1] < 1:
+            g = np.zeros(n)
+            g[t] = -y[t]
+            round_ = t + 1
+            omdr = round_ >= t_bar and not (round_ == t_bar == horizon)
+            if not omdr:
+                beta = np.linalg.solve(K[np.ix_(S, S)], K[S, t]) if S else np.zeros(0)
+                alpha = K[t, t] - K[S, t] @ beta
+                if S and np.sqrt(max(alpha, 0.0)) <= np.sqrt(D) * ald(round_):
+                    g[:] = 0.0
+                    g[S] = -y[t] * beta
+                else:
+                    S = [*S, t]
+                    residuals.append(alpha)
+                    if len(S) >= switch_size(round_):
+                        t_bar = min(t_bar, round_ + 1)
+            else:
+                S = [*S, t]
+            delta = max(g @ K @ g - 2 * g @ K @ h, 0.0)
+            segment += delta
+            c = c - lam * g
+            c = c * min(1.0, radius / np.sqrt(c @ K @ c))
+            if omdr and len(S) == budget:
+                kept = S[: budget // 2]
+                for j in S[budget // 2 :]:
+                    nearest = kept[int(np.argmax(K[kept, j]))]
+                    c[nearest] += c[j]
+                    c[j] = 0.0
+                S = kept
+                c = c * radius / np.sqrt(c @ K @ c)
+                segment, removals = 0.0, removals + 1
+        supports.append(S)
+        norms.append(np.sqrt(c @ K @ c))
+        deltas.append(delta)
+    return np.array(forecasts), supports, np.array(norms), np.array(deltas), np.array(residuals)
