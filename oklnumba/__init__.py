@@ -31,6 +31,7 @@ from oklnumba import (
     losses,
     protocol,
     theory,
+    wrappers,
 )
 from oklnumba.awv import PKAWV, KernelAWV, KernelRidge, NystromAWV
 from oklnumba.features import FourierFeatures, NystromFeatures, TaylorFeatures
@@ -40,6 +41,7 @@ from oklnumba.kons import KORS
 from oklnumba.learner import load
 from oklnumba.pomdr import POMD, POMDR
 from oklnumba.protocol import Run, run
+from oklnumba.wrappers import MulticlassRun, OneVsRest, OnlineToBatch
 
 __version__ = "0.1.0"
 
@@ -61,8 +63,11 @@ __all__ = [
     "Laplacian",
     "Linear",
     "Matern",
+    "MulticlassRun",
     "NystromAWV",
     "NystromFeatures",
+    "OneVsRest",
+    "OnlineToBatch",
     "Polynomial",
     "Projectron",
     "Run",
@@ -79,4 +84,5 @@ __all__ = [
     "protocol",
     "run",
     "theory",
+    "wrappers",
 ]

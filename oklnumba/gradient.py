@@ -627,11 +627,12 @@ class _Mapped(Expansion):
         self._W[:, : W.shape[1]] = W
 
     def _state(self) -> dict[str, Any]:
-        return super()._state() | {"W": self._W[:, : self._ints[0]]}
+        return super()._state() | {"W": self._W[:, : int(self._ints[0]) if len(self._W) else 0]}
 
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)
-        self._adopt_map(state["W"])
+        if len(state["W"]):
+            self._adopt_map(state["W"])
 
 
 class NOGD(_Mapped):
