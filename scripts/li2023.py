@@ -8,6 +8,7 @@ from functools import cache
 
 import numpy as np
 from common import NO_DATA, arguments, found, how_to_get, print_table, save
+from matplotlib.ticker import MaxNLocator
 from tqdm import tqdm
 
 import oklnumba as okl
@@ -246,6 +247,8 @@ def plain_ticks(ax, values: list[float]) -> None:
     ticks = [s for s in steps if low <= s <= high]
     if len(ticks) > 6:
         ticks = [s for s in ticks if f"{s:e}".startswith("1")]
+    if len(ticks) < 3:
+        ticks = [s for s in MaxNLocator(5).tick_values(low, high) if low <= s <= high]
     ax.set_ylim(low, high)
     ax.set_yticks(ticks, [f"{s:g}" for s in ticks])
     ax.minorticks_off()

@@ -9,8 +9,8 @@ other data are skipped.
 the benchmarks (``benchmark_*.py``) too; this takes about an hour, and more with the full SUSY. A
 script that finds none of its data then counts as failed.
 
-A script joins by its name: ``<paper><year>_<figN or tabN>.py``, or ``certificate.py``; see
-common.py for the options it must take.
+A script joins by its name: ``<paper><year>_<what>.py``, ``certificate.py`` or
+``regret_vs_dictionary.py``; see common.py for the options it must take.
 """
 
 import argparse
@@ -26,7 +26,7 @@ from pathlib import Path
 from common import FIGURES, NO_DATA, print_table
 
 FOLDER = Path(__file__).resolve().parent
-NAME = re.compile(r"[a-z]+\d{4}_(fig|tab)\d+|certificate")
+NAME = re.compile(r"[a-z]+\d{4}_\w+|certificate|regret_vs_dictionary")
 QUICK = ["--quick", "--limit", "8"]
 
 
