@@ -292,6 +292,7 @@ class BOGD(Expansion):
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         self._drawn = self._coins.take(len(X))
         super()._play(X, y, trace)
+        del self._drawn
 
     def _rounds(self, X: np.ndarray, y: np.ndarray, first: int, trace: Trace) -> tuple[int, int]:
         return hotloops.bogd_rounds(

@@ -1835,17 +1835,19 @@ def fourier_phases(X, first, frequencies, phases):
         p2[j] = 0.0
         p3[j] = 0.0
     k = 0
-    while k + 2 <= d:
-        u, v = frequencies[k], frequencies[k + 1]
-        a0, a1, a2, a3 = x0[k], x1[k], x2[k], x3[k]
-        b0, b1, b2, b3 = x0[k + 1], x1[k + 1], x2[k + 1], x3[k + 1]
+    while k + 4 <= d:
+        u0, u1, u2, u3 = frequencies[k], frequencies[k + 1], frequencies[k + 2], frequencies[k + 3]
+        a0, a1, a2, a3 = x0[k], x0[k + 1], x0[k + 2], x0[k + 3]
+        b0, b1, b2, b3 = x1[k], x1[k + 1], x1[k + 2], x1[k + 3]
+        c0, c1, c2, c3 = x2[k], x2[k + 1], x2[k + 2], x2[k + 3]
+        e0, e1, e2, e3 = x3[k], x3[k + 1], x3[k + 2], x3[k + 3]
         for j in range(f):
-            p0[j] += a0 * u[j] + b0 * v[j]
-            p1[j] += a1 * u[j] + b1 * v[j]
-            p2[j] += a2 * u[j] + b2 * v[j]
-            p3[j] += a3 * u[j] + b3 * v[j]
-        k += 2
-    if k < d:
+            p0[j] += (a0 * u0[j] + a1 * u1[j]) + (a2 * u2[j] + a3 * u3[j])
+            p1[j] += (b0 * u0[j] + b1 * u1[j]) + (b2 * u2[j] + b3 * u3[j])
+            p2[j] += (c0 * u0[j] + c1 * u1[j]) + (c2 * u2[j] + c3 * u3[j])
+            p3[j] += (e0 * u0[j] + e1 * u1[j]) + (e2 * u2[j] + e3 * u3[j])
+        k += 4
+    while k < d:
         u = frequencies[k]
         a0, a1, a2, a3 = x0[k], x1[k], x2[k], x3[k]
         for j in range(f):
@@ -1853,6 +1855,7 @@ def fourier_phases(X, first, frequencies, phases):
             p1[j] += a1 * u[j]
             p2[j] += a2 * u[j]
             p3[j] += a3 * u[j]
+        k += 1
 
 
 @hot

@@ -164,8 +164,11 @@ def kernel_alignment(kernel: Any, X: ArrayLike, y: ArrayLike) -> float:
     y = checks.as_labels(y, len(X), classes=True)
     polarization = 0.0
     for start in range(0, len(X), BLOCK):  # the whole matrix may not fit in memory
-        stop = start + BLOCK
-        polarization += y[start:stop] @ (kernel(X[start:stop], X) @ y)
+        rows = slice(start, start + BLOCK)
+        polarization += y[rows] @ kernel(X[rows]) @ y[rows]
+        if start + BLOCK < len(X):
+            later = slice(start + BLOCK, None)
+            polarization += 2.0 * (y[rows] @ (kernel(X[rows], X[later]) @ y[later]))
     return float(kernel.diag(X).sum() - polarization / len(X))
 
 

@@ -259,3 +259,74 @@ def test_bao2ks_with_bandit_feedback_plays_the_better_kernel_more_often():
     kernels = [okl.Gaussian(0.02), okl.Gaussian(0.8)]  # the first learns nothing here
     learner = okl.BAO2KS(kernels, radius=5.0, horizon=4000, budget=2000).partial_fit(X, y)
     assert learner.probabilities[1] > 0.7
+
+
+# ---- the battery's main promises where its default budgets are never full ----
+
+FULL = {
+    "KernelOGD": lambda: okl.KernelOGD(KERNEL, budget=15, radius=1.0, lam=0.01),
+    "BOGD": lambda: okl.BOGD(KERNEL, budget=15, gamma=1.5),
+    "BOGD++": lambda: okl.BOGD(KERNEL, budget=15, weighted=True, lam=0.1),
+    "Projectron": lambda: okl.Projectron(KERNEL, 0.0, budget=15),
+    "NOGD": lambda: okl.NOGD(KERNEL, budget=30, rank=10),
+    "SkeGD": lambda: okl.SkeGD(KERNEL, budget=30, sketch=16, columns=12, rank=6, period=9),
+    "SkeGD, one map": lambda: okl.SkeGD(KERNEL, budget=30, sketch=16, columns=12, rank=6),
+    "B(AO)2KS": lambda: okl.BAO2KS(KERNEL, budget=25, beta=1.1),
+    "B(AO)2KS, several": lambda: okl.BAO2KS([KERNEL, okl.Gaussian(0.3)], budget=25),
+    "POMDR": lambda: okl.POMDR(KERNEL, budget=20),
+}
+full = pytest.mark.parametrize("name", FULL)
+
+
+@full
+def test_full_budgets_in_bulk_and_by_hand(name):
+    X, y = stream()
+    run = okl.run(FULL[name](), X, y)
+    learner, forecasts = FULL[name](), []
+    for x, label in zip(X, y, strict=True):
+        forecasts.append(learner.predict_one(x))
+        learner.learn_one(x, label)
+    np.testing.assert_allclose(forecasts, run.predictions, rtol=1e-9, atol=1e-12)
+    assert learner.size == run.sizes[-1]
+
+
+@full
+def test_full_budgets_never_look_ahead(name):
+    X, y = stream()
+    run = okl.run(FULL[name](), X, y)
+    for t in range(5, N, 23):
+        other = y.copy()
+        other[t:] *= -1
+        changed = okl.run(FULL[name](), X, other)
+        np.testing.assert_array_equal(changed.predictions[: t + 1], run.predictions[: t + 1])
+        np.testing.assert_array_equal(changed.sizes[:t], run.sizes[:t])
+
+
+@full
+def test_full_budgets_go_on_from_any_save(name, tmp_path):
+    X, y = stream()
+    going, stopping = FULL[name](), FULL[name]()
+    for t in range(0, N, 7):
+        going.partial_fit(X[t : t + 7], y[t : t + 7])
+        stopping.partial_fit(X[t : t + 7], y[t : t + 7])
+        stopping.save(tmp_path / "learner.npz")
+        stopping = okl.load(tmp_path / "learner.npz")
+        np.testing.assert_array_equal(stopping.predict(X), going.predict(X))
+        assert stopping.size == going.size
+
+
+@full
+def test_memory_is_bounded_by_the_budget(name):
+    X, y = stream(4000 if not numba.config.DISABLE_JIT else 400, seed=9)
+    y = np.random.default_rng(1).choice([-1.0, 1.0], len(y))  # nothing to learn: a loss each round
+    learner = FULL[name]()
+
+    def held():
+        return sum(v.nbytes for v in vars(learner).values() if isinstance(v, np.ndarray))
+
+    learner.partial_fit(X[:300], y[:300])
+    before = held()
+    learner.partial_fit(X[300:], y[300:])
+    if name != "SkeGD":  # with a period, one atom for every so many losses
+        assert held() == before
+    assert np.isfinite(learner.predict(X)).all()

@@ -38,10 +38,14 @@ def test_leverage_scores_and_online_effective_dimension(alpha):
     assert found.sum() <= dimension <= okl.theory.log_det(KERNEL, X, alpha)
 
 
-def test_kernel_alignment_is_its_formula():
+def test_kernel_alignment_is_its_formula(monkeypatch):
     y = np.sign(Y)
     expected = np.trace(K) - y @ K @ y / 60
     np.testing.assert_allclose(okl.theory.kernel_alignment(KERNEL, X, y), expected, rtol=1e-12)
+    for block in (7, 20, 60):  # rows of K that are there at a time
+        monkeypatch.setattr(okl.theory, "BLOCK", block)
+        found = okl.theory.kernel_alignment(KERNEL, X, y)
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
     ideal = okl.theory.kernel_alignment(okl.Linear(), y[:, None], y)
     np.testing.assert_allclose(ideal, 0.0, atol=1e-12)
 
