@@ -13,7 +13,7 @@ from oklnumba import checks
 from oklnumba.checks import require, require_positive
 from oklnumba.kernels import kernel_code
 
-BLOCK = 1024  # rows of a kernel matrix that is not needed whole
+BLOCK = 512  # rows and columns of a kernel matrix that is not needed whole: they fit a cache
 
 
 def _factor(kernel: Any, X: ArrayLike, lam: float) -> np.ndarray:
@@ -163,12 +163,11 @@ def kernel_alignment(kernel: Any, X: ArrayLike, y: ArrayLike) -> float:
     X = checks.as_inputs(X)
     y = checks.as_labels(y, len(X), classes=True)
     polarization = 0.0
-    for start in range(0, len(X), BLOCK):  # the whole matrix may not fit in memory
-        rows = slice(start, start + BLOCK)
+    parts = [slice(start, start + BLOCK) for start in range(0, len(X), BLOCK)]
+    for i, rows in enumerate(parts):  # the whole matrix may not fit in memory
         polarization += y[rows] @ kernel(X[rows]) @ y[rows]
-        if start + BLOCK < len(X):
-            later = slice(start + BLOCK, None)
-            polarization += 2.0 * (y[rows] @ (kernel(X[rows], X[later]) @ y[later]))
+        for columns in parts[i + 1 :]:
+            polarization += 2.0 * (y[rows] @ kernel(X[rows], X[columns]) @ y[columns])
     return float(kernel.diag(X).sum() - polarization / len(X))
 
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-from common import NO_DATA, arguments, found, how_to_get, print_table, save
-from matplotlib.ticker import MaxNLocator
+from common import NO_DATA, arguments, found, how_to_get, plain_ticks, print_table, save
 from tqdm import tqdm
 
 import oklnumba as okl
@@ -238,20 +237,6 @@ def draw_comparison(cases: list[Case], rows: list[dict]):
         plots.title(axes[0, column], case.title)
     plots.shared_legend(figure, columns=2)
     return figure
-
-
-def plain_ticks(ax, values: list[float]) -> None:
-    """Put a few ticks with plain numbers on a logarithmic axis."""
-    low, high = min(values) / 1.4, max(values) * 1.4
-    steps = [m * 10.0**e for e in range(-4, 6) for m in (1, 2, 5)]
-    ticks = [s for s in steps if low <= s <= high]
-    if len(ticks) > 6:
-        ticks = [s for s in ticks if f"{s:e}".startswith("1")]
-    if len(ticks) < 3:
-        ticks = [s for s in MaxNLocator(5).tick_values(low, high) if low <= s <= high]
-    ax.set_ylim(low, high)
-    ax.set_yticks(ticks, [f"{s:g}" for s in ticks])
-    ax.minorticks_off()
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ Data: magic04 (comes with the package), inputs scaled to [-1, 1], one permutatio
 
 import numpy as np
 import scipy.optimize
-from common import arguments, print_table, save
+from common import arguments, plain_ticks, print_table, save
 from tqdm import tqdm
 
 import oklnumba as okl
@@ -21,6 +21,10 @@ ROUNDS, QUICK_ROUNDS = 4000, 1000
 SIGMA = 0.5
 LAM = 1.0  # of the comparators: loss + lam |f|^2, and hinge loss + lam / 2 |f|^2
 SIZES = (12, 25, 50, 100, 200, 400, 800)
+ABOVE = (  # in the upper row: least squares and ridge, all data, and feature maps
+    "KernelAWV", "KernelRidge", "PKAWV, Taylor", "NystromAWV", "KRLS", "KernelOGD", "FOGD", "NOGD",
+    "SkeGD",
+)  # fmt: skip
 
 
 def learners(T: int, d: int, center: np.ndarray) -> dict[str, list[Learner]]:
@@ -84,6 +88,34 @@ def best_hinge(K: np.ndarray, y: np.ndarray, lam: float) -> float:
     return float(-found.fun)
 
 
+def draw(curves: dict[str, tuple], what: str):
+    """Draw mistakes and regret against size: full and feature learners above, budgeted below."""
+    figure, axes = plots.figure(rows=2, columns=2, width=7.2, row_height=3.1)
+    markers = "osD^v<>PX"
+    for i, row in enumerate(axes):
+        shown = [label for label in curves if (label in ABOVE) == (i == 0)]
+        for place, label in enumerate(shown):
+            sizes, mistakes, regrets = curves[label]
+            style = plots.line_style(place) | {"marker": markers[place], "markersize": 4}
+            row[0].plot(sizes, mistakes, label=label, linewidth=0.9, **style)
+            row[1].plot(sizes, regrets, label=label, linewidth=0.9, **style)
+        row[1].legend(fontsize=plots.FONT - 1.5, loc="center left", bbox_to_anchor=(1.01, 0.5))
+        plots.title(row[0], what)
+        plots.title(row[1], "regret in the learner's own loss")
+    for column, label in ((0, "mistake ratio (%)"), (1, "regret")):
+        values = [v for curve in curves.values() for v in curve[1 + column]]
+        for ax in axes[:, column]:
+            ax.set_xscale("log")
+            ax.set_yscale("log")
+            plain_ticks(ax, values)
+            ax.set_xlim(5, 6000)
+            ax.set_ylabel(label, fontsize=plots.FONT)
+            ax.tick_params(labelsize=plots.FONT - 1)
+            ax.grid(True, linewidth=0.4, alpha=0.5)
+        axes[1, column].set_xlabel("largest number of atoms or features", fontsize=plots.FONT)
+    return figure
+
+
 def main() -> None:
     args = arguments(__doc__ or "", limit=120.0, quick_limit=20.0)
     T = QUICK_ROUNDS if args.quick else ROUNDS
@@ -92,17 +124,15 @@ def main() -> None:
     K = okl.Gaussian(SIGMA)(X)
     a = np.linalg.solve(K + LAM * np.eye(T), y)
     best = {"squared": LAM * float(y @ a), "hinge": best_hinge(K, y, LAM)}
-    table, numbers = [], []
-    figure, axes = plots.figure(rows=1, columns=2, width=7.2, row_height=4.0)
+    table, numbers, curves = [], [], {}
     groups = learners(T, X.shape[1], X[:500].mean(axis=0))
-    markers = "osD^v<>PX*hp"
-    for place, (label, ones) in enumerate(tqdm(groups.items(), unit=" learner")):
+    for label, ones in tqdm(groups.items(), unit=" learner"):
         points = []
         for learner in ones:
             run = okl.run(learner, X, y, time_limit=args.limit)
             if not run.finished:
                 continue
-            size = int(run.sizes[-1])
+            size = int(run.sizes.max())  # after a restart or removal it may be small
             regret = float(run.losses.sum()) - best[run.loss]
             points.append((size, 100 * run.mistake_rate, regret))
             numbers.append(
@@ -120,16 +150,7 @@ def main() -> None:
         if not points:
             print(f"{label}: no run within {args.limit:g} s")
             continue
-        points.sort()
-        sizes, mistakes, regrets = zip(*points, strict=True)
-        style = plots.line_style(place) | {
-            "marker": markers[place % len(markers)],
-            "markersize": 4,
-            "linewidth": 0.9,
-            "markerfacecolor": "white" if place % 2 else None,
-        }
-        axes[0, 0].plot(sizes, mistakes, label=label, **style)
-        axes[0, 1].plot(sizes, np.maximum(regrets, 1.0), **style)
+        curves[label] = sizes, mistakes, regrets = list(zip(*sorted(points), strict=True))
         table.append(
             {
                 "algorithm": label,
@@ -139,17 +160,7 @@ def main() -> None:
                 "regret": f"{regrets[0]:.0f} .. {regrets[-1]:.0f}",
             }
         )
-    for ax, label in ((axes[0, 0], "mistake ratio (%)"), (axes[0, 1], "regret")):
-        ax.set_xscale("log")
-        ax.set_xlabel("atoms or features at the end", fontsize=plots.FONT)
-        ax.set_ylabel(label, fontsize=plots.FONT)
-        ax.tick_params(labelsize=plots.FONT - 1)
-        ax.grid(True, linewidth=0.4, alpha=0.5)
-    axes[0, 0].set_ylim(top=45)
-    axes[0, 1].set_yscale("log")
-    plots.title(axes[0, 0], f"magic04, first {T} rounds, sigma = {SIGMA:g}")
-    plots.title(axes[0, 1], "regret in the learner's own loss")
-    plots.shared_legend(figure, columns=5)
+    figure = draw(curves, f"magic04, first {T} rounds, sigma = {SIGMA:g}")
     save(figure, numbers, args, STEM)
     print(f"best in hindsight: squared {best['squared']:.1f}, hinge {best['hinge']:.1f}")
     print_table(table)
