@@ -89,7 +89,7 @@ class POMDR(Expansion):
     --------
     >>> import numpy as np, oklnumba as okl
     >>> X = np.random.default_rng(0).uniform(-1, 1, (2000, 2))
-    >>> learner = okl.POMDR(okl.Gaussian(1.0), radius=10.0, horizon=2000)
+    >>> learner = okl.POMDR(okl.Gaussian(1.0), horizon=2000)
     >>> run = okl.run(learner, X, np.sign(X[:, 0] * X[:, 1]))
     >>> bool(run.mistake_rate < 0.1), learner.diary.switch_round is None
     (True, True)
@@ -241,7 +241,7 @@ class POMD(POMDR):
     --------
     >>> import numpy as np, oklnumba as okl
     >>> X = np.random.default_rng(0).uniform(-1, 1, (2000, 2))
-    >>> learner = okl.POMD(okl.Gaussian(1.0), radius=10.0, horizon=2000)
+    >>> learner = okl.POMD(okl.Gaussian(1.0), horizon=2000)
     >>> run = okl.run(learner, X, np.sign(X[:, 0] * X[:, 1]))
     >>> bool(run.mistake_rate < 0.1), learner.size < 60
     (True, True)
