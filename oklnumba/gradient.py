@@ -622,6 +622,13 @@ class _Mapped(Expansion):
         """Make the map when row t has been forecast; return the next row to play."""
         raise NotImplementedError
 
+    def _finite_kernel(self, atoms: np.ndarray, t: int) -> np.ndarray:
+        """Return the kernel matrix of the atoms when row t - 1 completed them."""
+        K = self.kernel(atoms)
+        if not np.isfinite(K).all():
+            self._check(hotloops.NOT_FINITE, t - 1, "scale the inputs")
+        return K
+
     def _adopt_map(self, W: np.ndarray) -> None:
         """Take a map over the first atoms; rows as wide as the buffers."""
         self._W = np.zeros((len(W), len(self._a)))
@@ -690,7 +697,7 @@ class NOGD(_Mapped):
 
     def _make_map(self, X: np.ndarray, y: np.ndarray, t: int, trace: Trace) -> int:
         B = int(self._ints[0])
-        values, V = leading(self.kernel(self.atoms), int(self.rank))
+        values, V = leading(self._finite_kernel(self.atoms, t), int(self.rank))
         self._a[:B] = V @ (V.T @ self._a[:B])  # w = Lambda^{1/2} V' a
         self._adopt_map(V.T / np.sqrt(values)[:, None])
         self._ints[1] = 1
@@ -812,7 +819,7 @@ class SkeGD(_Mapped):
         c = int(self.columns)
         if self._ints[1] == 0:
             atoms = self.atoms
-            K = self.kernel(atoms)
+            K = self._finite_kernel(atoms, t)
             self._sampled = self._sample()
             self._S = np.array([self._sketch_row(i) for i in range(len(atoms))])
             self._pp = self._S.T @ K @ self._S

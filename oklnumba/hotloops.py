@@ -1331,6 +1331,19 @@ def expansion_forecasts(X, code, par, atoms, a, m, factor, row, forecasts):
         forecasts[t] = factor * dot(row, a, m)
 
 
+@hot
+def ald_residual(R, row, corner, q, m):
+    """Return the squared distance of a point to the span of a dictionary (pomdr eq. 4).
+
+    R : (cap, cap), upper factor of the dictionary's kernel matrix; row : (cap,), its kernel values
+    with the point; corner : k(x, x); q : (cap,), R^-T row, written.
+    """
+    for j in range(m):
+        q[j] = row[j]
+    solve_upper_transposed(R, q, m)
+    return corner - dot(q, q, m)
+
+
 # ---- POMDR (pomdr Algorithm 1) ----
 
 
@@ -1381,6 +1394,30 @@ def pomdr_remove(code, par, radius, atoms, a, m, x, row):
 
 
 @hot
+def pomdr_remember(x, label, slot, count, added, omdr, corner, hints, signs, H, row, hint_row, m):
+    """Put the round's example among the hints, with its kernel values with the m old atoms.
+
+    ``added`` says whether x became atom m, whose kernel values with the hints are in hint_row.
+    """
+    put_atom(hints, slot, x)
+    signs[slot] = label
+    if omdr:
+        return  # nothing is projected any more
+    if added:
+        for r in range(count):
+            H[r, m] = hint_row[r]
+        H[slot, m] = corner
+    for j in range(m):
+        H[slot, j] = row[j]
+
+
+@hot
+def pomdr_switch_size(switch_size, budget, T):
+    """Return B_0, the number of atoms at which OMDR takes over."""
+    return switch_size if switch_size > 0.0 else min(math.ceil(15.0 * math.log(T)), budget - 1.0)
+
+
+@hot
 def pomdr_rounds(
     X, y, first, played, code, par, setting, state, reals, atoms, a, R, hints, signs, H, work,
     forecasts, sizes, squares,
@@ -1408,7 +1445,7 @@ def pomdr_rounds(
         rate = pomdr_rate(setting, state, reals, corner)
         own, hinted = pomdr_values(code, par, x, atoms, a, m, hints, signs, count, row, hint_row)
         forecast = own + rate * hinted
-        if not abs(forecast) < np.inf:
+        if not (abs(forecast) < np.inf and corner < np.inf):
             return t, NOT_FINITE
         forecasts[t] = forecast
         reals[3] = max(reals[3], corner)
@@ -1423,20 +1460,16 @@ def pomdr_rounds(
             delta = corner - 2.0 * label * hinted
             square = corner
             if not omdr:
-                for j in range(m):
-                    q[j] = row[j]
-                solve_upper_transposed(R, q, m)
-                inside = dot(q, q, m)
-                rest = corner - inside  # alpha_t
+                rest = ald_residual(R, row, corner, q, m)  # alpha_t
                 bound = ald_scale * T**-zeta
                 projected = rest <= NULL_DIRECTION * corner
                 projected = projected or (m > 0 and rest <= bound * bound * reals[3])
                 if projected:
+                    square = corner - rest
                     solve_upper(R, q, m)  # beta_t
-                    delta = inside
+                    delta = square
                     for r in range(count):
                         delta -= 2.0 * label * signs[r] / count * dot(H[r], q, m)
-                    square = inside
                     add_multiple(a, rate * label, q, m)
                     state[3] += 1
                 elif not bordered_cholesky(R, q, corner, m) > 0.0:
@@ -1451,27 +1484,17 @@ def pomdr_rounds(
             reals[0] = to_ball(a, square, radius, state[0])
             reals[1] += max(delta, 0.0)
             reals[2] += max(delta, 0.0)
-        if not omdr:
-            slot = (played + t) % M
-            if added:
-                for r in range(count):
-                    H[r, m] = hint_row[r]
-                H[slot, m] = corner
-            for j in range(m):
-                H[slot, j] = row[j]
-            if added and state[1] == 0:
-                limit = min(math.ceil(15.0 * math.log(T)), budget - 1.0)
-                if switch_size > 0.0:
-                    limit = switch_size
-                if m + 1 >= limit:
-                    state[1] = this + 1
-        elif added and m + 1 >= budget:
+        slot = (played + t) % M
+        pomdr_remember(
+            x, label, slot, count, added, omdr, corner, hints, signs, H, row, hint_row, m
+        )
+        if added and omdr and m + 1 >= budget:
             reals[0] = pomdr_remove(code, par, radius, atoms, a, m + 1, q[: x.shape[0]], row)
             reals[1] = 0.0
             state[0] = (m + 1) // 2
             state[2] += 1
-        put_atom(hints, (played + t) % M, x)
-        signs[(played + t) % M] = label
+        elif added and state[1] == 0 and m + 1 >= pomdr_switch_size(switch_size, budget, T):
+            state[1] = this + 1
         sizes[t] = state[0]
         squares[t] = reals[0]
     return X.shape[0], DONE
@@ -1546,6 +1569,8 @@ def kernel_ogd_rounds(
             if radius < np.inf:
                 corner = kernel_diag(code, par, x)
                 square = max(reals[1] - 2.0 * step * value + step * step * corner, 0.0)
+                if not square < np.inf:
+                    return t, NOT_FINITE
                 if square > radius * radius:
                     reals[0] *= radius / math.sqrt(square)
                     square = radius * radius
@@ -1622,6 +1647,8 @@ def bogd_rounds(
                         a[j] /= 1.0 - p[j]
             put_atom(atoms, slot, x)
             diagonal[slot] = kernel_diag(code, par, x)
+            if not diagonal[slot] < np.inf:
+                return t, NOT_FINITE
             a[slot] = -eta * slope
             if m == budget:
                 largest = 0.0
@@ -1656,13 +1683,13 @@ def projectron_rounds(X, y, first, code, par, setting, state, atoms, a, R, work,
         forecasts[t] = forecast
         margin = y[t] * forecast
         if margin <= 0.0 or (aggressive and margin < 1.0):
-            for j in range(m):
-                q[j] = row[j]
-            solve_upper_transposed(R, q, m)
             corner = kernel_diag(code, par, x)
-            inside = dot(q, q, m)
-            distance = math.sqrt(max(corner - inside, 0.0))
-            dependent = corner - inside <= NULL_DIRECTION * corner
+            if not corner < np.inf:
+                return t, NOT_FINITE
+            rest = ald_residual(R, row, corner, q, m)
+            inside = corner - rest
+            distance = math.sqrt(max(rest, 0.0))
+            dependent = rest <= NULL_DIRECTION * corner
             if margin > 0.0:
                 far = 0.0 if dependent else distance * slack
                 excess = 1.0 - margin - far
@@ -1788,10 +1815,9 @@ def krls_rounds(
             return t, NOT_FINITE
         forecasts[t] = forecast
         corner = kernel_diag(code, par, x)
-        for j in range(m):
-            q[j] = row[j]
-        solve_upper_transposed(R, q, m)
-        rest = corner - dot(q, q, m)
+        if not corner < np.inf:
+            return t, NOT_FINITE
+        rest = ald_residual(R, row, corner, q, m)
         if rest > NULL_DIRECTION * corner and (m == 0 or rest > threshold):
             if not bordered_cholesky(R, q, corner, m) > 0.0:
                 return t, NOT_POSITIVE

@@ -330,3 +330,24 @@ def test_memory_is_bounded_by_the_budget(name):
     if name != "SkeGD":  # with a period, one atom for every so many losses
         assert held() == before
     assert np.isfinite(learner.predict(X)).all()
+
+
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="numpy warns of overflows")
+@pytest.mark.parametrize("size", [1e80, 1e110, 1e160])
+@full
+def test_an_overflow_of_the_kernel_is_an_error_that_names_a_round(name, size):
+    """k(x, x) overflows before k(x, atoms) does: no learner may go on as if it were nothing."""
+    X, y = stream(200)
+    X[100] *= size
+    learner = FULL[name]().set_params(
+        **{"kernels" if "AO" in name else "kernel": okl.Polynomial(3)}
+    )
+    try:
+        run = okl.run(learner, X, y)
+    except FloatingPointError as error:
+        assert "round" in str(error) and "reset" in str(error)
+        assert 100 <= int(str(error).split("round ")[1].split(":")[0]) <= 200
+    else:
+        assert np.isfinite(run.predictions).all() and np.isfinite(learner.predict(X[:50])).all()
+        if hasattr(learner, "coefficients"):
+            assert np.isfinite(learner.coefficients).all() and (learner.coefficients != 0).any()
