@@ -610,13 +610,14 @@ class _Mapped(Expansion):
         return int(self._ints[3]) if self._width is not None else 0
 
     def _rounds(self, X: np.ndarray, y: np.ndarray, first: int, trace: Trace) -> tuple[int, int]:
-        first, status = hotloops.mapped_gradient_rounds(
-            X, y, first, self._code, self._par, self._loss_code, self._setting, self._ints,
-            self._atoms, self._a, self._W, self._work, trace.predictions, trace.sizes,
-        )  # fmt: skip
-        if status != hotloops.NEED_MAP:
-            return first, status
-        return self._rounds(X, y, self._make_map(X, y, first, trace), trace)
+        while True:
+            first, status = hotloops.mapped_gradient_rounds(
+                X, y, first, self._code, self._par, self._loss_code, self._setting, self._ints,
+                self._atoms, self._a, self._W, self._work, trace.predictions, trace.sizes,
+            )  # fmt: skip
+            if status != hotloops.NEED_MAP:
+                return first, status
+            first = self._make_map(X, y, first, trace)
 
     def _make_map(self, X: np.ndarray, y: np.ndarray, t: int, trace: Trace) -> int:
         """Make the map when row t has been forecast; return the next row to play."""

@@ -1346,6 +1346,8 @@ def ald_residual(R, row, corner, q, m):
 
 # ---- POMDR (pomdr Algorithm 1) ----
 
+SWITCH_FACTOR = 15.0  # B_0 = ceil(15 ln T), as in the paper's experiments
+
 
 @hot
 def pomdr_rate(setting, state, reals, corner):
@@ -1414,13 +1416,14 @@ def pomdr_remember(x, label, slot, count, added, omdr, corner, hints, signs, H, 
 @hot
 def pomdr_switch_size(switch_size, budget, T):
     """Return B_0, the number of atoms at which OMDR takes over."""
-    return switch_size if switch_size > 0.0 else min(math.ceil(15.0 * math.log(T)), budget - 1.0)
+    by_rounds = min(math.ceil(SWITCH_FACTOR * math.log(T)), budget - 1.0)
+    return switch_size if switch_size > 0.0 else by_rounds
 
 
 @hot
 def pomdr_rounds(
     X, y, first, played, code, par, setting, state, reals, atoms, a, R, hints, signs, H, work,
-    forecasts, sizes, squares,
+    forecasts, sizes,
 ):  # fmt: skip
     """Play POMDR (pomdr Algorithm 1) from row ``first`` of X; ``played`` rounds came before X.
 
@@ -1429,8 +1432,8 @@ def pomdr_rounds(
     (4,): |f'|^2, the sum of delta since the last removal, that over all rounds, D = max k(x, x);
     atoms : (d, cap), a : (cap,), the dictionary; R : (cap, cap), upper factor of its kernel matrix
     until OMDR; hints : (d, M), signs : (M,), the last M examples; H : (M, cap), their kernel values
-    with the dictionary until OMDR; work : (3, cap or d or M), workspace; forecasts, sizes, squares
-    (|f'|^2 after the round) : (n,), written. Returns (rounds played, status).
+    with the dictionary until OMDR; work : (3, cap or d or M), workspace; forecasts, sizes : (n,),
+    written. Returns (rounds played, status).
     """
     radius, zeta, ald_scale, horizon, switch_size, budget, rate_scale = setting
     row, q, hint_row = work[0], work[1], work[2]
@@ -1496,7 +1499,6 @@ def pomdr_rounds(
         elif added and state[1] == 0 and m + 1 >= pomdr_switch_size(switch_size, budget, T):
             state[1] = this + 1
         sizes[t] = state[0]
-        squares[t] = reals[0]
     return X.shape[0], DONE
 
 

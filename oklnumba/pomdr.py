@@ -172,16 +172,21 @@ class POMDR(Expansion):
 
     def _make_room(self, cap: int) -> None:
         super()._make_room(cap)
-        if self._ints[1] == 0:  # OMDR has no ALD test
+        if self._has_factor():
             self._R = grown(self._R, cap, cap)
             self._H = grown(self._H, len(self._signs), cap)
         self._work = np.zeros((3, max(cap, self._atoms.shape[0], len(self._signs))))
+
+    def _has_factor(self) -> bool:
+        """Say whether the factor for the ALD test is kept: not in OMDR."""
+        # A t-bar of T leaves round T to POMD (errata 31).
+        return self._ints[1] == 0 or self._ints[1] == self.horizon
 
     def _rounds(self, X: np.ndarray, y: np.ndarray, first: int, trace: Trace) -> tuple[int, int]:
         return hotloops.pomdr_rounds(
             X, y, first, self._played, self._code, self._par, self._setting, self._ints,
             self._reals, self._atoms, self._a, self._R, self._hints, self._signs, self._H,
-            self._work, trace.predictions, trace.sizes, np.empty(len(X)),
+            self._work, trace.predictions, trace.sizes,
         )  # fmt: skip
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
@@ -193,7 +198,7 @@ class POMDR(Expansion):
         return forecasts
 
     def _state(self) -> dict[str, Any]:
-        m = self.size if self._ints[1] == 0 else 0
+        m = self.size if self._has_factor() else 0
         return super()._state() | {
             "hints": self._hints,
             "signs": self._signs,

@@ -221,6 +221,14 @@ def test_skegd_equals_the_textbook(loss, period):
     assert sizes[-1] == 40 if period is None else sizes[-1] > 42
 
 
+def test_skegd_may_update_its_sketches_at_every_loss():
+    X, y = stream(1500 if not numba.config.DISABLE_JIT else 60)  # beyond Python's recursion limit
+    y = np.random.default_rng(2).choice([-1.0, 1.0], len(y))
+    learner = okl.SkeGD(KERNEL, budget=5, sketch=4, columns=4, blocks=1, rank=2, period=1)
+    run = okl.run(learner, X, y)
+    assert run.sizes[-1] == np.count_nonzero(run.losses) - 1 > 40
+
+
 def test_the_count_sketch_has_one_entry_in_each_block_of_a_row():
     learner = okl.SkeGD(KERNEL, sketch=30, columns=20, blocks=5, rank=9, seed=1)
     rows = np.array([learner._sketch_row(i) for i in range(200)])

@@ -154,6 +154,25 @@ def test_pomdr_is_pomd_until_it_switches():
     assert (pomdr.sizes[: switch - 1] == pomd.sizes[: switch - 1]).all()
 
 
+def test_a_t_bar_of_the_horizon_leaves_that_round_to_pomd_after_a_save_too(tmp_path):
+    """Errata 31. 64 atoms are in the buffers then, which must grow, factor and all."""
+    X, _ = stream(N if not numba.config.DISABLE_JIT else 80)
+    y = np.random.default_rng(3).choice([-1.0, 1.0], len(X))
+    parameters = {"radius": 0.01, "switch_size": 64, "budget": 100, "ald_scale": 0.0}
+    learner = okl.POMDR(okl.Gaussian(0.3), horizon=65, **parameters)
+    learner.partial_fit(X[:64], y[:64])
+    assert (learner.size, learner.diary.switch_round) == (64, 65)
+    learner.save(tmp_path / "learner.npz")
+    again = okl.load(tmp_path / "learner.npz")
+    forecasts, supports, _, _, residuals = textbook(
+        lambda A, B: naive.gaussian(A, B, 0.3), X, y, learner
+    )
+    for one in (learner, again):
+        assert_close(okl.run(one, X[64:], y[64:]).predictions, forecasts[64:])
+        assert one.size == len(supports[-1]) and len(residuals) == 65
+    np.testing.assert_array_equal(again.predict(X), learner.predict(X))
+
+
 # ---- errors ----
 
 
