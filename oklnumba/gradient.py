@@ -666,8 +666,9 @@ class NOGD(_Mapped):
 
     Remarks
     -------
-    As published; eigenvalues of at most 1e-10 times the largest are dropped. The linear function
-    w.z is kept as an expansion over the atoms, so that a forecast costs no projection.
+    One step size for both phases, where the paper has two; eigenvalues of at most 1e-10 times the
+    largest are dropped. The linear function w.z is kept as an expansion over the atoms, so that a
+    forecast costs no projection.
 
     Examples
     --------

@@ -1870,10 +1870,11 @@ def fourier_phases(X, first, frequencies, phases):
         c0, c1, c2, c3 = x2[k], x2[k + 1], x2[k + 2], x2[k + 3]
         e0, e1, e2, e3 = x3[k], x3[k + 1], x3[k + 2], x3[k + 3]
         for j in range(f):
-            p0[j] += (a0 * u0[j] + a1 * u1[j]) + (a2 * u2[j] + a3 * u3[j])
-            p1[j] += (b0 * u0[j] + b1 * u1[j]) + (b2 * u2[j] + b3 * u3[j])
-            p2[j] += (c0 * u0[j] + c1 * u1[j]) + (c2 * u2[j] + c3 * u3[j])
-            p3[j] += (e0 * u0[j] + e1 * u1[j]) + (e2 * u2[j] + e3 * u3[j])
+            # One sum from left to right: four fused products, where two sums take six operations.
+            p0[j] = p0[j] + a0 * u0[j] + a1 * u1[j] + a2 * u2[j] + a3 * u3[j]
+            p1[j] = p1[j] + b0 * u0[j] + b1 * u1[j] + b2 * u2[j] + b3 * u3[j]
+            p2[j] = p2[j] + c0 * u0[j] + c1 * u1[j] + c2 * u2[j] + c3 * u3[j]
+            p3[j] = p3[j] + e0 * u0[j] + e1 * u1[j] + e2 * u2[j] + e3 * u3[j]
         k += 4
     while k < d:
         u = frequencies[k]
