@@ -13,7 +13,16 @@ SketchedKONS     Calandriello et al. 2017, Algorithm 3          calandriello2017
 ProsNKONS        Calandriello et al. 2017 (NIPS), Algorithm 1   calandriello2017_gamma.py
 UniformSampling  Calandriello et al. 2017, section 6            calandriello2017_kors.py
 ALD              Engel, Mannor and Meir 2004                    calandriello2017_kors.py
-FOGD             Lu et al. 2016, Algorithm 1                    jezequel2019_fig2.py, _fig4.py
+POMD             Li and Liao 2023, eq. 2, 6 and 7               li2023_budget.py
+POMDR            Li and Liao 2023, Algorithm 1                  li2023_tab2.py to _tab5.py
+KernelOGD        Kivinen et al. 2004 (NORMA)                    regret_vs_dictionary.py
+BOGD             Zhao et al. 2012                               regret_vs_dictionary.py
+Projectron       Orabona et al. 2009                            regret_vs_dictionary.py
+KRLS             Engel et al. 2004                              regret_vs_dictionary.py
+FOGD             Lu et al. 2016, Algorithm 1                    li2023_tab2.py, jezequel2019_fig2.py
+NOGD             Lu et al. 2016, Algorithm 2                    li2023_tab2.py, _tab4.py
+SkeGD            Zhang and Liao 2019                            li2023_tab2.py, _tab4.py
+BAO2KS           Liao and Li 2021                               li2023_tab2.py, _tab4.py
 OGD, LazyOGD     Zhang 2019, sections 2.3 and 3                 zhang2019_bounds.py, _geometry.py
 PNorm            Zhang 2019, section 2.3, item 3                zhang2019_bounds.py, _geometry.py
 Hedge            Zhang 2019, section 2.3, item 4                zhang2019_*.py
@@ -47,11 +56,12 @@ from oklnumba import (
     oco,
     protocol,
     theory,
+    wrappers,
 )
 from oklnumba.awv import PKAWV, KernelAWV, KernelRidge, NystromAWV
 from oklnumba.experts import Experts
 from oklnumba.features import FourierFeatures, NystromFeatures, TaylorFeatures
-from oklnumba.gradient import FOGD
+from oklnumba.gradient import BAO2KS, BOGD, FOGD, KRLS, NOGD, KernelOGD, Projectron, SkeGD
 from oklnumba.kernels import Gaussian, Laplacian, Linear, Matern, Polynomial
 from oklnumba.kons import ALD, KONS, KORS, ProsNKONS, SketchedKONS, UniformSampling
 from oklnumba.learner import load
@@ -72,17 +82,25 @@ from oklnumba.oco import (
     Winnow,
     WithFeatures,
 )
+from oklnumba.pomdr import POMD, POMDR
 from oklnumba.protocol import Run, run
+from oklnumba.wrappers import MulticlassRun, OneVsRest, OnlineToBatch
 
 __version__ = "0.1.0"
 
 __all__ = [
     "ALD",
+    "BAO2KS",
+    "BOGD",
     "FOGD",
     "KONS",
     "KORS",
+    "KRLS",
+    "NOGD",
     "OGD",
     "PKAWV",
+    "POMD",
+    "POMDR",
     "AdaptiveFTRL",
     "ExpConcaveFTRL",
     "Experts",
@@ -91,6 +109,7 @@ __all__ = [
     "Gaussian",
     "Hedge",
     "KernelAWV",
+    "KernelOGD",
     "KernelRidge",
     "Laplacian",
     "LazyOGD",
@@ -98,14 +117,19 @@ __all__ = [
     "LinearAWV",
     "LinearRidge",
     "Matern",
+    "MulticlassRun",
     "NystromAWV",
     "NystromFeatures",
+    "OneVsRest",
     "OnlineNewtonStep",
+    "OnlineToBatch",
     "PNorm",
     "Perceptron",
     "Polynomial",
+    "Projectron",
     "ProsNKONS",
     "Run",
+    "SkeGD",
     "SketchedKONS",
     "SketchedONS",
     "StronglyConvexFTRL",
@@ -128,4 +152,5 @@ __all__ = [
     "protocol",
     "run",
     "theory",
+    "wrappers",
 ]

@@ -181,16 +181,20 @@ class FourierFeatures(Features):
         require_count("seed", self.seed, 0)
         return 2 * int(self.n_frequencies)
 
-    def _writer(self, d: int):
+    def _frequencies(self, d: int) -> tuple[np.ndarray, float]:
+        """Return the frequencies, (d, n_frequencies), and the scale of the features."""
         count = self.size(d) // 2
         rng = np.random.default_rng(self.seed)
         frequencies = np.ascontiguousarray(rng.standard_normal((count, d)).T) / float(self.sigma)
-        scale = 1.0 / sqrt(count)
+        return frequencies, 1.0 / sqrt(count)
+
+    def _writer(self, d: int):
+        frequencies, scale = self._frequencies(d)
 
         def write(X: np.ndarray, out: np.ndarray) -> None:
             hotloops.fourier_block(X, frequencies, scale, out)
 
-        return write, 2 * count
+        return write, 2 * frequencies.shape[1]
 
 
 class NystromFeatures(Features):

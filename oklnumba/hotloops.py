@@ -98,6 +98,7 @@ DONE = 0
 NEED_ROOM = 1  # a buffer is full: grow it and call again
 NOT_POSITIVE = 2  # a pivot that must be positive is not
 NOT_FINITE = 3  # an overflow reached a forecast
+NEED_MAP = 4  # a dictionary is full: make its feature map and call again
 
 # ---------------------------------------------------------------------------------------------
 # 2. exp, sine and cosine that vectorise
@@ -1024,6 +1025,8 @@ ABSOLUTE = 1
 HINGE = 2
 SQUARED_HINGE = 3
 LOGISTIC = 4
+EPSILON_INSENSITIVE = 5
+TUBE = 0.1  # half the width of the tube in which the epsilon-insensitive loss is 0
 
 
 @hot
@@ -1033,6 +1036,8 @@ def loss_value(code, forecast, y):
         return (y - forecast) ** 2
     if code == ABSOLUTE:
         return abs(y - forecast)
+    if code == EPSILON_INSENSITIVE:
+        return max(abs(y - forecast) - TUBE, 0.0)
     margin = y * forecast
     if code == HINGE:
         return max(1.0 - margin, 0.0)
@@ -1048,6 +1053,8 @@ def loss_derivative(code, forecast, y):
         return 2.0 * (forecast - y)
     if code == ABSOLUTE:
         return np.sign(forecast - y)
+    if code == EPSILON_INSENSITIVE:
+        return np.sign(forecast - y) if abs(y - forecast) > TUBE else 0.0
     margin = y * forecast
     if code == HINGE:
         return -y if margin < 1.0 else 0.0
@@ -1617,6 +1624,923 @@ def sketched_kons_rounds(
             state[0] = m + 1
         sizes[t] = state[0]
     return y.shape[0], DONE
+
+
+# ---- kernel expansions f = sum_j a_j k(atom_j, .): what their learners share ----
+
+
+@hot
+def put_atom(atoms, j, x):
+    """Write x into column j of the dictionary. atoms : (d, cap), in place; x : (d,)."""
+    for i in range(x.shape[0]):
+        atoms[i, j] = x[i]
+
+
+@hot
+def get_atom(atoms, j, x):
+    """Copy column j of the dictionary into x. atoms : (d, cap); x : (d,), in place."""
+    for i in range(x.shape[0]):
+        x[i] = atoms[i, j]
+
+
+@hot
+def multiply(a, factor, m):
+    """Multiply the first m entries of a. a : (cap,), in place."""
+    part = a[:m]
+    for j in range(m):
+        part[j] *= factor
+
+
+@hot
+def add_multiple(a, factor, b, m):
+    """Add factor * b to a, first m entries. a, b : (cap,), a in place."""
+    own, other = a[:m], b[:m]
+    for j in range(m):
+        own[j] += factor * other[j]
+
+
+@hot
+def to_ball(a, square, radius, m):
+    """Project a function with |f|^2 = square on the ball |f| <= radius; return its new |f|^2.
+
+    a : (cap,), its coefficients, in place.
+    """
+    square = max(square, 0.0)  # negative only by rounding
+    if square > radius * radius:
+        multiply(a, radius / math.sqrt(square), m)
+        square = radius * radius
+    return square
+
+
+@hot
+def expansion_square(code, par, atoms, a, m, x, row):
+    """Return |f|^2 = a' K a from scratch. x : (d,), row : (cap,), workspace."""
+    square = 0.0
+    for j in range(m):
+        get_atom(atoms, j, x)
+        kernel_row(code, par, x, atoms, m, row)
+        square += a[j] * dot(row, a, m)
+    return square
+
+
+@hot
+def expansion_forecasts(X, code, par, atoms, a, m, factor, row, forecasts):
+    """Write factor * f(x) for the rows of X. row : (cap,), workspace; forecasts : (n,), written."""
+    for t in range(X.shape[0]):
+        kernel_row(code, par, X[t], atoms, m, row)
+        forecasts[t] = factor * dot(row, a, m)
+
+
+@hot
+def ald_residual(R, row, corner, q, m):
+    """Return the squared distance of a point to the span of a dictionary (pomdr eq. 4).
+
+    R : (cap, cap), upper factor of the dictionary's kernel matrix; row : (cap,), its kernel values
+    with the point; corner : k(x, x); q : (cap,), R^-T row, written.
+    """
+    for j in range(m):
+        q[j] = row[j]
+    solve_upper_transposed(R, q, m)
+    return corner - dot(q, q, m)
+
+
+# ---- POMDR (pomdr Algorithm 1) ----
+
+SWITCH_FACTOR = 15.0  # B_0 = ceil(15 ln T), as in the paper's experiments
+
+
+@hot
+def pomdr_rate(setting, state, reals, corner):
+    """Return the learning rate lambda_t (pomdr eq. 10 with 3 D for its first term, errata 28, 29).
+
+    Arguments as in pomdr_rounds; corner : k(x_t, x_t).
+    """
+    radius, rate_scale = setting[0], setting[6]
+    under = 3.0 * max(reals[3], corner) + reals[1]
+    if not under > 0.0:
+        return 0.0  # k(x, x) = 0 so far: every function is 0 on the data
+    rate = radius / math.sqrt(under)
+    return rate * rate_scale if state[2] > 0 else rate
+
+
+@hot
+def pomdr_values(code, par, x, atoms, a, m, hints, signs, count, row, hint_row):
+    """Return f'_{t-1}(x) and minus hint_t(x), leaving the kernel rows in row and hint_row."""
+    kernel_row(code, par, x, atoms, m, row)
+    kernel_row(code, par, x, hints, count, hint_row)
+    hinted = dot(hint_row, signs, count) / count if count > 0 else 0.0
+    return dot(row, a, m), hinted
+
+
+@hot
+def pomdr_remove(code, par, radius, atoms, a, m, x, row):
+    """Keep the oldest half of the dictionary and merge the rest into it (pomdr eq. 9).
+
+    Each dropped coefficient goes to the kept atom with the largest kernel value (the first on
+    ties); then f' is scaled to norm U. Returns |f'|^2.
+    """
+    half = m // 2
+    for j in range(half, m):
+        get_atom(atoms, j, x)
+        kernel_row(code, par, x, atoms, half, row)
+        nearest = 0
+        for i in range(1, half):
+            if row[i] > row[nearest]:
+                nearest = i
+        a[nearest] += a[j]
+    square = expansion_square(code, par, atoms, a, half, x, row)
+    if not square > 0.0:
+        return 0.0
+    multiply(a, radius / math.sqrt(square), half)
+    return radius * radius
+
+
+@hot
+def pomdr_remember(x, label, slot, count, added, omdr, corner, hints, signs, H, row, hint_row, m):
+    """Put the round's example among the hints, with its kernel values with the m old atoms.
+
+    ``added`` says whether x became atom m, whose kernel values with the hints are in hint_row.
+    """
+    put_atom(hints, slot, x)
+    signs[slot] = label
+    if omdr:
+        return  # nothing is projected any more
+    if added:
+        for r in range(count):
+            H[r, m] = hint_row[r]
+        H[slot, m] = corner
+    for j in range(m):
+        H[slot, j] = row[j]
+
+
+@hot
+def pomdr_switch_size(switch_size, budget, T):
+    """Return B_0, the number of atoms at which OMDR takes over."""
+    by_rounds = min(math.ceil(SWITCH_FACTOR * math.log(T)), budget - 1.0)
+    return switch_size if switch_size > 0.0 else by_rounds
+
+
+@hot
+def pomdr_rounds(
+    X, y, first, played, code, par, setting, state, reals, atoms, a, R, hints, signs, H, work,
+    forecasts, sizes,
+):  # fmt: skip
+    """Play POMDR (pomdr Algorithm 1) from row ``first`` of X; ``played`` rounds came before X.
+
+    setting : (U, zeta, ALD scale, horizon or 0, switch size or 0, budget, rate scale); state : (4,)
+    integers: |S|, the round t-bar from which OMDR runs (0: not yet), removals, projections; reals :
+    (4,): |f'|^2, the sum of delta since the last removal, that over all rounds, D = max k(x, x);
+    atoms : (d, cap), a : (cap,), the dictionary; R : (cap, cap), upper factor of its kernel matrix
+    until OMDR; hints : (d, M), signs : (M,), the last M examples; H : (M, cap), their kernel values
+    with the dictionary until OMDR; work : (3, cap or d or M), workspace; forecasts, sizes : (n,),
+    written. Returns (rounds played, status).
+    """
+    radius, zeta, ald_scale, horizon, switch_size, budget, rate_scale = setting
+    row, q, hint_row = work[0], work[1], work[2]
+    M = signs.shape[0]
+    for t in range(first, X.shape[0]):
+        m = state[0]
+        if m == a.shape[0]:
+            return t, NEED_ROOM
+        x = X[t]
+        count = min(played + t, M)
+        corner = kernel_diag(code, par, x)
+        rate = pomdr_rate(setting, state, reals, corner)
+        own, hinted = pomdr_values(code, par, x, atoms, a, m, hints, signs, count, row, hint_row)
+        forecast = own + rate * hinted
+        if not (abs(forecast) < np.inf and corner < np.inf):
+            return t, NOT_FINITE
+        forecasts[t] = forecast
+        reals[3] = max(reals[3], corner)
+        label = y[t]
+        this = played + t + 1
+        T = horizon if horizon > 0.0 else max(float(this), 2.0)
+        # A t-bar of T stays POMD (errata 31).
+        omdr = state[1] > 0 and this >= state[1] and not (this == state[1] and this == horizon)
+        added = False
+        if label * forecast < 1.0:
+            projected = False
+            delta = corner - 2.0 * label * hinted
+            square = corner
+            if not omdr:
+                rest = ald_residual(R, row, corner, q, m)  # alpha_t
+                bound = ald_scale * T**-zeta
+                projected = rest <= NULL_DIRECTION * corner
+                projected = projected or (m > 0 and rest <= bound * bound * reals[3])
+                if projected:
+                    square = corner - rest
+                    solve_upper(R, q, m)  # beta_t
+                    delta = square
+                    for r in range(count):
+                        delta -= 2.0 * label * signs[r] / count * dot(H[r], q, m)
+                    add_multiple(a, rate * label, q, m)
+                    state[3] += 1
+                elif not bordered_cholesky(R, q, corner, m) > 0.0:
+                    return t, NOT_POSITIVE
+            if not projected:
+                put_atom(atoms, m, x)
+                a[m] = rate * label
+                added = True
+                state[0] = m + 1
+            # <f', grad> = -y f'(x) for the projected gradient too: f' is in the span.
+            square = reals[0] + rate * rate * square + 2.0 * rate * label * own
+            reals[0] = to_ball(a, square, radius, state[0])
+            reals[1] += max(delta, 0.0)
+            reals[2] += max(delta, 0.0)
+        slot = (played + t) % M
+        pomdr_remember(
+            x, label, slot, count, added, omdr, corner, hints, signs, H, row, hint_row, m
+        )
+        if added and omdr and m + 1 >= budget:
+            reals[0] = pomdr_remove(code, par, radius, atoms, a, m + 1, q[: x.shape[0]], row)
+            reals[1] = 0.0
+            state[0] = (m + 1) // 2
+            state[2] += 1
+        elif added and state[1] == 0 and m + 1 >= pomdr_switch_size(switch_size, budget, T):
+            state[1] = this + 1
+        sizes[t] = state[0]
+    return X.shape[0], DONE
+
+
+@hot
+def pomdr_forecasts(
+    X, played, code, par, setting, state, reals, atoms, a, hints, signs, work, forecasts
+):
+    """Write what POMDR would forecast for each row of X; arguments as in pomdr_rounds."""
+    count = min(played, signs.shape[0])
+    for t in range(X.shape[0]):
+        rate = pomdr_rate(setting, state, reals, kernel_diag(code, par, X[t]))
+        own, hinted = pomdr_values(
+            code, par, X[t], atoms, a, state[0], hints, signs, count, work[0], work[2]
+        )
+        forecasts[t] = own + rate * hinted
+
+
+# ---- first-order learners on kernel expansions ----
+
+# A common factor below is multiplied into the coefficients before it underflows.
+SMALLEST_FACTOR = 1e-100
+
+
+@hot
+def kernel_ogd_rounds(
+    X, y, first, code, par, loss, setting, state, reals, atoms, a, work, forecasts, sizes
+):
+    """Play kernel online gradient descent (NORMA) from row ``first`` of X.
+
+    f = factor sum_j a_j k(atom_j, .). setting : (eta, lam, window or inf, radius or inf); state :
+    (2,) integers: atoms, and the slot of the oldest once the window is full; reals : (2,): factor,
+    and |f|^2 where there is a radius; atoms : (d, cap), a : (cap,), in place; work : (3, >= cap and
+    d), workspace; forecasts, sizes : (n,), written. Returns (rounds played, status).
+    """
+    eta, lam, window, radius = setting
+    row, other = work[0], work[1]
+    shrink = 1.0 - eta * lam
+    for t in range(first, X.shape[0]):
+        m = state[0]
+        if m == a.shape[0] and m < window:
+            return t, NEED_ROOM
+        x = X[t]
+        kernel_row(code, par, x, atoms, m, row)
+        forecast = reals[0] * dot(row, a, m)
+        if not abs(forecast) < np.inf:
+            return t, NOT_FINITE
+        forecasts[t] = forecast
+        slope = loss_derivative(loss, forecast, y[t])
+        reals[0] *= shrink
+        reals[1] *= shrink * shrink
+        if slope != 0.0:
+            value = forecast * shrink
+            slot = m
+            if m == window:
+                slot = state[1]
+                state[1] = (slot + 1) % m
+                dropped = reals[0] * a[slot]
+                value -= dropped * row[slot]
+                if radius < np.inf:
+                    oldest = work[2, : x.shape[0]]
+                    get_atom(atoms, slot, oldest)
+                    kernel_row(code, par, oldest, atoms, m, other)
+                    reals[1] -= 2.0 * dropped * reals[0] * dot(other, a, m)
+                    reals[1] += dropped * dropped * other[slot]
+            else:
+                state[0] = m + 1
+            put_atom(atoms, slot, x)
+            step = eta * slope
+            a[slot] = -step / reals[0]
+            if radius < np.inf:
+                corner = kernel_diag(code, par, x)
+                square = max(reals[1] - 2.0 * step * value + step * step * corner, 0.0)
+                if not square < np.inf:
+                    return t, NOT_FINITE
+                if square > radius * radius:
+                    reals[0] *= radius / math.sqrt(square)
+                    square = radius * radius
+                reals[1] = square
+        if reals[0] < SMALLEST_FACTOR:
+            multiply(a, reals[0], state[0])
+            reals[0] = 1.0
+        sizes[t] = state[0]
+    return X.shape[0], DONE
+
+
+@hot
+def bogd_drop(a, diagonal, coin, weighted, p, m):
+    """Return which atom BOGD drops; p : (cap,), the probabilities, written.
+
+    weighted : 1 for p_i = 1 - s |a_i| sqrt(k_ii), negative ones cut at 0, 0 for uniform ones.
+    """
+    total = 0.0
+    for j in range(m):
+        p[j] = abs(a[j]) * math.sqrt(diagonal[j])
+        total += p[j]
+    if not (weighted and total > 0.0):
+        for j in range(m):
+            p[j] = 1.0 / m
+        return min(int(coin * m), m - 1)
+    rest = 0.0
+    for j in range(m):
+        p[j] = max(1.0 - (m - 1) * (p[j] / total), 0.0)
+        rest += p[j]
+    running = 0.0
+    chosen = 0
+    for j in range(m):
+        p[j] /= rest
+        if p[j] > 0.0 and running <= coin:
+            chosen = j
+        running += p[j]
+    return chosen
+
+
+@hot
+def bogd_rounds(
+    X, y, coins, first, code, par, loss, setting, state, atoms, a, diagonal, work, forecasts, sizes
+):
+    """Play BOGD or BOGD++ (Zhao et al. 2012) from row ``first`` of X.
+
+    coins : (n,), uniform draws; setting : (eta, lam, budget, gamma or inf, weighted); state : (1,)
+    integers, atoms; atoms : (d, cap), a, diagonal (k(atom, atom)) : (cap,), in place; work : (2,
+    cap), workspace; forecasts, sizes : (n,), written. Returns (rounds played, status).
+    """
+    eta, lam, budget, gamma, weighted = setting
+    row, p = work[0], work[1]
+    shrink = 1.0 - eta * lam
+    for t in range(first, X.shape[0]):
+        m = state[0]
+        if m == a.shape[0] and m < budget:
+            return t, NEED_ROOM
+        x = X[t]
+        kernel_row(code, par, x, atoms, m, row)
+        forecast = dot(row, a, m)
+        if not abs(forecast) < np.inf:
+            return t, NOT_FINITE
+        forecasts[t] = forecast
+        slope = loss_derivative(loss, forecast, y[t])
+        if shrink < 1.0:
+            multiply(a, shrink, m)
+        if slope != 0.0:
+            slot = m
+            if m < budget:
+                state[0] = m + 1
+            else:
+                slot = bogd_drop(a, diagonal, coins[t], weighted, p, m)
+                for j in range(m):
+                    if p[j] < 1.0:  # unbiased: each survives with 1 - p_j
+                        a[j] /= 1.0 - p[j]
+            put_atom(atoms, slot, x)
+            diagonal[slot] = kernel_diag(code, par, x)
+            if not diagonal[slot] < np.inf:
+                return t, NOT_FINITE
+            a[slot] = -eta * slope
+            if m == budget:
+                largest = 0.0
+                for j in range(m):
+                    largest = max(largest, abs(a[j]))
+                if largest > eta * gamma:
+                    multiply(a, eta * gamma / largest, m)
+        sizes[t] = state[0]
+    return X.shape[0], DONE
+
+
+@hot
+def projectron_rounds(X, y, first, code, par, setting, state, atoms, a, R, work, forecasts, sizes):
+    """Play Projectron or Projectron++ (Orabona et al. 2009) from row ``first`` of X.
+
+    setting : (threshold, budget or inf, aggressive, 1 / threshold or what takes its place); state :
+    (1,) integers, atoms; atoms : (d, cap), a : (cap,), R : (cap, cap), upper factor of their kernel
+    matrix, in place; work : (2, cap), workspace; forecasts, sizes : (n,), written. Returns (rounds
+    played, status).
+    """
+    threshold, budget, aggressive, slack = setting
+    row, q = work[0], work[1]
+    for t in range(first, X.shape[0]):
+        m = state[0]
+        if m == a.shape[0] and m < budget:
+            return t, NEED_ROOM
+        x = X[t]
+        kernel_row(code, par, x, atoms, m, row)
+        forecast = dot(row, a, m)
+        if not abs(forecast) < np.inf:
+            return t, NOT_FINITE
+        forecasts[t] = forecast
+        margin = y[t] * forecast
+        if margin <= 0.0 or (aggressive and margin < 1.0):
+            corner = kernel_diag(code, par, x)
+            if not corner < np.inf:
+                return t, NOT_FINITE
+            rest = ald_residual(R, row, corner, q, m)
+            inside = corner - rest
+            distance = math.sqrt(max(rest, 0.0))
+            dependent = rest <= NULL_DIRECTION * corner
+            if margin > 0.0:
+                far = 0.0 if dependent else distance * slack
+                excess = 1.0 - margin - far
+                if excess > 0.0 and inside > 0.0:
+                    tau = min(min((1.0 - margin) / inside, 1.0), 2.0 * excess / inside)
+                    solve_upper(R, q, m)
+                    add_multiple(a, tau * y[t], q, m)
+            elif dependent or m == budget or (m > 0 and distance <= threshold):
+                solve_upper(R, q, m)
+                add_multiple(a, y[t], q, m)
+            else:
+                if not bordered_cholesky(R, q, corner, m) > 0.0:
+                    return t, NOT_POSITIVE
+                put_atom(atoms, m, x)
+                a[m] = y[t]
+                state[0] = m + 1
+        sizes[t] = state[0]
+    return X.shape[0], DONE
+
+
+@hot
+def mapped_step(a, W, row, step, m):
+    """Take the gradient step w -= step z on features z = W k, in terms of f = (W' w) . k.
+
+    a : (cap,), W' w, in place; W : (rank, cap); row : (cap,), k.
+    """
+    for r in range(W.shape[0]):
+        add_multiple(a, -step * dot(W[r], row, m), W[r], m)
+
+
+@hot
+def mapped_gradient_rounds(
+    X, y, first, code, par, loss, setting, state, atoms, a, W, work, forecasts, sizes
+):
+    """Play NOGD (Lu et al. 2016) or SkeGD (Zhang and Liao 2019) from row ``first`` of X.
+
+    Kernel gradient descent until the dictionary is full, then linear gradient descent on z = W k.
+    setting : (eta, budget, period or inf, whether a new map waits for the next violation); state :
+    (4,) integers: atoms of f, 1 when mapped, violations since the last map, atoms stored; atoms :
+    (d, cap), a : (cap,), in place; W : (rank, cap); work : (1, cap), workspace; forecasts, sizes :
+    (n,), written. Returns (rounds played, status); at NEED_MAP of a waiting learner, round ``rounds
+    played`` has its forecast, and its update is the caller's business.
+    """
+    eta, budget, period, waiting = setting
+    row = work[0]
+    for t in range(first, X.shape[0]):
+        m = state[0]
+        mapped = state[1] == 1
+        if m == a.shape[0] and m < budget and not mapped:
+            return t, NEED_ROOM
+        x = X[t]
+        kernel_row(code, par, x, atoms, m, row)
+        forecast = dot(row, a, m)
+        if not abs(forecast) < np.inf:
+            return t, NOT_FINITE
+        forecasts[t] = forecast
+        slope = loss_derivative(loss, forecast, y[t])
+        sizes[t] = state[3]
+        if slope == 0.0:
+            continue
+        if mapped:
+            state[2] += 1
+            if state[2] >= period:
+                return t, NEED_MAP
+            mapped_step(a, W, row, eta * slope, m)
+            continue
+        if m == budget:
+            return t, NEED_MAP
+        put_atom(atoms, m, x)
+        a[m] = -eta * slope
+        state[0] = m + 1
+        state[3] = m + 1
+        sizes[t] = m + 1
+        if m + 1 == budget and not waiting:
+            return t + 1, NEED_MAP
+    return X.shape[0], DONE
+
+
+@hot
+def least_squares_row(Q, z, x, y, m):
+    """Add the row (x, y) to the factor of least squares: Q'Q = sum x x', Q'z = sum y x.
+
+    Q : (cap, cap), upper; z, x : (cap,), all in place.
+    """
+    for k in range(m):
+        old, new = Q[k, k], x[k]
+        t = math.sqrt(old * old + new * new)
+        if t == 0.0:
+            continue
+        c, s = old / t, new / t
+        Q[k, k] = t
+        row = Q[k, k + 1 : m]
+        rest = x[k + 1 : m]
+        for j in range(rest.shape[0]):
+            u, v = row[j], rest[j]
+            row[j] = c * u + s * v
+            rest[j] = c * v - s * u
+        u = z[k]
+        z[k] = c * u + s * y
+        y = c * y - s * u
+
+
+@hot
+def krls_rounds(
+    X, y, first, code, par, threshold, state, atoms, a, R, Q, z, work, forecasts, sizes
+):
+    """Play KRLS with ALD (Engel et al. 2004) from row ``first`` of X.
+
+    state : (1,) integers, atoms; atoms : (d, cap), a : (cap,), R : (cap, cap), upper factor of
+    their kernel matrix K, Q : (cap, cap), z : (cap,), factor and right side of least squares in the
+    coordinates R^-T k, in place; work : (2, cap), workspace; forecasts, sizes : (n,), written.
+    Returns (rounds played, status).
+    """
+    row, q = work[0], work[1]
+    for t in range(first, X.shape[0]):
+        m = state[0]
+        if m == a.shape[0]:
+            return t, NEED_ROOM
+        x = X[t]
+        kernel_row(code, par, x, atoms, m, row)
+        forecast = dot(row, a, m)
+        if not abs(forecast) < np.inf:
+            return t, NOT_FINITE
+        forecasts[t] = forecast
+        corner = kernel_diag(code, par, x)
+        if not corner < np.inf:
+            return t, NOT_FINITE
+        rest = ald_residual(R, row, corner, q, m)
+        if rest > NULL_DIRECTION * corner and (m == 0 or rest > threshold):
+            if not bordered_cholesky(R, q, corner, m) > 0.0:
+                return t, NOT_POSITIVE
+            put_atom(atoms, m, x)
+            q[m] = R[m, m]
+            for i in range(m + 1):  # no past row has a part in the new direction
+                Q[i, m] = 0.0
+            z[m] = 0.0
+            m += 1
+            state[0] = m
+        least_squares_row(Q, z, q, y[t], m)
+        for j in range(m):
+            a[j] = z[j]
+        solve_upper(Q, a, m)
+        solve_upper(R, a, m)
+        sizes[t] = m
+    return X.shape[0], DONE
+
+
+# ---- FOGD with its features made inside the loop ----
+
+ROWS_AT_ONCE = 4  # rounds whose phases share one pass over the frequencies
+
+
+@hot
+def fourier_phases(X, first, frequencies, phases):
+    """Write u_j . x for ROWS_AT_ONCE rows of X from ``first`` on.
+
+    The last row stands in for rows beyond it: a round has the same bits however a stream is cut.
+
+    X : (n, d); frequencies : (d, f), feature-major; phases : (ROWS_AT_ONCE, 2 f), written, f each.
+    """
+    d, f = frequencies.shape
+    last = X.shape[0] - 1
+    x0, x1 = X[min(first, last)], X[min(first + 1, last)]
+    x2, x3 = X[min(first + 2, last)], X[min(first + 3, last)]
+    p0, p1, p2, p3 = phases[0, :f], phases[1, :f], phases[2, :f], phases[3, :f]
+    for j in range(f):
+        p0[j] = 0.0
+        p1[j] = 0.0
+        p2[j] = 0.0
+        p3[j] = 0.0
+    k = 0
+    while k + 4 <= d:
+        u0, u1, u2, u3 = frequencies[k], frequencies[k + 1], frequencies[k + 2], frequencies[k + 3]
+        a0, a1, a2, a3 = x0[k], x0[k + 1], x0[k + 2], x0[k + 3]
+        b0, b1, b2, b3 = x1[k], x1[k + 1], x1[k + 2], x1[k + 3]
+        c0, c1, c2, c3 = x2[k], x2[k + 1], x2[k + 2], x2[k + 3]
+        e0, e1, e2, e3 = x3[k], x3[k + 1], x3[k + 2], x3[k + 3]
+        for j in range(f):
+            # One sum from left to right: four fused products, where two sums take six operations.
+            p0[j] = p0[j] + a0 * u0[j] + a1 * u1[j] + a2 * u2[j] + a3 * u3[j]
+            p1[j] = p1[j] + b0 * u0[j] + b1 * u1[j] + b2 * u2[j] + b3 * u3[j]
+            p2[j] = p2[j] + c0 * u0[j] + c1 * u1[j] + c2 * u2[j] + c3 * u3[j]
+            p3[j] = p3[j] + e0 * u0[j] + e1 * u1[j] + e2 * u2[j] + e3 * u3[j]
+        k += 4
+    while k < d:
+        u = frequencies[k]
+        a0, a1, a2, a3 = x0[k], x1[k], x2[k], x3[k]
+        for j in range(f):
+            p0[j] += a0 * u[j]
+            p1[j] += a1 * u[j]
+            p2[j] += a2 * u[j]
+            p3[j] += a3 * u[j]
+        k += 1
+
+
+@hot
+def fourier_forecast(z, w, f):
+    """Turn the f phases in z : (2 f,) into (sin, cos) in place; return z . w."""
+    sine, cosine = z[:f], z[f : 2 * f]
+    largest = 0.0
+    for j in range(f):
+        largest = max(largest, abs(sine[j]))
+    if not largest <= SINCOS_LARGEST:
+        for j in range(f):
+            phase = sine[j]
+            sine[j] = math.sin(phase)
+            cosine[j] = math.cos(phase)
+        return dot(z, w, 2 * f)
+    ws, wc = w[:f], w[f : 2 * f]
+    total = 0.0
+    for j in range(f):
+        s, c = sin_cos(sine[j])
+        sine[j] = s
+        cosine[j] = c
+        total += ws[j] * s + wc[j] * c
+    return total
+
+
+@hot
+def fogd_rounds(X, y, frequencies, w, loss, setting, work, forecasts):
+    """Play FOGD (Lu et al. 2016, Algorithm 1) on Fourier features made on the way.
+
+    X : (n, d); y : (n,); frequencies : (d, f), feature-major; w : (2 f,), in place; setting : (eta,
+    scale of the features); work : (ROWS_AT_ONCE, 2 f), workspace; forecasts : (n,), written.
+    Returns (rounds played, status).
+    """
+    eta, scale = setting
+    f = frequencies.shape[1]
+    for start in range(0, X.shape[0], ROWS_AT_ONCE):
+        fourier_phases(X, start, frequencies, work)
+        for t in range(start, min(start + ROWS_AT_ONCE, X.shape[0])):
+            z = work[t - start]
+            forecast = scale * fourier_forecast(z, w, f)
+            if not abs(forecast) < np.inf:
+                return t, NOT_FINITE
+            forecasts[t] = forecast
+            step = eta * scale * loss_derivative(loss, forecast, y[t])
+            if step != 0.0:
+                add_multiple(w, -step, z, 2 * f)
+    return X.shape[0], DONE
+
+
+@hot
+def fogd_forecasts(X, frequencies, w, scale, work, forecasts):
+    """Write what FOGD would forecast for each row of X; arguments as in fogd_rounds."""
+    f = frequencies.shape[1]
+    for start in range(0, X.shape[0], ROWS_AT_ONCE):
+        fourier_phases(X, start, frequencies, work)
+        for t in range(start, min(start + ROWS_AT_ONCE, X.shape[0])):
+            forecasts[t] = scale * fourier_forecast(work[t - start], w, f)
+
+
+# ---- B(AO)2KS: optimistic updates with a reservoir as the hint, for one kernel or several ----
+
+
+@hot
+def bao2ks_value(code, par, x, atoms, a, m, V, labels, n, rate, radius, kept, row, hint_row):
+    """Return (forecast, f'(x), minus the hint at x) of one kernel's function f = Proj(f' - rate h).
+
+    kept : (3,): |f'|^2, <f', h>, |h|^2; V : (d, M), labels : (M,), the reservoir, n of it filled.
+    """
+    kernel_row(code, par, x, atoms, m, row)
+    kernel_row(code, par, x, V, n, hint_row)
+    own = dot(row, a, m)
+    hinted = dot(hint_row, labels, n) / n if n > 0 else 0.0
+    forecast = own + rate * hinted
+    square = kept[0] + rate * rate * kept[2] - 2.0 * rate * kept[1]
+    if square > radius * radius:
+        forecast *= radius / math.sqrt(square)
+    return forecast, own, hinted
+
+
+@hot
+def bao2ks_step(x, y, own, hinted, corner, up, hint_up, rate, radius, atoms, a, m, V, labels, n,
+                place, kept):  # fmt: skip
+    """Take f' -= rate (up grad + hint_up hint), grad = -y k(x, .), then project; return the size.
+
+    place : (M,) integers, where the reservoir's examples stand in the dictionary (-1: nowhere).
+    Other arguments as in bao2ks_value; up = 0 adds no atom for x.
+    """
+    across = y * hinted  # <grad, hint>
+    square = kept[0] - 2.0 * rate * (hint_up * kept[1] - up * y * own)
+    square += (
+        rate * rate * (up * up * corner + 2.0 * up * hint_up * across + hint_up * hint_up * kept[2])
+    )
+    kept[1] -= rate * (up * across + hint_up * kept[2])
+    if up != 0.0:
+        put_atom(atoms, m, x)
+        a[m] = rate * up * y
+        m += 1
+    if hint_up != 0.0:
+        for r in range(n):
+            if place[r] < 0:
+                for i in range(x.shape[0]):
+                    atoms[i, m] = V[i, r]
+                a[m] = 0.0
+                place[r] = m
+                m += 1
+            a[place[r]] += rate * hint_up * labels[r] / n
+    kept[0] = to_ball(a, square, radius, m)
+    if square > radius * radius:
+        kept[1] *= radius / math.sqrt(square)
+    return m
+
+
+@hot
+def bao2ks_reservoir(code, par, atoms, a, m, V, labels, n, x, row, hint_row, kept):
+    """Bring <f', hint> and |hint|^2 up to date after a change of the reservoir."""
+    inner = 0.0
+    square = 0.0
+    for r in range(n):
+        get_atom(V, r, x)
+        kernel_row(code, par, x, atoms, m, row)
+        kernel_row(code, par, x, V, n, hint_row)
+        inner -= labels[r] * dot(row, a, m) / n
+        square += labels[r] * dot(hint_row, labels, n) / (n * n)
+    kept[1] = inner
+    kept[2] = square
+
+
+@hot
+def bao2ks_choose(p, coin):
+    """Return the kernel that the coin picks: probabilities below 1 / 2K frozen at 0."""
+    K = p.shape[0]
+    total = 0.0
+    for i in range(K):
+        if p[i] >= 0.5 / K:
+            total += p[i]
+    running = 0.0
+    chosen = 0
+    for i in range(K):
+        if p[i] >= 0.5 / K:
+            if running <= coin * total:
+                chosen = i
+            running += p[i]
+    return chosen
+
+
+@hot
+def bao2ks_bandit(p, L, reals, chosen, observed, confidence):
+    """Update the probabilities of the kernels after a loss of the chosen one (GREEN-IX).
+
+    p, L : (K,), in place; reals : (2,): the accuracy eps of this epoch, and the loss in it.
+    """
+    K = p.shape[0]
+    eta = reals[0] / (4.0 * K)
+    L[chosen] += observed / (eta + p[chosen])
+    reals[1] += observed
+    if reals[0] * reals[0] * reals[1] > K * math.log(K / confidence):
+        reals[0] *= 0.5
+        reals[1] = 0.0
+        for i in range(K):
+            L[i] = 0.0
+    least = L[0]
+    for i in range(K):
+        least = min(least, L[i])
+    total = 0.0
+    for i in range(K):
+        p[i] = math.exp(-reals[0] / (4.0 * K) * (L[i] - least))
+        total += p[i]
+    for i in range(K):
+        p[i] /= total
+
+
+@hot
+def bao2ks_rate(eta, horizon, this):
+    """Return the learning rate: eta, or 10 / sqrt(T) with T the horizon or this round."""
+    T = horizon if horizon > 0.0 else this
+    return eta if eta > 0.0 else 10.0 / math.sqrt(T)
+
+
+@hot
+def bao2ks_rounds(
+    X, y, coins, played, codes, pars, setting, state, counts, reals, kept, p, L, atoms, a, V,
+    labels, place, work, forecasts, sizes,
+):  # fmt: skip
+    """Play B(AO)2KS (Liao and Li 2021) over the rows of X; ``played`` rounds came before.
+
+    coins : (n, 3), uniform draws: the kernel played, the inclusion (or the kernel explored), the
+    reservoir; codes : (K,), pars : (K, 3), the kernels; setting : (radius, eta or 0, budget, size
+    of the reservoir or 0, beta, horizon or 0, confidence); state : (2,) integers: filled part of
+    the reservoir, restarts; counts : (K,) integers, atoms; reals : (2,), as in bao2ks_bandit; kept
+    : (K, 3), as in bao2ks_value; p, L : (K,); atoms : (K, d, cap), a : (K, cap); V : (d, M), labels
+    : (M,), place : (K, M); work : (3, cap or d), workspace; forecasts, sizes : (n,), written.
+    Returns (rounds played, status).
+    """
+    radius, eta, budget, hints, beta, horizon, confidence = setting
+    row, hint_row = work[0], work[1]
+    K, d = atoms.shape[0], atoms.shape[1]
+    spare = work[2, :d]
+    for t in range(X.shape[0]):
+        x, label = X[t], y[t]
+        this = float(played + t + 1)
+        rate = bao2ks_rate(eta, horizon, this)
+        n = state[0]
+        chosen = bao2ks_choose(p, coins[t, 0])
+        forecast, own, hinted = bao2ks_value(
+            codes[chosen], pars[chosen], x, atoms[chosen], a[chosen], counts[chosen], V, labels, n,
+            rate, radius, kept[chosen], row, hint_row,
+        )  # fmt: skip
+        if not (abs(forecast) < np.inf and kept[chosen, 0] < np.inf):
+            return t, NOT_FINITE
+        forecasts[t] = forecast
+        explored = min(int(coins[t, 1] * K), K - 1)
+        joined, stands = -1, -1  # the kernel whose dictionary x joins, and where
+        for i in range(K):
+            up, hint_up = 0.0, 1.0
+            corner = 0.0
+            if i == explored:
+                value = forecast
+                if i != chosen:
+                    value, own, hinted = bao2ks_value(
+                        codes[i], pars[i], x, atoms[i], a[i], counts[i], V, labels, n,
+                        rate, radius, kept[i], row, hint_row,
+                    )  # fmt: skip
+                corner = kernel_diag(codes[i], pars[i], x)
+                violated = label * value < 1.0
+                if K == 1:
+                    if not violated:
+                        continue
+                    apart = math.sqrt(max(corner + kept[0, 2] - 2.0 * label * hinted, 0.0))
+                    hint_norm = math.sqrt(max(kept[0, 2], 0.0))
+                    include = 0.0
+                    if apart > 0.0:
+                        include = min(apart / (beta * (apart + hint_norm)), 1.0)
+                    if coins[t, 1] < include:
+                        up, hint_up = 1.0 / include, 1.0 - 1.0 / include
+                else:
+                    up, hint_up = float(K) if violated else 0.0, 1.0 - K
+                if up != 0.0:
+                    joined, stands = i, counts[i]
+            counts[i] = bao2ks_step(
+                x, label, own if i == explored else 0.0, hinted if i == explored else 0.0, corner,
+                up, hint_up, rate, radius, atoms[i], a[i], counts[i], V, labels, n, place[i],
+                kept[i],
+            )  # fmt: skip
+            if not kept[i, 0] < np.inf:
+                return t, NOT_FINITE
+        if K > 1:
+            observed = (1.0 - label * forecast) / (1.0 + radius)
+            bao2ks_bandit(p, L, reals, chosen, observed, confidence)
+        for i in range(K):
+            if counts[i] > budget:
+                counts[i] = 0
+                kept[i, 0] = 0.0
+                kept[i, 1] = 0.0
+                state[1] += 1
+                for r in range(n):
+                    place[i, r] = -1
+                if joined == i:
+                    joined = -1
+        T = horizon if horizon > 0.0 else this
+        capacity = hints if hints > 0.0 else math.floor(math.log(T) + 0.5)
+        capacity = min(max(capacity, 1.0), float(labels.shape[0]))
+        slot = -1
+        if n < capacity:
+            slot = n
+            state[0] = n + 1
+        elif coins[t, 2] * this < n:
+            slot = min(int(coins[t, 2] * this), n - 1)
+        if slot >= 0:
+            put_atom(V, slot, x)
+            labels[slot] = label
+            for i in range(K):
+                place[i, slot] = stands if joined == i else -1
+                bao2ks_reservoir(
+                    codes[i], pars[i], atoms[i], a[i], counts[i], V, labels, state[0], spare, row,
+                    hint_row, kept[i],
+                )  # fmt: skip
+        total = 0
+        for i in range(K):
+            total += counts[i]
+        sizes[t] = total
+    return X.shape[0], DONE
+
+
+@hot
+def bao2ks_forecasts(
+    X, coin, played, codes, pars, setting, state, counts, kept, p, atoms, a, V, labels, work,
+    forecasts,
+):  # fmt: skip
+    """Write what B(AO)2KS would forecast for each row of X with the next round's coin."""
+    i = bao2ks_choose(p, coin)
+    rate = bao2ks_rate(setting[1], setting[5], float(played + 1))
+    for t in range(X.shape[0]):
+        forecasts[t], _, _ = bao2ks_value(
+            codes[i], pars[i], X[t], atoms[i], a[i], counts[i], V, labels, state[0], rate,
+            setting[0], kept[i], work[0], work[1],
+        )  # fmt: skip
 
 
 # ---------------------------------------------------------------------------------------------

@@ -1,7 +1,8 @@
 """Convex losses of a forecast: value, derivative, curvature and Lipschitz constant.
 
-With margin m = y * forecast: squared (y - f)^2, absolute |y - f|, hinge max(1 - m, 0),
-squared_hinge max(1 - m, 0)^2 and logistic log(1 + exp(-m)). The last three take labels -1 and +1.
+With margin m = y * forecast: squared (y - f)^2, absolute |y - f|, epsilon_insensitive
+max(|y - f| - 0.1, 0), hinge max(1 - m, 0), squared_hinge max(1 - m, 0)^2 and logistic
+log(1 + exp(-m)). The last three take labels -1 and +1; for another tube than 0.1 scale the labels.
 """
 
 from __future__ import annotations
@@ -74,6 +75,13 @@ LOSSES = {
     for loss in (
         Loss("squared", hotloops.SQUARED, False, lambda C: 1 / (8 * C * C), lambda C: 4 * C),
         Loss("absolute", hotloops.ABSOLUTE, False, lambda C: 0.0, lambda C: 1.0),
+        Loss(
+            "epsilon_insensitive",
+            hotloops.EPSILON_INSENSITIVE,
+            False,
+            lambda C: 0.0,
+            lambda C: 1.0,
+        ),
         Loss("hinge", hotloops.HINGE, True, lambda C: 0.0, lambda C: 1.0),
         Loss(
             "squared_hinge",

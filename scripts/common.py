@@ -17,7 +17,9 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("MKL_NUM_THREADS", "1")
 
 import numpy as np  # noqa: E402
+from matplotlib.axes import Axes  # noqa: E402
 from matplotlib.figure import Figure  # noqa: E402
+from matplotlib.ticker import MaxNLocator  # noqa: E402
 
 import oklnumba as okl  # noqa: E402
 from oklnumba import datasets  # noqa: E402
@@ -93,6 +95,20 @@ def save(
         writer.writeheader()
         writer.writerows(rows)
     print(f"wrote {stem}.png and {stem}.csv in {args.output}")
+
+
+def plain_ticks(ax: Axes, values: list[float]) -> None:
+    """Put a few ticks with plain numbers on a logarithmic axis."""
+    low, high = min(values) / 1.4, max(values) * 1.4
+    steps = [m * 10.0**e for e in range(-4, 6) for m in (1, 2, 5)]
+    ticks = [s for s in steps if low <= s <= high]
+    if len(ticks) > 6:
+        ticks = [s for s in ticks if f"{s:e}".startswith("1")]
+    if len(ticks) < 3:
+        ticks = [s for s in MaxNLocator(5).tick_values(low, high) if low <= s <= high]
+    ax.set_ylim(low, high)
+    ax.set_yticks(ticks, [f"{s:g}" for s in ticks])
+    ax.minorticks_off()
 
 
 def print_table(rows: list[dict[str, str]]) -> None:

@@ -281,6 +281,8 @@ with tempfile.TemporaryDirectory() as folder:
     for kind in (plain, read_only, mapped, fortran, single, strided, listed):
         for cls in SAMPLERS:
             cls(okl.Gaussian(1.0)).partial_fit(kind(X)).transform(kind(X))
+        linear = okl.FOGD(okl.TaylorFeatures(2))  # the default makes its features in the loop
+        linear.partial_fit(kind(X), np.where(X[:, 0] > 0.0, 1.0, -1.0)).predict(kind(X))
 found = {n: [str(s) for s in v.signatures] for n, v in vars(hotloops).items()
          if hasattr(v, "signatures")}
 print(json.dumps(found))

@@ -40,10 +40,14 @@ def test_leverage_scores_and_online_effective_dimension(alpha):
     assert found.sum() <= dimension <= okl.theory.log_det(KERNEL, X, alpha)
 
 
-def test_kernel_alignment_is_its_formula():
+def test_kernel_alignment_is_its_formula(monkeypatch):
     y = np.sign(Y)
     expected = np.trace(K) - y @ K @ y / 60
     np.testing.assert_allclose(okl.theory.kernel_alignment(KERNEL, X, y), expected, rtol=1e-12)
+    for block in (7, 20, 60):  # rows of K that are there at a time
+        monkeypatch.setattr(okl.theory, "BLOCK", block)
+        found = okl.theory.kernel_alignment(KERNEL, X, y)
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
     ideal = okl.theory.kernel_alignment(okl.Linear(), y[:, None], y)
     np.testing.assert_allclose(ideal, 0.0, atol=1e-12)
 
@@ -206,6 +210,12 @@ def test_comparator_over_features_and_its_gap(lam, landmarks):
         assert gap < 1e-6
     else:
         assert loss > 1e-4
+
+
+def test_a_loss_without_a_solver_is_refused():
+    for call in (okl.theory.comparator, okl.theory.norm_ball_comparator):
+        with pytest.raises(ValueError, match="loss must be one of squared"):
+            call(KERNEL, X, Y, 1.0, loss="epsilon_insensitive")
 
 
 def test_a_stream_too_long_for_an_exact_comparator_says_what_to_do():
