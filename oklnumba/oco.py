@@ -1215,7 +1215,7 @@ class WithFeatures(Learner):
     True
     """
 
-    _ROWS = 128  # rounds whose features are kept at a time
+    _ROWS = 512  # rounds whose features are kept at a time
     LOW_SHARE, HEAD, _advice = PKAWV.LOW_SHARE, PKAWV.HEAD, PKAWV._advice
 
     def __init__(self, features: Features, learner: LinearLearner | LinearAWV):
