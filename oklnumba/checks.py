@@ -118,6 +118,20 @@ def as_labels(y: Any, n: int, classes: bool = False) -> np.ndarray:
     return np.require(array, requirements=["C", "W"])
 
 
+def refuse_beyond(y: np.ndarray, bound: float, name: str, why: str) -> None:
+    """Raise where a label is outside [-bound, bound]; ``name`` is the bound's hyper-parameter."""
+    outside = np.abs(y) > bound
+    if outside.any():
+        row = int(np.argmax(outside))
+        raise ValueError(
+            f"y has {float(y[row])!r} at row {row}, outside [-{name}, {name}] with {name} = "
+            f"{bound!r}, {why}; raise {name} or scale the labels"
+        )
+
+
+NO_CURVATURE = "where the loss has the curvature that this learner uses"
+
+
 def as_label(y: Any, classes: bool = False) -> np.ndarray:
     """Return one label as a float64 array of shape (1,); errors as in as_labels."""
     if y is None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from oklnumba import hotloops, losses
-from oklnumba.checks import require, require_positive
+from oklnumba.checks import refuse_beyond, require, require_positive
 from oklnumba.learner import Learner, Trace
 from oklnumba.params import same_spec, to_spec
 
@@ -124,13 +124,7 @@ class Experts(Learner):
         if self.kind == "hedge":
             return
         require_positive("B", self.B)
-        outside = np.abs(y) > self.B
-        if outside.any():
-            row = int(np.argmax(outside))
-            raise ValueError(
-                f"y has {y[row]:g} at row {row}, outside [-B, B] with B = {self.B:g}; "
-                "raise B to a bound on |y|, or scale the labels"
-            )
+        refuse_beyond(y, self.B, "B", "the bound on |y| that the aggregation is told")
 
     def _start(self, d: int) -> None:
         learners = self._checked()

@@ -15,8 +15,10 @@ from numpy.typing import ArrayLike
 
 from oklnumba import factor, hotloops
 from oklnumba.checks import (
+    NO_CURVATURE,
     as_inputs,
     number,
+    refuse_beyond,
     require,
     require_count,
     require_positive,
@@ -350,13 +352,8 @@ class _OnlineNewton(Learner):
 
     def _check_labels(self, y: np.ndarray) -> None:
         require_width(self.C, "C")
-        outside = np.abs(y) > self.C
-        if outside.any() and not self._loss().classes:
-            row = int(np.argmax(outside))
-            raise ValueError(
-                f"y has {float(y[row])!r} at row {row}, outside [-C, C] with C = {self.C!r}, where "
-                "the loss has the curvature that this learner uses; raise C or scale the labels"
-            )
+        if not self._loss().classes:
+            refuse_beyond(y, self.C, "C", NO_CURVATURE)
 
     def _check_newton(self) -> None:
         """Refuse hyper-parameters out of range; set the loss's code and (C, alpha, eta)."""

@@ -873,10 +873,20 @@ class OnlineNewtonStep(_Newton):
         self.alpha = alpha
         self.eta = eta
 
+    def _check_labels(self, y: np.ndarray) -> None:
+        _check_newton_labels(self, y)
+
     def _begin_rounds(self, d: int) -> None:
         eta = _newton_rate(self)
         self._C = float(self.C)
         self._begin_factor(d, float(self.alpha), eta)
+
+
+def _check_newton_labels(learner: Any, y: np.ndarray) -> None:
+    """Refuse labels where the squared loss has not the curvature that the step uses."""
+    require_positive("C", learner.C)
+    if learner._loss().name == "squared":
+        checks.refuse_beyond(y, learner.C, "C", checks.NO_CURVATURE)
 
 
 def _newton_rate(learner: Any) -> float:
@@ -1043,6 +1053,9 @@ class SketchedONS(LinearLearner):
         self.eta = eta
         self.C = C
         self.loss = loss
+
+    def _check_labels(self, y: np.ndarray) -> None:
+        _check_newton_labels(self, y)
 
     def _begin_rounds(self, d: int) -> None:
         require_count("rank", self.rank, 1)
@@ -1248,6 +1261,9 @@ class WithFeatures(Learner):
 
     def _loss(self) -> losses.Loss:
         return self._linear()._loss()
+
+    def _check_labels(self, y: np.ndarray) -> None:
+        self._linear()._check_labels(y)
 
     def _start(self, d: int) -> None:
         learner = self._linear()

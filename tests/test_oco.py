@@ -151,7 +151,11 @@ def newton_textbook(learner, X, y):
 @pytest.mark.parametrize("learner", NEWTON, ids=repr)
 def test_newton_steps_are_those_with_dense_matrices(learner):
     X, y = data()
-    y = np.where(y > 0, 1.0, -1.0) if losses.get(learner.loss).classes else y
+    y = (
+        np.where(y > 0, 1.0, -1.0)
+        if losses.get(learner.loss).classes
+        else 0.9 * y * min(1, learner.C)
+    )
     forecasts, points = newton_textbook(learner, X, y)
     run = okl.run(learner.reset(), X, y)
     assert_allclose(run.predictions, forecasts, rtol=1e-8, atol=1e-9)
@@ -234,6 +238,7 @@ def test_blocks_that_would_cancel_are_refused_and_change_nothing():
 def test_the_online_newton_step_projects_on_the_slab():
     """The projected point minimises |w - u|_A^2 on |w.x| <= C."""
     X, y = data(2, n=30)
+    y = np.clip(y, -0.2, 0.2)
     learner = okl.OnlineNewtonStep(C=0.2, alpha=0.5)
     eta, A = losses.get("squared").curvature(0.2), 0.5 * np.eye(D)
     w = np.zeros(D)
@@ -252,6 +257,25 @@ def test_the_online_newton_step_projects_on_the_slab():
         learner.learn_one(x, label)
         assert_allclose(learner.w, w, atol=1e-9)
     assert binding > 5
+
+
+@pytest.mark.parametrize("loss, C, alpha", [("squared", 0.5, 1.0), ("logistic", 1.0, 0.1)])
+def test_the_online_newton_step_is_kons_with_a_linear_kernel(loss, C, alpha):
+    X, y = data(13)
+    y = np.where(y > 0, 1.0, -1.0) if losses.get(loss).classes else C * y
+    primal = okl.run(okl.OnlineNewtonStep(loss, C, alpha), X, y)
+    dual = okl.run(okl.KONS(okl.Linear(), loss, C, alpha), X, y)
+    assert_allclose(primal.predictions, dual.predictions, rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("cls", [okl.OnlineNewtonStep, okl.SketchedONS])
+def test_labels_where_the_loss_has_no_curvature_are_refused(cls):
+    X, y = data()
+    lifted = okl.WithFeatures(okl.TaylorFeatures(), cls(C=0.5))
+    for learner in (cls(C=0.5), lifted, okl.Experts([lifted])):
+        with pytest.raises(ValueError, match=r"outside \[-C, C\] with C = 0.5"):
+            learner.partial_fit(X, 2 * y)
+        assert learner.rounds == 0
 
 
 def test_exp_concave_over_the_space_is_the_newton_step_without_projection():
@@ -362,7 +386,8 @@ def test_named_learners_are_compositions(named, lifted):
     X, y = data(8, n=700 if COMPILED else 150)
     y = np.where(y > 0, 1.0, -1.0) if named._loss().classes else y
     a, b = okl.run(named.reset(), X, y), okl.run(lifted.reset(), X, y)
-    assert_array_equal(a.predictions, b.predictions)
+    # FOGD makes Fourier features inside its loop, where products and sums are fused otherwise.
+    assert_allclose(a.predictions, b.predictions, rtol=1e-10, atol=1e-13)
     assert_array_equal(named.predict(X), lifted.predict(X))
     assert (named.size, a.loss) == (lifted.size, b.loss)
     assert (a.certificate is None) == (b.certificate is None)
@@ -519,6 +544,7 @@ class Claim:
 
 
 ETA, LAM, ALPHA, LIPSCHITZ, SIGMA = 0.3, 0.7, 0.05, 2.0, 1.5
+ROUNDING = 1e-14  # a divergence is a difference of entropies of order 1 / eta
 
 
 def in_ball(w):
@@ -606,7 +632,7 @@ def test_the_bound_holds_on_random_games(claim, linear, w):
     if claim.kind == "exp-concave":  # Theorem 6 is for gradients of at most L
         linear = linear / max(1.0, np.sqrt((linear**2).sum(axis=1)).max() / LIPSCHITZ)
     worst, size = claim.gap(linear, comparators=(w, 100 * w))
-    assert worst <= 1e-9 * size
+    assert worst <= 1e-9 * size + ROUNDING
 
 
 def alternating(n=400, d=3):
@@ -626,7 +652,7 @@ def test_a_wrong_step_breaks_a_bound(claim):
     for linear in found:
         far = (-100 * linear.sum(axis=0), *np.eye(3))
         worst, size = claim.gap(linear, comparators=far)
-        assert worst <= 1e-9 * size
+        assert worst <= 1e-9 * size + ROUNDING
         for wrong in (30.0, 1e-2, 1e-4):
             worst, size = claim.gap(linear, wrong, far)
             broken.append(worst > 1e-6 * size)
