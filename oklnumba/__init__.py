@@ -7,7 +7,12 @@ KernelAWV        Jezequel et al. 2019, section 2, eq. (3)       jezequel2019_fig
 KernelRidge      Jezequel et al. 2019, section 2                jezequel2019_fig2.py, _fig4.py
 PKAWV            Jezequel et al. 2019, Algorithm 1              jezequel2019_fig2.py, _fig4.py
 NystromAWV       Jezequel et al. 2019, Algorithm 2              jezequel2019_fig2.py, _fig4.py
-KORS             Calandriello et al. 2017, Algorithm 2          (inside NystromAWV)
+KORS             Calandriello et al. 2017, Algorithm 2          calandriello2017_kors.py
+KONS             Calandriello et al. 2017, Algorithm 1          calandriello2017_gamma.py
+SketchedKONS     Calandriello et al. 2017, Algorithm 3          calandriello2017_gamma.py
+ProsNKONS        Calandriello et al. 2017 (NIPS), Algorithm 1   calandriello2017_gamma.py
+UniformSampling  Calandriello et al. 2017, section 6            calandriello2017_kors.py
+ALD              Engel, Mannor and Meir 2004                    calandriello2017_kors.py
 FOGD             Lu et al. 2016, Algorithm 1                    jezequel2019_fig2.py, _fig4.py
 OGD, LazyOGD     Zhang 2019, sections 2.3 and 3                 zhang2019_bounds.py, _geometry.py
 PNorm            Zhang 2019, section 2.3, item 3                zhang2019_bounds.py, _geometry.py
@@ -29,9 +34,11 @@ Experts          Vovk 1998; Zhang 2019, Example 6               benchmark_oco.py
 """
 
 from oklnumba import (
+    adversary,
     checks,
     datasets,
     experts,
+    factor,
     features,
     hotloops,
     kernels,
@@ -46,7 +53,7 @@ from oklnumba.experts import Experts
 from oklnumba.features import FourierFeatures, NystromFeatures, TaylorFeatures
 from oklnumba.gradient import FOGD
 from oklnumba.kernels import Gaussian, Laplacian, Linear, Matern, Polynomial
-from oklnumba.kons import KORS
+from oklnumba.kons import ALD, KONS, KORS, ProsNKONS, SketchedKONS, UniformSampling
 from oklnumba.learner import load
 from oklnumba.oco import (
     OGD,
@@ -70,7 +77,9 @@ from oklnumba.protocol import Run, run
 __version__ = "0.1.0"
 
 __all__ = [
+    "ALD",
     "FOGD",
+    "KONS",
     "KORS",
     "OGD",
     "PKAWV",
@@ -95,15 +104,20 @@ __all__ = [
     "PNorm",
     "Perceptron",
     "Polynomial",
+    "ProsNKONS",
     "Run",
+    "SketchedKONS",
     "SketchedONS",
     "StronglyConvexFTRL",
     "TaylorFeatures",
+    "UniformSampling",
     "Winnow",
     "WithFeatures",
+    "adversary",
     "checks",
     "datasets",
     "experts",
+    "factor",
     "features",
     "hotloops",
     "kernels",

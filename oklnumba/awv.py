@@ -6,35 +6,20 @@ large scale problems" (pkawv below).
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
 import scipy.linalg
 from numpy.typing import ArrayLike
-from threadpoolctl import ThreadpoolController
 
-from oklnumba import hotloops
+from oklnumba import factor, hotloops
 from oklnumba.checks import number, require, require_count, require_positive
 from oklnumba.features import Features, NystromFeatures, TaylorFeatures, check_features
 from oklnumba.kernels import Kernel, kernel_code
 from oklnumba.kons import KORS
-from oklnumba.learner import Coins, Learner, Trace, aligned_zeros, grown
+from oklnumba.learner import Coins, Learner, Trace, aligned_zeros, grown, padded
 
 RAISE_LAM = "raise lam, or scale the inputs and labels"
-FEW_ROWS = 2048  # below, a second BLAS thread gains little, and waits long on a busy machine
-BLAS = ThreadpoolController()
-
-
-def _threads(rows: int, block: int) -> AbstractContextManager:
-    """Return a context in which BLAS uses one thread for a block of a factor with few rows."""
-    small = rows < FEW_ROWS and block > 1  # single rounds do not use BLAS
-    return BLAS.limit(limits=1, user_api="blas") if small else nullcontext()
-
-
-def padded(r: int) -> int:
-    """Return r rounded up to whole vectors, at least one."""
-    return -(-max(r, 1) // hotloops.LANES) * hotloops.LANES
 
 
 class _Ridge(Learner):
@@ -91,7 +76,6 @@ class KernelAWV(_Ridge):
     """
 
     _run_rows = 1024
-    _BLOCK = 512  # rows and columns of a block of the factor
 
     def __init__(self, kernel: Kernel, lam: float = 1.0):
         self.kernel = kernel
@@ -116,51 +100,16 @@ class KernelAWV(_Ridge):
         old = len(self._u)
         if rows <= old:
             return
-        t = self._played
-        # Later steps are smaller: for a moment the old and the new factor are both there.
-        capacity = max(rows, 64, 2 * old if old < 8192 else old + old // 4)
-        try:
-            L = np.empty((capacity, capacity))
-        except MemoryError:
-            raise MemoryError(
-                f"{type(self).__name__} keeps a factor of {capacity} x {capacity} numbers, which "
-                "does not fit in memory; use PKAWV or NystromAWV for streams of this length"
-            ) from None
-        for start in range(0, t, self._BLOCK):
-            stop = min(start + self._BLOCK, t)
-            L[start:stop, :stop] = self._L[start:stop, :stop]
-        self._L = L
+        capacity = factor.capacity(rows, old)
+        self._L = factor.grown(self._L, self._played, capacity, "use PKAWV or NystromAWV")
         self._u = grown(self._u, capacity)
         self._past = grown(self._past, self._past.shape[0], capacity)
 
-    def _solve_rows(self, rows: np.ndarray, t: int) -> np.ndarray:
-        """Overwrite kernel rows (b, t) by L^-1 k; return them as columns, (t, b).
-
-        BLAS-3 on blocks of L. Only SciPy's BLAS is called here: NumPy brings another one, and the
-        threads of the two get into each other's way.
-        """
-        columns = np.array(rows.T, order="C")
-        if len(rows) == 1:
-            hotloops.solve_lower(self._L, columns[:, 0], t)
-        else:
-            for start in range(0, t, self._BLOCK):
-                stop = min(start + self._BLOCK, t)
-                part = columns[start:stop].T  # Fortran-ordered, so that BLAS works in place
-                if start:
-                    left = np.ascontiguousarray(self._L[start:stop, :start])
-                    scipy.linalg.blas.dgemm(
-                        -1.0, columns[:start].T, left.T, beta=1.0, c=part, overwrite_c=1
-                    )
-                corner = np.ascontiguousarray(self._L[start:stop, start:stop])
-                scipy.linalg.blas.dtrsm(1.0, corner.T, part, side=1, overwrite_b=1)
-        rows[:] = columns.T
-        return columns
-
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         self._reserve(self._played + len(X))
-        for start in range(0, len(X), self._BLOCK):
-            stop = min(start + self._BLOCK, len(X))
-            with _threads(self._played, stop - start):
+        for start in range(0, len(X), factor.BLOCK):
+            stop = min(start + factor.BLOCK, len(X))
+            with factor.threads(self._played, stop - start):
                 self._play_block(X[start:stop], y[start:stop], trace.rows(start, stop))
 
     def _play_block(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
@@ -170,15 +119,15 @@ class KernelAWV(_Ridge):
         if b == 1:
             status = 0 if hotloops.cholesky_row(self._L, t) > 0.0 else 1
         else:
-            columns = self._solve_rows(self._L[t : t + b, :t], t)
+            columns = factor.solve_rows(self._L, self._L[t : t + b, :t], t)
             # Above the diagonal the buffer is not written.
             corner = np.asfortranarray(np.tril(self._L[t : t + b, t : t + b]))
             if t:
                 corner = scipy.linalg.blas.dsyrk(
                     -1.0, columns.T, beta=1.0, c=corner, lower=1, overwrite_c=1
                 )
-            factor, status = scipy.linalg.lapack.dpotrf(corner, lower=1, overwrite_a=1)
-            self._L[t : t + b, t : t + b] = factor
+            corner, status = scipy.linalg.lapack.dpotrf(corner, lower=1, overwrite_a=1)
+            self._L[t : t + b, t : t + b] = corner
         if status:
             self._check(hotloops.NOT_POSITIVE, status - 1, RAISE_LAM)
         shrinks = np.empty(b)
@@ -195,32 +144,31 @@ class KernelAWV(_Ridge):
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         t = self._played
         forecasts = np.empty(len(X))
-        for start in range(0, len(X), self._BLOCK):
-            part = X[start : start + self._BLOCK]
+        for start in range(0, len(X), factor.BLOCK):
+            part = X[start : start + factor.BLOCK]
             rows = np.empty((len(part), t))
             hotloops.kernel_block(self._code, self._par, part, self._past, t, rows)
-            with _threads(t, len(part)):
-                self._solve_rows(rows, t)
+            with factor.threads(t, len(part)):
+                factor.solve_rows(self._L, rows, t)
             corners = np.empty(len(part))
             hotloops.kernel_diags(self._code, self._par, part, corners)
             hotloops.kernel_awv_forecasts(
                 rows, corners, self._L, self._u, t, self._lam, self._ridge,
-                forecasts[start : start + self._BLOCK],
+                forecasts[start : start + factor.BLOCK],
             )  # fmt: skip
         return forecasts
 
     def _state(self) -> dict[str, Any]:
         t = self._played
-        lower = np.concatenate([self._L[i, : i + 1] for i in range(t)]) if t else np.empty(0)
-        return {"lower": lower, "u": self._u[:t], "past": self._past[:, :t], "totals": self._totals}
+        return {
+            "lower": factor.packed(self._L, t), "u": self._u[:t], "past": self._past[:, :t],
+            "totals": self._totals,
+        }  # fmt: skip
 
     def _restore(self, state: dict[str, Any]) -> None:
         t = len(state["u"])
         self._reserve(t)
-        start = 0
-        for i in range(t):
-            self._L[i, : i + 1] = state["lower"][start : start + i + 1]
-            start += i + 1
+        factor.unpack(state["lower"], self._L, t)
         self._u[:t] = state["u"]
         self._past[:, :t] = state["past"]
         self._totals = state["totals"]

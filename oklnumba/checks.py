@@ -74,7 +74,7 @@ def check_width(found: int, width: int | None, name: str = "X") -> None:
     if width is not None and found != width:
         raise ValueError(
             f"{name} has {found} columns, but the data so far had {width}; "
-            f"pass {width} columns, or reset() to start with {found}"
+            f"pass {width} columns, or start afresh with {found}"
         )
 
 
@@ -89,8 +89,10 @@ def as_point(x: Any, width: int | None = None, name: str = "x") -> np.ndarray:
     return np.array(as_inputs(array[None, :], width, name), order="C")
 
 
-def as_labels(y: Any, n: int, classes: bool = False, first: int = 0) -> np.ndarray:
+def as_labels(y: Any, n: int, classes: bool = False, largest: float = np.inf) -> np.ndarray:
     """Return labels as a finite float64 array of shape (n,); ``classes`` asks for -1 and +1.
+
+    ``largest`` is the C of learners whose loss has its curvature only on [-C, C].
 
     Raises
     ------
@@ -111,21 +113,28 @@ def as_labels(y: Any, n: int, classes: bool = False, first: int = 0) -> np.ndarr
         if outside.any():
             row = int(np.argmax(outside))
             raise ValueError(
-                f"y has {array[row]:g} at row {first + row}, but this loss takes labels -1 and +1; "
+                f"y has {array[row]:g} at row {row}, but this loss takes labels -1 and +1; "
                 "map the two classes to them, or use loss='squared' for regression"
             )
+    if largest < np.inf and np.abs(array).max() > largest:
+        row = int(np.argmax(np.abs(array) > largest))
+        raise ValueError(
+            f"y has {float(array[row])!r} at row {row}, outside [-C, C] with C = {largest!r} "
+            "(the B of Experts), where the loss has the curvature that this learner uses; "
+            "raise C or scale the labels"
+        )
     # Compiled loops take writable arrays: read-only ones would be compiled for anew.
     return np.require(array, requirements=["C", "W"])
 
 
-def as_label(y: Any, classes: bool = False) -> np.ndarray:
+def as_label(y: Any, classes: bool = False, largest: float = np.inf) -> np.ndarray:
     """Return one label as a float64 array of shape (1,); errors as in as_labels."""
     if y is None:
         return as_labels(y, 1)
     array = _as_floats(y, "y")
     if array.size != 1:
         raise ValueError(f"y must be one label, but has shape {array.shape}")
-    return as_labels(array.reshape(1), 1, classes)
+    return as_labels(array.reshape(1), 1, classes, largest)
 
 
 def require(valid: bool, name: str, value: Any, domain: str) -> None:
@@ -145,10 +154,10 @@ def require_positive(name: str, value: Any) -> None:
     require(number(value) and value > 0, name, value, "a number > 0")
 
 
-def require_width(value: Any) -> None:
-    """Raise ValueError unless a kernel width sigma is positive and its square is no overflow."""
+def require_width(value: Any, name: str = "sigma") -> None:
+    """Raise ValueError unless a width is > 0 and its square is no overflow."""
     valid = number(value) and 1e-100 <= float(value) <= 1e100
-    require(valid, "sigma", value, "a number > 0 (between 1e-100 and 1e100)")
+    require(valid, name, value, "a number > 0 (between 1e-100 and 1e100)")
 
 
 def require_count(name: str, value: Any, least: int) -> None:

@@ -118,17 +118,12 @@ class Experts(Learner):
             raise ValueError(f"learners must have one loss, but have {', '.join(sorted(found))}")
         return next(iter(found.values()))
 
-    def _check_labels(self, y: np.ndarray) -> None:
-        if self.kind == "hedge":
-            return
-        require_positive("B", self.B)
-        outside = np.abs(y) > self.B
-        if outside.any():
-            row = int(np.argmax(outside))
-            raise ValueError(
-                f"y has {y[row]:g} at row {row}, outside [-B, B] with B = {self.B:g}; "
-                "raise B to a bound on |y|, or scale the labels"
-            )
+    def _largest_label(self) -> float:
+        own = np.inf
+        if self.kind != "hedge":
+            require_positive("B", self.B)
+            own = float(self.B)
+        return min([own, *(one._largest_label() for one in self._checked())])
 
     def _start(self, d: int) -> None:
         learners = self._checked()

@@ -8,7 +8,7 @@ Contents
 4. Feature maps: Taylor monomials, Fourier features
 5. Triangular solves and rank-one updates of factors and inverses
 6. The U' D U factor of ridge regression, swept once for several rounds
-7. Leverage scores and KORS
+7. Leverage scores, KORS and ALD
 8. Losses
 9. One ``<algorithm>_rounds`` for each kernel learner
 10. Linear online convex optimisation
@@ -182,6 +182,7 @@ MATERN_3_2 = 2
 MATERN_5_2 = 3
 POLYNOMIAL = 4
 LINEAR = 5
+ATOMS_A_TILE = 512  # of kernel_product
 
 
 @hot
@@ -306,6 +307,31 @@ def kernel_block(code, par, X, atoms, m, out):
     """Write k(x_i, atom_j). X : (n, d); atoms : (d, cap); out : (n, >= m), modified in place."""
     for i in range(X.shape[0]):
         kernel_row(code, par, X[i], atoms, m, out[i])
+
+
+@hot
+def kernel_product(code, par, X, atoms, v, out):
+    """Write K v without forming K, in tiles that stay in the cache.
+
+    X : (n, d); atoms : (d, m), contiguous; v : (m,); out : (n,), written.
+    """
+    d, m = atoms.shape
+    tile = np.empty((d, ATOMS_A_TILE))
+    row = np.empty(ATOMS_A_TILE)
+    for i in range(out.shape[0]):
+        out[i] = 0.0
+    for first in range(0, m, ATOMS_A_TILE):
+        width = min(ATOMS_A_TILE, m - first)
+        for k in range(d):
+            for j in range(width):
+                tile[k, j] = atoms[k, first + j]
+        part = v[first : first + width]
+        for i in range(out.shape[0]):
+            kernel_row(code, par, X[i], tile, width, row)
+            s = 0.0
+            for j in range(width):
+                s += row[j] * part[j]
+            out[i] += s
 
 
 # ---------------------------------------------------------------------------------------------
@@ -447,9 +473,43 @@ def solve_upper(R, b, m):
 
 @hot
 def solve_lower(L, b, m):
-    """Solve L x = b for lower triangular, row-major L. L : (cap, cap); b : (cap,), in place."""
-    for k in range(m):
+    """Solve L x = b for lower triangular, row-major L, four rows a pass.
+
+    L : (cap, cap); b : (cap,), in place.
+    """
+    k = 0
+    while k + 4 <= m:
+        r0, r1, r2, r3 = L[k, :k], L[k + 1, :k], L[k + 2, :k], L[k + 3, :k]
+        x = b[:k]
+        s0 = s1 = s2 = s3 = 0.0
+        for j in range(k):
+            s0 += r0[j] * x[j]
+            s1 += r1[j] * x[j]
+            s2 += r2[j] * x[j]
+            s3 += r3[j] * x[j]
+        v0 = (b[k] - s0) / L[k, k]
+        v1 = (b[k + 1] - s1 - L[k + 1, k] * v0) / L[k + 1, k + 1]
+        v2 = b[k + 2] - s2 - L[k + 2, k] * v0 - L[k + 2, k + 1] * v1
+        v2 = v2 / L[k + 2, k + 2]
+        v3 = b[k + 3] - s3 - L[k + 3, k] * v0 - L[k + 3, k + 1] * v1 - L[k + 3, k + 2] * v2
+        v3 = v3 / L[k + 3, k + 3]
+        b[k], b[k + 1], b[k + 2], b[k + 3] = v0, v1, v2, v3
+        k += 4
+    while k < m:
         b[k] = (b[k] - dot(L[k, :k], b[:k], k)) / L[k, k]
+        k += 1
+
+
+@hot
+def solve_lower_transposed(L, b, m):
+    """Solve L' x = b for lower triangular, row-major L. L : (cap, cap); b : (cap,), in place."""
+    for k in range(m - 1, -1, -1):
+        v = b[k] / L[k, k]
+        b[k] = v
+        row = L[k, :k]
+        z = b[:k]
+        for j in range(k):
+            z[j] -= v * row[j]
 
 
 @hot
@@ -851,7 +911,7 @@ def awv_forecasts(Z, U, inv_d, c, work, ridge, forecasts):
 
 
 # ---------------------------------------------------------------------------------------------
-# 7. Leverage scores and KORS
+# 7. Leverage scores, KORS and ALD
 # ---------------------------------------------------------------------------------------------
 
 
@@ -927,6 +987,34 @@ def kors_rounds(
     return X.shape[0], DONE
 
 
+@hot
+def ald_rounds(X, first, code, par, threshold, state, atoms, R, row, kept):
+    """Keep the rows of X that are farther than ``threshold`` from the span of those kept before.
+
+    R : (cap, cap), upper Cholesky factor of their kernel matrix, in place; other arguments as in
+    kors_rounds. Returns (rows played, status).
+    """
+    for t in range(first, X.shape[0]):
+        m = state[0]
+        if m == R.shape[0]:
+            return t, NEED_ROOM
+        x = X[t]
+        kernel_row(code, par, x, atoms, m, row)
+        corner = kernel_diag(code, par, x)
+        solve_upper_transposed(R, row, m)
+        residual = corner - dot(row, row, m)
+        if not abs(residual) < np.inf:
+            return t, NOT_FINITE
+        kept[t] = 0
+        if residual > 0.0 and math.sqrt(residual) > threshold:
+            bordered_cholesky(R, row, corner, m)
+            for i in range(x.shape[0]):
+                atoms[i, m] = x[i]
+            state[0] = m + 1
+            kept[t] = 1
+    return X.shape[0], DONE
+
+
 # ---------------------------------------------------------------------------------------------
 # 8. Losses
 # ---------------------------------------------------------------------------------------------
@@ -976,6 +1064,13 @@ def loss_values(code, forecasts, y, out):
     """Write the losses of many forecasts. forecasts, y, out : (n,)."""
     for t in range(y.shape[0]):
         out[t] = loss_value(code, forecasts[t], y[t])
+
+
+@hot
+def loss_derivatives(code, forecasts, y, out):
+    """Write the derivatives of the losses of many forecasts. forecasts, y, out : (n,)."""
+    for t in range(y.shape[0]):
+        out[t] = loss_derivative(code, forecasts[t], y[t])
 
 
 # ---------------------------------------------------------------------------------------------
@@ -1275,6 +1370,394 @@ def gradient_rounds(Z, y, w, loss, eta, forecasts):
             for j in range(r):
                 w[j] -= step * z[j]
     return y.shape[0], DONE
+
+
+# KONS in kernel form (kons section 3; errata 3 and 4). With D = diag(g_i sqrt(eta)) over the rounds
+# in the inverse and L L' = D K D + alpha I,
+#
+#     s = L^-1 D k_t;  schur = k_tt - s.s;  q = schur / alpha;  yhat = clip(ybar)
+#     u_{t+1} = u_t - (g / (1 + d^2 q) + (ybar - yhat) / q) A_{t-1}^-1 phi_t,  d = g sqrt(eta) or 0
+#
+# where A_{t-1}^-1 phi_t = (phi_t - Phi D L^-T s) / alpha. For a round in the inverse the value of
+# that function at x is, but for its scale, the entry of s(x) that belongs to the new row of L,
+# [d s, sqrt(alpha + d^2 schur)]. Hence u(x) = s(x).z + k(x).c, in which only the rounds left out of
+# the inverse have a coefficient c. Against the coefficients of the paper's lemmas, of order
+# 1/alpha and cancelling, this saves the products with c and one to two digits.
+
+
+@hot
+def scaled_slope(g, eta):
+    """Return d = g sqrt(eta); 0 where d^2 is, for such a gradient adds nothing to the inverse."""
+    d = g * math.sqrt(eta)
+    return d if d * d > 0.0 else 0.0
+
+
+@hot
+def kons_pull(over, schur):
+    """Return (ybar - yhat) / schur; 0 without a projection."""
+    return over / schur if over != 0.0 else 0.0
+
+
+@hot
+def flat(loss, g):
+    """Say whether a loss has no gradient on a whole interval there.
+
+    Elsewhere a gradient of exactly zero is a coincidence of rounding, on which sizes must not
+    depend.
+    """
+    return loss == SQUARED_HINGE and g == 0.0
+
+
+@hot
+def kons_offsets(rows, coefs, solved, z, out):
+    """Write k_i.c + s_i.z for points with kernel rows k_i and solved rows s_i.
+
+    rows : (b, m); coefs : (>= m,); solved : (b, r); z : (>= r,); out : (b,), written.
+    """
+    m, r = rows.shape[1], solved.shape[1]
+    for i in range(out.shape[0]):
+        out[i] = dot(rows[i], coefs, m) + dot(solved[i], z, r)
+
+
+@hot
+def kons_scale_rows(rows, index, scale, out):
+    """Write D k_i, of the atoms in the inverse only.
+
+    rows : (b, m); index : (>= r,) integers, which atoms; scale : (>= r,), D; out : (b, r), written.
+    """
+    for i in range(rows.shape[0]):
+        row, target = rows[i], out[i]
+        for j in range(target.shape[0]):
+            target[j] = scale[j] * row[index[j]]
+
+
+@hot
+def kons_rounds(H, offsets, y, loss, setting, totals, L, d, c, z, forecasts):
+    """Play a block of KONS rounds (kons Algorithm 1), its past folded into H and ``offsets``.
+
+    Rows of the block differ from their share of the matrix solve only by the scales d, which depend
+    on labels: within the block the factor grows row by row.
+
+    H : (b, b), k(x_i, x_j) - s_i.s_j for j <= i, s of the past; offsets : (b,), k_i.c + s_i.z of
+    the past; setting : (C, alpha, eta); totals : (1,), R_G, in place;
+    L : (b, b), d, c, z : (b,), the block's own rows and entries, written; forecasts : (b,),
+    written. Returns (rounds played, status).
+    """
+    C, alpha, eta = setting
+    for i in range(y.shape[0]):
+        h, w = H[i], L[i]
+        for j in range(i):
+            w[j] = d[j] * h[j]
+        solve_lower(L, w, i)
+        schur = max(h[i] - dot(w, w, i), 0.0)  # negative only by rounding
+        raw = offsets[i] + dot(h, c, i) + dot(w, z, i)
+        if not abs(raw) < np.inf:
+            return i, NOT_FINITE
+        forecast = min(max(raw, -C), C)
+        forecasts[i] = forecast
+        if raw != forecast and not schur > 0.0:
+            return i, NOT_POSITIVE
+        q = schur / alpha
+        g = loss_derivative(loss, forecast, y[i])
+        di = scaled_slope(g, eta)
+        pivot = math.sqrt(alpha + di * di * schur)
+        pull = kons_pull(raw - forecast, schur)
+        if di != 0.0:
+            z[i] = -(g / pivot + pivot * pull) / di
+            c[i] = 0.0
+        else:
+            z[i] = 0.0
+            c[i] = -pull
+            for j in range(i):
+                z[j] += pull * w[j]
+        for j in range(i):
+            w[j] *= di
+        w[i] = pivot
+        d[i] = di
+        totals[0] += g * g * q / (1.0 + di * di * q)
+    return y.shape[0], DONE
+
+
+@hot
+def kons_append(
+    X, loss, solved, block, d, c, block_z, state, atoms, coefs, index, scale, L, z, sizes
+):
+    """Add a block of rounds, as kons_rounds left it, to the learner; leave out what is zero.
+
+    X : (b, d); loss : its code; solved : (b, r); block : (b, b); d, c, block_z : (b,); state : (2,)
+    integers, atoms and rows of the factor; atoms : (d, cap), coefs : (cap,); index, scale, z :
+    (cap_r,), L : (cap_r, cap_r), all in place; sizes : (b,), written.
+    """
+    r = solved.shape[1]
+    for i in range(X.shape[0]):
+        x = X[i]
+        s = solved[i]
+        if c[i] != 0.0:
+            for j in range(r):
+                z[j] -= c[i] * s[j]
+        m = state[0]
+        if not (flat(loss, d[i]) and c[i] == 0.0):
+            for k in range(x.shape[0]):
+                atoms[k, m] = x[k]
+            coefs[m] = c[i]
+            state[0] = m + 1
+        if d[i] != 0.0:
+            row = L[state[1]]
+            for j in range(r):
+                row[j] = d[i] * s[j]
+            k = r
+            for j in range(i + 1):
+                if d[j] != 0.0:
+                    row[k] = block[i, j]
+                    k += 1
+            index[state[1]] = m
+            scale[state[1]] = d[i]
+            z[state[1]] = block_z[i]
+            state[1] += 1
+        sizes[i] = state[0]
+
+
+@hot
+def kons_function(coefs, index, scale, L, z, m, r, work, out):
+    """Write the coefficients of u_t on the atoms: u_t(x) = sum_j out_j k(x_j, x).
+
+    coefs : (cap,); index, scale, z, work : (cap_r,); L : (cap_r, cap_r); out : (m,), written.
+    """
+    for j in range(r):
+        work[j] = z[j]
+    solve_lower_transposed(L, work, r)
+    for j in range(m):
+        out[j] = coefs[j]
+    for j in range(r):
+        out[index[j]] += scale[j] * work[j]
+
+
+@hot
+def clipped_forecasts(rows, coefs, C, out):
+    """Write rows . coefs, clipped to [-C, C]. rows : (n, m); coefs : (m,); out : (n,)."""
+    for t in range(out.shape[0]):
+        out[t] = min(max(dot(rows[t], coefs, coefs.shape[0]), -C), C)
+
+
+@hot
+def sketched_kons_rounds(
+    X, y, kors_coins, coins, first, code, par, loss, setting, state, totals, atoms, coefs, index,
+    scale, L, z, members, weights, dictionary, work, forecasts, sizes,
+):  # fmt: skip
+    """Play Sketched-KONS (kons Algorithm 3) from row ``first``.
+
+    Arrays as in kons_append and kons_rounds; KORS sees the rescaled points d_t phi_t, after the
+    label (errata 9). setting : (C, alpha, eta, gamma, beta, eps); state : (3,) integers, atoms,
+    rows of the factor, size of KORS's dictionary;
+    members : (cap_k,) integers, its atoms, weights : (cap_k,), d_i / sqrt(p_i), dictionary :
+    (cap_k, cap_k), KORS's factor; work : (4, at least each cap). Returns (rounds played, status).
+    """
+    C, alpha, eta, gamma, beta, eps = setting
+    row, s, kbar, b = work[0], work[1], work[2], work[3]
+    for t in range(first, y.shape[0]):
+        m, r, k = state[0], state[1], state[2]
+        if m == coefs.shape[0] or r == z.shape[0] or k == weights.shape[0]:
+            return t, NEED_ROOM
+        x = X[t]
+        kernel_row(code, par, x, atoms, m, row)
+        corner = kernel_diag(code, par, x)
+        for j in range(r):
+            s[j] = scale[j] * row[index[j]]
+        solve_lower(L, s, r)
+        schur = max(corner - dot(s, s, r), 0.0)  # negative only by rounding
+        raw = dot(row, coefs, m) + dot(s, z, r)
+        if not abs(raw) < np.inf:
+            return t, NOT_FINITE
+        forecast = min(max(raw, -C), C)
+        forecasts[t] = forecast
+        if raw != forecast and not schur > 0.0:
+            return t, NOT_POSITIVE
+        q = schur / alpha
+        g = loss_derivative(loss, forecast, y[t])
+        d = scaled_slope(g, eta)
+        enters = False
+        if not flat(loss, g):
+            for j in range(k):
+                kbar[j] = d * row[members[j]]
+            probability = kors_probability(
+                kbar, weights, dictionary, b, d * d * corner, alpha, beta, eps, k
+            )
+            if not probability >= 0.0:
+                return t, NOT_FINITE
+            enters = d != 0.0 and coins[t] < max(probability, gamma)
+            if kors_coins[t] < probability:
+                pivot = kors_keep(weights, dictionary, b, d * d * corner, alpha, probability, k)
+                if not pivot > 0.0:
+                    return t, NOT_POSITIVE
+                weights[k] *= d
+                members[k] = m
+                state[2] = k + 1
+        weight = eta if enters else 0.0
+        pull = kons_pull(raw - forecast, schur)
+        c = 0.0
+        if not enters:
+            c = -g / alpha - pull
+            for j in range(r):
+                z[j] -= c * s[j]
+        if enters:
+            pivot = math.sqrt(alpha + d * d * schur)
+            target = L[r]
+            for j in range(r):
+                target[j] = d * s[j]
+            target[r] = pivot
+            z[r] = -(g / pivot + pivot * pull) / d
+            index[r] = m
+            scale[r] = d
+            state[1] = r + 1
+        totals[0] += g * g * q / (1.0 + weight * g * g * q)
+        if not (flat(loss, g) and c == 0.0):
+            for i in range(x.shape[0]):
+                atoms[i, m] = x[i]
+            coefs[m] = c
+            state[0] = m + 1
+        sizes[t] = state[0]
+    return y.shape[0], DONE
+
+
+@hot
+def kons_coefficient(weight, g, forecast, over, q):
+    """Return the coefficient of phi_t in A u_{t+1} (kons Lemma 1; errata 3)."""
+    c = weight * g * g * forecast - g
+    return c - over / q if over != 0.0 else c
+
+
+@hot
+def newton_forecast(q, U, inv_d, c, p, rank):
+    """Write p = U^-T q and return (v.q, q' A^-1 q), for A = U' D U and c = U v.
+
+    q, p : (cap,), zero up to a multiple of LANES; rank : that multiple.
+    """
+    for j in range(rank):
+        p[j] = q[j]
+    solve_upper_transposed(U, p, rank)
+    raw = 0.0
+    square = 0.0
+    for j in range(rank):
+        raw += p[j] * c[j]
+        square += inv_d[j] * p[j] * p[j]
+    return raw, square
+
+
+@hot
+def newton_learn(q, U, inv_d, c, p, step, scale, square, Z, B, a, scan, rank):
+    """Turn A v into A v + step q, then A into A + scale^2 q q', and v with it.
+
+    This is the projected online Newton step in one: step = scale^2 yhat - g - over / q'A^-1 q.
+    Arrays as in newton_forecast and factor_rows_1.
+    """
+    if not scale * scale * square > 0.0:  # nothing is added to A
+        for j in range(rank):
+            c[j] += step * inv_d[j] * p[j]
+        return
+    z = Z[0]
+    for j in range(rank):
+        z[j] = scale * q[j]
+    a[0] = 1.0
+    for k in range(0, rank, TILE):
+        factor_rows_1(U, inv_d, Z, B, a, k, rank)
+    ridge_forecast(z, c, scan, rank)
+    ridge_learn(step / scale, B[0], c, scan, rank)
+
+
+@hot
+def pros_n_kons_rounds(
+    X, y, coins, first, code, par, loss, setting, state, atoms, weights, dictionary, span, R, U,
+    inv_d, c, work, forecasts, sizes,
+):  # fmt: skip
+    """Play Pros-N-KONS or, without restarts, CON-KONS from row ``first`` (baselines.md 1.1).
+
+    In coordinates in which the kernel matrix of the span is the identity; they are nested, so that
+    carrying w and A over to a larger dictionary leaves them as they are.
+    setting : (C, alpha, eta, mu, beta, eps, restart); state : (3,) integers, dictionary size, rank
+    of its span, restarts; KORS's arrays and the span's as in nystrom_awv_rounds, U, inv_d, c as in
+    newton_forecast; work : (7, cap). Returns (rounds played, status).
+    """
+    C, alpha, eta, mu, beta, eps, restart = setting
+    row, b, p, scan, q = work[0], work[1], work[2], work[3], work[4]
+    Z, B = work[5:6], work[6:7]
+    a = np.empty(SWEEP)
+    for t in range(first, y.shape[0]):
+        m, rank = state[0], state[1]
+        if m == weights.shape[0]:
+            return t, NEED_ROOM
+        x = X[t]
+        kernel_row(code, par, x, atoms, m, row)
+        corner = kernel_diag(code, par, x)
+        span_coordinates(row, span, R, q, rank)
+        probability = kors_probability(row, weights, dictionary, b, corner, mu, beta, eps, m)
+        if not probability >= 0.0:
+            return t, NOT_FINITE
+        if coins[t] < probability:
+            if restart and m > 0:
+                for k in range(rank):
+                    inv_d[k] = 1.0 / alpha
+                    c[k] = 0.0
+                    tail = U[k, k + 1 : rank]
+                    for j in range(tail.shape[0]):
+                        tail[j] = 0.0
+                state[2] += 1
+            rho_square = corner - dot(q, q, rank)
+            if rho_square > NULL_DIRECTION * corner:
+                for j in range(rank):
+                    R[j, rank] = q[j]
+                R[rank, rank] = math.sqrt(rho_square)
+                q[rank] = R[rank, rank]
+                span[rank] = m
+                inv_d[rank] = 1.0 / alpha  # as padding it may have been touched by rounding
+                rank += 1
+                state[1] = rank
+            if not kors_keep(weights, dictionary, b, corner, mu, probability, m) > 0.0:
+                return t, NOT_POSITIVE
+            for i in range(x.shape[0]):
+                atoms[i, m] = x[i]
+            state[0] = m + 1
+        padded = (rank + LANES - 1) // LANES * LANES
+        for j in range(rank, padded):
+            q[j] = 0.0
+        raw, square = newton_forecast(q, U, inv_d, c, p, padded)
+        if not abs(raw) < np.inf:
+            return t, NOT_FINITE
+        forecast = min(max(raw, -C), C)
+        forecasts[t] = forecast
+        sizes[t] = state[0]
+        g = loss_derivative(loss, forecast, y[t])
+        step = kons_coefficient(0.5 * eta, g, forecast, raw - forecast, square)
+        scale = g * math.sqrt(0.5 * eta)
+        newton_learn(q, U, inv_d, c, p, step, scale, square, Z, B, a, scan, padded)
+    return y.shape[0], DONE
+
+
+@hot
+def pros_n_kons_forecasts(
+    X, coin, code, par, setting, state, atoms, weights, dictionary, span, R, U, inv_d, c, work,
+    forecasts,
+):  # fmt: skip
+    """Write what Pros-N-KONS would forecast for each row of X with the next round's coin.
+
+    Where the coin would keep x, a restart forecasts 0, and without restarts the new direction has
+    no weight yet. Arguments as in pros_n_kons_rounds.
+    """
+    C, alpha, eta, mu, beta, eps, restart = setting
+    row, b, p, q = work[0], work[1], work[2], work[4]
+    m, rank = state[0], state[1]
+    padded = (rank + LANES - 1) // LANES * LANES
+    for t in range(X.shape[0]):
+        x = X[t]
+        kernel_row(code, par, x, atoms, m, row)
+        span_coordinates(row, span, R, q, rank)
+        for j in range(rank, padded):
+            q[j] = 0.0
+        raw, _ = newton_forecast(q, U, inv_d, c, p, padded)
+        forecasts[t] = min(max(raw, -C), C)
+        if restart:
+            corner = kernel_diag(code, par, x)
+            if coin < kors_probability(row, weights, dictionary, b, corner, mu, beta, eps, m):
+                forecasts[t] = 0.0
 
 
 # ---------------------------------------------------------------------------------------------

@@ -53,6 +53,11 @@ def grown(array: np.ndarray, *shape: int) -> np.ndarray:
     return larger
 
 
+def padded(r: int) -> int:
+    """Return r rounded up to whole vectors, at least one."""
+    return -(-max(r, 1) // hotloops.LANES) * hotloops.LANES
+
+
 class Learner(Params):
     """An online learner: forecast, then see the label, then update.
 
@@ -137,8 +142,7 @@ class Learner(Params):
             If the numbers of this round are beyond double precision.
         """
         x = checks.as_point(x, self._width)
-        label = checks.as_label(y, self._loss().classes)
-        self._check_labels(label)
+        label = checks.as_label(y, self._loss().classes, self._largest_label())
         self._begin(x.shape[1])
         self._play(x, label, Trace.empty(1, self._certified))
         return self
@@ -159,8 +163,7 @@ class Learner(Params):
             If the numbers of a round are beyond double precision; the message names it.
         """
         X = checks.as_inputs(X, self._width)
-        y = checks.as_labels(y, len(X), self._loss().classes)
-        self._check_labels(y)
+        y = checks.as_labels(y, len(X), self._loss().classes, self._largest_label())
         self._begin(X.shape[1])
         for start in range(0, len(X), PLAY_ROWS):
             part = np.array(X[start : start + PLAY_ROWS], order="C")
@@ -212,8 +215,9 @@ class Learner(Params):
     def _loss(self) -> losses.Loss:
         return losses.get(getattr(self, "loss", "squared"))
 
-    def _check_labels(self, y: np.ndarray) -> None:
-        """Raise ValueError for labels that a learner cannot take though its loss can."""
+    def _largest_label(self) -> float:
+        """Return the largest |y| that the learner's loss may have."""
+        return np.inf
 
     def _begin(self, d: int) -> None:
         """Make the state at the first round; refuse to go on after numerical trouble."""
@@ -363,7 +367,7 @@ class Coins:
     The next round's coin is drawn in advance: a pure forecast may look at it.
     """
 
-    def __init__(self, seed: int):
+    def __init__(self, seed: int | list[int]):
         self._rng = np.random.default_rng(seed)
         self.next = float(self._rng.random())
 

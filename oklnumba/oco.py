@@ -20,10 +20,10 @@ import scipy.optimize
 from numpy.typing import ArrayLike
 
 from oklnumba import checks, hotloops, losses
-from oklnumba.awv import PKAWV, padded
+from oklnumba.awv import PKAWV
 from oklnumba.checks import number, require, require_count, require_positive
 from oklnumba.features import Features, check_features
-from oklnumba.learner import Learner, Trace, aligned_zeros
+from oklnumba.learner import Learner, Trace, aligned_zeros, padded
 
 ON_SIMPLEX = 1e-9  # how far a point may be off the simplex, relative to its scale
 RULES = "lower eta, or scale the inputs and labels"
@@ -839,7 +839,7 @@ class OnlineNewtonStep(_Newton):
     loss : str
         A loss of losses.py.
     C : float > 0
-        Bound on forecasts.
+        Bound on forecasts, and on |y| for losses other than those of classes.
     alpha : float > 0
         Regularisation.
     eta : float > 0, optional
@@ -873,10 +873,19 @@ class OnlineNewtonStep(_Newton):
         self.alpha = alpha
         self.eta = eta
 
+    def _largest_label(self) -> float:
+        return _newton_label(self)
+
     def _begin_rounds(self, d: int) -> None:
         eta = _newton_rate(self)
         self._C = float(self.C)
         self._begin_factor(d, float(self.alpha), eta)
+
+
+def _newton_label(learner: Any) -> float:
+    """Return the largest label where the loss has its curvature, as KONS asks for it."""
+    require_positive("C", learner.C)
+    return inf if learner._loss().classes else float(learner.C)
 
 
 def _newton_rate(learner: Any) -> float:
@@ -1010,7 +1019,7 @@ class SketchedONS(LinearLearner):
     eta : float > 0, optional
         Weight of a gradient in A; None: the curvature of the loss on [-C, C].
     C : float > 0
-        Bound on forecasts, as in OnlineNewtonStep.
+        Bound on forecasts and labels, as in OnlineNewtonStep.
     loss : str
         A loss of losses.py.
 
@@ -1043,6 +1052,9 @@ class SketchedONS(LinearLearner):
         self.eta = eta
         self.C = C
         self.loss = loss
+
+    def _largest_label(self) -> float:
+        return _newton_label(self)
 
     def _begin_rounds(self, d: int) -> None:
         require_count("rank", self.rank, 1)
@@ -1248,6 +1260,9 @@ class WithFeatures(Learner):
 
     def _loss(self) -> losses.Loss:
         return self._linear()._loss()
+
+    def _largest_label(self) -> float:
+        return self._linear()._largest_label()
 
     def _start(self, d: int) -> None:
         learner = self._linear()

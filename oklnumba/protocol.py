@@ -103,34 +103,48 @@ class Run:
             return None
         return float(self.mistakes.mean()) if self.rounds else float("nan")
 
-    def regret(self, kernel: Any, lam: float) -> np.ndarray:
-        """Return the regret after each round against the best penalised function of an RKHS.
+    def regret(
+        self, kernel: Any, lam: float, at: int | ArrayLike | None = None
+    ) -> np.ndarray | theory.RegretCurve:
+        """Return the regret, of squared loss, against the best functions of an RKHS in hindsight.
 
-        sum_{s<=t} (y_s - prediction_s)^2 - min_f [sum_{s<=t} (y_s - f(x_s))^2 + lam |f|^2], for
-        every prefix, at the cost of one Cholesky factor of an n x n matrix.
+        At the cost of one Cholesky factor of an n x n matrix, whatever ``at``.
 
         Parameters
         ----------
         kernel : Kernel
         lam : float > 0
+        at : int or array_like of int, optional
+            Rounds at which to have it, increasing; one number k: k rounds, evenly spread, the last
+            one included.
 
         Returns
         -------
-        ndarray of shape (n,)
+        ndarray of shape (n,) or theory.RegretCurve
+            Without ``at``: after every round, against the best penalised function so far,
+            sum_{s<=t} (y_s - prediction_s)^2 - min_f [sum_{s<=t} (y_s - f(x_s))^2 + lam |f|^2].
+            With it: against the best function so far and the final one, penalised and not.
 
         Raises
         ------
         ValueError
-            If the run no longer holds its data (it was loaded, or came in chunks): then use
-            ``theory.regret(run.predictions, kernel, X, y, lam)``.
+            If an argument is not valid, or the run no longer holds its data (it was loaded, or came
+            in chunks): then use ``theory.regret(run.predictions, kernel, X, y, lam)`` or
+            ``theory.regret_curve``.
         """
         if self._data is None:
             raise ValueError(
                 "this run does not hold its data; "
                 "use theory.regret(run.predictions, kernel, X, y, lam)"
             )
-        X, y = self._data
-        return theory.regret(self.predictions, kernel, X[: self.rounds], y[: self.rounds], lam)
+        n = self.rounds
+        X, y = self._data[0][:n], self._data[1][:n]
+        if at is None:
+            return theory.regret(self.predictions, kernel, X, y, lam)
+        if np.ndim(at) == 0:
+            checks.require_count("at", at, 1)
+            at = np.unique(np.linspace(0, n, min(int(at), n) + 1).round().astype(int)[1:])
+        return theory.regret_curve(self.predictions, kernel, X, y, lam, at)
 
     def save(self, path: str | os.PathLike) -> None:
         """Write the run into one ``.npz`` file, without the data."""
@@ -261,21 +275,19 @@ class _Recorder:
         )
 
 
-def _chunks(X: Any, y: Any, recorder: _Recorder, classes: bool) -> Iterator[tuple]:
+def _chunks(
+    X: Any, y: Any, recorder: _Recorder, classes: bool, largest: float
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yield checked (X, y) pieces; an array is checked whole, before its first round."""
     if not recorder.chunked:
         X = checks.as_inputs(X, recorder.width())
-        y = checks.as_labels(y, len(X), classes)
-        recorder.learner._check_labels(y)
-        yield X, y
+        yield X, checks.as_labels(y, len(X), classes, largest)
         return
     for i, chunk in enumerate(X):
         if not (isinstance(chunk, tuple | list) and len(chunk) == 2):
             raise ValueError(f"chunk {i} of the stream must be a pair (X, y), but is {type(chunk)}")
         part = checks.as_inputs(chunk[0], recorder.width())
-        labels = checks.as_labels(chunk[1], len(part), classes)
-        recorder.learner._check_labels(labels)
-        yield part, labels
+        yield part, checks.as_labels(chunk[1], len(part), classes, largest)
 
 
 def _no_rounds(learner: Learner) -> dict[str, np.ndarray]:
@@ -360,7 +372,7 @@ def run(
     saved_rounds = recorder.rounds
     data = None
     with tqdm(disable=not progress, unit=" rounds", initial=skip, unit_scale=True) as bar:
-        for part, labels in _chunks(X, y, recorder, classes):
+        for part, labels in _chunks(X, y, recorder, classes, learner._largest_label()):
             if not chunked:
                 bar.total = len(part)
                 data = (part, labels)

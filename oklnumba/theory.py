@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-from math import ceil, inf, log, sqrt
+from collections.abc import Iterator
+from math import ceil, e, inf, log, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.linalg
+import scipy.optimize
+import scipy.sparse.linalg
 from numpy.typing import ArrayLike
 
-from oklnumba import checks, oco
+from oklnumba import checks, hotloops, losses, oco
 from oklnumba.checks import require, require_positive
-from oklnumba.kernels import kernel_code
+from oklnumba.kernels import Gaussian, kernel_code
 
 
 def _factor(kernel: Any, X: ArrayLike, lam: float) -> np.ndarray:
     """Return the lower Cholesky factor of K + lam I, in the memory of K."""
     require_positive("lam", lam)
     kernel_code(kernel)
-    K = kernel(X)
+    return _cholesky(kernel(X), lam)
+
+
+def _cholesky(K: np.ndarray, lam: float) -> np.ndarray:
+    """Return the lower Cholesky factor of K + lam I, in the memory of K."""
     K[np.diag_indices_from(K)] += lam
     try:
         return scipy.linalg.cholesky(K.T, lower=True, overwrite_a=True, check_finite=False)
@@ -26,6 +33,12 @@ def _factor(kernel: Any, X: ArrayLike, lam: float) -> np.ndarray:
         raise ValueError(
             f"K + lam I is not positive definite to double precision at lam = {lam!r}; raise lam"
         ) from None
+
+
+def _inverse_diagonal(L: np.ndarray) -> np.ndarray:
+    """Return the diagonal of (L L')^-1, in the memory of L (zero above its diagonal)."""
+    inverse, _ = scipy.linalg.lapack.dtrtri(L, lower=1, overwrite_c=1)
+    return np.einsum("ij,ij->j", inverse, inverse)
 
 
 def log_det(kernel: Any, X: ArrayLike, lam: float) -> float:
@@ -72,9 +85,7 @@ def effective_dimension(kernel: Any, X: ArrayLike, lam: float) -> float:
     >>> round(okl.theory.effective_dimension(okl.Linear(), [[1.0], [1.0]], 2.0), 6)
     0.5
     """
-    L = _factor(kernel, X, lam)
-    inverse, _ = scipy.linalg.lapack.dtrtri(L, lower=1, overwrite_c=1)
-    return float(len(L) - lam * np.square(np.tril(inverse)).sum())
+    return float(leverage_scores(kernel, X, lam).sum())
 
 
 def leverage_scores(kernel: Any, X: ArrayLike, alpha: float) -> np.ndarray:
@@ -103,9 +114,7 @@ def leverage_scores(kernel: Any, X: ArrayLike, alpha: float) -> np.ndarray:
     array([0.25, 0.25])
     """
     require_positive("alpha", alpha)
-    L = _factor(kernel, X, alpha)
-    inverse, _ = scipy.linalg.lapack.dtrtri(L, lower=1, overwrite_c=1)
-    return 1.0 - alpha * np.square(np.tril(inverse)).sum(axis=0)
+    return 1.0 - alpha * _inverse_diagonal(_factor(kernel, X, alpha))
 
 
 def online_effective_dimension(kernel: Any, X: ArrayLike, alpha: float) -> float:
@@ -181,15 +190,91 @@ class Comparator(NamedTuple):
     predictions: np.ndarray
 
 
-def comparator(kernel: Any, X: ArrayLike, y: ArrayLike, lam: float) -> Comparator:
-    """Return argmin_f sum (y - f(x))^2 + lam |f|^2 over the RKHS: loss, norm and predictions.
+EXACT_ROUNDS = 20_000  # of an exact comparator: a kernel matrix of 3.2 GB
+GAP = 1e-6  # largest share of the objective by which an iterative comparator may miss the best
+
+
+def comparator(
+    kernel: Any,
+    X: ArrayLike,
+    y: ArrayLike,
+    lam: float,
+    loss: str = "squared",
+    features: Any = None,
+) -> Comparator:
+    """Return argmin_f sum loss(f(x), y) + lam |f|^2 over the RKHS: loss, norm and predictions.
+
+    Squared loss: one Cholesky factor. Other losses: SciPy's L-BFGS-B, on the coefficients where the
+    loss is smooth (logistic, squared hinge), on the dual where it is not (hinge, absolute); strong
+    convexity or the duality gap proves the result.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    X : array_like of shape (n, d)
+        At most EXACT_ROUNDS = 20,000 rows, or with ``features``.
+    y : array_like of shape (n,)
+    lam : float > 0
+    loss : str
+        One of ``losses.LOSSES``.
+    features : TaylorFeatures or NystromFeatures, optional
+        For longer streams: the argmin over their span instead, in O(n r^2). ``comparator_gap`` says
+        how far from that over the RKHS it can be.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not valid, or the stream is too long without features.
+    FloatingPointError
+        If the solver is not within GAP = 1e-6 of the best (lam too small).
+
+    Examples
+    --------
+    >>> import oklnumba as okl
+    >>> best = okl.theory.comparator(okl.Linear(), [[1.0], [1.0]], [1.0, 3.0], 2.0)
+    >>> round(best.loss, 6), round(best.norm, 6)
+    (4.0, 1.0)
+    >>> best = okl.theory.comparator(okl.Linear(), [[1.0], [2.0]], [1.0, 1.0], 1.0, loss="hinge")
+    >>> round(best.loss, 6), round(best.norm, 6)
+    (0.5, 0.5)
+    """
+    require_positive("lam", lam)
+    kernel_code(kernel)
+    rule = losses.get(loss)
+    X = checks.as_inputs(X)
+    y = checks.as_labels(y, len(X), rule.classes)
+    if features is not None:
+        return _best_weights(features.transform(X), y, float(lam), rule)[0]
+    if len(X) > EXACT_ROUNDS:
+        raise ValueError(
+            f"X has {len(X)} rows, too many for an exact comparator (at most {EXACT_ROUNDS}); pass "
+            "features, such as KORS(kernel).partial_fit(X).features()"
+        )
+    if loss != "squared":
+        return _best_weights(_square_root(kernel(X)), y, float(lam), rule)[0]
+    L = _factor(kernel, X, lam)
+    a = scipy.linalg.cho_solve((L, True), y)
+    fitted = y - lam * a
+    return Comparator(float(np.square(lam * a).sum()), float(np.sqrt(max(a @ fitted, 0.0))), fitted)
+
+
+def norm_ball_comparator(
+    kernel: Any, X: ArrayLike, y: ArrayLike, radius: float, loss: str = "hinge"
+) -> Comparator:
+    """Return argmin of sum loss(f(x), y) over |f| <= radius: loss, norm and predictions.
+
+    That of ``comparator`` for the lam at which its norm is ``radius``, found by SciPy's brentq to a
+    relative 1e-6 of the norm; the norm never exceeds ``radius``. Where no lam >= 1e-6 reaches it,
+    the function of lam = 1e-6.
 
     Parameters
     ----------
     kernel : Kernel
     X : array_like of shape (n, d)
     y : array_like of shape (n,)
-    lam : float > 0
+    radius : float > 0
+    loss : str
+        One of ``losses.LOSSES``.
 
     Raises
     ------
@@ -199,16 +284,154 @@ def comparator(kernel: Any, X: ArrayLike, y: ArrayLike, lam: float) -> Comparato
     Examples
     --------
     >>> import oklnumba as okl
-    >>> best = okl.theory.comparator(okl.Linear(), [[1.0], [1.0]], [1.0, 3.0], 2.0)
-    >>> round(best.loss, 6), round(best.norm, 6)
-    (4.0, 1.0)
+    >>> best = okl.theory.norm_ball_comparator(okl.Linear(), [[1.0], [2.0]], [1.0, 1.0], 0.5)
+    >>> round(best.loss, 4), round(best.norm, 4)
+    (0.5, 0.5)
     """
+    require_positive("radius", radius)
+    kernel_code(kernel)
+    rule = losses.get(loss)
     X = checks.as_inputs(X)
-    y = checks.as_labels(y, len(X))
-    L = _factor(kernel, X, lam)
-    a = scipy.linalg.cho_solve((L, True), y)
-    fitted = y - lam * a
-    return Comparator(float(np.square(lam * a).sum()), float(np.sqrt(max(a @ fitted, 0.0))), fitted)
+    y = checks.as_labels(y, len(X), rule.classes)
+    F = _square_root(kernel(X))
+    found: dict[float, Comparator] = {}
+    start: list[np.ndarray | None] = [None]
+
+    def excess(log_lam: float) -> float:
+        best, start[0] = _best_weights(F, y, 10.0**log_lam, rule, start[0])
+        found[log_lam] = best
+        return best.norm / radius - 1.0
+
+    if excess(-6.0) <= 0.0:
+        return found[-6.0]
+    high = 0.0
+    while excess(high) > 0.0:
+        high += 2.0
+    root = scipy.optimize.brentq(excess, high - 2.0 if high else -6.0, high, xtol=1e-7, rtol=1e-7)
+    best = found[root]
+    if best.norm <= radius:
+        return best
+    return min((b for b in found.values() if b.norm <= radius), key=lambda b: b.loss)
+
+
+def _square_root(K: np.ndarray) -> np.ndarray:
+    """Return F (n, r) with F F' = K to rounding, by a pivoted Cholesky factor of rank r."""
+    n = len(K)
+    factor, pivots, rank, _ = scipy.linalg.lapack.dpstrf(K, lower=1, overwrite_a=1)
+    F = np.empty((n, rank))
+    F[pivots - 1] = np.tril(factor[:, :rank])
+    return F
+
+
+def _best_weights(
+    F: np.ndarray, y: np.ndarray, lam: float, loss: losses.Loss, start: np.ndarray | None = None
+) -> tuple[Comparator, np.ndarray]:
+    """Return the best penalised function of the span of features, and where the solver ended."""
+    if loss.name == "squared":
+        A = F.T @ F
+        A[np.diag_indices_from(A)] += lam
+        w = solution = scipy.linalg.solve(A, F.T @ y, assume_a="pos")
+        gap = 0.0
+    elif loss.name in ("hinge", "absolute"):
+        w, solution, gap = _best_dual(F, y, lam, loss, start)
+    else:
+        w, solution, gap = _best_primal(F, y, lam, loss, start)
+    fitted = F @ w
+    best = Comparator(float(loss.value(fitted, y).sum()), float(np.linalg.norm(w)), fitted)
+    if not gap <= GAP * (1.0 + best.loss + lam * best.norm**2):
+        raise FloatingPointError(
+            f"the {loss.name} comparator may be {gap:.2g} above the best, whose objective is about "
+            f"{best.loss + lam * best.norm**2:.4g}; raise lam (now {lam:g}) or scale the inputs"
+        )
+    return best, solution
+
+
+def _best_primal(
+    F: np.ndarray, y: np.ndarray, lam: float, loss: losses.Loss, start: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Minimise a smooth loss over the weights; return weights, solution and a bound on the gap."""
+    slopes = np.empty(len(y))
+
+    def objective(w: np.ndarray) -> tuple[float, np.ndarray]:
+        fitted = F @ w
+        hotloops.loss_derivatives(loss.code, fitted, y, slopes)
+        value = float(loss.value(fitted, y).sum()) + lam * float(w @ w)
+        return value, F.T @ slopes + 2.0 * lam * w
+
+    start = np.zeros(F.shape[1]) if start is None else start
+    options = {"maxiter": 20_000, "maxfun": 40_000, "ftol": 1e-15, "gtol": 1e-9, "maxcor": 30}
+    w = scipy.optimize.minimize(objective, start, jac=True, method="L-BFGS-B", options=options).x
+    gradient = objective(w)[1]
+    return w, w, float(gradient @ gradient) / (4.0 * lam)  # strongly convex with modulus 2 lam
+
+
+def _best_dual(
+    F: np.ndarray, y: np.ndarray, lam: float, loss: losses.Loss, start: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Maximise the dual y'a - |F'a|^2 / (4 lam) of hinge or absolute loss; w = F'a / (2 lam).
+
+    Hinge: 0 <= y_i a_i <= 1; absolute: |a_i| <= 1. Return weights, solution and the duality gap.
+    """
+    hinge = loss.name == "hinge"
+
+    def objective(a: np.ndarray) -> tuple[float, np.ndarray]:
+        w = F.T @ a
+        return float(w @ w) / (4.0 * lam) - float(y @ a), F @ w / (2.0 * lam) - y
+
+    low = np.minimum(y, 0.0) if hinge else np.full(len(y), -1.0)
+    high = np.maximum(y, 0.0) if hinge else np.ones(len(y))
+    start = np.zeros(len(y)) if start is None else start
+    options = {"maxiter": 50_000, "maxfun": 100_000, "ftol": 1e-16, "gtol": 1e-9, "maxcor": 30}
+    a = scipy.optimize.minimize(
+        objective, start, jac=True, method="L-BFGS-B", options=options,
+        bounds=scipy.optimize.Bounds(low, high),
+    ).x  # fmt: skip
+    w = F.T @ a / (2.0 * lam)
+    primal = float(loss.value(F @ w, y).sum()) + lam * float(w @ w)
+    return w, a, primal + objective(a)[0]
+
+
+def comparator_gap(kernel: Any, features: Any, X: ArrayLike, y: ArrayLike, lam: float) -> float:
+    """Return how much the best penalised function of a span can lose against that of the RKHS.
+
+    For the squared loss, with r the residuals of the comparator over the span: at most r'(K - F F')
+    r / lam, by one pass over all pairs, O(n^2 d) time and O(n) memory.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    features : TaylorFeatures or NystromFeatures
+        Coordinates in an orthonormal basis of a subspace of the kernel's RKHS.
+    X : array_like of shape (n, d)
+    y : array_like of shape (n,)
+    lam : float > 0
+
+    Returns
+    -------
+    float
+        Bound on (loss + lam |f|^2 over the span) - (the same over the RKHS).
+
+    Raises
+    ------
+    ValueError
+        If an argument is not valid.
+
+    Examples
+    --------
+    >>> import oklnumba as okl
+    >>> kernel, X, y = okl.Gaussian(1.0), [[0.0], [1.0]], [1.0, -1.0]
+    >>> features = okl.NystromFeatures([[0.0]], kernel)
+    >>> round(okl.theory.comparator_gap(kernel, features, X, y, 1.0), 4)
+    0.766
+    """
+    code, par = kernel_code(kernel)
+    X = np.array(checks.as_inputs(X), order="C")
+    best = comparator(kernel, X, y, lam, features=features)
+    residuals = checks.as_labels(y, len(X)) - best.predictions
+    products = np.empty(len(X))
+    hotloops.kernel_product(code, par, X, np.array(X.T, order="C"), residuals, products)
+    captured = features.transform(X).T @ residuals
+    return max(float(residuals @ products - captured @ captured), 0.0) / lam
 
 
 def regret(
@@ -250,6 +473,93 @@ def regret(
     return np.cumsum((y - predictions) ** 2) - lam * np.cumsum(u**2)
 
 
+class RegretCurve(NamedTuple):
+    """Regret at some rounds of a run of squared loss, against functions chosen in hindsight.
+
+    Attributes
+    ----------
+    rounds : ndarray of int, shape (k,)
+        Rounds played.
+    prefix : ndarray of shape (k,)
+        Against the loss of f_t, the best penalised function of the rounds so far.
+    prefix_penalised : ndarray of shape (k,)
+        Against its loss + lam |f_t|^2.
+    final : ndarray of shape (k,)
+        Against the loss so far of f_n, the best penalised function of the whole run.
+    final_penalised : ndarray of shape (k,)
+        Against that loss + lam |f_n|^2.
+    """
+
+    rounds: np.ndarray
+    prefix: np.ndarray
+    prefix_penalised: np.ndarray
+    final: np.ndarray
+    final_penalised: np.ndarray
+
+
+def regret_curve(
+    predictions: ArrayLike, kernel: Any, X: ArrayLike, y: ArrayLike, lam: float, at: ArrayLike
+) -> RegretCurve:
+    """Return the regret of forecasts after some rounds, against four comparators in hindsight.
+
+    With L L' = K + lam I and u = L^-1 y, the best function of the first t rounds leaves the
+    residuals lam L_t^-T u_t: all of them come from one factor and one solve with a column a round
+    asked for.
+
+    Parameters
+    ----------
+    predictions : array_like of shape (n,)
+    kernel : Kernel
+    X : array_like of shape (n, d)
+    y : array_like of shape (n,)
+    lam : float > 0
+    at : array_like of int, shape (k,)
+        Rounds, from 1 to n, increasing.
+
+    Returns
+    -------
+    RegretCurve
+
+    Raises
+    ------
+    ValueError
+        If an argument is not valid.
+
+    Examples
+    --------
+    >>> import oklnumba as okl
+    >>> X, y = [[1.0], [1.0]], [1.0, 3.0]
+    >>> okl.theory.regret_curve([0.0, 0.0], okl.Linear(), X, y, 2.0, at=[2]).prefix.round(6)
+    array([6.])
+    """
+    X = checks.as_inputs(X)
+    y = checks.as_labels(y, len(X))
+    predictions = checks.as_labels(predictions, len(X))
+    at = np.asarray(at)
+    valid = at.ndim == 1 and at.size > 0 and at.dtype.kind in "iu"
+    if not (valid and at[0] >= 1 and at[-1] <= len(X) and (np.diff(at) > 0).all()):
+        raise ValueError(f"at must be increasing rounds from 1 to {len(X)}, but is {at!r}")
+    L = _factor(kernel, X, lam)
+    u = scipy.linalg.solve_triangular(L, y, lower=True, check_finite=False)
+    columns = np.zeros((len(X), len(at) + 1), order="F")
+    for k, t in enumerate([*at, len(X)]):
+        columns[:t, k] = u[:t]
+    residuals = lam * scipy.linalg.solve_triangular(
+        L, columns, lower=True, trans=1, overwrite_b=True, check_finite=False
+    )
+    loss = np.cumsum((y - predictions) ** 2)[at - 1]
+    last = residuals[:, -1]
+    norm = float(last @ (y - last)) / lam  # |f_n|^2 = a' K a with a = last / lam
+    final = loss - np.cumsum(last**2)[at - 1]
+    return RegretCurve(
+        at,
+        loss - np.einsum("ij,ij->j", residuals[:, :-1], residuals[:, :-1]),
+        loss - lam * np.cumsum(u**2)[at - 1],
+        final,
+        final - lam * norm,
+    )
+
+
 def awv_bound(kernel: Any, X: ArrayLike, lam: float, B: float = 1.0, norm: float = 0.0) -> float:
     """Return lam |f|^2 + B^2 log det(I + K / lam), Kernel-AWV's bound (pkawv Prop. 1).
 
@@ -279,7 +589,7 @@ def awv_bound(kernel: Any, X: ArrayLike, lam: float, B: float = 1.0, norm: float
     return lam * norm**2 + B**2 * log_det(kernel, X, lam)
 
 
-def projection_gap(kernel: Any, features: Any, X: ArrayLike) -> float:
+def projection_gap(kernel: Any, features: Any, X: ArrayLike, method: str = "exact") -> float:
     """Return mu = lambda_max(K - F F'), the energy of the inputs outside the features' span.
 
     Parameters
@@ -288,6 +598,14 @@ def projection_gap(kernel: Any, features: Any, X: ArrayLike) -> float:
     features : TaylorFeatures or NystromFeatures
         Coordinates in an orthonormal basis of a subspace of the kernel's RKHS.
     X : array_like of shape (n, d)
+    method : {"exact", "lanczos"}
+        "lanczos": SciPy's eigsh on products with K, O(n^2 d) time each and O(n r) memory, for
+        streams whose kernel matrix does not fit; relative error about 1e-6, from below.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not valid.
 
     Examples
     --------
@@ -297,10 +615,27 @@ def projection_gap(kernel: Any, features: Any, X: ArrayLike) -> float:
     >>> abs(okl.theory.projection_gap(kernel, features, [[0.0], [1.0]])) < 1e-12
     True
     """
+    require(method in ("exact", "lanczos"), "method", method, "'exact' or 'lanczos'")
+    X = np.array(checks.as_inputs(X), order="C")
+    code, par = kernel_code(kernel)
     F = features.transform(X)
-    gap = kernel(X) - F @ F.T
-    last = len(gap) - 1
-    top = scipy.linalg.eigh(gap, eigvals_only=True, subset_by_index=[last, last])
+    n = len(X)
+    if method == "exact" or n < 3:
+        gap = kernel(X) - F @ F.T
+        top = scipy.linalg.eigh(gap, eigvals_only=True, subset_by_index=[n - 1, n - 1])
+        return max(float(top[0]), 0.0)
+    atoms = np.array(X.T, order="C")
+
+    def product(v: np.ndarray) -> np.ndarray:
+        out = np.empty(n)
+        hotloops.kernel_product(code, par, X, atoms, np.array(v, dtype=float).ravel(), out)
+        return out - F @ (F.T @ v.ravel())
+
+    operator = scipy.sparse.linalg.LinearOperator((n, n), matvec=product, dtype=float)
+    start = np.random.default_rng(0).standard_normal(n)  # the same answer every time
+    top = scipy.sparse.linalg.eigsh(
+        operator, k=1, which="LA", tol=1e-6, v0=start, return_eigenvectors=False
+    )
     return max(float(top[0]), 0.0)
 
 
@@ -341,6 +676,439 @@ def pkawv_bound(
     return awv_bound(kernel, X, lam, B, norm) + (mu + lam) * n * mu * B**2 / lam**2
 
 
+def log_det_bound(kernel: Any, X: ArrayLike, lam: float) -> float:
+    """Return log(e + e n kappa^2 / lam) d_eff(lam), above log det(I + K / lam) (pkawv Prop. 2).
+
+    Parameters
+    ----------
+    kernel : Kernel
+    X : array_like of shape (n, d)
+        kappa^2 is the largest k(x, x) on it.
+    lam : float > 0
+
+    Raises
+    ------
+    ValueError
+        If an argument is not valid.
+
+    Examples
+    --------
+    >>> import oklnumba as okl
+    >>> round(okl.theory.log_det_bound(okl.Linear(), [[1.0], [1.0]], 2.0), 6)
+    0.846574
+    """
+    X = checks.as_inputs(X)
+    kappa2 = float(kernel.diag(X).max())
+    return log(e + e * len(X) * kappa2 / lam) * effective_dimension(kernel, X, lam)
+
+
+def taylor_bound(
+    features: Any, X: ArrayLike, lam: float, B: float = 1.0, norm: float = 0.0
+) -> float:
+    """Return lam |f|^2 + 1.5 B^2 log det(I + K / lam), PKAWV's bound of pkawv Theorem 4.
+
+    Against every f of the Gaussian RKHS, for Taylor features of degree ``taylor_degree`` or more.
+
+    Parameters
+    ----------
+    features : TaylorFeatures
+    X : array_like of shape (n, d)
+    lam : float > 0
+    B : float >= 0
+        Largest |y|.
+    norm : float >= 0
+        |f| of the competitor; 0 bounds the regret against the best penalised function.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not valid, or the degree is smaller than the theorem asks; then
+        ``pkawv_bound`` holds.
+
+    Examples
+    --------
+    >>> import oklnumba as okl
+    >>> features = okl.TaylorFeatures(degree=8, sigma=1.0)
+    >>> round(okl.theory.taylor_bound(features, [[1.0], [1.0]], lam=2.0), 6)
+    1.039721
+    """
+    X = checks.as_inputs(X)
+    center = 0.0 if features.center is None else np.asarray(features.center, dtype=float)
+    radius = float(np.sqrt(np.square(X - center).sum(axis=1).max()))
+    needed = taylor_degree(len(X), lam, radius, features.sigma)
+    if features.degree < needed:
+        raise ValueError(
+            f"degree is {features.degree}, but Theorem 4 asks for {needed} on this stream; raise "
+            "degree, or use pkawv_bound, which holds for any"
+        )
+    kernel = Gaussian(features.sigma)
+    return awv_bound(kernel, X, lam, B, norm) + 0.5 * B**2 * log_det(kernel, X, lam)
+
+
+def nystrom_bound(
+    kernel: Any,
+    X: ArrayLike,
+    lam: float,
+    mu: float,
+    size: int,
+    B: float = 1.0,
+    norm: float = 0.0,
+) -> float:
+    """Return the regret bound of Nystrom-AWV with KORS (pkawv Theorem 6).
+
+    lam |f|^2 + B^2 d_eff(lam) log(e + e n kappa^2 / lam) + 2 B^2 (size + 1) n mu / lam, with high
+    probability for beta = 12 log(n / delta) and eps = 1/2.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    X : array_like of shape (n, d)
+    lam : float > 0
+    mu : float in (0, lam]
+        Of KORS.
+    size : int >= 1
+        Of the dictionary at the end.
+    B : float >= 0
+        Largest |y|.
+    norm : float >= 0
+        |f| of the competitor; 0 bounds the regret against the best penalised function.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not valid.
+
+    Examples
+    --------
+    >>> import oklnumba as okl
+    >>> round(okl.theory.nystrom_bound(okl.Linear(), [[1.0], [1.0]], 2.0, 0.1, size=1), 6)
+    1.246574
+    """
+    require(checks.number(mu) and 0 < mu <= lam, "mu", mu, f"a number in (0, lam] = (0, {lam!r}]")
+    checks.require_count("size", size, 1)
+    require(checks.number(B) and B >= 0, "B", B, "a number >= 0")
+    require(checks.number(norm) and norm >= 0, "norm", norm, "a number >= 0")
+    n = len(checks.as_inputs(X))
+    rest = 2.0 * (size + 1) * n * mu / lam
+    return lam * norm**2 + B**2 * (log_det_bound(kernel, X, lam) + rest)
+
+
+class CapacityBound(NamedTuple):
+    """What pkawv's corollaries 7 and 8 say, with constants.
+
+    Attributes
+    ----------
+    lam, mu : float
+        The parameters that they choose.
+    bound : float
+        The regret bound.
+    """
+
+    lam: float
+    mu: float
+    bound: float
+
+
+def capacity_bound(
+    n: int,
+    m: int,
+    gamma: float,
+    B: float = 1.0,
+    norm: float = 1.0,
+    kappa: float = 1.0,
+    known_inputs: bool = False,
+) -> CapacityBound:
+    """Return the bounds of pkawv Corollaries 7 and 8, for d_eff(lam) <= (n / lam)^gamma.
+
+    With mu = n m^(-1/gamma), which makes dictionaries of about m atoms, and lam as the corollaries
+    choose it: lam |f|^2 + B^2 (n / lam)^gamma log(e + e n kappa^2 / lam) + 2 B^2 (m + 1) n mu / lam
+    (Corollary 7), or with (mu + lam) n mu B^2 / lam^2 as the last term where the inputs are known
+    beforehand (Corollary 8, by Theorem 3).
+
+    Parameters
+    ----------
+    n : int >= 1
+        Rounds.
+    m : int >= 1
+        Atoms.
+    gamma : float in (0, 1)
+    B : float >= 0
+        Largest |y|.
+    norm : float >= 0
+        |f| of the competitor.
+    kappa : float > 0
+        Square root of the largest k(x, x).
+    known_inputs : bool
+        Corollary 8.
+
+    Remarks
+    -------
+    The corollaries hide constants and logarithms; here are those of the theorems behind them.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not valid.
+
+    Examples
+    --------
+    >>> import oklnumba as okl
+    >>> found = okl.theory.capacity_bound(n=10_000, m=500, gamma=0.25)
+    >>> round(found.lam, 3), round(found.bound, 1)
+    (6.31, 59.4)
+    """
+    checks.require_count("n", n, 1)
+    checks.require_count("m", m, 1)
+    require(checks.number(gamma) and 0 < gamma < 1, "gamma", gamma, "a number in (0, 1)")
+    require(checks.number(B) and B >= 0, "B", B, "a number >= 0")
+    require(checks.number(norm) and norm >= 0, "norm", norm, "a number >= 0")
+    require_positive("kappa", kappa)
+    mu = n * m ** (-1.0 / gamma)
+    power = -0.5 / gamma if known_inputs else 0.5 - 0.5 / gamma
+    lam = max(n ** (gamma / (1.0 + gamma)), n * m**power)
+    if known_inputs:
+        rest = (mu + lam) * n * mu / lam**2
+    else:
+        rest = 2.0 * (m + 1) * n * mu / lam  # mu <= lam, as Theorem 6 asks, at any m
+    dimension = (n / lam) ** gamma * log(e + e * n * kappa**2 / lam)
+    return CapacityBound(lam, mu, lam * norm**2 + B**2 * (dimension + rest))
+
+
+def rates(gamma: float, points: int = 201) -> dict[str, np.ndarray]:
+    """Return the exponents of pkawv Figure 1: regret n^b with a dictionary of n^a atoms.
+
+    For d_eff(lam) <= (n / lam)^gamma and lam tuned, from Corollaries 7 and 8 and eq. (8). Where a
+    larger dictionary would make a rate worse, a smaller one is used.
+
+    Parameters
+    ----------
+    gamma : float in (0, 1)
+    points : int >= 2
+        Values of a, from 0 to 1.
+
+    Returns
+    -------
+    dict of ndarray, each of shape (points,)
+        "a", and b of "PKAWV", "PKAWV (beforehand features)", "Sketched-KONS", "Pros-N-KONS".
+
+    Remarks
+    -------
+    The text says that Pros-N-KONS cannot beat 4 gamma / (1 + gamma)^2. The form that it gives in
+    eq. (8), minimised over lam, goes down to gamma (3 + gamma) / (1 + gamma)^2, which is lower;
+    here is the minimum.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not valid.
+
+    Examples
+    --------
+    >>> import oklnumba as okl
+    >>> found = okl.theory.rates(0.25, points=3)
+    >>> found["PKAWV"].round(3)
+    array([1.  , 0.25, 0.2 ])
+    """
+    require(checks.number(gamma) and 0 < gamma < 1, "gamma", gamma, "a number in (0, 1)")
+    checks.require_count("points", points, 2)
+    a = np.linspace(0.0, 1.0, points)
+    best = gamma / (1.0 + gamma)
+    # Pros-N-KONS: max(a + l, a + gamma (1 - l), 2 - a / gamma - l) at its best l = log_n lam, which
+    # is where two of the three lines cross.
+    crossings = (
+        np.full(points, best),
+        1.0 - a * (1.0 + 1.0 / gamma) / 2.0,
+        (2.0 - gamma - a * (1.0 + 1.0 / gamma)) / (1.0 - gamma),
+    )
+    restarts = np.min(
+        [np.max([a + x, a + gamma * (1.0 - x), 2.0 - a / gamma - x], axis=0) for x in crossings],
+        axis=0,
+    )
+    curves = {
+        "PKAWV": np.maximum(best, 1.0 + a / 2.0 - a / (2.0 * gamma)),
+        "PKAWV (beforehand features)": np.maximum(best, 1.0 - a / (2.0 * gamma)),
+        "Sketched-KONS": (1.0 - a + gamma) / (1.0 + gamma),
+        "Pros-N-KONS": restarts,
+    }
+    return {"a": a} | {k: np.minimum.accumulate(np.minimum(b, 1.0)) for k, b in curves.items()}
+
+
+def _curved(loss: str, C: float, alpha: float, norm: float) -> tuple[float, float]:
+    """Check the arguments that KONS's bounds share; return curvature and Lipschitz constant."""
+    require_positive("C", C)
+    require_positive("alpha", alpha)
+    require(checks.number(norm) and norm >= 0, "norm", norm, "a number >= 0")
+    loss = losses.get(loss)
+    return loss.curvature(C), loss.lipschitz(C)
+
+
+def _newton_dimension(kernel: Any, X: ArrayLike, level: float) -> float:
+    """Return d_eff(level) (1 + log(1 + tr K / level)), above log det(K / level + I) (Lemma 3)."""
+    trace = float(kernel.diag(X).sum())
+    return effective_dimension(kernel, X, level) * (1.0 + log(1.0 + trace / level))
+
+
+def kons_bound(
+    kernel: Any,
+    X: ArrayLike,
+    loss: str = "squared",
+    C: float = 1.0,
+    alpha: float = 1.0,
+    norm: float = 0.0,
+) -> float:
+    """Return the regret bound of KONS (kons Theorem 1, both cases).
+
+    Against every f with |f(x_t)| <= C on the stream. With L the largest slope of the loss on [-C,
+    C] and sigma its curvature there:
+
+    - sigma > 0 and eta = sigma (KONS's default): alpha |f|^2 + d_eff(alpha / (sigma L^2)) (1 +
+      log(1 + sigma L^2 tr K / alpha)) / sigma;
+    - sigma = 0 and eta_t = 1 / (L C sqrt(t)): alpha |f|^2 + L C sqrt(n) log det(I + D K D / alpha)
+      + 4 C L sum_t 1 / sqrt(t), with D_t^2 = L / (C sqrt(t)).
+
+    Parameters
+    ----------
+    kernel : Kernel
+    X : array_like of shape (n, d)
+        In the order of the stream.
+    loss : str
+        One of ``losses.LOSSES``; squared: labels in [-C, C].
+    C : float > 0
+    alpha : float > 0
+    norm : float >= 0
+        |f| of the competitor.
+
+    Remarks
+    -------
+    Errata 11: the logarithm printed in the first case can be negative. The second is the theorem's
+    general form before its last step, which wants the effective dimension beforehand; the learners
+    of this package refuse losses with sigma = 0.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not valid.
+
+    Examples
+    --------
+    >>> import oklnumba as okl
+    >>> X = [[1.0], [1.0], [-1.0]]
+    >>> round(okl.theory.kons_bound(okl.Linear(), X, norm=1.0), 3)
+    21.201
+    >>> round(okl.theory.kons_bound(okl.Linear(), X, loss="hinge", norm=1.0), 3)
+    12.198
+    """
+    sigma, L = _curved(loss, C, alpha, norm)
+    X = checks.as_inputs(X)
+    if sigma > 0.0:
+        return alpha * norm**2 + _newton_dimension(kernel, X, alpha / (sigma * L**2)) / sigma
+    kernel_code(kernel)
+    roots = np.sqrt(np.arange(1.0, len(X) + 1.0))
+    K = kernel(X)
+    scale = np.sqrt(L / (C * roots))
+    K *= scale
+    K *= scale[:, None]
+    det = float(2.0 * np.log(np.diag(_cholesky(K, alpha))).sum() - len(X) * log(alpha))
+    return alpha * norm**2 + L * C * sqrt(len(X)) * det + 4.0 * C * L * float((1.0 / roots).sum())
+
+
+def sketched_kons_bound(
+    kernel: Any,
+    X: ArrayLike,
+    gamma: float,
+    loss: str = "squared",
+    C: float = 1.0,
+    alpha: float = 1.0,
+    beta: float = 1.0,
+    tau_min: float = 0.0,
+    norm: float = 0.0,
+) -> float:
+    """Return the regret bound of Sketched-KONS (kons Theorem 3).
+
+    alpha |f|^2 + d_eff(alpha / (sigma L^2)) (1 + log(1 + sigma L^2 tr K / alpha)) / (sigma
+    max(gamma, beta tau_min)), with high probability where KORS is accurate (beta >= 3 log(n /
+    delta) / eps^2, eps <= 1/2), against every f with |f(x_t)| <= C on the stream.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    X : array_like of shape (n, d)
+    gamma : float in (0, 1]
+    loss : str
+        With curvature; squared: labels in [-C, C].
+    C : float > 0
+    alpha : float > 0
+    beta : float > 0
+        Oversampling of KORS.
+    tau_min : float in [0, 1)
+        Least leverage score of the rescaled points, known only after the run; 0 is safe.
+    norm : float >= 0
+        |f| of the competitor.
+
+    Remarks
+    -------
+    Errata 10 and 11. The proof has a further 1 / (1 - eps), which the factor 2 that it wastes
+    elsewhere (errata 10) covers for eps <= 1/2.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not valid, or the loss has no curvature.
+
+    Examples
+    --------
+    >>> import oklnumba as okl
+    >>> round(okl.theory.sketched_kons_bound(okl.Linear(), [[1.0], [1.0], [-1.0]], gamma=0.5), 3)
+    40.401
+    """
+    sigma, L = _curved(loss, C, alpha, norm)
+    require(sigma > 0.0, "loss", loss, "one with curvature on [-C, C], such as 'squared'")
+    require(checks.number(gamma) and 0 < gamma <= 1, "gamma", gamma, "a number in (0, 1]")
+    require_positive("beta", beta)
+    require(checks.number(tau_min) and 0 <= tau_min < 1, "tau_min", tau_min, "a number in [0, 1)")
+    X = checks.as_inputs(X)
+    dimension = _newton_dimension(kernel, X, alpha / (sigma * L**2))
+    return alpha * norm**2 + dimension / (sigma * max(gamma, beta * tau_min))
+
+
+def kors_size_bound(
+    kernel: Any, X: ArrayLike, alpha: float = 1.0, beta: float = 1.0, eps: float = 0.5
+) -> float:
+    """Return 3 rho beta d_onl(alpha), rho = (1 + eps) / (1 - eps): KORS's size (kons Theorem 2).
+
+    With high probability, for beta >= 3 log(n / delta) / eps^2. The dictionary is never larger than
+    the stream, so small streams do not test it.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    X : array_like of shape (n, d)
+        In the order of the stream.
+    alpha : float > 0
+    beta : float > 0
+    eps : float in (0, 1)
+
+    Remarks
+    -------
+    Errata 12: statement and proof have different constants; this is the statement's.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not valid.
+
+    Examples
+    --------
+    >>> import oklnumba as okl
+    >>> round(okl.theory.kors_size_bound(okl.Linear(), [[1.0], [1.0]], alpha=2.0), 6)
+    5.25
+    """
+    require_positive("beta", beta)
+    require(checks.number(eps) and 0 < eps < 1, "eps", eps, "a number in (0, 1)")
+    rho = (1.0 + eps) / (1.0 - eps)
+    return 3.0 * rho * beta * online_effective_dimension(kernel, X, alpha)
+
+
 def taylor_degree(n: int, lam: float, radius: float, sigma: float) -> int:
     """Return the degree M = ceil(max(8 R^2 / sigma^2, 2 log(n / min(lam, 1)))) of pkawv Theorem 4.
 
@@ -373,6 +1141,135 @@ def taylor_degree(n: int, lam: float, radius: float, sigma: float) -> int:
     require(checks.number(radius) and radius >= 0, "radius", radius, "a number >= 0")
     checks.require_width(sigma)
     return ceil(max(8.0 * (radius / sigma) ** 2, 2.0 * log(n / min(lam, 1.0))))
+
+
+class Reading(NamedTuple):
+    """What a Meter shows after some rounds.
+
+    Attributes
+    ----------
+    rounds : int
+    effective_dimension : float
+    log_det : float
+        log det(K / lam + I).
+    alignment : float
+        A_t = sum k(x, x) - y' K y / t.
+    """
+
+    rounds: int
+    effective_dimension: float
+    log_det: float
+    alignment: float
+
+
+class Meter:
+    """Streaming effective dimension, log det and kernel alignment, of a kernel given by features.
+
+    Exact for the kernel z(x).z(x') of the features: an estimate, from below, for the kernel that
+    Taylor or Nystrom features are a part of (``features.captured`` says how large a part), and
+    without bias in the kernel for Fourier features. O(r^2) a round and O(r^2) memory.
+
+    Parameters
+    ----------
+    features : Features
+    lam : float > 0
+        Regularisation.
+
+    Attributes
+    ----------
+    history : list of Reading
+        One for each piece that ``follow`` passed on.
+
+    Examples
+    --------
+    >>> import numpy as np, oklnumba as okl
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (3000, 2))
+    >>> meter = okl.theory.Meter(okl.FourierFeatures(50), lam=1.0)
+    >>> run = okl.run(okl.PKAWV(okl.TaylorFeatures(2)), meter.follow(X, X[:, 0], every=1000))
+    >>> [reading.rounds for reading in meter.history]
+    [1000, 2000, 3000]
+    """
+
+    def __init__(self, features: Any, lam: float = 1.0):
+        require_positive("lam", lam)
+        self.features = features
+        self.lam = lam
+        self.history: list[Reading] = []
+        self._moments: np.ndarray | None = None
+        self._width: int | None = None
+
+    def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Meter:
+        """Take in rounds; return self.
+
+        Parameters
+        ----------
+        X : array_like of shape (n, d)
+        y : array_like of shape (n,)
+
+        Raises
+        ------
+        ValueError
+            If the data is not valid (nothing has changed then).
+        """
+        X = checks.as_inputs(X, self._width)
+        y = checks.as_labels(y, len(X))
+        Z = self.features.transform(X)
+        if self._moments is None:
+            self._width, r = X.shape[1], Z.shape[1]
+            self._moments, self._labels = np.zeros((r, r)), np.zeros(r)
+            self._rounds, self._trace = 0, 0.0
+        self._moments += Z.T @ Z
+        self._labels += y @ Z
+        self._rounds += len(X)
+        self._trace += float(np.square(Z).sum())
+        return self
+
+    def read(self) -> Reading:
+        """Return what the rounds so far amount to.
+
+        Raises
+        ------
+        ValueError
+            Before any rounds.
+        """
+        if self._moments is None:
+            raise ValueError("the meter has seen no rounds; call partial_fit(X, y) first")
+        eigenvalues = np.maximum(scipy.linalg.eigvalsh(self._moments), 0.0) / self.lam
+        aligned = float(self._labels @ self._labels) / self._rounds
+        return Reading(
+            self._rounds,
+            float((eigenvalues / (1.0 + eigenvalues)).sum()),
+            float(np.log1p(eigenvalues).sum()),
+            self._trace - aligned,
+        )
+
+    def follow(
+        self, X: ArrayLike, y: ArrayLike | None = None, every: int = 1000
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield a stream in pieces, for ``okl.run``, and take a reading after each.
+
+        Parameters
+        ----------
+        X : array_like of shape (n, d), or iterable of pairs (X, y)
+        y : array_like of shape (n,), optional
+            None if X is an iterable of pairs.
+        every : int >= 1
+            Rounds a piece, of arrays.
+
+        Raises
+        ------
+        ValueError
+            If the data is not valid.
+        """
+        checks.require_count("every", every, 1)
+        if y is not None:
+            inputs = checks.as_inputs(X)
+            labels = checks.as_labels(y, len(inputs))
+            cuts = range(0, len(inputs), every)
+            X = ((inputs[i : i + every], labels[i : i + every]) for i in cuts)
+        for piece in X:
+            yield piece
+            self.history.append(self.partial_fit(*piece).read())
 
 
 # ---- linear online convex optimisation (oco) ----

@@ -8,10 +8,6 @@ Data: synthetic (uniform inputs in [-1, 1]^d, noisy signs as labels).
 
 from __future__ import annotations
 
-import argparse
-import csv
-import os
-import platform
 import subprocess
 import sys
 import time
@@ -19,8 +15,8 @@ from pathlib import Path
 
 import numpy as np
 import scipy.linalg
-from threadpoolctl import threadpool_limits
-from tqdm import tqdm
+import timing
+from timing import row, seconds
 
 import oklnumba as okl
 
@@ -33,17 +29,6 @@ def stream(n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (n, d))
     return X, np.sign(X[:, 0] * X[:, 1] + 0.3 * rng.standard_normal(n))
-
-
-def seconds(function, repeat: int = 3) -> float:
-    """Return the median time of a call, after one call to warm up (and compile)."""
-    function()
-    times = []
-    for _ in range(repeat):
-        start = time.perf_counter()
-        function()
-        times.append(time.perf_counter() - start)
-    return sorted(times)[repeat // 2]
 
 
 def play_listing(learner, X: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -204,39 +189,8 @@ def memory(n: int) -> list[dict]:
     return [row(name, np.nan, float(found.stdout), 400, what, at_most=True)]
 
 
-def row(
-    what: str, took: float, value: float, goal: float | None, unit: str, at_most: bool = False
-) -> dict:
-    kept = "" if goal is None else "yes" if (value <= goal if at_most else value >= goal) else "NO"
-    if goal is None:
-        wanted = ""
-    else:
-        wanted = f"<= {goal:g}" if at_most else f">= {goal:g}"
-    return {
-        "what": what,
-        "seconds": f"{took:.4g}" if np.isfinite(took) else "",
-        "ratio": f"{value:.4g}",
-        "of": unit if at_most else f"times the speed of {unit}",
-        "goal": wanted,
-        "kept": kept,
-    }
-
-
-def machine() -> str:
-    """Return the processor's name and the number of cores."""
-    name = platform.processor() or platform.machine()
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        lines = [li for li in cpuinfo.read_text().splitlines() if li.startswith("model name")]
-        name = lines[0].split(":")[1].strip() if lines else name
-    return f"{name}, {os.cpu_count()} cores"
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="play a tenth of the rounds")
-    parser.add_argument("--output", type=Path, default=ROOT / "figures", help="folder of the csv")
-    args = parser.parse_args()
+    args = timing.arguments(__doc__, "play a tenth of the rounds")
     million = 100_000 if args.quick else 1_000_000
     jobs = [
         lambda: taylor(18, 2, million, 300, 45),
@@ -247,21 +201,7 @@ def main() -> None:
         lambda: [large_r(2048 if args.quick else 8192)],
         lambda: memory(million),
     ]
-    rows = []
-    with threadpool_limits(1):  # one thread on both sides: the loops here have one
-        for job in tqdm(jobs, desc="benchmarks"):
-            rows += job()
-    args.output.mkdir(parents=True, exist_ok=True)
-    name = "benchmark_awv_quick.csv" if args.quick else "benchmark_awv.csv"
-    with open(args.output / name, "w", newline="") as file:
-        writer = csv.DictWriter(file, fieldnames=[*rows[0], "machine"])
-        writer.writeheader()
-        writer.writerows({**r, "machine": machine()} for r in rows)
-    print(f"{machine()}; one BLAS thread")
-    for r in rows:
-        goal = f"  (goal {r['goal']}: {r['kept']})" if r["goal"] else ""
-        took = f"{r['seconds']} s, " if r["seconds"] else ""
-        print(f"{r['what']}: {took}{r['ratio']} {r['of']}{goal}")
+    timing.report(jobs, "benchmark_awv", args)
 
 
 if __name__ == "__main__":

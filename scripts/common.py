@@ -1,6 +1,6 @@
 """What the figure scripts share: their options, finding data without a download, and their output.
 
-Every script ``<paper>_<figN or tabN>.py`` takes ``--quick``, ``--limit SECONDS`` and
+Every script ``<paper><year>_<what>.py`` takes ``--quick``, ``--limit SECONDS`` and
 ``--output DIR``, writes ``<stem>.png`` and ``<stem>.csv``, and exits with NO_DATA if none of its
 data sets is at hand.
 """

@@ -9,8 +9,8 @@ other data are skipped.
 the benchmarks (``benchmark_*.py``) too; this takes about an hour, and more with the full SUSY. A
 script that finds none of its data then counts as failed.
 
-A script joins by its name: ``<paper><year>_<what>.py``, or ``certificate.py``; see
-common.py for the options it must take.
+A script joins by its name: ``certificate.py``, or ``<paper><year>_<what>.py``, where ``<what>`` is
+figN or tabN if the paper has that figure or table; see common.py for the options it must take.
 """
 
 import argparse

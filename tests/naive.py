@@ -5,6 +5,7 @@ Nothing here is imported from oklnumba's compiled code. Kernels are passed as fu
 
 import itertools
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -75,24 +76,30 @@ def kernel_forecasts(K, y, lam, awv):
     return out
 
 
-def longdouble_solve(A, b):
-    """Solve a semi-definite system by Cholesky in extended precision, skipping null pivots."""
+def longdouble_cholesky(A):
+    """Lower factor of a semi-definite matrix in extended precision; columns of null pivots are 0.
+
+    Its rows are features whose inner products are A.
+    """
     A = np.array(A, dtype=np.longdouble)
-    n = len(A)
-    L = np.zeros((n, n), dtype=np.longdouble)
-    keep = np.zeros(n, dtype=bool)
-    for j in range(n):
+    L = np.zeros_like(A)
+    for j in range(len(A)):
         pivot = A[j, j] - (L[j, :j] ** 2).sum()
-        if pivot <= 1e-17 * A[j, j]:
-            continue
-        keep[j] = True
-        L[j, j] = np.sqrt(pivot)
-        L[j + 1 :, j] = (A[j + 1 :, j] - L[j + 1 :, :j] @ L[j, :j]) / L[j, j]
-    z = np.zeros(n, dtype=np.longdouble)
-    for j in np.flatnonzero(keep):
+        if pivot > 1e-17 * A[j, j]:
+            L[j, j] = np.sqrt(pivot)
+            L[j + 1 :, j] = (A[j + 1 :, j] - L[j + 1 :, :j] @ L[j, :j]) / L[j, j]
+    return L
+
+
+def longdouble_solve(A, b):
+    """Solve a semi-definite system in extended precision; 0 along null pivots."""
+    L = longdouble_cholesky(A)
+    keep = np.flatnonzero(np.diag(L))
+    z = np.zeros(len(L), dtype=np.longdouble)
+    for j in keep:
         z[j] = (b[j] - L[j, :j] @ z[:j]) / L[j, j]
-    x = np.zeros(n, dtype=np.longdouble)
-    for j in np.flatnonzero(keep)[::-1]:
+    x = np.zeros(len(L), dtype=np.longdouble)
+    for j in keep[::-1]:
         x[j] = (z[j] - L[j + 1 :, j] @ x[j + 1 :]) / L[j, j]
     return x
 
@@ -257,6 +264,146 @@ class NystromListing:
 
     def update(self, y):
         self.Y = np.append(self.Y, y)
+
+
+# ---- the online Newton step (kons), in explicit features ----
+
+LOSS_VALUES = {
+    "squared": lambda f, y: (f - y) ** 2,
+    "absolute": lambda f, y: np.abs(f - y),
+    "hinge": lambda f, y: np.maximum(1 - y * f, 0),
+    "squared_hinge": lambda f, y: np.maximum(1 - y * f, 0) ** 2,
+    "logistic": lambda f, y: np.log1p(np.exp(-y * f)),
+}
+LOSS_DERIVATIVES = {
+    "squared": lambda f, y: 2 * (f - y),
+    "absolute": lambda f, y: np.sign(f - y),
+    "hinge": lambda f, y: -y * (y * f < 1),
+    "squared_hinge": lambda f, y: -2 * y * np.maximum(1 - y * f, 0),
+    "logistic": lambda f, y: -y / (1 + np.exp(y * f)),
+}
+
+
+def polynomial_features(X, degree=2, scale=1.0, coef0=1.0):
+    """Weighted monomials whose inner products are (scale x.z + coef0)^degree."""
+    columns = []
+    for k in itertools.product(range(degree + 1), repeat=X.shape[1]):
+        rest = degree - sum(k)
+        if rest >= 0:
+            ways = math.factorial(degree) / math.prod(math.factorial(i) for i in (*k, rest))
+            weight = math.sqrt(ways * scale ** sum(k) * coef0**rest)
+            columns.append(weight * np.prod(X ** np.array(k), axis=1))
+    return np.stack(columns, axis=1)
+
+
+def gram_features(K):
+    """Coordinates of n points in an orthonormal basis of their span: inner products K."""
+    values, vectors = np.linalg.eigh(K)
+    return vectors * np.sqrt(np.maximum(values, 0.0))
+
+
+def solve(A, b):
+    """A^-1 b, in extended precision where A is."""
+    return longdouble_solve(A, b) if A.dtype == np.longdouble else np.linalg.solve(A, b)
+
+
+def newton_forecast(A, w, g, phi, C):
+    """Step from w by the last gradient g, project onto |phi.w| <= C in the A norm (kons eq. 1).
+
+    Return the new w, its forecast and whether the projection moved it.
+    """
+    u = w - solve(A, g)
+    ybar = phi @ u
+    h = np.sign(ybar) * max(abs(ybar) - C, 0.0)
+    if h == 0.0:
+        return u, ybar, False
+    direction = solve(A, phi)
+    return u - h / (phi @ direction) * direction, np.clip(ybar, -C, C), True
+
+
+class NewtonRun(NamedTuple):
+    """Forecasts, R_G = sum g' A_t^-1 g, derivatives at the forecasts and where it was projected."""
+
+    forecasts: np.ndarray
+    R_G: float
+    slopes: np.ndarray
+    projected: np.ndarray
+
+
+def newton_steps(F, y, derivative, C, alpha, eta, coin=lambda t, phibar: True):
+    """Projected online Newton step on the rows of F; eta is a number or one a round.
+
+    coin(t, phibar), phibar = g sqrt(eta), says whether round t enters A (Sketched-KONS).
+    """
+    n, D = F.shape
+    eta = np.broadcast_to(eta, n)
+    A, w, g = alpha * np.eye(D, dtype=F.dtype), np.zeros_like(F[0]), np.zeros_like(F[0])
+    out, slopes, projected = np.empty(n), np.empty(n), np.empty(n, dtype=bool)
+    R_G = 0.0
+    for t in range(n):
+        w, out[t], projected[t] = newton_forecast(A, w, g, F[t], C)
+        slopes[t] = derivative(out[t], y[t])
+        g = slopes[t] * F[t]
+        if coin(t, np.sqrt(eta[t]) * g):
+            A = A + eta[t] * np.outer(g, g)
+        R_G += float(g @ solve(A, g))
+    return NewtonRun(out, R_G, slopes, projected)
+
+
+def sketch_coin(D, alpha, beta, eps, gamma, kors_coins, coins):
+    """Coins of Sketched-KONS (kons Algorithm 3, errata 6): p from a KORS of its own on phibar."""
+    A = alpha * np.eye(D)  # of KORS's weighted dictionary
+
+    def coin(t, phibar):
+        nonlocal A
+        phibar = phibar.astype(float)
+        tau = (1 + eps) * phibar @ np.linalg.solve(A + np.outer(phibar, phibar), phibar)
+        p = min(beta * tau, 1.0)
+        if kors_coins[t] < p:
+            A = A + np.outer(phibar, phibar) / p
+        return coins[t] < max(p, gamma)
+
+    return coin
+
+
+def embedding(k, atoms):
+    """B = U Sigma^-1 with K = U Sigma^2 U', null directions dropped: phi~(x) = B' k(atoms, x)."""
+    values, U = np.linalg.eigh(k(atoms, atoms))
+    positive = values > 1e-14 * len(atoms) * values[-1]
+    return U[:, positive] / np.sqrt(values[positive])
+
+
+def pros_n_kons(k, X, y, kept, derivative, C, alpha, eta, restart):
+    """Pros-N-KONS, or CON-KONS without restarts, on the span of the atoms kept so far."""
+    atoms, B = X[:0], np.zeros((0, 0))
+    w, g, A = np.zeros(0), np.zeros(0), np.zeros((0, 0))
+    out = np.empty(len(y))
+    for t in range(len(y)):
+        if t in kept:
+            larger = X[[i for i in kept if i <= t]]
+            B_larger = embedding(k, larger)
+            Q = B_larger.T @ k(larger, atoms) @ B
+            if restart:
+                Q = np.zeros_like(Q)
+            w, g = Q @ w, Q @ g
+            A = Q @ (A - alpha * np.eye(len(A))) @ Q.T + alpha * np.eye(len(Q))
+            atoms, B = larger, B_larger
+        phi = B.T @ k(atoms, X[t : t + 1])[:, 0]
+        w, out[t], _ = newton_forecast(A, w, g, phi, C)
+        g = derivative(out[t], y[t]) * phi
+        A = A + eta / 2 * np.outer(g, g)
+    return out
+
+
+def ald(F, threshold):
+    """Rounds whose features are farther than the threshold from the span of those kept."""
+    kept = []
+    for t in range(len(F)):
+        span = F[kept].T
+        rest = F[t] - span @ np.linalg.lstsq(span, F[t], rcond=None)[0]
+        if np.sqrt(rest @ rest) > threshold:
+            kept.append(t)
+    return kept
 
 
 # ---- linear online convex optimisation (oco): each point by a numerical argmin ----

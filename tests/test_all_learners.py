@@ -1078,6 +1078,8 @@ BAD_VALUES = {
     **dict.fromkeys(("C", "radius", "scale", "lipschitz"), [0.0, -1, NAN, "text", None]),
     **dict.fromkeys(("gamma", "threshold", "zeta", "ald_scale", "rate_scale"), [-1.0, NAN, "text"]),
     "eps": [0, 1, 0.0, 1.0, -0.5, 1.5, NAN, INF, "text", None],
+    "probability": [0, 0.0, -0.5, 1.5, NAN, INF, "text", None],
+    "restart": [0, 1, "yes", None],
     "p": [-1.0, 0.5, NAN, "text"],
     **dict.fromkeys(
         ("max_size", "budget", "rank", "n_frequencies", "sketch", "columns", "blocks", "period"),
@@ -1226,8 +1228,12 @@ def kors_stream(n=N):
     return 2 * stream(okl.KernelAWV(okl.Gaussian(1.0)), n)[0]
 
 
-def kors(**params):
-    return okl.KORS(okl.Gaussian(1.0), **params)
+SAMPLERS = [value for name in okl.__all__ if hasattr(value := getattr(okl, name), "landmarks_")]
+every_sampler = pytest.mark.parametrize("cls", SAMPLERS, ids=lambda cls: cls.__name__)
+
+
+def sampled(cls, **params):
+    return cls(okl.Gaussian(1.0), **params)
 
 
 def dictionary(sampler):
@@ -1235,16 +1241,22 @@ def dictionary(sampler):
 
 
 @functools.cache
-def plain_dictionary():
-    return dictionary(kors().partial_fit(kors_stream()))
+def plain_dictionary(cls):
+    return dictionary(sampled(cls).partial_fit(kors_stream()))
 
 
-def test_kors_dictionary():
+def test_there_are_samplers():
+    assert {cls.__name__ for cls in SAMPLERS} >= {"KORS", "UniformSampling", "ALD"}
+
+
+@every_sampler
+def test_dictionary_of_a_sampler(cls):
     X = kors_stream()
-    sampler = kors()
+    sampler = sampled(cls)
     assert sampler.size == 0
     assert sampler.partial_fit(X) is sampler
-    assert 32 < sampler.size == len(sampler.indices_) < N if COMPILED else sampler.size > 0
+    least = 32 if COMPILED else 0  # so that buffers grow
+    assert least < sampler.size == len(sampler.indices_) < N
     assert_array_equal(sampler.landmarks_, X[sampler.indices_])
     assert (np.diff(sampler.indices_) > 0).all()
     assert ((sampler.probabilities_ > 0) & (sampler.probabilities_ <= 1)).all()
@@ -1253,53 +1265,59 @@ def test_kors_dictionary():
     assert_array_equal(sampler.transform(X[:9]), features.transform(X[:9]))
 
 
+@every_sampler
 @settings(max_examples=15)
 @given(sizes=st.lists(st.integers(1, 200), min_size=1, max_size=6))
-def test_kors_is_the_same_however_the_stream_is_cut(sizes):
-    sampler, X, start = kors(), kors_stream(), 0
+def test_a_sampler_is_the_same_however_the_stream_is_cut(cls, sizes):
+    sampler, X, start = sampled(cls), kors_stream(), 0
     for size in [*sizes, N]:
         if start < N:
             sampler.partial_fit(X[start : start + size])
         start += size
-    assert dictionary(sampler) == plain_dictionary()
+    assert dictionary(sampler) == plain_dictionary(cls)
 
 
-def test_kors_seeds_copies_and_inputs(tmp_path):
+@every_sampler
+def test_seeds_copies_and_inputs_of_a_sampler(cls, tmp_path):
     X = kors_stream()
     given_away = X.copy()
-    sampler = kors().partial_fit(given_away[: N // 3])
+    sampler = sampled(cls).partial_fit(given_away[: N // 3])
     assert_array_equal(given_away, X)
     copies = [pickle.loads(pickle.dumps(sampler)), copy.deepcopy(sampler)]
     given_away[:] = 0.0
     for one in (sampler, *copies):
-        assert dictionary(one.partial_fit(X[N // 3 :])) == plain_dictionary()
-    other = kors(seed=1).partial_fit(X)
-    assert dictionary(other) != plain_dictionary()
+        assert dictionary(one.partial_fit(X[N // 3 :])) == plain_dictionary(cls)
+    if "seed" in sampler.get_params():
+        other = sampled(cls, seed=1).partial_fit(X)
+        assert dictionary(other) != plain_dictionary(cls)
     twin = clone(sampler)
-    assert twin.size == 0 and dictionary(twin.partial_fit(X, None)) == plain_dictionary()
+    assert twin.size == 0 and dictionary(twin.partial_fit(X, None)) == plain_dictionary(cls)
     for holder in HOLDERS.values():
-        assert dictionary(kors().partial_fit(holder(X, tmp_path / "x.npy"))) == plain_dictionary()
-    assert repr(sampler).startswith("KORS(kernel=Gaussian(sigma=1.0), alpha=1.0")
-    fresh = kors()
+        held = sampled(cls).partial_fit(holder(X, tmp_path / "x.npy"))
+        assert dictionary(held) == plain_dictionary(cls)
+    assert repr(sampler).startswith(f"{cls.__name__}(kernel=Gaussian(sigma=1.0), ")
+    fresh = sampled(cls)
     assert fresh.set_params(**fresh.get_params()).get_params().keys() == fresh.get_params().keys()
     with pytest.raises(ValueError, match="nonsense"):
         fresh.set_params(nonsense=1)
 
 
+@every_sampler
 @pytest.mark.parametrize("name", HARD)
-def test_kors_on_hard_streams(name):
+def test_samplers_on_hard_streams(cls, name):
     X, _ = hard_stream(name, okl.KernelAWV(okl.Gaussian(1.0)), 200 if COMPILED else 40)
-    sampler = kors().partial_fit(X)
+    sampler = sampled(cls).partial_fit(X)
     assert 1 <= sampler.size <= len(X)
     assert np.isfinite(sampler.probabilities_).all() and np.isfinite(sampler.transform(X)).all()
     if name in ("repeated", "zero"):
         assert sampler.size < 30
 
 
+@every_sampler
 @pytest.mark.parametrize("rounds", [0, 50])
-def test_kors_refuses_bad_input_and_stays_as_it_was(rounds):
+def test_a_sampler_refuses_bad_input_and_stays_as_it_was(cls, rounds):
     X = kors_stream(90)
-    sampler, twin = kors(), kors()
+    sampler, twin = sampled(cls), sampled(cls)
     for one in (sampler, twin):
         if rounds:
             one.partial_fit(X[:rounds])
@@ -1311,22 +1329,24 @@ def test_kors_refuses_bad_input_and_stays_as_it_was(rounds):
     assert dictionary(sampler.partial_fit(X[rounds:])) == dictionary(twin.partial_fit(X[rounds:]))
 
 
-@pytest.mark.parametrize("name", ["alpha", "beta", "eps", "seed", "kernel", "kernel__sigma"])
+@pytest.mark.parametrize(
+    "cls, name", [(cls, name) for cls in SAMPLERS for name in sampled(cls).get_params()]
+)
 @pytest.mark.parametrize("rounds", [0, 20])
-def test_kors_hyper_parameters_out_of_range(name, rounds):
+def test_hyper_parameters_of_a_sampler_out_of_range(cls, name, rounds):
     X = kors_stream(90)
     last = name.split("__")[-1]
-    good = kors().get_params()[name]
+    good = sampled(cls).get_params()[name]
     for bad in bad_values(last, good):
-        sampler = kors()
+        sampler = sampled(cls)
         if rounds:
             sampler.partial_fit(X[:rounds])
         with pytest.raises(ValueError, match=rf"(\b|_){last}\b"):
             sampler.set_params(**{name: bad}).partial_fit(X[rounds:])
             raise AssertionError(f"accepted: {name}={bad!r}")
-        sampler = kors(**({} if "kernel" in name else {name: good}))
+        sampler = sampled(cls, **({} if "kernel" in name else {name: good}))
         sampler.partial_fit(X)
-        assert dictionary(sampler) == dictionary(kors().partial_fit(X))
+        assert dictionary(sampler) == dictionary(sampled(cls).partial_fit(X))
 
 
 @pytest.mark.skipif(not COMPILED, reason="numpy warns of overflows where compiled code does not")

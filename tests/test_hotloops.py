@@ -316,6 +316,7 @@ def test_triangular_solves(m):
         (hotloops.solve_upper, R, 0),
         (hotloops.solve_upper_transposed, R, 1),
         (hotloops.solve_lower, L, 1),
+        (hotloops.solve_lower_transposed, L, 0),
     ):
         x = poisoned(m + 2)
         x[:m] = b

@@ -242,7 +242,7 @@ SIGNATURES = """
 import json, os, tempfile, warnings
 import numpy as np, oklnumba as okl
 from oklnumba import hotloops
-from tests.test_all_learners import LEARNERS, Variant, make, stream
+from tests.test_all_learners import LEARNERS, SAMPLERS, Variant, make, stream
 
 warnings.simplefilter("ignore", UserWarning)
 on_the_simplex = Variant(okl.ExpConcaveFTRL, "domain", "simplex")  # has a loop of its own
@@ -279,7 +279,8 @@ with tempfile.TemporaryDirectory() as folder:
             again.learn_one(A[0], b[0])
     X = np.random.default_rng(0).uniform(-1, 1, (70, 2))
     for kind in (plain, read_only, mapped, fortran, single, strided, listed):
-        okl.KORS(okl.Gaussian(1.0)).partial_fit(kind(X)).transform(kind(X))
+        for cls in SAMPLERS:
+            cls(okl.Gaussian(1.0)).partial_fit(kind(X)).transform(kind(X))
 found = {n: [str(s) for s in v.signatures] for n, v in vars(hotloops).items()
          if hasattr(v, "signatures")}
 print(json.dumps(found))
@@ -313,7 +314,7 @@ OTHER_NUMBERS = """
 import json, warnings
 import numpy as np, oklnumba as okl
 from oklnumba import hotloops
-from tests.test_all_learners import LEARNERS, make, stream
+from tests.test_all_learners import LEARNERS, SAMPLERS, make, stream
 warnings.simplefilter("ignore", UserWarning)
 
 problems = []

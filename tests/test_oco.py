@@ -151,7 +151,11 @@ def newton_textbook(learner, X, y):
 @pytest.mark.parametrize("learner", NEWTON, ids=repr)
 def test_newton_steps_are_those_with_dense_matrices(learner):
     X, y = data()
-    y = np.where(y > 0, 1.0, -1.0) if losses.get(learner.loss).classes else y
+    y = (
+        np.where(y > 0, 1.0, -1.0)
+        if losses.get(learner.loss).classes
+        else 0.9 * y * min(1, learner.C)
+    )
     forecasts, points = newton_textbook(learner, X, y)
     run = okl.run(learner.reset(), X, y)
     assert_allclose(run.predictions, forecasts, rtol=1e-8, atol=1e-9)
@@ -234,6 +238,7 @@ def test_blocks_that_would_cancel_are_refused_and_change_nothing():
 def test_the_online_newton_step_projects_on_the_slab():
     """The projected point minimises |w - u|_A^2 on |w.x| <= C."""
     X, y = data(2, n=30)
+    y = np.clip(y, -0.2, 0.2)
     learner = okl.OnlineNewtonStep(C=0.2, alpha=0.5)
     eta, A = losses.get("squared").curvature(0.2), 0.5 * np.eye(D)
     w = np.zeros(D)
@@ -252,6 +257,25 @@ def test_the_online_newton_step_projects_on_the_slab():
         learner.learn_one(x, label)
         assert_allclose(learner.w, w, atol=1e-9)
     assert binding > 5
+
+
+@pytest.mark.parametrize("loss, C, alpha", [("squared", 0.5, 1.0), ("logistic", 1.0, 0.1)])
+def test_the_online_newton_step_is_kons_with_a_linear_kernel(loss, C, alpha):
+    X, y = data(13)
+    y = np.where(y > 0, 1.0, -1.0) if losses.get(loss).classes else C * y
+    primal = okl.run(okl.OnlineNewtonStep(loss, C, alpha), X, y)
+    dual = okl.run(okl.KONS(okl.Linear(), loss, C, alpha), X, y)
+    assert_allclose(primal.predictions, dual.predictions, rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("cls", [okl.OnlineNewtonStep, okl.SketchedONS])
+def test_labels_where_the_loss_has_no_curvature_are_refused(cls):
+    X, y = data()
+    lifted = okl.WithFeatures(okl.TaylorFeatures(), cls(C=0.5))
+    for learner in (cls(C=0.5), lifted, okl.Experts([lifted])):
+        with pytest.raises(ValueError, match=r"outside \[-C, C\] with C = 0.5"):
+            learner.partial_fit(X, 2 * y)
+        assert learner.rounds == 0
 
 
 def test_exp_concave_over_the_space_is_the_newton_step_without_projection():

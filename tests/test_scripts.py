@@ -2,16 +2,22 @@
 
 import ast
 import csv
+import importlib
 import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+import scipy.linalg
+import scipy.optimize
+
+import oklnumba as okl
 
 SCRIPTS = Path(__file__).resolve().parents[1] / "scripts"
-FIGURES = sorted(SCRIPTS.glob("*[0-9][0-9][0-9][0-9]_*.py"))
+FIGURES = sorted(SCRIPTS.glob("[a-z]*[0-9][0-9][0-9][0-9]_*.py"))
 COLUMNS = "dataset,scaling,algorithm,size,captured,round,average_loss,seconds,finished".split(",")
 
 
@@ -42,6 +48,7 @@ def test_headers_say_what_is_reproduced(path):
     assert all(f"\n{field}: " in doc for field in ("Reproduces", "Missing", "Time", "Data"))
 
 
+@pytest.mark.parametrize("name", ["some2000_tab1.py", "some2000_gamma_and_more.py"])
 @pytest.mark.parametrize(
     "status, options, exit_status, outcome",
     [
@@ -51,15 +58,17 @@ def test_headers_say_what_is_reproduced(path):
         (77, ["--all"], 1, "FAILED (no data)"),
     ],
 )
-def test_reproduce_reports_each_script(tmp_path, env, status, options, exit_status, outcome):
-    for name in ("reproduce.py", "common.py"):
-        shutil.copy(SCRIPTS / name, tmp_path / name)
-    (tmp_path / "helper.py").write_text("raise SystemExit(1)")
-    (tmp_path / "some2000_tab1.py").write_text(f"raise SystemExit({status})")
+def test_reproduce_reports_each_script(tmp_path, env, name, status, options, exit_status, outcome):
+    for needed in ("reproduce.py", "common.py"):
+        shutil.copy(SCRIPTS / needed, tmp_path / needed)
+    for other in ("helper.py", "some2000.py", "some_2000.py"):
+        (tmp_path / other).write_text("raise SystemExit(1)")
+    (tmp_path / name).write_text(f"raise SystemExit({status})")
     done = python(tmp_path / "reproduce.py", *options, env=env)
     assert done.returncode == exit_status, done.stderr
     assert outcome in done.stdout
-    assert "helper" not in done.stdout
+    ran = [line.split()[1] for line in done.stdout.splitlines() if line.startswith("--- ")]
+    assert ran == [name]
 
 
 def test_without_data_nothing_is_drawn(tmp_path, env):
@@ -67,24 +76,6 @@ def test_without_data_nothing_is_drawn(tmp_path, env):
     assert done.returncode == 77, done.stderr
     assert "cod-rna is not here" in done.stdout
     assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT", "0") != "0", reason="far too long")
-@pytest.mark.parametrize("name", ["bounds", "portfolio", "geometry"])
-def test_the_figures_of_the_notes(tmp_path, env, name):
-    """They stop by themselves where a regret exceeds its bound."""
-    stem = f"zhang2019_{name}"
-    options = ["--quick", "--output", str(tmp_path)]
-    done = python(SCRIPTS / f"{stem}.py", *options, env=env)
-    assert done.returncode == 0, done.stderr
-    assert (tmp_path / f"{stem}_quick.png").read_bytes().startswith(b"\x89PNG")
-    with open(tmp_path / f"{stem}_quick.csv", newline="", encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    assert len(rows) > 20
-    for row in rows:
-        if row.get("bound"):
-            assert float(row.get("measured", row.get("regret"))) <= float(row["bound"])
 
 
 @pytest.mark.slow
@@ -112,3 +103,86 @@ def test_a_figure_on_the_bundled_data(tmp_path, env):
             assert 0 < float(row["captured"]) <= 1
         else:
             assert row["captured"] == ""
+
+
+# ---- what the scripts of Calandriello et al. compute by themselves ----
+
+
+@pytest.fixture
+def script(monkeypatch):
+    monkeypatch.syspath_prepend(SCRIPTS)
+    return importlib.import_module
+
+
+def test_frequent_directions(script):
+    counterexample = script("calandriello2017_counterexample")
+    rng = np.random.default_rng(0)
+    for rank, m in ((6, 4), (3, 4)):  # more directions than rows, and fewer
+        gradients = rng.normal(size=(200, rank)) @ rng.normal(size=(rank, 6))
+        sketch = counterexample.FrequentDirections(m, dimension=6)
+        for g in gradients:
+            sketch.add(g)
+        lost = gradients.T @ gradients - sketch.S.T @ sketch.S
+        values = scipy.linalg.eigvalsh(lost)
+        total = np.square(gradients).sum()
+        # Ghashami et al. 2016: 0 <= G'G - S'S <= |G - G_k|_F^2 / (m - k) for all k < m
+        tail = np.cumsum(np.square(scipy.linalg.svdvals(gradients))[::-1])[::-1]
+        assert values[0] > -1e-10 * total
+        assert values[-1] <= min(tail[k] / (m - k) for k in range(m)) + 1e-10 * total
+        assert (values[-1] > 1e-3 * total) == (rank > m - 1)
+        assert sketch.size == m - 1
+        v = rng.normal(size=6)
+        A = counterexample.ALPHA * np.eye(6) + sketch.S.T @ sketch.S
+        np.testing.assert_allclose(sketch.solve(v), np.linalg.solve(A, v), rtol=1e-8, atol=1e-10)
+        assert sketch.form(v) == pytest.approx(v @ A @ v)
+
+
+def test_measured_eps_and_projection_gap(script):
+    kors = script("calandriello2017_kors")
+    rng = np.random.default_rng(1)
+    X, alpha = rng.normal(size=(80, 5)) / 3.0, 0.7
+    kept, weights = np.sort(rng.permutation(80)[:12]), rng.uniform(1.0, 9.0, 12)
+    meter = kors.Meter(kors.coordinates(okl.Linear(), X), alpha)
+    A = X.T @ X + alpha * np.eye(5)
+    sketch = X[kept].T @ (weights[:, None] * X[kept]) + alpha * np.eye(5)
+    values = scipy.linalg.eigvalsh(sketch, A)
+    assert meter.eps(kept, weights) == pytest.approx(max(values[-1] - 1.0, 1.0 - values[0]))
+    assert meter.eps(np.arange(80), np.ones(80)) < 1e-10
+    kernel = okl.Gaussian(0.8)
+    meter = kors.Meter(kors.coordinates(kernel, X), alpha)
+    K, W = kernel(X), np.full(80, -1.0)
+    W[kept] += weights
+    # A^-1 (A' - A) has the eigenvalues of W K (K + alpha I)^-1
+    values = scipy.linalg.eigvals(W[:, None] * K @ np.linalg.inv(K + alpha * np.eye(80)))
+    assert meter.eps(kept, weights) == pytest.approx(np.abs(values).max(), abs=1e-4)
+    gap = okl.theory.projection_gap(kernel, okl.NystromFeatures(X[kept], kernel), X)
+    assert meter.gap(kept) == pytest.approx(gap / alpha, abs=1e-5)
+
+
+def test_competitor_is_the_best_feasible_one(script):
+    gamma = script("calandriello2017_gamma")
+    rng = np.random.default_rng(2)
+    X, kernel = rng.uniform(-1, 1, (60, 2)), okl.Gaussian(1.0)
+    y = np.clip(np.sin(3.0 * X[:, 0]), -0.8, 0.8)
+    loss, norm = gamma.competitor(kernel, X, y)  # the ridge function is feasible
+    ridge = okl.theory.comparator(kernel, X, y, gamma.ALPHA)
+    assert np.abs(ridge.predictions).max() <= gamma.C
+    assert (loss, norm) == pytest.approx((ridge.loss, ridge.norm))
+    y = np.sign(X[:, 0]) * gamma.C
+    loss, norm = gamma.competitor(kernel, X, y)
+    ridge = okl.theory.comparator(kernel, X, y, gamma.ALPHA)
+    largest = np.abs(ridge.predictions).max()
+    assert largest > 1.05 * gamma.C
+    K = kernel(X) + 1e-10 * np.eye(60)
+
+    def penalised(f):
+        return np.square(y - f).sum() + gamma.ALPHA * f @ np.linalg.solve(K, f)
+
+    best = scipy.optimize.minimize(  # over a = K^-1 f, with the gradient
+        lambda a: (penalised(K @ a), 2 * K @ (K @ a - y + gamma.ALPHA * a)),
+        np.zeros(60), jac=True, method="SLSQP", options={"maxiter": 500, "ftol": 1e-12},
+        constraints={"type": "ineq", "fun": lambda a: np.concatenate([1 - K @ a, 1 + K @ a]),
+                     "jac": lambda a: np.concatenate([-K, K])},
+    )  # fmt: skip
+    assert best.success
+    assert loss + gamma.ALPHA * norm**2 == pytest.approx(best.fun, rel=2e-3)

@@ -1,0 +1,360 @@
+"""Streams that are made to be hard: a greedy adversary, and synthetic streams with known features.
+
+The greedy adversary is that of Jezequel, Gaillard and Rudi 2019 (pkawv, appendix G), the
+alternating stream that of Calandriello, Lazaric and Valko 2017 (kons, section 6).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.linalg
+import scipy.optimize
+from numpy.typing import ArrayLike
+
+from oklnumba import checks
+from oklnumba.checks import require, require_count, require_positive
+from oklnumba.factor import BLAS
+from oklnumba.kernels import Kernel, kernel_code
+from oklnumba.learner import Learner
+
+CANDIDATES = 64  # random inputs that the greedy adversary looks at before it refines the best
+APART = 0.5  # so far from each other in some coordinate its local searches start
+STEP = 1e-6  # of finite differences
+
+
+class GreedyGame(NamedTuple):
+    """What a greedy adversary played against a learner.
+
+    Attributes
+    ----------
+    X : ndarray of shape (n, d)
+    y : ndarray of shape (n,)
+    predictions : ndarray of shape (n,)
+        The learner's forecasts.
+    regret : ndarray of shape (n,)
+        After each round, against the best penalised function so far.
+    """
+
+    X: np.ndarray
+    y: np.ndarray
+    predictions: np.ndarray
+    regret: np.ndarray
+
+
+class _Ridge:
+    """Kernel ridge regression on the points played so far, by rows of a Cholesky factor."""
+
+    def __init__(self, kernel: Kernel, lam: float, n: int, d: int):
+        self.kernel, self.lam, self.t = kernel, lam, 0
+        self.X, self.L, self.u = np.empty((n, d)), np.zeros((n, n)), np.empty(n)
+
+    def look(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return forecasts, pivots lam + k(x,x) - k'(K + lam I)^-1 k, and solved columns."""
+        t = self.t
+        if t == 0:
+            return np.zeros(len(X)), self.lam + self.kernel.diag(X), np.zeros((0, len(X)))
+        columns = scipy.linalg.solve_triangular(
+            self.L[:t, :t], self.kernel(X, self.X[:t]).T, lower=True, check_finite=False
+        )
+        rest = self.kernel.diag(X) - np.einsum("ij,ij->j", columns, columns)
+        return self.u[:t] @ columns, self.lam + np.maximum(rest, 0.0), columns
+
+    def learn(self, x: np.ndarray, y: float) -> None:
+        forecast, pivot, column = self.look(x[None])
+        t = self.t
+        self.X[t], self.L[t, :t], self.L[t, t] = x, column[:, 0], np.sqrt(pivot[0])
+        self.u[t] = (y - forecast[0]) / np.sqrt(pivot[0])
+        self.t += 1
+
+
+def greedy(
+    learner: Learner,
+    kernel: Kernel,
+    n: int,
+    d: int,
+    lam: float = 1.0,
+    restarts: int = 3,
+    seed: int = 0,
+) -> GreedyGame:
+    """Play rounds that each make the learner's regret as large as can be (pkawv appendix G).
+
+    At each round (x, y) in [-1, 1]^d x [-1, 1] maximises the regret so far against the best
+    function of kernel ridge regression, min_f sum (y - f(x))^2 + lam |f|^2. A round adds
+
+        (y - yhat(x))^2 - (y - m(x))^2 lam / s(x)
+
+    with m the ridge forecast and s = lam + k(x,x) - k'(K + lam I)^-1 k. It is convex in y, so y is
+    -1 or 1; x is found by SciPy's L-BFGS-B from the best of some random inputs.
+
+    Parameters
+    ----------
+    learner : Learner
+        Is reset, then plays the rounds. Its loss must take labels -1 and 1.
+    kernel : Kernel
+        Of the comparator.
+    n : int >= 1
+        Rounds.
+    d : int >= 1
+        Width of the inputs.
+    lam : float > 0
+        Of the comparator.
+    restarts : int >= 1
+        Local searches a round.
+    seed : int
+        Of the random inputs.
+
+    Remarks
+    -------
+    The paper optimises over y too; the end points are enough. The adversary sees the coin with
+    which a learner such as Nystrom-AWV will decide about the next point.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not valid.
+
+    Examples
+    --------
+    >>> import oklnumba as okl
+    >>> kernel = okl.Gaussian(1.0)
+    >>> game = okl.adversary.greedy(okl.KernelAWV(kernel), kernel, n=10, d=2)
+    >>> game.X.shape, bool((game.regret[1:] >= game.regret[:-1]).all())
+    ((10, 2), True)
+    """
+    if not isinstance(learner, Learner):
+        raise ValueError(f"learner must be an oklnumba learner, but is {learner!r}")
+    kernel_code(kernel)
+    require_count("n", n, 1)
+    require_count("d", d, 1)
+    require_positive("lam", lam)
+    require_count("restarts", restarts, 1)
+    require_count("seed", seed, 0)
+    rng = np.random.default_rng(seed)
+    ridge = _Ridge(kernel, float(lam), n, d)
+    learner.reset()
+    X, y, predictions, regret = np.empty((n, d)), np.empty(n), np.empty(n), np.empty(n)
+
+    def gains(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return what each point adds to the regret, and the label that makes it so."""
+        yhat = learner.predict(points)
+        m, s, _ = ridge.look(points)
+        both = np.stack(
+            [(label - yhat) ** 2 - (label - m) ** 2 * ridge.lam / s for label in (-1.0, 1.0)]
+        )
+        return both.max(axis=0), np.where(both[1] > both[0], 1.0, -1.0)
+
+    steps = np.vstack([np.zeros(d), STEP * np.eye(d)])
+
+    def objective(x: np.ndarray) -> tuple[float, np.ndarray]:
+        # Forward differences, backward at the upper bound: one call for the value and all slopes.
+        signs = np.where(x + STEP > 1.0, -1.0, 1.0)
+        values, _ = gains(x + steps * signs)
+        return -values[0], -(values[1:] - values[0]) / (STEP * signs)
+
+    with BLAS.limit(limits=1, user_api="blas"):  # for small matrices a second thread is a burden
+        for t in range(n):
+            candidates = rng.uniform(-1.0, 1.0, (CANDIDATES, d))
+            values, _ = gains(candidates)
+            starts = _spread(candidates[np.argsort(-values)], restarts)
+            found = [
+                scipy.optimize.minimize(
+                    objective, x, jac=True, method="L-BFGS-B", bounds=[(-1.0, 1.0)] * d
+                ).x
+                for x in starts
+            ]
+            ends = np.clip(np.vstack([found, starts]), -1.0, 1.0)
+            values, labels = gains(ends)
+            best = int(np.argmax(values))
+            X[t], y[t] = ends[best], labels[best]
+            predictions[t] = learner.predict_one(X[t])
+            regret[t] = values[best] + (regret[t - 1] if t else 0.0)
+            learner.learn_one(X[t], y[t])
+            ridge.learn(X[t], y[t])
+    return GreedyGame(X, y, predictions, regret)
+
+
+def _spread(points: np.ndarray, count: int) -> np.ndarray:
+    """Return the first of the points and others, in their order, that are not near one taken."""
+    taken = [points[0]]
+    for x in points[1:]:
+        if len(taken) == count:
+            break
+        if min(np.abs(x - other).max() for other in taken) > APART:
+            taken.append(x)
+    return np.array(taken)
+
+
+def alternating(n: int, x: ArrayLike = (1.0,), C: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
+    """Return the same point for ever with labels C, -C, C, ... (kons section 6).
+
+    Parameters
+    ----------
+    n : int >= 1
+        Rounds.
+    x : array_like of shape (d,)
+    C : float > 0
+
+    Returns
+    -------
+    X : ndarray of shape (n, d)
+    y : ndarray of shape (n,)
+
+    Raises
+    ------
+    ValueError
+        If an argument is not valid.
+
+    Examples
+    --------
+    >>> import oklnumba as okl
+    >>> X, y = okl.adversary.alternating(3)
+    >>> y
+    array([ 1., -1.,  1.])
+    """
+    require_count("n", n, 1)
+    require_positive("C", C)
+    x = checks.as_point(x)
+    return np.repeat(x, n, axis=0), np.where(np.arange(n) % 2, -float(C), float(C))
+
+
+def sorted_by(X: ArrayLike, y: ArrayLike, column: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Return a stream in the order of one input: each round is beyond what was seen before.
+
+    Parameters
+    ----------
+    X : array_like of shape (n, d)
+    y : array_like of shape (n,)
+    column : int
+        -1 for the order of the labels.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not valid.
+
+    Examples
+    --------
+    >>> import oklnumba as okl
+    >>> X, y = okl.adversary.sorted_by([[2.0], [1.0]], [1.0, -1.0])
+    >>> y
+    array([-1.,  1.])
+    """
+    X = checks.as_inputs(X)
+    y = checks.as_labels(y, len(X))
+    require_count("column", column, -1)
+    require(column < X.shape[1], "column", column, f"less than the width of X, {X.shape[1]}")
+    order = np.argsort(y if column == -1 else X[:, column], kind="stable")
+    return X[order], y[order]
+
+
+def drifting(
+    n: int, d: int = 2, turns: float = 1.0, noise: float = 0.1, seed: int = 0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return a stream whose function turns: y = sin(3 w_t.x) + noise, in [-1, 1].
+
+    w_t goes ``turns`` times round a circle over the run, so that no fixed function is good for all
+    of it.
+
+    Parameters
+    ----------
+    n : int >= 1
+        Rounds.
+    d : int >= 2
+        Width of the inputs, uniform in [-1, 1]^d.
+    turns : float >= 0
+    noise : float >= 0
+        Standard deviation; labels are clipped to [-1, 1].
+    seed : int
+
+    Raises
+    ------
+    ValueError
+        If an argument is not valid.
+
+    Examples
+    --------
+    >>> import oklnumba as okl
+    >>> X, y = okl.adversary.drifting(100)
+    >>> X.shape, bool(abs(y).max() <= 1)
+    ((100, 2), True)
+    """
+    require_count("n", n, 1)
+    require_count("d", d, 2)
+    require(checks.number(turns) and turns >= 0, "turns", turns, "a number >= 0")
+    require(checks.number(noise) and noise >= 0, "noise", noise, "a number >= 0")
+    require_count("seed", seed, 0)
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1.0, 1.0, (n, d))
+    angle = 2.0 * np.pi * turns * np.arange(n) / n
+    y = np.sin(3.0 * (np.cos(angle) * X[:, 0] + np.sin(angle) * X[:, 1]))
+    return X, np.clip(y + noise * rng.standard_normal(n), -1.0, 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class RKHSFunction:
+    """A function f = sum_j a_j k(c_j, .) of an RKHS, called on inputs (n, d).
+
+    Attributes
+    ----------
+    kernel : Kernel
+    centers : ndarray of shape (m, d)
+    coefs : ndarray of shape (m,)
+    norm : float
+        |f| in the RKHS.
+    """
+
+    kernel: Any
+    centers: np.ndarray
+    coefs: np.ndarray
+    norm: float
+
+    def __call__(self, X: ArrayLike) -> np.ndarray:
+        """Return f(x) for the rows of X."""
+        return self.kernel(X, self.centers) @ self.coefs
+
+
+def rkhs_function(
+    kernel: Kernel, d: int, norm: float = 1.0, centers: int = 20, seed: int = 0
+) -> RKHSFunction:
+    """Return a random function of an RKHS with a known norm.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    d : int >= 1
+        Width of its inputs.
+    norm : float > 0
+        Its norm.
+    centers : int >= 1
+        Kernel functions in it, at points uniform in [-1, 1]^d with normal coefficients.
+    seed : int
+
+    Returns
+    -------
+    RKHSFunction
+
+    Raises
+    ------
+    ValueError
+        If an argument is not valid.
+
+    Examples
+    --------
+    >>> import oklnumba as okl
+    >>> f = okl.adversary.rkhs_function(okl.Gaussian(1.0), d=2, norm=3.0)
+    >>> f([[0.0, 0.0]]).shape, f.norm
+    ((1,), 3.0)
+    """
+    kernel_code(kernel)
+    require_count("d", d, 1)
+    require_positive("norm", norm)
+    require_count("centers", centers, 1)
+    require_count("seed", seed, 0)
+    rng = np.random.default_rng(seed)
+    C = rng.uniform(-1.0, 1.0, (centers, d))
+    a = rng.standard_normal(centers)
+    a *= norm / np.sqrt(a @ kernel(C) @ a)
+    return RKHSFunction(kernel, C, a, float(norm))

@@ -1,0 +1,86 @@
+"""A growing Cholesky factor by rows: new rows at the speed of BLAS-3, block by block."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+
+import numpy as np
+import scipy.linalg
+from threadpoolctl import ThreadpoolController
+
+from oklnumba import hotloops
+
+BLOCK = 512  # rows and columns of a block of the factor
+FEW_ROWS = 2048  # below, a second BLAS thread gains little, and waits long on a busy machine
+BLAS = ThreadpoolController()
+
+
+def threads(rows: int, block: int) -> AbstractContextManager:
+    """Return a context in which BLAS uses one thread for a block of a factor with few rows."""
+    small = rows < FEW_ROWS and block > 1  # single rounds do not use BLAS
+    return BLAS.limit(limits=1, user_api="blas") if small else nullcontext()
+
+
+def capacity(rows: int, old: int) -> int:
+    """Return how many rows to make room for, where ``old`` were not enough for ``rows``."""
+    # Later steps are smaller: for a moment the old and the new factor are both there.
+    return max(rows, 64, 2 * old if old < 8192 else old + old // 4)
+
+
+def grown(L: np.ndarray, t: int, rows: int, instead: str) -> np.ndarray:
+    """Return room for ``rows`` rows of the factor, of which the first t are taken over.
+
+    Pages that no row reaches are never touched, nor are those above the diagonal.
+
+    Raises
+    ------
+    MemoryError
+        If they do not fit; the message says what to use ``instead``.
+    """
+    try:
+        larger = np.empty((rows, rows))
+    except MemoryError:
+        raise MemoryError(
+            f"a factor of {rows} x {rows} numbers does not fit in memory; {instead}"
+        ) from None
+    for start in range(0, t, BLOCK):
+        stop = min(start + BLOCK, t)
+        larger[start:stop, :stop] = L[start:stop, :stop]
+    return larger
+
+
+def packed(L: np.ndarray, t: int) -> np.ndarray:
+    """Return the first t rows up to the diagonal, one after the other."""
+    return np.concatenate([L[i, : i + 1] for i in range(t)]) if t else np.empty(0)
+
+
+def unpack(lower: np.ndarray, L: np.ndarray, t: int) -> None:
+    """Write back the t rows that ``packed`` returned."""
+    start = 0
+    for i in range(t):
+        L[i, : i + 1] = lower[start : start + i + 1]
+        start += i + 1
+
+
+def solve_rows(L: np.ndarray, rows: np.ndarray, t: int) -> np.ndarray:
+    """Overwrite rows (b, t) by L^-1 of each; return them as columns, (t, b).
+
+    L : (cap, cap), row-major, lower. BLAS-3 on blocks of L. Only SciPy's BLAS is called here: NumPy
+    brings another one, and the threads of the two get into each other's way.
+    """
+    columns = np.array(rows.T, order="C")
+    if len(rows) == 1:
+        hotloops.solve_lower(L, columns[:, 0], t)
+    else:
+        for start in range(0, t, BLOCK):
+            stop = min(start + BLOCK, t)
+            part = columns[start:stop].T  # Fortran-ordered, so that BLAS works in place
+            if start:
+                left = np.ascontiguousarray(L[start:stop, :start])
+                scipy.linalg.blas.dgemm(
+                    -1.0, columns[:start].T, left.T, beta=1.0, c=part, overwrite_c=1
+                )
+            corner = np.ascontiguousarray(L[start:stop, start:stop])
+            scipy.linalg.blas.dtrsm(1.0, corner.T, part, side=1, overwrite_b=1)
+    rows[:] = columns.T
+    return columns

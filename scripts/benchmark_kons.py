@@ -1,0 +1,153 @@
+"""Speed of the KONS family, as ratios taken in one run on one machine, and how its cost grows.
+
+Reproduces: the costs that Calandriello et al. 2017 state for KONS, Sketched-KONS and Pros-N-KONS
+    (the paper has no experiments).
+Missing: nothing.
+Time: about two minutes (half of one with --quick).
+Data: synthetic (uniform inputs in [-1, 1]^d, noisy signs as labels).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.linalg
+import timing
+from timing import row, seconds
+
+import oklnumba as okl
+
+KERNEL = okl.Gaussian(3.0)
+
+
+def stream(n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (n, d))
+    return X, np.sign(X[:, 0] * X[:, 1] + 0.3 * rng.standard_normal(n))
+
+
+def slope(x: list[float], y: list[float]) -> float:
+    """Return the exponent p of the best fit y ~ x^p."""
+    return float(np.polyfit(np.log(x), np.log(y), 1)[0])
+
+
+def kons(n: int) -> list[dict]:
+    """A run of KONS against one Cholesky factor, and against the same algorithm row by row."""
+    X, y = stream(n, 18)
+
+    def reference():
+        K = KERNEL(X)
+        K[np.diag_indices(n)] += 1.0
+        scipy.linalg.cholesky(K, lower=True, overwrite_a=True, check_finite=False)
+
+    run = okl.run(okl.KONS(KERNEL), X, y)
+    rows = okl.run(okl.SketchedKONS(KERNEL, gamma=1.0), X, y)  # compiled, a row a round
+    np.testing.assert_allclose(rows.predictions, run.predictions, rtol=0, atol=1e-9)
+    one = seconds(reference)
+    ours = seconds(lambda: okl.run(okl.KONS(KERNEL), X, y))
+    plain = min(
+        seconds(lambda: okl.run(okl.SketchedKONS(KERNEL, gamma=1.0), X, y), repeat=1),
+        seconds(lambda: one_by_one(X, y), repeat=1),
+    )
+    name = f"KONS, run of {n} rounds"
+    what = "time of Gram matrix + scipy.linalg.cholesky"
+    return [
+        row(name, ours, ours / one, 2.5, what, at_most=True),
+        row(name, ours, plain / ours, 3, "the compiled loop that adds row by row"),
+    ]
+
+
+def one_by_one(X: np.ndarray, y: np.ndarray) -> None:
+    learner = okl.KONS(KERNEL)
+    for x, label in zip(X, y, strict=True):
+        learner.learn_one(x, label)
+
+
+def a_round(learner: okl.learner.Learner, X: np.ndarray, y: np.ndarray, rounds: int) -> float:
+    """Return the median time of a round over five pieces of the stream."""
+    pieces = [slice(start, start + rounds) for start in range(0, 5 * rounds, rounds)]
+    return float(np.median([okl.run(learner, X[p], y[p]).seconds / rounds for p in pieces]))
+
+
+def sketched(quick: bool) -> list[dict]:
+    """Exponents of the cost of a round of Sketched-KONS in t and in the size m of its sketch."""
+    lengths = [4000, 8000, 16000] if quick else [5000, 10000, 20000, 40000]
+    rounds = 200
+    X, y = stream(lengths[-1] + 5 * rounds, 18)
+
+    def after(n: int, gamma: float) -> tuple[float, int]:
+        learner = okl.SketchedKONS(KERNEL, gamma=gamma, beta=0.01).partial_fit(X[:n], y[:n])
+        return a_round(learner, X[n:], y[n:], rounds), learner.sketch_size
+
+    small = [after(n, 1e-6) for n in lengths]
+    large = [after(lengths[0], gamma) for gamma in (0.05, 0.1, 0.2, 0.4)]
+    own = [took - small[0][0] for took, _ in large]
+    return [
+        row(
+            f"Sketched-KONS, t from {lengths[0]} to {lengths[-1]}, sketch of {small[0][1]} to "
+            f"{small[-1][1]}, a round at the end",
+            small[-1][0],
+            slope(lengths, [took for took, _ in small]),
+            1.2,
+            "exponent of the cost in t",
+            at_most=True,
+        ),
+        row(
+            f"Sketched-KONS, t = {lengths[0]}, sketch of {large[0][1]} to {large[-1][1]}, "
+            "a round with the largest",
+            large[-1][0],
+            slope([m for _, m in large], own),
+            2.3,
+            "exponent of what the sketch adds to the cost, in its size",
+            at_most=True,
+        ),
+    ]
+
+
+def pros_n_kons(quick: bool) -> list[dict]:
+    """Exponents of the cost of a round of Pros-N-KONS in t and in the size m of its dictionary."""
+    lengths = [10_000, 20_000, 40_000] if quick else [25_000, 50_000, 100_000, 200_000]
+    rounds = 2000
+    X, y = stream(lengths[-1] + 5 * rounds, 4)
+
+    def after(n: int, mu: float) -> tuple[float, int]:
+        learner = okl.ProsNKONS(okl.Gaussian(1.0), mu=mu).partial_fit(X[:n], y[:n])
+        return a_round(learner, X[n:], y[n:], rounds), learner.size
+
+    # Dictionaries never stop growing (as log t): to see the cost at one size, mu grows with t.
+    longer = [after(n, n / 5000) for n in lengths]
+    larger = [after(lengths[0], mu) for mu in (8.0, 2.0, 0.5, 0.125)]
+    sizes = [m for _, m in longer]
+    return [
+        row(
+            f"Pros-N-KONS, t from {lengths[0]} to {lengths[-1]}, {min(sizes)} to {max(sizes)} "
+            "atoms, a round at the end",
+            longer[-1][0],
+            slope(lengths, [took for took, _ in longer]),
+            0.15,
+            "exponent of the cost in t",
+            at_most=True,
+        ),
+        row(
+            f"Pros-N-KONS, t = {lengths[0]}, {larger[0][1]} to {larger[-1][1]} atoms, a round with "
+            "the largest",
+            larger[-1][0],
+            slope([m for _, m in larger], [took for took, _ in larger]),
+            None,
+            "exponent of the cost in the size of the dictionary",
+            at_most=True,
+        ),
+    ]
+
+
+def main() -> None:
+    args = timing.arguments(__doc__, "shorter streams")
+    jobs = [
+        lambda: kons(2000 if args.quick else 5000),
+        lambda: sketched(args.quick),
+        lambda: pros_n_kons(args.quick),
+    ]
+    timing.report(jobs, "benchmark_kons", args)
+
+
+if __name__ == "__main__":
+    main()
