@@ -10,15 +10,11 @@ Data: synthetic (uniform inputs of norm about 0.6, noisy signs as labels).
 
 from __future__ import annotations
 
-import argparse
-import csv
 import time
-from pathlib import Path
 
 import numpy as np
-from benchmark_awv import ROOT, machine
-from threadpoolctl import threadpool_limits
-from tqdm import tqdm
+import timing
+from timing import row
 
 import oklnumba as okl
 from oklnumba.learner import PLAY_ROWS, Trace
@@ -99,41 +95,19 @@ def first_order(n: int) -> list[dict]:
         found = okl.run(learner.reset(), *small).predictions
         np.testing.assert_allclose(found, loop(*small), rtol=1e-9, atol=1e-12)
         ours, theirs = least(in_learner(learner, X, y), loop_seconds(loop, *small))
-        rows.append(
-            {
-                "what": f"{name}, d = {D}, {n:,} rounds",
-                "seconds": f"{ours:.4g}",
-                "ratio": f"{theirs / LOOP_ROUNDS * n / ours:.3g}",
-                "of": "times the speed of a NumPy loop",
-                "goal": ">= 20",
-                "kept": "yes" if theirs / LOOP_ROUNDS * n / ours >= 20 else "no",
-            }
-        )
-    reading = least(loop_seconds(lambda X, y: X.sum(), X, y))[0]
-    rows.append(
-        {
-            "what": f"for comparison: numpy.sum over the {n:,} x {D} inputs",
-            "seconds": f"{reading:.4g}",
-            "ratio": "",
-            "of": "",
-            "goal": "",
-            "kept": "",
-        }
-    )
+        ratio = theirs / LOOP_ROUNDS * n / ours
+        rows.append(row(f"{name}, d = {D}, {n:,} rounds", ours, ratio, 20, "a NumPy loop"))
+        if name == "OGD":
+            reading = least(loop_seconds(lambda X, y: X.sum(), X, y))[0]
+            unit = "times the time of numpy.sum over the inputs"
+            rows.append(row("the same", ours, ours / reading, None, unit, at_most=True))
     return rows
 
 
 def cost(what: str, ours, theirs, of: str, goal: float | None) -> dict:
     """Return a row for a ratio of times that should be small."""
     mine, other = least(ours, theirs)
-    return {
-        "what": what,
-        "seconds": f"{mine:.4g}",
-        "ratio": f"{mine / other:.3g}",
-        "of": f"times the time of {of}",
-        "goal": f"<= {goal}" if goal else "",
-        "kept": ("yes" if mine / other <= goal else "no") if goal else "",
-    }
+    return row(what, mine, mine / other, goal, f"times the time of {of}", at_most=True)
 
 
 def second_order(n: int) -> list[dict]:
@@ -189,25 +163,10 @@ def second_order(n: int) -> list[dict]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="play a tenth of the rounds")
-    parser.add_argument("--output", type=Path, default=ROOT / "figures", help="folder of the csv")
-    args = parser.parse_args()
+    args = timing.arguments(__doc__, "play a tenth of the rounds")
     million = 100_000 if args.quick else 1_000_000
-    rows = []
-    with threadpool_limits(1):  # one thread on both sides: the loops here have one
-        for job in tqdm((first_order, second_order), desc="benchmarks"):
-            rows += job(million)
-    args.output.mkdir(parents=True, exist_ok=True)
-    name = "benchmark_oco_quick.csv" if args.quick else "benchmark_oco.csv"
-    with open(args.output / name, "w", newline="") as file:
-        writer = csv.DictWriter(file, fieldnames=[*rows[0], "machine"], lineterminator="\n")
-        writer.writeheader()
-        writer.writerows({**r, "machine": machine()} for r in rows)
-    print(f"{machine()}; one BLAS thread")
-    for r in rows:
-        goal = f"  (goal {r['goal']}: {r['kept']})" if r["goal"] else ""
-        print(f"{r['what']}: {r['seconds']} s, {r['ratio']} {r['of']}{goal}")
+    jobs = [lambda: first_order(million), lambda: second_order(million)]
+    timing.report(jobs, "benchmark_oco", args)
 
 
 if __name__ == "__main__":
