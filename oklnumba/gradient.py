@@ -798,7 +798,7 @@ class SkeGD(_Mapped):
         self._start_mapped(d, np.inf if self.period is None else float(self.period))
         self._stored = np.zeros((d, 0))  # all atoms; those of the function are the sampled ones
         self._S = np.zeros((0, int(self.sketch)))
-        self._sampled = np.zeros(0, dtype=np.int64)
+        self._sampled = self._sample()
         self._pp = np.zeros((0, 0))
         self._pm = np.zeros((0, 0))
 
@@ -822,7 +822,6 @@ class SkeGD(_Mapped):
         if self._ints[1] == 0:
             atoms = self.atoms
             K = self._finite_kernel(atoms, t)
-            self._sampled = self._sample()
             self._S = np.array([self._sketch_row(i) for i in range(len(atoms))])
             self._pp = self._S.T @ K @ self._S
             self._pm = self._S.T @ K[:, self._sampled]

@@ -104,7 +104,7 @@ def plain_ticks(ax: Axes, values: list[float]) -> None:
     ticks = [s for s in steps if low <= s <= high]
     if len(ticks) > 6:
         ticks = [s for s in ticks if f"{s:e}".startswith("1")]
-    if len(ticks) < 3:
+    if len(ticks) < 3 and high < 6 * low:
         ticks = [s for s in MaxNLocator(5).tick_values(low, high) if low <= s <= high]
     ax.set_ylim(low, high)
     ax.set_yticks(ticks, [f"{s:g}" for s in ticks])

@@ -11,7 +11,9 @@ import oklnumba as okl
 from oklnumba import losses
 from tests import naive
 
-N = 300 if not numba.config.DISABLE_JIT else 80
+COMPILED = not numba.config.DISABLE_JIT
+N = 300 if COMPILED else 80
+long_run = pytest.mark.skipif(not COMPILED, reason="far too long without the JIT")
 KERNEL = okl.Gaussian(0.8)
 LOSSES = ["hinge", "squared_hinge", "logistic", "squared", "epsilon_insensitive"]
 
@@ -98,6 +100,7 @@ def test_bogd_equals_the_textbook(loss, weighted, params):
     assert_supports(run, learner, X, supports)
 
 
+@long_run
 @pytest.mark.parametrize("weighted", [False, True])
 def test_bogd_keeps_the_function_in_expectation(weighted):
     """One removal, averaged over all coins: f - eta l' k(x, .) without any removal."""
@@ -218,15 +221,15 @@ def test_skegd_equals_the_textbook(loss, period):
     )
     assert_close(run.predictions, forecasts)
     np.testing.assert_array_equal(run.sizes, sizes)
-    assert sizes[-1] == 40 if period is None else sizes[-1] > 42
+    assert sizes[-1] == 40 if period is None else sizes[-1] > 42 or not COMPILED
 
 
 def test_skegd_may_update_its_sketches_at_every_loss():
-    X, y = stream(1500 if not numba.config.DISABLE_JIT else 60)  # beyond Python's recursion limit
+    X, y = stream(1500 if COMPILED else 60)  # beyond Python's recursion limit
     y = np.random.default_rng(2).choice([-1.0, 1.0], len(y))
     learner = okl.SkeGD(KERNEL, budget=5, sketch=4, columns=4, blocks=1, rank=2, period=1)
     run = okl.run(learner, X, y)
-    assert run.sizes[-1] == np.count_nonzero(run.losses) - 1 > 40
+    assert run.sizes[-1] == np.count_nonzero(run.losses) - 1 > len(y) // 2
 
 
 def test_the_count_sketch_has_one_entry_in_each_block_of_a_row():
@@ -258,10 +261,12 @@ def test_bao2ks_equals_the_textbook(sigmas, params, horizon):
     assert_close(run.predictions, expected[0])
     np.testing.assert_array_equal(run.sizes, expected[1])
     assert_close(learner.norms, expected[2])
-    assert learner.restarts == expected[3] > 0
+    assert learner.restarts == expected[3]
+    assert learner.restarts > 0 or not COMPILED
     assert (learner.norms <= settings["radius"] * (1 + 1e-12)).all()
 
 
+@long_run
 def test_bao2ks_with_bandit_feedback_plays_the_better_kernel_more_often():
     X, y = stream(4000)
     kernels = [okl.Gaussian(0.02), okl.Gaussian(0.8)]  # the first learns nothing here
@@ -325,7 +330,7 @@ def test_full_budgets_go_on_from_any_save(name, tmp_path):
 
 @full
 def test_memory_is_bounded_by_the_budget(name):
-    X, y = stream(4000 if not numba.config.DISABLE_JIT else 400, seed=9)
+    X, y = stream(4000 if COMPILED else 400, seed=9)
     y = np.random.default_rng(1).choice([-1.0, 1.0], len(y))  # nothing to learn: a loss each round
     learner = FULL[name]()
 
@@ -340,7 +345,7 @@ def test_memory_is_bounded_by_the_budget(name):
     assert np.isfinite(learner.predict(X)).all()
 
 
-@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="numpy warns of overflows")
+@pytest.mark.skipif(not COMPILED, reason="numpy warns of overflows")
 @pytest.mark.parametrize("size", [1e80, 1e110, 1e160])
 @full
 def test_an_overflow_of_the_kernel_is_an_error_that_names_a_round(name, size):

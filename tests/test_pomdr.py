@@ -114,6 +114,7 @@ def test_the_product_of_ald_residuals_is_the_determinant(zeta):
     assert (pivots[1:] > N ** (-2 * zeta)).all()
 
 
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="far too long without the JIT")
 def test_the_factor_keeps_its_digits_where_a_grown_inverse_loses_them():
     X, y = stream(600)
     learner = okl.POMD(okl.Gaussian(1.0), zeta=1.3, horizon=600).partial_fit(X, y)
@@ -128,6 +129,7 @@ def test_the_factor_keeps_its_digits_where_a_grown_inverse_loses_them():
     assert np.abs(P @ K - np.eye(m)).max() > 1e-6
 
 
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="too few rounds for removals")
 def test_the_diary():
     X, y = stream()
     learner = okl.POMDR(okl.Gaussian(1.0), switch_size=15, budget=30, horizon=N)

@@ -205,3 +205,22 @@ def test_competitor_is_the_best_feasible_one(script):
     )  # fmt: skip
     assert best.success
     assert loss + gamma.ALPHA * norm**2 == pytest.approx(best.fun, rel=2e-3)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT", "0") != "0", reason="far too long")
+def test_a_table_on_the_bundled_data(tmp_path, env):
+    done = python(SCRIPTS / "li2023_tab2.py", "--quick", "--output", str(tmp_path), env=env)
+    assert done.returncode == 0, done.stderr
+    assert "w8a is not here" in done.stdout
+    with open(tmp_path / "li2023_tab2_quick.csv", newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert (tmp_path / "li2023_tab2_quick.png").read_bytes().startswith(b"\x89PNG")
+    assert [row["algorithm"] for row in rows] == 2 * ["FOGD", "NOGD", "SkeGD", "B(AO)2KS", "POMDR"]
+    assert {row["dataset"] for row in rows} == {"magic04", "mushrooms"}
+    for row in rows:
+        assert row["permutations"] == "2" and float(row["seconds"]) > 0
+        assert (row["step"] == "") == (row["algorithm"] == "POMDR")
+        if row["algorithm"] == "POMDR":  # two permutations only: the table itself has ten
+            off = abs(float(row["mistakes"]) - float(row["mistakes_published"]))
+            assert off < (1.0 if row["dataset"] == "magic04" else 0.2)

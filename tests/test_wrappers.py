@@ -3,6 +3,7 @@
 import copy
 import pickle
 
+import numba
 import numpy as np
 import pytest
 
@@ -62,6 +63,7 @@ def test_two_classes_are_the_binary_learner():
     assert (run.predictions[1:] == np.sign(binary.predictions[1:])).all()
 
 
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="far too long without the JIT")
 def test_it_learns_more_classes_than_two():
     X, y = stream(3000)
     for learner in (okl.POMDR(okl.Gaussian(0.7)), okl.PKAWV(okl.TaylorFeatures(4, 1.0))):
@@ -130,6 +132,7 @@ def test_the_rounds_drawn_are_uniform():
     assert counts.min() > 400 and counts.max() < 600
 
 
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="far too long without the JIT")
 def test_the_excess_risk_of_pomd_is_below_theorem_3():
     T, U = 300, 5.0
     X, y = binary(T)
