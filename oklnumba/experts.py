@@ -9,7 +9,7 @@ import numpy as np
 
 from oklnumba import hotloops, losses
 from oklnumba.checks import require, require_positive
-from oklnumba.learner import Learner, Trace
+from oklnumba.learner import Learner, Trace, aligned_zeros
 from oklnumba.params import same_spec, to_spec
 
 KINDS = {
@@ -101,7 +101,7 @@ class Experts(Learner):
         """
         if not self._ready():
             raise ValueError("there are no weights yet: play a round first")
-        weights = np.empty(len(self._totals))
+        weights = aligned_zeros(len(self._totals))
         eta = hotloops.expert_rate(self._code, self._B, self._played, len(weights))
         hotloops.expert_weights(self._totals, float(eta), weights)
         return weights
@@ -141,8 +141,10 @@ class Experts(Learner):
         for one in self._experts:
             one._begin(d)
         self._share()
-        self._totals = np.zeros(len(learners))
-        self._weights = np.zeros(len(learners))
+        # Apart in memory: where small arrays touch, loops over both may not run as vectors, and
+        # sums round in another order.
+        self._totals = aligned_zeros(len(learners))
+        self._weights = aligned_zeros(len(learners))
 
     def _share(self) -> None:
         """Give learners with equal features one writer."""
@@ -211,7 +213,7 @@ class Experts(Learner):
         return state
 
     def _restore(self, state: dict[str, Any]) -> None:
-        self._totals = state["totals"]
+        self._totals[:] = state["totals"]
         for i, one in enumerate(self._experts):
             prefix = f"expert{i}_"
             arrays = {

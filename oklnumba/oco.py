@@ -375,7 +375,8 @@ class _FirstOrder(LinearLearner):
         for place, value in self._settings().items():
             self._par[place] = float(value)
         self._clock = np.zeros(2)
-        self._w, self._G, self._S = np.zeros(d), np.zeros(d), np.zeros(d)
+        # Apart in memory, so that sums round alike wherever the arrays lie.
+        self._w, self._G, self._S = (aligned_zeros(d) for _ in range(3))
 
     def _rounds(
         self, X: np.ndarray, y: np.ndarray, code: int, forecasts: np.ndarray
