@@ -653,7 +653,13 @@ def projection_gap(kernel: Any, features: Any, X: ArrayLike, method: str = "exac
 
 
 def pkawv_bound(
-    kernel: Any, features: Any, X: ArrayLike, lam: float, B: float = 1.0, norm: float = 0.0
+    kernel: Any,
+    features: Any,
+    X: ArrayLike,
+    lam: float,
+    B: float = 1.0,
+    norm: float = 0.0,
+    method: str = "exact",
 ) -> float:
     """Return the regret bound of PKAWV on fixed features against the whole RKHS (pkawv Theorem 3).
 
@@ -670,6 +676,8 @@ def pkawv_bound(
         Largest |y|.
     norm : float >= 0
         |f| of the competitor; 0 bounds the regret against the best penalised function.
+    method : {"exact", "lanczos"}
+        Of ``projection_gap``.
 
     Raises
     ------
@@ -684,7 +692,7 @@ def pkawv_bound(
     >>> round(okl.theory.pkawv_bound(kernel, features, [[0.0], [0.0]], lam=2.0), 6)
     0.693147
     """
-    mu = projection_gap(kernel, features, X)
+    mu = projection_gap(kernel, features, X, method)
     n = len(checks.as_inputs(X))
     return awv_bound(kernel, X, lam, B, norm) + (mu + lam) * n * mu * B**2 / lam**2
 
@@ -754,8 +762,9 @@ def taylor_bound(
             f"degree is {features.degree}, but Theorem 4 asks for {needed} on this stream; raise "
             "degree, or use pkawv_bound, which holds for any"
         )
-    kernel = Gaussian(features.sigma)
-    return awv_bound(kernel, X, lam, B, norm) + 0.5 * B**2 * log_det(kernel, X, lam)
+    require(checks.number(B) and B >= 0, "B", B, "a number >= 0")
+    require(checks.number(norm) and norm >= 0, "norm", norm, "a number >= 0")
+    return lam * norm**2 + 1.5 * B**2 * log_det(Gaussian(features.sigma), X, lam)
 
 
 def nystrom_bound(
@@ -770,7 +779,8 @@ def nystrom_bound(
     """Return the regret bound of Nystrom-AWV with KORS (pkawv Theorem 6).
 
     lam |f|^2 + B^2 d_eff(lam) log(e + e n kappa^2 / lam) + 2 B^2 (size + 1) n mu / lam, with high
-    probability for beta = 12 log(n / delta) and eps = 1/2.
+    probability for beta = 12 log(n / delta) and eps = 1/2; for any beta with mu the largest
+    |(I - P_t) C_t^(1/2)|^2 of the run.
 
     Parameters
     ----------
@@ -908,7 +918,8 @@ def rates(gamma: float, points: int = 201) -> dict[str, np.ndarray]:
     -------
     The text says that Pros-N-KONS cannot beat 4 gamma / (1 + gamma)^2. The form that it gives in
     eq. (8), minimised over lam, goes down to gamma (3 + gamma) / (1 + gamma)^2, which is lower;
-    here is the minimum.
+    here is the minimum. The published level is that of Table 1's dictionary, a = 2 gamma (1 -
+    gamma) / (1 + gamma)^2.
 
     Raises
     ------

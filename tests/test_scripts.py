@@ -18,7 +18,10 @@ import oklnumba as okl
 
 SCRIPTS = Path(__file__).resolve().parents[1] / "scripts"
 FIGURES = sorted(SCRIPTS.glob("[a-z]*[0-9][0-9][0-9][0-9]_*.py"))
-OTHERS = [SCRIPTS / "certificate.py", SCRIPTS / "regret_vs_dictionary.py"]
+OTHERS = [
+    SCRIPTS / name
+    for name in ("certificate.py", "regret_certificate.py", "regret_vs_dictionary.py")
+]
 COLUMNS = "dataset,scaling,algorithm,size,captured,round,average_loss,seconds,finished".split(",")
 
 

@@ -1,0 +1,257 @@
+"""Regret of the learners on a stream, and every bound that holds for it.
+
+Reproduces: nothing published; it shows Propositions 1 and 2 and Theorems 3, 4 and 6 of Jezequel,
+    Gaillard, Rudi (2019) and Theorem 1 of Calandriello, Lazaric, Valko (2017, ICML) beside the
+    regrets that they bound.
+Missing: nothing. Theorem 4 only where its degree has no more than 3000 features.
+Time: about a minute.
+Data: casp and magic04 (both come with the package); --data NAME for another; inputs and labels
+    scaled to [-1, 1], the first 2000 rows of a permutation.
+
+The regret is after t rounds against the best penalised function of these rounds, min_f sum (y -
+f(x))^2 + lam |f|^2 over the whole RKHS; for KONS against this function made feasible, scaled to
+|f(x_t)| <= C. The effective dimension is exact, and as ``theory.Meter`` reads it from the features
+of the learner. The script stops if a regret exceeds one of its bounds.
+"""
+
+import argparse
+import sys
+from collections.abc import Callable
+from math import comb
+
+import numpy as np
+import scipy.sparse.linalg
+from common import NO_DATA, arguments, found, how_to_get, print_table, save, timed_run
+from matplotlib.axes import Axes
+
+import oklnumba as okl
+from oklnumba import plots, theory
+
+STEM = "regret_certificate"
+SIGMA = {"casp": 1.0, "magic04": 2.0}  # 1 on other sets
+LAM, C = 1.0, 1.0
+DEGREE = 2
+MU = 0.1  # of the Nystrom learners' dictionaries
+ROWS, QUICK_ROWS = 2000, 400
+CHECKPOINTS = 12
+MOST_FEATURES = 3000  # of the degree that Theorem 4 asks for
+REGRET, OWN = "regret", "regret in its own space"
+EXACT, METER = "effective dimension (a number)", "effective dimension, by a meter"
+BOUNDS = (
+    "Proposition 1", "Propositions 1 and 2", "Theorem 3", "Theorem 4",
+    "Theorem 6", "certificate", "KONS Theorem 1",
+)  # fmt: skip
+Curves = dict[str, np.ndarray]
+
+
+def names() -> list[str]:
+    """Take ``--data NAME`` out of the command line; return the data sets to draw."""
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.add_argument("--data", choices=okl.datasets.names())
+    chosen, sys.argv[1:] = parser.parse_known_args()
+    if chosen.data and not found(chosen.data):
+        print(f"{chosen.data} is not here: {how_to_get(chosen.data)}")
+        raise SystemExit(NO_DATA)
+    return [chosen.data] if chosen.data else list(SIGMA)
+
+
+class Stream:
+    """A data set's first rows, and the rounds at which everything is measured."""
+
+    def __init__(self, name: str, n: int, limit: float):
+        data = okl.datasets.load(name, permute=0)
+        self.name, self.limit = name, limit
+        self.X = np.ascontiguousarray(data.X[:n])
+        self.y = okl.datasets.scale_to(data.y)[:n]
+        self.kernel = okl.Gaussian(SIGMA.get(name, 1.0))
+        self.at = plots.thin(len(self.X), CHECKPOINTS, first=30)
+        self.B = [np.abs(self.y[:t]).max() for t in self.at]
+        self.parts = [self.X[:t] for t in self.at]
+        dimensions = [theory.effective_dimension(self.kernel, X, LAM) for X in self.parts]
+        self.dimension = {EXACT: np.array(dimensions)}
+
+    def play(self, learner: okl.learner.Learner) -> tuple[okl.Run, Curves]:
+        """Return a whole run and its regret against the RKHS at the checkpoints."""
+        run, _ = timed_run(learner, self.X, self.y, self.limit)
+        if not run.finished:
+            raise SystemExit(f"{self.name}, {run.learner}: more than {self.limit:g} s")
+        curve = run.regret(self.kernel, LAM, at=self.at)
+        return run, {REGRET: curve.prefix_penalised}
+
+    def each(self, bound: Callable[[np.ndarray, float], float]) -> np.ndarray:
+        """Return a bound of the inputs and the largest label, at the checkpoints."""
+        return np.array([bound(X, B) for X, B in zip(self.parts, self.B, strict=True)])
+
+    def metered(self, features: okl.features.Features) -> Curves:
+        """Return the effective dimension as a meter reads it from features."""
+        meter, begin, out = theory.Meter(features, LAM), 0, []
+        for t in self.at:
+            meter.partial_fit(self.X[begin:t], self.y[begin:t])
+            out.append(meter.read().effective_dimension)
+            begin = t
+        return {METER: np.array(out)}
+
+
+def kernel_awv(s: Stream) -> Curves:
+    _, curves = s.play(okl.KernelAWV(s.kernel, LAM))
+    first = s.each(lambda X, B: theory.awv_bound(s.kernel, X, LAM, B))
+    second = s.each(lambda X, B: B**2 * theory.log_det_bound(s.kernel, X, LAM))
+    return curves | {"Proposition 1": first, "Propositions 1 and 2": second} | s.dimension
+
+
+def on_features(s: Stream, features: okl.features.Features) -> Curves:
+    _, curves = s.play(okl.PKAWV(features, LAM))
+    third = s.each(lambda X, B: theory.pkawv_bound(s.kernel, features, X, LAM, B))
+    return curves | {"Theorem 3": third} | s.dimension | s.metered(features)
+
+
+def taylor(s: Stream) -> Curves:
+    sigma, center = s.kernel.sigma, s.X[:100].mean(axis=0)
+    radius = float(np.sqrt(np.square(s.X - center).sum(axis=1).max()))
+    needed = theory.taylor_degree(len(s.X), LAM, radius, sigma)
+    size = comb(s.X.shape[1] + needed, needed)
+    curves = on_features(s, okl.TaylorFeatures(DEGREE, sigma, center))
+    if size > MOST_FEATURES:
+        print(f"{s.name}: Theorem 4 asks for degree {needed}, {size:.2g} features: left out")
+        return curves
+    features = okl.TaylorFeatures(needed, sigma, center)
+    _, full = s.play(okl.PKAWV(features, LAM))
+    fourth = s.each(lambda X, B: theory.taylor_bound(features, X, LAM, B))
+    if not (full[REGRET] <= fourth).all():
+        raise SystemExit(f"{s.name}, Theorem 4: the regret exceeds its bound")
+    return curves | {"Theorem 4": fourth}
+
+
+def known_inputs(s: Stream) -> Curves:
+    kors = okl.KORS(s.kernel, alpha=MU).partial_fit(s.X)
+    return on_features(s, kors.features())
+
+
+def nystrom(s: Stream) -> Curves:
+    run, curves = s.play(okl.NystromAWV(s.kernel, LAM, mu=MU))
+    mu = np.maximum.accumulate(gaps(s, run.sizes))
+    sixth = [
+        theory.nystrom_bound(s.kernel, X, LAM, m, int(run.sizes[t - 1]), B) if m <= LAM else np.nan
+        for X, B, t, m in zip(s.parts, s.B, s.at, mu, strict=True)
+    ]
+    own = {OWN: run.certificate.regret[s.at - 1], "certificate": run.certificate.bound[s.at - 1]}
+    atoms = s.X[np.diff(run.sizes, prepend=0) > 0]
+    features = okl.NystromFeatures(atoms, s.kernel)
+    return curves | {"Theorem 6": np.array(sixth)} | own | s.dimension | s.metered(features)
+
+
+def gaps(s: Stream, sizes: np.ndarray) -> np.ndarray:
+    """Return mu as it was: the largest |(I - P_t) C_t^1/2|^2 since the checkpoint before.
+
+    For one dictionary it grows with t, so the last round of each dictionary is enough.
+    """
+    rest, worst = s.kernel(s.X), np.zeros(len(s.at))
+    joined = np.flatnonzero(np.diff(sizes, prepend=0))
+    rng = np.random.default_rng(0)
+    for t in sorted({*joined, *s.at}):  # rounds up to t have been played, x_t (from 0) has not
+        part, i = rest[:t, :t], int(np.searchsorted(s.at, t))
+        top = float(np.trace(part))  # never too small; near 0 Lanczos has nothing to go by
+        if t > 2 and top > 1e-3 * MU:
+            found = scipy.sparse.linalg.eigsh(
+                part, k=1, v0=rng.standard_normal(t), tol=1e-6, return_eigenvectors=False
+            )
+            top = float(found[0]) * (1.0 + 1e-5)  # it is from below
+        worst[i] = max(worst[i], top)
+        if t < len(rest) and t in joined and rest[t, t] > 1e-10:
+            rest -= np.outer(rest[t], rest[t] / rest[t, t])
+    return worst
+
+
+def kons(s: Stream) -> Curves:
+    run, _ = s.play(okl.KONS(s.kernel, C=C, alpha=LAM))
+    losses, out = np.cumsum(run.losses), []
+    for X, t in zip(s.parts, s.at, strict=True):
+        best = theory.comparator(s.kernel, X, s.y[:t], LAM)
+        scale = min(1.0, C / np.abs(best.predictions).max())
+        fit = np.square(s.y[:t] - scale * best.predictions).sum()
+        out.append(losses[t - 1] - fit - LAM * (scale * best.norm) ** 2)
+    bound = s.each(lambda X, B: theory.kons_bound(s.kernel, X, "squared", C, LAM))
+    return {REGRET: np.array(out), "KONS Theorem 1": bound} | s.dimension
+
+
+LEARNERS = {
+    "Kernel-AWV": kernel_awv,
+    f"PKAWV, Taylor, M = {DEGREE} centred": taylor,
+    "PKAWV, inputs known, KORS": known_inputs,
+    "Nystrom-AWV": nystrom,
+    "KONS": kons,
+}
+STYLES: dict[str, dict] = {
+    REGRET: {"color": plots.COLOURS[0], "linewidth": 1.6},
+    OWN: {"color": plots.COLOURS[6], "linewidth": 1.6, "linestyle": ":"},
+    EXACT: {"color": plots.COLOURS[3], "linewidth": 1.0},
+    METER: {"color": plots.COLOURS[3], "linewidth": 1.0, "linestyle": "none", "marker": "+"},
+} | {
+    name: {"linewidth": 1.3, "color": plots.COLOURS[colour], "linestyle": plots.DASHES[i % 6 + 1]}
+    for i, (name, colour) in enumerate(zip(BOUNDS, (1, 5, 2, 4, 4, 6, 2), strict=True))
+}
+
+
+def draw(ax: Axes, s: Stream, label: str, curves: Curves) -> None:
+    for name, values in curves.items():
+        ax.plot(s.at, np.where(values > 0.0, values, np.nan), label=name, **STYLES[name])
+    ax.set(xscale="log", yscale="log")
+    plots._label_ticks(ax.xaxis, *ax.get_xlim())
+    plots._label_ticks(ax.yaxis, *ax.get_ylim())
+    ax.set_xlabel("rounds", fontsize=plots.FONT)
+    ax.set_ylabel("sum of squared losses", fontsize=plots.FONT)
+    ax.tick_params(which="both", labelsize=plots.FONT - 0.5)
+    ax.grid(True, which="major", linewidth=0.4, alpha=0.5)
+    ax.spines[["top", "right"]].set_visible(False)
+    plots.title(ax, f"{s.name}: {label}")
+
+
+def report(s: Stream, label: str, curves: Curves) -> list[dict[str, str]]:
+    """Return the rows of the table, one a bound; stop if a regret exceeds its bound."""
+    rows = []
+    for name in BOUNDS:
+        if name not in curves or name == "Theorem 4":  # it has been checked, on other features
+            continue
+        regret = curves[OWN if name == "certificate" else REGRET]
+        shares = regret / curves[name]
+        if not (shares[np.isfinite(shares)] <= 1.0).all() or not np.isfinite(shares).any():
+            raise SystemExit(
+                f"{s.name}, {label}: the regret exceeds {name}, or nothing is compared"
+            )
+        rows.append(
+            {
+                "data": s.name,
+                "learner": label,
+                "bound": name,
+                "regret": f"{regret[-1]:.1f}",
+                "its bound": f"{curves[name][-1]:.4g}" if np.isfinite(curves[name][-1]) else "-",
+                "largest share": f"{np.nanmax(shares):.2g}",
+                "d_eff": f"{curves[EXACT][-1]:.1f}",
+                "meter": f"{curves[METER][-1]:.1f}" if METER in curves else "-",
+            }
+        )
+    return rows
+
+
+def main() -> None:
+    sets = names()
+    args = arguments(__doc__ or "", limit=60.0, quick_limit=8.0)
+    fig, axes = plots.figure(rows=len(LEARNERS), columns=len(sets), width=7.2, row_height=1.9)
+    table, numbers = [], []
+    for i, name in enumerate(sets):
+        s = Stream(name, QUICK_ROWS if args.quick else ROWS, args.limit)
+        for ax, (label, play) in zip(axes[:, i], LEARNERS.items(), strict=True):
+            curves = play(s)
+            draw(ax, s, label, curves)
+            table += report(s, label, curves)
+            for what, values in curves.items():
+                for t, value in zip(s.at, values, strict=True):
+                    head = {"dataset": name, "algorithm": label, "curve": what, "round": t}
+                    numbers.append(head | {"value": f"{value:.6g}"})
+    plots.shared_legend(fig, columns=3)
+    save(fig, numbers, args, STEM if sets == list(SIGMA) else f"{STEM}_{sets[0]}")
+    print_table(table)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,424 @@
+"""No algorithm exceeds its bound, on 400 streams that hypothesis draws, greedy ones among them.
+
+``python -m tests.test_regret [STREAMS]`` prints the tightest ratios of regret and bound that it
+sees on so many streams of each kind: the table of figures/README.md.
+"""
+
+import importlib
+import sys
+from math import comb, log
+from pathlib import Path
+from types import SimpleNamespace
+
+import numba
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import oklnumba as okl
+from oklnumba import adversary, losses, theory
+
+COMPILED = not numba.config.DISABLE_JIT
+LONGEST = 80 if COMPILED else 14
+GREEDY_ROUNDS = 20 if COMPILED else 5
+MOST_FEATURES = 500 if COMPILED else 60  # of the degree that Theorem 4 asks for
+ROUNDING = 1e-9
+DELTA = 1e-4  # chance that Theorem 6 may fail on a stream
+KINDS = ("uniform", "clustered", "repeated", "sorted", "greedy")
+STREAMS = 80 if COMPILED else 2  # of each kind
+KERNELS = {
+    "gaussian": okl.Gaussian,
+    "laplacian": okl.Laplacian,
+    "matern": lambda width: okl.Matern(1.5, width),
+    "linear": lambda width: okl.Linear(),
+    "polynomial": lambda width: okl.Polynomial(2),
+}
+VICTIMS = {
+    "Kernel-AWV": lambda kernel, lam, d, seed: okl.KernelAWV(kernel, lam),
+    "PKAWV": lambda kernel, lam, d, seed: okl.PKAWV(fixed_features(kernel, d, seed), lam),
+    "Nystrom-AWV": lambda kernel, lam, d, seed: okl.NystromAWV(kernel, lam, mu=lam, seed=seed),
+    "KONS": lambda kernel, lam, d, seed: okl.KONS(kernel, alpha=lam),
+    "Sketched-KONS": lambda kernel, lam, d, seed: okl.SketchedKONS(kernel, alpha=lam, gamma=1.0),
+}
+
+
+def fixed_features(kernel, d, seed):
+    """Return Taylor features of any degree and centre, or Nystrom features for other kernels."""
+    rng = np.random.default_rng(seed)
+    if isinstance(kernel, okl.Gaussian):
+        center = None if rng.random() < 0.5 else rng.uniform(-0.5, 0.5, d)
+        return okl.TaylorFeatures(int(rng.integers(0, 7)), kernel.sigma, center)
+    return okl.NystromFeatures(rng.uniform(-1, 1, (int(rng.integers(1, 20)), d)), kernel)
+
+
+def inputs(kind, n, d, rng):
+    """Return inputs in [-1, 1]^d."""
+    if kind == "clustered":
+        centers = rng.uniform(-0.9, 0.9, (3, d))
+        return np.clip(centers[rng.integers(3, size=n)] + rng.normal(0, 0.03, (n, d)), -1, 1)
+    if kind == "repeated":
+        return rng.uniform(-1, 1, (1 + n // 10, d))[rng.integers(1 + n // 10, size=n)]
+    return rng.uniform(-1, 1, (n, d))
+
+
+def labels(how, X, rng):
+    """Return labels in [-1, 1]."""
+    if how == "coins":
+        return rng.choice([-1.0, 1.0], len(X))
+    if how == "alternating":
+        return adversary.alternating(len(X))[1]
+    if how == "constant":
+        return np.ones(len(X))
+    return np.clip(np.sin(3 * X[:, 0]) + 0.2 * rng.standard_normal(len(X)), -1, 1)
+
+
+class Stream:
+    """A stream, and the kernel and regularisation that the algorithms have on it."""
+
+    def __init__(self, X, y, kernel, lam, largest, seed):
+        self.X, self.y, self.kernel, self.lam = X, y, kernel, lam
+        self.largest, self.seed = largest, seed  # the label C of KONS's class
+        self.n = len(y)
+        self.B = np.abs(y).max()
+        self.K = kernel(X)
+        self.L = np.linalg.cholesky(self.K + lam * np.eye(self.n))
+        # log det(I + K_t / lam) and min_f sum (y - f)^2 + lam |f|^2 of every prefix t
+        self.log_dets = np.cumsum(2 * np.log(np.diag(self.L)) - log(lam))
+        self.best = lam * np.cumsum(np.linalg.solve(self.L, y) ** 2)
+
+    def regret(self, predictions):
+        """Return the regret after every round, against the best penalised function so far."""
+        return np.cumsum((self.y - predictions) ** 2) - self.best
+
+
+@st.composite
+def streams(draw, kind):
+    name = draw(st.sampled_from([*KERNELS, "gaussian", "gaussian"]))  # Theorem 4 is about these
+    kernel = KERNELS[name](draw(st.sampled_from([0.3, 1.0, 2.0])))
+    lam = 10.0 ** draw(st.integers(-2, 1))
+    d, seed = draw(st.integers(1, 3)), draw(st.integers(0, 2**32 - 1))
+    rng = np.random.default_rng(seed)
+    if kind == "greedy":
+        n = draw(st.integers(min(5, GREEDY_ROUNDS), GREEDY_ROUNDS))
+        victim = VICTIMS[draw(st.sampled_from(sorted(VICTIMS)))](kernel, lam, d, seed)
+        game = adversary.greedy(victim, kernel, n, d, lam, restarts=1, seed=seed)
+        return Stream(game.X, game.y, kernel, lam, 1.0, seed)
+    n = draw(st.integers(10, LONGEST))
+    X = inputs(kind, n, d, rng)
+    how = draw(st.sampled_from(["coins", "alternating", "constant", "function"]))
+    largest = draw(st.sampled_from([0.1, 1.0, 5.0]))
+    y = largest * labels(how, X, rng)
+    if kind == "sorted":
+        X, y = adversary.sorted_by(X, y, draw(st.integers(-1, d - 1)))
+    return Stream(X, y, kernel, lam, largest, seed)
+
+
+# ---- one function for each bound: what was measured, and its bound, at one or all rounds ----
+
+
+def proposition_1(s):
+    """Kernel-AWV at every round, with the largest label so far."""
+    predictions = okl.run(okl.KernelAWV(s.kernel, s.lam), s.X, s.y).predictions
+    bounds = np.maximum.accumulate(np.abs(s.y)) ** 2 * s.log_dets
+    np.testing.assert_allclose(theory.awv_bound(s.kernel, s.X, s.lam, s.B), bounds[-1], rtol=1e-7)
+    return s.regret(predictions), bounds
+
+
+def proposition_2(s):
+    """Its left side, log det, is what Proposition 1 has, so it is tested as a bound of that."""
+    return s.log_dets[-1], theory.log_det_bound(s.kernel, s.X, s.lam)
+
+
+def theorem_3_fixed(s):
+    """PKAWV on features that do not depend on the stream."""
+    return theorem_3(s, fixed_features(s.kernel, s.X.shape[1], s.seed))
+
+
+def theorem_3_landmarks(s):
+    """PKAWV on some of the stream's own points."""
+    rng = np.random.default_rng(s.seed)
+    kept = rng.permutation(s.n)[: rng.integers(1, s.n + 1)]
+    return theorem_3(s, okl.NystromFeatures(s.X[kept], s.kernel))
+
+
+def theorem_3(s, features):
+    learner = okl.PKAWV(features, s.lam)
+    predictions = learner_forecasts(learner, s)
+    at = sorted({1, s.n // 3, s.n})
+    bounds = [
+        theory.pkawv_bound(s.kernel, features, s.X[:t], s.lam, np.abs(s.y[:t]).max()) for t in at
+    ]
+    return s.regret(predictions)[np.array(at) - 1], np.array(bounds)
+
+
+def learner_forecasts(learner, s):
+    """Play one round at a time: a run would warn where features hold little of the kernel."""
+    out = np.empty(s.n)
+    for t in range(s.n):
+        out[t] = learner.predict_one(s.X[t])
+        learner.learn_one(s.X[t], s.y[t])
+    return out
+
+
+def theorem_4(s):
+    """PKAWV on Taylor features of the degree that the theorem asks for."""
+    if not isinstance(s.kernel, okl.Gaussian):
+        return None
+    radius = np.sqrt((s.X**2).sum(axis=1).max())
+    degree = theory.taylor_degree(s.n, s.lam, radius, s.kernel.sigma)
+    if comb(s.X.shape[1] + degree, degree) > MOST_FEATURES:
+        return None
+    features = okl.TaylorFeatures(degree, s.kernel.sigma)
+    predictions = learner_forecasts(okl.PKAWV(features, s.lam), s)
+    return s.regret(predictions)[-1], theory.taylor_bound(features, s.X, s.lam, s.B)
+
+
+def nystrom_certificate(s):
+    """Nystrom-AWV against the best function of its own space, at every round."""
+    run = okl.run(okl.NystromAWV(s.kernel, s.lam, mu=s.lam, seed=s.seed), s.X, s.y)
+    return run.certificate.regret, run.certificate.bound
+
+
+def theorem_6(s):
+    """Nystrom-AWV with the beta of Proposition 5."""
+    mu = s.lam * 10.0 ** -(s.seed % 4)
+    beta = 12 * log(s.n / DELTA)
+    run = okl.run(okl.NystromAWV(s.kernel, s.lam, mu=mu, beta=beta, seed=s.seed), s.X, s.y)
+    size = int(run.sizes[-1])
+    return s.regret(run.predictions)[-1], theory.nystrom_bound(s.kernel, s.X, s.lam, mu, size, s.B)
+
+
+def theorem_6_measured(s):
+    """Nystrom-AWV with the beta of practice and mu as it was: the largest |(I - P_t) C_t^1/2|^2.
+
+    Then the theorem is deterministic, wherever this mu is at most lam.
+    """
+    learner = okl.NystromAWV(s.kernel, s.lam, mu=s.lam / 3, beta=1.0, seed=s.seed)
+    run = okl.run(learner, s.X, s.y)
+    mu = largest_gap(s.K, run.sizes)
+    if mu > s.lam or run.sizes[-1] == 0:
+        return None
+    bound = theory.nystrom_bound(
+        s.kernel, s.X, s.lam, max(mu, 1e-12 * s.lam), int(run.sizes[-1]), s.B
+    )
+    return s.regret(run.predictions)[-1], bound
+
+
+def largest_gap(K, sizes):
+    """Return the largest eigenvalue of the kernel outside the dictionary, at the worst round.
+
+    It only grows while the dictionary stays, so the rounds before it grows and the last are enough.
+    """
+    joined = np.flatnonzero(np.diff(sizes, prepend=0))
+    largest = 0.0
+    for t in sorted({*joined, len(K)}):  # rounds 0, ..., t - 1 were played with atoms below t
+        atoms = joined[joined < t]
+        if t == 0:
+            continue
+        rest = K[:t, :t].copy()
+        if len(atoms):
+            values, V = np.linalg.eigh(K[np.ix_(atoms, atoms)])
+            kept = values > 1e-12 * values[-1]
+            F = K[:t][:, atoms] @ (V[:, kept] / np.sqrt(values[kept]))
+            rest -= F @ F.T
+        largest = max(largest, np.linalg.eigvalsh(rest)[-1])
+    return largest
+
+
+def theorem_1(loss, make=okl.KONS):
+    """KONS and its kin, against feasible competitors: multiples of the best functions."""
+
+    def measure(s):
+        C = float(s.largest) if loss == "squared" else [0.5, 1.0, 3.0][s.seed % 3]
+        y = s.y if loss == "squared" else np.where(s.y >= 0, 1.0, -1.0)
+        predictions = okl.run(make(s.kernel, loss, C, s.lam), s.X, y).predictions
+        assert np.abs(predictions).max() <= C
+        played = losses.get(loss).value(predictions, y).sum()
+        bound = theory.kons_bound(s.kernel, s.X, loss, C, s.lam)
+        worst = played - losses.get(loss).value(np.zeros(s.n), y).sum()
+        for lam in (s.lam, s.lam / 10):
+            best = theory.comparator(s.kernel, s.X, y, lam, loss)
+            reach = np.abs(best.predictions).max()
+            for scale in (min(1.0, C / reach), min(0.5, 0.5 * C / reach)) if reach > 0 else ():
+                fit = losses.get(loss).value(scale * best.predictions, y).sum()
+                worst = max(worst, played - fit - s.lam * (scale * best.norm) ** 2)
+        return worst, bound
+
+    return measure
+
+
+def sketched(kernel, loss, C, alpha):
+    return okl.SketchedKONS(kernel, loss, C, alpha, gamma=1.0)
+
+
+BOUNDS = {
+    "Proposition 1 (Kernel-AWV)": proposition_1,
+    "Proposition 2 (log det)": proposition_2,
+    "Theorem 3 (PKAWV, fixed features)": theorem_3_fixed,
+    "Theorem 3 (PKAWV, the stream's own points)": theorem_3_landmarks,
+    "Theorem 4 (PKAWV, Taylor)": theorem_4,
+    "certificate (Nystrom-AWV)": nystrom_certificate,
+    "Theorem 6 (Nystrom-AWV, beta of the theory)": theorem_6,
+    "Theorem 6 (Nystrom-AWV, beta = 1, mu measured)": theorem_6_measured,
+    "KONS Theorem 1 (squared)": theorem_1("squared"),
+    "KONS Theorem 1 (squared hinge)": theorem_1("squared_hinge"),
+    "KONS Theorem 1 (logistic)": theorem_1("logistic"),
+    "KONS Theorem 3 (Sketched-KONS, gamma = 1)": theorem_1("squared", sketched),
+}
+
+
+def tightest(kind, examples):
+    """Play streams; return how often each bound was tested, and its largest ratios to the regret.
+
+    The first ratio is at any round, the second at the last of at least ten.
+    """
+    tested, ratios = dict.fromkeys(BOUNDS, 0), {name: [0.0, 0.0] for name in BOUNDS}
+
+    @settings(max_examples=examples, deadline=None, derandomize=True, database=None)
+    @given(streams(kind))
+    def play(s):
+        for name, measure in BOUNDS.items():
+            found = measure(s)
+            if found is None:
+                continue
+            measured, bound = map(np.atleast_1d, found)
+            assert (measured <= bound * (1 + ROUNDING) + ROUNDING).all(), name
+            tested[name] += 1
+            far = bound > 1e-6  # from rounding
+            ratio = np.where(far, measured, 0.0) / np.where(far, bound, 1.0)
+            ratios[name][0] = max(ratios[name][0], ratio.max())
+            if s.n >= 10:
+                ratios[name][1] = max(ratios[name][1], ratio[-1])
+
+    play()
+    return tested, ratios
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_algorithm_exceeds_its_bound(kind):
+    tested, ratios = tightest(kind, STREAMS)
+    if COMPILED:
+        assert all(count >= STREAMS // 10 for count in tested.values()), tested
+        assert ratios["Proposition 1 (Kernel-AWV)"][0] > 0.5  # the streams are hard
+
+
+# ---- controls: bounds that are too small are exceeded ----
+
+
+def greedy_stream(make, lam, sigma=1.0, n=GREEDY_ROUNDS):
+    kernel = okl.Gaussian(sigma)
+    game = adversary.greedy(make(kernel, lam), kernel, n, 2, lam)
+    return Stream(game.X, game.y, kernel, lam, 1.0, seed=0)
+
+
+def test_half_of_log_det_is_exceeded():
+    measured, bound = proposition_1(greedy_stream(okl.KernelAWV, 10.0))
+    assert measured[-1] <= bound[-1]
+    assert measured[-1] > bound[-1] / 2
+
+
+def test_theorem_3_needs_its_second_term():
+    """Without it the bound is that of Kernel-AWV, which features of degree 0 exceed."""
+    s = greedy_stream(lambda kernel, lam: okl.PKAWV(okl.TaylorFeatures(0, 0.3), lam), 1.0, 0.3, 40)
+    measured, bound = theorem_3(s, okl.TaylorFeatures(0, 0.3))
+    assert measured[-1] <= bound[-1]
+    assert measured[-1] > theory.awv_bound(s.kernel, s.X, s.lam)
+
+
+def test_theorem_4_needs_its_degree():
+    """Its bound is exceeded by a smaller degree, which taylor_bound refuses."""
+    features = okl.TaylorFeatures(0, 0.3)
+    s = greedy_stream(lambda kernel, lam: okl.PKAWV(features, lam), 1.0, 0.3, 40)
+    assert s.regret(learner_forecasts(okl.PKAWV(features), s))[-1] > 1.5 * s.log_dets[-1]
+    with pytest.raises(ValueError, match="degree"):
+        theory.taylor_bound(features, s.X, s.lam)
+
+
+def test_theorem_6_needs_an_accurate_dictionary():
+    """One atom, and the mu of a large dictionary: the regret grows with the rounds."""
+    s = greedy_stream(lambda kernel, lam: okl.NystromAWV(kernel, lam, max_size=1), 1.0, 0.3, 40)
+    run = okl.run(okl.NystromAWV(s.kernel, s.lam, max_size=1), s.X, s.y)
+    assert s.regret(run.predictions)[-1] > s.log_dets[-1]
+    assert largest_gap(s.K, run.sizes) > s.lam
+
+
+def test_kons_needs_the_curvature_of_the_loss():
+    """With 50 times the curvature, in the learner and in the bound of Theorem 1, it fails."""
+    n = 300 if COMPILED else 60
+    X, y = np.ones((n, 1)), np.ones(n)
+    sigma = losses.get("squared").curvature(1.0)
+    L = losses.get("squared").lipschitz(1.0)
+
+    def bound(sigma):
+        level = 1.0 / (sigma * L**2)
+        return 1.0 + n / (n + level) * (1 + np.log1p(n / level)) / sigma  # against f = 1
+
+    assert theory.kons_bound(okl.Linear(), X, norm=1.0) == pytest.approx(bound(sigma), rel=1e-9)
+    for factor in (1, 50):
+        learner = okl.KONS(okl.Linear(), eta=factor * sigma)
+        regret = ((y - okl.run(learner, X, y).predictions) ** 2).sum()
+        assert (regret <= bound(factor * sigma)) == (factor == 1)
+
+
+# ---- what the scripts compute by themselves ----
+
+
+@pytest.fixture
+def script(monkeypatch):
+    monkeypatch.syspath_prepend(Path(__file__).parents[1] / "scripts")
+    return importlib.import_module
+
+
+def test_regret_certificate_measures_mu(script):
+    X, kernel = np.random.default_rng(0).uniform(-1, 1, (60, 2)), okl.Gaussian(0.5)
+    run = okl.run(okl.NystromAWV(kernel, mu=0.5, seed=1), X, np.ones(60))
+    assert 5 < run.sizes[-1] < 50
+    at = np.array([10, 30, 60])
+    found = script("regret_certificate").gaps(SimpleNamespace(kernel=kernel, X=X, at=at), run.sizes)
+    expected = [largest_gap(kernel(X[:t]), run.sizes[:t]) for t in at]
+    np.testing.assert_allclose(np.maximum.accumulate(found), expected, rtol=1e-4)
+
+
+def test_table_1_is_measured_at_the_parameters_of_its_rates(script):
+    table = script("jezequel2019_tab1")
+    n, g = 1e6, 0.3
+    at = {k: log(v) / log(n) for k, v in table.tuning(SimpleNamespace(gamma=g), n).items()}
+
+    def dimension(level):
+        return g * (1 - level)
+
+    # the terms of eq. (8), as exponents of n; a dictionary has d_eff(mu) atoms
+    optimal = max(at["lam"], dimension(at["lam"]), 1 + dimension(at["mu"]) + at["mu"] - at["lam"])
+    assert optimal == pytest.approx(g / (1 + g))
+    atoms = dimension(at["pros mu"])
+    terms = (at["alpha"], dimension(at["alpha"]), 1 + at["pros mu"] - at["alpha"] - atoms)
+    assert atoms + max(terms) == pytest.approx(4 * g / (1 + g) ** 2)
+    assert 2 * atoms == pytest.approx(4 * g * (1 - g) / (1 + g) ** 2)  # time a round
+    n = np.array([10.0, 100.0, 1e3, 1e4])
+    for of_log, base in ((True, np.log(n)), (False, n)):
+        slope, error = table.slope(n, np.array([base**2.5, 3 * base**2.5]), of_log)
+        assert (slope, error) == pytest.approx((2.5, 0.0), abs=1e-9)
+
+
+def main(examples):
+    """Print the tightest ratios, as a table of Markdown."""
+    tested, ratios = dict.fromkeys(BOUNDS, 0), {name: [0.0, 0.0, "", ""] for name in BOUNDS}
+    for kind in KINDS:
+        counts, found = tightest(kind, examples)
+        for name, (anywhere, last) in found.items():
+            tested[name] += counts[name]
+            now = ratios[name]
+            if anywhere > now[0]:
+                now[0], now[2] = anywhere, kind
+            if last > now[1]:
+                now[1], now[3] = last, kind
+    print("| bound | streams | at any round | at the last of 10 or more rounds |")
+    print("|---|--:|---|---|")
+    for name, (anywhere, last, kind, late) in ratios.items():
+        print(f"| {name} | {tested[name]} | {anywhere:.4f} ({kind}) | {last:.4f} ({late}) |")
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else STREAMS)
