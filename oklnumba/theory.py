@@ -199,6 +199,7 @@ class Comparator(NamedTuple):
 
 
 EXACT_ROUNDS = 20_000  # of an exact comparator: a kernel matrix of 3.2 GB
+RESTARTS = 10  # of an iterative comparator
 GAP = 1e-6  # largest share of the objective by which an iterative comparator may miss the best
 
 
@@ -279,7 +280,7 @@ def norm_ball_comparator(
 
     That of ``comparator`` for the lam at which its norm is ``radius``, found by SciPy's brentq to a
     relative 1e-6 of the norm; the norm never exceeds ``radius``. Where no lam >= 1e-6 reaches it,
-    the function of lam = 1e-6.
+    or a smaller norm is enough for a loss of 1e-6, that function.
 
     Parameters
     ----------
@@ -315,12 +316,16 @@ def norm_ball_comparator(
         found[log_lam] = best
         return best.norm / radius - 1.0
 
-    if excess(-6.0) <= 0.0:
-        return found[-6.0]
-    high = 0.0
-    while excess(high) > 0.0:
-        high += 2.0
-    root = scipy.optimize.brentq(excess, high - 2.0 if high else -6.0, high, xtol=1e-7, rtol=1e-7)
+    low = high = 0.0
+    if excess(0.0) > 0.0:
+        while excess(high) > 0.0:
+            low, high = high, high + 1.0
+    else:
+        while excess(low) <= 0.0:
+            if low <= -6.0 or found[low].loss <= GAP:
+                return found[low]
+            low, high = low - 1.0, low
+    root = scipy.optimize.brentq(excess, low, high, xtol=1e-7, rtol=1e-7)
     best = found[root]
     if best.norm <= radius:
         return best
@@ -343,15 +348,18 @@ def _best_weights(
     if loss.name == "squared":
         A = F.T @ F
         A[np.diag_indices_from(A)] += lam
-        w = solution = scipy.linalg.solve(A, F.T @ y, assume_a="pos")
-        gap = 0.0
-    elif loss.name in ("hinge", "absolute"):
-        w, solution, gap = _best_dual(F, y, lam, loss, start)
+        w = scipy.linalg.solve(A, F.T @ y, assume_a="pos")
+        fitted = F @ w
+        return Comparator(float(np.square(y - fitted).sum()), float(np.linalg.norm(w)), fitted), w
+    solve = _best_dual if loss.name in ("hinge", "absolute") else _best_primal
+    solution = start
+    for _ in range(RESTARTS):  # with a fresh memory L-BFGS often goes on where it had stopped
+        w, solution, gap = solve(F, y, lam, loss, solution)
+        fitted = F @ w
+        best = Comparator(float(loss.value(fitted, y).sum()), float(np.linalg.norm(w)), fitted)
+        if gap <= GAP * (1.0 + best.loss + lam * best.norm**2):
+            break
     else:
-        w, solution, gap = _best_primal(F, y, lam, loss, start)
-    fitted = F @ w
-    best = Comparator(float(loss.value(fitted, y).sum()), float(np.linalg.norm(w)), fitted)
-    if not gap <= GAP * (1.0 + best.loss + lam * best.norm**2):
         raise FloatingPointError(
             f"the {loss.name} comparator may be {gap:.2g} above the best, whose objective is about "
             f"{best.loss + lam * best.norm**2:.4g}; raise lam (now {lam:g}) or scale the inputs"

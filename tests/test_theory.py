@@ -193,6 +193,8 @@ def test_norm_ball_comparator(loss):
             other = a + size * RNG.standard_normal(60) / 8
             other *= min(1.0, 1.5 / np.sqrt(other @ K @ other))
             assert okl.losses.get(loss).value(K @ other, y).sum() > best.loss * (1 - 1e-5)
+    enough = okl.theory.norm_ball_comparator(KERNEL, X, y, 1e4, loss)  # no lam >= 1e-6 has it
+    assert enough.norm < 1e4 and enough.loss < 1.0
     wide = okl.theory.norm_ball_comparator(okl.Linear(), [[1.0], [2.0]], [1.0, 1.0], 1e3, loss)
     assert wide.norm <= 1e3
 
