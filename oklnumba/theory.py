@@ -294,6 +294,8 @@ def norm_ball_comparator(
     ------
     ValueError
         If an argument is not valid.
+    FloatingPointError
+        If the solver is not within GAP = 1e-6 of the best at a lam that a large radius asks for.
 
     Examples
     --------
@@ -312,7 +314,10 @@ def norm_ball_comparator(
     start: list[np.ndarray | None] = [None]
 
     def excess(log_lam: float) -> float:
-        best, start[0] = _best_weights(F, y, 10.0**log_lam, rule, start[0])
+        try:
+            best, start[0] = _best_weights(F, y, 10.0**log_lam, rule, start[0])
+        except FloatingPointError as error:
+            raise FloatingPointError(f"{error}; for a norm ball: lower radius={radius!r}") from None
         found[log_lam] = best
         return best.norm / radius - 1.0
 

@@ -193,8 +193,6 @@ def test_norm_ball_comparator(loss):
             other = a + size * RNG.standard_normal(60) / 8
             other *= min(1.0, 1.5 / np.sqrt(other @ K @ other))
             assert okl.losses.get(loss).value(K @ other, y).sum() > best.loss * (1 - 1e-5)
-    enough = okl.theory.norm_ball_comparator(KERNEL, X, y, 1e4, loss)  # no lam >= 1e-6 has it
-    assert enough.norm < 1e4 and enough.loss < 1.0
     wide = okl.theory.norm_ball_comparator(okl.Linear(), [[1.0], [2.0]], [1.0, 1.0], 1e3, loss)
     assert wide.norm <= 1e3
 
@@ -212,6 +210,14 @@ def test_comparator_over_features_and_its_gap(lam, landmarks):
         assert gap < 1e-6
     else:
         assert loss > 1e-4
+
+
+def test_a_comparator_that_is_not_proved_is_an_error(monkeypatch):
+    monkeypatch.setattr(okl.theory, "GAP", -1.0)
+    with pytest.raises(FloatingPointError, match=r"above the best.*raise lam \(now 0.5\)"):
+        okl.theory.comparator(KERNEL, X, SIGNS, 0.5, "hinge")
+    with pytest.raises(FloatingPointError, match="lower radius=7.0"):
+        okl.theory.norm_ball_comparator(KERNEL, X, SIGNS, 7.0)
 
 
 def test_a_loss_without_a_solver_is_refused():
