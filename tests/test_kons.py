@@ -205,8 +205,10 @@ def test_sketched_kons_equals_the_explicit_form_with_its_coins(
     steps = explicit(features, X, y, loss, C, alpha, eta, coin=noted)
     np.testing.assert_allclose(run.predictions, steps.forecasts, rtol=0, atol=1e-9)
     np.testing.assert_allclose(learner.R_G, steps.R_G, rtol=1e-9)
-    inside = entered & (steps.slopes != 0)
-    assert learner.sketch_size == inside.sum() < n * 0.9
+    # A slope of rounding may be exactly zero elsewhere; then it adds nothing.
+    inside = entered & ~flat_rounds(steps, loss)
+    sure = inside & (np.abs(steps.slopes) > 1e-12)
+    assert sure.sum() <= learner.sketch_size <= inside.sum() < n * 0.9
     np.testing.assert_array_equal(run.sizes, np.cumsum(kept_rounds(steps, loss)))
     assert (steps.projected & ~entered).any()  # a round left out keeps its projection
     assert_happened(steps, must_happen)
