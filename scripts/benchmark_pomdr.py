@@ -10,8 +10,6 @@ Data: ijcnn1 for POMDR (without it, synthetic data of its shape), else synthetic
 
 from __future__ import annotations
 
-import argparse
-import csv
 import math
 import subprocess
 import sys
@@ -19,14 +17,11 @@ import time
 from pathlib import Path
 
 import numpy as np
-from benchmark_awv import machine, row, seconds
+import timing
 from common import found
-from threadpoolctl import threadpool_limits
-from tqdm import tqdm
+from timing import row, seconds
 
 import oklnumba as okl
-
-ROOT = Path(__file__).resolve().parents[1]
 
 
 def stream(n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
@@ -231,10 +226,7 @@ def memory(n: int) -> list[dict]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="play a tenth of the rounds")
-    parser.add_argument("--output", type=Path, default=ROOT / "figures", help="folder of the csv")
-    args = parser.parse_args()
+    args = timing.arguments(__doc__, "play a tenth of the rounds")
     n = 14_000 if args.quick else 141_691
     jobs = [
         lambda: [pomdr(args.quick)],
@@ -242,20 +234,7 @@ def main() -> None:
         lambda: [bogd(n)],
         lambda: memory(100_000 if args.quick else 1_000_000),
     ]
-    rows = []
-    with threadpool_limits(1):  # one thread on both sides: the loops here have one
-        for job in tqdm(jobs, desc="benchmarks"):
-            rows += job()
-    args.output.mkdir(parents=True, exist_ok=True)
-    name = "benchmark_pomdr_quick.csv" if args.quick else "benchmark_pomdr.csv"
-    with open(args.output / name, "w", newline="") as file:
-        writer = csv.DictWriter(file, fieldnames=[*rows[0], "machine"])
-        writer.writeheader()
-        writer.writerows({**r, "machine": machine()} for r in rows)
-    print(f"{machine()}; one BLAS thread")
-    for r in rows:
-        goal = f"  (goal {r['goal']}: {r['kept']})" if r["goal"] else ""
-        print(f"{r['what']}: {r['seconds']} s, {r['ratio']} {r['of']}{goal}")
+    timing.report(jobs, "benchmark_pomdr", args)
 
 
 if __name__ == "__main__":
