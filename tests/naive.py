@@ -798,7 +798,7 @@ def top(matrix, rank):
 
 
 def nogd(K, y, slope, eta, budget, rank):
-    """NOGD with explicit features and weights. Forecasts and sizes."""
+    """NOGD with explicit features and weights. Forecasts, sizes and support set."""
     n = len(y)
     S, a, w, features = [], [], None, None
     forecasts, sizes = [], []
@@ -820,11 +820,11 @@ def nogd(K, y, slope, eta, budget, rank):
         elif g != 0.0:
             w = w - eta * g * features(t)
         sizes.append(len(S))
-    return np.array(forecasts), np.array(sizes)
+    return np.array(forecasts), np.array(sizes), S
 
 
 def skegd(K, y, slope, eta, budget, rank, sampled, sketch_row, period=np.inf):
-    """SkeGD with the sketches made anew from their definition at each update. Forecasts, sizes."""
+    """SkeGD, its sketches made anew at each update. Forecasts, sizes and support set."""
     n = len(y)
     S, a, w, features, since = [], [], None, None, 0
     forecasts, sizes = [], []
@@ -854,13 +854,14 @@ def skegd(K, y, slope, eta, budget, rank, sampled, sketch_row, period=np.inf):
                 w = forecasts[-1] * phi / (phi @ phi)
             w = w - eta * g * features(t)
         sizes.append(len(S))
-    return np.array(forecasts), np.array(sizes)
+    return np.array(forecasts), np.array(sizes), S
 
 
 def bao2ks(Ks, y, radius, rate, budget, reservoir_size, beta, coins, confidence=0.01):
     """B(AO)2KS: f' of each kernel is a vector over all points. rate(t), reservoir_size(t): round t.
 
-    Forecasts, sizes (all dictionaries together), norms of the f' in the end, restarts.
+    Forecasts, sizes (all dictionaries together), norms of the f' in the end, restarts, support
+    sets in the end.
     """
     n, K = len(y), len(Ks)
     c, S = np.zeros((K, n)), [set() for _ in Ks]
@@ -918,4 +919,4 @@ def bao2ks(Ks, y, radius, rate, budget, reservoir_size, beta, coins, confidence=
             V = [t if r == int(coins[t, 2] * round_) else v for r, v in enumerate(V)]
         sizes.append(sum(map(len, S)))
     norms = [np.sqrt(max(c[i] @ Ks[i] @ c[i], 0.0)) for i in range(K)]
-    return np.array(forecasts), np.array(sizes), np.array(norms), restarts
+    return np.array(forecasts), np.array(sizes), np.array(norms), restarts, S

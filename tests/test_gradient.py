@@ -201,9 +201,10 @@ def test_nogd_equals_the_textbook(loss, rank):
     X, y, K, slope = data(loss)
     learner = okl.NOGD(KERNEL, loss, eta=0.1, budget=40, rank=rank)
     run = okl.run(learner, X, y)
-    forecasts, sizes = naive.nogd(K, y, slope, 0.1, 40, rank)
+    forecasts, sizes, support = naive.nogd(K, y, slope, 0.1, 40, rank)
     assert_close(run.predictions, forecasts)
     np.testing.assert_array_equal(run.sizes, sizes)
+    np.testing.assert_array_equal(learner._atoms[:, :40].T, X[support])
     assert sizes[-1] == 40
 
 
@@ -216,11 +217,14 @@ def test_skegd_equals_the_textbook(loss, period):
         seed=2,
     )  # fmt: skip
     run = okl.run(learner, X, y)
-    forecasts, sizes = naive.skegd(
+    forecasts, sizes, support = naive.skegd(
         K, y, slope, 0.1, 40, 8, learner._sample(), learner._sketch_row, period or np.inf
     )
     assert_close(run.predictions, forecasts)
     np.testing.assert_array_equal(run.sizes, sizes)
+    # Those of its first phase, which it keeps with the sampled ones in front.
+    atoms = learner._atoms[:, :40].T
+    np.testing.assert_array_equal(sorted(atoms.tolist()), sorted(X[support[:40]].tolist()))
     assert sizes[-1] == 40 if period is None else sizes[-1] > 42 or not COMPILED
 
 
@@ -262,6 +266,9 @@ def test_bao2ks_equals_the_textbook(sigmas, params, horizon):
     np.testing.assert_array_equal(run.sizes, expected[1])
     assert_close(learner.norms, expected[2])
     assert learner.restarts == expected[3]
+    for atoms, count, support in zip(learner._atoms, learner._counts, expected[4], strict=True):
+        own, others = atoms[:, :count].T, X[list(support)]
+        np.testing.assert_array_equal(sorted(own.tolist()), sorted(others.tolist()))
     assert learner.restarts > 0 or not COMPILED
     assert (learner.norms <= settings["radius"] * (1 + 1e-12)).all()
 
