@@ -141,7 +141,7 @@ class Run:
         X, y = self._data[0][:n], self._data[1][:n]
         if at is None:
             return theory.regret(self.predictions, kernel, X, y, lam)
-        if np.ndim(at) == 0:
+        if isinstance(at, int | float | str | np.integer):  # a count, or not valid
             checks.require_count("at", at, 1)
             at = np.unique(np.linspace(0, n, min(int(at), n) + 1).round().astype(int)[1:])
         return theory.regret_curve(self.predictions, kernel, X, y, lam, at)

@@ -975,8 +975,8 @@ def _curved(loss: str, C: float, alpha: float, norm: float) -> tuple[float, floa
     require_positive("C", C)
     require_positive("alpha", alpha)
     require(checks.number(norm) and norm >= 0, "norm", norm, "a number >= 0")
-    loss = losses.get(loss)
-    return loss.curvature(C), loss.lipschitz(C)
+    rule = losses.get(loss)
+    return rule.curvature(C), rule.lipschitz(C)
 
 
 def _newton_dimension(kernel: Any, X: ArrayLike, level: float) -> float:
@@ -1299,12 +1299,13 @@ class Meter:
             If the data is not valid.
         """
         checks.require_count("every", every, 1)
+        pieces: Any = X
         if y is not None:
             inputs = checks.as_inputs(X)
             labels = checks.as_labels(y, len(inputs))
             cuts = range(0, len(inputs), every)
-            X = ((inputs[i : i + every], labels[i : i + every]) for i in cuts)
-        for piece in X:
+            pieces = ((inputs[i : i + every], labels[i : i + every]) for i in cuts)
+        for piece in pieces:
             yield piece
             self.history.append(self.partial_fit(*piece).read())
 
