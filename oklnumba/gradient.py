@@ -784,7 +784,7 @@ class SkeGD(_Mapped):
 
     def _start(self, d: int) -> None:
         require_count("budget", self.budget, 2)
-        for name in ("budget", "sketch", "columns", "blocks", "rank"):
+        for name in ("sketch", "columns", "blocks", "rank"):
             require_count(name, getattr(self, name), 1)
         require_count("seed", self.seed, 0)
         if self.period is not None:
