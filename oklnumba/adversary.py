@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy
 import scipy.linalg
-import scipy.optimize
 from numpy.typing import ArrayLike
 
 from oklnumba import checks
-from oklnumba.checks import require, require_count, require_positive
+from oklnumba.checks import require, require_count, require_nonnegative, require_positive
 from oklnumba.factor import BLAS
 from oklnumba.kernels import Kernel, kernel_code
 from oklnumba.learner import Learner
@@ -283,8 +283,8 @@ def drifting(
     """
     require_count("n", n, 1)
     require_count("d", d, 2)
-    require(checks.number(turns) and turns >= 0, "turns", turns, "a number >= 0")
-    require(checks.number(noise) and noise >= 0, "noise", noise, "a number >= 0")
+    require_nonnegative("turns", turns)
+    require_nonnegative("noise", noise)
     require_count("seed", seed, 0)
     rng = np.random.default_rng(seed)
     X = rng.uniform(-1.0, 1.0, (n, d))

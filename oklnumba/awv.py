@@ -13,10 +13,10 @@ import scipy.linalg
 from numpy.typing import ArrayLike
 
 from oklnumba import factor, hotloops
-from oklnumba.checks import number, require, require_count, require_positive
+from oklnumba.checks import require, require_count, require_positive
 from oklnumba.features import Features, NystromFeatures, TaylorFeatures, check_features
 from oklnumba.kernels import Kernel, kernel_code
-from oklnumba.kons import KORS
+from oklnumba.kons import KORS, check_kors
 from oklnumba.learner import Coins, Learner, Trace, aligned_zeros, grown, padded
 
 RAISE_LAM = "raise lam, or scale the inputs and labels"
@@ -429,11 +429,9 @@ class NystromAWV(_Ridge):
         return int(self._counts[1]) if self._width is not None else 0
 
     def _start(self, d: int) -> None:
-        for name in ("lam", "mu", "beta"):
-            require_positive(name, getattr(self, name))
-        require(number(self.eps) and 0 < self.eps < 1, "eps", self.eps, "a number in (0, 1)")
+        require_positive("lam", self.lam)
+        check_kors(self.mu, "mu", self.beta, self.eps, self.seed)
         self._check_forecaster()
-        require_count("seed", self.seed, 0)
         if self.max_size is not None:
             require_count("max_size", self.max_size, 1)
         self._code, self._par = kernel_code(self.kernel)

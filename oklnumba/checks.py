@@ -159,6 +159,11 @@ def require_positive(name: str, value: Any) -> None:
     require(number(value) and value > 0, name, value, "a number > 0")
 
 
+def require_nonnegative(name: str, value: Any) -> None:
+    """Raise ValueError unless a hyper-parameter is a finite number >= 0."""
+    require(number(value) and value >= 0, name, value, "a number >= 0")
+
+
 def require_width(value: Any, name: str = "sigma") -> None:
     """Raise ValueError unless a width is > 0 and its square is no overflow."""
     valid = number(value) and 1e-100 <= float(value) <= 1e100

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.linalg
 
 from oklnumba import hotloops, losses
-from oklnumba.checks import number, require, require_count, require_positive
+from oklnumba.checks import require, require_count, require_nonnegative, require_positive
 from oklnumba.features import Features, FourierFeatures, check_features
 from oklnumba.kernels import Kernel, kernel_code
 from oklnumba.learner import Coins, Learner, Trace, aligned_zeros, grown
@@ -112,7 +112,7 @@ class Expansion(Learner):
 
 def check_lam(lam: Any, eta: float) -> None:
     """Raise ValueError unless lam is a regularisation for which a step shrinks, and no more."""
-    require(number(lam) and lam >= 0, "lam", lam, "a number >= 0")
+    require_nonnegative("lam", lam)
     require(eta * lam < 1.0, "lam", lam, f"less than 1 / eta = {1.0 / eta:g}")
 
 
@@ -364,8 +364,7 @@ class Projectron(Expansion):
         self.aggressive = aggressive
 
     def _start(self, d: int) -> None:
-        valid = number(self.threshold) and self.threshold >= 0
-        require(valid, "threshold", self.threshold, "a number >= 0")
+        require_nonnegative("threshold", self.threshold)
         budget = check_budget(self.budget)
         slack = np.inf
         if self.threshold > 0:
@@ -435,8 +434,7 @@ class KRLS(Expansion):
         self.threshold = threshold
 
     def _start(self, d: int) -> None:
-        valid = number(self.threshold) and self.threshold >= 0
-        require(valid, "threshold", self.threshold, "a number >= 0")
+        require_nonnegative("threshold", self.threshold)
         self._R, self._Q, self._z = np.zeros((0, 0)), np.zeros((0, 0)), np.zeros(0)
         self._start_expansion(d, self.kernel, np.inf)
 
@@ -530,6 +528,8 @@ class FOGD(Learner):
         else:
             self._write, r = features._writer(d)
             rows = self._ROWS
+            self._par = np.zeros(8)  # of gradient descent with a constant step
+            self._par[hotloops.ETA], self._par[hotloops.RADIUS] = float(self.eta), np.inf
         self._w = aligned_zeros(r)
         self._Z = aligned_zeros(rows, r)
 
@@ -547,9 +547,9 @@ class FOGD(Learner):
             stop = min(start + self._ROWS, len(X))
             Z = self._Z[: stop - start]
             self._write(X[start:stop], Z)
-            played, status = hotloops.gradient_rounds(
-                Z, y[start:stop], self._w, self._code, float(self.eta),
-                trace.predictions[start:stop],
+            played, status = hotloops.first_order_rounds(
+                Z, y[start:stop], self._code, hotloops.GRADIENT_STEP, self._par, np.zeros(2),
+                self._w, np.empty(0), np.empty(0), trace.predictions[start:stop],
             )  # fmt: skip
             self._check(status, played, "lower eta, or scale the labels")
             self._played += stop - start

@@ -335,6 +335,20 @@ def kernel_product(code, par, X, atoms, v, out):
             out[i] += s
 
 
+@hot
+def put_atom(atoms, j, x):
+    """Write x into column j of the dictionary. atoms : (d, cap), in place; x : (d,)."""
+    for i in range(x.shape[0]):
+        atoms[i, j] = x[i]
+
+
+@hot
+def get_atom(atoms, j, x):
+    """Copy column j of the dictionary into x. atoms : (d, cap); x : (d,), in place."""
+    for i in range(x.shape[0]):
+        x[i] = atoms[i, j]
+
+
 # ---------------------------------------------------------------------------------------------
 # 4. Feature maps
 # ---------------------------------------------------------------------------------------------
@@ -981,20 +995,33 @@ def kors_rounds(
         if coins[t] < probability and m < largest:
             if not kors_keep(weights, C, b, corner, alpha, probability, m) > 0.0:
                 return t, NOT_POSITIVE
-            for i in range(x.shape[0]):
-                atoms[i, m] = x[i]
+            put_atom(atoms, m, x)
             state[0] = m + 1
             kept[t] = 1
     return X.shape[0], DONE
 
 
 @hot
-def ald_rounds(X, first, code, par, threshold, state, atoms, R, row, kept):
+def ald_residual(R, row, corner, q, m):
+    """Return the squared distance of a point to the span of a dictionary (pomdr eq. 4).
+
+    R : (cap, cap), upper factor of the dictionary's kernel matrix; row : (cap,), its kernel values
+    with the point; corner : k(x, x); q : (cap,), R^-T row, written.
+    """
+    for j in range(m):
+        q[j] = row[j]
+    solve_upper_transposed(R, q, m)
+    return corner - dot(q, q, m)
+
+
+@hot
+def ald_rounds(X, first, code, par, threshold, state, atoms, R, work, kept):
     """Keep the rows of X that are farther than ``threshold`` from the span of those kept before.
 
-    R : (cap, cap), upper Cholesky factor of their kernel matrix, in place; other arguments as in
-    kors_rounds. Returns (rows played, status).
+    R : (cap, cap), upper Cholesky factor of their kernel matrix, in place; work : (2, cap); other
+    arguments as in kors_rounds. Returns (rows played, status).
     """
+    row, q = work[0], work[1]
     for t in range(first, X.shape[0]):
         m = state[0]
         if m == R.shape[0]:
@@ -1002,15 +1029,13 @@ def ald_rounds(X, first, code, par, threshold, state, atoms, R, row, kept):
         x = X[t]
         kernel_row(code, par, x, atoms, m, row)
         corner = kernel_diag(code, par, x)
-        solve_upper_transposed(R, row, m)
-        residual = corner - dot(row, row, m)
+        residual = ald_residual(R, row, corner, q, m)
         if not abs(residual) < np.inf:
             return t, NOT_FINITE
         kept[t] = 0
         if residual > 0.0 and math.sqrt(residual) > threshold:
-            bordered_cholesky(R, row, corner, m)
-            for i in range(x.shape[0]):
-                atoms[i, m] = x[i]
+            bordered_cholesky(R, q, corner, m)
+            put_atom(atoms, m, x)
             state[0] = m + 1
             kept[t] = 1
     return X.shape[0], DONE
@@ -1178,6 +1203,19 @@ def span_coordinates(row, span, R, q, rank):
 
 
 @hot
+def span_grow(R, span, q, rho, rank, m):
+    """Add atom m to the span: its coordinates q and its distance rho are a new column of R.
+
+    Arguments as in span_coordinates; all in place, q too, which gets its new entry rho.
+    """
+    for j in range(rank):
+        R[j, rank] = q[j]
+    R[rank, rank] = rho
+    q[rank] = rho
+    span[rank] = m
+
+
+@hot
 def span_column(code, par, x, past, labels, t, q, rho, rank, column, Phi, moments):
     """Write the new direction's coordinate for all past rounds into Phi[:, rank], and its moments.
 
@@ -1274,17 +1312,12 @@ def nystrom_awv_rounds(
                     if gain < 0.0:
                         return t, NOT_POSITIVE
                     growth[t] = gain
-                    for j in range(rank):
-                        R[j, rank] = q[j]
-                    R[rank, rank] = rho
-                    q[rank] = rho
-                    span[rank] = m
+                    span_grow(R, span, q, rho, rank, m)
                     state[2] = rank + 1
                     rank += 1
                 if not kors_keep(weights, C, b, corner, mu, probability, m) > 0.0:
                     return t, NOT_POSITIVE
-                for i in range(x.shape[0]):
-                    atoms[i, m] = x[i]
+                put_atom(atoms, m, x)
                 state[1] = m + 1
         padded = (rank + LANES - 1) // LANES * LANES
         for j in range(rank, padded):
@@ -1292,8 +1325,7 @@ def nystrom_awv_rounds(
         if state[1] < largest:
             for j in range(rank):
                 Phi[stored, j] = q[j]
-            for i in range(x.shape[0]):
-                past[i, stored] = x[i]
+            put_atom(past, stored, x)
         a[0] = 1.0
         for k in range(0, padded, TILE):
             factor_rows_1(U, inv_d, Z, B, a, k, padded)
@@ -1356,27 +1388,6 @@ def nystrom_awv_forecasts(
                 U[k, state[2]] = 0.0
             inv_d[state[2]] = 1.0 / lam
             c[state[2]] = 0.0
-
-
-@hot
-def gradient_rounds(Z, y, w, loss, eta, forecasts):
-    """Play linear online gradient descent on features: w <- w - eta l'(z.w, y) z.
-
-    Z : (n, r); y : (n,); w : (r,), in place; loss : its code; forecasts : (n,), written.
-    Returns (rounds played, status).
-    """
-    r = w.shape[0]
-    for t in range(y.shape[0]):
-        z = Z[t]
-        forecast = dot(z, w, r)
-        if not abs(forecast) < np.inf:
-            return t, NOT_FINITE
-        forecasts[t] = forecast
-        step = eta * loss_derivative(loss, forecast, y[t])
-        if step != 0.0:
-            for j in range(r):
-                w[j] -= step * z[j]
-    return y.shape[0], DONE
 
 
 # KONS in kernel form (kons section 3; errata 3 and 4). With D = diag(g_i sqrt(eta)) over the rounds
@@ -1504,8 +1515,7 @@ def kons_append(
                 z[j] -= c[i] * s[j]
         m = state[0]
         if not (flat(loss, d[i]) and c[i] == 0.0):
-            for k in range(x.shape[0]):
-                atoms[k, m] = x[k]
+            put_atom(atoms, m, x)
             coefs[m] = c[i]
             state[0] = m + 1
         if d[i] != 0.0:
@@ -1618,8 +1628,7 @@ def sketched_kons_rounds(
             state[1] = r + 1
         totals[0] += g * g * q / (1.0 + weight * g * g * q)
         if not (flat(loss, g) and c == 0.0):
-            for i in range(x.shape[0]):
-                atoms[i, m] = x[i]
+            put_atom(atoms, m, x)
             coefs[m] = c
             state[0] = m + 1
         sizes[t] = state[0]
@@ -1627,20 +1636,6 @@ def sketched_kons_rounds(
 
 
 # ---- kernel expansions f = sum_j a_j k(atom_j, .): what their learners share ----
-
-
-@hot
-def put_atom(atoms, j, x):
-    """Write x into column j of the dictionary. atoms : (d, cap), in place; x : (d,)."""
-    for i in range(x.shape[0]):
-        atoms[i, j] = x[i]
-
-
-@hot
-def get_atom(atoms, j, x):
-    """Copy column j of the dictionary into x. atoms : (d, cap); x : (d,), in place."""
-    for i in range(x.shape[0]):
-        x[i] = atoms[i, j]
 
 
 @hot
@@ -1689,19 +1684,6 @@ def expansion_forecasts(X, code, par, atoms, a, m, factor, row, forecasts):
     for t in range(X.shape[0]):
         kernel_row(code, par, X[t], atoms, m, row)
         forecasts[t] = factor * dot(row, a, m)
-
-
-@hot
-def ald_residual(R, row, corner, q, m):
-    """Return the squared distance of a point to the span of a dictionary (pomdr eq. 4).
-
-    R : (cap, cap), upper factor of the dictionary's kernel matrix; row : (cap,), its kernel values
-    with the point; corner : k(x, x); q : (cap,), R^-T row, written.
-    """
-    for j in range(m):
-        q[j] = row[j]
-    solve_upper_transposed(R, q, m)
-    return corner - dot(q, q, m)
 
 
 # ---- POMDR (pomdr Algorithm 1) ----
@@ -3236,18 +3218,13 @@ def pros_n_kons_rounds(
                 state[2] += 1
             rho_square = corner - dot(q, q, rank)
             if rho_square > NULL_DIRECTION * corner:
-                for j in range(rank):
-                    R[j, rank] = q[j]
-                R[rank, rank] = math.sqrt(rho_square)
-                q[rank] = R[rank, rank]
-                span[rank] = m
+                span_grow(R, span, q, math.sqrt(rho_square), rank, m)
                 inv_d[rank] = 1.0 / alpha  # as padding it may have been touched by rounding
                 rank += 1
                 state[1] = rank
             if not kors_keep(weights, dictionary, b, corner, mu, probability, m) > 0.0:
                 return t, NOT_POSITIVE
-            for i in range(x.shape[0]):
-                atoms[i, m] = x[i]
+            put_atom(atoms, m, x)
             state[0] = m + 1
         sizes[t] = state[0]
         forecasts[t] = 0.0

@@ -8,9 +8,9 @@ from numpy.typing import ArrayLike
 from oklnumba import hotloops
 from oklnumba.checks import (
     as_inputs,
-    number,
     require,
     require_count,
+    require_nonnegative,
     require_positive,
     require_width,
 )
@@ -171,7 +171,7 @@ class Polynomial(Kernel):
     def _code(self) -> tuple[int, np.ndarray]:
         require_count("degree", self.degree, 1)
         require_positive("scale", self.scale)
-        require(number(self.coef0) and self.coef0 >= 0, "coef0", self.coef0, "a number >= 0")
+        require_nonnegative("coef0", self.coef0)
         return hotloops.POLYNOMIAL, np.array([self.scale, self.coef0, self.degree], dtype=float)
 
 

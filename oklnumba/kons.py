@@ -206,7 +206,7 @@ class KORS(_Sampler):
         self.seed = seed
 
     def _check(self) -> None:
-        _check_kors(self.alpha, "alpha", self.beta, self.eps, self.seed)
+        check_kors(self.alpha, "alpha", self.beta, self.eps, self.seed)
 
     def _start(self, d: int) -> None:
         super()._start(d)
@@ -327,14 +327,14 @@ class ALD(_Sampler):
         while True:
             first, status = hotloops.ald_rounds(
                 X, first, self._code, self._par, float(self.threshold), self._count, self._atoms,
-                self._C, np.empty(len(self._C)), kept,
+                self._C, np.empty((2, len(self._C))), kept,
             )  # fmt: skip
             if status != hotloops.NEED_ROOM:
                 return first, status
             self._grow()
 
 
-def _check_kors(alpha: float, name: str, beta: float, eps: float, seed: int) -> None:
+def check_kors(alpha: float, name: str, beta: float, eps: float, seed: int) -> None:
     """Refuse hyper-parameters of KORS that are out of range; ``name`` is what alpha is called."""
     require_positive(name, alpha)
     require_positive("beta", beta)
@@ -609,7 +609,7 @@ class SketchedKONS(_KernelNewton):
         return int(self._counts[1]) if self._width is not None else 0
 
     def _start(self, d: int) -> None:
-        _check_kors(self.alpha, "alpha", self.beta, self.eps, self.seed)
+        check_kors(self.alpha, "alpha", self.beta, self.eps, self.seed)
         gamma = self.gamma
         require(number(gamma) and 0 < gamma <= 1, "gamma", gamma, "a number in (0, 1]")
         self._start_newton(d)
@@ -752,7 +752,7 @@ class ProsNKONS(_OnlineNewton):
 
     def _start(self, d: int) -> None:
         self._check_newton()
-        _check_kors(self.mu, "mu", self.beta, self.eps, self.seed)
+        check_kors(self.mu, "mu", self.beta, self.eps, self.seed)
         require(isinstance(self.restart, bool), "restart", self.restart, "True or False")
         self._setting += (
             float(self.mu), float(self.beta), float(self.eps), float(self.restart)

@@ -16,14 +16,14 @@ from math import inf, log, sqrt
 from typing import Any, Self
 
 import numpy as np
-import scipy.optimize
+import scipy
 from numpy.typing import ArrayLike
 
 from oklnumba import checks, hotloops, losses
-from oklnumba.awv import PKAWV, padded
+from oklnumba.awv import PKAWV
 from oklnumba.checks import number, require, require_count, require_positive
 from oklnumba.features import Features, check_features
-from oklnumba.learner import Learner, Trace, aligned_zeros
+from oklnumba.learner import Learner, Trace, aligned_zeros, padded
 
 ON_SIMPLEX = 1e-9  # how far a point may be off the simplex, relative to its scale
 RULES = "lower eta, or scale the inputs and labels"

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from oklnumba import hotloops
-from oklnumba.checks import number, require, require_count, require_positive
+from oklnumba.checks import require, require_count, require_nonnegative, require_positive
 from oklnumba.gradient import Expansion
 from oklnumba.kernels import Kernel
 from oklnumba.learner import Trace, grown
@@ -137,12 +137,7 @@ class POMDR(Expansion):
         """Return the switch size (0: by the rounds) and the budget."""
         require_count("budget", self.budget, 2)
         require(self.budget % 2 == 0, "budget", self.budget, "even: half of it is removed")
-        require(
-            number(self.rate_scale) and self.rate_scale >= 0,
-            "rate_scale",
-            self.rate_scale,
-            "a number >= 0",
-        )
+        require_nonnegative("rate_scale", self.rate_scale)
         if self.switch_size is None:
             return 0.0, float(self.budget)
         require_count("switch_size", self.switch_size, 1)
@@ -154,8 +149,7 @@ class POMDR(Expansion):
         require_positive("radius", self.radius)
         require_count("hints", self.hints, 1)
         for name in ("zeta", "ald_scale"):
-            value = getattr(self, name)
-            require(number(value) and value >= 0, name, value, "a number >= 0")
+            require_nonnegative(name, getattr(self, name))
         if self.horizon is not None:
             require_count("horizon", self.horizon, 1)
         switch_size, budget = self._check_budget()

@@ -7,13 +7,12 @@ from math import ceil, e, inf, log, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy
 import scipy.linalg
-import scipy.optimize
-import scipy.sparse.linalg
 from numpy.typing import ArrayLike
 
 from oklnumba import checks, hotloops, losses, oco
-from oklnumba.checks import require, require_positive
+from oklnumba.checks import require, require_nonnegative, require_positive
 from oklnumba.kernels import Gaussian, kernel_code
 
 BLOCK = 512  # rows and columns of a kernel matrix that is not needed whole: they fit a cache
@@ -147,6 +146,17 @@ def online_effective_dimension(kernel: Any, X: ArrayLike, alpha: float) -> float
     return float((1.0 - alpha / np.diag(L) ** 2).sum())
 
 
+def _quadratic_form(kernel: Any, X: np.ndarray, v: np.ndarray) -> float:
+    """Return v' K v, each pair once; the whole matrix may not fit in memory."""
+    form = 0.0
+    parts = [slice(start, start + BLOCK) for start in range(0, len(X), BLOCK)]
+    for i, rows in enumerate(parts):
+        form += v[rows] @ kernel(X[rows]) @ v[rows]
+        for columns in parts[i + 1 :]:
+            form += 2.0 * (v[rows] @ kernel(X[rows], X[columns]) @ v[columns])
+    return float(form)
+
+
 def kernel_alignment(kernel: Any, X: ArrayLike, y: ArrayLike) -> float:
     """Return A_T = sum k(x_t, x_t) - y' K y / T, small for a kernel that suits the labels (pomdr).
 
@@ -171,13 +181,7 @@ def kernel_alignment(kernel: Any, X: ArrayLike, y: ArrayLike) -> float:
     kernel_code(kernel)
     X = checks.as_inputs(X)
     y = checks.as_labels(y, len(X), classes=True)
-    polarization = 0.0
-    parts = [slice(start, start + BLOCK) for start in range(0, len(X), BLOCK)]
-    for i, rows in enumerate(parts):  # the whole matrix may not fit in memory
-        polarization += y[rows] @ kernel(X[rows]) @ y[rows]
-        for columns in parts[i + 1 :]:
-            polarization += 2.0 * (y[rows] @ kernel(X[rows], X[columns]) @ y[columns])
-    return float(kernel.diag(X).sum() - polarization / len(X))
+    return float(kernel.diag(X).sum() - _quadratic_form(kernel, X, y) / len(X))
 
 
 class Comparator(NamedTuple):
@@ -337,11 +341,13 @@ def norm_ball_comparator(
     return min((b for b in found.values() if b.norm <= radius), key=lambda b: b.loss)
 
 
-def _square_root(K: np.ndarray) -> np.ndarray:
-    """Return F (n, r) with F F' = K to rounding, by a pivoted Cholesky factor of rank r."""
-    n = len(K)
-    factor, pivots, rank, _ = scipy.linalg.lapack.dpstrf(K, lower=1, overwrite_a=1)
-    F = np.empty((n, rank))
+def _square_root(K: np.ndarray, tol: float = -1.0) -> np.ndarray:
+    """Return F (n, r) with F F' = K to rounding, by a pivoted Cholesky factor; K is spoilt.
+
+    Pivots of ``tol`` or less are left out; negative: LAPACK's own, n eps max(diag).
+    """
+    factor, pivots, rank, _ = scipy.linalg.lapack.dpstrf(K.T, lower=1, tol=tol, overwrite_a=1)
+    F = np.empty((len(K), rank))
     F[pivots - 1] = np.tril(factor[:, :rank])
     return F
 
@@ -450,14 +456,13 @@ def comparator_gap(kernel: Any, features: Any, X: ArrayLike, y: ArrayLike, lam: 
     >>> round(okl.theory.comparator_gap(kernel, features, X, y, 1.0), 4)
     0.766
     """
-    code, par = kernel_code(kernel)
-    X = np.array(checks.as_inputs(X), order="C")
+    kernel_code(kernel)
+    X = checks.as_inputs(X)
     best = comparator(kernel, X, y, lam, features=features)
     residuals = checks.as_labels(y, len(X)) - best.predictions
-    products = np.empty(len(X))
-    hotloops.kernel_product(code, par, X, np.array(X.T, order="C"), residuals, products)
     captured = features.transform(X).T @ residuals
-    return max(float(residuals @ products - captured @ captured), 0.0) / lam
+    beyond = _quadratic_form(kernel, X, residuals) - float(captured @ captured)
+    return max(beyond, 0.0) / lam
 
 
 def regret(
@@ -610,8 +615,8 @@ def awv_bound(kernel: Any, X: ArrayLike, lam: float, B: float = 1.0, norm: float
     >>> round(okl.theory.awv_bound(okl.Linear(), [[1.0], [1.0]], lam=2.0), 6)
     0.693147
     """
-    require(checks.number(B) and B >= 0, "B", B, "a number >= 0")
-    require(checks.number(norm) and norm >= 0, "norm", norm, "a number >= 0")
+    require_nonnegative("B", B)
+    require_nonnegative("norm", norm)
     return lam * norm**2 + B**2 * log_det(kernel, X, lam)
 
 
@@ -650,6 +655,8 @@ def projection_gap(kernel: Any, features: Any, X: ArrayLike, method: str = "exac
         gap = kernel(X) - F @ F.T
         top = scipy.linalg.eigh(gap, eigvals_only=True, subset_by_index=[n - 1, n - 1])
         return max(float(top[0]), 0.0)
+    from scipy.sparse.linalg import LinearOperator, eigsh  # a tenth of a second to import
+
     atoms = np.array(X.T, order="C")
 
     def product(v: np.ndarray) -> np.ndarray:
@@ -657,11 +664,9 @@ def projection_gap(kernel: Any, features: Any, X: ArrayLike, method: str = "exac
         hotloops.kernel_product(code, par, X, atoms, np.array(v, dtype=float).ravel(), out)
         return out - F @ (F.T @ v.ravel())
 
-    operator = scipy.sparse.linalg.LinearOperator((n, n), matvec=product, dtype=float)
+    operator = LinearOperator((n, n), matvec=product, dtype=float)
     start = np.random.default_rng(0).standard_normal(n)  # the same answer every time
-    top = scipy.sparse.linalg.eigsh(
-        operator, k=1, which="LA", tol=1e-6, v0=start, return_eigenvectors=False
-    )
+    top = eigsh(operator, k=1, which="LA", tol=1e-6, v0=start, return_eigenvectors=False)
     return max(float(top[0]), 0.0)
 
 
@@ -775,8 +780,8 @@ def taylor_bound(
             f"degree is {features.degree}, but Theorem 4 asks for {needed} on this stream; raise "
             "degree, or use pkawv_bound, which holds for any"
         )
-    require(checks.number(B) and B >= 0, "B", B, "a number >= 0")
-    require(checks.number(norm) and norm >= 0, "norm", norm, "a number >= 0")
+    require_nonnegative("B", B)
+    require_nonnegative("norm", norm)
     return lam * norm**2 + 1.5 * B**2 * log_det(Gaussian(features.sigma), X, lam)
 
 
@@ -822,8 +827,8 @@ def nystrom_bound(
     """
     require(checks.number(mu) and 0 < mu <= lam, "mu", mu, f"a number in (0, lam] = (0, {lam!r}]")
     checks.require_count("size", size, 1)
-    require(checks.number(B) and B >= 0, "B", B, "a number >= 0")
-    require(checks.number(norm) and norm >= 0, "norm", norm, "a number >= 0")
+    require_nonnegative("B", B)
+    require_nonnegative("norm", norm)
     n = len(checks.as_inputs(X))
     rest = 2.0 * (size + 1) * n * mu / lam
     return lam * norm**2 + B**2 * (log_det_bound(kernel, X, lam) + rest)
@@ -896,8 +901,8 @@ def capacity_bound(
     checks.require_count("n", n, 1)
     checks.require_count("m", m, 1)
     require(checks.number(gamma) and 0 < gamma < 1, "gamma", gamma, "a number in (0, 1)")
-    require(checks.number(B) and B >= 0, "B", B, "a number >= 0")
-    require(checks.number(norm) and norm >= 0, "norm", norm, "a number >= 0")
+    require_nonnegative("B", B)
+    require_nonnegative("norm", norm)
     require_positive("kappa", kappa)
     mu = n * m ** (-1.0 / gamma)
     power = -0.5 / gamma if known_inputs else 0.5 - 0.5 / gamma
@@ -974,7 +979,7 @@ def _curved(loss: str, C: float, alpha: float, norm: float) -> tuple[float, floa
     """Check the arguments that KONS's bounds share; return curvature and Lipschitz constant."""
     require_positive("C", C)
     require_positive("alpha", alpha)
-    require(checks.number(norm) and norm >= 0, "norm", norm, "a number >= 0")
+    require_nonnegative("norm", norm)
     rule = losses.get(loss)
     return rule.curvature(C), rule.lipschitz(C)
 
@@ -1175,7 +1180,7 @@ def taylor_degree(n: int, lam: float, radius: float, sigma: float) -> int:
     """
     checks.require_count("n", n, 1)
     require_positive("lam", lam)
-    require(checks.number(radius) and radius >= 0, "radius", radius, "a number >= 0")
+    require_nonnegative("radius", radius)
     checks.require_width(sigma)
     return ceil(max(8.0 * (radius / sigma) ** 2, 2.0 * log(n / min(lam, 1.0))))
 
@@ -1797,9 +1802,9 @@ def _eigenvalue_bounds(K: np.ndarray) -> np.ndarray:
     """
     n, largest = len(K), float(K.diagonal().max())
     eps = np.finfo(float).eps
-    factor, _, rank, _ = scipy.linalg.lapack.dpstrf(K, lower=1, tol=eps * largest, overwrite_a=1)
+    F = _square_root(K, tol=eps * largest)
     values = np.zeros(n)
-    values[:rank] = scipy.linalg.svdvals(np.tril(factor)[:, :rank]) ** 2
+    values[: F.shape[1]] = scipy.linalg.svdvals(F) ** 2
     return np.maximum(values + n * eps * largest, 1e-300)
 
 

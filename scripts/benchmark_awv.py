@@ -16,19 +16,13 @@ from pathlib import Path
 import numpy as np
 import scipy.linalg
 import timing
-from timing import row, seconds
+from timing import row, seconds, stream
 
 import oklnumba as okl
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 from tests import naive  # noqa: E402  (the listings live with the textbook versions)
-
-
-def stream(n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(0)
-    X = rng.uniform(-1, 1, (n, d))
-    return X, np.sign(X[:, 0] * X[:, 1] + 0.3 * rng.standard_normal(n))
 
 
 def play_listing(learner, X: np.ndarray, y: np.ndarray) -> np.ndarray:

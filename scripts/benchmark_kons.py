@@ -12,17 +12,11 @@ from __future__ import annotations
 import numpy as np
 import scipy.linalg
 import timing
-from timing import row, seconds
+from timing import row, seconds, stream
 
 import oklnumba as okl
 
 KERNEL = okl.Gaussian(3.0)
-
-
-def stream(n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(0)
-    X = rng.uniform(-1, 1, (n, d))
-    return X, np.sign(X[:, 0] * X[:, 1] + 0.3 * rng.standard_normal(n))
 
 
 def slope(x: list[float], y: list[float]) -> float:

@@ -19,15 +19,9 @@ from pathlib import Path
 import numpy as np
 import timing
 from common import found
-from timing import row, seconds
+from timing import row, seconds, stream
 
 import oklnumba as okl
-
-
-def stream(n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(0)
-    X = rng.uniform(-1, 1, (n, d))
-    return X, np.sign(X[:, 0] * X[:, 1] + 0.3 * rng.standard_normal(n))
 
 
 def numpy_pomdr(X: np.ndarray, y: np.ndarray, sigma: float, zeta: float) -> np.ndarray:

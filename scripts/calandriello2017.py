@@ -1,11 +1,10 @@
-"""What the scripts of Calandriello, Lazaric, Valko (ICML 2017) share: streams, bands, axes."""
+"""What the scripts of Calandriello, Lazaric, Valko (ICML 2017) share: streams and bands."""
 
 import numpy as np
 from common import found, how_to_get
 from matplotlib.axes import Axes
 
 import oklnumba as okl
-from oklnumba import plots
 
 BUNDLED = {"casp": 1.0, "magic04": 2.0}  # and the width of the Gaussian kernel on each
 
@@ -30,19 +29,3 @@ def band(ax: Axes, x: np.ndarray, y: np.ndarray, label: str, style: dict) -> Non
     ax.plot(x, np.median(y, axis=0), **{"label": label, "linewidth": 1.3} | style)
     if len(y) > 1:
         ax.fill_between(x, y.min(axis=0), y.max(axis=0), color=style["color"], alpha=0.2, lw=0)
-
-
-def finish(ax: Axes, xlabel: str, ylabel: str, title: str = "", yscale: str = "log") -> None:
-    """Name the axes and make both logarithmic, after everything is drawn."""
-    ax.set_xscale("log")
-    plots._label_ticks(ax.xaxis, *ax.get_xlim())
-    if yscale == "log":  # else its threshold has been set
-        ax.set_yscale("log")
-        plots._label_ticks(ax.yaxis, *ax.get_ylim())
-    ax.set_xlabel(xlabel, fontsize=plots.FONT)
-    ax.set_ylabel(ylabel, fontsize=plots.FONT)
-    ax.tick_params(which="both", labelsize=plots.FONT - 0.5)
-    ax.grid(True, which="major", linewidth=0.4, alpha=0.5)
-    ax.spines[["top", "right"]].set_visible(False)
-    if title:
-        plots.title(ax, title)

@@ -17,8 +17,8 @@ the paper argues with: only weights above 1 count, and |f_t| = C in every round.
 import time
 
 import numpy as np
-from calandriello2017 import band, finish
-from common import arguments, print_table, save
+from calandriello2017 import band
+from common import arguments, finish, print_table, save
 from tqdm import tqdm
 
 import oklnumba as okl

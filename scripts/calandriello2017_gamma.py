@@ -20,8 +20,8 @@ import pickle
 
 import numpy as np
 import scipy.linalg
-from calandriello2017 import band, finish, here, stream
-from common import arguments, print_table, save, timed_run
+from calandriello2017 import band, here, stream
+from common import arguments, finish, print_table, save, timed_run
 from matplotlib.axes import Axes
 from tqdm import tqdm
 

@@ -22,7 +22,7 @@ from matplotlib.figure import Figure  # noqa: E402
 from matplotlib.ticker import MaxNLocator  # noqa: E402
 
 import oklnumba as okl  # noqa: E402
-from oklnumba import datasets  # noqa: E402
+from oklnumba import datasets, plots  # noqa: E402
 
 NO_DATA = 77  # exit status "nothing could be done here", as automake has it for tests
 FIGURES = Path(__file__).resolve().parents[1] / "figures"
@@ -109,6 +109,22 @@ def plain_ticks(ax: Axes, values: list[float]) -> None:
     ax.set_ylim(low, high)
     ax.set_yticks(ticks, [f"{s:g}" for s in ticks])
     ax.minorticks_off()
+
+
+def finish(ax: Axes, xlabel: str, ylabel: str, title: str = "", yscale: str = "log") -> None:
+    """Name the axes and make both logarithmic, after everything is drawn."""
+    ax.set_xscale("log")
+    plots._label_ticks(ax.xaxis, *ax.get_xlim())
+    if yscale == "log":  # else its threshold has been set
+        ax.set_yscale("log")
+        plots._label_ticks(ax.yaxis, *ax.get_ylim())
+    ax.set_xlabel(xlabel, fontsize=plots.FONT)
+    ax.set_ylabel(ylabel, fontsize=plots.FONT)
+    ax.tick_params(which="both", labelsize=plots.FONT - 0.5)
+    ax.grid(True, which="major", linewidth=0.4, alpha=0.5)
+    ax.spines[["top", "right"]].set_visible(False)
+    if title:
+        plots.title(ax, title)
 
 
 def print_table(rows: list[dict[str, str]]) -> None:

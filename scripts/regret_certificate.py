@@ -21,7 +21,7 @@ from math import comb
 
 import numpy as np
 import scipy.sparse.linalg
-from common import NO_DATA, arguments, found, how_to_get, print_table, save, timed_run
+from common import NO_DATA, arguments, finish, found, how_to_get, print_table, save, timed_run
 from matplotlib.axes import Axes
 
 import oklnumba as okl
@@ -195,15 +195,7 @@ STYLES: dict[str, dict] = {
 def draw(ax: Axes, s: Stream, label: str, curves: Curves) -> None:
     for name, values in curves.items():
         ax.plot(s.at, np.where(values > 0.0, values, np.nan), label=name, **STYLES[name])
-    ax.set(xscale="log", yscale="log")
-    plots._label_ticks(ax.xaxis, *ax.get_xlim())
-    plots._label_ticks(ax.yaxis, *ax.get_ylim())
-    ax.set_xlabel("rounds", fontsize=plots.FONT)
-    ax.set_ylabel("sum of squared losses", fontsize=plots.FONT)
-    ax.tick_params(which="both", labelsize=plots.FONT - 0.5)
-    ax.grid(True, which="major", linewidth=0.4, alpha=0.5)
-    ax.spines[["top", "right"]].set_visible(False)
-    plots.title(ax, f"{s.name}: {label}")
+    finish(ax, "rounds", "sum of squared losses", f"{s.name}: {label}")
 
 
 def report(s: Stream, label: str, curves: Curves) -> list[dict[str, str]]:

@@ -25,6 +25,13 @@ def arguments(doc: str | None, quick: str) -> argparse.Namespace:
     return parser.parse_args()
 
 
+def stream(n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return uniform inputs in [-1, 1]^d and noisy signs."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (n, d))
+    return X, np.sign(X[:, 0] * X[:, 1] + 0.3 * rng.standard_normal(n))
+
+
 def seconds(function, repeat: int = 3) -> float:
     """Return the median time of a call, after one call to warm up (and compile)."""
     function()
