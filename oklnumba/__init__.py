@@ -1,92 +1,46 @@
-"""Online kernel learning with regret guarantees, at the speed of the hardware.
+"""Online kernel learning with regret guarantees, at the speed of the hardware."""
 
-===============  =============================================  =================================
-class            paper                                          script
-===============  =============================================  =================================
-KernelAWV        Jezequel et al. 2019, section 2, eq. (3)       jezequel2019_fig2.py, _fig4.py
-KernelRidge      Jezequel et al. 2019, section 2                jezequel2019_fig2.py, _fig4.py
-PKAWV            Jezequel et al. 2019, Algorithm 1              jezequel2019_fig2.py, _fig4.py
-NystromAWV       Jezequel et al. 2019, Algorithm 2              jezequel2019_fig2.py, _fig4.py
-KORS             Calandriello et al. 2017, Algorithm 2          calandriello2017_kors.py
-KONS             Calandriello et al. 2017, Algorithm 1          calandriello2017_gamma.py
-SketchedKONS     Calandriello et al. 2017, Algorithm 3          calandriello2017_gamma.py
-ProsNKONS        Calandriello et al. 2017 (NIPS), Algorithm 1   calandriello2017_gamma.py
-UniformSampling  Calandriello et al. 2017, section 6            calandriello2017_kors.py
-ALD              Engel, Mannor and Meir 2004                    calandriello2017_kors.py
-POMD             Li and Liao 2023, eq. 2, 6 and 7               li2023_budget.py
-POMDR            Li and Liao 2023, Algorithm 1                  li2023_tab2.py to _tab5.py
-KernelOGD        Kivinen et al. 2004 (NORMA)                    regret_vs_dictionary.py
-BOGD             Zhao et al. 2012                               regret_vs_dictionary.py
-Projectron       Orabona et al. 2009                            regret_vs_dictionary.py
-KRLS             Engel et al. 2004                              regret_vs_dictionary.py
-FOGD             Lu et al. 2016, Algorithm 1                    li2023_tab2.py, jezequel2019_fig2.py
-NOGD             Lu et al. 2016, Algorithm 2                    li2023_tab2.py, _tab4.py
-SkeGD            Zhang and Liao 2019                            li2023_tab2.py, _tab4.py
-BAO2KS           Liao and Li 2021                               li2023_tab2.py, _tab4.py
-OGD, LazyOGD     Zhang 2019, sections 2.3 and 3                 zhang2019_bounds.py, _geometry.py
-PNorm            Zhang 2019, section 2.3, item 3                zhang2019_bounds.py, _geometry.py
-Hedge            Zhang 2019, section 2.3, item 4                zhang2019_*.py
-AdaptiveFTRL     Zhang 2019, section 2.5, Corollary 1           zhang2019_bounds.py
-StronglyConvex-  Zhang 2019, section 3, Theorem 4               zhang2019_bounds.py
-FTRL
-ExpConcaveFTRL   Zhang 2019, section 4, Theorem 6               zhang2019_bounds.py, _portfolio.py
-OnlineNewton-    Calandriello et al. 2017, Algorithm 1          benchmark_oco.py
-Step
-SketchedONS      Luo et al. 2016                                benchmark_oco.py
-Perceptron,      Zhang 2019, section 2.4                        zhang2019_bounds.py
-Winnow
-LinearAWV,       Jezequel et al. 2019, section 2                benchmark_oco.py
-LinearRidge
-WithFeatures     (any of these on Taylor, Fourier, Nystrom)     benchmark_oco.py
-Experts          Vovk 1998; Zhang 2019, Example 6               benchmark_oco.py
-===============  =============================================  =================================
-"""
+from __future__ import annotations
 
-from oklnumba import (
-    adversary,
-    checks,
-    datasets,
-    experts,
-    factor,
-    features,
-    hotloops,
-    kernels,
-    learner,
-    losses,
-    oco,
-    protocol,
-    theory,
-    wrappers,
-)
-from oklnumba.awv import PKAWV, KernelAWV, KernelRidge, NystromAWV
-from oklnumba.experts import Experts
+from importlib import import_module
+from typing import Any
+
+from oklnumba import adversary, catalogue, datasets, losses, oco, theory
+from oklnumba.dictionaries import ALD, KORS, UniformSampling
 from oklnumba.features import FourierFeatures, NystromFeatures, TaylorFeatures
-from oklnumba.gradient import BAO2KS, BOGD, FOGD, KRLS, NOGD, KernelOGD, Projectron, SkeGD
 from oklnumba.kernels import Gaussian, Laplacian, Linear, Matern, Polynomial
-from oklnumba.kons import ALD, KONS, KORS, ProsNKONS, SketchedKONS, UniformSampling
-from oklnumba.learner import load
-from oklnumba.oco import (
+from oklnumba.learners.awv import PKAWV, KernelAWV, KernelRidge, LinearAWV, LinearRidge
+from oklnumba.learners.bao2ks import BAO2KS
+from oklnumba.learners.exp_concave import ExpConcaveFTRL
+from oklnumba.learners.experts import Experts
+from oklnumba.learners.first_order import (
     OGD,
     AdaptiveFTRL,
-    ExpConcaveFTRL,
     ExponentiatedGradient,
     Hedge,
     LazyOGD,
-    LinearAWV,
-    LinearRidge,
-    OnlineNewtonStep,
     Perceptron,
     PNorm,
-    SketchedONS,
     StronglyConvexFTRL,
     Winnow,
-    WithFeatures,
 )
-from oklnumba.pomdr import POMD, POMDR
+from oklnumba.learners.fogd import FOGD
+from oklnumba.learners.kernel_ogd import BOGD, KernelOGD
+from oklnumba.learners.kons import KONS, SketchedKONS
+from oklnumba.learners.krls import KRLS
+from oklnumba.learners.learner import load
+from oklnumba.learners.lift import WithFeatures
+from oklnumba.learners.newton import OnlineNewtonStep, SketchedONS
+from oklnumba.learners.nogd import NOGD, SkeGD
+from oklnumba.learners.nystrom_awv import NystromAWV
+from oklnumba.learners.pomdr import POMD, POMDR
+from oklnumba.learners.projectron import Projectron
+from oklnumba.learners.pros_n_kons import ProsNKONS
+from oklnumba.learners.wrappers import MulticlassRun, OneVsRest, OnlineToBatch
 from oklnumba.protocol import Run, run
-from oklnumba.wrappers import MulticlassRun, OneVsRest, OnlineToBatch
 
 __version__ = "0.1.0"
+__doc__ += f"\n\n{catalogue.text()}\n"
 
 __all__ = [
     "ALD",
@@ -138,19 +92,21 @@ __all__ = [
     "Winnow",
     "WithFeatures",
     "adversary",
-    "checks",
     "datasets",
-    "experts",
-    "factor",
-    "features",
-    "hotloops",
-    "kernels",
-    "learner",
     "load",
     "losses",
     "oco",
-    "protocol",
+    "plots",
     "run",
     "theory",
-    "wrappers",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "plots":  # loaded on first use: matplotlib takes long to import
+        return import_module("oklnumba.plots")
+    raise AttributeError(f"module 'oklnumba' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, "__version__"})

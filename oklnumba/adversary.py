@@ -16,9 +16,9 @@ from numpy.typing import ArrayLike
 
 from oklnumba import checks
 from oklnumba.checks import require, require_count, require_nonnegative, require_positive
-from oklnumba.factor import BLAS
 from oklnumba.kernels import Kernel, kernel_code
-from oklnumba.learner import Learner
+from oklnumba.learners.factor import BLAS
+from oklnumba.learners.learner import Learner
 
 CANDIDATES = 64  # random inputs that the greedy adversary looks at before it refines the best
 APART = 0.5  # so far from each other in some coordinate its local searches start

@@ -8,8 +8,9 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import ArrayLike
 
-from oklnumba import hotloops
 from oklnumba.checks import as_inputs, as_point, require_count, require_width
+from oklnumba.hot.features import fourier_block, taylor_block
+from oklnumba.hot.rows import kernel_block
 from oklnumba.kernels import Kernel, kernel_code
 from oklnumba.params import Params
 
@@ -114,7 +115,7 @@ class TaylorFeatures(Features):
         rate = 0.5 / float(self.sigma) ** 2
 
         def write(X: np.ndarray, out: np.ndarray) -> None:
-            hotloops.taylor_block(X, center, rate, parent, variable, ratio, columns, out)
+            taylor_block(X, center, rate, parent, variable, ratio, columns, out)
 
         return write, r
 
@@ -192,7 +193,7 @@ class FourierFeatures(Features):
         frequencies, scale = self._frequencies(d)
 
         def write(X: np.ndarray, out: np.ndarray) -> None:
-            hotloops.fourier_block(X, frequencies, scale, out)
+            fourier_block(X, frequencies, scale, out)
 
         return write, 2 * frequencies.shape[1]
 
@@ -259,7 +260,7 @@ class NystromFeatures(Features):
         def write(X: np.ndarray, out: np.ndarray) -> None:
             for start in range(0, len(X), PASS):
                 part = X[start : start + PASS]
-                hotloops.kernel_block(code, par, part, atoms, m, rows)
+                kernel_block(code, par, part, atoms, m, rows)
                 out[start : start + PASS, :r] = rows[: len(part)] @ weights
 
         return write, r

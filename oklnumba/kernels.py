@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from oklnumba import hotloops
 from oklnumba.checks import (
     as_inputs,
     require,
@@ -13,6 +12,16 @@ from oklnumba.checks import (
     require_nonnegative,
     require_positive,
     require_width,
+)
+from oklnumba.hot.rows import (
+    GAUSSIAN,
+    LAPLACIAN,
+    LINEAR,
+    MATERN_3_2,
+    MATERN_5_2,
+    POLYNOMIAL,
+    kernel_block,
+    kernel_diags,
 )
 from oklnumba.params import Params
 
@@ -54,7 +63,7 @@ class Kernel(Params):
         X = np.array(as_inputs(X), order="C")
         Z = X if Z is None else as_inputs(Z, X.shape[1], "Z")
         out = np.empty((len(X), len(Z)))
-        hotloops.kernel_block(code, par, X, np.array(Z.T, order="C"), len(Z), out)
+        kernel_block(code, par, X, np.array(Z.T, order="C"), len(Z), out)
         return out
 
     def diag(self, X: ArrayLike) -> np.ndarray:
@@ -62,7 +71,7 @@ class Kernel(Params):
         code, par = self._code()
         X = np.array(as_inputs(X), order="C")
         out = np.empty(len(X))
-        hotloops.kernel_diags(code, par, X, out)
+        kernel_diags(code, par, X, out)
         return out
 
 
@@ -90,7 +99,7 @@ class Gaussian(Kernel):
 
     def _code(self) -> tuple[int, np.ndarray]:
         require_width(self.sigma)
-        return _radial(hotloops.GAUSSIAN, 0.5 / float(self.sigma) ** 2)
+        return _radial(GAUSSIAN, 0.5 / float(self.sigma) ** 2)
 
 
 class Laplacian(Kernel):
@@ -113,7 +122,7 @@ class Laplacian(Kernel):
 
     def _code(self) -> tuple[int, np.ndarray]:
         require_width(self.sigma)
-        return _radial(hotloops.LAPLACIAN, 1.0 / float(self.sigma))
+        return _radial(LAPLACIAN, 1.0 / float(self.sigma))
 
 
 class Matern(Kernel):
@@ -141,7 +150,7 @@ class Matern(Kernel):
 
     def _code(self) -> tuple[int, np.ndarray]:
         require_width(self.sigma)
-        codes = {0.5: hotloops.LAPLACIAN, 1.5: hotloops.MATERN_3_2, 2.5: hotloops.MATERN_5_2}
+        codes = {0.5: LAPLACIAN, 1.5: MATERN_3_2, 2.5: MATERN_5_2}
         require(self.nu in codes, "nu", self.nu, "0.5, 1.5 or 2.5")
         return _radial(codes[self.nu], np.sqrt(2.0 * self.nu) / float(self.sigma))
 
@@ -172,7 +181,7 @@ class Polynomial(Kernel):
         require_count("degree", self.degree, 1)
         require_positive("scale", self.scale)
         require_nonnegative("coef0", self.coef0)
-        return hotloops.POLYNOMIAL, np.array([self.scale, self.coef0, self.degree], dtype=float)
+        return POLYNOMIAL, np.array([self.scale, self.coef0, self.degree], dtype=float)
 
 
 class Linear(Kernel):
@@ -189,7 +198,7 @@ class Linear(Kernel):
         pass
 
     def _code(self) -> tuple[int, np.ndarray]:
-        return hotloops.LINEAR, np.zeros(3)
+        return LINEAR, np.zeros(3)
 
 
 def kernel_code(kernel: object, name: str = "kernel") -> tuple[int, np.ndarray]:

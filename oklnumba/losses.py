@@ -14,8 +14,17 @@ from math import exp
 import numpy as np
 from numpy.typing import ArrayLike
 
-from oklnumba import hotloops
 from oklnumba.checks import require_positive
+from oklnumba.hot.losses import (
+    ABSOLUTE,
+    EPSILON_INSENSITIVE,
+    HINGE,
+    LOGISTIC,
+    SQUARED,
+    SQUARED_HINGE,
+    loss_derivative,
+    loss_values,
+)
 
 
 @dataclass(frozen=True)
@@ -43,12 +52,12 @@ class Loss:
             np.asarray(forecast, dtype=float), np.asarray(y, dtype=float)
         )
         out = np.empty(forecast.size)
-        hotloops.loss_values(self.code, forecast.flatten(), y.flatten(), out)
+        loss_values(self.code, forecast.flatten(), y.flatten(), out)
         return out.reshape(forecast.shape)
 
     def derivative(self, forecast: float, y: float) -> float:
         """Return the derivative in the forecast, 0 at a kink."""
-        return float(hotloops.loss_derivative(self.code, float(forecast), float(y)))
+        return float(loss_derivative(self.code, float(forecast), float(y)))
 
     def curvature(self, C: float) -> float:
         """Return the curvature sigma of the loss on [-C, C] (kons Assumption 2).
@@ -73,24 +82,24 @@ def _squared_hinge_curvature(C: float) -> float:
 LOSSES = {
     loss.name: loss
     for loss in (
-        Loss("squared", hotloops.SQUARED, False, lambda C: 1 / (8 * C * C), lambda C: 4 * C),
-        Loss("absolute", hotloops.ABSOLUTE, False, lambda C: 0.0, lambda C: 1.0),
+        Loss("squared", SQUARED, False, lambda C: 1 / (8 * C * C), lambda C: 4 * C),
+        Loss("absolute", ABSOLUTE, False, lambda C: 0.0, lambda C: 1.0),
         Loss(
             "epsilon_insensitive",
-            hotloops.EPSILON_INSENSITIVE,
+            EPSILON_INSENSITIVE,
             False,
             lambda C: 0.0,
             lambda C: 1.0,
         ),
-        Loss("hinge", hotloops.HINGE, True, lambda C: 0.0, lambda C: 1.0),
+        Loss("hinge", HINGE, True, lambda C: 0.0, lambda C: 1.0),
         Loss(
             "squared_hinge",
-            hotloops.SQUARED_HINGE,
+            SQUARED_HINGE,
             True,
             _squared_hinge_curvature,
             lambda C: 2 * (1 + C),
         ),
-        Loss("logistic", hotloops.LOGISTIC, True, lambda C: exp(-C), lambda C: 1 / (1 + exp(-C))),
+        Loss("logistic", LOGISTIC, True, lambda C: exp(-C), lambda C: 1 / (1 + exp(-C))),
     )
 }
 

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from tqdm import tqdm
 
 from oklnumba import checks, losses, theory
-from oklnumba.learner import Learner, Trace, read_npz, write_npz
+from oklnumba.learners.learner import Learner, Trace, read_npz, write_npz
 from oklnumba.params import same_spec
 
 FIRST_ROWS = 64  # the clock is read after 64, 128, 256, ... rounds, then every learner._run_rows

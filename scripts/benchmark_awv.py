@@ -107,7 +107,7 @@ def certificate(n: int) -> dict:
 
     def certify():
         totals = np.zeros(6)
-        okl.hotloops.certify(y, run.predictions, shrinks, growth, totals, *out)
+        certify(y, run.predictions, shrinks, growth, totals, *out)
 
     cost = seconds(certify)
     name = f"certificate of {n} rounds, PKAWV r=190"

@@ -15,6 +15,7 @@ import timing
 from timing import row, seconds, stream
 
 import oklnumba as okl
+from oklnumba.learners.learner import Learner
 
 KERNEL = okl.Gaussian(3.0)
 
@@ -56,7 +57,7 @@ def one_by_one(X: np.ndarray, y: np.ndarray) -> None:
         learner.learn_one(x, label)
 
 
-def a_round(learner: okl.learner.Learner, X: np.ndarray, y: np.ndarray, rounds: int) -> float:
+def a_round(learner: Learner, X: np.ndarray, y: np.ndarray, rounds: int) -> float:
     """Return the median time of a round over five pieces of the stream."""
     pieces = [slice(start, start + rounds) for start in range(0, 5 * rounds, rounds)]
     return float(np.median([okl.run(learner, X[p], y[p]).seconds / rounds for p in pieces]))

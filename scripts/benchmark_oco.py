@@ -17,7 +17,7 @@ import timing
 from timing import row
 
 import oklnumba as okl
-from oklnumba.learner import PLAY_ROWS, Trace
+from oklnumba.learners.learner import PLAY_ROWS, Learner, Trace
 
 D = 100
 LOOP_ROUNDS = 20_000
@@ -60,7 +60,7 @@ def least(*functions) -> list[float]:
     return [min(column) for column in zip(*times, strict=True)]
 
 
-def in_learner(learner: okl.learner.Learner, X: np.ndarray, y: np.ndarray):
+def in_learner(learner: Learner, X: np.ndarray, y: np.ndarray):
     """Return a function that plays the rounds from the first and returns its CPU seconds."""
 
     def timed() -> float:

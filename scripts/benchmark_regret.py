@@ -16,7 +16,7 @@ import timing
 from timing import row, seconds
 
 import oklnumba as okl
-from oklnumba.learner import Learner
+from oklnumba.learners.learner import Learner
 
 KERNEL = okl.Gaussian(1.0)
 ARGUMENTS = {  # of constructors, for arguments without a default

@@ -23,6 +23,7 @@ from tqdm import tqdm
 
 import oklnumba as okl
 from oklnumba import plots
+from oklnumba.learners.learner import Learner
 
 STEM = "calandriello2017_counterexample"
 C, ALPHA = 1.0, 1.0
@@ -140,7 +141,7 @@ def newton(sketch, n: int) -> dict[str, np.ndarray]:
     return {k: v if k == "size" else np.cumsum(v) for k, v in steps.items()}
 
 
-def library(learner: okl.learner.Learner, n: int, at: np.ndarray) -> dict[str, np.ndarray]:
+def library(learner: Learner, n: int, at: np.ndarray) -> dict[str, np.ndarray]:
     """Return the parts of a learner of the package after the rounds ``at``.
 
     All the points are one, so |w_t| = |forecast| and R_D follows from which rounds entered A.

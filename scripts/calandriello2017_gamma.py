@@ -27,6 +27,7 @@ from tqdm import tqdm
 
 import oklnumba as okl
 from oklnumba import plots
+from oklnumba.learners.learner import Learner
 
 STEM = "calandriello2017_gamma"
 MORE = {"ijcnn1": 1.0}
@@ -72,7 +73,7 @@ def competitor(kernel: okl.Gaussian, X: np.ndarray, y: np.ndarray) -> tuple[floa
     return float(np.square(y - scale * f).sum()), scale * float(np.sqrt(max(a @ f, 0.0)))
 
 
-def play(learner: okl.learner.Learner, X: np.ndarray, y: np.ndarray, limit: float) -> dict | None:
+def play(learner: Learner, X: np.ndarray, y: np.ndarray, limit: float) -> dict | None:
     """Return what a run costs, short ones at their best of three; None if it takes too long."""
     run, _ = timed_run(learner, X, y, limit)
     if not run.finished:

@@ -23,6 +23,7 @@ from matplotlib.ticker import MaxNLocator  # noqa: E402
 
 import oklnumba as okl  # noqa: E402
 from oklnumba import datasets, plots  # noqa: E402
+from oklnumba.learners.learner import Learner  # noqa: E402
 
 NO_DATA = 77  # exit status "nothing could be done here", as automake has it for tests
 FIGURES = Path(__file__).resolve().parents[1] / "figures"
@@ -73,7 +74,7 @@ def how_to_get(name: str) -> str:
 
 
 def timed_run(
-    learner: okl.learner.Learner, X: np.ndarray, y: np.ndarray, limit: float
+    learner: Learner, X: np.ndarray, y: np.ndarray, limit: float
 ) -> tuple[okl.Run, list[str]]:
     """Run a learner under the time limit, compiled before; return its warnings too."""
     with warnings.catch_warnings(record=True) as caught:

@@ -10,6 +10,7 @@ from tqdm import tqdm
 
 import oklnumba as okl
 from oklnumba import plots
+from oklnumba.learners.learner import Learner
 
 DEGREES = (2, 3, 4)
 LARGEST = 1500  # features; the next size up, 2300, takes minutes a run
@@ -57,14 +58,14 @@ def stream(panel: Panel, scaling: tuple[float, float]) -> tuple[np.ndarray, np.n
     return X[order], y[order]
 
 
-def learners(panel: Panel, X: np.ndarray) -> dict[str, okl.learner.Learner]:
+def learners(panel: Panel, X: np.ndarray) -> dict[str, Learner]:
     """Return the algorithms of the figure by their labels.
 
     On real data the paper plays ridge forecasts ("Projected-KRR") in place of AWV ones. An AWV
     forecast is the ridge forecast times a factor in (0, 1), so the mistakes are the same for both.
     """
     kernel = okl.Gaussian(panel.sigma)
-    out: dict[str, okl.learner.Learner] = {"KernelRidge": okl.KernelRidge(kernel)}
+    out: dict[str, Learner] = {"KernelRidge": okl.KernelRidge(kernel)}
     for degree in DEGREES:
         if comb(X.shape[1] + degree, degree) > LARGEST:
             continue

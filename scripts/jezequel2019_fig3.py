@@ -21,6 +21,7 @@ from tqdm import tqdm
 
 import oklnumba as okl
 from oklnumba import plots
+from oklnumba.learners.learner import Learner
 
 STEM = "jezequel2019_fig3"
 D, ROUNDS, QUICK_ROUNDS = 5, 80, 25
@@ -30,7 +31,7 @@ KERNEL = okl.Gaussian(SIGMA)
 EXACT = "Kernel-AWV"
 
 
-def learner(label: str, n: int, seed: int) -> okl.learner.Learner:
+def learner(label: str, n: int, seed: int) -> Learner:
     """Return the learner of a label, with the settings of the paper's experiments."""
     if label == EXACT:
         return okl.KernelAWV(KERNEL, LAM)

@@ -30,6 +30,8 @@ from tqdm import tqdm
 
 import oklnumba as okl
 from oklnumba import plots
+from oklnumba.kernels import Kernel
+from oklnumba.learners.learner import Learner
 
 STEM = "jezequel2019_tab1"
 SIZES, QUICK_SIZES = [2**k for k in range(7, 14)], [2**k for k in range(6, 11)]
@@ -46,7 +48,7 @@ class Setting:
 
     name: str
     d: int
-    kernel: okl.kernels.Kernel
+    kernel: Kernel
     regret: dict[str, float]
     time: dict[str, float]
     gamma: float | None = None  # of a polynomial spectrum
@@ -98,7 +100,7 @@ def tuning(setting: Setting, n: int) -> dict[str, float]:
     }
 
 
-def learners(setting: Setting, n: int, seed: int) -> Iterator[tuple[str, okl.learner.Learner]]:
+def learners(setting: Setting, n: int, seed: int) -> Iterator[tuple[str, Learner]]:
     """Yield label and learner of the algorithms that play n rounds."""
     kernel, at = setting.kernel, tuning(setting, n)
     yield "Kernel-AWV", okl.KernelAWV(kernel, at["lam"])
@@ -121,7 +123,7 @@ def stream(setting: Setting, n: int, seed: int) -> tuple[np.ndarray, np.ndarray]
     return X, np.where(rng.random(n) < 0.5 + 0.5 * mean, 1.0, -1.0)
 
 
-def play(learner: okl.learner.Learner, X: np.ndarray, y: np.ndarray, limit: float) -> tuple:
+def play(learner: Learner, X: np.ndarray, y: np.ndarray, limit: float) -> tuple:
     """Return a run and its microseconds a round in the last quarter, short ones at their best."""
     quarter = len(y) // 4
     begin, late = time.perf_counter(), np.inf

@@ -12,6 +12,7 @@ from tqdm import tqdm
 
 import oklnumba as okl
 from oklnumba import plots
+from oklnumba.learners.learner import Learner
 
 PERMUTATIONS, QUICK_PERMUTATIONS = 10, 2
 TUNING_SEED = 1000  # of the permutation on which the steps are tuned, not one of those of the table
@@ -71,7 +72,7 @@ def permuted(case: Case, seed: int) -> tuple[np.ndarray, np.ndarray]:
     return np.ascontiguousarray(X[order]), y[order]
 
 
-def make(algorithm: str, case: Case, T: int, seed: int, exponent: int = 0) -> okl.learner.Learner:
+def make(algorithm: str, case: Case, T: int, seed: int, exponent: int = 0) -> Learner:
     """Return an algorithm with the paper's settings and the step 10^exponent / sqrt(T)."""
     kernel, eta = okl.Gaussian(case.sigma), 10.0**exponent / T**0.5
     if algorithm == "FOGD":

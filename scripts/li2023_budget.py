@@ -14,6 +14,7 @@ from tqdm import tqdm
 
 import oklnumba as okl
 from oklnumba import plots
+from oklnumba.kernels import Kernel
 
 STEM = "li2023_budget"
 ROUNDS = (100, 200, 400, 800, 1600, 3200)
@@ -28,7 +29,7 @@ PANELS = (
 )
 
 
-def measure(kernel: okl.kernels.Kernel, d: int, T: int) -> tuple[list[int], okl.theory.AldBudget]:
+def measure(kernel: Kernel, d: int, T: int) -> tuple[list[int], okl.theory.AldBudget]:
     """Return sizes of dictionaries over some streams, and the bounds for the first stream."""
     sizes = []
     for seed in range(SEEDS):

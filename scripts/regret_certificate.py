@@ -26,6 +26,8 @@ from matplotlib.axes import Axes
 
 import oklnumba as okl
 from oklnumba import plots, theory
+from oklnumba.features import Features
+from oklnumba.learners.learner import Learner
 
 STEM = "regret_certificate"
 SIGMA = {"casp": 1.0, "magic04": 2.0}  # 1 on other sets
@@ -70,7 +72,7 @@ class Stream:
         dimensions = [theory.effective_dimension(self.kernel, X, LAM) for X in self.parts]
         self.dimension = {EXACT: np.array(dimensions)}
 
-    def play(self, learner: okl.learner.Learner) -> tuple[okl.Run, Curves]:
+    def play(self, learner: Learner) -> tuple[okl.Run, Curves]:
         """Return a whole run and its regret against the RKHS at the checkpoints."""
         run, _ = timed_run(learner, self.X, self.y, self.limit)
         if not run.finished:
@@ -82,7 +84,7 @@ class Stream:
         """Return a bound of the inputs and the largest label, at the checkpoints."""
         return np.array([bound(X, B) for X, B in zip(self.parts, self.B, strict=True)])
 
-    def metered(self, features: okl.features.Features) -> Curves:
+    def metered(self, features: Features) -> Curves:
         """Return the effective dimension as a meter reads it from features."""
         meter, begin, out = theory.Meter(features, LAM), 0, []
         for t in self.at:
@@ -99,7 +101,7 @@ def kernel_awv(s: Stream) -> Curves:
     return curves | {"Proposition 1": first, "Propositions 1 and 2": second} | s.dimension
 
 
-def on_features(s: Stream, features: okl.features.Features) -> Curves:
+def on_features(s: Stream, features: Features) -> Curves:
     _, curves = s.play(okl.PKAWV(features, LAM))
     third = s.each(lambda X, B: theory.pkawv_bound(s.kernel, features, X, LAM, B))
     return curves | {"Theorem 3": third} | s.dimension | s.metered(features)

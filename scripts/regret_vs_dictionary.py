@@ -14,7 +14,7 @@ from tqdm import tqdm
 
 import oklnumba as okl
 from oklnumba import plots
-from oklnumba.learner import Learner
+from oklnumba.learners.learner import Learner
 
 STEM = "regret_vs_dictionary"
 ROUNDS, QUICK_ROUNDS = 4000, 1000

@@ -21,7 +21,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
 import oklnumba as okl
-from oklnumba.learner import Learner
+from oklnumba.learners.learner import Learner
 from oklnumba.params import Params
 
 COMPILED = not numba.config.DISABLE_JIT

@@ -10,8 +10,11 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 import oklnumba as okl
-from oklnumba import hotloops, losses, theory
-from oklnumba.learner import Learner
+from oklnumba import features, losses, theory
+from oklnumba.hot.experts import AGGREGATING, AVERAGE, HEDGE, experts_rounds
+from oklnumba.hot.features import taylor_block
+from oklnumba.hot.jit import DONE
+from oklnumba.learners.learner import Learner
 from tests import naive
 
 COMPILED = not numba.config.DISABLE_JIT
@@ -51,11 +54,9 @@ def aggregated(F, y, B, kind, loss="squared"):
     """Return the aggregate's forecasts of given experts."""
     totals, weights, out = np.zeros(F.shape[1]), np.zeros(F.shape[1]), np.empty(len(y))
     code = losses.get(loss).code
-    kinds = {"aggregating": hotloops.AGGREGATING, "average": hotloops.AVERAGE}
-    played, status = hotloops.experts_rounds(
-        F, y, kinds.get(kind, hotloops.HEDGE), B, code, 0, totals, weights, out
-    )
-    assert (played, status) == (len(y), hotloops.DONE)
+    kinds = {"aggregating": AGGREGATING, "average": AVERAGE}
+    played, status = experts_rounds(F, y, kinds.get(kind, HEDGE), B, code, 0, totals, weights, out)
+    assert (played, status) == (len(y), DONE)
     return out
 
 
@@ -121,9 +122,9 @@ def test_learners_on_data_keep_the_bound(kind, seed):
 def test_shared_features_are_computed_once(monkeypatch):
     X, y = data()
     rows = []
-    block = hotloops.taylor_block
+    block = taylor_block
     monkeypatch.setattr(
-        hotloops, "taylor_block", lambda A, *rest: (rows.append(len(A)), block(A, *rest))[1]
+        features, "taylor_block", lambda A, *rest: (rows.append(len(A)), block(A, *rest))[1]
     )
     lams = (0.1, 1.0, 10.0)
     learners = [okl.PKAWV(okl.TaylorFeatures(2, 0.7), lam=lam) for lam in lams]

@@ -11,8 +11,45 @@ import pytest
 import scipy.linalg
 from scipy.spatial.distance import cdist
 
-from oklnumba import hotloops, kernels
+from oklnumba import kernels
 from oklnumba.features import TaylorFeatures, _monomials
+from oklnumba.hot.awv import awv_forecasts, awv_rounds, certify
+from oklnumba.hot.dictionary import kors_keep, kors_probability, kors_rounds, leverage
+from oklnumba.hot.elementary import SINCOS_LARGEST, exp_nonpositive, sin_cos
+from oklnumba.hot.features import fourier_block, taylor_block
+from oklnumba.hot.jit import DONE, NEED_ROOM, NOT_FINITE, NOT_POSITIVE
+from oklnumba.hot.linalg import (
+    bordered_cholesky,
+    cholesky_downdate,
+    cholesky_update,
+    dot,
+    grow_inverse,
+    product_rows,
+    sherman_morrison,
+    solve_lower,
+    solve_lower_transposed,
+    solve_upper,
+    solve_upper_transposed,
+)
+from oklnumba.hot.losses import (
+    ABSOLUTE,
+    HINGE,
+    LOGISTIC,
+    SQUARED,
+    SQUARED_HINGE,
+    loss_derivative,
+    loss_value,
+    loss_values,
+)
+from oklnumba.hot.rows import (
+    LAPLACIAN,
+    LINEAR,
+    kernel_block,
+    kernel_diags,
+    kernel_row,
+    square_distances,
+)
+from oklnumba.hot.udu import LANES, SWEEP, TOGETHER
 
 COMPILED = not numba.config.DISABLE_JIT
 MANY = 200_000 if COMPILED else 20_000  # points of a dense grid
@@ -81,13 +118,13 @@ def exps_in_a_row(x):
     """Return exp(x) as the loop over a row of atoms computes it, which vectorises."""
     out = poisoned(len(x))
     rate = np.array([1.0, 0.0, 0.0])  # exp(-sqrt(x^2)), and the root of a square is exact
-    hotloops.kernel_row(hotloops.LAPLACIAN, rate, np.zeros(1), x[None, :].copy(), len(x), out)
+    kernel_row(LAPLACIAN, rate, np.zeros(1), x[None, :].copy(), len(x), out)
     return out
 
 
 def sines_cosines_in_a_row(x):
     out = poisoned(1, 2 * len(x))
-    hotloops.fourier_block(np.ones((1, 1)), x[None, :].copy(), 1.0, out)
+    fourier_block(np.ones((1, 1)), x[None, :].copy(), 1.0, out)
     return out.reshape(2, -1)
 
 
@@ -102,7 +139,7 @@ def test_exp_is_accurate_on_all_of_its_range():
         ]
     )
     true = np.exp(x.astype(np.longdouble))
-    assert np.abs(one_by_one(hotloops.exp_nonpositive, x) / true - 1).max() < 2e-16
+    assert np.abs(one_by_one(exp_nonpositive, x) / true - 1).max() < 2e-16
     x = x[x < -1e-150]  # whose squares are exact enough
     x = x[x == -np.sqrt(x * x)]
     assert len(x) > MANY // 2
@@ -112,14 +149,14 @@ def test_exp_is_accurate_on_all_of_its_range():
 def test_exp_at_and_beyond_the_ends():
     x = np.array([0.0, -0.0, np.nextafter(-708.0, -np.inf), -709.0, -1e300, -np.inf])
     expected = [1.0, 1.0, 0.0, 0.0, 0.0, 0.0]
-    np.testing.assert_array_equal(one_by_one(hotloops.exp_nonpositive, x), expected)
+    np.testing.assert_array_equal(one_by_one(exp_nonpositive, x), expected)
     finite = x[:4]
     np.testing.assert_array_equal(exps_in_a_row(finite), expected[:4])
 
 
 def test_sine_and_cosine_are_accurate_up_to_the_largest_phase():
     rng = np.random.default_rng(1)
-    largest = hotloops.SINCOS_LARGEST
+    largest = SINCOS_LARGEST
     x = np.concatenate(
         [
             np.linspace(-largest, largest, MANY),
@@ -130,7 +167,7 @@ def test_sine_and_cosine_are_accurate_up_to_the_largest_phase():
         ]
     )
     wide = x.astype(np.longdouble)
-    for sine, cosine in (one_by_one(hotloops.sin_cos, x), sines_cosines_in_a_row(x)):
+    for sine, cosine in (one_by_one(sin_cos, x), sines_cosines_in_a_row(x)):
         assert np.abs(sine - np.sin(wide)).max() < 2.5e-16
         assert np.abs(cosine - np.cos(wide)).max() < 2.5e-16
         assert np.abs(sine * sine + cosine * cosine - 1.0).max() < 1e-15
@@ -182,19 +219,19 @@ def test_kernel_rows_follow_their_formula_and_stay_inside_the_first_m(kernel):
         atoms = poisoned(d, cap)
         atoms[:, :m] = Z.T
         rows = poisoned(len(X), cap)
-        hotloops.kernel_block(code, par, X, atoms, m, rows)
+        kernel_block(code, par, X, atoms, m, rows)
         assert untouched(rows[:, m:])
         expected = formula(kernel, X, Z) if m else np.empty((3, 0))
         assert np.isfinite(rows[:, :m]).all()
         np.testing.assert_allclose(rows[:, :m], expected, rtol=1e-13, atol=1e-13)
         diag = poisoned(len(X))
-        hotloops.kernel_diags(code, par, X, diag)
+        kernel_diags(code, par, X, diag)
         np.testing.assert_allclose(diag, np.diag(formula(kernel, X, X)), rtol=1e-13)
 
 
 def test_every_kernel_code_has_a_row_in_the_test_above():
     codes = {kernel._code()[0] for kernel in KERNELS}
-    assert codes == set(range(len(codes))) and hotloops.LINEAR == len(codes) - 1
+    assert codes == set(range(len(codes))) and LINEAR == len(codes) - 1
 
 
 @pytest.mark.parametrize("shift", [0.0, 1e6, 1e-9])
@@ -202,7 +239,7 @@ def test_equal_points_have_distance_exactly_zero_wherever_they_lie(shift):
     x = np.random.default_rng(3).standard_normal(7) + shift
     atoms = np.ascontiguousarray(np.stack([x, x + 1e-3 * (1 + abs(shift)), x], axis=1))
     out = poisoned(3)
-    hotloops.square_distances(x, atoms, 3, out)
+    square_distances(x, atoms, 3, out)
     assert out[0] == out[2] == 0.0 < out[1]
 
 
@@ -212,7 +249,7 @@ def test_kernels_of_points_far_apart_are_exactly_zero(kernel, distance):
     code, par = kernel._code()
     out = poisoned(3)
     with np.errstate(over="ignore", invalid="ignore"):  # without the JIT numpy would warn
-        hotloops.kernel_row(code, par, np.zeros(1), np.array([[0.0, distance, -distance]]), 3, out)
+        kernel_row(code, par, np.zeros(1), np.array([[0.0, distance, -distance]]), 3, out)
     np.testing.assert_array_equal(out, [1.0, 0.0, 0.0])
 
 
@@ -255,7 +292,7 @@ def test_taylor_features_follow_equation_6(d, degree, centred):
     r = len(parent)
     columns = poisoned(d + r, 4)  # three passes, the last one of three points
     out = poisoned(11, r + 2)
-    hotloops.taylor_block(X, center, 0.5 / sigma**2, parent, variable, ratio / sigma, columns, out)
+    taylor_block(X, center, 0.5 / sigma**2, parent, variable, ratio / sigma, columns, out)
     assert untouched(out[:, r:])
     moved = X - center
     damping = np.exp(-(moved**2).sum(axis=1) / (2 * sigma**2))
@@ -282,7 +319,7 @@ def test_fourier_features_against_numpy(d, f):
     X, W = rng.standard_normal((5, d)), rng.standard_normal((d, f))
     scale = 1 / math.sqrt(f)
     out = poisoned(5, 2 * f + 3)
-    hotloops.fourier_block(X, W, scale, out)
+    fourier_block(X, W, scale, out)
     assert untouched(out[:, 2 * f :])
     expected = np.concatenate([np.sin(X @ W), np.cos(X @ W)], axis=1) * scale
     np.testing.assert_allclose(out[:, : 2 * f], expected, rtol=0, atol=1e-14)
@@ -294,7 +331,7 @@ def test_fourier_features_of_phases_beyond_the_fast_range():
     W = np.array([[1.0, 3.7, 2e6, -1e9, 1e15]])
     X = np.array([[1.0], [0.3], [99_999.0], [-1e6], [1e-9]])
     out = poisoned(5, 10)
-    hotloops.fourier_block(X, W, 1.0, out)
+    fourier_block(X, W, 1.0, out)
     wide = (X * W).astype(np.longdouble)
     expected = np.concatenate([np.sin(wide), np.cos(wide)], axis=1)
     assert np.abs(X * W).max() > 1e5
@@ -313,10 +350,10 @@ def test_triangular_solves(m):
     R = upper_buffer(factor, m + 2)
     L = upper_buffer(factor, m + 2).T.copy()
     for solve, matrix, transposed in (
-        (hotloops.solve_upper, R, 0),
-        (hotloops.solve_upper_transposed, R, 1),
-        (hotloops.solve_lower, L, 1),
-        (hotloops.solve_lower_transposed, L, 0),
+        (solve_upper, R, 0),
+        (solve_upper_transposed, R, 1),
+        (solve_lower, L, 1),
+        (solve_lower_transposed, L, 0),
     ):
         x = poisoned(m + 2)
         x[:m] = b
@@ -353,7 +390,7 @@ def after_cholesky_updates(update, every, m=12, cap=16, rounds=150):
         if t % every == every - 1:  # take an old one away again
             x[:m] = kept.pop(0)
             A = A - np.outer(x[:m], x[:m])
-            assert hotloops.cholesky_downdate(R, x, m) == hotloops.DONE
+            assert cholesky_downdate(R, x, m) == DONE
     factor = upper_part(R, m)
     return factor.T @ factor, A
 
@@ -361,13 +398,13 @@ def after_cholesky_updates(update, every, m=12, cap=16, rounds=150):
 @with_poison
 def test_cholesky_updates_and_downdates_keep_the_factor():
     for every in (2, 3, 1000):
-        assert close(*after_cholesky_updates(hotloops.cholesky_update, every), rtol=1e-12)
+        assert close(*after_cholesky_updates(cholesky_update, every), rtol=1e-12)
     assert not close(*after_cholesky_updates(wrong_cholesky_update, 1000), rtol=1e-3)
 
 
 def test_cholesky_update_from_zero():
     R, x = np.zeros((3, 3)), np.array([0.0, 2.0, -1.0])
-    hotloops.cholesky_update(R, x.copy(), 3)
+    cholesky_update(R, x.copy(), 3)
     np.testing.assert_allclose(R.T @ R, np.outer(x, x), atol=1e-15)
 
 
@@ -378,17 +415,15 @@ def test_cholesky_downdate_refuses_what_is_not_positive(excess):
     z = rng.standard_normal(6)
     z /= math.sqrt(z @ np.linalg.solve(A, z))  # A - z z' is singular now
     R = scipy.linalg.cholesky(A)
-    assert hotloops.cholesky_downdate(R, (1 + excess) * z, 6) == hotloops.NOT_POSITIVE
+    assert cholesky_downdate(R, (1 + excess) * z, 6) == NOT_POSITIVE
     R = scipy.linalg.cholesky(A)
     shorter = (1 - 1e-6) * z
-    assert hotloops.cholesky_downdate(R, shorter.copy(), 6) == hotloops.DONE
+    assert cholesky_downdate(R, shorter.copy(), 6) == DONE
     np.testing.assert_allclose(R.T @ R, A - np.outer(shorter, shorter), atol=1e-9)
 
 
 def test_cholesky_downdate_refuses_nan():
-    assert hotloops.cholesky_downdate(np.eye(2), np.array([np.nan, 0.0]), 2) == (
-        hotloops.NOT_POSITIVE
-    )
+    assert cholesky_downdate(np.eye(2), np.array([np.nan, 0.0]), 2) == (NOT_POSITIVE)
 
 
 def wrong_border(R, column, corner, m):
@@ -405,9 +440,9 @@ def after_borders(border, m=15, cap=17):
     for k in range(m):
         column = poisoned(cap)
         column[:k] = A[:k, k]
-        hotloops.solve_upper_transposed(R, column, k)
+        solve_upper_transposed(R, column, k)
         pivot = border(R, column, A[k, k], k)
-        if border is hotloops.bordered_cholesky:
+        if border is bordered_cholesky:
             schur = A[k, k] - A[k, :k] @ np.linalg.solve(A[:k, :k], A[:k, k])
             assert pivot == pytest.approx(schur, rel=1e-10)
     factor = upper_part(R, m)
@@ -416,7 +451,7 @@ def after_borders(border, m=15, cap=17):
 
 @with_poison
 def test_bordered_cholesky_grows_the_factor():
-    assert close(*after_borders(hotloops.bordered_cholesky), rtol=1e-13)
+    assert close(*after_borders(bordered_cholesky), rtol=1e-13)
     assert not close(*after_borders(wrong_border), rtol=1e-3)
 
 
@@ -425,7 +460,7 @@ def test_bordered_cholesky_grows_the_factor():
 def test_bordered_cholesky_leaves_the_factor_where_the_pivot_is_not_positive(corner):
     R = upper_buffer(np.eye(3), 5)
     before = R.copy()
-    assert hotloops.bordered_cholesky(R, np.array([0.6, 0.8, 0.0]), corner, 3) <= 0.0
+    assert bordered_cholesky(R, np.array([0.6, 0.8, 0.0]), corner, 3) <= 0.0
     np.testing.assert_array_equal(R, before)
 
 
@@ -447,7 +482,7 @@ def after_sherman_morrison(update, r=11, cap=13, rounds=150):
         z[:r] = rng.standard_normal(r)
         expected = 1 + z[:r] @ np.linalg.solve(A, z[:r])
         q = update(P, z, v, r)
-        if update is hotloops.sherman_morrison:
+        if update is sherman_morrison:
             assert q == pytest.approx(expected, rel=1e-11)
         A += np.outer(z[:r], z[:r])
     assert untouched(P[r:]) and untouched(P[:r, r:]) and untouched(v[r:])
@@ -457,7 +492,7 @@ def after_sherman_morrison(update, r=11, cap=13, rounds=150):
 @with_poison
 def test_sherman_morrison_keeps_the_inverse():
     # relative to the largest entry of the inverse, which is about 1/100
-    got, expected = after_sherman_morrison(hotloops.sherman_morrison)
+    got, expected = after_sherman_morrison(sherman_morrison)
     np.testing.assert_allclose(got, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
     wrong, _ = after_sherman_morrison(wrong_sherman_morrison)
     assert np.abs(wrong - expected).max() > 1e-3 * np.abs(expected).max()
@@ -480,7 +515,7 @@ def after_growth(grow, m=15, cap=17):
         column = poisoned(cap)
         column[:k] = A[:k, k]
         schur = grow(P, column, v, A[k, k], k)
-        if grow is hotloops.grow_inverse:
+        if grow is grow_inverse:
             dense = A[k, k] - A[k, :k] @ np.linalg.solve(A[:k, :k], A[:k, k])
             assert schur == pytest.approx(dense, rel=1e-10)
             assert untouched(column[k:]) and untouched(v[k:])
@@ -490,7 +525,7 @@ def after_growth(grow, m=15, cap=17):
 
 @with_poison
 def test_grow_inverse_grows_the_inverse():
-    assert close(*after_growth(hotloops.grow_inverse), rtol=1e-11)
+    assert close(*after_growth(grow_inverse), rtol=1e-11)
     assert not close(*after_growth(wrong_grow_inverse), rtol=1e-3)
 
 
@@ -500,7 +535,7 @@ def test_grow_inverse_leaves_the_inverse_where_the_schur_complement_is_not_posit
     P[:2, :2] = np.eye(2)
     before = P.copy()
     column = np.array([0.6, 0.8, np.nan, np.nan])
-    assert hotloops.grow_inverse(P, column, np.empty(4), 0.5, 2) <= 0.0
+    assert grow_inverse(P, column, np.empty(4), 0.5, 2) <= 0.0
     np.testing.assert_array_equal(P, before)
 
 
@@ -509,12 +544,12 @@ def test_products():
     rng = np.random.default_rng(13)
     Z, w = rng.standard_normal((6, 9)), rng.standard_normal(9)
     out = poisoned(6)
-    hotloops.product_rows(Z, w, out)
+    product_rows(Z, w, out)
     np.testing.assert_allclose(out, Z @ w, rtol=1e-13)
     a, b = poisoned(9), poisoned(9)
     a[:5], b[:5] = Z[0, :5], w[:5]
-    assert hotloops.dot(a, b, 5) == pytest.approx(Z[0, :5] @ w[:5], rel=1e-13)
-    assert hotloops.dot(a, b, 0) == 0.0
+    assert dot(a, b, 5) == pytest.approx(Z[0, :5] @ w[:5], rel=1e-13)
+    assert dot(a, b, 0) == 0.0
 
 
 # ---- 6. The U' D U factor ----
@@ -525,10 +560,10 @@ class Factor:
 
     def __init__(self, r, lam, ridge=0.0):
         self.r, self.ridge = r, ridge
-        self.cap = -(-r // hotloops.LANES) * hotloops.LANES
+        self.cap = -(-r // LANES) * LANES
         self.U, self.c = np.eye(self.cap), np.zeros(self.cap)
         self.inv_d = np.full(self.cap, 1 / lam)
-        self.work = poisoned(2 * hotloops.TOGETHER + 1, self.cap)
+        self.work = poisoned(2 * TOGETHER + 1, self.cap)
         self.forecasts, self.shrinks = [], []
 
     def padded(self, Z):
@@ -536,7 +571,7 @@ class Factor:
 
     def play(self, Z, y):
         forecasts, shrinks = poisoned(len(Z)), poisoned(len(Z))
-        played, status = hotloops.awv_rounds(
+        played, status = awv_rounds(
             self.padded(Z), y, self.U, self.inv_d, self.c, self.work, self.ridge, forecasts, shrinks
         )
         self.forecasts.extend(forecasts[:played])
@@ -545,9 +580,7 @@ class Factor:
 
     def forecast(self, Z):
         out = poisoned(len(Z))
-        hotloops.awv_forecasts(
-            self.padded(Z), self.U, self.inv_d, self.c, self.work, self.ridge, out
-        )
+        awv_forecasts(self.padded(Z), self.U, self.inv_d, self.c, self.work, self.ridge, out)
         return out
 
     def state(self):
@@ -575,7 +608,7 @@ def test_awv_rounds_keep_the_factor_of_the_dense_matrix(r, lam, ridge):
     n = 61
     Z, y = rng.standard_normal((n, r)), rng.uniform(-1, 1, n)
     factor = Factor(r, lam, ridge)
-    assert factor.play(Z, y) == (n, hotloops.DONE)
+    assert factor.play(Z, y) == (n, DONE)
     np.testing.assert_array_equal(np.tril(factor.U, -1), 0.0)
     np.testing.assert_array_equal(np.diag(factor.U), 1.0)
     U, D = factor.U[:r, :r], np.diag(1 / factor.inv_d[:r])
@@ -607,11 +640,11 @@ def test_the_check_of_the_factor_fails_for_a_round_played_twice():
 @pytest.mark.parametrize("r, lam, ridge", FACTORS)
 def test_any_cut_of_the_rounds_gives_the_same_bits(r, lam, ridge):
     rng = np.random.default_rng(16)
-    n = 4 * hotloops.TOGETHER + 2
+    n = 4 * TOGETHER + 2
     Z, y = rng.standard_normal((n, r)), rng.uniform(-1, 1, n)
     whole = Factor(r, lam, ridge)
     whole.play(Z, y)
-    sizes = (1, 2, hotloops.SWEEP, 4, 7, hotloops.TOGETHER, hotloops.TOGETHER + 1)
+    sizes = (1, 2, SWEEP, 4, 7, TOGETHER, TOGETHER + 1)
     cuts = [range(start, n, size) for size in sizes for start in (1, size)]
     cuts += [sorted(rng.choice(np.arange(1, n), size, replace=False)) for size in (3, 9, 20)]
     for cut in cuts:
@@ -642,7 +675,7 @@ def test_awv_rounds_say_in_which_round_a_forecast_is_not_finite(bad):
     Z[bad, 2] = np.nan
     factor = Factor(5, 1.0)
     played, status = factor.play(Z, y)
-    assert (played, status) == (bad, hotloops.NOT_FINITE)
+    assert (played, status) == (bad, NOT_FINITE)
     assert np.isfinite(factor.forecasts).all() and len(factor.forecasts) == bad
 
 
@@ -673,16 +706,16 @@ def test_leverage_score_by_its_definition_in_feature_space(alpha):
     score = new @ np.linalg.solve(A, new)
     C = upper_buffer(factor, cap)
     b[:m] = S * row[:m]
-    assert hotloops.leverage(C, b, new @ new, alpha, m) == pytest.approx(score, rel=1e-10)
+    assert leverage(C, b, new @ new, alpha, m) == pytest.approx(score, rel=1e-10)
     eps, beta = 0.3, 0.5
-    probability = hotloops.kors_probability(row, weights, C, b, new @ new, alpha, beta, eps, m)
+    probability = kors_probability(row, weights, C, b, new @ new, alpha, beta, eps, m)
     assert probability == pytest.approx(min(beta * (1 + eps) * score, 1.0), rel=1e-10)
-    assert hotloops.kors_probability(row, weights, C, b, new @ new, alpha, 1e9, eps, m) == 1.0
+    assert kors_probability(row, weights, C, b, new @ new, alpha, 1e9, eps, m) == 1.0
     assert untouched(b[m:])
     # kept with probability q: the factor of the dictionary with one more weighted point
     q = 0.37
-    hotloops.kors_probability(row, weights, C, b, new @ new, alpha, beta, eps, m)
-    assert hotloops.kors_keep(weights, C, b, new @ new, alpha, q, m) > 0.0
+    kors_probability(row, weights, C, b, new @ new, alpha, beta, eps, m)
+    assert kors_keep(weights, C, b, new @ new, alpha, q, m) > 0.0
     phi, S = np.vstack([phi, new]), np.append(S, 1 / math.sqrt(q))
     np.testing.assert_allclose(weights[: m + 1], S, rtol=1e-15)
     dense = S[:, None] * (phi @ phi.T) * S + alpha * np.eye(m + 1)
@@ -699,18 +732,18 @@ def play_kors(X, coins, kernel, alpha, beta, eps, largest=np.inf, cap=4):
     played, kept = poisoned(n), np.full(n, -1)
     first = 0
     while True:
-        first, status = hotloops.kors_rounds(
+        first, status = kors_rounds(
             X, coins, first, code, par, (alpha, beta, eps, largest), state, atoms, weights, C,
             poisoned(cap), poisoned(cap), played, kept,
         )  # fmt: skip
-        if status != hotloops.NEED_ROOM:
+        if status != NEED_ROOM:
             break
         more = cap + 3
         atoms = np.pad(atoms, ((0, 0), (0, 3)), constant_values=POISON[0])
         weights = np.pad(weights, (0, 3), constant_values=POISON[0])
         C = np.pad(C, (0, 3), constant_values=POISON[0])
         cap = more
-    assert (first, status) == (n, hotloops.DONE)
+    assert (first, status) == (n, DONE)
     m = state[0]
     np.testing.assert_array_equal(atoms[:, :m].T, X[kept == 1])
     assert untouched(atoms[:, m:]) and untouched(weights[m:])
@@ -762,8 +795,8 @@ def test_kors_with_huge_beta_keeps_all_with_weight_one_and_its_scores_are_exact(
     scores = []
     for t in range(40):
         row, b = poisoned(40), poisoned(40)
-        hotloops.kernel_row(code, par, X[t], atoms, t, row)
-        p = hotloops.kors_probability(row, weights, C, b, 1.0, alpha, beta, eps, t)
+        kernel_row(code, par, X[t], atoms, t, row)
+        p = kors_probability(row, weights, C, b, 1.0, alpha, beta, eps, t)
         scores.append(p / beta)
     np.testing.assert_allclose(scores, (1 + eps) * exact_scores(K, alpha), rtol=1e-9)
 
@@ -778,25 +811,25 @@ def test_kors_stops_growing_at_its_largest_size():
 
 def test_a_score_without_digits_is_nan_and_kors_says_so():
     C, b = np.eye(1), np.array([2.0])
-    assert math.isnan(hotloops.leverage(C, b, 1.0, 1.0, 1))
+    assert math.isnan(leverage(C, b, 1.0, 1.0, 1))
     row, weights = np.array([2.0]), np.ones(1)
-    assert math.isnan(hotloops.kors_probability(row, weights, C, b, 1.0, 1.0, 1.0, 0.5, 1))
+    assert math.isnan(kors_probability(row, weights, C, b, 1.0, 1.0, 1.0, 0.5, 1))
 
 
 # ---- 8. Losses and the certificate ----
 
-SMOOTH = [hotloops.SQUARED, hotloops.SQUARED_HINGE, hotloops.LOGISTIC]
-KINKED = [hotloops.ABSOLUTE, hotloops.HINGE]
+SMOOTH = [SQUARED, SQUARED_HINGE, LOGISTIC]
+KINKED = [ABSOLUTE, HINGE]
 
 
 def loss_formula(code, forecast, y):
     margin = y * forecast
     return {
-        hotloops.SQUARED: lambda: (y - forecast) ** 2,
-        hotloops.ABSOLUTE: lambda: abs(y - forecast),
-        hotloops.HINGE: lambda: max(1 - margin, 0.0),
-        hotloops.SQUARED_HINGE: lambda: max(1 - margin, 0.0) ** 2,
-        hotloops.LOGISTIC: lambda: float(np.logaddexp(0.0, -margin)),
+        SQUARED: lambda: (y - forecast) ** 2,
+        ABSOLUTE: lambda: abs(y - forecast),
+        HINGE: lambda: max(1 - margin, 0.0),
+        SQUARED_HINGE: lambda: max(1 - margin, 0.0) ** 2,
+        LOGISTIC: lambda: float(np.logaddexp(0.0, -margin)),
     }[code]()
 
 
@@ -804,37 +837,35 @@ def loss_formula(code, forecast, y):
 def test_loss_values_and_derivatives(code):
     h = 1e-6
     for y, forecast in itertools.product((-1.0, 1.0), np.linspace(-3.05, 3.05, 62)):
-        value = hotloops.loss_value(code, forecast, y)
+        value = loss_value(code, forecast, y)
         assert value == pytest.approx(loss_formula(code, forecast, y), rel=1e-13, abs=1e-15)
-        slope = (
-            hotloops.loss_value(code, forecast + h, y) - hotloops.loss_value(code, forecast - h, y)
-        ) / (2 * h)
-        assert hotloops.loss_derivative(code, forecast, y) == pytest.approx(slope, abs=1e-8)
+        slope = (loss_value(code, forecast + h, y) - loss_value(code, forecast - h, y)) / (2 * h)
+        assert loss_derivative(code, forecast, y) == pytest.approx(slope, abs=1e-8)
     many = poisoned(5)
     forecasts, y = np.linspace(-2, 2, 5), np.array([1.0, -1.0, 1.0, 1.0, -1.0])
-    hotloops.loss_values(code, forecasts, y, many)
+    loss_values(code, forecasts, y, many)
     expected = [loss_formula(code, f, label) for f, label in zip(forecasts, y, strict=True)]
     np.testing.assert_allclose(many, expected, rtol=1e-13)
 
 
 def test_loss_derivative_is_zero_at_a_kink():
-    assert hotloops.loss_derivative(hotloops.ABSOLUTE, 0.3, 0.3) == 0.0
+    assert loss_derivative(ABSOLUTE, 0.3, 0.3) == 0.0
     for y in (-1.0, 1.0):
-        assert hotloops.loss_derivative(hotloops.HINGE, y, y) == 0.0
-        assert hotloops.loss_derivative(hotloops.HINGE, y * np.nextafter(1.0, 0.0), y) == -y
-        assert hotloops.loss_derivative(hotloops.SQUARED_HINGE, y, y) == 0.0
+        assert loss_derivative(HINGE, y, y) == 0.0
+        assert loss_derivative(HINGE, y * np.nextafter(1.0, 0.0), y) == -y
+        assert loss_derivative(SQUARED_HINGE, y, y) == 0.0
 
 
 @pytest.mark.parametrize("margin", [1e-12, 30.0, 40.0, 700.0, 1e4, 1e300])
 def test_logistic_loss_far_out(margin):
-    value, slope = hotloops.loss_value, hotloops.loss_derivative
+    value, slope = loss_value, loss_derivative
     with np.errstate(under="ignore"):
         tail = math.log1p(math.exp(-margin))
-        assert value(hotloops.LOGISTIC, margin, 1.0) == pytest.approx(tail, rel=1e-14)
-        assert value(hotloops.LOGISTIC, margin, -1.0) == pytest.approx(margin + tail, rel=1e-14)
+        assert value(LOGISTIC, margin, 1.0) == pytest.approx(tail, rel=1e-14)
+        assert value(LOGISTIC, margin, -1.0) == pytest.approx(margin + tail, rel=1e-14)
         share = math.exp(-margin) / (1 + math.exp(-margin))
-        assert slope(hotloops.LOGISTIC, margin, 1.0) == pytest.approx(-share, rel=1e-14)
-        assert slope(hotloops.LOGISTIC, margin, -1.0) == pytest.approx(1 - share, rel=1e-14)
+        assert slope(LOGISTIC, margin, 1.0) == pytest.approx(-share, rel=1e-14)
+        assert slope(LOGISTIC, margin, -1.0) == pytest.approx(1 - share, rel=1e-14)
 
 
 @pytest.mark.parametrize("ridge", [0.0, 1.0])
@@ -846,7 +877,7 @@ def test_certify_against_a_loop_and_in_two_parts(ridge):
     totals = np.array([0.0, 0.0, 0.0, 0.0, 0.0, ridge])
     out = poisoned(3, n)
     for part in (slice(0, 5), slice(5, n)):
-        hotloops.certify(
+        certify(
             y[part], forecasts[part], shrinks[part], growth[part], totals,
             out[0, part], out[1, part], out[2, part],
         )  # fmt: skip
@@ -867,7 +898,7 @@ def test_certificate_of_awv_rounds_is_the_exact_comparator_and_log_det(lam):
     factor = Factor(r, lam)
     factor.play(Z, y)
     loss, comparator, bound = poisoned(n), poisoned(n), poisoned(n)
-    hotloops.certify(
+    certify(
         y, np.array(factor.forecasts), np.array(factor.shrinks), np.zeros(n), np.zeros(6),
         loss, comparator, bound,
     )  # fmt: skip

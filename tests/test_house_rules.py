@@ -11,11 +11,13 @@ import numba
 import pytest
 
 import oklnumba as okl
-from oklnumba import hotloops
-from oklnumba.learner import Learner
+from oklnumba.learners.learner import Learner
+from tests.compiled import dispatchers
 
 ROOT = Path(__file__).parent.parent
-SOURCES = sorted((ROOT / "oklnumba").glob("*.py"))
+SOURCES = sorted((ROOT / "oklnumba").rglob("*.py"))
+HOT = sorted((ROOT / "oklnumba" / "hot").glob("*.py"))
+JIT = ROOT / "oklnumba" / "hot" / "jit.py"
 SCRIPTS = sorted((ROOT / "scripts").glob("*.py"))
 TESTS = sorted((ROOT / "tests").glob("*.py"))
 DECORATORS = {"hot", "exact"}
@@ -32,27 +34,32 @@ def tree(path):
 
 
 def compiled_functions():
-    """Return the syntax trees of the functions in hotloops with a decorator of the factory."""
+    """Return the syntax trees of the functions in hot/ with a decorator of the factory."""
     found = []
-    for node in ast.walk(tree(Path(hotloops.__file__))):
-        if isinstance(node, ast.FunctionDef):
-            names = {d.id for d in node.decorator_list if isinstance(d, ast.Name)}
-            if names & DECORATORS:
-                found.append(node)
+    for path in HOT:
+        for node in ast.walk(tree(path)):
+            if isinstance(node, ast.FunctionDef):
+                names = {d.id for d in node.decorator_list if isinstance(d, ast.Name)}
+                if names & DECORATORS:
+                    found.append(node)
     return found
 
 
 @pytest.mark.parametrize("path", SOURCES + SCRIPTS, ids=lambda path: path.name)
-def test_only_hotloops_compiles(path):
+def test_only_the_decorator_of_hot_compiles(path):
     calls = re.findall(r"\b(?:njit|jit|jitclass|vectorize|guvectorize|cfunc)\(", path.read_text())
-    if path.name == "hotloops.py":
+    if path == JIT:
         assert set(calls) == {"njit("}
     else:
         assert calls == [] and not re.search(r"@(numba|nb)\.", path.read_text())
+        if path not in HOT:
+            assert not re.search(
+                r"^(import|from) (numba|llvmlite)\b", path.read_text(), re.MULTILINE
+            )
 
 
 def test_all_compiled_functions_come_from_the_one_factory():
-    source = tree(Path(hotloops.__file__))
+    source = tree(JIT)
     factory = next(n for n in source.body if isinstance(n, ast.FunctionDef) and n.name == "_jit")
     inside = {id(node) for node in ast.walk(factory)}
     for node in ast.walk(source):
@@ -67,15 +74,12 @@ def test_all_compiled_functions_come_from_the_one_factory():
         for target in node.targets
     }
     assert made == DECORATORS
-    assert len(compiled_functions()) > 20
+    assert len(compiled_functions()) > 100
 
 
 @pytest.mark.skipif(numba.config.DISABLE_JIT, reason="there are no dispatchers")
 def test_the_syntax_trees_above_are_all_the_dispatchers():
-    dispatchers = {
-        n for n, v in vars(hotloops).items() if isinstance(v, numba.core.dispatcher.Dispatcher)
-    }
-    assert dispatchers == {node.name for node in compiled_functions()}
+    assert set(dispatchers()) == {node.name for node in compiled_functions()}
 
 
 @pytest.mark.parametrize("function", compiled_functions(), ids=lambda node: node.name)

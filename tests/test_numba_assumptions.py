@@ -16,7 +16,11 @@ import numpy as np
 import pytest
 
 import oklnumba as okl
-from oklnumba import hotloops
+from oklnumba.hot import jit
+from oklnumba.hot.elementary import bits_to_float, exp_nonpositive, float_to_bits
+from oklnumba.hot.linalg import dot
+from oklnumba.hot.udu import TILE, factor_rows_1, factor_rows_3
+from tests.compiled import dispatchers
 
 pytestmark = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="about compiled code")
 
@@ -41,9 +45,9 @@ def python(code, cwd=ROOT, **environment):
 
 
 def uncached(like):
-    """Return a decorator with the options of a function in hotloops, without a cache.
+    """Return a decorator with the options of a function in hot/, without a cache.
 
-    Numba's cache would keep the old code of what is called in hotloops after an edit there.
+    Numba's cache would keep the old code of what is called in hot/ after an edit there.
     """
     options = ("nogil", "error_model", "fastmath")
     return numba.njit(**{name: like.targetoptions[name] for name in options})
@@ -52,7 +56,7 @@ def uncached(like):
 if numba.config.DISABLE_JIT:
     hot = exact = lambda function: function
 else:
-    hot, exact = uncached(hotloops.dot), uncached(hotloops.exp_nonpositive)
+    hot, exact = uncached(dot), uncached(exp_nonpositive)
 
 
 # ---- NaN, infinity and division ----
@@ -131,11 +135,6 @@ def test_division_by_integer_zero_follows_numpy():
 # ---- the decorators ----
 
 
-def dispatchers():
-    kind = numba.core.dispatcher.Dispatcher
-    return {name: value for name, value in vars(hotloops).items() if isinstance(value, kind)}
-
-
 def test_options_of_every_compiled_function():
     assert len(dispatchers()) > 20
     for name, function in dispatchers().items():
@@ -170,10 +169,10 @@ def test_two_threads_are_in_compiled_code_at_once():
 
 SMALL_PLAY = """
 import json, numpy as np, oklnumba as okl
-from oklnumba import hotloops
+from oklnumba.hot import awv, linalg
 X = np.random.default_rng(0).uniform(-1, 1, (40, 2))
 learner = okl.KernelAWV(okl.Gaussian(1.0)).partial_fit(X, X[:, 0])
-caches = {type(v._cache).__name__ for v in vars(hotloops).values() if hasattr(v, "_cache")}
+caches = {type(f._cache).__name__ for f in (awv.kernel_awv_rows, linalg.dot)}
 print(json.dumps([learner.predict_one(X[0]), sorted(caches)]))
 """
 
@@ -186,7 +185,7 @@ def small_play():
 def test_compiled_code_is_cached_where_a_folder_is_writable(tmp_path):
     forecast, caches = python(SMALL_PLAY, NUMBA_CACHE_DIR=str(tmp_path))
     assert forecast == small_play()
-    assert caches == ["FunctionCache"]
+    assert caches == ["FolderCache"]
     assert list(tmp_path.rglob("*.nbc"))
 
 
@@ -195,7 +194,8 @@ def test_it_works_where_no_cache_folder_is_writable(tmp_path, chosen):
     # root may write everywhere: so __pycache__ is a file here, and the home folder lies in a device
     package = tmp_path / "oklnumba"
     shutil.copytree(ROOT / "oklnumba", package, ignore=shutil.ignore_patterns("__pycache__"))
-    (package / "__pycache__").write_text("no folder")
+    for folder in (package, package / "hot"):
+        (folder / "__pycache__").write_text("no folder")
     forecast, caches = python(
         f"import sys; sys.path.insert(0, {str(tmp_path)!r})" + SMALL_PLAY,
         cwd=tmp_path,
@@ -209,14 +209,15 @@ def test_it_works_where_no_cache_folder_is_writable(tmp_path, chosen):
 
 
 def test_numba_still_raises_where_there_is_no_cache_folder(monkeypatch):
-    # The fallback in hotloops stands on this RuntimeError.
+    # The fallback in hot/jit.py stands on this RuntimeError.
     from numba.core import caching
 
     monkeypatch.setattr(caching.CacheImpl, "_locator_classes", [])
+    monkeypatch.setattr(jit._Results, "_locator_classes", [])
     with pytest.raises(RuntimeError, match="no locator available"):
         numba.njit(cache=True)(lambda x: x)
 
-    @hotloops.hot
+    @jit.hot
     def double(x):
         return 2.0 * x
 
@@ -226,8 +227,8 @@ def test_numba_still_raises_where_there_is_no_cache_folder(monkeypatch):
 def test_import_compiles_nothing_and_leaves_matplotlib_out():
     code = """
 import json, sys, oklnumba
-from oklnumba import hotloops
-found = {n: len(v.signatures) for n, v in vars(hotloops).items() if hasattr(v, "signatures")}
+from tests.compiled import signatures
+found = {n: len(s) for n, s in signatures().items()}
 print(json.dumps([found, "matplotlib" in sys.modules]))
 """
     found, plots = python(code)
@@ -241,7 +242,7 @@ print(json.dumps([found, "matplotlib" in sys.modules]))
 SIGNATURES = """
 import json, os, tempfile, warnings
 import numpy as np, oklnumba as okl
-from oklnumba import hotloops
+from tests.compiled import signatures
 from tests.test_all_learners import LEARNERS, SAMPLERS, Variant, make, stream
 
 warnings.simplefilter("ignore", UserWarning)
@@ -283,9 +284,7 @@ with tempfile.TemporaryDirectory() as folder:
             cls(okl.Gaussian(1.0)).partial_fit(kind(X)).transform(kind(X))
         linear = okl.FOGD(okl.TaylorFeatures(2))  # the default makes its features in the loop
         linear.partial_fit(kind(X), np.where(X[:, 0] > 0.0, 1.0, -1.0)).predict(kind(X))
-found = {n: [str(s) for s in v.signatures] for n, v in vars(hotloops).items()
-         if hasattr(v, "signatures")}
-print(json.dumps(found))
+print(json.dumps(signatures()))
 """
 
 
@@ -295,8 +294,8 @@ def signatures():
 
 
 def test_each_loop_of_rounds_has_one_signature_whatever_the_data(signatures):
-    classes = "".join(p.read_text() for p in (ROOT / "oklnumba").glob("*.py"))
-    called = [name for name in signatures if f"hotloops.{name}(" in classes]
+    classes = "".join(p.read_text() for p in (ROOT / "oklnumba" / "learners").glob("*.py"))
+    called = [name for name in signatures if f" {name}(" in classes]
     rounds = {name: signatures[name] for name in called if name.endswith("_rounds")}
     assert len(rounds) >= 4
     more = {name: found for name, found in rounds.items() if len(found) != 1}
@@ -315,7 +314,7 @@ def test_every_other_compiled_function_has_few_signatures(signatures):
 OTHER_NUMBERS = """
 import json, warnings
 import numpy as np, oklnumba as okl
-from oklnumba import hotloops
+from tests.compiled import signatures
 from tests.test_all_learners import LEARNERS, SAMPLERS, make, stream
 warnings.simplefilter("ignore", UserWarning)
 
@@ -334,9 +333,7 @@ for cls in LEARNERS:
             learner.predict_one(X[0])
         except Exception as error:
             problems.append(f"{learner!r}: {type(error).__name__}: {str(error)[:200]}")
-found = {n: [str(s) for s in v.signatures] for n, v in vars(hotloops).items()
-         if hasattr(v, "signatures")}
-print(json.dumps([found, problems]))
+print(json.dumps([signatures(), problems]))
 """
 
 
@@ -352,12 +349,12 @@ def test_a_hyper_parameter_of_another_type_of_number_compiles_nothing_anew(signa
 
 @exact
 def bits_of(x):
-    return hotloops.float_to_bits(x)
+    return float_to_bits(x)
 
 
 @exact
 def float_of(bits):
-    return hotloops.bits_to_float(bits)
+    return bits_to_float(bits)
 
 
 @pytest.mark.parametrize("x", [*SPECIAL, math.pi, 2.5e-310])
@@ -369,15 +366,15 @@ def test_bit_casts_go_there_and_back(x):
 
 @exact
 def three_at_once(U, inv_d, Z, B, a):
-    for k in range(0, U.shape[0], hotloops.TILE):
-        hotloops.factor_rows_3(U, inv_d, Z, B, a, k, U.shape[0])
+    for k in range(0, U.shape[0], TILE):
+        factor_rows_3(U, inv_d, Z, B, a, k, U.shape[0])
 
 
 @exact
 def one_by_one(U, inv_d, Z, B, a):
     for t in range(Z.shape[0]):
-        for k in range(0, U.shape[0], hotloops.TILE):
-            hotloops.factor_rows_1(U, inv_d, Z[t:], B[t:], a[t:], k, U.shape[0])
+        for k in range(0, U.shape[0], TILE):
+            factor_rows_1(U, inv_d, Z[t:], B[t:], a[t:], k, U.shape[0])
 
 
 @pytest.mark.parametrize("r", [8, 16, 24, 40])
@@ -399,7 +396,7 @@ def test_fused_products_of_three_rounds_are_those_of_one(r):
 
 
 def plain_factor_rows(U, inv_d, z, b, a, t):
-    """Play one round of method C1 as hotloops section 6 states it."""
+    """Play one round of method C1 as hot/udu.py states it."""
     for k in range(len(z)):
         p = z[k]
         following = a[t] + p * p * inv_d[k]
@@ -418,5 +415,5 @@ def test_a_sum_of_products_is_the_same_bits_wherever_the_arrays_lie():
     for shift in range(9):
         moved = np.empty(600)[shift : shift + 200]
         moved[:] = store[:200]
-        sums.add(hotloops.dot(moved, w, 200))
+        sums.add(dot(moved, w, 200))
     assert len(sums) == 1

@@ -12,7 +12,20 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 import oklnumba as okl
-from oklnumba import hotloops, losses, oco, theory
+from oklnumba import losses, theory
+from oklnumba.games import LeastSquares, Portfolio, online_to_batch, play
+from oklnumba.hot.jit import NEED_ROOM
+from oklnumba.hot.newton import newton_block
+from oklnumba.hot.udu import solve_rounds
+from oklnumba.potentials import (
+    bregman,
+    check_simplex,
+    dual_exponent,
+    euclidean,
+    mahalanobis_norm,
+    negative_entropy,
+    squared_p_norm,
+)
 from tests import naive
 
 COMPILED = not numba.config.DISABLE_JIT
@@ -211,7 +224,7 @@ def test_solving_rounds_changes_only_the_rounds(count, r):
     inv_d, rounds = rng.uniform(0.5, 2, r), rng.standard_normal((12, r))
     betas, a = rng.standard_normal((12, r)), np.ones(12)
     before = [array.copy() for array in (U, inv_d, rounds, betas, a)]
-    hotloops.solve_rounds(U, inv_d, rounds, betas, a, count, r)
+    solve_rounds(U, inv_d, rounds, betas, a, count, r)
     expected = np.linalg.solve(U.T, before[2][:count].T).T
     assert_allclose(rounds[:count], expected, rtol=1e-9, atol=1e-11)
     assert_array_equal(rounds[count:], before[2][count:])
@@ -226,11 +239,11 @@ def test_blocks_that_would_cancel_are_refused_and_change_nothing():
     X, out = np.zeros((3, 8)), np.empty(3)
     X[:, :3] = 1.0
     state = [learner._U.copy(), learner._inv_d.copy(), learner._c.copy()]
-    played = hotloops.newton_block(
+    played = newton_block(
         X, np.ones(3), 0, learner._rate, 1.0, learner._U, learner._inv_d, learner._c,
         learner._work, learner._small, out,
     )  # fmt: skip
-    assert played == (0, hotloops.NEED_ROOM)
+    assert played == (0, NEED_ROOM)
     for now, before in zip((learner._U, learner._inv_d, learner._c), state, strict=True):
         assert_array_equal(now, before)
 
@@ -421,12 +434,12 @@ def test_a_lifted_learner_is_the_learner_on_the_features(features, learner):
 
 
 POTENTIALS = [
-    oco.euclidean(0.7),
-    oco.euclidean(2.0, radius=1.5),
-    oco.squared_p_norm(0.5, 1.3),
-    oco.squared_p_norm(1.0, 2.0),
-    oco.negative_entropy(0.8),
-    oco.negative_entropy(0.3, scale=4.0),
+    euclidean(0.7),
+    euclidean(2.0, radius=1.5),
+    squared_p_norm(0.5, 1.3),
+    squared_p_norm(1.0, 2.0),
+    negative_entropy(0.8),
+    negative_entropy(0.3, scale=4.0),
 ]
 vectors = st.lists(st.floats(-20, 20), min_size=D, max_size=D).map(np.array)
 
@@ -448,7 +461,7 @@ def test_identities_of_conjugates_and_mirror_maps(potential, s, r):
         moved = potential.norm(w - v)
         assert moved <= potential.dual_norm(s - r) / potential.strength * (1 + 1e-9) + 1e-12
     if min(w.min(), v.min()) > 1e-12 or "entropy" not in potential.name:
-        divergence = oco.bregman(potential, w, v)
+        divergence = bregman(potential, w, v)
         floor = potential.strength / 2 * potential.norm(w - v) ** 2
         assert divergence >= floor * (1 - 1e-7) - 1e-8 * (1 + abs(potential.value(v)))
     # dual norms: Fact 1
@@ -457,19 +470,19 @@ def test_identities_of_conjugates_and_mirror_maps(potential, s, r):
 
 def test_examples_of_the_notes():
     u, v = np.array([0.2, 0.3, 0.5]), np.array([0.6, 0.3, 0.1])
-    entropy, square = oco.negative_entropy(), oco.euclidean(eta=0.25)
-    assert oco.bregman(entropy, u, v) == pytest.approx((u * np.log(u / v)).sum())  # Example 3.2
-    assert oco.bregman(square, u, v) == pytest.approx(2 * ((u - v) ** 2).sum())  # Example 3.1
+    entropy, square = negative_entropy(), euclidean(eta=0.25)
+    assert bregman(entropy, u, v) == pytest.approx((u * np.log(u / v)).sum())  # Example 3.2
+    assert bregman(square, u, v) == pytest.approx(2 * ((u - v) ** 2).sum())  # Example 3.1
     s = np.array([1.0, -2.0, 0.5])
     assert entropy.conjugate(s) == pytest.approx(np.log(np.exp(s).sum()))  # Example 5.4
     assert square.conjugate(s) == pytest.approx(0.25 / 2 * (s @ s))  # Example 5.3
     A = np.array([[2.0, 0.5], [0.5, 1.0]])
     z = np.array([1.0, -3.0])
-    best = np.linalg.inv(A) @ z / oco.mahalanobis_norm(z, np.linalg.inv(A))
-    assert oco.mahalanobis_norm(best, A) == pytest.approx(1.0)  # Example 1.3
-    assert best @ z == pytest.approx(oco.mahalanobis_norm(z, np.linalg.inv(A)))
-    assert oco.dual_exponent(1.5) == pytest.approx(3.0)
-    assert (oco.dual_exponent(1), oco.dual_exponent(np.inf)) == (np.inf, 1.0)
+    best = np.linalg.inv(A) @ z / mahalanobis_norm(z, np.linalg.inv(A))
+    assert mahalanobis_norm(best, A) == pytest.approx(1.0)  # Example 1.3
+    assert best @ z == pytest.approx(mahalanobis_norm(z, np.linalg.inv(A)))
+    assert dual_exponent(1.5) == pytest.approx(3.0)
+    assert (dual_exponent(1), dual_exponent(np.inf)) == (np.inf, 1.0)
 
 
 @pytest.mark.parametrize("potential", POTENTIALS, ids=lambda one: one.name)
@@ -585,7 +598,7 @@ CLAIMS = [
     Claim(
         "LazyOGD",
         lambda k: okl.LazyOGD(k * ETA, 1.2),
-        lambda g, w: theory.ftrl_bound(oco.euclidean(ETA, 1.2), g, w),
+        lambda g, w: theory.ftrl_bound(euclidean(ETA, 1.2), g, w),
         inside=in_ball,
     ),
     Claim(
@@ -739,10 +752,10 @@ def test_winnow_needs_four_not_two_as_errata_42_has_it():
 
 def test_theorem_6_on_portfolios():
     rng = np.random.default_rng(0)
-    game = oco.Portfolio(rng.uniform(0.5, 2.0, (300, 3)))
+    game = Portfolio(rng.uniform(0.5, 2.0, (300, 3)))
     L = 2.0 / 0.5 * np.sqrt(3)
     alpha = theory.exp_concave_rate(1.0, 1.0, L)
-    run = oco.play(okl.ExpConcaveFTRL(alpha, L, "simplex"), game)
+    run = play(okl.ExpConcaveFTRL(alpha, L, "simplex"), game)
     for w in (game.best(), np.full(3, 1 / 3), np.eye(3)[1]):
         bound = theory.exp_concave_bound(run.gradients, w, alpha, L)
         assert run.regret(w)[-1] <= bound
@@ -777,7 +790,7 @@ def test_portfolio_against_a_search_over_the_simplex():
     rng = np.random.default_rng(0)
     relatives = np.exp(0.05 * rng.standard_normal((200, 3)))
     relatives[:, 0] *= 1.005
-    game = oco.Portfolio(relatives)
+    game = Portfolio(relatives)
     best = game.best()
     grid = np.array([[a, b, 1 - a - b] for a in np.linspace(0, 1, 101)
                      for b in np.linspace(0, 1 - a, 101)])  # fmt: skip
@@ -786,23 +799,23 @@ def test_portfolio_against_a_search_over_the_simplex():
     # optimality: no direction on the simplex lowers the loss
     gradient = -(relatives / (relatives @ best)[:, None]).sum(axis=0)
     assert gradient @ best - gradient.min() <= 1e-6
-    run = oco.play(okl.Hedge(eta=0.05), game)
+    run = play(okl.Hedge(eta=0.05), game)
     assert_allclose(game.wealth(run.points), np.exp(-np.cumsum(run.losses)), rtol=1e-12)
     assert_allclose(run.regret()[-1], np.log(game.wealth(np.tile(best, (200, 1)))[-1])
                     + run.losses.sum(), rtol=1e-9)  # fmt: skip
 
 
 def test_portfolio_of_equal_and_of_one_asset():
-    same = oco.Portfolio(np.tile(np.exp(np.linspace(-0.1, 0.1, 50))[:, None], (1, 3)))
+    same = Portfolio(np.tile(np.exp(np.linspace(-0.1, 0.1, 50))[:, None], (1, 3)))
     assert same.losses(same.best()).sum() == pytest.approx(0.0, abs=1e-9)
-    one = oco.Portfolio([[1.1], [0.9]])
+    one = Portfolio([[1.1], [0.9]])
     assert_array_equal(one.best(), [1.0])
 
 
 @pytest.mark.parametrize("radius", [None, 0.5])
 def test_least_squares_game(radius):
     X, y = data(11)
-    game = oco.LeastSquares(X, y, radius)
+    game = LeastSquares(X, y, radius)
     best = game.best()
     total = game.losses(best).sum()
     expected = naive.quadratic_argmin(X.T @ X, X.T @ y, "ball" if radius else "all", radius)
@@ -813,7 +826,7 @@ def test_least_squares_game(radius):
         if radius:
             w *= min(1.0, radius / np.linalg.norm(w))
         assert game.losses(w).sum() >= total - 1e-12
-    run = oco.play(okl.OGD(0.1, radius=radius), game)
+    run = play(okl.OGD(0.1, radius=radius), game)
     assert_allclose(run.losses, [game.loss(t, w) for t, w in enumerate(run.points)])
     assert run.regret()[-1] == pytest.approx(run.losses.sum() - total)
     eps = 1e-6
@@ -829,9 +842,9 @@ def test_online_to_batch_beats_the_regret_over_t():
     truth = np.array([0.5, -0.3, 0.1, 0.0])
     X = rng.uniform(-1, 1, (2000 if COMPILED else 200, D))
     y = X @ truth + 0.1 * rng.standard_normal(len(X))
-    game = oco.LeastSquares(X, y)
-    run = oco.play(okl.StronglyConvexFTRL(lam=1 / 3), game)
-    average = oco.online_to_batch(run.points)
+    game = LeastSquares(X, y)
+    run = play(okl.StronglyConvexFTRL(lam=1 / 3), game)
+    average = online_to_batch(run.points)
     # F(w) - F(truth) = E (x.(w - truth))^2 / 2 with E x x' = I / 3
     excess = ((average - truth) ** 2).sum() / 6
     assert excess <= run.regret(truth)[-1] / len(X)
@@ -887,7 +900,7 @@ def test_huge_and_tiny_gradients_give_finite_points_or_an_error(learner, size):
             w = learner.w
             assert np.isfinite(w).all()
             if "simplex" in repr(learner) or isinstance(learner, okl.Hedge | okl.Winnow):
-                oco.check_simplex(w, learner.get_params().get("scale", 1.0))
+                check_simplex(w, learner.get_params().get("scale", 1.0))
             radius = learner.get_params().get("radius")
             assert radius is None or np.linalg.norm(w) <= radius * (1 + 1e-9)
     except FloatingPointError as error:
@@ -899,12 +912,12 @@ def test_huge_and_tiny_gradients_give_finite_points_or_an_error(learner, size):
 
 
 def test_points_outside_the_domain_are_refused():
-    entropy, ball = oco.negative_entropy(), oco.euclidean(radius=1.0)
-    game = oco.Portfolio([[1.0, 2.0]])
+    entropy, ball = negative_entropy(), euclidean(radius=1.0)
+    game = Portfolio([[1.0, 2.0]])
     for bad, why in (([0.5, 0.6], "sums to 1.1"), ([-0.1, 1.1], "-0.1 at column 0"),
                      ([np.nan, 1.0], "nan"), ([[0.5, 0.5]], "shape")):  # fmt: skip
         calls = [entropy.value, entropy.gradient, lambda w: game.loss(0, w), game.losses,
-                 lambda w: game.gradient(0, w), oco.check_simplex]  # fmt: skip
+                 lambda w: game.gradient(0, w), check_simplex]  # fmt: skip
         for call in calls:
             with pytest.raises(ValueError, match=why):
                 call(bad)
@@ -913,14 +926,14 @@ def test_points_outside_the_domain_are_refused():
     with pytest.raises(ValueError, match="outside the ball"):
         ball.value([1.0, 1.0])
     with pytest.raises(ValueError, match="row 0, column 1"):
-        oco.Portfolio([[1.0, 0.0]])
+        Portfolio([[1.0, 0.0]])
     with pytest.raises(ValueError, match="points"):
         game.wealth([[0.5, 0.5, 0.0]])
     for call in (
-        lambda: oco.euclidean(eta=0.0),
-        lambda: oco.squared_p_norm(1.0, 1.0),
-        lambda: oco.negative_entropy(scale=-1.0),
-        lambda: oco.dual_exponent(0.5),
+        lambda: euclidean(eta=0.0),
+        lambda: squared_p_norm(1.0, 1.0),
+        lambda: negative_entropy(scale=-1.0),
+        lambda: dual_exponent(0.5),
     ):
         with pytest.raises(ValueError, match="must be"):
             call()

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import oklnumba as okl
-from oklnumba import hotloops
+from oklnumba.hot.linalg import grow_inverse
+from oklnumba.theory.li2023 import _eigenvalue_bounds
 from tests import naive
 
 N = 300 if not numba.config.DISABLE_JIT else 100
@@ -125,7 +126,7 @@ def test_the_factor_keeps_its_digits_where_a_grown_inverse_loses_them():
     np.testing.assert_allclose(R.T @ R, K, rtol=0, atol=1e-13)
     P, v = np.zeros((m, m)), np.zeros(m)
     for j in range(m):
-        hotloops.grow_inverse(P, K[:, j].copy(), v, K[j, j], j)
+        grow_inverse(P, K[:, j].copy(), v, K[j, j], j)
     assert np.abs(P @ K - np.eye(m)).max() > 1e-6
 
 
@@ -377,7 +378,7 @@ def test_theorem_1_bounds_the_dictionary(kernel, name, zeta):
 def test_small_eigenvalues_are_not_lost_in_the_rounding_of_large_ones():
     """Against extended precision: the Gaussian kernel on a line, T eigenvalues from 30 to 0."""
     X = np.linspace(-1, 1, 40)[:, None]
-    found = okl.theory._eigenvalue_bounds(okl.Gaussian(1.0)(X))
+    found = _eigenvalue_bounds(okl.Gaussian(1.0)(X))
     # K = F F' with F of the Taylor series, whose columns fall fast: graded, so that the singular
     # values of its QR factor keep their digits.
     k = np.arange(30)

@@ -45,7 +45,7 @@ def test_kernel_alignment_is_its_formula(monkeypatch):
     expected = np.trace(K) - y @ K @ y / 60
     np.testing.assert_allclose(okl.theory.kernel_alignment(KERNEL, X, y), expected, rtol=1e-12)
     for block in (7, 20, 60):  # rows of K that are there at a time
-        monkeypatch.setattr(okl.theory, "BLOCK", block)
+        monkeypatch.setattr("oklnumba.theory.dimension.BLOCK", block)
         found = okl.theory.kernel_alignment(KERNEL, X, y)
         np.testing.assert_allclose(found, expected, rtol=1e-12)
     ideal = okl.theory.kernel_alignment(okl.Linear(), y[:, None], y)
@@ -213,7 +213,7 @@ def test_comparator_over_features_and_its_gap(lam, landmarks):
 
 
 def test_a_comparator_that_is_not_proved_is_an_error(monkeypatch):
-    monkeypatch.setattr(okl.theory, "GAP", -1.0)
+    monkeypatch.setattr("oklnumba.theory.hindsight.GAP", -1.0)
     with pytest.raises(FloatingPointError, match=r"above the best.*raise lam \(now 0.5\)"):
         okl.theory.comparator(KERNEL, X, SIGNS, 0.5, "hinge")
     with pytest.raises(FloatingPointError, match="lower radius=7.0"):

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.linalg
 from threadpoolctl import ThreadpoolController
 
-from oklnumba import hotloops
+from oklnumba.hot.linalg import solve_lower
 
 BLOCK = 512  # rows and columns of a block of the factor
 FEW_ROWS = 2048  # below, a second BLAS thread gains little, and waits long on a busy machine
@@ -70,7 +70,7 @@ def solve_rows(L: np.ndarray, rows: np.ndarray, t: int) -> np.ndarray:
     """
     columns = np.array(rows.T, order="C")
     if len(rows) == 1:
-        hotloops.solve_lower(L, columns[:, 0], t)
+        solve_lower(L, columns[:, 0], t)
     else:
         for start in range(0, t, BLOCK):
             stop = min(start + BLOCK, t)

@@ -6,18 +6,30 @@ large scale problems" (pkawv below).
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.linalg
 from numpy.typing import ArrayLike
 
-from oklnumba import factor, hotloops
 from oklnumba.checks import require, require_count, require_positive
+from oklnumba.dictionaries import KORS
 from oklnumba.features import Features, NystromFeatures, TaylorFeatures, check_features
+from oklnumba.hot.awv import (
+    awv_forecasts,
+    awv_rounds,
+    certify,
+    kernel_awv_forecasts,
+    kernel_awv_labels,
+    kernel_awv_rows,
+)
+from oklnumba.hot.jit import NOT_FINITE, NOT_POSITIVE
+from oklnumba.hot.linalg import cholesky_row, solve_upper
+from oklnumba.hot.rows import kernel_block, kernel_diags
+from oklnumba.hot.udu import TOGETHER
 from oklnumba.kernels import Kernel, kernel_code
-from oklnumba.kons import KORS, check_kors
-from oklnumba.learner import Coins, Learner, Trace, aligned_zeros, grown, padded
+from oklnumba.learners import factor
+from oklnumba.learners.learner import Learner, Trace, aligned_zeros, grown, padded
 
 RAISE_LAM = "raise lam, or scale the inputs and labels"
 
@@ -31,7 +43,7 @@ class _Ridge(Learner):
     def _certify(
         self, y: np.ndarray, shrinks: np.ndarray, growth: np.ndarray, trace: Trace
     ) -> None:
-        hotloops.certify(
+        certify(
             y, trace.predictions, shrinks, growth, self._totals,
             trace.loss, trace.comparator, trace.bound,
         )  # fmt: skip
@@ -115,9 +127,9 @@ class KernelAWV(_Ridge):
     def _play_block(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         t, b = self._played, len(X)
         self._past[:, t : t + b] = X.T
-        hotloops.kernel_awv_rows(self._code, self._par, X, self._past, t, self._lam, self._L)
+        kernel_awv_rows(self._code, self._par, X, self._past, t, self._lam, self._L)
         if b == 1:
-            status = 0 if hotloops.cholesky_row(self._L, t) > 0.0 else 1
+            status = 0 if cholesky_row(self._L, t) > 0.0 else 1
         else:
             columns = factor.solve_rows(self._L, self._L[t : t + b, :t], t)
             # Above the diagonal the buffer is not written.
@@ -129,14 +141,14 @@ class KernelAWV(_Ridge):
             corner, status = scipy.linalg.lapack.dpotrf(corner, lower=1, overwrite_a=1)
             self._L[t : t + b, t : t + b] = corner
         if status:
-            self._check(hotloops.NOT_POSITIVE, status - 1, RAISE_LAM)
+            self._check(NOT_POSITIVE, status - 1, RAISE_LAM)
         shrinks = np.empty(b)
-        hotloops.kernel_awv_labels(
+        kernel_awv_labels(
             self._L, self._u, y, t, self._lam, self._ridge, trace.predictions, shrinks
         )
         finite = np.isfinite(trace.predictions) & np.isfinite(shrinks)
         if not finite.all():
-            self._check(hotloops.NOT_FINITE, int(np.argmin(finite)), RAISE_LAM)
+            self._check(NOT_FINITE, int(np.argmin(finite)), RAISE_LAM)
         trace.sizes[:] = np.arange(t + 1, t + b + 1)
         self._certify(y, shrinks, np.zeros(b), trace)
         self._played = t + b
@@ -147,12 +159,12 @@ class KernelAWV(_Ridge):
         for start in range(0, len(X), factor.BLOCK):
             part = X[start : start + factor.BLOCK]
             rows = np.empty((len(part), t))
-            hotloops.kernel_block(self._code, self._par, part, self._past, t, rows)
+            kernel_block(self._code, self._par, part, self._past, t, rows)
             with factor.threads(t, len(part)):
                 factor.solve_rows(self._L, rows, t)
             corners = np.empty(len(part))
-            hotloops.kernel_diags(self._code, self._par, part, corners)
-            hotloops.kernel_awv_forecasts(
+            kernel_diags(self._code, self._par, part, corners)
+            kernel_awv_forecasts(
                 rows, corners, self._L, self._u, t, self._lam, self._ridge,
                 forecasts[start : start + factor.BLOCK],
             )  # fmt: skip
@@ -302,7 +314,7 @@ class PKAWV(_Ridge):
         np.fill_diagonal(self._U, 1.0)
         self._inv_d = np.full(r, 1.0 / float(self.lam))
         self._c = np.zeros(r)
-        self._work = aligned_zeros(2 * hotloops.TOGETHER + 1, r)
+        self._work = aligned_zeros(2 * TOGETHER + 1, r)
         self._Z = aligned_zeros(self._ROWS, r)
         self._start_totals()
 
@@ -319,7 +331,7 @@ class PKAWV(_Ridge):
             part = trace.rows(start, stop)
             Z = self._features_of(X[start:stop])
             shrinks = np.empty(stop - start)
-            played, status = hotloops.awv_rounds(
+            played, status = awv_rounds(
                 Z, y[start:stop], self._U, self._inv_d, self._c, self._work, self._ridge,
                 part.predictions, shrinks,
             )  # fmt: skip
@@ -331,7 +343,7 @@ class PKAWV(_Ridge):
         forecasts = np.empty(len(X))
         for start in range(0, len(X), self._ROWS):
             Z = self._features_of(X[start : start + self._ROWS])
-            hotloops.awv_forecasts(
+            awv_forecasts(
                 Z, self._U, self._inv_d, self._c, self._work, self._ridge,
                 forecasts[start : start + self._ROWS],
             )  # fmt: skip
@@ -358,191 +370,100 @@ class PKAWV(_Ridge):
         self._inv_d, self._c, self._totals = state["inv_d"], state["c"], state["totals"]
 
 
-class NystromAWV(_Ridge):
-    """PKAWV on a growing Nystrom subspace, chosen by KORS (pkawv Algorithm 2, section 3.2).
+class _Inputs(Features):
+    """The identity: inputs as their own features."""
 
-    At round t KORS decides whether x_t joins the dictionary; the forecast is that of AWV on the
-    span of the dictionary, x_t included if it joined, over all past rounds.
+    def size(self, d: int) -> int:
+        return d
 
-    O(m^2) time a round for m atoms, and O(t m) once for each new atom: the column over past rounds
-    needs the past, 8 t (m + d) bytes for coordinates and inputs. ``max_size`` bounds it: once the
-    dictionary has that size nothing of the past is kept, and memory and time stay flat.
+    def _writer(self, d: int):
+        def write(X: np.ndarray, out: np.ndarray) -> None:
+            out[: len(X), :d] = X
+
+        return write, d
+
+
+class LinearAWV(PKAWV):
+    """The Azoury-Warmuth-Vovk forecaster on the inputs themselves (pkawv section 2; oco section 4).
+
+    argmin_w sum_{s<t} (y_s - w.x_s)^2 + lam |w|^2 + (w.x_t)^2 at x_t; O(d^2) a round. Its regret
+    against every w is at most lam |w|^2 + B^2 log det(I + K / lam).
 
     Parameters
     ----------
-    kernel : Kernel
     lam : float > 0
-        Regularisation of the regressor.
-    mu : float > 0
-        Regularisation (alpha) of KORS: the accuracy of the subspace. Theorem 6 wants mu <= lam.
-    beta : float > 0
-        Oversampling of KORS.
-    eps : float in (0, 1)
-        Accuracy of KORS.
-    forecaster : {"awv", "ridge"}
-    max_size : int >= 1, optional
-        Largest dictionary.
-    seed : int
-        Of KORS's coins.
+        Regularisation.
 
     Remarks
     -------
-    Errata 16 to 20: weights 1/sqrt(p) on each side, mu apart from lam, labels (Y_{t-1}, 0), and x_t
-    may enter before its own forecast. In place of cholup on K'K + lam K_mm we use coordinates in
-    which K_mm is the identity, which are far better conditioned. An atom that lies in the span to
-    rounding (NULL_DIRECTION in hotloops.py) counts in KORS and in ``size`` and adds no direction.
-    The certificate is against the best function of the present space on each prefix; its bound adds
-    what each growth of the space took off that function's loss.
+    PKAWV with the identity for features; WithFeatures lifts it. Its point depends on x_t, which a
+    gradient does not tell: ``w`` is the ridge estimate so far, and ``update(g)`` is refused.
 
     Examples
     --------
-    >>> import numpy as np, oklnumba as okl
-    >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
-    >>> run = okl.run(okl.NystromAWV(okl.Gaussian(1.0), seed=0), X, np.sin(3 * X[:, 0]))
-    >>> round(run.mean_loss, 3), int(run.sizes[-1])
-    (0.074, 38)
+    >>> import oklnumba as okl
+    >>> learner = okl.LinearAWV(lam=1.0).learn_one([1.0], 1.0)
+    >>> learner.w, round(learner.predict_one([1.0]), 4)
+    (array([0.5]), 0.3333)
     """
 
-    def __init__(
-        self,
-        kernel: Kernel,
-        lam: float = 1.0,
-        mu: float = 1.0,
-        beta: float = 1.0,
-        eps: float = 0.5,
-        forecaster: str = "awv",
-        max_size: int | None = None,
-        seed: int = 0,
-    ):
-        self.kernel = kernel
+    features = _Inputs()
+    forecaster = "awv"
+
+    def __init__(self, lam: float = 1.0):
         self.lam = lam
-        self.mu = mu
-        self.beta = beta
-        self.eps = eps
-        self.forecaster = forecaster
-        self.max_size = max_size
-        self.seed = seed
+
+    def reset(self, d: int | None = None) -> Self:
+        """Go back to no data, or start in R^d; return self; ValueError if d is no count."""
+        if d is not None:
+            require_count("d", d, 1)
+        super().reset()
+        if d is not None:
+            self._begin(int(d))
+        return self
 
     @property
-    def size(self) -> int:
-        """Atoms in the dictionary."""
-        return int(self._counts[1]) if self._width is not None else 0
+    def w(self) -> np.ndarray:
+        """The ridge estimate from the rounds so far, shape (d,)."""
+        if not self._ready():
+            raise ValueError("there is no point yet: call reset(d) first")
+        w = self._c.copy()
+        solve_upper(self._U, w, len(w))
+        return w[: self._width].copy()
 
-    def _start(self, d: int) -> None:
-        require_positive("lam", self.lam)
-        check_kors(self.mu, "mu", self.beta, self.eps, self.seed)
-        self._check_forecaster()
-        if self.max_size is not None:
-            require_count("max_size", self.max_size, 1)
-        self._code, self._par = kernel_code(self.kernel)
-        largest = np.inf if self.max_size is None else float(self.max_size)
-        self._setting = tuple(
-            float(v) for v in (self.lam, self.mu, self.beta, self.eps, largest, self._ridge)
+    def update(self, g: ArrayLike) -> Self:
+        """Refuse: least squares needs x and y, and a gradient is only their product.
+
+        Raises
+        ------
+        ValueError
+            Always.
+        """
+        raise ValueError(
+            f"{type(self).__name__} needs x and y, which the gradient g does not tell; use "
+            "learn_one(x, y), or play g with OnlineNewtonStep or ExpConcaveFTRL"
         )
-        self._coins = Coins(self.seed)
-        self._counts = np.zeros(3, dtype=np.int64)  # rounds kept, dictionary size, rank of its span
-        self._atoms = np.zeros((d, 0))
-        self._weights = np.zeros(0)
-        self._span = np.zeros(0, dtype=np.int64)
-        self._C = self._R = self._U = np.zeros((0, 0))
-        self._inv_d = self._c = np.zeros(0)
-        self._past = np.zeros((d, 0))
-        self._labels = np.zeros(0)
-        self._Phi = np.zeros((0, 0))
-        self._start_totals()
-        self._reserve_atoms(32)
-        self._reserve_rounds(256)
 
-    def _reserve_atoms(self, size: int) -> None:
-        """Make room for ``size`` atoms and one more, which a pure forecast may need."""
-        old = len(self._weights)
-        if size + 1 <= old:
-            return
-        cap = padded(max(size + 1, old * 3 // 2))
-        self._atoms = grown(self._atoms, len(self._atoms), cap)
-        self._weights = grown(self._weights, cap)
-        self._span = grown(self._span, cap)
-        self._C, self._R = grown(self._C, cap, cap), grown(self._R, cap, cap)
-        self._U = grown(self._U, cap, cap)
-        np.fill_diagonal(self._U[old:, old:], 1.0)
-        self._inv_d = grown(self._inv_d, cap)
-        self._inv_d[old:] = 1.0 / float(self.lam)
-        self._c = grown(self._c, cap)
-        self._Phi = grown(self._Phi, len(self._Phi), cap)
-        self._work = aligned_zeros(8, cap)
 
-    def _reserve_rounds(self, rounds: int) -> None:
-        """Make room for the past of ``rounds`` rounds, while the dictionary may still grow."""
-        if rounds <= len(self._labels):
-            return
-        cap = max(rounds, 2 * len(self._labels))
-        self._past = grown(self._past, len(self._past), cap)
-        self._labels = grown(self._labels, cap)
-        self._Phi = grown(self._Phi, cap, self._Phi.shape[1])
-        self._column = np.empty(cap)
+class LinearRidge(LinearAWV):
+    """Online ridge regression on the inputs themselves (pkawv section 2; oco section 4).
 
-    def _arrays(self) -> tuple:
-        """Return the arguments of the compiled loops from ``code`` to ``column``."""
-        return (
-            self._code, self._par, self._setting, self._counts, self._atoms, self._weights, self._C,
-            self._span, self._R, self._past, self._labels, self._Phi, self._U, self._inv_d, self._c,
-            self._work, self._column,
-        )  # fmt: skip
+    argmin_w sum_{s<t} (y_s - w.x_s)^2 + lam |w|^2; O(d^2) a round.
 
-    def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        n = len(X)
-        coins = self._coins.take(n)
-        shrinks, growth = np.empty(n), np.zeros(n)
-        first = 0
-        while True:
-            first, status = hotloops.nystrom_awv_rounds(
-                X, y, coins, first, *self._arrays(), trace.predictions, trace.sizes, shrinks, growth
-            )
-            if status != hotloops.NEED_ROOM:
-                break
-            self._reserve_atoms(int(self._counts[1]) + 1)
-            self._reserve_rounds(int(self._counts[0]) + 1)
-        self._check(status, first, RAISE_LAM)
-        if self.size == self.max_size and len(self._labels) > 1:
-            self._drop_past()
-        self._certify(y, shrinks, growth, trace)
-        self._played += n
+    Parameters
+    ----------
+    lam : float > 0
+        Regularisation.
 
-    def _drop_past(self) -> None:
-        """Free what only a growing dictionary needs."""
-        self._counts[0] = 0
-        self._past = np.zeros((len(self._past), 1))
-        self._labels = np.zeros(1)
-        self._Phi = np.zeros((1, self._Phi.shape[1]))
-        self._column = np.empty(1)
+    Remarks
+    -------
+    As published; see LinearAWV. No regret bound holds without a bound on the forecasts.
 
-    def _forecast(self, X: np.ndarray) -> np.ndarray:
-        self._reserve_atoms(int(self._counts[1]) + 1)
-        forecasts = np.empty(len(X))
-        hotloops.nystrom_awv_forecasts(X, self._coins.next, *self._arrays(), forecasts)
-        return forecasts
+    Examples
+    --------
+    >>> import oklnumba as okl
+    >>> okl.LinearRidge(lam=1.0).learn_one([1.0], 1.0).predict_one([1.0])
+    0.5
+    """
 
-    def _state(self) -> dict[str, Any]:
-        t, m, rank = self._counts
-        return {
-            "counts": self._counts, "atoms": self._atoms[:, :m], "weights": self._weights[:m],
-            "span": self._span[:rank], "C": self._C[:m, :m], "R": self._R[:rank, :rank],
-            "U": self._U[:rank, :rank], "inv_d": self._inv_d[:rank], "c": self._c[:rank],
-            "past": self._past[:, :t], "labels": self._labels[:t], "Phi": self._Phi[:t, :rank],
-            "totals": self._totals, "coins": self._coins.state(),
-        }  # fmt: skip
-
-    def _restore(self, state: dict[str, Any]) -> None:
-        t, m, rank = (int(v) for v in state["counts"])
-        self._reserve_atoms(m)
-        self._reserve_rounds(t)
-        self._counts = state["counts"]
-        self._atoms[:, :m], self._weights[:m] = state["atoms"], state["weights"]
-        self._span[:rank] = state["span"]
-        self._C[:m, :m], self._R[:rank, :rank] = state["C"], state["R"]
-        self._U[:rank, :rank] = state["U"]
-        self._inv_d[:rank], self._c[:rank] = state["inv_d"], state["c"]
-        self._past[:, :t], self._labels[:t] = state["past"], state["labels"]
-        self._Phi[:t, :rank] = state["Phi"]
-        self._totals = state["totals"]
-        self._coins.restore(state["coins"])
+    forecaster = "ridge"

@@ -7,15 +7,24 @@ from typing import Any
 
 import numpy as np
 
-from oklnumba import hotloops, losses
+from oklnumba import losses
 from oklnumba.checks import refuse_beyond, require, require_positive
-from oklnumba.learner import Learner, Trace, aligned_zeros
+from oklnumba.hot.experts import (
+    AGGREGATING,
+    AVERAGE,
+    HEDGE,
+    expert_forecast,
+    expert_rate,
+    expert_weights,
+    experts_rounds,
+)
+from oklnumba.learners.learner import Learner, Trace, aligned_zeros
 from oklnumba.params import same_spec, to_spec
 
 KINDS = {
-    "aggregating": hotloops.AGGREGATING,
-    "average": hotloops.AVERAGE,
-    "hedge": hotloops.HEDGE,
+    "aggregating": AGGREGATING,
+    "average": AVERAGE,
+    "hedge": HEDGE,
 }
 
 
@@ -102,8 +111,8 @@ class Experts(Learner):
         if not self._ready():
             raise ValueError("there are no weights yet: play a round first")
         weights = aligned_zeros(len(self._totals))
-        eta = hotloops.expert_rate(self._code, self._B, self._played, len(weights))
-        hotloops.expert_weights(self._totals, float(eta), weights)
+        eta = expert_rate(self._code, self._B, self._played, len(weights))
+        expert_weights(self._totals, float(eta), weights)
         return weights
 
     def _checked(self) -> list[Learner]:
@@ -187,7 +196,7 @@ class Experts(Learner):
                 raise FloatingPointError(self._broken) from None
             forecasts[:, i] = own.predictions
             trace.sizes[:] += own.sizes
-        played, status = hotloops.experts_rounds(
+        played, status = experts_rounds(
             forecasts, y, self._code, self._B, self._loss().code, self._played, self._totals,
             self._weights, trace.predictions,
         )  # fmt: skip
@@ -202,7 +211,7 @@ class Experts(Learner):
             self._new_block()
             rows = np.stack([one._forecast(part) for one in self._experts], axis=1)
             for t, row in enumerate(rows):
-                forecasts[start + t] = hotloops.expert_forecast(self._code, self._B, weights, row)
+                forecasts[start + t] = expert_forecast(self._code, self._B, weights, row)
         return forecasts
 
     def _state(self) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from oklnumba import checks, protocol
 from oklnumba.checks import require_count
-from oklnumba.learner import Learner, write_npz
+from oklnumba.learners.learner import Learner, write_npz
 from oklnumba.params import Params, to_spec
 
 

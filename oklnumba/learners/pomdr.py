@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from oklnumba import hotloops
 from oklnumba.checks import require, require_count, require_nonnegative, require_positive
-from oklnumba.gradient import Expansion
+from oklnumba.hot.pomdr import pomdr_forecasts, pomdr_rounds
 from oklnumba.kernels import Kernel
-from oklnumba.learner import Trace, grown
+from oklnumba.learners.expansion import Expansion
+from oklnumba.learners.learner import Trace, grown
 
 
 class Diary(NamedTuple):
@@ -177,7 +177,7 @@ class POMDR(Expansion):
         return self._ints[1] == 0 or self._ints[1] == self.horizon
 
     def _rounds(self, X: np.ndarray, y: np.ndarray, first: int, trace: Trace) -> tuple[int, int]:
-        return hotloops.pomdr_rounds(
+        return pomdr_rounds(
             X, y, first, self._played, self._code, self._par, self._setting, self._ints,
             self._reals, self._atoms, self._a, self._R, self._hints, self._signs, self._H,
             self._work, trace.predictions, trace.sizes,
@@ -185,7 +185,7 @@ class POMDR(Expansion):
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         forecasts = np.empty(len(X))
-        hotloops.pomdr_forecasts(
+        pomdr_forecasts(
             X, self._played, self._code, self._par, self._setting, self._ints, self._reals,
             self._atoms, self._a, self._hints, self._signs, self._work, forecasts,
         )  # fmt: skip

@@ -10,7 +10,9 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from oklnumba import checks, hotloops, losses
+from oklnumba import checks, losses
+from oklnumba.hot.jit import DONE, NOT_FINITE, NOT_POSITIVE
+from oklnumba.hot.udu import LANES
 from oklnumba.params import Params, from_spec, to_spec
 
 PLAY_ROWS = 8192  # rounds handed to the compiled loops in one go
@@ -55,7 +57,7 @@ def grown(array: np.ndarray, *shape: int) -> np.ndarray:
 
 def padded(r: int) -> int:
     """Return r rounded up to whole vectors, at least one."""
-    return -(-max(r, 1) // hotloops.LANES) * hotloops.LANES
+    return -(-max(r, 1) // LANES) * LANES
 
 
 class Learner(Params):
@@ -241,11 +243,11 @@ class Learner(Params):
 
     def _check(self, status: int, played: int, remedy: str) -> None:
         """Turn a status of the compiled loops into an error that names the round."""
-        if status == hotloops.DONE:
+        if status == DONE:
             return
         what = {
-            hotloops.NOT_POSITIVE: "a matrix lost its positive definiteness",
-            hotloops.NOT_FINITE: "the forecast is not finite",
+            NOT_POSITIVE: "a matrix lost its positive definiteness",
+            NOT_FINITE: "the forecast is not finite",
         }[status]
         self._broken = (
             f"{type(self).__name__}, round {self._played + played + 1}: {what}; {remedy}, "

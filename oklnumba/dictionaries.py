@@ -1,0 +1,326 @@
+"""Streaming dictionaries: KORS, uniform sampling and approximate linear dependence."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from oklnumba.checks import as_inputs, number, require, require_count, require_positive
+from oklnumba.features import NystromFeatures
+from oklnumba.hot.dictionary import ald_rounds, kors_rounds
+from oklnumba.hot.jit import DONE, NEED_ROOM
+from oklnumba.kernels import Kernel, kernel_code
+from oklnumba.learners.learner import Coins, grown
+from oklnumba.params import Params
+
+
+class _Sampler(Params):
+    """A streaming dictionary: looks at points in order, keeps some, and never drops them.
+
+    A subclass has ``_check()``, ``_start(d)`` where it has state of its own, and ``_play``.
+    """
+
+    _remedy = "scale the inputs"  # of points whose numbers are beyond double precision
+
+    def partial_fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
+        """Look at the rows of X in order and keep some; return self.
+
+        Parameters
+        ----------
+        X : array_like of shape (n, d)
+        y : ignored
+            So that it fits in pipelines.
+
+        Raises
+        ------
+        ValueError
+            If X is not valid or a hyper-parameter is outside its domain (nothing has changed then).
+        FloatingPointError
+            If the numbers of a point are beyond double precision; the message names it.
+        """
+        started = hasattr(self, "_seen")
+        if started and self._broken:
+            raise FloatingPointError(self._broken)
+        X = np.array(as_inputs(X, len(self._atoms) if started else None), order="C")
+        if not started:
+            self._start(X.shape[1])
+        played, kept = np.empty(len(X)), np.empty(len(X), dtype=np.int64)
+        first, status = self._play(X, played, kept)
+        new = np.flatnonzero(kept[:first])
+        self.indices_ = np.concatenate([self.indices_, self._seen + new])
+        self.probabilities_ = np.concatenate([self.probabilities_, played[new]])
+        self._seen += first
+        if status != DONE:
+            self._broken = (
+                f"{type(self).__name__}, point {self._seen + 1}: its distance to the dictionary is "
+                f"lost in double precision; {self._remedy}, and start with a new one"
+            )
+            raise FloatingPointError(self._broken)
+        return self
+
+    def _start(self, d: int) -> None:
+        self._check()
+        self._code, self._par = kernel_code(self.kernel)
+        self._count = np.zeros(1, dtype=np.int64)
+        self._atoms = np.zeros((d, 0))
+        self._C = np.zeros((0, 0))  # upper Cholesky factor
+        self._seen = 0
+        self._broken = ""
+        self.indices_ = np.zeros(0, dtype=np.int64)
+        self.probabilities_ = np.zeros(0)
+
+    def _check(self) -> None:
+        """Refuse hyper-parameters out of range."""
+        raise NotImplementedError
+
+    def _play(self, X: np.ndarray, played: np.ndarray, kept: np.ndarray) -> tuple[int, int]:
+        """Look at points; write their probabilities and whether they were kept.
+
+        Return how many were looked at, and the status of the compiled loop.
+        """
+        raise NotImplementedError
+
+    def _grow(self) -> None:
+        """Double the room for atoms."""
+        cap = max(32, 2 * len(self._C))
+        self._atoms = grown(self._atoms, len(self._atoms), cap)
+        self._C = grown(self._C, cap, cap)
+
+    def set_params(self, **params: Any) -> Self:
+        """Set hyper-parameters before any data; return self.
+
+        Raises
+        ------
+        ValueError
+            For an unknown name, or once points have been seen.
+        """
+        if params and hasattr(self, "_seen"):
+            raise ValueError(
+                f"this {type(self).__name__} has seen {self._seen} points with its present "
+                f"{', '.join(params)}; make a new one"
+            )
+        super().set_params(**params)
+        return self
+
+    @property
+    def size(self) -> int:
+        """Points kept."""
+        return int(self._count[0]) if hasattr(self, "_seen") else 0
+
+    @property
+    def landmarks_(self) -> np.ndarray:
+        """The points kept, shape (m, d)."""
+        if not hasattr(self, "_seen"):
+            name = type(self).__name__
+            raise ValueError(f"{name} has seen no data; call partial_fit(X) first")
+        return self._atoms[:, : self.size].T.copy()
+
+    def features(self, rank: int | None = None) -> NystromFeatures:
+        """Return the Nystrom feature map of the points kept; ValueError if there are none."""
+        if len(self.landmarks_) == 0:
+            raise ValueError(
+                f"{type(self).__name__} has kept no point of the {self._seen} it has seen; show it "
+                "more, or let it keep more"
+            )
+        return NystromFeatures(self.landmarks_, self.kernel, rank)
+
+    def transform(self, X: ArrayLike) -> np.ndarray:
+        """Return the Nystrom features of the rows of X, shape (n, r)."""
+        return self.features().transform(X)
+
+
+class KORS(_Sampler):
+    """Kernel online row sampling, a stand-alone streaming dictionary (kons Algorithm 2).
+
+    Each point is kept with probability min(beta tau, 1) and weight 1/p, where tau is an estimate of
+    its ridge leverage score over the dictionary (eq. 4). Kept points are never dropped. O(m^2) a
+    point.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    alpha : float > 0
+        Regularisation of the leverage scores.
+    beta : float > 0
+        Oversampling; the theory asks 3 log(n / delta) / eps^2, practice uses 1.
+    eps : float in (0, 1)
+        Accuracy.
+    seed : int
+        Of the coins; the same seed gives the same dictionary, however the data is cut.
+
+    Attributes
+    ----------
+    indices_ : ndarray of int, shape (m,)
+        Rounds (from 0) whose points were kept.
+    probabilities_ : ndarray of shape (m,)
+        With which they were kept.
+    landmarks_ : ndarray of shape (m, d)
+        The points themselves.
+
+    Remarks
+    -------
+    Errata 7 and 8: rounds 1..T, weight 1/p after success, 1/sqrt(p) on each side of the kernel
+    matrix.
+
+    Examples
+    --------
+    >>> import numpy as np, oklnumba as okl
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (300, 2))
+    >>> sampler = okl.KORS(okl.Gaussian(1.0), alpha=1.0, seed=0).partial_fit(X)
+    >>> bool(len(sampler.indices_) < 60), sampler.transform(X).shape[0]
+    (True, 300)
+    """
+
+    _remedy = "raise alpha or scale the inputs"
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        alpha: float = 1.0,
+        beta: float = 1.0,
+        eps: float = 0.5,
+        seed: int = 0,
+    ):
+        self.kernel = kernel
+        self.alpha = alpha
+        self.beta = beta
+        self.eps = eps
+        self.seed = seed
+
+    def _check(self) -> None:
+        check_kors(self.alpha, "alpha", self.beta, self.eps, self.seed)
+
+    def _start(self, d: int) -> None:
+        super()._start(d)
+        self._coins = Coins(self.seed)
+        self._weights = np.zeros(0)
+
+    def _play(self, X: np.ndarray, played: np.ndarray, kept: np.ndarray) -> tuple[int, int]:
+        setting = (float(self.alpha), float(self.beta), float(self.eps), np.inf)
+        coins = self._coins.take(len(X))
+        first = 0
+        while True:
+            cap = len(self._weights)
+            first, status = kors_rounds(
+                X, coins, first, self._code, self._par, setting, self._count, self._atoms,
+                self._weights, self._C, np.empty(cap), np.empty(cap), played, kept,
+            )  # fmt: skip
+            if status != NEED_ROOM:
+                return first, status
+            self._grow()
+            self._weights = grown(self._weights, len(self._C))
+
+
+class UniformSampling(_Sampler):
+    """Keep each point with the same probability: what KORS is compared with (kons section 6).
+
+    Parameters
+    ----------
+    kernel : Kernel
+        Of ``features`` and ``transform``.
+    probability : float in (0, 1]
+    seed : int
+        Of the coins; the same seed gives the same dictionary, however the data is cut.
+
+    Attributes
+    ----------
+    indices_ : ndarray of int, shape (m,)
+        Rounds (from 0) whose points were kept.
+    probabilities_ : ndarray of shape (m,)
+        With which they were kept.
+    landmarks_ : ndarray of shape (m, d)
+        The points themselves.
+
+    Examples
+    --------
+    >>> import numpy as np, oklnumba as okl
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (300, 2))
+    >>> okl.UniformSampling(okl.Gaussian(1.0), probability=0.1, seed=0).partial_fit(X).size
+    32
+    """
+
+    def __init__(self, kernel: Kernel, probability: float = 0.1, seed: int = 0):
+        self.kernel = kernel
+        self.probability = probability
+        self.seed = seed
+
+    def _check(self) -> None:
+        p = self.probability
+        require(number(p) and 0 < p <= 1, "probability", p, "a number in (0, 1]")
+        require_count("seed", self.seed, 0)
+
+    def _start(self, d: int) -> None:
+        super()._start(d)
+        self._coins = Coins(self.seed)
+
+    def _play(self, X: np.ndarray, played: np.ndarray, kept: np.ndarray) -> tuple[int, int]:
+        played[:] = self.probability
+        kept[:] = self._coins.take(len(X)) < self.probability
+        self._atoms = np.hstack([self._atoms, X[kept == 1].T])
+        self._count[0] = self._atoms.shape[1]
+        return len(X), DONE
+
+
+class ALD(_Sampler):
+    """Keep each point that is far from the span of those kept: approximate linear dependence.
+
+    After Engel, Mannor and Meir 2004. Without randomness; the dictionary is finite on any compact
+    set of inputs. O(m^2) a point.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    threshold : float > 0
+        A point is kept if the distance of k(x, .) to the span is larger.
+
+    Attributes
+    ----------
+    indices_ : ndarray of int, shape (m,)
+        Rounds (from 0) whose points were kept.
+    probabilities_ : ndarray of shape (m,)
+        Ones.
+    landmarks_ : ndarray of shape (m, d)
+        The points themselves.
+
+    Remarks
+    -------
+    ``threshold`` is on the distance; Engel et al. have nu on its square.
+
+    Examples
+    --------
+    >>> import numpy as np, oklnumba as okl
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (300, 2))
+    >>> okl.ALD(okl.Gaussian(1.0), threshold=0.1).partial_fit(X).size
+    15
+    """
+
+    _remedy = "raise threshold or scale the inputs"
+
+    def __init__(self, kernel: Kernel, threshold: float = 0.1):
+        self.kernel = kernel
+        self.threshold = threshold
+
+    def _check(self) -> None:
+        require_positive("threshold", self.threshold)
+
+    def _play(self, X: np.ndarray, played: np.ndarray, kept: np.ndarray) -> tuple[int, int]:
+        played[:] = 1.0
+        first = 0
+        while True:
+            first, status = ald_rounds(
+                X, first, self._code, self._par, float(self.threshold), self._count, self._atoms,
+                self._C, np.empty((2, len(self._C))), kept,
+            )  # fmt: skip
+            if status != NEED_ROOM:
+                return first, status
+            self._grow()
+
+
+def check_kors(alpha: float, name: str, beta: float, eps: float, seed: int) -> None:
+    """Refuse hyper-parameters of KORS that are out of range; ``name`` is what alpha is called."""
+    require_positive(name, alpha)
+    require_positive("beta", beta)
+    require(number(eps) and 0 < eps < 1, "eps", eps, "a number in (0, 1)")
+    require_count("seed", seed, 0)

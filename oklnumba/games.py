@@ -1,0 +1,217 @@
+"""Ready games to play with the linear learners: portfolios and least squares (oco section 4)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import log
+from typing import Any
+
+import numpy as np
+import scipy
+from numpy.typing import ArrayLike
+
+from oklnumba import checks
+from oklnumba.hot.exp_concave import MOST_STEPS, quadratic_on_simplex
+from oklnumba.learners.linear import LinearLearner
+from oklnumba.potentials import _radius, as_vector, check_simplex
+
+
+class Portfolio:
+    """Sequential investing against the best constant rebalanced portfolio (oco section 4).
+
+    A round plays shares w on the simplex; its loss is -log(c_t.w), so that wealth is the
+    exponential of minus the loss.
+
+    Parameters
+    ----------
+    relatives : array_like of shape (n, d)
+        c_t: the price of each asset at the end of round t over that at its start; above 0.
+
+    Examples
+    --------
+    >>> from oklnumba import oco
+    >>> game = oco.Portfolio([[2.0, 0.5], [0.5, 2.0]])
+    >>> game.best(), game.wealth([[0.5, 0.5], [0.5, 0.5]])
+    (array([0.5, 0.5]), array([1.25  , 1.5625]))
+    """
+
+    def __init__(self, relatives: ArrayLike):
+        relatives = checks.as_inputs(relatives, name="relatives")
+        if relatives.min() <= 0.0:
+            row, column = np.argwhere(relatives <= 0.0)[0]
+            raise ValueError(
+                f"relatives has {relatives[row, column]:g} at row {row}, column {column}; "
+                "price relatives must be above 0"
+            )
+        self.relatives = relatives
+        self.rounds, self.d = relatives.shape
+
+    def loss(self, t: int, w: ArrayLike) -> float:
+        """Return -log(c_t.w); ValueError for a w outside the simplex."""
+        return -log(self.relatives[t] @ check_simplex(w))
+
+    def gradient(self, t: int, w: ArrayLike) -> np.ndarray:
+        """Return the gradient -c_t / (c_t.w)."""
+        return -self.relatives[t] / (self.relatives[t] @ check_simplex(w))
+
+    def losses(self, w: ArrayLike) -> np.ndarray:
+        """Return the losses of one constant w, shape (n,)."""
+        return -np.log(self.relatives @ check_simplex(w))
+
+    def wealth(self, points: ArrayLike) -> np.ndarray:
+        """Return the wealth after each round of shares w_1, ..., w_n from 1 at the start."""
+        points = checks.as_inputs(points, self.d, "points")
+        growth = np.einsum("td,td->t", self.relatives[: len(points)], points)
+        for w in points:
+            check_simplex(w, name="points")
+        return np.cumprod(growth)
+
+    def best(self) -> np.ndarray:
+        """Return the best constant rebalanced portfolio in hindsight, to about 1e-9 a round.
+
+        Newton's method, each step minimising the quadratic model on the simplex.
+        """
+        w = np.full(self.d, 1.0 / self.d)
+        index, R = np.arange(self.d), np.zeros((self.d, self.d))
+        v, u = np.zeros(self.d), np.zeros(self.d)
+        for _ in range(MOST_STEPS):
+            growth = self.relatives @ w
+            ratios = self.relatives / growth[:, None]
+            gradient, hessian = -ratios.sum(axis=0), ratios.T @ ratios
+            # A little of the identity: assets may be copies of each other.
+            hessian[np.diag_indices(self.d)] += 1e-10 * hessian.trace() / self.d
+            target = w.copy()
+            quadratic_on_simplex(hessian, hessian @ w - gradient, index, target, R, v, u)
+            step = target - w
+            gap = -float(gradient @ step)
+            if gap <= 1e-12 * self.rounds:
+                break
+            size, value = 1.0, -np.log(growth).sum()
+            while -np.log(self.relatives @ (w + size * step)).sum() > value - 1e-4 * size * gap:
+                size /= 2
+                if size < 1e-12:
+                    return w
+            w = w + size * step
+        return w
+
+
+class LeastSquares:
+    """Online least squares, f_t(w) = (w.x_t - y_t)^2 / 2 (oco section 4).
+
+    Parameters
+    ----------
+    X : array_like of shape (n, d)
+    y : array_like of shape (n,)
+    radius : float > 0, optional
+        The comparator's ball; None: the whole space.
+
+    Examples
+    --------
+    >>> from oklnumba import oco
+    >>> oco.LeastSquares([[1.0], [1.0]], [0.0, 1.0]).best()
+    array([0.5])
+    """
+
+    def __init__(self, X: ArrayLike, y: ArrayLike, radius: float | None = None):
+        self.X = checks.as_inputs(X)
+        self.y = checks.as_labels(y, len(self.X))
+        self.radius = _radius(radius)
+        self.rounds, self.d = self.X.shape
+
+    def loss(self, t: int, w: ArrayLike) -> float:
+        """Return (w.x_t - y_t)^2 / 2."""
+        return float((self.X[t] @ as_vector(w, "w", self.d) - self.y[t]) ** 2 / 2)
+
+    def gradient(self, t: int, w: ArrayLike) -> np.ndarray:
+        """Return (w.x_t - y_t) x_t."""
+        return (self.X[t] @ as_vector(w, "w", self.d) - self.y[t]) * self.X[t]
+
+    def losses(self, w: ArrayLike) -> np.ndarray:
+        """Return the losses of one constant w, shape (n,)."""
+        return (self.X @ as_vector(w, "w", self.d) - self.y) ** 2 / 2
+
+    def best(self) -> np.ndarray:
+        """Return the least squares solution (of least norm) in the ball, in hindsight."""
+        w = np.linalg.lstsq(self.X, self.y, rcond=None)[0]
+        if np.linalg.norm(w) <= self.radius:
+            return w
+        values, vectors = np.linalg.eigh(self.X.T @ self.X)
+        values, target = np.maximum(values, 0.0), vectors.T @ (self.X.T @ self.y)
+
+        def excess(mu: float) -> float:
+            return float(np.linalg.norm(target / (values + mu)) - self.radius)
+
+        high = float(np.linalg.norm(target)) / self.radius
+        mu = scipy.optimize.brentq(excess, high * 1e-16, high, xtol=1e-300)
+        return vectors @ (target / (values + mu))
+
+
+@dataclass(frozen=True)
+class Played:
+    """What a game leaves behind.
+
+    Attributes
+    ----------
+    points, gradients : ndarray of shape (n, d)
+    losses : ndarray of shape (n,)
+    """
+
+    points: np.ndarray
+    gradients: np.ndarray
+    losses: np.ndarray
+    game: Any
+
+    def regret(self, w: ArrayLike | None = None) -> np.ndarray:
+        """Return the regret after each round against w; None: the best w of the whole game."""
+        w = self.game.best() if w is None else w
+        return np.cumsum(self.losses - self.game.losses(w)[: len(self.losses)])
+
+
+def play(learner: LinearLearner, game: Portfolio | LeastSquares) -> Played:
+    """Play a game from its first round with the learner's game face.
+
+    Parameters
+    ----------
+    learner : LinearLearner
+        Is reset first.
+    game : object with rounds, d, loss(t, w), gradient(t, w), losses(w) and best()
+
+    Examples
+    --------
+    >>> import oklnumba as okl
+    >>> game = okl.oco.Portfolio([[2.0, 0.5], [0.5, 2.0]])
+    >>> okl.oco.play(okl.Hedge(eta=0.1), game).regret().round(4)
+    array([0.    , 0.0366])
+    """
+    points, gradients = np.empty((2, game.rounds, game.d))
+    values = np.empty(game.rounds)
+    learner.reset(game.d)
+    for t in range(game.rounds):
+        points[t] = learner.w
+        values[t] = game.loss(t, points[t])
+        gradients[t] = game.gradient(t, points[t])
+        learner.update(gradients[t])
+    return Played(points, gradients, values, game)
+
+
+def online_to_batch(points: ArrayLike) -> np.ndarray:
+    """Return the average of the points w_1, ..., w_T that were played (oco section 3).
+
+    On independent draws of a convex loss its expected loss is at most that of the best w, plus the
+    expected regret over T.
+
+    Parameters
+    ----------
+    points : array_like of shape (T, d)
+
+    Returns
+    -------
+    ndarray of shape (d,)
+
+    Examples
+    --------
+    >>> from oklnumba import oco
+    >>> oco.online_to_batch([[0.0, 1.0], [1.0, 1.0]])
+    array([0.5, 1. ])
+    """
+    return checks.as_inputs(points, name="points").mean(axis=0)

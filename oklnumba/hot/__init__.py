@@ -1,0 +1,1 @@
+"""All compiled code: one file an algorithm, and the files that they share."""

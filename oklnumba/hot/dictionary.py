@@ -1,0 +1,154 @@
+"""Which points a dictionary keeps: leverage scores, KORS, ALD, and the span of the kept."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from oklnumba.hot.jit import DONE, NEED_ROOM, NOT_FINITE, NOT_POSITIVE, hot
+from oklnumba.hot.linalg import bordered_cholesky, dot, solve_upper_transposed
+from oklnumba.hot.rows import kernel_diag, kernel_row, put_atom
+
+
+@hot
+def leverage(C, b, corner, alpha, m):
+    """Return the ridge leverage score 1 - alpha / s of a new point, s = alpha + corner - b' M b.
+
+    C : (cap, cap), upper factor of M^-1 = S K S + alpha I over the dictionary; b : (cap,), S k,
+    turned in place into C^-T b; corner : k(x, x). Returns NaN where s has lost all its digits.
+    """
+    solve_upper_transposed(C, b, m)
+    s = alpha + corner - dot(b, b, m)
+    return 1.0 - alpha / s if s > 0.0 else np.nan
+
+
+@hot
+def kors_probability(row, weights, C, b, corner, alpha, beta, eps, m):
+    """Return the probability min(beta tau, 1) with which KORS keeps a point (kons eq. 4).
+
+    row : (cap,), k(x, dictionary); weights : (cap,), 1 / sqrt(p_i); b : (cap,), left as C^-T S row.
+    """
+    for j in range(m):
+        b[j] = weights[j] * row[j]
+    tau = (1.0 + eps) * leverage(C, b, corner, alpha, m)
+    return min(max(beta * tau, 0.0), 1.0) if tau == tau else np.nan
+
+
+@hot
+def kors_keep(weights, C, b, corner, alpha, probability, m):
+    """Add a point, with weight 1 / sqrt(probability), to KORS's factor C; b : (cap,), C^-T S row.
+
+    Returns the new pivot; where it is not positive nothing has changed.
+    """
+    w = 1.0 / math.sqrt(probability)
+    for j in range(m):
+        b[j] *= w
+    weights[m] = w
+    return bordered_cholesky(C, b, alpha + corner * w * w, m)
+
+
+@hot
+def kors_rounds(
+    X, coins, first, code, par, setting, state, atoms, weights, C, row, b, played, kept
+):
+    """Play KORS (kons Algorithm 2) over the rows of X, from row ``first``.
+
+    X : (n, d); coins : (n,), uniform draws; setting : (alpha, beta, eps, largest size);
+    state : (1,) integers, the dictionary size m; atoms : (d, cap), weights : (cap,), C : (cap,
+    cap), in place;
+    row, b : (cap,), workspace; played : (n,), probabilities, and kept : (n,), 0 or 1, written.
+    Returns (rows played, status).
+    """
+    alpha, beta, eps, largest = setting
+    for t in range(first, X.shape[0]):
+        m = state[0]
+        if m == weights.shape[0]:
+            return t, NEED_ROOM
+        x = X[t]
+        kernel_row(code, par, x, atoms, m, row)
+        corner = kernel_diag(code, par, x)
+        probability = kors_probability(row, weights, C, b, corner, alpha, beta, eps, m)
+        if not probability >= 0.0:
+            return t, NOT_FINITE
+        played[t] = probability
+        kept[t] = 0
+        if coins[t] < probability and m < largest:
+            if not kors_keep(weights, C, b, corner, alpha, probability, m) > 0.0:
+                return t, NOT_POSITIVE
+            put_atom(atoms, m, x)
+            state[0] = m + 1
+            kept[t] = 1
+    return X.shape[0], DONE
+
+
+@hot
+def ald_residual(R, row, corner, q, m):
+    """Return the squared distance of a point to the span of a dictionary (pomdr eq. 4).
+
+    R : (cap, cap), upper factor of the dictionary's kernel matrix; row : (cap,), its kernel values
+    with the point; corner : k(x, x); q : (cap,), R^-T row, written.
+    """
+    for j in range(m):
+        q[j] = row[j]
+    solve_upper_transposed(R, q, m)
+    return corner - dot(q, q, m)
+
+
+@hot
+def ald_rounds(X, first, code, par, threshold, state, atoms, R, work, kept):
+    """Keep the rows of X that are farther than ``threshold`` from the span of those kept before.
+
+    R : (cap, cap), upper Cholesky factor of their kernel matrix, in place; work : (2, cap); other
+    arguments as in kors_rounds. Returns (rows played, status).
+    """
+    row, q = work[0], work[1]
+    for t in range(first, X.shape[0]):
+        m = state[0]
+        if m == R.shape[0]:
+            return t, NEED_ROOM
+        x = X[t]
+        kernel_row(code, par, x, atoms, m, row)
+        corner = kernel_diag(code, par, x)
+        residual = ald_residual(R, row, corner, q, m)
+        if not abs(residual) < np.inf:
+            return t, NOT_FINITE
+        kept[t] = 0
+        if residual > 0.0 and math.sqrt(residual) > threshold:
+            bordered_cholesky(R, q, corner, m)
+            put_atom(atoms, m, x)
+            state[0] = m + 1
+            kept[t] = 1
+    return X.shape[0], DONE
+
+
+@hot
+def span_coordinates(row, span, R, q, rank):
+    """Write the coordinates R^-T k of a point in the dictionary's span.
+
+    R : (cap, cap), upper factor of the kernel matrix of the atoms that span;
+    row : (cap,), k(x, dictionary); span : (cap,) integers, the atoms that span; q : (cap,),
+    written.
+    """
+    for j in range(rank):
+        q[j] = row[span[j]]
+    solve_upper_transposed(R, q, rank)
+
+
+@hot
+def span_grow(R, span, q, rho, rank, m):
+    """Add atom m to the span: its coordinates q and its distance rho are a new column of R.
+
+    Arguments as in span_coordinates; all in place, q too, which gets its new entry rho.
+    """
+    for j in range(rank):
+        R[j, rank] = q[j]
+    R[rank, rank] = rho
+    q[rank] = rho
+    span[rank] = m
+
+
+# A new atom whose squared distance to the span is this share of k(x, x) or less adds no direction:
+# what is left of it is rounding. (It still counts in KORS, whose weights are about frequency, not
+# about rank.)
+NULL_DIRECTION = 1e-13

@@ -1,0 +1,114 @@
+"""Rounds of FOGD with its Fourier features made inside the loop."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from oklnumba.hot.elementary import SINCOS_LARGEST, sin_cos
+from oklnumba.hot.jit import DONE, NOT_FINITE, hot
+from oklnumba.hot.linalg import add_multiple, dot
+from oklnumba.hot.losses import loss_derivative
+
+ROWS_AT_ONCE = 4  # rounds whose phases share one pass over the frequencies
+
+
+@hot
+def fourier_phases(X, first, frequencies, phases):
+    """Write u_j . x for ROWS_AT_ONCE rows of X from ``first`` on.
+
+    The last row stands in for rows beyond it: a round has the same bits however a stream is cut.
+
+    X : (n, d); frequencies : (d, f), feature-major; phases : (ROWS_AT_ONCE, 2 f), written, f each.
+    """
+    d, f = frequencies.shape
+    last = X.shape[0] - 1
+    x0, x1 = X[min(first, last)], X[min(first + 1, last)]
+    x2, x3 = X[min(first + 2, last)], X[min(first + 3, last)]
+    p0, p1, p2, p3 = phases[0, :f], phases[1, :f], phases[2, :f], phases[3, :f]
+    for j in range(f):
+        p0[j] = 0.0
+        p1[j] = 0.0
+        p2[j] = 0.0
+        p3[j] = 0.0
+    k = 0
+    while k + 4 <= d:
+        u0, u1, u2, u3 = frequencies[k], frequencies[k + 1], frequencies[k + 2], frequencies[k + 3]
+        a0, a1, a2, a3 = x0[k], x0[k + 1], x0[k + 2], x0[k + 3]
+        b0, b1, b2, b3 = x1[k], x1[k + 1], x1[k + 2], x1[k + 3]
+        c0, c1, c2, c3 = x2[k], x2[k + 1], x2[k + 2], x2[k + 3]
+        e0, e1, e2, e3 = x3[k], x3[k + 1], x3[k + 2], x3[k + 3]
+        for j in range(f):
+            # One sum from left to right: four fused products, where two sums take six operations.
+            p0[j] = p0[j] + a0 * u0[j] + a1 * u1[j] + a2 * u2[j] + a3 * u3[j]
+            p1[j] = p1[j] + b0 * u0[j] + b1 * u1[j] + b2 * u2[j] + b3 * u3[j]
+            p2[j] = p2[j] + c0 * u0[j] + c1 * u1[j] + c2 * u2[j] + c3 * u3[j]
+            p3[j] = p3[j] + e0 * u0[j] + e1 * u1[j] + e2 * u2[j] + e3 * u3[j]
+        k += 4
+    while k < d:
+        u = frequencies[k]
+        a0, a1, a2, a3 = x0[k], x1[k], x2[k], x3[k]
+        for j in range(f):
+            p0[j] += a0 * u[j]
+            p1[j] += a1 * u[j]
+            p2[j] += a2 * u[j]
+            p3[j] += a3 * u[j]
+        k += 1
+
+
+@hot
+def fourier_forecast(z, w, f):
+    """Turn the f phases in z : (2 f,) into (sin, cos) in place; return z . w."""
+    sine, cosine = z[:f], z[f : 2 * f]
+    largest = 0.0
+    for j in range(f):
+        largest = max(largest, abs(sine[j]))
+    if not largest <= SINCOS_LARGEST:
+        for j in range(f):
+            phase = sine[j]
+            sine[j] = math.sin(phase)
+            cosine[j] = math.cos(phase)
+        return dot(z, w, 2 * f)
+    ws, wc = w[:f], w[f : 2 * f]
+    total = 0.0
+    for j in range(f):
+        s, c = sin_cos(sine[j])
+        sine[j] = s
+        cosine[j] = c
+        total += ws[j] * s + wc[j] * c
+    return total
+
+
+@hot
+def fogd_rounds(X, y, frequencies, w, loss, setting, work, forecasts):
+    """Play FOGD (Lu et al. 2016, Algorithm 1) on Fourier features made on the way.
+
+    X : (n, d); y : (n,); frequencies : (d, f), feature-major; w : (2 f,), in place; setting : (eta,
+    scale of the features); work : (ROWS_AT_ONCE, 2 f), workspace; forecasts : (n,), written.
+    Returns (rounds played, status).
+    """
+    eta, scale = setting
+    f = frequencies.shape[1]
+    for start in range(0, X.shape[0], ROWS_AT_ONCE):
+        fourier_phases(X, start, frequencies, work)
+        for t in range(start, min(start + ROWS_AT_ONCE, X.shape[0])):
+            z = work[t - start]
+            forecast = scale * fourier_forecast(z, w, f)
+            if not abs(forecast) < np.inf:
+                return t, NOT_FINITE
+            forecasts[t] = forecast
+            step = eta * scale * loss_derivative(loss, forecast, y[t])
+            if step != 0.0:
+                add_multiple(w, -step, z, 2 * f)
+    return X.shape[0], DONE
+
+
+@hot
+def fogd_forecasts(X, frequencies, w, scale, work, forecasts):
+    """Write what FOGD would forecast for each row of X; arguments as in fogd_rounds."""
+    f = frequencies.shape[1]
+    for start in range(0, X.shape[0], ROWS_AT_ONCE):
+        fourier_phases(X, start, frequencies, work)
+        for t in range(start, min(start + ROWS_AT_ONCE, X.shape[0])):
+            forecasts[t] = scale * fourier_forecast(work[t - start], w, f)

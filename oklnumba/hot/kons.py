@@ -1,0 +1,257 @@
+"""Rounds of the kernel online Newton step: KONS and Sketched-KONS (kons)."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from oklnumba.hot.dictionary import kors_keep, kors_probability
+from oklnumba.hot.jit import DONE, NEED_ROOM, NOT_FINITE, NOT_POSITIVE, hot
+from oklnumba.hot.linalg import dot, solve_lower, solve_lower_transposed
+from oklnumba.hot.losses import SQUARED_HINGE, loss_derivative
+from oklnumba.hot.rows import kernel_diag, kernel_row, put_atom
+
+# KONS in kernel form (kons section 3; errata 3 and 4). With D = diag(g_i sqrt(eta)) over the rounds
+# in the inverse and L L' = D K D + alpha I,
+#
+#     s = L^-1 D k_t;  schur = k_tt - s.s;  q = schur / alpha;  yhat = clip(ybar)
+#     u_{t+1} = u_t - (g / (1 + d^2 q) + (ybar - yhat) / q) A_{t-1}^-1 phi_t,  d = g sqrt(eta) or 0
+#
+# where A_{t-1}^-1 phi_t = (phi_t - Phi D L^-T s) / alpha. For a round in the inverse the value of
+# that function at x is, but for its scale, the entry of s(x) that belongs to the new row of L,
+# [d s, sqrt(alpha + d^2 schur)]. Hence u(x) = s(x).z + k(x).c, in which only the rounds left out of
+# the inverse have a coefficient c. Against the coefficients of the paper's lemmas, of order
+# 1/alpha and cancelling, this saves the products with c and one to two digits.
+
+
+@hot
+def scaled_slope(g, eta):
+    """Return d = g sqrt(eta); 0 where d^2 is, for such a gradient adds nothing to the inverse."""
+    d = g * math.sqrt(eta)
+    return d if d * d > 0.0 else 0.0
+
+
+@hot
+def kons_pull(over, schur):
+    """Return (ybar - yhat) / schur; 0 without a projection."""
+    return over / schur if over != 0.0 else 0.0
+
+
+@hot
+def flat(loss, g):
+    """Say whether a loss has no gradient on a whole interval there.
+
+    Elsewhere a gradient of exactly zero is a coincidence of rounding, on which sizes must not
+    depend.
+    """
+    return loss == SQUARED_HINGE and g == 0.0
+
+
+@hot
+def kons_offsets(rows, coefs, solved, z, out):
+    """Write k_i.c + s_i.z for points with kernel rows k_i and solved rows s_i.
+
+    rows : (b, m); coefs : (>= m,); solved : (b, r); z : (>= r,); out : (b,), written.
+    """
+    m, r = rows.shape[1], solved.shape[1]
+    for i in range(out.shape[0]):
+        out[i] = dot(rows[i], coefs, m) + dot(solved[i], z, r)
+
+
+@hot
+def kons_scale_rows(rows, index, scale, out):
+    """Write D k_i, of the atoms in the inverse only.
+
+    rows : (b, m); index : (>= r,) integers, which atoms; scale : (>= r,), D; out : (b, r), written.
+    """
+    for i in range(rows.shape[0]):
+        row, target = rows[i], out[i]
+        for j in range(target.shape[0]):
+            target[j] = scale[j] * row[index[j]]
+
+
+@hot
+def kons_rounds(H, offsets, y, loss, setting, totals, L, d, c, z, forecasts):
+    """Play a block of KONS rounds (kons Algorithm 1), its past folded into H and ``offsets``.
+
+    Rows of the block differ from their share of the matrix solve only by the scales d, which depend
+    on labels: within the block the factor grows row by row.
+
+    H : (b, b), k(x_i, x_j) - s_i.s_j for j <= i, s of the past; offsets : (b,), k_i.c + s_i.z of
+    the past; setting : (C, alpha, eta); totals : (1,), R_G, in place;
+    L : (b, b), d, c, z : (b,), the block's own rows and entries, written; forecasts : (b,),
+    written. Returns (rounds played, status).
+    """
+    C, alpha, eta = setting
+    for i in range(y.shape[0]):
+        h, w = H[i], L[i]
+        for j in range(i):
+            w[j] = d[j] * h[j]
+        solve_lower(L, w, i)
+        schur = max(h[i] - dot(w, w, i), 0.0)  # negative only by rounding
+        raw = offsets[i] + dot(h, c, i) + dot(w, z, i)
+        if not abs(raw) < np.inf:
+            return i, NOT_FINITE
+        forecast = min(max(raw, -C), C)
+        forecasts[i] = forecast
+        if raw != forecast and not schur > 0.0:
+            return i, NOT_POSITIVE
+        q = schur / alpha
+        g = loss_derivative(loss, forecast, y[i])
+        di = scaled_slope(g, eta)
+        pivot = math.sqrt(alpha + di * di * schur)
+        pull = kons_pull(raw - forecast, schur)
+        if di != 0.0:
+            z[i] = -(g / pivot + pivot * pull) / di
+            c[i] = 0.0
+        else:
+            z[i] = 0.0
+            c[i] = -pull
+            for j in range(i):
+                z[j] += pull * w[j]
+        for j in range(i):
+            w[j] *= di
+        w[i] = pivot
+        d[i] = di
+        totals[0] += g * g * q / (1.0 + di * di * q)
+    return y.shape[0], DONE
+
+
+@hot
+def kons_append(
+    X, loss, solved, block, d, c, block_z, state, atoms, coefs, index, scale, L, z, sizes
+):
+    """Add a block of rounds, as kons_rounds left it, to the learner; leave out what is zero.
+
+    X : (b, d); loss : its code; solved : (b, r); block : (b, b); d, c, block_z : (b,); state : (2,)
+    integers, atoms and rows of the factor; atoms : (d, cap), coefs : (cap,); index, scale, z :
+    (cap_r,), L : (cap_r, cap_r), all in place; sizes : (b,), written.
+    """
+    r = solved.shape[1]
+    for i in range(X.shape[0]):
+        x = X[i]
+        s = solved[i]
+        if c[i] != 0.0:
+            for j in range(r):
+                z[j] -= c[i] * s[j]
+        m = state[0]
+        if not (flat(loss, d[i]) and c[i] == 0.0):
+            put_atom(atoms, m, x)
+            coefs[m] = c[i]
+            state[0] = m + 1
+        if d[i] != 0.0:
+            row = L[state[1]]
+            for j in range(r):
+                row[j] = d[i] * s[j]
+            k = r
+            for j in range(i + 1):
+                if d[j] != 0.0:
+                    row[k] = block[i, j]
+                    k += 1
+            index[state[1]] = m
+            scale[state[1]] = d[i]
+            z[state[1]] = block_z[i]
+            state[1] += 1
+        sizes[i] = state[0]
+
+
+@hot
+def kons_function(coefs, index, scale, L, z, m, r, work, out):
+    """Write the coefficients of u_t on the atoms: u_t(x) = sum_j out_j k(x_j, x).
+
+    coefs : (cap,); index, scale, z, work : (cap_r,); L : (cap_r, cap_r); out : (m,), written.
+    """
+    for j in range(r):
+        work[j] = z[j]
+    solve_lower_transposed(L, work, r)
+    for j in range(m):
+        out[j] = coefs[j]
+    for j in range(r):
+        out[index[j]] += scale[j] * work[j]
+
+
+@hot
+def clipped_forecasts(rows, coefs, C, out):
+    """Write rows . coefs, clipped to [-C, C]. rows : (n, m); coefs : (m,); out : (n,)."""
+    for t in range(out.shape[0]):
+        out[t] = min(max(dot(rows[t], coefs, coefs.shape[0]), -C), C)
+
+
+@hot
+def sketched_kons_rounds(
+    X, y, kors_coins, coins, first, code, par, loss, setting, state, totals, atoms, coefs, index,
+    scale, L, z, members, weights, dictionary, work, forecasts, sizes,
+):  # fmt: skip
+    """Play Sketched-KONS (kons Algorithm 3) from row ``first``.
+
+    Arrays as in kons_append and kons_rounds; KORS sees the rescaled points d_t phi_t, after the
+    label (errata 9). setting : (C, alpha, eta, gamma, beta, eps); state : (3,) integers, atoms,
+    rows of the factor, size of KORS's dictionary;
+    members : (cap_k,) integers, its atoms, weights : (cap_k,), d_i / sqrt(p_i), dictionary :
+    (cap_k, cap_k), KORS's factor; work : (4, at least each cap). Returns (rounds played, status).
+    """
+    C, alpha, eta, gamma, beta, eps = setting
+    row, s, kbar, b = work[0], work[1], work[2], work[3]
+    for t in range(first, y.shape[0]):
+        m, r, k = state[0], state[1], state[2]
+        if m == coefs.shape[0] or r == z.shape[0] or k == weights.shape[0]:
+            return t, NEED_ROOM
+        x = X[t]
+        kernel_row(code, par, x, atoms, m, row)
+        corner = kernel_diag(code, par, x)
+        for j in range(r):
+            s[j] = scale[j] * row[index[j]]
+        solve_lower(L, s, r)
+        schur = max(corner - dot(s, s, r), 0.0)  # negative only by rounding
+        raw = dot(row, coefs, m) + dot(s, z, r)
+        if not abs(raw) < np.inf:
+            return t, NOT_FINITE
+        forecast = min(max(raw, -C), C)
+        forecasts[t] = forecast
+        if raw != forecast and not schur > 0.0:
+            return t, NOT_POSITIVE
+        q = schur / alpha
+        g = loss_derivative(loss, forecast, y[t])
+        d = scaled_slope(g, eta)
+        enters = False
+        if not flat(loss, g):
+            for j in range(k):
+                kbar[j] = d * row[members[j]]
+            probability = kors_probability(
+                kbar, weights, dictionary, b, d * d * corner, alpha, beta, eps, k
+            )
+            if not probability >= 0.0:
+                return t, NOT_FINITE
+            enters = d != 0.0 and coins[t] < max(probability, gamma)
+            if kors_coins[t] < probability:
+                pivot = kors_keep(weights, dictionary, b, d * d * corner, alpha, probability, k)
+                if not pivot > 0.0:
+                    return t, NOT_POSITIVE
+                weights[k] *= d
+                members[k] = m
+                state[2] = k + 1
+        weight = eta if enters else 0.0
+        pull = kons_pull(raw - forecast, schur)
+        c = 0.0
+        if not enters:
+            c = -g / alpha - pull
+            for j in range(r):
+                z[j] -= c * s[j]
+        if enters:
+            pivot = math.sqrt(alpha + d * d * schur)
+            target = L[r]
+            for j in range(r):
+                target[j] = d * s[j]
+            target[r] = pivot
+            z[r] = -(g / pivot + pivot * pull) / d
+            index[r] = m
+            scale[r] = d
+            state[1] = r + 1
+        totals[0] += g * g * q / (1.0 + weight * g * g * q)
+        if not (flat(loss, g) and c == 0.0):
+            put_atom(atoms, m, x)
+            coefs[m] = c
+            state[0] = m + 1
+        sizes[t] = state[0]
+    return y.shape[0], DONE

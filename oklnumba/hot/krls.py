@@ -1,0 +1,81 @@
+"""Rounds of kernel recursive least squares with ALD."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from oklnumba.hot.dictionary import NULL_DIRECTION, ald_residual
+from oklnumba.hot.jit import DONE, NEED_ROOM, NOT_FINITE, NOT_POSITIVE, hot
+from oklnumba.hot.linalg import bordered_cholesky, dot, solve_upper
+from oklnumba.hot.rows import kernel_diag, kernel_row, put_atom
+
+
+@hot
+def least_squares_row(Q, z, x, y, m):
+    """Add the row (x, y) to the factor of least squares: Q'Q = sum x x', Q'z = sum y x.
+
+    Q : (cap, cap), upper; z, x : (cap,), all in place.
+    """
+    for k in range(m):
+        old, new = Q[k, k], x[k]
+        t = math.sqrt(old * old + new * new)
+        if t == 0.0:
+            continue
+        c, s = old / t, new / t
+        Q[k, k] = t
+        row = Q[k, k + 1 : m]
+        rest = x[k + 1 : m]
+        for j in range(rest.shape[0]):
+            u, v = row[j], rest[j]
+            row[j] = c * u + s * v
+            rest[j] = c * v - s * u
+        u = z[k]
+        z[k] = c * u + s * y
+        y = c * y - s * u
+
+
+@hot
+def krls_rounds(
+    X, y, first, code, par, threshold, state, atoms, a, R, Q, z, work, forecasts, sizes
+):
+    """Play KRLS with ALD (Engel et al. 2004) from row ``first`` of X.
+
+    state : (1,) integers, atoms; atoms : (d, cap), a : (cap,), R : (cap, cap), upper factor of
+    their kernel matrix K, Q : (cap, cap), z : (cap,), factor and right side of least squares in the
+    coordinates R^-T k, in place; work : (2, cap), workspace; forecasts, sizes : (n,), written.
+    Returns (rounds played, status).
+    """
+    row, q = work[0], work[1]
+    for t in range(first, X.shape[0]):
+        m = state[0]
+        if m == a.shape[0]:
+            return t, NEED_ROOM
+        x = X[t]
+        kernel_row(code, par, x, atoms, m, row)
+        forecast = dot(row, a, m)
+        if not abs(forecast) < np.inf:
+            return t, NOT_FINITE
+        forecasts[t] = forecast
+        corner = kernel_diag(code, par, x)
+        if not corner < np.inf:
+            return t, NOT_FINITE
+        rest = ald_residual(R, row, corner, q, m)
+        if rest > NULL_DIRECTION * corner and (m == 0 or rest > threshold):
+            if not bordered_cholesky(R, q, corner, m) > 0.0:
+                return t, NOT_POSITIVE
+            put_atom(atoms, m, x)
+            q[m] = R[m, m]
+            for i in range(m + 1):  # no past row has a part in the new direction
+                Q[i, m] = 0.0
+            z[m] = 0.0
+            m += 1
+            state[0] = m
+        least_squares_row(Q, z, q, y[t], m)
+        for j in range(m):
+            a[j] = z[j]
+        solve_upper(Q, a, m)
+        solve_upper(R, a, m)
+        sizes[t] = m
+    return X.shape[0], DONE

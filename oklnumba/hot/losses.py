@@ -1,0 +1,85 @@
+"""Losses and their derivatives by integer code."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from oklnumba.hot.jit import hot
+
+SQUARED = 0
+ABSOLUTE = 1
+HINGE = 2
+SQUARED_HINGE = 3
+LOGISTIC = 4
+EPSILON_INSENSITIVE = 5
+TUBE = 0.1  # half the width of the tube in which the epsilon-insensitive loss is 0
+
+
+@hot
+def loss_value(code, forecast, y):
+    """Return the loss of a forecast; losses.py has the formulas."""
+    if code == SQUARED:
+        return (y - forecast) ** 2
+    if code == ABSOLUTE:
+        return abs(y - forecast)
+    if code == EPSILON_INSENSITIVE:
+        return max(abs(y - forecast) - TUBE, 0.0)
+    margin = y * forecast
+    if code == HINGE:
+        return max(1.0 - margin, 0.0)
+    if code == SQUARED_HINGE:
+        return max(1.0 - margin, 0.0) ** 2
+    return math.log1p(math.exp(-margin)) if margin > 0.0 else math.log1p(math.exp(margin)) - margin
+
+
+@hot
+def loss_derivative(code, forecast, y):
+    """Return the derivative of the loss in the forecast; 0 at a kink."""
+    if code == SQUARED:
+        return 2.0 * (forecast - y)
+    if code == ABSOLUTE:
+        return np.sign(forecast - y)
+    if code == EPSILON_INSENSITIVE:
+        return np.sign(forecast - y) if abs(y - forecast) > TUBE else 0.0
+    margin = y * forecast
+    if code == HINGE:
+        return -y if margin < 1.0 else 0.0
+    if code == SQUARED_HINGE:
+        return -2.0 * y * max(1.0 - margin, 0.0)
+    if margin > 0.0:
+        e = math.exp(-margin)
+        return -y * e / (1.0 + e)
+    return -y / (1.0 + math.exp(margin))
+
+
+@hot
+def loss_values(code, forecasts, y, out):
+    """Write the losses of many forecasts. forecasts, y, out : (n,)."""
+    for t in range(y.shape[0]):
+        out[t] = loss_value(code, forecasts[t], y[t])
+
+
+@hot
+def loss_derivatives(code, forecasts, y, out):
+    """Write the derivatives of the losses of many forecasts. forecasts, y, out : (n,)."""
+    for t in range(y.shape[0]):
+        out[t] = loss_derivative(code, forecasts[t], y[t])
+
+
+# Both faces of a learner are these loops. A round on features x has the gradient g = l'(w.x, y) x;
+# a round of a game is the linear loss <g, w>: x is the gradient and the derivative is 1.
+
+LINEAR_LOSS = -1  # the loss <x, w>, whatever the label
+MISTAKE_LOSS = -2  # oco Algorithm 2: -y where y f <= 0, else 0
+
+
+@hot
+def round_derivative(loss, forecast, y):
+    """Return the derivative of a loss, or of the two that only this section has."""
+    if loss == LINEAR_LOSS:
+        return 1.0
+    if loss == MISTAKE_LOSS:
+        return -y if y * forecast <= 0.0 else 0.0
+    return loss_derivative(loss, forecast, y)

@@ -1,0 +1,181 @@
+"""Kernel rows: k(x, atom_j) along a dictionary, and blocks and products of them."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from oklnumba.hot.elementary import FAR, exp_nonpositive
+from oklnumba.hot.jit import hot
+
+GAUSSIAN = 0
+LAPLACIAN = 1
+MATERN_3_2 = 2
+MATERN_5_2 = 3
+POLYNOMIAL = 4
+LINEAR = 5
+ATOMS_A_TILE = 512  # of kernel_product
+
+
+@hot
+def square_distances(x, atoms, m, out):
+    """Write |x - atom_j|^2 for the first m atoms.
+
+    Differences, not norms and products: exact for equal points and for data far from the origin.
+
+    x : (d,); atoms : (d, cap); out : (cap,), modified in place.
+    """
+    d = x.shape[0]
+    o = out[:m]
+    for j in range(m):
+        o[j] = 0.0
+    k = 0
+    while k + 4 <= d:
+        x0, x1, x2, x3 = x[k], x[k + 1], x[k + 2], x[k + 3]
+        r0, r1, r2, r3 = atoms[k, :m], atoms[k + 1, :m], atoms[k + 2, :m], atoms[k + 3, :m]
+        for j in range(m):
+            a = x0 - r0[j]
+            b = x1 - r1[j]
+            c = x2 - r2[j]
+            e = x3 - r3[j]
+            o[j] += (a * a + b * b) + (c * c + e * e)
+        k += 4
+    while k < d:
+        xk = x[k]
+        rk = atoms[k, :m]
+        for j in range(m):
+            a = xk - rk[j]
+            o[j] += a * a
+        k += 1
+
+
+@hot
+def products(x, atoms, m, out):
+    """Write x . atom_j for the first m atoms.
+
+    x : (d,); atoms : (d, cap); out : (cap,), modified in place.
+    """
+    d = x.shape[0]
+    o = out[:m]
+    for j in range(m):
+        o[j] = 0.0
+    k = 0
+    while k + 4 <= d:
+        x0, x1, x2, x3 = x[k], x[k + 1], x[k + 2], x[k + 3]
+        r0, r1, r2, r3 = atoms[k, :m], atoms[k + 1, :m], atoms[k + 2, :m], atoms[k + 3, :m]
+        for j in range(m):
+            o[j] += (x0 * r0[j] + x1 * r1[j]) + (x2 * r2[j] + x3 * r3[j])
+        k += 4
+    while k < d:
+        xk = x[k]
+        rk = atoms[k, :m]
+        for j in range(m):
+            o[j] += xk * rk[j]
+        k += 1
+
+
+@hot
+def integer_power(x, degree):
+    """Return x**degree for an integer degree >= 0 held in a float."""
+    power = 1.0
+    for _ in range(int(degree)):
+        power *= x
+    return power
+
+
+@hot
+def kernel_row(code, par, x, atoms, m, out):
+    """Write k(x, atom_j) for the first m atoms.
+
+    code : which kernel (constants above); par : (3,) its numbers, as kernels.py sets them;
+    x : (d,); atoms : (d, cap); out : (cap,), modified in place.
+    """
+    o = out[:m]
+    if code == LINEAR or code == POLYNOMIAL:
+        products(x, atoms, m, out)
+        if code == POLYNOMIAL:
+            scale, coef0, degree = par[0], par[1], par[2]
+            for j in range(m):
+                o[j] = integer_power(scale * o[j] + coef0, degree)
+        return
+    square_distances(x, atoms, m, out)
+    rate = par[0]
+    if code == GAUSSIAN:
+        for j in range(m):
+            o[j] = exp_nonpositive(-rate * o[j])
+    elif code == LAPLACIAN:
+        for j in range(m):
+            o[j] = exp_nonpositive(-rate * math.sqrt(o[j]))
+    elif code == MATERN_3_2:
+        for j in range(m):
+            s = min(rate * math.sqrt(o[j]), FAR)
+            o[j] = (1.0 + s) * exp_nonpositive(-s)
+    else:  # MATERN_5_2
+        for j in range(m):
+            s = min(rate * math.sqrt(o[j]), FAR)
+            o[j] = (1.0 + s + s * s / 3.0) * exp_nonpositive(-s)
+
+
+@hot
+def kernel_diag(code, par, x):
+    """Return k(x, x). Arguments as in kernel_row."""
+    if code == LINEAR or code == POLYNOMIAL:
+        s = 0.0
+        for k in range(x.shape[0]):
+            s += x[k] * x[k]
+        return s if code == LINEAR else integer_power(par[0] * s + par[1], par[2])
+    return 1.0
+
+
+@hot
+def kernel_diags(code, par, X, out):
+    """Write k(x_i, x_i). X : (n, d); out : (n,), modified in place."""
+    for i in range(X.shape[0]):
+        out[i] = kernel_diag(code, par, X[i])
+
+
+@hot
+def kernel_block(code, par, X, atoms, m, out):
+    """Write k(x_i, atom_j). X : (n, d); atoms : (d, cap); out : (n, >= m), modified in place."""
+    for i in range(X.shape[0]):
+        kernel_row(code, par, X[i], atoms, m, out[i])
+
+
+@hot
+def kernel_product(code, par, X, atoms, v, out):
+    """Write K v without forming K, in tiles that stay in the cache.
+
+    X : (n, d); atoms : (d, m), contiguous; v : (m,); out : (n,), written.
+    """
+    d, m = atoms.shape
+    tile = np.empty((d, ATOMS_A_TILE))
+    row = np.empty(ATOMS_A_TILE)
+    for i in range(out.shape[0]):
+        out[i] = 0.0
+    for first in range(0, m, ATOMS_A_TILE):
+        width = min(ATOMS_A_TILE, m - first)
+        for k in range(d):
+            for j in range(width):
+                tile[k, j] = atoms[k, first + j]
+        part = v[first : first + width]
+        for i in range(out.shape[0]):
+            kernel_row(code, par, X[i], tile, width, row)
+            s = 0.0
+            for j in range(width):
+                s += row[j] * part[j]
+            out[i] += s
+
+
+@hot
+def put_atom(atoms, j, x):
+    """Write x into column j of the dictionary. atoms : (d, cap), in place; x : (d,)."""
+    for i in range(x.shape[0]):
+        atoms[i, j] = x[i]
+
+
+@hot
+def get_atom(atoms, j, x):
+    """Copy column j of the dictionary into x. atoms : (d, cap); x : (d,), in place."""
+    for i in range(x.shape[0]):
+        x[i] = atoms[i, j]

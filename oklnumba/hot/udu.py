@@ -1,0 +1,258 @@
+"""The U' D U factor of ridge regression, swept once for several rounds."""
+
+from __future__ import annotations
+
+import numba
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from oklnumba.hot.jit import hot
+
+# A = lam I + sum z z' = U' D U with U unit upper triangular. Adding z z' (Gill, Golub, Murray and
+# Saunders 1974, method C1) runs down the rows k of U with a running a = 1 + sum_{i<k} p_i^2 / D_i:
+#
+#     p = z_k;  a' = a + p^2 / D_k;  beta = p / (D_k a');  D_k <- D_k a' / a;  a <- a'
+#     for j > k:   z_j -= p U_kj;   U_kj += beta z_j
+#
+# That is r^2 fused products a round, half of what the inverse takes, and it is backward stable: no
+# drift, and small lam is no danger. In the end p = U^-T z (left in z's place) and a = 1 + z' A^-1 z
+# (A before the round). With c = D^-1 U^-T sum y z, the ridge forecast is m = p . c and the AWV
+# forecast m / a.
+#
+# A sweep of three rounds reads and writes U once. Every entry sees the same fused products in the
+# same order as in three sweeps of one round: the results are the same bits, however a stream is
+# cut. LLVM does not vectorise this with its many arrays, so the vectors are written out as LLVM
+# code.
+
+SWEEP = 3  # rounds a sweep: coefficients, rounds and rows just fit in 32 vector registers
+TOGETHER = 4 * SWEEP  # rounds whose sweeps share one pass over U from memory
+LANES = 8  # columns a vector; buffers have a multiple of it
+TILE = 4  # rows of U a pass
+
+
+def _factor_rows_codegen(rounds: int, learn: bool = True):
+    """Return the LLVM code generator of one pass over TILE rows of U, for that many rounds.
+
+    Without ``learn`` U and D stay as they are: p = U^-T z only.
+    """
+    double, index = ir.DoubleType(), ir.IntType(64)
+    one = ir.Constant(double, 1.0)
+
+    def codegen(context, builder, signature, args):
+        arrays = [
+            context.make_array(kind)(context, builder, value=value)
+            for kind, value in zip(signature.args[:5], args[:5], strict=True)
+        ]
+        U, inv_d, Z, B, a = (array.data for array in arrays)
+        k, r = args[5], args[6]
+        stride = cgutils.unpack_tuple(builder, arrays[0].shape, 2)[1]  # that of Z and B too
+
+        def const(value):
+            return ir.Constant(index, value)
+
+        def load(pointer, where):
+            return builder.load(builder.gep(pointer, [where]))
+
+        def store(value, pointer, where):
+            builder.store(value, builder.gep(pointer, [where]))
+
+        row_starts = [
+            builder.add(builder.mul(builder.add(k, const(i)), stride), k) for i in range(TILE)
+        ]
+        round_starts = [builder.add(builder.mul(const(t), stride), k) for t in range(rounds)]
+
+        # The TILE x TILE corner on the diagonal, round by round.
+        d = [load(inv_d, builder.add(k, const(i))) for i in range(TILE)]
+        u = {
+            (i, j): load(U, builder.add(row_starts[i], const(j)))
+            for i in range(TILE)
+            for j in range(i + 1, TILE)
+        }
+        p = [[load(Z, builder.add(s, const(j))) for j in range(TILE)] for s in round_starts]
+        beta = [[one] * TILE for _ in range(rounds)]
+        for t in range(0 if learn else rounds):
+            for i in range(TILE):
+                for j in range(i + 1, TILE):
+                    p[t][j] = builder.fma(builder.fneg(p[t][i]), u[i, j], p[t][j])
+        for t in range(rounds if learn else 0):
+            running = load(a, const(t))
+            for i in range(TILE):
+                gain = builder.fmul(d[i], p[t][i])
+                following = builder.fma(gain, p[t][i], running)
+                inverse = builder.fdiv(one, following)
+                beta[t][i] = builder.fmul(gain, inverse)
+                d[i] = builder.fmul(d[i], builder.fmul(running, inverse))
+                running = following
+                for j in range(i + 1, TILE):
+                    p[t][j] = builder.fma(builder.fneg(p[t][i]), u[i, j], p[t][j])
+                    u[i, j] = builder.fma(beta[t][i], p[t][j], u[i, j])
+            store(running, a, const(t))
+        for i in range(TILE):
+            for t in range(rounds):
+                store(p[t][i], Z, builder.add(round_starts[t], const(i)))
+            if not learn:
+                continue
+            store(d[i], inv_d, builder.add(k, const(i)))
+            for j in range(i + 1, TILE):
+                store(u[i, j], U, builder.add(row_starts[i], const(j)))
+            for t in range(rounds):
+                store(beta[t][i], B, builder.add(round_starts[t], const(i)))
+
+        def columns_pass(lanes):
+            """Return a function that updates ``lanes`` columns of the TILE rows."""
+            vector = ir.VectorType(double, lanes)
+            fma_name = f"llvm.fma.v{lanes}f64"
+            fma_type = ir.FunctionType(vector, [vector] * 3)
+            fma = cgutils.get_or_insert_function(builder.module, fma_type, fma_name)
+            undefined = ir.Constant(vector, ir.Undefined)
+            zeros = ir.Constant(ir.VectorType(ir.IntType(32), lanes), [0] * lanes)
+
+            def broadcast(scalar):
+                first = builder.insert_element(undefined, scalar, ir.Constant(ir.IntType(32), 0))
+                return builder.shuffle_vector(first, undefined, zeros)
+
+            def address(pointer, start, column):
+                where = builder.gep(pointer, [builder.add(start, column)])
+                return builder.bitcast(where, vector.as_pointer())
+
+            def load_vector(pointer, start, column):
+                loaded = builder.load(address(pointer, start, column))
+                loaded.align = 8
+                return loaded
+
+            def store_vector(value, pointer, start, column):
+                builder.store(value, address(pointer, start, column)).align = 8
+
+            minus_p = [[broadcast(builder.fneg(value)) for value in row] for row in p]
+            betas = [[broadcast(value) for value in row] for row in beta]
+
+            def update(column):
+                z = [load_vector(Z, s, column) for s in round_starts]
+                x = [load_vector(U, s, column) for s in row_starts]
+                # Row i meets round t at step i + t: neighbours in this order do not wait for each
+                # other.
+                for step in range(TILE + rounds - 1):
+                    pairs = [(i, step - i) for i in range(TILE) if 0 <= step - i < rounds]
+                    for i, t in pairs:
+                        z[t] = builder.call(fma, [minus_p[t][i], x[i], z[t]])
+                    for i, t in pairs if learn else ():
+                        x[i] = builder.call(fma, [betas[t][i], z[t], x[i]])
+                for value, start in zip(x, row_starts, strict=True) if learn else ():
+                    store_vector(value, U, start, column)
+                for value, start in zip(z, round_starts, strict=True):
+                    store_vector(value, Z, start, column)
+
+            return update
+
+        # Columns right of the corner: four to reach a multiple of LANES, then LANES at a time.
+        in_first_half = builder.icmp_unsigned("==", builder.and_(k, const(TILE)), const(0))
+        with builder.if_then(in_first_half):
+            columns_pass(TILE)(const(TILE))
+        start = builder.sub(builder.and_(builder.add(k, const(TILE + 7)), const(-LANES)), k)
+        passes = builder.udiv(builder.sub(builder.sub(r, k), start), const(LANES))
+        update = columns_pass(LANES)
+        with cgutils.for_range(builder, passes) as loop:
+            update(builder.add(start, builder.mul(loop.index, const(LANES))))
+        return context.get_dummy_value()
+
+    return codegen
+
+
+if numba.config.DISABLE_JIT:
+
+    def _factor_rows(rounds, learn=True):
+        def factor_rows(U, inv_d, Z, B, a, k, r):
+            for t in range(rounds):
+                for i in range(k, k + TILE):
+                    p = Z[t, i]
+                    if not learn:
+                        Z[t, i + 1 : r] -= p * U[i, i + 1 : r]
+                        continue
+                    following = a[t] + inv_d[i] * p * p
+                    beta = inv_d[i] * p / following
+                    inv_d[i] *= a[t] / following
+                    a[t] = following
+                    B[t, i] = beta
+                    Z[t, i + 1 : r] -= p * U[i, i + 1 : r]
+                    U[i, i + 1 : r] += beta * Z[t, i + 1 : r]
+
+        return factor_rows
+
+else:
+
+    def _factor_rows(rounds, learn=True):
+        codegen = _factor_rows_codegen(rounds, learn)
+
+        @intrinsic
+        def factor_rows(typingctx, U, inv_d, Z, B, a, k, r):
+            return types.void(U, inv_d, Z, B, a, types.int64, types.int64), codegen
+
+        return factor_rows
+
+
+# U : (cap, cap); inv_d : (cap,); Z, B : (SWEEP, cap); a : (SWEEP,); rows k to k + TILE of r, all in
+# place.
+factor_rows_1 = _factor_rows(1)
+factor_rows_3 = _factor_rows(SWEEP)
+# The same without learning: Z becomes Z U^-1, nothing else changes.
+solve_rows_1 = _factor_rows(1, learn=False)
+solve_rows_3 = _factor_rows(SWEEP, learn=False)
+
+
+@hot
+def ridge_forecast(p, c, scan, r):
+    """Return p . c in four running sums, which are left in ``scan`` for ridge_learn."""
+    q = r // 4
+    s0 = s1 = s2 = s3 = 0.0
+    for k in range(q):
+        s0 += p[k] * c[k]
+        s1 += p[q + k] * c[q + k]
+        s2 += p[2 * q + k] * c[2 * q + k]
+        s3 += p[3 * q + k] * c[3 * q + k]
+        scan[k] = s0
+        scan[q + k] = s1
+        scan[2 * q + k] = s2
+        scan[3 * q + k] = s3
+    return (s0 + s1) + (s2 + s3)
+
+
+@hot
+def ridge_learn(y, beta, c, scan, r):
+    """Bring c = D^-1 U^-T sum y z up to date: c_k += beta_k (y - sum_{i<=k} p_i c_i)."""
+    q = r // 4
+    rest = y
+    for part in range(4):
+        ck = c[part * q : (part + 1) * q]
+        bk = beta[part * q : (part + 1) * q]
+        sk = scan[part * q : (part + 1) * q]
+        for k in range(q):
+            ck[k] += bk[k] * (rest - sk[k])
+        rest -= sk[q - 1]
+
+
+@hot
+def factor_rounds(U, inv_d, rounds, betas, a, count, r):
+    """Add the first ``count`` rounds to the factor: whole sweeps together, or one round.
+
+    Each TILE rows of U meet all the sweeps while they are in the cache. U : (cap, cap); inv_d :
+    (cap,); rounds, betas : (>= count, cap); a : (>= count,), all modified in place; r : columns.
+    """
+    for k in range(0, r, TILE):
+        if count == 1:
+            factor_rows_1(U, inv_d, rounds, betas, a, k, r)
+        for s in range(0, count - 1, SWEEP):
+            stop = s + SWEEP
+            factor_rows_3(U, inv_d, rounds[s:stop], betas[s:stop], a[s:stop], k, r)
+
+
+@hot
+def solve_rounds(U, inv_d, rounds, betas, a, count, r):
+    """Turn the first ``count`` rounds x into p = U^-T x; arguments as in factor_rounds."""
+    for k in range(0, r, TILE):
+        if count == 1:
+            solve_rows_1(U, inv_d, rounds, betas, a, k, r)
+        for s in range(0, count - 1, SWEEP):
+            stop = s + SWEEP
+            solve_rows_3(U, inv_d, rounds[s:stop], betas[s:stop], a[s:stop], k, r)

@@ -1,0 +1,1 @@
+"""The learners: hyper-parameters, buffers and state around the compiled loops of ``hot``."""

@@ -1,0 +1,441 @@
+"""Linear learners whose round takes O(d): the FTRL family, Perceptron and Winnow.
+
+After Zhang 2019, "CSC 665: Online convex optimization" (oco below).
+"""
+
+from __future__ import annotations
+
+from math import inf
+
+import numpy as np
+
+from oklnumba import losses
+from oklnumba.checks import require, require_positive
+from oklnumba.hot.first_order import (
+    ADAGRAD,
+    DECAY,
+    ENTROPY,
+    ETA,
+    GRADIENT_STEP,
+    LAM,
+    LAZY_BALL,
+    LENGTH_STEPS,
+    P_NORM,
+    POWER,
+    RADIUS,
+    SCALE,
+    SIGMA,
+    SQRT_STEPS,
+    STRONGLY_CONVEX,
+    P,
+    first_order_rounds,
+)
+from oklnumba.hot.jit import DONE, NOT_FINITE
+from oklnumba.hot.linalg import dot
+from oklnumba.hot.losses import MISTAKE_LOSS, round_derivative
+from oklnumba.learners.learner import aligned_zeros
+from oklnumba.learners.linear import LinearLearner
+from oklnumba.potentials import _check_p, _radius
+
+
+class _FirstOrder(LinearLearner):
+    """Learners whose round takes O(d): one compiled loop, several update rules."""
+
+    _ARRAYS = ("clock", "w", "G", "S")
+    _rule: int | None = GRADIENT_STEP  # None: not a rule of the compiled loop
+
+    def _settings(self) -> dict[int, float]:
+        """Check the hyper-parameters; return those that the loop takes."""
+        raise NotImplementedError
+
+    def _begin_rounds(self, d: int) -> None:
+        self._par = np.zeros(8)
+        self._par[RADIUS] = inf
+        for place, value in self._settings().items():
+            self._par[place] = float(value)
+        self._clock = np.zeros(2)
+        # Apart in memory, so that sums round alike wherever the arrays lie.
+        self._w, self._G, self._S = (aligned_zeros(d) for _ in range(3))
+
+    def _rounds(
+        self, X: np.ndarray, y: np.ndarray, code: int, forecasts: np.ndarray
+    ) -> tuple[int, int]:
+        return first_order_rounds(
+            X, y, code, self._rule, self._par, self._clock, self._w, self._G, self._S, forecasts
+        )
+
+
+class OGD(_FirstOrder):
+    """Online gradient descent, w <- Proj(w - eta_t g) (oco sections 2.3 and 3, Theorem 5).
+
+    Parameters
+    ----------
+    eta : float > 0
+        Step size.
+    schedule : {"constant", "sqrt", "strong"}
+        eta_t = eta, eta / sqrt(t) or 1 / (lam t).
+    lam : float > 0, optional
+        Strong convexity of the losses, for the schedule "strong".
+    radius : float > 0, optional
+        Radius of the Euclidean ball of the projection; None: none.
+    loss : str
+        A loss of losses.py, for the learner face.
+
+    Remarks
+    -------
+    With a constant step and no projection this is FTRL with |w|^2 / (2 eta). With a projection the
+    point itself is projected; LazyOGD projects the sum of gradients instead. The learner face with
+    the schedule "strong" plays lam |w|^2 / 2 + l(w.x, y), which is lam-strongly convex (oco section
+    3's example; with the hinge loss it is Pegasos); l alone is not.
+
+    Examples
+    --------
+    >>> import oklnumba as okl
+    >>> game = okl.OGD(eta=0.5).reset(2)
+    >>> game.update([1.0, 0.0]).w
+    array([-0.5,  0. ])
+    """
+
+    def __init__(
+        self,
+        eta: float = 0.1,
+        schedule: str = "constant",
+        lam: float | None = None,
+        radius: float | None = None,
+        loss: str = "squared",
+    ):
+        self.eta = eta
+        self.schedule = schedule
+        self.lam = lam
+        self.radius = radius
+        self.loss = loss
+
+    def _settings(self) -> dict[int, float]:
+        require_positive("eta", self.eta)
+        powers = {"constant": 0.0, "sqrt": 0.5, "strong": 1.0}
+        valid = isinstance(self.schedule, str) and self.schedule in powers
+        require(valid, "schedule", self.schedule, "'constant', 'sqrt' or 'strong'")
+        if self.lam is not None or self.schedule == "strong":
+            require_positive("lam", self.lam)
+        return {
+            ETA: self.eta,
+            POWER: powers[self.schedule],
+            LAM: self.lam or 0.0,
+            RADIUS: _radius(self.radius),
+            DECAY: (self.lam or 0.0) if self.schedule == "strong" else 0.0,
+        }
+
+
+class LazyOGD(_FirstOrder):
+    """Online gradient descent with lazy projection: w = Proj(-eta sum g) (oco Example 6.3).
+
+    FTRL with |w|^2 / (2 eta) on a ball.
+
+    Parameters
+    ----------
+    eta : float > 0
+        Step size.
+    radius : float > 0
+        Of the Euclidean ball.
+    loss : str
+        A loss of losses.py, for the learner face.
+
+    Remarks
+    -------
+    As published, for a ball.
+
+    Examples
+    --------
+    >>> import oklnumba as okl
+    >>> okl.LazyOGD(eta=1.0, radius=1.0).update([3.0, -4.0]).w
+    array([-0.6,  0.8])
+    """
+
+    _rule = LAZY_BALL
+
+    def __init__(self, eta: float = 0.1, radius: float = 1.0, loss: str = "squared"):
+        self.eta = eta
+        self.radius = radius
+        self.loss = loss
+
+    def _settings(self) -> dict[int, float]:
+        require_positive("eta", self.eta)
+        require_positive("radius", self.radius)
+        return {ETA: self.eta, RADIUS: self.radius}
+
+
+class PNorm(_FirstOrder):
+    """The p-norm algorithm: FTRL with |w|_p^2 / (2 eta) (oco section 2.3, item 3).
+
+    Between gradient descent (p = 2) and, for p near 1, an algorithm for sparse comparators.
+
+    Parameters
+    ----------
+    eta : float > 0
+        Step size.
+    p : float, 1 < p <= 2
+        2 log(d) / (2 log(d) - 1) suits comparators of small 1-norm.
+    loss : str
+        A loss of losses.py, for the learner face.
+
+    Remarks
+    -------
+    As published; the tuned step is (B/R) sqrt((p-1)/(2T)) (errata 44).
+
+    Examples
+    --------
+    >>> import oklnumba as okl
+    >>> okl.PNorm(eta=1.0, p=2.0).update([3.0, -4.0]).w
+    array([-3.,  4.])
+    """
+
+    _rule = P_NORM
+
+    def __init__(self, eta: float = 0.1, p: float = 1.5, loss: str = "squared"):
+        self.eta = eta
+        self.p = p
+        self.loss = loss
+
+    def _settings(self) -> dict[int, float]:
+        require_positive("eta", self.eta)
+        _check_p(self.p)
+        return {ETA: self.eta, P: self.p}
+
+
+class ExponentiatedGradient(_FirstOrder):
+    """Exponentiated gradient, or Hedge: FTRL with the entropy on a simplex (oco section 2.3).
+
+    w_i = scale exp(-eta sum g_i) / Z. As a game on losses of experts it is Hedge, and the name
+    ``Hedge`` is this class.
+
+    Parameters
+    ----------
+    eta : float > 0
+        Step size.
+    scale : float > 0
+        The simplex is {w >= 0, sum w = scale}.
+    loss : str
+        A loss of losses.py, for the learner face.
+
+    Remarks
+    -------
+    oco Example 6.1 leaves the normalisation out. The learner face reports the forecast 0 in the
+    first round, as every learner here does before any data; the update of that round is at the
+    centre of the simplex, so that w is the point of the game. Negative weights: give the features
+    (x, -x).
+
+    Examples
+    --------
+    >>> import oklnumba as okl
+    >>> game = okl.ExponentiatedGradient(eta=1.0).reset(2)
+    >>> game.w, game.update([0.0, 1.0]).w.round(4)
+    (array([0.5, 0.5]), array([0.7311, 0.2689]))
+    """
+
+    _rule = ENTROPY
+
+    def __init__(self, eta: float = 0.1, scale: float = 1.0, loss: str = "squared"):
+        self.eta = eta
+        self.scale = scale
+        self.loss = loss
+
+    def _settings(self) -> dict[int, float]:
+        require_positive("eta", self.eta)
+        require_positive("scale", self.scale)
+        return {ETA: self.eta, SCALE: self.scale}
+
+    def _begin_rounds(self, d: int) -> None:
+        super()._begin_rounds(d)
+        self._w[:] = self._par[SCALE] / d
+
+
+Hedge = ExponentiatedGradient
+
+
+class AdaptiveFTRL(_FirstOrder):
+    """FTRL with adaptive regularisation, w_t = -A_{t-1}^-1 sum g (oco section 2.5, Corollary 1).
+
+    Parameters
+    ----------
+    kind : {"sqrt", "gradient", "adagrad", "adagrad_full"}
+        A_t is sqrt(t + 1) I / eta; sqrt(sigma + sum |g|^2) I / eta; (sigma I + diag sum g g')^{1/2}
+        / eta; or the same with the full matrix, whose round takes O(d^3).
+    eta : float > 0
+        Step size.
+    sigma : float > 0
+        At least the largest |g|^2 (of a coordinate, for "adagrad") for the cleanest bounds.
+    loss : str
+        A loss of losses.py, for the learner face.
+
+    Remarks
+    -------
+    As published; with known bounds the step for "sqrt" is eta = B/R (errata 45).
+
+    Examples
+    --------
+    >>> import oklnumba as okl
+    >>> okl.AdaptiveFTRL("adagrad", eta=1.0, sigma=1.0).update([1.0, -2.0]).w.round(4)
+    array([-0.7071,  0.8944])
+    """
+
+    _RULES = {
+        "sqrt": SQRT_STEPS,
+        "gradient": LENGTH_STEPS,
+        "adagrad": ADAGRAD,
+        "adagrad_full": None,
+    }
+
+    def __init__(
+        self, kind: str = "sqrt", eta: float = 0.5, sigma: float = 1.0, loss: str = "squared"
+    ):
+        self.kind = kind
+        self.eta = eta
+        self.sigma = sigma
+        self.loss = loss
+
+    def _settings(self) -> dict[int, float]:
+        valid = isinstance(self.kind, str) and self.kind in self._RULES
+        require(valid, "kind", self.kind, "'sqrt', 'gradient', 'adagrad' or 'adagrad_full'")
+        require_positive("eta", self.eta)
+        require_positive("sigma", self.sigma)
+        self._rule = self._RULES[self.kind]
+        return {ETA: self.eta, SIGMA: self.sigma}
+
+    def _begin_rounds(self, d: int) -> None:
+        super()._begin_rounds(d)
+        if self._rule is None:
+            self._S = float(self.sigma) * np.eye(d)
+
+    def _rounds(
+        self, X: np.ndarray, y: np.ndarray, code: int, forecasts: np.ndarray
+    ) -> tuple[int, int]:
+        if self._rule is not None:
+            return super()._rounds(X, y, code, forecasts)
+        # An eigendecomposition a round: the loop around it need not be compiled.
+        eta = float(self.eta)
+        for t in range(len(X)):
+            forecasts[t] = dot(X[t], self._w, X.shape[1])
+            if not np.isfinite(forecasts[t]):
+                return t, NOT_FINITE
+            slope = round_derivative(code, float(forecasts[t]), float(y[t]))
+            if slope == 0.0:
+                continue
+            with np.errstate(all="ignore"):
+                g = slope * X[t]
+                self._G += g
+                self._S += np.outer(g, g)
+            if not np.isfinite(self._S).all():
+                return t, NOT_FINITE
+            values, vectors = np.linalg.eigh(self._S)
+            root = np.sqrt(np.maximum(values, self.sigma))
+            self._w[:] = -eta * (vectors @ ((self._G @ vectors) / root))
+        return len(X), DONE
+
+
+class StronglyConvexFTRL(_FirstOrder):
+    """FTRL for lam-strongly convex losses (oco section 3, Theorem 4).
+
+    w_t = (sum_{s<t} w_s - sum_{s<t} g_s / lam) / t: logarithmic regret without a step size.
+
+    Parameters
+    ----------
+    lam : float > 0
+        Strong convexity of the losses.
+    loss : str
+        A loss of losses.py, for the learner face. With the squared loss, which is not Lipschitz,
+        points can grow without bound where lam is far below |x|^2.
+
+    Remarks
+    -------
+    As published. The learner face plays lam |w|^2 / 2 + l(w.x, y), which is lam-strongly convex
+    (with the hinge loss the notes' example of a support vector machine); l alone is not.
+
+    Examples
+    --------
+    >>> import oklnumba as okl
+    >>> okl.StronglyConvexFTRL(lam=1.0).update([1.0, -2.0]).w
+    array([-0.5,  1. ])
+    """
+
+    _rule = STRONGLY_CONVEX
+    _remedy = "raise lam, or scale the inputs and labels"
+
+    def __init__(self, lam: float = 1.0, loss: str = "hinge"):
+        self.lam = lam
+        self.loss = loss
+
+    def _settings(self) -> dict[int, float]:
+        require_positive("lam", self.lam)
+        return {LAM: self.lam, DECAY: self.lam}
+
+
+class Perceptron(_FirstOrder):
+    """The Perceptron: w moves by eta y x at a mistake (oco section 2.4, Theorem 2).
+
+    Parameters
+    ----------
+    eta : float > 0
+        Step size; it scales w and changes no forecast's sign.
+
+    Remarks
+    -------
+    Labels are -1 and +1; y w.x <= 0 is a mistake, so the first round is one. Runs record the hinge
+    loss. Errata 43: the bound without a margin is (L(w) + |w|^2 / (2 eta)) / (1 - eta R^2).
+
+    Examples
+    --------
+    >>> import oklnumba as okl
+    >>> okl.Perceptron().partial_fit([[1.0, 2.0], [1.0, 1.0]], [1.0, 1.0]).w
+    array([1., 2.])
+    """
+
+    _rule = GRADIENT_STEP
+
+    def __init__(self, eta: float = 1.0):
+        self.eta = eta
+
+    def _loss(self) -> losses.Loss:
+        return losses.get("hinge")
+
+    def _loss_code(self) -> int:
+        return MISTAKE_LOSS
+
+    def _settings(self) -> dict[int, float]:
+        require_positive("eta", self.eta)
+        return {ETA: self.eta}
+
+
+class Winnow(Perceptron):
+    """Winnow: w on the simplex is multiplied by exp(eta y x) at a mistake (oco section 2.4).
+
+    Its mistakes grow with the logarithm of d where a sparse w separates the data.
+
+    Parameters
+    ----------
+    eta : float > 0
+        Step size; 1 / (2 R^2) for inputs with |x|_inf <= R.
+
+    Remarks
+    -------
+    Labels are -1 and +1; runs record the hinge loss. Errata 42: the bound for data with margin 1 is
+    4 R^2 log d, not 2 R^2 log d. The forecast 0 is reported for the first round; see
+    ExponentiatedGradient. Whether that round is a mistake is decided at the centre of the simplex.
+
+    Examples
+    --------
+    >>> import oklnumba as okl
+    >>> okl.Winnow(eta=1.0).partial_fit([[0.0, -1.0]], [1.0]).w.round(4)
+    array([0.7311, 0.2689])
+    """
+
+    _rule = ENTROPY
+
+    def __init__(self, eta: float = 0.5):
+        self.eta = eta
+
+    def _settings(self) -> dict[int, float]:
+        return super()._settings() | {SCALE: 1.0}
+
+    def _begin_rounds(self, d: int) -> None:
+        super()._begin_rounds(d)
+        self._w[:] = 1.0 / d

@@ -1,0 +1,137 @@
+"""The base of linear learners, with two faces: a game, and the learner of this package.
+
+- the game: ``reset(d)``, then each round plays ``w`` and ``update(g)`` takes a (sub)gradient of the
+  round's loss at it. Any convex losses will do.
+- the learner: features x, label y, forecast w.x, loss l(w.x, y), whose gradient l'(w.x, y) x closes
+  the round; compiled, through ``okl.run``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from oklnumba import checks
+from oklnumba.checks import require_count
+from oklnumba.hot.jit import NOT_FINITE
+from oklnumba.hot.linalg import product_rows
+from oklnumba.hot.losses import LINEAR_LOSS
+from oklnumba.learners.learner import Learner, Trace
+
+RULES = "lower eta, or scale the inputs and labels"
+
+
+class LinearLearner(Learner):
+    """A point w in R^d for each round; the base of this module's learners.
+
+    A subclass writes ``_begin_rounds`` (check hyper-parameters, make the state), ``_rounds`` (the
+    compiled loop), ``_point`` and ``_ARRAYS``, the names of its state.
+    """
+
+    _ARRAYS: tuple[str, ...] = ()
+    _remedy = RULES
+    _w: np.ndarray
+
+    def reset(self, d: int | None = None) -> Self:
+        """Go back to no data, or start a game in R^d; return self.
+
+        Parameters
+        ----------
+        d : int >= 1, optional
+            Number of coordinates; None: given by the first gradient or input.
+
+        Raises
+        ------
+        ValueError
+            If d or a hyper-parameter is out of range.
+        """
+        if d is not None:
+            require_count("d", d, 1)
+        super().reset()
+        if d is not None:
+            self._begin(int(d))
+        return self
+
+    @property
+    def w(self) -> np.ndarray:
+        """The point played now, shape (d,)."""
+        if not super()._ready():
+            raise ValueError("there is no point yet: call reset(d) first")
+        return self._point()
+
+    def update(self, g: ArrayLike) -> Self:
+        """Close the round with a subgradient of its loss at ``w``; return self.
+
+        Parameters
+        ----------
+        g : array_like of shape (d,)
+
+        Raises
+        ------
+        ValueError
+            If g is not one finite vector of width d (nothing has changed then).
+        FloatingPointError
+            If the next point is beyond double precision.
+        """
+        g = checks.as_point(g, self._width, "g")
+        self._begin(g.shape[1])
+        self._close(g, np.zeros(1), LINEAR_LOSS, np.empty(1))
+        return self
+
+    @property
+    def size(self) -> int:
+        """Number of weights; 0 before any data."""
+        return self._width or 0
+
+    def _loss_code(self) -> int:
+        return self._loss().code
+
+    def _close(self, X: np.ndarray, y: np.ndarray, code: int, forecasts: np.ndarray) -> None:
+        """Play rounds and count them; trouble is an error."""
+        played, status = self._rounds(X, y, code, forecasts)
+        self._check(status, played, self._remedy)
+        if not self._finite():
+            self._check(NOT_FINITE, len(X) - 1, self._remedy)
+        self._played += len(X)
+
+    def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
+        first = self._played == 0
+        trace.sizes[:] = X.shape[1]
+        self._close(X, y, self._loss_code(), trace.predictions)
+        if first:  # as predict_one had it, though a simplex starts in its centre
+            trace.predictions[0] = 0.0
+
+    def _ready(self) -> bool:
+        return super()._ready() and self._played > 0
+
+    def _forecast(self, X: np.ndarray) -> np.ndarray:
+        forecasts = np.empty(len(X))
+        product_rows(X, self._point(), forecasts)
+        return forecasts
+
+    def _start(self, d: int) -> None:
+        self._loss()
+        self._begin_rounds(d)
+
+    def _state(self) -> dict[str, Any]:
+        return {name: getattr(self, f"_{name}") for name in self._ARRAYS}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        for name in self._ARRAYS:
+            getattr(self, f"_{name}")[...] = state[name]
+
+    def _begin_rounds(self, d: int) -> None:
+        raise NotImplementedError
+
+    def _rounds(
+        self, X: np.ndarray, y: np.ndarray, code: int, forecasts: np.ndarray
+    ) -> tuple[int, int]:
+        raise NotImplementedError
+
+    def _point(self) -> np.ndarray:
+        return self._w.copy()
+
+    def _finite(self) -> bool:
+        return bool(np.isfinite(self._w).all())

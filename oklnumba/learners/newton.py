@@ -1,0 +1,254 @@
+"""The online Newton step in the primal, exact and with a sketch of its matrix."""
+
+from __future__ import annotations
+
+from math import inf
+from typing import Any
+
+import numpy as np
+
+from oklnumba import checks
+from oklnumba.checks import require_count, require_positive
+from oklnumba.hot.jit import DONE, NEED_ROOM
+from oklnumba.hot.linalg import solve_upper
+from oklnumba.hot.losses import LINEAR_LOSS
+from oklnumba.hot.newton import SMALL, newton_forecasts, newton_rounds, sketched_newton_rounds
+from oklnumba.hot.udu import TOGETHER
+from oklnumba.learners.learner import aligned_zeros, padded
+from oklnumba.learners.linear import LinearLearner
+
+
+class _Newton(LinearLearner):
+    """Learners with A = A_0 + eta sum g g' as a factor U' D U: O(d^2) a round."""
+
+    _ARRAYS = ("U", "inv_d", "c")
+    _C = inf
+    _ROWS = 512  # rounds whose padded inputs are kept at a time
+
+    def _begin_factor(self, d: int, start: float, rate: float) -> None:
+        """Start at A = start I and w = 0."""
+        r = padded(d)
+        self._U = aligned_zeros(r, r)
+        np.fill_diagonal(self._U, 1.0)
+        self._inv_d = np.full(r, 1.0 / start)
+        self._c = np.zeros(r)
+        self._rate = float(rate)
+        self._work = aligned_zeros(2 * TOGETHER + 1, r)
+        self._small = np.zeros((TOGETHER + 5, SMALL))
+        self._Z = aligned_zeros(self._ROWS, r)
+
+    def _padded(self, X: np.ndarray) -> np.ndarray:
+        Z = self._Z[: len(X)]
+        Z[:, : X.shape[1]] = X
+        return Z
+
+    def _rounds(
+        self, X: np.ndarray, y: np.ndarray, code: int, forecasts: np.ndarray
+    ) -> tuple[int, int]:
+        # Gradients alone do not say where the next x will lie: a game has no slab to project on.
+        C = inf if code == LINEAR_LOSS else self._C
+        for start in range(0, len(X), self._ROWS):
+            stop = min(start + self._ROWS, len(X))
+            played, status = newton_rounds(
+                self._padded(X[start:stop]), y[start:stop], code, self._rate, C,
+                self._U, self._inv_d, self._c, self._work, self._small, forecasts[start:stop],
+            )  # fmt: skip
+            if status != DONE:
+                return start + played, status
+        return len(X), DONE
+
+    def _forecast(self, X: np.ndarray) -> np.ndarray:
+        forecasts = np.empty(len(X))
+        for start in range(0, len(X), self._ROWS):
+            Z = self._padded(X[start : start + self._ROWS])
+            newton_forecasts(
+                Z,
+                self._C,
+                self._U,
+                self._inv_d,
+                self._c,
+                self._work,
+                forecasts[start : start + self._ROWS],
+            )
+        return forecasts
+
+    def _point(self) -> np.ndarray:
+        w = self._c.copy()
+        solve_upper(self._U, w, len(w))
+        return w[: self._width].copy()
+
+    def _finite(self) -> bool:
+        return bool(np.isfinite(self._c).all() and np.isfinite(self._inv_d).all())
+
+
+class OnlineNewtonStep(_Newton):
+    """The online Newton step, projected on |w.x_t| <= C (kons Algorithm 1 with features for phi).
+
+    w <- w - A^-1 g with A = alpha I + sum eta g g'; before the forecast w is projected, in the norm
+    of A, on the slab of points that forecast within [-C, C]. O(d^2) time and memory. Its game face
+    has no projection: a gradient does not tell the next x.
+
+    Parameters
+    ----------
+    loss : str
+        A loss of losses.py.
+    C : float > 0
+        Bound on forecasts.
+    alpha : float > 0
+        Regularisation.
+    eta : float > 0, optional
+        Weight of a gradient in A; None: the curvature of the loss on [-C, C].
+
+    Remarks
+    -------
+    KONS in the primal: with a linear kernel they make the same forecasts. A is kept as U' D U,
+    which neither drifts nor needs a matrix inverse. The exp-concave FTRL of oco Theorem 6 over the
+    whole space is the same recursion without the projection.
+
+    Examples
+    --------
+    >>> import oklnumba as okl
+    >>> learner = okl.OnlineNewtonStep().partial_fit([[1.0], [1.0], [1.0]], [0.5, 0.5, 0.5])
+    >>> round(learner.predict_one([1.0]), 4)
+    0.6607
+    """
+
+    _remedy = "raise alpha, or scale the inputs and labels"
+
+    def __init__(
+        self,
+        loss: str = "squared",
+        C: float = 1.0,
+        alpha: float = 1.0,
+        eta: float | None = None,
+    ):
+        self.loss = loss
+        self.C = C
+        self.alpha = alpha
+        self.eta = eta
+
+    def _check_labels(self, y: np.ndarray) -> None:
+        _check_newton_labels(self, y)
+
+    def _begin_rounds(self, d: int) -> None:
+        eta = _newton_rate(self)
+        self._C = float(self.C)
+        self._begin_factor(d, float(self.alpha), eta)
+
+
+def _check_newton_labels(learner: Any, y: np.ndarray) -> None:
+    """Refuse labels where the squared loss has not the curvature that the step uses."""
+    require_positive("C", learner.C)
+    if learner._loss().name == "squared":
+        checks.refuse_beyond(y, learner.C, "C", checks.NO_CURVATURE)
+
+
+def _newton_rate(learner: Any) -> float:
+    """Check C, alpha and eta; return eta, by default the curvature of the loss."""
+    require_positive("C", learner.C)
+    require_positive("alpha", learner.alpha)
+    if learner.eta is not None:
+        require_positive("eta", learner.eta)
+        return float(learner.eta)
+    curvature = learner._loss().curvature(float(learner.C))
+    if not (curvature > 0.0 and np.isfinite(curvature)):
+        raise ValueError(
+            f"the {learner.loss} loss has no usable curvature on [-C, C] at C = {learner.C!r}: "
+            "give eta, or take another loss or C"
+        )
+    return curvature
+
+
+class SketchedONS(LinearLearner):
+    """The online Newton step with a frequent-directions sketch of A (kons; Luo et al. 2016).
+
+    A = alpha I + S' S with at most 2 rank rows in S: O(rank d) time a round and memory. When S is
+    full, it keeps its ``rank`` leading directions, less the square of the next singular value.
+
+    Parameters
+    ----------
+    rank : int >= 1
+        Directions kept by the sketch.
+    alpha : float > 0
+        Regularisation.
+    eta : float > 0, optional
+        Weight of a gradient in A; None: the curvature of the loss on [-C, C].
+    C : float > 0
+        Bound on forecasts, as in OnlineNewtonStep.
+    loss : str
+        A loss of losses.py.
+
+    Remarks
+    -------
+    With gradients in a subspace of dimension at most ``rank`` it is OnlineNewtonStep. Luo et al.
+    shrink every round with a buffer of rank rows, or every rank rounds as here.
+
+    Examples
+    --------
+    >>> import oklnumba as okl
+    >>> learner = okl.SketchedONS(rank=2).partial_fit([[1.0], [1.0], [1.0]], [0.5, 0.5, 0.5])
+    >>> round(learner.predict_one([1.0]), 4)
+    0.6607
+    """
+
+    _ARRAYS = ("S", "R", "w", "used")
+    _remedy = "raise alpha, or scale the inputs and labels"
+
+    def __init__(
+        self,
+        rank: int = 10,
+        alpha: float = 1.0,
+        eta: float | None = None,
+        C: float = 1.0,
+        loss: str = "squared",
+    ):
+        self.rank = rank
+        self.alpha = alpha
+        self.eta = eta
+        self.C = C
+        self.loss = loss
+
+    def _check_labels(self, y: np.ndarray) -> None:
+        _check_newton_labels(self, y)
+
+    def _begin_rounds(self, d: int) -> None:
+        require_count("rank", self.rank, 1)
+        self._rate = _newton_rate(self)
+        rows = 2 * int(self.rank)
+        self._S, self._R = np.zeros((rows, d)), np.zeros((rows, rows))
+        self._w = np.zeros(d)
+        self._used = np.zeros(1, dtype=np.int64)
+        self._small, self._u = np.zeros((2, rows)), np.zeros(d)
+
+    def _rounds(
+        self, X: np.ndarray, y: np.ndarray, code: int, forecasts: np.ndarray
+    ) -> tuple[int, int]:
+        C = inf if code == LINEAR_LOSS else float(self.C)
+        done = 0
+        while True:
+            played, status = sketched_newton_rounds(
+                X[done:], y[done:], code, float(self.alpha), self._rate, C, self._S, self._R,
+                self._w, self._used, self._small, self._u, forecasts[done:],
+            )  # fmt: skip
+            done += played
+            if status != NEED_ROOM:
+                return done, status
+            self._shrink()
+
+    def _shrink(self) -> None:
+        """Make room in the sketch: frequent directions, from the small matrix S S'."""
+        square, vectors = np.linalg.eigh(self._S @ self._S.T)
+        square, vectors = np.maximum(square[::-1], 0.0), vectors[:, ::-1]
+        rank = int(self.rank)
+        kept = square[:rank] - square[rank]
+        # Directions that are null to rounding are dropped, and with them division by 0.
+        m = int((kept > 1e-15 * square[0]).sum())
+        weights = np.sqrt(kept[:m] / square[:m])
+        self._S[:m] = (vectors[:, :m] * weights).T @ self._S
+        self._S[m:] = 0.0
+        self._R[:] = 0.0
+        self._R[range(m), range(m)] = np.sqrt(float(self.alpha) + kept[:m])
+        self._used[0] = m
+
+    def _forecast(self, X: np.ndarray) -> np.ndarray:
+        return np.clip(super()._forecast(X), -float(self.C), float(self.C))

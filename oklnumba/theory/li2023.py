@@ -1,0 +1,149 @@
+"""Bounds of Li and Liao 2023 (pomdr): POMD, POMDR and the size of an ALD dictionary."""
+
+from __future__ import annotations
+
+from math import log, sqrt
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import ArrayLike
+
+from oklnumba import checks
+from oklnumba.checks import require_positive
+from oklnumba.kernels import kernel_code
+from oklnumba.theory.dimension import kernel_alignment
+from oklnumba.theory.hindsight import _square_root
+
+
+def pomdr_bound(
+    kernel: Any, X: ArrayLike, y: ArrayLike, radius: float, budget: int | None = None
+) -> float:
+    """Return the regret bound of POMDR against every |f| <= U (pomdr Corollary 1, errata 38).
+
+    6 U sqrt(A_T + 2 D) + 9 U sqrt(D), with the kernel alignment A_T and D = max k(x, x); with
+    ``budget`` B, for runs with removals, 6 U sqrt(2 T (A_T + 2 D) / B) more. For hinge loss and
+    learners with zeta = 1, ald_scale = 1 and rate_scale = 1.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    X : array_like of shape (n, d)
+    y : array_like of shape (n,)
+        Labels -1 and +1.
+    radius : float > 0
+        U.
+    budget : int >= 2, optional
+        B; None: no removals (the dictionary stayed small, or POMD).
+
+    Raises
+    ------
+    ValueError
+        If an argument is not valid.
+
+    Examples
+    --------
+    >>> import oklnumba as okl
+    >>> round(okl.theory.pomdr_bound(okl.Gaussian(), [[0.0], [0.0]], [1.0, 1.0], radius=1.0), 6)
+    17.485281
+    """
+    require_positive("radius", radius)
+    A = max(kernel_alignment(kernel, X, y), 0.0)
+    D = float(kernel.diag(X).max())
+    bound = 6.0 * radius * sqrt(A + 2.0 * D) + 9.0 * radius * sqrt(D)
+    if budget is None:
+        return bound
+    checks.require_count("budget", budget, 2)
+    T = len(checks.as_inputs(X))
+    return bound + 6.0 * radius * sqrt(2.0 * T * (A + 2.0 * D) / budget)
+
+
+class AldBudget(NamedTuple):
+    """Bounds on the size of an ALD dictionary.
+
+    Attributes
+    ----------
+    size : int
+        The sharpest: the largest k with k(x_1, x_1) alpha^(k-1) <= the product of the k leading
+        eigenvalues. It needs no assumption on the decay.
+    exponential : float
+        2 ln(R_0 / alpha) / ln(1 / r), eigenvalues lambda_i <= R_0 r^i.
+    polynomial : float
+        e (R_0 / alpha)^(1/p) + 1, eigenvalues lambda_i <= R_0 i^-p.
+    r, p : float
+        The fitted decays, those with the smallest bound.
+    """
+
+    size: int
+    exponential: float
+    polynomial: float
+    r: float
+    p: float
+
+
+def _eigenvalue_bounds(K: np.ndarray) -> np.ndarray:
+    """Return the eigenvalues of a kernel matrix, largest first, none too small by rounding.
+
+    As squared singular values of the pivoted Cholesky factor, to which what the factor leaves of
+    the trace is added: accurate far below eps times the largest eigenvalue.
+    """
+    n, largest = len(K), float(K.diagonal().max())
+    eps = np.finfo(float).eps
+    F = _square_root(K, tol=eps * largest)
+    values = np.zeros(n)
+    values[: F.shape[1]] = scipy.linalg.svdvals(F) ** 2
+    return np.maximum(values + n * eps * largest, 1e-300)
+
+
+def ald_budget_bound(kernel: Any, X: ArrayLike, alpha: float) -> AldBudget:
+    """Return bounds on the size of a dictionary that ALD keeps (pomdr Theorem 1, errata 40).
+
+    For any learner that lets a point of X join where its squared distance to the span is more than
+    alpha, in any order. The decays are fitted to the eigenvalues of the kernel matrix that the
+    proof uses, those before the sharpest bound; O(n^3) time.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    X : array_like of shape (n, d)
+    alpha : float > 0
+        The squared threshold: D T^(-2 zeta) times the square of ald_scale.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not valid.
+
+    Remarks
+    -------
+    With constants C_1 = C_2 = 1, which suffice.
+
+    Examples
+    --------
+    >>> import numpy as np, oklnumba as okl
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (300, 2))
+    >>> bound = okl.theory.ald_budget_bound(okl.Gaussian(1.0), X, alpha=1e-4)
+    >>> bool(bound.size <= bound.exponential < 300)
+    True
+    """
+    require_positive("alpha", alpha)
+    kernel_code(kernel)
+    X = checks.as_inputs(X)
+    logs = np.log(_eigenvalue_bounds(kernel(X)) / alpha)
+    # (k - 1) ln alpha + ln k(x, x) <= sum of the logs, for whichever x came first.
+    least = float(kernel.diag(X).min())
+    slack = np.cumsum(logs) - log(max(least, 1e-300) / alpha)
+    size = max(int(np.flatnonzero(slack >= 0.0)[-1]) + 1, 1) if (slack >= 0.0).any() else 1
+    logs, i = logs[: max(size - 1, 1)], np.arange(1, max(size, 2))
+    s = np.geomspace(1e-4, 50.0, 2000)  # ln(1 / r)
+    exponential = 2.0 * (logs / s[:, None] + i).max(axis=1)
+    p = np.geomspace(1.0, 200.0, 2000)
+    polynomial = np.exp((logs / p[:, None] + np.log(i)).max(axis=1) + 1.0) + 1.0
+    best_s, best_p = int(np.argmin(exponential)), int(np.argmin(polynomial))
+    return AldBudget(
+        size,
+        float(exponential[best_s]),
+        float(polynomial[best_p]),
+        float(np.exp(-s[best_s])),
+        float(p[best_p]),
+    )
