@@ -62,7 +62,7 @@ class _Sampler(Params):
 
     def _start(self, d: int) -> None:
         self._check()
-        self._code, self._par = kernel_code(self.kernel)
+        self._kernel = kernel_code(self.kernel)
         self._count = np.zeros(1, dtype=np.int64)
         self._atoms = np.zeros((d, 0))
         self._C = np.zeros((0, 0))  # upper Cholesky factor
@@ -204,7 +204,7 @@ class KORS(_Sampler):
         while True:
             cap = len(self._weights)
             first, status = kors_rounds(
-                X, coins, first, self._code, self._par, setting, self._count, self._atoms,
+                X, coins, first, self._kernel, setting, self._count, self._atoms,
                 self._weights, self._C, np.empty(cap), np.empty(cap), played, kept,
             )  # fmt: skip
             if status != NEED_ROOM:
@@ -310,7 +310,7 @@ class ALD(_Sampler):
         first = 0
         while True:
             first, status = ald_rounds(
-                X, first, self._code, self._par, float(self.threshold), self._count, self._atoms,
+                X, first, self._kernel, float(self.threshold), self._count, self._atoms,
                 self._C, np.empty((2, len(self._C))), kept,
             )  # fmt: skip
             if status != NEED_ROOM:

@@ -252,7 +252,7 @@ class NystromFeatures(Features):
 
     def _writer(self, d: int):
         landmarks, weights = self._map(d)
-        code, par = self.kernel._code()
+        kernel = self.kernel._code()
         atoms = np.ascontiguousarray(landmarks.T)
         m, r = weights.shape
         rows = np.empty((PASS, m))
@@ -260,7 +260,7 @@ class NystromFeatures(Features):
         def write(X: np.ndarray, out: np.ndarray) -> None:
             for start in range(0, len(X), PASS):
                 part = X[start : start + PASS]
-                kernel_block(code, par, part, atoms, m, rows)
+                kernel_block(kernel, part, atoms, m, rows)
                 out[start : start + PASS, :r] = rows[: len(part)] @ weights
 
         return write, r

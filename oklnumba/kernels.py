@@ -1,4 +1,4 @@
-"""RKHS kernels. Each is a light description; the loops are in hotloops.py."""
+"""RKHS kernels. Each is a light description; the loops are in hot/rows.py."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Kernel(Params):
     """A kernel k(x, z): call it for a matrix of values, ``diag`` for k(x, x)."""
 
     def _code(self) -> tuple[int, np.ndarray]:
-        """Check the hyper-parameters; return the kernel's code and numbers for hotloops."""
+        """Check the hyper-parameters; return the kernel's code and numbers for hot/rows.py."""
         raise NotImplementedError
 
     def __call__(self, X: ArrayLike, Z: ArrayLike | None = None) -> np.ndarray:
@@ -59,19 +59,19 @@ class Kernel(Params):
         array([[1.    ],
                [0.6065]])
         """
-        code, par = self._code()
+        kernel = self._code()
         X = np.array(as_inputs(X), order="C")
         Z = X if Z is None else as_inputs(Z, X.shape[1], "Z")
         out = np.empty((len(X), len(Z)))
-        kernel_block(code, par, X, np.array(Z.T, order="C"), len(Z), out)
+        kernel_block(kernel, X, np.array(Z.T, order="C"), len(Z), out)
         return out
 
     def diag(self, X: ArrayLike) -> np.ndarray:
         """Return k(X[i], X[i]) for X of shape (n, d), as an array of shape (n,)."""
-        code, par = self._code()
+        kernel = self._code()
         X = np.array(as_inputs(X), order="C")
         out = np.empty(len(X))
-        kernel_diags(code, par, X, out)
+        kernel_diags(kernel, X, out)
         return out
 
 
@@ -202,7 +202,7 @@ class Linear(Kernel):
 
 
 def kernel_code(kernel: object, name: str = "kernel") -> tuple[int, np.ndarray]:
-    """Return a kernel's code and numbers for hotloops; ValueError for what is not a kernel."""
+    """Return a kernel's code and numbers for hot/rows.py; ValueError for what is not a kernel."""
     if not isinstance(kernel, Kernel):
         raise ValueError(
             f"{name} must be an oklnumba kernel such as Gaussian(sigma=1.0), but is {kernel!r}"

@@ -211,7 +211,7 @@ def formula(kernel, X, Z):
 @with_poison
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
 def test_kernel_rows_follow_their_formula_and_stay_inside_the_first_m(kernel):
-    code, par = kernel._code()
+    coded = kernel._code()
     rng = np.random.default_rng(2)
     for d, m in itertools.product((1, 2, 3, 4, 5, 8, 9), SIZES):
         cap = m + 3
@@ -219,13 +219,13 @@ def test_kernel_rows_follow_their_formula_and_stay_inside_the_first_m(kernel):
         atoms = poisoned(d, cap)
         atoms[:, :m] = Z.T
         rows = poisoned(len(X), cap)
-        kernel_block(code, par, X, atoms, m, rows)
+        kernel_block(coded, X, atoms, m, rows)
         assert untouched(rows[:, m:])
         expected = formula(kernel, X, Z) if m else np.empty((3, 0))
         assert np.isfinite(rows[:, :m]).all()
         np.testing.assert_allclose(rows[:, :m], expected, rtol=1e-13, atol=1e-13)
         diag = poisoned(len(X))
-        kernel_diags(code, par, X, diag)
+        kernel_diags(coded, X, diag)
         np.testing.assert_allclose(diag, np.diag(formula(kernel, X, X)), rtol=1e-13)
 
 
@@ -246,10 +246,10 @@ def test_equal_points_have_distance_exactly_zero_wherever_they_lie(shift):
 @pytest.mark.parametrize("distance", [1e3, 1e100, 1e154, 1e200, 1e308])
 @pytest.mark.parametrize("kernel", KERNELS[:5], ids=repr)
 def test_kernels_of_points_far_apart_are_exactly_zero(kernel, distance):
-    code, par = kernel._code()
+    coded = kernel._code()
     out = poisoned(3)
     with np.errstate(over="ignore", invalid="ignore"):  # without the JIT numpy would warn
-        kernel_row(code, par, np.zeros(1), np.array([[0.0, distance, -distance]]), 3, out)
+        kernel_row(coded, np.zeros(1), np.array([[0.0, distance, -distance]]), 3, out)
     np.testing.assert_array_equal(out, [1.0, 0.0, 0.0])
 
 
@@ -725,7 +725,7 @@ def test_leverage_score_by_its_definition_in_feature_space(alpha):
 
 def play_kors(X, coins, kernel, alpha, beta, eps, largest=np.inf, cap=4):
     """Return probabilities, kept and weights of KORS, with buffers that grow from ``cap``."""
-    code, par = kernel._code()
+    coded = kernel._code()
     n, d = X.shape
     state = np.zeros(1, dtype=np.int64)
     atoms, weights, C = poisoned(d, cap), poisoned(cap), poisoned(cap, cap)
@@ -733,7 +733,7 @@ def play_kors(X, coins, kernel, alpha, beta, eps, largest=np.inf, cap=4):
     first = 0
     while True:
         first, status = kors_rounds(
-            X, coins, first, code, par, (alpha, beta, eps, largest), state, atoms, weights, C,
+            X, coins, first, coded, (alpha, beta, eps, largest), state, atoms, weights, C,
             poisoned(cap), poisoned(cap), played, kept,
         )  # fmt: skip
         if status != NEED_ROOM:
@@ -790,12 +790,12 @@ def test_kors_with_huge_beta_keeps_all_with_weight_one_and_its_scores_are_exact(
     K = formula(kernel, X, X)
     assert close(C.T @ C, K + alpha * np.eye(40), rtol=1e-13)
     # Over that full dictionary the score of each prefix's next point, (1 + eps) times the exact one
-    code, par = kernel._code()
+    coded = kernel._code()
     atoms, beta = np.ascontiguousarray(X.T), 1e-3
     scores = []
     for t in range(40):
         row, b = poisoned(40), poisoned(40)
-        kernel_row(code, par, X[t], atoms, t, row)
+        kernel_row(coded, X[t], atoms, t, row)
         p = kors_probability(row, weights, C, b, 1.0, alpha, beta, eps, t)
         scores.append(p / beta)
     np.testing.assert_allclose(scores, (1 + eps) * exact_scores(K, alpha), rtol=1e-9)

@@ -106,7 +106,7 @@ def kernel_awv_labels(L, u, y, first, lam, ridge, forecasts, shrinks):
 
 
 @hot
-def kernel_awv_rows(code, par, X, past, first, lam, L):
+def kernel_awv_rows(kernel, X, past, first, lam, L):
     """Write the kernel rows of new rounds into L: k(x_i, x_j) for j <= i, with lam on the diagonal.
 
     X : (b, d), the rounds first, first + 1, ...; past : (d, cap), all inputs, these included; L :
@@ -114,8 +114,8 @@ def kernel_awv_rows(code, par, X, past, first, lam, L):
     """
     for i in range(X.shape[0]):
         t = first + i
-        kernel_row(code, par, X[i], past, t, L[t])
-        L[t, t] = kernel_diag(code, par, X[i]) + lam
+        kernel_row(kernel, X[i], past, t, L[t])
+        L[t, t] = kernel_diag(kernel, X[i]) + lam
 
 
 @hot

@@ -13,13 +13,13 @@ from oklnumba.hot.rows import get_atom, kernel_diag, kernel_row, put_atom
 
 
 @hot
-def bao2ks_value(code, par, x, atoms, a, m, V, labels, n, rate, radius, kept, row, hint_row):
+def bao2ks_value(kernel, x, atoms, a, m, V, labels, n, rate, radius, kept, row, hint_row):
     """Return (forecast, f'(x), minus the hint at x) of one kernel's function f = Proj(f' - rate h).
 
     kept : (3,): |f'|^2, <f', h>, |h|^2; V : (d, M), labels : (M,), the reservoir, n of it filled.
     """
-    kernel_row(code, par, x, atoms, m, row)
-    kernel_row(code, par, x, V, n, hint_row)
+    kernel_row(kernel, x, atoms, m, row)
+    kernel_row(kernel, x, V, n, hint_row)
     own = dot(row, a, m)
     hinted = dot(hint_row, labels, n) / n if n > 0 else 0.0
     forecast = own + rate * hinted
@@ -63,14 +63,14 @@ def bao2ks_step(x, y, own, hinted, corner, up, hint_up, rate, radius, atoms, a, 
 
 
 @hot
-def bao2ks_reservoir(code, par, atoms, a, m, V, labels, n, x, row, hint_row, kept):
+def bao2ks_reservoir(kernel, atoms, a, m, V, labels, n, x, row, hint_row, kept):
     """Bring <f', hint> and |hint|^2 up to date after a change of the reservoir."""
     inner = 0.0
     square = 0.0
     for r in range(n):
         get_atom(V, r, x)
-        kernel_row(code, par, x, atoms, m, row)
-        kernel_row(code, par, x, V, n, hint_row)
+        kernel_row(kernel, x, atoms, m, row)
+        kernel_row(kernel, x, V, n, hint_row)
         inner -= labels[r] * dot(row, a, m) / n
         square += labels[r] * dot(hint_row, labels, n) / (n * n)
     kept[1] = inner
@@ -154,7 +154,7 @@ def bao2ks_rounds(
         n = state[0]
         chosen = bao2ks_choose(p, coins[t, 0])
         forecast, own, hinted = bao2ks_value(
-            codes[chosen], pars[chosen], x, atoms[chosen], a[chosen], counts[chosen], V, labels, n,
+            (codes[chosen], pars[chosen]), x, atoms[chosen], a[chosen], counts[chosen], V, labels, n,
             rate, radius, kept[chosen], row, hint_row,
         )  # fmt: skip
         if not (abs(forecast) < np.inf and kept[chosen, 0] < np.inf):
@@ -169,10 +169,10 @@ def bao2ks_rounds(
                 value = forecast
                 if i != chosen:
                     value, own, hinted = bao2ks_value(
-                        codes[i], pars[i], x, atoms[i], a[i], counts[i], V, labels, n,
+                        (codes[i], pars[i]), x, atoms[i], a[i], counts[i], V, labels, n,
                         rate, radius, kept[i], row, hint_row,
                     )  # fmt: skip
-                corner = kernel_diag(codes[i], pars[i], x)
+                corner = kernel_diag((codes[i], pars[i]), x)
                 violated = label * value < 1.0
                 if K == 1:
                     if not violated:
@@ -223,7 +223,7 @@ def bao2ks_rounds(
             for i in range(K):
                 place[i, slot] = stands if joined == i else -1
                 bao2ks_reservoir(
-                    codes[i], pars[i], atoms[i], a[i], counts[i], V, labels, state[0], spare, row,
+                    (codes[i], pars[i]), atoms[i], a[i], counts[i], V, labels, state[0], spare, row,
                     hint_row, kept[i],
                 )  # fmt: skip
         total = 0
@@ -243,6 +243,6 @@ def bao2ks_forecasts(
     rate = bao2ks_rate(setting[1], setting[5], float(played + 1))
     for t in range(X.shape[0]):
         forecasts[t], _, _ = bao2ks_value(
-            codes[i], pars[i], X[t], atoms[i], a[i], counts[i], V, labels, state[0], rate,
+            (codes[i], pars[i]), X[t], atoms[i], a[i], counts[i], V, labels, state[0], rate,
             setting[0], kept[i], work[0], work[1],
         )  # fmt: skip

@@ -49,9 +49,7 @@ def kors_keep(weights, C, b, corner, alpha, probability, m):
 
 
 @hot
-def kors_rounds(
-    X, coins, first, code, par, setting, state, atoms, weights, C, row, b, played, kept
-):
+def kors_rounds(X, coins, first, kernel, setting, state, atoms, weights, C, row, b, played, kept):
     """Play KORS (kons Algorithm 2) over the rows of X, from row ``first``.
 
     X : (n, d); coins : (n,), uniform draws; setting : (alpha, beta, eps, largest size);
@@ -66,8 +64,8 @@ def kors_rounds(
         if m == weights.shape[0]:
             return t, NEED_ROOM
         x = X[t]
-        kernel_row(code, par, x, atoms, m, row)
-        corner = kernel_diag(code, par, x)
+        kernel_row(kernel, x, atoms, m, row)
+        corner = kernel_diag(kernel, x)
         probability = kors_probability(row, weights, C, b, corner, alpha, beta, eps, m)
         if not probability >= 0.0:
             return t, NOT_FINITE
@@ -96,7 +94,7 @@ def ald_residual(R, row, corner, q, m):
 
 
 @hot
-def ald_rounds(X, first, code, par, threshold, state, atoms, R, work, kept):
+def ald_rounds(X, first, kernel, threshold, state, atoms, R, work, kept):
     """Keep the rows of X that are farther than ``threshold`` from the span of those kept before.
 
     R : (cap, cap), upper Cholesky factor of their kernel matrix, in place; work : (2, cap); other
@@ -108,8 +106,8 @@ def ald_rounds(X, first, code, par, threshold, state, atoms, R, work, kept):
         if m == R.shape[0]:
             return t, NEED_ROOM
         x = X[t]
-        kernel_row(code, par, x, atoms, m, row)
-        corner = kernel_diag(code, par, x)
+        kernel_row(kernel, x, atoms, m, row)
+        corner = kernel_diag(kernel, x)
         residual = ald_residual(R, row, corner, q, m)
         if not abs(residual) < np.inf:
             return t, NOT_FINITE

@@ -23,21 +23,21 @@ def to_ball(a, square, radius, m):
 
 
 @hot
-def expansion_square(code, par, atoms, a, m, x, row):
+def expansion_square(kernel, atoms, a, m, x, row):
     """Return |f|^2 = a' K a from scratch. x : (d,), row : (cap,), workspace."""
     square = 0.0
     for j in range(m):
         get_atom(atoms, j, x)
-        kernel_row(code, par, x, atoms, m, row)
+        kernel_row(kernel, x, atoms, m, row)
         square += a[j] * dot(row, a, m)
     return square
 
 
 @hot
-def expansion_forecasts(X, code, par, atoms, a, m, factor, row, forecasts):
+def expansion_forecasts(X, kernel, atoms, a, m, factor, row, forecasts):
     """Write factor * f(x) for the rows of X. row : (cap,), workspace; forecasts : (n,), written."""
     for t in range(X.shape[0]):
-        kernel_row(code, par, X[t], atoms, m, row)
+        kernel_row(kernel, X[t], atoms, m, row)
         forecasts[t] = factor * dot(row, a, m)
 
 

@@ -14,6 +14,8 @@ from pathlib import Path
 import numba
 from numba.core import caching
 
+ATOMS = 0  # the first entry of every learner's counts: atoms in its dictionary
+
 # Status codes of the loops; learners/learner.py turns them into errors.
 DONE = 0
 NEED_ROOM = 1  # a buffer is full: grow it and call again

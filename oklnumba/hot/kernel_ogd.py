@@ -7,71 +7,76 @@ import math
 import numpy as np
 
 from oklnumba.hot.expansion import SMALLEST_FACTOR
-from oklnumba.hot.jit import DONE, NEED_ROOM, NOT_FINITE, hot
+from oklnumba.hot.jit import ATOMS, DONE, NEED_ROOM, NOT_FINITE, hot
 from oklnumba.hot.linalg import dot, multiply
 from oklnumba.hot.losses import loss_derivative
 from oklnumba.hot.rows import get_atom, kernel_diag, kernel_row, put_atom
 
+# Entries of kernel_ogd_rounds' counts and sums.
+OLDEST = 1  # the slot of the oldest atom once the window is full
+FACTOR = 0  # of all coefficients
+SQUARE = 1  # |f|^2, where there is a radius
+
 
 @hot
-def kernel_ogd_rounds(
-    X, y, first, code, par, loss, setting, state, reals, atoms, a, work, forecasts, sizes
-):
+def kernel_ogd_rounds(X, y, first, kernel, loss, setting, counts, sums, function, work, out):
     """Play kernel online gradient descent (NORMA) from row ``first`` of X.
 
-    f = factor sum_j a_j k(atom_j, .). setting : (eta, lam, window or inf, radius or inf); state :
-    (2,) integers: atoms, and the slot of the oldest once the window is full; reals : (2,): factor,
-    and |f|^2 where there is a radius; atoms : (d, cap), a : (cap,), in place; work : (3, >= cap and
-    d), workspace; forecasts, sizes : (n,), written. Returns (rounds played, status).
+    f = factor sum_j a_j k(atom_j, .). setting : (eta, lam, window or inf, radius or inf); counts :
+    (2,) integers, ATOMS and OLDEST; sums : (2,), FACTOR and SQUARE; function : atoms (d, cap) and a
+    (cap,); all in place; work : (3, >= cap and d), workspace; out : forecasts and sizes, (n,),
+    written. Returns (rounds played, status).
     """
     eta, lam, window, radius = setting
+    atoms, a = function
+    forecasts, sizes = out
     row, other = work[0], work[1]
     shrink = 1.0 - eta * lam
     for t in range(first, X.shape[0]):
-        m = state[0]
+        m = counts[ATOMS]
         if m == a.shape[0] and m < window:
             return t, NEED_ROOM
         x = X[t]
-        kernel_row(code, par, x, atoms, m, row)
-        forecast = reals[0] * dot(row, a, m)
+        kernel_row(kernel, x, atoms, m, row)
+        forecast = sums[FACTOR] * dot(row, a, m)
         if not abs(forecast) < np.inf:
             return t, NOT_FINITE
         forecasts[t] = forecast
         slope = loss_derivative(loss, forecast, y[t])
-        reals[0] *= shrink
-        reals[1] *= shrink * shrink
+        sums[FACTOR] *= shrink
+        sums[SQUARE] *= shrink * shrink
         if slope != 0.0:
             value = forecast * shrink
             slot = m
             if m == window:
-                slot = state[1]
-                state[1] = (slot + 1) % m
-                dropped = reals[0] * a[slot]
+                slot = counts[OLDEST]
+                counts[OLDEST] = (slot + 1) % m
+                dropped = sums[FACTOR] * a[slot]
                 value -= dropped * row[slot]
                 if radius < np.inf:
                     oldest = work[2, : x.shape[0]]
                     get_atom(atoms, slot, oldest)
-                    kernel_row(code, par, oldest, atoms, m, other)
-                    reals[1] -= 2.0 * dropped * reals[0] * dot(other, a, m)
-                    reals[1] += dropped * dropped * other[slot]
+                    kernel_row(kernel, oldest, atoms, m, other)
+                    sums[SQUARE] -= 2.0 * dropped * sums[FACTOR] * dot(other, a, m)
+                    sums[SQUARE] += dropped * dropped * other[slot]
             else:
-                state[0] = m + 1
+                counts[ATOMS] = m + 1
             put_atom(atoms, slot, x)
             step = eta * slope
-            a[slot] = -step / reals[0]
+            a[slot] = -step / sums[FACTOR]
             if radius < np.inf:
-                corner = kernel_diag(code, par, x)
-                square = max(reals[1] - 2.0 * step * value + step * step * corner, 0.0)
+                corner = kernel_diag(kernel, x)
+                square = max(sums[SQUARE] - 2.0 * step * value + step * step * corner, 0.0)
                 if not square < np.inf:
                     return t, NOT_FINITE
                 if square > radius * radius:
-                    reals[0] *= radius / math.sqrt(square)
+                    sums[FACTOR] *= radius / math.sqrt(square)
                     square = radius * radius
-                reals[1] = square
-        if reals[0] < SMALLEST_FACTOR:
-            multiply(a, reals[0], state[0])
-            reals[0] = 1.0
-        sizes[t] = state[0]
+                sums[SQUARE] = square
+        if sums[FACTOR] < SMALLEST_FACTOR:
+            multiply(a, sums[FACTOR], counts[ATOMS])
+            sums[FACTOR] = 1.0
+        sizes[t] = counts[ATOMS]
     return X.shape[0], DONE
 
 
@@ -104,24 +109,25 @@ def bogd_drop(a, diagonal, coin, weighted, p, m):
 
 
 @hot
-def bogd_rounds(
-    X, y, coins, first, code, par, loss, setting, state, atoms, a, diagonal, work, forecasts, sizes
-):
+def bogd_rounds(X, y, coins, first, kernel, loss, setting, counts, function, work, out):
     """Play BOGD or BOGD++ (Zhao et al. 2012) from row ``first`` of X.
 
-    coins : (n,), uniform draws; setting : (eta, lam, budget, gamma or inf, weighted); state : (1,)
-    integers, atoms; atoms : (d, cap), a, diagonal (k(atom, atom)) : (cap,), in place; work : (2,
-    cap), workspace; forecasts, sizes : (n,), written. Returns (rounds played, status).
+    coins : (n,), uniform draws; setting : (eta, lam, budget, gamma or inf, weighted); counts : (1,)
+    integers, ATOMS; function : atoms (d, cap), a and diagonal k(atom, atom), both (cap,), in place;
+    work : (2, cap), workspace; out : forecasts and sizes, (n,), written. Returns (rounds played,
+    status).
     """
     eta, lam, budget, gamma, weighted = setting
+    atoms, a, diagonal = function
+    forecasts, sizes = out
     row, p = work[0], work[1]
     shrink = 1.0 - eta * lam
     for t in range(first, X.shape[0]):
-        m = state[0]
+        m = counts[ATOMS]
         if m == a.shape[0] and m < budget:
             return t, NEED_ROOM
         x = X[t]
-        kernel_row(code, par, x, atoms, m, row)
+        kernel_row(kernel, x, atoms, m, row)
         forecast = dot(row, a, m)
         if not abs(forecast) < np.inf:
             return t, NOT_FINITE
@@ -132,14 +138,14 @@ def bogd_rounds(
         if slope != 0.0:
             slot = m
             if m < budget:
-                state[0] = m + 1
+                counts[ATOMS] = m + 1
             else:
                 slot = bogd_drop(a, diagonal, coins[t], weighted, p, m)
                 for j in range(m):
                     if p[j] < 1.0:  # unbiased: each survives with 1 - p_j
                         a[j] /= 1.0 - p[j]
             put_atom(atoms, slot, x)
-            diagonal[slot] = kernel_diag(code, par, x)
+            diagonal[slot] = kernel_diag(kernel, x)
             if not diagonal[slot] < np.inf:
                 return t, NOT_FINITE
             a[slot] = -eta * slope
@@ -149,5 +155,5 @@ def bogd_rounds(
                     largest = max(largest, abs(a[j]))
                 if largest > eta * gamma:
                     multiply(a, eta * gamma / largest, m)
-        sizes[t] = state[0]
+        sizes[t] = counts[ATOMS]
     return X.shape[0], DONE

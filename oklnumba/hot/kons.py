@@ -180,7 +180,7 @@ def clipped_forecasts(rows, coefs, C, out):
 
 @hot
 def sketched_kons_rounds(
-    X, y, kors_coins, coins, first, code, par, loss, setting, state, totals, atoms, coefs, index,
+    X, y, kors_coins, coins, first, kernel, loss, setting, state, totals, atoms, coefs, index,
     scale, L, z, members, weights, dictionary, work, forecasts, sizes,
 ):  # fmt: skip
     """Play Sketched-KONS (kons Algorithm 3) from row ``first``.
@@ -198,8 +198,8 @@ def sketched_kons_rounds(
         if m == coefs.shape[0] or r == z.shape[0] or k == weights.shape[0]:
             return t, NEED_ROOM
         x = X[t]
-        kernel_row(code, par, x, atoms, m, row)
-        corner = kernel_diag(code, par, x)
+        kernel_row(kernel, x, atoms, m, row)
+        corner = kernel_diag(kernel, x)
         for j in range(r):
             s[j] = scale[j] * row[index[j]]
         solve_lower(L, s, r)

@@ -37,9 +37,7 @@ def least_squares_row(Q, z, x, y, m):
 
 
 @hot
-def krls_rounds(
-    X, y, first, code, par, threshold, state, atoms, a, R, Q, z, work, forecasts, sizes
-):
+def krls_rounds(X, y, first, kernel, threshold, state, atoms, a, R, Q, z, work, forecasts, sizes):
     """Play KRLS with ALD (Engel et al. 2004) from row ``first`` of X.
 
     state : (1,) integers, atoms; atoms : (d, cap), a : (cap,), R : (cap, cap), upper factor of
@@ -53,12 +51,12 @@ def krls_rounds(
         if m == a.shape[0]:
             return t, NEED_ROOM
         x = X[t]
-        kernel_row(code, par, x, atoms, m, row)
+        kernel_row(kernel, x, atoms, m, row)
         forecast = dot(row, a, m)
         if not abs(forecast) < np.inf:
             return t, NOT_FINITE
         forecasts[t] = forecast
-        corner = kernel_diag(code, par, x)
+        corner = kernel_diag(kernel, x)
         if not corner < np.inf:
             return t, NOT_FINITE
         rest = ald_residual(R, row, corner, q, m)

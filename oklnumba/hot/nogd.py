@@ -22,7 +22,7 @@ def mapped_step(a, W, row, step, m):
 
 @hot
 def mapped_gradient_rounds(
-    X, y, first, code, par, loss, setting, state, atoms, a, W, work, forecasts, sizes
+    X, y, first, kernel, loss, setting, state, atoms, a, W, work, forecasts, sizes
 ):
     """Play NOGD (Lu et al. 2016) or SkeGD (Zhang and Liao 2019) from row ``first`` of X.
 
@@ -41,7 +41,7 @@ def mapped_gradient_rounds(
         if m == a.shape[0] and m < budget and not mapped:
             return t, NEED_ROOM
         x = X[t]
-        kernel_row(code, par, x, atoms, m, row)
+        kernel_row(kernel, x, atoms, m, row)
         forecast = dot(row, a, m)
         if not abs(forecast) < np.inf:
             return t, NOT_FINITE

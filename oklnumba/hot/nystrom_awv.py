@@ -20,7 +20,7 @@ from oklnumba.hot.udu import LANES, SWEEP, TILE, factor_rows_1, ridge_forecast, 
 
 
 @hot
-def span_column(code, par, x, past, labels, t, q, rho, rank, column, Phi, moments):
+def span_column(kernel, x, past, labels, t, q, rho, rank, column, Phi, moments):
     """Write the new direction's coordinate for all past rounds into Phi[:, rank], and its moments.
 
     The direction is (k(x, .) - its projection) / rho, and q : (cap,) the coordinates of that
@@ -29,7 +29,7 @@ def span_column(code, par, x, past, labels, t, q, rho, rank, column, Phi, moment
     place;
     moments : (cap,), written: sum_s f_s Phi_s. Returns (sum f_s^2, sum f_s y_s).
     """
-    kernel_row(code, par, x, past, t, column)
+    kernel_row(kernel, x, past, t, column)
     for j in range(rank):
         moments[j] = 0.0
     square = 0.0
@@ -68,7 +68,7 @@ def border_factor(U, inv_d, c, moments, corner, label, rank):
 
 @hot
 def nystrom_awv_rounds(
-    X, y, coins, first, code, par, setting, state, atoms, weights, C, span, R, past, labels, Phi,
+    X, y, coins, first, kernel, setting, state, atoms, weights, C, span, R, past, labels, Phi,
     U, inv_d, c, work, column, forecasts, sizes, shrinks, growth,
 ):  # fmt: skip
     """Play Nystrom-AWV (pkawv Algorithm 2) with KORS from row ``first``.
@@ -91,8 +91,8 @@ def nystrom_awv_rounds(
         if growing and (m + 1 > weights.shape[0] or stored == labels.shape[0]):
             return t, NEED_ROOM
         x = X[t]
-        kernel_row(code, par, x, atoms, m, row)
-        corner = kernel_diag(code, par, x)
+        kernel_row(kernel, x, atoms, m, row)
+        corner = kernel_diag(kernel, x)
         span_coordinates(row, span, R, q, rank)
         growth[t] = 0.0
         if growing:
@@ -104,7 +104,7 @@ def nystrom_awv_rounds(
                 if rho_square > NULL_DIRECTION * corner:
                     rho = math.sqrt(rho_square)
                     square, label = span_column(
-                        code, par, x, past, labels, stored, q, rho, rank, column, Phi, moments
+                        kernel, x, past, labels, stored, q, rho, rank, column, Phi, moments
                     )
                     gain = border_factor(U, inv_d, c, moments, square + lam, label, rank)
                     if gain < 0.0:
@@ -142,7 +142,7 @@ def nystrom_awv_rounds(
 
 @hot
 def nystrom_awv_forecasts(
-    X, coin, code, par, setting, state, atoms, weights, C, span, R, past, labels, Phi,
+    X, coin, kernel, setting, state, atoms, weights, C, span, R, past, labels, Phi,
     U, inv_d, c, work, column, forecasts,
 ):  # fmt: skip
     """Write what Nystrom-AWV would forecast for each row of X with the next round's coin.
@@ -157,8 +157,8 @@ def nystrom_awv_forecasts(
     for t in range(X.shape[0]):
         rank = state[2]
         x = X[t]
-        kernel_row(code, par, x, atoms, m, row)
-        corner = kernel_diag(code, par, x)
+        kernel_row(kernel, x, atoms, m, row)
+        corner = kernel_diag(kernel, x)
         span_coordinates(row, span, R, q, rank)
         probability = 0.0
         if m < largest:
@@ -167,7 +167,7 @@ def nystrom_awv_forecasts(
         if coin < probability and rho_square > NULL_DIRECTION * corner:
             rho = math.sqrt(rho_square)
             square, label = span_column(
-                code, par, x, past, labels, stored, q, rho, rank, column, Phi, moments
+                kernel, x, past, labels, stored, q, rho, rank, column, Phi, moments
             )
             if border_factor(U, inv_d, c, moments, square + lam, label, rank) >= 0.0:
                 q[rank] = rho

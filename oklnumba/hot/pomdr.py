@@ -30,16 +30,16 @@ def pomdr_rate(setting, state, reals, corner):
 
 
 @hot
-def pomdr_values(code, par, x, atoms, a, m, hints, signs, count, row, hint_row):
+def pomdr_values(kernel, x, atoms, a, m, hints, signs, count, row, hint_row):
     """Return f'_{t-1}(x) and minus hint_t(x), leaving the kernel rows in row and hint_row."""
-    kernel_row(code, par, x, atoms, m, row)
-    kernel_row(code, par, x, hints, count, hint_row)
+    kernel_row(kernel, x, atoms, m, row)
+    kernel_row(kernel, x, hints, count, hint_row)
     hinted = dot(hint_row, signs, count) / count if count > 0 else 0.0
     return dot(row, a, m), hinted
 
 
 @hot
-def pomdr_remove(code, par, radius, atoms, a, m, x, row):
+def pomdr_remove(kernel, radius, atoms, a, m, x, row):
     """Keep the oldest half of the dictionary and merge the rest into it (pomdr eq. 9).
 
     Each dropped coefficient goes to the kept atom with the largest kernel value (the first on
@@ -48,13 +48,13 @@ def pomdr_remove(code, par, radius, atoms, a, m, x, row):
     half = m // 2
     for j in range(half, m):
         get_atom(atoms, j, x)
-        kernel_row(code, par, x, atoms, half, row)
+        kernel_row(kernel, x, atoms, half, row)
         nearest = 0
         for i in range(1, half):
             if row[i] > row[nearest]:
                 nearest = i
         a[nearest] += a[j]
-    square = expansion_square(code, par, atoms, a, half, x, row)
+    square = expansion_square(kernel, atoms, a, half, x, row)
     if not square > 0.0:
         return 0.0
     multiply(a, radius / math.sqrt(square), half)
@@ -88,7 +88,7 @@ def pomdr_switch_size(switch_size, budget, T):
 
 @hot
 def pomdr_rounds(
-    X, y, first, played, code, par, setting, state, reals, atoms, a, R, hints, signs, H, work,
+    X, y, first, played, kernel, setting, state, reals, atoms, a, R, hints, signs, H, work,
     forecasts, sizes,
 ):  # fmt: skip
     """Play POMDR (pomdr Algorithm 1) from row ``first`` of X; ``played`` rounds came before X.
@@ -110,9 +110,9 @@ def pomdr_rounds(
             return t, NEED_ROOM
         x = X[t]
         count = min(played + t, M)
-        corner = kernel_diag(code, par, x)
+        corner = kernel_diag(kernel, x)
         rate = pomdr_rate(setting, state, reals, corner)
-        own, hinted = pomdr_values(code, par, x, atoms, a, m, hints, signs, count, row, hint_row)
+        own, hinted = pomdr_values(kernel, x, atoms, a, m, hints, signs, count, row, hint_row)
         forecast = own + rate * hinted
         if not (abs(forecast) < np.inf and corner < np.inf):
             return t, NOT_FINITE
@@ -158,7 +158,7 @@ def pomdr_rounds(
             x, label, slot, count, added, omdr, corner, hints, signs, H, row, hint_row, m
         )
         if added and omdr and m + 1 >= budget:
-            reals[0] = pomdr_remove(code, par, radius, atoms, a, m + 1, q[: x.shape[0]], row)
+            reals[0] = pomdr_remove(kernel, radius, atoms, a, m + 1, q[: x.shape[0]], row)
             reals[1] = 0.0
             state[0] = (m + 1) // 2
             state[2] += 1
@@ -170,13 +170,13 @@ def pomdr_rounds(
 
 @hot
 def pomdr_forecasts(
-    X, played, code, par, setting, state, reals, atoms, a, hints, signs, work, forecasts
+    X, played, kernel, setting, state, reals, atoms, a, hints, signs, work, forecasts
 ):
     """Write what POMDR would forecast for each row of X; arguments as in pomdr_rounds."""
     count = min(played, signs.shape[0])
     for t in range(X.shape[0]):
-        rate = pomdr_rate(setting, state, reals, kernel_diag(code, par, X[t]))
+        rate = pomdr_rate(setting, state, reals, kernel_diag(kernel, X[t]))
         own, hinted = pomdr_values(
-            code, par, X[t], atoms, a, state[0], hints, signs, count, work[0], work[2]
+            kernel, X[t], atoms, a, state[0], hints, signs, count, work[0], work[2]
         )
         forecasts[t] = own + rate * hinted

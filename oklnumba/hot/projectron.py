@@ -13,7 +13,7 @@ from oklnumba.hot.rows import kernel_diag, kernel_row, put_atom
 
 
 @hot
-def projectron_rounds(X, y, first, code, par, setting, state, atoms, a, R, work, forecasts, sizes):
+def projectron_rounds(X, y, first, kernel, setting, state, atoms, a, R, work, forecasts, sizes):
     """Play Projectron or Projectron++ (Orabona et al. 2009) from row ``first`` of X.
 
     setting : (threshold, budget or inf, aggressive, 1 / threshold or what takes its place); state :
@@ -28,14 +28,14 @@ def projectron_rounds(X, y, first, code, par, setting, state, atoms, a, R, work,
         if m == a.shape[0] and m < budget:
             return t, NEED_ROOM
         x = X[t]
-        kernel_row(code, par, x, atoms, m, row)
+        kernel_row(kernel, x, atoms, m, row)
         forecast = dot(row, a, m)
         if not abs(forecast) < np.inf:
             return t, NOT_FINITE
         forecasts[t] = forecast
         margin = y[t] * forecast
         if margin <= 0.0 or (aggressive and margin < 1.0):
-            corner = kernel_diag(code, par, x)
+            corner = kernel_diag(kernel, x)
             if not corner < np.inf:
                 return t, NOT_FINITE
             rest = ald_residual(R, row, corner, q, m)

@@ -20,7 +20,7 @@ from oklnumba.hot.udu import LANES
 
 @hot
 def pros_n_kons_rounds(
-    X, y, coins, first, code, par, loss, setting, state, atoms, weights, dictionary, span, R, U,
+    X, y, coins, first, kernel, loss, setting, state, atoms, weights, dictionary, span, R, U,
     inv_d, c, work, forecasts, sizes,
 ):  # fmt: skip
     """Play Pros-N-KONS or, without restarts, CON-KONS from row ``first`` (baselines.md 1.1).
@@ -38,8 +38,8 @@ def pros_n_kons_rounds(
         if m == weights.shape[0]:
             return t, NEED_ROOM
         x = X[t]
-        kernel_row(code, par, x, atoms, m, row)
-        corner = kernel_diag(code, par, x)
+        kernel_row(kernel, x, atoms, m, row)
+        corner = kernel_diag(kernel, x)
         span_coordinates(row, span, R, q, rank)
         probability = kors_probability(row, weights, dictionary, b, corner, mu, beta, eps, m)
         if not probability >= 0.0:
@@ -80,7 +80,7 @@ def pros_n_kons_rounds(
 
 @hot
 def pros_n_kons_forecasts(
-    X, coin, code, par, setting, state, atoms, weights, dictionary, span, R, U, inv_d, c, work,
+    X, coin, kernel, setting, state, atoms, weights, dictionary, span, R, U, inv_d, c, work,
     forecasts,
 ):  # fmt: skip
     """Write what Pros-N-KONS would forecast for each row of X with the next round's coin.
@@ -93,11 +93,11 @@ def pros_n_kons_forecasts(
     m, rank = state[0], state[1]
     for t in range(X.shape[0]):
         x = X[t]
-        kernel_row(code, par, x, atoms, m, row)
+        kernel_row(kernel, x, atoms, m, row)
         span_coordinates(row, span, R, q, rank)
         solve_upper_transposed(U, q, rank)
         forecasts[t] = min(max(dot(q, c, rank), -C), C)
         if restart:
-            corner = kernel_diag(code, par, x)
+            corner = kernel_diag(kernel, x)
             if coin < kors_probability(row, weights, dictionary, b, corner, mu, beta, eps, m):
                 forecasts[t] = 0.0

@@ -85,12 +85,13 @@ def integer_power(x, degree):
 
 
 @hot
-def kernel_row(code, par, x, atoms, m, out):
+def kernel_row(kernel, x, atoms, m, out):
     """Write k(x, atom_j) for the first m atoms.
 
-    code : which kernel (constants above); par : (3,) its numbers, as kernels.py sets them;
+    kernel : its code (constants above) and its (3,) numbers, as kernels.py makes them;
     x : (d,); atoms : (d, cap); out : (cap,), modified in place.
     """
+    code, par = kernel
     o = out[:m]
     if code == LINEAR or code == POLYNOMIAL:
         products(x, atoms, m, out)
@@ -118,8 +119,9 @@ def kernel_row(code, par, x, atoms, m, out):
 
 
 @hot
-def kernel_diag(code, par, x):
+def kernel_diag(kernel, x):
     """Return k(x, x). Arguments as in kernel_row."""
+    code, par = kernel
     if code == LINEAR or code == POLYNOMIAL:
         s = 0.0
         for k in range(x.shape[0]):
@@ -129,21 +131,21 @@ def kernel_diag(code, par, x):
 
 
 @hot
-def kernel_diags(code, par, X, out):
+def kernel_diags(kernel, X, out):
     """Write k(x_i, x_i). X : (n, d); out : (n,), modified in place."""
     for i in range(X.shape[0]):
-        out[i] = kernel_diag(code, par, X[i])
+        out[i] = kernel_diag(kernel, X[i])
 
 
 @hot
-def kernel_block(code, par, X, atoms, m, out):
+def kernel_block(kernel, X, atoms, m, out):
     """Write k(x_i, atom_j). X : (n, d); atoms : (d, cap); out : (n, >= m), modified in place."""
     for i in range(X.shape[0]):
-        kernel_row(code, par, X[i], atoms, m, out[i])
+        kernel_row(kernel, X[i], atoms, m, out[i])
 
 
 @hot
-def kernel_product(code, par, X, atoms, v, out):
+def kernel_product(kernel, X, atoms, v, out):
     """Write K v without forming K, in tiles that stay in the cache.
 
     X : (n, d); atoms : (d, m), contiguous; v : (m,); out : (n,), written.
@@ -160,7 +162,7 @@ def kernel_product(code, par, X, atoms, v, out):
                 tile[k, j] = atoms[k, first + j]
         part = v[first : first + width]
         for i in range(out.shape[0]):
-            kernel_row(code, par, X[i], tile, width, row)
+            kernel_row(kernel, X[i], tile, width, row)
             s = 0.0
             for j in range(width):
                 s += row[j] * part[j]

@@ -101,7 +101,7 @@ class KernelAWV(_Ridge):
     def _start(self, d: int) -> None:
         require_positive("lam", self.lam)
         self._lam = float(self.lam)
-        self._code, self._par = kernel_code(self.kernel)
+        self._kernel = kernel_code(self.kernel)
         self._L = np.empty((0, 0))
         self._u = np.empty(0)
         self._past = np.empty((d, 0))
@@ -127,7 +127,7 @@ class KernelAWV(_Ridge):
     def _play_block(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         t, b = self._played, len(X)
         self._past[:, t : t + b] = X.T
-        kernel_awv_rows(self._code, self._par, X, self._past, t, self._lam, self._L)
+        kernel_awv_rows(self._kernel, X, self._past, t, self._lam, self._L)
         if b == 1:
             status = 0 if cholesky_row(self._L, t) > 0.0 else 1
         else:
@@ -159,11 +159,11 @@ class KernelAWV(_Ridge):
         for start in range(0, len(X), factor.BLOCK):
             part = X[start : start + factor.BLOCK]
             rows = np.empty((len(part), t))
-            kernel_block(self._code, self._par, part, self._past, t, rows)
+            kernel_block(self._kernel, part, self._past, t, rows)
             with factor.threads(t, len(part)):
                 factor.solve_rows(self._L, rows, t)
             corners = np.empty(len(part))
-            kernel_diags(self._code, self._par, part, corners)
+            kernel_diags(self._kernel, part, corners)
             kernel_awv_forecasts(
                 rows, corners, self._L, self._u, t, self._lam, self._ridge,
                 forecasts[start : start + factor.BLOCK],

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from oklnumba.checks import require_count, require_positive
-from oklnumba.hot.kernel_ogd import bogd_rounds, kernel_ogd_rounds
+from oklnumba.hot.jit import ATOMS
+from oklnumba.hot.kernel_ogd import FACTOR, bogd_rounds, kernel_ogd_rounds
 from oklnumba.kernels import Kernel
 from oklnumba.learners.expansion import Expansion, check_budget, check_lam
-from oklnumba.learners.learner import Coins, Trace, grown
+from oklnumba.learners.learner import Coins, Trace
 
 
 class KernelOGD(Expansion):
@@ -69,7 +68,7 @@ class KernelOGD(Expansion):
 
     @property
     def _factor(self) -> float:
-        return float(self._reals[0])
+        return float(self._sums[FACTOR])
 
     def _start(self, d: int) -> None:
         require_positive("eta", self.eta)
@@ -79,19 +78,19 @@ class KernelOGD(Expansion):
         if self.radius is not None:
             require_positive("radius", self.radius)
             radius = float(self.radius)
+        self._loss()
         self._setting = float(self.eta), float(self.lam), budget, radius
-        self._loss_code = self._loss().code
-        self._start_expansion(d, self.kernel, budget, ints=2, reals=2)
-        self._reals[0] = 1.0
+        self._start_expansion(d, budget, counts=2, sums=2)
+        self._sums[FACTOR] = 1.0
 
-    def _make_room(self, cap: int) -> None:
-        super()._make_room(cap)
-        self._work = np.zeros((3, max(cap, len(self._atoms))))
-
-    def _rounds(self, X: np.ndarray, y: np.ndarray, first: int, trace: Trace) -> tuple[int, int]:
-        return kernel_ogd_rounds(
-            X, y, first, self._code, self._par, self._loss_code, self._setting, self._ints,
-            self._reals, self._atoms, self._a, self._work, trace.predictions, trace.sizes,
+    def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
+        loss, out = self._loss_code, trace[:2]
+        self._play_rounds(
+            len(X),
+            lambda first: kernel_ogd_rounds(
+                X, y, first, self._kernel, loss, self._setting, self._counts, self._sums,
+                (self._atoms, self._a), self._work, out,
+            ),
         )  # fmt: skip
 
 
@@ -138,6 +137,9 @@ class BOGD(Expansion):
     (True, 50)
     """
 
+    _STATE = Expansion._STATE | {"diagonal": (ATOMS,)}
+    _COINS = ("coins",)
+
     def __init__(
         self,
         kernel: Kernel,
@@ -166,35 +168,19 @@ class BOGD(Expansion):
             require_positive("gamma", self.gamma)
         require_count("seed", self.seed, 0)
         gamma = np.inf if self.gamma is None else float(self.gamma)
+        self._loss()
         self._setting = (
             float(self.eta), float(self.lam), float(self.budget), gamma, float(self.weighted)
         )  # fmt: skip
-        self._loss_code = self._loss().code
         self._coins = Coins(self.seed)
-        self._diagonal = np.zeros(0)
-        self._start_expansion(d, self.kernel, float(self.budget))
-
-    def _make_room(self, cap: int) -> None:
-        super()._make_room(cap)
-        self._diagonal = grown(self._diagonal, cap)
+        self._start_expansion(d, float(self.budget))
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        self._drawn = self._coins.take(len(X))
-        super()._play(X, y, trace)
-        del self._drawn
-
-    def _rounds(self, X: np.ndarray, y: np.ndarray, first: int, trace: Trace) -> tuple[int, int]:
-        return bogd_rounds(
-            X, y, self._drawn, first, self._code, self._par, self._loss_code, self._setting,
-            self._ints, self._atoms, self._a, self._diagonal, self._work, trace.predictions,
-            trace.sizes,
+        loss, out, coins = self._loss_code, trace[:2], self._coins.take(len(X))
+        self._play_rounds(
+            len(X),
+            lambda first: bogd_rounds(
+                X, y, coins, first, self._kernel, loss, self._setting, self._counts,
+                (self._atoms, self._a, self._diagonal), self._work, out,
+            ),
         )  # fmt: skip
-
-    def _state(self) -> dict[str, Any]:
-        diagonal = self._diagonal[: self._ints[0]]
-        return super()._state() | {"diagonal": diagonal, "coins": self._coins.state()}
-
-    def _restore(self, state: dict[str, Any]) -> None:
-        super()._restore(state)
-        self._diagonal[: len(state["diagonal"])] = state["diagonal"]
-        self._coins.restore(state["coins"])

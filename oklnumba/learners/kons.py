@@ -70,7 +70,7 @@ class _KernelNewton(_OnlineNewton):
 
     def _start_newton(self, d: int) -> None:
         self._check_newton()
-        self._code, self._par = kernel_code(self.kernel)
+        self._kernel = kernel_code(self.kernel)
         self._counts = np.zeros(3, dtype=np.int64)  # atoms, rows of the factor, KORS's dictionary
         self._atoms = np.zeros((d, 0))
         self._coefs = np.zeros(0)
@@ -113,7 +113,7 @@ class _KernelNewton(_OnlineNewton):
         for start in range(0, len(X), factor.BLOCK):
             part = X[start : start + factor.BLOCK]
             rows = np.empty((len(part), m))
-            kernel_block(self._code, self._par, part, self._atoms, m, rows)
+            kernel_block(self._kernel, part, self._atoms, m, rows)
             clipped_forecasts(rows, coefs, C, forecasts[start : start + factor.BLOCK])
         return forecasts
 
@@ -205,11 +205,11 @@ class KONS(_KernelNewton):
         m, r, b = int(self._counts[0]), int(self._counts[1]), len(X)
         self._reserve(m + b, r + b)
         rows, solved = np.empty((b, m)), np.empty((b, r))
-        kernel_block(self._code, self._par, X, self._atoms, m, rows)
+        kernel_block(self._kernel, X, self._atoms, m, rows)
         kons_scale_rows(rows, self._index, self._scale, solved)
         columns = factor.solve_rows(self._L, solved, r)
         H = np.empty((b, b))
-        kernel_block(self._code, self._par, X, np.array(X.T, order="C"), b, H)
+        kernel_block(self._kernel, X, np.array(X.T, order="C"), b, H)
         if r:  # symmetric: BLAS sees the lower triangle of rows as an upper one of columns
             scipy.linalg.blas.dsyrk(-1.0, columns.T, beta=1.0, c=H.T, lower=0, overwrite_c=1)
         offsets = np.empty(b)
@@ -327,7 +327,7 @@ class SketchedKONS(_KernelNewton):
         first = 0
         while True:
             first, status = sketched_kons_rounds(
-                X, y, kors_coins, coins, first, self._code, self._par, self._code_of_loss,
+                X, y, kors_coins, coins, first, self._kernel, self._code_of_loss,
                 self._setting, self._counts, self._totals, self._atoms, self._coefs, self._index,
                 self._scale, self._L, self._z, self._members, self._weights, self._dictionary,
                 self._work, trace.predictions, trace.sizes,

@@ -63,7 +63,7 @@ class KRLS(Expansion):
 
     def _rounds(self, X: np.ndarray, y: np.ndarray, first: int, trace: Trace) -> tuple[int, int]:
         return krls_rounds(
-            X, y, first, self._code, self._par, float(self.threshold), self._ints, self._atoms,
+            X, y, first, self._kernel, float(self.threshold), self._ints, self._atoms,
             self._a, self._R, self._Q, self._z, self._work, trace.predictions, trace.sizes,
         )  # fmt: skip
 

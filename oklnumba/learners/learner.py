@@ -1,9 +1,32 @@
-"""The base class of all learners: the protocol, input checks, and state that can be saved."""
+"""The base class of all learners: the protocol, input checks, and state that can be saved.
+
+The inner contract
+------------------
+What a learner keeps besides its hyper-parameters lies in attributes with a leading underscore,
+which ``reset`` removes. Other rooms (protocol, experts, wrappers, interop) may use these, and no
+more:
+
+- **How many.** ``_counts`` is an array of int64 whose entry ``ATOMS`` is the number of atoms; the
+  other entries have names in the learner's file of ``hot``. ``size`` is for users.
+- **Room for more.** ``_STATE`` gives the shape of each array of the state, an axis being the name
+  of a fixed length or an entry of ``_counts``: along such an axis the array has room to spare.
+  ``_make_state`` makes them all, ``_reserve`` makes room, by ``_room`` and ``_buffers``: every new
+  buffer is made before any is exchanged.
+- **Code of the loss.** ``_loss_code``, the integer that the compiled loops take. (Other codes have
+  names of their own: ``_kernel``, ``_rule``, ``_kind``, ``_domain``.)
+- **Remedy.** ``_REMEDY``, what to change after numerical trouble, for ``_check``.
+- **Saved state.** ``_state()`` and ``_restore(state)``: the arrays of ``_STATE``, cut to what is
+  used, and the coins named in ``_COINS``.
+
+And the calls: ``_begin(d)`` before the first round, ``_check_labels(y)``, ``_play(X, y, trace)``,
+``_forecast(X)``, ``_ready()``, ``_contents()`` and ``_adopt(meta, arrays)``.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -11,7 +34,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from oklnumba import checks, losses
-from oklnumba.hot.jit import DONE, NOT_FINITE, NOT_POSITIVE
+from oklnumba.hot.jit import ATOMS, DONE, NEED_ROOM, NOT_FINITE, NOT_POSITIVE
 from oklnumba.hot.udu import LANES
 from oklnumba.params import Params, from_spec, to_spec
 
@@ -63,16 +86,21 @@ def padded(r: int) -> int:
 class Learner(Params):
     """An online learner: forecast, then see the label, then update.
 
-    A subclass stores its hyper-parameters in ``__init__`` and has
+    A subclass stores its hyper-parameters in ``__init__``, says in ``_STATE`` what it keeps, and
+    has
 
     - ``_start(d)``: check the hyper-parameters, then make the state for inputs of width d;
     - ``_play(X, y, trace)``: play rounds, writing forecasts before labels are read;
-    - ``_forecast(X)``: forecasts of single rounds against the current state, which stays as it is;
-    - ``_state()`` and ``_restore(state)``: the state as arrays and numbers;
-    - ``size``.
-
-    All state lives in attributes with a leading underscore, which ``reset`` removes.
+    - ``_forecast(X)``: forecasts of single rounds against the current state, which stays as it is.
     """
+
+    _STATE: dict[str, tuple[str | int, ...]] = {}  # array: its axes, fixed lengths or counts
+    _INTEGERS = frozenset({"counts"})  # arrays of _STATE that hold int64, not float64
+    _COINS: tuple[str, ...] = ()
+    _OLD_NAMES: dict[str, str] = {}  # array: what version 0.1.0 called it in files
+    _SHARES_ROOM: dict[int, int] = {}  # count: the count whose room its axes have
+    _REMEDY = "scale the inputs and labels"
+    _FIRST_ROOM = 64  # entries that buffers have room for at first
 
     _width: int | None = None
     _played = 0
@@ -90,7 +118,7 @@ class Learner(Params):
     @property
     def size(self) -> int:
         """Atoms in the dictionary, or number of features; 0 before any data."""
-        raise NotImplementedError
+        return int(self._counts[ATOMS]) if self._width is not None else 0
 
     def predict_one(self, x: ArrayLike) -> float:
         """Return the forecast if ``x`` came next; nothing changes. 0.0 before any data.
@@ -208,16 +236,14 @@ class Learner(Params):
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         raise NotImplementedError
 
-    def _state(self) -> dict[str, Any]:
-        raise NotImplementedError
-
-    def _restore(self, state: dict[str, Any]) -> None:
-        raise NotImplementedError
-
     # ---- what they share ----
 
     def _loss(self) -> losses.Loss:
         return losses.get(getattr(self, "loss", "squared"))
+
+    @property
+    def _loss_code(self) -> int:
+        return self._loss().code
 
     def _check_labels(self, y: np.ndarray) -> None:
         """Raise ValueError for labels that a learner cannot take though its loss can."""
@@ -241,7 +267,7 @@ class Learner(Params):
             raise FloatingPointError(self._broken)
         return self._width is not None
 
-    def _check(self, status: int, played: int, remedy: str) -> None:
+    def _check(self, status: int, played: int) -> None:
         """Turn a status of the compiled loops into an error that names the round."""
         if status == DONE:
             return
@@ -250,7 +276,7 @@ class Learner(Params):
             NOT_FINITE: "the forecast is not finite",
         }[status]
         self._broken = (
-            f"{type(self).__name__}, round {self._played + played + 1}: {what}; {remedy}, "
+            f"{type(self).__name__}, round {self._played + played + 1}: {what}; {self._REMEDY}, "
             "then reset() and start again"
         )
         raise FloatingPointError(self._broken)
@@ -258,6 +284,91 @@ class Learner(Params):
     def _advice(self, X: np.ndarray) -> str | None:
         """Return a warning about the first inputs of a run, if one is due."""
         return None
+
+    def _play_rounds(self, n: int, rounds: Callable[[int], tuple[int, int]]) -> None:
+        """Play n rounds by calls of ``rounds(first)``, making room wherever it asks for it."""
+        first, status = rounds(0)
+        while status == NEED_ROOM:
+            self._reserve({axis: int(self._counts[axis]) + 1 for axis in self._growing()})
+            first, status = rounds(first)
+        self._check(status, first)
+        self._played += n
+
+    # ---- the arrays of the state ----
+
+    def _make_state(self, **lengths: int) -> None:
+        """Make the arrays of ``_STATE``, zero, of these fixed lengths, without room to grow."""
+        for name, axes in self._STATE.items():
+            shape = [lengths[axis] if isinstance(axis, str) else 0 for axis in axes]
+            integers = name in self._INTEGERS
+            zeros = np.zeros(shape, dtype=np.int64) if integers else aligned_zeros(*shape)
+            setattr(self, f"_{name}", zeros)
+        self._rooms = dict.fromkeys(self._growing(), 0)
+
+    def _growing(self) -> set[int]:
+        """Return the entries of ``_counts`` with a room of their own."""
+        axes = {axis for axes in self._STATE.values() for axis in axes if isinstance(axis, int)}
+        return {axis for axis in axes if axis not in self._SHARES_ROOM}
+
+    def _reserve(self, needed: dict[int, int]) -> None:
+        """Make room for so many entries of these counts; after a MemoryError all is as it was."""
+        rooms = dict(self._rooms)
+        for axis, least in needed.items():
+            if least > rooms[axis]:
+                rooms[axis] = self._room(axis, least)
+        if rooms != self._rooms:
+            buffers = self._buffers(rooms)
+            for name, buffer in buffers.items():
+                setattr(self, f"_{name}", buffer)
+            self._rooms = rooms
+
+    def _room(self, axis: int, least: int) -> int:
+        """Return how much room to make for a count; buffers at least double."""
+        return max(least, self._FIRST_ROOM, 2 * self._rooms[axis])
+
+    def _buffers(self, rooms: dict[int, int]) -> dict[str, np.ndarray]:
+        """Return the growing arrays in larger rooms; subclasses add workspace that goes along."""
+        larger = {}
+        for name, axes in self._STATE.items():
+            old = getattr(self, f"_{name}")
+            shape = [
+                n if isinstance(axis, str) else rooms[self._SHARES_ROOM.get(axis, axis)]
+                for axis, n in zip(axes, old.shape, strict=True)
+            ]
+            if shape != list(old.shape):
+                larger[name] = grown(old, *shape)
+        return larger
+
+    def _used(self, name: str) -> np.ndarray:
+        """Return the part of an array of the state that is in use (a view)."""
+        cut = (
+            slice(None) if isinstance(axis, str) else slice(int(self._counts[axis]))
+            for axis in self._STATE[name]
+        )
+        return getattr(self, f"_{name}")[tuple(cut)]
+
+    def _state(self) -> dict[str, Any]:
+        """Return the state as arrays and text."""
+        state: dict[str, Any] = {name: self._used(name) for name in self._STATE}
+        return state | {name: getattr(self, f"_{name}").state() for name in self._COINS}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        """Take over a state that ``_state`` returned, after ``_start``."""
+        names = [*self._STATE, *self._COINS]
+        state = {name: state[name if name in state else self._OLD_NAMES[name]] for name in names}
+        self._counts[:] = state.pop("counts")
+        needed = dict.fromkeys(self._growing(), 0)
+        for name, axes in self._STATE.items():
+            for axis, n in zip(axes, np.shape(state.get(name, ())), strict=False):
+                if isinstance(axis, int):  # the arrays decide: version 0.1.0 had another order
+                    self._counts[axis] = n
+                    room = self._SHARES_ROOM.get(axis, axis)
+                    needed[room] = max(needed[room], n)
+        self._reserve(needed)
+        for name in state.keys() & self._STATE.keys():
+            self._used(name)[...] = state[name]
+        for name in self._COINS:
+            getattr(self, f"_{name}").restore(state[name])
 
     # ---- saving ----
 

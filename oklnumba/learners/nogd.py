@@ -53,7 +53,7 @@ class _Mapped(Expansion):
     def _rounds(self, X: np.ndarray, y: np.ndarray, first: int, trace: Trace) -> tuple[int, int]:
         while True:
             first, status = mapped_gradient_rounds(
-                X, y, first, self._code, self._par, self._loss_code, self._setting, self._ints,
+                X, y, first, self._kernel, self._loss_code, self._setting, self._ints,
                 self._atoms, self._a, self._W, self._work, trace.predictions, trace.sizes,
             )  # fmt: skip
             if status != NEED_MAP:

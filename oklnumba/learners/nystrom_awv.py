@@ -47,8 +47,8 @@ class NystromAWV(_Ridge):
     Errata 16 to 20: weights 1/sqrt(p) on each side, mu apart from lam, labels (Y_{t-1}, 0), and x_t
     may enter before its own forecast. In place of cholup on K'K + lam K_mm we use coordinates in
     which K_mm is the identity, which are far better conditioned. An atom that lies in the span to
-    rounding (NULL_DIRECTION in hotloops.py) counts in KORS and in ``size`` and adds no direction.
-    The certificate is against the best function of the present space on each prefix; its bound adds
+    rounding (NULL_DIRECTION in hot/dictionary.py) counts in KORS and in ``size`` and adds no
+    direction. The certificate is against the best function of the present space on each prefix; its bound adds
     what each growth of the space took off that function's loss.
 
     Examples
@@ -91,7 +91,7 @@ class NystromAWV(_Ridge):
         self._check_forecaster()
         if self.max_size is not None:
             require_count("max_size", self.max_size, 1)
-        self._code, self._par = kernel_code(self.kernel)
+        self._kernel = kernel_code(self.kernel)
         largest = np.inf if self.max_size is None else float(self.max_size)
         self._setting = tuple(
             float(v) for v in (self.lam, self.mu, self.beta, self.eps, largest, self._ridge)
@@ -141,7 +141,7 @@ class NystromAWV(_Ridge):
     def _arrays(self) -> tuple:
         """Return the arguments of the compiled loops from ``code`` to ``column``."""
         return (
-            self._code, self._par, self._setting, self._counts, self._atoms, self._weights, self._C,
+            self._kernel, self._setting, self._counts, self._atoms, self._weights, self._C,
             self._span, self._R, self._past, self._labels, self._Phi, self._U, self._inv_d, self._c,
             self._work, self._column,
         )  # fmt: skip

@@ -178,7 +178,7 @@ class POMDR(Expansion):
 
     def _rounds(self, X: np.ndarray, y: np.ndarray, first: int, trace: Trace) -> tuple[int, int]:
         return pomdr_rounds(
-            X, y, first, self._played, self._code, self._par, self._setting, self._ints,
+            X, y, first, self._played, self._kernel, self._setting, self._ints,
             self._reals, self._atoms, self._a, self._R, self._hints, self._signs, self._H,
             self._work, trace.predictions, trace.sizes,
         )  # fmt: skip
@@ -186,7 +186,7 @@ class POMDR(Expansion):
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         forecasts = np.empty(len(X))
         pomdr_forecasts(
-            X, self._played, self._code, self._par, self._setting, self._ints, self._reals,
+            X, self._played, self._kernel, self._setting, self._ints, self._reals,
             self._atoms, self._a, self._hints, self._signs, self._work, forecasts,
         )  # fmt: skip
         return forecasts

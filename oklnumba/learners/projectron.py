@@ -83,7 +83,7 @@ class Projectron(Expansion):
 
     def _rounds(self, X: np.ndarray, y: np.ndarray, first: int, trace: Trace) -> tuple[int, int]:
         return projectron_rounds(
-            X, y, first, self._code, self._par, self._setting, self._ints, self._atoms, self._a,
+            X, y, first, self._kernel, self._setting, self._ints, self._atoms, self._a,
             self._R, self._work, trace.predictions, trace.sizes,
         )  # fmt: skip
 

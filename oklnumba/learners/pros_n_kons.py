@@ -111,7 +111,7 @@ class ProsNKONS(_OnlineNewton):
         self._setting += (
             float(self.mu), float(self.beta), float(self.eps), float(self.restart)
         )  # fmt: skip
-        self._code, self._par = kernel_code(self.kernel)
+        self._kernel = kernel_code(self.kernel)
         self._coins = Coins(self.seed)
         self._counts = np.zeros(3, dtype=np.int64)  # atoms, rank of their span, restarts
         self._atoms = np.zeros((d, 0))
@@ -148,7 +148,7 @@ class ProsNKONS(_OnlineNewton):
         first = 0
         while True:
             first, status = pros_n_kons_rounds(
-                X, y, coins, first, self._code, self._par, self._code_of_loss, *self._arrays(),
+                X, y, coins, first, self._kernel, self._code_of_loss, *self._arrays(),
                 trace.predictions, trace.sizes,
             )  # fmt: skip
             if status != NEED_ROOM:
@@ -159,9 +159,7 @@ class ProsNKONS(_OnlineNewton):
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         forecasts = np.empty(len(X))
-        pros_n_kons_forecasts(
-            X, self._coins.next, self._code, self._par, *self._arrays(), forecasts
-        )
+        pros_n_kons_forecasts(X, self._coins.next, self._kernel, *self._arrays(), forecasts)
         return forecasts
 
     def _state(self) -> dict[str, Any]:

@@ -211,7 +211,7 @@ def projection_gap(kernel: Any, features: Any, X: ArrayLike, method: str = "exac
     """
     require(method in ("exact", "lanczos"), "method", method, "'exact' or 'lanczos'")
     X = np.array(checks.as_inputs(X), order="C")
-    code, par = kernel_code(kernel)
+    coded = kernel_code(kernel)
     F = features.transform(X)
     n = len(X)
     if method == "exact" or n < 3:
@@ -224,7 +224,7 @@ def projection_gap(kernel: Any, features: Any, X: ArrayLike, method: str = "exac
 
     def product(v: np.ndarray) -> np.ndarray:
         out = np.empty(n)
-        kernel_product(code, par, X, atoms, np.array(v, dtype=float).ravel(), out)
+        kernel_product(coded, X, atoms, np.array(v, dtype=float).ravel(), out)
         return out - F @ (F.T @ v.ravel())
 
     operator = LinearOperator((n, n), matvec=product, dtype=float)
