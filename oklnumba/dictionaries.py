@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -10,19 +11,21 @@ from numpy.typing import ArrayLike
 from oklnumba.checks import as_inputs, number, require, require_count, require_positive
 from oklnumba.features import NystromFeatures
 from oklnumba.hot.dictionary import ald_rounds, kors_rounds
-from oklnumba.hot.jit import DONE, NEED_ROOM
+from oklnumba.hot.jit import ATOMS, DONE, NEED_ROOM
 from oklnumba.kernels import Kernel, kernel_code
-from oklnumba.learners.learner import Coins, grown
 from oklnumba.params import Params
+from oklnumba.state import Coins, State
 
 
-class _Sampler(Params):
+class _Sampler(State, Params):
     """A streaming dictionary: looks at points in order, keeps some, and never drops them.
 
     A subclass has ``_check()``, ``_start(d)`` where it has state of its own, and ``_play``.
     """
 
-    _remedy = "scale the inputs"  # of points whose numbers are beyond double precision
+    _STATE = {"atoms": ("d", ATOMS), "counts": ("counts",)}
+    _FIRST_ROOM = 32
+    _REMEDY = "scale the inputs"  # of points whose numbers are beyond double precision
 
     def partial_fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
         """Look at the rows of X in order and keep some; return self.
@@ -55,7 +58,7 @@ class _Sampler(Params):
         if status != DONE:
             self._broken = (
                 f"{type(self).__name__}, point {self._seen + 1}: its distance to the dictionary is "
-                f"lost in double precision; {self._remedy}, and start with a new one"
+                f"lost in double precision; {self._REMEDY}, and start with a new one"
             )
             raise FloatingPointError(self._broken)
         return self
@@ -63,9 +66,8 @@ class _Sampler(Params):
     def _start(self, d: int) -> None:
         self._check()
         self._kernel = kernel_code(self.kernel)
-        self._count = np.zeros(1, dtype=np.int64)
-        self._atoms = np.zeros((d, 0))
-        self._C = np.zeros((0, 0))  # upper Cholesky factor
+        self._make_state(d=d, counts=1)
+        self._work = np.zeros((2, 0))
         self._seen = 0
         self._broken = ""
         self.indices_ = np.zeros(0, dtype=np.int64)
@@ -82,11 +84,16 @@ class _Sampler(Params):
         """
         raise NotImplementedError
 
-    def _grow(self) -> None:
-        """Double the room for atoms."""
-        cap = max(32, 2 * len(self._C))
-        self._atoms = grown(self._atoms, len(self._atoms), cap)
-        self._C = grown(self._C, cap, cap)
+    def _buffers(self, rooms: dict[int, int]) -> dict[str, np.ndarray]:
+        return super()._buffers(rooms) | {"work": np.zeros((2, rooms[ATOMS]))}
+
+    def _play_rounds(self, rounds: Callable[[int], tuple[int, int]]) -> tuple[int, int]:
+        """Call ``rounds(first)`` to the end, making room wherever it asks for it."""
+        first, status = rounds(0)
+        while status == NEED_ROOM:
+            self._reserve({ATOMS: self.size + 1})
+            first, status = rounds(first)
+        return first, status
 
     def set_params(self, **params: Any) -> Self:
         """Set hyper-parameters before any data; return self.
@@ -107,7 +114,7 @@ class _Sampler(Params):
     @property
     def size(self) -> int:
         """Points kept."""
-        return int(self._count[0]) if hasattr(self, "_seen") else 0
+        return int(self._counts[ATOMS]) if hasattr(self, "_seen") else 0
 
     @property
     def landmarks_(self) -> np.ndarray:
@@ -115,7 +122,7 @@ class _Sampler(Params):
         if not hasattr(self, "_seen"):
             name = type(self).__name__
             raise ValueError(f"{name} has seen no data; call partial_fit(X) first")
-        return self._atoms[:, : self.size].T.copy()
+        return self._used("atoms").T.copy()
 
     def features(self, rank: int | None = None) -> NystromFeatures:
         """Return the Nystrom feature map of the points kept; ValueError if there are none."""
@@ -173,11 +180,14 @@ class KORS(_Sampler):
     (True, 300)
     """
 
-    _remedy = "raise alpha or scale the inputs"
+    _STATE = _Sampler._STATE | {"weights": (ATOMS,), "C": (ATOMS, ATOMS)}
+    _COINS = ("coins",)
+    _REMEDY = "raise alpha or scale the inputs"
 
     def __init__(
         self,
         kernel: Kernel,
+        *,
         alpha: float = 1.0,
         beta: float = 1.0,
         eps: float = 0.5,
@@ -195,22 +205,16 @@ class KORS(_Sampler):
     def _start(self, d: int) -> None:
         super()._start(d)
         self._coins = Coins(self.seed)
-        self._weights = np.zeros(0)
 
     def _play(self, X: np.ndarray, played: np.ndarray, kept: np.ndarray) -> tuple[int, int]:
         setting = (float(self.alpha), float(self.beta), float(self.eps), np.inf)
         coins = self._coins.take(len(X))
-        first = 0
-        while True:
-            cap = len(self._weights)
-            first, status = kors_rounds(
-                X, coins, first, self._kernel, setting, self._count, self._atoms,
-                self._weights, self._C, np.empty(cap), np.empty(cap), played, kept,
-            )  # fmt: skip
-            if status != NEED_ROOM:
-                return first, status
-            self._grow()
-            self._weights = grown(self._weights, len(self._C))
+        return self._play_rounds(
+            lambda first: kors_rounds(
+                X, coins, first, self._kernel, setting, self._counts,
+                (self._atoms, self._weights, self._C), self._work, (played, kept),
+            ),
+        )  # fmt: skip
 
 
 class UniformSampling(_Sampler):
@@ -241,7 +245,7 @@ class UniformSampling(_Sampler):
     32
     """
 
-    def __init__(self, kernel: Kernel, probability: float = 0.1, seed: int = 0):
+    def __init__(self, kernel: Kernel, *, probability: float = 0.1, seed: int = 0):
         self.kernel = kernel
         self.probability = probability
         self.seed = seed
@@ -258,8 +262,10 @@ class UniformSampling(_Sampler):
     def _play(self, X: np.ndarray, played: np.ndarray, kept: np.ndarray) -> tuple[int, int]:
         played[:] = self.probability
         kept[:] = self._coins.take(len(X)) < self.probability
-        self._atoms = np.hstack([self._atoms, X[kept == 1].T])
-        self._count[0] = self._atoms.shape[1]
+        m, new = self.size, X[kept == 1]
+        self._reserve({ATOMS: m + len(new)})
+        self._atoms[:, m : m + len(new)] = new.T
+        self._counts[ATOMS] = m + len(new)
         return len(X), DONE
 
 
@@ -296,9 +302,10 @@ class ALD(_Sampler):
     15
     """
 
-    _remedy = "raise threshold or scale the inputs"
+    _STATE = _Sampler._STATE | {"R": (ATOMS, ATOMS)}
+    _REMEDY = "raise threshold or scale the inputs"
 
-    def __init__(self, kernel: Kernel, threshold: float = 0.1):
+    def __init__(self, kernel: Kernel, *, threshold: float = 0.1):
         self.kernel = kernel
         self.threshold = threshold
 
@@ -307,15 +314,12 @@ class ALD(_Sampler):
 
     def _play(self, X: np.ndarray, played: np.ndarray, kept: np.ndarray) -> tuple[int, int]:
         played[:] = 1.0
-        first = 0
-        while True:
-            first, status = ald_rounds(
-                X, first, self._kernel, float(self.threshold), self._count, self._atoms,
-                self._C, np.empty((2, len(self._C))), kept,
-            )  # fmt: skip
-            if status != NEED_ROOM:
-                return first, status
-            self._grow()
+        return self._play_rounds(
+            lambda first: ald_rounds(
+                X, first, self._kernel, float(self.threshold), self._counts,
+                (self._atoms, self._R), self._work, kept,
+            ),
+        )  # fmt: skip
 
 
 def check_kors(alpha: float, name: str, beta: float, eps: float, seed: int) -> None:

@@ -56,6 +56,10 @@ class Features(Params):
         """Return |z(x)|^2 / k(x, x), the share of the kernel that the map holds, shape (n,)."""
         return np.clip((self.transform(X) ** 2).sum(axis=1), 0.0, 1.0)
 
+    def advice(self, X: np.ndarray) -> str | None:
+        """Return what to change where the map does not suit the first inputs X, else None."""
+        return None
+
 
 class TaylorFeatures(Features):
     """Taylor features of the Gaussian kernel: all distinct monomials of degree <= ``degree``.
@@ -88,6 +92,9 @@ class TaylorFeatures(Features):
     >>> features.transform([[0.0, 0.0]])
     array([[1., 0., 0., 0., 0., 0.]])
     """
+
+    LOW_SHARE = 0.1  # of the kernel: below there is advice
+    HEAD = 500  # inputs looked at for that
 
     def __init__(self, degree: int = 2, sigma: float = 1.0, center: ArrayLike | None = None):
         self.degree = degree
@@ -140,6 +147,18 @@ def _monomials(d: int, degree: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]
                 ratio.append(1.0 / sqrt(repeated))
         level = following
     return np.array(parent), np.array(variable), np.array(ratio)
+
+    def advice(self, X: np.ndarray) -> str | None:
+        """Return what to change where the basis holds little of the kernel on the first inputs."""
+        share = float(self.captured(X[: self.HEAD]).mean())
+        if share >= self.LOW_SHARE:
+            return None
+        return (
+            f"the Taylor basis holds only {share:.2g} of the kernel on the first inputs, so the "
+            "learner is close to forecasting 0: centre the basis, "
+            "TaylorFeatures(center=X[:500].mean(axis=0)), or scale the inputs to a smaller range, "
+            "or raise sigma or degree"
+        )
 
 
 class FourierFeatures(Features):

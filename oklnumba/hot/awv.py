@@ -7,20 +7,25 @@ import math
 import numpy as np
 
 from oklnumba.hot.jit import DONE, NOT_FINITE, hot
-from oklnumba.hot.linalg import dot, solve_upper_transposed
+from oklnumba.hot.linalg import add_multiple, dot, solve_upper_transposed
 from oklnumba.hot.rows import kernel_diag, kernel_row
 from oklnumba.hot.udu import SWEEP, TOGETHER, factor_rounds, ridge_forecast, ridge_learn
 
+# The running totals of the certificate: loss, that of the best penalised function, log det, what
+# growing spaces took off the latter, max |y|, and 1 for ridge forecasts, which have no bound.
+LOSS, BEST, LOG_DET, GROWTH, LARGEST, RIDGE = range(6)
+
 
 @hot
-def awv_rounds(Z, y, U, inv_d, c, work, ridge, forecasts, shrinks):
+def awv_rounds(Z, y, factor, work, ridge, forecasts, shrinks):
     """Play AWV (pkawv Algorithm 1) or ridge rounds on features.
 
-    Z : (n, r), padded with zeros to r a multiple of LANES; y : (n,); U : (r, r), inv_d : (r,),
-    c : (r,), the state, in place; work : (2 TOGETHER + 1, r), workspace; ridge : 1 for ridge
+    Z : (n, r), padded with zeros to r a multiple of LANES; y : (n,); factor : U (r, r), inv_d and
+    c (r,), the state, in place; work : (2 TOGETHER + 1, r), workspace; ridge : 1 for ridge
     forecasts, 0 for AWV; forecasts, shrinks : (n,), written: shrink is 1 + z' A^-1 z of the round.
     Returns (rounds played, status).
     """
+    U, inv_d, c = factor
     n, r = Z.shape
     rounds, betas, scan = work[:TOGETHER], work[TOGETHER : 2 * TOGETHER], work[2 * TOGETHER]
     a = np.empty(TOGETHER)
@@ -34,21 +39,22 @@ def awv_rounds(Z, y, U, inv_d, c, work, ridge, forecasts, shrinks):
             source = Z[t + s]
             for j in range(r):
                 target[j] = source[j]
-        factor_rounds(U, inv_d, rounds, betas, a, count, r)
+        factor_rounds(U, inv_d, rounds, betas, a, count, r)  # A_t = A_{t-1} + z z'
         for s in range(count):
-            m = ridge_forecast(rounds[s], c, scan, r)
+            m = ridge_forecast(rounds[s], c, scan, r)  # z' A_{t-1}^-1 b_{t-1}
             if not abs(m / a[s]) < np.inf:
                 return t + s, NOT_FINITE
-            forecasts[t + s] = m if ridge else m / a[s]
+            forecasts[t + s] = m if ridge else m / a[s]  # z' A_t^-1 b_{t-1}, eq. 4
             shrinks[t + s] = a[s]
-            ridge_learn(y[t + s], betas[s], c, scan, r)
+            ridge_learn(y[t + s], betas[s], c, scan, r)  # b_t = b_{t-1} + y_t z
         t += count
     return n, DONE
 
 
 @hot
-def awv_forecasts(Z, U, inv_d, c, work, ridge, forecasts):
+def awv_forecasts(Z, factor, work, ridge, forecasts):
     """Write what AWV or ridge would forecast for each row of Z; arguments as in awv_rounds."""
+    U, inv_d, c = factor
     n, r = Z.shape
     p = work[0]
     for t in range(n):
@@ -63,34 +69,66 @@ def awv_forecasts(Z, U, inv_d, c, work, ridge, forecasts):
 
 
 @hot
-def certify(y, forecasts, shrinks, growth, totals, loss, comparator, bound):
+def certify(y, forecasts, shrinks, growth, totals, proof):
     """Write the certificate of AWV or ridge rounds (pkawv Proposition 1, with exact comparators).
 
     With m = forecast * shrink the ridge forecast (AWV), a round adds (y - m)^2 / shrink to the
     penalised loss of the best function in hindsight, and log(shrink) to log det. ``growth`` is what
     a growing space took off that loss.
 
-    y, forecasts, shrinks, growth : (n,); totals : (6,), in place: loss, comparator, log det,
-    growth, max |y|, and 1 for ridge forecasts, which have no bound; loss, comparator, bound : (n,),
-    written.
+    y, forecasts, shrinks, growth : (n,); totals : (6,), in place (names above); proof : loss,
+    comparator and bound after each round, (n,), written.
     """
-    ridge = totals[5]
+    loss, comparator, bound = proof
+    ridge = totals[RIDGE]
     for t in range(y.shape[0]):
         s = shrinks[t]
         m = forecasts[t] if ridge else forecasts[t] * s
-        totals[0] += (y[t] - forecasts[t]) ** 2
-        totals[1] += (y[t] - m) ** 2 / s - growth[t]
-        totals[2] += math.log(s)
-        totals[3] += growth[t]
-        totals[4] = max(totals[4], abs(y[t]))
-        loss[t] = totals[0]
-        comparator[t] = totals[1]
-        bound[t] = np.nan if ridge else totals[4] * totals[4] * totals[2] + totals[3]
+        totals[LOSS] += (y[t] - forecasts[t]) ** 2
+        totals[BEST] += (y[t] - m) ** 2 / s - growth[t]
+        totals[LOG_DET] += math.log(s)
+        totals[GROWTH] += growth[t]
+        totals[LARGEST] = max(totals[LARGEST], abs(y[t]))
+        loss[t] = totals[LOSS]
+        comparator[t] = totals[BEST]
+        bound[t] = totals[LARGEST] * totals[LARGEST] * totals[LOG_DET] + totals[GROWTH]
+        if ridge:
+            bound[t] = np.nan
+
+
+@hot
+def listing_rounds(Z, y, P, b, v, forecasts):
+    """Play AWV rounds as the listing printed in the paper has them: A^-1 by Sherman-Morrison.
+
+    For scripts/benchmark_awv.py only: what compiling alone buys. (The inverse drifts, and takes
+    twice the work of the factor.)
+
+    Z : (n, r); y : (n,); P : (r, r), A^-1, b : (r,), sum of y z, in place; v : (r,), workspace;
+    forecasts : (n,), written.
+    """
+    r = b.shape[0]
+    for t in range(y.shape[0]):
+        z = Z[t]
+        q = 1.0
+        for i in range(
+            r
+        ):  # A_t^-1 = A_{t-1}^-1 - A_{t-1}^-1 z z' A_{t-1}^-1 / (1 + z' A_{t-1}^-1 z)
+            v[i] = dot(P[i], z, r)
+            q += v[i] * z[i]
+        for i in range(r):
+            add_multiple(P[i], -v[i] / q, v, r)
+        forecasts[t] = 0.0
+        for i in range(r):
+            forecasts[t] += z[i] * dot(P[i], b, r)
+        add_multiple(b, y[t], z, r)
 
 
 @hot
 def kernel_awv_labels(L, u, y, first, lam, ridge, forecasts, shrinks):
-    """Play the labels of rounds whose rows of L are known (pkawv sec. 2; algorithms.md section 1).
+    """Play the labels of rounds whose rows of L are known (pkawv section 2).
+
+    Row t of L holds k' L^-T of the past, so that with u = L^-1 y the ridge forecast is L_t . u, and
+    its pivot squared is lam + k(x,x) - k'(K + lam I)^-1 k, by which eq. 3 shrinks it.
 
     L : (cap, cap), lower factor of K + lam I; u : (cap,), L^-1 y, in place; y : (n,), labels of
     rows first, first + 1, ... of L; forecasts, shrinks : (n,), written. A label is read after its

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from oklnumba.hot.jit import DONE, NEED_ROOM, NOT_FINITE, NOT_POSITIVE, hot
+from oklnumba.hot.jit import ATOMS, DONE, NEED_ROOM, NOT_FINITE, NOT_POSITIVE, hot
 from oklnumba.hot.linalg import bordered_cholesky, dot, solve_upper_transposed
 from oklnumba.hot.rows import kernel_diag, kernel_row, put_atom
 
@@ -49,18 +49,20 @@ def kors_keep(weights, C, b, corner, alpha, probability, m):
 
 
 @hot
-def kors_rounds(X, coins, first, kernel, setting, state, atoms, weights, C, row, b, played, kept):
+def kors_rounds(X, coins, first, kernel, setting, counts, dictionary, work, out):
     """Play KORS (kons Algorithm 2) over the rows of X, from row ``first``.
 
-    X : (n, d); coins : (n,), uniform draws; setting : (alpha, beta, eps, largest size);
-    state : (1,) integers, the dictionary size m; atoms : (d, cap), weights : (cap,), C : (cap,
-    cap), in place;
-    row, b : (cap,), workspace; played : (n,), probabilities, and kept : (n,), 0 or 1, written.
-    Returns (rows played, status).
+    X : (n, d); coins : (n,), uniform draws; setting : (alpha, beta, eps, largest size); counts :
+    (1,) integers, ATOMS; dictionary : atoms (d, cap), weights (cap,) and C (cap, cap), KORS's
+    factor, in place; work : (2, cap), workspace; out : (n,), probabilities, and (n,), 0 or 1 for
+    what is kept, written. Returns (rows played, status).
     """
     alpha, beta, eps, largest = setting
+    atoms, weights, C = dictionary
+    played, kept = out
+    row, b = work[0], work[1]
     for t in range(first, X.shape[0]):
-        m = state[0]
+        m = counts[ATOMS]
         if m == weights.shape[0]:
             return t, NEED_ROOM
         x = X[t]
@@ -75,7 +77,7 @@ def kors_rounds(X, coins, first, kernel, setting, state, atoms, weights, C, row,
             if not kors_keep(weights, C, b, corner, alpha, probability, m) > 0.0:
                 return t, NOT_POSITIVE
             put_atom(atoms, m, x)
-            state[0] = m + 1
+            counts[ATOMS] = m + 1
             kept[t] = 1
     return X.shape[0], DONE
 
@@ -94,15 +96,16 @@ def ald_residual(R, row, corner, q, m):
 
 
 @hot
-def ald_rounds(X, first, kernel, threshold, state, atoms, R, work, kept):
+def ald_rounds(X, first, kernel, threshold, counts, dictionary, work, kept):
     """Keep the rows of X that are farther than ``threshold`` from the span of those kept before.
 
-    R : (cap, cap), upper Cholesky factor of their kernel matrix, in place; work : (2, cap); other
-    arguments as in kors_rounds. Returns (rows played, status).
+    dictionary : atoms (d, cap) and R (cap, cap), upper Cholesky factor of their kernel matrix, in
+    place; other arguments as in kors_rounds. Returns (rows played, status).
     """
+    atoms, R = dictionary
     row, q = work[0], work[1]
     for t in range(first, X.shape[0]):
-        m = state[0]
+        m = counts[ATOMS]
         if m == R.shape[0]:
             return t, NEED_ROOM
         x = X[t]
@@ -115,7 +118,7 @@ def ald_rounds(X, first, kernel, threshold, state, atoms, R, work, kept):
         if residual > 0.0 and math.sqrt(residual) > threshold:
             bordered_cholesky(R, q, corner, m)
             put_atom(atoms, m, x)
-            state[0] = m + 1
+            counts[ATOMS] = m + 1
             kept[t] = 1
     return X.shape[0], DONE
 

@@ -7,8 +7,8 @@ import math
 import numpy as np
 
 from oklnumba.hot.dictionary import kors_keep, kors_probability
-from oklnumba.hot.jit import DONE, NEED_ROOM, NOT_FINITE, NOT_POSITIVE, hot
-from oklnumba.hot.linalg import dot, solve_lower, solve_lower_transposed
+from oklnumba.hot.jit import ATOMS, DONE, NEED_ROOM, NOT_FINITE, NOT_POSITIVE, hot
+from oklnumba.hot.linalg import add_multiple, dot, solve_lower, solve_lower_transposed
 from oklnumba.hot.losses import SQUARED_HINGE, loss_derivative
 from oklnumba.hot.rows import kernel_diag, kernel_row, put_atom
 
@@ -23,6 +23,10 @@ from oklnumba.hot.rows import kernel_diag, kernel_row, put_atom
 # [d s, sqrt(alpha + d^2 schur)]. Hence u(x) = s(x).z + k(x).c, in which only the rounds left out of
 # the inverse have a coefficient c. Against the coefficients of the paper's lemmas, of order
 # 1/alpha and cancelling, this saves the products with c and one to two digits.
+
+
+# Entries of the counts after ATOMS: rows of L (rounds in the inverse), points in KORS's dictionary.
+ROWS, MEMBERS = 1, 2
 
 
 @hot
@@ -72,18 +76,19 @@ def kons_scale_rows(rows, index, scale, out):
 
 
 @hot
-def kons_rounds(H, offsets, y, loss, setting, totals, L, d, c, z, forecasts):
+def kons_rounds(H, offsets, y, loss, setting, R_G, block, forecasts):
     """Play a block of KONS rounds (kons Algorithm 1), its past folded into H and ``offsets``.
 
     Rows of the block differ from their share of the matrix solve only by the scales d, which depend
     on labels: within the block the factor grows row by row.
 
     H : (b, b), k(x_i, x_j) - s_i.s_j for j <= i, s of the past; offsets : (b,), k_i.c + s_i.z of
-    the past; setting : (C, alpha, eta); totals : (1,), R_G, in place;
-    L : (b, b), d, c, z : (b,), the block's own rows and entries, written; forecasts : (b,),
-    written. Returns (rounds played, status).
+    the past; setting : (C, alpha, eta); R_G : (1,), sum of g'A^-1 g, in place; block : L (b, b), d,
+    c and z (b,), the block's own rows and entries, written; forecasts : (b,), written. Returns
+    (rounds played, status).
     """
     C, alpha, eta = setting
+    L, d, c, z = block
     for i in range(y.shape[0]):
         h, w = H[i], L[i]
         for j in range(i):
@@ -93,11 +98,11 @@ def kons_rounds(H, offsets, y, loss, setting, totals, L, d, c, z, forecasts):
         raw = offsets[i] + dot(h, c, i) + dot(w, z, i)
         if not abs(raw) < np.inf:
             return i, NOT_FINITE
-        forecast = min(max(raw, -C), C)
+        forecast = min(max(raw, -C), C)  # Alg. 1: the projection onto |w(x_t)| <= C, eq. 1
         forecasts[i] = forecast
         if raw != forecast and not schur > 0.0:
             return i, NOT_POSITIVE
-        q = schur / alpha
+        q = schur / alpha  # phi_t' A_{t-1}^-1 phi_t
         g = loss_derivative(loss, forecast, y[i])
         di = scaled_slope(g, eta)
         pivot = math.sqrt(alpha + di * di * schur)
@@ -114,54 +119,54 @@ def kons_rounds(H, offsets, y, loss, setting, totals, L, d, c, z, forecasts):
             w[j] *= di
         w[i] = pivot
         d[i] = di
-        totals[0] += g * g * q / (1.0 + di * di * q)
+        R_G[0] += g * g * q / (1.0 + di * di * q)  # g_t' A_t^-1 g_t, Prop. 1
     return y.shape[0], DONE
 
 
 @hot
-def kons_append(
-    X, loss, solved, block, d, c, block_z, state, atoms, coefs, index, scale, L, z, sizes
-):
+def kons_append(X, loss, solved, block, counts, function, sizes):
     """Add a block of rounds, as kons_rounds left it, to the learner; leave out what is zero.
 
-    X : (b, d); loss : its code; solved : (b, r); block : (b, b); d, c, block_z : (b,); state : (2,)
-    integers, atoms and rows of the factor; atoms : (d, cap), coefs : (cap,); index, scale, z :
-    (cap_r,), L : (cap_r, cap_r), all in place; sizes : (b,), written.
+    X : (b, d); loss : its code; solved : (b, r); block : as in kons_rounds; counts : integers ATOMS
+    and ROWS; function : atoms (d, cap), coefs (cap,), index, scale and z (cap_r,), L (cap_r,
+    cap_r), all in place; sizes : (b,), written.
     """
+    rows, d, c, block_z = block
+    atoms, coefs, index, scale, z, L = function
     r = solved.shape[1]
     for i in range(X.shape[0]):
-        x = X[i]
         s = solved[i]
         if c[i] != 0.0:
-            for j in range(r):
-                z[j] -= c[i] * s[j]
-        m = state[0]
+            add_multiple(z, -c[i], s, r)
+        m = counts[ATOMS]
         if not (flat(loss, d[i]) and c[i] == 0.0):
-            put_atom(atoms, m, x)
+            put_atom(atoms, m, X[i])
             coefs[m] = c[i]
-            state[0] = m + 1
+            counts[ATOMS] = m + 1
         if d[i] != 0.0:
-            row = L[state[1]]
+            last = counts[ROWS]
+            row = L[last]
             for j in range(r):
                 row[j] = d[i] * s[j]
             k = r
             for j in range(i + 1):
                 if d[j] != 0.0:
-                    row[k] = block[i, j]
+                    row[k] = rows[i, j]
                     k += 1
-            index[state[1]] = m
-            scale[state[1]] = d[i]
-            z[state[1]] = block_z[i]
-            state[1] += 1
-        sizes[i] = state[0]
+            index[last] = m
+            scale[last] = d[i]
+            z[last] = block_z[i]
+            counts[ROWS] = last + 1
+        sizes[i] = counts[ATOMS]
 
 
 @hot
-def kons_function(coefs, index, scale, L, z, m, r, work, out):
+def kons_function(function, m, r, work, out):
     """Write the coefficients of u_t on the atoms: u_t(x) = sum_j out_j k(x_j, x).
 
-    coefs : (cap,); index, scale, z, work : (cap_r,); L : (cap_r, cap_r); out : (m,), written.
+    function : as in kons_append, m atoms and r rows of it; work : (r,); out : (m,), written.
     """
+    atoms, coefs, index, scale, z, L = function
     for j in range(r):
         work[j] = z[j]
     solve_lower_transposed(L, work, r)
@@ -180,21 +185,25 @@ def clipped_forecasts(rows, coefs, C, out):
 
 @hot
 def sketched_kons_rounds(
-    X, y, kors_coins, coins, first, kernel, loss, setting, state, totals, atoms, coefs, index,
-    scale, L, z, members, weights, dictionary, work, forecasts, sizes,
-):  # fmt: skip
+    X, y, coins, first, kernel, loss, setting, counts, function, sketch, work, out
+):
     """Play Sketched-KONS (kons Algorithm 3) from row ``first``.
 
-    Arrays as in kons_append and kons_rounds; KORS sees the rescaled points d_t phi_t, after the
-    label (errata 9). setting : (C, alpha, eta, gamma, beta, eps); state : (3,) integers, atoms,
-    rows of the factor, size of KORS's dictionary;
-    members : (cap_k,) integers, its atoms, weights : (cap_k,), d_i / sqrt(p_i), dictionary :
-    (cap_k, cap_k), KORS's factor; work : (4, at least each cap). Returns (rounds played, status).
+    KORS sees the rescaled points d_t phi_t, after the label (errata 9).
+
+    X : (n, d); y : (n,); coins : those of KORS and those of the inverse, (n,); setting : (C, alpha,
+    eta, gamma, beta, eps); counts : integers ATOMS, ROWS and MEMBERS; function : as in kons_append;
+    sketch : KORS's members (cap_k,), integers, weights d_i / sqrt(p_i), and factor (cap_k, cap_k);
+    all in place; work : (4, at least each cap), workspace; out : forecasts and sizes, (n,),
+    written, and R_G, (1,), in place. Returns (rounds played, status).
     """
     C, alpha, eta, gamma, beta, eps = setting
+    atoms, coefs, index, scale, z, L = function
+    members, weights, kors = sketch
+    forecasts, sizes, R_G = out
     row, s, kbar, b = work[0], work[1], work[2], work[3]
     for t in range(first, y.shape[0]):
-        m, r, k = state[0], state[1], state[2]
+        m, r, k = counts[ATOMS], counts[ROWS], counts[MEMBERS]
         if m == coefs.shape[0] or r == z.shape[0] or k == weights.shape[0]:
             return t, NEED_ROOM
         x = X[t]
@@ -207,7 +216,7 @@ def sketched_kons_rounds(
         raw = dot(row, coefs, m) + dot(s, z, r)
         if not abs(raw) < np.inf:
             return t, NOT_FINITE
-        forecast = min(max(raw, -C), C)
+        forecast = min(max(raw, -C), C)  # the projection, eq. 1
         forecasts[t] = forecast
         if raw != forecast and not schur > 0.0:
             return t, NOT_POSITIVE
@@ -219,25 +228,20 @@ def sketched_kons_rounds(
             for j in range(k):
                 kbar[j] = d * row[members[j]]
             probability = kors_probability(
-                kbar, weights, dictionary, b, d * d * corner, alpha, beta, eps, k
+                kbar, weights, kors, b, d * d * corner, alpha, beta, eps, k
             )
             if not probability >= 0.0:
                 return t, NOT_FINITE
-            enters = d != 0.0 and coins[t] < max(probability, gamma)
-            if kors_coins[t] < probability:
-                pivot = kors_keep(weights, dictionary, b, d * d * corner, alpha, probability, k)
+            enters = d != 0.0 and coins[1][t] < max(probability, gamma)  # Alg. 3: the coin z_t
+            if coins[0][t] < probability:
+                pivot = kors_keep(weights, kors, b, d * d * corner, alpha, probability, k)
                 if not pivot > 0.0:
                     return t, NOT_POSITIVE
                 weights[k] *= d
                 members[k] = m
-                state[2] = k + 1
-        weight = eta if enters else 0.0
+                counts[MEMBERS] = k + 1
         pull = kons_pull(raw - forecast, schur)
         c = 0.0
-        if not enters:
-            c = -g / alpha - pull
-            for j in range(r):
-                z[j] -= c * s[j]
         if enters:
             pivot = math.sqrt(alpha + d * d * schur)
             target = L[r]
@@ -247,11 +251,15 @@ def sketched_kons_rounds(
             z[r] = -(g / pivot + pivot * pull) / d
             index[r] = m
             scale[r] = d
-            state[1] = r + 1
-        totals[0] += g * g * q / (1.0 + weight * g * g * q)
+            counts[ROWS] = r + 1
+        else:  # left out of the inverse: the gradient step and the projection stay (errata 3)
+            c = -g / alpha - pull
+            add_multiple(z, -c, s, r)
+        weight = eta if enters else 0.0
+        R_G[0] += g * g * q / (1.0 + weight * g * g * q)
         if not (flat(loss, g) and c == 0.0):
             put_atom(atoms, m, x)
             coefs[m] = c
-            state[0] = m + 1
-        sizes[t] = state[0]
+            counts[ATOMS] = m + 1
+        sizes[t] = counts[ATOMS]
     return y.shape[0], DONE

@@ -13,10 +13,13 @@ from oklnumba.hot.dictionary import (
     span_coordinates,
     span_grow,
 )
-from oklnumba.hot.jit import DONE, NEED_ROOM, NOT_FINITE, NOT_POSITIVE, hot
+from oklnumba.hot.jit import ATOMS, DONE, NEED_ROOM, NOT_FINITE, NOT_POSITIVE, hot
 from oklnumba.hot.linalg import dot, solve_upper_transposed
 from oklnumba.hot.rows import kernel_diag, kernel_row, put_atom
-from oklnumba.hot.udu import LANES, SWEEP, TILE, factor_rows_1, ridge_forecast, ridge_learn
+from oklnumba.hot.udu import SWEEP, TILE, factor_rows_1, pad, ridge_forecast, ridge_learn
+
+# Entries of the counts after ATOMS: rank of the atoms' span, rounds whose inputs are kept.
+RANK, PAST = 1, 2
 
 
 @hot
@@ -67,26 +70,52 @@ def border_factor(U, inv_d, c, moments, corner, label, rank):
 
 
 @hot
+def new_direction(kernel, x, q, rho_square, rank, past, stored, factor, lam, work):
+    """Border the factor with the direction that x adds to the span: A = Phi' Phi + lam I grows.
+
+    q : (cap,), coordinates of x in the span, rho_square : its squared distance to it; past, factor
+    and work as in nystrom_awv_rounds, the new column behind the valid part. Returns what the
+    direction takes off the penalised loss of the best function, or -1 where the pivot is not
+    positive (nothing valid has changed then).
+    """
+    inputs, labels, Phi = past
+    U, inv_d, c = factor
+    moments, column = work
+    square, label = span_column(
+        kernel, x, inputs, labels, stored, q, math.sqrt(rho_square), rank, column, Phi, moments
+    )
+    return border_factor(U, inv_d, c, moments, square + lam, label, rank)
+
+
+@hot
 def nystrom_awv_rounds(
-    X, y, coins, first, kernel, setting, state, atoms, weights, C, span, R, past, labels, Phi,
-    U, inv_d, c, work, column, forecasts, sizes, shrinks, growth,
-):  # fmt: skip
+    X, y, coins, first, kernel, setting, counts, dictionary, past, factor, work, out
+):
     """Play Nystrom-AWV (pkawv Algorithm 2) with KORS from row ``first``.
 
-    In coordinates in which the kernel matrix of the span is the identity.
-    Arrays as in kors_rounds, awv_rounds and span_column; setting : (lam, mu, beta, eps, largest
-    size, ridge);
-    state : (3,) integers, rounds whose inputs are kept, dictionary size, rank of the span; work :
-    (8, cap). Once the dictionary has its largest size, past inputs are no longer kept. Returns
-    (rounds played, status).
+    In coordinates in which the kernel matrix of the span is the identity, b = Phi' y.
+
+    X : (n, d); y, coins : (n,); setting : (lam, mu, beta, eps, largest size, ridge); counts :
+    integers ATOMS, RANK of their span, PAST, rounds whose inputs are kept; dictionary : atoms
+    (d, cap), weights (cap,) and kors (cap, cap) of KORS, span (cap,) and R (cap, cap) of
+    span_coordinates; past : inputs (d, cap_n), labels (cap_n,) and coordinates Phi (cap_n, cap) of
+    past rounds; factor : U (cap, cap), inv_d and c (cap,); all in place; work : (8, cap) and
+    (cap_n,), workspace; out : forecasts, sizes, shrinks and growth, (n,), written (awv.certify).
+    Once the dictionary has its largest size, the past is no longer kept. Returns (rounds played,
+    status).
     """
     lam, mu, beta, eps, largest, ridge = setting
-    row, b, moments, scan = work[0], work[1], work[2], work[3]
-    Z, B = work[4:5], work[5:6]
+    atoms, weights, kors, span, R = dictionary
+    inputs, labels, Phi = past
+    U, inv_d, c = factor
+    forecasts, sizes, shrinks, growth = out
+    rows, column = work
+    row, b, moments, scan = rows[0], rows[1], rows[2], rows[3]
+    Z, B = rows[4:5], rows[5:6]
     q = Z[0]
     a = np.empty(SWEEP)
     for t in range(first, X.shape[0]):
-        stored, m, rank = state[0], state[1], state[2]
+        stored, m, rank = counts[PAST], counts[ATOMS], counts[RANK]
         growing = m < largest
         if growing and (m + 1 > weights.shape[0] or stored == labels.shape[0]):
             return t, NEED_ROOM
@@ -96,55 +125,51 @@ def nystrom_awv_rounds(
         span_coordinates(row, span, R, q, rank)
         growth[t] = 0.0
         if growing:
-            probability = kors_probability(row, weights, C, b, corner, mu, beta, eps, m)
+            probability = kors_probability(row, weights, kors, b, corner, mu, beta, eps, m)
             if not probability >= 0.0:
                 return t, NOT_FINITE
-            if coins[t] < probability:
+            if coins[t] < probability:  # Alg. 2: x_t joins before its own forecast
                 rho_square = corner - dot(q, q, rank)
                 if rho_square > NULL_DIRECTION * corner:
-                    rho = math.sqrt(rho_square)
-                    square, label = span_column(
-                        kernel, x, past, labels, stored, q, rho, rank, column, Phi, moments
+                    gain = new_direction(
+                        kernel, x, q, rho_square, rank, past, stored, factor, lam, (moments, column)
                     )
-                    gain = border_factor(U, inv_d, c, moments, square + lam, label, rank)
                     if gain < 0.0:
                         return t, NOT_POSITIVE
                     growth[t] = gain
-                    span_grow(R, span, q, rho, rank, m)
-                    state[2] = rank + 1
+                    span_grow(R, span, q, math.sqrt(rho_square), rank, m)
                     rank += 1
-                if not kors_keep(weights, C, b, corner, mu, probability, m) > 0.0:
+                    counts[RANK] = rank
+                if not kors_keep(weights, kors, b, corner, mu, probability, m) > 0.0:
                     return t, NOT_POSITIVE
                 put_atom(atoms, m, x)
-                state[1] = m + 1
-        padded = (rank + LANES - 1) // LANES * LANES
-        for j in range(rank, padded):
-            q[j] = 0.0
-        if state[1] < largest:
+                counts[ATOMS] = m + 1
+        padded = pad(q, rank)
+        kept = counts[ATOMS] < largest
+        if kept:
             for j in range(rank):
                 Phi[stored, j] = q[j]
-            put_atom(past, stored, x)
+            put_atom(inputs, stored, x)
         a[0] = 1.0
-        for k in range(0, padded, TILE):
+        for k in range(0, padded, TILE):  # A_t = A_{t-1} + z z', z = q
             factor_rows_1(U, inv_d, Z, B, a, k, padded)
         forecast = ridge_forecast(q, c, scan, padded)
         if not abs(forecast / a[0]) < np.inf:
             return t, NOT_FINITE
-        forecasts[t] = forecast if ridge else forecast / a[0]
+        forecasts[t] = forecast if ridge else forecast / a[0]  # z' A_t^-1 b, labels (Y_{t-1}, 0)
         shrinks[t] = a[0]
-        sizes[t] = state[1]
-        if state[1] < largest:
+        sizes[t] = counts[ATOMS]
+        if kept:
             labels[stored] = y[t]
-            state[0] = stored + 1
-        ridge_learn(y[t], B[0], c, scan, padded)
+            counts[PAST] = stored + 1
+        ridge_learn(y[t], B[0], c, scan, padded)  # b <- b + y_t z
     return X.shape[0], DONE
 
 
 @hot
 def nystrom_awv_forecasts(
-    X, coin, kernel, setting, state, atoms, weights, C, span, R, past, labels, Phi,
-    U, inv_d, c, work, column, forecasts,
-):  # fmt: skip
+    X, coin, kernel, setting, counts, dictionary, past, factor, work, forecasts
+):
     """Write what Nystrom-AWV would forecast for each row of X with the next round's coin.
 
     Where the coin would keep x, the border is written behind the valid part of the buffers (room
@@ -152,37 +177,37 @@ def nystrom_awv_forecasts(
     nystrom_awv_rounds.
     """
     lam, mu, beta, eps, largest, ridge = setting
-    row, b, moments, scan, q = work[0], work[1], work[2], work[3], work[4]
-    stored, m = state[0], state[1]
+    atoms, weights, kors, span, R = dictionary
+    U, inv_d, c = factor
+    rows, column = work
+    row, b, moments, scan, q = rows[0], rows[1], rows[2], rows[3], rows[4]
+    stored, m, old_rank = counts[PAST], counts[ATOMS], counts[RANK]
     for t in range(X.shape[0]):
-        rank = state[2]
+        rank = old_rank
         x = X[t]
         kernel_row(kernel, x, atoms, m, row)
         corner = kernel_diag(kernel, x)
         span_coordinates(row, span, R, q, rank)
         probability = 0.0
         if m < largest:
-            probability = kors_probability(row, weights, C, b, corner, mu, beta, eps, m)
+            probability = kors_probability(row, weights, kors, b, corner, mu, beta, eps, m)
         rho_square = corner - dot(q, q, rank)
         if coin < probability and rho_square > NULL_DIRECTION * corner:
-            rho = math.sqrt(rho_square)
-            square, label = span_column(
-                kernel, x, past, labels, stored, q, rho, rank, column, Phi, moments
+            gain = new_direction(
+                kernel, x, q, rho_square, rank, past, stored, factor, lam, (moments, column)
             )
-            if border_factor(U, inv_d, c, moments, square + lam, label, rank) >= 0.0:
-                q[rank] = rho
+            if gain >= 0.0:
+                q[rank] = math.sqrt(rho_square)
                 rank += 1
-        padded = (rank + LANES - 1) // LANES * LANES
-        for j in range(rank, padded):
-            q[j] = 0.0
+        padded = pad(q, rank)
         solve_upper_transposed(U, q, padded)
         a = 1.0
         for k in range(padded):
             a += inv_d[k] * q[k] * q[k]
         forecast = ridge_forecast(q, c, scan, padded)
         forecasts[t] = forecast if ridge else forecast / a
-        if rank > state[2]:
-            for k in range(state[2]):
-                U[k, state[2]] = 0.0
-            inv_d[state[2]] = 1.0 / lam
-            c[state[2]] = 0.0
+        if rank > old_rank:
+            for k in range(old_rank):
+                U[k, old_rank] = 0.0
+            inv_d[old_rank] = 1.0 / lam
+            c[old_rank] = 0.0

@@ -11,66 +11,78 @@ from oklnumba.hot.dictionary import (
     span_coordinates,
     span_grow,
 )
-from oklnumba.hot.jit import DONE, NEED_ROOM, NOT_FINITE, NOT_POSITIVE, hot
+from oklnumba.hot.jit import ATOMS, DONE, NEED_ROOM, NOT_FINITE, NOT_POSITIVE, hot
 from oklnumba.hot.linalg import dot, solve_upper_transposed
 from oklnumba.hot.newton import newton_round
 from oklnumba.hot.rows import kernel_diag, kernel_row, put_atom
-from oklnumba.hot.udu import LANES
+from oklnumba.hot.udu import pad
+
+# Entries of the counts after ATOMS: rank of the atoms' span, restarts.
+RANK, RESTARTS = 1, 2
+
+
+@hot
+def start_again(factor, alpha, rank):
+    """Set w = 0 and A = alpha I on the first ``rank`` directions."""
+    U, inv_d, c = factor
+    for k in range(rank):
+        inv_d[k] = 1.0 / alpha
+        c[k] = 0.0
+        tail = U[k, k + 1 : rank]
+        for j in range(tail.shape[0]):
+            tail[j] = 0.0
 
 
 @hot
 def pros_n_kons_rounds(
-    X, y, coins, first, kernel, loss, setting, state, atoms, weights, dictionary, span, R, U,
-    inv_d, c, work, forecasts, sizes,
-):  # fmt: skip
-    """Play Pros-N-KONS or, without restarts, CON-KONS from row ``first`` (baselines.md 1.1).
+    X, y, coins, first, kernel, loss, setting, counts, dictionary, factor, work, out
+):
+    """Play Pros-N-KONS (Calandriello et al. 2017, NIPS, Algorithm 1) or, without restarts, CON-KONS.
 
     In coordinates in which the kernel matrix of the span is the identity; they are nested, so that
     carrying w and A over to a larger dictionary leaves them as they are.
-    setting : (C, alpha, eta, mu, beta, eps, restart); state : (3,) integers, dictionary size, rank
-    of its span, restarts; KORS's arrays and the span's as in nystrom_awv_rounds, U, inv_d, c as in
-    newton_rounds; work : (7, cap). Returns (rounds played, status).
+
+    X : (n, d); y, coins : (n,); loss : code; setting : (C, alpha, eta, mu, beta, eps, restart);
+    counts : integers ATOMS, RANK and RESTARTS; dictionary : as in nystrom_awv_rounds; factor :
+    U (cap, cap), inv_d and c (cap,), as in newton_rounds; all in place; work : (7, cap), workspace;
+    out : forecasts and sizes, (n,), written. Returns (rounds played, status).
     """
     C, alpha, eta, mu, beta, eps, restart = setting
+    atoms, weights, kors, span, R = dictionary
+    U, inv_d, c = factor
+    forecasts, sizes = out
     row, b, q, newton = work[0], work[1], work[2], work[3:7]
     for t in range(first, y.shape[0]):
-        m, rank = state[0], state[1]
+        m, rank = counts[ATOMS], counts[RANK]
         if m == weights.shape[0]:
             return t, NEED_ROOM
         x = X[t]
         kernel_row(kernel, x, atoms, m, row)
         corner = kernel_diag(kernel, x)
         span_coordinates(row, span, R, q, rank)
-        probability = kors_probability(row, weights, dictionary, b, corner, mu, beta, eps, m)
+        probability = kors_probability(row, weights, kors, b, corner, mu, beta, eps, m)
         if not probability >= 0.0:
             return t, NOT_FINITE
         if coins[t] < probability:
             if restart and m > 0:
-                for k in range(rank):
-                    inv_d[k] = 1.0 / alpha
-                    c[k] = 0.0
-                    tail = U[k, k + 1 : rank]
-                    for j in range(tail.shape[0]):
-                        tail[j] = 0.0
-                state[2] += 1
+                start_again(factor, alpha, rank)
+                counts[RESTARTS] += 1
             rho_square = corner - dot(q, q, rank)
             if rho_square > NULL_DIRECTION * corner:
                 span_grow(R, span, q, math.sqrt(rho_square), rank, m)
                 inv_d[rank] = 1.0 / alpha  # as padding it may have been touched by rounding
                 rank += 1
-                state[1] = rank
-            if not kors_keep(weights, dictionary, b, corner, mu, probability, m) > 0.0:
+                counts[RANK] = rank
+            if not kors_keep(weights, kors, b, corner, mu, probability, m) > 0.0:
                 return t, NOT_POSITIVE
             put_atom(atoms, m, x)
-            state[0] = m + 1
-        sizes[t] = state[0]
+            counts[ATOMS] = m + 1
+        sizes[t] = counts[ATOMS]
         forecasts[t] = 0.0
-        padded = (rank + LANES - 1) // LANES * LANES
-        if padded == 0:
+        if rank == 0:
             continue
-        for j in range(rank, padded):
-            q[j] = 0.0
-        status = newton_round(
+        padded = pad(q, rank)
+        status = newton_round(  # the projected step; A grows by eta / 2 g g'
             q[:padded], y[t], loss, 0.5 * eta, C, U, inv_d, c, newton, forecasts[t : t + 1]
         )
         if status != DONE:
@@ -79,18 +91,17 @@ def pros_n_kons_rounds(
 
 
 @hot
-def pros_n_kons_forecasts(
-    X, coin, kernel, setting, state, atoms, weights, dictionary, span, R, U, inv_d, c, work,
-    forecasts,
-):  # fmt: skip
+def pros_n_kons_forecasts(X, coin, kernel, setting, counts, dictionary, factor, work, forecasts):
     """Write what Pros-N-KONS would forecast for each row of X with the next round's coin.
 
     Where the coin would keep x, a restart forecasts 0, and without restarts the new direction has
     no weight yet. Arguments as in pros_n_kons_rounds.
     """
     C, alpha, eta, mu, beta, eps, restart = setting
+    atoms, weights, kors, span, R = dictionary
+    U, inv_d, c = factor
     row, b, q = work[0], work[1], work[2]
-    m, rank = state[0], state[1]
+    m, rank = counts[ATOMS], counts[RANK]
     for t in range(X.shape[0]):
         x = X[t]
         kernel_row(kernel, x, atoms, m, row)
@@ -99,5 +110,5 @@ def pros_n_kons_forecasts(
         forecasts[t] = min(max(dot(q, c, rank), -C), C)
         if restart:
             corner = kernel_diag(kernel, x)
-            if coin < kors_probability(row, weights, dictionary, b, corner, mu, beta, eps, m):
+            if coin < kors_probability(row, weights, kors, b, corner, mu, beta, eps, m):
                 forecasts[t] = 0.0

@@ -202,6 +202,15 @@ solve_rows_3 = _factor_rows(SWEEP, learn=False)
 
 
 @hot
+def pad(q, rank):
+    """Write zeros behind the first ``rank`` entries up to a whole vector; return that length."""
+    padded = (rank + LANES - 1) // LANES * LANES
+    for j in range(rank, padded):
+        q[j] = 0.0
+    return padded
+
+
+@hot
 def ridge_forecast(p, c, scan, r):
     """Return p . c in four running sums, which are left in ``scan`` for ridge_learn."""
     q = r // 4

@@ -6,6 +6,7 @@ large scale problems" (pkawv below).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -14,8 +15,9 @@ from numpy.typing import ArrayLike
 
 from oklnumba.checks import require, require_count, require_positive
 from oklnumba.dictionaries import KORS
-from oklnumba.features import Features, NystromFeatures, TaylorFeatures, check_features
+from oklnumba.features import Features, NystromFeatures, check_features
 from oklnumba.hot.awv import (
+    RIDGE,
     awv_forecasts,
     awv_rounds,
     certify,
@@ -23,33 +25,28 @@ from oklnumba.hot.awv import (
     kernel_awv_labels,
     kernel_awv_rows,
 )
-from oklnumba.hot.jit import NOT_FINITE, NOT_POSITIVE
+from oklnumba.hot.jit import ATOMS, NOT_FINITE, NOT_POSITIVE
 from oklnumba.hot.linalg import cholesky_row, solve_upper
 from oklnumba.hot.rows import kernel_block, kernel_diags
 from oklnumba.hot.udu import TOGETHER
 from oklnumba.kernels import Kernel, kernel_code
 from oklnumba.learners import factor
-from oklnumba.learners.learner import Learner, Trace, aligned_zeros, grown, padded
+from oklnumba.learners.learner import Learner, Trace
+from oklnumba.state import aligned_zeros, padded
 
-RAISE_LAM = "raise lam, or scale the inputs and labels"
 
-
-class _Ridge(Learner):
+class Ridge(Learner):
     """What AWV and ridge learners share: running totals of the certificate."""
 
+    _REMEDY = "raise lam, or scale the inputs and labels"
     _certified = True
     _ridge = 0.0  # 1.0 for ridge forecasts
 
     def _certify(
         self, y: np.ndarray, shrinks: np.ndarray, growth: np.ndarray, trace: Trace
     ) -> None:
-        certify(
-            y, trace.predictions, shrinks, growth, self._totals,
-            trace.loss, trace.comparator, trace.bound,
-        )  # fmt: skip
-
-    def _start_totals(self) -> None:
-        self._totals = np.array([0.0, 0.0, 0.0, 0.0, 0.0, self._ridge])
+        proof = trace.loss, trace.comparator, trace.bound
+        certify(y, trace.predictions, shrinks, growth, self._totals, proof)
 
     def _check_forecaster(self) -> None:
         valid = self.forecaster in ("awv", "ridge")
@@ -57,7 +54,7 @@ class _Ridge(Learner):
         self._ridge = float(self.forecaster == "ridge")
 
 
-class KernelAWV(_Ridge):
+class KernelAWV(Ridge):
     """Exact Kernel-AWV (pkawv section 2, eq. 3).
 
     f_t = argmin_f sum_{s<t} (y_s - f(x_s))^2 + lam |f|^2 + f(x_t)^2 over the whole RKHS, forecast
@@ -87,38 +84,32 @@ class KernelAWV(_Ridge):
     0.194822
     """
 
+    _STATE = {
+        "u": (ATOMS,), "past": ("d", ATOMS), "totals": ("totals",), "counts": ("counts",),
+    }  # fmt: skip
     _run_rows = 1024
 
-    def __init__(self, kernel: Kernel, lam: float = 1.0):
+    def __init__(self, kernel: Kernel, *, lam: float = 1.0):
         self.kernel = kernel
         self.lam = lam
-
-    @property
-    def size(self) -> int:
-        """Atoms in the dictionary: all inputs so far."""
-        return self._played
 
     def _start(self, d: int) -> None:
         require_positive("lam", self.lam)
         self._lam = float(self.lam)
         self._kernel = kernel_code(self.kernel)
+        self._make_state(d=d, totals=6, counts=1)
+        self._totals[RIDGE] = self._ridge
         self._L = np.empty((0, 0))
-        self._u = np.empty(0)
-        self._past = np.empty((d, 0))
-        self._start_totals()
 
-    def _reserve(self, rows: int) -> None:
-        """Make room for ``rows`` rounds. Pages of L that no row reaches are never touched."""
-        old = len(self._u)
-        if rows <= old:
-            return
-        capacity = factor.capacity(rows, old)
-        self._L = factor.grown(self._L, self._played, capacity, "use PKAWV or NystromAWV")
-        self._u = grown(self._u, capacity)
-        self._past = grown(self._past, self._past.shape[0], capacity)
+    def _room(self, axis: int, least: int) -> int:
+        return factor.capacity(least, self._rooms[axis])
+
+    def _buffers(self, rooms: dict[int, int]) -> dict[str, np.ndarray]:
+        L = factor.grown(self._L, self._played, rooms[ATOMS], "use PKAWV or NystromAWV")
+        return super()._buffers(rooms) | {"L": L}
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        self._reserve(self._played + len(X))
+        self._reserve({ATOMS: self._played + len(X)})
         for start in range(0, len(X), factor.BLOCK):
             stop = min(start + factor.BLOCK, len(X))
             with factor.threads(self._played, stop - start):
@@ -141,17 +132,17 @@ class KernelAWV(_Ridge):
             corner, status = scipy.linalg.lapack.dpotrf(corner, lower=1, overwrite_a=1)
             self._L[t : t + b, t : t + b] = corner
         if status:
-            self._check(NOT_POSITIVE, status - 1, RAISE_LAM)
+            self._check(NOT_POSITIVE, status - 1)
         shrinks = np.empty(b)
         kernel_awv_labels(
             self._L, self._u, y, t, self._lam, self._ridge, trace.predictions, shrinks
         )
         finite = np.isfinite(trace.predictions) & np.isfinite(shrinks)
         if not finite.all():
-            self._check(NOT_FINITE, int(np.argmin(finite)), RAISE_LAM)
+            self._check(NOT_FINITE, int(np.argmin(finite)))
         trace.sizes[:] = np.arange(t + 1, t + b + 1)
         self._certify(y, shrinks, np.zeros(b), trace)
-        self._played = t + b
+        self._played = self._counts[ATOMS] = t + b
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         t = self._played
@@ -171,19 +162,12 @@ class KernelAWV(_Ridge):
         return forecasts
 
     def _state(self) -> dict[str, Any]:
-        t = self._played
-        return {
-            "lower": factor.packed(self._L, t), "u": self._u[:t], "past": self._past[:, :t],
-            "totals": self._totals,
-        }  # fmt: skip
+        return super()._state() | {"lower": factor.packed(self._L, self._played)}
 
     def _restore(self, state: dict[str, Any]) -> None:
         t = len(state["u"])
-        self._reserve(t)
+        super()._restore({"counts": np.array([t])} | state)  # not in files of version 0.1.0
         factor.unpack(state["lower"], self._L, t)
-        self._u[:t] = state["u"]
-        self._past[:, :t] = state["past"]
-        self._totals = state["totals"]
 
 
 class KernelRidge(KernelAWV):
@@ -214,7 +198,76 @@ class KernelRidge(KernelAWV):
     _ridge = 1.0
 
 
-class PKAWV(_Ridge):
+class FeatureRidge(Ridge):
+    """AWV and ridge regression in the coordinates of some features; the factor U' D U of A.
+
+    Beside ``_play`` and ``_forecast`` there are ``_play_features`` and ``_forecast_features``, for
+    callers that have the features already: ``_write(X, Z)`` writes them into rows of
+    ``_feature_room`` numbers, zero beyond the features.
+    """
+
+    _STATE = {"U": ("r", "r"), "inv_d": ("r",), "c": ("r",), "totals": ("totals",)}
+    _ROWS = 512  # rounds whose features are kept at a time
+
+    @property
+    def size(self) -> int:
+        """Number of features; 0 before any data."""
+        return self._r if self._width is not None else 0
+
+    def _start_features(self, write: Callable[[np.ndarray, np.ndarray], None], r: int) -> None:
+        """Make the state for r features, which ``write`` writes."""
+        require_positive("lam", self.lam)
+        self._check_forecaster()
+        self._write, self._r, self._feature_room = write, r, padded(r)
+        try:
+            self._make_state(r=self._feature_room, totals=6)
+        except MemoryError:
+            raise MemoryError(
+                f"{type(self).__name__} keeps a factor of {padded(r)} x {padded(r)} numbers, which "
+                "does not fit in memory; take fewer features: a lower degree, a smaller rank"
+            ) from None
+        np.fill_diagonal(self._U, 1.0)
+        self._inv_d[:] = 1.0 / float(self.lam)
+        self._totals[RIDGE] = self._ridge
+        self._work = aligned_zeros(2 * TOGETHER + 1, self._feature_room)
+        self._Z = aligned_zeros(self._ROWS, self._feature_room)
+
+    def _features_of(self, X: np.ndarray) -> np.ndarray:
+        """Return the padded features of up to _ROWS inputs, in the learner's buffer."""
+        Z = self._Z[: len(X)]
+        self._write(X, Z)
+        return Z
+
+    def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
+        for start in range(0, len(X), self._ROWS):
+            stop = min(start + self._ROWS, len(X))
+            Z = self._features_of(X[start:stop])
+            self._play_features(Z, y[start:stop], trace.rows(start, stop))
+
+    def _play_features(self, Z: np.ndarray, y: np.ndarray, trace: Trace) -> None:
+        trace.sizes[:] = self._r
+        shrinks = np.empty(len(Z))
+        played, status = awv_rounds(
+            Z, y, (self._U, self._inv_d, self._c), self._work, self._ridge, trace.predictions,
+            shrinks,
+        )  # fmt: skip
+        self._check(status, played)
+        self._certify(y, shrinks, np.zeros(len(Z)), trace)
+        self._played += len(Z)
+
+    def _forecast(self, X: np.ndarray) -> np.ndarray:
+        parts = [X[start : start + self._ROWS] for start in range(0, len(X), self._ROWS)]
+        return np.concatenate([self._forecast_features(self._features_of(part)) for part in parts])
+
+    def _forecast_features(self, Z: np.ndarray) -> np.ndarray:
+        forecasts = np.empty(len(Z))
+        awv_forecasts(
+            Z, (self._U, self._inv_d, self._c), self._work, self._ridge, forecasts
+        )  # fmt: skip
+        return forecasts
+
+
+class PKAWV(FeatureRidge):
     """PKAWV: the AWV forecaster on the span of fixed features (pkawv Algorithm 1, eq. 4).
 
     With Taylor features of degree M its regret is at most 1.5 times the bound of Kernel-AWV for M
@@ -247,11 +300,7 @@ class PKAWV(_Ridge):
     0.1933
     """
 
-    _ROWS = 512  # rounds whose features are kept at a time
-    LOW_SHARE = 0.1  # below this captured share of the kernel ``run`` warns
-    HEAD = 500  # inputs looked at for that
-
-    def __init__(self, features: Features, lam: float = 1.0, forecaster: str = "awv"):
+    def __init__(self, features: Features, *, lam: float = 1.0, forecaster: str = "awv"):
         self.features = features
         self.lam = lam
         self.forecaster = forecaster
@@ -294,96 +343,11 @@ class PKAWV(_Ridge):
         features = NystromFeatures(sampler.landmarks_, kernel)
         return cls(features, lam=lam, forecaster=forecaster)
 
-    @property
-    def size(self) -> int:
-        """Number of features; 0 before any data."""
-        return self._r if self._width is not None else 0
-
     def _start(self, d: int) -> None:
-        require_positive("lam", self.lam)
-        self._check_forecaster()
-        self._write, self._r = check_features(self.features)._writer(d)
-        r = padded(self._r)
-        try:
-            self._U = aligned_zeros(r, r)
-        except MemoryError:
-            raise MemoryError(
-                f"PKAWV keeps a factor of {r} x {r} numbers, which does not fit in memory; "
-                "take fewer features: a lower degree, a smaller rank"
-            ) from None
-        np.fill_diagonal(self._U, 1.0)
-        self._inv_d = np.full(r, 1.0 / float(self.lam))
-        self._c = np.zeros(r)
-        self._work = aligned_zeros(2 * TOGETHER + 1, r)
-        self._Z = aligned_zeros(self._ROWS, r)
-        self._start_totals()
-
-    def _features_of(self, X: np.ndarray) -> np.ndarray:
-        """Return the padded features of up to _ROWS inputs, in the learner's buffer."""
-        Z = self._Z[: len(X)]
-        self._write(X, Z)
-        return Z
-
-    def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        trace.sizes[:] = self._r
-        for start in range(0, len(X), self._ROWS):
-            stop = min(start + self._ROWS, len(X))
-            part = trace.rows(start, stop)
-            Z = self._features_of(X[start:stop])
-            shrinks = np.empty(stop - start)
-            played, status = awv_rounds(
-                Z, y[start:stop], self._U, self._inv_d, self._c, self._work, self._ridge,
-                part.predictions, shrinks,
-            )  # fmt: skip
-            self._check(status, played, RAISE_LAM)
-            self._certify(y[start:stop], shrinks, np.zeros(stop - start), part)
-            self._played += stop - start
-
-    def _forecast(self, X: np.ndarray) -> np.ndarray:
-        forecasts = np.empty(len(X))
-        for start in range(0, len(X), self._ROWS):
-            Z = self._features_of(X[start : start + self._ROWS])
-            awv_forecasts(
-                Z, self._U, self._inv_d, self._c, self._work, self._ridge,
-                forecasts[start : start + self._ROWS],
-            )  # fmt: skip
-        return forecasts
-
-    def _advice(self, X: np.ndarray) -> str | None:
-        if not isinstance(self.features, TaylorFeatures):
-            return None
-        share = float(self.features.captured(X[: self.HEAD]).mean())
-        if share >= self.LOW_SHARE:
-            return None
-        return (
-            f"the Taylor basis holds only {share:.2g} of the kernel on the first inputs, so the "
-            "learner is close to forecasting 0: centre the basis, "
-            "TaylorFeatures(center=X[:500].mean(axis=0)), or scale the inputs to a smaller range, "
-            "or raise sigma or degree"
-        )
-
-    def _state(self) -> dict[str, Any]:
-        return {"U": self._U, "inv_d": self._inv_d, "c": self._c, "totals": self._totals}
-
-    def _restore(self, state: dict[str, Any]) -> None:
-        self._U[:] = state["U"]
-        self._inv_d, self._c, self._totals = state["inv_d"], state["c"], state["totals"]
+        self._start_features(*check_features(self.features)._writer(d))
 
 
-class _Inputs(Features):
-    """The identity: inputs as their own features."""
-
-    def size(self, d: int) -> int:
-        return d
-
-    def _writer(self, d: int):
-        def write(X: np.ndarray, out: np.ndarray) -> None:
-            out[: len(X), :d] = X
-
-        return write, d
-
-
-class LinearAWV(PKAWV):
+class LinearAWV(FeatureRidge):
     """The Azoury-Warmuth-Vovk forecaster on the inputs themselves (pkawv section 2; oco section 4).
 
     argmin_w sum_{s<t} (y_s - w.x_s)^2 + lam |w|^2 + (w.x_t)^2 at x_t; O(d^2) a round. Its regret
@@ -407,11 +371,16 @@ class LinearAWV(PKAWV):
     (array([0.5]), 0.3333)
     """
 
-    features = _Inputs()
     forecaster = "awv"
 
     def __init__(self, lam: float = 1.0):
         self.lam = lam
+
+    def _start(self, d: int) -> None:
+        def write(X: np.ndarray, out: np.ndarray) -> None:
+            out[: len(X), :d] = X
+
+        self._start_features(write, d)
 
     def reset(self, d: int | None = None) -> Self:
         """Go back to no data, or start in R^d; return self; ValueError if d is no count."""

@@ -10,7 +10,8 @@ from oklnumba import losses
 from oklnumba.checks import require_count, require_positive
 from oklnumba.hot.bao2ks import bao2ks_forecasts, bao2ks_rounds
 from oklnumba.kernels import Kernel, kernel_code
-from oklnumba.learners.learner import Coins, Learner, Trace
+from oklnumba.learners.learner import Learner, Trace
+from oklnumba.state import Coins
 
 
 class BAO2KS(Learner):

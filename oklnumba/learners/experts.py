@@ -18,8 +18,9 @@ from oklnumba.hot.experts import (
     expert_weights,
     experts_rounds,
 )
-from oklnumba.learners.learner import Learner, Trace, aligned_zeros
+from oklnumba.learners.learner import Learner, Trace
 from oklnumba.params import same_spec, to_spec
+from oklnumba.state import aligned_zeros
 
 KINDS = {
     "aggregating": AGGREGATING,

@@ -33,9 +33,9 @@ from oklnumba.hot.first_order import (
 from oklnumba.hot.jit import DONE, NOT_FINITE
 from oklnumba.hot.linalg import dot
 from oklnumba.hot.losses import MISTAKE_LOSS, round_derivative
-from oklnumba.learners.learner import aligned_zeros
 from oklnumba.learners.linear import LinearLearner
 from oklnumba.potentials import _check_p, _radius
+from oklnumba.state import aligned_zeros
 
 
 class _FirstOrder(LinearLearner):

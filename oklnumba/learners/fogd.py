@@ -11,7 +11,8 @@ from oklnumba.features import Features, FourierFeatures, check_features
 from oklnumba.hot.first_order import ETA, GRADIENT_STEP, RADIUS, first_order_rounds
 from oklnumba.hot.fogd import ROWS_AT_ONCE, fogd_forecasts, fogd_rounds
 from oklnumba.hot.linalg import product_rows
-from oklnumba.learners.learner import Learner, Trace, aligned_zeros
+from oklnumba.learners.learner import Learner, Trace
+from oklnumba.state import aligned_zeros
 
 
 class FOGD(Learner):

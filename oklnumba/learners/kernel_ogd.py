@@ -9,7 +9,8 @@ from oklnumba.hot.jit import ATOMS
 from oklnumba.hot.kernel_ogd import FACTOR, bogd_rounds, kernel_ogd_rounds
 from oklnumba.kernels import Kernel
 from oklnumba.learners.expansion import Expansion, check_budget, check_lam
-from oklnumba.learners.learner import Coins, Trace
+from oklnumba.learners.learner import Trace
+from oklnumba.state import Coins
 
 
 class KernelOGD(Expansion):

@@ -20,8 +20,10 @@ from oklnumba.checks import (
     require_width,
 )
 from oklnumba.dictionaries import check_kors
-from oklnumba.hot.jit import NEED_ROOM
+from oklnumba.hot.jit import ATOMS
 from oklnumba.hot.kons import (
+    MEMBERS,
+    ROWS,
     clipped_forecasts,
     kons_append,
     kons_function,
@@ -33,25 +35,25 @@ from oklnumba.hot.kons import (
 from oklnumba.hot.rows import kernel_block
 from oklnumba.kernels import Kernel, kernel_code
 from oklnumba.learners import factor
-from oklnumba.learners.learner import Coins, Learner, Trace, aligned_zeros, grown
+from oklnumba.learners.learner import Learner, Trace
+from oklnumba.state import Coins, aligned_zeros
 
 
-class _OnlineNewton(Learner):
+class Curved(Learner):
     """What the learners of curved losses share: loss, C, alpha and eta."""
 
-    _remedy = "raise alpha, lower eta, or scale the inputs"
+    _REMEDY = "raise alpha, lower eta, or scale the inputs"
 
     def _check_labels(self, y: np.ndarray) -> None:
         require_width(self.C, "C")
         if not self._loss().classes:
             refuse_beyond(y, self.C, "C", NO_CURVATURE)
 
-    def _check_newton(self) -> None:
-        """Refuse hyper-parameters out of range; set the loss's code and (C, alpha, eta)."""
+    def _check_newton(self) -> tuple[float, float, float]:
+        """Refuse hyper-parameters out of range; return C, alpha and eta."""
         require_width(self.C, "C")
         require_positive("alpha", self.alpha)
-        loss = self._loss()
-        sigma = loss.curvature(self.C)
+        sigma = self._loss().curvature(self.C)
         if not sigma > 0.0:
             raise ValueError(
                 f"loss={self.loss!r} has no curvature on [-C, C] with C={self.C!r}, which "
@@ -60,82 +62,69 @@ class _OnlineNewton(Learner):
             )
         if self.eta is not None:
             require_positive("eta", self.eta)
-        self._code_of_loss = loss.code
-        eta = sigma if self.eta is None else float(self.eta)
-        self._setting: tuple[float, ...] = (float(self.C), float(self.alpha), eta)
+        return float(self.C), float(self.alpha), sigma if self.eta is None else float(self.eta)
 
 
-class _KernelNewton(_OnlineNewton):
+class _KernelForm(Curved):
     """KONS in kernel form: coefficients on all atoms, a factor over those in the inverse."""
 
-    def _start_newton(self, d: int) -> None:
-        self._check_newton()
-        self._kernel = kernel_code(self.kernel)
-        self._counts = np.zeros(3, dtype=np.int64)  # atoms, rows of the factor, KORS's dictionary
-        self._atoms = np.zeros((d, 0))
-        self._coefs = np.zeros(0)
-        self._L = np.zeros((0, 0))
-        self._index = np.zeros(0, dtype=np.int64)
-        self._scale = self._z = np.zeros(0)
-        self._totals = np.zeros(1)
-
-    @property
-    def size(self) -> int:
-        """Rounds kept: all, but for those with neither loss nor projection (squared hinge)."""
-        return int(self._counts[0]) if self._width is not None else 0
+    _STATE = {
+        "counts": ("counts",), "totals": ("totals",), "atoms": ("d", ATOMS), "coefs": (ATOMS,),
+        "index": (ROWS,), "scale": (ROWS,), "z": (ROWS,),
+    }  # fmt: skip
+    _INTEGERS = frozenset({"counts", "index", "members"})
 
     @property
     def R_G(self) -> float:
         """Sum of g_t' A_t^-1 g_t so far, the first part of the regret bound (kons Prop. 1)."""
         return float(self._totals[0]) if self._width is not None else 0.0
 
-    def _reserve(self, atoms: int, rows: int) -> None:
-        """Make room for atoms and for rows of the factor."""
-        if atoms > len(self._coefs):
-            cap = max(atoms, 64, 2 * len(self._coefs))
-            self._atoms = grown(self._atoms, len(self._atoms), cap)
-            self._coefs = grown(self._coefs, cap)
-        old = len(self._z)
-        if rows > old:
-            cap = factor.capacity(rows, old)
+    def _start_kernel_form(self, d: int) -> None:
+        self._kernel = kernel_code(self.kernel)
+        self._make_state(d=d, counts=3, totals=1)
+        self._L = np.zeros((0, 0))
+
+    def _room(self, axis: int, least: int) -> int:
+        return (
+            factor.capacity(least, self._rooms[axis])
+            if axis == ROWS
+            else super()._room(axis, least)
+        )
+
+    def _buffers(self, rooms: dict[int, int]) -> dict[str, np.ndarray]:
+        buffers = super()._buffers(rooms)
+        if rooms[ROWS] > self._rooms[ROWS]:
             instead = "use SketchedKONS with a small gamma, or ProsNKONS"
-            self._L = factor.grown(self._L, int(self._counts[1]), cap, instead)
-            self._index, self._scale = grown(self._index, cap), grown(self._scale, cap)
-            self._z = grown(self._z, cap)
+            used = min(int(self._counts[ROWS]), len(self._L))
+            buffers["L"] = factor.grown(self._L, used, rooms[ROWS], instead)
+        return buffers
+
+    @property
+    def _function(self) -> tuple[np.ndarray, ...]:
+        return self._atoms, self._coefs, self._index, self._scale, self._z, self._L
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
-        m, r = int(self._counts[0]), int(self._counts[1])
+        m, r = int(self._counts[ATOMS]), int(self._counts[ROWS])
         coefs, forecasts = np.empty(m), np.empty(len(X))
-        C = self._setting[0]
-        kons_function(
-            self._coefs, self._index, self._scale, self._L, self._z, m, r, np.empty(r), coefs
-        )
+        kons_function(self._function, m, r, np.empty(r), coefs)
         for start in range(0, len(X), factor.BLOCK):
             part = X[start : start + factor.BLOCK]
             rows = np.empty((len(part), m))
             kernel_block(self._kernel, part, self._atoms, m, rows)
-            clipped_forecasts(rows, coefs, C, forecasts[start : start + factor.BLOCK])
+            clipped_forecasts(
+                rows, coefs, float(self.C), forecasts[start : start + factor.BLOCK]
+            )  # fmt: skip
         return forecasts
 
     def _state(self) -> dict[str, Any]:
-        m, r, _ = self._counts
-        return {
-            "counts": self._counts, "atoms": self._atoms[:, :m], "coefs": self._coefs[:m],
-            "index": self._index[:r], "scale": self._scale[:r], "z": self._z[:r],
-            "lower": factor.packed(self._L, r), "totals": self._totals,
-        }  # fmt: skip
+        return super()._state() | {"lower": factor.packed(self._L, int(self._counts[ROWS]))}
 
     def _restore(self, state: dict[str, Any]) -> None:
-        m, r, _ = (int(v) for v in state["counts"])
-        self._reserve(m, r)
-        self._counts, self._totals = state["counts"], state["totals"]
-        self._atoms[:, :m], self._coefs[:m] = state["atoms"], state["coefs"]
-        self._index[:r], self._scale[:r] = state["index"], state["scale"]
-        self._z[:r] = state["z"]
-        factor.unpack(state["lower"], self._L, r)
+        super()._restore(state)
+        factor.unpack(state["lower"], self._L, int(self._counts[ROWS]))
 
 
-class KONS(_KernelNewton):
+class KONS(_KernelForm):
     """Kernel online Newton step (kons Algorithm 1).
 
     A projected Newton step in the whole RKHS: u_t = w_{t-1} - A_{t-1}^-1 g_{t-1}, then w_t is the
@@ -181,6 +170,7 @@ class KONS(_KernelNewton):
     def __init__(
         self,
         kernel: Kernel,
+        *,
         loss: str = "squared",
         C: float = 1.0,
         alpha: float = 1.0,
@@ -193,17 +183,18 @@ class KONS(_KernelNewton):
         self.eta = eta
 
     def _start(self, d: int) -> None:
-        self._start_newton(d)
+        self._setting = self._check_newton()
+        self._start_kernel_form(d)
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         for start in range(0, len(X), self._ROWS):
             stop = min(start + self._ROWS, len(X))
-            with factor.threads(int(self._counts[1]), stop - start):
+            with factor.threads(int(self._counts[ROWS]), stop - start):
                 self._play_block(X[start:stop], y[start:stop], trace.rows(start, stop))
 
     def _play_block(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        m, r, b = int(self._counts[0]), int(self._counts[1]), len(X)
-        self._reserve(m + b, r + b)
+        m, r, b = int(self._counts[ATOMS]), int(self._counts[ROWS]), len(X)
+        self._reserve({ATOMS: m + b, ROWS: r + b})
         rows, solved = np.empty((b, m)), np.empty((b, r))
         kernel_block(self._kernel, X, self._atoms, m, rows)
         kons_scale_rows(rows, self._index, self._scale, solved)
@@ -214,20 +205,16 @@ class KONS(_KernelNewton):
             scipy.linalg.blas.dsyrk(-1.0, columns.T, beta=1.0, c=H.T, lower=0, overwrite_c=1)
         offsets = np.empty(b)
         kons_offsets(rows, self._coefs, solved, self._z, offsets)
-        block, d, c, z = np.empty((b, b)), np.empty(b), np.empty(b), np.empty(b)
+        block = np.empty((b, b)), np.empty(b), np.empty(b), np.empty(b)
         played, status = kons_rounds(
-            H, offsets, y, self._code_of_loss, self._setting, self._totals, block, d, c, z,
-            trace.predictions,
-        )  # fmt: skip
-        self._check(status, played, self._remedy)
-        kons_append(
-            X, self._code_of_loss, solved, block, d, c, z, self._counts, self._atoms, self._coefs,
-            self._index, self._scale, self._L, self._z, trace.sizes,
-        )  # fmt: skip
+            H, offsets, y, self._loss_code, self._setting, self._totals, block, trace.predictions
+        )
+        self._check(status, played)
+        kons_append(X, self._loss_code, solved, block, self._counts, self._function, trace.sizes)
         self._played += b
 
 
-class SketchedKONS(_KernelNewton):
+class SketchedKONS(_KernelForm):
     """Sketched-KONS: KONS whose inverse sees only some of the rounds (kons Algorithm 3).
 
     After its label round t enters A with probability max(min(beta tau, 1), gamma), tau an estimate
@@ -272,9 +259,16 @@ class SketchedKONS(_KernelNewton):
     (0.08, 69)
     """
 
+    _STATE = _KernelForm._STATE | {
+        "members": (MEMBERS,), "weights": (MEMBERS,), "kors": (MEMBERS, MEMBERS),
+    }  # fmt: skip
+    _COINS = ("kors_coins", "coins")
+    _OLD_NAMES = {"kors": "dictionary"}
+
     def __init__(
         self,
         kernel: Kernel,
+        *,
         loss: str = "squared",
         C: float = 1.0,
         alpha: float = 1.0,
@@ -297,60 +291,29 @@ class SketchedKONS(_KernelNewton):
     @property
     def sketch_size(self) -> int:
         """Points in the inverse."""
-        return int(self._counts[1]) if self._width is not None else 0
+        return int(self._counts[ROWS]) if self._width is not None else 0
 
     def _start(self, d: int) -> None:
         check_kors(self.alpha, "alpha", self.beta, self.eps, self.seed)
         gamma = self.gamma
         require(number(gamma) and 0 < gamma <= 1, "gamma", gamma, "a number in (0, 1]")
-        self._start_newton(d)
-        self._setting += (float(self.gamma), float(self.beta), float(self.eps))
+        self._setting = (
+            *self._check_newton(), float(self.gamma), float(self.beta), float(self.eps)
+        )  # fmt: skip
         self._kors_coins, self._coins = Coins([self.seed, 0]), Coins([self.seed, 1])
-        self._members = np.zeros(0, dtype=np.int64)
-        self._weights = np.zeros(0)
-        self._dictionary = np.zeros((0, 0))
+        self._start_kernel_form(d)
         self._work = np.zeros((4, 0))
 
-    def _make_room(self, atoms: int, rows: int, members: int) -> None:
-        """Make room for atoms, for rows of the factor, and for KORS's dictionary."""
-        self._reserve(atoms, rows)
-        if members > len(self._weights):
-            cap = max(members, 32, 2 * len(self._weights))
-            self._members, self._weights = grown(self._members, cap), grown(self._weights, cap)
-            self._dictionary = grown(self._dictionary, cap, cap)
-        width = max(len(self._coefs), len(self._z), len(self._weights))
-        if width > self._work.shape[1]:
-            self._work = aligned_zeros(4, width)
+    def _buffers(self, rooms: dict[int, int]) -> dict[str, np.ndarray]:
+        return super()._buffers(rooms) | {"work": aligned_zeros(4, max(rooms.values()))}
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        kors_coins, coins = self._kors_coins.take(len(X)), self._coins.take(len(X))
-        first = 0
-        while True:
-            first, status = sketched_kons_rounds(
-                X, y, kors_coins, coins, first, self._kernel, self._code_of_loss,
-                self._setting, self._counts, self._totals, self._atoms, self._coefs, self._index,
-                self._scale, self._L, self._z, self._members, self._weights, self._dictionary,
-                self._work, trace.predictions, trace.sizes,
-            )  # fmt: skip
-            if status != NEED_ROOM:
-                break
-            self._make_room(*(int(v) + 1 for v in self._counts))
-        self._check(status, first, self._remedy)
-        self._played += len(X)
-
-    def _state(self) -> dict[str, Any]:
-        k = self._counts[2]
-        return super()._state() | {
-            "members": self._members[:k], "weights": self._weights[:k],
-            "dictionary": self._dictionary[:k, :k],
-            "kors_coins": self._kors_coins.state(), "coins": self._coins.state(),
-        }  # fmt: skip
-
-    def _restore(self, state: dict[str, Any]) -> None:
-        m, r, k = (int(v) for v in state["counts"])
-        self._make_room(m, r, k)
-        super()._restore(state)
-        self._members[:k], self._weights[:k] = state["members"], state["weights"]
-        self._dictionary[:k, :k] = state["dictionary"]
-        self._kors_coins.restore(state["kors_coins"])
-        self._coins.restore(state["coins"])
+        coins = self._kors_coins.take(len(X)), self._coins.take(len(X))
+        loss, out = self._loss_code, (trace.predictions, trace.sizes, self._totals)
+        self._play_rounds(
+            len(X),
+            lambda first: sketched_kons_rounds(
+                X, y, coins, first, self._kernel, loss, self._setting, self._counts,
+                self._function, (self._members, self._weights, self._kors), self._work, out,
+            ),
+        )  # fmt: skip

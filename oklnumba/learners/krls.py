@@ -10,7 +10,8 @@ from oklnumba.checks import require_nonnegative
 from oklnumba.hot.krls import krls_rounds
 from oklnumba.kernels import Kernel
 from oklnumba.learners.expansion import Expansion
-from oklnumba.learners.learner import Trace, grown
+from oklnumba.learners.learner import Trace
+from oklnumba.state import grown
 
 
 class KRLS(Expansion):

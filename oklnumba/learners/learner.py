@@ -8,15 +8,13 @@ more:
 
 - **How many.** ``_counts`` is an array of int64 whose entry ``ATOMS`` is the number of atoms; the
   other entries have names in the learner's file of ``hot``. ``size`` is for users.
-- **Room for more.** ``_STATE`` gives the shape of each array of the state, an axis being the name
-  of a fixed length or an entry of ``_counts``: along such an axis the array has room to spare.
-  ``_make_state`` makes them all, ``_reserve`` makes room, by ``_room`` and ``_buffers``: every new
-  buffer is made before any is exchanged.
+- **Room for more.** ``_STATE`` gives the shape of each array of the state, ``_make_state`` makes
+  them, ``_reserve`` makes room (state.py).
 - **Code of the loss.** ``_loss_code``, the integer that the compiled loops take. (Other codes have
   names of their own: ``_kernel``, ``_rule``, ``_kind``, ``_domain``.)
 - **Remedy.** ``_REMEDY``, what to change after numerical trouble, for ``_check``.
 - **Saved state.** ``_state()`` and ``_restore(state)``: the arrays of ``_STATE``, cut to what is
-  used, and the coins named in ``_COINS``.
+  used, and the coins named in ``_COINS`` (state.py).
 
 And the calls: ``_begin(d)`` before the first round, ``_check_labels(y)``, ``_play(X, y, trace)``,
 ``_forecast(X)``, ``_ready()``, ``_contents()`` and ``_adopt(meta, arrays)``.
@@ -34,12 +32,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from oklnumba import checks, losses
+from oklnumba.features import Features
 from oklnumba.hot.jit import ATOMS, DONE, NEED_ROOM, NOT_FINITE, NOT_POSITIVE
-from oklnumba.hot.udu import LANES
 from oklnumba.params import Params, from_spec, to_spec
+from oklnumba.state import State
 
 PLAY_ROWS = 8192  # rounds handed to the compiled loops in one go
-ARRAY_ALIGNMENT = 64  # bytes: a cache line and a full vector register
 
 
 class Trace(NamedTuple):
@@ -62,28 +60,7 @@ class Trace(NamedTuple):
         return Trace(*(None if a is None else a[start:stop] for a in self))
 
 
-def aligned_zeros(*shape: int) -> np.ndarray:
-    """Return zeros whose first entry starts a cache line: vector loads then never cross one."""
-    count = int(np.prod(shape))
-    extra = ARRAY_ALIGNMENT // 8
-    buffer = np.zeros(count + extra)
-    skip = (-buffer.ctypes.data // 8) % extra
-    return buffer[skip : skip + count].reshape(shape)
-
-
-def grown(array: np.ndarray, *shape: int) -> np.ndarray:
-    """Return a larger aligned copy, zero where the old array had nothing."""
-    larger = aligned_zeros(*shape).astype(array.dtype, copy=False)
-    larger[tuple(slice(n) for n in array.shape)] = array
-    return larger
-
-
-def padded(r: int) -> int:
-    """Return r rounded up to whole vectors, at least one."""
-    return -(-max(r, 1) // LANES) * LANES
-
-
-class Learner(Params):
+class Learner(State, Params):
     """An online learner: forecast, then see the label, then update.
 
     A subclass stores its hyper-parameters in ``__init__``, says in ``_STATE`` what it keeps, and
@@ -94,13 +71,7 @@ class Learner(Params):
     - ``_forecast(X)``: forecasts of single rounds against the current state, which stays as it is.
     """
 
-    _STATE: dict[str, tuple[str | int, ...]] = {}  # array: its axes, fixed lengths or counts
-    _INTEGERS = frozenset({"counts"})  # arrays of _STATE that hold int64, not float64
-    _COINS: tuple[str, ...] = ()
-    _OLD_NAMES: dict[str, str] = {}  # array: what version 0.1.0 called it in files
-    _SHARES_ROOM: dict[int, int] = {}  # count: the count whose room its axes have
     _REMEDY = "scale the inputs and labels"
-    _FIRST_ROOM = 64  # entries that buffers have room for at first
 
     _width: int | None = None
     _played = 0
@@ -283,7 +254,8 @@ class Learner(Params):
 
     def _advice(self, X: np.ndarray) -> str | None:
         """Return a warning about the first inputs of a run, if one is due."""
-        return None
+        features = getattr(self, "features", None)
+        return features.advice(X) if isinstance(features, Features) else None
 
     def _play_rounds(self, n: int, rounds: Callable[[int], tuple[int, int]]) -> None:
         """Play n rounds by calls of ``rounds(first)``, making room wherever it asks for it."""
@@ -293,82 +265,6 @@ class Learner(Params):
             first, status = rounds(first)
         self._check(status, first)
         self._played += n
-
-    # ---- the arrays of the state ----
-
-    def _make_state(self, **lengths: int) -> None:
-        """Make the arrays of ``_STATE``, zero, of these fixed lengths, without room to grow."""
-        for name, axes in self._STATE.items():
-            shape = [lengths[axis] if isinstance(axis, str) else 0 for axis in axes]
-            integers = name in self._INTEGERS
-            zeros = np.zeros(shape, dtype=np.int64) if integers else aligned_zeros(*shape)
-            setattr(self, f"_{name}", zeros)
-        self._rooms = dict.fromkeys(self._growing(), 0)
-
-    def _growing(self) -> set[int]:
-        """Return the entries of ``_counts`` with a room of their own."""
-        axes = {axis for axes in self._STATE.values() for axis in axes if isinstance(axis, int)}
-        return {axis for axis in axes if axis not in self._SHARES_ROOM}
-
-    def _reserve(self, needed: dict[int, int]) -> None:
-        """Make room for so many entries of these counts; after a MemoryError all is as it was."""
-        rooms = dict(self._rooms)
-        for axis, least in needed.items():
-            if least > rooms[axis]:
-                rooms[axis] = self._room(axis, least)
-        if rooms != self._rooms:
-            buffers = self._buffers(rooms)
-            for name, buffer in buffers.items():
-                setattr(self, f"_{name}", buffer)
-            self._rooms = rooms
-
-    def _room(self, axis: int, least: int) -> int:
-        """Return how much room to make for a count; buffers at least double."""
-        return max(least, self._FIRST_ROOM, 2 * self._rooms[axis])
-
-    def _buffers(self, rooms: dict[int, int]) -> dict[str, np.ndarray]:
-        """Return the growing arrays in larger rooms; subclasses add workspace that goes along."""
-        larger = {}
-        for name, axes in self._STATE.items():
-            old = getattr(self, f"_{name}")
-            shape = [
-                n if isinstance(axis, str) else rooms[self._SHARES_ROOM.get(axis, axis)]
-                for axis, n in zip(axes, old.shape, strict=True)
-            ]
-            if shape != list(old.shape):
-                larger[name] = grown(old, *shape)
-        return larger
-
-    def _used(self, name: str) -> np.ndarray:
-        """Return the part of an array of the state that is in use (a view)."""
-        cut = (
-            slice(None) if isinstance(axis, str) else slice(int(self._counts[axis]))
-            for axis in self._STATE[name]
-        )
-        return getattr(self, f"_{name}")[tuple(cut)]
-
-    def _state(self) -> dict[str, Any]:
-        """Return the state as arrays and text."""
-        state: dict[str, Any] = {name: self._used(name) for name in self._STATE}
-        return state | {name: getattr(self, f"_{name}").state() for name in self._COINS}
-
-    def _restore(self, state: dict[str, Any]) -> None:
-        """Take over a state that ``_state`` returned, after ``_start``."""
-        names = [*self._STATE, *self._COINS]
-        state = {name: state[name if name in state else self._OLD_NAMES[name]] for name in names}
-        self._counts[:] = state.pop("counts")
-        needed = dict.fromkeys(self._growing(), 0)
-        for name, axes in self._STATE.items():
-            for axis, n in zip(axes, np.shape(state.get(name, ())), strict=False):
-                if isinstance(axis, int):  # the arrays decide: version 0.1.0 had another order
-                    self._counts[axis] = n
-                    room = self._SHARES_ROOM.get(axis, axis)
-                    needed[room] = max(needed[room], n)
-        self._reserve(needed)
-        for name in state.keys() & self._STATE.keys():
-            self._used(name)[...] = state[name]
-        for name in self._COINS:
-            getattr(self, f"_{name}").restore(state[name])
 
     # ---- saving ----
 
@@ -473,32 +369,3 @@ def load(path: str | os.PathLike) -> Learner:
     learner = from_spec(meta["spec"], arrays)
     learner._adopt(meta, arrays)
     return learner
-
-
-class Coins:
-    """Uniform draws for a learner's decisions, one a round, however the stream is cut.
-
-    The next round's coin is drawn in advance: a pure forecast may look at it.
-    """
-
-    def __init__(self, seed: int | list[int]):
-        self._rng = np.random.default_rng(seed)
-        self.next = float(self._rng.random())
-
-    def take(self, n: int) -> np.ndarray:
-        """Return the coins of the next n rounds."""
-        coins = np.empty(n)
-        coins[0] = self.next
-        coins[1:] = self._rng.random(n - 1)
-        self.next = float(self._rng.random())
-        return coins
-
-    def state(self) -> str:
-        """Return the state as text."""
-        return json.dumps({"rng": self._rng.bit_generator.state, "next": self.next.hex()})
-
-    def restore(self, text: str) -> None:
-        """Take over a state that ``state`` returned."""
-        saved = json.loads(text)
-        self._rng.bit_generator.state = saved["rng"]
-        self.next = float.fromhex(saved["next"])

@@ -8,9 +8,10 @@ import numpy as np
 
 from oklnumba import losses
 from oklnumba.features import Features, check_features
-from oklnumba.learners.awv import PKAWV, LinearAWV
-from oklnumba.learners.learner import Learner, Trace, aligned_zeros
+from oklnumba.learners.awv import LinearAWV
+from oklnumba.learners.learner import Learner, Trace
 from oklnumba.learners.linear import LinearLearner
+from oklnumba.state import aligned_zeros
 
 
 class WithFeatures(Learner):
@@ -40,7 +41,6 @@ class WithFeatures(Learner):
     """
 
     _ROWS = 512  # rounds whose features are kept at a time
-    LOW_SHARE, HEAD, _advice = PKAWV.LOW_SHARE, PKAWV.HEAD, PKAWV._advice
 
     def __init__(self, features: Features, learner: LinearLearner | LinearAWV):
         self.features = features

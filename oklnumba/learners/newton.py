@@ -14,8 +14,8 @@ from oklnumba.hot.linalg import solve_upper
 from oklnumba.hot.losses import LINEAR_LOSS
 from oklnumba.hot.newton import SMALL, newton_forecasts, newton_rounds, sketched_newton_rounds
 from oklnumba.hot.udu import TOGETHER
-from oklnumba.learners.learner import aligned_zeros, padded
 from oklnumba.learners.linear import LinearLearner
+from oklnumba.state import aligned_zeros, padded
 
 
 class _Newton(LinearLearner):

@@ -14,7 +14,8 @@ from oklnumba.checks import require, require_count, require_nonnegative, require
 from oklnumba.hot.pomdr import pomdr_forecasts, pomdr_rounds
 from oklnumba.kernels import Kernel
 from oklnumba.learners.expansion import Expansion
-from oklnumba.learners.learner import Trace, grown
+from oklnumba.learners.learner import Trace
+from oklnumba.state import grown
 
 
 class Diary(NamedTuple):

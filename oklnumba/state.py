@@ -1,0 +1,156 @@
+"""Arrays that grow, coins that are drawn ahead, and how both are written down.
+
+What a learner or a streaming dictionary keeps is declared once, in ``_STATE``: for each array its
+axes, an axis being the name of a fixed length ("d", say) or an entry of the integer array
+``_counts``, which says how much of the array is in use along it; beyond, there is room for more.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+
+from oklnumba.hot.udu import LANES
+
+ARRAY_ALIGNMENT = 64  # bytes: a cache line and a full vector register
+
+
+def aligned_zeros(*shape: int) -> np.ndarray:
+    """Return zeros whose first entry starts a cache line: vector loads then never cross one."""
+    count = int(np.prod(shape))
+    extra = ARRAY_ALIGNMENT // 8
+    buffer = np.zeros(count + extra)
+    skip = (-buffer.ctypes.data // 8) % extra
+    return buffer[skip : skip + count].reshape(shape)
+
+
+def grown(array: np.ndarray, *shape: int) -> np.ndarray:
+    """Return a larger aligned copy, zero where the old array had nothing."""
+    larger = aligned_zeros(*shape).astype(array.dtype, copy=False)
+    larger[tuple(slice(n) for n in array.shape)] = array
+    return larger
+
+
+def padded(r: int) -> int:
+    """Return r rounded up to whole vectors, at least one."""
+    return -(-max(r, 1) // LANES) * LANES
+
+
+class State:
+    """Arrays declared by their axes: made, grown, cut to what is used, restored.
+
+    Attributes that are arrays of the state have the names of ``_STATE`` with a leading underscore.
+    """
+
+    _STATE: dict[str, tuple[str | int, ...]] = {}  # array: its axes, fixed lengths or counts
+    _INTEGERS = frozenset({"counts"})  # arrays of _STATE that hold int64, not float64
+    _COINS: tuple[str, ...] = ()
+    _OLD_NAMES: dict[str, str] = {}  # array: what version 0.1.0 called it in files
+    _SHARES_ROOM: dict[int, int] = {}  # count: the count whose room its axes have
+    _FIRST_ROOM = 64  # entries that buffers have room for at first
+
+    def _make_state(self, **lengths: int) -> None:
+        """Make the arrays of ``_STATE``, zero, of these fixed lengths, without room to grow."""
+        for name, axes in self._STATE.items():
+            shape = [lengths[axis] if isinstance(axis, str) else 0 for axis in axes]
+            integers = name in self._INTEGERS
+            zeros = np.zeros(shape, dtype=np.int64) if integers else aligned_zeros(*shape)
+            setattr(self, f"_{name}", zeros)
+        self._rooms = dict.fromkeys(self._growing(), 0)
+
+    def _growing(self) -> set[int]:
+        """Return the entries of ``_counts`` with a room of their own."""
+        axes = {axis for axes in self._STATE.values() for axis in axes if isinstance(axis, int)}
+        return {axis for axis in axes if axis not in self._SHARES_ROOM}
+
+    def _reserve(self, needed: dict[int, int]) -> None:
+        """Make room for so many entries of these counts; after a MemoryError all is as it was."""
+        rooms = dict(self._rooms)
+        for axis, least in needed.items():
+            if least > rooms[axis]:
+                rooms[axis] = self._room(axis, least)
+        if rooms != self._rooms:
+            buffers = self._buffers(rooms)
+            for name, buffer in buffers.items():
+                setattr(self, f"_{name}", buffer)
+            self._rooms = rooms
+
+    def _room(self, axis: int, least: int) -> int:
+        """Return how much room to make for a count; buffers at least double."""
+        return max(least, self._FIRST_ROOM, 2 * self._rooms[axis])
+
+    def _buffers(self, rooms: dict[int, int]) -> dict[str, np.ndarray]:
+        """Return the growing arrays in larger rooms; subclasses add workspace that goes along."""
+        larger = {}
+        for name, axes in self._STATE.items():
+            old = getattr(self, f"_{name}")
+            shape = [
+                n if isinstance(axis, str) else rooms[self._SHARES_ROOM.get(axis, axis)]
+                for axis, n in zip(axes, old.shape, strict=True)
+            ]
+            if shape != list(old.shape):
+                larger[name] = grown(old, *shape)
+        return larger
+
+    def _used(self, name: str) -> np.ndarray:
+        """Return the part of an array of the state that is in use (a view)."""
+        cut = (
+            slice(None) if isinstance(axis, str) else slice(int(self._counts[axis]))
+            for axis in self._STATE[name]
+        )
+        return getattr(self, f"_{name}")[tuple(cut)]
+
+    def _state(self) -> dict[str, Any]:
+        """Return the state as arrays and text."""
+        state: dict[str, Any] = {name: self._used(name) for name in self._STATE}
+        return state | {name: getattr(self, f"_{name}").state() for name in self._COINS}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        """Take over a state that ``_state`` returned, after ``_start``."""
+        names = [*self._STATE, *self._COINS]
+        state = {name: state[name if name in state else self._OLD_NAMES[name]] for name in names}
+        if "counts" in state:
+            self._counts[:] = state.pop("counts")
+        needed = dict.fromkeys(self._growing(), 0)
+        for name, axes in self._STATE.items():
+            for axis, n in zip(axes, np.shape(state.get(name, ())), strict=False):
+                if isinstance(axis, int):  # the arrays decide: version 0.1.0 had another order
+                    self._counts[axis] = n
+                    room = self._SHARES_ROOM.get(axis, axis)
+                    needed[room] = max(needed[room], n)
+        self._reserve(needed)
+        for name in state.keys() & self._STATE.keys():
+            self._used(name)[...] = state[name]
+        for name in self._COINS:
+            getattr(self, f"_{name}").restore(state[name])
+
+
+class Coins:
+    """Uniform draws for a learner's decisions, one a round, however the stream is cut.
+
+    The next round's coin is drawn in advance: a pure forecast may look at it.
+    """
+
+    def __init__(self, seed: int | list[int]):
+        self._rng = np.random.default_rng(seed)
+        self.next = float(self._rng.random())
+
+    def take(self, n: int) -> np.ndarray:
+        """Return the coins of the next n rounds."""
+        coins = np.empty(n)
+        coins[0] = self.next
+        coins[1:] = self._rng.random(n - 1)
+        self.next = float(self._rng.random())
+        return coins
+
+    def state(self) -> str:
+        """Return the state as text."""
+        return json.dumps({"rng": self._rng.bit_generator.state, "next": self.next.hex()})
+
+    def restore(self, text: str) -> None:
+        """Take over a state that ``state`` returned."""
+        saved = json.loads(text)
+        self._rng.bit_generator.state = saved["rng"]
+        self.next = float.fromhex(saved["next"])
