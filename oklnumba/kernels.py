@@ -1,4 +1,4 @@
-"""RKHS kernels. Each is a light description; the loops are in hotloops.py."""
+"""RKHS kernels. Each is a light description; the loops are in hot/."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Kernel(Params):
     """A kernel k(x, z): call it for a matrix of values, ``diag`` for k(x, x)."""
 
     def _code(self) -> tuple[int, np.ndarray]:
-        """Check the hyper-parameters; return the kernel's code and numbers for hotloops."""
+        """Check the hyper-parameters; return the kernel's code and numbers for hot/."""
         raise NotImplementedError
 
     def __call__(self, X: ArrayLike, Z: ArrayLike | None = None) -> np.ndarray:
@@ -202,7 +202,7 @@ class Linear(Kernel):
 
 
 def kernel_code(kernel: object, name: str = "kernel") -> tuple[int, np.ndarray]:
-    """Return a kernel's code and numbers for hotloops; ValueError for what is not a kernel."""
+    """Return a kernel's code and numbers for hot/; ValueError for what is not a kernel."""
     if not isinstance(kernel, Kernel):
         raise ValueError(
             f"{name} must be an oklnumba kernel such as Gaussian(sigma=1.0), but is {kernel!r}"

@@ -35,7 +35,7 @@ class Loss:
     ----------
     name : str
     code : int
-        Its code in hotloops.
+        Its code in hot/.
     classes : bool
         Whether its labels must be -1 or +1.
     """

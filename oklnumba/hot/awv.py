@@ -90,8 +90,10 @@ def certify(y, forecasts, shrinks, growth, totals, loss, comparator, bound):
 
 @hot
 def kernel_awv_labels(L, u, y, first, lam, ridge, forecasts, shrinks):
-    """Play the labels of rounds whose rows of L are known (pkawv sec. 2; algorithms.md section 1).
+    """Play the labels of rounds whose rows of L are known (pkawv eq. 3).
 
+    m = k' (K + lam I)^-1 y is the ridge forecast, s = L_tt^2. AWV is ridge with the point (x_t, 0)
+    added; its coefficient is -m / s, so the last equation of the system gives m lam / s.
     L : (cap, cap), lower factor of K + lam I; u : (cap,), L^-1 y, in place; y : (n,), labels of
     rows first, first + 1, ... of L; forecasts, shrinks : (n,), written. A label is read after its
     forecast is written.

@@ -23,10 +23,11 @@ def pros_n_kons_rounds(
     X, y, coins, first, code, par, loss, setting, state, atoms, weights, dictionary, span, R, U,
     inv_d, c, work, forecasts, sizes,
 ):  # fmt: skip
-    """Play Pros-N-KONS or, without restarts, CON-KONS from row ``first`` (baselines.md 1.1).
+    """Play Pros-N-KONS or, without restarts, CON-KONS from row ``first``.
 
-    In coordinates in which the kernel matrix of the span is the identity; they are nested, so that
-    carrying w and A over to a larger dictionary leaves them as they are.
+    Calandriello, Lazaric and Valko 2017 (NIPS), Algorithm 1, in coordinates in which the kernel
+    matrix of the span is the identity; they are nested, so that carrying w and A over to a larger
+    dictionary leaves them as they are.
     setting : (C, alpha, eta, mu, beta, eps, restart); state : (3,) integers, dictionary size, rank
     of its span, restarts; KORS's arrays and the span's as in nystrom_awv_rounds, U, inv_d, c as in
     newton_rounds; work : (7, cap). Returns (rounds played, status).

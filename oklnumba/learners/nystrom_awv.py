@@ -47,7 +47,7 @@ class NystromAWV(_Ridge):
     Errata 16 to 20: weights 1/sqrt(p) on each side, mu apart from lam, labels (Y_{t-1}, 0), and x_t
     may enter before its own forecast. In place of cholup on K'K + lam K_mm we use coordinates in
     which K_mm is the identity, which are far better conditioned. An atom that lies in the span to
-    rounding (NULL_DIRECTION in hotloops.py) counts in KORS and in ``size`` and adds no direction.
+    rounding (NULL_DIRECTION in hot/) counts in KORS and in ``size`` and adds no direction.
     The certificate is against the best function of the present space on each prefix; its bound adds
     what each growth of the space took off that function's loss.
 
