@@ -1,4 +1,4 @@
-"""theory.py against dense linear algebra."""
+"""The theory package against dense linear algebra."""
 
 import tracemalloc
 

@@ -125,11 +125,10 @@ def listing_rounds(Z, y, P, b, v, forecasts):
 
 @hot
 def kernel_awv_labels(L, u, y, first, lam, ridge, forecasts, shrinks):
-    """Play the labels of rounds whose rows of L are known (pkawv section 2).
+    """Play the labels of rounds whose rows of L are known (pkawv eq. 3).
 
-    Row t of L holds k' L^-T of the past, so that with u = L^-1 y the ridge forecast is L_t . u, and
-    its pivot squared is lam + k(x,x) - k'(K + lam I)^-1 k, by which eq. 3 shrinks it.
-
+    m = k' (K + lam I)^-1 y is the ridge forecast, s = L_tt^2. AWV is ridge with the point (x_t, 0)
+    added; its coefficient is -m / s, so the last equation of the system gives m lam / s.
     L : (cap, cap), lower factor of K + lam I; u : (cap,), L^-1 y, in place; y : (n,), labels of
     rows first, first + 1, ... of L; forecasts, shrinks : (n,), written. A label is read after its
     forecast is written.

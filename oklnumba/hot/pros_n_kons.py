@@ -37,10 +37,11 @@ def start_again(factor, alpha, rank):
 def pros_n_kons_rounds(
     X, y, coins, first, kernel, loss, setting, counts, dictionary, factor, work, out
 ):
-    """Play Pros-N-KONS (Calandriello et al. 2017, NIPS, Algorithm 1) or, without restarts, CON-KONS.
+    """Play Pros-N-KONS or, without restarts, CON-KONS from row ``first``.
 
-    In coordinates in which the kernel matrix of the span is the identity; they are nested, so that
-    carrying w and A over to a larger dictionary leaves them as they are.
+    Calandriello, Lazaric and Valko 2017 (NIPS), Algorithm 1, in coordinates in which the kernel
+    matrix of the span is the identity; they are nested, so that carrying w and A over to a larger
+    dictionary leaves them as they are.
 
     X : (n, d); y, coins : (n,); loss : code; setting : (C, alpha, eta, mu, beta, eps, restart);
     counts : integers ATOMS, RANK and RESTARTS; dictionary : as in nystrom_awv_rounds; factor :

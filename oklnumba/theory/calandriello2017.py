@@ -171,7 +171,7 @@ def kors_size_bound(
 
     Remarks
     -------
-    Errata 12: statement and proof have different constants; this is the statement's.
+    Errata 12: statement and proof have different constants; this follows from part 3.
 
     Raises
     ------

@@ -89,7 +89,7 @@ def effective_dimension(kernel: Any, X: ArrayLike, lam: float) -> float:
 
 
 def leverage_scores(kernel: Any, X: ArrayLike, alpha: float) -> np.ndarray:
-    """Return the ridge leverage scores, the diagonal of K (K + alpha I)^-1 (kons Definition 2).
+    """Return the ridge leverage scores, the diagonal of K (K + alpha I)^-1 (kons eq. 2).
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ def leverage_scores(kernel: Any, X: ArrayLike, alpha: float) -> np.ndarray:
 
 
 def online_effective_dimension(kernel: Any, X: ArrayLike, alpha: float) -> float:
-    """Return the sum over t of the leverage score of x_t among x_1, ..., x_t (kons section 2).
+    """Return the sum over t of the leverage score of x_t among x_1, ..., x_t (kons Lemma 3).
 
     Between the effective dimension and log det(K / alpha + I).
 

@@ -307,10 +307,10 @@ def rates(gamma: float, points: int = 201) -> dict[str, np.ndarray]:
 
     Remarks
     -------
-    The text says that Pros-N-KONS cannot beat 4 gamma / (1 + gamma)^2. The form that it gives in
-    eq. (8), minimised over lam, goes down to gamma (3 + gamma) / (1 + gamma)^2, which is lower;
-    here is the minimum. The published level is that of Table 1's dictionary, a = 2 gamma (1 -
-    gamma) / (1 + gamma)^2.
+    Errata 57: the text says that Pros-N-KONS cannot beat 4 gamma / (1 + gamma)^2. The form that it
+    gives in eq. (8), minimised over lam, goes down to gamma (3 + gamma) / (1 + gamma)^2, which is
+    lower; here is the minimum. The published level is that of Table 1's dictionary, a = 2 gamma
+    (1 - gamma) / (1 + gamma)^2.
 
     Raises
     ------

@@ -1,0 +1,123 @@
+"""What the code and the figures cite is there: entries of docs/errata.md, and Markdown files."""
+
+import re
+from operator import attrgetter
+from pathlib import Path
+
+import pytest
+
+import oklnumba as okl
+
+ROOT = Path(__file__).resolve().parent.parent
+ERRATA = ROOT / "docs/errata.md"
+CITING = sorted(
+    [path for folder in ("oklnumba", "scripts", "tests") for path in (ROOT / folder).rglob("*.py")]
+    + [path for folder in ("oklnumba", "docs") for path in (ROOT / folder).rglob("*.md")]
+    + [ROOT / name for name in ("README.md", "CHANGELOG.md", "figures/README.md")]
+)
+
+
+def cited(text):
+    """Return the errata that a text cites: 'errata 3', '3 to 5', '3-5', '3 and 5', '3, 4 and 5'."""
+    text = re.sub(r"\n[ \t]*(?:[#|>][ \t]*)?", " ", text)  # a citation may go over a line's end
+    found = set()
+    several = r"\d+(?:(?:\s*[-,\N{EN DASH}]\s*|\s*,?\s+(?:to|and|or)\s+)\d+)*"
+    for numbers in re.findall(rf"errat(?:a|um)[ _]+({several})", text, re.IGNORECASE):
+        parts = re.findall(r"\d+|-|\N{EN DASH}|to", numbers)
+        for i, part in enumerate(parts):
+            if part.isdigit():
+                after_range = i > 1 and not parts[i - 1].isdigit()
+                found.update(range(int(parts[i - 2]) if after_range else int(part), int(part) + 1))
+    return found
+
+
+def entries(text):
+    """Return the numbers of the entries of an errata file, in their order."""
+    return [int(number) for number in re.findall(r"^(\d+)\. \S", text, re.MULTILINE)]
+
+
+def markdown_files(text):
+    """Return the Markdown files that a text names."""
+    text = re.sub(r"https?://\S+", "", text)
+    return set(re.findall(r"[\w./-]*\w\.md\b", text))
+
+
+def dangling(text, known, folder):
+    """Return citations of errata that are not known, and names of files that are not there."""
+    absent = []
+    for name in sorted(markdown_files(text)):
+        places = [(start / name).resolve() for start in (ROOT, folder)]
+        if not any(place.is_file() and place.is_relative_to(ROOT) for place in places):
+            absent.append(name)
+    return sorted(cited(text) - set(known)), absent
+
+
+def test_entries_are_numbered_from_one_without_a_gap():
+    numbers = entries(ERRATA.read_text(encoding="utf-8"))
+    assert len(numbers) >= 58 and numbers == list(range(1, len(numbers) + 1))
+
+
+@pytest.mark.parametrize("path", CITING, ids=lambda path: str(path.relative_to(ROOT)))
+def test_what_is_cited_is_there(path):
+    known = entries(ERRATA.read_text(encoding="utf-8"))
+    assert dangling(path.read_text(encoding="utf-8"), known, path.parent) == ([], [])
+
+
+def test_there_are_citations():
+    everything = [cited(path.read_text(encoding="utf-8")) for path in CITING]
+    assert sum(map(bool, everything)) > 20
+    assert set().union(*everything) >= {1, 9, 14, 22, *range(26, 47)}
+
+
+def test_the_code_that_errata_name_is_there():
+    text = ERRATA.read_text(encoding="utf-8")
+    names, scripts = re.findall(r"`([^`]+)`", text), re.findall(r"scripts/\w+\.py", text)
+    assert len(names) > 40 and len(scripts) > 3
+    for name in names:
+        assert callable(attrgetter(name)(okl)), name
+    for name in scripts:
+        assert (ROOT / name).is_file(), name
+
+
+# Made up in pieces: these lines are themselves among what is tested above.
+E_ = "errata "
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [
+        (f"weights ({E_}7); state : (3,) integers", {7}),
+        (f"{E_.title()}31. 64 atoms", {31}),
+        (f"{E_}1 to 3 and 9: none", {1, 2, 3, 9}),
+        (f"{E_}18-20, 22", {18, 19, 20, 22}),
+        (f"{E_}3\N{EN DASH}5", {3, 4, 5}),
+        (f"{E_}3, 4, and 6 or 8", {3, 4, 6, 8}),
+        (f"as (here {E_.strip()}\n    # 12) has it", {12}),
+        (f"def test_as_{E_.strip()}_42_has_it", {42}),
+        (f"{E_.replace('a ', 'um ')}5 and {E_}8", {5, 8}),
+        (f"Proposition 1 and no {E_}at all, 3", set()),
+    ],
+)
+def test_citations_are_found(text, numbers):
+    assert cited(text) == numbers
+
+
+def test_dangling_citations_are_found():
+    """Negative control: numbers without an entry, and files that are not there."""
+    known, away = entries("1. **[A]** one\n   1.5 times\n2. two\n\n10. ten\n"), "nowhere" + ".md"
+    assert known == [1, 2, 10]
+    assert dangling(f"{E_}1, 2 and 10; docs/{ERRATA.name}", known, ROOT) == ([], [])
+    assert dangling(f"{E_}1 to 4 and 99", known, ROOT) == ([3, 4, 99], [])
+    assert dangling(f"see {away} section 1, [x](docs/{away})", known, ROOT)[1] == [
+        f"docs/{away}",
+        away,
+    ]
+    assert dangling(f"{ERRATA.name} of this folder", known, ERRATA.parent) == ([], [])
+    assert dangling(f"{ERRATA.name} of another", known, ROOT) == ([], [ERRATA.name])
+
+
+def test_files_outside_the_repository_are_not_there(tmp_path):
+    """Negative control: a file that only this machine has does not count."""
+    outside = tmp_path / ERRATA.name
+    outside.touch()
+    assert dangling(str(outside), [], tmp_path) == ([], [str(outside)])
