@@ -136,44 +136,51 @@ def greedy(
     ridge = _Ridge(kernel, float(lam), n, d)
     learner.reset()
     X, y, predictions, regret = np.empty((n, d)), np.empty(n), np.empty(n), np.empty(n)
+    with BLAS.limit(limits=1, user_api="blas"):  # for small matrices a second thread is a burden
+        for t in range(n):
+            X[t], y[t], gain = _best_move(learner, ridge, rng, restarts)
+            predictions[t] = learner.predict_one(X[t])
+            regret[t] = gain + (regret[t - 1] if t else 0.0)
+            learner.learn_one(X[t], y[t])
+            ridge.learn(X[t], y[t])
+    return GreedyGame(X, y, predictions, regret)
 
-    def gains(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return what each point adds to the regret, and the label that makes it so."""
-        yhat = learner.predict(points)
-        m, s, _ = ridge.look(points)
-        both = np.stack(
-            [(label - yhat) ** 2 - (label - m) ** 2 * ridge.lam / s for label in (-1.0, 1.0)]
-        )
-        return both.max(axis=0), np.where(both[1] > both[0], 1.0, -1.0)
 
+def _gains(learner: Learner, ridge: _Ridge, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return what each point adds to the regret, and the label that makes it so."""
+    yhat = learner.predict(points)
+    m, s, _ = ridge.look(points)
+    both = np.stack(
+        [(label - yhat) ** 2 - (label - m) ** 2 * ridge.lam / s for label in (-1.0, 1.0)]
+    )
+    return both.max(axis=0), np.where(both[1] > both[0], 1.0, -1.0)
+
+
+def _best_move(
+    learner: Learner, ridge: _Ridge, rng: np.random.Generator, restarts: int
+) -> tuple[np.ndarray, float, float]:
+    """Return the point and label that add most to the regret, of those found, and what they add."""
+    d = ridge.X.shape[1]
     steps = np.vstack([np.zeros(d), STEP * np.eye(d)])
 
     def objective(x: np.ndarray) -> tuple[float, np.ndarray]:
         # Forward differences, backward at the upper bound: one call for the value and all slopes.
         signs = np.where(x + STEP > 1.0, -1.0, 1.0)
-        values, _ = gains(x + steps * signs)
+        values, _ = _gains(learner, ridge, x + steps * signs)
         return -values[0], -(values[1:] - values[0]) / (STEP * signs)
 
-    with BLAS.limit(limits=1, user_api="blas"):  # for small matrices a second thread is a burden
-        for t in range(n):
-            candidates = rng.uniform(-1.0, 1.0, (CANDIDATES, d))
-            values, _ = gains(candidates)
-            starts = _spread(candidates[np.argsort(-values)], restarts)
-            found = [
-                scipy.optimize.minimize(
-                    objective, x, jac=True, method="L-BFGS-B", bounds=[(-1.0, 1.0)] * d
-                ).x
-                for x in starts
-            ]
-            ends = np.clip(np.vstack([found, starts]), -1.0, 1.0)
-            values, labels = gains(ends)
-            best = int(np.argmax(values))
-            X[t], y[t] = ends[best], labels[best]
-            predictions[t] = learner.predict_one(X[t])
-            regret[t] = values[best] + (regret[t - 1] if t else 0.0)
-            learner.learn_one(X[t], y[t])
-            ridge.learn(X[t], y[t])
-    return GreedyGame(X, y, predictions, regret)
+    candidates = rng.uniform(-1.0, 1.0, (CANDIDATES, d))
+    values, _ = _gains(learner, ridge, candidates)
+    starts = _spread(candidates[np.argsort(-values)], restarts)
+    bounds = [(-1.0, 1.0)] * d
+    found = [
+        scipy.optimize.minimize(objective, x, jac=True, method="L-BFGS-B", bounds=bounds).x
+        for x in starts
+    ]
+    ends = np.clip(np.vstack([found, starts]), -1.0, 1.0)
+    values, labels = _gains(learner, ridge, ends)
+    best = int(np.argmax(values))
+    return ends[best], labels[best], values[best]
 
 
 def _spread(points: np.ndarray, count: int) -> np.ndarray:

@@ -131,7 +131,7 @@ class _Sampler(State, Params):
                 f"{type(self).__name__} has kept no point of the {self._seen} it has seen; show it "
                 "more, or let it keep more"
             )
-        return NystromFeatures(self.landmarks_, self.kernel, rank)
+        return NystromFeatures(self.landmarks_, self.kernel, rank=rank)
 
     def transform(self, X: ArrayLike) -> np.ndarray:
         """Return the Nystrom features of the rows of X, shape (n, r)."""

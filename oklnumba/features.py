@@ -96,7 +96,7 @@ class TaylorFeatures(Features):
     LOW_SHARE = 0.1  # of the kernel: below there is advice
     HEAD = 500  # inputs looked at for that
 
-    def __init__(self, degree: int = 2, sigma: float = 1.0, center: ArrayLike | None = None):
+    def __init__(self, degree: int = 2, *, sigma: float = 1.0, center: ArrayLike | None = None):
         self.degree = degree
         self.sigma = sigma
         self.center = center
@@ -189,7 +189,7 @@ class FourierFeatures(Features):
     ((1, 100), 1.0)
     """
 
-    def __init__(self, n_frequencies: int = 400, sigma: float = 1.0, seed: int = 0):
+    def __init__(self, n_frequencies: int = 400, *, sigma: float = 1.0, seed: int = 0):
         self.n_frequencies = n_frequencies
         self.sigma = sigma
         self.seed = seed
@@ -245,7 +245,7 @@ class NystromFeatures(Features):
 
     NULL = 1e-12
 
-    def __init__(self, landmarks: ArrayLike, kernel: Kernel, rank: int | None = None):
+    def __init__(self, landmarks: ArrayLike, kernel: Kernel, *, rank: int | None = None):
         self.landmarks = landmarks
         self.kernel = kernel
         self.rank = rank

@@ -144,7 +144,7 @@ class Matern(Kernel):
     0.483358
     """
 
-    def __init__(self, nu: float = 1.5, sigma: float = 1.0):
+    def __init__(self, nu: float = 1.5, *, sigma: float = 1.0):
         self.nu = nu
         self.sigma = sigma
 
@@ -172,7 +172,7 @@ class Polynomial(Kernel):
     16.0
     """
 
-    def __init__(self, degree: int = 2, scale: float = 1.0, coef0: float = 1.0):
+    def __init__(self, degree: int = 2, *, scale: float = 1.0, coef0: float = 1.0):
         self.degree = degree
         self.scale = scale
         self.coef0 = coef0

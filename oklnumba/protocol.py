@@ -177,13 +177,17 @@ def _is_chunked(X: Any) -> bool:
 class _Recorder:
     """Collects what the rounds leave behind, and writes it with the learner to a checkpoint."""
 
-    def __init__(self, learner: Learner, loss: losses.Loss, path: Any, chunked: bool):
+    def __init__(
+        self, learner: Learner, loss: losses.Loss, path: Any, every: int | None, chunked: bool
+    ):
         self.learner, self.loss, self.path, self.chunked = learner, loss, path, chunked
+        self.every = every
         self.parts: list[dict[str, np.ndarray]] = []
         self.seconds, self.rounds = 0.0, 0
         self.binary = True
         self.clock: list[tuple[int, float]] = []
         self.saved: tuple[dict, dict] | None = None
+        self.saved_at, self.saved_rounds = time.monotonic(), 0
 
     def add(self, y: np.ndarray, trace: Trace, seconds: float) -> None:
         part = {"predictions": trace.predictions, "sizes": trace.sizes}
@@ -218,10 +222,19 @@ class _Recorder:
             "learner": repr(self.learner),
         }
 
+    def due(self) -> bool:
+        """Say whether it is time for a checkpoint."""
+        if self.path is None:
+            return False
+        if self.every is not None:
+            return self.rounds - self.saved_rounds >= self.every
+        return time.monotonic() - self.saved_at >= SAVE_SECONDS
+
     def save(self, finished: bool) -> None:
         meta, state = self.learner._contents()
         run = {f"run_{name}": a for name, a in self.arrays().items()}
         write_npz(self.path, meta | {"run": self.meta(finished)}, state | run)
+        self.saved_at, self.saved_rounds = time.monotonic(), self.rounds
 
     def resume(self) -> None:
         """Read the checkpoint file, if there is one; ``adopt`` gives the learner its state."""
@@ -253,7 +266,8 @@ class _Recorder:
         self.binary = "mistakes" in part
         part.setdefault("mistakes", np.zeros(len(part["losses"]), dtype=bool))
         self.clock = [(int(r), float(s)) for r, s in zip(*clock, strict=True)]
-        self.rounds, self.seconds = len(part["losses"]), meta["run"]["seconds"]
+        self.rounds = self.saved_rounds = len(part["losses"])
+        self.seconds = meta["run"]["seconds"]
         if self.rounds:
             self.parts = [part]
 
@@ -369,12 +383,10 @@ def run(
     if every is not None:
         checks.require_count("every", every, 1)
     chunked = y is None and not hasattr(X, "shape") and _is_chunked(X)
-    recorder = _Recorder(learner, recorded, checkpoint, chunked)
+    recorder = _Recorder(learner, recorded, checkpoint, every, chunked)
     recorder.resume()
     classes = recorded.classes or learner._loss().classes
-    skip, finished, saved_at = recorder.rounds, True, time.monotonic()
-    saved_rounds = recorder.rounds
-    data = None
+    skip, finished, data = recorder.rounds, True, None
     with tqdm(disable=not progress, unit=" rounds", initial=skip, unit_scale=True) as bar:
         for part, labels in _chunks(X, y, recorder, classes):
             if not chunked:
@@ -384,24 +396,8 @@ def run(
                 skip -= len(part)
                 continue
             recorder.adopt()
-            start, skip = skip, 0
-            while start < len(part) and finished:
-                rows = _next_rows(recorder, learner, len(part) - start, every, time_limit)
-                if rows == 0:
-                    finished = False
-                    break
-                stop = start + rows
-                _play(learner, part[start:stop], labels[start:stop], recorder)
-                bar.update(rows)
-                start = stop
-                due = (
-                    recorder.rounds - saved_rounds >= every
-                    if every
-                    else time.monotonic() - saved_at >= SAVE_SECONDS
-                )
-                if checkpoint is not None and due:
-                    recorder.save(finished=False)
-                    saved_at, saved_rounds = time.monotonic(), recorder.rounds
+            finished = _play_piece(recorder, part[skip:], labels[skip:], time_limit, bar)
+            skip = 0
             if not finished:
                 break
     if skip:
@@ -412,8 +408,26 @@ def run(
     return Run(recorder.arrays(), recorder.meta(finished), data)
 
 
-def _play(learner: Learner, X: np.ndarray, y: np.ndarray, recorder: _Recorder) -> None:
+def _play_piece(
+    recorder: _Recorder, X: np.ndarray, y: np.ndarray, time_limit: float | None, bar: tqdm
+) -> bool:
+    """Play the rows of X with looks at the clock in between; False where the time is up."""
+    start = 0
+    while start < len(X):
+        rows = _next_rows(recorder, len(X) - start, time_limit)
+        if rows == 0:
+            return False
+        _play(recorder, X[start : start + rows], y[start : start + rows])
+        bar.update(rows)
+        start += rows
+        if recorder.due():
+            recorder.save(finished=False)
+    return True
+
+
+def _play(recorder: _Recorder, X: np.ndarray, y: np.ndarray) -> None:
     """Play some rounds and record them; only the learner's own time counts."""
+    learner = recorder.learner
     # Compiled loops take writable arrays only: read-only (memory-mapped) ones would be compiled
     # again.
     writable = X.flags.c_contiguous and X.flags.writeable and type(X) is np.ndarray
@@ -422,20 +436,18 @@ def _play(learner: Learner, X: np.ndarray, y: np.ndarray, recorder: _Recorder) -
     if recorder.rounds == 0:
         advice = learner._advice(X)
         if advice:
-            warnings.warn(advice, UserWarning, stacklevel=3)
+            warnings.warn(advice, UserWarning, stacklevel=4)
     begin = time.perf_counter()
     learner._begin(X.shape[1])
     learner._play(X, y, trace)
     recorder.add(y, trace, time.perf_counter() - begin)
 
 
-def _next_rows(
-    recorder: _Recorder, learner: Learner, left: int, every: int | None, time_limit: float | None
-) -> int:
+def _next_rows(recorder: _Recorder, left: int, time_limit: float | None) -> int:
     """Return how many rounds to play before the clock is looked at; 0 when time is up."""
-    rows = min(left, max(FIRST_ROWS, recorder.rounds), learner._run_rows)
-    if every is not None:
-        rows = min(rows, every - recorder.rounds % every)
+    rows = min(left, max(FIRST_ROWS, recorder.rounds), recorder.learner._run_rows)
+    if recorder.every is not None:
+        rows = min(rows, recorder.every - recorder.rounds % recorder.every)
     if time_limit is not None:
         rest = time_limit - recorder.seconds
         if rest <= 0.0:

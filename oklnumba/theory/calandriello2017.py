@@ -11,7 +11,11 @@ from numpy.typing import ArrayLike
 from oklnumba import checks, losses
 from oklnumba.checks import require, require_nonnegative, require_positive
 from oklnumba.kernels import kernel_code
-from oklnumba.theory.dimension import _cholesky, effective_dimension, online_effective_dimension
+from oklnumba.theory.dimension import (
+    effective_dimension,
+    online_effective_dimension,
+    shifted_cholesky,
+)
 
 
 def _curved(loss: str, C: float, alpha: float, norm: float) -> tuple[float, float]:
@@ -89,7 +93,7 @@ def kons_bound(
     scale = np.sqrt(L / (C * roots))
     K *= scale
     K *= scale[:, None]
-    det = float(2.0 * np.log(np.diag(_cholesky(K, alpha))).sum() - len(X) * log(alpha))
+    det = float(2.0 * np.log(np.diag(shifted_cholesky(K, alpha))).sum() - len(X) * log(alpha))
     return alpha * norm**2 + L * C * sqrt(len(X)) * det + 4.0 * C * L * float((1.0 / roots).sum())
 
 

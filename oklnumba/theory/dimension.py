@@ -17,14 +17,14 @@ from oklnumba.kernels import kernel_code
 BLOCK = 512  # rows and columns of a kernel matrix that is not needed whole: they fit a cache
 
 
-def _factor(kernel: Any, X: ArrayLike, lam: float) -> np.ndarray:
+def factor_of(kernel: Any, X: ArrayLike, lam: float) -> np.ndarray:
     """Return the lower Cholesky factor of K + lam I, in the memory of K."""
     require_positive("lam", lam)
     kernel_code(kernel)
-    return _cholesky(kernel(X), lam)
+    return shifted_cholesky(kernel(X), lam)
 
 
-def _cholesky(K: np.ndarray, lam: float) -> np.ndarray:
+def shifted_cholesky(K: np.ndarray, lam: float) -> np.ndarray:
     """Return the lower Cholesky factor of K + lam I, in the memory of K."""
     K[np.diag_indices_from(K)] += lam
     try:
@@ -61,7 +61,7 @@ def log_det(kernel: Any, X: ArrayLike, lam: float) -> float:
     >>> round(okl.theory.log_det(okl.Linear(), [[1.0], [1.0]], 2.0), 6)
     0.693147
     """
-    L = _factor(kernel, X, lam)
+    L = factor_of(kernel, X, lam)
     return float(np.log(np.diag(L) ** 2 / lam).sum())
 
 
@@ -114,7 +114,7 @@ def leverage_scores(kernel: Any, X: ArrayLike, alpha: float) -> np.ndarray:
     array([0.25, 0.25])
     """
     require_positive("alpha", alpha)
-    return 1.0 - alpha * _inverse_diagonal(_factor(kernel, X, alpha))
+    return 1.0 - alpha * _inverse_diagonal(factor_of(kernel, X, alpha))
 
 
 def online_effective_dimension(kernel: Any, X: ArrayLike, alpha: float) -> float:
@@ -141,11 +141,11 @@ def online_effective_dimension(kernel: Any, X: ArrayLike, alpha: float) -> float
     0.583333
     """
     require_positive("alpha", alpha)
-    L = _factor(kernel, X, alpha)
+    L = factor_of(kernel, X, alpha)
     return float((1.0 - alpha / np.diag(L) ** 2).sum())
 
 
-def _quadratic_form(kernel: Any, X: np.ndarray, v: np.ndarray) -> float:
+def quadratic_form(kernel: Any, X: np.ndarray, v: np.ndarray) -> float:
     """Return v' K v, each pair once; the whole matrix may not fit in memory."""
     form = 0.0
     parts = [slice(start, start + BLOCK) for start in range(0, len(X), BLOCK)]
@@ -180,7 +180,7 @@ def kernel_alignment(kernel: Any, X: ArrayLike, y: ArrayLike) -> float:
     kernel_code(kernel)
     X = checks.as_inputs(X)
     y = checks.as_labels(y, len(X), classes=True)
-    return float(kernel.diag(X).sum() - _quadratic_form(kernel, X, y) / len(X))
+    return float(kernel.diag(X).sum() - quadratic_form(kernel, X, y) / len(X))
 
 
 def projection_gap(kernel: Any, features: Any, X: ArrayLike, method: str = "exact") -> float:

@@ -12,7 +12,7 @@ from oklnumba import checks, losses
 from oklnumba.checks import require, require_positive
 from oklnumba.hot.losses import loss_derivatives
 from oklnumba.kernels import kernel_code
-from oklnumba.theory.dimension import _factor, _quadratic_form
+from oklnumba.theory.dimension import factor_of, quadratic_form
 
 
 class Comparator(NamedTuple):
@@ -94,8 +94,8 @@ def comparator(
             "features, such as KORS(kernel).partial_fit(X).features()"
         )
     if loss != "squared":
-        return _best_weights(_square_root(kernel(X)), y, float(lam), rule)[0]
-    L = _factor(kernel, X, lam)
+        return _best_weights(square_root(kernel(X)), y, float(lam), rule)[0]
+    L = factor_of(kernel, X, lam)
     a = scipy.linalg.cho_solve((L, True), y)
     fitted = y - lam * a
     return Comparator(float(np.square(lam * a).sum()), float(np.sqrt(max(a @ fitted, 0.0))), fitted)
@@ -144,7 +144,7 @@ def norm_ball_comparator(
     rule = _with_comparator(loss)
     X = checks.as_inputs(X)
     y = checks.as_labels(y, len(X), rule.classes)
-    F = _square_root(kernel(X))
+    F = square_root(kernel(X))
     found: dict[float, Comparator] = {}
     start: list[np.ndarray | None] = [None]
 
@@ -172,7 +172,7 @@ def norm_ball_comparator(
     return min((b for b in found.values() if b.norm <= radius), key=lambda b: b.loss)
 
 
-def _square_root(K: np.ndarray, tol: float = -1.0) -> np.ndarray:
+def square_root(K: np.ndarray, tol: float = -1.0) -> np.ndarray:
     """Return F (n, r) with F F' = K to rounding, by a pivoted Cholesky factor; K is spoilt.
 
     Pivots of ``tol`` or less are left out; negative: LAPACK's own, n eps max(diag).
@@ -292,7 +292,7 @@ def comparator_gap(kernel: Any, features: Any, X: ArrayLike, y: ArrayLike, lam: 
     best = comparator(kernel, X, y, lam, features=features)
     residuals = checks.as_labels(y, len(X)) - best.predictions
     captured = features.transform(X).T @ residuals
-    beyond = _quadratic_form(kernel, X, residuals) - float(captured @ captured)
+    beyond = quadratic_form(kernel, X, residuals) - float(captured @ captured)
     return max(beyond, 0.0) / lam
 
 
@@ -330,7 +330,7 @@ def regret(
     X = checks.as_inputs(X)
     y = checks.as_labels(y, len(X))
     predictions = checks.as_labels(predictions, len(X))
-    L = _factor(kernel, X, lam)
+    L = factor_of(kernel, X, lam)
     u = scipy.linalg.solve_triangular(L, y, lower=True, check_finite=False)
     return np.cumsum((y - predictions) ** 2) - lam * np.cumsum(u**2)
 
@@ -401,7 +401,7 @@ def regret_curve(
     valid = at.ndim == 1 and at.size > 0 and at.dtype.kind in "iu"
     if not (valid and at[0] >= 1 and at[-1] <= len(X) and (np.diff(at) > 0).all()):
         raise ValueError(f"at must be increasing rounds from 1 to {len(X)}, but is {at!r}")
-    L = _factor(kernel, X, lam)
+    L = factor_of(kernel, X, lam)
     u = scipy.linalg.solve_triangular(L, y, lower=True, check_finite=False)
     columns = np.zeros((len(X), len(at) + 1), order="F")
     for k, t in enumerate([*at, len(X)]):

@@ -13,7 +13,7 @@ from oklnumba import checks
 from oklnumba.checks import require_positive
 from oklnumba.kernels import kernel_code
 from oklnumba.theory.dimension import kernel_alignment
-from oklnumba.theory.hindsight import _square_root
+from oklnumba.theory.hindsight import square_root
 
 
 def pomdr_bound(
@@ -89,7 +89,7 @@ def _eigenvalue_bounds(K: np.ndarray) -> np.ndarray:
     """
     n, largest = len(K), float(K.diagonal().max())
     eps = np.finfo(float).eps
-    F = _square_root(K, tol=eps * largest)
+    F = square_root(K, tol=eps * largest)
     values = np.zeros(n)
     values[: F.shape[1]] = scipy.linalg.svdvals(F) ** 2
     return np.maximum(values + n * eps * largest, 1e-300)

@@ -1,0 +1,183 @@
+"""Rules about the shape of the house: which rooms import which, and how long things may be."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from pathlib import Path
+
+import pytest
+
+import oklnumba as okl
+from oklnumba.params import Params
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "oklnumba"
+FILES = {
+    ".".join(path.relative_to(PACKAGE).with_suffix("").parts): path
+    for path in sorted(PACKAGE.rglob("*.py"))
+}
+TREES = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in FILES.items()}
+every_file = pytest.mark.parametrize("name", FILES)
+
+# Arrows run down only. Rooms of one floor may import each other where no circle comes of it.
+FLOORS = (
+    ("hot", "checks", "params", "catalogue", "datasets"),
+    ("kernels", "losses", "potentials", "state"),
+    ("features", "dictionaries", "theory"),
+    ("learners",),
+    ("protocol", "adversary", "games"),
+    ("plots", "oco"),
+    ("__init__",),
+)
+FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
+
+# What all families of hot/ may import; beside these a family imports nothing of another one, but
+SHARED = {"jit", "elementary", "rows", "features", "linalg", "udu", "losses", "dictionary"}
+SHARED |= {"expansion"}
+LEANS = {
+    ("pros_n_kons", "newton"): "it plays the Newton step in the span of a dictionary",
+    ("experts", "first_order"): "its weights are the map of exponentiated gradient",
+}
+
+LONGEST_FILE, LONGEST_BODY, MOST_ARGUMENTS = 650, 40, 12
+LONG_BODIES = {}
+
+
+def imports(name):
+    """Return the files of the package that a file imports, and where."""
+    found = []
+    for node in ast.walk(TREES[name]):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("oklnumba"):
+            module = node.module.removeprefix("oklnumba").lstrip(".")
+            for alias in node.names:
+                whole = f"{module}.{alias.name}".lstrip(".")
+                choices = whole, f"{whole}.__init__", module, f"{module}.__init__"
+                found.append(
+                    (next(c for c in (*choices, "__init__") if c in FILES), alias.name, node)
+                )
+        elif isinstance(node, ast.Import):
+            found += [
+                ("__init__", alias.name, node)
+                for alias in node.names
+                if alias.name.split(".")[0] == "oklnumba"
+            ]
+    return found
+
+
+def room(name):
+    return name.split(".")[0]
+
+
+@every_file
+def test_arrows_run_down_only(name):
+    for other, _, node in imports(name):
+        assert FLOOR[room(other)] <= FLOOR[room(name)], f"line {node.lineno} imports {other}"
+
+
+def test_there_is_no_circle_of_files():
+    below = {name: {other for other, _, _ in imports(name)} - {name} for name in FILES}
+    while below:
+        leaves = {name for name, others in below.items() if not others & below.keys()}
+        assert leaves, f"a circle among {sorted(below)}"
+        below = {name: others for name, others in below.items() if name not in leaves}
+
+
+@every_file
+def test_imports_stand_at_the_top_and_take_no_private_names(name):
+    top = {id(node) for node in TREES[name].body}
+    for _, imported, node in imports(name):
+        assert id(node) in top, f"line {node.lineno}: an import inside a function hides an arrow"
+        assert not imported.startswith("_"), f"line {node.lineno}: {imported} is private"
+
+
+@pytest.mark.parametrize("name", [name for name in FILES if room(name) == "hot"])
+def test_a_family_of_hot_imports_the_shared_files_only(name):
+    own = name.removeprefix("hot.")
+    for other, _, node in imports(name):
+        short = other.removeprefix("hot.")
+        allowed = short in SHARED or (own, short) in LEANS
+        assert allowed, f"line {node.lineno}: {own} leans on {short}"
+    if own in SHARED - {"expansion"}:
+        assert not {o.removeprefix("hot.") for o, _, _ in imports(name)} & {"expansion"}
+
+
+def test_every_lean_is_used():
+    used = {
+        (name.removeprefix("hot."), other.removeprefix("hot."))
+        for name in FILES
+        for other, _, _ in imports(name)
+    }
+    assert LEANS.keys() <= used
+
+
+@every_file
+def test_length_of_a_file(name):
+    assert len(FILES[name].read_text(encoding="utf-8").splitlines()) <= LONGEST_FILE
+
+
+def functions():
+    """Return every function of the package with its name, file:function."""
+    for name, tree in TREES.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef):
+                yield f"{name}:{node.name}", node
+
+
+def measures(node):
+    """Return the lines of a function's body, docstring apart, and its number of arguments."""
+    body = node.body
+    if isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant):
+        body = body[1:]
+    lines = node.end_lineno - body[0].lineno + 1 if body else 0
+    arguments = node.args.posonlyargs + node.args.args + node.args.kwonlyargs
+    return lines, len(arguments) - (bool(arguments) and arguments[0].arg in ("self", "cls"))
+
+
+def test_length_of_bodies_and_number_of_arguments():
+    too_long, too_many = set(), set()
+    for name, node in functions():
+        lines, arguments = measures(node)
+        if lines > LONGEST_BODY:
+            too_long.add(name)
+        if arguments > MOST_ARGUMENTS:
+            too_many.add(name)
+    assert too_many == set()
+    assert too_long == set(LONG_BODIES), "name a new one with its reason, or shorten it"
+
+
+@every_file
+def test_constants_and_arrays_share_no_name(name):
+    # A matrix P where P is also the number 4 is a trap.
+    constants = {
+        target.id
+        for node in TREES[name].body
+        if isinstance(node, ast.Assign)
+        for assigned in node.targets
+        for target in ast.walk(assigned)
+        if isinstance(target, ast.Name) and target.id.isupper()
+    }
+    constants |= {imported for _, imported, _ in imports(name) if imported.isupper()}
+    for _, node in ((n, f) for n, f in functions() if n.split(":")[0] == name):
+        local = {argument.arg for argument in node.args.args}
+        local |= {
+            part.id
+            for part in ast.walk(node)
+            if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)
+        }
+        assert not constants & local, f"line {node.lineno}"
+
+
+@pytest.mark.parametrize(
+    "cls",
+    [
+        value
+        for name in okl.__all__
+        if isinstance(value := getattr(okl, name), type) and issubclass(value, Params)
+    ],
+    ids=lambda cls: cls.__name__,
+)
+def test_arguments_with_defaults_are_keyword_only_after_the_first(cls):
+    for i, parameter in enumerate(inspect.signature(cls).parameters.values()):
+        if i > 0 and parameter.default is not inspect.Parameter.empty:
+            assert parameter.kind is inspect.Parameter.KEYWORD_ONLY, parameter.name
