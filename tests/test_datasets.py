@@ -490,6 +490,7 @@ def test_wrong_content_leaves_nothing(home, add, server, wrong):
         gzip.compress(TOY_CSV.replace(b",0.5", b"")),
         gzip.compress(b""),
     ],
+    ids=["cut short", "no content", "text", "a short row", "empty"],  # the bytes have the time
 )
 def test_broken_csv_leaves_nothing(home, add, server, body):
     server.files["/toy.csv.gz"] = body
