@@ -280,7 +280,7 @@ def names() -> list[str]:
 
 
 def found(name: str) -> bool:
-    """Say whether a data set is at hand, so that `load` needs no download.
+    """Say whether a data set is at hand, so that `load` (which checks it) needs no download.
 
     Parameters
     ----------
@@ -301,7 +301,7 @@ def found(name: str) -> bool:
     True
     """
     _spec(name)
-    return any(_file(folder, name).exists() for folder in _folders())
+    return any(path.exists() for path in _places(name))
 
 
 def how_to_get(name: str) -> str:
@@ -461,8 +461,8 @@ def _cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "oklnumba"
 
 
-def _folders() -> dict[Path, str]:
-    """Return the folders to look into, in order, and what to do about a damaged file in each."""
+def _places(name: str) -> dict[Path, str]:
+    """Return the files that may hold a set, in order, and what to do about a damaged one."""
     folders = {}
     if given := os.environ.get("OKLNUMBA_DATA"):
         folders[Path(given).expanduser()] = "replace it or unset OKLNUMBA_DATA"
@@ -472,21 +472,17 @@ def _folders() -> dict[Path, str]:
             )
     folders[_cache_folder()] = "delete it, then it is fetched again"
     folders[OWN] = "reinstall oklnumba"
-    return folders
-
-
-def _file(folder: Path, name: str) -> Path:
-    return folder / f"{name}.npz"
+    return {folder / f"{name}.npz": advice for folder, advice in folders.items()}
 
 
 def _find(name: str, spec: Spec) -> tuple[NDArray, NDArray]:
     """Return X and y as stored, from the first source that has the set."""
-    folders = _folders()
-    for folder, advice in folders.items():
-        path = _file(folder, name)
+    places = _places(name)
+    for path, advice in places.items():
         if path.exists():
             return _read(path, spec, advice)
-    return _fetch(name, spec, f"data set {name!r} is in none of {', '.join(map(str, folders))}.")
+    folders = ", ".join(str(path.parent) for path in places)
+    return _fetch(name, spec, f"data set {name!r} is in none of {folders}.")
 
 
 def _read(path: Path, spec: Spec, advice: str) -> tuple[NDArray, NDArray]:
