@@ -40,7 +40,7 @@ from oklnumba.learners.wrappers import MulticlassRun, OneVsRest, OnlineToBatch
 from oklnumba.protocol import Run, run
 
 __version__ = "0.1.0"
-__doc__ += f"\n\n{catalogue.text()}\n"
+__doc__ = f"{__doc__}\n\n{catalogue.text()}\n"
 
 __all__ = [
     "ALD",

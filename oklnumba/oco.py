@@ -36,3 +36,7 @@ __all__ = [
     "play",
     "squared_p_norm",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -17,6 +17,28 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocat
 
 from oklnumba.protocol import Run
 
+__all__ = [
+    "COLOURS",
+    "DASHES",
+    "FONT",
+    "POINTS",
+    "certificate",
+    "figure",
+    "label_ticks",
+    "line_style",
+    "loss_curves",
+    "shared_legend",
+    "thin",
+    "thin_checkpoints",
+    "time_curves",
+    "title",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 # Okabe and Ito's colours, for all kinds of colour vision, without their yellow: too faint on white.
 COLOURS = ("#000000", "#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 DASHES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)), (0, (7, 2)))
@@ -271,6 +293,39 @@ def title(axes: Axes, text: str) -> None:
     axes.set_title(text, fontsize=FONT + 0.5)
 
 
+def label_ticks(axis: Axis, low: float, high: float) -> None:
+    """Label a logarithmic axis of at most three decades with plain numbers: 0.2, not 2 x 10^-1.
+
+    Parameters
+    ----------
+    axis : matplotlib Axis
+        ``axes.xaxis`` or ``axes.yaxis``; over more decades it stays as it is.
+    low, high : float
+        Its limits.
+
+    Examples
+    --------
+    >>> from oklnumba import plots
+    >>> fig, axes = plots.figure(columns=1)
+    >>> axes[0, 0].set_yscale("log")
+    >>> axes[0, 0].set_ylim(0.2, 0.5)
+    (0.2, 0.5)
+    >>> plots.label_ticks(axes[0, 0].yaxis, 0.2, 0.5)
+    >>> [tick.get_text() for tick in axes[0, 0].get_yticklabels()]
+    ['0.2', '0.25', '0.3', '0.35', '0.4', '0.45', '0.5']
+    """
+    decades = np.log10(high / low)
+    if decades > 3.0:
+        return
+    if decades > 0.9:
+        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if decades < 2.0 else (1.0, 3.0)))
+    else:  # hardly any power of ten in sight
+        ticks = np.asarray(MaxNLocator(7, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high))
+        axis.set_major_locator(FixedLocator(ticks[(ticks >= low) & (ticks <= high)].tolist()))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+
+
 def _look(
     label: str, number: int, styles: Mapping[str, Mapping[str, Any]] | None
 ) -> dict[str, Any]:
@@ -287,20 +342,6 @@ def _finish(axes: Axes, ylabel: str, legend: bool) -> None:
     axes.grid(True, which="major", linewidth=0.4, alpha=0.5)
     axes.spines[["top", "right"]].set_visible(False)
     low, high = axes.get_ylim()
-    _label_ticks(axes.yaxis, low, high)
+    label_ticks(axes.yaxis, low, high)
     if legend and axes.lines:
         axes.legend(fontsize=FONT - 0.5, handlelength=2.8, frameon=False)
-
-
-def _label_ticks(axis: Axis, low: float, high: float) -> None:
-    """Label a logarithmic axis of at most three decades with plain numbers: 0.2, not 2 x 10^-1."""
-    decades = np.log10(high / low)
-    if decades > 3.0:
-        return
-    if decades > 0.9:
-        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if decades < 2.0 else (1.0, 3.0)))
-    else:  # hardly any power of ten in sight
-        ticks = np.asarray(MaxNLocator(7, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high))
-        axis.set_major_locator(FixedLocator(ticks[(ticks >= low) & (ticks <= high)].tolist()))
-    axis.set_minor_locator(NullLocator())
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))

@@ -8,6 +8,7 @@ Data: synthetic.
 
 from __future__ import annotations
 
+import inspect
 import time
 
 import numpy as np
@@ -50,7 +51,7 @@ def every_learner() -> list[Learner]:
     made = []
     classes = {v for v in vars(okl).values() if isinstance(v, type) and issubclass(v, Learner)}
     for cls in sorted(classes, key=lambda one: one.__name__):
-        names = cls._param_names()
+        names = inspect.signature(cls).parameters
         made.append(cls(**{name: ARGUMENTS[name] for name in names if name in ARGUMENTS}))
     return made
 

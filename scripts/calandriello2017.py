@@ -1,7 +1,7 @@
 """What the scripts of Calandriello, Lazaric, Valko (ICML 2017) share: streams and bands."""
 
 import numpy as np
-from common import found, how_to_get
+from common import at_hand
 from matplotlib.axes import Axes
 
 import oklnumba as okl
@@ -11,11 +11,9 @@ BUNDLED = {"casp": 1.0, "magic04": 2.0}  # and the width of the Gaussian kernel 
 
 def here(more: dict[str, float]) -> tuple[dict[str, float], bool]:
     """Return the bundled sets and those of ``more`` that are here, and whether some are missing."""
-    missing = [name for name in more if not found(name)]
-    for name in missing:
-        print(f"{name} is not here and its panels are left out: {how_to_get(name)}")
-    kept = {name: sigma for name, sigma in more.items() if name not in missing}
-    return BUNDLED | kept, bool(missing)
+    sets = BUNDLED | more
+    names = at_hand(sets)
+    return {name: sets[name] for name in names}, len(names) < len(sets)
 
 
 def stream(name: str, n: int) -> tuple[np.ndarray, np.ndarray]:

@@ -1,6 +1,6 @@
-"""What the figure scripts share: their options, finding data without a download, and their output.
+"""What the scripts share: their options, finding data without a download, and their output.
 
-Every script ``<paper><year>_<what>.py`` takes ``--quick``, ``--limit SECONDS`` and
+Every figure script ``<paper><year>_<what>.py`` takes ``--quick``, ``--limit SECONDS`` and
 ``--output DIR``, writes ``<stem>.png`` and ``<stem>.csv``, and exits with NO_DATA if none of its
 data sets is at hand.
 """
@@ -8,7 +8,9 @@ data sets is at hand.
 import argparse
 import csv
 import os
+import sys
 import warnings
+from collections.abc import Iterable
 from pathlib import Path
 
 # One thread of BLAS, set before NumPy loads it: the compiled loops use one core, so times compare,
@@ -56,21 +58,23 @@ def arguments(doc: str, limit: float, quick_limit: float) -> argparse.Namespace:
     return args
 
 
-def found(name: str) -> bool:
-    """Say whether a data set can be loaded without a download."""
-    folders = [datasets._cache_folder(), datasets._OWN]
-    if given := os.environ.get("OKLNUMBA_DATA"):
-        folders.append(Path(given).expanduser())
-    return any((folder / f"{name}.npz").exists() for folder in folders)
+def at_hand(names: Iterable[str]) -> list[str]:
+    """Return which data sets are here, and say how to get the others; end the script if none is."""
+    here = []
+    for name in dict.fromkeys(names):
+        if datasets.found(name):
+            here.append(name)
+        else:
+            print(f"{name} is not here and is left out: {datasets.how_to_get(name)}")
+    return some(here)
 
 
-def how_to_get(name: str) -> str:
-    """Return what to do to have a data set here."""
-    advice = f"set OKLNUMBA_DATA to a folder that holds {name}.npz"
-    if datasets._SPECS[name].urls:
-        load = f"import oklnumba as okl; okl.datasets.load('{name}')"
-        advice += f', or download it once: python -c "{load}"'
-    return advice
+def some(items: list) -> list:
+    """Return the items; a script that has none to work on ends with the exit status NO_DATA."""
+    if not items:
+        print("nothing to do")
+        sys.exit(NO_DATA)
+    return items
 
 
 def timed_run(
@@ -84,17 +88,22 @@ def timed_run(
     return run, [str(w.message) for w in caught]
 
 
+def write_csv(path: Path, rows: list[dict], end: str = "\n") -> None:
+    """Write rows, of which the first has all the columns; make the folder if need be."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, rows[0], lineterminator=end)
+        writer.writeheader()
+        writer.writerows(rows)
+
+
 def save(
     figure: Figure, rows: list[dict], args: argparse.Namespace, stem: str, partial: bool = False
 ) -> None:
     """Write figure and numbers; quick or partial runs never replace the files of full ones."""
     stem += "_quick" if args.quick else "_partial" if partial else ""
-    args.output.mkdir(parents=True, exist_ok=True)
+    write_csv(args.output / f"{stem}.csv", rows)
     figure.savefig(args.output / f"{stem}.png", dpi=200)
-    with open(args.output / f"{stem}.csv", "w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, rows[0], lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
     print(f"wrote {stem}.png and {stem}.csv in {args.output}")
 
 
@@ -115,10 +124,10 @@ def plain_ticks(ax: Axes, values: list[float]) -> None:
 def finish(ax: Axes, xlabel: str, ylabel: str, title: str = "", yscale: str = "log") -> None:
     """Name the axes and make both logarithmic, after everything is drawn."""
     ax.set_xscale("log")
-    plots._label_ticks(ax.xaxis, *ax.get_xlim())
+    plots.label_ticks(ax.xaxis, *ax.get_xlim())
     if yscale == "log":  # else its threshold has been set
         ax.set_yscale("log")
-        plots._label_ticks(ax.yaxis, *ax.get_ylim())
+        plots.label_ticks(ax.yaxis, *ax.get_ylim())
     ax.set_xlabel(xlabel, fontsize=plots.FONT)
     ax.set_ylabel(ylabel, fontsize=plots.FONT)
     ax.tick_params(which="both", labelsize=plots.FONT - 0.5)

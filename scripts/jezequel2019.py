@@ -1,11 +1,10 @@
 """The experiment behind Figures 2 and 4 of Jezequel, Gaillard, Rudi (2019)."""
 
-import sys
 from dataclasses import dataclass
 from math import comb
 
 import numpy as np
-from common import NO_DATA, arguments, found, how_to_get, print_table, save, timed_run
+from common import arguments, at_hand, print_table, save, timed_run
 from tqdm import tqdm
 
 import oklnumba as okl
@@ -164,13 +163,8 @@ def draw(axes: np.ndarray, panel: Panel, scaling: str, runs: dict[str, okl.Run],
 def reproduce(doc: str, stem: str, panels: list[Panel]) -> None:
     """Run a figure script: all panels, both scalings, figure, numbers and table."""
     args = arguments(doc, LIMIT, QUICK_LIMIT)
-    missing = [panel for panel in panels if not found(panel.name)]
-    for panel in missing:
-        print(f"{panel.name} is not here and its panels are left out: {how_to_get(panel.name)}")
-    jobs = [(p, scaling) for p in panels if p not in missing for scaling in SCALINGS]
-    if not jobs:
-        print("nothing to draw")
-        sys.exit(NO_DATA)
+    here = at_hand(panel.name for panel in panels)
+    jobs = [(p, scaling) for p in panels if p.name in here for scaling in SCALINGS]
     figure, axes = plots.figure(rows=len(jobs), columns=2, width=7.2, row_height=2.35)
     numbers, table, said, notes = [], [], [], {}
     for row, (panel, scaling) in enumerate(jobs):
@@ -197,7 +191,7 @@ def reproduce(doc: str, stem: str, panels: list[Panel]) -> None:
         table += summary(panel, scaling, runs, shares, len(X))
         said += statements(panel, scaling, runs)
     plots.shared_legend(figure, columns=3)
-    partial = any(not panel.optional for panel in missing)
+    partial = any(p.name not in here and not p.optional for p in panels)
     save(figure, numbers, args, stem, partial)
     print(f"time limit {args.limit:g} s for each algorithm, permutation seed {SEED}")
     for note in notes:

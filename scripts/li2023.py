@@ -1,13 +1,12 @@
 """The experiments behind Tables 2 to 5 of Li and Liao (2023)."""
 
 import os
-import sys
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-from common import NO_DATA, arguments, found, how_to_get, plain_ticks, print_table, save
+from common import arguments, at_hand, plain_ticks, print_table, save, some
 from tqdm import tqdm
 
 import oklnumba as okl
@@ -126,22 +125,18 @@ def tune(cases: list[Case], limit: float) -> dict[tuple[str, Case], int]:
     return best
 
 
-def at_hand(doc: str, cases: list[Case]) -> tuple:
+def begin(doc: str, cases: list[Case]) -> tuple:
     """Return the options, the cases whose data is here (small ones if quick), and if any lacks."""
     args = arguments(doc, LIMIT, QUICK_LIMIT)
-    missing = [case for case in cases if not found(case.name)]
-    for name in dict.fromkeys(case.name for case in missing):
-        print(f"{name} is not here and is left out: {how_to_get(name)}")
-    here = [case for case in cases if case not in missing]
+    names = at_hand(case.name for case in cases)
+    here = [case for case in cases if case.name in names]
+    partial = len(here) < len(cases)
     if args.quick:
-        here = [case for case in here if len(data(case)[1]) <= QUICK_ROWS]
-    if not here:
-        print("nothing to do")
-        sys.exit(NO_DATA)
+        here = some([case for case in here if len(data(case)[1]) <= QUICK_ROWS])
     for case in here:
         if case.instead_of:
             print(f"{case.name} stands for {case.instead_of}, which could not be had")
-    return args, here, bool(missing)
+    return args, here, partial
 
 
 def spread(values: list[float]) -> tuple[float, float]:
@@ -151,7 +146,7 @@ def spread(values: list[float]) -> tuple[float, float]:
 
 def compare(doc: str, stem: str, published: dict[Case, dict[str, Published]]) -> None:
     """Run a script of Table 2 or 4: mistake ratios and times of all algorithms."""
-    args, cases, partial = at_hand(doc, list(published))
+    args, cases, partial = begin(doc, list(published))
     exponents = tune(cases, args.limit)
     seeds = range(QUICK_PERMUTATIONS if args.quick else PERMUTATIONS)
     jobs = [
@@ -252,7 +247,7 @@ class PublishedDiary:
 
 def widths(doc: str, stem: str, published: dict[Case, PublishedDiary]) -> None:
     """Run a script of Table 3 or 5: POMDR at several kernel widths."""
-    args, cases, partial = at_hand(doc, list(published))
+    args, cases, partial = begin(doc, list(published))
     seeds = range(QUICK_PERMUTATIONS if args.quick else PERMUTATIONS)
     jobs = [("POMDR", case, seed, 0) for case in cases for seed in seeds]
     results = play_all(jobs, "permutations", args.limit)

@@ -21,7 +21,7 @@ from math import comb
 
 import numpy as np
 import scipy.sparse.linalg
-from common import NO_DATA, arguments, finish, found, how_to_get, print_table, save, timed_run
+from common import arguments, at_hand, finish, print_table, save, timed_run
 from matplotlib.axes import Axes
 
 import oklnumba as okl
@@ -51,10 +51,7 @@ def names() -> list[str]:
     parser = argparse.ArgumentParser(add_help=False)
     parser.add_argument("--data", choices=okl.datasets.names())
     chosen, sys.argv[1:] = parser.parse_known_args()
-    if chosen.data and not found(chosen.data):
-        print(f"{chosen.data} is not here: {how_to_get(chosen.data)}")
-        raise SystemExit(NO_DATA)
-    return [chosen.data] if chosen.data else list(SIGMA)
+    return at_hand([chosen.data] if chosen.data else SIGMA)
 
 
 class Stream:

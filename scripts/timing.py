@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import csv
 import os
 import platform
 import time
@@ -11,10 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from common import FIGURES, write_csv
 from threadpoolctl import threadpool_limits
 from tqdm import tqdm
-
-FIGURES = Path(__file__).resolve().parents[1] / "figures"
 
 
 def arguments(doc: str | None, quick: str) -> argparse.Namespace:
@@ -77,12 +75,9 @@ def report(jobs: list[Callable[[], list[dict]]], stem: str, args: argparse.Names
     with threadpool_limits(1):  # one thread on both sides: the loops here have one
         for job in tqdm(jobs, desc="benchmarks"):
             rows += job()
-    args.output.mkdir(parents=True, exist_ok=True)
     name = f"{stem}_quick.csv" if args.quick else f"{stem}.csv"
-    with open(args.output / name, "w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, fieldnames=[*rows[0], "machine"])
-        writer.writeheader()
-        writer.writerows({**r, "machine": machine()} for r in rows)
+    # Line ends as in the files of figures/, so that a new run changes numbers only.
+    write_csv(args.output / name, [r | {"machine": machine()} for r in rows], end="\r\n")
     print(f"{machine()}; one BLAS thread")
     for r in rows:
         goal = f"  (goal {r['goal']}: {r['kept']})" if r["goal"] else ""

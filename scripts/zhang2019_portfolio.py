@@ -20,9 +20,7 @@ import numpy as np
 from common import arguments, print_table, save
 
 import oklnumba as okl
-from oklnumba import plots, theory
-from oklnumba.games import Portfolio, play
-from oklnumba.learners.linear import LinearLearner
+from oklnumba import oco, plots, theory
 
 STEM = "zhang2019_portfolio"
 BOLD = "ONS, alpha~ = 1/2, L = 1"  # beyond the constants of Theorem 6: no bound is claimed
@@ -54,7 +52,7 @@ def simulated(n: int, d: int = 8) -> np.ndarray:
     return np.exp(drift - volatility**2 / 2 + market + volatility * rng.standard_normal((n, d)))
 
 
-def learners(game: Portfolio) -> dict[str, LinearLearner]:
+def learners(game: oco.Portfolio) -> dict[str, oco.LinearLearner]:
     """Return the learners with the constants of the theory for this game's prices."""
     # |grad f|_inf <= max c / min c of a round, whatever the portfolio.
     ratio = float((game.relatives.max(axis=1) / game.relatives.min(axis=1)).max())
@@ -69,7 +67,7 @@ def learners(game: Portfolio) -> dict[str, LinearLearner]:
     }
 
 
-def bound(learner: LinearLearner, gradients: np.ndarray, w: np.ndarray) -> float:
+def bound(learner: oco.LinearLearner, gradients: np.ndarray, w: np.ndarray) -> float:
     if isinstance(learner, okl.ExpConcaveFTRL):
         return theory.exp_concave_bound(gradients, w, learner.alpha_tilde, learner.lipschitz)
     return theory.exponentiated_gradient_bound(gradients, w, learner.eta)
@@ -80,9 +78,9 @@ def main() -> None:
     n = 60 if args.quick else 1500
     relatives, names = stocks()
     games = {
-        "cash and a stock that\ndoubles and halves": Portfolio(cover(min(n, 120))),
-        "8 simulated stocks": Portfolio(simulated(n)),
-        f"{len(names)} real assets, monthly\n1990 to 2022": Portfolio(relatives[:n]),
+        "cash and a stock that\ndoubles and halves": oco.Portfolio(cover(min(n, 120))),
+        "8 simulated stocks": oco.Portfolio(simulated(n)),
+        f"{len(names)} real assets, monthly\n1990 to 2022": oco.Portfolio(relatives[:n]),
     }
     fig, axes = plots.figure(rows=2, columns=3, width=7.2, row_height=2.6)
     numbers, table = [], []
@@ -98,7 +96,7 @@ def main() -> None:
         }
         bounds = {}
         for label, learner in learners(game).items():
-            run = play(learner, game)
+            run = oco.play(learner, game)
             curves[label] = run.losses
             if label == BOLD:
                 continue

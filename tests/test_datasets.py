@@ -1,5 +1,6 @@
 """Data sets: what is loaded, from where, and what happens when it cannot be."""
 
+import ast
 import bz2
 import dataclasses
 import doctest
@@ -7,6 +8,7 @@ import gc
 import gzip
 import hashlib
 import os
+import re
 import sys
 import threading
 import tracemalloc
@@ -53,7 +55,7 @@ def digest(X, y):
 
 def toy_spec(**changes):
     spec = dict(shape=(4, 3), dtype="<f4", n_train=3, digest=digest(TOY_X, TOY_Y), positives=2)
-    return datasets._Spec(**spec | changes)
+    return datasets.Spec(**spec | changes)
 
 
 @pytest.fixture(autouse=True)
@@ -71,7 +73,7 @@ def add(monkeypatch):
     """Enter a set into the table for the time of one test."""
 
     def add(name, spec):
-        monkeypatch.setitem(datasets._SPECS, name, spec)
+        monkeypatch.setitem(datasets.SPECS, name, spec)
 
     return add
 
@@ -164,7 +166,7 @@ def test_names():
 
 def test_every_set_but_susy_has_a_digest_and_a_way_to_get_it():
     for name in datasets.names():
-        spec = datasets._SPECS[name]
+        spec = datasets.SPECS[name]
         assert (spec.digest is None) == (name == "susy")
         assert bool(spec.urls) != bool(spec.advice)
 
@@ -275,7 +277,7 @@ def test_repr():
 
 def test_data_folder_wins_over_cache_over_package(home, add, monkeypatch):
     add("toy", toy_spec(digest=None))
-    monkeypatch.setattr(datasets, "_OWN", home / "own")
+    monkeypatch.setattr(datasets, "OWN", home / "own")
     save_toy(home / "own", TOY_X + 1)
     assert datasets.load("toy", scale=None).X[0, 0] == 1
     save_toy(home / "cache", TOY_X + 2)
@@ -297,15 +299,46 @@ def test_where_the_cache_is(home, add, monkeypatch):
     assert datasets.load("toy", scale=None).X[0, 0] == 2
 
 
-def test_data_folder_that_is_not_there(home, monkeypatch):
+@pytest.mark.parametrize("call", [datasets.load, datasets.found])
+def test_data_folder_that_is_not_there(home, monkeypatch, call):
     monkeypatch.setenv("OKLNUMBA_DATA", str(home / "nowhere"))
     with pytest.raises(NotADirectoryError, match="OKLNUMBA_DATA is .*nowhere"):
-        datasets.load("mushrooms")
+        call("mushrooms")
 
 
-def test_unknown_name_lists_the_known():
-    with pytest.raises(ValueError, match="unknown data set 'adult'; known are: ijcnn1, .*susy"):
-        datasets.load("adult")
+@pytest.mark.parametrize("call", [datasets.load, datasets.found, datasets.how_to_get])
+@pytest.mark.parametrize("name", ["adult", ["magic04"], None])
+def test_unknown_name_lists_the_known(call, name):
+    with pytest.raises(ValueError, match=r"unknown data set .*; known are: ijcnn1, .*susy"):
+        call(name)
+
+
+@pytest.mark.parametrize("folder", ["own", "cache", "data"])
+def test_found_is_what_load_would_not_download(home, add, monkeypatch, folder):
+    add("toy", toy_spec(urls=("http://127.0.0.1:1/toy.txt",)))
+    monkeypatch.setattr(datasets, "OWN", home / "own")
+    (home / "data").mkdir()
+    monkeypatch.setenv("OKLNUMBA_DATA", str(home / "data"))
+    assert not datasets.found("toy") and left_in_cache(home) == []
+    save_toy(home / folder)
+    assert datasets.found("toy")
+    datasets.load("toy")
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_bundled_sets_are_found(name):
+    assert datasets.found(name)
+
+
+@pytest.mark.parametrize("name", datasets.names())
+def test_how_to_get_says_what_to_do(name):
+    how = datasets.how_to_get(name)
+    assert how.startswith(f"set OKLNUMBA_DATA to a folder that holds {name}.npz")
+    if datasets.SPECS[name].urls:
+        code = re.search(r'or download it once: python -c "(.*)"$', how)[1]
+        assert ast.unparse(ast.parse(code).body[-1]) == f"okl.datasets.load('{name}')"
+    else:
+        assert how.endswith(datasets.SPECS[name].advice)
 
 
 # --- damaged archives -----------------------------------------------------------------------------
@@ -363,7 +396,7 @@ def test_damaged_archive(home, add, monkeypatch, damage, place, advice):
     add("toy", toy_spec())
     (home / "data").mkdir()
     monkeypatch.setenv("OKLNUMBA_DATA", str(home / "data"))
-    monkeypatch.setattr(datasets, "_OWN", home / "own")
+    monkeypatch.setattr(datasets, "OWN", home / "own")
     path = save_toy(home / place)
     datasets.load("toy")
     damage(path)
@@ -457,6 +490,7 @@ def test_wrong_content_leaves_nothing(home, add, server, wrong):
         gzip.compress(TOY_CSV.replace(b",0.5", b"")),
         gzip.compress(b""),
     ],
+    ids=["cut short", "no content", "text", "a short row", "empty"],  # the bytes have the time
 )
 def test_broken_csv_leaves_nothing(home, add, server, body):
     server.files["/toy.csv.gz"] = body
@@ -488,7 +522,7 @@ def test_stopped_by_the_user(home, add, server, monkeypatch):
 
     server.files["/toy.txt"] = TOY_SVMLIGHT
     add("toy", toy_spec(urls=(server.url + "toy.txt",)))
-    monkeypatch.setattr(datasets, "_parse", stop)
+    monkeypatch.setattr(datasets, "parse", stop)
     with pytest.raises(KeyboardInterrupt):
         datasets.load("toy")
     assert left_in_cache(home) == []
@@ -521,7 +555,7 @@ def test_without_the_extra(add, monkeypatch):
     "name, advice", [("susy30k", 'load "susy"'), ("mnist12", "digits 1"), ("magic04", "reinstall")]
 )
 def test_sets_without_a_public_original(home, monkeypatch, name, advice):
-    monkeypatch.setattr(datasets, "_OWN", home)
+    monkeypatch.setattr(datasets, "OWN", home)
     with pytest.raises(FileNotFoundError, match=f"{advice}.*OKLNUMBA_DATA"):
         datasets.load(name)
 
@@ -544,14 +578,14 @@ def test_susy_is_read_in_bounded_memory(home, add, server, monkeypatch):
     add(
         "susy",
         dataclasses.replace(
-            datasets._SPECS["susy"], shape=(n, d), n_train=n, positives=91_600, slack=1_000
+            datasets.SPECS["susy"], shape=(n, d), n_train=n, positives=91_600, slack=1_000
         ),
     )
     server.files["/SUSY.csv.gz"] = home / "SUSY.csv.gz"
     monkeypatch.setenv("OKLNUMBA_MIRROR", server.url)
     peaks = []
 
-    def traced(*args, parse=datasets._parse):
+    def traced(*args, parse=datasets.parse):
         tracemalloc.start()
         try:
             return parse(*args)
@@ -559,7 +593,7 @@ def test_susy_is_read_in_bounded_memory(home, add, server, monkeypatch):
             peaks.append(tracemalloc.get_traced_memory()[1])
             tracemalloc.stop()
 
-    monkeypatch.setattr(datasets, "_parse", traced)
+    monkeypatch.setattr(datasets, "parse", traced)
     data = datasets.load("susy", scale=None)
     assert np.array_equal(data.X, X) and np.array_equal(data.y, y)
     assert left_in_cache(home) == ["susy.npz"]
@@ -572,7 +606,7 @@ def test_susy_loads_in_at_most_twice_its_memory(home, add):
     n, d = 100_000, 18
     rng = np.random.default_rng(0)
     spec = dataclasses.replace(
-        datasets._SPECS["susy"], shape=(n, d), n_train=n, positives=n // 2, slack=0
+        datasets.SPECS["susy"], shape=(n, d), n_train=n, positives=n // 2, slack=0
     )
     add("susy", spec)
     (home / "cache").mkdir()

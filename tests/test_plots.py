@@ -115,6 +115,15 @@ def test_narrow_axes_have_plain_labels(axes, low, high):
         assert all(float(label) > 0 for label in labels if label)
 
 
+def test_labels_of_either_axis_are_plain(axes):
+    axes.set(xscale="log", yscale="log", xlim=(2, 95), ylim=(1e-3, 1e3))
+    before = [label.get_text() for label in axes.get_yticklabels()]
+    plots.label_ticks(axes.xaxis, *axes.get_xlim())
+    plots.label_ticks(axes.yaxis, *axes.get_ylim())  # too many decades: as it was
+    assert {"2", "5", "10", "20", "50"} <= {label.get_text() for label in axes.get_xticklabels()}
+    assert [label.get_text() for label in axes.get_yticklabels()] == before
+
+
 def test_matplotlib_stays_as_it_was(runs):
     before = dict(matplotlib.rcParams)
     fig, axes = plots.figure(columns=2)

@@ -3,10 +3,12 @@
 import ast
 import csv
 import importlib
+import itertools
 import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -75,10 +77,24 @@ def test_reproduce_reports_each_script(tmp_path, env, name, status, options, exi
     assert ran == [name]
 
 
-def test_without_data_nothing_is_drawn(tmp_path, env):
-    done = python(SCRIPTS / "jezequel2019_fig2.py", "--output", str(tmp_path / "out"), env=env)
+@pytest.mark.parametrize(
+    "stem, options, first",
+    [
+        ("jezequel2019_fig2", [], "cod-rna"),
+        ("li2023_tab4", [], "mnist12"),
+        ("regret_certificate", ["--data", "abalone"], "abalone"),
+    ],
+)
+def test_without_data_nothing_is_drawn(tmp_path, env, stem, options, first):
+    output = ["--output", str(tmp_path / "out")]
+    done = python(SCRIPTS / f"{stem}.py", *options, *output, env=env)
     assert done.returncode == 77, done.stderr
-    assert "cod-rna is not here" in done.stdout
+    *missing, last = done.stdout.splitlines()
+    assert missing[0].startswith(f"{first} is not here")
+    assert all(
+        " is left out: set OKLNUMBA_DATA to a folder that holds " in line for line in missing
+    )
+    assert last == "nothing to do"
     assert not (tmp_path / "out").exists()
 
 
@@ -134,6 +150,37 @@ def test_a_figure_on_the_bundled_data(tmp_path, env):
 def script(monkeypatch):
     monkeypatch.syspath_prepend(SCRIPTS)
     return importlib.import_module
+
+
+def test_data_at_hand(script, monkeypatch, capsys, tmp_path):
+    common = script("common")
+    monkeypatch.setenv("OKLNUMBA_CACHE", str(tmp_path))
+    monkeypatch.delenv("OKLNUMBA_DATA", raising=False)
+    assert common.at_hand(["susy", "casp", "susy", "magic04"]) == ["casp", "magic04"]
+    said = capsys.readouterr().out
+    assert said == f"susy is not here and is left out: {okl.datasets.how_to_get('susy')}\n"
+    with pytest.raises(SystemExit) as end:
+        common.at_hand(["susy"])
+    assert end.value.code == common.NO_DATA == 77
+    assert capsys.readouterr().out.endswith("nothing to do\n")
+
+
+def test_the_writer_of_csv_files(script, tmp_path):
+    common = script("common")
+    rows = [{"a": 1, "b": "x, y"}, {"a": 0.5}]
+    common.write_csv(tmp_path / "new" / "t.csv", rows)
+    assert (tmp_path / "new" / "t.csv").read_bytes() == b'a,b\n1,"x, y"\n0.5,\n'
+    common.write_csv(tmp_path / "new" / "t.csv", rows[1:], end="\r\n")
+    assert (tmp_path / "new" / "t.csv").read_bytes() == b"a\r\n0.5\r\n"
+
+
+def test_the_linear_benchmark_counts_cpu_seconds(script, monkeypatch):
+    benchmark = script("benchmark_oco")
+    X, y = np.ones((1000, 2)), np.ones(1000)
+    for clock, moves in (("thread_time", True), ("perf_counter", False)):
+        with monkeypatch.context() as patch:
+            patch.setattr(time, clock, itertools.count(0, 3600).__next__)  # an hour a look
+            assert (benchmark.in_learner(okl.OGD(), X, y)() >= 3600) == moves
 
 
 def test_frequent_directions(script):

@@ -1,0 +1,158 @@
+"""The public face: what oklnumba shows and hides, and that README, help() and scripts agree."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import operator
+import pydoc
+import re
+import subprocess
+import sys
+import textwrap
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import oklnumba as okl
+from oklnumba import catalogue
+
+ROOT = Path(__file__).resolve().parents[1]
+SCRIPTS = sorted((ROOT / "scripts").glob("*.py"))
+TESTS = [ROOT / "tests" / f"test_{name}.py" for name in ("datasets", "plots", "scripts")]
+MODULES = ["adversary", "datasets", "losses", "oco", "plots", "theory"]
+# What users of 0.1.0 call; new names may come, none of these may go.
+NAMES = """
+    ALD BAO2KS BOGD FOGD KONS KORS KRLS NOGD OGD PKAWV POMD POMDR AdaptiveFTRL ExpConcaveFTRL
+    Experts ExponentiatedGradient FourierFeatures Gaussian Hedge KernelAWV KernelOGD KernelRidge
+    Laplacian LazyOGD Linear LinearAWV LinearRidge Matern MulticlassRun NystromAWV NystromFeatures
+    OneVsRest OnlineNewtonStep OnlineToBatch PNorm Perceptron Polynomial Projectron ProsNKONS Run
+    SkeGD SketchedKONS SketchedONS StronglyConvexFTRL TaylorFeatures UniformSampling Winnow
+    WithFeatures adversary datasets load losses oco run theory
+""".split()
+NAMEDTUPLES = {"_asdict", "_fields", "_make", "_replace"}  # public, whatever their first letter
+
+
+def tree(path):
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+# ---- oklnumba and its modules ----
+
+
+def test_only_these_modules_are_public():
+    assert [name for name in okl.__all__ if inspect.ismodule(getattr(okl, name))] == MODULES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_public_names_stay(name):
+    assert name in okl.__all__ and hasattr(okl, name)
+
+
+def test_dir_shows_what_is_exported():
+    assert dir(okl) == sorted([*okl.__all__, "__version__"])
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_dir_of_a_module_shows_what_it_exports(name):
+    module = getattr(okl, name)
+    assert dir(module) == sorted(set(module.__all__))
+    for shown in dir(module):
+        value = getattr(module, shown)
+        assert not shown.startswith("_") and not inspect.ismodule(value)
+        if inspect.isroutine(value) or isinstance(value, type):
+            assert value.__module__.startswith("oklnumba.")
+        else:
+            assert shown.isupper() and name != "theory"  # a constant
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="'oklnumba' has no attribute 'PKAWW'"):
+        _ = okl.PKAWW
+
+
+def test_plots_need_no_import_and_bring_matplotlib_only_when_used():
+    code = """if True:
+        import sys
+        import oklnumba as okl
+        dir(okl)
+        assert not any(name.startswith("matplotlib") for name in sys.modules)
+        okl.plots.figure()
+        assert "matplotlib" in sys.modules
+    """
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_types_go_into_the_wheel():
+    assert (ROOT / "oklnumba" / "py.typed").read_bytes() == b""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    # whole packages: hatchling takes every file in them
+    assert settings["tool"]["hatch"]["build"] == {"targets": {"wheel": {"packages": ["oklnumba"]}}}
+
+
+# ---- the table of classes, papers and scripts ----
+
+
+def listed(entry):
+    return entry.names.split(", ")
+
+
+def test_readme_has_the_table():
+    table = catalogue.markdown()
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert f"\n\n{table}\n\n" in readme, f"the table of README.md should be\n\n{table}\n"
+
+
+def test_help_has_the_table():
+    shown = pydoc.render_doc(okl, renderer=pydoc.plaintext)
+    assert textwrap.indent(catalogue.text(), "    ") in shown
+
+
+def test_every_algorithm_is_in_the_table():
+    # learners, samplers, and what makes several classes of a learner
+    classes = {name for name in okl.__all__ if hasattr(getattr(okl, name), "partial_fit")}
+    assert "KORS" in classes and "PKAWV" in classes and "OneVsRest" in classes
+    names = [name for entry in catalogue.CATALOGUE for name in listed(entry)]
+    assert len(set(names)) == len(names)
+    assert classes <= set(names)
+
+
+@pytest.mark.parametrize("entry", catalogue.CATALOGUE, ids=lambda entry: entry.names)
+def test_names_and_scripts_of_the_table_exist(entry):
+    for name in listed(entry):
+        assert callable(operator.attrgetter(name)(okl))
+    shows = r"\bokl\.(" + "|".join(listed(entry)) + r")\("
+    for script in filter(None, entry.scripts.split(", ")):
+        text = (ROOT / "scripts" / script).read_text(encoding="utf-8")
+        for shared in re.findall(r"^from (\w+) import", text, flags=re.MULTILINE):
+            path = ROOT / "scripts" / f"{shared}.py"
+            text += path.read_text(encoding="utf-8") if path in SCRIPTS else ""
+        assert re.search(shows, text), f"{script} shows no {entry.names}"
+
+
+# ---- the scripts are users ----
+
+
+@pytest.mark.parametrize("path", SCRIPTS + TESTS, ids=lambda path: path.name)
+def test_no_script_reaches_for_private_names(path):
+    for node in ast.walk(tree(path)):
+        names = []
+        if isinstance(node, ast.Attribute) and ast.unparse(node.value) != "self":
+            names = [node.attr]
+        elif isinstance(node, ast.ImportFrom):
+            names = [alias.name for alias in node.names]
+        for name in set(names) - NAMEDTUPLES:
+            assert not re.match(r"_(?!_)", name), f"line {node.lineno}: {name} is private"
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.name)
+def test_files_are_written_and_data_is_missed_in_one_place(path):
+    if path.name == "common.py":
+        return
+    text = path.read_text(encoding="utf-8")
+    writers = r"csv\.(?:Dict)?[wW]riter|savetxt|savefig|write_text|\.write\(|open\([^)]*\"w"
+    assert not re.search(writers, text), "use write_csv or save of common.py"
+    assert not re.search(r"\bhow_to_get\b|sys\.exit\(NO_DATA|SystemExit\(NO_DATA", text), (
+        "use at_hand of common.py"
+    )
