@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 
-from oklnumba.hot.jit import hot
+from oklnumba.hot.jit import exact, hot
 from oklnumba.hot.linalg import dot, multiply
 from oklnumba.hot.rows import get_atom, kernel_row
 
@@ -20,6 +20,12 @@ def expansion_value(kernel, function, m, x, row):
     atoms, a = function
     kernel_row(kernel, x, atoms, m, row)
     return dot(row, a, m)
+
+
+@exact
+def mean(total, count):
+    """Return total / count, 0 of nothing; the same bits whether or not count changes in a loop."""
+    return total / count if count > 0 else 0.0
 
 
 @hot
