@@ -9,6 +9,7 @@ import pytest
 
 import oklnumba as okl
 from oklnumba import losses
+from oklnumba.hot.kernel_ogd import SQUARE
 from tests import naive
 
 COMPILED = not numba.config.DISABLE_JIT
@@ -62,7 +63,7 @@ def test_kernel_ogd_equals_the_textbook(loss, params):
     assert_supports(run, learner, X, supports)
     assert_close(learner.norm, norms[-1])
     if "radius" in params:
-        assert_close(np.sqrt(learner._reals[1]), norms[-1])  # the norm that the rounds maintain
+        assert_close(np.sqrt(learner._sums[SQUARE]), norms[-1])  # the norm that the rounds maintain
         assert (norms <= params["radius"] * (1 + 1e-12)).all()
         assert (norms >= params["radius"] * (1 - 1e-12)).any()
 
@@ -75,7 +76,7 @@ def test_kernel_ogd_maintains_its_norm_at_every_round():
     found = []
     for x, label in zip(X, y, strict=True):
         learner.learn_one(x, label)
-        found.append(np.sqrt(learner._reals[1]))
+        found.append(np.sqrt(learner._sums[SQUARE]))
     assert_close(found, norms)
 
 
@@ -222,7 +223,7 @@ def test_skegd_equals_the_textbook(loss, period):
     )
     assert_close(run.predictions, forecasts)
     np.testing.assert_array_equal(run.sizes, sizes)
-    np.testing.assert_array_equal(learner._stored.T, X[support])
+    np.testing.assert_array_equal(learner._used("stored").T, X[support])
     assert sizes[-1] == 40 if period is None else sizes[-1] > 42 or not COMPILED
 
 

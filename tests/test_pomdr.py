@@ -41,7 +41,7 @@ def textbook(k, X, y, learner):
         return T or max(t, 2)
 
     def switch_size(t):
-        if isinstance(learner, okl.POMD):
+        if not isinstance(learner, okl.POMDR):
             return np.inf
         return learner.switch_size or min(math.ceil(15 * math.log(rounds(t))), budget - 1)
 

@@ -1,12 +1,49 @@
-"""Kernel expansions f = sum_j a_j k(atom_j, .): what their learners share."""
+"""Kernel expansions f = sum_j a_j k(atom_j, .): what their learners share.
+
+A ``function`` is the pair of its atoms (d, cap) and its coefficients a (cap,).
+"""
 
 from __future__ import annotations
 
 import math
 
-from oklnumba.hot.jit import hot
+from oklnumba.hot.jit import exact, hot
 from oklnumba.hot.linalg import dot, multiply
 from oklnumba.hot.rows import get_atom, kernel_row
+
+SMALLEST_FACTOR = 1e-100  # a smaller common factor is multiplied into the coefficients
+
+
+@hot
+def expansion_value(kernel, function, m, x, row):
+    """Return f(x), leaving the kernel values of x with the m atoms in row : (cap,)."""
+    atoms, a = function
+    kernel_row(kernel, x, atoms, m, row)
+    return dot(row, a, m)
+
+
+@exact
+def mean(total, count):
+    """Return total / count, 0 of nothing; the same bits whether or not count changes in a loop."""
+    return total / count if count > 0 else 0.0
+
+
+@hot
+def expansion_square(kernel, function, m, x, row):
+    """Return |f|^2 = a' K a from scratch. x : (d,), row : (cap,), workspace."""
+    atoms, a = function
+    square = 0.0
+    for j in range(m):
+        get_atom(atoms, j, x)
+        square += a[j] * expansion_value(kernel, function, m, x, row)
+    return square
+
+
+@hot
+def expansion_forecasts(X, kernel, function, m, factor, row, forecasts):
+    """Write factor * f(x) for the rows of X. row : (cap,), workspace; forecasts : (n,), written."""
+    for t in range(X.shape[0]):
+        forecasts[t] = factor * expansion_value(kernel, function, m, X[t], row)
 
 
 @hot
@@ -20,26 +57,3 @@ def to_ball(a, square, radius, m):
         multiply(a, radius / math.sqrt(square), m)
         square = radius * radius
     return square
-
-
-@hot
-def expansion_square(kernel, atoms, a, m, x, row):
-    """Return |f|^2 = a' K a from scratch. x : (d,), row : (cap,), workspace."""
-    square = 0.0
-    for j in range(m):
-        get_atom(atoms, j, x)
-        kernel_row(kernel, x, atoms, m, row)
-        square += a[j] * dot(row, a, m)
-    return square
-
-
-@hot
-def expansion_forecasts(X, kernel, atoms, a, m, factor, row, forecasts):
-    """Write factor * f(x) for the rows of X. row : (cap,), workspace; forecasts : (n,), written."""
-    for t in range(X.shape[0]):
-        kernel_row(kernel, X[t], atoms, m, row)
-        forecasts[t] = factor * dot(row, a, m)
-
-
-# A common factor below is multiplied into the coefficients before it underflows.
-SMALLEST_FACTOR = 1e-100

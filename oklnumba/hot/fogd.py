@@ -94,13 +94,13 @@ def fogd_rounds(X, y, frequencies, w, loss, setting, work, forecasts):
         fourier_phases(X, start, frequencies, work)
         for t in range(start, min(start + ROWS_AT_ONCE, X.shape[0])):
             z = work[t - start]
-            forecast = scale * fourier_forecast(z, w, f)
+            forecast = scale * fourier_forecast(z, w, f)  # w . z(x), z(x) = scale z
             if not abs(forecast) < np.inf:
                 return t, NOT_FINITE
             forecasts[t] = forecast
             step = eta * scale * loss_derivative(loss, forecast, y[t])
             if step != 0.0:
-                add_multiple(w, -step, z, 2 * f)
+                add_multiple(w, -step, z, 2 * f)  # w <- w - eta l' z(x)
     return X.shape[0], DONE
 
 

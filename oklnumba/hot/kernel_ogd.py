@@ -6,16 +6,42 @@ import math
 
 import numpy as np
 
-from oklnumba.hot.expansion import SMALLEST_FACTOR
+from oklnumba.hot.expansion import SMALLEST_FACTOR, expansion_value
 from oklnumba.hot.jit import ATOMS, DONE, NEED_ROOM, NOT_FINITE, hot
-from oklnumba.hot.linalg import dot, multiply
+from oklnumba.hot.linalg import multiply
 from oklnumba.hot.losses import loss_derivative
-from oklnumba.hot.rows import get_atom, kernel_diag, kernel_row, put_atom
+from oklnumba.hot.rows import get_atom, kernel_diag, put_atom
 
 # Entries of kernel_ogd_rounds' counts and sums.
 OLDEST = 1  # the slot of the oldest atom once the window is full
 FACTOR = 0  # of all coefficients
 SQUARE = 1  # |f|^2, where there is a radius
+
+
+@hot
+def square_without(kernel, function, slot, sums, m, x, row):
+    """Return |f|^2 without the atom in ``slot``. x : (d,), row : (cap,), workspace."""
+    atoms, a = function
+    dropped = sums[FACTOR] * a[slot]
+    get_atom(atoms, slot, x)
+    value = sums[FACTOR] * expansion_value(kernel, function, m, x, row)
+    return sums[SQUARE] - 2.0 * dropped * value + dropped * dropped * row[slot]
+
+
+@hot
+def step_in_ball(sums, step, value, corner, radius):
+    """Bring |f|^2 up to date after f -= step k(x, .) and project f; False after an overflow.
+
+    value : f(x) before the step; corner : k(x, x).
+    """
+    square = max(sums[SQUARE] - 2.0 * step * value + step * step * corner, 0.0)
+    if not square < np.inf:
+        return False
+    if square > radius * radius:
+        sums[FACTOR] *= radius / math.sqrt(square)
+        square = radius * radius
+    sums[SQUARE] = square
+    return True
 
 
 @hot
@@ -30,49 +56,35 @@ def kernel_ogd_rounds(X, y, first, kernel, loss, setting, counts, sums, function
     eta, lam, window, radius = setting
     atoms, a = function
     forecasts, sizes = out
-    row, other = work[0], work[1]
-    shrink = 1.0 - eta * lam
+    row, shrink = work[0], 1.0 - eta * lam
     for t in range(first, X.shape[0]):
         m = counts[ATOMS]
         if m == a.shape[0] and m < window:
             return t, NEED_ROOM
         x = X[t]
-        kernel_row(kernel, x, atoms, m, row)
-        forecast = sums[FACTOR] * dot(row, a, m)
+        forecast = sums[FACTOR] * expansion_value(kernel, function, m, x, row)
         if not abs(forecast) < np.inf:
             return t, NOT_FINITE
         forecasts[t] = forecast
         slope = loss_derivative(loss, forecast, y[t])
-        sums[FACTOR] *= shrink
+        sums[FACTOR] *= shrink  # f <- (1 - eta lam) f
         sums[SQUARE] *= shrink * shrink
         if slope != 0.0:
-            value = forecast * shrink
-            slot = m
-            if m == window:
+            value, step, slot = forecast * shrink, eta * slope, m
+            if m == window:  # truncation: the newest atom takes the place of the oldest
                 slot = counts[OLDEST]
                 counts[OLDEST] = (slot + 1) % m
-                dropped = sums[FACTOR] * a[slot]
-                value -= dropped * row[slot]
+                value -= sums[FACTOR] * a[slot] * row[slot]
                 if radius < np.inf:
                     oldest = work[2, : x.shape[0]]
-                    get_atom(atoms, slot, oldest)
-                    kernel_row(kernel, oldest, atoms, m, other)
-                    sums[SQUARE] -= 2.0 * dropped * sums[FACTOR] * dot(other, a, m)
-                    sums[SQUARE] += dropped * dropped * other[slot]
+                    sums[SQUARE] = square_without(kernel, function, slot, sums, m, oldest, work[1])
             else:
                 counts[ATOMS] = m + 1
             put_atom(atoms, slot, x)
-            step = eta * slope
-            a[slot] = -step / sums[FACTOR]
+            a[slot] = -step / sums[FACTOR]  # f <- f - eta l' k(x, .)
             if radius < np.inf:
-                corner = kernel_diag(kernel, x)
-                square = max(sums[SQUARE] - 2.0 * step * value + step * step * corner, 0.0)
-                if not square < np.inf:
+                if not step_in_ball(sums, step, value, kernel_diag(kernel, x), radius):
                     return t, NOT_FINITE
-                if square > radius * radius:
-                    sums[FACTOR] *= radius / math.sqrt(square)
-                    square = radius * radius
-                sums[SQUARE] = square
         if sums[FACTOR] < SMALLEST_FACTOR:
             multiply(a, sums[FACTOR], counts[ATOMS])
             sums[FACTOR] = 1.0
@@ -109,6 +121,16 @@ def bogd_drop(a, diagonal, coin, weighted, p, m):
 
 
 @hot
+def limit_largest(a, most, m):
+    """Scale the first m entries of a so that none exceeds ``most``."""
+    largest = 0.0
+    for j in range(m):
+        largest = max(largest, abs(a[j]))
+    if largest > most:
+        multiply(a, most / largest, m)
+
+
+@hot
 def bogd_rounds(X, y, coins, first, kernel, loss, setting, counts, function, work, out):
     """Play BOGD or BOGD++ (Zhao et al. 2012) from row ``first`` of X.
 
@@ -127,14 +149,13 @@ def bogd_rounds(X, y, coins, first, kernel, loss, setting, counts, function, wor
         if m == a.shape[0] and m < budget:
             return t, NEED_ROOM
         x = X[t]
-        kernel_row(kernel, x, atoms, m, row)
-        forecast = dot(row, a, m)
+        forecast = expansion_value(kernel, (atoms, a), m, x, row)
         if not abs(forecast) < np.inf:
             return t, NOT_FINITE
         forecasts[t] = forecast
         slope = loss_derivative(loss, forecast, y[t])
         if shrink < 1.0:
-            multiply(a, shrink, m)
+            multiply(a, shrink, m)  # f <- (1 - eta lam) f
         if slope != 0.0:
             slot = m
             if m < budget:
@@ -148,12 +169,8 @@ def bogd_rounds(X, y, coins, first, kernel, loss, setting, counts, function, wor
             diagonal[slot] = kernel_diag(kernel, x)
             if not diagonal[slot] < np.inf:
                 return t, NOT_FINITE
-            a[slot] = -eta * slope
+            a[slot] = -eta * slope  # f <- f - eta l' k(x, .)
             if m == budget:
-                largest = 0.0
-                for j in range(m):
-                    largest = max(largest, abs(a[j]))
-                if largest > eta * gamma:
-                    multiply(a, eta * gamma / largest, m)
+                limit_largest(a, eta * gamma, m)
         sizes[t] = counts[ATOMS]
     return X.shape[0], DONE

@@ -7,9 +7,10 @@ import math
 import numpy as np
 
 from oklnumba.hot.dictionary import NULL_DIRECTION, ald_residual
-from oklnumba.hot.jit import DONE, NEED_ROOM, NOT_FINITE, NOT_POSITIVE, hot
-from oklnumba.hot.linalg import bordered_cholesky, dot, solve_upper
-from oklnumba.hot.rows import kernel_diag, kernel_row, put_atom
+from oklnumba.hot.expansion import expansion_value
+from oklnumba.hot.jit import ATOMS, DONE, NEED_ROOM, NOT_FINITE, NOT_POSITIVE, hot
+from oklnumba.hot.linalg import bordered_cholesky, solve_upper
+from oklnumba.hot.rows import kernel_diag, put_atom
 
 
 @hot
@@ -37,29 +38,31 @@ def least_squares_row(Q, z, x, y, m):
 
 
 @hot
-def krls_rounds(X, y, first, kernel, threshold, state, atoms, a, R, Q, z, work, forecasts, sizes):
+def krls_rounds(X, y, first, kernel, threshold, counts, function, squares, work, out):
     """Play KRLS with ALD (Engel et al. 2004) from row ``first`` of X.
 
-    state : (1,) integers, atoms; atoms : (d, cap), a : (cap,), R : (cap, cap), upper factor of
-    their kernel matrix K, Q : (cap, cap), z : (cap,), factor and right side of least squares in the
-    coordinates R^-T k, in place; work : (2, cap), workspace; forecasts, sizes : (n,), written.
-    Returns (rounds played, status).
+    counts : (1,) integers, ATOMS; function : atoms (d, cap), a (cap,) and R (cap, cap), upper
+    factor of the atoms' kernel matrix; squares : Q (cap, cap) and z (cap,), factor and right side
+    of least squares in the coordinates R^-T k; all in place; work : (2, cap), workspace; out :
+    forecasts and sizes, (n,), written. Returns (rounds played, status).
     """
+    atoms, a, R = function
+    Q, z = squares
+    forecasts, sizes = out
     row, q = work[0], work[1]
     for t in range(first, X.shape[0]):
-        m = state[0]
+        m = counts[ATOMS]
         if m == a.shape[0]:
             return t, NEED_ROOM
         x = X[t]
-        kernel_row(kernel, x, atoms, m, row)
-        forecast = dot(row, a, m)
+        forecast = expansion_value(kernel, (atoms, a), m, x, row)
         if not abs(forecast) < np.inf:
             return t, NOT_FINITE
         forecasts[t] = forecast
         corner = kernel_diag(kernel, x)
         if not corner < np.inf:
             return t, NOT_FINITE
-        rest = ald_residual(R, row, corner, q, m)
+        rest = ald_residual(R, row, corner, q, m)  # delta_t; q : the coordinates of x_t
         if rest > NULL_DIRECTION * corner and (m == 0 or rest > threshold):
             if not bordered_cholesky(R, q, corner, m) > 0.0:
                 return t, NOT_POSITIVE
@@ -69,11 +72,11 @@ def krls_rounds(X, y, first, kernel, threshold, state, atoms, a, R, Q, z, work, 
                 Q[i, m] = 0.0
             z[m] = 0.0
             m += 1
-            state[0] = m
+            counts[ATOMS] = m
         least_squares_row(Q, z, q, y[t], m)
         for j in range(m):
             a[j] = z[j]
-        solve_upper(Q, a, m)
-        solve_upper(R, a, m)
+        solve_upper(Q, a, m)  # least squares over all rounds
+        solve_upper(R, a, m)  # as coefficients of the atoms
         sizes[t] = m
     return X.shape[0], DONE

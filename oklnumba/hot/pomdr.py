@@ -7,44 +7,139 @@ import math
 import numpy as np
 
 from oklnumba.hot.dictionary import NULL_DIRECTION, ald_residual
-from oklnumba.hot.expansion import expansion_square, to_ball
-from oklnumba.hot.jit import DONE, NEED_ROOM, NOT_FINITE, NOT_POSITIVE, hot
+from oklnumba.hot.expansion import expansion_square, expansion_value, mean, to_ball
+from oklnumba.hot.jit import ATOMS, DONE, NEED_ROOM, NOT_FINITE, NOT_POSITIVE, hot
 from oklnumba.hot.linalg import add_multiple, bordered_cholesky, dot, multiply, solve_upper
 from oklnumba.hot.rows import get_atom, kernel_diag, kernel_row, put_atom
+
+# Entries of counts: the round t-bar from which OMDR runs (0: not yet), removals, projections, atoms
+# in the factor R: those of the dictionary until OMDR, which has no use for it.
+SWITCH, REMOVALS, PROJECTIONS, FACTORED = 1, 2, 3, 4
+# Entries of sums: |f'|^2, the sum of delta since the last removal, that over all rounds, D = max
+# k(x, x) so far.
+SQUARE, DELTA, ALL_DELTA, LARGEST = range(4)
 
 SWITCH_FACTOR = 15.0  # B_0 = ceil(15 ln T), as in the paper's experiments
 
 
 @hot
-def pomdr_rate(setting, state, reals, corner):
-    """Return the learning rate lambda_t (pomdr eq. 10 with 3 D for its first term, errata 28, 29).
-
-    Arguments as in pomdr_rounds; corner : k(x_t, x_t).
-    """
-    radius, rate_scale = setting[0], setting[6]
-    under = 3.0 * max(reals[3], corner) + reals[1]
+def pomdr_rate(radius, rate_scale, counts, sums, corner):
+    """Return lambda_t (eq. 10 with 3 D for its first term, errata 28, 29). corner : k(x_t, x_t)."""
+    under = 3.0 * max(sums[LARGEST], corner) + sums[DELTA]
     if not under > 0.0:
         return 0.0  # k(x, x) = 0 so far: every function is 0 on the data
     rate = radius / math.sqrt(under)
-    return rate * rate_scale if state[2] > 0 else rate
+    return rate * rate_scale if counts[REMOVALS] > 0 else rate
 
 
 @hot
-def pomdr_values(kernel, x, atoms, a, m, hints, signs, count, row, hint_row):
-    """Return f'_{t-1}(x) and minus hint_t(x), leaving the kernel rows in row and hint_row."""
-    kernel_row(kernel, x, atoms, m, row)
-    kernel_row(kernel, x, hints, count, hint_row)
-    hinted = dot(hint_row, signs, count) / count if count > 0 else 0.0
-    return dot(row, a, m), hinted
+def pomdr_parts(kernel, radius, rate_scale, counts, sums, function, hints, count, x, row):
+    """Return k(x, x), lambda_t, f'_{t-1}(x) and minus hint_t(x).
+
+    row : (cap,) and hint_row of hints : (M,), the kernel values of x with atoms and hints, written.
+    """
+    atoms, a, _ = function
+    points, signs, _, hint_row = hints
+    corner = kernel_diag(kernel, x)
+    rate = pomdr_rate(radius, rate_scale, counts, sums, corner)
+    own = expansion_value(kernel, (atoms, a), counts[ATOMS], x, row)
+    hinted = mean(expansion_value(kernel, (points, signs), count, x, hint_row), count)
+    return corner, rate, own, hinted
 
 
 @hot
-def pomdr_remove(kernel, radius, atoms, a, m, x, row):
-    """Keep the oldest half of the dictionary and merge the rest into it (pomdr eq. 9).
+def pomdr_horizon(horizon, this):
+    """Return T: the horizon, or the present round, and at least 2 then."""
+    return horizon if horizon > 0.0 else max(float(this), 2.0)
+
+
+@hot
+def omdr_plays(counts, horizon, this):
+    """Say whether OMDR plays round ``this`` (line 8); a t-bar of T stays POMD (errata 31)."""
+    return counts[SWITCH] > 0 and not (this == counts[SWITCH] and this == horizon)
+
+
+@hot
+def pomd_ald(R, row, corner, bound, largest, q, m):
+    """Return whether ALD_t fails (eq. 5; without atoms it does) and |grad~_t|^2.
+
+    row : (cap,), k_t; corner : k(x_t, x_t); bound : T^-zeta, scaled; largest : D; q : (cap,),
+    R^-T k_t, written.
+    """
+    alpha = ald_residual(R, row, corner, q, m)  # eq. 4
+    if alpha <= NULL_DIRECTION * corner or (m > 0 and alpha <= bound * bound * largest):
+        return False, corner - alpha
+    return True, corner
+
+
+@hot
+def pomd_project(function, hints, count, q, step, m):
+    """Take f' += step sum_i beta_i k(x_i, .) (eq. 6); return minus the hint's product with the sum.
+
+    q : (cap,), R^-T k_t, turned in place into beta_t.
+    """
+    _, a, R = function
+    _, signs, H, _ = hints
+    solve_upper(R, q, m)  # line 9
+    add_multiple(a, step, q, m)
+    hinted = 0.0
+    for r in range(count):
+        hinted += signs[r] / count * dot(H[r], q, m)
+    return hinted
+
+
+@hot
+def pomdr_add(function, counts, x, step):
+    """Take f' += step k(x, .): x joins the dictionary."""
+    atoms, a, _ = function
+    m = counts[ATOMS]
+    put_atom(atoms, m, x)
+    a[m] = step
+    counts[ATOMS] = m + 1
+
+
+@hot
+def pomdr_account(a, counts, sums, radius, rate, label, own, square, hinted):
+    """Bring |f'|^2 and the sums of delta up to date after a step, and project f' on the ball.
+
+    own : f'_{t-1}(x); square : |grad|^2; hinted : minus the hint's product with -label grad.
+    """
+    # <f', grad> = -y f'(x) for the projected gradient too: f' is in the span. Errata 26.
+    stepped = sums[SQUARE] + rate * rate * square + 2.0 * rate * label * own
+    sums[SQUARE] = to_ball(a, stepped, radius, counts[ATOMS])
+    delta = max(square - 2.0 * label * hinted, 0.0)  # eq. 10
+    sums[DELTA] += delta
+    sums[ALL_DELTA] += delta
+
+
+@hot
+def pomdr_remember(hints, slot, count, x, label, corner, row, omdr, m, grown):
+    """Put the round's example among the hints, with its kernel values with all atoms.
+
+    row : (cap,), those with the m atoms that there were before the round; grown : m, or m + 1.
+    """
+    points, signs, H, hint_row = hints
+    put_atom(points, slot, x)
+    signs[slot] = label
+    if omdr:
+        return  # nothing is projected any more
+    if grown > m:  # x is an atom too
+        for r in range(count):
+            H[r, m] = hint_row[r]
+        H[slot, m] = corner
+    for j in range(m):
+        H[slot, j] = row[j]
+
+
+@hot
+def pomdr_remove(kernel, radius, function, counts, sums, x, row):
+    """Keep the oldest half of the dictionary and merge the rest into it (eq. 9).
 
     Each dropped coefficient goes to the kept atom with the largest kernel value (the first on
-    ties); then f' is scaled to norm U. Returns |f'|^2.
+    ties); then f' is scaled to norm U (errata 33). x : (d,), row : (cap,), workspace.
     """
+    atoms, a, _ = function
+    m = counts[ATOMS]
     half = m // 2
     for j in range(half, m):
         get_atom(atoms, j, x)
@@ -54,129 +149,87 @@ def pomdr_remove(kernel, radius, atoms, a, m, x, row):
             if row[i] > row[nearest]:
                 nearest = i
         a[nearest] += a[j]
-    square = expansion_square(kernel, atoms, a, half, x, row)
-    if not square > 0.0:
-        return 0.0
-    multiply(a, radius / math.sqrt(square), half)
-    return radius * radius
+    square = expansion_square(kernel, (atoms, a), half, x, row)
+    if square > 0.0:
+        multiply(a, radius / math.sqrt(square), half)
+    sums[SQUARE] = radius * radius if square > 0.0 else 0.0
+    sums[DELTA] = 0.0
+    counts[ATOMS] = half
+    counts[REMOVALS] += 1
 
 
 @hot
-def pomdr_remember(x, label, slot, count, added, omdr, corner, hints, signs, H, row, hint_row, m):
-    """Put the round's example among the hints, with its kernel values with the m old atoms.
-
-    ``added`` says whether x became atom m, whose kernel values with the hints are in hint_row.
-    """
-    put_atom(hints, slot, x)
-    signs[slot] = label
-    if omdr:
-        return  # nothing is projected any more
-    if added:
-        for r in range(count):
-            H[r, m] = hint_row[r]
-        H[slot, m] = corner
-    for j in range(m):
-        H[slot, j] = row[j]
+def pomdr_switch(counts, switch_size, budget, horizon, this, grown):
+    """Let OMDR take over where the dictionary has grown to B_0 atoms, and drop the factor then."""
+    if grown and counts[SWITCH] == 0:
+        by_rounds = math.ceil(SWITCH_FACTOR * math.log(pomdr_horizon(horizon, this)))
+        by_rounds = min(by_rounds, budget - 1.0)
+        if counts[ATOMS] >= (switch_size if switch_size > 0.0 else by_rounds):
+            counts[SWITCH] = this + 1
+    counts[FACTORED] = 0 if omdr_plays(counts, horizon, this + 1) else counts[ATOMS]
 
 
 @hot
-def pomdr_switch_size(switch_size, budget, T):
-    """Return B_0, the number of atoms at which OMDR takes over."""
-    by_rounds = min(math.ceil(SWITCH_FACTOR * math.log(T)), budget - 1.0)
-    return switch_size if switch_size > 0.0 else by_rounds
-
-
-@hot
-def pomdr_rounds(
-    X, y, first, played, kernel, setting, state, reals, atoms, a, R, hints, signs, H, work,
-    forecasts, sizes,
-):  # fmt: skip
+def pomdr_rounds(X, y, first, played, kernel, setting, counts, sums, function, hints, work, out):
     """Play POMDR (pomdr Algorithm 1) from row ``first`` of X; ``played`` rounds came before X.
 
-    setting : (U, zeta, ALD scale, horizon or 0, switch size or 0, budget, rate scale); state : (4,)
-    integers: |S|, the round t-bar from which OMDR runs (0: not yet), removals, projections; reals :
-    (4,): |f'|^2, the sum of delta since the last removal, that over all rounds, D = max k(x, x);
-    atoms : (d, cap), a : (cap,), the dictionary; R : (cap, cap), upper factor of its kernel matrix
-    until OMDR; hints : (d, M), signs : (M,), the last M examples; H : (M, cap), their kernel values
-    with the dictionary until OMDR; work : (3, cap or d or M), workspace; forecasts, sizes : (n,),
-    written. Returns (rounds played, status).
+    setting : (U, zeta, ALD scale, horizon or 0, switch size or 0, budget, rate scale), of which
+    POMD has inf, inf and 1 for the last three; counts : (5,) integers and sums : (4,), entries
+    above; function : atoms (d, cap), a (cap,) and R (cap, cap), upper factor of the atoms' kernel
+    matrix until OMDR; hints : the last M examples, points (d, M) and signs (M,), their kernel
+    values with the atoms until OMDR, H (M, cap), and with x_t, hint_row (M,), workspace; all in
+    place; work : (2, cap or d), workspace; out : forecasts and sizes, (n,), written. Returns
+    (rounds played, status).
     """
     radius, zeta, ald_scale, horizon, switch_size, budget, rate_scale = setting
-    row, q, hint_row = work[0], work[1], work[2]
-    M = signs.shape[0]
+    _, a, R = function
+    _, signs, _, _ = hints
+    forecasts, sizes = out
+    row, q, M = work[0], work[1], signs.shape[0]
     for t in range(first, X.shape[0]):
-        m = state[0]
+        m = counts[ATOMS]
         if m == a.shape[0]:
             return t, NEED_ROOM
-        x = X[t]
-        count = min(played + t, M)
-        corner = kernel_diag(kernel, x)
-        rate = pomdr_rate(setting, state, reals, corner)
-        own, hinted = pomdr_values(kernel, x, atoms, a, m, hints, signs, count, row, hint_row)
-        forecast = own + rate * hinted
+        x, label, this, count = X[t], y[t], played + t + 1, min(played + t, M)
+        corner, rate, own, hinted = pomdr_parts(
+            kernel, radius, rate_scale, counts, sums, function, hints, count, x, row
+        )
+        forecast = own + rate * hinted  # line 4, eq. 2: f_t = f'_{t-1} - lambda_t hint_t
         if not (abs(forecast) < np.inf and corner < np.inf):
             return t, NOT_FINITE
         forecasts[t] = forecast
-        reals[3] = max(reals[3], corner)
-        label = y[t]
-        this = played + t + 1
-        T = horizon if horizon > 0.0 else max(float(this), 2.0)
-        # A t-bar of T stays POMD (errata 31).
-        omdr = state[1] > 0 and this >= state[1] and not (this == state[1] and this == horizon)
-        added = False
-        if label * forecast < 1.0:
-            projected = False
-            delta = corner - 2.0 * label * hinted
-            square = corner
+        sums[LARGEST] = max(sums[LARGEST], corner)
+        omdr = omdr_plays(counts, horizon, this)  # line 8
+        if label * forecast < 1.0:  # line 7
+            joins, square = True, corner
             if not omdr:
-                rest = ald_residual(R, row, corner, q, m)  # alpha_t
-                bound = ald_scale * T**-zeta
-                projected = rest <= NULL_DIRECTION * corner
-                projected = projected or (m > 0 and rest <= bound * bound * reals[3])
-                if projected:
-                    square = corner - rest
-                    solve_upper(R, q, m)  # beta_t
-                    delta = square
-                    for r in range(count):
-                        delta -= 2.0 * label * signs[r] / count * dot(H[r], q, m)
-                    add_multiple(a, rate * label, q, m)
-                    state[3] += 1
-                elif not bordered_cholesky(R, q, corner, m) > 0.0:
-                    return t, NOT_POSITIVE
-            if not projected:
-                put_atom(atoms, m, x)
-                a[m] = rate * label
-                added = True
-                state[0] = m + 1
-            # <f', grad> = -y f'(x) for the projected gradient too: f' is in the span.
-            square = reals[0] + rate * rate * square + 2.0 * rate * label * own
-            reals[0] = to_ball(a, square, radius, state[0])
-            reals[1] += max(delta, 0.0)
-            reals[2] += max(delta, 0.0)
-        slot = (played + t) % M
-        pomdr_remember(
-            x, label, slot, count, added, omdr, corner, hints, signs, H, row, hint_row, m
-        )
-        if added and omdr and m + 1 >= budget:
-            reals[0] = pomdr_remove(kernel, radius, atoms, a, m + 1, q[: x.shape[0]], row)
-            reals[1] = 0.0
-            state[0] = (m + 1) // 2
-            state[2] += 1
-        elif added and state[1] == 0 and m + 1 >= pomdr_switch_size(switch_size, budget, T):
-            state[1] = this + 1
-        sizes[t] = state[0]
+                bound = ald_scale * pomdr_horizon(horizon, this) ** -zeta
+                joins, square = pomd_ald(R, row, corner, bound, sums[LARGEST], q, m)  # lines 10, 11
+            if not joins:
+                hinted = pomd_project(function, hints, count, q, rate * label, m)  # lines 12, 13
+                counts[PROJECTIONS] += 1
+            elif omdr or bordered_cholesky(R, q, corner, m) > 0.0:
+                pomdr_add(function, counts, x, rate * label)  # lines 15, 16 or 20, 21
+            else:
+                return t, NOT_POSITIVE
+            pomdr_account(a, counts, sums, radius, rate, label, own, square, hinted)
+        grown = counts[ATOMS]
+        pomdr_remember(hints, (this - 1) % M, count, x, label, corner, row, omdr, m, grown)
+        if omdr and grown >= budget:
+            pomdr_remove(kernel, radius, function, counts, sums, q[: x.shape[0]], row)  # line 22
+        pomdr_switch(counts, switch_size, budget, horizon, this, grown > m)  # line 17
+        sizes[t] = counts[ATOMS]
     return X.shape[0], DONE
 
 
 @hot
-def pomdr_forecasts(
-    X, played, kernel, setting, state, reals, atoms, a, hints, signs, work, forecasts
-):
+def pomdr_forecasts(X, played, kernel, setting, counts, sums, function, hints, work, forecasts):
     """Write what POMDR would forecast for each row of X; arguments as in pomdr_rounds."""
+    radius, _, _, _, _, _, rate_scale = setting
+    _, signs, _, _ = hints
     count = min(played, signs.shape[0])
     for t in range(X.shape[0]):
-        rate = pomdr_rate(setting, state, reals, kernel_diag(kernel, X[t]))
-        own, hinted = pomdr_values(
-            kernel, X[t], atoms, a, state[0], hints, signs, count, work[0], work[2]
+        _, rate, own, hinted = pomdr_parts(
+            kernel, radius, rate_scale, counts, sums, function, hints, count, X[t], work[0]
         )
         forecasts[t] = own + rate * hinted

@@ -7,56 +7,66 @@ import math
 import numpy as np
 
 from oklnumba.hot.dictionary import NULL_DIRECTION, ald_residual
-from oklnumba.hot.jit import DONE, NEED_ROOM, NOT_FINITE, NOT_POSITIVE, hot
-from oklnumba.hot.linalg import add_multiple, bordered_cholesky, dot, solve_upper
-from oklnumba.hot.rows import kernel_diag, kernel_row, put_atom
+from oklnumba.hot.expansion import expansion_value
+from oklnumba.hot.jit import ATOMS, DONE, NEED_ROOM, NOT_FINITE, NOT_POSITIVE, hot
+from oklnumba.hot.linalg import add_multiple, bordered_cholesky, solve_upper
+from oklnumba.hot.rows import kernel_diag, put_atom
 
 
 @hot
-def projectron_rounds(X, y, first, kernel, setting, state, atoms, a, R, work, forecasts, sizes):
+def projectron_tau(loss, far, inside):
+    """Return the length tau of Projectron++'s step at a right sign, 0 where it takes none.
+
+    far : distance to the span / threshold; inside : |projection of k(x, .)|^2.
+    """
+    if not (loss > far and inside > 0.0):
+        return 0.0
+    return min(min(loss / inside, 1.0), 2.0 * (loss - far) / inside)
+
+
+@hot
+def projectron_rounds(X, y, first, kernel, setting, counts, function, work, out):
     """Play Projectron or Projectron++ (Orabona et al. 2009) from row ``first`` of X.
 
-    setting : (threshold, budget or inf, aggressive, 1 / threshold or what takes its place); state :
-    (1,) integers, atoms; atoms : (d, cap), a : (cap,), R : (cap, cap), upper factor of their kernel
-    matrix, in place; work : (2, cap), workspace; forecasts, sizes : (n,), written. Returns (rounds
-    played, status).
+    setting : (threshold, budget or inf, margin below which a right sign steps too, 1 / threshold or
+    what takes its place); counts : (1,) integers, ATOMS; function : atoms (d, cap), a (cap,) and R
+    (cap, cap), upper factor of the atoms' kernel matrix K; all in place; work : (2, cap),
+    workspace; out : forecasts and sizes, (n,), written. Returns (rounds played, status).
     """
-    threshold, budget, aggressive, slack = setting
+    threshold, budget, safe, slack = setting
+    atoms, a, R = function
+    forecasts, sizes = out
     row, q = work[0], work[1]
     for t in range(first, X.shape[0]):
-        m = state[0]
+        m = counts[ATOMS]
         if m == a.shape[0] and m < budget:
             return t, NEED_ROOM
-        x = X[t]
-        kernel_row(kernel, x, atoms, m, row)
-        forecast = dot(row, a, m)
+        x, label = X[t], y[t]
+        forecast = expansion_value(kernel, (atoms, a), m, x, row)
         if not abs(forecast) < np.inf:
             return t, NOT_FINITE
         forecasts[t] = forecast
-        margin = y[t] * forecast
-        if margin <= 0.0 or (aggressive and margin < 1.0):
+        margin = label * forecast
+        if margin <= 0.0 or margin < safe:
             corner = kernel_diag(kernel, x)
             if not corner < np.inf:
                 return t, NOT_FINITE
             rest = ald_residual(R, row, corner, q, m)
-            inside = corner - rest
-            distance = math.sqrt(max(rest, 0.0))
-            dependent = rest <= NULL_DIRECTION * corner
+            distance = math.sqrt(max(rest, 0.0))  # of k(x, .) to the span
+            near = rest <= NULL_DIRECTION * corner
+            tau = 1.0  # length of the projected step
             if margin > 0.0:
-                far = 0.0 if dependent else distance * slack
-                excess = 1.0 - margin - far
-                if excess > 0.0 and inside > 0.0:
-                    tau = min(min((1.0 - margin) / inside, 1.0), 2.0 * excess / inside)
-                    solve_upper(R, q, m)
-                    add_multiple(a, tau * y[t], q, m)
-            elif dependent or m == budget or (m > 0 and distance <= threshold):
-                solve_upper(R, q, m)
-                add_multiple(a, y[t], q, m)
-            else:
+                far = 0.0 if near else distance * slack
+                tau = projectron_tau(1.0 - margin, far, corner - rest)
+            elif not (near or m == budget or (m > 0 and distance <= threshold)):
                 if not bordered_cholesky(R, q, corner, m) > 0.0:
                     return t, NOT_POSITIVE
                 put_atom(atoms, m, x)
-                a[m] = y[t]
-                state[0] = m + 1
-        sizes[t] = state[0]
+                a[m] = label
+                counts[ATOMS] = m + 1
+                tau = 0.0
+            if tau > 0.0:
+                solve_upper(R, q, m)  # K^-1 k: the projection on the span
+                add_multiple(a, tau * label, q, m)
+        sizes[t] = counts[ATOMS]
     return X.shape[0], DONE

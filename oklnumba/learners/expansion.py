@@ -69,7 +69,7 @@ class Expansion(Learner):
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         forecasts = np.empty(len(X))
         expansion_forecasts(
-            X, self._kernel, self._atoms, self._a, int(self._counts[ATOMS]), self._factor,
+            X, self._kernel, (self._atoms, self._a), int(self._counts[ATOMS]), self._factor,
             self._work[0], forecasts,
         )  # fmt: skip
         return forecasts

@@ -10,6 +10,7 @@ from oklnumba.checks import require_positive
 from oklnumba.features import Features, FourierFeatures, check_features
 from oklnumba.hot.first_order import ETA, GRADIENT_STEP, RADIUS, first_order_rounds
 from oklnumba.hot.fogd import ROWS_AT_ONCE, fogd_forecasts, fogd_rounds
+from oklnumba.hot.jit import ATOMS
 from oklnumba.hot.linalg import product_rows
 from oklnumba.learners.learner import Learner, Trace
 from oklnumba.state import aligned_zeros
@@ -46,6 +47,9 @@ class FOGD(Learner):
     True
     """
 
+    _STATE = {"w": ("r",), "counts": ("counts",)}
+    _REMEDY = "lower eta, or scale the labels"
+
     _ROWS = 128  # rounds whose features are kept at a time
 
     def __init__(
@@ -64,18 +68,13 @@ class FOGD(Learner):
         self.n_frequencies = n_frequencies
         self.seed = seed
 
-    @property
-    def size(self) -> int:
-        """Number of features; 0 before any data."""
-        return len(self._w) if self._width is not None else 0
-
     def _start(self, d: int) -> None:
         require_positive("eta", self.eta)
         features = self.features
         if features is None:
             features = FourierFeatures(self.n_frequencies, self.sigma, self.seed)
         check_features(features)
-        self._code = self._loss().code
+        self._loss()
         self._fused = False
         if isinstance(features, FourierFeatures):
             self._fused = True
@@ -86,29 +85,36 @@ class FOGD(Learner):
             rows = self._ROWS
             self._par = np.zeros(8)  # of gradient descent with a constant step
             self._par[ETA], self._par[RADIUS] = float(self.eta), np.inf
-        self._w = aligned_zeros(r)
+        self._make_state(r=r, counts=1)
+        self._counts[ATOMS] = r  # features are what this learner has for atoms
         self._Z = aligned_zeros(rows, r)
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        trace.sizes[:] = len(self._w)
-        if self._fused:
-            played, status = fogd_rounds(
-                X, y, self._frequencies, self._w, self._code, (float(self.eta), self._scale),
-                self._Z, trace.predictions,
-            )  # fmt: skip
-            self._check(status, played, "lower eta, or scale the labels")
-            self._played += len(X)
+        trace.sizes[:] = self.size
+        if not self._fused:
+            for start in range(0, len(X), self._ROWS):
+                part = slice(start, start + self._ROWS)
+                self._play_part(X[part], y[part], trace.predictions[part])
             return
-        for start in range(0, len(X), self._ROWS):
-            stop = min(start + self._ROWS, len(X))
-            Z = self._Z[: stop - start]
-            self._write(X[start:stop], Z)
-            played, status = first_order_rounds(
-                Z, y[start:stop], self._code, GRADIENT_STEP, self._par, np.zeros(2),
-                self._w, np.empty(0), np.empty(0), trace.predictions[start:stop],
-            )  # fmt: skip
-            self._check(status, played, "lower eta, or scale the labels")
-            self._played += stop - start
+        loss, setting = self._loss_code, (float(self.eta), self._scale)
+        self._play_rounds(
+            len(X),
+            lambda _: fogd_rounds(
+                X, y, self._frequencies, self._w, loss, setting, self._Z, trace.predictions
+            ),
+        )
+
+    def _play_part(self, X: np.ndarray, y: np.ndarray, forecasts: np.ndarray) -> None:
+        """Play at most ``_ROWS`` rounds on features that are not made in the loop."""
+        Z = self._Z[: len(X)]
+        self._write(X, Z)
+        self._play_rounds(
+            len(X),
+            lambda _: first_order_rounds(
+                Z, y, self._loss_code, GRADIENT_STEP, self._par, np.zeros(2), self._w,
+                np.empty(0), np.empty(0), forecasts,
+            ),
+        )  # fmt: skip
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         forecasts = np.empty(len(X))
@@ -122,8 +128,5 @@ class FOGD(Learner):
             product_rows(Z, self._w, forecasts[start : start + self._ROWS])
         return forecasts
 
-    def _state(self) -> dict[str, Any]:
-        return {"w": self._w}
-
     def _restore(self, state: dict[str, Any]) -> None:
-        self._w[:] = state["w"]
+        super()._restore({"counts": self._counts} | state)  # version 0.1.0 saved w alone

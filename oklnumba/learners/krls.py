@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from oklnumba.checks import require_nonnegative
+from oklnumba.hot.jit import ATOMS
 from oklnumba.hot.krls import krls_rounds
 from oklnumba.kernels import Kernel
 from oklnumba.learners.expansion import Expansion
 from oklnumba.learners.learner import Trace
-from oklnumba.state import grown
 
 
 class KRLS(Expansion):
@@ -45,8 +43,9 @@ class KRLS(Expansion):
     (True, True)
     """
 
-    _fixed_loss = "squared"
+    _STATE = Expansion._STATE | {"R": (ATOMS, ATOMS), "Q": (ATOMS, ATOMS), "z": (ATOMS,)}
     _REMEDY = "raise threshold, or scale the inputs and labels"
+    _fixed_loss = "squared"
 
     def __init__(self, kernel: Kernel, threshold: float = 0.01):
         self.kernel = kernel
@@ -54,25 +53,14 @@ class KRLS(Expansion):
 
     def _start(self, d: int) -> None:
         require_nonnegative("threshold", self.threshold)
-        self._R, self._Q, self._z = np.zeros((0, 0)), np.zeros((0, 0)), np.zeros(0)
-        self._start_expansion(d, self.kernel, np.inf)
+        self._start_expansion(d, np.inf)
 
-    def _make_room(self, cap: int) -> None:
-        super()._make_room(cap)
-        self._R, self._Q = grown(self._R, cap, cap), grown(self._Q, cap, cap)
-        self._z = grown(self._z, cap)
-
-    def _rounds(self, X: np.ndarray, y: np.ndarray, first: int, trace: Trace) -> tuple[int, int]:
-        return krls_rounds(
-            X, y, first, self._kernel, float(self.threshold), self._ints, self._atoms,
-            self._a, self._R, self._Q, self._z, self._work, trace.predictions, trace.sizes,
+    def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
+        threshold, out = float(self.threshold), trace[:2]
+        self._play_rounds(
+            len(X),
+            lambda first: krls_rounds(
+                X, y, first, self._kernel, threshold, self._counts,
+                (self._atoms, self._a, self._R), (self._Q, self._z), self._work, out,
+            ),
         )  # fmt: skip
-
-    def _state(self) -> dict[str, Any]:
-        m = self._ints[0]
-        return super()._state() | {"R": self._R[:m, :m], "Q": self._Q[:m, :m], "z": self._z[:m]}
-
-    def _restore(self, state: dict[str, Any]) -> None:
-        super()._restore(state)
-        m = len(state["z"])
-        self._R[:m, :m], self._Q[:m, :m], self._z[:m] = state["R"], state["Q"], state["z"]

@@ -8,8 +8,8 @@ import numpy as np
 import scipy.linalg
 
 from oklnumba.checks import require, require_count, require_positive
-from oklnumba.hot.jit import NEED_MAP, NOT_FINITE
-from oklnumba.hot.nogd import mapped_gradient_rounds, mapped_step
+from oklnumba.hot.jit import ATOMS, NEED_MAP, NOT_FINITE
+from oklnumba.hot.nogd import FEATURES, LOSSES, STORED, mapped_gradient_rounds, mapped_step
 from oklnumba.kernels import Kernel
 from oklnumba.learners.expansion import Expansion
 from oklnumba.learners.learner import Trace
@@ -32,33 +32,42 @@ class _Mapped(Expansion):
     On features z = W k(x, atoms) the function w.z is the expansion with coefficients W' w.
     """
 
+    _STATE = Expansion._STATE | {"W": (FEATURES, ATOMS)}
+
     _waiting = 0.0  # 1.0 where a new map waits for the next round with a loss
 
-    def _start_mapped(self, d: int, period: float) -> None:
+    def _start_mapped(self, d: int, period: float, **lengths: int) -> None:
         require_positive("eta", self.eta)
         require_count("budget", self.budget, 2)
         require_count("rank", self.rank, 1)
         domain = f"at most budget = {self.budget}"
         require(self.rank <= self.budget, "rank", self.rank, domain)
+        self._loss()
         self._setting = float(self.eta), float(self.budget), period, self._waiting
-        self._loss_code = self._loss().code
-        self._W = np.zeros((0, 0))
-        self._start_expansion(d, self.kernel, float(self.budget), ints=4)
+        self._start_expansion(d, float(self.budget), counts=4, **lengths)
 
     @property
     def size(self) -> int:
         """Atoms that are stored; 0 before any data."""
-        return int(self._ints[3]) if self._width is not None else 0
+        return int(max(self._counts[[ATOMS, STORED]])) if self._width is not None else 0
 
-    def _rounds(self, X: np.ndarray, y: np.ndarray, first: int, trace: Trace) -> tuple[int, int]:
-        while True:
-            first, status = mapped_gradient_rounds(
-                X, y, first, self._kernel, self._loss_code, self._setting, self._ints,
-                self._atoms, self._a, self._W, self._work, trace.predictions, trace.sizes,
-            )  # fmt: skip
-            if status != NEED_MAP:
-                return first, status
-            first = self._make_map(X, y, first, trace)
+    def _room(self, axis: int, least: int) -> int:
+        return int(self.rank) if axis == FEATURES else super()._room(axis, least)
+
+    def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
+        loss, out = self._loss_code, trace[:2]
+
+        def rounds(first: int) -> tuple[int, int]:
+            while True:
+                first, status = mapped_gradient_rounds(
+                    X, y, first, self._kernel, loss, self._setting, self._counts,
+                    (self._atoms, self._a), self._W, self._work, out,
+                )  # fmt: skip
+                if status != NEED_MAP:
+                    return first, status
+                first = self._make_map(X, y, first, trace)
+
+        self._play_rounds(len(X), rounds)
 
     def _make_map(self, X: np.ndarray, y: np.ndarray, t: int, trace: Trace) -> int:
         """Make the map when row t has been forecast; return the next row to play."""
@@ -68,21 +77,20 @@ class _Mapped(Expansion):
         """Return the kernel matrix of the atoms when row t - 1 completed them."""
         K = self.kernel(atoms)
         if not np.isfinite(K).all():
-            self._check(NOT_FINITE, t - 1, "scale the inputs")
+            self._check(NOT_FINITE, t - 1)
         return K
 
     def _adopt_map(self, W: np.ndarray) -> None:
-        """Take a map over the first atoms; rows as wide as the buffers."""
-        self._W = np.zeros((len(W), len(self._a)))
-        self._W[:, : W.shape[1]] = W
-
-    def _state(self) -> dict[str, Any]:
-        return super()._state() | {"W": self._W[:, : int(self._ints[0]) if len(self._W) else 0]}
+        """Take a map over the atoms; one without rows, of a kernel that is 0, has a row of 0."""
+        r = max(len(W), 1)
+        self._reserve({FEATURES: r})
+        self._counts[FEATURES] = r
+        self._used("W")[...] = W if len(W) else 0.0
 
     def _restore(self, state: dict[str, Any]) -> None:
+        if not len(state["W"]):  # version 0.1.0 saved no map as (0, 0)
+            state = state | {"W": np.zeros((0, len(state["a"])))}
         super()._restore(state)
-        if len(state["W"]):
-            self._adopt_map(state["W"])
 
 
 class NOGD(_Mapped):
@@ -139,11 +147,10 @@ class NOGD(_Mapped):
         self._start_mapped(d, np.inf)
 
     def _make_map(self, X: np.ndarray, y: np.ndarray, t: int, trace: Trace) -> int:
-        B = int(self._ints[0])
         values, V = leading(self._finite_kernel(self.atoms, t), int(self.rank))
-        self._a[:B] = V @ (V.T @ self._a[:B])  # w = Lambda^{1/2} V' a
         self._adopt_map(V.T / np.sqrt(values)[:, None])
-        self._ints[1] = 1
+        a = self._used("a")
+        a[:] = V @ (V.T @ a)  # w = Lambda^{1/2} V' a
         return t
 
 
@@ -197,6 +204,16 @@ class SkeGD(_Mapped):
     (True, 50)
     """
 
+    # All atoms, their rows of S_p, the columns of S_m, Phi_pp and Phi_pm.
+    _STATE = _Mapped._STATE | {
+        "stored": ("d", STORED),
+        "S": (STORED, "sketch"),
+        "sampled": ("columns",),
+        "pp": ("sketch", "sketch"),
+        "pm": ("sketch", "columns"),
+    }
+    _INTEGERS = _Mapped._INTEGERS | {"sampled"}
+
     _waiting = 1.0
 
     def __init__(
@@ -237,12 +254,16 @@ class SkeGD(_Mapped):
         least = min(self.sketch, self.columns)
         domain = f"at most sketch and columns, that is {least}"
         require(self.rank <= least, "rank", self.rank, domain)
-        self._start_mapped(d, np.inf if self.period is None else float(self.period))
-        self._stored = np.zeros((d, 0))  # all atoms; those of the function are the sampled ones
-        self._S = np.zeros((0, int(self.sketch)))
-        self._sampled = self._sample()
-        self._pp = np.zeros((0, 0))
-        self._pm = np.zeros((0, 0))
+        self._start_mapped(
+            d, np.inf if self.period is None else float(self.period),
+            sketch=int(self.sketch), columns=int(self.columns),
+        )  # fmt: skip
+        self._sampled[:] = self._sample()
+
+    def _room(self, axis: int, least: int) -> int:
+        if axis == STORED:  # beyond the budget where there is a period
+            return max(least, 2 * self._rooms[axis])
+        return super()._room(axis, least)
 
     def _sketch_row(self, i: int) -> np.ndarray:
         """Return row i of the count sketch; it depends on the seed and i only."""
@@ -258,53 +279,55 @@ class SkeGD(_Mapped):
         rng = np.random.default_rng([int(self.seed), 0])
         return rng.choice(int(self.budget), int(self.columns), replace=False)
 
+    def _start_sketches(self, t: int) -> None:
+        """Make the sketches of the full dictionary; the sampled atoms become those of f."""
+        atoms = self.atoms
+        K = self._finite_kernel(atoms, t)
+        self._reserve({STORED: len(atoms)})
+        self._counts[STORED] = len(atoms)
+        S = self._used("S")
+        for i, row in enumerate(S):
+            row[:] = self._sketch_row(i)
+        self._used("stored")[...] = atoms.T
+        self._pp[...] = S.T @ K @ S
+        self._pm[...] = S.T @ K[:, self._sampled]
+        self._counts[ATOMS] = len(self._sampled)
+        self._used("atoms")[...] = atoms[self._sampled].T
+
+    def _add_to_sketches(self, x: np.ndarray) -> None:
+        """Store one more atom, x : (1, d), and add it to the sketches."""
+        n = int(self._counts[STORED])
+        self._reserve({STORED: n + 1})
+        psi = self.kernel(self._used("stored").T, x)[:, 0]
+        s, psi_s = self._sketch_row(n), self._used("S").T @ psi
+        cross = np.outer(s, psi_s)
+        self._pm += np.outer(s, psi[self._sampled])
+        self._pp += cross + cross.T + self.kernel.diag(x)[0] * np.outer(s, s)
+        self._stored[:, n], self._S[n] = x[0], s
+        self._counts[STORED] = n + 1
+
     def _make_map(self, X: np.ndarray, y: np.ndarray, t: int, trace: Trace) -> int:
         x, forecast = X[t : t + 1], trace.predictions[t]
-        c = int(self.columns)
-        if self._ints[1] == 0:
-            atoms = self.atoms
-            K = self._finite_kernel(atoms, t)
-            self._S = np.array([self._sketch_row(i) for i in range(len(atoms))])
-            self._pp = self._S.T @ K @ self._S
-            self._pm = self._S.T @ K[:, self._sampled]
-            self._stored = np.ascontiguousarray(atoms.T)
-            self._atoms[:, :c] = self._stored[:, self._sampled]
-            self._ints[0], self._ints[1] = c, 1
+        if self._counts[FEATURES] == 0:
+            self._start_sketches(t)
         else:
-            psi = self.kernel(self._stored.T, x)[:, 0]
-            s, psi_s = self._sketch_row(self._stored.shape[1]), self._S.T @ psi
-            cross = np.outer(s, psi_s)
-            self._pm += np.outer(s, psi[self._sampled])
-            self._pp += cross + cross.T + self.kernel.diag(x)[0] * np.outer(s, s)
-            self._stored = np.concatenate([self._stored, x.T], axis=1)
-            self._S = np.concatenate([self._S, s[None]])
-            self._ints[3] += 1
+            self._add_to_sketches(x)
         values, V = leading(self._pp, int(self.rank))
         inverse = scipy.linalg.pinv(self._pm, rtol=NULL_SINGULAR)
-        self._adopt_map((inverse @ (V * np.sqrt(values))).T)
-        row = np.zeros(len(self._a))
-        row[:c] = self.kernel(x, self._atoms[:, :c].T)[0]
-        phi = self._W @ row
+        self._adopt_map((inverse @ (V * np.sqrt(values))).T)  # Q'
+        W, a, row = self._used("W"), self._used("a"), self.kernel(x, self.atoms)[0]
+        phi = W @ row
         square = phi @ phi
-        self._a[:] = 0.0
+        a[:] = 0.0
         if square > NULL_EIGENVALUE * self.kernel.diag(x)[0]:
-            self._a[:] = self._W.T @ phi * (forecast / square)
+            a[:] = W.T @ phi * (forecast / square)  # w = f(x) phi / |phi|^2
         step = float(self.eta) * self._loss().derivative(forecast, y[t])
-        mapped_step(self._a, self._W, row, step, c)
-        self._ints[2] = 0
-        trace.sizes[t] = self._ints[3]
+        mapped_step(self._a, self._W, row, step, len(row), len(W))
+        self._counts[LOSSES] = 0
+        trace.sizes[t] = self.size
         return t + 1
 
-    def _state(self) -> dict[str, Any]:
-        return super()._state() | {
-            "stored": self._stored,
-            "S": self._S,
-            "sampled": self._sampled,
-            "pp": self._pp,
-            "pm": self._pm,
-        }
-
     def _restore(self, state: dict[str, Any]) -> None:
+        if not len(state["pp"]):  # version 0.1.0 saved no sketches as (0, 0)
+            state = state | {"pp": self._pp, "pm": self._pm}
         super()._restore(state)
-        self._stored, self._S, self._sampled = state["stored"], state["S"], state["sampled"]
-        self._pp, self._pm = state["pp"], state["pm"]

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from oklnumba.checks import require_nonnegative
+from oklnumba.hot.jit import ATOMS
 from oklnumba.hot.projectron import projectron_rounds
 from oklnumba.kernels import Kernel
 from oklnumba.learners.expansion import Expansion, check_budget
 from oklnumba.learners.learner import Trace
-from oklnumba.state import grown
 
 
 class Projectron(Expansion):
@@ -51,8 +49,9 @@ class Projectron(Expansion):
     (True, True)
     """
 
-    _fixed_loss = "hinge"
+    _STATE = Expansion._STATE | {"R": (ATOMS, ATOMS)}
     _REMEDY = "raise threshold, or scale the inputs"
+    _fixed_loss = "hinge"
 
     def __init__(
         self,
@@ -74,25 +73,16 @@ class Projectron(Expansion):
             slack = 1.0 / float(self.threshold)
         elif self.budget is not None:
             slack = 0.25 * float(np.sqrt((budget + 1) / np.log(budget + 1)))
-        self._setting = float(self.threshold), budget, float(self.aggressive), slack
-        self._R = np.zeros((0, 0))
-        self._start_expansion(d, self.kernel, budget)
+        safe = 1.0 if self.aggressive else 0.0  # a smaller margin is worth a step
+        self._setting = float(self.threshold), budget, safe, slack
+        self._start_expansion(d, budget)
 
-    def _make_room(self, cap: int) -> None:
-        super()._make_room(cap)
-        self._R = grown(self._R, cap, cap)
-
-    def _rounds(self, X: np.ndarray, y: np.ndarray, first: int, trace: Trace) -> tuple[int, int]:
-        return projectron_rounds(
-            X, y, first, self._kernel, self._setting, self._ints, self._atoms, self._a,
-            self._R, self._work, trace.predictions, trace.sizes,
+    def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
+        out = trace[:2]
+        self._play_rounds(
+            len(X),
+            lambda first: projectron_rounds(
+                X, y, first, self._kernel, self._setting, self._counts,
+                (self._atoms, self._a, self._R), self._work, out,
+            ),
         )  # fmt: skip
-
-    def _state(self) -> dict[str, Any]:
-        m = self._ints[0]
-        return super()._state() | {"R": self._R[:m, :m]}
-
-    def _restore(self, state: dict[str, Any]) -> None:
-        super()._restore(state)
-        m = len(state["R"])
-        self._R[:m, :m] = state["R"]
