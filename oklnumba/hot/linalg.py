@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from oklnumba.hot.jit import DONE, NOT_POSITIVE, hot
+from oklnumba.hot.jit import hot
 
 
 @hot
@@ -111,55 +111,6 @@ def solve_lower_transposed(L, b, m):
 
 
 @hot
-def cholesky_update(R, x, m):
-    """Turn the upper factor of A into that of A + x x'.
-
-    R : (cap, cap), x : (cap,), both modified in place.
-    """
-    for k in range(m):
-        rk = R[k, k]
-        xk = x[k]
-        t = math.sqrt(rk * rk + xk * xk)
-        if t == 0.0:
-            continue
-        c = rk / t
-        s = xk / t
-        R[k, k] = t
-        row = R[k, k + 1 : m]
-        z = x[k + 1 : m]
-        for j in range(z.shape[0]):
-            a = row[j]
-            b = z[j]
-            row[j] = c * a + s * b
-            z[j] = c * b - s * a
-
-
-@hot
-def cholesky_downdate(R, x, m):
-    """Turn the upper factor of A into that of A - x x'; NOT_POSITIVE if there is none.
-
-    R : (cap, cap), x : (cap,), both in place (after NOT_POSITIVE both are spoilt).
-    """
-    for k in range(m):
-        rk = R[k, k]
-        xk = x[k]
-        q = (rk - xk) * (rk + xk)
-        if not q > 0.0:
-            return NOT_POSITIVE
-        t = math.sqrt(q)
-        s = xk / rk
-        c = t / rk
-        R[k, k] = t
-        row = R[k, k + 1 : m]
-        z = x[k + 1 : m]
-        for j in range(z.shape[0]):
-            a = (row[j] - s * z[j]) / c
-            row[j] = a
-            z[j] = c * z[j] - s * a
-    return DONE
-
-
-@hot
 def bordered_cholesky(R, column, corner, m):
     """Turn the upper factor of A (m x m) into that of [[A, c], [c', corner]], given R^-T c.
 
@@ -191,30 +142,6 @@ def sherman_morrison(P, z, v, r):
         for j in range(r):
             row[j] -= c * v[j]
     return q
-
-
-@hot
-def grow_inverse(P, column, v, corner, m):
-    """Turn P = A^-1 (m x m) into the inverse of [[A, c], [c', corner]] by the block formula.
-
-    P : (cap, cap) symmetric, in place; column : (cap,), c; v : (cap,), workspace (P c on return).
-    Returns the Schur complement corner - c' P c (the ALD residual when A is a kernel matrix); where
-    it is not positive P is left as it was.
-    """
-    schur = corner
-    for i in range(m):
-        v[i] = dot(P[i, :m], column[:m], m)
-        schur -= v[i] * column[i]
-    if schur > 0.0:
-        for i in range(m):
-            c = v[i] / schur
-            row = P[i, :m]
-            for j in range(m):
-                row[j] += c * v[j]
-            P[i, m] = -c
-            P[m, i] = -c
-        P[m, m] = 1.0 / schur
-    return schur
 
 
 @hot

@@ -70,6 +70,7 @@ class BAO2KS(Learner):
     def __init__(
         self,
         kernels: Any,
+        *,
         radius: float = 30.0,
         eta: float | None = None,
         budget: int = 400,

@@ -55,6 +55,7 @@ class FOGD(Learner):
     def __init__(
         self,
         features: Features | None = None,
+        *,
         loss: str = "hinge",
         eta: float = 0.1,
         sigma: float = 1.0,
@@ -72,7 +73,7 @@ class FOGD(Learner):
         require_positive("eta", self.eta)
         features = self.features
         if features is None:
-            features = FourierFeatures(self.n_frequencies, self.sigma, self.seed)
+            features = FourierFeatures(self.n_frequencies, sigma=self.sigma, seed=self.seed)
         check_features(features)
         self._loss()
         self._fused = False

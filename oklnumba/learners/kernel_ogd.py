@@ -54,6 +54,7 @@ class KernelOGD(Expansion):
     def __init__(
         self,
         kernel: Kernel,
+        *,
         loss: str = "hinge",
         eta: float = 0.1,
         lam: float = 0.0,
@@ -144,6 +145,7 @@ class BOGD(Expansion):
     def __init__(
         self,
         kernel: Kernel,
+        *,
         loss: str = "hinge",
         eta: float = 0.1,
         lam: float = 0.0,

@@ -47,7 +47,7 @@ class KRLS(Expansion):
     _REMEDY = "raise threshold, or scale the inputs and labels"
     _fixed_loss = "squared"
 
-    def __init__(self, kernel: Kernel, threshold: float = 0.01):
+    def __init__(self, kernel: Kernel, *, threshold: float = 0.01):
         self.kernel = kernel
         self.threshold = threshold
 

@@ -132,6 +132,7 @@ class NOGD(_Mapped):
     def __init__(
         self,
         kernel: Kernel,
+        *,
         loss: str = "hinge",
         eta: float = 0.1,
         budget: int = 400,
@@ -219,6 +220,7 @@ class SkeGD(_Mapped):
     def __init__(
         self,
         kernel: Kernel,
+        *,
         loss: str = "hinge",
         eta: float = 0.1,
         budget: int = 400,

@@ -98,6 +98,7 @@ class POMD(Expansion):
     def __init__(
         self,
         kernel: Kernel,
+        *,
         radius: float = 25.0,
         hints: int = 15,
         zeta: float = 1.0,
@@ -224,6 +225,7 @@ class POMDR(POMD):
     def __init__(
         self,
         kernel: Kernel,
+        *,
         radius: float = 25.0,
         hints: int = 15,
         zeta: float = 2 / 3,
@@ -233,7 +235,14 @@ class POMDR(POMD):
         horizon: int | None = None,
         rate_scale: float = 0.1,
     ):
-        super().__init__(kernel, radius, hints, zeta, ald_scale, horizon)
+        super().__init__(
+            kernel,
+            radius=radius,
+            hints=hints,
+            zeta=zeta,
+            ald_scale=ald_scale,
+            horizon=horizon,
+        )
         self.switch_size = switch_size
         self.budget = budget
         self.rate_scale = rate_scale

@@ -56,6 +56,7 @@ class Projectron(Expansion):
     def __init__(
         self,
         kernel: Kernel,
+        *,
         threshold: float = 0.1,
         budget: int | None = None,
         aggressive: bool = False,
