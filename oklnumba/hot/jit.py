@@ -25,11 +25,12 @@ NEED_MAP = 4  # a dictionary is full: make its feature map and call again
 
 
 def _digest_of_folder() -> str:
-    """Return a digest of every source file beside this one."""
+    """Return a digest of every source file beside this one; nothing if they are in an archive."""
     digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.glob("*.py")):
+    paths = sorted(Path(__file__).parent.glob("*.py"))
+    for path in paths:
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
-    return digest.hexdigest()
+    return digest.hexdigest() if paths else ""
 
 
 # Numba compares the stamp of a cached function with that of its source when it loads it. Its own
@@ -38,25 +39,13 @@ def _digest_of_folder() -> str:
 STAMP = _digest_of_folder()
 
 
-class _Stamped:
-    def get_source_stamp(self) -> str:
-        return STAMP
-
-
-class _UserProvided(_Stamped, caching.UserProvidedCacheLocator):
-    pass
-
-
-class _InTree(_Stamped, caching.InTreeCacheLocator):
-    pass
-
-
-class _UserWide(_Stamped, caching.UserWideCacheLocator):
-    pass
-
-
 class _Results(caching.CompileResultCacheImpl):
-    _locator_classes = [_UserProvided, _InTree, _UserWide]
+    """What numba caches of a function, and where, with the stamp of this folder."""
+
+    def __init__(self, function):
+        super().__init__(function)
+        # On the instance: numba's setting NUMBA_CACHE_LOCATOR_CLASSES would pass by a subclass.
+        self.locator.get_source_stamp = lambda: STAMP
 
 
 class FolderCache(caching.FunctionCache):
@@ -78,7 +67,7 @@ def _jit(fastmath: set[str]):
 
     def decorate(function):
         compiled = numba.njit(**options)(function)
-        if not numba.config.DISABLE_JIT:
+        if STAMP and not numba.config.DISABLE_JIT:  # without a stamp an edit would not be seen
             try:
                 compiled._cache = FolderCache(function)
             except RuntimeError:  # no folder is writable: compile in every process
