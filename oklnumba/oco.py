@@ -1,12 +1,24 @@
-"""Linear online convex optimisation in one place: games, mirror maps and norms (oco).
-
-The learners that play are in ``oklnumba`` itself: OGD, LazyOGD, PNorm, ExponentiatedGradient, ...
-"""
+"""Linear online convex optimisation in one place: players, games, mirror maps and norms (oco)."""
 
 from __future__ import annotations
 
 from oklnumba.games import LeastSquares, Played, Portfolio, online_to_batch, play
+from oklnumba.learners.awv import LinearAWV, LinearRidge
+from oklnumba.learners.exp_concave import ExpConcaveFTRL
+from oklnumba.learners.first_order import (
+    OGD,
+    AdaptiveFTRL,
+    ExponentiatedGradient,
+    Hedge,
+    LazyOGD,
+    Perceptron,
+    PNorm,
+    StronglyConvexFTRL,
+    Winnow,
+)
+from oklnumba.learners.lift import WithFeatures
 from oklnumba.learners.linear import LinearLearner
+from oklnumba.learners.newton import OnlineNewtonStep, SketchedONS
 from oklnumba.potentials import (
     Potential,
     bregman,
@@ -20,11 +32,26 @@ from oklnumba.potentials import (
 )
 
 __all__ = [
+    "OGD",
+    "AdaptiveFTRL",
+    "ExpConcaveFTRL",
+    "ExponentiatedGradient",
+    "Hedge",
+    "LazyOGD",
     "LeastSquares",
+    "LinearAWV",
     "LinearLearner",
+    "LinearRidge",
+    "OnlineNewtonStep",
+    "PNorm",
+    "Perceptron",
     "Played",
     "Portfolio",
     "Potential",
+    "SketchedONS",
+    "StronglyConvexFTRL",
+    "Winnow",
+    "WithFeatures",
     "bregman",
     "check_simplex",
     "dual_exponent",
