@@ -4,7 +4,7 @@ Groups of K kernels: ``kernels``, their codes (K,) and pars (K, 3); ``functions`
 cap), a (K, cap) and held (K,), how many, of f', then place (K, M), where the reservoir's examples
 stand among them (-1: nowhere), and kept (K, 3), columns below; ``bandit``, p and L, (K,), and sums
 (2,), entries below. The ``reservoir`` is V (d, M) and its labels (M,), of which n count; the hint
-is minus its mean: the function -sum_r labels_r k(V_r, .) / n.
+is -sum_r labels_r k(V_r, .) / n.
 """
 
 from __future__ import annotations
@@ -104,12 +104,9 @@ def bao2ks_step(i, x, label, weights, values, rate, radius, functions, reservoir
     if up == 0.0 and hint_up == 0.0:
         return
     across, inner, hint_square = label * hinted, kept[i, INNER], kept[i, HINT_SQUARE]
+    length = up * up * corner + 2.0 * up * hint_up * across + hint_up * hint_up * hint_square
     square = kept[i, SQUARE] - 2.0 * rate * (hint_up * inner - up * label * own)
-    square += (
-        rate
-        * rate
-        * (up * up * corner + 2.0 * up * hint_up * across + hint_up * hint_up * hint_square)
-    )
+    square += rate * rate * length
     m = held[i]
     if up != 0.0:
         put_atom(atoms[i], m, x)
