@@ -1,4 +1,11 @@
-"""Rounds of B(AO)2KS: optimistic updates with a reservoir as the hint, one kernel or several."""
+"""Rounds of B(AO)2KS: optimistic updates with a reservoir as the hint, one kernel or several.
+
+Groups of K kernels: ``kernels``, their codes (K,) and pars (K, 3); ``functions``, the atoms (K, d,
+cap), a (K, cap) and held (K,), how many, of f', then place (K, M), where the reservoir's examples
+stand among them (-1: nowhere), and kept (K, 3), columns below; ``bandit``, p and L, (K,), and sums
+(2,), entries below. The ``reservoir`` is V (d, M) and its labels (M,), of which n count; the hint
+is -sum_r labels_r k(V_r, .) / n.
+"""
 
 from __future__ import annotations
 
@@ -6,75 +13,26 @@ import math
 
 import numpy as np
 
-from oklnumba.hot.expansion import to_ball
-from oklnumba.hot.jit import DONE, NOT_FINITE, hot
-from oklnumba.hot.linalg import dot
-from oklnumba.hot.rows import get_atom, kernel_diag, kernel_row, put_atom
+from oklnumba.hot.expansion import expansion_value, mean, to_ball
+from oklnumba.hot.jit import ATOMS, DONE, NOT_FINITE, hot
+from oklnumba.hot.rows import get_atom, kernel_diag, put_atom
+
+# Entries of counts (ATOMS: of all functions together): atoms of the largest function, filled part
+# of the reservoir, restarts.
+MOST, FILLED, RESTARTS = 1, 2, 3
+# Entries of sums: the accuracy eps of this epoch of the bandit, and the loss in it.
+ACCURACY, EPOCH_LOSS = range(2)
+# Columns of kept: |f'|^2, <f', hint>, |hint|^2.
+SQUARE, INNER, HINT_SQUARE = range(3)
+# Columns of coins: the kernel played, the inclusion of x (or the kernel explored), the reservoir.
+PLAY, EXPLORE, STORE = range(3)
 
 
 @hot
-def bao2ks_value(kernel, x, atoms, a, m, V, labels, n, rate, radius, kept, row, hint_row):
-    """Return (forecast, f'(x), minus the hint at x) of one kernel's function f = Proj(f' - rate h).
-
-    kept : (3,): |f'|^2, <f', h>, |h|^2; V : (d, M), labels : (M,), the reservoir, n of it filled.
-    """
-    kernel_row(kernel, x, atoms, m, row)
-    kernel_row(kernel, x, V, n, hint_row)
-    own = dot(row, a, m)
-    hinted = dot(hint_row, labels, n) / n if n > 0 else 0.0
-    forecast = own + rate * hinted
-    square = kept[0] + rate * rate * kept[2] - 2.0 * rate * kept[1]
-    if square > radius * radius:
-        forecast *= radius / math.sqrt(square)
-    return forecast, own, hinted
-
-
-@hot
-def bao2ks_step(x, y, own, hinted, corner, up, hint_up, rate, radius, atoms, a, m, V, labels, n,
-                place, kept):  # fmt: skip
-    """Take f' -= rate (up grad + hint_up hint), grad = -y k(x, .), then project; return the size.
-
-    place : (M,) integers, where the reservoir's examples stand in the dictionary (-1: nowhere).
-    Other arguments as in bao2ks_value; up = 0 adds no atom for x.
-    """
-    across = y * hinted  # <grad, hint>
-    square = kept[0] - 2.0 * rate * (hint_up * kept[1] - up * y * own)
-    square += (
-        rate * rate * (up * up * corner + 2.0 * up * hint_up * across + hint_up * hint_up * kept[2])
-    )
-    kept[1] -= rate * (up * across + hint_up * kept[2])
-    if up != 0.0:
-        put_atom(atoms, m, x)
-        a[m] = rate * up * y
-        m += 1
-    if hint_up != 0.0:
-        for r in range(n):
-            if place[r] < 0:
-                for i in range(x.shape[0]):
-                    atoms[i, m] = V[i, r]
-                a[m] = 0.0
-                place[r] = m
-                m += 1
-            a[place[r]] += rate * hint_up * labels[r] / n
-    kept[0] = to_ball(a, square, radius, m)
-    if square > radius * radius:
-        kept[1] *= radius / math.sqrt(square)
-    return m
-
-
-@hot
-def bao2ks_reservoir(kernel, atoms, a, m, V, labels, n, x, row, hint_row, kept):
-    """Bring <f', hint> and |hint|^2 up to date after a change of the reservoir."""
-    inner = 0.0
-    square = 0.0
-    for r in range(n):
-        get_atom(V, r, x)
-        kernel_row(kernel, x, atoms, m, row)
-        kernel_row(kernel, x, V, n, hint_row)
-        inner -= labels[r] * dot(row, a, m) / n
-        square += labels[r] * dot(hint_row, labels, n) / (n * n)
-    kept[1] = inner
-    kept[2] = square
+def bao2ks_rate(eta, horizon, this):
+    """Return the learning rate: eta, or 10 / sqrt(T) with T the horizon or this round."""
+    T = horizon if horizon > 0.0 else this
+    return eta if eta > 0.0 else 10.0 / math.sqrt(T)
 
 
 @hot
@@ -96,18 +54,107 @@ def bao2ks_choose(p, coin):
 
 
 @hot
-def bao2ks_bandit(p, L, reals, chosen, observed, confidence):
-    """Update the probabilities of the kernels after a loss of the chosen one (GREEN-IX).
+def bao2ks_value(i, kernels, functions, reservoir, n, rate, radius, x, rows):
+    """Return (f(x), f'(x), minus the hint at x) of kernel i, f = Proj(f' - rate hint).
 
-    p, L : (K,), in place; reals : (2,): the accuracy eps of this epoch, and the loss in it.
+    rows : (2, cap), workspace.
     """
+    codes, pars = kernels
+    atoms, a, held, _, kept = functions
+    kernel = codes[i], pars[i]
+    own = expansion_value(kernel, (atoms[i], a[i]), held[i], x, rows[0])
+    hinted = mean(expansion_value(kernel, reservoir, n, x, rows[1]), n)
+    forecast = own + rate * hinted
+    square = kept[i, SQUARE] + rate * rate * kept[i, HINT_SQUARE] - 2.0 * rate * kept[i, INNER]
+    if square > radius * radius:
+        forecast *= radius / math.sqrt(square)
+    return forecast, own, hinted
+
+
+@hot
+def bao2ks_weights(K, label, forecast, values, kept, beta, coin):
+    """Return (up, hint_up): the explored kernel steps along up grad + hint_up hint.
+
+    forecast : f(x); values : f'(x), minus the hint at x, k(x, x); kept : (3,), of this kernel.
+    """
+    _, hinted, corner = values
+    violated = label * forecast < 1.0
+    if K > 1:  # (grad - hint) / q + hint, explored with probability q = 1 / K
+        return float(K) if violated else 0.0, 1.0 - K
+    if not violated:
+        return 0.0, 0.0
+    apart = math.sqrt(max(corner + kept[HINT_SQUARE] - 2.0 * label * hinted, 0.0))  # |grad - hint|
+    included = 0.0  # with which probability: (grad - hint) / p + hint
+    if apart > 0.0:
+        included = min(apart / (beta * (apart + math.sqrt(max(kept[HINT_SQUARE], 0.0)))), 1.0)
+    return (1.0 / included, 1.0 - 1.0 / included) if coin < included else (0.0, 1.0)
+
+
+@hot
+def bao2ks_step(i, x, label, weights, values, rate, radius, functions, reservoir, n):
+    """Take f' -= rate (up grad + hint_up hint), grad = -y k(x, .), for kernel i, then project f'.
+
+    weights : up (0 adds no atom for x) and hint_up; values : f'(x), minus the hint at x, k(x, x);
+    functions in place.
+    """
+    atoms, a, held, place, kept = functions
+    V, labels = reservoir
+    up, hint_up = weights
+    own, hinted, corner = values
+    if up == 0.0 and hint_up == 0.0:
+        return
+    across, inner, hint_square = label * hinted, kept[i, INNER], kept[i, HINT_SQUARE]
+    length = up * up * corner + 2.0 * up * hint_up * across + hint_up * hint_up * hint_square
+    square = kept[i, SQUARE] - 2.0 * rate * (hint_up * inner - up * label * own)
+    square += rate * rate * length
+    m = held[i]
+    if up != 0.0:
+        put_atom(atoms[i], m, x)
+        a[i, m] = rate * up * label
+        m += 1
+    if hint_up != 0.0:
+        for r in range(n):
+            if place[i, r] < 0:
+                for j in range(x.shape[0]):
+                    atoms[i, j, m] = V[j, r]
+                a[i, m] = 0.0
+                place[i, r] = m
+                m += 1
+            a[i, place[i, r]] += rate * hint_up * labels[r] / n
+    held[i] = m
+    kept[i, SQUARE] = to_ball(a[i], square, radius, m)
+    kept[i, INNER] = inner - rate * (up * across + hint_up * hint_square)
+    if square > radius * radius:
+        kept[i, INNER] *= radius / math.sqrt(square)
+
+
+@hot
+def bao2ks_steps(explored, x, label, weights, values, rate, radius, functions, reservoir, n):
+    """Step along ``weights`` in the explored kernel and along the hint in the others.
+
+    Arguments as in bao2ks_step. Returns whether all norms are finite.
+    """
+    _, _, held, _, kept = functions
+    finite = True
+    for i in range(held.shape[0]):
+        w, v = (0.0, 1.0), (0.0, 0.0, 0.0)
+        if i == explored:
+            w, v = weights, values
+        bao2ks_step(i, x, label, w, v, rate, radius, functions, reservoir, n)
+        finite = finite and kept[i, SQUARE] < np.inf
+    return finite
+
+
+@hot
+def bao2ks_bandit(bandit, chosen, observed, confidence):
+    """Update the probabilities of the kernels after a loss of the chosen one (GREEN-IX)."""
+    p, L, sums = bandit
     K = p.shape[0]
-    eta = reals[0] / (4.0 * K)
-    L[chosen] += observed / (eta + p[chosen])
-    reals[1] += observed
-    if reals[0] * reals[0] * reals[1] > K * math.log(K / confidence):
-        reals[0] *= 0.5
-        reals[1] = 0.0
+    L[chosen] += observed / (sums[ACCURACY] / (4.0 * K) + p[chosen])
+    sums[EPOCH_LOSS] += observed
+    if sums[ACCURACY] * sums[ACCURACY] * sums[EPOCH_LOSS] > K * math.log(K / confidence):
+        sums[ACCURACY] *= 0.5  # a new epoch
+        sums[EPOCH_LOSS] = 0.0
         for i in range(K):
             L[i] = 0.0
     least = L[0]
@@ -115,134 +162,149 @@ def bao2ks_bandit(p, L, reals, chosen, observed, confidence):
         least = min(least, L[i])
     total = 0.0
     for i in range(K):
-        p[i] = math.exp(-reals[0] / (4.0 * K) * (L[i] - least))
+        p[i] = math.exp(-sums[ACCURACY] / (4.0 * K) * (L[i] - least))
         total += p[i]
     for i in range(K):
         p[i] /= total
 
 
 @hot
-def bao2ks_rate(eta, horizon, this):
-    """Return the learning rate: eta, or 10 / sqrt(T) with T the horizon or this round."""
+def bao2ks_restart(i, functions):
+    """Let the function of kernel i start again from 0, with nothing left in its buffers."""
+    atoms, a, held, place, kept = functions
+    for j in range(held[i]):
+        a[i, j] = 0.0
+        for k in range(atoms.shape[1]):
+            atoms[i, k, j] = 0.0
+    for r in range(place.shape[1]):
+        place[i, r] = -1
+    held[i] = 0
+    kept[i, SQUARE] = 0.0
+    kept[i, INNER] = 0.0
+
+
+@hot
+def bao2ks_budget(counts, functions, budget):
+    """Let functions beyond the budget start again, and count the atoms."""
+    _, _, held, _, _ = functions
+    counts[ATOMS] = 0
+    counts[MOST] = 0
+    for i in range(held.shape[0]):
+        if held[i] > budget:
+            bao2ks_restart(i, functions)
+            counts[RESTARTS] += 1
+        counts[ATOMS] += held[i]
+        counts[MOST] = max(counts[MOST], held[i])
+
+
+@hot
+def bao2ks_slot(hints, horizon, this, n, room, coin):
+    """Return where in a reservoir of n examples the round's goes, -1 for nowhere.
+
+    hints : its size, or 0 for round(ln T); room : the largest there may be.
+    """
     T = horizon if horizon > 0.0 else this
-    return eta if eta > 0.0 else 10.0 / math.sqrt(T)
+    capacity = hints if hints > 0.0 else math.floor(math.log(T) + 0.5)
+    if n < min(max(capacity, 1.0), float(room)):
+        return n
+    return min(int(coin * this), n - 1) if coin * this < n else -1
+
+
+@hot
+def bao2ks_hint(i, kernels, functions, reservoir, n, x, rows):
+    """Bring <f', hint> and |hint|^2 of kernel i up to date after a change of the reservoir.
+
+    x : (d,), rows : (2, cap), workspace.
+    """
+    codes, pars = kernels
+    atoms, a, held, _, kept = functions
+    V, labels = reservoir
+    kernel = codes[i], pars[i]
+    inner, square = 0.0, 0.0
+    for r in range(n):
+        get_atom(V, r, x)
+        inner -= labels[r] * expansion_value(kernel, (atoms[i], a[i]), held[i], x, rows[0]) / n
+        square += labels[r] * expansion_value(kernel, reservoir, n, x, rows[1]) / (n * n)
+    kept[i, INNER] = inner
+    kept[i, HINT_SQUARE] = square
+
+
+@hot
+def bao2ks_store(slot, x, label, explored, stands, kernels, functions, reservoir, n, spare, rows):
+    """Put the round's example into the reservoir, which has n examples then.
+
+    stands : where x joined the function of the explored kernel, -1 for nowhere; spare : (d,), rows
+    : (2, cap), workspace.
+    """
+    _, _, held, place, _ = functions
+    V, labels = reservoir
+    put_atom(V, slot, x)
+    labels[slot] = label
+    for i in range(held.shape[0]):  # after a restart x stands nowhere
+        place[i, slot] = stands if i == explored and stands < held[i] else -1
+        bao2ks_hint(i, kernels, functions, reservoir, n, spare, rows)
 
 
 @hot
 def bao2ks_rounds(
-    X, y, coins, played, codes, pars, setting, state, counts, reals, kept, p, L, atoms, a, V,
-    labels, place, work, forecasts, sizes,
-):  # fmt: skip
+    X, y, coins, played, kernels, setting, counts, functions, bandit, reservoir, work, out
+):
     """Play B(AO)2KS (Liao and Li 2021) over the rows of X; ``played`` rounds came before.
 
-    coins : (n, 3), uniform draws: the kernel played, the inclusion (or the kernel explored), the
-    reservoir; codes : (K,), pars : (K, 3), the kernels; setting : (radius, eta or 0, budget, size
-    of the reservoir or 0, beta, horizon or 0, confidence); state : (2,) integers: filled part of
-    the reservoir, restarts; counts : (K,) integers, atoms; reals : (2,), as in bao2ks_bandit; kept
-    : (K, 3), as in bao2ks_value; p, L : (K,); atoms : (K, d, cap), a : (K, cap); V : (d, M), labels
-    : (M,), place : (K, M); work : (3, cap or d), workspace; forecasts, sizes : (n,), written.
+    coins : (n, 3), uniform draws; setting : (radius, eta or 0, budget, size of the reservoir or 0,
+    beta, horizon or 0, confidence); counts : (4,) integers, entries above; counts and the groups
+    above in place; work : (3, cap or d), workspace; out : forecasts and sizes, (n,), written.
     Returns (rounds played, status).
     """
     radius, eta, budget, hints, beta, horizon, confidence = setting
-    row, hint_row = work[0], work[1]
-    K, d = atoms.shape[0], atoms.shape[1]
-    spare = work[2, :d]
+    codes, pars = kernels
+    _, _, held, _, kept = functions
+    p, _, _ = bandit
+    _, labels = reservoir
+    forecasts, sizes = out
+    K, rows, spare = p.shape[0], work[:2], work[2, : X.shape[1]]
     for t in range(X.shape[0]):
-        x, label = X[t], y[t]
-        this = float(played + t + 1)
+        x, label, this, n = X[t], y[t], float(played + t + 1), counts[FILLED]
         rate = bao2ks_rate(eta, horizon, this)
-        n = state[0]
-        chosen = bao2ks_choose(p, coins[t, 0])
+        i = bao2ks_choose(p, coins[t, PLAY])  # I_t, whose function forecasts
+        j = min(int(coins[t, EXPLORE] * K), K - 1)  # J_t, whose function sees the gradient
         forecast, own, hinted = bao2ks_value(
-            (codes[chosen], pars[chosen]), x, atoms[chosen], a[chosen], counts[chosen], V, labels, n,
-            rate, radius, kept[chosen], row, hint_row,
-        )  # fmt: skip
-        if not (abs(forecast) < np.inf and kept[chosen, 0] < np.inf):
+            i, kernels, functions, reservoir, n, rate, radius, x, rows
+        )
+        if not (abs(forecast) < np.inf and kept[i, SQUARE] < np.inf):
             return t, NOT_FINITE
-        forecasts[t] = forecast
-        explored = min(int(coins[t, 1] * K), K - 1)
-        joined, stands = -1, -1  # the kernel whose dictionary x joins, and where
-        for i in range(K):
-            up, hint_up = 0.0, 1.0
-            corner = 0.0
-            if i == explored:
-                value = forecast
-                if i != chosen:
-                    value, own, hinted = bao2ks_value(
-                        (codes[i], pars[i]), x, atoms[i], a[i], counts[i], V, labels, n,
-                        rate, radius, kept[i], row, hint_row,
-                    )  # fmt: skip
-                corner = kernel_diag((codes[i], pars[i]), x)
-                violated = label * value < 1.0
-                if K == 1:
-                    if not violated:
-                        continue
-                    apart = math.sqrt(max(corner + kept[0, 2] - 2.0 * label * hinted, 0.0))
-                    hint_norm = math.sqrt(max(kept[0, 2], 0.0))
-                    include = 0.0
-                    if apart > 0.0:
-                        include = min(apart / (beta * (apart + hint_norm)), 1.0)
-                    if coins[t, 1] < include:
-                        up, hint_up = 1.0 / include, 1.0 - 1.0 / include
-                else:
-                    up, hint_up = float(K) if violated else 0.0, 1.0 - K
-                if up != 0.0:
-                    joined, stands = i, counts[i]
-            counts[i] = bao2ks_step(
-                x, label, own if i == explored else 0.0, hinted if i == explored else 0.0, corner,
-                up, hint_up, rate, radius, atoms[i], a[i], counts[i], V, labels, n, place[i],
-                kept[i],
-            )  # fmt: skip
-            if not kept[i, 0] < np.inf:
-                return t, NOT_FINITE
+        forecasts[t] = value = forecast
+        if j != i:
+            value, own, hinted = bao2ks_value(
+                j, kernels, functions, reservoir, n, rate, radius, x, rows
+            )
+        values = own, hinted, kernel_diag((codes[j], pars[j]), x)
+        up, hint_up = bao2ks_weights(K, label, value, values, kept[j], beta, coins[t, EXPLORE])
+        weights = up, hint_up
+        stands = held[j] if up != 0.0 else -1  # where x joins the function of J_t
+        if not bao2ks_steps(j, x, label, weights, values, rate, radius, functions, reservoir, n):
+            return t, NOT_FINITE
         if K > 1:
-            observed = (1.0 - label * forecast) / (1.0 + radius)
-            bao2ks_bandit(p, L, reals, chosen, observed, confidence)
-        for i in range(K):
-            if counts[i] > budget:
-                counts[i] = 0
-                kept[i, 0] = 0.0
-                kept[i, 1] = 0.0
-                state[1] += 1
-                for r in range(n):
-                    place[i, r] = -1
-                if joined == i:
-                    joined = -1
-        T = horizon if horizon > 0.0 else this
-        capacity = hints if hints > 0.0 else math.floor(math.log(T) + 0.5)
-        capacity = min(max(capacity, 1.0), float(labels.shape[0]))
-        slot = -1
-        if n < capacity:
-            slot = n
-            state[0] = n + 1
-        elif coins[t, 2] * this < n:
-            slot = min(int(coins[t, 2] * this), n - 1)
+            bao2ks_bandit(bandit, i, (1.0 - label * forecast) / (1.0 + radius), confidence)
+        bao2ks_budget(counts, functions, budget)
+        slot = bao2ks_slot(hints, horizon, this, n, labels.shape[0], coins[t, STORE])
         if slot >= 0:
-            put_atom(V, slot, x)
-            labels[slot] = label
-            for i in range(K):
-                place[i, slot] = stands if joined == i else -1
-                bao2ks_reservoir(
-                    (codes[i], pars[i]), atoms[i], a[i], counts[i], V, labels, state[0], spare, row,
-                    hint_row, kept[i],
-                )  # fmt: skip
-        total = 0
-        for i in range(K):
-            total += counts[i]
-        sizes[t] = total
+            counts[FILLED] = n = max(n, slot + 1)
+            bao2ks_store(slot, x, label, j, stands, kernels, functions, reservoir, n, spare, rows)
+        sizes[t] = counts[ATOMS]
     return X.shape[0], DONE
 
 
 @hot
 def bao2ks_forecasts(
-    X, coin, played, codes, pars, setting, state, counts, kept, p, atoms, a, V, labels, work,
-    forecasts,
-):  # fmt: skip
+    X, coin, played, kernels, setting, counts, functions, p, reservoir, work, forecasts
+):
     """Write what B(AO)2KS would forecast for each row of X with the next round's coin."""
+    radius, eta, _, _, _, horizon, _ = setting
     i = bao2ks_choose(p, coin)
-    rate = bao2ks_rate(setting[1], setting[5], float(played + 1))
+    rate = bao2ks_rate(eta, horizon, float(played + 1))
+    n, rows = counts[FILLED], work[:2]
     for t in range(X.shape[0]):
         forecasts[t], _, _ = bao2ks_value(
-            (codes[i], pars[i]), X[t], atoms[i], a[i], counts[i], V, labels, state[0], rate,
-            setting[0], kept[i], work[0], work[1],
-        )  # fmt: skip
+            i, kernels, functions, reservoir, n, rate, radius, X[t], rows
+        )

@@ -41,7 +41,7 @@ def pomdr_parts(kernel, radius, rate_scale, counts, sums, function, hints, count
     atoms, a, _ = function
     points, signs, _, hint_row = hints
     corner = kernel_diag(kernel, x)
-    rate = pomdr_rate(radius, rate_scale, counts, sums, corner)
+    rate = pomdr_rate(radius, rate_scale, counts, sums, corner)  # line 3
     own = expansion_value(kernel, (atoms, a), counts[ATOMS], x, row)
     hinted = mean(expansion_value(kernel, (points, signs), count, x, hint_row), count)
     return corner, rate, own, hinted
@@ -107,7 +107,7 @@ def pomdr_account(a, counts, sums, radius, rate, label, own, square, hinted):
     # <f', grad> = -y f'(x) for the projected gradient too: f' is in the span. Errata 26.
     stepped = sums[SQUARE] + rate * rate * square + 2.0 * rate * label * own
     sums[SQUARE] = to_ball(a, stepped, radius, counts[ATOMS])
-    delta = max(square - 2.0 * label * hinted, 0.0)  # eq. 10
+    delta = max(square - 2.0 * label * hinted, 0.0)  # eq. 10, errata 27
     sums[DELTA] += delta
     sums[ALL_DELTA] += delta
 

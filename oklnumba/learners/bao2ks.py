@@ -8,7 +8,7 @@ import numpy as np
 
 from oklnumba import losses
 from oklnumba.checks import require_count, require_positive
-from oklnumba.hot.bao2ks import bao2ks_forecasts, bao2ks_rounds
+from oklnumba.hot.bao2ks import ACCURACY, MOST, RESTARTS, SQUARE, bao2ks_forecasts, bao2ks_rounds
 from oklnumba.kernels import Kernel, kernel_code
 from oklnumba.learners.learner import Learner, Trace
 from oklnumba.state import Coins
@@ -64,6 +64,25 @@ class BAO2KS(Learner):
     (True, (2,))
     """
 
+    # The functions of K kernels, then the bandit that plays one, then the reservoir.
+    _STATE = {
+        "atoms": ("K", "d", MOST),
+        "a": ("K", MOST),
+        "held": ("K",),
+        "place": ("K", "M"),
+        "kept": ("K", "kept"),
+        "p": ("K",),
+        "L": ("K",),
+        "sums": ("sums",),
+        "V": ("d", "M"),
+        "labels": ("M",),
+        "counts": ("counts",),
+    }
+    _INTEGERS = Learner._INTEGERS | {"held", "place"}
+    _COINS = ("coins",)
+    _OLD_NAMES = {"sums": "reals"}
+    _REMEDY = "lower eta or radius, or scale the inputs"
+
     MOST_HINTS = 64  # room of the reservoir where ``hints`` is None: ln T is at most 44
     CONFIDENCE = 0.01
 
@@ -92,14 +111,9 @@ class BAO2KS(Learner):
         return losses.get("hinge")
 
     @property
-    def size(self) -> int:
-        """Atoms of all functions; 0 before any data."""
-        return int(self._counts.sum()) if self._width is not None else 0
-
-    @property
     def restarts(self) -> int:
         """Times that a function started again from 0."""
-        return int(self._ints[1]) if self._width is not None else 0
+        return int(self._counts[RESTARTS]) if self._width is not None else 0
 
     @property
     def probabilities(self) -> np.ndarray:
@@ -110,7 +124,7 @@ class BAO2KS(Learner):
     @property
     def norms(self) -> np.ndarray:
         """The norms of the functions f' that the rounds maintain, shape (K,)."""
-        return np.sqrt(self._kept[:, 0]) if self._width is not None else np.zeros(0)
+        return np.sqrt(self._kept[:, SQUARE]) if self._width is not None else np.zeros(0)
 
     def _start(self, d: int) -> None:
         kernels = [self.kernels] if isinstance(self.kernels, Kernel) else self.kernels
@@ -127,56 +141,48 @@ class BAO2KS(Learner):
             if getattr(self, name) is not None:
                 require_count(name, getattr(self, name), 1)
         K, M = len(codes), int(self.hints or self.MOST_HINTS)
-        cap = int(self.budget) + 1 + M
-        self._codes = np.array([code for code, _ in codes])
-        self._pars = np.array([par for _, par in codes])
+        self._kernels = np.array([code for code, _ in codes]), np.array([par for _, par in codes])
         self._setting = (
             float(self.radius), float(self.eta or 0.0), float(self.budget), float(self.hints or 0),
             float(self.beta), float(self.horizon or 0), self.CONFIDENCE,
         )  # fmt: skip
         self._coins = Coins(self.seed)
-        self._ints = np.zeros(2, dtype=np.int64)
-        self._counts = np.zeros(K, dtype=np.int64)
-        self._reals = np.array([1.0, 0.0])
-        self._kept, self._L, self._p = np.zeros((K, 3)), np.zeros(K), np.full(K, 1.0 / K)
-        self._atoms, self._a = np.zeros((K, d, cap)), np.zeros((K, cap))
-        self._V, self._labels = np.zeros((d, M)), np.zeros(M)
-        self._place = np.full((K, M), -1)
-        self._work = np.zeros((3, max(cap, d)))
+        self._most = int(self.budget) + 1 + M  # atoms before a function starts again
+        self._make_state(d=d, K=K, M=M, kept=3, sums=2, counts=4)
+        self._reserve({MOST: self._most})
+        self._place[:], self._p[:], self._sums[ACCURACY] = -1, 1.0 / K, 1.0
+        self._work = np.zeros((3, max(self._most, d)))
+
+    def _room(self, axis: int, least: int) -> int:
+        return self._most
+
+    def _groups(self) -> tuple[tuple, tuple, tuple]:
+        """Return the functions, the bandit and the reservoir for the compiled loops."""
+        functions = self._atoms, self._a, self._held, self._place, self._kept
+        return functions, (self._p, self._L, self._sums), (self._V, self._labels)
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        coins = self._coins.take(3 * len(X)).reshape(-1, 3)
-        played, status = bao2ks_rounds(
-            X, y, coins, self._played, self._codes, self._pars, self._setting, self._ints,
-            self._counts, self._reals, self._kept, self._p, self._L, self._atoms, self._a, self._V,
-            self._labels, self._place, self._work, trace.predictions, trace.sizes,
+        coins, out = self._coins.take(3 * len(X)).reshape(-1, 3), trace[:2]
+        self._play_rounds(
+            len(X),
+            lambda _: bao2ks_rounds(
+                X, y, coins, self._played, self._kernels, self._setting, self._counts,
+                *self._groups(), self._work, out,
+            ),
         )  # fmt: skip
-        self._check(status, played, "lower eta or radius, or scale the inputs")
-        self._played += len(X)
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         forecasts = np.empty(len(X))
+        functions, (p, _, _), reservoir = self._groups()
         bao2ks_forecasts(
-            X, self._coins.next, self._played, self._codes, self._pars, self._setting, self._ints,
-            self._counts, self._kept, self._p, self._atoms, self._a, self._V, self._labels,
-            self._work, forecasts,
+            X, self._coins.next, self._played, self._kernels, self._setting, self._counts,
+            functions, p, reservoir, self._work, forecasts,
         )  # fmt: skip
         return forecasts
 
-    _SAVED = ("ints", "counts", "reals", "kept", "p", "L", "V", "labels", "place")
-
-    def _state(self) -> dict[str, Any]:
-        state = {name: getattr(self, f"_{name}") for name in self._SAVED}
-        # Beyond the atoms in use the buffers hold what is no longer there.
-        m = int(self._counts.max())
-        atoms, a = self._atoms[:, :, :m].copy(), self._a[:, :m].copy()
-        for i, count in enumerate(self._counts):
-            atoms[i, :, count:], a[i, count:] = 0.0, 0.0
-        return state | {"atoms": atoms, "a": a, "coins": self._coins.state()}
-
     def _restore(self, state: dict[str, Any]) -> None:
-        for name in self._SAVED:
-            getattr(self, f"_{name}")[:] = state[name]
-        m = state["a"].shape[1]
-        self._atoms[:, :, :m], self._a[:, :m] = state["atoms"], state["a"]
-        self._coins.restore(state["coins"])
+        if "ints" in state:  # version 0.1.0: the filled part and the restarts
+            held = state["counts"]
+            counts = np.array([held.sum(), held.max(), *state["ints"]])
+            state = state | {"held": held, "counts": counts}
+        super()._restore(state)

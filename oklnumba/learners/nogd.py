@@ -149,7 +149,7 @@ class NOGD(_Mapped):
 
     def _make_map(self, X: np.ndarray, y: np.ndarray, t: int, trace: Trace) -> int:
         values, V = leading(self._finite_kernel(self.atoms, t), int(self.rank))
-        self._adopt_map(V.T / np.sqrt(values)[:, None])
+        self._adopt_map(V.T / np.sqrt(values)[:, None])  # z = Lambda^{-1/2} V' k
         a = self._used("a")
         a[:] = V @ (V.T @ a)  # w = Lambda^{1/2} V' a
         return t
@@ -285,7 +285,6 @@ class SkeGD(_Mapped):
         """Make the sketches of the full dictionary; the sampled atoms become those of f."""
         atoms = self.atoms
         K = self._finite_kernel(atoms, t)
-        self._reserve({STORED: len(atoms)})
         self._counts[STORED] = len(atoms)
         S = self._used("S")
         for i, row in enumerate(S):
@@ -299,7 +298,6 @@ class SkeGD(_Mapped):
     def _add_to_sketches(self, x: np.ndarray) -> None:
         """Store one more atom, x : (1, d), and add it to the sketches."""
         n = int(self._counts[STORED])
-        self._reserve({STORED: n + 1})
         psi = self.kernel(self._used("stored").T, x)[:, 0]
         s, psi_s = self._sketch_row(n), self._used("S").T @ psi
         cross = np.outer(s, psi_s)
@@ -310,13 +308,15 @@ class SkeGD(_Mapped):
 
     def _make_map(self, X: np.ndarray, y: np.ndarray, t: int, trace: Trace) -> int:
         x, forecast = X[t : t + 1], trace.predictions[t]
+        m, stored = int(self._counts[ATOMS]), int(self._counts[STORED])
+        self._reserve({FEATURES: 1, STORED: max(m, stored + 1)})
         if self._counts[FEATURES] == 0:
             self._start_sketches(t)
         else:
             self._add_to_sketches(x)
         values, V = leading(self._pp, int(self.rank))
         inverse = scipy.linalg.pinv(self._pm, rtol=NULL_SINGULAR)
-        self._adopt_map((inverse @ (V * np.sqrt(values))).T)  # Q'
+        self._adopt_map((inverse @ (V * np.sqrt(values))).T)  # Q' = Sigma^{1/2} V' pinv(Phi_pm)'
         W, a, row = self._used("W"), self._used("a"), self.kernel(x, self.atoms)[0]
         phi = W @ row
         square = phi @ phi
