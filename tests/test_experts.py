@@ -15,7 +15,7 @@ from oklnumba.hot.experts import AGGREGATING, AVERAGE, HEDGE, experts_rounds
 from oklnumba.hot.features import taylor_block
 from oklnumba.hot.jit import DONE
 from oklnumba.learners.learner import Learner
-from tests import naive
+from tests import naive_linear
 
 COMPILED = not numba.config.DISABLE_JIT
 KINDS = ("aggregating", "average", "hedge")
@@ -46,7 +46,7 @@ def test_forecasts_are_those_of_the_definition(kind, B):
     X, y = data()
     F = np.stack([okl.run(one, X, y).predictions for one in grid()], axis=1)
     run = okl.run(okl.Experts(grid(), B, kind), X, y)
-    expected = naive.aggregate(F, y, B, kind, lambda f, label: (f - label) ** 2)
+    expected = naive_linear.aggregate(F, y, B, kind, lambda f, label: (f - label) ** 2)
     assert_allclose(run.predictions, expected, rtol=1e-9, atol=1e-11)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import oklnumba as okl
 from oklnumba import losses
-from tests import naive
+from tests import naive, naive_expansions
 
 COMPILED = not numba.config.DISABLE_JIT
 N = 300 if COMPILED else 80
@@ -57,7 +57,7 @@ def test_kernel_ogd_equals_the_textbook(loss, params):
     X, y, K, slope = data(loss)
     learner = okl.KernelOGD(KERNEL, loss, eta=0.4, **params)
     run = okl.run(learner, X, y)
-    forecasts, supports, norms = naive.kernel_ogd(K, y, slope, 0.4, **params)
+    forecasts, supports, norms = naive_expansions.kernel_ogd(K, y, slope, 0.4, **params)
     assert_close(run.predictions, forecasts)
     assert_supports(run, learner, X, supports)
     assert_close(learner.norm, norms[-1])
@@ -71,7 +71,7 @@ def test_kernel_ogd_maintains_its_norm_at_every_round():
     X, y, K, slope = data()
     params = {"lam": 0.05, "budget": 20, "radius": 1.3}
     learner = okl.KernelOGD(KERNEL, eta=0.4, **params)
-    _, _, norms = naive.kernel_ogd(K, y, slope, 0.4, **params)
+    _, _, norms = naive_expansions.kernel_ogd(K, y, slope, 0.4, **params)
     found = []
     for x, label in zip(X, y, strict=True):
         learner.learn_one(x, label)
@@ -82,7 +82,7 @@ def test_kernel_ogd_maintains_its_norm_at_every_round():
 def test_the_common_factor_of_kernel_ogd_never_underflows():
     X, y, K, slope = data()
     found = okl.run(okl.KernelOGD(KERNEL, eta=0.4, lam=2.4), X, y).predictions  # 0.04 a round
-    assert_close(found, naive.kernel_ogd(K, y, slope, 0.4, 2.4)[0])
+    assert_close(found, naive_expansions.kernel_ogd(K, y, slope, 0.4, 2.4)[0])
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -95,7 +95,9 @@ def test_bogd_equals_the_textbook(loss, weighted, params):
     )
     run = okl.run(learner, X, y)
     coins = np.random.default_rng(3).random(len(y))
-    forecasts, supports = naive.bogd(K, y, slope, 0.2, 0.02, 40, coins, weighted=weighted, **params)
+    forecasts, supports = naive_expansions.bogd(
+        K, y, slope, 0.2, 0.02, 40, coins, weighted=weighted, **params
+    )
     assert_close(run.predictions, forecasts)
     assert_supports(run, learner, X, supports)
 
@@ -105,7 +107,7 @@ def test_bogd_equals_the_textbook(loss, weighted, params):
 def test_bogd_keeps_the_function_in_expectation(weighted):
     """One removal, averaged over all coins: f - eta l' k(x, .) without any removal."""
     X, y, K, slope = data()
-    sizes = np.array([len(S) for S in naive.kernel_ogd(K, y, slope, 0.3, 0.05)[1]])
+    sizes = np.array([len(S) for S in naive_expansions.kernel_ogd(K, y, slope, 0.3, 0.05)[1]])
     rounds = int(np.flatnonzero(np.diff(sizes[:60]))[-1]) + 2  # the last of them adds an atom
     budget = int(sizes[rounds - 2])
     before = okl.BOGD(KERNEL, eta=0.3, lam=0.05, budget=budget, weighted=weighted)
@@ -127,7 +129,7 @@ def test_projectron_equals_the_textbook(aggressive, threshold, budget):
     X, y, K, _ = data()
     learner = okl.Projectron(KERNEL, threshold, budget, aggressive)
     run = okl.run(learner, X, y)
-    expected = naive.projectron(K, y, threshold, budget or np.inf, aggressive)
+    expected = naive_expansions.projectron(K, y, threshold, budget or np.inf, aggressive)
     assert_close(run.predictions, expected[0])
     assert_supports(run, learner, X, expected[1])
     assert_close(learner.norm, expected[2][-1])
@@ -143,7 +145,7 @@ def test_projectron_with_a_budget_alone(aggressive):
     X, y, K, _ = data()
     learner = okl.Projectron(KERNEL, 0.0, 15, aggressive)
     slack = 0.25 * math.sqrt(16 / math.log(16))
-    expected = naive.projectron(K, y, 0.0, 15, aggressive, slack)
+    expected = naive_expansions.projectron(K, y, 0.0, 15, aggressive, slack)
     run = okl.run(learner, X, y)
     assert_close(run.predictions, expected[0])
     assert run.sizes[-1] == 15
@@ -154,7 +156,7 @@ def test_krls_equals_least_squares_over_its_projected_data(threshold):
     X, y, K, _ = data("squared")
     learner = okl.KRLS(KERNEL, threshold)
     run = okl.run(learner, X, y)
-    forecasts, supports, a = naive.krls(K, y, threshold)
+    forecasts, supports, a = naive_expansions.krls(K, y, threshold)
     assert_close(run.predictions, forecasts)
     assert_supports(run, learner, X, supports)
     np.testing.assert_array_equal(learner.atoms, X[supports[-1]])
@@ -190,7 +192,7 @@ def test_fogd_with_phases_beyond_the_fast_range():
     F = np.concatenate(
         [f(X @ features._frequencies(3)[0]) for f in (np.sin, np.cos)], axis=1
     ) / np.sqrt(20)
-    expected = naive.gradient_forecasts(F, y, naive.hinge_slope, 0.2)
+    expected = naive.gradient_forecasts(F, y, naive_expansions.hinge_slope, 0.2)
     found = okl.run(okl.FOGD(features, eta=0.2), X, y).predictions
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6)
 
@@ -201,7 +203,7 @@ def test_nogd_equals_the_textbook(loss, rank):
     X, y, K, slope = data(loss)
     learner = okl.NOGD(KERNEL, loss, eta=0.1, budget=40, rank=rank)
     run = okl.run(learner, X, y)
-    forecasts, sizes, support = naive.nogd(K, y, slope, 0.1, 40, rank)
+    forecasts, sizes, support = naive_expansions.nogd(K, y, slope, 0.1, 40, rank)
     assert_close(run.predictions, forecasts)
     np.testing.assert_array_equal(run.sizes, sizes)
     np.testing.assert_array_equal(learner._atoms[:, :40].T, X[support])
@@ -217,7 +219,7 @@ def test_skegd_equals_the_textbook(loss, period):
         seed=2,
     )  # fmt: skip
     run = okl.run(learner, X, y)
-    forecasts, sizes, support = naive.skegd(
+    forecasts, sizes, support = naive_expansions.skegd(
         K, y, slope, 0.1, 40, 8, learner._sample(), learner._sketch_row, period or np.inf
     )
     assert_close(run.predictions, forecasts)
@@ -255,7 +257,7 @@ def test_bao2ks_equals_the_textbook(sigmas, params, horizon):
     run = okl.run(learner, X, y)
     coins = np.random.default_rng(5).random((len(y), 3))
     eta, hints = params.get("eta"), params.get("hints")
-    expected = naive.bao2ks(
+    expected = naive_expansions.bao2ks(
         [naive.gaussian(X, X, sigma) for sigma in sigmas], y, settings["radius"],
         lambda t: eta or 10 / math.sqrt(horizon or t), 30,
         lambda t: hints or max(round(math.log(horizon or t)), 1), settings["beta"], coins,

@@ -26,7 +26,7 @@ from oklnumba.potentials import (
     negative_entropy,
     squared_p_norm,
 )
-from tests import naive
+from tests import naive, naive_linear
 
 COMPILED = not numba.config.DISABLE_JIT
 T, D = 100 if COMPILED else 30, 4
@@ -63,28 +63,30 @@ def textbook(learner, gradients):
     p = learner.get_params()
     n = len(gradients)
     if isinstance(learner, okl.OGD):
-        return naive.ogd_points(gradients, steps(p["schedule"], p["eta"], p["lam"], n), p["radius"])
+        return naive_linear.ogd_points(
+            gradients, steps(p["schedule"], p["eta"], p["lam"], n), p["radius"]
+        )
     if isinstance(learner, okl.LazyOGD):
         d = gradients.shape[1]
         return np.array(
             [
-                naive.quadratic_argmin(
+                naive_linear.quadratic_argmin(
                     np.eye(d) / p["eta"], -gradients[:t].sum(axis=0), "ball", p["radius"]
                 )
                 for t in range(n + 1)
             ]
         )
     if isinstance(learner, okl.PNorm):
-        return naive.p_norm_points(gradients, p["eta"], p["p"])
+        return naive_linear.p_norm_points(gradients, p["eta"], p["p"])
     if isinstance(learner, okl.ExponentiatedGradient | okl.Winnow):
-        return naive.entropy_points(gradients, p["eta"], p.get("scale", 1.0))
+        return naive_linear.entropy_points(gradients, p["eta"], p.get("scale", 1.0))
     if isinstance(learner, okl.Perceptron):
-        return naive.ogd_points(gradients, np.full(n, p["eta"]))
+        return naive_linear.ogd_points(gradients, np.full(n, p["eta"]))
     if isinstance(learner, okl.AdaptiveFTRL):
-        return naive.adaptive_points(gradients, p["kind"], p["eta"], p["sigma"])
+        return naive_linear.adaptive_points(gradients, p["kind"], p["eta"], p["sigma"])
     if isinstance(learner, okl.StronglyConvexFTRL):
-        return naive.strongly_convex_points(gradients, p["lam"])
-    return naive.exp_concave_points(
+        return naive_linear.strongly_convex_points(gradients, p["lam"])
+    return naive_linear.exp_concave_points(
         gradients, p["alpha_tilde"], p["lipschitz"], p["domain"], p["radius"]
     )
 
@@ -158,7 +160,7 @@ def newton_textbook(learner, X, y):
     loss = losses.get(learner.loss)
     eta = learner.eta or loss.curvature(learner.C)
     rank = getattr(learner, "rank", None)
-    return naive.newton_step_run(X, y, loss.derivative, learner.C, learner.alpha, eta, rank)
+    return naive_linear.newton_step_run(X, y, loss.derivative, learner.C, learner.alpha, eta, rank)
 
 
 @pytest.mark.parametrize("learner", NEWTON, ids=repr)
@@ -184,7 +186,9 @@ def test_newton_steps_of_the_game_face_minimise_their_quadratic(learner):
     alpha, eta = learner.alpha, learner.eta or losses.get(learner.loss).curvature(learner.C)
     rank = getattr(learner, "rank", None)
     ones = np.zeros(len(gradients))
-    _, expected = naive.newton_step_run(gradients, ones, lambda f, y: 1.0, np.inf, alpha, eta, rank)
+    _, expected = naive_linear.newton_step_run(
+        gradients, ones, lambda f, y: 1.0, np.inf, alpha, eta, rank
+    )
     assert_allclose(played(learner, gradients), expected, rtol=1e-8, atol=1e-8)
 
 
@@ -209,7 +213,7 @@ def test_newton_blocks_are_rounds_one_by_one(alpha, loss, eta):
         assert (y * run.predictions == 1.0).sum() > 10
     found = losses.get(loss)
     if alpha >= 1e-4:
-        dense, _ = naive.newton_step_run(
+        dense, _ = naive_linear.newton_step_run(
             X, y, found.derivative, 1.0, alpha, eta or found.curvature(1.0)
         )
         if loss != "hinge":  # there rounding at the edge decides about the derivative
@@ -364,7 +368,7 @@ def test_linear_awv_and_ridge_are_the_argmins_of_their_definitions():
             expected = naive.feature_forecasts(X, y, lam, awv)
             assert_allclose(run.predictions, expected, rtol=1e-8, atol=1e-10)
             learner = cls(lam).partial_fit(X, y)
-            ridge = naive.quadratic_argmin(X.T @ X + lam * np.eye(D), X.T @ y)
+            ridge = naive_linear.quadratic_argmin(X.T @ X + lam * np.eye(D), X.T @ y)
             assert_allclose(learner.w, ridge, rtol=1e-8)
             with pytest.raises(ValueError, match="learn_one"):
                 learner.update(X[0])
@@ -818,7 +822,7 @@ def test_least_squares_game(radius):
     game = LeastSquares(X, y, radius)
     best = game.best()
     total = game.losses(best).sum()
-    expected = naive.quadratic_argmin(X.T @ X, X.T @ y, "ball" if radius else "all", radius)
+    expected = naive_linear.quadratic_argmin(X.T @ X, X.T @ y, "ball" if radius else "all", radius)
     assert_allclose(best, expected, rtol=1e-7, atol=1e-9)
     rng = np.random.default_rng(0)
     for _ in range(200):

@@ -9,7 +9,7 @@ import pytest
 import oklnumba as okl
 from oklnumba.hot.linalg import grow_inverse
 from oklnumba.theory.li2023 import _eigenvalue_bounds
-from tests import naive
+from tests import naive, naive_expansions
 
 N = 300 if not numba.config.DISABLE_JIT else 100
 KERNELS = [
@@ -48,7 +48,7 @@ def textbook(k, X, y, learner):
     def ald(t):
         return learner.ald_scale * rounds(t) ** -learner.zeta
 
-    return naive.pomdr(
+    return naive_expansions.pomdr(
         k(X, X), y, learner.radius, learner.hints, ald, switch_size, budget, T, rate_scale
     )
 
