@@ -2,6 +2,7 @@
 
 import os
 
+import pytest
 from hypothesis import settings
 
 # On a machine that others use too, BLAS threads wait for each other: blocks as small as the ones
@@ -11,3 +12,6 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # Hypothesis draws the same examples in every run and leaves no folder behind.
 settings.register_profile("oklnumba", deadline=None, derandomize=True, database=None)
 settings.load_profile("oklnumba")
+
+# Assertions in these helpers say what they compared, as those in test files do.
+pytest.register_assert_rewrite("tests.battery")
