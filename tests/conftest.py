@@ -14,4 +14,14 @@ settings.register_profile("oklnumba", deadline=None, derandomize=True, database=
 settings.load_profile("oklnumba")
 
 # Assertions in these helpers say what they compared, as those in test files do.
-pytest.register_assert_rewrite("tests.battery")
+pytest.register_assert_rewrite("tests.battery", "tests.buffers")
+
+
+@pytest.fixture(params=[float("nan"), 12345.0], ids=["read", "written"])
+def poison(request):
+    """Run a test with each poison: what is read of it shows by NaN, what is written by a number."""
+    from tests.buffers import POISON  # NumPy, only now
+
+    POISON[0] = request.param
+    yield
+    POISON[0] = float("nan")
