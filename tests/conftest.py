@@ -14,7 +14,8 @@ settings.register_profile("oklnumba", deadline=None, derandomize=True, database=
 settings.load_profile("oklnumba")
 
 # Assertions in these helpers say what they compared, as those in test files do.
-pytest.register_assert_rewrite("tests.battery", "tests.buffers", "tests.curved", "tests.expansions")
+HELPERS = "battery", "buffers", "curved", "expansions", "linear"
+pytest.register_assert_rewrite(*(f"tests.{helper}" for helper in HELPERS))
 
 
 @pytest.fixture(params=[float("nan"), 12345.0], ids=["read", "written"])

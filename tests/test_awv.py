@@ -5,13 +5,15 @@ from __future__ import annotations
 import numba
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
 import oklnumba as okl
 from oklnumba.hot.awv import certify
 from oklnumba.hot.jit import NOT_FINITE
-from tests import naive
+from tests import naive, naive_linear
 from tests.buffers import Factor, poisoned
 from tests.compare import assert_close
+from tests.linear import D, data
 from tests.ridge import KERNEL_IDS, KERNELS, LAMS, STREAMS, stream
 
 # ---- forecasts are those of the definition ----
@@ -66,6 +68,21 @@ def test_known_inputs_is_pkawv_on_the_span_of_a_kors_dictionary():
     values, vectors = np.linalg.eigh(naive.gaussian(atoms, atoms))
     F = K @ vectors / np.sqrt(values)
     assert_close(run.predictions, naive.feature_forecasts(F, y, 0.1, True), rtol=1e-8)
+
+
+def test_linear_awv_and_ridge_are_the_argmins_of_their_definitions():
+    X, y = data(7)
+    for cls, awv in ((okl.LinearAWV, True), (okl.LinearRidge, False)):
+        for lam in (1.0, 0.01):
+            run = okl.run(cls(lam), X, y)
+            expected = naive.feature_forecasts(X, y, lam, awv)
+            assert_allclose(run.predictions, expected, rtol=1e-8, atol=1e-10)
+            learner = cls(lam).partial_fit(X, y)
+            ridge = naive_linear.quadratic_argmin(X.T @ X + lam * np.eye(D), X.T @ y)
+            assert_allclose(learner.w, ridge, rtol=1e-8)
+            with pytest.raises(ValueError, match="learn_one"):
+                learner.update(X[0])
+    assert run.certificate is not None
 
 
 # ---- limits ----

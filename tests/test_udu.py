@@ -6,9 +6,10 @@ import itertools
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 from oklnumba.hot.jit import DONE
-from oklnumba.hot.udu import SWEEP, TOGETHER
+from oklnumba.hot.udu import SWEEP, TOGETHER, solve_rounds
 from tests.buffers import Factor
 from tests.compare import close
 from tests.compiled import COMPILED
@@ -79,3 +80,21 @@ def test_any_cut_of_the_rounds_gives_the_same_bits(r, lam, ridge):
         for rows in np.split(np.arange(n), list(cut)):
             pieces.play(Z[rows], y[rows])
         np.testing.assert_array_equal(pieces.state(), whole.state())
+
+
+@pytest.mark.parametrize("count", [1, 3, 6, 9, 12])
+@pytest.mark.parametrize("r", [8, 16, 40])
+def test_solving_rounds_changes_only_the_rounds(count, r):
+    rng = np.random.default_rng(r)
+    U = np.triu(rng.standard_normal((r, r)), 1) / 3 + np.eye(r)
+    inv_d, rounds = rng.uniform(0.5, 2, r), rng.standard_normal((12, r))
+    betas, a = rng.standard_normal((12, r)), np.ones(12)
+    before = [array.copy() for array in (U, inv_d, rounds, betas, a)]
+    solve_rounds(U, inv_d, rounds, betas, a, count, r)
+    expected = np.linalg.solve(U.T, before[2][:count].T).T
+    assert_allclose(rounds[:count], expected, rtol=1e-9, atol=1e-11)
+    assert_array_equal(rounds[count:], before[2][count:])
+    assert_array_equal(U, before[0])
+    assert_array_equal(inv_d, before[1])
+    if COMPILED:
+        assert_array_equal(a, before[4])
