@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import minimize
 
 import oklnumba as okl
-from oklnumba import losses
+from oklnumba import losses, theory
 from tests import naive
 from tests.compiled import COMPILED
 from tests.curved import stream
@@ -293,3 +293,21 @@ def test_one_point_with_alternating_labels(C):
     if COMPILED and C == 1.0:
         np.testing.assert_allclose(learner.R_G, 51.84, atol=0.01)
         assert learner.R_G > (1 / (1 + sigma * np.arange(1, n + 1))).sum()  # as printed
+
+
+def test_kons_needs_the_curvature_of_the_loss():
+    """With 50 times the curvature, in the learner and in the bound of Theorem 1, it fails."""
+    n = 300 if COMPILED else 60
+    X, y = np.ones((n, 1)), np.ones(n)
+    sigma = losses.get("squared").curvature(1.0)
+    L = losses.get("squared").lipschitz(1.0)
+
+    def bound(sigma):
+        level = 1.0 / (sigma * L**2)
+        return 1.0 + n / (n + level) * (1 + np.log1p(n / level)) / sigma  # against f = 1
+
+    assert theory.kons_bound(okl.Linear(), X, norm=1.0) == pytest.approx(bound(sigma), rel=1e-9)
+    for factor in (1, 50):
+        learner = okl.KONS(okl.Linear(), eta=factor * sigma)
+        regret = ((y - okl.run(learner, X, y).predictions) ** 2).sum()
+        assert (regret <= bound(factor * sigma)) == (factor == 1)
