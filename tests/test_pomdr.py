@@ -139,6 +139,36 @@ def test_the_diary():
     assert narrow.diary.removals == 0
 
 
+@pytest.mark.parametrize(
+    ("points", "homes"),
+    [
+        ([-1.0, 1.0, 0.0, 3.0], [0, 1]),
+        ([1.0, -1.0, 0.0, -3.0], [0, 1]),
+        ([4.0, 1.0, -1.0, 0.0, 6.0, -3.0], [1, 0, 2]),  # nearer to two others than to the first
+        ([2.0, 2.0, 2.0, 2.0], [0, 0]),  # inputs that repeat: every kept atom is as near
+        ([0.0, 2.0, 0.0, 2.0, 0.0, 1.0], [1, 0, 0]),  # three ties of two kinds
+    ],
+    ids=str,
+)
+def test_a_dropped_atom_as_near_to_several_goes_to_the_first(points, homes):
+    """Here kernel values are equal to the bit, as those of repeated and of symmetric inputs are."""
+    kernel, budget = okl.Gaussian(1.0), len(points)
+    half = budget // 2
+    X, y = np.array(points)[:, None], np.where(np.arange(budget) % 3, 1.0, -1.0)
+    row = kernel(X[half:], X[:half])
+    assert (np.count_nonzero(row == row.max(axis=1, keepdims=True), axis=1) > 1).any()
+    params = {"radius": 0.1, "switch_size": 1, "horizon": 50}  # a loss each round, all atoms kept
+    before = okl.POMDR(kernel, budget=budget + 2, **params).partial_fit(X, y)
+    learner = okl.POMDR(kernel, budget=budget, **params).partial_fit(X, y)
+    assert (before.size, learner.size, learner.diary.removals) == (budget, half, 1)
+    merged = before.coefficients[:half].copy()
+    for j, home in enumerate(homes):
+        merged[home] += before.coefficients[half + j]
+    merged *= 0.1 / math.sqrt(merged @ kernel(X[:half]) @ merged)
+    np.testing.assert_array_equal(learner.atoms, X[:half])
+    assert_close(learner.coefficients, merged)
+
+
 def test_pomdr_is_pomd_until_it_switches():
     X, y = stream(ROUNDS)
     pomd = okl.run(okl.POMD(okl.Gaussian(1.0), horizon=ROUNDS), X, y)
