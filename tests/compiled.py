@@ -1,4 +1,4 @@
-"""All compiled functions of oklnumba.hot, wherever they stand."""
+"""Whether code is compiled here, and all compiled functions of oklnumba.hot."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numba
 
 import oklnumba.hot
 
+COMPILED = not numba.config.DISABLE_JIT
 MODULES = [
     importlib.import_module(f"oklnumba.hot.{module.name}")
     for module in pkgutil.iter_modules(oklnumba.hot.__path__)

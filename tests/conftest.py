@@ -2,6 +2,7 @@
 
 import os
 
+import pytest
 from hypothesis import settings
 
 # On a machine that others use too, BLAS threads wait for each other: blocks as small as the ones
@@ -11,3 +12,17 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # Hypothesis draws the same examples in every run and leaves no folder behind.
 settings.register_profile("oklnumba", deadline=None, derandomize=True, database=None)
 settings.load_profile("oklnumba")
+
+# Assertions in these helpers say what they compared, as those in test files do.
+HELPERS = "battery", "buffers", "curved", "expansions", "linear", "bounds"
+pytest.register_assert_rewrite(*(f"tests.{helper}" for helper in HELPERS))
+
+
+@pytest.fixture(params=[float("nan"), 12345.0], ids=["read", "written"])
+def poison(request):
+    """Run a test with each poison: what is read of it shows by NaN, what is written by a number."""
+    from tests.buffers import POISON  # NumPy, only now
+
+    POISON[0] = request.param
+    yield
+    POISON[0] = float("nan")

@@ -1,35 +1,20 @@
-"""The AWV family against the textbook, and the theory against its runs."""
+"""Kernel-AWV, PKAWV and the linear AWV against the textbook, and their certificates."""
+
+from __future__ import annotations
 
 import numba
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
 import oklnumba as okl
-from tests import naive
-
-KERNELS = [
-    (okl.Gaussian(0.8), lambda X, Z: naive.gaussian(X, Z, 0.8)),
-    (okl.Laplacian(0.7), lambda X, Z: naive.laplacian(X, Z, 0.7)),
-    (okl.Matern(0.5, 0.9), lambda X, Z: naive.matern(X, Z, 0.5, 0.9)),
-    (okl.Matern(1.5, 0.9), lambda X, Z: naive.matern(X, Z, 1.5, 0.9)),
-    (okl.Matern(2.5, 0.9), lambda X, Z: naive.matern(X, Z, 2.5, 0.9)),
-    (okl.Polynomial(3, 0.5, 1.0), lambda X, Z: naive.polynomial(X, Z, 3, 0.5, 1.0)),
-    (okl.Linear(), naive.linear),
-]
-KERNEL_IDS = [repr(kernel) for kernel, _ in KERNELS]
-LAMS = [1.0, 1e-3]
-
-
-def stream(n=200, d=3, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.uniform(-1, 1, (n, d))
-    return X, np.sin(3 * X[:, 0]) * X[:, -1] + 0.1 * rng.standard_normal(n)
-
-
-def assert_close(found, expected, rtol=1e-9):
-    """Relative to the largest forecast: forecasts themselves pass through zero."""
-    np.testing.assert_allclose(found, expected, rtol=0, atol=rtol * np.abs(expected).max())
-
+from oklnumba.hot.awv import certify
+from oklnumba.hot.jit import NOT_FINITE
+from tests import naive, naive_linear
+from tests.buffers import Factor, poisoned
+from tests.compare import assert_close
+from tests.linear import D, data
+from tests.ridge import KERNEL_IDS, KERNELS, LAMS, STREAMS, stream
 
 # ---- forecasts are those of the definition ----
 
@@ -74,75 +59,6 @@ def test_small_lam_costs_no_digits(lam):
     assert_close(found, exact, rtol=1e-12)
 
 
-@pytest.mark.parametrize("lam", LAMS)
-@pytest.mark.parametrize("forecaster", ["awv", "ridge"])
-@pytest.mark.parametrize(("kernel", "k"), KERNELS, ids=KERNEL_IDS)
-def test_nystrom_awv_equals_the_dense_argmin(kernel, k, forecaster, lam):
-    X, y = stream()
-    mu = 0.5
-    sampler = okl.KORS(kernel, alpha=mu, seed=4).partial_fit(X)
-    learner = okl.NystromAWV(kernel, lam, mu=mu, forecaster=forecaster, seed=4)
-    run = okl.run(learner, X, y)
-    expected = naive.nystrom_forecasts(k, X, y, lam, list(sampler.indices_), forecaster == "awv")
-    assert_close(run.predictions, expected.astype(float))
-    np.testing.assert_array_equal(
-        run.sizes, np.searchsorted(sampler.indices_, np.arange(len(X)), side="right")
-    )
-
-
-@pytest.mark.parametrize("lam", LAMS)
-@pytest.mark.parametrize("spread", [0.2, 0.1, 0.05, 0.02, 0.01])
-def test_nystrom_awv_on_ill_conditioned_dictionaries(spread, lam):
-    """Clusters: the dictionary's kernel matrix has a condition number up to 1e15.
-
-    Rounding the kernel's values to double precision moves the exact forecasts themselves; the
-    learner may be off by a few times that, and by no more than 1e-8 where that is nothing.
-    """
-    rng = np.random.default_rng(1)
-    centres = rng.uniform(-1, 1, (5, 2))
-    X = centres[rng.integers(0, 5, 150)] + spread * rng.standard_normal((150, 2))
-    y = np.sin(3 * X[:, 0]) + 0.1 * rng.standard_normal(150)
-    kernel = okl.Gaussian(1.0)
-    sampler = okl.KORS(kernel, seed=0).partial_fit(X)
-    assert np.linalg.cond(kernel(sampler.landmarks_)) > 1e10
-
-    def rounded(A, B):
-        return naive.gaussian(A, B).astype(float).astype(np.longdouble)
-
-    found = okl.run(okl.NystromAWV(kernel, lam, seed=0), X, y).predictions
-    kept = list(sampler.indices_)
-    exact = naive.nystrom_forecasts(naive.gaussian, X, y, lam, kept, True)
-    moved = np.abs(naive.nystrom_forecasts(rounded, X, y, lam, kept, True) - exact).max()
-    assert np.abs(found - exact).max() <= 1e-8 + 3 * moved
-    if lam == 1.0:
-        assert_close(found, exact.astype(float), rtol=1e-10)
-
-
-def test_null_directions_count_in_kors_and_not_in_the_span():
-    """The same point for ever: KORS keeps several copies, whose span is one direction."""
-    X, y = np.full((300, 2), 0.5), np.ones(300)
-    learner = okl.NystromAWV(okl.Gaussian(1.0), seed=0)
-    run = okl.run(learner, X, y)
-    assert learner.size > 1
-    t = np.arange(300)
-    np.testing.assert_allclose(run.predictions, t / (t + 2.0), rtol=1e-12)
-
-
-# ---- KORS ----
-
-
-@pytest.mark.parametrize(("kernel", "k"), KERNELS, ids=KERNEL_IDS)
-def test_kors_equals_its_definition(kernel, k):
-    X, _ = stream(n=150)
-    sampler = okl.KORS(kernel, alpha=0.5, beta=1.3, eps=0.4, seed=7).partial_fit(X)
-    rng = np.random.default_rng(7)
-    coins = np.array([rng.random() for _ in range(150)])
-    kept, probabilities = naive.kors(k, X, coins, 0.5, 1.3, 0.4)
-    np.testing.assert_array_equal(sampler.indices_, kept)
-    np.testing.assert_allclose(sampler.probabilities_, probabilities[kept], rtol=1e-8)
-    np.testing.assert_array_equal(sampler.landmarks_, X[kept])
-
-
 def test_known_inputs_is_pkawv_on_the_span_of_a_kors_dictionary():
     X, y = stream()
     kernel = okl.Gaussian(1.0)
@@ -152,6 +68,21 @@ def test_known_inputs_is_pkawv_on_the_span_of_a_kors_dictionary():
     values, vectors = np.linalg.eigh(naive.gaussian(atoms, atoms))
     F = K @ vectors / np.sqrt(values)
     assert_close(run.predictions, naive.feature_forecasts(F, y, 0.1, True), rtol=1e-8)
+
+
+def test_linear_awv_and_ridge_are_the_argmins_of_their_definitions():
+    X, y = data(7)
+    for cls, awv in ((okl.LinearAWV, True), (okl.LinearRidge, False)):
+        for lam in (1.0, 0.01):
+            run = okl.run(cls(lam), X, y)
+            expected = naive.feature_forecasts(X, y, lam, awv)
+            assert_allclose(run.predictions, expected, rtol=1e-8, atol=1e-10)
+            learner = cls(lam).partial_fit(X, y)
+            ridge = naive_linear.quadratic_argmin(X.T @ X + lam * np.eye(D), X.T @ y)
+            assert_allclose(learner.w, ridge, rtol=1e-8)
+            with pytest.raises(ValueError, match="learn_one"):
+                learner.update(X[0])
+    assert run.certificate is not None
 
 
 # ---- limits ----
@@ -177,17 +108,6 @@ def test_taylor_pkawv_tends_to_kernel_awv():
     ]
     assert all(after < before / 5 for before, after in zip(gaps, gaps[1:], strict=False))
     assert gaps[-1] < 1e-6
-
-
-def test_max_size_stops_the_dictionary_and_frees_the_past():
-    X, y = stream(n=600)
-    learner = okl.NystromAWV(okl.Gaussian(0.5), max_size=20, seed=1)
-    run = okl.run(learner, X, y)
-    free = okl.run(okl.NystromAWV(okl.Gaussian(0.5), seed=1), X, y)
-    assert free.sizes[-1] > 20 == run.sizes[-1] == learner.size
-    full = int(np.argmax(run.sizes == 20))
-    np.testing.assert_array_equal(run.predictions[: full + 1], free.predictions[: full + 1])
-    assert sum(v.nbytes for v in vars(learner).values() if isinstance(v, np.ndarray)) < 100_000
 
 
 # ---- exactness of the bulk calls ----
@@ -219,26 +139,76 @@ def test_kernel_awv_blocks_equal_single_rounds_across_block_edges():
     assert_close(np.array([parts.predict_one(x) for x in probe]), whole.predict(probe))
 
 
+@pytest.mark.parametrize("ridge", [0.0, 1.0])
+def test_awv_forecasts_are_those_of_the_next_round_and_change_nothing(ridge):
+    rng = np.random.default_rng(17)
+    Z, y = rng.standard_normal((40, 11)), rng.uniform(-1, 1, 40)
+    factor = Factor(11, 0.5, ridge)
+    factor.play(Z[:39], y[:39])
+    before = factor.state()
+    twice = [factor.forecast(Z[[39, 3, 39]]) for _ in range(2)]
+    np.testing.assert_array_equal(*twice)
+    np.testing.assert_array_equal(factor.state(), before)
+    factor.play(Z[39:], y[39:])
+    np.testing.assert_allclose(twice[0][[0, 2]], factor.forecasts[39], rtol=1e-11)
+
+
+@pytest.mark.parametrize("bad", [0, 1, 2, 3, 7, 13, 16])
+def test_awv_rounds_say_in_which_round_a_forecast_is_not_finite(bad):
+    rng = np.random.default_rng(18)
+    Z, y = rng.standard_normal((17, 5)), rng.uniform(-1, 1, 17)
+    Z[bad, 2] = np.nan
+    factor = Factor(5, 1.0)
+    played, status = factor.play(Z, y)
+    assert (played, status) == (bad, NOT_FINITE)
+    assert np.isfinite(factor.forecasts).all() and len(factor.forecasts) == bad
+
+
 # ---- the certificate, and the theorems as tests ----
 
 
-def streams(n=150, d=2):
-    rng = np.random.default_rng(5)
-    X = rng.uniform(-1, 1, (n, d))
-    y = np.sign(rng.standard_normal(n))
-    order = np.argsort(X[:, 0])
-    alternating = np.where(np.arange(n) % 2 == 0, 1.0, -1.0)
-    return {
-        "random": (X, y),
-        "sorted": (X[order], np.sin(4 * X[order, 0])),
-        "repeated": (X[rng.integers(0, 6, n)], y),
-        "one point, alternating": (np.full((n, d), 0.3), alternating),
-        "grid, alternating": (np.linspace(-1, 1, n * d).reshape(n, d), alternating),
-        "growing labels": (X, y * np.linspace(0.01, 10, n)),
-    }
+@pytest.mark.parametrize("ridge", [0.0, 1.0])
+def test_certify_against_a_loop_and_in_two_parts(ridge):
+    rng = np.random.default_rng(23)
+    n = 12
+    y, forecasts = rng.uniform(-1, 1, n), rng.uniform(-1, 1, n)
+    shrinks, growth = 1 + rng.random(n), 0.01 * rng.random(n)
+    totals = np.array([0.0, 0.0, 0.0, 0.0, 0.0, ridge])
+    out = poisoned(3, n)
+    for part in (slice(0, 5), slice(5, n)):
+        certify(
+            y[part], forecasts[part], shrinks[part], growth[part], totals,
+            out[0, part], out[1, part], out[2, part],
+        )  # fmt: skip
+    m = forecasts if ridge else forecasts * shrinks
+    loss = np.cumsum((y - forecasts) ** 2)
+    comparator = np.cumsum((y - m) ** 2 / shrinks - growth)
+    bound = np.maximum.accumulate(abs(y)) ** 2 * np.cumsum(np.log(shrinks)) + np.cumsum(growth)
+    np.testing.assert_allclose(out[0], loss, rtol=1e-13)
+    np.testing.assert_allclose(out[1], comparator, rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(out[2], np.full(n, np.nan) if ridge else bound, rtol=1e-13)
 
 
-STREAMS = streams()
+@pytest.mark.parametrize("lam", [1.0, 0.05])
+def test_certificate_of_awv_rounds_is_the_exact_comparator_and_log_det(lam):
+    rng = np.random.default_rng(24)
+    n, r = 25, 6
+    Z, y = rng.standard_normal((n, r)), rng.uniform(-1, 1, n)
+    factor = Factor(r, lam)
+    factor.play(Z, y)
+    loss, comparator, bound = poisoned(n), poisoned(n), poisoned(n)
+    certify(
+        y, np.array(factor.forecasts), np.array(factor.shrinks), np.zeros(n), np.zeros(6),
+        loss, comparator, bound,
+    )  # fmt: skip
+    for t in range(1, n + 1):
+        A = lam * np.eye(r) + Z[:t].T @ Z[:t]
+        w = np.linalg.solve(A, Z[:t].T @ y[:t])
+        best = ((y[:t] - Z[:t] @ w) ** 2).sum() + lam * w @ w
+        assert comparator[t - 1] == pytest.approx(best, rel=1e-9, abs=1e-10)
+        log_det = np.linalg.slogdet(A / lam)[1]
+        assert bound[t - 1] == pytest.approx(abs(y[:t]).max() ** 2 * log_det, rel=1e-10)
+    assert (loss - comparator <= bound + 1e-9).all()
 
 
 @pytest.mark.parametrize("name", STREAMS)
@@ -276,31 +246,6 @@ def test_pkawv_certificate_is_exact_and_theorem_3_holds(name, degree):
     regret = run.regret(kernel, lam)  # now against the whole RKHS
     bound = okl.theory.pkawv_bound(kernel, features, X, lam, np.abs(y).max())
     assert regret[-1] <= bound
-
-
-@pytest.mark.parametrize("name", STREAMS)
-@pytest.mark.parametrize("lam", [1.0, 1e-2])
-def test_nystrom_certificate_is_exact_in_its_changing_space(name, lam):
-    X, y = STREAMS[name]
-    kernel = okl.Laplacian(0.7)
-    run = okl.run(okl.NystromAWV(kernel, lam, mu=0.1, seed=3), X, y)
-    kept = okl.KORS(kernel, alpha=0.1, seed=3).partial_fit(X).indices_
-    expected = []
-    for t in range(1, len(y) + 1):
-        atoms = np.unique(X[kept[kept < t]], axis=0)
-        values, vectors = np.linalg.eigh(naive.laplacian(atoms, atoms, 0.7))
-        F = naive.laplacian(X[:t], atoms, 0.7) @ vectors / np.sqrt(values)
-        expected.append(naive.penalised_comparator(F @ F.T, y[:t], lam))
-    np.testing.assert_allclose(run.certificate.comparator, expected, rtol=1e-9)
-
-
-@pytest.mark.parametrize("name", STREAMS)
-@pytest.mark.parametrize("lam", [1.0, 1e-2])
-@pytest.mark.parametrize("mu", [1.0, 0.01])
-def test_nystrom_regret_stays_under_its_bound(name, lam, mu):
-    X, y = STREAMS[name]
-    run = okl.run(okl.NystromAWV(okl.Gaussian(0.7), lam, mu=mu, seed=3), X, y)
-    assert (run.certificate.regret <= run.certificate.bound + 1e-9).all()
 
 
 def test_ridge_has_no_bound_and_breaks_the_one_of_awv():

@@ -11,11 +11,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import oklnumba as okl
 from oklnumba import features, losses, theory
-from oklnumba.hot.experts import AGGREGATING, AVERAGE, HEDGE, experts_rounds
+from oklnumba.hot.experts import AGGREGATING, AVERAGE, HEDGE, expert_forecast, experts_rounds
 from oklnumba.hot.features import taylor_block
 from oklnumba.hot.jit import DONE
 from oklnumba.learners.learner import Learner
-from tests import naive
+from tests import naive_linear
 
 COMPILED = not numba.config.DISABLE_JIT
 KINDS = ("aggregating", "average", "hedge")
@@ -46,7 +46,7 @@ def test_forecasts_are_those_of_the_definition(kind, B):
     X, y = data()
     F = np.stack([okl.run(one, X, y).predictions for one in grid()], axis=1)
     run = okl.run(okl.Experts(grid(), B, kind), X, y)
-    expected = naive.aggregate(F, y, B, kind, lambda f, label: (f - label) ** 2)
+    expected = naive_linear.aggregate(F, y, B, kind, lambda f, label: (f - label) ** 2)
     assert_allclose(run.predictions, expected, rtol=1e-9, atol=1e-11)
 
 
@@ -106,6 +106,35 @@ def test_a_rate_ten_times_too_high_breaks_the_bound():
         assert bool(loss - best <= theory.experts_bound(2, kind="average")) is holds
     own = ((y - aggregated(F, y, 1.0, "average")) ** 2).sum()
     assert own - best <= theory.experts_bound(2, kind="average")
+
+
+def unclipped(B, weights, row):
+    """Return the aggregating rule's formula as the loop has it, but for its last line."""
+    low, high = row.min(), row.max()
+    from_low = np.log(weights @ np.exp(-(row - low) / B * ((row + low) / B + 2.0) / 2))
+    from_high = np.log(weights @ np.exp(-(high - row) / B * (2.0 - (row + high) / B) / 2))
+    middle = 0.5 * (low + high) * (1.0 + (low - high) / (2.0 * B))
+    return middle + 0.5 * B * (from_high - from_low)
+
+
+@pytest.mark.parametrize("side", [1.0, -1.0])
+@pytest.mark.parametrize("B", [1.0, 0.3, 2.5, 7.0, 1e-150, 1e150])
+def test_rounding_never_takes_the_aggregate_beyond_B(B, side):
+    """The exact aggregate lies among its experts, and next to B where nearly all weight is at B.
+
+    There it is a sum of rounded terms of the size of B, each with a part of the other expert that
+    cancels: some sums land a digit beyond B, as those of the formula do here (the control).
+    """
+    beyond = 0
+    for weight in np.exp([-20.0, -40.0, -80.0, -300.0]):
+        weights = np.array([1.0 - weight, weight])
+        for other in np.linspace(-B, B, 400, endpoint=False):
+            row = side * np.array([B, other])
+            forecast = expert_forecast(AGGREGATING, B, weights, row)
+            assert abs(forecast) <= B
+            assert forecast == pytest.approx(side * B, rel=1e-7)
+            beyond += abs(unclipped(B, weights, row)) > B
+    assert beyond
 
 
 @pytest.mark.parametrize("kind", KINDS)

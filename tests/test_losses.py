@@ -1,9 +1,25 @@
-"""losses.py: derivatives, curvature and Lipschitz constants by their definitions, on grids."""
+"""Losses, in Python and in loops: values and derivatives by their formulas, constants on grids."""
+
+from __future__ import annotations
+
+import itertools
+import math
 
 import numpy as np
 import pytest
 
 from oklnumba import losses
+from oklnumba.hot.losses import (
+    ABSOLUTE,
+    HINGE,
+    LOGISTIC,
+    SQUARED,
+    SQUARED_HINGE,
+    loss_derivative,
+    loss_value,
+    loss_values,
+)
+from tests.buffers import poisoned
 
 NAMES = list(losses.LOSSES)
 
@@ -62,3 +78,56 @@ def test_unknown_loss_and_bad_radius():
         losses.get("square")
     with pytest.raises(ValueError, match="C must"):
         losses.get("squared").curvature(0.0)
+
+
+# ---- in loops ----
+
+
+SMOOTH = [SQUARED, SQUARED_HINGE, LOGISTIC]
+KINKED = [ABSOLUTE, HINGE]
+
+
+def loss_formula(code, forecast, y):
+    margin = y * forecast
+    return {
+        SQUARED: lambda: (y - forecast) ** 2,
+        ABSOLUTE: lambda: abs(y - forecast),
+        HINGE: lambda: max(1 - margin, 0.0),
+        SQUARED_HINGE: lambda: max(1 - margin, 0.0) ** 2,
+        LOGISTIC: lambda: float(np.logaddexp(0.0, -margin)),
+    }[code]()
+
+
+@pytest.mark.parametrize("code", SMOOTH + KINKED)
+def test_loss_values_and_derivatives(code):
+    h = 1e-6
+    for y, forecast in itertools.product((-1.0, 1.0), np.linspace(-3.05, 3.05, 62)):
+        value = loss_value(code, forecast, y)
+        assert value == pytest.approx(loss_formula(code, forecast, y), rel=1e-13, abs=1e-15)
+        slope = (loss_value(code, forecast + h, y) - loss_value(code, forecast - h, y)) / (2 * h)
+        assert loss_derivative(code, forecast, y) == pytest.approx(slope, abs=1e-8)
+    many = poisoned(5)
+    forecasts, y = np.linspace(-2, 2, 5), np.array([1.0, -1.0, 1.0, 1.0, -1.0])
+    loss_values(code, forecasts, y, many)
+    expected = [loss_formula(code, f, label) for f, label in zip(forecasts, y, strict=True)]
+    np.testing.assert_allclose(many, expected, rtol=1e-13)
+
+
+def test_loss_derivative_is_zero_at_a_kink():
+    assert loss_derivative(ABSOLUTE, 0.3, 0.3) == 0.0
+    for y in (-1.0, 1.0):
+        assert loss_derivative(HINGE, y, y) == 0.0
+        assert loss_derivative(HINGE, y * np.nextafter(1.0, 0.0), y) == -y
+        assert loss_derivative(SQUARED_HINGE, y, y) == 0.0
+
+
+@pytest.mark.parametrize("margin", [1e-12, 30.0, 40.0, 700.0, 1e4, 1e300])
+def test_logistic_loss_far_out(margin):
+    value, slope = loss_value, loss_derivative
+    with np.errstate(under="ignore"):
+        tail = math.log1p(math.exp(-margin))
+        assert value(LOGISTIC, margin, 1.0) == pytest.approx(tail, rel=1e-14)
+        assert value(LOGISTIC, margin, -1.0) == pytest.approx(margin + tail, rel=1e-14)
+        share = math.exp(-margin) / (1 + math.exp(-margin))
+        assert slope(LOGISTIC, margin, 1.0) == pytest.approx(-share, rel=1e-14)
+        assert slope(LOGISTIC, margin, -1.0) == pytest.approx(1 - share, rel=1e-14)

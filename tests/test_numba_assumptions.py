@@ -243,7 +243,7 @@ SIGNATURES = """
 import json, os, tempfile, warnings
 import numpy as np, oklnumba as okl
 from tests.compiled import signatures
-from tests.test_all_learners import LEARNERS, SAMPLERS, Variant, make, stream
+from tests.battery import LEARNERS, SAMPLERS, Variant, make, stream
 
 warnings.simplefilter("ignore", UserWarning)
 on_the_simplex = Variant(okl.ExpConcaveFTRL, "domain", "simplex")  # has a loop of its own
@@ -315,7 +315,7 @@ OTHER_NUMBERS = """
 import json, warnings
 import numpy as np, oklnumba as okl
 from tests.compiled import signatures
-from tests.test_all_learners import LEARNERS, SAMPLERS, make, stream
+from tests.battery import LEARNERS, SAMPLERS, make, stream
 warnings.simplefilter("ignore", UserWarning)
 
 problems = []

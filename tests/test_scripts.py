@@ -9,7 +9,9 @@ import shutil
 import subprocess
 import sys
 import time
+from math import log
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,6 +19,7 @@ import scipy.linalg
 import scipy.optimize
 
 import oklnumba as okl
+from tests.bounds import largest_gap
 
 SCRIPTS = Path(__file__).resolve().parents[1] / "scripts"
 FIGURES = sorted(SCRIPTS.glob("[a-z]*[0-9][0-9][0-9][0-9]_*.py"))
@@ -143,7 +146,7 @@ def test_a_figure_on_the_bundled_data(tmp_path, env):
             assert row["captured"] == ""
 
 
-# ---- what the scripts of Calandriello et al. compute by themselves ----
+# ---- what the scripts compute by themselves ----
 
 
 @pytest.fixture
@@ -255,6 +258,37 @@ def test_competitor_is_the_best_feasible_one(script):
     )  # fmt: skip
     assert best.success
     assert loss + gamma.ALPHA * norm**2 == pytest.approx(best.fun, rel=2e-3)
+
+
+def test_regret_certificate_measures_mu(script):
+    X, kernel = np.random.default_rng(0).uniform(-1, 1, (60, 2)), okl.Gaussian(0.5)
+    run = okl.run(okl.NystromAWV(kernel, mu=0.5, seed=1), X, np.ones(60))
+    assert 5 < run.sizes[-1] < 50
+    at = np.array([10, 30, 60])
+    found = script("regret_certificate").gaps(SimpleNamespace(kernel=kernel, X=X, at=at), run.sizes)
+    expected = [largest_gap(kernel(X[:t]), run.sizes[:t]) for t in at]
+    np.testing.assert_allclose(np.maximum.accumulate(found), expected, rtol=1e-4)
+
+
+def test_table_1_is_measured_at_the_parameters_of_its_rates(script):
+    table = script("jezequel2019_tab1")
+    n, g = 1e6, 0.3
+    at = {k: log(v) / log(n) for k, v in table.tuning(SimpleNamespace(gamma=g), n).items()}
+
+    def dimension(level):
+        return g * (1 - level)
+
+    # the terms of eq. (8), as exponents of n; a dictionary has d_eff(mu) atoms
+    optimal = max(at["lam"], dimension(at["lam"]), 1 + dimension(at["mu"]) + at["mu"] - at["lam"])
+    assert optimal == pytest.approx(g / (1 + g))
+    atoms = dimension(at["pros mu"])
+    terms = (at["alpha"], dimension(at["alpha"]), 1 + at["pros mu"] - at["alpha"] - atoms)
+    assert atoms + max(terms) == pytest.approx(4 * g / (1 + g) ** 2)
+    assert 2 * atoms == pytest.approx(4 * g * (1 - g) / (1 + g) ** 2)  # time a round
+    n = np.array([10.0, 100.0, 1e3, 1e4])
+    for of_log, base in ((True, np.log(n)), (False, n)):
+        slope, error = table.slope(n, np.array([base**2.5, 3 * base**2.5]), of_log)
+        assert (slope, error) == pytest.approx((2.5, 0.0), abs=1e-9)
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import oklnumba as okl
-from tests.test_all_learners import every_learner, make
+from tests.battery import every_learner, make
 
 CLASSES = ["red", "green", "blue"]
 

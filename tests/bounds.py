@@ -1,25 +1,22 @@
-"""No algorithm exceeds its bound, on 400 streams that hypothesis draws, greedy ones among them.
+"""Streams that hypothesis draws, greedy ones among them, and the bounds that are tested on them.
 
-``python -m tests.test_regret [STREAMS]`` prints the tightest ratios of regret and bound that it
-sees on so many streams of each kind: the table of figures/README.md.
+``python -m tests.bounds [STREAMS]`` prints the tightest ratios of regret and bound that it sees on
+so many streams of each kind: the table of figures/README.md.
 """
 
-import importlib
+from __future__ import annotations
+
 import sys
 from math import comb, log
-from pathlib import Path
-from types import SimpleNamespace
 
-import numba
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import oklnumba as okl
 from oklnumba import adversary, losses, theory
+from tests.compiled import COMPILED
 
-COMPILED = not numba.config.DISABLE_JIT
 LONGEST = 80 if COMPILED else 14
 GREEDY_ROUNDS = 20 if COMPILED else 5
 MOST_FEATURES = 500 if COMPILED else 60  # of the degree that Theorem 4 asks for
@@ -295,111 +292,10 @@ def tightest(kind, examples):
     return tested, ratios
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
-def test_no_algorithm_exceeds_its_bound(kind):
-    tested, ratios = tightest(kind, STREAMS)
-    if COMPILED:
-        assert all(count >= STREAMS // 10 for count in tested.values()), tested
-        assert ratios["Proposition 1 (Kernel-AWV)"][0] > 0.5  # the streams are hard
-
-
-# ---- controls: bounds that are too small are exceeded ----
-
-
 def greedy_stream(make, lam, sigma=1.0, n=GREEDY_ROUNDS):
     kernel = okl.Gaussian(sigma)
     game = adversary.greedy(make(kernel, lam), kernel, n, 2, lam)
     return Stream(game.X, game.y, kernel, lam, 1.0, seed=0)
-
-
-def test_half_of_log_det_is_exceeded():
-    measured, bound = proposition_1(greedy_stream(okl.KernelAWV, 10.0))
-    assert measured[-1] <= bound[-1]
-    assert measured[-1] > bound[-1] / 2
-
-
-def test_theorem_3_needs_its_second_term():
-    """Without it the bound is that of Kernel-AWV, which features of degree 0 exceed."""
-    s = greedy_stream(lambda kernel, lam: okl.PKAWV(okl.TaylorFeatures(0, 0.3), lam), 1.0, 0.3, 40)
-    measured, bound = theorem_3(s, okl.TaylorFeatures(0, 0.3))
-    assert measured[-1] <= bound[-1]
-    assert measured[-1] > theory.awv_bound(s.kernel, s.X, s.lam)
-
-
-def test_theorem_4_needs_its_degree():
-    """Its bound is exceeded by a smaller degree, which taylor_bound refuses."""
-    features = okl.TaylorFeatures(0, 0.3)
-    s = greedy_stream(lambda kernel, lam: okl.PKAWV(features, lam), 1.0, 0.3, 40)
-    assert s.regret(learner_forecasts(okl.PKAWV(features), s))[-1] > 1.5 * s.log_dets[-1]
-    with pytest.raises(ValueError, match="degree"):
-        theory.taylor_bound(features, s.X, s.lam)
-
-
-def test_theorem_6_needs_an_accurate_dictionary():
-    """One atom, and the mu of a large dictionary: the regret grows with the rounds."""
-    s = greedy_stream(lambda kernel, lam: okl.NystromAWV(kernel, lam, max_size=1), 1.0, 0.3, 40)
-    run = okl.run(okl.NystromAWV(s.kernel, s.lam, max_size=1), s.X, s.y)
-    assert s.regret(run.predictions)[-1] > s.log_dets[-1]
-    assert largest_gap(s.K, run.sizes) > s.lam
-
-
-def test_kons_needs_the_curvature_of_the_loss():
-    """With 50 times the curvature, in the learner and in the bound of Theorem 1, it fails."""
-    n = 300 if COMPILED else 60
-    X, y = np.ones((n, 1)), np.ones(n)
-    sigma = losses.get("squared").curvature(1.0)
-    L = losses.get("squared").lipschitz(1.0)
-
-    def bound(sigma):
-        level = 1.0 / (sigma * L**2)
-        return 1.0 + n / (n + level) * (1 + np.log1p(n / level)) / sigma  # against f = 1
-
-    assert theory.kons_bound(okl.Linear(), X, norm=1.0) == pytest.approx(bound(sigma), rel=1e-9)
-    for factor in (1, 50):
-        learner = okl.KONS(okl.Linear(), eta=factor * sigma)
-        regret = ((y - okl.run(learner, X, y).predictions) ** 2).sum()
-        assert (regret <= bound(factor * sigma)) == (factor == 1)
-
-
-# ---- what the scripts compute by themselves ----
-
-
-@pytest.fixture
-def script(monkeypatch):
-    monkeypatch.syspath_prepend(Path(__file__).parents[1] / "scripts")
-    return importlib.import_module
-
-
-def test_regret_certificate_measures_mu(script):
-    X, kernel = np.random.default_rng(0).uniform(-1, 1, (60, 2)), okl.Gaussian(0.5)
-    run = okl.run(okl.NystromAWV(kernel, mu=0.5, seed=1), X, np.ones(60))
-    assert 5 < run.sizes[-1] < 50
-    at = np.array([10, 30, 60])
-    found = script("regret_certificate").gaps(SimpleNamespace(kernel=kernel, X=X, at=at), run.sizes)
-    expected = [largest_gap(kernel(X[:t]), run.sizes[:t]) for t in at]
-    np.testing.assert_allclose(np.maximum.accumulate(found), expected, rtol=1e-4)
-
-
-def test_table_1_is_measured_at_the_parameters_of_its_rates(script):
-    table = script("jezequel2019_tab1")
-    n, g = 1e6, 0.3
-    at = {k: log(v) / log(n) for k, v in table.tuning(SimpleNamespace(gamma=g), n).items()}
-
-    def dimension(level):
-        return g * (1 - level)
-
-    # the terms of eq. (8), as exponents of n; a dictionary has d_eff(mu) atoms
-    optimal = max(at["lam"], dimension(at["lam"]), 1 + dimension(at["mu"]) + at["mu"] - at["lam"])
-    assert optimal == pytest.approx(g / (1 + g))
-    atoms = dimension(at["pros mu"])
-    terms = (at["alpha"], dimension(at["alpha"]), 1 + at["pros mu"] - at["alpha"] - atoms)
-    assert atoms + max(terms) == pytest.approx(4 * g / (1 + g) ** 2)
-    assert 2 * atoms == pytest.approx(4 * g * (1 - g) / (1 + g) ** 2)  # time a round
-    n = np.array([10.0, 100.0, 1e3, 1e4])
-    for of_log, base in ((True, np.log(n)), (False, n)):
-        slope, error = table.slope(n, np.array([base**2.5, 3 * base**2.5]), of_log)
-        assert (slope, error) == pytest.approx((2.5, 0.0), abs=1e-9)
 
 
 def main(examples):

@@ -1,0 +1,315 @@
+"""What the battery plays: every exported learner and sampler, on streams and on bad input."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import json
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+import scipy.sparse
+from numpy.testing import assert_allclose, assert_array_equal
+
+import oklnumba as okl
+from oklnumba.learners.learner import Learner
+from tests.compiled import COMPILED
+
+N = 600 if COMPILED else 90  # rounds of an ordinary stream
+LEARNERS = list(
+    dict.fromkeys(
+        value
+        for name in okl.__all__
+        if isinstance(value := getattr(okl, name), type) and issubclass(value, Learner)
+    )
+)
+every_learner = pytest.mark.parametrize("cls", LEARNERS, ids=lambda cls: cls.__name__)
+# ``run`` says so where Taylor features hold little of the kernel; here that is meant.
+far_from_the_origin = pytest.mark.filterwarnings("ignore:the Taylor basis holds")
+SAMPLERS = [value for name in okl.__all__ if hasattr(value := getattr(okl, name), "landmarks_")]
+
+
+# ---- learners, their streams and their state ----
+
+
+def argument(name):
+    """Return a value for a constructor's argument that has no default."""
+    rules = {
+        "kernel": lambda: okl.Gaussian(1.0),
+        "kernels": lambda: [okl.Gaussian(0.5), okl.Gaussian(2.0)],
+        "features": lambda: okl.TaylorFeatures(degree=2, sigma=1.0),
+        "learner": lambda: getattr(okl, "OGD", okl.FOGD)(),
+        "learners": lambda: [okl.KernelAWV(okl.Gaussian(1.0), lam=lam) for lam in (1.0, 0.1)],
+    }
+    assert name in rules, f"no rule for the argument {name!r}: give it a default or add one here"
+    return rules[name]()
+
+
+class Variant(NamedTuple):
+    """A learner with one hyper-parameter that is not the default."""
+
+    cls: type
+    name: str
+    value: Any
+
+
+def variations():
+    """Return a variant of every learner for each hyper-parameter with a rule here."""
+    for cls in LEARNERS:
+        learner = make(cls)
+        params = learner.get_params(deep=False)
+        rules = {
+            "lam": 1e-3 if params.get("lam") else None,
+            "forecaster": "ridge",
+            "max_size": 12,
+            "budget": 20 if not {"sketch", "rank"} & set(params) else None,
+            "loss": "squared" if learner._loss().classes else "logistic",
+            "features": okl.FourierFeatures(12),
+            "kernel": okl.Matern(2.5, sigma=1.5),
+            "domain": "simplex",
+            "schedule": "sqrt",
+            "kind": {"sqrt": "adagrad", "aggregating": "average"}.get(params.get("kind")),
+        }
+        rules |= {name: not value for name, value in params.items() if isinstance(value, bool)}
+        for name, value in rules.items():
+            if name in params and value is not None:
+                yield Variant(cls, name, value)
+
+
+def make(cls, **params):
+    """Return a learner with its default hyper-parameters, or a variant."""
+    if isinstance(cls, Variant):
+        return make(cls.cls, **({cls.name: cls.value} | params))
+    for name, parameter in inspect.signature(cls).parameters.items():
+        if parameter.default is inspect.Parameter.empty and name not in params:
+            params[name] = argument(name)
+    return cls(**params)
+
+
+def labels(learner, values):
+    """Return labels in the domain of a learner's loss: signs, or numbers in [-1, 1]."""
+    if learner._loss().classes:
+        return np.where(np.asarray(values) > 0.0, 1.0, -1.0)
+    return np.clip(values, -1.0, 1.0)
+
+
+def stream(learner, n=N, seed=0):
+    """Return an ordinary noisy stream of n rounds."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, (n, 3))
+    values = np.sin(3 * X[:, 0]) * X[:, 1] + 0.3 * X[:, 2] + 0.2 * rng.standard_normal(n)
+    return X, labels(learner, values)
+
+
+@functools.cache
+def plain(cls, n=N):
+    """Return the run of a fresh learner over the ordinary stream, and its contents afterwards."""
+    learner = make(cls)
+    return okl.run(learner, *stream(learner, n)), contents(learner)
+
+
+def contents(learner):
+    """Return all that save writes, as something that can be compared."""
+    meta, arrays = learner._contents()
+    return json.dumps(meta), {n: (str(a.dtype), a.shape, a.tobytes()) for n, a in arrays.items()}
+
+
+def saved(learner, path):
+    """Return what save writes, read back from the file."""
+    learner.save(path)
+    with np.load(path, allow_pickle=False) as file:
+        return {n: (str(a.dtype), a.shape, a.tobytes()) for n, a in file.items()}
+
+
+def by_hand(learner, X, y):
+    """Play the protocol with predict_one and learn_one."""
+    forecasts, sizes = [], []
+    for x, label in zip(X, y, strict=True):
+        forecasts.append(learner.predict_one(x))
+        learner.learn_one(x, label)
+        sizes.append(learner.size)
+    return np.array(forecasts), np.array(sizes)
+
+
+def assert_same_run(got, expected):
+    """All that two runs recorded, but for the time, is the same to the bit."""
+    for name in ("predictions", "losses", "sizes", "checkpoints"):
+        assert_array_equal(getattr(got, name), getattr(expected, name), err_msg=name)
+    assert_array_equal(got.mistakes, expected.mistakes)
+    assert (got.loss, got.rounds) == (expected.loss, expected.rounds)
+    assert got.learner == expected.learner
+    assert (got.certificate is None) == (expected.certificate is None)
+    if got.certificate is not None:
+        for name, values in expected.certificate._asdict().items():
+            assert_array_equal(getattr(got.certificate, name), values, err_msg=name)
+
+
+def assert_close_run(got, expected):
+    """Forecasts agree to rounding, and dictionaries are the same."""
+    assert_allclose(got.predictions, expected.predictions, rtol=1e-9, atol=1e-12)
+    assert_array_equal(got.sizes, expected.sizes)
+    if expected.certificate is not None:
+        for name, values in expected.certificate._asdict().items():
+            assert_allclose(getattr(got.certificate, name), values, rtol=1e-8, atol=1e-10)
+
+
+CASES = [pytest.param(cls, id=cls.__name__) for cls in LEARNERS]
+CASES += [pytest.param(v, id=f"{v.cls.__name__}-{v.name}") for v in variations()]
+every_variant = pytest.mark.parametrize("case", CASES)
+
+
+# ---- streams that are hard ----
+
+
+def hard_stream(name, learner, n):
+    rng = np.random.default_rng(5)
+    X, y = stream(learner, n, seed=5)
+    if name == "repeated":
+        X, y = np.repeat(X[:1], n, axis=0), np.repeat(y[:1], n)
+    elif name == "repeated with other labels":
+        X = np.repeat(X[:1], n, axis=0)
+    elif name == "zero":
+        X = np.zeros_like(X)
+    elif name == "constant label":
+        y = np.ones(n)
+    elif name == "alternating":
+        y = np.where(np.arange(n) % 2, 1.0, -1.0)
+        X = np.repeat(X[: n // 2], 2, axis=0)[:n]
+    elif name == "sorted":
+        X, y = np.sort(X, axis=0), np.sort(y)
+    elif name == "duplicated":
+        X, y = np.repeat(X[: n // 10 + 1], 10, axis=0)[:n], y
+    elif name == "close":
+        X = X[:1] + 1e-7 * X / np.sqrt(3)
+    elif name == "spread":
+        X = X * 10.0 ** np.array([-8.0, 0.0, 6.0])
+    elif name == "far":
+        X = X + 1e6
+    else:
+        assert name == "wide" and n >= 10
+        X = rng.standard_normal((n, 40))
+    kernelised = {"kernel", "kernels", "features", "learners"} & set(learner._param_names())
+    if not kernelised:  # a linear learner sees these inputs as they are: keep them bounded
+        X = X / max(1.0, np.sqrt((X**2).sum(axis=1).max()))
+    return X, y
+
+
+HARD = (
+    "repeated", "repeated with other labels", "zero", "constant label", "alternating", "sorted",
+    "duplicated", "close", "spread", "far", "wide",
+)  # fmt: skip
+
+
+# ---- whatever holds the data ----
+
+
+def read_only(a, path):
+    a = a.copy()
+    a.flags.writeable = False
+    return a
+
+
+def mapped(a, path):
+    np.save(path, a)
+    return np.load(path, mmap_mode="r")
+
+
+HOLDERS = {
+    "read-only": read_only,
+    "memory-mapped": mapped,
+    "Fortran": lambda a, path: np.asfortranarray(a),
+    "strided": lambda a, path: np.repeat(a, 2, axis=0)[::2],
+    "backwards": lambda a, path: a[::-1].copy()[::-1],
+    "lists": lambda a, path: a.tolist(),
+    "objects": lambda a, path: a.astype(object),
+    "big-endian": lambda a, path: a.astype(">f8"),
+}
+
+
+# ---- bad input ----
+
+
+def with_value(value, dtype=float):
+    def changed(a):
+        a = a.astype(dtype)
+        a[(len(a) // 2,) + (0,) * (a.ndim - 1)] = value
+        return a
+
+    return changed
+
+
+def ragged(a):
+    return [*a.tolist()[:-1], [0.5] * 7]
+
+
+BAD_ARRAYS = {  # for X, for y and for one point x
+    "NaN": with_value(np.nan),
+    "infinity": with_value(np.inf),
+    "minus infinity": with_value(-np.inf),
+    "None inside": with_value(None, object),
+    "strings": lambda a: a.astype(str),
+    "bytes": lambda a: a.astype(bytes),
+    "text in an object array": with_value("text", object),
+    "numbers as text in an object array": with_value("1.0", object),
+    "a list with text": lambda a: [*a.tolist()[:-1], "text"],
+    "complex": lambda a: a.astype(complex),
+    "complex in an object array": with_value(1j, object),
+    "dates": lambda a: np.zeros(a.shape, dtype="datetime64[s]"),
+    "ragged": ragged,
+    "a number too large for a double": with_value(10**400, object),
+    "sparse matrix": lambda a: scipy.sparse.csr_matrix(np.atleast_2d(a)),
+    "sparse array": lambda a: scipy.sparse.csr_array(np.atleast_2d(a)),
+    "a dictionary": lambda a: {"a": a},
+    "text": lambda a: "text",
+    "one number": lambda a: 0.5,
+    "empty list": lambda a: [],
+    "no rows": lambda a: a[:0],
+    "3-D": lambda a: a.reshape(-1, 1, 1),
+}
+BAD_X = BAD_ARRAYS | {
+    "None": lambda a: None,
+    "1-D": lambda a: a[0],
+    "no columns": lambda a: a[:, :0],
+}
+WIDTHS = {"one column less": lambda a: a[..., :-1], "one more": lambda a: np.repeat(a, 2, axis=-1)}
+
+
+# ---- hyper-parameters out of range ----
+
+
+NAN, INF = float("nan"), float("inf")
+POSITIVE = [0, 0.0, -1, -0.5, NAN, INF, -INF, "text", None, [1.0], 1j]
+COUNT = [0, -1, 1.5, NAN, INF, "text", None, [1]]
+CHOICE = ["nonsense", "", 3, None, ["squared"]]
+OBJECT = ["text", 3, None, object()]
+BAD_VALUES = {
+    **dict.fromkeys(("lam", "mu", "alpha", "beta", "eta", "sigma", "B", "alpha_tilde"), POSITIVE),
+    **dict.fromkeys(("C", "radius", "scale", "lipschitz"), [0.0, -1, NAN, "text", None]),
+    **dict.fromkeys(("gamma", "threshold", "zeta", "ald_scale", "rate_scale"), [-1.0, NAN, "text"]),
+    "eps": [0, 1, 0.0, 1.0, -0.5, 1.5, NAN, INF, "text", None],
+    "probability": [0, 0.0, -0.5, 1.5, NAN, INF, "text", None],
+    "restart": [0, 1, "yes", None],
+    "p": [-1.0, 0.5, NAN, "text"],
+    **dict.fromkeys(
+        ("max_size", "budget", "rank", "n_frequencies", "sketch", "columns", "blocks", "period"),
+        COUNT,
+    ),
+    **dict.fromkeys(("horizon", "switch_size"), COUNT),
+    **dict.fromkeys(("seed", "degree", "hints"), [-1, 0.5, NAN, INF, "text", None]),
+    **dict.fromkeys(("loss", "forecaster", "kind", "schedule", "domain"), CHOICE),
+    **dict.fromkeys(("kernel", "features", "learner"), OBJECT),
+    **dict.fromkeys(("kernels", "learners"), [*OBJECT, [], [3]]),
+}
+BY_TYPE = {  # for names that the table does not have
+    float: [NAN, "text"],
+    int: [-1, 1.5, NAN, "text"],
+    str: CHOICE,
+    type(None): ["text", NAN],
+    bool: [],
+}
+
+
+def bad_values(name, default):
+    values = BAD_VALUES.get(name, BY_TYPE.get(type(default), []))
+    return [v for v in values if not (v is default or (v == default and v is not True))]

@@ -1,0 +1,72 @@
+"""Spaces, losses and streams for KONS and its kin, and the explicit Newton step on them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import oklnumba as okl
+from oklnumba import losses
+from tests import naive
+
+SPACES = {
+    "linear": (okl.Linear(), naive.linear, lambda X: X),
+    "polynomial": (
+        okl.Polynomial(3, 0.5, 1.0),
+        lambda X, Z: naive.polynomial(X, Z, 3, 0.5, 1.0),
+        lambda X: naive.polynomial_features(X, 3, 0.5, 1.0),
+    ),
+}
+# Loss, C, eta and what must happen on the stream below: (projections, zero gradients, both at once)
+SETTINGS = [
+    ("squared", 1.0, None, (True, True, True)),
+    ("squared", 0.3, 1.0, (True, True, True)),
+    ("logistic", 0.5, None, (True, False, False)),
+    ("logistic", 2.0, 2.0, (True, False, False)),
+    ("squared_hinge", 0.5, None, (True, False, False)),
+    ("squared_hinge", 1.3, 0.5, (True, True, True)),
+]
+SETTING_IDS = [f"{loss}-C={C}-eta={eta}" for loss, C, eta, _ in SETTINGS]
+every_space = pytest.mark.parametrize("space", SPACES)
+every_setting = pytest.mark.parametrize(
+    ("loss", "C", "eta", "must_happen"), SETTINGS, ids=SETTING_IDS
+)
+
+
+def step(loss, C, eta):
+    return losses.get(loss).curvature(C) if eta is None else eta
+
+
+def stream(loss="squared", C=1.0, n=300, d=2, seed=0):
+    """Noisy classes, labels -C and C for the squared loss; with a point 0 and repeated points."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, (n, d))
+    X[n // 15] = 0.0
+    X[n // 5 : n // 5 + 10] = X[3]
+    y = np.where(np.sin(3 * X[:, 0]) + X[:, -1] + 0.3 * rng.standard_normal(n) > 0, 1.0, -1.0)
+    return X, y * C if loss == "squared" else y
+
+
+def explicit(features, X, y, loss, C, alpha, eta, **coin):
+    """The explicit online Newton step in extended precision."""
+    F = features(X.astype(np.longdouble))
+    derivative = naive.LOSS_DERIVATIVES[loss]
+    return naive.newton_steps(F, y, derivative, C, alpha, step(loss, C, eta), **coin)
+
+
+def assert_happened(steps, must_happen):
+    projected, zero = steps.projected, steps.slopes == 0
+    found = (projected.sum() > 2, zero.sum() > 2, (projected & zero).sum() > 2)
+    assert found == must_happen
+
+
+def one_by_one(learner, X, y):
+    forecasts = []
+    for x, label in zip(X, y, strict=True):
+        forecasts.append(learner.predict_one(x))
+        learner.learn_one(x, label)
+    return np.array(forecasts)
+
+
+def draws(seed, n):
+    return np.random.default_rng(seed).random(n)

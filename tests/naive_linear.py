@@ -1,0 +1,222 @@
+"""Textbook linear learners (oco): each point by a numerical argmin. See naive.py."""
+
+import itertools
+
+import numpy as np
+
+
+def newton(value, gradient, hessian, w, total=None):
+    """Minimise a smooth convex function, on {sum w = total} if given; w is the start.
+
+    Raises unless the gradient (along the constraint) vanishes to 1e-10 of its size at the start.
+    """
+    d = len(w)
+    one = np.ones(d)
+
+    def residual(w):
+        g = gradient(w)
+        return np.linalg.norm(g - (g.mean() if total is not None else 0.0))
+
+    size = 1.0 + np.linalg.norm(gradient(w))
+    for _ in range(300):
+        g, H = gradient(w), hessian(w)
+        if total is None:
+            step = -np.linalg.solve(H, g)
+        else:
+            K = np.block([[H, one[:, None]], [one[None, :], np.zeros((1, 1))]])
+            step = np.linalg.solve(K, np.append(-g, total - w.sum()))[:d]
+        length = 1.0
+        while length > 1e-12:
+            new = w + length * step
+            inside = total is None or (new > 0).all()
+            if inside and value(new) <= value(w) + 1e-4 * length * (g @ step) + 1e-15 * abs(
+                value(w)
+            ):
+                break
+            length /= 2
+        if np.linalg.norm(length * step) <= 1e-15 * (1 + np.linalg.norm(w)):
+            break
+        w = new
+    assert residual(w) <= 1e-10 * size, residual(w)
+    return w
+
+
+def quadratic_argmin(A, b, domain="all", radius=None):
+    """Minimise w'Aw / 2 - b.w over the space, a ball (by bisection) or the simplex (all faces)."""
+    d = len(b)
+    if domain == "all":
+        return newton(
+            lambda w: w @ A @ w / 2 - b @ w, lambda w: A @ w - b, lambda w: A, np.zeros(d)
+        )
+    if domain == "ball":
+        w = np.linalg.solve(A, b)
+        if np.linalg.norm(w) <= radius:
+            return w
+        values, vectors = np.linalg.eigh(A)
+        target = vectors.T @ b
+        low, high = 0.0, np.linalg.norm(b) / radius
+        for _ in range(200):
+            mu = (low + high) / 2
+            if np.linalg.norm(target / (values + mu)) > radius:
+                low = mu
+            else:
+                high = mu
+        return vectors @ (target / (values + high))
+    best, best_value = None, np.inf
+    for m in range(1, d + 1):
+        for face in itertools.combinations(range(d), m):
+            face = list(face)
+            K = np.ones((m + 1, m + 1))
+            K[:m, :m] = A[np.ix_(face, face)]
+            K[m, m] = 0.0
+            v = np.linalg.solve(K, np.append(b[face], 1.0))[:m]
+            if v.min() < 0:
+                continue
+            w = np.zeros(d)
+            w[face] = v
+            if w @ A @ w / 2 - b @ w < best_value:
+                best, best_value = w, w @ A @ w / 2 - b @ w
+    return best
+
+
+def ogd_points(gradients, steps, radius=None):
+    """w_{t+1} = argmin over the ball of eta_t <g, w> + |w - w_t|^2 / 2."""
+    w = np.zeros(gradients.shape[1])
+    points = [w]
+    for g, eta in zip(gradients, steps, strict=True):
+        w = quadratic_argmin(np.eye(len(w)), w - eta * g, "ball" if radius else "all", radius)
+        points.append(w)
+    return np.array(points)
+
+
+def p_norm_points(gradients, eta, p):
+    """Argmin <G, w> + |w|_p^2 / (2 eta): its gradient vanishes, |w|_p found by bisection."""
+    points = []
+    for t in range(len(gradients) + 1):
+        G = gradients[:t].sum(axis=0)
+        low, high = 1e-12, 1e12
+
+        def point(norm, G=G):  # |w|_p^{2-p} |w_i|^{p-1} = eta |G_i|
+            return -np.sign(G) * (eta * np.abs(G) * norm ** (p - 2)) ** (1 / (p - 1))
+
+        for _ in range(200):
+            norm = np.sqrt(low * high)
+            larger = (np.abs(point(norm)) ** p).sum() ** (1 / p) > norm
+            low, high = (norm, high) if larger else (low, norm)
+        points.append(point(high) if G.any() else np.zeros(len(G)))
+        w = points[-1]
+        gradient = (np.abs(w) ** p).sum() ** ((2 - p) / p) * np.sign(w) * np.abs(w) ** (p - 1) / eta
+        assert np.abs(G + gradient).max() <= 1e-9 * (1 + np.abs(G).max())
+    return np.array(points)
+
+
+def entropy_points(gradients, eta, scale):
+    d = gradients.shape[1]
+    points = []
+    for t in range(len(gradients) + 1):
+        G = gradients[:t].sum(axis=0)
+        points.append(
+            newton(
+                lambda w, G=G: G @ w + (w * np.log(w)).sum() / eta,
+                lambda w, G=G: G + (np.log(w) + 1) / eta,
+                lambda w: np.diag(1 / w) / eta,
+                np.full(d, scale / d),
+                total=scale,
+            )
+        )
+    return np.array(points)
+
+
+def adaptive_matrices(gradients, kind, eta, sigma):
+    """A_0, ..., A_T of oco section 2.5."""
+    d = gradients.shape[1]
+    matrices = []
+    for t in range(len(gradients) + 1):
+        S = gradients[:t].T @ gradients[:t]
+        if kind == "sqrt":
+            A = np.sqrt(t + 1) * np.eye(d)
+        elif kind == "gradient":
+            A = np.sqrt(sigma + np.trace(S)) * np.eye(d)
+        elif kind == "adagrad":
+            A = np.diag(np.sqrt(sigma + np.diag(S)))
+        else:
+            values, vectors = np.linalg.eigh(sigma * np.eye(d) + S)
+            A = vectors @ np.diag(np.sqrt(values)) @ vectors.T
+        matrices.append(A / eta)
+    return matrices
+
+
+def adaptive_points(gradients, kind, eta, sigma):
+    matrices = adaptive_matrices(gradients, kind, eta, sigma)
+    return np.array(
+        [quadratic_argmin(A, -gradients[:t].sum(axis=0)) for t, A in enumerate(matrices)]
+    )
+
+
+def strongly_convex_points(gradients, lam):
+    """Argmin <G, w> + lam/2 |w|^2 + sum_s lam/2 |w - w_s|^2."""
+    d = gradients.shape[1]
+    points = []
+    for t in range(len(gradients) + 1):
+        b = -gradients[:t].sum(axis=0) + lam * sum(points, np.zeros(d))
+        points.append(quadratic_argmin(lam * (t + 1) * np.eye(d), b))
+    return np.array(points)
+
+
+def exp_concave_points(gradients, alpha, L, domain, radius=None):
+    """Argmin <G, w> + alpha L^2 / 2 |w|^2 + sum_s alpha/2 (g_s.(w - w_s))^2 on the domain."""
+    d = gradients.shape[1]
+    points = []
+    for t in range(len(gradients) + 1):
+        A, b = alpha * L**2 * np.eye(d), np.zeros(d)
+        for g, w in zip(gradients[:t], points, strict=True):
+            A += alpha * np.outer(g, g)
+            b += alpha * g * (g @ w) - g
+        points.append(quadratic_argmin(A, b, domain, radius))
+    return np.array(points)
+
+
+def newton_step_run(X, y, derivative, C, alpha, eta, rank=None):
+    """Online Newton step with dense matrices; ``rank``: frequent directions, 2 rank rows."""
+    d = X.shape[1]
+    S = np.zeros((0, d))
+    w = np.zeros(d)
+    forecasts, points = [], []
+    for x, label in zip(X, y, strict=True):
+        if rank is not None and len(S) == 2 * rank:
+            _, values, directions = np.linalg.svd(S, full_matrices=False)
+            rest = values[rank] ** 2 if len(values) > rank else 0.0
+            kept = np.maximum(values[:rank] ** 2 - rest, 0.0)
+            S = (np.sqrt(kept)[:, None] * directions[:rank])[kept > 0]
+        inverse = np.linalg.inv(alpha * np.eye(d) + S.T @ S)
+        excess = np.sign(w @ x) * max(abs(w @ x) - C, 0.0)
+        if excess:
+            w = w - excess / (x @ inverse @ x) * inverse @ x
+        forecasts.append(w @ x)
+        points.append(w)
+        g = derivative(w @ x, label) * x
+        if g.any():
+            S = np.vstack([S, np.sqrt(eta) * g])
+        w = w - np.linalg.solve(alpha * np.eye(d) + S.T @ S, g)
+    return np.array(forecasts), np.array(points + [w])
+
+
+def aggregate(F, y, B, kind, loss):
+    """Forecasts of the experts' aggregate, from the definitions."""
+    n, N = F.shape
+    out = np.empty(n)
+    L = np.zeros(N)
+    for t in range(n):
+        f = F[t] if kind == "hedge" else np.clip(F[t], -B, B)
+        eta = {"aggregating": 1 / (2 * B**2), "average": 1 / (8 * B**2)}.get(kind)
+        if kind == "hedge":
+            eta = np.sqrt(8 * np.log(N) / (t + 1)) / B
+        p = np.exp(-eta * (L - L.min()))
+        p /= p.sum()
+        if kind == "aggregating":
+            g = [-np.log(p @ np.exp(-eta * (label - f) ** 2)) / eta for label in (-B, B)]
+            out[t] = (g[0] - g[1]) / (4 * B)
+        else:
+            out[t] = p @ f
+        L += loss(f, y[t])
+    return out

@@ -1,0 +1,45 @@
+"""Kernels and streams for the AWV family."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import oklnumba as okl
+from tests import naive
+
+KERNELS = [
+    (okl.Gaussian(0.8), lambda X, Z: naive.gaussian(X, Z, 0.8)),
+    (okl.Laplacian(0.7), lambda X, Z: naive.laplacian(X, Z, 0.7)),
+    (okl.Matern(0.5, 0.9), lambda X, Z: naive.matern(X, Z, 0.5, 0.9)),
+    (okl.Matern(1.5, 0.9), lambda X, Z: naive.matern(X, Z, 1.5, 0.9)),
+    (okl.Matern(2.5, 0.9), lambda X, Z: naive.matern(X, Z, 2.5, 0.9)),
+    (okl.Polynomial(3, 0.5, 1.0), lambda X, Z: naive.polynomial(X, Z, 3, 0.5, 1.0)),
+    (okl.Linear(), naive.linear),
+]
+KERNEL_IDS = [repr(kernel) for kernel, _ in KERNELS]
+LAMS = [1.0, 1e-3]
+
+
+def stream(n=200, d=3, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, (n, d))
+    return X, np.sin(3 * X[:, 0]) * X[:, -1] + 0.1 * rng.standard_normal(n)
+
+
+def streams(n=150, d=2):
+    rng = np.random.default_rng(5)
+    X = rng.uniform(-1, 1, (n, d))
+    y = np.sign(rng.standard_normal(n))
+    order = np.argsort(X[:, 0])
+    alternating = np.where(np.arange(n) % 2 == 0, 1.0, -1.0)
+    return {
+        "random": (X, y),
+        "sorted": (X[order], np.sin(4 * X[order, 0])),
+        "repeated": (X[rng.integers(0, 6, n)], y),
+        "one point, alternating": (np.full((n, d), 0.3), alternating),
+        "grid, alternating": (np.linspace(-1, 1, n * d).reshape(n, d), alternating),
+        "growing labels": (X, y * np.linspace(0.01, 10, n)),
+    }
+
+
+STREAMS = streams()

@@ -1,0 +1,313 @@
+"""The theorems of kons on KORS, KONS and Sketched-KONS: many streams, seeds and competitors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+import oklnumba as okl
+from oklnumba import losses, theory
+from tests import naive
+from tests.compiled import COMPILED
+from tests.curved import stream
+
+SEEDS = 200 if COMPILED else 1
+ROUNDS = 150 if COMPILED else 40  # of the streams on which bounds are tested
+
+
+def spread_out(K, n, alpha=1.0):
+    """Order of n points, each the one with the largest leverage after those before it."""
+    K, order = K.copy(), []
+    for _ in range(n):
+        i = int(np.argmax(np.diag(K)))
+        order.append(i)
+        K -= np.outer(K[:, i], K[:, i]) / (alpha + K[i, i])
+    return order
+
+
+def points(kernel, n=ROUNDS):
+    rng = np.random.default_rng(5)
+    X = rng.uniform(-1, 1, (n, 2))
+    centres = rng.uniform(-1, 1, (5, 2))
+    return {
+        "random": X,
+        "clustered": centres[rng.integers(0, 5, n)] + 0.05 * rng.standard_normal((n, 2)),
+        "repeated": X[rng.integers(0, 6, n)],
+        "one point": np.full((n, 2), np.sqrt(0.5)),
+        "sorted": np.sort(X, axis=0),
+        "spread out": X[spread_out(kernel(X[: n // 2]), n)],
+        "two directions": np.repeat(np.eye(2), n // 2, axis=0),
+    }
+
+
+def play(learner, X, y):
+    """Play rounds against labels, or against an adversary: the label opposed to the forecast."""
+    if not callable(y):
+        return okl.run(learner, X, y).predictions, y
+    forecasts, labels = np.empty(len(X)), np.empty(len(X))
+    for t, x in enumerate(X):
+        forecasts[t] = learner.predict_one(x)
+        labels[t] = y(forecasts[t])
+        learner.learn_one(x, labels[t])
+    return forecasts, labels
+
+
+def labels(X, C, loss):
+    """Labels by name; of size C for the squared loss."""
+    rng = np.random.default_rng(6)
+    size = C if loss == "squared" else 1.0
+    return {
+        "noise": size * np.sign(rng.standard_normal(len(X))),
+        "rule": size * np.where(X[:, 0] > 0, 1.0, -1.0),
+        "alternating": size * np.where(np.arange(len(X)) % 2, -1.0, 1.0),
+        "adversary": lambda forecast: size if forecast < 0 else -size,
+    }
+
+
+def competitors(F, y, loss, C, alpha):
+    """Functions w with |w.phi_t| <= C: 0, the best with a penalty alpha |w|^2, and some others."""
+    value, derivative = naive.LOSS_VALUES[loss], naive.LOSS_DERIVATIVES[loss]
+    distinct = np.unique(F.round(12), axis=0)
+    best = minimize(
+        lambda w: value(F @ w, y).sum() + alpha * w @ w,
+        np.zeros(F.shape[1]),
+        jac=lambda w: F.T @ derivative(F @ w, y) + 2 * alpha * w,
+        constraints=[
+            {
+                "type": "ineq",
+                "fun": lambda w, s=s: C - s * distinct @ w,
+                "jac": lambda w, s=s: -s * distinct,
+            }
+            for s in (-1.0, 1.0)
+        ],
+        method="SLSQP",
+    ).x
+    ridge = np.linalg.solve(F.T @ F + 1e-3 * np.eye(F.shape[1]), F.T @ y)
+    for w in (best, ridge, -ridge, np.zeros_like(best)):
+        yield w * min(1.0, C / max(np.abs(F @ w).max(), 1e-300))
+
+
+def span_features(K):
+    F = naive.gram_features(K)
+    return F[:, np.square(F).sum(axis=0) > 1e-10]
+
+
+BOUND_KERNELS = [okl.Linear(), okl.Polynomial(2), okl.Gaussian(0.7)]
+every_bound_kernel = pytest.mark.parametrize("kernel", BOUND_KERNELS, ids=repr)
+
+
+@pytest.mark.parametrize("alpha", [10.0, 1.0, 1e-2])
+@every_bound_kernel
+def test_lemma_3(kernel, alpha):
+    for where, X in points(kernel).items():
+        online = okl.theory.online_effective_dimension(kernel, X, alpha)
+        log_det = okl.theory.log_det(kernel, X, alpha)
+        dimension = okl.theory.effective_dimension(kernel, X, alpha)
+        norm = np.linalg.norm(kernel(X), 2)
+        assert dimension <= online * (1 + 1e-9), where
+        assert online <= log_det * (1 + 1e-9), where
+        assert log_det <= dimension * (1 + np.log1p(norm / alpha)) * (1 + 1e-9), where
+
+
+@pytest.mark.parametrize(
+    ("loss", "C", "alpha"),
+    [("squared", 1.0, 1.0), ("squared", 2.0, 0.01), ("logistic", 1.0, 1.0), ("logistic", 3.0, 0.1)]
+    + [("squared_hinge", 2.0, 1.0)],
+)
+@every_bound_kernel
+def test_regret_bounds(kernel, loss, C, alpha):
+    """Proposition 1 with the factor 2 of errata 10, and Theorem 1, against many competitors.
+
+    2 R(w) <= alpha |w|^2 + R_G holds with a sketched inverse as well, whose R_D is <= 0.
+    """
+    sigma, L = losses.get(loss).curvature(C), losses.get(loss).lipschitz(C)
+    value = naive.LOSS_VALUES[loss]
+    for where, X in points(kernel).items():
+        F = span_features(kernel(X))
+        log_det = okl.theory.log_det(kernel, X, alpha / (sigma * L**2)) / sigma
+        bound = okl.theory.kons_bound(kernel, X, loss, C, alpha)
+        assert log_det <= bound
+        for how, rule in labels(X, C, loss).items():
+            exact = okl.KONS(kernel, loss, C, alpha)
+            sketched = okl.SketchedKONS(kernel, loss, C, alpha, gamma=0.2)
+            for learner in (exact, sketched):
+                forecasts, y = play(learner, X, rule)
+                assert np.abs(forecasts).max() <= C
+                for w in competitors(F, y, loss, C, alpha):
+                    regret = value(forecasts, y).sum() - value(F @ w, y).sum()
+                    penalty = alpha * w @ w
+                    stream = f"{where} points, {how} labels"
+                    assert 2 * regret <= penalty + learner.R_G + 1e-9, stream
+                    assert learner is sketched or regret <= penalty + bound, stream
+            assert exact.R_G <= log_det
+
+
+def test_step_sizes_beyond_the_curvature_cost_R_D():
+    """Negative control: with eta = 50 sigma, alpha |w|^2 + R_G alone is no bound."""
+    kernel, X = okl.Linear(), np.ones((300, 1))
+    y = np.ones(300)
+    eta = 50 * losses.get("squared").curvature(1.0)
+    learner = okl.KONS(kernel, eta=eta)
+    forecasts = okl.run(learner, X, y).predictions
+    regret = ((forecasts - y) ** 2).sum()  # against w = 1
+    R_D = (eta - eta / 50) * ((2 * (forecasts - y) * (forecasts - 1)) ** 2).sum()
+    assert 2 * regret > 1.0 + learner.R_G
+    assert 2 * regret <= 1.0 + learner.R_G + R_D
+
+
+@pytest.mark.parametrize("loss", ["hinge", "absolute"])
+@every_bound_kernel
+def test_theorem_1_without_curvature(kernel, loss):
+    """Second case of Theorem 1, eta_t = 1 / (L C sqrt(t)), on the explicit Newton step."""
+    C, alpha, n = 1.0, 0.5, ROUNDS
+    eta = 1 / (losses.get(loss).lipschitz(C) * C * np.sqrt(np.arange(1, n + 1)))
+    value, derivative = naive.LOSS_VALUES[loss], naive.LOSS_DERIVATIVES[loss]
+    for where, X in points(kernel, n).items():
+        F = span_features(kernel(X))
+        bound = okl.theory.kons_bound(kernel, X, loss, C, alpha)
+        for how, y in labels(X, C, loss).items():
+            if callable(y):
+                continue
+            forecasts = naive.newton_steps(F, y, derivative, C, alpha, eta).forecasts
+            for w in competitors(F, y, loss, C, alpha):
+                regret = value(forecasts, y).sum() - value(F @ w, y).sum()
+                assert regret <= alpha * w @ w + bound, f"{where} points, {how} labels"
+
+
+def test_bounds_are_their_formulas():
+    X, _ = stream()
+    kernel, alpha, norm = okl.Gaussian(0.7), 0.3, 2.0
+    K = naive.gaussian(X, X, 0.7)
+    values = np.linalg.eigvalsh(K)
+    sigma, L, C = 1 / 32, 8.0, 2.0  # squared loss, C = 2
+    dimension = (values / (values + alpha / (sigma * L**2))).sum()
+    kons = dimension * (1 + np.log1p(sigma * L**2 * np.trace(K) / alpha)) / sigma
+    found = okl.theory.kons_bound(kernel, X, "squared", C=C, alpha=alpha, norm=norm)
+    np.testing.assert_allclose(found, alpha * norm**2 + kons, rtol=1e-9)
+    for gamma, beta, tau, divisor in ((0.1, 2.0, 0.01, 0.1), (0.01, 2.0, 0.1, 0.2)):
+        found = okl.theory.sketched_kons_bound(
+            kernel, X, gamma, "squared", C=C, alpha=alpha, beta=beta, tau_min=tau, norm=norm
+        )
+        np.testing.assert_allclose(found, alpha * norm**2 + kons / divisor, rtol=1e-9)
+    D = np.sqrt(1 / (C * np.sqrt(np.arange(1, 301))))  # hinge: L = 1
+    rescaled = np.linalg.slogdet(np.eye(300) + D[:, None] * K * D / alpha)[1]
+    free = alpha * norm**2 + C * np.sqrt(300) * rescaled + 4 * C**2 * (D**2).sum()
+    found = okl.theory.kons_bound(kernel, X, "hinge", C=C, alpha=alpha, norm=norm)
+    np.testing.assert_allclose(found, free, rtol=1e-9)
+    online = okl.theory.online_effective_dimension(kernel, X, alpha)
+    found = okl.theory.kors_size_bound(kernel, X, alpha=alpha, beta=2.0, eps=0.5)
+    np.testing.assert_allclose(found, 3 * 3.0 * 2.0 * online, rtol=1e-9)
+
+
+def ratios(F, sampler, alpha, eps):
+    """Eigenvalues of A_t^-1/2 A_t^I A_t^-1/2 at each 50th round, and tau estimated over exact."""
+    n, D = F.shape
+    outer = F[:, :, None] * F[:, None, :]
+    weights = np.zeros(n)
+    weights[sampler.indices_] = 1 / sampler.probabilities_
+    A = alpha * np.eye(D) + np.cumsum(outer, axis=0)
+    sketch = alpha * np.eye(D) + np.cumsum(weights[:, None, None] * outer, axis=0)
+    before = np.concatenate([alpha * np.eye(D)[None], sketch[:-1]])
+    columns = F[:, :, None]
+    exact = (columns * np.linalg.solve(A, columns)).sum(axis=(1, 2))
+    estimate = (1 + eps) * (columns * np.linalg.solve(before + outer, columns)).sum(axis=(1, 2))
+    inverse = np.linalg.inv(np.linalg.cholesky(A[49::50]))
+    spectrum = np.linalg.eigvalsh(inverse @ sketch[49::50] @ inverse.transpose(0, 2, 1))
+    return spectrum, estimate, exact
+
+
+@pytest.mark.parametrize(
+    ("where", "eps"),
+    [("one point", 0.5)]
+    + [(where, 0.9) for where in ("random", "clustered", "repeated", "two directions")],
+)  # fmt: skip
+def test_theorem_2(where, eps):
+    """KORS over 200 seeds: accurate, small, and estimates between tau and rho tau."""
+    n, alpha, delta, kernel = 600, 1.0, 0.1, okl.Polynomial(1)  # a constant and two coordinates
+    X = points(kernel, n)[where]
+    F = naive.polynomial_features(X, 1)
+    beta, rho = 3 * np.log(n / delta) / eps**2, (1 + eps) / (1 - eps)
+    bound = okl.theory.kors_size_bound(kernel, X, alpha, beta, eps)
+    inaccurate = too_large = out_of_range = thinned = 0
+    for seed in range(SEEDS):
+        sampler = okl.KORS(kernel, alpha, beta, eps, seed).partial_fit(X)
+        spectrum, estimate, exact = ratios(F, sampler, alpha, eps)
+        kept = sampler.indices_
+        np.testing.assert_allclose(
+            sampler.probabilities_, np.minimum(beta * estimate, 1)[kept], rtol=1e-8
+        )
+        inaccurate += spectrum.min() < 1 - eps or spectrum.max() > 1 + eps
+        too_large += sampler.size > min(bound, 3 * np.minimum(beta * estimate, 1).sum())
+        out_of_range += (estimate < exact).any() or (estimate > rho * exact).any()
+        thinned += sampler.size < 0.9 * n
+    assert thinned == SEEDS  # or there is nothing to see
+    allowed = delta * SEEDS + 3 * np.sqrt(delta * (1 - delta) * SEEDS)
+    assert max(inaccurate, too_large, out_of_range) <= allowed
+
+
+def test_kors_without_its_weights_is_not_accurate():
+    """Negative control for the test above."""
+    X, eps = np.full((600, 2), 0.7), 0.5
+    sampler = okl.KORS(okl.Linear(), 1.0, 12.0, eps).partial_fit(X)
+    assert np.abs(ratios(X, sampler, 1.0, eps)[0] - 1).max() < eps
+    sampler.probabilities_ = np.ones(sampler.size)
+    assert np.abs(ratios(X, sampler, 1.0, eps)[0] - 1).max() > eps
+
+
+@pytest.mark.skipif(not COMPILED, reason="beta of the theory keeps all of a short stream")
+@pytest.mark.parametrize("gamma", [0.05, 0.3])
+@pytest.mark.parametrize(("where", "how"), [("one point", "alternating"), ("repeated", "noise")])
+def test_theorem_3(where, how, gamma):
+    """Sketched-KONS over 40 seeds with the theory's beta: its R_G, and so its regret."""
+    n, alpha, eps, delta, kernel = 800, 0.1, 0.5, 0.1, okl.Linear()
+    X = points(kernel, n)[where]
+    y = labels(X, 1.0, "squared")[how]
+    beta = 3 * np.log(n / delta) / eps**2
+    bound = okl.theory.sketched_kons_bound(kernel, X, gamma, alpha=alpha, beta=beta)
+    exact = okl.KONS(kernel, alpha=alpha).partial_fit(X, y).R_G
+    best = list(competitors(X, y, "squared", 1.0, alpha))
+    failures = 0
+    for seed in range(40):
+        learner = okl.SketchedKONS(kernel, alpha=alpha, gamma=gamma, beta=beta, eps=eps, seed=seed)
+        run = okl.run(learner, X, y)
+        assert learner.sketch_size < 0.9 * n and learner.R_G > exact
+        regret = max(run.losses.sum() - ((X @ w - y) ** 2).sum() - alpha * w @ w for w in best)
+        failures += max(learner.R_G, regret) > bound
+    assert failures <= 40 * delta
+
+
+@pytest.mark.parametrize("C", [1.0, 3.0])
+def test_one_point_with_alternating_labels(C):
+    """Section 6 of kons: R_D = 0 and R_G = O(log n); the gradient is 2 C, not C (errata 14)."""
+    n = 2000 if COMPILED else 200
+    X, y = np.full((n, 1), 1.0), C * np.where(np.arange(n) % 2, -1.0, 1.0)
+    learner = okl.KONS(okl.Linear(), C=C)
+    forecasts = okl.run(learner, X, y).predictions
+    sigma, g = 1 / (8 * C**2), 2 * (forecasts - y)
+    R_G = (g**2 / (1 + sigma * np.cumsum(g**2))).sum()
+    np.testing.assert_allclose(learner.R_G, R_G, rtol=1e-9)
+    regret = ((forecasts - y) ** 2).sum() - n * C**2  # the best in hindsight is 0
+    assert 0 < 2 * regret <= learner.R_G <= np.log1p(16 * C**2 * sigma * n) / sigma
+    assert learner.R_G <= okl.theory.kons_bound(okl.Linear(), X, C=C)
+    if COMPILED and C == 1.0:
+        np.testing.assert_allclose(learner.R_G, 51.84, atol=0.01)
+        assert learner.R_G > (1 / (1 + sigma * np.arange(1, n + 1))).sum()  # as printed
+
+
+def test_kons_needs_the_curvature_of_the_loss():
+    """With 50 times the curvature, in the learner and in the bound of Theorem 1, it fails."""
+    n = 300 if COMPILED else 60
+    X, y = np.ones((n, 1)), np.ones(n)
+    sigma = losses.get("squared").curvature(1.0)
+    L = losses.get("squared").lipschitz(1.0)
+
+    def bound(sigma):
+        level = 1.0 / (sigma * L**2)
+        return 1.0 + n / (n + level) * (1 + np.log1p(n / level)) / sigma  # against f = 1
+
+    assert theory.kons_bound(okl.Linear(), X, norm=1.0) == pytest.approx(bound(sigma), rel=1e-9)
+    for factor in (1, 50):
+        learner = okl.KONS(okl.Linear(), eta=factor * sigma)
+        regret = ((y - okl.run(learner, X, y).predictions) ** 2).sum()
+        assert (regret <= bound(factor * sigma)) == (factor == 1)

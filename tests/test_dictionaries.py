@@ -1,0 +1,85 @@
+"""KORS, uniform sampling and ALD against their definitions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import oklnumba as okl
+from tests import naive, ridge
+from tests.curved import SPACES, draws, every_space, stream
+
+
+@pytest.mark.parametrize(("kernel", "k"), ridge.KERNELS, ids=ridge.KERNEL_IDS)
+def test_kors_equals_its_definition(kernel, k):
+    X, _ = ridge.stream(n=150)
+    sampler = okl.KORS(kernel, alpha=0.5, beta=1.3, eps=0.4, seed=7).partial_fit(X)
+    rng = np.random.default_rng(7)
+    coins = np.array([rng.random() for _ in range(150)])
+    kept, probabilities = naive.kors(k, X, coins, 0.5, 1.3, 0.4)
+    np.testing.assert_array_equal(sampler.indices_, kept)
+    np.testing.assert_allclose(sampler.probabilities_, probabilities[kept], rtol=1e-8)
+    np.testing.assert_array_equal(sampler.landmarks_, X[kept])
+
+
+@every_space
+@pytest.mark.parametrize("threshold", [0.1, 0.5])
+def test_ald_keeps_what_is_far_from_the_span(space, threshold):
+    kernel, _, features = SPACES[space]
+    X, _ = stream()
+    kept = naive.ald(features(X), threshold)
+    sampler = okl.ALD(kernel, threshold).partial_fit(X[:30]).partial_fit(X[30:])
+    np.testing.assert_array_equal(sampler.indices_, kept)
+    np.testing.assert_array_equal(sampler.landmarks_, X[kept])
+    np.testing.assert_array_equal(sampler.probabilities_, 1.0)
+
+
+def test_uniform_sampling_is_a_coin_a_point():
+    X, _ = stream()
+    sampler = okl.UniformSampling(okl.Gaussian(1.0), 0.2, seed=4).partial_fit(X[:1])
+    sampler.partial_fit(X[1:7]).partial_fit(X[7:])
+    kept = np.flatnonzero(draws(4, 300) < 0.2)
+    np.testing.assert_array_equal(sampler.indices_, kept)
+    np.testing.assert_array_equal(sampler.landmarks_, X[kept])
+    np.testing.assert_array_equal(sampler.probabilities_, 0.2)
+
+
+@pytest.mark.parametrize(
+    "sampler",
+    [
+        okl.KORS(okl.Laplacian(0.7), beta=50.0),
+        okl.UniformSampling(okl.Laplacian(0.7), 0.1),
+        okl.ALD(okl.Laplacian(0.7), 0.3),
+    ],
+    ids=lambda sampler: type(sampler).__name__,
+)
+def test_samplers_serve_as_nystrom_maps(sampler):
+    X, _ = stream()
+    F = sampler.partial_fit(X).transform(X)
+    K = naive.laplacian(X, X, 0.7)
+    columns = K[:, sampler.indices_]
+    nystrom = columns @ np.linalg.pinv(columns[sampler.indices_], 1e-12) @ columns.T
+    np.testing.assert_allclose(F @ F.T, nystrom, rtol=0, atol=1e-9)
+    np.testing.assert_array_equal(sampler.features().transform(X), F)
+    if isinstance(sampler, okl.ALD):
+        assert np.sqrt(np.diag(K - nystrom).max()) <= 0.3
+
+
+@pytest.mark.parametrize(
+    ("sampler", "message"),
+    [
+        (okl.KORS(okl.Gaussian(1.0), alpha=0.0), "alpha must be a number > 0, but is 0.0"),
+        (okl.KORS(okl.Gaussian(1.0), eps=1.0), r"eps must be a number in \(0, 1\), but is 1.0"),
+        (okl.KORS(okl.Gaussian(1.0), seed=None), "seed must be an integer >= 0, but is None"),
+        (okl.UniformSampling(okl.Gaussian(1.0), 0.0), r"probability must be a number in \(0, 1\]"),
+        (okl.UniformSampling(okl.Gaussian(1.0), seed=-1), "seed must be an integer >= 0"),
+        (okl.UniformSampling("linear"), "kernel must be an oklnumba kernel"),
+        (okl.ALD(okl.Gaussian(1.0), -0.1), "threshold must be a number > 0, but is -0.1"),
+    ],
+)
+def test_samplers_refuse_bad_hyper_parameters(sampler, message):
+    with pytest.raises(ValueError, match=message):
+        sampler.partial_fit([[0.0]])
+    assert sampler.size == 0
+    with pytest.raises(ValueError, match="has seen no data"):
+        _ = sampler.landmarks_

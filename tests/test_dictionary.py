@@ -1,0 +1,158 @@
+"""Leverage scores and KORS in its loop, against dense solves."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import scipy.linalg
+
+from oklnumba import kernels
+from oklnumba.hot.dictionary import kors_keep, kors_probability, kors_rounds, leverage
+from oklnumba.hot.jit import DONE, NEED_ROOM
+from oklnumba.hot.rows import kernel_row
+from tests.buffers import (
+    POISON,
+    formula,
+    poisoned,
+    untouched,
+    upper_buffer,
+    upper_part,
+    with_poison,
+)
+from tests.compare import close
+
+
+def exact_scores(K, alpha):
+    """Return phi_t' (sum_{i<=t} phi_i phi_i' + alpha I)^-1 phi_t of every round t."""
+    scores = []
+    for t in range(len(K)):
+        Kt = K[: t + 1, : t + 1]
+        scores.append(np.linalg.solve(Kt + alpha * np.eye(t + 1), Kt[:, t])[t])
+    return np.array(scores)
+
+
+@with_poison
+@pytest.mark.parametrize("alpha", [1.0, 1e-2, 100.0])
+def test_leverage_score_by_its_definition_in_feature_space(alpha):
+    rng = np.random.default_rng(19)
+    m, d, cap = 9, 4, 12
+    phi, new = rng.standard_normal((m, d)), rng.standard_normal(d)
+    p = rng.uniform(0.1, 1.0, m)
+    S = 1 / np.sqrt(p)
+    factor = scipy.linalg.cholesky(S[:, None] * (phi @ phi.T) * S + alpha * np.eye(m))
+    row, weights, b = poisoned(cap), poisoned(cap), poisoned(cap)
+    row[:m], weights[:m] = phi @ new, S
+    A = (phi.T / p) @ phi + np.outer(new, new) + alpha * np.eye(d)
+    score = new @ np.linalg.solve(A, new)
+    C = upper_buffer(factor, cap)
+    b[:m] = S * row[:m]
+    assert leverage(C, b, new @ new, alpha, m) == pytest.approx(score, rel=1e-10)
+    eps, beta = 0.3, 0.5
+    probability = kors_probability(row, weights, C, b, new @ new, alpha, beta, eps, m)
+    assert probability == pytest.approx(min(beta * (1 + eps) * score, 1.0), rel=1e-10)
+    assert kors_probability(row, weights, C, b, new @ new, alpha, 1e9, eps, m) == 1.0
+    assert untouched(b[m:])
+    # kept with probability q: the factor of the dictionary with one more weighted point
+    q = 0.37
+    kors_probability(row, weights, C, b, new @ new, alpha, beta, eps, m)
+    assert kors_keep(weights, C, b, new @ new, alpha, q, m) > 0.0
+    phi, S = np.vstack([phi, new]), np.append(S, 1 / math.sqrt(q))
+    np.testing.assert_allclose(weights[: m + 1], S, rtol=1e-15)
+    dense = S[:, None] * (phi @ phi.T) * S + alpha * np.eye(m + 1)
+    factor = upper_part(C, m + 1)
+    assert close(factor.T @ factor, dense, rtol=1e-13)
+
+
+def play_kors(X, coins, kernel, alpha, beta, eps, largest=np.inf, cap=4):
+    """Return probabilities, kept and weights of KORS, with buffers that grow from ``cap``."""
+    coded = kernel._code()
+    n, d = X.shape
+    state = np.zeros(1, dtype=np.int64)
+    atoms, weights, C = poisoned(d, cap), poisoned(cap), poisoned(cap, cap)
+    played, kept = poisoned(n), np.full(n, -1)
+    first = 0
+    while True:
+        first, status = kors_rounds(
+            X, coins, first, coded, (alpha, beta, eps, largest), state, atoms, weights, C,
+            poisoned(cap), poisoned(cap), played, kept,
+        )  # fmt: skip
+        if status != NEED_ROOM:
+            break
+        more = cap + 3
+        atoms = np.pad(atoms, ((0, 0), (0, 3)), constant_values=POISON[0])
+        weights = np.pad(weights, (0, 3), constant_values=POISON[0])
+        C = np.pad(C, (0, 3), constant_values=POISON[0])
+        cap = more
+    assert (first, status) == (n, DONE)
+    m = state[0]
+    np.testing.assert_array_equal(atoms[:, :m].T, X[kept == 1])
+    assert untouched(atoms[:, m:]) and untouched(weights[m:])
+    return played, kept, weights[:m], upper_part(C, m)
+
+
+def naive_kors(X, coins, kernel, alpha, beta, eps):
+    """Return probabilities and kept of KORS by dense solves (kons Algorithm 2, errata 7 and 8)."""
+    K = formula(kernel, X, X)
+    kept, p, probabilities = [], [], []
+    for t in range(len(X)):
+        those = [*kept, t]
+        S = 1 / np.sqrt(np.array([*p, 1.0]))
+        M = S[:, None] * K[np.ix_(those, those)] * S
+        tau = (1 + eps) * np.linalg.solve(M + alpha * np.eye(len(those)), M[:, -1])[-1]
+        probabilities.append(min(beta * tau, 1.0))
+        if coins[t] < probabilities[-1]:
+            kept.append(t)
+            p.append(probabilities[-1])
+    return np.array(probabilities), kept, np.array(p)
+
+
+@with_poison
+@pytest.mark.parametrize("beta", [1.0, 3.0])
+@pytest.mark.parametrize("kernel", [kernels.Gaussian(0.5), kernels.Polynomial(2)], ids=repr)
+def test_kors_against_dense_solves(kernel, beta):
+    rng = np.random.default_rng(20)
+    X, coins = rng.uniform(-1, 1, (120, 2)), rng.random(120)
+    expected, indices, p = naive_kors(X, coins, kernel, 0.5, beta, 0.4)
+    played, kept, weights, _ = play_kors(X, coins, kernel, 0.5, beta, 0.4)
+    assert 5 < len(indices) < 100
+    np.testing.assert_array_equal(np.flatnonzero(kept), indices)
+    np.testing.assert_allclose(played, expected, rtol=1e-9)
+    np.testing.assert_allclose(weights, 1 / np.sqrt(p), rtol=1e-9)
+
+
+@with_poison
+def test_kors_with_huge_beta_keeps_all_with_weight_one_and_its_scores_are_exact():
+    rng = np.random.default_rng(21)
+    X = rng.uniform(-1, 1, (40, 3))
+    kernel, alpha, eps = kernels.Gaussian(0.8), 0.7, 0.5
+    played, kept, weights, C = play_kors(X, np.full(40, 1 - 2**-53), kernel, alpha, 1e9, eps)
+    assert (kept == 1).all() and (played == 1.0).all() and (weights == 1.0).all()
+    K = formula(kernel, X, X)
+    assert close(C.T @ C, K + alpha * np.eye(40), rtol=1e-13)
+    # Over that full dictionary the score of each prefix's next point, (1 + eps) times the exact one
+    coded = kernel._code()
+    atoms, beta = np.ascontiguousarray(X.T), 1e-3
+    scores = []
+    for t in range(40):
+        row, b = poisoned(40), poisoned(40)
+        kernel_row(coded, X[t], atoms, t, row)
+        p = kors_probability(row, weights, C, b, 1.0, alpha, beta, eps, t)
+        scores.append(p / beta)
+    np.testing.assert_allclose(scores, (1 + eps) * exact_scores(K, alpha), rtol=1e-9)
+
+
+@with_poison
+def test_kors_stops_growing_at_its_largest_size():
+    rng = np.random.default_rng(22)
+    X = rng.uniform(-1, 1, (30, 2))
+    _, kept, weights, _ = play_kors(X, np.zeros(30), kernels.Gaussian(0.1), 1.0, 1e9, 0.5, 7.0)
+    assert len(weights) == 7 and (kept[:7] == 1).all() and (kept[7:] == 0).all()
+
+
+def test_a_score_without_digits_is_nan_and_kors_says_so():
+    C, b = np.eye(1), np.array([2.0])
+    assert math.isnan(leverage(C, b, 1.0, 1.0, 1))
+    row, weights = np.array([2.0]), np.ones(1)
+    assert math.isnan(kors_probability(row, weights, C, b, 1.0, 1.0, 1.0, 0.5, 1))

@@ -1,0 +1,35 @@
+"""FTRL for exp-concave losses: every point is the argmin of its definition."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import oklnumba as okl
+from tests.linear import EXP_CONCAVE, FIRST_ORDER, T, assert_argmins, game_gradients, played
+
+
+@pytest.mark.parametrize("learner", EXP_CONCAVE, ids=repr)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_every_point_is_the_argmin_of_its_definition(learner, seed):
+    assert_argmins(learner, seed)
+
+
+def test_the_domains_bind_in_the_tests_above():
+    """In the games of FTRL here, and in that of LazyOGD in test_first_order.py."""
+    gradients = game_gradients()
+    ball = played(EXP_CONCAVE[1], gradients)
+    assert 10 < (np.linalg.norm(ball, axis=1) > 1.5 * (1 - 1e-12)).sum() < T
+    simplex = played(EXP_CONCAVE[2], gradients)
+    assert 10 < (simplex == 0).sum() < 3 * T
+    lazy = played(FIRST_ORDER[6], gradients)
+    assert 10 < (np.linalg.norm(lazy, axis=1) > 1.5 * (1 - 1e-12)).sum() < T
+
+
+def test_exp_concave_over_the_space_is_the_newton_step_without_projection():
+    gradients = game_gradients(4)
+    alpha, L = 0.05, 3.0
+    ftrl = okl.ExpConcaveFTRL(alpha_tilde=alpha, lipschitz=L)
+    step = okl.OnlineNewtonStep(alpha=alpha * L**2, eta=alpha)
+    assert_allclose(played(ftrl, gradients), played(step, gradients), rtol=1e-12, atol=1e-14)

@@ -1,0 +1,145 @@
+"""The best functions in hindsight and the regret against them, by dense solves."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import oklnumba as okl
+from tests import naive
+from tests.points import KERNEL, RNG, SIGNS, K, X, Y
+
+
+@pytest.mark.parametrize("lam", [1.0, 1e-2])
+def test_comparator_is_the_penalised_argmin(lam):
+    best = okl.theory.comparator(KERNEL, X, Y, lam)
+    a = np.linalg.solve(K + lam * np.eye(60), Y)
+    np.testing.assert_allclose(best.predictions, K @ a, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(best.loss, ((Y - K @ a) ** 2).sum(), rtol=1e-9)
+    np.testing.assert_allclose(best.norm, np.sqrt(a @ K @ a), rtol=1e-9)
+    for _ in range(20):  # no other function is better
+        b = a + 0.1 * RNG.standard_normal(60)
+        assert ((Y - K @ b) ** 2).sum() + lam * b @ K @ b > best.loss + lam * best.norm**2
+
+
+def test_regret_is_against_the_comparator_of_each_prefix():
+    predictions = RNG.standard_normal(60)
+    regret = okl.theory.regret(predictions, KERNEL, X, Y, 0.3)
+    for t in (1, 7, 60):
+        best = naive.penalised_comparator(K[:t, :t], Y[:t], 0.3)
+        expected = ((Y[:t] - predictions[:t]) ** 2).sum() - best
+        np.testing.assert_allclose(regret[t - 1], expected, rtol=1e-9)
+
+
+# ---- comparators of every loss ----
+
+
+def objective(a, y, lam, loss):
+    f = K @ a
+    return okl.losses.get(loss).value(f, y).sum() + lam * a @ K @ a
+
+
+@pytest.mark.parametrize("lam", [1.0, 0.05])
+@pytest.mark.parametrize("loss", ["logistic", "squared_hinge", "hinge", "absolute"])
+def test_no_function_is_better_than_the_comparator(loss, lam):
+    y = Y if loss == "absolute" else SIGNS
+    best = okl.theory.comparator(KERNEL, X, y, lam, loss)
+    total = best.loss + lam * best.norm**2
+    a = np.linalg.lstsq(K, best.predictions, rcond=1e-12)[0]
+    np.testing.assert_allclose(objective(a, y, lam, loss), total, rtol=1e-6)
+    for size in (1e-1, 1e-2, 1e-3):
+        for _ in range(30):
+            other = a + size * np.abs(a).max() * RNG.standard_normal(60) / 8
+            assert objective(other, y, lam, loss) > total * (1 - 1e-6)
+
+
+@pytest.mark.parametrize("lam", [1.0, 0.05])
+@pytest.mark.parametrize("loss", ["logistic", "hinge", "squared_hinge"])
+def test_comparators_are_those_of_scikit_learn(loss, lam):
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.svm import LinearSVC
+
+    F = naive.gram_features(K)
+    settings = {"C": 1 / (2 * lam), "fit_intercept": False, "tol": 1e-8, "max_iter": 1_000_000}
+    model = (
+        LogisticRegression(**settings) if loss == "logistic" else LinearSVC(loss=loss, **settings)
+    )
+    w = model.fit(F, SIGNS).coef_[0]
+    best = okl.theory.comparator(KERNEL, X, SIGNS, lam, loss)
+    np.testing.assert_allclose(best.norm, np.linalg.norm(w), rtol=1e-3)
+    np.testing.assert_allclose(best.predictions, F @ w, atol=2e-3 * best.norm)
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic", "hinge"])
+def test_norm_ball_comparator(loss):
+    y = SIGNS
+    best = okl.theory.norm_ball_comparator(KERNEL, X, y, 1.5, loss)
+    assert 1.5 * (1 - 1e-5) < best.norm <= 1.5
+    a = np.linalg.lstsq(K, best.predictions, rcond=1e-12)[0]
+    for size in (1.0, 1e-1, 1e-2):
+        for _ in range(30):
+            other = a + size * RNG.standard_normal(60) / 8
+            other *= min(1.0, 1.5 / np.sqrt(other @ K @ other))
+            assert okl.losses.get(loss).value(K @ other, y).sum() > best.loss * (1 - 1e-5)
+    wide = okl.theory.norm_ball_comparator(okl.Linear(), [[1.0], [2.0]], [1.0, 1.0], 1e3, loss)
+    assert wide.norm <= 1e3
+
+
+@pytest.mark.parametrize("lam", [1.0, 1e-2])
+@pytest.mark.parametrize("landmarks", [2, 8, 60])
+def test_comparator_over_features_and_its_gap(lam, landmarks):
+    features = okl.NystromFeatures(X[:landmarks], KERNEL)
+    found = okl.theory.comparator(KERNEL, X, Y, lam, features=features)
+    exact = okl.theory.comparator(KERNEL, X, Y, lam)
+    loss = found.loss + lam * found.norm**2 - (exact.loss + lam * exact.norm**2)
+    gap = okl.theory.comparator_gap(KERNEL, features, X, Y, lam)
+    assert -1e-9 <= loss <= gap + 1e-9
+    if landmarks == 60:
+        assert gap < 1e-6
+    else:
+        assert loss > 1e-4
+
+
+def test_a_comparator_that_is_not_proved_is_an_error(monkeypatch):
+    monkeypatch.setattr("oklnumba.theory.hindsight.GAP", -1.0)
+    with pytest.raises(FloatingPointError, match=r"above the best.*raise lam \(now 0.5\)"):
+        okl.theory.comparator(KERNEL, X, SIGNS, 0.5, "hinge")
+    with pytest.raises(FloatingPointError, match="lower radius=7.0"):
+        okl.theory.norm_ball_comparator(KERNEL, X, SIGNS, 7.0)
+
+
+def test_a_loss_without_a_solver_is_refused():
+    for call in (okl.theory.comparator, okl.theory.norm_ball_comparator):
+        with pytest.raises(ValueError, match="loss must be one of squared"):
+            call(KERNEL, X, Y, 1.0, loss="epsilon_insensitive")
+
+
+def test_a_stream_too_long_for_an_exact_comparator_says_what_to_do():
+    with pytest.raises(ValueError, match="X has 20001 rows.*pass features"):
+        okl.theory.comparator(KERNEL, np.zeros((20_001, 1)), np.zeros(20_001), 1.0)
+
+
+# ---- regret curves ----
+
+
+@pytest.mark.parametrize("lam", [1.0, 1e-2])
+def test_regret_curve_is_that_of_dense_comparators(lam):
+    run = okl.run(okl.KernelAWV(KERNEL, lam=0.5), X, Y)
+    at = [1, 2, 30, 59, 60]
+    curve = run.regret(KERNEL, lam, at=at)
+    loss = np.cumsum((Y - run.predictions) ** 2)
+    last = okl.theory.comparator(KERNEL, X, Y, lam)
+    for k, t in enumerate(at):
+        best = okl.theory.comparator(KERNEL, X[:t], Y[:t], lam)
+        np.testing.assert_allclose(curve.prefix[k], loss[t - 1] - best.loss, atol=1e-9)
+        penalised = loss[t - 1] - best.loss - lam * best.norm**2
+        np.testing.assert_allclose(curve.prefix_penalised[k], penalised, atol=1e-9)
+        final = loss[t - 1] - ((Y - last.predictions)[:t] ** 2).sum()
+        np.testing.assert_allclose(curve.final[k], final, atol=1e-9)
+        np.testing.assert_allclose(curve.final_penalised[k], final - lam * last.norm**2, atol=1e-9)
+    np.testing.assert_allclose(curve.prefix_penalised, run.regret(KERNEL, lam)[np.array(at) - 1])
+    np.testing.assert_array_equal(run.regret(KERNEL, lam, at=4).rounds, [15, 30, 45, 60])
+    assert run.regret(KERNEL, lam, at=1000).rounds.tolist() == list(range(1, 61))
+    for bad in ([0], [61], [3, 3], [2, 1], [], [1.5], 0, "text"):
+        with pytest.raises(ValueError, match=r"\bat\b"):
+            run.regret(KERNEL, lam, at=bad)

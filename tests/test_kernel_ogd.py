@@ -1,0 +1,124 @@
+"""Kernel gradient descent and BOGD against the textbook, and the classical bound."""
+
+from __future__ import annotations
+
+import copy
+import math
+
+import numpy as np
+import pytest
+
+import oklnumba as okl
+from oklnumba.hot.kernel_ogd import SQUARE
+from tests import naive, naive_expansions
+from tests.compare import assert_close
+from tests.expansions import (
+    KERNEL,
+    LOSSES,
+    ROUNDS,
+    STREAMS,
+    assert_supports,
+    best_in_ball,
+    data,
+    long_run,
+    play,
+)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize(
+    "params",
+    [{}, {"lam": 0.3}, {"budget": 25, "lam": 0.1}, {"radius": 1.5}, {"budget": 25, "radius": 1.0}],
+    ids=str,
+)
+def test_kernel_ogd_equals_the_textbook(loss, params):
+    X, y, K, slope = data(loss)
+    learner = okl.KernelOGD(KERNEL, loss, eta=0.4, **params)
+    run = okl.run(learner, X, y)
+    forecasts, supports, norms = naive_expansions.kernel_ogd(K, y, slope, 0.4, **params)
+    assert_close(run.predictions, forecasts)
+    assert_supports(run, learner, X, supports)
+    assert_close(learner.norm, norms[-1])
+    if "radius" in params:
+        assert_close(np.sqrt(learner._sums[SQUARE]), norms[-1])  # the norm that the rounds maintain
+        assert (norms <= params["radius"] * (1 + 1e-12)).all()
+        assert (norms >= params["radius"] * (1 - 1e-12)).any()
+
+
+def test_kernel_ogd_maintains_its_norm_at_every_round():
+    X, y, K, slope = data()
+    params = {"lam": 0.05, "budget": 20, "radius": 1.3}
+    learner = okl.KernelOGD(KERNEL, eta=0.4, **params)
+    _, _, norms = naive_expansions.kernel_ogd(K, y, slope, 0.4, **params)
+    found = []
+    for x, label in zip(X, y, strict=True):
+        learner.learn_one(x, label)
+        found.append(np.sqrt(learner._sums[SQUARE]))
+    assert_close(found, norms)
+
+
+def test_the_common_factor_of_kernel_ogd_never_underflows():
+    X, y, K, slope = data()
+    found = okl.run(okl.KernelOGD(KERNEL, eta=0.4, lam=2.4), X, y).predictions  # 0.04 a round
+    assert_close(found, naive_expansions.kernel_ogd(K, y, slope, 0.4, 2.4)[0])
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("params", [{}, {"gamma": 1.2}], ids=str)
+def test_bogd_equals_the_textbook(loss, weighted, params):
+    X, y, K, slope = data(loss)
+    learner = okl.BOGD(
+        KERNEL, loss, eta=0.2, lam=0.02, budget=40, seed=3, weighted=weighted, **params
+    )
+    run = okl.run(learner, X, y)
+    coins = np.random.default_rng(3).random(len(y))
+    forecasts, supports = naive_expansions.bogd(
+        K, y, slope, 0.2, 0.02, 40, coins, weighted=weighted, **params
+    )
+    assert_close(run.predictions, forecasts)
+    assert_supports(run, learner, X, supports)
+
+
+@long_run
+@pytest.mark.parametrize("weighted", [False, True])
+def test_bogd_keeps_the_function_in_expectation(weighted):
+    """One removal, averaged over all coins: f - eta l' k(x, .) without any removal."""
+    X, y, K, slope = data()
+    sizes = np.array([len(S) for S in naive_expansions.kernel_ogd(K, y, slope, 0.3, 0.05)[1]])
+    rounds = int(np.flatnonzero(np.diff(sizes[:60]))[-1]) + 2  # the last of them adds an atom
+    budget = int(sizes[rounds - 2])
+    before = okl.BOGD(KERNEL, eta=0.3, lam=0.05, budget=budget, weighted=weighted)
+    before.partial_fit(X[: rounds - 1], y[: rounds - 1])
+    assert before.size == budget
+    total, count = 0.0, 100 * budget
+    for coin in (np.arange(count) + 0.5) / count:
+        before._coins.next = coin
+        learner = copy.deepcopy(before).learn_one(X[rounds - 1], y[rounds - 1])
+        total = total + learner.predict(X) / count
+    whole = okl.KernelOGD(KERNEL, eta=0.3, lam=0.05).partial_fit(X[:rounds], y[:rounds])
+    np.testing.assert_allclose(total, whole.predict(X), rtol=0, atol=2e-3)
+
+
+@pytest.mark.parametrize("name", STREAMS)
+@pytest.mark.parametrize("loss", ["hinge", "logistic"])
+def test_the_classical_bound_of_gradient_descent_holds(name, loss):
+    radius = 3.0
+    eta = radius / math.sqrt(ROUNDS)
+    learner = okl.KernelOGD(okl.Gaussian(1.0), loss, eta=eta, radius=radius)
+    X, y, hinge = play(name, learner, ROUNDS)
+    if loss == "hinge":
+        regret = hinge.sum() - best_in_ball(naive.gaussian(X, X), y, radius)
+        assert regret <= radius * math.sqrt(ROUNDS)  # U^2 / (2 eta) + eta T / 2
+        slopes = np.count_nonzero(hinge > 0)
+        assert regret <= radius**2 / (2 * eta) + eta / 2 * slopes
+    else:
+        run = okl.run(learner.reset(), X, y)
+        value = okl.losses.get("logistic")
+        slopes = np.array([value.derivative(f, v) for f, v in zip(run.predictions, y, strict=True)])
+        for scale in (0.0, 0.5, 1.0):  # against f = 0 and functions of the ball
+            a = scale * y
+            K = naive.gaussian(X, X)
+            f = K @ a * min(1.0, radius / max(math.sqrt(a @ K @ a), 1e-300))
+            bound = radius**2 / (2 * eta) + eta / 2 * (slopes**2).sum()
+            assert run.losses.sum() - value.value(f, y).sum() <= bound

@@ -1,0 +1,114 @@
+"""Every linear learner: both faces agree, and what the game face refuses."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import oklnumba as okl
+from oklnumba import losses
+from oklnumba.potentials import check_simplex
+from tests.compiled import COMPILED
+from tests.linear import FAMILY, NEWTON, D, data, two_faced
+
+# ---- two faces, one learner ----
+
+
+@pytest.mark.parametrize("learner, loss", [p for name in losses.LOSSES for p in two_faced(name)])
+def test_the_learner_face_plays_the_game_on_the_gradients_of_its_losses(learner, loss):
+    X, y = data(5, n=60)
+    found = losses.get(loss)
+    y = np.where(y > 0, 1.0, -1.0) if found.classes else y
+    run = okl.run(learner.reset(), X, y)
+    game = type(learner)(**learner.get_params()).reset(D)
+    lam = learner.get_params().get("lam") or 0.0  # the losses there are regularised
+    for t in range(len(X)):
+        w = game.w
+        if t:
+            assert run.predictions[t] == pytest.approx(w @ X[t], rel=1e-9, abs=1e-11)
+        game.update(found.derivative(w @ X[t], y[t]) * X[t] + lam * w)
+    assert_allclose(game.w, learner.w, rtol=1e-9, atol=1e-11)
+    assert run.predictions[0] == 0.0
+    assert (game.rounds, game.size) == (60, D) == (learner.rounds, learner.size)
+
+
+# ---- bad input ----
+
+
+GAMES = [one for one in FAMILY + NEWTON]
+
+
+@pytest.mark.parametrize("learner", GAMES, ids=repr)
+def test_bad_gradients_are_refused_and_change_nothing(learner):
+    learner = type(learner)(**learner.get_params()).reset(3)
+    learner.update([1.0, 0.5, -1.0])
+    before = learner.w
+    for bad in ([1.0, 2.0], [1.0, np.nan, 0.0], [np.inf, 0.0, 0.0], [[1.0, 2.0, 3.0]], "text", None,
+                [1j, 0, 0], []):  # fmt: skip
+        with pytest.raises(ValueError, match=r"\bg\b"):
+            learner.update(bad)
+        assert_array_equal(learner.w, before)
+    assert learner.rounds == 1
+    with pytest.raises(ValueError, match="2 columns.*had 3"):
+        learner.update([1.0, 2.0])
+    with pytest.raises(ValueError, match=r"nan.*column 1"):
+        learner.update([1.0, np.nan, 0.0])
+    for bad in (0, -1, 1.5, "3"):
+        with pytest.raises(ValueError, match=r"\bd\b"):
+            learner.reset(bad)
+    with pytest.raises(ValueError, match="reset"):
+        _ = learner.reset().w
+
+
+@pytest.mark.parametrize("learner", GAMES, ids=repr)
+def test_the_point_is_a_copy(learner):
+    learner = type(learner)(**learner.get_params()).reset(3)
+    w = learner.update([1.0, 0.5, -1.0]).w
+    kept = w.copy()
+    w[:] = 7.0
+    assert_array_equal(learner.w, kept)
+
+
+@pytest.mark.skipif(not COMPILED, reason="numpy warns of overflows where compiled code does not")
+@pytest.mark.parametrize("learner", GAMES, ids=repr)
+@pytest.mark.parametrize("size", [1e-300, 1e-100, 1e100, 1e200, 1e308])
+def test_huge_and_tiny_gradients_give_finite_points_or_an_error(learner, size):
+    learner = type(learner)(**learner.get_params()).reset(3)
+    rng = np.random.default_rng(0)
+    try:
+        for _ in range(30):
+            learner.update(size * rng.uniform(-1, 1, 3))
+            w = learner.w
+            assert np.isfinite(w).all()
+            if "simplex" in repr(learner) or isinstance(learner, okl.Hedge | okl.Winnow):
+                check_simplex(w, learner.get_params().get("scale", 1.0))
+            radius = learner.get_params().get("radius")
+            assert radius is None or np.linalg.norm(w) <= radius * (1 + 1e-9)
+    except FloatingPointError as error:
+        assert size > 1 and re.search(r"round \d+", str(error))
+        with pytest.raises(FloatingPointError):
+            _ = learner.w
+        with pytest.raises(FloatingPointError):
+            learner.update(np.zeros(3))
+
+
+@pytest.mark.parametrize(
+    "learner, named",
+    [
+        (okl.OGD(schedule="strong"), "lam"),
+        (okl.ExpConcaveFTRL(domain="ball"), "radius"),
+        (okl.OnlineNewtonStep(loss="hinge"), "eta"),
+        (okl.SketchedONS(loss="absolute"), "eta"),
+        (okl.PNorm(p=2.5), "p"),
+        (okl.WithFeatures(okl.TaylorFeatures(), okl.FOGD()), "learner"),
+        (okl.WithFeatures(okl.TaylorFeatures(), okl.OGD), "learner"),
+    ],
+    ids=lambda one: repr(one)[:60],
+)
+def test_hyper_parameters_that_do_not_go_together(learner, named):
+    with pytest.raises(ValueError, match=rf"\b{named}\b"):
+        learner.partial_fit([[1.0, 2.0]], [1.0])
+    assert learner.rounds == 0 and learner.size == 0

@@ -1,0 +1,135 @@
+"""The online Newton step and its sketch against dense matrices, the slab and KONS."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import oklnumba as okl
+from oklnumba import losses
+from oklnumba.hot.jit import NEED_ROOM
+from oklnumba.hot.newton import newton_block
+from tests import naive_linear
+from tests.linear import NEWTON, D, data, game_gradients, played
+
+
+def newton_textbook(learner, X, y):
+    loss = losses.get(learner.loss)
+    eta = learner.eta or loss.curvature(learner.C)
+    rank = getattr(learner, "rank", None)
+    return naive_linear.newton_step_run(X, y, loss.derivative, learner.C, learner.alpha, eta, rank)
+
+
+@pytest.mark.parametrize("learner", NEWTON, ids=repr)
+def test_newton_steps_are_those_with_dense_matrices(learner):
+    X, y = data()
+    y = (
+        np.where(y > 0, 1.0, -1.0)
+        if losses.get(learner.loss).classes
+        else 0.9 * y * min(1, learner.C)
+    )
+    forecasts, points = newton_textbook(learner, X, y)
+    run = okl.run(learner.reset(), X, y)
+    assert_allclose(run.predictions, forecasts, rtol=1e-8, atol=1e-9)
+    assert_allclose(learner.w, points[-1], rtol=1e-8, atol=1e-9)
+    if learner.C < 1:
+        assert (np.abs(forecasts) > learner.C * (1 - 1e-12)).any()
+
+
+@pytest.mark.parametrize("learner", NEWTON, ids=repr)
+def test_newton_steps_of_the_game_face_minimise_their_quadratic(learner):
+    """W - A^-1 g minimises <g, w> + |w - w_t|_A^2 / 2; a game has no slab to project on."""
+    gradients = game_gradients(3)
+    alpha, eta = learner.alpha, learner.eta or losses.get(learner.loss).curvature(learner.C)
+    rank = getattr(learner, "rank", None)
+    ones = np.zeros(len(gradients))
+    _, expected = naive_linear.newton_step_run(
+        gradients, ones, lambda f, y: 1.0, np.inf, alpha, eta, rank
+    )
+    assert_allclose(played(learner, gradients), expected, rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize("alpha", [1.0, 1e-2, 1e-4, 1e-7])
+@pytest.mark.parametrize("loss, eta", [("squared", None), ("hinge", 0.4), ("logistic", None)])
+def test_newton_blocks_are_rounds_one_by_one(alpha, loss, eta):
+    """Blocks that cancel are left to single rounds; rounds on the slab may have no gradient."""
+    X, y = data(12, n=157)
+    y = np.where(y > 0, 1.0, -1.0)  # with C = 1: derivative 0 at the edge of the slab
+    X = 3 * X
+    bulk, single = (okl.OnlineNewtonStep(loss, 1.0, alpha, eta) for _ in range(2))
+    run = okl.run(bulk, X, y)
+    forecasts = []
+    for x, label in zip(X, y, strict=True):
+        forecasts.append(single.predict_one(x))
+        single.learn_one(x, label)
+    assert_allclose(run.predictions, forecasts, rtol=1e-9, atol=1e-10)
+    assert_allclose(bulk.w, single.w, rtol=1e-8, atol=1e-9)
+    on_the_edge = np.abs(run.predictions) == 1.0
+    assert on_the_edge.sum() > 10
+    if loss != "logistic":
+        assert (y * run.predictions == 1.0).sum() > 10
+    found = losses.get(loss)
+    if alpha >= 1e-4:
+        dense, _ = naive_linear.newton_step_run(
+            X, y, found.derivative, 1.0, alpha, eta or found.curvature(1.0)
+        )
+        if loss != "hinge":  # there rounding at the edge decides about the derivative
+            assert_allclose(run.predictions, dense, rtol=1e-6, atol=1e-7)
+
+
+def test_blocks_that_would_cancel_are_refused_and_change_nothing():
+    learner = okl.OnlineNewtonStep(alpha=1e-6).reset(3)
+    X, out = np.zeros((3, 8)), np.empty(3)
+    X[:, :3] = 1.0
+    state = [learner._U.copy(), learner._inv_d.copy(), learner._c.copy()]
+    played = newton_block(
+        X, np.ones(3), 0, learner._rate, 1.0, learner._U, learner._inv_d, learner._c,
+        learner._work, learner._small, out,
+    )  # fmt: skip
+    assert played == (0, NEED_ROOM)
+    for now, before in zip((learner._U, learner._inv_d, learner._c), state, strict=True):
+        assert_array_equal(now, before)
+
+
+def test_the_online_newton_step_projects_on_the_slab():
+    """The projected point minimises |w - u|_A^2 on |w.x| <= C."""
+    X, y = data(2, n=30)
+    y = np.clip(y, -0.2, 0.2)
+    learner = okl.OnlineNewtonStep(C=0.2, alpha=0.5)
+    eta, A = losses.get("squared").curvature(0.2), 0.5 * np.eye(D)
+    w = np.zeros(D)
+    binding = 0
+    for x, label in zip(X, y, strict=True):
+        forecast = learner.predict_one(x)
+        if abs(w @ x) > 0.2:
+            binding += 1
+            # all points with w.x = +-C: w = u + s x + rest; stationarity A (w - u) = mu x
+            K = np.block([[A, x[:, None]], [x[None, :], np.zeros((1, 1))]])
+            w = np.linalg.solve(K, np.append(A @ w, np.sign(w @ x) * 0.2))[:D]
+        assert forecast == pytest.approx(w @ x, abs=1e-9)
+        g = 2 * (w @ x - label) * x
+        A = A + eta * np.outer(g, g)
+        w = w - np.linalg.solve(A, g)
+        learner.learn_one(x, label)
+        assert_allclose(learner.w, w, atol=1e-9)
+    assert binding > 5
+
+
+@pytest.mark.parametrize("loss, C, alpha", [("squared", 0.5, 1.0), ("logistic", 1.0, 0.1)])
+def test_the_online_newton_step_is_kons_with_a_linear_kernel(loss, C, alpha):
+    X, y = data(13)
+    y = np.where(y > 0, 1.0, -1.0) if losses.get(loss).classes else C * y
+    primal = okl.run(okl.OnlineNewtonStep(loss, C, alpha), X, y)
+    dual = okl.run(okl.KONS(okl.Linear(), loss, C, alpha), X, y)
+    assert_allclose(primal.predictions, dual.predictions, rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("cls", [okl.OnlineNewtonStep, okl.SketchedONS])
+def test_labels_where_the_loss_has_no_curvature_are_refused(cls):
+    X, y = data()
+    lifted = okl.WithFeatures(okl.TaylorFeatures(), cls(C=0.5))
+    for learner in (cls(C=0.5), lifted, okl.Experts([lifted])):
+        with pytest.raises(ValueError, match=r"outside \[-C, C\] with C = 0.5"):
+            learner.partial_fit(X, 2 * y)
+        assert learner.rounds == 0

@@ -1,0 +1,94 @@
+"""Pros-N-KONS and CON-KONS against explicit features and the dense version."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import oklnumba as okl
+from tests import naive
+from tests.curved import (
+    SPACES,
+    assert_happened,
+    every_setting,
+    every_space,
+    explicit,
+    one_by_one,
+    step,
+    stream,
+)
+
+
+@pytest.mark.parametrize("restart", [False, True])
+@pytest.mark.parametrize("kernel", [okl.Linear(), okl.Polynomial(2, 1.0, 0.0)], ids=repr)
+def test_pros_n_kons_on_a_dictionary_that_never_changes(kernel, restart):
+    """Huge points with label 0 first: they span the space, move nothing, and KORS has enough."""
+    X, y = stream("squared", 0.5)
+    D = 2 if isinstance(kernel, okl.Linear) else 3
+    X[:D] *= 300
+    y[:D] = 0.0
+    learner = okl.ProsNKONS(kernel, "squared", 0.5, 0.1, restart=restart, seed=3)
+    run = okl.run(learner, X, y)
+    np.testing.assert_array_equal(run.sizes, np.minimum(np.arange(1, len(X) + 1), D))
+    assert learner.restarts == (D - 1 if restart else 0)
+    features = SPACES["linear"][2] if D == 2 else lambda X: naive.polynomial_features(X, 2, 1.0, 0)
+    steps = explicit(features, X, y, "squared", 0.5, 0.1, step("squared", 0.5, None) / 2)
+    np.testing.assert_allclose(run.predictions, steps.forecasts, rtol=0, atol=1e-9)
+    assert_happened(steps, (True, True, True))
+
+
+@pytest.mark.parametrize("alpha", [0.1, 1e-6])
+@every_setting
+@every_space
+def test_con_kons_in_a_space_that_is_complete(space, loss, C, eta, must_happen, alpha):
+    """The first points span the space; what KORS keeps later adds null directions only."""
+    kernel, _, features = SPACES[space]
+    X, y = stream(loss, C)
+    D = features(X).shape[1]
+    learner = okl.ProsNKONS(kernel, loss, C, alpha, eta, mu=1e-3, beta=2.0, restart=False)
+    run = okl.run(learner, X, y)
+    np.testing.assert_array_equal(run.sizes[:D], np.arange(1, D + 1))
+    assert run.sizes[-1] > D
+    steps = explicit(features, X, y, loss, C, alpha, step(loss, C, eta) / 2)
+    np.testing.assert_allclose(run.predictions, steps.forecasts, rtol=0, atol=1e-9)
+    assert_happened(steps, must_happen)
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic", "squared_hinge"])
+def test_con_kons_with_every_point_kept_is_kons(loss):
+    X, y = stream(loss)
+    kernel = okl.Laplacian(0.7)
+    expected = okl.run(okl.KONS(kernel, loss, alpha=0.1, eta=0.1), X, y).predictions
+    con_kons = okl.ProsNKONS(kernel, loss, 1.0, 0.1, 0.2, beta=1e9, restart=False)
+    run = okl.run(con_kons, X, y)
+    np.testing.assert_array_equal(run.sizes, np.arange(1, 301))
+    np.testing.assert_allclose(run.predictions, expected, rtol=0, atol=1e-9)
+    restarting = okl.ProsNKONS(kernel, loss, 1.0, 0.1, 0.2, beta=1e9)
+    np.testing.assert_array_equal(okl.run(restarting, X, y).predictions, 0.0)
+    assert restarting.restarts == 299
+
+
+KERNELS = {name: SPACES[name][:2] for name in SPACES} | {
+    "Laplacian": (okl.Laplacian(0.7), lambda X, Z: naive.laplacian(X, Z, 0.7)),
+    "Matern": (okl.Matern(1.5, 0.9), lambda X, Z: naive.matern(X, Z, 1.5, 0.9)),
+}
+
+
+@pytest.mark.parametrize("restart", [False, True])
+@every_setting
+@pytest.mark.parametrize("name", KERNELS)
+def test_pros_n_kons_equals_the_dense_version(name, loss, C, eta, must_happen, restart):
+    kernel, k = KERNELS[name]
+    X, y = stream(loss, C)
+    kept = okl.KORS(kernel, 0.1, 0.7, 0.4, seed=2).partial_fit(X).indices_
+    learner = okl.ProsNKONS(kernel, loss, C, 0.1, eta, 0.1, 0.7, 0.4, restart, seed=2)
+    run = okl.run(learner, X, y)
+    np.testing.assert_array_equal(run.sizes, np.searchsorted(kept, np.arange(len(X)), side="right"))
+    assert learner.restarts == (len(kept) - 1 if restart else 0) and len(kept) > 10
+    derivative = naive.LOSS_DERIVATIVES[loss]
+    expected = naive.pros_n_kons(
+        k, X, y, kept, derivative, C, 0.1, step(loss, C, eta), restart=restart
+    )
+    np.testing.assert_allclose(run.predictions, expected, rtol=0, atol=1e-9)
+    other = okl.ProsNKONS(kernel, loss, C, 0.1, eta, 0.1, 0.7, 0.4, restart, seed=2)
+    np.testing.assert_allclose(one_by_one(other, X, y), expected, rtol=0, atol=1e-9)

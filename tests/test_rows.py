@@ -1,0 +1,68 @@
+"""Kernel rows against the formulas of their kernels."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from oklnumba import kernels
+from oklnumba.hot.rows import LINEAR, kernel_block, kernel_diags, kernel_row, square_distances
+from tests.buffers import SIZES, formula, poisoned, untouched, with_poison
+
+KERNELS = [
+    kernels.Gaussian(0.7),
+    kernels.Laplacian(1.3),
+    kernels.Matern(0.5, 0.9),
+    kernels.Matern(1.5, 0.9),
+    kernels.Matern(2.5, 1.7),
+    kernels.Polynomial(1, 0.5, 0.0),
+    kernels.Polynomial(3, 0.5, 2.0),
+    kernels.Linear(),
+]
+
+
+@with_poison
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+def test_kernel_rows_follow_their_formula_and_stay_inside_the_first_m(kernel):
+    coded = kernel._code()
+    rng = np.random.default_rng(2)
+    for d, m in itertools.product((1, 2, 3, 4, 5, 8, 9), SIZES):
+        cap = m + 3
+        X, Z = rng.standard_normal((3, d)), rng.standard_normal((m, d))
+        atoms = poisoned(d, cap)
+        atoms[:, :m] = Z.T
+        rows = poisoned(len(X), cap)
+        kernel_block(coded, X, atoms, m, rows)
+        assert untouched(rows[:, m:])
+        expected = formula(kernel, X, Z) if m else np.empty((3, 0))
+        assert np.isfinite(rows[:, :m]).all()
+        np.testing.assert_allclose(rows[:, :m], expected, rtol=1e-13, atol=1e-13)
+        diag = poisoned(len(X))
+        kernel_diags(coded, X, diag)
+        np.testing.assert_allclose(diag, np.diag(formula(kernel, X, X)), rtol=1e-13)
+
+
+def test_every_kernel_code_has_a_row_in_the_test_above():
+    codes = {kernel._code()[0] for kernel in KERNELS}
+    assert codes == set(range(len(codes))) and LINEAR == len(codes) - 1
+
+
+@pytest.mark.parametrize("shift", [0.0, 1e6, 1e-9])
+def test_equal_points_have_distance_exactly_zero_wherever_they_lie(shift):
+    x = np.random.default_rng(3).standard_normal(7) + shift
+    atoms = np.ascontiguousarray(np.stack([x, x + 1e-3 * (1 + abs(shift)), x], axis=1))
+    out = poisoned(3)
+    square_distances(x, atoms, 3, out)
+    assert out[0] == out[2] == 0.0 < out[1]
+
+
+@pytest.mark.parametrize("distance", [1e3, 1e100, 1e154, 1e200, 1e308])
+@pytest.mark.parametrize("kernel", KERNELS[:5], ids=repr)
+def test_kernels_of_points_far_apart_are_exactly_zero(kernel, distance):
+    coded = kernel._code()
+    out = poisoned(3)
+    with np.errstate(over="ignore", invalid="ignore"):  # without the JIT numpy would warn
+        kernel_row(coded, np.zeros(1), np.array([[0.0, distance, -distance]]), 3, out)
+    np.testing.assert_array_equal(out, [1.0, 0.0, 0.0])

@@ -1,0 +1,159 @@
+"""Every exported sampler, which has no labels and no forecasts."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+
+import oklnumba as okl
+from tests.battery import BAD_X, HARD, HOLDERS, SAMPLERS, WIDTHS, N, bad_values, hard_stream, stream
+from tests.compiled import COMPILED
+
+
+def kors_stream(n=N):
+    return 2 * stream(okl.KernelAWV(okl.Gaussian(1.0)), n)[0]
+
+
+every_sampler = pytest.mark.parametrize("cls", SAMPLERS, ids=lambda cls: cls.__name__)
+
+
+def sampled(cls, **params):
+    return cls(okl.Gaussian(1.0), **params)
+
+
+def dictionary(sampler):
+    return sampler.indices_.tolist(), sampler.probabilities_.tolist(), sampler.landmarks_.tolist()
+
+
+@functools.cache
+def plain_dictionary(cls):
+    return dictionary(sampled(cls).partial_fit(kors_stream()))
+
+
+def test_there_are_samplers():
+    assert {cls.__name__ for cls in SAMPLERS} >= {"KORS", "UniformSampling", "ALD"}
+
+
+@every_sampler
+def test_dictionary_of_a_sampler(cls):
+    X = kors_stream()
+    sampler = sampled(cls)
+    assert sampler.size == 0
+    assert sampler.partial_fit(X) is sampler
+    least = 32 if COMPILED else 0  # so that buffers grow
+    assert least < sampler.size == len(sampler.indices_) < N
+    assert_array_equal(sampler.landmarks_, X[sampler.indices_])
+    assert (np.diff(sampler.indices_) > 0).all()
+    assert ((sampler.probabilities_ > 0) & (sampler.probabilities_ <= 1)).all()
+    features = sampler.features()
+    assert_allclose(features.captured(sampler.landmarks_), 1.0, rtol=1e-9)
+    assert_array_equal(sampler.transform(X[:9]), features.transform(X[:9]))
+
+
+@every_sampler
+@settings(max_examples=15)
+@given(sizes=st.lists(st.integers(1, 200), min_size=1, max_size=6))
+def test_a_sampler_is_the_same_however_the_stream_is_cut(cls, sizes):
+    sampler, X, start = sampled(cls), kors_stream(), 0
+    for size in [*sizes, N]:
+        if start < N:
+            sampler.partial_fit(X[start : start + size])
+        start += size
+    assert dictionary(sampler) == plain_dictionary(cls)
+
+
+@every_sampler
+def test_seeds_copies_and_inputs_of_a_sampler(cls, tmp_path):
+    X = kors_stream()
+    given_away = X.copy()
+    sampler = sampled(cls).partial_fit(given_away[: N // 3])
+    assert_array_equal(given_away, X)
+    copies = [pickle.loads(pickle.dumps(sampler)), copy.deepcopy(sampler)]
+    given_away[:] = 0.0
+    for one in (sampler, *copies):
+        assert dictionary(one.partial_fit(X[N // 3 :])) == plain_dictionary(cls)
+    if "seed" in sampler.get_params():
+        other = sampled(cls, seed=1).partial_fit(X)
+        assert dictionary(other) != plain_dictionary(cls)
+    twin = clone(sampler)
+    assert twin.size == 0 and dictionary(twin.partial_fit(X, None)) == plain_dictionary(cls)
+    for holder in HOLDERS.values():
+        held = sampled(cls).partial_fit(holder(X, tmp_path / "x.npy"))
+        assert dictionary(held) == plain_dictionary(cls)
+    assert repr(sampler).startswith(f"{cls.__name__}(kernel=Gaussian(sigma=1.0), ")
+    fresh = sampled(cls)
+    assert fresh.set_params(**fresh.get_params()).get_params().keys() == fresh.get_params().keys()
+    with pytest.raises(ValueError, match="nonsense"):
+        fresh.set_params(nonsense=1)
+
+
+@every_sampler
+@pytest.mark.parametrize("name", HARD)
+def test_samplers_on_hard_streams(cls, name):
+    X, _ = hard_stream(name, okl.KernelAWV(okl.Gaussian(1.0)), 200 if COMPILED else 40)
+    sampler = sampled(cls).partial_fit(X)
+    assert 1 <= sampler.size <= len(X)
+    assert np.isfinite(sampler.probabilities_).all() and np.isfinite(sampler.transform(X)).all()
+    if name in ("repeated", "zero"):
+        assert sampler.size < 30
+
+
+@every_sampler
+@pytest.mark.parametrize("rounds", [0, 50])
+def test_a_sampler_refuses_bad_input_and_stays_as_it_was(cls, rounds):
+    X = kors_stream(90)
+    sampler, twin = sampled(cls), sampled(cls)
+    for one in (sampler, twin):
+        if rounds:
+            one.partial_fit(X[:rounds])
+    for name, bad in (BAD_X | (WIDTHS if rounds else {})).items():
+        with pytest.raises(ValueError, match=r"\bX\b"):
+            sampler.partial_fit(bad(X[:5]))
+            raise AssertionError(f"accepted: {name}")
+        assert sampler.size == twin.size
+    assert dictionary(sampler.partial_fit(X[rounds:])) == dictionary(twin.partial_fit(X[rounds:]))
+
+
+@pytest.mark.parametrize(
+    "cls, name", [(cls, name) for cls in SAMPLERS for name in sampled(cls).get_params()]
+)
+@pytest.mark.parametrize("rounds", [0, 20])
+def test_hyper_parameters_of_a_sampler_out_of_range(cls, name, rounds):
+    X = kors_stream(90)
+    last = name.split("__")[-1]
+    good = sampled(cls).get_params()[name]
+    for bad in bad_values(last, good):
+        sampler = sampled(cls)
+        if rounds:
+            sampler.partial_fit(X[:rounds])
+        with pytest.raises(ValueError, match=rf"(\b|_){last}\b"):
+            sampler.set_params(**{name: bad}).partial_fit(X[rounds:])
+            raise AssertionError(f"accepted: {name}={bad!r}")
+        sampler = sampled(cls, **({} if "kernel" in name else {name: good}))
+        sampler.partial_fit(X)
+        assert dictionary(sampler) == dictionary(sampled(cls).partial_fit(X))
+
+
+@pytest.mark.skipif(not COMPILED, reason="numpy warns of overflows where compiled code does not")
+def test_kors_after_numerical_trouble_is_as_it_was_or_refuses_to_go_on():
+    X = kors_stream(60)
+    sampler, twin = (okl.KORS(okl.Polynomial(3)).partial_fit(X[:30]) for _ in range(2))
+    huge = X.copy()
+    huge[45:] *= 1e160  # the first points of the same call are good
+    with pytest.raises(FloatingPointError, match=r"point 46\b"):
+        sampler.partial_fit(huge[30:])
+    assert sampler.size == len(sampler.indices_) == len(sampler.landmarks_)
+    try:
+        sampler.partial_fit(X[30:])
+    except FloatingPointError as error:
+        assert "point 46" in str(error)
+    else:
+        assert dictionary(sampler) == dictionary(twin.partial_fit(X[30:]))

@@ -1,0 +1,260 @@
+"""Every learner saved, copied, interrupted, resumed or reset goes on bit for bit."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import re
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+import oklnumba as okl
+from tests.battery import (
+    N,
+    assert_close_run,
+    assert_same_run,
+    contents,
+    every_learner,
+    every_variant,
+    make,
+    plain,
+    saved,
+    stream,
+)
+from tests.compiled import COMPILED
+
+
+@every_variant
+@pytest.mark.parametrize("t", [0, 1, 64, 300 if COMPILED else 70])
+def test_save_load_and_copies_go_on_bit_for_bit(case, t, tmp_path):
+    learner = make(case)
+    X, y = stream(learner)
+    if t:
+        learner.partial_fit(X[:t], y[:t])
+    path = tmp_path / "learner.npz"
+    learner.save(path)
+    assert [p.name for p in tmp_path.iterdir()] == ["learner.npz"]
+    copies = [okl.load(path), okl.load(str(path)), pickle.loads(pickle.dumps(learner))]
+    copies += [copy.deepcopy(learner), copy.copy(learner)]
+    before = contents(learner)
+    for other in copies:
+        assert type(other) is type(learner) and repr(other) == repr(learner)
+        assert (other.rounds, other.size) == (t, learner.size)
+        assert contents(other) == before
+        assert_array_equal(other.predict(X[:9]), learner.predict(X[:9]))
+    ahead = okl.run(learner, X[t:], y[t:])
+    expected = learner.predict(X), contents(learner)
+    for other in copies:
+        assert contents(other) == before  # nothing shared with the learner that went on
+        assert_same_run(okl.run(other, X[t:], y[t:]), ahead)
+        assert_array_equal(other.predict(X), expected[0])
+        assert contents(other) == expected[1]
+        other.learn_one(X[0], y[0])
+    assert saved(copies[0], tmp_path / "a") == saved(copies[2], tmp_path / "b")
+
+
+@every_variant
+def test_save_load_at_every_round_goes_on_bit_for_bit(case, tmp_path):
+    n = 60
+    going, stopping = make(case), make(case)
+    X, y = stream(going, n)
+    for t in range(n):
+        assert stopping.predict_one(X[t]) == going.predict_one(X[t])
+        going.learn_one(X[t], y[t])
+        stopping.learn_one(X[t], y[t])
+        if t % 4 == 0:
+            stopping.save(tmp_path / "learner.npz")
+            stopping = okl.load(tmp_path / "learner.npz")
+    assert contents(going) == contents(stopping)
+
+
+@every_variant
+def test_an_interrupted_run_resumes_to_the_run_in_one_go(case, tmp_path, monkeypatch):
+    whole = make(case)
+    X, y = stream(whole)
+    every = 2 * N // 3
+    expected = okl.run(whole, X, y, checkpoint=tmp_path / "whole.npz", every=every)
+    assert_close_run(expected, plain(case)[0])
+    cls = type(whole)
+    play, calls = cls._play, []
+
+    def interrupted(self, *args):
+        calls.append(self.rounds)
+        if len(calls) in (2, 5, 9, 10, 15):  # before and after the first save, twice in a row
+            raise KeyboardInterrupt
+        return play(self, *args)
+
+    path = tmp_path / "run.npz"
+    monkeypatch.setattr(cls, "_play", interrupted)
+    interruptions = 0
+    while True:
+        learner = make(case)
+        try:
+            run = okl.run(learner, X, y, checkpoint=path, every=every)
+            break
+        except KeyboardInterrupt:
+            interruptions += 1
+    assert interruptions == (5 if COMPILED else 1)
+    assert_same_run(run, expected)
+    assert contents(learner) == contents(whole)
+    loaded = okl.Run.load(path)
+    assert_same_run(loaded, expected)
+    assert loaded.finished
+
+
+@every_variant
+def test_a_run_stopped_by_its_time_limit_resumes_to_the_run_in_one_go(case, tmp_path):
+    whole = make(case)
+    X, y = stream(whole)
+    expected = okl.run(whole, X, y)
+    path = tmp_path / "run.npz"
+    stopped = make(case)
+    part = okl.run(stopped, X, y, checkpoint=path, time_limit=1e-9)
+    assert not part.finished and 0 < part.rounds < N and "time limit" in repr(part)
+    assert stopped.rounds == part.rounds
+    assert_array_equal(part.predictions, expected.predictions[: part.rounds])
+    assert_same_run(okl.Run.load(path), part)
+    assert not okl.Run.load(path).finished
+    still = okl.run(make(case), X, y, checkpoint=path, time_limit=1e-9)
+    assert still.rounds == part.rounds and not still.finished
+    learner = make(case)
+    run = okl.run(learner, X, y, checkpoint=path)
+    assert run.finished
+    assert_same_run(run, expected)
+    assert contents(learner) == contents(whole)
+    idle = make(case)  # the checkpoint is finished: nothing is left to play
+    assert_same_run(okl.run(idle, X, y, checkpoint=path), expected)
+    assert contents(idle) == contents(whole)
+
+
+@every_learner
+def test_a_run_over_chunks_resumes_in_the_middle_of_a_chunk(cls, tmp_path):
+    def chunks(upto):
+        X, y = stream(make(cls), 200)
+        for start in range(0, upto, 45):
+            yield X[start : min(start + 45, upto)], y[start : min(start + 45, upto)]
+        if upto < 200:
+            raise OSError("the stream broke off")
+
+    path = tmp_path / "run.npz"
+    with pytest.raises(OSError, match="broke off"):
+        okl.run(make(cls), chunks(170), checkpoint=path, every=30)
+    assert okl.Run.load(path).rounds == 150
+    learner = make(cls)
+    run = okl.run(learner, chunks(200), checkpoint=path, every=30)
+    assert learner.rounds == run.rounds == 200
+    assert_close_run(run, okl.run(make(cls), *stream(learner, 200)))
+
+
+@every_learner
+def test_a_checkpoint_of_another_run_is_refused(cls, tmp_path):
+    learner = make(cls)
+    X, y = stream(learner, 80)
+    path = tmp_path / "run.npz"
+    okl.run(learner, X, y, checkpoint=path)
+    after = contents(learner)
+    with pytest.raises(ValueError, match="rounds"):  # not a fresh learner
+        okl.run(learner, X, y, checkpoint=path)
+    assert contents(learner) == after
+    with pytest.raises(ValueError, match="loss"):
+        okl.run(make(cls), X, y, checkpoint=path, loss="absolute")
+    other = okl.KernelAWV(okl.Gaussian(0.123))
+    with pytest.raises(ValueError, match=re.escape(str(path))):
+        okl.run(other, X, y, checkpoint=path)
+    assert other.rounds == 0
+    make(cls).save(tmp_path / "learner.npz")
+    with pytest.raises(ValueError, match="no checkpoint"):
+        okl.run(make(cls), X, y, checkpoint=tmp_path / "learner.npz")
+    with pytest.raises(ValueError, match="holds no run"):
+        okl.Run.load(tmp_path / "learner.npz")
+    half = path.read_bytes()[: path.stat().st_size // 2]
+    (tmp_path / "half.npz").write_bytes(half)
+    for read in (okl.load, okl.Run.load, lambda p: okl.run(make(cls), X, y, checkpoint=p)):
+        with pytest.raises(ValueError, match="half.npz"):
+            read(tmp_path / "half.npz")
+
+
+@every_learner
+def test_a_checkpoint_that_has_more_rounds_than_the_data_is_refused(cls, tmp_path):
+    X, y = stream(make(cls), 80)
+    path = tmp_path / "run.npz"
+    okl.run(make(cls), X, y, checkpoint=path)
+    for data in ((X[:50], y[:50]), (iter([(X[:50], y[:50])]),)):
+        with pytest.raises(ValueError, match="80"):
+            okl.run(make(cls), *data, checkpoint=path)
+
+
+@every_learner
+def test_bad_data_for_a_checkpoint_leaves_the_learner_fresh(cls, tmp_path):
+    X, y = stream(make(cls), 80)
+    path = tmp_path / "run.npz"
+    okl.run(make(cls), X[:50], y[:50], checkpoint=path)
+    learner = make(cls)
+    fresh = contents(learner)
+    for bad in (X[:, :2], np.full_like(X, np.nan), X[0]):
+        with pytest.raises(ValueError, match=r"\bX\b"):
+            okl.run(learner, bad, y, checkpoint=path)
+        assert contents(learner) == fresh
+    assert_close_run(okl.run(learner, X, y, checkpoint=path), plain(cls, 80)[0])
+
+
+@every_learner
+def test_a_checkpoint_that_cannot_be_written_is_an_error_before_the_first_round(cls, tmp_path):
+    learner = make(cls)
+    fresh = contents(learner)
+    with pytest.raises((ValueError, OSError), match="nowhere"):
+        okl.run(learner, *stream(learner, 80), checkpoint=tmp_path / "nowhere" / "run.npz")
+    assert contents(learner) == fresh
+
+
+@every_learner
+def test_a_failed_save_leaves_the_old_file_whole(cls, tmp_path, monkeypatch):
+    learner = make(cls)
+    X, y = stream(learner, 60)
+    learner.partial_fit(X[:30], y[:30])
+    path = tmp_path / "learner.npz"
+    learner.save(path)
+    old = path.read_bytes()
+    learner.partial_fit(X[30:], y[30:])
+
+    def disk_full(file, **arrays):
+        file.write(b"half a file")
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(np, "savez", disk_full)
+    with pytest.raises(OSError, match="no space"):
+        learner.save(path)
+    assert path.read_bytes() == old and list(tmp_path.iterdir()) == [path]
+
+
+@every_learner
+def test_run_save_and_load(cls, tmp_path):
+    run, _ = plain(cls)
+    run.save(tmp_path / "run.npz")
+    loaded = okl.Run.load(tmp_path / "run.npz")
+    assert_same_run(loaded, run)
+    assert_array_equal(loaded.checkpoint_seconds, run.checkpoint_seconds)
+    assert (loaded.seconds, loaded.finished, repr(loaded)) == (run.seconds, True, repr(run))
+    assert (loaded.mean_loss, loaded.mistake_rate) == (run.mean_loss, run.mistake_rate)
+    with pytest.raises(ValueError, match="theory.regret"):
+        loaded.regret(okl.Gaussian(1.0), 1.0)
+    with pytest.raises(ValueError, match="holds no learner"):
+        okl.load(tmp_path / "run.npz")
+
+
+@every_variant
+def test_reset_goes_back_to_no_data(case):
+    learner = make(case)
+    X, y = stream(learner)
+    assert learner.reset() is learner and contents(learner) == contents(make(case))
+    first = okl.run(learner, X, y)
+    learner.predict(X)
+    assert learner.reset() is learner
+    assert (learner.rounds, learner.size, learner.predict_one([0.0])) == (0, 0, 0.0)
+    assert contents(learner) == contents(make(case)) and vars(learner) == learner.get_params(False)
+    assert_same_run(okl.run(learner, X, y), first)
+    assert_same_run(first, plain(case)[0])
+    narrow = learner.reset().partial_fit(X[:, :1], y)  # another width is welcome after a reset
+    assert np.isfinite(narrow.predict(X[:, :1])).all()

@@ -1,0 +1,100 @@
+"""The U' D U factor against dense matrices, and its bits in any cut."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from oklnumba.hot.jit import DONE
+from oklnumba.hot.udu import SWEEP, TOGETHER, solve_rounds
+from tests.buffers import Factor
+from tests.compare import close
+from tests.compiled import COMPILED
+
+
+def dense_awv(Z, y, lam, ridge):
+    """Return the forecasts and 1 + z' A^-1 z of every round, by a dense solve each."""
+    A, b = lam * np.eye(Z.shape[1]), np.zeros(Z.shape[1])
+    forecasts, shrinks = [], []
+    for z, label in zip(Z, y, strict=True):
+        shrinks.append(1 + z @ np.linalg.solve(A, z))
+        after = A + np.outer(z, z)
+        forecasts.append(z @ np.linalg.solve(A if ridge else after, b))
+        A, b = after, b + label * z
+    return np.array(forecasts), np.array(shrinks)
+
+
+FACTORS = list(itertools.product((1, 4, 8, 11, 20), (1.0, 1e-3), (0.0, 1.0)))
+
+
+@pytest.mark.parametrize("r, lam, ridge", FACTORS)
+def test_awv_rounds_keep_the_factor_of_the_dense_matrix(r, lam, ridge):
+    rng = np.random.default_rng(14)
+    n = 61
+    Z, y = rng.standard_normal((n, r)), rng.uniform(-1, 1, n)
+    factor = Factor(r, lam, ridge)
+    assert factor.play(Z, y) == (n, DONE)
+    np.testing.assert_array_equal(np.tril(factor.U, -1), 0.0)
+    np.testing.assert_array_equal(np.diag(factor.U), 1.0)
+    U, D = factor.U[:r, :r], np.diag(1 / factor.inv_d[:r])
+    A = lam * np.eye(r) + Z.T @ Z
+    assert close(U.T @ D @ U, A, rtol=1e-13)
+    c = np.linalg.solve(U.T @ D, Z.T @ y)
+    np.testing.assert_allclose(factor.c[:r], c, rtol=1e-9, atol=1e-11)
+    # the padding has been left alone
+    np.testing.assert_array_equal(factor.U[:r, r:], 0.0)
+    np.testing.assert_array_equal(factor.U[r:, r:], np.eye(factor.cap - r))
+    np.testing.assert_allclose(factor.inv_d[r:], 1 / lam, rtol=1e-13)
+    np.testing.assert_array_equal(factor.c[r:], 0.0)
+    forecasts, shrinks = dense_awv(Z, y, lam, ridge)
+    np.testing.assert_allclose(factor.forecasts, forecasts, rtol=1e-9, atol=1e-10)
+    np.testing.assert_allclose(factor.shrinks, shrinks, rtol=1e-9)
+
+
+def test_the_check_of_the_factor_fails_for_a_round_played_twice():
+    rng = np.random.default_rng(15)
+    Z, y = rng.standard_normal((30, 8)), rng.uniform(-1, 1, 30)
+    factor = Factor(8, 1.0)
+    factor.play(Z, y)
+    factor.play(Z[-1:], y[-1:])
+    D = np.diag(1 / factor.inv_d)
+    assert not close(factor.U.T @ D @ factor.U, np.eye(8) + Z.T @ Z, rtol=1e-3)
+
+
+@pytest.mark.skipif(not COMPILED, reason="the bits of compiled code are the point")
+@pytest.mark.parametrize("r, lam, ridge", FACTORS)
+def test_any_cut_of_the_rounds_gives_the_same_bits(r, lam, ridge):
+    rng = np.random.default_rng(16)
+    n = 4 * TOGETHER + 2
+    Z, y = rng.standard_normal((n, r)), rng.uniform(-1, 1, n)
+    whole = Factor(r, lam, ridge)
+    whole.play(Z, y)
+    sizes = (1, 2, SWEEP, 4, 7, TOGETHER, TOGETHER + 1)
+    cuts = [range(start, n, size) for size in sizes for start in (1, size)]
+    cuts += [sorted(rng.choice(np.arange(1, n), size, replace=False)) for size in (3, 9, 20)]
+    for cut in cuts:
+        pieces = Factor(r, lam, ridge)
+        for rows in np.split(np.arange(n), list(cut)):
+            pieces.play(Z[rows], y[rows])
+        np.testing.assert_array_equal(pieces.state(), whole.state())
+
+
+@pytest.mark.parametrize("count", [1, 3, 6, 9, 12])
+@pytest.mark.parametrize("r", [8, 16, 40])
+def test_solving_rounds_changes_only_the_rounds(count, r):
+    rng = np.random.default_rng(r)
+    U = np.triu(rng.standard_normal((r, r)), 1) / 3 + np.eye(r)
+    inv_d, rounds = rng.uniform(0.5, 2, r), rng.standard_normal((12, r))
+    betas, a = rng.standard_normal((12, r)), np.ones(12)
+    before = [array.copy() for array in (U, inv_d, rounds, betas, a)]
+    solve_rounds(U, inv_d, rounds, betas, a, count, r)
+    expected = np.linalg.solve(U.T, before[2][:count].T).T
+    assert_allclose(rounds[:count], expected, rtol=1e-9, atol=1e-11)
+    assert_array_equal(rounds[count:], before[2][count:])
+    assert_array_equal(U, before[0])
+    assert_array_equal(inv_d, before[1])
+    if COMPILED:
+        assert_array_equal(a, before[4])

@@ -1,0 +1,293 @@
+"""The bounds of the notes on online convex optimisation, on games that hypothesis draws."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import oklnumba as okl
+from oklnumba import theory
+from oklnumba.games import Portfolio, play
+from oklnumba.potentials import euclidean
+from tests.compiled import COMPILED
+
+GAME_COUNT = 1000 if COMPILED else 20
+sizes = st.sampled_from([0.0, 1e-8, 0.1, 1.0, 1.0, 1.0, 30.0, 1e4, 1e9])
+entries = st.sampled_from([-1.0, -0.6, -0.3, 0.0, 0.2, 0.5, 0.9, 1.0])
+one_gradient = st.tuples(sizes, st.lists(entries, min_size=3, max_size=3), st.integers(1, 4))
+
+
+@st.composite
+def games(draw):
+    """Draw the gradients of a game, (n, 3): zero, repeated, alternating and huge ones."""
+    rows = []
+    for size, direction, times in draw(st.lists(one_gradient, min_size=1, max_size=7)):
+        rows += [size * np.array(direction)] * times
+    gradients = np.array(rows)
+    if draw(st.booleans()):
+        gradients[1::2] *= -1
+    return gradients
+
+
+class Claim:
+    """A learner, and the bound that the notes claim for it, as functions of a step's multiple."""
+
+    def __init__(self, name, learner, bound, kind="linear", inside=None):
+        self.name, self.learner, self.bound = name, learner, bound
+        self.kind, self.inside = kind, inside
+
+    def __repr__(self):
+        return self.name
+
+    def gap(self, linear, wrong=1.0, comparators=()):
+        """Return the largest regret - bound over comparators, and the size of its terms."""
+        learner = self.learner(wrong).reset(linear.shape[1])
+        gradients, points = np.empty_like(linear), np.empty_like(linear)
+        for t, c in enumerate(linear):
+            points[t] = learner.w
+            gradients[t] = c + (LAM * points[t] if self.kind == "strong" else 0.0)
+            learner.update(gradients[t])
+        worst, size = -np.inf, 0.0
+        # For FTRL the last point is the comparator that comes nearest to the bound.
+        for w in [learner.w, np.zeros(linear.shape[1]), *comparators]:
+            if self.inside is not None:
+                w = self.inside(w)
+            moves = points - w
+            terms = (gradients * moves).sum(axis=1)
+            if self.kind == "strong":  # f_t(w) = <c_t, w> + lam |w|^2 / 2
+                terms = terms - LAM / 2 * (moves**2).sum(axis=1)
+            elif self.kind == "exp-concave":
+                terms = terms - ALPHA / 2 * terms**2
+            bound = self.bound(gradients, w)
+            worst = max(worst, terms.sum() - bound)
+            size = max(size, np.abs(gradients * moves).sum(), abs(bound))
+        return worst, size
+
+
+ETA, LAM, ALPHA, LIPSCHITZ, SIGMA = 0.3, 0.7, 0.05, 2.0, 1.5
+ROUNDING = 1e-14  # a divergence is a difference of entropies of order 1 / eta
+
+
+def in_ball(w):
+    return w / max(1.0, np.linalg.norm(w) / 1.2)
+
+
+def in_simplex(w, scale=1.0):
+    w = np.abs(w)
+    return scale * (w / w.sum() if 0 < w.sum() < np.inf else np.full(len(w), 1 / len(w)))
+
+
+def adaptive(kind):
+    return Claim(
+        f"Corollary 1, {kind}",
+        lambda k: okl.AdaptiveFTRL(kind, eta=k * ETA, sigma=SIGMA),
+        lambda g, w: theory.adaptive_ftrl_bound(g, w, kind, ETA, SIGMA),
+    )
+
+
+def exp_concave(domain, inside):
+    return Claim(
+        f"Theorem 6, {domain}",
+        lambda k: okl.ExpConcaveFTRL(ALPHA / k, LIPSCHITZ, domain, 1.2),
+        lambda g, w: theory.exp_concave_bound(g, w, ALPHA, LIPSCHITZ),
+        "exp-concave",
+        inside,
+    )
+
+
+CLAIMS = [
+    Claim("OGD", lambda k: okl.OGD(k * ETA), lambda g, w: theory.ogd_bound(g, w, ETA)),
+    Claim(
+        "OGD, projected",
+        lambda k: okl.OGD(k * ETA, radius=1.2),
+        lambda g, w: theory.ogd_bound(g, w, ETA),
+        inside=in_ball,
+    ),
+    Claim(
+        "LazyOGD",
+        lambda k: okl.LazyOGD(k * ETA, 1.2),
+        lambda g, w: theory.ftrl_bound(euclidean(ETA, 1.2), g, w),
+        inside=in_ball,
+    ),
+    Claim(
+        "PNorm",
+        lambda k: okl.PNorm(k * ETA, 1.3),
+        lambda g, w: theory.p_norm_bound(g, w, ETA, 1.3),
+    ),
+    Claim(
+        "Hedge",
+        lambda k: okl.Hedge(k * ETA),
+        lambda g, w: theory.exponentiated_gradient_bound(g, w, ETA),
+        inside=in_simplex,
+    ),
+    Claim(
+        "ExponentiatedGradient, scale 5",
+        lambda k: okl.ExponentiatedGradient(k * ETA, 5.0),
+        lambda g, w: theory.exponentiated_gradient_bound(g, w, ETA, 5.0),
+        inside=lambda w: in_simplex(w, 5.0),
+    ),
+    *(adaptive(kind) for kind in okl.AdaptiveFTRL._RULES),
+    Claim(
+        "Theorem 4",
+        lambda k: okl.StronglyConvexFTRL(LAM / k),
+        lambda g, w: theory.strongly_convex_bound(g, w, LAM),
+        "strong",
+    ),
+    Claim(
+        "Theorem 5",
+        lambda k: okl.OGD(schedule="strong", lam=LAM / k),
+        lambda g, w: theory.ogd_strong_bound(g, LAM),
+        "strong",
+    ),
+    exp_concave("all", None),
+    exp_concave("ball", in_ball),
+    exp_concave("simplex", in_simplex),
+]
+every_claim = pytest.mark.parametrize("claim", CLAIMS, ids=repr)
+
+
+@every_claim
+@settings(max_examples=GAME_COUNT)
+@given(linear=games(), w=st.lists(st.floats(-3, 3), min_size=3, max_size=3).map(np.array))
+def test_the_bound_holds_on_random_games(claim, linear, w):
+    if claim.kind == "exp-concave":  # Theorem 6 is for gradients of at most L
+        linear = linear / max(1.0, np.sqrt((linear**2).sum(axis=1)).max() / LIPSCHITZ)
+    worst, size = claim.gap(linear, comparators=(w, 100 * w))
+    assert worst <= 1e-9 * size + ROUNDING
+
+
+def alternating(n=400, d=3):
+    g = np.array([1.0, -0.5, 0.25])[:d]
+    return np.where(np.arange(n)[:, None] % 2, -g, g)
+
+
+@every_claim
+def test_a_wrong_step_breaks_a_bound(claim):
+    """Negative control: the bounds are not so loose that anything passes."""
+    g = np.array([1.0, -0.5, 0.25])
+    found = [alternating(), np.tile(g, (400, 1)), np.vstack([np.tile(g, (200, 1))] * 2)]
+    found.append(np.vstack([np.tile(g, (20, 1)), np.tile(-g, (20, 1))] * 10))
+    rng = np.random.default_rng(0)
+    found += [rng.standard_normal((200, 3)) for _ in range(5)]
+    broken = []
+    for linear in found:
+        far = (-100 * linear.sum(axis=0), *np.eye(3))
+        worst, size = claim.gap(linear, comparators=far)
+        assert worst <= 1e-9 * size + ROUNDING
+        for wrong in (30.0, 1e-2, 1e-4):
+            worst, size = claim.gap(linear, wrong, far)
+            broken.append(worst > 1e-6 * size)
+    assert any(broken)
+
+
+@settings(max_examples=GAME_COUNT)
+@given(linear=games())
+def test_adagrad_in_closed_form(linear):
+    sigma = max(1.0, (linear**2).max())
+    learner = okl.AdaptiveFTRL("adagrad", eta=ETA, sigma=sigma).reset(3)
+    points = []
+    for g in linear:
+        points.append(learner.w)
+        learner.update(g)
+    for w in (learner.w, np.ones(3), np.zeros(3)):
+        regret = (linear * (np.array(points) - w)).sum()
+        exact = theory.adaptive_ftrl_bound(linear, w, "adagrad", ETA, sigma)
+        closed = theory.adagrad_bound(linear, w, ETA, sigma)
+        assert regret <= exact + 1e-9 * abs(exact) and exact <= closed * (1 + 1e-12)
+    if linear.any():
+        with pytest.raises(ValueError, match="sigma"):
+            theory.adagrad_bound(linear, np.ones(3), ETA, (linear**2).max() / 2)
+
+
+labelled = st.lists(
+    st.tuples(st.lists(entries, min_size=3, max_size=3), st.booleans(), st.integers(1, 4)),
+    min_size=1,
+    max_size=12,
+)
+
+
+@settings(max_examples=GAME_COUNT)
+@given(rows=labelled, w=st.lists(st.floats(-5, 5), min_size=3, max_size=3).map(np.array))
+def test_mistake_bounds(rows, w):
+    X = np.array([x for x, _, times in rows for _ in range(times)])
+    y = np.array([1.0 if up else -1.0 for _, up, times in rows for _ in range(times)])
+    R2 = max((X**2).sum(axis=1).max(), 1e-12)
+    mistakes = np.count_nonzero(y * by_hand(okl.Perceptron(), X, y) <= 0)
+    for eta in (0.1 / R2, 0.5 / R2, 0.9 / R2):
+        for u in (w, 0.1 * w, np.zeros(3)):
+            assert mistakes <= theory.perceptron_bound(X, y, u, eta) * (1 + 1e-12)
+    eta = 0.5 / max(np.abs(X).max() ** 2, 1e-12)
+    mistakes = np.count_nonzero(y * by_hand(okl.Winnow(eta), X, y) <= 0)
+    for u in (in_simplex(w), np.full(3, 1 / 3), np.eye(3)[0]):
+        assert mistakes <= theory.winnow_bound(X, y, u, eta) * (1 + 1e-12)
+    assert theory.winnow_bound(X, y, np.eye(3)[0], 1e6) == np.inf or not X.any()
+
+
+def by_hand(learner, X, y):
+    """Return w_t.x_t of each round (a run reports 0 for the first one)."""
+    learner.reset(X.shape[1])
+    margins = []
+    for x, label in zip(X, y, strict=True):
+        margins.append(learner.w @ x)
+        learner.learn_one(x, label)
+    return np.array(margins)
+
+
+def test_winnow_needs_four_not_two_as_errata_42_has_it():
+    """An adversary forces more than 2 log d mistakes on data with margin 1, never 4 log d."""
+    d = 2000
+    learner = okl.Winnow(eta=0.5).reset(d)
+    X = []
+    alive = np.arange(1, d)
+    for _ in range(60):
+        w, x = learner.w, np.ones(d)  # w* = e_1 has margin 1 on every x
+        order = alive[np.argsort(w[alive])]
+        # as few coordinates at -1 as make a mistake: they shrink, the others are the next rounds'
+        total = np.cumsum(w[order][::-1])
+        need = (1 - 0.0) / 2
+        count = int(np.searchsorted(total, need)) + 1
+        if count > len(order):
+            break
+        x[order[::-1][:count]] = -1.0
+        assert w @ x <= 0
+        learner.learn_one(x, 1.0)
+        X.append(x)
+    X, y = np.array(X), np.ones(len(X))
+    bound = theory.winnow_bound(X, y, np.eye(d)[0], eta=0.5)
+    assert bound == pytest.approx(4 * np.log(d))
+    assert 2 * np.log(d) < len(X) <= bound
+
+
+def test_theorem_6_on_portfolios():
+    rng = np.random.default_rng(0)
+    game = Portfolio(rng.uniform(0.5, 2.0, (300, 3)))
+    L = 2.0 / 0.5 * np.sqrt(3)
+    alpha = theory.exp_concave_rate(1.0, 1.0, L)
+    run = play(okl.ExpConcaveFTRL(alpha, L, "simplex"), game)
+    for w in (game.best(), np.full(3, 1 / 3), np.eye(3)[1]):
+        bound = theory.exp_concave_bound(run.gradients, w, alpha, L)
+        assert run.regret(w)[-1] <= bound
+    assert np.sqrt((run.gradients**2).sum(axis=1)).max() <= L
+
+
+def test_bounds_refuse_bad_arguments():
+    g, w = [[1.0, 2.0]], [0.5, 0.5]
+    for call, named in [
+        (lambda: theory.ogd_bound(g, [1.0], 0.1), "w has 1 columns"),
+        (lambda: theory.ogd_bound([[np.nan, 1.0]], w, 0.1), "gradients has nan at row 0, column 0"),
+        (lambda: theory.ogd_bound(g, w, 0.0), "eta"),
+        (lambda: theory.p_norm_bound(g, w, 0.1, 3.0), "p must"),
+        (lambda: theory.exponentiated_gradient_bound(g, [0.5, 0.6], 0.1), "simplex"),
+        (lambda: theory.winnow_bound(g, [1.0], [2.0, 0.0]), "simplex"),
+        (lambda: theory.winnow_bound(g, [0.5], w), "-1 and"),
+        (lambda: theory.adaptive_ftrl_bound(g, w, "nonsense"), "kind"),
+        (lambda: theory.strongly_convex_bound(g, w, -1.0), "lam"),
+        (lambda: theory.exp_concave_bound(g, w, 0.0, 1.0), "alpha_tilde"),
+        (lambda: theory.exp_concave_rate(1.0, 0.0, 1.0), "radius"),
+        (lambda: theory.experts_bound(0), "count"),
+        (lambda: theory.experts_bound(2, kind="nonsense"), "kind"),
+    ]:
+        with pytest.raises(ValueError, match=named):
+            call()
