@@ -30,6 +30,7 @@ from tests import naive
 
 COMPILED = not numba.config.DISABLE_JIT
 T, D = 100 if COMPILED else 30, 4
+ADAPTIVE = ("sqrt", "gradient", "adagrad", "adagrad_full")  # kinds of AdaptiveFTRL
 
 
 def game_gradients(seed=0, n=T, d=D):
@@ -311,7 +312,7 @@ def two_faced(loss):
         okl.LazyOGD(eta=0.2, radius=0.7, loss=loss),
         okl.PNorm(eta=0.2, p=1.3, loss=loss),
         okl.ExponentiatedGradient(eta=0.3, scale=2.0, loss=loss),
-        *(okl.AdaptiveFTRL(kind, loss=loss) for kind in okl.AdaptiveFTRL._RULES),
+        *(okl.AdaptiveFTRL(kind, loss=loss) for kind in ADAPTIVE),
         okl.StronglyConvexFTRL(lam=2.0, loss=loss),
         okl.ExpConcaveFTRL(alpha_tilde=0.2, loss=loss),
         okl.ExpConcaveFTRL(alpha_tilde=0.2, domain="ball", radius=0.5, loss=loss),
@@ -618,7 +619,7 @@ CLAIMS = [
         lambda g, w: theory.exponentiated_gradient_bound(g, w, ETA, 5.0),
         inside=lambda w: in_simplex(w, 5.0),
     ),
-    *(adaptive(kind) for kind in okl.AdaptiveFTRL._RULES),
+    *(adaptive(kind) for kind in ADAPTIVE),
     Claim(
         "Theorem 4",
         lambda k: okl.StronglyConvexFTRL(LAM / k),
