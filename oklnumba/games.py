@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from oklnumba import checks
 from oklnumba.hot.exp_concave import MOST_STEPS, quadratic_on_simplex
 from oklnumba.learners.linear import LinearLearner
-from oklnumba.potentials import _radius, as_vector, check_simplex
+from oklnumba.potentials import as_vector, check_radius, check_simplex
 
 
 class Portfolio:
@@ -72,8 +72,7 @@ class Portfolio:
         Newton's method, each step minimising the quadratic model on the simplex.
         """
         w = np.full(self.d, 1.0 / self.d)
-        index, R = np.arange(self.d), np.zeros((self.d, self.d))
-        v, u = np.zeros(self.d), np.zeros(self.d)
+        work = np.arange(self.d), np.zeros((self.d, self.d)), np.zeros(self.d), np.zeros(self.d)
         for _ in range(MOST_STEPS):
             growth = self.relatives @ w
             ratios = self.relatives / growth[:, None]
@@ -81,7 +80,7 @@ class Portfolio:
             # A little of the identity: assets may be copies of each other.
             hessian[np.diag_indices(self.d)] += 1e-10 * hessian.trace() / self.d
             target = w.copy()
-            quadratic_on_simplex(hessian, hessian @ w - gradient, index, target, R, v, u)
+            quadratic_on_simplex(hessian, hessian @ w - gradient, target, work)
             step = target - w
             gap = -float(gradient @ step)
             if gap <= 1e-12 * self.rounds:
@@ -112,10 +111,10 @@ class LeastSquares:
     array([0.5])
     """
 
-    def __init__(self, X: ArrayLike, y: ArrayLike, radius: float | None = None):
+    def __init__(self, X: ArrayLike, y: ArrayLike, *, radius: float | None = None):
         self.X = checks.as_inputs(X)
         self.y = checks.as_labels(y, len(self.X))
-        self.radius = _radius(radius)
+        self.radius = check_radius(radius)
         self.rounds, self.d = self.X.shape
 
     def loss(self, t: int, w: ArrayLike) -> float:

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+CLASSES: dict[str, type[Params]] = {}  # the public ones of oklnumba, by name: for saved files
+
 
 class Params:
     """Base of every object with hyper-parameters: kernels, feature maps, learners.
@@ -14,6 +16,12 @@ class Params:
     ``__init__`` of a subclass stores each argument under its own name and does nothing else, as in
     scikit-learn; so ``sklearn.base.clone`` and ``GridSearchCV`` work on it.
     """
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Note classes of oklnumba, and of nobody else: a file cannot name any other."""
+        super().__init_subclass__(**options)
+        if cls.__module__.startswith("oklnumba.") and not cls.__name__.startswith("_"):
+            CLASSES[cls.__name__] = cls
 
     @classmethod
     def _param_names(cls) -> list[str]:
@@ -104,7 +112,7 @@ def to_spec(value: Any, arrays: dict[str, np.ndarray]) -> Any:
 
 
 def from_spec(spec: Any, arrays: Any) -> Any:
-    """Return the value that ``to_spec`` wrote; only classes that oklnumba exports are made."""
+    """Return the value that ``to_spec`` wrote; only public classes of oklnumba are made."""
     if not isinstance(spec, dict):
         return spec
     if "array" in spec:
@@ -112,12 +120,10 @@ def from_spec(spec: Any, arrays: Any) -> Any:
     if "list" in spec:
         items = [from_spec(v, arrays) for v in spec["list"]]
         return tuple(items) if spec["tuple"] else items
-    import oklnumba
-
-    found = getattr(oklnumba, spec["class"], None)
-    if not (isinstance(found, type) and issubclass(found, Params)):
+    if spec["class"] not in CLASSES:
         raise ValueError(
             f"the file names the class {spec['class']!r}, which this oklnumba does not have; "
             "it was written by another version"
         )
-    return found(**{name: from_spec(v, arrays) for name, v in spec["params"].items()})
+    params = {name: from_spec(v, arrays) for name, v in spec["params"].items()}
+    return CLASSES[spec["class"]](**params)

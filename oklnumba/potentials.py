@@ -97,7 +97,7 @@ def mahalanobis_norm(w: ArrayLike, A: np.ndarray) -> float:
 def euclidean(eta: float = 1.0, radius: float | None = None) -> Potential:
     """Return |w|^2 / (2 eta), on a ball if ``radius`` is given (oco Example 6.2, 6.3)."""
     require_positive("eta", eta)
-    radius = _radius(radius)
+    radius = check_radius(radius)
 
     def inside(w: ArrayLike) -> np.ndarray:
         w = as_vector(w, "w")
@@ -131,7 +131,7 @@ def euclidean(eta: float = 1.0, radius: float | None = None) -> Potential:
 def squared_p_norm(eta: float = 1.0, p: float = 1.5) -> Potential:
     """Return |w|_p^2 / (2 eta), 1 < p <= 2 (oco section 2.3, item 3)."""
     require_positive("eta", eta)
-    _check_p(p)
+    check_p(p)
     q = dual_exponent(p)
 
     def mirror_map(s: ArrayLike) -> np.ndarray:
@@ -212,13 +212,14 @@ def bregman(potential: Potential, u: ArrayLike, v: ArrayLike) -> float:
     return float(potential.value(u) - potential.value(v) - potential.gradient(v) @ step)
 
 
-def _radius(radius: float | None) -> float:
-    """Return a radius, infinity for None."""
+def check_radius(radius: float | None) -> float:
+    """Return a radius, infinity for None; ValueError unless it is positive."""
     if radius is None:
         return inf
     require_positive("radius", radius)
     return float(radius)
 
 
-def _check_p(p: float) -> None:
+def check_p(p: float) -> None:
+    """Raise ValueError unless |w|_p^2 has a strong convexity that p gives, 1 < p <= 2."""
     require(number(p) and 1.0 < p <= 2.0, "p", p, "a number with 1 < p <= 2")

@@ -14,10 +14,16 @@ from numpy.typing import ArrayLike
 from tqdm import tqdm
 
 from oklnumba import checks, losses, theory
-from oklnumba.learners.learner import Learner, Trace, read_npz, write_npz
+from oklnumba.learners.learner import (
+    FIRST_ROWS,
+    Learner,
+    Trace,
+    compilable,
+    read_npz,
+    write_npz,
+)
 from oklnumba.params import same_spec
 
-FIRST_ROWS = 64  # the clock is read after 64, 128, 256, ... rounds, then every learner._run_rows
 SAVE_SECONDS = 60.0  # between two saves where ``every`` is not given
 
 
@@ -428,10 +434,7 @@ def _play_piece(
 def _play(recorder: _Recorder, X: np.ndarray, y: np.ndarray) -> None:
     """Play some rounds and record them; only the learner's own time counts."""
     learner = recorder.learner
-    # Compiled loops take writable arrays only: read-only (memory-mapped) ones would be compiled
-    # again.
-    writable = X.flags.c_contiguous and X.flags.writeable and type(X) is np.ndarray
-    X = X if writable else np.array(X, order="C")
+    X = compilable(X)
     trace = Trace.empty(len(X), learner._certified)
     if recorder.rounds == 0:
         advice = learner._advice(X)

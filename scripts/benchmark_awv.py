@@ -36,7 +36,7 @@ def play_listing(learner, X: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def play_compiled(features: okl.TaylorFeatures, X: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Play the listing as it stands, compiled: what compiling alone buys (on distinct monomials)."""
+    """Play the listing as it stands, compiled, on distinct monomials."""
     Z = features.transform(X)
     r = Z.shape[1]
     forecasts = np.empty(len(Z))
@@ -115,7 +115,7 @@ def nystrom(sigma: float, n: int) -> dict:
 def certificate(n: int) -> dict:
     """What the certificate costs: its compiled pass against the whole run."""
     X, y = stream(n, 18)
-    run = okl.run(okl.PKAWV(okl.TaylorFeatures(2, 3.0)), X, y)
+    run = okl.run(okl.PKAWV(okl.TaylorFeatures(2, sigma=3.0)), X, y)
     out = [np.empty(n) for _ in range(3)]
     shrinks, growth = np.full(n, 1.01), np.zeros(n)
 
@@ -151,7 +151,7 @@ def blas_rounds(Z: np.ndarray, y: np.ndarray, block: int) -> np.ndarray:
 def large_r(n: int) -> dict:
     """The compiled sweep against BLAS-3 blocks at r = 2300, where blocks were expected to win."""
     X, y = stream(n, 22)
-    features = okl.TaylorFeatures(3, 5.0)
+    features = okl.TaylorFeatures(3, sigma=5.0)
     Z = features.transform(X)
     run = okl.run(okl.PKAWV(features), X, y)
     np.testing.assert_allclose(run.predictions, blas_rounds(Z, y, 1024), rtol=0, atol=1e-9)

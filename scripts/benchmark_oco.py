@@ -87,7 +87,7 @@ def first_order(n: int) -> list[dict]:
     rows = []
     for name, learner, loop in (
         ("OGD", okl.OGD(0.1), ogd_loop),
-        ("AdaGrad, diagonal", okl.AdaptiveFTRL("adagrad", 0.5), adagrad_loop),
+        ("AdaGrad, diagonal", okl.AdaptiveFTRL("adagrad", eta=0.5), adagrad_loop),
     ):
         found = okl.run(learner.reset(), *small).predictions
         np.testing.assert_allclose(found, loop(*small), rtol=1e-9, atol=1e-12)
@@ -134,7 +134,7 @@ def second_order(n: int) -> list[dict]:
         )
     )
     X, y = stream(n // 20, 18)
-    features = okl.TaylorFeatures(2, 1.0)
+    features = okl.TaylorFeatures(2, sigma=1.0)
     lifted = okl.WithFeatures(features, okl.OnlineNewtonStep())
     rows.append(
         cost(

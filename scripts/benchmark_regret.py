@@ -23,9 +23,9 @@ KERNEL = okl.Gaussian(1.0)
 ARGUMENTS = {  # of constructors, for arguments without a default
     "kernel": KERNEL,
     "kernels": [KERNEL],
-    "features": okl.TaylorFeatures(2, 1.0),
+    "features": okl.TaylorFeatures(2, sigma=1.0),
     "learner": okl.OGD(),
-    "learners": [okl.KernelAWV(KERNEL, lam) for lam in (0.1, 1.0)],
+    "learners": [okl.KernelAWV(KERNEL, lam=lam) for lam in (0.1, 1.0)],
 }
 
 

@@ -103,7 +103,9 @@ def sizes(name: str, sigma: float, rows: tuple, seeds: int) -> list[dict]:
             for mode, beta in (("practice", 1.0), ("theory", theory_beta(n, EPS))):
                 bound = okl.theory.kors_size_bound(kernel, X, alpha, beta, EPS)
                 for seed in range(seeds):
-                    sampler = okl.KORS(kernel, alpha, beta, EPS, seed).partial_fit(X)
+                    sampler = okl.KORS(
+                        kernel, alpha=alpha, beta=beta, eps=EPS, seed=seed
+                    ).partial_fit(X)
                     row = {"sampler": "KORS", "mode": mode, "setting": beta, "seed": seed}
                     out.append(head | row | {"size": sampler.size, "bound": bound})
     return out
@@ -115,7 +117,9 @@ def accuracy(meter: Meter, kernel: okl.Gaussian, X: np.ndarray, seeds: int) -> l
     for asked in ASKED:
         for mode, beta in (("practice", 1.0), ("theory", theory_beta(len(X), asked))):
             for seed in range(seeds):
-                sampler = okl.KORS(kernel, ALPHA, beta, asked, seed).partial_fit(X)
+                sampler = okl.KORS(
+                    kernel, alpha=ALPHA, beta=beta, eps=asked, seed=seed
+                ).partial_fit(X)
                 measured = meter.eps(sampler.indices_, 1.0 / sampler.probabilities_)
                 row = {"sampler": "KORS", "mode": mode, "setting": beta, "seed": seed}
                 row |= {"requested": asked, "size": sampler.size, "measured": measured}
@@ -130,12 +134,18 @@ def samplers(meter: Meter, kernel: okl.Gaussian, X: np.ndarray, seeds: int) -> l
     """
     out, runs = [], []
     for beta in BETAS:
-        drawn = [okl.KORS(kernel, ALPHA, beta, EPS, seed).partial_fit(X) for seed in range(seeds)]
+        drawn = [
+            okl.KORS(kernel, alpha=ALPHA, beta=beta, eps=EPS, seed=seed).partial_fit(X)
+            for seed in range(seeds)
+        ]
         share = np.mean([sampler.size for sampler in drawn]) / len(X)
-        even = [okl.UniformSampling(kernel, share, seed).partial_fit(X) for seed in range(seeds)]
+        even = [
+            okl.UniformSampling(kernel, probability=share, seed=seed).partial_fit(X)
+            for seed in range(seeds)
+        ]
         runs += [("KORS", beta, i, s) for i, s in enumerate(drawn)]
         runs += [("uniform", beta, i, s) for i, s in enumerate(even)]  # as large as KORS with beta
-    runs += [("ALD", h, 0, okl.ALD(kernel, h).partial_fit(X)) for h in DISTANCES]
+    runs += [("ALD", h, 0, okl.ALD(kernel, threshold=h).partial_fit(X)) for h in DISTANCES]
     for label, setting, seed, sampler in runs:
         kept = sampler.indices_
         row = {"part": "samplers", "sampler": label, "setting": setting, "seed": seed}

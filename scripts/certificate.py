@@ -25,7 +25,7 @@ def play(name: str, limit: float) -> dict[str, okl.Run]:
     data = okl.datasets.load(name, permute=0)
     y = okl.datasets.scale_to(data.y)
     kernel = okl.Gaussian(SIGMA[name])
-    centred = okl.TaylorFeatures(2, SIGMA[name], center=data.X[:500].mean(axis=0))
+    centred = okl.TaylorFeatures(2, sigma=SIGMA[name], center=data.X[:500].mean(axis=0))
     learners = {
         "Kernel-AWV": okl.KernelAWV(kernel),
         "PKAWV, M = 2": okl.PKAWV(centred),

@@ -69,7 +69,7 @@ def learners(panel: Panel, X: np.ndarray) -> dict[str, Learner]:
         if comb(X.shape[1] + degree, degree) > LARGEST:
             continue
         for center, mark in ((None, ""), (X[:HEAD].mean(axis=0), " centred (ours)")):
-            features = okl.TaylorFeatures(degree, panel.sigma, center)
+            features = okl.TaylorFeatures(degree, sigma=panel.sigma, center=center)
             out[f"PKAWV M={degree}{mark}"] = okl.PKAWV(features, forecaster="ridge")
     out["Nystrom"] = okl.NystromAWV(kernel, lam=1.0, mu=1.0, beta=1.0, eps=0.5, forecaster="ridge")
     out["FOGD"] = okl.FOGD(

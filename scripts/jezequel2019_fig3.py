@@ -34,11 +34,11 @@ EXACT = "Kernel-AWV"
 def learner(label: str, n: int, seed: int) -> Learner:
     """Return the learner of a label, with the settings of the paper's experiments."""
     if label == EXACT:
-        return okl.KernelAWV(KERNEL, LAM)
+        return okl.KernelAWV(KERNEL, lam=LAM)
     if label.startswith("PKAWV"):
-        return okl.PKAWV(okl.TaylorFeatures(int(label[-1]), SIGMA), LAM)
+        return okl.PKAWV(okl.TaylorFeatures(int(label[-1]), sigma=SIGMA), lam=LAM)
     if label == "Nystrom-AWV":
-        return okl.NystromAWV(KERNEL, LAM, mu=LAM, beta=1.0, eps=0.5, seed=seed)
+        return okl.NystromAWV(KERNEL, lam=LAM, mu=LAM, beta=1.0, eps=0.5, seed=seed)
     if label == "FOGD":
         return okl.FOGD(
             loss="squared", eta=1.0 / sqrt(n), sigma=SIGMA, n_frequencies=1000, seed=seed

@@ -69,7 +69,7 @@ def gaussian(d: int) -> Setting:
 
 def matern(n: int) -> Setting:
     """Return the polynomial setting, with gamma as n points have it."""
-    kernel = okl.Matern(1.5, 1.0)
+    kernel = okl.Matern(1.5, sigma=1.0)
     X = np.random.default_rng(0).uniform(-1.0, 1.0, (n, 1))
     # n / lam from the lam of the regressor, about n^0.2, to the mu of its dictionary, about n^-1
     ratio = np.geomspace(n**0.8, n**2.1, 12)
@@ -103,11 +103,14 @@ def tuning(setting: Setting, n: int) -> dict[str, float]:
 def learners(setting: Setting, n: int, seed: int) -> Iterator[tuple[str, Learner]]:
     """Yield label and learner of the algorithms that play n rounds."""
     kernel, at = setting.kernel, tuning(setting, n)
-    yield "Kernel-AWV", okl.KernelAWV(kernel, at["lam"])
+    yield "Kernel-AWV", okl.KernelAWV(kernel, lam=at["lam"])
     if isinstance(kernel, okl.Gaussian):
         degree = okl.theory.taylor_degree(n, at["lam"], sqrt(setting.d), kernel.sigma)
-        yield "PKAWV, Taylor", okl.PKAWV(okl.TaylorFeatures(degree, kernel.sigma), at["lam"])
-    yield "Nystrom-AWV", okl.NystromAWV(kernel, at["lam"], mu=at["mu"], seed=seed)
+        yield (
+            "PKAWV, Taylor",
+            okl.PKAWV(okl.TaylorFeatures(degree, sigma=kernel.sigma), lam=at["lam"]),
+        )
+    yield "Nystrom-AWV", okl.NystromAWV(kernel, lam=at["lam"], mu=at["mu"], seed=seed)
     if n <= SKETCH_ROUNDS:
         yield (
             "Sketched-KONS",

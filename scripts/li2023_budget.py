@@ -24,7 +24,7 @@ ZETA = 1.0  # as in Theorem 2: ALD holds where the distance is at most 1 / T
 PANELS = (
     ("exponential decay: Gaussian, d = 1", okl.Gaussian(1.0), 1),
     ("faster than polynomial: Gaussian, d = 3", okl.Gaussian(1.0), 3),
-    ("polynomial decay, p = 6: Matern 5/2, d = 1", okl.Matern(2.5, 1.0), 1),
+    ("polynomial decay, p = 6: Matern 5/2, d = 1", okl.Matern(2.5, sigma=1.0), 1),
     ("polynomial decay, p = 2: Laplacian, d = 1", okl.Laplacian(1.0), 1),
 )
 

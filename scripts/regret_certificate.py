@@ -92,14 +92,14 @@ class Stream:
 
 
 def kernel_awv(s: Stream) -> Curves:
-    _, curves = s.play(okl.KernelAWV(s.kernel, LAM))
+    _, curves = s.play(okl.KernelAWV(s.kernel, lam=LAM))
     first = s.each(lambda X, B: theory.awv_bound(s.kernel, X, LAM, B))
     second = s.each(lambda X, B: B**2 * theory.log_det_bound(s.kernel, X, LAM))
     return curves | {"Proposition 1": first, "Propositions 1 and 2": second} | s.dimension
 
 
 def on_features(s: Stream, features: Features) -> Curves:
-    _, curves = s.play(okl.PKAWV(features, LAM))
+    _, curves = s.play(okl.PKAWV(features, lam=LAM))
     third = s.each(lambda X, B: theory.pkawv_bound(s.kernel, features, X, LAM, B))
     return curves | {"Theorem 3": third} | s.dimension | s.metered(features)
 
@@ -109,12 +109,12 @@ def taylor(s: Stream) -> Curves:
     radius = float(np.sqrt(np.square(s.X - center).sum(axis=1).max()))
     needed = theory.taylor_degree(len(s.X), LAM, radius, sigma)
     size = comb(s.X.shape[1] + needed, needed)
-    curves = on_features(s, okl.TaylorFeatures(DEGREE, sigma, center))
+    curves = on_features(s, okl.TaylorFeatures(DEGREE, sigma=sigma, center=center))
     if size > MOST_FEATURES:
         print(f"{s.name}: Theorem 4 asks for degree {needed}, {size:.2g} features: left out")
         return curves
-    features = okl.TaylorFeatures(needed, sigma, center)
-    _, full = s.play(okl.PKAWV(features, LAM))
+    features = okl.TaylorFeatures(needed, sigma=sigma, center=center)
+    _, full = s.play(okl.PKAWV(features, lam=LAM))
     fourth = s.each(lambda X, B: theory.taylor_bound(features, X, LAM, B))
     if not (full[REGRET] <= fourth).all():
         raise SystemExit(f"{s.name}, Theorem 4: the regret exceeds its bound")
@@ -127,7 +127,7 @@ def known_inputs(s: Stream) -> Curves:
 
 
 def nystrom(s: Stream) -> Curves:
-    run, curves = s.play(okl.NystromAWV(s.kernel, LAM, mu=MU))
+    run, curves = s.play(okl.NystromAWV(s.kernel, lam=LAM, mu=MU))
     mu = np.maximum.accumulate(gaps(s, run.sizes))
     sixth = [
         theory.nystrom_bound(s.kernel, X, LAM, m, int(run.sizes[t - 1]), B) if m <= LAM else np.nan

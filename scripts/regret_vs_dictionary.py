@@ -34,20 +34,20 @@ def learners(T: int, d: int, center: np.ndarray) -> dict[str, list[Learner]]:
     """Return learners of growing size by their labels; steps as the tables of POMDR tuned them."""
     kernel, eta = okl.Gaussian(SIGMA), 10.0 / T**0.5
     budgets = [size for size in SIZES if size < T // 2]
-    taylor = [okl.TaylorFeatures(k, SIGMA, center=center) for k in (1, 2, 3, 4)]
+    taylor = [okl.TaylorFeatures(k, sigma=SIGMA, center=center) for k in (1, 2, 3, 4)]
     thresholds = (0.9, 0.7, 0.5, 0.35, 0.25, 0.15)
     out: dict[str, list[Learner]] = {
-        "KernelAWV": [okl.KernelAWV(kernel, LAM)],
-        "KernelRidge": [okl.KernelRidge(kernel, LAM)],
-        "PKAWV, Taylor": [okl.PKAWV(features, LAM) for features in taylor],
-        "NystromAWV": [okl.NystromAWV(kernel, LAM, max_size=size) for size in budgets],
-        "KRLS": [okl.KRLS(kernel, threshold**2) for threshold in thresholds],
+        "KernelAWV": [okl.KernelAWV(kernel, lam=LAM)],
+        "KernelRidge": [okl.KernelRidge(kernel, lam=LAM)],
+        "PKAWV, Taylor": [okl.PKAWV(features, lam=LAM) for features in taylor],
+        "NystromAWV": [okl.NystromAWV(kernel, lam=LAM, max_size=size) for size in budgets],
+        "KRLS": [okl.KRLS(kernel, threshold=threshold**2) for threshold in thresholds],
         "KernelOGD": [okl.KernelOGD(kernel, eta=eta)],
         "KernelOGD, window": [okl.KernelOGD(kernel, eta=eta, budget=size) for size in budgets],
         "BOGD": [okl.BOGD(kernel, eta=eta / 3, budget=size) for size in budgets],
         "BOGD++": [okl.BOGD(kernel, eta=eta / 3, budget=size, weighted=True) for size in budgets],
         "Projectron": [okl.Projectron(kernel, threshold=v) for v in thresholds],
-        "Projectron++": [okl.Projectron(kernel, v, aggressive=True) for v in thresholds],
+        "Projectron++": [okl.Projectron(kernel, threshold=v, aggressive=True) for v in thresholds],
         "FOGD": [
             okl.FOGD(eta=eta, sigma=SIGMA, n_frequencies=size // 2) for size in (*budgets, 1600)
         ],
@@ -70,7 +70,9 @@ def learners(T: int, d: int, center: np.ndarray) -> dict[str, list[Learner]]:
     }  # fmt: skip
 
     def fourier(learner: okl.oco.LinearLearner) -> list[Learner]:
-        return [okl.WithFeatures(okl.FourierFeatures(m // 2, SIGMA), learner) for m in budgets]
+        return [
+            okl.WithFeatures(okl.FourierFeatures(m // 2, sigma=SIGMA), learner) for m in budgets
+        ]
 
     mus = (100.0, 30.0, 10.0, 3.0, 1.0)
     return out | {
@@ -88,7 +90,7 @@ def learners(T: int, d: int, center: np.ndarray) -> dict[str, list[Learner]]:
             okl.WithFeatures(f, okl.ExpConcaveFTRL(alpha_tilde=0.125)) for f in taylor[:3]
         ],
         "Experts of PKAWV": [
-            okl.Experts([okl.PKAWV(f, lam) for lam in (0.1, 1.0, 10.0)]) for f in taylor[:3]
+            okl.Experts([okl.PKAWV(f, lam=lam) for lam in (0.1, 1.0, 10.0)]) for f in taylor[:3]
         ],
     }
 

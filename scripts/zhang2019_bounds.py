@@ -77,7 +77,7 @@ PANELS = [
     ),
     Panel(
         f"PNorm, p = {P}",
-        lambda n: okl.PNorm(p_step(n), P),
+        lambda n: okl.PNorm(p_step(n), p=P),
         lambda g, w, n: theory.p_norm_bound(g, w, p_step(n), P),
         "p",
     ),
@@ -105,7 +105,7 @@ PANELS = [
     ),
     Panel(
         "ExpConcave, simplex",
-        lambda n: okl.ExpConcaveFTRL(ALPHA, 2.0, "simplex"),
+        lambda n: okl.ExpConcaveFTRL(ALPHA, lipschitz=2.0, domain="simplex"),
         lambda g, w, n: theory.exp_concave_bound(g, w, ALPHA, 2.0),
         "exp-concave",
     ),

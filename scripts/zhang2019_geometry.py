@@ -50,15 +50,15 @@ def learners(d: int, n: int, w: np.ndarray, X: np.ndarray) -> dict[str, tuple]:
     return {
         "OGD": (okl.OGD(B2 / (R2 * sqrt(2 * n)), loss="absolute"), False),
         "p-norm, p near 1": (
-            okl.PNorm(Bp / Rp * sqrt((p - 1) / (2 * n)), p, loss="absolute"),
+            okl.PNorm(Bp / Rp * sqrt((p - 1) / (2 * n)), p=p, loss="absolute"),
             False,
         ),
         "EG on (x, -x)": (
-            okl.ExponentiatedGradient(sqrt(log(2 * d) / n) / R1, B1, loss="absolute"),
+            okl.ExponentiatedGradient(sqrt(log(2 * d) / n) / R1, scale=B1, loss="absolute"),
             True,
         ),
         "AdaGrad": (
-            okl.AdaptiveFTRL("adagrad", float(np.abs(w).max()), 1.0, loss="absolute"),
+            okl.AdaptiveFTRL("adagrad", eta=float(np.abs(w).max()), sigma=1.0, loss="absolute"),
             False,
         ),
     }

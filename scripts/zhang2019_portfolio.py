@@ -60,9 +60,9 @@ def learners(game: oco.Portfolio) -> dict[str, oco.LinearLearner]:
     eta = sqrt(log(game.d) / game.rounds) / ratio
     return {
         "ONS, as Theorem 6": okl.ExpConcaveFTRL(
-            theory.exp_concave_rate(1.0, 1.0, lipschitz), lipschitz, "simplex"
+            theory.exp_concave_rate(1.0, 1.0, lipschitz), lipschitz=lipschitz, domain="simplex"
         ),
-        BOLD: okl.ExpConcaveFTRL(0.5, 1.0, "simplex"),
+        BOLD: okl.ExpConcaveFTRL(0.5, lipschitz=1.0, domain="simplex"),
         "EG, tuned step": okl.ExponentiatedGradient(eta),
     }
 

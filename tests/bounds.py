@@ -27,14 +27,14 @@ STREAMS = 80 if COMPILED else 2  # of each kind
 KERNELS = {
     "gaussian": okl.Gaussian,
     "laplacian": okl.Laplacian,
-    "matern": lambda width: okl.Matern(1.5, width),
+    "matern": lambda width: okl.Matern(1.5, sigma=width),
     "linear": lambda width: okl.Linear(),
     "polynomial": lambda width: okl.Polynomial(2),
 }
 VICTIMS = {
-    "Kernel-AWV": lambda kernel, lam, d, seed: okl.KernelAWV(kernel, lam),
-    "PKAWV": lambda kernel, lam, d, seed: okl.PKAWV(fixed_features(kernel, d, seed), lam),
-    "Nystrom-AWV": lambda kernel, lam, d, seed: okl.NystromAWV(kernel, lam, mu=lam, seed=seed),
+    "Kernel-AWV": lambda kernel, lam, d, seed: okl.KernelAWV(kernel, lam=lam),
+    "PKAWV": lambda kernel, lam, d, seed: okl.PKAWV(fixed_features(kernel, d, seed), lam=lam),
+    "Nystrom-AWV": lambda kernel, lam, d, seed: okl.NystromAWV(kernel, lam=lam, mu=lam, seed=seed),
     "KONS": lambda kernel, lam, d, seed: okl.KONS(kernel, alpha=lam),
     "Sketched-KONS": lambda kernel, lam, d, seed: okl.SketchedKONS(kernel, alpha=lam, gamma=1.0),
 }
@@ -45,7 +45,7 @@ def fixed_features(kernel, d, seed):
     rng = np.random.default_rng(seed)
     if isinstance(kernel, okl.Gaussian):
         center = None if rng.random() < 0.5 else rng.uniform(-0.5, 0.5, d)
-        return okl.TaylorFeatures(int(rng.integers(0, 7)), kernel.sigma, center)
+        return okl.TaylorFeatures(int(rng.integers(0, 7)), sigma=kernel.sigma, center=center)
     return okl.NystromFeatures(rng.uniform(-1, 1, (int(rng.integers(1, 20)), d)), kernel)
 
 
@@ -116,7 +116,7 @@ def streams(draw, kind):
 
 def proposition_1(s):
     """Kernel-AWV at every round, with the largest label so far."""
-    predictions = okl.run(okl.KernelAWV(s.kernel, s.lam), s.X, s.y).predictions
+    predictions = okl.run(okl.KernelAWV(s.kernel, lam=s.lam), s.X, s.y).predictions
     bounds = np.maximum.accumulate(np.abs(s.y)) ** 2 * s.log_dets
     np.testing.assert_allclose(theory.awv_bound(s.kernel, s.X, s.lam, s.B), bounds[-1], rtol=1e-7)
     return s.regret(predictions), bounds
@@ -140,7 +140,7 @@ def theorem_3_landmarks(s):
 
 
 def theorem_3(s, features):
-    learner = okl.PKAWV(features, s.lam)
+    learner = okl.PKAWV(features, lam=s.lam)
     predictions = learner_forecasts(learner, s)
     at = sorted({1, s.n // 3, s.n})
     bounds = [
@@ -166,14 +166,14 @@ def theorem_4(s):
     degree = theory.taylor_degree(s.n, s.lam, radius, s.kernel.sigma)
     if comb(s.X.shape[1] + degree, degree) > MOST_FEATURES:
         return None
-    features = okl.TaylorFeatures(degree, s.kernel.sigma)
-    predictions = learner_forecasts(okl.PKAWV(features, s.lam), s)
+    features = okl.TaylorFeatures(degree, sigma=s.kernel.sigma)
+    predictions = learner_forecasts(okl.PKAWV(features, lam=s.lam), s)
     return s.regret(predictions)[-1], theory.taylor_bound(features, s.X, s.lam, s.B)
 
 
 def nystrom_certificate(s):
     """Nystrom-AWV against the best function of its own space, at every round."""
-    run = okl.run(okl.NystromAWV(s.kernel, s.lam, mu=s.lam, seed=s.seed), s.X, s.y)
+    run = okl.run(okl.NystromAWV(s.kernel, lam=s.lam, mu=s.lam, seed=s.seed), s.X, s.y)
     return run.certificate.regret, run.certificate.bound
 
 
@@ -181,7 +181,7 @@ def theorem_6(s):
     """Nystrom-AWV with the beta of Proposition 5."""
     mu = s.lam * 10.0 ** -(s.seed % 4)
     beta = 12 * log(s.n / DELTA)
-    run = okl.run(okl.NystromAWV(s.kernel, s.lam, mu=mu, beta=beta, seed=s.seed), s.X, s.y)
+    run = okl.run(okl.NystromAWV(s.kernel, lam=s.lam, mu=mu, beta=beta, seed=s.seed), s.X, s.y)
     size = int(run.sizes[-1])
     return s.regret(run.predictions)[-1], theory.nystrom_bound(s.kernel, s.X, s.lam, mu, size, s.B)
 
@@ -191,7 +191,7 @@ def theorem_6_measured(s):
 
     Then the theorem is deterministic, wherever this mu is at most lam.
     """
-    learner = okl.NystromAWV(s.kernel, s.lam, mu=s.lam / 3, beta=1.0, seed=s.seed)
+    learner = okl.NystromAWV(s.kernel, lam=s.lam, mu=s.lam / 3, beta=1.0, seed=s.seed)
     run = okl.run(learner, s.X, s.y)
     mu = largest_gap(s.K, run.sizes)
     if mu > s.lam or run.sizes[-1] == 0:
@@ -246,7 +246,7 @@ def theorem_1(loss, make=okl.KONS):
 
 
 def sketched(kernel, loss, C, alpha):
-    return okl.SketchedKONS(kernel, loss, C, alpha, gamma=1.0)
+    return okl.SketchedKONS(kernel, loss=loss, C=C, alpha=alpha, gamma=1.0)
 
 
 BOUNDS = {

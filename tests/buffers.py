@@ -80,7 +80,13 @@ class Factor:
     def play(self, Z, y):
         forecasts, shrinks = poisoned(len(Z)), poisoned(len(Z))
         played, status = awv_rounds(
-            self.padded(Z), y, self.U, self.inv_d, self.c, self.work, self.ridge, forecasts, shrinks
+            self.padded(Z),
+            y,
+            (self.U, self.inv_d, self.c),
+            self.work,
+            self.ridge,
+            forecasts,
+            shrinks,
         )
         self.forecasts.extend(forecasts[:played])
         self.shrinks.extend(shrinks[:played])
@@ -88,7 +94,8 @@ class Factor:
 
     def forecast(self, Z):
         out = poisoned(len(Z))
-        awv_forecasts(self.padded(Z), self.U, self.inv_d, self.c, self.work, self.ridge, out)
+        factor = self.U, self.inv_d, self.c
+        awv_forecasts(self.padded(Z), factor, self.work, self.ridge, out)
         return out
 
     def state(self):

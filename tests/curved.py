@@ -12,7 +12,7 @@ from tests import naive
 SPACES = {
     "linear": (okl.Linear(), naive.linear, lambda X: X),
     "polynomial": (
-        okl.Polynomial(3, 0.5, 1.0),
+        okl.Polynomial(3, scale=0.5, coef0=1.0),
         lambda X, Z: naive.polynomial(X, Z, 3, 0.5, 1.0),
         lambda X: naive.polynomial_features(X, 3, 0.5, 1.0),
     ),

@@ -129,6 +129,9 @@ NEWTON = [
 ]
 
 
+ADAPTIVE = ("sqrt", "gradient", "adagrad", "adagrad_full")  # kinds of AdaptiveFTRL
+
+
 def two_faced(loss):
     """Return every learner with both faces, with a loss for the other face."""
     found = [
@@ -138,7 +141,7 @@ def two_faced(loss):
         okl.LazyOGD(eta=0.2, radius=0.7, loss=loss),
         okl.PNorm(eta=0.2, p=1.3, loss=loss),
         okl.ExponentiatedGradient(eta=0.3, scale=2.0, loss=loss),
-        *(okl.AdaptiveFTRL(kind, loss=loss) for kind in okl.AdaptiveFTRL._RULES),
+        *(okl.AdaptiveFTRL(kind, loss=loss) for kind in ADAPTIVE),
         okl.StronglyConvexFTRL(lam=2.0, loss=loss),
         okl.ExpConcaveFTRL(alpha_tilde=0.2, loss=loss),
         okl.ExpConcaveFTRL(alpha_tilde=0.2, domain="ball", radius=0.5, loss=loss),

@@ -406,3 +406,12 @@ def ald(F, threshold):
         if np.sqrt(rest @ rest) > threshold:
             kept.append(t)
     return kept
+
+
+def grow_inverse(P, column, corner, m):
+    """Turn P = A^-1 (m x m) into the inverse of [[A, c], [c', corner]] by the block formula."""
+    v = P[:m, :m] @ column
+    schur = corner - column @ v
+    P[:m, :m] += np.outer(v, v) / schur
+    P[:m, m] = P[m, :m] = -v / schur
+    P[m, m] = 1.0 / schur

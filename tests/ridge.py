@@ -10,10 +10,10 @@ from tests import naive
 KERNELS = [
     (okl.Gaussian(0.8), lambda X, Z: naive.gaussian(X, Z, 0.8)),
     (okl.Laplacian(0.7), lambda X, Z: naive.laplacian(X, Z, 0.7)),
-    (okl.Matern(0.5, 0.9), lambda X, Z: naive.matern(X, Z, 0.5, 0.9)),
-    (okl.Matern(1.5, 0.9), lambda X, Z: naive.matern(X, Z, 1.5, 0.9)),
-    (okl.Matern(2.5, 0.9), lambda X, Z: naive.matern(X, Z, 2.5, 0.9)),
-    (okl.Polynomial(3, 0.5, 1.0), lambda X, Z: naive.polynomial(X, Z, 3, 0.5, 1.0)),
+    (okl.Matern(0.5, sigma=0.9), lambda X, Z: naive.matern(X, Z, 0.5, 0.9)),
+    (okl.Matern(1.5, sigma=0.9), lambda X, Z: naive.matern(X, Z, 1.5, 0.9)),
+    (okl.Matern(2.5, sigma=0.9), lambda X, Z: naive.matern(X, Z, 2.5, 0.9)),
+    (okl.Polynomial(3, scale=0.5, coef0=1.0), lambda X, Z: naive.polynomial(X, Z, 3, 0.5, 1.0)),
     (okl.Linear(), naive.linear),
 ]
 KERNEL_IDS = [repr(kernel) for kernel, _ in KERNELS]

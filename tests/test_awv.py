@@ -35,15 +35,17 @@ def test_exact_kernel_learners_equal_the_dense_argmin(kernel, k, lam, awv):
 def test_pkawv_equals_the_dense_argmin(kind, forecaster, lam):
     X, y = stream()
     features = {
-        "taylor": okl.TaylorFeatures(3, 0.8, center=[0.1, 0.0, -0.2]),
-        "fourier": okl.FourierFeatures(15, 0.8, seed=3),
+        "taylor": okl.TaylorFeatures(3, sigma=0.8, center=[0.1, 0.0, -0.2]),
+        "fourier": okl.FourierFeatures(15, sigma=0.8, seed=3),
         "nystrom": okl.NystromFeatures(X[:12], okl.Laplacian(0.9)),
     }[kind]
     F = features.transform(X)
     if kind == "taylor":  # the basis too from its definition
         F = naive.taylor(X, 3, 0.8, np.array([0.1, 0.0, -0.2]))
     expected = naive.feature_forecasts(F, y, lam, forecaster == "awv")
-    assert_close(okl.run(okl.PKAWV(features, lam, forecaster), X, y).predictions, expected)
+    assert_close(
+        okl.run(okl.PKAWV(features, lam=lam, forecaster=forecaster), X, y).predictions, expected
+    )
 
 
 @pytest.mark.parametrize("lam", [1.0, 1e-3, 1e-6, 1e-9, 1e-12])
@@ -55,7 +57,7 @@ def test_small_lam_costs_no_digits(lam):
     for t in range(len(y)):
         A = lam * np.eye(F.shape[1]) + F[: t + 1].T @ F[: t + 1]
         exact[t] = F[t] @ naive.longdouble_solve(A, F[:t].T @ y[:t])
-    found = okl.run(okl.PKAWV(okl.TaylorFeatures(4, 1.0), lam), X, y).predictions
+    found = okl.run(okl.PKAWV(okl.TaylorFeatures(4, sigma=1.0), lam=lam), X, y).predictions
     assert_close(found, exact, rtol=1e-12)
 
 
@@ -91,19 +93,21 @@ def test_linear_awv_and_ridge_are_the_argmins_of_their_definitions():
 def test_pkawv_with_every_point_in_the_dictionary_is_kernel_awv():
     X, y = stream(n=100)
     kernel = okl.Laplacian(1.0)
-    exact = okl.run(okl.KernelAWV(kernel, 0.1), X, y).predictions
-    fixed = okl.run(okl.PKAWV(okl.NystromFeatures(X, kernel), 0.1), X, y).predictions
+    exact = okl.run(okl.KernelAWV(kernel, lam=0.1), X, y).predictions
+    fixed = okl.run(okl.PKAWV(okl.NystromFeatures(X, kernel), lam=0.1), X, y).predictions
     assert_close(fixed, exact)
-    growing = okl.run(okl.NystromAWV(kernel, 0.1, beta=1e9), X, y)
+    growing = okl.run(okl.NystromAWV(kernel, lam=0.1, beta=1e9), X, y)
     assert growing.sizes[-1] == 100
     assert_close(growing.predictions, exact)
 
 
 def test_taylor_pkawv_tends_to_kernel_awv():
     X, y = stream(n=150, d=2)
-    exact = okl.run(okl.KernelAWV(okl.Gaussian(1.0), 0.5), X, y).predictions
+    exact = okl.run(okl.KernelAWV(okl.Gaussian(1.0), lam=0.5), X, y).predictions
     gaps = [
-        np.abs(okl.run(okl.PKAWV(okl.TaylorFeatures(M, 1.0), 0.5), X, y).predictions - exact).max()
+        np.abs(
+            okl.run(okl.PKAWV(okl.TaylorFeatures(M, sigma=1.0), lam=0.5), X, y).predictions - exact
+        ).max()
         for M in (2, 5, 8, 11, 14)
     ]
     assert all(after < before / 5 for before, after in zip(gaps, gaps[1:], strict=False))
@@ -118,7 +122,7 @@ def test_taylor_pkawv_tends_to_kernel_awv():
 @pytest.mark.parametrize("degree", [0, 1, 2, 4])
 def test_pkawv_in_any_cut_gives_the_same_bits(degree):
     X, y = stream(n=700)
-    features = okl.TaylorFeatures(degree, 1.0)
+    features = okl.TaylorFeatures(degree, sigma=1.0)
     whole = okl.run(okl.PKAWV(features), X, y).predictions
     learner = okl.PKAWV(features)
     loop = []
@@ -130,8 +134,8 @@ def test_pkawv_in_any_cut_gives_the_same_bits(degree):
 def test_kernel_awv_blocks_equal_single_rounds_across_block_edges():
     X, y = stream(n=700)
     kernel = okl.Gaussian(1.0)
-    whole = okl.KernelAWV(kernel, 1e-3).partial_fit(X, y)
-    parts = okl.KernelAWV(kernel, 1e-3)
+    whole = okl.KernelAWV(kernel, lam=1e-3).partial_fit(X, y)
+    parts = okl.KernelAWV(kernel, lam=1e-3)
     for cut in np.split(np.arange(700), [1, 255, 256, 258, 511, 690, 691]):
         parts.partial_fit(X[cut], y[cut])
     probe = stream(n=20, seed=9)[0]
@@ -178,7 +182,7 @@ def test_certify_against_a_loop_and_in_two_parts(ridge):
     for part in (slice(0, 5), slice(5, n)):
         certify(
             y[part], forecasts[part], shrinks[part], growth[part], totals,
-            out[0, part], out[1, part], out[2, part],
+            (out[0, part], out[1, part], out[2, part]),
         )  # fmt: skip
     m = forecasts if ridge else forecasts * shrinks
     loss = np.cumsum((y - forecasts) ** 2)
@@ -199,7 +203,7 @@ def test_certificate_of_awv_rounds_is_the_exact_comparator_and_log_det(lam):
     loss, comparator, bound = poisoned(n), poisoned(n), poisoned(n)
     certify(
         y, np.array(factor.forecasts), np.array(factor.shrinks), np.zeros(n), np.zeros(6),
-        loss, comparator, bound,
+        (loss, comparator, bound),
     )  # fmt: skip
     for t in range(1, n + 1):
         A = lam * np.eye(r) + Z[:t].T @ Z[:t]
@@ -216,7 +220,7 @@ def test_certificate_of_awv_rounds_is_the_exact_comparator_and_log_det(lam):
 def test_kernel_awv_certificate_is_exact_and_proposition_1_holds(name, lam):
     X, y = STREAMS[name]
     kernel = okl.Gaussian(0.7)
-    run = okl.run(okl.KernelAWV(kernel, lam), X, y)
+    run = okl.run(okl.KernelAWV(kernel, lam=lam), X, y)
     K = naive.gaussian(X, X, 0.7)
     expected = [naive.penalised_comparator(K[:t, :t], y[:t], lam) for t in range(1, len(y) + 1)]
     certificate = run.certificate
@@ -235,8 +239,8 @@ def test_kernel_awv_certificate_is_exact_and_proposition_1_holds(name, lam):
 @pytest.mark.parametrize("degree", [1, 3, 6])
 def test_pkawv_certificate_is_exact_and_theorem_3_holds(name, degree):
     X, y = STREAMS[name]
-    lam, features = 0.5, okl.TaylorFeatures(degree, 0.7)
-    run = okl.run(okl.PKAWV(features, lam), X, y)
+    lam, features = 0.5, okl.TaylorFeatures(degree, sigma=0.7)
+    run = okl.run(okl.PKAWV(features, lam=lam), X, y)
     F = naive.taylor(X, degree, 0.7)
     G = F @ F.T
     expected = [naive.penalised_comparator(G[:t, :t], y[:t], lam) for t in range(1, len(y) + 1)]
@@ -254,8 +258,8 @@ def test_ridge_has_no_bound_and_breaks_the_one_of_awv():
     y = 50.0 * np.where(np.arange(n) % 2 == 0, 1.0, -1.0)
     X = np.linspace(0, 1, n)[:, None]
     kernel, lam = okl.Gaussian(1.0), 1e-4
-    awv = okl.run(okl.KernelAWV(kernel, lam), X, y).certificate
-    ridge = okl.run(okl.KernelRidge(kernel, lam), X, y).certificate
+    awv = okl.run(okl.KernelAWV(kernel, lam=lam), X, y).certificate
+    ridge = okl.run(okl.KernelRidge(kernel, lam=lam), X, y).certificate
     np.testing.assert_allclose(ridge.comparator, awv.comparator, rtol=1e-12)
     assert np.isnan(ridge.bound).all()
     assert (awv.regret <= awv.bound).all()
@@ -264,8 +268,8 @@ def test_ridge_has_no_bound_and_breaks_the_one_of_awv():
 
 def test_certificate_goes_on_from_the_rounds_before_the_run():
     X, y = stream(n=90)
-    learner = okl.PKAWV(okl.TaylorFeatures(2, 1.0))
-    whole = okl.run(okl.PKAWV(okl.TaylorFeatures(2, 1.0)), X, y).certificate
+    learner = okl.PKAWV(okl.TaylorFeatures(2, sigma=1.0))
+    whole = okl.run(okl.PKAWV(okl.TaylorFeatures(2, sigma=1.0)), X, y).certificate
     learner.partial_fit(X[:50], y[:50])
     rest = okl.run(learner, X[50:], y[50:]).certificate
     for a, b in zip(whole, rest, strict=True):
@@ -303,4 +307,4 @@ def test_numerical_trouble_names_the_round_and_what_to_change(learner):
 def test_low_captured_share_is_said_by_run():
     X = np.full((10, 3), 9.0)
     with pytest.warns(UserWarning, match="centre the basis"):
-        okl.run(okl.PKAWV(okl.TaylorFeatures(2, 1.0)), X, np.ones(10))
+        okl.run(okl.PKAWV(okl.TaylorFeatures(2, sigma=1.0)), X, np.ones(10))

@@ -20,8 +20,8 @@ from numba.core import caching
 
 import oklnumba as okl
 from oklnumba.hot import jit
+from tests.battery import CASES, SAMPLERS, by_hand, contents, make, stream
 from tests.compiled import KIND, dispatchers, signatures
-from tests.test_all_learners import CASES, SAMPLERS, by_hand, contents, make, stream
 from tests.test_numba_assumptions import python
 
 pytestmark = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="about compiled code")

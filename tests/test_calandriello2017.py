@@ -129,8 +129,8 @@ def test_regret_bounds(kernel, loss, C, alpha):
         bound = okl.theory.kons_bound(kernel, X, loss, C, alpha)
         assert log_det <= bound
         for how, rule in labels(X, C, loss).items():
-            exact = okl.KONS(kernel, loss, C, alpha)
-            sketched = okl.SketchedKONS(kernel, loss, C, alpha, gamma=0.2)
+            exact = okl.KONS(kernel, loss=loss, C=C, alpha=alpha)
+            sketched = okl.SketchedKONS(kernel, loss=loss, C=C, alpha=alpha, gamma=0.2)
             for learner in (exact, sketched):
                 forecasts, y = play(learner, X, rule)
                 assert np.abs(forecasts).max() <= C
@@ -231,7 +231,7 @@ def test_theorem_2(where, eps):
     bound = okl.theory.kors_size_bound(kernel, X, alpha, beta, eps)
     inaccurate = too_large = out_of_range = thinned = 0
     for seed in range(SEEDS):
-        sampler = okl.KORS(kernel, alpha, beta, eps, seed).partial_fit(X)
+        sampler = okl.KORS(kernel, alpha=alpha, beta=beta, eps=eps, seed=seed).partial_fit(X)
         spectrum, estimate, exact = ratios(F, sampler, alpha, eps)
         kept = sampler.indices_
         np.testing.assert_allclose(
@@ -249,7 +249,7 @@ def test_theorem_2(where, eps):
 def test_kors_without_its_weights_is_not_accurate():
     """Negative control for the test above."""
     X, eps = np.full((600, 2), 0.7), 0.5
-    sampler = okl.KORS(okl.Linear(), 1.0, 12.0, eps).partial_fit(X)
+    sampler = okl.KORS(okl.Linear(), alpha=1.0, beta=12.0, eps=eps).partial_fit(X)
     assert np.abs(ratios(X, sampler, 1.0, eps)[0] - 1).max() < eps
     sampler.probabilities_ = np.ones(sampler.size)
     assert np.abs(ratios(X, sampler, 1.0, eps)[0] - 1).max() > eps

@@ -28,7 +28,7 @@ def test_ald_keeps_what_is_far_from_the_span(space, threshold):
     kernel, _, features = SPACES[space]
     X, _ = stream()
     kept = naive.ald(features(X), threshold)
-    sampler = okl.ALD(kernel, threshold).partial_fit(X[:30]).partial_fit(X[30:])
+    sampler = okl.ALD(kernel, threshold=threshold).partial_fit(X[:30]).partial_fit(X[30:])
     np.testing.assert_array_equal(sampler.indices_, kept)
     np.testing.assert_array_equal(sampler.landmarks_, X[kept])
     np.testing.assert_array_equal(sampler.probabilities_, 1.0)
@@ -36,7 +36,7 @@ def test_ald_keeps_what_is_far_from_the_span(space, threshold):
 
 def test_uniform_sampling_is_a_coin_a_point():
     X, _ = stream()
-    sampler = okl.UniformSampling(okl.Gaussian(1.0), 0.2, seed=4).partial_fit(X[:1])
+    sampler = okl.UniformSampling(okl.Gaussian(1.0), probability=0.2, seed=4).partial_fit(X[:1])
     sampler.partial_fit(X[1:7]).partial_fit(X[7:])
     kept = np.flatnonzero(draws(4, 300) < 0.2)
     np.testing.assert_array_equal(sampler.indices_, kept)
@@ -48,8 +48,8 @@ def test_uniform_sampling_is_a_coin_a_point():
     "sampler",
     [
         okl.KORS(okl.Laplacian(0.7), beta=50.0),
-        okl.UniformSampling(okl.Laplacian(0.7), 0.1),
-        okl.ALD(okl.Laplacian(0.7), 0.3),
+        okl.UniformSampling(okl.Laplacian(0.7), probability=0.1),
+        okl.ALD(okl.Laplacian(0.7), threshold=0.3),
     ],
     ids=lambda sampler: type(sampler).__name__,
 )
@@ -71,10 +71,13 @@ def test_samplers_serve_as_nystrom_maps(sampler):
         (okl.KORS(okl.Gaussian(1.0), alpha=0.0), "alpha must be a number > 0, but is 0.0"),
         (okl.KORS(okl.Gaussian(1.0), eps=1.0), r"eps must be a number in \(0, 1\), but is 1.0"),
         (okl.KORS(okl.Gaussian(1.0), seed=None), "seed must be an integer >= 0, but is None"),
-        (okl.UniformSampling(okl.Gaussian(1.0), 0.0), r"probability must be a number in \(0, 1\]"),
+        (
+            okl.UniformSampling(okl.Gaussian(1.0), probability=0.0),
+            r"probability must be a number in \(0, 1\]",
+        ),
         (okl.UniformSampling(okl.Gaussian(1.0), seed=-1), "seed must be an integer >= 0"),
         (okl.UniformSampling("linear"), "kernel must be an oklnumba kernel"),
-        (okl.ALD(okl.Gaussian(1.0), -0.1), "threshold must be a number > 0, but is -0.1"),
+        (okl.ALD(okl.Gaussian(1.0), threshold=-0.1), "threshold must be a number > 0, but is -0.1"),
     ],
 )
 def test_samplers_refuse_bad_hyper_parameters(sampler, message):

@@ -75,8 +75,8 @@ def play_kors(X, coins, kernel, alpha, beta, eps, largest=np.inf, cap=4):
     first = 0
     while True:
         first, status = kors_rounds(
-            X, coins, first, coded, (alpha, beta, eps, largest), state, atoms, weights, C,
-            poisoned(cap), poisoned(cap), played, kept,
+            X, coins, first, coded, (alpha, beta, eps, largest), state, (atoms, weights, C),
+            poisoned(2, cap), (played, kept),
         )  # fmt: skip
         if status != NEED_ROOM:
             break

@@ -107,7 +107,7 @@ def test_one_matrix_of_all_pairs_is_enough(function):
 # ---- the meter ----
 
 
-@pytest.mark.parametrize("features", [okl.TaylorFeatures(3, 0.9), okl.FourierFeatures(20)])
+@pytest.mark.parametrize("features", [okl.TaylorFeatures(3, sigma=0.9), okl.FourierFeatures(20)])
 def test_the_meter_measures_the_kernel_of_its_features(features):
     F = features.transform(X)
     gram = F @ F.T

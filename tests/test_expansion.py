@@ -16,7 +16,7 @@ FULL = {
     "KernelOGD": lambda: okl.KernelOGD(KERNEL, budget=15, radius=1.0, lam=0.01),
     "BOGD": lambda: okl.BOGD(KERNEL, budget=15, gamma=1.5),
     "BOGD++": lambda: okl.BOGD(KERNEL, budget=15, weighted=True, lam=0.1),
-    "Projectron": lambda: okl.Projectron(KERNEL, 0.0, budget=15),
+    "Projectron": lambda: okl.Projectron(KERNEL, threshold=0.0, budget=15),
     "NOGD": lambda: okl.NOGD(KERNEL, budget=30, rank=10),
     "SkeGD": lambda: okl.SkeGD(KERNEL, budget=30, sketch=16, columns=12, rank=6, period=9),
     "SkeGD, one map": lambda: okl.SkeGD(KERNEL, budget=30, sketch=16, columns=12, rank=6),

@@ -28,11 +28,11 @@ def data(n=300 if COMPILED else 60, seed=0):
 
 
 def grid():
-    features = okl.TaylorFeatures(3, 0.8)
+    features = okl.TaylorFeatures(3, sigma=0.8)
     return [
         okl.PKAWV(features, lam=0.1),
-        okl.PKAWV(okl.TaylorFeatures(3, 0.8), lam=10.0),
-        okl.WithFeatures(okl.TaylorFeatures(3, 0.8), okl.OGD(0.1)),
+        okl.PKAWV(okl.TaylorFeatures(3, sigma=0.8), lam=10.0),
+        okl.WithFeatures(okl.TaylorFeatures(3, sigma=0.8), okl.OGD(0.1)),
         okl.WithFeatures(okl.FourierFeatures(20), okl.AdaptiveFTRL("adagrad")),
         okl.FOGD(okl.FourierFeatures(20), loss="squared", eta=0.3),
         okl.LinearAWV(),
@@ -45,7 +45,7 @@ def grid():
 def test_forecasts_are_those_of_the_definition(kind, B):
     X, y = data()
     F = np.stack([okl.run(one, X, y).predictions for one in grid()], axis=1)
-    run = okl.run(okl.Experts(grid(), B, kind), X, y)
+    run = okl.run(okl.Experts(grid(), B=B, kind=kind), X, y)
     expected = naive_linear.aggregate(F, y, B, kind, lambda f, label: (f - label) ** 2)
     assert_allclose(run.predictions, expected, rtol=1e-9, atol=1e-11)
 
@@ -142,7 +142,7 @@ def test_rounding_never_takes_the_aggregate_beyond_B(B, side):
 def test_learners_on_data_keep_the_bound(kind, seed):
     X, y = data(seed=seed)
     B = 1.0 if kind != "hedge" else 4.0
-    run = okl.run(okl.Experts(grid(), B, kind), X, y)
+    run = okl.run(okl.Experts(grid(), B=B, kind=kind), X, y)
     best = min(okl.run(one, X, y).losses.sum() for one in grid())
     assert run.losses.sum() - best <= theory.experts_bound(7, B, kind, n=len(X))
     assert run.sizes[-1] == sum(okl.run(one, X, y).sizes[-1] for one in grid())
@@ -156,8 +156,8 @@ def test_shared_features_are_computed_once(monkeypatch):
         features, "taylor_block", lambda A, *rest: (rows.append(len(A)), block(A, *rest))[1]
     )
     lams = (0.1, 1.0, 10.0)
-    learners = [okl.PKAWV(okl.TaylorFeatures(2, 0.7), lam=lam) for lam in lams]
-    learners.append(okl.WithFeatures(okl.TaylorFeatures(2, 0.7), okl.OGD()))
+    learners = [okl.PKAWV(okl.TaylorFeatures(2, sigma=0.7), lam=lam) for lam in lams]
+    learners.append(okl.WithFeatures(okl.TaylorFeatures(2, sigma=0.7), okl.OGD()))
     together = okl.Experts(learners)
     run = okl.run(together, X, y)
     assert sum(rows) == len(X)
@@ -165,7 +165,7 @@ def test_shared_features_are_computed_once(monkeypatch):
     together.predict(X)
     assert sum(rows) == len(X)
     rows.clear()
-    other = okl.Experts([*learners, okl.PKAWV(okl.TaylorFeatures(2, 0.71))])
+    other = okl.Experts([*learners, okl.PKAWV(okl.TaylorFeatures(2, sigma=0.71))])
     okl.run(other, X, y)
     assert sum(rows) == 2 * len(X)
     monkeypatch.undo()
@@ -210,7 +210,7 @@ def test_the_weights_find_the_best_learner():
 @pytest.mark.parametrize("kind", ["aggregating", "average"])
 def test_labels_beyond_B_are_refused_and_change_nothing(kind):
     X, y = data(60)
-    learner = okl.Experts(grid(), 1.0, kind).partial_fit(X[:30], y[:30])
+    learner = okl.Experts(grid(), B=1.0, kind=kind).partial_fit(X[:30], y[:30])
     before = learner.predict(X)
     bad = y[30:].copy()
     bad[7] = -1.5
@@ -225,7 +225,7 @@ def test_labels_beyond_B_are_refused_and_change_nothing(kind):
         assert_array_equal(learner.predict(X), before)
     with pytest.raises(ValueError, match="raise B"):
         learner.learn_one(X[30], 1.5)
-    okl.run(okl.Experts(grid(), 1.5, kind), X[30:], bad)
+    okl.run(okl.Experts(grid(), B=1.5, kind=kind), X[30:], bad)
 
 
 def test_what_does_not_go_together_is_refused():

@@ -26,7 +26,7 @@ from tests.points import KERNEL, K, X, Y
 
 
 def test_bounds_add_up_to_their_formulas():
-    features = okl.TaylorFeatures(3, 0.7)
+    features = okl.TaylorFeatures(3, sigma=0.7)
     F = naive.taylor(X, 3, 0.7)
     mu = np.linalg.eigvalsh(K - F @ F.T)[-1]
     np.testing.assert_allclose(okl.theory.projection_gap(KERNEL, features, X), mu, rtol=1e-9)
@@ -42,7 +42,7 @@ def test_theorem_4_holds_from_the_degree_it_asks():
     small = X * radius / np.sqrt((X**2).sum(axis=1)).max()
     degree = okl.theory.taylor_degree(len(X), lam, radius, sigma)
     assert degree == 9  # ceil(2 log 60)
-    run = okl.run(okl.PKAWV(okl.TaylorFeatures(degree, sigma), lam), small, Y)
+    run = okl.run(okl.PKAWV(okl.TaylorFeatures(degree, sigma=sigma), lam=lam), small, Y)
     kernel = okl.Gaussian(sigma)
     bound = 1.5 * okl.theory.awv_bound(kernel, small, lam, B=np.abs(Y).max())
     assert run.regret(kernel, lam)[-1] <= bound
@@ -55,9 +55,9 @@ def test_proposition_2(lam):
 
 def test_taylor_bound_wants_the_degree_of_theorem_4():
     with pytest.raises(ValueError, match="degree is 3, but Theorem 4 asks for"):
-        okl.theory.taylor_bound(okl.TaylorFeatures(3, 1.0), X, 1.0)
+        okl.theory.taylor_bound(okl.TaylorFeatures(3, sigma=1.0), X, 1.0)
     degree = okl.theory.taylor_degree(60, 1.0, np.sqrt((X**2).sum(axis=1).max()), 1.5)
-    found = okl.theory.taylor_bound(okl.TaylorFeatures(degree, 1.5), X, 1.0, B=2.0, norm=3.0)
+    found = okl.theory.taylor_bound(okl.TaylorFeatures(degree, sigma=1.5), X, 1.0, B=2.0, norm=3.0)
     log_det = np.linalg.slogdet(naive.gaussian(X, X, 1.5) + np.eye(60))[1]
     np.testing.assert_allclose(found, 9.0 + 1.5 * 4.0 * log_det)
 
@@ -114,16 +114,18 @@ def test_half_of_log_det_is_exceeded():
 
 def test_theorem_3_needs_its_second_term():
     """Without it the bound is that of Kernel-AWV, which features of degree 0 exceed."""
-    s = greedy_stream(lambda kernel, lam: okl.PKAWV(okl.TaylorFeatures(0, 0.3), lam), 1.0, 0.3, 40)
-    measured, bound = theorem_3(s, okl.TaylorFeatures(0, 0.3))
+    s = greedy_stream(
+        lambda kernel, lam: okl.PKAWV(okl.TaylorFeatures(0, sigma=0.3), lam=lam), 1.0, 0.3, 40
+    )
+    measured, bound = theorem_3(s, okl.TaylorFeatures(0, sigma=0.3))
     assert measured[-1] <= bound[-1]
     assert measured[-1] > theory.awv_bound(s.kernel, s.X, s.lam)
 
 
 def test_theorem_4_needs_its_degree():
     """Its bound is exceeded by a smaller degree, which taylor_bound refuses."""
-    features = okl.TaylorFeatures(0, 0.3)
-    s = greedy_stream(lambda kernel, lam: okl.PKAWV(features, lam), 1.0, 0.3, 40)
+    features = okl.TaylorFeatures(0, sigma=0.3)
+    s = greedy_stream(lambda kernel, lam: okl.PKAWV(features, lam=lam), 1.0, 0.3, 40)
     assert s.regret(learner_forecasts(okl.PKAWV(features), s))[-1] > 1.5 * s.log_dets[-1]
     with pytest.raises(ValueError, match="degree"):
         theory.taylor_bound(features, s.X, s.lam)
@@ -131,7 +133,7 @@ def test_theorem_4_needs_its_degree():
 
 def test_theorem_6_needs_an_accurate_dictionary():
     """One atom, and the mu of a large dictionary: the regret grows with the rounds."""
-    s = greedy_stream(lambda kernel, lam: okl.NystromAWV(kernel, lam, max_size=1), 1.0, 0.3, 40)
-    run = okl.run(okl.NystromAWV(s.kernel, s.lam, max_size=1), s.X, s.y)
+    s = greedy_stream(lambda kernel, lam: okl.NystromAWV(kernel, lam=lam, max_size=1), 1.0, 0.3, 40)
+    run = okl.run(okl.NystromAWV(s.kernel, lam=s.lam, max_size=1), s.X, s.y)
     assert s.regret(run.predictions)[-1] > s.log_dets[-1]
     assert largest_gap(s.K, run.sizes) > s.lam

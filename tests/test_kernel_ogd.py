@@ -33,7 +33,7 @@ from tests.expansions import (
 )
 def test_kernel_ogd_equals_the_textbook(loss, params):
     X, y, K, slope = data(loss)
-    learner = okl.KernelOGD(KERNEL, loss, eta=0.4, **params)
+    learner = okl.KernelOGD(KERNEL, loss=loss, eta=0.4, **params)
     run = okl.run(learner, X, y)
     forecasts, supports, norms = naive_expansions.kernel_ogd(K, y, slope, 0.4, **params)
     assert_close(run.predictions, forecasts)
@@ -69,7 +69,7 @@ def test_the_common_factor_of_kernel_ogd_never_underflows():
 def test_bogd_equals_the_textbook(loss, weighted, params):
     X, y, K, slope = data(loss)
     learner = okl.BOGD(
-        KERNEL, loss, eta=0.2, lam=0.02, budget=40, seed=3, weighted=weighted, **params
+        KERNEL, loss=loss, eta=0.2, lam=0.02, budget=40, seed=3, weighted=weighted, **params
     )
     run = okl.run(learner, X, y)
     coins = np.random.default_rng(3).random(len(y))
@@ -105,7 +105,7 @@ def test_bogd_keeps_the_function_in_expectation(weighted):
 def test_the_classical_bound_of_gradient_descent_holds(name, loss):
     radius = 3.0
     eta = radius / math.sqrt(ROUNDS)
-    learner = okl.KernelOGD(okl.Gaussian(1.0), loss, eta=eta, radius=radius)
+    learner = okl.KernelOGD(okl.Gaussian(1.0), loss=loss, eta=eta, radius=radius)
     X, y, hinge = play(name, learner, ROUNDS)
     if loss == "hinge":
         regret = hinge.sum() - best_in_ball(naive.gaussian(X, X), y, radius)

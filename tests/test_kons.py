@@ -39,7 +39,7 @@ def kept_rounds(steps, loss):
 def test_kons_equals_the_explicit_newton_step(space, loss, C, eta, must_happen, alpha):
     kernel, _, features = SPACES[space]
     X, y = stream(loss, C)
-    learner = okl.KONS(kernel, loss, C, alpha, eta)
+    learner = okl.KONS(kernel, loss=loss, C=C, alpha=alpha, eta=eta)
     run = okl.run(learner, X, y)
     steps = explicit(features, X, y, loss, C, alpha, eta)
     np.testing.assert_allclose(run.predictions, steps.forecasts, rtol=0, atol=1e-9)
@@ -58,7 +58,7 @@ def test_kons_with_small_alpha(space, loss, C, eta, must_happen, alpha):
     """
     kernel, _, features = SPACES[space]
     X, y = stream(loss, C)
-    learner = okl.KONS(kernel, loss, C, alpha, eta)
+    learner = okl.KONS(kernel, loss=loss, C=C, alpha=alpha, eta=eta)
     run = okl.run(learner, X, y)
     steps = explicit(features, X, y, loss, C, alpha, eta)
     rounding = len(X) * np.finfo(float).eps * kernel.diag(X).max() / alpha
@@ -70,7 +70,7 @@ def test_kons_with_small_alpha(space, loss, C, eta, must_happen, alpha):
 def test_kons_in_an_infinite_space(loss):
     kernel = okl.Laplacian(0.7)
     X, y = stream(loss)
-    run = okl.run(okl.KONS(kernel, loss, alpha=0.1), X, y)
+    run = okl.run(okl.KONS(kernel, loss=loss, alpha=0.1), X, y)
     F = naive.gram_features(naive.laplacian(X, X, 0.7))
     derivative = naive.LOSS_DERIVATIVES[loss]
     steps = naive.newton_steps(F, y, derivative, 1.0, 0.1, step(loss, 1.0, None))
@@ -81,7 +81,7 @@ def test_kons_in_an_infinite_space(loss):
 @pytest.mark.parametrize("alpha", [1e-2, 1e-3, 1e-5])
 def test_small_alpha_in_an_infinite_space_costs_no_more_than_rounding_the_kernel(alpha):
     X, y = stream(n=120, d=3)
-    run = okl.run(okl.KONS(okl.Matern(2.5, 1.0), alpha=alpha), X, y)
+    run = okl.run(okl.KONS(okl.Matern(2.5, sigma=1.0), alpha=alpha), X, y)
     X = X.astype(np.longdouble)
     F = naive.longdouble_cholesky(naive.matern(X, X, 2.5, 1.0))
     steps = naive.newton_steps(F, y, naive.LOSS_DERIVATIVES["squared"], 1.0, alpha, 1 / 8)
@@ -94,11 +94,11 @@ def test_small_alpha_in_an_infinite_space_costs_no_more_than_rounding_the_kernel
 def test_kons_in_any_cut_is_kons_round_by_round(loss, C, eta, must_happen):
     n = 700 if COMPILED else 120  # blocks have 256 rounds
     X, y = stream(loss, C, n)
-    whole = okl.KONS(okl.Gaussian(0.7), loss, C, 0.01, eta)
+    whole = okl.KONS(okl.Gaussian(0.7), loss=loss, C=C, alpha=0.01, eta=eta)
     run = okl.run(whole, X, y)
-    single = okl.KONS(okl.Gaussian(0.7), loss, C, 0.01, eta)
+    single = okl.KONS(okl.Gaussian(0.7), loss=loss, C=C, alpha=0.01, eta=eta)
     np.testing.assert_allclose(one_by_one(single, X, y), run.predictions, rtol=0, atol=1e-9)
-    parts = okl.KONS(okl.Gaussian(0.7), loss, C, 0.01, eta)
+    parts = okl.KONS(okl.Gaussian(0.7), loss=loss, C=C, alpha=0.01, eta=eta)
     forecasts = []
     for rows in np.split(np.arange(n), [1, 3, 50, 51, *(c for c in (255, 257, 513, 690) if c < n)]):
         forecasts.append(okl.run(parts, X[rows], y[rows]).predictions)
@@ -119,8 +119,8 @@ def test_sketched_kons_with_gamma_1_is_kons(space, loss, C, eta, must_happen):
     kernel, _, features = SPACES[space]
     X, y = stream(loss, C)
     exact, sketched = (
-        okl.KONS(kernel, loss, C, 0.1, eta),
-        okl.SketchedKONS(kernel, loss, C, 0.1, eta, gamma=1.0),
+        okl.KONS(kernel, loss=loss, C=C, alpha=0.1, eta=eta),
+        okl.SketchedKONS(kernel, loss=loss, C=C, alpha=0.1, eta=eta, gamma=1.0),
     )
     expected, run = okl.run(exact, X, y), okl.run(sketched, X, y)
     np.testing.assert_allclose(run.predictions, expected.predictions, rtol=0, atol=1e-9)
@@ -137,7 +137,9 @@ def test_sketched_kons_equals_the_explicit_form_with_its_coins(
     kernel, _, features = SPACES[space]
     X, y = stream(loss, C)
     n = len(X)
-    learner = okl.SketchedKONS(kernel, loss, C, alpha, eta, gamma, beta, eps=0.4, seed=5)
+    learner = okl.SketchedKONS(
+        kernel, loss=loss, C=C, alpha=alpha, eta=eta, gamma=gamma, beta=beta, eps=0.4, seed=5
+    )
     run = okl.run(learner, X, y)
     coins = draws([5, 0], n), draws([5, 1], n)
     D = features(X).shape[1]

@@ -22,8 +22,8 @@ def test_corollary_1_holds(name, radius, switch_size):
     if switch_size is not None:
         budget = 20
         learner = okl.POMDR(
-            okl.Gaussian(1.0), radius, switch_size=1, budget=budget, horizon=ROUNDS, zeta=1.0,
-            ald_scale=1.0, rate_scale=1.0,
+            okl.Gaussian(1.0), radius=radius, switch_size=1, budget=budget, horizon=ROUNDS,
+            zeta=1.0, ald_scale=1.0, rate_scale=1.0,
         )  # fmt: skip
     X, y, hinge = play(name, learner, ROUNDS)
     regret = hinge.sum() - best_in_ball(naive.gaussian(X, X), y, radius)
@@ -108,5 +108,5 @@ def test_small_eigenvalues_are_not_lost_in_the_rounding_of_large_ones():
 def test_theorem_1_bounds_krls_too():
     X = DATA["uniform"](np.random.default_rng(1))
     for threshold in (0.1, 1e-3, 1e-5):
-        learner = okl.KRLS(okl.Gaussian(0.5), threshold).partial_fit(X, X[:, 0])
+        learner = okl.KRLS(okl.Gaussian(0.5), threshold=threshold).partial_fit(X, X[:, 0])
         assert learner.size <= okl.theory.ald_budget_bound(okl.Gaussian(0.5), X, threshold).size

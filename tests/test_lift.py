@@ -17,11 +17,11 @@ LIFTED = [
     ),
     (
         okl.FOGD(loss="hinge", eta=0.3, sigma=0.7, n_frequencies=20, seed=1),
-        okl.WithFeatures(okl.FourierFeatures(20, 0.7, 1), okl.OGD(0.3, loss="hinge")),
+        okl.WithFeatures(okl.FourierFeatures(20, sigma=0.7, seed=1), okl.OGD(0.3, loss="hinge")),
     ),
     (
-        okl.PKAWV(okl.TaylorFeatures(3, 0.8), lam=0.1),
-        okl.WithFeatures(okl.TaylorFeatures(3, 0.8), okl.LinearAWV(0.1)),
+        okl.PKAWV(okl.TaylorFeatures(3, sigma=0.8), lam=0.1),
+        okl.WithFeatures(okl.TaylorFeatures(3, sigma=0.8), okl.LinearAWV(0.1)),
     ),
     (
         okl.PKAWV(okl.TaylorFeatures(2), lam=0.1, forecaster="ridge"),

@@ -57,7 +57,7 @@ def test_newton_blocks_are_rounds_one_by_one(alpha, loss, eta):
     X, y = data(12, n=157)
     y = np.where(y > 0, 1.0, -1.0)  # with C = 1: derivative 0 at the edge of the slab
     X = 3 * X
-    bulk, single = (okl.OnlineNewtonStep(loss, 1.0, alpha, eta) for _ in range(2))
+    bulk, single = (okl.OnlineNewtonStep(loss, C=1.0, alpha=alpha, eta=eta) for _ in range(2))
     run = okl.run(bulk, X, y)
     forecasts = []
     for x, label in zip(X, y, strict=True):
@@ -84,9 +84,8 @@ def test_blocks_that_would_cancel_are_refused_and_change_nothing():
     X[:, :3] = 1.0
     state = [learner._U.copy(), learner._inv_d.copy(), learner._c.copy()]
     played = newton_block(
-        X, np.ones(3), 0, learner._rate, 1.0, learner._U, learner._inv_d, learner._c,
-        learner._work, learner._small, out,
-    )  # fmt: skip
+        X, np.ones(3), 0, learner._eta, 1.0, learner._factor, (learner._wide, learner._small), out
+    )
     assert played == (0, NEED_ROOM)
     for now, before in zip((learner._U, learner._inv_d, learner._c), state, strict=True):
         assert_array_equal(now, before)
@@ -120,8 +119,8 @@ def test_the_online_newton_step_projects_on_the_slab():
 def test_the_online_newton_step_is_kons_with_a_linear_kernel(loss, C, alpha):
     X, y = data(13)
     y = np.where(y > 0, 1.0, -1.0) if losses.get(loss).classes else C * y
-    primal = okl.run(okl.OnlineNewtonStep(loss, C, alpha), X, y)
-    dual = okl.run(okl.KONS(okl.Linear(), loss, C, alpha), X, y)
+    primal = okl.run(okl.OnlineNewtonStep(loss, C=C, alpha=alpha), X, y)
+    dual = okl.run(okl.KONS(okl.Linear(), loss=loss, C=C, alpha=alpha), X, y)
     assert_allclose(primal.predictions, dual.predictions, rtol=1e-8, atol=1e-10)
 
 

@@ -16,7 +16,7 @@ from tests.expansions import KERNEL, LOSSES, data, stream
 @pytest.mark.parametrize("rank", [5, 20, 40])
 def test_nogd_equals_the_textbook(loss, rank):
     X, y, K, slope = data(loss)
-    learner = okl.NOGD(KERNEL, loss, eta=0.1, budget=40, rank=rank)
+    learner = okl.NOGD(KERNEL, loss=loss, eta=0.1, budget=40, rank=rank)
     run = okl.run(learner, X, y)
     forecasts, sizes, support = naive_expansions.nogd(K, y, slope, 0.1, 40, rank)
     assert_close(run.predictions, forecasts)
@@ -30,8 +30,8 @@ def test_nogd_equals_the_textbook(loss, rank):
 def test_skegd_equals_the_textbook(loss, period):
     X, y, K, slope = data(loss)
     learner = okl.SkeGD(
-        KERNEL, loss, eta=0.1, budget=40, sketch=24, columns=12, blocks=3, rank=8, period=period,
-        seed=2,
+        KERNEL, loss=loss, eta=0.1, budget=40, sketch=24, columns=12, blocks=3, rank=8,
+        period=period, seed=2,
     )  # fmt: skip
     run = okl.run(learner, X, y)
     forecasts, sizes, support = naive_expansions.skegd(

@@ -18,7 +18,7 @@ def test_nystrom_awv_equals_the_dense_argmin(kernel, k, forecaster, lam):
     X, y = stream()
     mu = 0.5
     sampler = okl.KORS(kernel, alpha=mu, seed=4).partial_fit(X)
-    learner = okl.NystromAWV(kernel, lam, mu=mu, forecaster=forecaster, seed=4)
+    learner = okl.NystromAWV(kernel, lam=lam, mu=mu, forecaster=forecaster, seed=4)
     run = okl.run(learner, X, y)
     expected = naive.nystrom_forecasts(k, X, y, lam, list(sampler.indices_), forecaster == "awv")
     assert_close(run.predictions, expected.astype(float))
@@ -46,7 +46,7 @@ def test_nystrom_awv_on_ill_conditioned_dictionaries(spread, lam):
     def rounded(A, B):
         return naive.gaussian(A, B).astype(float).astype(np.longdouble)
 
-    found = okl.run(okl.NystromAWV(kernel, lam, seed=0), X, y).predictions
+    found = okl.run(okl.NystromAWV(kernel, lam=lam, seed=0), X, y).predictions
     kept = list(sampler.indices_)
     exact = naive.nystrom_forecasts(naive.gaussian, X, y, lam, kept, True)
     moved = np.abs(naive.nystrom_forecasts(rounded, X, y, lam, kept, True) - exact).max()
@@ -81,7 +81,7 @@ def test_max_size_stops_the_dictionary_and_frees_the_past():
 def test_nystrom_certificate_is_exact_in_its_changing_space(name, lam):
     X, y = STREAMS[name]
     kernel = okl.Laplacian(0.7)
-    run = okl.run(okl.NystromAWV(kernel, lam, mu=0.1, seed=3), X, y)
+    run = okl.run(okl.NystromAWV(kernel, lam=lam, mu=0.1, seed=3), X, y)
     kept = okl.KORS(kernel, alpha=0.1, seed=3).partial_fit(X).indices_
     expected = []
     for t in range(1, len(y) + 1):
@@ -97,5 +97,5 @@ def test_nystrom_certificate_is_exact_in_its_changing_space(name, lam):
 @pytest.mark.parametrize("mu", [1.0, 0.01])
 def test_nystrom_regret_stays_under_its_bound(name, lam, mu):
     X, y = STREAMS[name]
-    run = okl.run(okl.NystromAWV(okl.Gaussian(0.7), lam, mu=mu, seed=3), X, y)
+    run = okl.run(okl.NystromAWV(okl.Gaussian(0.7), lam=lam, mu=mu, seed=3), X, y)
     assert (run.certificate.regret <= run.certificate.bound + 1e-9).all()

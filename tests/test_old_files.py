@@ -10,7 +10,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import oklnumba as okl
-from tests.test_all_learners import LEARNERS, contents
+from tests.battery import LEARNERS, contents
 
 SAVED = Path(__file__).parent / "saved_0_1_0"
 LATER = set()  # names of learners that 0.1.0 did not have

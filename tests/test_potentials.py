@@ -79,11 +79,11 @@ def test_mirror_maps_are_the_points_of_the_learners(potential):
     gradients = game_gradients(2)
     learner = {
         "|w|^2 / (2 0.7)": okl.OGD(0.7),
-        "|w|^2 / (2 2) on the ball of radius 1.5": okl.LazyOGD(2.0, 1.5),
-        "|w|_1.3^2 / (2 0.5)": okl.PNorm(0.5, 1.3),
-        "|w|_2^2 / (2 1)": okl.PNorm(1.0, 2.0),
+        "|w|^2 / (2 2) on the ball of radius 1.5": okl.LazyOGD(2.0, radius=1.5),
+        "|w|_1.3^2 / (2 0.5)": okl.PNorm(0.5, p=1.3),
+        "|w|_2^2 / (2 1)": okl.PNorm(1.0, p=2.0),
         "entropy / 0.8 on the simplex of sum 1": okl.Hedge(0.8),
-        "entropy / 0.3 on the simplex of sum 4": okl.Hedge(0.3, 4.0),
+        "entropy / 0.3 on the simplex of sum 4": okl.Hedge(0.3, scale=4.0),
     }[potential.name]
     sums = np.vstack([np.zeros(D), np.cumsum(gradients, axis=0)])
     expected = [potential.mirror_map(-G) for G in sums]

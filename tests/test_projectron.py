@@ -18,7 +18,7 @@ from tests.expansions import KERNEL, assert_supports, data
 @pytest.mark.parametrize("budget", [None, 12])
 def test_projectron_equals_the_textbook(aggressive, threshold, budget):
     X, y, K, _ = data()
-    learner = okl.Projectron(KERNEL, threshold, budget, aggressive)
+    learner = okl.Projectron(KERNEL, threshold=threshold, budget=budget, aggressive=aggressive)
     run = okl.run(learner, X, y)
     expected = naive_expansions.projectron(K, y, threshold, budget or np.inf, aggressive)
     assert_close(run.predictions, expected[0])
@@ -34,7 +34,7 @@ def test_projectron_equals_the_textbook(aggressive, threshold, budget):
 @pytest.mark.parametrize("aggressive", [False, True])
 def test_projectron_with_a_budget_alone(aggressive):
     X, y, K, _ = data()
-    learner = okl.Projectron(KERNEL, 0.0, 15, aggressive)
+    learner = okl.Projectron(KERNEL, threshold=0.0, budget=15, aggressive=aggressive)
     slack = 0.25 * math.sqrt(16 / math.log(16))
     expected = naive_expansions.projectron(K, y, 0.0, 15, aggressive, slack)
     run = okl.run(learner, X, y)

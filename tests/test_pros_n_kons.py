@@ -20,14 +20,16 @@ from tests.curved import (
 
 
 @pytest.mark.parametrize("restart", [False, True])
-@pytest.mark.parametrize("kernel", [okl.Linear(), okl.Polynomial(2, 1.0, 0.0)], ids=repr)
+@pytest.mark.parametrize(
+    "kernel", [okl.Linear(), okl.Polynomial(2, scale=1.0, coef0=0.0)], ids=repr
+)
 def test_pros_n_kons_on_a_dictionary_that_never_changes(kernel, restart):
     """Huge points with label 0 first: they span the space, move nothing, and KORS has enough."""
     X, y = stream("squared", 0.5)
     D = 2 if isinstance(kernel, okl.Linear) else 3
     X[:D] *= 300
     y[:D] = 0.0
-    learner = okl.ProsNKONS(kernel, "squared", 0.5, 0.1, restart=restart, seed=3)
+    learner = okl.ProsNKONS(kernel, loss="squared", C=0.5, alpha=0.1, restart=restart, seed=3)
     run = okl.run(learner, X, y)
     np.testing.assert_array_equal(run.sizes, np.minimum(np.arange(1, len(X) + 1), D))
     assert learner.restarts == (D - 1 if restart else 0)
@@ -45,7 +47,9 @@ def test_con_kons_in_a_space_that_is_complete(space, loss, C, eta, must_happen, 
     kernel, _, features = SPACES[space]
     X, y = stream(loss, C)
     D = features(X).shape[1]
-    learner = okl.ProsNKONS(kernel, loss, C, alpha, eta, mu=1e-3, beta=2.0, restart=False)
+    learner = okl.ProsNKONS(
+        kernel, loss=loss, C=C, alpha=alpha, eta=eta, mu=1e-3, beta=2.0, restart=False
+    )
     run = okl.run(learner, X, y)
     np.testing.assert_array_equal(run.sizes[:D], np.arange(1, D + 1))
     assert run.sizes[-1] > D
@@ -58,19 +62,19 @@ def test_con_kons_in_a_space_that_is_complete(space, loss, C, eta, must_happen, 
 def test_con_kons_with_every_point_kept_is_kons(loss):
     X, y = stream(loss)
     kernel = okl.Laplacian(0.7)
-    expected = okl.run(okl.KONS(kernel, loss, alpha=0.1, eta=0.1), X, y).predictions
-    con_kons = okl.ProsNKONS(kernel, loss, 1.0, 0.1, 0.2, beta=1e9, restart=False)
+    expected = okl.run(okl.KONS(kernel, loss=loss, alpha=0.1, eta=0.1), X, y).predictions
+    con_kons = okl.ProsNKONS(kernel, loss=loss, C=1.0, alpha=0.1, eta=0.2, beta=1e9, restart=False)
     run = okl.run(con_kons, X, y)
     np.testing.assert_array_equal(run.sizes, np.arange(1, 301))
     np.testing.assert_allclose(run.predictions, expected, rtol=0, atol=1e-9)
-    restarting = okl.ProsNKONS(kernel, loss, 1.0, 0.1, 0.2, beta=1e9)
+    restarting = okl.ProsNKONS(kernel, loss=loss, C=1.0, alpha=0.1, eta=0.2, beta=1e9)
     np.testing.assert_array_equal(okl.run(restarting, X, y).predictions, 0.0)
     assert restarting.restarts == 299
 
 
 KERNELS = {name: SPACES[name][:2] for name in SPACES} | {
     "Laplacian": (okl.Laplacian(0.7), lambda X, Z: naive.laplacian(X, Z, 0.7)),
-    "Matern": (okl.Matern(1.5, 0.9), lambda X, Z: naive.matern(X, Z, 1.5, 0.9)),
+    "Matern": (okl.Matern(1.5, sigma=0.9), lambda X, Z: naive.matern(X, Z, 1.5, 0.9)),
 }
 
 
@@ -80,8 +84,19 @@ KERNELS = {name: SPACES[name][:2] for name in SPACES} | {
 def test_pros_n_kons_equals_the_dense_version(name, loss, C, eta, must_happen, restart):
     kernel, k = KERNELS[name]
     X, y = stream(loss, C)
-    kept = okl.KORS(kernel, 0.1, 0.7, 0.4, seed=2).partial_fit(X).indices_
-    learner = okl.ProsNKONS(kernel, loss, C, 0.1, eta, 0.1, 0.7, 0.4, restart, seed=2)
+    kept = okl.KORS(kernel, alpha=0.1, beta=0.7, eps=0.4, seed=2).partial_fit(X).indices_
+    learner = okl.ProsNKONS(
+        kernel,
+        loss=loss,
+        C=C,
+        alpha=0.1,
+        eta=eta,
+        mu=0.1,
+        beta=0.7,
+        eps=0.4,
+        restart=restart,
+        seed=2,
+    )
     run = okl.run(learner, X, y)
     np.testing.assert_array_equal(run.sizes, np.searchsorted(kept, np.arange(len(X)), side="right"))
     assert learner.restarts == (len(kept) - 1 if restart else 0) and len(kept) > 10
@@ -90,5 +105,16 @@ def test_pros_n_kons_equals_the_dense_version(name, loss, C, eta, must_happen, r
         k, X, y, kept, derivative, C, 0.1, step(loss, C, eta), restart=restart
     )
     np.testing.assert_allclose(run.predictions, expected, rtol=0, atol=1e-9)
-    other = okl.ProsNKONS(kernel, loss, C, 0.1, eta, 0.1, 0.7, 0.4, restart, seed=2)
+    other = okl.ProsNKONS(
+        kernel,
+        loss=loss,
+        C=C,
+        alpha=0.1,
+        eta=eta,
+        mu=0.1,
+        beta=0.7,
+        eps=0.4,
+        restart=restart,
+        seed=2,
+    )
     np.testing.assert_allclose(one_by_one(other, X, y), expected, rtol=0, atol=1e-9)

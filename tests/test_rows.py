@@ -14,11 +14,11 @@ from tests.buffers import SIZES, formula, poisoned, untouched, with_poison
 KERNELS = [
     kernels.Gaussian(0.7),
     kernels.Laplacian(1.3),
-    kernels.Matern(0.5, 0.9),
-    kernels.Matern(1.5, 0.9),
-    kernels.Matern(2.5, 1.7),
-    kernels.Polynomial(1, 0.5, 0.0),
-    kernels.Polynomial(3, 0.5, 2.0),
+    kernels.Matern(0.5, sigma=0.9),
+    kernels.Matern(1.5, sigma=0.9),
+    kernels.Matern(2.5, sigma=1.7),
+    kernels.Polynomial(1, scale=0.5, coef0=0.0),
+    kernels.Polynomial(3, scale=0.5, coef0=2.0),
     kernels.Linear(),
 ]
 

@@ -66,7 +66,7 @@ def test_two_classes_are_the_binary_learner():
 @pytest.mark.skipif(numba.config.DISABLE_JIT, reason="far too long without the JIT")
 def test_it_learns_more_classes_than_two():
     X, y = stream(3000)
-    for learner in (okl.POMDR(okl.Gaussian(0.7)), okl.PKAWV(okl.TaylorFeatures(4, 1.0))):
+    for learner in (okl.POMDR(okl.Gaussian(0.7)), okl.PKAWV(okl.TaylorFeatures(4, sigma=1.0))):
         run = okl.OneVsRest(learner, CLASSES).run(X, y)
         constant = min((y != c).mean() for c in CLASSES)
         assert run.mistakes[1000:].mean() < constant / 3
@@ -114,7 +114,7 @@ def binary(n, seed=0):
 @pytest.mark.parametrize("draws", [1, 7])
 def test_the_function_of_a_round_is_that_of_the_learner_then(cls, draws):
     X, y = binary(80)
-    batch = okl.OnlineToBatch(make(cls), draws, seed=3).fit(X, y)
+    batch = okl.OnlineToBatch(make(cls), draws=draws, seed=3).fit(X, y)
     assert len(batch.rounds_) == draws and 1 <= batch.rounds_[0] <= batch.rounds_[-1] <= 80
     expected = 0.0
     for r in batch.rounds_:

@@ -12,6 +12,7 @@ from oklnumba import theory
 from oklnumba.games import Portfolio, play
 from oklnumba.potentials import euclidean
 from tests.compiled import COMPILED
+from tests.linear import ADAPTIVE
 
 GAME_COUNT = 1000 if COMPILED else 20
 sizes = st.sampled_from([0.0, 1e-8, 0.1, 1.0, 1.0, 1.0, 30.0, 1e4, 1e9])
@@ -90,7 +91,7 @@ def adaptive(kind):
 def exp_concave(domain, inside):
     return Claim(
         f"Theorem 6, {domain}",
-        lambda k: okl.ExpConcaveFTRL(ALPHA / k, LIPSCHITZ, domain, 1.2),
+        lambda k: okl.ExpConcaveFTRL(ALPHA / k, lipschitz=LIPSCHITZ, domain=domain, radius=1.2),
         lambda g, w: theory.exp_concave_bound(g, w, ALPHA, LIPSCHITZ),
         "exp-concave",
         inside,
@@ -107,13 +108,13 @@ CLAIMS = [
     ),
     Claim(
         "LazyOGD",
-        lambda k: okl.LazyOGD(k * ETA, 1.2),
+        lambda k: okl.LazyOGD(k * ETA, radius=1.2),
         lambda g, w: theory.ftrl_bound(euclidean(ETA, 1.2), g, w),
         inside=in_ball,
     ),
     Claim(
         "PNorm",
-        lambda k: okl.PNorm(k * ETA, 1.3),
+        lambda k: okl.PNorm(k * ETA, p=1.3),
         lambda g, w: theory.p_norm_bound(g, w, ETA, 1.3),
     ),
     Claim(
@@ -124,11 +125,11 @@ CLAIMS = [
     ),
     Claim(
         "ExponentiatedGradient, scale 5",
-        lambda k: okl.ExponentiatedGradient(k * ETA, 5.0),
+        lambda k: okl.ExponentiatedGradient(k * ETA, scale=5.0),
         lambda g, w: theory.exponentiated_gradient_bound(g, w, ETA, 5.0),
         inside=lambda w: in_simplex(w, 5.0),
     ),
-    *(adaptive(kind) for kind in okl.AdaptiveFTRL._RULES),
+    *(adaptive(kind) for kind in ADAPTIVE),
     Claim(
         "Theorem 4",
         lambda k: okl.StronglyConvexFTRL(LAM / k),
@@ -265,7 +266,7 @@ def test_theorem_6_on_portfolios():
     game = Portfolio(rng.uniform(0.5, 2.0, (300, 3)))
     L = 2.0 / 0.5 * np.sqrt(3)
     alpha = theory.exp_concave_rate(1.0, 1.0, L)
-    run = play(okl.ExpConcaveFTRL(alpha, L, "simplex"), game)
+    run = play(okl.ExpConcaveFTRL(alpha, lipschitz=L, domain="simplex"), game)
     for w in (game.best(), np.full(3, 1 / 3), np.eye(3)[1]):
         bound = theory.exp_concave_bound(run.gradients, w, alpha, L)
         assert run.regret(w)[-1] <= bound

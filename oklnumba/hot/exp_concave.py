@@ -8,6 +8,7 @@ import numpy as np
 
 from oklnumba.hot.jit import DONE, NOT_FINITE, NOT_POSITIVE, hot
 from oklnumba.hot.linalg import (
+    add_multiple,
     dot,
     euclidean_norm,
     project_ball,
@@ -16,10 +17,10 @@ from oklnumba.hot.linalg import (
 )
 from oklnumba.hot.losses import round_derivative
 
-ALL_SPACE = 0
-BALL = 1
-SIMPLEX = 2
+BALL = 0
+SIMPLEX = 1
 MOST_STEPS = 100  # of the Newton iteration for a multiplier; it takes about 5
+NULL_MULTIPLIER = 1e-14  # of the size of its terms: below that the sign of a multiplier is rounding
 
 
 @hot
@@ -47,15 +48,16 @@ def factor_part(A, index, m, shift, R):
 
 
 @hot
-def quadratic_on_ball(A, b, radius, index, w, R, v):
+def quadratic_on_ball(A, b, radius, w, work):
     """Write the minimiser of w'Aw / 2 - b.w on |w| <= radius; return DONE or NOT_POSITIVE.
 
     The multiplier mu with |(A + mu I)^-1 b| = radius is found by Newton's method on 1 / |w|, which
     is nearly linear in mu and approached from below (More and Sorensen 1983).
 
-    A : (d, d); b : (d,); index : (d,), 0, ..., d-1; w : (d,), written; R : (d, d) and v : (d,),
-    workspace.
+    A : (d, d); b : (d,); w : (d,), written; work : index (d,), 0, ..., d-1, and R (d, d), v and u
+    (d,), workspace.
     """
+    index, R, v, u = work
     d = b.shape[0]
     mu = 0.0
     for _ in range(MOST_STEPS):
@@ -82,15 +84,88 @@ def quadratic_on_ball(A, b, radius, index, w, R, v):
 
 
 @hot
-def quadratic_on_simplex(A, b, index, w, R, v, u):
+def face_minimiser(A, b, m, work):
+    """Write the minimiser v of w'Aw / 2 - b.w on the plane of a face: sum w = 1, 0 off the face.
+
+    work : index, of which m entries are the face, and R, v, u as in quadratic_on_simplex. Returns
+    (whether A is positive there, the multiplier of the sum).
+    """
+    index, R, v, u = work
+    if not factor_part(A, index, m, 0.0, R):
+        return False, 0.0
+    for i in range(m):
+        v[i] = b[index[i]]
+        u[i] = 1.0
+    solve_upper_transposed(R, v, m)
+    solve_upper_transposed(R, u, m)
+    solve_upper(R, v, m)
+    solve_upper(R, u, m)
+    sum_v = 0.0
+    sum_u = 0.0
+    for i in range(m):
+        sum_v += v[i]
+        sum_u += u[i]
+    mu = (sum_v - 1.0) / sum_u
+    for i in range(m):
+        v[i] -= mu * u[i]
+    return True, mu
+
+
+@hot
+def step_to_face(w, index, v, m):
+    """Move w towards v, as far as it stays in the simplex; return which entry of v stopped it.
+
+    w : (d,), in place; index, v : (d,), of which m entries count. Returns -1 where w becomes v.
+    """
+    step = 1.0
+    first = -1
+    for i in range(m):
+        if v[i] < 0.0:
+            here = w[index[i]]
+            share = here / (here - v[i])
+            if share < step or first < 0:
+                step = share
+                first = i
+    for i in range(m):
+        j = index[i]
+        w[j] = max(w[j] + step * (v[i] - w[j]), 0.0) if first >= 0 else v[i]
+    if first >= 0:
+        w[index[first]] = 0.0
+    return first
+
+
+@hot
+def entering_coordinate(A, b, mu, w, index, v, m):
+    """Return the coordinate off the face with the most negative multiplier; -1 if none is."""
+    worst = 0.0
+    enters = -1
+    for j in range(b.shape[0]):
+        if w[j] == 0.0:
+            multiplier = mu - b[j]
+            size = abs(mu) + abs(b[j])
+            inside = False
+            for i in range(m):
+                part = A[j, index[i]] * v[i]
+                multiplier += part
+                size += abs(part)
+                inside = inside or index[i] == j
+            if not inside and multiplier < worst and multiplier < -NULL_MULTIPLIER * size:
+                worst = multiplier
+                enters = j
+    return enters
+
+
+@hot
+def quadratic_on_simplex(A, b, w, work):
     """Improve w to the minimiser of w'Aw / 2 - b.w on the simplex by an active-set method.
 
     The support grows by the coordinate with the most negative multiplier, and loses those that
     reach 0 on the way to the minimiser of its face. Returns DONE or NOT_POSITIVE.
 
-    A : (d, d) positive definite; b : (d,); index : (d,), workspace; w : (d,), a point of the
-    simplex, in place; R : (d, d), v, u : (d,), workspace.
+    A : (d, d) positive definite; b : (d,); w : (d,), a point of the simplex, in place; work : index
+    (d,) integers, R (d, d), v and u (d,), workspace.
     """
+    index, R, v, u = work
     d = b.shape[0]
     m = 0
     for j in range(d):
@@ -98,60 +173,15 @@ def quadratic_on_simplex(A, b, index, w, R, v, u):
             index[m] = j
             m += 1
     for _ in range(20 * d + 100):  # it takes a few; each face is met at most once
-        if not factor_part(A, index, m, 0.0, R):
+        positive, mu = face_minimiser(A, b, m, work)
+        if not positive:
             return NOT_POSITIVE
-        for i in range(m):
-            v[i] = b[index[i]]
-            u[i] = 1.0
-        solve_upper_transposed(R, v, m)
-        solve_upper_transposed(R, u, m)
-        solve_upper(R, v, m)
-        solve_upper(R, u, m)
-        sum_v = 0.0
-        sum_u = 0.0
-        for i in range(m):
-            sum_v += v[i]
-            sum_u += u[i]
-        mu = (sum_v - 1.0) / sum_u
-        step = 1.0
-        first = -1
-        for i in range(m):
-            v[i] -= mu * u[i]
-            if v[i] < 0.0:
-                here = w[index[i]]
-                share = here / (here - v[i])
-                if share < step or first < 0:
-                    step = share
-                    first = i
+        first = step_to_face(w, index, v, m)
         if first >= 0:
-            for i in range(m):
-                j = index[i]
-                w[j] = max(w[j] + step * (v[i] - w[j]), 0.0)
-            w[index[first]] = 0.0
-            index[first] = index[m - 1]
             m -= 1
+            index[first] = index[m]
             continue
-        size = abs(mu)
-        for i in range(m):
-            w[index[i]] = v[i]
-        worst = 0.0
-        enters = -1
-        for j in range(d):
-            if w[j] == 0.0:
-                multiplier = mu - b[j]
-                size_j = abs(mu) + abs(b[j])
-                for i in range(m):
-                    part = A[j, index[i]] * v[i]
-                    multiplier += part
-                    size_j += abs(part)
-                size = max(size, size_j)
-                inside = False
-                for i in range(m):
-                    inside = inside or index[i] == j
-                # Below this the sign of a multiplier is rounding.
-                if not inside and multiplier < worst and multiplier < -1e-14 * size_j:
-                    worst = multiplier
-                    enters = j
+        enters = entering_coordinate(A, b, mu, w, index, v, m)
         if enters < 0:
             return DONE
         index[m] = enters
@@ -160,17 +190,17 @@ def quadratic_on_simplex(A, b, index, w, R, v, u):
 
 
 @hot
-def exp_concave_rounds(
-    X, y, loss, rate, domain, radius, A, b, w, index, R, v, u, forecasts
-):  # fmt: skip
+def exp_concave_rounds(X, y, loss, rate, domain, radius, state, work, forecasts):
     """Play rounds of FTRL for exp-concave losses on a ball or the simplex (oco Theorem 6).
 
     A = L^2 I + sum g g' and b = sum g (g.w - rate) with rate = 1 / alpha~: the regularised leader
-    minimises w'Aw / 2 - b.w on the domain.
+    minimises w'Aw / 2 - b.w on the domain (errata 46).
 
-    X : (n, d); y : (n,); loss, domain : codes; A : (d, d), b, w : (d,), the state, in place; index,
-    R, v, u : workspace; forecasts : (n,), written. Returns (rounds played, status).
+    X : (n, d); y : (n,); loss, domain : codes; state : A (d, d), b and w (d,), in place; work :
+    index, R, v, u as in quadratic_on_simplex; forecasts : (n,), written. Returns (rounds played,
+    status).
     """
+    A, b, w = state
     d = w.shape[0]
     for t in range(y.shape[0]):
         x = X[t]
@@ -183,16 +213,13 @@ def exp_concave_rounds(
             continue
         weight = slope * slope
         pull = slope * (slope * forecast - rate)
-        for i in range(d):
-            row = A[i]
-            scaled = weight * x[i]
-            for j in range(d):
-                row[j] += scaled * x[j]
+        for i in range(d):  # Theorem 6's Phi_t, and <g_t, w>
+            add_multiple(A[i], weight * x[i], x, d)
             b[i] += pull * x[i]
         if domain == BALL:
-            status = quadratic_on_ball(A, b, radius, index, w, R, v)
+            status = quadratic_on_ball(A, b, radius, w, work)
         else:
-            status = quadratic_on_simplex(A, b, index, w, R, v, u)
+            status = quadratic_on_simplex(A, b, w, work)
         if status != DONE:
             return t, status
     return y.shape[0], DONE

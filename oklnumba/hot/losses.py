@@ -68,16 +68,16 @@ def loss_derivatives(code, forecasts, y, out):
         out[t] = loss_derivative(code, forecasts[t], y[t])
 
 
-# Both faces of a learner are these loops. A round on features x has the gradient g = l'(w.x, y) x;
-# a round of a game is the linear loss <g, w>: x is the gradient and the derivative is 1.
-
+# A linear learner has two faces, and one loop for both. A round on features x has the gradient
+# g = l'(w.x, y) x (oco section 2.2); a round of a game is the linear loss <g, w> (oco
+# Definition 10): x is the gradient and the derivative is 1.
 LINEAR_LOSS = -1  # the loss <x, w>, whatever the label
 MISTAKE_LOSS = -2  # oco Algorithm 2: -y where y f <= 0, else 0
 
 
 @hot
 def round_derivative(loss, forecast, y):
-    """Return the derivative of a loss, or of the two that only this section has."""
+    """Return the derivative of a loss, or of the two above, which only linear learners have."""
     if loss == LINEAR_LOSS:
         return 1.0
     if loss == MISTAKE_LOSS:

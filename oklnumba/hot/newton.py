@@ -7,7 +7,13 @@ import math
 import numpy as np
 
 from oklnumba.hot.jit import DONE, NEED_ROOM, NOT_FINITE, NOT_POSITIVE, hot
-from oklnumba.hot.linalg import bordered_cholesky, dot, solve_upper, solve_upper_transposed
+from oklnumba.hot.linalg import (
+    add_multiple,
+    bordered_cholesky,
+    dot,
+    solve_upper,
+    solve_upper_transposed,
+)
 from oklnumba.hot.losses import round_derivative
 from oklnumba.hot.udu import (
     LANES,
@@ -19,17 +25,25 @@ from oklnumba.hot.udu import (
     solve_rounds,
 )
 
-# Several rounds of the online Newton step: with p = U^-T x of each round for the U before all of
-# them, H = P D^-1 P' holds x_i' A^-1 x_j, which Sherman and Morrison bring up to date in the small,
-# so that all forecasts and weights are known before one sweep adds the rounds to the factor. Where
-# eta H is large their differences would cancel: there the rounds are played one by one.
+# A = alpha I + eta sum g g' is kept as U' D U, and the point w as c = U w. A round takes w to
+# w - A^-1 g: the ridge estimate after one more point z = sqrt(eta) g with the label
+# z.w - 1 / sqrt(eta), which udu.py learns.
+#
+# Several rounds together: with p = U^-T x of each round for the U before all of them, H = P D^-1 P'
+# holds x_i' A^-1 x_j, which Sherman and Morrison bring up to date in the small, so that all
+# forecasts and weights are known before one sweep adds the rounds to the factor. Where eta H is
+# large their differences would cancel: there the rounds are played one by one.
 CANCELS = 100.0
 SMALL = 2 * LANES  # columns of the arrays for a block: loops of constant length become vectors
+USED = 0  # entry of the sketch's counts: its rows in use
 
 
 @hot
 def slab_shift(forecast, C, q):
-    """Return how far along A^-1 x the point moves to forecast within [-C, C]."""
+    """Return how far along A^-1 x the point moves to forecast within [-C, C] (kons eq. 1).
+
+    q : x' A^-1 x.
+    """
     if forecast > C:
         return (forecast - C) / q
     if forecast < -C:
@@ -38,27 +52,56 @@ def slab_shift(forecast, C, q):
 
 
 @hot
+def newton_products(X, eta, factor, rounds, betas, a, H, m):
+    """Write H and m of a block; False if differences of its entries would cancel.
+
+    X : (count, r); rounds, betas : (TOGETHER, r), a : (SMALL,), workspace; H : (TOGETHER, SMALL)
+    and m : (SMALL,), x_i' A^-1 x_j and w.x_i for A and w before the block, written.
+    """
+    U, inv_d, c = factor
+    count, r = X.shape
+    for s in range(count):
+        target = rounds[s]
+        source = X[s]
+        for j in range(r):
+            target[j] = source[j]
+    solve_rounds(U, inv_d, rounds, betas, a, count, r)
+    for i in range(count):
+        p = rounds[i]
+        v = betas[i]
+        for j in range(r):
+            v[j] = inv_d[j] * p[j]
+        for j in range(i + 1):
+            H[i, j] = dot(v, rounds[j], r)
+            H[j, i] = H[i, j]
+        if not eta * H[i, i] <= CANCELS:
+            return False
+        m[i] = dot(p, c, r)
+    return True
+
+
+@hot
 def newton_weights(H, m, y, loss, eta, C, count, slopes, shifts, late, forecasts):
     """Play the rounds of a block in the small; return (rounds played, status).
 
-    H : (cap, SMALL), x_i' A^-1 x_j; m : (SMALL,), w.x_j, both for A and w before the block, in
-    place; slopes, shifts : (cap,), written: derivatives and moves onto the slab; late : (cap,),
+    H : (TOGETHER, SMALL), x_i' A^-1 x_j, and m : (SMALL,), w.x_j, for A and w before the block, in
+    place; slopes, shifts : (SMALL,), written: derivatives and moves onto the slab; late : (SMALL,),
     written: the moves of rounds without a gradient, as A^-1 sum late_j x_j with the A after the
     block.
     """
     for i in range(count):
         late[i] = 0.0
     for i in range(count):
-        forecast = m[i]
+        forecast = m[i]  # kons Algorithm 1, line 6
         if not abs(forecast) < np.inf:
             return i, NOT_FINITE
         q = H[i, i]
         shift = slab_shift(forecast, C, q)
-        if shift != 0.0:
+        if shift != 0.0:  # line 7
             forecast = C if forecast > 0.0 else -C
         forecasts[i] = forecast
         slope = round_derivative(loss, forecast, y[i])
-        weight = eta * slope * slope
+        weight = eta * slope * slope  # of x x' in A, line 8
         grown = 1.0 + weight * q
         moved = shift + slope / grown
         slopes[i] = slope
@@ -82,40 +125,14 @@ def newton_weights(H, m, y, loss, eta, C, count, slopes, shifts, late, forecasts
 
 
 @hot
-def newton_block(X, y, loss, eta, C, U, inv_d, c, work, small, forecasts):
-    """Play a block of rounds together; (0, NEED_ROOM) if they must be played one by one.
+def newton_learn(X, eta, slopes, shifts, factor, rounds, betas, a, scan):
+    """Add the rounds of a block to the factor, and move the point by those with a gradient.
 
-    Arguments as in newton_rounds; X has a multiple of SWEEP rows, at most TOGETHER.
+    scan : (r,), workspace; other arguments as in newton_products and newton_weights.
     """
+    U, inv_d, c = factor
     count, r = X.shape
-    rounds, betas = work[:TOGETHER], work[TOGETHER : 2 * TOGETHER]
-    scan = work[2 * TOGETHER]
-    H, m, slopes = small[:TOGETHER], small[TOGETHER], small[TOGETHER + 1]
-    shifts, late, a = small[TOGETHER + 2], small[TOGETHER + 3], small[TOGETHER + 4]
-    for s in range(count):
-        target = rounds[s]
-        source = X[s]
-        for j in range(r):
-            target[j] = source[j]
-    solve_rounds(U, inv_d, rounds, betas, a, count, r)
-    for i in range(count):
-        p = rounds[i]
-        v = betas[i]
-        for j in range(r):
-            v[j] = inv_d[j] * p[j]
-        for j in range(i + 1):
-            H[i, j] = dot(v, rounds[j], r)
-            H[j, i] = H[i, j]
-        if not eta * H[i, i] <= CANCELS:
-            return 0, NEED_ROOM
-        m[i] = dot(p, c, r)
-    played, status = newton_weights(
-        H, m, y, loss, eta, C, count, slopes, shifts, late, forecasts
-    )  # fmt: skip
-    if status != DONE:
-        return played, status
     root = math.sqrt(eta)
-    moved_late = False
     for s in range(count):
         target = rounds[s]
         source = X[s]
@@ -123,40 +140,73 @@ def newton_block(X, y, loss, eta, C, U, inv_d, c, work, small, forecasts):
         for j in range(r):
             target[j] = scale * source[j]
         a[s] = 1.0
-        moved_late = moved_late or late[s] != 0.0
     factor_rounds(U, inv_d, rounds, betas, a, count, r)
     for s in range(count):
         if slopes[s] != 0.0:
             forecast = ridge_forecast(rounds[s], c, scan, r)
             move = (shifts[s] * a[s] + slopes[s]) / (root * slopes[s])
             ridge_learn(forecast - move, betas[s], c, scan, r)
-    if moved_late:
-        p = rounds[0]
-        for j in range(r):
-            p[j] = 0.0
-        for s in range(count):
-            if late[s] != 0.0:
-                for j in range(r):
-                    p[j] += late[s] * X[s, j]
-        solve_rounds(U, inv_d, rounds, betas, a, 1, r)
-        for j in range(r):
-            c[j] += inv_d[j] * p[j]
+
+
+@hot
+def newton_move_late(X, late, factor, rounds, betas, a):
+    """Move the point by A^-1 sum late_j x_j; arguments as in newton_products."""
+    U, inv_d, c = factor
+    count, r = X.shape
+    any_late = False
+    for s in range(count):
+        any_late = any_late or late[s] != 0.0
+    if not any_late:
+        return
+    p = rounds[0]
+    for j in range(r):
+        p[j] = 0.0
+    for s in range(count):
+        if late[s] != 0.0:
+            add_multiple(p, late[s], X[s], r)
+    solve_rounds(U, inv_d, rounds, betas, a, 1, r)
+    for j in range(r):
+        c[j] += inv_d[j] * p[j]
+
+
+@hot
+def newton_block(X, y, loss, eta, C, factor, work, forecasts):
+    """Play a block of rounds together; (0, NEED_ROOM) if they must be played one by one.
+
+    Arguments as in newton_rounds; X has a multiple of SWEEP rows, at most TOGETHER.
+    """
+    count = X.shape[0]
+    wide, small = work
+    rounds, betas, scan = wide[:TOGETHER], wide[TOGETHER : 2 * TOGETHER], wide[2 * TOGETHER]
+    H, m, slopes = small[:TOGETHER], small[TOGETHER], small[TOGETHER + 1]
+    shifts, late, a = small[TOGETHER + 2], small[TOGETHER + 3], small[TOGETHER + 4]
+    if not newton_products(X, eta, factor, rounds, betas, a, H, m):
+        return 0, NEED_ROOM
+    played, status = newton_weights(H, m, y, loss, eta, C, count, slopes, shifts, late, forecasts)
+    if status != DONE:
+        return played, status
+    newton_learn(X, eta, slopes, shifts, factor, rounds, betas, a, scan)
+    newton_move_late(X, late, factor, rounds, betas, a)
     return count, DONE
 
 
 @hot
-def newton_round(x, y, loss, eta, C, U, inv_d, c, work, forecasts):
-    """Play one round; arguments as in newton_rounds but for x : (r,) and forecasts : (1,)."""
+def newton_round(x, y, loss, eta, C, factor, wide, forecasts):
+    """Play one round; arguments as in newton_rounds but for x, (r,), wide, (4, r), and one label.
+
+    forecasts : (1,), written. Returns a status.
+    """
+    U, inv_d, c = factor
     r = x.shape[0]
-    z, betas, scan = work[0:1], work[1:2], work[2]
-    p, a = z[0], work[3]
+    z, betas, scan = wide[0:1], wide[1:2], wide[2]
+    p, a = z[0], wide[3]
     for j in range(r):
         p[j] = x[j]
     solve_rounds(U, inv_d, z, betas, a, 1, r)
-    forecast = dot(p, c, r)
+    forecast = dot(p, c, r)  # kons Algorithm 1, line 6
     if not abs(forecast) < np.inf:
         return NOT_FINITE
-    if abs(forecast) > C:
+    if abs(forecast) > C:  # line 7, eq. 1
         q = 0.0
         for k in range(r):
             q += inv_d[k] * p[k] * p[k]
@@ -172,24 +222,22 @@ def newton_round(x, y, loss, eta, C, U, inv_d, c, work, forecasts):
     for j in range(r):
         p[j] = root * slope * x[j]
     a[0] = 1.0
-    factor_rounds(U, inv_d, z, betas, a, 1, r)
+    factor_rounds(U, inv_d, z, betas, a, 1, r)  # line 8
     m = ridge_forecast(p, c, scan, r)
-    ridge_learn(m - 1.0 / root, betas[0], c, scan, r)
+    ridge_learn(m - 1.0 / root, betas[0], c, scan, r)  # line 5 of the next round
     return DONE
 
 
 @hot
-def newton_rounds(X, y, loss, eta, C, U, inv_d, c, work, small, forecasts):
+def newton_rounds(X, y, loss, eta, C, factor, work, forecasts):
     """Play rounds of the online Newton step, projected on |w.x| <= C (kons Algorithm 1, linear).
 
-    A = alpha I + eta sum g g' = U' D U. A round takes w to w - A^-1 g, the ridge estimate after one
-    more point z = sqrt(eta) g with the label z.w - 1 / sqrt(eta).
-
     X : (n, r), padded with zeros to r a multiple of LANES; y : (n,); loss : code; C : infinity for
-    no projection; U : (r, r), inv_d, c : (r,), the state, w = U^-1 c, in place; work :
-    (2 TOGETHER + 1, r) and small : (TOGETHER + 5, SMALL), workspace; forecasts : (n,), written.
+    no projection; factor : U (r, r), inv_d and c (r,), the state, in place; work : wide
+    (2 TOGETHER + 1, r) and small (TOGETHER + 5, SMALL), workspace; forecasts : (n,), written.
     Returns (rounds played, status).
     """
+    wide, small = work
     n = y.shape[0]
     t = 0
     while t < n:
@@ -197,7 +245,7 @@ def newton_rounds(X, y, loss, eta, C, U, inv_d, c, work, small, forecasts):
         if count > 0:
             stop = t + count
             played, status = newton_block(
-                X[t:stop], y[t:stop], loss, eta, C, U, inv_d, c, work, small, forecasts[t:stop]
+                X[t:stop], y[t:stop], loss, eta, C, factor, work, forecasts[t:stop]
             )
             if status == NOT_FINITE:
                 return t + played, status
@@ -206,9 +254,7 @@ def newton_rounds(X, y, loss, eta, C, U, inv_d, c, work, small, forecasts):
                 continue
         stop = t + max(count, 1)
         while t < stop:
-            status = newton_round(
-                X[t], y[t], loss, eta, C, U, inv_d, c, work, forecasts[t : t + 1]
-            )  # fmt: skip
+            status = newton_round(X[t], y[t], loss, eta, C, factor, wide, forecasts[t : t + 1])
             if status != DONE:
                 return t, status
             t += 1
@@ -216,78 +262,96 @@ def newton_rounds(X, y, loss, eta, C, U, inv_d, c, work, small, forecasts):
 
 
 @hot
-def newton_forecasts(X, C, U, inv_d, c, work, forecasts):
-    """Write what the online Newton step would forecast for each row of X."""
+def newton_forecasts(X, C, factor, wide, forecasts):
+    """Write what the online Newton step would forecast for each row of X; as in newton_rounds."""
+    U, inv_d, c = factor
     n, r = X.shape
-    p = work[0:1]
+    p, betas, a = wide[0:1], wide[1:2], wide[2]
     for t in range(n):
         for j in range(r):
             p[0, j] = X[t, j]
-        solve_rounds(U, inv_d, p, work[1:2], work[2], 1, r)
+        solve_rounds(U, inv_d, p, betas, a, 1, r)
         forecasts[t] = max(-C, min(C, dot(p[0], c, r)))
 
 
 @hot
-def sketched_newton_rounds(X, y, loss, alpha, eta, C, S, R, w, state, small, u, forecasts):
+def sketch_solve(x, alpha, sketch, m, column, v, u):
+    """Write u = A^-1 x = (x - S' (alpha I + SS')^-1 S x) / alpha, and column = R^-T S x.
+
+    m : rows of S in use; column, v : (rows,), u : (d,), written; other arguments as in
+    sketched_newton_rounds.
+    """
+    S, R = sketch
+    d = x.shape[0]
+    for i in range(m):
+        column[i] = dot(S[i], x, d)
+    solve_upper_transposed(R, column, m)
+    for i in range(m):
+        v[i] = column[i]
+    solve_upper(R, v, m)
+    for j in range(d):
+        u[j] = x[j]
+    for i in range(m):
+        row = S[i]
+        for j in range(d):
+            u[j] -= v[i] * row[j]
+    for j in range(d):
+        u[j] /= alpha
+
+
+@hot
+def sketch_append(x, scale, alpha, square, sketch, m, column):
+    """Append the row scale x to S and bring R up to date; return the new pivot of R.
+
+    square : x.x; column : (rows,), R^-T S x, which becomes that of scale x.
+    """
+    S, R = sketch
+    row = S[m]
+    for j in range(x.shape[0]):
+        row[j] = scale * x[j]
+    for i in range(m):
+        column[i] *= scale
+    return bordered_cholesky(R, column, alpha + scale * scale * square, m)
+
+
+@hot
+def sketched_newton_rounds(X, y, loss, setting, counts, sketch, w, work, forecasts):
     """Play rounds of the online Newton step with A = alpha I + S'S, S a sketch of the gradients.
 
-    S : (rows, d), of which state[0] rows are used; R : (rows, rows), upper factor of alpha I + SS';
-    w : (d,); state : (1,); all in place; small : (2, rows), u : (d,), workspace; forecasts : (n,),
-    written. Returns (rounds played, status); NEED_ROOM: the sketch is full, shrink it first.
+    setting : (alpha, eta, C); counts : (1,) integers, USED; sketch : S (rows, d) and R (rows,
+    rows), upper factor of alpha I + SS'; w : (d,); all in place; work : column and v (rows,) and u
+    (d,), workspace; forecasts : (n,), written. Returns (rounds played, status); NEED_ROOM: the
+    sketch is full, shrink it first.
     """
+    alpha, eta, C = setting
+    S, R = sketch
+    column, v, u = work
     d = w.shape[0]
     root = math.sqrt(eta)
-    column, v = small[0], small[1]
     for t in range(y.shape[0]):
-        m = state[0]
+        m = counts[USED]
         if m == S.shape[0]:
             return t, NEED_ROOM
         x = X[t]
-        forecast = dot(x, w, d)
+        forecast = dot(x, w, d)  # kons Algorithm 1, line 6
         if not abs(forecast) < np.inf:
             return t, NOT_FINITE
-        # u = A^-1 x = (x - S' (alpha I + SS')^-1 S x) / alpha
-        for i in range(m):
-            column[i] = dot(S[i], x, d)
-        solve_upper_transposed(R, column, m)
-        for i in range(m):
-            v[i] = column[i]
-        square = dot(x, x, d)
-        solve_upper(R, v, m)
-        for j in range(d):
-            u[j] = x[j]
-        for i in range(m):
-            row = S[i]
-            for j in range(d):
-                u[j] -= v[i] * row[j]
-        for j in range(d):
-            u[j] /= alpha
-        if abs(forecast) > C:
-            clipped = C if forecast > 0.0 else -C
+        sketch_solve(x, alpha, sketch, m, column, v, u)
+        if abs(forecast) > C:  # line 7, eq. 1
             q = dot(u, x, d)
             if not q > 0.0:
                 return t, NOT_POSITIVE
-            shift = (forecast - clipped) / q
-            for j in range(d):
-                w[j] -= shift * u[j]
-            forecast = clipped
+            add_multiple(w, -slab_shift(forecast, C, q), u, d)
+            forecast = C if forecast > 0.0 else -C
         forecasts[t] = forecast
         slope = round_derivative(loss, forecast, y[t])
+        square = dot(x, x, d)
         if slope == 0.0 or square == 0.0:  # no row of zeros in the sketch
             continue
-        scaled = slope * root
-        row = S[m]
-        for j in range(d):
-            row[j] = scaled * x[j]
-        for i in range(m):
-            column[i] *= scaled
-        pivot = bordered_cholesky(R, column, alpha + scaled * scaled * square, m)
-        if not pivot > 0.0:
+        scale = slope * root
+        if not sketch_append(x, scale, alpha, square, sketch, m, column) > 0.0:  # line 8
             return t, NOT_POSITIVE
-        state[0] = m + 1
-        # A^-1 g after the round is u slope / (1 + eta slope^2 x'u)
-        q = dot(u, x, d)
-        step = slope / (1.0 + scaled * scaled * q)
-        for j in range(d):
-            w[j] -= step * u[j]
+        counts[USED] = m + 1
+        # A^-1 g after the round is u slope / (1 + eta slope^2 x'u): line 5 of the next round
+        add_multiple(w, -slope / (1.0 + scale * scale * dot(u, x, d)), u, d)
     return y.shape[0], DONE

@@ -84,7 +84,7 @@ def pros_n_kons_rounds(
             continue
         padded = pad(q, rank)
         status = newton_round(  # the projected step; A grows by eta / 2 g g'
-            q[:padded], y[t], loss, 0.5 * eta, C, U, inv_d, c, newton, forecasts[t : t + 1]
+            q[:padded], y[t], loss, 0.5 * eta, C, factor, newton, forecasts[t : t + 1]
         )
         if status != DONE:
             return t, status

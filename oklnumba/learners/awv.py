@@ -32,6 +32,7 @@ from oklnumba.hot.udu import TOGETHER
 from oklnumba.kernels import Kernel, kernel_code
 from oklnumba.learners import factor
 from oklnumba.learners.learner import Learner, Trace
+from oklnumba.learners.on_features import OnFeatures
 from oklnumba.state import aligned_zeros, padded
 
 
@@ -198,16 +199,10 @@ class KernelRidge(KernelAWV):
     _ridge = 1.0
 
 
-class FeatureRidge(Ridge):
-    """AWV and ridge regression in the coordinates of some features; the factor U' D U of A.
-
-    Beside ``_play`` and ``_forecast`` there are ``_play_features`` and ``_forecast_features``, for
-    callers that have the features already: ``_write(X, Z)`` writes them into rows of
-    ``_feature_room`` numbers, zero beyond the features.
-    """
+class FeatureRidge(OnFeatures, Ridge):
+    """AWV and ridge regression in the coordinates of some features; the factor U' D U of A."""
 
     _STATE = {"U": ("r", "r"), "inv_d": ("r",), "c": ("r",), "totals": ("totals",)}
-    _ROWS = 512  # rounds whose features are kept at a time
 
     @property
     def size(self) -> int:
@@ -218,31 +213,19 @@ class FeatureRidge(Ridge):
         """Make the state for r features, which ``write`` writes."""
         require_positive("lam", self.lam)
         self._check_forecaster()
-        self._write, self._r, self._feature_room = write, r, padded(r)
+        self._r, room = r, padded(r)
         try:
-            self._make_state(r=self._feature_room, totals=6)
+            self._make_state(r=room, totals=6)
         except MemoryError:
             raise MemoryError(
-                f"{type(self).__name__} keeps a factor of {padded(r)} x {padded(r)} numbers, which "
+                f"{type(self).__name__} keeps a factor of {room} x {room} numbers, which "
                 "does not fit in memory; take fewer features: a lower degree, a smaller rank"
             ) from None
         np.fill_diagonal(self._U, 1.0)
         self._inv_d[:] = 1.0 / float(self.lam)
         self._totals[RIDGE] = self._ridge
-        self._work = aligned_zeros(2 * TOGETHER + 1, self._feature_room)
-        self._Z = aligned_zeros(self._ROWS, self._feature_room)
-
-    def _features_of(self, X: np.ndarray) -> np.ndarray:
-        """Return the padded features of up to _ROWS inputs, in the learner's buffer."""
-        Z = self._Z[: len(X)]
-        self._write(X, Z)
-        return Z
-
-    def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        for start in range(0, len(X), self._ROWS):
-            stop = min(start + self._ROWS, len(X))
-            Z = self._features_of(X[start:stop])
-            self._play_features(Z, y[start:stop], trace.rows(start, stop))
+        self._work = aligned_zeros(2 * TOGETHER + 1, room)
+        self._start_map(write, room)
 
     def _play_features(self, Z: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         trace.sizes[:] = self._r
@@ -254,10 +237,6 @@ class FeatureRidge(Ridge):
         self._check(status, played)
         self._certify(y, shrinks, np.zeros(len(Z)), trace)
         self._played += len(Z)
-
-    def _forecast(self, X: np.ndarray) -> np.ndarray:
-        parts = [X[start : start + self._ROWS] for start in range(0, len(X), self._ROWS)]
-        return np.concatenate([self._forecast_features(self._features_of(part)) for part in parts])
 
     def _forecast_features(self, Z: np.ndarray) -> np.ndarray:
         forecasts = np.empty(len(Z))

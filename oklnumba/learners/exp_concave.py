@@ -5,13 +5,57 @@ from __future__ import annotations
 import numpy as np
 
 from oklnumba.checks import require, require_positive
-from oklnumba.hot.exp_concave import ALL_SPACE, BALL, SIMPLEX, exp_concave_rounds
-from oklnumba.learners.linear import LinearLearner
-from oklnumba.learners.newton import _Newton
-from oklnumba.potentials import _radius
+from oklnumba.hot.exp_concave import BALL, SIMPLEX, exp_concave_rounds
+from oklnumba.learners.linear import EitherLearner, LinearLearner
+from oklnumba.learners.newton import NewtonLearner
+from oklnumba.potentials import check_radius
 
 
-class ExpConcaveFTRL(_Newton):
+class _OnSpace(NewtonLearner):
+    """Over the whole space: the online Newton step without projection."""
+
+    def __init__(self, alpha_tilde: float, lipschitz: float):
+        self.alpha_tilde = alpha_tilde
+        self.lipschitz = lipschitz
+
+    def _begin_rounds(self, d: int) -> None:
+        self._begin_factor(d, self.lipschitz**2 * self.alpha_tilde, self.alpha_tilde)
+
+
+class _OnDomain(LinearLearner):
+    """On a ball or the simplex: a quadratic is minimised there each round."""
+
+    _STATE = {"A": ("d", "d"), "b": ("d",), "w": ("d",)}
+    _DOMAINS = {"ball": BALL, "simplex": SIMPLEX}
+
+    def __init__(self, alpha_tilde: float, lipschitz: float, domain: str, radius: float):
+        self.alpha_tilde = alpha_tilde
+        self.lipschitz = lipschitz
+        self.domain = domain
+        self.radius = radius
+
+    def _begin_rounds(self, d: int) -> None:
+        self._domain = self._DOMAINS[self.domain]
+        self._make_state(d=d)
+        np.fill_diagonal(self._A, self.lipschitz**2)
+        if self._domain == SIMPLEX:
+            self._w[:] = 1.0 / d
+        self._work = np.arange(d), np.zeros((d, d)), np.zeros(d), np.zeros(d)
+
+    def _rounds(
+        self, X: np.ndarray, y: np.ndarray, loss: int, forecasts: np.ndarray
+    ) -> tuple[int, int]:
+        state = self._A, self._b, self._w
+        return exp_concave_rounds(
+            X, y, loss, 1.0 / self.alpha_tilde, self._domain, self.radius, state, self._work,
+            forecasts,
+        )  # fmt: skip
+
+    def _finite(self) -> bool:
+        return True  # the domain is bounded
+
+
+class ExpConcaveFTRL(EitherLearner):
     """FTRL for exp-concave losses, a form of the online Newton step (oco section 4, Theorem 6).
 
     w_t minimises sum_{s<t} <g_s, w> + alpha~ L^2 |w|^2 / 2 + sum_{s<t} alpha~ (g_s.(w - w_s))^2 / 2
@@ -45,16 +89,12 @@ class ExpConcaveFTRL(_Newton):
     (array([0.5, 0.5]), array([0.8333, 0.1667]))
     """
 
-    _DOMAINS = {
-        "all": ALL_SPACE,
-        "ball": BALL,
-        "simplex": SIMPLEX,
-    }
-    _remedy = "raise lipschitz or alpha_tilde, or scale the inputs and labels"
+    _REMEDY = "raise lipschitz or alpha_tilde, or scale the inputs and labels"
 
     def __init__(
         self,
         alpha_tilde: float = 0.1,
+        *,
         lipschitz: float = 1.0,
         domain: str = "all",
         radius: float | None = None,
@@ -66,46 +106,16 @@ class ExpConcaveFTRL(_Newton):
         self.radius = radius
         self.loss = loss
 
-    def _begin_rounds(self, d: int) -> None:
+    def _choose(self) -> LinearLearner:
         require_positive("alpha_tilde", self.alpha_tilde)
         require_positive("lipschitz", self.lipschitz)
-        lipschitz = float(self.lipschitz)
+        alpha_tilde, lipschitz = float(self.alpha_tilde), float(self.lipschitz)
         require(1e-150 < lipschitz < 1e150, "lipschitz", lipschitz, "between 1e-150 and 1e150")
-        start = lipschitz**2
-        valid = isinstance(self.domain, str) and self.domain in self._DOMAINS
+        valid = isinstance(self.domain, str) and self.domain in ("all", *_OnDomain._DOMAINS)
         require(valid, "domain", self.domain, "'all', 'ball' or 'simplex'")
-        if self.radius is not None or self.domain == "ball":
+        if self.domain == "ball":
             require_positive("radius", self.radius)
-        self._domain = self._DOMAINS[self.domain]
-        if self._domain == ALL_SPACE:
-            self._begin_factor(d, start * float(self.alpha_tilde), float(self.alpha_tilde))
-            return
-        self._ARRAYS = ("A", "b", "w")
-        self._bound = _radius(self.radius)
-        self._A = start * np.eye(d)
-        self._b = np.zeros(d)
-        self._w = np.full(d, 1.0 / d if self.domain == "simplex" else 0.0)
-        self._index = np.arange(d)
-        self._R = np.zeros((d, d))
-        self._v, self._u = np.zeros(d), np.zeros(d)
-
-    def _rounds(
-        self, X: np.ndarray, y: np.ndarray, code: int, forecasts: np.ndarray
-    ) -> tuple[int, int]:
-        if self._domain == ALL_SPACE:
-            return super()._rounds(X, y, code, forecasts)
-        return exp_concave_rounds(
-            X, y, code, 1.0 / float(self.alpha_tilde), self._domain, self._bound, self._A,
-            self._b, self._w, self._index, self._R, self._v, self._u, forecasts,
-        )  # fmt: skip
-
-    def _forecast(self, X: np.ndarray) -> np.ndarray:
-        if self._domain == ALL_SPACE:
-            return super()._forecast(X)
-        return LinearLearner._forecast(self, X)
-
-    def _point(self) -> np.ndarray:
-        return super()._point() if self._domain == ALL_SPACE else self._w.copy()
-
-    def _finite(self) -> bool:
-        return super()._finite() if self._domain == ALL_SPACE else True
+        radius = check_radius(self.radius)
+        if self.domain == "all":
+            return _OnSpace(alpha_tilde, lipschitz)
+        return _OnDomain(alpha_tilde, lipschitz, self.domain, radius)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -30,21 +30,25 @@ KINDS = {
 
 
 class _SharedFeatures:
-    """The feature writer of several learners: each block of inputs is mapped once."""
+    """Blocks of features for learners with equal maps, mapped once, in the widths they take."""
 
-    def __init__(self, write: Callable, size: int):
-        self.write, self.size = write, size
-        self.held: tuple[int, int] | None = None  # address and rows of the block in Z
-        self.Z = np.empty((0, size))
+    def __init__(self, write: Callable[[np.ndarray, np.ndarray], None]):
+        self.write = write
+        self.blocks: dict[int, np.ndarray] = {}
 
-    def __call__(self, X: np.ndarray, out: np.ndarray) -> None:
-        block = X.__array_interface__["data"][0], len(X)
-        if block != self.held:
-            if len(self.Z) < len(X):
-                self.Z = np.empty((len(X), self.size))
-            self.write(X, self.Z)
-            self.held = block
-        out[: len(X), : self.size] = self.Z[: len(X)]
+    def make_room(self, rows: int, width: int) -> None:
+        """Have blocks of this width too."""
+        self.blocks.setdefault(width, aligned_zeros(rows, width))
+
+    def of(self, X: np.ndarray) -> dict[int, np.ndarray]:
+        """Return the features of a block of inputs, by width."""
+        found = {width: block[: len(X)] for width, block in self.blocks.items()}
+        widest = found[max(found)]
+        self.write(X, widest)
+        for width, block in found.items():
+            if block is not widest:
+                block[:] = widest[:, :width]
+        return found
 
 
 class Experts(Learner):
@@ -90,7 +94,10 @@ class Experts(Learner):
 
     _ROWS = 128  # rounds played by each learner in turn
 
-    def __init__(self, learners: list, B: float = 1.0, kind: str = "aggregating"):
+    _STATE = {"totals": ("experts",)}
+    _REMEDY = "lower the learners' steps, or scale the labels"
+
+    def __init__(self, learners: list, *, B: float = 1.0, kind: str = "aggregating"):
         self.learners = learners
         self.B = B
         self.kind = kind
@@ -112,7 +119,7 @@ class Experts(Learner):
         if not self._ready():
             raise ValueError("there are no weights yet: play a round first")
         weights = aligned_zeros(len(self._totals))
-        eta = expert_rate(self._code, self._B, self._played, len(weights))
+        eta = expert_rate(self._kind, self._B, self._played, len(weights))
         expert_weights(self._totals, float(eta), weights)
         return weights
 
@@ -146,38 +153,42 @@ class Experts(Learner):
                 f"kind {self.kind!r} is for the squared loss, but the learners have the "
                 f"{self._loss().name} loss; take kind='hedge'"
             )
-        self._code = KINDS[self.kind]
+        self._kind = KINDS[self.kind]
         self._B = float(self.B)
-        self._experts = [type(one)(**one.get_params(deep=False)) for one in learners]
+        self._experts: list[Any] = [type(one)(**one.get_params(deep=False)) for one in learners]
         for one in self._experts:
             one._begin(d)
-        self._share()
+        self._shared = self._share()
         # Apart in memory: where small arrays touch, loops over both may not run as vectors, and
         # sums round in another order.
-        self._totals = aligned_zeros(len(learners))
+        self._make_state(experts=len(learners))
         self._weights = aligned_zeros(len(learners))
 
-    def _share(self) -> None:
-        """Give learners with equal features one writer."""
-        self._shared: list[_SharedFeatures] = []
+    def _share(self) -> list[_SharedFeatures | None]:
+        """Return what each learner shares with those of equal features; None: it has no map."""
+        shared: list[_SharedFeatures | None] = []
         seen: list[tuple[tuple, _SharedFeatures]] = []
         for one in self._experts:
-            features = getattr(one, "features", None)
-            if features is None or not hasattr(one, "_write"):
+            if not one._feature_room:
+                shared.append(None)
                 continue
             arrays: dict[str, np.ndarray] = {}
-            spec = to_spec(features, arrays), arrays
-            shared = next((writer for other, writer in seen if same_spec(other, spec)), None)
-            if shared is None:
-                shared = _SharedFeatures(one._write, one.size)
-                seen.append((spec, shared))
-                self._shared.append(shared)
-            one._write = shared
+            spec = to_spec(one.features, arrays), arrays
+            features = next((found for other, found in seen if same_spec(other, spec)), None)
+            if features is None:
+                features = _SharedFeatures(one._write)
+                seen.append((spec, features))
+            features.make_room(self._ROWS, one._feature_room)
+            shared.append(features)
+        return shared
 
-    def _new_block(self) -> None:
-        """Let writers forget: another block may lie at the same address."""
-        for shared in self._shared:
-            shared.held = None
+    def _with_features(self, X: np.ndarray) -> Iterator[tuple[Any, np.ndarray | None]]:
+        """Yield each learner with its features of a block, None if it has no map."""
+        ready: dict[_SharedFeatures, dict[int, np.ndarray]] = {}
+        for one, features in zip(self._experts, self._shared, strict=True):
+            if features is not None and features not in ready:
+                ready[features] = features.of(X)
+            yield one, None if features is None else ready[features][one._feature_room]
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         for start in range(0, len(X), self._ROWS):
@@ -185,23 +196,25 @@ class Experts(Learner):
             self._play_block(X[start:stop], y[start:stop], trace.rows(start, stop))
 
     def _play_block(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        self._new_block()
         forecasts = np.empty((len(X), len(self._experts)))
         trace.sizes[:] = 0
-        for i, one in enumerate(self._experts):
+        for i, (one, Z) in enumerate(self._with_features(X)):
             own = Trace.empty(len(X), one._certified)
             try:
-                one._play(X, y, own)
+                if Z is None:
+                    one._play(X, y, own)
+                else:
+                    one._play_features(Z, y, own)
             except FloatingPointError as error:
                 self._broken = f"learner {i}: {error}"
                 raise FloatingPointError(self._broken) from None
             forecasts[:, i] = own.predictions
             trace.sizes[:] += own.sizes
         played, status = experts_rounds(
-            forecasts, y, self._code, self._B, self._loss().code, self._played, self._totals,
+            forecasts, y, self._kind, self._B, self._loss_code, self._played, self._totals,
             self._weights, trace.predictions,
         )  # fmt: skip
-        self._check(status, played, "lower the learners' steps, or scale the labels")
+        self._check(status, played)
         self._played += len(X)
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
@@ -209,14 +222,16 @@ class Experts(Learner):
         weights = self.weights
         for start in range(0, len(X), self._ROWS):
             part = X[start : start + self._ROWS]
-            self._new_block()
-            rows = np.stack([one._forecast(part) for one in self._experts], axis=1)
-            for t, row in enumerate(rows):
-                forecasts[start + t] = expert_forecast(self._code, self._B, weights, row)
+            columns = [
+                one._forecast(part) if Z is None else one._forecast_features(Z)
+                for one, Z in self._with_features(part)
+            ]
+            for t, row in enumerate(np.stack(columns, axis=1)):
+                forecasts[start + t] = expert_forecast(self._kind, self._B, weights, row)
         return forecasts
 
     def _state(self) -> dict[str, Any]:
-        state: dict[str, Any] = {"totals": self._totals}
+        state = super()._state()
         for i, one in enumerate(self._experts):
             meta, arrays = one._contents()
             state[f"meta{i}"] = meta
@@ -224,13 +239,9 @@ class Experts(Learner):
         return state
 
     def _restore(self, state: dict[str, Any]) -> None:
-        self._totals[:] = state["totals"]
+        super()._restore(state)
         for i, one in enumerate(self._experts):
             prefix = f"expert{i}_"
-            arrays = {
-                name.removeprefix(prefix): array
-                for name, array in state.items()
-                if name.startswith(prefix)
-            }
+            names = [name for name in state if name.startswith(prefix)]
+            arrays = {name.removeprefix(prefix): state[name] for name in names}
             one._adopt(state[f"meta{i}"], arrays)
-        self._share()

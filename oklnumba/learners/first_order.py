@@ -5,64 +5,51 @@ After Zhang 2019, "CSC 665: Online convex optimization" (oco below).
 
 from __future__ import annotations
 
-from math import inf
-
 import numpy as np
 
 from oklnumba import losses
 from oklnumba.checks import require, require_positive
 from oklnumba.hot.first_order import (
     ADAGRAD,
-    DECAY,
     ENTROPY,
-    ETA,
     GRADIENT_STEP,
-    LAM,
     LAZY_BALL,
     LENGTH_STEPS,
     P_NORM,
-    POWER,
-    RADIUS,
-    SCALE,
-    SIGMA,
     SQRT_STEPS,
     STRONGLY_CONVEX,
-    P,
+    Setting,
     first_order_rounds,
 )
 from oklnumba.hot.jit import DONE, NOT_FINITE
 from oklnumba.hot.linalg import dot
 from oklnumba.hot.losses import MISTAKE_LOSS, round_derivative
-from oklnumba.learners.linear import LinearLearner
-from oklnumba.potentials import _check_p, _radius
-from oklnumba.state import aligned_zeros
+from oklnumba.learners.linear import EitherLearner, LinearLearner
+from oklnumba.potentials import check_p, check_radius
 
 
 class _FirstOrder(LinearLearner):
     """Learners whose round takes O(d): one compiled loop, several update rules."""
 
-    _ARRAYS = ("clock", "w", "G", "S")
-    _rule: int | None = GRADIENT_STEP  # None: not a rule of the compiled loop
+    _STATE = {"clock": ("clock",), "w": ("d",), "G": ("d",), "S": ("d",)}
+    _rule: int
 
-    def _settings(self) -> dict[int, float]:
+    def _settings(self) -> Setting:
         """Check the hyper-parameters; return those that the loop takes."""
         raise NotImplementedError
 
     def _begin_rounds(self, d: int) -> None:
-        self._par = np.zeros(8)
-        self._par[RADIUS] = inf
-        for place, value in self._settings().items():
-            self._par[place] = float(value)
-        self._clock = np.zeros(2)
-        # Apart in memory, so that sums round alike wherever the arrays lie.
-        self._w, self._G, self._S = (aligned_zeros(d) for _ in range(3))
+        setting = self._settings()
+        self._setting = tuple(float(value) for value in setting)
+        self._make_state(clock=2, d=d)
+        if self._rule == ENTROPY:  # the first point is the centre of the simplex
+            self._w[:] = setting.scale / d
 
     def _rounds(
-        self, X: np.ndarray, y: np.ndarray, code: int, forecasts: np.ndarray
+        self, X: np.ndarray, y: np.ndarray, loss: int, forecasts: np.ndarray
     ) -> tuple[int, int]:
-        return first_order_rounds(
-            X, y, code, self._rule, self._par, self._clock, self._w, self._G, self._S, forecasts
-        )
+        state = self._clock, self._w, self._G, self._S
+        return first_order_rounds(X, y, loss, self._rule, self._setting, state, forecasts)
 
 
 class OGD(_FirstOrder):
@@ -96,9 +83,12 @@ class OGD(_FirstOrder):
     array([-0.5,  0. ])
     """
 
+    _rule = GRADIENT_STEP
+
     def __init__(
         self,
         eta: float = 0.1,
+        *,
         schedule: str = "constant",
         lam: float | None = None,
         radius: float | None = None,
@@ -110,20 +100,21 @@ class OGD(_FirstOrder):
         self.radius = radius
         self.loss = loss
 
-    def _settings(self) -> dict[int, float]:
+    def _settings(self) -> Setting:
         require_positive("eta", self.eta)
         powers = {"constant": 0.0, "sqrt": 0.5, "strong": 1.0}
         valid = isinstance(self.schedule, str) and self.schedule in powers
         require(valid, "schedule", self.schedule, "'constant', 'sqrt' or 'strong'")
         if self.lam is not None or self.schedule == "strong":
             require_positive("lam", self.lam)
-        return {
-            ETA: self.eta,
-            POWER: powers[self.schedule],
-            LAM: self.lam or 0.0,
-            RADIUS: _radius(self.radius),
-            DECAY: (self.lam or 0.0) if self.schedule == "strong" else 0.0,
-        }
+        lam = self.lam or 0.0
+        return Setting(
+            eta=self.eta,
+            power=powers[self.schedule],
+            lam=lam,
+            radius=check_radius(self.radius),
+            decay=lam if self.schedule == "strong" else 0.0,
+        )
 
 
 class LazyOGD(_FirstOrder):
@@ -153,15 +144,15 @@ class LazyOGD(_FirstOrder):
 
     _rule = LAZY_BALL
 
-    def __init__(self, eta: float = 0.1, radius: float = 1.0, loss: str = "squared"):
+    def __init__(self, eta: float = 0.1, *, radius: float = 1.0, loss: str = "squared"):
         self.eta = eta
         self.radius = radius
         self.loss = loss
 
-    def _settings(self) -> dict[int, float]:
+    def _settings(self) -> Setting:
         require_positive("eta", self.eta)
         require_positive("radius", self.radius)
-        return {ETA: self.eta, RADIUS: self.radius}
+        return Setting(eta=self.eta, radius=self.radius)
 
 
 class PNorm(_FirstOrder):
@@ -191,15 +182,15 @@ class PNorm(_FirstOrder):
 
     _rule = P_NORM
 
-    def __init__(self, eta: float = 0.1, p: float = 1.5, loss: str = "squared"):
+    def __init__(self, eta: float = 0.1, *, p: float = 1.5, loss: str = "squared"):
         self.eta = eta
         self.p = p
         self.loss = loss
 
-    def _settings(self) -> dict[int, float]:
+    def _settings(self) -> Setting:
         require_positive("eta", self.eta)
-        _check_p(self.p)
-        return {ETA: self.eta, P: self.p}
+        check_p(self.p)
+        return Setting(eta=self.eta, p=self.p)
 
 
 class ExponentiatedGradient(_FirstOrder):
@@ -234,25 +225,77 @@ class ExponentiatedGradient(_FirstOrder):
 
     _rule = ENTROPY
 
-    def __init__(self, eta: float = 0.1, scale: float = 1.0, loss: str = "squared"):
+    def __init__(self, eta: float = 0.1, *, scale: float = 1.0, loss: str = "squared"):
         self.eta = eta
         self.scale = scale
         self.loss = loss
 
-    def _settings(self) -> dict[int, float]:
+    def _settings(self) -> Setting:
         require_positive("eta", self.eta)
         require_positive("scale", self.scale)
-        return {ETA: self.eta, SCALE: self.scale}
-
-    def _begin_rounds(self, d: int) -> None:
-        super()._begin_rounds(d)
-        self._w[:] = self._par[SCALE] / d
+        return Setting(eta=self.eta, scale=self.scale)
 
 
 Hedge = ExponentiatedGradient
 
 
-class AdaptiveFTRL(_FirstOrder):
+class _AdaptiveSteps(_FirstOrder):
+    """A_t a multiple of the identity, or diagonal."""
+
+    def __init__(self, rule: int, eta: float, sigma: float):
+        self.rule = rule
+        self.eta = eta
+        self.sigma = sigma
+
+    @property
+    def _rule(self) -> int:  # type: ignore[override]  # here the kind decides
+        return self.rule
+
+    def _settings(self) -> Setting:
+        return Setting(eta=self.eta, sigma=self.sigma)
+
+
+class _FullAdaGrad(LinearLearner):
+    """A_t = (sigma I + sum g g')^{1/2} / eta: an eigendecomposition a round."""
+
+    _STATE = {"w": ("d",), "G": ("d",), "S": ("d", "d")}
+
+    def __init__(self, eta: float, sigma: float):
+        self.eta = eta
+        self.sigma = sigma
+
+    def _begin_rounds(self, d: int) -> None:
+        self._make_state(d=d)
+        np.fill_diagonal(self._S, self.sigma)
+
+    def _rounds(
+        self, X: np.ndarray, y: np.ndarray, loss: int, forecasts: np.ndarray
+    ) -> tuple[int, int]:
+        # With O(d^3) a round the loop around it need not be compiled.
+        for t, x in enumerate(X):
+            forecasts[t] = dot(x, self._w, len(x))
+            if not np.isfinite(forecasts[t]):
+                return t, NOT_FINITE
+            slope = round_derivative(loss, float(forecasts[t]), float(y[t]))
+            if slope != 0.0 and not self._learn(slope, x):
+                return t, NOT_FINITE
+        return len(X), DONE
+
+    def _learn(self, slope: float, x: np.ndarray) -> bool:
+        """Take w to -A_t^-1 G_t (oco section 2.5, full matrices); False after an overflow."""
+        with np.errstate(all="ignore"):
+            g = slope * x
+            self._G += g
+            self._S += np.outer(g, g)
+        if not np.isfinite(self._S).all():
+            return False
+        values, vectors = np.linalg.eigh(self._S)
+        root = np.sqrt(np.maximum(values, self.sigma))
+        self._w[:] = -self.eta * (vectors @ ((self._G @ vectors) / root))
+        return True
+
+
+class AdaptiveFTRL(EitherLearner):
     """FTRL with adaptive regularisation, w_t = -A_{t-1}^-1 sum g (oco section 2.5, Corollary 1).
 
     Parameters
@@ -278,58 +321,24 @@ class AdaptiveFTRL(_FirstOrder):
     array([-0.7071,  0.8944])
     """
 
-    _RULES = {
-        "sqrt": SQRT_STEPS,
-        "gradient": LENGTH_STEPS,
-        "adagrad": ADAGRAD,
-        "adagrad_full": None,
-    }
+    _RULES = {"sqrt": SQRT_STEPS, "gradient": LENGTH_STEPS, "adagrad": ADAGRAD}
 
     def __init__(
-        self, kind: str = "sqrt", eta: float = 0.5, sigma: float = 1.0, loss: str = "squared"
+        self, kind: str = "sqrt", *, eta: float = 0.5, sigma: float = 1.0, loss: str = "squared"
     ):
         self.kind = kind
         self.eta = eta
         self.sigma = sigma
         self.loss = loss
 
-    def _settings(self) -> dict[int, float]:
-        valid = isinstance(self.kind, str) and self.kind in self._RULES
+    def _choose(self) -> LinearLearner:
+        valid = isinstance(self.kind, str) and self.kind in (*self._RULES, "adagrad_full")
         require(valid, "kind", self.kind, "'sqrt', 'gradient', 'adagrad' or 'adagrad_full'")
         require_positive("eta", self.eta)
         require_positive("sigma", self.sigma)
-        self._rule = self._RULES[self.kind]
-        return {ETA: self.eta, SIGMA: self.sigma}
-
-    def _begin_rounds(self, d: int) -> None:
-        super()._begin_rounds(d)
-        if self._rule is None:
-            self._S = float(self.sigma) * np.eye(d)
-
-    def _rounds(
-        self, X: np.ndarray, y: np.ndarray, code: int, forecasts: np.ndarray
-    ) -> tuple[int, int]:
-        if self._rule is not None:
-            return super()._rounds(X, y, code, forecasts)
-        # An eigendecomposition a round: the loop around it need not be compiled.
-        eta = float(self.eta)
-        for t in range(len(X)):
-            forecasts[t] = dot(X[t], self._w, X.shape[1])
-            if not np.isfinite(forecasts[t]):
-                return t, NOT_FINITE
-            slope = round_derivative(code, float(forecasts[t]), float(y[t]))
-            if slope == 0.0:
-                continue
-            with np.errstate(all="ignore"):
-                g = slope * X[t]
-                self._G += g
-                self._S += np.outer(g, g)
-            if not np.isfinite(self._S).all():
-                return t, NOT_FINITE
-            values, vectors = np.linalg.eigh(self._S)
-            root = np.sqrt(np.maximum(values, self.sigma))
-            self._w[:] = -eta * (vectors @ ((self._G @ vectors) / root))
-        return len(X), DONE
+        if self.kind == "adagrad_full":
+            return _FullAdaGrad(float(self.eta), float(self.sigma))
+        return _AdaptiveSteps(self._RULES[self.kind], self.eta, self.sigma)
 
 
 class StronglyConvexFTRL(_FirstOrder):
@@ -358,18 +367,35 @@ class StronglyConvexFTRL(_FirstOrder):
     """
 
     _rule = STRONGLY_CONVEX
-    _remedy = "raise lam, or scale the inputs and labels"
+    _REMEDY = "raise lam, or scale the inputs and labels"
 
-    def __init__(self, lam: float = 1.0, loss: str = "hinge"):
+    def __init__(self, lam: float = 1.0, *, loss: str = "hinge"):
         self.lam = lam
         self.loss = loss
 
-    def _settings(self) -> dict[int, float]:
+    def _settings(self) -> Setting:
         require_positive("lam", self.lam)
-        return {LAM: self.lam, DECAY: self.lam}
+        return Setting(lam=self.lam, decay=self.lam)
 
 
-class Perceptron(_FirstOrder):
+class _MistakeDriven(_FirstOrder):
+    """Learners that move at a mistake only (oco section 2.4, Algorithm 2)."""
+
+    eta: float
+
+    @property
+    def _loss_code(self) -> int:
+        return MISTAKE_LOSS
+
+    def _loss(self) -> losses.Loss:
+        return losses.get("hinge")
+
+    def _settings(self) -> Setting:
+        require_positive("eta", self.eta)
+        return Setting(eta=self.eta)
+
+
+class Perceptron(_MistakeDriven):
     """The Perceptron: w moves by eta y x at a mistake (oco section 2.4, Theorem 2).
 
     Parameters
@@ -394,18 +420,8 @@ class Perceptron(_FirstOrder):
     def __init__(self, eta: float = 1.0):
         self.eta = eta
 
-    def _loss(self) -> losses.Loss:
-        return losses.get("hinge")
 
-    def _loss_code(self) -> int:
-        return MISTAKE_LOSS
-
-    def _settings(self) -> dict[int, float]:
-        require_positive("eta", self.eta)
-        return {ETA: self.eta}
-
-
-class Winnow(Perceptron):
+class Winnow(_MistakeDriven):
     """Winnow: w on the simplex is multiplied by exp(eta y x) at a mistake (oco section 2.4).
 
     Its mistakes grow with the logarithm of d where a sparse w separates the data.
@@ -432,10 +448,3 @@ class Winnow(Perceptron):
 
     def __init__(self, eta: float = 0.5):
         self.eta = eta
-
-    def _settings(self) -> dict[int, float]:
-        return super()._settings() | {SCALE: 1.0}
-
-    def _begin_rounds(self, d: int) -> None:
-        super()._begin_rounds(d)
-        self._w[:] = 1.0 / d

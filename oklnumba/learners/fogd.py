@@ -8,15 +8,16 @@ import numpy as np
 
 from oklnumba.checks import require_positive
 from oklnumba.features import Features, FourierFeatures, check_features
-from oklnumba.hot.first_order import ETA, GRADIENT_STEP, RADIUS, first_order_rounds
+from oklnumba.hot.first_order import GRADIENT_STEP, Setting, first_order_rounds
 from oklnumba.hot.fogd import ROWS_AT_ONCE, fogd_forecasts, fogd_rounds
 from oklnumba.hot.jit import ATOMS
 from oklnumba.hot.linalg import product_rows
-from oklnumba.learners.learner import Learner, Trace
+from oklnumba.learners.learner import Trace
+from oklnumba.learners.on_features import OnFeatures
 from oklnumba.state import aligned_zeros
 
 
-class FOGD(Learner):
+class FOGD(OnFeatures):
     """Fourier online gradient descent: w <- w - eta l'(w.z, y) z (Lu et al. 2016, Alg. 1).
 
     O(r d) time a round for r features. Fourier features are made inside the loop, a few rounds at a
@@ -50,8 +51,6 @@ class FOGD(Learner):
     _STATE = {"w": ("r",), "counts": ("counts",)}
     _REMEDY = "lower eta, or scale the labels"
 
-    _ROWS = 128  # rounds whose features are kept at a time
-
     def __init__(
         self,
         features: Features | None = None,
@@ -76,57 +75,49 @@ class FOGD(Learner):
             features = FourierFeatures(self.n_frequencies, sigma=self.sigma, seed=self.seed)
         check_features(features)
         self._loss()
-        self._fused = False
-        if isinstance(features, FourierFeatures):
-            self._fused = True
+        self._fused = isinstance(features, FourierFeatures)
+        if self._fused:
             self._frequencies, self._scale = features._frequencies(d)
-            r, rows = features.size(d), ROWS_AT_ONCE
+            r = features.size(d)
+            self._work = aligned_zeros(ROWS_AT_ONCE, r)
         else:
-            self._write, r = features._writer(d)
-            rows = self._ROWS
-            self._par = np.zeros(8)  # of gradient descent with a constant step
-            self._par[ETA], self._par[RADIUS] = float(self.eta), np.inf
+            write, r = features._writer(d)
+            self._start_map(write, r)
         self._make_state(r=r, counts=1)
         self._counts[ATOMS] = r  # features are what this learner has for atoms
-        self._Z = aligned_zeros(rows, r)
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        trace.sizes[:] = self.size
         if not self._fused:
-            for start in range(0, len(X), self._ROWS):
-                part = slice(start, start + self._ROWS)
-                self._play_part(X[part], y[part], trace.predictions[part])
+            super()._play(X, y, trace)
             return
+        trace.sizes[:] = self.size
         loss, setting = self._loss_code, (float(self.eta), self._scale)
-        self._play_rounds(
-            len(X),
-            lambda _: fogd_rounds(
-                X, y, self._frequencies, self._w, loss, setting, self._Z, trace.predictions
-            ),
+        played, status = fogd_rounds(
+            X, y, self._frequencies, self._w, loss, setting, self._work, trace.predictions
         )
+        self._check(status, played)
+        self._played += len(X)
 
-    def _play_part(self, X: np.ndarray, y: np.ndarray, forecasts: np.ndarray) -> None:
-        """Play at most ``_ROWS`` rounds on features that are not made in the loop."""
-        Z = self._Z[: len(X)]
-        self._write(X, Z)
-        self._play_rounds(
-            len(X),
-            lambda _: first_order_rounds(
-                Z, y, self._loss_code, GRADIENT_STEP, self._par, np.zeros(2), self._w,
-                np.empty(0), np.empty(0), forecasts,
-            ),
-        )  # fmt: skip
+    def _play_features(self, Z: np.ndarray, y: np.ndarray, trace: Trace) -> None:
+        trace.sizes[:] = self.size
+        setting = tuple(Setting(eta=float(self.eta)))
+        state = np.zeros(2), self._w, np.empty(0), np.empty(0)
+        played, status = first_order_rounds(
+            Z, y, self._loss_code, GRADIENT_STEP, setting, state, trace.predictions
+        )
+        self._check(status, played)
+        self._played += len(Z)
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
+        if not self._fused:
+            return super()._forecast(X)
         forecasts = np.empty(len(X))
-        if self._fused:
-            fogd_forecasts(X, self._frequencies, self._w, self._scale, self._Z, forecasts)
-            return forecasts
-        for start in range(0, len(X), self._ROWS):
-            part = X[start : start + self._ROWS]
-            Z = self._Z[: len(part)]
-            self._write(part, Z)
-            product_rows(Z, self._w, forecasts[start : start + self._ROWS])
+        fogd_forecasts(X, self._frequencies, self._w, self._scale, self._work, forecasts)
+        return forecasts
+
+    def _forecast_features(self, Z: np.ndarray) -> np.ndarray:
+        forecasts = np.empty(len(Z))
+        product_rows(Z, self._w, forecasts)
         return forecasts
 
     def _restore(self, state: dict[str, Any]) -> None:

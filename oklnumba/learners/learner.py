@@ -15,9 +15,13 @@ more:
 - **Remedy.** ``_REMEDY``, what to change after numerical trouble, for ``_check``.
 - **Saved state.** ``_state()`` and ``_restore(state)``: the arrays of ``_STATE``, cut to what is
   used, and the coins named in ``_COINS`` (state.py).
+- **Ready features.** A learner with a map ``features`` says in ``_feature_room`` how wide a Z, zero
+  beyond them, ``_write(X, Z)`` takes, and ``_play_features(Z, y, trace)`` and
+  ``_forecast_features(Z)``, which leave it as it is: ``Experts`` shares it.
 
 And the calls: ``_begin(d)`` before the first round, ``_check_labels(y)``, ``_play(X, y, trace)``,
-``_forecast(X)``, ``_ready()``, ``_contents()`` and ``_adopt(meta, arrays)``.
+``_play_blocks(X, y, first)``, ``_forecast(X)``, ``_advice(X)``, ``_ready()``, ``_contents()`` and
+``_adopt(meta, arrays)``.
 """
 
 from __future__ import annotations
@@ -37,6 +41,7 @@ from oklnumba.hot.jit import ATOMS, DONE, NEED_ROOM, NOT_FINITE, NOT_POSITIVE
 from oklnumba.params import Params, from_spec, to_spec
 from oklnumba.state import State
 
+FIRST_ROWS = 64  # rounds of the first block of a run; each later one is as long as all before it
 PLAY_ROWS = 8192  # rounds handed to the compiled loops in one go
 
 
@@ -60,6 +65,12 @@ class Trace(NamedTuple):
         return Trace(*(None if a is None else a[start:stop] for a in self))
 
 
+def compilable(X: np.ndarray) -> np.ndarray:
+    """Return X, or a copy: loops would be compiled again for arrays that are read-only, say."""
+    plain = X.flags.c_contiguous and X.flags.writeable and type(X) is np.ndarray
+    return X if plain else np.array(X, order="C")
+
+
 class Learner(State, Params):
     """An online learner: forecast, then see the label, then update.
 
@@ -78,6 +89,7 @@ class Learner(State, Params):
     _broken: str | None = None
     _certified = False  # whether rounds come with a certificate
     _run_rows = PLAY_ROWS  # rounds between two looks at the clock
+    _feature_room = 0  # columns of ready features that the learner takes; 0: it has no map
 
     # ---- the protocol ----
 
@@ -168,10 +180,7 @@ class Learner(State, Params):
         y = checks.as_labels(y, len(X), self._loss().classes)
         self._check_labels(y)
         self._begin(X.shape[1])
-        for start in range(0, len(X), PLAY_ROWS):
-            part = np.array(X[start : start + PLAY_ROWS], order="C")
-            trace = Trace.empty(len(part), self._certified)
-            self._play(part, y[start : start + PLAY_ROWS], trace)
+        self._play_blocks(X, y, PLAY_ROWS)
         return self
 
     def reset(self) -> Self:
@@ -251,6 +260,16 @@ class Learner(State, Params):
             "then reset() and start again"
         )
         raise FloatingPointError(self._broken)
+
+    def _play_blocks(self, X: np.ndarray, y: np.ndarray, first: int) -> Trace:
+        """Play checked rounds in blocks, ``first`` in the first; FIRST_ROWS gives a run's bits."""
+        trace = Trace.empty(len(X), self._certified)
+        start = 0
+        while start < len(X):
+            stop = min(start + min(max(first, start), self._run_rows), len(X))
+            self._play(compilable(X[start:stop]), y[start:stop], trace.rows(start, stop))
+            start = stop
+        return trace
 
     def _advice(self, X: np.ndarray) -> str | None:
         """Return a warning about the first inputs of a run, if one is due."""

@@ -9,12 +9,12 @@ import numpy as np
 from oklnumba import losses
 from oklnumba.features import Features, check_features
 from oklnumba.learners.awv import LinearAWV
-from oklnumba.learners.learner import Learner, Trace
+from oklnumba.learners.learner import Trace
 from oklnumba.learners.linear import LinearLearner
-from oklnumba.state import aligned_zeros
+from oklnumba.learners.on_features import OnFeatures
 
 
-class WithFeatures(Learner):
+class WithFeatures(OnFeatures):
     """A linear learner on features of the inputs: a kernel learner in an explicit space (oco).
 
     FOGD is WithFeatures(FourierFeatures(...), OGD(...)) and PKAWV is
@@ -24,7 +24,7 @@ class WithFeatures(Learner):
     ----------
     features : Features
         TaylorFeatures, FourierFeatures or NystromFeatures.
-    learner : learner of this module
+    learner : LinearLearner, LinearAWV or LinearRidge
         Its hyper-parameters are used; it is not changed itself.
 
     Remarks
@@ -39,8 +39,6 @@ class WithFeatures(Learner):
     >>> bool(okl.run(learner, X, X[:, 0] * X[:, 1]).losses[-100:].mean() < 0.02)
     True
     """
-
-    _ROWS = 512  # rounds whose features are kept at a time
 
     def __init__(self, features: Features, learner: LinearLearner | LinearAWV):
         self.features = features
@@ -65,7 +63,7 @@ class WithFeatures(Learner):
     def _linear(self) -> LinearLearner | LinearAWV:
         if not isinstance(self.learner, LinearLearner | LinearAWV):
             raise ValueError(
-                "learner must be a linear learner of oklnumba.oco such as OGD(), "
+                "learner must be a linear learner of oklnumba such as OGD(), "
                 f"but is {self.learner!r}"
             )
         return self.learner
@@ -78,34 +76,28 @@ class WithFeatures(Learner):
 
     def _start(self, d: int) -> None:
         learner = self._linear()
-        self._write, r = check_features(self.features)._writer(d)
+        write, r = check_features(self.features)._writer(d)
         self._inner = type(learner)(**learner.get_params(deep=False))
         self._inner._begin(r)
-        self._Z = aligned_zeros(self._ROWS, r)
+        # LinearAWV takes inputs as features of their own, with room for whole vectors.
+        self._start_map(write, self._inner._feature_room or r)
 
-    def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        self._inner._played = self._played
-        for start in range(0, len(X), self._ROWS):
-            stop = min(start + self._ROWS, len(X))
-            Z = self._Z[: stop - start]
-            self._write(X[start:stop], Z)
-            try:
-                self._inner._play(Z, y[start:stop], trace.rows(start, stop))
-            except FloatingPointError as error:
-                self._broken = str(error)
-                raise
-            self._played += stop - start
+    def _play_features(self, Z: np.ndarray, y: np.ndarray, trace: Trace) -> None:
+        inner = self._inner
+        inner._played = self._played  # which a state that was loaded does not tell
+        play = inner._play_features if inner._feature_room else inner._play
+        try:
+            play(Z, y, trace)
+        except FloatingPointError as error:
+            self._broken = str(error)
+            raise
+        self._played += len(Z)
 
-    def _forecast(self, X: np.ndarray) -> np.ndarray:
-        self._inner._played = self._played
-        forecasts = np.zeros(len(X))
-        if self._played == 0:
-            return forecasts
-        for start in range(0, len(X), self._ROWS):
-            Z = self._Z[: len(X[start : start + self._ROWS])]
-            self._write(X[start : start + self._ROWS], Z)
-            forecasts[start : start + self._ROWS] = self._inner._forecast(Z)
-        return forecasts
+    def _forecast_features(self, Z: np.ndarray) -> np.ndarray:
+        if self._played == 0:  # as before any data, though a simplex starts in its centre
+            return np.zeros(len(Z))
+        inner = self._inner
+        return inner._forecast_features(Z) if inner._feature_room else inner._forecast(Z)
 
     def _state(self) -> dict[str, Any]:
         return self._inner._state()

@@ -20,18 +20,16 @@ from oklnumba.hot.linalg import product_rows
 from oklnumba.hot.losses import LINEAR_LOSS
 from oklnumba.learners.learner import Learner, Trace
 
-RULES = "lower eta, or scale the inputs and labels"
-
 
 class LinearLearner(Learner):
-    """A point w in R^d for each round; the base of this module's learners.
+    """A point w in R^d for each round; the base of all linear learners.
 
-    A subclass writes ``_begin_rounds`` (check hyper-parameters, make the state), ``_rounds`` (the
-    compiled loop), ``_point`` and ``_ARRAYS``, the names of its state.
+    A subclass says in ``_STATE`` what it keeps, all of it of fixed lengths, and has
+    ``_begin_rounds`` (check the hyper-parameters, make the state) and ``_rounds`` (play rounds, of
+    a loss by its code, and return how many and a status); ``_point`` where w is not kept as such.
     """
 
-    _ARRAYS: tuple[str, ...] = ()
-    _remedy = RULES
+    _REMEDY = "lower eta, or scale the inputs and labels"
     _w: np.ndarray
 
     def reset(self, d: int | None = None) -> Self:
@@ -85,21 +83,18 @@ class LinearLearner(Learner):
         """Number of weights; 0 before any data."""
         return self._width or 0
 
-    def _loss_code(self) -> int:
-        return self._loss().code
-
-    def _close(self, X: np.ndarray, y: np.ndarray, code: int, forecasts: np.ndarray) -> None:
+    def _close(self, X: np.ndarray, y: np.ndarray, loss: int, forecasts: np.ndarray) -> None:
         """Play rounds and count them; trouble is an error."""
-        played, status = self._rounds(X, y, code, forecasts)
-        self._check(status, played, self._remedy)
+        played, status = self._rounds(X, y, loss, forecasts)
+        self._check(status, played)
         if not self._finite():
-            self._check(NOT_FINITE, len(X) - 1, self._remedy)
+            self._check(NOT_FINITE, len(X) - 1)
         self._played += len(X)
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         first = self._played == 0
         trace.sizes[:] = X.shape[1]
-        self._close(X, y, self._loss_code(), trace.predictions)
+        self._close(X, y, self._loss_code, trace.predictions)
         if first:  # as predict_one had it, though a simplex starts in its centre
             trace.predictions[0] = 0.0
 
@@ -115,18 +110,11 @@ class LinearLearner(Learner):
         self._loss()
         self._begin_rounds(d)
 
-    def _state(self) -> dict[str, Any]:
-        return {name: getattr(self, f"_{name}") for name in self._ARRAYS}
-
-    def _restore(self, state: dict[str, Any]) -> None:
-        for name in self._ARRAYS:
-            getattr(self, f"_{name}")[...] = state[name]
-
     def _begin_rounds(self, d: int) -> None:
         raise NotImplementedError
 
     def _rounds(
-        self, X: np.ndarray, y: np.ndarray, code: int, forecasts: np.ndarray
+        self, X: np.ndarray, y: np.ndarray, loss: int, forecasts: np.ndarray
     ) -> tuple[int, int]:
         raise NotImplementedError
 
@@ -135,3 +123,40 @@ class LinearLearner(Learner):
 
     def _finite(self) -> bool:
         return bool(np.isfinite(self._w).all())
+
+
+class EitherLearner(LinearLearner):
+    """A linear learner that is one of several algorithms, by its hyper-parameters.
+
+    A subclass has ``_choose``, which checks the hyper-parameters and returns the algorithm: a
+    LinearLearner that keeps the state and plays the rounds.
+    """
+
+    _algorithm: LinearLearner
+
+    def _choose(self) -> LinearLearner:
+        raise NotImplementedError
+
+    def _begin_rounds(self, d: int) -> None:
+        self._algorithm = self._choose()
+        self._algorithm._begin(d)
+
+    def _rounds(
+        self, X: np.ndarray, y: np.ndarray, loss: int, forecasts: np.ndarray
+    ) -> tuple[int, int]:
+        return self._algorithm._rounds(X, y, loss, forecasts)
+
+    def _forecast(self, X: np.ndarray) -> np.ndarray:
+        return self._algorithm._forecast(X)
+
+    def _point(self) -> np.ndarray:
+        return self._algorithm._point()
+
+    def _finite(self) -> bool:
+        return self._algorithm._finite()
+
+    def _state(self) -> dict[str, Any]:
+        return self._algorithm._state()
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self._algorithm._restore(state)

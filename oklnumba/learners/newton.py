@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from math import inf
-from typing import Any
 
 import numpy as np
 
@@ -12,30 +11,41 @@ from oklnumba.checks import require_count, require_positive
 from oklnumba.hot.jit import DONE, NEED_ROOM
 from oklnumba.hot.linalg import solve_upper
 from oklnumba.hot.losses import LINEAR_LOSS
-from oklnumba.hot.newton import SMALL, newton_forecasts, newton_rounds, sketched_newton_rounds
+from oklnumba.hot.newton import (
+    SMALL,
+    USED,
+    newton_forecasts,
+    newton_rounds,
+    sketched_newton_rounds,
+)
 from oklnumba.hot.udu import TOGETHER
 from oklnumba.learners.linear import LinearLearner
 from oklnumba.state import aligned_zeros, padded
 
+NULL_DIRECTION = 1e-15  # of a sketch, relative to its largest square
 
-class _Newton(LinearLearner):
+
+class NewtonLearner(LinearLearner):
     """Learners with A = A_0 + eta sum g g' as a factor U' D U: O(d^2) a round."""
 
-    _ARRAYS = ("U", "inv_d", "c")
+    _STATE = {"U": ("r", "r"), "inv_d": ("r",), "c": ("r",)}
     _C = inf
     _ROWS = 512  # rounds whose padded inputs are kept at a time
 
-    def _begin_factor(self, d: int, start: float, rate: float) -> None:
+    def _begin_factor(self, d: int, start: float, eta: float) -> None:
         """Start at A = start I and w = 0."""
         r = padded(d)
-        self._U = aligned_zeros(r, r)
+        self._make_state(r=r)
         np.fill_diagonal(self._U, 1.0)
-        self._inv_d = np.full(r, 1.0 / start)
-        self._c = np.zeros(r)
-        self._rate = float(rate)
-        self._work = aligned_zeros(2 * TOGETHER + 1, r)
+        self._inv_d[:] = 1.0 / start
+        self._eta = eta
+        self._wide = aligned_zeros(2 * TOGETHER + 1, r)
         self._small = np.zeros((TOGETHER + 5, SMALL))
         self._Z = aligned_zeros(self._ROWS, r)
+
+    @property
+    def _factor(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return self._U, self._inv_d, self._c
 
     def _padded(self, X: np.ndarray) -> np.ndarray:
         Z = self._Z[: len(X)]
@@ -43,16 +53,17 @@ class _Newton(LinearLearner):
         return Z
 
     def _rounds(
-        self, X: np.ndarray, y: np.ndarray, code: int, forecasts: np.ndarray
+        self, X: np.ndarray, y: np.ndarray, loss: int, forecasts: np.ndarray
     ) -> tuple[int, int]:
         # Gradients alone do not say where the next x will lie: a game has no slab to project on.
-        C = inf if code == LINEAR_LOSS else self._C
+        C = inf if loss == LINEAR_LOSS else self._C
+        work = self._wide, self._small
         for start in range(0, len(X), self._ROWS):
-            stop = min(start + self._ROWS, len(X))
+            part = slice(start, start + self._ROWS)
+            Z = self._padded(X[part])
             played, status = newton_rounds(
-                self._padded(X[start:stop]), y[start:stop], code, self._rate, C,
-                self._U, self._inv_d, self._c, self._work, self._small, forecasts[start:stop],
-            )  # fmt: skip
+                Z, y[part], loss, self._eta, C, self._factor, work, forecasts[part]
+            )
             if status != DONE:
                 return start + played, status
         return len(X), DONE
@@ -60,16 +71,9 @@ class _Newton(LinearLearner):
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         forecasts = np.empty(len(X))
         for start in range(0, len(X), self._ROWS):
-            Z = self._padded(X[start : start + self._ROWS])
-            newton_forecasts(
-                Z,
-                self._C,
-                self._U,
-                self._inv_d,
-                self._c,
-                self._work,
-                forecasts[start : start + self._ROWS],
-            )
+            part = slice(start, start + self._ROWS)
+            Z = self._padded(X[part])
+            newton_forecasts(Z, self._C, self._factor, self._wide, forecasts[part])
         return forecasts
 
     def _point(self) -> np.ndarray:
@@ -81,7 +85,36 @@ class _Newton(LinearLearner):
         return bool(np.isfinite(self._c).all() and np.isfinite(self._inv_d).all())
 
 
-class OnlineNewtonStep(_Newton):
+class _ProjectedStep(LinearLearner):
+    """What the learners with a slab share: bounds on labels, and the curvature of the loss."""
+
+    C: float
+    alpha: float
+    eta: float | None
+
+    def _check_labels(self, y: np.ndarray) -> None:
+        require_positive("C", self.C)
+        if self._loss().name == "squared":  # beyond C it has not the curvature that the step uses
+            checks.refuse_beyond(y, self.C, "C", checks.NO_CURVATURE)
+
+    def _check_setting(self) -> tuple[float, float, float]:
+        """Check C, alpha and eta; return alpha, eta, by default the loss's curvature, and C."""
+        require_positive("C", self.C)
+        require_positive("alpha", self.alpha)
+        C, alpha = float(self.C), float(self.alpha)
+        if self.eta is not None:
+            require_positive("eta", self.eta)
+            return alpha, float(self.eta), C
+        curvature = self._loss().curvature(C)
+        if not (curvature > 0.0 and np.isfinite(curvature)):
+            raise ValueError(
+                f"the {self._loss().name} loss has no usable curvature on [-C, C] at C = "
+                f"{self.C!r}: give eta, or take another loss or C"
+            )
+        return alpha, curvature, C
+
+
+class OnlineNewtonStep(_ProjectedStep, NewtonLearner):
     """The online Newton step, projected on |w.x_t| <= C (kons Algorithm 1 with features for phi).
 
     w <- w - A^-1 g with A = alpha I + sum eta g g'; before the forecast w is projected, in the norm
@@ -113,11 +146,12 @@ class OnlineNewtonStep(_Newton):
     0.6607
     """
 
-    _remedy = "raise alpha, or scale the inputs and labels"
+    _REMEDY = "raise alpha, or scale the inputs and labels"
 
     def __init__(
         self,
         loss: str = "squared",
+        *,
         C: float = 1.0,
         alpha: float = 1.0,
         eta: float | None = None,
@@ -127,39 +161,12 @@ class OnlineNewtonStep(_Newton):
         self.alpha = alpha
         self.eta = eta
 
-    def _check_labels(self, y: np.ndarray) -> None:
-        _check_newton_labels(self, y)
-
     def _begin_rounds(self, d: int) -> None:
-        eta = _newton_rate(self)
-        self._C = float(self.C)
-        self._begin_factor(d, float(self.alpha), eta)
+        alpha, eta, self._C = self._check_setting()
+        self._begin_factor(d, alpha, eta)
 
 
-def _check_newton_labels(learner: Any, y: np.ndarray) -> None:
-    """Refuse labels where the squared loss has not the curvature that the step uses."""
-    require_positive("C", learner.C)
-    if learner._loss().name == "squared":
-        checks.refuse_beyond(y, learner.C, "C", checks.NO_CURVATURE)
-
-
-def _newton_rate(learner: Any) -> float:
-    """Check C, alpha and eta; return eta, by default the curvature of the loss."""
-    require_positive("C", learner.C)
-    require_positive("alpha", learner.alpha)
-    if learner.eta is not None:
-        require_positive("eta", learner.eta)
-        return float(learner.eta)
-    curvature = learner._loss().curvature(float(learner.C))
-    if not (curvature > 0.0 and np.isfinite(curvature)):
-        raise ValueError(
-            f"the {learner.loss} loss has no usable curvature on [-C, C] at C = {learner.C!r}: "
-            "give eta, or take another loss or C"
-        )
-    return curvature
-
-
-class SketchedONS(LinearLearner):
+class SketchedONS(_ProjectedStep):
     """The online Newton step with a frequent-directions sketch of A (kons; Luo et al. 2016).
 
     A = alpha I + S' S with at most 2 rank rows in S: O(rank d) time a round and memory. When S is
@@ -191,12 +198,14 @@ class SketchedONS(LinearLearner):
     0.6607
     """
 
-    _ARRAYS = ("S", "R", "w", "used")
-    _remedy = "raise alpha, or scale the inputs and labels"
+    _STATE = {"S": ("rows", "d"), "R": ("rows", "rows"), "w": ("d",), "counts": ("counts",)}
+    _OLD_NAMES = {"counts": "used"}
+    _REMEDY = "raise alpha, or scale the inputs and labels"
 
     def __init__(
         self,
         rank: int = 10,
+        *,
         alpha: float = 1.0,
         eta: float | None = None,
         C: float = 1.0,
@@ -208,27 +217,23 @@ class SketchedONS(LinearLearner):
         self.C = C
         self.loss = loss
 
-    def _check_labels(self, y: np.ndarray) -> None:
-        _check_newton_labels(self, y)
-
     def _begin_rounds(self, d: int) -> None:
         require_count("rank", self.rank, 1)
-        self._rate = _newton_rate(self)
+        self._alpha, self._eta, self._C = self._check_setting()
         rows = 2 * int(self.rank)
-        self._S, self._R = np.zeros((rows, d)), np.zeros((rows, rows))
-        self._w = np.zeros(d)
-        self._used = np.zeros(1, dtype=np.int64)
-        self._small, self._u = np.zeros((2, rows)), np.zeros(d)
+        self._make_state(rows=rows, d=d, counts=1)
+        self._work = np.zeros(rows), np.zeros(rows), np.zeros(d)
 
     def _rounds(
-        self, X: np.ndarray, y: np.ndarray, code: int, forecasts: np.ndarray
+        self, X: np.ndarray, y: np.ndarray, loss: int, forecasts: np.ndarray
     ) -> tuple[int, int]:
-        C = inf if code == LINEAR_LOSS else float(self.C)
+        # A game has no slab, as in NewtonLearner.
+        setting = self._alpha, self._eta, inf if loss == LINEAR_LOSS else self._C
         done = 0
         while True:
             played, status = sketched_newton_rounds(
-                X[done:], y[done:], code, float(self.alpha), self._rate, C, self._S, self._R,
-                self._w, self._used, self._small, self._u, forecasts[done:],
+                X[done:], y[done:], loss, setting, self._counts, (self._S, self._R), self._w,
+                self._work, forecasts[done:],
             )  # fmt: skip
             done += played
             if status != NEED_ROOM:
@@ -242,13 +247,13 @@ class SketchedONS(LinearLearner):
         rank = int(self.rank)
         kept = square[:rank] - square[rank]
         # Directions that are null to rounding are dropped, and with them division by 0.
-        m = int((kept > 1e-15 * square[0]).sum())
+        m = int((kept > NULL_DIRECTION * square[0]).sum())
         weights = np.sqrt(kept[:m] / square[:m])
         self._S[:m] = (vectors[:, :m] * weights).T @ self._S
         self._S[m:] = 0.0
         self._R[:] = 0.0
-        self._R[range(m), range(m)] = np.sqrt(float(self.alpha) + kept[:m])
-        self._used[0] = m
+        self._R[range(m), range(m)] = np.sqrt(self._alpha + kept[:m])
+        self._counts[USED] = m
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
-        return np.clip(super()._forecast(X), -float(self.C), float(self.C))
+        return np.clip(super()._forecast(X), -self._C, self._C)

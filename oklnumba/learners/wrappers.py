@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import copy
 import os
+import time
+import warnings
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from oklnumba import checks, protocol
+from oklnumba import checks
 from oklnumba.checks import require_count
-from oklnumba.learners.learner import Learner, write_npz
+from oklnumba.learners.learner import FIRST_ROWS, Learner, compilable, write_npz
 from oklnumba.params import Params, to_spec
 
 
@@ -176,17 +178,28 @@ class OneVsRest(Params):
             As in ``partial_fit``.
         """
         self._begin()
-        X = checks.as_inputs(X, self._width())
+        X = compilable(checks.as_inputs(X, self._width()))
         signs = self._signs(y, len(X))
-        runs = [protocol.run(one, X, s) for one, s in zip(self.scorers_, signs, strict=True)]
-        scores = np.stack([run.predictions for run in runs], axis=1)
+        for one, labels in zip(self.scorers_, signs, strict=True):
+            one._loss()  # all is checked before the first scorer plays
+            one._check_labels(labels)
+        traces, seconds = [], 0.0
+        for one, labels in zip(self.scorers_, signs, strict=True):
+            advice = one._advice(X[:FIRST_ROWS])
+            if advice:
+                warnings.warn(advice, UserWarning, stacklevel=2)
+            begin = time.perf_counter()
+            one._begin(X.shape[1])
+            traces.append(one._play_blocks(X, labels, FIRST_ROWS))
+            seconds += time.perf_counter() - begin
+        scores = np.stack([trace.predictions for trace in traces], axis=1)
         chosen = np.argmax(scores, axis=1)
         return MulticlassRun(
             self._classes[chosen],
             signs[chosen, np.arange(len(X))] < 0.0,
             scores,
-            np.sum([run.sizes for run in runs], axis=0),
-            sum(run.seconds for run in runs),
+            np.sum([trace.sizes for trace in traces], axis=0),
+            seconds,
         )
 
     def _width(self) -> int | None:
@@ -254,7 +267,7 @@ class OnlineToBatch(Params):
     True
     """
 
-    def __init__(self, learner: Learner, draws: int = 1, seed: int = 0):
+    def __init__(self, learner: Learner, *, draws: int = 1, seed: int = 0):
         self.learner = learner
         self.draws = draws
         self.seed = seed

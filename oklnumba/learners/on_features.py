@@ -1,0 +1,50 @@
+"""The base of learners on features of the inputs, which are written block by block."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from oklnumba.learners.learner import Learner, Trace
+from oklnumba.state import aligned_zeros
+
+
+class OnFeatures(Learner):
+    """A learner on features: inputs become rows of a buffer, then it plays these.
+
+    A subclass calls ``_start_map`` in ``_start`` and has ``_play_features(Z, y, trace)`` and
+    ``_forecast_features(Z)``, which leave Z as it is: Experts hands the same rows to several.
+    """
+
+    _ROWS = 512  # rounds whose features are kept at a time
+
+    def _start_map(self, write: Callable[[np.ndarray, np.ndarray], None], room: int) -> None:
+        """Take features that ``write(X, Z)`` writes into rows of ``room`` zeros."""
+        self._write, self._feature_room = write, room
+        self._Z = aligned_zeros(self._ROWS, room)
+
+    def _features_of(self, X: np.ndarray) -> np.ndarray:
+        """Return the features of up to _ROWS inputs, in the learner's buffer."""
+        Z = self._Z[: len(X)]
+        self._write(X, Z)
+        return Z
+
+    def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
+        for start in range(0, len(X), self._ROWS):
+            stop = min(start + self._ROWS, len(X))
+            Z = self._features_of(X[start:stop])
+            self._play_features(Z, y[start:stop], trace.rows(start, stop))
+
+    def _forecast(self, X: np.ndarray) -> np.ndarray:
+        forecasts = np.empty(len(X))
+        for start in range(0, len(X), self._ROWS):
+            Z = self._features_of(X[start : start + self._ROWS])
+            forecasts[start : start + self._ROWS] = self._forecast_features(Z)
+        return forecasts
+
+    def _play_features(self, Z: np.ndarray, y: np.ndarray, trace: Trace) -> None:
+        raise NotImplementedError
+
+    def _forecast_features(self, Z: np.ndarray) -> np.ndarray:
+        raise NotImplementedError
