@@ -27,6 +27,11 @@ def untouched(a):
     return np.array_equal(a, np.full(a.shape, POISON[0]), equal_nan=True)
 
 
+def spd(rng, m):
+    B = rng.standard_normal((m, m))
+    return B @ B.T + 0.5 * np.eye(m)
+
+
 def upper_buffer(factor, cap):
     """Return a (cap, cap) buffer that holds an upper factor and is poisoned everywhere else."""
     m = len(factor)

@@ -18,13 +18,8 @@ from oklnumba.hot.linalg import (
     solve_upper,
     solve_upper_transposed,
 )
-from tests.buffers import SIZES, poisoned, untouched, upper_buffer, upper_part, with_poison
+from tests.buffers import SIZES, poisoned, spd, untouched, upper_buffer, upper_part, with_poison
 from tests.compare import close
-
-
-def spd(rng, m):
-    B = rng.standard_normal((m, m))
-    return B @ B.T + 0.5 * np.eye(m)
 
 
 @with_poison
