@@ -14,7 +14,7 @@ settings.register_profile("oklnumba", deadline=None, derandomize=True, database=
 settings.load_profile("oklnumba")
 
 # Assertions in these helpers say what they compared, as those in test files do.
-HELPERS = "battery", "buffers", "curved", "expansions", "linear", "bounds"
+HELPERS = "battery", "buffers", "curved", "expansions", "linear_games", "bounds"
 pytest.register_assert_rewrite(*(f"tests.{helper}" for helper in HELPERS))
 
 

@@ -13,7 +13,7 @@ from oklnumba.hot.jit import NOT_FINITE
 from tests import naive, naive_linear
 from tests.buffers import Factor, poisoned
 from tests.compare import assert_close
-from tests.linear import D, data
+from tests.linear_games import D, data
 from tests.ridge import KERNEL_IDS, KERNELS, LAMS, STREAMS, stream
 
 # ---- forecasts are those of the definition ----

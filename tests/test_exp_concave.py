@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import oklnumba as okl
-from tests.linear import EXP_CONCAVE, FIRST_ORDER, T, assert_argmins, game_gradients, played
+from tests.linear_games import EXP_CONCAVE, FIRST_ORDER, T, assert_argmins, game_gradients, played
 
 
 @pytest.mark.parametrize("learner", EXP_CONCAVE, ids=repr)

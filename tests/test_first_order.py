@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import oklnumba as okl
-from tests.linear import FIRST_ORDER, D, assert_argmins, data
+from tests.linear_games import FIRST_ORDER, D, assert_argmins, data
 
 
 @pytest.mark.parametrize("learner", FIRST_ORDER, ids=repr)

@@ -10,7 +10,7 @@ import oklnumba as okl
 from oklnumba.games import LeastSquares, Portfolio, online_to_batch, play
 from tests import naive_linear
 from tests.compiled import COMPILED
-from tests.linear import D, data
+from tests.linear_games import D, data
 
 
 def test_portfolio_against_a_search_over_the_simplex():

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import oklnumba as okl
 from tests.compiled import COMPILED
-from tests.linear import data, two_faced
+from tests.linear_games import data, two_faced
 
 LIFTED = [
     (

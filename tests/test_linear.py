@@ -12,7 +12,7 @@ import oklnumba as okl
 from oklnumba import losses
 from oklnumba.potentials import check_simplex
 from tests.compiled import COMPILED
-from tests.linear import FAMILY, NEWTON, D, data, two_faced
+from tests.linear_games import FAMILY, NEWTON, D, data, two_faced
 
 # ---- two faces, one learner ----
 

@@ -11,7 +11,7 @@ from oklnumba import losses
 from oklnumba.hot.jit import NEED_ROOM
 from oklnumba.hot.newton import newton_block
 from tests import naive_linear
-from tests.linear import NEWTON, D, data, game_gradients, played
+from tests.linear_games import NEWTON, D, data, game_gradients, played
 
 
 def newton_textbook(learner, X, y):

@@ -20,7 +20,7 @@ from oklnumba.potentials import (
     squared_p_norm,
 )
 from tests.compiled import COMPILED
-from tests.linear import D, game_gradients, played
+from tests.linear_games import D, game_gradients, played
 
 POTENTIALS = [
     euclidean(0.7),
