@@ -126,6 +126,18 @@ class TaylorFeatures(Features):
 
         return write, r
 
+    def advice(self, X: np.ndarray) -> str | None:
+        """Return what to change where the basis holds little of the kernel on the first inputs."""
+        share = float(self.captured(X[: self.HEAD]).mean())
+        if share >= self.LOW_SHARE:
+            return None
+        return (
+            f"the Taylor basis holds only {share:.2g} of the kernel on the first inputs, so the "
+            "learner is close to forecasting 0: centre the basis, "
+            "TaylorFeatures(center=X[:500].mean(axis=0)), or scale the inputs to a smaller range, "
+            "or raise sigma or degree"
+        )
+
 
 def _monomials(d: int, degree: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return for each monomial its parent, the coordinate that multiplies it, and the ratio.
@@ -147,18 +159,6 @@ def _monomials(d: int, degree: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]
                 ratio.append(1.0 / sqrt(repeated))
         level = following
     return np.array(parent), np.array(variable), np.array(ratio)
-
-    def advice(self, X: np.ndarray) -> str | None:
-        """Return what to change where the basis holds little of the kernel on the first inputs."""
-        share = float(self.captured(X[: self.HEAD]).mean())
-        if share >= self.LOW_SHARE:
-            return None
-        return (
-            f"the Taylor basis holds only {share:.2g} of the kernel on the first inputs, so the "
-            "learner is close to forecasting 0: centre the basis, "
-            "TaylorFeatures(center=X[:500].mean(axis=0)), or scale the inputs to a smaller range, "
-            "or raise sigma or degree"
-        )
 
 
 class FourierFeatures(Features):

@@ -229,7 +229,7 @@ def theorem_1(loss, make=okl.KONS):
     def measure(s):
         C = float(s.largest) if loss == "squared" else [0.5, 1.0, 3.0][s.seed % 3]
         y = s.y if loss == "squared" else np.where(s.y >= 0, 1.0, -1.0)
-        predictions = okl.run(make(s.kernel, loss, C, s.lam), s.X, y).predictions
+        predictions = okl.run(make(s.kernel, loss=loss, C=C, alpha=s.lam), s.X, y).predictions
         assert np.abs(predictions).max() <= C
         played = losses.get(loss).value(predictions, y).sum()
         bound = theory.kons_bound(s.kernel, s.X, loss, C, s.lam)

@@ -24,7 +24,7 @@ from tests.ridge import KERNEL_IDS, KERNELS, LAMS, STREAMS, stream
 @pytest.mark.parametrize("awv", [True, False])
 def test_exact_kernel_learners_equal_the_dense_argmin(kernel, k, lam, awv):
     X, y = stream()
-    learner = (okl.KernelAWV if awv else okl.KernelRidge)(kernel, lam)
+    learner = (okl.KernelAWV if awv else okl.KernelRidge)(kernel, lam=lam)
     expected = naive.kernel_forecasts(k(X, X), y, lam, awv)
     assert_close(okl.run(learner, X, y).predictions, expected)
 

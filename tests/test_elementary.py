@@ -21,7 +21,7 @@ def exps_in_a_row(x):
     """Return exp(x) as the loop over a row of atoms computes it, which vectorises."""
     out = poisoned(len(x))
     rate = np.array([1.0, 0.0, 0.0])  # exp(-sqrt(x^2)), and the root of a square is exact
-    kernel_row(LAPLACIAN, rate, np.zeros(1), x[None, :].copy(), len(x), out)
+    kernel_row((LAPLACIAN, rate), np.zeros(1), x[None, :].copy(), len(x), out)
     return out
 
 

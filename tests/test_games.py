@@ -42,7 +42,7 @@ def test_portfolio_of_equal_and_of_one_asset():
 @pytest.mark.parametrize("radius", [None, 0.5])
 def test_least_squares_game(radius):
     X, y = data(11)
-    game = LeastSquares(X, y, radius)
+    game = LeastSquares(X, y, radius=radius)
     best = game.best()
     total = game.losses(best).sum()
     expected = naive_linear.quadratic_argmin(X.T @ X, X.T @ y, "ball" if radius else "all", radius)

@@ -107,7 +107,9 @@ def test_no_algorithm_exceeds_its_bound(kind):
 
 
 def test_half_of_log_det_is_exceeded():
-    measured, bound = proposition_1(greedy_stream(okl.KernelAWV, 10.0))
+    measured, bound = proposition_1(
+        greedy_stream(lambda kernel, lam: okl.KernelAWV(kernel, lam=lam), 10.0)
+    )
     assert measured[-1] <= bound[-1]
     assert measured[-1] > bound[-1] / 2
 

@@ -184,6 +184,49 @@ def clipped_forecasts(rows, coefs, C, out):
 
 
 @hot
+def sketch_sees(row, corner, d, setting, counts, sketch, coins, work):
+    """Show KORS the rescaled point d phi_t; return (whether it enters the inverse, status).
+
+    row : (cap,), kernel values of x_t, which becomes atom ATOMS, with the atoms; coins : that of
+    KORS and that of the inverse; work : kbar and b, (cap_k,); other arguments as in
+    sketched_kons_rounds.
+    """
+    _, alpha, _, gamma, beta, eps = setting
+    members, weights, kors = sketch
+    kbar, b = work
+    k = counts[MEMBERS]
+    for j in range(k):
+        kbar[j] = d * row[members[j]]
+    square = d * d * corner
+    probability = kors_probability(kbar, weights, kors, b, square, alpha, beta, eps, k)
+    if not probability >= 0.0:
+        return False, NOT_FINITE
+    if coins[0] < probability:
+        if not kors_keep(weights, kors, b, square, alpha, probability, k) > 0.0:
+            return False, NOT_POSITIVE
+        weights[k] *= d
+        members[k] = counts[ATOMS]
+        counts[MEMBERS] = k + 1
+    return d != 0.0 and coins[1] < max(probability, gamma), DONE
+
+
+@hot
+def enter_inverse(function, counts, s, d, schur, alpha, g, pull):
+    """Add the row [d s, sqrt(alpha + d^2 schur)] of x_t, atom ATOMS, to L, and its z."""
+    _, _, index, scale, z, L = function
+    r = counts[ROWS]
+    pivot = math.sqrt(alpha + d * d * schur)
+    target = L[r]
+    for j in range(r):
+        target[j] = d * s[j]
+    target[r] = pivot
+    z[r] = -(g / pivot + pivot * pull) / d
+    index[r] = counts[ATOMS]
+    scale[r] = d
+    counts[ROWS] = r + 1
+
+
+@hot
 def sketched_kons_rounds(
     X, y, coins, first, kernel, loss, setting, counts, function, sketch, work, out
 ):
@@ -197,14 +240,13 @@ def sketched_kons_rounds(
     all in place; work : (4, at least each cap), workspace; out : forecasts and sizes, (n,),
     written, and R_G, (1,), in place. Returns (rounds played, status).
     """
-    C, alpha, eta, gamma, beta, eps = setting
+    C, alpha, eta, _, _, _ = setting
     atoms, coefs, index, scale, z, L = function
-    members, weights, kors = sketch
     forecasts, sizes, R_G = out
     row, s, kbar, b = work[0], work[1], work[2], work[3]
     for t in range(first, y.shape[0]):
-        m, r, k = counts[ATOMS], counts[ROWS], counts[MEMBERS]
-        if m == coefs.shape[0] or r == z.shape[0] or k == weights.shape[0]:
+        m, r = counts[ATOMS], counts[ROWS]
+        if m == coefs.shape[0] or r == z.shape[0] or counts[MEMBERS] == sketch[1].shape[0]:
             return t, NEED_ROOM
         x = X[t]
         kernel_row(kernel, x, atoms, m, row)
@@ -216,47 +258,27 @@ def sketched_kons_rounds(
         raw = dot(row, coefs, m) + dot(s, z, r)
         if not abs(raw) < np.inf:
             return t, NOT_FINITE
-        forecast = min(max(raw, -C), C)  # the projection, eq. 1
-        forecasts[t] = forecast
-        if raw != forecast and not schur > 0.0:
+        forecasts[t] = min(max(raw, -C), C)  # the projection, eq. 1
+        over = raw - forecasts[t]
+        if over != 0.0 and not schur > 0.0:
             return t, NOT_POSITIVE
-        q = schur / alpha
-        g = loss_derivative(loss, forecast, y[t])
+        g = loss_derivative(loss, forecasts[t], y[t])
         d = scaled_slope(g, eta)
         enters = False
-        if not flat(loss, g):
-            for j in range(k):
-                kbar[j] = d * row[members[j]]
-            probability = kors_probability(
-                kbar, weights, kors, b, d * d * corner, alpha, beta, eps, k
-            )
-            if not probability >= 0.0:
-                return t, NOT_FINITE
-            enters = d != 0.0 and coins[1][t] < max(probability, gamma)  # Alg. 3: the coin z_t
-            if coins[0][t] < probability:
-                pivot = kors_keep(weights, kors, b, d * d * corner, alpha, probability, k)
-                if not pivot > 0.0:
-                    return t, NOT_POSITIVE
-                weights[k] *= d
-                members[k] = m
-                counts[MEMBERS] = k + 1
-        pull = kons_pull(raw - forecast, schur)
-        c = 0.0
+        if not flat(loss, g):  # Alg. 3: the coin z_t
+            pair = coins[0][t], coins[1][t]
+            enters, status = sketch_sees(row, corner, d, setting, counts, sketch, pair, (kbar, b))
+            if status != DONE:
+                return t, status
+        pull, c = kons_pull(over, schur), 0.0
         if enters:
-            pivot = math.sqrt(alpha + d * d * schur)
-            target = L[r]
-            for j in range(r):
-                target[j] = d * s[j]
-            target[r] = pivot
-            z[r] = -(g / pivot + pivot * pull) / d
-            index[r] = m
-            scale[r] = d
-            counts[ROWS] = r + 1
+            enter_inverse(function, counts, s, d, schur, alpha, g, pull)
         else:  # left out of the inverse: the gradient step and the projection stay (errata 3)
             c = -g / alpha - pull
             add_multiple(z, -c, s, r)
-        weight = eta if enters else 0.0
-        R_G[0] += g * g * q / (1.0 + weight * g * g * q)
+        q = schur / alpha  # phi_t' A_{t-1}^-1 phi_t
+        weight = eta * g * g if enters else 0.0
+        R_G[0] += g * g * q / (1.0 + weight * q)  # g_t' A_t^-1 g_t, Prop. 1
         if not (flat(loss, g) and c == 0.0):
             put_atom(atoms, m, x)
             coefs[m] = c

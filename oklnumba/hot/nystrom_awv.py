@@ -88,6 +88,36 @@ def new_direction(kernel, x, q, rho_square, rank, past, stored, factor, lam, wor
 
 
 @hot
+def join(kernel, x, corner, probability, setting, counts, dictionary, past, factor, q, work):
+    """Let x join the dictionary, and its direction the span, where it is not in it to rounding.
+
+    corner : k(x, x); probability : with which KORS kept x; q : (cap,), coordinates of x in the
+    span, with a new last one where the span grows; work : b of kors_probability, and moments and
+    column of span_column; other arguments as in nystrom_awv_rounds. Returns (what the direction
+    takes off the penalised loss of the best function, status).
+    """
+    lam, mu, _, _, _, _ = setting
+    atoms, weights, kors, span, R = dictionary
+    b, moments, column = work
+    m, rank = counts[ATOMS], counts[RANK]
+    gain = 0.0
+    rho_square = corner - dot(q, q, rank)
+    if rho_square > NULL_DIRECTION * corner:
+        gain = new_direction(
+            kernel, x, q, rho_square, rank, past, counts[PAST], factor, lam, (moments, column)
+        )
+        if gain < 0.0:
+            return gain, NOT_POSITIVE
+        span_grow(R, span, q, math.sqrt(rho_square), rank, m)
+        counts[RANK] = rank + 1
+    if not kors_keep(weights, kors, b, corner, mu, probability, m) > 0.0:
+        return gain, NOT_POSITIVE
+    put_atom(atoms, m, x)
+    counts[ATOMS] = m + 1
+    return gain, DONE
+
+
+@hot
 def nystrom_awv_rounds(
     X, y, coins, first, kernel, setting, counts, dictionary, past, factor, work, out
 ):
@@ -104,7 +134,7 @@ def nystrom_awv_rounds(
     Once the dictionary has its largest size, the past is no longer kept. Returns (rounds played,
     status).
     """
-    lam, mu, beta, eps, largest, ridge = setting
+    _, mu, beta, eps, largest, ridge = setting
     atoms, weights, kors, span, R = dictionary
     inputs, labels, Phi = past
     U, inv_d, c = factor
@@ -112,53 +142,42 @@ def nystrom_awv_rounds(
     rows, column = work
     row, b, moments, scan = rows[0], rows[1], rows[2], rows[3]
     Z, B = rows[4:5], rows[5:6]
-    q = Z[0]
-    a = np.empty(SWEEP)
+    q, a = Z[0], np.empty(SWEEP)
     for t in range(first, X.shape[0]):
-        stored, m, rank = counts[PAST], counts[ATOMS], counts[RANK]
+        stored, m = counts[PAST], counts[ATOMS]
         growing = m < largest
         if growing and (m + 1 > weights.shape[0] or stored == labels.shape[0]):
             return t, NEED_ROOM
         x = X[t]
         kernel_row(kernel, x, atoms, m, row)
         corner = kernel_diag(kernel, x)
-        span_coordinates(row, span, R, q, rank)
+        span_coordinates(row, span, R, q, counts[RANK])
         growth[t] = 0.0
         if growing:
             probability = kors_probability(row, weights, kors, b, corner, mu, beta, eps, m)
             if not probability >= 0.0:
                 return t, NOT_FINITE
             if coins[t] < probability:  # Alg. 2: x_t joins before its own forecast
-                rho_square = corner - dot(q, q, rank)
-                if rho_square > NULL_DIRECTION * corner:
-                    gain = new_direction(
-                        kernel, x, q, rho_square, rank, past, stored, factor, lam, (moments, column)
-                    )
-                    if gain < 0.0:
-                        return t, NOT_POSITIVE
-                    growth[t] = gain
-                    span_grow(R, span, q, math.sqrt(rho_square), rank, m)
-                    rank += 1
-                    counts[RANK] = rank
-                if not kors_keep(weights, kors, b, corner, mu, probability, m) > 0.0:
-                    return t, NOT_POSITIVE
-                put_atom(atoms, m, x)
-                counts[ATOMS] = m + 1
-        padded = pad(q, rank)
+                growth[t], status = join(
+                    kernel, x, corner, probability, setting, counts, dictionary, past, factor, q,
+                    (b, moments, column),
+                )  # fmt: skip
+                if status != DONE:
+                    return t, status
+        padded = pad(q, counts[RANK])
+        a[0] = 1.0
         kept = counts[ATOMS] < largest
         if kept:
-            for j in range(rank):
+            for j in range(counts[RANK]):
                 Phi[stored, j] = q[j]
             put_atom(inputs, stored, x)
-        a[0] = 1.0
         for k in range(0, padded, TILE):  # A_t = A_{t-1} + z z', z = q
             factor_rows_1(U, inv_d, Z, B, a, k, padded)
         forecast = ridge_forecast(q, c, scan, padded)
         if not abs(forecast / a[0]) < np.inf:
             return t, NOT_FINITE
         forecasts[t] = forecast if ridge else forecast / a[0]  # z' A_t^-1 b, labels (Y_{t-1}, 0)
-        shrinks[t] = a[0]
-        sizes[t] = counts[ATOMS]
+        shrinks[t], sizes[t] = a[0], counts[ATOMS]
         if kept:
             labels[stored] = y[t]
             counts[PAST] = stored + 1

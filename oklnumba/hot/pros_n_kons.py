@@ -78,8 +78,7 @@ def pros_n_kons_rounds(
                 return t, NOT_POSITIVE
             put_atom(atoms, m, x)
             counts[ATOMS] = m + 1
-        sizes[t] = counts[ATOMS]
-        forecasts[t] = 0.0
+        sizes[t], forecasts[t] = counts[ATOMS], 0.0
         if rank == 0:
             continue
         padded = pad(q, rank)

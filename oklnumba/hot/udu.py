@@ -203,8 +203,8 @@ solve_rows_3 = _factor_rows(SWEEP, learn=False)
 
 @hot
 def pad(q, rank):
-    """Write zeros behind the first ``rank`` entries up to a whole vector; return that length."""
-    padded = (rank + LANES - 1) // LANES * LANES
+    """Write zeros behind the first ``rank`` entries up to whole vectors, at least one."""
+    padded = (max(rank, 1) + LANES - 1) // LANES * LANES
     for j in range(rank, padded):
         q[j] = 0.0
     return padded

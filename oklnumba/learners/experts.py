@@ -169,7 +169,7 @@ class Experts(Learner):
         shared: list[_SharedFeatures | None] = []
         seen: list[tuple[tuple, _SharedFeatures]] = []
         for one in self._experts:
-            if not one._feature_room:
+            if not one._feature_room or not hasattr(one, "features"):
                 shared.append(None)
                 continue
             arrays: dict[str, np.ndarray] = {}
