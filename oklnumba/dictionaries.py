@@ -14,7 +14,7 @@ from oklnumba.hot.dictionary import ald_rounds, kors_rounds
 from oklnumba.hot.jit import ATOMS, DONE, NEED_ROOM
 from oklnumba.kernels import Kernel, kernel_code
 from oklnumba.params import Params
-from oklnumba.state import Coins, State
+from oklnumba.state import Coins, State, aligned_zeros, padded
 
 
 class _Sampler(State, Params):
@@ -85,7 +85,7 @@ class _Sampler(State, Params):
         raise NotImplementedError
 
     def _buffers(self, rooms: dict[int, int]) -> dict[str, np.ndarray]:
-        return super()._buffers(rooms) | {"work": np.zeros((2, rooms[ATOMS]))}
+        return super()._buffers(rooms) | {"work": aligned_zeros(2, padded(rooms[ATOMS]))}
 
     def _play_rounds(self, rounds: Callable[[int], tuple[int, int]]) -> tuple[int, int]:
         """Call ``rounds(first)`` to the end, making room wherever it asks for it."""

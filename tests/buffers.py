@@ -76,7 +76,7 @@ class Factor:
         self.cap = -(-r // LANES) * LANES
         self.U, self.c = np.eye(self.cap), np.zeros(self.cap)
         self.inv_d = np.full(self.cap, 1 / lam)
-        self.work = poisoned(2 * TOGETHER + 1, self.cap)
+        self.work = poisoned(2 * TOGETHER + 1, self.cap), poisoned(TOGETHER)
         self.forecasts, self.shrinks = [], []
 
     def padded(self, Z):

@@ -12,7 +12,7 @@ from oklnumba import theory
 from oklnumba.games import Portfolio, play
 from oklnumba.potentials import euclidean
 from tests.compiled import COMPILED
-from tests.linear import ADAPTIVE
+from tests.linear_games import ADAPTIVE
 
 GAME_COUNT = 1000 if COMPILED else 20
 sizes = st.sampled_from([0.0, 1e-8, 0.1, 1.0, 1.0, 1.0, 30.0, 1e4, 1e9])

@@ -21,14 +21,14 @@ def awv_rounds(Z, y, factor, work, ridge, forecasts, shrinks):
     """Play AWV (pkawv Algorithm 1) or ridge rounds on features.
 
     Z : (n, r), padded with zeros to r a multiple of LANES; y : (n,); factor : U (r, r), inv_d and
-    c (r,), the state, in place; work : (2 TOGETHER + 1, r), workspace; ridge : 1 for ridge
-    forecasts, 0 for AWV; forecasts, shrinks : (n,), written: shrink is 1 + z' A^-1 z of the round.
-    Returns (rounds played, status).
+    c (r,), the state, in place; work : (2 TOGETHER + 1, r) and (TOGETHER,), workspace; ridge : 1
+    for ridge forecasts, 0 for AWV; forecasts, shrinks : (n,), written: shrink is 1 + z' A^-1 z of
+    the round. Returns (rounds played, status).
     """
     U, inv_d, c = factor
     n, r = Z.shape
-    rounds, betas, scan = work[:TOGETHER], work[TOGETHER : 2 * TOGETHER], work[2 * TOGETHER]
-    a = np.empty(TOGETHER)
+    rows, a = work
+    rounds, betas, scan = rows[:TOGETHER], rows[TOGETHER : 2 * TOGETHER], rows[2 * TOGETHER]
     t = 0
     while t < n:
         count = min(TOGETHER, (n - t) // SWEEP * SWEEP)
@@ -56,7 +56,8 @@ def awv_forecasts(Z, factor, work, ridge, forecasts):
     """Write what AWV or ridge would forecast for each row of Z; arguments as in awv_rounds."""
     U, inv_d, c = factor
     n, r = Z.shape
-    p = work[0]
+    rows, _ = work
+    p, scan = rows[0], rows[1]
     for t in range(n):
         for j in range(r):
             p[j] = Z[t, j]
@@ -64,7 +65,7 @@ def awv_forecasts(Z, factor, work, ridge, forecasts):
         a = 1.0
         for k in range(r):
             a += inv_d[k] * p[k] * p[k]
-        m = ridge_forecast(p, c, work[1], r)
+        m = ridge_forecast(p, c, scan, r)
         forecasts[t] = m if ridge else m / a
 
 

@@ -16,7 +16,7 @@ from oklnumba.hot.dictionary import (
 from oklnumba.hot.jit import ATOMS, DONE, NEED_ROOM, NOT_FINITE, NOT_POSITIVE, hot
 from oklnumba.hot.linalg import dot, solve_upper_transposed
 from oklnumba.hot.rows import kernel_diag, kernel_row, put_atom
-from oklnumba.hot.udu import SWEEP, TILE, factor_rows_1, pad, ridge_forecast, ridge_learn
+from oklnumba.hot.udu import TILE, factor_rows_1, pad, ridge_forecast, ridge_learn
 
 # Entries of the counts after ATOMS: rank of the atoms' span, rounds whose inputs are kept.
 RANK, PAST = 1, 2
@@ -142,7 +142,7 @@ def nystrom_awv_rounds(
     rows, column = work
     row, b, moments, scan = rows[0], rows[1], rows[2], rows[3]
     Z, B = rows[4:5], rows[5:6]
-    q, a = Z[0], np.empty(SWEEP)
+    q, a = Z[0], rows[6]
     for t in range(first, X.shape[0]):
         stored, m = counts[PAST], counts[ATOMS]
         growing = m < largest

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from oklnumba.hot.elementary import FAR, exp_nonpositive
 from oklnumba.hot.jit import hot
 
@@ -145,14 +143,13 @@ def kernel_block(kernel, X, atoms, m, out):
 
 
 @hot
-def kernel_product(kernel, X, atoms, v, out):
+def kernel_product(kernel, X, atoms, v, tile, row, out):
     """Write K v without forming K, in tiles that stay in the cache.
 
-    X : (n, d); atoms : (d, m), contiguous; v : (m,); out : (n,), written.
+    X : (n, d); atoms : (d, m), contiguous; v : (m,); tile : (d, ATOMS_A_TILE) and row :
+    (ATOMS_A_TILE,), workspace; out : (n,), written.
     """
     d, m = atoms.shape
-    tile = np.empty((d, ATOMS_A_TILE))
-    row = np.empty(ATOMS_A_TILE)
     for i in range(out.shape[0]):
         out[i] = 0.0
     for first in range(0, m, ATOMS_A_TILE):

@@ -224,7 +224,7 @@ class FeatureRidge(OnFeatures, Ridge):
         np.fill_diagonal(self._U, 1.0)
         self._inv_d[:] = 1.0 / float(self.lam)
         self._totals[RIDGE] = self._ridge
-        self._work = aligned_zeros(2 * TOGETHER + 1, room)
+        self._work = aligned_zeros(2 * TOGETHER + 1, room), np.zeros(TOGETHER)
         self._start_map(write, room)
 
     def _play_features(self, Z: np.ndarray, y: np.ndarray, trace: Trace) -> None:

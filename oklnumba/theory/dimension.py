@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from oklnumba import checks
 from oklnumba.checks import require, require_positive
-from oklnumba.hot.rows import kernel_product
+from oklnumba.hot.rows import ATOMS_A_TILE, kernel_product
 from oklnumba.kernels import kernel_code
 
 BLOCK = 512  # rows and columns of a kernel matrix that is not needed whole: they fit a cache
@@ -221,10 +221,11 @@ def projection_gap(kernel: Any, features: Any, X: ArrayLike, method: str = "exac
     from scipy.sparse.linalg import LinearOperator, eigsh  # a tenth of a second to import
 
     atoms = np.array(X.T, order="C")
+    tile, row = np.empty((len(atoms), ATOMS_A_TILE)), np.empty(ATOMS_A_TILE)
 
     def product(v: np.ndarray) -> np.ndarray:
         out = np.empty(n)
-        kernel_product(coded, X, atoms, np.array(v, dtype=float).ravel(), out)
+        kernel_product(coded, X, atoms, np.array(v, dtype=float).ravel(), tile, row, out)
         return out - F @ (F.T @ v.ravel())
 
     operator = LinearOperator((n, n), matvec=product, dtype=float)
