@@ -13,6 +13,9 @@ MATERN_3_2 = 2
 MATERN_5_2 = 3
 POLYNOMIAL = 4
 LINEAR = 5
+# Entries of a kernel's numbers: of the radial ones; of Polynomial.
+RATE = 0
+SCALE, COEF0, DEGREE = range(3)
 ATOMS_A_TILE = 512  # of kernel_product
 
 
@@ -94,12 +97,12 @@ def kernel_row(kernel, x, atoms, m, out):
     if code == LINEAR or code == POLYNOMIAL:
         products(x, atoms, m, out)
         if code == POLYNOMIAL:
-            scale, coef0, degree = par[0], par[1], par[2]
+            scale, coef0, degree = par[SCALE], par[COEF0], par[DEGREE]
             for j in range(m):
                 o[j] = integer_power(scale * o[j] + coef0, degree)
         return
     square_distances(x, atoms, m, out)
-    rate = par[0]
+    rate = par[RATE]
     if code == GAUSSIAN:
         for j in range(m):
             o[j] = exp_nonpositive(-rate * o[j])
@@ -124,7 +127,9 @@ def kernel_diag(kernel, x):
         s = 0.0
         for k in range(x.shape[0]):
             s += x[k] * x[k]
-        return s if code == LINEAR else integer_power(par[0] * s + par[1], par[2])
+        if code == LINEAR:
+            return s
+        return integer_power(par[SCALE] * s + par[COEF0], par[DEGREE])
     return 1.0
 
 
