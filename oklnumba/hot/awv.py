@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from oklnumba.hot.jit import DONE, NOT_FINITE, hot
-from oklnumba.hot.linalg import add_multiple, dot, solve_upper_transposed
+from oklnumba.hot.linalg import add_multiple, dot, sherman_morrison, solve_upper_transposed
 from oklnumba.hot.rows import kernel_diag, kernel_row
 from oklnumba.hot.udu import SWEEP, TOGETHER, factor_rounds, ridge_forecast, ridge_learn
 
@@ -110,14 +110,7 @@ def listing_rounds(Z, y, P, b, v, forecasts):
     r = b.shape[0]
     for t in range(y.shape[0]):
         z = Z[t]
-        q = 1.0
-        for i in range(
-            r
-        ):  # A_t^-1 = A_{t-1}^-1 - A_{t-1}^-1 z z' A_{t-1}^-1 / (1 + z' A_{t-1}^-1 z)
-            v[i] = dot(P[i], z, r)
-            q += v[i] * z[i]
-        for i in range(r):
-            add_multiple(P[i], -v[i] / q, v, r)
+        sherman_morrison(P, z, v, r)  # A_t^-1 from A_{t-1}^-1
         forecasts[t] = 0.0
         for i in range(r):
             forecasts[t] += z[i] * dot(P[i], b, r)

@@ -68,13 +68,13 @@ def kors_rounds(X, coins, first, kernel, setting, counts, dictionary, work, out)
         x = X[t]
         kernel_row(kernel, x, atoms, m, row)
         corner = kernel_diag(kernel, x)
-        probability = kors_probability(row, weights, C, b, corner, alpha, beta, eps, m)
+        probability = kors_probability(row, weights, C, b, corner, alpha, beta, eps, m)  # line 5
         if not probability >= 0.0:
             return t, NOT_FINITE
         played[t] = probability
         kept[t] = 0
-        if coins[t] < probability and m < largest:
-            if not kors_keep(weights, C, b, corner, alpha, probability, m) > 0.0:
+        if coins[t] < probability and m < largest:  # line 6: the coin z_t
+            if not kors_keep(weights, C, b, corner, alpha, probability, m) > 0.0:  # 1 / p_t
                 return t, NOT_POSITIVE
             put_atom(atoms, m, x)
             counts[ATOMS] = m + 1
@@ -111,7 +111,7 @@ def ald_rounds(X, first, kernel, threshold, counts, dictionary, work, kept):
         x = X[t]
         kernel_row(kernel, x, atoms, m, row)
         corner = kernel_diag(kernel, x)
-        residual = ald_residual(R, row, corner, q, m)
+        residual = ald_residual(R, row, corner, q, m)  # delta_t of Engel et al.
         if not abs(residual) < np.inf:
             return t, NOT_FINITE
         kept[t] = 0
