@@ -110,7 +110,7 @@ class NystromAWV(Ridge):
 
     def _room(self, axis: int, least: int) -> int:
         old = self._rooms[axis]
-        return max(least, 256, 2 * old) if axis == PAST else padded(max(least, 32, old * 3 // 2))
+        return max(least, 256, 2 * old) if axis == PAST else padded(max(least, 40, old * 3 // 2))
 
     def _buffers(self, rooms: dict[int, int]) -> dict[str, np.ndarray]:
         buffers = super()._buffers(rooms)
