@@ -164,7 +164,7 @@ def large_r(n: int) -> dict:
 MEMORY = """
 import sys, threading, time, numpy as np, oklnumba as okl
 rng = np.random.default_rng(0)
-features = okl.TaylorFeatures(2, 3.0)
+features = okl.TaylorFeatures(2, sigma=3.0)
 okl.run(okl.PKAWV(features), rng.uniform(-1, 1, (600, 18)), np.ones(600))
 n = int(sys.argv[1])
 X = rng.uniform(-1, 1, (n, 18))
