@@ -8,6 +8,7 @@ axes, an axis being the name of a fixed length ("d", say) or an entry of the int
 from __future__ import annotations
 
 import json
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ ARRAY_ALIGNMENT = 64  # bytes: a cache line and a full vector register
 
 def aligned_zeros(*shape: int) -> np.ndarray:
     """Return zeros whose first entry starts a cache line: vector loads then never cross one."""
-    count = int(np.prod(shape))
+    count = prod(shape)
     extra = ARRAY_ALIGNMENT // 8
     buffer = np.zeros(count + extra)
     skip = (-buffer.ctypes.data // 8) % extra
