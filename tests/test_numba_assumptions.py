@@ -224,6 +224,28 @@ def test_numba_still_raises_where_there_is_no_cache_folder(monkeypatch):
     assert double(2.0) == 4.0 and type(double._cache).__name__ == "NullCache"
 
 
+COUNTING = """
+import json, numpy as np, oklnumba as okl
+from oklnumba.hot import jit, kernel_ogd
+import numba
+X = np.random.default_rng(0).uniform(-1, 1, (40, 2))
+okl.KernelOGD(okl.Gaussian(1.0)).partial_fit(X, np.sign(X[:, 0]))
+ours = kernel_ogd.kernel_ogd_rounds
+options = {n: v for n, v in ours.targetoptions.items() if n not in ("_nrt", "nopython")}
+counting = numba.njit(**options)(ours.py_func)
+counting.compile(ours.signatures[0])
+texts = ["".join(f.inspect_llvm().values()) for f in (ours, counting)]
+print(json.dumps([text.count("call void @NRT_") for text in texts]))
+"""
+
+
+def test_no_references_to_arrays_are_counted_in_the_loops(tmp_path):
+    # A private option of numba's; with counting the same loop has such calls in it.
+    ours, counting = python(COUNTING, NUMBA_CACHE_DIR=str(tmp_path))
+    assert ours < counting
+    assert ours <= 4  # around the loop, where arguments come from Python
+
+
 def test_import_compiles_nothing_and_leaves_matplotlib_out():
     code = """
 import json, sys, oklnumba
