@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -11,7 +10,7 @@ from numpy.typing import ArrayLike
 from oklnumba.checks import as_inputs, number, require, require_count, require_positive
 from oklnumba.features import NystromFeatures
 from oklnumba.hot.dictionary import ald_rounds, kors_rounds
-from oklnumba.hot.jit import ATOMS, DONE, NEED_ROOM
+from oklnumba.hot.jit import ATOMS, DONE
 from oklnumba.kernels import Kernel, kernel_code
 from oklnumba.params import Params
 from oklnumba.state import Coins, State, aligned_zeros, padded
@@ -86,14 +85,6 @@ class _Sampler(State, Params):
 
     def _buffers(self, rooms: dict[int, int]) -> dict[str, np.ndarray]:
         return super()._buffers(rooms) | {"work": aligned_zeros(2, padded(rooms[ATOMS]))}
-
-    def _play_rounds(self, rounds: Callable[[int], tuple[int, int]]) -> tuple[int, int]:
-        """Call ``rounds(first)`` to the end, making room wherever it asks for it."""
-        first, status = rounds(0)
-        while status == NEED_ROOM:
-            self._reserve({ATOMS: self.size + 1})
-            first, status = rounds(first)
-        return first, status
 
     def set_params(self, **params: Any) -> Self:
         """Set hyper-parameters before any data; return self.
@@ -209,7 +200,7 @@ class KORS(_Sampler):
     def _play(self, X: np.ndarray, played: np.ndarray, kept: np.ndarray) -> tuple[int, int]:
         setting = (float(self.alpha), float(self.beta), float(self.eps), np.inf)
         coins = self._coins.take(len(X))
-        return self._play_rounds(
+        return self._with_room(
             lambda first: kors_rounds(
                 X, coins, first, self._kernel, setting, self._counts,
                 (self._atoms, self._weights, self._C), self._work, (played, kept),
@@ -314,7 +305,7 @@ class ALD(_Sampler):
 
     def _play(self, X: np.ndarray, played: np.ndarray, kept: np.ndarray) -> tuple[int, int]:
         played[:] = 1.0
-        return self._play_rounds(
+        return self._with_room(
             lambda first: ald_rounds(
                 X, first, self._kernel, float(self.threshold), self._counts,
                 (self._atoms, self._R), self._work, kept,

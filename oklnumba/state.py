@@ -8,11 +8,13 @@ axes, an axis being the name of a fixed length ("d", say) or an entry of the int
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from math import prod
 from typing import Any
 
 import numpy as np
 
+from oklnumba.hot.jit import NEED_ROOM
 from oklnumba.hot.udu import LANES
 
 ARRAY_ALIGNMENT = 64  # bytes: a cache line and a full vector register
@@ -77,6 +79,14 @@ class State:
             for name, buffer in buffers.items():
                 setattr(self, f"_{name}", buffer)
             self._rooms = rooms
+
+    def _with_room(self, rounds: Callable[[int], tuple[int, int]]) -> tuple[int, int]:
+        """Call ``rounds(first)`` until it no longer asks for room; return what it says then."""
+        first, status = rounds(0)
+        while status == NEED_ROOM:
+            self._reserve({axis: int(self._counts[axis]) + 1 for axis in self._growing()})
+            first, status = rounds(first)
+        return first, status
 
     def _room(self, axis: int, least: int) -> int:
         """Return how much room to make for a count; buffers at least double."""

@@ -37,7 +37,7 @@ from numpy.typing import ArrayLike
 
 from oklnumba import checks, losses
 from oklnumba.features import Features
-from oklnumba.hot.jit import ATOMS, DONE, NEED_ROOM, NOT_FINITE, NOT_POSITIVE
+from oklnumba.hot.jit import ATOMS, DONE, NOT_FINITE, NOT_POSITIVE
 from oklnumba.params import Params, from_spec, to_spec
 from oklnumba.state import State
 
@@ -141,7 +141,7 @@ class Learner(State, Params):
         if self._ready():
             for start in range(0, len(X), PLAY_ROWS):
                 part = X[start : start + PLAY_ROWS]
-                out[start : start + PLAY_ROWS] = self._forecast(np.array(part, order="C"))
+                out[start : start + PLAY_ROWS] = self._forecast(compilable(part))
         return out
 
     def learn_one(self, x: ArrayLike, y: float | None = None) -> Self:
@@ -278,10 +278,7 @@ class Learner(State, Params):
 
     def _play_rounds(self, n: int, rounds: Callable[[int], tuple[int, int]]) -> None:
         """Play n rounds by calls of ``rounds(first)``, making room wherever it asks for it."""
-        first, status = rounds(0)
-        while status == NEED_ROOM:
-            self._reserve({axis: int(self._counts[axis]) + 1 for axis in self._growing()})
-            first, status = rounds(first)
+        first, status = self._with_room(rounds)
         self._check(status, first)
         self._played += n
 

@@ -22,7 +22,7 @@ from oklnumba.hot.udu import TOGETHER
 from oklnumba.learners.linear import LinearLearner
 from oklnumba.state import aligned_zeros, padded
 
-NULL_DIRECTION = 1e-15  # of a sketch, relative to its largest square
+NULL_SQUARE = 1e-15  # share of a sketch's largest square below which another is rounding
 
 
 class NewtonLearner(LinearLearner):
@@ -247,7 +247,7 @@ class SketchedONS(_ProjectedStep):
         rank = int(self.rank)
         kept = square[:rank] - square[rank]
         # Directions that are null to rounding are dropped, and with them division by 0.
-        m = int((kept > NULL_DIRECTION * square[0]).sum())
+        m = int((kept > NULL_SQUARE * square[0]).sum())
         weights = np.sqrt(kept[:m] / square[:m])
         self._S[:m] = (vectors[:, :m] * weights).T @ self._S
         self._S[m:] = 0.0
