@@ -144,17 +144,11 @@ def csv_rows(head: dict, run: okl.Run, finished: bool) -> list[dict]:
 
 
 def summary(panel: Panel, scaling: str, runs: dict[str, okl.Run], shares: dict, n: int) -> list:
-    """Return the rows of the printed table.
-
-    Its last column compares at the last round that all but the cut large bases have reached.
-    """
-    common = common_round(runs)
+    """Return the rows of the printed table."""
+    common = min(run.rounds for run in runs.values())
     rows = []
     for label, run in runs.items():
         factor, unit = (1.0, "") if run.mistakes is None else (100.0, " %")
-        there = "-"
-        if run.rounds >= common:
-            there = f"{factor * average(run, common):.4g}{unit} at {common}"
         rows.append(
             {
                 "data": panel.name,
@@ -166,25 +160,16 @@ def summary(panel: Panel, scaling: str, runs: dict[str, okl.Run], shares: dict, 
                 "rounds": str(run.rounds),
                 "all": "yes" if run.rounds == n else "no",
                 "time (s)": f"{run.seconds:.3g}",
-                "loss at common round": there,
+                "loss at common round": f"{factor * average(run, common):.4g}{unit} at {common}",
             }
         )
     return rows
 
 
-def common_round(runs: dict[str, okl.Run]) -> int:
-    """Return the last round of kernel ridge regression or of M = 2, whichever is earlier."""
-    return min(runs["KernelRidge"].rounds, runs["PKAWV M=2"].rounds)
-
-
 def order(panel: Panel, scaling: str, runs: dict[str, okl.Run]) -> str:
     """Return our order of the published algorithms, for what the paper says in words."""
-    common = common_round(runs)
-    there = {
-        label: average(run, common)
-        for label, run in runs.items()
-        if "ours" not in label and run.rounds >= common
-    }
+    common = min(run.rounds for run in runs.values())
+    there = {label: average(run, common) for label, run in runs.items() if "ours" not in label}
     text = " <= ".join(f"{label} {there[label]:.4g}" for label in sorted(there, key=there.get))
     return f"{panel.name} {scaling}, average loss of the first {common} rounds: {text}"
 
@@ -216,8 +201,10 @@ def play(panel: Panel, scaling: str, args: Namespace) -> tuple[dict[str, okl.Run
     """Return the runs of a row of the figure, shares captured, notes, and the stream's length."""
     X, y = stream(panel, SCALINGS[scaling])
     runs, shares, notes = {}, {}, {}
-    with tqdm(learners(panel, X).items(), unit=" algorithm", disable=None) as bar:
-        for label, learner in bar:
+    made = learners(panel, X)
+    with tqdm(list(made), unit=" algorithm", disable=None) as bar:
+        for label in bar:
+            learner = made.pop(label)  # large ones must not wait for the end
             name = f"{panel.name} {scaling} {label}"
             bar.set_description(name)
             path = args.keep / f"{name} {args.limit:g}s.npz" if args.keep else None
