@@ -313,6 +313,21 @@ class ALD(_Sampler):
         )  # fmt: skip
 
 
+def joining_rule(
+    sampler: str | float, mu: float, beta: float, eps: float, seed: int
+) -> tuple[float, ...]:
+    """Return the rule of ``joining_probability`` for a learner's sampler; ValueError if not valid.
+
+    sampler : "kors", "kors_listed", or the probability of uniform sampling.
+    """
+    check_kors(mu, "mu", beta, eps, seed)
+    named = isinstance(sampler, str) and sampler in ("kors", "kors_listed")
+    fixed = not isinstance(sampler, str) and number(sampler) and 0 < sampler <= 1
+    require(named or fixed, "sampler", sampler, '"kors", "kors_listed", or a probability in (0, 1]')
+    listed = float(sampler == "kors_listed")
+    return float(mu), float(beta), float(eps), float(sampler) if fixed else 0.0, listed
+
+
 def check_kors(alpha: float, name: str, beta: float, eps: float, seed: int) -> None:
     """Refuse hyper-parameters of KORS that are out of range; ``name`` is what alpha is called."""
     require_positive(name, alpha)

@@ -82,12 +82,14 @@ def _short(value: Any) -> str:
 
 
 def same_spec(a: tuple[Any, Any], b: tuple[Any, Any]) -> bool:
-    """Say whether two pairs (spec, arrays) of ``to_spec`` describe equal hyper-parameters."""
-    (spec_a, arrays_a), (spec_b, arrays_b) = a, b
-    names = [name for name in arrays_a if name.startswith("param_")]
-    return spec_a == spec_b and all(
-        name in arrays_b and np.array_equal(arrays_a[name], arrays_b[name]) for name in names
-    )
+    """Say whether two pairs (spec, arrays) of ``to_spec`` describe equal hyper-parameters.
+
+    One that was written before a hyper-parameter existed has its default.
+    """
+    arrays_a: dict[str, np.ndarray] = {}
+    arrays_b: dict[str, np.ndarray] = {}
+    equal = to_spec(from_spec(*a), arrays_a) == to_spec(from_spec(*b), arrays_b)
+    return equal and all(np.array_equal(arrays_a[name], arrays_b[name]) for name in arrays_a)
 
 
 def to_spec(value: Any, arrays: dict[str, np.ndarray]) -> Any:

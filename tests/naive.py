@@ -106,11 +106,12 @@ def longdouble_solve(A, b):
     return x
 
 
-def nystrom_forecasts(k, X, y, lam, kept, awv):
+def nystrom_forecasts(k, X, y, lam, kept, awv, nugget=0.0):
     """AWV or ridge on the span of the atoms kept so far, x_t included (pkawv eq. 7, errata 18-20).
 
     argmin_a |Y_{t-1} - K_{t-1,m} a|^2 + lam a' K_mm a (+ (k_tm a)^2 for AWV) in extended precision,
-    with the kernel in extended precision too.
+    with the kernel in extended precision too; ``nugget`` times k(x, x) is added to the diagonal of
+    K_mm.
     """
     K = k(X.astype(np.longdouble), X.astype(np.longdouble))
     out = np.zeros(len(y))
@@ -118,13 +119,16 @@ def nystrom_forecasts(k, X, y, lam, kept, awv):
         m = [i for i in kept if i <= t]
         rows = t + 1 if awv else t
         Kt = K[:rows][:, m]
-        A = Kt.T @ Kt + lam * K[np.ix_(m, m)]
+        A = Kt.T @ Kt + lam * (K[np.ix_(m, m)] + nugget * np.diag(np.diag(K)[m]))
         out[t] = K[t, m] @ longdouble_solve(A, K[:t][:, m].T @ y[:t])
     return out
 
 
-def kors(k, X, coins, alpha, beta, eps):
-    """KORS by its definition (kons eq. 4, errata 7 and 8): indices kept, and all probabilities."""
+def kors(k, X, coins, alpha, beta, eps, listed=False):
+    """KORS by its definition (kons eq. 4, errata 7 and 8): indices kept, and all probabilities.
+
+    ``listed``: with the weights 1/p on both sides of the printed code (errata 16).
+    """
     kept, weights, probabilities = [], [], []
     for t in range(len(X)):
         index = [*kept, t]
@@ -137,7 +141,7 @@ def kors(k, X, coins, alpha, beta, eps):
         probabilities.append(p)
         if coins[t] < p:
             kept.append(t)
-            weights.append(p)
+            weights.append(p * p if listed else p)
     return kept, np.array(probabilities)
 
 

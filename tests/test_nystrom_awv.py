@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import oklnumba as okl
+from oklnumba.hot.dictionary import NUGGET
 from tests import naive
 from tests.compare import assert_close
 from tests.ridge import KERNEL_IDS, KERNELS, LAMS, STREAMS, stream
@@ -25,6 +26,49 @@ def test_nystrom_awv_equals_the_dense_argmin(kernel, k, forecaster, lam):
     np.testing.assert_array_equal(
         run.sizes, np.searchsorted(sampler.indices_, np.arange(len(X)), side="right")
     )
+
+
+def joined(run):
+    """Return the rounds whose points joined the dictionary."""
+    return list(np.flatnonzero(np.diff(run.sizes, prepend=0)))
+
+
+@pytest.mark.parametrize("mu", [1.0, 0.1, 1e-2])
+def test_kors_as_listed_has_the_weights_of_the_printed_code(mu):
+    X, y = stream()
+    coins = np.random.default_rng(4).random(len(X))
+    kept, _ = naive.kors(naive.gaussian, X, coins, mu, 1.0, 0.5, listed=True)
+    run = okl.run(okl.NystromAWV(okl.Gaussian(), mu=mu, sampler="kors_listed", seed=4), X, y)
+    assert joined(run) == kept
+    expected = naive.nystrom_forecasts(naive.gaussian, X, y, 1.0, kept, True)
+    assert_close(run.predictions, expected.astype(float))
+    as_in_the_paper = okl.run(okl.NystromAWV(okl.Gaussian(), mu=mu, seed=4), X, y)
+    assert run.sizes[-1] < as_in_the_paper.sizes[-1]
+
+
+@pytest.mark.parametrize("probability", [0.05, 0.3, 1.0])
+@pytest.mark.parametrize("name", STREAMS)
+def test_uniform_sampling_keeps_what_its_coins_say(name, probability):
+    X, y = STREAMS[name]
+    kernel = okl.Laplacian(0.7)  # the dense version needs a kernel matrix that is well conditioned
+    kept = okl.UniformSampling(kernel, probability=probability, seed=4).partial_fit(X)
+    learner = okl.NystromAWV(kernel, lam=0.1, sampler=probability, seed=4)
+    run = okl.run(learner, X, y)
+    assert joined(run) == list(kept.indices_)
+
+    def k(A, B):
+        return naive.laplacian(A, B, 0.7)
+
+    expected = naive.nystrom_forecasts(k, X, y, 0.1, list(kept.indices_), True)
+    assert_close(run.predictions, expected.astype(float))
+    assert (run.certificate.regret <= run.certificate.bound + 1e-9).all()
+
+
+@pytest.mark.parametrize("sampler", ["uniform", 0.0, 1.5, -0.1, np.nan, None, True])
+@pytest.mark.parametrize("learner", [okl.NystromAWV, okl.ProsNKONS])
+def test_other_samplers_are_refused(learner, sampler):
+    with pytest.raises(ValueError, match="sampler must be"):
+        learner(okl.Gaussian(), sampler=sampler).partial_fit([[0.0]], [1.0])
 
 
 @pytest.mark.parametrize("lam", LAMS)
@@ -52,6 +96,7 @@ def test_nystrom_awv_on_ill_conditioned_dictionaries(spread, lam):
     moved = np.abs(naive.nystrom_forecasts(rounded, X, y, lam, kept, True) - exact).max()
     assert np.abs(found - exact).max() <= 1e-8 + 3 * moved
     if lam == 1.0:
+        exact = naive.nystrom_forecasts(naive.gaussian, X, y, lam, kept, True, nugget=NUGGET)
         assert_close(found, exact.astype(float), rtol=1e-10)
 
 

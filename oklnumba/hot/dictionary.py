@@ -7,8 +7,17 @@ import math
 import numpy as np
 
 from oklnumba.hot.jit import ATOMS, DONE, NEED_ROOM, NOT_FINITE, NOT_POSITIVE, hot
-from oklnumba.hot.linalg import bordered_cholesky, dot, solve_upper_transposed
+from oklnumba.hot.linalg import bordered_cholesky, dot, solve_upper, solve_upper_transposed
 from oklnumba.hot.rows import kernel_diag, kernel_row, put_atom
+
+# Rounding the kernel's values moves the eigenvalues of a dictionary's kernel matrix by about 1e-16
+# sqrt(m). Atoms that nearly coincide, as on time series, have smaller ones, and what is lost then
+# multiplies from atom to atom. So k(x, x) of an atom stands in the matrix as (1 + NUGGET) k(x, x):
+# no eigenvalue is below the rounding, and no distance loses its digits, however atoms are ordered.
+NUGGET = 1e-14
+# A point whose squared distance to the span is this share of k(x, x) or less adds no direction. (It
+# still counts in KORS, whose weights are about frequency, not about rank.)
+IN_SPAN = 1e-13
 
 
 @hot
@@ -49,6 +58,30 @@ def kors_keep(weights, C, b, corner, alpha, probability, m):
 
 
 @hot
+def joining_probability(rule, row, weights, C, b, corner, m):
+    """Return the probability with which a learner's dictionary takes a point.
+
+    rule : (alpha, beta and eps of KORS; a fixed probability in its place, or 0; 1 for weights as
+    listed); other arguments as in kors_probability.
+    """
+    alpha, beta, eps, fixed, _ = rule
+    if fixed > 0.0:
+        return fixed
+    return kors_probability(row, weights, C, b, corner, alpha, beta, eps, m)
+
+
+@hot
+def keep_joined(rule, weights, C, b, corner, probability, m):
+    """Add a point to KORS's factor C, where the rule has one; return whether that succeeded."""
+    alpha, _, _, fixed, listed = rule
+    if fixed > 0.0:
+        return True
+    if listed > 0.0:
+        probability *= probability  # weights 1 / p on each side, errata 16
+    return kors_keep(weights, C, b, corner, alpha, probability, m) > 0.0
+
+
+@hot
 def kors_rounds(X, coins, first, kernel, setting, counts, dictionary, work, out):
     """Play KORS (kons Algorithm 2) over the rows of X, from row ``first``.
 
@@ -83,16 +116,37 @@ def kors_rounds(X, coins, first, kernel, setting, counts, dictionary, work, out)
 
 
 @hot
+def span_distance(q, corner, m):
+    """Return the squared distance of a point to a span, with the point's nugget.
+
+    q : (cap,), coordinates of the point in the span; corner : k(x, x).
+    """
+    return corner + NUGGET * corner - dot(q, q, m)
+
+
+@hot
 def ald_residual(R, row, corner, q, m):
     """Return the squared distance of a point to the span of a dictionary (pomdr eq. 4).
 
-    R : (cap, cap), upper factor of the dictionary's kernel matrix; row : (cap,), its kernel values
-    with the point; corner : k(x, x); q : (cap,), R^-T row, written.
+    R : (cap, cap), upper factor of the dictionary's kernel matrix with nuggets; row : (cap,), its
+    kernel values with the point; corner : k(x, x); q : (cap,), R^-T row, written.
     """
     for j in range(m):
         q[j] = row[j]
     solve_upper_transposed(R, q, m)
-    return corner - dot(q, q, m)
+    return span_distance(q, corner, m)
+
+
+@hot
+def ald_grow(R, q, corner, m):
+    """Add the point of ald_residual to the factor R; return the new pivot as bordered_cholesky."""
+    return bordered_cholesky(R, q, corner + NUGGET * corner, m)
+
+
+@hot
+def own_coordinate(rho, corner):
+    """Return the last coordinate of an atom at the distance rho from the span of those before."""
+    return rho - NUGGET * corner / rho
 
 
 @hot
@@ -115,8 +169,8 @@ def ald_rounds(X, first, kernel, threshold, counts, dictionary, work, kept):
         if not abs(residual) < np.inf:
             return t, NOT_FINITE
         kept[t] = 0
-        if residual > 0.0 and math.sqrt(residual) > threshold:
-            bordered_cholesky(R, q, corner, m)
+        if residual > IN_SPAN * corner and math.sqrt(residual) > threshold:
+            ald_grow(R, q, corner, m)
             put_atom(atoms, m, x)
             counts[ATOMS] = m + 1
             kept[t] = 1
@@ -127,9 +181,8 @@ def ald_rounds(X, first, kernel, threshold, counts, dictionary, work, kept):
 def span_coordinates(row, span, R, q, rank):
     """Write the coordinates R^-T k of a point in the dictionary's span.
 
-    R : (cap, cap), upper factor of the kernel matrix of the atoms that span;
-    row : (cap,), k(x, dictionary); span : (cap,) integers, the atoms that span; q : (cap,),
-    written.
+    R : (cap, cap), upper factor of the kernel matrix, with nuggets, of the atoms that span; row :
+    (cap,), k(x, dictionary); span : (cap,) integers, the atoms that span; q : (cap,), written.
     """
     for j in range(rank):
         q[j] = row[span[j]]
@@ -137,19 +190,33 @@ def span_coordinates(row, span, R, q, rank):
 
 
 @hot
-def span_grow(R, span, q, rho, rank, m):
+def adds_direction(R, q, square, corner, v, rank):
+    """Return whether a point is off the span by more than what nuggets alone would leave.
+
+    q : (cap,), its coordinates; square : span_distance; corner : k(x, x); v : (cap,), its
+    coefficients on the atoms of the span, R^-1 q, written.
+    """
+    for j in range(rank):
+        v[j] = q[j]
+    solve_upper(R, v, rank)
+    nuggets = corner
+    for i in range(rank):  # v' diag(R' R) v
+        part, rest = R[i, i:rank], v[i:rank]
+        for j in range(part.shape[0]):
+            nuggets += (part[j] * rest[j]) ** 2
+    # |k_x - sum v_j k_j|^2 = corner - v' k - v' (nuggets) v
+    return square > 1.1 * NUGGET * nuggets
+
+
+@hot
+def span_grow(R, span, q, rho, corner, rank, m):
     """Add atom m to the span: its coordinates q and its distance rho are a new column of R.
 
-    Arguments as in span_coordinates; all in place, q too, which gets its new entry rho.
+    corner : k(x, x); other arguments as in span_coordinates; all in place, q too, which gets its
+    new entry.
     """
     for j in range(rank):
         R[j, rank] = q[j]
     R[rank, rank] = rho
-    q[rank] = rho
+    q[rank] = own_coordinate(rho, corner)
     span[rank] = m
-
-
-# A new atom whose squared distance to the span is this share of k(x, x) or less adds no direction:
-# what is left of it is rounding. (It still counts in KORS, whose weights are about frequency, not
-# about rank.)
-NULL_DIRECTION = 1e-13

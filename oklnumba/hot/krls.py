@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 
-from oklnumba.hot.dictionary import NULL_DIRECTION, ald_residual
+from oklnumba.hot.dictionary import IN_SPAN, ald_grow, ald_residual, own_coordinate
 from oklnumba.hot.expansion import expansion_value
 from oklnumba.hot.jit import ATOMS, DONE, NEED_ROOM, NOT_FINITE, NOT_POSITIVE, hot
-from oklnumba.hot.linalg import bordered_cholesky, solve_upper
+from oklnumba.hot.linalg import solve_upper
 from oklnumba.hot.rows import kernel_diag, put_atom
 
 
@@ -63,11 +63,11 @@ def krls_rounds(X, y, first, kernel, threshold, counts, function, squares, work,
         if not corner < np.inf:
             return t, NOT_FINITE
         rest = ald_residual(R, row, corner, q, m)  # delta_t; q : the coordinates of x_t
-        if rest > NULL_DIRECTION * corner and (m == 0 or rest > threshold):
-            if not bordered_cholesky(R, q, corner, m) > 0.0:
+        if rest > IN_SPAN * corner and (m == 0 or rest > threshold):
+            if not ald_grow(R, q, corner, m) > 0.0:
                 return t, NOT_POSITIVE
             put_atom(atoms, m, x)
-            q[m] = R[m, m]
+            q[m] = own_coordinate(R[m, m], corner)
             for i in range(m + 1):  # no past row has a part in the new direction
                 Q[i, m] = 0.0
             z[m] = 0.0

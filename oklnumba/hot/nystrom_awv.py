@@ -7,10 +7,12 @@ import math
 import numpy as np
 
 from oklnumba.hot.dictionary import (
-    NULL_DIRECTION,
-    kors_keep,
-    kors_probability,
+    adds_direction,
+    joining_probability,
+    keep_joined,
+    own_coordinate,
     span_coordinates,
+    span_distance,
     span_grow,
 )
 from oklnumba.hot.jit import ATOMS, DONE, NEED_ROOM, NOT_FINITE, NOT_POSITIVE, hot
@@ -91,26 +93,26 @@ def new_direction(kernel, x, q, rho_square, rank, past, stored, factor, lam, wor
 def join(kernel, x, corner, probability, setting, counts, dictionary, past, factor, q, work):
     """Let x join the dictionary, and its direction the span, where it is not in it to rounding.
 
-    corner : k(x, x); probability : with which KORS kept x; q : (cap,), coordinates of x in the
-    span, with a new last one where the span grows; work : b of kors_probability, and moments and
+    corner : k(x, x); probability : with which x was kept; q : (cap,), coordinates of x in the
+    span, with a new last one where the span grows; work : b of joining_probability, and moments and
     column of span_column; other arguments as in nystrom_awv_rounds. Returns (what the direction
     takes off the penalised loss of the best function, status).
     """
-    lam, mu, _, _, _, _ = setting
+    lam, rule, _, _ = setting
     atoms, weights, kors, span, R = dictionary
     b, moments, column = work
     m, rank = counts[ATOMS], counts[RANK]
     gain = 0.0
-    rho_square = corner - dot(q, q, rank)
-    if rho_square > NULL_DIRECTION * corner:
+    rho_square = span_distance(q, corner, rank)
+    if adds_direction(R, q, rho_square, corner, moments, rank):
         gain = new_direction(
             kernel, x, q, rho_square, rank, past, counts[PAST], factor, lam, (moments, column)
         )
         if gain < 0.0:
             return gain, NOT_POSITIVE
-        span_grow(R, span, q, math.sqrt(rho_square), rank, m)
+        span_grow(R, span, q, math.sqrt(rho_square), corner, rank, m)
         counts[RANK] = rank + 1
-    if not kors_keep(weights, kors, b, corner, mu, probability, m) > 0.0:
+    if not keep_joined(rule, weights, kors, b, corner, probability, m):
         return gain, NOT_POSITIVE
     put_atom(atoms, m, x)
     counts[ATOMS] = m + 1
@@ -125,16 +127,16 @@ def nystrom_awv_rounds(
 
     In coordinates in which the kernel matrix of the span is the identity, b = Phi' y.
 
-    X : (n, d); y, coins : (n,); setting : (lam, mu, beta, eps, largest size, ridge); counts :
-    integers ATOMS, RANK of their span, PAST, rounds whose inputs are kept; dictionary : atoms
-    (d, cap), weights (cap,) and kors (cap, cap) of KORS, span (cap,) and R (cap, cap) of
+    X : (n, d); y, coins : (n,); setting : (lam, rule of joining_probability, largest size, ridge);
+    counts : integers ATOMS, RANK of their span, PAST, rounds whose inputs are kept; dictionary :
+    atoms (d, cap), weights (cap,) and kors (cap, cap) of KORS, span (cap,) and R (cap, cap) of
     span_coordinates; past : inputs (d, cap_n), labels (cap_n,) and coordinates Phi (cap_n, cap) of
     past rounds; factor : U (cap, cap), inv_d and c (cap,); all in place; work : (8, cap) and
     (cap_n,), workspace; out : forecasts, sizes, shrinks and growth, (n,), written (awv.certify).
     Once the dictionary has its largest size, the past is no longer kept. Returns (rounds played,
     status).
     """
-    _, mu, beta, eps, largest, ridge = setting
+    _, rule, largest, ridge = setting
     atoms, weights, kors, span, R = dictionary
     inputs, labels, Phi = past
     U, inv_d, c = factor
@@ -154,7 +156,7 @@ def nystrom_awv_rounds(
         span_coordinates(row, span, R, q, counts[RANK])
         growth[t] = 0.0
         if growing:
-            probability = kors_probability(row, weights, kors, b, corner, mu, beta, eps, m)
+            probability = joining_probability(rule, row, weights, kors, b, corner, m)
             if not probability >= 0.0:
                 return t, NOT_FINITE
             if coins[t] < probability:  # Alg. 2: x_t joins before its own forecast
@@ -195,7 +197,7 @@ def nystrom_awv_forecasts(
     for one more atom is the caller's business) and wiped afterwards. Arguments as in
     nystrom_awv_rounds.
     """
-    lam, mu, beta, eps, largest, ridge = setting
+    lam, rule, largest, ridge = setting
     atoms, weights, kors, span, R = dictionary
     U, inv_d, c = factor
     rows, column = work
@@ -209,14 +211,14 @@ def nystrom_awv_forecasts(
         span_coordinates(row, span, R, q, rank)
         probability = 0.0
         if m < largest:
-            probability = kors_probability(row, weights, kors, b, corner, mu, beta, eps, m)
-        rho_square = corner - dot(q, q, rank)
-        if coin < probability and rho_square > NULL_DIRECTION * corner:
+            probability = joining_probability(rule, row, weights, kors, b, corner, m)
+        rho_square = span_distance(q, corner, rank)
+        if coin < probability and adds_direction(R, q, rho_square, corner, moments, rank):
             gain = new_direction(
                 kernel, x, q, rho_square, rank, past, stored, factor, lam, (moments, column)
             )
             if gain >= 0.0:
-                q[rank] = math.sqrt(rho_square)
+                q[rank] = own_coordinate(math.sqrt(rho_square), corner)
                 rank += 1
         padded = pad(q, rank)
         solve_upper_transposed(U, q, padded)

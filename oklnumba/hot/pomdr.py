@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 
-from oklnumba.hot.dictionary import NULL_DIRECTION, ald_residual
+from oklnumba.hot.dictionary import IN_SPAN, ald_grow, ald_residual
 from oklnumba.hot.expansion import expansion_square, expansion_value, mean, to_ball
 from oklnumba.hot.jit import ATOMS, DONE, NEED_ROOM, NOT_FINITE, NOT_POSITIVE, hot
-from oklnumba.hot.linalg import add_multiple, bordered_cholesky, dot, multiply, solve_upper
+from oklnumba.hot.linalg import add_multiple, dot, multiply, solve_upper
 from oklnumba.hot.rows import get_atom, kernel_diag, kernel_row, put_atom
 
 # Entries of counts: the round t-bar from which OMDR runs (0: not yet), removals, projections, atoms
@@ -67,8 +67,8 @@ def pomd_ald(R, row, corner, bound, largest, q, m):
     R^-T k_t, written.
     """
     alpha = ald_residual(R, row, corner, q, m)  # eq. 4
-    if alpha <= NULL_DIRECTION * corner or (m > 0 and alpha <= bound * bound * largest):
-        return False, corner - alpha
+    if alpha <= IN_SPAN * corner or (m > 0 and alpha <= bound * bound * largest):
+        return False, max(corner - alpha, 0.0)
     return True, corner
 
 
@@ -208,7 +208,7 @@ def pomdr_rounds(X, y, first, played, kernel, setting, counts, sums, function, h
             if not joins:
                 hinted = pomd_project(function, hints, count, q, rate * label, m)  # lines 12, 13
                 counts[PROJECTIONS] += 1
-            elif omdr or bordered_cholesky(R, q, corner, m) > 0.0:
+            elif omdr or ald_grow(R, q, corner, m) > 0.0:
                 pomdr_add(function, counts, x, rate * label)  # lines 15, 16 or 20, 21
             else:
                 return t, NOT_POSITIVE

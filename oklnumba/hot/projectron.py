@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 
-from oklnumba.hot.dictionary import NULL_DIRECTION, ald_residual
+from oklnumba.hot.dictionary import IN_SPAN, ald_grow, ald_residual
 from oklnumba.hot.expansion import expansion_value
 from oklnumba.hot.jit import ATOMS, DONE, NEED_ROOM, NOT_FINITE, NOT_POSITIVE, hot
-from oklnumba.hot.linalg import add_multiple, bordered_cholesky, solve_upper
+from oklnumba.hot.linalg import add_multiple, solve_upper
 from oklnumba.hot.rows import kernel_diag, put_atom
 
 
@@ -53,13 +53,13 @@ def projectron_rounds(X, y, first, kernel, setting, counts, function, work, out)
                 return t, NOT_FINITE
             rest = ald_residual(R, row, corner, q, m)
             distance = math.sqrt(max(rest, 0.0))  # of k(x, .) to the span
-            near = rest <= NULL_DIRECTION * corner
+            near = rest <= IN_SPAN * corner
             tau = 1.0  # length of the projected step
             if margin > 0.0:
                 far = 0.0 if near else distance * slack
                 tau = projectron_tau(1.0 - margin, far, corner - rest)
             elif not (near or m == budget or (m > 0 and distance <= threshold)):
-                if not bordered_cholesky(R, q, corner, m) > 0.0:
+                if not ald_grow(R, q, corner, m) > 0.0:
                     return t, NOT_POSITIVE
                 put_atom(atoms, m, x)
                 a[m] = label

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 
 from oklnumba.hot.dictionary import (
-    NULL_DIRECTION,
-    kors_keep,
-    kors_probability,
+    adds_direction,
+    joining_probability,
+    keep_joined,
     span_coordinates,
+    span_distance,
     span_grow,
 )
 from oklnumba.hot.jit import ATOMS, DONE, NEED_ROOM, NOT_FINITE, NOT_POSITIVE, hot
@@ -43,12 +44,13 @@ def pros_n_kons_rounds(
     matrix of the span is the identity; they are nested, so that carrying w and A over to a larger
     dictionary leaves them as they are.
 
-    X : (n, d); y, coins : (n,); loss : code; setting : (C, alpha, eta, mu, beta, eps, restart);
+    X : (n, d); y, coins : (n,); loss : code; setting : (C, alpha, eta, rule of
+    joining_probability, restart);
     counts : integers ATOMS, RANK and RESTARTS; dictionary : as in nystrom_awv_rounds; factor :
     U (cap, cap), inv_d and c (cap,), as in newton_rounds; all in place; work : (7, cap), workspace;
     out : forecasts and sizes, (n,), written. Returns (rounds played, status).
     """
-    C, alpha, eta, mu, beta, eps, restart = setting
+    C, alpha, eta, rule, restart = setting
     atoms, weights, kors, span, R = dictionary
     U, inv_d, c = factor
     forecasts, sizes = out
@@ -61,20 +63,20 @@ def pros_n_kons_rounds(
         kernel_row(kernel, x, atoms, m, row)
         corner = kernel_diag(kernel, x)
         span_coordinates(row, span, R, q, rank)
-        probability = kors_probability(row, weights, kors, b, corner, mu, beta, eps, m)
+        probability = joining_probability(rule, row, weights, kors, b, corner, m)
         if not probability >= 0.0:
             return t, NOT_FINITE
         if coins[t] < probability:
             if restart and m > 0:
                 start_again(factor, alpha, rank)
                 counts[RESTARTS] += 1
-            rho_square = corner - dot(q, q, rank)
-            if rho_square > NULL_DIRECTION * corner:
-                span_grow(R, span, q, math.sqrt(rho_square), rank, m)
+            rho_square = span_distance(q, corner, rank)
+            if adds_direction(R, q, rho_square, corner, newton[0], rank):
+                span_grow(R, span, q, math.sqrt(rho_square), corner, rank, m)
                 inv_d[rank] = 1.0 / alpha  # as padding it may have been touched by rounding
                 rank += 1
                 counts[RANK] = rank
-            if not kors_keep(weights, kors, b, corner, mu, probability, m) > 0.0:
+            if not keep_joined(rule, weights, kors, b, corner, probability, m):
                 return t, NOT_POSITIVE
             put_atom(atoms, m, x)
             counts[ATOMS] = m + 1
@@ -97,7 +99,7 @@ def pros_n_kons_forecasts(X, coin, kernel, setting, counts, dictionary, factor, 
     Where the coin would keep x, a restart forecasts 0, and without restarts the new direction has
     no weight yet. Arguments as in pros_n_kons_rounds.
     """
-    C, alpha, eta, mu, beta, eps, restart = setting
+    C, alpha, eta, rule, restart = setting
     atoms, weights, kors, span, R = dictionary
     U, inv_d, c = factor
     row, b, q = work[0], work[1], work[2]
@@ -110,5 +112,5 @@ def pros_n_kons_forecasts(X, coin, kernel, setting, counts, dictionary, factor, 
         forecasts[t] = min(max(dot(q, c, rank), -C), C)
         if restart:
             corner = kernel_diag(kernel, x)
-            if coin < kors_probability(row, weights, kors, b, corner, mu, beta, eps, m):
+            if coin < joining_probability(rule, row, weights, kors, b, corner, m):
                 forecasts[t] = 0.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from oklnumba.checks import require_count, require_positive
-from oklnumba.dictionaries import check_kors
+from oklnumba.dictionaries import joining_rule
 from oklnumba.hot.awv import RIDGE
 from oklnumba.hot.jit import ATOMS
 from oklnumba.hot.nystrom_awv import PAST, RANK, nystrom_awv_forecasts, nystrom_awv_rounds
@@ -37,19 +37,24 @@ class NystromAWV(Ridge):
     eps : float in (0, 1)
         Accuracy of KORS.
     forecaster : {"awv", "ridge"}
+    sampler : {"kors", "kors_listed"} or float in (0, 1]
+        What joins the dictionary. "kors_listed" has the weights 1/p on both sides of the printed
+        code (errata 16), so that dictionaries are smaller; a number is the probability of uniform
+        sampling, which has no use for mu, beta and eps.
     max_size : int >= 1, optional
         Largest dictionary.
     seed : int
-        Of KORS's coins.
+        Of the coins.
 
     Remarks
     -------
     Errata 16 to 20: weights 1/sqrt(p) on each side, mu apart from lam, labels (Y_{t-1}, 0), and x_t
     may enter before its own forecast. In place of cholup on K'K + lam K_mm we use coordinates in
-    which K_mm is the identity, which are far better conditioned. An atom that lies in the span to
-    rounding (NULL_DIRECTION in hot/dictionary.py) counts in KORS and in ``size`` and adds no
-    direction. The certificate is against the best function of the present space on each prefix; its
-    bound adds what each growth of the space took off that function's loss.
+    which K_mm is the identity, which are far better conditioned. K_mm has 1e-14 k(x, x) added to
+    its diagonal (NUGGET in hot/dictionary.py), so that no digits are lost on nearly coincident
+    atoms, as time series have them; an atom in the span to 1e-13 k(x, x) counts in ``size`` and
+    adds no direction. The certificate is against the best function of the present space on each
+    prefix; its bound adds what each growth of the space took off that function's loss.
 
     Examples
     --------
@@ -80,6 +85,7 @@ class NystromAWV(Ridge):
         beta: float = 1.0,
         eps: float = 0.5,
         forecaster: str = "awv",
+        sampler: str | float = "kors",
         max_size: int | None = None,
         seed: int = 0,
     ):
@@ -89,20 +95,19 @@ class NystromAWV(Ridge):
         self.beta = beta
         self.eps = eps
         self.forecaster = forecaster
+        self.sampler = sampler
         self.max_size = max_size
         self.seed = seed
 
     def _start(self, d: int) -> None:
         require_positive("lam", self.lam)
-        check_kors(self.mu, "mu", self.beta, self.eps, self.seed)
+        rule = joining_rule(self.sampler, self.mu, self.beta, self.eps, self.seed)
         self._check_forecaster()
         if self.max_size is not None:
             require_count("max_size", self.max_size, 1)
         self._kernel = kernel_code(self.kernel)
         largest = np.inf if self.max_size is None else float(self.max_size)
-        self._setting = tuple(
-            float(v) for v in (self.lam, self.mu, self.beta, self.eps, largest, self._ridge)
-        )
+        self._setting = float(self.lam), rule, largest, float(self._ridge)
         self._coins = Coins(self.seed)
         self._make_state(d=d, counts=3, totals=6)
         self._totals[RIDGE] = self._ridge

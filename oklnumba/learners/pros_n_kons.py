@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from oklnumba.checks import require
-from oklnumba.dictionaries import check_kors
+from oklnumba.dictionaries import joining_rule
 from oklnumba.hot.jit import ATOMS
 from oklnumba.hot.pros_n_kons import RANK, RESTARTS, pros_n_kons_forecasts, pros_n_kons_rounds
 from oklnumba.kernels import Kernel, kernel_code
@@ -45,16 +45,21 @@ class ProsNKONS(Curved):
         Oversampling of KORS.
     eps : float in (0, 1)
         Accuracy of KORS.
+    sampler : {"kors", "kors_listed"} or float in (0, 1]
+        What joins the dictionary. "kors_listed" has the weights 1/p on both sides of the printed
+        code (errata 16), so that dictionaries are smaller; a number is the probability of uniform
+        sampling, which has no use for mu, beta and eps.
     restart : bool
         False: CON-KONS.
     seed : int
-        Of KORS's coins.
+        Of the coins.
 
     Remarks
     -------
     The embedding of the paper, Sigma^-1 U' k, is replaced by R^-T k with K = R' R, which differs by
-    a rotation, grows by one entry an atom, and leaves all forecasts as they are. Restarts hurt much
-    on short streams: a forecast of 0 and a fresh A for each new atom.
+    a rotation, grows by one entry an atom, and leaves all forecasts as they are; K has 1e-14
+    k(x, x) added to its diagonal (NUGGET in hot/dictionary.py). Restarts hurt much on short
+    streams: a forecast of 0 and a fresh A for each new atom.
 
     Examples
     --------
@@ -91,6 +96,7 @@ class ProsNKONS(Curved):
         mu: float = 1.0,
         beta: float = 1.0,
         eps: float = 0.5,
+        sampler: str | float = "kors",
         restart: bool = True,
         seed: int = 0,
     ):
@@ -102,6 +108,7 @@ class ProsNKONS(Curved):
         self.mu = mu
         self.beta = beta
         self.eps = eps
+        self.sampler = sampler
         self.restart = restart
         self.seed = seed
 
@@ -112,11 +119,9 @@ class ProsNKONS(Curved):
 
     def _start(self, d: int) -> None:
         C_alpha_eta = self._check_newton()
-        check_kors(self.mu, "mu", self.beta, self.eps, self.seed)
+        rule = joining_rule(self.sampler, self.mu, self.beta, self.eps, self.seed)
         require(isinstance(self.restart, bool), "restart", self.restart, "True or False")
-        self._setting = (
-            *C_alpha_eta, float(self.mu), float(self.beta), float(self.eps), float(self.restart)
-        )  # fmt: skip
+        self._setting = *C_alpha_eta, rule, float(self.restart)
         self._kernel = kernel_code(self.kernel)
         self._coins = Coins(self.seed)
         self._make_state(d=d, counts=3)

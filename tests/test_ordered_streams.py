@@ -1,0 +1,232 @@
+"""Dictionaries on ordered streams, as time series are: nearly coincident atoms cost no digits."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import oklnumba as okl
+from oklnumba.hot.dictionary import NUGGET
+from tests import naive, naive_expansions
+
+
+def lagged(frequency, n, lags=4):
+    series = np.sin(frequency * np.arange(n + lags))
+    return np.stack([series[i : i + n] for i in range(lags)], axis=1), series[lags:]
+
+
+def streams(n=160):
+    rng = np.random.default_rng(8)
+    line = np.linspace(-1, 1, n)[:, None]
+    angle = np.linspace(0, 6 * np.pi, n)
+    spiral = np.stack([angle * np.cos(angle), angle * np.sin(angle)], axis=1) / 20
+    clusters = np.repeat(rng.uniform(-1, 1, (n // 20, 3)), 20, axis=0)
+    clusters += 1e-4 * rng.standard_normal(clusters.shape)
+    repeated = np.repeat(rng.uniform(-1, 1, (n // 8, 3)), 8, axis=0)
+    walk = np.cumsum(0.02 * rng.standard_normal((n, 3)), axis=0)
+    return {
+        "sorted": (line, np.sin(3 * line[:, 0])),
+        "lagged": lagged(0.05, n),
+        "slowly lagged": lagged(0.01, n),
+        "spiral": (spiral, np.sign(np.sin(angle))),
+        "clustered": (clusters, np.sin(3 * clusters[:, 0])),
+        "repeated": (repeated, np.sin(3 * repeated[:, 0])),
+        "random walk": (walk, np.sin(5 * walk[:, 0])),
+    }
+
+
+STREAMS = streams()
+every_stream = pytest.mark.parametrize("name", STREAMS)
+SIGMA = 0.5
+KERNEL = okl.Gaussian(SIGMA)
+
+
+def signs(y):
+    return np.where(y > 0, 1.0, -1.0)
+
+
+def exact_features(X, atoms, rounded=False):
+    """Return R^-T k(atoms, x) for each row of X in extended precision, with nuggets in R'R.
+
+    ``rounded``: of the kernel's values rounded to double precision.
+    """
+    X, atoms = X.astype(np.longdouble), atoms.astype(np.longdouble)
+    K, F = naive.gaussian(atoms, atoms, SIGMA), naive.gaussian(atoms, X, SIGMA)
+    if rounded:
+        K, F = (A.astype(float).astype(np.longdouble) for A in (K, F))
+    L = naive.longdouble_cholesky(K + NUGGET * np.eye(len(atoms)))
+    for j in range(len(L)):
+        F[j] = (F[j] - L[j, :j] @ F[:j]) / L[j, j]
+    return F.T
+
+
+def exact_distances(X, atoms):
+    """Return the squared distance of k(x, .) to the span of atoms, with the nuggets, for each x."""
+    return 1.0 + NUGGET - (exact_features(X, atoms) ** 2).sum(axis=1)
+
+
+def nystrom_twin(F, y, lam, kept):
+    """Forecasts of Nystrom-AWV: features are nested, so that one factor has those of all rounds."""
+    y = y.astype(np.longdouble)
+    A = lam * np.eye(len(kept), dtype=np.longdouble)
+    b = np.zeros(len(kept), dtype=np.longdouble)
+    out = np.zeros(len(y))
+    for t, z in enumerate(F):
+        m = int(np.searchsorted(kept, t, side="right"))
+        A += np.outer(z, z)
+        out[t] = z[:m] @ naive.longdouble_solve(A[:m, :m], b[:m])
+        b += y[t] * z
+    return out
+
+
+def without_future(F, kept):
+    """Set the parts of each round in the directions of later atoms to 0."""
+    later = np.arange(F.shape[1]) >= np.searchsorted(kept, np.arange(len(F)), side="right")[:, None]
+    return np.where(later, 0.0, F)
+
+
+def newton_twin(F, y, alpha, C, kept, restart):
+    """Forecasts of CON-KONS, or of Pros-N-KONS: the Newton step from 0 for each new atom."""
+    F, y = without_future(F, kept), y.astype(np.longdouble)
+    cuts = kept[1:] if restart else []
+    eta = okl.losses.get("squared").curvature(C) / 2
+    parts = zip(np.split(F, cuts), np.split(y, cuts), strict=True)
+    derivative = naive.LOSS_DERIVATIVES["squared"]
+    steps = [naive.newton_steps(f, part, derivative, C, alpha, eta) for f, part in parts]
+    return np.concatenate([step.forecasts for step in steps])
+
+
+def krls_twin(F, y, kept):
+    """Forecasts of least squares over the rounds before."""
+    F, y = without_future(F, kept), y.astype(np.longdouble)
+    out = np.zeros(len(y))
+    for t in range(1, len(y)):
+        m = int(np.searchsorted(kept, t - 1, side="right"))
+        past = F[:t, :m]
+        out[t] = F[t, :m] @ naive.longdouble_solve(past.T @ past, past.T @ y[:t])
+    return out
+
+
+@every_stream
+@pytest.mark.parametrize("mu", [1.0, 1e-3, 1e-6])
+@pytest.mark.parametrize("lam", [1.0, 1e-3, 1e-6])
+def test_nystrom_awv_equals_its_twin(name, lam, mu):
+    """To three times what rounding the kernel's values does, and 1e-9 / lam for null directions."""
+    X, y = STREAMS[name]
+    kept = okl.KORS(KERNEL, alpha=mu, seed=2).partial_fit(X).indices_
+    run = okl.run(okl.NystromAWV(KERNEL, lam=lam, mu=mu, seed=2), X, y)
+    exact, moved = (
+        nystrom_twin(exact_features(X, X[kept], rounded), y, lam, kept) for rounded in (False, True)
+    )
+    allowed = 1e-9 / lam + 3.0 * np.abs(moved - exact).max()
+    assert np.abs(run.predictions - exact).max() <= allowed
+
+
+@pytest.mark.parametrize("lam", [1.0, 1e-2, 1e-4, 1e-6])
+@pytest.mark.parametrize("frequency", [0.1, 0.02, 0.01])
+def test_nystrom_awv_loses_what_pkawv_on_its_atoms_loses(frequency, lam):
+    X, y = lagged(frequency, 2000)
+    learner = okl.NystromAWV(KERNEL, lam=lam, mu=lam)
+    loss = okl.run(learner, X, y).losses.sum()
+    atoms = learner._used("atoms").T
+    known = okl.run(okl.PKAWV(okl.NystromFeatures(atoms, KERNEL), lam=lam), X, y).losses.sum()
+    assert loss == pytest.approx(known, rel=0.01)
+
+
+@every_stream
+@pytest.mark.parametrize("alpha", [1.0, 1e-3, 1e-6])
+@pytest.mark.parametrize("restart", [False, True])
+def test_pros_n_kons_equals_its_twin(name, alpha, restart):
+    """To what rounding the kernel's values does, and what null directions may."""
+    X, y = STREAMS[name]
+    mu, C = 1e-3, 1.0
+    kept = okl.KORS(KERNEL, alpha=mu, seed=2).partial_fit(X).indices_
+    learner = okl.ProsNKONS(KERNEL, C=C, alpha=alpha, mu=mu, restart=restart, seed=2)
+    run = okl.run(learner, X, y)
+    exact, moved = (
+        newton_twin(exact_features(X, X[kept], rounded), y, alpha, C, kept, restart)
+        for rounded in (False, True)
+    )
+    allowed = min(1e-6 / alpha, 2e-3) + 3.0 * np.abs(moved - exact).max()
+    assert np.abs(run.predictions - exact).max() <= allowed
+
+
+@every_stream
+@pytest.mark.parametrize("threshold", [0.1, 1e-2, 1e-4])
+def test_krls_equals_least_squares(name, threshold):
+    """To ten times what rounding the kernel's values does: nothing regularises."""
+    X, y = STREAMS[name]
+    learner = okl.KRLS(KERNEL, threshold=threshold**2)
+    run = okl.run(learner, X, y)
+    kept = np.flatnonzero(np.diff(run.sizes, prepend=0))
+    exact, moved = (
+        krls_twin(exact_features(X, X[kept], rounded), y, kept) for rounded in (False, True)
+    )
+    allowed = 1e-9 + 10.0 * np.abs(moved - exact).max()
+    assert np.abs(run.predictions - exact).max() <= allowed
+
+
+def hinge_twins(K, y):
+    """Learners of the hinge loss with dictionaries, and their dense versions' forecasts."""
+    slope, n = naive_expansions.hinge_slope, len(y)
+    skegd = okl.SkeGD(KERNEL, eta=0.1, budget=30, sketch=20, columns=10, blocks=2, rank=8, seed=1)
+
+    def sketched():
+        sampled = skegd._sample()
+        return naive_expansions.skegd(K, y, slope, 0.1, 30, 8, sampled, skegd._sketch_row)
+
+    def optimistic():
+        pomd = okl.POMD(KERNEL)
+        ald, never = (lambda t: n**-0.5), (lambda t: np.inf)
+        return naive_expansions.pomdr(K, y, pomd.radius, pomd.hints, ald, never, np.inf, n)
+
+    return {
+        "Projectron": (
+            okl.Projectron(KERNEL, threshold=0.1),
+            lambda: naive_expansions.projectron(K, y, 0.1),
+        ),
+        "Projectron++": (
+            okl.Projectron(KERNEL, threshold=0.1, aggressive=True),
+            lambda: naive_expansions.projectron(K, y, 0.1, aggressive=True),
+        ),
+        "POMD": (okl.POMD(KERNEL, horizon=n, zeta=0.5), optimistic),
+        "NOGD": (
+            okl.NOGD(KERNEL, eta=0.1, budget=30, rank=10),
+            lambda: naive_expansions.nogd(K, y, slope, 0.1, 30, 10),
+        ),
+        "SkeGD": (skegd, sketched),
+    }
+
+
+@every_stream
+@pytest.mark.parametrize("kind", hinge_twins(np.eye(2), np.ones(2)))
+def test_learners_of_the_hinge_loss_equal_their_dense_versions(kind, name):
+    X, y = STREAMS[name]
+    learner, dense = hinge_twins(naive.gaussian(X, X, SIGMA), signs(y))[kind]
+    run = okl.run(learner, X, signs(y))
+    np.testing.assert_allclose(run.predictions, dense()[0], rtol=0, atol=1e-8)
+
+
+FACTORED = {
+    "ALD": lambda threshold: okl.ALD(KERNEL, threshold=threshold),
+    "KRLS": lambda threshold: okl.KRLS(KERNEL, threshold=threshold**2),
+    "Projectron++": lambda threshold: okl.Projectron(KERNEL, threshold=threshold, aggressive=True),
+    "POMD": lambda threshold: okl.POMD(KERNEL, horizon=160, zeta=-np.log(threshold) / np.log(160)),
+}
+
+
+@every_stream
+@pytest.mark.parametrize("threshold", [0.1, 1e-2, 1e-4])
+@pytest.mark.parametrize("kind", FACTORED)
+def test_distances_to_a_dictionary_keep_their_digits(kind, threshold, name):
+    X, y = STREAMS[name]
+    learner = FACTORED[kind](threshold).partial_fit(X, signs(y))
+    atoms = learner._used("atoms").T
+    R = np.triu(learner._R[: len(atoms), : len(atoms)])
+    found = 1.0 + NUGGET - (np.linalg.solve(R.T, KERNEL(atoms, X)) ** 2).sum(axis=0)
+    exact = exact_distances(X, atoms)
+    np.testing.assert_allclose(found, exact.astype(float), rtol=0, atol=1e-9)
+    if kind in ("ALD", "KRLS"):  # which look at every point
+        assert exact.max() <= threshold**2 + 1e-9
+        before = [exact_distances(atoms[m : m + 1], atoms[:m])[0] for m in range(1, len(atoms))]
+        assert min(before) >= threshold**2 - 1e-9
