@@ -9,7 +9,9 @@ Reproduces: Figure 3 of Jezequel, Gaillard, Rudi (2019): at each round (x, y) in
 Missing: the paper's own picture, of which no values are known: the authors' curves end after 15 to
     45 rounds, at 20 s an algorithm, the paper's go to 80. Their "nystrom_vovk" is a second game of
     Kernel-AWV, so there are no values of Nystrom-AWV. FOGD has 100 frequencies and the step
-    1/sqrt(1000) in their game, as in their code; in ours 1000 and 1/sqrt(80), as the text says.
+    1/sqrt(1000) in their game, and KORS the weights 1/p, as in their code; in ours 1000 and
+    1/sqrt(80), as the text says, and 1/sqrt(p), as in KORS's own paper. Their Pros-N-KONS lags, see
+    jezequel2019_casp.py; ours does not.
     The seeds are ours, so are KONS and CON-KONS.
 Time: two minutes.
 Data: none (scripts/published/jezequel2019.csv).
@@ -72,6 +74,7 @@ class Game:
     labels: tuple[str, ...]
     frequencies: int
     horizon: int  # of FOGD's step
+    sampler: str
 
     @property
     def title(self) -> str:
@@ -82,9 +85,15 @@ def games(quick: bool) -> tuple[Game, Game]:
     theirs = tuple(label for label in LABELS if label not in ("KONS", "CON-KONS"))
     rounds = QUICK_ROUNDS if quick else ROUNDS
     return (
-        Game("the authors' game", "unpenalised", "single", 2 if quick else 20, theirs, 100, 1000),
-        Game("our game", "penalised", "thorough", 1 if quick else 7, LABELS, 1000, rounds),
-    )
+        Game(
+            "the authors' game", "unpenalised", "single",
+            2 if quick else 20, theirs, 100, 1000, "kors_listed",
+        ),
+        Game(
+            "our game", "penalised", "thorough",
+            1 if quick else 7, LABELS, 1000, rounds, "kors",
+        ),
+    )  # fmt: skip
 
 
 def learner(label: str, game: Game, seed: int) -> Learner:
@@ -93,8 +102,9 @@ def learner(label: str, game: Game, seed: int) -> Learner:
         return okl.KernelAWV(KERNEL, lam=LAM)
     if label.startswith("PKAWV"):
         return okl.PKAWV(okl.TaylorFeatures(int(label[-1]), sigma=SIGMA), lam=LAM)
+    kors = {"mu": LAM, "beta": 1.0, "eps": 0.5, "sampler": game.sampler, "seed": seed}
     if label == "Nystrom-AWV":
-        return okl.NystromAWV(KERNEL, lam=LAM, mu=LAM, beta=1.0, eps=0.5, seed=seed)
+        return okl.NystromAWV(KERNEL, lam=LAM, **kors)
     if label == "FOGD":
         eta = 1.0 / sqrt(game.horizon)
         return okl.FOGD(
@@ -102,10 +112,7 @@ def learner(label: str, game: Game, seed: int) -> Learner:
         )
     if label == "KONS":
         return okl.KONS(KERNEL, alpha=LAM)
-    restart = label == "Pros-N-KONS"
-    return okl.ProsNKONS(
-        KERNEL, alpha=LAM, mu=LAM, beta=1.0, eps=0.5, restart=restart, seed=seed
-    )  # fmt: skip
+    return okl.ProsNKONS(KERNEL, alpha=LAM, restart=label == "Pros-N-KONS", **kors)
 
 
 def check(game: Game, played: okl.adversary.GreedyGame) -> np.ndarray:
