@@ -36,7 +36,7 @@ READING = 0.5  # per cent, of the authors' picture
 CASP = Panel("casp")
 NYSTROM, PROS = "Nystrom, KORS as listed", "Pros-N-KONS, KORS as listed"
 RELEASED = "Pros-N-KONS as released"
-LOOKS = STYLES | {RELEASED: {"color": "black", "linestyle": (0, (1, 2)), "linewidth": 1.6}}
+LOOKS = STYLES | {RELEASED: {"color": "0.35", "linestyle": (0, (1, 2)), "linewidth": 1.6}}
 PANELS = {
     "ridge forecasts": ("KernelRidge", "PKAWV M=2", "PKAWV M=3", "Nystrom", NYSTROM),
     "gradient and Newton steps": ("FOGD", "Pros-N-KONS", PROS, RELEASED),
