@@ -123,8 +123,8 @@ def test_growing_bound_in_blocks_and_at_most_that_of_theorem_3(monkeypatch):
 @pytest.mark.parametrize(
     ("sizes", "message"),
     [
-        (np.ones(59, dtype=int), "60 counts"),
-        (np.ones(60), "never fall"),
+        (np.ones(59, dtype=int), "60 integers"),
+        (np.ones(60), "60 integers"),
         (np.arange(60)[::-1], "never fall"),
         (np.full(60, 2), "by one at most"),
         (np.full(60, -1), "never fall"),

@@ -135,6 +135,10 @@ class Experts(Learner):
             raise ValueError(f"learners must have one loss, but have {', '.join(sorted(found))}")
         return next(iter(found.values()))
 
+    def _advice(self, X: np.ndarray) -> str | None:
+        told = [one._advice(X) for one in self._checked()]
+        return told[0] if all(told) else None  # one that suits is enough
+
     def _check_labels(self, y: np.ndarray) -> None:
         for one in self._checked():
             one._check_labels(y)

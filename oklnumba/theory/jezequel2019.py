@@ -342,14 +342,15 @@ def _nested_coordinates(
 
     The basis is orthonormal, and its first vectors are one of each earlier space.
     """
-    valid = sizes.shape == (len(X),) and sizes.dtype.kind in "iu" and sizes[0] >= 0
-    growth = np.diff(sizes, prepend=0)
-    valid = valid and (growth >= 0).all() and (features is not None or growth.max() <= 1)
-    require(valid, "sizes", sizes, f"{len(X)} counts that never fall, a dictionary's by one at most")
+    counts = sizes.shape == (len(X),) and sizes.dtype.kind in "iu"
+    require(counts, "sizes", sizes, f"{len(X)} integers, one a round")
+    growth = np.diff(sizes.astype(np.int64), prepend=0)
+    require((growth >= 0).all(), "sizes", sizes, "counts that never fall")
     if features is not None:
         Z = check_features(features).transform(X)
         require(sizes[-1] <= Z.shape[1], "sizes", sizes, f"counts of at most {Z.shape[1]} features")
         return Z, sizes
+    require(growth.max() <= 1, "sizes", sizes, "counts that grow by one at most, of a dictionary")
     atoms = X[growth > 0]
     K = kernel(atoms) if len(atoms) else np.empty((0, 0))
     L, kept, rank_of = np.zeros_like(K), [], [0]  # Gram-Schmidt in the order of the stream
@@ -557,10 +558,10 @@ def taylor_degree(n: int, lam: float, radius: float, sigma: float) -> int:
 
 
 def gaussian_dimension_bound(n: int, d: int, lam: float, radius: float, sigma: float) -> float:
-    """Return 3 (6 + 41 R^2 / (2 d sigma^2) + 3 log(n / lam) / d)^d, above d_eff (pkawv section 3.1).
+    """Return 3 (6 + 41 R^2 / (2 d sigma^2) + 3 log(n / lam) / d)^d, above d_eff(lam).
 
-    For the Gaussian kernel, whatever the inputs in the ball; from Altschuler, Bach, Rudi and
-    Niles-Weed 2019, which pkawv cites. It shows the order (log n)^d and is no estimate: at least
+    Of the Gaussian kernel, whatever the inputs in the ball (pkawv section 3.1, after Altschuler,
+    Bach, Rudi and Niles-Weed 2019). It shows the order (log n)^d and is no estimate: it is at least
     3 * 6^d.
 
     Parameters
