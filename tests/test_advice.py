@@ -1,4 +1,4 @@
-"""What learners say, once, of inputs and labels that do not suit them, and where they are silent."""
+"""What learners say, once, of inputs and labels that do not suit them, and where they do not."""
 
 from __future__ import annotations
 

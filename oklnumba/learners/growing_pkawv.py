@@ -27,9 +27,10 @@ class GrowingPKAWV(Ridge):
     features. From there on forecasts are those of PKAWV (Algorithm 1) with the larger degree, fed
     with the same rounds from the start, to the bit.
 
-    O(r^2) time a round for r features. A growth goes over the past once more with the new features:
-    O(t r^2) after t rounds, at most as much in all as the rounds that follow. The past takes 8 t
-    (d + 1) bytes as long as the basis may grow; then it is freed, and memory is O(r^2).
+    O(r^2) time a round for r features. A growth after t rounds goes over them once more with the
+    new features, O(t r^2), as long as the t rounds until the next one take. The past takes 8 t (d +
+    1) bytes (up to twice that in buffers) while the basis may grow; then it is freed, and memory is
+    O(r^2).
 
     Parameters
     ----------
@@ -49,7 +50,8 @@ class GrowingPKAWV(Ridge):
     log n: the certificate tells what it costs. It is against the best function of the present space
     on each prefix, and its bound adds what each growth took off that function's loss; ``size`` and
     ``run.sizes`` after a round that ends with a growth are those of the grown space. Against the
-    whole RKHS: ``theory.growing_bound``.
+    whole RKHS: ``theory.growing_bound``. Where labels have little noise, "ridge" loses less, as in
+    PKAWV.
 
     Examples
     --------
