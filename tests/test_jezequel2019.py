@@ -275,6 +275,32 @@ def test_proposition_5_as_printed_is_exceeded():
     assert np.mean(np.array(kept) > found.printed) == pytest.approx(chance, abs=0.06)
 
 
+def copies_kept(n, mu, beta, seed):
+    """KORS with eps = 1/2 on one point of norm 1 over and over: all that counts is sum 1 / p."""
+    weight, kept = 0.0, 0
+    for coin in np.random.default_rng(seed).random(n):
+        p = min(1.5 * beta / (weight + 1.0 + mu), 1.0)
+        if coin < p:
+            weight += 1.0 / p
+            kept += 1
+    return kept
+
+
+def test_proposition_5_as_printed_is_exceeded_by_many_copies_too():
+    """Errata 59, where the effective dimension is 1."""
+    for seed in range(5):
+        sampler = okl.KORS(okl.Linear(), alpha=1.0, beta=9.0, seed=seed).partial_fit(
+            np.ones((500, 1))
+        )
+        assert copies_kept(500, 1.0, 9.0, seed) == sampler.size
+    n, delta = 1_000_000, 0.1
+    kept = copies_kept(n, 1.0, 12 * np.log(n / delta), seed=0)
+    printed = 9 * n / (n + 1) * np.log(2 * n / delta) ** 2
+    assert (kept, round(printed)) == (2662, 2544)
+    online = np.sum(1 / (np.arange(1, n + 1) + 1.0))
+    assert printed < kept < 3 * 3 * 12 * np.log(n / delta) * online
+
+
 def test_proposition_5_needs_its_beta():
     """One hundredth of it leaves more than mu of the kernel outside."""
     rng = np.random.default_rng(4)

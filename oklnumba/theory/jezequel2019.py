@@ -249,8 +249,8 @@ def nystrom_size_bound(kernel: Any, X: ArrayLike, mu: float, delta: float = 0.05
     Remarks
     -------
     Errata 12 and 59: the printed size does not follow from kons and is exceeded, so ``size`` is
-    3 rho beta d_onl(mu). It counts where d_onl(mu) >= 0.03, so for any mu that is not far above n:
-    below, a single atom may be more.
+    3 rho beta d_onl(mu). It holds where d_onl(mu) >= 0.03, so for any mu that is not far above n;
+    below that, a single atom may be more.
 
     Raises
     ------
