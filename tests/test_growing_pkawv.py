@@ -145,6 +145,7 @@ def test_it_takes_taylor_features_only():
             okl.GrowingPKAWV(bad).learn_one([0.0, 0.0], 1.0)
 
 
+@pytest.mark.filterwarnings("ignore:the Taylor basis")
 def test_trouble_while_growing_names_a_round_and_stops_it():
     """Labels that degree 1 just bears and degree 2, whose features are larger there, does not."""
     X, y = np.full((60, 1), 3.0), np.full(60, 1e308)
