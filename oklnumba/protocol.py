@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-import warnings
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -370,7 +369,9 @@ def run(
     Warns
     -----
     UserWarning
-        If Taylor features hold little of the kernel on the first inputs.
+        Before the learner's first round, once: if Taylor features hold little of the kernel on the
+        first inputs, if a kernel is 0 or 1 between nearly all of them, or if all labels are 0 and
+        1, which squared loss takes for a regression.
 
     Examples
     --------
@@ -402,6 +403,7 @@ def run(
                 skip -= len(part)
                 continue
             recorder.adopt()
+            learner._advise(part[skip:], labels[skip:])
             finished = _play_piece(recorder, part[skip:], labels[skip:], time_limit, bar)
             skip = 0
             if not finished:
@@ -436,10 +438,6 @@ def _play(recorder: _Recorder, X: np.ndarray, y: np.ndarray) -> None:
     learner = recorder.learner
     X = compilable(X)
     trace = Trace.empty(len(X), learner._certified)
-    if recorder.rounds == 0:
-        advice = learner._advice(X)
-        if advice:
-            warnings.warn(advice, UserWarning, stacklevel=4)
     begin = time.perf_counter()
     learner._begin(X.shape[1])
     learner._play(X, y, trace)

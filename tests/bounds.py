@@ -202,6 +202,49 @@ def theorem_6_measured(s):
     return s.regret(run.predictions)[-1], bound
 
 
+def proposition_5_size(s):
+    """The dictionary of Proposition 5's beta, at the mu of Theorem 6."""
+    found = theory.nystrom_size_bound(s.kernel, s.X, s.lam, DELTA)
+    sampler = okl.KORS(s.kernel, alpha=s.lam, beta=found.beta, seed=s.seed).partial_fit(s.X)
+    return sampler.size, found.size
+
+
+def proposition_5_accuracy(s):
+    """What that dictionary leaves of the kernel, |(I - P_t) C_t^1/2|^2, at its worst round."""
+    beta = theory.nystrom_size_bound(s.kernel, s.X, s.lam, DELTA).beta
+    learner = okl.NystromAWV(s.kernel, lam=s.lam, mu=s.lam, beta=beta, seed=s.seed)
+    return largest_gap(s.K, okl.run(learner, s.X, s.y).sizes), s.lam
+
+
+def theorem_9(s):
+    """Nystrom-AWV on the dictionary that it happens to have."""
+    run = okl.run(okl.NystromAWV(s.kernel, lam=s.lam, mu=s.lam, seed=s.seed), s.X, s.y)
+    return s.regret(run.predictions)[-1], theory.growing_bound(s.kernel, s.X, s.y, s.lam, run.sizes)
+
+
+def theorem_9_uniform(s):
+    """AWV on a dictionary that grows by uniform sampling, by dense projections."""
+    sampler = okl.UniformSampling(s.kernel, probability=0.3, seed=s.seed).partial_fit(s.X)
+    sizes = np.searchsorted(sampler.indices_, np.arange(s.n), side="right")
+    predictions = np.zeros(s.n)
+    for t in np.flatnonzero(sizes):
+        features = okl.NystromFeatures(s.X[sampler.indices_[: sizes[t]]], s.kernel)
+        Z = features.transform(s.X[: t + 1])
+        A = Z.T @ Z + s.lam * np.eye(Z.shape[1])
+        predictions[t] = Z[t] @ np.linalg.solve(A, Z[:t].T @ s.y[:t])
+    return s.regret(predictions)[-1], theory.growing_bound(s.kernel, s.X, s.y, s.lam, sizes)
+
+
+def gaussian_dimension(s):
+    """The effective dimension itself, for any inputs in the ball."""
+    if not isinstance(s.kernel, okl.Gaussian):
+        return None
+    radius = np.sqrt((s.X**2).sum(axis=1).max())
+    measured = theory.effective_dimension(s.kernel, s.X, s.lam)
+    d = s.X.shape[1]
+    return measured, theory.gaussian_dimension_bound(s.n, d, s.lam, radius, s.kernel.sigma)
+
+
 def largest_gap(K, sizes):
     """Return the largest eigenvalue of the kernel outside the dictionary, at the worst round.
 
@@ -258,6 +301,11 @@ BOUNDS = {
     "certificate (Nystrom-AWV)": nystrom_certificate,
     "Theorem 6 (Nystrom-AWV, beta of the theory)": theorem_6,
     "Theorem 6 (Nystrom-AWV, beta = 1, mu measured)": theorem_6_measured,
+    "Proposition 5 (size of KORS)": proposition_5_size,
+    "Proposition 5 (accuracy of KORS)": proposition_5_accuracy,
+    "Theorem 9 (Nystrom-AWV)": theorem_9,
+    "Theorem 9 (uniform sampling)": theorem_9_uniform,
+    "effective dimension (Gaussian)": gaussian_dimension,
     "KONS Theorem 1 (squared)": theorem_1("squared"),
     "KONS Theorem 1 (squared hinge)": theorem_1("squared_hinge"),
     "KONS Theorem 1 (logistic)": theorem_1("logistic"),

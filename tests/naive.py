@@ -152,6 +152,30 @@ def penalised_comparator(K, y, lam):
     return ((y - f) ** 2).sum() + lam * a @ K @ a
 
 
+def growing_bound(K, y, lam, spans):
+    """The bound of pkawv Theorem 9, with errata 23; spans[t]: indices of the span of round t.
+
+    K may have more points than there are rounds: these only span.
+    """
+    Phi = gram_features(K)
+    n, r = len(y), Phi.shape[1]
+    projections = []
+    for span in spans:
+        directions, weights, _ = np.linalg.svd(Phi[span].T, full_matrices=False)
+        basis = directions[:, weights > 1e-6]
+        projections.append(basis @ basis.T)
+    projections.append(np.eye(r))
+    bound = 0.0
+    for t in range(1, n + 1):
+        P, after = projections[t - 1], projections[t]
+        A = P @ Phi[:t].T @ Phi[:t] @ P + lam * np.eye(r)
+        z = P @ Phi[t - 1]
+        mu = np.linalg.norm((after - P) @ Phi[:t].T, 2) ** 2
+        bound += y[t - 1] ** 2 * z @ np.linalg.solve(A, z)
+        bound += (mu + lam) * t * mu * np.abs(y).max() ** 2 / lam**2
+    return bound
+
+
 def gradient_forecasts(F, y, derivative, eta):
     """Online gradient descent on features: w <- w - eta l'(w.z, y) z."""
     w = np.zeros(F.shape[1])

@@ -74,7 +74,10 @@ class KernelAWV(Ridge):
     Remarks
     -------
     As published. With m the ridge forecast and s = lam + k(x,x) - k'(K + lam I)^-1 k, the forecast
-    is m lam / s.
+    is m lam / s. So new points are shrunk, and more the smaller lam is: where labels have little
+    noise, KernelRidge loses far less. On y = sin(x_1 + ... + x_5), 1000 rounds, sigma = 1, the
+    squared errors add up to 57, 72 and 151 at lam = 1, 0.1 and 0.01, those of KernelRidge to 39, 15
+    and 11 (docs/choosing.md).
 
     Examples
     --------
@@ -268,7 +271,10 @@ class PKAWV(FeatureRidge):
     Remarks
     -------
     The inverse A^-1 of the listing is replaced by the factor U' D U of A: half the work, no drift,
-    and small lam is safe. Errata 21: the forecast uses A_t, which includes x_t.
+    and small lam is safe. Errata 21: the forecast uses A_t, which includes x_t. It shrinks new
+    points: where labels have little noise, "ridge" loses less. On y = sin(x_1 + ... + x_5), 1000
+    rounds, with TaylorFeatures(3), the squared errors add up to 54, 41 and 51 at lam = 1, 0.1 and
+    0.01, those of "ridge" to 42, 16 and 13 (docs/choosing.md).
 
     Examples
     --------
@@ -340,7 +346,10 @@ class LinearAWV(FeatureRidge):
     Remarks
     -------
     PKAWV with the identity for features; WithFeatures lifts it. Its point depends on x_t, which a
-    gradient does not tell: ``w`` is the ridge estimate so far, and ``update(g)`` is refused.
+    gradient does not tell: ``w`` is the ridge estimate so far, and ``update(g)`` is refused. Where
+    labels have little noise LinearRidge loses less: on y = x_1 + 2 x_2 + ... + 5 x_5, 1000 rounds,
+    the squared errors add up to 223, 173 and 168 at lam = 1, 0.1 and 0.01, those of LinearRidge to
+    120, 93 and 94 (docs/choosing.md).
 
     Examples
     --------

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import os
 import time
-import warnings
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -183,11 +182,9 @@ class OneVsRest(Params):
         for one, labels in zip(self.scorers_, signs, strict=True):
             one._loss()  # all is checked before the first scorer plays
             one._check_labels(labels)
+        self.scorers_[0]._advise(X, signs[0])  # they are all alike
         traces, seconds = [], 0.0
         for one, labels in zip(self.scorers_, signs, strict=True):
-            advice = one._advice(X[:FIRST_ROWS])
-            if advice:
-                warnings.warn(advice, UserWarning, stacklevel=2)
             begin = time.perf_counter()
             one._begin(X.shape[1])
             traces.append(one._play_blocks(X, labels, FIRST_ROWS))
