@@ -93,6 +93,9 @@ EASY = np.random.default_rng(0).uniform(-1, 1, (1000, 5))
 SINE = np.sin(EASY.sum(axis=1))
 LINE = EASY @ np.arange(1.0, 6.0)
 PAIRS = {
+    "NystromAWV": (lambda lam: okl.NystromAWV(okl.Gaussian(1.0), lam=lam, mu=0.1),
+                   lambda lam: okl.NystromAWV(okl.Gaussian(1.0), lam=lam, mu=0.1,
+                                              forecaster="ridge"), SINE),
     "KernelAWV": (lambda lam: okl.KernelAWV(okl.Gaussian(1.0), lam=lam),
                   lambda lam: okl.KernelRidge(okl.Gaussian(1.0), lam=lam), SINE),
     "PKAWV": (lambda lam: okl.PKAWV(okl.TaylorFeatures(3), lam=lam),

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from oklnumba import checks
 from oklnumba.checks import require, require_nonnegative, require_positive
 from oklnumba.features import check_features
+from oklnumba.hot.dictionary import NUGGET
 from oklnumba.kernels import Gaussian, kernel_code
 from oklnumba.theory.calandriello2017 import kors_size_bound
 from oklnumba.theory.dimension import BLOCK, effective_dimension, log_det, projection_gap
@@ -353,6 +354,7 @@ def _nested_coordinates(
     require(growth.max() <= 1, "sizes", sizes, "counts that grow by one at most, of a dictionary")
     atoms = X[growth > 0]
     K = kernel(atoms) if len(atoms) else np.empty((0, 0))
+    K[np.diag_indices_from(K)] *= 1.0 + NUGGET  # atoms that nearly coincide cost no digits
     L, kept, rank_of = np.zeros_like(K), [], [0]  # Gram-Schmidt in the order of the stream
     for j in range(len(atoms)):
         r = len(kept)
