@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from oklnumba.theory.calandriello2017 import (
     kons_bound,
+    kons_step,
     kors_size_bound,
     sketched_kons_bound,
 )
@@ -83,6 +84,7 @@ __all__ = [
     "ftrl_bound",
     "kernel_alignment",
     "kons_bound",
+    "kons_step",
     "kors_size_bound",
     "leverage_scores",
     "log_det",
