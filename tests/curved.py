@@ -27,8 +27,8 @@ SETTINGS = [
     ("squared_hinge", 1.3, 0.5, (True, True, True)),
 ]
 SETTING_IDS = [f"{loss}-C={C}-eta={eta}" for loss, C, eta, _ in SETTINGS]
-# The same with eta_t = eta / sqrt(t), which takes losses without curvature too. None has its kink at
-# C: after a projection there, rounding would choose the gradient of a repeated point.
+# The same with eta_t = eta / sqrt(t), which takes losses without curvature too. None has its kink
+# at C: after a projection there, rounding would choose the gradient of a repeated point.
 SEQUENCES = [
     ("hinge", 0.5, None, (True, False, False)),
     ("hinge", 1.3, 0.5, (True, True, True)),
