@@ -4,7 +4,7 @@ Reproduces: the claim of section 6 of Calandriello, Lazaric, Valko (2017, ICML) 
     unbiased A^w has an accurate R_G but "a large regret R_D in high probability", and the shared
     coin that section 5 and Corollary 1 have in mind. The paper has no experiments.
 Missing: nothing.
-Time: about 3 minutes; memory about 1 GB.
+Time: about 2 minutes; memory about 2 GB.
 Data: casp and magic04 (both come with the package), and ijcnn1 where it is at hand; the first 4000
     rows of a permutation, inputs and labels scaled to [-1, 1], squared loss.
 

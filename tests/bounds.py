@@ -236,8 +236,8 @@ def theorem_1(loss, make=okl.KONS):
         bound = theory.kons_bound(s.kernel, s.X, loss, C, s.lam)
         worst = played - losses.get(loss).value(np.zeros(s.n), y).sum()
         for lam in (s.lam, s.lam / 10):
-            # that of the absolute loss is not found where lam is small: any competitor will do
-            near = "squared" if loss == "absolute" else loss
+            # with a kink the best is not always found where lam is small: any competitor will do
+            near = loss if losses.get(loss).curvature(C) > 0.0 else "squared"
             best = theory.comparator(s.kernel, s.X, y, lam, near)
             reach = np.abs(best.predictions).max()
             for scale in (min(1.0, C / reach), min(0.5, 0.5 * C / reach)) if reach > 0 else ():

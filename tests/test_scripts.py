@@ -209,6 +209,19 @@ def test_frequent_directions(script):
         assert sketch.form(v) == pytest.approx(v @ A @ v)
 
 
+def test_gradient_descent_on_the_counterexample(script):
+    counterexample = script("calandriello2017_counterexample")
+    n, C = 300, counterexample.C
+    y, w, losses = counterexample.labels(n), 0.0, np.empty(n)
+    for t in range(n):
+        losses[t] = (w - y[t]) ** 2
+        w = float(np.clip(w - 2.0 * (w - y[t]) / (t + 1), -C, C))
+    parts = counterexample.newton(counterexample.Identity(), n)
+    np.testing.assert_allclose(parts["regret"], np.cumsum(losses - C**2), rtol=0, atol=1e-9)
+    assert 4.0 < parts["regret"][-1] - parts["regret"][n // 10 - 1] < 5.5  # logarithmic: 2 log 10
+    assert parts["size"].max() == 0
+
+
 def test_measured_eps_and_projection_gap(script):
     kors = script("calandriello2017_kors")
     rng = np.random.default_rng(1)

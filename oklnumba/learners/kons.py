@@ -130,11 +130,10 @@ class _KernelForm(Curved):
         self._played += played
 
     def _only_forecast(self, X: np.ndarray, trace: Trace) -> None:
-        """Play the rounds after the last that was learned from, if there are any."""
-        if len(X):
-            trace.predictions[:] = self._forecast(X)
-            trace.sizes[:] = self.size
-            self._played += len(X)
+        """Play the rounds after the last that was learned from."""
+        trace.predictions[:] = self._forecast(X)
+        trace.sizes[:] = self.size
+        self._played += len(X)
 
     def _room(self, axis: int, least: int) -> int:
         return (
@@ -237,7 +236,7 @@ class KONS(_KernelForm):
     (0.057, 500)
     >>> absolute = okl.KONS(okl.Gaussian(1.0), loss="absolute", schedule="sqrt")
     >>> round(okl.run(absolute, X, np.sin(3 * X[:, 0])).mean_loss, 3)
-    0.0
+    0.151
     """
 
     _ROWS = 384  # rounds a block: its own part grows with their square, a round
@@ -273,7 +272,8 @@ class KONS(_KernelForm):
             stop = min(start + self._ROWS, n)
             with factor.threads(int(self._counts[ROWS]), stop - start):
                 start += self._play_block(X[start:stop], y[start:stop], trace.rows(start, stop))
-        self._only_forecast(X[start:], trace.rows(start, n))
+        if start < n:
+            self._only_forecast(X[start:], trace.rows(start, n))
 
     def _play_block(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> int:
         """Return how many rounds were played; fewer than there are where the last one stops."""
@@ -425,4 +425,5 @@ class SketchedKONS(_KernelForm):
                 )
             )  # fmt: skip
             self._note(status, played)
-        self._only_forecast(X[played:], trace.rows(played, n))
+        if played < n:
+            self._only_forecast(X[played:], trace.rows(played, n))
