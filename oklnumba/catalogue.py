@@ -38,7 +38,7 @@ CATALOGUE = tuple(Entry(*row) for row in (
      "calandriello2017_gamma.py, calandriello2017_counterexample.py"),
     ("Sketched-KONS", "SketchedKONS",
      "Calandriello, Lazaric, Valko 2017 (ICML), Algorithm 3",
-     "calandriello2017_gamma.py, calandriello2017_counterexample.py"),
+     "calandriello2017_gamma.py, calandriello2017_weights.py, calandriello2017_counterexample.py"),
     ("Pros-N-KONS, CON-KONS", "ProsNKONS",
      "Calandriello, Lazaric, Valko 2017 (NIPS), Algorithm 1",
      "calandriello2017_gamma.py"),

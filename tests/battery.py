@@ -72,6 +72,7 @@ def variations():
             "kernel": okl.Matern(2.5, sigma=1.5),
             "domain": "simplex",
             "schedule": "sqrt",
+            "sampling": "weighted",
             "kind": {"sqrt": "adagrad", "aggregating": "average"}.get(params.get("kind")),
         }
         rules |= {name: not value for name, value in params.items() if isinstance(value, bool)}

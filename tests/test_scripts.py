@@ -209,6 +209,19 @@ def test_frequent_directions(script):
         assert sketch.form(v) == pytest.approx(v @ A @ v)
 
 
+def test_gradient_descent_on_the_counterexample(script):
+    counterexample = script("calandriello2017_counterexample")
+    n, C = 300, counterexample.C
+    y, w, losses = counterexample.labels(n), 0.0, np.empty(n)
+    for t in range(n):
+        losses[t] = (w - y[t]) ** 2
+        w = float(np.clip(w - 2.0 * (w - y[t]) / (t + 1), -C, C))
+    parts = counterexample.newton(counterexample.Identity(), n)
+    np.testing.assert_allclose(parts["regret"], np.cumsum(losses - C**2), rtol=0, atol=1e-9)
+    assert 4.0 < parts["regret"][-1] - parts["regret"][n // 10 - 1] < 5.5  # logarithmic: 2 log 10
+    assert parts["size"].max() == 0
+
+
 def test_measured_eps_and_projection_gap(script):
     kors = script("calandriello2017_kors")
     rng = np.random.default_rng(1)
@@ -232,32 +245,32 @@ def test_measured_eps_and_projection_gap(script):
 
 
 def test_competitor_is_the_best_feasible_one(script):
-    gamma = script("calandriello2017_gamma")
+    competitor = script("calandriello2017").competitor
     rng = np.random.default_rng(2)
     X, kernel = rng.uniform(-1, 1, (60, 2)), okl.Gaussian(1.0)
     y = np.clip(np.sin(3.0 * X[:, 0]), -0.8, 0.8)
-    loss, norm = gamma.competitor(kernel, X, y)  # the ridge function is feasible
-    ridge = okl.theory.comparator(kernel, X, y, gamma.ALPHA)
-    assert np.abs(ridge.predictions).max() <= gamma.C
-    assert (loss, norm) == pytest.approx((ridge.loss, ridge.norm))
-    y = np.sign(X[:, 0]) * gamma.C
-    loss, norm = gamma.competitor(kernel, X, y)
-    ridge = okl.theory.comparator(kernel, X, y, gamma.ALPHA)
-    largest = np.abs(ridge.predictions).max()
-    assert largest > 1.05 * gamma.C
+    f, norm = competitor(kernel, X, y, C=1.0, alpha=1.0)  # the ridge function is feasible
+    ridge = okl.theory.comparator(kernel, X, y, 1.0)
+    assert np.abs(ridge.predictions).max() <= 1.0
+    np.testing.assert_allclose(f, ridge.predictions, rtol=1e-6, atol=1e-8)
+    assert norm == pytest.approx(ridge.norm)
+    y = np.sign(X[:, 0])
+    f, norm = competitor(kernel, X, y, C=1.0, alpha=1.0)
+    ridge = okl.theory.comparator(kernel, X, y, 1.0)
+    assert np.abs(ridge.predictions).max() > 1.05 and np.abs(f).max() <= 1.0 + 1e-12
     K = kernel(X) + 1e-10 * np.eye(60)
 
     def penalised(f):
-        return np.square(y - f).sum() + gamma.ALPHA * f @ np.linalg.solve(K, f)
+        return np.square(y - f).sum() + f @ np.linalg.solve(K, f)
 
     best = scipy.optimize.minimize(  # over a = K^-1 f, with the gradient
-        lambda a: (penalised(K @ a), 2 * K @ (K @ a - y + gamma.ALPHA * a)),
+        lambda a: (penalised(K @ a), 2 * K @ (K @ a - y + a)),
         np.zeros(60), jac=True, method="SLSQP", options={"maxiter": 500, "ftol": 1e-12},
         constraints={"type": "ineq", "fun": lambda a: np.concatenate([1 - K @ a, 1 + K @ a]),
                      "jac": lambda a: np.concatenate([-K, K])},
     )  # fmt: skip
     assert best.success
-    assert loss + gamma.ALPHA * norm**2 == pytest.approx(best.fun, rel=2e-3)
+    assert np.square(y - f).sum() + norm**2 == pytest.approx(best.fun, rel=2e-3)
 
 
 def test_regret_certificate_measures_mu(script):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from oklnumba.theory.calandriello2017 import (
     kons_bound,
+    kons_step,
     kors_size_bound,
     sketched_kons_bound,
 )
@@ -90,6 +91,7 @@ __all__ = [
     "growing_bound",
     "kernel_alignment",
     "kons_bound",
+    "kons_step",
     "kors_size_bound",
     "leverage_scores",
     "log_det",
