@@ -339,8 +339,8 @@ class SketchedKONS(_KernelForm):
     Errata 1 to 6 and 9: a round left out of the inverse keeps its gradient and its projection; KORS
     sees the rescaled kernel, after the label. With a shared coin A is the unweighted counterpart of
     KORS's dictionary, and Corollary 1 holds: (1 - eps) p A_t <= p (KORS's A) <= A, p the least of
-    the probabilities so far, the first part with high probability for the beta of Theorem 2. With
-    two coins the second part fails.
+    the probabilities so far, the first part with high probability for the beta of Theorem 2 (but
+    see errata 60). With two coins the second part may fail.
 
     Examples
     --------
