@@ -8,8 +8,9 @@ Data: mnist12, a9a and susy30k.
 
 from dataclasses import replace
 
-from li2023 import A9A, MNIST12, SUSY, PublishedDiary, widths
+from li2023 import A9A, MNIST12, PublishedDiary, susy, widths
 
+SUSY = susy()
 PUBLISHED = {
     replace(MNIST12, sigma=0.5): PublishedDiary(2.43, 12698, 142),
     MNIST12: PublishedDiary(0.53, 376, 3228),

@@ -285,7 +285,7 @@ def test_svm_rounds_are_the_fewest_that_the_theorems_allow(lam, eps, R):
 @pytest.mark.parametrize("kind", [okl.StronglyConvexFTRL, okl.OGD])
 def test_svm_gradients_are_at_most_twice_the_inputs(kind, lam):
     """What svm_rounds takes for L, on labels that the learner likes least, and on one label."""
-    learner = kind(lam=lam) if kind is okl.StronglyConvexFTRL else kind(schedule="strong", lam=lam)
+    learner = kind(lam=lam, **({"schedule": "strong"} if kind is okl.OGD else {}))
     rng = np.random.default_rng(0)
     X = rng.standard_normal((300, 3))
     X /= np.linalg.norm(X, axis=1)[:, None]

@@ -287,7 +287,7 @@ def svm_rounds(lam: float, eps: float, R: float = 1.0) -> int:
     Remarks
     -------
     The notes leave L open. Both learners keep |w_t| <= R / lam, so that a gradient lam w_t - y x is
-    at most 2 R; the best w has |w| <= R / lam too, hence Theorem 4's lam / 2 |w|^2 <= R^2 / (2 lam).
+    at most 2 R; the best w is as short, hence Theorem 4's lam / 2 |w|^2 <= R^2 / (2 lam).
 
     Examples
     --------
