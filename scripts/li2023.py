@@ -320,7 +320,8 @@ def draw_comparison(cases: list[Case], rows: list[dict]):
             ax.plot(places + 0.12, theirs, "D", color=plots.COLOURS[1], markersize=4,
                     markerfacecolor="white", label="published")  # fmt: skip
             ax.set_yscale("log")
-            ax.set_xticks(places, [row["algorithm"] for row in own], rotation=60, ha="right")
+            names = [row["algorithm"].removeprefix("NOGD, ") for row in own]
+            ax.set_xticks(places, names, rotation=60, ha="right")
             ax.tick_params(labelsize=plots.FONT - 1)
             ax.grid(True, axis="y", which="major", linewidth=0.4, alpha=0.5)
             plain_ticks(ax, [v for v in (*ours, *theirs) if np.isfinite(v)])
@@ -357,7 +358,7 @@ def widths(doc: str, stem: str, published: dict[Case, PublishedDiary]) -> None:
         mistakes = spread([run[0] for run in runs])
         alignment = spread([run[2].alignment for run in runs])
         switches = [run[2].switch_round for run in runs if run[2].switch_round is not None]
-        switch = f"{np.mean(switches):.0f}" if len(switches) > len(runs) / 2 else "inf"
+        settled = spread(switches) if len(switches) > len(runs) / 2 else (np.inf, 0.0)
         theirs = published[case]
         their_switch = "inf" if theirs.switch_round is None else f"{theirs.switch_round:g}"
         X, y = permuted(case, 0)
@@ -372,9 +373,11 @@ def widths(doc: str, stem: str, published: dict[Case, PublishedDiary]) -> None:
                 "mistakes_sd": f"{mistakes[1]:.3f}",
                 "mistakes_published": theirs.mistakes,
                 "sum_delta": f"{alignment[0]:.1f}",
+                "sum_delta_sd": f"{alignment[1]:.1f}",
                 "A_T_published": theirs.alignment,
                 "A_T_exact": f"{exact:.1f}",
-                "t_bar": switch,
+                "t_bar": f"{settled[0]:.0f}",
+                "t_bar_sd": f"{settled[1]:.0f}",
                 "switched": f"{len(switches)}/{len(runs)}",
                 "t_bar_published": their_switch,
                 "size": f"{sizes:.0f}",
@@ -384,12 +387,12 @@ def widths(doc: str, stem: str, published: dict[Case, PublishedDiary]) -> None:
             {
                 "data": case.name,
                 "sigma": f"{case.sigma:g}",
-                "mistakes (%)": f"{mistakes[0]:.2f}",
+                "mistakes (%)": f"{mistakes[0]:.2f} +- {mistakes[1]:.2f}",
                 "published": f"{theirs.mistakes:.2f}",
-                "sum of delta": f"{alignment[0]:.0f}",
+                "sum of delta": f"{alignment[0]:.0f} +- {alignment[1]:.0f}",
                 "its published value": f"{theirs.alignment:g}",
                 "exact A_T": f"{exact:.0f}",
-                "t-bar": switch,
+                "t-bar": f"{settled[0]:.0f} +- {settled[1]:.0f}",
                 "published ": their_switch,
             }
         )

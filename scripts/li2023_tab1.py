@@ -32,7 +32,7 @@ from math import sqrt
 from unittest import mock
 
 import numpy as np
-from common import arguments, print_table, save
+from common import arguments, finish, print_table, save
 from jezequel2019_tab1 import play, slope
 from tqdm import tqdm
 
@@ -219,14 +219,8 @@ def draw(axes: np.ndarray, setting: Setting, sizes: list[int]) -> None:
         ):
             ax.plot(sizes, values, label=label, **look)
             ax.plot(T, values[-1] * rate / rate[-1], **thin, **named)
-    for ax, text in zip(axes, ("regret (hinge loss)", "time of a late round (us)"), strict=True):
-        ax.set(xscale="log", yscale="log")
-        ax.set_xlabel("rounds T", fontsize=plots.FONT)
-        ax.set_ylabel(text, fontsize=plots.FONT)
-        ax.tick_params(which="both", labelsize=plots.FONT - 0.5)
-        ax.grid(True, which="major", linewidth=0.4, alpha=0.5)
-        ax.spines[["top", "right"]].set_visible(False)
-    plots.title(axes[0], setting.name)
+    finish(axes[0], "", "", setting.name)
+    finish(axes[1], "rounds T", "")
 
 
 def main() -> None:
@@ -246,6 +240,10 @@ def main() -> None:
                 cells = {k: f"{row[k]:.6g}" for k in ("regret", "us", "size", "A")}
                 bound = f"{row['bound']:.6g}" if "bound" in row else ""
                 numbers.append(head | cells | {"theorem_2": bound})
+    for ax, text in zip(
+        axes[:, 0], ("regret (hinge loss)", "time of a late round (us)"), strict=True
+    ):
+        ax.set_ylabel(text, fontsize=plots.FONT)
     plots.shared_legend(fig, columns=4)
     save(fig, numbers, args, STEM)
     print_table(table)
