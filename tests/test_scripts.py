@@ -404,3 +404,62 @@ def test_the_table_counts_cpu_seconds_of_one_run_at_a_time(script, monkeypatch):
             patch.setattr(time, clock, itertools.count(0, 3600).__next__)  # an hour a look
             results = tables.play_alone(jobs, "", 1e9)
             assert all((results[job][1] >= 3600) == moves for job in jobs)
+
+
+def test_table_1_of_pomdr_knows_the_best_function(script):
+    table = script("li2023_tab1")
+    for setting in table.settings():
+        X, y = table.stream(setting, 150, seed=3)
+        A = okl.theory.kernel_alignment(setting.kernel, X, y)
+        best = okl.theory.norm_ball_comparator(setting.kernel, X, y, table.U)
+        assert 150 - np.sqrt(150 * (150 - A)) == pytest.approx(best.loss, rel=1e-4)
+        assert (y[X[:, 0] == 0.0] == 1.0).all()  # only coins are anywhere else
+    T = np.array([100.0, 200.0, 400.0, 800.0])
+    assert table.growth(T, np.outer([1.0, 2.0, 5.0], T**0.7)) == pytest.approx((0.7, 0.0))
+    noisy = np.random.default_rng(0).uniform(0.5, 1.5, (50, 4)) * T**0.7
+    found, error = table.growth(T, noisy)
+    assert abs(found - 0.7) < 3 * error < 0.3
+    A = 3.0 * T**0.5
+    for setting, own in zip(table.settings(), (0.25, 0.25, None, None), strict=True):
+        rates = {label: setting.rates(label, T, A)[0] for label in table.LABELS}
+        assert table.exponent(T, rates["OGD"]) == pytest.approx(0.5)
+        assert table.exponent(T, rates["B(AO)2KS"] / np.log(T) ** 0.25) == pytest.approx(0.375)
+        if own is not None:
+            assert table.exponent(T, rates["POMDR"]) == pytest.approx(own)
+        else:
+            assert 0.25 < table.exponent(T, rates["POMDR"]) < 0.75
+
+
+def test_the_risks_of_the_risk_figure(script):
+    figure = script("li2023_risk")
+    for flip in figure.FLIPS:
+        values = [figure.risk(figure.SIGNS + move, flip) for move in (0.0, 0.1, -0.3)]
+        assert values[0] == pytest.approx(2 * flip) and min(values) == values[0]
+    best = figure.least_regularised()
+    rng = np.random.default_rng(0)
+    for scale in (0.0, 0.2, 0.4, 1.0):
+        assert figure.regularised(scale * figure.SIGNS) >= best
+        assert figure.regularised(scale * figure.SIGNS + 0.01 * rng.standard_normal(40)) >= best
+    fewer = figure.regularised(figure.SIGNS) - figure.LAM / 2 * figure.U**2
+    assert fewer == pytest.approx(2 * figure.FLIPS[1])
+    X, y = figure.draw_stream(12, 0.1, seed=0)
+
+    def square(values):
+        return float(values @ values)
+
+    mean, of_some = figure.over_draws(figure.sgd(0.1), X, y, 0, square)
+    functions = [
+        figure.sgd(0.1).partial_fit(X[:t], y[:t]) if t else figure.sgd(0.1) for t in range(12)
+    ]
+    values = np.array([f.predict(figure.POINTS) for f in functions])
+    assert mean == pytest.approx(np.square(values).sum(axis=1).mean())
+    drawn = okl.OnlineToBatch(figure.sgd(0.1), draws=figure.DRAWS, seed=0).fit(X, y).rounds_
+    assert of_some == pytest.approx(square(values[drawn - 1].mean(axis=0)))
+    lam, T = figure.tuned(100), 100
+    assert all(
+        figure.svm_bound(T, lam) + lam * figure.U**2 / 2
+        < figure.svm_bound(T, other) + other * figure.U**2 / 2
+        for other in (0.9 * lam, 1.1 * lam)
+    )
+    rounds = okl.theory.svm_rounds(lam, 0.3)
+    assert figure.svm_bound(rounds, lam) <= 0.3 < figure.svm_bound(rounds - 1, lam)
