@@ -392,7 +392,7 @@ def widths(doc: str, stem: str, published: dict[Case, PublishedDiary]) -> None:
                 "sum of delta": f"{alignment[0]:.0f} +- {alignment[1]:.0f}",
                 "its published value": f"{theirs.alignment:g}",
                 "exact A_T": f"{exact:.0f}",
-                "t-bar": f"{settled[0]:.0f} +- {settled[1]:.0f}",
+                "t-bar": "inf" if np.isinf(settled[0]) else f"{settled[0]:.0f} +- {settled[1]:.0f}",
                 "published ": their_switch,
             }
         )

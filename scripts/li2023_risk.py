@@ -4,15 +4,15 @@ Reproduces: nothing drawn in the paper; it shows Theorem 3 of Li and Liao (2023)
     online-to-batch conversion of POMD, with Pegasos-style SGD (steps 1 / (lam t)) beside it, and
     the rate of that for a support vector machine from Zhang's notes (2019), section 3.
 Missing: nothing. Theorem 3's second case, with removals, is not drawn (its bound: errata 59).
-Time: about two minutes (--quick: up to 512 examples, some seconds).
+Time: a minute and a half (--quick: up to 512 examples, some seconds).
 Data: synthetic: x one of 40 points, chosen uniformly, whose labels flip with probability 0 or 0.1.
 
 All risks are exact sums over the points. For the first two panels the best function with |f| <= U
 is known: U is the norm of the function that has the labels as its values, and no function has less
-hinge risk than twice the probability of a flip. Lines are the risk of the function f_r that
-``OnlineToBatch`` keeps, in the mean over its draw r = 1, ..., T, which is summed up exactly, and
-over streams; bars are two standard errors of the latter. Crosses are the risk of ``OnlineToBatch``
-with 20 draws, the mean of 20 such functions. SGD has no ball: its lam is the one
+hinge risk than twice the probability of a flip. Circles and squares are the risk of the function
+f_r that ``OnlineToBatch`` keeps, in the mean over its draw r = 1, ..., T, which is summed up
+exactly, and over streams; bars, mostly hidden, are two standard errors. Crosses are the risk of
+``OnlineToBatch`` with 20 draws, the mean of 20 such functions. SGD has no ball: its lam is the one
 that makes the sum of lam U^2 / 2 and its bound in the third panel least. In the third panel lam is
 fixed, and the risk is lam / 2 |f|^2 more, with the best function by ``theory.comparator``.
 """
@@ -144,20 +144,20 @@ LOOKS = {
     f"{SGD}, {MEAN}": {"color": plots.COLOURS[1], "linestyle": "", "marker": "+"},
 }
 NAMES = {
-    "Theorem 2": "bound by Theorem 2 (sum of delta)",
-    "Theorem 3": "bound by Theorem 3 (A_T)",
-    "Theorem 4": "bound by Zhang's Theorem 4",
-    POMD: "POMD, f_r with r drawn",
-    SGD: "SGD, steps 1 / (lam t), f_r with r drawn",
+    "Theorem 2": "bound: POMD, Theorem 2",
+    "Theorem 3": "bound: POMD, Theorem 3",
+    "Theorem 4": "bound: SGD, Zhang's Theorem 4",
+    POMD: "POMD, one draw",
+    SGD: "SGD, one draw",
     f"{SGD}, {MEAN}": f"SGD, {MEAN}",
 }
 BOUND_OF = {"Theorem 2": POMD, "Theorem 3": POMD, "Theorem 4": SGD}
 
 
-def panel(
-    ax: Axes, title: str, sizes: list[int], measure: Callable[[int], dict[str, list[float]]]
+def table(
+    title: str, sizes: list[int], measure: Callable[[int], dict[str, list[float]]]
 ) -> list[dict]:
-    """Measure and draw one panel; stop if a mean excess risk is above a bound."""
+    """Measure one panel; stop if a mean excess risk is above a bound."""
     rows = []
     for T in tqdm(sizes, desc=title, disable=None):
         found = measure(T)
@@ -168,22 +168,25 @@ def panel(
             error = np.std(values, ddof=1) / sqrt(len(values))
             rows.append({"panel": title, "T": T, "what": name, "mean": f"{np.mean(values):.6g}",
                          "standard_error": f"{error:.3g}"})  # fmt: skip
+    return rows
+
+
+def draw(ax: Axes, rows: list[dict]) -> None:
+    """Draw the rows of one panel."""
     for name, look in LOOKS.items():
         own = [row for row in rows if row["what"] == name]
         if not own:
             continue
+        sizes = [int(row["T"]) for row in own]
         means = np.array([float(row["mean"]) for row in own])
+        means[means <= 0.0] = np.nan  # a logarithmic axis has no 0
         bars = 2.0 * np.array([float(row["standard_error"]) for row in own])
         label = NAMES.get(name, name)
-        if "marker" not in look:
-            ax.plot(sizes, means, label=label, **look)
-            continue
-        if look["linestyle"]:  # the crosses have no bars
+        if "marker" in look and look["linestyle"]:
             ax.errorbar(sizes, means, bars, label=label, markersize=3, linewidth=1.2, **look)
         else:
             ax.plot(sizes, means, label=label, markersize=4.5, **look)
-    finish(ax, "examples T", "", title)
-    return rows
+    finish(ax, "examples T", "", rows[0]["panel"])
 
 
 def main() -> None:
@@ -191,13 +194,16 @@ def main() -> None:
     sizes = QUICK_SIZES if args.quick else SIZES
     streams = QUICK_STREAMS if args.quick else STREAMS
     figure, axes = plots.figure(rows=1, columns=3, width=7.4, row_height=2.8)
-    rows = []
-    for ax, flip in zip(axes[0], FLIPS, strict=False):
+    panels = []
+    for flip in FLIPS:
         title = "no noise" if flip == 0.0 else f"{100 * flip:.0f} % of labels flipped"
-        rows += panel(ax, title, sizes, lambda T, flip=flip: hinge_panel(flip, T, streams))
+        panels.append(table(title, sizes, lambda T, flip=flip: hinge_panel(flip, T, streams)))
     least = least_regularised()
-    title = f"{100 * FLIPS[1]:.0f} % flipped, lam = {LAM:g} fixed"
-    rows += panel(axes[0, 2], title, sizes, lambda T: svm_panel(T, streams, least))
+    title = f"lam = {LAM:g}, {100 * FLIPS[1]:.0f} % flipped"
+    panels.append(table(title, sizes, lambda T: svm_panel(T, streams, least)))
+    for ax, rows in zip(axes[0], panels, strict=True):
+        draw(ax, rows)
+    rows = [row for own in panels for row in own]
     axes[0, 0].set_ylabel("excess hinge risk", fontsize=plots.FONT)
     axes[0, 2].set_ylabel("excess regularised risk", fontsize=plots.FONT)
     plots.shared_legend(figure, columns=3)
