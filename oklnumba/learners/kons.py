@@ -340,7 +340,7 @@ class SketchedKONS(_KernelForm):
     sees the rescaled kernel, after the label. With a shared coin A is the unweighted counterpart of
     KORS's dictionary, and Corollary 1 holds: (1 - eps) p A_t <= p (KORS's A) <= A, p the least of
     the probabilities so far, the first part with high probability for the beta of Theorem 2 (but
-    see errata 60). With two coins the second part may fail.
+    see errata 61). With two coins the second part may fail.
 
     Examples
     --------

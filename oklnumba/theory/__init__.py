@@ -46,6 +46,7 @@ from oklnumba.theory.li2023 import (
     AldBudget,
     ald_budget_bound,
     pomdr_bound,
+    pomdr_data_bound,
 )
 from oklnumba.theory.zhang2019 import (
     adagrad_bound,
@@ -62,6 +63,7 @@ from oklnumba.theory.zhang2019 import (
     p_norm_bound,
     perceptron_bound,
     strongly_convex_bound,
+    svm_rounds,
     winnow_bound,
 )
 
@@ -107,12 +109,14 @@ __all__ = [
     "perceptron_bound",
     "pkawv_bound",
     "pomdr_bound",
+    "pomdr_data_bound",
     "projection_gap",
     "rates",
     "regret",
     "regret_curve",
     "sketched_kons_bound",
     "strongly_convex_bound",
+    "svm_rounds",
     "taylor_bound",
     "taylor_degree",
     "winnow_bound",
