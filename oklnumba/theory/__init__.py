@@ -7,6 +7,7 @@ from oklnumba.theory.calandriello2017 import (
     kors_size_bound,
     sketched_kons_bound,
 )
+from oklnumba.theory.comparators import Comparator
 from oklnumba.theory.dimension import (
     Meter,
     Reading,
@@ -18,7 +19,7 @@ from oklnumba.theory.dimension import (
     projection_gap,
 )
 from oklnumba.theory.hindsight import (
-    Comparator,
+    Hindsight,
     RegretCurve,
     comparator,
     comparator_gap,
@@ -64,6 +65,7 @@ __all__ = [
     "AldBudget",
     "CapacityBound",
     "Comparator",
+    "Hindsight",
     "Meter",
     "Reading",
     "RegretCurve",
