@@ -28,7 +28,7 @@ SAVE_SECONDS = 60.0  # between two saves where ``every`` is not given
 
 
 class Certificate(NamedTuple):
-    """Regret in the learner's own space and its bound at every round, out of the run (squared loss).
+    """Regret in the learner's own space and its bound at every round, for squared loss.
 
     A poor space has a poor best function, against which any learner looks good: ``space`` says
     which it is. ``Run.regret(kernel, lam, at=1)`` has the regret against a whole RKHS.

@@ -20,8 +20,8 @@ more:
   ``_forecast_features(Z)``, which leave it as it is: ``Experts`` shares it.
 
 And the calls: ``_begin(d)`` before the first round, ``_check_labels(y)``, ``_play(X, y, trace)``,
-``_play_blocks(X, y, first)``, ``_forecast(X)``, ``_advice(X)``, ``_space()``, ``_ready()``, ``_contents()``
-and ``_adopt(meta, arrays)``.
+``_play_blocks(X, y, first)``, ``_forecast(X)``, ``_advice(X)``, ``_space()``, ``_ready()``,
+``_contents()`` and ``_adopt(meta, arrays)``.
 """
 
 from __future__ import annotations

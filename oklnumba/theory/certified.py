@@ -135,7 +135,7 @@ def on_features(
     """Return the best function of a span for any loss, or a better one, with bounds for the RKHS.
 
     One product with K: the dual variables a of the solution are feasible for the whole RKHS too,
-    and f = K a / (2 lam) is a function of it.
+    and f = K a / (2 lam) is a function of it; of a multiple of a, where the span is poor.
     """
     Z = check_features(features).transform(X)
     best, weights = best_weights(Z, y, lam, loss)
@@ -144,9 +144,13 @@ def on_features(
     form, roots = float((a * Ka).sum()), np.sqrt(kernel.diag(X))
     off = rounding(kernel, *X.shape) * float((roots * np.abs(a)).sum()) / (2.0 * lam)  # of f
     loose = off * float((roots * np.abs(a)).sum())
-    lower = best.lower - (form - float(captured @ captured)) / (4.0 * lam) - loose
-    f, slopes = Ka / (2.0 * lam), np.empty(len(y))
+    # D(s a) >= s sum -l*(-a_i) - s^2 a'Ka / (4 lam) for s in [0, 1], as every loss has infimum 0
+    linear = best.lower + float(captured @ captured) / (4.0 * lam)
+    quadratic = max(form, 0.0) / (4.0 * lam) + loose
+    s = min(1.0, linear / (2.0 * quadratic)) if quadratic > 0.0 else 1.0
+    lower = s * linear - s**2 * quadratic
+    f, slopes = s * Ka / (2.0 * lam), np.empty(len(y))
     loss_derivatives(loss.code, f, y, slopes)
-    total, norm = float(loss.value(f, y).sum()), float(np.sqrt(max(form, 0.0))) / (2.0 * lam)
+    total, norm = float(loss.value(f, y).sum()), s * float(np.sqrt(max(form, 0.0))) / (2.0 * lam)
     loose += off * float((roots * np.maximum(np.abs(slopes), 1.0)).sum())
     return Comparator(total, norm, f, max(lower, 0.0), total + lam * norm**2 + loose)

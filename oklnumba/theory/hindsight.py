@@ -183,15 +183,15 @@ class Hindsight:
         assert last is not None
         known = np.array([self._known[int(t)] for t in at])
         of_last = np.cumsum(self._rule.value(last.predictions, self._y))[at - 1]
-        final = played - of_last
+        final, rounded = played - of_last, EPS * (at + 2) * played  # of the sum of losses
         return RegretCurve(
             at,
             played - known[:, 0],
             played - known[:, 1],
             final,
             final - self.lam * last.norm**2,
-            played - known[:, 3],
-            played - known[:, 2],
+            played - known[:, 3] - rounded,
+            played - known[:, 2] + rounded,
         )
 
     def _rounds_at(self, at: int | ArrayLike) -> np.ndarray:
