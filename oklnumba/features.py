@@ -52,6 +52,11 @@ class Features(Params):
         write(np.array(X, order="C"), out)
         return out
 
+    @property
+    def kind(self) -> str:
+        """What the features are, in a few words."""
+        return f"features of {self!r}"
+
     def captured(self, X: ArrayLike) -> np.ndarray:
         """Return |z(x)|^2 / k(x, x), the share of the kernel that the map holds, shape (n,)."""
         return np.clip((self.transform(X) ** 2).sum(axis=1), 0.0, 1.0)
@@ -112,6 +117,11 @@ class TaylorFeatures(Features):
                 f"{MOST_MONOMIALS:,}; lower the degree, or use FourierFeatures or NystromAWV"
             )
         return r
+
+    @property
+    def kind(self) -> str:
+        """What the features are, in a few words."""
+        return f"Taylor features of degree {self.degree}"
 
     def _writer(self, d: int):
         r = self.size(d)
@@ -201,6 +211,11 @@ class FourierFeatures(Features):
         require_count("seed", self.seed, 0)
         return 2 * int(self.n_frequencies)
 
+    @property
+    def kind(self) -> str:
+        """What the features are, in a few words."""
+        return f"Fourier features of sigma = {self.sigma:g}"
+
     def advice(self, X: np.ndarray) -> str | None:
         """Return what the Gaussian kernel has to say about the first inputs."""
         return Gaussian(self.sigma).advice(X)
@@ -272,6 +287,11 @@ class NystromFeatures(Features):
     def size(self, d: int) -> int:
         """Return the number of directions kept."""
         return self._map(d)[1].shape[1]
+
+    @property
+    def kind(self) -> str:
+        """What the features are, in a few words."""
+        return f"Nystrom features of {len(self.landmarks)} landmarks"
 
     def _writer(self, d: int):
         landmarks, weights = self._map(d)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
+from oklnumba import factor
 from oklnumba.checks import (
     NO_CURVATURE,
     number,
@@ -35,7 +36,6 @@ from oklnumba.hot.kons import (
 )
 from oklnumba.hot.rows import kernel_block
 from oklnumba.kernels import Kernel, kernel_code
-from oklnumba.learners import factor
 from oklnumba.learners.learner import Learner, Trace
 from oklnumba.state import Coins, aligned_zeros
 from oklnumba.theory import kons_step

@@ -20,8 +20,8 @@ more:
   ``_forecast_features(Z)``, which leave it as it is: ``Experts`` shares it.
 
 And the calls: ``_begin(d)`` before the first round, ``_check_labels(y)``, ``_play(X, y, trace)``,
-``_advise(X, y)``, ``_play_blocks(X, y, first)``, ``_forecast(X)``, ``_ready()``, ``_contents()``
-and ``_adopt(meta, arrays)``.
+``_advise(X, y)``, ``_play_blocks(X, y, first)``, ``_forecast(X)``, ``_space()``, ``_ready()``,
+``_contents()`` and ``_adopt(meta, arrays)``.
 """
 
 from __future__ import annotations
@@ -233,6 +233,10 @@ class Learner(State, Params):
     @property
     def _loss_code(self) -> int:
         return self._loss().code
+
+    def _space(self) -> str | None:
+        """Return the space of the certificate now; None for learners without one."""
+        return None
 
     def _check_labels(self, y: np.ndarray) -> None:
         """Raise ValueError for labels that a learner cannot take though its loss can."""

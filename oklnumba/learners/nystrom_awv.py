@@ -117,6 +117,9 @@ class NystromAWV(Ridge):
         self._totals[RIDGE] = self._ridge
         self._reserve({ATOMS: 1, PAST: 1})
 
+    def _space(self) -> str:
+        return f"the span of the {self.size} atoms of the dictionary"
+
     def _room(self, axis: int, least: int) -> int:
         old = self._rooms[axis]
         return max(least, 256, 2 * old) if axis == PAST else padded(max(least, 40, old * 3 // 2))

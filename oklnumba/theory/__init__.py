@@ -8,6 +8,7 @@ from oklnumba.theory.calandriello2017 import (
     kors_size_bound,
     sketched_kons_bound,
 )
+from oklnumba.theory.comparators import Comparator
 from oklnumba.theory.dimension import (
     Meter,
     Reading,
@@ -19,7 +20,7 @@ from oklnumba.theory.dimension import (
     projection_gap,
 )
 from oklnumba.theory.hindsight import (
-    Comparator,
+    Hindsight,
     RegretCurve,
     comparator,
     comparator_gap,
@@ -71,6 +72,7 @@ __all__ = [
     "AldBudget",
     "CapacityBound",
     "Comparator",
+    "Hindsight",
     "Meter",
     "Reading",
     "RegretCurve",

@@ -14,8 +14,8 @@ from oklnumba.kernels import kernel_code
 from oklnumba.theory.dimension import (
     effective_dimension,
     online_effective_dimension,
-    shifted_cholesky,
 )
+from oklnumba.theory.matrix import shifted_cholesky
 
 
 def _curved(loss: str, C: float, alpha: float, norm: float) -> tuple[float, float]:

@@ -9,15 +9,16 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import ArrayLike
 
-from oklnumba import checks
+from oklnumba import checks, factor
 from oklnumba.checks import require, require_nonnegative, require_positive
 from oklnumba.features import check_features
 from oklnumba.hot.dictionary import NUGGET
 from oklnumba.kernels import Gaussian, kernel_code
 from oklnumba.theory.calandriello2017 import kors_size_bound
-from oklnumba.theory.dimension import BLOCK, effective_dimension, log_det, projection_gap
+from oklnumba.theory.dimension import effective_dimension, log_det, projection_gap
 
 NULL = 1e-12  # share of k(x, x) outside the span of other atoms that is rounding
+BLOCK = 512  # rounds whose leverages are found together
 
 
 def awv_bound(kernel: Any, X: ArrayLike, lam: float, B: float = 1.0, norm: float = 0.0) -> float:
@@ -377,8 +378,9 @@ def _leverages(Z: np.ndarray, ranks: np.ndarray, lam: float) -> np.ndarray:
     cuts = np.unique([*np.flatnonzero(np.diff(ranks)) + 1, *range(0, len(Z), BLOCK), len(Z)])
     for start, stop in zip(cuts, cuts[1:], strict=False):
         past, rows = Z[:start, : ranks[start]], Z[start:stop, : ranks[start]]
-        A = scipy.linalg.cho_factor(past.T @ past + lam * np.eye(ranks[start]), lower=True)
-        shrinks = np.eye(len(rows)) + rows @ scipy.linalg.cho_solve(A, rows.T)
+        L = factor.cholesky(past.T @ past + lam * np.eye(ranks[start]))
+        half = scipy.linalg.solve_triangular(L, rows.T, lower=True)
+        shrinks = np.eye(len(rows)) + half.T @ half
         pivots = np.diag(np.linalg.cholesky(shrinks)) ** 2  # 1 + z' A_{t-1}^-1 z
         out[start:stop] = 1.0 - 1.0 / pivots
     return out

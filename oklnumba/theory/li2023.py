@@ -13,7 +13,7 @@ from oklnumba import checks
 from oklnumba.checks import require_nonnegative, require_positive
 from oklnumba.kernels import kernel_code
 from oklnumba.theory.dimension import kernel_alignment
-from oklnumba.theory.hindsight import square_root
+from oklnumba.theory.matrix import EPS, square_root
 
 
 def pomdr_bound(
@@ -138,18 +138,17 @@ class AldBudget(NamedTuple):
     p: float
 
 
-def _eigenvalue_bounds(K: np.ndarray) -> np.ndarray:
-    """Return the eigenvalues of a kernel matrix, largest first, none too small by rounding.
+def _eigenvalue_bounds(kernel: Any, X: np.ndarray) -> np.ndarray:
+    """Return the eigenvalues of the kernel matrix, largest first, none too small by rounding.
 
     As squared singular values of the pivoted Cholesky factor, to which what the factor leaves of
     the trace is added: accurate far below eps times the largest eigenvalue.
     """
-    n, largest = len(K), float(K.diagonal().max())
-    eps = np.finfo(float).eps
-    F = square_root(K, tol=eps * largest)
+    n, largest = len(X), float(kernel.diag(X).max())
+    F = square_root(kernel, X, tol=EPS * largest)
     values = np.zeros(n)
     values[: F.shape[1]] = scipy.linalg.svdvals(F) ** 2
-    return np.maximum(values + n * eps * largest, 1e-300)
+    return np.maximum(values + n * EPS * largest, 1e-300)
 
 
 def ald_budget_bound(kernel: Any, X: ArrayLike, alpha: float) -> AldBudget:
@@ -186,7 +185,7 @@ def ald_budget_bound(kernel: Any, X: ArrayLike, alpha: float) -> AldBudget:
     require_positive("alpha", alpha)
     kernel_code(kernel)
     X = checks.as_inputs(X)
-    logs = np.log(_eigenvalue_bounds(kernel(X)) / alpha)
+    logs = np.log(_eigenvalue_bounds(kernel, X) / alpha)
     # (k - 1) ln alpha + ln k(x, x) <= sum of the logs, for whichever x came first.
     least = float(kernel.diag(X).min())
     slack = np.cumsum(logs) - log(max(least, 1e-300) / alpha)
