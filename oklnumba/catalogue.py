@@ -41,7 +41,7 @@ CATALOGUE = tuple(Entry(*row) for row in (
      "calandriello2017_gamma.py, calandriello2017_weights.py, calandriello2017_counterexample.py"),
     ("Pros-N-KONS, CON-KONS", "ProsNKONS",
      "Calandriello, Lazaric, Valko 2017 (NIPS), Algorithm 1",
-     "calandriello2017_gamma.py"),
+     "calandriello2017_gamma.py, jezequel2019_fig2.py, jezequel2019_fig4.py"),
     ("KORS, a streaming dictionary", "KORS",
      "Calandriello, Lazaric, Valko 2017 (ICML), Algorithm 2",
      "calandriello2017_kors.py"),
@@ -50,7 +50,7 @@ CATALOGUE = tuple(Entry(*row) for row in (
      "calandriello2017_kors.py"),
     ("POMDR, optimistic mirror descent with a bounded dictionary", "POMDR",
      "Li, Liao 2023, Algorithm 1",
-     "li2023_tab2.py, li2023_tab3.py, li2023_tab4.py, li2023_tab5.py"),
+     "li2023_tab1.py, li2023_tab2.py, li2023_tab3.py, li2023_tab4.py, li2023_tab5.py"),
     ("POMD, its first phase for ever", "POMD",
      "Li, Liao 2023, eq. 2, 6, 7",
      "li2023_budget.py"),
@@ -119,7 +119,7 @@ CATALOGUE = tuple(Entry(*row) for row in (
      ""),
     ("one fixed function out of a run", "OnlineToBatch",
      "Helmbold, Warmuth 1995; Li, Liao 2023, Theorem 3",
-     ""),
+     "li2023_risk.py"),
 ))  # fmt: skip
 
 
