@@ -6,6 +6,7 @@ alternating stream that of Calandriello, Lazaric and Valko 2017 (kons, section 6
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -50,7 +51,8 @@ class GreedyGame(NamedTuple):
     predictions : ndarray of shape (n,)
         The learner's forecasts.
     regret : ndarray of shape (n,)
-        After each round, against the best penalised function so far.
+        After each round, against the best penalised function so far: its loss with or without the
+        penalty, as the game's comparator has it.
     """
 
     X: np.ndarray
@@ -60,7 +62,10 @@ class GreedyGame(NamedTuple):
 
 
 class _Ridge:
-    """Kernel ridge regression on the points played so far, by rows of a Cholesky factor."""
+    """Kernel ridge regression on the points played so far, by rows of a Cholesky factor.
+
+    L L' = K + lam I and u = L^-1 y. Its loss is min_f sum (y - f(x))^2 + lam |f|^2.
+    """
 
     def __init__(self, kernel: Kernel, lam: float, n: int, d: int):
         self.kernel, self.lam, self.t = kernel, lam, 0
@@ -77,12 +82,39 @@ class _Ridge:
         rest = self.kernel.diag(X) - np.einsum("ij,ij->j", columns, columns)
         return self.u[:t] @ columns, self.lam + np.maximum(rest, 0.0), columns
 
+    def growth(self, X: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """Return what the loss grows by with each of the points; labels: (..., points)."""
+        m, s, _ = self.look(X)
+        return (labels - m) ** 2 * self.lam / s
+
     def learn(self, x: np.ndarray, y: float) -> None:
         forecast, pivot, column = self.look(x[None])
         t = self.t
         self.X[t], self.L[t, :t], self.L[t, t] = x, column[:, 0], np.sqrt(pivot[0])
         self.u[t] = (y - forecast[0]) / np.sqrt(pivot[0])
         self.t += 1
+
+
+class _Unpenalised(_Ridge):
+    """The same functions; their loss is sum (y - f(x))^2, without the penalty that chose them."""
+
+    def growth(self, X: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        # The residuals are lam a, with a = (K + lam I)^-1 y. A point appends c = (y - m) / s to a
+        # and takes c b off what was there, b = (K + lam I)^-1 k.
+        t = self.t
+        m, s, columns = self.look(X)
+        c = (labels - m) / s
+        if t == 0:
+            return (self.lam * c) ** 2
+        solved = scipy.linalg.solve_triangular(
+            self.L[:t, :t], np.column_stack([self.u[:t], columns]), lower=True, trans="T",
+            check_finite=False,
+        )  # fmt: skip
+        a, b = solved[:, 0], solved[:, 1:]
+        return self.lam**2 * (c**2 * (1.0 + np.einsum("ij,ij->j", b, b)) - 2.0 * c * (a @ b))
+
+
+COMPARATORS = {"penalised": _Ridge, "unpenalised": _Unpenalised}
 
 
 def greedy(
@@ -93,21 +125,30 @@ def greedy(
     lam: float = 1.0,
     restarts: int = 3,
     seed: int = 0,
+    *,
+    comparator: str = "penalised",
+    search: str = "thorough",
 ) -> GreedyGame:
     """Play rounds that each make the learner's regret as large as can be (pkawv appendix G).
 
-    At each round (x, y) in [-1, 1]^d x [-1, 1] maximises the regret so far against the best
-    function of kernel ridge regression, min_f sum (y - f(x))^2 + lam |f|^2. A round adds
+    At each round (x, y) in [-1, 1]^d x [-1, 1] maximises the regret so far against kernel ridge
+    regression on all points, (x, y) among them: the function f_t that minimises sum (y - f(x))^2 +
+    lam |f|^2. With m the ridge forecast and s = lam + k(x,x) - k'(K + lam I)^-1 k, a round adds
 
         (y - yhat(x))^2 - (y - m(x))^2 lam / s(x)
 
-    with m the ridge forecast and s = lam + k(x,x) - k'(K + lam I)^-1 k. It is convex in y, so y is
-    -1 or 1; x is found by SciPy's L-BFGS-B from the best of some random inputs.
+    to the regret against the penalised loss of f_t. Against its loss alone, and with a = (K + lam
+    I)^-1 y, b = (K + lam I)^-1 k, c = (y - m) / s, it adds
+
+        (y - yhat(x))^2 - lam^2 [c^2 (1 + |b|^2) - 2 c a'b].
+
+    Both are convex in y.
 
     Parameters
     ----------
     learner : Learner
-        Is reset, then plays the rounds. Its loss must take labels -1 and 1.
+        Is reset, then plays the rounds. Its loss must take labels -1 and 1; those in between too
+        if the search is single.
     kernel : Kernel
         Of the comparator.
     n : int >= 1
@@ -117,14 +158,21 @@ def greedy(
     lam : float > 0
         Of the comparator.
     restarts : int >= 1
-        Local searches a round.
+        Local searches a round, if the search is thorough.
     seed : int
         Of the random inputs.
+    comparator : {"penalised", "unpenalised"}
+        Loss of the comparator: with lam |f|^2, or without it as in the paper's experiment.
+    search : {"thorough", "single"}
+        Thorough: L-BFGS-B over x from the best of some random inputs, y = -1 or 1. Single: as in
+        the authors' code, one L-BFGS-B over x and y from a point uniform in [0, 1]^(d+1).
 
     Remarks
     -------
-    The paper optimises over y too; the end points are enough. The adversary sees the coin with
-    which a learner such as Nystrom-AWV will decide about the next point.
+    The paper does not define its adversary; its authors' code plays the unpenalised comparator with
+    the single search, which ends in a local maximum. For the thorough search the end points of y
+    are enough. The adversary sees the coin with which a learner such as Nystrom-AWV will decide
+    about the next point.
 
     Raises
     ------
@@ -147,13 +195,19 @@ def greedy(
     require_positive("lam", lam)
     require_count("restarts", restarts, 1)
     require_count("seed", seed, 0)
+    for name, value, known in (
+        ("comparator", comparator, COMPARATORS),
+        ("search", search, SEARCHES),
+    ):
+        require(value in known, name, value, " or ".join(map(repr, known)))
     rng = np.random.default_rng(seed)
-    ridge = _Ridge(kernel, float(lam), n, d)
+    ridge = COMPARATORS[comparator](kernel, float(lam), n, d)
+    best_move = SEARCHES[search]
     learner.reset()
     X, y, predictions, regret = np.empty((n, d)), np.empty(n), np.empty(n), np.empty(n)
     with BLAS.limit(limits=1, user_api="blas"):  # for small matrices a second thread is a burden
         for t in range(n):
-            X[t], y[t], gain = _best_move(learner, ridge, rng, restarts)
+            X[t], y[t], gain = best_move(learner, ridge, rng, restarts)
             predictions[t] = learner.predict_one(X[t])
             regret[t] = gain + (regret[t - 1] if t else 0.0)
             learner.learn_one(X[t], y[t])
@@ -161,41 +215,56 @@ def greedy(
     return GreedyGame(X, y, predictions, regret)
 
 
-def _gains(learner: Learner, ridge: _Ridge, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return what each point adds to the regret, and the label that makes it so."""
-    yhat = learner.predict(points)
-    m, s, _ = ridge.look(points)
-    both = np.stack(
-        [(label - yhat) ** 2 - (label - m) ** 2 * ridge.lam / s for label in (-1.0, 1.0)]
-    )
-    return both.max(axis=0), np.where(both[1] > both[0], 1.0, -1.0)
+def _gains(learner: Learner, ridge: _Ridge, points: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Return what each point adds to the regret; labels: (..., points)."""
+    return (labels - learner.predict(points)) ** 2 - ridge.growth(points, labels)
 
 
-def _best_move(
+def _ascend(gains: Callable[[np.ndarray], np.ndarray], start: np.ndarray) -> np.ndarray:
+    """Return the local maximum in [-1, 1]^k that L-BFGS-B finds, the slopes by differences."""
+    steps = np.vstack([np.zeros(len(start)), STEP * np.eye(len(start))])
+
+    def objective(z: np.ndarray) -> tuple[float, np.ndarray]:
+        # Forward differences, backward at the upper bound: one call for the value and all slopes.
+        signs = np.where(z + STEP > 1.0, -1.0, 1.0)
+        values = gains(z + steps * signs)
+        return -values[0], -(values[1:] - values[0]) / (STEP * signs)
+
+    bounds = [(-1.0, 1.0)] * len(start)
+    found = scipy.optimize.minimize(objective, start, jac=True, method="L-BFGS-B", bounds=bounds)
+    return np.clip(found.x, -1.0, 1.0)
+
+
+def _thorough(
     learner: Learner, ridge: _Ridge, rng: np.random.Generator, restarts: int
 ) -> tuple[np.ndarray, float, float]:
     """Return the point and label that add most to the regret, of those found, and what they add."""
-    d = ridge.X.shape[1]
-    steps = np.vstack([np.zeros(d), STEP * np.eye(d)])
+    ends = np.array([[-1.0], [1.0]])
 
-    def objective(x: np.ndarray) -> tuple[float, np.ndarray]:
-        # Forward differences, backward at the upper bound: one call for the value and all slopes.
-        signs = np.where(x + STEP > 1.0, -1.0, 1.0)
-        values, _ = _gains(learner, ridge, x + steps * signs)
-        return -values[0], -(values[1:] - values[0]) / (STEP * signs)
+    def gains(points: np.ndarray) -> np.ndarray:
+        return _gains(learner, ridge, points, ends).max(axis=0)
 
-    candidates = rng.uniform(-1.0, 1.0, (CANDIDATES, d))
-    values, _ = _gains(learner, ridge, candidates)
-    starts = _spread(candidates[np.argsort(-values)], restarts)
-    bounds = [(-1.0, 1.0)] * d
-    found = [
-        scipy.optimize.minimize(objective, x, jac=True, method="L-BFGS-B", bounds=bounds).x
-        for x in starts
-    ]
-    ends = np.clip(np.vstack([found, starts]), -1.0, 1.0)
-    values, labels = _gains(learner, ridge, ends)
-    best = int(np.argmax(values))
-    return ends[best], labels[best], values[best]
+    candidates = rng.uniform(-1.0, 1.0, (CANDIDATES, ridge.X.shape[1]))
+    starts = _spread(candidates[np.argsort(-gains(candidates))], restarts)
+    points = np.vstack([[_ascend(gains, x) for x in starts], starts])
+    values = _gains(learner, ridge, points, ends)
+    label, best = np.unravel_index(np.argmax(values), values.shape)
+    return points[best], ends[label, 0], values[label, best]
+
+
+def _single(
+    learner: Learner, ridge: _Ridge, rng: np.random.Generator, restarts: int
+) -> tuple[np.ndarray, float, float]:
+    """Return the point and label where one local search over both ends, and what they add."""
+
+    def gains(rows: np.ndarray) -> np.ndarray:
+        return _gains(learner, ridge, rows[:, :-1], rows[:, -1])
+
+    found = _ascend(gains, rng.uniform(0.0, 1.0, ridge.X.shape[1] + 1))
+    return found[:-1], found[-1], gains(found[None])[0]
+
+
+SEARCHES = {"thorough": _thorough, "single": _single}
 
 
 def _spread(points: np.ndarray, count: int) -> np.ndarray:

@@ -1,10 +1,15 @@
 """The experiment behind Figures 2 and 4 of Jezequel, Gaillard, Rudi (2019)."""
 
+import csv
+from argparse import Namespace
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import comb
+from pathlib import Path
 
 import numpy as np
-from common import arguments, at_hand, print_table, save, timed_run
+from common import arguments, at_hand, kept_run, print_table, save
+from matplotlib.axes import Axes
 from tqdm import tqdm
 
 import oklnumba as okl
@@ -12,7 +17,7 @@ from oklnumba import plots
 from oklnumba.learners.learner import Learner
 
 DEGREES = (2, 3, 4)
-LARGEST = 1500  # features; the next size up, 2300, takes minutes a run
+CENTRED = 2500  # features; a larger centred basis, which is ours, is not run
 HEAD = 500  # inputs whose mean centres the basis, and on which the captured share is measured
 FREQUENCIES = 1000
 LIMIT, QUICK_LIMIT = 300.0, 20.0  # seconds
@@ -27,12 +32,27 @@ STYLES: dict[str, dict] = {
     "KernelRidge": {"color": plots.COLOURS[0], "linestyle": "-", "linewidth": 1.8},
     "Nystrom": {"color": plots.COLOURS[4], "linestyle": (0, (5, 1, 1, 1))},
     "FOGD": {"color": plots.COLOURS[6], "linestyle": ":", "linewidth": 1.8},
+    "Pros-N-KONS": {"color": plots.COLOURS[1], "linestyle": (0, (5, 1, 1, 1))},
+    "Nystrom, KORS as listed": {"color": plots.COLOURS[4], "linestyle": "-"},
+    "Pros-N-KONS, KORS as listed": {"color": plots.COLOURS[1], "linestyle": "-"},
 }
 for _degree, _colour in zip(
     DEGREES, (plots.COLOURS[5], plots.COLOURS[3], plots.COLOURS[2]), strict=True
 ):
     STYLES[f"PKAWV M={_degree}"] = {"color": _colour, "linestyle": "-"}
     STYLES[f"PKAWV M={_degree} centred (ours)"] = {"color": _colour, "linestyle": (0, (4, 1.5))}
+
+PUBLISHED = Path(__file__).with_name("published") / "jezequel2019.csv"
+AUTHORS = "the authors' run"
+# Our labels of the curves in the authors' notebooks.
+CURVES = {
+    "FODG": "FOGD",
+    "pros_n_kons": "Pros-N-KONS, KORS as listed",
+    "taylor2_ridge": "PKAWV M=2",
+    "taylor3_ridge": "PKAWV M=3",
+    "nystrom_ridge": "Nystrom, KORS as listed",
+    "ridge": "KernelRidge",
+}
 
 
 @dataclass(frozen=True)
@@ -42,50 +62,69 @@ class Panel:
     name: str
     sigma: float = 1.0
     test_part: bool = False  # only the rows of the source's test file, as published
-    optional: bool = False  # a figure without it is still whole
 
 
-def stream(panel: Panel, scaling: tuple[float, float]) -> tuple[np.ndarray, np.ndarray]:
+def published(figure: str) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Return rounds and values of the curves in a picture of the authors' notebooks.
+
+    They are read off the pictures that github.com/Remjez/kernel-online-learning holds at commit
+    8049e64. The pictures' axis counts rounds from 0, these rounds count from 1.
+    """
+    curves: dict[str, list[tuple[int, float]]] = {}
+    with open(PUBLISHED, newline="", encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            if row["figure"] == figure:
+                curves.setdefault(row["curve"], []).append((int(row["x"]) + 1, float(row["y"])))
+    if not curves:
+        raise ValueError(f"{PUBLISHED} has no figure {figure!r}")
+    return {
+        name: (np.array([x for x, _ in sorted(points)]), np.array([y for _, y in sorted(points)]))
+        for name, points in curves.items()
+    }
+
+
+def authors_labels(rmsd: np.ndarray) -> np.ndarray:
+    """Return the labels of casp as the released code scales them: from -1/41 to 1."""
+    return (2.0 * rmsd - 1.0) / (2.0 * rmsd - 1.0).max()
+
+
+def stream(
+    panel: Panel, scaling: tuple[float, float], seed: int = SEED
+) -> tuple[np.ndarray, np.ndarray]:
     """Return inputs and labels, scaled and in a random order (some sets are sorted by class)."""
     data = okl.datasets.load(panel.name, scale=None)
     start = data.n_train if panel.test_part else 0
     X = okl.datasets.scale_to(data.X[start:], *scaling)
     y = data.y[start:]
     if data.task == "regression":
-        y = okl.datasets.scale_to(y)
-    order = np.random.default_rng(SEED).permutation(len(y))
+        y = authors_labels(y)
+    order = np.random.default_rng(seed).permutation(len(y))
     return X[order], y[order]
 
 
-def learners(panel: Panel, X: np.ndarray) -> dict[str, Learner]:
+def learners(panel: Panel, X: np.ndarray, seed: int = SEED) -> dict[str, Learner]:
     """Return the algorithms of the figure by their labels.
 
     On real data the paper plays ridge forecasts ("Projected-KRR") in place of AWV ones. An AWV
     forecast is the ridge forecast times a factor in (0, 1), so the mistakes are the same for both.
+    KORS is played as published, and with the weights of the code that the paper lists.
     """
     kernel = okl.Gaussian(panel.sigma)
     out: dict[str, Learner] = {"KernelRidge": okl.KernelRidge(kernel)}
     for degree in DEGREES:
-        if comb(X.shape[1] + degree, degree) > LARGEST:
-            continue
-        for center, mark in ((None, ""), (X[:HEAD].mean(axis=0), " centred (ours)")):
-            features = okl.TaylorFeatures(degree, sigma=panel.sigma, center=center)
-            out[f"PKAWV M={degree}{mark}"] = okl.PKAWV(features, forecaster="ridge")
-    out["Nystrom"] = okl.NystromAWV(kernel, lam=1.0, mu=1.0, beta=1.0, eps=0.5, forecaster="ridge")
+        features = okl.TaylorFeatures(degree, sigma=panel.sigma)
+        out[f"PKAWV M={degree}"] = okl.PKAWV(features, forecaster="ridge")
+        if comb(X.shape[1] + degree, degree) <= CENTRED:
+            features = okl.TaylorFeatures(degree, sigma=panel.sigma, center=X[:HEAD].mean(axis=0))
+            out[f"PKAWV M={degree} centred (ours)"] = okl.PKAWV(features, forecaster="ridge")
     out["FOGD"] = okl.FOGD(
-        loss="squared", eta=len(X) ** -0.5, sigma=panel.sigma, n_frequencies=FREQUENCIES, seed=SEED
+        loss="squared", eta=len(X) ** -0.5, sigma=panel.sigma, n_frequencies=FREQUENCIES, seed=seed
     )
+    for sampler, mark in (("kors", ""), ("kors_listed", ", KORS as listed")):
+        kors = {"mu": 1.0, "beta": 1.0, "eps": 0.5, "sampler": sampler, "seed": seed}
+        out[f"Nystrom{mark}"] = okl.NystromAWV(kernel, lam=1.0, forecaster="ridge", **kors)
+        out[f"Pros-N-KONS{mark}"] = okl.ProsNKONS(kernel, C=1.0, alpha=1.0, **kors)
     return out
-
-
-def left_out(panel: Panel, d: int) -> list[str]:
-    """Say which degrees are not run, and why."""
-    sizes = {degree: comb(d + degree, degree) for degree in DEGREES}
-    return [
-        f"{panel.name}: PKAWV M={degree} is left out, it has {r} features (limit {LARGEST})"
-        for degree, r in sizes.items()
-        if r > LARGEST
-    ]
 
 
 def average(run: okl.Run, rounds: int) -> float:
@@ -114,14 +153,13 @@ def summary(panel: Panel, scaling: str, runs: dict[str, okl.Run], shares: dict, 
     rows = []
     for label, run in runs.items():
         factor, unit = (1.0, "") if run.mistakes is None else (100.0, " %")
-        share = shares.get(label)
         rows.append(
             {
                 "data": panel.name,
                 "x in": scaling,
                 "algorithm": label,
                 "size": str(run.sizes[-1]),
-                "captured": "-" if share is None else f"{share:.3f}",
+                "captured": shares.get(label, "-"),
                 "loss": f"{factor * average(run, run.rounds):.4g}{unit}",
                 "rounds": str(run.rounds),
                 "all": "yes" if run.rounds == n else "no",
@@ -132,23 +170,12 @@ def summary(panel: Panel, scaling: str, runs: dict[str, okl.Run], shares: dict, 
     return rows
 
 
-def statements(panel: Panel, scaling: str, runs: dict[str, okl.Run]) -> list[str]:
+def order(panel: Panel, scaling: str, runs: dict[str, okl.Run]) -> str:
     """Return our order of the published algorithms, for what the paper says in words."""
     common = min(run.rounds for run in runs.values())
-    published = {label: average(r, common) for label, r in runs.items() if "ours" not in label}
-    order = sorted(published, key=published.__getitem__)
-    text = " <= ".join(f"{label} {published[label]:.4g}" for label in order)
-    out = [f"{panel.name} {scaling}, average loss of the first {common} rounds: {text}"]
-    if panel.name == "susy":
-        for label, run in runs.items():
-            if run.rounds >= 10**6 and "M=2" in label:
-                at = int(np.searchsorted(run.checkpoints, 10**6))
-                out.append(
-                    f"susy {scaling}, first million rounds, {label}: "
-                    f"{100 * average(run, 10**6):.2f} % in {run.checkpoint_seconds[at]:.3g} s "
-                    "(published: the error of FALKON, about 20 %, in 10 minutes)"
-                )
-    return out
+    there = {label: average(run, common) for label, run in runs.items() if "ours" not in label}
+    text = " <= ".join(f"{label} {there[label]:.4g}" for label in sorted(there, key=there.get))
+    return f"{panel.name} {scaling}, average loss of the first {common} rounds: {text}"
 
 
 def draw(axes: np.ndarray, panel: Panel, scaling: str, runs: dict[str, okl.Run], n: int) -> None:
@@ -158,48 +185,74 @@ def draw(axes: np.ndarray, panel: Panel, scaling: str, runs: dict[str, okl.Run],
     name = f"{panel.name}, inputs scaled to {scaling}"
     plots.title(axes[0], f"{name} (n = {n:,})")
     plots.title(axes[1], name)
+    if panel.name == "casp" and scaling == "[0,1]":
+        draw_published(axes[0], "casp average squared loss")
+        draw_published(axes[1], "casp cumulative seconds")
 
 
-def reproduce(doc: str, stem: str, panels: list[Panel]) -> None:
-    """Run a figure script: all panels, both scalings, figure, numbers and table."""
-    args = arguments(doc, LIMIT, QUICK_LIMIT)
+def draw_published(ax: Axes, figure: str) -> None:
+    """Draw the points of the authors' curves in the colours of ours."""
+    for curve, (rounds, values) in published(figure).items():
+        shown = rounds >= FIRST
+        ax.plot(
+            rounds[shown], values[shown], linestyle="", marker="o", markersize=3.6, zorder=3,
+            color=STYLES[CURVES[curve]]["color"], markeredgecolor="white", markeredgewidth=0.5,
+        )  # fmt: skip
+    ax.plot([], [], linestyle="", marker="o", markersize=3.6, color="0.45", label=AUTHORS)
+
+
+def play(panel: Panel, scaling: str, args: Namespace) -> tuple[dict[str, okl.Run], dict, dict, int]:
+    """Return the runs of a row of the figure, shares captured, notes, and the stream's length."""
+    X, y = stream(panel, SCALINGS[scaling])
+    runs, shares, notes = {}, {}, {}
+    made = learners(panel, X)
+    with tqdm(list(made), unit=" algorithm", disable=None) as bar:
+        for label in bar:
+            learner = made.pop(label)  # large ones must not wait for the end
+            name = f"{panel.name} {scaling} {label}"
+            bar.set_description(name)
+            path = args.keep / f"{name} {args.limit:g}s.npz" if args.keep else None
+            n = min(len(X), KERNEL_ROWS) if label == "KernelRidge" else len(X)
+            runs[label], warned = kept_run(path, learner, X[:n], y[:n], args.limit)
+            if isinstance(learner, okl.PKAWV):
+                shares[label] = f"{learner.features.captured(X[:HEAD]).mean():.4f}"
+            for text in warned:
+                notes.setdefault(f"{name}: {text}")
+    return runs, shares, notes, len(X)
+
+
+def reproduce(
+    args: Namespace,
+    stem: str,
+    panels: list[Panel],
+    also: Callable[[Namespace], list[dict]] = lambda args: [],
+) -> None:
+    """Make a figure of all panels and scalings, its numbers and those of ``also``, and a table."""
     here = at_hand(panel.name for panel in panels)
     jobs = [(p, scaling) for p in panels if p.name in here for scaling in SCALINGS]
     figure, axes = plots.figure(rows=len(jobs), columns=2, width=7.2, row_height=2.35)
     numbers, table, said, notes = [], [], [], {}
     for row, (panel, scaling) in enumerate(jobs):
-        X, y = stream(panel, SCALINGS[scaling])
-        runs, shares = {}, {}
-        for note in left_out(panel, X.shape[1]):
-            notes.setdefault(note)
-        with tqdm(learners(panel, X).items(), unit=" algorithm", disable=None) as bar:
-            for label, learner in bar:
-                bar.set_description(f"{panel.name} {scaling} {label}")
-                n = min(len(X), KERNEL_ROWS) if label == "KernelRidge" else len(X)
-                run, warned = timed_run(learner, X[:n], y[:n], args.limit)
-                runs[label] = run
-                if isinstance(learner, okl.PKAWV):
-                    shares[label] = float(learner.features.captured(X[:HEAD]).mean())
-                for text in warned:
-                    notes.setdefault(f"{panel.name} {scaling} {label}: {text}")
-                head = {"dataset": panel.name, "scaling": scaling, "algorithm": label}
-                head |= {"size": run.sizes[-1], "captured": ""}
-                if label in shares:
-                    head["captured"] = f"{shares[label]:.4f}"
-                numbers += csv_rows(head, run, run.rounds == len(X))
-        draw(axes[row], panel, scaling, runs, len(X))
-        table += summary(panel, scaling, runs, shares, len(X))
-        said += statements(panel, scaling, runs)
+        runs, shares, new, n = play(panel, scaling, args)
+        notes |= new
+        for label, run in runs.items():
+            head = {"dataset": panel.name, "scaling": scaling, "algorithm": label}
+            head |= {"size": run.sizes[-1], "captured": shares.get(label, "")}
+            numbers += csv_rows(head, run, run.rounds == n)
+        draw(axes[row], panel, scaling, runs, n)
+        table += summary(panel, scaling, runs, shares, n)
+        said.append(order(panel, scaling, runs))
     plots.shared_legend(figure, columns=3)
-    partial = any(p.name not in here and not p.optional for p in panels)
-    save(figure, numbers, args, stem, partial)
+    numbers += also(args)
+    save(figure, numbers, args, stem, partial=len(here) < len(panels))
     print(f"time limit {args.limit:g} s for each algorithm, permutation seed {SEED}")
     for note in notes:
         print(f"note: {note}")
     print_table(table)
-    print(
-        "The paper gives graphs without numbers; in words: M = 2 is close to kernel ridge and "
-        "much faster. Ours, without the centred basis:"
-    )
     for line in said:
         print(line)
+
+
+def options(doc: str) -> Namespace:
+    """Return the options of a figure script."""
+    return arguments(doc, LIMIT, QUICK_LIMIT, keeps=True)

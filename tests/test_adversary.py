@@ -3,6 +3,7 @@
 import numba
 import numpy as np
 import pytest
+import scipy.optimize
 
 import oklnumba as okl
 from oklnumba import adversary
@@ -18,32 +19,89 @@ LEARNERS = {
 }
 
 
-def regret_so_far(predictions, X, y, lam):
+def regret_so_far(predictions, X, y, lam, comparator="penalised"):
     """Squared loss minus the loss of the best penalised function, by a dense solve."""
     K = naive.gaussian(X, X)
-    return ((y - predictions) ** 2).sum() - naive.penalised_comparator(K, y, lam)
+    loss = ((y - predictions) ** 2).sum()
+    if comparator == "penalised":
+        return loss - naive.penalised_comparator(K, y, lam)
+    best = K @ np.linalg.solve(K + lam * np.eye(len(y)), y)
+    return loss - ((y - best) ** 2).sum()
 
 
+@pytest.mark.parametrize("comparator", ["penalised", "unpenalised"])
 @pytest.mark.parametrize("name", LEARNERS)
-def test_each_round_is_about_the_worst_there_is(name):
+def test_each_round_is_about_the_worst_there_is(name, comparator):
     lam = 0.5
-    game = adversary.greedy(LEARNERS[name](), KERNEL, N, 2, lam=lam)
+    game = adversary.greedy(LEARNERS[name](), KERNEL, N, 2, lam=lam, comparator=comparator)
     assert np.abs(game.X).max() <= 1.0 and set(game.y) <= {-1.0, 1.0}
     assert len(set(game.y)) == 2
     rng = np.random.default_rng(5)
     twin = LEARNERS[name]()
     for t in range(N):
-        found = regret_so_far(game.predictions[: t + 1], game.X[: t + 1], game.y[: t + 1], lam)
-        np.testing.assert_allclose(game.regret[t], found, rtol=1e-8, atol=1e-10)
+        played = game.predictions[: t + 1], game.X[: t + 1], game.y[: t + 1], lam, comparator
+        np.testing.assert_allclose(game.regret[t], regret_so_far(*played), rtol=1e-8, atol=1e-10)
         before = game.regret[t - 1] if t else 0.0
         for x in rng.uniform(-1, 1, (30, 2)):
             X = np.vstack([game.X[:t], x])
             forecasts = np.append(game.predictions[:t], twin.predict_one(x))
             for label in (-1.0, -0.3, 1.0):
-                other = regret_so_far(forecasts, X, np.append(game.y[:t], label), lam)
+                other = regret_so_far(forecasts, X, np.append(game.y[:t], label), lam, comparator)
                 assert other - before <= (game.regret[t] - before) * 1.05 + 1e-9
         assert twin.predict_one(game.X[t]) == game.predictions[t]
         twin.learn_one(game.X[t], game.y[t])
+
+
+@pytest.mark.parametrize("comparator", ["penalised", "unpenalised"])
+@pytest.mark.parametrize("name", ["KernelAWV", "PKAWV"])
+def test_the_single_search_is_scipys_from_the_definition(name, comparator):
+    """As the authors' code does it: everything solved anew for each candidate, SciPy's defaults."""
+    n, d, lam = min(N, 10), 3, 0.7
+    game = adversary.greedy(
+        LEARNERS[name](), KERNEL, n, d, lam, seed=2, comparator=comparator, search="single"
+    )
+    rng, twin = np.random.default_rng(2), LEARNERS[name]()
+    X, y, forecasts = np.empty((0, d)), np.empty(0), np.empty(0)
+
+    def outcome(move):
+        return (
+            np.append(forecasts, twin.predict_one(move[:d])),
+            np.vstack([X, move[:d]]),
+            np.append(y, move[d]),
+        )
+
+    def minus_regret(move):
+        return -regret_so_far(*outcome(move), lam, comparator)
+
+    for _ in range(n):
+        start, bounds = rng.uniform(0.0, 1.0, d + 1), [(-1.0, 1.0)] * (d + 1)
+        move = scipy.optimize.minimize(minus_regret, start, bounds=bounds).x
+        forecasts, X, y = outcome(move)
+        twin.learn_one(move[:d], move[d])
+    np.testing.assert_allclose(game.X, X, atol=1e-3)
+    np.testing.assert_allclose(game.y, y, atol=1e-6)
+    expected = regret_so_far(forecasts, X, y, lam, comparator)
+    np.testing.assert_allclose(game.regret[-1], expected, rtol=1e-6)
+
+
+def test_the_games_differ():
+    """Controls: the thorough search finds more, and the loss without penalty is the smaller one."""
+    games = {
+        (comparator, search): adversary.greedy(
+            okl.KernelAWV(KERNEL), KERNEL, N, 3, comparator=comparator, search=search
+        )
+        for comparator in ("penalised", "unpenalised")
+        for search in ("thorough", "single")
+    }
+    for comparator in ("penalised", "unpenalised"):
+        thorough, single = games[comparator, "thorough"], games[comparator, "single"]
+        assert thorough.regret[-1] > 1.02 * single.regret[-1]
+    # |y| = 1, k = 1, lam = 1: the first round costs 1, of which f leaves 1/4 and pays 1/4
+    assert games["unpenalised", "single"].regret[0] == pytest.approx(0.75)
+    assert games["penalised", "single"].regret[0] == pytest.approx(0.5)
+    for game in games.values():
+        curve = okl.theory.regret_curve(game.predictions, KERNEL, game.X, game.y, 1.0, at=[N])
+        assert curve.prefix[0] > curve.prefix_penalised[0] + 0.1
 
 
 def test_the_adversary_hurts_more_than_chance_and_the_bound_holds():
@@ -73,6 +131,8 @@ def test_the_same_seed_gives_the_same_game_and_the_learner_has_played_it():
         ({"lam": 0.0}, "lam"),
         ({"restarts": 0}, "restarts"),
         ({"seed": -1}, "seed"),
+        ({"comparator": "ridge"}, "comparator"),
+        ({"search": "random"}, "search"),
     ],
 )
 def test_bad_arguments_leave_the_learner_as_it_is(params, name):

@@ -602,6 +602,31 @@ def test_susy_is_read_in_bounded_memory(home, add, server, monkeypatch):
     assert len(peaks) == 1 and loaded.X.min() == -1 and loaded.X.max() == 1
 
 
+def test_the_checksum_of_susy_is_verified_once_it_is_known(home, add):
+    unknown = [name for name, spec in datasets.SPECS.items() if spec.digest is None]
+    assert unknown == ["susy"]
+    n, d = 1000, 18
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, d)).astype("<f4")
+    y = np.where(np.arange(n) % 2, 1, -1).astype("|i1")
+    spec = dataclasses.replace(
+        datasets.SPECS["susy"], shape=(n, d), n_train=n, positives=n // 2, slack=0
+    )
+    (home / "cache").mkdir()
+    np.savez(home / "cache" / "susy.npz", X=X, y=y, n_train=n)
+    add("susy", spec)
+    data = datasets.load("susy", scale=None)  # nothing to compare with
+    stored = data.X.astype(np.float32), data.y.astype(np.int8)
+    known = datasets.digest(*stored)
+    assert known == digest(X, y)  # so what was loaded tells the checksum of the file
+    add("susy", dataclasses.replace(spec, digest=known))
+    assert np.array_equal(datasets.load("susy", scale=None).X, X)
+    X[3, 4] += 1
+    np.savez(home / "cache" / "susy.npz", X=X, y=y, n_train=n)
+    with pytest.raises(ValueError, match=f"expected sha256 {known}, found {digest(X, y)}"):
+        datasets.load("susy")
+
+
 def test_susy_loads_in_at_most_twice_its_memory(home, add):
     n, d = 100_000, 18
     rng = np.random.default_rng(0)
