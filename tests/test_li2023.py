@@ -161,7 +161,7 @@ def test_theorem_1_bounds_the_dictionary(kernel, name, zeta):
 def test_small_eigenvalues_are_not_lost_in_the_rounding_of_large_ones():
     """Against extended precision: the Gaussian kernel on a line, T eigenvalues from 30 to 0."""
     X = np.linspace(-1, 1, 40)[:, None]
-    found = _eigenvalue_bounds(okl.Gaussian(1.0)(X))
+    found = _eigenvalue_bounds(okl.Gaussian(1.0), X)
     # K = F F' with F of the Taylor series, whose columns fall fast: graded, so that the singular
     # values of its QR factor keep their digits.
     k = np.arange(30)

@@ -97,8 +97,8 @@ class Hindsight:
     >>> best = okl.theory.Hindsight(kernel, X, y, 1.0)
     >>> for learner in (okl.KernelAWV(kernel), okl.KernelRidge(kernel)):
     ...     print(best.regret(okl.run(learner, X, y).predictions, at=2).prefix_penalised.round(2))
-    [6.15 5.32]
-    [2.82 2.19]
+    [3.78 4.25]
+    [3.26 3.58]
     """
 
     def __init__(

@@ -85,6 +85,7 @@ def square_root(kernel: Any, X: np.ndarray, tol: float | None = None) -> np.ndar
     F, r = np.empty((n, PIVOTS)), 0
     while float(rest.max()) > tol:
         take = np.argsort(-rest, kind="stable")[:PIVOTS]
+        take = take[rest[take] > tol]
         corner = kernel(X[take]) - F[take, :r] @ F[take, :r].T
         corner, order, rank, _ = scipy.linalg.lapack.dpstrf(
             np.asfortranarray(corner), lower=1, tol=max(tol, SPREAD * float(rest[take[0]]))
