@@ -12,6 +12,7 @@ import sys
 import time
 import warnings
 from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from unittest.mock import patch
 
@@ -91,6 +92,11 @@ def some(items: list) -> list:
     return items
 
 
+def cpu_clock() -> AbstractContextManager:
+    """Return a context in which ``okl.run`` counts the CPU seconds of this thread."""
+    return patch.object(time, "perf_counter", time.thread_time)
+
+
 def timed_run(
     learner: Learner, X: np.ndarray, y: np.ndarray, limit: float
 ) -> tuple[okl.Run, list[str]]:
@@ -98,10 +104,7 @@ def timed_run(
 
     The run's seconds, and those of the limit, are CPU seconds: the machine may be busy.
     """
-    with (
-        warnings.catch_warnings(record=True) as caught,
-        patch.object(time, "perf_counter", time.thread_time),  # the clock of okl.run
-    ):
+    with warnings.catch_warnings(record=True) as caught, cpu_clock():
         warnings.simplefilter("always")
         okl.run(learner, X[:64], y[:64])
         okl.run(learner, X[64:600], y[64:600], time_limit=5.0)  # 15,000 features take minutes

@@ -239,7 +239,7 @@ def main() -> None:
         if game.search == "single":
             draw(axes[0, 0], game, regrets, bounds)
             draw_published(axes[0, 0])
-            plots.title(axes[0, 0], "the same, with theirs")
+            plots.title(axes[0, 0], "their game, with their points")
             theirs = compare(regrets)
         for label, found in regrets.items():
             for seed, curve in enumerate(found):
