@@ -25,6 +25,7 @@ from oklnumba.learners.first_order import (
     Winnow,
 )
 from oklnumba.learners.fogd import FOGD
+from oklnumba.learners.growing_pkawv import GrowingPKAWV
 from oklnumba.learners.kernel_ogd import BOGD, KernelOGD
 from oklnumba.learners.kons import KONS, SketchedKONS
 from oklnumba.learners.krls import KRLS
@@ -61,6 +62,7 @@ __all__ = [
     "ExponentiatedGradient",
     "FourierFeatures",
     "Gaussian",
+    "GrowingPKAWV",
     "Hedge",
     "KernelAWV",
     "KernelOGD",

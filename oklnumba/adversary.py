@@ -17,8 +17,8 @@ from numpy.typing import ArrayLike
 
 from oklnumba import checks
 from oklnumba.checks import require, require_count, require_nonnegative, require_positive
+from oklnumba.factor import BLAS
 from oklnumba.kernels import Kernel, kernel_code
-from oklnumba.learners.factor import BLAS
 from oklnumba.learners.learner import Learner
 
 __all__ = [

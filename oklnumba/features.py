@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from oklnumba.checks import as_inputs, as_point, require_count, require_width
 from oklnumba.hot.features import fourier_block, taylor_block
 from oklnumba.hot.rows import kernel_block
-from oklnumba.kernels import Kernel, kernel_code
+from oklnumba.kernels import Gaussian, Kernel, kernel_code
 from oklnumba.params import Params
 
 MOST_MONOMIALS = 1_000_000  # a table beyond is a slip of degree or width, not a wish
@@ -51,6 +51,11 @@ class Features(Params):
         out = np.empty((len(X), r))
         write(np.array(X, order="C"), out)
         return out
+
+    @property
+    def kind(self) -> str:
+        """What the features are, in a few words."""
+        return f"features of {self!r}"
 
     def captured(self, X: ArrayLike) -> np.ndarray:
         """Return |z(x)|^2 / k(x, x), the share of the kernel that the map holds, shape (n,)."""
@@ -112,6 +117,11 @@ class TaylorFeatures(Features):
                 f"{MOST_MONOMIALS:,}; lower the degree, or use FourierFeatures or NystromAWV"
             )
         return r
+
+    @property
+    def kind(self) -> str:
+        """What the features are, in a few words."""
+        return f"Taylor features of degree {self.degree}"
 
     def _writer(self, d: int):
         r = self.size(d)
@@ -201,6 +211,15 @@ class FourierFeatures(Features):
         require_count("seed", self.seed, 0)
         return 2 * int(self.n_frequencies)
 
+    @property
+    def kind(self) -> str:
+        """What the features are, in a few words."""
+        return f"Fourier features of sigma = {self.sigma:g}"
+
+    def advice(self, X: np.ndarray) -> str | None:
+        """Return what the Gaussian kernel has to say about the first inputs."""
+        return Gaussian(self.sigma).advice(X)
+
     def _frequencies(self, d: int) -> tuple[np.ndarray, float]:
         """Return the frequencies, (d, n_frequencies), and the scale of the features."""
         count = self.size(d) // 2
@@ -269,6 +288,11 @@ class NystromFeatures(Features):
         """Return the number of directions kept."""
         return self._map(d)[1].shape[1]
 
+    @property
+    def kind(self) -> str:
+        """What the features are, in a few words."""
+        return f"Nystrom features of {len(self.landmarks)} landmarks"
+
     def _writer(self, d: int):
         landmarks, weights = self._map(d)
         kernel = self.kernel._code()
@@ -283,6 +307,11 @@ class NystromFeatures(Features):
                 out[start : start + PASS, :r] = rows[: len(part)] @ weights
 
         return write, r
+
+    def advice(self, X: np.ndarray) -> str | None:
+        """Return what the kernel has to say about the first inputs."""
+        kernel_code(self.kernel)
+        return self.kernel.advice(X)
 
     def captured(self, X: ArrayLike) -> np.ndarray:
         """Return |z(x)|^2 / k(x, x), the share of k(x, x) in the span, in [0, 1], shape (n,)."""

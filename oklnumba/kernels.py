@@ -25,6 +25,10 @@ from oklnumba.hot.rows import (
 )
 from oklnumba.params import Params
 
+FEWEST = 32  # inputs; fewer tell nothing of a width
+APART, TOGETHER = 1e-24, 1.0 - 1e-12  # of a radial kernel: ten widths of the Gaussian, rounding
+BEYOND = 1e15  # k(x, x) beside which a regularisation of 1 is rounding
+
 
 class Kernel(Params):
     """A kernel k(x, z): call it for a matrix of values, ``diag`` for k(x, x)."""
@@ -66,6 +70,16 @@ class Kernel(Params):
         kernel_block(kernel, X, np.array(Z.T, order="C"), len(Z), out)
         return out
 
+    def advice(self, X: np.ndarray) -> str | None:
+        """Return what to change where the kernel does not suit the first inputs X, else None."""
+        largest = float(self.diag(X).max())
+        if len(X) < FEWEST or not largest > BEYOND:
+            return None
+        return (
+            f"the kernel's k(x, x) is up to {largest:.2g} on the first inputs, and lam = 1 is "
+            "rounding beside it: scale the inputs, okl.datasets.scale_to(X)"
+        )
+
     def diag(self, X: ArrayLike) -> np.ndarray:
         """Return k(X[i], X[i]) for X of shape (n, d), as an array of shape (n,)."""
         kernel = self._code()
@@ -79,7 +93,34 @@ def _radial(code: int, rate: float) -> tuple[int, np.ndarray]:
     return code, np.array([rate, 0.0, 0.0])
 
 
-class Gaussian(Kernel):
+class _Radial(Kernel):
+    """A function of |x - z| / sigma that falls from 1 to 0."""
+
+    def advice(self, X: np.ndarray) -> str | None:
+        """Return what to change where all first inputs X are alike or strangers, else None."""
+        if len(X) < FEWEST:
+            return None
+        with np.errstate(over="ignore"):
+            distances = np.stack([np.sqrt(((X - x) ** 2).sum(axis=1)) for x in X])
+        different = distances > 0.0
+        if not different.any():
+            return None
+        K = self(X)
+        alike = K[different].min() > TOGETHER
+        np.fill_diagonal(K, 0.0)
+        strangers = np.quantile(K.max(axis=1), 0.9) < APART  # nine in ten have no neighbour
+        if not (alike or strangers):
+            return None
+        what = "the same for all" if alike else "0 between nearly all"
+        median = float(np.median(distances[different]))
+        return (
+            f"the kernel is {what} of the first inputs to rounding, so that nothing can be learnt "
+            f"from one about another: sigma is {self.sigma:.3g}, their median distance {median:.3g}"
+            f"; take sigma about {median:.2g}, or scale the inputs, okl.datasets.scale_to(X)"
+        )
+
+
+class Gaussian(_Radial):
     """Gaussian kernel exp(-|x - z|^2 / (2 sigma^2)).
 
     Parameters
@@ -102,7 +143,7 @@ class Gaussian(Kernel):
         return _radial(GAUSSIAN, 0.5 / float(self.sigma) ** 2)
 
 
-class Laplacian(Kernel):
+class Laplacian(_Radial):
     """Laplacian kernel exp(-|x - z| / sigma) with the Euclidean distance.
 
     Parameters
@@ -125,7 +166,7 @@ class Laplacian(Kernel):
         return _radial(LAPLACIAN, 1.0 / float(self.sigma))
 
 
-class Matern(Kernel):
+class Matern(_Radial):
     """Matern kernel of smoothness nu = 1/2, 3/2 or 5/2, with s = sqrt(2 nu) |x - z| / sigma.
 
     exp(-s), (1 + s) exp(-s) and (1 + s + s^2/3) exp(-s) in this order.

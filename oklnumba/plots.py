@@ -205,8 +205,9 @@ def certificate(
     style: Mapping[str, Any] | None = None,
     legend: bool = True,
 ) -> None:
-    """Draw the regret of an AWV run and the bound that holds for it, against rounds.
+    """Draw the regret of an AWV run in its own space and the bound that holds for it, by rounds.
 
+    Runs in different spaces do not compare: ``run.certificate.space`` says which it is.
     The regret is drawn solid and the bound dashed, in one colour; both axes are logarithmic, so
     rounds with a regret of 0 or below are left out.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-import warnings
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,7 +27,10 @@ SAVE_SECONDS = 60.0  # between two saves where ``every`` is not given
 
 
 class Certificate(NamedTuple):
-    """Regret and its bound at every round, out of the run itself (squared loss).
+    """Regret in the learner's own space and its bound at every round, for squared loss.
+
+    A poor space has a poor best function, against which any learner looks good: ``space`` says
+    which it is. ``Run.regret(kernel, lam, at=1)`` has the regret against a whole RKHS.
 
     Attributes
     ----------
@@ -41,12 +43,20 @@ class Certificate(NamedTuple):
     bound : ndarray of shape (n,)
         max |y|^2 log det(A / lam) so far (pkawv Proposition 1), plus what growth of the space took
         off the comparator; NaN for ridge forecasts, for which no such bound holds.
+    space : str
+        The space, after the last round.
     """
 
     loss: np.ndarray
     comparator: np.ndarray
     regret: np.ndarray
     bound: np.ndarray
+    space: str
+
+    def __repr__(self) -> str:
+        n = len(self.loss)
+        end = f": regret {self.regret[-1]:.4g}, bound {self.bound[-1]:.4g}" if n else ""
+        return f"Certificate({n} rounds against the best function of {self.space}{end})"
 
 
 class Run:
@@ -90,7 +100,10 @@ class Run:
         self.certificate = None
         if "comparator" in arrays:
             loss, comparator = arrays["loss"], arrays["comparator"]
-            self.certificate = Certificate(loss, comparator, loss - comparator, arrays["bound"])
+            space = meta.get("space") or "the learner's own space"  # files before version 0.3
+            self.certificate = Certificate(
+                loss, comparator, loss - comparator, arrays["bound"], space
+            )
 
     @property
     def rounds(self) -> int:
@@ -110,47 +123,60 @@ class Run:
         return float(self.mistakes.mean()) if self.rounds else float("nan")
 
     def regret(
-        self, kernel: Any, lam: float, at: int | ArrayLike | None = None
+        self, kernel: Any, lam: float, at: int | ArrayLike | None = None, loss: str | None = None
     ) -> np.ndarray | theory.RegretCurve:
-        """Return the regret, of squared loss, against the best functions of an RKHS in hindsight.
+        """Return the regret, in the run's own loss, against the best functions of an RKHS.
 
-        At the cost of one Cholesky factor of an n x n matrix, whatever ``at``.
+        The cost and the accuracy are those of ``theory.Hindsight``, which serves several runs over
+        the same stream: ``best = theory.Hindsight(kernel, X, y, lam, loss)``, then
+        ``best.regret(run.predictions, at)``.
 
         Parameters
         ----------
         kernel : Kernel
         lam : float > 0
+            Of the penalty lam |f|^2.
         at : int or array_like of int, optional
             Rounds at which to have it, increasing; one number k: k rounds, evenly spread, the last
             one included.
+        loss : str, optional
+            One of ``losses.LOSSES``, of forecasts and best functions; None: ``run.loss``.
 
         Returns
         -------
         ndarray of shape (n,) or theory.RegretCurve
-            Without ``at``: after every round, against the best penalised function so far,
-            sum_{s<=t} (y_s - prediction_s)^2 - min_f [sum_{s<=t} (y_s - f(x_s))^2 + lam |f|^2].
-            With it: against the best function so far and the final one, penalised and not.
+            With ``at``: against the best function so far and the final one, penalised and not, with
+            an interval. Without, for squared loss and at most 20,000 rounds: after every round,
+            against the best penalised function so far, sum_{s<=t} (y_s - prediction_s)^2 - min_f
+            [sum_{s<=t} (y_s - f(x_s))^2 + lam |f|^2]; otherwise the curve of the last round alone
+            (``theory.regret`` solves for every round of any loss).
 
         Raises
         ------
         ValueError
             If an argument is not valid, or the run no longer holds its data (it was loaded, or came
-            in chunks): then use ``theory.regret(run.predictions, kernel, X, y, lam)`` or
+            in chunks): then use ``theory.regret(run.predictions, kernel, X, y, lam, run.loss)`` or
             ``theory.regret_curve``.
+        FloatingPointError
+            If the solver of a loss other than the squared one is not within 1e-6 of the best.
+
+        Examples
+        --------
+        >>> import numpy as np, oklnumba as okl
+        >>> X = np.random.default_rng(0).uniform(-1, 1, (300, 2))
+        >>> run = okl.run(okl.POMDR(okl.Gaussian(1.0)), X, np.sign(X[:, 0]))
+        >>> run.loss, run.regret(okl.Gaussian(1.0), lam=1.0, at=3).prefix_penalised.round(1)
+        ('hinge', array([55.6, 70.2, 69.5]))
         """
         if self._data is None:
             raise ValueError(
                 "this run does not hold its data; "
-                "use theory.regret(run.predictions, kernel, X, y, lam)"
+                f"use theory.regret(run.predictions, kernel, X, y, lam, {loss or self.loss!r})"
             )
         n = self.rounds
         X, y = self._data[0][:n], self._data[1][:n]
-        if at is None:
-            return theory.regret(self.predictions, kernel, X, y, lam)
-        if isinstance(at, int | float | str | np.integer):  # a count, or not valid
-            checks.require_count("at", at, 1)
-            at = np.unique(np.linspace(0, n, min(int(at), n) + 1).round().astype(int)[1:])
-        return theory.regret_curve(self.predictions, kernel, X, y, lam, at)
+        best = theory.Hindsight(kernel, X, y, lam, self.loss if loss is None else loss)
+        return best.regret(self.predictions, at)
 
     def save(self, path: str | os.PathLike) -> None:
         """Write the run into one ``.npz`` file, without the data."""
@@ -226,6 +252,7 @@ class _Recorder:
             "finished": finished,
             "loss": self.loss.name,
             "learner": repr(self.learner),
+            "space": self.learner._space(),
         }
 
     def due(self) -> bool:
@@ -370,7 +397,9 @@ def run(
     Warns
     -----
     UserWarning
-        If Taylor features hold little of the kernel on the first inputs.
+        Before the learner's first round, once: if Taylor features hold little of the kernel on the
+        first inputs, if a kernel is 0 or 1 between nearly all of them, or if all labels are 0 and
+        1, which squared loss takes for a regression.
 
     Examples
     --------
@@ -402,6 +431,7 @@ def run(
                 skip -= len(part)
                 continue
             recorder.adopt()
+            learner._advise(part[skip:], labels[skip:])
             finished = _play_piece(recorder, part[skip:], labels[skip:], time_limit, bar)
             skip = 0
             if not finished:
@@ -436,10 +466,6 @@ def _play(recorder: _Recorder, X: np.ndarray, y: np.ndarray) -> None:
     learner = recorder.learner
     X = compilable(X)
     trace = Trace.empty(len(X), learner._certified)
-    if recorder.rounds == 0:
-        advice = learner._advice(X)
-        if advice:
-            warnings.warn(advice, UserWarning, stacklevel=4)
     begin = time.perf_counter()
     learner._begin(X.shape[1])
     learner._play(X, y, trace)

@@ -1,13 +1,15 @@
 """Speed of the KONS family, as ratios taken in one run on one machine, and how its cost grows.
 
-Reproduces: the costs that Calandriello et al. 2017 state for KONS, Sketched-KONS and Pros-N-KONS
-    (the paper has no experiments).
+Reproduces: the costs that Calandriello et al. 2017 state for KONS, Sketched-KONS, Pros-N-KONS and
+    KORS (the paper has no experiments).
 Missing: nothing.
 Time: about two minutes (half of one with --quick).
 Data: synthetic (uniform inputs in [-1, 1]^d, noisy signs as labels).
 """
 
 from __future__ import annotations
+
+import time
 
 import numpy as np
 import scipy.linalg
@@ -134,12 +136,56 @@ def pros_n_kons(quick: bool) -> list[dict]:
     ]
 
 
+def kors(quick: bool) -> list[dict]:
+    """Exponents of the cost of a point of KORS in t and in the size m of its dictionary.
+
+    Seconds of this thread, which count no waiting for a core.
+    """
+    lengths = [10_000, 20_000, 40_000] if quick else [25_000, 50_000, 100_000, 200_000]
+    points = 2000
+    X, _ = stream(lengths[-1] + 5 * points, 4)
+
+    def after(n: int, alpha: float) -> tuple[float, int]:
+        sampler = okl.KORS(okl.Gaussian(1.0), alpha=alpha).partial_fit(X[:n])
+        times = []
+        for start in range(n, n + 5 * points, points):
+            begun = time.thread_time()
+            sampler.partial_fit(X[start : start + points])
+            times.append((time.thread_time() - begun) / points)
+        return float(np.median(times)), sampler.size
+
+    longer = [after(n, n / 5000) for n in lengths]  # alpha grows with t: one size
+    larger = [after(lengths[0], alpha) for alpha in (8.0, 2.0, 0.5, 0.125, 0.03125)]
+    sizes = [m for _, m in longer]
+    return [
+        row(
+            f"KORS, t from {lengths[0]} to {lengths[-1]}, {min(sizes)} to {max(sizes)} atoms, a "
+            "point at the end",
+            longer[-1][0],
+            slope(lengths, [took for took, _ in longer]),
+            0.15,
+            "exponent of the cost in t",
+            at_most=True,
+        ),
+        row(
+            f"KORS, t = {lengths[0]}, {larger[0][1]} to {larger[-1][1]} atoms, a point with the "
+            "largest",
+            larger[-1][0],
+            slope([m for _, m in larger], [took for took, _ in larger]),
+            2.3,
+            "exponent of the cost in the size of the dictionary",
+            at_most=True,
+        ),
+    ]
+
+
 def main() -> None:
     args = timing.arguments(__doc__, "shorter streams")
     jobs = [
         lambda: kons(2000 if args.quick else 5000),
         lambda: sketched(args.quick),
         lambda: pros_n_kons(args.quick),
+        lambda: kors(args.quick),
     ]
     timing.report(jobs, "benchmark_kons", args)
 

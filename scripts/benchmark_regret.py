@@ -1,14 +1,18 @@
-"""Cost of regret curves and of the greedy adversary, as ratios taken in one run on one machine.
+"""Cost of regret, of long streams too, and of the greedy adversary, in one run on one machine.
 
 Reproduces: nothing published; the costs of what `Run.regret` and `adversary.greedy` do.
 Missing: nothing.
-Time: about two minutes.
+Time: about ten minutes.
 Data: synthetic.
 """
 
 from __future__ import annotations
 
 import inspect
+import json
+import os
+import subprocess
+import sys
 import time
 
 import numpy as np
@@ -46,6 +50,45 @@ def curve(n: int) -> list[dict]:
     return [row(name, ours, ours / one, 2, "time of scipy.linalg.cholesky", at_most=True)]
 
 
+LONG = """
+import json, resource, sys, time
+import numpy as np
+import oklnumba as okl
+
+n, at = int(sys.argv[1]), int(sys.argv[2])
+rng = np.random.default_rng(0)
+X = rng.uniform(-1, 1, (n, 8))
+y = np.clip(np.sin(3 * X[:, 0]) * X[:, 1] + 0.3 * rng.standard_normal(n), -1, 1)
+run = okl.run(okl.PKAWV(okl.TaylorFeatures(2, sigma=2.0)), X, y)
+run_cpu, run_wall = time.process_time(), time.perf_counter()
+curve = run.regret(okl.Gaussian(2.0), 1.0, at=at)
+found = {
+    "cpu": time.process_time() - run_cpu,
+    "wall": time.perf_counter() - run_wall,
+    "regret": curve.prefix_penalised[-1],
+    "share": (curve.high[-1] - curve.low[-1]) / (run.losses.sum() - curve.high[-1]),
+    "MB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+}
+print(json.dumps(found))
+"""
+
+
+def long_stream(n: int, at: int, how: str, goal: float | None) -> list[dict]:
+    """Regret of a long run in a process of its own, with two threads of BLAS."""
+    environment = os.environ | {"OPENBLAS_NUM_THREADS": "2", "MKL_NUM_THREADS": "2"}
+    command = [sys.executable, "-c", LONG, str(n), str(at)]
+    shown = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+    found = json.loads(shown.stdout)
+    name = f"Run.regret at {at} of {n} rounds, d = 8, {how}"
+    goals = (goal, 1024, 1e-3) if goal else (None, None, None)
+    return [
+        row(name, found["wall"], found["wall"], goals[0], "seconds on two cores", at_most=True),
+        row("of these, in the processors", found["cpu"], found["cpu"], None, "seconds", True),
+        row("its peak memory, data and run included", np.nan, found["MB"], goals[1], "MB", True),
+        row("width of its interval", np.nan, found["share"], goals[2], "of the best loss", True),
+    ]
+
+
 def every_learner() -> list[Learner]:
     """Return a learner of every class that the package exports, with default parameters."""
     made = []
@@ -78,6 +121,8 @@ def main() -> None:
     args = timing.arguments(__doc__, "shorter streams")
     jobs = [
         lambda: curve(2000 if args.quick else 5000),
+        lambda: long_stream(3000 if args.quick else 20_000, 10, "one factor", None),
+        lambda: long_stream(21_000 if args.quick else 200_000, 1, "conjugate gradients", 120),
         lambda: greedy(20 if args.quick else 80),
     ]
     timing.report(jobs, "benchmark_regret", args)

@@ -11,7 +11,8 @@ With w* = 0, the best function in hindsight, the regret is at most (R_G + R_D) /
 without the factor that it wastes), which the script checks for every algorithm, seed and T:
 R_G = sum g_t' A_t^-1 g_t, and R_D = sum w_t' (A_t - A_{t-1} - sigma g_t g_t') w_t with its sign: a
 round left out of A counts as negative, one with weight above 1 as positive. "Largest R_D" is what
-the paper argues with: only weights above 1 count, and |f_t| = C in every round.
+the paper argues with: only weights above 1 count, and |f_t| = C in every round. Gradient descent
+with steps 1/t is the Newton step with A_t = t I (section 3).
 """
 
 import time
@@ -93,6 +94,25 @@ class FrequentDirections:
         squares[squares < 1e-14 * values[0] ** 2] = 0.0  # rounding
         self.S = np.sqrt(squares)[:, None] * rows
         self.H = 1.0 / (ALPHA + squares)
+
+
+class Identity:
+    """A_t = t I, with which the Newton step is gradient descent with steps 1/t; it keeps no row."""
+
+    size = 0
+
+    def __init__(self):
+        self.t = 0
+
+    def solve(self, v: np.ndarray) -> np.ndarray:
+        return v / max(self.t, 1)  # A_0 = 0 is asked for a direction only
+
+    def form(self, v: np.ndarray) -> float:
+        """Return v' A v."""
+        return float(self.t * (v @ v))
+
+    def add(self, g: np.ndarray) -> None:
+        self.t += 1
 
 
 def unbiased(seed: int, eps: float = 0.5):
@@ -203,6 +223,7 @@ def algorithms(n: int, seeds: int, at: np.ndarray) -> dict[str, list]:
         lambda: last(lambda T: schedule(T, few(T), heavy=2))
     ]
     out["B ones only"] = [lambda: last(lambda T: lambda t, _: float(t <= few(T)))]
+    out["gradient descent, steps 1/t"] = [lambda: explicit(Identity())]
     out[f"Frequent Directions, m = {FD_ROWS}"] = [lambda: explicit(FrequentDirections(FD_ROWS))]
     return out
 
@@ -234,7 +255,10 @@ FORMS = {
     "the same with 4 C^2": {"color": "0.4", "linestyle": "--"},
     "log(A_T/alpha)/sigma, Lemma 3": {"color": "0.4", "linestyle": (0, (6, 1, 1, 1))},
 }
-MARKED = {"color": "0", "linestyle": "none", "marker": "x", "markersize": 4}  # where KONS is
+STYLES = {  # the others have plots.line_style
+    "Frequent": {"color": "0", "linestyle": "none", "marker": "x", "markersize": 4},  # on KONS
+    "gradient": {"color": "0.65", "linestyle": "-", "linewidth": 2.0, "zorder": 1.5},
+}
 PANELS = {
     "R_G": ("R_G", "log"),
     "R_D": ("R_D, with its sign", "symlog"),
@@ -262,7 +286,7 @@ def draw(results: dict[str, dict[str, np.ndarray]], forms: dict[str, np.ndarray]
             if scale == "log":
                 values = np.where(values > 1e-6, values, np.nan)  # not zeros, nor rounding
             if not np.isnan(values).all():
-                style = MARKED if label.startswith("Freq") else plots.line_style(number)
+                style = STYLES.get(label.split()[0], plots.line_style(number))
                 band(ax, at, values, label, style)
         ax.set_xlim(0.8 * at[0], 1.25 * at[-1])
         finish(ax, "rounds T", ylabel, yscale=scale)

@@ -19,8 +19,7 @@ import argparse
 import pickle
 
 import numpy as np
-import scipy.linalg
-from calandriello2017 import band, here, stream
+from calandriello2017 import band, competitor, here, stream
 from common import arguments, finish, print_table, save, timed_run
 from matplotlib.axes import Axes
 from tqdm import tqdm
@@ -47,30 +46,6 @@ REFERENCES = {
     "Pros-N-KONS": {"color": plots.COLOURS[4], "linestyle": (0, (5, 1, 1, 1))},
 }
 THEORY = {"color": "0.35", "linestyle": ":", "linewidth": 1.5}
-ITERATIONS = 400
-
-
-def competitor(kernel: okl.Gaussian, X: np.ndarray, y: np.ndarray) -> tuple[float, float]:
-    """Return loss and norm of argmin sum (y - f)^2 + ALPHA |f|^2 over f with |f(x_t)| <= C.
-
-    Its dual is a lasso: f is the ridge fit to y - v, with v sparse; proximal gradient steps of
-    length 1 with momentum. What is left of |f| above C (well below 1 %) is then scaled away.
-    """
-    K = kernel(X)
-    K[np.diag_indices_from(K)] += ALPHA
-    factor = scipy.linalg.cho_factor(K, lower=True, overwrite_a=True, check_finite=False)
-    v = ahead = np.zeros(len(y))
-    for k in range(ITERATIONS):
-        fit = (y - ahead) - ALPHA * scipy.linalg.cho_solve(factor, y - ahead, check_finite=False)
-        old, v = v, ahead + fit - np.clip(ahead + fit, -C, C)
-        ahead = v + k / (k + 3.0) * (v - old)
-        if k % 10 == 0 or k == ITERATIONS - 1:
-            a = scipy.linalg.cho_solve(factor, y - v, check_finite=False)
-            f = (y - v) - ALPHA * a
-            if np.abs(f).max() <= 1.001 * C:
-                break
-    scale = min(1.0, C / np.abs(f).max())
-    return float(np.square(y - scale * f).sum()), scale * float(np.sqrt(max(a @ f, 0.0)))
 
 
 def play(learner: Learner, X: np.ndarray, y: np.ndarray, limit: float) -> dict | None:
@@ -116,7 +91,8 @@ def measure(name: str, sigma: float, n: int, args: argparse.Namespace) -> list[d
     """Return the runs on a data set; stop if a regret exceeds its bound."""
     X, y = stream(name, n)
     kernel = okl.Gaussian(sigma)
-    best, norm = competitor(kernel, X, y)
+    best, norm = competitor(kernel, X, y, C, ALPHA)
+    best = float(np.square(y - best).sum())
     dimension = okl.theory.sketched_kons_bound(kernel, X, 1.0, C=C, alpha=ALPHA)
     rows = []
     for label, gamma, seed, learner in tqdm(jobs(kernel, args.quick), desc=name, disable=None):

@@ -1,9 +1,11 @@
 """The experiments behind Tables 2 to 5 of Li and Liao (2023)."""
 
 import os
+import time
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
+from unittest import mock
 
 import numpy as np
 from common import arguments, at_hand, plain_ticks, print_table, save, some
@@ -14,11 +16,16 @@ from oklnumba import plots
 from oklnumba.learners.learner import Learner
 
 PERMUTATIONS, QUICK_PERMUTATIONS = 10, 2
-TUNING_SEED = 1000  # of the permutation on which the steps are tuned, not one of those of the table
+TUNING_SEED = 1000  # of the permutation on which steps are tuned, not one of those of the table
 EXPONENTS = range(-3, 4)  # steps 10^(-3..3) / sqrt(T)
+WIDTHS = tuple(2.0**k for k in range(-2, 7))
+BUDGET, RANK = 400, 80  # of NOGD
+DRAW_SEED = 2023  # of rows drawn from a larger file
 QUICK_ROWS = 20_000  # --quick leaves out larger sets
 LIMIT, QUICK_LIMIT = 600.0, 60.0  # seconds
 ALGORITHMS = ("FOGD", "NOGD", "SkeGD", "B(AO)2KS", "POMDR")
+RELEASED = "NOGD, as released"
+LINES = (*ALGORITHMS[:2], RELEASED, *ALGORITHMS[2:])  # of Tables 2 and 4
 
 
 @dataclass(frozen=True)
@@ -30,6 +37,7 @@ class Case:
     zeta: float
     rate_scale: float = 0.1
     scale: tuple[float, float] | None = None
+    rows: int = 0  # drawn from the file; 0: all
     instead_of: str = ""  # what the paper has, where ours is another set
 
     @property
@@ -44,7 +52,13 @@ MUSHROOMS = Case("mushrooms", 2.0, 2 / 3)
 MNIST12 = Case("mnist12", 4.0, 2 / 3)
 A9A = Case("a9a", 4.0, 1 / 2, rate_scale=0.05)
 IJCNN1 = Case("ijcnn1", 4.0, 2 / 3)
-SUSY = Case("susy30k", 4.0, 2 / 3, instead_of="50,000 rows of SUSY")
+
+
+def susy() -> Case:
+    """Return SUSY: 50,000 rows of the full file if it is here, else the 30,000 of susy30k."""
+    if okl.datasets.found("susy"):
+        return Case("susy", 4.0, 2 / 3, rows=50_000)
+    return Case("susy30k", 4.0, 2 / 3, instead_of="50,000 rows of SUSY")
 
 
 @dataclass(frozen=True)
@@ -62,6 +76,10 @@ def data(case: Case) -> tuple[np.ndarray, np.ndarray]:
     loaded = okl.datasets.load(case.name, scale=case.scale)
     if case.name == "mnist12":  # the paper's 12,700 rows, pixels in [0, 1]
         return loaded.X[: loaded.n_train] / 255.0, loaded.y[: loaded.n_train]
+    if case.rows:
+        rng = np.random.default_rng(DRAW_SEED)
+        drawn = rng.choice(len(loaded.y), case.rows, replace=False)
+        return loaded.X[drawn], loaded.y[drawn]
     return loaded.X, loaded.y
 
 
@@ -77,7 +95,7 @@ def make(algorithm: str, case: Case, T: int, seed: int, exponent: int = 0) -> Le
     if algorithm == "FOGD":
         return okl.FOGD(eta=eta, sigma=case.sigma, n_frequencies=400, seed=seed)
     if algorithm == "NOGD":
-        return okl.NOGD(kernel, eta=eta, budget=400, rank=80)
+        return okl.NOGD(kernel, eta=eta, budget=BUDGET, rank=RANK)
     if algorithm == "SkeGD":
         return okl.SkeGD(kernel, eta=eta, period=round(0.3 * T), seed=seed)
     if algorithm == "B(AO)2KS":
@@ -85,9 +103,37 @@ def make(algorithm: str, case: Case, T: int, seed: int, exponent: int = 0) -> Le
     return okl.POMDR(kernel, zeta=case.zeta, horizon=T, rate_scale=case.rate_scale)
 
 
+def nogd_as_released(X: np.ndarray, y: np.ndarray, sigma: float) -> np.ndarray:
+    """Return the mistakes, round by round, of NOGD as the authors' NOGD.R plays it.
+
+    It differs from Lu et al. (2016), whom ``okl.NOGD`` follows, in these: all of the first BUDGET
+    examples are stored, with a loss or without; the last of them is played again on the features;
+    with K = V D V' these start from the first entries of D^(1/2) V a, where D^(1/2) V' a is the
+    function so far. The step is 100 / sqrt(T). The first round is a mistake, and 0 a forecast of 1.
+    """
+    eta, kernel, atoms = 100.0 / len(y) ** 0.5, okl.Gaussian(sigma), X[:BUDGET]
+    K, a = kernel(atoms), eta * y[:BUDGET]
+    V, d, _ = np.linalg.svd(K)
+    w = (np.sqrt(d) * (V @ a))[:RANK]
+    wrong = np.zeros(len(y), dtype=bool)
+    wrong[:BUDGET] = (np.tril(K, -1) @ a >= 0.0) != (y[:BUDGET] > 0.0)
+    wrong[0] = True
+    for first in range(BUDGET - 1, len(y), 5000):
+        block = slice(first, first + 5000)
+        Z = kernel(X[block], atoms) @ (V[:, :RANK] / np.sqrt(d[:RANK]))
+        for t, z in enumerate(Z, first):
+            forecast = w @ z
+            if y[t] * forecast < 1.0:
+                w = w + eta * y[t] * z
+            wrong[t] |= (forecast >= 0.0) != (y[t] > 0.0)
+    return wrong
+
+
 def play(algorithm: str, case: Case, seed: int, exponent: int, limit: float) -> tuple:
     """Return mistake ratio (%), seconds and diary (of POMDR) of a run; None beyond the limit."""
     X, y = permuted(case, seed)
+    if algorithm == RELEASED:  # in plain NumPy: its time says nothing
+        return 100.0 * nogd_as_released(X, y, case.sigma).mean(), np.nan, None
     learner = make(algorithm, case, len(y), seed, exponent)
     run = okl.run(learner, X, y, time_limit=limit)
     if not run.finished:
@@ -95,11 +141,16 @@ def play(algorithm: str, case: Case, seed: int, exponent: int, limit: float) -> 
     return 100.0 * run.mistake_rate, run.seconds, getattr(learner, "diary", None)
 
 
-def play_all(jobs: list[tuple], what: str, limit: float) -> dict[tuple, tuple]:
-    """Play jobs (algorithm, case, seed, exponent) in threads: the loops leave the GIL."""
-    for algorithm, case in {job[:2]: None for job in jobs}:  # compiled before the clock runs
+def compile_all(jobs: list[tuple]) -> None:
+    """Play some rounds of each algorithm on each set."""
+    for algorithm, case in {job[:2]: None for job in jobs if job[0] != RELEASED}:
         X, y = permuted(case, 0)
         okl.run(make(algorithm, case, len(y), 0), X[:1500], y[:1500])
+
+
+def play_all(jobs: list[tuple], what: str, limit: float) -> dict[tuple, tuple]:
+    """Play jobs (algorithm, case, seed, exponent) in threads: the loops leave the GIL."""
+    compile_all(jobs)
     results = {}
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         waiting = {pool.submit(play, *job, limit): job for job in jobs}
@@ -108,21 +159,58 @@ def play_all(jobs: list[tuple], what: str, limit: float) -> dict[tuple, tuple]:
     return results
 
 
+def play_alone(jobs: list[tuple], what: str, limit: float) -> dict[tuple, tuple]:
+    """Play jobs one after another; their seconds are those of the CPU in their one thread."""
+    compile_all(jobs)
+    with mock.patch.object(time, "perf_counter", time.thread_time):  # the clock of okl.run
+        return {job: play(*job, limit) for job in tqdm(jobs, desc=what, unit=" run")}
+
+
+def least(jobs: list[tuple], results: dict[tuple, tuple]) -> tuple | None:
+    """Return the job with the fewest mistakes; None where none was finished."""
+    finished = [job for job in jobs if results[job] is not None]
+    return min(finished, key=lambda job: results[job][0]) if finished else None
+
+
 def tune(cases: list[Case], limit: float) -> dict[tuple[str, Case], int]:
     """Return the best exponent of the step of each baseline, on a permutation of its own."""
-    jobs = [
-        (algorithm, case, TUNING_SEED, exponent)
+    grids = {
+        (algorithm, case): [(algorithm, case, TUNING_SEED, exponent) for exponent in EXPONENTS]
         for case in cases
         for algorithm in ALGORITHMS[:-1]
-        for exponent in EXPONENTS
-    ]
-    results = play_all(jobs, "steps", limit)
-    best = {}
-    for algorithm, case in {job[:2]: None for job in jobs}:
-        rates = {e: results[algorithm, case, TUNING_SEED, e] for e in EXPONENTS}
-        finished = {e: r[0] for e, r in rates.items() if r is not None}
-        best[algorithm, case] = min(finished, key=finished.__getitem__) if finished else 0
-    return best
+    }
+    results = play_all([job for grid in grids.values() for job in grid], "steps", limit)
+    return {key: (least(grid, results) or (0,))[-1] for key, grid in grids.items()}
+
+
+def best_widths(
+    cases: list[Case], exponents: dict[tuple[str, Case], int], limit: float
+) -> dict[tuple[str, Case], tuple[float, float, float]]:
+    """Return the width with the fewest mistakes, these, and those with the paper's width.
+
+    For every algorithm over 2^(-2..6), with the step tuned at the paper's width, on the permutation
+    of the steps.
+    """
+    grids = {
+        (algorithm, case): [
+            (
+                algorithm,
+                replace(case, sigma=sigma),
+                TUNING_SEED,
+                exponents.get((algorithm, case), 0),
+            )
+            for sigma in WIDTHS
+        ]
+        for case in cases
+        for algorithm in ALGORITHMS
+    }
+    results = play_all([job for grid in grids.values() for job in grid], "widths", limit)
+    found = {}
+    for (algorithm, case), grid in grids.items():
+        best, own = least(grid, results), (algorithm, case, *grid[0][2:])
+        if best is not None and results[own] is not None:
+            found[algorithm, case] = best[1].sigma, results[best][0], results[own][0]
+    return found
 
 
 def begin(doc: str, cases: list[Case]) -> tuple:
@@ -148,17 +236,18 @@ def compare(doc: str, stem: str, published: dict[Case, dict[str, Published]]) ->
     """Run a script of Table 2 or 4: mistake ratios and times of all algorithms."""
     args, cases, partial = begin(doc, list(published))
     exponents = tune(cases, args.limit)
+    widths = best_widths(cases, exponents, args.limit)
     seeds = range(QUICK_PERMUTATIONS if args.quick else PERMUTATIONS)
     jobs = [
         (algorithm, case, seed, exponents.get((algorithm, case), 0))
         for case in cases
-        for algorithm in ALGORITHMS
+        for algorithm in LINES
         for seed in seeds
     ]
-    results = play_all(jobs, "permutations", args.limit)
+    results = play_alone(jobs, "permutations", args.limit)
     rows, table = [], []
     for case in cases:
-        for algorithm in ALGORITHMS:
+        for algorithm in LINES:
             exponent = exponents.get((algorithm, case))
             runs = [results[algorithm, case, seed, exponent or 0] for seed in seeds]
             finished = [run for run in runs if run is not None]
@@ -167,21 +256,27 @@ def compare(doc: str, stem: str, published: dict[Case, dict[str, Published]]) ->
                 continue
             mistakes = spread([run[0] for run in finished])
             seconds = spread([run[1] for run in finished])
-            theirs = published[case][algorithm]
+            timed = algorithm != RELEASED
+            theirs = published[case]["NOGD" if algorithm == RELEASED else algorithm]
+            step = "1e2/sqrt(T)" if algorithm == RELEASED else f"1e{exponent}/sqrt(T)"
+            best = widths.get((algorithm, case))
             rows.append(
                 {
                     "dataset": case.name,
                     "sigma": case.sigma,
                     "algorithm": algorithm,
-                    "step": "" if exponent is None else f"1e{exponent}/sqrt(T)",
+                    "step": "" if algorithm == "POMDR" else step,
                     "permutations": len(finished),
                     "mistakes": f"{mistakes[0]:.3f}",
                     "mistakes_sd": f"{mistakes[1]:.3f}",
                     "mistakes_published": theirs.mistakes,
                     "mistakes_sd_published": theirs.deviation,
-                    "seconds": f"{seconds[0]:.4g}",
-                    "seconds_sd": f"{seconds[1]:.2g}",
+                    "seconds": f"{seconds[0]:.4g}" if timed else "",
+                    "seconds_sd": f"{seconds[1]:.2g}" if timed else "",
                     "seconds_published": theirs.seconds,
+                    "best_sigma": f"{best[0]:g}" if best else "",
+                    "mistakes_at_best_sigma": f"{best[1]:.3f}" if best else "",
+                    "mistakes_at_sigma": f"{best[2]:.3f}" if best else "",
                 }
             )
             table.append(
@@ -192,15 +287,16 @@ def compare(doc: str, stem: str, published: dict[Case, dict[str, Published]]) ->
                     "mistakes (%)": f"{mistakes[0]:.2f} +- {mistakes[1]:.2f}",
                     "published": f"{theirs.mistakes:.2f} +- {theirs.deviation:.2f}",
                     "difference": f"{mistakes[0] - theirs.mistakes:+.2f}",
-                    "time (s)": f"{seconds[0]:.3g}",
+                    "CPU time (s)": f"{seconds[0]:.3g}" if timed else "-",
                     "published (s)": f"{theirs.seconds:.2f}",
+                    "best sigma": f"{best[0]:g} ({best[1] - best[2]:+.2f})" if best else "-",
                 }
             )
     save(draw_comparison(cases, rows), rows, args, stem, partial)
-    print(f"{len(seeds)} permutations; steps tuned on another one")
+    print(f"{len(seeds)} permutations; steps tuned, and widths tried, on another one")
     print_table(table)
     for case in cases:
-        own = [row for row in rows if row["dataset"] == case.name]
+        own = [row for row in rows if row["dataset"] == case.name and row["algorithm"] != RELEASED]
         for whose, key in (("ours", "mistakes"), ("published", "mistakes_published")):
             order = sorted(own, key=lambda row: float(row[key]))
             print(f"{case.name}, {whose}: " + " < ".join(row["algorithm"] for row in order))
@@ -214,20 +310,21 @@ def draw_comparison(cases: list[Case], rows: list[dict]):
         places = np.arange(len(own))
         for ax, key, label in (
             (axes[0, column], "mistakes", "mistake ratio (%)"),
-            (axes[1, column], "seconds", "time of a run (s)"),
+            (axes[1, column], "seconds", "CPU time of a run (s)"),
         ):
-            ours = [float(row[key]) for row in own]
-            theirs = [float(row[f"{key}_published"]) for row in own]
-            bars = [float(row[f"{key}_sd"]) for row in own]
+            ours = [float(row[key] or "nan") for row in own]
+            theirs = [row[f"{key}_published"] if row[key] else np.nan for row in own]
+            bars = [float(row[f"{key}_sd"] or "nan") for row in own]
             ax.errorbar(places - 0.12, ours, bars, fmt="o", color=plots.COLOURS[2], markersize=4,
                         label="ours (mean and deviation)")  # fmt: skip
             ax.plot(places + 0.12, theirs, "D", color=plots.COLOURS[1], markersize=4,
                     markerfacecolor="white", label="published")  # fmt: skip
             ax.set_yscale("log")
-            ax.set_xticks(places, [row["algorithm"] for row in own], rotation=60, ha="right")
+            names = [row["algorithm"].removeprefix("NOGD, ") for row in own]
+            ax.set_xticks(places, names, rotation=60, ha="right")
             ax.tick_params(labelsize=plots.FONT - 1)
             ax.grid(True, axis="y", which="major", linewidth=0.4, alpha=0.5)
-            plain_ticks(ax, [*ours, *theirs])
+            plain_ticks(ax, [v for v in (*ours, *theirs) if np.isfinite(v)])
             if column == 0:
                 ax.set_ylabel(label, fontsize=plots.FONT)
         axes[0, column].set_xticklabels([])
@@ -261,7 +358,7 @@ def widths(doc: str, stem: str, published: dict[Case, PublishedDiary]) -> None:
         mistakes = spread([run[0] for run in runs])
         alignment = spread([run[2].alignment for run in runs])
         switches = [run[2].switch_round for run in runs if run[2].switch_round is not None]
-        switch = f"{np.mean(switches):.0f}" if len(switches) > len(runs) / 2 else "inf"
+        settled = spread(switches) if len(switches) > len(runs) / 2 else (np.inf, 0.0)
         theirs = published[case]
         their_switch = "inf" if theirs.switch_round is None else f"{theirs.switch_round:g}"
         X, y = permuted(case, 0)
@@ -276,9 +373,11 @@ def widths(doc: str, stem: str, published: dict[Case, PublishedDiary]) -> None:
                 "mistakes_sd": f"{mistakes[1]:.3f}",
                 "mistakes_published": theirs.mistakes,
                 "sum_delta": f"{alignment[0]:.1f}",
+                "sum_delta_sd": f"{alignment[1]:.1f}",
                 "A_T_published": theirs.alignment,
                 "A_T_exact": f"{exact:.1f}",
-                "t_bar": switch,
+                "t_bar": f"{settled[0]:.0f}",
+                "t_bar_sd": f"{settled[1]:.0f}",
                 "switched": f"{len(switches)}/{len(runs)}",
                 "t_bar_published": their_switch,
                 "size": f"{sizes:.0f}",
@@ -288,12 +387,12 @@ def widths(doc: str, stem: str, published: dict[Case, PublishedDiary]) -> None:
             {
                 "data": case.name,
                 "sigma": f"{case.sigma:g}",
-                "mistakes (%)": f"{mistakes[0]:.2f}",
+                "mistakes (%)": f"{mistakes[0]:.2f} +- {mistakes[1]:.2f}",
                 "published": f"{theirs.mistakes:.2f}",
-                "sum of delta": f"{alignment[0]:.0f}",
+                "sum of delta": f"{alignment[0]:.0f} +- {alignment[1]:.0f}",
                 "its published value": f"{theirs.alignment:g}",
                 "exact A_T": f"{exact:.0f}",
-                "t-bar": switch,
+                "t-bar": "inf" if np.isinf(settled[0]) else f"{settled[0]:.0f} +- {settled[1]:.0f}",
                 "published ": their_switch,
             }
         )

@@ -27,10 +27,30 @@ SETTINGS = [
     ("squared_hinge", 1.3, 0.5, (True, True, True)),
 ]
 SETTING_IDS = [f"{loss}-C={C}-eta={eta}" for loss, C, eta, _ in SETTINGS]
+# The same with eta_t = eta / sqrt(t), which takes losses without curvature too. None has its kink
+# at C: after a projection there, rounding would choose the gradient of a repeated point.
+SEQUENCES = [
+    ("hinge", 0.5, None, (True, False, False)),
+    ("hinge", 1.3, 0.5, (True, True, True)),
+    ("absolute", 0.7, None, (True, False, False)),
+    ("epsilon_insensitive", 1.0, 2.0, (True, True, True)),
+    ("squared", 1.0, 4.0, (True, True, True)),
+    ("logistic", 2.0, None, (True, False, False)),
+]
+SEQUENCE_IDS = [f"{loss}-C={C}-eta={eta}" for loss, C, eta, _ in SEQUENCES]
 every_space = pytest.mark.parametrize("space", SPACES)
 every_setting = pytest.mark.parametrize(
     ("loss", "C", "eta", "must_happen"), SETTINGS, ids=SETTING_IDS
 )
+every_sequence = pytest.mark.parametrize(
+    ("loss", "C", "eta", "must_happen"), SEQUENCES, ids=SEQUENCE_IDS
+)
+
+
+def sequence(loss, C, eta, n):
+    """Return eta_t = eta / sqrt(t), or 1 / (L C sqrt(t)) of Theorem 1."""
+    first = 1 / (losses.get(loss).lipschitz(C) * C) if eta is None else eta
+    return first / np.sqrt(np.arange(1, n + 1))
 
 
 def step(loss, C, eta):
@@ -47,11 +67,11 @@ def stream(loss="squared", C=1.0, n=300, d=2, seed=0):
     return X, y * C if loss == "squared" else y
 
 
-def explicit(features, X, y, loss, C, alpha, eta, **coin):
-    """The explicit online Newton step in extended precision."""
+def explicit(features, X, y, loss, C, alpha, eta, **more):
+    """The explicit online Newton step in extended precision; eta: None, or one for all or each."""
     F = features(X.astype(np.longdouble))
     derivative = naive.LOSS_DERIVATIVES[loss]
-    return naive.newton_steps(F, y, derivative, C, alpha, step(loss, C, eta), **coin)
+    return naive.newton_steps(F, y, derivative, C, alpha, step(loss, C, eta), **more)
 
 
 def assert_happened(steps, must_happen):

@@ -67,7 +67,7 @@ def play_adversary(learner, X):
     return y, np.array(total)
 
 
-STREAMS = ["random", "noise", "adversary", "adversary on few points", "alternating"]
+STREAMS = ["random", "noise", "adversary", "adversary on few points", "alternating", "sorted"]
 
 
 def play(name, learner, n):
@@ -79,6 +79,8 @@ def play(name, learner, n):
         X = X[np.arange(n) % 3]
     if name == "alternating":
         X, y = np.repeat(X[:1], n, axis=0), np.where(np.arange(n) % 2, 1.0, -1.0)
+    if name == "sorted":
+        X, y = X[np.argsort(y, kind="stable")], np.sort(y)
     if "adversary" in name:
         return X, *play_adversary(learner, X)
     return X, y, okl.run(learner, X, y).losses

@@ -152,6 +152,30 @@ def penalised_comparator(K, y, lam):
     return ((y - f) ** 2).sum() + lam * a @ K @ a
 
 
+def growing_bound(K, y, lam, spans):
+    """The bound of pkawv Theorem 9, with errata 23; spans[t]: indices of the span of round t.
+
+    K may have more points than there are rounds: these only span.
+    """
+    Phi = gram_features(K)
+    n, r = len(y), Phi.shape[1]
+    projections = []
+    for span in spans:
+        directions, weights, _ = np.linalg.svd(Phi[span].T, full_matrices=False)
+        basis = directions[:, weights > 1e-6]
+        projections.append(basis @ basis.T)
+    projections.append(np.eye(r))
+    bound = 0.0
+    for t in range(1, n + 1):
+        P, after = projections[t - 1], projections[t]
+        A = P @ Phi[:t].T @ Phi[:t] @ P + lam * np.eye(r)
+        z = P @ Phi[t - 1]
+        mu = np.linalg.norm((after - P) @ Phi[:t].T, 2) ** 2
+        bound += y[t - 1] ** 2 * z @ np.linalg.solve(A, z)
+        bound += (mu + lam) * t * mu * np.abs(y).max() ** 2 / lam**2
+    return bound
+
+
 def gradient_forecasts(F, y, derivative, eta):
     """Online gradient descent on features: w <- w - eta l'(w.z, y) z."""
     w = np.zeros(F.shape[1])
@@ -277,6 +301,7 @@ class NystromListing:
 LOSS_VALUES = {
     "squared": lambda f, y: (f - y) ** 2,
     "absolute": lambda f, y: np.abs(f - y),
+    "epsilon_insensitive": lambda f, y: np.maximum(np.abs(f - y) - 0.1, 0),
     "hinge": lambda f, y: np.maximum(1 - y * f, 0),
     "squared_hinge": lambda f, y: np.maximum(1 - y * f, 0) ** 2,
     "logistic": lambda f, y: np.log1p(np.exp(-y * f)),
@@ -284,6 +309,7 @@ LOSS_VALUES = {
 LOSS_DERIVATIVES = {
     "squared": lambda f, y: 2 * (f - y),
     "absolute": lambda f, y: np.sign(f - y),
+    "epsilon_insensitive": lambda f, y: np.sign(f - y) * (np.abs(f - y) > 0.1),
     "hinge": lambda f, y: -y * (y * f < 1),
     "squared_hinge": lambda f, y: -2 * y * np.maximum(1 - y * f, 0),
     "logistic": lambda f, y: -y / (1 + np.exp(y * f)),
@@ -316,60 +342,89 @@ def solve(A, b):
 def newton_forecast(A, w, g, phi, C):
     """Step from w by the last gradient g, project onto |phi.w| <= C in the A norm (kons eq. 1).
 
-    Return the new w, its forecast and whether the projection moved it.
+    Return the new w, its forecast and by how much the projection changed it.
     """
     u = w - solve(A, g)
     ybar = phi @ u
     h = np.sign(ybar) * max(abs(ybar) - C, 0.0)
     if h == 0.0:
-        return u, ybar, False
+        return u, ybar, 0.0
     direction = solve(A, phi)
-    return u - h / (phi @ direction) * direction, np.clip(ybar, -C, C), True
+    return u - h / (phi @ direction) * direction, np.clip(ybar, -C, C), h
 
 
 class NewtonRun(NamedTuple):
-    """Forecasts, R_G = sum g' A_t^-1 g, derivatives at the forecasts and where it was projected."""
+    """What the Newton step did in each round; after a stop only the forecasts.
+
+    decrements : g' A_t^-1 g; slopes : derivatives at the forecasts; over : by how much these were
+    clipped; weights : a_t of A = alpha I + sum a_t phi_t phi_t'.
+    """
 
     forecasts: np.ndarray
-    R_G: float
+    decrements: np.ndarray
     slopes: np.ndarray
-    projected: np.ndarray
+    over: np.ndarray
+    weights: np.ndarray
+
+    @property
+    def R_G(self):
+        return self.decrements.sum()
+
+    @property
+    def projected(self):
+        return self.over != 0.0
 
 
-def newton_steps(F, y, derivative, C, alpha, eta, coin=lambda t, phibar: True):
+def newton_steps(F, y, derivative, C, alpha, eta, coin=lambda t, phibar: 1.0, stop=0.0):
     """Projected online Newton step on the rows of F; eta is a number or one a round.
 
-    coin(t, phibar), phibar = g sqrt(eta), says whether round t enters A (Sketched-KONS).
+    coin(t, phibar), phibar = g sqrt(eta), is the weight of round t in A (Sketched-KONS). After a
+    round with g' A_t^-1 g below ``stop`` nothing is learned.
     """
     n, D = F.shape
     eta = np.broadcast_to(eta, n)
     A, w, g = alpha * np.eye(D, dtype=F.dtype), np.zeros_like(F[0]), np.zeros_like(F[0])
-    out, slopes, projected = np.empty(n), np.empty(n), np.empty(n, dtype=bool)
-    R_G = 0.0
+    out, decrements, slopes, weights = np.empty(n), np.zeros(n), np.zeros(n), np.zeros(n)
+    over = np.zeros(n)
     for t in range(n):
-        w, out[t], projected[t] = newton_forecast(A, w, g, F[t], C)
+        w, out[t], over[t] = newton_forecast(A, w, g, F[t], C)
         slopes[t] = derivative(out[t], y[t])
         g = slopes[t] * F[t]
-        if coin(t, np.sqrt(eta[t]) * g):
-            A = A + eta[t] * np.outer(g, g)
-        R_G += float(g @ solve(A, g))
-    return NewtonRun(out, R_G, slopes, projected)
+        weight = eta[t] * coin(t, np.sqrt(eta[t]) * g)
+        weights[t] = weight * slopes[t] ** 2
+        A = A + weight * np.outer(g, g)
+        decrements[t] = g @ solve(A, g)
+        if decrements[t] < stop:
+            out[t + 1 :] = np.clip(F[t + 1 :] @ (w - solve(A, g)), -C, C)
+            break
+    return NewtonRun(out, decrements, slopes, over, weights)
 
 
-def sketch_coin(D, alpha, beta, eps, gamma, kors_coins, coins):
-    """Coins of Sketched-KONS (kons Algorithm 3, errata 6): p from a KORS of its own on phibar."""
-    A = alpha * np.eye(D)  # of KORS's weighted dictionary
+class SketchCoin:
+    """Weights in A of Sketched-KONS (kons Algorithm 3, errata 6), with a KORS on phibar for p.
 
-    def coin(t, phibar):
-        nonlocal A
+    A : KORS's, of its weighted dictionary; p : the probabilities so far; kors_coins and coins are
+    the same coins for a KORS that shares them (and p); weighted : weights 1/p, not 1.
+    """
+
+    def __init__(self, D, alpha, beta, eps, gamma, kors_coins, coins, weighted=False):
+        self.A, self.p = alpha * np.eye(D), []
+        self.beta, self.eps, self.gamma, self.weighted = beta, eps, gamma, weighted
+        self.kors_coins, self.coins = kors_coins, coins
+
+    def __call__(self, t, phibar):
         phibar = phibar.astype(float)
-        tau = (1 + eps) * phibar @ np.linalg.solve(A + np.outer(phibar, phibar), phibar)
-        p = min(beta * tau, 1.0)
-        if kors_coins[t] < p:
-            A = A + np.outer(phibar, phibar) / p
-        return coins[t] < max(p, gamma)
-
-    return coin
+        square = np.outer(phibar, phibar)
+        tau = (1 + self.eps) * phibar @ np.linalg.solve(self.A + square, phibar)
+        own = min(self.beta * tau, 1.0)
+        p = max(own, self.gamma)
+        self.p.append(p)
+        own = p if self.kors_coins is self.coins else own
+        if self.kors_coins[t] < own:
+            self.A = self.A + square / own
+        if not self.coins[t] < p:
+            return 0.0
+        return 1.0 / p if self.weighted else 1.0
 
 
 def embedding(k, atoms):

@@ -263,6 +263,7 @@ def test_whatever_holds_the_data_the_run_is_bitwise_the_same(cls, holder, tmp_pa
 
 
 @every_learner
+@far_from_the_origin
 def test_single_precision_and_integers_are_read_as_doubles(cls):
     X, y = stream(make(cls), 90)
     small = X.astype(np.float32), y.astype(np.float32)

@@ -10,7 +10,7 @@ import oklnumba as okl
 from oklnumba import losses, theory
 from tests import naive
 from tests.compiled import COMPILED
-from tests.curved import stream
+from tests.curved import draws, stream
 
 SEEDS = 200 if COMPILED else 1
 ROUNDS = 150 if COMPILED else 40  # of the streams on which bounds are tested
@@ -156,23 +156,172 @@ def test_step_sizes_beyond_the_curvature_cost_R_D():
     assert 2 * regret <= 1.0 + learner.R_G + R_D
 
 
-@pytest.mark.parametrize("loss", ["hinge", "absolute"])
+@pytest.mark.parametrize("oracle", [False, True])
+@pytest.mark.parametrize(
+    ("loss", "C", "alpha"),
+    [("hinge", 1.0, 0.5), ("hinge", 2.0, 10.0), ("absolute", 1.0, 0.5), ("absolute", 0.3, 0.01)]
+    + [("epsilon_insensitive", 1.0, 0.5), ("logistic", 3.0, 0.1)],
+)
 @every_bound_kernel
-def test_theorem_1_without_curvature(kernel, loss):
-    """Second case of Theorem 1, eta_t = 1 / (L C sqrt(t)), on the explicit Newton step."""
-    C, alpha, n = 1.0, 0.5, ROUNDS
-    eta = 1 / (losses.get(loss).lipschitz(C) * C * np.sqrt(np.arange(1, n + 1)))
+def test_theorem_1_without_curvature(kernel, loss, C, alpha, oracle):
+    """Second case of Theorem 1, eta_t = 1 / (L C sqrt(t)), and the step of the oracle.
+
+    2 R(w) <= alpha |w|^2 + R_G + R_D with both parts as measured, and R(w) <= the bound.
+    """
+    n, sigma, L = ROUNDS, losses.get(loss).curvature(C), losses.get(loss).lipschitz(C)
     value, derivative = naive.LOSS_VALUES[loss], naive.LOSS_DERIVATIVES[loss]
     for where, X in points(kernel, n).items():
         F = span_features(kernel(X))
-        bound = okl.theory.kons_bound(kernel, X, loss, C, alpha)
-        for how, y in labels(X, C, loss).items():
-            if callable(y):
-                continue
-            forecasts = naive.newton_steps(F, y, derivative, C, alpha, eta).forecasts
-            for w in competitors(F, y, loss, C, alpha):
-                regret = value(forecasts, y).sum() - value(F @ w, y).sum()
-                assert regret <= alpha * w @ w + bound, f"{where} points, {how} labels"
+        dimension = okl.theory.effective_dimension(kernel, X, alpha) if oracle else 1.0
+        eta = np.sqrt(dimension / (L**2 * C**2 * np.arange(1, n + 1)))
+        told = okl.theory.kons_step(loss, C, dimension) if oracle else None
+        bound = okl.theory.kons_bound(kernel, X, loss, C, alpha, steps=eta)
+        for how, rule in labels(X, C, loss).items():
+            params = {"loss": loss, "C": C, "alpha": alpha, "eta": told, "schedule": "sqrt"}
+            exact = okl.KONS(kernel, **params)
+            weighted = okl.SketchedKONS(kernel, **params, gamma=0.2, sampling="weighted")
+            for learner in (exact, weighted):
+                forecasts, y = play(learner, X, rule)
+                slopes = derivative(forecasts, y)
+                for w in competitors(F, y, loss, C, alpha):
+                    regret = value(forecasts, y).sum() - value(F @ w, y).sum()
+                    penalty, stream = alpha * w @ w, f"{where} points, {how} labels"
+                    assert learner is weighted or regret <= penalty + bound, stream
+                    if learner.size < n:  # which rounds the weights belong to is not said then
+                        continue
+                    above = learner.A_weights - sigma * slopes**2
+                    R_D = (above * (forecasts - F @ w) ** 2).sum()
+                    assert 2 * regret <= penalty + learner.R_G + R_D + 1e-9, stream
+
+
+@pytest.mark.skipif(not COMPILED, reason="only a long stream exceeds the bound")
+def test_without_the_sequence_the_bound_is_exceeded():
+    """Negative control: with steps a millionth of theirs, A stays alpha I and w is thrown about."""
+    n, alpha = 1500, 0.01
+    X, rule = np.ones((n, 1)), labels(np.ones((n, 1)), 1.0, "absolute")["adversary"]
+    step, bound = (
+        theory.kons_step("absolute"),
+        theory.kons_bound(okl.Linear(), X, "absolute", alpha=alpha),
+    )
+    regret = {}
+    for factor in (1.0, 1e-6):
+        learner = okl.KONS(
+            okl.Linear(), loss="absolute", alpha=alpha, eta=factor * step, schedule="sqrt"
+        )
+        forecasts, y = play(learner, X, rule)
+        regret[factor] = (np.abs(forecasts - y) - np.abs(y)).sum()  # against f = 0
+    assert regret[1.0] <= bound < regret[1e-6]
+
+
+def test_after_the_stop_a_loss_that_stays_the_same_is_nearly_at_its_least():
+    """Section 6: for such a loss a small Newton decrement is a guarantee.
+
+    With R = alpha |w*|^2 + R_G + R_D, |w_t - w*|^2 in the norm of A_{t-1} is at most R, so that
+    l(w_t) - l(w*) <= g'(w_t - w*) <= sqrt(stop R / (1 - eta stop)).
+    """
+    n = 20_000 if COMPILED else 500
+    for loss, C, target in (("squared", 1.0, 0.4), ("squared", 3.0, -3.0), ("logistic", 1.0, 1.0)):
+        X, y = np.ones((n, 1)), np.full(n, target)
+        best = target if loss == "squared" else C  # the feasible minimum
+        value, sigma = naive.LOSS_VALUES[loss], losses.get(loss).curvature(C)
+        for alpha in (1.0, 0.01):
+            for stop in (1e-1, 1e-2, 1e-3) if COMPILED else (1e-1,):
+                learner = okl.KONS(okl.Linear(), loss=loss, C=C, alpha=alpha, stop=stop)
+                forecasts = okl.run(learner, X, y).predictions
+                assert learner.stopped and learner.size < n
+                last = forecasts[learner.size - 1]
+                R = alpha * best**2 + learner.R_G
+                gap = value(last, target) - value(best, target)
+                assert gap <= np.sqrt(stop * R / (1 - sigma * stop))
+
+
+# ---- Corollary 1 and the weighted inverse ----
+
+
+def oblivious(n, where="random"):
+    """A stream whose slopes are -1 whatever the forecasts: absolute loss, labels beyond C."""
+    X = points(okl.Linear(), n)[where]
+    return X, np.full(n, 9.0), {"loss": "absolute", "C": 1.0, "schedule": "sqrt", "alpha": 0.05}
+
+
+@pytest.mark.parametrize("sampling", ["independent", "weighted"])
+def test_only_with_weights_is_the_inverse_unbiased(sampling):
+    """E A^w = A (section 6), and E A has p_t in place of 1."""
+    n, seeds = (60, 4 * SEEDS) if COMPILED else (20, 30)
+    X, y, params = oblivious(n)
+    found = np.empty((seeds, n))
+    for seed in range(seeds):
+        learner = okl.SketchedKONS(
+            okl.Linear(), gamma=0.3, beta=0.5, sampling=sampling, seed=seed, **params
+        )
+        found[seed] = learner.partial_fit(X, y).A_weights
+    eta = okl.theory.kons_step("absolute") / np.sqrt(np.arange(1, n + 1))
+    error = np.maximum(found.std(axis=0), 1e-9) / np.sqrt(seeds)
+    away = (found.mean(axis=0) - eta) / error
+    if sampling == "weighted":
+        assert np.abs(away).max() < 5.0 and found.max() > eta.max()
+    else:
+        assert (away < -5.0).mean() > 0.5  # p_t in place of 1
+
+
+def inverses(how, seed, **params):
+    """Return A_t, KORS's A_t and the sketched A~_t at each 50th round, and p, the least so far."""
+    n, alpha = 600, 0.05
+    X, y, stream = oblivious(n, "repeated")
+    if how == "noise":
+        y, stream = labels(X, 1.0, "squared")["noise"], {"alpha": alpha}
+    learner = okl.SketchedKONS(okl.Linear(), seed=seed, **params, **stream)
+    slopes = naive.LOSS_DERIVATIVES[learner.loss](okl.run(learner, X, y).predictions, y)
+    coins = draws([seed, 1], n)
+    own = coins if learner.sampling == "shared" else draws([seed, 0], n)
+    twin = naive.SketchCoin(2, alpha, learner.beta, learner.eps, learner.gamma, own, coins)
+    eta = np.full(n, losses.get("squared").curvature(1.0))
+    if how == "oblivious":
+        eta = okl.theory.kons_step("absolute") / np.sqrt(np.arange(1, n + 1))
+    kors = []
+    for t, phibar in enumerate((np.sqrt(eta) * slopes)[:, None] * X):
+        twin(t, phibar)
+        kors.append(twin.A)
+    inside = (coins < np.array(twin.p)) & (slopes != 0.0)
+    np.testing.assert_allclose(learner.A_weights, inside * eta * slopes**2, rtol=1e-12)
+    outer, eye = X[:, :, None] * X[:, None, :], alpha * np.eye(2)
+    A = eye + np.cumsum((eta * slopes**2)[:, None, None] * outer, axis=0)
+    sketched = eye + np.cumsum(learner.A_weights[:, None, None] * outer, axis=0)
+    least = np.minimum.accumulate(twin.p)[:, None, None]
+    return A[49::50], np.array(kors)[49::50], sketched[49::50], least[49::50]
+
+
+def below(A, B):
+    """Say whether A_t <= B_t at all rounds."""
+    return np.linalg.eigvalsh(B - A).min() >= -1e-9
+
+
+@pytest.mark.skipif(not COMPILED, reason="beta of the theory keeps all of a short stream")
+@pytest.mark.parametrize("how", ["oblivious", "noise"])
+def test_corollary_1(how):
+    """With a shared coin (1 - eps) p A_t <= p A_t^I <= A~_t, but for a share delta of the seeds."""
+    eps, delta, gamma, seeds = 0.9, 0.1, 0.3, SEEDS // 4
+    beta = 3 * np.log(600 / delta) / eps**2
+    inaccurate = 0
+    for seed in range(seeds):
+        A, kors, sketched, p = inverses(
+            how, seed, beta=beta, eps=eps, gamma=gamma, sampling="shared"
+        )
+        assert p[-1] < 1.0 and below(p * kors, sketched)
+        inaccurate += not below((1 - eps) * A, kors)
+    assert inaccurate <= delta * seeds
+
+
+@pytest.mark.skipif(not COMPILED, reason="on a short stream two coins do not fail either")
+@pytest.mark.parametrize("how", ["oblivious", "noise"])
+def test_corollary_1_needs_the_shared_coin(how):
+    """Its second part is certain with a shared coin, with any beta, and not with two."""
+    failed = {"shared": 0, "independent": 0}
+    for sampling in failed:
+        for seed in range(SEEDS // 10):
+            _, kors, sketched, p = inverses(how, seed, beta=1.0, gamma=0.1, sampling=sampling)
+            failed[sampling] += not below(p * kors, sketched)
+    assert failed["shared"] == 0 < failed["independent"]
 
 
 def test_bounds_are_their_formulas():
@@ -195,6 +344,18 @@ def test_bounds_are_their_formulas():
     free = alpha * norm**2 + C * np.sqrt(300) * rescaled + 4 * C**2 * (D**2).sum()
     found = okl.theory.kons_bound(kernel, X, "hinge", C=C, alpha=alpha, norm=norm)
     np.testing.assert_allclose(found, free, rtol=1e-9)
+    steps = np.linspace(2.0, 0.5, 300)
+    np.testing.assert_allclose(
+        okl.theory.kons_bound(kernel, X, "squared", C=C, alpha=alpha, norm=norm, steps=steps),
+        alpha * norm**2
+        + np.linalg.slogdet(
+            np.eye(300) + 64 * np.sqrt(steps)[:, None] * K * np.sqrt(steps) / alpha
+        )[1]
+        / 0.5
+        + 4 * C**2 * 64 * (steps - sigma).sum(),
+        rtol=1e-9,
+    )
+    assert okl.theory.kons_step("squared", C, dimension=9.0) == pytest.approx(3 / (8 * C))
     online = okl.theory.online_effective_dimension(kernel, X, alpha)
     found = okl.theory.kors_size_bound(kernel, X, alpha=alpha, beta=2.0, eps=0.5)
     np.testing.assert_allclose(found, 3 * 3.0 * 2.0 * online, rtol=1e-9)

@@ -1,5 +1,6 @@
 """What the code and the figures cite is there: entries of docs/errata.md, and Markdown files."""
 
+import doctest
 import re
 from operator import attrgetter
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import oklnumba as okl
+from tests.compiled import COMPILED
 
 ROOT = Path(__file__).resolve().parent.parent
 ERRATA = ROOT / "docs/errata.md"
@@ -50,6 +52,14 @@ def dangling(text, known, folder):
         if not any(place.is_file() and place.is_relative_to(ROOT) for place in places):
             absent.append(name)
     return sorted(cited(text) - set(known)), absent
+
+
+@pytest.mark.skipif(not COMPILED, reason="thousands of rounds")
+@pytest.mark.parametrize("path", sorted((ROOT / "docs").glob("*.md")), ids=lambda path: path.name)
+def test_blocks_of_code_show_what_they_print(path):
+    found = doctest.testfile(str(path), module_relative=False)
+    assert found.failed == 0
+    assert found.attempted > 0 or ">>>" not in path.read_text(encoding="utf-8")
 
 
 def test_entries_are_numbered_from_one_without_a_gap():

@@ -33,6 +33,7 @@ def test_fogd_has_the_same_bits_however_the_stream_is_cut():
         np.testing.assert_array_equal(np.concatenate(parts), whole)
 
 
+@pytest.mark.filterwarnings("ignore:the kernel is 0")
 def test_fogd_with_phases_beyond_the_fast_range():
     X, y = stream(60)
     X = X * 1e7

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.optimize
 
 import oklnumba as okl
 from tests import naive
@@ -40,9 +41,11 @@ def objective(a, y, lam, loss):
 
 
 @pytest.mark.parametrize("lam", [1.0, 0.05])
-@pytest.mark.parametrize("loss", ["logistic", "squared_hinge", "hinge", "absolute"])
+@pytest.mark.parametrize(
+    "loss", ["logistic", "squared_hinge", "hinge", "absolute", "epsilon_insensitive"]
+)
 def test_no_function_is_better_than_the_comparator(loss, lam):
-    y = Y if loss == "absolute" else SIGNS
+    y = SIGNS if okl.losses.get(loss).classes else Y
     best = okl.theory.comparator(KERNEL, X, y, lam, loss)
     total = best.loss + lam * best.norm**2
     a = np.linalg.lstsq(K, best.predictions, rcond=1e-12)[0]
@@ -101,22 +104,25 @@ def test_comparator_over_features_and_its_gap(lam, landmarks):
 
 
 def test_a_comparator_that_is_not_proved_is_an_error(monkeypatch):
-    monkeypatch.setattr("oklnumba.theory.hindsight.GAP", -1.0)
+    monkeypatch.setattr("oklnumba.theory.comparators.GAP", -1.0)
     with pytest.raises(FloatingPointError, match=r"above the best.*raise lam \(now 0.5\)"):
         okl.theory.comparator(KERNEL, X, SIGNS, 0.5, "hinge")
     with pytest.raises(FloatingPointError, match="lower radius=7.0"):
         okl.theory.norm_ball_comparator(KERNEL, X, SIGNS, 7.0)
 
 
-def test_a_loss_without_a_solver_is_refused():
-    for call in (okl.theory.comparator, okl.theory.norm_ball_comparator):
+def test_an_unknown_loss_is_refused():
+    for call in (okl.theory.comparator, okl.theory.norm_ball_comparator, okl.theory.Hindsight):
         with pytest.raises(ValueError, match="loss must be one of squared"):
-            call(KERNEL, X, Y, 1.0, loss="epsilon_insensitive")
+            call(KERNEL, X, Y, 1.0, loss="cubic")
 
 
-def test_a_stream_too_long_for_an_exact_comparator_says_what_to_do():
-    with pytest.raises(ValueError, match="X has 20001 rows.*pass features"):
-        okl.theory.comparator(KERNEL, np.zeros((20_001, 1)), np.zeros(20_001), 1.0)
+def test_a_stream_too_long_for_every_round_says_what_to_do():
+    rows = np.zeros((20_001, 1))
+    with pytest.raises(ValueError, match="X has 20001 rows.*regret_curve"):
+        okl.theory.regret(rows[:, 0], KERNEL, rows, rows[:, 0], 1.0)
+    with pytest.raises(ValueError, match="X has 2001 rows.*hinge regret.*at most 2000"):
+        okl.theory.regret(rows[:2001, 0], KERNEL, rows[:2001], rows[:2001, 0], 1.0, loss="hinge")
 
 
 # ---- regret curves ----
@@ -143,3 +149,99 @@ def test_regret_curve_is_that_of_dense_comparators(lam):
     for bad in ([0], [61], [3, 3], [2, 1], [], [1.5], 0, "text"):
         with pytest.raises(ValueError, match=r"\bat\b"):
             run.regret(KERNEL, lam, at=bad)
+
+
+LEARNERS = {
+    "hinge": okl.POMDR(KERNEL),
+    "logistic": okl.KONS(KERNEL, loss="logistic"),
+    "squared_hinge": okl.KONS(KERNEL, loss="squared_hinge"),
+    "absolute": okl.FOGD(loss="absolute"),
+    "epsilon_insensitive": okl.FOGD(loss="epsilon_insensitive"),
+}
+
+
+def least(K, y, lam, loss):
+    """Return min_f sum loss + lam |f|^2 by general solvers of SciPy in the primal."""
+    rule = okl.losses.get(loss)
+    F = naive.gram_features(K)
+    if rule.name in ("logistic", "squared_hinge"):
+        value = naive.LOSS_VALUES[loss]
+        found = scipy.optimize.minimize(
+            lambda w: value(F @ w, y).sum() + lam * w @ w,
+            np.zeros(len(y)),
+            jac=lambda w: F.T @ naive.LOSS_DERIVATIVES[loss](F @ w, y) + 2 * lam * w,
+            method="BFGS",
+            options={"gtol": 1e-7},
+        )
+        return found.fun
+    # Kinks: slack variables e >= the loss's two sides, by SciPy's SLSQP.
+    n, tube = len(y), 0.1 if loss == "epsilon_insensitive" else 0.0
+    sides = [np.diag(y)] if loss == "hinge" else [np.eye(n), -np.eye(n)]
+    rights = [np.ones(n)] if loss == "hinge" else [y - tube, -y - tube]
+    G = np.vstack([np.hstack([side @ F, np.eye(n)]) for side in sides])
+    right = np.concatenate(rights)
+    found = scipy.optimize.minimize(
+        lambda v: lam * v[:n] @ v[:n] + v[n:].sum(),
+        np.concatenate([np.zeros(n), np.full(n, 2.0 + np.abs(y).max())]),
+        jac=lambda v: np.concatenate([2 * lam * v[:n], np.ones(n)]),
+        bounds=[(None, None)] * n + [(0, None)] * n,
+        constraints={"type": "ineq", "fun": lambda v: G @ v - right, "jac": lambda v: G},
+        method="SLSQP",
+        options={"maxiter": 500, "ftol": 1e-10},
+    )
+    assert found.success, found.message
+    return found.fun
+
+
+@pytest.mark.parametrize("loss", LEARNERS)
+def test_regret_is_in_the_loss_of_the_run(loss):
+    n, lam, at = 24, 0.3, [5, 13, 24]
+    rule = okl.losses.get(loss)
+    y = (SIGNS if rule.classes else Y)[:n]
+    run = okl.run(LEARNERS[loss].reset(), X[:n], y)
+    assert run.loss == loss
+    curve = run.regret(KERNEL, lam, at=at)
+    played = np.cumsum(rule.value(run.predictions, y))
+    expected = [played[t - 1] - least(K[:t, :t], y[:t], lam, loss) for t in at]
+    np.testing.assert_allclose(curve.prefix_penalised, expected, rtol=1e-5, atol=2e-5)
+    assert (curve.low <= curve.prefix_penalised).all() and (curve.high >= curve.low).all()
+    assert (curve.high - curve.low < 1e-4).all()
+    every = okl.theory.regret(run.predictions, KERNEL, X[:n], y, lam, loss)
+    np.testing.assert_allclose(every[np.array(at) - 1], expected, rtol=1e-5, atol=2e-5)
+    alone = run.regret(KERNEL, lam)
+    assert alone.rounds.tolist() == [n] and alone.prefix_penalised == pytest.approx(expected[-1])
+    squared = run.regret(KERNEL, lam, loss="squared")
+    np.testing.assert_array_equal(
+        squared, okl.theory.regret(run.predictions, KERNEL, X[:n], y, lam)
+    )
+
+
+@pytest.mark.parametrize("loss", ["squared", "hinge"])
+def test_one_hindsight_serves_many_runs(loss):
+    best = okl.theory.Hindsight(KERNEL, X, SIGNS, 0.5, loss)
+    for learner in (okl.POMDR(KERNEL), okl.KernelOGD(KERNEL), okl.FOGD()):
+        run = okl.run(learner, X, SIGNS)
+        at = [20, 60]
+        for got, expected in zip(
+            best.regret(run.predictions, at), run.regret(KERNEL, 0.5, at, loss), strict=True
+        ):
+            np.testing.assert_allclose(got, expected, rtol=1e-6, atol=1e-6)
+    fresh = okl.theory.comparator(KERNEL, X, SIGNS, 0.5, loss)
+    np.testing.assert_allclose(best.comparator().predictions, fresh.predictions, atol=1e-3)
+    with pytest.raises(ValueError, match="shape"):
+        best.regret(np.zeros(59))
+
+
+def test_the_best_of_a_poor_space_flatters():
+    data = okl.datasets.load("magic04", permute=0)
+    X, y = data.X[:3000], data.y[:3000]
+    features = okl.TaylorFeatures(1, sigma=2.0, center=X[:500].mean(axis=0))
+    run = okl.run(okl.PKAWV(features), X, y)
+    proof = run.certificate
+    assert proof.space == "the 11 Taylor features of degree 1" and proof.space in repr(proof)
+    rkhs = okl.theory.Hindsight(okl.Gaussian(2.0), X, y, 1.0, features=features)
+    curve = rkhs.regret(run.predictions, at=1)
+    assert proof.regret[-1] < 25.0 and curve.low[0] > 100.0
+    assert 0.0 < curve.high[0] - curve.low[0] < 0.1
+    exact = run.regret(okl.Gaussian(2.0), 1.0)[-1]
+    assert curve.low[0] <= exact <= curve.high[0]

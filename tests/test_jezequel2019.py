@@ -15,6 +15,7 @@ from tests.bounds import (
     KINDS,
     STREAMS,
     greedy_stream,
+    inputs,
     largest_gap,
     learner_forecasts,
     proposition_1,
@@ -23,6 +24,8 @@ from tests.bounds import (
 )
 from tests.compiled import COMPILED
 from tests.points import KERNEL, K, X, Y
+
+EXTRA = np.random.default_rng(8).uniform(-1, 1, (5, 2))
 
 
 def test_bounds_add_up_to_their_formulas():
@@ -60,6 +63,103 @@ def test_taylor_bound_wants_the_degree_of_theorem_4():
     found = okl.theory.taylor_bound(okl.TaylorFeatures(degree, sigma=1.5), X, 1.0, B=2.0, norm=3.0)
     log_det = np.linalg.slogdet(naive.gaussian(X, X, 1.5) + np.eye(60))[1]
     np.testing.assert_allclose(found, 9.0 + 1.5 * 4.0 * log_det)
+
+
+SPACES = {
+    "a dictionary": ([0, 3, 4, 11, 30, 55], None),
+    "a late dictionary, with a repeated atom": ([7, 9, 20], None),
+    "no dictionary": ([], None),
+    "landmarks of their own": (list(range(60, 65)), okl.NystromFeatures(EXTRA, KERNEL)),
+}
+
+
+@pytest.mark.parametrize("lam", [1.0, 0.05])
+@pytest.mark.parametrize("name", SPACES)
+def test_growing_bound_is_theorem_9_by_dense_projections(name, lam):
+    atoms, features = SPACES[name]
+    points = X.copy()
+    points[20] = points[7]
+    if features is None:
+        sizes = np.searchsorted(atoms, np.arange(60), side="right")
+        spans = [atoms[:size] for size in sizes]
+    else:
+        sizes, spans = np.full(60, 5), [atoms] * 60
+    found = okl.theory.growing_bound(KERNEL, points, Y, lam, sizes, features)
+    K_all = naive.gaussian(*[np.concatenate([points, EXTRA])] * 2, 0.7)
+    expected = naive.growing_bound(K_all, Y, lam, spans)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    with_norm = okl.theory.growing_bound(KERNEL, points, Y, lam, sizes, features, norm=3.0)
+    np.testing.assert_allclose(with_norm, found + 9.0 * lam, rtol=1e-12)
+
+
+def test_growing_bound_of_nested_taylor_features():
+    features, lam = okl.TaylorFeatures(3, sigma=0.7), 0.5
+    F = features.transform(X)
+    for degree, r in enumerate((1, 3, 6, 10)):  # those of each degree come first
+        G = naive.taylor(X, degree, 0.7)
+        np.testing.assert_allclose(F[:, :r] @ F[:, :r].T, G @ G.T, rtol=1e-12)
+    sizes = np.repeat([1, 3, 6, 10], 15)
+    bound, B = 0.0, np.abs(Y).max()
+    for t in range(1, 61):
+        r, after = sizes[t - 1], sizes[min(t, 59)]
+        A = F[:t, :r].T @ F[:t, :r] + lam * np.eye(r)
+        bound += Y[t - 1] ** 2 * F[t - 1, :r] @ np.linalg.solve(A, F[t - 1, :r])
+        rest = F[:t, r:after] @ F[:t, r:after].T if t < 60 else K - F @ F.T
+        mu = np.linalg.eigvalsh(rest)[-1]
+        bound += (mu + lam) * t * mu * B**2 / lam**2
+    found = okl.theory.growing_bound(KERNEL, X, Y, lam, sizes, features)
+    np.testing.assert_allclose(found, bound, rtol=1e-7)
+
+
+def test_growing_bound_in_blocks_and_at_most_that_of_theorem_3(monkeypatch):
+    features, lam = okl.NystromFeatures(X[:9], KERNEL), 0.5
+    whole = okl.theory.growing_bound(KERNEL, X, Y, lam, np.full(60, 9), features)
+    monkeypatch.setattr("oklnumba.theory.jezequel2019.BLOCK", 7)
+    blocks = okl.theory.growing_bound(KERNEL, X, Y, lam, np.full(60, 9), features)
+    np.testing.assert_allclose(blocks, whole, rtol=1e-10)
+    assert whole <= okl.theory.pkawv_bound(KERNEL, features, X, lam, B=np.abs(Y).max())
+
+
+@pytest.mark.parametrize(
+    ("sizes", "message"),
+    [
+        (np.ones(59, dtype=int), "60 integers"),
+        (np.ones(60), "60 integers"),
+        (np.arange(60)[::-1], "never fall"),
+        (np.full(60, 2), "by one at most"),
+        (np.full(60, -1), "never fall"),
+    ],
+)
+def test_growing_bound_refuses_sizes_of_no_dictionary(sizes, message):
+    with pytest.raises(ValueError, match=f"sizes must be .*{message}"):
+        okl.theory.growing_bound(KERNEL, X, Y, 1.0, sizes)
+    with pytest.raises(ValueError, match="at most 9 features"):
+        features = okl.NystromFeatures(X[:9], KERNEL)
+        okl.theory.growing_bound(KERNEL, X, Y, 1.0, np.full(60, 10), features)
+
+
+def test_size_bound_is_its_formulas_and_gaussian_dimension_too():
+    n, delta, mu = 60, 0.1, 0.3
+    found = okl.theory.nystrom_size_bound(KERNEL, X, mu, delta)
+    values = np.linalg.eigvalsh(K)
+    np.testing.assert_allclose(found.beta, 12 * np.log(n / delta))
+    d_eff = (values / (values + mu)).sum()
+    np.testing.assert_allclose(found.printed, 9 * d_eff * np.log(2 * n / delta) ** 2)
+    online = okl.theory.online_effective_dimension(KERNEL, X, mu)
+    np.testing.assert_allclose(found.size, 3 * 3 * found.beta * online)
+    expected = 3 * (6 + 41 / 2 * 0.5**2 / (2 * 0.7**2) + 3 / 2 * np.log(60 / 0.1)) ** 2
+    bound = okl.theory.gaussian_dimension_bound(60, 2, 0.1, 0.5, 0.7)
+    np.testing.assert_allclose(bound, expected)
+    above = [okl.theory.gaussian_dimension_bound(60, 2, lam, 0.5, 0.7) for lam in (60.0, 1e9)]
+    assert above[0] == above[1]
+    for bad in ({"mu": 0.0}, {"delta": 0.0}, {"delta": 1.0}):
+        with pytest.raises(ValueError, match=f"{next(iter(bad))} must"):
+            okl.theory.nystrom_size_bound(KERNEL, X, **({"mu": 1.0} | bad))
+    for k, name in enumerate(("n", "d", "lam", "radius", "sigma")):
+        numbers = [60, 2, 1.0, 1.0, 1.0]
+        numbers[k] = -1
+        with pytest.raises(ValueError, match=f"{name} must"):
+            okl.theory.gaussian_dimension_bound(*numbers)
 
 
 def test_capacity_bound_is_theorem_6_or_3_with_the_parameters_of_the_corollaries():
@@ -139,3 +239,96 @@ def test_theorem_6_needs_an_accurate_dictionary():
     run = okl.run(okl.NystromAWV(s.kernel, lam=s.lam, max_size=1), s.X, s.y)
     assert s.regret(run.predictions)[-1] > s.log_dets[-1]
     assert largest_gap(s.K, run.sizes) > s.lam
+
+
+@pytest.mark.skipif(not COMPILED, reason="thousands of rounds")
+@pytest.mark.parametrize("kind", ["uniform", "clustered", "repeated", "sorted", "one point"])
+def test_proposition_5_where_the_stream_is_longer_than_its_size(kind):
+    """On 80 rounds its beta keeps nearly all; here the bound is below half of the stream."""
+    n, mu = 3000, 2000.0
+    rng = np.random.default_rng(4)
+    points = np.ones((n, 1)) if kind == "one point" else inputs(kind, n, 1, rng)
+    points = np.sort(points, axis=0) if kind == "sorted" else points
+    kernel = okl.Gaussian(4.0)
+    found = theory.nystrom_size_bound(kernel, points, mu, delta=0.1)
+    assert found.size < n / 2
+    kept = [
+        okl.KORS(kernel, alpha=mu, beta=found.beta, seed=seed).partial_fit(points).size
+        for seed in range(10)
+    ]
+    assert found.size / 10 < max(kept) <= found.size  # a tenth of it would be exceeded
+
+
+def test_proposition_5_as_printed_is_exceeded():
+    """Errata 59. One point over and over; the chance of an atom is a sixteenfold delta."""
+    n, mu, delta = 100, 1e5, 0.01
+    points = np.ones((n, 1))
+    found = theory.nystrom_size_bound(okl.Linear(), points, mu, delta)
+    assert found.printed < 1.0
+    tau = 1.5 / (1.0 + mu)  # (1 + eps) k / (k + mu) before the first atom
+    chance = 1.0 - (1.0 - found.beta * tau) ** n
+    assert chance > 15 * delta
+    kept = [
+        okl.KORS(okl.Linear(), alpha=mu, beta=found.beta, seed=s).partial_fit(points).size
+        for s in range(400)
+    ]
+    assert np.mean(np.array(kept) > found.printed) == pytest.approx(chance, abs=0.06)
+
+
+def copies_kept(n, mu, beta, seed):
+    """KORS with eps = 1/2 on one point of norm 1 over and over: all that counts is sum 1 / p."""
+    weight, kept = 0.0, 0
+    for coin in np.random.default_rng(seed).random(n):
+        p = min(1.5 * beta / (weight + 1.0 + mu), 1.0)
+        if coin < p:
+            weight += 1.0 / p
+            kept += 1
+    return kept
+
+
+def test_proposition_5_as_printed_is_exceeded_by_many_copies_too():
+    """Errata 59, where the effective dimension is 1."""
+    for seed in range(5):
+        sampler = okl.KORS(okl.Linear(), alpha=1.0, beta=9.0, seed=seed).partial_fit(
+            np.ones((500, 1))
+        )
+        assert copies_kept(500, 1.0, 9.0, seed) == sampler.size
+    n, delta = 1_000_000, 0.1
+    kept = copies_kept(n, 1.0, 12 * np.log(n / delta), seed=0)
+    printed = 9 * n / (n + 1) * np.log(2 * n / delta) ** 2
+    assert (kept, round(printed)) == (2662, 2544)
+    online = np.sum(1 / (np.arange(1, n + 1) + 1.0))
+    assert printed < kept < 3 * 3 * 12 * np.log(n / delta) * online
+
+
+def test_proposition_5_needs_its_beta():
+    """One hundredth of it leaves more than mu of the kernel outside."""
+    rng = np.random.default_rng(4)
+    points = rng.uniform(-1, 1, (300, 2))
+    kernel, mu = okl.Gaussian(0.3), 1.0
+    beta = theory.nystrom_size_bound(kernel, points, mu).beta / 100
+    learner = okl.NystromAWV(kernel, mu=mu, beta=beta, seed=0)
+    run = okl.run(learner, points, np.ones(300))
+    assert largest_gap(kernel(points), run.sizes) > mu
+
+
+def test_half_of_theorem_9_is_exceeded_and_its_second_sum_is_needed():
+    make = lambda kernel, lam: okl.KernelAWV(kernel, lam=lam)  # noqa: E731
+    s = greedy_stream(make, 10.0)
+    measured, _ = proposition_1(s)
+    bound = theory.growing_bound(s.kernel, s.X, s.y, s.lam, np.arange(1, s.n + 1))
+    assert bound / 2 < measured[-1] <= bound <= theory.awv_bound(s.kernel, s.X, s.lam, s.B)
+    features = okl.TaylorFeatures(0, sigma=0.3)
+    s = greedy_stream(lambda kernel, lam: okl.PKAWV(features, lam=lam), 1.0, 0.3, 40)
+    regret = s.regret(learner_forecasts(okl.PKAWV(features, lam=s.lam), s))[-1]
+    Z = features.transform(s.X)
+    first = s.B**2 * np.log1p((Z**2).sum() / s.lam)  # above the first sum
+    assert first < regret
+    assert regret <= theory.growing_bound(s.kernel, s.X, s.y, s.lam, np.ones(40, int), features)
+
+
+def test_the_gaussian_dimension_needs_the_radius():
+    points = np.linspace(-1e4, 1e4, 300)[:, None]
+    measured = theory.effective_dimension(okl.Gaussian(1.0), points, 0.1)
+    assert measured > 270 > theory.gaussian_dimension_bound(300, 1, 0.1, 0.0, 1.0)
+    assert measured <= theory.gaussian_dimension_bound(300, 1, 0.1, 1e4, 1.0)

@@ -6,10 +6,13 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import oklnumba as okl
 from oklnumba.theory.li2023 import _eigenvalue_bounds
 from tests import naive
+from tests.compiled import COMPILED
 from tests.expansions import ROUNDS, STREAMS, best_in_ball, play
 
 
@@ -29,12 +32,78 @@ def test_corollary_1_holds(name, radius, switch_size):
     regret = hinge.sum() - best_in_ball(naive.gaussian(X, X), y, radius)
     assert regret <= okl.theory.pomdr_bound(okl.Gaussian(1.0), X, y, radius, budget)
     diary = learner.diary
-    data_bound = 3 * radius * math.sqrt(diary.alignment) + 9 * radius  # Theorem 2
-    if diary.removals:
-        data_bound += 3 * radius * math.sqrt(2 * ROUNDS * diary.alignment / budget)
-    assert regret <= data_bound
+    assert diary.removals == 0 or switch_size == 1
+    assert regret <= okl.theory.pomdr_data_bound(diary.alignment, radius, diary.removals)
+    if not diary.removals:  # the closed form is a rounding up
+        own = okl.theory.pomdr_data_bound(diary.alignment, radius)
+        assert own <= 3 * radius * math.sqrt(diary.alignment) + 9 * radius
+        assert own <= okl.theory.pomdr_bound(okl.Gaussian(1.0), X, y, radius)
     alignment = okl.theory.kernel_alignment(okl.Gaussian(1.0), X, y)
     assert diary.alignment <= 4 * alignment + 7  # Lemma 4
+
+
+@settings(max_examples=300 if COMPILED else 5)
+@given(
+    sizes=st.lists(st.sampled_from([0.01, 0.1, 1.0, 1.0, 3.0, 30.0]), min_size=1, max_size=25),
+    turns=st.lists(st.booleans(), min_size=25, max_size=25),
+    times=st.sampled_from([1, 1, 2, 5]),
+    radius=st.sampled_from([0.1, 1.0, 10.0]),
+    budget=st.sampled_from([None, 2, 4, 10]),
+    hints=st.sampled_from([1, 3, 15]),
+)
+def test_theorem_2_holds_where_the_diagonal_grows(sizes, turns, times, radius, budget, hints):
+    """On the line the best function of the ball is one of the kinks, or an end."""
+    x = np.repeat(sizes, times)
+    y = np.where(np.repeat(turns[: len(sizes)], times), 1.0, -1.0)
+    X, T = x[:, None], len(x)
+    setting = {"radius": radius, "hints": hints, "horizon": T, "zeta": 1.0, "ald_scale": 1.0}
+    learner = okl.POMD(okl.Linear(), **setting)
+    if budget is not None:
+        learner = okl.POMDR(okl.Linear(), switch_size=1, budget=budget, rate_scale=1.0, **setting)
+    total = okl.run(learner, X, y).losses.sum()
+    w = np.clip(np.append(1 / (y * x), [-radius, 0.0, radius]), -radius, radius)
+    best = np.maximum(1 - y * x * w[:, None], 0.0).sum(axis=1).min()
+    diary = learner.diary
+    bound = okl.theory.pomdr_data_bound(
+        diary.alignment, radius, diary.removals, largest=float((x**2).max())
+    )
+    assert total - best <= bound * (1 + 1e-9)
+    if diary.removals == 0:
+        assert total - best <= okl.theory.pomdr_bound(okl.Linear(), X, y, radius)
+
+
+@pytest.mark.parametrize("T", [300, 1000])
+def test_theorem_2_needs_3_D_for_every_removal(T):
+    """Errata 62: a removal after each loss forgets all but the first point, which is the wrong one.
+
+    The sum of delta is 2, A_T is 2, so that both printed bounds grow like sqrt(T).
+    """
+    X, y = np.full((T, 1), 10.0), np.ones(T)
+    X[0] = 0.0
+    learner = okl.POMDR(
+        okl.Gaussian(1.0), radius=1.0, hints=1, switch_size=1, budget=2, horizon=T, zeta=1.0,
+        ald_scale=1.0, rate_scale=1.0,
+    )  # fmt: skip
+    regret = okl.run(learner, X, y).losses.sum() - 1.0  # against k(10, .)
+    diary = learner.diary
+    assert (diary.alignment, diary.removals) == (pytest.approx(2.0), T - 1)
+    assert 0.42 * T < regret <= okl.theory.pomdr_data_bound(2.0, 1.0, diary.removals)
+    assert regret <= okl.theory.pomdr_bound(okl.Gaussian(1.0), X, y, 1.0, budget=2)
+    assert regret > 3 * math.sqrt(2) + 9 + 3 * math.sqrt(T * 2)  # Theorem 2 as printed
+    A = okl.theory.kernel_alignment(okl.Gaussian(1.0), X, y)
+    printed = 6 * math.sqrt(A + 2) + 9 + 6 * math.sqrt(T * (A + 2))  # Corollary 1
+    assert (regret > printed) == (T == 1000)
+
+
+def test_the_data_bound_refuses_bad_arguments():
+    for call, named in [
+        (lambda: okl.theory.pomdr_data_bound(-1.0, 1.0), "alignment"),
+        (lambda: okl.theory.pomdr_data_bound(1.0, 0.0), "radius"),
+        (lambda: okl.theory.pomdr_data_bound(1.0, 1.0, -1), "removals"),
+        (lambda: okl.theory.pomdr_data_bound(1.0, 1.0, 0, np.nan), "largest"),
+    ]:
+        with pytest.raises(ValueError, match=named):
+            call()
 
 
 def test_corollary_1_needs_3_D_in_the_rate():
@@ -92,7 +161,7 @@ def test_theorem_1_bounds_the_dictionary(kernel, name, zeta):
 def test_small_eigenvalues_are_not_lost_in_the_rounding_of_large_ones():
     """Against extended precision: the Gaussian kernel on a line, T eigenvalues from 30 to 0."""
     X = np.linspace(-1, 1, 40)[:, None]
-    found = _eigenvalue_bounds(okl.Gaussian(1.0)(X))
+    found = _eigenvalue_bounds(okl.Gaussian(1.0), X)
     # K = F F' with F of the Taylor series, whose columns fall fast: graded, so that the singular
     # values of its QR factor keep their digits.
     k = np.arange(30)

@@ -13,7 +13,7 @@ import oklnumba as okl
 from tests.battery import LEARNERS, contents
 
 SAVED = Path(__file__).parent / "saved_0_1_0"
-LATER = set()  # names of learners that 0.1.0 did not have
+LATER = {"GrowingPKAWV"}  # names of learners that 0.1.0 did not have
 PLAYED = 60
 
 with np.load(SAVED / "expected.npz") as file:
@@ -90,7 +90,7 @@ def test_a_checkpoint_is_resumed(tmp_path):
         assert_array_equal(run.predictions[:PLAYED], old["run_predictions"])
     for part in ("predictions", "losses"):
         assert_as_then(getattr(run, part), getattr(expected, part))
-    for got, then in zip(run.certificate, expected.certificate, strict=True):
+    for got, then in zip(run.certificate[:4], expected.certificate[:4], strict=True):
         assert_allclose(got, then, rtol=1e-8, atol=1e-10)
     assert_array_equal(run.sizes, expected.sizes)
     assert_as_then(resumed.predict(X), whole.predict(X))
@@ -115,7 +115,7 @@ def test_a_run_loads(tmp_path):
     assert (old.rounds, old.finished, old.learner) == (run.rounds, run.finished, run.learner)
     for part in ("predictions", "losses"):
         assert_as_then(getattr(old, part), getattr(run, part))
-    for got, today in zip(old.certificate, run.certificate, strict=True):
+    for got, today in zip(old.certificate[:4], run.certificate[:4], strict=True):
         assert_allclose(got, today, rtol=1e-8, atol=1e-10)
     assert_array_equal(old.sizes, run.sizes)
     old.save(tmp_path / "again.npz")

@@ -41,12 +41,21 @@ def test_regret_of_a_run_over_arrays(cls):
     X, y = stream(learner, 60)
     run = okl.run(learner, X, y)
     kernel, lam = okl.Gaussian(1.0), 0.5
-    expected = okl.theory.regret(run.predictions, kernel, X, y, lam)
-    assert_array_equal(run.regret(kernel, lam), expected)
+    found, last = run.regret(kernel, lam), run.regret(kernel, lam, at=[60])
+    value = last.prefix_penalised[-1]
+    if run.loss == "squared":
+        assert_array_equal(found, okl.theory.regret(run.predictions, kernel, X, y, lam))
+        assert found[-1] == pytest.approx(value, rel=1e-9)
+    else:
+        assert_array_equal(found.prefix_penalised, last.prefix_penalised)
+    best = okl.theory.comparator(kernel, X, y, lam, run.loss)
+    expected = run.losses.sum() - best.loss - lam * best.norm**2
+    assert value == pytest.approx(expected, rel=1e-9)
+    squared = run.regret(kernel, lam, loss="squared")
     K = kernel(X)
     coefficients = np.linalg.solve(K + lam * np.eye(60), y)
     best = ((y - K @ coefficients) ** 2).sum() + lam * coefficients @ K @ coefficients
-    assert expected[-1] == pytest.approx(((y - run.predictions) ** 2).sum() - best, rel=1e-9)
+    assert squared[-1] == pytest.approx(((y - run.predictions) ** 2).sum() - best, rel=1e-9)
 
 
 def test_run_wants_a_learner():

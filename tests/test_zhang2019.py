@@ -261,6 +261,73 @@ def test_winnow_needs_four_not_two_as_errata_42_has_it():
     assert 2 * np.log(d) < len(X) <= bound
 
 
+@pytest.mark.parametrize(("lam", "eps", "R"), [(0.1, 0.1, 1.0), (2.0, 3.0, 0.5), (1e-3, 0.7, 4.0)])
+def test_svm_rounds_are_the_fewest_that_the_theorems_allow(lam, eps, R):
+    rounds = theory.svm_rounds(lam, eps, R)
+    for T, enough in ((rounds, True), (rounds - 1, False)):
+        if T == 0:
+            assert rounds == 1
+            continue
+        longest = np.full((T, 1), 2 * R)  # gradients
+        theorem_4 = theory.strongly_convex_bound(longest, [R / lam], lam)
+        assert theorem_4 >= theory.ogd_strong_bound(longest, lam)
+        harmonic = 1 / np.arange(1, T + 1)
+        logarithm = theorem_4 + 4 * R**2 / lam * (1 + np.log(T) - harmonic.sum())
+        assert (logarithm / T <= eps * (1 + 1e-12)) == enough
+    ratio = theory.svm_rounds(lam, eps / 1e7, R) / theory.svm_rounds(lam, eps / 1e6, R)
+    assert 10 < ratio < 12  # (1 / eps) log(1 / eps)
+    assert abs(theory.svm_rounds(lam * 2, eps / 2, R) - rounds) <= 1  # of lam eps alone
+    with pytest.raises(ValueError, match="eps"):
+        theory.svm_rounds(lam, 0.0, R)
+
+
+@pytest.mark.parametrize("lam", [0.05, 1.0])
+@pytest.mark.parametrize("kind", [okl.StronglyConvexFTRL, okl.OGD])
+def test_svm_gradients_are_at_most_twice_the_inputs(kind, lam):
+    """What svm_rounds takes for L, on labels that the learner likes least, and on one label."""
+    learner = kind(lam=lam, **({"schedule": "strong"} if kind is okl.OGD else {}))
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 3))
+    X /= np.linalg.norm(X, axis=1)[:, None]
+    for labels in ("against", "ones"):
+        learner.reset(3)
+        for x in X if labels == "against" else np.repeat(X[:1], 300, axis=0):
+            w = np.array(learner.w)
+            y = -1.0 if labels == "against" and w @ x > 0 else 1.0
+            g = lam * w - (y * x if y * (w @ x) < 1 else 0.0)
+            assert np.linalg.norm(w) <= 1 / lam + 1e-9 and np.linalg.norm(g) <= 2 + 1e-9
+            learner.update(g)
+
+
+@pytest.mark.parametrize("kind", [okl.StronglyConvexFTRL, okl.OGD])
+def test_an_svm_is_within_eps_after_svm_rounds(kind):
+    """Four points, so that the risk and its minimum are exact; one function drawn out of a run."""
+    lam, eps = 0.1, 0.3
+    X = np.array([[1.0, 0.0], [0.6, 0.8], [-0.6, 0.8], [0.0, -1.0]])
+    y = np.array([1.0, 1.0, -1.0, -1.0])
+    options = {"loss": "hinge", "lam": lam}
+    learner = (
+        kind(**options) if kind is okl.StronglyConvexFTRL else kind(schedule="strong", **options)
+    )
+
+    def risk(w):
+        return lam / 2 * (w @ w) + np.maximum(1 - y * (X @ w), 0.0).mean()
+
+    best = theory.comparator(okl.Linear(), X, y, lam * len(y) / 2, loss="hinge")
+    least = lam / 2 * best.norm**2 + best.loss / len(y)
+    found = {}
+    for T in (2, theory.svm_rounds(lam, eps)):
+        excess = []
+        for seed in range(200):
+            chosen = np.random.default_rng([seed, T]).integers(0, 4, T)
+            batch = okl.OnlineToBatch(learner, seed=seed).fit(X[chosen], y[chosen])
+            w = batch.predict(np.eye(2))
+            excess.append(risk(w) - least)
+        assert min(excess) > -1e-6
+        found[T] = np.mean(excess)
+    assert found[2] > eps > found[T]
+
+
 def test_theorem_6_on_portfolios():
     rng = np.random.default_rng(0)
     game = Portfolio(rng.uniform(0.5, 2.0, (300, 3)))

@@ -22,6 +22,7 @@ NEED_ROOM = 1  # a buffer is full: grow it and call again
 NOT_POSITIVE = 2  # a pivot that must be positive is not
 NOT_FINITE = 3  # an overflow reached a forecast
 NEED_MAP = 4  # a dictionary is full: make its feature map and call again
+STOPPED = 5  # the round just played was the last to learn from
 
 
 def _digest_of_folder() -> str:

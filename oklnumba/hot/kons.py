@@ -7,22 +7,23 @@ import math
 import numpy as np
 
 from oklnumba.hot.dictionary import kors_keep, kors_probability
-from oklnumba.hot.jit import ATOMS, DONE, NEED_ROOM, NOT_FINITE, NOT_POSITIVE, hot
+from oklnumba.hot.jit import ATOMS, DONE, NEED_ROOM, NOT_FINITE, NOT_POSITIVE, STOPPED, hot
 from oklnumba.hot.linalg import add_multiple, dot, solve_lower, solve_lower_transposed
-from oklnumba.hot.losses import SQUARED_HINGE, loss_derivative
+from oklnumba.hot.losses import EPSILON_INSENSITIVE, HINGE, SQUARED_HINGE, loss_derivative
 from oklnumba.hot.rows import kernel_diag, kernel_row, put_atom
 
 # KONS in kernel form (kons section 3; errata 3 and 4). With D = diag(g_i sqrt(eta)) over the rounds
 # in the inverse and L L' = D K D + alpha I,
 #
 #     s = L^-1 D k_t;  schur = k_tt - s.s;  q = schur / alpha;  yhat = clip(ybar)
-#     u_{t+1} = u_t - (g / (1 + d^2 q) + (ybar - yhat) / q) A_{t-1}^-1 phi_t,  d = g sqrt(eta) or 0
+#     u_{t+1} = u_t - (g / (1 + d^2 q) + (ybar - yhat) / q) A_{t-1}^-1 phi_t,  d = g sqrt(eta_t v_t)
 #
-# where A_{t-1}^-1 phi_t = (phi_t - Phi D L^-T s) / alpha. For a round in the inverse the value of
-# that function at x is, but for its scale, the entry of s(x) that belongs to the new row of L,
-# [d s, sqrt(alpha + d^2 schur)]. Hence u(x) = s(x).z + k(x).c, in which only the rounds left out of
-# the inverse have a coefficient c. Against the coefficients of the paper's lemmas, of order
-# 1/alpha and cancelling, this saves the products with c and one to two digits.
+# where A_{t-1}^-1 phi_t = (phi_t - Phi D L^-T s) / alpha, and v_t is the round's weight in A: 1, or
+# 0 where it is left out, or one over its probability (A^w of section 6). For a round in the inverse
+# the value of that function at x is, but for its scale, the entry of s(x) that belongs to the new
+# row of L, [d s, sqrt(alpha + d^2 schur)]. Hence u(x) = s(x).z + k(x).c, in which only the rounds
+# left out of the inverse have a coefficient c. Against the coefficients of the paper's lemmas, of
+# order 1/alpha and cancelling, this saves the products with c and one to two digits.
 
 
 # Entries of the counts after ATOMS: rows of L (rounds in the inverse), points in KORS's dictionary.
@@ -49,7 +50,8 @@ def flat(loss, g):
     Elsewhere a gradient of exactly zero is a coincidence of rounding, on which sizes must not
     depend.
     """
-    return loss == SQUARED_HINGE and g == 0.0
+    flats = loss == HINGE or loss == SQUARED_HINGE or loss == EPSILON_INSENSITIVE
+    return flats and g == 0.0
 
 
 @hot
@@ -76,18 +78,18 @@ def kons_scale_rows(rows, index, scale, out):
 
 
 @hot
-def kons_rounds(H, offsets, y, loss, setting, R_G, block, forecasts):
+def kons_rounds(H, offsets, y, steps, loss, setting, R_G, block, forecasts):
     """Play a block of KONS rounds (kons Algorithm 1), its past folded into H and ``offsets``.
 
     Rows of the block differ from their share of the matrix solve only by the scales d, which depend
     on labels: within the block the factor grows row by row.
 
     H : (b, b), k(x_i, x_j) - s_i.s_j for j <= i, s of the past; offsets : (b,), k_i.c + s_i.z of
-    the past; setting : (C, alpha, eta); R_G : (1,), sum of g'A^-1 g, in place; block : L (b, b), d,
-    c and z (b,), the block's own rows and entries, written; forecasts : (b,), written. Returns
-    (rounds played, status).
+    the past; steps : (b,), eta_t; setting : (C, alpha, decrement at which to stop); R_G : (1,), sum
+    of g'A^-1 g, in place; block : L (b, b), d, c and z (b,), the block's own rows and entries,
+    written; forecasts : (b,), written. Returns (rounds played, status).
     """
-    C, alpha, eta = setting
+    C, alpha, stop = setting
     L, d, c, z = block
     for i in range(y.shape[0]):
         h, w = H[i], L[i]
@@ -104,7 +106,7 @@ def kons_rounds(H, offsets, y, loss, setting, R_G, block, forecasts):
             return i, NOT_POSITIVE
         q = schur / alpha  # phi_t' A_{t-1}^-1 phi_t
         g = loss_derivative(loss, forecast, y[i])
-        di = scaled_slope(g, eta)
+        di = scaled_slope(g, steps[i])
         pivot = math.sqrt(alpha + di * di * schur)
         pull = kons_pull(raw - forecast, schur)
         if di != 0.0:
@@ -119,7 +121,10 @@ def kons_rounds(H, offsets, y, loss, setting, R_G, block, forecasts):
             w[j] *= di
         w[i] = pivot
         d[i] = di
-        R_G[0] += g * g * q / (1.0 + di * di * q)  # g_t' A_t^-1 g_t, Prop. 1
+        decrement = g * g * q / (1.0 + di * di * q)  # g_t' A_t^-1 g_t
+        R_G[0] += decrement  # Prop. 1
+        if decrement < stop:
+            return i + 1, STOPPED
     return y.shape[0], DONE
 
 
@@ -127,8 +132,8 @@ def kons_rounds(H, offsets, y, loss, setting, R_G, block, forecasts):
 def kons_append(X, loss, solved, block, counts, function, sizes):
     """Add a block of rounds, as kons_rounds left it, to the learner; leave out what is zero.
 
-    X : (b, d); loss : its code; solved : (b, r); block : as in kons_rounds; counts : integers ATOMS
-    and ROWS; function : atoms (d, cap), coefs (cap,), index, scale and z (cap_r,), L (cap_r,
+    X : (b, d); loss : its code; solved : (>= b, r); block : as in kons_rounds; counts : integers
+    ATOMS and ROWS; function : atoms (d, cap), coefs (cap,), index, scale and z (cap_r,), L (cap_r,
     cap_r), all in place; sizes : (b,), written.
     """
     rows, d, c, block_z = block
@@ -185,13 +190,15 @@ def clipped_forecasts(rows, coefs, C, out):
 
 @hot
 def sketch_sees(row, corner, d, setting, counts, sketch, coins, work):
-    """Show KORS the rescaled point d phi_t; return (whether it enters the inverse, status).
+    """Show KORS the rescaled point d phi_t; return (its weight in the inverse, status).
+
+    The weight is 0 for a point that is left out, else 1 or, ``weighted``, one over its probability.
 
     row : (cap,), kernel values of x_t, which becomes atom ATOMS, with the atoms; coins : that of
     KORS and that of the inverse; work : kbar and b, (cap_k,); other arguments as in
     sketched_kons_rounds.
     """
-    _, alpha, _, gamma, beta, eps = setting
+    _, alpha, gamma, beta, eps, floor, weighted, _ = setting
     members, weights, kors = sketch
     kbar, b = work
     k = counts[MEMBERS]
@@ -200,14 +207,18 @@ def sketch_sees(row, corner, d, setting, counts, sketch, coins, work):
     square = d * d * corner
     probability = kors_probability(kbar, weights, kors, b, square, alpha, beta, eps, k)
     if not probability >= 0.0:
-        return False, NOT_FINITE
-    if coins[0] < probability:
-        if not kors_keep(weights, kors, b, square, alpha, probability, k) > 0.0:
-            return False, NOT_POSITIVE
+        return 0.0, NOT_FINITE
+    kept = max(probability, floor)
+    if d != 0.0 and coins[0] < kept:
+        if not kors_keep(weights, kors, b, square, alpha, kept, k) > 0.0:
+            return 0.0, NOT_POSITIVE
         weights[k] *= d
         members[k] = counts[ATOMS]
         counts[MEMBERS] = k + 1
-    return d != 0.0 and coins[1] < max(probability, gamma), DONE
+    p = max(probability, gamma)  # Alg. 3, line 9
+    if d == 0.0 or not coins[1] < p:
+        return 0.0, DONE
+    return 1.0 / p if weighted else 1.0, DONE
 
 
 @hot
@@ -228,19 +239,21 @@ def enter_inverse(function, counts, s, d, schur, alpha, g, pull):
 
 @hot
 def sketched_kons_rounds(
-    X, y, coins, first, kernel, loss, setting, counts, function, sketch, work, out
+    X, rounds, first, kernel, loss, setting, counts, function, sketch, work, out
 ):
     """Play Sketched-KONS (kons Algorithm 3) from row ``first``.
 
     KORS sees the rescaled points d_t phi_t, after the label (errata 9).
 
-    X : (n, d); y : (n,); coins : those of KORS and those of the inverse, (n,); setting : (C, alpha,
-    eta, gamma, beta, eps); counts : integers ATOMS, ROWS and MEMBERS; function : as in kons_append;
-    sketch : KORS's members (cap_k,), integers, weights d_i / sqrt(p_i), and factor (cap_k, cap_k);
-    all in place; work : (4, at least each cap), workspace; out : forecasts and sizes, (n,),
-    written, and R_G, (1,), in place. Returns (rounds played, status).
+    X : (n, d); rounds : labels, eta_t, coins of KORS and coins of the inverse, (n,); setting : (C,
+    alpha, gamma, beta, eps, least probability of KORS, whether the inverse has weights 1/p,
+    decrement at which to stop); counts : integers ATOMS, ROWS and MEMBERS; function : as in
+    kons_append; sketch : KORS's members (cap_k,), integers, weights d_i / sqrt(p_i), and factor
+    (cap_k, cap_k); all in place; work : (4, at least each cap), workspace; out : forecasts and
+    sizes, (n,), written, and R_G, (1,), in place. Returns (rounds played, status).
     """
-    C, alpha, eta, _, _, _ = setting
+    C, alpha, _, _, _, _, _, stop = setting
+    y, steps, kors_coins, coins = rounds
     atoms, coefs, index, scale, z, L = function
     forecasts, sizes, R_G = out
     row, s, kbar, b = work[0], work[1], work[2], work[3]
@@ -263,25 +276,27 @@ def sketched_kons_rounds(
         if over != 0.0 and not schur > 0.0:
             return t, NOT_POSITIVE
         g = loss_derivative(loss, forecasts[t], y[t])
-        d = scaled_slope(g, eta)
-        enters = False
+        d, v = scaled_slope(g, steps[t]), 0.0
         if not flat(loss, g):  # Alg. 3: the coin z_t
-            pair = coins[0][t], coins[1][t]
-            enters, status = sketch_sees(row, corner, d, setting, counts, sketch, pair, (kbar, b))
+            pair = kors_coins[t], coins[t]
+            v, status = sketch_sees(row, corner, d, setting, counts, sketch, pair, (kbar, b))
             if status != DONE:
                 return t, status
         pull, c = kons_pull(over, schur), 0.0
-        if enters:
-            enter_inverse(function, counts, s, d, schur, alpha, g, pull)
+        if v > 0.0:
+            enter_inverse(function, counts, s, d * math.sqrt(v), schur, alpha, g, pull)
         else:  # left out of the inverse: the gradient step and the projection stay (errata 3)
             c = -g / alpha - pull
             add_multiple(z, -c, s, r)
         q = schur / alpha  # phi_t' A_{t-1}^-1 phi_t
-        weight = eta * g * g if enters else 0.0
-        R_G[0] += g * g * q / (1.0 + weight * q)  # g_t' A_t^-1 g_t, Prop. 1
+        weight = steps[t] * g * g if v > 0.0 else 0.0
+        decrement = g * g * q / (1.0 + weight * (v * q))  # g_t' A_t^-1 g_t
+        R_G[0] += decrement  # Prop. 1
         if not (flat(loss, g) and c == 0.0):
             put_atom(atoms, m, x)
             coefs[m] = c
             counts[ATOMS] = m + 1
         sizes[t] = counts[ATOMS]
+        if decrement < stop:
+            return t + 1, STOPPED
     return y.shape[0], DONE

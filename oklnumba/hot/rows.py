@@ -16,7 +16,7 @@ LINEAR = 5
 # Entries of a kernel's numbers: of the radial ones; of Polynomial.
 RATE = 0
 SCALE, COEF0, DEGREE = range(3)
-ATOMS_A_TILE = 512  # of kernel_product
+TILE = 512  # points; of kernel_product
 
 
 @hot
@@ -148,27 +148,34 @@ def kernel_block(kernel, X, atoms, m, out):
 
 
 @hot
-def kernel_product(kernel, X, atoms, v, tile, row, out):
-    """Write K v without forming K, in tiles that stay in the cache.
+def kernel_product(kernel, X, v, share, shares, tile, row, own, out):
+    """Add to ``out`` one share of K v, each pair of points once and no matrix, from squares of K.
 
-    X : (n, d); atoms : (d, m), contiguous; v : (m,); tile : (d, ATOMS_A_TILE) and row :
-    (ATOMS_A_TILE,), workspace; out : (n,), written.
+    The squares are TILE points wide; the share has every shares-th column of them. A sum has
+    512 + n / 256 terms in a chain, however many rounds there are.
+
+    X : (n, d); v : (n,); tile : (d, TILE), row and own : (TILE,), workspace; out : (n,), added to.
     """
-    d, m = atoms.shape
-    for i in range(out.shape[0]):
-        out[i] = 0.0
-    for first in range(0, m, ATOMS_A_TILE):
-        width = min(ATOMS_A_TILE, m - first)
+    n, d = X.shape
+    for first in range(share * TILE, n, shares * TILE):
+        width = min(TILE, n - first)
         for k in range(d):
             for j in range(width):
-                tile[k, j] = atoms[k, first + j]
+                tile[k, j] = X[first + j, k]
         part = v[first : first + width]
-        for i in range(out.shape[0]):
-            kernel_row(kernel, X[i], tile, width, row)
-            s = 0.0
+        for start in range(first, n, TILE):
             for j in range(width):
-                s += row[j] * part[j]
-            out[i] += s
+                own[j] = 0.0
+            for i in range(start, min(start + TILE, n)):
+                kernel_row(kernel, X[i], tile, width, row)
+                s = 0.0
+                vi = v[i] if start > first else 0.0  # the square on the diagonal is whole
+                for j in range(width):
+                    s += row[j] * part[j]
+                    own[j] += row[j] * vi
+                out[i] += s
+            for j in range(width):
+                out[first + j] += own[j]
 
 
 @hot

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import ArrayLike
 
+from oklnumba import factor
 from oklnumba.checks import require, require_count, require_positive
 from oklnumba.dictionaries import KORS
 from oklnumba.features import Features, NystromFeatures, check_features
@@ -26,11 +26,10 @@ from oklnumba.hot.awv import (
     kernel_awv_rows,
 )
 from oklnumba.hot.jit import ATOMS, NOT_FINITE, NOT_POSITIVE
-from oklnumba.hot.linalg import cholesky_row, solve_upper
+from oklnumba.hot.linalg import solve_upper
 from oklnumba.hot.rows import kernel_block, kernel_diags
 from oklnumba.hot.udu import TOGETHER
 from oklnumba.kernels import Kernel, kernel_code
-from oklnumba.learners import factor
 from oklnumba.learners.learner import Learner, Trace
 from oklnumba.learners.on_features import OnFeatures
 from oklnumba.state import aligned_zeros, padded
@@ -74,7 +73,10 @@ class KernelAWV(Ridge):
     Remarks
     -------
     As published. With m the ridge forecast and s = lam + k(x,x) - k'(K + lam I)^-1 k, the forecast
-    is m lam / s.
+    is m lam / s. So new points are shrunk, and more the smaller lam is: where labels have little
+    noise, KernelRidge loses far less. On y = sin(x_1 + ... + x_5), 1000 rounds, sigma = 1, the
+    squared errors add up to 57, 72 and 151 at lam = 1, 0.1 and 0.01, those of KernelRidge to 39, 15
+    and 11 (docs/choosing.md).
 
     Examples
     --------
@@ -102,6 +104,9 @@ class KernelAWV(Ridge):
         self._totals[RIDGE] = self._ridge
         self._L = np.empty((0, 0))
 
+    def _space(self) -> str:
+        return f"the RKHS of {self.kernel!r}"
+
     def _room(self, axis: int, least: int) -> int:
         return factor.capacity(least, self._rooms[axis])
 
@@ -120,18 +125,7 @@ class KernelAWV(Ridge):
         t, b = self._played, len(X)
         self._past[:, t : t + b] = X.T
         kernel_awv_rows(self._kernel, X, self._past, t, self._lam, self._L)
-        if b == 1:
-            status = 0 if cholesky_row(self._L, t) > 0.0 else 1
-        else:
-            columns = factor.solve_rows(self._L, self._L[t : t + b, :t], t)
-            # Above the diagonal the buffer is not written.
-            corner = np.asfortranarray(np.tril(self._L[t : t + b, t : t + b]))
-            if t:
-                corner = scipy.linalg.blas.dsyrk(
-                    -1.0, columns.T, beta=1.0, c=corner, lower=1, overwrite_c=1
-                )
-            corner, status = scipy.linalg.lapack.dpotrf(corner, lower=1, overwrite_a=1)
-            self._L[t : t + b, t : t + b] = corner
+        status = factor.append_rows(self._L, t, b)
         if status:
             self._check(NOT_POSITIVE, status - 1)
         shrinks = np.empty(b)
@@ -268,7 +262,10 @@ class PKAWV(FeatureRidge):
     Remarks
     -------
     The inverse A^-1 of the listing is replaced by the factor U' D U of A: half the work, no drift,
-    and small lam is safe. Errata 21: the forecast uses A_t, which includes x_t.
+    and small lam is safe. Errata 21: the forecast uses A_t, which includes x_t. It shrinks new
+    points: where labels have little noise, "ridge" loses less. On y = sin(x_1 + ... + x_5), 1000
+    rounds, with TaylorFeatures(3), the squared errors add up to 54, 41 and 51 at lam = 1, 0.1 and
+    0.01, those of "ridge" to 42, 16 and 13 (docs/choosing.md).
 
     Examples
     --------
@@ -325,6 +322,9 @@ class PKAWV(FeatureRidge):
     def _start(self, d: int) -> None:
         self._start_features(*check_features(self.features)._writer(d))
 
+    def _space(self) -> str:
+        return f"the {self.size} {self.features.kind}"
+
 
 class LinearAWV(FeatureRidge):
     """The Azoury-Warmuth-Vovk forecaster on the inputs themselves (pkawv section 2; oco section 4).
@@ -340,7 +340,10 @@ class LinearAWV(FeatureRidge):
     Remarks
     -------
     PKAWV with the identity for features; WithFeatures lifts it. Its point depends on x_t, which a
-    gradient does not tell: ``w`` is the ridge estimate so far, and ``update(g)`` is refused.
+    gradient does not tell: ``w`` is the ridge estimate so far, and ``update(g)`` is refused. Where
+    labels have little noise LinearRidge loses less: on y = x_1 + 2 x_2 + ... + 5 x_5, 1000 rounds,
+    the squared errors add up to 223, 173 and 168 at lam = 1, 0.1 and 0.01, those of LinearRidge to
+    120, 93 and 94 (docs/choosing.md).
 
     Examples
     --------
@@ -360,6 +363,9 @@ class LinearAWV(FeatureRidge):
             out[: len(X), :d] = X
 
         self._start_features(write, d)
+
+    def _space(self) -> str:
+        return f"the linear functions of {self.size} inputs"
 
     def reset(self, d: int | None = None) -> Self:
         """Go back to no data, or start in R^d; return self; ValueError if d is no count."""

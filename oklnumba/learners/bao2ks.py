@@ -110,6 +110,11 @@ class BAO2KS(Learner):
     def _loss(self) -> losses.Loss:
         return losses.get("hinge")
 
+    def _advice(self, X: np.ndarray) -> str | None:
+        kernels = self.kernels if isinstance(self.kernels, list | tuple) else [self.kernels]
+        told = [one.advice(X) for one in kernels if isinstance(one, Kernel)]
+        return told[0] if told and all(told) else None  # one that suits is enough
+
     @property
     def restarts(self) -> int:
         """Times that a function started again from 0."""

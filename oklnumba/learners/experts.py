@@ -135,6 +135,15 @@ class Experts(Learner):
             raise ValueError(f"learners must have one loss, but have {', '.join(sorted(found))}")
         return next(iter(found.values()))
 
+    def _advice(self, X: np.ndarray) -> str | None:
+        first = None
+        for one in self._checked():
+            advice = one._advice(X)
+            if advice is None:  # one that suits is enough
+                return None
+            first = first or advice
+        return first
+
     def _check_labels(self, y: np.ndarray) -> None:
         for one in self._checked():
             one._check_labels(y)

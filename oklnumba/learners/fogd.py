@@ -70,10 +70,7 @@ class FOGD(OnFeatures):
 
     def _start(self, d: int) -> None:
         require_positive("eta", self.eta)
-        features = self.features
-        if features is None:
-            features = FourierFeatures(self.n_frequencies, sigma=self.sigma, seed=self.seed)
-        check_features(features)
+        features = self._map_of_inputs()
         self._loss()
         self._fused = isinstance(features, FourierFeatures)
         if self._fused:
@@ -85,6 +82,14 @@ class FOGD(OnFeatures):
             self._start_map(write, r)
         self._make_state(r=r, counts=1)
         self._counts[ATOMS] = r  # features are what this learner has for atoms
+
+    def _advice(self, X: np.ndarray) -> str | None:
+        return self._map_of_inputs().advice(X)
+
+    def _map_of_inputs(self) -> Features:
+        if self.features is None:
+            return FourierFeatures(self.n_frequencies, sigma=self.sigma, seed=self.seed)
+        return check_features(self.features)
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         if not self._fused:

@@ -1,4 +1,4 @@
-"""The kernel online Newton step for curved losses: KONS and Sketched-KONS.
+"""The kernel online Newton step: KONS and Sketched-KONS.
 
 After Calandriello, Lazaric and Valko 2017, "Second-order kernel online convex optimization with
 adaptive sketching" (kons below).
@@ -11,16 +11,18 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
+from oklnumba import factor
 from oklnumba.checks import (
     NO_CURVATURE,
     number,
     refuse_beyond,
     require,
+    require_nonnegative,
     require_positive,
     require_width,
 )
 from oklnumba.dictionaries import check_kors
-from oklnumba.hot.jit import ATOMS
+from oklnumba.hot.jit import ATOMS, STOPPED
 from oklnumba.hot.kons import (
     MEMBERS,
     ROWS,
@@ -34,19 +36,20 @@ from oklnumba.hot.kons import (
 )
 from oklnumba.hot.rows import kernel_block
 from oklnumba.kernels import Kernel, kernel_code
-from oklnumba.learners import factor
 from oklnumba.learners.learner import Learner, Trace
 from oklnumba.state import Coins, aligned_zeros
+from oklnumba.theory import kons_step
 
 
 class Curved(Learner):
     """What the learners of curved losses share: loss, C, alpha and eta."""
 
     _REMEDY = "raise alpha, lower eta, or scale the inputs"
+    _WITHOUT_CURVATURE = "FOGD, a first-order learner,"
 
     def _check_labels(self, y: np.ndarray) -> None:
         require_width(self.C, "C")
-        if not self._loss().classes:
+        if not self._loss().classes and self._loss().curvature(self.C) > 0.0:
             refuse_beyond(y, self.C, "C", NO_CURVATURE)
 
     def _check_newton(self) -> tuple[float, float, float]:
@@ -57,7 +60,7 @@ class Curved(Learner):
         if not sigma > 0.0:
             raise ValueError(
                 f"loss={self.loss!r} has no curvature on [-C, C] with C={self.C!r}, which "
-                f"{type(self).__name__} lives on: use FOGD, a first-order learner, for it, or one "
+                f"{type(self).__name__} lives on: use {self._WITHOUT_CURVATURE} for it, or one "
                 "of the losses 'squared', 'squared_hinge', 'logistic' (and a C below the hundreds)"
             )
         if self.eta is not None:
@@ -68,6 +71,7 @@ class Curved(Learner):
 class _KernelForm(Curved):
     """KONS in kernel form: coefficients on all atoms, a factor over those in the inverse."""
 
+    _WITHOUT_CURVATURE = "schedule='sqrt', or FOGD, a first-order learner,"
     _STATE = {
         "counts": ("counts",), "totals": ("totals",), "atoms": ("d", ATOMS), "coefs": (ATOMS,),
         "index": (ROWS,), "scale": (ROWS,), "z": (ROWS,),
@@ -79,10 +83,57 @@ class _KernelForm(Curved):
         """Sum of g_t' A_t^-1 g_t so far, the first part of the regret bound (kons Prop. 1)."""
         return float(self._totals[0]) if self._width is not None else 0.0
 
+    @property
+    def A_weights(self) -> np.ndarray:
+        """Weights a_j of the atoms in A = alpha I + sum_j a_j phi_j phi_j', shape (size,)."""
+        weights = np.zeros(self.size)
+        if self._width is not None:
+            weights[self._used("index")] = self._used("scale") ** 2
+        return weights
+
+    @property
+    def stopped(self) -> bool:
+        """Whether a Newton decrement below ``stop`` has ended the learning."""
+        return self._width is not None and self._stopped
+
+    def _check_steps(self) -> None:
+        """Refuse hyper-parameters of the step out of range; keep the step's first."""
+        valid = isinstance(self.schedule, str) and self.schedule in ("constant", "sqrt")
+        require(valid, "schedule", self.schedule, "'constant' or 'sqrt'")
+        require_nonnegative("stop", self.stop)
+        if self.schedule == "constant":
+            _, _, self._step = self._check_newton()
+            return
+        require_width(self.C, "C")
+        require_positive("alpha", self.alpha)
+        if self.eta is not None:
+            require_positive("eta", self.eta)
+        self._step = kons_step(self.loss, self.C) if self.eta is None else float(self.eta)
+
+    def _steps(self, n: int) -> np.ndarray:
+        """Return eta_t of the next n rounds."""
+        if self.schedule == "constant":
+            return np.full(n, self._step)
+        return self._step / np.sqrt(np.arange(self._played + 1.0, self._played + n + 1.0))
+
     def _start_kernel_form(self, d: int) -> None:
         self._kernel = kernel_code(self.kernel)
         self._make_state(d=d, counts=3, totals=1)
         self._L = np.zeros((0, 0))
+        self._stopped = False
+
+    def _note(self, status: int, played: int) -> None:
+        """Count rounds that were learned from; see whether they were the last, or went wrong."""
+        if status != STOPPED:
+            self._check(status, played)
+        self._stopped = status == STOPPED
+        self._played += played
+
+    def _only_forecast(self, X: np.ndarray, trace: Trace) -> None:
+        """Play the rounds after the last that was learned from."""
+        trace.predictions[:] = self._forecast(X)
+        trace.sizes[:] = self.size
+        self._played += len(X)
 
     def _room(self, axis: int, least: int) -> int:
         return (
@@ -117,39 +168,60 @@ class _KernelForm(Curved):
         return forecasts
 
     def _state(self) -> dict[str, Any]:
-        return super()._state() | {"lower": factor.packed(self._L, int(self._counts[ROWS]))}
+        lower = factor.packed(self._L, int(self._counts[ROWS]))
+        return super()._state() | {"lower": lower, "stopped": self._stopped}
 
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)
         factor.unpack(state["lower"], self._L, int(self._counts[ROWS]))
+        self._stopped = state.get("stopped", False)  # version 0.1.0 never stopped
 
 
 class KONS(_KernelForm):
     """Kernel online Newton step (kons Algorithm 1).
 
     A projected Newton step in the whole RKHS: u_t = w_{t-1} - A_{t-1}^-1 g_{t-1}, then w_t is the
-    projection of u_t onto {w : |w(x_t)| <= C} in the norm of A_{t-1}; A_t = A_{t-1} + eta g_t g_t'
-    and A_0 = alpha I. For losses with curvature its regret against every f with |f| <= C on the
-    stream is at most that of ``theory.kons_bound``, logarithmic in the rounds (Theorem 1).
+    projection of u_t onto {w : |w(x_t)| <= C} in the norm of A_{t-1}; A_t = A_{t-1} + eta_t g_t
+    g_t' and A_0 = alpha I. Its regret against every f with |f| <= C on the stream is at most that
+    of ``theory.kons_bound`` (Theorem 1): logarithmic in the rounds for losses with curvature and
+    eta_t = sigma, of order sqrt(t) for the others and eta_t of order 1 / sqrt(t).
 
-    O(t^2) time a round and 4 t^2 bytes after t rounds (8 t^2 of address space); with the squared
-    hinge, rounds with neither loss nor projection are not kept. Whole runs go at the speed of
-    BLAS-3.
+    O(t^2) time a round and 4 t^2 bytes after t rounds (8 t^2 of address space); with the hinges and
+    the epsilon-insensitive loss, rounds with neither loss nor projection are not kept. Whole runs
+    go at the speed of BLAS-3.
 
     Parameters
     ----------
     kernel : Kernel
-    loss : {"squared", "squared_hinge", "logistic"}
-        Squared: labels in [-C, C]; the others: labels -1 and +1.
+    loss : str
+        With the constant schedule one with curvature, "squared", "squared_hinge" or "logistic";
+        with "sqrt" any of ``losses.LOSSES``. Squared: labels in [-C, C]; hinges and logistic:
+        labels -1 and +1.
     C : float > 0
         Forecasts are in [-C, C].
     alpha : float > 0
         Regularisation.
     eta : float > 0, optional
-        Step size; None: the curvature sigma of the loss on [-C, C], as the theory asks.
+        Step size; None: what the theory asks, the curvature sigma of the loss on [-C, C] or, with
+        the schedule "sqrt", 1 / (L C), L being the loss's Lipschitz constant. The step of an oracle
+        that knows the effective dimension is ``theory.kons_step(loss, C, dimension)``.
+    schedule : {"constant", "sqrt"}
+        eta_t = eta or eta / sqrt(t).
+    stop : float >= 0
+        The first round whose Newton decrement g_t' A_t^-1 g_t is below is the last to learn from
+        (section 6); later rounds only forecast. 0: never.
 
     Remarks
     -------
+    Section 6 has the stop for batch optimisation, where the loss stays the same: there the excess
+    loss at the last round learned from is at most sqrt(stop R / (1 - eta stop)) with R = alpha
+    |w*|^2 + R_G + R_D. On an ordinary stream it ends the learning at the first round that happens
+    to be well forecast.
+
+    Where a loss has its kink at a forecast of exactly C (the hinge with C = 1, the absolute loss
+    with labels of size C), the gradient of a repeated point there is a matter of rounding, and so
+    may depend on how a run is cut.
+
     Errata 1 to 3: the kernel form here holds for zero gradients too; these add nothing to the
     inverse, but a projection may still move w. It is that of the corrected coefficients, brought up
     to date in the coordinates of the factor, where nothing of order 1 / alpha cancels: forecasts
@@ -162,6 +234,9 @@ class KONS(_KernelForm):
     >>> run = okl.run(okl.KONS(okl.Gaussian(1.0)), X, np.sin(3 * X[:, 0]))
     >>> round(run.mean_loss, 3), int(run.sizes[-1])
     (0.057, 500)
+    >>> absolute = okl.KONS(okl.Gaussian(1.0), loss="absolute", schedule="sqrt")
+    >>> round(okl.run(absolute, X, np.sin(3 * X[:, 0])).mean_loss, 3)
+    0.151
     """
 
     _ROWS = 384  # rounds a block: its own part grows with their square, a round
@@ -175,24 +250,33 @@ class KONS(_KernelForm):
         C: float = 1.0,
         alpha: float = 1.0,
         eta: float | None = None,
+        schedule: str = "constant",
+        stop: float = 0.0,
     ):
         self.kernel = kernel
         self.loss = loss
         self.C = C
         self.alpha = alpha
         self.eta = eta
+        self.schedule = schedule
+        self.stop = stop
 
     def _start(self, d: int) -> None:
-        self._setting = self._check_newton()
+        self._check_steps()
+        self._setting = float(self.C), float(self.alpha), float(self.stop)
         self._start_kernel_form(d)
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        for start in range(0, len(X), self._ROWS):
-            stop = min(start + self._ROWS, len(X))
+        n, start = len(X), 0
+        while start < n and not self._stopped:
+            stop = min(start + self._ROWS, n)
             with factor.threads(int(self._counts[ROWS]), stop - start):
-                self._play_block(X[start:stop], y[start:stop], trace.rows(start, stop))
+                start += self._play_block(X[start:stop], y[start:stop], trace.rows(start, stop))
+        if start < n:
+            self._only_forecast(X[start:], trace.rows(start, n))
 
-    def _play_block(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
+    def _play_block(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> int:
+        """Return how many rounds were played; fewer than there are where the last one stops."""
         m, r, b = int(self._counts[ATOMS]), int(self._counts[ROWS]), len(X)
         self._reserve({ATOMS: m + b, ROWS: r + b})
         rows, solved = np.empty((b, m)), np.empty((b, r))
@@ -207,18 +291,20 @@ class KONS(_KernelForm):
         kons_offsets(rows, self._coefs, solved, self._z, offsets)
         block = np.empty((b, b)), np.empty(b), np.empty(b), np.empty(b)
         played, status = kons_rounds(
-            H, offsets, y, self._loss_code, self._setting, self._totals, block, trace.predictions
-        )
-        self._check(status, played)
-        kons_append(X, self._loss_code, solved, block, self._counts, self._function, trace.sizes)
-        self._played += b
+            H, offsets, y, self._steps(b), self._loss_code, self._setting, self._totals, block,
+            trace.predictions,
+        )  # fmt: skip
+        self._note(status, played)
+        loss, sizes = self._loss_code, trace.sizes
+        kons_append(X[:played], loss, solved, block, self._counts, self._function, sizes)
+        return played
 
 
 class SketchedKONS(_KernelForm):
     """Sketched-KONS: KONS whose inverse sees only some of the rounds (kons Algorithm 3).
 
-    After its label round t enters A with probability max(min(beta tau, 1), gamma), tau an estimate
-    of its leverage score by an independent run of KORS on the rescaled points g sqrt(eta) phi. Its
+    After its label round t enters A with probability p = max(min(beta tau, 1), gamma), tau an
+    estimate of its leverage score by a run of KORS on the rescaled points g sqrt(eta) phi. Its
     gradient counts in any case. With gamma = 1 it is KONS; smaller gamma takes gamma^2 of the time
     and up to 1/gamma of the regret (Theorem 3, ``theory.sketched_kons_bound``).
 
@@ -227,27 +313,34 @@ class SketchedKONS(_KernelForm):
     Parameters
     ----------
     kernel : Kernel
-    loss : {"squared", "squared_hinge", "logistic"}
-        Squared: labels in [-C, C]; the others: labels -1 and +1.
+    loss : str
     C : float > 0
-        Forecasts are in [-C, C].
     alpha : float > 0
-        Regularisation.
     eta : float > 0, optional
-        Step size; None: the curvature sigma of the loss on [-C, C], as the theory asks.
+    schedule : {"constant", "sqrt"}
+    stop : float >= 0
+        As for KONS; the decrement is that of the sketched A.
     gamma : float in (0, 1]
         Least probability.
     beta : float > 0
         Oversampling of KORS.
     eps : float in (0, 1)
         Accuracy of KORS.
+    sampling : {"independent", "shared", "weighted"}
+        "independent": KORS has coins of its own, and rounds in A have weight 1, as in the listing.
+        "shared": one coin a round, with probability p, decides about both; KORS's weight is 1/p
+        then (section 5, Corollary 1). "weighted": as "independent", but rounds in A have weight 1/p
+        (A^w of section 6): A is unbiased, R_D may be large, and there is no theorem.
     seed : int
         Of the coins: ``[seed, 0]`` of KORS, ``[seed, 1]`` of the inverse.
 
     Remarks
     -------
-    Errata 1 to 6 and 9: a round left out of the inverse keeps its gradient and its projection; two
-    coins a round, as in the listing; KORS sees the rescaled kernel, after the label.
+    Errata 1 to 6 and 9: a round left out of the inverse keeps its gradient and its projection; KORS
+    sees the rescaled kernel, after the label. With a shared coin A is the unweighted counterpart of
+    KORS's dictionary, and Corollary 1 holds: (1 - eps) p A_t <= p (KORS's A) <= A, p the least of
+    the probabilities so far, the first part with high probability for the beta of Theorem 2 (but
+    see errata 61). With two coins the second part may fail.
 
     Examples
     --------
@@ -273,9 +366,12 @@ class SketchedKONS(_KernelForm):
         C: float = 1.0,
         alpha: float = 1.0,
         eta: float | None = None,
+        schedule: str = "constant",
+        stop: float = 0.0,
         gamma: float = 0.1,
         beta: float = 1.0,
         eps: float = 0.5,
+        sampling: str = "independent",
         seed: int = 0,
     ):
         self.kernel = kernel
@@ -283,9 +379,12 @@ class SketchedKONS(_KernelForm):
         self.C = C
         self.alpha = alpha
         self.eta = eta
+        self.schedule = schedule
+        self.stop = stop
         self.gamma = gamma
         self.beta = beta
         self.eps = eps
+        self.sampling = sampling
         self.seed = seed
 
     @property
@@ -297,9 +396,14 @@ class SketchedKONS(_KernelForm):
         check_kors(self.alpha, "alpha", self.beta, self.eps, self.seed)
         gamma = self.gamma
         require(number(gamma) and 0 < gamma <= 1, "gamma", gamma, "a number in (0, 1]")
-        self._setting = (
-            *self._check_newton(), float(self.gamma), float(self.beta), float(self.eps)
-        )  # fmt: skip
+        ways = ("independent", "shared", "weighted")
+        valid = isinstance(self.sampling, str) and self.sampling in ways
+        require(valid, "sampling", self.sampling, "'independent', 'shared' or 'weighted'")
+        self._check_steps()
+        floor = gamma if self.sampling == "shared" else 0.0  # KORS's least probability
+        weighted = self.sampling == "weighted"
+        values = (self.C, self.alpha, gamma, self.beta, self.eps, floor, weighted, self.stop)
+        self._setting = tuple(float(value) for value in values)
         self._kors_coins, self._coins = Coins([self.seed, 0]), Coins([self.seed, 1])
         self._start_kernel_form(d)
         self._work = np.zeros((4, 0))
@@ -308,12 +412,18 @@ class SketchedKONS(_KernelForm):
         return super()._buffers(rooms) | {"work": aligned_zeros(4, max(rooms.values()))}
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        coins = self._kors_coins.take(len(X)), self._coins.take(len(X))
-        loss, out = self._loss_code, (trace.predictions, trace.sizes, self._totals)
-        self._play_rounds(
-            len(X),
-            lambda first: sketched_kons_rounds(
-                X, y, coins, first, self._kernel, loss, self._setting, self._counts,
-                self._function, (self._members, self._weights, self._kors), self._work, out,
-            ),
-        )  # fmt: skip
+        n, played = len(X), 0
+        kors_coins, coins = self._kors_coins.take(n), self._coins.take(n)
+        shared = self.sampling == "shared"
+        if not self._stopped:
+            rounds = y, self._steps(n), coins if shared else kors_coins, coins
+            loss, out = self._loss_code, (trace.predictions, trace.sizes, self._totals)
+            played, status = self._with_room(
+                lambda first: sketched_kons_rounds(
+                    X, rounds, first, self._kernel, loss, self._setting, self._counts,
+                    self._function, (self._members, self._weights, self._kors), self._work, out,
+                )
+            )  # fmt: skip
+            self._note(status, played)
+        if played < n:
+            self._only_forecast(X[played:], trace.rows(played, n))

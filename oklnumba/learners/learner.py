@@ -20,14 +20,15 @@ more:
   ``_forecast_features(Z)``, which leave it as it is: ``Experts`` shares it.
 
 And the calls: ``_begin(d)`` before the first round, ``_check_labels(y)``, ``_play(X, y, trace)``,
-``_play_blocks(X, y, first)``, ``_forecast(X)``, ``_advice(X)``, ``_ready()``, ``_contents()`` and
-``_adopt(meta, arrays)``.
+``_advise(X, y)``, ``_play_blocks(X, y, first)``, ``_forecast(X)``, ``_space()``, ``_ready()``,
+``_contents()`` and ``_adopt(meta, arrays)``.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -38,11 +39,13 @@ from numpy.typing import ArrayLike
 from oklnumba import checks, losses
 from oklnumba.features import Features
 from oklnumba.hot.jit import ATOMS, DONE, NOT_FINITE, NOT_POSITIVE
+from oklnumba.kernels import Kernel
 from oklnumba.params import Params, from_spec, to_spec
 from oklnumba.state import State
 
 FIRST_ROWS = 64  # rounds of the first block of a run; each later one is as long as all before it
 PLAY_ROWS = 8192  # rounds handed to the compiled loops in one go
+FEWEST_LABELS = 8  # fewer may be 0 and 1 by chance
 
 
 class Trace(NamedTuple):
@@ -175,10 +178,16 @@ class Learner(State, Params):
             If X or y is not valid (nothing has changed then).
         FloatingPointError
             If the numbers of a round are beyond double precision; the message names it.
+
+        Warns
+        -----
+        UserWarning
+            As ``okl.run``, before the first round.
         """
         X = checks.as_inputs(X, self._width)
         y = checks.as_labels(y, len(X), self._loss().classes)
         self._check_labels(y)
+        self._advise(X, y)
         self._begin(X.shape[1])
         self._play_blocks(X, y, PLAY_ROWS)
         return self
@@ -224,6 +233,10 @@ class Learner(State, Params):
     @property
     def _loss_code(self) -> int:
         return self._loss().code
+
+    def _space(self) -> str | None:
+        """Return the space of the certificate now; None for learners without one."""
+        return None
 
     def _check_labels(self, y: np.ndarray) -> None:
         """Raise ValueError for labels that a learner cannot take though its loss can."""
@@ -271,10 +284,28 @@ class Learner(State, Params):
             start = stop
         return trace
 
+    def _advise(self, X: np.ndarray, y: np.ndarray) -> None:
+        """Warn, before the first round, of inputs and labels that do not suit."""
+        if self._played:
+            return
+        advice = self._advice(X[:FIRST_ROWS])
+        if advice:
+            warnings.warn(advice, UserWarning, stacklevel=3)
+        zeros = y == 0.0
+        if len(y) >= FEWEST_LABELS and (zeros | (y == 1.0)).all() and len(np.unique(zeros)) == 2:
+            warnings.warn(
+                "the labels are 0 and 1, which this loss takes for numbers, a regression, so that "
+                "Run.mistake_rate is None: for two classes make them -1 and +1, y = 2 * y - 1, or "
+                "take OneVsRest(learner, classes=[0, 1])",
+                UserWarning,
+                stacklevel=3,
+            )
+
     def _advice(self, X: np.ndarray) -> str | None:
-        """Return a warning about the first inputs of a run, if one is due."""
-        features = getattr(self, "features", None)
-        return features.advice(X) if isinstance(features, Features) else None
+        """Return what to change where the first inputs do not suit the hyper-parameters."""
+        parts = getattr(self, "features", None), getattr(self, "kernel", None)
+        told = (part.advice(X) for part in parts if isinstance(part, Features | Kernel))
+        return next(filter(None, told), None)
 
     def _play_rounds(self, n: int, rounds: Callable[[int], tuple[int, int]]) -> None:
         """Play n rounds by calls of ``rounds(first)``, making room wherever it asks for it."""

@@ -60,6 +60,9 @@ class WithFeatures(OnFeatures):
             raise ValueError("there are no weights yet: play a round first")
         return self._inner.w
 
+    def _space(self) -> str | None:
+        return f"the {self.size} {self.features.kind}" if self._certified else None
+
     def _linear(self) -> LinearLearner | LinearAWV:
         if not isinstance(self.learner, LinearLearner | LinearAWV):
             raise ValueError(

@@ -56,6 +56,10 @@ class NystromAWV(Ridge):
     adds no direction. The certificate is against the best function of the present space on each
     prefix; its bound adds what each growth of the space took off that function's loss.
 
+    Forecasts shrink new points: where labels have little noise, "ridge" loses less. On y = sin(x_1
+    + ... + x_5), 1000 rounds, mu = 0.1, the squared errors add up to 56, 67 and 126 at lam = 1, 0.1
+    and 0.01, those of "ridge" to 39, 15 and 11 (docs/choosing.md).
+
     Examples
     --------
     >>> import numpy as np, oklnumba as okl
@@ -112,6 +116,9 @@ class NystromAWV(Ridge):
         self._make_state(d=d, counts=3, totals=6)
         self._totals[RIDGE] = self._ridge
         self._reserve({ATOMS: 1, PAST: 1})
+
+    def _space(self) -> str:
+        return f"the span of the {self.size} atoms of the dictionary"
 
     def _room(self, axis: int, least: int) -> int:
         old = self._rooms[axis]

@@ -28,7 +28,7 @@ class Diary(NamedTuple):
         Atoms in the dictionary, |S|.
     alignment : float
         The sum of delta_t, which the paper uses as a proxy of the kernel alignment A_T; the regret
-        of POMD is at most 3 U sqrt(this + 3 D) + 9 U.
+        of POMD is at most 3 U sqrt(this + 3 D) + 9 U (``theory.pomdr_data_bound`` is sharper).
     removals : int
         Times half of the dictionary was merged into the other half.
     projections : int

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import os
 import time
-import warnings
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -183,11 +182,9 @@ class OneVsRest(Params):
         for one, labels in zip(self.scorers_, signs, strict=True):
             one._loss()  # all is checked before the first scorer plays
             one._check_labels(labels)
+        self.scorers_[0]._advise(X, signs[0])  # they are all alike
         traces, seconds = [], 0.0
         for one, labels in zip(self.scorers_, signs, strict=True):
-            advice = one._advice(X[:FIRST_ROWS])
-            if advice:
-                warnings.warn(advice, UserWarning, stacklevel=2)
             begin = time.perf_counter()
             one._begin(X.shape[1])
             traces.append(one._play_blocks(X, labels, FIRST_ROWS))
@@ -236,7 +233,7 @@ class OnlineToBatch(Params):
 
     For an i.i.d. stream the expected excess risk of f_r is at most the regret bound divided by n
     (Helmbold and Warmuth 1995; pomdr Theorem 3 for POMDR), and so is that of the mean of several
-    draws, for convex losses.
+    draws, for convex losses: ``risk_bound``.
 
     Parameters
     ----------
@@ -298,8 +295,48 @@ class OnlineToBatch(Params):
             if r - 1 > start:
                 learner.partial_fit(X[start : r - 1], y[start : r - 1])
             functions.append((copy.deepcopy(learner), int(times)))
-        self.rounds_, self._functions = rounds, functions
+        self.rounds_, self._functions, self._n = rounds, functions, len(X)
         return self
+
+    def risk_bound(self, regret_bound: float) -> float:
+        """Return regret_bound / n, a bound on the expected excess risk (pomdr Theorem 3).
+
+        If the n examples are drawn i.i.d., E[loss(f(x), y)] for a new example and the function f of
+        ``predict`` exceeds that of any function g by at most this, in the mean over streams and
+        draws, where ``regret_bound`` bounds the regret against g over all n rounds.
+
+        Parameters
+        ----------
+        regret_bound : float >= 0
+            Of the learner's own loss, which must be convex if ``draws`` is more than 1:
+            ``theory.pomdr_bound(kernel, X, y, radius)`` for POMD and POMDR, U^2 / (2 eta) + eta n D
+            / 2 for KernelOGD with a radius U and the hinge loss, D = max k(x, x). Where the bound
+            is against sum loss + lam |g|^2, as in ``run.certificate``, add lam |g|^2.
+
+        Raises
+        ------
+        ValueError
+            Before ``fit``, or if ``regret_bound`` is not valid.
+
+        Remarks
+        -------
+        A bound that looks at the stream, as ``theory.pomdr_bound`` does, holds in the mean over
+        streams: Theorem 3 has E[A_T]. The theorem promises no excess risk with high probability;
+        its 1 - delta is for the size of the dictionary, so there is no such form here.
+
+        Examples
+        --------
+        >>> import numpy as np, oklnumba as okl
+        >>> X = np.random.default_rng(0).uniform(-1, 1, (400, 2))
+        >>> learner = okl.KernelOGD(okl.Gaussian(1.0), eta=0.25, radius=5.0)
+        >>> batch = okl.OnlineToBatch(learner).fit(X, np.sign(X[:, 0]))
+        >>> batch.risk_bound(5.0**2 / (2 * 0.25) + 0.25 * 400 / 2)
+        0.25
+        """
+        if not hasattr(self, "rounds_"):
+            raise ValueError("OnlineToBatch has seen no data; call fit(X, y) first")
+        checks.require_nonnegative("regret_bound", regret_bound)
+        return float(regret_bound) / self._n
 
     def predict(self, X: ArrayLike) -> np.ndarray:
         """Return the mean forecast of the functions drawn for the rows of X, shape (n,).

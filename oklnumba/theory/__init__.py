@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from oklnumba.theory.calandriello2017 import (
     kons_bound,
+    kons_step,
     kors_size_bound,
     sketched_kons_bound,
 )
+from oklnumba.theory.comparators import Comparator
 from oklnumba.theory.dimension import (
     Meter,
     Reading,
@@ -18,7 +20,7 @@ from oklnumba.theory.dimension import (
     projection_gap,
 )
 from oklnumba.theory.hindsight import (
-    Comparator,
+    Hindsight,
     RegretCurve,
     comparator,
     comparator_gap,
@@ -28,10 +30,14 @@ from oklnumba.theory.hindsight import (
 )
 from oklnumba.theory.jezequel2019 import (
     CapacityBound,
+    SizeBound,
     awv_bound,
     capacity_bound,
+    gaussian_dimension_bound,
+    growing_bound,
     log_det_bound,
     nystrom_bound,
+    nystrom_size_bound,
     pkawv_bound,
     rates,
     taylor_bound,
@@ -41,6 +47,7 @@ from oklnumba.theory.li2023 import (
     AldBudget,
     ald_budget_bound,
     pomdr_bound,
+    pomdr_data_bound,
 )
 from oklnumba.theory.zhang2019 import (
     adagrad_bound,
@@ -57,6 +64,7 @@ from oklnumba.theory.zhang2019 import (
     p_norm_bound,
     perceptron_bound,
     strongly_convex_bound,
+    svm_rounds,
     winnow_bound,
 )
 
@@ -64,9 +72,11 @@ __all__ = [
     "AldBudget",
     "CapacityBound",
     "Comparator",
+    "Hindsight",
     "Meter",
     "Reading",
     "RegretCurve",
+    "SizeBound",
     "adagrad_bound",
     "adaptive_ftrl_bound",
     "ald_budget_bound",
@@ -81,8 +91,11 @@ __all__ = [
     "exponentiated_gradient_bound",
     "ftrl_ar_bound",
     "ftrl_bound",
+    "gaussian_dimension_bound",
+    "growing_bound",
     "kernel_alignment",
     "kons_bound",
+    "kons_step",
     "kors_size_bound",
     "leverage_scores",
     "log_det",
@@ -90,6 +103,7 @@ __all__ = [
     "mistake_bound",
     "norm_ball_comparator",
     "nystrom_bound",
+    "nystrom_size_bound",
     "ogd_bound",
     "ogd_strong_bound",
     "online_effective_dimension",
@@ -97,12 +111,14 @@ __all__ = [
     "perceptron_bound",
     "pkawv_bound",
     "pomdr_bound",
+    "pomdr_data_bound",
     "projection_gap",
     "rates",
     "regret",
     "regret_curve",
     "sketched_kons_bound",
     "strongly_convex_bound",
+    "svm_rounds",
     "taylor_bound",
     "taylor_degree",
     "winnow_bound",

@@ -14,8 +14,8 @@ from oklnumba.kernels import kernel_code
 from oklnumba.theory.dimension import (
     effective_dimension,
     online_effective_dimension,
-    shifted_cholesky,
 )
+from oklnumba.theory.matrix import shifted_cholesky
 
 
 def _curved(loss: str, C: float, alpha: float, norm: float) -> tuple[float, float]:
@@ -27,10 +27,48 @@ def _curved(loss: str, C: float, alpha: float, norm: float) -> tuple[float, floa
     return rule.curvature(C), rule.lipschitz(C)
 
 
+def _as_steps(steps: ArrayLike, n: int) -> np.ndarray:
+    """Return n step sizes as an array."""
+    eta = checks.as_point(steps, n, "steps")[0]
+    require(bool((eta > 0.0).all()), "steps", steps, "numbers > 0")
+    return eta
+
+
 def _newton_dimension(kernel: Any, X: ArrayLike, level: float) -> float:
     """Return d_eff(level) (1 + log(1 + tr K / level)), above log det(K / level + I) (Lemma 3)."""
     trace = float(kernel.diag(X).sum())
     return effective_dimension(kernel, X, level) * (1.0 + log(1.0 + trace / level))
+
+
+def kons_step(loss: str, C: float = 1.0, dimension: float = 1.0) -> float:
+    """Return eta of KONS's steps eta_t = eta / sqrt(t) for losses without curvature (kons Thm 1).
+
+    sqrt(dimension) / (L C), L the largest slope of the loss on [-C, C]. Dimension 1 is the step of
+    the theorem's second case, with regret O(d_eff sqrt(n)); where an oracle tells the effective
+    dimension d_eff(alpha) beforehand, it gives regret O(sqrt(d_eff n)).
+
+    Parameters
+    ----------
+    loss : str
+        One of ``losses.LOSSES``.
+    C : float > 0
+    dimension : float > 0
+        ``effective_dimension(kernel, X, alpha)`` of the stream to come, or 1.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not valid.
+
+    Examples
+    --------
+    >>> import oklnumba as okl
+    >>> okl.theory.kons_step("hinge", C=2.0), okl.theory.kons_step("hinge", C=2.0, dimension=9.0)
+    (0.5, 1.5)
+    """
+    require_positive("C", C)
+    require_positive("dimension", dimension)
+    return sqrt(dimension) / (losses.get(loss).lipschitz(C) * C)
 
 
 def kons_bound(
@@ -40,16 +78,19 @@ def kons_bound(
     C: float = 1.0,
     alpha: float = 1.0,
     norm: float = 0.0,
+    steps: ArrayLike | None = None,
 ) -> float:
-    """Return the regret bound of KONS (kons Theorem 1, both cases).
+    """Return the regret bound of KONS (kons Theorem 1).
 
     Against every f with |f(x_t)| <= C on the stream. With L the largest slope of the loss on [-C,
     C] and sigma its curvature there:
 
-    - sigma > 0 and eta = sigma (KONS's default): alpha |f|^2 + d_eff(alpha / (sigma L^2)) (1 +
-      log(1 + sigma L^2 tr K / alpha)) / sigma;
-    - sigma = 0 and eta_t = 1 / (L C sqrt(t)): alpha |f|^2 + L C sqrt(n) log det(I + D K D / alpha)
-      + 4 C L sum_t 1 / sqrt(t), with D_t^2 = L / (C sqrt(t)).
+    - any ``steps`` eta_t: alpha |f|^2 + log det(I + D K D / alpha) / min eta_t + 4 C^2 L^2 sum_t
+      max(eta_t - sigma, 0), with D_t^2 = L^2 eta_t;
+    - no ``steps`` and sigma = 0: the same with eta_t = ``kons_step(loss, C)`` / sqrt(t), what KONS
+      plays with the schedule "sqrt" (second case);
+    - no ``steps`` and sigma > 0: eta_t = sigma, what KONS plays by default, and alpha |f|^2 +
+      d_eff(alpha / (sigma L^2)) (1 + log(1 + sigma L^2 tr K / alpha)) / sigma (first case).
 
     Parameters
     ----------
@@ -62,12 +103,13 @@ def kons_bound(
     alpha : float > 0
     norm : float >= 0
         |f| of the competitor.
+    steps : array_like of shape (n,), optional
+        eta_t of each round.
 
     Remarks
     -------
-    Errata 11: the logarithm printed in the first case can be negative. The second is the theorem's
-    general form before its last step, which wants the effective dimension beforehand; the learners
-    of this package refuse losses with sigma = 0.
+    Errata 11 and 60: what is printed for the two cases is not what the proof gives; the second, and
+    any other steps, have the theorem's first inequality, d_onl bounded by the log det of Lemma 3.
 
     Raises
     ------
@@ -85,16 +127,20 @@ def kons_bound(
     """
     sigma, L = _curved(loss, C, alpha, norm)
     X = checks.as_inputs(X)
-    if sigma > 0.0:
+    if steps is None and sigma > 0.0:
         return alpha * norm**2 + _newton_dimension(kernel, X, alpha / (sigma * L**2)) / sigma
     kernel_code(kernel)
-    roots = np.sqrt(np.arange(1.0, len(X) + 1.0))
+    if steps is None:
+        eta = kons_step(loss, C) / np.sqrt(np.arange(1.0, len(X) + 1.0))
+    else:
+        eta = _as_steps(steps, len(X))
     K = kernel(X)
-    scale = np.sqrt(L / (C * roots))
+    scale = L * np.sqrt(eta)
     K *= scale
     K *= scale[:, None]
     det = float(2.0 * np.log(np.diag(shifted_cholesky(K, alpha))).sum() - len(X) * log(alpha))
-    return alpha * norm**2 + L * C * sqrt(len(X)) * det + 4.0 * C * L * float((1.0 / roots).sum())
+    R_D = 4.0 * (C * L) ** 2 * float(np.maximum(eta - sigma, 0.0).sum())
+    return alpha * norm**2 + det / float(eta.min()) + R_D
 
 
 def sketched_kons_bound(

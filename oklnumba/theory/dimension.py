@@ -9,36 +9,10 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import ArrayLike
 
-from oklnumba import checks
+from oklnumba import checks, factor
 from oklnumba.checks import require, require_positive
-from oklnumba.hot.rows import ATOMS_A_TILE, kernel_product
 from oklnumba.kernels import kernel_code
-
-BLOCK = 512  # rows and columns of a kernel matrix that is not needed whole: they fit a cache
-
-
-def factor_of(kernel: Any, X: ArrayLike, lam: float) -> np.ndarray:
-    """Return the lower Cholesky factor of K + lam I, in the memory of K."""
-    require_positive("lam", lam)
-    kernel_code(kernel)
-    return shifted_cholesky(kernel(X), lam)
-
-
-def shifted_cholesky(K: np.ndarray, lam: float) -> np.ndarray:
-    """Return the lower Cholesky factor of K + lam I, in the memory of K."""
-    K[np.diag_indices_from(K)] += lam
-    try:
-        return scipy.linalg.cholesky(K.T, lower=True, overwrite_a=True, check_finite=False)
-    except scipy.linalg.LinAlgError:
-        raise ValueError(
-            f"K + lam I is not positive definite to double precision at lam = {lam!r}; raise lam"
-        ) from None
-
-
-def _inverse_diagonal(L: np.ndarray) -> np.ndarray:
-    """Return the diagonal of (L L')^-1, in the memory of L (zero above its diagonal)."""
-    inverse, _ = scipy.linalg.lapack.dtrtri(L, lower=1, overwrite_c=1)
-    return np.einsum("ij,ij->j", inverse, inverse)
+from oklnumba.theory.matrix import factor_of, kernel_times
 
 
 def log_det(kernel: Any, X: ArrayLike, lam: float) -> float:
@@ -114,7 +88,7 @@ def leverage_scores(kernel: Any, X: ArrayLike, alpha: float) -> np.ndarray:
     array([0.25, 0.25])
     """
     require_positive("alpha", alpha)
-    return 1.0 - alpha * _inverse_diagonal(factor_of(kernel, X, alpha))
+    return 1.0 - alpha * factor.inverse_diagonal(factor_of(kernel, X, alpha))
 
 
 def online_effective_dimension(kernel: Any, X: ArrayLike, alpha: float) -> float:
@@ -145,17 +119,6 @@ def online_effective_dimension(kernel: Any, X: ArrayLike, alpha: float) -> float
     return float((1.0 - alpha / np.diag(L) ** 2).sum())
 
 
-def quadratic_form(kernel: Any, X: np.ndarray, v: np.ndarray) -> float:
-    """Return v' K v, each pair once; the whole matrix may not fit in memory."""
-    form = 0.0
-    parts = [slice(start, start + BLOCK) for start in range(0, len(X), BLOCK)]
-    for i, rows in enumerate(parts):
-        form += v[rows] @ kernel(X[rows]) @ v[rows]
-        for columns in parts[i + 1 :]:
-            form += 2.0 * (v[rows] @ kernel(X[rows], X[columns]) @ v[columns])
-    return float(form)
-
-
 def kernel_alignment(kernel: Any, X: ArrayLike, y: ArrayLike) -> float:
     """Return A_T = sum k(x_t, x_t) - y' K y / T, small for a kernel that suits the labels (pomdr).
 
@@ -180,7 +143,7 @@ def kernel_alignment(kernel: Any, X: ArrayLike, y: ArrayLike) -> float:
     kernel_code(kernel)
     X = checks.as_inputs(X)
     y = checks.as_labels(y, len(X), classes=True)
-    return float(kernel.diag(X).sum() - quadratic_form(kernel, X, y) / len(X))
+    return float(kernel.diag(X).sum() - float(y @ kernel_times(kernel, X, y)) / len(X))
 
 
 def projection_gap(kernel: Any, features: Any, X: ArrayLike, method: str = "exact") -> float:
@@ -210,8 +173,8 @@ def projection_gap(kernel: Any, features: Any, X: ArrayLike, method: str = "exac
     True
     """
     require(method in ("exact", "lanczos"), "method", method, "'exact' or 'lanczos'")
-    X = np.array(checks.as_inputs(X), order="C")
-    coded = kernel_code(kernel)
+    X = checks.as_inputs(X)
+    kernel_code(kernel)
     F = features.transform(X)
     n = len(X)
     if method == "exact" or n < 3:
@@ -220,13 +183,9 @@ def projection_gap(kernel: Any, features: Any, X: ArrayLike, method: str = "exac
         return max(float(top[0]), 0.0)
     from scipy.sparse.linalg import LinearOperator, eigsh  # a tenth of a second to import
 
-    atoms = np.array(X.T, order="C")
-    tile, row = np.empty((len(atoms), ATOMS_A_TILE)), np.empty(ATOMS_A_TILE)
-
     def product(v: np.ndarray) -> np.ndarray:
-        out = np.empty(n)
-        kernel_product(coded, X, atoms, np.array(v, dtype=float).ravel(), tile, row, out)
-        return out - F @ (F.T @ v.ravel())
+        v = v.ravel()
+        return kernel_times(kernel, X, v) - F @ (F.T @ v)
 
     operator = LinearOperator((n, n), matvec=product, dtype=float)
     start = np.random.default_rng(0).standard_normal(n)  # the same answer every time

@@ -2,40 +2,282 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.linalg
+import scipy.optimize
 from numpy.typing import ArrayLike
 
 from oklnumba import checks, losses
-from oklnumba.checks import require, require_positive
-from oklnumba.hot.losses import loss_derivatives
+from oklnumba.checks import require_positive
 from oklnumba.kernels import kernel_code
-from oklnumba.theory.dimension import factor_of, quadratic_form
+from oklnumba.theory.certified import conjugate_gradients, dictionary, on_features
+from oklnumba.theory.comparators import GAP, Comparator, best_weights, resumed
+from oklnumba.theory.matrix import EPS, factor_of, kernel_times, rounding, square_root
+
+EXACT_ROUNDS = 20_000  # of one factor: a kernel matrix of 3.2 GB
+EVERY_ROUND = 2_000  # rounds after each of which a loss other than the squared one is solved for
+COLUMNS = 64  # rounds whose residuals are solved for at a time
+SHARE = 1e-5  # of the objective, to which the interval of a long stream is narrowed
 
 
-class Comparator(NamedTuple):
-    """The best penalised function in hindsight.
+class RegretCurve(NamedTuple):
+    """Regret at some rounds of a run, against functions chosen in hindsight.
 
     Attributes
     ----------
-    loss : float
-        Its cumulative squared loss sum (y - f(x))^2.
-    norm : float
-        Its norm |f| in the RKHS.
-    predictions : ndarray of shape (n,)
-        Its values f(x_i).
+    rounds : ndarray of int, shape (k,)
+        Rounds played.
+    prefix : ndarray of shape (k,)
+        Against the loss of f_t, the best penalised function of the rounds so far.
+    prefix_penalised : ndarray of shape (k,)
+        Against its loss + lam |f_t|^2.
+    final : ndarray of shape (k,)
+        Against the loss so far of f_n, the best penalised function of the whole run.
+    final_penalised : ndarray of shape (k,)
+        Against that loss + lam |f_n|^2.
+    low, high : ndarray of shape (k,)
+        ``prefix_penalised`` against the exact best function lies between, rounding included. The
+        other regrets are against the functions that were found; f_t is unique, so they differ from
+        the exact ones as little as the penalised objective allows.
     """
 
+    rounds: np.ndarray
+    prefix: np.ndarray
+    prefix_penalised: np.ndarray
+    final: np.ndarray
+    final_penalised: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+
+class Hindsight:
+    """The best penalised functions of a stream, found once and asked by any number of runs.
+
+    f_t = argmin_f sum_{s<=t} loss(f(x_s), y_s) + lam |f|^2 over the RKHS, for any round t, with an
+    interval that holds the minimum, rounding included. How they are found:
+
+    - squared loss, up to EXACT_ROUNDS = 20,000 rounds: one Cholesky factor L L' = K + lam I serves
+      all rounds; with u = L^-1 y the minimum after t rounds is lam sum_{s<=t} u_s^2. O(n^3) time,
+      8 n^2 bytes;
+    - squared loss, longer streams, or with ``features``: conjugate gradients on (I + K / lam) a = y
+      for each round asked, preconditioned by ridge regression on the features, without a kernel
+      matrix: O(t^2 d) time a step in all cores, O(t) memory;
+    - other losses: SciPy's L-BFGS-B for each round asked, going on from the round before, in the
+      coordinates of a pivoted factor of K (O(n r) memory for rank r) up to EXACT_ROUNDS; beyond, or
+      with ``features``, in the span of the features, then one product with K lifts the solution and
+      its bounds to the RKHS.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    X : array_like of shape (n, d)
+    y : array_like of shape (n,)
+    lam : float > 0
+        Of the penalty lam |f|^2; a theorem with lam / 2 |f|^2 asks for half of its lam.
+    loss : str
+        One of ``losses.LOSSES``.
+    features : Features, optional
+        For solving without a kernel matrix; the functions are those of the whole RKHS all the same,
+        and the better the features hold the kernel, the fewer steps it takes and the narrower the
+        interval. None: a KORS dictionary, for streams of more than EXACT_ROUNDS.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not valid, or K + lam I is not positive definite to double precision.
+
+    Examples
+    --------
+    >>> import numpy as np, oklnumba as okl
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (400, 2))
+    >>> y, kernel = np.sin(3 * X[:, 0]), okl.Gaussian(1.0)
+    >>> best = okl.theory.Hindsight(kernel, X, y, 1.0)
+    >>> for learner in (okl.KernelAWV(kernel), okl.KernelRidge(kernel)):
+    ...     print(best.regret(okl.run(learner, X, y).predictions, at=2).prefix_penalised.round(2))
+    [3.78 4.25]
+    [3.26 3.58]
+    """
+
+    def __init__(
+        self,
+        kernel: Any,
+        X: ArrayLike,
+        y: ArrayLike,
+        lam: float,
+        loss: str = "squared",
+        features: Any = None,
+    ):
+        require_positive("lam", lam)
+        kernel_code(kernel)
+        rule = losses.get(loss)
+        X = checks.as_inputs(X)
+        y = checks.as_labels(y, len(X), rule.classes)
+        self.kernel, self.lam, self.loss = kernel, float(lam), loss
+        self._X, self._y, self._rule = X, y, rule
+        self._known: dict[int, _Known] = {}
+        self._last: Comparator | None = None
+        self._minima: np.ndarray | None = None
+        if features is None and len(X) > EXACT_ROUNDS:
+            features = dictionary(kernel, X, self.lam)
+        self._features = features
+        if features is None and loss == "squared":
+            L = factor_of(kernel, X, lam)
+            u = scipy.linalg.solve_triangular(L, y, lower=True, check_finite=False)
+            self._factor, self._minima = (L, u), self.lam * np.cumsum(u**2)
+        elif features is None:
+            self._root = square_root(kernel, X)
+
+    @property
+    def rounds(self) -> int:
+        """Rounds of the stream."""
+        return len(self._y)
+
+    def comparator(self) -> Comparator:
+        """Return the best function of the whole stream: loss, norm, predictions and interval.
+
+        Raises
+        ------
+        FloatingPointError
+            If the solver of a loss other than the squared one is not within 1e-6 of the best.
+        """
+        self._solve(np.array([self.rounds]))
+        assert self._last is not None
+        return self._last
+
+    def regret(
+        self, predictions: ArrayLike, at: int | ArrayLike | None = None
+    ) -> np.ndarray | RegretCurve:
+        """Return the regret of forecasts for this stream.
+
+        Parameters
+        ----------
+        predictions : array_like of shape (n,)
+        at : int or array_like of int, optional
+            Rounds at which to have it, increasing; one number k: k rounds, evenly spread, the last
+            one included.
+
+        Returns
+        -------
+        ndarray of shape (n,) or RegretCurve
+            With ``at``: against the best function so far and the final one, penalised and not.
+            Without: after every round, against the best penalised function so far, where one factor
+            tells it (squared loss, no features); else the curve of the last round alone.
+
+        Raises
+        ------
+        ValueError
+            If an argument is not valid.
+        FloatingPointError
+            If the solver of a loss other than the squared one is not within 1e-6 of the best.
+        """
+        predictions = checks.as_labels(predictions, self.rounds)
+        losses_so_far = np.cumsum(self._rule.value(predictions, self._y))
+        if at is None and self._minima is not None:
+            return losses_so_far - self._minima
+        at = self._rounds_at(1 if at is None else at)
+        self._solve(np.append(at, self.rounds))
+        played, last = losses_so_far[at - 1], self._last
+        assert last is not None
+        known = np.array([self._known[int(t)] for t in at])
+        of_last = np.cumsum(self._rule.value(last.predictions, self._y))[at - 1]
+        final, rounded = played - of_last, EPS * (at + 2) * played  # of the sum of losses
+        return RegretCurve(
+            at,
+            played - known[:, 0],
+            played - known[:, 1],
+            final,
+            final - self.lam * last.norm**2,
+            played - known[:, 3] - rounded,
+            played - known[:, 2] + rounded,
+        )
+
+    def _rounds_at(self, at: int | ArrayLike) -> np.ndarray:
+        """Return the rounds that ``at`` asks for."""
+        n = self.rounds
+        if isinstance(at, int | float | str | np.integer):  # a count, or not valid
+            checks.require_count("at", at, 1)
+            return np.unique(np.linspace(0, n, min(int(at), n) + 1).round().astype(int)[1:])
+        at = np.asarray(at)
+        valid = at.ndim == 1 and at.size > 0 and at.dtype.kind in "iu"
+        if not (valid and at[0] >= 1 and at[-1] <= n and (np.diff(at) > 0).all()):
+            raise ValueError(f"at must be increasing rounds from 1 to {n}, but is {at!r}")
+        return at
+
+    def _solve(self, at: np.ndarray) -> None:
+        """Find the best functions after some rounds, where they are not known."""
+        left = [int(t) for t in np.unique(at) if int(t) not in self._known]
+        if not left:
+            return
+        if self._features is not None:
+            found = self._on_features(left)
+        else:
+            found = self._by_factor(left) if self.loss == "squared" else self._by_root(left)
+        for t, best in zip(left, found, strict=True):
+            value = float(np.clip(best.loss + self.lam * best.norm**2, best.lower, best.upper))
+            self._known[t] = _Known(best.loss, value, best.lower, best.upper)
+            if t == self.rounds:
+                self._last = best
+
+    def _on_features(self, at: list[int]) -> Iterator[Comparator]:
+        for t in at:
+            stream = self.kernel, self._X[:t], self._y[:t], self.lam, self._features
+            if self.loss == "squared":
+                yield conjugate_gradients(*stream, SHARE)
+            else:
+                yield on_features(*stream, self._rule)
+
+    def _by_factor(self, at: list[int]) -> Iterator[Comparator]:
+        """Solve for the residuals lam L_t^-T u_t of the best functions, many at a time."""
+        L, u = self._factor
+        n, d = self._X.shape
+        trace = float(self.kernel.diag(self._X).sum()) + n * self.lam
+        # K + lam I and its factor are off by a matrix of this norm, times lam: it changes the
+        # minimum lam y'(K + lam I)^-1 y by no larger a share.
+        off = (rounding(self.kernel, n, d) + 8.0 * EPS * n) * trace / self.lam
+        for start in range(0, len(at), COLUMNS):
+            some = at[start : start + COLUMNS]
+            columns = np.zeros((n, len(some)), order="F")
+            for k, t in enumerate(some):
+                columns[:t, k] = u[:t]
+            residuals = self.lam * scipy.linalg.solve_triangular(
+                L, columns, lower=True, trans=1, overwrite_b=True, check_finite=False
+            )
+            for k, t in enumerate(some):
+                rest, y = residuals[:t, k], self._y[:t]
+                least = float(self._minima[t - 1])  # type: ignore[index]
+                yield Comparator(
+                    float(rest @ rest),
+                    float(np.sqrt(max(float(rest @ (y - rest)) / self.lam, 0.0))),
+                    y - rest,
+                    max(least * (1.0 - off), 0.0),
+                    least * (1.0 + off),
+                )
+
+    def _by_root(self, at: list[int]) -> Iterator[Comparator]:
+        """Solve in coordinates F with F F' = K to rounding, each time from the last solution."""
+        F, state, before = self._root, None, 0
+        n, d = self._X.shape
+        # What F leaves of K, and rounding, as a share of (sum |a_i| sqrt(k(x_i, x_i)))^2
+        off = rounding(self.kernel, n, d) + 8.0 * EPS * (n + F.shape[1])
+        roots = np.sqrt(self.kernel.diag(self._X))
+        for t in at:
+            start = None if state is None else resumed(state, self._rule, before, t)
+            best, weights = best_weights(F[:t], self._y[:t], self.lam, self._rule, start)
+            state, before = weights.state, t
+            loose = off * float(roots[:t] @ np.abs(weights.dual)) ** 2 / (4.0 * self.lam)
+            yield best._replace(lower=max(best.lower - loose, 0.0), upper=best.upper + loose)
+
+
+class _Known(NamedTuple):
+    """What is kept of the best function of some rounds: not its values."""
+
     loss: float
-    norm: float
-    predictions: np.ndarray
-
-
-EXACT_ROUNDS = 20_000  # of an exact comparator: a kernel matrix of 3.2 GB
-RESTARTS = 10  # of an iterative comparator
-GAP = 1e-6  # largest share of the objective by which an iterative comparator may miss the best
+    value: float
+    lower: float
+    upper: float
 
 
 def comparator(
@@ -46,30 +288,30 @@ def comparator(
     loss: str = "squared",
     features: Any = None,
 ) -> Comparator:
-    """Return argmin_f sum loss(f(x), y) + lam |f|^2 over the RKHS: loss, norm and predictions.
+    """Return argmin_f sum loss(f(x), y) + lam |f|^2 over the RKHS, and an interval of the minimum.
 
-    Squared loss: one Cholesky factor. Other losses: SciPy's L-BFGS-B, on the coefficients where the
-    loss is smooth (logistic, squared hinge), on the dual where it is not (hinge, absolute); strong
-    convexity or the duality gap proves the result.
+    As ``Hindsight(kernel, X, y, lam, loss).comparator()``, for any number of rounds; with
+    ``features``, over their span only.
 
     Parameters
     ----------
     kernel : Kernel
     X : array_like of shape (n, d)
-        At most EXACT_ROUNDS = 20,000 rows, or with ``features``.
     y : array_like of shape (n,)
     lam : float > 0
-    loss : {"squared", "absolute", "hinge", "squared_hinge", "logistic"}
+    loss : str
+        One of ``losses.LOSSES``.
     features : TaylorFeatures or NystromFeatures, optional
-        For longer streams: the argmin over their span instead, in O(n r^2). ``comparator_gap`` says
-        how far from that over the RKHS it can be.
+        The argmin over their span instead, in O(n r^2); the interval is that of the span.
+        ``comparator_gap`` says how far from that over the RKHS it can be.
 
     Raises
     ------
     ValueError
-        If an argument is not valid, or the stream is too long without features.
+        If an argument is not valid.
     FloatingPointError
-        If the solver is not within GAP = 1e-6 of the best (lam too small).
+        If the solver of a loss other than the squared one is not within GAP = 1e-6 of the best (lam
+        too small).
 
     Examples
     --------
@@ -81,31 +323,14 @@ def comparator(
     >>> round(best.loss, 6), round(best.norm, 6)
     (0.5, 0.5)
     """
+    if features is None:
+        return Hindsight(kernel, X, y, lam, loss).comparator()
     require_positive("lam", lam)
     kernel_code(kernel)
-    rule = _with_comparator(loss)
+    rule = losses.get(loss)
     X = checks.as_inputs(X)
     y = checks.as_labels(y, len(X), rule.classes)
-    if features is not None:
-        return _best_weights(features.transform(X), y, float(lam), rule)[0]
-    if len(X) > EXACT_ROUNDS:
-        raise ValueError(
-            f"X has {len(X)} rows, too many for an exact comparator (at most {EXACT_ROUNDS}); pass "
-            "features, such as KORS(kernel).partial_fit(X).features()"
-        )
-    if loss != "squared":
-        return _best_weights(square_root(kernel(X)), y, float(lam), rule)[0]
-    L = factor_of(kernel, X, lam)
-    a = scipy.linalg.cho_solve((L, True), y)
-    fitted = y - lam * a
-    return Comparator(float(np.square(lam * a).sum()), float(np.sqrt(max(a @ fitted, 0.0))), fitted)
-
-
-def _with_comparator(name: str) -> losses.Loss:
-    """Return a loss that ``comparator`` has a solver for."""
-    solved = ("squared", "absolute", "hinge", "squared_hinge", "logistic")
-    require(name in solved, "loss", name, f"one of {', '.join(solved)}")
-    return losses.get(name)
+    return best_weights(features.transform(X), y, float(lam), rule)[0]
 
 
 def norm_ball_comparator(
@@ -123,7 +348,8 @@ def norm_ball_comparator(
     X : array_like of shape (n, d)
     y : array_like of shape (n,)
     radius : float > 0
-    loss : {"squared", "absolute", "hinge", "squared_hinge", "logistic"}
+    loss : str
+        One of ``losses.LOSSES``.
 
     Raises
     ------
@@ -141,19 +367,19 @@ def norm_ball_comparator(
     """
     require_positive("radius", radius)
     kernel_code(kernel)
-    rule = _with_comparator(loss)
+    rule = losses.get(loss)
     X = checks.as_inputs(X)
     y = checks.as_labels(y, len(X), rule.classes)
-    F = square_root(kernel(X))
+    F = square_root(kernel, X)
     found: dict[float, Comparator] = {}
     start: list[np.ndarray | None] = [None]
 
     def excess(log_lam: float) -> float:
         try:
-            best, start[0] = _best_weights(F, y, 10.0**log_lam, rule, start[0])
+            best, weights = best_weights(F, y, 10.0**log_lam, rule, start[0])
         except FloatingPointError as error:
             raise FloatingPointError(f"{error}; for a norm ball: lower radius={radius!r}") from None
-        found[log_lam] = best
+        found[log_lam], start[0] = best, weights.state
         return best.norm / radius - 1.0
 
     low = high = 0.0
@@ -170,88 +396,6 @@ def norm_ball_comparator(
     if best.norm <= radius:
         return best
     return min((b for b in found.values() if b.norm <= radius), key=lambda b: b.loss)
-
-
-def square_root(K: np.ndarray, tol: float = -1.0) -> np.ndarray:
-    """Return F (n, r) with F F' = K to rounding, by a pivoted Cholesky factor; K is spoilt.
-
-    Pivots of ``tol`` or less are left out; negative: LAPACK's own, n eps max(diag).
-    """
-    factor, pivots, rank, _ = scipy.linalg.lapack.dpstrf(K.T, lower=1, tol=tol, overwrite_a=1)
-    F = np.empty((len(K), rank))
-    F[pivots - 1] = np.tril(factor[:, :rank])
-    return F
-
-
-def _best_weights(
-    F: np.ndarray, y: np.ndarray, lam: float, loss: losses.Loss, start: np.ndarray | None = None
-) -> tuple[Comparator, np.ndarray]:
-    """Return the best penalised function of the span of features, and where the solver ended."""
-    if loss.name == "squared":
-        A = F.T @ F
-        A[np.diag_indices_from(A)] += lam
-        w = scipy.linalg.solve(A, F.T @ y, assume_a="pos")
-        fitted = F @ w
-        return Comparator(float(np.square(y - fitted).sum()), float(np.linalg.norm(w)), fitted), w
-    solve = _best_dual if loss.name in ("hinge", "absolute") else _best_primal
-    solution = start
-    for _ in range(RESTARTS):  # with a fresh memory L-BFGS often goes on where it had stopped
-        w, solution, gap = solve(F, y, lam, loss, solution)
-        fitted = F @ w
-        best = Comparator(float(loss.value(fitted, y).sum()), float(np.linalg.norm(w)), fitted)
-        if gap <= GAP * (1.0 + best.loss + lam * best.norm**2):
-            break
-    else:
-        raise FloatingPointError(
-            f"the {loss.name} comparator may be {gap:.2g} above the best, whose objective is about "
-            f"{best.loss + lam * best.norm**2:.4g}; raise lam (now {lam:g}) or scale the inputs"
-        )
-    return best, solution
-
-
-def _best_primal(
-    F: np.ndarray, y: np.ndarray, lam: float, loss: losses.Loss, start: np.ndarray | None
-) -> tuple[np.ndarray, np.ndarray, float]:
-    """Minimise a smooth loss over the weights; return weights, solution and a bound on the gap."""
-    slopes = np.empty(len(y))
-
-    def objective(w: np.ndarray) -> tuple[float, np.ndarray]:
-        fitted = F @ w
-        loss_derivatives(loss.code, fitted, y, slopes)
-        value = float(loss.value(fitted, y).sum()) + lam * float(w @ w)
-        return value, F.T @ slopes + 2.0 * lam * w
-
-    start = np.zeros(F.shape[1]) if start is None else start
-    options = {"maxiter": 20_000, "maxfun": 40_000, "ftol": 1e-15, "gtol": 1e-9, "maxcor": 30}
-    w = scipy.optimize.minimize(objective, start, jac=True, method="L-BFGS-B", options=options).x
-    gradient = objective(w)[1]
-    return w, w, float(gradient @ gradient) / (4.0 * lam)  # strongly convex with modulus 2 lam
-
-
-def _best_dual(
-    F: np.ndarray, y: np.ndarray, lam: float, loss: losses.Loss, start: np.ndarray | None
-) -> tuple[np.ndarray, np.ndarray, float]:
-    """Maximise the dual y'a - |F'a|^2 / (4 lam) of hinge or absolute loss; w = F'a / (2 lam).
-
-    Hinge: 0 <= y_i a_i <= 1; absolute: |a_i| <= 1. Return weights, solution and the duality gap.
-    """
-    hinge = loss.name == "hinge"
-
-    def objective(a: np.ndarray) -> tuple[float, np.ndarray]:
-        w = F.T @ a
-        return float(w @ w) / (4.0 * lam) - float(y @ a), F @ w / (2.0 * lam) - y
-
-    low = np.minimum(y, 0.0) if hinge else np.full(len(y), -1.0)
-    high = np.maximum(y, 0.0) if hinge else np.ones(len(y))
-    start = np.zeros(len(y)) if start is None else start
-    options = {"maxiter": 50_000, "maxfun": 100_000, "ftol": 1e-16, "gtol": 1e-9, "maxcor": 30}
-    a = scipy.optimize.minimize(
-        objective, start, jac=True, method="L-BFGS-B", options=options,
-        bounds=scipy.optimize.Bounds(low, high),
-    ).x  # fmt: skip
-    w = F.T @ a / (2.0 * lam)
-    primal = float(loss.value(F @ w, y).sum()) + lam * float(w @ w)
-    return w, a, primal + objective(a)[0]
 
 
 def comparator_gap(kernel: Any, features: Any, X: ArrayLike, y: ArrayLike, lam: float) -> float:
@@ -292,25 +436,33 @@ def comparator_gap(kernel: Any, features: Any, X: ArrayLike, y: ArrayLike, lam: 
     best = comparator(kernel, X, y, lam, features=features)
     residuals = checks.as_labels(y, len(X)) - best.predictions
     captured = features.transform(X).T @ residuals
-    beyond = quadratic_form(kernel, X, residuals) - float(captured @ captured)
+    beyond = float(residuals @ kernel_times(kernel, X, residuals)) - float(captured @ captured)
     return max(beyond, 0.0) / lam
 
 
 def regret(
-    predictions: ArrayLike, kernel: Any, X: ArrayLike, y: ArrayLike, lam: float
+    predictions: ArrayLike,
+    kernel: Any,
+    X: ArrayLike,
+    y: ArrayLike,
+    lam: float,
+    loss: str = "squared",
 ) -> np.ndarray:
     """Return the regret after each round against the best penalised function of that prefix.
 
-    The penalised loss of the best function on rounds 1..t is lam sum_{s<=t} u_s^2 with u = L^-1 y
-    and L L' = K + lam I: one factor serves every prefix.
+    Squared loss: one factor serves every prefix (see ``Hindsight``). Other losses: one solve a
+    round, each going on from the one before.
 
     Parameters
     ----------
     predictions : array_like of shape (n,)
     kernel : Kernel
     X : array_like of shape (n, d)
+        At most EXACT_ROUNDS = 20,000 rows for squared loss, EVERY_ROUND = 2,000 for others.
     y : array_like of shape (n,)
     lam : float > 0
+    loss : str
+        One of ``losses.LOSSES``.
 
     Returns
     -------
@@ -319,7 +471,9 @@ def regret(
     Raises
     ------
     ValueError
-        If an argument is not valid.
+        If an argument is not valid, or the stream is too long for every round.
+    FloatingPointError
+        If the solver of a loss other than the squared one is not within 1e-6 of the best.
 
     Examples
     --------
@@ -328,45 +482,30 @@ def regret(
     array([0.333333, 4.      ])
     """
     X = checks.as_inputs(X)
-    y = checks.as_labels(y, len(X))
-    predictions = checks.as_labels(predictions, len(X))
-    L = factor_of(kernel, X, lam)
-    u = scipy.linalg.solve_triangular(L, y, lower=True, check_finite=False)
-    return np.cumsum((y - predictions) ** 2) - lam * np.cumsum(u**2)
-
-
-class RegretCurve(NamedTuple):
-    """Regret at some rounds of a run of squared loss, against functions chosen in hindsight.
-
-    Attributes
-    ----------
-    rounds : ndarray of int, shape (k,)
-        Rounds played.
-    prefix : ndarray of shape (k,)
-        Against the loss of f_t, the best penalised function of the rounds so far.
-    prefix_penalised : ndarray of shape (k,)
-        Against its loss + lam |f_t|^2.
-    final : ndarray of shape (k,)
-        Against the loss so far of f_n, the best penalised function of the whole run.
-    final_penalised : ndarray of shape (k,)
-        Against that loss + lam |f_n|^2.
-    """
-
-    rounds: np.ndarray
-    prefix: np.ndarray
-    prefix_penalised: np.ndarray
-    final: np.ndarray
-    final_penalised: np.ndarray
+    most = EXACT_ROUNDS if loss == "squared" else EVERY_ROUND
+    if len(X) > most:
+        raise ValueError(
+            f"X has {len(X)} rows, too many for the {loss} regret after every one (at most {most});"
+            " name some rounds: regret_curve(predictions, kernel, X, y, lam, at)"
+        )
+    best = Hindsight(kernel, X, y, lam, loss)
+    if loss == "squared":
+        return np.asarray(best.regret(predictions))
+    return best.regret(predictions, at=len(X)).prefix_penalised  # type: ignore[union-attr]
 
 
 def regret_curve(
-    predictions: ArrayLike, kernel: Any, X: ArrayLike, y: ArrayLike, lam: float, at: ArrayLike
+    predictions: ArrayLike,
+    kernel: Any,
+    X: ArrayLike,
+    y: ArrayLike,
+    lam: float,
+    at: int | ArrayLike,
+    loss: str = "squared",
 ) -> RegretCurve:
     """Return the regret of forecasts after some rounds, against four comparators in hindsight.
 
-    With L L' = K + lam I and u = L^-1 y, the best function of the first t rounds leaves the
-    residuals lam L_t^-T u_t: all of them come from one factor and one solve with a column a round
-    asked for.
+    As ``Hindsight(kernel, X, y, lam, loss).regret(predictions, at)``.
 
     Parameters
     ----------
@@ -375,8 +514,10 @@ def regret_curve(
     X : array_like of shape (n, d)
     y : array_like of shape (n,)
     lam : float > 0
-    at : array_like of int, shape (k,)
-        Rounds, from 1 to n, increasing.
+    at : int or array_like of int, shape (k,)
+        Rounds, from 1 to n, increasing; one number: as many, evenly spread.
+    loss : str
+        One of ``losses.LOSSES``.
 
     Returns
     -------
@@ -386,6 +527,8 @@ def regret_curve(
     ------
     ValueError
         If an argument is not valid.
+    FloatingPointError
+        If the solver of a loss other than the squared one is not within 1e-6 of the best.
 
     Examples
     --------
@@ -394,29 +537,5 @@ def regret_curve(
     >>> okl.theory.regret_curve([0.0, 0.0], okl.Linear(), X, y, 2.0, at=[2]).prefix.round(6)
     array([6.])
     """
-    X = checks.as_inputs(X)
-    y = checks.as_labels(y, len(X))
-    predictions = checks.as_labels(predictions, len(X))
-    at = np.asarray(at)
-    valid = at.ndim == 1 and at.size > 0 and at.dtype.kind in "iu"
-    if not (valid and at[0] >= 1 and at[-1] <= len(X) and (np.diff(at) > 0).all()):
-        raise ValueError(f"at must be increasing rounds from 1 to {len(X)}, but is {at!r}")
-    L = factor_of(kernel, X, lam)
-    u = scipy.linalg.solve_triangular(L, y, lower=True, check_finite=False)
-    columns = np.zeros((len(X), len(at) + 1), order="F")
-    for k, t in enumerate([*at, len(X)]):
-        columns[:t, k] = u[:t]
-    residuals = lam * scipy.linalg.solve_triangular(
-        L, columns, lower=True, trans=1, overwrite_b=True, check_finite=False
-    )
-    loss = np.cumsum((y - predictions) ** 2)[at - 1]
-    last = residuals[:, -1]
-    norm = float(last @ (y - last)) / lam  # |f_n|^2 = a' K a with a = last / lam
-    final = loss - np.cumsum(last**2)[at - 1]
-    return RegretCurve(
-        at,
-        loss - np.einsum("ij,ij->j", residuals[:, :-1], residuals[:, :-1]),
-        loss - lam * np.cumsum(u**2)[at - 1],
-        final,
-        final - lam * norm,
-    )
+    best = Hindsight(kernel, X, y, lam, loss)
+    return best.regret(predictions, at)  # type: ignore[return-value]

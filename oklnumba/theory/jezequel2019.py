@@ -6,12 +6,19 @@ from math import ceil, e, log
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.linalg
 from numpy.typing import ArrayLike
 
-from oklnumba import checks
+from oklnumba import checks, factor
 from oklnumba.checks import require, require_nonnegative, require_positive
-from oklnumba.kernels import Gaussian
+from oklnumba.features import check_features
+from oklnumba.hot.dictionary import NUGGET
+from oklnumba.kernels import Gaussian, kernel_code
+from oklnumba.theory.calandriello2017 import kors_size_bound
 from oklnumba.theory.dimension import effective_dimension, log_det, projection_gap
+
+NULL = 1e-12  # share of k(x, x) outside the span of other atoms that is rounding
+BLOCK = 512  # rounds whose leverages are found together
 
 
 def awv_bound(kernel: Any, X: ArrayLike, lam: float, B: float = 1.0, norm: float = 0.0) -> float:
@@ -207,6 +214,178 @@ def nystrom_bound(
     return lam * norm**2 + B**2 * (log_det_bound(kernel, X, lam) + rest)
 
 
+class SizeBound(NamedTuple):
+    """What pkawv's Proposition 5 says of a KORS dictionary.
+
+    Attributes
+    ----------
+    beta : float
+        The oversampling that it asks for, 12 log(n / delta).
+    size : float
+        3 rho beta d_onl(mu) with rho = 3, as kons Theorem 2 has it.
+    printed : float
+        9 d_eff(mu) log(2 n / delta)^2, as it is printed, which may be exceeded.
+    """
+
+    beta: float
+    size: float
+    printed: float
+
+
+def nystrom_size_bound(kernel: Any, X: ArrayLike, mu: float, delta: float = 0.05) -> SizeBound:
+    """Return the size of KORS's dictionary by pkawv Proposition 5, and the beta that it is for.
+
+    With this beta and eps = 1/2, with probability 1 - delta the dictionary is at most so large, and
+    |(I - P_t) C_t^(1/2)|^2 <= mu at every round, which is what Theorem 6 needs.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    X : array_like of shape (n, d)
+        In the order of the stream.
+    mu : float > 0
+        Of KORS (its alpha).
+    delta : float in (0, 1)
+        Chance of failure.
+
+    Remarks
+    -------
+    Errata 12 and 59: the printed size does not follow from kons and is exceeded, so ``size`` is
+    3 rho beta d_onl(mu). It holds where d_onl(mu) >= 0.03, so for any mu that is not far above n;
+    below that, a single atom may be more.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not valid.
+
+    Examples
+    --------
+    >>> import oklnumba as okl
+    >>> found = okl.theory.nystrom_size_bound(okl.Linear(), [[1.0], [1.0]], mu=2.0, delta=0.1)
+    >>> round(found.beta, 3), round(found.size, 1), round(found.printed, 1)
+    (35.949, 188.7, 61.2)
+    """
+    require(checks.number(delta) and 0 < delta < 1, "delta", delta, "a number in (0, 1)")
+    X = checks.as_inputs(X)
+    require_positive("mu", mu)
+    beta = 12.0 * log(len(X) / delta)
+    printed = 9.0 * effective_dimension(kernel, X, mu) * log(2.0 * len(X) / delta) ** 2
+    return SizeBound(beta, kors_size_bound(kernel, X, mu, beta, eps=0.5), printed)
+
+
+def growing_bound(
+    kernel: Any,
+    X: ArrayLike,
+    y: ArrayLike,
+    lam: float,
+    sizes: ArrayLike,
+    features: Any = None,
+    norm: float = 0.0,
+) -> float:
+    """Return the regret bound of PKAWV on subspaces that grow, against the RKHS (pkawv Theorem 9).
+
+    lam |f|^2 + sum_t y_t^2 <A~_t^-1 P_t phi_t, P_t phi_t> + sum_t (mu_t + lam) t mu_t B^2 / lam^2
+    with A~_t = P_t C_t P_t + lam I, mu_t = |(P_{t+1} - P_t) C_t^(1/2)|^2, P_{n+1} = I and B the
+    largest |y|. For any dictionary that grows, however it was sampled.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    X : array_like of shape (n, d)
+    y : array_like of shape (n,)
+    lam : float > 0
+    sizes : array_like of int, shape (n,)
+        Size of the space in which each round's forecast was made, never less than the one before.
+        For NystromAWV ``run.sizes``, for GrowingPKAWV the size before the round.
+    features : TaylorFeatures or NystromFeatures, optional
+        The space of round t is spanned by the first sizes[t] of them. None: by k(x_s, .) for the
+        rounds s <= t in which sizes grew, by one.
+    norm : float >= 0
+        |f| of the competitor; 0 bounds the regret against the best penalised function.
+
+    Remarks
+    -------
+    Errata 23: corrected by its proof; the printed form lacks lam |f|^2 and a factor 1 / lam.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not valid.
+
+    Examples
+    --------
+    >>> import oklnumba as okl
+    >>> X, y = [[0.0], [1.0], [0.0]], [1.0, -1.0, 1.0]
+    >>> round(okl.theory.growing_bound(okl.Gaussian(1.0), X, y, lam=1.0, sizes=[1, 2, 2]), 4)
+    1.2594
+    """
+    kernel_code(kernel)
+    X = checks.as_inputs(X)
+    y = checks.as_labels(y, len(X))
+    require_positive("lam", lam)
+    require_nonnegative("norm", norm)
+    Z, ranks = _nested_coordinates(kernel, X, np.asarray(sizes), features)
+    last = Z[:, : ranks[-1]]
+    bound = lam * norm**2 + float(y**2 @ _leverages(Z, ranks, lam))
+    for t in [*np.flatnonzero(np.diff(ranks)) + 1, len(X)]:  # where P_{t+1} is not P_t
+        if t < len(X):
+            mu = np.linalg.norm(Z[:t, ranks[t - 1] : ranks[t]], 2) ** 2
+        else:
+            mu = max(float(np.linalg.eigvalsh(kernel(X) - last @ last.T)[-1]), 0.0)
+        bound += (mu + lam) * t * mu * np.abs(y).max() ** 2 / lam**2
+    return float(bound)
+
+
+def _nested_coordinates(
+    kernel: Any, X: np.ndarray, sizes: np.ndarray, features: Any
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return coordinates of the inputs in a basis of the last space, and how many each space has.
+
+    The basis is orthonormal, and its first vectors are one of each earlier space.
+    """
+    counts = sizes.shape == (len(X),) and sizes.dtype.kind in "iu"
+    require(counts, "sizes", sizes, f"{len(X)} integers, one a round")
+    growth = np.diff(sizes.astype(np.int64), prepend=0)
+    require((growth >= 0).all(), "sizes", sizes, "counts that never fall")
+    if features is not None:
+        Z = check_features(features).transform(X)
+        require(sizes[-1] <= Z.shape[1], "sizes", sizes, f"counts of at most {Z.shape[1]} features")
+        return Z, sizes
+    require(growth.max() <= 1, "sizes", sizes, "counts that grow by one at most, of a dictionary")
+    atoms = X[growth > 0]
+    K = kernel(atoms) if len(atoms) else np.empty((0, 0))
+    K[np.diag_indices_from(K)] *= 1.0 + NUGGET  # atoms that nearly coincide cost no digits
+    L, kept, rank_of = np.zeros_like(K), [], [0]  # Gram-Schmidt in the order of the stream
+    for j in range(len(atoms)):
+        r = len(kept)
+        row = scipy.linalg.solve_triangular(L[:r, :r], K[kept, j], lower=True) if r else K[:0, j]
+        rest = K[j, j] - row @ row
+        if rest > NULL * K[j, j]:
+            L[r, :r], L[r, r] = row, rest**0.5
+            kept.append(j)
+        rank_of.append(len(kept))
+    if not kept:
+        return np.zeros((len(X), 0)), np.zeros(len(X), dtype=int)
+    r = len(kept)
+    Z = scipy.linalg.solve_triangular(L[:r, :r], kernel(atoms[kept], X), lower=True).T
+    return Z, np.array(rank_of)[sizes]
+
+
+def _leverages(Z: np.ndarray, ranks: np.ndarray, lam: float) -> np.ndarray:
+    """Return z' A_t^-1 z of each round, A_t = sum_{s<=t} z z' + lam I in the space of round t."""
+    out = np.empty(len(Z))
+    cuts = np.unique([*np.flatnonzero(np.diff(ranks)) + 1, *range(0, len(Z), BLOCK), len(Z)])
+    for start, stop in zip(cuts, cuts[1:], strict=False):
+        past, rows = Z[:start, : ranks[start]], Z[start:stop, : ranks[start]]
+        L = factor.cholesky(past.T @ past + lam * np.eye(ranks[start]))
+        half = scipy.linalg.solve_triangular(L, rows.T, lower=True)
+        shrinks = np.eye(len(rows)) + half.T @ half
+        pivots = np.diag(np.linalg.cholesky(shrinks)) ** 2  # 1 + z' A_{t-1}^-1 z
+        out[start:stop] = 1.0 - 1.0 / pivots
+    return out
+
+
 class CapacityBound(NamedTuple):
     """What pkawv's corollaries 7 and 8 say, with constants.
 
@@ -380,3 +559,46 @@ def taylor_degree(n: int, lam: float, radius: float, sigma: float) -> int:
     require_nonnegative("radius", radius)
     checks.require_width(sigma)
     return ceil(max(8.0 * (radius / sigma) ** 2, 2.0 * log(n / min(lam, 1.0))))
+
+
+def gaussian_dimension_bound(n: int, d: int, lam: float, radius: float, sigma: float) -> float:
+    """Return 3 (6 + 41 R^2 / (2 d sigma^2) + 3 log(n / lam) / d)^d, above d_eff(lam).
+
+    Of the Gaussian kernel, whatever the inputs in the ball (pkawv section 3.1, after Altschuler,
+    Bach, Rudi and Niles-Weed 2019). It shows the order (log n)^d and is no estimate: it is at least
+    3 * 6^d.
+
+    Parameters
+    ----------
+    n : int >= 1
+        Rounds.
+    d : int >= 1
+        Width of the inputs.
+    lam : float > 0
+    radius : float >= 0
+        Largest |x - center|, any center.
+    sigma : float > 0
+        Width of the kernel.
+
+    Remarks
+    -------
+    For lam > n, where the logarithm is negative, the value at lam = n: d_eff falls in lam.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not valid.
+
+    Examples
+    --------
+    >>> import oklnumba as okl
+    >>> round(okl.theory.gaussian_dimension_bound(n=1000, d=1, lam=1.0, radius=1.0, sigma=1.0), 1)
+    141.7
+    """
+    checks.require_count("n", n, 1)
+    checks.require_count("d", d, 1)
+    require_positive("lam", lam)
+    require_nonnegative("radius", radius)
+    checks.require_width(sigma)
+    spread = 41.0 * (radius / sigma) ** 2 / (2.0 * d)
+    return 3.0 * (6.0 + spread + 3.0 * max(log(n / lam), 0.0) / d) ** d

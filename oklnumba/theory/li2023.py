@@ -10,20 +10,20 @@ import scipy.linalg
 from numpy.typing import ArrayLike
 
 from oklnumba import checks
-from oklnumba.checks import require_positive
+from oklnumba.checks import require_nonnegative, require_positive
 from oklnumba.kernels import kernel_code
 from oklnumba.theory.dimension import kernel_alignment
-from oklnumba.theory.hindsight import square_root
+from oklnumba.theory.matrix import EPS, square_root
 
 
 def pomdr_bound(
     kernel: Any, X: ArrayLike, y: ArrayLike, radius: float, budget: int | None = None
 ) -> float:
-    """Return the regret bound of POMDR against every |f| <= U (pomdr Corollary 1, errata 38).
+    """Return the regret bound of POMDR against every |f| <= U (pomdr Corollary 1, errata 38, 62).
 
     6 U sqrt(A_T + 2 D) + 9 U sqrt(D), with the kernel alignment A_T and D = max k(x, x); with
-    ``budget`` B, for runs with removals, 6 U sqrt(2 T (A_T + 2 D) / B) more. For hinge loss and
-    learners with zeta = 1, ald_scale = 1 and rate_scale = 1.
+    ``budget`` B, for runs with removals, 6 U sqrt(2 T (A_T + 2 D) / B) + 6 sqrt(3) U sqrt(D) T / B
+    more. For hinge loss and learners with zeta = 1, ald_scale = 1, rate_scale = 1 and a horizon.
 
     Parameters
     ----------
@@ -41,6 +41,11 @@ def pomdr_bound(
     ValueError
         If an argument is not valid.
 
+    Remarks
+    -------
+    The last term, linear in T / B, is missing in the paper; without it there are streams with more
+    regret (errata 62). ``pomdr_data_bound`` is sharper, and needs a run.
+
     Examples
     --------
     >>> import oklnumba as okl
@@ -55,7 +60,59 @@ def pomdr_bound(
         return bound
     checks.require_count("budget", budget, 2)
     T = len(checks.as_inputs(X))
-    return bound + 6.0 * radius * sqrt(2.0 * T * (A + 2.0 * D) / budget)
+    bound += 6.0 * radius * sqrt(2.0 * T * (A + 2.0 * D) / budget)
+    return bound + 6.0 * sqrt(3.0) * radius * sqrt(D) * T / budget
+
+
+def pomdr_data_bound(
+    alignment: float, radius: float, removals: int = 0, largest: float = 1.0
+) -> float:
+    """Return the regret bound of a run of POMD or POMDR by its own diary (pomdr Theorem 2).
+
+    3 U sqrt(S + 3 D) + (1 + 1 / sqrt(3)) U sqrt(D) with S the sum of delta_t: the regret against
+    every |f| <= U is at most this, of which the paper's 3 U sqrt(S) + 9 U is a rounding up (D = 1).
+    A run with N removals has N + 1 learning rates, hence
+    3 U sqrt((N + 1) (S + 3 (N + 1) D)) in place of the first term. For hinge loss and learners with
+    zeta = 1, ald_scale = 1, rate_scale = 1 and the number of rounds as their horizon.
+
+    Parameters
+    ----------
+    alignment : float >= 0
+        S, as in ``learner.diary.alignment``.
+    radius : float > 0
+        U.
+    removals : int >= 0
+        N, as in ``learner.diary.removals``.
+    largest : float > 0
+        D, the largest k(x, x); 1 for kernels of unit diagonal.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not valid.
+
+    Remarks
+    -------
+    Errata 28 (the 3 D), 39 (U sqrt(D / 3) of the 1 + 1 / sqrt(3); the rest is what ALD leaves out)
+    and 62: the paper's last term, 3 U sqrt(2 T S / B), has no 3 D for the rates after removals.
+
+    Examples
+    --------
+    >>> import numpy as np, oklnumba as okl
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
+    >>> y = np.sign(X[:, 0])
+    >>> learner = okl.POMD(okl.Gaussian(1.0), radius=5.0, horizon=500).partial_fit(X, y)
+    >>> own = okl.theory.pomdr_data_bound(learner.diary.alignment, radius=5.0)
+    >>> bool(own < okl.theory.pomdr_bound(okl.Gaussian(1.0), X, y, radius=5.0))
+    True
+    """
+    require_nonnegative("alignment", alignment)
+    require_positive("radius", radius)
+    checks.require_count("removals", removals, 0)
+    require_positive("largest", largest)
+    pieces = removals + 1
+    rates = 3.0 * sqrt(pieces * (alignment + 3.0 * pieces * largest))
+    return radius * (rates + (1.0 + 1.0 / sqrt(3.0)) * sqrt(largest))
 
 
 class AldBudget(NamedTuple):
@@ -81,18 +138,17 @@ class AldBudget(NamedTuple):
     p: float
 
 
-def _eigenvalue_bounds(K: np.ndarray) -> np.ndarray:
-    """Return the eigenvalues of a kernel matrix, largest first, none too small by rounding.
+def _eigenvalue_bounds(kernel: Any, X: np.ndarray) -> np.ndarray:
+    """Return the eigenvalues of the kernel matrix, largest first, none too small by rounding.
 
     As squared singular values of the pivoted Cholesky factor, to which what the factor leaves of
     the trace is added: accurate far below eps times the largest eigenvalue.
     """
-    n, largest = len(K), float(K.diagonal().max())
-    eps = np.finfo(float).eps
-    F = square_root(K, tol=eps * largest)
+    n, largest = len(X), float(kernel.diag(X).max())
+    F = square_root(kernel, X, tol=EPS * largest)
     values = np.zeros(n)
     values[: F.shape[1]] = scipy.linalg.svdvals(F) ** 2
-    return np.maximum(values + n * eps * largest, 1e-300)
+    return np.maximum(values + n * EPS * largest, 1e-300)
 
 
 def ald_budget_bound(kernel: Any, X: ArrayLike, alpha: float) -> AldBudget:
@@ -129,7 +185,7 @@ def ald_budget_bound(kernel: Any, X: ArrayLike, alpha: float) -> AldBudget:
     require_positive("alpha", alpha)
     kernel_code(kernel)
     X = checks.as_inputs(X)
-    logs = np.log(_eigenvalue_bounds(kernel(X)) / alpha)
+    logs = np.log(_eigenvalue_bounds(kernel, X) / alpha)
     # (k - 1) ln alpha + ln k(x, x) <= sum of the logs, for whichever x came first.
     least = float(kernel.diag(X).min())
     slack = np.cumsum(logs) - log(max(least, 1e-300) / alpha)

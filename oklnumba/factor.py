@@ -1,4 +1,8 @@
-"""A growing Cholesky factor by rows: new rows at the speed of BLAS-3, block by block."""
+"""Cholesky factors by rows, whole or growing, at the speed of BLAS-3, block by block.
+
+LAPACK's Cholesky is called here and on blocks only: that of OpenBLAS with several threads ends in a
+segmentation fault beyond some 16,500 rows on some machines.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ import numpy as np
 import scipy.linalg
 from threadpoolctl import ThreadpoolController
 
-from oklnumba.hot.linalg import solve_lower
+from oklnumba.hot.linalg import cholesky_row, solve_lower
 
 BLOCK = 512  # rows and columns of a block of the factor
 FEW_ROWS = 2048  # below, a second BLAS thread gains little, and waits long on a busy machine
@@ -84,3 +88,66 @@ def solve_rows(L: np.ndarray, rows: np.ndarray, t: int) -> np.ndarray:
             scipy.linalg.blas.dtrsm(1.0, corner.T, part, side=1, overwrite_b=1)
     rows[:] = columns.T
     return columns
+
+
+def append_rows(L: np.ndarray, t: int, b: int) -> int:
+    """Turn rows t to t + b of L from those of a matrix into those of its factor.
+
+    L : (cap, cap), row-major, of which the first t rows are the factor's; above the diagonal it is
+    neither read nor written. Returns 0, or which of the rows, counted from 1, has no positive
+    pivot.
+    """
+    if b == 1:
+        return 0 if cholesky_row(L, t) > 0.0 else 1
+    columns = solve_rows(L, L[t : t + b, :t], t)
+    corner = np.asfortranarray(np.tril(L[t : t + b, t : t + b]))
+    if t:
+        corner = scipy.linalg.blas.dsyrk(
+            -1.0, columns.T, beta=1.0, c=corner, lower=1, overwrite_c=1
+        )
+    corner, status = scipy.linalg.lapack.dpotrf(corner, lower=1, overwrite_a=1)
+    L[t : t + b, t : t + b] = corner
+    return status
+
+
+def cholesky(A: np.ndarray) -> np.ndarray:
+    """Overwrite the lower triangle of A, row-major, by its factor; return A.
+
+    Raises
+    ------
+    scipy.linalg.LinAlgError
+        If A is not positive definite to double precision.
+    """
+    for start in range(0, len(A), BLOCK):
+        rows = min(BLOCK, len(A) - start)
+        with threads(start, rows):
+            status = append_rows(A, start, rows)
+        if status:
+            raise scipy.linalg.LinAlgError(f"the pivot of row {start + status - 1} is not positive")
+    return A
+
+
+def solve_positive(A: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Return A^-1 b for a positive definite A, row-major, which is spoilt.
+
+    Raises
+    ------
+    scipy.linalg.LinAlgError
+        If A is not positive definite to double precision.
+    """
+    L = cholesky(A)
+    half = scipy.linalg.solve_triangular(L, b, lower=True, check_finite=False)
+    return scipy.linalg.solve_triangular(L, half, lower=True, trans=1, check_finite=False)
+
+
+def inverse_diagonal(L: np.ndarray) -> np.ndarray:
+    """Return the diagonal of (L L')^-1 for a lower factor, row-major."""
+    out = np.empty(len(L))
+    for start in range(0, len(L), BLOCK):
+        rows = np.eye(min(BLOCK, len(L) - start), len(L) - start)
+        if len(rows) == 1:
+            columns = rows / L[start:, start:]
+        else:
+            columns = solve_rows(L[start:, start:], rows, len(L) - start)
+        out[start : start + BLOCK] = np.einsum("ij,ij->j", columns, columns)
+    return out

@@ -1,0 +1,156 @@
+"""Best functions of many rounds without a kernel matrix, with an interval that holds the optimum.
+
+Squared loss: P(f) = sum (y - f)^2 + lam |f|^2 has the dual D(a) = 2 a'y - |a|^2 - a'Ka / lam, with
+D(a) <= min P <= P(K a / lam) for every a, the two ends apart by |y - a - K a / lam|^2. Every number
+of both comes from the one product K a, so they hold however far a solver has come.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+
+from oklnumba import factor, losses
+from oklnumba.dictionaries import KORS
+from oklnumba.features import Features, check_features
+from oklnumba.hot.losses import loss_derivatives
+from oklnumba.theory.comparators import Comparator, best_weights
+from oklnumba.theory.matrix import EPS, kernel_times, rounding
+
+STEPS = 30  # of conjugate gradients, at most
+ROWS = 4096  # whose features are there at a time
+HEAD, ATOMS = 20_000, 400  # rows that are looked at for a dictionary, and its size
+
+
+def dictionary(kernel: Any, X: np.ndarray, lam: float) -> Features:
+    """Return features of a KORS dictionary for ridge regression on X at ``lam``, from some rows.
+
+    The rows are HEAD drawn ones, seen at alpha = lam HEAD / n in their place; it ends at about
+    ATOMS atoms, of which a small lam would take more.
+    """
+    rows = np.random.default_rng(0).permutation(len(X))[:HEAD]
+    kors = KORS(kernel, alpha=lam * len(rows) / len(X))
+    for start in range(0, len(rows), ROWS // 8):
+        kors.partial_fit(X[rows[start : start + ROWS // 8]])
+        if kors.size >= ATOMS:
+            break
+    return kors.features()
+
+
+class Span:
+    """Ridge regression on features, whose rows are written anew each time: O(r^2) memory."""
+
+    def __init__(self, features: Features, X: np.ndarray, lam: float):
+        self._write, r = check_features(features)._writer(X.shape[1])
+        self._X, self._rows = X, np.empty((min(ROWS, len(X)), r))
+        A = lam * np.eye(r)
+        for _, Z in self._parts():
+            A += Z.T @ Z
+        self._L = factor.cholesky(A)
+
+    def _parts(self):
+        for start in range(0, len(self._X), ROWS):
+            part = np.array(self._X[start : start + ROWS], order="C")
+            Z = self._rows[: len(part)]
+            self._write(part, Z)
+            yield slice(start, start + ROWS), Z
+
+    def residual(self, v: np.ndarray) -> np.ndarray:
+        """Return (I + Z Z' / lam)^-1 v, what ridge regression leaves of v."""
+        b = np.zeros(len(self._L))
+        for rows, Z in self._parts():
+            b += v[rows] @ Z
+        half = scipy.linalg.solve_triangular(self._L, b, lower=True)
+        w = scipy.linalg.solve_triangular(self._L, half, lower=True, trans=1)
+        out = v.copy()
+        for rows, Z in self._parts():
+            out[rows] -= Z @ w
+        return out
+
+
+class Bounds:
+    """The interval of min P that a and its product K a give, with margins for rounding."""
+
+    def __init__(self, kernel: Any, X: np.ndarray, y: np.ndarray, lam: float):
+        self.roots = np.sqrt(kernel.diag(X))
+        self.y, self.lam = y, lam
+        self.c = rounding(kernel, *X.shape)
+        self.sum = 2.0 * EPS * 64  # of NumPy's pairwise sums
+
+    def of(self, a: np.ndarray, Ka: np.ndarray, size: float) -> Comparator:
+        """Return f = K a / lam and its bounds; ``size`` >= sum sqrt(k(x_i, x_i)) |a_i|."""
+        y, lam, f = self.y, self.lam, Ka / self.lam
+        square, aligned = float((a * a).sum()), float((a * y).sum())
+        form = float((a * Ka).sum())
+        loose = self.c * size**2 / lam + self.sum * (square + float(np.abs(a * y).sum()))
+        # D at the best multiple of a: (a'y)^2 / (|a|^2 + a'Ka / lam)
+        below = max(aligned - loose, 0.0) ** 2 / (square + max(form, 0.0) / lam + loose)
+        loss = float(np.square(y - f).sum())
+        off = self.c * size * float(np.linalg.norm(self.roots)) / lam  # of |y - f|
+        above = (np.sqrt(loss) * (1.0 + self.sum) + off) ** 2 + max(form, 0.0) / lam + loose
+        return Comparator(loss, float(np.sqrt(max(form, 0.0))) / lam, f, below, float(above))
+
+
+def conjugate_gradients(
+    kernel: Any, X: np.ndarray, y: np.ndarray, lam: float, features: Features, gap: float
+) -> Comparator:
+    """Return the best function for squared loss to ``gap`` of its objective, or to STEPS steps.
+
+    Conjugate gradients on (I + K / lam) a = y, preconditioned by ridge regression on the features:
+    one product with K a step.
+    """
+    # The products have threads of their own; those of BLAS wait long on a busy machine.
+    with factor.BLAS.limit(limits=1, user_api="blas"):
+        span, bounds = Span(features, X, lam), Bounds(kernel, X, y, lam)
+        a, Ka, r = np.zeros(len(y)), np.zeros(len(y)), y.copy()
+        p, rho, size = np.zeros(len(y)), 1.0, 0.0
+        best = Comparator(float(y @ y), 0.0, np.zeros(len(y)), 0.0, float(y @ y))  # f = 0
+        for _ in range(STEPS):
+            z = span.residual(r)
+            before, rho = rho, float(r @ z)
+            p = z + (rho / before) * p
+            Kp = kernel_times(kernel, X, p)
+            curved = float(p @ p) + float(p @ Kp) / lam
+            if not (rho > 0.0 and curved > 0.0):  # nothing is left but rounding
+                break
+            step = rho / curved
+            a += step * p
+            Ka += step * Kp
+            r -= step * (p + Kp / lam)
+            size += abs(step) * float((bounds.roots * np.abs(p)).sum())
+            now = bounds.of(a, Ka, size)
+            lower = max(best.lower, now.lower)
+            best = (now if now.upper <= best.upper else best)._replace(lower=lower)
+            width = best.upper - best.lower
+            if width <= gap * best.upper or float(r @ r) <= 0.1 * width:  # the rest is rounding
+                break
+        return best
+
+
+def on_features(
+    kernel: Any, X: np.ndarray, y: np.ndarray, lam: float, features: Features, loss: losses.Loss
+) -> Comparator:
+    """Return the best function of a span for any loss, or a better one, with bounds for the RKHS.
+
+    One product with K: the dual variables a of the solution are feasible for the whole RKHS too,
+    and f = K a / (2 lam) is a function of it; of a multiple of a, where the span is poor.
+    """
+    Z = check_features(features).transform(X)
+    best, weights = best_weights(Z, y, lam, loss)
+    a = weights.dual
+    Ka, captured = kernel_times(kernel, X, a), a @ Z
+    form, roots = float((a * Ka).sum()), np.sqrt(kernel.diag(X))
+    off = rounding(kernel, *X.shape) * float((roots * np.abs(a)).sum()) / (2.0 * lam)  # of f
+    loose = off * float((roots * np.abs(a)).sum())
+    # D(s a) >= s sum -l*(-a_i) - s^2 a'Ka / (4 lam) for s in [0, 1], as every loss has infimum 0
+    linear = best.lower + float(captured @ captured) / (4.0 * lam)
+    quadratic = max(form, 0.0) / (4.0 * lam) + loose
+    s = min(1.0, linear / (2.0 * quadratic)) if quadratic > 0.0 else 1.0
+    lower = s * linear - s**2 * quadratic
+    f, slopes = s * Ka / (2.0 * lam), np.empty(len(y))
+    loss_derivatives(loss.code, f, y, slopes)
+    total, norm = float(loss.value(f, y).sum()), s * float(np.sqrt(max(form, 0.0))) / (2.0 * lam)
+    loose += off * float((roots * np.maximum(np.abs(slopes), 1.0)).sum())
+    return Comparator(total, norm, f, max(lower, 0.0), total + lam * norm**2 + loose)

@@ -1,0 +1,161 @@
+"""The best penalised function of a finite span of features, for every loss, with a duality gap."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import scipy.optimize
+
+from oklnumba import factor, losses
+from oklnumba.hot.losses import TUBE, loss_derivatives
+
+RESTARTS = 10  # of an iterative comparator
+GAP = 1e-6  # largest share of the objective by which an iterative comparator may miss the best
+BOXES = ("hinge", "absolute", "epsilon_insensitive")  # losses that are solved in the dual
+
+
+class Comparator(NamedTuple):
+    """The best penalised function in hindsight.
+
+    Attributes
+    ----------
+    loss : float
+        Its cumulative loss, sum loss(f(x), y).
+    norm : float
+        Its norm |f| in the RKHS.
+    predictions : ndarray of shape (n,)
+        Its values f(x_i).
+    lower, upper : float
+        The least loss + lam |f|^2 of all functions lies between, rounding included.
+    """
+
+    loss: float
+    norm: float
+    predictions: np.ndarray
+    lower: float
+    upper: float
+
+
+class Weights(NamedTuple):
+    """A solution on features: weights, dual variables, duality gap, and where the solver ended.
+
+    With a = ``dual`` the gap is |2 lam w - F'a|^2 / (4 lam): P(w) - D(a) for the dual function
+    D(a) = sum -l*(-a_i) - |F'a|^2 / (4 lam), and a_i = -l'(F w)_i where the loss is smooth.
+    """
+
+    w: np.ndarray
+    dual: np.ndarray
+    gap: float
+    state: np.ndarray
+
+
+def best_weights(
+    F: np.ndarray, y: np.ndarray, lam: float, loss: losses.Loss, start: np.ndarray | None = None
+) -> tuple[Comparator, Weights]:
+    """Return the best penalised function of the span of features and how it was found.
+
+    F : (n, r); ``start`` : the state of a solution for fewer rounds. The bounds are those of the
+    span.
+
+    Raises
+    ------
+    FloatingPointError
+        If the solver is not within GAP = 1e-6 of the best (lam too small).
+    """
+    if loss.name == "squared":
+        A = F.T @ F
+        A[np.diag_indices_from(A)] += lam
+        w = factor.solve_positive(A, F.T @ y)
+        return _found(F, y, lam, loss, _primal_weights(F, y, lam, loss, w))
+    solve = _best_dual if loss.name in BOXES else _best_primal
+    for _ in range(RESTARTS):  # with a fresh memory L-BFGS often goes on where it had stopped
+        weights = solve(F, y, lam, loss, start)
+        best, _ = _found(F, y, lam, loss, weights)
+        if weights.gap <= GAP * (1.0 + best.upper):
+            return best, weights
+        start = weights.state
+    raise FloatingPointError(
+        f"the {loss.name} comparator may be {weights.gap:.2g} above the best, whose objective is "
+        f"about {best.upper:.4g}; raise lam (now {lam:g}) or scale the inputs"
+    )
+
+
+def _found(
+    F: np.ndarray, y: np.ndarray, lam: float, loss: losses.Loss, weights: Weights
+) -> tuple[Comparator, Weights]:
+    fitted = F @ weights.w
+    total, norm = float(loss.value(fitted, y).sum()), float(np.linalg.norm(weights.w))
+    value = total + lam * norm**2
+    return Comparator(total, norm, fitted, max(value - weights.gap, 0.0), value), weights
+
+
+def _primal_weights(
+    F: np.ndarray, y: np.ndarray, lam: float, loss: losses.Loss, w: np.ndarray
+) -> Weights:
+    """Return weights with the dual variables that belong to them where the loss is smooth."""
+    slopes = np.empty(len(y))
+    loss_derivatives(loss.code, F @ w, y, slopes)
+    gradient = F.T @ slopes + 2.0 * lam * w
+    return Weights(w, -slopes, float(gradient @ gradient) / (4.0 * lam), w)
+
+
+def _best_primal(
+    F: np.ndarray, y: np.ndarray, lam: float, loss: losses.Loss, start: np.ndarray | None
+) -> Weights:
+    """Minimise a smooth loss over the weights."""
+    slopes = np.empty(len(y))
+
+    def objective(w: np.ndarray) -> tuple[float, np.ndarray]:
+        fitted = F @ w
+        loss_derivatives(loss.code, fitted, y, slopes)
+        value = float(loss.value(fitted, y).sum()) + lam * float(w @ w)
+        return value, F.T @ slopes + 2.0 * lam * w
+
+    start = np.zeros(F.shape[1]) if start is None else start
+    options = {"maxiter": 20_000, "maxfun": 40_000, "ftol": 1e-15, "gtol": 1e-9, "maxcor": 30}
+    w = scipy.optimize.minimize(objective, start, jac=True, method="L-BFGS-B", options=options).x
+    return _primal_weights(F, y, lam, loss, w)
+
+
+def _best_dual(
+    F: np.ndarray, y: np.ndarray, lam: float, loss: losses.Loss, start: np.ndarray | None
+) -> Weights:
+    """Maximise the dual of a loss with a kink, c'b - |F'a|^2 / (4 lam) over a box; w = F'a/(2 lam).
+
+    Hinge: a = b, c = y, 0 <= y_i b_i <= 1; absolute: |b_i| <= 1; epsilon-insensitive: a = b+ - b-,
+    c = (y - eps, -y - eps), 0 <= b <= 1.
+    """
+    n = len(y)
+    low, high, c = np.full(n, -1.0), np.ones(n), y
+    if loss.name == "hinge":
+        low, high = np.minimum(y, 0.0), np.maximum(y, 0.0)
+    elif loss.name == "epsilon_insensitive":
+        low, high, c = np.zeros(2 * n), np.ones(2 * n), np.concatenate([y - TUBE, -y - TUBE])
+    paired = len(c) > n
+
+    def objective(b: np.ndarray) -> tuple[float, np.ndarray]:
+        w = F.T @ (b[:n] - b[n:] if paired else b)
+        slope = F @ w / (2.0 * lam)
+        slope = np.concatenate([slope, -slope]) if paired else slope
+        return float(w @ w) / (4.0 * lam) - float(c @ b), slope - c
+
+    if start is None:
+        start = np.zeros(len(c))
+    options = {"maxiter": 50_000, "maxfun": 100_000, "ftol": 1e-16, "gtol": 1e-9, "maxcor": 30}
+    b = scipy.optimize.minimize(
+        objective, start, jac=True, method="L-BFGS-B", options=options,
+        bounds=scipy.optimize.Bounds(low, high),
+    ).x  # fmt: skip
+    a = b[:n] - b[n:] if paired else b
+    w = F.T @ a / (2.0 * lam)
+    primal = float(loss.value(F @ w, y).sum()) + lam * float(w @ w)
+    return Weights(w, a, primal + objective(b)[0], b)
+
+
+def resumed(state: np.ndarray, loss: losses.Loss, before: int, n: int) -> np.ndarray:
+    """Return the state of a solution for ``before`` rounds as a start for n."""
+    if loss.name not in BOXES:
+        return state
+    halves = state.reshape(-1, before)
+    return np.concatenate([halves, np.zeros((len(halves), n - before))], axis=1).ravel()

@@ -1,0 +1,105 @@
+"""The kernel matrix of a stream, for what theory asks of it: factors, roots and products."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import ArrayLike
+
+from oklnumba import factor
+from oklnumba.checks import require_positive
+from oklnumba.hot.rows import DEGREE, POLYNOMIAL, TILE, kernel_product
+from oklnumba.kernels import kernel_code
+
+SHARES = 8  # of a product, for threads; always as many, so that the bits do not depend on them
+PIVOTS = 256  # of a square root that are looked for at a time
+SPREAD = 0.1  # least share of the largest pivot that the others of its block may have
+EPS = float(np.finfo(float).eps)
+
+
+def factor_of(kernel: Any, X: ArrayLike, lam: float) -> np.ndarray:
+    """Return K + lam I in whose lower triangle is its Cholesky factor; above it is K."""
+    require_positive("lam", lam)
+    kernel_code(kernel)
+    return shifted_cholesky(kernel(X), lam)
+
+
+def shifted_cholesky(K: np.ndarray, lam: float) -> np.ndarray:
+    """Return the Cholesky factor of K + lam I in the lower triangle of K."""
+    K[np.diag_indices_from(K)] += lam
+    try:
+        return factor.cholesky(K)
+    except scipy.linalg.LinAlgError:
+        raise ValueError(
+            f"K + lam I is not positive definite to double precision at lam = {lam!r}; raise lam"
+        ) from None
+
+
+def kernel_times(kernel: Any, X: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """Return K v without the matrix K, each pair of points once, in as many threads as cores.
+
+    O(n^2 d) time and O(n) memory. Where the values of the kernel are exact, entry i is within
+    (TILE + n / 256 + SHARES) eps sum_j |K_ij v_j| of the truth.
+    """
+    coded = kernel_code(kernel)
+    X = np.array(X, order="C")  # a copy: read-only arrays would be compiled for anew
+    v = np.array(v, dtype=float)
+
+    def share(number: int) -> np.ndarray:
+        tile, out = np.empty((X.shape[1], TILE)), np.zeros(len(X))
+        kernel_product(
+            coded, X, v, number, SHARES, tile, np.empty(TILE), np.empty(TILE), out
+        )  # fmt: skip
+        return out
+
+    with ThreadPoolExecutor(min(SHARES, os.cpu_count() or 1)) as pool:
+        return np.sum(list(pool.map(share, range(SHARES))), axis=0)
+
+
+def rounding(kernel: Any, n: int, d: int) -> float:
+    """Return c with |fl(v'K v) - v'K v| <= c (sum_i sqrt(k(x_i, x_i)) |v_i|)^2, with a margin of 2.
+
+    A computed value k(x, z) is within (d + 4) eps sqrt(k(x, x) k(z, z)) of the truth for radial
+    kernels (t e^-t < 1), degree times as much for polynomial ones (Cauchy-Schwarz); then come the
+    sums of ``kernel_times`` and NumPy's pairwise sum over i. First order in eps.
+    """
+    code, numbers = kernel_code(kernel)
+    value = (d + 4.0) * (numbers[DEGREE] if code == POLYNOMIAL else 1.0)
+    return 2.0 * EPS * (value + TILE + n / 256 + SHARES + 64)
+
+
+def square_root(kernel: Any, X: np.ndarray, tol: float | None = None) -> np.ndarray:
+    """Return F (n, r) with F F' = K to rounding: a pivoted Cholesky factor, in O(n r) memory.
+
+    The pivots of a block are the largest of what is left of the diagonal, as long as none is below
+    SPREAD times the first; then rounding grows no more than where each is the largest of all. It
+    ends where nothing above ``tol`` is left; None: n eps max(diag), as in LAPACK's dpstrf.
+    """
+    rest = kernel.diag(X)
+    n = len(rest)
+    tol = n * EPS * float(rest.max()) if tol is None else tol
+    F, r = np.empty((n, PIVOTS)), 0
+    while float(rest.max()) > tol:
+        take = np.argsort(-rest, kind="stable")[:PIVOTS]
+        take = take[rest[take] > tol]
+        corner = kernel(X[take]) - F[take, :r] @ F[take, :r].T
+        corner, order, rank, _ = scipy.linalg.lapack.dpstrf(
+            np.asfortranarray(corner), lower=1, tol=max(tol, SPREAD * float(rest[take[0]]))
+        )
+        if rank == 0:  # the diagonal says more than there is: rounding
+            rest[take] = 0.0
+            continue
+        take = take[order[:rank] - 1]
+        if r + rank > F.shape[1]:
+            F = np.concatenate([F, np.empty((n, max(F.shape[1] // 2, PIVOTS)))], axis=1)
+        columns = kernel(X, X[take]) - F[:, :r] @ F[take, :r].T
+        new = scipy.linalg.solve_triangular(corner[:rank, :rank], columns.T, lower=True).T
+        F[:, r : r + rank] = new
+        rest = np.maximum(rest - np.einsum("ij,ij->i", new, new), 0.0)
+        rest[take] = 0.0
+        r += rank
+    return F[:, :r]

@@ -1,0 +1,218 @@
+"""Excess risk of one function drawn out of a run, against the number of examples.
+
+Reproduces: nothing drawn in the paper; it shows Theorem 3 of Li and Liao (2023), excess risk by
+    online-to-batch conversion of POMD, with Pegasos-style SGD (steps 1 / (lam t)) beside it, and
+    the rate of that for a support vector machine from Zhang's notes (2019), section 3.
+Missing: nothing. Theorem 3's second case, with removals, is not drawn (its bound: errata 62).
+Time: a minute and a half (--quick: up to 512 examples, some seconds).
+Data: synthetic: x one of 40 points, chosen uniformly, whose labels flip with probability 0 or 0.1.
+
+All risks are exact sums over the points. For the first two panels the best function with |f| <= U
+is known: U is the norm of the function that has the labels as its values, and no function has less
+hinge risk than twice the probability of a flip. Circles and squares are the risk of the function
+f_r that ``OnlineToBatch`` keeps, in the mean over its draw r = 1, ..., T, which is summed up
+exactly, and over streams; bars, mostly hidden, are two standard errors. Crosses are the risk of
+``OnlineToBatch`` with 20 draws, the mean of 20 such functions. SGD has no ball: its lam is the one
+that makes the sum of lam U^2 / 2 and its bound in the third panel least. In the third panel lam is
+fixed, and the risk is lam / 2 |f|^2 more, with the best function by ``theory.comparator``.
+"""
+
+from collections.abc import Callable
+from math import log, sqrt
+
+import numpy as np
+from common import arguments, finish, print_table, save
+from matplotlib.axes import Axes
+from tqdm import tqdm
+
+import oklnumba as okl
+from oklnumba import plots
+from oklnumba.learners.learner import Learner
+
+STEM = "li2023_risk"
+SIZES, QUICK_SIZES = [2**k for k in range(5, 13)], [2**k for k in range(5, 10)]
+STREAMS, QUICK_STREAMS = 24, 4
+FLIPS = (0.0, 0.1)
+LAM = 0.05  # of the third panel
+KERNEL = okl.Gaussian(0.5)
+POINTS = np.random.default_rng(1).uniform(-1.0, 1.0, (80, 2))
+POINTS = POINTS[np.abs(POINTS.prod(axis=1)) > 0.1][:40]
+SIGNS = np.sign(POINTS.prod(axis=1))
+FEATURES = okl.NystromFeatures(POINTS, KERNEL)  # exact on the points
+INVERSE = np.linalg.inv(KERNEL(POINTS))
+U = sqrt(SIGNS @ INVERSE @ SIGNS)
+DRAWS = 20
+POMD, SGD, MEAN = "POMD", "SGD, steps 1 / (lam t)", f"mean of {DRAWS} draws"
+
+
+def draw_stream(T: int, flip: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng([seed, T])
+    chosen = rng.integers(0, len(POINTS), T)
+    return POINTS[chosen], np.where(rng.random(T) < flip, -1.0, 1.0) * SIGNS[chosen]
+
+
+def risk(values: np.ndarray, flip: float) -> float:
+    """Return the hinge risk of a function with these values on the points."""
+    right, wrong = (np.maximum(1.0 - s * SIGNS * values, 0.0) for s in (1.0, -1.0))
+    return float(((1.0 - flip) * right + flip * wrong).mean())
+
+
+def sgd(lam: float) -> okl.WithFeatures:
+    return okl.WithFeatures(FEATURES, okl.OGD(schedule="strong", lam=lam, loss="hinge"))
+
+
+def svm_bound(T: int, lam: float) -> float:
+    """Return the bound that ``theory.svm_rounds`` solves for T, with R = 1."""
+    return (4.5 + 4.0 * log(T)) / (lam * T)
+
+
+def tuned(T: int) -> float:
+    """Return the lam with the least lam U^2 / 2 + svm_bound(T, lam)."""
+    return sqrt(2.0 * (4.5 + 4.0 * log(T))) / (U * sqrt(T))
+
+
+def over_draws(
+    learner: Learner, X: np.ndarray, y: np.ndarray, seed: int, excess: Callable[[np.ndarray], float]
+) -> tuple[float, float]:
+    """Return the mean excess of f_1, ..., f_T, and that of the mean of some of them."""
+    batch = okl.OnlineToBatch(learner, draws=DRAWS, seed=seed).fit(X, y)
+    total = 0.0
+    for t in range(len(y)):
+        total += excess(learner.predict(POINTS))  # f_{t + 1}, which has seen t examples
+        learner.partial_fit(X[t : t + 1], y[t : t + 1])
+    return total / len(y), excess(batch.predict(POINTS))
+
+
+def hinge_panel(flip: float, T: int, streams: int) -> dict[str, list[float]]:
+    """Return excess risks and bounds of T examples, a value a stream."""
+    found: dict[str, list[float]] = {}
+    for seed in range(streams):
+        X, y = draw_stream(T, flip, seed)
+        pomd, svm = okl.POMD(KERNEL, radius=U, horizon=T), sgd(tuned(T))
+
+        def excess(values: np.ndarray) -> float:
+            return risk(values, flip) - 2.0 * flip
+
+        own, averaged = over_draws(pomd, X, y, seed, excess)
+        theirs, their_averaged = over_draws(svm, X, y, seed, excess)
+        values = {
+            POMD: own,
+            f"{POMD}, {MEAN}": averaged,
+            "Theorem 3": okl.theory.pomdr_bound(KERNEL, X, y, U) / T,
+            "Theorem 2": okl.theory.pomdr_data_bound(pomd.diary.alignment, U) / T,
+            SGD: theirs,
+            f"{SGD}, {MEAN}": their_averaged,
+            "Theorem 4": tuned(T) * U**2 / 2.0 + svm_bound(T, tuned(T)),
+            "A_T / T": okl.theory.kernel_alignment(KERNEL, X, y) / T,
+            "sum of delta": pomd.diary.alignment,
+        }
+        for name, value in values.items():
+            found.setdefault(name, []).append(value)
+    return found
+
+
+def regularised(values: np.ndarray) -> float:
+    """Return lam / 2 |f|^2 + hinge risk of the function in the span that has these values."""
+    return LAM / 2.0 * (values @ INVERSE @ values) + risk(values, FLIPS[1])
+
+
+def svm_panel(T: int, streams: int, least: float) -> dict[str, list[float]]:
+    found: dict[str, list[float]] = {SGD: [], f"{SGD}, {MEAN}": [], "Theorem 4": []}
+    for seed in range(streams):
+        X, y = draw_stream(T, FLIPS[1], seed)
+        values = over_draws(sgd(LAM), X, y, seed, lambda v: regularised(v) - least)
+        for name, value in zip(found, (*values, svm_bound(T, LAM)), strict=True):
+            found[name].append(value)
+    return found
+
+
+def least_regularised() -> float:
+    """Return the least lam / 2 |f|^2 + hinge risk, each point standing ten times, once flipped."""
+    X, y = np.repeat(POINTS, 10, axis=0), np.repeat(SIGNS, 10)
+    y[::10] *= -1.0
+    best = okl.theory.comparator(KERNEL, X, y, LAM * len(y) / 2.0, loss="hinge")
+    return LAM / 2.0 * best.norm**2 + best.loss / len(y)
+
+
+LOOKS = {
+    POMD: {"color": plots.COLOURS[2], "linestyle": "-", "marker": "o"},
+    "Theorem 2": {"color": plots.COLOURS[2], "linestyle": "--"},
+    "Theorem 3": {"color": plots.COLOURS[2], "linestyle": ":"},
+    SGD: {"color": plots.COLOURS[1], "linestyle": "-", "marker": "s"},
+    "Theorem 4": {"color": plots.COLOURS[1], "linestyle": "--"},
+    f"{POMD}, {MEAN}": {"color": plots.COLOURS[2], "linestyle": "", "marker": "x"},
+    f"{SGD}, {MEAN}": {"color": plots.COLOURS[1], "linestyle": "", "marker": "+"},
+}
+NAMES = {
+    "Theorem 2": "bound: POMD, Theorem 2",
+    "Theorem 3": "bound: POMD, Theorem 3",
+    "Theorem 4": "bound: SGD, Zhang's Theorem 4",
+    POMD: "POMD, one draw",
+    SGD: "SGD, one draw",
+    f"{SGD}, {MEAN}": f"SGD, {MEAN}",
+}
+BOUND_OF = {"Theorem 2": POMD, "Theorem 3": POMD, "Theorem 4": SGD}
+
+
+def table(
+    title: str, sizes: list[int], measure: Callable[[int], dict[str, list[float]]]
+) -> list[dict]:
+    """Measure one panel; stop if a mean excess risk is above a bound."""
+    rows = []
+    for T in tqdm(sizes, desc=title, disable=None):
+        found = measure(T)
+        for bound, of in BOUND_OF.items():
+            if bound in found and np.mean(found[of]) > np.mean(found[bound]):
+                raise SystemExit(f"{title}, T = {T}: {of} is above {bound}")
+        for name, values in found.items():
+            error = np.std(values, ddof=1) / sqrt(len(values))
+            rows.append({"panel": title, "T": T, "what": name, "mean": f"{np.mean(values):.6g}",
+                         "standard_error": f"{error:.3g}"})  # fmt: skip
+    return rows
+
+
+def draw(ax: Axes, rows: list[dict]) -> None:
+    """Draw the rows of one panel."""
+    for name, look in LOOKS.items():
+        own = [row for row in rows if row["what"] == name]
+        if not own:
+            continue
+        sizes = [int(row["T"]) for row in own]
+        means = np.array([float(row["mean"]) for row in own])
+        means[means <= 0.0] = np.nan  # a logarithmic axis has no 0
+        bars = 2.0 * np.array([float(row["standard_error"]) for row in own])
+        label = NAMES.get(name, name)
+        if "marker" in look and look["linestyle"]:
+            ax.errorbar(sizes, means, bars, label=label, markersize=3, linewidth=1.2, **look)
+        else:
+            ax.plot(sizes, means, label=label, markersize=4.5, **look)
+    finish(ax, "examples T", "", rows[0]["panel"])
+
+
+def main() -> None:
+    args = arguments(__doc__ or "", limit=600.0, quick_limit=60.0)
+    sizes = QUICK_SIZES if args.quick else SIZES
+    streams = QUICK_STREAMS if args.quick else STREAMS
+    figure, axes = plots.figure(rows=1, columns=3, width=7.4, row_height=2.8)
+    panels = []
+    for flip in FLIPS:
+        title = "no noise" if flip == 0.0 else f"{100 * flip:.0f} % of labels flipped"
+        panels.append(table(title, sizes, lambda T, flip=flip: hinge_panel(flip, T, streams)))
+    least = least_regularised()
+    title = f"lam = {LAM:g}, {100 * FLIPS[1]:.0f} % flipped"
+    panels.append(table(title, sizes, lambda T: svm_panel(T, streams, least)))
+    for ax, rows in zip(axes[0], panels, strict=True):
+        draw(ax, rows)
+    rows = [row for own in panels for row in own]
+    axes[0, 0].set_ylabel("excess hinge risk", fontsize=plots.FONT)
+    axes[0, 2].set_ylabel("excess regularised risk", fontsize=plots.FONT)
+    plots.shared_legend(figure, columns=3)
+    save(figure, rows, args, STEM)
+    print(f"U = {U:.2f}, {len(POINTS)} points, least regularised risk {least:.4f}")
+    print_table([{k: str(v) for k, v in row.items()} for row in rows])
+    for eps in (0.5, 0.1):
+        print(f"svm_rounds({LAM:g}, {eps:g}) = {okl.theory.svm_rounds(LAM, eps)}")
+
+
+if __name__ == "__main__":
+    main()

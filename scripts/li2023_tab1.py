@@ -1,0 +1,263 @@
+"""Exponents of regret and time of first-order kernel learners, beside the stated ones.
+
+Reproduces: Table 1 of Li and Liao (2023), whose rates are upper bounds, by runs of T = 256 to 8192
+    rounds: all seven rows, on streams whose kernel alignment A_T grows like T and like sqrt(T),
+    with a kernel whose eigenvalues decay exponentially and one with a decay like i^-2.
+Missing: nothing; d and B are not varied (d = 1, and budgets are fixed, as in the experiments).
+Time: about two minutes (--quick: up to 1024 rounds, some seconds).
+Data: none.
+
+All of the table is for the hinge loss and |f| <= U; here U = 1 and k(x, x) = 1, where the best
+function in hindsight is known: |f(x)| <= 1, so that its loss is T - y.f(X), and the least is
+T - sqrt(y'K y) = T - sqrt(T (T - A_T)). Two streams:
+
+coins: x uniform in [-1, 1], y a coin, so that nothing can be learned and A_T is nearly T;
+rare coins: round t is such a coin with probability 1 / sqrt(t), else x = 0 and y = 1, so that A_T
+    grows like sqrt(T).
+
+OGD (which projects on |f| <= U), NOGD and SkeGD step U / sqrt(T). BOGD steps U / sqrt(B), with lam
+= 1 / (eta B), so that a removal leaves the other coefficients as they are; see figures/README.md
+for U / sqrt(T). B(AO)2KS: U / sqrt(beta sqrt(A_T T)), beta = 1, and no budget, whose part the coins
+play. POMDR: zeta, ald_scale and rate_scale are 1; with exponential decay B_0 = 15 ln T and B = 400,
+else B_0 = 50 and B = 100. BOGD, NOGD (rank B / 5) and SkeGD have B = 100. Exponents are
+least-squares slopes on log T over the upper half of the sizes, of the log of the mean regret and of
+the least CPU time of a round in the last quarter. Stated exponents are slopes of the stated rate at
+the same T, and at the A_T of the streams.
+"""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from math import sqrt
+from unittest import mock
+
+import numpy as np
+from common import arguments, finish, print_table, save
+from jezequel2019_tab1 import play
+from tqdm import tqdm
+
+import oklnumba as okl
+from oklnumba import plots
+from oklnumba.kernels import Kernel
+from oklnumba.learners.learner import Learner
+
+STEM = "li2023_tab1"
+SIZES, QUICK_SIZES = [2**k for k in range(8, 14)], [2**k for k in range(7, 11)]
+SEEDS, QUICK_SEEDS = 8, 2
+U, B, BETA = 1.0, 100, 1.0
+LABELS = ("OGD", "BOGD", "NOGD", "SkeGD", "B(AO)2KS", "POMDR")
+
+
+REGRETS = {
+    "OGD": "sqrt(T)",
+    "BOGD": "sqrt(T) + T / sqrt(B)",
+    "NOGD": "sqrt(T) + T / B",
+    "SkeGD": "sqrt(T B)",
+    "B(AO)2KS": "(A_T T log T)^(1/4)",
+}
+TIMES = {
+    "OGD": "d T",
+    "BOGD": "d B",
+    "NOGD": "d B + B^2",
+    "SkeGD": "d B polylog T",
+    "B(AO)2KS": "d sqrt(A_T T log T)",
+}
+
+
+@dataclass
+class Setting:
+    """A stream and a kernel: the probability of a coin is t^-rarity; whether POMDR removes."""
+
+    name: str
+    kernel: Kernel
+    rarity: float
+    removes: bool
+    results: dict[tuple[str, int], list[dict]] = field(default_factory=dict)
+
+    def texts(self, label: str) -> tuple[str, str]:
+        """Return the table's regret and time."""
+        if label != "POMDR":
+            return REGRETS[label], TIMES[label]
+        if self.removes:
+            return "sqrt(A_T) + sqrt(T A_T / B)", "d B"
+        return "sqrt(A_T)", "min(d, log T) log T"
+
+    def rates(self, label: str, T: np.ndarray, A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the same as numbers, for d = 1 and without constants (nor polylog T)."""
+        one = np.ones_like(T)
+        return {
+            "OGD": (np.sqrt(T), T),
+            "BOGD": (np.sqrt(T) + T / sqrt(B), one),
+            "NOGD": (np.sqrt(T) + T / B, one),
+            "SkeGD": (np.sqrt(T), one),
+            "B(AO)2KS": ((A * T * np.log(T)) ** 0.25, np.sqrt(A * T * np.log(T))),
+            "POMDR": (
+                np.sqrt(A) + (np.sqrt(T * A / B) if self.removes else 0.0),
+                one if self.removes else np.log(T),
+            ),
+        }[label]
+
+
+def settings() -> list[Setting]:
+    smooth, rough = okl.Gaussian(1.0), okl.Laplacian(1.0)
+    return [
+        Setting("Gaussian, coins", smooth, 0.0, False),
+        Setting("Gaussian, rare coins", smooth, 0.5, False),
+        Setting("Laplacian, coins", rough, 0.0, True),
+        Setting("Laplacian, rare coins", rough, 0.5, True),
+    ]
+
+
+def stream(setting: Setting, T: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng([seed, T])
+    coin = rng.random(T) < np.arange(1, T + 1) ** -setting.rarity
+    X = np.where(coin, rng.uniform(-1.0, 1.0, T), 0.0)
+    return X[:, None], np.where(coin & (rng.random(T) < 0.5), -1.0, 1.0)
+
+
+def learners(setting: Setting, T: int, A: float, seed: int) -> Iterator[tuple[str, Learner]]:
+    """Yield label and learner of the algorithms that play T rounds of alignment A."""
+    kernel, eta = setting.kernel, U / sqrt(T)
+    yield "OGD", okl.KernelOGD(kernel, eta=eta, radius=U)
+    yield "BOGD", okl.BOGD(kernel, eta=U / sqrt(B), lam=1.0 / (U * sqrt(B)), budget=B, seed=seed)
+    yield "NOGD", okl.NOGD(kernel, eta=eta, budget=B, rank=B // 5)
+    yield (
+        "SkeGD",
+        okl.SkeGD(
+            kernel, eta=eta, budget=B, sketch=3 * B // 4 // 4 * 4, columns=3 * B // 20,
+            rank=B // 10, period=round(0.3 * T), seed=seed,
+        ),
+    )  # fmt: skip
+    rate = U / sqrt(BETA * sqrt(A * T))
+    yield (
+        "B(AO)2KS",
+        okl.BAO2KS(kernel, radius=U, eta=rate, budget=T + 1, beta=BETA, horizon=T, seed=seed),
+    )
+    sizes = {"switch_size": B // 2, "budget": B} if setting.removes else {"budget": 400}
+    yield (
+        "POMDR",
+        okl.POMDR(kernel, radius=U, zeta=1.0, ald_scale=1.0, rate_scale=1.0, horizon=T, **sizes),
+    )
+
+
+def measure(setting: Setting, sizes: list[int], seeds: int, limit: float) -> None:
+    """Fill the setting's results: regret, CPU time of a late round and size."""
+    for _, learner in learners(setting, 600, 600.0, 0):
+        okl.run(learner, *stream(setting, 600, 0))  # compiles
+    for T in tqdm(sizes, desc=setting.name, disable=None):
+        for seed in range(seeds):
+            X, y = stream(setting, T, seed)
+            A = okl.theory.kernel_alignment(setting.kernel, X, y)
+            best = T - U * sqrt(T * (T - A))
+            for label, learner in learners(setting, T, A, seed):
+                with mock.patch.object(time, "perf_counter", time.thread_time):
+                    run, late = play(learner, X, y, limit)
+                if not run.finished:
+                    raise SystemExit(f"{label}, T = {T}: more than {limit:g} s; raise --limit")
+                row = {"regret": run.losses.sum() - best, "us": late, "size": run.sizes[-1], "A": A}
+                if label == "POMDR":
+                    diary = learner.diary
+                    row["bound"] = okl.theory.pomdr_data_bound(diary.alignment, U, diary.removals)
+                    if row["regret"] > row["bound"]:
+                        raise SystemExit(f"T = {T}: regret {row['regret']}, bound {row['bound']}")
+                setting.results.setdefault((label, T), []).append(row)
+
+
+def column(setting: Setting, label: str, key: str, sizes: list[int]) -> np.ndarray:
+    """Return (seeds, sizes) of a measurement."""
+    return np.array([[row[key] for row in setting.results[label, T]] for T in sizes]).T
+
+
+def exponent(T: np.ndarray, values: np.ndarray) -> float:
+    return float(np.polyfit(np.log(T), np.log(values), 1)[0])
+
+
+def growth(T: np.ndarray, regret: np.ndarray) -> tuple[float, float]:
+    """Return the exponent of the mean over seeds, and its standard error by leaving one out."""
+    n = len(regret)
+    total = regret.sum(axis=0)
+    without = [exponent(T, (total - one) / (n - 1)) for one in regret]
+    return exponent(T, total / n), sqrt((n - 1) * np.var(without))
+
+
+def upper_half(setting: Setting, sizes: list[int]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the larger T and the mean A_T there."""
+    half = sizes[len(sizes) // 2 :]
+    return np.array(half, dtype=float), column(setting, "POMDR", "A", half).mean(axis=0)
+
+
+def summary(setting: Setting, sizes: list[int]) -> list[dict[str, str]]:
+    """Return the rows of the table."""
+    T, A = upper_half(setting, sizes)
+    rows = []
+    for label in LABELS:
+        regret, us = (column(setting, label, key, sizes) for key in ("regret", "us"))
+        texts, rates = setting.texts(label), setting.rates(label, T, A)
+        fitted, error = growth(T, regret[:, len(sizes) - len(T) :])
+        took = us.min(axis=0)
+        rows.append(
+            {
+                "stream": f"{setting.name} (A_T ~ T^{exponent(T, A):.2f})",
+                "algorithm": label,
+                "stated regret": texts[0],
+                "exponent": f"{exponent(T, rates[0]):.2f}",
+                "measured": f"{fitted:.2f} +- {error:.2f}",
+                "at the end": f"{regret[:, -1].mean():.1f}",
+                "atoms": f"{column(setting, label, 'size', sizes)[:, -1].mean():.0f}",
+                "us a round": f"{took[-1]:.3g}",
+                "stated time": texts[1],
+                "exponent ": f"{exponent(T, rates[1]):.2f}",
+                "measured ": f"{exponent(T, took[-len(T) :]):.2f}",
+            }
+        )
+    return rows
+
+
+def draw(axes: np.ndarray, setting: Setting, sizes: list[int]) -> None:
+    """Draw regret and time against T, and the stated rates through our last values."""
+    T, A = upper_half(setting, sizes)
+    for i, label in enumerate(LABELS):
+        regret, us = (column(setting, label, key, sizes) for key in ("regret", "us"))
+        look = plots.line_style(i) | {"marker": "o", "markersize": 2.5}
+        thin = {"color": look["color"], "linewidth": 0.8, "linestyle": (0, (1, 1.5))}
+        named = {"label": "stated rate, through our last value"} if label == LABELS[-1] else {}
+        rates = setting.rates(label, T, A)
+        for ax, values, rate in zip(
+            axes, (regret.mean(axis=0), us.min(axis=0)), rates, strict=True
+        ):
+            ax.plot(sizes, values, label=label, **look)
+            ax.plot(T, values[-1] * rate / rate[-1], **thin, **named)
+    finish(axes[0], "", "", setting.name)
+    finish(axes[1], "rounds T", "")
+    for ax in axes:
+        ax.set_xticks(sizes[::2], [str(size) for size in sizes[::2]])
+
+
+def main() -> None:
+    args = arguments(__doc__ or "", limit=60.0, quick_limit=20.0)
+    sizes = QUICK_SIZES if args.quick else SIZES
+    seeds = QUICK_SEEDS if args.quick else SEEDS
+    every = settings()
+    fig, axes = plots.figure(rows=2, columns=len(every), width=7.6, row_height=2.5)
+    table, numbers = [], []
+    for i, setting in enumerate(every):
+        measure(setting, sizes, seeds, args.limit)
+        draw(axes[:, i], setting, sizes)
+        table += summary(setting, sizes)
+        for (label, T), rows in setting.results.items():
+            for seed, row in enumerate(rows):
+                head = {"stream": setting.name, "algorithm": label, "rounds": T, "seed": seed}
+                cells = {k: f"{row[k]:.6g}" for k in ("regret", "us", "size", "A")}
+                bound = f"{row['bound']:.6g}" if "bound" in row else ""
+                numbers.append(head | cells | {"theorem_2": bound})
+    for ax, text in zip(
+        axes[:, 0], ("regret (hinge loss)", "time of a late round (us)"), strict=True
+    ):
+        ax.set_ylabel(text, fontsize=plots.FONT)
+    plots.shared_legend(fig, columns=4)
+    save(fig, numbers, args, STEM)
+    print_table(table)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,140 @@
+"""Intervals of the best function in hindsight hold the truth, which extended precision tells."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import oklnumba as okl
+from oklnumba.theory.matrix import kernel_times, square_root
+from tests import naive
+from tests.bounds import inputs
+
+KERNELS = {
+    "Gaussian": (okl.Gaussian(0.7), lambda X, Z: naive.gaussian(X, Z, 0.7)),
+    "Laplacian": (okl.Laplacian(1.3), lambda X, Z: naive.laplacian(X, Z, 1.3)),
+    "Polynomial": (okl.Polynomial(3), lambda X, Z: naive.polynomial(X, Z, 3)),
+    "Linear": (okl.Linear(), naive.linear),
+}
+KINDS = ("random", "sorted", "clustered", "repeated", "lagged", "far")
+
+
+def stream(kind, n=90):
+    rng = np.random.default_rng(7)
+    X = inputs(kind if kind in ("clustered", "repeated") else "random", n, 2, rng)
+    if kind == "lagged":  # each input is the two labels before
+        walk = np.clip(0.1 * np.cumsum(rng.standard_normal(n + 2)), -1, 1)
+        return np.stack([walk[:-2], walk[1:-1]], axis=1), walk[2:]
+    y = np.sin(3 * X[:, 0]) + 0.2 * rng.standard_normal(n)
+    if kind == "sorted":
+        order = np.argsort(y)
+        X, y = X[order], y[order]
+    return (X + 1e3 if kind == "far" else X), y
+
+
+def exact(naive_kernel, X, y, lam):
+    """Return min_f sum (y - f)^2 + lam |f|^2 in extended precision."""
+    X = X.astype(np.longdouble)
+    M = naive_kernel(X, X) + np.longdouble(lam) * np.eye(len(y))
+    return np.longdouble(lam) * (y @ naive.longdouble_solve(M, y.astype(np.longdouble)))
+
+
+@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("lam", [1.0, 1e-3, 1e-6])
+def test_the_interval_holds_the_truth_however_it_was_found(kind, name, lam):
+    if kind == "far" and name in ("Polynomial", "Linear"):
+        pytest.skip("values of 1e18: lam = 1 is below their rounding")
+    kernel, twin = KERNELS[name]
+    X, y = stream(kind)
+    predictions = np.zeros(len(y))
+    played = np.cumsum(y**2)
+    at = [1, 30, 90]
+    truth = [exact(twin, X[:t], y[:t], lam) for t in at]
+    for landmarks in (None, 2, 30):
+        features = landmarks and okl.NystromFeatures(X[:landmarks], kernel)
+        best = okl.theory.Hindsight(kernel, X, y, lam, features=features)
+        curve = best.regret(predictions, at)
+        for k, t in enumerate(at):
+            assert curve.low[k] <= played[t - 1] - truth[k] <= curve.high[k]
+            assert curve.low[k] <= curve.prefix_penalised[k] <= curve.high[k]
+        found = best.comparator()
+        assert found.lower <= truth[-1] <= found.upper
+        if lam == 1.0 and landmarks != 2:
+            assert found.upper - found.lower < 1e-4 * found.upper + 1e-9
+
+
+@pytest.mark.parametrize("steps", [0, 1, 2, 5])
+def test_the_interval_holds_before_the_gradients_have_converged(steps, monkeypatch):
+    monkeypatch.setattr("oklnumba.theory.certified.STEPS", steps)
+    kernel, twin = KERNELS["Gaussian"]
+    X, y = stream("random")
+    features = okl.TaylorFeatures(1, sigma=0.7)
+    widths = []
+    for lam in (1.0, 1e-3, 1e-6):
+        found = okl.theory.Hindsight(kernel, X, y, lam, features=features).comparator()
+        assert found.lower <= exact(twin, X, y, lam) <= found.upper
+        widths.append((found.upper - found.lower) / found.upper)
+    assert widths[-1] > 1e-2  # and says how far it has come
+
+
+@pytest.mark.parametrize("loss", ["hinge", "logistic", "squared_hinge", "absolute"])
+@pytest.mark.parametrize("lam", [1.0, 1e-2])
+def test_intervals_of_other_losses(loss, lam):
+    kernel = okl.Gaussian(0.7)
+    X, y = stream("random")
+    y = np.where(y > 0, 1.0, -1.0) if okl.losses.get(loss).classes else y
+    exact = okl.theory.comparator(kernel, X, y, lam, loss)
+    assert exact.upper - exact.lower <= 2e-6 * (1 + exact.upper)
+    for landmarks in (5, 25):
+        features = okl.NystromFeatures(X[:landmarks], kernel)
+        found = okl.theory.Hindsight(kernel, X, y, lam, loss, features).comparator()
+        assert found.lower <= exact.upper and exact.lower <= found.upper
+        value = found.loss + lam * found.norm**2
+        assert exact.lower <= value <= found.upper
+        assert found.lower > 0.0
+
+
+def test_a_long_stream_has_a_dictionary_of_its_own(monkeypatch):
+    monkeypatch.setattr("oklnumba.theory.hindsight.EXACT_ROUNDS", 80)
+    kernel, twin = KERNELS["Gaussian"]
+    X, y = stream("random")
+    run = okl.run(okl.KernelAWV(kernel), X, y)
+    curve = run.regret(kernel, 1.0)
+    assert curve.rounds.tolist() == [90]
+    truth = (run.losses.sum() - exact(twin, X, y, 1.0)).astype(float)
+    assert curve.low[0] <= truth <= curve.high[0] and curve.high[0] - curve.low[0] < 1e-3
+    hinge = okl.theory.comparator(kernel, X, np.sign(y), 1.0, "hinge")
+    assert hinge.upper - hinge.lower < 1e-2 * hinge.upper
+
+
+# ---- products and roots of kernel matrices ----
+
+
+@pytest.mark.parametrize("n", [1, 2, 511, 512, 513, 1100])
+def test_products_without_a_matrix(n):
+    rng = np.random.default_rng(0)
+    X, v = rng.standard_normal((n, 3)), rng.standard_normal(n)
+    for kernel in (okl.Gaussian(1.0), okl.Polynomial(2)):
+        np.testing.assert_allclose(kernel_times(kernel, X, v), kernel(X) @ v, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", KERNELS)
+def test_square_root(kind, name, monkeypatch):
+    monkeypatch.setattr("oklnumba.theory.matrix.PIVOTS", 8)
+    kernel, _ = KERNELS[name]
+    X, _ = stream(kind)
+    F, K = square_root(kernel, X), kernel(X)
+    assert F.shape[1] <= len(X)
+    np.testing.assert_allclose(F @ F.T, K, atol=1e-12 * np.abs(K).max())
+
+
+def test_square_root_ends_where_only_rounding_is_left():
+    X = np.random.default_rng(0).uniform(-1, 1, (400, 2))  # rank 10, values up to 27
+    assert square_root(okl.Polynomial(3), X, tol=1e-17).shape[1] <= 400
+
+
+def test_square_root_of_equal_points_has_one_column():
+    assert square_root(okl.Gaussian(1.0), np.ones((300, 2))).shape == (300, 1)
+    assert square_root(okl.Linear(), np.zeros((5, 2))).shape == (5, 0)

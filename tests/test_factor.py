@@ -1,0 +1,81 @@
+"""The blocked Cholesky factor, and that LAPACK's is called on its blocks only."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.linalg
+
+import oklnumba as okl
+from oklnumba import factor
+from oklnumba.theory import matrix
+
+MATRICES = {n: okl.Gaussian(1.0)(np.random.default_rng(n).uniform(-1, 1, (n, 3))) for n in
+            (1, 2, 31, 32, 33, 65, 150)}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch):
+    monkeypatch.setattr(factor, "BLOCK", 32)
+    monkeypatch.setattr(matrix, "PIVOTS", 32)
+
+
+@pytest.mark.parametrize("n", MATRICES)
+def test_factor_solve_and_inverse_are_those_of_dense_algebra(n):
+    A = MATRICES[n] + 0.1 * np.eye(n)
+    L = np.tril(factor.cholesky(A.copy()))
+    np.testing.assert_allclose(L, np.linalg.cholesky(A), rtol=1e-10, atol=1e-12)
+    b = np.arange(1.0, n + 1.0)
+    np.testing.assert_allclose(
+        factor.solve_positive(A.copy(), b), np.linalg.solve(A, b), rtol=1e-9, atol=1e-10
+    )
+    diagonal = np.diag(np.linalg.inv(A))
+    np.testing.assert_allclose(factor.inverse_diagonal(L), diagonal, rtol=1e-9)
+
+
+@pytest.mark.parametrize("row", [0, 31, 40, 149])
+def test_a_matrix_that_is_not_positive_is_refused(row):
+    A = np.eye(150)
+    A[row, row] = -1.0
+    with pytest.raises(scipy.linalg.LinAlgError, match=f"row {row} is not positive"):
+        factor.cholesky(A)
+
+
+def test_lapack_factors_blocks_only(monkeypatch):
+    """OpenBLAS's factor with several threads ends in a segmentation fault at 16,500 rows."""
+    seen = []
+
+    def watched(function, name):
+        def call(a, *args, **kwargs):
+            seen.append((name, len(a)))
+            return function(a, *args, **kwargs)
+
+        return call
+
+    for name in ("dpotrf", "dpstrf", "dpotri", "dtrtri", "dposv", "dsysv"):
+        function = getattr(scipy.linalg.lapack, name)
+        monkeypatch.setattr(scipy.linalg.lapack, name, watched(function, name))
+    for name in ("cholesky", "cho_factor", "solve", "inv"):
+        monkeypatch.setattr(scipy.linalg, name, watched(getattr(scipy.linalg, name), name))
+        if hasattr(np.linalg, name):
+            monkeypatch.setattr(np.linalg, name, watched(getattr(np.linalg, name), name))
+    kernel, rng = okl.Gaussian(0.2), np.random.default_rng(0)
+    X, y = rng.uniform(-1, 1, (150, 3)), rng.choice([-1.0, 1.0], 150)
+    features, theory = okl.TaylorFeatures(2), okl.theory
+    run = okl.run(okl.KernelAWV(kernel), X, y)
+    okl.run(okl.KONS(kernel), X, y)
+    run.regret(kernel, 1.0)
+    for loss in okl.losses.LOSSES:
+        run.regret(kernel, 1.0, 2, loss)
+        theory.Hindsight(kernel, X, y, 1.0, loss, features).comparator()
+        theory.comparator(kernel, X, y, 1.0, loss, okl.NystromFeatures(X, kernel))
+    theory.norm_ball_comparator(kernel, X, y, 1.0, "squared")
+    theory.comparator_gap(kernel, features, X, y, 1.0)
+    theory.leverage_scores(kernel, X, 1.0)
+    theory.log_det(kernel, X, 1.0)
+    theory.kors_size_bound(kernel, X)
+    theory.kons_bound(kernel, X, "hinge")
+    theory.ald_budget_bound(kernel, X, 1e-4)
+    theory.pkawv_bound(kernel, features, X, 1.0)
+    assert {"dpotrf", "dpstrf"} <= {name for name, _ in seen}
+    assert max(rows for _, rows in seen) <= 32

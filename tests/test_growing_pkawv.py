@@ -1,0 +1,170 @@
+"""PKAWV whose degree grows: after a growth it is PKAWV of the larger degree from the start."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import oklnumba as okl
+from oklnumba import theory
+from tests import naive
+from tests.bounds import KINDS, Stream, inputs, labels
+from tests.compiled import COMPILED
+from tests.ridge import STREAMS, stream
+
+SIGMA = 0.9
+CENTER = [0.1, -0.2]
+
+
+def features(degree):
+    return okl.TaylorFeatures(degree, sigma=SIGMA, center=CENTER)
+
+
+def grown(**params):
+    return okl.GrowingPKAWV(features(1), **({"first": 20} | params))
+
+
+def degrees(n, first=20, degree=1, largest=99):
+    """Return the degree that each round's forecast has."""
+    doublings = np.floor(np.log2(np.maximum(np.arange(n) / first, 0.5))).astype(int) + 1
+    return np.minimum(degree + np.maximum(doublings, 0), largest)
+
+
+def test_the_degrees_of_a_run():
+    assert degrees(100).tolist() == [1] * 20 + [2] * 20 + [3] * 40 + [4] * 20
+
+
+@pytest.mark.parametrize("lam", [1.0, 1e-3])
+@pytest.mark.parametrize("forecaster", ["awv", "ridge"])
+def test_every_forecast_is_the_dense_argmin_over_its_present_space(forecaster, lam):
+    X, y = stream(n=100, d=2)
+    run = okl.run(grown(lam=lam, forecaster=forecaster), X, y)
+    for t, degree in enumerate(degrees(100)):
+        F = naive.taylor(X[: t + 1], degree, SIGMA, np.array(CENTER))
+        expected = naive.feature_forecasts(F, y[: t + 1], lam, forecaster == "awv")[-1]
+        assert_allclose(run.predictions[t], expected, rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.skipif(not COMPILED, reason="bitwise equality is that of compiled code")
+def test_after_a_growth_it_has_the_bits_of_the_larger_degree_from_the_start():
+    X, y = stream(n=700, d=2)
+    run = okl.run(grown(), X, y)
+    at = degrees(700)
+    for degree in np.unique(at):
+        fixed = okl.run(okl.PKAWV(features(int(degree))), X, y).predictions
+        assert_array_equal(run.predictions[at == degree], fixed[at == degree])
+        assert (run.predictions[at != degree] != fixed[at != degree]).any()
+
+
+def test_growth_ends_at_max_size_and_frees_the_past():
+    X, y = stream(n=700, d=2)
+    bounded, free = grown(max_size=14), grown()
+    run, other = okl.run(bounded, X, y), okl.run(free, X, y)
+    at = degrees(700, largest=3)
+    assert_array_equal(run.predictions[at == degrees(700)], other.predictions[at == degrees(700)])
+    fixed = okl.run(okl.PKAWV(features(3)), X, y).predictions
+    assert_array_equal(run.predictions[40:], fixed[40:])
+    assert run.sizes[-1] == 10 == bounded.size and free.size == 36
+    assert bounded._past.size == bounded._labels.size == 0 and len(free._used("labels")) == 700
+    short = okl.run(grown(max_size=5), X, y)  # no growth at all
+    assert_array_equal(short.predictions, okl.run(okl.PKAWV(features(1)), X, y).predictions)
+
+
+def test_sizes_are_those_after_the_round():
+    X, y = stream(n=100, d=2)
+    learner = grown()
+    assert learner.size == 0
+    run = okl.run(learner, X, y)
+    sizes = np.array([1, 3, 6, 10, 15, 21])
+    assert_array_equal(run.sizes, sizes[degrees(101)[1:]])
+    learner = grown().partial_fit(X[:20], y[:20])
+    assert learner.size == 6  # the next forecast is of degree 2 already
+    assert learner.predict_one(X[20]) == pytest.approx(run.predictions[20], rel=1e-12)
+
+
+@pytest.mark.parametrize("name", STREAMS)
+@pytest.mark.parametrize("lam", [1.0, 1e-2])
+def test_the_certificate_is_exact_in_the_changing_space_and_holds(name, lam):
+    X, y = STREAMS[name]
+    run = okl.run(grown(lam=lam), X, y)
+    expected = []
+    for t, degree in enumerate(degrees(len(y) + 1)[1:], start=1):
+        F = naive.taylor(X[:t], degree, SIGMA, np.array(CENTER))
+        expected.append(naive.penalised_comparator(F @ F.T, y[:t], lam))
+    assert_allclose(run.certificate.comparator, expected, rtol=1e-8)
+    assert_allclose(run.certificate.loss, np.cumsum((y - run.predictions) ** 2), rtol=1e-11)
+    assert (run.certificate.regret <= run.certificate.bound + 1e-9).all()
+
+
+def test_the_bound_needs_what_growth_took_off():
+    """A basis that can say nothing about the labels is charged with its start."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (250, 2))
+    learner = okl.GrowingPKAWV(okl.TaylorFeatures(0), first=200)
+    certificate = okl.run(learner, X, X[:, 0]).certificate
+    gain = certificate.comparator[198] - certificate.comparator[199]
+    assert gain > 10.0
+    assert (certificate.regret <= certificate.bound).all()
+    assert certificate.regret[-1] > certificate.bound[-1] - gain
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "greedy"])
+@pytest.mark.parametrize("how", ["coins", "alternating", "function"])
+def test_theorem_9_holds_for_it(kind, how):
+    rng = np.random.default_rng(7)
+    X = inputs(kind, 150, 2, rng)
+    y = labels(how, X, rng)
+    if kind == "sorted":
+        order = np.argsort(X[:, 0])
+        X, y = X[order], y[order]
+    s = Stream(X, y, okl.Gaussian(SIGMA), 0.5, 1.0, 0)
+    run = okl.run(grown(lam=s.lam), X, y)
+    sizes = np.concatenate([[3], run.sizes[:-1]])  # of the space of each forecast
+    bound = theory.growing_bound(s.kernel, X, y, s.lam, sizes, features(4))
+    assert s.regret(run.predictions)[-1] <= bound
+
+
+def test_theorem_9_holds_for_it_against_an_adversary():
+    kernel, lam = okl.Gaussian(0.5), 1.0
+    learner = okl.GrowingPKAWV(okl.TaylorFeatures(0, sigma=0.5), first=8)
+    n = 40 if COMPILED else 12
+    game = okl.adversary.greedy(learner, kernel, n, 2, lam)
+    run = okl.run(okl.GrowingPKAWV(okl.TaylorFeatures(0, sigma=0.5), first=8), game.X, game.y)
+    s = Stream(game.X, game.y, kernel, lam, 1.0, 0)
+    assert (run.certificate.regret <= run.certificate.bound + 1e-9).all()
+    sizes = np.concatenate([[1], run.sizes[:-1]])
+    largest = okl.TaylorFeatures(3, sigma=0.5)
+    bound = theory.growing_bound(kernel, game.X, game.y, lam, sizes, largest)
+    assert 0.0 < s.regret(run.predictions)[-1] <= bound
+
+
+def test_it_takes_taylor_features_only():
+    for bad in (okl.FourierFeatures(5), okl.NystromFeatures([[0.0, 0.0]], okl.Gaussian(1.0)), 3):
+        with pytest.raises(ValueError, match="features must be TaylorFeatures"):
+            okl.GrowingPKAWV(bad).learn_one([0.0, 0.0], 1.0)
+
+
+@pytest.mark.filterwarnings("ignore:the Taylor basis")
+def test_trouble_while_growing_names_a_round_and_stops_it():
+    """Labels that degree 1 just bears and degree 2, whose features are larger there, does not."""
+    X, y = np.full((60, 1), 3.0), np.full(60, 1e308)
+    learner = okl.GrowingPKAWV(okl.TaylorFeatures(0), first=20)
+    with np.errstate(all="ignore"):
+        learner.partial_fit(X[:39], y[:39])
+        with pytest.raises(FloatingPointError, match=r"round \d+.*raise lam.*reset"):
+            learner.learn_one(X[39], y[39])
+    for call in (lambda: learner.predict_one(X[0]), lambda: learner.learn_one(X[0], 1.0)):
+        with pytest.raises(FloatingPointError, match="reset"):
+            call()
+    assert np.isfinite(learner.reset().learn_one(X[0], 1.0).predict_one(X[0]))
+
+
+def test_experts_mix_a_growing_learner_with_fixed_ones():
+    """They share features of equal maps, but not with a map that changes."""
+    X, y = stream(n=90, d=2)
+    y = np.clip(y, -1, 1)
+    alone = okl.run(okl.Experts([grown()]), X, y)
+    assert_allclose(alone.predictions, np.clip(okl.run(grown(), X, y).predictions, -1, 1))
+    both = okl.run(okl.Experts([okl.PKAWV(features(1)), grown()]), X, y)
+    assert_array_equal(both.sizes, 3 + alone.sizes)
