@@ -20,7 +20,7 @@ from oklnumba.theory.matrix import EPS, factor_of, kernel_times, rounding, squar
 EXACT_ROUNDS = 20_000  # of one factor: a kernel matrix of 3.2 GB
 EVERY_ROUND = 2_000  # rounds after each of which a loss other than the squared one is solved for
 COLUMNS = 64  # rounds whose residuals are solved for at a time
-SHARE = 1e-5  # of the objective, to which the interval of a long stream is narrowed
+SHARE = 1e-4  # of the objective, to which the interval of a long stream is narrowed
 
 
 class RegretCurve(NamedTuple):
