@@ -6,7 +6,7 @@ compilation included. Files get the suffix _quick, so that full figures stay. Sc
 other data are skipped.
 
 ``--all`` runs every script with the paper's settings on the data in OKLNUMBA_DATA or the cache,
-the benchmarks (``benchmark_*.py``) too; this takes about an hour, and more with the full SUSY. A
+the benchmarks (``benchmark_*.py``) too; this takes two to three hours, more with the full SUSY. A
 script that finds none of its data then counts as failed.
 
 A script joins by its name: ``certificate.py``, ``regret_<what>.py``, or
