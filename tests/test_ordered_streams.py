@@ -85,11 +85,14 @@ def without_future(F, kept):
     return np.where(later, 0.0, F)
 
 
-def newton_twin(F, y, alpha, C, kept, restart):
-    """Forecasts of CON-KONS, or of Pros-N-KONS: the Newton step from 0 for each new atom."""
+def newton_twin(F, y, alpha, C, kept, restart, share=0.5):
+    """Forecasts of CON-KONS, or of Pros-N-KONS: the Newton step from 0 for each new atom.
+
+    ``share`` of the curvature is used; all of it by KONS.
+    """
     F, y = without_future(F, kept), y.astype(np.longdouble)
     cuts = kept[1:] if restart else []
-    eta = okl.losses.get("squared").curvature(C) / 2
+    eta = share * okl.losses.get("squared").curvature(C)
     parts = zip(np.split(F, cuts), np.split(y, cuts), strict=True)
     derivative = naive.LOSS_DERIVATIVES["squared"]
     steps = [naive.newton_steps(f, part, derivative, C, alpha, eta) for f, part in parts]
@@ -138,7 +141,7 @@ def test_nystrom_awv_loses_what_pkawv_on_its_atoms_loses(frequency, lam):
 @pytest.mark.parametrize("restart", [False, True])
 def test_pros_n_kons_equals_its_twin(name, alpha, restart):
     """To what rounding the kernel's values does, and what null directions may."""
-    X, y = STREAMS[name]
+    X, y = (part[:90] for part in STREAMS[name])
     mu, C = 1e-3, 1.0
     kept = okl.KORS(KERNEL, alpha=mu, seed=2).partial_fit(X).indices_
     learner = okl.ProsNKONS(KERNEL, C=C, alpha=alpha, mu=mu, restart=restart, seed=2)
@@ -149,6 +152,23 @@ def test_pros_n_kons_equals_its_twin(name, alpha, restart):
     )
     allowed = min(1e-6 / alpha, 2e-3) + 3.0 * np.abs(moved - exact).max()
     assert np.abs(run.predictions - exact).max() <= allowed
+
+
+@every_stream
+@pytest.mark.parametrize("alpha", [1.0, 1e-3, 1e-6])
+def test_kons_and_sketched_kons_equal_their_twin(name, alpha):
+    """To a hundred times what rounding the kernel's values does, and 1e-11 / alpha."""
+    X, y = (part[:60] for part in STREAMS[name])
+    exact, moved = (
+        newton_twin(exact_features(X, X, rounded), y, alpha, 1.0, np.zeros(60), False, share=1.0)
+        for rounded in (False, True)
+    )
+    allowed = 1e-11 / alpha + 100.0 * np.abs(moved - exact).max()
+    for learner in (
+        okl.KONS(KERNEL, alpha=alpha),
+        okl.SketchedKONS(KERNEL, alpha=alpha, gamma=1.0),
+    ):
+        assert np.abs(okl.run(learner, X, y).predictions - exact).max() <= allowed
 
 
 @every_stream
