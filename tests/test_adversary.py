@@ -42,7 +42,7 @@ def test_each_round_is_about_the_worst_there_is(name, comparator):
         played = game.predictions[: t + 1], game.X[: t + 1], game.y[: t + 1], lam, comparator
         np.testing.assert_allclose(game.regret[t], regret_so_far(*played), rtol=1e-8, atol=1e-10)
         before = game.regret[t - 1] if t else 0.0
-        for x in rng.uniform(-1, 1, (30, 2)):
+        for x in rng.uniform(-1, 1, (15, 2)):
             X = np.vstack([game.X[:t], x])
             forecasts = np.append(game.predictions[:t], twin.predict_one(x))
             for label in (-1.0, -0.3, 1.0):
