@@ -15,8 +15,8 @@ from oklnumba.hot.rows import kernel_diag, kernel_row, put_atom
 # multiplies from atom to atom. So k(x, x) of an atom stands in the matrix as (1 + NUGGET) k(x, x):
 # no eigenvalue is below the rounding, and no distance loses its digits, however atoms are ordered.
 NUGGET = 1e-14
-# A point whose squared distance to the span is this share of k(x, x) or less adds no direction. (It
-# still counts in KORS, whose weights are about frequency, not about rank.)
+# A point whose squared distance to a dictionary's span, its nugget included, is this share of
+# k(x, x) or less is in the span, whatever the learner's threshold.
 IN_SPAN = 1e-13
 
 
@@ -192,6 +192,8 @@ def span_coordinates(row, span, R, q, rank):
 @hot
 def adds_direction(R, q, square, corner, v, rank):
     """Return whether a point is off the span by more than what nuggets alone would leave.
+
+    One that is not still counts in KORS, whose weights are about frequency, not about rank.
 
     q : (cap,), its coordinates; square : span_distance; corner : k(x, x); v : (cap,), its
     coefficients on the atoms of the span, R^-1 q, written.

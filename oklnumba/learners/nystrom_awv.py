@@ -52,9 +52,10 @@ class NystromAWV(Ridge):
     may enter before its own forecast. In place of cholup on K'K + lam K_mm we use coordinates in
     which K_mm is the identity, which are far better conditioned. K_mm has 1e-14 k(x, x) added to
     its diagonal (NUGGET in hot/dictionary.py), so that no digits are lost on nearly coincident
-    atoms, as time series have them; an atom in the span to 1e-13 k(x, x) counts in ``size`` and
-    adds no direction. The certificate is against the best function of the present space on each
-    prefix; its bound adds what each growth of the space took off that function's loss.
+    atoms, as time series have them; an atom that is off the span by no more than these leave
+    counts in ``size`` and adds no direction. The certificate is against the best function of the
+    present space on each prefix; its bound adds what each growth of the space took off that
+    function's loss.
 
     Forecasts shrink new points: where labels have little noise, "ridge" loses less. On y = sin(x_1
     + ... + x_5), 1000 rounds, mu = 0.1, the squared errors add up to 56, 67 and 126 at lam = 1, 0.1
