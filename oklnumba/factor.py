@@ -135,7 +135,11 @@ def solve_positive(A: np.ndarray, b: np.ndarray) -> np.ndarray:
     scipy.linalg.LinAlgError
         If A is not positive definite to double precision.
     """
-    L = cholesky(A)
+    return solve(cholesky(A), b)
+
+
+def solve(L: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Return (L L')^-1 b for a lower factor; above its diagonal it is not read."""
     half = scipy.linalg.solve_triangular(L, b, lower=True, check_finite=False)
     return scipy.linalg.solve_triangular(L, half, lower=True, trans=1, check_finite=False)
 

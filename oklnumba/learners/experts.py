@@ -136,13 +136,8 @@ class Experts(Learner):
         return next(iter(found.values()))
 
     def _advice(self, X: np.ndarray) -> str | None:
-        first = None
-        for one in self._checked():
-            advice = one._advice(X)
-            if advice is None:  # one that suits is enough
-                return None
-            first = first or advice
-        return first
+        told = [one._advice(X) for one in self._checked()]
+        return told[0] if all(told) else None  # one that suits is enough
 
     def _check_labels(self, y: np.ndarray) -> None:
         for one in self._checked():

@@ -54,8 +54,7 @@ class Curved(Learner):
 
     def _check_newton(self) -> tuple[float, float, float]:
         """Refuse hyper-parameters out of range; return C, alpha and eta."""
-        require_width(self.C, "C")
-        require_positive("alpha", self.alpha)
+        self._check_scales()
         sigma = self._loss().curvature(self.C)
         if not sigma > 0.0:
             raise ValueError(
@@ -63,9 +62,14 @@ class Curved(Learner):
                 f"{type(self).__name__} lives on: use {self._WITHOUT_CURVATURE} for it, or one "
                 "of the losses 'squared', 'squared_hinge', 'logistic' (and a C below the hundreds)"
             )
+        return float(self.C), float(self.alpha), sigma if self.eta is None else float(self.eta)
+
+    def _check_scales(self) -> None:
+        """Refuse C, alpha and eta out of range."""
+        require_width(self.C, "C")
+        require_positive("alpha", self.alpha)
         if self.eta is not None:
             require_positive("eta", self.eta)
-        return float(self.C), float(self.alpha), sigma if self.eta is None else float(self.eta)
 
 
 class _KernelForm(Curved):
@@ -104,10 +108,7 @@ class _KernelForm(Curved):
         if self.schedule == "constant":
             _, _, self._step = self._check_newton()
             return
-        require_width(self.C, "C")
-        require_positive("alpha", self.alpha)
-        if self.eta is not None:
-            require_positive("eta", self.eta)
+        self._check_scales()
         self._step = kons_step(self.loss, self.C) if self.eta is None else float(self.eta)
 
     def _steps(self, n: int) -> np.ndarray:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 
 from oklnumba import factor, losses
 from oklnumba.dictionaries import KORS
@@ -62,8 +61,7 @@ class Span:
         b = np.zeros(len(self._L))
         for rows, Z in self._parts():
             b += v[rows] @ Z
-        half = scipy.linalg.solve_triangular(self._L, b, lower=True)
-        w = scipy.linalg.solve_triangular(self._L, half, lower=True, trans=1)
+        w = factor.solve(self._L, b)
         out = v.copy()
         for rows, Z in self._parts():
             out[rows] -= Z @ w

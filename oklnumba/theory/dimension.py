@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from oklnumba import checks, factor
 from oklnumba.checks import require, require_positive
 from oklnumba.kernels import kernel_code
-from oklnumba.theory.matrix import factor_of, kernel_times
+from oklnumba.theory.matrix import energy_beyond, factor_of, kernel_times
 
 
 def log_det(kernel: Any, X: ArrayLike, lam: float) -> float:
@@ -178,9 +178,7 @@ def projection_gap(kernel: Any, features: Any, X: ArrayLike, method: str = "exac
     F = features.transform(X)
     n = len(X)
     if method == "exact" or n < 3:
-        gap = kernel(X) - F @ F.T
-        top = scipy.linalg.eigh(gap, eigvals_only=True, subset_by_index=[n - 1, n - 1])
-        return max(float(top[0]), 0.0)
+        return energy_beyond(kernel, X, F)
     from scipy.sparse.linalg import LinearOperator, eigsh  # a tenth of a second to import
 
     def product(v: np.ndarray) -> np.ndarray:

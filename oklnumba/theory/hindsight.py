@@ -53,6 +53,16 @@ class RegretCurve(NamedTuple):
     high: np.ndarray
 
 
+def _checked(
+    kernel: Any, X: ArrayLike, y: ArrayLike, loss: str
+) -> tuple[np.ndarray, np.ndarray, losses.Loss]:
+    """Return a stream as arrays and its loss; ValueError for what is not valid."""
+    kernel_code(kernel)
+    rule = losses.get(loss)
+    X = checks.as_inputs(X)
+    return X, checks.as_labels(y, len(X), rule.classes), rule
+
+
 class Hindsight:
     """The best penalised functions of a stream, found once and asked by any number of runs.
 
@@ -111,10 +121,7 @@ class Hindsight:
         features: Any = None,
     ):
         require_positive("lam", lam)
-        kernel_code(kernel)
-        rule = losses.get(loss)
-        X = checks.as_inputs(X)
-        y = checks.as_labels(y, len(X), rule.classes)
+        X, y, rule = _checked(kernel, X, y, loss)
         self.kernel, self.lam, self.loss = kernel, float(lam), loss
         self._X, self._y, self._rule = X, y, rule
         self._known: dict[int, _Known] = {}
@@ -326,10 +333,7 @@ def comparator(
     if features is None:
         return Hindsight(kernel, X, y, lam, loss).comparator()
     require_positive("lam", lam)
-    kernel_code(kernel)
-    rule = losses.get(loss)
-    X = checks.as_inputs(X)
-    y = checks.as_labels(y, len(X), rule.classes)
+    X, y, rule = _checked(kernel, X, y, loss)
     return best_weights(features.transform(X), y, float(lam), rule)[0]
 
 
@@ -366,10 +370,7 @@ def norm_ball_comparator(
     (0.5, 0.5)
     """
     require_positive("radius", radius)
-    kernel_code(kernel)
-    rule = losses.get(loss)
-    X = checks.as_inputs(X)
-    y = checks.as_labels(y, len(X), rule.classes)
+    X, y, rule = _checked(kernel, X, y, loss)
     F = square_root(kernel, X)
     found: dict[float, Comparator] = {}
     start: list[np.ndarray | None] = [None]

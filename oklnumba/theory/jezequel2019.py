@@ -16,6 +16,7 @@ from oklnumba.hot.dictionary import NUGGET
 from oklnumba.kernels import Gaussian, kernel_code
 from oklnumba.theory.calandriello2017 import kors_size_bound
 from oklnumba.theory.dimension import effective_dimension, log_det, projection_gap
+from oklnumba.theory.matrix import energy_beyond
 
 NULL = 1e-12  # share of k(x, x) outside the span of other atoms that is rounding
 BLOCK = 512  # rounds whose leverages are found together
@@ -332,7 +333,7 @@ def growing_bound(
         if t < len(X):
             mu = np.linalg.norm(Z[:t, ranks[t - 1] : ranks[t]], 2) ** 2
         else:
-            mu = max(float(np.linalg.eigvalsh(kernel(X) - last @ last.T)[-1]), 0.0)
+            mu = energy_beyond(kernel, X, last)
         bound += (mu + lam) * t * mu * np.abs(y).max() ** 2 / lam**2
     return float(bound)
 

@@ -60,6 +60,13 @@ def kernel_times(kernel: Any, X: np.ndarray, v: np.ndarray) -> np.ndarray:
         return np.sum(list(pool.map(share, range(SHARES))), axis=0)
 
 
+def energy_beyond(kernel: Any, X: np.ndarray, F: np.ndarray) -> float:
+    """Return lambda_max(K - F F'), at least 0. F : (n, r)."""
+    gap, n = kernel(X) - F @ F.T, len(X)
+    top = scipy.linalg.eigh(gap, eigvals_only=True, subset_by_index=[n - 1, n - 1])
+    return max(float(top[0]), 0.0)
+
+
 def rounding(kernel: Any, n: int, d: int) -> float:
     """Return c with |fl(v'K v) - v'K v| <= c (sum_i sqrt(k(x_i, x_i)) |v_i|)^2, with a margin of 2.
 
