@@ -100,6 +100,41 @@ def sketched(quick: bool) -> list[dict]:
     ]
 
 
+def exponents(
+    what: str,
+    step: str,
+    lengths: list[int],
+    longer: list[tuple],
+    larger: list[tuple],
+    goal: float | None,
+) -> list[dict]:
+    """Return the rows of the cost of a step in t and in the size m of a dictionary.
+
+    longer, larger : pairs (seconds, m), one for each length, and for dictionaries at the first.
+    """
+    sizes = [m for _, m in longer]
+    return [
+        row(
+            f"{what}, t from {lengths[0]} to {lengths[-1]}, {min(sizes)} to {max(sizes)} atoms, a "
+            f"{step} at the end",
+            longer[-1][0],
+            slope(lengths, [took for took, _ in longer]),
+            0.15,
+            "exponent of the cost in t",
+            at_most=True,
+        ),
+        row(
+            f"{what}, t = {lengths[0]}, {larger[0][1]} to {larger[-1][1]} atoms, a {step} with the "
+            "largest",
+            larger[-1][0],
+            slope([m for _, m in larger], [took for took, _ in larger]),
+            goal,
+            "exponent of the cost in the size of the dictionary",
+            at_most=True,
+        ),
+    ]
+
+
 def pros_n_kons(quick: bool) -> list[dict]:
     """Exponents of the cost of a round of Pros-N-KONS in t and in the size m of its dictionary."""
     lengths = [10_000, 20_000, 40_000] if quick else [25_000, 50_000, 100_000, 200_000]
@@ -113,27 +148,7 @@ def pros_n_kons(quick: bool) -> list[dict]:
     # Dictionaries never stop growing (as log t): to see the cost at one size, mu grows with t.
     longer = [after(n, n / 5000) for n in lengths]
     larger = [after(lengths[0], mu) for mu in (8.0, 2.0, 0.5, 0.125)]
-    sizes = [m for _, m in longer]
-    return [
-        row(
-            f"Pros-N-KONS, t from {lengths[0]} to {lengths[-1]}, {min(sizes)} to {max(sizes)} "
-            "atoms, a round at the end",
-            longer[-1][0],
-            slope(lengths, [took for took, _ in longer]),
-            0.15,
-            "exponent of the cost in t",
-            at_most=True,
-        ),
-        row(
-            f"Pros-N-KONS, t = {lengths[0]}, {larger[0][1]} to {larger[-1][1]} atoms, a round with "
-            "the largest",
-            larger[-1][0],
-            slope([m for _, m in larger], [took for took, _ in larger]),
-            None,
-            "exponent of the cost in the size of the dictionary",
-            at_most=True,
-        ),
-    ]
+    return exponents("Pros-N-KONS", "round", lengths, longer, larger, None)
 
 
 def kors(quick: bool) -> list[dict]:
@@ -156,27 +171,7 @@ def kors(quick: bool) -> list[dict]:
 
     longer = [after(n, n / 5000) for n in lengths]  # alpha grows with t: one size
     larger = [after(lengths[0], alpha) for alpha in (8.0, 2.0, 0.5, 0.125, 0.03125)]
-    sizes = [m for _, m in longer]
-    return [
-        row(
-            f"KORS, t from {lengths[0]} to {lengths[-1]}, {min(sizes)} to {max(sizes)} atoms, a "
-            "point at the end",
-            longer[-1][0],
-            slope(lengths, [took for took, _ in longer]),
-            0.15,
-            "exponent of the cost in t",
-            at_most=True,
-        ),
-        row(
-            f"KORS, t = {lengths[0]}, {larger[0][1]} to {larger[-1][1]} atoms, a point with the "
-            "largest",
-            larger[-1][0],
-            slope([m for _, m in larger], [took for took, _ in larger]),
-            2.3,
-            "exponent of the cost in the size of the dictionary",
-            at_most=True,
-        ),
-    ]
+    return exponents("KORS", "point", lengths, longer, larger, 2.3)
 
 
 def main() -> None:

@@ -112,6 +112,11 @@ def timed_run(
     return run, [str(w.message) for w in caught]
 
 
+def kept_path(args: argparse.Namespace, name: str) -> Path | None:
+    """Return where ``kept_run`` keeps a run of this name under the script's options, if at all."""
+    return args.keep / f"{name} {args.limit:g}s.npz" if args.keep else None
+
+
 def kept_run(
     path: Path | None, learner: Learner, X: np.ndarray, y: np.ndarray, limit: float
 ) -> tuple[okl.Run, list[str]]:

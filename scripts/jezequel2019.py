@@ -8,7 +8,7 @@ from math import comb
 from pathlib import Path
 
 import numpy as np
-from common import arguments, at_hand, kept_run, print_table, save
+from common import arguments, at_hand, kept_path, kept_run, print_table, save
 from matplotlib.axes import Axes
 from tqdm import tqdm
 
@@ -211,9 +211,8 @@ def play(panel: Panel, scaling: str, args: Namespace) -> tuple[dict[str, okl.Run
             learner = made.pop(label)  # large ones must not wait for the end
             name = f"{panel.name} {scaling} {label}"
             bar.set_description(name)
-            path = args.keep / f"{name} {args.limit:g}s.npz" if args.keep else None
             n = min(len(X), KERNEL_ROWS) if label == "KernelRidge" else len(X)
-            runs[label], warned = kept_run(path, learner, X[:n], y[:n], args.limit)
+            runs[label], warned = kept_run(kept_path(args, name), learner, X[:n], y[:n], args.limit)
             if isinstance(learner, okl.PKAWV):
                 shares[label] = f"{learner.features.captured(X[:HEAD]).mean():.4f}"
             for text in warned:

@@ -1,14 +1,12 @@
 """The experiments behind Tables 2 to 5 of Li and Liao (2023)."""
 
 import os
-import time
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from functools import cache
-from unittest import mock
 
 import numpy as np
-from common import arguments, at_hand, plain_ticks, print_table, save, some
+from common import arguments, at_hand, cpu_clock, plain_ticks, print_table, save, some
 from tqdm import tqdm
 
 import oklnumba as okl
@@ -162,7 +160,7 @@ def play_all(jobs: list[tuple], what: str, limit: float) -> dict[tuple, tuple]:
 def play_alone(jobs: list[tuple], what: str, limit: float) -> dict[tuple, tuple]:
     """Play jobs one after another; their seconds are those of the CPU in their one thread."""
     compile_all(jobs)
-    with mock.patch.object(time, "perf_counter", time.thread_time):  # the clock of okl.run
+    with cpu_clock():
         return {job: play(*job, limit) for job in tqdm(jobs, desc=what, unit=" run")}
 
 

@@ -25,11 +25,9 @@ the least CPU time of a round in the last quarter. Stated exponents are slopes o
 the same T, and at the A_T of the streams.
 """
 
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import sqrt
-from unittest import mock
 
 import numpy as np
 from common import arguments, finish, print_table, save
@@ -150,8 +148,7 @@ def measure(setting: Setting, sizes: list[int], seeds: int, limit: float) -> Non
             A = okl.theory.kernel_alignment(setting.kernel, X, y)
             best = T - U * sqrt(T * (T - A))
             for label, learner in learners(setting, T, A, seed):
-                with mock.patch.object(time, "perf_counter", time.thread_time):
-                    run, late = play(learner, X, y, limit)
+                run, late = play(learner, X, y, limit)
                 if not run.finished:
                     raise SystemExit(f"{label}, T = {T}: more than {limit:g} s; raise --limit")
                 row = {"regret": run.losses.sum() - best, "us": late, "size": run.sizes[-1], "A": A}
