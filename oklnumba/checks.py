@@ -89,6 +89,24 @@ def as_point(x: Any, width: int | None = None, name: str = "x") -> np.ndarray:
     return np.array(as_inputs(array[None, :], width, name), order="C")
 
 
+def as_values(values: Any, n: int, name: str, what: str = "number") -> np.ndarray:
+    """Return numbers, one a row of X, as a finite float64 array of shape (n,).
+
+    Raises
+    ------
+    ValueError
+        If they are not numeric, of another length or shape, or not finite.
+    """
+    array = _as_floats(values, name)
+    if array.shape != (n,):
+        hint = f"; use {name}.ravel()" if array.size == n else ""
+        raise ValueError(
+            f"{name} must have shape ({n},), one {what} a row of X, but has {array.shape}{hint}"
+        )
+    _refuse_not_finite(array, name)
+    return array
+
+
 def as_labels(y: Any, n: int, classes: bool = False) -> np.ndarray:
     """Return labels as a finite float64 array of shape (n,); ``classes`` asks for -1 and +1.
 
@@ -99,13 +117,7 @@ def as_labels(y: Any, n: int, classes: bool = False) -> np.ndarray:
     """
     if y is None:
         raise ValueError("labels are missing: pass y, one number for each row of X")
-    array = _as_floats(y, "y")
-    if array.shape != (n,):
-        hint = "; use y.ravel()" if array.size == n else ""
-        raise ValueError(
-            f"y must have shape ({n},), one label a row of X, but has {array.shape}{hint}"
-        )
-    _refuse_not_finite(array, "y")
+    array = as_values(y, n, "y", "label")
     if classes:
         outside = (array != 1.0) & (array != -1.0)
         if outside.any():

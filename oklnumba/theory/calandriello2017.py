@@ -29,7 +29,7 @@ def _curved(loss: str, C: float, alpha: float, norm: float) -> tuple[float, floa
 
 def _as_steps(steps: ArrayLike, n: int) -> np.ndarray:
     """Return n step sizes as an array."""
-    eta = checks.as_point(steps, n, "steps")[0]
+    eta = checks.as_values(steps, n, "steps")
     require(bool((eta > 0.0).all()), "steps", steps, "numbers > 0")
     return eta
 

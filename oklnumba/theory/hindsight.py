@@ -180,7 +180,7 @@ class Hindsight:
         FloatingPointError
             If the solver of a loss other than the squared one is not within 1e-6 of the best.
         """
-        predictions = checks.as_labels(predictions, self.rounds)
+        predictions = checks.as_values(predictions, self.rounds, "predictions")
         losses_so_far = np.cumsum(self._rule.value(predictions, self._y))
         if at is None and self._minima is not None:
             return losses_so_far - self._minima
