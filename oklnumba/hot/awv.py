@@ -62,20 +62,22 @@ def awv_forecasts(Z, r, factor, setting, work, ridge, out):
     U, inv_d, c = factor
     inv_discount, inv_lam = setting
     rows, _ = work
-    p, scan = rows[0], rows[1]
+    p, scan, discounted = rows[0], rows[1], rows[2]
     forecasts, ridge_forecasts, shrinks = out
+    for k in range(r):
+        discounted[k] = min(inv_d[k] * inv_discount, inv_lam)
     for t in range(Z.shape[0]):
         for j in range(r):
             p[j] = Z[t, j]
         solve_upper_transposed(U, p, r)
         a = 1.0
         for k in range(r):
-            a += min(inv_d[k] * inv_discount, inv_lam) * p[k] * p[k]
+            a += discounted[k] * p[k] * p[k]
         shrinks[t] = a
         for k in range(c.shape[0]):
             m = ridge_forecast(p, c[k], scan, r)
             ridge_forecasts[t, k] = m
-            forecasts[t, k] = m if ridge else m / a
+            forecasts[t, k] = m if ridge else m / shrinks[t]  # not by 1 / a, made once for all k
 
 
 @hot
