@@ -39,6 +39,7 @@ from oklnumba.learners.projectron import Projectron
 from oklnumba.learners.pros_n_kons import ProsNKONS
 from oklnumba.learners.wrappers import MulticlassRun, OneVsRest, OnlineToBatch
 from oklnumba.protocol import Run, run
+from oklnumba.scaling import Standardizer
 
 __version__ = "0.1.0"
 __doc__ = f"{__doc__}\n\n{catalogue.text()}\n"
@@ -88,6 +89,7 @@ __all__ = [
     "SkeGD",
     "SketchedKONS",
     "SketchedONS",
+    "Standardizer",
     "StronglyConvexFTRL",
     "TaylorFeatures",
     "UniformSampling",

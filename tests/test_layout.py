@@ -24,7 +24,7 @@ every_file = pytest.mark.parametrize("name", FILES)
 FLOORS = (
     ("hot", "checks", "params", "catalogue", "datasets"),
     ("kernels", "losses", "potentials", "state", "factor"),
-    ("features", "dictionaries", "theory"),
+    ("features", "dictionaries", "scaling", "theory"),
     ("learners",),
     ("protocol", "adversary", "games"),
     ("plots", "oco"),
