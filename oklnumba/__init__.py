@@ -37,6 +37,7 @@ from oklnumba.learners.nystrom_awv import NystromAWV
 from oklnumba.learners.pomdr import POMD, POMDR
 from oklnumba.learners.projectron import Projectron
 from oklnumba.learners.pros_n_kons import ProsNKONS
+from oklnumba.learners.self_tuning import SelfTuning
 from oklnumba.learners.wrappers import MulticlassRun, OneVsRest, OnlineToBatch
 from oklnumba.protocol import Run, run
 from oklnumba.scaling import Standardizer
@@ -86,6 +87,7 @@ __all__ = [
     "Projectron",
     "ProsNKONS",
     "Run",
+    "SelfTuning",
     "SkeGD",
     "SketchedKONS",
     "SketchedONS",

@@ -14,6 +14,8 @@ AGGREGATING = 0
 AVERAGE = 1
 HEDGE = 2
 ML_POLY = 3
+BOLD = 4  # AVERAGE at a rate without a bound, for streams with hardly any loss
+BOLDNESS = 8.0  # its rate times B^2
 
 # The state, the one place that says so; as arguments (totals, squares, tally), all 1-D:
 EXPERT_STATE = {
@@ -57,6 +59,8 @@ def expert_rate(kind, B, played, count):
         return 1.0 / (2.0 * max(B * B, SMALLEST))
     if kind == AVERAGE:  # and is exp-concave (oco Lemma 5)
         return 1.0 / (8.0 * max(B * B, SMALLEST))
+    if kind == BOLD:
+        return BOLDNESS / max(B * B, SMALLEST)
     return math.sqrt(8.0 * math.log(count) / (played + 1.0)) / B
 
 
@@ -89,7 +93,7 @@ def mean_forecast(kind, B, weights, row):
     s = 0.0
     for i in range(row.shape[0]):
         value = row[i]
-        if kind == AVERAGE:
+        if kind == AVERAGE or kind == BOLD:
             value = clamped(value, B)
         s += weights[i] * value
     return s
@@ -133,6 +137,13 @@ def expert_forecast(kind, B, weights, row):
     if kind == AGGREGATING:
         return aggregating_forecast(B, weights, row) if B > 0.0 else 0.0
     return mean_forecast(kind, B, weights, row)
+
+
+@hot
+def expert_forecasts(kind, B, weights, F, forecasts):
+    """Write the aggregates of rows of forecasts. F : (n, experts); forecasts : (n,), written."""
+    for t in range(F.shape[0]):
+        forecasts[t] = expert_forecast(kind, B, weights, F[t])
 
 
 @hot
@@ -195,6 +206,28 @@ def learn_regrets(setting, state, row, forecast, label):
     jump = math.sqrt(tally[POTENTIAL]) + math.sqrt(fast)
     tally[POTENTIAL] = min(tally[POTENTIAL] + slow, jump * jump)
     return tally[PEAK] < np.inf
+
+
+@hot
+def poly_bound(state, i):
+    """Return the bound of theory.mlpoly_bound on the regret against expert i so far."""
+    _, squares, tally = state
+    return math.sqrt((tally[PEAK] + squares[i]) * tally[POTENTIAL])
+
+
+@hot
+def certified_poly_rounds(F, y, setting, state, weights, forecasts, bounds):
+    """Play ML-Poly as experts_rounds does; bounds : (n,), of the regret against expert 0."""
+    for t in range(y.shape[0]):
+        poly_weights(state, weights)
+        forecast = mean_forecast(ML_POLY, 0.0, weights, F[t])
+        if not abs(forecast) < np.inf:
+            return t, NOT_FINITE
+        forecasts[t] = forecast
+        if not learn_regrets(setting, state, F[t], forecast, y[t]):
+            return t, NOT_FINITE
+        bounds[t] = poly_bound(state, 0)
+    return y.shape[0], DONE
 
 
 @hot
