@@ -37,12 +37,13 @@ RESTARTS = (32, 128, 512, 2048)
 PAST = 0  # entry of the counts: rounds kept for the next restart
 CLIP = 4.0  # inputs are cut to so many standard deviations
 SPREAD = 500  # inputs whose distances give the median
-# Widths of Gaussian kernels, in medians, and the settings of their members.
+# Widths of Gaussian kernels, in medians, and the settings of their members. Of a grid of widths 1/4
+# to 4, lam 0.01 to 1 and half-lives 250 to 5000 (140 members) these lose 4 % of squared loss in the
+# mean over 41 streams, all of it on those sorted by class (docs/choosing.md).
 KERNELS = (
-    (0.25, (Setting(0.1, None),)),
-    (0.5, (Setting(0.1, None),)),
-    (1.0, (Setting(0.01, None), Setting(1.0, None), Setting(0.01, 500))),
-    (2.0, (Setting(0.01, None), Setting(0.01, 500))),
+    (0.5, (Setting(0.1, None), Setting(0.1, 250))),
+    (1.0, (Setting(0.01, None), Setting(1.0, None), Setting(0.01, 250))),
+    (2.0, (Setting(0.01, 250),)),
 )
 LINEAR = tuple(Setting(lam, half) for lam in (0.001, 1.0) for half in (None, 100, 20, 6))
 # The first layer's aggregations of all members, (kind, share). The first has the guarantee, the
