@@ -37,9 +37,12 @@ from oklnumba.learners.nystrom_awv import NystromAWV
 from oklnumba.learners.pomdr import POMD, POMDR
 from oklnumba.learners.projectron import Projectron
 from oklnumba.learners.pros_n_kons import ProsNKONS
-from oklnumba.learners.wrappers import MulticlassRun, OneVsRest, OnlineToBatch
 from oklnumba.protocol import Run, run
 from oklnumba.scaling import Standardizer
+from oklnumba.wrappers.online_to_batch import OnlineToBatch
+from oklnumba.wrappers.several import MultiOutput, OneVsRest
+
+MulticlassRun = Run  # what OneVsRest.run returned a class of its own for
 
 __version__ = "0.1.0"
 __doc__ = f"{__doc__}\n\n{catalogue.text()}\n"
@@ -74,6 +77,7 @@ __all__ = [
     "LinearAWV",
     "LinearRidge",
     "Matern",
+    "MultiOutput",
     "MulticlassRun",
     "NystromAWV",
     "NystromFeatures",

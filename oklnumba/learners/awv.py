@@ -93,9 +93,10 @@ class KernelAWV(Ridge):
     """
 
     _STATE = {
-        "u": (ATOMS,), "past": ("d", ATOMS), "totals": ("outputs", "totals"),
+        "u": ("outputs", ATOMS), "past": ("d", ATOMS), "totals": ("outputs", "totals"),
         "counts": ("counts",),
     }  # fmt: skip
+    _several = True
     _run_rows = 1024
 
     def __init__(self, kernel: Kernel, *, lam: float = 1.0):
@@ -134,20 +135,21 @@ class KernelAWV(Ridge):
         status = factor.append_rows(self._L, t, b)
         if status:
             self._check(NOT_POSITIVE, status - 1)
-        shrinks = np.empty(b)
+        shape = b, self._outputs
+        forecasts, shrinks = trace.predictions.reshape(shape), np.empty(b)
         kernel_awv_labels(
-            self._L, self._u, y, t, self._lam, self._ridge, trace.predictions, shrinks
+            self._L, self._u, y.reshape(shape), t, self._lam, self._ridge, forecasts, shrinks
         )
-        finite = np.isfinite(trace.predictions) & np.isfinite(shrinks)
+        finite = np.isfinite(forecasts).all(axis=1) & np.isfinite(shrinks)
         if not finite.all():
             self._check(NOT_FINITE, int(np.argmin(finite)))
         trace.sizes[:] = np.arange(t + 1, t + b + 1)
-        self._certify(y, shrinks, np.zeros((b, self._outputs)), trace)
+        self._certify(y, shrinks, np.zeros(shape), trace)
         self._played = self._counts[ATOMS] = t + b
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         t = self._played
-        forecasts = np.empty(len(X))
+        forecasts = np.empty((len(X), self._outputs))
         for start in range(0, len(X), factor.BLOCK):
             part = X[start : start + factor.BLOCK]
             rows = np.empty((len(part), t))
@@ -160,13 +162,13 @@ class KernelAWV(Ridge):
                 rows, corners, self._L, self._u, t, self._lam, self._ridge,
                 forecasts[start : start + factor.BLOCK],
             )  # fmt: skip
-        return forecasts
+        return forecasts if self._outputs > 1 else forecasts[:, 0]
 
     def _state(self) -> dict[str, Any]:
         return super()._state() | {"lower": factor.packed(self._L, self._played)}
 
     def _restore(self, state: dict[str, Any]) -> None:
-        t = len(state["u"])
+        t = np.shape(state["u"])[-1]
         super()._restore({"counts": np.array([t])} | state)  # not in files of version 0.1.0
         factor.unpack(state["lower"], self._L, t)
 
