@@ -37,6 +37,7 @@ from oklnumba.learners.nystrom_awv import NystromAWV
 from oklnumba.learners.pomdr import POMD, POMDR
 from oklnumba.learners.projectron import Projectron
 from oklnumba.learners.pros_n_kons import ProsNKONS
+from oklnumba.learners.standardized import Standardized
 from oklnumba.protocol import Run, run
 from oklnumba.scaling import Standardizer
 from oklnumba.wrappers.online_to_batch import OnlineToBatch
@@ -93,6 +94,7 @@ __all__ = [
     "SkeGD",
     "SketchedKONS",
     "SketchedONS",
+    "Standardized",
     "Standardizer",
     "StronglyConvexFTRL",
     "TaylorFeatures",

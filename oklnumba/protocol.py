@@ -163,8 +163,8 @@ class Run:
         ------
         ValueError
             If an argument is not valid, the run has several outputs, or it no longer holds its data
-            (it was loaded, or came in chunks): then use ``theory.regret(run.predictions, kernel, X, y, lam, run.loss)`` or
-            ``theory.regret_curve``.
+            (it was loaded, or came in chunks): then use ``theory.regret(run.predictions, kernel, X,
+            y, lam, run.loss)`` or ``theory.regret_curve``.
         FloatingPointError
             If the solver of a loss other than the squared one is not within 1e-6 of the best.
 

@@ -105,6 +105,18 @@ class Player(Params):
     _certified = False  # whether rounds come with a certificate
     _run_rows = PLAY_ROWS  # rounds between two looks at the clock
 
+    def learn_one(self, x: ArrayLike, y: Any = None) -> Self:
+        """Play one round, whose label (or labels, ``MultiOutput``) is ``y``; return self.
+
+        Raises
+        ------
+        ValueError
+            If x or y is not valid (nothing has changed then).
+        FloatingPointError
+            If the numbers of this round are beyond double precision.
+        """
+        return self.partial_fit(checks.as_point(x, self._width), [y])
+
     def partial_fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
         """Play a round for each row of X in order; return self.
 

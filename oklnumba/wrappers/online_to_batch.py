@@ -186,8 +186,8 @@ class OnlineToBatch(Player):
 
         If the n examples are drawn i.i.d., E[loss(f(x), y)] for a new example and the function f of
         ``predict`` exceeds that of any function g by at most this, in the mean over streams and
-        draws, where ``regret_bound`` bounds the regret against g over all n rounds, be they of ``fit``, of
-        ``okl.run`` or of ``partial_fit``.
+        draws, where ``regret_bound`` bounds the regret against g over all n rounds, be they of
+        ``fit``, of ``okl.run`` or of ``partial_fit``.
 
         Parameters
         ----------

@@ -6,7 +6,7 @@ whose factor does not depend on the labels), else there is a learner for each ou
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -267,10 +267,6 @@ class OneVsRest(Several):
         """Return the class forecast if ``x`` came next; nothing changes."""
         return self.predict(checks.as_point(x, self._width))[0]
 
-    def learn_one(self, x: ArrayLike, y: Any) -> Self:
-        """Play one round; return self."""
-        return self.partial_fit(checks.as_point(x, self._width), [y])
-
     def run(self, X: ArrayLike, y: ArrayLike) -> protocol.Run:
         """Play the online protocol over the rows of X: short for ``okl.run(self, X, y)``.
 
@@ -357,7 +353,3 @@ class MultiOutput(Several):
     def predict_one(self, x: ArrayLike) -> np.ndarray:
         """Return the forecasts if ``x`` came next, shape (K,); nothing changes."""
         return self.predict(checks.as_point(x, self._width))[0]
-
-    def learn_one(self, x: ArrayLike, y: ArrayLike) -> Self:
-        """Play one round with labels of shape (K,); return self."""
-        return self.partial_fit(checks.as_point(x, self._width), [y])
