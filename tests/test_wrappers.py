@@ -149,6 +149,39 @@ def test_several_outputs_are_so_many_runs_to_the_bit(cls, tmp_path):
     assert learner.reset().rounds == 0
 
 
+ON_ONE_FACTOR = (
+    okl.PKAWV(okl.FourierFeatures(10), lam=0.1, forecaster="ridge"),
+    okl.WithFeatures(okl.TaylorFeatures(3), okl.LinearAWV(0.1)),
+    okl.Standardized(okl.KernelRidge(okl.Gaussian(), lam=1e-3)),
+    okl.GrowingPKAWV(okl.TaylorFeatures(1), first=16),
+)
+
+
+@pytest.mark.parametrize("learner", ON_ONE_FACTOR, ids=repr)
+def test_ten_labels_on_one_factor_are_ten_runs_to_the_bit(learner):
+    rng = np.random.default_rng(4)
+    X, Y = rng.uniform(-1, 1, (700, 3)), rng.standard_normal((700, 10)) * np.logspace(-5, 5, 10)
+    several_outputs = okl.MultiOutput(learner)
+    run = okl.run(several_outputs, X, Y)
+    assert len(several_outputs.learners_) == 1
+    for k, y in enumerate(Y.T):
+        one = copy.deepcopy(learner)
+        single = okl.run(one, X, y)
+        np.testing.assert_array_equal(run.predictions[:, k], single.predictions)
+        for name, values in proofs(single.certificate).items():
+            np.testing.assert_array_equal(getattr(run.certificate, name)[:, k], values)
+        np.testing.assert_array_equal(several_outputs.predict(X)[:, k], one.predict(X))
+
+
+def test_labels_in_an_array_of_objects_are_what_they_are():
+    X, y = stream()
+    numbers = np.array([CLASSES.index(c) for c in y], dtype=object)
+    for labels_of, classes in ((y.astype(object), CLASSES), (numbers, [0, 1, 2])):
+        run = okl.run(okl.OneVsRest(okl.LinearRidge(), classes), X, labels_of)
+        np.testing.assert_array_equal(run.mistakes, run.predictions != labels_of)
+        assert 0.0 < run.mistake_rate < 1.0
+
+
 def test_one_output_is_the_learner_with_columns():
     for learner in (okl.PKAWV(okl.TaylorFeatures(2)), okl.FOGD()):
         X, Y = several(learner)

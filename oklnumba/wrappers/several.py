@@ -19,8 +19,8 @@ from oklnumba.losses import Loss
 class Several(Player):
     """K outputs of learners of the same hyper-parameters; their forecasts are (n, K).
 
-    A subclass checks the labels (``_as_labels``) and makes numbers of them, one an output
-    (``_numbers``).
+    A subclass checks the labels (``_as_labels``) and makes numbers of them for each output
+    (``_column``).
     """
 
     learner: Learner
@@ -65,13 +65,13 @@ class Several(Player):
     def _space(self) -> str | None:
         return self._learners[0]._space() if self._learners else None
 
-    def _numbers(self, labels: np.ndarray) -> np.ndarray:
-        """Return the labels of all outputs, (n, K)."""
+    def _column(self, labels: np.ndarray, k: int) -> np.ndarray:
+        """Return the labels of output k, (n,)."""
         raise NotImplementedError
 
     def _advise(self, X: np.ndarray, labels: np.ndarray, stacklevel: int = 4) -> None:
         if self.rounds == 0:  # the learners are all alike
-            fresh(self.learner)._advise(X, self._numbers(labels)[:, 0], stacklevel + 1)
+            fresh(self.learner)._advise(X, self._column(labels, 0), stacklevel + 1)
 
     def _begin(self, d: int, outputs: int = 1) -> None:
         if not self._learners:
@@ -98,14 +98,14 @@ class Several(Player):
         return trace
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        Y = self._numbers(y)
         if self._together:
-            self._learners[0]._play(X, Y, trace)
+            columns = [self._column(y, k) for k in range(self._outputs)]
+            self._learners[0]._play(X, np.stack(columns, axis=1), trace)
             return
         trace.sizes[:] = 0
         for k, one in enumerate(self._learners):
             own = Trace.empty(len(X), one._certified)
-            one._play(X, Y[:, k].copy(), own)
+            one._play(X, self._column(y, k), own)
             trace.sizes[:] += own.sizes
             for name in NUMBERS:
                 if getattr(own, name) is not None:
@@ -209,6 +209,8 @@ class OneVsRest(Several):
     def _names(self) -> np.ndarray:
         """Return the classes as an array; ValueError if they will not do."""
         classes = np.asarray(self.classes)
+        if self._learners:  # they have been looked at
+            return classes
         proper = classes.ndim == 1 and len(classes) >= 2 and classes.dtype.kind in "iufUb"
         if not proper or len(np.unique(classes)) != len(classes):
             raise ValueError(
@@ -227,21 +229,20 @@ class OneVsRest(Several):
         classes, labels = self._names(), np.asarray(y)
         if labels.shape != (n,):
             raise ValueError(f"y must have shape ({n},), one class a row, but has {labels.shape}")
-        if labels.dtype.kind == "O":  # a list with None, say
-            labels = np.array([str(label) for label in labels])
-        hits = labels[:, None] == classes[None, :]
-        found = hits.any(axis=1) if isinstance(hits, np.ndarray) else np.zeros(n, dtype=bool)
-        if not found.all():
-            row = int(np.argmin(found))
+        places = np.full(n, -1)
+        for k, name in enumerate(classes):
+            places[labels == name] = k
+        if n and places.min() < 0:
+            row = int(np.argmin(places))
             raise ValueError(
                 f"y has {labels[row]} at row {row}, which is not one of the classes "
                 f"{classes.tolist()}; name all classes when you make the learner"
             )
         check_learner(self.learner)._as_labels(np.array([-1.0, 1.0]), 2)
-        return np.argmax(hits, axis=1)
+        return places
 
-    def _numbers(self, labels: np.ndarray) -> np.ndarray:
-        return np.where(labels[:, None] == np.arange(len(self._names())), 1.0, -1.0)
+    def _column(self, labels: np.ndarray, k: int) -> np.ndarray:
+        return np.where(labels == k, 1.0, -1.0)
 
     def _begin(self, d: int, outputs: int = 1) -> None:
         super()._begin(d, len(self._names()))
@@ -335,8 +336,8 @@ class MultiOutput(Several):
                 raise ValueError(f"column {k} of y: {error}") from None
         return np.require(Y, requirements=["C", "W"])
 
-    def _numbers(self, labels: np.ndarray) -> np.ndarray:
-        return labels
+    def _column(self, labels: np.ndarray, k: int) -> np.ndarray:
+        return labels[:, k].copy()
 
     def predict(self, X: ArrayLike) -> np.ndarray:
         """Return the forecasts for the rows of X, shape (n, K); nothing changes.
