@@ -48,13 +48,10 @@ class Standardizer(State, Params):
     --------
     >>> import oklnumba as okl
     >>> scaler = okl.Standardizer()
-    >>> scaler.stream([[7.0], [8.0], [7.0], [9.5]])
-    array([[ 0. ],
-           [ 1. ],
-           [-1. ],
-           [ 4.5]])
-    >>> scaler.mean_, scaler.n_seen_
-    (array([7.875]), 4)
+    >>> scaler.stream([[7.0], [9.0], [10.0]]).ravel()
+    array([0., 2., 2.])
+    >>> scaler.partial_fit([[6.0]]).mean_, scaler.n_seen_
+    (array([8.]), 4)
     """
 
     _STATE = {
