@@ -424,10 +424,9 @@ def plain_factor_rows(U, inv_d, z, b, a, t):
     """Play one round of method C1 as hot/udu.py states it."""
     for k in range(len(z)):
         p = z[k]
-        inv_d[k] = min(inv_d[k] * FADING[0], FADING[1])
         following = a[t] + p * p * inv_d[k]
         b[k] = p * inv_d[k] / following
-        inv_d[k] *= a[t] / following
+        inv_d[k] = min(FADING[0] * inv_d[k] * a[t] / following, FADING[1])
         a[t] = following
         z[k + 1 :] -= p * U[k, k + 1 :]
         U[k, k + 1 :] += b[k] * z[k + 1 :]

@@ -21,11 +21,12 @@ def awv_rounds(Z, Y, r, factor, setting, work, ridge, out):
     """Play AWV (pkawv Algorithm 1) or ridge rounds on features, for K labels a round.
 
     Z : (n, >= r), zero from the last feature up to r; Y : (n, K); r : columns in use, a multiple of
-    LANES; factor : U (cap, cap), inv_d (cap,), the unit matrix and 1 / lam before any round, and c
-    (K, cap), the state, in place; setting : (1 / discount, 1 / lam); work : (2 TOGETHER + 1, cap)
-    and (TOGETHER,), workspace; ridge : 1 for ridge forecasts, 0 for AWV; out : forecasts (n, K),
-    ridge forecasts m (n, K) and shrinks a = 1 + z' A^-1 z (n,), A the discounted past, written: AWV
-    forecasts m / a. Returns (rounds played, status).
+    LANES; factor : U (cap, cap), inv_d (cap,), the unit matrix and 1 / lam before any round, later
+    those of g A, the past as the next round finds it, and c (K, cap), the state, in place; setting
+    : (1 / g, 1 / lam), g the discount; work : (2 TOGETHER + 1, cap) and (TOGETHER,), workspace;
+    ridge : 1 for ridge forecasts, 0 for AWV; out : forecasts (n, K), ridge forecasts m (n, K) and
+    shrinks a = 1 + z' (g A)^-1 z (n,), written: AWV forecasts m / a. Returns (rounds played,
+    status).
     """
     U, inv_d, c = factor
     n, outputs = Y.shape
@@ -60,7 +61,6 @@ def awv_rounds(Z, Y, r, factor, setting, work, ridge, out):
 def awv_forecasts(Z, r, factor, setting, work, ridge, out):
     """Write what AWV or ridge would forecast for each row of Z; arguments as in awv_rounds."""
     U, inv_d, c = factor
-    inv_discount, inv_lam = setting
     rows, _ = work
     p, scan = rows[0], rows[1]
     forecasts, ridge_forecasts, shrinks = out
@@ -70,12 +70,12 @@ def awv_forecasts(Z, r, factor, setting, work, ridge, out):
         solve_upper_transposed(U, p, r)
         a = 1.0
         for k in range(r):
-            a += min(inv_d[k] * inv_discount, inv_lam) * p[k] * p[k]
+            a += inv_d[k] * p[k] * p[k]
         shrinks[t] = a
         for k in range(c.shape[0]):
             m = ridge_forecast(p, c[k], scan, r)
             ridge_forecasts[t, k] = m
-            forecasts[t, k] = m if ridge else m / a
+            forecasts[t, k] = m if ridge else m / shrinks[t]  # not by 1 / a, made once for all k
 
 
 @hot

@@ -22,12 +22,14 @@ from oklnumba.hot.jit import hot
 # (A before the round). With c = D^-1 U^-T sum y z, the ridge forecast is m = p . c and the AWV
 # forecast m / a.
 #
-# A discount g of the past is D <- g D, kept >= lam, before the round; it is local to a row of U and
-# so done in the sweep: 1 / D_k <- min(1 / (g D_k), 1 / lam). c stays as it is, for b is discounted
-# too. Where the floor lam bites it adds delta_k u_k u_k' to A, u_k the row of U: the penalty
-# delta_k (u_k.w - c_k)^2, which vanishes at the present estimate. With the pair (1, inf) the
-# product and the minimum return D_k as it is, to the bit; so does (1, 1 / lam) after D = lam I, for
-# a running * (1 / running) rounds to at most 1: D never falls.
+# A discount g of the past takes A to g A + z z'. It is local to a row of U, D_k <- g D_k but kept
+# >= lam, and is done at the end of the round before: inv_d is 1 / D of the past as the next round
+# finds it, discounted. (lam I is the floor, so the first round finds it as it is.) c stays as it
+# is, for b is discounted too. Where the floor bites it adds delta_k u_k u_k' to A, u_k the row of
+# U: the penalty delta_k (u_k.w - c_k)^2, which vanishes at the present estimate, so that neither
+# that nor the minimum changes. With the pair (1, inf) the product and the minimum return D_k as it
+# is, to the bit; so does (1, 1 / lam) from D = lam I on: a * fl(1 / a) rounds to at most 1, D_k
+# never falls.
 #
 # A sweep of three rounds reads and writes U once. Every entry sees the same fused products in the
 # same order as in three sweeps of one round: the results are the same bits, however a stream is
@@ -88,14 +90,15 @@ def _factor_rows_codegen(rounds: int, learn: bool = True):
         for t in range(rounds if learn else 0):
             running = load(a, const(t))
             for i in range(TILE):
-                kept = builder.fmul(d[i], inv_discount)
-                below = builder.fcmp_ordered("<", inv_lam, kept)  # False for NaN, which stays
-                d[i] = builder.select(below, inv_lam, kept)
                 gain = builder.fmul(d[i], p[t][i])
                 following = builder.fma(gain, p[t][i], running)
                 inverse = builder.fdiv(one, following)
                 beta[t][i] = builder.fmul(gain, inverse)
+                # The discount is known before the division: it does not prolong the chain.
+                d[i] = builder.fmul(d[i], inv_discount)
                 d[i] = builder.fmul(d[i], builder.fmul(running, inverse))
+                below = builder.fcmp_ordered("<", inv_lam, d[i])  # False for NaN, which stays
+                d[i] = builder.select(below, inv_lam, d[i])
                 running = following
                 for j in range(i + 1, TILE):
                     p[t][j] = builder.fma(builder.fneg(p[t][i]), u[i, j], p[t][j])
@@ -182,10 +185,9 @@ if numba.config.DISABLE_JIT:
                     if not learn:
                         Z[t, i + 1 : r] -= p * U[i, i + 1 : r]
                         continue
-                    inv_d[i] = min(inv_d[i] * inv_discount, inv_lam)
                     following = a[t] + inv_d[i] * p * p
                     beta = inv_d[i] * p / following
-                    inv_d[i] *= a[t] / following
+                    inv_d[i] = min(inv_d[i] * inv_discount * (a[t] / following), inv_lam)
                     a[t] = following
                     B[t, i] = beta
                     Z[t, i + 1 : r] -= p * U[i, i + 1 : r]
