@@ -97,26 +97,47 @@ class Experts(Learner):
 
     Parameters
     ----------
-    learners : list of learners
+    learners : list of N learners
         With one loss. Their hyper-parameters are used; they are not changed themselves.
-    B : float > 0
-        "aggregating" and "average": a bound on |y|. "hedge": a bound on the losses.
-    kind : {"aggregating", "average", "hedge"}
+    B : float > 0 or None
+        "aggregating" and "average": a bound on |y|; None: the largest |y| so far, to which the
+        forecasts of the learners are cut (Gerchinovitz and Yu 2014). "hedge": a bound on the
+        losses. "mlpoly" has no use for it.
+    kind : {"aggregating", "average", "hedge", "mlpoly"}
         "aggregating": Vovk's aggregating algorithm for the squared loss, regret <= 2 B^2 log N
-        against the best of N learners. "average": the exponentially weighted average for the
-        squared loss, 8 B^2 log N. "hedge": any convex loss with values in [0, B], with a rate that
-        falls with t: B (sqrt(2 T log N) + sqrt(log N / 8)).
+        against the best learner. "average": the exponentially weighted average for the squared
+        loss, 8 B^2 log N. "hedge": any convex loss with values in [0, B], with a rate that falls
+        with t: B (sqrt(2 T log N) + sqrt(log N / 8)). "mlpoly": ML-Poly (Gaillard, Stoltz and van
+        Erven 2014), any convex loss, no bound needed, weights (R_i)_+ / (max r^2 + sum r_i^2) with
+        R_i the sum of r_i = l'(p) (p - f_i); about sqrt(N log(T) sum r_i^2), theory.mlpoly_bound.
+        None of B adds at most 2 max y^2 to the first two: theory.experts_bound.
+    share : float in [0, 1)
+        Fixed share (Herbster and Warmuth 1998): after each round w_i <- (1 - share) w_i + share /
+        N. With it the regret is bounded against sequences of learners that switch k times:
+        2 B^2 (log N + k log(N / share) + (T - 1 - k) log(1 / (1 - share))), about best for a share
+        of k / T; theory.fixed_share_bound. Not for "mlpoly", for which no such bound is known.
 
     Raises
     ------
     ValueError
-        For "aggregating" and "average" also where a label is outside [-B, B].
+        At the first round where the learners have several losses, or one that the kind does not
+        take, or where an argument is not valid. For "aggregating" and "average" with a B, also
+        where a label is outside [-B, B].
+    FloatingPointError
+        Where a learner has numerical trouble; the message says which.
 
     Remarks
     -------
     A learner's forecasts beyond [-B, B] count as -B or B for the squared loss: it can only gain by
     that, so the bounds hold against the learners as they are. For "hedge" nothing is cut, and where
     a loss exceeds B there is no bound. Labels are checked before any learner sees them.
+
+    With B=None the forecast is 0 until a label is not, and a label beyond all before it counts as
+    the largest before it in the update of the weights: what that leaves out adds up to the 2 max
+    y^2. Weights are kept as logarithms: with a share a learner comes back from any loss. "mlpoly"
+    forecasts the mean where no R_i is positive; the paper has losses in [0, 1] and 1 for max r^2.
+
+    Which: "aggregating" with a small share for bounded labels; "mlpoly" for labels with outliers.
 
     Examples
     --------
@@ -128,6 +149,18 @@ class Experts(Learner):
     >>> best = min(okl.run(one, X, y).losses.sum() for one in grid)
     >>> bool(run.losses.sum() <= best + 2 * np.log(3))
     True
+
+    Under noise small steps are better, until the sign changes: with a share large ones take over.
+
+    >>> rng = np.random.default_rng(0)
+    >>> X, noise = rng.uniform(-1, 1, (600, 2)), 0.3 * rng.standard_normal(600)
+    >>> y = np.where(np.arange(600) < 300, X[:, 0], -X[:, 0]) + noise
+    >>> steps = [okl.OGD(0.01), okl.OGD(1.0)]
+    >>> for share in (0.0, 0.01):
+    ...     run = okl.run(okl.Experts(steps, B=None, share=share), X, y)
+    ...     print(round(run.losses[300:].sum()))
+    113
+    78
     """
 
     _ROWS = 128  # rounds played by each learner in turn
