@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 import oklnumba as okl
-from oklnumba import features, losses, theory
+from oklnumba import features, losses, theory, threads
 from oklnumba.hot.experts import (
     AGGREGATING,
     PEAK,
@@ -21,8 +21,10 @@ from oklnumba.hot.experts import (
 )
 from oklnumba.hot.features import taylor_block
 from oklnumba.hot.jit import DONE
+from oklnumba.learners import experts
 from oklnumba.learners.experts import expert_setting
 from oklnumba.learners.learner import Learner
+from oklnumba.learners.sharing import factor_groups
 from oklnumba.state import aligned_zeros
 from tests import naive_linear
 
@@ -483,3 +485,94 @@ def test_nested_experts_save_and_go_on(tmp_path):
     assert_array_equal(
         okl.run(again, X[70:], y[70:]).predictions, okl.run(nested, X[70:], y[70:]).predictions
     )
+
+
+# ---- one factor for several learners, and threads ----
+
+
+def twins():
+    """Return learners of which some differ in the forecaster only, and one of each without."""
+    kernel, features = okl.Gaussian(0.5), okl.TaylorFeatures(2, sigma=0.7)
+    return [
+        okl.PKAWV(features, lam=0.1),
+        okl.NystromAWV(kernel, mu=0.1, forecaster="ridge"),
+        okl.LinearAWV(0.5),
+        okl.PKAWV(okl.TaylorFeatures(2, sigma=0.7), lam=0.1, forecaster="ridge"),
+        okl.NystromAWV(kernel, mu=0.1),
+        okl.NystromAWV(kernel, mu=0.1, max_size=9),
+        okl.LinearRidge(0.5),
+        okl.LinearRidge(0.7),
+        okl.NystromAWV(kernel, mu=0.1, max_size=9, forecaster="ridge"),
+        okl.LinearAWV(0.5),
+        okl.KernelAWV(kernel),
+    ]
+
+
+def test_learners_that_differ_in_the_forecaster_are_found():
+    together = okl.Experts(twins()).partial_fit(*data(20))
+    assert factor_groups(together._experts) == [[3, 0], [1, 4], [6, 2, 9], [8, 5], [7], [10]]
+    alike = okl.Experts([okl.LinearAWV(), okl.LinearAWV()]).partial_fit(*data(20))
+    assert factor_groups(alike._experts) == [[0], [1]]  # nobody makes ridge forecasts
+    assert together._parts[-1] == [[10]] and len(together._parts) == 6  # BLAS in turn
+
+
+def test_what_follows_another_learner_has_the_bits_it_has_alone(monkeypatch, tmp_path):
+    X, y = data(400 if COMPILED else 60)
+    played = []
+    rounds = experts.experts_rounds
+    monkeypatch.setattr(
+        experts, "experts_rounds", lambda F, *a: (played.append(F), rounds(F, *a))[1]
+    )
+    together = okl.Experts(twins())
+    half = len(X) // 2
+    together.partial_fit(X[:half], y[:half])
+    together.save(tmp_path / "half.npz")
+    together = okl.load(tmp_path / "half.npz")  # there each has a factor of its own
+    together.partial_fit(X[half:], y[half:])
+    F = np.concatenate(played)
+    for i, one in enumerate(twins()[:-1]):  # bits of the last depend on the blocks of BLAS
+        one.partial_fit(X[:half], y[:half])
+        alone = one._play_blocks(X[half:], y[half:], experts.Experts._ROWS).predictions
+        assert_array_equal(F[half:, i], alone, err_msg=repr(one))
+        follower = together._experts[i]
+        assert_array_equal(follower._totals, one._totals)
+        assert_array_equal(follower.predict(X), one.predict(X))
+        assert follower.size == one.size and follower.rounds == one.rounds
+
+
+@pytest.mark.parametrize("cores", [1, 2, 4])
+def test_threads_leave_the_bits(cores, monkeypatch):
+    X, y = data(300 if COMPILED else 60)
+    monkeypatch.setattr(threads, "cores", lambda: 1)
+    serial = okl.Experts([*twins(), *grid()], share=0.01)
+    expected = okl.run(serial, X, y)
+    monkeypatch.setattr(threads, "cores", lambda: cores)
+    threads.renew()
+    learner = okl.Experts([*twins(), *grid()], share=0.01)
+    run = okl.run(learner, X, y)
+    assert_array_equal(run.predictions, expected.predictions)
+    assert_array_equal(run.sizes, expected.sizes)
+    assert_array_equal(learner.predict(X[:40]), serial.predict(X[:40]))
+    nested = okl.Experts([okl.Experts(twins(), share=0.01), okl.Experts(grid())])
+    again = okl.run(nested, X, y).predictions
+    monkeypatch.setattr(threads, "cores", lambda: 1)
+    assert_array_equal(again, okl.run(nested.reset(), X, y).predictions)
+    threads.renew()
+
+
+@pytest.mark.skipif(not COMPILED, reason="numpy warns of overflows where compiled code does not")
+@pytest.mark.parametrize("cores", [1, 3])
+def test_trouble_in_a_thread_names_the_learner(cores, monkeypatch):
+    monkeypatch.setattr(threads, "cores", lambda: cores)
+    threads.renew()
+    X, y = data(60)
+    X[41] = 1e200
+    learner = okl.Experts([okl.FOGD(loss="squared"), okl.LinearRidge(), okl.LinearAWV()])
+    for call in (learner.partial_fit, learner.partial_fit):
+        with pytest.raises(FloatingPointError, match="learner [12]: Linear"):
+            call(X, y)
+    with pytest.raises(FloatingPointError, match="learner [12]: Linear"):
+        learner.predict(X)
+    X, y = data(60)
+    assert learner.reset().partial_fit(X, y).rounds == 60
+    threads.renew()

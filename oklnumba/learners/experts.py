@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,8 +23,9 @@ from oklnumba.hot.experts import (
     write_weights,
 )
 from oklnumba.learners.learner import Learner, Trace
-from oklnumba.params import same_spec, to_spec
+from oklnumba.learners.sharing import SharedFeatures, factor_groups, shared_features
 from oklnumba.state import aligned_zeros
+from oklnumba.threads import together
 
 KINDS = {
     "aggregating": AGGREGATING,
@@ -67,33 +68,13 @@ def expert_setting(kind: str, B: float | None, share: float, loss: losses.Loss) 
     return KINDS[kind], (loss.code, LEARNED if B is None else float(B), float(share))
 
 
-class _SharedFeatures:
-    """Blocks of features for learners with equal maps, mapped once, in the widths they take."""
-
-    def __init__(self, write: Callable[[np.ndarray, np.ndarray], None]):
-        self.write = write
-        self.blocks: dict[int, np.ndarray] = {}
-
-    def make_room(self, rows: int, width: int) -> None:
-        """Have blocks of this width too."""
-        self.blocks.setdefault(width, aligned_zeros(rows, width))
-
-    def of(self, X: np.ndarray) -> dict[int, np.ndarray]:
-        """Return the features of a block of inputs, by width."""
-        found = {width: block[: len(X)] for width, block in self.blocks.items()}
-        widest = found[max(found)]
-        self.write(X, widest)
-        for width, block in found.items():
-            if block is not widest:
-                block[:] = widest[:, :width]
-        return found
-
-
 class Experts(Learner):
     """Aggregate learners over a grid of hyper-parameters (Vovk 1998; oco Example 6, Hedge).
 
     Every learner plays every round; the forecast weighs theirs by exp(-eta L_i), L_i the loss of
-    learner i so far. Learners with equal features map each input once.
+    learner i so far. Learners with equal features map each input once; those that differ in the
+    forecaster only, "awv" and "ridge" or LinearAWV and LinearRidge, keep one factor. AWV and ridge
+    learners on features or dictionaries play side by side on all cores, to the same bits.
 
     Parameters
     ----------
@@ -164,6 +145,7 @@ class Experts(Learner):
     """
 
     _ROWS = 128  # rounds played by each learner in turn
+    _FEWEST_ROWS = 16  # for fewer, threads cost more than they bring
 
     _STATE = EXPERT_STATE
     _REMEDY = "lower the learners' steps, or scale the labels"
@@ -235,37 +217,26 @@ class Experts(Learner):
         self._experts: list[Any] = [type(one)(**one.get_params(deep=False)) for one in learners]
         for one in self._experts:
             one._begin(d)
-        self._shared = self._share()
+        self._shared = shared_features(self._experts, self._ROWS)
+        groups = factor_groups(self._experts)
+        aside = [[group] for group in groups if self._experts[group[0]]._in_threads]
+        in_turn = [group for group in groups if not self._experts[group[0]]._in_threads]
+        self._parts = [*aside, in_turn] if in_turn else aside  # each is played by one thread
         # Apart in memory: where small arrays touch, loops over both may not run as vectors, and
         # sums round in another order.
         self._make_state(experts=len(learners), tally=TALLY)
         self._weights = aligned_zeros(len(learners))
 
-    def _share(self) -> list[_SharedFeatures | None]:
-        """Return what each learner shares with those of equal features; None: it has no map."""
-        shared: list[_SharedFeatures | None] = []
-        seen: list[tuple[tuple, _SharedFeatures]] = []
-        for one in self._experts:
-            if not one._feature_room or not hasattr(one, "features"):
-                shared.append(None)
-                continue
-            arrays: dict[str, np.ndarray] = {}
-            spec = to_spec(one.features, arrays), arrays
-            features = next((found for other, found in seen if same_spec(other, spec)), None)
-            if features is None:
-                features = _SharedFeatures(one._write)
-                seen.append((spec, features))
-            features.make_room(self._ROWS, one._feature_room)
-            shared.append(features)
-        return shared
-
-    def _with_features(self, X: np.ndarray) -> Iterator[tuple[Any, np.ndarray | None]]:
-        """Yield each learner with its features of a block, None if it has no map."""
-        ready: dict[_SharedFeatures, dict[int, np.ndarray]] = {}
-        for one, features in zip(self._experts, self._shared, strict=True):
-            if features is not None and features not in ready:
-                ready[features] = features.of(X)
-            yield one, None if features is None else ready[features][one._feature_room]
+    def _features(self, X: np.ndarray) -> list[np.ndarray | None]:
+        """Return the features of a block for each learner, None if it has no map."""
+        ready: dict[SharedFeatures, dict[int, np.ndarray]] = {}
+        for shared in self._shared:
+            if shared is not None and shared not in ready:
+                ready[shared] = shared.of(X)
+        return [
+            None if shared is None else ready[shared][one._feature_room]
+            for one, shared in zip(self._experts, self._shared, strict=True)
+        ]
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         for start in range(0, len(X), self._ROWS):
@@ -273,26 +244,47 @@ class Experts(Learner):
             self._play_block(X[start:stop], y[start:stop], trace.rows(start, stop))
 
     def _play_block(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        forecasts = np.empty((len(X), len(self._experts)))
-        trace.sizes[:] = 0
-        for i, (one, Z) in enumerate(self._with_features(X)):
-            own = Trace.empty(len(X), one._certified)
-            try:
-                if Z is None:
-                    one._play(X, y, own)
-                else:
-                    one._play_features(Z, y, own)
-            except FloatingPointError as error:
-                self._broken = f"learner {i}: {error}"
-                raise FloatingPointError(self._broken) from None
-            forecasts[:, i] = own.predictions
-            trace.sizes[:] += own.sizes
+        Z = self._features(X)
+        traces = [Trace.empty(len(X), one._certified) for one in self._experts]
+        calls = [partial(self._play_groups, part, X, y, Z, traces) for part in self._parts]
+        try:
+            if len(X) < self._FEWEST_ROWS:
+                for call in calls:
+                    call()
+            else:
+                together(calls)
+        except FloatingPointError as error:
+            self._broken = str(error)
+            raise
+        forecasts = np.stack([own.predictions for own in traces], axis=1)
+        trace.sizes[:] = sum(own.sizes for own in traces)
         played, status = experts_rounds(
             forecasts, y, self._kind, self._setting, self._played, self._sums, self._weights,
             trace.predictions,
         )  # fmt: skip
         self._check(status, played)
         self._played += len(X)
+
+    def _play_groups(
+        self,
+        groups: list[list[int]],
+        X: np.ndarray,
+        y: np.ndarray,
+        Z: list[np.ndarray | None],
+        traces: list[Trace],
+    ) -> None:
+        """Let the first of each group play a block, and the others follow."""
+        for lead, *others in groups:
+            one = self._experts[lead]
+            try:
+                if Z[lead] is None:
+                    one._play(X, y, traces[lead])
+                else:
+                    one._play_features(Z[lead], y, traces[lead])
+            except FloatingPointError as error:
+                raise FloatingPointError(f"learner {lead}: {error}") from None
+            for i in others:
+                self._experts[i]._follow(one, y, traces[lead], traces[i])
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         forecasts = np.empty(len(X))
@@ -301,7 +293,7 @@ class Experts(Learner):
             part = X[start : start + self._ROWS]
             columns = [
                 one._forecast(part) if Z is None else one._forecast_features(Z)
-                for one, Z in self._with_features(part)
+                for one, Z in zip(self._experts, self._features(part), strict=True)
             ]
             for t, row in enumerate(np.stack(columns, axis=1)):
                 forecasts[start + t] = expert_forecast(self._kind, B, weights, row)

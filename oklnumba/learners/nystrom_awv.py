@@ -80,6 +80,7 @@ class NystromAWV(Ridge):
     _COINS = ("coins",)
     _OLD_NAMES = {"kors": "C"}
     _SHARES_ROOM = {RANK: ATOMS}
+    _in_threads = _follows = True
 
     def __init__(
         self,
