@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from oklnumba import factor
-from oklnumba.checks import require, require_count, require_positive
+from oklnumba.checks import number, require, require_count, require_positive
 from oklnumba.dictionaries import KORS
 from oklnumba.features import Features, NystromFeatures, check_features
 from oklnumba.hot.awv import (
@@ -35,6 +35,12 @@ from oklnumba.learners.on_features import OnFeatures
 from oklnumba.state import aligned_zeros, padded
 
 
+DISCOUNTS = (
+    "a number in (0, 1] (and >= 1e-100): 1 forgets nothing, 2 ** (-1 / h) halves the weight of a "
+    "round every h rounds"
+)
+
+
 class Ridge(Learner):
     """What AWV and ridge learners share: running totals of the certificate.
 
@@ -45,6 +51,18 @@ class Ridge(Learner):
     _certified = True
     _factor_of: str | None = None  # the class whose factor it has, where that is not its own
     _ridge = 0.0  # 1.0 for ridge forecasts
+    discount = 1.0
+
+    def _check_penalty(self) -> None:
+        require_positive("lam", self.lam)
+        valid = number(self.discount) and 1e-100 <= self.discount <= 1.0
+        require(valid, "discount", self.discount, DISCOUNTS)
+
+    def _fading(self) -> tuple[float, float]:
+        """Return 1 / discount and 1 / the floor of D; without a discount there is no floor."""
+        if self.discount == 1.0:
+            return NO_DISCOUNT
+        return 1.0 / float(self.discount), 1.0 / float(self.lam)
 
     def _certify(
         self, y: np.ndarray, shrinks: np.ndarray, growth: np.ndarray, trace: Trace
@@ -52,7 +70,7 @@ class Ridge(Learner):
         shape = len(y), self._outputs
         Y, forecasts = y.reshape(shape), trace.predictions.reshape(shape)
         proof = tuple(part.reshape(shape) for part in trace[2:])
-        certify(Y, forecasts, shrinks, growth, 1.0, self._totals, proof)
+        certify(Y, forecasts, shrinks, growth, float(self.discount), self._totals, proof)
         self._proof = shrinks, growth
 
     def _follow(self, lead: Ridge, y: np.ndarray, led: Trace, trace: Trace) -> None:
@@ -226,7 +244,7 @@ class FeatureRidge(OnFeatures, Ridge):
 
     def _start_features(self, write: Callable[[np.ndarray, np.ndarray], None], r: int) -> None:
         """Make the state for r features, which ``write`` writes."""
-        require_positive("lam", self.lam)
+        self._check_penalty()
         self._check_forecaster()
         self._r, room = r, padded(r)
         try:
@@ -238,7 +256,7 @@ class FeatureRidge(OnFeatures, Ridge):
             ) from None
         np.fill_diagonal(self._U, 1.0)
         self._inv_d[:] = 1.0 / float(self.lam)
-        self._setting = NO_DISCOUNT
+        self._setting = self._fading()
         self._totals[:, RIDGE] = self._ridge
         self._work = aligned_zeros(2 * TOGETHER + 1, room), np.zeros(TOGETHER)
         self._start_map(write, room)
@@ -303,10 +321,18 @@ class PKAWV(FeatureRidge):
     0.1933
     """
 
-    def __init__(self, features: Features, *, lam: float = 1.0, forecaster: str = "awv"):
+    def __init__(
+        self,
+        features: Features,
+        *,
+        lam: float = 1.0,
+        forecaster: str = "awv",
+        discount: float = 1.0,
+    ):
         self.features = features
         self.lam = lam
         self.forecaster = forecaster
+        self.discount = discount
 
     @classmethod
     def known_inputs(
@@ -319,6 +345,7 @@ class PKAWV(FeatureRidge):
         eps: float = 0.5,
         forecaster: str = "awv",
         seed: int = 0,
+        discount: float = 1.0,
     ) -> PKAWV:
         """Return PKAWV on a KORS dictionary of inputs known beforehand (Corollary 8).
 
@@ -330,7 +357,7 @@ class PKAWV(FeatureRidge):
         kernel : Kernel
         X : array_like of shape (n, d)
             All inputs of the stream to come.
-        lam, mu, beta, eps, forecaster, seed
+        lam, mu, beta, eps, forecaster, seed, discount
             As in PKAWV and KORS (alpha := mu).
 
         Examples
@@ -344,7 +371,7 @@ class PKAWV(FeatureRidge):
         """
         sampler = KORS(kernel, alpha=mu, beta=beta, eps=eps, seed=seed).partial_fit(X)
         features = NystromFeatures(sampler.landmarks_, kernel)
-        return cls(features, lam=lam, forecaster=forecaster)
+        return cls(features, lam=lam, forecaster=forecaster, discount=discount)
 
     def _start(self, d: int) -> None:
         self._start_features(*check_features(self.features)._writer(d))
@@ -382,8 +409,9 @@ class LinearAWV(FeatureRidge):
 
     forecaster = "awv"
 
-    def __init__(self, lam: float = 1.0):
+    def __init__(self, lam: float = 1.0, *, discount: float = 1.0):
         self.lam = lam
+        self.discount = discount
 
     def _start(self, d: int) -> None:
         def write(X: np.ndarray, out: np.ndarray) -> None:
