@@ -49,6 +49,7 @@ class Ridge(Learner):
 
     _REMEDY = "raise lam, or scale the inputs and labels"
     _certified = True
+    _factor_of: str | None = None  # the class whose factor it has, where that is not its own
     _ridge = 0.0  # 1.0 for ridge forecasts
     discount = 1.0
 
@@ -70,6 +71,17 @@ class Ridge(Learner):
         Y, forecasts = y.reshape(shape), trace.predictions.reshape(shape)
         proof = tuple(part.reshape(shape) for part in trace[2:])
         certify(Y, forecasts, shrinks, growth, float(self.discount), self._totals, proof)
+        self._proof = shrinks, growth
+
+    def _follow(self, lead: Ridge, y: np.ndarray, led: Trace, trace: Trace) -> None:
+        """Take over the rounds that ``lead`` has just played, which made ridge forecasts."""
+        own = {name: vars(self)[name] for name in ("_totals", "_ridge", "_setting")}
+        state = {name: value for name, value in vars(lead).items() if name.startswith("_")}
+        vars(self).update(state | own)
+        shrinks, growth = lead._proof
+        trace.predictions[:] = led.predictions if self._ridge else led.predictions / shrinks
+        trace.sizes[:] = led.sizes
+        self._certify(y, shrinks, growth, trace)
 
     def _check_forecaster(self) -> None:
         valid = self.forecaster in ("awv", "ridge")
@@ -225,7 +237,7 @@ class FeatureRidge(OnFeatures, Ridge):
     _STATE = {
         "U": ("r", "r"), "inv_d": ("r",), "c": ("outputs", "r"), "totals": ("outputs", "totals"),
     }  # fmt: skip
-    _several = True
+    _several = _in_threads = _follows = True
 
     @property
     def size(self) -> int:
@@ -467,3 +479,4 @@ class LinearRidge(LinearAWV):
     """
 
     forecaster = "ridge"
+    _factor_of = "LinearAWV"

@@ -24,6 +24,12 @@ more:
   takes, its forecasts and what else there is for each label (``Trace.empty(n, certified, K)``) and
   what ``_forecast`` returns have shape (n, K) in place of (n,); sizes stay (n,). ``_outputs`` is K.
 
+- **Threads.** A learner whose ``_in_threads`` is True plays beside others in ``Experts``. Where
+  BLAS has a part in the rounds it is False: how many threads BLAS takes, and so its bits, is one
+  setting of the process.
+- **One factor.** Learners whose ``_follows`` is True and that differ in the forecaster only: one
+  with ridge forecasts plays, and ``_follow(lead, y, led, trace)`` makes the others' rounds of it.
+
 And the calls: ``_begin(d, outputs=1)`` before the first round, ``_check_labels(y)``,
 ``_play(X, y, trace)``, ``_advise(X, y)``, ``_forecast(X)``, ``_space()``, ``_ready()``,
 ``_contents()`` and ``_adopt(meta, arrays)``.
@@ -230,6 +236,8 @@ class Learner(State, Player):
     _played = 0
     _broken: str | None = None
     _several = False  # whether it can play several labels a round
+    _in_threads = False  # whether rounds are compiled throughout, without BLAS, so that threads pay
+    _follows = False  # whether it can take over the rounds of one with another forecaster
     _feature_room = 0  # columns of ready features that the learner takes; 0: it has no map
 
     # ---- the protocol ----

@@ -82,6 +82,7 @@ class NystromAWV(Ridge):
     _OLD_NAMES = {"kors": "C"}
     _several = True
     _SHARES_ROOM = {RANK: ATOMS}
+    _in_threads = _follows = True
 
     def __init__(
         self,
