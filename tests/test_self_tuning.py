@@ -103,16 +103,17 @@ def test_bulk_chunks_single_rounds_and_pickles_between_them_are_one_run():
 def test_several_outputs_are_as_many_single_ones():
     X, y = stream()
     Y = np.stack([y, np.sign(y - 7.0), -3.0 * y + X[:, 1]], axis=1)
-    learner = okl.SelfTuning(BUDGET)
-    learner._begin(X.shape[1], outputs=3)
-    trace = learner._play_blocks(X, Y, 64)
+    several = okl.MultiOutput(okl.SelfTuning(BUDGET))
+    together = okl.run(several, X, Y)
+    (learner,) = several.learners_
     for k, labels in enumerate(Y.T):
         one = okl.SelfTuning(BUDGET)
         run = okl.run(one, X, labels)
-        assert_array_equal(trace.predictions[:, k], run.predictions)
-        assert_array_equal(trace.bound[:, k], run.certificate.bound)
+        assert_array_equal(together.predictions[:, k], run.predictions)
+        assert_array_equal(together.certificate.bound[:, k], run.certificate.bound)
         assert_array_equal(learner.weights[k], one.weights)
-    assert_array_equal(trace.sizes, run.sizes)
+        assert_array_equal(learner.member_losses[k], one.member_losses)
+    assert_array_equal(together.sizes, run.sizes)
     assert len(learner.leader) == 3
 
 

@@ -48,6 +48,10 @@ class LinearMap(State):
         columns[:] = self.room
         return DONE
 
+    def choose(self, X: np.ndarray, out: tuple) -> int:
+        """Do nothing: there is no dictionary; return a status."""
+        return DONE
+
 
 class SpanMap(State):
     """Coordinates in the span of a dictionary by KORS of bounded size, after a 1.
@@ -106,6 +110,13 @@ class SpanMap(State):
         )  # fmt: skip
         return status
 
+    def choose(self, X: np.ndarray, out: tuple) -> int:
+        """Let the dictionary choose among the rows of X; return a status."""
+        if self.size < self._budget:
+            return self.write(X, True, out)
+        self._coins.take(len(X))  # as if it had looked at them
+        return DONE
+
 
 class Factor(State):
     """The factor U' D U of discounted ridge regression; AWV and ridge forecasts for K labels."""
@@ -160,7 +171,7 @@ class Group:
 
     def learn(self, X: np.ndarray) -> int:
         """Let the dictionary choose among some inputs, up to ROWS; return a status."""
-        return self.map.write(X, True, (self._Z, self._columns, self.sizes))
+        return self.map.choose(X, (self._Z, self._columns, self.sizes))
 
     def play(self, X: np.ndarray, Y: np.ndarray, learn: bool) -> int:
         """Write the forecasts of up to ROWS rounds, then learn them; return a status."""
