@@ -55,12 +55,14 @@ LAYER = (AGGREGATING, 0.0), (AGGREGATING, 1e-3), (BOLD, 1e-4), (ML_POLY, 0.0)
 class Member(NamedTuple):
     """One forecaster of SelfTuning: what it is, in the units of the standardised inputs."""
 
-    forecaster: str  # "ridge" or "awv"
-    sigma: float | None  # width of its Gaussian kernel; None: linear in the inputs
-    lam: float
-    half_life: float | None  # in rounds; None: it forgets nothing
+    forecaster: str  # "ridge", "awv" or "last label"
+    sigma: float | None = None  # width of its Gaussian kernel; None: linear in the inputs
+    lam: float | None = None
+    half_life: float | None = None  # in rounds; None: it forgets nothing
 
     def __str__(self) -> str:
+        if self.lam is None:
+            return self.forecaster
         kind = "linear" if self.sigma is None else f"Gaussian kernel, sigma = {self.sigma:.3g}"
         memory = "no forgetting" if self.half_life is None else f"half-life {self.half_life} rounds"
         return f"{self.forecaster}, {kind}, lam = {self.lam:g}, {memory}"
@@ -106,7 +108,7 @@ class Stage(State):
     _STATE = {
         **{name: ("outputs", "layer", axes[0]) for name, axes in EXPERT_STATE.items()},
         **{f"top_{name}": ("outputs", f"top_{axes[0]}") for name, axes in EXPERT_STATE.items()},
-        "loss": ("outputs",), "losses": ("outputs", "experts"),
+        "last": ("outputs",), "loss": ("outputs",), "losses": ("outputs", "experts"),
         "before": ("outputs",), "losses_before": ("outputs", "experts"),
     }  # fmt: skip
 
@@ -121,6 +123,7 @@ class Stage(State):
         wide = scales.median and d > budget
         linear = SpanMap(Linear(), d, budget, [*seed, len(kernels)]) if wide else LinearMap(d)
         self._add(Group(linear, LINEAR, outputs), None)
+        self.members.append(Member("last label"))
         self._make_state(
             outputs=outputs, layer=len(LAYER), experts=len(self.members), tally=TALLY,
             top_experts=len(LAYER), top_tally=TALLY,
@@ -146,7 +149,9 @@ class Stage(State):
         together([partial(play, i) for i in range(len(self.groups))])
         status = next(filter(None, statuses), DONE)
         if status == DONE:
-            F = self._forecasts(len(X))
+            before = np.vstack([self._last, Y[:-1]])
+            self._last[:] = Y[-1]
+            F = self._forecasts(before)
             proofs = [proof for group in self.groups for proof in group.certificates(Y)]
             for k, y in enumerate(np.ascontiguousarray(Y.T)):
                 status = status or self._aggregate(k, F[k], y, np.stack(proofs)[..., k], trace)
@@ -156,9 +161,13 @@ class Stage(State):
         """Let the dictionaries choose among standardised inputs, up to ROWS."""
         together([partial(group.learn, X) for group in self.groups])
 
-    def _forecasts(self, n: int) -> np.ndarray:
-        """Return the members' forecasts that the groups have just made, (K, n, N)."""
-        F = np.concatenate([group.forecasts[:, :n] for group in self.groups])
+    def _forecasts(self, before: np.ndarray) -> np.ndarray:
+        """Return the members' forecasts, which the groups have just made, (K, n, N).
+
+        before : (n, K), the label before each round.
+        """
+        n = len(before)
+        F = np.concatenate([*(group.forecasts[:, :n] for group in self.groups), before[None]])
         return np.ascontiguousarray(F.transpose(2, 1, 0))
 
     def _aggregate(
@@ -199,7 +208,7 @@ class Stage(State):
         """Write the forecasts of single rounds, X standardised, up to ROWS; out : (n, K)."""
         for group in self.groups:
             group.forecast(X)
-        F = self._forecasts(len(X))
+        F = self._forecasts(np.broadcast_to(self._last, out.shape))
         for k in range(len(F)):
             B = self._tally[k, 0, LARGEST]
             np.clip(F[k], -B, B, out=F[k])
@@ -263,7 +272,7 @@ class SelfTuning(Learner):
     """A learner without anything to tune, for the squared loss: real labels, or -1 and +1.
 
     Members with Gaussian kernels of four widths and linear ones, of several lam and half-lives,
-    each as a ridge and an AWV forecaster, are aggregated in two layers: the whole has a guarantee,
+    each as a ridge and an AWV forecaster, and the last label are aggregated in two layers: the whole has a guarantee,
     follows drift, and is quick where there is hardly any noise. Inputs are standardised and cut to
     4 standard deviations, widths are multiples of the median distance of inputs, dictionaries are
     by KORS. All that is taken from the past only, anew after 32, 128, 512 and 2048 rounds, and the
