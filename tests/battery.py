@@ -73,6 +73,7 @@ def variations():
             "domain": "simplex",
             "schedule": "sqrt",
             "sampling": "weighted",
+            "share": 0.05,
             "kind": {"sqrt": "adagrad", "aggregating": "average"}.get(params.get("kind")),
         }
         rules |= {name: not value for name, value in params.items() if isinstance(value, bool)}

@@ -475,9 +475,15 @@ def test_trouble_of_a_learner_names_it_and_stays():
         learner.predict(X)
 
 
-def test_nested_experts_save_and_go_on(tmp_path):
+@pytest.mark.parametrize("B", [1.0, None])
+def test_nested_experts_save_and_go_on(tmp_path, B):
     X, y = data(120)
-    nested = okl.Experts([okl.Experts(grid()[:3]), okl.Experts(grid()[3:], kind="average")])
+    parts = [
+        okl.Experts(grid()[:3], B=B, share=0.01),
+        okl.Experts(grid()[3:5], kind="average"),
+        okl.Experts(grid()[5:], kind="mlpoly"),
+    ]
+    nested = okl.Experts(parts, B=B)
     okl.run(nested, X[:70], y[:70])
     nested.save(tmp_path / "a.npz")
     again = okl.load(tmp_path / "a.npz")
