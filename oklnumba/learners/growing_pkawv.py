@@ -66,7 +66,7 @@ class GrowingPKAWV(Ridge):
     """
 
     _STATE = {"counts": ("counts",), "past": (PAST, "d"), "labels": ("outputs", PAST)}
-    _several = True
+    _several = _in_threads = True
 
     def __init__(
         self,
