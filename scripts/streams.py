@@ -23,6 +23,7 @@ DRIFTS = ("abrupt", "slow")
 GAPS = (2000, 5000)  # fewest and most rounds between two abrupt changes
 TURN = 10_000  # rounds in which the slow drift comes back to where it was
 DRIFT_ROUNDS = 30_000
+ELECTRICITY = "electricity-like"
 HALF_HOURS, ELECTRICITY_ROUNDS = 48, 45_312  # of a day, and rounds of the electricity prices
 
 
@@ -145,7 +146,7 @@ def electricity_like(seed: int = 0, n: int = ELECTRICITY_ROUNDS) -> Stream:
         1.0 + day, hour, price, 6000.0 + 900.0 * demand, next_price, 4000.0 + 700.0 * next_demand,
         transfer,
     ])  # fmt: skip
-    return Stream("electricity-like", X, y, "classification")
+    return Stream(ELECTRICITY, X, y, "classification")
 
 
 def drifts(seed: int = 0, n: int = DRIFT_ROUNDS) -> Iterator[tuple[Stream, np.ndarray]]:
@@ -156,10 +157,24 @@ def drifts(seed: int = 0, n: int = DRIFT_ROUNDS) -> Iterator[tuple[Stream, np.nd
                 yield drift(how, function, kind, seed, n)
 
 
+def groups() -> list[str]:
+    """Return what ``of_group`` takes: made-up streams, and the sets at hand, small ones first."""
+    made_up = [stream.name for stream, _ in drifts(n=GAPS[0])]
+    return [*made_up, ELECTRICITY, *at_hand(SETS)]
+
+
+def of_group(group: str, seed: int = 0, rows: int = ROWS) -> Iterator[Stream]:
+    """Yield the streams of a data set, or the one made-up stream of this name."""
+    if group in SETS:
+        yield from from_data(group, rows)
+    elif group == ELECTRICITY:
+        yield electricity_like(seed, min(rows, ELECTRICITY_ROUNDS))
+    else:
+        found = {stream.name: stream for stream, _ in drifts(seed, min(rows, DRIFT_ROUNDS))}
+        yield found[group]
+
+
 def streams(rows: int = ROWS) -> Iterator[Stream]:
     """Yield all streams, those made up first, then those of the data sets, small sets first."""
-    for stream, _ in drifts(n=min(rows, DRIFT_ROUNDS)):
-        yield stream
-    yield electricity_like(n=min(rows, ELECTRICITY_ROUNDS))
-    for name in at_hand(SETS):
-        yield from from_data(name, rows)
+    for group in groups():
+        yield from of_group(group, rows=rows)
