@@ -36,12 +36,12 @@ class Stream(NamedTuple):
     kind: str
 
 
-def from_data(name: str, rows: int = ROWS) -> Iterator[Stream]:
+def from_data(name: str) -> Iterator[Stream]:
     """Yield the streams of a data set."""
     data = okl.datasets.load(name, scale=None)
     kind = "classification" if np.isin(data.y, (-1.0, 1.0)).all() else "regression"
-    yield Stream(f"{name}, file order", data.X[:rows], data.y[:rows], kind)
-    order = np.random.default_rng(PERMUTATION).permutation(len(data.y))[:rows]
+    yield Stream(f"{name}, file order", data.X[:ROWS], data.y[:ROWS], kind)
+    order = np.random.default_rng(PERMUTATION).permutation(len(data.y))[:ROWS]
     X, y = data.X[order], data.y[order]
     yield Stream(f"{name}, permuted", X, y, kind)
     if name in SORTED:
@@ -87,16 +87,14 @@ def turned(X: np.ndarray, how: str, rng: np.random.Generator) -> tuple[np.ndarra
     return np.concatenate([piece @ rotation(d, rng) for piece in pieces]), points
 
 
-def drift(
-    how: str, function: Callable, kind: str, seed: int, n: int = DRIFT_ROUNDS
-) -> tuple[Stream, np.ndarray]:
+def drift(how: str, function: Callable, kind: str, seed: int) -> tuple[Stream, np.ndarray]:
     """Return a stream whose concept changes, and its change points (0-based first rounds).
 
     Normal inputs in unlike units; a tenth of the labels flipped, or noise of a half of the signal's
     standard deviation.
     """
     rng = np.random.default_rng([seed, DRIFTS.index(how), len(kind), function is curved])
-    d = 8 if function is linear else 3
+    n, d = DRIFT_ROUNDS, 8 if function is linear else 3
     X = rng.standard_normal((n, d))
     U, points = turned(X, how, rng)
     signal = function(U)
@@ -119,15 +117,15 @@ def autoregression(n: int, memory: float, rng: np.random.Generator) -> np.ndarra
     return out
 
 
-def electricity_like(seed: int = 0, n: int = ELECTRICITY_ROUNDS) -> Stream:
+def electricity_like(seed: int = 0) -> Stream:
     """Return a stand-in for electricity prices; the label: is it above the mean of its last day.
 
     As there: half-hours; day, time, price and demand at home and next door, and the transfer
     between them. Level and slope of the price against the demand drift. Repeating the last label
     makes 15 % mistakes.
     """
-    rng = np.random.default_rng([seed, n])
-    t = np.arange(n)
+    n = ELECTRICITY_ROUNDS
+    rng, t = np.random.default_rng([seed, n]), np.arange(n)
     hour, day = (t % HALF_HOURS) / HALF_HOURS, (t // HALF_HOURS) % 7
     daily = -np.cos(2.0 * np.pi * hour) + 0.5 * np.sin(4.0 * np.pi * hour)
     demand = daily - 0.6 * (day >= 5) + 0.5 * autoregression(n, 0.98, rng)
@@ -149,32 +147,31 @@ def electricity_like(seed: int = 0, n: int = ELECTRICITY_ROUNDS) -> Stream:
     return Stream(ELECTRICITY, X, y, "classification")
 
 
-def drifts(seed: int = 0, n: int = DRIFT_ROUNDS) -> Iterator[tuple[Stream, np.ndarray]]:
+def drifts(seed: int = 0) -> Iterator[tuple[Stream, np.ndarray]]:
     """Yield the made-up streams with their change points, none where the drift is slow."""
     for how in DRIFTS:
         for function in (linear, curved):
             for kind in ("classification", "regression"):
-                yield drift(how, function, kind, seed, n)
+                yield drift(how, function, kind, seed)
 
 
 def groups() -> list[str]:
     """Return what ``of_group`` takes: made-up streams, and the sets at hand, small ones first."""
-    made_up = [stream.name for stream, _ in drifts(n=GAPS[0])]
-    return [*made_up, ELECTRICITY, *at_hand(SETS)]
+    return [*(stream.name for stream, _ in drifts()), ELECTRICITY, *at_hand(SETS)]
 
 
-def of_group(group: str, seed: int = 0, rows: int = ROWS) -> Iterator[Stream]:
+def of_group(group: str, seed: int = 0) -> Iterator[Stream]:
     """Yield the streams of a data set, or the one made-up stream of this name."""
     if group in SETS:
-        yield from from_data(group, rows)
+        yield from from_data(group)
     elif group == ELECTRICITY:
-        yield electricity_like(seed, min(rows, ELECTRICITY_ROUNDS))
+        yield electricity_like(seed)
     else:
-        found = {stream.name: stream for stream, _ in drifts(seed, min(rows, DRIFT_ROUNDS))}
-        yield found[group]
+        yield next(stream for stream, _ in drifts(seed) if stream.name == group)
 
 
 def streams(rows: int = ROWS) -> Iterator[Stream]:
-    """Yield all streams, those made up first, then those of the data sets, small sets first."""
+    """Yield the first rows of all streams, those made up first, then those of the data sets."""
     for group in groups():
-        yield from of_group(group, rows=rows)
+        for stream in of_group(group):
+            yield stream._replace(X=stream.X[:rows], y=stream.y[:rows])

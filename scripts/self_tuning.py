@@ -1,0 +1,278 @@
+"""Self-tuning with no argument beside learners tuned by hand, river and scikit-learn.
+
+Reproduces: nothing published; what a learner that is told nothing costs against one that was tuned:
+    loss against its best member in hindsight, mistakes against the best learner of this package
+    tuned by hand, and against river's and scikit-learn's, on the same rows in the same order.
+Missing: rivals that were slow play the first 10,000 rows (5,000 on more than 60 inputs), and are
+    compared there; their other settings, which are their defaults but for those that the csv names.
+Time: twenty minutes; --rivals, which plays those as well, two hours more.
+Data: all sets (casp, magic04 and mushrooms come with the package); at most 50,000 rows of each, in
+    the order of the file, permuted, some sorted by an input; made-up streams that drift.
+
+``--rivals`` plays what self_tuning_rivals.csv has not, and can be stopped and called again; for
+river and scikit-learn: pip install river scikit-learn (without them the others are played).
+"""
+
+import argparse
+import importlib.util
+import sys
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import rivals
+from common import FIGURES, arguments, print_table, save
+from streams import ROWS, SETS, Stream, streams
+from tqdm import tqdm
+
+import oklnumba as okl
+from oklnumba import plots
+
+STEM, RIVALS = "self_tuning", "self_tuning_rivals"
+QUICK_ROWS = 5000
+LONG, GOAL, SHORT_GOAL = 20_000, 1.02, 1.06  # loss / best member's: streams of LONG rounds or more
+NEAR = 0.5  # percentage points of mistakes
+FLOOR = 0.01  # % of mistakes, the least that is drawn
+
+
+class Played(NamedTuple):
+    """A run of self-tuning: losses, mistakes or None, seconds; names and total losses of members.
+
+    ``pieces`` (k, N) are the members' losses by pieces of ``every`` rounds.
+    """
+
+    losses: np.ndarray
+    mistakes: np.ndarray | None
+    seconds: float
+    members: list[str]
+    pieces: np.ndarray
+
+    @property
+    def best(self) -> int:
+        """The best member in hindsight."""
+        return int(self.pieces.sum(axis=0).argmin())
+
+
+class StandIn(okl.Experts):
+    """What stands for okl.SelfTuning() until it is there; its inputs come standardised."""
+
+    @property
+    def members(self) -> list[str]:
+        return [repr(one) for one in self.learners]
+
+    @property
+    def member_losses(self) -> np.ndarray:
+        return self._totals.copy()
+
+
+def self_tuning(stream: Stream) -> tuple[okl.Experts, np.ndarray]:
+    """Return the learner and its inputs."""
+    width = (2.0 * stream.X.shape[1]) ** 0.5
+    grid = [
+        okl.NystromAWV(okl.Gaussian(c * width), lam=0.1, max_size=200, forecaster="ridge")
+        for c in (0.25, 0.5, 1.0)
+    ]
+    grid.append(okl.LinearRidge(1.0))
+    return StandIn(grid, B=np.abs(stream.y).max()), rivals.standardised_online(stream.X)
+
+
+def played(stream: Stream, every: int | None = None, limit: float | None = None) -> Played:
+    """Play a stream; ``every`` rounds the members' losses are read."""
+    learner, X = self_tuning(stream)
+    n, last, pieces, runs = len(stream.y), 0.0, [], []
+    for start in range(0, n, every or n):
+        piece = slice(start, start + (every or n))
+        runs.append(okl.run(learner, X[piece], stream.y[piece], time_limit=limit))
+        totals = learner.member_losses
+        pieces.append(totals - last)
+        last = totals
+    mistakes = None
+    if stream.kind == "classification":
+        mistakes = np.concatenate([run.mistakes for run in runs])
+    losses = np.concatenate([run.losses for run in runs])
+    seconds = sum(run.seconds for run in runs)
+    return Played(losses, mistakes, seconds, learner.members, np.array(pieces))
+
+
+def column(rows: int) -> str:
+    """Return which column of the rivals' csv has the averages of so many rows."""
+    return str(rows) if rows in rivals.HORIZONS else "all"
+
+
+def horizon(stream: Stream) -> int:
+    """Return the number of rounds that all rivals have played."""
+    rows = rivals.WIDE_ROWS if stream.X.shape[1] > rivals.WIDE else rivals.SLOW_ROWS
+    return min(rows, len(stream.y))
+
+
+def name(found: dict) -> str:
+    """Return whose learner it is, and its setting."""
+    by = {rivals.OWN: "", rivals.PLAIN: ""}.get(found["by"], f"{found['by']}: ")
+    learner = "" if found["by"] == rivals.PLAIN else found["learner"]
+    return f"{by}{learner} {found['setting']}".strip()
+
+
+def entry(stream: Stream, run: Played, others: list[dict]) -> dict:
+    """Return a row of the csv: self-tuning, tuned by hand and the best rival."""
+    (n, d), rows = stream.X.shape, horizon(stream)
+    measure = "loss" if run.mistakes is None else "mistakes"
+    series = run.losses if run.mistakes is None else 100.0 * run.mistakes
+    loss, best = run.losses.sum(), run.pieces[:, run.best].sum()
+    here = [r for r in others if r["stream"] == stream.name]
+    own = [r for r in here if r["by"] == rivals.OWN]
+    foreign = [r for r in here if r["by"] != rivals.OWN]
+    out = {
+        "stream": stream.name,
+        "kind": stream.kind,
+        "n": n,
+        "d": d,
+        "loss": f"{loss / n:.6g}",
+        "best member": run.members[run.best],
+        "its loss": f"{best / n:.6g}",
+        "ratio": f"{loss / best:.4f}",
+        "measure": "mean squared loss" if run.mistakes is None else "mistakes (%)",
+        "scale": f"{stream.y[:rows].var():.6g}" if run.mistakes is None else "1",
+        "self-tuning": f"{series.mean():.6g}",
+    }
+    for label, group, where in (
+        ("tuned by hand", own, n),
+        ("rival", foreign, n),
+        ("tuned by hand at horizon", own, rows),
+        ("rival at horizon", foreign, rows),
+    ):
+        found = rivals.best(group, column(where), measure)
+        out[label] = found[f"{measure}_{column(where)}"] if found else ""
+        out[f"{label}, name"] = name(found) if found else ""
+    out["horizon"] = rows
+    out["self-tuning at horizon"] = f"{series[:rows].mean():.6g}"
+    out["rounds a second"] = f"{n / run.seconds:.0f}"
+    return out
+
+
+def draw(rows: list[dict]):
+    """Draw mistakes, and losses by the variance of the labels, after the rounds all have played."""
+    looks = {
+        "rival": ("river or scikit-learn, the best", 1, "s"),
+        "tuned by hand": ("this package, tuned by hand, the best", 2, "D"),
+        "self-tuning": ("self-tuning, no argument", 0, "o"),
+    }
+    kinds = ("classification", "regression")
+    groups = [[row for row in rows if row["kind"] == kind] for kind in kinds]
+    tallest = max(map(len, groups))
+    figure, axes = plots.figure(columns=2, width=7.2, row_height=1.2 + 0.185 * tallest)
+    labels = ("mistakes (%)", "mean squared loss / variance of the labels")
+    for ax, group, label in zip(axes[0], groups, labels, strict=True):
+        places = np.arange(len(group))[::-1]
+        for key, (name, colour, marker) in looks.items():
+            values = [row[f"{key} at horizon"] for row in group]
+            there = [(v, row, y) for v, row, y in zip(values, group, places, strict=True) if v]
+            x = [max(float(v) / float(row["scale"]), FLOOR) for v, row, _ in there]
+            ax.plot(x, [y for *_, y in there], marker, color=plots.COLOURS[colour], label=name,
+                    markersize=4.5, markerfacecolor="none" if marker != "o" else None)  # fmt: skip
+        for row, y in zip(group, places, strict=True):
+            ends = [row[f"{key} at horizon"] for key in looks]
+            x = [max(float(v) / float(row["scale"]), FLOOR) for v in ends if v]
+            ax.plot([min(x), max(x)], [y, y], color="0.75", linewidth=1.0, zorder=0)
+        ax.set_xscale("log")
+        plots.label_ticks(ax.xaxis, *ax.get_xlim())
+        ax.set_yticks(places, [row["stream"] for row in group])
+        ax.set_ylim(-0.7, len(group) - 0.3)
+        ax.set_xlabel(label, fontsize=plots.FONT)
+        ax.tick_params(labelsize=plots.FONT - 1.5)
+        ax.grid(True, axis="x", linewidth=0.4, alpha=0.5)
+        ax.spines[["top", "right"]].set_visible(False)
+    plots.shared_legend(figure, columns=3)
+    return figure
+
+
+def verdicts(rows: list[dict]) -> Iterator[str]:
+    """Yield how many streams keep each goal, and which do not."""
+
+    def said(what: str, kept: dict[str, bool]) -> str:
+        missed = [name for name, ok in kept.items() if not ok]
+        tail = f"; not: {', '.join(missed)}" if missed else ""
+        return f"{what}: {len(kept) - len(missed)} of {len(kept)} streams{tail}"
+
+    goal = {r["stream"]: GOAL if int(r["n"]) >= LONG else SHORT_GOAL for r in rows}
+    yield said(
+        f"loss at most {GOAL} ({SHORT_GOAL} below {LONG} rounds) of the best member's",
+        {r["stream"]: float(r["ratio"]) <= goal[r["stream"]] for r in rows},
+    )
+    yield said("loss under the best member's", {r["stream"]: float(r["ratio"]) < 1 for r in rows})
+    classes = [r for r in rows if r["kind"] == "classification"]
+    yield said(
+        f"mistakes at most {NEAR} points over the best tuned by hand",
+        {
+            r["stream"]: float(r["self-tuning"]) <= float(r["tuned by hand"]) + NEAR
+            for r in classes
+            if r["tuned by hand"]
+        },
+    )
+    here = "self-tuning at horizon", "rival at horizon"
+    yield said(
+        "mistakes at most those of the best rival, in the rounds all have played",
+        {r["stream"]: float(r[here[0]]) <= float(r[here[1]]) for r in classes if r[here[1]]},
+    )
+    yield said(
+        "loss of a regression at most that of the best rival, in the rounds all have played",
+        {
+            r["stream"]: float(r[here[0]]) <= float(r[here[1]])
+            for r in rows
+            if r["kind"] == "regression" and r[here[1]]
+        },
+    )
+
+
+def wants_rivals() -> bool:
+    """Take ``--rivals`` out of the command line."""
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.add_argument("--rivals", action="store_true")
+    chosen, sys.argv[1:] = parser.parse_known_args()
+    return chosen.rivals
+
+
+def table(rows: list[dict]) -> list[dict[str, str]]:
+    """Return what is printed: on all rounds, and at the horizon of the rivals."""
+    texts = []
+    for row in rows:
+        unit = float(row["scale"])
+        shown = {
+            key: f"{float(row[key]) / unit:.4g}" if row[key] else "-"
+            for key in (
+                "self-tuning",
+                "tuned by hand",
+                "self-tuning at horizon",
+                "tuned by hand at horizon",
+                "rival at horizon",
+            )
+        }
+        head = {"stream": row["stream"], "n": str(row["n"]), "loss / best": row["ratio"]}
+        texts.append(head | shown | {"rival": row["rival at horizon, name"] or "-"})
+    return texts
+
+
+def main() -> None:
+    with_rivals = wants_rivals()
+    args = arguments(__doc__ or "", limit=120.0, quick_limit=20.0)
+    own = args.output / f"{RIVALS}.csv"
+    if with_rivals:
+        libraries = all(map(importlib.util.find_spec, ("river", "sklearn")))
+        print("" if libraries else "without river and scikit-learn: pip install river scikit-learn")
+        rivals.play_all(own, libraries, args.limit)
+    others = rivals.read(own if own.exists() else FIGURES / own.name)
+    rows = []
+    for stream in tqdm(streams(QUICK_ROWS if args.quick else ROWS), unit=" stream", disable=None):
+        run = played(stream, limit=args.limit)
+        if len(run.losses) < len(stream.y):
+            print(f"{stream.name}: not played to its end within {args.limit:g} s, left out")
+            continue
+        rows.append(entry(stream, run, others))
+    here = {row["stream"].split(",")[0] for row in rows}
+    save(draw(rows), rows, args, STEM, partial=not here.issuperset(SETS))
+    print_table(table(rows))
+    print("regression: losses by the variance of the labels")
+    print(*verdicts(rows), sep="\n")
+
+
+if __name__ == "__main__":
+    main()
