@@ -19,7 +19,8 @@ from streams import Stream, groups, of_group
 from tqdm import tqdm
 
 HORIZONS = (5000, 10_000, 20_000)  # rounds after which the averages are kept, beside all
-SLOW_ROWS, WIDE_ROWS, WIDE = 10_000, 5000, 60  # slow rivals; slow ones on more than WIDE inputs
+SLOW_ROWS, FEWER_ROWS = 10_000, 5000  # of slow rivals; of those on more than NARROW inputs
+NARROW, WIDE = 10, 60  # on more than WIDE inputs all of river is slow
 COMPONENTS = 400  # random Fourier features
 RIVER_COMPONENTS = 50  # its RBFSampler has so many of each input by itself, unscaled
 OWN, RIVER, SKLEARN, PLAIN = "oklnumba, tuned by hand", "river", "scikit-learn", "none"
@@ -144,8 +145,8 @@ def with_sklearn(name: str) -> Player:
         from sklearn.linear_model import SGDClassifier, SGDRegressor
 
         keywords, gamma = sklearn_models(stream.kind, stream.X.shape[1])[name]
-        y = stream.y[:SLOW_ROWS]
-        Z = standardised_online(stream.X[:SLOW_ROWS])
+        y = stream.y[: slow_rows(stream.X.shape[1])]
+        Z = standardised_online(stream.X[: len(y)])
         if gamma is not None:
             Z = RBFSampler(gamma=gamma, n_components=COMPONENTS, random_state=0).fit_transform(Z)
         forecasts = np.zeros(len(y))
@@ -223,6 +224,8 @@ def river_models(kind: str, d: int) -> dict[str, Callable]:
     }
 
 
+FIRST = ("LinearRidge", "OGD, logistic", "PKAWV, Fourier", "PKAWV, Taylor", "NystromAWV, ridge",
+         "FOGD")  # fmt: skip
 TREE, FOREST = "HoeffdingAdaptiveTree", "AdaptiveRandomForest"
 
 
@@ -231,9 +234,7 @@ def with_river(name: str) -> Player:
 
     def play(stream: Stream, limit: float) -> tuple[str, np.ndarray]:
         n, d = stream.X.shape
-        slow = name == FOREST or name.startswith("RBF") or d > WIDE
-        rows = min(n, SLOW_ROWS) if slow else n
-        rows = min(rows, WIDE_ROWS) if d > WIDE and (name in (FOREST, TREE) or d > 200) else rows
+        rows = min(n, slow_rows(d)) if is_slow(RIVER, name, d) else n
         model, keys = river_models(stream.kind, d)[name](), [f"x{j}" for j in range(d)]
         forecasts = np.zeros(rows)
         classify = stream.kind == "classification"
@@ -257,6 +258,29 @@ def with_river(name: str) -> Player:
 @lru_cache(maxsize=2)
 def streams_of(group: str) -> tuple[Stream, ...]:
     return tuple(of_group(group))
+
+
+def slow_rows(d: int) -> int:
+    """Return the rounds that slow rivals play, and in which all are compared."""
+    return SLOW_ROWS if d <= NARROW else FEWER_ROWS
+
+
+def is_slow(by: str, learner: str, d: int) -> bool:
+    return by == SKLEARN or learner in (FOREST, TREE) or learner.startswith("RBF") or d > WIDE
+
+
+def order(job: Job) -> tuple[int, float]:
+    """Return the place of a job: those that win most often first, and of these the cheap ones."""
+    linear = "Logistic" in job.learner or "Linear" in job.learner or "PA" in job.learner
+    if job.by == PLAIN or job.by == RIVER and linear and not job.learner.startswith("RBF"):
+        tier = 0
+    elif job.by == OWN and job.learner in FIRST:
+        tier = 1
+    elif job.learner in (TREE, FOREST):
+        tier = 2
+    else:
+        tier = 3 + (job.by == RIVER)
+    return tier, job.estimate
 
 
 def microseconds(by: str, learner: str, d: int) -> float:
@@ -286,8 +310,7 @@ def jobs(libraries: bool) -> Iterator[Job]:
             makers = {SKLEARN: with_sklearn, RIVER: with_river}
             for by, models in names.items():
                 for name in models:
-                    slow = by == SKLEARN or name == FOREST or name.startswith("RBF") or d > WIDE
-                    rows = min(n, SLOW_ROWS) if slow else n
+                    rows = min(n, slow_rows(d)) if is_slow(by, name, d) else n
                     cost = 1e-6 * microseconds(by, name, d) * rows * len(found)
                     yield Job(group, by, name, makers[by](name), cost)
 
@@ -301,10 +324,10 @@ def read(path: Path) -> list[dict]:
 
 
 def play_all(path: Path, libraries: bool, limit: float) -> None:
-    """Play what the csv has not, cheap ones first; ``limit`` in CPU seconds for each cell."""
+    """Play what the csv has not, see ``order``; ``limit`` in CPU seconds for each cell."""
     rows = read(path)
     done = {(r["stream"], r["by"], r["learner"]) for r in rows}
-    for job in tqdm(sorted(jobs(libraries), key=lambda job: job.estimate), unit=" job"):
+    for job in tqdm(sorted(jobs(libraries), key=order), unit=" job"):
         for stream in streams_of(job.group):
             if (stream.name, job.by, job.learner) in done:
                 continue
