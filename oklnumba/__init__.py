@@ -37,8 +37,10 @@ from oklnumba.learners.nystrom_awv import NystromAWV
 from oklnumba.learners.pomdr import POMD, POMDR
 from oklnumba.learners.projectron import Projectron
 from oklnumba.learners.pros_n_kons import ProsNKONS
+from oklnumba.learners.self_tuning import SelfTuning
 from oklnumba.learners.wrappers import MulticlassRun, OneVsRest, OnlineToBatch
 from oklnumba.protocol import Run, run
+from oklnumba.scaling import Standardizer
 
 __version__ = "0.1.0"
 __doc__ = f"{__doc__}\n\n{catalogue.text()}\n"
@@ -85,9 +87,11 @@ __all__ = [
     "Projectron",
     "ProsNKONS",
     "Run",
+    "SelfTuning",
     "SkeGD",
     "SketchedKONS",
     "SketchedONS",
+    "Standardizer",
     "StronglyConvexFTRL",
     "TaylorFeatures",
     "UniformSampling",

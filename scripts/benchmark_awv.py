@@ -116,12 +116,12 @@ def certificate(n: int) -> dict:
     """What the certificate costs: its compiled pass against the whole run."""
     X, y = stream(n, 18)
     run = okl.run(okl.PKAWV(okl.TaylorFeatures(2, sigma=3.0)), X, y)
-    out = [np.empty(n) for _ in range(3)]
-    shrinks, growth = np.full(n, 1.01), np.zeros(n)
+    out = [np.empty((n, 1)) for _ in range(3)]
+    shrinks, growth = np.full(n, 1.01), np.zeros((n, 1))
+    Y, forecasts = y.reshape(n, 1), run.predictions.reshape(n, 1)
 
     def once():
-        totals = np.zeros(6)
-        certify(y, run.predictions, shrinks, growth, totals, tuple(out))
+        certify(Y, forecasts, shrinks, growth, 1.0, np.zeros((1, 6)), tuple(out))
 
     cost = seconds(once)
     name = f"certificate of {n} rounds, PKAWV r=190"

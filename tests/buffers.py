@@ -69,39 +69,47 @@ def formula(kernel, X, Z):
 
 
 class Factor:
-    """The state that awv_rounds maintains, for r features padded to a multiple of LANES."""
+    """The state that awv_rounds maintains, for r features padded to a multiple of LANES.
 
-    def __init__(self, r, lam, ridge=0.0):
+    Behind the columns in use there are ``spare`` others, which it must leave alone.
+    """
+
+    def __init__(self, r, lam, ridge=0.0, discount=1.0, outputs=1, spare=0):
         self.r, self.ridge = r, ridge
-        self.cap = -(-r // LANES) * LANES
-        self.U, self.c = np.eye(self.cap), np.zeros(self.cap)
+        self.used = -(-r // LANES) * LANES
+        self.cap = self.used + spare
+        self.U, self.c = np.eye(self.cap), np.zeros((outputs, self.cap))
         self.inv_d = np.full(self.cap, 1 / lam)
+        self.setting = 1 / discount, 1 / lam
         self.work = poisoned(2 * TOGETHER + 1, self.cap), poisoned(TOGETHER)
-        self.forecasts, self.shrinks = [], []
+        self.forecasts, self.ridge_forecasts, self.shrinks = [], [], []
 
     def padded(self, Z):
         return np.ascontiguousarray(np.pad(Z, ((0, 0), (0, self.cap - self.r))))
 
+    def arguments(self):
+        return self.used, (self.U, self.inv_d, self.c), self.setting, self.work, self.ridge
+
+    def out(self, n):
+        return poisoned(n, len(self.c)), poisoned(n, len(self.c)), poisoned(n)
+
+    def flat(self, found):
+        return found[:, 0] if len(self.c) == 1 else found
+
     def play(self, Z, y):
-        forecasts, shrinks = poisoned(len(Z)), poisoned(len(Z))
-        played, status = awv_rounds(
-            self.padded(Z),
-            y,
-            (self.U, self.inv_d, self.c),
-            self.work,
-            self.ridge,
-            forecasts,
-            shrinks,
-        )
-        self.forecasts.extend(forecasts[:played])
-        self.shrinks.extend(shrinks[:played])
+        out = self.out(len(Z))
+        Y = y.reshape(len(Z), len(self.c))
+        played, status = awv_rounds(self.padded(Z), Y, *self.arguments(), out)
+        self.forecasts.extend(self.flat(out[0])[:played])
+        self.ridge_forecasts.extend(self.flat(out[1])[:played])
+        self.shrinks.extend(out[2][:played])
         return played, status
 
     def forecast(self, Z):
-        out = poisoned(len(Z))
-        factor = self.U, self.inv_d, self.c
-        awv_forecasts(self.padded(Z), factor, self.work, self.ridge, out)
-        return out
+        out = self.out(len(Z))
+        awv_forecasts(self.padded(Z), *self.arguments(), out)
+        return self.flat(out[0])
 
     def state(self):
-        return np.concatenate([self.U.ravel(), self.inv_d, self.c, self.forecasts, self.shrinks])
+        parts = self.U, self.inv_d, self.c, self.forecasts, self.ridge_forecasts, self.shrinks
+        return np.concatenate([np.ravel(part) for part in parts])

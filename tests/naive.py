@@ -7,6 +7,7 @@ naive_expansions.py.
 
 import itertools
 import math
+from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
@@ -474,3 +475,18 @@ def grow_inverse(P, column, corner, m):
     P[:m, :m] += np.outer(v, v) / schur
     P[:m, m] = P[m, :m] = -v / schur
     P[m, m] = 1.0 / schur
+
+
+def standardised(X, clip=np.inf):
+    """Each row by mean and standard deviation of the rows before it, both in exact fractions."""
+    out = np.zeros(X.shape)
+    for j, column in enumerate(X.T):
+        exact = [Fraction(float(v)) for v in column]
+        for t in range(1, len(exact)):
+            mean = sum(exact[:t]) / t
+            variance = sum((v - mean) ** 2 for v in exact[:t]) / t
+            scale = float(variance) ** 0.5
+            if scale <= 2.0**-49 * abs(float(mean)):
+                scale = 1.0
+            out[t, j] = np.clip(float(exact[t] - mean) / scale, -clip, clip)
+    return out

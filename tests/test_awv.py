@@ -10,7 +10,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import oklnumba as okl
-from oklnumba.hot.awv import certify
+from oklnumba.hot.awv import RIDGE, certify
 from oklnumba.hot.jit import NOT_FINITE
 from tests import naive, naive_linear
 from tests.buffers import Factor, poisoned
@@ -204,15 +204,22 @@ def test_awv_rounds_say_in_which_round_a_forecast_is_not_finite(bad):
 def test_certify_against_a_loop_and_in_two_parts(ridge):
     rng = np.random.default_rng(23)
     n = 12
-    y, forecasts = rng.uniform(-1, 1, n), rng.uniform(-1, 1, n)
-    shrinks, growth = 1 + rng.random(n), 0.01 * rng.random(n)
-    totals = np.array([0.0, 0.0, 0.0, 0.0, 0.0, ridge])
-    out = poisoned(3, n)
+    Y, F = rng.uniform(-1, 1, (n, 2)), rng.uniform(-1, 1, (n, 2))
+    shrinks, growths = 1 + rng.random(n), 0.01 * rng.random((n, 2))
+    totals = np.zeros((2, 6))
+    totals[:, RIDGE] = ridge
+    proof = poisoned(3, n, 2)
     for part in (slice(0, 5), slice(5, n)):
         certify(
-            y[part], forecasts[part], shrinks[part], growth[part], totals,
-            (out[0, part], out[1, part], out[2, part]),
+            Y[part], F[part], shrinks[part], growths[part], 1.0, totals,
+            (proof[0, part], proof[1, part], proof[2, part]),
         )  # fmt: skip
+    for k in range(2):
+        assert_certified(Y[:, k], F[:, k], shrinks, growths[:, k], ridge, proof[:, :, k])
+
+
+def assert_certified(y, forecasts, shrinks, growth, ridge, out):
+    n = len(y)
     m = forecasts if ridge else forecasts * shrinks
     loss = np.cumsum((y - forecasts) ** 2)
     comparator = np.cumsum((y - m) ** 2 / shrinks - growth)
@@ -229,18 +236,18 @@ def test_certificate_of_awv_rounds_is_the_exact_comparator_and_log_det(lam):
     Z, y = rng.standard_normal((n, r)), rng.uniform(-1, 1, n)
     factor = Factor(r, lam)
     factor.play(Z, y)
-    loss, comparator, bound = poisoned(n), poisoned(n), poisoned(n)
+    loss, comparator, bound = (poisoned(n, 1) for _ in range(3))
     certify(
-        y, np.array(factor.forecasts), np.array(factor.shrinks), np.zeros(n), np.zeros(6),
-        (loss, comparator, bound),
+        y[:, None], np.array(factor.forecasts)[:, None], np.array(factor.shrinks),
+        np.zeros((n, 1)), 1.0, np.zeros((1, 6)), (loss, comparator, bound),
     )  # fmt: skip
     for t in range(1, n + 1):
         A = lam * np.eye(r) + Z[:t].T @ Z[:t]
         w = np.linalg.solve(A, Z[:t].T @ y[:t])
         best = ((y[:t] - Z[:t] @ w) ** 2).sum() + lam * w @ w
-        assert comparator[t - 1] == pytest.approx(best, rel=1e-9, abs=1e-10)
+        assert comparator[t - 1, 0] == pytest.approx(best, rel=1e-9, abs=1e-10)
         log_det = np.linalg.slogdet(A / lam)[1]
-        assert bound[t - 1] == pytest.approx(abs(y[:t]).max() ** 2 * log_det, rel=1e-10)
+        assert bound[t - 1, 0] == pytest.approx(abs(y[:t]).max() ** 2 * log_det, rel=1e-10)
     assert (loss - comparator <= bound + 1e-9).all()
 
 

@@ -11,10 +11,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import oklnumba as okl
 from oklnumba import features, losses, theory
-from oklnumba.hot.experts import AGGREGATING, AVERAGE, HEDGE, expert_forecast, experts_rounds
+from oklnumba.hot.experts import AGGREGATING, TALLY, expert_forecast, experts_rounds
 from oklnumba.hot.features import taylor_block
 from oklnumba.hot.jit import DONE
+from oklnumba.learners.experts import expert_setting
 from oklnumba.learners.learner import Learner
+from oklnumba.state import aligned_zeros
 from tests import naive_linear
 
 COMPILED = not numba.config.DISABLE_JIT
@@ -50,12 +52,12 @@ def test_forecasts_are_those_of_the_definition(kind, B):
     assert_allclose(run.predictions, expected, rtol=1e-9, atol=1e-11)
 
 
-def aggregated(F, y, B, kind, loss="squared"):
+def aggregated(F, y, B, kind, loss="squared", share=0.0):
     """Return the aggregate's forecasts of given experts."""
-    totals, weights, out = np.zeros(F.shape[1]), np.zeros(F.shape[1]), np.empty(len(y))
-    code = losses.get(loss).code
-    kinds = {"aggregating": AGGREGATING, "average": AVERAGE}
-    played, status = experts_rounds(F, y, kinds.get(kind, HEDGE), B, code, 0, totals, weights, out)
+    code, setting = expert_setting(kind, B, share, losses.get(loss))
+    state = aligned_zeros(F.shape[1]), aligned_zeros(F.shape[1]), np.zeros(TALLY)
+    weights, out = aligned_zeros(F.shape[1]), np.empty(len(y))
+    played, status = experts_rounds(F, y, code, setting, 0, state, weights, out)
     assert (played, status) == (len(y), DONE)
     return out
 

@@ -386,17 +386,20 @@ def test_bit_casts_go_there_and_back(x):
     assert np.float64(float_of(bits)).view(np.int64) == bits
 
 
+FADING = 1.25, 1.5  # 1 / discount, and the largest 1 / D that it leaves
+
+
 @exact
 def three_at_once(U, inv_d, Z, B, a):
     for k in range(0, U.shape[0], TILE):
-        factor_rows_3(U, inv_d, Z, B, a, k, U.shape[0])
+        factor_rows_3(U, inv_d, Z, B, a, k, U.shape[0], *FADING)
 
 
 @exact
 def one_by_one(U, inv_d, Z, B, a):
     for t in range(Z.shape[0]):
         for k in range(0, U.shape[0], TILE):
-            factor_rows_1(U, inv_d, Z[t:], B[t:], a[t:], k, U.shape[0])
+            factor_rows_1(U, inv_d, Z[t:], B[t:], a[t:], k, U.shape[0], *FADING)
 
 
 @pytest.mark.parametrize("r", [8, 16, 24, 40])
@@ -423,7 +426,7 @@ def plain_factor_rows(U, inv_d, z, b, a, t):
         p = z[k]
         following = a[t] + p * p * inv_d[k]
         b[k] = p * inv_d[k] / following
-        inv_d[k] *= a[t] / following
+        inv_d[k] = min(FADING[0] * inv_d[k] * a[t] / following, FADING[1])
         a[t] = following
         z[k + 1 :] -= p * U[k, k + 1 :]
         U[k, k + 1 :] += b[k] * z[k + 1 :]

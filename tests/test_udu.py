@@ -43,12 +43,12 @@ def test_awv_rounds_keep_the_factor_of_the_dense_matrix(r, lam, ridge):
     A = lam * np.eye(r) + Z.T @ Z
     assert close(U.T @ D @ U, A, rtol=1e-13)
     c = np.linalg.solve(U.T @ D, Z.T @ y)
-    np.testing.assert_allclose(factor.c[:r], c, rtol=1e-9, atol=1e-11)
+    np.testing.assert_allclose(factor.c[0, :r], c, rtol=1e-9, atol=1e-11)
     # the padding has been left alone
     np.testing.assert_array_equal(factor.U[:r, r:], 0.0)
     np.testing.assert_array_equal(factor.U[r:, r:], np.eye(factor.cap - r))
     np.testing.assert_allclose(factor.inv_d[r:], 1 / lam, rtol=1e-13)
-    np.testing.assert_array_equal(factor.c[r:], 0.0)
+    np.testing.assert_array_equal(factor.c[0, r:], 0.0)
     forecasts, shrinks = dense_awv(Z, y, lam, ridge)
     np.testing.assert_allclose(factor.forecasts, forecasts, rtol=1e-9, atol=1e-10)
     np.testing.assert_allclose(factor.shrinks, shrinks, rtol=1e-9)

@@ -17,18 +17,22 @@ LOSS, BEST, LOG_DET, GROWTH, LARGEST, RIDGE = range(6)
 
 
 @hot
-def awv_rounds(Z, y, factor, work, ridge, forecasts, shrinks):
-    """Play AWV (pkawv Algorithm 1) or ridge rounds on features.
+def awv_rounds(Z, Y, r, factor, setting, work, ridge, out):
+    """Play AWV (pkawv Algorithm 1) or ridge rounds on features, for K labels a round.
 
-    Z : (n, r), padded with zeros to r a multiple of LANES; y : (n,); factor : U (r, r), inv_d and
-    c (r,), the state, in place; work : (2 TOGETHER + 1, r) and (TOGETHER,), workspace; ridge : 1
-    for ridge forecasts, 0 for AWV; forecasts, shrinks : (n,), written: shrink is 1 + z' A^-1 z of
-    the round. Returns (rounds played, status).
+    Z : (n, >= r), zero from the last feature up to r; Y : (n, K); r : columns in use, a multiple of
+    LANES; factor : U (cap, cap), inv_d (cap,), the unit matrix and 1 / lam before any round, later
+    those of g A, the past as the next round finds it, and c (K, cap), the state, in place; setting
+    : (1 / g, 1 / lam), g the discount; work : (2 TOGETHER + 1, cap) and (TOGETHER,), workspace;
+    ridge : 1 for ridge forecasts, 0 for AWV; out : forecasts (n, K), ridge forecasts m (n, K) and
+    shrinks a = 1 + z' (g A)^-1 z (n,), written: AWV forecasts m / a. Returns (rounds played,
+    status).
     """
     U, inv_d, c = factor
-    n, r = Z.shape
+    n, outputs = Y.shape
     rows, a = work
     rounds, betas, scan = rows[:TOGETHER], rows[TOGETHER : 2 * TOGETHER], rows[2 * TOGETHER]
+    forecasts, ridge_forecasts, shrinks = out
     t = 0
     while t < n:
         count = min(TOGETHER, (n - t) // SWEEP * SWEEP)
@@ -39,62 +43,73 @@ def awv_rounds(Z, y, factor, work, ridge, forecasts, shrinks):
             source = Z[t + s]
             for j in range(r):
                 target[j] = source[j]
-        factor_rounds(U, inv_d, rounds, betas, a, count, r)  # A_t = A_{t-1} + z z'
+        factor_rounds(U, inv_d, setting, rounds, betas, a, count, r)  # A_t = g A_{t-1} + z z'
         for s in range(count):
-            m = ridge_forecast(rounds[s], c, scan, r)  # z' A_{t-1}^-1 b_{t-1}
-            if not abs(m / a[s]) < np.inf:
-                return t + s, NOT_FINITE
-            forecasts[t + s] = m if ridge else m / a[s]  # z' A_t^-1 b_{t-1}, eq. 4
             shrinks[t + s] = a[s]
-            ridge_learn(y[t + s], betas[s], c, scan, r)  # b_t = b_{t-1} + y_t z
+            for k in range(outputs):
+                m = ridge_forecast(rounds[s], c[k], scan, r)  # z' (g A_{t-1})^-1 g b_{t-1}
+                if not abs(m / a[s]) < np.inf:
+                    return t + s, NOT_FINITE
+                ridge_forecasts[t + s, k] = m
+                forecasts[t + s, k] = m if ridge else m / a[s]  # z' A_t^-1 g b_{t-1}, eq. 4
+                ridge_learn(Y[t + s, k], betas[s], c[k], scan, r)  # b_t = g b_{t-1} + y_t z
         t += count
     return n, DONE
 
 
 @hot
-def awv_forecasts(Z, factor, work, ridge, forecasts):
+def awv_forecasts(Z, r, factor, setting, work, ridge, out):
     """Write what AWV or ridge would forecast for each row of Z; arguments as in awv_rounds."""
     U, inv_d, c = factor
-    n, r = Z.shape
     rows, _ = work
     p, scan = rows[0], rows[1]
-    for t in range(n):
+    forecasts, ridge_forecasts, shrinks = out
+    for t in range(Z.shape[0]):
         for j in range(r):
             p[j] = Z[t, j]
         solve_upper_transposed(U, p, r)
         a = 1.0
         for k in range(r):
             a += inv_d[k] * p[k] * p[k]
-        m = ridge_forecast(p, c, scan, r)
-        forecasts[t] = m if ridge else m / a
+        shrinks[t] = a
+        for k in range(c.shape[0]):
+            m = ridge_forecast(p, c[k], scan, r)
+            ridge_forecasts[t, k] = m
+            forecasts[t, k] = m if ridge else m / shrinks[t]  # not by 1 / a, made once for all k
 
 
 @hot
-def certify(y, forecasts, shrinks, growth, totals, proof):
+def certify(Y, forecasts, shrinks, growth, discount, totals, proof):
     """Write the certificate of AWV or ridge rounds (pkawv Proposition 1, with exact comparators).
 
     With m = forecast * shrink the ridge forecast (AWV), a round adds (y - m)^2 / shrink to the
     penalised loss of the best function in hindsight, and log(shrink) to log det. ``growth`` is what
-    a growing space took off that loss.
+    a growing space took off that loss. A discount g multiplies all these sums before the round: for
+    (y - m/a)^2 - (y - m)^2 / a <= y^2 log a in each round, whatever the past.
 
-    y, forecasts, shrinks, growth : (n,); totals : (6,), in place (names above); proof : loss,
-    comparator and bound after each round, (n,), written.
+    Y, forecasts, growth : (n, K); shrinks : (n,); totals : (K, 6), in place (names above); proof :
+    loss, comparator and bound after each round, (n, K), written.
     """
     loss, comparator, bound = proof
-    ridge = totals[RIDGE]
-    for t in range(y.shape[0]):
-        s = shrinks[t]
-        m = forecasts[t] if ridge else forecasts[t] * s
-        totals[LOSS] += (y[t] - forecasts[t]) ** 2
-        totals[BEST] += (y[t] - m) ** 2 / s - growth[t]
-        totals[LOG_DET] += math.log(s)
-        totals[GROWTH] += growth[t]
-        totals[LARGEST] = max(totals[LARGEST], abs(y[t]))
-        loss[t] = totals[LOSS]
-        comparator[t] = totals[BEST]
-        bound[t] = totals[LARGEST] * totals[LARGEST] * totals[LOG_DET] + totals[GROWTH]
-        if ridge:
-            bound[t] = np.nan
+    for k in range(Y.shape[1]):
+        total = totals[k]
+        ridge = total[RIDGE]
+        for t in range(Y.shape[0]):
+            if discount < 1.0:  # apart, so that without one no product below is fused otherwise
+                for entry in (LOSS, BEST, LOG_DET, GROWTH):
+                    total[entry] *= discount
+            s = shrinks[t]
+            m = forecasts[t, k] if ridge else forecasts[t, k] * s
+            total[LOSS] += (Y[t, k] - forecasts[t, k]) ** 2
+            total[BEST] += (Y[t, k] - m) ** 2 / s - growth[t, k]
+            total[LOG_DET] += math.log(s)
+            total[GROWTH] += growth[t, k]
+            total[LARGEST] = max(total[LARGEST], abs(Y[t, k]))
+            loss[t, k] = total[LOSS]
+            comparator[t, k] = total[BEST]
+            bound[t, k] = total[LARGEST] * total[LARGEST] * total[LOG_DET] + total[GROWTH]
+            if ridge:
+                bound[t, k] = np.nan
 
 
 @hot

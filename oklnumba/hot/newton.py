@@ -17,6 +17,7 @@ from oklnumba.hot.linalg import (
 from oklnumba.hot.losses import round_derivative
 from oklnumba.hot.udu import (
     LANES,
+    NO_DISCOUNT,
     SWEEP,
     TOGETHER,
     factor_rounds,
@@ -140,7 +141,7 @@ def newton_learn(X, eta, slopes, shifts, factor, rounds, betas, a, scan):
         for j in range(r):
             target[j] = scale * source[j]
         a[s] = 1.0
-    factor_rounds(U, inv_d, rounds, betas, a, count, r)
+    factor_rounds(U, inv_d, NO_DISCOUNT, rounds, betas, a, count, r)
     for s in range(count):
         if slopes[s] != 0.0:
             forecast = ridge_forecast(rounds[s], c, scan, r)
@@ -222,7 +223,7 @@ def newton_round(x, y, loss, eta, C, factor, wide, forecasts):
     for j in range(r):
         p[j] = root * slope * x[j]
     a[0] = 1.0
-    factor_rounds(U, inv_d, z, betas, a, 1, r)  # line 8
+    factor_rounds(U, inv_d, NO_DISCOUNT, z, betas, a, 1, r)  # line 8
     m = ridge_forecast(p, c, scan, r)
     ridge_learn(m - 1.0 / root, betas[0], c, scan, r)  # line 5 of the next round
     return DONE

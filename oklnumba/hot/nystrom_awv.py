@@ -174,7 +174,7 @@ def nystrom_awv_rounds(
                 Phi[stored, j] = q[j]
             put_atom(inputs, stored, x)
         for k in range(0, padded, TILE):  # A_t = A_{t-1} + z z', z = q
-            factor_rows_1(U, inv_d, Z, B, a, k, padded)
+            factor_rows_1(U, inv_d, Z, B, a, k, padded, 1.0, np.inf)
         forecast = ridge_forecast(q, c, scan, padded)
         if not abs(forecast / a[0]) < np.inf:
             return t, NOT_FINITE

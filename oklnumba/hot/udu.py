@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numba
+import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
@@ -21,6 +22,15 @@ from oklnumba.hot.jit import hot
 # (A before the round). With c = D^-1 U^-T sum y z, the ridge forecast is m = p . c and the AWV
 # forecast m / a.
 #
+# A discount g of the past takes A to g A + z z'. It is local to a row of U, D_k <- g D_k but kept
+# >= lam, and is done at the end of the round before: inv_d is 1 / D of the past as the next round
+# finds it, discounted. (lam I is the floor, so the first round finds it as it is.) c stays as it
+# is, for b is discounted too. Where the floor bites it adds delta_k u_k u_k' to A, u_k the row of
+# U: the penalty delta_k (u_k.w - c_k)^2, which vanishes at the present estimate, so that neither
+# that nor the minimum changes. With the pair (1, inf) the product and the minimum return D_k as it
+# is, to the bit; so does (1, 1 / lam) from D = lam I on: a * fl(1 / a) rounds to at most 1, D_k
+# never falls.
+#
 # A sweep of three rounds reads and writes U once. Every entry sees the same fused products in the
 # same order as in three sweeps of one round: the results are the same bits, however a stream is
 # cut. LLVM does not vectorise this with its many arrays, so the vectors are written out as LLVM
@@ -30,6 +40,7 @@ SWEEP = 3  # rounds a sweep: coefficients, rounds and rows just fit in 32 vector
 TOGETHER = 4 * SWEEP  # rounds whose sweeps share one pass over U from memory
 LANES = 8  # columns a vector; buffers have a multiple of it
 TILE = 4  # rows of U a pass
+NO_DISCOUNT = 1.0, np.inf  # 1 / discount and 1 / lam, the largest 1 / D that a discount leaves
 
 
 def _factor_rows_codegen(rounds: int, learn: bool = True):
@@ -46,7 +57,7 @@ def _factor_rows_codegen(rounds: int, learn: bool = True):
             for kind, value in zip(signature.args[:5], args[:5], strict=True)
         ]
         U, inv_d, Z, B, a = (array.data for array in arrays)
-        k, r = args[5], args[6]
+        k, r, inv_discount, inv_lam = args[5:]
         stride = cgutils.unpack_tuple(builder, arrays[0].shape, 2)[1]  # that of Z and B too
 
         def const(value):
@@ -83,7 +94,13 @@ def _factor_rows_codegen(rounds: int, learn: bool = True):
                 following = builder.fma(gain, p[t][i], running)
                 inverse = builder.fdiv(one, following)
                 beta[t][i] = builder.fmul(gain, inverse)
+                # The discount is known before the division: it does not prolong the chain. Flagged:
+                # the decorator lets products without flags be reordered, otherwise in three
+                # rounds than in one.
+                d[i] = builder.fmul(d[i], inv_discount, flags=("nsz",))
                 d[i] = builder.fmul(d[i], builder.fmul(running, inverse))
+                below = builder.fcmp_ordered("<", inv_lam, d[i])  # False for NaN, which stays
+                d[i] = builder.select(below, inv_lam, d[i])
                 running = following
                 for j in range(i + 1, TILE):
                     p[t][j] = builder.fma(builder.fneg(p[t][i]), u[i, j], p[t][j])
@@ -163,7 +180,7 @@ def _factor_rows_codegen(rounds: int, learn: bool = True):
 if numba.config.DISABLE_JIT:
 
     def _factor_rows(rounds, learn=True):
-        def factor_rows(U, inv_d, Z, B, a, k, r):
+        def factor_rows(U, inv_d, Z, B, a, k, r, inv_discount, inv_lam):
             for t in range(rounds):
                 for i in range(k, k + TILE):
                     p = Z[t, i]
@@ -172,7 +189,7 @@ if numba.config.DISABLE_JIT:
                         continue
                     following = a[t] + inv_d[i] * p * p
                     beta = inv_d[i] * p / following
-                    inv_d[i] *= a[t] / following
+                    inv_d[i] = min(inv_d[i] * inv_discount * (a[t] / following), inv_lam)
                     a[t] = following
                     B[t, i] = beta
                     Z[t, i + 1 : r] -= p * U[i, i + 1 : r]
@@ -186,14 +203,15 @@ else:
         codegen = _factor_rows_codegen(rounds, learn)
 
         @intrinsic
-        def factor_rows(typingctx, U, inv_d, Z, B, a, k, r):
-            return types.void(U, inv_d, Z, B, a, types.int64, types.int64), codegen
+        def factor_rows(typingctx, U, inv_d, Z, B, a, k, r, inv_discount, inv_lam):
+            scalars = types.int64, types.int64, types.float64, types.float64
+            return types.void(U, inv_d, Z, B, a, *scalars), codegen
 
         return factor_rows
 
 
 # U : (cap, cap); inv_d : (cap,); Z, B : (SWEEP, cap); a : (SWEEP,); rows k to k + TILE of r, all in
-# place.
+# place; 1 / discount and 1 / lam, of which only learning takes notice.
 factor_rows_1 = _factor_rows(1)
 factor_rows_3 = _factor_rows(SWEEP)
 # The same without learning: Z becomes Z U^-1, nothing else changes.
@@ -242,26 +260,33 @@ def ridge_learn(y, beta, c, scan, r):
 
 
 @hot
-def factor_rounds(U, inv_d, rounds, betas, a, count, r):
+def factor_rounds(U, inv_d, setting, rounds, betas, a, count, r):
     """Add the first ``count`` rounds to the factor: whole sweeps together, or one round.
 
     Each TILE rows of U meet all the sweeps while they are in the cache. U : (cap, cap); inv_d :
-    (cap,); rounds, betas : (>= count, cap); a : (>= count,), all modified in place; r : columns.
+    (cap,); setting : (1 / discount, 1 / lam), NO_DISCOUNT for none; rounds, betas : (>= count,
+    cap); a : (>= count,), the arrays modified in place; r : columns in use, a multiple of LANES.
     """
+    inv_discount, inv_lam = setting
     for k in range(0, r, TILE):
         if count == 1:
-            factor_rows_1(U, inv_d, rounds, betas, a, k, r)
+            factor_rows_1(U, inv_d, rounds, betas, a, k, r, inv_discount, inv_lam)
         for s in range(0, count - 1, SWEEP):
             stop = s + SWEEP
-            factor_rows_3(U, inv_d, rounds[s:stop], betas[s:stop], a[s:stop], k, r)
+            factor_rows_3(
+                U, inv_d, rounds[s:stop], betas[s:stop], a[s:stop], k, r, inv_discount, inv_lam
+            )
 
 
 @hot
 def solve_rounds(U, inv_d, rounds, betas, a, count, r):
     """Turn the first ``count`` rounds x into p = U^-T x; arguments as in factor_rounds."""
+    inv_discount, inv_lam = NO_DISCOUNT
     for k in range(0, r, TILE):
         if count == 1:
-            solve_rows_1(U, inv_d, rounds, betas, a, k, r)
+            solve_rows_1(U, inv_d, rounds, betas, a, k, r, inv_discount, inv_lam)
         for s in range(0, count - 1, SWEEP):
             stop = s + SWEEP
-            solve_rows_3(U, inv_d, rounds[s:stop], betas[s:stop], a[s:stop], k, r)
+            solve_rows_3(
+                U, inv_d, rounds[s:stop], betas[s:stop], a[s:stop], k, r, inv_discount, inv_lam
+            )

@@ -28,15 +28,18 @@ from oklnumba.hot.awv import (
 from oklnumba.hot.jit import ATOMS, NOT_FINITE, NOT_POSITIVE
 from oklnumba.hot.linalg import solve_upper
 from oklnumba.hot.rows import kernel_block, kernel_diags
-from oklnumba.hot.udu import TOGETHER
+from oklnumba.hot.udu import NO_DISCOUNT, TOGETHER
 from oklnumba.kernels import Kernel, kernel_code
-from oklnumba.learners.learner import Learner, Trace
+from oklnumba.learners.learner import Learner, Trace, per_round
 from oklnumba.learners.on_features import OnFeatures
 from oklnumba.state import aligned_zeros, padded
 
 
 class Ridge(Learner):
-    """What AWV and ridge learners share: running totals of the certificate."""
+    """What AWV and ridge learners share: running totals of the certificate.
+
+    Compiled loops have the labels and forecasts of all rounds and outputs as (n, K).
+    """
 
     _REMEDY = "raise lam, or scale the inputs and labels"
     _certified = True
@@ -45,8 +48,10 @@ class Ridge(Learner):
     def _certify(
         self, y: np.ndarray, shrinks: np.ndarray, growth: np.ndarray, trace: Trace
     ) -> None:
-        proof = trace.loss, trace.comparator, trace.bound
-        certify(y, trace.predictions, shrinks, growth, self._totals, proof)
+        shape = len(y), self._outputs
+        Y, forecasts = y.reshape(shape), trace.predictions.reshape(shape)
+        proof = tuple(part.reshape(shape) for part in trace[2:])
+        certify(Y, forecasts, shrinks, growth, 1.0, self._totals, proof)
 
     def _check_forecaster(self) -> None:
         valid = self.forecaster in ("awv", "ridge")
@@ -88,7 +93,8 @@ class KernelAWV(Ridge):
     """
 
     _STATE = {
-        "u": (ATOMS,), "past": ("d", ATOMS), "totals": ("totals",), "counts": ("counts",),
+        "u": (ATOMS,), "past": ("d", ATOMS), "totals": ("outputs", "totals"),
+        "counts": ("counts",),
     }  # fmt: skip
     _run_rows = 1024
 
@@ -100,8 +106,8 @@ class KernelAWV(Ridge):
         require_positive("lam", self.lam)
         self._lam = float(self.lam)
         self._kernel = kernel_code(self.kernel)
-        self._make_state(d=d, totals=6, counts=1)
-        self._totals[RIDGE] = self._ridge
+        self._make_state(d=d, outputs=self._outputs, totals=6, counts=1)
+        self._totals[:, RIDGE] = self._ridge
         self._L = np.empty((0, 0))
 
     def _space(self) -> str:
@@ -136,7 +142,7 @@ class KernelAWV(Ridge):
         if not finite.all():
             self._check(NOT_FINITE, int(np.argmin(finite)))
         trace.sizes[:] = np.arange(t + 1, t + b + 1)
-        self._certify(y, shrinks, np.zeros(b), trace)
+        self._certify(y, shrinks, np.zeros((b, self._outputs)), trace)
         self._played = self._counts[ATOMS] = t + b
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
@@ -196,7 +202,10 @@ class KernelRidge(KernelAWV):
 class FeatureRidge(OnFeatures, Ridge):
     """AWV and ridge regression in the coordinates of some features; the factor U' D U of A."""
 
-    _STATE = {"U": ("r", "r"), "inv_d": ("r",), "c": ("r",), "totals": ("totals",)}
+    _STATE = {
+        "U": ("r", "r"), "inv_d": ("r",), "c": ("outputs", "r"), "totals": ("outputs", "totals"),
+    }  # fmt: skip
+    _several = True
 
     @property
     def size(self) -> int:
@@ -209,7 +218,7 @@ class FeatureRidge(OnFeatures, Ridge):
         self._check_forecaster()
         self._r, room = r, padded(r)
         try:
-            self._make_state(r=room, totals=6)
+            self._make_state(r=room, outputs=self._outputs, totals=6)
         except MemoryError:
             raise MemoryError(
                 f"{type(self).__name__} keeps a factor of {room} x {room} numbers, which "
@@ -217,26 +226,32 @@ class FeatureRidge(OnFeatures, Ridge):
             ) from None
         np.fill_diagonal(self._U, 1.0)
         self._inv_d[:] = 1.0 / float(self.lam)
-        self._totals[RIDGE] = self._ridge
+        self._setting = NO_DISCOUNT
+        self._totals[:, RIDGE] = self._ridge
         self._work = aligned_zeros(2 * TOGETHER + 1, room), np.zeros(TOGETHER)
         self._start_map(write, room)
 
+    def _arguments(self) -> tuple:
+        """Return the arguments of the compiled loops from ``r`` to ``ridge``."""
+        factor = self._U, self._inv_d, self._c
+        return self._feature_room, factor, self._setting, self._work, self._ridge
+
     def _play_features(self, Z: np.ndarray, y: np.ndarray, trace: Trace) -> None:
+        shape = n, _ = len(Z), self._outputs
         trace.sizes[:] = self._r
-        shrinks = np.empty(len(Z))
-        played, status = awv_rounds(
-            Z, y, (self._U, self._inv_d, self._c), self._work, self._ridge, trace.predictions,
-            shrinks,
-        )  # fmt: skip
+        shrinks = np.empty(n)
+        out = trace.predictions.reshape(shape), np.empty(shape), shrinks
+        played, status = awv_rounds(Z, y.reshape(shape), *self._arguments(), out)
         self._check(status, played)
-        self._certify(y, shrinks, np.zeros(len(Z)), trace)
-        self._played += len(Z)
+        self._certify(y, shrinks, np.zeros(shape), trace)
+        self._played += n
 
     def _forecast_features(self, Z: np.ndarray) -> np.ndarray:
-        forecasts = np.empty(len(Z))
+        shape = n, outputs = len(Z), self._outputs
+        forecasts = per_round(n, outputs)
         awv_forecasts(
-            Z, (self._U, self._inv_d, self._c), self._work, self._ridge, forecasts
-        )  # fmt: skip
+            Z, *self._arguments(), (forecasts.reshape(shape), np.empty(shape), np.empty(n))
+        )
         return forecasts
 
 
@@ -382,8 +397,9 @@ class LinearAWV(FeatureRidge):
         if not self._ready():
             raise ValueError("there is no point yet: call reset(d) first")
         w = self._c.copy()
-        solve_upper(self._U, w, len(w))
-        return w[: self._width].copy()
+        for row in w:
+            solve_upper(self._U, row, len(row))
+        return (w if self._outputs > 1 else w[0])[..., : self._width].copy()
 
     def update(self, g: ArrayLike) -> Self:
         """Refuse: least squares needs x and y, and a gradient is only their product.

@@ -8,15 +8,19 @@ from typing import Any
 import numpy as np
 
 from oklnumba import losses
-from oklnumba.checks import refuse_beyond, require, require_positive
+from oklnumba.checks import number, refuse_beyond, require, require_positive
 from oklnumba.hot.experts import (
     AGGREGATING,
     AVERAGE,
+    EXPERT_STATE,
     HEDGE,
+    LEARNED,
+    ML_POLY,
+    TALLY,
     expert_forecast,
-    expert_rate,
-    expert_weights,
     experts_rounds,
+    label_bound,
+    write_weights,
 )
 from oklnumba.learners.learner import Learner, Trace
 from oklnumba.params import same_spec, to_spec
@@ -26,7 +30,41 @@ KINDS = {
     "aggregating": AGGREGATING,
     "average": AVERAGE,
     "hedge": HEDGE,
+    "mlpoly": ML_POLY,
 }
+
+
+def expert_setting(kind: str, B: float | None, share: float, loss: losses.Loss) -> tuple:
+    """Return the kind and the setting that the compiled loops take, or raise ValueError.
+
+    Parameters
+    ----------
+    kind, B, share
+        As in Experts.
+    loss : Loss
+        Of the experts.
+    """
+    valid = isinstance(kind, str) and kind in KINDS
+    require(valid, "kind", kind, "'aggregating', 'average', 'hedge' or 'mlpoly'")
+    require(number(share) and 0.0 <= share < 1.0, "share", share, "a number in [0, 1)")
+    if kind in ("aggregating", "average") and loss.name != "squared":
+        raise ValueError(
+            f"kind {kind!r} is for the squared loss, but the learners have the {loss.name} loss; "
+            "take kind='mlpoly' or kind='hedge'"
+        )
+    if kind == "hedge" and B is None:
+        raise ValueError(
+            "kind 'hedge' needs B, a bound on the losses; B=None is the largest |y| so far, which "
+            "is none: give B, or take kind='mlpoly', which needs no bound"
+        )
+    if kind == "mlpoly" and share > 0.0:
+        raise ValueError(
+            f"share must be 0 for kind 'mlpoly', but is {share!r}: no tracking bound of ML-Poly is "
+            "known; take kind='aggregating', 'average' or 'hedge'"
+        )
+    if B is not None:
+        require(number(B) and B > 0, "B", B, "a number > 0, or None")
+    return KINDS[kind], (loss.code, LEARNED if B is None else float(B), float(share))
 
 
 class _SharedFeatures:
@@ -94,13 +132,21 @@ class Experts(Learner):
 
     _ROWS = 128  # rounds played by each learner in turn
 
-    _STATE = {"totals": ("experts",)}
+    _STATE = EXPERT_STATE
     _REMEDY = "lower the learners' steps, or scale the labels"
 
-    def __init__(self, learners: list, *, B: float = 1.0, kind: str = "aggregating"):
+    def __init__(
+        self,
+        learners: list,
+        *,
+        B: float | None = 1.0,
+        kind: str = "aggregating",
+        share: float = 0.0,
+    ):
         self.learners = learners
         self.B = B
         self.kind = kind
+        self.share = share
 
     @property
     def size(self) -> int:
@@ -119,9 +165,12 @@ class Experts(Learner):
         if not self._ready():
             raise ValueError("there are no weights yet: play a round first")
         weights = aligned_zeros(len(self._totals))
-        eta = expert_rate(self._kind, self._B, self._played, len(weights))
-        expert_weights(self._totals, float(eta), weights)
+        write_weights(self._kind, self._setting, self._played, self._sums, weights)
         return weights
+
+    @property
+    def _sums(self) -> tuple[np.ndarray, ...]:
+        return self._totals, self._squares, self._tally
 
     def _checked(self) -> list[Learner]:
         valid = isinstance(self.learners, list | tuple) and len(self.learners) > 0
@@ -142,30 +191,21 @@ class Experts(Learner):
     def _check_labels(self, y: np.ndarray) -> None:
         for one in self._checked():
             one._check_labels(y)
-        if self.kind == "hedge":
+        if self.kind in ("hedge", "mlpoly") or self.B is None:
             return
         require_positive("B", self.B)
         refuse_beyond(y, self.B, "B", "the bound on |y| that the aggregation is told")
 
     def _start(self, d: int) -> None:
         learners = self._checked()
-        require_positive("B", self.B)
-        valid = isinstance(self.kind, str) and self.kind in KINDS
-        require(valid, "kind", self.kind, "'aggregating', 'average' or 'hedge'")
-        if self.kind != "hedge" and self._loss().name != "squared":
-            raise ValueError(
-                f"kind {self.kind!r} is for the squared loss, but the learners have the "
-                f"{self._loss().name} loss; take kind='hedge'"
-            )
-        self._kind = KINDS[self.kind]
-        self._B = float(self.B)
+        self._kind, self._setting = expert_setting(self.kind, self.B, self.share, self._loss())
         self._experts: list[Any] = [type(one)(**one.get_params(deep=False)) for one in learners]
         for one in self._experts:
             one._begin(d)
         self._shared = self._share()
         # Apart in memory: where small arrays touch, loops over both may not run as vectors, and
         # sums round in another order.
-        self._make_state(experts=len(learners))
+        self._make_state(experts=len(learners), tally=TALLY)
         self._weights = aligned_zeros(len(learners))
 
     def _share(self) -> list[_SharedFeatures | None]:
@@ -215,15 +255,15 @@ class Experts(Learner):
             forecasts[:, i] = own.predictions
             trace.sizes[:] += own.sizes
         played, status = experts_rounds(
-            forecasts, y, self._kind, self._B, self._loss_code, self._played, self._totals,
-            self._weights, trace.predictions,
+            forecasts, y, self._kind, self._setting, self._played, self._sums, self._weights,
+            trace.predictions,
         )  # fmt: skip
         self._check(status, played)
         self._played += len(X)
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         forecasts = np.empty(len(X))
-        weights = self.weights
+        weights, B = self.weights, float(label_bound(self._setting, self._sums))
         for start in range(0, len(X), self._ROWS):
             part = X[start : start + self._ROWS]
             columns = [
@@ -231,7 +271,7 @@ class Experts(Learner):
                 for one, Z in self._with_features(part)
             ]
             for t, row in enumerate(np.stack(columns, axis=1)):
-                forecasts[start + t] = expert_forecast(self._kind, self._B, weights, row)
+                forecasts[start + t] = expert_forecast(self._kind, B, weights, row)
         return forecasts
 
     def _state(self) -> dict[str, Any]:
@@ -243,7 +283,8 @@ class Experts(Learner):
         return state
 
     def _restore(self, state: dict[str, Any]) -> None:
-        super()._restore(state)
+        # Version 0.1.0 had the totals only.
+        super()._restore({"squares": self._squares, "tally": self._tally} | state)
         for i, one in enumerate(self._experts):
             prefix = f"expert{i}_"
             names = [name for name in state if name.startswith(prefix)]

@@ -63,7 +63,8 @@ class GrowingPKAWV(Ridge):
     array([ 3,  6, 10, 15, 15])
     """
 
-    _STATE = {"counts": ("counts",), "past": (PAST, "d"), "labels": (PAST,)}
+    _STATE = {"counts": ("counts",), "past": (PAST, "d"), "labels": ("outputs", PAST)}
+    _several = True
 
     def __init__(
         self,
@@ -93,14 +94,14 @@ class GrowingPKAWV(Ridge):
             )
         require_count("first", self.first, 1)
         require_count("max_size", self.max_size, 1)
-        self._make_state(counts=3, d=d)
+        self._make_state(counts=3, d=d, outputs=self._outputs)
         self._take(self._fresh(self.features.degree))
 
     def _fresh(self, degree: int) -> PKAWV:
         """Return PKAWV with features of a degree, before its first round."""
         params = self.features.get_params(deep=False) | {"degree": degree}
         inner = PKAWV(TaylorFeatures(**params), lam=self.lam, forecaster=self.forecaster)
-        inner._begin(self._past.shape[1])
+        inner._begin(self._past.shape[1], self._outputs)
         return inner
 
     def _take(self, inner: PKAWV) -> None:
@@ -137,7 +138,7 @@ class GrowingPKAWV(Ridge):
         kept = int(self._counts[PAST])
         total = kept + len(y)
         self._reserve({PAST: total})
-        self._past[kept:total], self._labels[kept:total] = X, y
+        self._past[kept:total], self._labels[:, kept:total] = X, y.T
         self._counts[PAST] = total
 
     def _play_inner(self, inner: PKAWV, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
@@ -149,22 +150,23 @@ class GrowingPKAWV(Ridge):
 
     def _grow(self, last: Trace) -> None:
         """Take one degree more over all rounds so far, the last of which left this trace."""
-        X, y = self._used("past"), self._used("labels")
+        X, y = self._used("past"), self._used("labels").T.copy()
+        y = y if self._outputs > 1 else y[:, 0]
         grown = self._fresh(int(self._counts[DEGREE]) + 1)
-        self._play_inner(grown, X, y, Trace.empty(len(y), certified=True))
+        self._play_inner(grown, X, y, Trace.empty(len(y), True, self._outputs))
         # Its totals are those of a run of its own; only the best function's loss is also ours.
         totals, old = grown._totals, self._inner._totals
-        gain = old[BEST] - totals[BEST]
+        gain = old[:, BEST] - totals[:, BEST]
         for entry in (LOSS, LOG_DET, LARGEST):
-            totals[entry] = old[entry]
-        totals[GROWTH] = old[GROWTH] + gain
-        last.comparator[0] = totals[BEST]
-        last.bound[0] += gain
+            totals[:, entry] = old[:, entry]
+        totals[:, GROWTH] = old[:, GROWTH] + gain
+        last.comparator.reshape(-1)[:] = totals[:, BEST]
+        last.bound.reshape(-1)[:] += gain
         last.sizes[0] = grown.size
         self._take(grown)
         if not self._may_grow():  # the past was for growing
             self._counts[PAST] = 0
-            self._past, self._labels = np.zeros((0, X.shape[1])), np.zeros(0)
+            self._past, self._labels = np.zeros((0, X.shape[1])), np.zeros((self._outputs, 0))
             self._rooms[PAST] = 0
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:

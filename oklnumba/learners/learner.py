@@ -19,9 +19,14 @@ more:
   beyond them, ``_write(X, Z)`` takes, and ``_play_features(Z, y, trace)`` and
   ``_forecast_features(Z)``, which leave it as it is: ``Experts`` shares it.
 
-And the calls: ``_begin(d)`` before the first round, ``_check_labels(y)``, ``_play(X, y, trace)``,
-``_advise(X, y)``, ``_play_blocks(X, y, first)``, ``_forecast(X)``, ``_space()``, ``_ready()``,
-``_contents()`` and ``_adopt(meta, arrays)``.
+- **Several labels a round.** A learner whose ``_several`` is True plays K labels a round on one
+  state, as K learners would. After ``_begin(d, outputs=K)``, K > 1, the labels that ``_play``
+  takes, its forecasts and what else there is for each label (``Trace.empty(n, certified, K)``) and
+  what ``_forecast`` returns have shape (n, K) in place of (n,); sizes stay (n,). ``_outputs`` is K.
+
+And the calls: ``_begin(d, outputs=1)`` before the first round, ``_check_labels(y)``,
+``_play(X, y, trace)``, ``_advise(X, y)``, ``_play_blocks(X, y, first)``, ``_forecast(X)``,
+``_space()``, ``_ready()``, ``_contents()`` and ``_adopt(meta, arrays)``.
 """
 
 from __future__ import annotations
@@ -48,8 +53,16 @@ PLAY_ROWS = 8192  # rounds handed to the compiled loops in one go
 FEWEST_LABELS = 8  # fewer may be 0 and 1 by chance
 
 
+def per_round(n: int, outputs: int) -> np.ndarray:
+    """Return room for a number for each of n rounds, or for each output of each round."""
+    return np.empty(n) if outputs == 1 else np.empty((n, outputs))
+
+
 class Trace(NamedTuple):
-    """What rounds leave behind, one entry each; the last three only for certified learners."""
+    """What rounds leave behind, one entry each; the last three only for certified learners.
+
+    A learner that plays K > 1 labels a round has (n, K) numbers of each kind but the sizes.
+    """
 
     predictions: np.ndarray
     sizes: np.ndarray
@@ -58,10 +71,10 @@ class Trace(NamedTuple):
     bound: np.ndarray | None
 
     @classmethod
-    def empty(cls, n: int, certified: bool) -> Trace:
+    def empty(cls, n: int, certified: bool, outputs: int = 1) -> Trace:
         """Return room for n rounds."""
-        extra = [np.empty(n) if certified else None for _ in range(3)]
-        return cls(np.empty(n), np.empty(n, dtype=np.int64), *extra)
+        extra = [per_round(n, outputs) if certified else None for _ in range(3)]
+        return cls(per_round(n, outputs), np.empty(n, dtype=np.int64), *extra)
 
     def rows(self, start: int, stop: int) -> Trace:
         """Return the part of some rounds (views)."""
@@ -91,6 +104,8 @@ class Learner(State, Params):
     _played = 0
     _broken: str | None = None
     _certified = False  # whether rounds come with a certificate
+    _several = False  # whether it can play several labels a round
+    _outputs = 1  # labels a round
     _run_rows = PLAY_ROWS  # rounds between two looks at the clock
     _feature_room = 0  # columns of ready features that the learner takes; 0: it has no map
 
@@ -140,7 +155,8 @@ class Learner(State, Params):
             If X is not numeric, finite, 2-D, non-empty and of the width seen so far.
         """
         X = checks.as_inputs(X, self._width)
-        out = np.zeros(len(X))
+        out = per_round(len(X), self._outputs)
+        out[:] = 0.0
         if self._ready():
             for start in range(0, len(X), PLAY_ROWS):
                 part = X[start : start + PLAY_ROWS]
@@ -161,7 +177,7 @@ class Learner(State, Params):
         label = checks.as_label(y, self._loss().classes)
         self._check_labels(label)
         self._begin(x.shape[1])
-        self._play(x, label, Trace.empty(1, self._certified))
+        self._play(x, label, Trace.empty(1, self._certified, self._outputs))
         return self
 
     def partial_fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
@@ -241,12 +257,13 @@ class Learner(State, Params):
     def _check_labels(self, y: np.ndarray) -> None:
         """Raise ValueError for labels that a learner cannot take though its loss can."""
 
-    def _begin(self, d: int) -> None:
+    def _begin(self, d: int, outputs: int = 1) -> None:
         """Make the state at the first round; refuse to go on after numerical trouble."""
         if self._broken:
             raise FloatingPointError(self._broken)
         if self._width is not None:
             return
+        self._outputs = outputs
         try:
             self._start(d)
         except BaseException:
@@ -276,7 +293,7 @@ class Learner(State, Params):
 
     def _play_blocks(self, X: np.ndarray, y: np.ndarray, first: int) -> Trace:
         """Play checked rounds in blocks, ``first`` in the first; FIRST_ROWS gives a run's bits."""
-        trace = Trace.empty(len(X), self._certified)
+        trace = Trace.empty(len(X), self._certified, self._outputs)
         start = 0
         while start < len(X):
             stop = min(start + min(max(first, start), self._run_rows), len(X))
@@ -321,6 +338,7 @@ class Learner(State, Params):
         meta: dict[str, Any] = {"spec": to_spec(self, arrays), "width": self._width}
         meta["rounds"] = self._played
         meta["broken"] = self._broken
+        meta["outputs"] = self._outputs
         if self._width is not None:
             scalars = {}
             for name, value in self._state().items():
@@ -335,7 +353,7 @@ class Learner(State, Params):
         """Take over a state that ``_contents`` wrote, of the same hyper-parameters."""
         self.reset()
         if meta["width"] is not None:
-            self._begin(meta["width"])
+            self._begin(meta["width"], meta.get("outputs", 1))  # not in files before version 0.4
             names = [name for name in arrays if name.startswith("state_")]
             state = {name.removeprefix("state_"): np.array(arrays[name]) for name in names}
             self._restore(state | meta["state"])

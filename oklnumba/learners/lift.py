@@ -9,7 +9,7 @@ import numpy as np
 from oklnumba import losses
 from oklnumba.features import Features, check_features
 from oklnumba.learners.awv import LinearAWV
-from oklnumba.learners.learner import Trace
+from oklnumba.learners.learner import Trace, per_round
 from oklnumba.learners.linear import LinearLearner
 from oklnumba.learners.on_features import OnFeatures
 
@@ -49,6 +49,10 @@ class WithFeatures(OnFeatures):
         return bool(getattr(self.learner, "_certified", False))
 
     @property
+    def _several(self) -> bool:  # type: ignore[override]  # as the learner within
+        return bool(getattr(self.learner, "_several", False))
+
+    @property
     def size(self) -> int:
         """Number of features; 0 before any data."""
         return self._inner.size if self._width is not None else 0
@@ -81,7 +85,7 @@ class WithFeatures(OnFeatures):
         learner = self._linear()
         write, r = check_features(self.features)._writer(d)
         self._inner = type(learner)(**learner.get_params(deep=False))
-        self._inner._begin(r)
+        self._inner._begin(r, self._outputs)
         # LinearAWV takes inputs as features of their own, with room for whole vectors.
         self._start_map(write, self._inner._feature_room or r)
 
@@ -98,7 +102,7 @@ class WithFeatures(OnFeatures):
 
     def _forecast_features(self, Z: np.ndarray) -> np.ndarray:
         if self._played == 0:  # as before any data, though a simplex starts in its centre
-            return np.zeros(len(Z))
+            return np.zeros_like(per_round(len(Z), self._outputs))
         inner = self._inner
         return inner._forecast_features(Z) if inner._feature_room else inner._forecast(Z)
 

@@ -71,7 +71,7 @@ class NystromAWV(Ridge):
     """
 
     _STATE = {
-        "counts": ("counts",), "totals": ("totals",),
+        "counts": ("counts",), "totals": ("outputs", "totals"),
         "atoms": ("d", ATOMS), "weights": (ATOMS,), "kors": (ATOMS, ATOMS),
         "span": (RANK,), "R": (RANK, RANK), "U": (RANK, RANK), "inv_d": (RANK,), "c": (RANK,),
         "past": ("d", PAST), "labels": (PAST,), "Phi": (PAST, RANK),
@@ -114,8 +114,8 @@ class NystromAWV(Ridge):
         largest = np.inf if self.max_size is None else float(self.max_size)
         self._setting = float(self.lam), rule, largest, float(self._ridge)
         self._coins = Coins(self.seed)
-        self._make_state(d=d, counts=3, totals=6)
-        self._totals[RIDGE] = self._ridge
+        self._make_state(d=d, counts=3, outputs=self._outputs, totals=6)
+        self._totals[:, RIDGE] = self._ridge
         self._reserve({ATOMS: 1, PAST: 1})
 
     def _space(self) -> str:
@@ -152,7 +152,7 @@ class NystromAWV(Ridge):
         self._play_rounds(
             n, lambda first: nystrom_awv_rounds(X, y, coins, first, *self._arrays(), out)
         )
-        self._certify(y, shrinks, growth, trace)
+        self._certify(y, shrinks, growth.reshape(n, 1), trace)
         if self.size == self.max_size and len(self._labels) > 1:
             self._drop_past()
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from oklnumba.learners.learner import Learner, Trace
+from oklnumba.learners.learner import Learner, Trace, per_round
 from oklnumba.state import aligned_zeros
 
 
@@ -37,7 +37,7 @@ class OnFeatures(Learner):
             self._play_features(Z, y[start:stop], trace.rows(start, stop))
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
-        forecasts = np.empty(len(X))
+        forecasts = per_round(len(X), self._outputs)
         for start in range(0, len(X), self._ROWS):
             Z = self._features_of(X[start : start + self._ROWS])
             forecasts[start : start + self._ROWS] = self._forecast_features(Z)

@@ -1,0 +1,101 @@
+"""Coordinates of a stream in a dictionary that grows with it."""
+
+from __future__ import annotations
+
+import math
+
+from oklnumba.hot.dictionary import (
+    adds_direction,
+    joining_probability,
+    keep_joined,
+    span_distance,
+    span_grow,
+)
+from oklnumba.hot.jit import ATOMS, DONE, NOT_FINITE, NOT_POSITIVE, hot
+from oklnumba.hot.rows import kernel_diag, kernel_row, put_atom
+from oklnumba.hot.udu import SWEEP, TOGETHER, pad, solve_rounds
+
+RANK = 1  # entry of the counts after ATOMS: rank of the atoms' span
+
+
+@hot
+def join(kernel, x, corner, probability, rule, counts, dictionary, unit, q, work):
+    """Let x join the dictionary, and its direction the span, for the rounds to come.
+
+    corner : k(x, x); q : (cap,), coordinates of x in the span; other arguments as in map_rounds.
+    Returns whether KORS's factor stayed positive definite.
+    """
+    atoms, weights, kors, span, R = dictionary
+    U, scales = unit
+    b, v = work
+    m, rank = counts[ATOMS], counts[RANK]
+    square = span_distance(q, corner, rank)
+    if adds_direction(R, q, square, corner, v, rank):
+        for j in range(rank):
+            U[j, rank] = q[j] * scales[j]
+        scales[rank] = 1.0 / math.sqrt(square)
+        span_grow(R, span, q, math.sqrt(square), corner, rank, m)
+        counts[RANK] = rank + 1
+    if not keep_joined(rule, weights, kors, b, corner, probability, m):
+        return False
+    put_atom(atoms, m, x)
+    counts[ATOMS] = m + 1
+    return True
+
+
+@hot
+def map_rounds(X, coins, kernel, setting, counts, dictionary, unit, work, out):
+    """Write each row's coordinates in the span of the dictionary; then the row may join it.
+
+    A row that joins adds its direction for the rows after it: in all rows before, and its own, that
+    coordinate is 0. So coordinates depend on the past alone, and none is ever changed.
+
+    X : (n, d); coins : (n,), uniform draws; setting : (rule of joining_probability, largest size);
+    counts : integers ATOMS and RANK of their span; dictionary : atoms (d, cap), weights (cap,) and
+    kors (cap, cap) of KORS, span (cap,) and R (cap, cap) of span_coordinates; unit : U (cap, cap)
+    and scales (cap,), R = diag(1 / scales) U, the unit matrix behind the rank; all in place; work :
+    row and b (cap,), (2 TOGETHER, cap) and (TOGETHER,), workspace; out : Z (n, > cap), 1
+    for the intercept, the coordinates, and zeros up to whole vectors; columns (n,) integers, how
+    many these are; sizes (n,) integers, atoms after the row; written. Returns (rows played,
+    status).
+    """
+    rule, largest = setting
+    atoms, weights, kors, span, _ = dictionary
+    U, scales = unit
+    row, b, rows, a = work
+    Z, columns, sizes = out
+    rounds, betas = rows[:TOGETHER], rows[TOGETHER:]
+    n, t = X.shape[0], 0
+    while t < n:
+        m, rank = counts[ATOMS], counts[RANK]
+        growing = m < largest
+        count = 1 if growing else max(min(TOGETHER, (n - t) // SWEEP * SWEEP), 1)
+        for s in range(count):
+            kernel_row(kernel, X[t + s], atoms, m, row)
+            q = rounds[s]
+            for j in range(rank):
+                q[j] = row[span[j]]
+            pad(q, rank)
+        r = pad(rounds[0], rank)
+        solve_rounds(U, scales, rounds, betas, a, count, r)
+        for s in range(count):
+            z, q = Z[t + s], rounds[s]
+            z[0] = 1.0
+            for j in range(rank):
+                q[j] *= scales[j]
+                z[j + 1] = q[j]
+            columns[t + s] = pad(z, rank + 1)
+            sizes[t + s] = m
+        if growing:
+            corner = kernel_diag(kernel, X[t])
+            probability = joining_probability(rule, row, weights, kors, b, corner, m)
+            if not probability >= 0.0:
+                return t, NOT_FINITE
+            if coins[t] < probability and not join(
+                kernel, X[t], corner, probability, rule, counts, dictionary, unit, rounds[0],
+                (b, row),
+            ):  # fmt: skip
+                return t, NOT_POSITIVE
+            sizes[t] = counts[ATOMS]
+        t += count
+    return n, DONE

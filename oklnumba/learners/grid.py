@@ -1,0 +1,206 @@
+"""The members of the self-tuning learner: feature maps, each with factors of several settings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from oklnumba.hot.awv import RIDGE, awv_forecasts, awv_rounds, certify
+from oklnumba.hot.jit import ATOMS, DONE
+from oklnumba.hot.self_tuning import RANK, map_rounds
+from oklnumba.hot.udu import TOGETHER
+from oklnumba.kernels import Kernel, kernel_code
+from oklnumba.state import Coins, State, aligned_zeros, padded
+
+ROWS = 128  # rounds whose coordinates and forecasts are kept at a time
+# KORS of all dictionaries: alpha, beta, eps, by leverage, unlisted weights (joining_probability).
+RULE = 0.1, 1.0, 0.5, 0.0, 0.0
+
+
+class Setting(NamedTuple):
+    """The hyper-parameters of a factor."""
+
+    lam: float
+    half_life: float | None  # rounds; None: nothing is forgotten
+
+    @property
+    def discount(self) -> float:
+        """The factor on the past, each round."""
+        return 1.0 if self.half_life is None else 2.0 ** (-1.0 / self.half_life)
+
+
+class LinearMap(State):
+    """Inputs as they are, after a 1 for the intercept."""
+
+    def __init__(self, d: int):
+        self._make_state()  # of no arrays
+        self.room = padded(d + 1)
+        self.size = 0
+
+    def write(self, X: np.ndarray, learn: bool, out: tuple) -> int:
+        """Write coordinates, how many they are, and 0 for atoms; return a status."""
+        Z, columns, _ = out
+        d = X.shape[1]
+        Z[: len(X), 0] = 1.0
+        Z[: len(X), 1 : d + 1] = X
+        columns[:] = self.room
+        return DONE
+
+
+class SpanMap(State):
+    """Coordinates in the span of a dictionary by KORS of bounded size, after a 1.
+
+    A point that joins adds its direction from the next round on.
+    """
+
+    _STATE = {
+        "counts": ("counts",), "atoms": ("d", ATOMS), "weights": (ATOMS,), "kors": (ATOMS, ATOMS),
+        "span": (RANK,), "R": (RANK, RANK),
+    }  # fmt: skip
+    _INTEGERS = frozenset({"counts", "span"})
+    _COINS = ("coins",)
+    _SHARES_ROOM = {RANK: ATOMS}
+
+    def __init__(self, kernel: Kernel, d: int, budget: int, seed: list[int]):
+        self._kernel = kernel_code(kernel)
+        self._budget = budget
+        self._coins = Coins(seed)
+        self._make_state(d=d, counts=2)
+        self._reserve({ATOMS: budget})
+        self.room = padded(budget + 1)
+
+    @property
+    def size(self) -> int:
+        """Atoms in the dictionary."""
+        return int(self._counts[ATOMS])
+
+    def _room(self, axis: int, least: int) -> int:
+        return padded(least)
+
+    def _buffers(self, rooms: dict[int, int]) -> dict[str, np.ndarray]:
+        cap = rooms[ATOMS]
+        rows = aligned_zeros(cap), aligned_zeros(cap), aligned_zeros(2 * TOGETHER, cap)
+        unit = aligned_zeros(cap, cap), aligned_zeros(cap)
+        np.fill_diagonal(unit[0], 1.0)
+        return super()._buffers(rooms) | {"work": (*rows, np.zeros(TOGETHER)), "unit": unit}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        super()._restore(state)
+        rank = int(self._counts[RANK])
+        U, scales = self._unit
+        R = self._R[:rank, :rank]
+        scales[:rank] = 1.0 / R.diagonal()
+        U[:rank, :rank] = R * scales[:rank, None]
+        np.fill_diagonal(U, 1.0)
+
+    def write(self, X: np.ndarray, learn: bool, out: tuple) -> int:
+        """Write coordinates, how many they are, and atoms, row by row; return a status."""
+        coins = self._coins.take(len(X)) if learn else np.ones(len(X))
+        largest = float(self._budget) if learn else 0.0  # nothing joins
+        dictionary = self._atoms, self._weights, self._kors, self._span, self._R
+        _, status = map_rounds(
+            X, coins, self._kernel, (RULE, largest), self._counts, dictionary, self._unit,
+            self._work, out,
+        )  # fmt: skip
+        return status
+
+
+class Factor(State):
+    """The factor U' D U of discounted ridge regression; AWV and ridge forecasts for K labels."""
+
+    _STATE = {
+        "U": ("r", "r"), "inv_d": ("r",), "c": ("outputs", "r"), "totals": ("outputs", "totals"),
+    }  # fmt: skip
+
+    def __init__(self, room: int, outputs: int, setting: Setting):
+        self._make_state(r=room, outputs=outputs, totals=RIDGE + 1)
+        np.fill_diagonal(self._U, 1.0)
+        self._inv_d[:] = 1.0 / setting.lam
+        self._setting = 1.0 / setting.discount, 1.0 / setting.lam
+        self._work = aligned_zeros(2 * TOGETHER + 1, room), np.zeros(TOGETHER)
+
+    def _arguments(self) -> tuple:
+        factor = self._U, self._inv_d, self._c
+        return factor, self._setting, self._work, 0.0
+
+    def play(self, Z: np.ndarray, Y: np.ndarray, r: int, out: tuple) -> int:
+        """Play rounds on coordinates; ``out`` as in awv_rounds; return a status."""
+        _, status = awv_rounds(Z, Y, r, *self._arguments(), out)
+        return status
+
+    def forecast(self, Z: np.ndarray, r: int, out: tuple) -> None:
+        """Write the forecasts of single rounds."""
+        awv_forecasts(Z, r, *self._arguments(), out)
+
+    def certify(self, Y: np.ndarray, awv: np.ndarray, shrinks: np.ndarray) -> np.ndarray:
+        """Return loss, comparator and bound of the AWV forecasts, (3, n, K)."""
+        proof = np.empty((3, *Y.shape))
+        growth = np.zeros(Y.shape)  # of nothing: a new coordinate is 0 in all rounds before
+        certify(Y, awv, shrinks, growth, 1.0, self._totals, (proof[0], proof[1], proof[2]))
+        return proof
+
+
+class Group:
+    """A map and the factors on its coordinates.
+
+    ``forecasts``, of shape (2 factors, ROWS, K), holds the ridge and AWV forecasts of each factor
+    in turn, ``sizes`` the atoms after each round.
+    """
+
+    def __init__(self, points: LinearMap | SpanMap, settings: tuple[Setting, ...], outputs: int):
+        self.map, self.settings = points, settings
+        self.factors = [Factor(points.room, outputs, setting) for setting in settings]
+        self.forecasts = np.zeros((2 * len(settings), ROWS, outputs))
+        self._shrinks = np.zeros((len(settings), ROWS))
+        self._Z = aligned_zeros(ROWS, points.room)
+        self._columns = np.zeros(ROWS, dtype=np.int64)
+        self.sizes = np.zeros(ROWS, dtype=np.int64)
+
+    def learn(self, X: np.ndarray) -> int:
+        """Let the dictionary see some inputs, up to ROWS; return a status."""
+        return self.map.write(X, True, (self._Z, self._columns, self.sizes))
+
+    def play(self, X: np.ndarray, Y: np.ndarray, learn: bool) -> int:
+        """Write the forecasts of up to ROWS rounds, then learn them; return a status."""
+        status = self.map.write(X, learn, (self._Z, self._columns, self.sizes))
+        for start, stop, r in self._stretches(len(X)):
+            for i, factor in enumerate(self.factors):
+                if status == DONE:
+                    out = self._out(i, start, stop)
+                    status = factor.play(self._Z[start:stop], Y[start:stop], r, out)
+        return status
+
+    def forecast(self, X: np.ndarray) -> None:
+        """Write the forecasts of up to ROWS single rounds; nothing is learned."""
+        self.map.write(X, False, (self._Z, self._columns, self.sizes))
+        for start, stop, r in self._stretches(len(X)):
+            for i, factor in enumerate(self.factors):
+                factor.forecast(self._Z[start:stop], r, self._out(i, start, stop))
+
+    def certificates(self, Y: np.ndarray) -> list[np.ndarray]:
+        """Return those of the AWV forecasts just played, of factors that forget nothing."""
+        return [
+            factor.certify(Y, self.forecasts[2 * i + 1, : len(Y)], self._shrinks[i, : len(Y)])
+            for i, factor in enumerate(self.factors)
+            if self.settings[i].half_life is None
+        ]
+
+    def _out(self, i: int, start: int, stop: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        ridge, awv = self.forecasts[2 * i], self.forecasts[2 * i + 1]
+        return awv[start:stop], ridge[start:stop], self._shrinks[i, start:stop]
+
+    def _stretches(self, n: int) -> Iterator[tuple[int, int, int]]:
+        """Yield (start, stop, columns) of rounds with equally many coordinates.
+
+        Rounding depends on how many they are, so this must not depend on how the stream is cut.
+        """
+        columns = self._columns[:n]
+        cuts = [0, *(np.flatnonzero(np.diff(columns)) + 1).tolist(), n]
+        for start, stop in zip(cuts[:-1], cuts[1:], strict=True):
+            yield start, stop, int(columns[start])
+
+    def parts(self) -> dict[str, Any]:
+        """Return what has state, by name."""
+        return {"map": self.map} | {f"factor{i}": one for i, one in enumerate(self.factors)}

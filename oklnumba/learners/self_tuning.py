@@ -1,0 +1,447 @@
+"""A learner that tunes itself: scales, kernels, regularisation and forgetting chosen on the way."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.spatial.distance import pdist
+
+from oklnumba.checks import require_count
+from oklnumba.hot.experts import (
+    AGGREGATING,
+    BOLD,
+    EXPERT_STATE,
+    GROWN,
+    LARGEST,
+    LEARNED,
+    ML_POLY,
+    TALLY,
+    certified_poly_rounds,
+    expert_forecasts,
+    experts_rounds,
+    write_weights,
+)
+from oklnumba.hot.jit import DONE
+from oklnumba.hot.losses import SQUARED
+from oklnumba.kernels import Gaussian
+from oklnumba.learners.grid import ROWS, Group, LinearMap, Setting, SpanMap
+from oklnumba.learners.learner import Learner, Trace, per_round
+from oklnumba.scaling import LARGEST as LARGEST_INPUT
+from oklnumba.scaling import Standardizer
+from oklnumba.state import State
+from oklnumba.threads import together
+
+RESTARTS = (32, 128, 512, 2048)
+PAST = 0  # entry of the counts: rounds kept for the next restart
+CLIP = 4.0  # inputs are cut to so many standard deviations
+SPREAD = 500  # inputs whose distances give the median
+# Widths of Gaussian kernels, in medians, and the settings of their members.
+KERNELS = (
+    (0.25, (Setting(0.1, None),)),
+    (0.5, (Setting(0.1, None),)),
+    (1.0, (Setting(0.01, None), Setting(1.0, None), Setting(0.01, 500))),
+    (2.0, (Setting(0.01, None), Setting(0.01, 500))),
+)
+LINEAR = tuple(Setting(lam, half) for lam in (0.001, 1.0) for half in (None, 100, 20, 6))
+# The first layer's aggregations of all members, (kind, share). The first has the guarantee, the
+# second follows drift, the third streams with hardly any loss, the fourth needs no scale of losses.
+LAYER = (AGGREGATING, 0.0), (AGGREGATING, 1e-3), (BOLD, 1e-4), (ML_POLY, 0.0)
+
+
+class Member(NamedTuple):
+    """One forecaster of SelfTuning: what it is, in the units of the standardised inputs."""
+
+    forecaster: str  # "ridge" or "awv"
+    sigma: float | None  # width of its Gaussian kernel; None: linear in the inputs
+    lam: float
+    half_life: float | None  # in rounds; None: it forgets nothing
+
+    def __str__(self) -> str:
+        kind = "linear" if self.sigma is None else f"Gaussian kernel, sigma = {self.sigma:.3g}"
+        memory = "no forgetting" if self.half_life is None else f"half-life {self.half_life} rounds"
+        return f"{self.forecaster}, {kind}, lam = {self.lam:g}, {memory}"
+
+
+class Scales(NamedTuple):
+    """What a restart takes from the past: scales of the inputs, middles of the labels, a width."""
+
+    mean: np.ndarray  # (d,), of the inputs
+    scale: np.ndarray  # (d,); infinite before any data
+    offsets: np.ndarray  # (K,), the middle of the labels; 0 for -1 and +1
+    median: float  # distance of two inputs; 0 before any data
+
+    @classmethod
+    def of(cls, X: np.ndarray, Y: np.ndarray) -> Scales:
+        """Return those of past rounds."""
+        if len(X) == 0:
+            d = X.shape[1]
+            return cls(np.zeros(d), np.full(d, np.inf), np.zeros(Y.shape[1]), 0.0)
+        inputs = Standardizer().partial_fit(np.clip(X, -LARGEST_INPUT, LARGEST_INPUT))
+        signs = np.isin(Y, (-1.0, 1.0)).all(axis=0)
+        # Halved first: the sum of two labels may be too large.
+        offsets = np.where(signs, 0.0, 0.5 * Y.min(axis=0) + 0.5 * Y.max(axis=0))
+        scales = cls(inputs.mean_, inputs.scale_, offsets, 1.0)
+        spread = np.linspace(0, len(X) - 1, min(len(X), SPREAD)).astype(int)
+        distances = pdist(scales.transform(X[spread]))
+        distances = distances[distances > 0.0]
+        return scales._replace(median=float(np.median(distances))) if len(distances) else scales
+
+    def transform(self, X: np.ndarray) -> np.ndarray:
+        """Return the inputs of the members."""
+        return np.clip((X - self.mean) / self.scale, -CLIP, CLIP)
+
+
+class Stage(State):
+    """What is made anew at a restart: scales, members and their weights, for K labels a round.
+
+    ``loss`` and ``losses`` are those of the aggregate and the members in the rounds played here,
+    the replayed ones included; ``before`` and ``losses_before`` make them those of the rounds as
+    they were.
+    """
+
+    _STATE = {
+        **{name: ("outputs", "layer", axes[0]) for name, axes in EXPERT_STATE.items()},
+        **{f"top_{name}": ("outputs", f"top_{axes[0]}") for name, axes in EXPERT_STATE.items()},
+        "loss": ("outputs",), "losses": ("outputs", "experts"),
+        "before": ("outputs",), "losses_before": ("outputs", "experts"),
+    }  # fmt: skip
+
+    def __init__(self, scales: Scales, d: int, outputs: int, budget: int, seed: list[int]):
+        self.scales = scales
+        kernels = KERNELS if scales.median else ()
+        self.groups, self.members = [], []
+        for i, (width, settings) in enumerate(kernels):
+            sigma = width * scales.median
+            points = SpanMap(Gaussian(sigma), d, budget, [*seed, i])
+            self._add(Group(points, settings, outputs), sigma)
+        self._add(Group(LinearMap(d), LINEAR, outputs), None)
+        self._make_state(
+            outputs=outputs, layer=len(LAYER), experts=len(self.members), tally=TALLY,
+            top_experts=len(LAYER), top_tally=TALLY,
+        )  # fmt: skip
+
+    def _add(self, group: Group, sigma: float | None) -> None:
+        self.groups.append(group)
+        for setting in group.settings:  # in the order of group.forecasts
+            self.members += [Member(name, sigma, *setting) for name in ("ridge", "awv")]
+
+    # ---- rounds ----
+
+    def play(self, X: np.ndarray, Y: np.ndarray, learn: bool, trace: Trace) -> int:
+        """Play up to ROWS rounds; X is standardised, Y less its offsets; return a status.
+
+        ``learn``: whether inputs may join dictionaries. trace : arrays of shape (n, K).
+        """
+        statuses = [DONE] * len(self.groups)
+
+        def play(i: int) -> None:
+            statuses[i] = self.groups[i].play(X, Y, learn)
+
+        together([partial(play, i) for i in range(len(self.groups))])
+        status = next(filter(None, statuses), DONE)
+        if status == DONE:
+            F = self._forecasts(len(X))
+            proofs = [proof for group in self.groups for proof in group.certificates(Y)]
+            for k, y in enumerate(np.ascontiguousarray(Y.T)):
+                status = status or self._aggregate(k, F[k], y, np.stack(proofs)[..., k], trace)
+        return status
+
+    def learn_inputs(self, X: np.ndarray) -> None:
+        """Let the dictionaries choose among standardised inputs, up to ROWS."""
+        together([partial(group.learn, X) for group in self.groups])
+
+    def _forecasts(self, n: int) -> np.ndarray:
+        """Return the members' forecasts that the groups have just made, (K, n, N)."""
+        F = np.concatenate([group.forecasts[:, :n] for group in self.groups])
+        return np.ascontiguousarray(F.transpose(2, 1, 0))
+
+    def _aggregate(
+        self, k: int, F: np.ndarray, y: np.ndarray, proofs: np.ndarray, trace: Trace
+    ) -> int:
+        """Aggregate the members' forecasts F, (n, N), of output k; proofs : (static, 3, n)."""
+        largest, grown = self._tally[k, 0, [LARGEST, GROWN]]
+        bounds = np.maximum.accumulate(np.append(largest, np.abs(y)))
+        np.clip(F, -bounds[:-1, None], bounds[:-1, None], out=F)
+        P, weights = np.empty((len(y), len(LAYER))), np.empty(F.shape[1])
+        for j, (kind, share) in enumerate(LAYER):
+            setting, state = self._setting(share), self._layer_state(k, j)
+            column = np.empty(len(y))
+            _, status = experts_rounds(F, y, kind, setting, 0, state, weights, column)
+            if status != DONE:
+                return status
+            P[:, j] = column
+        forecasts, excess = np.empty(len(y)), np.empty(len(y))
+        _, status = certified_poly_rounds(
+            P, y, self._setting(0.0), self._top_state(k), np.empty(len(LAYER)), forecasts, excess
+        )
+        trace.predictions[:, k] = forecasts + self.scales.offsets[k]
+        # Running sums one by one, so that they do not depend on how the stream is cut.
+        loss = np.add.accumulate(np.append(self._loss[k], (forecasts - y) ** 2))
+        losses = np.vstack([self._losses[k], (F - y[:, None]) ** 2])
+        self._loss[k], self._losses[k] = loss[-1], np.add.accumulate(losses)[-1]
+        # theory.experts_bound for the first aggregation, theory.mlpoly_bound for the top on it.
+        grown = np.add.accumulate(np.append(grown, np.diff(bounds) ** 2))[1:]
+        excess += 2.0 * bounds[1:] ** 2 * (np.log(F.shape[1]) + 1.0) - grown
+        best = np.argmin(proofs[:, 1] + proofs[:, 2], axis=0)
+        rounds = np.arange(len(y))
+        trace.loss[:, k] = loss[1:] + self._before[k]
+        trace.comparator[:, k] = proofs[best, 1, rounds]
+        trace.bound[:, k] = proofs[best, 2, rounds] + excess + self._before[k]
+        return status
+
+    def forecast(self, X: np.ndarray, out: np.ndarray) -> None:
+        """Write the forecasts of single rounds, X standardised, up to ROWS; out : (n, K)."""
+        for group in self.groups:
+            group.forecast(X)
+        F = self._forecasts(len(X))
+        for k in range(len(F)):
+            B = self._tally[k, 0, LARGEST]
+            np.clip(F[k], -B, B, out=F[k])
+            P, top, weights = np.empty((len(X), len(LAYER))), *self._weights(k)
+            for j, (kind, _) in enumerate(LAYER):
+                column = np.empty(len(X))
+                expert_forecasts(kind, B, weights[j], F[k], column)
+                P[:, j] = column
+            column = np.empty(len(X))
+            expert_forecasts(ML_POLY, 0.0, top, P, column)
+            out[:, k] = column + self.scales.offsets[k]
+
+    # ---- weights ----
+
+    def _setting(self, share: float) -> tuple[int, float, float]:
+        return SQUARED, LEARNED, share
+
+    def _layer_state(self, k: int, j: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return self._totals[k, j], self._squares[k, j], self._tally[k, j]
+
+    def _top_state(self, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return self._top_totals[k], self._top_squares[k], self._top_tally[k]
+
+    def _weights(self, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the weights of the aggregations, and of the members in each, in the next round."""
+        top, weights = np.empty(len(LAYER)), np.empty((len(LAYER), len(self.members)))
+        for j, (kind, share) in enumerate(LAYER):
+            write_weights(kind, self._setting(share), 0, self._layer_state(k, j), weights[j])
+        write_weights(ML_POLY, self._setting(0.0), 0, self._top_state(k), top)
+        return top, weights
+
+    def weights(self) -> np.ndarray:
+        """Return the weight of each member in the next round, (K, N)."""
+        return np.stack([np.dot(*self._weights(k)) for k in range(len(self._loss))])
+
+    # ---- what came before, and saving ----
+
+    def follow(self, other: Stage) -> None:
+        """Take over the losses as they were in the rounds that were replayed here."""
+        self._before[:] = other._loss + other._before - self._loss
+        same = other._losses.shape == self._losses.shape
+        # Before there were these members, the learner's own loss stands for theirs.
+        were = other.played_losses() if same else (other._loss + other._before)[:, None]
+        self._losses_before[:] = were - self._losses
+
+    def played_losses(self) -> np.ndarray:
+        """Return the members' losses in the rounds as they were, (K, N)."""
+        return self._losses + self._losses_before
+
+    def parts(self) -> dict[str, State]:
+        """Return everything with a state, by name."""
+        parts = {
+            f"group{g}_{name}": part
+            for g, group in enumerate(self.groups)
+            for name, part in group.parts().items()
+        }
+        return parts | {"stage": self}
+
+
+class SelfTuning(Learner):
+    """A learner without anything to tune, for the squared loss: real labels, or -1 and +1.
+
+    Members with Gaussian kernels of four widths and linear ones, several lam and half-lives each,
+    all as AWV and ridge forecasters, are aggregated: in two layers, so that the whole has a
+    guarantee, follows drift, and is quick where there is hardly any noise. Inputs are standardised,
+    widths are multiples of the median distance of inputs. Scales, widths and dictionaries (KORS) are
+    taken from the past, anew after 32, 128, 512 and 2048 rounds, and the rounds so far are played
+    again by the new members; so no forecast looks ahead, and nothing has to be known beforehand.
+
+    About 50 us a round on one core for d <= 30; memory does not grow after round 2048.
+
+    Parameters
+    ----------
+    budget : int >= 1
+        Largest dictionary of a kernel: the cost in time is of order budget^2.
+    seed : int
+        Of the coins of KORS.
+
+    Attributes
+    ----------
+    members : list of Member
+        What each member is, in words; before round 32 only constants.
+    weights : ndarray of shape (N,)
+        Of the members in the next round, of sum 1.
+    leader : Member
+        The one with the largest weight.
+    member_losses : ndarray of shape (N,)
+        Sums of the members' squared losses, as they forecast at the time, cut as in the aggregate.
+
+    Remarks
+    -------
+    Ours, of known parts: discounted AWV (Jacobsen and Cutkosky 2024), the aggregating algorithm
+    without and with fixed share (Vovk 1998, Herbster and Warmuth 1998), labels of unknown size
+    (Gerchinovitz and Yu 2014), ML-Poly (Gaillard, Stoltz and van Erven 2014). A point that joins a
+    dictionary adds its direction for the rounds after it; the past is 0 there.
+
+    The certificate is against the best penalised function of each member that forgets nothing, in
+    its own space, at once: ``comparator`` and ``bound`` of a round are those of the member whose
+    sum is least. The bound is the member's, theory.experts_bound and theory.mlpoly_bound of the two
+    layers, and what the rounds before the last restart cost more than their replay. Labels count
+    from their middle at the last restart.
+
+    Examples
+    --------
+    >>> import numpy as np, oklnumba as okl
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(0, 1000, (1000, 2))
+    >>> y = np.sin(X[:, 0] / 100) * X[:, 1]
+    >>> learner = okl.SelfTuning()
+    >>> run = okl.run(learner, X, y)
+    >>> bool(np.mean(run.losses[500:]) < 0.05 * y.var())
+    True
+    >>> str(learner.leader)
+    ''
+    """
+
+    _STATE = {"counts": ("counts",), "inputs": (PAST, "d"), "labels": (PAST, "outputs")}
+    _REMEDY = "scale the labels"
+    _certified = True
+    _several = True
+    _run_rows = 2048
+
+    def __init__(self, budget: int = 300, *, seed: int = 0):
+        self.budget = budget
+        self.seed = seed
+
+    @property
+    def size(self) -> int:
+        """Atoms in all dictionaries together; 0 before any data."""
+        if self._width is None:
+            return 0
+        return sum(group.map.size for group in self._stage.groups)
+
+    @property
+    def members(self) -> list[Member]:
+        """What each member is."""
+        return list(self._stage_now().members)
+
+    @property
+    def weights(self) -> np.ndarray:
+        """The weights of the members in the next round, (N,), or (K, N) for K outputs."""
+        return self._of_outputs(self._stage_now().weights())
+
+    @property
+    def leader(self) -> Member | list[Member]:
+        """The member with the largest weight; a list of them for several outputs."""
+        stage = self._stage_now()
+        leaders = [stage.members[i] for i in stage.weights().argmax(axis=1)]
+        return leaders if self._outputs > 1 else leaders[0]
+
+    @property
+    def member_losses(self) -> np.ndarray:
+        """The members' losses so far, (N,), or (K, N) for K outputs."""
+        return self._of_outputs(self._stage_now().played_losses())
+
+    def _stage_now(self) -> Stage:
+        if not self._ready():
+            raise ValueError("there are no members yet: play a round first")
+        return self._stage
+
+    def _of_outputs(self, values: np.ndarray) -> np.ndarray:
+        return values if self._outputs > 1 else values[0]
+
+    def _space(self) -> str:
+        return "the span of one of the dictionaries, or the linear functions"
+
+    def _start(self, d: int) -> None:
+        require_count("budget", self.budget, 1)
+        require_count("seed", self.seed, 0)
+        self._make_state(counts=1, d=d, outputs=self._outputs)
+        self._restarts = 0
+        self._stage = self._new_stage(Scales.of(self._inputs, self._labels))
+
+    def _new_stage(self, scales: Scales) -> Stage:
+        d, seed = self._inputs.shape[1], [int(self.seed), self._restarts]
+        return Stage(scales, d, self._outputs, int(self.budget), seed)
+
+    def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
+        Y = y.reshape(len(X), self._outputs)
+        start = 0
+        while start < len(X):
+            ahead = [end - self._played for end in RESTARTS if end > self._played]
+            stop = min(start + ROWS, len(X), *(start + rows for rows in ahead[:1]))
+            self._play_block(X[start:stop], Y[start:stop], trace.rows(start, stop))
+            start = stop
+
+    def _play_block(self, X: np.ndarray, Y: np.ndarray, trace: Trace) -> None:
+        """Play up to ROWS rounds, none of which a restart comes after but the last."""
+        shape = Y.shape
+        own = Trace(*(a if a is trace.sizes else a.reshape(shape) for a in trace))
+        stage, scales = self._stage, self._stage.scales
+        points = scales.transform(X)
+        status = stage.play(points, Y - scales.offsets, True, own)
+        self._check(status, len(X) - 1)
+        trace.sizes[:] = sum(group.sizes[: len(X)] for group in stage.groups)
+        if self._played < RESTARTS[-1]:
+            first = int(self._counts[PAST])
+            self._reserve({PAST: first + len(X)})
+            self._counts[PAST] = first + len(X)
+            self._used("inputs")[first:], self._used("labels")[first:] = X, Y
+        self._played += len(X)
+        if self._played in RESTARTS:
+            self._restart()
+            trace.sizes[-1] = self.size
+
+    def _restart(self) -> None:
+        """Take scales and members anew from the past, and play it again."""
+        X, Y = self._used("inputs"), self._used("labels")
+        self._restarts += 1
+        scales = Scales.of(X, Y)
+        stage = self._new_stage(scales)
+        points, labels = scales.transform(X), Y - scales.offsets
+        blocks = [slice(start, start + ROWS) for start in range(0, len(X), ROWS)]
+        for block in blocks:
+            stage.learn_inputs(points[block])
+        for block in blocks:
+            part = points[block]
+            trace = Trace(*(np.empty((len(part), self._outputs)) for _ in range(5)))
+            self._check(stage.play(part, labels[block], False, trace), 0)
+        stage.follow(self._stage)
+        self._stage = stage
+        if self._played == RESTARTS[-1]:  # the past is no longer needed
+            self._counts[PAST] = 0
+            self._inputs, self._labels = self._inputs[:0].copy(), self._labels[:0].copy()
+            self._rooms[PAST] = 0
+
+    def _forecast(self, X: np.ndarray) -> np.ndarray:
+        forecasts = per_round(len(X), self._outputs)
+        columns = forecasts.reshape(len(X), self._outputs)
+        points = self._stage.scales.transform(X)
+        for start in range(0, len(X), ROWS):
+            part = points[start : start + ROWS]
+            self._stage.forecast(part, columns[start : start + ROWS])
+        return forecasts
+
+    def _state(self) -> dict[str, Any]:
+        scales = self._stage.scales
+        state = super()._state() | {"restarts": self._restarts} | scales._asdict()
+        for part, holder in self._stage.parts().items():
+            state |= {f"{part}/{name}": value for name, value in holder._state().items()}
+        return state
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        super()._restore(state)
+        self._restarts = state["restarts"]
+        self._stage = self._new_stage(Scales(*(state[name] for name in Scales._fields)))
+        for part, holder in self._stage.parts().items():
+            names = [name for name in state if name.startswith(f"{part}/")]
+            holder._restore({name.removeprefix(f"{part}/"): state[name] for name in names})

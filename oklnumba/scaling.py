@@ -1,0 +1,200 @@
+"""Inputs on one scale, by statistics of the past only."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from oklnumba.checks import as_inputs, require_positive
+from oklnumba.hot.jit import ATOMS
+from oklnumba.hot.scaling import ROUNDING, standardise_rows, standardise_stream
+from oklnumba.params import Params
+from oklnumba.state import State
+
+LARGEST = 1e140  # inputs beyond have squares that overflow
+
+
+class Standardizer(State, Params):
+    """Columns with mean 0 and scale 1, by the running mean and standard deviation of the past.
+
+    ``stream(X)`` is for an online protocol: every row is transformed by what the rows before it
+    have told, then it is learned; no row sees itself or a later one. The very first row becomes
+    zeros. O(d) a row, O(d) memory.
+
+    Parameters
+    ----------
+    clip : float > 0, optional
+        What is further from the mean than this many scales is cut to it; None: nothing is.
+
+    Attributes
+    ----------
+    mean_ : ndarray of shape (d,)
+        Of the rows so far.
+    scale_ : ndarray of shape (d,)
+        Root of the mean squared deviation from it (divided by n, not n - 1), and 1 for a column
+        that is constant so far: it is centred and not scaled, so its first other value comes in
+        the units of the data, clipped. Deviations below 8 * 2^-52 |mean| are rounding and count as
+        constant.
+    n_seen_ : int
+        Rows so far.
+
+    Remarks
+    -------
+    Welford's recursion (Welford 1962), row by row, so that the bits do not depend on how the rows
+    are cut; on differences from the first row, so that columns far from zero lose no digits.
+
+    Examples
+    --------
+    >>> import oklnumba as okl
+    >>> scaler = okl.Standardizer()
+    >>> scaler.stream([[7.0], [8.0], [7.0], [9.5]])
+    array([[ 0. ],
+           [ 1. ],
+           [-1. ],
+           [ 4.5]])
+    >>> scaler.mean_, scaler.n_seen_
+    (array([7.875]), 4)
+    """
+
+    _STATE = {
+        "origin": ("d",), "mean": ("d",), "squares": ("d",), "counts": ("counts",),
+    }  # fmt: skip
+
+    def __init__(self, clip: float | None = 5.0):
+        self.clip = clip
+
+    # The first entry of the counts is that of rows, though no axis grows with it.
+
+    @property
+    def n_seen_(self) -> int:
+        """Rows so far."""
+        return int(self._counts[ATOMS]) if hasattr(self, "_counts") else 0
+
+    @property
+    def mean_(self) -> np.ndarray:
+        """Mean of the rows so far, shape (d,)."""
+        self._refuse_unseen()
+        return self._origin + self._mean
+
+    @property
+    def scale_(self) -> np.ndarray:
+        """Root mean squared deviation of the rows so far, 1 if constant, shape (d,)."""
+        self._refuse_unseen()
+        scale = np.sqrt(self._squares / self.n_seen_)
+        return np.where(scale <= ROUNDING * np.abs(self._origin + self._mean), 1.0, scale)
+
+    def partial_fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
+        """Learn the rows of X; return self.
+
+        Parameters
+        ----------
+        X : array_like of shape (n, d)
+        y : ignored
+            So that it fits in pipelines.
+
+        Raises
+        ------
+        ValueError
+            If X is not valid, or has numbers beyond 1e140 (nothing has changed then).
+        """
+        self.stream(X)
+        return self
+
+    def transform(self, X: ArrayLike) -> np.ndarray:
+        """Return the rows of X standardised by what is known now, which stays as it is.
+
+        Zeros before any data.
+
+        Parameters
+        ----------
+        X : array_like of shape (n, d)
+
+        Returns
+        -------
+        ndarray of shape (n, d)
+
+        Raises
+        ------
+        ValueError
+            As in ``partial_fit``.
+        """
+        X = self._inputs(X)
+        out = np.zeros(X.shape)
+        if self.n_seen_:
+            standardise_rows(X, self._moments(), self.n_seen_, self._clip(), out)
+        return out
+
+    def stream(self, X: ArrayLike) -> np.ndarray:
+        """Return each row of X standardised by the rows before it, and learn it then.
+
+        The bits are the same however the rows are cut into calls.
+
+        Parameters
+        ----------
+        X : array_like of shape (n, d)
+
+        Returns
+        -------
+        ndarray of shape (n, d)
+
+        Raises
+        ------
+        ValueError
+            As in ``partial_fit``.
+        """
+        X, clip = self._inputs(X), self._clip()
+        if not hasattr(self, "_counts"):
+            self._make_state(d=X.shape[1], counts=1)
+        out = np.empty(X.shape)
+        standardise_stream(X, self._moments(), self.n_seen_, clip, out)
+        self._counts[ATOMS] += len(X)
+        return out
+
+    def reset(self) -> Self:
+        """Go back to no data; return self."""
+        for name in [name for name in vars(self) if name.startswith("_")]:
+            delattr(self, name)
+        return self
+
+    def set_params(self, **params: Any) -> Self:
+        """Set hyper-parameters before any data; return self.
+
+        Raises
+        ------
+        ValueError
+            For an unknown name, or once rows have been learned.
+        """
+        if params and self.n_seen_:
+            raise ValueError(
+                f"this Standardizer has seen {self.n_seen_} rows with its present "
+                f"{', '.join(params)}; call reset() first, or make a new one"
+            )
+        super().set_params(**params)
+        return self
+
+    def _moments(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return self._origin, self._mean, self._squares
+
+    def _clip(self) -> float:
+        if self.clip is None:
+            return float("inf")
+        require_positive("clip", self.clip)
+        return float(self.clip)
+
+    def _inputs(self, X: Any) -> np.ndarray:
+        """Return checked inputs, C-contiguous."""
+        X = as_inputs(X, len(self._mean) if hasattr(self, "_mean") else None)
+        beyond = np.abs(X) > LARGEST
+        if beyond.any():
+            row, column = np.argwhere(beyond)[0]
+            raise ValueError(
+                f"X has {float(X[row, column])!r} at row {row}, column {column}, beyond "
+                f"{LARGEST:g}, where squares overflow; scale such a column first"
+            )
+        return np.array(X, order="C")
+
+    def _refuse_unseen(self) -> None:
+        if not self.n_seen_:
+            raise ValueError("Standardizer has seen no data; call partial_fit(X) first")

@@ -1,0 +1,156 @@
+"""SelfTuning from its definition: dense matrices, one round at a time, everything played again."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tests import naive
+
+NUGGET = 1e-14
+
+
+def standardised(X, past):
+    """X by mean and deviation of past rows, cut to [-4, 4]; constant columns are only centred."""
+    scale = past.std(axis=0)
+    return np.clip((X - past.mean(axis=0)) / np.where(scale > 0, scale, 1.0), -4, 4)
+
+
+def middle(y):
+    return 0.0 if np.isin(y, (-1, 1)).all() else (y.min() + y.max()) / 2
+
+
+def median_distance(S):
+    rows = S[np.linspace(0, len(S) - 1, min(len(S), 500)).astype(int)]
+    D = naive.distances(rows, rows)[np.triu_indices(len(rows), 1)]
+    return np.median(D[D > 0])
+
+
+def dictionary(S, sigma, rounds, budget, coins):
+    """Atoms by KORS of bounded size and when each joins; those of the first ``rounds`` rows at once.
+
+    Returns (index, from which round on).
+    """
+    atoms, weights = [], []
+    for t in range(len(S)):
+        if len(atoms) == budget:
+            break
+        index = [i for i, _ in atoms] + [t]
+        K = naive.gaussian(S[index], S[index], sigma)
+        W = np.diag([*(1 / np.sqrt(weights)), 1.0])
+        column = (W @ K)[:-1, -1]
+        M = (W @ K @ W)[:-1, :-1] + 0.1 * np.eye(len(atoms))
+        tau = 1.5 * (1 - 0.1 / (0.1 + K[-1, -1] - column @ np.linalg.solve(M, column)))
+        p = min(tau, 1.0)
+        if coins[t] < p:
+            atoms.append((t, 0 if t < rounds else t + 1))
+            weights.append(p)
+    return atoms
+
+
+def coordinates(S, atoms, sigma):
+    """1, then the coordinates in the span of the atoms that have joined; 0 for later ones."""
+    Z = np.zeros((len(S), 1 + len(atoms)))
+    Z[:, 0] = 1.0
+    if not atoms:
+        return Z
+    index = [i for i, _ in atoms]
+    K = naive.gaussian(S[index], S[index], sigma) + NUGGET * np.eye(len(index))
+    inverse = np.linalg.inv(np.linalg.cholesky(K))  # Gram and Schmidt: row j needs atoms <= j only
+    Z[:, 1:] = naive.gaussian(S, S[index], sigma) @ inverse.T
+    for j, (_, since) in enumerate(atoms):
+        Z[:since, 1 + j] = 0.0
+    return Z
+
+
+def forecasts(Z, y, lam, half_life):
+    """Ridge and AWV forecasts with a discount of the past, whose pivots are kept >= lam."""
+    n, r = Z.shape
+    g = 1.0 if half_life is None else 0.5 ** (1 / half_life)
+    U, D, w = np.eye(r), np.full(r, lam), np.zeros(r)  # A = U' D U, w the present estimate
+    out = np.zeros((n, 2))
+    for t in range(n):
+        D = np.maximum(g * D, lam)
+        A = U.T @ np.diag(D) @ U
+        v = np.linalg.solve(A, Z[t])
+        a = 1 + Z[t] @ v
+        m = Z[t] @ w
+        out[t] = m, m / a
+        w = w + v / a * (y[t] - m)  # the least squares estimate, one row later
+        L = np.linalg.cholesky(A + np.outer(Z[t], Z[t]))
+        D, U = np.diag(L) ** 2, (L / np.diag(L)).T
+    return out
+
+
+def fixed_share(F, y, share, bold):
+    """The aggregating algorithm, or the bold mean, for labels of unknown size."""
+    n, N = F.shape
+    w, out, B = np.full(N, 1 / N), np.zeros(n), 0.0
+    log_w = np.log(w)
+    for t in range(n):
+        w = np.exp(log_w - log_w.max())
+        w /= w.sum()
+        if B > 0 and bold:
+            out[t] = w @ F[t]
+        elif B > 0:
+            g = [-2 * B**2 * np.log(w @ np.exp(-((s - F[t]) ** 2) / (2 * B**2))) for s in (-B, B)]
+            out[t] = (g[0] - g[1]) / (4 * B)
+        if B > 0:
+            rate = 8 / B**2 if bold else 1 / (2 * B**2)
+            log_w = log_w - rate * (np.clip(y[t], -B, B) - F[t]) ** 2
+        if abs(y[t]) > B:
+            log_w = log_w * (B / abs(y[t])) ** 2  # the weights to the power of the fall of the rate
+            B = abs(y[t])
+        if share > 0 and B > 0:
+            w = np.exp(log_w - log_w.max())
+            log_w = np.log((1 - share) * w / w.sum() + share / N)
+    return out
+
+
+def ml_poly(F, y):
+    n, N = F.shape
+    R, V, M, out = np.zeros(N), np.zeros(N), 0.0, np.zeros(n)
+    for t in range(n):
+        w = np.maximum(R, 0) / (M + V) if (R > 0).any() else np.ones(N)
+        out[t] = w @ F[t] / w.sum()
+        r = 2 * (out[t] - y[t]) * (out[t] - F[t])
+        R, V, M = R + r, V + r**2, max(M, (r**2).max())
+    return out
+
+
+def cut(F, y):
+    """F within the largest label so far."""
+    B = np.concatenate([[0.0], np.maximum.accumulate(np.abs(y))[:-1]])
+    return np.clip(F, -B[:, None], B[:, None])
+
+
+def aggregated(F, y):
+    """Two layers: four aggregations of the members, and ML-Poly on top."""
+    layer = [
+        fixed_share(F, y, 0.0, False), fixed_share(F, y, 1e-3, False),
+        fixed_share(F, y, 1e-4, True), ml_poly(F, y),
+    ]  # fmt: skip
+    return ml_poly(np.stack(layer, axis=1), y)
+
+
+def self_tuning(X, y, restarts, budget, kernels, linear, seed=0):
+    """The forecasts of SelfTuning, and the losses of its members as they forecast; y : (n,)."""
+    ends = [t for t in restarts if t <= len(X)]
+    out, losses = np.zeros(len(X)), 0.0
+    for stage, (past, stop) in enumerate(zip([0, *ends], [*ends, len(X)], strict=True)):
+        S = standardised(X[:stop], X[:past]) if past else np.zeros((stop, X.shape[1]))
+        offset = middle(y[:past]) if past else 0.0
+        labels = y[:stop] - offset
+        columns = []
+        for i, (width, settings) in enumerate(kernels if past else ()):
+            sigma = width * median_distance(S[:past])
+            coins = np.random.default_rng([seed, stage, i]).random(stop)
+            atoms = dictionary(S, sigma, past, budget, coins)
+            Z = coordinates(S, atoms, sigma)
+            columns += [forecasts(Z, labels, *setting) for setting in settings]
+        Z = np.column_stack([np.ones(stop), S])
+        columns += [forecasts(Z, labels, *setting) for setting in linear]
+        F = cut(np.concatenate(columns, axis=1), labels)
+        out[past:stop] = (aggregated(F, labels) + offset)[past:]
+        own = out[:stop] - y[:stop] if past == 0 else (F - labels[:, None])[past:]
+        losses = losses + (own**2).sum(axis=0)
+    return out, losses

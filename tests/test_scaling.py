@@ -1,0 +1,199 @@
+"""The online standardiser: against its definition, on hard columns, causal however it is cut."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+import oklnumba as okl
+from tests import naive
+from tests.compiled import COMPILED
+
+RNG = np.random.default_rng(3)
+
+
+def columns(n):
+    """Return columns of all kinds side by side."""
+    rng = np.random.default_rng(0)
+    noise = rng.standard_normal(n)
+    return np.column_stack(
+        [
+            noise,
+            1e9 + noise,  # far from zero
+            -1e12 + 1e-2 * noise,
+            1e-9 * noise,
+            1e9 * noise,
+            np.where(np.arange(n) < 10, 0.0, 1e9 + noise),  # the first rows lie elsewhere
+            np.full(n, 7.7),
+            np.full(n, 1e9 + 0.1),
+            np.where(np.arange(n) == n // 2, 3.0, 2.0),  # constant but for one row
+            rng.random(n) < 0.02,
+            rng.random(n) < 0.5,
+            rng.standard_cauchy(n),
+            np.cumsum(noise),
+            np.arange(n),
+        ]
+    )
+
+
+@pytest.mark.parametrize("clip", [None, 2.0])
+def test_a_row_is_standardised_by_the_rows_before_it(clip):
+    X = columns(120 if COMPILED else 40)
+    got = okl.Standardizer(clip=clip).stream(X)
+    expected = naive.standardised(X, np.inf if clip is None else clip)
+    assert_array_equal(got[0], 0.0)
+    # 1e12 is known to 1.2e-4, a hundredth of the third column's scale: sums of it err by as much.
+    assert_allclose(got, expected, rtol=1e-9, atol=1e-10)
+    if clip is not None:
+        assert np.abs(got).max() == clip
+
+
+@pytest.mark.skipif(not COMPILED, reason="many rows")
+def test_columns_far_from_zero_lose_no_digits_in_many_rows():
+    n = 200_000
+    noise = np.random.default_rng(1).standard_normal((n, 1))
+    for offset in (1e6, 1e9, 1e12):
+        X = offset + noise
+        scaler = okl.Standardizer().partial_fit(X)
+        shifted = (X - X[0]).astype(np.longdouble)  # exact
+        mean, scale = shifted.mean(axis=0), shifted.std(axis=0)
+        assert_allclose(scaler.scale_, scale.astype(float), rtol=1e-12)
+        assert_allclose(
+            scaler.transform(X), np.clip((shifted - mean) / scale, -5, 5).astype(float), atol=1e-11
+        )
+    # Control: the sums of x and x^2 have lost all digits there.
+    X = 1e9 + noise
+    textbook = (X**2).mean() - X.mean() ** 2
+    assert abs(textbook - 1.0) > 0.5
+
+
+def test_the_moments_are_those_of_the_rows():
+    X = columns(80)[:, [0, 1, 4, 6, 9, 10, 12]]
+    scaler = okl.Standardizer(clip=None).partial_fit(X)
+    assert scaler.n_seen_ == 80
+    assert_allclose(scaler.mean_, X.mean(axis=0), rtol=1e-12)
+    deviation = (X - X[0]).std(axis=0)
+    assert_allclose(scaler.scale_, np.where(deviation > 0, deviation, 1.0), rtol=1e-12)
+    Z = scaler.transform(X)
+    assert_allclose(Z.mean(axis=0), 0.0, atol=1e-6)
+    assert_allclose(Z.std(axis=0), deviation > 0, atol=1e-12)
+
+
+def test_a_constant_column_is_centred_and_not_scaled_until_it_moves():
+    X = np.array([[0.1 + 0.2], [0.3], [0.1 + 0.2], [0.3], [2.0], [0.3]])  # 0.1 + 0.2 is not 0.3
+    assert X[0] != X[1]
+    got = okl.Standardizer(clip=None).stream(X)[:, 0]
+    assert np.abs(got[:4]).max() < 1e-16  # rounding is not blown up
+    assert got[4] == pytest.approx(1.7)
+    assert got[5] == pytest.approx((0.3 - 0.64) / 0.68)
+    assert okl.Standardizer(clip=1.0).stream(X)[4, 0] == 1.0
+    one = okl.Standardizer().partial_fit([[5.0, -2.0]])
+    assert_array_equal(one.scale_, 1.0)
+    assert_array_equal(one.transform([[5.0, -3.0]]), [[0.0, -1.0]])
+
+
+CUTS = st.lists(st.integers(1, 30), min_size=1, max_size=8)
+
+
+@settings(max_examples=20 if COMPILED else 3, deadline=None)
+@given(cuts=CUTS)
+def test_however_it_is_cut_the_bits_are_the_same(cuts):
+    X = columns(100)
+    whole = okl.Standardizer()
+    expected = whole.stream(X)
+    scaler, start = okl.Standardizer(), 0
+    for i, rows in enumerate([*cuts, 100]):
+        part = X[start : start + rows]
+        if len(part) == 0:
+            break
+        if i % 3 == 2:  # transform, then learn: row by row it is the stream
+            for t, x in enumerate(part):
+                assert_array_equal(scaler.transform(x[None, :])[0], expected[start + t])
+                scaler.partial_fit(x[None, :])
+        else:
+            assert_array_equal(scaler.stream(part), expected[start : start + rows])
+        start += rows
+    for name in ("mean_", "scale_", "n_seen_"):
+        assert_array_equal(getattr(scaler, name), getattr(whole, name))
+
+
+def test_no_row_sees_itself_or_a_later_one():
+    X = columns(60)
+    expected = okl.Standardizer().stream(X)
+    for t in (0, 1, 7, 59):
+        changed = X.copy()
+        changed[t:] = RNG.standard_normal(changed[t:].shape) * 100
+        got = okl.Standardizer().stream(changed)
+        assert_array_equal(got[:t], expected[:t])
+        if t:
+            assert (got[t] != expected[t]).any()
+
+
+def test_transform_changes_nothing_and_inputs_stay():
+    X = columns(50)
+    scaler, twin = okl.Standardizer().partial_fit(X[:20]), okl.Standardizer().partial_fit(X[:20])
+    kept = X.copy()
+    assert_array_equal(scaler.transform(X), scaler.transform(X))
+    for holder in (np.asfortranarray, lambda a: np.repeat(a, 2, axis=0)[::2], lambda a: a.tolist()):
+        assert_array_equal(scaler.transform(holder(X)), scaler.transform(X))
+    assert_array_equal(scaler.stream(X), twin.stream(X))
+    assert_array_equal(X, kept)
+
+
+def test_copies_go_on_and_reset_starts_afresh():
+    X = columns(50)
+    scaler = okl.Standardizer(clip=3.0).partial_fit(X[:20])
+    copies = copy.deepcopy(scaler), pickle.loads(pickle.dumps(scaler))
+    expected = scaler.stream(X[20:])
+    for one in copies:
+        assert_array_equal(one.stream(X[20:]), expected)
+    with pytest.raises(ValueError, match="50 rows.*clip"):
+        scaler.set_params(clip=1.0)
+    assert scaler.reset().n_seen_ == 0
+    assert_array_equal(scaler.set_params(clip=1.0).transform(X), 0.0)
+
+
+@pytest.mark.parametrize("seen", [0, 5])
+def test_bad_input_is_refused_and_nothing_changes(seen):
+    X = RNG.standard_normal((10, 2))
+    scaler, twin = okl.Standardizer(), okl.Standardizer()
+    for one in (scaler, twin):
+        if seen:
+            one.partial_fit(X[:seen])
+        else:
+            with pytest.raises(ValueError, match="no data"):
+                _ = one.mean_
+            with pytest.raises(ValueError, match="no data"):
+                _ = one.scale_
+    huge = X.copy()
+    huge[3, 1] = -1e200
+    for bad in (huge, np.full((3, 2), np.nan), X[0], X[:0], "text", None):
+        for call in (scaler.partial_fit, scaler.stream, scaler.transform):
+            with pytest.raises(ValueError, match=r"\bX\b"):
+                call(bad)
+    with pytest.raises(ValueError, match="row 3, column 1"):
+        scaler.partial_fit(huge)
+    if seen:
+        with pytest.raises(ValueError, match="3 columns"):
+            scaler.partial_fit(np.ones((2, 3)))
+    assert scaler.n_seen_ == twin.n_seen_ == seen
+    assert_array_equal(scaler.stream(X), twin.stream(X))
+
+
+@pytest.mark.parametrize("clip", [0, -1.0, np.nan, np.inf, "text", [1.0]])
+def test_clip_must_be_positive(clip):
+    for call in ("partial_fit", "stream"):
+        with pytest.raises(ValueError, match="clip"):
+            getattr(okl.Standardizer(clip=clip), call)([[1.0]])
+
+
+def test_numbers_at_the_edge_of_double_precision():
+    X = np.array([[1e140, 5e-324], [-1e140, 0.0], [1e140, 1e-310], [0.0, 1e140], [1.0, 1.0]])
+    got = okl.Standardizer(clip=None).stream(X)
+    assert np.isfinite(got).all()

@@ -1,0 +1,201 @@
+"""SelfTuning: its definition, restarts that look at the past only, its certificate, drift."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import oklnumba as okl
+from oklnumba.learners import self_tuning
+from tests import naive_self_tuning
+from tests.compiled import COMPILED
+
+N = 700 if COMPILED else 80
+LONG = 2300 if COMPILED else 60  # past the last restart
+BUDGET = 16
+EARLY = (8, 24, 48)  # restarts where loops are not compiled
+
+
+@pytest.fixture(autouse=True)
+def few_rounds(monkeypatch):
+    if not COMPILED:
+        monkeypatch.setattr(self_tuning, "RESTARTS", EARLY)
+
+
+def stream(name="plain", n=N, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 3)) * [1.0, 100.0, 0.01] + [0.0, 1e4, 5.0]
+    if name == "sorted":
+        X = X[np.argsort(X[:, 0])]
+    if name == "repeated":
+        X = X[rng.integers(0, 20, n)]
+    if name == "clustered":
+        X = X[rng.integers(0, 6, n)] + 1e-3 * rng.standard_normal((n, 3))
+    if name == "lagged":
+        s = np.sin(0.3 * np.arange(n + 2)) + 0.05 * rng.standard_normal(n + 2)
+        X = np.stack([s[i : n + i] for i in range(3)], axis=1)
+    y = 3.0 * np.sin(2.0 * X[:, 0]) + 7.0 + 0.1 * rng.standard_normal(n)
+    if name == "signs":
+        y = np.sign(y - 7.0)
+    if name == "drift":
+        y[n // 2 :] *= -5.0
+    if name == "growing labels":
+        y *= np.exp(np.arange(n) / 50.0)
+    if name == "adversarial":
+        y = np.where(np.arange(n) // 3 % 2, 1.0, -1.0)
+    return X, y
+
+
+STREAMS = (
+    "plain", "sorted", "repeated", "clustered", "lagged", "signs", "drift", "growing labels",
+    "adversarial",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_forecasts_and_losses_of_members_are_those_of_the_definition(name):
+    X, y = stream(name)
+    learner = okl.SelfTuning(BUDGET, seed=3)
+    run = okl.run(learner, X, y)
+    expected, losses = naive_self_tuning.self_tuning(
+        X, y, self_tuning.RESTARTS, BUDGET, self_tuning.KERNELS, self_tuning.LINEAR, seed=3
+    )
+    scale = np.maximum.accumulate(np.abs(y))
+    assert_allclose(run.predictions / scale, expected / scale, rtol=0, atol=1e-8)
+    assert_allclose(learner.member_losses, losses, rtol=1e-7)
+
+
+@pytest.mark.parametrize("t", [*(r + i for r in (32, 512, 2048) for i in (-1, 0, 1)), 2200])
+def test_no_forecast_looks_ahead_across_restarts(t):
+    t = min(t, LONG - 2)
+    X, y = stream(n=LONG)
+    expected = okl.run(okl.SelfTuning(BUDGET), X, y).predictions
+    changed, labels = X.copy(), y.copy()
+    changed[t + 1 :] = 1e3 * changed[t + 1 :] ** 2
+    labels[t:] = -100.0 * labels[t:] + 3.0  # its own label too
+    got = okl.run(okl.SelfTuning(BUDGET), changed, labels).predictions
+    assert_array_equal(got[: t + 1], expected[: t + 1])
+    assert (got[t + 1 :] != expected[t + 1 :]).any()
+
+
+def test_bulk_chunks_single_rounds_and_pickles_between_them_are_one_run():
+    X, y = stream("drift", n=LONG)
+    bulk, single, chunks = (okl.SelfTuning(BUDGET) for _ in range(3))
+    run = okl.run(bulk, X, y)
+    again = okl.run(chunks, ((X[i : i + 97], y[i : i + 97]) for i in range(0, LONG, 97)))
+    assert_array_equal(again.predictions, run.predictions)
+    assert_array_equal(again.certificate.bound, run.certificate.bound)
+    cuts = {31, 32, 33, 300, 511, 512, 2047, 2048, 2049}
+    for t in range(LONG):
+        assert single.predict_one(X[t]) == run.predictions[t]
+        single.learn_one(X[t], y[t])
+        if t in cuts or not COMPILED:
+            single = pickle.loads(pickle.dumps(single))
+    for name in ("weights", "member_losses"):
+        assert_array_equal(getattr(single, name), getattr(bulk, name))
+        assert_array_equal(getattr(chunks, name), getattr(bulk, name))
+
+
+def test_several_outputs_are_as_many_single_ones():
+    X, y = stream()
+    Y = np.stack([y, np.sign(y - 7.0), -3.0 * y + X[:, 1]], axis=1)
+    learner = okl.SelfTuning(BUDGET)
+    learner._begin(X.shape[1], outputs=3)
+    trace = learner._play_blocks(X, Y, 64)
+    for k, labels in enumerate(Y.T):
+        one = okl.SelfTuning(BUDGET)
+        run = okl.run(one, X, labels)
+        assert_array_equal(trace.predictions[:, k], run.predictions)
+        assert_array_equal(trace.bound[:, k], run.certificate.bound)
+        assert_array_equal(learner.weights[k], one.weights)
+    assert_array_equal(trace.sizes, run.sizes)
+    assert len(learner.leader) == 3
+
+
+def test_units_do_not_matter():
+    X, y = stream()
+    expected = okl.run(okl.SelfTuning(BUDGET), X, y).predictions
+    got = okl.run(okl.SelfTuning(BUDGET), X * [2.0**9, 2.0**-30, 2.0], 2.0**20 * y).predictions
+    assert_array_equal(got, 2.0**20 * expected)  # powers of 2 round to nothing
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_regret_stays_under_the_certificate(name):
+    X, y = stream(name)
+    run = okl.run(okl.SelfTuning(BUDGET), X, y)
+    proof = run.certificate
+    assert_allclose(proof.loss, np.cumsum(run.losses), rtol=1e-10)
+    assert (proof.regret <= proof.bound).all()
+
+
+def test_the_comparator_is_the_best_penalised_function_of_a_static_member():
+    X, y = stream()
+    learner = okl.SelfTuning(BUDGET, seed=1)
+    run = okl.run(learner, X, y)
+    past = max(t for t in self_tuning.RESTARTS if t <= N)
+    S = naive_self_tuning.standardised(X, X[:past])
+    labels = y - naive_self_tuning.middle(y[:past])
+    stage = self_tuning.RESTARTS.index(past) + 1
+    best = []
+    for i, (width, settings) in enumerate(self_tuning.KERNELS):
+        sigma = width * naive_self_tuning.median_distance(S[:past])
+        coins = np.random.default_rng([1, stage, i]).random(N)
+        atoms = naive_self_tuning.dictionary(S, sigma, past, BUDGET, coins)
+        Z = naive_self_tuning.coordinates(S, atoms, sigma)
+        best += [(Z, lam) for lam, half_life in settings if half_life is None]
+    Z = np.column_stack([np.ones(N), S])
+    best += [(Z, lam) for lam, half_life in self_tuning.LINEAR if half_life is None]
+    for t in (past + 1, N):
+        values = []
+        for Z, lam in best:
+            A = Z[:t].T @ Z[:t] + lam * np.eye(Z.shape[1])
+            b = Z[:t].T @ labels[:t]
+            values.append((labels[:t] ** 2).sum() - b @ np.linalg.solve(A, b))
+        gaps = np.abs(np.array(values) / run.certificate.comparator[t - 1] - 1.0)
+        assert gaps.min() < 1e-8
+
+
+def test_memory_does_not_grow_after_the_last_restart():
+    X, y = stream(n=2 * LONG)
+    learner = okl.SelfTuning(BUDGET).partial_fit(X[:LONG], y[:LONG])
+    before = len(pickle.dumps(learner))
+    assert learner.partial_fit(X[LONG:], y[LONG:]).rounds == 2 * LONG
+    assert abs(len(pickle.dumps(learner)) - before) < 200  # digits of counts
+
+
+@pytest.mark.skipif(not COMPILED, reason="thousands of rounds")
+def test_it_is_back_after_a_change_of_concept_and_static_members_are_not():
+    rng = np.random.default_rng(0)
+    n, change, window = 5000, 4000, 100
+    X = rng.standard_normal((n, 5)) * 10.0
+    w = np.where(np.arange(n)[:, None] < change, [1.0, 2.0, 0, 0, 1.0], [-1.0, 0, 3.0, 1.0, 0])
+    y = (X * w).sum(axis=1) + 5.0 * rng.standard_normal(n)
+    learner = okl.SelfTuning(100).partial_fit(X[:change], y[:change])
+    members = learner.member_losses
+    before = okl.run(okl.SelfTuning(100), X[:change], y[:change]).losses[-1000:].mean()
+    first = okl.run(learner, X[change : change + 200], y[change : change + 200])
+    between = learner.member_losses
+    losses = okl.run(learner, X[change + 200 : change + 300], y[change + 200 : change + 300]).losses
+    assert first.losses[:window].mean() > 2.0 * before  # the change is felt
+    assert losses.mean() <= 1.1 * before * (1.0 + 2.0 * np.sqrt(2.0 / window))  # noise of a window
+    static = [i for i, member in enumerate(learner.members) if member.half_life is None]
+    late = (learner.member_losses - between)[static] / window
+    assert (members[static] / change).min() < 1.2 * before < late.min()
+
+
+def test_what_it_tells():
+    learner = okl.SelfTuning(BUDGET)
+    with pytest.raises(ValueError, match="play a round first"):
+        learner.leader  # noqa: B018
+    X, y = stream()
+    learner.partial_fit(X[:10], y[:10])
+    assert all(member.sigma is None for member in learner.members)
+    learner.partial_fit(X[10:], y[10:])
+    assert learner.weights.shape == learner.member_losses.shape == (len(learner.members),)
+    assert_allclose(learner.weights.sum(), 1.0)
+    assert learner.leader == learner.members[int(learner.weights.argmax())]
+    assert "Gaussian kernel, sigma = " in str(learner.leader) and "lam = " in str(learner.leader)
+    assert 0 < learner.size <= len(self_tuning.KERNELS) * BUDGET

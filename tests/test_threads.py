@@ -1,0 +1,111 @@
+"""Calls side by side: all are made, once, errors in order, no deadlock, safe after a fork."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from oklnumba import threads
+from oklnumba.threads import together
+
+
+@pytest.fixture(params=[1, 2, 5])
+def cores(request, monkeypatch):
+    monkeypatch.setattr(threads, "cores", lambda: request.param)
+    threads.renew()
+    yield request.param
+    threads.renew()
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 40])
+def test_every_call_is_made_once(cores, n):
+    made = []
+    together([lambda i=i: made.append(i) for i in range(n)])
+    assert sorted(made) == list(range(n))
+
+
+def test_calls_overlap_where_there_are_cores(cores):
+    """Two calls that wait for each other end only if they run at once."""
+    barrier = threading.Barrier(2)
+    both = [lambda: barrier.wait(5 if cores > 1 else 0.01)] * 2
+    if cores == 1:
+        with pytest.raises(threading.BrokenBarrierError):
+            together(both)
+    else:
+        together(both)
+
+
+def test_the_first_error_is_raised_when_all_have_ended(cores):
+    ended = []
+
+    def call(i):
+        time.sleep(0.002 * (5 - i))  # the later ones end first
+        ended.append(i)
+        if i in (1, 4):
+            raise ValueError(f"call {i}")
+
+    with pytest.raises(ValueError, match="call 1"):
+        together([lambda i=i: call(i) for i in range(6)])
+    assert sorted(ended) == list(range(6))
+    together([lambda: ended.append(6)])
+    assert ended[-1] == 6
+
+
+def test_nested_calls_are_serial_and_end(cores):
+    names = [[] for _ in range(8)]
+
+    def outer(i):
+        together([lambda: names[i].append(threading.get_ident())] * 5)
+
+    together([lambda i=i: outer(i) for i in range(8)])
+    assert all(len(inner) == 5 and len(set(inner)) == 1 for inner in names)
+
+
+def test_several_threads_of_the_user_share_the_pool(cores):
+    total = np.zeros(6)
+
+    def user(k):
+        for _ in range(50):
+            together([lambda i=i: total.__setitem__(i, k) for i in (2 * k, 2 * k + 1)])
+
+    users = [threading.Thread(target=user, args=(k,)) for k in range(3)]
+    for one in users:
+        one.start()
+    for one in users:
+        one.join(30)
+    assert not any(one.is_alive() for one in users)
+    assert total.tolist() == [0, 0, 1, 1, 2, 2]
+
+
+def test_numpy_errors_are_those_of_the_caller(cores):
+    if np.lib.NumpyVersion(np.__version__) < "2.2.0":
+        pytest.skip("numpy's error state was not in the context then")
+    seen = []
+    with np.errstate(over="ignore", divide="raise"):
+        together([lambda: seen.append((np.geterr()["over"], np.geterr()["divide"]))] * 4)
+    assert seen == [("ignore", "raise")] * 4
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+@pytest.mark.filterwarnings("ignore:.*fork")
+def test_a_fork_has_threads_of_its_own():
+    threads.renew()
+    together([lambda: None] * 3)
+
+    def child(queue):
+        made = []
+        together([lambda i=i: made.append(i) for i in range(4)])
+        queue.put(sorted(made))
+
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    process = context.Process(target=child, args=(queue,))
+    process.start()
+    assert queue.get(timeout=20) == [0, 1, 2, 3]
+    process.join(20)
+    assert process.exitcode == 0
