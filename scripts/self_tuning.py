@@ -55,42 +55,17 @@ class Played(NamedTuple):
         return int(self.pieces.sum(axis=0).argmin())
 
 
-class StandIn(okl.Experts):
-    """What stands for okl.SelfTuning() until it is there; its inputs come standardised."""
-
-    @property
-    def members(self) -> list[str]:
-        return [repr(one) for one in self.learners]
-
-    @property
-    def member_losses(self) -> np.ndarray:
-        return self._totals.copy()
-
-
-def self_tuning(stream: Stream) -> tuple:
-    """Return the learner and its inputs."""
-    if hasattr(okl, "SelfTuning"):
-        return okl.SelfTuning(), stream.X
-    width = (2.0 * stream.X.shape[1]) ** 0.5
-    grid = [
-        okl.NystromAWV(okl.Gaussian(c * width), lam=0.1, max_size=200, forecaster="ridge")
-        for c in (0.25, 0.5, 1.0)
-    ]
-    grid.append(okl.LinearRidge(1.0))
-    return StandIn(grid, B=np.abs(stream.y).max()), rivals.standardised_online(stream.X)
-
-
 def played(stream: Stream, every: int | None = None, limit: float | None = None) -> Played:
     """Play a stream; ``every`` rounds the members' losses are read.
 
     In the first rounds, before there are those members, its own loss counts as theirs.
     """
-    learner, X = self_tuning(stream)
+    learner = okl.SelfTuning()
     n, runs, totals = len(stream.y), [], []
     start = time.process_time()
     for first in range(0, n, every or n):
         piece = slice(first, first + (every or n))
-        runs.append(okl.run(learner, X[piece], stream.y[piece], time_limit=limit))
+        runs.append(okl.run(learner, stream.X[piece], stream.y[piece], time_limit=limit))
         totals.append(learner.member_losses)
     seconds = time.process_time() - start
     own = np.cumsum([run.losses.sum() for run in runs])
