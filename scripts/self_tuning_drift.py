@@ -98,7 +98,7 @@ def measure(draws: int, rounds: int) -> dict[str, dict[str, np.ndarray]]:
             stream = stream._replace(X=stream.X[:rounds], y=stream.y[:rounds])
             points = points[points <= len(stream.y) - AFTER]
             curves = found.setdefault(stream.name, {})
-            for label, pieces in losses(stream).items():
+            for label, pieces in losses(stream, points).items():
                 curves.setdefault(label, []).append(around(pieces, points) / stream.y.var())
     return {
         name: {label: np.concatenate(parts) for label, parts in curves.items()}
