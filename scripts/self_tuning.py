@@ -115,7 +115,7 @@ def entry(stream: Stream, run: Played, others: list[dict]) -> dict:
         "its loss": f"{best / n:.6g}",
         "ratio": f"{loss / best:.4f}",
         "measure": "mean squared loss" if run.mistakes is None else "mistakes (%)",
-        "scale": f"{stream.y[:rows].var():.6g}" if run.mistakes is None else "1",
+        "scale": f"{stream.y.var():.6g}" if run.mistakes is None else "1",
         "self-tuning": f"{series.mean():.6g}",
     }
     for label, group, where in (
@@ -129,7 +129,7 @@ def entry(stream: Stream, run: Played, others: list[dict]) -> dict:
         out[f"{label}, name"] = name(found) if found else ""
     out["horizon"] = rows
     out["self-tuning at horizon"] = f"{series[:rows].mean():.6g}"
-    out["rounds a second"] = f"{n / run.seconds:.0f}"
+    out["rounds a CPU second"] = f"{n / run.seconds:.0f}"
     return out
 
 
@@ -144,7 +144,7 @@ def draw(rows: list[dict]):
     groups = [[row for row in rows if row["kind"] == kind] for kind in kinds]
     tallest = max(map(len, groups))
     figure, axes = plots.figure(columns=2, width=7.2, row_height=1.2 + 0.185 * tallest)
-    labels = ("mistakes (%)", "squared loss / variance")
+    labels = ("mistakes (%)", "squared loss / variance of the labels")
     for ax, group, label in zip(axes[0], groups, labels, strict=True):
         places = np.arange(len(group))[::-1]
         for key, (name, colour, marker) in looks.items():
@@ -246,6 +246,7 @@ def main() -> None:
         print("" if libraries else "without river and scikit-learn: pip install river scikit-learn")
         rivals.play_all(own, libraries, args.limit)
     others = rivals.read(own if own.exists() else FIGURES / own.name)
+    okl.run(okl.SelfTuning(), np.ones((600, 2)), np.ones(600))  # compiles
     rows = []
     for stream in tqdm(streams(QUICK_ROWS if args.quick else ROWS), unit=" stream", disable=None):
         run = played(stream, limit=args.limit)
