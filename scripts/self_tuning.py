@@ -34,7 +34,6 @@ STEM, RIVALS = "self_tuning", "self_tuning_rivals"
 QUICK_ROWS = 5000
 LONG, GOAL, SHORT_GOAL = 20_000, 1.02, 1.06  # loss / best member's: streams of LONG rounds or more
 NEAR = 0.5  # percentage points of mistakes
-FLOOR = 0.01  # % of mistakes, the least that is drawn
 
 
 class Played(NamedTuple):
@@ -134,36 +133,45 @@ def entry(stream: Stream, run: Played, others: list[dict]) -> dict:
 
 
 def draw(rows: list[dict]):
-    """Draw mistakes, and losses by the variance of the labels, after the rounds all have played."""
+    """Draw mistakes or losses by those of self-tuning, in the rounds that all have played."""
     looks = {
-        "rival": ("best rival", 1, "s"),
-        "tuned by hand": ("best of this package tuned by hand", 2, "D"),
-        "self-tuning": ("self-tuning", 0, "o"),
+        "rival": ("best of river, scikit-learn, last label", 1, "s"),
+        "tuned by hand": ("best of this package, tuned by hand", 2, "D"),
     }
-    kinds = ("classification", "regression")
+    kinds = {
+        "classification": "mistakes by those of self-tuning (in brackets, %)",
+        "regression": "losses by that of self-tuning\n(in brackets, by the variance)",
+    }
     groups = [[row for row in rows if row["kind"] == kind] for kind in kinds]
     tallest = max(map(len, groups))
-    figure, axes = plots.figure(columns=2, width=7.2, row_height=1.2 + 0.185 * tallest)
-    labels = ("mistakes (%)", "squared loss / variance of the labels")
-    for ax, group, label in zip(axes[0], groups, labels, strict=True):
+    figure, axes = plots.figure(columns=2, width=7.2, row_height=1.3 + 0.185 * tallest)
+    for ax, group, label in zip(axes[0], groups, kinds.values(), strict=True):
         places = np.arange(len(group))[::-1]
-        for key, (name, colour, marker) in looks.items():
-            values = [row[f"{key} at horizon"] for row in group]
-            there = [(v, row, y) for v, row, y in zip(values, group, places, strict=True) if v]
-            x = [max(float(v) / float(row["scale"]), FLOOR) for v, row, _ in there]
-            ax.plot(x, [y for *_, y in there], marker, color=plots.COLOURS[colour], label=name,
-                    markersize=4.5, markerfacecolor="none" if marker != "o" else None)  # fmt: skip
+        ax.axvline(1.0, color=plots.COLOURS[0], linewidth=1.2, label="self-tuning")
         for row, y in zip(group, places, strict=True):
-            ends = [row[f"{key} at horizon"] for key in looks]
-            x = [max(float(v) / float(row["scale"]), FLOOR) for v in ends if v]
-            ax.plot([min(x), max(x)], [y, y], color="0.75", linewidth=1.0, zorder=0)
+            least = 50.0 / row["horizon"] if row["kind"] == "classification" else 0.0
+            own = max(float(row["self-tuning at horizon"]), least)  # half a mistake
+            for key, (label_of, colour, marker) in looks.items():
+                if not row[f"{key} at horizon"]:
+                    continue
+                x = max(float(row[f"{key} at horizon"]), least) / own
+                ax.plot([1.0, x], [y, y], color="0.8", linewidth=1.0, zorder=0)
+                ax.plot(x, y, marker, color=plots.COLOURS[colour], label=label_of, markersize=4.5,
+                        linestyle="none", markerfacecolor="none", clip_on=False)  # fmt: skip
         ax.set_xscale("log")
-        ax.xaxis.set_major_locator(LogLocator(subs=(1.0,) if ax is axes[0, 0] else (1.0, 2.0, 5.0)))
+        low, high = ax.get_xlim()
+        ax.set_xlim(min(low, 0.7), max(high, 1.5))
+        steps = (1.0, 2.0, 5.0) if high / low < 20.0 else (1.0,)
+        ax.xaxis.set_major_locator(LogLocator(subs=steps))
         ax.xaxis.set_minor_locator(NullLocator())
         ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-        ax.set_yticks(places, [row["stream"] for row in group])
+        names = [
+            f"{row['stream']} ({float(row['self-tuning at horizon']) / float(row['scale']):.2g})"
+            for row in group
+        ]
+        ax.set_yticks(places, names)
         ax.set_ylim(-0.7, len(group) - 0.3)
-        ax.set_xlabel(label, fontsize=plots.FONT)
+        ax.set_xlabel(label, fontsize=plots.FONT - 0.5)
         ax.tick_params(labelsize=plots.FONT - 1.5)
         ax.grid(True, axis="x", linewidth=0.4, alpha=0.5)
         ax.spines[["top", "right"]].set_visible(False)
