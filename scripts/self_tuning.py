@@ -161,7 +161,7 @@ def draw(rows: list[dict]):
         ax.set_xscale("log")
         low, high = ax.get_xlim()
         ax.set_xlim(min(low, 0.7), max(high, 1.5))
-        steps = (1.0, 2.0, 5.0) if high / low < 20.0 else (1.0,)
+        steps = (1.0, 2.0, 5.0) if high / low > 10.0 else (1.0, 1.5, 2.0, 3.0, 5.0, 7.0)
         ax.xaxis.set_major_locator(LogLocator(subs=steps))
         ax.xaxis.set_minor_locator(NullLocator())
         ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
