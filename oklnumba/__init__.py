@@ -38,9 +38,13 @@ from oklnumba.learners.pomdr import POMD, POMDR
 from oklnumba.learners.projectron import Projectron
 from oklnumba.learners.pros_n_kons import ProsNKONS
 from oklnumba.learners.self_tuning import SelfTuning
-from oklnumba.learners.wrappers import MulticlassRun, OneVsRest, OnlineToBatch
+from oklnumba.learners.standardized import Standardized
 from oklnumba.protocol import Run, run
 from oklnumba.scaling import Standardizer
+from oklnumba.wrappers.online_to_batch import OnlineToBatch
+from oklnumba.wrappers.several import MultiOutput, OneVsRest
+
+MulticlassRun = Run  # what OneVsRest.run returned a class of its own for
 
 __version__ = "0.1.0"
 __doc__ = f"{__doc__}\n\n{catalogue.text()}\n"
@@ -75,6 +79,7 @@ __all__ = [
     "LinearAWV",
     "LinearRidge",
     "Matern",
+    "MultiOutput",
     "MulticlassRun",
     "NystromAWV",
     "NystromFeatures",
@@ -91,6 +96,7 @@ __all__ = [
     "SkeGD",
     "SketchedKONS",
     "SketchedONS",
+    "Standardized",
     "Standardizer",
     "StronglyConvexFTRL",
     "TaylorFeatures",

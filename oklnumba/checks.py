@@ -130,6 +130,15 @@ def as_labels(y: Any, n: int, classes: bool = False) -> np.ndarray:
     return np.require(array, requirements=["C", "W"])
 
 
+def require_outputs(found: int, outputs: int) -> None:
+    """Raise where a round has another number of labels than the rounds before."""
+    if found != outputs:
+        raise ValueError(
+            f"y has {found} label{'s' if found > 1 else ''} a round, but this learner plays "
+            f"{outputs} of them a round; play the OneVsRest or MultiOutput that it belongs to"
+        )
+
+
 def refuse_beyond(y: np.ndarray, bound: float, name: str, why: str) -> None:
     """Raise where a label is outside [-bound, bound]; ``name`` is the bound's hyper-parameter."""
     outside = np.abs(y) > bound

@@ -103,7 +103,7 @@ def to_spec(value: Any, arrays: dict[str, np.ndarray]) -> Any:
         return {"array": key}
     if isinstance(value, np.generic):
         return value.item()
-    if isinstance(value, list | tuple):
+    if isinstance(value, list | tuple | range):
         return {"list": [to_spec(v, arrays) for v in value], "tuple": isinstance(value, tuple)}
     if value is None or isinstance(value, bool | int | float | str):
         return value

@@ -15,7 +15,7 @@ from tqdm import tqdm
 from oklnumba import checks, losses, theory
 from oklnumba.learners.learner import (
     FIRST_ROWS,
-    Learner,
+    Player,
     Trace,
     compilable,
     read_npz,
@@ -55,12 +55,17 @@ class Certificate(NamedTuple):
 
     def __repr__(self) -> str:
         n = len(self.loss)
-        end = f": regret {self.regret[-1]:.4g}, bound {self.bound[-1]:.4g}" if n else ""
+        last = [", ".join(f"{v:.4g}" for v in np.ravel(a[-1:])) for a in (self.regret, self.bound)]
+        end = f": regret {last[0]}, bound {last[1]}" if n else ""
         return f"Certificate({n} rounds against the best function of {self.space}{end})"
 
 
 class Run:
     """A finished or interrupted run of the online protocol.
+
+    Of ``MultiOutput``, with K labels a round, predictions, losses, mistakes and the certificate
+    have the shape (n, K). Of ``OneVsRest`` the predictions are classes, the loss is 0 or 1, and the
+    certificate, (n, K), is that of the scores of each class, in squared loss.
 
     Attributes
     ----------
@@ -68,7 +73,9 @@ class Run:
         Forecast and loss of each round.
     mistakes : ndarray of bool, shape (n,), or None
         y * prediction <= 0, so that a forecast of exactly 0 counts; None unless all labels are -1
-        or +1.
+        or +1. Of ``OneVsRest``: whether the class was another one.
+    scores : ndarray of shape (n, K), or None
+        The forecasts of the scorers of ``OneVsRest``, one column a class.
     sizes : ndarray of int, shape (n,)
         Size of the dictionary, or number of features, after each round.
     seconds : float
@@ -91,6 +98,7 @@ class Run:
         self.losses = arrays["losses"]
         self.sizes = arrays["sizes"]
         self.mistakes = arrays.get("mistakes")
+        self.scores = arrays.get("scores")
         self.checkpoints = arrays["checkpoints"]
         self.checkpoint_seconds = arrays["checkpoint_seconds"]
         self.seconds = float(meta["seconds"])
@@ -154,9 +162,9 @@ class Run:
         Raises
         ------
         ValueError
-            If an argument is not valid, or the run no longer holds its data (it was loaded, or came
-            in chunks): then use ``theory.regret(run.predictions, kernel, X, y, lam, run.loss)`` or
-            ``theory.regret_curve``.
+            If an argument is not valid, the run has several outputs, or it no longer holds its data
+            (it was loaded, or came in chunks): then use ``theory.regret(run.predictions, kernel, X,
+            y, lam, run.loss)`` or ``theory.regret_curve``.
         FloatingPointError
             If the solver of a loss other than the squared one is not within 1e-6 of the best.
 
@@ -168,6 +176,12 @@ class Run:
         >>> run.loss, run.regret(okl.Gaussian(1.0), lam=1.0, at=3).prefix_penalised.round(1)
         ('hinge', array([55.6, 70.2, 69.5]))
         """
+        if self.scores is not None or self.predictions.ndim > 1:
+            raise ValueError(
+                "this run has several outputs; take the regret of one of them, on its labels y: "
+                "theory.Hindsight(kernel, X, y, lam).regret(forecasts[:, k], at), forecasts being "
+                "run.scores of OneVsRest or run.predictions of MultiOutput"
+            )
         if self._data is None:
             raise ValueError(
                 "this run does not hold its data; "
@@ -210,38 +224,32 @@ class _Recorder:
     """Collects what the rounds leave behind, and writes it with the learner to a checkpoint."""
 
     def __init__(
-        self, learner: Learner, loss: losses.Loss, path: Any, every: int | None, chunked: bool
+        self, learner: Player, loss: losses.Loss, path: Any, every: int | None, chunked: bool
     ):
         self.learner, self.loss, self.path, self.chunked = learner, loss, path, chunked
         self.every = every
         self.parts: list[dict[str, np.ndarray]] = []
         self.seconds, self.rounds = 0.0, 0
-        self.binary = True
         self.clock: list[tuple[int, float]] = []
         self.saved: tuple[dict, dict] | None = None
         self.saved_at, self.saved_rounds = time.monotonic(), 0
 
     def add(self, y: np.ndarray, trace: Trace, seconds: float) -> None:
-        part = {"predictions": trace.predictions, "sizes": trace.sizes}
-        part["losses"] = self.loss.value(trace.predictions, y)
-        if trace.loss is not None:
-            part |= {"loss": trace.loss, "comparator": trace.comparator, "bound": trace.bound}
-        self.binary = self.binary and bool(np.isin(y, (-1.0, 1.0)).all())
-        part["mistakes"] = y * trace.predictions <= 0.0
-        self.parts.append(part)
+        self.parts.append(self.learner._record(y, trace, self.loss))
         self.rounds += len(y)
         self.seconds += seconds
         self.clock.append((self.rounds, self.seconds))
 
     def arrays(self) -> dict[str, np.ndarray]:
+        if not self.parts:
+            learner = self.learner
+            self.parts = [learner._record(np.empty(0), learner._trace(0), self.loss)]
+        # Mistakes are recorded only if all parts have them.
+        names = [name for name in self.parts[0] if all(name in part for part in self.parts)]
         if len(self.parts) > 1:
-            names = self.parts[0]
             self.parts = [{k: np.concatenate([p[k] for p in self.parts]) for k in names}]
-        arrays = dict(self.parts[0]) if self.parts else _no_rounds(self.learner)
-        if not self.binary:
-            del arrays["mistakes"]
         clock = np.array(self.clock).reshape(-1, 2)
-        return arrays | {
+        return self.parts[0] | {
             "checkpoints": clock[:, 0].astype(np.int64),
             "checkpoint_seconds": clock[:, 1],
         }
@@ -296,8 +304,6 @@ class _Recorder:
         self.saved = meta, {n: a for n, a in arrays.items() if not n.startswith("run_")}
         part = {n.removeprefix("run_"): a for n, a in arrays.items() if n.startswith("run_")}
         clock = part.pop("checkpoints"), part.pop("checkpoint_seconds")
-        self.binary = "mistakes" in part
-        part.setdefault("mistakes", np.zeros(len(part["losses"]), dtype=bool))
         self.clock = [(int(r), float(s)) for r, s in zip(*clock, strict=True)]
         self.rounds = self.saved_rounds = len(part["losses"])
         self.seconds = meta["run"]["seconds"]
@@ -322,33 +328,22 @@ class _Recorder:
         )
 
 
-def _chunks(
-    X: Any, y: Any, recorder: _Recorder, classes: bool
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def _chunks(X: Any, y: Any, recorder: _Recorder) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yield checked (X, y) pieces; an array is checked whole, before its first round."""
+    as_labels, signs = recorder.learner._as_labels, recorder.loss.classes
     if not recorder.chunked:
         X = checks.as_inputs(X, recorder.width())
-        y = checks.as_labels(y, len(X), classes)
-        recorder.learner._check_labels(y)
-        yield X, y
+        yield X, as_labels(y, len(X), signs)
         return
     for i, chunk in enumerate(X):
         if not (isinstance(chunk, tuple | list) and len(chunk) == 2):
             raise ValueError(f"chunk {i} of the stream must be a pair (X, y), but is {type(chunk)}")
         part = checks.as_inputs(chunk[0], recorder.width())
-        labels = checks.as_labels(chunk[1], len(part), classes)
-        recorder.learner._check_labels(labels)
-        yield part, labels
-
-
-def _no_rounds(learner: Learner) -> dict[str, np.ndarray]:
-    trace = Trace.empty(0, learner._certified)
-    arrays = {name: a for name, a in trace._asdict().items() if a is not None}
-    return arrays | {"losses": np.empty(0), "mistakes": np.empty(0, dtype=bool)}
+        yield part, as_labels(chunk[1], len(part), signs)
 
 
 def run(
-    learner: Learner,
+    learner: Player,
     X: ArrayLike | Iterable,
     y: ArrayLike | None = None,
     loss: str | None = None,
@@ -364,13 +359,13 @@ def run(
 
     Parameters
     ----------
-    learner : Learner
+    learner : Learner, OneVsRest, MultiOutput or OnlineToBatch
         Goes on from where it stands; afterwards it has played these rounds too.
     X : array_like of shape (n, d), or iterable of pairs (X, y)
         Memory-mapped float64 arrays are read piece by piece, other types are converted first; pairs
         are for streams larger than memory.
     y : array_like of shape (n,), optional
-        Labels; None if X is an iterable of pairs.
+        Labels, (n, K) for MultiOutput; None if X is an iterable of pairs.
     loss : str, optional
         Loss that is recorded; None: the learner's own.
     progress : bool
@@ -410,9 +405,12 @@ def run(
     >>> run.rounds, round(run.mistake_rate, 2)
     (19020, 0.16)
     """
-    if not isinstance(learner, Learner):
-        raise ValueError(f"learner must be an oklnumba learner, but is {learner!r}")
-    recorded = learner._loss() if loss is None else losses.get(loss)
+    if not isinstance(learner, Player):
+        raise ValueError(
+            "learner must be an oklnumba learner such as PKAWV(TaylorFeatures(2)), or OneVsRest, "
+            f"MultiOutput or OnlineToBatch around one, but is {learner!r}"
+        )
+    recorded = learner._recorded(loss)
     if time_limit is not None:
         checks.require_positive("time_limit", time_limit)
     if every is not None:
@@ -420,10 +418,9 @@ def run(
     chunked = y is None and not hasattr(X, "shape") and _is_chunked(X)
     recorder = _Recorder(learner, recorded, checkpoint, every, chunked)
     recorder.resume()
-    classes = recorded.classes or learner._loss().classes
     skip, finished, data = recorder.rounds, True, None
     with tqdm(disable=not progress, unit=" rounds", initial=skip, unit_scale=True) as bar:
-        for part, labels in _chunks(X, y, recorder, classes):
+        for part, labels in _chunks(X, y, recorder):
             if not chunked:
                 bar.total = len(part)
                 data = (part, labels)
@@ -465,9 +462,9 @@ def _play(recorder: _Recorder, X: np.ndarray, y: np.ndarray) -> None:
     """Play some rounds and record them; only the learner's own time counts."""
     learner = recorder.learner
     X = compilable(X)
-    trace = Trace.empty(len(X), learner._certified)
     begin = time.perf_counter()
-    learner._begin(X.shape[1])
+    learner._begin(X.shape[1], *y.shape[1:])
+    trace = learner._trace(len(X))
     learner._play(X, y, trace)
     recorder.add(y, trace, time.perf_counter() - begin)
 

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from oklnumba.checks import as_inputs, require_positive
-from oklnumba.hot.jit import ATOMS
 from oklnumba.hot.scaling import ROUNDING, standardise_rows, standardise_stream
 from oklnumba.params import Params
 from oklnumba.state import State
@@ -49,28 +48,25 @@ class Standardizer(State, Params):
     --------
     >>> import oklnumba as okl
     >>> scaler = okl.Standardizer()
-    >>> scaler.stream([[7.0], [8.0], [7.0], [9.5]])
-    array([[ 0. ],
-           [ 1. ],
-           [-1. ],
-           [ 4.5]])
-    >>> scaler.mean_, scaler.n_seen_
-    (array([7.875]), 4)
+    >>> scaler.stream([[7.0], [9.0], [10.0]]).ravel()
+    array([0., 2., 2.])
+    >>> scaler.partial_fit([[6.0]]).mean_, scaler.n_seen_
+    (array([8.]), 4)
     """
 
     _STATE = {
         "origin": ("d",), "mean": ("d",), "squares": ("d",), "counts": ("counts",),
     }  # fmt: skip
 
+    # ``_counts`` has one entry, the number of rows.
+
     def __init__(self, clip: float | None = 5.0):
         self.clip = clip
-
-    # The first entry of the counts is that of rows, though no axis grows with it.
 
     @property
     def n_seen_(self) -> int:
         """Rows so far."""
-        return int(self._counts[ATOMS]) if hasattr(self, "_counts") else 0
+        return int(self._counts[0]) if hasattr(self, "_counts") else 0
 
     @property
     def mean_(self) -> np.ndarray:
@@ -146,10 +142,10 @@ class Standardizer(State, Params):
         """
         X, clip = self._inputs(X), self._clip()
         if not hasattr(self, "_counts"):
-            self._make_state(d=X.shape[1], counts=1)
+            self._begin(X.shape[1])
         out = np.empty(X.shape)
         standardise_stream(X, self._moments(), self.n_seen_, clip, out)
-        self._counts[ATOMS] += len(X)
+        self._counts[0] += len(X)
         return out
 
     def reset(self) -> Self:
@@ -173,6 +169,11 @@ class Standardizer(State, Params):
             )
         super().set_params(**params)
         return self
+
+    def _begin(self, d: int) -> None:
+        """Make the state for rows of width d."""
+        self._clip()
+        self._make_state(d=d, counts=1)
 
     def _moments(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         return self._origin, self._mean, self._squares

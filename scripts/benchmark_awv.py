@@ -161,6 +161,24 @@ def large_r(n: int) -> dict:
     return row(name, ours, blocks / ours, None, "BLAS-3 blocks of 1024 rounds")
 
 
+def classes(n: int, K: int = 10) -> dict:
+    """OneVsRest on one factor against a learner for each class, whose scores must be the same."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, K, n)
+    X = 0.3 * rng.standard_normal((n, 64)) + rng.uniform(-1, 1, (K, 64))[y]
+    learner = okl.PKAWV(okl.FourierFeatures(100, sigma=6.0))
+    several = okl.OneVsRest(learner, classes=range(K))
+
+    def apart() -> np.ndarray:
+        runs = [okl.run(learner.reset(), X, np.where(y == k, 1.0, -1.0)) for k in range(K)]
+        return np.stack([run.predictions for run in runs], axis=1)
+
+    np.testing.assert_array_equal(okl.run(several, X, y).scores, apart())
+    ours, theirs = seconds(lambda: okl.run(several.reset(), X, y)), seconds(apart)
+    name = f"OneVsRest(PKAWV) of {K} classes, d=64, r=200, run of {n} rounds"
+    return row(name, ours, theirs / ours, None, f"{K} learners")
+
+
 MEMORY = """
 import sys, threading, time, numpy as np, oklnumba as okl
 rng = np.random.default_rng(0)
@@ -208,6 +226,7 @@ def main() -> None:
         lambda: [certificate(million)],
         lambda: [large_r(2048 if args.quick else 8192)],
         lambda: memory(million),
+        lambda: [classes(million // 50)],
     ]
     timing.report(jobs, "benchmark_awv", args)
 

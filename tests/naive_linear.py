@@ -201,22 +201,58 @@ def newton_step_run(X, y, derivative, C, alpha, eta, rank=None):
     return np.array(forecasts), np.array(points + [w])
 
 
-def aggregate(F, y, B, kind, loss):
-    """Forecasts of the experts' aggregate, from the definitions."""
+def aggregate(F, y, B, kind, loss, share=0.0):
+    """Forecasts of the experts' aggregate, from the definitions; B None: the largest |y| so far.
+
+    Weights are a power of those before where the rate falls, then shared (Herbster, Warmuth 1998).
+    """
     n, N = F.shape
-    out = np.empty(n)
-    L = np.zeros(N)
-    for t in range(n):
-        f = F[t] if kind == "hedge" else np.clip(F[t], -B, B)
-        eta = {"aggregating": 1 / (2 * B**2), "average": 1 / (8 * B**2)}.get(kind)
+
+    def rate(t, bound):
         if kind == "hedge":
-            eta = np.sqrt(8 * np.log(N) / (t + 1)) / B
-        p = np.exp(-eta * (L - L.min()))
-        p /= p.sum()
+            return np.sqrt(8 * np.log(N) / (t + 1)) / bound
+        return {"aggregating": 1 / 2, "average": 1 / 8}[kind] / bound**2
+
+    out = np.zeros(n)
+    w = np.full(N, 1 / N)
+    for t in range(n):
+        bound = np.abs(y[:t]).max(initial=0.0) if B is None else B
+        if bound == 0.0:
+            continue
+        after = max(bound, abs(y[t])) if B is None else B
+        eta = rate(t, bound)
+        f = F[t] if kind == "hedge" else np.clip(F[t], -bound, bound)
         if kind == "aggregating":
-            g = [-np.log(p @ np.exp(-eta * (label - f) ** 2)) / eta for label in (-B, B)]
-            out[t] = (g[0] - g[1]) / (4 * B)
+            g = [-np.log(w @ np.exp(-eta * (label - f) ** 2)) / eta for label in (-bound, bound)]
+            out[t] = (g[0] - g[1]) / (4 * bound)
         else:
-            out[t] = p @ f
-        L += loss(f, y[t])
+            out[t] = w @ f
+        label = y[t] if kind == "hedge" else np.clip(y[t], -bound, bound)
+        losses = loss(f, label)
+        w = w * np.exp(-eta * (losses - losses.min()))
+        w = (w / w.max()) ** (rate(t + 1, after) / eta)
+        w = (1 - share) * w / w.sum() + share / N
     return out
+
+
+def mlpoly(F, y, loss_derivative):
+    """Forecasts of ML-Poly from its definition, with the largest squared regret so far for 1."""
+    out = np.empty(len(y))
+    regrets = np.zeros((1, F.shape[1]))
+    for t in range(len(y)):
+        positive = np.maximum(regrets.sum(axis=0), 0.0)
+        w = np.ones(F.shape[1])
+        if positive.any():
+            w = positive / ((regrets**2).max() + (regrets**2).sum(axis=0))
+        out[t] = w @ F[t] / w.sum()
+        regrets = np.vstack([regrets, loss_derivative(out[t], y[t]) * (out[t] - F[t])])
+    return out
+
+
+def best_sequence(losses, switches):
+    """Loss of the best choice of an expert for each round, with at most so many switches."""
+    best = np.tile(losses[0], (switches + 1, 1))  # by switches so far, and expert now
+    for row in losses[1:]:
+        fresh = np.vstack([np.full(len(row), np.inf), np.tile(best.min(1), (len(row), 1)).T[:-1]])
+        best = np.minimum(best, fresh) + row
+    return best.min()

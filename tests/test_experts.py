@@ -10,17 +10,26 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 import oklnumba as okl
-from oklnumba import features, losses, theory
-from oklnumba.hot.experts import AGGREGATING, TALLY, expert_forecast, experts_rounds
+from oklnumba import features, losses, theory, threads
+from oklnumba.hot.experts import (
+    AGGREGATING,
+    PEAK,
+    POTENTIAL,
+    TALLY,
+    expert_forecast,
+    experts_rounds,
+)
 from oklnumba.hot.features import taylor_block
 from oklnumba.hot.jit import DONE
+from oklnumba.learners import experts
 from oklnumba.learners.experts import expert_setting
 from oklnumba.learners.learner import Learner
+from oklnumba.learners.sharing import factor_groups
 from oklnumba.state import aligned_zeros
 from tests import naive_linear
 
 COMPILED = not numba.config.DISABLE_JIT
-KINDS = ("aggregating", "average", "hedge")
+KINDS = ("aggregating", "average", "hedge", "mlpoly")
 
 
 def data(n=300 if COMPILED else 60, seed=0):
@@ -42,14 +51,38 @@ def grid():
     ]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("B", [1.0, 2.5])
-def test_forecasts_are_those_of_the_definition(kind, B):
+SETTINGS = [  # kind, B, share
+    *((kind, B, 0.0) for kind in ("aggregating", "average") for B in (1.0, 2.5, None)),
+    *((kind, B, 0.05) for kind in ("aggregating", "average") for B in (1.0, None)),
+    *(("hedge", B, share) for B, share in ((1.0, 0.0), (2.5, 0.0), (4.0, 0.01))),
+]
+
+
+@pytest.mark.parametrize(("kind", "B", "share"), SETTINGS)
+def test_forecasts_are_those_of_the_definition(kind, B, share):
     X, y = data()
     F = np.stack([okl.run(one, X, y).predictions for one in grid()], axis=1)
-    run = okl.run(okl.Experts(grid(), B=B, kind=kind), X, y)
-    expected = naive_linear.aggregate(F, y, B, kind, lambda f, label: (f - label) ** 2)
+    run = okl.run(okl.Experts(grid(), B=B, kind=kind, share=share), X, y)
+    expected = naive_linear.aggregate(F, y, B, kind, lambda f, label: (f - label) ** 2, share)
     assert_allclose(run.predictions, expected, rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize("loss", ["squared", "hinge", "logistic"])
+def test_mlpoly_is_that_of_the_definition(loss):
+    X, y = data()
+    learners, found = grid(), losses.get(loss)
+    if found.classes:
+        y = np.where(y > 0.0, 1.0, -1.0)
+        learners = [okl.OGD(eta, loss=loss) for eta in (0.01, 0.1, 1.0)]
+    F = np.stack([okl.run(one, X, y).predictions for one in learners], axis=1)
+    together = okl.Experts(learners, kind="mlpoly")
+    run = okl.run(together, X, y)
+    assert_allclose(run.predictions, naive_linear.mlpoly(F, y, found.derivative), rtol=1e-7)
+    regrets = run.losses.sum() - found.value(F, y[:, None]).sum(axis=0)
+    bounds = theory.mlpoly_bound(F, run.predictions, y, loss)
+    assert (regrets <= bounds).all()
+    own = np.sqrt((together._tally[PEAK] + together._squares) * together._tally[POTENTIAL])
+    assert_allclose(own, bounds, rtol=1e-9)
 
 
 def aggregated(F, y, B, kind, loss="squared", share=0.0):
@@ -110,6 +143,178 @@ def test_a_rate_ten_times_too_high_breaks_the_bound():
     assert own - best <= theory.experts_bound(2, kind="average")
 
 
+# ---- streams whose labels grow, whose best expert changes, or whose labels have no bound ----
+
+jumps = st.lists(
+    st.tuples(
+        st.lists(values, min_size=4, max_size=4), st.floats(-1, 1),
+        st.sampled_from([1e-3, 0.1, 1.0, 10.0, 1e4]), st.integers(1, 5),
+    ),
+    min_size=1, max_size=12,
+)  # fmt: skip
+
+
+def stream_of(rows):
+    """Return forecasts and labels of rounds, each with a scale and repeated."""
+    F = np.array([scale * np.array(f) for f, _, scale, times in rows for _ in range(times)])
+    y = np.array([scale * label for _, label, scale, times in rows for _ in range(times)])
+    return F, y
+
+
+@pytest.mark.parametrize("kind", ["aggregating", "average"])
+@settings(max_examples=400 if COMPILED else 20)
+@given(rows=jumps, sorted_by_size=st.booleans(), share=st.sampled_from([0.0, 0.01, 0.3]))
+def test_bound_where_labels_grow(kind, rows, sorted_by_size, share):
+    if sorted_by_size:
+        rows = sorted(rows, key=lambda row: row[2])
+    F, y = stream_of(rows)
+    regret = ((y - aggregated(F, y, None, kind, share=share)) ** 2).sum()
+    of_experts = (y[:, None] - F) ** 2
+    for switches in range(min(3, len(y)) if share else 1):
+        bound = theory.fixed_share_bound(4, len(y), switches, share, B=None, kind=kind, y=y)
+        if share == 0.0:
+            assert bound == pytest.approx(theory.experts_bound(4, None, kind, y=y))
+        best = naive_linear.best_sequence(of_experts, switches)
+        assert regret - best <= bound + 1e-9 * (regret + bound)
+
+
+@pytest.mark.parametrize("kind", ["aggregating", "average", "hedge"])
+@settings(max_examples=300 if COMPILED else 20)
+@given(rows=rounds, share=st.sampled_from([1e-6, 0.01, 0.1, 0.7]))
+def test_bound_against_sequences_of_experts(kind, rows, share):
+    F = np.clip([f for f, _, times in rows for _ in range(times)], -1, 1)
+    y = np.array([label for _, label, times in rows for _ in range(times)])
+    B = 4.0 if kind == "hedge" else 1.0
+    own = ((y - aggregated(F, y, B, kind, share=share)) ** 2).sum()
+    for switches in range(min(5, len(y))):
+        bound = theory.fixed_share_bound(5, len(y), switches, share, B=B, kind=kind)
+        assert own - naive_linear.best_sequence((y[:, None] - F) ** 2, switches) <= bound + 1e-9
+
+
+@settings(max_examples=400 if COMPILED else 20)
+@given(rows=jumps, loss=st.sampled_from(["squared", "absolute", "hinge", "logistic"]))
+def test_bound_of_mlpoly(rows, loss):
+    F, y = stream_of(rows)
+    found = losses.get(loss)
+    y = np.where(y > 0, 1.0, -1.0) if found.classes else y
+    forecasts = aggregated(F, y, None, "mlpoly", loss)
+    regrets = found.value(forecasts, y).sum() - found.value(F, y[:, None]).sum(axis=0)
+    bounds = theory.mlpoly_bound(F, forecasts, y, loss)
+    scale = np.abs(found.value(F, y[:, None])).sum()
+    assert (regrets <= bounds + 1e-9 * scale).all()
+    assert (theory.mlpoly_bound(F[:1], forecasts[:1], y[:1], loss) <= bounds + 1e-9).all()
+
+
+def blocks(n, length):
+    """Return two constant experts, and labels that are one's, then the other's, in turn."""
+    return np.tile([-1.0, 1.0], (n, 1)), np.where(np.arange(n) // length % 2, 1.0, -1.0)
+
+
+def test_half_of_each_bound_is_exceeded_somewhere():
+    """Controls: none of the bounds is so loose that nothing could break it."""
+
+    def squares(forecasts, y):
+        return ((y - forecasts) ** 2).sum()
+
+    F, y = blocks(200, 200)
+    assert squares(aggregated(F, y, 1.0, "aggregating"), y) > theory.experts_bound(2) / 2
+    # the first label, which nothing tells the size of, and each much larger one after it
+    y = 10.0 ** np.arange(8)
+    regret = squares(aggregated(y[:, None], y, None, "aggregating"), y)
+    assert regret > 0.5 * theory.experts_bound(1, B=None, y=y)
+    F, y = blocks(400, 40)
+    bound = theory.fixed_share_bound(2, 400, 9, 0.02)
+    assert bound / 2 < squares(aggregated(F, y, 1.0, "aggregating", share=0.02), y) <= bound
+    F, y = blocks(100, 100)
+    p = aggregated(F, y, None, "mlpoly", "absolute")
+    assert np.abs(y - p).sum() > 0.5 * theory.mlpoly_bound(F, p, y, "absolute")[0]
+
+
+def test_without_a_share_the_tracking_bound_is_broken():
+    F, y = blocks(400, 40)
+    own = ((y - aggregated(F, y, 1.0, "aggregating")) ** 2).sum()
+    assert own > theory.fixed_share_bound(2, 400, 9, 0.02)
+
+
+@pytest.mark.parametrize("B", [1.0, None])
+def test_an_expert_comes_back_from_any_loss(B):
+    """After 100,000 rounds of the greatest loss its weight is e^-200000, but for the share."""
+    n = 100_000 if COMPILED else 500
+    F, y = np.tile([-1.0, 1.0], (n + 50, 1)), np.ones(n + 50)
+    y[n:] = -1.0
+    for share, rounds_lost in ((0.001, 10), (0.0, 50)):
+        loss = (y - aggregated(F, y, B, "aggregating", share=share)) ** 2
+        assert (loss[n : n + rounds_lost - 1] > 0.1).any()
+        assert (loss[n + rounds_lost :] < 0.01).all()
+        assert np.isfinite(loss).all()
+    assert loss[n:].min() > 3.9  # without a share it does not
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_million_rounds_and_outliers_leave_finite_weights(kind):
+    n = 1_000_000 if COMPILED else 1000
+    rng = np.random.default_rng(3)
+    y = rng.standard_normal(n) / np.maximum(rng.random(n), 1e-6)  # heavy tails
+    F = np.column_stack([y - 0.1, 1e6 * np.ones(n), np.zeros(n)])
+    B = 1e14 if kind == "hedge" else None
+    share = 0.0 if kind == "mlpoly" else 1e-4
+    forecasts = aggregated(F, y, B, kind, share=share)
+    assert np.isfinite(forecasts).all()
+    regret = ((y - forecasts) ** 2 - 0.1**2).sum()
+    if kind == "mlpoly":
+        assert regret < 3 * (y**2).max()
+    else:
+        assert regret <= theory.fixed_share_bound(3, n, 0, share, B=B, kind=kind, y=y)
+
+
+@pytest.mark.parametrize(("kind", "B", "share"), [*SETTINGS, ("mlpoly", 1.0, 0.0)])
+def test_however_a_stream_is_cut_the_bits_are_the_same(kind, B, share):
+    X, y = data(260)
+    learners = [okl.OGD(eta) for eta in (0.01, 0.1, 1.0)]
+    whole, parts = (okl.Experts(learners, B=B, kind=kind, share=share) for _ in range(2))
+    run = okl.run(whole, X, y)
+    cuts = [0, 1, 2, 50, 51, 179, 260]
+    got = [okl.run(parts, X[a:b], y[a:b]).predictions for a, b in zip(cuts, cuts[1:], strict=False)]
+    assert_array_equal(np.concatenate(got), run.predictions)
+    assert_array_equal(parts.weights, whole.weights)
+    assert_array_equal(parts.predict(X), whole.predict(X))
+
+
+@pytest.mark.parametrize(("kind", "B", "share"), [("mlpoly", 1.0, 0.0), ("average", None, 0.05)])
+def test_a_forecast_is_the_next_round_s(kind, B, share):
+    X, y = data(80)
+    together = okl.Experts(grid()[2:4], B=B, kind=kind, share=share)
+    assert together.predict_one(X[0]) == 0.0
+    for x, label in zip(X, y, strict=True):
+        ahead = together.predict_one(x)
+        run = okl.run(together, x[None], np.array([label]))
+        assert run.predictions[0] == pytest.approx(ahead, rel=1e-10, abs=1e-12)
+        assert together.weights.sum() == pytest.approx(1.0)
+        assert (together.weights >= share / 2).all()
+
+
+def test_before_the_first_label_that_is_not_0_the_forecast_is():
+    X, y = data(40)
+    y[:20] = 0.0
+    run = okl.run(okl.Experts([okl.FOGD(loss="squared")] * 2, B=None, share=0.1), X, y)
+    F = np.ones((40, 2))
+    assert (aggregated(F, y, None, "aggregating", share=0.1)[:21] == 0.0).all()
+    assert (np.abs(run.predictions) <= np.maximum.accumulate(np.append(0.0, abs(y)))[:-1]).all()
+
+
+@pytest.mark.parametrize("scale", [1e-170, 1e-100, 1.0, 1e70])
+@pytest.mark.parametrize("kind", ["aggregating", "average", "mlpoly"])
+def test_the_scale_of_the_labels_is_no_matter(kind, scale):
+    """Down to where squares are no numbers any more, and there nothing breaks."""
+    X, y = data()
+    F = np.stack([y + 0.3, np.sin(9 * X[:, 0]), -y], axis=1)
+    of_one = aggregated(F, y, None, kind)
+    forecasts = aggregated(scale * F, scale * y, None, kind) / scale
+    if scale > 1e-150 and not (kind == "mlpoly" and scale < 1e-50):
+        assert_allclose(forecasts, of_one, rtol=1e-6, atol=1e-8)
+    assert (np.abs(forecasts) <= 1.4).all()
+
+
 def unclipped(B, weights, row):
     """Return the aggregating rule's formula as the loop has it, but for its last line."""
     low, high = row.min(), row.max()
@@ -145,8 +350,12 @@ def test_learners_on_data_keep_the_bound(kind, seed):
     X, y = data(seed=seed)
     B = 1.0 if kind != "hedge" else 4.0
     run = okl.run(okl.Experts(grid(), B=B, kind=kind), X, y)
-    best = min(okl.run(one, X, y).losses.sum() for one in grid())
-    assert run.losses.sum() - best <= theory.experts_bound(7, B, kind, n=len(X))
+    F = np.stack([okl.run(one, X, y).predictions for one in grid()], axis=1)
+    regrets = run.losses.sum() - ((y[:, None] - F) ** 2).sum(axis=0)
+    if kind == "mlpoly":
+        assert (regrets <= theory.mlpoly_bound(F, run.predictions, y)).all()
+    else:
+        assert regrets.max() <= theory.experts_bound(7, B, kind, n=len(X))
     assert run.sizes[-1] == sum(okl.run(one, X, y).sizes[-1] for one in grid())
 
 
@@ -240,6 +449,12 @@ def test_what_does_not_go_together_is_refused():
         (okl.Experts([okl.OGD, okl.OGD()]), "learners"),
         (okl.Experts(okl.OGD()), "learners"),
         (okl.Experts([okl.OGD(eta=-1.0)]), "eta"),
+        (okl.Experts(hinge, kind="hedge", B=None), "a bound on the losses"),
+        (okl.Experts(hinge, kind="mlpoly", share=0.1), "share must be 0"),
+        (okl.Experts(hinge, kind="hedge", share=1.0), "share must be a number in"),
+        (okl.Experts(hinge, kind="hedge", share=-0.1), "share"),
+        (okl.Experts(hinge, kind="poly"), "'mlpoly'"),
+        (okl.Experts([okl.OGD()], B=0.0), "B must be"),
     ):
         with pytest.raises(ValueError, match=named):
             learner.partial_fit(X, np.where(y > 0, 1.0, -1.0))
@@ -270,3 +485,99 @@ def test_nested_experts_save_and_go_on(tmp_path):
     assert_array_equal(
         okl.run(again, X[70:], y[70:]).predictions, okl.run(nested, X[70:], y[70:]).predictions
     )
+
+
+# ---- one factor for several learners, and threads ----
+
+
+def twins():
+    """Return learners of which some differ in the forecaster only, and one of each without."""
+    kernel, features = okl.Gaussian(0.5), okl.TaylorFeatures(2, sigma=0.7)
+    return [
+        okl.PKAWV(features, lam=0.1),
+        okl.NystromAWV(kernel, mu=0.1, forecaster="ridge"),
+        okl.LinearAWV(0.5),
+        okl.PKAWV(okl.TaylorFeatures(2, sigma=0.7), lam=0.1, forecaster="ridge"),
+        okl.NystromAWV(kernel, mu=0.1),
+        okl.NystromAWV(kernel, mu=0.1, max_size=9),
+        okl.LinearRidge(0.5),
+        okl.LinearRidge(0.7),
+        okl.NystromAWV(kernel, mu=0.1, max_size=9, forecaster="ridge"),
+        okl.LinearAWV(0.5),
+        okl.LinearAWV(0.5, discount=0.9),
+        okl.NystromAWV(kernel, mu=0.1, discount=0.98),
+        okl.LinearRidge(0.5, discount=0.9),
+        okl.NystromAWV(kernel, mu=0.1, discount=0.98, forecaster="ridge"),
+        okl.KernelAWV(kernel),
+    ]
+
+
+def test_learners_that_differ_in_the_forecaster_are_found():
+    together = okl.Experts(twins()).partial_fit(*data(20))
+    found = [[3, 0], [1, 4], [6, 2, 9], [8, 5], [7], [12, 10], [13, 11], [14]]
+    assert factor_groups(together._experts) == found
+    alike = okl.Experts([okl.LinearAWV(), okl.LinearAWV()]).partial_fit(*data(20))
+    assert factor_groups(alike._experts) == [[0], [1]]  # nobody makes ridge forecasts
+    assert together._parts == [[group] for group in found]  # BLAS is last
+
+
+def test_what_follows_another_learner_has_the_bits_it_has_alone(monkeypatch, tmp_path):
+    X, y = data(400 if COMPILED else 60)
+    played = []
+    rounds = experts.experts_rounds
+    monkeypatch.setattr(
+        experts, "experts_rounds", lambda F, *a: (played.append(F), rounds(F, *a))[1]
+    )
+    together = okl.Experts(twins())
+    half = len(X) // 2
+    together.partial_fit(X[:half], y[:half])
+    together.save(tmp_path / "half.npz")
+    together = okl.load(tmp_path / "half.npz")  # there each has a factor of its own
+    together.partial_fit(X[half:], y[half:])
+    F = np.concatenate(played)
+    for i, one in enumerate(twins()[:-1]):  # bits of the last depend on the blocks of BLAS
+        one.partial_fit(X[:half], y[:half])
+        alone = one._play_blocks(X[half:], y[half:], experts.Experts._ROWS).predictions
+        assert_array_equal(F[half:, i], alone, err_msg=repr(one))
+        follower = together._experts[i]
+        assert_array_equal(follower._totals, one._totals)
+        assert_array_equal(follower.predict(X), one.predict(X))
+        assert follower.size == one.size and follower.rounds == one.rounds
+
+
+@pytest.mark.parametrize("cores", [1, 2, 4])
+def test_threads_leave_the_bits(cores, monkeypatch):
+    X, y = data(300 if COMPILED else 60)
+    monkeypatch.setattr(threads, "cores", lambda: 1)
+    serial = okl.Experts([*twins(), *grid()], share=0.01)
+    expected = okl.run(serial, X, y)
+    monkeypatch.setattr(threads, "cores", lambda: cores)
+    threads.renew()
+    learner = okl.Experts([*twins(), *grid()], share=0.01)
+    run = okl.run(learner, X, y)
+    assert_array_equal(run.predictions, expected.predictions)
+    assert_array_equal(run.sizes, expected.sizes)
+    assert_array_equal(learner.predict(X[:40]), serial.predict(X[:40]))
+    nested = okl.Experts([okl.Experts(twins(), share=0.01), okl.Experts(grid())])
+    again = okl.run(nested, X, y).predictions
+    monkeypatch.setattr(threads, "cores", lambda: 1)
+    assert_array_equal(again, okl.run(nested.reset(), X, y).predictions)
+    threads.renew()
+
+
+@pytest.mark.skipif(not COMPILED, reason="numpy warns of overflows where compiled code does not")
+@pytest.mark.parametrize("cores", [1, 3])
+def test_trouble_in_a_thread_names_the_learner(cores, monkeypatch):
+    monkeypatch.setattr(threads, "cores", lambda: cores)
+    threads.renew()
+    X, y = data(60)
+    X[41] = 1e200
+    learner = okl.Experts([okl.FOGD(loss="squared"), okl.LinearRidge(), okl.LinearAWV()])
+    for call in (learner.partial_fit, learner.partial_fit):
+        with pytest.raises(FloatingPointError, match="learner [12]: Linear"):
+            call(X, y)
+    with pytest.raises(FloatingPointError, match="learner [12]: Linear"):
+        learner.predict(X)
+    X, y = data(60)
+    assert learner.reset().partial_fit(X, y).rounds == 60
+    threads.renew()

@@ -27,7 +27,7 @@ FLOORS = (
     ("features", "dictionaries", "scaling", "theory"),
     ("learners",),
     ("protocol", "adversary", "games"),
-    ("plots", "oco"),
+    ("plots", "oco", "wrappers"),
     ("__init__",),
 )
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}

@@ -1,4 +1,4 @@
-"""One-vs-rest around every learner, and online-to-batch conversion."""
+"""Several classes and labels around every learner, and online-to-batch conversion."""
 
 import copy
 import pickle
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import oklnumba as okl
-from tests.battery import every_learner, make
+from tests.battery import assert_same_run, every_learner, labels, make, proofs
 
 CLASSES = ["red", "green", "blue"]
 
@@ -81,9 +81,9 @@ def test_bad_labels_and_inputs_are_refused_and_nothing_changes(rounds):
             one.partial_fit(X[:rounds], y[:rounds])
     wrong = y.copy()
     wrong[7] = "cyan"
-    for labels in (wrong, y[:-1], None, [None] * 120, np.ones(120), y[:, None]):
+    for bad in (wrong, y[:-1], None, [None] * 120, np.ones(120), y[:, None]):
         with pytest.raises(ValueError, match=r"\by\b"):
-            learner.partial_fit(X, labels)
+            learner.partial_fit(X, bad)
     with pytest.raises(ValueError, match="cyan at row 7.*classes"):
         learner.run(X, wrong)
     for inputs in (np.full_like(X, np.nan), X[0], "text"):
@@ -101,13 +101,331 @@ def test_classes_must_be_different_labels(classes):
         okl.OneVsRest("FOGD", CLASSES).partial_fit([[0.0]], ["red"])
 
 
-# ---- online to batch ----
+# ---- several real labels ----
+
+
+def several(learner, n=120, seed=0):
+    """Return inputs and three labels a round, in the domain of the learner's loss."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, (n, 2))
+    Y = np.column_stack([X[:, 0] * X[:, 1], np.sin(3 * X[:, 0]), rng.uniform(-1, 1, n)])
+    return X, labels(learner, Y)
+
+
+@every_learner
+def test_several_outputs_are_so_many_runs_to_the_bit(cls, tmp_path):
+    X, Y = several(make(cls))
+    learner = okl.MultiOutput(make(cls))
+    run = okl.run(learner, X, Y)
+    single = [okl.run(make(cls), X, y) for y in Y.T]
+    for name in ("predictions", "losses"):
+        expected = np.stack([getattr(one, name) for one in single], axis=1)
+        np.testing.assert_array_equal(getattr(run, name), expected)
+    together = learner.learners_[0]._several
+    assert len(learner.learners_) == (1 if together else 3)
+    sizes = [one.sizes for one in single]
+    np.testing.assert_array_equal(run.sizes, sizes[0] if together else np.sum(sizes, axis=0))
+    assert (run.certificate is None) == (single[0].certificate is None)
+    if run.certificate is not None:
+        assert run.certificate.space == single[0].certificate.space
+        for name, values in proofs(run.certificate).items():
+            expected = [getattr(one.certificate, name) for one in single]
+            np.testing.assert_array_equal(values, np.stack(expected, axis=1))
+        assert "nan" in repr(run.certificate) or repr(run.certificate).count(",") == 5
+    # forecasts, one at a time, save, load, copies
+    expected = np.stack([make(cls).partial_fit(X, y).predict(X[:9]) for y in Y.T], axis=1)
+    np.testing.assert_allclose(learner.predict(X[:9]), expected, rtol=1e-9, atol=1e-12)
+    other = okl.MultiOutput(make(cls)).learn_one(X[0], Y[0])
+    for t in range(1, 30):
+        np.testing.assert_allclose(
+            other.predict_one(X[t]), run.predictions[t], rtol=1e-9, atol=1e-12
+        )
+        other.learn_one(X[t], Y[t])
+    learner.save(tmp_path / "several.npz")
+    again = okl.load(tmp_path / "several.npz"), pickle.loads(pickle.dumps(learner))
+    ahead = okl.run(learner, X[:30], Y[:30])
+    for one in again:
+        assert_same_run(okl.run(one, X[:30], Y[:30]), ahead)
+    assert learner.reset().rounds == 0
+
+
+ON_ONE_FACTOR = (
+    okl.PKAWV(okl.FourierFeatures(10), lam=0.1, forecaster="ridge"),
+    okl.WithFeatures(okl.TaylorFeatures(3), okl.LinearAWV(0.1)),
+    okl.Standardized(okl.KernelRidge(okl.Gaussian(), lam=1e-3)),
+    okl.GrowingPKAWV(okl.TaylorFeatures(1), first=16),
+)
+
+
+@pytest.mark.parametrize("learner", ON_ONE_FACTOR, ids=repr)
+def test_ten_labels_on_one_factor_are_ten_runs_to_the_bit(learner):
+    rng = np.random.default_rng(4)
+    X, Y = rng.uniform(-1, 1, (700, 3)), rng.standard_normal((700, 10)) * np.logspace(-5, 5, 10)
+    several_outputs = okl.MultiOutput(learner)
+    run = okl.run(several_outputs, X, Y)
+    assert len(several_outputs.learners_) == 1
+    for k, y in enumerate(Y.T):
+        one = copy.deepcopy(learner)
+        single = okl.run(one, X, y)
+        np.testing.assert_array_equal(run.predictions[:, k], single.predictions)
+        for name, values in proofs(single.certificate).items():
+            np.testing.assert_array_equal(getattr(run.certificate, name)[:, k], values)
+        np.testing.assert_array_equal(several_outputs.predict(X)[:, k], one.predict(X))
+
+
+def test_labels_in_an_array_of_objects_are_what_they_are():
+    X, y = stream()
+    numbers = np.array([CLASSES.index(c) for c in y], dtype=object)
+    for labels_of, classes in ((y.astype(object), CLASSES), (numbers, [0, 1, 2])):
+        run = okl.run(okl.OneVsRest(okl.LinearRidge(), classes), X, labels_of)
+        np.testing.assert_array_equal(run.mistakes, run.predictions != labels_of)
+        assert 0.0 < run.mistake_rate < 1.0
+
+
+def test_one_output_is_the_learner_with_columns():
+    for learner in (okl.PKAWV(okl.TaylorFeatures(2)), okl.FOGD()):
+        X, Y = several(learner)
+        run, one = okl.run(okl.MultiOutput(learner), X, Y[:, :1]), okl.run(learner, X, Y[:, 0])
+        np.testing.assert_array_equal(run.predictions[:, 0], one.predictions)
+        assert run.predictions.shape == run.losses.shape == (120, 1)
+        if one.certificate is not None:
+            np.testing.assert_array_equal(run.certificate.bound[:, 0], one.certificate.bound)
+
+
+def test_bad_labels_of_several_outputs_are_refused_and_nothing_changes():
+    X, Y = several(okl.LinearRidge())
+    for learner in (okl.MultiOutput(okl.LinearRidge()), okl.MultiOutput(okl.OGD())):
+        with pytest.raises(ValueError, match="no data"):
+            learner.predict(X)
+        for seen in (0, 20):
+            wrong = Y.copy()
+            wrong[5, 2] = np.nan
+            for bad in (None, Y[:, 0], Y[:-1], "text", wrong, *([Y[:, :2]] if seen else [])):
+                for call in (learner.partial_fit, lambda X, y: okl.run(learner, X, y)):  # noqa: B023
+                    with pytest.raises(ValueError, match=r"\by\b"):
+                        call(X, bad)
+            with pytest.raises(ValueError, match="row 5, column 2"):
+                learner.partial_fit(X, wrong)
+            assert learner.rounds == seen
+            learner.partial_fit(X[:20], Y[:20])
+    with pytest.raises(ValueError, match="column 1 of y: y has 0 at row 3"):
+        signs = np.sign(Y)
+        signs[3, 1] = 0.0
+        okl.run(okl.MultiOutput(okl.FOGD()), X, signs)
+    with pytest.raises(ValueError, match="learner must be"):
+        okl.MultiOutput(3).partial_fit(X, Y)
+    with pytest.raises(ValueError, match="1 label a round.*3 of them"):
+        okl.MultiOutput(okl.LinearRidge()).partial_fit(X, Y).learners_[0].partial_fit(X, Y[:, 0])
+
+
+# ---- okl.run, as of any learner ----
 
 
 def binary(n, seed=0):
     X = np.random.default_rng(seed).uniform(-1, 1, (n, 2))
     noise = np.random.default_rng(seed + 1).random(n) < 0.1
     return X, np.where(noise, -1, 1) * np.sign(X[:, 0] * X[:, 1])
+
+
+TAYLOR = okl.TaylorFeatures(2)
+PLAYERS = {  # one factor, and a learner for each output
+    "OneVsRest, one factor": (okl.OneVsRest(okl.PKAWV(TAYLOR), CLASSES), stream),
+    "OneVsRest, exact": (okl.OneVsRest(okl.KernelAWV(okl.Gaussian()), CLASSES), stream),
+    "OneVsRest": (okl.OneVsRest(okl.POMDR(okl.Gaussian()), CLASSES), stream),
+    "MultiOutput, one factor": (
+        okl.MultiOutput(okl.PKAWV(TAYLOR)), lambda n=120: several(okl.PKAWV(TAYLOR), n)
+    ),
+    "MultiOutput": (okl.MultiOutput(okl.FOGD()), lambda n=120: several(okl.FOGD(), n)),
+    "OnlineToBatch": (okl.OnlineToBatch(okl.POMDR(okl.Gaussian()), draws=5, seed=2), binary),
+}  # fmt: skip
+every_player = pytest.mark.parametrize("name", PLAYERS)
+
+
+def player(name):
+    return copy.deepcopy(PLAYERS[name][0])
+
+
+@every_player
+def test_run_over_chunks_is_the_run_over_arrays(name):
+    X, y = PLAYERS[name][1](200)
+    whole, cut = player(name), player(name)
+    run = okl.run(whole, X, y)
+    chunks = okl.run(
+        cut, ((X[i : i + 23], y[i : i + 23]) for i in range(0, 200, 23)), progress=True
+    )
+    assert run.rounds == chunks.rounds == whole.rounds == cut.rounds == 200
+    np.testing.assert_array_equal(chunks.sizes, run.sizes)
+    numbers = "predictions" if run.scores is None else "scores"
+    np.testing.assert_allclose(
+        getattr(chunks, numbers), getattr(run, numbers), rtol=1e-9, atol=1e-12
+    )
+    fitted = player(name)
+    for start, stop in ((0, 1), (1, 90), (90, 200)):
+        fitted.partial_fit(X[start:stop], y[start:stop])
+    if run.scores is None:
+        for one in (cut, fitted):
+            np.testing.assert_allclose(one.predict(X), whole.predict(X), rtol=1e-9, atol=1e-12)
+    else:
+        np.testing.assert_allclose(fitted.scores(X), whole.scores(X), rtol=1e-9, atol=1e-12)
+
+
+@every_player
+def test_a_run_is_interrupted_and_resumed_bit_for_bit(name, tmp_path):
+    X, y = PLAYERS[name][1](200)
+    whole, file = player(name), tmp_path / "run.npz"
+    expected = okl.run(whole, X, y, checkpoint=tmp_path / "whole.npz", every=37)
+    assert expected.checkpoints[0] == 37
+
+    def broken_stream():
+        for start in range(0, 200, 50):
+            if start == 150:
+                raise KeyboardInterrupt
+            yield X[start : start + 50], y[start : start + 50]
+
+    with pytest.raises(KeyboardInterrupt):
+        okl.run(player(name), broken_stream(), checkpoint=file, every=37)
+    resumed = player(name)
+    run = okl.run(resumed, X, y, checkpoint=file, every=37)
+    assert run.rounds == resumed.rounds == 200 and run.finished
+    np.testing.assert_array_equal(run.sizes, expected.sizes)
+    np.testing.assert_allclose(
+        run.predictions if run.scores is None else run.scores,
+        expected.predictions if run.scores is None else expected.scores, rtol=1e-9, atol=1e-12,
+    )  # fmt: skip
+    # cut at the same rounds it is the same to the bit
+    stopped = okl.run(player(name), X, y, checkpoint=tmp_path / "clock.npz", time_limit=1e-9)
+    assert not stopped.finished and 0 < stopped.rounds < 200
+    file = tmp_path / "clock.npz"
+    again = okl.run(player(name), X, y, checkpoint=file)
+    straight = okl.run(player(name), X, y)
+    np.testing.assert_array_equal(again.predictions, straight.predictions)
+    np.testing.assert_array_equal(again.losses, straight.losses)
+    with pytest.raises(ValueError, match="the checkpoint"):
+        okl.run(okl.FOGD(), X, np.ones(200), checkpoint=file)
+
+
+@every_player
+def test_a_run_is_saved_and_a_player_goes_on_bit_for_bit(name, tmp_path):
+    X, y = PLAYERS[name][1](120)
+    learner = player(name)
+    run = okl.run(learner, X, y)
+    run.save(tmp_path / "run.npz")
+    back = okl.Run.load(tmp_path / "run.npz")
+    assert_same_run(back, run)
+    assert repr(back) == repr(run) and type(learner).__name__ in repr(run)
+    if run.scores is not None:
+        np.testing.assert_array_equal(back.scores, run.scores)
+        assert run.loss == "zero-one" and run.mean_loss == run.mistake_rate == run.mistakes.mean()
+        np.testing.assert_array_equal(run.mistakes, run.predictions != y)
+    learner.save(tmp_path / "player.npz")
+    copies = [okl.load(tmp_path / "player.npz"), copy.deepcopy(learner)]
+    ahead = okl.run(learner, X[::-1], y[::-1])
+    for one in copies:
+        assert one.rounds == 120
+        assert_same_run(okl.run(one, X[::-1], y[::-1]), ahead)
+        np.testing.assert_array_equal(one.predict(X), learner.predict(X))
+    with pytest.raises(ValueError, match="has played 240 rounds"):
+        learner.set_params(learner=okl.OGD())
+    assert learner.reset().rounds == learner.size == 0
+    assert_same_run(okl.run(learner, X, y), run)
+
+
+@every_player
+def test_nothing_played_is_a_run_of_no_rounds(name):
+    run = okl.run(player(name), iter([]))
+    assert run.rounds == 0 and run.finished and np.isnan(run.mean_loss)
+
+
+@every_player
+def test_bad_input_is_refused_by_run_before_anything_changes(name, tmp_path):
+    X, y = PLAYERS[name][1](60)
+    learner, twin = player(name), player(name)
+    for seen in (0, 30):
+        for bad in (np.full_like(X, np.nan), X[0], "text", *([X[:, :1]] if seen else [])):
+            with pytest.raises(ValueError, match=r"\bX\b"):
+                okl.run(learner, bad, y)
+        for bad in (None, y[:-1], [None] * 60):
+            with pytest.raises(ValueError, match=r"\by\b|pair"):
+                okl.run(learner, X, bad)
+        with pytest.raises(ValueError, match="loss"):
+            okl.run(learner, X, y, loss="no such loss")
+        assert learner.rounds == seen
+        for one in (learner, twin):
+            one.partial_fit(X[:30], y[:30])
+    assert_same_run(okl.run(learner, X, y), okl.run(twin, X, y))
+
+
+def test_run_says_what_it_accepts():
+    with pytest.raises(ValueError, match="PKAWV.*OneVsRest, MultiOutput or OnlineToBatch.*'x'"):
+        okl.run("x", [[0.0]], [1.0])
+
+
+def test_the_certificate_of_classes_is_that_of_their_scores():
+    X, y = stream()
+    run = okl.run(okl.OneVsRest(okl.PKAWV(TAYLOR), CLASSES), X, y)
+    for k, c in enumerate(CLASSES):
+        one = okl.run(okl.PKAWV(TAYLOR), X, np.where(y == c, 1.0, -1.0)).certificate
+        for name, values in proofs(one).items():
+            np.testing.assert_array_equal(getattr(run.certificate, name)[:, k], values)
+    assert (run.certificate.regret <= run.certificate.bound + 1e-9).all()
+    for several_outputs in (run, okl.run(okl.MultiOutput(okl.OGD()), *several(okl.OGD()))):
+        with pytest.raises(ValueError, match="several outputs.*Hindsight"):
+            several_outputs.regret(okl.Gaussian(), 1.0)
+
+
+def test_the_scorers_are_shown_as_they_are():
+    X, y = stream()
+    shared = okl.OneVsRest(okl.PKAWV(TAYLOR), CLASSES)
+    apart = okl.OneVsRest(okl.FOGD(), CLASSES)
+    assert shared.learners_ == apart.learners_ == []
+    for one in (shared, apart):
+        one.partial_fit(X, y)
+    assert len(apart.scorers_) == 3 and apart.scorers_ == apart.learners_
+    np.testing.assert_array_equal(apart.scorers_[1].predict(X), apart.scores(X)[:, 1])
+    assert len(shared.learners_) == 1 and shared.size == shared.learners_[0].size == 6
+    np.testing.assert_array_equal(shared.learners_[0].predict(X), shared.scores(X))
+    assert not hasattr(shared, "scorers_")
+    with pytest.raises(AttributeError, match="on one factor"):
+        _ = shared.scorers_
+
+
+def test_a_file_with_a_scorer_a_class_goes_on_though_one_factor_would_do(tmp_path):
+    X, y = stream()
+    now, before = (okl.OneVsRest(okl.PKAWV(TAYLOR), CLASSES) for _ in range(2))
+    before._learners = tuple(okl.PKAWV(TAYLOR) for _ in CLASSES)  # as version 0.1.0 played
+    before._outputs = 3
+    for one in (now, before):
+        one.partial_fit(X, y)
+    assert len(before.learners_) == 3 and len(now.learners_) == 1
+    before.save(tmp_path / "before.npz")
+    loaded = okl.load(tmp_path / "before.npz")
+    assert len(loaded.scorers_) == 3
+    run = okl.run(loaded, X, y)
+    np.testing.assert_array_equal(run.scores, okl.run(now, X, y).scores)
+
+
+def test_classes_of_any_sequence_are_saved(tmp_path):
+    X = np.random.default_rng(0).uniform(-1, 1, (60, 2))
+    y = np.arange(60) % 10
+    for classes in (range(10), tuple(range(10)), np.arange(10), list("0123456789")):
+        named = y.astype(str) if isinstance(classes, list) else y
+        learner = okl.OneVsRest(okl.LinearRidge(), classes=classes).partial_fit(X, named)
+        learner.save(tmp_path / "digits.npz")
+        again = okl.load(tmp_path / "digits.npz")
+        np.testing.assert_array_equal(again.predict(X), learner.predict(X))
+        run = okl.run(okl.OneVsRest(okl.LinearRidge(), classes), X, named,
+                      checkpoint=tmp_path / f"{type(classes).__name__}.npz")  # fmt: skip
+        assert run.rounds == 60
+
+
+def test_the_old_name_of_a_run_of_classes_stays():
+    X, y = stream()
+    run = okl.OneVsRest(okl.FOGD(), CLASSES).run(X, y)
+    assert isinstance(run, okl.MulticlassRun)
+    assert_same_run(run, okl.run(okl.OneVsRest(okl.FOGD(), CLASSES), X, y))
+
+
+# ---- online to batch ----
 
 
 @every_learner
@@ -202,15 +520,60 @@ def test_the_mean_excess_risk_is_the_mean_regret_and_below_its_bound(name):
     assert deviations(last) < -8  # a control: another round than the one drawn would be seen
 
 
+@every_learner
+def test_a_run_keeps_the_functions_of_the_rounds_drawn(cls):
+    X, y = binary(80)
+    batch = okl.OnlineToBatch(make(cls), draws=4, seed=3)
+    run = okl.run(batch, X, y)
+    alone = okl.run(make(cls), X, y)
+    np.testing.assert_allclose(run.predictions, alone.predictions, rtol=1e-9, atol=1e-12)
+    assert run.loss == alone.loss and (run.certificate is None) == (alone.certificate is None)
+    assert len(batch.rounds_) == 4 and 1 <= batch.rounds_[0] <= batch.rounds_[-1] <= 80
+    expected = 0.0
+    for r in batch.rounds_:
+        learner = make(cls)
+        if r > 1:
+            learner.partial_fit(X[: r - 1], y[: r - 1])
+        expected = expected + learner.predict(X) / 4
+    np.testing.assert_allclose(batch.predict(X), expected, rtol=1e-9, atol=1e-12)
+    assert batch.risk_bound(8.0) == 0.1
+
+
+@pytest.mark.parametrize("n", [1, 2, 10])
+def test_the_rounds_that_a_run_keeps_are_uniform_and_independent(n):
+    X, y = binary(10)
+    batch = okl.OnlineToBatch(okl.FOGD(n_frequencies=5), draws=5000, seed=1)
+    okl.run(batch, X[:n], y[:n])
+    counts = np.bincount(batch.rounds_, minlength=n + 1)[1:]
+    assert counts.sum() == 5000 and abs(counts - 5000 / n).max() < 4 * (5000 / n) ** 0.5
+    drawn = batch._drawn  # in the order of the draws
+    assert abs(np.corrcoef(drawn[:-1], drawn[1:])[0, 1]) < 0.06 if n > 1 else (drawn == 1).all()
+
+
+def test_fit_cannot_go_on_and_a_run_can():
+    X, y = binary(40)
+    batch = okl.OnlineToBatch(okl.FOGD()).fit(X, y)
+    assert batch.rounds == 40
+    for call in (batch.partial_fit, lambda X, y: okl.run(batch, X, y)):
+        with pytest.raises(ValueError, match="reset"):
+            call(X, y)
+    assert batch.reset().partial_fit(X, y).rounds == 40
+    assert batch.learn_one(X[0], y[0]).rounds == 41
+    kept = batch.rounds_
+    np.testing.assert_array_equal(batch.fit(X, y).fit(X, y).rounds_, batch.fit(X, y).rounds_)
+    assert (kept >= 1).all()
+
+
 def test_bad_arguments():
     X, y = binary(20)
-    for bad in (0, 1.5, "text", None):
-        with pytest.raises(ValueError, match="draws"):
-            okl.OnlineToBatch(okl.FOGD(), draws=bad).fit(X, y)
-    with pytest.raises(ValueError, match="seed"):
-        okl.OnlineToBatch(okl.FOGD(), seed=-1).fit(X, y)
-    with pytest.raises(ValueError, match="learner"):
-        okl.OnlineToBatch(3).fit(X, y)
+    for call in (okl.OnlineToBatch.fit, okl.run):
+        for bad in (0, 1.5, "text", None):
+            with pytest.raises(ValueError, match="draws"):
+                call(okl.OnlineToBatch(okl.FOGD(), draws=bad), X, y)
+        with pytest.raises(ValueError, match="seed"):
+            call(okl.OnlineToBatch(okl.FOGD(), seed=-1), X, y)
+        with pytest.raises(ValueError, match="learner"):
+            call(okl.OnlineToBatch(3), X, y)
     with pytest.raises(ValueError, match="fit"):
         okl.OnlineToBatch(okl.FOGD()).predict(X)
     with pytest.raises(ValueError, match=r"y has 0"):

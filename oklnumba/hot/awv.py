@@ -133,22 +133,23 @@ def listing_rounds(Z, y, P, b, v, forecasts):
 
 
 @hot
-def kernel_awv_labels(L, u, y, first, lam, ridge, forecasts, shrinks):
-    """Play the labels of rounds whose rows of L are known (pkawv eq. 3).
+def kernel_awv_labels(L, u, Y, first, lam, ridge, forecasts, shrinks):
+    """Play the labels of rounds whose rows of L are known (pkawv eq. 3), K a round.
 
     m = k' (K + lam I)^-1 y is the ridge forecast, s = L_tt^2. AWV is ridge with the point (x_t, 0)
     added; its coefficient is -m / s, so the last equation of the system gives m lam / s.
-    L : (cap, cap), lower factor of K + lam I; u : (cap,), L^-1 y, in place; y : (n,), labels of
-    rows first, first + 1, ... of L; forecasts, shrinks : (n,), written. A label is read after its
-    forecast is written.
+    L : (cap, cap), lower factor of K + lam I; u : (K, cap), L^-1 y of each output, in place; Y :
+    (n, K), labels of rows first, first + 1, ... of L; forecasts : (n, K) and shrinks : (n,),
+    written. A label is read after its forecast is written.
     """
-    for i in range(y.shape[0]):
+    for i in range(Y.shape[0]):
         t = first + i
-        m = dot(L[t, :t], u[:t], t)
         pivot = L[t, t]
-        forecasts[i] = m if ridge else m * lam / (pivot * pivot)
         shrinks[i] = pivot * pivot / lam
-        u[t] = (y[i] - m) / pivot
+        for k in range(Y.shape[1]):
+            m = dot(L[t, :t], u[k, :t], t)
+            forecasts[i, k] = m if ridge else m * lam / (pivot * pivot)
+            u[k, t] = (Y[i, k] - m) / pivot
 
 
 @hot
@@ -168,9 +169,11 @@ def kernel_awv_rows(kernel, X, past, first, lam, L):
 def kernel_awv_forecasts(rows, corners, L, u, t, lam, ridge, forecasts):
     """Write what Kernel-AWV or ridge would forecast.
 
-    rows : (n, t), L^-1 k(x, past); corners : (n,), k(x, x); forecasts : (n,), written.
+    rows : (n, t), L^-1 k(x, past); corners : (n,), k(x, x); u : (K, cap); forecasts : (n, K),
+    written.
     """
     for i in range(rows.shape[0]):
-        m = dot(rows[i], u, t)
         rest = max(corners[i] - dot(rows[i], rows[i], t), 0.0)  # negative only by rounding
-        forecasts[i] = m if ridge else m * lam / (lam + rest)
+        for k in range(u.shape[0]):
+            m = dot(rows[i], u[k], t)
+            forecasts[i, k] = m if ridge else m * lam / (lam + rest)

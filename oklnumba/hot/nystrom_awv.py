@@ -25,68 +25,82 @@ RANK, PAST = 1, 2
 
 
 @hot
-def span_column(kernel, x, past, labels, t, q, rho, rank, column, Phi, moments):
+def span_column(kernel, x, past, discount, t, q, rho, rank, columns, moments, gains):
     """Write the new direction's coordinate for all past rounds into Phi[:, rank], and its moments.
 
     The direction is (k(x, .) - its projection) / rho, and q : (cap,) the coordinates of that
-    projection.
-    past : (d, cap_n); labels : (cap_n,); column : (cap_n,), workspace; Phi : (cap_n, cap), in
-    place;
-    moments : (cap,), written: sum_s f_s Phi_s. Returns (sum f_s^2, sum f_s y_s).
+    projection. Sums weigh the last round by the discount g, the one before by g^2, and so on.
+    past : inputs (d, cap_n), labels (K, cap_n) and Phi (cap_n, cap), in place; columns : (2,
+    cap_n), workspace; moments : (cap,), written: sum_s g^(t-s) f_s Phi_s; gains : (K,), written:
+    sum_s g^(t-s) f_s y_s. Returns sum g^(t-s) f_s^2.
     """
-    kernel_row(kernel, x, past, t, column)
+    inputs, labels, Phi = past
+    column, weights = columns[0], columns[1]
+    kernel_row(kernel, x, inputs, t, column)
+    weight = 1.0
+    for s in range(t - 1, -1, -1):
+        weight *= discount
+        weights[s] = weight
     for j in range(rank):
         moments[j] = 0.0
+    for k in range(labels.shape[0]):
+        gains[k] = 0.0
     square = 0.0
-    label = 0.0
     for s in range(t):
         phi = Phi[s, :rank]
         f = (column[s] - dot(phi, q, rank)) / rho
+        weighed = weights[s] * f
         for j in range(rank):
-            moments[j] += f * phi[j]
-        square += f * f
-        label += f * labels[s]
+            moments[j] += weighed * phi[j]
+        square += weighed * f
+        for k in range(labels.shape[0]):
+            gains[k] += weighed * labels[k, s]
         Phi[s, rank] = f
-    return square, label
+    return square
 
 
 @hot
-def border_factor(U, inv_d, c, moments, corner, label, rank):
+def border_factor(U, inv_d, c, moments, corner, gains, rank):
     """Add a column to the factor U' D U of A and to c: A gets the border (moments, corner).
 
-    Returns what the new direction takes off the penalised loss of the best function, or -1 where
-    the pivot is not positive (nothing valid has changed then).
+    gains : (K,), the new entries of b, replaced by what the new direction takes off the penalised
+    loss of the best function. Returns whether the pivot is positive; where it is not, nothing valid
+    has changed.
     """
     solve_upper_transposed(U, moments, rank)
     pivot = corner
-    for k in range(rank):
-        pivot -= moments[k] * moments[k] * inv_d[k]
-        label -= moments[k] * c[k]
+    for j in range(rank):
+        pivot -= moments[j] * moments[j] * inv_d[j]
     if not pivot > 0.0:
-        return -1.0
-    for k in range(rank):
-        U[k, rank] = moments[k] * inv_d[k]
+        return False
+    for j in range(rank):
+        U[j, rank] = moments[j] * inv_d[j]
     inv_d[rank] = 1.0 / pivot
-    c[rank] = label / pivot
-    return label * label / pivot
+    for k in range(c.shape[0]):
+        label = gains[k]
+        for j in range(rank):
+            label -= moments[j] * c[k, j]
+        c[k, rank] = label / pivot
+        gains[k] = label * label / pivot
+    return True
 
 
 @hot
-def new_direction(kernel, x, q, rho_square, rank, past, stored, factor, lam, work):
-    """Border the factor with the direction that x adds to the span: A = Phi' Phi + lam I grows.
+def new_direction(kernel, x, q, rho_square, rank, past, stored, factor, setting, work, gains):
+    """Border the factor with the direction that x adds to the span, which brings lam of its own.
 
+    A = Phi' G Phi + penalty grows by one, G the weights of the past in this round.
     q : (cap,), coordinates of x in the span, rho_square : its squared distance to it; past, factor
-    and work as in nystrom_awv_rounds, the new column behind the valid part. Returns what the
-    direction takes off the penalised loss of the best function, or -1 where the pivot is not
-    positive (nothing valid has changed then).
+    and work as in nystrom_awv_rounds, the new column behind the valid part; gains : as in
+    border_factor. Returns whether the pivot is positive; where it is not, nothing valid has
+    changed.
     """
-    inputs, labels, Phi = past
+    lam, discount = setting[0], setting[1]
     U, inv_d, c = factor
-    moments, column = work
-    square, label = span_column(
-        kernel, x, inputs, labels, stored, q, math.sqrt(rho_square), rank, column, Phi, moments
-    )
-    return border_factor(U, inv_d, c, moments, square + lam, label, rank)
+    moments, columns = work
+    rho = math.sqrt(rho_square)
+    square = span_column(kernel, x, past, discount, stored, q, rho, rank, columns, moments, gains)
+    return border_factor(U, inv_d, c, moments, square + lam, gains, rank)
 
 
 @hot
@@ -94,75 +108,75 @@ def join(kernel, x, corner, probability, setting, counts, dictionary, past, fact
     """Let x join the dictionary, and its direction the span, where it is not in it to rounding.
 
     corner : k(x, x); probability : with which x was kept; q : (cap,), coordinates of x in the
-    span, with a new last one where the span grows; work : b of joining_probability, and moments and
-    column of span_column; other arguments as in nystrom_awv_rounds. Returns (what the direction
-    takes off the penalised loss of the best function, status).
+    span, with a new last one where the span grows; work : b of joining_probability, moments and
+    columns of span_column, and gains (K,), zeros, written: what the direction takes off the
+    penalised loss of the best function; other arguments as in nystrom_awv_rounds. Returns a status.
     """
-    lam, rule, _, _ = setting
+    rule = setting[3]
     atoms, weights, kors, span, R = dictionary
-    b, moments, column = work
+    b, moments, columns, gains = work
     m, rank = counts[ATOMS], counts[RANK]
-    gain = 0.0
     rho_square = span_distance(q, corner, rank)
     if adds_direction(R, q, rho_square, corner, moments, rank):
-        gain = new_direction(
-            kernel, x, q, rho_square, rank, past, counts[PAST], factor, lam, (moments, column)
-        )
-        if gain < 0.0:
-            return gain, NOT_POSITIVE
+        if not new_direction(
+            kernel, x, q, rho_square, rank, past, counts[PAST], factor, setting,
+            (moments, columns), gains,
+        ):  # fmt: skip
+            return NOT_POSITIVE
         span_grow(R, span, q, math.sqrt(rho_square), corner, rank, m)
         counts[RANK] = rank + 1
     if not keep_joined(rule, weights, kors, b, corner, probability, m):
-        return gain, NOT_POSITIVE
+        return NOT_POSITIVE
     put_atom(atoms, m, x)
     counts[ATOMS] = m + 1
-    return gain, DONE
+    return DONE
 
 
 @hot
 def nystrom_awv_rounds(
-    X, y, coins, first, kernel, setting, counts, dictionary, past, factor, work, out
+    X, Y, coins, first, kernel, setting, counts, dictionary, past, factor, work, out
 ):
     """Play Nystrom-AWV (pkawv Algorithm 2) with KORS from row ``first``.
 
     In coordinates in which the kernel matrix of the span is the identity, b = Phi' y.
 
-    X : (n, d); y, coins : (n,); setting : (lam, rule of joining_probability, largest size, ridge);
-    counts : integers ATOMS, RANK of their span, PAST, rounds whose inputs are kept; dictionary :
+    X : (n, d); Y : (n, K); coins : (n,); setting : (lam, discount g, 1 / the floor of D, rule of
+    joining_probability, largest size, ridge); counts : integers ATOMS, RANK of their span, PAST, rounds whose inputs are kept; dictionary :
     atoms (d, cap), weights (cap,) and kors (cap, cap) of KORS, span (cap,) and R (cap, cap) of
-    span_coordinates; past : inputs (d, cap_n), labels (cap_n,) and coordinates Phi (cap_n, cap) of
-    past rounds; factor : U (cap, cap), inv_d and c (cap,); all in place; work : (8, cap) and
-    (cap_n,), workspace; out : forecasts, sizes, shrinks and growth, (n,), written (awv.certify).
+    span_coordinates; past : inputs (d, cap_n), labels (K, cap_n) and coordinates Phi (cap_n, cap) of
+    past rounds; factor : U (cap, cap), inv_d (cap,) and c (K, cap), as awv_rounds has them; all in
+    place; work : (8, cap) and (2, cap_n), workspace; out : forecasts (n, K), sizes (n,), shrinks
+    (n,) and growth (n, K), written (awv.certify).
     Once the dictionary has its largest size, the past is no longer kept. Returns (rounds played,
     status).
     """
-    _, rule, largest, ridge = setting
+    _, discount, inv_floor, rule, largest, ridge = setting
     atoms, weights, kors, span, R = dictionary
     inputs, labels, Phi = past
     U, inv_d, c = factor
     forecasts, sizes, shrinks, growth = out
-    rows, column = work
+    rows, columns = work
     row, b, moments, scan = rows[0], rows[1], rows[2], rows[3]
     Z, B = rows[4:5], rows[5:6]
     q, a = Z[0], rows[6]
     for t in range(first, X.shape[0]):
         stored, m = counts[PAST], counts[ATOMS]
         growing = m < largest
-        if growing and (m + 1 > weights.shape[0] or stored == labels.shape[0]):
+        if growing and (m + 1 > weights.shape[0] or stored == labels.shape[1]):
             return t, NEED_ROOM
         x = X[t]
         kernel_row(kernel, x, atoms, m, row)
         corner = kernel_diag(kernel, x)
         span_coordinates(row, span, R, q, counts[RANK])
-        growth[t] = 0.0
+        growth[t, :] = 0.0
         if growing:
             probability = joining_probability(rule, row, weights, kors, b, corner, m)
             if not probability >= 0.0:
                 return t, NOT_FINITE
             if coins[t] < probability:  # Alg. 2: x_t joins before its own forecast
-                growth[t], status = join(
+                status = join(
                     kernel, x, corner, probability, setting, counts, dictionary, past, factor, q,
-                    (b, moments, column),
+                    (b, moments, columns, growth[t]),
                 )  # fmt: skip
                 if status != DONE:
                     return t, status
@@ -173,17 +187,19 @@ def nystrom_awv_rounds(
             for j in range(counts[RANK]):
                 Phi[stored, j] = q[j]
             put_atom(inputs, stored, x)
-        for k in range(0, padded, TILE):  # A_t = A_{t-1} + z z', z = q
-            factor_rows_1(U, inv_d, Z, B, a, k, padded, 1.0, np.inf)
-        forecast = ridge_forecast(q, c, scan, padded)
-        if not abs(forecast / a[0]) < np.inf:
-            return t, NOT_FINITE
-        forecasts[t] = forecast if ridge else forecast / a[0]  # z' A_t^-1 b, labels (Y_{t-1}, 0)
+        for k in range(0, padded, TILE):  # A_t = g A_{t-1} + z z', z = q
+            factor_rows_1(U, inv_d, Z, B, a, k, padded, 1.0 / discount, inv_floor)
+        for k in range(c.shape[0]):
+            forecast = ridge_forecast(q, c[k], scan, padded)
+            if not abs(forecast / a[0]) < np.inf:
+                return t, NOT_FINITE
+            forecasts[t, k] = forecast if ridge else forecast / a[0]  # z' A_t^-1 b, (Y_{t-1}, 0)
+            if kept:
+                labels[k, stored] = Y[t, k]
+            ridge_learn(Y[t, k], B[0], c[k], scan, padded)  # b <- g b + y_t z
         shrinks[t], sizes[t] = a[0], counts[ATOMS]
         if kept:
-            labels[stored] = y[t]
             counts[PAST] = stored + 1
-        ridge_learn(y[t], B[0], c, scan, padded)  # b <- b + y_t z
     return X.shape[0], DONE
 
 
@@ -195,13 +211,13 @@ def nystrom_awv_forecasts(
 
     Where the coin would keep x, the border is written behind the valid part of the buffers (room
     for one more atom is the caller's business) and wiped afterwards. Arguments as in
-    nystrom_awv_rounds.
+    nystrom_awv_rounds; forecasts : (n, K), written.
     """
-    lam, rule, largest, ridge = setting
+    lam, _, _, rule, largest, ridge = setting
     atoms, weights, kors, span, R = dictionary
     U, inv_d, c = factor
-    rows, column = work
-    row, b, moments, scan, q = rows[0], rows[1], rows[2], rows[3], rows[4]
+    rows, columns = work
+    row, b, moments, scan, q, shrink = rows[0], rows[1], rows[2], rows[3], rows[4], rows[5]
     stored, m, old_rank = counts[PAST], counts[ATOMS], counts[RANK]
     for t in range(X.shape[0]):
         rank = old_rank
@@ -214,10 +230,10 @@ def nystrom_awv_forecasts(
             probability = joining_probability(rule, row, weights, kors, b, corner, m)
         rho_square = span_distance(q, corner, rank)
         if coin < probability and adds_direction(R, q, rho_square, corner, moments, rank):
-            gain = new_direction(
-                kernel, x, q, rho_square, rank, past, stored, factor, lam, (moments, column)
-            )
-            if gain >= 0.0:
+            if new_direction(
+                kernel, x, q, rho_square, rank, past, stored, factor, setting, (moments, columns),
+                forecasts[t],
+            ):  # fmt: skip
                 q[rank] = own_coordinate(math.sqrt(rho_square), corner)
                 rank += 1
         padded = pad(q, rank)
@@ -225,10 +241,12 @@ def nystrom_awv_forecasts(
         a = 1.0
         for k in range(padded):
             a += inv_d[k] * q[k] * q[k]
-        forecast = ridge_forecast(q, c, scan, padded)
-        forecasts[t] = forecast if ridge else forecast / a
+        shrink[0] = a  # from memory, so that no output is multiplied by 1 / a in its place
+        for k in range(c.shape[0]):
+            forecast = ridge_forecast(q, c[k], scan, padded)
+            forecasts[t, k] = forecast if ridge else forecast / shrink[0]
         if rank > old_rank:
             for k in range(old_rank):
                 U[k, old_rank] = 0.0
             inv_d[old_rank] = 1.0 / lam
-            c[old_rank] = 0.0
+            c[:, old_rank] = 0.0

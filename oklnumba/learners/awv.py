@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from oklnumba import factor
-from oklnumba.checks import require, require_count, require_positive
+from oklnumba.checks import number, require, require_count, require_positive
 from oklnumba.dictionaries import KORS
 from oklnumba.features import Features, NystromFeatures, check_features
 from oklnumba.hot.awv import (
@@ -35,6 +35,12 @@ from oklnumba.learners.on_features import OnFeatures
 from oklnumba.state import aligned_zeros, padded
 
 
+DISCOUNTS = (
+    "a number in (0, 1] (and >= 1e-100): 1 forgets nothing, 2 ** (-1 / h) halves the weight of a "
+    "round every h rounds"
+)
+
+
 class Ridge(Learner):
     """What AWV and ridge learners share: running totals of the certificate.
 
@@ -43,7 +49,20 @@ class Ridge(Learner):
 
     _REMEDY = "raise lam, or scale the inputs and labels"
     _certified = True
+    _factor_of: str | None = None  # the class whose factor it has, where that is not its own
     _ridge = 0.0  # 1.0 for ridge forecasts
+    discount = 1.0
+
+    def _check_penalty(self) -> None:
+        require_positive("lam", self.lam)
+        valid = number(self.discount) and 1e-100 <= self.discount <= 1.0
+        require(valid, "discount", self.discount, DISCOUNTS)
+
+    def _fading(self) -> tuple[float, float]:
+        """Return 1 / discount and 1 / the floor of D; without a discount there is no floor."""
+        if self.discount == 1.0:
+            return NO_DISCOUNT
+        return 1.0 / float(self.discount), 1.0 / float(self.lam)
 
     def _certify(
         self, y: np.ndarray, shrinks: np.ndarray, growth: np.ndarray, trace: Trace
@@ -51,7 +70,18 @@ class Ridge(Learner):
         shape = len(y), self._outputs
         Y, forecasts = y.reshape(shape), trace.predictions.reshape(shape)
         proof = tuple(part.reshape(shape) for part in trace[2:])
-        certify(Y, forecasts, shrinks, growth, 1.0, self._totals, proof)
+        certify(Y, forecasts, shrinks, growth, float(self.discount), self._totals, proof)
+        self._proof = shrinks, growth
+
+    def _follow(self, lead: Ridge, y: np.ndarray, led: Trace, trace: Trace) -> None:
+        """Take over the rounds that ``lead`` has just played, which made ridge forecasts."""
+        own = {name: vars(self)[name] for name in ("_totals", "_ridge", "_setting")}
+        state = {name: value for name, value in vars(lead).items() if name.startswith("_")}
+        vars(self).update(state | own)
+        shrinks, growth = lead._proof
+        trace.predictions[:] = led.predictions if self._ridge else led.predictions / shrinks
+        trace.sizes[:] = led.sizes
+        self._certify(y, shrinks, growth, trace)
 
     def _check_forecaster(self) -> None:
         valid = self.forecaster in ("awv", "ridge")
@@ -93,9 +123,10 @@ class KernelAWV(Ridge):
     """
 
     _STATE = {
-        "u": (ATOMS,), "past": ("d", ATOMS), "totals": ("outputs", "totals"),
+        "u": ("outputs", ATOMS), "past": ("d", ATOMS), "totals": ("outputs", "totals"),
         "counts": ("counts",),
     }  # fmt: skip
+    _several = True
     _run_rows = 1024
 
     def __init__(self, kernel: Kernel, *, lam: float = 1.0):
@@ -134,20 +165,21 @@ class KernelAWV(Ridge):
         status = factor.append_rows(self._L, t, b)
         if status:
             self._check(NOT_POSITIVE, status - 1)
-        shrinks = np.empty(b)
+        shape = b, self._outputs
+        forecasts, shrinks = trace.predictions.reshape(shape), np.empty(b)
         kernel_awv_labels(
-            self._L, self._u, y, t, self._lam, self._ridge, trace.predictions, shrinks
+            self._L, self._u, y.reshape(shape), t, self._lam, self._ridge, forecasts, shrinks
         )
-        finite = np.isfinite(trace.predictions) & np.isfinite(shrinks)
+        finite = np.isfinite(forecasts).all(axis=1) & np.isfinite(shrinks)
         if not finite.all():
             self._check(NOT_FINITE, int(np.argmin(finite)))
         trace.sizes[:] = np.arange(t + 1, t + b + 1)
-        self._certify(y, shrinks, np.zeros((b, self._outputs)), trace)
+        self._certify(y, shrinks, np.zeros(shape), trace)
         self._played = self._counts[ATOMS] = t + b
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         t = self._played
-        forecasts = np.empty(len(X))
+        forecasts = np.empty((len(X), self._outputs))
         for start in range(0, len(X), factor.BLOCK):
             part = X[start : start + factor.BLOCK]
             rows = np.empty((len(part), t))
@@ -160,13 +192,13 @@ class KernelAWV(Ridge):
                 rows, corners, self._L, self._u, t, self._lam, self._ridge,
                 forecasts[start : start + factor.BLOCK],
             )  # fmt: skip
-        return forecasts
+        return forecasts if self._outputs > 1 else forecasts[:, 0]
 
     def _state(self) -> dict[str, Any]:
         return super()._state() | {"lower": factor.packed(self._L, self._played)}
 
     def _restore(self, state: dict[str, Any]) -> None:
-        t = len(state["u"])
+        t = np.shape(state["u"])[-1]
         super()._restore({"counts": np.array([t])} | state)  # not in files of version 0.1.0
         factor.unpack(state["lower"], self._L, t)
 
@@ -205,7 +237,7 @@ class FeatureRidge(OnFeatures, Ridge):
     _STATE = {
         "U": ("r", "r"), "inv_d": ("r",), "c": ("outputs", "r"), "totals": ("outputs", "totals"),
     }  # fmt: skip
-    _several = True
+    _several = _in_threads = _follows = True
 
     @property
     def size(self) -> int:
@@ -214,7 +246,7 @@ class FeatureRidge(OnFeatures, Ridge):
 
     def _start_features(self, write: Callable[[np.ndarray, np.ndarray], None], r: int) -> None:
         """Make the state for r features, which ``write`` writes."""
-        require_positive("lam", self.lam)
+        self._check_penalty()
         self._check_forecaster()
         self._r, room = r, padded(r)
         try:
@@ -226,7 +258,7 @@ class FeatureRidge(OnFeatures, Ridge):
             ) from None
         np.fill_diagonal(self._U, 1.0)
         self._inv_d[:] = 1.0 / float(self.lam)
-        self._setting = NO_DISCOUNT
+        self._setting = self._fading()
         self._totals[:, RIDGE] = self._ridge
         self._work = aligned_zeros(2 * TOGETHER + 1, room), np.zeros(TOGETHER)
         self._start_map(write, room)
@@ -291,10 +323,18 @@ class PKAWV(FeatureRidge):
     0.1933
     """
 
-    def __init__(self, features: Features, *, lam: float = 1.0, forecaster: str = "awv"):
+    def __init__(
+        self,
+        features: Features,
+        *,
+        lam: float = 1.0,
+        forecaster: str = "awv",
+        discount: float = 1.0,
+    ):
         self.features = features
         self.lam = lam
         self.forecaster = forecaster
+        self.discount = discount
 
     @classmethod
     def known_inputs(
@@ -307,6 +347,7 @@ class PKAWV(FeatureRidge):
         eps: float = 0.5,
         forecaster: str = "awv",
         seed: int = 0,
+        discount: float = 1.0,
     ) -> PKAWV:
         """Return PKAWV on a KORS dictionary of inputs known beforehand (Corollary 8).
 
@@ -318,7 +359,7 @@ class PKAWV(FeatureRidge):
         kernel : Kernel
         X : array_like of shape (n, d)
             All inputs of the stream to come.
-        lam, mu, beta, eps, forecaster, seed
+        lam, mu, beta, eps, forecaster, seed, discount
             As in PKAWV and KORS (alpha := mu).
 
         Examples
@@ -332,7 +373,7 @@ class PKAWV(FeatureRidge):
         """
         sampler = KORS(kernel, alpha=mu, beta=beta, eps=eps, seed=seed).partial_fit(X)
         features = NystromFeatures(sampler.landmarks_, kernel)
-        return cls(features, lam=lam, forecaster=forecaster)
+        return cls(features, lam=lam, forecaster=forecaster, discount=discount)
 
     def _start(self, d: int) -> None:
         self._start_features(*check_features(self.features)._writer(d))
@@ -370,8 +411,9 @@ class LinearAWV(FeatureRidge):
 
     forecaster = "awv"
 
-    def __init__(self, lam: float = 1.0):
+    def __init__(self, lam: float = 1.0, *, discount: float = 1.0):
         self.lam = lam
+        self.discount = discount
 
     def _start(self, d: int) -> None:
         def write(X: np.ndarray, out: np.ndarray) -> None:
@@ -437,3 +479,4 @@ class LinearRidge(LinearAWV):
     """
 
     forecaster = "ridge"
+    _factor_of = "LinearAWV"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,8 +23,9 @@ from oklnumba.hot.experts import (
     write_weights,
 )
 from oklnumba.learners.learner import Learner, Trace
-from oklnumba.params import same_spec, to_spec
+from oklnumba.learners.sharing import SharedFeatures, factor_groups, shared_features
 from oklnumba.state import aligned_zeros
+from oklnumba.threads import together
 
 KINDS = {
     "aggregating": AGGREGATING,
@@ -67,56 +68,57 @@ def expert_setting(kind: str, B: float | None, share: float, loss: losses.Loss) 
     return KINDS[kind], (loss.code, LEARNED if B is None else float(B), float(share))
 
 
-class _SharedFeatures:
-    """Blocks of features for learners with equal maps, mapped once, in the widths they take."""
-
-    def __init__(self, write: Callable[[np.ndarray, np.ndarray], None]):
-        self.write = write
-        self.blocks: dict[int, np.ndarray] = {}
-
-    def make_room(self, rows: int, width: int) -> None:
-        """Have blocks of this width too."""
-        self.blocks.setdefault(width, aligned_zeros(rows, width))
-
-    def of(self, X: np.ndarray) -> dict[int, np.ndarray]:
-        """Return the features of a block of inputs, by width."""
-        found = {width: block[: len(X)] for width, block in self.blocks.items()}
-        widest = found[max(found)]
-        self.write(X, widest)
-        for width, block in found.items():
-            if block is not widest:
-                block[:] = widest[:, :width]
-        return found
-
-
 class Experts(Learner):
     """Aggregate learners over a grid of hyper-parameters (Vovk 1998; oco Example 6, Hedge).
 
     Every learner plays every round; the forecast weighs theirs by exp(-eta L_i), L_i the loss of
-    learner i so far. Learners with equal features map each input once.
+    learner i so far. Learners with equal features map each input once; those that differ in the
+    forecaster only, "awv" and "ridge" or LinearAWV and LinearRidge, keep one factor. AWV and ridge
+    learners on features or dictionaries play side by side on all cores, to the same bits.
 
     Parameters
     ----------
-    learners : list of learners
+    learners : list of N learners
         With one loss. Their hyper-parameters are used; they are not changed themselves.
-    B : float > 0
-        "aggregating" and "average": a bound on |y|. "hedge": a bound on the losses.
-    kind : {"aggregating", "average", "hedge"}
+    B : float > 0 or None
+        "aggregating" and "average": a bound on |y|; None: the largest |y| so far, to which the
+        forecasts of the learners are cut (Gerchinovitz and Yu 2014). "hedge": a bound on the
+        losses. "mlpoly" has no use for it.
+    kind : {"aggregating", "average", "hedge", "mlpoly"}
         "aggregating": Vovk's aggregating algorithm for the squared loss, regret <= 2 B^2 log N
-        against the best of N learners. "average": the exponentially weighted average for the
-        squared loss, 8 B^2 log N. "hedge": any convex loss with values in [0, B], with a rate that
-        falls with t: B (sqrt(2 T log N) + sqrt(log N / 8)).
+        against the best learner. "average": the exponentially weighted average for the squared
+        loss, 8 B^2 log N. "hedge": any convex loss with values in [0, B], with a rate that falls
+        with t: B (sqrt(2 T log N) + sqrt(log N / 8)). "mlpoly": ML-Poly (Gaillard, Stoltz and van
+        Erven 2014), any convex loss, no bound needed, weights (R_i)_+ / (max r^2 + sum r_i^2) with
+        R_i the sum of r_i = l'(p) (p - f_i); about sqrt(N log(T) sum r_i^2), theory.mlpoly_bound.
+        None of B adds at most 2 max y^2 to the first two: theory.experts_bound.
+    share : float in [0, 1)
+        Fixed share (Herbster and Warmuth 1998): after each round w_i <- (1 - share) w_i + share /
+        N. With it the regret is bounded against sequences of learners that switch k times:
+        2 B^2 (log N + k log(N / share) + (T - 1 - k) log(1 / (1 - share))), about best for a share
+        of k / T; theory.fixed_share_bound. Not for "mlpoly", for which no such bound is known.
 
     Raises
     ------
     ValueError
-        For "aggregating" and "average" also where a label is outside [-B, B].
+        At the first round where the learners have several losses, or one that the kind does not
+        take, or where an argument is not valid. For "aggregating" and "average" with a B, also
+        where a label is outside [-B, B].
+    FloatingPointError
+        Where a learner has numerical trouble; the message says which.
 
     Remarks
     -------
     A learner's forecasts beyond [-B, B] count as -B or B for the squared loss: it can only gain by
     that, so the bounds hold against the learners as they are. For "hedge" nothing is cut, and where
     a loss exceeds B there is no bound. Labels are checked before any learner sees them.
+
+    With B=None the forecast is 0 until a label is not, and a label beyond all before it counts as
+    the largest before it in the update of the weights: what that leaves out adds up to the 2 max
+    y^2. Weights are kept as logarithms: with a share a learner comes back from any loss. "mlpoly"
+    forecasts the mean where no R_i is positive; the paper has losses in [0, 1] and 1 for max r^2.
+
+    Which: "aggregating" with a small share for bounded labels; "mlpoly" for labels with outliers.
 
     Examples
     --------
@@ -128,9 +130,22 @@ class Experts(Learner):
     >>> best = min(okl.run(one, X, y).losses.sum() for one in grid)
     >>> bool(run.losses.sum() <= best + 2 * np.log(3))
     True
+
+    Under noise small steps are better, until the sign changes: with a share large ones take over.
+
+    >>> rng = np.random.default_rng(0)
+    >>> X, noise = rng.uniform(-1, 1, (600, 2)), 0.3 * rng.standard_normal(600)
+    >>> y = np.where(np.arange(600) < 300, X[:, 0], -X[:, 0]) + noise
+    >>> steps = [okl.OGD(0.01), okl.OGD(1.0)]
+    >>> for share in (0.0, 0.01):
+    ...     run = okl.run(okl.Experts(steps, B=None, share=share), X, y)
+    ...     print(round(run.losses[300:].sum()))
+    113
+    78
     """
 
     _ROWS = 128  # rounds played by each learner in turn
+    _FEWEST_ROWS = 16  # for fewer, threads cost more than they bring
 
     _STATE = EXPERT_STATE
     _REMEDY = "lower the learners' steps, or scale the labels"
@@ -202,37 +217,26 @@ class Experts(Learner):
         self._experts: list[Any] = [type(one)(**one.get_params(deep=False)) for one in learners]
         for one in self._experts:
             one._begin(d)
-        self._shared = self._share()
+        self._shared = shared_features(self._experts, self._ROWS)
+        groups = factor_groups(self._experts)
+        aside = [[group] for group in groups if self._experts[group[0]]._in_threads]
+        in_turn = [group for group in groups if not self._experts[group[0]]._in_threads]
+        self._parts = [*aside, in_turn] if in_turn else aside  # each is played by one thread
         # Apart in memory: where small arrays touch, loops over both may not run as vectors, and
         # sums round in another order.
         self._make_state(experts=len(learners), tally=TALLY)
         self._weights = aligned_zeros(len(learners))
 
-    def _share(self) -> list[_SharedFeatures | None]:
-        """Return what each learner shares with those of equal features; None: it has no map."""
-        shared: list[_SharedFeatures | None] = []
-        seen: list[tuple[tuple, _SharedFeatures]] = []
-        for one in self._experts:
-            if not one._feature_room or not hasattr(one, "features"):
-                shared.append(None)
-                continue
-            arrays: dict[str, np.ndarray] = {}
-            spec = to_spec(one.features, arrays), arrays
-            features = next((found for other, found in seen if same_spec(other, spec)), None)
-            if features is None:
-                features = _SharedFeatures(one._write)
-                seen.append((spec, features))
-            features.make_room(self._ROWS, one._feature_room)
-            shared.append(features)
-        return shared
-
-    def _with_features(self, X: np.ndarray) -> Iterator[tuple[Any, np.ndarray | None]]:
-        """Yield each learner with its features of a block, None if it has no map."""
-        ready: dict[_SharedFeatures, dict[int, np.ndarray]] = {}
-        for one, features in zip(self._experts, self._shared, strict=True):
-            if features is not None and features not in ready:
-                ready[features] = features.of(X)
-            yield one, None if features is None else ready[features][one._feature_room]
+    def _features(self, X: np.ndarray) -> list[np.ndarray | None]:
+        """Return the features of a block for each learner, None if it has no map."""
+        ready: dict[SharedFeatures, dict[int, np.ndarray]] = {}
+        for shared in self._shared:
+            if shared is not None and shared not in ready:
+                ready[shared] = shared.of(X)
+        return [
+            None if shared is None else ready[shared][one._feature_room]
+            for one, shared in zip(self._experts, self._shared, strict=True)
+        ]
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         for start in range(0, len(X), self._ROWS):
@@ -240,26 +244,47 @@ class Experts(Learner):
             self._play_block(X[start:stop], y[start:stop], trace.rows(start, stop))
 
     def _play_block(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        forecasts = np.empty((len(X), len(self._experts)))
-        trace.sizes[:] = 0
-        for i, (one, Z) in enumerate(self._with_features(X)):
-            own = Trace.empty(len(X), one._certified)
-            try:
-                if Z is None:
-                    one._play(X, y, own)
-                else:
-                    one._play_features(Z, y, own)
-            except FloatingPointError as error:
-                self._broken = f"learner {i}: {error}"
-                raise FloatingPointError(self._broken) from None
-            forecasts[:, i] = own.predictions
-            trace.sizes[:] += own.sizes
+        Z = self._features(X)
+        traces = [Trace.empty(len(X), one._certified) for one in self._experts]
+        calls = [partial(self._play_groups, part, X, y, Z, traces) for part in self._parts]
+        try:
+            if len(X) < self._FEWEST_ROWS:
+                for call in calls:
+                    call()
+            else:
+                together(calls)
+        except FloatingPointError as error:
+            self._broken = str(error)
+            raise
+        forecasts = np.stack([own.predictions for own in traces], axis=1)
+        trace.sizes[:] = sum(own.sizes for own in traces)
         played, status = experts_rounds(
             forecasts, y, self._kind, self._setting, self._played, self._sums, self._weights,
             trace.predictions,
         )  # fmt: skip
         self._check(status, played)
         self._played += len(X)
+
+    def _play_groups(
+        self,
+        groups: list[list[int]],
+        X: np.ndarray,
+        y: np.ndarray,
+        Z: list[np.ndarray | None],
+        traces: list[Trace],
+    ) -> None:
+        """Let the first of each group play a block, and the others follow."""
+        for lead, *others in groups:
+            one = self._experts[lead]
+            try:
+                if Z[lead] is None:
+                    one._play(X, y, traces[lead])
+                else:
+                    one._play_features(Z[lead], y, traces[lead])
+            except FloatingPointError as error:
+                raise FloatingPointError(f"learner {lead}: {error}") from None
+            for i in others:
+                self._experts[i]._follow(one, y, traces[lead], traces[i])
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         forecasts = np.empty(len(X))
@@ -268,7 +293,7 @@ class Experts(Learner):
             part = X[start : start + self._ROWS]
             columns = [
                 one._forecast(part) if Z is None else one._forecast_features(Z)
-                for one, Z in self._with_features(part)
+                for one, Z in zip(self._experts, self._features(part), strict=True)
             ]
             for t, row in enumerate(np.stack(columns, axis=1)):
                 forecasts[start + t] = expert_forecast(self._kind, B, weights, row)

@@ -159,7 +159,7 @@ class Group:
         self.sizes = np.zeros(ROWS, dtype=np.int64)
 
     def learn(self, X: np.ndarray) -> int:
-        """Let the dictionary see some inputs, up to ROWS; return a status."""
+        """Let the dictionary choose among some inputs, up to ROWS; return a status."""
         return self.map.write(X, True, (self._Z, self._columns, self.sizes))
 
     def play(self, X: np.ndarray, Y: np.ndarray, learn: bool) -> int:

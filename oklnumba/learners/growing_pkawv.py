@@ -74,12 +74,14 @@ class GrowingPKAWV(Ridge):
         forecaster: str = "awv",
         first: int = 64,
         max_size: int = 1000,
+        discount: float = 1.0,
     ):
         self.features = features
         self.lam = lam
         self.forecaster = forecaster
         self.first = first
         self.max_size = max_size
+        self.discount = discount
 
     @property
     def size(self) -> int:
@@ -100,7 +102,12 @@ class GrowingPKAWV(Ridge):
     def _fresh(self, degree: int) -> PKAWV:
         """Return PKAWV with features of a degree, before its first round."""
         params = self.features.get_params(deep=False) | {"degree": degree}
-        inner = PKAWV(TaylorFeatures(**params), lam=self.lam, forecaster=self.forecaster)
+        inner = PKAWV(
+            TaylorFeatures(**params),
+            lam=self.lam,
+            forecaster=self.forecaster,
+            discount=self.discount,
+        )
         inner._begin(self._past.shape[1], self._outputs)
         return inner
 

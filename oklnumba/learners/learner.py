@@ -24,13 +24,22 @@ more:
   takes, its forecasts and what else there is for each label (``Trace.empty(n, certified, K)``) and
   what ``_forecast`` returns have shape (n, K) in place of (n,); sizes stay (n,). ``_outputs`` is K.
 
+- **Threads.** A learner whose ``_in_threads`` is True plays beside others in ``Experts``. Where
+  BLAS has a part in the rounds it is False: how many threads BLAS takes, and so its bits, is one
+  setting of the process.
+- **One factor.** Learners whose ``_follows`` is True and that differ in the forecaster only: one
+  with ridge forecasts plays, and ``_follow(lead, y, led, trace)`` makes the others' rounds of it.
+
 And the calls: ``_begin(d, outputs=1)`` before the first round, ``_check_labels(y)``,
-``_play(X, y, trace)``, ``_advise(X, y)``, ``_play_blocks(X, y, first)``, ``_forecast(X)``,
-``_space()``, ``_ready()``, ``_contents()`` and ``_adopt(meta, arrays)``.
+``_play(X, y, trace)``, ``_advise(X, y)``, ``_forecast(X)``, ``_space()``, ``_ready()``,
+``_contents()`` and ``_adopt(meta, arrays)``.
+
+``okl.run`` asks for less, which is the base ``Player``: a wrapper of learners is one too.
 """
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import warnings
@@ -87,7 +96,131 @@ def compilable(X: np.ndarray) -> np.ndarray:
     return X if plain else np.array(X, order="C")
 
 
-class Learner(State, Params):
+class Player(Params):
+    """What ``okl.run`` plays: a learner, or what is made of learners.
+
+    A subclass has these, and the inner contract says of learners what they do: ``rounds``,
+    ``_loss()``, ``_as_labels(y, n, signs)``, ``_advise(X, y, stacklevel)``, ``_begin(d, outputs)``,
+    ``_play(X, y, trace)``, ``_space()``, and ``_contents()`` and ``_adopt(meta, arrays)``, of which
+    the first here writes hyper-parameters only. ``_trace`` and ``_record`` where its rounds
+    leave something else behind, ``_recorded`` where its loss is another.
+    """
+
+    _width: int | None = None
+    _outputs = 1  # labels a round
+    _certified = False  # whether rounds come with a certificate
+    _run_rows = PLAY_ROWS  # rounds between two looks at the clock
+
+    def learn_one(self, x: ArrayLike, y: Any = None) -> Self:
+        """Play one round, whose label (or labels, ``MultiOutput``) is ``y``; return self.
+
+        Raises
+        ------
+        ValueError
+            If x or y is not valid (nothing has changed then).
+        FloatingPointError
+            If the numbers of this round are beyond double precision.
+        """
+        return self.partial_fit(checks.as_point(x, self._width), [y])
+
+    def partial_fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
+        """Play a round for each row of X in order; return self.
+
+        Parameters
+        ----------
+        X : array_like of shape (n, d)
+        y : array_like of shape (n,)
+            One label for each row; of shape (n, K) where a round has K labels (``MultiOutput``).
+
+        Raises
+        ------
+        ValueError
+            If X or y is not valid (nothing has changed then).
+        FloatingPointError
+            If the numbers of a round are beyond double precision; the message names it.
+
+        Warns
+        -----
+        UserWarning
+            As ``okl.run``, before the first round.
+        """
+        X = checks.as_inputs(X, self._width)
+        y = self._as_labels(y, len(X))
+        self._advise(X, y)
+        self._begin(X.shape[1], *y.shape[1:])
+        trace = self._trace(len(X))
+        for start in range(0, len(X), self._run_rows):
+            stop = min(start + self._run_rows, len(X))
+            self._play(compilable(X[start:stop]), y[start:stop], trace.rows(start, stop))
+        return self
+
+    def reset(self) -> Self:
+        """Go back to no data; return self."""
+        for name in [name for name in vars(self) if name.startswith("_")]:
+            delattr(self, name)
+        return self
+
+    def set_params(self, **params: Any) -> Self:
+        """Set hyper-parameters before any data; return self.
+
+        Raises
+        ------
+        ValueError
+            For an unknown name, or once rounds have been played (``reset`` first).
+        """
+        if params and self._width is not None:
+            raise ValueError(
+                f"this {type(self).__name__} has played {self.rounds} rounds with its present "
+                f"{', '.join(params)}; call reset() first, or make a new one"
+            )
+        super().set_params(**params)
+        return self
+
+    # ---- what a run records ----
+
+    def _recorded(self, loss: str | None) -> losses.Loss:
+        """Return the loss of that name, or its own."""
+        return self._loss() if loss is None else losses.get(loss)
+
+    def _trace(self, n: int) -> Trace:
+        """Return room for what n rounds leave behind."""
+        return Trace.empty(n, self._certified, self._outputs)
+
+    def _record(self, y: np.ndarray, trace: Trace, loss: losses.Loss) -> dict[str, np.ndarray]:
+        """Return what a run keeps of rounds, by the names of ``Run`` and of ``Certificate``."""
+        part = {name: a for name, a in trace._asdict().items() if a is not None}
+        part["losses"] = loss.value(trace.predictions, y)
+        if np.isin(y, (-1.0, 1.0)).all():
+            part["mistakes"] = y * trace.predictions <= 0.0
+        return part
+
+    # ---- saving ----
+
+    def _contents(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return everything as JSON data and arrays."""
+        arrays: dict[str, np.ndarray] = {}
+        return {"spec": to_spec(self, arrays)}, arrays
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Write hyper-parameters, state and random state into one ``.npz`` file (no pickle inside).
+
+        ``oklnumba.load(path)`` goes on bit for bit where this learner stands.
+        """
+        meta, arrays = self._contents()
+        write_npz(path, meta, arrays)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return hyper-parameters and state; closures and buffers behind them are made anew."""
+        meta, arrays = self._contents()
+        return {"params": self.get_params(deep=False), "meta": meta, "arrays": arrays}
+
+    def __setstate__(self, contents: dict[str, Any]) -> None:
+        """Take over what ``__getstate__`` returned."""
+        vars(self).update(contents["params"])
+        self._adopt(contents["meta"], contents["arrays"])
+
+
+class Learner(State, Player):
     """An online learner: forecast, then see the label, then update.
 
     A subclass stores its hyper-parameters in ``__init__``, says in ``_STATE`` what it keeps, and
@@ -100,13 +233,11 @@ class Learner(State, Params):
 
     _REMEDY = "scale the inputs and labels"
 
-    _width: int | None = None
     _played = 0
     _broken: str | None = None
-    _certified = False  # whether rounds come with a certificate
     _several = False  # whether it can play several labels a round
-    _outputs = 1  # labels a round
-    _run_rows = PLAY_ROWS  # rounds between two looks at the clock
+    _in_threads = False  # whether rounds are compiled throughout, without BLAS, so that threads pay
+    _follows = False  # whether it can take over the rounds of one with another forecaster
     _feature_room = 0  # columns of ready features that the learner takes; 0: it has no map
 
     # ---- the protocol ----
@@ -136,7 +267,8 @@ class Learner(State, Params):
         x = checks.as_point(x, self._width)
         if not self._ready():
             return 0.0
-        return float(self._forecast(x)[0])
+        forecast = self._forecast(x)[0]
+        return float(forecast) if self._outputs == 1 else forecast
 
     def predict(self, X: ArrayLike) -> np.ndarray:
         """Return the forecasts for the rows of X, each on its own against the current state.
@@ -177,57 +309,7 @@ class Learner(State, Params):
         label = checks.as_label(y, self._loss().classes)
         self._check_labels(label)
         self._begin(x.shape[1])
-        self._play(x, label, Trace.empty(1, self._certified, self._outputs))
-        return self
-
-    def partial_fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
-        """Play a round for each row of X in order; return self.
-
-        Parameters
-        ----------
-        X : array_like of shape (n, d)
-        y : array_like of shape (n,)
-
-        Raises
-        ------
-        ValueError
-            If X or y is not valid (nothing has changed then).
-        FloatingPointError
-            If the numbers of a round are beyond double precision; the message names it.
-
-        Warns
-        -----
-        UserWarning
-            As ``okl.run``, before the first round.
-        """
-        X = checks.as_inputs(X, self._width)
-        y = checks.as_labels(y, len(X), self._loss().classes)
-        self._check_labels(y)
-        self._advise(X, y)
-        self._begin(X.shape[1])
-        self._play_blocks(X, y, PLAY_ROWS)
-        return self
-
-    def reset(self) -> Self:
-        """Go back to no data; return self."""
-        for name in [name for name in vars(self) if name.startswith("_")]:
-            delattr(self, name)
-        return self
-
-    def set_params(self, **params: Any) -> Self:
-        """Set hyper-parameters before any data; return self.
-
-        Raises
-        ------
-        ValueError
-            For an unknown name, or once rounds have been played (``reset`` first).
-        """
-        if params and self._width is not None:
-            raise ValueError(
-                f"this {type(self).__name__} has played {self._played} rounds with its present "
-                f"{', '.join(params)}; call reset() first, or make a new one"
-            )
-        super().set_params(**params)
+        self._play(x, label, self._trace(1))
         return self
 
     # ---- what subclasses write ----
@@ -254,6 +336,12 @@ class Learner(State, Params):
         """Return the space of the certificate now; None for learners without one."""
         return None
 
+    def _as_labels(self, y: Any, n: int, signs: bool = False) -> np.ndarray:
+        """Return checked labels of n rounds, -1 and +1 only if ``signs`` or the loss says so."""
+        y = checks.as_labels(y, n, signs or self._loss().classes)
+        self._check_labels(y)
+        return y
+
     def _check_labels(self, y: np.ndarray) -> None:
         """Raise ValueError for labels that a learner cannot take though its loss can."""
 
@@ -262,6 +350,7 @@ class Learner(State, Params):
         if self._broken:
             raise FloatingPointError(self._broken)
         if self._width is not None:
+            checks.require_outputs(outputs, self._outputs)
             return
         self._outputs = outputs
         try:
@@ -291,23 +380,13 @@ class Learner(State, Params):
         )
         raise FloatingPointError(self._broken)
 
-    def _play_blocks(self, X: np.ndarray, y: np.ndarray, first: int) -> Trace:
-        """Play checked rounds in blocks, ``first`` in the first; FIRST_ROWS gives a run's bits."""
-        trace = Trace.empty(len(X), self._certified, self._outputs)
-        start = 0
-        while start < len(X):
-            stop = min(start + min(max(first, start), self._run_rows), len(X))
-            self._play(compilable(X[start:stop]), y[start:stop], trace.rows(start, stop))
-            start = stop
-        return trace
-
-    def _advise(self, X: np.ndarray, y: np.ndarray) -> None:
+    def _advise(self, X: np.ndarray, y: np.ndarray, stacklevel: int = 3) -> None:
         """Warn, before the first round, of inputs and labels that do not suit."""
         if self._played:
             return
         advice = self._advice(X[:FIRST_ROWS])
         if advice:
-            warnings.warn(advice, UserWarning, stacklevel=3)
+            warnings.warn(advice, UserWarning, stacklevel=stacklevel)
         zeros = y == 0.0
         if len(y) >= FEWEST_LABELS and (zeros | (y == 1.0)).all() and len(np.unique(zeros)) == 2:
             warnings.warn(
@@ -315,7 +394,7 @@ class Learner(State, Params):
                 "Run.mistake_rate is None: for two classes make them -1 and +1, y = 2 * y - 1, or "
                 "take OneVsRest(learner, classes=[0, 1])",
                 UserWarning,
-                stacklevel=3,
+                stacklevel=stacklevel,
             )
 
     def _advice(self, X: np.ndarray) -> str | None:
@@ -333,11 +412,8 @@ class Learner(State, Params):
     # ---- saving ----
 
     def _contents(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Return everything as JSON data and arrays."""
-        arrays: dict[str, np.ndarray] = {}
-        meta: dict[str, Any] = {"spec": to_spec(self, arrays), "width": self._width}
-        meta["rounds"] = self._played
-        meta["broken"] = self._broken
+        meta, arrays = super()._contents()
+        meta |= {"width": self._width, "rounds": self._played, "broken": self._broken}
         meta["outputs"] = self._outputs
         if self._width is not None:
             scalars = {}
@@ -360,23 +436,17 @@ class Learner(State, Params):
         self._played = meta["rounds"]
         self._broken = meta["broken"]
 
-    def save(self, path: str | os.PathLike) -> None:
-        """Write hyper-parameters, state and random state into one ``.npz`` file (no pickle inside).
 
-        ``oklnumba.load(path)`` goes on bit for bit where this learner stands.
-        """
-        meta, arrays = self._contents()
-        write_npz(path, meta, arrays)
+def check_learner(learner: Any) -> Learner:
+    """Return a learner, or raise ValueError for what is not one."""
+    if not isinstance(learner, Learner):
+        raise ValueError(f"learner must be an oklnumba learner, but is {learner!r}")
+    return learner
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Return hyper-parameters and state; closures and buffers behind them are made anew."""
-        meta, arrays = self._contents()
-        return {"params": self.get_params(deep=False), "meta": meta, "arrays": arrays}
 
-    def __setstate__(self, contents: dict[str, Any]) -> None:
-        """Take over what ``__getstate__`` returned."""
-        vars(self).update(contents["params"])
-        self._adopt(contents["meta"], contents["arrays"])
+def fresh(learner: Any) -> Learner:
+    """Return a learner of the same hyper-parameters without data."""
+    return type(learner)(**copy.deepcopy(check_learner(learner).get_params(deep=False)))
 
 
 def write_npz(path: str | os.PathLike, meta: dict[str, Any], arrays: dict[str, Any]) -> None:
@@ -410,7 +480,7 @@ def read_npz(path: str | os.PathLike) -> tuple[dict[str, Any], dict[str, np.ndar
         raise ValueError(f"{path} is not a file that oklnumba saved, or it is damaged") from error
 
 
-def load(path: str | os.PathLike) -> Learner:
+def load(path: str | os.PathLike) -> Player:
     """Return the learner saved at ``path``; it goes on bit for bit where it stopped.
 
     Raises

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from oklnumba.checks import require_count, require_positive
+from oklnumba.checks import require_count
 from oklnumba.dictionaries import joining_rule
 from oklnumba.hot.awv import RIDGE
 from oklnumba.hot.jit import ATOMS
 from oklnumba.hot.nystrom_awv import PAST, RANK, nystrom_awv_forecasts, nystrom_awv_rounds
 from oklnumba.kernels import Kernel, kernel_code
 from oklnumba.learners.awv import Ridge
-from oklnumba.learners.learner import Trace
+from oklnumba.learners.learner import Trace, per_round
 from oklnumba.state import Coins, aligned_zeros, padded
 
 
@@ -73,13 +73,16 @@ class NystromAWV(Ridge):
     _STATE = {
         "counts": ("counts",), "totals": ("outputs", "totals"),
         "atoms": ("d", ATOMS), "weights": (ATOMS,), "kors": (ATOMS, ATOMS),
-        "span": (RANK,), "R": (RANK, RANK), "U": (RANK, RANK), "inv_d": (RANK,), "c": (RANK,),
-        "past": ("d", PAST), "labels": (PAST,), "Phi": (PAST, RANK),
+        "span": (RANK,), "R": (RANK, RANK), "U": (RANK, RANK), "inv_d": (RANK,),
+        "c": ("outputs", RANK),
+        "past": ("d", PAST), "labels": ("outputs", PAST), "Phi": (PAST, RANK),
     }  # fmt: skip
     _INTEGERS = frozenset({"counts", "span"})
     _COINS = ("coins",)
     _OLD_NAMES = {"kors": "C"}
+    _several = True
     _SHARES_ROOM = {RANK: ATOMS}
+    _in_threads = _follows = True
 
     def __init__(
         self,
@@ -93,6 +96,7 @@ class NystromAWV(Ridge):
         sampler: str | float = "kors",
         max_size: int | None = None,
         seed: int = 0,
+        discount: float = 1.0,
     ):
         self.kernel = kernel
         self.lam = lam
@@ -103,16 +107,20 @@ class NystromAWV(Ridge):
         self.sampler = sampler
         self.max_size = max_size
         self.seed = seed
+        self.discount = discount
 
     def _start(self, d: int) -> None:
-        require_positive("lam", self.lam)
+        self._check_penalty()
         rule = joining_rule(self.sampler, self.mu, self.beta, self.eps, self.seed)
         self._check_forecaster()
         if self.max_size is not None:
             require_count("max_size", self.max_size, 1)
         self._kernel = kernel_code(self.kernel)
         largest = np.inf if self.max_size is None else float(self.max_size)
-        self._setting = float(self.lam), rule, largest, float(self._ridge)
+        inv_floor = self._fading()[1]
+        self._setting = (
+            float(self.lam), float(self.discount), inv_floor, rule, largest, float(self._ridge),
+        )  # fmt: skip
         self._coins = Coins(self.seed)
         self._make_state(d=d, counts=3, outputs=self._outputs, totals=6)
         self._totals[:, RIDGE] = self._ridge
@@ -132,7 +140,7 @@ class NystromAWV(Ridge):
             np.fill_diagonal(buffers["U"][old:, old:], 1.0)
             buffers["inv_d"][old:] = 1.0 / float(self.lam)
             buffers["work"] = aligned_zeros(8, cap)
-        return buffers | {"column": np.empty(rooms[PAST])}
+        return buffers | {"columns": np.empty((2, rooms[PAST]))}
 
     def _arrays(self) -> tuple:
         """Return the arguments of the compiled loops from ``kernel`` to ``work``."""
@@ -141,32 +149,33 @@ class NystromAWV(Ridge):
             (self._atoms, self._weights, self._kors, self._span, self._R),
             (self._past, self._labels, self._Phi),
             (self._U, self._inv_d, self._c),
-            (self._work, self._column),
+            (self._work, self._columns),
         )  # fmt: skip
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        n = len(X)
-        coins = self._coins.take(n)
-        shrinks, growth = np.empty(n), np.empty(n)
-        out = trace.predictions, trace.sizes, shrinks, growth
+        shape = n, _ = len(X), self._outputs
+        coins, Y = self._coins.take(n), y.reshape(shape)
+        shrinks, growth = np.empty(n), np.empty(shape)
+        out = trace.predictions.reshape(shape), trace.sizes, shrinks, growth
         self._play_rounds(
-            n, lambda first: nystrom_awv_rounds(X, y, coins, first, *self._arrays(), out)
+            n, lambda first: nystrom_awv_rounds(X, Y, coins, first, *self._arrays(), out)
         )
-        self._certify(y, shrinks, growth.reshape(n, 1), trace)
-        if self.size == self.max_size and len(self._labels) > 1:
+        self._certify(y, shrinks, growth, trace)
+        if self.size == self.max_size and self._labels.shape[1] > 1:
             self._drop_past()
 
     def _drop_past(self) -> None:
         """Free what only a growing dictionary needs."""
         self._counts[PAST] = 0
         self._past = np.zeros((len(self._past), 1))
-        self._labels = np.zeros(1)
+        self._labels = np.zeros((self._outputs, 1))
         self._Phi = np.zeros((1, self._Phi.shape[1]))
-        self._column = np.empty(1)
+        self._columns = np.empty((2, 1))
         self._rooms[PAST] = 1
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         self._reserve({ATOMS: self.size + 1})  # a coin may keep x for the length of its forecast
-        forecasts = np.empty(len(X))
-        nystrom_awv_forecasts(X, self._coins.next, *self._arrays(), forecasts)
+        forecasts = per_round(len(X), self._outputs)
+        rows = forecasts.reshape(len(X), self._outputs)
+        nystrom_awv_forecasts(X, self._coins.next, *self._arrays(), rows)
         return forecasts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from oklnumba.theory.aggregation import experts_bound, fixed_share_bound, mlpoly_bound
 from oklnumba.theory.calandriello2017 import (
     kons_bound,
     kons_step,
@@ -54,7 +55,6 @@ from oklnumba.theory.zhang2019 import (
     adaptive_ftrl_bound,
     exp_concave_bound,
     exp_concave_rate,
-    experts_bound,
     exponentiated_gradient_bound,
     ftrl_ar_bound,
     ftrl_bound,
@@ -89,6 +89,7 @@ __all__ = [
     "exp_concave_rate",
     "experts_bound",
     "exponentiated_gradient_bound",
+    "fixed_share_bound",
     "ftrl_ar_bound",
     "ftrl_bound",
     "gaussian_dimension_bound",
@@ -101,6 +102,7 @@ __all__ = [
     "log_det",
     "log_det_bound",
     "mistake_bound",
+    "mlpoly_bound",
     "norm_ball_comparator",
     "nystrom_bound",
     "nystrom_size_bound",

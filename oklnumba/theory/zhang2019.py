@@ -1,4 +1,4 @@
-"""Bounds of Zhang 2019 (oco): the FTRL family, Perceptron, Winnow and experts."""
+"""Bounds of Zhang 2019 (oco): the FTRL family, Perceptron and Winnow."""
 
 from __future__ import annotations
 
@@ -443,32 +443,3 @@ def winnow_bound(X: ArrayLike, y: ArrayLike, w: ArrayLike, eta: float = 0.5) -> 
     potential = negative_entropy()
     gap = potential.value(w) + log(len(w))
     return mistake_bound(hinge, gap, eta, float(np.abs(X).max()))
-
-
-def experts_bound(count: int, B: float = 1.0, kind: str = "aggregating", n: int = 1) -> float:
-    """Return the regret bound of Experts against the best of ``count`` learners.
-
-    2 B^2 log N, 8 B^2 log N, or B (sqrt(2 n log N) + sqrt(log(N) / 8)) for "hedge" (Cesa-Bianchi
-    and Lugosi 2006, Theorem 2.3).
-
-    Parameters
-    ----------
-    count : int >= 1
-    B : float > 0
-    kind : {"aggregating", "average", "hedge"}
-    n : int >= 1
-        Rounds, for "hedge".
-
-    Examples
-    --------
-    >>> import oklnumba as okl
-    >>> round(okl.theory.experts_bound(3), 6)
-    2.197225
-    """
-    checks.require_count("count", count, 1)
-    checks.require_count("n", n, 1)
-    require_positive("B", B)
-    if kind == "hedge":
-        return B * (sqrt(2 * n * log(count)) + sqrt(log(count) / 8))
-    require(kind in ("aggregating", "average"), "kind", kind, "a kind of Experts")
-    return (2 if kind == "aggregating" else 8) * B**2 * log(count)

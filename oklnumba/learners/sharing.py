@@ -1,0 +1,87 @@
+"""What learners of one list compute once: features of the inputs, and factors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from oklnumba.params import same_spec, to_spec
+from oklnumba.state import aligned_zeros
+
+
+class SharedFeatures:
+    """Blocks of features for learners with equal maps, mapped once, in the widths they take."""
+
+    def __init__(self, write: Callable[[np.ndarray, np.ndarray], None]):
+        self.write = write
+        self.blocks: dict[int, np.ndarray] = {}
+
+    def make_room(self, rows: int, width: int) -> None:
+        """Have blocks of this width too."""
+        self.blocks.setdefault(width, aligned_zeros(rows, width))
+
+    def of(self, X: np.ndarray) -> dict[int, np.ndarray]:
+        """Return the features of a block of inputs, by width."""
+        found = {width: block[: len(X)] for width, block in self.blocks.items()}
+        widest = found[max(found)]
+        self.write(X, widest)
+        for width, block in found.items():
+            if block is not widest:
+                block[:] = widest[:, :width]
+        return found
+
+
+def _find(spec: Any, seen: list[tuple[Any, Any]]) -> Any:
+    """Return what stands beside an equal spec in a list, None if there is none."""
+    return next((found for other, found in seen if same_spec(other, spec)), None)
+
+
+def shared_features(learners: list[Any], rows: int) -> list[SharedFeatures | None]:
+    """Return what each learner shares with those of equal features; None: it has no map."""
+    shared: list[SharedFeatures | None] = []
+    seen: list[tuple[Any, SharedFeatures]] = []
+    for one in learners:
+        if not one._feature_room or not hasattr(one, "features"):
+            shared.append(None)
+            continue
+        arrays: dict[str, np.ndarray] = {}
+        spec = to_spec(one.features, arrays), arrays
+        features = _find(spec, seen)
+        if features is None:
+            features = SharedFeatures(one._write)
+            seen.append((spec, features))
+        features.make_room(rows, one._feature_room)
+        shared.append(features)
+    return shared
+
+
+def factor_groups(learners: list[Any]) -> list[list[int]]:
+    """Return the learners, by number, in groups of one factor, whose first plays for all.
+
+    These differ in the forecaster only. The first makes ridge forecasts, from which those of AWV
+    follow to the bit; without one a group is taken apart.
+    """
+    groups: list[list[int]] = []
+    seen: list[tuple[Any, list[int]]] = []
+    for i, one in enumerate(learners):
+        if not one._follows:
+            groups.append([i])
+            continue
+        params = one.get_params(deep=False)
+        params.pop("forecaster", None)
+        arrays: dict[str, np.ndarray] = {}
+        spec = to_spec([one._factor_of or type(one).__name__, *params.values()], arrays), arrays
+        group = _find(spec, seen)
+        if group is None:
+            group = []
+            groups.append(group)
+            seen.append((spec, group))
+        group.append(i)
+    found: list[list[int]] = []
+    for group in groups:
+        leads = [i for i in group if len(group) > 1 and learners[i]._ridge][:1]
+        followers = [i for i in group if i not in leads]
+        found += [leads + followers] if leads else [[i] for i in group]
+    return found

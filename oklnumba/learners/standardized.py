@@ -1,0 +1,113 @@
+"""Any learner behind an online standardiser."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from oklnumba import losses
+from oklnumba.hot.jit import NOT_FINITE
+from oklnumba.learners.learner import Learner, Trace, check_learner, fresh
+from oklnumba.scaling import LARGEST, Standardizer
+
+
+class Standardized(Learner):
+    """A learner on inputs that are standardised by their own past (Welford 1962).
+
+    Each input is brought to mean 0 and scale 1 by the mean and the deviation of the inputs before
+    it, as ``Standardizer.stream`` does, then the learner plays it; the first input is 0. So widths
+    of kernels and learning rates are in units of the data's own scale, without a first pass.
+
+    Parameters
+    ----------
+    learner : Learner
+        Its hyper-parameters are used; it is not played itself.
+    clip : float > 0, optional
+        Of ``Standardizer``: what is further from the mean than this many scales is cut to it; None:
+        nothing is.
+
+    Remarks
+    -------
+    The certificate passes through: its functions are of the standardised inputs z_t, each by the
+    statistics of its round, f(z_1), ..., f(z_n). Where the early statistics are far from the late
+    ones, a fixed f of the inputs themselves is not among these functions.
+
+    Examples
+    --------
+    >>> import numpy as np, oklnumba as okl
+    >>> X = np.random.default_rng(0).normal([1e6, 0.0], [1e3, 1e-3], (1000, 2))
+    >>> y = np.sign((X[:, 0] - 1e6) * X[:, 1])
+    >>> learner = okl.Standardized(okl.PKAWV(okl.TaylorFeatures(4, sigma=2.0)))
+    >>> bool(okl.run(learner, X, y).mistakes[200:].mean() < 0.15)
+    True
+    """
+
+    def __init__(self, learner: Learner, *, clip: float | None = 5.0):
+        self.learner = learner
+        self.clip = clip
+
+    @property
+    def _certified(self) -> bool:  # type: ignore[override]  # as the learner within
+        return check_learner(self.learner)._certified
+
+    @property
+    def _several(self) -> bool:  # type: ignore[override]
+        return check_learner(self.learner)._several
+
+    @property
+    def _run_rows(self) -> int:  # type: ignore[override]
+        return check_learner(self.learner)._run_rows
+
+    @property
+    def size(self) -> int:
+        """Size of the learner within; 0 before any data."""
+        return self._inner.size if self._width is not None else 0
+
+    def _space(self) -> str | None:
+        inside = self._inner if self._width is not None else check_learner(self.learner)
+        space = inside._space()
+        return space and f"{space}, of standardised inputs"
+
+    def _loss(self) -> losses.Loss:
+        return check_learner(self.learner)._loss()
+
+    def _check_labels(self, y: np.ndarray) -> None:
+        check_learner(self.learner)._check_labels(y)
+
+    def _advice(self, X: np.ndarray) -> str | None:
+        Z = Standardizer(self.clip).stream(np.clip(X, -LARGEST, LARGEST))
+        return check_learner(self.learner)._advice(Z)
+
+    def _start(self, d: int) -> None:
+        self._scaler = Standardizer(self.clip)
+        self._scaler._begin(d)
+        self._inner = fresh(self.learner)
+        self._inner._begin(d, self._outputs)
+
+    def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
+        beyond = (np.abs(X) > LARGEST).any(axis=1)
+        if beyond.any():
+            self._check(NOT_FINITE, int(np.argmax(beyond)))
+        try:
+            self._inner._play(self._scaler.stream(X), y, trace)
+        except FloatingPointError as error:
+            self._broken = str(error)
+            raise
+        self._played += len(X)
+
+    def _forecast(self, X: np.ndarray) -> np.ndarray:
+        return self._inner._forecast(self._scaler.transform(np.clip(X, -LARGEST, LARGEST)))
+
+    def _state(self) -> dict[str, Any]:
+        meta, arrays = self._inner._contents()
+        state = {f"scaler_{name}": value for name, value in self._scaler._state().items()}
+        return state | {"inner": meta} | {f"inner_{name}": a for name, a in arrays.items()}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        def of(prefix: str) -> dict[str, Any]:
+            names = [name for name in state if name.startswith(prefix)]
+            return {name.removeprefix(prefix): state[name] for name in names}
+
+        self._scaler._restore(of("scaler_"))
+        self._inner._adopt(state["inner"], of("inner_"))

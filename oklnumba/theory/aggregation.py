@@ -1,0 +1,214 @@
+"""Bounds of Experts: exponential weights, fixed share, labels without a known bound, ML-Poly."""
+
+from __future__ import annotations
+
+from math import log, sqrt
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from oklnumba import checks, losses
+from oklnumba.checks import require, require_count, require_positive
+
+
+def _price(B: float | None, kind: str, y: ArrayLike | None) -> tuple[float, float]:
+    """Return 1 / eta of the last round, and what growths of the bound on labels add."""
+    require(kind in ("aggregating", "average"), "kind", kind, "a kind of Experts with such a bound")
+    factor = 2 if kind == "aggregating" else 8
+    if B is not None:
+        require_positive("B", B)
+        return factor * B**2, 0.0
+    if y is None:
+        raise ValueError("B=None needs the labels of the run: pass y")
+    sizes = np.abs(checks.as_point(y, name="y")[0])
+    bounds = np.append(0.0, np.maximum.accumulate(sizes))  # B_1 = 0, B_2, ..., B_{n+1}
+    growth = 2 * bounds[-1] ** 2 - (np.diff(bounds) ** 2).sum()
+    return factor * bounds[-2] ** 2, float(growth)
+
+
+def experts_bound(
+    count: int,
+    B: float | None = 1.0,
+    kind: str = "aggregating",
+    n: int = 1,
+    y: ArrayLike | None = None,
+) -> float:
+    """Return the regret bound of Experts against the best of ``count`` learners.
+
+    2 B^2 log N, 8 B^2 log N, or B (sqrt(2 n log N) + sqrt(log(N) / 8)) for "hedge" (Cesa-Bianchi
+    and Lugosi 2006, Theorem 2.3). Where B is learned, with B_t = max_{s<t} |y_s| the first two are
+
+        2 B_n^2 log N + 2 B_{n+1}^2 - sum_t (B_{t+1} - B_t)^2  <=  2 max y^2 (1 + log N)
+
+    and the same with 8 B_n^2 log N.
+
+    Parameters
+    ----------
+    count : int >= 1
+        N.
+    B : float > 0 or None
+    kind : {"aggregating", "average", "hedge"}
+        For "mlpoly" see mlpoly_bound.
+    n : int >= 1
+        Rounds, for "hedge".
+    y : array_like of shape (n,)
+        The labels of the run, for B=None.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not valid, or labels are missing.
+
+    Remarks
+    -------
+    B=None is the clipping of Gerchinovitz and Yu 2014, with labels clipped in the update too. The
+    proof: let c cut to [-B_t, B_t]. eta_t = 1/(2 B_t^2) falls, so by Vovk's argument the losses
+    (c(y_t) - p_t)^2 are, in sum, at most those of any learner's (c(y_t) - c(f_t))^2 plus
+    log(N) / eta_n. Where |y_t| > B_t, by d = B_{t+1} - B_t,
+
+        (y_t - p_t)^2 - (c(y_t) - p_t)^2 = d (d + 2 |c(y_t) - p_t|) <= d^2 + 4 d B_t
+                                         = 2 (B_{t+1}^2 - B_t^2) - d^2,
+
+    which adds up to the last terms; and (c(y_t) - c(f_t))^2 <= (y_t - f_t)^2 always.
+
+    Examples
+    --------
+    >>> import oklnumba as okl
+    >>> round(okl.theory.experts_bound(3), 6)
+    2.197225
+    >>> round(okl.theory.experts_bound(3, B=None, y=[0.5, -1.0, 0.7]), 6)
+    3.697225
+    """
+    require_count("count", count, 1)
+    require_count("n", n, 1)
+    if kind == "hedge":
+        require_positive("B", B)
+        return B * (sqrt(2 * n * log(count)) + sqrt(log(count) / 8))
+    cost, growth = _price(B, kind, y)
+    return float(cost * log(count) + growth)
+
+
+def fixed_share_bound(
+    count: int,
+    n: int,
+    switches: int,
+    share: float,
+    *,
+    B: float | None = 1.0,
+    kind: str = "aggregating",
+    y: ArrayLike | None = None,
+) -> float:
+    """Return the bound of Experts with a share on the regret against sequences of learners.
+
+    (1 / eta) [log N + k log(N / s) + (n - 1 - k) log(1 / (1 - s))] for any choice of a learner for
+    each of n rounds with k switches (Herbster and Warmuth 1998), 1 / eta = 2 B^2, or 8 B^2 for
+    "average". B=None: B_n in place of B, and the growth of experts_bound is added. "hedge": 1 / eta
+    = B sqrt(n / (8 log N)), and B sqrt(n log(N) / 2) is added.
+
+    Parameters
+    ----------
+    count : int >= 1
+        N.
+    n : int >= 1
+        Rounds.
+    switches : int, 0 <= k < n
+        Rounds whose learner is not that of the round before.
+    share : float in (0, 1)
+        s; with 0 switches 0 too.
+    B, kind, y
+        As in experts_bound.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not valid, or labels are missing.
+
+    Remarks
+    -------
+    For this share, w_i <- (1 - s) w_i + s / N, a learner keeps at least 1 - s of its weight, and
+    gets at least s / N. A rate that falls takes w to the power a = eta_{t+1} / eta_t before: as
+    sum w^a <= N^(1 - a), log(1 / w_i) / eta grows by at most (1 / eta_{t+1} - 1 / eta_t) log N,
+    which adds up, with log(N) / eta_1 for the first weights, to at most the log(N) / eta_n above.
+    For "hedge" a round's loss is at most its mix loss + eta_t B^2 / 8 (Hoeffding).
+
+    Examples
+    --------
+    >>> import oklnumba as okl
+    >>> round(okl.theory.fixed_share_bound(3, 1000, switches=2, share=0.002), 4)
+    35.4421
+    """
+    require_count("count", count, 1)
+    require_count("n", n, 1)
+    require_count("switches", switches, 0)
+    require(switches < n, "switches", switches, f"less than the {n} rounds")
+    least = 0.0 if switches == 0 else np.nextafter(0.0, 1.0)
+    valid = checks.number(share) and least <= share < 1.0
+    require(valid, "share", share, "a number in (0, 1), or 0 where there is no switch")
+    codes = log(count) - (n - 1 - switches) * np.log1p(-share)
+    codes += switches * log(count / share) if switches else 0.0
+    if kind != "hedge":
+        cost, growth = _price(B, kind, y)
+        return float(cost * codes + growth)
+    require_positive("B", B)
+    if count == 1:
+        return 0.0
+    return float(B * (sqrt(n / (8 * log(count))) * codes + sqrt(n * log(count) / 2)))
+
+
+def mlpoly_bound(
+    experts: ArrayLike, forecasts: ArrayLike, y: ArrayLike, loss: str = "squared"
+) -> np.ndarray:
+    """Return the bound of Experts(kind="mlpoly") on the regret against each learner, shape (N,).
+
+    sqrt((M + sum_t r_ti^2) Phi), r_ti = l'(p_t) (p_t - f_ti), M the largest r^2 of the run: of
+    second order (Gaillard, Stoltz and van Erven 2014, Theorem 5), no range is needed. Phi <=
+    N (1 + log(1 + n)) where the largest r^2 is that of the first round; in general
+
+        Phi_t = min(Phi_{t-1} + sum_i r_ti^2 / (M_{t-1} + V_{t-1,i}),
+                    (sqrt(Phi_{t-1}) + sqrt(sum_i r_ti^2 / (M_t + V_ti)))^2),  V_ti = sum r_si^2.
+
+    Parameters
+    ----------
+    experts : array_like of shape (n, N)
+        The learners' forecasts.
+    forecasts : array_like of shape (n,)
+        Those of the aggregate.
+    y : array_like of shape (n,)
+    loss : str
+        A convex loss of ``oklnumba.losses``.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not valid.
+
+    Remarks
+    -------
+    The paper has M = 1, a bound known beforehand. The proof for a growing M: Phi_t bounds
+    sum_i (R_ti)_+^2 / (M_t + V_ti), R the sums of r. With the weights of the round sum_i w_i r_ti =
+    0, so without M_t - M_{t-1} the square (R + r)_+^2 <= (R_+ + r)^2 adds only the first sum, and
+    larger M and V only lower it. The second form is the triangle inequality, and is the smaller
+    where r_ti^2 is far beyond M_{t-1}.
+
+    Examples
+    --------
+    >>> import oklnumba as okl
+    >>> okl.theory.mlpoly_bound([[0.0, 1.0]], [0.5], [1.0]).round(6)
+    array([0.707107, 0.707107])
+    """
+    F = checks.as_inputs(experts, name="experts")
+    p = checks.as_values(forecasts, len(F), "forecasts")
+    found = losses.get(loss)
+    labels = checks.as_labels(y, len(F), found.classes)
+    slopes = np.array([found.derivative(*pair) for pair in zip(p, labels, strict=True)])
+    r2 = (slopes[:, None] * (p[:, None] - F)) ** 2
+    M, V, phi = 0.0, np.zeros(F.shape[1]), 0.0
+    for squares in r2:
+        if not squares.any():
+            continue
+        larger = max(M, squares.max())
+        slow = (squares / (M + V)).sum() if M > 0.0 else np.inf
+        V += squares
+        fast = (squares / (larger + V)).sum()
+        M, phi = larger, min(phi + slow, (sqrt(phi) + sqrt(fast)) ** 2)
+    return np.sqrt((M + V) * phi)

@@ -1,0 +1,1 @@
+"""What works around any learner: several outputs, and one fixed function out of a whole run."""

@@ -1,0 +1,356 @@
+"""Several outputs of any learner: classes, one against the rest, or several real labels.
+
+One learner plays all outputs on one state where it can (``_several``: the AWV and ridge learners,
+whose factor does not depend on the labels), else there is a learner for each output.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from oklnumba import checks, protocol
+from oklnumba.learners.learner import Learner, Player, Trace, check_learner, fresh
+from oklnumba.losses import Loss
+
+
+class Several(Player):
+    """K outputs of learners of the same hyper-parameters; their forecasts are (n, K).
+
+    A subclass checks the labels (``_as_labels``) and makes numbers of them for each output
+    (``_column``).
+    """
+
+    learner: Learner
+    _learners: tuple[Learner, ...] = ()  # none before any data
+    _outputs = 0  # K, known with the first labels
+
+    @property
+    def learners_(self) -> list[Learner]:
+        """The learners that play: one for all outputs, or one for each; none before any data."""
+        return list(self._learners)
+
+    @property
+    def rounds(self) -> int:
+        """Rounds played."""
+        return self._learners[0].rounds if self._learners else 0
+
+    @property
+    def size(self) -> int:
+        """Size of the one learner, or the sizes of all, added up."""
+        return sum(one.size for one in self._learners)
+
+    @property
+    def _width(self) -> int | None:  # type: ignore[override]  # that of the learners
+        return self._learners[0]._width if self._learners else None
+
+    @property
+    def _certified(self) -> bool:  # type: ignore[override]  # as the learners are
+        return check_learner(self.learner)._certified
+
+    @property
+    def _run_rows(self) -> int:  # type: ignore[override]
+        return check_learner(self.learner)._run_rows
+
+    @property
+    def _together(self) -> bool:
+        """Whether one learner plays several outputs."""
+        return len(self._learners) < self._outputs
+
+    def _loss(self) -> Loss:
+        return check_learner(self.learner)._loss()
+
+    def _space(self) -> str | None:
+        return self._learners[0]._space() if self._learners else None
+
+    def _column(self, labels: np.ndarray, k: int) -> np.ndarray:
+        """Return the labels of output k, (n,)."""
+        raise NotImplementedError
+
+    def _advise(self, X: np.ndarray, labels: np.ndarray, stacklevel: int = 4) -> None:
+        if self.rounds == 0:  # the learners are all alike
+            fresh(self.learner)._advise(X, self._column(labels, 0), stacklevel + 1)
+
+    def _begin(self, d: int, outputs: int = 1) -> None:
+        if not self._learners:
+            one = fresh(self.learner)
+            count = 1 if one._several else outputs
+            self._learners = (one, *(fresh(one) for _ in range(count - 1)))
+            self._outputs = outputs
+        try:
+            for one in self._learners:
+                if self._together:
+                    one._begin(d, self._outputs)
+                else:
+                    one._begin(d)
+        except BaseException:
+            if self.rounds == 0:
+                self.reset()
+            raise
+
+    def _trace(self, n: int) -> Trace:
+        trace = Trace.empty(n, self._certified, self._outputs)
+        if self._outputs <= 1:  # columns here too
+            numbers = {name: getattr(trace, name) for name in NUMBERS}
+            trace = trace._replace(**{k: a[:, None] for k, a in numbers.items() if a is not None})
+        return trace
+
+    def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
+        if self._together:
+            columns = [self._column(y, k) for k in range(self._outputs)]
+            self._learners[0]._play(X, np.stack(columns, axis=1), trace)
+            return
+        trace.sizes[:] = 0
+        for k, one in enumerate(self._learners):
+            own = Trace.empty(len(X), one._certified)
+            one._play(X, self._column(y, k), own)
+            trace.sizes[:] += own.sizes
+            for name in NUMBERS:
+                if getattr(own, name) is not None:
+                    getattr(trace, name)[:, k] = getattr(own, name)
+
+    def _forecasts(self, X: ArrayLike) -> np.ndarray:
+        """Return the forecasts of all outputs for the rows of X, (n, K), after some data."""
+        forecasts = [one.predict(X) for one in self._learners]
+        return forecasts[0] if self._together else np.stack(forecasts, axis=1)
+
+    def _contents(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        meta, arrays = super()._contents()
+        meta |= {"width": self._width, "outputs": self._outputs, "scorers": []}
+        for k, one in enumerate(self._learners):
+            own, more = one._contents()
+            meta["scorers"].append(own)
+            arrays |= {f"scorer{k}_{name}": array for name, array in more.items()}
+        return meta, arrays
+
+    def _adopt(self, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        self.reset()
+        if not any(own["rounds"] for own in meta["scorers"]):  # 0.1.0 saved those without data too
+            return
+        self._outputs = meta.get("outputs", len(meta["scorers"]))
+        self._learners = tuple(fresh(self.learner) for _ in meta["scorers"])
+        for k, own in enumerate(meta["scorers"]):
+            prefix = f"scorer{k}_"
+            names = [name for name in arrays if name.startswith(prefix)]
+            self._learners[k]._adopt(own, {n.removeprefix(prefix): arrays[n] for n in names})
+
+
+NUMBERS = "predictions", "loss", "comparator", "bound"  # of a Trace: those with K columns
+
+
+class ZeroOne(NamedTuple):
+    """The loss of classes: 1 for a mistake, else 0."""
+
+    name: str = "zero-one"
+    classes: bool = False  # whether labels must be -1 or +1
+
+    def value(self, forecast: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Return the losses of classes forecast."""
+        return (forecast != y).astype(float)
+
+
+class OneVsRest(Several):
+    """Several classes by one scorer each, whatever the learner (Rifkin and Klautau 2004).
+
+    The scorer of class c learns +1 for c and -1 for all other classes; the forecast is the class
+    with the largest score, the first one on ties (so the first class before any data). The AWV and
+    ridge learners play all scorers on one factor, which costs little more than a binary learner;
+    with the others it costs K times that.
+
+    Parameters
+    ----------
+    learner : Learner
+        Its hyper-parameters are those of every scorer; it is not played itself.
+    classes : sequence of at least two different labels
+        Numbers or texts; all that the stream may have.
+
+    Attributes
+    ----------
+    learners_ : list of Learner
+        One learner that plays all K scorers, its forecasts (n, K), or a learner for each class, in
+        the order of ``classes``. Empty before any data.
+    scorers_ : list of Learner
+        ``learners_`` where there is one for each class; AttributeError where one plays them all.
+
+    Remarks
+    -------
+    The scorers do not see each other, so all that holds for a learner (any cut of the stream gives
+    the same run, no look at later labels, save and load) holds here. One factor gives the bits of
+    K learners. ``okl.run`` records the classes forecast, the scores and the zero-one loss; with AWV
+    and ridge learners ``run.certificate`` has a column for each class: squared loss of its scores.
+
+    Examples
+    --------
+    >>> import numpy as np, oklnumba as okl
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (1500, 2))
+    >>> y = np.array(["left", "middle", "right"])[np.digitize(X[:, 0], [-0.3, 0.3])]
+    >>> learner = okl.OneVsRest(okl.FOGD(eta=0.5), classes=["left", "middle", "right"])
+    >>> run = okl.run(learner, X, y)
+    >>> bool(run.mistake_rate < 0.12), run.scores.shape, str(learner.predict_one([0.9, 0.0]))
+    (True, (1500, 3), 'right')
+    """
+
+    def __init__(self, learner: Learner, classes: Any):
+        self.learner = learner
+        self.classes = classes
+
+    @property
+    def scorers_(self) -> list[Learner]:
+        """The learner of each class; AttributeError where one learner plays all classes."""
+        if self._together:
+            raise AttributeError(
+                f"one learner plays all {self._outputs} classes on one factor: it is "
+                "learners_[0], whose predict(X) has a column for each class, as scores(X) has"
+            )
+        return self.learners_
+
+    def _names(self) -> np.ndarray:
+        """Return the classes as an array; ValueError if they will not do."""
+        classes = np.asarray(self.classes)
+        if self._learners:  # they have been looked at
+            return classes
+        proper = classes.ndim == 1 and len(classes) >= 2 and classes.dtype.kind in "iufUb"
+        if not proper or len(np.unique(classes)) != len(classes):
+            raise ValueError(
+                f"classes must be at least two different labels, but are {self.classes!r}"
+            )
+        return classes
+
+    def _recorded(self, loss: str | None) -> ZeroOne:
+        checks.require(loss in (None, ZeroOne().name), "loss", loss, "'zero-one' for classes")
+        return ZeroOne()
+
+    def _as_labels(self, y: Any, n: int, signs: bool = False) -> np.ndarray:
+        """Return the places of the labels in ``classes``, (n,); ValueError for other labels."""
+        if y is None:
+            raise ValueError("labels are missing: pass y, one of classes for each row of X")
+        classes, labels = self._names(), np.asarray(y)
+        if labels.shape != (n,):
+            raise ValueError(f"y must have shape ({n},), one class a row, but has {labels.shape}")
+        places = np.full(n, -1)
+        for k, name in enumerate(classes):
+            places[labels == name] = k
+        if n and places.min() < 0:
+            row = int(np.argmin(places))
+            raise ValueError(
+                f"y has {labels[row]} at row {row}, which is not one of the classes "
+                f"{classes.tolist()}; name all classes when you make the learner"
+            )
+        check_learner(self.learner)._as_labels(np.array([-1.0, 1.0]), 2)
+        return places
+
+    def _column(self, labels: np.ndarray, k: int) -> np.ndarray:
+        return np.where(labels == k, 1.0, -1.0)
+
+    def _begin(self, d: int, outputs: int = 1) -> None:
+        super()._begin(d, len(self._names()))
+
+    def _record(self, y: np.ndarray, trace: Trace, loss: Any) -> dict[str, np.ndarray]:
+        chosen = np.argmax(trace.predictions, axis=1)
+        part = {name: a for name, a in trace._asdict().items() if a is not None}
+        part |= {"predictions": self._names()[chosen], "scores": trace.predictions}
+        return part | {"losses": loss.value(chosen, y), "mistakes": chosen != y}
+
+    def scores(self, X: ArrayLike) -> np.ndarray:
+        """Return the scores of the rows of X, shape (n, K), one column a class."""
+        classes = self._names()
+        if self._learners:
+            return self._forecasts(X)
+        return np.zeros((len(checks.as_inputs(X)), len(classes)))
+
+    def predict(self, X: ArrayLike) -> np.ndarray:
+        """Return the classes forecast for the rows of X, each on its own; nothing changes."""
+        return self._names()[np.argmax(self.scores(X), axis=1)]
+
+    def predict_one(self, x: ArrayLike) -> Any:
+        """Return the class forecast if ``x`` came next; nothing changes."""
+        return self.predict(checks.as_point(x, self._width))[0]
+
+    def run(self, X: ArrayLike, y: ArrayLike) -> protocol.Run:
+        """Play the online protocol over the rows of X: short for ``okl.run(self, X, y)``.
+
+        Parameters
+        ----------
+        X : array_like of shape (n, d)
+        y : array_like of shape (n,)
+            One of ``classes`` each.
+
+        Raises
+        ------
+        ValueError
+            As in ``partial_fit``.
+        """
+        return protocol.run(self, X, y)
+
+
+class MultiOutput(Several):
+    """Several real labels a round, each forecast for itself by a learner of the same kind.
+
+    The AWV and ridge learners play all labels on one factor, which costs little more than one
+    label; with the others it costs K times as much.
+
+    Parameters
+    ----------
+    learner : Learner
+        Its hyper-parameters are those of every output; it is not played itself.
+
+    Attributes
+    ----------
+    learners_ : list of Learner
+        One learner that plays all K outputs, its forecasts (n, K), or a learner for each. Empty
+        before any data.
+
+    Remarks
+    -------
+    The outputs do not see each other: each has the forecasts of a run of its own, to the bit.
+    ``okl.run`` takes labels of shape (n, K), and what it records for each round and label is
+    (n, K): predictions, losses, the certificate; ``run.mean_loss`` is the mean over both.
+
+    Examples
+    --------
+    >>> import numpy as np, oklnumba as okl
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
+    >>> Y = np.column_stack([np.sin(X[:, 0]), X[:, 0] * X[:, 1]])
+    >>> learner = okl.MultiOutput(okl.PKAWV(okl.TaylorFeatures(3)))
+    >>> run = okl.run(learner, X, Y)
+    >>> learner.predict([[0.5, 0.5]]).round(2), run.losses.shape, len(learner.learners_)
+    (array([[0.48, 0.24]]), (500, 2), 1)
+    """
+
+    def __init__(self, learner: Learner):
+        self.learner = learner
+
+    def _as_labels(self, y: Any, n: int, signs: bool = False) -> np.ndarray:
+        """Return checked labels, (n, K)."""
+        if y is None:
+            raise ValueError("labels are missing: pass y of shape (n, K), one row a row of X")
+        Y = checks.as_inputs(y, self._outputs or None, "y")
+        if len(Y) != n:
+            raise ValueError(f"y must have {n} rows, one a row of X, but has {len(Y)}")
+        for k in range(Y.shape[1]):
+            try:
+                check_learner(self.learner)._as_labels(Y[:, k], n, signs)
+            except ValueError as error:
+                raise ValueError(f"column {k} of y: {error}") from None
+        return np.require(Y, requirements=["C", "W"])
+
+    def _column(self, labels: np.ndarray, k: int) -> np.ndarray:
+        return labels[:, k].copy()
+
+    def predict(self, X: ArrayLike) -> np.ndarray:
+        """Return the forecasts for the rows of X, shape (n, K); nothing changes.
+
+        Raises
+        ------
+        ValueError
+            Before any data, when K is not known, or if X is not valid.
+        """
+        if not self._learners:
+            raise ValueError("MultiOutput has seen no data; play a round first")
+        return self._forecasts(X)
+
+    def predict_one(self, x: ArrayLike) -> np.ndarray:
+        """Return the forecasts if ``x`` came next, shape (K,); nothing changes."""
+        return self.predict(checks.as_point(x, self._width))[0]
