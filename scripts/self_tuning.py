@@ -128,6 +128,8 @@ def entry(stream: Stream, run: Played, others: list[dict]) -> dict:
         out[f"{label}, name"] = name(found) if found else ""
     out["horizon"] = rows
     out["self-tuning at horizon"] = f"{series[:rows].mean():.6g}"
+    for at, value in zip(rivals.HORIZONS, rivals.averages(series, n), strict=False):
+        out[f"self-tuning at {at}"] = value
     out["rounds a CPU second"] = f"{n / run.seconds:.0f}"
     return out
 

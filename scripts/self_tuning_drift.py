@@ -143,7 +143,7 @@ def draw(found: dict[str, dict[str, np.ndarray]]):
             ax.plot(at[shown], curve[shown], label=label, linewidth=1.3,
                     **plots.line_style(LOOKS[label]))  # fmt: skip
         level = curves[SELF].mean(axis=0)[: BEFORE // EVERY].mean()
-        ax.axhline(WITHIN * level, color="0.5", linewidth=0.9, linestyle=":",
+        ax.axhline(WITHIN * level, color="0.5", linewidth=0.7,
                    label="10 % above self-tuning before")  # fmt: skip
         ax.axvline(0, color="0.7", linewidth=0.8)
         ax.set_ylim(0, None)
