@@ -149,6 +149,7 @@ def self_tuning(X, y, restarts, budget, kernels, linear, seed=0):
             columns += [forecasts(Z, labels, *setting) for setting in settings]
         Z = np.column_stack([np.ones(stop), S])
         columns += [forecasts(Z, labels, *setting) for setting in linear]
+        columns.append(np.append(0.0, labels[:-1])[:, None])  # the last label
         F = cut(np.concatenate(columns, axis=1), labels)
         out[past:stop] = (aggregated(F, labels) + offset)[past:]
         own = out[:stop] - y[:stop] if past == 0 else (F - labels[:, None])[past:]

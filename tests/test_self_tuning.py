@@ -103,16 +103,17 @@ def test_bulk_chunks_single_rounds_and_pickles_between_them_are_one_run():
 def test_several_outputs_are_as_many_single_ones():
     X, y = stream()
     Y = np.stack([y, np.sign(y - 7.0), -3.0 * y + X[:, 1]], axis=1)
-    learner = okl.SelfTuning(BUDGET)
-    learner._begin(X.shape[1], outputs=3)
-    trace = learner._play_blocks(X, Y, 64)
+    several = okl.MultiOutput(okl.SelfTuning(BUDGET))
+    together = okl.run(several, X, Y)
+    (learner,) = several.learners_
     for k, labels in enumerate(Y.T):
         one = okl.SelfTuning(BUDGET)
         run = okl.run(one, X, labels)
-        assert_array_equal(trace.predictions[:, k], run.predictions)
-        assert_array_equal(trace.bound[:, k], run.certificate.bound)
+        assert_array_equal(together.predictions[:, k], run.predictions)
+        assert_array_equal(together.certificate.bound[:, k], run.certificate.bound)
         assert_array_equal(learner.weights[k], one.weights)
-    assert_array_equal(trace.sizes, run.sizes)
+        assert_array_equal(learner.member_losses[k], one.member_losses)
+    assert_array_equal(together.sizes, run.sizes)
     assert len(learner.leader) == 3
 
 
@@ -182,7 +183,9 @@ def test_it_is_back_after_a_change_of_concept_and_static_members_are_not():
     losses = okl.run(learner, X[change + 200 : change + 300], y[change + 200 : change + 300]).losses
     assert first.losses[:window].mean() > 2.0 * before  # the change is felt
     assert losses.mean() <= 1.1 * before * (1.0 + 2.0 * np.sqrt(2.0 / window))  # noise of a window
-    static = [i for i, member in enumerate(learner.members) if member.half_life is None]
+    static = [
+        i for i, one in enumerate(learner.members) if one.half_life is None and one.lam is not None
+    ]
     late = (learner.member_losses - between)[static] / window
     assert (members[static] / change).min() < 1.2 * before < late.min()
 
@@ -194,6 +197,7 @@ def test_what_it_tells():
     X, y = stream()
     learner.partial_fit(X[:10], y[:10])
     assert all(member.sigma is None for member in learner.members)
+    assert str(learner.members[-1]) == "last label"
     learner.partial_fit(X[10:], y[10:])
     assert learner.weights.shape == learner.member_losses.shape == (len(learner.members),)
     assert_allclose(learner.weights.sum(), 1.0)

@@ -173,6 +173,21 @@ def test_ten_labels_on_one_factor_are_ten_runs_to_the_bit(learner):
         np.testing.assert_array_equal(several_outputs.predict(X)[:, k], one.predict(X))
 
 
+@pytest.mark.parametrize("learner", [okl.LinearRidge(), okl.OGD(0.1)], ids=repr)
+def test_after_numerical_trouble_it_says_so_until_it_is_reset(learner):
+    X, Y = several(learner)
+    huge = np.where(np.arange(120)[:, None] == 1, 1e200, X)
+    for wrapper in (okl.MultiOutput(learner), okl.OnlineToBatch(learner)):
+        y = Y if isinstance(wrapper, okl.MultiOutput) else Y[:, 0]
+        with pytest.raises(FloatingPointError, match="round [23]"):
+            okl.run(wrapper, huge, y)
+        for one in (wrapper, copy.deepcopy(wrapper)):
+            for play in (one.partial_fit, lambda X, y: okl.run(one, X, y)):  # noqa: B023
+                with pytest.raises(FloatingPointError, match="reset"):
+                    play(X, y)
+        assert okl.run(wrapper.reset(), X, y).rounds == 120
+
+
 def test_labels_in_an_array_of_objects_are_what_they_are():
     X, y = stream()
     numbers = np.array([CLASSES.index(c) for c in y], dtype=object)

@@ -34,7 +34,6 @@ from oklnumba.learners.learner import Learner, Trace, per_round
 from oklnumba.learners.on_features import OnFeatures
 from oklnumba.state import aligned_zeros, padded
 
-
 DISCOUNTS = (
     "a number in (0, 1] (and >= 1e-100): 1 forgets nothing, 2 ** (-1 / h) halves the weight of a "
     "round every h rounds"

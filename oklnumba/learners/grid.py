@@ -39,14 +39,18 @@ class LinearMap(State):
         self.room = padded(d + 1)
         self.size = 0
 
-    def write(self, X: np.ndarray, learn: bool, out: tuple) -> int:
-        """Write coordinates, how many they are, and 0 for atoms; return a status."""
+    def write(self, X: np.ndarray, learn: bool, out: tuple) -> tuple[int, int]:
+        """Write coordinates, how many they are, and 0 for atoms; return (rows, status)."""
         Z, columns, _ = out
         d = X.shape[1]
         Z[: len(X), 0] = 1.0
         Z[: len(X), 1 : d + 1] = X
         columns[:] = self.room
-        return DONE
+        return len(X), DONE
+
+    def choose(self, X: np.ndarray, out: tuple) -> tuple[int, int]:
+        """Do nothing: there is no dictionary."""
+        return len(X), DONE
 
 
 class SpanMap(State):
@@ -95,16 +99,22 @@ class SpanMap(State):
         U[:rank, :rank] = R * scales[:rank, None]
         np.fill_diagonal(U, 1.0)
 
-    def write(self, X: np.ndarray, learn: bool, out: tuple) -> int:
-        """Write coordinates, how many they are, and atoms, row by row; return a status."""
+    def write(self, X: np.ndarray, learn: bool, out: tuple) -> tuple[int, int]:
+        """Write coordinates, how many they are, and atoms, row by row; return (rows, status)."""
         coins = self._coins.take(len(X)) if learn else np.ones(len(X))
         largest = float(self._budget) if learn else 0.0  # nothing joins
         dictionary = self._atoms, self._weights, self._kors, self._span, self._R
-        _, status = map_rounds(
+        return map_rounds(
             X, coins, self._kernel, (RULE, largest), self._counts, dictionary, self._unit,
             self._work, out,
         )  # fmt: skip
-        return status
+
+    def choose(self, X: np.ndarray, out: tuple) -> tuple[int, int]:
+        """Let the dictionary choose among the rows of X; return (rows, status)."""
+        if self.size < self._budget:
+            return self.write(X, True, out)
+        self._coins.take(len(X))  # as if it had looked at them
+        return len(X), DONE
 
 
 class Factor(State):
@@ -125,10 +135,9 @@ class Factor(State):
         factor = self._U, self._inv_d, self._c
         return factor, self._setting, self._work, 0.0
 
-    def play(self, Z: np.ndarray, Y: np.ndarray, r: int, out: tuple) -> int:
-        """Play rounds on coordinates; ``out`` as in awv_rounds; return a status."""
-        _, status = awv_rounds(Z, Y, r, *self._arguments(), out)
-        return status
+    def play(self, Z: np.ndarray, Y: np.ndarray, r: int, out: tuple) -> tuple[int, int]:
+        """Play rounds on coordinates; ``out`` as in awv_rounds; return (rounds, status)."""
+        return awv_rounds(Z, Y, r, *self._arguments(), out)
 
     def forecast(self, Z: np.ndarray, r: int, out: tuple) -> None:
         """Write the forecasts of single rounds."""
@@ -158,19 +167,22 @@ class Group:
         self._columns = np.zeros(ROWS, dtype=np.int64)
         self.sizes = np.zeros(ROWS, dtype=np.int64)
 
-    def learn(self, X: np.ndarray) -> int:
-        """Let the dictionary choose among some inputs, up to ROWS; return a status."""
-        return self.map.write(X, True, (self._Z, self._columns, self.sizes))
+    def choose(self, X: np.ndarray) -> tuple[int, int]:
+        """Let the dictionary choose among up to ROWS inputs; return (rows, status)."""
+        return self.map.choose(X, (self._Z, self._columns, self.sizes))
 
-    def play(self, X: np.ndarray, Y: np.ndarray, learn: bool) -> int:
-        """Write the forecasts of up to ROWS rounds, then learn them; return a status."""
-        status = self.map.write(X, learn, (self._Z, self._columns, self.sizes))
+    def play(self, X: np.ndarray, Y: np.ndarray, learn: bool) -> tuple[int, int]:
+        """Write the forecasts of up to ROWS rounds, then learn them; return (rounds, status)."""
+        played, status = self.map.write(X, learn, (self._Z, self._columns, self.sizes))
+        if status != DONE:
+            return played, status
         for start, stop, r in self._stretches(len(X)):
             for i, factor in enumerate(self.factors):
-                if status == DONE:
-                    out = self._out(i, start, stop)
-                    status = factor.play(self._Z[start:stop], Y[start:stop], r, out)
-        return status
+                out = self._out(i, start, stop)
+                played, status = factor.play(self._Z[start:stop], Y[start:stop], r, out)
+                if status != DONE:
+                    return start + played, status
+        return len(X), DONE
 
     def forecast(self, X: np.ndarray) -> None:
         """Write the forecasts of up to ROWS single rounds; nothing is learned."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -30,13 +31,14 @@ from oklnumba.learners.grid import ROWS, Group, LinearMap, Setting, SpanMap
 from oklnumba.learners.learner import Learner, Trace, per_round
 from oklnumba.scaling import LARGEST as LARGEST_INPUT
 from oklnumba.scaling import Standardizer
-from oklnumba.state import State
+from oklnumba.state import State, padded
 from oklnumba.threads import together
 
 RESTARTS = (32, 128, 512, 2048)
 PAST = 0  # entry of the counts: rounds kept for the next restart
 CLIP = 4.0  # inputs are cut to so many standard deviations
 SPREAD = 500  # inputs whose distances give the median
+LEAST = 1e-12  # median distance: below, all inputs but a few are equal on the common scale
 # Widths of Gaussian kernels, in medians, and the settings of their members; of the linear ones. On
 # 50 streams these lost 4 % of squared loss, in the mean, against a grid of widths 1/4 to 4, lam
 # 0.01 to 1 and half-lives 60 to 5000; nearly all on streams sorted by class (docs/choosing.md).
@@ -55,12 +57,14 @@ LAYER = (AGGREGATING, 0.0), (AGGREGATING, 1e-3), (BOLD, 1e-4), (ML_POLY, 0.0)
 class Member(NamedTuple):
     """One forecaster of SelfTuning: what it is, in the units of the standardised inputs."""
 
-    forecaster: str  # "ridge" or "awv"
-    sigma: float | None  # width of its Gaussian kernel; None: linear in the inputs
-    lam: float
-    half_life: float | None  # in rounds; None: it forgets nothing
+    forecaster: str  # "ridge", "awv" or "last label"
+    sigma: float | None = None  # width of its Gaussian kernel; None: linear in the inputs
+    lam: float | None = None
+    half_life: float | None = None  # in rounds; None: it forgets nothing
 
     def __str__(self) -> str:
+        if self.lam is None:
+            return self.forecaster
         kind = "linear" if self.sigma is None else f"Gaussian kernel, sigma = {self.sigma:.3g}"
         memory = "no forgetting" if self.half_life is None else f"half-life {self.half_life} rounds"
         return f"{self.forecaster}, {kind}, lam = {self.lam:g}, {memory}"
@@ -88,11 +92,14 @@ class Scales(NamedTuple):
         spread = np.linspace(0, len(X) - 1, min(len(X), SPREAD)).astype(int)
         distances = pdist(scales.transform(X[spread]))
         distances = distances[distances > 0.0]
-        return scales._replace(median=float(np.median(distances))) if len(distances) else scales
+        if len(distances) == 0:
+            return scales
+        return scales._replace(median=max(float(np.median(distances)), LEAST))
 
     def transform(self, X: np.ndarray) -> np.ndarray:
         """Return the inputs of the members."""
-        return np.clip((X - self.mean) / self.scale, -CLIP, CLIP)
+        with np.errstate(over="ignore"):  # what is beyond is cut
+            return np.clip((X - self.mean) / self.scale, -CLIP, CLIP)
 
 
 class Stage(State):
@@ -106,7 +113,7 @@ class Stage(State):
     _STATE = {
         **{name: ("outputs", "layer", axes[0]) for name, axes in EXPERT_STATE.items()},
         **{f"top_{name}": ("outputs", f"top_{axes[0]}") for name, axes in EXPERT_STATE.items()},
-        "loss": ("outputs",), "losses": ("outputs", "experts"),
+        "last": ("outputs",), "loss": ("outputs",), "losses": ("outputs", "experts"),
         "before": ("outputs",), "losses_before": ("outputs", "experts"),
     }  # fmt: skip
 
@@ -121,6 +128,7 @@ class Stage(State):
         wide = scales.median and d > budget
         linear = SpanMap(Linear(), d, budget, [*seed, len(kernels)]) if wide else LinearMap(d)
         self._add(Group(linear, LINEAR, outputs), None)
+        self.members.append(Member("last label"))
         self._make_state(
             outputs=outputs, layer=len(LAYER), experts=len(self.members), tally=TALLY,
             top_experts=len(LAYER), top_tally=TALLY,
@@ -133,37 +141,49 @@ class Stage(State):
 
     # ---- rounds ----
 
-    def play(self, X: np.ndarray, Y: np.ndarray, learn: bool, trace: Trace) -> int:
-        """Play up to ROWS rounds; X is standardised, Y less its offsets; return a status.
+    def play(self, X: np.ndarray, Y: np.ndarray, learn: bool, trace: Trace) -> tuple[int, int]:
+        """Play up to ROWS rounds; X is standardised, Y less its offsets; return (rounds, status).
 
         ``learn``: whether inputs may join dictionaries. trace : arrays of shape (n, K).
         """
-        statuses = [DONE] * len(self.groups)
+        played, status = self._in_groups(lambda group: group.play(X, Y, learn))
+        if status != DONE:
+            return played, status
+        F = self._forecasts(np.vstack([self._last, Y[:-1]]))
+        self._last[:] = Y[-1]
+        proofs = np.stack([proof for group in self.groups for proof in group.certificates(Y)])
+        for k, y in enumerate(np.ascontiguousarray(Y.T)):
+            played, status = self._aggregate(k, F[k], y, proofs[..., k], trace)
+            if status != DONE:
+                return played, status
+        return len(X), DONE
 
-        def play(i: int) -> None:
-            statuses[i] = self.groups[i].play(X, Y, learn)
+    def choose(self, X: np.ndarray) -> tuple[int, int]:
+        """Let the dictionaries choose among up to ROWS standardised inputs."""
+        return self._in_groups(lambda group: group.choose(X))
 
-        together([partial(play, i) for i in range(len(self.groups))])
-        status = next(filter(None, statuses), DONE)
-        if status == DONE:
-            F = self._forecasts(len(X))
-            proofs = [proof for group in self.groups for proof in group.certificates(Y)]
-            for k, y in enumerate(np.ascontiguousarray(Y.T)):
-                status = status or self._aggregate(k, F[k], y, np.stack(proofs)[..., k], trace)
-        return status
+    def _in_groups(self, call: Callable[[Group], tuple[int, int]]) -> tuple[int, int]:
+        """Call for all groups, in threads; return (rounds, status) of the first in trouble."""
+        found: list[tuple[int, int]] = [(0, DONE)] * len(self.groups)
 
-    def learn_inputs(self, X: np.ndarray) -> None:
-        """Let the dictionaries choose among standardised inputs, up to ROWS."""
-        together([partial(group.learn, X) for group in self.groups])
+        def store(i: int) -> None:
+            found[i] = call(self.groups[i])
 
-    def _forecasts(self, n: int) -> np.ndarray:
-        """Return the members' forecasts that the groups have just made, (K, n, N)."""
-        F = np.concatenate([group.forecasts[:, :n] for group in self.groups])
+        together([partial(store, i) for i in range(len(self.groups))])
+        return min((one for one in found if one[1] != DONE), default=found[0])
+
+    def _forecasts(self, before: np.ndarray) -> np.ndarray:
+        """Return the members' forecasts, which the groups have just made, (K, n, N).
+
+        before : (n, K), the label before each round.
+        """
+        n = len(before)
+        F = np.concatenate([*(group.forecasts[:, :n] for group in self.groups), before[None]])
         return np.ascontiguousarray(F.transpose(2, 1, 0))
 
     def _aggregate(
         self, k: int, F: np.ndarray, y: np.ndarray, proofs: np.ndarray, trace: Trace
-    ) -> int:
+    ) -> tuple[int, int]:
         """Aggregate the members' forecasts F, (n, N), of output k; proofs : (static, 3, n)."""
         largest, grown = self._tally[k, 0, [LARGEST, GROWN]]
         bounds = np.maximum.accumulate(np.append(largest, np.abs(y)))
@@ -172,12 +192,12 @@ class Stage(State):
         for j, (kind, share) in enumerate(LAYER):
             setting, state = self._setting(share), self._layer_state(k, j)
             column = np.empty(len(y))
-            _, status = experts_rounds(F, y, kind, setting, 0, state, weights, column)
+            played, status = experts_rounds(F, y, kind, setting, 0, state, weights, column)
             if status != DONE:
-                return status
+                return played, status
             P[:, j] = column
         forecasts, excess = np.empty(len(y)), np.empty(len(y))
-        _, status = certified_poly_rounds(
+        played, status = certified_poly_rounds(
             P, y, self._setting(0.0), self._top_state(k), np.empty(len(LAYER)), forecasts, excess
         )
         trace.predictions[:, k] = forecasts + self.scales.offsets[k]
@@ -193,13 +213,13 @@ class Stage(State):
         trace.loss[:, k] = loss[1:] + self._before[k]
         trace.comparator[:, k] = proofs[best, 1, rounds]
         trace.bound[:, k] = proofs[best, 2, rounds] + excess + self._before[k]
-        return status
+        return played, status
 
     def forecast(self, X: np.ndarray, out: np.ndarray) -> None:
         """Write the forecasts of single rounds, X standardised, up to ROWS; out : (n, K)."""
         for group in self.groups:
             group.forecast(X)
-        F = self._forecasts(len(X))
+        F = self._forecasts(np.broadcast_to(self._last, out.shape))
         for k in range(len(F)):
             B = self._tally[k, 0, LARGEST]
             np.clip(F[k], -B, B, out=F[k])
@@ -263,7 +283,7 @@ class SelfTuning(Learner):
     """A learner without anything to tune, for the squared loss: real labels, or -1 and +1.
 
     Members with Gaussian kernels of four widths and linear ones, of several lam and half-lives,
-    each as a ridge and an AWV forecaster, are aggregated in two layers: the whole has a guarantee,
+    each as a ridge and an AWV forecaster, and the last label are aggregated in two layers: the whole has a guarantee,
     follows drift, and is quick where there is hardly any noise. Inputs are standardised and cut to
     4 standard deviations, widths are multiples of the median distance of inputs, dictionaries are
     by KORS. All that is taken from the past only, anew after 32, 128, 512 and 2048 rounds, and the
@@ -368,6 +388,15 @@ class SelfTuning(Learner):
     def _start(self, d: int) -> None:
         require_count("budget", self.budget, 1)
         require_count("seed", self.seed, 0)
+        room = padded(int(self.budget) + 1)
+        matrices = sum(3 + len(settings) for _, settings in KERNELS)
+        try:  # before any round, not at the first restart
+            np.empty((matrices, room, room))
+        except (MemoryError, ValueError):
+            raise MemoryError(
+                f"SelfTuning(budget={self.budget}) keeps {matrices} matrices of {room} x {room} "
+                "numbers, which do not fit in memory; lower the budget"
+            ) from None
         self._make_state(counts=1, d=d, outputs=self._outputs)
         self._restarts = 0
         self._stage = self._new_stage(Scales.of(self._inputs, self._labels))
@@ -391,8 +420,8 @@ class SelfTuning(Learner):
         own = Trace(*(a if a is trace.sizes else a.reshape(shape) for a in trace))
         stage, scales = self._stage, self._stage.scales
         points = scales.transform(X)
-        status = stage.play(points, Y - scales.offsets, True, own)
-        self._check(status, len(X) - 1)
+        played, status = stage.play(points, Y - scales.offsets, True, own)
+        self._check(status, played)
         trace.sizes[:] = sum(group.sizes[: len(X)] for group in stage.groups)
         if self._played < RESTARTS[-1]:
             first = int(self._counts[PAST])
@@ -413,11 +442,11 @@ class SelfTuning(Learner):
         points, labels = scales.transform(X), Y - scales.offsets
         blocks = [slice(start, start + ROWS) for start in range(0, len(X), ROWS)]
         for block in blocks:
-            stage.learn_inputs(points[block])
+            self._check(stage.choose(points[block])[1], 0)
         for block in blocks:
             part = points[block]
             trace = Trace(*(np.empty((len(part), self._outputs)) for _ in range(5)))
-            self._check(stage.play(part, labels[block], False, trace), 0)
+            self._check(stage.play(part, labels[block], False, trace)[1], 0)
         stage.follow(self._stage)
         self._stage = stage
         if self._played == RESTARTS[-1]:  # the past is no longer needed

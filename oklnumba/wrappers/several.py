@@ -69,12 +69,13 @@ class Several(Player):
         """Return the labels of output k, (n,)."""
         raise NotImplementedError
 
-    def _advise(self, X: np.ndarray, labels: np.ndarray, stacklevel: int = 4) -> None:
+    def _advise(self, X: np.ndarray, labels: np.ndarray, stacklevel: int = 3) -> None:
         if self.rounds == 0:  # the learners are all alike
             fresh(self.learner)._advise(X, self._column(labels, 0), stacklevel + 1)
 
     def _begin(self, d: int, outputs: int = 1) -> None:
-        if not self._learners:
+        new = not self._learners
+        if new:
             one = fresh(self.learner)
             count = 1 if one._several else outputs
             self._learners = (one, *(fresh(one) for _ in range(count - 1)))
@@ -86,7 +87,7 @@ class Several(Player):
                 else:
                     one._begin(d)
         except BaseException:
-            if self.rounds == 0:
+            if new:
                 self.reset()
             raise
 
@@ -127,7 +128,7 @@ class Several(Player):
 
     def _adopt(self, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         self.reset()
-        if not any(own["rounds"] for own in meta["scorers"]):  # 0.1.0 saved those without data too
+        if all(own["width"] is None for own in meta["scorers"]):  # as 0.1.0 saved it without data
             return
         self._outputs = meta.get("outputs", len(meta["scorers"]))
         self._learners = tuple(fresh(self.learner) for _ in meta["scorers"])
@@ -316,7 +317,7 @@ class MultiOutput(Several):
     >>> learner = okl.MultiOutput(okl.PKAWV(okl.TaylorFeatures(3)))
     >>> run = okl.run(learner, X, Y)
     >>> learner.predict([[0.5, 0.5]]).round(2), run.losses.shape, len(learner.learners_)
-    (array([[0.48, 0.24]]), (500, 2), 1)
+    (array([[0.49, 0.31]]), (500, 2), 1)
     """
 
     def __init__(self, learner: Learner):
