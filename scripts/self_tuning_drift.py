@@ -29,7 +29,7 @@ QUICK_ROUNDS = 12_000
 EVERY = 25  # rounds at which the members' losses are read
 BEFORE, AFTER, WINDOW = 1000, GAPS[0], 100
 WITHIN = 1.1
-FORGETS = "half-life"  # in the name of a member that discounts
+KEEPS = "no forgetting"  # in the name of a member that does not discount
 SELF, STATIC = "self-tuning", "its best static member"
 PKAWV, ORACLE = "PKAWV without discount", "PKAWV, told to start anew"
 LOOKS = {SELF: 0, STATIC: 1, PKAWV: 2, ORACLE: 3}
@@ -48,7 +48,7 @@ def pkawv(stream: Stream, starts: np.ndarray) -> np.ndarray:
 def losses(stream: Stream, points: np.ndarray) -> dict[str, np.ndarray]:
     """Return the losses of each learner, summed by pieces of EVERY rounds."""
     run = played(stream, EVERY)
-    static = [i for i, name in enumerate(run.members) if FORGETS not in name]
+    static = [i for i, name in enumerate(run.members) if KEEPS in name]
     best = min(static, key=run.pieces.sum(axis=0).__getitem__)
 
     def pieces(series: np.ndarray) -> np.ndarray:
