@@ -26,7 +26,13 @@ SCRIPTS = Path(__file__).resolve().parents[1] / "scripts"
 FIGURES = sorted(SCRIPTS.glob("[a-z]*[0-9][0-9][0-9][0-9]_*.py"))
 OTHERS = [
     SCRIPTS / name
-    for name in ("certificate.py", "regret_certificate.py", "regret_vs_dictionary.py")
+    for name in (
+        "certificate.py",
+        "regret_certificate.py",
+        "regret_vs_dictionary.py",
+        "self_tuning.py",
+        "self_tuning_drift.py",
+    )
 ]
 COLUMNS = "dataset,scaling,algorithm,size,captured,round,average_loss,seconds,finished".split(",")
 
@@ -593,3 +599,101 @@ def test_the_risks_of_the_risk_figure(script):
     )
     rounds = okl.theory.svm_rounds(lam, 0.3)
     assert figure.svm_bound(rounds, lam) <= 0.3 < figure.svm_bound(rounds - 1, lam)
+
+
+def test_streams_that_drift(script):
+    """The concept is one function in other axes, and changes where it is said to."""
+    streams = script("streams")
+    for stream, points in streams.drifts(seed=3):
+        n = len(stream.y)
+        assert (len(points) > 4) == stream.name.startswith("abrupt")
+        gaps = np.diff(np.concatenate([[0], points]))
+        assert ((gaps >= 2000) & (gaps <= 5000)).all() and n - points[-1:].sum() >= 2000
+        if stream.name != "abrupt drift, linear regression":
+            continue
+        Z = np.column_stack([(stream.X - stream.X.mean(axis=0)) / stream.X.std(axis=0), np.ones(n)])
+        pieces = np.split(np.arange(n), points)
+        errors = [np.linalg.lstsq(Z[p], stream.y[p], rcond=None)[1][0] / len(p) for p in pieces]
+        np.testing.assert_allclose(errors, 25.0, rtol=0.1)  # noise of half the signal, 10
+        across = np.arange(points[0] - 500, points[0] + 500)
+        assert np.linalg.lstsq(Z[across], stream.y[across], rcond=None)[1][0] / 1000 > 40.0
+    labels = streams.electricity_like().y
+    assert np.mean(labels[1:] != labels[:-1]) == pytest.approx(0.15, abs=0.005)
+
+
+def test_streams_of_a_data_set(script):
+    streams = script("streams")
+    data = okl.datasets.load("magic04", scale=None)
+    found = {stream.name: stream for stream in streams.from_data("magic04")}
+    in_file, permuted, by_input = found.values()
+    np.testing.assert_array_equal(in_file.X, data.X)
+    again = okl.datasets.load("magic04", scale=None, permute=streams.PERMUTATION)
+    np.testing.assert_array_equal(permuted.X, again.X)
+    np.testing.assert_array_equal(permuted.y, again.y)
+    assert (np.diff(by_input.X[:, 0]) >= 0).all() and by_input.y.sum() == data.y.sum()
+    assert list(found) == [
+        "magic04, file order",
+        "magic04, permuted",
+        "magic04, sorted by input 0",
+    ]
+
+
+def test_rivals_see_the_past_only(script):
+    rivals, streams, tuned = script("rivals"), script("streams"), script("tuned")
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(5.0, 3.0, (50, 2)), rng.normal(1e4, 1.0, 50)
+    found = rivals.standardised_online(X)
+    for t in (1, 7, 49):
+        expected = (X[t] - X[: t + 1].mean(axis=0)) / X[: t + 1].std(axis=0)
+        np.testing.assert_allclose(found[t], expected, rtol=1e-9)
+    assert (rivals.standardised_online(np.ones((4, 1))) == 0.0).all()
+    stream = streams.Stream("noise", X, y, "regression")
+    forecasts = np.full(50, 2e4)
+    np.testing.assert_array_equal(
+        tuned.clipped(forecasts, stream)[1:], np.maximum.accumulate(y)[:-1]
+    )
+    assert tuned.clipped(-forecasts, stream)[10] == y[:10].min()
+    row = rivals.row(stream, rivals.plain(stream, 1.0)[1])
+    assert row["mistakes_all"] == row["loss_5000"] == ""
+    means = np.array([y[:t].mean() for t in range(1, 50)])
+    expected = (y[0] ** 2 + np.square(y[1:] - means).sum()) / 50
+    assert float(row["loss_all"]) == pytest.approx(expected, rel=1e-5)
+    labels = streams.Stream("signs", X, np.sign(y - 1e4), "classification")
+    row = rivals.row(labels, rivals.plain(labels, 1.0)[1])
+    changes = 1 + np.count_nonzero(np.diff(labels.y))  # the first forecast is 0
+    assert float(row["mistakes_all"]) == 2.0 * changes
+
+
+def test_settings_are_tuned_on_other_rows_than_they_play(script, monkeypatch):
+    tuned, streams = script("tuned"), script("streams")
+    monkeypatch.setattr(tuned, "TUNING_ROWS", 400)
+    stream = tuned.rehearsal("magic04")
+    played = next(s for s in streams.from_data("magic04") if s.name == "magic04, permuted")
+    assert stream.X.shape == played.X.shape and not np.array_equal(stream.X[:5], played.X[:5])
+    how, setting = tuned.tune("magic04", "LinearRidge")
+    grid = tuned.grids("classification", 10)["LinearRidge"]
+    scores = {
+        (scaling, name): [
+            tuned.score(tuned.play("LinearRidge", make, X, stream, rows), stream)
+            for rows in (100, 400)
+        ]
+        for scaling, X in tuned.scalings(stream.X).items()
+        for name, make in grid.items()
+    }
+    of_a_quarter = sorted(scores, key=lambda key: scores[key][0])[:3]
+    assert (how, setting) == min(of_a_quarter, key=lambda key: scores[key][1])
+
+
+def test_rounds_until_a_loss_is_back(script):
+    drift = script("self_tuning_drift")
+    every, n = drift.EVERY, 8000
+    losses = np.ones(n)
+    points = np.array([3000, 6000])
+    for point in points:
+        losses[point : point + 200] = 5.0
+    curve = drift.around(losses.reshape(-1, every).sum(axis=1), points).mean(axis=0)
+    assert curve.shape == ((drift.BEFORE + drift.AFTER) // every,)
+    assert curve[drift.BEFORE // every - 1] == 1.0 and curve[drift.BEFORE // every] == 5.0
+    assert drift.recovery(curve, 1.0) == 300  # the first 100 rounds without a loss of 5
+    assert drift.recovery(curve, 0.5) is None
+    assert drift.recovery(curve, 5.0) == drift.WINDOW

@@ -1,0 +1,347 @@
+"""What self-tuning is held against on the same rows: learners tuned by hand, river, scikit-learn.
+
+All play prequentially: a forecast of a row, then its label. Each row of the csv is one learner on
+one stream, written as soon as it is done; what is there is not played again. River and scikit-learn
+are no dependency of the package: pip install river scikit-learn.
+"""
+
+import csv
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import tuned
+from common import write_csv
+from streams import Stream, groups, of_group
+from tqdm import tqdm
+
+HORIZONS = (5000, 10_000, 20_000)  # rounds after which the averages are kept, beside all
+SLOW_ROWS, FEWER_ROWS = 10_000, 5000  # of slow rivals; of those on more than NARROW inputs
+NARROW, WIDE = 10, 60  # on more than WIDE inputs all of river is slow
+COMPONENTS = 400  # random Fourier features
+RIVER_COMPONENTS = 50  # its RBFSampler has so many of each input by itself, unscaled
+OWN, RIVER, SKLEARN, PLAIN = "oklnumba, tuned by hand", "river", "scikit-learn", "none"
+
+Player = Callable[[Stream, float], tuple[str, np.ndarray]]  # to setting and forecasts
+
+
+@dataclass(frozen=True)
+class Job:
+    """A learner on the streams of a group; ``estimate`` in seconds, by which jobs are sorted."""
+
+    group: str
+    by: str
+    learner: str
+    play: Player
+    estimate: float
+
+
+def averages(series: np.ndarray, n: int, unit: float = 1.0) -> list[str]:
+    """Return means of the first rounds at HORIZONS and of all n, "" where they were not played."""
+    found = [
+        f"{unit * series[:at].mean():.6g}" if at <= min(n, len(series)) else "" for at in HORIZONS
+    ]
+    return [*found, f"{unit * series.mean():.6g}" if len(series) == n else ""]
+
+
+def row(stream: Stream, forecasts: np.ndarray) -> dict:
+    """Return mistakes (%) and mean squared loss of the clipped forecasts."""
+    n, y = len(stream.y), stream.y[: len(forecasts)]
+    loss = averages(np.square(tuned.clipped(forecasts, stream) - y), n)
+    mistakes = [""] * len(loss)
+    if stream.kind == "classification":
+        mistakes = averages(y * forecasts <= 0.0, n, 100.0)
+    at = [*map(str, HORIZONS), "all"]
+    return (
+        {"n": n, "rounds": len(forecasts)}
+        | {f"mistakes_{h}": m for h, m in zip(at, mistakes, strict=True)}
+        | {f"loss_{h}": v for h, v in zip(at, loss, strict=True)}
+    )
+
+
+# ---- nothing learnt, and the package's own ----
+
+
+def plain(stream: Stream, limit: float) -> tuple[str, np.ndarray]:
+    """Forecast the last label, or in a regression the mean of the labels so far."""
+    y = stream.y
+    if stream.kind == "classification":
+        return "last label", np.concatenate([[0.0], y[:-1]])
+    return "mean so far", np.concatenate([[0.0], np.cumsum(y)[:-1] / np.arange(1, len(y))])
+
+
+def last_label(stream: Stream, limit: float) -> tuple[str, np.ndarray]:
+    return "last label", np.concatenate([[0.0], stream.y[:-1]])
+
+
+def by_hand(group: str, family: str) -> Player:
+    """Return the player of a family with the setting that was best on the group's rehearsal."""
+    chosen: list[tuple[str, str]] = []
+
+    def play(stream: Stream, limit: float) -> tuple[str, np.ndarray]:
+        if not chosen:
+            chosen.append(tuned.tune(group, family))
+        how, setting = chosen[0]
+        make = tuned.grids(stream.kind, stream.X.shape[1])[family][setting]
+        forecasts = tuned.play(family, make, tuned.scalings(stream.X)[how], stream)
+        return f"{setting} {how}", np.zeros(0) if forecasts is None else forecasts
+
+    return play
+
+
+# ---- scikit-learn ----
+
+
+def standardised_online(V: np.ndarray) -> np.ndarray:
+    """Return each row less the mean of the rows up to it, over their deviation (1 where it is 0).
+
+    A row itself counts: inputs are seen before the forecast, and the step comes after the label.
+    """
+    V = V.reshape(len(V), -1) - V[0]  # the sums of squares keep their digits
+    mean, deviation = moments(V)
+    return (V - mean) / np.where(deviation > 0.0, deviation, 1.0)
+
+
+def moments(V: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return mean and deviation of the first rows, for every number of rows."""
+    count = np.arange(1, len(V) + 1).reshape(-1, *[1] * (V.ndim - 1))
+    mean = np.cumsum(V, axis=0) / count
+    variance = np.cumsum(V * V, axis=0) / count - mean**2
+    return mean, np.sqrt(np.where(variance > 1e-12 * mean**2, variance, 0.0))
+
+
+def sklearn_models(kind: str, d: int) -> dict[str, tuple[dict, float | None]]:
+    """Return keywords of SGDClassifier or SGDRegressor and gamma of the RBFSampler, by name."""
+    if kind == "classification":
+        logistic = {"loss": "log_loss"}
+        passive = {"loss": "hinge", "penalty": None, "learning_rate": "pa1"}
+        return {
+            "SGD, logistic": (logistic, None),
+            "passive-aggressive, C=0.01": (passive | {"eta0": 0.01}, None),
+            "RBFSampler + SGD, logistic, gamma=1/d": (logistic, 1.0 / d),
+            "RBFSampler + SGD, logistic, step 1, gamma=0.3/d": (
+                logistic | {"learning_rate": "constant", "eta0": 1.0},
+                0.3 / d,
+            ),
+        }
+    constant = {"learning_rate": "constant"}
+    return {
+        "SGD": ({}, None),
+        "SGD, step 0.001": (constant | {"eta0": 0.001}, None),
+        "RBFSampler + SGD, step 0.3, gamma=1/d": (constant | {"eta0": 0.3}, 1.0 / d),
+        "RBFSampler + SGD, step 0.3, gamma=0.1/d": (constant | {"eta0": 0.3}, 0.1 / d),
+    }
+
+
+def with_sklearn(name: str) -> Player:
+    """Return the player of one of ``sklearn_models`` on inputs (and labels) standardised online."""
+
+    def play(stream: Stream, limit: float) -> tuple[str, np.ndarray]:
+        import sklearn
+        from sklearn.kernel_approximation import RBFSampler
+        from sklearn.linear_model import SGDClassifier, SGDRegressor
+
+        keywords, gamma = sklearn_models(stream.kind, stream.X.shape[1])[name]
+        y = stream.y[: slow_rows(stream.X.shape[1])]
+        Z = standardised_online(stream.X[: len(y)])
+        if gamma is not None:
+            Z = RBFSampler(gamma=gamma, n_components=COMPONENTS, random_state=0).fit_transform(Z)
+        forecasts = np.zeros(len(y))
+        with sklearn.config_context(assume_finite=True, skip_parameter_validation=True):
+            if stream.kind == "classification":
+                model = SGDClassifier(random_state=0, **keywords)
+                logistic = keywords["loss"] == "log_loss"
+                for t in stopwatch(len(y), limit):
+                    if t:
+                        f = float(Z[t] @ model.coef_[0] + model.intercept_[0])
+                        forecasts[t] = np.tanh(f / 2.0) if logistic else f  # 2 p - 1
+                    model.partial_fit(
+                        Z[t : t + 1], y[t : t + 1], classes=None if t else (-1.0, 1.0)
+                    )
+                return "", forecasts[: t + 1]
+            targets, model = standardised_online(y)[:, 0], SGDRegressor(random_state=0, **keywords)
+            mean, deviation = moments(y - y[0])
+            for t in stopwatch(len(y), limit):
+                if t:
+                    f = float(Z[t] @ model.coef_ + model.intercept_[0])
+                    forecasts[t] = y[0] + mean[t - 1] + (deviation[t - 1] or 1.0) * f
+                model.partial_fit(Z[t : t + 1], targets[t : t + 1])
+            return "", forecasts[: t + 1]
+
+    return play
+
+
+def stopwatch(rows: int, limit: float) -> Iterator[int]:
+    """Yield 0 .. rows - 1 until the limit, in CPU seconds."""
+    start = time.process_time()
+    for t in range(rows):
+        if t % 256 == 0 and time.process_time() - start > limit:
+            return
+        yield t
+
+
+# ---- river ----
+
+
+def river_models(kind: str, d: int) -> dict[str, Callable]:
+    """Return constructors by name."""
+    from river import feature_extraction, forest, linear_model, optim, preprocessing, tree
+
+    def scaled(model, gamma: float | None = None):
+        front = preprocessing.StandardScaler()
+        if gamma is not None:
+            front |= feature_extraction.RBFSampler(gamma, n_components=RIVER_COMPONENTS, seed=0)
+        return front | model
+
+    if kind == "classification":
+        return {
+            "LogisticRegression": lambda: scaled(linear_model.LogisticRegression()),
+            "LogisticRegression, step 0.1": lambda: scaled(
+                linear_model.LogisticRegression(optim.SGD(0.1), intercept_lr=0.1)
+            ),
+            "PAClassifier": lambda: scaled(linear_model.PAClassifier()),
+            "RBFSampler + LogisticRegression, step 0.1/d": lambda: scaled(
+                linear_model.LogisticRegression(optim.SGD(0.1 / d)), 1.0
+            ),
+            TREE: lambda: tree.HoeffdingAdaptiveTreeClassifier(seed=0),
+            FOREST: lambda: forest.ARFClassifier(seed=0),
+        }
+
+    def target(model, gamma: float | None = None):
+        return scaled(preprocessing.TargetStandardScaler(regressor=model), gamma)
+
+    return {
+        "LinearRegression": lambda: target(linear_model.LinearRegression()),
+        "PARegressor, C=0.01": lambda: target(linear_model.PARegressor(C=0.01)),
+        "RBFSampler + LinearRegression, step 0.02/d": lambda: target(
+            linear_model.LinearRegression(optim.SGD(0.02 / d)), 1.0
+        ),
+        TREE: lambda: tree.HoeffdingAdaptiveTreeRegressor(seed=0),
+        FOREST: lambda: forest.ARFRegressor(seed=0),
+    }
+
+
+FIRST = ("LinearRidge", "OGD, logistic", "PKAWV, Fourier", "PKAWV, Taylor", "NystromAWV, ridge",
+         "FOGD")  # fmt: skip
+TREE, FOREST = "HoeffdingAdaptiveTree", "AdaptiveRandomForest"
+
+
+def with_river(name: str) -> Player:
+    """Return the player of one of ``river_models``; classifiers forecast 2 p - 1."""
+
+    def play(stream: Stream, limit: float) -> tuple[str, np.ndarray]:
+        n, d = stream.X.shape
+        rows = min(n, slow_rows(d)) if is_slow(RIVER, name, d) else n
+        model, keys = river_models(stream.kind, d)[name](), [f"x{j}" for j in range(d)]
+        forecasts = np.zeros(rows)
+        classify = stream.kind == "classification"
+        for t in stopwatch(rows, limit):
+            x = dict(zip(keys, stream.X[t].tolist(), strict=True))
+            if classify:
+                p = model.predict_proba_one(x)
+                forecasts[t] = 2.0 * p.get(True, 0.0) - 1.0 if p else 0.0
+                model.learn_one(x, bool(stream.y[t] > 0.0))
+            else:
+                forecasts[t] = model.predict_one(x) or 0.0
+                model.learn_one(x, float(stream.y[t]))
+        return "", forecasts[: t + 1]
+
+    return play
+
+
+# ---- all of them ----
+
+
+@lru_cache(maxsize=2)
+def streams_of(group: str) -> tuple[Stream, ...]:
+    return tuple(of_group(group))
+
+
+def slow_rows(d: int) -> int:
+    """Return the rounds that slow rivals play, and in which all are compared."""
+    return SLOW_ROWS if d <= NARROW else FEWER_ROWS
+
+
+def is_slow(by: str, learner: str, d: int) -> bool:
+    return by == SKLEARN or learner in (FOREST, TREE) or learner.startswith("RBF") or d > WIDE
+
+
+def order(job: Job) -> tuple[int, float]:
+    """Return the place of a job: those that win most often first, and of these the cheap ones."""
+    linear = "Logistic" in job.learner or "Linear" in job.learner or "PA" in job.learner
+    if job.by == PLAIN or job.by == RIVER and linear and not job.learner.startswith("RBF"):
+        tier = 0
+    elif job.by == OWN and job.learner in FIRST:
+        tier = 1
+    elif job.learner in (TREE, FOREST):
+        tier = 2
+    else:
+        tier = 3 + (job.by == RIVER)
+    return tier, job.estimate
+
+
+def microseconds(by: str, learner: str, d: int) -> float:
+    """Return about what a row takes."""
+    if by == SKLEARN:
+        return 400.0
+    if learner == FOREST:
+        return 1500.0 + 50.0 * d
+    if learner == TREE:
+        return 100.0 + 25.0 * d
+    return 10.0 + 1.5 * d + 30.0 * d * learner.startswith("RBF")
+
+
+def jobs(libraries: bool) -> Iterator[Job]:
+    """Yield every rival of every group; river and scikit-learn only where they are wanted."""
+    for group in groups():
+        found = streams_of(group)
+        (n, d), kind = found[0].X.shape, found[0].kind
+        yield Job(group, PLAIN, plain.__name__, plain, 0.0)
+        if kind == "regression":
+            yield Job(group, PLAIN, last_label.__name__, last_label, 0.0)
+        for family in tuned.grids(kind, d):
+            cost = (2.0 + 2e-5 * len(found) * n) * (1.0 + d / 50.0)
+            yield Job(group, OWN, family, by_hand(group, family), cost)
+        if libraries:
+            names = {SKLEARN: sklearn_models(kind, d), RIVER: river_models(kind, d)}
+            makers = {SKLEARN: with_sklearn, RIVER: with_river}
+            for by, models in names.items():
+                for name in models:
+                    rows = min(n, slow_rows(d)) if is_slow(by, name, d) else n
+                    cost = 1e-6 * microseconds(by, name, d) * rows * len(found)
+                    yield Job(group, by, name, makers[by](name), cost)
+
+
+def read(path: Path) -> list[dict]:
+    """Return the rows that are there."""
+    if not path.exists():
+        return []
+    with open(path, newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def play_all(path: Path, libraries: bool, limit: float) -> None:
+    """Play what the csv has not, see ``order``; ``limit`` in CPU seconds for each cell."""
+    rows = read(path)
+    done = {(r["stream"], r["by"], r["learner"]) for r in rows}
+    for job in tqdm(sorted(jobs(libraries), key=order), unit=" job"):
+        for stream in streams_of(job.group):
+            if (stream.name, job.by, job.learner) in done:
+                continue
+            start = time.process_time()
+            setting, forecasts = job.play(stream, limit)
+            head = {"stream": stream.name, "kind": stream.kind, "by": job.by,
+                    "learner": job.learner, "setting": setting}  # fmt: skip
+            seconds = {"cpu_seconds": f"{time.process_time() - start:.3g}"}
+            rows.append(head | row(stream, np.nan_to_num(forecasts)) | seconds)
+            write_csv(path, rows)
+
+
+def best(rows: Iterable[dict], at: str, measure: str) -> dict | None:
+    """Return the row with the least ``measure`` ("mistakes" or "loss") at a horizon."""
+    column = f"{measure}_{at}"
+    there = [r for r in rows if r[column] != ""]
+    return min(there, key=lambda r: float(r[column])) if there else None

@@ -1,0 +1,196 @@
+"""The learners of the package tuned by hand on a data set, as the scripts of the papers tune them.
+
+Inputs are scaled, and labels of a regression too, with the whole stream: that looks ahead. The
+setting is chosen with labels: on a permutation of its own of the set, or another draw of a made-up
+stream; each setting plays TUNING_ROWS / 4 rows, and the best quarter of them TUNING_ROWS.
+"""
+
+import warnings
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from itertools import product
+
+import numpy as np
+from streams import ROWS, SETS, Stream, of_group
+
+import oklnumba as okl
+from oklnumba.learners.learner import Learner
+
+TUNING_SEED = 1000  # of the permutation, or of the made-up stream
+TUNING_ROWS = 10_000
+SIGMAS = tuple(2.0**k for k in range(-2, 7, 2))
+EXPONENTS = range(-3, 4)  # steps 10^(-3..3) / sqrt(T)
+LAMS = (0.01, 0.1, 1.0)
+BUDGET, RANK, FREQUENCIES = 400, 80, 200
+MOST_MONOMIALS = 600  # else Taylor features are left out
+LINEAR = {"LinearAWV", "LinearRidge", "OGD", "OGD, logistic"}  # with an intercept
+HINGE_ONLY = {"POMDR", "OGD, logistic"}
+
+Maker = Callable[[int], Learner]  # of the number of rounds
+Forecasts = np.ndarray | None
+
+
+def scalings(X: np.ndarray) -> dict[str, np.ndarray]:
+    """Return the inputs scaled over the whole stream in the two usual ways."""
+    deviation = X.std(axis=0)
+    deviation[deviation == 0.0] = 1.0
+    return {
+        "to [-1, 1]": okl.datasets.scale_to(X),
+        "standardised": (X - X.mean(axis=0)) / deviation,
+    }
+
+
+def by_sigma_and_step(kind: str) -> Iterator[tuple[str, str, Maker]]:
+    """Yield family, setting and maker of the learners with a kernel and a step."""
+    loss = "hinge" if kind == "classification" else "squared"
+    for sigma, exponent in product(SIGMAS, EXPONENTS):
+        kernel, setting = okl.Gaussian(sigma), f"sigma={sigma:g} step=1e{exponent}/sqrt(T)"
+
+        def step(T: int, exponent: int = exponent) -> float:
+            return 10.0**exponent / T**0.5
+
+        makers: dict[str, Maker] = {
+            "FOGD": lambda T, sigma=sigma, step=step: okl.FOGD(
+                loss=loss, eta=step(T), sigma=sigma, n_frequencies=FREQUENCIES
+            ),
+            "NOGD": lambda T, kernel=kernel, step=step: okl.NOGD(
+                kernel, loss=loss, eta=step(T), budget=BUDGET, rank=RANK
+            ),
+            "KernelOGD": lambda T, kernel=kernel, step=step: okl.KernelOGD(
+                kernel, loss=loss, eta=step(T), budget=BUDGET
+            ),
+            "BOGD": lambda T, kernel=kernel, step=step: okl.BOGD(
+                kernel, loss=loss, eta=step(T), budget=BUDGET
+            ),
+        }
+        for family, make in makers.items():
+            yield family, setting, make
+
+
+def by_sigma_and_lam(d: int) -> Iterator[tuple[str, str, Maker]]:
+    """Yield family, setting and maker of the learners with a kernel and lam."""
+    for sigma, lam in product(SIGMAS, LAMS):
+        kernel, setting = okl.Gaussian(sigma), f"sigma={sigma:g} lam={lam:g}"
+        fourier = okl.FourierFeatures(FREQUENCIES, sigma=sigma)
+        yield (
+            "PKAWV, Fourier",
+            setting,
+            lambda T, z=fourier, lam=lam: okl.PKAWV(z, lam=lam),
+        )
+        if (d + 2) * (d + 1) // 2 <= MOST_MONOMIALS:
+            taylor = okl.TaylorFeatures(2, sigma=sigma)
+            yield (
+                "PKAWV, Taylor",
+                setting,
+                lambda T, z=taylor, lam=lam: okl.PKAWV(z, lam=lam),
+            )
+        for forecaster in ("awv", "ridge"):
+            yield (
+                f"NystromAWV, {forecaster}",
+                setting,
+                lambda T, kernel=kernel, lam=lam, forecaster=forecaster: okl.NystromAWV(
+                    kernel, lam=lam, max_size=BUDGET, forecaster=forecaster
+                ),
+            )
+
+
+def others(kind: str) -> Iterator[tuple[str, str, Maker]]:
+    """Yield family, setting and maker of the linear learners, and of POMDR."""
+    for lam in LAMS:
+        yield "LinearAWV", f"lam={lam:g}", lambda T, lam=lam: okl.LinearAWV(lam)
+        yield "LinearRidge", f"lam={lam:g}", lambda T, lam=lam: okl.LinearRidge(lam)
+    losses = {"OGD": "hinge", "OGD, logistic": "logistic"}
+    if kind == "regression":
+        losses = {"OGD": "squared"}
+    for (family, loss), exponent in product(losses.items(), EXPONENTS):
+        yield (
+            family,
+            f"step=1e{exponent}/sqrt(T)",
+            lambda T, loss=loss, exponent=exponent: okl.OGD(10.0**exponent / T**0.5, loss=loss),
+        )
+    if kind == "classification":
+        for sigma in SIGMAS:
+            yield (
+                "POMDR",
+                f"sigma={sigma:g}",
+                lambda T, sigma=sigma: okl.POMDR(okl.Gaussian(sigma), horizon=T),
+            )
+
+
+def grids(kind: str, d: int) -> dict[str, dict[str, Maker]]:
+    """Return the settings of each family, by name, and how to make the learner."""
+    found: dict[str, dict[str, Maker]] = {}
+    for part in (others(kind), by_sigma_and_lam(d), by_sigma_and_step(kind)):
+        for family, setting, make in part:
+            found.setdefault(family, {})[setting] = make
+    return found
+
+
+def play(
+    family: str, make: Maker, X: np.ndarray, stream: Stream, rows: int | None = None
+) -> Forecasts:
+    """Return forecasts in the units of the labels; None where the learner's numbers overflow.
+
+    ``X`` are the inputs, scaled; of a stream of which ``rows`` are played.
+    """
+    y, rows = stream.y, rows or len(stream.y)
+    if family in LINEAR:
+        X = np.column_stack([X, np.ones(len(X))])
+    middle, half = 0.0, 1.0
+    if stream.kind == "regression":  # labels scaled to [-1, 1]
+        middle, half = (y.max() + y.min()) / 2.0, (y.max() - y.min()) / 2.0
+    y = (y - middle) / half
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        try:
+            run = okl.run(make(rows), X[:rows], y[:rows])
+        except FloatingPointError:
+            return None
+    return middle + half * run.predictions
+
+
+def clipped(forecasts: np.ndarray, stream: Stream) -> np.ndarray:
+    """Return forecasts within [-1, 1], or within the labels seen so far."""
+    if stream.kind == "classification":
+        return np.clip(forecasts, -1.0, 1.0)
+    y = stream.y[: len(forecasts)]
+    low, high = np.minimum.accumulate(y), np.maximum.accumulate(y)
+    out = forecasts.copy()
+    out[1:] = np.clip(out[1:], low[:-1], high[:-1])
+    return out
+
+
+def score(forecasts: Forecasts, stream: Stream) -> float:
+    """Return the share of mistakes, or the mean squared error of a regression."""
+    if forecasts is None or not np.isfinite(forecasts).all():
+        return np.inf
+    y = stream.y[: len(forecasts)]
+    if stream.kind == "classification":
+        return float(np.mean(y * forecasts <= 0.0))
+    return float(np.square(clipped(forecasts, stream) - y).mean())
+
+
+@lru_cache(maxsize=4)
+def rehearsal(group: str) -> Stream:
+    """Return the stream on which a group of streams (a set, or a made-up stream) is tuned."""
+    if group not in SETS:
+        return next(of_group(group, TUNING_SEED))
+    data = okl.datasets.load(group, scale=None, permute=TUNING_SEED)
+    kind = "classification" if np.isin(data.y, (-1.0, 1.0)).all() else "regression"
+    return Stream(group, data.X[:ROWS], data.y[:ROWS], kind)
+
+
+def tune(group: str, family: str) -> tuple[str, str]:
+    """Return the scaling and the setting with the lowest score."""
+    stream = rehearsal(group)
+    inputs = scalings(stream.X)
+    grid = grids(stream.kind, stream.X.shape[1])[family]
+    left = list(product(inputs, grid))
+    for rows in (TUNING_ROWS // 4, TUNING_ROWS):
+        rows = min(rows, len(stream.y))
+        scores = {
+            (how, setting): score(play(family, grid[setting], inputs[how], stream, rows), stream)
+            for how, setting in left
+        }
+        left = sorted(left, key=scores.__getitem__)[: max(3, len(left) // 4)]
+    return left[0]
