@@ -26,10 +26,7 @@ def median_distance(S):
 
 
 def dictionary(S, sigma, rounds, budget, coins):
-    """Atoms by KORS of bounded size and when each joins; those of the first ``rounds`` rows at once.
-
-    Returns (index, from which round on).
-    """
+    """Atoms by KORS of bounded size: (index, from which round on); ``rounds`` rows join at once."""
     atoms, weights = [], []
     for t in range(len(S)):
         if len(atoms) == budget:

@@ -19,7 +19,7 @@ RANK = 1  # entry of the counts after ATOMS: rank of the atoms' span
 
 
 @hot
-def join(kernel, x, corner, probability, rule, counts, dictionary, unit, q, work):
+def let_join(kernel, x, corner, probability, rule, counts, dictionary, unit, q, work):
     """Let x join the dictionary, and its direction the span, for the rounds to come.
 
     corner : k(x, x); q : (cap,), coordinates of x in the span; other arguments as in map_rounds.
@@ -91,7 +91,7 @@ def map_rounds(X, coins, kernel, setting, counts, dictionary, unit, work, out):
             probability = joining_probability(rule, row, weights, kors, b, corner, m)
             if not probability >= 0.0:
                 return t, NOT_FINITE
-            if coins[t] < probability and not join(
+            if coins[t] < probability and not let_join(
                 kernel, X[t], corner, probability, rule, counts, dictionary, unit, rounds[0],
                 (b, row),
             ):  # fmt: skip

@@ -283,11 +283,12 @@ class SelfTuning(Learner):
     """A learner without anything to tune, for the squared loss: real labels, or -1 and +1.
 
     Members with Gaussian kernels of four widths and linear ones, of several lam and half-lives,
-    each as a ridge and an AWV forecaster, and the last label are aggregated in two layers: the whole has a guarantee,
-    follows drift, and is quick where there is hardly any noise. Inputs are standardised and cut to
-    4 standard deviations, widths are multiples of the median distance of inputs, dictionaries are
-    by KORS. All that is taken from the past only, anew after 32, 128, 512 and 2048 rounds, and the
-    new members play the rounds so far again: nothing is known beforehand, no forecast looks ahead.
+    each as a ridge and an AWV forecaster, and the last label are aggregated in two layers: the
+    whole has a guarantee, follows drift, and is quick where there is hardly any noise. Inputs are
+    standardised and cut to 4 standard deviations, widths are multiples of the median distance of
+    inputs, dictionaries are by KORS. All that is taken from the past only, anew after 32, 128, 512
+    and 2048 rounds, and the new members play the rounds so far again: nothing is known beforehand,
+    no forecast looks ahead.
 
     About 50 us a round on one core for d <= 30; memory does not grow after round 2048.
 
@@ -383,7 +384,7 @@ class SelfTuning(Learner):
         return values if self._outputs > 1 else values[0]
 
     def _space(self) -> str:
-        return "the span of one of the dictionaries, or the linear functions"
+        return "the span of one of its dictionaries or of the inputs"
 
     def _start(self, d: int) -> None:
         require_count("budget", self.budget, 1)
