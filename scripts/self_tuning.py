@@ -141,8 +141,8 @@ def draw(rows: list[dict]):
         "tuned by hand": ("best of this package, tuned by hand", 2, "D"),
     }
     kinds = {
-        "classification": "mistakes by those of self-tuning (in brackets, %)",
-        "regression": "losses by that of self-tuning\n(in brackets, by the variance)",
+        "classification": "mistakes / those of self-tuning (in brackets, %)",
+        "regression": "loss / that of self-tuning\n(in brackets, / the variance of the labels)",
     }
     groups = [[row for row in rows if row["kind"] == kind] for kind in kinds]
     tallest = max(map(len, groups))
