@@ -186,7 +186,7 @@ def verdicts(rows: list[dict]) -> Iterator[str]:
 
     def said(what: str, kept: dict[str, bool]) -> str:
         missed = [name for name, ok in kept.items() if not ok]
-        tail = f"; not: {', '.join(missed)}" if missed else ""
+        tail = f"; not: {'; '.join(missed)}" if missed else ""
         return f"{what}: {len(kept) - len(missed)} of {len(kept)} streams{tail}"
 
     goal = {r["stream"]: GOAL if int(r["n"]) >= LONG else SHORT_GOAL for r in rows}
