@@ -191,6 +191,16 @@ def require_width(value: Any, name: str = "sigma") -> None:
     require(valid, name, value, "a number > 0 (between 1e-100 and 1e100)")
 
 
+def require_discount(value: Any) -> None:
+    """Raise ValueError unless a discount is in (0, 1] and its inverse is no overflow."""
+    valid = number(value) and 1e-100 <= value <= 1.0
+    domain = (
+        "a number in (0, 1] (and >= 1e-100): 1 forgets nothing, 2 ** (-1 / h) halves the weight "
+        "of a round every h rounds"
+    )
+    require(valid, "discount", value, domain)
+
+
 def require_count(name: str, value: Any, least: int) -> None:
     """Raise ValueError unless a hyper-parameter is an integer >= least."""
     is_integer = isinstance(value, int | np.integer) and not isinstance(value, bool)

@@ -32,12 +32,19 @@ class Certificate(NamedTuple):
     A poor space has a poor best function, against which any learner looks good: ``space`` says
     which it is. ``Run.regret(kernel, lam, at=1)`` has the regret against a whole RKHS.
 
+    Of a learner with a discount g < 1 all sums up to round t weigh round s by g^(t - s): the loss,
+    the comparator, which is the least discounted penalised loss, and log det, a sum over the
+    rounds. The penalty is that which the learner has then (lam |f|^2 at first, discounted, with the
+    floor of PKAWV). This says how well the learner has done lately;
+    ``theory.discounted_awv_bound`` has the undiscounted regret against functions that move.
+
     Attributes
     ----------
     loss : ndarray of shape (n,)
-        Cumulative squared loss of the forecasts.
+        Cumulative squared loss of the forecasts; discounted where the learner is.
     comparator : ndarray of shape (n,)
-        min_f sum (y - f(x))^2 + lam |f|^2 over the learner's space, on each prefix.
+        min_f sum (y - f(x))^2 + lam |f|^2 over the learner's space, on each prefix; discounted where
+        the learner is.
     regret : ndarray of shape (n,)
         loss - comparator.
     bound : ndarray of shape (n,)

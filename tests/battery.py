@@ -71,8 +71,10 @@ def variations():
             else okl.FourierFeatures(12),
             "kernel": okl.Matern(2.5, sigma=1.5),
             "domain": "simplex",
+            "discount": 0.9,
             "schedule": "sqrt",
             "sampling": "weighted",
+            "share": 0.05,
             "kind": {"sqrt": "adagrad", "aggregating": "average"}.get(params.get("kind")),
         }
         rules |= {name: not value for name, value in params.items() if isinstance(value, bool)}
@@ -294,9 +296,12 @@ COUNT = [0, -1, 1.5, NAN, INF, "text", None, [1]]
 CHOICE = ["nonsense", "", 3, None, ["squared"]]
 OBJECT = ["text", 3, None, object()]
 BAD_VALUES = {
-    **dict.fromkeys(("lam", "mu", "alpha", "beta", "eta", "sigma", "B", "alpha_tilde"), POSITIVE),
+    **dict.fromkeys(("lam", "mu", "alpha", "beta", "eta", "sigma", "alpha_tilde"), POSITIVE),
+    "B": [value for value in POSITIVE if value is not None],  # None: learned from the labels
+    "share": [1, 1.0, -0.1, NAN, INF, "text", None],
     **dict.fromkeys(("C", "radius", "scale", "lipschitz"), [0.0, -1, NAN, "text", None]),
     **dict.fromkeys(("gamma", "threshold", "zeta", "ald_scale", "rate_scale"), [-1.0, NAN, "text"]),
+    "discount": [0, 0.0, -0.5, 1.5, 1e-200, True, NAN, INF, "text", None],
     "eps": [0, 1, 0.0, 1.0, -0.5, 1.5, NAN, INF, "text", None],
     "probability": [0, 0.0, -0.5, 1.5, NAN, INF, "text", None],
     "restart": [0, 1, "yes", None],

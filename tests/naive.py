@@ -69,6 +69,103 @@ def feature_forecasts(F, y, lam, awv):
     return out
 
 
+def udu(A):
+    """U unit upper and D of A = U' diag(D) U, in extended precision."""
+    A = np.array(A, dtype=np.longdouble)
+    U, D = np.eye(len(A), dtype=np.longdouble), np.empty(len(A), dtype=np.longdouble)
+    for k in range(len(A)):
+        D[k] = A[k, k]
+        U[k, k + 1 :] = A[k, k + 1 :] / D[k]
+        A[k + 1 :, k + 1 :] -= np.outer(A[k + 1 :, k], A[k, k + 1 :]) / D[k]
+    return U, D
+
+
+class Discounted:
+    """F(w) = w'Aw - 2 b'w + q, the discounted penalised loss: A <- g A + z z', b and q likewise.
+
+    With A = U'DU, D < lam after a discount is raised to lam, by penalties (lam - D_k) (u_k.w -
+    c_k)^2 with c = U w of the least F. Without a discount nothing is raised.
+    """
+
+    def __init__(self, r, lam, discount):
+        self.lam, self.discount = lam, discount
+        self.A = np.longdouble(lam) * np.eye(r, dtype=np.longdouble)
+        self.b, self.q = np.zeros(r, dtype=np.longdouble), np.longdouble(0.0)
+
+    def fade(self):
+        if self.discount == 1.0:
+            return
+        self.A, self.b, self.q = (self.discount * part for part in (self.A, self.b, self.q))
+        U, D = udu(self.A)
+        c = U @ longdouble_solve(self.A, self.b)
+        raised = np.maximum(self.lam - D, 0.0)
+        self.A += U.T @ np.diag(raised) @ U
+        self.b += U.T @ (raised * c)
+        self.q += raised @ c**2
+
+    def forecast(self, z, awv):
+        return z @ longdouble_solve(self.A + awv * np.outer(z, z), self.b)
+
+    def learn(self, z, y):
+        self.A += np.outer(z, z)
+        self.b += y * z
+        self.q += y**2
+
+    def loss(self, w):
+        return w @ self.A @ w - 2 * self.b @ w + self.q
+
+    def least(self):
+        return self.q - self.b @ longdouble_solve(self.A, self.b)
+
+    def join(self, column, past, y):
+        """Add a coordinate, column over the past rounds, whose others are past, with lam."""
+        weights = np.longdouble(self.discount) ** np.arange(len(y), 0, -1)
+        border, corner = past.T @ (weights * column), weights @ column**2 + self.lam
+        self.A = np.block([[self.A, border[:, None]], [border[None, :], corner]])
+        self.b = np.append(self.b, weights @ (column * y))
+
+
+def discounted_forecasts(F, y, lam, discount, awv):
+    """AWV or ridge with a discount: forecasts, and the least discounted penalised loss."""
+    state = Discounted(F.shape[1], lam, discount)
+    out, least = np.empty(len(y)), np.empty(len(y))
+    for t, (z, label) in enumerate(zip(F.astype(np.longdouble), y, strict=True)):
+        out[t] = state.forecast(z, awv)
+        state.learn(z, label)
+        least[t] = state.least()
+        state.fade()
+    return out, least
+
+
+def discounted_nystrom_forecasts(k, X, y, lam, discount, kept, awv):
+    """The same on the span of the atoms kept so far, in Cholesky coordinates of their kernel."""
+    K = k(X.astype(np.longdouble), X.astype(np.longdouble))
+    atoms, state = [], Discounted(0, lam, discount)
+    out, least = np.empty(len(y)), np.empty(len(y))
+    Phi = np.empty((len(y), 0), dtype=np.longdouble)
+    for t in range(len(y)):
+        if t in kept:
+            atoms.append(t)
+            order = [*atoms, *range(len(y))]
+            coordinates = longdouble_rows(K[np.ix_(order, order)], len(atoms))
+            state.join(coordinates[:t, -1], Phi[:t], y[:t])
+            Phi = coordinates
+        out[t] = state.forecast(Phi[t], awv)
+        state.learn(Phi[t], y[t])
+        least[t] = state.least()
+        state.fade()
+    return out, least
+
+
+def longdouble_rows(K, m):
+    """Coordinates, in the span of the first m points, of those behind them."""
+    L = longdouble_cholesky(K[:m, :m])
+    rows = np.zeros((len(K) - m, m), dtype=np.longdouble)
+    for j in range(m):
+        rows[:, j] = (K[m:, j] - rows[:, :j] @ L[j, :j]) / L[j, j]
+    return rows
+
+
 def kernel_forecasts(K, y, lam, awv):
     """Kernel-AWV or kernel ridge: AWV is ridge on the past and the artificial point (x_t, 0)."""
     out = np.zeros(len(y))

@@ -26,10 +26,7 @@ def median_distance(S):
 
 
 def dictionary(S, sigma, rounds, budget, coins):
-    """Atoms by KORS of bounded size and when each joins; those of the first ``rounds`` rows at once.
-
-    Returns (index, from which round on).
-    """
+    """Atoms by KORS of bounded size: (index, from which round on); ``rounds`` rows join at once."""
     atoms, weights = [], []
     for t in range(len(S)):
         if len(atoms) == budget:
@@ -78,7 +75,18 @@ def forecasts(Z, y, lam, half_life):
         w = w + v / a * (y[t] - m)  # the least squares estimate, one row later
         L = np.linalg.cholesky(A + np.outer(Z[t], Z[t]))
         D, U = np.diag(L) ** 2, (L / np.diag(L)).T
-    return out
+    return out if half_life is None else out[:, :1]
+
+
+def passive_aggressive(Z, y, signs, C):
+    """PA-I: the hinge loss for signs, else the absolute loss, C in units of the largest label."""
+    w, out = np.zeros(Z.shape[1]), np.zeros(len(y))
+    for t, (z, label) in enumerate(zip(Z, y, strict=True)):
+        out[t] = w @ z
+        loss = max(0.0, 1.0 - label * out[t]) if signs else abs(label - out[t])
+        towards = label if signs else np.sign(label - out[t])
+        w = w + towards * min(C * np.abs(y[: t + 1]).max(), loss / (z @ z)) * z
+    return out[:, None]
 
 
 def fixed_share(F, y, share, bold):
@@ -140,6 +148,7 @@ def self_tuning(X, y, restarts, budget, kernels, linear, seed=0):
         S = standardised(X[:stop], X[:past]) if past else np.zeros((stop, X.shape[1]))
         offset = middle(y[:past]) if past else 0.0
         labels = y[:stop] - offset
+        signs = past > 0 and np.isin(y[:past], (-1, 1)).all()
         columns = []
         for i, (width, settings) in enumerate(kernels if past else ()):
             sigma = width * median_distance(S[:past])
@@ -147,8 +156,10 @@ def self_tuning(X, y, restarts, budget, kernels, linear, seed=0):
             atoms = dictionary(S, sigma, past, budget, coins)
             Z = coordinates(S, atoms, sigma)
             columns += [forecasts(Z, labels, *setting) for setting in settings]
+            columns += [passive_aggressive(Z, labels, signs, C) for C in (0.1, 1.0)]
         Z = np.column_stack([np.ones(stop), S])
         columns += [forecasts(Z, labels, *setting) for setting in linear]
+        columns += [passive_aggressive(Z, labels, signs, C) for C in (0.1, 1.0)]
         columns.append(np.append(0.0, labels[:-1])[:, None])  # the last label
         F = cut(np.concatenate(columns, axis=1), labels)
         out[past:stop] = (aggregated(F, labels) + offset)[past:]

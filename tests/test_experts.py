@@ -23,7 +23,7 @@ from oklnumba.hot.features import taylor_block
 from oklnumba.hot.jit import DONE
 from oklnumba.learners import experts
 from oklnumba.learners.experts import expert_setting
-from oklnumba.learners.learner import Learner
+from oklnumba.learners.learner import Learner, Trace
 from oklnumba.learners.sharing import factor_groups
 from oklnumba.state import aligned_zeros
 from tests import naive_linear
@@ -475,9 +475,15 @@ def test_trouble_of_a_learner_names_it_and_stays():
         learner.predict(X)
 
 
-def test_nested_experts_save_and_go_on(tmp_path):
+@pytest.mark.parametrize("B", [1.0, None])
+def test_nested_experts_save_and_go_on(tmp_path, B):
     X, y = data(120)
-    nested = okl.Experts([okl.Experts(grid()[:3]), okl.Experts(grid()[3:], kind="average")])
+    parts = [
+        okl.Experts(grid()[:3], B=B, share=0.01),
+        okl.Experts(grid()[3:5], kind="average"),
+        okl.Experts(grid()[5:], kind="mlpoly"),
+    ]
+    nested = okl.Experts(parts, B=B)
     okl.run(nested, X[:70], y[:70])
     nested.save(tmp_path / "a.npz")
     again = okl.load(tmp_path / "a.npz")
@@ -535,10 +541,15 @@ def test_what_follows_another_learner_has_the_bits_it_has_alone(monkeypatch, tmp
     together = okl.load(tmp_path / "half.npz")  # there each has a factor of its own
     together.partial_fit(X[half:], y[half:])
     F = np.concatenate(played)
-    for i, one in enumerate(twins()[:-1]):  # bits of the last depend on the blocks of BLAS
-        one.partial_fit(X[:half], y[:half])
-        alone = one._play_blocks(X[half:], y[half:], experts.Experts._ROWS).predictions
-        assert_array_equal(F[half:, i], alone, err_msg=repr(one))
+    rows = experts.Experts._ROWS
+    for i, one in enumerate(twins()):
+        one._begin(2)
+        for first, last in ((0, half), (half, len(X))):
+            trace = Trace.empty(last - first, one._certified)
+            for start in range(first, last, rows):
+                stop = min(start + rows, last)
+                one._play(X[start:stop], y[start:stop], trace.rows(start - first, stop - first))
+        assert_array_equal(F[half:, i], trace.predictions, err_msg=repr(one))
         follower = together._experts[i]
         assert_array_equal(follower._totals, one._totals)
         assert_array_equal(follower.predict(X), one.predict(X))

@@ -144,10 +144,10 @@ def kernel_awv_labels(L, u, Y, first, lam, ridge, forecasts, shrinks):
     """
     for i in range(Y.shape[0]):
         t = first + i
-        pivot = L[t, t]
-        shrinks[i] = pivot * pivot / lam
         for k in range(Y.shape[1]):
             m = dot(L[t, :t], u[k, :t], t)
+            pivot = L[t, t]  # read for each k: divided by, not multiplied by 1 / pivot, made once
+            shrinks[i] = pivot * pivot / lam
             forecasts[i, k] = m if ridge else m * lam / (pivot * pivot)
             u[k, t] = (Y[i, k] - m) / pivot
 
@@ -169,11 +169,12 @@ def kernel_awv_rows(kernel, X, past, first, lam, L):
 def kernel_awv_forecasts(rows, corners, L, u, t, lam, ridge, forecasts):
     """Write what Kernel-AWV or ridge would forecast.
 
-    rows : (n, t), L^-1 k(x, past); corners : (n,), k(x, x); u : (K, cap); forecasts : (n, K),
-    written.
+    rows : (n, t), L^-1 k(x, past); corners : (n,), k(x, x), less what the past holds of it
+    afterwards; u : (K, cap); forecasts : (n, K), written.
     """
     for i in range(rows.shape[0]):
         rest = max(corners[i] - dot(rows[i], rows[i], t), 0.0)  # negative only by rounding
+        corners[i] = rest
         for k in range(u.shape[0]):
             m = dot(rows[i], u[k], t)
-            forecasts[i, k] = m if ridge else m * lam / (lam + rest)
+            forecasts[i, k] = m if ridge else m * lam / (lam + corners[i])  # as above

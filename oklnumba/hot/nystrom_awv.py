@@ -141,12 +141,13 @@ def nystrom_awv_rounds(
     In coordinates in which the kernel matrix of the span is the identity, b = Phi' y.
 
     X : (n, d); Y : (n, K); coins : (n,); setting : (lam, discount g, 1 / the floor of D, rule of
-    joining_probability, largest size, ridge); counts : integers ATOMS, RANK of their span, PAST, rounds whose inputs are kept; dictionary :
-    atoms (d, cap), weights (cap,) and kors (cap, cap) of KORS, span (cap,) and R (cap, cap) of
-    span_coordinates; past : inputs (d, cap_n), labels (K, cap_n) and coordinates Phi (cap_n, cap) of
-    past rounds; factor : U (cap, cap), inv_d (cap,) and c (K, cap), as awv_rounds has them; all in
-    place; work : (8, cap) and (2, cap_n), workspace; out : forecasts (n, K), sizes (n,), shrinks
-    (n,) and growth (n, K), written (awv.certify).
+    joining_probability, largest size, ridge); counts : integers ATOMS, RANK of their span, PAST,
+    rounds whose inputs are kept; dictionary : atoms (d, cap), weights (cap,) and kors (cap, cap) of
+    KORS, span (cap,) and R (cap, cap) of span_coordinates; past : inputs (d, cap_n), labels (K,
+    cap_n) and coordinates Phi (cap_n, cap) of past rounds; factor : U (cap, cap), inv_d (cap,) and
+    c (K, cap), of the past as the next round finds it, discounted; all in place; work : (8, cap)
+    and (2, cap_n), workspace; out : forecasts (n, K), sizes and shrinks (n,) and growth (n, K),
+    written (awv.certify).
     Once the dictionary has its largest size, the past is no longer kept. Returns (rounds played,
     status).
     """

@@ -1,8 +1,10 @@
-"""Coordinates of a stream in a dictionary that grows with it."""
+"""Coordinates of a stream in a dictionary that grows with it, and PA-I on coordinates."""
 
 from __future__ import annotations
 
 import math
+
+import numpy as np
 
 from oklnumba.hot.dictionary import (
     adds_direction,
@@ -12,6 +14,7 @@ from oklnumba.hot.dictionary import (
     span_grow,
 )
 from oklnumba.hot.jit import ATOMS, DONE, NOT_FINITE, NOT_POSITIVE, hot
+from oklnumba.hot.linalg import add_multiple, dot
 from oklnumba.hot.rows import kernel_diag, kernel_row, put_atom
 from oklnumba.hot.udu import SWEEP, TOGETHER, pad, solve_rounds
 
@@ -19,7 +22,7 @@ RANK = 1  # entry of the counts after ATOMS: rank of the atoms' span
 
 
 @hot
-def join(kernel, x, corner, probability, rule, counts, dictionary, unit, q, work):
+def let_join(kernel, x, corner, probability, rule, counts, dictionary, unit, q, work):
     """Let x join the dictionary, and its direction the span, for the rounds to come.
 
     corner : k(x, x); q : (cap,), coordinates of x in the span; other arguments as in map_rounds.
@@ -91,7 +94,7 @@ def map_rounds(X, coins, kernel, setting, counts, dictionary, unit, work, out):
             probability = joining_probability(rule, row, weights, kors, b, corner, m)
             if not probability >= 0.0:
                 return t, NOT_FINITE
-            if coins[t] < probability and not join(
+            if coins[t] < probability and not let_join(
                 kernel, X[t], corner, probability, rule, counts, dictionary, unit, rounds[0],
                 (b, row),
             ):  # fmt: skip
@@ -99,3 +102,40 @@ def map_rounds(X, coins, kernel, setting, counts, dictionary, unit, work, out):
             sizes[t] = counts[ATOMS]
         t += count
     return n, DONE
+
+
+@hot
+def pa_rounds(Z, columns, Y, signs, C, weights, largest, forecasts):
+    """Play PA-I (Crammer et al. 2006, Figure 1) on coordinates, for K labels a round.
+
+    Z : (n, cap) and columns : (n,), as map_rounds writes them; Y : (n, K); signs : (K,), 1 where
+    labels are -1 and +1, whose loss is the hinge loss, 0 where they are real, with the absolute
+    loss; C : aggressiveness, in units of the largest label; weights : (K, cap) and largest : (K,),
+    largest |y| so far, the state, in place; forecasts : (n, K), written. Returns (rounds played,
+    status).
+    """
+    n, outputs = Y.shape
+    for t in range(n):
+        z, r = Z[t], columns[t]
+        square = dot(z, z, r)  # >= 1, the intercept
+        for k in range(outputs):
+            w, y = weights[k], Y[t, k]
+            forecast = dot(w, z, r)
+            if not abs(forecast) < np.inf:
+                return t, NOT_FINITE
+            forecasts[t, k] = forecast
+            largest[k] = max(largest[k], abs(y))
+            if signs[k] > 0.0:
+                loss, towards = max(1.0 - y * forecast, 0.0), y
+            else:
+                loss, towards = abs(y - forecast), 1.0 if y > forecast else -1.0
+            add_multiple(w, towards * min(C * largest[k], loss / square), z, r)
+    return n, DONE
+
+
+@hot
+def pa_forecasts(Z, columns, weights, forecasts):
+    """Write what PA-I would forecast for each row; arguments as in pa_rounds."""
+    for t in range(Z.shape[0]):
+        for k in range(weights.shape[0]):
+            forecasts[t, k] = dot(weights[k], Z[t], columns[t])

@@ -28,8 +28,7 @@ from oklnumba.hot.jit import hot
 # is, for b is discounted too. Where the floor bites it adds delta_k u_k u_k' to A, u_k the row of
 # U: the penalty delta_k (u_k.w - c_k)^2, which vanishes at the present estimate, so that neither
 # that nor the minimum changes. With the pair (1, inf) the product and the minimum return D_k as it
-# is, to the bit; so does (1, 1 / lam) from D = lam I on: a * fl(1 / a) rounds to at most 1, D_k
-# never falls.
+# is, to the bit. (With (1, 1 / lam) nearly so: D_k may round to an ulp below lam.)
 #
 # A sweep of three rounds reads and writes U once. Every entry sees the same fused products in the
 # same order as in three sweeps of one round: the results are the same bits, however a stream is
@@ -94,11 +93,12 @@ def _factor_rows_codegen(rounds: int, learn: bool = True):
                 following = builder.fma(gain, p[t][i], running)
                 inverse = builder.fdiv(one, following)
                 beta[t][i] = builder.fmul(gain, inverse)
-                # The discount is known before the division: it does not prolong the chain. Flagged:
-                # the decorator lets products without flags be reordered, otherwise in three
-                # rounds than in one.
+                # All but the inverse is known before the division: a discount does not prolong
+                # the chain. A flag of their own keeps these products in this order, in one round
+                # and in three.
                 d[i] = builder.fmul(d[i], inv_discount, flags=("nsz",))
-                d[i] = builder.fmul(d[i], builder.fmul(running, inverse))
+                d[i] = builder.fmul(d[i], running, flags=("nsz",))
+                d[i] = builder.fmul(d[i], inverse, flags=("nsz",))
                 below = builder.fcmp_ordered("<", inv_lam, d[i])  # False for NaN, which stays
                 d[i] = builder.select(below, inv_lam, d[i])
                 running = following

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from oklnumba import factor
-from oklnumba.checks import number, require, require_count, require_positive
+from oklnumba.checks import require, require_count, require_discount, require_positive
 from oklnumba.dictionaries import KORS
 from oklnumba.features import Features, NystromFeatures, check_features
 from oklnumba.hot.awv import (
@@ -34,11 +34,6 @@ from oklnumba.learners.learner import Learner, Trace, per_round
 from oklnumba.learners.on_features import OnFeatures
 from oklnumba.state import aligned_zeros, padded
 
-DISCOUNTS = (
-    "a number in (0, 1] (and >= 1e-100): 1 forgets nothing, 2 ** (-1 / h) halves the weight of a "
-    "round every h rounds"
-)
-
 
 class Ridge(Learner):
     """What AWV and ridge learners share: running totals of the certificate.
@@ -54,8 +49,7 @@ class Ridge(Learner):
 
     def _check_penalty(self) -> None:
         require_positive("lam", self.lam)
-        valid = number(self.discount) and 1e-100 <= self.discount <= 1.0
-        require(valid, "discount", self.discount, DISCOUNTS)
+        require_discount(self.discount)
 
     def _fading(self) -> tuple[float, float]:
         """Return 1 / discount and 1 / the floor of D; without a discount there is no floor."""
@@ -304,6 +298,9 @@ class PKAWV(FeatureRidge):
         Regularisation.
     forecaster : {"awv", "ridge"}
         "ridge" leaves out the term f(x_t)^2: online ridge regression on the features.
+    discount : float in (0, 1]
+        Weight of a round in the next one's past, in all sums: 2 ** (-1 / h) for a half-life of h
+        rounds; 1 forgets nothing.
 
     Remarks
     -------
@@ -313,6 +310,15 @@ class PKAWV(FeatureRidge):
     rounds, with TaylorFeatures(3), the squared errors add up to 54, 41 and 51 at lam = 1, 0.1 and
     0.01, those of "ridge" to 42, 16 and 13 (docs/choosing.md).
 
+    With ``discount`` g < 1 this is the discounted Vovk-Azoury-Warmuth forecaster of Jacobsen and
+    Cutkosky (2024, ICML, "Online linear regression in dynamic environments via discounting"), for
+    streams that drift: A_t = g A_{t-1} + z_t z_t', b likewise. Ours is the floor: after each
+    discount the pivots D_k of A = U' D U are kept >= lam, for lam g^t would underflow and novelty
+    grow without end. Raising D_k to lam adds the penalty (lam - D_k) (u_k.w - c_k)^2, u_k the row
+    of U, which vanishes at the present estimate: that stays, the forecasts are finite for ever, and
+    ``theory.discounted_awv_bound``, on the dynamic regret, counts these penalties. They depend on
+    the order of the features. The certificate then is of the discounted sums (``Certificate``).
+
     Examples
     --------
     >>> import oklnumba as okl
@@ -320,6 +326,16 @@ class PKAWV(FeatureRidge):
     >>> _ = learner.partial_fit([[0.0], [1.0]], [1.0, -1.0])
     >>> round(learner.predict_one([0.0]), 4)
     0.1933
+
+    A stream whose labels turn round every 500 rounds, and a half-life of 50:
+
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (2000, 2))
+    >>> y = np.sin(3 * X[:, 0]) * np.where(np.arange(2000) // 500 % 2 == 0, 1.0, -1.0)
+    >>> features = okl.TaylorFeatures(degree=3, sigma=1.0)
+    >>> grid = [okl.PKAWV(features, discount=g) for g in (1.0, 2 ** (-1 / 50))]
+    >>> [round(okl.run(learner, X, y).mean_loss, 2) for learner in grid]
+    [0.57, 0.16]
     """
 
     def __init__(
@@ -391,10 +407,13 @@ class LinearAWV(FeatureRidge):
     ----------
     lam : float > 0
         Regularisation.
+    discount : float in (0, 1]
+        Weight of a round in the next one's past, in all sums: 2 ** (-1 / h) for a half-life of h
+        rounds; 1 forgets nothing.
 
     Remarks
     -------
-    PKAWV with the identity for features; WithFeatures lifts it. Its point depends on x_t, which a
+    PKAWV with the identity for features; WithFeatures lifts it. For ``discount`` < 1 see there. Its point depends on x_t, which a
     gradient does not tell: ``w`` is the ridge estimate so far, and ``update(g)`` is refused. Where
     labels have little noise LinearRidge loses less: on y = x_1 + 2 x_2 + ... + 5 x_5, 1000 rounds,
     the squared errors add up to 223, 173 and 168 at lam = 1, 0.1 and 0.01, those of LinearRidge to
@@ -465,10 +484,13 @@ class LinearRidge(LinearAWV):
     ----------
     lam : float > 0
         Regularisation.
+    discount : float in (0, 1]
+        Weight of a round in the next one's past, in all sums: 2 ** (-1 / h) for a half-life of h
+        rounds; 1 forgets nothing.
 
     Remarks
     -------
-    As published; see LinearAWV. No regret bound holds without a bound on the forecasts.
+    As published, but for the discount; see LinearAWV and PKAWV. No regret bound holds without a bound on the forecasts.
 
     Examples
     --------

@@ -49,6 +49,7 @@ class FOGD(OnFeatures):
     """
 
     _STATE = {"w": ("r",), "counts": ("counts",)}
+    _in_threads = True
     _REMEDY = "lower eta, or scale the labels"
 
     def __init__(

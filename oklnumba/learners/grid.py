@@ -9,7 +9,7 @@ import numpy as np
 
 from oklnumba.hot.awv import RIDGE, awv_forecasts, awv_rounds, certify
 from oklnumba.hot.jit import ATOMS, DONE
-from oklnumba.hot.self_tuning import RANK, map_rounds
+from oklnumba.hot.self_tuning import RANK, map_rounds, pa_forecasts, pa_rounds
 from oklnumba.hot.udu import TOGETHER
 from oklnumba.kernels import Kernel, kernel_code
 from oklnumba.state import Coins, State, aligned_zeros, padded
@@ -17,6 +17,7 @@ from oklnumba.state import Coins, State, aligned_zeros, padded
 ROWS = 128  # rounds whose coordinates and forecasts are kept at a time
 # KORS of all dictionaries: alpha, beta, eps, by leverage, unlisted weights (joining_probability).
 RULE = 0.1, 1.0, 0.5, 0.0, 0.0
+AGGRESSIVENESS = 0.1, 1.0  # C of PA-I, in units of the largest label
 
 
 class Setting(NamedTuple):
@@ -29,6 +30,25 @@ class Setting(NamedTuple):
     def discount(self) -> float:
         """The factor on the past, each round."""
         return 1.0 if self.half_life is None else 2.0 ** (-1.0 / self.half_life)
+
+
+class Member(NamedTuple):
+    """One forecaster of SelfTuning: what it is, in the units of the standardised inputs."""
+
+    forecaster: str  # "ridge", "awv", "passive-aggressive" or "last label"
+    sigma: float | None = None  # width of its Gaussian kernel; None: linear in the inputs
+    lam: float | None = None
+    half_life: float | None = None  # in rounds; None: it forgets nothing
+    C: float | None = None  # aggressiveness
+
+    def __str__(self) -> str:
+        if self == Member(self.forecaster):
+            return self.forecaster
+        kind = "linear" if self.sigma is None else f"Gaussian kernel, sigma = {self.sigma:.3g}"
+        if self.C is not None:
+            return f"{self.forecaster}, {kind}, C = {self.C:g}"
+        memory = "no forgetting" if self.half_life is None else f"half-life {self.half_life} rounds"
+        return f"{self.forecaster}, {kind}, lam = {self.lam:g}, {memory}"
 
 
 class LinearMap(State):
@@ -151,17 +171,43 @@ class Factor(State):
         return proof
 
 
-class Group:
-    """A map and the factors on its coordinates.
+class PassiveAggressive(State):
+    """PA-I (Crammer et al. 2006): hinge loss where labels are -1 and +1, else absolute loss."""
 
-    ``forecasts``, of shape (2 factors, ROWS, K), holds the ridge and AWV forecasts of each factor
-    in turn, ``sizes`` the atoms after each round.
+    _STATE = {"weights": ("outputs", "r"), "largest": ("outputs",)}
+
+    def __init__(self, room: int, signs: np.ndarray, C: float):
+        self._make_state(r=room, outputs=len(signs))
+        self._signs, self._C = signs, C
+
+    def play(self, Z: np.ndarray, columns: np.ndarray, Y: np.ndarray, out: np.ndarray) -> tuple:
+        """Play rounds on coordinates, write their forecasts; return (rounds, status)."""
+        return pa_rounds(Z, columns, Y, self._signs, self._C, self._weights, self._largest, out)
+
+    def forecast(self, Z: np.ndarray, columns: np.ndarray, out: np.ndarray) -> None:
+        """Write the forecasts of single rounds."""
+        pa_forecasts(Z, columns, self._weights, out)
+
+
+class Group:
+    """A map, and the factors and PA-I learners on its coordinates.
+
+    ``forecasts``, of shape (2 factors + PA-I learners, ROWS, K), holds the ridge and AWV forecasts
+    of each factor in turn, then those of PA-I. Where the past is discounted those of AWV are no
+    member's: they never led, and have no certificate. ``sizes`` : atoms after each round. signs :
+    (K,), 1 where labels are -1 and +1, else 0.
     """
 
-    def __init__(self, points: LinearMap | SpanMap, settings: tuple[Setting, ...], outputs: int):
+    def __init__(
+        self, points: LinearMap | SpanMap, settings: tuple[Setting, ...], signs: np.ndarray
+    ):
         self.map, self.settings = points, settings
-        self.factors = [Factor(points.room, outputs, setting) for setting in settings]
-        self.forecasts = np.zeros((2 * len(settings), ROWS, outputs))
+        self.factors = [Factor(points.room, len(signs), setting) for setting in settings]
+        self.aggressive = [PassiveAggressive(points.room, signs, C) for C in AGGRESSIVENESS]
+        count = 2 * len(settings) + len(AGGRESSIVENESS)
+        self.forecasts = np.zeros((count, ROWS, len(signs)))
+        fading = {2 * i + 1 for i, one in enumerate(settings) if one.half_life is not None}
+        self._shown = [i for i in range(count) if i not in fading]
         self._shrinks = np.zeros((len(settings), ROWS))
         self._Z = aligned_zeros(ROWS, points.room)
         self._columns = np.zeros(ROWS, dtype=np.int64)
@@ -182,7 +228,12 @@ class Group:
                 played, status = factor.play(self._Z[start:stop], Y[start:stop], r, out)
                 if status != DONE:
                     return start + played, status
-        return len(X), DONE
+        n = len(X)
+        for one, out in zip(self.aggressive, self.forecasts[2 * len(self.factors) :], strict=True):
+            played, status = one.play(self._Z[:n], self._columns[:n], Y, out[:n])
+            if status != DONE:
+                return played, status
+        return n, DONE
 
     def forecast(self, X: np.ndarray) -> None:
         """Write the forecasts of up to ROWS single rounds; nothing is learned."""
@@ -190,6 +241,19 @@ class Group:
         for start, stop, r in self._stretches(len(X)):
             for i, factor in enumerate(self.factors):
                 factor.forecast(self._Z[start:stop], r, self._out(i, start, stop))
+        n = len(X)
+        for one, out in zip(self.aggressive, self.forecasts[2 * len(self.factors) :], strict=True):
+            one.forecast(self._Z[:n], self._columns[:n], out[:n])
+
+    def members(self, sigma: float | None) -> list[Member]:
+        """Return what the members of ``shown`` are; sigma : width of the kernel, None if linear."""
+        found = [Member(name, sigma, *one) for one in self.settings for name in ("ridge", "awv")]
+        found += [Member("passive-aggressive", sigma, C=C) for C in AGGRESSIVENESS]
+        return [found[i] for i in self._shown]
+
+    def shown(self, n: int) -> np.ndarray:
+        """Return the forecasts of the members in the last n rounds, (members, n, K)."""
+        return self.forecasts[self._shown, :n]
 
     def certificates(self, Y: np.ndarray) -> list[np.ndarray]:
         """Return those of the AWV forecasts just played, of factors that forget nothing."""
@@ -215,4 +279,5 @@ class Group:
 
     def parts(self) -> dict[str, Any]:
         """Return what has state, by name."""
-        return {"map": self.map} | {f"factor{i}": one for i, one in enumerate(self.factors)}
+        parts = {"map": self.map} | {f"factor{i}": one for i, one in enumerate(self.factors)}
+        return parts | {f"aggressive{i}": one for i, one in enumerate(self.aggressive)}

@@ -43,6 +43,8 @@ class GrowingPKAWV(Ridge):
         Rounds before the first growth.
     max_size : int >= 1
         Number of features that growth does not exceed.
+    discount : float in (0, 1]
+        As in PKAWV.
 
     Remarks
     -------
@@ -64,7 +66,7 @@ class GrowingPKAWV(Ridge):
     """
 
     _STATE = {"counts": ("counts",), "past": (PAST, "d"), "labels": ("outputs", PAST)}
-    _several = True
+    _several = _in_threads = True
 
     def __init__(
         self,

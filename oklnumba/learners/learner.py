@@ -99,11 +99,11 @@ def compilable(X: np.ndarray) -> np.ndarray:
 class Player(Params):
     """What ``okl.run`` plays: a learner, or what is made of learners.
 
-    A subclass has these, and the inner contract says of learners what they do: ``rounds``,
-    ``_loss()``, ``_as_labels(y, n, signs)``, ``_advise(X, y, stacklevel)``, ``_begin(d, outputs)``,
-    ``_play(X, y, trace)``, ``_space()``, and ``_contents()`` and ``_adopt(meta, arrays)``, of which
-    the first here writes hyper-parameters only. ``_trace`` and ``_record`` where its rounds
-    leave something else behind, ``_recorded`` where its loss is another.
+    A subclass has ``rounds``, ``_loss()``, ``_as_labels(y, n, signs)``, ``_begin(d, outputs)``,
+    ``_play(X, y, trace)``, ``_advise(X, y, stacklevel)``, ``_space()``, ``_adopt(meta, arrays)``,
+    and adds its state to ``_contents()``; the inner contract says what they do. Where its rounds
+    leave something else behind it has ``_trace`` and ``_record``, and with a loss of its own
+    ``_recorded``.
     """
 
     _width: int | None = None

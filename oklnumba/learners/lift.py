@@ -53,6 +53,10 @@ class WithFeatures(OnFeatures):
         return bool(getattr(self.learner, "_several", False))
 
     @property
+    def _in_threads(self) -> bool:  # type: ignore[override]  # as the learner within
+        return bool(getattr(self.learner, "_in_threads", False))
+
+    @property
     def size(self) -> int:
         """Number of features; 0 before any data."""
         return self._inner.size if self._width is not None else 0

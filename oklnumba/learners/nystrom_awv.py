@@ -45,6 +45,10 @@ class NystromAWV(Ridge):
         Largest dictionary.
     seed : int
         Of the coins.
+    discount : float in (0, 1]
+        Weight of a round in the next one's past, in all sums: 2 ** (-1 / h) for a half-life of h
+        rounds; 1 forgets nothing.
+        KORS forgets nothing.
 
     Remarks
     -------
@@ -56,6 +60,12 @@ class NystromAWV(Ridge):
     counts in ``size`` and adds no direction. The certificate is against the best function of the
     present space on each prefix; its bound adds what each growth of the space took off that
     function's loss.
+
+    With ``discount`` < 1 as in PKAWV, on a space that grows: for a new direction the column over
+    the past has the weights discount^(t - s) of the coming round t, and the direction brings the
+    penalty lam v^2 of its own coordinate v, as if it had stood at the floor all the time. The
+    penalties of earlier floors have no part in it. So the forecast is the argmin of the discounted
+    loss over the whole past with the penalties as they stand, and A exact, in every round.
 
     Forecasts shrink new points: where labels have little noise, "ridge" loses less. On y = sin(x_1
     + ... + x_5), 1000 rounds, mu = 0.1, the squared errors add up to 56, 67 and 126 at lam = 1, 0.1

@@ -27,7 +27,14 @@ from oklnumba.hot.experts import (
 from oklnumba.hot.jit import DONE
 from oklnumba.hot.losses import SQUARED
 from oklnumba.kernels import Gaussian, Linear
-from oklnumba.learners.grid import ROWS, Group, LinearMap, Setting, SpanMap
+from oklnumba.learners.grid import (
+    ROWS,
+    Group,
+    LinearMap,
+    Member,
+    Setting,
+    SpanMap,
+)
 from oklnumba.learners.learner import Learner, Trace, per_round
 from oklnumba.scaling import LARGEST as LARGEST_INPUT
 from oklnumba.scaling import Standardizer
@@ -41,7 +48,7 @@ SPREAD = 500  # inputs whose distances give the median
 LEAST = 1e-12  # median distance: below, all inputs but a few are equal on the common scale
 # Widths of Gaussian kernels, in medians, and the settings of their members; of the linear ones. On
 # 50 streams these lost 4 % of squared loss, in the mean, against a grid of widths 1/4 to 4, lam
-# 0.01 to 1 and half-lives 60 to 5000; nearly all on streams sorted by class (docs/choosing.md).
+# 0.01 to 1 and half-lives 60 to 5000; nearly all on streams sorted by class (docs/self_tuning.md).
 KERNELS = (
     (0.25, (Setting(0.1, None),)),
     (0.5, (Setting(0.1, None), Setting(0.1, 250))),
@@ -54,28 +61,13 @@ LINEAR = tuple(Setting(lam, half) for lam in (0.001, 1.0) for half in (None, 100
 LAYER = (AGGREGATING, 0.0), (AGGREGATING, 1e-3), (BOLD, 1e-4), (ML_POLY, 0.0)
 
 
-class Member(NamedTuple):
-    """One forecaster of SelfTuning: what it is, in the units of the standardised inputs."""
-
-    forecaster: str  # "ridge", "awv" or "last label"
-    sigma: float | None = None  # width of its Gaussian kernel; None: linear in the inputs
-    lam: float | None = None
-    half_life: float | None = None  # in rounds; None: it forgets nothing
-
-    def __str__(self) -> str:
-        if self.lam is None:
-            return self.forecaster
-        kind = "linear" if self.sigma is None else f"Gaussian kernel, sigma = {self.sigma:.3g}"
-        memory = "no forgetting" if self.half_life is None else f"half-life {self.half_life} rounds"
-        return f"{self.forecaster}, {kind}, lam = {self.lam:g}, {memory}"
-
-
 class Scales(NamedTuple):
     """What a restart takes from the past: scales of the inputs, middles of the labels, a width."""
 
     mean: np.ndarray  # (d,), of the inputs
     scale: np.ndarray  # (d,); infinite before any data
     offsets: np.ndarray  # (K,), the middle of the labels; 0 for -1 and +1
+    signs: np.ndarray  # (K,), 1 where all labels were -1 or +1, else 0
     median: float  # distance of two inputs; 0 before any data
 
     @classmethod
@@ -83,12 +75,13 @@ class Scales(NamedTuple):
         """Return those of past rounds."""
         if len(X) == 0:
             d = X.shape[1]
-            return cls(np.zeros(d), np.full(d, np.inf), np.zeros(Y.shape[1]), 0.0)
+            zeros = np.zeros(Y.shape[1])
+            return cls(np.zeros(d), np.full(d, np.inf), zeros, zeros, 0.0)
         inputs = Standardizer().partial_fit(np.clip(X, -LARGEST_INPUT, LARGEST_INPUT))
         signs = np.isin(Y, (-1.0, 1.0)).all(axis=0)
         # Halved first: the sum of two labels may be too large.
         offsets = np.where(signs, 0.0, 0.5 * Y.min(axis=0) + 0.5 * Y.max(axis=0))
-        scales = cls(inputs.mean_, inputs.scale_, offsets, 1.0)
+        scales = cls(inputs.mean_, inputs.scale_, offsets, signs.astype(float), 1.0)
         spread = np.linspace(0, len(X) - 1, min(len(X), SPREAD)).astype(int)
         distances = pdist(scales.transform(X[spread]))
         distances = distances[distances > 0.0]
@@ -117,17 +110,18 @@ class Stage(State):
         "before": ("outputs",), "losses_before": ("outputs", "experts"),
     }  # fmt: skip
 
-    def __init__(self, scales: Scales, d: int, outputs: int, budget: int, seed: list[int]):
+    def __init__(self, scales: Scales, budget: int, seed: list[int]):
         self.scales = scales
+        d, outputs = len(scales.mean), len(scales.offsets)
         kernels = KERNELS if scales.median else ()
         self.groups, self.members = [], []
         for i, (width, settings) in enumerate(kernels):
             sigma = width * scales.median
             points = SpanMap(Gaussian(sigma), d, budget, [*seed, i])
-            self._add(Group(points, settings, outputs), sigma)
+            self._add(Group(points, settings, scales.signs), sigma)
         wide = scales.median and d > budget
         linear = SpanMap(Linear(), d, budget, [*seed, len(kernels)]) if wide else LinearMap(d)
-        self._add(Group(linear, LINEAR, outputs), None)
+        self._add(Group(linear, LINEAR, scales.signs), None)
         self.members.append(Member("last label"))
         self._make_state(
             outputs=outputs, layer=len(LAYER), experts=len(self.members), tally=TALLY,
@@ -136,8 +130,7 @@ class Stage(State):
 
     def _add(self, group: Group, sigma: float | None) -> None:
         self.groups.append(group)
-        for setting in group.settings:  # in the order of group.forecasts
-            self.members += [Member(name, sigma, *setting) for name in ("ridge", "awv")]
+        self.members += group.members(sigma)
 
     # ---- rounds ----
 
@@ -177,8 +170,8 @@ class Stage(State):
 
         before : (n, K), the label before each round.
         """
-        n = len(before)
-        F = np.concatenate([*(group.forecasts[:, :n] for group in self.groups), before[None]])
+        shown = [group.shown(len(before)) for group in self.groups]
+        F = np.concatenate([*shown, before[None]])
         return np.ascontiguousarray(F.transpose(2, 1, 0))
 
     def _aggregate(
@@ -283,11 +276,12 @@ class SelfTuning(Learner):
     """A learner without anything to tune, for the squared loss: real labels, or -1 and +1.
 
     Members with Gaussian kernels of four widths and linear ones, of several lam and half-lives,
-    each as a ridge and an AWV forecaster, and the last label are aggregated in two layers: the whole has a guarantee,
-    follows drift, and is quick where there is hardly any noise. Inputs are standardised and cut to
-    4 standard deviations, widths are multiples of the median distance of inputs, dictionaries are
-    by KORS. All that is taken from the past only, anew after 32, 128, 512 and 2048 rounds, and the
-    new members play the rounds so far again: nothing is known beforehand, no forecast looks ahead.
+    by ridge regression and, where nothing is forgotten, AWV, passive-aggressive ones, and the last
+    label are aggregated in two layers: the whole has a guarantee, follows drift, and is quick where there is hardly any noise. Inputs are
+    standardised and cut to 4 standard deviations, widths are multiples of the median distance of
+    inputs, dictionaries are by KORS. All that is taken from the past only, anew after 32, 128, 512
+    and 2048 rounds, and the new members play the rounds so far again: nothing is known beforehand,
+    no forecast looks ahead.
 
     About 50 us a round on one core for d <= 30; memory does not grow after round 2048.
 
@@ -301,7 +295,8 @@ class SelfTuning(Learner):
 
     Remarks
     -------
-    Ours, of known parts: discounted AWV (Jacobsen and Cutkosky 2024), the aggregating algorithm
+    Ours, of known parts: discounted AWV (Jacobsen and Cutkosky 2024), PA-I on the same coordinates
+    (Crammer et al. 2006; hinge loss for labels -1 and +1, else absolute loss), the aggregating algorithm
     without and with fixed share (Vovk 1998, Herbster and Warmuth 1998), labels of unknown size
     (Gerchinovitz and Yu 2014), ML-Poly (Gaillard, Stoltz and van Erven 2014), which also weighs
     these and a bold weighted mean on top. A point that joins a dictionary adds its direction for
@@ -383,7 +378,7 @@ class SelfTuning(Learner):
         return values if self._outputs > 1 else values[0]
 
     def _space(self) -> str:
-        return "the span of one of the dictionaries, or the linear functions"
+        return "the span of one of its dictionaries or of the inputs"
 
     def _start(self, d: int) -> None:
         require_count("budget", self.budget, 1)
@@ -402,8 +397,7 @@ class SelfTuning(Learner):
         self._stage = self._new_stage(Scales.of(self._inputs, self._labels))
 
     def _new_stage(self, scales: Scales) -> Stage:
-        d, seed = self._inputs.shape[1], [int(self.seed), self._restarts]
-        return Stage(scales, d, self._outputs, int(self.budget), seed)
+        return Stage(scales, int(self.budget), [int(self.seed), self._restarts])
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         Y = y.reshape(len(X), self._outputs)

@@ -29,6 +29,7 @@ from oklnumba.theory.hindsight import (
     regret,
     regret_curve,
 )
+from oklnumba.theory.jacobsen2024 import discounted_awv_bound
 from oklnumba.theory.jezequel2019 import (
     CapacityBound,
     SizeBound,
@@ -84,6 +85,7 @@ __all__ = [
     "capacity_bound",
     "comparator",
     "comparator_gap",
+    "discounted_awv_bound",
     "effective_dimension",
     "exp_concave_bound",
     "exp_concave_rate",

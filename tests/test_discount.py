@@ -1,0 +1,259 @@
+"""Discounted AWV and ridge against their definition; several labels a round; long silences."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import oklnumba as okl
+from oklnumba.hot.jit import DONE, NOT_FINITE
+from oklnumba.learners.learner import Trace
+from tests import naive
+from tests.buffers import Factor
+from tests.compare import assert_close
+from tests.compiled import COMPILED
+
+DISCOUNTS = (1.0, 0.999, 0.9, 0.5)
+
+
+def streams(n=220, d=2):
+    rng = np.random.default_rng(8)
+    X = rng.uniform(-1, 1, (n, d))
+    y = np.sin(3 * X[:, 0]) + 0.3 * rng.standard_normal(n)
+    walk = np.cumsum(rng.standard_normal(n + d)) / 10
+    lagged = np.stack([walk[i : i + n] for i in range(d)], axis=1)
+    order = np.argsort(X[:, 0])
+    return {
+        "random": (X, y),
+        "sorted": (X[order], y[order]),
+        "lagged": (lagged, walk[d:]),
+        "clustered": (X[rng.integers(0, 4, n)] + 0.03 * X, y),
+        "repeated": (X[rng.integers(0, 5, n)], y),
+        "silent": (X * (rng.permutation(n) < 110)[:, None] * [1.0, 0.0] + [0.0, 1e-3], y),
+    }
+
+
+STREAMS = streams()
+every_stream = pytest.mark.parametrize("name", STREAMS)
+
+
+def assert_as_defined(run, expected, rtol=1e-9):
+    forecasts, least = expected
+    assert_close(run.predictions, forecasts, rtol=rtol)
+    assert_close(run.certificate.comparator, least, rtol=rtol)
+
+
+@every_stream
+@pytest.mark.parametrize("forecaster", ["awv", "ridge"])
+def test_discounted_pkawv_equals_its_definition(name, forecaster):
+    X, y = STREAMS[name]
+    features = okl.TaylorFeatures(2, sigma=1.0)
+    F = features.transform(X)
+    for discount, lam in itertools.product(DISCOUNTS, (1.0, 1e-6)):
+        learner = okl.PKAWV(features, lam=lam, forecaster=forecaster, discount=discount)
+        expected = naive.discounted_forecasts(F, y, lam, discount, forecaster == "awv")
+        assert_as_defined(okl.run(learner, X, y), expected)
+
+
+@pytest.mark.parametrize("cls", [okl.LinearAWV, okl.LinearRidge])
+def test_discounted_linear_learners_equal_their_definition(cls):
+    X, y = STREAMS["silent"]
+    for discount in DISCOUNTS:
+        run = okl.run(cls(0.1, discount=discount), X, y)
+        expected = naive.discounted_forecasts(X, y, 0.1, discount, cls is okl.LinearAWV)
+        assert_as_defined(run, expected)
+
+
+@pytest.mark.parametrize("name", ["random", "sorted", "lagged", "clustered"])
+@pytest.mark.parametrize("forecaster", ["awv", "ridge"])
+def test_discounted_nystrom_awv_equals_its_definition(name, forecaster):
+    X, y = (part[:120] for part in STREAMS[name])
+    for discount, lam in itertools.product(DISCOUNTS, (1.0, 1e-3)):
+        learner = okl.NystromAWV(
+            okl.Gaussian(0.7), lam=lam, mu=0.3, forecaster=forecaster, discount=discount
+        )
+        run = okl.run(learner, X, y)
+        kept = np.flatnonzero(np.diff(run.sizes, prepend=0))
+        assert kept[-1] > 2  # a direction with a past
+        expected = naive.discounted_nystrom_forecasts(
+            naive.gaussian, X / 0.7, y, lam, discount, kept, forecaster == "awv"
+        )
+        assert_as_defined(run, expected, rtol=1e-7)
+
+
+def test_the_twin_without_a_floor_is_another():
+    X, y = STREAMS["silent"]
+    state = naive.Discounted(2, 1.0, 0.5)
+    for z, label in zip(X, y, strict=True):
+        state.learn(z, label)
+        state.fade()
+    assert naive.udu(state.A)[1].min() >= 1.0
+    state.A -= 0.4 * np.eye(2)
+    state.fade()
+    other = 0.5 * state.A
+    assert not np.allclose(state.A.astype(float), other.astype(float))
+
+
+# ---- the certificate of the discounted problem ----
+
+
+@every_stream
+def test_the_discounted_certificate_holds(name):
+    X, y = STREAMS[name]
+    for discount, lam in itertools.product(DISCOUNTS, (1.0, 1e-3)):
+        for learner in (
+            okl.LinearAWV(lam, discount=discount),
+            okl.NystromAWV(okl.Gaussian(0.7), lam=lam, discount=discount),
+            okl.GrowingPKAWV(okl.TaylorFeatures(1), lam=lam, first=20, discount=discount),
+        ):
+            run = okl.run(learner, X, y)
+            expected = 0.0
+            for t, loss in enumerate(run.losses):
+                expected = discount * expected + loss
+                assert run.certificate.loss[t] == pytest.approx(expected, rel=1e-10)
+            assert (run.certificate.regret <= run.certificate.bound + 1e-9).all()
+    ridge = okl.run(okl.LinearRidge(discount=0.9), X, y).certificate
+    assert np.isnan(ridge.bound).all() and np.isfinite(ridge.comparator).all()
+
+
+def test_half_the_bound_of_the_discounted_certificate_is_exceeded():
+    run = okl.run(okl.LinearAWV(0.7, discount=0.1), [[1.0]] * 40, [1.0, -1.0] * 20)
+    assert (run.certificate.regret <= run.certificate.bound).all()
+    assert run.certificate.regret[-1] > run.certificate.bound[-1] / 2
+
+
+# ---- silence ----
+
+
+@pytest.mark.skipif(not COMPILED, reason="10^5 rounds")
+@pytest.mark.parametrize("lam, discount", [(1.0, 0.5), (1e-6, 0.5), (1e-6, 0.99), (1.0, 1e-100)])
+def test_long_silence_neither_underflows_nor_overflows(lam, discount):
+    rng = np.random.default_rng(3)
+    n, r = 100_000, 8
+    Z, y = np.zeros((n, r)), rng.uniform(-1, 1, n)
+    Z[:50] = rng.standard_normal((50, r))
+    Z[50:, 0] = 2.0
+    factor = Factor(r, lam, discount=discount)
+    assert factor.play(Z, y) == (n, DONE)
+    state = factor.state()
+    assert np.isfinite(state).all()
+    assert_array_equal(factor.inv_d[1:], 1 / lam)  # all that was heard is forgotten
+    heard = 4.0 * discount / (1.0 - discount)  # a geometric sum
+    assert factor.inv_d[0] == pytest.approx(1 / max(heard, lam), rel=1e-9)
+    # without the floor the penalty has no digits left, and novelty is infinite
+    bare = Factor(r, lam, discount=discount)
+    bare.setting = 1 / discount, np.inf
+    assert bare.play(Z, y)[1] == NOT_FINITE
+
+
+# ---- several labels a round ----
+
+
+def several():
+    return {
+        "PKAWV": okl.PKAWV(okl.TaylorFeatures(2), lam=0.1, discount=0.95),
+        "PKAWV ridge": okl.PKAWV(okl.FourierFeatures(20), forecaster="ridge"),
+        "NystromAWV": okl.NystromAWV(okl.Gaussian(0.5), mu=0.1, discount=0.98),
+        "NystromAWV, few": okl.NystromAWV(okl.Gaussian(0.5), mu=0.1, max_size=12),
+        "GrowingPKAWV": okl.GrowingPKAWV(okl.TaylorFeatures(1), first=20, max_size=14),
+        "LinearAWV": okl.LinearAWV(0.1),
+        "LinearRidge": okl.LinearRidge(0.1, discount=0.9),
+        "WithFeatures": okl.WithFeatures(okl.TaylorFeatures(2), okl.LinearAWV(discount=0.9)),
+    }
+
+
+def played(learner, X, Y, cuts):
+    """Return the trace of rounds with several labels, and the forecasts after them."""
+    n, K = Y.shape
+    assert learner._several
+    learner._begin(X.shape[1], K)
+    trace = Trace.empty(n, True, K)
+    for rows in np.split(np.arange(n), cuts):
+        start, stop = rows[0], rows[-1] + 1
+        learner._play(X[start:stop], Y[start:stop], trace.rows(start, stop))
+    return trace, learner._forecast(X[:30])
+
+
+@pytest.mark.skipif(not COMPILED, reason="bits of compiled code")
+@pytest.mark.parametrize("name", several())
+def test_several_labels_a_round_give_the_bits_of_as_many_learners(name, tmp_path):
+    X, y = STREAMS["random"]
+    rng = np.random.default_rng(4)
+    Y = np.stack([y, -y, rng.uniform(-5, 5, len(y)), np.sign(y), np.zeros(len(y))], axis=1)
+    trace, forecasts = played(several()[name], X, Y, [len(X) // 2])
+    for k in range(Y.shape[1]):
+        alone = several()[name]
+        run = okl.run(alone, X, Y[:, k])
+        assert_array_equal(trace.predictions[:, k], run.predictions)
+        assert_array_equal(trace.sizes, run.sizes)
+        found = trace.loss, trace.comparator, trace.bound
+        proof = run.certificate.loss, run.certificate.comparator, run.certificate.bound
+        for got, expected in zip(found, proof, strict=True):
+            assert_array_equal(got[:, k], expected)
+        assert_array_equal(forecasts[:, k], alone.predict(X[:30]))
+    # in single rounds, saved and pickled on the way
+    learner = several()[name]
+    _, _ = played(learner, X[:100], Y[:100], range(1, 100))
+    learner.save(tmp_path / "learner.npz")
+    for again in (learner, okl.load(tmp_path / "learner.npz"), pickle.loads(pickle.dumps(learner))):
+        rest, last = played(again, X[100:], Y[100:], [7, 8, 11])
+        assert_array_equal(rest.predictions, trace.predictions[100:])
+        assert_array_equal(rest.bound, trace.bound[100:])
+        assert_array_equal(last, learner._forecast(X[100:130]))
+
+
+def test_a_label_reaches_no_other_output():
+    X, y = STREAMS["random"]
+    Y = np.stack([y, y], axis=1)
+    other = Y.copy()
+    other[:, 1] = 1e3
+    learners = [okl.PKAWV(okl.TaylorFeatures(2), discount=0.9) for _ in range(2)]
+    traces = [
+        played(one, X, labels, [])[0] for one, labels in zip(learners, (Y, other), strict=True)
+    ]
+    assert_array_equal(traces[0].predictions[:, 0], traces[1].predictions[:, 0])
+    assert np.abs(traces[0].predictions[:, 1] - traces[1].predictions[:, 1]).max() > 1.0
+
+
+@pytest.mark.skipif(not COMPILED, reason="bits of compiled code")
+def test_columns_behind_those_in_use_are_left_alone():
+    rng = np.random.default_rng(5)
+    Z, Y = rng.standard_normal((40, 11)), rng.standard_normal((40, 3))
+    tight, wide = (Factor(11, 0.1, discount=0.9, outputs=3, spare=spare) for spare in (0, 16))
+    for factor in (tight, wide):
+        assert factor.play(Z, Y) == (40, DONE)
+    assert_array_equal(wide.forecasts, tight.forecasts)
+    assert_array_equal(wide.ridge_forecasts, tight.ridge_forecasts)
+    assert_array_equal(wide.forecast(Z), tight.forecast(Z))
+    assert_array_equal(wide.U[:16, :16], tight.U)
+    assert_array_equal(wide.U[16:], np.eye(32)[16:])
+    assert_array_equal(wide.inv_d[16:], 1 / 0.1)
+    assert_array_equal(wide.c[:, 16:], 0.0)
+    assert_allclose(
+        wide.forecasts, np.array(wide.ridge_forecasts) / np.array(wide.shrinks)[:, None], rtol=1e-14
+    )
+
+
+@pytest.mark.parametrize("value", [0.0, 1.5, -1, np.nan, "often", True])
+def test_a_discount_out_of_range_says_what_to_do(value):
+    for learner in (
+        okl.LinearAWV(discount=value),
+        okl.PKAWV(okl.TaylorFeatures(1), discount=value),
+        okl.NystromAWV(okl.Gaussian(1.0), discount=value),
+        okl.GrowingPKAWV(okl.TaylorFeatures(1), discount=value),
+    ):
+        with pytest.raises(ValueError, match=r"discount must be .*\(0, 1\].*halves the weight"):
+            learner.learn_one([0.5], 1.0)
+        assert learner.rounds == 0
+
+
+def test_known_inputs_takes_a_discount():
+    X, y = STREAMS["random"]
+    learner = okl.PKAWV.known_inputs(okl.Gaussian(1.0), X, discount=0.9)
+    assert learner.discount == 0.9
+    fixed = okl.PKAWV(learner.features, discount=0.9)
+    assert_array_equal(okl.run(learner, X, y).predictions, okl.run(fixed, X, y).predictions)

@@ -1,0 +1,147 @@
+"""The dynamic regret bound of discounted AWV, on streams that drift and streams that fight."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import oklnumba as okl
+from oklnumba.theory import discounted_awv_bound
+from tests import naive
+
+
+def moving(kind, n=240, r=3):
+    """Return features and the comparators w_t from which the labels come."""
+    rng = np.random.default_rng(11)
+    Z, t = rng.uniform(-1, 1, (n, r)), np.arange(n)[:, None]
+    w = np.ones((n, r))
+    if kind == "abrupt":
+        w = np.where(t // 60 % 2 == 0, 1.0, -1.0) * w
+    if kind == "slow":
+        w = np.cos(2 * np.pi * t / n + np.arange(r))
+    if kind == "sorted":
+        Z = Z[np.argsort(Z[:, 0])]
+    if kind == "repeated":
+        Z = Z[rng.integers(0, 4, n)]
+    if kind == "silent":
+        Z[20:200, 1:] = 0.0
+    return Z, w
+
+
+def adversarial(learner, Z):
+    """Return labels -1 and +1, each against its forecast, and the learner's forecasts."""
+    y, forecasts = np.empty(len(Z)), np.empty(len(Z))
+    for t, z in enumerate(Z):
+        forecasts[t] = learner.predict_one(z)
+        y[t] = -1.0 if forecasts[t] > 0.0 else 1.0
+        learner.learn_one(z, y[t])
+    return y, forecasts
+
+
+def comparators(Z, y, w):
+    """Return sequences to compare with: the truth, ridge on each quarter and on all, and zero."""
+    n, r = Z.shape
+    segments = np.empty_like(w)
+    for part in np.split(np.arange(n), 4):
+        A = Z[part].T @ Z[part] + 0.1 * np.eye(r)
+        segments[part] = np.linalg.solve(A, Z[part].T @ y[part])
+    ridge = np.linalg.solve(Z.T @ Z + 0.1 * np.eye(r), Z.T @ y)
+    return {"truth": w, "segments": segments, "ridge": ridge, "zero": np.zeros(r)}
+
+
+def regrets(y, forecasts, Z, u):
+    return np.cumsum((y - forecasts) ** 2) - np.cumsum((y - (Z * u).sum(axis=1)) ** 2)
+
+
+KINDS = ["stationary", "abrupt", "slow", "sorted", "repeated", "silent", "adversarial"]
+SETTINGS = [(1.0, 1.0), (0.01, 1.0), (1.0, 0.99), (0.01, 0.9), (1.0, 0.5), (1e-4, 0.5)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_dynamic_regret_is_under_the_bound(kind):
+    Z, w = moving(kind)
+    noise = 0.1 * np.random.default_rng(12).standard_normal(len(Z))
+    for lam, discount in SETTINGS:
+        learner = okl.LinearAWV(lam, discount=discount)
+        if kind == "adversarial":
+            y, forecasts = adversarial(learner, Z)
+        else:
+            y = (Z * w).sum(axis=1) + noise
+            forecasts = okl.run(learner, Z, y).predictions
+        for u in comparators(Z, y, w).values():
+            bound = discounted_awv_bound(Z, y, lam, discount, u)
+            assert (regrets(y, forecasts, Z, u) <= bound + 1e-9).all()
+
+
+@pytest.mark.parametrize("kind", ["abrupt", "silent"])
+def test_the_bound_is_that_of_its_definition(kind):
+    Z, w = (part[:80] for part in moving(kind))
+    y = np.sin(np.arange(80.0))
+    for lam, discount in SETTINGS:
+        state = naive.Discounted(3, lam, discount)
+        bound, expected = lam * w[0] @ w[0], []
+        for t in range(80):
+            state.learn(Z[t], y[t])
+            bound += y[t] ** 2 * Z[t] @ np.linalg.solve(state.A.astype(float), Z[t])
+            expected.append(float(bound))
+            before = state.loss(w[t])
+            state.fade()
+            if t < 79:
+                bound += state.loss(w[t + 1]) - discount * before
+        assert_allclose(discounted_awv_bound(Z, y, lam, discount, w), expected, rtol=1e-8)
+
+
+def test_it_is_under_the_form_with_the_determinant():
+    Z, w = moving("abrupt")
+    y = (Z * w).sum(axis=1)
+    A = 0.1 * np.eye(3)
+    for z in Z:
+        A = 0.9 * A + np.outer(z, z)
+    closed = np.linalg.slogdet(A / 0.1)[1] + 3 * len(y) * np.log(1 / 0.9)
+    assert discounted_awv_bound(Z, y, 0.1, 0.9, np.zeros(3))[-1] > 0
+    sums = [discounted_awv_bound(Z, s * y, 0.1, 0.9, 0 * w)[-1] for s in (1.0, 2.0)]
+    assert sums[1] == pytest.approx(4 * sums[0])
+    ones = np.sign(y)  # labels of one size: the path of u = 0 costs what F grows
+    path = discounted_awv_bound(Z, ones, 0.1, 0.9, 0 * w)[-1]
+    assert path <= closed + 1e-9
+
+
+def test_pkawv_is_under_the_bound_and_features_are_its_inputs():
+    X, w = moving("slow", r=2)
+    y = np.sin(3 * X[:, 0]) * w[:, 0]
+    features = okl.TaylorFeatures(2)
+    run = okl.run(okl.PKAWV(features, lam=0.1, discount=0.95), X, y)
+    Z = features.transform(X)
+    for u in comparators(Z, y, np.ones_like(Z)).values():
+        bound = discounted_awv_bound(Z, y, 0.1, 0.95, u)
+        assert (regrets(y, run.predictions, Z, u) <= bound + 1e-9).all()
+
+
+def test_half_the_bound_is_exceeded_where_each_direction_is_new_again():
+    """Directions take turns; the label has another sign each time, and so has the comparator."""
+    r, n = 20, 200
+    Z, signs = np.eye(r)[np.arange(n) % r], np.where(np.arange(n) // r % 2 == 0, 1.0, -1.0)
+    u = np.repeat(signs[::r], r)[:, None] * np.ones(r)
+    run = okl.run(okl.LinearAWV(1e-3, discount=0.5), Z, signs)
+    regret = regrets(signs, run.predictions, Z, u)
+    bound = discounted_awv_bound(Z, signs, 1e-3, 0.5, u)
+    assert (regret <= bound).all()
+    assert (regret > bound / 2).all()
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        ({"discount": 0.0}, "discount"),
+        ({"lam": 0.0}, "lam"),
+        ({"comparators": np.zeros(2)}, "comparators"),
+        ({"comparators": np.full(3, np.nan)}, "comparators"),
+        ({"y": np.ones(3)}, "y"),
+        ({"Z": np.full((5, 3), np.inf)}, "Z"),
+    ],
+)
+def test_bad_arguments_are_named(change, word):
+    good = dict(Z=np.ones((5, 3)), y=np.ones(5), lam=1.0, discount=0.9, comparators=np.ones(3))
+    with pytest.raises(ValueError, match=word):
+        discounted_awv_bound(**(good | change))
