@@ -141,8 +141,8 @@ def draw(rows: list[dict]):
         "tuned by hand": ("best of this package, tuned by hand", 2, "D"),
     }
     kinds = {
-        "classification": "mistakes by those of self-tuning (in brackets, %)",
-        "regression": "losses by that of self-tuning\n(in brackets, by the variance)",
+        "classification": "mistakes / those of self-tuning (in brackets, %)",
+        "regression": "loss / that of self-tuning\n(in brackets, / the variance of the labels)",
     }
     groups = [[row for row in rows if row["kind"] == kind] for kind in kinds]
     tallest = max(map(len, groups))
@@ -186,7 +186,7 @@ def verdicts(rows: list[dict]) -> Iterator[str]:
 
     def said(what: str, kept: dict[str, bool]) -> str:
         missed = [name for name, ok in kept.items() if not ok]
-        tail = f"; not: {', '.join(missed)}" if missed else ""
+        tail = f"; not: {'; '.join(missed)}" if missed else ""
         return f"{what}: {len(kept) - len(missed)} of {len(kept)} streams{tail}"
 
     goal = {r["stream"]: GOAL if int(r["n"]) >= LONG else SHORT_GOAL for r in rows}
