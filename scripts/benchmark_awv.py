@@ -19,8 +19,7 @@ import timing
 from timing import row, seconds, stream
 
 import oklnumba as okl
-from oklnumba.hot.awv import awv_rounds, certify, listing_rounds
-from oklnumba.hot.udu import NO_DISCOUNT, TOGETHER
+from oklnumba.hot.awv import certify, listing_rounds
 
 PRINTED = "the printed listing"
 ROOT = Path(__file__).resolve().parents[1]
