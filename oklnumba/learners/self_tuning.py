@@ -274,13 +274,13 @@ class Stage(State):
 class SelfTuning(Learner):
     """A learner without anything to tune, for the squared loss: real labels, or -1 and +1.
 
-    Members with Gaussian kernels of four widths and linear ones, of several lam and half-lives,
-    by ridge regression and, where nothing is forgotten, AWV, passive-aggressive ones, and the last
-    label are aggregated in two layers: the whole has a guarantee, follows drift, and is quick where there is hardly any noise. Inputs are
-    standardised and cut to 4 standard deviations, widths are multiples of the median distance of
-    inputs, dictionaries are by KORS. All that is taken from the past only, anew after 32, 128, 512
-    and 2048 rounds, and the new members play the rounds so far again: nothing is known beforehand,
-    no forecast looks ahead.
+    Members with Gaussian kernels of four widths and linear ones, of several lam and half-lives, by
+    ridge regression and, where nothing is forgotten, AWV, passive-aggressive ones, and the last
+    label are aggregated in two layers: the whole has a guarantee, follows drift, and is quick where
+    there is hardly any noise. Inputs are standardised and cut to 4 standard deviations, widths are
+    multiples of the median distance of inputs, dictionaries are by KORS. All that is taken from the
+    past only, anew after 32, 128, 512 and 2048 rounds, and the new members play the rounds so far
+    again: nothing is known beforehand, no forecast looks ahead.
 
     About 50 us a round on one core for d <= 30; memory does not grow after round 2048.
 
@@ -295,12 +295,12 @@ class SelfTuning(Learner):
     Remarks
     -------
     Ours, of known parts: discounted AWV (Jacobsen and Cutkosky 2024), PA-I on the same coordinates
-    (Crammer et al. 2006; hinge loss for labels -1 and +1, else absolute loss), the aggregating algorithm
-    without and with fixed share (Vovk 1998, Herbster and Warmuth 1998), labels of unknown size
-    (Gerchinovitz and Yu 2014), ML-Poly (Gaillard, Stoltz and van Erven 2014), which also weighs
-    these and a bold weighted mean on top. A point that joins a dictionary adds its direction for
-    the rounds after it, and counts as 0 in those before. Labels count from their middle, that of
-    the past at the last restart; 0 for labels -1 and +1.
+    (Crammer et al. 2006; hinge loss for labels -1 and +1, else absolute loss), the aggregating
+    algorithm without and with fixed share (Vovk 1998, Herbster and Warmuth 1998), labels of unknown
+    size (Gerchinovitz and Yu 2014), ML-Poly (Gaillard, Stoltz and van Erven 2014), which also
+    weighs these and a bold weighted mean on top. A point that joins a dictionary adds its direction
+    for the rounds after it, and counts as 0 in those before. Labels count from their middle, that
+    of the past at the last restart; 0 for labels -1 and +1.
 
     The certificate is against the best penalised function of each member that forgets nothing, in
     its own space, at once: ``comparator`` and ``bound`` of a round are those of the member whose
@@ -319,7 +319,7 @@ class SelfTuning(Learner):
     >>> bool(run.losses[1000:].mean() < 1.2 * 50**2)
     True
     >>> print(learner.leader)
-    ridge, Gaussian kernel, sigma = 0.908, lam = 0.1, no forgetting
+    ridge, Gaussian kernel, sigma = 0.442, lam = 0.1, no forgetting
     """
 
     _STATE = {"counts": ("counts",), "inputs": (PAST, "d"), "labels": (PAST, "outputs")}
