@@ -93,18 +93,15 @@ def test_the_bound_is_that_of_its_definition(kind):
 
 
 def test_it_is_under_the_form_with_the_determinant():
+    """Against u = 0, where no floor bites, the middle term is all there is."""
     Z, w = moving("abrupt")
-    y = (Z * w).sum(axis=1)
-    A = 0.1 * np.eye(3)
+    y = np.sign((Z * w).sum(axis=1))
+    A = 1e-3 * np.eye(3)
     for z in Z:
         A = 0.9 * A + np.outer(z, z)
-    closed = np.linalg.slogdet(A / 0.1)[1] + 3 * len(y) * np.log(1 / 0.9)
-    assert discounted_awv_bound(Z, y, 0.1, 0.9, np.zeros(3))[-1] > 0
-    sums = [discounted_awv_bound(Z, s * y, 0.1, 0.9, 0 * w)[-1] for s in (1.0, 2.0)]
-    assert sums[1] == pytest.approx(4 * sums[0])
-    ones = np.sign(y)  # labels of one size: the path of u = 0 costs what F grows
-    path = discounted_awv_bound(Z, ones, 0.1, 0.9, 0 * w)[-1]
-    assert path <= closed + 1e-9
+    closed = np.linalg.slogdet(A / 1e-3)[1] + 3 * len(y) * np.log(1 / 0.9)
+    found = discounted_awv_bound(Z, y, 1e-3, 0.9, np.zeros(3))[-1]
+    assert closed / 3 < found <= closed
 
 
 def test_pkawv_is_under_the_bound_and_features_are_its_inputs():

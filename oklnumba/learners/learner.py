@@ -438,7 +438,7 @@ class Learner(State, Player):
         """Take over a state that ``_contents`` wrote, of the same hyper-parameters."""
         self.reset()
         if meta["width"] is not None:
-            self._begin(meta["width"], meta.get("outputs", 1))  # not in files before version 0.4
+            self._begin(meta["width"], meta.get("outputs", 1))  # not in older files
             names = [name for name in arrays if name.startswith("state_")]
             state = {name.removeprefix("state_"): np.array(arrays[name]) for name in names}
             self._restore(state | meta["state"])
