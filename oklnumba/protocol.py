@@ -43,15 +43,15 @@ class Certificate(NamedTuple):
     loss : ndarray of shape (n,)
         Cumulative squared loss of the forecasts; discounted where the learner is.
     comparator : ndarray of shape (n,)
-        min_f sum (y - f(x))^2 + lam |f|^2 over the learner's space, on each prefix; discounted where
-        the learner is.
+        min_f sum (y - f(x))^2 + lam |f|^2 over the learner's space, on each prefix; discounted
+        where the learner is.
     regret : ndarray of shape (n,)
         loss - comparator.
     bound : ndarray of shape (n,)
         max |y|^2 log det(A / lam) so far (pkawv Proposition 1), plus what growth of the space took
         off the comparator; NaN for ridge forecasts, for which no such bound holds.
     space : str
-        The space, after the last round.
+        The space, after the last round, and the discount if there is one.
     """
 
     loss: np.ndarray

@@ -111,6 +111,15 @@ def test_several_classes_say_it_once():
     learner = okl.OneVsRest(okl.KernelAWV(okl.Gaussian()), classes=[0, 1, 2])
     assert len(told(lambda: learner.run(X, classes))) == 1
     assert told(lambda: learner.run(X, classes)) == []
+    for wrapper, y in (
+        (learner.reset(), classes),
+        (okl.MultiOutput(okl.KernelAWV(okl.Gaussian())), X[:, :2]),
+        (okl.OnlineToBatch(okl.KernelAWV(okl.Gaussian())), X[:, 0]),
+    ):
+        for play in (wrapper.partial_fit, lambda X, y: okl.run(wrapper, X, y)):  # noqa: B023
+            assert len(told(lambda: play(X, y))) == 1  # noqa: B023
+            assert told(lambda: play(X, y)) == []  # noqa: B023
+            wrapper.reset()
 
 
 def test_a_learner_says_it_once_and_says_nothing_of_few_or_repeated_inputs():

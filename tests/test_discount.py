@@ -71,7 +71,7 @@ def test_discounted_linear_learners_equal_their_definition(cls):
 @pytest.mark.parametrize("name", ["random", "sorted", "lagged", "clustered"])
 @pytest.mark.parametrize("forecaster", ["awv", "ridge"])
 def test_discounted_nystrom_awv_equals_its_definition(name, forecaster):
-    X, y = (part[:120] for part in STREAMS[name])
+    X, y = (part[:90] for part in STREAMS[name])
     for discount, lam in itertools.product(DISCOUNTS, (1.0, 1e-3)):
         learner = okl.NystromAWV(
             okl.Gaussian(0.7), lam=lam, mu=0.3, forecaster=forecaster, discount=discount
@@ -116,6 +116,11 @@ def test_the_discounted_certificate_holds(name):
                 expected = discount * expected + loss
                 assert run.certificate.loss[t] == pytest.approx(expected, rel=1e-10)
             assert (run.certificate.regret <= run.certificate.bound + 1e-9).all()
+    assert "discounted" not in repr(okl.run(okl.LinearAWV(), X, y).certificate)
+    lifted = okl.WithFeatures(okl.TaylorFeatures(1), okl.LinearAWV(discount=0.9))
+    for learner in (lifted, okl.PKAWV(okl.TaylorFeatures(1), discount=0.9)):
+        shown = repr(okl.run(learner, X, y).certificate)
+        assert "of degree 1, rounds discounted by 0.9: regret" in shown
     ridge = okl.run(okl.LinearRidge(discount=0.9), X, y).certificate
     assert np.isnan(ridge.bound).all() and np.isfinite(ridge.comparator).all()
 
@@ -141,7 +146,7 @@ def test_long_silence_neither_underflows_nor_overflows(lam, discount):
     assert factor.play(Z, y) == (n, DONE)
     state = factor.state()
     assert np.isfinite(state).all()
-    assert_array_equal(factor.inv_d[1:], 1 / lam)  # all that was heard is forgotten
+    assert_allclose(factor.inv_d[1:], 1 / lam, rtol=1e-15)  # all that was heard is forgotten
     heard = 4.0 * discount / (1.0 - discount)  # a geometric sum
     assert factor.inv_d[0] == pytest.approx(1 / max(heard, lam), rel=1e-9)
     # without the floor the penalty has no digits left, and novelty is infinite

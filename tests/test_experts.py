@@ -522,6 +522,9 @@ def test_learners_that_differ_in_the_forecaster_are_found():
     together = okl.Experts(twins()).partial_fit(*data(20))
     found = [[3, 0], [1, 4], [6, 2, 9], [8, 5], [7], [12, 10], [13, 11], [14]]
     assert factor_groups(together._experts) == found
+    for lead, *others in found:
+        for i in others:
+            assert together._experts[i]._U is together._experts[lead]._U
     alike = okl.Experts([okl.LinearAWV(), okl.LinearAWV()]).partial_fit(*data(20))
     assert factor_groups(alike._experts) == [[0], [1]]  # nobody makes ridge forecasts
     assert together._parts == [[group] for group in found]  # BLAS is last

@@ -113,7 +113,8 @@ def test_a_run_loads(tmp_path):
     old = okl.Run.load(SAVED / "run-PKAWV.npz")
     learner = okl.PKAWV(okl.TaylorFeatures(2))
     run = okl.run(learner, *stream(learner))
-    assert (old.rounds, old.finished, old.learner) == (run.rounds, run.finished, run.learner)
+    assert (old.rounds, old.finished) == (run.rounds, run.finished)
+    assert run.learner.startswith(old.learner.removesuffix(")"))  # it has a discount since
     for part in ("predictions", "losses"):
         assert_as_then(getattr(old, part), getattr(run, part))
     for got, today in zip(old.certificate[:4], run.certificate[:4], strict=True):

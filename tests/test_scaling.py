@@ -44,7 +44,7 @@ def columns(n):
 
 @pytest.mark.parametrize("clip", [None, 2.0])
 def test_a_row_is_standardised_by_the_rows_before_it(clip):
-    X = columns(120 if COMPILED else 40)
+    X = columns(70 if COMPILED else 40)
     got = okl.Standardizer(clip=clip).stream(X)
     expected = naive.standardised(X, np.inf if clip is None else clip)
     assert_array_equal(got[0], 0.0)

@@ -28,7 +28,7 @@ from oklnumba.hot.jit import hot
 # is, for b is discounted too. Where the floor bites it adds delta_k u_k u_k' to A, u_k the row of
 # U: the penalty delta_k (u_k.w - c_k)^2, which vanishes at the present estimate, so that neither
 # that nor the minimum changes. With the pair (1, inf) the product and the minimum return D_k as it
-# is, to the bit. (With (1, 1 / lam) nearly so: D_k may round to an ulp below lam.)
+# is, to the bit. (With (1, 1 / lam) nearly so: the floor is lam up to rounding.)
 #
 # A sweep of three rounds reads and writes U once. Every entry sees the same fused products in the
 # same order as in three sweeps of one round: the results are the same bits, however a stream is
@@ -93,14 +93,15 @@ def _factor_rows_codegen(rounds: int, learn: bool = True):
                 following = builder.fma(gain, p[t][i], running)
                 inverse = builder.fdiv(one, following)
                 beta[t][i] = builder.fmul(gain, inverse)
-                # All but the inverse is known before the division: a discount does not prolong
-                # the chain. A flag of their own keeps these products in this order, in one round
-                # and in three.
-                d[i] = builder.fmul(d[i], inv_discount, flags=("nsz",))
-                d[i] = builder.fmul(d[i], running, flags=("nsz",))
-                d[i] = builder.fmul(d[i], inverse, flags=("nsz",))
-                below = builder.fcmp_ordered("<", inv_lam, d[i])  # False for NaN, which stays
-                d[i] = builder.select(below, inv_lam, d[i])
+                # The discount and its floor, times a', are there before the division has ended:
+                # they do not prolong the chain. A flag of their own keeps these products in this
+                # order, in one round and in three.
+                kept = builder.fmul(d[i], inv_discount, flags=("nsz",))
+                kept = builder.fmul(kept, running, flags=("nsz",))
+                most = builder.fmul(inv_lam, following, flags=("nsz",))
+                below = builder.fcmp_ordered("<", most, kept)  # False for NaN, which stays
+                kept = builder.select(below, most, kept)
+                d[i] = builder.fmul(kept, inverse, flags=("nsz",))
                 running = following
                 for j in range(i + 1, TILE):
                     p[t][j] = builder.fma(builder.fneg(p[t][i]), u[i, j], p[t][j])
@@ -189,7 +190,8 @@ if numba.config.DISABLE_JIT:
                         continue
                     following = a[t] + inv_d[i] * p * p
                     beta = inv_d[i] * p / following
-                    inv_d[i] = min(inv_d[i] * inv_discount * (a[t] / following), inv_lam)
+                    kept = inv_d[i] * inv_discount * a[t]
+                    inv_d[i] = min(kept, inv_lam * following) / following
                     a[t] = following
                     B[t, i] = beta
                     Z[t, i + 1 : r] -= p * U[i, i + 1 : r]

@@ -35,6 +35,11 @@ from oklnumba.learners.on_features import OnFeatures
 from oklnumba.state import aligned_zeros, padded
 
 
+def discounted(space: str, discount: float) -> str:
+    """Return the name of a certificate's space, with the discount where there is one."""
+    return space if discount == 1.0 else f"{space}, rounds discounted by {discount:g}"
+
+
 class Ridge(Learner):
     """What AWV and ridge learners share: running totals of the certificate.
 
@@ -335,7 +340,7 @@ class PKAWV(FeatureRidge):
     >>> features = okl.TaylorFeatures(degree=3, sigma=1.0)
     >>> grid = [okl.PKAWV(features, discount=g) for g in (1.0, 2 ** (-1 / 50))]
     >>> [round(okl.run(learner, X, y).mean_loss, 2) for learner in grid]
-    [0.57, 0.16]
+    [0.53, 0.2]
     """
 
     def __init__(
@@ -394,7 +399,7 @@ class PKAWV(FeatureRidge):
         self._start_features(*check_features(self.features)._writer(d))
 
     def _space(self) -> str:
-        return f"the {self.size} {self.features.kind}"
+        return discounted(f"the {self.size} {self.features.kind}", self.discount)
 
 
 class LinearAWV(FeatureRidge):
@@ -413,11 +418,11 @@ class LinearAWV(FeatureRidge):
 
     Remarks
     -------
-    PKAWV with the identity for features; WithFeatures lifts it. For ``discount`` < 1 see there. Its point depends on x_t, which a
-    gradient does not tell: ``w`` is the ridge estimate so far, and ``update(g)`` is refused. Where
-    labels have little noise LinearRidge loses less: on y = x_1 + 2 x_2 + ... + 5 x_5, 1000 rounds,
-    the squared errors add up to 223, 173 and 168 at lam = 1, 0.1 and 0.01, those of LinearRidge to
-    120, 93 and 94 (docs/choosing.md).
+    PKAWV with the identity for features; WithFeatures lifts it. For ``discount`` < 1 see PKAWV. Its
+    point depends on x_t, which a gradient does not tell: ``w`` is the ridge estimate so far, and
+    ``update(g)`` is refused. Where labels have little noise LinearRidge loses less: on y = x_1 + 2
+    x_2 + ... + 5 x_5, 1000 rounds, the squared errors add up to 223, 173 and 168 at lam = 1, 0.1
+    and 0.01, those of LinearRidge to 120, 93 and 94 (docs/choosing.md).
 
     Examples
     --------
@@ -440,7 +445,7 @@ class LinearAWV(FeatureRidge):
         self._start_features(write, d)
 
     def _space(self) -> str:
-        return f"the linear functions of {self.size} inputs"
+        return discounted(f"the linear functions of {self.size} inputs", self.discount)
 
     def reset(self, d: int | None = None) -> Self:
         """Go back to no data, or start in R^d; return self; ValueError if d is no count."""
@@ -490,7 +495,8 @@ class LinearRidge(LinearAWV):
 
     Remarks
     -------
-    As published, but for the discount; see LinearAWV and PKAWV. No regret bound holds without a bound on the forecasts.
+    As published, but for the discount; see LinearAWV and PKAWV. No regret bound holds without a
+    bound on the forecasts.
 
     Examples
     --------

@@ -116,7 +116,8 @@ class Experts(Learner):
     With B=None the forecast is 0 until a label is not, and a label beyond all before it counts as
     the largest before it in the update of the weights: what that leaves out adds up to the 2 max
     y^2. Weights are kept as logarithms: with a share a learner comes back from any loss. "mlpoly"
-    forecasts the mean where no R_i is positive; the paper has losses in [0, 1] and 1 for max r^2.
+    forecasts the mean where no R_i is positive; the paper has losses in [0, 1] and 1 for max r^2,
+    the authors' R package opera the largest so far, as here.
 
     Which: "aggregating" with a small share for bounded labels; "mlpoly" for labels with outliers.
 

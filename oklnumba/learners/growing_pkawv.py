@@ -101,6 +101,9 @@ class GrowingPKAWV(Ridge):
         self._make_state(counts=3, d=d, outputs=self._outputs)
         self._take(self._fresh(self.features.degree))
 
+    def _space(self) -> str | None:
+        return self._inner._space()
+
     def _fresh(self, degree: int) -> PKAWV:
         """Return PKAWV with features of a degree, before its first round."""
         params = self.features.get_params(deep=False) | {"degree": degree}

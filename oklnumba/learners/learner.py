@@ -42,6 +42,7 @@ from __future__ import annotations
 import copy
 import json
 import os
+import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -96,11 +97,19 @@ def compilable(X: np.ndarray) -> np.ndarray:
     return X if plain else np.array(X, order="C")
 
 
+def level_of_caller() -> int:
+    """Return the ``stacklevel`` with which a warning points at the first frame outside oklnumba."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back and frame.f_globals.get("__name__", "").startswith("oklnumba."):
+        frame, level = frame.f_back, level + 1
+    return level
+
+
 class Player(Params):
     """What ``okl.run`` plays: a learner, or what is made of learners.
 
     A subclass has ``rounds``, ``_loss()``, ``_as_labels(y, n, signs)``, ``_begin(d, outputs)``,
-    ``_play(X, y, trace)``, ``_advise(X, y, stacklevel)``, ``_space()``, ``_adopt(meta, arrays)``,
+    ``_play(X, y, trace)``, ``_advise(X, y)``, ``_space()``, ``_adopt(meta, arrays)``,
     and adds its state to ``_contents()``; the inner contract says what they do. Where its rounds
     leave something else behind it has ``_trace`` and ``_record``, and with a loss of its own
     ``_recorded``.
@@ -380,13 +389,13 @@ class Learner(State, Player):
         )
         raise FloatingPointError(self._broken)
 
-    def _advise(self, X: np.ndarray, y: np.ndarray, stacklevel: int = 3) -> None:
+    def _advise(self, X: np.ndarray, y: np.ndarray) -> None:
         """Warn, before the first round, of inputs and labels that do not suit."""
         if self._played:
             return
         advice = self._advice(X[:FIRST_ROWS])
         if advice:
-            warnings.warn(advice, UserWarning, stacklevel=stacklevel)
+            warnings.warn(advice, UserWarning, stacklevel=level_of_caller())
         zeros = y == 0.0
         if len(y) >= FEWEST_LABELS and (zeros | (y == 1.0)).all() and len(np.unique(zeros)) == 2:
             warnings.warn(
@@ -394,7 +403,7 @@ class Learner(State, Player):
                 "Run.mistake_rate is None: for two classes make them -1 and +1, y = 2 * y - 1, or "
                 "take OneVsRest(learner, classes=[0, 1])",
                 UserWarning,
-                stacklevel=stacklevel,
+                stacklevel=level_of_caller(),
             )
 
     def _advice(self, X: np.ndarray) -> str | None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from oklnumba import losses
 from oklnumba.features import Features, check_features
-from oklnumba.learners.awv import LinearAWV
+from oklnumba.learners.awv import LinearAWV, discounted
 from oklnumba.learners.learner import Trace, per_round
 from oklnumba.learners.linear import LinearLearner
 from oklnumba.learners.on_features import OnFeatures
@@ -69,7 +69,9 @@ class WithFeatures(OnFeatures):
         return self._inner.w
 
     def _space(self) -> str | None:
-        return f"the {self.size} {self.features.kind}" if self._certified else None
+        if not isinstance(self.learner, LinearAWV):
+            return None
+        return discounted(f"the {self.size} {self.features.kind}", self.learner.discount)
 
     def _linear(self) -> LinearLearner | LinearAWV:
         if not isinstance(self.learner, LinearLearner | LinearAWV):

@@ -10,7 +10,7 @@ from oklnumba.hot.awv import RIDGE
 from oklnumba.hot.jit import ATOMS
 from oklnumba.hot.nystrom_awv import PAST, RANK, nystrom_awv_forecasts, nystrom_awv_rounds
 from oklnumba.kernels import Kernel, kernel_code
-from oklnumba.learners.awv import Ridge
+from oklnumba.learners.awv import Ridge, discounted
 from oklnumba.learners.learner import Trace, per_round
 from oklnumba.state import Coins, aligned_zeros, padded
 
@@ -137,7 +137,8 @@ class NystromAWV(Ridge):
         self._reserve({ATOMS: 1, PAST: 1})
 
     def _space(self) -> str:
-        return f"the span of the {self.size} atoms of the dictionary"
+        space = f"the span of the {self.size} atoms of the dictionary"
+        return discounted(space, self.discount)
 
     def _room(self, axis: int, least: int) -> int:
         old = self._rooms[axis]

@@ -46,9 +46,8 @@ PAST = 0  # entry of the counts: rounds kept for the next restart
 CLIP = 4.0  # inputs are cut to so many standard deviations
 SPREAD = 500  # inputs whose distances give the median
 LEAST = 1e-12  # median distance: below, all inputs but a few are equal on the common scale
-# Widths of Gaussian kernels, in medians, and the settings of their members; of the linear ones. On
-# 50 streams these lost 4 % of squared loss, in the mean, against a grid of widths 1/4 to 4, lam
-# 0.01 to 1 and half-lives 60 to 5000; nearly all on streams sorted by class (docs/self_tuning.md).
+# Widths of Gaussian kernels, in medians, and the settings of their members; of the linear ones. How
+# they were chosen is in docs/self_tuning.md.
 KERNELS = (
     (0.25, (Setting(0.1, None),)),
     (0.5, (Setting(0.1, None), Setting(0.1, 250))),

@@ -161,7 +161,7 @@ def mlpoly_bound(
     """Return the bound of Experts(kind="mlpoly") on the regret against each learner, shape (N,).
 
     sqrt((M + sum_t r_ti^2) Phi), r_ti = l'(p_t) (p_t - f_ti), M the largest r^2 of the run: of
-    second order (Gaillard, Stoltz and van Erven 2014, Theorem 5), no range is needed. Phi <=
+    second order (Gaillard, Stoltz and van Erven 2014), and no range is needed. Phi <=
     N (1 + log(1 + n)) where the largest r^2 is that of the first round; in general
 
         Phi_t = min(Phi_{t-1} + sum_i r_ti^2 / (M_{t-1} + V_{t-1,i}),
@@ -184,7 +184,8 @@ def mlpoly_bound(
 
     Remarks
     -------
-    The paper has M = 1, a bound known beforehand. The proof for a growing M: Phi_t bounds
+    The paper has M = 1, a bound known beforehand; their R package opera has the largest so far, as
+    here. The proof for a growing M: Phi_t bounds
     sum_i (R_ti)_+^2 / (M_t + V_ti), R the sums of r. With the weights of the round sum_i w_i r_ti =
     0, so without M_t - M_{t-1} the square (R + r)_+^2 <= (R_+ + r)^2 adds only the first sum, and
     larger M and V only lower it. The second form is the triangle inequality, and is the smaller

@@ -100,9 +100,9 @@ class OnlineToBatch(Player):
     def _as_labels(self, y: Any, n: int, signs: bool = False) -> np.ndarray:
         return check_learner(self.learner)._as_labels(y, n, signs)
 
-    def _advise(self, X: np.ndarray, y: np.ndarray, stacklevel: int = 3) -> None:
+    def _advise(self, X: np.ndarray, y: np.ndarray) -> None:
         if self._seen == 0:
-            fresh(self.learner)._advise(X, y, stacklevel + 1)
+            fresh(self.learner)._advise(X, y)
 
     def _check_params(self) -> None:
         require_count("draws", self.draws, 1)

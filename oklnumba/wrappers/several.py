@@ -69,9 +69,9 @@ class Several(Player):
         """Return the labels of output k, (n,)."""
         raise NotImplementedError
 
-    def _advise(self, X: np.ndarray, labels: np.ndarray, stacklevel: int = 3) -> None:
+    def _advise(self, X: np.ndarray, labels: np.ndarray) -> None:
         if self.rounds == 0:  # the learners are all alike
-            fresh(self.learner)._advise(X, self._column(labels, 0), stacklevel + 1)
+            fresh(self.learner)._advise(X, self._column(labels, 0))
 
     def _begin(self, d: int, outputs: int = 1) -> None:
         new = not self._learners
