@@ -14,7 +14,7 @@ from oklnumba.hot.udu import TOGETHER
 from oklnumba.kernels import Kernel, kernel_code
 from oklnumba.state import Coins, State, aligned_zeros, padded
 
-ROWS = 128  # rounds whose coordinates and forecasts are kept at a time
+ROWS = 512  # rounds whose coordinates and forecasts are kept at a time
 # KORS of all dictionaries: alpha, beta, eps, by leverage, unlisted weights (joining_probability).
 RULE = 0.1, 1.0, 0.5, 0.0, 0.0
 AGGRESSIVENESS = 0.1, 1.0  # C of PA-I, in units of the largest label
