@@ -142,7 +142,7 @@ def draw(rows: list[dict]):
     }
     kinds = {
         "classification": "mistakes / those of self-tuning (in brackets, %)",
-        "regression": "loss / that of self-tuning\n(in brackets, / variance of labels)",
+        "regression": "loss / that of self-tuning\n(in brackets, / variance)",
     }
     groups = [[row for row in rows if row["kind"] == kind] for kind in kinds]
     tallest = max(map(len, groups))
