@@ -104,7 +104,7 @@ rounds = st.lists(
 
 
 @pytest.mark.parametrize("kind", ["aggregating", "average"])
-@settings(max_examples=1000 if COMPILED else 20)
+@settings(max_examples=500 if COMPILED else 20)
 @given(rows=rounds, B=st.sampled_from([1.0, 1e-3, 5.0, 1e6]))
 def test_bound_of_the_squared_loss(kind, rows, B):
     F = B * np.array([f for f, _, times in rows for _ in range(times)])
@@ -113,7 +113,7 @@ def test_bound_of_the_squared_loss(kind, rows, B):
     assert regret <= theory.experts_bound(5, B, kind) + 1e-9 * B**2 * len(y)
 
 
-@settings(max_examples=1000 if COMPILED else 20)
+@settings(max_examples=500 if COMPILED else 20)
 @given(rows=rounds, loss=st.sampled_from(["absolute", "hinge", "logistic"]))
 def test_bound_of_hedge(rows, loss):
     F = np.clip([f for f, _, times in rows for _ in range(times)], -1, 1)
@@ -162,7 +162,7 @@ def stream_of(rows):
 
 
 @pytest.mark.parametrize("kind", ["aggregating", "average"])
-@settings(max_examples=400 if COMPILED else 20)
+@settings(max_examples=200 if COMPILED else 20)
 @given(rows=jumps, sorted_by_size=st.booleans(), share=st.sampled_from([0.0, 0.01, 0.3]))
 def test_bound_where_labels_grow(kind, rows, sorted_by_size, share):
     if sorted_by_size:
@@ -179,7 +179,7 @@ def test_bound_where_labels_grow(kind, rows, sorted_by_size, share):
 
 
 @pytest.mark.parametrize("kind", ["aggregating", "average", "hedge"])
-@settings(max_examples=300 if COMPILED else 20)
+@settings(max_examples=200 if COMPILED else 20)
 @given(rows=rounds, share=st.sampled_from([1e-6, 0.01, 0.1, 0.7]))
 def test_bound_against_sequences_of_experts(kind, rows, share):
     F = np.clip([f for f, _, times in rows for _ in range(times)], -1, 1)
@@ -191,7 +191,7 @@ def test_bound_against_sequences_of_experts(kind, rows, share):
         assert own - naive_linear.best_sequence((y[:, None] - F) ** 2, switches) <= bound + 1e-9
 
 
-@settings(max_examples=400 if COMPILED else 20)
+@settings(max_examples=200 if COMPILED else 20)
 @given(rows=jumps, loss=st.sampled_from(["squared", "absolute", "hinge", "logistic"]))
 def test_bound_of_mlpoly(rows, loss):
     F, y = stream_of(rows)

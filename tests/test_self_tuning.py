@@ -13,8 +13,8 @@ from oklnumba.learners import self_tuning
 from tests import naive_self_tuning
 from tests.compiled import COMPILED
 
-N = 700 if COMPILED else 80
-LONG = 2300 if COMPILED else 60  # past the last restart
+N = 560 if COMPILED else 80
+LONG = 2120 if COMPILED else 60  # past the last restart
 BUDGET = 16
 EARLY = (8, 24, 48)  # restarts where loops are not compiled
 
@@ -68,7 +68,7 @@ def test_forecasts_and_losses_of_members_are_those_of_the_definition(name):
     assert_allclose(learner.member_losses, losses, rtol=1e-7)
 
 
-@pytest.mark.parametrize("t", [*(r + i for r in (32, 512, 2048) for i in (-1, 0, 1)), 2200])
+@pytest.mark.parametrize("t", [*(r + i for r in (32, 512, 2048) for i in (-1, 0, 1)), 2100])
 def test_no_forecast_looks_ahead_across_restarts(t):
     t = min(t, LONG - 2)
     X, y = stream(n=LONG)
@@ -90,7 +90,8 @@ def test_bulk_chunks_single_rounds_and_pickles_between_them_are_one_run():
     assert_array_equal(again.certificate.bound, run.certificate.bound)
     cuts = {31, 32, 33, 300, 511, 512, 2047, 2048, 2049}
     for t in range(LONG):
-        assert_allclose(single.predict_one(X[t]), run.predictions[t], rtol=1e-9, atol=1e-9)
+        if t % 10 == 0:
+            assert_allclose(single.predict_one(X[t]), run.predictions[t], rtol=1e-9, atol=1e-9)
         one = okl.run(single, X[t : t + 1], y[t : t + 1])
         assert one.predictions[0] == run.predictions[t]
         if t in cuts or not COMPILED:

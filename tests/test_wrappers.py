@@ -512,7 +512,7 @@ BOUNDED = {  # with a regret bound against |f| <= U
 def test_the_mean_excess_risk_is_the_mean_regret_and_below_its_bound(name):
     learner, regret_bound = BOUNDED[name]
     drawn, averaged, last, regrets, bounds = [], [], [], [], []
-    for seed in range(800):
+    for seed in range(450):
         X, y = draw(T, seed)
         batch = okl.OnlineToBatch(learner, seed=seed).fit(X, y)
         drawn.append(excess_risk(batch.predict(POINTS)))
