@@ -5,7 +5,7 @@ Reproduces: nothing published; what a learner that is told nothing costs against
     tuned by hand, and against river's and scikit-learn's, on the same rows in the same order.
 Missing: slow rivals play the first 10,000 rows (5,000 on more than 10 inputs); all are compared
     there. Their other settings, which are their defaults but for those that the csv names.
-Time: twenty minutes; --rivals, which plays those as well, two hours more.
+Time: two minutes; --rivals, which plays those as well, half an hour more.
 Data: all sets (casp, magic04 and mushrooms come with the package); at most 50,000 rows of each, in
     the order of the file, permuted, some sorted by an input; made-up streams that drift.
 

@@ -3,7 +3,7 @@
 Reproduces: nothing published; how many rounds after a change of the concept a learner takes until
     its loss is back to what it was before. Mean over all changes of several draws of each stream.
 Missing: streams that drift slowly have no change points; self_tuning.csv has their losses.
-Time: five minutes (--quick: the first 12,000 rounds of one draw).
+Time: two minutes (--quick: the first 12,000 rounds of one draw).
 Data: made up (streams.py): the function's axes turn every 2000 to 5000 rounds.
 
 "Back" means: the running mean over the last WINDOW rounds since the change, mean over the changes,
