@@ -13,16 +13,10 @@ from oklnumba.learners import self_tuning
 from tests import naive_self_tuning
 from tests.compiled import COMPILED
 
-N = 560 if COMPILED else 80
-LONG = 2120 if COMPILED else 60  # past the last restart
+pytestmark = pytest.mark.skipif(not COMPILED, reason="thousands of rounds")
+N = 560
+LONG = 2120  # past the last restart
 BUDGET = 16
-EARLY = (8, 24, 48)  # restarts where loops are not compiled
-
-
-@pytest.fixture(autouse=True)
-def few_rounds(monkeypatch):
-    if not COMPILED:
-        monkeypatch.setattr(self_tuning, "RESTARTS", EARLY)
 
 
 def stream(name="plain", n=N, seed=0):
@@ -70,7 +64,6 @@ def test_forecasts_and_losses_of_members_are_those_of_the_definition(name):
 
 @pytest.mark.parametrize("t", [*(r + i for r in (32, 512, 2048) for i in (-1, 0, 1)), 2100])
 def test_no_forecast_looks_ahead_across_restarts(t):
-    t = min(t, LONG - 2)
     X, y = stream(n=LONG)
     expected = okl.run(okl.SelfTuning(BUDGET), X, y).predictions
     changed, labels = X.copy(), y.copy()
@@ -94,7 +87,7 @@ def test_bulk_chunks_single_rounds_and_pickles_between_them_are_one_run():
             assert_allclose(single.predict_one(X[t]), run.predictions[t], rtol=1e-9, atol=1e-9)
         one = okl.run(single, X[t : t + 1], y[t : t + 1])
         assert one.predictions[0] == run.predictions[t]
-        if t in cuts or not COMPILED:
+        if t in cuts:
             single = pickle.loads(pickle.dumps(single))
     for name in ("weights", "member_losses"):
         assert_array_equal(getattr(single, name), getattr(bulk, name))
@@ -169,7 +162,6 @@ def test_memory_does_not_grow_after_the_last_restart():
     assert abs(len(pickle.dumps(learner)) - before) < 200  # digits of counts
 
 
-@pytest.mark.skipif(not COMPILED, reason="thousands of rounds")
 def test_it_is_back_after_a_change_of_concept_and_static_members_are_not():
     rng = np.random.default_rng(0)
     n, change, window = 5000, 4000, 100
