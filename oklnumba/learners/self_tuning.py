@@ -44,6 +44,7 @@ from oklnumba.threads import together
 RESTARTS = (32, 128, 512, 2048)
 PAST = 0  # entry of the counts: rounds kept for the next restart
 CLIP = 4.0  # inputs are cut to so many standard deviations
+FEWEST_TOGETHER = 16  # rounds for which threads pay
 SPREAD = 500  # inputs whose distances give the median
 LEAST = 1e-12  # median distance: below, all inputs but a few are equal on the common scale
 # Widths of Gaussian kernels, in medians, and the settings of their members; of the linear ones. How
@@ -138,7 +139,7 @@ class Stage(State):
 
         ``learn``: whether inputs may join dictionaries. trace : arrays of shape (n, K).
         """
-        played, status = self._in_groups(lambda group: group.play(X, Y, learn))
+        played, status = self._in_groups(len(X), lambda group: group.play(X, Y, learn))
         if status != DONE:
             return played, status
         F = self._forecasts(np.vstack([self._last, Y[:-1]]))
@@ -152,16 +153,24 @@ class Stage(State):
 
     def choose(self, X: np.ndarray) -> tuple[int, int]:
         """Let the dictionaries choose among up to ROWS standardised inputs."""
-        return self._in_groups(lambda group: group.choose(X))
+        return self._in_groups(len(X), lambda group: group.choose(X))
 
-    def _in_groups(self, call: Callable[[Group], tuple[int, int]]) -> tuple[int, int]:
-        """Call for all groups, in threads; return (rounds, status) of the first in trouble."""
+    def _in_groups(self, n: int, call: Callable[[Group], tuple[int, int]]) -> tuple[int, int]:
+        """Call for all groups, in threads if n rounds are worth it.
+
+        Returns (rounds, status) of the first in trouble.
+        """
         found: list[tuple[int, int]] = [(0, DONE)] * len(self.groups)
 
         def store(i: int) -> None:
             found[i] = call(self.groups[i])
 
-        together([partial(store, i) for i in range(len(self.groups))])
+        calls = [partial(store, i) for i in range(len(self.groups))]
+        if n >= FEWEST_TOGETHER:
+            together(calls)
+        else:
+            for one in calls:
+                one()
         return min((one for one in found if one[1] != DONE), default=found[0])
 
     def _forecasts(self, before: np.ndarray) -> np.ndarray:
