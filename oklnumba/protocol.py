@@ -22,6 +22,7 @@ from oklnumba.learners.learner import (
     write_npz,
 )
 from oklnumba.params import same_spec
+from oklnumba.state import under
 
 SAVE_SECONDS = 60.0  # between two saves where ``every`` is not given
 
@@ -309,7 +310,7 @@ class _Recorder:
                 f"resume {self.path} with a fresh one"
             )
         self.saved = meta, {n: a for n, a in arrays.items() if not n.startswith("run_")}
-        part = {n.removeprefix("run_"): a for n, a in arrays.items() if n.startswith("run_")}
+        part = under("run_", arrays)
         clock = part.pop("checkpoints"), part.pop("checkpoint_seconds")
         self.clock = [(int(r), float(s)) for r, s in zip(*clock, strict=True)]
         self.rounds = self.saved_rounds = len(part["losses"])

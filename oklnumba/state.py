@@ -41,6 +41,12 @@ def padded(r: int) -> int:
     return -(-max(r, 1) // LANES) * LANES
 
 
+def under(prefix: str, contents: dict[str, Any]) -> dict[str, Any]:
+    """Return what stands under names with a prefix, without it."""
+    names = [name for name in contents if name.startswith(prefix)]
+    return {name.removeprefix(prefix): contents[name] for name in names}
+
+
 class State:
     """Arrays declared by their axes: made, grown, cut to what is used, restored.
 

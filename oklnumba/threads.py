@@ -9,6 +9,8 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
+FEWEST_ROUNDS = 16  # for fewer, threads cost more than they bring
+
 
 class _Pool:
     """The threads of this process, made when first needed."""
@@ -47,16 +49,18 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=renew)
 
 
-def together(calls: Sequence[Callable[[], object]]) -> None:
+def together(calls: Sequence[Callable[[], object]], rounds: int = FEWEST_ROUNDS) -> None:
     """Make all calls, on as many threads as there are cores; return when all have ended.
 
-    The caller's thread makes some of them. One after the other where there is one core, and inside
-    another ``together``, so that nothing waits for itself. The calls must not share what they
-    change; then the result does not depend on the threads.
+    The caller's thread makes some of them. One after the other where there is one core, where the
+    rounds are few, and inside another ``together``, so that nothing waits for itself. The calls
+    must not share what they change; then the result does not depend on the threads.
 
     Parameters
     ----------
     calls : sequence of functions without arguments
+    rounds : int
+        That each call plays.
 
     Raises
     ------
@@ -92,7 +96,7 @@ def together(calls: Sequence[Callable[[], object]]) -> None:
             pool.busy.now = outer
 
     alone = getattr(pool.busy, "now", False)
-    helpers = 0 if alone else min(cores(), len(calls)) - 1
+    helpers = 0 if alone or rounds < FEWEST_ROUNDS else min(cores(), len(calls)) - 1
     helping = [pool.submit(work) for _ in range(helpers)]
     work()
     for future in helping:

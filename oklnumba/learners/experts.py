@@ -24,7 +24,7 @@ from oklnumba.hot.experts import (
 )
 from oklnumba.learners.learner import Learner, Trace
 from oklnumba.learners.sharing import SharedFeatures, factor_groups, shared_features
-from oklnumba.state import aligned_zeros
+from oklnumba.state import aligned_zeros, under
 from oklnumba.threads import together
 
 KINDS = {
@@ -146,7 +146,6 @@ class Experts(Learner):
     """
 
     _ROWS = 128  # rounds played by each learner in turn
-    _FEWEST_ROWS = 16  # for fewer, threads cost more than they bring
 
     _STATE = EXPERT_STATE
     _REMEDY = "lower the learners' steps, or scale the labels"
@@ -249,11 +248,7 @@ class Experts(Learner):
         traces = [Trace.empty(len(X), one._certified) for one in self._experts]
         calls = [partial(self._play_groups, part, X, y, Z, traces) for part in self._parts]
         try:
-            if len(X) < self._FEWEST_ROWS:
-                for call in calls:
-                    call()
-            else:
-                together(calls)
+            together(calls, len(X))
         except FloatingPointError as error:
             self._broken = str(error)
             raise
@@ -312,7 +307,4 @@ class Experts(Learner):
         # Version 0.1.0 had the totals only.
         super()._restore({"squares": self._squares, "tally": self._tally} | state)
         for i, one in enumerate(self._experts):
-            prefix = f"expert{i}_"
-            names = [name for name in state if name.startswith(prefix)]
-            arrays = {name.removeprefix(prefix): state[name] for name in names}
-            one._adopt(state[f"meta{i}"], arrays)
+            one._adopt(state[f"meta{i}"], under(f"expert{i}_", state))

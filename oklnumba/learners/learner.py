@@ -56,7 +56,7 @@ from oklnumba.features import Features
 from oklnumba.hot.jit import ATOMS, DONE, NOT_FINITE, NOT_POSITIVE
 from oklnumba.kernels import Kernel
 from oklnumba.params import Params, from_spec, to_spec
-from oklnumba.state import State
+from oklnumba.state import State, under
 
 FIRST_ROWS = 64  # rounds of the first block of a run; each later one is as long as all before it
 PLAY_ROWS = 8192  # rounds handed to the compiled loops in one go
@@ -439,8 +439,7 @@ class Learner(State, Player):
         self.reset()
         if meta["width"] is not None:
             self._begin(meta["width"], meta.get("outputs", 1))  # not in older files
-            names = [name for name in arrays if name.startswith("state_")]
-            state = {name.removeprefix("state_"): np.array(arrays[name]) for name in names}
+            state = {name: np.array(a) for name, a in under("state_", arrays).items()}
             self._restore(state | meta["state"])
         self._played = meta["rounds"]
         self._broken = meta["broken"]

@@ -38,13 +38,12 @@ from oklnumba.learners.grid import (
 from oklnumba.learners.learner import Learner, Trace, per_round
 from oklnumba.scaling import LARGEST as LARGEST_INPUT
 from oklnumba.scaling import Standardizer
-from oklnumba.state import State, padded
+from oklnumba.state import State, padded, under
 from oklnumba.threads import together
 
 RESTARTS = (32, 128, 512, 2048)
 PAST = 0  # entry of the counts: rounds kept for the next restart
 CLIP = 4.0  # inputs are cut to so many standard deviations
-FEWEST_TOGETHER = 16  # rounds for which threads pay
 SPREAD = 500  # inputs whose distances give the median
 LEAST = 1e-12  # median distance: below, all inputs but a few are equal on the common scale
 # Widths of Gaussian kernels, in medians, and the settings of their members; of the linear ones. How
@@ -156,21 +155,13 @@ class Stage(State):
         return self._in_groups(len(X), lambda group: group.choose(X))
 
     def _in_groups(self, n: int, call: Callable[[Group], tuple[int, int]]) -> tuple[int, int]:
-        """Call for all groups, in threads if n rounds are worth it.
-
-        Returns (rounds, status) of the first in trouble.
-        """
+        """Call for all groups, n rounds each; return (rounds, status) of the first in trouble."""
         found: list[tuple[int, int]] = [(0, DONE)] * len(self.groups)
 
         def store(i: int) -> None:
             found[i] = call(self.groups[i])
 
-        calls = [partial(store, i) for i in range(len(self.groups))]
-        if n >= FEWEST_TOGETHER:
-            together(calls)
-        else:
-            for one in calls:
-                one()
+        together([partial(store, i) for i in range(len(self.groups))], n)
         return min((one for one in found if one[1] != DONE), default=found[0])
 
     def _forecasts(self, before: np.ndarray) -> np.ndarray:
@@ -477,5 +468,4 @@ class SelfTuning(Learner):
         self._restarts = state["restarts"]
         self._stage = self._new_stage(Scales(*(state[name] for name in Scales._fields)))
         for part, holder in self._stage.parts().items():
-            names = [name for name in state if name.startswith(f"{part}/")]
-            holder._restore({name.removeprefix(f"{part}/"): state[name] for name in names})
+            holder._restore(under(f"{part}/", state))

@@ -10,6 +10,7 @@ from oklnumba import losses
 from oklnumba.hot.jit import NOT_FINITE
 from oklnumba.learners.learner import Learner, Trace, check_learner, fresh
 from oklnumba.scaling import LARGEST, Standardizer
+from oklnumba.state import under
 
 
 class Standardized(Learner):
@@ -105,9 +106,5 @@ class Standardized(Learner):
         return state | {"inner": meta} | {f"inner_{name}": a for name, a in arrays.items()}
 
     def _restore(self, state: dict[str, Any]) -> None:
-        def of(prefix: str) -> dict[str, Any]:
-            names = [name for name in state if name.startswith(prefix)]
-            return {name.removeprefix(prefix): state[name] for name in names}
-
-        self._scaler._restore(of("scaler_"))
-        self._inner._adopt(state["inner"], of("inner_"))
+        self._scaler._restore(under("scaler_", state))
+        self._inner._adopt(state["inner"], under("inner_", state))

@@ -12,6 +12,7 @@ from oklnumba import checks
 from oklnumba.checks import require_count
 from oklnumba.learners.learner import Learner, Player, Trace, check_learner, fresh
 from oklnumba.losses import Loss
+from oklnumba.state import under
 
 
 class OnlineToBatch(Player):
@@ -266,9 +267,8 @@ class OnlineToBatch(Player):
         self._width, self._seen = meta["width"], meta["seen"]
         self._drawn, self._functions = np.array(arrays["drawn"]), {}
         for name, own in meta["functions"].items():
-            learner, prefix = fresh(self.learner), f"{name}_"
-            names = [key for key in arrays if key.startswith(prefix)]
-            learner._adopt(own, {key.removeprefix(prefix): arrays[key] for key in names})
+            learner = fresh(self.learner)
+            learner._adopt(own, under(f"{name}_", arrays))
             if name == "learner":
                 self._learner = learner
             else:

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from oklnumba import checks, protocol
 from oklnumba.learners.learner import Learner, Player, Trace, check_learner, fresh
 from oklnumba.losses import Loss
+from oklnumba.state import under
 
 
 class Several(Player):
@@ -133,9 +134,7 @@ class Several(Player):
         self._outputs = meta.get("outputs", len(meta["scorers"]))
         self._learners = tuple(fresh(self.learner) for _ in meta["scorers"])
         for k, own in enumerate(meta["scorers"]):
-            prefix = f"scorer{k}_"
-            names = [name for name in arrays if name.startswith(prefix)]
-            self._learners[k]._adopt(own, {n.removeprefix(prefix): arrays[n] for n in names})
+            self._learners[k]._adopt(own, under(f"scorer{k}_", arrays))
 
 
 NUMBERS = "predictions", "loss", "comparator", "bound"  # of a Trace: those with K columns
