@@ -17,7 +17,7 @@ from oklnumba.hot.experts import (
     LEARNED,
     ML_POLY,
     TALLY,
-    expert_forecast,
+    expert_forecasts,
     experts_rounds,
     label_bound,
     write_weights,
@@ -291,8 +291,8 @@ class Experts(Learner):
                 one._forecast(part) if Z is None else one._forecast_features(Z)
                 for one, Z in zip(self._experts, self._features(part), strict=True)
             ]
-            for t, row in enumerate(np.stack(columns, axis=1)):
-                forecasts[start + t] = expert_forecast(self._kind, B, weights, row)
+            out = forecasts[start : start + self._ROWS]
+            expert_forecasts(self._kind, B, weights, np.stack(columns, axis=1), out)
         return forecasts
 
     def _state(self) -> dict[str, Any]:
