@@ -21,7 +21,7 @@ from oklnumba.hot.first_order import (
     Setting,
     first_order_rounds,
 )
-from oklnumba.hot.jit import DONE, NOT_FINITE
+from oklnumba.hot.jit import DIVERGED, DONE, LARGEST_FORECAST, NOT_FINITE
 from oklnumba.hot.linalg import dot
 from oklnumba.hot.losses import MISTAKE_LOSS, round_derivative
 from oklnumba.learners.linear import EitherLearner, LinearLearner
@@ -274,8 +274,8 @@ class _FullAdaGrad(LinearLearner):
         # With O(d^3) a round the loop around it need not be compiled.
         for t, x in enumerate(X):
             forecasts[t] = dot(x, self._w, len(x))
-            if not np.isfinite(forecasts[t]):
-                return t, NOT_FINITE
+            if not abs(forecasts[t]) < LARGEST_FORECAST:
+                return t, DIVERGED
             slope = round_derivative(loss, float(forecasts[t]), float(y[t]))
             if slope != 0.0 and not self._learn(slope, x):
                 return t, NOT_FINITE

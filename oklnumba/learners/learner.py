@@ -53,7 +53,7 @@ from numpy.typing import ArrayLike
 
 from oklnumba import checks, losses
 from oklnumba.features import Features
-from oklnumba.hot.jit import ATOMS, DONE, NOT_FINITE, NOT_POSITIVE
+from oklnumba.hot.jit import ATOMS, DIVERGED, DONE, LARGEST_FORECAST, NOT_FINITE, NOT_POSITIVE
 from oklnumba.kernels import Kernel
 from oklnumba.params import Params, from_spec, to_spec
 from oklnumba.state import State, under
@@ -382,6 +382,7 @@ class Learner(State, Player):
         what = {
             NOT_POSITIVE: "a matrix lost its positive definiteness",
             NOT_FINITE: "the forecast is not finite",
+            DIVERGED: f"the run diverges, its forecast is beyond {LARGEST_FORECAST:g}",
         }[status]
         self._broken = (
             f"{type(self).__name__}, round {self._played + played + 1}: {what}; {self._REMEDY}, "
