@@ -23,6 +23,7 @@ class Checked(ABCMeta):
     """
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        """Return a new object, checked; raise TypeError for arguments it does not have."""
         try:
             made = super().__call__(*args, **kwargs)
         except TypeError:

@@ -14,7 +14,7 @@ import math
 import numpy as np
 
 from oklnumba.hot.expansion import expansion_value, mean, to_ball
-from oklnumba.hot.jit import ATOMS, DIVERGED, DONE, LARGEST_FORECAST, NOT_FINITE, hot
+from oklnumba.hot.jit import ATOMS, DONE, NOT_FINITE, hot
 from oklnumba.hot.rows import get_atom, kernel_diag, put_atom
 
 # Entries of counts (ATOMS: of all functions together): atoms of the largest function, filled part
@@ -271,9 +271,7 @@ def bao2ks_rounds(
         forecast, own, hinted = bao2ks_value(
             i, kernels, functions, reservoir, n, rate, radius, x, rows
         )
-        if not abs(forecast) < LARGEST_FORECAST:
-            return t, DIVERGED
-        if not kept[i, SQUARE] < np.inf:
+        if not (abs(forecast) < np.inf and kept[i, SQUARE] < np.inf):
             return t, NOT_FINITE
         forecasts[t] = value = forecast
         if j != i:

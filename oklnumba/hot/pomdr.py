@@ -8,16 +8,7 @@ import numpy as np
 
 from oklnumba.hot.dictionary import IN_SPAN, ald_grow, ald_residual
 from oklnumba.hot.expansion import expansion_square, expansion_value, mean, to_ball
-from oklnumba.hot.jit import (
-    ATOMS,
-    DIVERGED,
-    DONE,
-    LARGEST_FORECAST,
-    NEED_ROOM,
-    NOT_FINITE,
-    NOT_POSITIVE,
-    hot,
-)
+from oklnumba.hot.jit import ATOMS, DONE, NEED_ROOM, NOT_FINITE, NOT_POSITIVE, hot
 from oklnumba.hot.linalg import add_multiple, dot, multiply, solve_upper
 from oklnumba.hot.rows import get_atom, kernel_diag, kernel_row, put_atom
 
@@ -204,9 +195,7 @@ def pomdr_rounds(X, y, first, played, kernel, setting, counts, sums, function, h
             kernel, radius, rate_scale, counts, sums, function, hints, count, x, row
         )
         forecast = own + rate * hinted  # line 4, eq. 2: f_t = f'_{t-1} - lambda_t hint_t
-        if not abs(forecast) < LARGEST_FORECAST:
-            return t, DIVERGED
-        if not corner < np.inf:
+        if not (abs(forecast) < np.inf and corner < np.inf):
             return t, NOT_FINITE
         forecasts[t] = forecast
         sums[LARGEST] = max(sums[LARGEST], corner)
