@@ -74,6 +74,17 @@ class Params(metaclass=Checked):
     def _param_names(cls) -> list[str]:
         return [name for name in inspect.signature(cls).parameters if name != "self"]
 
+    def _refuse_ignored(self, why: str, *names: str) -> None:
+        """Raise ValueError for hyper-parameters other than the default that change nothing.
+
+        why : beside what, and what to do.
+        """
+        defaults = type(self).__signature__.parameters
+        for name in names:
+            value, default = getattr(self, name), defaults[name].default
+            if value is not default and value != default:
+                raise ValueError(f"{name}={shown(value)} would be ignored: {why}")
+
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return hyper-parameters; ``deep`` adds those of nested objects as ``outer__inner``."""
         params: dict[str, Any] = {}
@@ -94,23 +105,7 @@ class Params(metaclass=Checked):
             For a name that is not a hyper-parameter, or a value out of range (nothing has changed
             then).
         """
-        own = {name: value for name, value in params.items() if "__" not in name}
-        nested: dict[str, dict[str, Any]] = {}
-        for name, value in params.items():
-            if name not in own:
-                outer, inner = name.split("__", 1)
-                nested.setdefault(outer, {})[inner] = value
-        for name in params:
-            outer, _, inner = name.partition("__")
-            target = own.get(outer, getattr(self, outer, None))
-            known = outer in self._param_names()
-            if inner:
-                known = known and isinstance(target, Params) and inner in target.get_params()
-            if not known:
-                raise ValueError(
-                    f"{type(self).__name__} has no hyper-parameter {name!r}; "
-                    f"it has {', '.join(self.get_params())}"
-                )
+        own, nested = self._sorted_params(params)
         parts = [self, *(value for value in own.values() if isinstance(value, Params))]
         before = [(one, one.get_params(deep=False)) for part in parts for one in part._nested()]
         try:
@@ -124,6 +119,24 @@ class Params(metaclass=Checked):
                 vars(one).update(values)
             raise
         return self
+
+    def _sorted_params(self, params: dict[str, Any]) -> tuple[dict[str, Any], dict[str, dict]]:
+        """Return those of the object itself, and of each nested one; ValueError if unknown."""
+        own = {name: value for name, value in params.items() if "__" not in name}
+        nested: dict[str, dict[str, Any]] = {}
+        for name in params:
+            outer, _, inner = name.partition("__")
+            target = own.get(outer, getattr(self, outer, None))
+            known = outer in self._param_names()
+            if inner:
+                known = known and isinstance(target, Params) and inner in target.get_params()
+                nested.setdefault(outer, {})[inner] = params[name]
+            if not known:
+                raise ValueError(
+                    f"{type(self).__name__} has no hyper-parameter {name!r}; "
+                    f"it has {', '.join(self.get_params())}"
+                )
+        return own, nested
 
     def _nested(self) -> Iterator[Params]:
         """Yield the object and those among its hyper-parameters, and theirs."""
