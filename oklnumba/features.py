@@ -6,7 +6,7 @@ from math import comb, sqrt
 from typing import Any
 
 import numpy as np
-import scipy.linalg
+import scipy
 from numpy.typing import ArrayLike
 
 from oklnumba.checks import as_inputs, as_point, require_count, require_width
