@@ -393,6 +393,8 @@ class Learner(State, Player):
             NOT_FINITE: "the forecast is not finite",
             DIVERGED: f"the run diverges, its forecast is beyond {LARGEST_FORECAST:g}",
         }[status]
+        eta = getattr(self, "eta", None) if status == DIVERGED else None
+        what += f" with eta={eta!r}" if eta is not None else ""
         self._broken = (
             f"{type(self).__name__}, round {self._played + played + 1}: {what}; {self._REMEDY}, "
             "then reset() and start again"
