@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from oklnumba.arguments import call, wrong_arguments
+from oklnumba.arguments import call, cure, wrong_arguments
 from oklnumba.checks import shown
 
 CLASSES: dict[str, type[Params]] = {}  # the public ones of oklnumba, by name: for saved files
@@ -132,8 +132,11 @@ class Params(metaclass=Checked):
                 known = known and isinstance(target, Params) and inner in target.get_params()
                 nested.setdefault(outer, {})[inner] = params[name]
             if not known:
+                nests = inner and isinstance(target, Params)
+                owner, wrong = (target, inner) if nests else (self, outer)
+                meant = cure(type(owner).__name__, type(owner).__signature__, wrong)
                 raise ValueError(
-                    f"{type(self).__name__} has no hyper-parameter {name!r}; "
+                    f"{type(self).__name__} has no hyper-parameter {name!r}: {meant}; "
                     f"it has {', '.join(self.get_params())}"
                 )
         return own, nested

@@ -21,7 +21,7 @@ from oklnumba.learners.learner import (
     read_npz,
     write_npz,
 )
-from oklnumba.params import same_spec
+from oklnumba.params import same_spec, told
 from oklnumba.state import under
 
 SAVE_SECONDS = 60.0  # between two saves where ``every`` is not given
@@ -414,9 +414,10 @@ def run(
     (19020, 0.16)
     """
     if not isinstance(learner, Player):
+        hint = "" if isinstance(learner, type) else "; the learner comes first: run(learner, X, y)"
         raise ValueError(
-            "learner must be an oklnumba learner such as PKAWV(TaylorFeatures(2)), or OneVsRest, "
-            f"MultiOutput or OnlineToBatch around one, but is {learner!r}"
+            "learner must be an oklnumba learner such as okl.PKAWV(okl.TaylorFeatures(2)), or "
+            f"OneVsRest, MultiOutput or OnlineToBatch around one, but is {told(learner)}{hint}"
         )
     recorded = learner._recorded(loss)
     if time_limit is not None:

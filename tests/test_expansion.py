@@ -110,8 +110,8 @@ def test_an_overflow_of_the_kernel_is_an_error_that_names_a_round(name, size):
     ("cls", "params", "message"),
     [
         (okl.POMDR, {"budget": 1}, "budget must be an integer >= 2"),
-        (okl.POMDR, {"budget": 21}, "budget must be even"),
-        (okl.POMDR, {"budget": 401}, "budget must be even"),
+        (okl.POMDR, {"budget": 21}, "budget must be even, for"),
+        (okl.POMDR, {"budget": 401}, "budget must be even, for"),
         (okl.POMDR, {"switch_size": 20, "budget": 20}, "switch_size.* budget = 20"),
         (okl.POMDR, {"kernel": okl.Polynomial.unchecked(coef0=-1.0)}, "coef0"),
         (okl.BOGD, {"budget": 1}, "budget must be an integer >= 2"),
