@@ -188,12 +188,14 @@ def to_spec(value: Any, arrays: dict[str, np.ndarray]) -> Any:
     if isinstance(value, Params):
         params = {name: to_spec(v, arrays) for name, v in value.get_params(deep=False).items()}
         return {"class": type(value).__name__, "params": params}
-    if isinstance(value, np.ndarray):
+    if isinstance(value, np.ndarray) and value.dtype.kind != "O":
         key = f"param_{len(arrays)}"
         arrays[key] = value
         return {"array": key}
     if isinstance(value, np.generic):
         return value.item()
+    if hasattr(value, "tolist"):  # an array of objects, or a column of a data frame
+        value = value.tolist()
     if isinstance(value, list | tuple | range):
         return {"list": [to_spec(v, arrays) for v in value], "tuple": isinstance(value, tuple)}
     if value is None or isinstance(value, bool | int | float | str):

@@ -414,11 +414,13 @@ def run(
     (19020, 0.16)
     """
     if not isinstance(learner, Player):
-        hint = "" if isinstance(learner, type) else "; the learner comes first: run(learner, X, y)"
+        data = isinstance(learner, list | tuple) or hasattr(learner, "shape")
+        hint = "; the learner comes first: okl.run(learner, X, y)" if data else ""
         raise ValueError(
             "learner must be an oklnumba learner such as okl.PKAWV(okl.TaylorFeatures(2)), or "
             f"OneVsRest, MultiOutput or OnlineToBatch around one, but is {told(learner)}{hint}"
         )
+    checks.refuse_swapped(X, y)
     recorded = learner._recorded(loss)
     if time_limit is not None:
         checks.require_positive("time_limit", time_limit)

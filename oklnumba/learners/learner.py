@@ -174,6 +174,7 @@ class Player(Params):
         UserWarning
             As ``okl.run``, before the first round.
         """
+        checks.refuse_swapped(X, y)
         X = checks.as_inputs(X, self._width)
         y = self._as_labels(y, len(X))
         self._advise(X, y)
