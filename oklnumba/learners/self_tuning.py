@@ -381,9 +381,12 @@ class SelfTuning(Learner):
     def _space(self) -> str:
         return "the span of one of its dictionaries or of the inputs"
 
-    def _start(self, d: int) -> None:
+    def _check_params(self) -> None:
+        super()._check_params()
         require_count("budget", self.budget, 1)
         require_count("seed", self.seed, 0)
+
+    def _start(self, d: int) -> None:
         room = padded(int(self.budget) + 1)
         matrices = sum(3 + len(settings) for _, settings in KERNELS)
         try:  # before any round, not at the first restart
