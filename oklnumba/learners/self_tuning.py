@@ -468,6 +468,12 @@ class SelfTuning(Learner):
             state |= {f"{part}/{name}": value for name, value in holder._state().items()}
         return state
 
+    def _output_axes(self) -> dict[str, int]:
+        axes = super()._output_axes() | {"offsets": 0, "signs": 0}
+        for part, holder in self._stage.parts().items():
+            axes |= {f"{part}/{name}": axis for name, axis in holder._output_axes().items()}
+        return axes
+
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)
         self._restarts = state["restarts"]
