@@ -67,7 +67,7 @@ def to_river(
     >>> from river import datasets, evaluate, metrics, preprocessing
     >>> model = okl.interop.to_river()
     >>> evaluate.progressive_val_score(datasets.Phishing().take(500), model, metrics.Accuracy())
-    Accuracy: 87.98%
+    Accuracy: 86.37%
     >>> learner = okl.PKAWV(okl.FourierFeatures(100, sigma=2.0))
     >>> model = preprocessing.StandardScaler() | okl.interop.to_river(learner, task="regression")
     >>> evaluate.progressive_val_score(datasets.TrumpApproval().take(500), model, metrics.MAE())
@@ -215,7 +215,7 @@ class RiverRegressor(_Model, base.MiniBatchRegressor):
     Examples
     --------
     >>> import oklnumba as okl
-    >>> model = okl.interop.to_river(okl.KernelAWV(okl.Gaussian(1.0)), task="regression")
+    >>> model = okl.interop.to_river(okl.KernelRidge(okl.Gaussian(1.0)), task="regression")
     >>> model.predict_one({"a": 1.0, "b": 0})
     0.0
     >>> model.learn_one({"a": 1.0, "b": 0}, 3.0)
