@@ -22,12 +22,13 @@ every_file = pytest.mark.parametrize("name", FILES)
 
 # Arrows run down only. Rooms of one floor may import each other where no circle comes of it.
 FLOORS = (
-    ("hot", "checks", "params", "catalogue", "datasets", "threads"),
+    ("hot", "checks", "arguments", "params", "catalogue", "datasets", "threads"),
     ("kernels", "losses", "potentials", "state", "factor"),
     ("features", "dictionaries", "scaling", "theory"),
     ("learners",),
     ("protocol", "adversary", "games"),
     ("plots", "oco", "wrappers"),
+    ("interop",),
     ("__init__",),
 )
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
