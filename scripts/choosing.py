@@ -52,6 +52,23 @@ KINDS = {
     "first": ("FOGD", "NOGD", "POMDR"),
     "linear": ("LinearAWV", "LinearAWV, half-life 500", "OGD"),
 }
+CASES = (  # what is known of a stream, the learner to take, and the stream that backs it
+    ("nothing is known, or not enough to tune", SELF, "magic04"),
+    ("the same, real labels", SELF, "casp"),
+    ("the concept changes, nobody knows how fast", SELF, DRIFTS[1]),
+    ("several classes", SELF, "digits, 10 classes"),
+    ("a few thousand rounds, several classes, exact kernel", "KernelAWV", "digits, 10 classes"),
+    ("no drift, any d, a tenth of SelfTuning's latency", "NystromAWV", "magic04"),
+    ("no drift, d up to 20 or so, a microsecond a round", "PKAWV, Taylor", "magic04"),
+    ("the same, up to 600 monomials", "PKAWV, Taylor", "ijcnn1"),
+    ("no drift, memory known beforehand, any d", "PKAWV, Fourier", "casp"),
+    ("a few kilobytes, a microsecond a round, curved", "FOGD", "ijcnn1"),
+    ("the same, drift", "FOGD", DRIFTS[1]),
+    ("hinge loss, a budget of atoms", "POMDR", "magic04"),
+    ("many inputs that separate the classes", "OGD", "mushrooms"),
+    ("linear and drifting, least time", "OGD", DRIFTS[0]),
+    ("inputs and labels are chosen against you", "KernelAWV", GAME),
+)
 ABOUT = {
     "classification": "mistakes (%)",
     "classes": "mistakes (%)",
@@ -287,6 +304,45 @@ def game(rounds: int) -> Iterator[dict]:
         }  # fmt: skip
 
 
+# ---- the tables of docs/choosing.md ----
+
+
+def markdown(head: list[str], body: list[list[str]], texts: int) -> str:
+    """Return a table whose columns after the first ``texts`` are numbers."""
+    rule = ["---"] * texts + ["--:"] * (len(head) - texts)
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in [head, rule, *body])
+
+
+def advice(rows: list[dict]) -> str:
+    """Return the table of CASES with the numbers of the csv."""
+    head = ["your stream", "take", "measured on", "error", "least error there"]
+    head += ["\N{MICRO SIGN}s a round, bulk", "\N{MICRO SIGN}s, one at a time", "MB"]
+    body = []
+    for case, label, stream in CASES:
+        here = [row for row in rows if row["stream"] == stream]
+        own = next(row for row in here if row["learner"] == label)
+        least = min(here, key=lambda row: float(row["error"]))
+        cells = [case, label, stream, own["error"], f"{least['error']}, {least['learner']}"]
+        numbers = "microseconds, bulk", "microseconds, one at a time", "megabytes"
+        body.append(cells + [f"{float(own[k]):.2g}" if own[k] else "" for k in numbers])
+    return markdown(head, [[plain(cell) for cell in cells] for cells in body], 3)
+
+
+def overview(rows: list[dict]) -> str:
+    """Return the table of all errors, a line for each learner."""
+    names = list(dict.fromkeys(row["stream"] for row in rows))
+    labels = sorted({row["learner"] for row in rows}, key=lambda label: (group(label), label))
+    found = {(row["learner"], row["stream"]): plain(row["error"]) for row in rows}
+    body = [[label, *(found.get((label, name), "") for name in names)] for label in labels]
+    return markdown(["learner", *names], body, 1)
+
+
+def plain(cell: str) -> str:
+    """Return a cell without the exponent of a small or large number."""
+    number, comma, rest = cell.partition(",")
+    return f"{float(number):g}{comma}{rest}" if "e" in number and number[0].isdigit() else cell
+
+
 # ---- the figure ----
 
 
@@ -334,7 +390,7 @@ def bars(ax: Axes, rows: list[dict]) -> None:
     for i, row in enumerate(rows):
         colour = plots.COLOURS[COLOURS[group(row["learner"])]]
         ax.plot([0.0, float(row["error"])], [i, i], color=colour, linewidth=2.5)
-        ax.text(1.03 * float(row["error"]) + 0.1, i, row["learner"], color=colour, va="center",
+        ax.text(1.02 * float(row["error"]) + 1.5, i, row["learner"], color=colour, va="center",
                 fontsize=plots.FONT - 2)  # fmt: skip
     ax.set_yticks([])
     ax.set_xlim(0.0, 1.5 * float(rows[0]["error"]))
