@@ -28,6 +28,7 @@ FLOORS = (
     ("learners",),
     ("protocol", "adversary", "games"),
     ("plots", "oco", "wrappers"),
+    ("interop",),
     ("__init__",),
 )
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}

@@ -191,6 +191,9 @@ class GrowingPKAWV(Ridge):
     def _state(self) -> dict[str, Any]:
         return super()._state() | self._inner._state()
 
+    def _output_axes(self) -> dict[str, int]:
+        return super()._output_axes() | self._inner._output_axes()
+
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)
         self._take(self._fresh(int(self._counts[DEGREE])))

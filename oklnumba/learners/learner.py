@@ -23,6 +23,7 @@ more:
   state, as K learners would. After ``_begin(d, outputs=K)``, K > 1, the labels that ``_play``
   takes, its forecasts and what else there is for each label (``Trace.empty(n, certified, K)``) and
   what ``_forecast`` returns have shape (n, K) in place of (n,); sizes stay (n,). ``_outputs`` is K.
+  ``_with_output()`` returns the learner with one label more, whose past is that of the last.
 
 - **Threads.** A learner whose ``_in_threads`` is True plays beside others in ``Experts``. Where
   BLAS has a part in the rounds it is False: how many threads BLAS takes, and so its bits, is one
@@ -467,6 +468,18 @@ class Learner(State, Player):
                     scalars[name] = value
             meta["state"] = scalars
         return meta, arrays
+
+    def _with_output(self) -> Learner:
+        """Return a learner in this state with one label a round more, which was as the last one."""
+        meta, arrays = self._contents()
+        meta["outputs"] += 1
+        for name, axis in self._output_axes().items():
+            array = arrays[f"state_{name}"]
+            last = array.take([-1], axis=axis)
+            arrays[f"state_{name}"] = np.concatenate([array, last], axis=axis)
+        more = fresh(self)
+        more._adopt(meta, arrays)
+        return more
 
     def _adopt(self, meta: dict[str, Any], arrays: Any) -> None:
         """Take over a state that ``_contents`` wrote, of the same hyper-parameters."""

@@ -121,5 +121,8 @@ class WithFeatures(OnFeatures):
     def _state(self) -> dict[str, Any]:
         return self._inner._state()
 
+    def _output_axes(self) -> dict[str, int]:
+        return self._inner._output_axes()
+
     def _restore(self, state: dict[str, Any]) -> None:
         self._inner._restore(state)

@@ -109,6 +109,9 @@ class Standardized(Learner):
         state = {f"scaler_{name}": value for name, value in self._scaler._state().items()}
         return state | {"inner": meta} | {f"inner_{name}": a for name, a in arrays.items()}
 
+    def _output_axes(self) -> dict[str, int]:
+        return {f"inner_state_{n}": axis for n, axis in self._inner._output_axes().items()}
+
     def _restore(self, state: dict[str, Any]) -> None:
         self._scaler._restore(under("scaler_", state))
-        self._inner._adopt(state["inner"], under("inner_", state))
+        self._inner._adopt(state["inner"] | {"outputs": self._outputs}, under("inner_", state))

@@ -6,6 +6,7 @@ whose factor does not depend on the labels), else there is a learner for each ou
 
 from __future__ import annotations
 
+import copy
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -96,6 +97,14 @@ class Several(Player):
             if new:
                 self.reset()
             raise
+
+    def _add_output(self) -> None:
+        """Add an output whose past is that of the last one."""
+        if self._together:
+            self._learners = (self._learners[0]._with_output(),)
+        elif self._learners:
+            self._learners += (copy.deepcopy(self._learners[-1]),)
+        self._outputs += bool(self._learners)
 
     def _trace(self, n: int) -> Trace:
         trace = Trace.empty(n, self._certified, self._outputs)
@@ -232,6 +241,14 @@ class OneVsRest(Several):
         if mixed and not all(isinstance(one, str) for one in self.classes):
             return classes.astype(object)
         return classes
+
+    def _add_class(self, name: Any) -> None:
+        """Add a class that has had no rounds so far; so must the last class have had none.
+
+        The new scorer, which knew -1 only, is the last one's: the same as one from the start.
+        """
+        self.classes = [*self.classes, name]
+        self._add_output()
 
     def _recorded(self, loss: str | None) -> ZeroOne:
         checks.require(loss in (None, ZeroOne().name), "loss", loss, "'zero-one' for classes")
