@@ -94,6 +94,7 @@ NOTHING = {  # what nothing here corresponds to, and why
     **dict.fromkeys(
         ("max_iter", "n_iter", "epochs", "tol", "early_stopping", "batch_size"), ONE_PASS
     ),
+    "n_outputs": "the number of labels a round is known with the first of them",
     "shuffle": "rows are played in their order: shuffle them before",
     **dict.fromkeys(
         ("fit_intercept", "intercept"), "there is no intercept: add a column of ones to X"
@@ -176,6 +177,8 @@ def wrong_arguments(name: str, signature: Signature, args: tuple, kwargs: dict[s
     places = named(signature)
     if len(args) > len(places):
         rest = [one for one in signature.parameters if one not in places and one not in kwargs]
+        if not rest:
+            return f"{takes}, but {len(args)} were given; leave the others out"
         pairs = zip(rest, args[len(places) :], strict=False)
         written = ", ".join([*places, *(f"{one}={shown(value)}" for one, value in pairs)])
         return (
