@@ -282,15 +282,16 @@ def names(tmp_path_factory):
     learner.save(folder / "learner.npz")
     okl.run(okl.PKAWV(TAYLOR), X, Y, checkpoint=folder / "c.npz")
     (folder / "notes.txt").write_text("notes", encoding="utf-8")
-    return {
-        "okl": okl, "np": np, "SGDClassifier": SGDClassifier, "X": X, "y": Y, "k": GAUSSIAN,
-        "T": TAYLOR, "folder": folder,
-        "texts": pd.DataFrame({"a": ["u", "v"] * 15, "b": range(30)}), "played": okl.FOGD(n_frequencies=5).partial_fit(X, Y),
-    }  # fmt: skip
+    played = okl.FOGD(n_frequencies=5).partial_fit(X, Y)
+    texts = pd.DataFrame({"a": ["u", "v"] * 15, "b": range(30)})
+    given = {"okl": okl, "np": np, "SGDClassifier": SGDClassifier, "k": GAUSSIAN, "T": TAYLOR}
+    return given | {"X": X, "y": Y, "folder": folder, "texts": texts, "played": played}
 
 
 @pytest.mark.filterwarnings("ignore:the (kernel|Taylor|labels)")
-@pytest.mark.parametrize(("code", "kind", "said"), [(a, b, c) for a, b, *c in MISTAKES])
+@pytest.mark.parametrize(
+    ("code", "kind", "said"), [pytest.param(a, b, c, id=a) for a, b, *c in MISTAKES]
+)
 def test_a_mistake_is_told_with_its_cure(code, kind, said, names):
     with pytest.raises(kind) as caught:
         eval(code, names)
