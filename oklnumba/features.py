@@ -347,7 +347,7 @@ def check_features(features: Any, name: str = "features") -> Features:
         what = f"the kernel {what}"
         hint = (
             "; learners that take a kernel are NystromAWV and KernelAWV; features of it are "
-            "okl.NystromFeatures(landmarks, kernel), and of a Gaussian okl.TaylorFeatures(sigma=1.0)"
+            "okl.NystromFeatures(landmarks, kernel), of a Gaussian also okl.TaylorFeatures()"
         )
     raise ValueError(
         f"{name} must be an oklnumba feature map such as okl.TaylorFeatures(degree=2), but is "
