@@ -169,6 +169,8 @@ def cure(name: str, signature: Signature, unknown: str) -> str:
 
 def wrong_arguments(name: str, signature: Signature, args: tuple, kwargs: dict[str, Any]) -> str:
     """Return what is wrong with the arguments of a call, and what to write; "" where nothing is."""
+    if any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in signature.parameters.values()):
+        return ""  # of a subclass that takes anything
     takes = f"{name} takes {', '.join(signature.parameters) or 'no argument'}"
     unknown = [one for one in kwargs if one not in signature.parameters]
     if unknown:

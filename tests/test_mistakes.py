@@ -6,7 +6,9 @@ error, and what its message must have in it.
 
 from __future__ import annotations
 
+import copy
 import inspect
+import pickle
 import pydoc
 import re
 from pathlib import Path
@@ -374,8 +376,69 @@ def test_a_type_error_from_within_is_left_as_it_is():
         def __init__(self, size=1):
             self.size = size + "text"
 
+    class Open(okl.Linear):
+        def __init__(self, size, **others):
+            self.size = size
+
     with pytest.raises(TypeError, match="unsupported operand"):
         Broken(size=3)
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'size'"):
+        Open(other=3)
+    assert Open(3, other=4).size == 3
+
+
+AROUND = {
+    "itself": lambda one: one,
+    "Experts": lambda one: okl.Experts([one, okl.FOGD()], kind="hedge"),
+    "Standardized": okl.Standardized,
+    "OneVsRest": lambda one: okl.OneVsRest(one, [-1.0, 1.0]),
+    "OnlineToBatch": okl.OnlineToBatch,
+}
+
+
+@pytest.mark.parametrize("around", AROUND)
+def test_what_older_versions_allowed_still_loads_and_goes_on(around, tmp_path):
+    inner = okl.FOGD(TAYLOR)
+    learner = AROUND[around](inner).partial_fit(X[:20], Y[:20])
+    inner.sigma = 3.0  # ignored beside features, which older versions did not refuse
+    learner.save(tmp_path / "old.npz")
+    copies = [okl.load(tmp_path / "old.npz"), copy.deepcopy(learner)]
+    copies += [pickle.loads(pickle.dumps(learner)), learner]
+    runs = [okl.run(one, X[20:], Y[20:]).losses for one in copies]
+    assert all(np.array_equal(losses, runs[0]) for losses in runs)
+    with pytest.raises(ValueError, match=r"sigma=3.0 would be ignored"):
+        learner.reset().partial_fit(X, Y)
+
+
+CLASSES = {
+    "range": range(3),
+    "list": ["a", "b", "c"],
+    "tuple": (0.5, 1.5, 2.5),
+    "array": np.arange(3, dtype=np.int8),
+    "text array": np.array(["a", "b", "c"]),
+    "array of objects": np.array(["a", "b", "c"], dtype=object),
+    "Index": pd.Index(["a", "b", "c"]),
+    "Series": pd.Series([0, 1, 2]),
+    "Categorical": pd.Categorical(["a", "b", "c"]),
+    "booleans": [False, True],
+}
+
+
+@pytest.mark.parametrize("kind", CLASSES)
+@pytest.mark.parametrize("learner", [okl.PKAWV(TAYLOR), okl.FOGD(TAYLOR)], ids=["one", "several"])
+def test_one_vs_rest_is_saved_with_classes_of_any_kind(kind, learner, tmp_path):
+    y = np.asarray(CLASSES[kind])[np.arange(30) % len(CLASSES[kind])]
+    learner = okl.OneVsRest(learner, classes=CLASSES[kind])
+    assert learner.classes is CLASSES[kind]
+    learner.partial_fit(X, y).save(tmp_path / "a.npz")
+    again = okl.load(tmp_path / "a.npz")
+    assert np.array_equal(again.predict(X), learner.predict(X))
+    assert np.array_equal(
+        again.learn_one(X[0], y[0]).scores(X), learner.learn_one(X[0], y[0]).scores(X)
+    )
+    unplayed = okl.OneVsRest(okl.FOGD(), classes=CLASSES[kind])
+    unplayed.save(tmp_path / "b.npz")
+    assert okl.load(tmp_path / "b.npz").predict(X)[0] == y[0]
 
 
 # ---- runs that diverge ----
