@@ -62,6 +62,14 @@ def test_blocks_of_code_show_what_they_print(path):
     assert found.attempted > 0 or ">>>" not in path.read_text(encoding="utf-8")
 
 
+def test_every_page_is_in_the_contents():
+    index = (ROOT / "docs/index.md").read_text(encoding="utf-8")
+    trees = re.findall(r"^```{toctree}\n(?::.*\n)*\n((?:.+\n)+?)```", index, re.MULTILINE)
+    listed = [line for tree in trees for line in tree.splitlines()]
+    pages = {path.stem for path in (ROOT / "docs").glob("*.md")} - {"index"}
+    assert len(listed) == len(set(listed)) and set(listed) == pages | {"reference/index"}
+
+
 def test_entries_are_numbered_from_one_without_a_gap():
     numbers = entries(ERRATA.read_text(encoding="utf-8"))
     assert len(numbers) >= 58 and numbers == list(range(1, len(numbers) + 1))
