@@ -127,15 +127,13 @@ def read(app, docname, source) -> None:
 # ---- docstrings have formulas in plain text, with | and * and a_ that mean nothing ----
 
 DOCTEST = re.compile(r"^\s*(>>>|\.\.\. )")
+MARKUP = re.compile(r"(``.*?``|(?<![\w*])\*\w[^*]*\w\*(?![\w*]))")  # code and *emphasis*
 
 
 def plain(line: str) -> str:
-    """Return a line with what is markup by accident escaped, outside of ``code``."""
-    parts = re.split(r"(``.*?``)", line)
-    for i in range(0, len(parts), 2):
-        parts[i] = re.sub(r"(?<!\\)\|", r"\\|", parts[i])
-        parts[i] = re.sub(r"(?<![\w*\\])\*(?=\w[^*]*\w\*(?!\w))|(?<=\w)\*(?!\w)", "\0", parts[i])
-        parts[i] = parts[i].replace("*", r"\*").replace("\0", "*")
+    """Return a line with what is markup by accident escaped."""
+    parts = MARKUP.split(line)
+    parts[::2] = [re.sub(r"([|*])", r"\\\1", part) for part in parts[::2]]
     return "".join(parts)
 
 
@@ -161,13 +159,16 @@ def skip(app, what, name, obj, skipped, options) -> bool | None:
     return True if alias or re.fullmatch(r"set_\w+_request", name) else None
 
 
+def begin(app, config) -> None:
+    """Write the pages of the reference, before Sphinx looks for pages."""
+    write_reference()
+    config.autosummary_generate = sorted(map(str, REFERENCE.glob("*.rst")))
+
+
 def setup(app) -> None:
     """Connect the functions above."""
+    app.connect("config-inited", begin)
     app.connect("source-read", read)
     app.connect("autodoc-process-docstring", escape, priority=100)  # before napoleon
     app.connect("autodoc-process-docstring", show_once, priority=900)  # after it
     app.connect("autodoc-skip-member", skip)
-
-
-write_reference()
-autosummary_generate = sorted(map(str, REFERENCE.glob("*.rst")))
