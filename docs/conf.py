@@ -131,26 +131,40 @@ MARKUP = re.compile(r"(``.*?``|(?<![\w*])\*\w[^*]*\w\*(?![\w*]))")  # code and *
 
 
 def plain(line: str) -> str:
-    """Return a line with what is markup by accident escaped."""
+    """Return a line with | and * that mean nothing escaped."""
+    return escaped(r"([|*])", line)
+
+
+def escaped(pattern: str, line: str) -> str:
+    """Return a line with a backslash before what the pattern finds, but in code and emphasis."""
     parts = MARKUP.split(line)
-    parts[::2] = [re.sub(r"([|*])", r"\\\1", part) for part in parts[::2]]
+    parts[::2] = [re.sub(pattern, r"\\\1", part) for part in parts[::2]]
     return "".join(parts)
 
 
-def escape(app, what, name, obj, options, lines) -> None:
-    """Escape the prose and the formulas of a docstring, not its examples."""
-    code = False
+def prose(lines: list[str]) -> list[int]:
+    """Return which lines of a docstring are in no example."""
+    found, code = [], False
     for i, line in enumerate(lines):
         code = bool(DOCTEST.match(line)) or (code and bool(line.strip()))
         if not code:
-            lines[i] = plain(line)
+            found.append(i)
+    return found
 
 
-def show_once(app, what, name, obj, options, lines) -> None:
-    """Keep what a class says of its attributes out of the index, where the attributes are."""
-    for i in reversed(range(len(lines))):
+def before_napoleon(app, what, name, obj, options, lines) -> None:
+    """Escape the formulas of a docstring."""
+    for i in prose(lines):
+        lines[i] = plain(lines[i])
+
+
+def after_napoleon(app, what, name, obj, options, lines) -> None:
+    """Escape names_ that are no links, and keep attributes out of the index, which has them."""
+    for i in reversed(prose(lines)):
         if lines[i].startswith(".. attribute::"):
             lines.insert(i + 1, "   :no-index:")
+        else:
+            lines[i] = escaped(r"(?<=[a-zA-Z0-9])(_)(?!\w)", lines[i])
 
 
 def skip(app, what, name, obj, skipped, options) -> bool | None:
@@ -169,6 +183,6 @@ def setup(app) -> None:
     """Connect the functions above."""
     app.connect("config-inited", begin)
     app.connect("source-read", read)
-    app.connect("autodoc-process-docstring", escape, priority=100)  # before napoleon
-    app.connect("autodoc-process-docstring", show_once, priority=900)  # after it
+    app.connect("autodoc-process-docstring", before_napoleon, priority=100)
+    app.connect("autodoc-process-docstring", after_napoleon, priority=900)
     app.connect("autodoc-skip-member", skip)
