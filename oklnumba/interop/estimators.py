@@ -136,8 +136,8 @@ def check_label_type(labels: np.ndarray) -> np.ndarray:
         label = labels.tolist()[row]
         raise ValueError(
             f"Unknown label type: y has {label!r} ({type(label).__name__}) at row {row}; labels "
-            "must be all texts, all integers or all bools: drop rows without a label, or make texts "
-            "of them, y.astype(str)"
+            "must be all texts, all integers or all bools: drop rows without a label, or make "
+            "texts of them, y.astype(str)"
         )
     return labels
 
