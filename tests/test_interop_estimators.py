@@ -521,6 +521,13 @@ def test_refusals_name_the_cure(case):
         call()
 
 
+def test_arguments_of_the_learner_are_sent_to_it():
+    with pytest.raises(TypeError, match="sigma belongs to the learner, learner=okl"):
+        OnlineClassifier(sigma=2.0)
+    with pytest.raises(TypeError, match="OnlineRegressor has no argument estimator: learner is"):
+        OnlineRegressor(estimator=okl.OGD())
+
+
 def test_there_are_no_weights_of_rows():
     for model, y in ((OnlineClassifier(), Y), (OnlineRegressor(), F)):
         with pytest.raises(TypeError, match="sample_weight"):
