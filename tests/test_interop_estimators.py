@@ -11,6 +11,8 @@ import textwrap
 import joblib
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
@@ -285,6 +287,28 @@ def test_labels_of_every_kind_give_the_same_run(kind):
     assert_array_equal(model.classes_, np.unique(np.asarray(y)))
     assert model.predict(X).dtype == model.classes_.dtype
     assert np.mean(model.predict(X) == np.asarray(y)) > 0.9
+
+
+HOLDERS = {
+    "pandas": frame,
+    "polars": lambda X: pl.DataFrame(X, schema=["age", "height", "weight"]),
+    "pyarrow": lambda X: pa.table(dict(zip(["age", "height", "weight"], X.T, strict=True))),
+    "lists": lambda X: X.tolist(),
+    "Fortran": np.asfortranarray,
+    "strided": lambda X: np.repeat(X, 2, axis=0)[::2],
+    "objects": lambda X: X.astype(object),
+}
+
+
+@pytest.mark.parametrize("holder", HOLDERS)
+def test_whatever_holds_the_rows_the_run_is_bitwise_the_same(holder):
+    X, f, _ = moderate(70)
+    A = HOLDERS[holder](X)
+    model, plain = (OnlineRegressor().fit(rows, f) for rows in (A, X))
+    assert_array_equal(model.run_.predictions, plain.run_.predictions)
+    assert_array_equal(model.predict(A), plain.predict(X))
+    if holder in ("pandas", "polars", "pyarrow"):
+        assert model.feature_names_in_.tolist() == ["age", "height", "weight"]
 
 
 def test_columns_are_matched_by_name():
