@@ -108,6 +108,10 @@ CATALOGUE = tuple(Entry(*row) for row in (
     ("linear AWV and ridge", "LinearAWV, LinearRidge",
      "Jézéquel, Gaillard, Rudi 2019, section 2",
      "benchmark_oco.py"),
+    ("feature maps, also steps of scikit-learn's pipelines",
+     "TaylorFeatures, FourierFeatures, NystromFeatures",
+     "Jézéquel, Gaillard, Rudi 2019, eq. 6; Rahimi, Recht 2007; Williams, Seeger 2001",
+     "jezequel2019_fig2.py"),
     ("any of these on features", "WithFeatures",
      "",
      "benchmark_oco.py"),
@@ -126,6 +130,9 @@ CATALOGUE = tuple(Entry(*row) for row in (
     ("one fixed function out of a run", "OnlineToBatch",
      "Helmbold, Warmuth 1995; Li, Liao 2023, Theorem 3",
      "li2023_risk.py"),
+    ("any of these as a model of river", "interop.to_river",
+     "Montiel et al. 2021",
+     ""),
 ))  # fmt: skip
 
 
