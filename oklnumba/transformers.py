@@ -127,7 +127,7 @@ class Transformer:
         if names is not None and known is not None and names != list(known):
             raise ValueError(_other_names(names, list(known)))
         count, found = getattr(self, "n_features_in_", None), width(X)
-        if count is not None and found is not None and found != count:
+        if count is not None and found and found != count:
             raise ValueError(
                 f"X has {found} features, but {type(self).__name__} is expecting {count} features "
                 f"as input; pass {count} columns, or call fit to start afresh"
@@ -157,9 +157,10 @@ def in_frames(transform: Callable) -> Callable:
         Z, kind = np.asarray(transform(self, X)), self._output()
         if kind == "default":
             return Z
-        known = getattr(self, "feature_names_in_", None)
-        columns = column_names(X) if known is None else list(known)
-        names = self._names_out(columns or [f"x{i}" for i in range(width(X))])
+        if hasattr(self, "n_features_in_"):
+            names = self.get_feature_names_out().tolist()
+        else:  # of a map without ``fit``
+            names = self._names_out(column_names(X) or [f"x{i}" for i in range(width(X))])
         library = import_module(kind)
         if kind == "polars":
             return library.DataFrame(Z, schema=names, orient="row")
