@@ -11,7 +11,7 @@ from oklnumba.checks import as_inputs, number, require, require_count, require_p
 from oklnumba.features import NystromFeatures
 from oklnumba.hot.dictionary import ald_rounds, kors_rounds
 from oklnumba.hot.jit import ATOMS, DONE
-from oklnumba.kernels import Kernel, kernel_code
+from oklnumba.kernels import Kernel, check_kernel
 from oklnumba.params import Params
 from oklnumba.state import Coins, State, aligned_zeros, padded
 from oklnumba.transformers import Transformer, in_frames, not_fitted
@@ -26,7 +26,7 @@ class _Sampler(State, Transformer, Params):
     In a pipeline ``fit`` starts afresh and ``partial_fit`` goes on; every point kept changes the
     coordinates, and their number, so that what comes after is trained once the dictionary stands.
 
-    A subclass has ``_check()``, ``_start(d)`` where it has state of its own, and ``_play``.
+    A subclass has ``_check_params()``, ``_start(d)`` where it has state of its own, and ``_play``.
     """
 
     _STATE = {"atoms": ("d", ATOMS), "counts": ("counts",)}
@@ -36,7 +36,7 @@ class _Sampler(State, Transformer, Params):
     def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
         """Forget what was seen and look at the rows of X; return self. See ``partial_fit``."""
         as_inputs(X)  # before anything is forgotten
-        self._check()
+        self._check_params()
         return self.reset().partial_fit(X)
 
     def reset(self) -> Self:
@@ -67,6 +67,7 @@ class _Sampler(State, Transformer, Params):
         self._compare(X)
         given, X = X, np.array(as_inputs(X, len(self._atoms) if started else None), order="C")
         if not started:
+            self._check_params()
             self._start(X.shape[1])
             self._note(given, X.shape[1])
         played, kept = np.empty(len(X)), np.empty(len(X), dtype=np.int64)
@@ -84,8 +85,7 @@ class _Sampler(State, Transformer, Params):
         return self
 
     def _start(self, d: int) -> None:
-        self._check()
-        self._kernel = kernel_code(self.kernel)
+        self._kernel = self.kernel._code()
         self._make_state(d=d, counts=1)
         self._work = np.zeros((2, 0))
         self._seen = 0
@@ -93,9 +93,8 @@ class _Sampler(State, Transformer, Params):
         self.indices_ = np.zeros(0, dtype=np.int64)
         self.probabilities_ = np.zeros(0)
 
-    def _check(self) -> None:
-        """Refuse hyper-parameters out of range."""
-        raise NotImplementedError
+    def _check_params(self) -> None:
+        check_kernel(self.kernel)
 
     def _play(self, X: np.ndarray, played: np.ndarray, kept: np.ndarray) -> tuple[int, int]:
         """Look at points; write their probabilities and whether they were kept.
@@ -216,7 +215,8 @@ class KORS(_Sampler):
         self.eps = eps
         self.seed = seed
 
-    def _check(self) -> None:
+    def _check_params(self) -> None:
+        super()._check_params()
         check_kors(self.alpha, "alpha", self.beta, self.eps, self.seed)
 
     def _start(self, d: int) -> None:
@@ -267,7 +267,8 @@ class UniformSampling(_Sampler):
         self.probability = probability
         self.seed = seed
 
-    def _check(self) -> None:
+    def _check_params(self) -> None:
+        super()._check_params()
         p = self.probability
         require(number(p) and 0 < p <= 1, "probability", p, "a number in (0, 1]")
         require_count("seed", self.seed, 0)
@@ -326,7 +327,8 @@ class ALD(_Sampler):
         self.kernel = kernel
         self.threshold = threshold
 
-    def _check(self) -> None:
+    def _check_params(self) -> None:
+        super()._check_params()
         require_positive("threshold", self.threshold)
 
     def _play(self, X: np.ndarray, played: np.ndarray, kept: np.ndarray) -> tuple[int, int]:
@@ -337,6 +339,10 @@ class ALD(_Sampler):
                 (self._atoms, self._R), self._work, kept,
             ),
         )  # fmt: skip
+
+
+# Why mu, beta and eps are refused beside a sampler that is a probability.
+UNIFORM = "uniform sampling has no use for it; leave it out, or take sampler='kors'"
 
 
 def joining_rule(

@@ -60,6 +60,7 @@ EXPECTED = {
     "check_estimators_empty_data_messages": WORDS,
     "check_estimators_nan_inf": WORDS,
     "check_fit2d_predict1d": WORDS,
+    "check_do_not_raise_errors_in_init_or_set_params": "a mistake is told where it is made",
 }
 
 

@@ -9,9 +9,11 @@ from importlib import import_module
 from typing import Any
 
 HOMES = {  # name: (its file here, the library it needs, the project to install)
+    "OnlineClassifier": ("estimators", "sklearn", "scikit-learn"),
+    "OnlineRegressor": ("estimators", "sklearn", "scikit-learn"),
     "to_river": ("river", "river", "river"),
 }
-__all__ = ["to_river"]
+__all__ = ["OnlineClassifier", "OnlineRegressor", "to_river"]
 
 
 def __dir__() -> list[str]:

@@ -219,12 +219,12 @@ class RiverRegressor(_Model, base.MiniBatchRegressor):
     Examples
     --------
     >>> import oklnumba as okl
-    >>> model = okl.interop.to_river(okl.KernelAWV(okl.Gaussian(1.0)), task="regression")
+    >>> model = okl.interop.to_river(okl.KernelRidge(okl.Gaussian(1.0)), task="regression")
     >>> model.predict_one({"a": 1.0, "b": 0})
     0.0
     >>> model.learn_one({"a": 1.0, "b": 0}, 3.0)
     >>> round(model.predict_one({"b": 0, "a": 1.0}), 3)
-    1.0
+    1.5
     """
 
     def __init__(self, learner: Learner | None = None):

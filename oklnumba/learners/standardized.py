@@ -70,6 +70,10 @@ class Standardized(Learner):
         space = inside._space()
         return space and f"{space}, of standardised inputs"
 
+    def _check_params(self) -> None:
+        check_learner(self.learner)._check_params()
+        Standardizer(self.clip)
+
     def _loss(self) -> losses.Loss:
         return check_learner(self.learner)._loss()
 
@@ -84,7 +88,7 @@ class Standardized(Learner):
         self._scaler = Standardizer(self.clip)
         self._scaler._begin(d)
         self._inner = fresh(self.learner)
-        self._inner._begin(d, self._outputs)
+        self._inner._open(d, self._outputs)
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         beyond = (np.abs(X) > LARGEST).any(axis=1)
