@@ -23,8 +23,7 @@ _SEEN = "_seen", "indices_", "probabilities_", "n_features_in_", "feature_names_
 class _Sampler(State, Transformer, Params):
     """A streaming dictionary: looks at points in order, keeps some, and never drops them.
 
-    In a pipeline ``fit`` starts afresh and ``partial_fit`` goes on; every point kept changes the
-    coordinates, and their number, so that what comes after is trained once the dictionary stands.
+    A step of scikit-learn's pipelines: ``fit`` starts afresh, ``partial_fit`` goes on.
 
     A subclass has ``_check_params()``, ``_start(d)`` where it has state of its own, and ``_play``.
     """
@@ -187,6 +186,9 @@ class KORS(_Sampler):
     Errata 7 and 8: rounds 1..T, weight 1/p after success, 1/sqrt(p) on each side of the kernel
     matrix.
 
+    In a pipeline of scikit-learn every point kept changes the features, and how many they are: show
+    the sampler a stream first, ``partial_fit`` by ``partial_fit``, then train what comes after it.
+
     Examples
     --------
     >>> import numpy as np, oklnumba as okl
@@ -194,6 +196,15 @@ class KORS(_Sampler):
     >>> sampler = okl.KORS(okl.Gaussian(1.0), alpha=1.0, seed=0).partial_fit(X)
     >>> bool(len(sampler.indices_) < 60), sampler.transform(X).shape[0]
     (True, 300)
+
+    Before a linear model of scikit-learn; ``partial_fit`` shows it a stream in parts.
+
+    >>> from sklearn.linear_model import RidgeClassifier
+    >>> from sklearn.pipeline import make_pipeline
+    >>> pipeline = make_pipeline(okl.KORS(okl.Gaussian(1.0)), RidgeClassifier())
+    >>> y = X[:, 0] * X[:, 1] > 0
+    >>> pipeline.fit(X[:200], y[:200]).score(X[200:], y[200:]) > 0.8
+    True
     """
 
     _STATE = _Sampler._STATE | {"weights": (ATOMS,), "C": (ATOMS, ATOMS)}

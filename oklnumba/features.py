@@ -128,6 +128,8 @@ class TaylorFeatures(Features):
     190
     >>> features.transform([[0.0, 0.0]])
     array([[1., 0., 0., 0., 0., 0.]])
+    >>> list(features.get_feature_names_out(["u", "v"]))  # of the monomials, less their weights
+    ['1', 'u', 'v', 'u^2', 'u v', 'v^2']
     """
 
     LOW_SHARE = 0.1  # of the kernel: below there is advice
