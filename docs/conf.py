@@ -28,7 +28,6 @@ html_title = f"oklnumba {okl.__version__}"
 html_show_sphinx = html_show_copyright = html_copy_source = False
 pygments_style = "friendly"
 
-autosummary_generate = True
 autodoc_typehints = "none"  # docstrings say types and shapes
 autodoc_member_order = "bysource"
 napoleon_google_docstring = False
@@ -56,6 +55,7 @@ def table(names: list[str], module: str = "oklnumba") -> str:
 
 
 def heading(text: str, under: str = "-") -> str:
+    """Return an underlined heading."""
     return f"{text}\n{under * len(text)}\n"
 
 
@@ -139,9 +139,11 @@ def skip(app, what, name, obj, skipped, options) -> bool | None:
 
 
 def setup(app) -> None:
+    """Connect the functions above."""
     app.connect("autodoc-process-docstring", escape, priority=100)  # before napoleon
     app.connect("autodoc-process-docstring", show_once, priority=900)  # after it
     app.connect("autodoc-skip-member", skip)
 
 
 write_reference()
+autosummary_generate = sorted(map(str, REFERENCE.glob("*.rst")))

@@ -176,7 +176,9 @@ class TaylorFeatures(Features):
 
     def _writer(self, d: int):
         r = self.size(d)
-        center = np.zeros(d) if self.center is None else as_point(self.center, d, "center")[0]
+        center = np.zeros(d) if self.center is None else as_point(self.center, name="center")[0]
+        if len(center) != d:
+            raise ValueError(f"center has {len(center)} entries, but X has {d} columns; give {d}")
         parent, variable, ratio = _monomials(d, int(self.degree))
         ratio = ratio / float(self.sigma)
         columns = np.empty((d + r, PASS))

@@ -337,6 +337,33 @@ def overview(rows: list[dict]) -> str:
     return markdown(["learner", *names], body, 1)
 
 
+def latencies(rows: list[dict]) -> str:
+    """Return the table of times on one stream."""
+    numbers = "microseconds, bulk", "microseconds, one at a time"
+    here = [row for row in rows if row["stream"] == "magic04"]
+    body = [[row["learner"], *(f"{float(row[key]):.2g}" for key in numbers)] for row in here]
+    body = [[plain(cell) for cell in cells] for cells in body]
+    return markdown(["learner", "a round in bulk", "predict_one and learn_one"], body, 1)
+
+
+TABLES = {  # name: (its page in docs/, what makes it)
+    "advice": ("choosing.md", advice),
+    "overview": ("choosing.md", overview),
+    "latencies": ("performance.md", latencies),
+}
+
+
+def with_tables(page: str, text: str, rows: list[dict]) -> str:
+    """Return the text of a page with its tables made anew."""
+    for name, (home, table) in TABLES.items():
+        if home == page:
+            begin = f"<!-- {name}: made by scripts/choosing.py -->\n"
+            before, _, rest = text.partition(begin)
+            _, end, after = rest.partition("<!-- end -->")
+            text = f"{before}{begin}\n{table(rows)}\n\n{end}{after}"
+    return text
+
+
 def plain(cell: str) -> str:
     """Return a cell without the exponent of a small or large number."""
     number, comma, rest = cell.partition(",")
