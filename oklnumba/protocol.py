@@ -400,6 +400,9 @@ def run(
     ValueError
         If the data or an argument is not valid: for arrays before the first round, for an iterable
         before the first round of the bad pair.
+    FloatingPointError
+        If the numbers of a round are beyond double precision, or a first-order learner diverges (a
+        forecast beyond 1e100); the message names the round and what to change.
 
     Warns
     -----

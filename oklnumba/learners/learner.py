@@ -168,9 +168,10 @@ class Player(Params):
         Raises
         ------
         ValueError
-            If X or y is not valid (nothing has changed then).
+            If X or y is not valid, or a hyper-parameter (nothing has changed then).
         FloatingPointError
-            If the numbers of a round are beyond double precision; the message names it.
+            If the numbers of a round are beyond double precision, or a first-order learner diverges
+            (a forecast beyond 1e100); the message names the round and what to change.
 
         Warns
         -----
