@@ -329,6 +329,7 @@ def test_a_pickled_model_goes_on_to_the_bit():
         ({"a": 1.0, "b": None}, r"None under the key 'b'.*StatImputer"),
         ({"a": float("nan"), "b": 1}, r"nan under the key 'a'.*StatImputer"),
         ({"a": 1.0, "b": float("inf")}, r"inf under the key 'b'"),
+        ({"a": 1.0, "b": 10**400}, r"10000.* under the key 'b'"),
         ({"a": 1.0, "b": [1.0]}, r"\[1.0\] under the key 'b'"),
         ({"a": 1.0}, r"no \['b'\].*StatImputer|no \['b'\].*impute"),
         ({"a": 1.0, "b": 1.0, "c": 1.0}, r"new keys \['c'\].*compose.Select"),
@@ -377,6 +378,9 @@ def test_labels_beside_the_named_classes_are_refused():
     with pytest.raises(ValueError, match=r"'z', which is not one of the classes \['x', 'y'\]"):
         model.learn_one({"a": 1.0}, "z")
     model = to_river(FOURIER)
+    with pytest.raises(ValueError, match=r"'z', which is not one of the classes \[False, True\]"):
+        model.learn_many(pd.DataFrame({"a": [1.0, 2.0]}), [True, "z"])
+    assert model.predict_one({"other": 1.0}) is None  # nothing has changed
     model.learn_one({"a": 1.0}, True)
     with pytest.raises(ValueError, match=r"to_river\(learner, classes="):
         model.learn_one({"a": 1.0}, "z")
