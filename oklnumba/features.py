@@ -345,7 +345,10 @@ class NystromFeatures(Features):
         self._check_params()
         landmarks = np.ascontiguousarray(as_inputs(self.landmarks, name="landmarks"))
         if landmarks.shape[1] != d:
-            raise ValueError(f"X has {d} columns, but the landmarks have {landmarks.shape[1]}")
+            raise ValueError(
+                f"X has {d} columns, but the landmarks have {landmarks.shape[1]}; pass points of "
+                "one space"
+            )
         values, vectors = scipy.linalg.eigh(self.kernel(landmarks))
         order = np.argsort(values)[::-1][: self.rank]
         order = order[values[order] > self.NULL * values[order[0]]]
