@@ -16,6 +16,7 @@ from river.checks import yield_checks
 
 import oklnumba as okl
 from oklnumba.interop import to_river
+from oklnumba.interop.probabilities import probabilities
 from tests.compiled import COMPILED
 
 KEYS = "b", "a", "c"
@@ -213,6 +214,19 @@ def test_probabilities():
         found = model.predict_proba_one(x)
         assert min(found.values()) >= 0.0 and sum(found.values()) == pytest.approx(1.0)
         assert max(found, key=found.get) == model.predict_one(x)
+
+
+@pytest.mark.parametrize("loss", ["squared", "squared_hinge", "logistic"])
+def test_probabilities_of_scores_of_any_size(loss):
+    scores = np.random.default_rng(0).normal(size=(60, 4))
+    scores *= 10.0 ** np.arange(-30, 90, 2)[:, None]
+    P = probabilities(loss, scores)
+    assert_allclose(P.sum(axis=1), 1.0, rtol=1e-12)
+    assert (P >= 0.0).all() and (P[np.arange(60), scores.argmax(axis=1)] == P.max(axis=1)).all()
+    assert_allclose(probabilities(loss, np.full((1, 4), -1e90)), 0.25, rtol=1e-12)
+    P = probabilities("squared", scores[:, :2])  # the nearest of two points: both moved by half
+    half = (scores[:, 0] - scores[:, 1]) / 4
+    assert_allclose(P[:, 0], np.clip(0.5 + half, 0.0, 1.0), rtol=1e-12, atol=1e-15)
 
 
 def test_losses_without_probabilities():
