@@ -57,8 +57,11 @@ class Features(Transformer, Params):
 
     def partial_fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
         """Check more rows, of the columns seen before; return self. See ``fit``."""
+        if not hasattr(self, "n_features_in_"):
+            return self.fit(X)
         self._compare(X)
-        return self.fit(X)
+        as_inputs(X)
+        return self
 
     @in_frames
     def transform(self, X: ArrayLike) -> np.ndarray:
