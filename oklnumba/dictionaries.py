@@ -102,6 +102,9 @@ class _Sampler(State, Params):
         super().set_params(**params)
         return self
 
+    def _fitted(self) -> dict[str, Any]:
+        return {"points seen": self._seen, "points kept": self.size} if self.size else {}
+
     @property
     def size(self) -> int:
         """Points kept."""

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from oklnumba.shown import short, table
+
 CLASSES: dict[str, type[Params]] = {}  # the public ones of oklnumba, by name: for saved files
 
 
@@ -70,15 +72,16 @@ class Params:
         return self
 
     def __repr__(self) -> str:
-        shown = ", ".join(f"{name}={_short(getattr(self, name))}" for name in self._param_names())
+        shown = ", ".join(f"{name}={short(getattr(self, name))}" for name in self._param_names())
         return f"{type(self).__name__}({shown})"
 
+    def _fitted(self) -> dict[str, Any]:
+        """Return what there is to say of the data seen, by name; nothing before any."""
+        return {}
 
-def _short(value: Any) -> str:
-    """Return repr(value), or only the shape of an array too large to read."""
-    if isinstance(value, np.ndarray) and value.size > 6:
-        return f"<array {value.shape}>"
-    return repr(value)
+    def _repr_html_(self) -> str:
+        rows = {name: short(getattr(self, name)) for name in self._param_names()}
+        return table(type(self).__name__, rows | self._fitted())
 
 
 def same_spec(a: tuple[Any, Any], b: tuple[Any, Any]) -> bool:

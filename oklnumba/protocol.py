@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,6 +23,7 @@ from oklnumba.learners.learner import (
     write_npz,
 )
 from oklnumba.params import same_spec
+from oklnumba.shown import table
 from oklnumba.state import under
 
 SAVE_SECONDS = 60.0  # between two saves where ``every`` is not given
@@ -66,6 +68,14 @@ class Certificate(NamedTuple):
         last = [", ".join(f"{v:.4g}" for v in np.ravel(a[-1:])) for a in (self.regret, self.bound)]
         end = f": regret {last[0]}, bound {last[1]}" if n else ""
         return f"Certificate({n} rounds against the best function of {self.space}{end})"
+
+    def _repr_html_(self) -> str:
+        return table("certificate", {"rounds": len(self.loss), "space": self.space} | self._last())
+
+    def _last(self) -> dict[str, float]:
+        """Return the regret and its bound after the last round, those of all outputs added up."""
+        pairs = {"regret": self.regret, "bound on the regret": self.bound}
+        return {name: float(np.sum(a[-1])) for name, a in pairs.items() if len(a)}
 
 
 class Run:
@@ -200,6 +210,82 @@ class Run:
         best = theory.Hindsight(kernel, X, y, lam, self.loss if loss is None else loss)
         return best.regret(self.predictions, at)
 
+    def to_frame(self) -> Any:
+        """Return the run as a pandas DataFrame, a row a round.
+
+        Returns
+        -------
+        pandas.DataFrame
+            ``round``, from 1; ``prediction``; ``loss``; ``mean_loss``, the average of the losses so
+            far; where mistakes are counted ``mistake`` and ``mistake_rate``, their share so far;
+            ``size``; of a run with a certificate ``comparator``, ``regret`` and ``bound``, in
+            squared loss so far. ``OneVsRest`` adds ``score_c`` for each class c, and has a
+            certificate for each, ``regret_c``; ``MultiOutput`` has a column for each output k,
+            ``prediction_k``, where there is one above. The last row of ``mean_loss`` and
+            ``mistake_rate`` is the run's.
+
+        Raises
+        ------
+        ImportError
+            Without pandas.
+
+        Examples
+        --------
+        >>> import numpy as np, oklnumba as okl
+        >>> X = np.random.default_rng(0).uniform(-1, 1, (200, 2))
+        >>> run = okl.run(okl.KernelAWV(okl.Gaussian(1.0)), X, X[:, 0] * X[:, 1])
+        >>> run.to_frame().columns.tolist()
+        ['round', 'prediction', 'loss', 'mean_loss', 'size', 'comparator', 'regret', 'bound']
+        """
+        try:
+            import pandas
+        except ImportError as error:
+            raise ImportError("Run.to_frame needs pandas: pip install pandas") from error
+        rounds = np.arange(1, self.rounds + 1)
+        columns = {"round": rounds, **self._columns("prediction", self.predictions)}
+        if self.scores is not None:
+            columns |= self._columns("score", self.scores)
+        columns |= self._columns("loss", self.losses)
+        columns["mean_loss"] = _mean_so_far(self.losses)
+        if self.mistakes is not None:
+            columns |= self._columns("mistake", self.mistakes)
+            columns["mistake_rate"] = _mean_so_far(self.mistakes)
+        columns["size"] = self.sizes
+        for name in ("comparator", "regret", "bound") if self.certificate else ():
+            columns |= self._columns(name, getattr(self.certificate, name))
+        return pandas.DataFrame(columns)
+
+    def _columns(self, name: str, values: np.ndarray) -> dict[str, np.ndarray]:
+        """Return the values by name, one for each output where they have a column for each."""
+        if values.ndim == 1:
+            return {name: values}
+        outputs = self._meta.get("outputs") or range(values.shape[1])  # not in older files
+        return {f"{name}_{output}": values[:, k] for k, output in enumerate(outputs)}
+
+    def plot(self) -> Any:
+        """Draw the error so far against rounds, and the regret with its bound if it is certified.
+
+        Returns
+        -------
+        Figure, ndarray of Axes
+            As ``plots.progress(run)``; ``fig.savefig("run.png")`` writes it.
+
+        Raises
+        ------
+        ValueError
+            If the run has no rounds.
+
+        Examples
+        --------
+        >>> import numpy as np, oklnumba as okl
+        >>> X = np.random.default_rng(0).uniform(-1, 1, (200, 2))
+        >>> fig, axes = okl.run(okl.KernelAWV(okl.Gaussian(1.0)), X, np.sign(X[:, 0])).plot()
+        >>> [ax.get_ylabel() for ax in axes[0]]
+        ['mistakes so far (%)', 'regret (sum of squared losses)']
+        """
+        # The room above, and slow to import: loaded by name when there is something to draw.
+        return import_module("oklnumba.plots").progress(self)
+
     def save(self, path: str | os.PathLike) -> None:
         """Write the run into one ``.npz`` file, without the data."""
         write_npz(path, {"run": self._meta}, self._arrays)
@@ -220,6 +306,25 @@ class Run:
         end = "" if self.finished else ", stopped by its time limit"
         size = f", size {self.sizes[-1]}" if self.rounds else ""
         return f"Run({self.learner}: {self.rounds} rounds{end}, {what}{size}, {self.seconds:.3g} s)"
+
+    def _repr_html_(self) -> str:
+        end = "" if self.finished else ", stopped by its time limit"
+        rows: dict[str, Any] = {"learner": self.learner, "rounds": f"{self.rounds:,}{end}"}
+        rows[f"mean {self.loss} loss"] = self.mean_loss
+        if self.mistakes is not None:
+            rows["mistakes"] = f"{100 * self.mistake_rate:.2f} %"
+        if self.certificate is not None:
+            rows |= self.certificate._last()
+        if self.rounds:
+            rows["size"] = int(self.sizes[-1])
+        return table("run", rows | {"seconds": f"{self.seconds:.3g}"})
+
+
+def _mean_so_far(values: np.ndarray) -> np.ndarray:
+    """Return the mean of all numbers of the rounds so far, shape (n,)."""
+    numbers = values.reshape(len(values), -1)
+    count = numbers.shape[1] * np.arange(1, len(numbers) + 1)
+    return np.cumsum(numbers.sum(axis=1, dtype=float)) / count
 
 
 def _is_chunked(X: Any) -> bool:
@@ -269,6 +374,7 @@ class _Recorder:
             "loss": self.loss.name,
             "learner": repr(self.learner),
             "space": self.learner._space(),
+            "outputs": self.learner._output_names(),
         }
 
     def due(self) -> bool:

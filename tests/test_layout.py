@@ -22,9 +22,9 @@ every_file = pytest.mark.parametrize("name", FILES)
 
 # Arrows run down only. Rooms of one floor may import each other where no circle comes of it.
 FLOORS = (
-    ("hot", "checks", "params", "catalogue", "datasets", "threads"),
+    ("hot", "checks", "shown", "params", "catalogue", "originals", "threads"),
     ("kernels", "losses", "potentials", "state", "factor"),
-    ("features", "dictionaries", "scaling", "theory"),
+    ("features", "dictionaries", "scaling", "datasets", "theory"),
     ("learners",),
     ("protocol", "adversary", "games"),
     ("plots", "oco", "wrappers"),

@@ -185,6 +185,9 @@ class Player(Params):
         super().set_params(**params)
         return self
 
+    def _fitted(self) -> dict[str, Any]:
+        return {"rounds played": self.rounds, "size": self.size} if self.rounds else {}
+
     # ---- what a run records ----
 
     def _recorded(self, loss: str | None) -> losses.Loss:
@@ -202,6 +205,10 @@ class Player(Params):
         if np.isin(y, (-1.0, 1.0)).all():
             part["mistakes"] = y * trace.predictions <= 0.0
         return part
+
+    def _output_names(self) -> list[Any] | None:
+        """Return what the columns of (n, K) numbers are, plain JSON data; None: their places."""
+        return None
 
     # ---- saving ----
 

@@ -244,6 +244,9 @@ class OneVsRest(Several):
     def _column(self, labels: np.ndarray, k: int) -> np.ndarray:
         return np.where(labels == k, 1.0, -1.0)
 
+    def _output_names(self) -> list[Any]:
+        return self._names().tolist()
+
     def _begin(self, d: int, outputs: int = 1) -> None:
         super()._begin(d, len(self._names()))
 
