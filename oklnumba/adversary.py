@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy
-import scipy.linalg
 from numpy.typing import ArrayLike
 
 from oklnumba import checks

@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager, nullcontext
 
 import numpy as np
-import scipy.linalg
+import scipy
 from threadpoolctl import ThreadpoolController
 
 from oklnumba.hot.linalg import cholesky_row, solve_lower

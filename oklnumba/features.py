@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import comb, sqrt
 
 import numpy as np
-import scipy.linalg
+import scipy
 from numpy.typing import ArrayLike
 
 from oklnumba.checks import as_inputs, as_point, require_count, require_width

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.linalg
+import scipy
 
 from oklnumba.checks import require, require_count, require_positive
 from oklnumba.hot.jit import ATOMS, NEED_MAP, NOT_FINITE

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.spatial.distance import pdist
+import scipy
 
 from oklnumba.checks import require_count
 from oklnumba.hot.experts import (
@@ -82,7 +82,7 @@ class Scales(NamedTuple):
         offsets = np.where(signs, 0.0, 0.5 * Y.min(axis=0) + 0.5 * Y.max(axis=0))
         scales = cls(inputs.mean_, inputs.scale_, offsets, signs.astype(float), 1.0)
         spread = np.linspace(0, len(X) - 1, min(len(X), SPREAD)).astype(int)
-        distances = pdist(scales.transform(X[spread]))
+        distances = scipy.spatial.distance.pdist(scales.transform(X[spread]))
         distances = distances[distances > 0.0]
         if len(distances) == 0:
             return scales

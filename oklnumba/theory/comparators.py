@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import scipy.optimize
+import scipy
 
 from oklnumba import factor, losses
 from oklnumba.hot.losses import TUBE, loss_derivatives

@@ -6,7 +6,7 @@ from math import log, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.linalg
+import scipy
 from numpy.typing import ArrayLike
 
 from oklnumba import checks
