@@ -7,13 +7,16 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from oklnumba.checks import as_inputs, number, require, require_count, require_positive
+from oklnumba.blocks import blocks
+from oklnumba.checks import as_rows, number, require, require_count, require_positive
 from oklnumba.features import NystromFeatures
 from oklnumba.hot.dictionary import ald_rounds, kors_rounds
 from oklnumba.hot.jit import ATOMS, DONE
 from oklnumba.kernels import Kernel, kernel_code
 from oklnumba.params import Params
 from oklnumba.state import Coins, State, aligned_zeros, padded
+
+ROWS = 8192  # points looked at in one go
 
 
 class _Sampler(State, Params):
@@ -31,7 +34,7 @@ class _Sampler(State, Params):
 
         Parameters
         ----------
-        X : array_like of shape (n, d)
+        X : array_like or scipy.sparse of shape (n, d)
         y : ignored
             So that it fits in pipelines.
 
@@ -45,9 +48,15 @@ class _Sampler(State, Params):
         started = hasattr(self, "_seen")
         if started and self._broken:
             raise FloatingPointError(self._broken)
-        X = np.array(as_inputs(X, len(self._atoms) if started else None), order="C")
+        X = as_rows(X, len(self._atoms) if started else None)
         if not started:
             self._start(X.shape[1])
+        for _, block in blocks(X, ROWS):
+            self._look(block)
+        return self
+
+    def _look(self, X: np.ndarray) -> None:
+        """Look at some points; raise FloatingPointError for numbers beyond double precision."""
         played, kept = np.empty(len(X)), np.empty(len(X), dtype=np.int64)
         first, status = self._play(X, played, kept)
         new = np.flatnonzero(kept[:first])
@@ -60,7 +69,6 @@ class _Sampler(State, Params):
                 f"lost in double precision; {self._REMEDY}, and start with a new one"
             )
             raise FloatingPointError(self._broken)
-        return self
 
     def _start(self, d: int) -> None:
         self._check()

@@ -8,13 +8,15 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
-from oklnumba.checks import as_inputs, as_point, require_count, require_width
+from oklnumba.blocks import blocks
+from oklnumba.checks import as_inputs, as_point, as_rows, require_count, require_width
 from oklnumba.hot.features import fourier_block, taylor_block
 from oklnumba.hot.rows import kernel_block
 from oklnumba.kernels import Gaussian, Kernel, kernel_code
 from oklnumba.params import Params
 
 MOST_MONOMIALS = 1_000_000  # a table beyond is a slip of degree or width, not a wish
+ROWS = 8192  # points that are looked at in one go
 PASS = 32  # points mapped in one pass: the scratch of a pass stays in the cache
 
 
@@ -34,7 +36,7 @@ class Features(Params):
 
         Parameters
         ----------
-        X : array_like of shape (n, d)
+        X : array_like or scipy.sparse of shape (n, d)
 
         Returns
         -------
@@ -46,10 +48,11 @@ class Features(Params):
             If X is not numeric, not finite, not 2-D or empty, or a hyper-parameter is outside its
             domain.
         """
-        X = as_inputs(X)
+        X = as_rows(X)
         write, r = self._writer(X.shape[1])
-        out = np.empty((len(X), r))
-        write(np.array(X, order="C"), out)
+        out = np.empty((X.shape[0], r))
+        for rows, block in blocks(X, ROWS):
+            write(block, out[rows])
         return out
 
     @property

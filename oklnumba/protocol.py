@@ -14,11 +14,11 @@ from numpy.typing import ArrayLike
 from tqdm import tqdm
 
 from oklnumba import checks, losses, theory
+from oklnumba.blocks import whole
 from oklnumba.learners.learner import (
     FIRST_ROWS,
     Player,
     Trace,
-    compilable,
     read_npz,
     write_npz,
 )
@@ -207,7 +207,7 @@ class Run:
             )
         n = self.rounds
         X, y = self._data[0][:n], self._data[1][:n]
-        best = theory.Hindsight(kernel, X, y, lam, self.loss if loss is None else loss)
+        best = theory.Hindsight(kernel, whole(X), y, lam, self.loss if loss is None else loss)
         return best.regret(self.predictions, at)
 
     def to_frame(self) -> Any:
@@ -446,14 +446,14 @@ def _chunks(X: Any, y: Any, recorder: _Recorder) -> Iterator[tuple[np.ndarray, n
     """Yield checked (X, y) pieces; an array is checked whole, before its first round."""
     as_labels, signs = recorder.learner._as_labels, recorder.loss.classes
     if not recorder.chunked:
-        X = checks.as_inputs(X, recorder.width())
-        yield X, as_labels(y, len(X), signs)
+        X = checks.as_rows(X, recorder.width())
+        yield X, as_labels(y, X.shape[0], signs)
         return
     for i, chunk in enumerate(X):
         if not (isinstance(chunk, tuple | list) and len(chunk) == 2):
             raise ValueError(f"chunk {i} of the stream must be a pair (X, y), but is {type(chunk)}")
-        part = checks.as_inputs(chunk[0], recorder.width())
-        yield part, as_labels(chunk[1], len(part), signs)
+        part = checks.as_rows(chunk[0], recorder.width())
+        yield part, as_labels(chunk[1], part.shape[0], signs)
 
 
 def run(
@@ -475,11 +475,13 @@ def run(
     ----------
     learner : Learner, OneVsRest, MultiOutput or OnlineToBatch
         Goes on from where it stands; afterwards it has played these rounds too.
-    X : array_like of shape (n, d), or iterable of pairs (X, y)
-        Memory-mapped float64 arrays are read piece by piece, other types are converted first; pairs
-        are for streams larger than memory.
+    X : array_like or scipy.sparse of shape (n, d), or iterable of pairs (X, y)
+        Frames and tables of pandas, polars and pyarrow too: all give the same bits. Memory-mapped
+        float64 arrays are read piece by piece, other types are converted first, sparse rows are
+        made dense block by block; pairs are for streams larger than memory.
     y : array_like of shape (n,), optional
-        Labels, (n, K) for MultiOutput; None if X is an iterable of pairs.
+        Labels, (n, K) for MultiOutput, in the order of the rows (the index of a Series does not
+        matter); None if X is an iterable of pairs.
     loss : str, optional
         Loss that is recorded; None: the learner's own.
     progress : bool
@@ -536,14 +538,15 @@ def run(
     with tqdm(disable=not progress, unit=" rounds", initial=skip, unit_scale=True) as bar:
         for part, labels in _chunks(X, y, recorder):
             if not chunked:
-                bar.total = len(part)
+                bar.total = len(labels)
                 data = (part, labels)
-            if skip >= len(part):
-                skip -= len(part)
+            if skip >= len(labels):
+                skip -= len(labels)
                 continue
             recorder.adopt()
-            learner._advise(part[skip:], labels[skip:])
-            finished = _play_piece(recorder, part[skip:], labels[skip:], time_limit, bar)
+            part, labels = part[skip:], labels[skip:]
+            learner._advise(part, labels)
+            finished = _play_piece(recorder, part, labels, time_limit, bar)
             skip = 0
             if not finished:
                 break
@@ -556,31 +559,23 @@ def run(
 
 
 def _play_piece(
-    recorder: _Recorder, X: np.ndarray, y: np.ndarray, time_limit: float | None, bar: tqdm
+    recorder: _Recorder, X: Any, y: np.ndarray, time_limit: float | None, bar: tqdm
 ) -> bool:
     """Play the rows of X with looks at the clock in between; False where the time is up."""
     start = 0
-    while start < len(X):
-        rows = _next_rows(recorder, len(X) - start, time_limit)
+    while start < len(y):
+        rows = _next_rows(recorder, len(y) - start, time_limit)
         if rows == 0:
             return False
-        _play(recorder, X[start : start + rows], y[start : start + rows])
+        part = slice(start, start + rows)
+        begin = time.perf_counter()
+        trace = recorder.learner._play_rows(X[part], y[part])
+        recorder.add(y[part], trace, time.perf_counter() - begin)
         bar.update(rows)
         start += rows
         if recorder.due():
             recorder.save(finished=False)
     return True
-
-
-def _play(recorder: _Recorder, X: np.ndarray, y: np.ndarray) -> None:
-    """Play some rounds and record them; only the learner's own time counts."""
-    learner = recorder.learner
-    X = compilable(X)
-    begin = time.perf_counter()
-    learner._begin(X.shape[1], *y.shape[1:])
-    trace = learner._trace(len(X))
-    learner._play(X, y, trace)
-    recorder.add(y, trace, time.perf_counter() - begin)
 
 
 def _next_rows(recorder: _Recorder, left: int, time_limit: float | None) -> int:

@@ -261,7 +261,7 @@ class OneVsRest(Several):
         classes = self._names()
         if self._learners:
             return self._forecasts(X)
-        return np.zeros((len(checks.as_inputs(X)), len(classes)))
+        return np.zeros((checks.as_rows(X).shape[0], len(classes)))
 
     def predict(self, X: ArrayLike) -> np.ndarray:
         """Return the classes forecast for the rows of X, each on its own; nothing changes."""
