@@ -111,7 +111,9 @@ class _Sampler(State, Params):
         return self
 
     def _fitted(self) -> dict[str, Any]:
-        return {"points seen": self._seen, "points kept": self.size} if self.size else {}
+        if not hasattr(self, "_seen"):
+            return {}
+        return {"points seen": self._seen, "points kept": self.size}
 
     @property
     def size(self) -> int:

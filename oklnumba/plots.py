@@ -402,13 +402,14 @@ def _look(
 
 def _finish(axes: Axes, ylabel: str, legend: bool) -> None:
     axes.set_xscale("log")
-    axes.set_yscale("log")
+    if not axes.lines or any(np.any(line.get_ydata() > 0.0) for line in axes.lines):
+        axes.set_yscale("log")
     axes.set_xlabel("rounds", fontsize=FONT)
     axes.set_ylabel(ylabel, fontsize=FONT)
     axes.tick_params(which="both", labelsize=FONT - 0.5)
     axes.grid(True, which="major", linewidth=0.4, alpha=0.5)
     axes.spines[["top", "right"]].set_visible(False)
-    low, high = axes.get_ylim()
-    label_ticks(axes.yaxis, low, high)
+    if axes.get_yscale() == "log":
+        label_ticks(axes.yaxis, *axes.get_ylim())
     if legend and axes.lines:
         axes.legend(fontsize=FONT - 0.5, handlelength=2.8, frameon=False)

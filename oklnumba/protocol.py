@@ -322,9 +322,8 @@ class Run:
 
 def _mean_so_far(values: np.ndarray) -> np.ndarray:
     """Return the mean of all numbers of the rounds so far, shape (n,)."""
-    numbers = values.reshape(len(values), -1)
-    count = numbers.shape[1] * np.arange(1, len(numbers) + 1)
-    return np.cumsum(numbers.sum(axis=1, dtype=float)) / count
+    of_rounds = values.mean(axis=tuple(range(1, values.ndim)))
+    return np.cumsum(of_rounds) / np.arange(1, len(values) + 1)
 
 
 def _is_chunked(X: Any) -> bool:

@@ -9,6 +9,7 @@ import scipy
 
 from oklnumba import factor, losses
 from oklnumba.hot.losses import TUBE, loss_derivatives
+from oklnumba.shown import brief
 
 RESTARTS = 10  # of an iterative comparator
 GAP = 1e-6  # largest share of the objective by which an iterative comparator may miss the best
@@ -35,6 +36,10 @@ class Comparator(NamedTuple):
     predictions: np.ndarray
     lower: float
     upper: float
+
+    def __repr__(self) -> str:
+        bounds = {"lower": self.lower, "upper": self.upper}
+        return brief(self, rounds=len(self.predictions), loss=self.loss, norm=self.norm, **bounds)
 
 
 class Weights(NamedTuple):
