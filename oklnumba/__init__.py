@@ -105,6 +105,7 @@ __all__ = [
     "WithFeatures",
     "adversary",
     "datasets",
+    "interop",
     "load",
     "losses",
     "oco",
@@ -115,8 +116,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name == "plots":  # loaded on first use: matplotlib takes long to import
-        return import_module("oklnumba.plots")
+    if name in ("interop", "plots"):  # loaded on first use: matplotlib takes long to import
+        return import_module(f"oklnumba.{name}")
     raise AttributeError(f"module 'oklnumba' has no attribute {name!r}")
 
 

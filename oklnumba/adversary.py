@@ -16,10 +16,10 @@ from numpy.typing import ArrayLike
 
 from oklnumba import checks
 from oklnumba.checks import require, require_count, require_nonnegative, require_positive
+from oklnumba.display import brief
 from oklnumba.factor import BLAS
 from oklnumba.kernels import Kernel, kernel_code
 from oklnumba.learners.learner import Learner
-from oklnumba.shown import brief
 
 __all__ = [
     "GreedyGame",

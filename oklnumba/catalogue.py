@@ -126,6 +126,10 @@ CATALOGUE = tuple(Entry(*row) for row in (
     ("one fixed function out of a run", "OnlineToBatch",
      "Helmbold, Warmuth 1995; Li, Liao 2023, Theorem 3",
      "li2023_risk.py"),
+    ("any of these as an estimator of scikit-learn",
+     "interop.OnlineClassifier, interop.OnlineRegressor",
+     "Pedregosa et al. 2011",
+     ""),
 ))  # fmt: skip
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from oklnumba import blocks, frames
 
 BLOCK_ROWS = 16384  # rows looked at in one go, so that checking takes little memory
+LONGEST_SHOWN = 100  # characters of a value in a message
 
 
 def _as_floats(values: Any, name: str) -> np.ndarray:
@@ -214,10 +215,20 @@ def as_label(y: Any, classes: bool = False) -> np.ndarray:
     return as_labels(array.reshape(1), 1, classes)
 
 
+def shown(value: Any) -> str:
+    """Return repr(value) on one line that can be read, for messages."""
+    if np.ndim(value) > 0 and hasattr(value, "shape"):
+        return f"an array of shape {tuple(value.shape)}"
+    text = " ".join(repr(value).split())
+    return text if len(text) <= LONGEST_SHOWN else f"{text[: LONGEST_SHOWN - 4]} ..."
+
+
 def require(valid: bool, name: str, value: Any, domain: str) -> None:
     """Raise ValueError unless a hyper-parameter is in its domain."""
     if not valid:
-        raise ValueError(f"{name} must be {domain}, but is {value!r}")
+        scalar = isinstance(value, np.ndarray) and value.size == 1
+        hint = f"; pass the number in it, {name}={value.item()!r}" if scalar else ""
+        raise ValueError(f"{name} must be {domain}, but is {shown(value)}{hint}")
 
 
 def number(value: Any) -> bool:

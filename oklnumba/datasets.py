@@ -29,9 +29,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from tqdm import tqdm
 
+from oklnumba.display import table
 from oklnumba.originals import SPECS, Spec
 from oklnumba.scaling import Standardizer
-from oklnumba.shown import table
 
 __all__ = ["Dataset", "found", "how_to_get", "load", "names", "scale_to"]
 

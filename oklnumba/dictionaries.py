@@ -12,7 +12,7 @@ from oklnumba.checks import as_rows, number, require, require_count, require_pos
 from oklnumba.features import NystromFeatures
 from oklnumba.hot.dictionary import ald_rounds, kors_rounds
 from oklnumba.hot.jit import ATOMS, DONE
-from oklnumba.kernels import Kernel, kernel_code
+from oklnumba.kernels import Kernel, check_kernel
 from oklnumba.params import Params
 from oklnumba.state import Coins, State, aligned_zeros, padded
 
@@ -22,7 +22,7 @@ ROWS = 8192  # points looked at in one go
 class _Sampler(State, Params):
     """A streaming dictionary: looks at points in order, keeps some, and never drops them.
 
-    A subclass has ``_check()``, ``_start(d)`` where it has state of its own, and ``_play``.
+    A subclass has ``_check_params()``, ``_start(d)`` where it has state of its own, and ``_play``.
     """
 
     _STATE = {"atoms": ("d", ATOMS), "counts": ("counts",)}
@@ -50,6 +50,7 @@ class _Sampler(State, Params):
             raise FloatingPointError(self._broken)
         X = as_rows(X, len(self._atoms) if started else None)
         if not started:
+            self._check_params()
             self._start(X.shape[1])
         for _, block in blocks(X, ROWS):
             self._look(block)
@@ -71,8 +72,7 @@ class _Sampler(State, Params):
             raise FloatingPointError(self._broken)
 
     def _start(self, d: int) -> None:
-        self._check()
-        self._kernel = kernel_code(self.kernel)
+        self._kernel = self.kernel._code()
         self._make_state(d=d, counts=1)
         self._work = np.zeros((2, 0))
         self._seen = 0
@@ -80,9 +80,8 @@ class _Sampler(State, Params):
         self.indices_ = np.zeros(0, dtype=np.int64)
         self.probabilities_ = np.zeros(0)
 
-    def _check(self) -> None:
-        """Refuse hyper-parameters out of range."""
-        raise NotImplementedError
+    def _check_params(self) -> None:
+        check_kernel(self.kernel)
 
     def _play(self, X: np.ndarray, played: np.ndarray, kept: np.ndarray) -> tuple[int, int]:
         """Look at points; write their probabilities and whether they were kept.
@@ -203,7 +202,8 @@ class KORS(_Sampler):
         self.eps = eps
         self.seed = seed
 
-    def _check(self) -> None:
+    def _check_params(self) -> None:
+        super()._check_params()
         check_kors(self.alpha, "alpha", self.beta, self.eps, self.seed)
 
     def _start(self, d: int) -> None:
@@ -254,7 +254,8 @@ class UniformSampling(_Sampler):
         self.probability = probability
         self.seed = seed
 
-    def _check(self) -> None:
+    def _check_params(self) -> None:
+        super()._check_params()
         p = self.probability
         require(number(p) and 0 < p <= 1, "probability", p, "a number in (0, 1]")
         require_count("seed", self.seed, 0)
@@ -313,7 +314,8 @@ class ALD(_Sampler):
         self.kernel = kernel
         self.threshold = threshold
 
-    def _check(self) -> None:
+    def _check_params(self) -> None:
+        super()._check_params()
         require_positive("threshold", self.threshold)
 
     def _play(self, X: np.ndarray, played: np.ndarray, kept: np.ndarray) -> tuple[int, int]:
@@ -324,6 +326,10 @@ class ALD(_Sampler):
                 (self._atoms, self._R), self._work, kept,
             ),
         )  # fmt: skip
+
+
+# Why mu, beta and eps are refused beside a sampler that is a probability.
+UNIFORM = "uniform sampling has no use for it; leave it out, or take sampler='kors'"
 
 
 def joining_rule(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import comb, sqrt
+from typing import Any
 
 import numpy as np
 import scipy
@@ -12,8 +13,8 @@ from oklnumba.blocks import blocks
 from oklnumba.checks import as_inputs, as_point, as_rows, require_count, require_width
 from oklnumba.hot.features import fourier_block, taylor_block
 from oklnumba.hot.rows import kernel_block
-from oklnumba.kernels import Gaussian, Kernel, kernel_code
-from oklnumba.params import Params
+from oklnumba.kernels import Gaussian, Kernel, check_kernel
+from oklnumba.params import Params, told
 
 MOST_MONOMIALS = 1_000_000  # a table beyond is a slip of degree or width, not a wish
 ROWS = 8192  # points that are looked at in one go
@@ -109,10 +110,15 @@ class TaylorFeatures(Features):
         self.sigma = sigma
         self.center = center
 
-    def size(self, d: int) -> int:
-        """Return C(d + degree, degree)."""
+    def _check_params(self) -> None:
         require_count("degree", self.degree, 0)
         require_width(self.sigma)
+        if self.center is not None:
+            as_point(self.center, name="center")
+
+    def size(self, d: int) -> int:
+        """Return C(d + degree, degree)."""
+        self._check_params()
         r = comb(d + int(self.degree), int(self.degree))
         if r > MOST_MONOMIALS:
             raise ValueError(
@@ -207,11 +213,14 @@ class FourierFeatures(Features):
         self.sigma = sigma
         self.seed = seed
 
-    def size(self, d: int) -> int:
-        """Return 2 n_frequencies."""
+    def _check_params(self) -> None:
         require_count("n_frequencies", self.n_frequencies, 1)
         require_width(self.sigma)
         require_count("seed", self.seed, 0)
+
+    def size(self, d: int) -> int:
+        """Return 2 n_frequencies."""
+        self._check_params()
         return 2 * int(self.n_frequencies)
 
     @property
@@ -272,11 +281,20 @@ class NystromFeatures(Features):
         self.kernel = kernel
         self.rank = rank
 
-    def _map(self, d: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the landmarks and the matrix V Lambda^{-1/2} for inputs of width d."""
+    def _check_params(self) -> None:
+        if isinstance(self.landmarks, Kernel):
+            raise ValueError(
+                "landmarks must be points, an array of shape (m, d), but is a kernel; landmarks "
+                "come first: okl.NystromFeatures(landmarks, kernel)"
+            )
+        check_kernel(self.kernel)
         if self.rank is not None:
             require_count("rank", self.rank, 1)
-        kernel_code(self.kernel)
+        as_inputs(self.landmarks, name="landmarks")
+
+    def _map(self, d: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the landmarks and the matrix V Lambda^{-1/2} for inputs of width d."""
+        self._check_params()
         landmarks = np.ascontiguousarray(as_inputs(self.landmarks, name="landmarks"))
         if landmarks.shape[1] != d:
             raise ValueError(f"X has {d} columns, but the landmarks have {landmarks.shape[1]}")
@@ -313,8 +331,7 @@ class NystromFeatures(Features):
 
     def advice(self, X: np.ndarray) -> str | None:
         """Return what the kernel has to say about the first inputs."""
-        kernel_code(self.kernel)
-        return self.kernel.advice(X)
+        return check_kernel(self.kernel).advice(X)
 
     def captured(self, X: ArrayLike) -> np.ndarray:
         """Return |z(x)|^2 / k(x, x), the share of k(x, x) in the span, in [0, 1], shape (n,)."""
@@ -323,11 +340,19 @@ class NystromFeatures(Features):
         return np.clip(np.where(total > 0.0, share, 1.0), 0.0, 1.0)
 
 
-def check_features(features: object, name: str = "features") -> Features:
-    """Return a feature map, or raise ValueError for what is not one."""
-    if not isinstance(features, Features):
-        raise ValueError(
-            f"{name} must be an oklnumba feature map such as TaylorFeatures(degree=2), "
-            f"but is {features!r}"
+def check_features(features: Any, name: str = "features") -> Features:
+    """Return a feature map whose hyper-parameters are in range, or raise ValueError."""
+    if isinstance(features, Features):
+        features._check_params()
+        return features
+    hint, what = "", told(features)
+    if isinstance(features, Kernel):
+        what = f"the kernel {what}"
+        hint = (
+            "; learners that take a kernel are NystromAWV and KernelAWV; features of it are "
+            "okl.NystromFeatures(landmarks, kernel), of a Gaussian also okl.TaylorFeatures()"
         )
-    return features
+    raise ValueError(
+        f"{name} must be an oklnumba feature map such as okl.TaylorFeatures(degree=2), but is "
+        f"{what}{hint}"
+    )

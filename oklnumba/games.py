@@ -11,10 +11,10 @@ import scipy
 from numpy.typing import ArrayLike
 
 from oklnumba import checks
+from oklnumba.display import brief
 from oklnumba.hot.exp_concave import MOST_STEPS, quadratic_on_simplex
 from oklnumba.learners.linear import LinearLearner
 from oklnumba.potentials import as_vector, check_radius, check_simplex
-from oklnumba.shown import brief
 
 
 class Portfolio:

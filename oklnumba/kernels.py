@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from oklnumba.blocks import blocks
 from oklnumba.checks import (
     as_rows,
+    number,
     require,
     require_count,
     require_nonnegative,
@@ -24,11 +27,12 @@ from oklnumba.hot.rows import (
     kernel_block,
     kernel_diags,
 )
-from oklnumba.params import Params
+from oklnumba.params import Params, told
 
 ROWS, COLUMNS = 256, 8192  # of a kernel matrix that are computed in one go
 FEWEST = 32  # inputs; fewer tell nothing of a width
 APART, TOGETHER = 1e-24, 1.0 - 1e-12  # of a radial kernel: ten widths of the Gaussian, rounding
+SMOOTHNESS = {0.5: LAPLACIAN, 1.5: MATERN_3_2, 2.5: MATERN_5_2}  # of Matern: its code
 BEYOND = 1e15  # k(x, x) beside which a regularisation of 1 is rounding
 
 
@@ -36,7 +40,7 @@ class Kernel(Params):
     """A kernel k(x, z): call it for a matrix of values, ``diag`` for k(x, x)."""
 
     def _code(self) -> tuple[int, np.ndarray]:
-        """Check the hyper-parameters; return the kernel's code and numbers for hot/rows.py."""
+        """Return the kernel's code and numbers for hot/rows.py, once they have been checked."""
         raise NotImplementedError
 
     def __call__(self, X: ArrayLike, Z: ArrayLike | None = None) -> np.ndarray:
@@ -65,7 +69,7 @@ class Kernel(Params):
         array([[1.    ],
                [0.6065]])
         """
-        kernel = self._code()
+        kernel = kernel_code(self)
         X = as_rows(X)
         Z = X if Z is None else as_rows(Z, X.shape[1], "Z")
         out = np.empty((X.shape[0], Z.shape[0]))
@@ -89,7 +93,7 @@ class Kernel(Params):
 
     def diag(self, X: ArrayLike) -> np.ndarray:
         """Return k(X[i], X[i]) for X of shape (n, d), as an array of shape (n,)."""
-        kernel = self._code()
+        kernel = kernel_code(self)
         X = as_rows(X)
         out = np.empty(X.shape[0])
         for rows, x in blocks(X, COLUMNS):
@@ -103,6 +107,11 @@ def _radial(code: int, rate: float) -> tuple[int, np.ndarray]:
 
 class _Radial(Kernel):
     """A function of |x - z| / sigma that falls from 1 to 0."""
+
+    sigma: float
+
+    def _check_params(self) -> None:
+        require_width(self.sigma)
 
     def advice(self, X: np.ndarray) -> str | None:
         """Return what to change where all first inputs X are alike or strangers, else None."""
@@ -147,7 +156,6 @@ class Gaussian(_Radial):
         self.sigma = sigma
 
     def _code(self) -> tuple[int, np.ndarray]:
-        require_width(self.sigma)
         return _radial(GAUSSIAN, 0.5 / float(self.sigma) ** 2)
 
 
@@ -170,7 +178,6 @@ class Laplacian(_Radial):
         self.sigma = sigma
 
     def _code(self) -> tuple[int, np.ndarray]:
-        require_width(self.sigma)
         return _radial(LAPLACIAN, 1.0 / float(self.sigma))
 
 
@@ -197,11 +204,12 @@ class Matern(_Radial):
         self.nu = nu
         self.sigma = sigma
 
+    def _check_params(self) -> None:
+        super()._check_params()
+        require(number(self.nu) and self.nu in SMOOTHNESS, "nu", self.nu, "0.5, 1.5 or 2.5")
+
     def _code(self) -> tuple[int, np.ndarray]:
-        require_width(self.sigma)
-        codes = {0.5: LAPLACIAN, 1.5: MATERN_3_2, 2.5: MATERN_5_2}
-        require(self.nu in codes, "nu", self.nu, "0.5, 1.5 or 2.5")
-        return _radial(codes[self.nu], np.sqrt(2.0 * self.nu) / float(self.sigma))
+        return _radial(SMOOTHNESS[self.nu], np.sqrt(2.0 * self.nu) / float(self.sigma))
 
 
 class Polynomial(Kernel):
@@ -226,10 +234,12 @@ class Polynomial(Kernel):
         self.scale = scale
         self.coef0 = coef0
 
-    def _code(self) -> tuple[int, np.ndarray]:
+    def _check_params(self) -> None:
         require_count("degree", self.degree, 1)
         require_positive("scale", self.scale)
         require_nonnegative("coef0", self.coef0)
+
+    def _code(self) -> tuple[int, np.ndarray]:
         return POLYNOMIAL, np.array([self.scale, self.coef0, self.degree], dtype=float)
 
 
@@ -250,10 +260,31 @@ class Linear(Kernel):
         return LINEAR, np.zeros(3)
 
 
-def kernel_code(kernel: object, name: str = "kernel") -> tuple[int, np.ndarray]:
+NAMES = {  # what other libraries call kernels
+    **dict.fromkeys(("rbf", "gaussian", "gauss", "squared_exponential"), "okl.Gaussian(sigma=1.0)"),
+    **dict.fromkeys(("poly", "polynomial"), "okl.Polynomial(degree=2)"),
+    **dict.fromkeys(("laplacian", "laplace"), "okl.Laplacian(sigma=1.0)"),
+    "matern": "okl.Matern(nu=1.5)",
+    "linear": "okl.Linear()",
+}
+
+
+def check_kernel(kernel: Any, name: str = "kernel") -> Kernel:
+    """Return a kernel whose hyper-parameters are in range, or raise ValueError."""
+    if isinstance(kernel, Kernel):
+        kernel._check_params()
+        return kernel
+    hint, what = "", told(kernel)
+    if isinstance(kernel, str):
+        hint = f"; pass {NAMES.get(kernel.lower(), 'an object')}"
+    elif hasattr(type(kernel), "captured"):
+        what = f"the feature map {what}"
+        hint = "; learners that take features are PKAWV, FOGD and WithFeatures"
+    raise ValueError(
+        f"{name} must be an oklnumba kernel such as okl.Gaussian(sigma=1.0), but is {what}{hint}"
+    )
+
+
+def kernel_code(kernel: Any, name: str = "kernel") -> tuple[int, np.ndarray]:
     """Return a kernel's code and numbers for hot/rows.py; ValueError for what is not a kernel."""
-    if not isinstance(kernel, Kernel):
-        raise ValueError(
-            f"{name} must be an oklnumba kernel such as Gaussian(sigma=1.0), but is {kernel!r}"
-        )
-    return kernel._code()
+    return check_kernel(kernel, name)._code()

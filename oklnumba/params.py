@@ -3,21 +3,67 @@
 from __future__ import annotations
 
 import inspect
+from abc import ABCMeta
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from oklnumba.shown import short, table
+from oklnumba.arguments import call, wrong_arguments
+from oklnumba.checks import shown
+from oklnumba.display import short, table
 
 CLASSES: dict[str, type[Params]] = {}  # the public ones of oklnumba, by name: for saved files
 
 
-class Params:
+class Checked(ABCMeta):
+    """The class of classes with hyper-parameters: an object is checked as soon as it is made.
+
+    Not in ``__init__``, which only stores, nor by copies and files, which bring back what was. A
+    call with arguments that the class does not have says which are meant.
+    """
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        """Return a new object, checked; raise TypeError for arguments it does not have."""
+        try:
+            made = super().__call__(*args, **kwargs)
+        except TypeError:
+            wrong = wrong_arguments(cls.__name__, cls.__signature__, args, kwargs)
+            if not wrong:
+                raise
+            raise TypeError(wrong) from None
+        made._check_params()
+        return made
+
+    @property
+    def __signature__(cls) -> inspect.Signature:
+        """That of ``__init__``, where ``inspect.signature`` would take the one of ``__call__``."""
+        if cls.__init__ is object.__init__:
+            return inspect.Signature()
+        parameters = inspect.signature(cls.__init__).parameters.values()
+        return inspect.Signature(list(parameters)[1:])
+
+    def unchecked(cls, **params: Any) -> Any:
+        """Return an object of these hyper-parameters, which were checked when they were set.
+
+        So a file of an older version, which allowed more, can be read.
+        """
+        made = cls.__new__(cls)
+        made.__init__(**params)
+        return made
+
+
+class Params(metaclass=Checked):
     """Base of every object with hyper-parameters: kernels, feature maps, learners.
 
     ``__init__`` of a subclass stores each argument under its own name and does nothing else, as in
-    scikit-learn; so ``sklearn.base.clone`` and ``GridSearchCV`` work on it.
+    scikit-learn; so ``sklearn.base.clone`` and ``GridSearchCV`` work on it. ``_check_params``
+    refuses those that are out of range: it is called once an object has been made, by
+    ``set_params``, and before the first round, for attributes may be assigned too.
     """
+
+    def _check_params(self) -> None:
+        """Raise ValueError for hyper-parameters out of range, as far as no data is needed."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Note classes of oklnumba, and of nobody else: a file cannot name any other."""
@@ -28,6 +74,17 @@ class Params:
     @classmethod
     def _param_names(cls) -> list[str]:
         return [name for name in inspect.signature(cls).parameters if name != "self"]
+
+    def _refuse_ignored(self, why: str, *names: str) -> None:
+        """Raise ValueError for hyper-parameters other than the default that change nothing.
+
+        why : beside what, and what to do.
+        """
+        defaults = type(self).__signature__.parameters
+        for name in names:
+            value, default = getattr(self, name), defaults[name].default
+            if value is not default and value != default:
+                raise ValueError(f"{name}={shown(value)} would be ignored: {why}")
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return hyper-parameters; ``deep`` adds those of nested objects as ``outer__inner``."""
@@ -46,34 +103,52 @@ class Params:
         Raises
         ------
         ValueError
-            For a name that is not a hyper-parameter.
+            For a name that is not a hyper-parameter, or a value out of range (nothing has changed
+            then).
         """
+        own, nested = self._sorted_params(params)
+        parts = [self, *(value for value in own.values() if isinstance(value, Params))]
+        before = [(one, one.get_params(deep=False)) for part in parts for one in part._nested()]
+        try:
+            for name, value in own.items():
+                setattr(self, name, value)
+            for outer, inner_params in nested.items():
+                getattr(self, outer).set_params(**inner_params)
+            self._check_params()
+        except BaseException:
+            for one, values in before:
+                vars(one).update(values)
+            raise
+        return self
+
+    def _sorted_params(self, params: dict[str, Any]) -> tuple[dict[str, Any], dict[str, dict]]:
+        """Return those of the object itself, and of each nested one; ValueError if unknown."""
         own = {name: value for name, value in params.items() if "__" not in name}
         nested: dict[str, dict[str, Any]] = {}
-        for name, value in params.items():
-            if name not in own:
-                outer, inner = name.split("__", 1)
-                nested.setdefault(outer, {})[inner] = value
         for name in params:
             outer, _, inner = name.partition("__")
             target = own.get(outer, getattr(self, outer, None))
             known = outer in self._param_names()
             if inner:
                 known = known and isinstance(target, Params) and inner in target.get_params()
+                nested.setdefault(outer, {})[inner] = params[name]
             if not known:
                 raise ValueError(
                     f"{type(self).__name__} has no hyper-parameter {name!r}; "
                     f"it has {', '.join(self.get_params())}"
                 )
-        for name, value in own.items():
-            setattr(self, name, value)
-        for outer, inner_params in nested.items():
-            getattr(self, outer).set_params(**inner_params)
-        return self
+        return own, nested
+
+    def _nested(self) -> Iterator[Params]:
+        """Yield the object and those among its hyper-parameters, and theirs."""
+        yield self
+        for value in self.get_params(deep=False).values():
+            if isinstance(value, Params):
+                yield from value._nested()
 
     def __repr__(self) -> str:
-        shown = ", ".join(f"{name}={short(getattr(self, name))}" for name in self._param_names())
-        return f"{type(self).__name__}({shown})"
+        params = ", ".join(f"{name}={short(getattr(self, name))}" for name in self._param_names())
+        return f"{type(self).__name__}({params})"
 
     def _fitted(self) -> dict[str, Any]:
         """Return what there is to say of the data seen, by name; nothing before any."""
@@ -82,6 +157,18 @@ class Params:
     def _repr_html_(self) -> str:
         rows = {name: short(getattr(self, name)) for name in self._param_names()}
         return table(type(self).__name__, rows | self._fitted())
+
+
+def told(value: Any) -> str:
+    """Return what a value is that is none of ours, or a class of ours; for messages."""
+    if isinstance(value, Checked):
+        return f"the class {value.__name__}; make one: {call(value.__name__, value.__signature__)}"
+    library = {"sklearn": "scikit-learn", "river": "river"}.get(
+        type(value).__module__.split(".")[0]
+    )
+    if library:
+        return f"{library}'s {type(value).__name__}, which is none"
+    return shown(value)
 
 
 def same_spec(a: tuple[Any, Any], b: tuple[Any, Any]) -> bool:
@@ -131,4 +218,4 @@ def from_spec(spec: Any, arrays: Any) -> Any:
             "it was written by another version"
         )
     params = {name: from_spec(v, arrays) for name, v in spec["params"].items()}
-    return CLASSES[spec["class"]](**params)
+    return CLASSES[spec["class"]].unchecked(**params)

@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike
 
 from oklnumba import checks
 from oklnumba.checks import number, require, require_positive
+from oklnumba.display import brief
 from oklnumba.hot.first_order import entropy_map, p_norm_map
 from oklnumba.hot.linalg import project_ball
-from oklnumba.shown import brief
 
 ON_SIMPLEX = 1e-9  # how far a point may be off the simplex, relative to its scale
 

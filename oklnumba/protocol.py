@@ -15,6 +15,7 @@ from tqdm import tqdm
 
 from oklnumba import checks, losses, theory
 from oklnumba.blocks import whole
+from oklnumba.display import table
 from oklnumba.learners.learner import (
     FIRST_ROWS,
     Player,
@@ -23,7 +24,6 @@ from oklnumba.learners.learner import (
     write_npz,
 )
 from oklnumba.params import same_spec
-from oklnumba.shown import table
 from oklnumba.state import under
 
 SAVE_SECONDS = 60.0  # between two saves where ``every`` is not given

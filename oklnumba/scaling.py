@@ -181,11 +181,13 @@ class Standardizer(State, Params):
     def _moments(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         return self._origin, self._mean, self._squares
 
+    def _check_params(self) -> None:
+        if self.clip is not None:
+            require_positive("clip", self.clip)
+
     def _clip(self) -> float:
-        if self.clip is None:
-            return float("inf")
-        require_positive("clip", self.clip)
-        return float(self.clip)
+        self._check_params()
+        return float("inf") if self.clip is None else float(self.clip)
 
     def _inputs(self, X: Any) -> np.ndarray:
         """Return checked inputs, C-contiguous."""

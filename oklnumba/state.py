@@ -124,6 +124,11 @@ class State:
         state: dict[str, Any] = {name: self._used(name) for name in self._STATE}
         return state | {name: getattr(self, f"_{name}").state() for name in self._COINS}
 
+    def _output_axes(self) -> dict[str, int]:
+        """Return which arrays of ``_state()`` have an entry for each label of a round, and where."""
+        named = self._STATE.items()
+        return {name: axes.index("outputs") for name, axes in named if "outputs" in axes}
+
     def _restore(self, state: dict[str, Any]) -> None:
         """Take over a state that ``_state`` returned, after ``_start``."""
         names = [*self._STATE, *self._COINS]

@@ -89,6 +89,22 @@ def passive_aggressive(Z, y, signs, C):
     return out[:, None]
 
 
+def descent(Z, y, signs, step):
+    """Logistic loss for signs, forecast 2 P(y = 1) - 1, else squared loss with implicit steps."""
+    w, out = np.zeros(Z.shape[1]), np.zeros(len(y))
+    for t, (z, label) in enumerate(zip(Z, y, strict=True)):
+        if signs:
+            p = 1 / (1 + np.exp(-(w @ z)))
+            out[t] = 2 * p - 1
+            w = w + step / (z @ z) * ((label + 1) / 2 - p) * z
+        else:
+            out[t] = w @ z
+            # argmin_v |v - w|^2 / 2 + eta (v'z - y)^2 / 2, eta = step / |z|^2
+            new = (out[t] + step * label) / (1 + step)
+            w = w + (new - out[t]) / (z @ z) * z
+    return out[:, None]
+
+
 def fixed_share(F, y, share, bold):
     """The aggregating algorithm, or the bold mean, for labels of unknown size."""
     n, N = F.shape
@@ -160,6 +176,7 @@ def self_tuning(X, y, restarts, budget, kernels, linear, seed=0):
         Z = np.column_stack([np.ones(stop), S])
         columns += [forecasts(Z, labels, *setting) for setting in linear]
         columns += [passive_aggressive(Z, labels, signs, C) for C in (0.1, 1.0)]
+        columns += [descent(Z, labels, signs, step) for step in (0.3, 3.0)]
         columns.append(np.append(0.0, labels[:-1])[:, None])  # the last label
         F = cut(np.concatenate(columns, axis=1), labels)
         out[past:stop] = (aggregated(F, labels) + offset)[past:]

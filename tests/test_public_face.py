@@ -21,7 +21,7 @@ from oklnumba import catalogue
 ROOT = Path(__file__).resolve().parents[1]
 SCRIPTS = sorted((ROOT / "scripts").glob("*.py"))
 TESTS = [ROOT / "tests" / f"test_{name}.py" for name in ("datasets", "plots", "scripts")]
-MODULES = ["adversary", "datasets", "losses", "oco", "plots", "theory"]
+MODULES = ["adversary", "datasets", "interop", "losses", "oco", "plots", "theory"]
 # What users of 0.1.0 call; new names may come, none of these may go.
 NAMES = """
     ALD BAO2KS BOGD FOGD KONS KORS KRLS NOGD OGD PKAWV POMD POMDR AdaptiveFTRL ExpConcaveFTRL

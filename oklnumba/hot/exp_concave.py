@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from oklnumba.hot.jit import DONE, NOT_FINITE, NOT_POSITIVE, hot
+from oklnumba.hot.jit import DIVERGED, DONE, LARGEST_FORECAST, NOT_POSITIVE, hot
 from oklnumba.hot.linalg import (
     add_multiple,
     dot,
@@ -205,8 +205,8 @@ def exp_concave_rounds(X, y, loss, rate, domain, radius, state, work, forecasts)
     for t in range(y.shape[0]):
         x = X[t]
         forecast = dot(x, w, d)
-        if not abs(forecast) < np.inf:
-            return t, NOT_FINITE
+        if not abs(forecast) < LARGEST_FORECAST:
+            return t, DIVERGED
         forecasts[t] = forecast
         slope = round_derivative(loss, forecast, y[t])
         if slope == 0.0:

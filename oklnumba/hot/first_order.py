@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from oklnumba.hot.elementary import exp_nonpositive
-from oklnumba.hot.jit import DONE, NOT_FINITE, hot
+from oklnumba.hot.jit import DIVERGED, DONE, LARGEST_FORECAST, hot
 from oklnumba.hot.linalg import add_multiple, dot, project_ball
 from oklnumba.hot.losses import LINEAR_LOSS, round_derivative
 
@@ -156,8 +156,8 @@ def first_order_rounds(X, y, loss, rule, setting, state, forecasts):
     for t in range(y.shape[0]):
         x = X[t]
         forecast = dot(x, w, d)
-        if not abs(forecast) < np.inf:
-            return t, NOT_FINITE
+        if not abs(forecast) < LARGEST_FORECAST:
+            return t, DIVERGED
         forecasts[t] = forecast
         slope = round_derivative(loss, forecast, y[t])
         clock[ROUNDS] += 1.0

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from oklnumba.hot.elementary import SINCOS_LARGEST, sin_cos
-from oklnumba.hot.jit import DONE, NOT_FINITE, hot
+from oklnumba.hot.jit import DIVERGED, DONE, LARGEST_FORECAST, hot
 from oklnumba.hot.linalg import add_multiple, dot
 from oklnumba.hot.losses import loss_derivative
 
@@ -95,8 +93,8 @@ def fogd_rounds(X, y, frequencies, w, loss, setting, work, forecasts):
         for t in range(start, min(start + ROWS_AT_ONCE, X.shape[0])):
             z = work[t - start]
             forecast = scale * fourier_forecast(z, w, f)  # w . z(x), z(x) = scale z
-            if not abs(forecast) < np.inf:
-                return t, NOT_FINITE
+            if not abs(forecast) < LARGEST_FORECAST:
+                return t, DIVERGED
             forecasts[t] = forecast
             step = eta * scale * loss_derivative(loss, forecast, y[t])
             if step != 0.0:

@@ -23,6 +23,9 @@ NOT_POSITIVE = 2  # a pivot that must be positive is not
 NOT_FINITE = 3  # an overflow reached a forecast
 NEED_MAP = 4  # a dictionary is full: make its feature map and call again
 STOPPED = 5  # the round just played was the last to learn from
+DIVERGED = 6  # a forecast that nothing bounds is beyond LARGEST_FORECAST, or no number
+
+LARGEST_FORECAST = 1e100  # its square is no overflow yet
 
 
 def _digest_of_folder() -> str:

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from oklnumba.hot.expansion import SMALLEST_FACTOR, expansion_value
-from oklnumba.hot.jit import ATOMS, DONE, NEED_ROOM, NOT_FINITE, hot
+from oklnumba.hot.jit import ATOMS, DIVERGED, DONE, LARGEST_FORECAST, NEED_ROOM, NOT_FINITE, hot
 from oklnumba.hot.linalg import multiply
 from oklnumba.hot.losses import loss_derivative
 from oklnumba.hot.rows import get_atom, kernel_diag, put_atom
@@ -63,8 +63,8 @@ def kernel_ogd_rounds(X, y, first, kernel, loss, setting, counts, sums, function
             return t, NEED_ROOM
         x = X[t]
         forecast = sums[FACTOR] * expansion_value(kernel, function, m, x, row)
-        if not abs(forecast) < np.inf:
-            return t, NOT_FINITE
+        if not abs(forecast) < LARGEST_FORECAST:
+            return t, DIVERGED
         forecasts[t] = forecast
         slope = loss_derivative(loss, forecast, y[t])
         sums[FACTOR] *= shrink  # f <- (1 - eta lam) f
@@ -150,8 +150,8 @@ def bogd_rounds(X, y, coins, first, kernel, loss, setting, counts, function, wor
             return t, NEED_ROOM
         x = X[t]
         forecast = expansion_value(kernel, (atoms, a), m, x, row)
-        if not abs(forecast) < np.inf:
-            return t, NOT_FINITE
+        if not abs(forecast) < LARGEST_FORECAST:
+            return t, DIVERGED
         forecasts[t] = forecast
         slope = loss_derivative(loss, forecast, y[t])
         if shrink < 1.0:

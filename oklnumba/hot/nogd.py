@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from oklnumba.hot.expansion import expansion_value
-from oklnumba.hot.jit import ATOMS, DONE, NEED_MAP, NEED_ROOM, NOT_FINITE, hot
+from oklnumba.hot.jit import ATOMS, DIVERGED, DONE, LARGEST_FORECAST, NEED_MAP, NEED_ROOM, hot
 from oklnumba.hot.linalg import add_multiple, dot
 from oklnumba.hot.losses import loss_derivative
 from oklnumba.hot.rows import put_atom
@@ -46,8 +44,8 @@ def mapped_gradient_rounds(X, y, first, kernel, loss, setting, counts, function,
             return t, NEED_ROOM
         x = X[t]
         forecast = expansion_value(kernel, function, m, x, row)
-        if not abs(forecast) < np.inf:
-            return t, NOT_FINITE
+        if not abs(forecast) < LARGEST_FORECAST:
+            return t, DIVERGED
         forecasts[t] = forecast
         slope = loss_derivative(loss, forecast, y[t])
         sizes[t] = max(m, counts[STORED])

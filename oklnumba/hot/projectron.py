@@ -8,7 +8,16 @@ import numpy as np
 
 from oklnumba.hot.dictionary import IN_SPAN, ald_grow, ald_residual
 from oklnumba.hot.expansion import expansion_value
-from oklnumba.hot.jit import ATOMS, DONE, NEED_ROOM, NOT_FINITE, NOT_POSITIVE, hot
+from oklnumba.hot.jit import (
+    ATOMS,
+    DIVERGED,
+    DONE,
+    LARGEST_FORECAST,
+    NEED_ROOM,
+    NOT_FINITE,
+    NOT_POSITIVE,
+    hot,
+)
 from oklnumba.hot.linalg import add_multiple, solve_upper
 from oklnumba.hot.rows import kernel_diag, put_atom
 
@@ -43,8 +52,8 @@ def projectron_rounds(X, y, first, kernel, setting, counts, function, work, out)
             return t, NEED_ROOM
         x, label = X[t], y[t]
         forecast = expansion_value(kernel, (atoms, a), m, x, row)
-        if not abs(forecast) < np.inf:
-            return t, NOT_FINITE
+        if not abs(forecast) < LARGEST_FORECAST:
+            return t, DIVERGED
         forecasts[t] = forecast
         margin = label * forecast
         if margin <= 0.0 or margin < safe:

@@ -1,4 +1,4 @@
-"""Coordinates of a stream in a dictionary that grows with it, and PA-I on coordinates."""
+"""Coordinates of a stream in a dictionary that grows with it; PA-I and descent on coordinates."""
 
 from __future__ import annotations
 
@@ -139,3 +139,39 @@ def pa_forecasts(Z, columns, weights, forecasts):
     for t in range(Z.shape[0]):
         for k in range(weights.shape[0]):
             forecasts[t, k] = dot(weights[k], Z[t], columns[t])
+
+
+@hot
+def link(sign, score):
+    """Return the forecast of a score: 2 / (1 + exp(-score)) - 1 where labels are -1 and +1."""
+    return 2.0 / (1.0 + math.exp(-score)) - 1.0 if sign > 0.0 else score
+
+
+@hot
+def descent_rounds(Z, columns, Y, signs, step, weights, forecasts):
+    """Play gradient descent with the step over |z|^2 on coordinates, for K labels a round.
+
+    Logistic loss where labels are -1 and +1, with the forecast 2 P(y = 1) - 1; squared loss where
+    they are real, by the implicit step, which is stable for any length. Arguments as in pa_rounds.
+    """
+    n, outputs = Y.shape
+    for t in range(n):
+        z, r = Z[t], columns[t]
+        square = dot(z, z, r)  # >= 1, the intercept
+        for k in range(outputs):
+            w, y, sign = weights[k], Y[t, k], signs[k]
+            forecast = link(sign, dot(w, z, r))
+            if not abs(forecast) < np.inf:
+                return t, NOT_FINITE
+            forecasts[t, k] = forecast
+            length = 0.5 * step if sign > 0.0 else step / (1.0 + step)
+            add_multiple(w, length * (y - forecast) / square, z, r)
+    return n, DONE
+
+
+@hot
+def descent_forecasts(Z, columns, signs, weights, forecasts):
+    """Write what gradient descent would forecast for each row; arguments as in descent_rounds."""
+    for t in range(Z.shape[0]):
+        for k in range(weights.shape[0]):
+            forecasts[t, k] = link(signs[k], dot(weights[k], Z[t], columns[t]))

@@ -29,7 +29,7 @@ from oklnumba.hot.jit import ATOMS, NOT_FINITE, NOT_POSITIVE
 from oklnumba.hot.linalg import solve_upper
 from oklnumba.hot.rows import kernel_block, kernel_diags
 from oklnumba.hot.udu import NO_DISCOUNT, TOGETHER
-from oklnumba.kernels import Kernel, kernel_code
+from oklnumba.kernels import Kernel, check_kernel
 from oklnumba.learners.learner import Learner, Trace, per_round
 from oklnumba.learners.on_features import OnFeatures
 from oklnumba.state import aligned_zeros, padded
@@ -49,12 +49,17 @@ class Ridge(Learner):
     _REMEDY = "raise lam, or scale the inputs and labels"
     _certified = True
     _factor_of: str | None = None  # the class whose factor it has, where that is not its own
-    _ridge = 0.0  # 1.0 for ridge forecasts
     discount = 1.0
 
-    def _check_penalty(self) -> None:
+    lam: float
+    forecaster: str
+
+    def _check_params(self) -> None:
+        super()._check_params()
         require_positive("lam", self.lam)
         require_discount(self.discount)
+        valid = isinstance(self.forecaster, str) and self.forecaster in ("awv", "ridge")
+        require(valid, "forecaster", self.forecaster, "'awv' or 'ridge'")
 
     def _fading(self) -> tuple[float, float]:
         """Return 1 / discount and 1 / the floor of D; without a discount there is no floor."""
@@ -73,7 +78,7 @@ class Ridge(Learner):
 
     def _follow(self, lead: Ridge, y: np.ndarray, led: Trace, trace: Trace) -> None:
         """Take over the rounds that ``lead`` has just played, which made ridge forecasts."""
-        own = {name: vars(self)[name] for name in ("_totals", "_ridge", "_setting")}
+        own = {name: vars(self)[name] for name in ("_totals", "_setting")}
         state = {name: value for name, value in vars(lead).items() if name.startswith("_")}
         vars(self).update(state | own)
         shrinks, growth = lead._proof
@@ -81,10 +86,10 @@ class Ridge(Learner):
         trace.sizes[:] = led.sizes
         self._certify(y, shrinks, growth, trace)
 
-    def _check_forecaster(self) -> None:
-        valid = self.forecaster in ("awv", "ridge")
-        require(valid, "forecaster", self.forecaster, "'awv' or 'ridge'")
-        self._ridge = float(self.forecaster == "ridge")
+    @property
+    def _ridge(self) -> float:
+        """1.0 for ridge forecasts, 0.0 for those of AWV."""
+        return float(self.forecaster == "ridge")
 
 
 class KernelAWV(Ridge):
@@ -109,7 +114,7 @@ class KernelAWV(Ridge):
     is m lam / s. So new points are shrunk, and more the smaller lam is: where labels have little
     noise, KernelRidge loses far less. On y = sin(x_1 + ... + x_5), 1000 rounds, sigma = 1, the
     squared errors add up to 57, 72 and 151 at lam = 1, 0.1 and 0.01, those of KernelRidge to 39, 15
-    and 11 (docs/choosing.md).
+    and 11 (docs/awv_or_ridge.md).
 
     Examples
     --------
@@ -126,15 +131,19 @@ class KernelAWV(Ridge):
     }  # fmt: skip
     _several = True
     _run_rows = 1024
+    forecaster = "awv"
 
     def __init__(self, kernel: Kernel, *, lam: float = 1.0):
         self.kernel = kernel
         self.lam = lam
 
+    def _check_params(self) -> None:
+        super()._check_params()
+        check_kernel(self.kernel)
+
     def _start(self, d: int) -> None:
-        require_positive("lam", self.lam)
         self._lam = float(self.lam)
-        self._kernel = kernel_code(self.kernel)
+        self._kernel = self.kernel._code()
         self._make_state(d=d, outputs=self._outputs, totals=6, counts=1)
         self._totals[:, RIDGE] = self._ridge
         self._L = np.empty((0, 0))
@@ -226,7 +235,7 @@ class KernelRidge(KernelAWV):
     0.282367
     """
 
-    _ridge = 1.0
+    forecaster = "ridge"
 
 
 class FeatureRidge(OnFeatures, Ridge):
@@ -244,8 +253,6 @@ class FeatureRidge(OnFeatures, Ridge):
 
     def _start_features(self, write: Callable[[np.ndarray, np.ndarray], None], r: int) -> None:
         """Make the state for r features, which ``write`` writes."""
-        self._check_penalty()
-        self._check_forecaster()
         self._r, room = r, padded(r)
         try:
             self._make_state(r=room, outputs=self._outputs, totals=6)
@@ -313,7 +320,7 @@ class PKAWV(FeatureRidge):
     and small lam is safe. Errata 21: the forecast uses A_t, which includes x_t. It shrinks new
     points: where labels have little noise, "ridge" loses less. On y = sin(x_1 + ... + x_5), 1000
     rounds, with TaylorFeatures(3), the squared errors add up to 54, 41 and 51 at lam = 1, 0.1 and
-    0.01, those of "ridge" to 42, 16 and 13 (docs/choosing.md).
+    0.01, those of "ridge" to 42, 16 and 13 (docs/awv_or_ridge.md).
 
     With ``discount`` g < 1 this is the discounted Vovk-Azoury-Warmuth forecaster of Jacobsen and
     Cutkosky (2024, ICML, "Online linear regression in dynamic environments via discounting"), for
@@ -395,8 +402,12 @@ class PKAWV(FeatureRidge):
         features = NystromFeatures(sampler.landmarks_, kernel)
         return cls(features, lam=lam, forecaster=forecaster, discount=discount)
 
+    def _check_params(self) -> None:
+        super()._check_params()
+        check_features(self.features)
+
     def _start(self, d: int) -> None:
-        self._start_features(*check_features(self.features)._writer(d))
+        self._start_features(*self.features._writer(d))
 
     def _space(self) -> str:
         return discounted(f"the {self.size} {self.features.kind}", self.discount)
@@ -422,7 +433,7 @@ class LinearAWV(FeatureRidge):
     point depends on x_t, which a gradient does not tell: ``w`` is the ridge estimate so far, and
     ``update(g)`` is refused. Where labels have little noise LinearRidge loses less: on y = x_1 + 2
     x_2 + ... + 5 x_5, 1000 rounds, the squared errors add up to 223, 173 and 168 at lam = 1, 0.1
-    and 0.01, those of LinearRidge to 120, 93 and 94 (docs/choosing.md).
+    and 0.01, those of LinearRidge to 120, 93 and 94 (docs/awv_or_ridge.md).
 
     Examples
     --------

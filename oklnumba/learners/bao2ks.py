@@ -9,8 +9,9 @@ import numpy as np
 from oklnumba import losses
 from oklnumba.checks import require_count, require_positive
 from oklnumba.hot.bao2ks import ACCURACY, MOST, RESTARTS, SQUARE, bao2ks_forecasts, bao2ks_rounds
-from oklnumba.kernels import Kernel, kernel_code
+from oklnumba.kernels import Kernel, check_kernel
 from oklnumba.learners.learner import Learner, Trace
+from oklnumba.params import told
 from oklnumba.state import Coins
 
 
@@ -131,11 +132,19 @@ class BAO2KS(Learner):
         """The norms of the functions f' that the rounds maintain, shape (K,)."""
         return np.sqrt(self._kept[:, SQUARE]) if self._width is not None else np.zeros(0)
 
-    def _start(self, d: int) -> None:
-        kernels = [self.kernels] if isinstance(self.kernels, Kernel) else self.kernels
-        if not isinstance(kernels, list | tuple) or not kernels:
-            raise ValueError(f"kernels must be a kernel or a list of some, but is {kernels!r}")
-        codes = [kernel_code(kernel, "kernels") for kernel in kernels]
+    def _listed(self) -> list[Kernel]:
+        return [self.kernels] if isinstance(self.kernels, Kernel) else list(self.kernels)
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        listed = isinstance(self.kernels, list | tuple) and len(self.kernels) > 0
+        if not listed and not isinstance(self.kernels, Kernel):
+            raise ValueError(
+                "kernels must be a kernel or a list of some, such as "
+                f"[okl.Gaussian(0.5), okl.Gaussian(2.0)], but is {told(self.kernels)}"
+            )
+        for kernel in self._listed():
+            check_kernel(kernel, "kernels")
         require_positive("radius", self.radius)
         require_count("budget", self.budget, 2)
         require_positive("beta", self.beta)
@@ -145,6 +154,11 @@ class BAO2KS(Learner):
         for name in ("hints", "horizon"):
             if getattr(self, name) is not None:
                 require_count(name, getattr(self, name), 1)
+        if len(self._listed()) > 1:
+            self._refuse_ignored("several kernels have no use for it; leave it out", "beta")
+
+    def _start(self, d: int) -> None:
+        codes = [kernel._code() for kernel in self._listed()]
         K, M = len(codes), int(self.hints or self.MOST_HINTS)
         self._kernels = np.array([code for code, _ in codes]), np.array([par for _, par in codes])
         self._setting = (

@@ -106,16 +106,22 @@ class ExpConcaveFTRL(EitherLearner):
         self.radius = radius
         self.loss = loss
 
-    def _choose(self) -> LinearLearner:
+    def _check_params(self) -> None:
+        super()._check_params()
         require_positive("alpha_tilde", self.alpha_tilde)
         require_positive("lipschitz", self.lipschitz)
-        alpha_tilde, lipschitz = float(self.alpha_tilde), float(self.lipschitz)
+        lipschitz = float(self.lipschitz)
         require(1e-150 < lipschitz < 1e150, "lipschitz", lipschitz, "between 1e-150 and 1e150")
         valid = isinstance(self.domain, str) and self.domain in ("all", *_OnDomain._DOMAINS)
         require(valid, "domain", self.domain, "'all', 'ball' or 'simplex'")
         if self.domain == "ball":
             require_positive("radius", self.radius)
-        radius = check_radius(self.radius)
+        check_radius(self.radius)
+        if self.domain != "ball":
+            self._refuse_ignored("it is that of domain='ball'; take this domain", "radius")
+
+    def _choose(self) -> LinearLearner:
+        alpha_tilde, lipschitz = float(self.alpha_tilde), float(self.lipschitz)
         if self.domain == "all":
             return _OnSpace(alpha_tilde, lipschitz)
-        return _OnDomain(alpha_tilde, lipschitz, self.domain, radius)
+        return _OnDomain(alpha_tilde, lipschitz, self.domain, check_radius(self.radius))

@@ -10,7 +10,7 @@ from oklnumba import losses
 from oklnumba.checks import require, require_count, require_nonnegative
 from oklnumba.hot.expansion import expansion_forecasts
 from oklnumba.hot.jit import ATOMS
-from oklnumba.kernels import kernel_code
+from oklnumba.kernels import Kernel, check_kernel
 from oklnumba.learners.learner import Learner
 
 
@@ -25,11 +25,16 @@ class Expansion(Learner):
     _OLD_NAMES = {"counts": "ints", "sums": "reals"}
     _REMEDY = "lower eta, or scale the inputs and labels"
 
+    kernel: Kernel
     _factor = 1.0  # of all coefficients
     _fixed_loss: str | None = None  # where the algorithm has one loss only
 
     def _loss(self) -> losses.Loss:
         return losses.get(self._fixed_loss) if self._fixed_loss else super()._loss()
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        check_kernel(self.kernel)
 
     @property
     def atoms(self) -> np.ndarray:
@@ -53,7 +58,7 @@ class Expansion(Learner):
         self, d: int, largest: float, counts: int = 1, sums: int = 1, **lengths: int
     ) -> None:
         """Make the state for at most ``largest`` atoms, infinity where there is no budget."""
-        self._kernel = kernel_code(self.kernel)
+        self._kernel = self.kernel._code()
         self._largest = largest
         self._make_state(d=d, counts=counts, sums=sums, **lengths)
         self._reserve({ATOMS: 1})
@@ -81,9 +86,7 @@ def check_lam(lam: Any, eta: float) -> None:
     require(eta * lam < 1.0, "lam", lam, f"less than 1 / eta = {1.0 / eta:g}")
 
 
-def check_budget(budget: Any) -> float:
-    """Return a budget, infinity for None; ValueError where it is less than 2."""
-    if budget is None:
-        return np.inf
-    require_count("budget", budget, 2)
-    return float(budget)
+def check_budget(budget: Any) -> None:
+    """Raise ValueError for a budget less than 2; None is none."""
+    if budget is not None:
+        require_count("budget", budget, 2)

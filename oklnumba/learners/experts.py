@@ -24,6 +24,7 @@ from oklnumba.hot.experts import (
 )
 from oklnumba.learners.learner import Learner, Trace
 from oklnumba.learners.sharing import SharedFeatures, factor_groups, shared_features
+from oklnumba.params import told
 from oklnumba.state import aligned_zeros, under
 from oklnumba.threads import together
 
@@ -101,8 +102,8 @@ class Experts(Learner):
     Raises
     ------
     ValueError
-        At the first round where the learners have several losses, or one that the kind does not
-        take, or where an argument is not valid. For "aggregating" and "average" with a B, also
+        Where the learners have several losses, or one that the kind does not take, or an argument
+        is not valid. For "aggregating" and "average" with a B, also
         where a label is outside [-B, B].
     FloatingPointError
         Where a learner has numerical trouble; the message says which.
@@ -188,9 +189,16 @@ class Experts(Learner):
         return self._totals, self._squares, self._tally
 
     def _checked(self) -> list[Learner]:
-        valid = isinstance(self.learners, list | tuple) and len(self.learners) > 0
-        valid = valid and all(isinstance(one, Learner) for one in self.learners)
-        require(valid, "learners", self.learners, "a list of one or more oklnumba learners")
+        if not isinstance(self.learners, list | tuple) or not self.learners:
+            raise ValueError(
+                "learners must be a list of one or more oklnumba learners, such as "
+                f"[okl.FOGD(eta=0.1), okl.FOGD(eta=1.0)], but is {told(self.learners)}"
+            )
+        for i, one in enumerate(self.learners):
+            if not isinstance(one, Learner):
+                raise ValueError(
+                    f"learners must be oklnumba learners, but learners[{i}] is {told(one)}"
+                )
         return list(self.learners)
 
     def _loss(self) -> losses.Loss:
@@ -211,12 +219,21 @@ class Experts(Learner):
         require_positive("B", self.B)
         refuse_beyond(y, self.B, "B", "the bound on |y| that the aggregation is told")
 
+    def _check_params(self) -> None:
+        for one in self._checked():
+            one._check_params()
+        expert_setting(self.kind, self.B, self.share, self._loss())
+        if self.kind == "mlpoly" and self.B is not None:
+            self._refuse_ignored("kind='mlpoly' needs no bound; leave it out", "B")
+
     def _start(self, d: int) -> None:
         learners = self._checked()
         self._kind, self._setting = expert_setting(self.kind, self.B, self.share, self._loss())
-        self._experts: list[Any] = [type(one)(**one.get_params(deep=False)) for one in learners]
+        self._experts: list[Any] = [
+            type(one).unchecked(**one.get_params(deep=False)) for one in learners
+        ]
         for one in self._experts:
-            one._begin(d)
+            one._open(d)
         self._shared = shared_features(self._experts, self._ROWS)
         groups = factor_groups(self._experts)
         aside = [[group] for group in groups if self._experts[group[0]]._in_threads]

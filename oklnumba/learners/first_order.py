@@ -21,11 +21,13 @@ from oklnumba.hot.first_order import (
     Setting,
     first_order_rounds,
 )
-from oklnumba.hot.jit import DONE, NOT_FINITE
+from oklnumba.hot.jit import DIVERGED, DONE, LARGEST_FORECAST, NOT_FINITE
 from oklnumba.hot.linalg import dot
 from oklnumba.hot.losses import MISTAKE_LOSS, round_derivative
 from oklnumba.learners.linear import EitherLearner, LinearLearner
 from oklnumba.potentials import check_p, check_radius
+
+POWERS = {"constant": 0.0, "sqrt": 0.5, "strong": 1.0}  # of t in the step, for a schedule of OGD
 
 
 class _FirstOrder(LinearLearner):
@@ -35,7 +37,7 @@ class _FirstOrder(LinearLearner):
     _rule: int
 
     def _settings(self) -> Setting:
-        """Check the hyper-parameters; return those that the loop takes."""
+        """Return the hyper-parameters that the loop takes."""
         raise NotImplementedError
 
     def _begin_rounds(self, d: int) -> None:
@@ -100,17 +102,31 @@ class OGD(_FirstOrder):
         self.radius = radius
         self.loss = loss
 
-    def _settings(self) -> Setting:
+    @property
+    def _REMEDY(self) -> str:  # type: ignore[override]  # here the schedule decides
+        step = "raise lam" if self.schedule == "strong" else "lower eta"
+        return f"{step}, or scale the inputs and labels"
+
+    def _check_params(self) -> None:
+        super()._check_params()
         require_positive("eta", self.eta)
-        powers = {"constant": 0.0, "sqrt": 0.5, "strong": 1.0}
-        valid = isinstance(self.schedule, str) and self.schedule in powers
+        valid = isinstance(self.schedule, str) and self.schedule in POWERS
         require(valid, "schedule", self.schedule, "'constant', 'sqrt' or 'strong'")
         if self.lam is not None or self.schedule == "strong":
             require_positive("lam", self.lam)
+        check_radius(self.radius)
+        if self.schedule == "strong":
+            self._refuse_ignored(
+                "the steps of schedule='strong' are 1 / (lam t); set lam instead", "eta"
+            )
+        else:
+            self._refuse_ignored("it is for schedule='strong'; leave it out", "lam")
+
+    def _settings(self) -> Setting:
         lam = self.lam or 0.0
         return Setting(
             eta=self.eta,
-            power=powers[self.schedule],
+            power=POWERS[self.schedule],
             lam=lam,
             radius=check_radius(self.radius),
             decay=lam if self.schedule == "strong" else 0.0,
@@ -149,9 +165,12 @@ class LazyOGD(_FirstOrder):
         self.radius = radius
         self.loss = loss
 
-    def _settings(self) -> Setting:
+    def _check_params(self) -> None:
+        super()._check_params()
         require_positive("eta", self.eta)
         require_positive("radius", self.radius)
+
+    def _settings(self) -> Setting:
         return Setting(eta=self.eta, radius=self.radius)
 
 
@@ -187,9 +206,12 @@ class PNorm(_FirstOrder):
         self.p = p
         self.loss = loss
 
-    def _settings(self) -> Setting:
+    def _check_params(self) -> None:
+        super()._check_params()
         require_positive("eta", self.eta)
         check_p(self.p)
+
+    def _settings(self) -> Setting:
         return Setting(eta=self.eta, p=self.p)
 
 
@@ -230,9 +252,12 @@ class ExponentiatedGradient(_FirstOrder):
         self.scale = scale
         self.loss = loss
 
-    def _settings(self) -> Setting:
+    def _check_params(self) -> None:
+        super()._check_params()
         require_positive("eta", self.eta)
         require_positive("scale", self.scale)
+
+    def _settings(self) -> Setting:
         return Setting(eta=self.eta, scale=self.scale)
 
 
@@ -274,8 +299,8 @@ class _FullAdaGrad(LinearLearner):
         # With O(d^3) a round the loop around it need not be compiled.
         for t, x in enumerate(X):
             forecasts[t] = dot(x, self._w, len(x))
-            if not np.isfinite(forecasts[t]):
-                return t, NOT_FINITE
+            if not abs(forecasts[t]) < LARGEST_FORECAST:
+                return t, DIVERGED
             slope = round_derivative(loss, float(forecasts[t]), float(y[t]))
             if slope != 0.0 and not self._learn(slope, x):
                 return t, NOT_FINITE
@@ -331,11 +356,16 @@ class AdaptiveFTRL(EitherLearner):
         self.sigma = sigma
         self.loss = loss
 
-    def _choose(self) -> LinearLearner:
+    def _check_params(self) -> None:
+        super()._check_params()
         valid = isinstance(self.kind, str) and self.kind in (*self._RULES, "adagrad_full")
         require(valid, "kind", self.kind, "'sqrt', 'gradient', 'adagrad' or 'adagrad_full'")
         require_positive("eta", self.eta)
         require_positive("sigma", self.sigma)
+        if self.kind == "sqrt":
+            self._refuse_ignored("kind='sqrt' has no use for it; leave it out", "sigma")
+
+    def _choose(self) -> LinearLearner:
         if self.kind == "adagrad_full":
             return _FullAdaGrad(float(self.eta), float(self.sigma))
         return _AdaptiveSteps(self._RULES[self.kind], self.eta, self.sigma)
@@ -373,8 +403,11 @@ class StronglyConvexFTRL(_FirstOrder):
         self.lam = lam
         self.loss = loss
 
-    def _settings(self) -> Setting:
+    def _check_params(self) -> None:
+        super()._check_params()
         require_positive("lam", self.lam)
+
+    def _settings(self) -> Setting:
         return Setting(lam=self.lam, decay=self.lam)
 
 
@@ -390,8 +423,11 @@ class _MistakeDriven(_FirstOrder):
     def _loss(self) -> losses.Loss:
         return losses.get("hinge")
 
-    def _settings(self) -> Setting:
+    def _check_params(self) -> None:
+        super()._check_params()
         require_positive("eta", self.eta)
+
+    def _settings(self) -> Setting:
         return Setting(eta=self.eta)
 
 

@@ -69,10 +69,20 @@ class FOGD(OnFeatures):
         self.n_frequencies = n_frequencies
         self.seed = seed
 
-    def _start(self, d: int) -> None:
+    def _check_params(self) -> None:
+        super()._check_params()
         require_positive("eta", self.eta)
+        if self.features is None:
+            FourierFeatures(self.n_frequencies, sigma=self.sigma, seed=self.seed)
+            return
+        check_features(self.features)
+        self._refuse_ignored(
+            "it is for the Fourier features of features=None; set it in features, or leave it out",
+            "sigma", "n_frequencies", "seed",
+        )  # fmt: skip
+
+    def _start(self, d: int) -> None:
         features = self._map_of_inputs()
-        self._loss()
         self._fused = isinstance(features, FourierFeatures)
         if self._fused:
             self._frequencies, self._scale = features._frequencies(d)

@@ -9,7 +9,14 @@ import numpy as np
 
 from oklnumba.hot.awv import RIDGE, awv_forecasts, awv_rounds, certify
 from oklnumba.hot.jit import ATOMS, DONE
-from oklnumba.hot.self_tuning import RANK, map_rounds, pa_forecasts, pa_rounds
+from oklnumba.hot.self_tuning import (
+    RANK,
+    descent_forecasts,
+    descent_rounds,
+    map_rounds,
+    pa_forecasts,
+    pa_rounds,
+)
 from oklnumba.hot.udu import TOGETHER
 from oklnumba.kernels import Kernel, kernel_code
 from oklnumba.state import Coins, State, aligned_zeros, padded
@@ -35,11 +42,13 @@ class Setting(NamedTuple):
 class Member(NamedTuple):
     """One forecaster of SelfTuning: what it is, in the units of the standardised inputs."""
 
-    forecaster: str  # "ridge", "awv", "passive-aggressive" or "last label"
+    # "ridge", "awv", "passive-aggressive", "gradient descent" or "last label"
+    forecaster: str
     sigma: float | None = None  # width of its Gaussian kernel; None: linear in the inputs
     lam: float | None = None
     half_life: float | None = None  # in rounds; None: it forgets nothing
     C: float | None = None  # aggressiveness
+    step: float | None = None
 
     def __str__(self) -> str:
         if self == Member(self.forecaster):
@@ -47,6 +56,8 @@ class Member(NamedTuple):
         kind = "linear" if self.sigma is None else f"Gaussian kernel, sigma = {self.sigma:.3g}"
         if self.C is not None:
             return f"{self.forecaster}, {kind}, C = {self.C:g}"
+        if self.step is not None:
+            return f"{self.forecaster}, {kind}, step = {self.step:g}"
         memory = "no forgetting" if self.half_life is None else f"half-life {self.half_life} rounds"
         return f"{self.forecaster}, {kind}, lam = {self.lam:g}, {memory}"
 
@@ -189,22 +200,47 @@ class PassiveAggressive(State):
         pa_forecasts(Z, columns, self._weights, out)
 
 
-class Group:
-    """A map, and the factors and PA-I learners on its coordinates.
+class Descent(State):
+    """Gradient descent: logistic loss where labels are -1 and +1, else squared loss."""
 
-    ``forecasts``, of shape (2 factors + PA-I learners, ROWS, K), holds the ridge and AWV forecasts
-    of each factor in turn, then those of PA-I. Where the past is discounted those of AWV are no
-    member's: they never led, and have no certificate. ``sizes`` : atoms after each round. signs :
-    (K,), 1 where labels are -1 and +1, else 0.
+    _STATE = {"weights": ("outputs", "r")}
+
+    def __init__(self, room: int, signs: np.ndarray, step: float):
+        self._make_state(r=room, outputs=len(signs))
+        self._signs, self._step = signs, step
+
+    def play(self, Z: np.ndarray, columns: np.ndarray, Y: np.ndarray, out: np.ndarray) -> tuple:
+        """Play rounds on coordinates, write their forecasts; return (rounds, status)."""
+        return descent_rounds(Z, columns, Y, self._signs, self._step, self._weights, out)
+
+    def forecast(self, Z: np.ndarray, columns: np.ndarray, out: np.ndarray) -> None:
+        """Write the forecasts of single rounds."""
+        descent_forecasts(Z, columns, self._signs, self._weights, out)
+
+
+class Group:
+    """A map, and the factors, PA-I learners and descents on its coordinates.
+
+    ``forecasts``, of shape (2 factors + others, ROWS, K), holds the ridge and AWV forecasts of each
+    factor in turn, then those of PA-I and of descent. Where the past is discounted those of AWV are
+    no member's: they never led, and have no certificate. ``sizes`` : atoms after each round. signs
+    : (K,), 1 where labels are -1 and +1, else 0.
     """
 
     def __init__(
-        self, points: LinearMap | SpanMap, settings: tuple[Setting, ...], signs: np.ndarray
+        self,
+        points: LinearMap | SpanMap,
+        settings: tuple[Setting, ...],
+        signs: np.ndarray,
+        steps: tuple[float, ...] = (),
     ):
-        self.map, self.settings = points, settings
+        self.map, self.settings, self.steps = points, settings, steps
         self.factors = [Factor(points.room, len(signs), setting) for setting in settings]
-        self.aggressive = [PassiveAggressive(points.room, signs, C) for C in AGGRESSIVENESS]
-        count = 2 * len(settings) + len(AGGRESSIVENESS)
+        self.first_order: list[PassiveAggressive | Descent] = [
+            *(PassiveAggressive(points.room, signs, C) for C in AGGRESSIVENESS),
+            *(Descent(points.room, signs, step) for step in steps),
+        ]
+        count = 2 * len(settings) + len(self.first_order)
         self.forecasts = np.zeros((count, ROWS, len(signs)))
         fading = {2 * i + 1 for i, one in enumerate(settings) if one.half_life is not None}
         self._shown = [i for i in range(count) if i not in fading]
@@ -229,7 +265,7 @@ class Group:
                 if status != DONE:
                     return start + played, status
         n = len(X)
-        for one, out in zip(self.aggressive, self.forecasts[2 * len(self.factors) :], strict=True):
+        for one, out in zip(self.first_order, self.forecasts[2 * len(self.factors) :], strict=True):
             played, status = one.play(self._Z[:n], self._columns[:n], Y, out[:n])
             if status != DONE:
                 return played, status
@@ -242,13 +278,14 @@ class Group:
             for i, factor in enumerate(self.factors):
                 factor.forecast(self._Z[start:stop], r, self._out(i, start, stop))
         n = len(X)
-        for one, out in zip(self.aggressive, self.forecasts[2 * len(self.factors) :], strict=True):
+        for one, out in zip(self.first_order, self.forecasts[2 * len(self.factors) :], strict=True):
             one.forecast(self._Z[:n], self._columns[:n], out[:n])
 
     def members(self, sigma: float | None) -> list[Member]:
         """Return what the members of ``shown`` are; sigma : width of the kernel, None if linear."""
         found = [Member(name, sigma, *one) for one in self.settings for name in ("ridge", "awv")]
         found += [Member("passive-aggressive", sigma, C=C) for C in AGGRESSIVENESS]
+        found += [Member("gradient descent", sigma, step=step) for step in self.steps]
         return [found[i] for i in self._shown]
 
     def shown(self, n: int) -> np.ndarray:
@@ -280,4 +317,4 @@ class Group:
     def parts(self) -> dict[str, Any]:
         """Return what has state, by name."""
         parts = {"map": self.map} | {f"factor{i}": one for i, one in enumerate(self.factors)}
-        return parts | {f"aggressive{i}": one for i, one in enumerate(self.aggressive)}
+        return parts | {f"first_order{i}": one for i, one in enumerate(self.first_order)}

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from oklnumba.checks import require_count
-from oklnumba.features import TaylorFeatures
+from oklnumba.checks import require_count, shown
+from oklnumba.features import TaylorFeatures, check_features
 from oklnumba.hot.awv import BEST, GROWTH, LARGEST, LOG_DET, LOSS
 from oklnumba.hot.jit import ATOMS
 from oklnumba.learners.awv import PKAWV, Ridge
@@ -90,14 +90,18 @@ class GrowingPKAWV(Ridge):
         """Number of features; 0 before any data."""
         return self._inner.size if self._width is not None else 0
 
-    def _start(self, d: int) -> None:
+    def _check_params(self) -> None:
+        super()._check_params()
+        check_features(self.features)
         if not isinstance(self.features, TaylorFeatures):
             raise ValueError(
                 "features must be TaylorFeatures, whose degrees are nested, "
-                f"but is {self.features!r}"
+                f"but is {shown(self.features)}; PKAWV takes any"
             )
         require_count("first", self.first, 1)
         require_count("max_size", self.max_size, 1)
+
+    def _start(self, d: int) -> None:
         self._make_state(counts=3, d=d, outputs=self._outputs)
         self._take(self._fresh(self.features.degree))
 
@@ -113,7 +117,7 @@ class GrowingPKAWV(Ridge):
             forecaster=self.forecaster,
             discount=self.discount,
         )
-        inner._begin(self._past.shape[1], self._outputs)
+        inner._open(self._past.shape[1], self._outputs)
         return inner
 
     def _take(self, inner: PKAWV) -> None:
@@ -186,6 +190,9 @@ class GrowingPKAWV(Ridge):
 
     def _state(self) -> dict[str, Any]:
         return super()._state() | self._inner._state()
+
+    def _output_axes(self) -> dict[str, int]:
+        return super()._output_axes() | self._inner._output_axes()
 
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)

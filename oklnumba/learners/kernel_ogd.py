@@ -10,6 +10,7 @@ from oklnumba.hot.kernel_ogd import FACTOR, bogd_rounds, kernel_ogd_rounds
 from oklnumba.kernels import Kernel
 from oklnumba.learners.expansion import Expansion, check_budget, check_lam
 from oklnumba.learners.learner import Trace
+from oklnumba.potentials import check_radius
 from oklnumba.state import Coins
 
 
@@ -72,15 +73,16 @@ class KernelOGD(Expansion):
     def _factor(self) -> float:
         return float(self._sums[FACTOR])
 
-    def _start(self, d: int) -> None:
+    def _check_params(self) -> None:
+        super()._check_params()
         require_positive("eta", self.eta)
         check_lam(self.lam, self.eta)
-        budget = check_budget(self.budget)
-        radius = np.inf
-        if self.radius is not None:
-            require_positive("radius", self.radius)
-            radius = float(self.radius)
-        self._loss()
+        check_budget(self.budget)
+        check_radius(self.radius)
+
+    def _start(self, d: int) -> None:
+        budget = np.inf if self.budget is None else float(self.budget)
+        radius = check_radius(self.radius)
         self._setting = float(self.eta), float(self.lam), budget, radius
         self._start_expansion(d, budget, counts=2, sums=2)
         self._sums[FACTOR] = 1.0
@@ -163,15 +165,17 @@ class BOGD(Expansion):
         self.seed = seed
         self.weighted = weighted
 
-    def _start(self, d: int) -> None:
+    def _check_params(self) -> None:
+        super()._check_params()
         require_positive("eta", self.eta)
         check_lam(self.lam, self.eta)
         require_count("budget", self.budget, 2)
         if self.gamma is not None:
             require_positive("gamma", self.gamma)
         require_count("seed", self.seed, 0)
+
+    def _start(self, d: int) -> None:
         gamma = np.inf if self.gamma is None else float(self.gamma)
-        self._loss()
         self._setting = (
             float(self.eta), float(self.lam), float(self.budget), gamma, float(self.weighted)
         )  # fmt: skip

@@ -35,7 +35,7 @@ from oklnumba.hot.kons import (
     sketched_kons_rounds,
 )
 from oklnumba.hot.rows import kernel_block
-from oklnumba.kernels import Kernel, kernel_code
+from oklnumba.kernels import Kernel, check_kernel
 from oklnumba.learners.learner import Learner, Trace
 from oklnumba.state import Coins, aligned_zeros
 from oklnumba.theory import kons_step
@@ -52,24 +52,25 @@ class Curved(Learner):
         if not self._loss().classes and self._loss().curvature(self.C) > 0.0:
             refuse_beyond(y, self.C, "C", NO_CURVATURE)
 
-    def _check_newton(self) -> tuple[float, float, float]:
-        """Refuse hyper-parameters out of range; return C, alpha and eta."""
-        self._check_scales()
-        sigma = self._loss().curvature(self.C)
-        if not sigma > 0.0:
+    def _check_params(self) -> None:
+        super()._check_params()
+        require_width(self.C, "C")
+        require_positive("alpha", self.alpha)
+        if self.eta is not None:
+            require_positive("eta", self.eta)
+
+    def _check_curvature(self) -> None:
+        """Refuse a loss that has none."""
+        if not self._loss().curvature(self.C) > 0.0:
             raise ValueError(
                 f"loss={self.loss!r} has no curvature on [-C, C] with C={self.C!r}, which "
                 f"{type(self).__name__} lives on: use {self._WITHOUT_CURVATURE} for it, or one "
                 "of the losses 'squared', 'squared_hinge', 'logistic' (and a C below the hundreds)"
             )
-        return float(self.C), float(self.alpha), sigma if self.eta is None else float(self.eta)
 
-    def _check_scales(self) -> None:
-        """Refuse C, alpha and eta out of range."""
-        require_width(self.C, "C")
-        require_positive("alpha", self.alpha)
-        if self.eta is not None:
-            require_positive("eta", self.eta)
+    def _newton_step(self) -> float:
+        """Return eta, by default the curvature of the loss."""
+        return self._loss().curvature(self.C) if self.eta is None else float(self.eta)
 
 
 class _KernelForm(Curved):
@@ -100,16 +101,20 @@ class _KernelForm(Curved):
         """Whether a Newton decrement below ``stop`` has ended the learning."""
         return self._width is not None and self._stopped
 
-    def _check_steps(self) -> None:
-        """Refuse hyper-parameters of the step out of range; keep the step's first."""
+    def _check_params(self) -> None:
+        super()._check_params()
+        check_kernel(self.kernel)
         valid = isinstance(self.schedule, str) and self.schedule in ("constant", "sqrt")
         require(valid, "schedule", self.schedule, "'constant' or 'sqrt'")
         require_nonnegative("stop", self.stop)
         if self.schedule == "constant":
-            _, _, self._step = self._check_newton()
-            return
-        self._check_scales()
-        self._step = kons_step(self.loss, self.C) if self.eta is None else float(self.eta)
+            self._check_curvature()
+
+    def _first_step(self) -> float:
+        """Return eta_1."""
+        if self.schedule == "sqrt" and self.eta is None:
+            return kons_step(self.loss, self.C)
+        return self._newton_step()
 
     def _steps(self, n: int) -> np.ndarray:
         """Return eta_t of the next n rounds."""
@@ -118,7 +123,7 @@ class _KernelForm(Curved):
         return self._step / np.sqrt(np.arange(self._played + 1.0, self._played + n + 1.0))
 
     def _start_kernel_form(self, d: int) -> None:
-        self._kernel = kernel_code(self.kernel)
+        self._kernel, self._step = self.kernel._code(), self._first_step()
         self._make_state(d=d, counts=3, totals=1)
         self._L = np.zeros((0, 0))
         self._stopped = False
@@ -263,7 +268,6 @@ class KONS(_KernelForm):
         self.stop = stop
 
     def _start(self, d: int) -> None:
-        self._check_steps()
         self._setting = float(self.C), float(self.alpha), float(self.stop)
         self._start_kernel_form(d)
 
@@ -393,14 +397,17 @@ class SketchedKONS(_KernelForm):
         """Points in the inverse."""
         return int(self._counts[ROWS]) if self._width is not None else 0
 
-    def _start(self, d: int) -> None:
+    def _check_params(self) -> None:
+        super()._check_params()
         check_kors(self.alpha, "alpha", self.beta, self.eps, self.seed)
         gamma = self.gamma
         require(number(gamma) and 0 < gamma <= 1, "gamma", gamma, "a number in (0, 1]")
         ways = ("independent", "shared", "weighted")
         valid = isinstance(self.sampling, str) and self.sampling in ways
         require(valid, "sampling", self.sampling, "'independent', 'shared' or 'weighted'")
-        self._check_steps()
+
+    def _start(self, d: int) -> None:
+        gamma = self.gamma
         floor = gamma if self.sampling == "shared" else 0.0  # KORS's least probability
         weighted = self.sampling == "weighted"
         values = (self.C, self.alpha, gamma, self.beta, self.eps, floor, weighted, self.stop)

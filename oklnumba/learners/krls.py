@@ -51,8 +51,11 @@ class KRLS(Expansion):
         self.kernel = kernel
         self.threshold = threshold
 
-    def _start(self, d: int) -> None:
+    def _check_params(self) -> None:
+        super()._check_params()
         require_nonnegative("threshold", self.threshold)
+
+    def _start(self, d: int) -> None:
         self._start_expansion(d, np.inf)
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:

@@ -23,6 +23,7 @@ more:
   state, as K learners would. After ``_begin(d, outputs=K)``, K > 1, the labels that ``_play``
   takes, its forecasts and what else there is for each label (``Trace.empty(n, certified, K)``) and
   what ``_forecast`` returns have shape (n, K) in place of (n,); sizes stay (n,). ``_outputs`` is K.
+  ``_with_output()`` returns the learner with one label more, whose past is that of the last.
 
 - **Threads.** A learner whose ``_in_threads`` is True plays beside others in ``Experts``. Where
   BLAS has a part in the rounds it is False: how many threads BLAS takes, and so its bits, is one
@@ -54,9 +55,9 @@ from numpy.typing import ArrayLike
 from oklnumba import checks, losses
 from oklnumba.blocks import blocks, compilable
 from oklnumba.features import Features
-from oklnumba.hot.jit import ATOMS, DONE, NOT_FINITE, NOT_POSITIVE
+from oklnumba.hot.jit import ATOMS, DIVERGED, DONE, LARGEST_FORECAST, NOT_FINITE, NOT_POSITIVE
 from oklnumba.kernels import Kernel
-from oklnumba.params import Params, from_spec, to_spec
+from oklnumba.params import Params, from_spec, to_spec, told
 from oklnumba.state import State, under
 
 FIRST_ROWS = 64  # rounds of the first block of a run; each later one is as long as all before it
@@ -242,7 +243,8 @@ class Learner(State, Player):
     A subclass stores its hyper-parameters in ``__init__``, says in ``_STATE`` what it keeps, and
     has
 
-    - ``_start(d)``: check the hyper-parameters, then make the state for inputs of width d;
+    - ``_check_params()``: refuse hyper-parameters out of range;
+    - ``_start(d)``: make the state for inputs of width d;
     - ``_play(X, y, trace)``: play rounds, writing forecasts before labels are read;
     - ``_forecast(X)``: forecasts of single rounds against the current state, which stays as it is.
     """
@@ -360,6 +362,9 @@ class Learner(State, Player):
     def _check_labels(self, y: np.ndarray) -> None:
         """Raise ValueError for labels that a learner cannot take though its loss can."""
 
+    def _check_params(self) -> None:
+        self._loss()
+
     def _begin(self, d: int, outputs: int = 1) -> None:
         """Make the state at the first round; refuse to go on after numerical trouble."""
         if self._broken:
@@ -367,6 +372,11 @@ class Learner(State, Player):
         if self._width is not None:
             checks.require_outputs(outputs, self._outputs)
             return
+        self._check_params()
+        self._open(d, outputs)
+
+    def _open(self, d: int, outputs: int = 1) -> None:
+        """Make the state, of hyper-parameters that have been checked."""
         self._outputs = outputs
         try:
             self._start(d)
@@ -388,6 +398,7 @@ class Learner(State, Player):
         what = {
             NOT_POSITIVE: "a matrix lost its positive definiteness",
             NOT_FINITE: "the forecast is not finite",
+            DIVERGED: f"the run diverges, its forecast is beyond {LARGEST_FORECAST:g}",
         }[status]
         self._broken = (
             f"{type(self).__name__}, round {self._played + played + 1}: {what}; {self._REMEDY}, "
@@ -440,11 +451,23 @@ class Learner(State, Player):
             meta["state"] = scalars
         return meta, arrays
 
+    def _with_output(self) -> Learner:
+        """Return a learner in this state with one label a round more, which was as the last one."""
+        meta, arrays = self._contents()
+        meta["outputs"] += 1
+        for name, axis in self._output_axes().items():
+            array = arrays[f"state_{name}"]
+            last = array.take([-1], axis=axis)
+            arrays[f"state_{name}"] = np.concatenate([array, last], axis=axis)
+        more = fresh(self)
+        more._adopt(meta, arrays)
+        return more
+
     def _adopt(self, meta: dict[str, Any], arrays: Any) -> None:
         """Take over a state that ``_contents`` wrote, of the same hyper-parameters."""
         self.reset()
         if meta["width"] is not None:
-            self._begin(meta["width"], meta.get("outputs", 1))  # not in older files
+            self._open(meta["width"], meta.get("outputs", 1))  # not in older files
             state = {name: np.array(a) for name, a in under("state_", arrays).items()}
             self._restore(state | meta["state"])
         self._played = meta["rounds"]
@@ -454,13 +477,16 @@ class Learner(State, Player):
 def check_learner(learner: Any) -> Learner:
     """Return a learner, or raise ValueError for what is not one."""
     if not isinstance(learner, Learner):
-        raise ValueError(f"learner must be an oklnumba learner, but is {learner!r}")
+        raise ValueError(
+            f"learner must be an oklnumba learner such as okl.FOGD(), but is {told(learner)}"
+        )
     return learner
 
 
 def fresh(learner: Any) -> Learner:
     """Return a learner of the same hyper-parameters without data."""
-    return type(learner)(**copy.deepcopy(check_learner(learner).get_params(deep=False)))
+    params = check_learner(learner).get_params(deep=False)
+    return type(learner).unchecked(**copy.deepcopy(params))
 
 
 def write_npz(path: str | os.PathLike, meta: dict[str, Any], arrays: dict[str, Any]) -> None:

@@ -12,6 +12,7 @@ from oklnumba.learners.awv import LinearAWV, discounted
 from oklnumba.learners.learner import Trace, per_round
 from oklnumba.learners.linear import LinearLearner
 from oklnumba.learners.on_features import OnFeatures
+from oklnumba.params import told
 
 
 class WithFeatures(OnFeatures):
@@ -76,10 +77,14 @@ class WithFeatures(OnFeatures):
     def _linear(self) -> LinearLearner | LinearAWV:
         if not isinstance(self.learner, LinearLearner | LinearAWV):
             raise ValueError(
-                "learner must be a linear learner of oklnumba such as OGD(), "
-                f"but is {self.learner!r}"
+                "learner must be a linear learner of oklnumba such as okl.OGD(), but is "
+                f"{told(self.learner)}; features come first: okl.WithFeatures(features, learner)"
             )
         return self.learner
+
+    def _check_params(self) -> None:
+        self._linear()._check_params()
+        check_features(self.features)
 
     def _loss(self) -> losses.Loss:
         return self._linear()._loss()
@@ -89,9 +94,9 @@ class WithFeatures(OnFeatures):
 
     def _start(self, d: int) -> None:
         learner = self._linear()
-        write, r = check_features(self.features)._writer(d)
-        self._inner = type(learner)(**learner.get_params(deep=False))
-        self._inner._begin(r, self._outputs)
+        write, r = self.features._writer(d)
+        self._inner = type(learner).unchecked(**learner.get_params(deep=False))
+        self._inner._open(r, self._outputs)
         # LinearAWV takes inputs as features of their own, with room for whole vectors.
         self._start_map(write, self._inner._feature_room or r)
 
@@ -114,6 +119,9 @@ class WithFeatures(OnFeatures):
 
     def _state(self) -> dict[str, Any]:
         return self._inner._state()
+
+    def _output_axes(self) -> dict[str, int]:
+        return self._inner._output_axes()
 
     def _restore(self, state: dict[str, Any]) -> None:
         self._inner._restore(state)

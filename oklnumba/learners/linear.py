@@ -25,7 +25,7 @@ class LinearLearner(Learner):
     """A point w in R^d for each round; the base of all linear learners.
 
     A subclass says in ``_STATE`` what it keeps, all of it of fixed lengths, and has
-    ``_begin_rounds`` (check the hyper-parameters, make the state) and ``_rounds`` (play rounds, of
+    ``_check_params``, ``_begin_rounds`` (make the state) and ``_rounds`` (play rounds, of
     a loss by its code, and return how many and a status); ``_point`` where w is not kept as such.
     """
 
@@ -107,7 +107,6 @@ class LinearLearner(Learner):
         return forecasts
 
     def _start(self, d: int) -> None:
-        self._loss()
         self._begin_rounds(d)
 
     def _begin_rounds(self, d: int) -> None:
@@ -128,8 +127,8 @@ class LinearLearner(Learner):
 class EitherLearner(LinearLearner):
     """A linear learner that is one of several algorithms, by its hyper-parameters.
 
-    A subclass has ``_choose``, which checks the hyper-parameters and returns the algorithm: a
-    LinearLearner that keeps the state and plays the rounds.
+    A subclass has ``_choose``, which returns the algorithm: a LinearLearner that keeps the state
+    and plays the rounds.
     """
 
     _algorithm: LinearLearner
@@ -139,7 +138,7 @@ class EitherLearner(LinearLearner):
 
     def _begin_rounds(self, d: int) -> None:
         self._algorithm = self._choose()
-        self._algorithm._begin(d)
+        self._algorithm._open(d)
 
     def _rounds(
         self, X: np.ndarray, y: np.ndarray, loss: int, forecasts: np.ndarray

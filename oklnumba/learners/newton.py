@@ -97,21 +97,25 @@ class _ProjectedStep(LinearLearner):
         if self._loss().name == "squared":  # beyond C it has not the curvature that the step uses
             checks.refuse_beyond(y, self.C, "C", checks.NO_CURVATURE)
 
-    def _check_setting(self) -> tuple[float, float, float]:
-        """Check C, alpha and eta; return alpha, eta, by default the loss's curvature, and C."""
+    def _check_params(self) -> None:
+        super()._check_params()
         require_positive("C", self.C)
         require_positive("alpha", self.alpha)
-        C, alpha = float(self.C), float(self.alpha)
         if self.eta is not None:
             require_positive("eta", self.eta)
-            return alpha, float(self.eta), C
-        curvature = self._loss().curvature(C)
+            return
+        curvature = self._loss().curvature(float(self.C))
         if not (curvature > 0.0 and np.isfinite(curvature)):
             raise ValueError(
                 f"the {self._loss().name} loss has no usable curvature on [-C, C] at C = "
                 f"{self.C!r}: give eta, or take another loss or C"
             )
-        return alpha, curvature, C
+
+    def _values(self) -> tuple[float, float, float]:
+        """Return alpha, eta, by default the loss's curvature, and C."""
+        C = float(self.C)
+        eta = self._loss().curvature(C) if self.eta is None else float(self.eta)
+        return float(self.alpha), eta, C
 
 
 class OnlineNewtonStep(_ProjectedStep, NewtonLearner):
@@ -162,7 +166,7 @@ class OnlineNewtonStep(_ProjectedStep, NewtonLearner):
         self.eta = eta
 
     def _begin_rounds(self, d: int) -> None:
-        alpha, eta, self._C = self._check_setting()
+        alpha, eta, self._C = self._values()
         self._begin_factor(d, alpha, eta)
 
 
@@ -217,9 +221,12 @@ class SketchedONS(_ProjectedStep):
         self.C = C
         self.loss = loss
 
-    def _begin_rounds(self, d: int) -> None:
+    def _check_params(self) -> None:
+        super()._check_params()
         require_count("rank", self.rank, 1)
-        self._alpha, self._eta, self._C = self._check_setting()
+
+    def _begin_rounds(self, d: int) -> None:
+        self._alpha, self._eta, self._C = self._values()
         rows = 2 * int(self.rank)
         self._make_state(rows=rows, d=d, counts=1)
         self._work = np.zeros(rows), np.zeros(rows), np.zeros(d)

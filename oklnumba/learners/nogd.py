@@ -36,13 +36,15 @@ class _Mapped(Expansion):
 
     _waiting = 0.0  # 1.0 where a new map waits for the next round with a loss
 
-    def _start_mapped(self, d: int, period: float, **lengths: int) -> None:
+    def _check_params(self) -> None:
+        super()._check_params()
         require_positive("eta", self.eta)
         require_count("budget", self.budget, 2)
         require_count("rank", self.rank, 1)
         domain = f"at most budget = {self.budget}"
         require(self.rank <= self.budget, "rank", self.rank, domain)
-        self._loss()
+
+    def _start_mapped(self, d: int, period: float, **lengths: int) -> None:
         self._setting = float(self.eta), float(self.budget), period, self._waiting
         self._start_expansion(d, float(self.budget), counts=4, **lengths)
 
@@ -242,9 +244,9 @@ class SkeGD(_Mapped):
         self.period = period
         self.seed = seed
 
-    def _start(self, d: int) -> None:
-        require_count("budget", self.budget, 2)
-        for name in ("sketch", "columns", "blocks", "rank"):
+    def _check_params(self) -> None:
+        super()._check_params()
+        for name in ("sketch", "columns", "blocks"):
             require_count(name, getattr(self, name), 1)
         require_count("seed", self.seed, 0)
         if self.period is not None:
@@ -256,6 +258,8 @@ class SkeGD(_Mapped):
         least = min(self.sketch, self.columns)
         domain = f"at most sketch and columns, that is {least}"
         require(self.rank <= least, "rank", self.rank, domain)
+
+    def _start(self, d: int) -> None:
         self._start_mapped(
             d, np.inf if self.period is None else float(self.period),
             sketch=int(self.sketch), columns=int(self.columns),

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from oklnumba.checks import require_count
-from oklnumba.dictionaries import joining_rule
+from oklnumba.dictionaries import UNIFORM, joining_rule
 from oklnumba.hot.awv import RIDGE
 from oklnumba.hot.jit import ATOMS
 from oklnumba.hot.nystrom_awv import PAST, RANK, nystrom_awv_forecasts, nystrom_awv_rounds
-from oklnumba.kernels import Kernel, kernel_code
+from oklnumba.kernels import Kernel, check_kernel
 from oklnumba.learners.awv import Ridge, discounted
 from oklnumba.learners.learner import Trace, per_round
 from oklnumba.state import Coins, aligned_zeros, padded
@@ -69,7 +69,7 @@ class NystromAWV(Ridge):
 
     Forecasts shrink new points: where labels have little noise, "ridge" loses less. On y = sin(x_1
     + ... + x_5), 1000 rounds, mu = 0.1, the squared errors add up to 56, 67 and 126 at lam = 1, 0.1
-    and 0.01, those of "ridge" to 39, 15 and 11 (docs/choosing.md).
+    and 0.01, those of "ridge" to 39, 15 and 11 (docs/awv_or_ridge.md).
 
     Examples
     --------
@@ -119,13 +119,18 @@ class NystromAWV(Ridge):
         self.seed = seed
         self.discount = discount
 
-    def _start(self, d: int) -> None:
-        self._check_penalty()
-        rule = joining_rule(self.sampler, self.mu, self.beta, self.eps, self.seed)
-        self._check_forecaster()
+    def _check_params(self) -> None:
+        super()._check_params()
+        check_kernel(self.kernel)
+        joining_rule(self.sampler, self.mu, self.beta, self.eps, self.seed)
+        if not isinstance(self.sampler, str):
+            self._refuse_ignored(UNIFORM, "mu", "beta", "eps")
         if self.max_size is not None:
             require_count("max_size", self.max_size, 1)
-        self._kernel = kernel_code(self.kernel)
+
+    def _start(self, d: int) -> None:
+        rule = joining_rule(self.sampler, self.mu, self.beta, self.eps, self.seed)
+        self._kernel = self.kernel._code()
         largest = np.inf if self.max_size is None else float(self.max_size)
         inv_floor = self._fading()[1]
         self._setting = (

@@ -129,13 +129,16 @@ class POMD(Expansion):
         """Return the switch size (0: by the rounds), the budget and the rate scale of OMDR."""
         return np.inf, np.inf, 1.0
 
-    def _start(self, d: int) -> None:
+    def _check_params(self) -> None:
+        super()._check_params()
         require_positive("radius", self.radius)
         require_count("hints", self.hints, 1)
         for name in ("zeta", "ald_scale"):
             require_nonnegative(name, getattr(self, name))
         if self.horizon is not None:
             require_count("horizon", self.horizon, 1)
+
+    def _start(self, d: int) -> None:
         switch_size, budget, rate_scale = self._omdr()
         self._setting = (
             float(self.radius), float(self.zeta), float(self.ald_scale),
@@ -247,7 +250,8 @@ class POMDR(POMD):
         self.budget = budget
         self.rate_scale = rate_scale
 
-    def _omdr(self) -> tuple[float, float, float]:
+    def _check_params(self) -> None:
+        super()._check_params()
         require_count("budget", self.budget, 2)
         require(self.budget % 2 == 0, "budget", self.budget, "even: half of it is removed")
         require_nonnegative("rate_scale", self.rate_scale)
@@ -255,4 +259,6 @@ class POMDR(POMD):
             require_count("switch_size", self.switch_size, 1)
             domain = f"less than budget = {self.budget}"
             require(self.switch_size < self.budget, "switch_size", self.switch_size, domain)
+
+    def _omdr(self) -> tuple[float, float, float]:
         return float(self.switch_size or 0), float(self.budget), float(self.rate_scale)

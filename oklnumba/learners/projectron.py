@@ -66,9 +66,13 @@ class Projectron(Expansion):
         self.budget = budget
         self.aggressive = aggressive
 
-    def _start(self, d: int) -> None:
+    def _check_params(self) -> None:
+        super()._check_params()
         require_nonnegative("threshold", self.threshold)
-        budget = check_budget(self.budget)
+        check_budget(self.budget)
+
+    def _start(self, d: int) -> None:
+        budget = np.inf if self.budget is None else float(self.budget)
         slack = np.inf
         if self.threshold > 0:
             slack = 1.0 / float(self.threshold)

@@ -9,10 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 from oklnumba.checks import require
-from oklnumba.dictionaries import joining_rule
+from oklnumba.dictionaries import UNIFORM, joining_rule
 from oklnumba.hot.jit import ATOMS
 from oklnumba.hot.pros_n_kons import RANK, RESTARTS, pros_n_kons_forecasts, pros_n_kons_rounds
-from oklnumba.kernels import Kernel, kernel_code
+from oklnumba.kernels import Kernel, check_kernel
 from oklnumba.learners.kons import Curved
 from oklnumba.learners.learner import Trace
 from oklnumba.state import Coins, aligned_zeros, padded
@@ -117,12 +117,20 @@ class ProsNKONS(Curved):
         """How often a new atom made w and A start again (the first atom does not count)."""
         return int(self._counts[RESTARTS]) if self._width is not None else 0
 
-    def _start(self, d: int) -> None:
-        C_alpha_eta = self._check_newton()
-        rule = joining_rule(self.sampler, self.mu, self.beta, self.eps, self.seed)
+    def _check_params(self) -> None:
+        super()._check_params()
+        check_kernel(self.kernel)
+        self._check_curvature()
+        joining_rule(self.sampler, self.mu, self.beta, self.eps, self.seed)
+        if not isinstance(self.sampler, str):
+            self._refuse_ignored(UNIFORM, "mu", "beta", "eps")
         require(isinstance(self.restart, bool), "restart", self.restart, "True or False")
+
+    def _start(self, d: int) -> None:
+        rule = joining_rule(self.sampler, self.mu, self.beta, self.eps, self.seed)
+        C_alpha_eta = float(self.C), float(self.alpha), self._newton_step()
         self._setting = *C_alpha_eta, rule, float(self.restart)
-        self._kernel = kernel_code(self.kernel)
+        self._kernel = self.kernel._code()
         self._coins = Coins(self.seed)
         self._make_state(d=d, counts=3)
         self._reserve({ATOMS: 1})

@@ -55,6 +55,7 @@ KERNELS = (
     (2.0, (Setting(0.01, 250),)),
 )
 LINEAR = tuple(Setting(lam, half) for lam in (0.001, 1.0) for half in (None, 100, 50, 20, 6))
+STEPS = 0.3, 3.0  # of gradient descent, linear, over the squared length of the input
 # The first layer's aggregations of all members, (kind, share). The first has the guarantee, the
 # second follows drift, the third streams with hardly any loss, the fourth needs no scale of losses.
 LAYER = (AGGREGATING, 0.0), (AGGREGATING, 1e-3), (BOLD, 1e-4), (ML_POLY, 0.0)
@@ -120,7 +121,7 @@ class Stage(State):
             self._add(Group(points, settings, scales.signs), sigma)
         wide = scales.median and d > budget
         linear = SpanMap(Linear(), d, budget, [*seed, len(kernels)]) if wide else LinearMap(d)
-        self._add(Group(linear, LINEAR, scales.signs), None)
+        self._add(Group(linear, LINEAR, scales.signs, STEPS), None)
         self.members.append(Member("last label"))
         self._make_state(
             outputs=outputs, layer=len(LAYER), experts=len(self.members), tally=TALLY,
@@ -275,12 +276,12 @@ class SelfTuning(Learner):
     """A learner without anything to tune, for the squared loss: real labels, or -1 and +1.
 
     Members with Gaussian kernels of four widths and linear ones, of several lam and half-lives, by
-    ridge regression and, where nothing is forgotten, AWV, passive-aggressive ones, and the last
-    label are aggregated in two layers: the whole has a guarantee, follows drift, and is quick where
-    there is hardly any noise. Inputs are standardised and cut to 4 standard deviations, widths are
-    multiples of the median distance of inputs, dictionaries are by KORS. All that is taken from the
-    past only, anew after 32, 128, 512 and 2048 rounds, and the new members play the rounds so far
-    again: nothing is known beforehand, no forecast looks ahead.
+    ridge regression and, where nothing is forgotten, AWV, passive-aggressive ones, linear gradient
+    descent, and the last label are aggregated in two layers: the whole has a guarantee, follows
+    drift, and is quick where there is hardly any noise. Inputs are standardised and cut to 4
+    standard deviations, widths are multiples of the median distance of inputs, dictionaries are by
+    KORS. All that is taken from the past only, anew after 32, 128, 512 and 2048 rounds, and the new
+    members play the rounds so far again: nothing is known beforehand, no forecast looks ahead.
 
     About 50 us a round on one core for d <= 30; memory does not grow after round 2048.
 
@@ -295,7 +296,8 @@ class SelfTuning(Learner):
     Remarks
     -------
     Ours, of known parts: discounted AWV (Jacobsen and Cutkosky 2024), PA-I on the same coordinates
-    (Crammer et al. 2006; hinge loss for labels -1 and +1, else absolute loss), the aggregating
+    (Crammer et al. 2006; hinge loss for labels -1 and +1, else absolute loss), gradient descent
+    with normalised steps (logistic loss for labels -1 and +1, else squared loss), the aggregating
     algorithm without and with fixed share (Vovk 1998, Herbster and Warmuth 1998), labels of unknown
     size (Gerchinovitz and Yu 2014), ML-Poly (Gaillard, Stoltz and van Erven 2014), which also
     weighs these and a bold weighted mean on top. A point that joins a dictionary adds its direction
@@ -379,9 +381,12 @@ class SelfTuning(Learner):
     def _space(self) -> str:
         return "the span of one of its dictionaries or of the inputs"
 
-    def _start(self, d: int) -> None:
+    def _check_params(self) -> None:
+        super()._check_params()
         require_count("budget", self.budget, 1)
         require_count("seed", self.seed, 0)
+
+    def _start(self, d: int) -> None:
         room = padded(int(self.budget) + 1)
         matrices = sum(3 + len(settings) for _, settings in KERNELS)
         try:  # before any round, not at the first restart
@@ -462,6 +467,12 @@ class SelfTuning(Learner):
         for part, holder in self._stage.parts().items():
             state |= {f"{part}/{name}": value for name, value in holder._state().items()}
         return state
+
+    def _output_axes(self) -> dict[str, int]:
+        axes = super()._output_axes() | {"offsets": 0, "signs": 0}
+        for part, holder in self._stage.parts().items():
+            axes |= {f"{part}/{name}": axis for name, axis in holder._output_axes().items()}
+        return axes
 
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)

@@ -70,6 +70,10 @@ class Standardized(Learner):
         space = inside._space()
         return space and f"{space}, of standardised inputs"
 
+    def _check_params(self) -> None:
+        check_learner(self.learner)._check_params()
+        Standardizer(self.clip)
+
     def _loss(self) -> losses.Loss:
         return check_learner(self.learner)._loss()
 
@@ -84,7 +88,7 @@ class Standardized(Learner):
         self._scaler = Standardizer(self.clip)
         self._scaler._begin(d)
         self._inner = fresh(self.learner)
-        self._inner._begin(d, self._outputs)
+        self._inner._open(d, self._outputs)
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         beyond = (np.abs(X) > LARGEST).any(axis=1)
@@ -105,6 +109,9 @@ class Standardized(Learner):
         state = {f"scaler_{name}": value for name, value in self._scaler._state().items()}
         return state | {"inner": meta} | {f"inner_{name}": a for name, a in arrays.items()}
 
+    def _output_axes(self) -> dict[str, int]:
+        return {f"inner_state_{n}": axis for n, axis in self._inner._output_axes().items()}
+
     def _restore(self, state: dict[str, Any]) -> None:
         self._scaler._restore(under("scaler_", state))
-        self._inner._adopt(state["inner"], under("inner_", state))
+        self._inner._adopt(state["inner"] | {"outputs": self._outputs}, under("inner_", state))

@@ -8,8 +8,8 @@ import numpy as np
 import scipy
 
 from oklnumba import factor, losses
+from oklnumba.display import brief
 from oklnumba.hot.losses import TUBE, loss_derivatives
-from oklnumba.shown import brief
 
 RESTARTS = 10  # of an iterative comparator
 GAP = 1e-6  # largest share of the objective by which an iterative comparator may miss the best

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 
 from oklnumba import checks, factor
 from oklnumba.checks import require, require_positive
+from oklnumba.display import brief
 from oklnumba.kernels import kernel_code
-from oklnumba.shown import brief
 from oklnumba.theory.matrix import energy_beyond, factor_of, kernel_times
 
 

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 
 from oklnumba import checks, losses
 from oklnumba.checks import require_positive
+from oklnumba.display import brief
 from oklnumba.kernels import kernel_code
-from oklnumba.shown import brief
 from oklnumba.theory.certified import conjugate_gradients, dictionary, on_features
 from oklnumba.theory.comparators import GAP, Comparator, best_weights, resumed
 from oklnumba.theory.matrix import EPS, factor_of, kernel_times, rounding, square_root

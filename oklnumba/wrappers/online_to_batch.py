@@ -106,6 +106,7 @@ class OnlineToBatch(Player):
             fresh(self.learner)._advise(X, y)
 
     def _check_params(self) -> None:
+        check_learner(self.learner)._check_params()
         require_count("draws", self.draws, 1)
         require_count("seed", self.seed, 0)
 

@@ -6,6 +6,7 @@ whose factor does not depend on the labels), else there is a learner for each ou
 
 from __future__ import annotations
 
+import copy
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from numpy.typing import ArrayLike
 from oklnumba import checks, protocol
 from oklnumba.learners.learner import Learner, Player, Trace, check_learner, fresh
 from oklnumba.losses import Loss
+from oklnumba.params import Params, told
 from oklnumba.state import under
 
 
@@ -66,6 +68,9 @@ class Several(Player):
     def _space(self) -> str | None:
         return self._learners[0]._space() if self._learners else None
 
+    def _check_params(self) -> None:
+        check_learner(self.learner)._check_params()
+
     def _column(self, labels: np.ndarray, k: int) -> np.ndarray:
         """Return the labels of output k, (n,)."""
         raise NotImplementedError
@@ -77,6 +82,7 @@ class Several(Player):
     def _begin(self, d: int, outputs: int = 1) -> None:
         new = not self._learners
         if new:
+            self._check_params()
             one = fresh(self.learner)
             count = 1 if one._several else outputs
             self._learners = (one, *(fresh(one) for _ in range(count - 1)))
@@ -91,6 +97,14 @@ class Several(Player):
             if new:
                 self.reset()
             raise
+
+    def _add_output(self) -> None:
+        """Add an output whose past is that of the last one."""
+        if self._together:
+            self._learners = (self._learners[0]._with_output(),)
+        elif self._learners:
+            self._learners += (copy.deepcopy(self._learners[-1]),)
+        self._outputs += bool(self._learners)
 
     def _trace(self, n: int) -> Trace:
         trace = Trace.empty(n, self._certified, self._outputs)
@@ -206,17 +220,35 @@ class OneVsRest(Several):
             )
         return self.learners_
 
-    def _names(self) -> np.ndarray:
-        """Return the classes as an array; ValueError if they will not do."""
-        classes = np.asarray(self.classes)
-        if self._learners:  # they have been looked at
-            return classes
-        proper = classes.ndim == 1 and len(classes) >= 2 and classes.dtype.kind in "iufUb"
-        if not proper or len(np.unique(classes)) != len(classes):
+    def _check_params(self) -> None:
+        super()._check_params()
+        classes, found = self.classes, self._names()
+        proper = found.ndim == 1 and len(found) >= 2 and found.dtype.kind in "iufUb"
+        proper = proper and not isinstance(classes, str | Params)
+        if not proper or len(np.unique(found)) != len(found):
             raise ValueError(
-                f"classes must be at least two different labels, but are {self.classes!r}"
+                "classes must be at least two different labels, all numbers or all texts, such as "
+                f"[0, 1, 2] or ['no', 'yes'], but are {told(classes)}"
             )
+        check_learner(self.learner)._as_labels(np.array([-1.0, 1.0]), 2)
+
+    def _names(self) -> np.ndarray:
+        """Return the classes as an array, of objects where they are no labels."""
+        classes = np.asarray(self.classes)
+        if classes.dtype.kind == "O" and len({type(one) for one in classes.flat}) == 1:
+            return np.array(classes.tolist())  # texts of a data frame
+        mixed = not hasattr(self.classes, "dtype") and classes.dtype.kind == "U"
+        if mixed and not all(isinstance(one, str) for one in self.classes):
+            return classes.astype(object)
         return classes
+
+    def _add_class(self, name: Any) -> None:
+        """Add a class that has had no rounds so far; so must the last class have had none.
+
+        The new scorer, which knew -1 only, is the last one's: the same as one from the start.
+        """
+        self.classes = [*self.classes, name]
+        self._add_output()
 
     def _recorded(self, loss: str | None) -> ZeroOne:
         checks.require(loss in (None, ZeroOne().name), "loss", loss, "'zero-one' for classes")
@@ -238,7 +270,6 @@ class OneVsRest(Several):
                 f"y has {labels[row]} at row {row}, which is not one of the classes "
                 f"{classes.tolist()}; name all classes when you make the learner"
             )
-        check_learner(self.learner)._as_labels(np.array([-1.0, 1.0]), 2)
         return places
 
     def _column(self, labels: np.ndarray, k: int) -> np.ndarray:

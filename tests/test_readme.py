@@ -1,0 +1,78 @@
+"""The numbers of README's first table are those of figures/self_tuning*.csv."""
+
+import csv
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+KEPT = 5000, 10_000, 20_000  # rounds after which the csv has the averages, beside all
+SHORT = {  # names of rivals in README
+    "AdaptiveRandomForest": "adaptive random forest",
+    "LogisticRegression": "logistic regression",
+    "LogisticRegression, step 0.1": "logistic regression",
+    "PAClassifier": "passive-aggressive",
+    "PARegressor, C=0.01": "passive-aggressive",
+    "RBFSampler + LogisticRegression, step 0.1/d": "RBFSampler, logistic regression",
+    "RBFSampler + SGD, logistic, step 1, gamma=0.3/d": "RBFSampler, SGD",
+    "RBFSampler + SGD, logistic, gamma=1/d": "RBFSampler, SGD",
+    "RBFSampler + SGD, step 0.3, gamma=1/d": "RBFSampler, SGD",
+    "SGD": "SGD",
+    "passive-aggressive, C=0.01": "passive-aggressive",
+}
+
+
+def table(name):
+    with open(ROOT / "figures" / name, encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+OURS = {row["stream"]: row for row in table("self_tuning.csv")}
+RIVALS = table("self_tuning_rivals.csv")
+
+
+def shown(error, scale, kind):
+    """Return mistakes (%), or the squared loss as a share of the variance of the labels (%)."""
+    return f"{float(error) * (1.0 if kind == 'classification' else 100.0 / scale):.1f} %"
+
+
+def rate(rounds, seconds):
+    """Return rounds a second with two digits."""
+    return f"{float(f'{float(rounds) / float(seconds):.1e}'):,.0f}"
+
+
+def expected(stream):
+    """Return the row of README: in the rounds that all have played, the best of each library."""
+    ours = OURS[stream]
+    kind, scale, rounds = ours["kind"], float(ours["scale"]), int(ours["horizon"])
+    column = "mistakes_" if kind == "classification" else "loss_"
+    column += str(rounds) if rounds in KEPT else "all"
+    cells = [stream, f"{rounds:,}", f"**{shown(ours['self-tuning at horizon'], scale, kind)}**"]
+    cells.append(rate(ours["rounds a CPU second"], 1))
+    for library in ("river", "scikit-learn"):
+        played = [r for r in RIVALS if (r["stream"], r["by"]) == (stream, library) and r[column]]
+        best = min(played, key=lambda r: float(r[column]))
+        cells.append(f"{shown(best[column], scale, kind)}, {SHORT[best['learner']]}")
+        cells.append(rate(best["rounds"], best["cpu_seconds"]))
+    return cells
+
+
+def rows():
+    """Return the cells of the table, without its head."""
+    lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+    start = next(i for i, line in enumerate(lines) if line.startswith("| stream |"))
+    body = lines[start + 2 :]
+    end = next(i for i, line in enumerate(body) if not line.startswith("|"))
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in body[:end]]
+
+
+@pytest.mark.parametrize("row", rows(), ids=lambda row: row[0])
+def test_a_row_is_that_of_the_figures(row):
+    bold = "**" + row[2].strip("*") + "**"  # bold where ours is the lowest
+    assert [row[0], row[1], bold, *row[3:]] == expected(row[0])
+    errors = [float(cell.strip("*").split(" %")[0]) for cell in (row[2], row[4], row[6])]
+    assert row[2].startswith("**") == (errors[0] <= min(errors))
+
+
+def test_the_table_has_streams_where_others_are_ahead():
+    assert len(rows()) >= 8 and sum(not row[2].startswith("**") for row in rows()) >= 3
