@@ -136,7 +136,9 @@ def as_point(x: Any, width: int | None = None, name: str = "x") -> np.ndarray:
             f"{name} must be one point, a 1-D array, but has shape {array.shape}; "
             "for many points use predict(X) and partial_fit(X, y)"
         )
-    return np.array(as_inputs(array[None, :], width, name), order="C")
+    _check_shape((1, len(array)), width, name)
+    _refuse_not_finite(array[None, :], name, x)
+    return np.array(array[None, :], order="C")
 
 
 def as_values(values: Any, n: int, name: str, what: str = "number") -> np.ndarray:
@@ -149,9 +151,9 @@ def as_values(values: Any, n: int, name: str, what: str = "number") -> np.ndarra
     """
     array = _as_floats(values, name)
     if array.shape != (n,):
-        names = frames.column_names(values)
-        column = f"{name}.ravel()" if names is None else f"{name}[{next(iter(names), '')!r}]"
-        hint = f"; use {column}" if array.size == n else ""
+        names = frames.column_names(values) if frames.is_frame(values) else None
+        column = f"{name}[{names[0]!r}]" if names else f"{name}.ravel()"
+        hint = f"; use {column}" if array.size == n and array.ndim > 1 else ""
         raise ValueError(
             f"{name} must have shape ({n},), one {what} a row of X, but has {array.shape}{hint}"
         )

@@ -32,7 +32,9 @@ def is_frame(values: Any) -> bool:
 
 
 def column_names(frame: Any) -> list[Any] | None:
-    """Return the names of a frame's columns; None for what is no frame."""
+    """Return the names of the columns of a frame, or of one row of it; None for anything else."""
+    if _is(frame, "pandas", "Series"):
+        return list(frame.index)
     if not is_frame(frame):
         return None
     return list(frame.column_names if hasattr(frame, "column_names") else frame.columns)
@@ -68,6 +70,13 @@ def as_floats(values: Any, name: str) -> np.ndarray | None:
         reader = _reader(column)
         out[:, k] = reader(column, f"column {label!r} of {name}", f"{name}[{label!r}]")
     return out
+
+
+def as_labels(values: Any) -> np.ndarray:
+    """Return labels of any kind as an array; what pandas holds for a missing one becomes None."""
+    if _is(values, "pandas", "Series") and not isinstance(values.dtype, np.dtype):
+        return values.to_numpy(dtype=object, na_value=None)
+    return np.asarray(values)
 
 
 def _columns(frame: Any) -> Iterator[tuple[Any, Any]]:

@@ -352,11 +352,14 @@ def test_a_row_that_will_not_do():
         learner.predict_one(with_column(TEXT).iloc[0])
     with pytest.raises(ValueError, match="x must be one point, a 1-D array"):
         learner.predict_one(frame(QUARTERS)[:1])
+    with pytest.raises(ValueError, match=r"x has nan at row 0, column 1 \('width'\)"):
+        learner.learn_one(missing(frame(QUARTERS)).iloc[7], 1.0)
 
 
 def test_a_class_that_is_missing():
     learner = okl.OneVsRest(LEARNERS["FOGD"](), ["red", "green", "blue"])
-    for labels in (pd.Series(["red", None] * 75), pl.Series(["red", None] * 75)):
+    gaps = ["red", None] * 75
+    for labels in (pd.Series(gaps), pd.Series(gaps, dtype="string"), pl.Series(gaps), gaps):
         with pytest.raises(ValueError, match="y has .* at row 1, which is not one of the classes"):
             okl.run(learner, QUARTERS, labels)
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from oklnumba import checks, protocol
+from oklnumba import checks, frames, protocol
 from oklnumba.learners.learner import Learner, Player, Trace, check_learner, fresh
 from oklnumba.losses import Loss
 from oklnumba.params import Params, told
@@ -258,7 +258,7 @@ class OneVsRest(Several):
         """Return the places of the labels in ``classes``, (n,); ValueError for other labels."""
         if y is None:
             raise ValueError("labels are missing: pass y, one of classes for each row of X")
-        classes, labels = self._names(), np.asarray(y)
+        classes, labels = self._names(), frames.as_labels(y)
         if labels.shape != (n,):
             raise ValueError(f"y must have shape ({n},), one class a row, but has {labels.shape}")
         places = np.full(n, -1)
