@@ -52,7 +52,7 @@ class Features(Transformer, Params):
         ValueError
             As in ``transform``.
         """
-        d = as_inputs(X).shape[1]
+        d = as_rows(X).shape[1]
         self._writer(d)
         self._note(X, d)
         return self
@@ -62,7 +62,7 @@ class Features(Transformer, Params):
         if not hasattr(self, "n_features_in_"):
             return self.fit(X)
         self._compare(X)
-        as_inputs(X)
+        as_rows(X)
         return self
 
     @in_frames

@@ -144,7 +144,7 @@ class Transformer:
             estimator_type=None,
             target_tags=TargetTags(required=False),
             transformer_tags=TransformerTags(),
-            input_tags=InputTags(),
+            input_tags=InputTags(sparse=True),
             requires_fit=self._requires_fit,
         )
 
