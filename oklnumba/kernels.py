@@ -71,7 +71,11 @@ class Kernel(Params):
         """
         kernel = kernel_code(self)
         X = as_rows(X)
-        Z = X if Z is None else as_rows(Z, X.shape[1], "Z")
+        Z = X if Z is None else as_rows(Z, name="Z")
+        if Z.shape[1] != X.shape[1]:
+            raise ValueError(
+                f"Z has {Z.shape[1]} columns, but X has {X.shape[1]}; pass points of one space"
+            )
         out = np.empty((X.shape[0], Z.shape[0]))
         for columns, z in blocks(Z, COLUMNS):
             atoms = np.array(z.T, order="C")

@@ -15,6 +15,7 @@ from tqdm import tqdm
 
 from oklnumba import checks, losses, theory
 from oklnumba.blocks import whole
+from oklnumba.checks import shown
 from oklnumba.display import table
 from oklnumba.learners.learner import (
     FIRST_ROWS,
@@ -23,7 +24,7 @@ from oklnumba.learners.learner import (
     read_npz,
     write_npz,
 )
-from oklnumba.params import same_spec
+from oklnumba.params import same_spec, told
 from oklnumba.state import under
 
 SAVE_SECONDS = 60.0  # between two saves where ``every`` is not given
@@ -450,7 +451,10 @@ def _chunks(X: Any, y: Any, recorder: _Recorder) -> Iterator[tuple[np.ndarray, n
         return
     for i, chunk in enumerate(X):
         if not (isinstance(chunk, tuple | list) and len(chunk) == 2):
-            raise ValueError(f"chunk {i} of the stream must be a pair (X, y), but is {type(chunk)}")
+            raise ValueError(
+                f"chunk {i} of the stream must be a pair (X, y), but is {shown(chunk)}; pass pairs "
+                "of arrays, or two arrays: okl.run(learner, X, y)"
+            )
         part = checks.as_rows(chunk[0], recorder.width())
         yield part, as_labels(chunk[1], part.shape[0], signs)
 
@@ -503,6 +507,9 @@ def run(
     ValueError
         If the data or an argument is not valid: for arrays before the first round, for an iterable
         before the first round of the bad pair.
+    FloatingPointError
+        If the numbers of a round are beyond double precision, or a first-order learner diverges (a
+        forecast beyond 1e100); the message names the round and what to change.
 
     Warns
     -----
@@ -521,10 +528,15 @@ def run(
     (19020, 0.16)
     """
     if not isinstance(learner, Player):
+        data = isinstance(learner, list | tuple) or hasattr(learner, "shape")
+        hint = "; the learner comes first: okl.run(learner, X, y)" if data else ""
         raise ValueError(
-            "learner must be an oklnumba learner such as PKAWV(TaylorFeatures(2)), or OneVsRest, "
-            f"MultiOutput or OnlineToBatch around one, but is {learner!r}"
+            "learner must be an oklnumba learner such as okl.PKAWV(okl.TaylorFeatures(2)), or "
+            f"OneVsRest, MultiOutput or OnlineToBatch around one, but is {told(learner)}{hint}"
         )
+    if isinstance(X, str | os.PathLike):
+        raise ValueError(f"X is the path {str(X)!r}; read the file first, as pandas.read_csv does")
+    checks.refuse_swapped(X, y)
     recorded = learner._recorded(loss)
     if time_limit is not None:
         checks.require_positive("time_limit", time_limit)

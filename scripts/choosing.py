@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator
 from itertools import product
 
 import numpy as np
-from common import arguments, print_table, save
+from common import arguments, at_hand, print_table, save
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from streams import Stream, drifts
@@ -96,10 +96,7 @@ def digits() -> Iterator[Stream]:
 
 def from_sets(names: tuple[str, ...]) -> Iterator[Stream]:
     """Yield sets in raw units, permuted, and the first 4000 rounds of magic04."""
-    for name in names:
-        if not okl.datasets.found(name):
-            print(f"{name} is not here and is left out: {okl.datasets.how_to_get(name)}")
-            continue
+    for name in at_hand(names):
         data = okl.datasets.load(name, scale=None, permute=0)
         kind = "classification" if np.isin(data.y, (-1.0, 1.0)).all() else "regression"
         X, y = data.X[:50_000], data.y[:50_000]
@@ -335,6 +332,33 @@ def overview(rows: list[dict]) -> str:
     found = {(row["learner"], row["stream"]): plain(row["error"]) for row in rows}
     body = [[label, *(found.get((label, name), "") for name in names)] for label in labels]
     return markdown(["learner", *names], body, 1)
+
+
+def latencies(rows: list[dict]) -> str:
+    """Return the table of times on one stream."""
+    numbers = "microseconds, bulk", "microseconds, one at a time"
+    here = [row for row in rows if row["stream"] == "magic04"]
+    body = [[row["learner"], *(f"{float(row[key]):.2g}" for key in numbers)] for row in here]
+    body = [[plain(cell) for cell in cells] for cells in body]
+    return markdown(["learner", "a round in bulk", "predict_one and learn_one"], body, 1)
+
+
+TABLES = {  # name: (its page, what makes it)
+    "advice": ("docs/choosing.md", advice),
+    "overview": ("docs/choosing.md", overview),
+    "latencies": ("docs/performance.md", latencies),
+}
+
+
+def with_tables(page: str, text: str, rows: list[dict]) -> str:
+    """Return the text of a page with its tables made anew."""
+    for name, (home, table) in TABLES.items():
+        if home == page:
+            begin = f"<!-- {name}: made by scripts/choosing.py -->\n"
+            before, _, rest = text.partition(begin)
+            _, end, after = rest.partition("<!-- end -->")
+            text = f"{before}{begin}\n{table(rows)}\n\n{end}{after}"
+    return text
 
 
 def plain(cell: str) -> str:
