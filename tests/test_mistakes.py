@@ -493,7 +493,7 @@ def test_a_run_that_diverges_names_the_step_and_the_round(name):
 
 
 def test_the_table_of_sizes_is_what_the_classes_have():
-    page = (Path(__file__).parents[1] / "docs" / "sizes.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[1] / "docs/sizes.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `(\w+)` \| `(\w+)` \| `(\w+)` \|", page, flags=re.MULTILINE)
     have = {
         (name, parameter.name, str(parameter.default))
