@@ -361,9 +361,34 @@ def test_bad_inputs_change_nothing(x, text, task):
         model.predict_one(x)
     with pytest.raises(ValueError, match=text):
         model.learn_one(x, 2)
-    if isinstance(x, dict) and x:
+    assert pickle.dumps(model) == before
+
+
+@pytest.mark.parametrize(
+    ("columns", "text"),
+    [
+        ({"a": [1.0, 2.0], "b": [1, "red"]}, "column 'b' .*'red' at row 1"),
+        ({"a": [1.0, np.nan], "b": [1, 2]}, r"nan at row 1, column 0 \('a'\)"),
+        ({"a": [1.0], "c": [1]}, r"new keys \['c'\] and no \['b'\]"),
+        ({"a": [1.0]}, r"no \['b'\]"),
+        ({"a": [], "b": []}, "empty"),
+    ],
+)
+@pytest.mark.parametrize("library", [pd, pl])
+def test_bad_frames_change_nothing(columns, text, library):
+    if library is pl and "red" in columns.get("b", ()):
+        columns = columns | {"b": ["blue", "red"]}
+        text = "column 'b' .*text"
+    frame = library.DataFrame(columns)
+    model = to_river(FOURIER)
+    model.learn_one({"a": 1.0, "b": 0}, 1)
+    before = pickle.dumps(model)
+    for call in (
+        lambda: model.learn_many(frame, [2] * len(frame)),
+        lambda: model.predict_many(frame),
+    ):
         with pytest.raises(ValueError, match=text):
-            model.learn_many(pd.DataFrame([x]), pd.Series([2]))
+            call()
     assert pickle.dumps(model) == before
 
 
