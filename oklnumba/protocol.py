@@ -14,7 +14,9 @@ from numpy.typing import ArrayLike
 from tqdm import tqdm
 
 from oklnumba import checks, theory
+from oklnumba.checks import shown
 from oklnumba.learners.learner import FIRST_ROWS, Player, compilable, write_npz
+from oklnumba.params import told
 from oklnumba.recording import Recorder, check_record, read_run
 
 
@@ -261,7 +263,10 @@ def _pieces(
     first = 0
     for i, chunk in enumerate(X):
         if not (isinstance(chunk, tuple | list) and len(chunk) == 2):
-            raise ValueError(f"chunk {i} of the stream must be a pair (X, y), but is {type(chunk)}")
+            raise ValueError(
+                f"chunk {i} of the stream must be a pair (X, y), but is {shown(chunk)}; pass pairs "
+                "of arrays, or two arrays: okl.run(learner, X, y)"
+            )
         try:
             part = checks.as_inputs(chunk[0], recorder.width())
             labels = as_labels(chunk[1], len(part), signs)
@@ -353,10 +358,15 @@ def run(
     (19020, 0.16)
     """
     if not isinstance(learner, Player):
+        data = isinstance(learner, list | tuple) or hasattr(learner, "shape")
+        hint = "; the learner comes first: okl.run(learner, X, y)" if data else ""
         raise ValueError(
-            "learner must be an oklnumba learner such as PKAWV(TaylorFeatures(2)), or OneVsRest, "
-            f"MultiOutput or OnlineToBatch around one, but is {learner!r}"
+            "learner must be an oklnumba learner such as okl.PKAWV(okl.TaylorFeatures(2)), or "
+            f"OneVsRest, MultiOutput or OnlineToBatch around one, but is {told(learner)}{hint}"
         )
+    if isinstance(X, str | os.PathLike):
+        raise ValueError(f"X is the path {str(X)!r}; pass okl.stream({str(X)!r}, label=...)")
+    checks.refuse_swapped(X, y)
     _check_options(time_limit, checkpoint, every, record, resume)
     recorder = Recorder(learner, learner._recorded(loss), record, checkpoint, every)
     recorder.resume()
