@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import SGDClassifier
 
 import oklnumba as okl
@@ -230,8 +231,8 @@ DATA = [
 # ---- too early, wrong files, theory and plots ----
 
 REST = [
-    ("okl.KORS(k).landmarks_", VALUE, "KORS has seen no data", "partial_fit(X)"),
-    ("okl.KORS(k).transform(X)", VALUE, "KORS has seen no data", "partial_fit(X)"),
+    ("okl.KORS(k).landmarks_", NotFittedError, "KORS has seen no data", "partial_fit(X)"),
+    ("okl.KORS(k).transform(X)", NotFittedError, "KORS has seen no data", "partial_fit(X)"),
     ("okl.Standardizer().mean_", VALUE, "Standardizer has seen no data", "partial_fit(X)"),
     (
         "okl.OnlineToBatch(okl.FOGD()).predict(X)",
