@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from oklnumba import checks
+from oklnumba import checks, datasets
 
 SUFFIXES = {
     ".parquet": "parquet",
@@ -62,9 +62,11 @@ def stream(
 
     Parameters
     ----------
-    source : path, sequence of paths, pyarrow Dataset, or iterable of pairs (X, y)
+    source : path, sequence of paths, pyarrow Dataset, name, or iterable of pairs (X, y)
         Files, or folders whose files are read in the order of their names: Parquet, CSV, Arrow IPC,
-        LIBSVM; text also as .gz or .bz2. Of an iterable of pairs only the reading ahead is new.
+        LIBSVM; text also as .gz or .bz2. A name of ``datasets.names()``,
+        such as "higgs", where no file is called so: that set as ``datasets.load(name, scale=None)``
+        has it, labels too. Of an iterable of pairs only the reading ahead is new.
     label : str or int
         Column of the labels by name, or by place (0 is the first, -1 the last). LIBSVM files have
         the label first, and need none.
@@ -125,6 +127,10 @@ def stream(
     if _is_dataset(source):
         reader = _Tables(source, "a pyarrow Dataset", label, columns, classes is not None)
         return Stream(reader, batch, classes)
+    if isinstance(source, str) and source in datasets.names() and not Path(source).exists():
+        if label is not None or columns is not None or classes is not None:
+            raise ValueError(f"{source} is a named set, with labels: drop label, columns, classes")
+        return Stream(_Named(source), batch, None)
     paths, kind = _files(source, format)
     if kind == "libsvm":
         if label is not None or columns is not None:
@@ -239,6 +245,22 @@ class _Pairs:
 
     def pieces(self) -> Iterator[Any]:
         yield from self.source
+
+
+class _Named:
+    """A named data set, whose file is checked when its reading begins."""
+
+    columns = None
+
+    def __init__(self, name: str):
+        self.name = repr(name)
+        self._set = name
+        if not datasets.found(name):
+            next(datasets.pieces(name))  # downloads it
+
+    def pieces(self) -> Iterator[tuple[str, Any, int, np.ndarray]]:
+        for X, y in datasets.pieces(self._set):
+            yield self.name, _row_filler(X), X.shape[1], y.astype(np.float64)
 
 
 class _Tables:
@@ -362,6 +384,13 @@ def _filler(arrays: list[np.ndarray]) -> Any:
     def fill(out: np.ndarray, start: int, stop: int) -> None:
         for k, array in enumerate(arrays):
             out[:, k] = array[start:stop]
+
+    return fill
+
+
+def _row_filler(X: np.ndarray) -> Any:
+    def fill(out: np.ndarray, start: int, stop: int) -> None:
+        out[:] = X[start:stop]
 
     return fill
 
