@@ -212,7 +212,9 @@ class Stream:
                 f"{where}: the label is {found!r} at row {row + at} of the stream, which is "
                 f"not one of classes={self.classes!r}"
             )
-        return np.where(labels == self.classes[1], 1.0, -1.0) if len(self.classes) == 2 else labels
+        if len(self.classes) == 2:
+            return np.where(labels == self.classes[1], 1.0, -1.0)
+        return labels.astype(np.array(self.classes).dtype)  # texts of any piece fit into a block
 
 
 def ahead(blocks: Generator[Any, None, None]) -> Iterator[Any]:

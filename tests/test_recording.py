@@ -121,6 +121,21 @@ def test_what_needs_every_forecast_says_what_to_do():
         run.regret(okl.Gaussian(1.0), 1.0)
 
 
+@pytest.mark.parametrize("record", [7, "none"])
+def test_frames_and_pictures_have_the_rounds_recorded(record):
+    X, y = stream(make(okl.PKAWV))
+    whole = okl.run(make(okl.PKAWV), X, np.sign(y))
+    run = okl.run(make(okl.PKAWV), X, np.sign(y), record=record)
+    rows, found = whole.to_frame().iloc[run.recorded - 1], run.to_frame()
+    assert found.columns.tolist() == rows.columns.tolist()
+    for name in found:
+        np.testing.assert_allclose(found[name].astype(float), rows[name].astype(float), rtol=1e-13)
+    lines = run.plot()[1][0, 0].lines[0]
+    assert set(lines.get_xdata()) <= set(run.recorded) and lines.get_xdata()[-1] == N
+    expected = 100 * np.cumsum(whole.mistakes)[lines.get_xdata() - 1] / lines.get_xdata()
+    np.testing.assert_allclose(lines.get_ydata(), expected, rtol=1e-13)
+
+
 @pytest.mark.parametrize("bad", [0, -1, 1.5, True, None, "some", [1]])
 def test_a_record_that_is_none_is_refused(bad):
     learner = make(okl.PKAWV)

@@ -266,6 +266,10 @@ def test_more_classes_are_for_one_vs_rest(tmp_path):
     classes = ["ham", "spam", "eggs"]
     run = okl.run(okl.OneVsRest(learner(), classes), okl.stream(path, label="y", classes=classes))
     assert_same_run(run, okl.run(okl.OneVsRest(learner(), classes), X, names))
+    names[:10] = "ham"  # short texts first, and longer ones in a later piece
+    path, _ = written(tmp_path, "points.parquet", TABLE.set_column(3, "y", pa.array(names)))
+    pyarrow.parquet.write_table(pyarrow.parquet.read_table(path), path, row_group_size=10)
+    assert_rows(okl.stream(path, label="y", classes=classes), labels=names)
 
 
 # ---- the thread ----
