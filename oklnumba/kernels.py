@@ -29,7 +29,7 @@ from oklnumba.hot.rows import (
 )
 from oklnumba.params import Params, told
 
-ROWS, COLUMNS = 256, 8192  # of a kernel matrix that are computed in one go
+ROWS, COLUMNS = 128, 512  # of a kernel matrix that are computed in one go: they stay in the cache
 FEWEST = 32  # inputs; fewer tell nothing of a width
 APART, TOGETHER = 1e-24, 1.0 - 1e-12  # of a radial kernel: ten widths of the Gaussian, rounding
 SMOOTHNESS = {0.5: LAPLACIAN, 1.5: MATERN_3_2, 2.5: MATERN_5_2}  # of Matern: its code
