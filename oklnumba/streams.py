@@ -553,7 +553,7 @@ def _column(one: Any, names: list[str], what: str) -> str:
         hint = f"did you mean {near[0]!r}? " if near else ""
         raise ValueError(f"{what}: there is no column {one!r}; {hint}{_some(names)}")
     if names.count(one) > 1:
-        raise ValueError(f"{what}: there are {names.count(one)} columns {one!r}; take its place")
+        raise ValueError(f"{what}: there are {names.count(one)} columns {one!r}; rename them")
     return one
 
 
