@@ -27,7 +27,7 @@ FLOORS = (
     ("kernels", "losses", "potentials", "state", "factor"),
     ("features", "dictionaries", "scaling", "datasets", "theory"),
     ("learners",),
-    ("protocol", "adversary", "games"),
+    ("recording", "streams", "protocol", "adversary", "games"),
     ("plots", "oco", "wrappers"),
     ("interop",),
     ("__init__",),

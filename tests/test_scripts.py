@@ -759,3 +759,13 @@ def test_a_row_of_choosing_is_the_error_after_the_rows_that_chose(script):
     assert row["error"] == f"{100 * mistakes[200:].mean():.4g}" != f"{100 * mistakes.mean():.4g}"
     assert float(row["microseconds, one at a time"]) > float(row["microseconds, bulk"]) > 0
     assert float(row["megabytes"]) >= 8e-6 * 900 * 901 / 2  # a triangle
+
+
+def test_a_streamed_benchmark_plays_the_same_rounds_on_both_sides(script, monkeypatch, tmp_path):
+    pytest.importorskip("pyarrow")
+    benchmark = script("benchmark_stream")
+    monkeypatch.setattr(benchmark, "PART", 700)
+    benchmark.write(tmp_path / "stream.parquet", 2000)
+    stream, arrays = (benchmark.play(str(tmp_path / "stream.parquet"), n) for n in (0, 2000))
+    assert stream["loss"] == arrays["loss"] and 0.0 < stream["loss"] < 1.0
+    assert min(stream["wall"], stream["cpu"], stream["own"]) > 0.0
