@@ -131,6 +131,16 @@ def as_labels(y: Any, n: int, classes: bool = False) -> np.ndarray:
     return np.require(array, requirements=["C", "W"])
 
 
+def refuse_swapped(X: Any, y: Any) -> None:
+    """Raise where X is a column and y a table of as many rows: they have changed places."""
+    found, other = (tuple(getattr(one, "shape", ())) for one in (X, y))
+    if len(found) == 1 and len(other) == 2 and found[0] == other[0]:
+        raise ValueError(
+            f"X and y have changed places: X has shape {found} and y {other}; pass X, one row a "
+            "round, then y, one label a row"
+        )
+
+
 def require_outputs(found: int, outputs: int) -> None:
     """Raise where a round has another number of labels than the rounds before."""
     if found != outputs:

@@ -22,6 +22,7 @@ import tempfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
 
@@ -447,7 +448,9 @@ def scale_to(values: ArrayLike, lo: float = -1.0, hi: float = 1.0) -> NDArray[np
 
 def _spec(name: str) -> Spec:
     if name not in names():
-        raise ValueError(f"unknown data set {name!r}; known are: {', '.join(names())}")
+        close = get_close_matches(str(name), names(), n=1)
+        hint = f" (did you mean {close[0]!r}?)" if close else ""
+        raise ValueError(f"unknown data set {name!r}{hint}; known are: {', '.join(names())}")
     return SPECS[name]
 
 

@@ -131,7 +131,9 @@ class TaylorFeatures(Features):
 
     def _writer(self, d: int):
         r = self.size(d)
-        center = np.zeros(d) if self.center is None else as_point(self.center, d, "center")[0]
+        center = np.zeros(d) if self.center is None else as_point(self.center, name="center")[0]
+        if len(center) != d:
+            raise ValueError(f"center has {len(center)} entries, but X has {d} columns; give {d}")
         parent, variable, ratio = _monomials(d, int(self.degree))
         ratio = ratio / float(self.sigma)
         columns = np.empty((d + r, PASS))
@@ -347,7 +349,7 @@ def check_features(features: Any, name: str = "features") -> Features:
         what = f"the kernel {what}"
         hint = (
             "; learners that take a kernel are NystromAWV and KernelAWV; features of it are "
-            "okl.NystromFeatures(landmarks, kernel), and of a Gaussian okl.TaylorFeatures(sigma=1.0)"
+            "okl.NystromFeatures(landmarks, kernel), of a Gaussian also okl.TaylorFeatures()"
         )
     raise ValueError(
         f"{name} must be an oklnumba feature map such as okl.TaylorFeatures(degree=2), but is "

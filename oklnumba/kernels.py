@@ -69,7 +69,11 @@ class Kernel(Params):
         """
         kernel = kernel_code(self)
         X = np.array(as_inputs(X), order="C")
-        Z = X if Z is None else as_inputs(Z, X.shape[1], "Z")
+        Z = X if Z is None else as_inputs(Z, name="Z")
+        if Z.shape[1] != X.shape[1]:
+            raise ValueError(
+                f"Z has {Z.shape[1]} columns, but X has {X.shape[1]}; pass points of one space"
+            )
         out = np.empty((len(X), len(Z)))
         kernel_block(kernel, X, np.array(Z.T, order="C"), len(Z), out)
         return out

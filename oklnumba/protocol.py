@@ -21,7 +21,7 @@ from oklnumba.learners.learner import (
     read_npz,
     write_npz,
 )
-from oklnumba.params import same_spec
+from oklnumba.params import same_spec, told
 from oklnumba.state import under
 
 SAVE_SECONDS = 60.0  # between two saves where ``every`` is not given
@@ -414,10 +414,13 @@ def run(
     (19020, 0.16)
     """
     if not isinstance(learner, Player):
+        data = isinstance(learner, list | tuple) or hasattr(learner, "shape")
+        hint = "; the learner comes first: okl.run(learner, X, y)" if data else ""
         raise ValueError(
-            "learner must be an oklnumba learner such as PKAWV(TaylorFeatures(2)), or OneVsRest, "
-            f"MultiOutput or OnlineToBatch around one, but is {learner!r}"
+            "learner must be an oklnumba learner such as okl.PKAWV(okl.TaylorFeatures(2)), or "
+            f"OneVsRest, MultiOutput or OnlineToBatch around one, but is {told(learner)}{hint}"
         )
+    checks.refuse_swapped(X, y)
     recorded = learner._recorded(loss)
     if time_limit is not None:
         checks.require_positive("time_limit", time_limit)

@@ -325,6 +325,21 @@ BY_TYPE = {  # for names that the table does not have
 }
 
 
+def assert_refused(cls, params, message, *calls):
+    """Bad hyper-parameters are refused by the constructor; assigned later, by the first round.
+
+    Return the object that has them all the same, as after assignments.
+    """
+    with pytest.raises(ValueError, match=message):
+        cls(**params)
+    assigned = cls.unchecked(**params)
+    for call in calls:
+        with pytest.raises(ValueError, match=message):
+            call(assigned)
+        assert assigned.size == 0
+    return assigned
+
+
 def bad_values(name, default):
     values = BAD_VALUES.get(name, BY_TYPE.get(type(default), []))
     return [v for v in values if not (v is default or (v == default and v is not True))]

@@ -64,6 +64,21 @@ PLAY_ROWS = 8192  # rounds handed to the compiled loops in one go
 FEWEST_LABELS = 8  # fewer may be 0 and 1 by chance
 
 
+# What learners do not have, and other libraries' users look for.
+ELSEWHERE = {
+    "fit": "it plays rounds, okl.run(learner, X, y) or partial_fit(X, y); "
+    "okl.interop.OnlineClassifier(learner) and OnlineRegressor(learner) have fit",
+    "fit_predict": "okl.run(learner, X, y).predictions are the forecasts, each before its label",
+    "score": "okl.run(learner, X, y) has mistake_rate and mean_loss",
+    "predict_proba": "okl.interop.OnlineClassifier(learner) has probabilities",
+    "decision_function": "predict(X) is the real forecast, whose sign is the class",
+    "coef_": "KernelOGD and its kin have coefficients and atoms, linear learners w",
+    "learn_many": "partial_fit(X, y) learns many rounds",
+    "predict_many": "predict(X) has the forecasts of many points",
+    "save_model": "save(path) writes it, okl.load(path) reads it",
+}
+
+
 def per_round(n: int, outputs: int) -> np.ndarray:
     """Return room for a number for each of n rounds, or for each output of each round."""
     return np.empty(n) if outputs == 1 else np.empty((n, outputs))
@@ -116,6 +131,12 @@ class Player(Params):
     ``_recorded``.
     """
 
+    def __getattr__(self, name: str) -> Any:
+        """Say what is called otherwise in other libraries; whatever is missing raises here."""
+        if name in ELSEWHERE:
+            raise AttributeError(f"{type(self).__name__} has no {name}: {ELSEWHERE[name]}")
+        return object.__getattribute__(self, name)
+
     _width: int | None = None
     _outputs = 1  # labels a round
     _certified = False  # whether rounds come with a certificate
@@ -154,6 +175,7 @@ class Player(Params):
         UserWarning
             As ``okl.run``, before the first round.
         """
+        checks.refuse_swapped(X, y)
         X = checks.as_inputs(X, self._width)
         y = self._as_labels(y, len(X))
         self._advise(X, y)
@@ -394,6 +416,8 @@ class Learner(State, Player):
             NOT_FINITE: "the forecast is not finite",
             DIVERGED: f"the run diverges, its forecast is beyond {LARGEST_FORECAST:g}",
         }[status]
+        eta = getattr(self, "eta", None) if status == DIVERGED else None
+        what += f" with eta={eta!r}" if eta is not None else ""
         self._broken = (
             f"{type(self).__name__}, round {self._played + played + 1}: {what}; {self._REMEDY}, "
             "then reset() and start again"

@@ -69,7 +69,7 @@ class NystromAWV(Ridge):
 
     Forecasts shrink new points: where labels have little noise, "ridge" loses less. On y = sin(x_1
     + ... + x_5), 1000 rounds, mu = 0.1, the squared errors add up to 56, 67 and 126 at lam = 1, 0.1
-    and 0.01, those of "ridge" to 39, 15 and 11 (docs/choosing.md).
+    and 0.01, those of "ridge" to 39, 15 and 11 (docs/awv_or_ridge.md).
 
     Examples
     --------
