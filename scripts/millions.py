@@ -2,8 +2,8 @@
 
 Reproduces: nothing published; what ten million rounds cost and bring: mistakes, certificate,
     seconds and peak memory of each learner, one after the other on one core, a process for each.
-Missing: SUSY and HIGGS where they are not at hand; then a made-up stream of the width of SUSY, whose
-    least possible error is known, stands for them. What does not finish within its limit plays a
+Missing: SUSY and HIGGS where they are not at hand; then a made-up stream of the width of SUSY,
+    whose least possible error is known, stands for them. What does not finish within its limit plays a
     part, and its times are extrapolated (column "played"): river, and learners whose dictionary
     grows. One permutation of the stream; settings out of a few, chosen on another draw.
 Time: about 40 minutes of CPU time; --quick (six learners, 100,000 rounds): about 15 s.
@@ -20,7 +20,6 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,7 +34,7 @@ LIMIT, QUICK_LIMIT = 200.0, 1.0  # CPU seconds for a learner
 SHARES = {"SelfTuning": 4.5, "river": 0.2}  # of the limit, where it is another one
 BLOCK, PIECE = 50_000, 1000  # rows made at once; rows of a batch of scikit-learn
 TUNE_ROUNDS, QUICK_TUNE = 50_000, 2000
-D, LATENT, DECAY, STEEP = 18, 4, 0.7, 4.0
+D, DECAY, STEEP = 18, 0.7, 4.0
 CONCEPT, PLAYED, REHEARSED = 0, 1, 2  # seeds: of the concept, of the draw that is played, and tuned
 SELF, SKLEARN, RIVER = "SelfTuning", "scikit-learn", "river"
 
@@ -52,7 +51,7 @@ def made_up(seed: int) -> Iterator[Block]:
     """Yield a stream for ever: D inputs that span few directions well, two classes that overlap.
 
     The standard deviations of the inputs along their axes fall by DECAY, as in measured data; the
-    log odds are a smooth function of the first LATENT axes that no quadratic one is close to, so the
+    log odds are a smooth function of the first four axes that no quadratic one is close to, so the
     least possible error is the mean of min(p, 1 - p).
     """
     axes = np.linalg.qr(np.random.default_rng(CONCEPT).standard_normal((D, D)))[0]

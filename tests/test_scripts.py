@@ -28,6 +28,7 @@ OTHERS = [
     SCRIPTS / name
     for name in (
         "certificate.py",
+        "millions.py",
         "choosing.py",
         "regret_certificate.py",
         "regret_vs_dictionary.py",
