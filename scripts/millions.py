@@ -3,9 +3,9 @@
 Reproduces: nothing published; what ten million rounds cost and bring: mistakes, certificate,
     seconds and peak memory of each learner, one after the other on one core, a process for each.
 Missing: SUSY and HIGGS where they are not at hand; then a made-up stream of the width of SUSY,
-    whose least possible error is known, stands for them. What does not finish within its limit plays a
-    part, and its times are extrapolated (column "played"): river, and learners whose dictionary
-    grows. One permutation of the stream; settings out of a few, chosen on another draw.
+    whose least possible error is known, stands for them. What does not finish within its limit
+    plays a part, and its times are extrapolated (column "played"): river, and learners whose
+    dictionary grows. One draw of the stream; settings out of a few, chosen on another draw.
 Time: about 40 minutes of CPU time; --quick (six learners, 100,000 rounds): about 15 s.
 Data: made up, block by block, never all in memory.
 """

@@ -14,7 +14,16 @@ from tqdm import tqdm
 
 import oklnumba as okl
 from oklnumba.command import source, spelling
-from oklnumba.command.play import INTERRUPTED, Course, for_classes, notes, rate, task_of, warm
+from oklnumba.command.play import (
+    Course,
+    ended,
+    for_classes,
+    interruptible,
+    notes,
+    rate,
+    task_of,
+    warm,
+)
 
 UNITS = 1000  # first rows of a regression, at most a tenth: they set the unit of the labels
 MOST_FEATURES = 2000  # Taylor features of degree 2 beyond which they are left out
@@ -85,23 +94,21 @@ def compare(args: argparse.Namespace) -> int:
     if skipped:
         print(f"          the first {skipped} rows set the unit of the labels and are not played")
     sys.stdout.flush()
-    status, broken = 0, {}
+    broken: dict[str, str] = {}
     total = args.rows or labels.rows
     bar = tqdm(total=total, unit=" rounds", unit_scale=True, disable=not args.progress)
-    try:
-        with bar, notes():
-            for X, y in stream:
-                for name, course in courses.items():
-                    if name not in broken and (trouble := _try(course, X, y)):
-                        broken[name] = trouble
-                bar.update(len(y))
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        status = INTERRUPTED
+    with closing(stream), bar, notes(), interruptible() as interrupted:
+        for X, y in stream:
+            for name, course in courses.items():
+                if name not in broken and (trouble := _try(course, X, y)):
+                    broken[name] = trouble
+            bar.update(len(y))
+            if interrupted:
+                break
     for name, trouble in broken.items():
         print(f"oklnumba: note: {name} stopped: {trouble}", file=sys.stderr)
     show({n: c for n, c in courses.items() if c.rounds and n not in broken})
-    return status
+    return ended(interrupted)
 
 
 def _try(course: Course, X: np.ndarray, y: np.ndarray) -> str:
@@ -119,9 +126,10 @@ def in_units(stream: Any) -> tuple[Any, int]:
     """Return the stream with labels in units of the first rows, and how many these were."""
     X, y = next(stream)
     few = min(UNITS, len(y) // 10)
-    if few < 2 or not (scale := float(y[:few].std())) > 0.0:
-        return itertools.chain([(X, y)], stream), 0
-    center = float(y[:few].mean())
+    scale = float(y[:few].std()) if few > 1 else 0.0
+    if scale == 0.0:
+        few, scale = 0, 1.0
+    center = float(y[:few].mean()) if few else 0.0
 
     def rest() -> Any:
         with closing(stream):

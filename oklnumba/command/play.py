@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
+import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -142,6 +144,26 @@ def _short(value: Any) -> str:
 
 
 @contextmanager
+def interruptible() -> Iterator[list[int]]:
+    """Give a list that Ctrl-C fills: a piece is then played to its end; a second Ctrl-C raises."""
+    seen: list[int] = []
+
+    def note(number: int, _: Any) -> None:
+        if seen:
+            raise KeyboardInterrupt
+        seen.append(number)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield seen  # signals belong to the main thread
+        return
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield seen
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
 def notes() -> Iterator[None]:
     """Write warnings as lines on stderr."""
 
@@ -177,7 +199,7 @@ def run(args: argparse.Namespace) -> int:
             raise ValueError(f"{path}: there is no such folder; make it first")
     table, labels = task_of(args)
     course = Course(for_classes(learner, labels), args.loss)
-    print(f"learner   {learner!r}", flush=True)
+    print(f"learner   {course.learner!r}", flush=True)
     status = _play(course, source.rounds(table, labels, args.rows), labels, args)
     summary(course)
     if args.save and course.rounds:
@@ -193,21 +215,27 @@ def _play(course: Course, stream: Any, labels: source.Labels, args: argparse.Nam
     """Play the stream and print the table; return the exit status."""
     last, total = [0, 0.0], args.rows or labels.rows
     bar = tqdm(total=total, unit=" rounds", unit_scale=True, disable=not args.progress)
-    try:
-        with closing(stream), bar, notes():
-            for X, y in cut(stream):
-                if not course.rounds:
-                    warm(course.learner, X, y, args.loss)
-                played = course.play(X, y)
-                if course.rounds == len(y):
-                    bar.write(f"\n{head(course.classes, played.loss)}", file=sys.stdout)
-                for line in lines(course, played, y, last):
-                    bar.write(line, file=sys.stdout)
-                bar.update(len(y))
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return INTERRUPTED
-    return 0
+    with closing(stream), bar, notes(), interruptible() as interrupted:
+        for X, y in cut(stream):
+            if not course.rounds:
+                warm(course.learner, X, y, args.loss)
+            played = course.play(X, y)
+            if course.rounds == len(y):
+                bar.write(f"\n{head(course.classes, played.loss)}", file=sys.stdout)
+            for line in lines(course, played, y, last):
+                bar.write(line, file=sys.stdout)
+            bar.update(len(y))
+            if interrupted:
+                break
+    return ended(interrupted)
+
+
+def ended(interrupted: list[int]) -> int:
+    """Say that a run was interrupted, if it was; return the exit status."""
+    if not interrupted:
+        return 0
+    print("interrupted", file=sys.stderr)
+    return INTERRUPTED
 
 
 def summary(course: Course) -> None:

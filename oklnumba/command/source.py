@@ -17,6 +17,8 @@ ARROW = {
     ".parquet": "parquet", ".csv": "csv", ".arrow": "ipc", ".ipc": "ipc", ".feather": "feather",
 }  # fmt: skip
 LIBSVM = (".libsvm", ".svm", ".svmlight", ".txt")
+NUMBERS = ("null", "bool", "halffloat", "float", "double")  # kinds of columns, with integers
+NUMBERS += tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
 FORMS = "CSV, Parquet, Arrow, LIBSVM (.svm, .libsvm, .txt) or .npz with X and y"
 
 
@@ -146,7 +148,7 @@ def _of_arrow(path: Path, form: str, label: str | None, columns: list[str] | Non
     chosen = inputs if columns is None else [_column(one, inputs, str(path)) for one in columns]
     for name in chosen:
         kind = table.schema.field(name).type
-        if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or kind == pa.bool_()):
+        if str(kind) not in NUMBERS:
             raise ValueError(f"{path}: column {name!r} holds {kind}, not numbers; "
                              "leave it out by naming the others, --columns a,b,c")  # fmt: skip
 
