@@ -11,7 +11,6 @@ Data: made up, block by block, never all in memory.
 """
 
 import argparse
-import csv
 import multiprocessing
 import os
 import resource
@@ -23,7 +22,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
-from common import FIGURES, arguments, finish, print_table, save, write_csv
+from common import arguments, finish, print_table, save, write_csv
 
 import oklnumba as okl
 from oklnumba import plots
@@ -36,6 +35,7 @@ BLOCK, PIECE = 50_000, 1000  # rows made at once; rows of a batch of scikit-lear
 TUNE_ROUNDS, QUICK_TUNE = 50_000, 2000
 D, DECAY, STEEP = 18, 0.7, 4.0
 CONCEPT, PLAYED, REHEARSED = 0, 1, 2  # seeds: of the concept, of the draw that is played, and tuned
+REAL, MADE_UP, LENGTH = ("susy", "higgs"), "made up", 2.8  # LENGTH of inputs, root mean square
 SELF, SKLEARN, RIVER = "SelfTuning", "scikit-learn", "river"
 
 
@@ -66,6 +66,34 @@ def made_up(seed: int) -> Iterator[Block]:
         y = np.where(rng.random(BLOCK) < p, 1.0, -1.0)
         yield Block(U @ mixing, y, float(np.minimum(p, 1.0 - p).sum()))
         number += 1
+
+
+def real(name: str, draw: int) -> Iterator[Block]:
+    """Yield SUSY or HIGGS in the order of the file, standardised by the past.
+
+    The last TUNE_ROUNDS rows are those on which settings are chosen.
+    """
+    data = okl.datasets.load(name, scale=None)
+    d, part = data.X.shape[1], slice(-TUNE_ROUNDS, None)
+    X, y = (a[part] if draw == REHEARSED else a[:-TUNE_ROUNDS] for a in (data.X, data.y))
+    scaler = okl.Standardizer()
+    for start in range(0, len(y), BLOCK):
+        rows = slice(start, start + BLOCK)
+        yield Block(scaler.stream(X[rows]) * (LENGTH / np.sqrt(d)), y[rows], None)
+
+
+def blocks(stream: str, draw: int) -> Iterator[Block]:
+    """Return a stream by name."""
+    return made_up(draw) if stream == MADE_UP else real(stream, draw)
+
+
+def lengths(stream: str, quick: bool) -> tuple[int, ...]:
+    """Return after how many rounds all are compared."""
+    wanted = QUICK_ROUNDS if quick else ROUNDS
+    if stream == MADE_UP:
+        return wanted
+    most = okl.datasets.SPECS[stream].shape[0] - TUNE_ROUNDS
+    return tuple(sorted({min(most, rounds) for rounds in wanted}))
 
 
 # ---- players: mistakes of the forecasts on some rows, each made before its label ----
@@ -117,7 +145,6 @@ class Rows:
     """A classifier of river, row by row."""
 
     rows, certificate, size = PIECE, None, ""
-    names = [f"x{j}" for j in range(D)]
 
     def __init__(self, model: Any):
         self.model = model
@@ -125,7 +152,7 @@ class Rows:
     def play(self, X: np.ndarray, y: np.ndarray) -> int:
         wrong = 0
         for values, label in zip(X.tolist(), (y > 0.0).tolist(), strict=True):
-            x = dict(zip(self.names, values, strict=True))
+            x = {f"x{j}": value for j, value in enumerate(values)}
             wrong += self.model.predict_one(x) is not label
             self.model.learn_one(x, label)
         return wrong
@@ -234,20 +261,22 @@ QUICK = ("LinearAWV", "PKAWV, Taylor M=2", "FOGD", "POMDR", RIVALS[0], RIVALS[2]
 
 def pieces(blocks: Iterator[Block], rows: int, total: int) -> Iterator[Block]:
     """Cut the first ``total`` rows of a stream into pieces; the first of a block has its least."""
-    while total:
-        X, y, least = next(blocks)
+    for X, y, least in blocks:
         for start in range(0, min(len(y), total), rows):
             stop = min(start + rows, len(y), total)
-            yield Block(X[start:stop], y[start:stop], least if not start else 0.0)
+            yield Block(X[start:stop], y[start:stop], least if start == 0 else 0.0)
         total -= min(len(y), total)
+        if not total:
+            return
 
 
-def choose(settings: list[tuple[str, Callable]], rounds: int) -> tuple[str, Callable]:
+def choose(stream: str, settings: list[tuple[str, Callable]], rounds: int) -> tuple[str, Callable]:
     """Return the setting with the fewest mistakes on another draw; this compiles too."""
     found = []
     for text, make in settings:
         player = make()
-        wrong = sum(player.play(p.X, p.y) for p in pieces(made_up(REHEARSED), player.rows, rounds))
+        cut = pieces(blocks(stream, REHEARSED), player.rows, rounds)
+        wrong = sum(player.play(piece.X, piece.y) for piece in cut)
         found.append((wrong, len(found), text, make))
     return min(found)[2:]
 
@@ -257,27 +286,29 @@ def memory() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0
 
 
-def play(name: str, quick: bool, limit: float, core: int, send: Any) -> None:
+def play(stream: str, name: str, quick: bool, limit: float, core: int, send: Any) -> None:
     """Play a learner and send a row at each number of rounds, None at the end."""
     os.sched_setaffinity(0, {core})  # one core for all
     warnings.simplefilter("ignore")
     settings = families().get(name) or others(name)
-    text, make = choose(settings, QUICK_TUNE if quick else TUNE_ROUNDS)
-    player, rounds = make(), QUICK_ROUNDS if quick else ROUNDS
+    text, make = choose(stream, settings, QUICK_TUNE if quick else TUNE_ROUNDS)
+    player, rounds = make(), lengths(stream, quick)
     start, played, wrong, before, least, seconds = memory(), 0, 0, (0, 0), 0.0, 0.0
-    for piece in pieces(made_up(PLAYED), player.rows, rounds[-1]):
+    for piece in pieces(blocks(stream, PLAYED), player.rows, rounds[-1]):
         begin = time.process_time()
         wrong += player.play(piece.X, piece.y)
         seconds += time.process_time() - begin
-        played, least = played + len(piece.y), least + piece.least
+        played += len(piece.y)
+        least = None if piece.least is None else least + piece.least
         over = seconds > limit
         for at in (at for at in rounds if at == played or over and at > played):
             lately = (wrong - before[1]) / (played - before[0]) if played > before[0] else np.nan
             regret, bound = ends(player)
+            known = least is not None and played % BLOCK == 0  # it comes with whole blocks
             send.put({
-                "learner": name, "setting": text, "rounds": at, "played": played,
+                "stream": stream, "learner": name, "setting": text, "rounds": at, "played": played,
                 "mistakes": f"{100 * wrong / played:.4f}", "lately": f"{100 * lately:.4f}",
-                "least": f"{100 * least / played:.4f}" if played % BLOCK == 0 else "",
+                "least": f"{100 * least / played:.4f}" if known else "",
                 "regret": regret, "bound": bound, "seconds": f"{seconds * at / played:.4g}",
                 "size": player.size, "peak_mb": f"{memory():.0f}", "start_mb": f"{start:.0f}",
             })  # fmt: skip
@@ -297,26 +328,28 @@ def ends(player: Any) -> tuple[str, str]:
 # ---- all of them ----
 
 
-def play_all(names: list[str], args: argparse.Namespace, jobs: int, rows: list[dict]) -> None:
-    """Play the learners, ``jobs`` at a time, and write each row when it is there."""
+def play_all(jobs: list[tuple[str, str]], args: argparse.Namespace, side: int) -> list[dict]:
+    """Play pairs of stream and learner, ``side`` by side; write each row when it is there."""
+    rows: list[dict] = []
     context = multiprocessing.get_context("spawn")
     cores, order = sorted(os.sched_getaffinity(0)), [*families(), *RIVALS]
     partial = args.output / f"{STEM}_{'quick' if args.quick else 'unfinished'}.csv"
 
-    def one(name: str) -> None:
+    def one(job: tuple[str, str]) -> None:
         queue, core = context.Queue(), cores.pop(0)
-        limit = args.limit * SHARES.get(name.split(",")[0], 1.0)
-        child = context.Process(target=play, args=(name, args.quick, limit, core, queue))
+        limit = args.limit * SHARES.get(job[1].split(",")[0], 1.0)
+        child = context.Process(target=play, args=(*job, args.quick, limit, core, queue))
         child.start()
         while (row := take(queue, child)) is not None:
             rows.append(row)
-            rows.sort(key=lambda r: (order.index(r["learner"]), int(r["rounds"])))
+            rows.sort(key=lambda r: (r["stream"], order.index(r["learner"]), int(r["rounds"])))
             write_csv(partial, rows)
         child.join()
         cores.append(core)
 
-    with ThreadPoolExecutor(min(jobs, len(cores))) as pool:  # the longest first
-        list(pool.map(one, sorted(names, key=lambda name: name != SELF)))
+    with ThreadPoolExecutor(min(side, len(cores))) as pool:  # the longest first
+        list(pool.map(one, sorted(jobs, key=lambda job: job[1] != SELF)))
+    return rows
 
 
 def take(queue: Any, child: Any) -> dict | None:
@@ -329,14 +362,65 @@ def take(queue: Any, child: Any) -> dict | None:
                 raise RuntimeError(f"a learner ended with exit status {child.exitcode}") from None
 
 
+FAMILIES = {  # colours, in the order of plots.COLOURS
+    "self-tuning": (SELF,),
+    "scikit-learn, river": RIVALS,
+    "AWV": ("LinearAWV", "PKAWV, Taylor M=2", "PKAWV, Fourier", "NystromAWV"),
+    "budget": ("POMDR", "KernelOGD, budget 400", "BOGD"),
+    "Newton": ("ProsNKONS",),
+    "gradient on features": ("OGD, linear", "AdaGrad on Taylor M=3", "FOGD", "NOGD"),
+}
+
+
 def draw(rows: list[dict]):
     """Draw mistakes against time, a path over the numbers of rounds for each learner."""
-    figure, axes = plots.figure(columns=1, width=7.0, row_height=4.6)
-    ax = axes[0, 0]
-    for row in rows:
-        print(row)
-    finish(ax, "CPU seconds in the learner", "mistakes (%)", yscale="linear")
+    streams = list(dict.fromkeys(row["stream"] for row in rows))
+    figure, axes = plots.figure(rows=len(streams), columns=1, width=7.0, row_height=4.8)
+    for ax, stream in zip(axes[:, 0], streams, strict=True):
+        here = [row for row in rows if row["stream"] == stream]
+        least = [float(row["least"]) for row in here if row["least"]]
+        floor = least[-1] if least else 0.0
+        ends = {}
+        for name in dict.fromkeys(row["learner"] for row in here):
+            path = [row for row in here if row["learner"] == name]
+            x = np.array([float(row["seconds"]) for row in path])
+            y = np.array([float(row["mistakes"]) - float(row["least"] or floor) for row in path])
+            whole = np.array([int(row["played"]) == int(row["rounds"]) for row in path])
+            colour = next(c for c, f in zip(plots.COLOURS, FAMILIES, strict=False)
+                          if name in FAMILIES[f])  # fmt: skip
+            look = {"color": colour, "linewidth": 1.2, "markersize": 4.0, "clip_on": False}
+            ax.plot(x, y, "--", **look)
+            ax.plot(x[whole], y[whole], "-o", **look)
+            ax.plot(x[~whole], y[~whole], "o", **look | {"markerfacecolor": "white"})
+            ends[name] = x[-1], y[-1], colour
+        what = (
+            f"mistakes above the least possible, {floor:.2f} % (points)"
+            if least
+            else "mistakes (%)"
+        )
+        sizes = ", ".join(f"{n / 10**6:g}" for n in sorted({int(row["rounds"]) for row in here}))
+        title = f"{stream}: {sizes} million rounds (open: a part was played, time extrapolated)"
+        finish(ax, "CPU seconds in the learner, one core", what, title)
+        label_ends(figure, ax, ends)
     return figure
+
+
+def label_ends(figure: Any, ax: Any, ends: dict[str, tuple[float, float, str]]) -> None:
+    """Write names beside the ends of the paths, moved up where they would overlap."""
+    figure.draw_without_rendering()
+    place = ax.transData.transform
+    height = 1.15 * (plots.FONT - 1.0) * figure.dpi / 72.0
+    taken: list[tuple[float, float, float]] = []
+    for name, (x, y, colour) in sorted(ends.items(), key=lambda item: item[1][1]):
+        across, up = place((x, y))
+        width, first = 0.55 * height * len(name), up
+        while any(abs(up - u) < height and across < a + w and a < across + width
+                  for a, u, w in taken):  # fmt: skip
+            up += 0.2 * height
+        taken.append((across, up, width))
+        ax.annotate(name, (x, y), (6.0, (up - first) * 72.0 / figure.dpi), color=colour,
+                    textcoords="offset points", va="center", fontsize=plots.FONT - 1.0,
+                    annotation_clip=False)  # fmt: skip
 
 
 def options() -> tuple[list[str], int]:
@@ -349,15 +433,14 @@ def options() -> tuple[list[str], int]:
 
 
 def main() -> None:
-    only, jobs = options()
+    only, side = options()
     args = arguments(__doc__ or "", LIMIT, QUICK_LIMIT)
     names = only or (list(QUICK) if args.quick else [*families(), *RIVALS])
-    rows: list[dict] = []
-    if only:
-        with open(FIGURES / f"{STEM}.csv", newline="", encoding="utf-8") as file:
-            rows = [row for row in csv.DictReader(file) if row["learner"] not in only]
-    play_all(names, args, jobs, rows)
-    save(draw(rows), rows, args, STEM)
+    known = okl.datasets.names()
+    streams = [name for name in REAL if name in known and okl.datasets.found(name)]
+    streams = [MADE_UP] if args.quick or not streams else streams
+    rows = play_all([(stream, name) for stream in streams for name in names], args, side)
+    save(draw(rows), rows, args, STEM, partial=bool(only))
     print_table([{k: str(v) or "-" for k, v in row.items() if k != "setting"} for row in rows])
 
 
