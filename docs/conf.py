@@ -18,12 +18,13 @@ project = "oklnumba"
 author = "the authors of oklnumba"
 version = release = okl.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.napoleon"]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
-exclude_patterns = ["_templates"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.napoleon"]
 templates_path = ["_templates"]
 myst_heading_anchors = 3
+myst_enable_extensions = ["deflist"]
 html_theme = "furo"
+html_static_path, html_css_files = ["_static"], ["wide.css"]
 html_title = f"oklnumba {okl.__version__}"
 html_show_sphinx = html_show_copyright = html_copy_source = False
 pygments_style = "friendly"
@@ -36,7 +37,7 @@ smartquotes = False
 napoleon_custom_sections = [("Remarks", "notes_style")]
 
 
-autosummary.WELL_KNOWN_ABBREVIATIONS += ("eq.", "Fig.")  # no end of a sentence
+autosummary.WELL_KNOWN_ABBREVIATIONS += ("eq.", "Fig.", "Alg.")  # no end of a sentence
 
 
 # ---- the pages of the reference ----
@@ -67,6 +68,7 @@ def families() -> dict[str, list[str]]:
         value = getattr(okl, name)
         if not inspect.ismodule(value) and getattr(value, "__name__", name) == name:
             found.setdefault(value.__module__, []).append(name)
+    found["oklnumba.protocol"].append("protocol.Certificate")  # of runs; nobody makes one
     return found
 
 
@@ -102,48 +104,85 @@ def write_reference() -> None:
     (REFERENCE / "index.rst").write_text(index + "\n", encoding="utf-8")
 
 
-# ---- docstrings have formulas in plain text, with | and * and a_ that mean nothing ----
-
-DOCTEST = re.compile(r"^\s*(>>>|\.\.\. )")
+# ---- the pages ----
 
 
-def plain(line: str) -> str:
-    """Return a line with what is markup by accident escaped, outside of ``code``."""
-    parts = re.split(r"(``.*?``)", line)
-    for i in range(0, len(parts), 2):
-        parts[i] = re.sub(r"(?<!\\)\|", r"\\|", parts[i])
-        parts[i] = re.sub(r"(?<![\w*\\])\*(?=\w[^*]*\w\*(?!\w))|(?<=\w)\*(?!\w)", "\0", parts[i])
-        parts[i] = parts[i].replace("*", r"\*").replace("\0", "*")
+def with_pictures(text: str) -> str:
+    """Return figures/README.md as a page of docs/, each picture at the head of its section."""
+    parts = re.split(r"^(## .*)$", text.replace("](../docs/", "]("), flags=re.MULTILINE)
+    for i in range(1, len(parts), 2):
+        names = [name for name in re.findall(r"\w+", parts[i]) if name.islower()]
+        there = [name for name in names if (HERE.parent / "figures" / f"{name}.png").is_file()]
+        parts[i] += "".join(f"\n\n![{name}](../figures/{name}.png)" for name in there)
     return "".join(parts)
 
 
-def escape(app, what, name, obj, options, lines) -> None:
-    """Escape the prose and the formulas of a docstring, not its examples."""
-    code = False
+def read(app, docname, source) -> None:
+    """Fill the page of the figures, and drop the empty lines that end examples for doctest."""
+    if docname == "figures":
+        source[0] = with_pictures((HERE.parent / "figures/README.md").read_text(encoding="utf-8"))
+    source[0] = re.sub(r"\n\n```$", "\n```", source[0], flags=re.MULTILINE)
+
+
+# ---- docstrings have formulas in plain text, with | and * and a_ that mean nothing ----
+
+DOCTEST = re.compile(r"^\s*(>>>|\.\.\. )")
+MARKUP = re.compile(r"(``.*?``|(?<![\w*])\*\w[^*]*\w\*(?![\w*]))")  # code and *emphasis*
+
+
+def plain(line: str) -> str:
+    """Return a line with | and * that mean nothing escaped."""
+    return escaped(r"([|*])", line)
+
+
+def escaped(pattern: str, line: str) -> str:
+    """Return a line with a backslash before what the pattern finds, but in code and emphasis."""
+    parts = MARKUP.split(line)
+    parts[::2] = [re.sub(pattern, r"\\\1", part) for part in parts[::2]]
+    return "".join(parts)
+
+
+def prose(lines: list[str]) -> list[int]:
+    """Return which lines of a docstring are in no example."""
+    found, code = [], False
     for i, line in enumerate(lines):
         code = bool(DOCTEST.match(line)) or (code and bool(line.strip()))
         if not code:
-            lines[i] = plain(line)
+            found.append(i)
+    return found
 
 
-def show_once(app, what, name, obj, options, lines) -> None:
-    """Keep what a class says of its attributes out of the index, where the attributes are."""
-    for i in reversed(range(len(lines))):
+def before_napoleon(app, what, name, obj, options, lines) -> None:
+    """Escape the formulas of a docstring."""
+    for i in prose(lines):
+        lines[i] = plain(lines[i])
+
+
+def after_napoleon(app, what, name, obj, options, lines) -> None:
+    """Escape names_ that are no links, and keep attributes out of the index, which has them."""
+    for i in reversed(prose(lines)):
         if lines[i].startswith(".. attribute::"):
             lines.insert(i + 1, "   :no-index:")
+        else:
+            lines[i] = escaped(r"(?<=[a-zA-Z0-9])(_)(?!\w)", lines[i])
 
 
 def skip(app, what, name, obj, skipped, options) -> bool | None:
-    """Leave out the fields of named tuples, of which their classes tell."""
-    return True if "Alias for field number" in str(getattr(obj, "__doc__", "")) else None
+    """Leave out fields of named tuples, of which their classes tell, and scikit-learn's methods."""
+    alias = "Alias for field number" in str(getattr(obj, "__doc__", ""))
+    return True if alias or re.fullmatch(r"set_\w+_request", name) else None
+
+
+def begin(app, config) -> None:
+    """Write the pages of the reference, before Sphinx looks for pages."""
+    write_reference()
+    config.autosummary_generate = sorted(map(str, REFERENCE.glob("*.rst")))
 
 
 def setup(app) -> None:
     """Connect the functions above."""
-    app.connect("autodoc-process-docstring", escape, priority=100)  # before napoleon
-    app.connect("autodoc-process-docstring", show_once, priority=900)  # after it
+    app.connect("config-inited", begin)
+    app.connect("source-read", read)
+    app.connect("autodoc-process-docstring", before_napoleon, priority=100)
+    app.connect("autodoc-process-docstring", after_napoleon, priority=900)
     app.connect("autodoc-skip-member", skip)
-
-
-write_reference()
-autosummary_generate = sorted(map(str, REFERENCE.glob("*.rst")))

@@ -94,6 +94,7 @@ NOTHING = {  # what nothing here corresponds to, and why
     **dict.fromkeys(
         ("max_iter", "n_iter", "epochs", "tol", "early_stopping", "batch_size"), ONE_PASS
     ),
+    "n_outputs": "the number of labels a round is known with the first of them",
     "shuffle": "rows are played in their order: shuffle them before",
     **dict.fromkeys(
         ("fit_intercept", "intercept"), "there is no intercept: add a column of ones to X"
@@ -168,6 +169,8 @@ def cure(name: str, signature: Signature, unknown: str) -> str:
 
 def wrong_arguments(name: str, signature: Signature, args: tuple, kwargs: dict[str, Any]) -> str:
     """Return what is wrong with the arguments of a call, and what to write; "" where nothing is."""
+    if any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in signature.parameters.values()):
+        return ""  # of a subclass that takes anything
     takes = f"{name} takes {', '.join(signature.parameters) or 'no argument'}"
     unknown = [one for one in kwargs if one not in signature.parameters]
     if unknown:
@@ -176,6 +179,8 @@ def wrong_arguments(name: str, signature: Signature, args: tuple, kwargs: dict[s
     places = named(signature)
     if len(args) > len(places):
         rest = [one for one in signature.parameters if one not in places and one not in kwargs]
+        if not rest:
+            return f"{takes}, but {len(args)} were given; leave the others out"
         pairs = zip(rest, args[len(places) :], strict=False)
         written = ", ".join([*places, *(f"{one}={shown(value)}" for one, value in pairs)])
         return (

@@ -28,9 +28,19 @@ def _as_floats(values: Any, name: str) -> np.ndarray:
         return array.astype(np.float64, copy=False)
     except (TypeError, ValueError, OverflowError):
         raise ValueError(
-            f"{name} must hold real numbers in a rectangular array; "
-            "encode text and drop ragged rows first"
+            f"{name} must hold real numbers in a rectangular array; {_instead(values, name)}"
         ) from None
+
+
+def _instead(values: Any, name: str) -> str:
+    """Return what to do with what are no numbers."""
+    if isinstance(values, dict):
+        return f"it is a dict: pass list({name}.values()), or take okl.interop.to_river(learner)"
+    if hasattr(values, "__next__"):
+        return f"it is an iterator: pass np.array(list({name})), or pairs (X, y) to okl.run"
+    classes = "two classes are -1 and +1, others are for okl.OneVsRest(learner, classes)"
+    what = "encode text and drop ragged rows first"
+    return f"{what}; {classes}" if name == "y" else what
 
 
 def _refuse_not_finite(array: np.ndarray, name: str) -> None:
@@ -84,8 +94,8 @@ def as_point(x: Any, width: int | None = None, name: str = "x") -> np.ndarray:
     array = _as_floats(x, name)
     if array.ndim != 1:
         raise ValueError(
-            f"{name} must be one point, a 1-D array, but has shape {array.shape}; "
-            "for many points use predict(X) and partial_fit(X, y)"
+            f"{name} must be one point, a 1-D array of numbers, but has shape {array.shape}"
+            + ("; for many points use predict(X) and partial_fit(X, y)" if name == "x" else "")
         )
     return np.array(as_inputs(array[None, :], width, name), order="C")
 
@@ -125,7 +135,8 @@ def as_labels(y: Any, n: int, classes: bool = False) -> np.ndarray:
             row = int(np.argmax(outside))
             raise ValueError(
                 f"y has {array[row]:g} at row {row}, but this loss takes labels -1 and +1; "
-                "map the two classes to them, or use loss='squared' for regression"
+                "map the two classes to them (0 and 1 by y = 2 * y - 1), or use loss='squared' for "
+                "regression"
             )
     # Compiled loops take writable arrays: read-only ones would be compiled for anew.
     return np.require(array, requirements=["C", "W"])
@@ -225,4 +236,6 @@ def require_discount(value: Any) -> None:
 def require_count(name: str, value: Any, least: int) -> None:
     """Raise ValueError unless a hyper-parameter is an integer >= least."""
     is_integer = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    require(is_integer and value >= least, name, value, f"an integer >= {least}")
+    whole = isinstance(value, float) and value.is_integer() and value >= least
+    hint = f" ({int(value)}, not {value})" if whole else ""
+    require(is_integer and value >= least, name, value, f"an integer >= {least}{hint}")

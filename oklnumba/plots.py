@@ -15,6 +15,7 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
+from oklnumba.checks import shown
 from oklnumba.protocol import Run
 
 __all__ = [
@@ -93,6 +94,16 @@ def thin(n: int, points: int = POINTS, first: int = 1) -> np.ndarray:
     return np.unique(np.geomspace(min(first, n), n, points).round().astype(np.int64))
 
 
+def _require_runs(runs: Any) -> None:
+    """Raise ValueError unless there is a mapping of labels to runs."""
+    named = isinstance(runs, Mapping) and len(runs) > 0
+    if not named or not all(isinstance(run, Run) for run in runs.values()):
+        raise ValueError(
+            "runs must be a mapping of labels to runs, such as {'FOGD': okl.run(learner, X, y)}, "
+            f"but is {shown(runs)}"
+        )
+
+
 def loss_curves(
     runs: Mapping[str, Run],
     axes: Axes,
@@ -132,6 +143,7 @@ def loss_curves(
     >>> axes[0, 0].get_ylabel(), len(axes[0, 0].lines)
     ('average squared loss', 2)
     """
+    _require_runs(runs)
     if mistakes is None:
         mistakes = all(run.mistakes is not None for run in runs.values())
     for number, (label, run) in enumerate(runs.items()):
@@ -172,6 +184,7 @@ def time_curves(
     >>> axes[0, 0].lines[0].get_xdata()
     array([ 64, 128, 256, 500])
     """
+    _require_runs(runs)
     for number, (label, run) in enumerate(runs.items()):
         if run.rounds:
             at = thin_checkpoints(run)

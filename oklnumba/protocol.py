@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from tqdm import tqdm
 
 from oklnumba import checks, losses, theory
+from oklnumba.checks import shown
 from oklnumba.learners.learner import (
     FIRST_ROWS,
     Player,
@@ -345,7 +346,10 @@ def _chunks(X: Any, y: Any, recorder: _Recorder) -> Iterator[tuple[np.ndarray, n
         return
     for i, chunk in enumerate(X):
         if not (isinstance(chunk, tuple | list) and len(chunk) == 2):
-            raise ValueError(f"chunk {i} of the stream must be a pair (X, y), but is {type(chunk)}")
+            raise ValueError(
+                f"chunk {i} of the stream must be a pair (X, y), but is {shown(chunk)}; pass pairs "
+                "of arrays, or two arrays: okl.run(learner, X, y)"
+            )
         part = checks.as_inputs(chunk[0], recorder.width())
         yield part, as_labels(chunk[1], len(part), signs)
 
@@ -420,6 +424,8 @@ def run(
             "learner must be an oklnumba learner such as okl.PKAWV(okl.TaylorFeatures(2)), or "
             f"OneVsRest, MultiOutput or OnlineToBatch around one, but is {told(learner)}{hint}"
         )
+    if isinstance(X, str | os.PathLike):
+        raise ValueError(f"X is the path {str(X)!r}; read the file first, as pandas.read_csv does")
     checks.refuse_swapped(X, y)
     recorded = learner._recorded(loss)
     if time_limit is not None:

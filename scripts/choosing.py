@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator
 from itertools import product
 
 import numpy as np
-from common import arguments, print_table, save
+from common import arguments, at_hand, print_table, save
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from streams import Stream, drifts
@@ -96,10 +96,7 @@ def digits() -> Iterator[Stream]:
 
 def from_sets(names: tuple[str, ...]) -> Iterator[Stream]:
     """Yield sets in raw units, permuted, and the first 4000 rounds of magic04."""
-    for name in names:
-        if not okl.datasets.found(name):
-            print(f"{name} is not here and is left out: {okl.datasets.how_to_get(name)}")
-            continue
+    for name in at_hand(names):
         data = okl.datasets.load(name, scale=None, permute=0)
         kind = "classification" if np.isin(data.y, (-1.0, 1.0)).all() else "regression"
         X, y = data.X[:50_000], data.y[:50_000]
@@ -346,10 +343,10 @@ def latencies(rows: list[dict]) -> str:
     return markdown(["learner", "a round in bulk", "predict_one and learn_one"], body, 1)
 
 
-TABLES = {  # name: (its page in docs/, what makes it)
-    "advice": ("choosing.md", advice),
-    "overview": ("choosing.md", overview),
-    "latencies": ("performance.md", latencies),
+TABLES = {  # name: (its page, what makes it)
+    "advice": ("docs/choosing.md", advice),
+    "overview": ("docs/choosing.md", overview),
+    "latencies": ("docs/performance.md", latencies),
 }
 
 

@@ -22,7 +22,7 @@ every_file = pytest.mark.parametrize("name", FILES)
 
 # Arrows run down only. Rooms of one floor may import each other where no circle comes of it.
 FLOORS = (
-    ("hot", "checks", "arguments", "params", "catalogue", "datasets", "threads"),
+    ("hot", "checks", "arguments", "params", "catalogue", "datasets", "threads", "transformers"),
     ("kernels", "losses", "potentials", "state", "factor"),
     ("features", "dictionaries", "scaling", "theory"),
     ("learners",),

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from oklnumba.interop.probabilities import LOSSES, probabilities
 from oklnumba.learners.learner import Learner, Player, fresh
 from oklnumba.learners.self_tuning import SelfTuning
+from oklnumba.params import Checked
 from oklnumba.protocol import run
 from oklnumba.wrappers.several import MultiOutput, OneVsRest
 
@@ -27,10 +28,13 @@ def __dir__() -> list[str]:
     return __all__
 
 
-class OnlineEstimator(BaseEstimator):
+class OnlineEstimator(BaseEstimator, metaclass=Checked):
     """What classifier and regressor share: the learner that is given, and the one that plays."""
 
     learner: Learner | None
+
+    def _check_params(self) -> None:
+        """Leave ``learner`` to ``fit``, as scikit-learn does; it has checked itself."""
 
     def set_params(self, **params: Any) -> Self:
         """Set ``learner``, or ``learner__name`` of the learner that was given; return self.
@@ -135,8 +139,9 @@ def check_label_type(labels: np.ndarray) -> np.ndarray:
         row = int(np.argmax(other))
         label = labels.tolist()[row]
         raise ValueError(
-            f"y has {label!r} ({type(label).__name__}) at row {row}; labels must be all texts, all "
-            "integers or all bools: drop rows without a label, or make texts of them, y.astype(str)"
+            f"Unknown label type: y has {label!r} ({type(label).__name__}) at row {row}; labels "
+            "must be all texts, all integers or all bools: drop rows without a label, or make "
+            "texts of them, y.astype(str)"
         )
     return labels
 

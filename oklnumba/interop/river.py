@@ -15,19 +15,15 @@ from typing import Any
 
 import numpy as np
 from river import base
-from scipy.special import expit
 
 from oklnumba import checks
+from oklnumba.interop.probabilities import LOSSES, probabilities
 from oklnumba.learners.learner import Learner, check_learner, fresh
 from oklnumba.learners.self_tuning import SelfTuning
 from oklnumba.wrappers.several import OneVsRest
 
 TASKS = "classification", "regression"
 FRAMES = "pandas", "polars"
-PROBABILITIES = {
-    "squared": lambda scores: np.clip(0.5 + 0.5 * scores, 0.0, 1.0),
-    "logistic": expit,
-}
 
 
 def to_river(
@@ -66,12 +62,20 @@ def to_river(
     >>> import oklnumba as okl
     >>> from river import datasets, evaluate, metrics, preprocessing
     >>> model = okl.interop.to_river()
-    >>> evaluate.progressive_val_score(datasets.Phishing().take(500), model, metrics.Accuracy())
-    Accuracy: 86.37%
-    >>> learner = okl.PKAWV(okl.FourierFeatures(100, sigma=2.0))
-    >>> model = preprocessing.StandardScaler() | okl.interop.to_river(learner, task="regression")
-    >>> evaluate.progressive_val_score(datasets.TrumpApproval().take(500), model, metrics.MAE())
-    MAE: 1.0
+    >>> sites = datasets.Phishing().take(500)
+    >>> accuracy = evaluate.progressive_val_score(sites, model, metrics.Accuracy())
+    >>> accuracy.get() > 0.85
+    True
+    >>> model = okl.interop.to_river(task="regression")
+    >>> approval = datasets.TrumpApproval().take(500)
+    >>> evaluate.progressive_val_score(approval, model, metrics.MAE()).get() < 0.5
+    True
+    >>> learner = okl.FOGD(loss="logistic", seed=1)
+    >>> model = preprocessing.StandardScaler() | okl.interop.to_river(learner)
+    >>> for x, y in datasets.Phishing().take(100):
+    ...     model.learn_one(x, y)
+    >>> sorted(model.predict_proba_one(x))
+    [False, True]
     """
     checks.require(task in TASKS, "task", task, " or ".join(map(repr, TASKS)))
     if task == "classification":
@@ -210,7 +214,7 @@ class RiverRegressor(_Model, base.MiniBatchRegressor):
     Remarks
     -------
     Columns are the keys of the first round, sorted by name; later rounds have the same ones, in any
-    order. Forecasts are 0 before any data. Bulk, chunked and single rounds give the same bits.
+    order. Forecasts are 0 before any data. Rounds in bulk and one by one agree as the learner's do.
 
     Examples
     --------
@@ -219,7 +223,7 @@ class RiverRegressor(_Model, base.MiniBatchRegressor):
     >>> model.predict_one({"a": 1.0, "b": 0})
     0.0
     >>> model.learn_one({"a": 1.0, "b": 0}, 3.0)
-    >>> model.predict_one({"b": 0, "a": 1.0})
+    >>> round(model.predict_one({"b": 0, "a": 1.0}), 3)
     1.5
     """
 
@@ -284,11 +288,12 @@ class RiverClassifier(_Model, base.MiniBatchClassifier):
     -------
     Columns are the keys of the first round, sorted by name; later rounds have the same ones, in any
     order. Before any data, ``predict_one`` is None and there are no probabilities, unless the
-    classes are named. Bulk, chunked and single rounds give the same bits.
+    classes are named. Rounds in bulk and one by one agree as the learner's do.
 
-    Probabilities are (1 + f) / 2, cut to [0, 1], of forecasts f by the squared loss, and 1 / (1 +
-    exp(-f)) by the logistic one; of several classes they are divided by their sum. Other losses
-    have none: NotImplementedError, as river has it.
+    Probabilities are (1 + f) / 2, cut to [0, 1], of forecasts f by the squared and squared hinge
+    loss (of several classes: the nearest ones to these numbers), and 1 / (1 + exp(-f)) by the
+    logistic one (of several classes: divided by their sum). Other losses have none:
+    NotImplementedError, as river has it.
 
     Examples
     --------
@@ -374,16 +379,14 @@ class RiverClassifier(_Model, base.MiniBatchClassifier):
     def _probabilities(self, rows: np.ndarray) -> np.ndarray:
         """Return the probabilities of the classes so far, (n, K)."""
         loss = self._one()._loss().name
-        if loss not in PROBABILITIES:
+        if loss not in LOSSES:
             raise NotImplementedError(
-                f"forecasts by the {loss} loss are no probabilities; take loss='squared' or "
-                "loss='logistic'"
+                f"forecasts by the {loss} loss are no probabilities; take a learner with the "
+                "squared, squared hinge or logistic loss, or a metric of labels"
             )
         if not self._codes:
             return np.zeros((len(rows), 0))
-        P = PROBABILITIES[loss](self._scores(rows))
-        total = P.sum(axis=1, keepdims=True)
-        return np.where(total > 0.0, P / np.where(total > 0.0, total, 1.0), 1.0 / len(self._codes))
+        return probabilities(loss, self._scores(rows))
 
     def _predicted(self, rows: np.ndarray) -> list[Hashable | None]:
         """Return the class of the largest score, the first one on ties; None without classes."""

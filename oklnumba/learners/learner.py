@@ -31,7 +31,9 @@ more:
 - **One factor.** Learners whose ``_follows`` is True and that differ in the forecaster only: one
   with ridge forecasts plays, and ``_follow(lead, y, led, trace)`` makes the others' rounds of it.
 
-And the calls: ``_begin(d, outputs=1)`` before the first round, ``_check_labels(y)``,
+And the calls: ``_check_params()``; ``_begin(d, outputs=1)`` before the first round, which checks
+the hyper-parameters and then makes the state, by ``_open(d, outputs=1)``, as files and learners
+around others do, which have been checked; ``_check_labels(y)``,
 ``_play(X, y, trace)``, ``_advise(X, y)``, ``_forecast(X)``, ``_space()``, ``_ready()``,
 ``_contents()`` and ``_adopt(meta, arrays)``.
 
@@ -510,6 +512,8 @@ def fresh(learner: Any) -> Learner:
 def write_npz(path: str | os.PathLike, meta: dict[str, Any], arrays: dict[str, Any]) -> None:
     """Write JSON data and arrays into one ``.npz``, whole or not at all."""
     path = Path(path)
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"{path}: there is no such folder; make it first")
     partial = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         with open(partial, "wb") as file:

@@ -357,6 +357,11 @@ class MultiOutput(Several):
         """Return checked labels, (n, K)."""
         if y is None:
             raise ValueError("labels are missing: pass y of shape (n, K), one row a row of X")
+        if len(getattr(y, "shape", ())) == 1 or isinstance(y, list) and np.isscalar(y[0]):
+            raise ValueError(
+                f"y must have shape (n, K), one row a row of X, but has ({len(y)},); use "
+                "y.reshape(-1, 1) for one output, or the learner itself"
+            )
         Y = checks.as_inputs(y, self._outputs or None, "y")
         if len(Y) != n:
             raise ValueError(f"y must have {n} rows, one a row of X, but has {len(Y)}")
