@@ -41,6 +41,7 @@ from oklnumba.learners.self_tuning import SelfTuning
 from oklnumba.learners.standardized import Standardized
 from oklnumba.protocol import Run, run
 from oklnumba.scaling import Standardizer
+from oklnumba.streams import stream
 from oklnumba.wrappers.online_to_batch import OnlineToBatch
 from oklnumba.wrappers.several import MultiOutput, OneVsRest
 
@@ -111,6 +112,7 @@ __all__ = [
     "oco",
     "plots",
     "run",
+    "stream",
     "theory",
 ]
 

@@ -26,7 +26,7 @@ FLOORS = (
     ("kernels", "losses", "potentials", "state", "factor"),
     ("features", "dictionaries", "scaling", "theory"),
     ("learners",),
-    ("protocol", "adversary", "games"),
+    ("recording", "streams", "protocol", "adversary", "games"),
     ("plots", "oco", "wrappers"),
     ("interop",),
     ("__init__",),

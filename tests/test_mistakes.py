@@ -208,7 +208,7 @@ DATA = [
     ("okl.run(okl.FOGD(), [[1.0], [1.0, 2.0]], y[:2])", VALUE, "X must hold", "ragged rows"),
     ("okl.run(okl.FOGD(), (x for x in X), y)", VALUE, "X", "iterator", "pairs (X, y)"),
     ("okl.run(okl.FOGD(), (x for x in X))", VALUE, "chunk 0", "pair (X, y)", "two arrays"),
-    ("okl.run(okl.FOGD(), 'data.csv')", VALUE, "X is the path 'data.csv'", "read_csv"),
+    ("okl.run(okl.FOGD(), 'data.csv')", VALUE, "X is the path 'data.csv'", "okl.stream"),
     ("okl.run(okl.FOGD(), X[:0], y[:0])", VALUE, "X is empty", "it needs a row and a column"),
     ("okl.run(okl.KONS(k), X, 3 * y)", VALUE, "y has", "[-C, C] with C = 1.0", "raise C or scale"),
     ("okl.run(okl.OneVsRest(okl.FOGD(), [0, 1]), X, y)", VALUE, "y has -1", "classes [0, 1]"),
