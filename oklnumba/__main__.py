@@ -41,6 +41,8 @@ def parser() -> Parser:
     add = table.add_argument
     add("file", metavar="FILE", help=f"{FORMS}; or a data set of `oklnumba data list`")
     add("--label", metavar="COLUMN", help="the column of the labels")
+    add("--no-header", action="store_true", help="a CSV has no names: columns are 0, 1, ...")
+    add("--format", help="of the file, where its suffix does not tell: csv, tsv, parquet, ...")
     add("--columns", metavar="A,B,C", help="the inputs; all other columns if it is left out")
     add("--task", choices=("classification", "regression"), help="instead of what labels tell")
     add("--rows", type=count, metavar="N", help="play the first N rows alone")

@@ -71,8 +71,7 @@ class Course:
 
 def task_of(args: argparse.Namespace) -> tuple[source.Source, source.Labels]:
     """Return the table that the options name and what its labels are; say so."""
-    columns = args.columns.split(",") if args.columns else None
-    table = source.find(args.file, args.label, columns, args.permute)
+    table = source.find(args)
     labels = source.look(table, args.task)
     size = f"{labels.rows} rows, " if labels.rows else ""
     count = len(table.columns)

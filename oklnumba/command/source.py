@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from argparse import Namespace
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+import oklnumba as okl
 from oklnumba import datasets
 from oklnumba.command.spelling import nearest
 
-ROWS = 16384  # read in one go
+ROWS = 16384  # handed on in one go
 MOST_CLASSES = 100
-ARROW = {
-    ".parquet": "parquet", ".csv": "csv", ".arrow": "ipc", ".ipc": "ipc", ".feather": "feather",
-}  # fmt: skip
-LIBSVM = (".libsvm", ".svm", ".svmlight", ".txt")
-NUMBERS = ("null", "bool", "halffloat", "float", "double")  # kinds of columns, with integers
-NUMBERS += tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
-FORMS = "CSV, Parquet, Arrow, LIBSVM (.svm, .libsvm, .txt) or .npz with X and y"
+FORMS = "Parquet, CSV, Arrow or LIBSVM file, a folder of such, or .npz with X and y"
+ANY = (0, 1)  # with some classes a stream takes labels of any kind
+
+Pieces = Iterator[tuple[np.ndarray, np.ndarray]]
 
 
 class Source(NamedTuple):
@@ -29,77 +29,95 @@ class Source(NamedTuple):
     ----------
     name, label : str
         The file and its column of labels.
-    columns : list of str
+    columns : sequence of str
         The inputs.
     pieces : callable
-        ``pieces()`` yields pairs of inputs, float64 (n, d), and raw labels (n,).
+        ``pieces(labels)`` yields inputs, float64 (n, d), and labels as a learner takes them.
     labels : callable
-        ``labels()`` yields raw labels alone.
+        ``labels()`` yields the labels as they are in the file.
     """
 
     name: str
     label: str
-    columns: list[str]
-    pieces: Callable[[], Iterator[tuple[np.ndarray, np.ndarray]]]
+    columns: Sequence[str]
+    pieces: Callable[[Labels], Pieces]
     labels: Callable[[], Iterator[np.ndarray]]
 
 
-def find(
-    name: str, label: str | None, columns: list[str] | None = None, permute: int | None = None
-) -> Source:
-    """Return a file, or the data set of this name.
+def find(args: Namespace) -> Source:
+    """Return the file, or the data set, that the options name.
 
     Parameters
     ----------
-    name : str
-        A path, or one of ``okl.datasets.names()``.
-    label : str or None
-        Column of the labels; files with named columns need it.
-    columns : list of str, optional
-        Inputs to use; None: all columns but the label.
-    permute : int, optional
-        Seed of a permutation, for data sets and ``.npz``.
+    args : Namespace
+        ``file``, a path or one of ``okl.datasets.names()``; ``label``, ``columns``, ``format``,
+        ``no_header`` and ``permute`` as the command line has them.
 
     Raises
     ------
     ValueError
         If there is no such file, data set or column, or the file is of another kind.
     """
-    path = Path(name)
-    if not path.exists():
-        if name not in datasets.names():
-            there = [*datasets.names(), *map(str, path.parent.glob("*"))]
-            raise ValueError(f"no file and no data set {name!r}{nearest(name, there)}")
-        data = datasets.load(name, scale=None, permute=permute)
-        return _of_arrays(name, data.X, data.y, label, columns)
-    suffix = path.suffix.lower()
-    if suffix == ".npz":
-        return _of_npz(path, label, columns, permute)
-    if permute is not None:
-        raise ValueError("--permute is for data sets and .npz files; others are read in order")
-    if suffix in LIBSVM:
-        from sklearn.datasets import load_svmlight_file
-
-        X, y = load_svmlight_file(str(path))
-        return _of_arrays(name, X.toarray(), y, label, columns)
-    if path.is_dir() or suffix in ARROW:
-        return _of_arrow(path, ARROW.get(suffix, "parquet"), label, columns)
-    raise ValueError(f"{name} is of no kind that is read here: {FORMS}")
+    path = Path(args.file)
+    columns = args.columns.split(",") if args.columns else None
+    if path.exists() and path.suffix.lower() != ".npz":
+        if args.permute is not None:
+            raise ValueError("--permute is for data sets and .npz files; others are read in order")
+        return _of_stream(args, columns)
+    if path.exists():
+        X, y = _archive(path)
+        if args.permute is not None:
+            order = np.random.default_rng(args.permute).permutation(len(y))
+            X, y = X[order], y[order]
+    elif args.file in datasets.names():
+        data = datasets.load(args.file, scale=None, permute=args.permute)
+        X, y = data.X, data.y
+    else:
+        there = [*datasets.names(), *map(str, path.parent.glob("*"))]
+        raise ValueError(f"no file and no data set {args.file!r}{nearest(args.file, there)}")
+    return _of_arrays(args.file, X, y, args.label, columns)
 
 
-def _of_npz(
-    path: Path, label: str | None, columns: list[str] | None, permute: int | None
-) -> Source:
+def _of_stream(args: Namespace, columns: list[str] | None) -> Source:
+    """Return what ``okl.stream`` reads."""
+    label = args.label
+
+    def stream(classes: Sequence | None) -> okl.streams.Stream:
+        places = [_place(one, args.no_header) for one in (label, *(columns or []))]
+        return okl.stream(
+            args.file, label=places[0], columns=places[1:] or None, classes=classes,
+            batch=ROWS, format=args.format, header=not args.no_header,
+        )  # fmt: skip
+
+    try:
+        table = stream(ANY)
+    except ValueError as error:  # in the words of the command line
+        told = str(error).replace("label=...", "--label COLUMN").replace("format=", "--format")
+        raise ValueError(told.replace("columns=[...]", "--columns a,b,c")) from None
+    names = table.columns
+    if names is None:  # LIBSVM has no names
+        with closing(iter(table)) as first:
+            names = [f"x{j}" for j in range(next(first)[0].shape[1])]
+    return Source(
+        args.file, label or "y", names, lambda labels: iter(stream(labels.classes)), table.labels
+    )
+
+
+def _place(name: str | None, by_number: bool) -> str | int | None:
+    """Return a column as ``okl.stream`` takes it: by its place where there are no names."""
+    if name is not None and by_number and name.lstrip("-").isdigit():
+        return int(name)
+    return name
+
+
+def _archive(path: Path) -> tuple[np.ndarray, np.ndarray]:
     with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
         if not {"X", "y"} <= set(archive.files):
             raise ValueError(f"{path} holds {', '.join(archive.files)}, but no X and y")
         X, y = archive["X"], archive["y"]
     if X.ndim != 2 or y.shape != X.shape[:1]:
         raise ValueError(f"{path} holds X {X.shape} and y {y.shape}; (n, d) and (n,) are needed")
-    if permute is not None:
-        order = np.random.default_rng(permute).permutation(len(y))
-        X, y = X[order], y[order]
-    return _of_arrays(str(path), X, y, label, columns)
+    return X, y
 
 
 def _of_arrays(
@@ -107,69 +125,17 @@ def _of_arrays(
 ) -> Source:
     """Return arrays in memory as a source; columns are x0, x1, ... and the label y."""
     there = [f"x{j}" for j in range(X.shape[1])]
-    _column(label or "y", ["y"], name)
-    chosen = there if columns is None else [_column(one, there, name) for one in columns]
-    places = [there.index(one) for one in chosen]
+    for one, names in [(label or "y", ["y"]), *((c, there) for c in columns or [])]:
+        if one not in names:
+            raise ValueError(f"{name} has no column {one!r}; it has {there[0]} to {there[-1]}, y")
+    places = [there.index(one) for one in columns or there]
 
-    def pieces() -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def pieces(labels: Labels) -> Pieces:
         for start in range(0, len(y), ROWS):
-            part = X[start : start + ROWS]
-            part = part if columns is None else part[:, places]
-            yield np.array(part, dtype=np.float64, order="C"), y[start : start + ROWS]
+            rows = slice(start, start + ROWS)
+            yield np.array(X[rows, places], dtype=np.float64, order="C"), labels.encode(y[rows])
 
-    return Source(name, "y", chosen, pieces, lambda: iter([y]))
-
-
-def _column(name: str, there: list[str], source: str) -> str:
-    """Return the name of a column that is there."""
-    if name not in there:
-        shown = ", ".join(there[:8]) + (", ..." if len(there) > 8 else "")
-        hint = nearest(name, there) or f"; it has {shown}"
-        raise ValueError(f"{source} has no column {name!r}{hint}")
-    return name
-
-
-def _of_arrow(path: Path, form: str, label: str | None, columns: list[str] | None) -> Source:
-    """Return a file or folder that pyarrow reads in batches."""
-    try:
-        import pyarrow as pa
-        import pyarrow.dataset
-    except ImportError:
-        raise ImportError('reading files needs pyarrow: pip install "oklnumba[stream]"') from None
-    try:
-        table = pa.dataset.dataset(path, format=form)
-        there = table.schema.names
-    except (pa.ArrowException, OSError) as error:
-        raise ValueError(f"{path}: {first_line(error)}") from None
-    if label is None:
-        raise ValueError(f"name the column of the labels, --label {there[-1] if there else 'y'}")
-    _column(label, there, str(path))
-    inputs = [name for name in there if name != label]
-    chosen = inputs if columns is None else [_column(one, inputs, str(path)) for one in columns]
-    for name in chosen:
-        kind = table.schema.field(name).type
-        if str(kind) not in NUMBERS:
-            raise ValueError(f"{path}: column {name!r} holds {kind}, not numbers; "
-                             "leave it out by naming the others, --columns a,b,c")  # fmt: skip
-
-    def batches(names: list[str]) -> Iterator[Any]:
-        try:
-            yield from table.to_batches(columns=names, batch_size=ROWS)
-        except (pa.ArrowException, OSError) as error:
-            raise ValueError(f"{path}: {first_line(error)}") from None
-
-    def pieces() -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        for batch in batches([*chosen, label]):
-            X = np.empty((batch.num_rows, len(chosen)))
-            for j in range(len(chosen)):
-                X[:, j] = batch.column(j).to_numpy(zero_copy_only=False)
-            yield X, batch.column(len(chosen)).to_numpy(zero_copy_only=False)
-
-    def labels() -> Iterator[np.ndarray]:
-        for batch in batches([label]):
-            yield batch.column(0).to_numpy(zero_copy_only=False)
-
-    return Source(str(path), label, chosen, pieces, labels)
+    return Source(name, "y", columns or there, pieces, lambda: iter([y]))
 
 
 def first_line(error: BaseException) -> str:
@@ -274,18 +240,18 @@ def rounds(
         If a number is missing or infinite; the message has its row and column.
     """
     done = 0
-    for X, raw in source.pieces():
-        if most is not None:
-            X, raw = X[: most - done], raw[: most - done]
-        if not len(X):
-            return
-        _refuse_missing(raw, done, source.label)
-        bad = ~np.isfinite(X)
-        if bad.any():
-            row, column = np.argwhere(bad)[0]
-            raise ValueError(
-                f"row {done + row} (the first is 0), column {source.columns[column]!r}: "
-                f"{X[row, column]}; drop such rows or fill them in"
-            )
-        yield X, labels.encode(raw)
-        done += len(X)
+    with closing(source.pieces(labels)) as pieces:
+        for X, y in pieces:
+            if most is not None:
+                X, y = X[: most - done], y[: most - done]
+            bad = ~np.isfinite(X)
+            if bad.any():
+                row, column = np.argwhere(bad)[0]
+                raise ValueError(
+                    f"row {done + row} (the first is 0), column {source.columns[column]!r}: "
+                    f"{X[row, column]}; drop such rows or fill them in"
+                )
+            yield X, y
+            done += len(y)
+            if done == most:
+                return
