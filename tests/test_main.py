@@ -188,6 +188,19 @@ def test_every_kind_of_file_is_the_same_run(capsys, folder, tmp_path):
     assert "\nmistakes  " in "\n".join(found[0])
 
 
+def test_a_csv_without_names(capsys, folder, table, tmp_path):
+    lines = Path(table).read_text().split()[1:]
+    path = tmp_path / "bare.txt"
+    path.write_text("\n".join(lines) + "\n")
+    how = ["--format", "csv", "--no-header", "--columns", "0,1,2"]
+    out = said(capsys, "run", str(path), "--label", "6", *how, *FAST)
+    reference = said(capsys, "run", table, "--label", "signs", *INPUTS, *FAST)
+    assert rows_of(out) == rows_of(reference)
+    path.write_text("0.1,0.2,1\n0.3,0.4,-1\n")
+    error = said(capsys, "run", str(path), "--label", "2", "--format", "csv", status=2)
+    assert "pass --no-header" in error
+
+
 def test_a_data_set_by_name_a_part_of_it_and_its_model(capsys, tmp_path):
     model, plot = tmp_path / "m.npz", tmp_path / "p.png"
     out = said(

@@ -18,6 +18,12 @@ ROWS = 16384  # handed on in one go
 MOST_CLASSES = 100
 FORMS = "Parquet, CSV, Arrow or LIBSVM file, a folder of such, or .npz with X and y"
 ANY = (0, 1)  # with some classes a stream takes labels of any kind
+WORDS = {  # of okl.stream, and of the command line
+    "label=...": "--label COLUMN",
+    "columns=[...]": "--columns a,b,c",
+    "format=": "--format",
+    "header=False, and label by place, such as label=0": "--no-header, and --label 0 or so",
+}
 
 Pieces = Iterator[tuple[np.ndarray, np.ndarray]]
 
@@ -92,11 +98,13 @@ def _of_stream(args: Namespace, columns: list[str] | None) -> Source:
     try:
         table = stream(ANY)
     except ValueError as error:  # in the words of the command line
-        told = str(error).replace("label=...", "--label COLUMN").replace("format=", "--format")
-        raise ValueError(told.replace("columns=[...]", "--columns a,b,c")) from None
+        told = str(error)
+        for here, there in WORDS.items():
+            told = told.replace(here, there)
+        raise ValueError(told) from None
     names = table.columns
     if names is None:  # LIBSVM has no names
-        with closing(iter(table)) as first:
+        with closing(iter(stream(None))) as first:
             names = [f"x{j}" for j in range(next(first)[0].shape[1])]
     return Source(
         args.file, label or "y", names, lambda labels: iter(stream(labels.classes)), table.labels
