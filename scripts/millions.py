@@ -406,21 +406,34 @@ def draw(rows: list[dict]):
 
 
 def label_ends(figure: Any, ax: Any, ends: dict[str, tuple[float, float, str]]) -> None:
-    """Write names beside the ends of the paths, moved up where they would overlap."""
+    """Write names beside the ends of the paths, moved where they would overlap names or ends."""
+    low, high = ax.get_xlim()
+    ax.set_xlim(low, high * (high / low) ** 0.3)  # room for the names
     figure.draw_without_rendering()
-    place = ax.transData.transform
-    height = 1.15 * (plots.FONT - 1.0) * figure.dpi / 72.0
-    taken: list[tuple[float, float, float]] = []
-    for name, (x, y, colour) in sorted(ends.items(), key=lambda item: item[1][1]):
-        across, up = place((x, y))
-        width, first = 0.55 * height * len(name), up
-        while any(abs(up - u) < height and across < a + w and a < across + width
-                  for a, u, w in taken):  # fmt: skip
-            up += 0.2 * height
+    height = 1.2 * (plots.FONT - 1.0) * figure.dpi / 72.0
+    places = {name: ax.transData.transform((x, y)) for name, (x, y, _) in ends.items()}
+    taken = [(across - 4.0, up, 8.0) for across, up in places.values()]
+    for name in sorted(places, key=lambda name: places[name][1]):
+        across, start = places[name]
+        across, width = across + 6.0 * figure.dpi / 72.0, 0.5 * height * len(name)
+        for step in range(200):  # up and down, further and further
+            up = start + 0.1 * height * (step // 2) * (-1) ** step
+            if not any(
+                abs(up - u) < height and across < a + w and a < across + width for a, u, w in taken
+            ):
+                break
         taken.append((across, up, width))
-        ax.annotate(name, (x, y), (6.0, (up - first) * 72.0 / figure.dpi), color=colour,
-                    textcoords="offset points", va="center", fontsize=plots.FONT - 1.0,
-                    annotation_clip=False)  # fmt: skip
+        x, y, colour = ends[name]
+        text = ax.annotate(
+            name,
+            (x, y),
+            (6.0, (up - start) * 72.0 / figure.dpi),
+            textcoords="offset points",
+            color=colour,
+            fontsize=plots.FONT - 1.0,
+            verticalalignment="center",
+        )
+        text.set_in_layout(False)
 
 
 def options() -> tuple[list[str], int]:
