@@ -31,6 +31,8 @@ FLOORS = (
     ("plots", "oco", "wrappers"),
     ("interop",),
     ("__init__",),
+    ("command",),
+    ("__main__",),
 )
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 
