@@ -41,6 +41,8 @@ from oklnumba.learners.self_tuning import SelfTuning
 from oklnumba.learners.standardized import Standardized
 from oklnumba.protocol import Run, run
 from oklnumba.scaling import Standardizer
+from oklnumba.sweep import sweep
+from oklnumba.table import Table
 from oklnumba.wrappers.online_to_batch import OnlineToBatch
 from oklnumba.wrappers.several import MultiOutput, OneVsRest
 
@@ -99,6 +101,7 @@ __all__ = [
     "Standardized",
     "Standardizer",
     "StronglyConvexFTRL",
+    "Table",
     "TaylorFeatures",
     "UniformSampling",
     "Winnow",
@@ -111,6 +114,7 @@ __all__ = [
     "oco",
     "plots",
     "run",
+    "sweep",
     "theory",
 ]
 

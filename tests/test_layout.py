@@ -26,8 +26,8 @@ FLOORS = (
     ("kernels", "losses", "potentials", "state", "factor"),
     ("features", "dictionaries", "scaling", "theory"),
     ("learners",),
-    ("protocol", "adversary", "games"),
-    ("plots", "oco", "wrappers"),
+    ("protocol", "adversary", "games", "table"),
+    ("plots", "oco", "wrappers", "cells", "sweep"),
     ("interop",),
     ("__init__",),
 )
