@@ -41,6 +41,7 @@ from oklnumba.learners.self_tuning import SelfTuning
 from oklnumba.learners.standardized import Standardized
 from oklnumba.protocol import Run, run
 from oklnumba.scaling import Standardizer
+from oklnumba.sizes import regret_vs_size
 from oklnumba.sweep import sweep
 from oklnumba.table import Table
 from oklnumba.wrappers.online_to_batch import OnlineToBatch
@@ -113,6 +114,7 @@ __all__ = [
     "losses",
     "oco",
     "plots",
+    "regret_vs_size",
     "run",
     "sweep",
     "theory",

@@ -166,6 +166,13 @@ def key(cell: Cell, options: Options) -> str:
     return _digest([*told, installed()], arrays)
 
 
+def key_of_best(stream: Stream, loss: str, lam: float) -> str:
+    """Return the digest of all that the best function of a stream depends on."""
+    arrays: dict[str, np.ndarray] = {}
+    spec = to_spec(stream.kernel, arrays)
+    return _digest(["best", spec, stream.digest, loss, lam, installed()], arrays)
+
+
 def kept(path: Path, what: str) -> dict[str, Any] | None:
     """Return what a finished cell left in the folder; None where there is none, or a damaged one.
 

@@ -128,10 +128,10 @@ def sweep(
     ...     tune={"step": [0.1, 1.0, 10.0]},
     ... )
     >>> table.pivot("mistakes")
-    data     FOGD    AWV
+    data       FOGD     AWV
     magic04  0.2271  0.2404
     >>> table.select(learner="FOGD")["chosen"]
-    array(['step=1.0', 'step=1.0', 'step=1.0'], dtype='<U8')
+    array(['step=10.0', 'step=10.0', 'step=10.0'], dtype='<U9')
     """
     seeds = seeds_of(permutations)
     streams = streams_of(data, kernel)
@@ -174,7 +174,7 @@ def play_table(
             for cell, out in zip(table, found, strict=True)]  # fmt: skip
     about: dict[str, Any] = {}
     if regret is not None:
-        about = {"lam": regret, "best": against_the_best(table, rows, regret)}
+        about = {"lam": regret, "best": against_the_best(table, rows, regret, options.path)}
     return Table(rows, about)
 
 
@@ -429,7 +429,10 @@ def choose(
 
 
 def against_the_best(
-    table: Sequence[Cell], rows: list[dict[str, Any]], lam: float | Mapping[str, float]
+    table: Sequence[Cell],
+    rows: list[dict[str, Any]],
+    lam: float | Mapping[str, float],
+    path: Path | None,
 ) -> dict[str, float]:
     """Fill in the regret of the rows; return min_f sum loss + lam |f|^2 by data and loss."""
     best: dict[tuple[str, str], float] = {}
@@ -440,15 +443,22 @@ def against_the_best(
         place = stream.name, row["loss"]
         try:
             if place not in best:
-                best[place] = least(stream, row["loss"], lam)
+                own = lam[row["loss"]] if isinstance(lam, Mapping) else lam
+                best[place] = least(stream, row["loss"], own, path)
             row["regret"] = row["total_loss"] - best[place]
         except (ValueError, FloatingPointError, KeyError) as error:
             row["error"] = f"no regret: {type(error).__name__}: {error}"
     return {", ".join(place): value for place, value in best.items()}
 
 
-def least(stream: Stream, loss: str, lam: float | Mapping[str, float]) -> float:
-    """Return min_f sum loss + lam |f|^2 over the RKHS of a stream's kernel."""
-    own = lam[loss] if isinstance(lam, Mapping) else lam
-    found = theory.Hindsight(stream.kernel, stream.X, stream.y, own, loss).comparator()
-    return found.loss + own * found.norm**2
+def least(stream: Stream, loss: str, lam: float, path: Path | None) -> float:
+    """Return min_f sum loss + lam |f|^2 over the RKHS of a stream's kernel, kept like a cell."""
+    what = cells.key_of_best(stream, loss, lam)
+    before = None if path is None else cells.kept(path, what)
+    if before is not None:
+        return before["best"]
+    found = theory.Hindsight(stream.kernel, stream.X, stream.y, lam, loss).comparator()
+    value = float(found.loss + lam * found.norm**2)
+    if path is not None:
+        cells.keep(path, what, {"best": value})
+    return value

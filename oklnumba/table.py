@@ -20,7 +20,9 @@ HIDDEN = ("versions", "parameters", "seed")  # columns that it does not
 # Cells that say nothing: a column of nothing else is not shown.
 EMPTY = defaultdict(lambda: (None, ""), setting=(None, 0), failed=(None, 0), finished=(None, True))
 # What tells the rows of ``mean`` apart or is the same in all of a group; numbers else are averaged.
-IDENTITY = ("data", "learner", "setting", "n", "d", "loss", "chosen", "parameters", "versions")
+IDENTITY = (
+    "data", "learner", "setting", "n", "d", "loss", "finished", "chosen", "parameters", "versions",
+)  # fmt: skip
 GROUPS = ("data", "learner", "setting")
 
 Cell = str | int | float | bool | None
@@ -77,8 +79,14 @@ class Table:
     def __iter__(self) -> Iterator[dict[str, Cell]]:
         return iter(self.rows)
 
-    def __getitem__(self, column: str) -> np.ndarray:
-        """Return a column as an array: of numbers, NaN for None, or of texts, "" for None."""
+    def __getitem__(self, column: str | list[str]) -> np.ndarray | Table:
+        """Return a column as an array: of numbers, NaN for None, or of texts, "" for None.
+
+        Of a list of columns: the table of these.
+        """
+        if isinstance(column, list):
+            self._require(*column)
+            return Table([{name: row[name] for name in column} for row in self.rows], self.about)
         self._require(column)
         cells = [row[column] for row in self.rows]
         if any(isinstance(cell, str) for cell in cells):

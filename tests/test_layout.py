@@ -27,7 +27,7 @@ FLOORS = (
     ("features", "dictionaries", "scaling", "theory"),
     ("learners",),
     ("protocol", "adversary", "games", "table"),
-    ("plots", "oco", "wrappers", "cells", "sweep"),
+    ("plots", "oco", "wrappers", "cells", "sweep", "sizes"),
     ("interop",),
     ("__init__",),
 )
