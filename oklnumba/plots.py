@@ -323,6 +323,7 @@ def size_curves(
     axes: Axes,
     values: str = "regret",
     styles: Mapping[str, Mapping[str, Any]] | None = None,
+    names: bool = True,
 ) -> None:
     """Draw one panel of ``regret_vs_size``: some learners, each named at the end of its line.
 
@@ -332,6 +333,8 @@ def size_curves(
         As there.
     learners : sequence of str
     axes : matplotlib Axes
+    names : bool
+        Whether the lines are named.
 
     Raises
     ------
@@ -360,7 +363,7 @@ def size_curves(
         axes.plot(x, mean, **{"marker": "o"} | look)
         if len(x) > 1:
             axes.fill_between(x, low, high, color=look["color"], alpha=0.18, lw=0)
-        ends[name] = x[-1], mean[-1], look["color"]
+        ends[name] = _end(x, mean, look["color"])
         if values == "regret" and any(row.get("bound") is not None for row in own):
             bounds = _by_setting(own, "bound")[1]
             axes.plot(x, bounds, color=look["color"], linewidth=0.9, linestyle=(0, (1, 1.5)))
@@ -372,11 +375,15 @@ def size_curves(
     _finish(axes, _unit(values, losses), legend=False)
     axes.set_xlabel("largest number of atoms or features", fontsize=FONT)
     if values == "regret" and losses == {"squared"}:
-        _theory_lines(table, axes)
+        _theory_lines(table, axes, names)
     low, high = axes.get_xlim()
-    axes.set_xlim(low, high * (high / low) ** 0.75)  # room for the names
     label_ticks(axes.xaxis, low, high)
-    direct_labels(axes, ends)
+    if names:
+        ticks = axes.xaxis.get_majorticklocs()
+        axes.set_xlim(low, high * (high / low) ** 0.75)  # room for them
+        axes.xaxis.set_major_locator(FixedLocator(ticks[(ticks >= low) & (ticks <= high)].tolist()))
+        axes.xaxis.set_minor_locator(NullLocator())
+        direct_labels(axes, ends)
 
 
 def direct_labels(axes: Axes, ends: Mapping[str, tuple[float, float, Any]]) -> None:
@@ -387,6 +394,7 @@ def direct_labels(axes: Axes, ends: Mapping[str, tuple[float, float, Any]]) -> N
     axes : matplotlib Axes
         With its limits and scales set.
     ends : mapping of name to (x, y, colour)
+        y is NaN where a line ends below 0, on a logarithmic axis out of sight.
 
     Examples
     --------
@@ -402,7 +410,11 @@ def direct_labels(axes: Axes, ends: Mapping[str, tuple[float, float, Any]]) -> N
     place = axes.transData + axes.transAxes.inverted()
     height = axes.get_window_extent().height * 72.0 / axes.figure.dpi
     step = 1.05 * (FONT - 1.0) / height
-    spots = sorted((*place.transform(end[:2])[::-1], name) for name, end in ends.items())
+    bottom = axes.get_ylim()[0]
+    spots = sorted(
+        (*place.transform((x, y if y == y else bottom))[::-1], name)
+        for name, (x, y, _) in ends.items()
+    )
     at = np.array([spot[0] for spot in spots])
     for _ in range(200):  # push neighbours apart, and all of them into the panel
         gaps = np.diff(at)
@@ -412,11 +424,12 @@ def direct_labels(axes: Axes, ends: Mapping[str, tuple[float, float, Any]]) -> N
         at = np.clip(at, 0.02, 0.98)
     right = max(spot[1] for spot in spots) + 0.05
     for (y, x, name), where in zip(spots, at, strict=True):
-        colour = ends[name][2]
+        seen, colour = ends[name][1] == ends[name][1], ends[name][2]
+        line = {"arrowstyle": "-", "color": colour, "lw": 0.5, "shrinkA": 0, "shrinkB": 2}
         axes.annotate(
-            name, (x, y), (right, where), xycoords="axes fraction", color=colour, va="center",
-            fontsize=FONT - 1.0, annotation_clip=False,
-            arrowprops={"arrowstyle": "-", "color": colour, "lw": 0.5, "shrinkA": 0, "shrinkB": 2},
+            name if seen else f"{name} (below 0)", (x, y), (right, where),
+            xycoords="axes fraction", color=colour, va="center", fontsize=FONT - 1.0,
+            annotation_clip=False, arrowprops=line if seen else None,
         )  # fmt: skip
 
 
@@ -437,6 +450,11 @@ def _by_setting(rows: list[dict[str, Any]], values: str) -> tuple[np.ndarray, ..
     return tuple(np.array(sorted(points)).T)
 
 
+def _end(x: np.ndarray, y: np.ndarray, colour: Any) -> tuple[float, float, Any]:
+    """Return where a line ends; y NaN where that is not on a logarithmic axis."""
+    return x[-1], y[-1] if y[-1] > 0.0 else np.nan, colour
+
+
 def _unit(values: str, losses: set[str]) -> str:
     loss = " / ".join(sorted(losses))
     return {
@@ -449,18 +467,20 @@ def _unit(values: str, losses: set[str]) -> str:
     }.get(values, values)
 
 
-def _theory_lines(table: Table, axes: Axes) -> None:
-    """Draw the effective dimension and the bound of Kernel-AWV, where a table of one stream has."""
+def _theory_lines(table: Table, axes: Axes, names: bool) -> None:
+    """Draw the effective dimension and the bound of Kernel-AWV, where the table has them."""
     left, right = axes.get_xlim()
     low, high = axes.get_ylim()
     grey = {"color": "0.45", "linewidth": 0.9}
     dimension, bound = (table.about.get(name) for name in ("effective_dimension", "awv_bound"))
     if dimension is not None and left < dimension < right:
         axes.axvline(dimension, linestyle=(0, (4, 2)), **grey)
-        _say(axes, "effective dimension", (dimension, 0.98), "data", rotation=90, va="top")
+        if names:
+            _say(axes, "effective dimension", (dimension, 0.98), "data", rotation=90, va="top")
     if bound is not None and low < bound < high:
         axes.axhline(bound, linestyle=(0, (4, 2)), **grey)
-        _say(axes, "bound of Kernel-AWV", (0.01, bound), "axes fraction", va="bottom")
+        if names:
+            _say(axes, "bound of Kernel-AWV", (0.01, bound), "axes fraction", va="bottom")
 
 
 def _say(axes: Axes, text: str, xy: tuple[float, float], x: str, **keywords: Any) -> None:

@@ -43,6 +43,7 @@ def regret_vs_size(
     n_jobs: int | None = None,
     path: str | os.PathLike | None = None,
     progress: bool = False,
+    **of_run: Any,
 ) -> Table:
     """Play learners of growing size on one stream; return regret, mistakes, time and memory.
 
@@ -71,7 +72,7 @@ def regret_vs_size(
         Atoms, or features.
     permute : bool
         Whether each seed has a permutation of its own, or all the order given.
-    backend, n_jobs, path, progress
+    backend, n_jobs, path, progress, of_run
         As in ``okl.sweep``.
 
     Returns
@@ -116,7 +117,7 @@ def regret_vs_size(
         for setting, (maker, choice) in enumerate(settings(makers, sizes, stream.X.shape[1]))
         for seed in (seeds if permute or draws(maker) else seeds[:1])
     ]
-    options = Options({}, certified, None if path is None else Path(path))
+    options = Options(of_run, certified, None if path is None else Path(path))
     found = play_table(table, options, (backend, n_jobs), lam, False, progress)
     return with_theory(found, stream, lam)
 
