@@ -4,7 +4,7 @@ Reproduces: nothing published; the comparison that this toolkit is for: what a l
     more features, buy in regret against the best function in hindsight (the CSV has the mistakes).
 Missing: learners named below the printed table, if any; linear learners stand for themselves only
     where features lift them. On casp, whose labels are real: those that take signs only, and BOGD,
-    which diverges there with squared loss and few atoms at the steps tried.
+    which diverges there with squared loss, few atoms and this step.
 Time: two minutes (--quick: 400 rounds, one seed, some seconds).
 Data: casp, magic04 and mushrooms (all come with the package), inputs and the labels of casp scaled
     to [-1, 1], five permutations.
