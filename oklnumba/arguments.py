@@ -23,9 +23,10 @@ SIZES_ELSEWHERE = (
 )  # fmt: skip
 # Name elsewhere: names here, the first of which that the class or a part of it has is meant.
 ELSEWHERE = {
-    **dict.fromkeys(("gamma", "bandwidth", "length_scale", "lengthscale", "width"), ("sigma",)),
+    **dict.fromkeys(("bandwidth", "length_scale", "lengthscale", "width"), ("sigma",)),
+    "gamma": ("sigma", "scale"),
     **dict.fromkeys(("C", "l2", "ridge", "penalty", "weight_decay"), ("lam", "alpha")),
-    **dict.fromkeys(("alpha", "lambda_", "lambd", "reg", "reg_lambda", "regularization"), ("lam",)),
+    **dict.fromkeys(("alpha", "lambda_", "lambd", "lamda", "reg", "reg_lambda"), ("lam",)),
     **dict.fromkeys(("learning_rate", "lr", "eta0", "step", "step_size"), ("eta",)),
     **dict.fromkeys(("random_state", "random_seed", "rng"), ("seed",)),
     **dict.fromkeys(("half_life", "forgetting_factor", "forgetting", "decay"), ("discount",)),
@@ -38,15 +39,19 @@ ELSEWHERE = {
     **dict.fromkeys(SIZES_ELSEWHERE, tuple(SIZES)),
     **{name: tuple(other for other in SIZES if other != name) for name in SIZES},
 }
-NOTES = {
+NOT_MEANT = ("AdaptiveFTRL", "sigma"), ("ExponentiatedGradient", "scale")  # not of a kernel
+NOTES = {  # for a name elsewhere and one here, or for a class and a name elsewhere
     ("gamma", "sigma"): "exp(-gamma |x - z|^2) has gamma = 1 / (2 sigma^2), so sigma = "
     "1 / sqrt(2 gamma)",
+    ("gamma", "scale"): "(gamma x.z + coef0)^degree has gamma = scale",
+    ("Laplacian", "gamma"): "exp(-gamma |x - z|) has gamma = 1 / sigma; |.| is Euclidean",
+    ("Matern", "gamma"): "sigma is the length scale",
     ("C", "lam"): "C multiplies the losses and lam the penalty: lam is of order 1 / C",
     ("alpha", "lam"): "the penalty is lam |f|^2",
     ("penalty", "lam"): "the penalty is lam |f|^2, there is no other",
     ("half_life", "discount"): "discount = 2 ** (-1 / half_life)",
     ("n_components", "n_frequencies"): "there are two features for each frequency",
-}  # fmt: skip
+}
 # What belongs to a part: the argument that is the part, and for each name an example of it.
 PARTS = {
     "kernel": {
@@ -76,10 +81,20 @@ PARTS = {
     },
 }
 ONE_PASS = "a stream is played once: okl.run(learner, X, y) is one pass, another call one more"
+ABSENT = {  # what others have and a class has not
+    "lam": "there is no penalty to set; KernelOGD(kernel, lam=...) has one",
+    "eta": "there is no step size to set, leave it out",
+    "loss": "its loss is fixed; FOGD, KernelOGD and BOGD take loss=",
+    "seed": "there is no randomness in it, leave it out",
+    "discount": "it forgets nothing; PKAWV and NystromAWV take discount=",
+    "radius": "it is not projected; KernelOGD(kernel, radius=...) is",
+    "classes": "several classes are for okl.OneVsRest(learner, classes)",
+}
 NOTHING = {  # what nothing here corresponds to, and why
     **dict.fromkeys(
         ("max_iter", "n_iter", "epochs", "tol", "early_stopping", "batch_size"), ONE_PASS
     ),
+    "n_outputs": "the number of labels a round is known with the first of them",
     "shuffle": "rows are played in their order: shuffle them before",
     **dict.fromkeys(
         ("fit_intercept", "intercept"), "there is no intercept: add a column of ones to X"
@@ -117,47 +132,55 @@ def call(name: str, signature: Signature, examples: bool = False) -> str:
     return f"okl.{name}({', '.join(needed) or '...'})"
 
 
-def cure(signature: Signature, unknown: str) -> str:
+def cure(name: str, signature: Signature, unknown: str) -> str:
     """Return what to write instead of an argument that a class does not have."""
     own = signature.parameters
-    meant = [one for one in ELSEWHERE.get(unknown, ()) if one in own]
+    if name == "SelfTuning":
+        return "leave it out, for it tunes itself"
+    candidates = [one for one in ELSEWHERE.get(unknown, ()) if (name, one) not in NOT_MEANT]
+    meant = [one for one in candidates if one in own]
     size = unknown in SIZES or unknown in SIZES_ELSEWHERE
     if meant and size:
         sizes = ", ".join(f"{one} ({SIZES[one]})" for one in meant)
         note = NOTES.get((unknown, meant[0]))
         return f"the size is set by {sizes}" + (f"; {note}" if note else "")
     if meant:
-        note = NOTES.get((unknown, meant[0]))
+        note = NOTES.get((name, unknown), NOTES.get((unknown, meant[0])))
         return f"{meant[0]} is meant" + (f": {note}" if note else "")
     close = get_close_matches(unknown, own, n=1, cutoff=0.7)
     if close:
         return f"{close[0]} is meant"
     for part, examples in PARTS.items():
-        found = [one for one in (unknown, *ELSEWHERE.get(unknown, ())) if one in examples]
+        found = [one for one in (unknown, *candidates) if one in examples]
         if part in own and found:
             note = NOTES.get((unknown, found[0]))
             told = f"{found[0]} belongs to the {part}, {part}={examples[found[0]]}"
             return told + (f"; {note}" if note else "")
+    if size and "degree" in own:
+        return "the number of features follows from degree, C(d + degree, degree)"
     if size:
         return (
             "no argument bounds its size; NystromAWV(kernel, max_size=...), BOGD(kernel, "
             "budget=...) and FOGD(n_frequencies=...) have one (docs/sizes.md)"
         )
-    if unknown in NOTHING:
-        return NOTHING[unknown]
-    return "leave it out"
+    told = [ABSENT[one] for one in (unknown, *candidates) if one in ABSENT]
+    return told[0] if told else NOTHING.get(unknown, "leave it out")
 
 
 def wrong_arguments(name: str, signature: Signature, args: tuple, kwargs: dict[str, Any]) -> str:
     """Return what is wrong with the arguments of a call, and what to write; "" where nothing is."""
+    if any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in signature.parameters.values()):
+        return ""  # of a subclass that takes anything
     takes = f"{name} takes {', '.join(signature.parameters) or 'no argument'}"
     unknown = [one for one in kwargs if one not in signature.parameters]
     if unknown:
-        told = "; no argument ".join(f"{one}: {cure(signature, one)}" for one in unknown)
+        told = "; no argument ".join(f"{one}: {cure(name, signature, one)}" for one in unknown)
         return f"{name} has no argument {told}. {takes}"
     places = named(signature)
     if len(args) > len(places):
         rest = [one for one in signature.parameters if one not in places and one not in kwargs]
+        if not rest:
+            return f"{takes}, but {len(args)} were given; leave the others out"
         pairs = zip(rest, args[len(places) :], strict=False)
         written = ", ".join([*places, *(f"{one}={shown(value)}" for one, value in pairs)])
         return (

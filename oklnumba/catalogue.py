@@ -108,6 +108,10 @@ CATALOGUE = tuple(Entry(*row) for row in (
     ("linear AWV and ridge", "LinearAWV, LinearRidge",
      "Jézéquel, Gaillard, Rudi 2019, section 2",
      "benchmark_oco.py"),
+    ("feature maps, also steps of scikit-learn's pipelines",
+     "TaylorFeatures, FourierFeatures, NystromFeatures",
+     "Jézéquel, Gaillard, Rudi 2019, eq. 6; Rahimi, Recht 2007; Williams, Seeger 2001",
+     "jezequel2019_fig2.py"),
     ("any of these on features", "WithFeatures",
      "",
      "benchmark_oco.py"),
@@ -129,6 +133,9 @@ CATALOGUE = tuple(Entry(*row) for row in (
     ("any of these as an estimator of scikit-learn",
      "interop.OnlineClassifier, interop.OnlineRegressor",
      "Pedregosa et al. 2011",
+     ""),
+    ("any of these as a model of river", "interop.to_river",
+     "Montiel et al. 2021",
      ""),
 ))  # fmt: skip
 

@@ -7,17 +7,26 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from oklnumba.checks import as_inputs, number, require, require_count, require_positive
+from oklnumba.blocks import blocks
+from oklnumba.checks import as_rows, number, require, require_count, require_positive
 from oklnumba.features import NystromFeatures
 from oklnumba.hot.dictionary import ald_rounds, kors_rounds
 from oklnumba.hot.jit import ATOMS, DONE
 from oklnumba.kernels import Kernel, check_kernel
 from oklnumba.params import Params
 from oklnumba.state import Coins, State, aligned_zeros, padded
+from oklnumba.transformers import Transformer, in_frames, not_fitted
+
+# What says that there was data, of a sampler; all else is made anew with the next.
+_SEEN = "_seen", "indices_", "probabilities_", "n_features_in_", "feature_names_in_"
+
+ROWS = 8192  # points looked at in one go
 
 
-class _Sampler(State, Params):
+class _Sampler(State, Transformer, Params):
     """A streaming dictionary: looks at points in order, keeps some, and never drops them.
+
+    A step of scikit-learn's pipelines: ``fit`` starts afresh, ``partial_fit`` goes on.
 
     A subclass has ``_check_params()``, ``_start(d)`` where it has state of its own, and ``_play``.
     """
@@ -26,12 +35,24 @@ class _Sampler(State, Params):
     _FIRST_ROOM = 32
     _REMEDY = "scale the inputs"  # of points whose numbers are beyond double precision
 
+    def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
+        """Forget what was seen and look at the rows of X; return self. See ``partial_fit``."""
+        as_rows(X)  # before anything is forgotten
+        self._check_params()
+        return self.reset().partial_fit(X)
+
+    def reset(self) -> Self:
+        """Go back to no data; return self."""
+        for name in _SEEN:
+            vars(self).pop(name, None)
+        return self
+
     def partial_fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
         """Look at the rows of X in order and keep some; return self.
 
         Parameters
         ----------
-        X : array_like of shape (n, d)
+        X : array_like or scipy.sparse of shape (n, d)
         y : ignored
             So that it fits in pipelines.
 
@@ -45,10 +66,18 @@ class _Sampler(State, Params):
         started = hasattr(self, "_seen")
         if started and self._broken:
             raise FloatingPointError(self._broken)
-        X = np.array(as_inputs(X, len(self._atoms) if started else None), order="C")
+        self._compare(X)
+        given, X = X, as_rows(X, len(self._atoms) if started else None)
         if not started:
             self._check_params()
             self._start(X.shape[1])
+            self._note(given, X.shape[1])
+        for _, block in blocks(X, ROWS):
+            self._look(block)
+        return self
+
+    def _look(self, X: np.ndarray) -> None:
+        """Look at some points; raise FloatingPointError for numbers beyond double precision."""
         played, kept = np.empty(len(X)), np.empty(len(X), dtype=np.int64)
         first, status = self._play(X, played, kept)
         new = np.flatnonzero(kept[:first])
@@ -61,7 +90,6 @@ class _Sampler(State, Params):
                 f"lost in double precision; {self._REMEDY}, and start with a new one"
             )
             raise FloatingPointError(self._broken)
-        return self
 
     def _start(self, d: int) -> None:
         self._kernel = self.kernel._code()
@@ -96,10 +124,15 @@ class _Sampler(State, Params):
         if params and hasattr(self, "_seen"):
             raise ValueError(
                 f"this {type(self).__name__} has seen {self._seen} points with its present "
-                f"{', '.join(params)}; make a new one"
+                f"{', '.join(params)}; call reset() first, or make a new one"
             )
         super().set_params(**params)
         return self
+
+    def _fitted(self) -> dict[str, Any]:
+        if not hasattr(self, "_seen"):
+            return {}
+        return {"points seen": self._seen, "points kept": self.size}
 
     @property
     def size(self) -> int:
@@ -111,7 +144,7 @@ class _Sampler(State, Params):
         """The points kept, shape (m, d)."""
         if not hasattr(self, "_seen"):
             name = type(self).__name__
-            raise ValueError(f"{name} has seen no data; call partial_fit(X) first")
+            raise not_fitted(f"{name} has seen no data; call fit(X) or partial_fit(X) first")
         return self._used("atoms").T.copy()
 
     def features(self, rank: int | None = None) -> NystromFeatures:
@@ -123,6 +156,11 @@ class _Sampler(State, Params):
             )
         return NystromFeatures(self.landmarks_, self.kernel, rank=rank)
 
+    def _names_out(self, columns: list[str]) -> list[str]:
+        count = self.features().size(len(columns))
+        return [f"{type(self).__name__.lower()}{j}" for j in range(count)]
+
+    @in_frames
     def transform(self, X: ArrayLike) -> np.ndarray:
         """Return the Nystrom features of the rows of X, shape (n, r)."""
         return self.features().transform(X)
@@ -161,6 +199,9 @@ class KORS(_Sampler):
     Errata 7 and 8: rounds 1..T, weight 1/p after success, 1/sqrt(p) on each side of the kernel
     matrix.
 
+    In a pipeline of scikit-learn every point kept changes the features, and how many they are: show
+    the sampler a stream first, ``partial_fit`` by ``partial_fit``, then train what comes after it.
+
     Examples
     --------
     >>> import numpy as np, oklnumba as okl
@@ -168,6 +209,15 @@ class KORS(_Sampler):
     >>> sampler = okl.KORS(okl.Gaussian(1.0), alpha=1.0, seed=0).partial_fit(X)
     >>> bool(len(sampler.indices_) < 60), sampler.transform(X).shape[0]
     (True, 300)
+
+    Before a linear model of scikit-learn; ``partial_fit`` shows it a stream in parts.
+
+    >>> from sklearn.linear_model import RidgeClassifier
+    >>> from sklearn.pipeline import make_pipeline
+    >>> pipeline = make_pipeline(okl.KORS(okl.Gaussian(1.0)), RidgeClassifier())
+    >>> y = X[:, 0] * X[:, 1] > 0
+    >>> pipeline.fit(X[:200], y[:200]).score(X[200:], y[200:]) > 0.8
+    True
     """
 
     _STATE = _Sampler._STATE | {"weights": (ATOMS,), "C": (ATOMS, ATOMS)}

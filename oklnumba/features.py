@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 from math import comb, sqrt
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
-from oklnumba.checks import as_inputs, as_point, require_count, require_width
+from oklnumba.blocks import blocks
+from oklnumba.checks import as_inputs, as_point, as_rows, require_count, require_width
 from oklnumba.hot.features import fourier_block, taylor_block
 from oklnumba.hot.rows import kernel_block
 from oklnumba.kernels import Gaussian, Kernel, check_kernel
 from oklnumba.params import Params, told
+from oklnumba.transformers import Transformer, in_frames
 
 MOST_MONOMIALS = 1_000_000  # a table beyond is a slip of degree or width, not a wish
+ROWS = 8192  # points that are looked at in one go
 PASS = 32  # points mapped in one pass: the scratch of a pass stays in the cache
 
 
-class Features(Params):
-    """A feature map: ``transform(X)``, ``size(d)`` and ``captured(X)``."""
+class Features(Transformer, Params):
+    """A feature map: ``transform(X)``, ``size(d)`` and ``captured(X)``.
+
+    Nothing is learnt of data, so ``transform`` needs no ``fit``.
+    """
+
+    _requires_fit = False
 
     def size(self, d: int) -> int:
         """Return the number of features for inputs of width d; checks the hyper-parameters."""
@@ -30,12 +38,40 @@ class Features(Params):
         """Return ``write(X, out)`` and size(d): X C-contiguous of width d, out at least as wide."""
         raise NotImplementedError
 
+    def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
+        """Check X and the hyper-parameters, and note the columns; return self.
+
+        Parameters
+        ----------
+        X : array_like of shape (n, d)
+        y : ignored
+            So that it fits in pipelines.
+
+        Raises
+        ------
+        ValueError
+            As in ``transform``.
+        """
+        d = as_rows(X).shape[1]
+        self._writer(d)
+        self._note(X, d)
+        return self
+
+    def partial_fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
+        """Check more rows, of the columns seen before; return self. See ``fit``."""
+        if not hasattr(self, "n_features_in_"):
+            return self.fit(X)
+        self._compare(X)
+        as_rows(X)
+        return self
+
+    @in_frames
     def transform(self, X: ArrayLike) -> np.ndarray:
         """Return the features of the rows of X.
 
         Parameters
         ----------
-        X : array_like of shape (n, d)
+        X : array_like or scipy.sparse of shape (n, d)
 
         Returns
         -------
@@ -47,10 +83,11 @@ class Features(Params):
             If X is not numeric, not finite, not 2-D or empty, or a hyper-parameter is outside its
             domain.
         """
-        X = as_inputs(X)
+        X = as_rows(X)
         write, r = self._writer(X.shape[1])
-        out = np.empty((len(X), r))
-        write(np.array(X, order="C"), out)
+        out = np.empty((X.shape[0], r))
+        for rows, block in blocks(X, ROWS):
+            write(block, out[rows])
         return out
 
     @property
@@ -60,7 +97,7 @@ class Features(Params):
 
     def captured(self, X: ArrayLike) -> np.ndarray:
         """Return |z(x)|^2 / k(x, x), the share of the kernel that the map holds, shape (n,)."""
-        return np.clip((self.transform(X) ** 2).sum(axis=1), 0.0, 1.0)
+        return np.clip((np.asarray(self.transform(X)) ** 2).sum(axis=1), 0.0, 1.0)
 
     def advice(self, X: np.ndarray) -> str | None:
         """Return what to change where the map does not suit the first inputs X, else None."""
@@ -97,6 +134,8 @@ class TaylorFeatures(Features):
     190
     >>> features.transform([[0.0, 0.0]])
     array([[1., 0., 0., 0., 0., 0.]])
+    >>> list(features.get_feature_names_out(["u", "v"]))  # of the monomials, less their weights
+    ['1', 'u', 'v', 'u^2', 'u v', 'v^2']
     """
 
     LOW_SHARE = 0.1  # of the kernel: below there is advice
@@ -124,6 +163,18 @@ class TaylorFeatures(Features):
             )
         return r
 
+    def _names_out(self, columns: list[str]) -> list[str]:
+        """Return the monomials, as scikit-learn's PolynomialFeatures writes them."""
+        parent, variable, _ = _monomials(len(columns), int(self.degree))
+        factors: list[tuple[int, ...]] = [()]
+        for p, v in zip(parent[1:], variable[1:], strict=True):
+            factors.append((*factors[p], int(v)))
+        names = []
+        for each in factors:
+            powers = [(columns[v], each.count(v)) for v in dict.fromkeys(each)]
+            names.append(" ".join(name if c == 1 else f"{name}^{c}" for name, c in powers) or "1")
+        return names
+
     @property
     def kind(self) -> str:
         """What the features are, in a few words."""
@@ -131,7 +182,9 @@ class TaylorFeatures(Features):
 
     def _writer(self, d: int):
         r = self.size(d)
-        center = np.zeros(d) if self.center is None else as_point(self.center, d, "center")[0]
+        center = np.zeros(d) if self.center is None else as_point(self.center, name="center")[0]
+        if len(center) != d:
+            raise ValueError(f"center has {len(center)} entries, but X has {d} columns; give {d}")
         parent, variable, ratio = _monomials(d, int(self.degree))
         ratio = ratio / float(self.sigma)
         columns = np.empty((d + r, PASS))
@@ -236,6 +289,10 @@ class FourierFeatures(Features):
         frequencies = np.ascontiguousarray(rng.standard_normal((count, d)).T) / float(self.sigma)
         return frequencies, 1.0 / sqrt(count)
 
+    def _names_out(self, columns: list[str]) -> list[str]:
+        count = range(self.size(len(columns)) // 2)
+        return [f"fourier_{wave}{j}" for wave in ("sin", "cos") for j in count]
+
     def _writer(self, d: int):
         frequencies, scale = self._frequencies(d)
 
@@ -294,7 +351,10 @@ class NystromFeatures(Features):
         self._check_params()
         landmarks = np.ascontiguousarray(as_inputs(self.landmarks, name="landmarks"))
         if landmarks.shape[1] != d:
-            raise ValueError(f"X has {d} columns, but the landmarks have {landmarks.shape[1]}")
+            raise ValueError(
+                f"X has {d} columns, but the landmarks have {landmarks.shape[1]}; pass points of "
+                "one space"
+            )
         values, vectors = scipy.linalg.eigh(self.kernel(landmarks))
         order = np.argsort(values)[::-1][: self.rank]
         order = order[values[order] > self.NULL * values[order[0]]]
@@ -305,6 +365,9 @@ class NystromFeatures(Features):
     def size(self, d: int) -> int:
         """Return the number of directions kept."""
         return self._map(d)[1].shape[1]
+
+    def _names_out(self, columns: list[str]) -> list[str]:
+        return [f"nystrom{j}" for j in range(self.size(len(columns)))]
 
     @property
     def kind(self) -> str:
@@ -333,7 +396,7 @@ class NystromFeatures(Features):
     def captured(self, X: ArrayLike) -> np.ndarray:
         """Return |z(x)|^2 / k(x, x), the share of k(x, x) in the span, in [0, 1], shape (n,)."""
         total = self.kernel.diag(X)
-        share = (self.transform(X) ** 2).sum(axis=1) / np.where(total > 0.0, total, 1.0)
+        share = (np.asarray(self.transform(X)) ** 2).sum(axis=1) / np.where(total > 0.0, total, 1.0)
         return np.clip(np.where(total > 0.0, share, 1.0), 0.0, 1.0)
 
 
@@ -347,7 +410,7 @@ def check_features(features: Any, name: str = "features") -> Features:
         what = f"the kernel {what}"
         hint = (
             "; learners that take a kernel are NystromAWV and KernelAWV; features of it are "
-            "okl.NystromFeatures(landmarks, kernel), and of a Gaussian okl.TaylorFeatures(sigma=1.0)"
+            "okl.NystromFeatures(landmarks, kernel), of a Gaussian also okl.TaylorFeatures()"
         )
     raise ValueError(
         f"{name} must be an oklnumba feature map such as okl.TaylorFeatures(degree=2), but is "

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from oklnumba.arguments import call, wrong_arguments
+from oklnumba.arguments import call, cure, wrong_arguments
 from oklnumba.checks import shown
+from oklnumba.display import short, table
 
 CLASSES: dict[str, type[Params]] = {}  # the public ones of oklnumba, by name: for saved files
 
@@ -132,8 +133,11 @@ class Params(metaclass=Checked):
                 known = known and isinstance(target, Params) and inner in target.get_params()
                 nested.setdefault(outer, {})[inner] = params[name]
             if not known:
+                nests = inner and isinstance(target, Params)
+                owner, wrong = (target, inner) if nests else (self, outer)
+                meant = cure(type(owner).__name__, type(owner).__signature__, wrong)
                 raise ValueError(
-                    f"{type(self).__name__} has no hyper-parameter {name!r}; "
+                    f"{type(self).__name__} has no hyper-parameter {name!r}: {meant}; "
                     f"it has {', '.join(self.get_params())}"
                 )
         return own, nested
@@ -146,15 +150,16 @@ class Params(metaclass=Checked):
                 yield from value._nested()
 
     def __repr__(self) -> str:
-        shown = ", ".join(f"{name}={_short(getattr(self, name))}" for name in self._param_names())
-        return f"{type(self).__name__}({shown})"
+        params = ", ".join(f"{name}={short(getattr(self, name))}" for name in self._param_names())
+        return f"{type(self).__name__}({params})"
 
+    def _fitted(self) -> dict[str, Any]:
+        """Return what there is to say of the data seen, by name; nothing before any."""
+        return {}
 
-def _short(value: Any) -> str:
-    """Return repr(value), or only the shape of an array too large to read."""
-    if isinstance(value, np.ndarray) and value.size > 6:
-        return f"<array {value.shape}>"
-    return repr(value)
+    def _repr_html_(self) -> str:
+        rows = {name: short(getattr(self, name)) for name in self._param_names()}
+        return table(type(self).__name__, rows | self._fitted())
 
 
 def told(value: Any) -> str:
@@ -185,12 +190,14 @@ def to_spec(value: Any, arrays: dict[str, np.ndarray]) -> Any:
     if isinstance(value, Params):
         params = {name: to_spec(v, arrays) for name, v in value.get_params(deep=False).items()}
         return {"class": type(value).__name__, "params": params}
-    if isinstance(value, np.ndarray):
+    if isinstance(value, np.ndarray) and value.dtype.kind != "O":
         key = f"param_{len(arrays)}"
         arrays[key] = value
         return {"array": key}
     if isinstance(value, np.generic):
         return value.item()
+    if hasattr(value, "tolist"):  # an array of objects, or a column of a data frame
+        value = value.tolist()
     if isinstance(value, list | tuple | range):
         return {"list": [to_spec(v, arrays) for v in value], "tuple": isinstance(value, tuple)}
     if value is None or isinstance(value, bool | int | float | str):

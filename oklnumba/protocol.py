@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,15 +14,17 @@ from numpy.typing import ArrayLike
 from tqdm import tqdm
 
 from oklnumba import checks, losses, theory
+from oklnumba.blocks import whole
+from oklnumba.checks import shown
+from oklnumba.display import table
 from oklnumba.learners.learner import (
     FIRST_ROWS,
     Player,
     Trace,
-    compilable,
     read_npz,
     write_npz,
 )
-from oklnumba.params import same_spec
+from oklnumba.params import same_spec, told
 from oklnumba.state import under
 
 SAVE_SECONDS = 60.0  # between two saves where ``every`` is not given
@@ -66,6 +69,14 @@ class Certificate(NamedTuple):
         last = [", ".join(f"{v:.4g}" for v in np.ravel(a[-1:])) for a in (self.regret, self.bound)]
         end = f": regret {last[0]}, bound {last[1]}" if n else ""
         return f"Certificate({n} rounds against the best function of {self.space}{end})"
+
+    def _repr_html_(self) -> str:
+        return table("certificate", {"rounds": len(self.loss), "space": self.space} | self._last())
+
+    def _last(self) -> dict[str, float]:
+        """Return the regret and its bound after the last round, those of all outputs added up."""
+        pairs = {"regret": self.regret, "bound on the regret": self.bound}
+        return {name: float(np.sum(a[-1])) for name, a in pairs.items() if len(a)}
 
 
 class Run:
@@ -197,8 +208,84 @@ class Run:
             )
         n = self.rounds
         X, y = self._data[0][:n], self._data[1][:n]
-        best = theory.Hindsight(kernel, X, y, lam, self.loss if loss is None else loss)
+        best = theory.Hindsight(kernel, whole(X), y, lam, self.loss if loss is None else loss)
         return best.regret(self.predictions, at)
+
+    def to_frame(self) -> Any:
+        """Return the run as a pandas DataFrame, a row a round.
+
+        Returns
+        -------
+        pandas.DataFrame
+            ``round``, from 1; ``prediction``; ``loss``; ``mean_loss``, the average of the losses so
+            far; where mistakes are counted ``mistake`` and ``mistake_rate``, their share so far;
+            ``size``; of a run with a certificate ``comparator``, ``regret`` and ``bound``, in
+            squared loss so far. ``OneVsRest`` adds ``score_c`` for each class c, and has a
+            certificate for each, ``regret_c``; ``MultiOutput`` has a column for each output k,
+            ``prediction_k``, where there is one above. The last row of ``mean_loss`` and
+            ``mistake_rate`` is the run's.
+
+        Raises
+        ------
+        ImportError
+            Without pandas.
+
+        Examples
+        --------
+        >>> import numpy as np, oklnumba as okl
+        >>> X = np.random.default_rng(0).uniform(-1, 1, (200, 2))
+        >>> run = okl.run(okl.KernelAWV(okl.Gaussian(1.0)), X, X[:, 0] * X[:, 1])
+        >>> run.to_frame().columns.tolist()
+        ['round', 'prediction', 'loss', 'mean_loss', 'size', 'comparator', 'regret', 'bound']
+        """
+        try:
+            import pandas
+        except ImportError as error:
+            raise ImportError("Run.to_frame needs pandas: pip install pandas") from error
+        rounds = np.arange(1, self.rounds + 1)
+        columns = {"round": rounds, **self._columns("prediction", self.predictions)}
+        if self.scores is not None:
+            columns |= self._columns("score", self.scores)
+        columns |= self._columns("loss", self.losses)
+        columns["mean_loss"] = _mean_so_far(self.losses)
+        if self.mistakes is not None:
+            columns |= self._columns("mistake", self.mistakes)
+            columns["mistake_rate"] = _mean_so_far(self.mistakes)
+        columns["size"] = self.sizes
+        for name in ("comparator", "regret", "bound") if self.certificate else ():
+            columns |= self._columns(name, getattr(self.certificate, name))
+        return pandas.DataFrame(columns)
+
+    def _columns(self, name: str, values: np.ndarray) -> dict[str, np.ndarray]:
+        """Return the values by name, one for each output where they have a column for each."""
+        if values.ndim == 1:
+            return {name: values}
+        outputs = self._meta.get("outputs") or range(values.shape[1])  # not in older files
+        return {f"{name}_{output}": values[:, k] for k, output in enumerate(outputs)}
+
+    def plot(self) -> Any:
+        """Draw the error so far against rounds, and the regret with its bound if it is certified.
+
+        Returns
+        -------
+        Figure, ndarray of Axes
+            As ``plots.progress(run)``; ``fig.savefig("run.png")`` writes it.
+
+        Raises
+        ------
+        ValueError
+            If the run has no rounds.
+
+        Examples
+        --------
+        >>> import numpy as np, oklnumba as okl
+        >>> X = np.random.default_rng(0).uniform(-1, 1, (200, 2))
+        >>> fig, axes = okl.run(okl.KernelAWV(okl.Gaussian(1.0)), X, np.sign(X[:, 0])).plot()
+        >>> [ax.get_ylabel() for ax in axes[0]]
+        ['mistakes so far (%)', 'regret (sum of squared losses)']
+        """
+        # The room above, and slow to import: loaded by name when there is something to draw.
+        return import_module("oklnumba.plots").progress(self)
 
     def save(self, path: str | os.PathLike) -> None:
         """Write the run into one ``.npz`` file, without the data."""
@@ -220,6 +307,24 @@ class Run:
         end = "" if self.finished else ", stopped by its time limit"
         size = f", size {self.sizes[-1]}" if self.rounds else ""
         return f"Run({self.learner}: {self.rounds} rounds{end}, {what}{size}, {self.seconds:.3g} s)"
+
+    def _repr_html_(self) -> str:
+        end = "" if self.finished else ", stopped by its time limit"
+        rows: dict[str, Any] = {"learner": self.learner, "rounds": f"{self.rounds:,}{end}"}
+        rows[f"mean {self.loss} loss"] = self.mean_loss
+        if self.mistakes is not None:
+            rows["mistakes"] = f"{100 * self.mistake_rate:.2f} %"
+        if self.certificate is not None:
+            rows |= self.certificate._last()
+        if self.rounds:
+            rows["size"] = int(self.sizes[-1])
+        return table("run", rows | {"seconds": f"{self.seconds:.3g}"})
+
+
+def _mean_so_far(values: np.ndarray) -> np.ndarray:
+    """Return the mean of all numbers of the rounds so far, shape (n,)."""
+    of_rounds = values.mean(axis=tuple(range(1, values.ndim)))
+    return np.cumsum(of_rounds) / np.arange(1, len(values) + 1)
 
 
 def _is_chunked(X: Any) -> bool:
@@ -269,6 +374,7 @@ class _Recorder:
             "loss": self.loss.name,
             "learner": repr(self.learner),
             "space": self.learner._space(),
+            "outputs": self.learner._output_names(),
         }
 
     def due(self) -> bool:
@@ -340,14 +446,17 @@ def _chunks(X: Any, y: Any, recorder: _Recorder) -> Iterator[tuple[np.ndarray, n
     """Yield checked (X, y) pieces; an array is checked whole, before its first round."""
     as_labels, signs = recorder.learner._as_labels, recorder.loss.classes
     if not recorder.chunked:
-        X = checks.as_inputs(X, recorder.width())
-        yield X, as_labels(y, len(X), signs)
+        X = checks.as_rows(X, recorder.width())
+        yield X, as_labels(y, X.shape[0], signs)
         return
     for i, chunk in enumerate(X):
         if not (isinstance(chunk, tuple | list) and len(chunk) == 2):
-            raise ValueError(f"chunk {i} of the stream must be a pair (X, y), but is {type(chunk)}")
-        part = checks.as_inputs(chunk[0], recorder.width())
-        yield part, as_labels(chunk[1], len(part), signs)
+            raise ValueError(
+                f"chunk {i} of the stream must be a pair (X, y), but is {shown(chunk)}; pass pairs "
+                "of arrays, or two arrays: okl.run(learner, X, y)"
+            )
+        part = checks.as_rows(chunk[0], recorder.width())
+        yield part, as_labels(chunk[1], part.shape[0], signs)
 
 
 def run(
@@ -369,11 +478,13 @@ def run(
     ----------
     learner : Learner, OneVsRest, MultiOutput or OnlineToBatch
         Goes on from where it stands; afterwards it has played these rounds too.
-    X : array_like of shape (n, d), or iterable of pairs (X, y)
-        Memory-mapped float64 arrays are read piece by piece, other types are converted first; pairs
-        are for streams larger than memory.
+    X : array_like or scipy.sparse of shape (n, d), or iterable of pairs (X, y)
+        Frames and tables of pandas, polars and pyarrow too: all give the same bits. Memory-mapped
+        float64 arrays are read piece by piece, other types are converted first, sparse rows are
+        made dense block by block; pairs are for streams larger than memory.
     y : array_like of shape (n,), optional
-        Labels, (n, K) for MultiOutput; None if X is an iterable of pairs.
+        Labels, (n, K) for MultiOutput, in the order of the rows (the index of a Series does not
+        matter); None if X is an iterable of pairs.
     loss : str, optional
         Loss that is recorded; None: the learner's own.
     progress : bool
@@ -396,6 +507,9 @@ def run(
     ValueError
         If the data or an argument is not valid: for arrays before the first round, for an iterable
         before the first round of the bad pair.
+    FloatingPointError
+        If the numbers of a round are beyond double precision, or a first-order learner diverges (a
+        forecast beyond 1e100); the message names the round and what to change.
 
     Warns
     -----
@@ -414,10 +528,15 @@ def run(
     (19020, 0.16)
     """
     if not isinstance(learner, Player):
+        data = isinstance(learner, list | tuple) or hasattr(learner, "shape")
+        hint = "; the learner comes first: okl.run(learner, X, y)" if data else ""
         raise ValueError(
-            "learner must be an oklnumba learner such as PKAWV(TaylorFeatures(2)), or OneVsRest, "
-            f"MultiOutput or OnlineToBatch around one, but is {learner!r}"
+            "learner must be an oklnumba learner such as okl.PKAWV(okl.TaylorFeatures(2)), or "
+            f"OneVsRest, MultiOutput or OnlineToBatch around one, but is {told(learner)}{hint}"
         )
+    if isinstance(X, str | os.PathLike):
+        raise ValueError(f"X is the path {str(X)!r}; read the file first, as pandas.read_csv does")
+    checks.refuse_swapped(X, y)
     recorded = learner._recorded(loss)
     if time_limit is not None:
         checks.require_positive("time_limit", time_limit)
@@ -430,14 +549,15 @@ def run(
     with tqdm(disable=not progress, unit=" rounds", initial=skip, unit_scale=True) as bar:
         for part, labels in _chunks(X, y, recorder):
             if not chunked:
-                bar.total = len(part)
+                bar.total = len(labels)
                 data = (part, labels)
-            if skip >= len(part):
-                skip -= len(part)
+            if skip >= len(labels):
+                skip -= len(labels)
                 continue
             recorder.adopt()
-            learner._advise(part[skip:], labels[skip:])
-            finished = _play_piece(recorder, part[skip:], labels[skip:], time_limit, bar)
+            part, labels = part[skip:], labels[skip:]
+            learner._advise(part, labels)
+            finished = _play_piece(recorder, part, labels, time_limit, bar)
             skip = 0
             if not finished:
                 break
@@ -450,31 +570,23 @@ def run(
 
 
 def _play_piece(
-    recorder: _Recorder, X: np.ndarray, y: np.ndarray, time_limit: float | None, bar: tqdm
+    recorder: _Recorder, X: Any, y: np.ndarray, time_limit: float | None, bar: tqdm
 ) -> bool:
     """Play the rows of X with looks at the clock in between; False where the time is up."""
     start = 0
-    while start < len(X):
-        rows = _next_rows(recorder, len(X) - start, time_limit)
+    while start < len(y):
+        rows = _next_rows(recorder, len(y) - start, time_limit)
         if rows == 0:
             return False
-        _play(recorder, X[start : start + rows], y[start : start + rows])
+        part = slice(start, start + rows)
+        begin = time.perf_counter()
+        trace = recorder.learner._play_rows(X[part], y[part])
+        recorder.add(y[part], trace, time.perf_counter() - begin)
         bar.update(rows)
         start += rows
         if recorder.due():
             recorder.save(finished=False)
     return True
-
-
-def _play(recorder: _Recorder, X: np.ndarray, y: np.ndarray) -> None:
-    """Play some rounds and record them; only the learner's own time counts."""
-    learner = recorder.learner
-    X = compilable(X)
-    begin = time.perf_counter()
-    learner._begin(X.shape[1], *y.shape[1:])
-    trace = learner._trace(len(X))
-    learner._play(X, y, trace)
-    recorder.add(y, trace, time.perf_counter() - begin)
 
 
 def _next_rows(recorder: _Recorder, left: int, time_limit: float | None) -> int:

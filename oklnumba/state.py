@@ -125,7 +125,7 @@ class State:
         return state | {name: getattr(self, f"_{name}").state() for name in self._COINS}
 
     def _output_axes(self) -> dict[str, int]:
-        """Return which arrays of ``_state()`` have an entry for each label of a round, and where."""
+        """Return the axis of the labels of a round, of the arrays of ``_state()`` with one."""
         named = self._STATE.items()
         return {name: axes.index("outputs") for name, axes in named if "outputs" in axes}
 

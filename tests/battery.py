@@ -270,8 +270,7 @@ BAD_ARRAYS = {  # for X, for y and for one point x
     "dates": lambda a: np.zeros(a.shape, dtype="datetime64[s]"),
     "ragged": ragged,
     "a number too large for a double": with_value(10**400, object),
-    "sparse matrix": lambda a: scipy.sparse.csr_matrix(np.atleast_2d(a)),
-    "sparse array": lambda a: scipy.sparse.csr_array(np.atleast_2d(a)),
+    "sparse": lambda a: scipy.sparse.csr_array(np.atleast_2d(with_value(np.nan)(a))),
     "a dictionary": lambda a: {"a": a},
     "text": lambda a: "text",
     "one number": lambda a: 0.5,
@@ -323,6 +322,21 @@ BY_TYPE = {  # for names that the table does not have
     type(None): ["text", NAN],
     bool: [],
 }
+
+
+def assert_refused(cls, params, message, *calls):
+    """Bad hyper-parameters are refused by the constructor; assigned later, by the first round.
+
+    Return the object that has them all the same, as after assignments.
+    """
+    with pytest.raises(ValueError, match=message):
+        cls(**params)
+    assigned = cls.unchecked(**params)
+    for call in calls:
+        with pytest.raises(ValueError, match=message):
+            call(assigned)
+        assert assigned.size == 0
+    return assigned
 
 
 def bad_values(name, default):

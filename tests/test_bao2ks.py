@@ -9,6 +9,7 @@ import pytest
 
 import oklnumba as okl
 from tests import naive, naive_expansions
+from tests.battery import assert_refused
 from tests.compare import assert_close
 from tests.compiled import COMPILED
 from tests.expansions import N, data, long_run, stream
@@ -20,7 +21,7 @@ from tests.expansions import N, data, long_run, stream
 def test_bao2ks_equals_the_textbook(sigmas, params, horizon):
     X, y, _, _ = data()
     kernels = [okl.Gaussian(sigma) for sigma in sigmas]
-    settings = {"radius": 30.0, "budget": 30, "beta": 1.5} | params
+    settings = {"radius": 30.0, "budget": 30} | ({"beta": 1.5} if len(sigmas) == 1 else {}) | params
     learner = okl.BAO2KS(kernels, horizon=horizon, seed=5, **settings)
     run = okl.run(learner, X, y)
     coins = np.random.default_rng(5).random((len(y), 3))
@@ -28,7 +29,7 @@ def test_bao2ks_equals_the_textbook(sigmas, params, horizon):
     expected = naive_expansions.bao2ks(
         [naive.gaussian(X, X, sigma) for sigma in sigmas], y, settings["radius"],
         lambda t: eta or 10 / math.sqrt(horizon or t), 30,
-        lambda t: hints or max(round(math.log(horizon or t)), 1), settings["beta"], coins,
+        lambda t: hints or max(round(math.log(horizon or t)), 1), learner.beta, coins,
     )  # fmt: skip
     assert_close(run.predictions, expected[0])
     np.testing.assert_array_equal(run.sizes, expected[1])
@@ -39,6 +40,12 @@ def test_bao2ks_equals_the_textbook(sigmas, params, horizon):
         np.testing.assert_array_equal(sorted(own.tolist()), sorted(others.tolist()))
     assert learner.restarts > 0 or not COMPILED
     assert (learner.norms <= settings["radius"] * (1 + 1e-12)).all()
+
+
+def test_beta_is_for_one_kernel():
+    kernels = [okl.Gaussian(0.5), okl.Gaussian(2.0)]
+    assert_refused(okl.BAO2KS, {"kernels": kernels, "beta": 1.5}, "beta=1.5 would be ignored")
+    assert okl.BAO2KS(kernels[:1], beta=1.5).beta == 1.5
 
 
 @long_run

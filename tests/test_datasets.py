@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import oklnumba as okl
 from oklnumba import datasets
 
 # name: n, d, rows labelled +1 (None: regression), n_train; from the README of the data folder
@@ -231,10 +232,39 @@ def test_load_refuses_a_bad_range(scale):
         datasets.scale_to([0, 1], *scale)
 
 
-@pytest.mark.parametrize("scale", [1, (1, 2, 3), "ab"])
+@pytest.mark.parametrize("scale", [1, (1, 2, 3), "ab", "Past", ["past"]])
 def test_load_refuses_a_scale_that_is_no_pair(scale):
-    with pytest.raises(ValueError, match=r"pair \(lo, hi\)"):
+    with pytest.raises(ValueError, match=r"pair \(lo, hi\), 'past' or None"):
         datasets.load("mushrooms", scale=scale)
+
+
+@pytest.mark.parametrize("name", ["magic04", "mushrooms"])
+def test_scale_past_looks_at_no_later_row(name, monkeypatch):
+    raw = datasets.load(name, scale=None, permute=3)
+    X = datasets.load(name, scale="past", permute=3).X
+    assert X.flags.c_contiguous and X.dtype == np.float64 and not X[0].any()
+    for t in (1, 2, 50, len(X) - 1):  # textbook: mean and deviation of the rows before
+        past = raw.X[:t]
+        mean, scale = past.mean(axis=0), past.std(axis=0)
+        expected = (raw.X[t] - mean) / np.where(scale > 1e-12 * np.abs(mean), scale, 1.0)
+        np.testing.assert_allclose(X[t], np.clip(expected, -5, 5), rtol=1e-8, atol=1e-8)
+    later = raw.X.copy()
+    later[300:] = 1e6 * later[300:][::-1] - 7
+    monkeypatch.setattr(datasets, "_find", lambda *a: (later, raw.y))  # the same rows until 300
+    changed = datasets.load(name, scale="past").X
+    assert np.array_equal(changed[:300], X[:300]) and not np.array_equal(changed[300:], X[300:])
+
+
+def test_scale_past_is_that_of_the_standardizer():
+    raw = datasets.load("magic04", scale=None, permute=1)
+    X = datasets.load("magic04", scale="past", permute=1).X
+    assert np.array_equal(X, okl.Standardizer().stream(raw.X))
+
+
+def test_scale_past_of_sets_in_their_order_is_another():
+    plain, mixed = (datasets.load("magic04", scale="past", permute=p) for p in (None, 1))
+    order = np.random.default_rng(1).permutation(len(plain.y))
+    assert not np.array_equal(mixed.X, plain.X[order])  # the past is another one
 
 
 def test_permutation_is_reproducible_and_keeps_rows_paired():

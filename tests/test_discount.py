@@ -13,6 +13,7 @@ import oklnumba as okl
 from oklnumba.hot.jit import DONE, NOT_FINITE
 from oklnumba.learners.learner import Trace
 from tests import naive
+from tests.battery import assert_refused
 from tests.buffers import Factor
 from tests.compare import assert_close
 from tests.compiled import COMPILED
@@ -245,14 +246,15 @@ def test_columns_behind_those_in_use_are_left_alone():
 
 @pytest.mark.parametrize("value", [0.0, 1.5, -1, np.nan, "often", True])
 def test_a_discount_out_of_range_says_what_to_do(value):
-    for learner in (
-        okl.LinearAWV(discount=value),
-        okl.PKAWV(okl.TaylorFeatures(1), discount=value),
-        okl.NystromAWV(okl.Gaussian(1.0), discount=value),
-        okl.GrowingPKAWV(okl.TaylorFeatures(1), discount=value),
+    message = r"discount must be .*\(0, 1\].*halves the weight"
+    for cls, params in (
+        (okl.LinearAWV, {}),
+        (okl.PKAWV, {"features": okl.TaylorFeatures(1)}),
+        (okl.NystromAWV, {"kernel": okl.Gaussian(1.0)}),
+        (okl.GrowingPKAWV, {"features": okl.TaylorFeatures(1)}),
     ):
-        with pytest.raises(ValueError, match=r"discount must be .*\(0, 1\].*halves the weight"):
-            learner.learn_one([0.5], 1.0)
+        params = params | {"discount": value}
+        learner = assert_refused(cls, params, message, lambda one: one.learn_one([0.5], 1.0))
         assert learner.rounds == 0
 
 

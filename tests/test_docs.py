@@ -1,6 +1,8 @@
 """What the code and the figures cite is there: entries of docs/errata.md, and Markdown files."""
 
 import doctest
+import importlib
+import inspect
 import re
 from operator import attrgetter
 from pathlib import Path
@@ -60,6 +62,57 @@ def test_blocks_of_code_show_what_they_print(path):
     found = doctest.testfile(str(path), module_relative=False)
     assert found.failed == 0
     assert found.attempted > 0 or ">>>" not in path.read_text(encoding="utf-8")
+
+
+def test_every_page_is_in_the_contents():
+    index = (ROOT / "docs/index.md").read_text(encoding="utf-8")
+    trees = re.findall(r"^```{toctree}\n(?::.*\n)*\n((?:.+\n)+?)```", index, re.MULTILINE)
+    listed = [line for tree in trees for line in tree.splitlines()]
+    texts = {path.stem: path.read_text("utf-8") for path in (ROOT / "docs").glob("*.md")}
+    pages = {name for name, text in texts.items() if not text.startswith("---\norphan: true\n")}
+    assert len(listed) == len(set(listed)) and set(listed) == pages - {"index"} | {
+        "reference/index"
+    }
+
+
+@pytest.fixture
+def conf(monkeypatch):
+    pytest.importorskip("sphinx")
+    monkeypatch.syspath_prepend(ROOT / "docs")
+    return importlib.import_module("conf")
+
+
+def test_the_reference_has_every_public_name(conf):
+    shown = {name for names in conf.families().values() for name in names}
+    aliases = {"MulticlassRun", "Hedge"}  # of Run and ExponentiatedGradient
+    modules = {name for name in okl.__all__ if inspect.ismodule(getattr(okl, name))}
+    assert shown == set(okl.__all__) - modules - aliases | {"protocol.Certificate"}
+
+
+def test_every_picture_is_on_the_page_of_the_figures(conf):
+    text = conf.with_pictures((ROOT / "figures/README.md").read_text(encoding="utf-8"))
+    shown = re.findall(r"^!\[.*\]\(\.\./figures/(\w+)\.png\)", text, re.MULTILINE)
+    there = {path.stem for path in (ROOT / "figures").glob("*.png")}
+    there = {name for name in there if not name.endswith(("_quick", "_partial"))}
+    assert sorted(shown) == sorted(there)
+
+
+@pytest.mark.parametrize(
+    ("line", "html"),
+    [
+        ("lam |f|^2, see *Remarks*", "lam |f|^2, see <em>Remarks</em>"),
+        ("2 ** (-1 / h) and a * b", "2 ** (-1 / h) and a * b"),
+        ("f*, and w* of *args", "f*, and w* of *args"),
+        ("x*y*z and |v|_p", "x*y*z and |v|_p"),
+        ("``a | b ** c``", '<tt class="docutils literal">a | b ** c</tt>'),
+    ],
+)
+def test_formulas_are_no_markup(conf, line, html):
+    from docutils.core import publish_parts
+
+    strict = {"halt_level": 2, "report_level": 5}
+    shown = publish_parts(conf.plain(line), writer="html", settings_overrides=strict)["body"]
+    assert shown == f"<p>{html}</p>\n"
 
 
 def test_entries_are_numbered_from_one_without_a_gap():

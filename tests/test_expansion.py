@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import oklnumba as okl
+from tests.battery import assert_refused
 from tests.compiled import COMPILED
 from tests.expansions import KERNEL, N, stream
 
@@ -106,31 +107,31 @@ def test_an_overflow_of_the_kernel_is_an_error_that_names_a_round(name, size):
 
 
 @pytest.mark.parametrize(
-    ("make", "message"),
+    ("cls", "params", "message"),
     [
-        (lambda: okl.POMDR(okl.Gaussian(), budget=1), "budget must be an integer >= 2"),
-        (lambda: okl.POMDR(okl.Gaussian(), budget=21), "budget must be even"),
-        (lambda: okl.POMDR(okl.Gaussian(), switch_size=20, budget=20), "switch_size.* budget = 20"),
-        (lambda: okl.POMDR(okl.Polynomial(2, coef0=-1.0)), "coef0"),
-        (lambda: okl.BOGD(okl.Gaussian(), budget=1), "budget must be an integer >= 2"),
-        (lambda: okl.KernelOGD(okl.Gaussian(), budget=1), "budget must be an integer >= 2"),
-        (lambda: okl.KernelOGD(okl.Gaussian(), eta=0.5, lam=2.0), "lam must be less than"),
-        (lambda: okl.Projectron(okl.Gaussian(), budget=1), "budget must be an integer >= 2"),
-        (lambda: okl.NOGD(okl.Gaussian(), budget=10, rank=11), "rank must be at most budget = 10"),
-        (lambda: okl.NOGD(okl.Gaussian(), budget=1), "budget must be an integer >= 2"),
-        (lambda: okl.SkeGD(okl.Gaussian(), budget=50), "columns must be at most budget = 50"),
-        (lambda: okl.SkeGD(okl.Gaussian(), sketch=301), "sketch must be a multiple of blocks = 4"),
-        (lambda: okl.SkeGD(okl.Gaussian(), rank=61), "rank must be at most sketch and columns"),
-        (lambda: okl.BAO2KS([okl.Gaussian()], budget=1), "budget must be an integer >= 2"),
-        (lambda: okl.BAO2KS([]), "kernels"),
-        (lambda: okl.BAO2KS([okl.Gaussian(), 3]), "kernels"),
+        (okl.POMDR, {"budget": 1}, "budget must be an integer >= 2"),
+        (okl.POMDR, {"budget": 21}, "budget must be even, for"),
+        (okl.POMDR, {"budget": 401}, "budget must be even, for"),
+        (okl.POMDR, {"switch_size": 20, "budget": 20}, "switch_size.* budget = 20"),
+        (okl.POMDR, {"kernel": okl.Polynomial.unchecked(coef0=-1.0)}, "coef0"),
+        (okl.BOGD, {"budget": 1}, "budget must be an integer >= 2"),
+        (okl.KernelOGD, {"budget": 1}, "budget must be an integer >= 2"),
+        (okl.KernelOGD, {"eta": 0.5, "lam": 2.0}, "lam must be less than"),
+        (okl.Projectron, {"budget": 1}, "budget must be an integer >= 2"),
+        (okl.NOGD, {"budget": 10, "rank": 11}, "rank must be at most budget = 10"),
+        (okl.NOGD, {"budget": 1}, "budget must be an integer >= 2"),
+        (okl.SkeGD, {"budget": 50}, "columns must be at most budget = 50"),
+        (okl.SkeGD, {"sketch": 301}, "sketch must be a multiple of blocks = 4"),
+        (okl.SkeGD, {"rank": 61}, "rank must be at most sketch and columns"),
+        (okl.BAO2KS, {"kernels": [okl.Gaussian()], "budget": 1}, "budget must be an integer >= 2"),
+        (okl.BAO2KS, {"kernels": []}, "kernels"),
+        (okl.BAO2KS, {"kernels": [okl.Gaussian(), 3]}, "kernels"),
     ],
 )
-def test_what_does_not_fit_is_refused_before_anything_changes(make, message):
-    learner = make()
+def test_what_does_not_fit_is_refused_before_anything_changes(cls, params, message):
+    params = params if "kernels" in params else {"kernel": okl.Gaussian()} | params
     X, y = stream(20)
-    with pytest.raises(ValueError, match=message):
-        learner.partial_fit(X, y)
+    learner = assert_refused(cls, params, message, lambda one: one.partial_fit(X, y))
     assert learner.rounds == 0 and vars(learner) == learner.get_params(deep=False)
 
 

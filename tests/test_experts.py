@@ -27,6 +27,7 @@ from oklnumba.learners.learner import Learner, Trace
 from oklnumba.learners.sharing import factor_groups
 from oklnumba.state import aligned_zeros
 from tests import naive_linear
+from tests.battery import assert_refused
 
 COMPILED = not numba.config.DISABLE_JIT
 KINDS = ("aggregating", "average", "hedge", "mlpoly")
@@ -442,23 +443,28 @@ def test_labels_beyond_B_are_refused_and_change_nothing(kind):
 
 def test_what_does_not_go_together_is_refused():
     X, y = data(20)
+
+    def play(learner):
+        learner.partial_fit(X, np.where(y > 0, 1.0, -1.0))
+
     hinge = [okl.FOGD(), okl.FOGD(eta=1.0)]
-    for learner, named in (
-        (okl.Experts([okl.FOGD(), okl.LinearAWV()]), "one loss"),
-        (okl.Experts(hinge), "hedge"),
-        (okl.Experts([okl.OGD, okl.OGD()]), "learners"),
-        (okl.Experts(okl.OGD()), "learners"),
-        (okl.Experts([okl.OGD(eta=-1.0)]), "eta"),
-        (okl.Experts(hinge, kind="hedge", B=None), "a bound on the losses"),
-        (okl.Experts(hinge, kind="mlpoly", share=0.1), "share must be 0"),
-        (okl.Experts(hinge, kind="hedge", share=1.0), "share must be a number in"),
-        (okl.Experts(hinge, kind="hedge", share=-0.1), "share"),
-        (okl.Experts(hinge, kind="poly"), "'mlpoly'"),
-        (okl.Experts([okl.OGD()], B=0.0), "B must be"),
+    for learners, params, named in (
+        ([okl.FOGD(), okl.LinearAWV()], {}, "one loss"),
+        (hinge, {}, "hedge"),
+        ([okl.OGD, okl.OGD()], {}, r"learners\[0\] is the class OGD; make one: okl.OGD"),
+        (okl.OGD(), {}, "learners must be a list"),
+        ([], {}, "learners must be a list of one or more"),
+        ([okl.OGD.unchecked(eta=-1.0)], {}, "eta"),
+        (hinge, {"kind": "hedge", "B": None}, "a bound on the losses"),
+        (hinge, {"kind": "mlpoly", "share": 0.1}, "share must be 0"),
+        (hinge, {"kind": "mlpoly", "B": 2.0}, "B=2.0 would be ignored"),
+        (hinge, {"kind": "hedge", "share": 1.0}, "share must be a number in"),
+        (hinge, {"kind": "hedge", "share": -0.1}, "share"),
+        (hinge, {"kind": "poly"}, "'mlpoly'"),
+        ([okl.OGD()], {"B": 0.0}, "B must be"),
     ):
-        with pytest.raises(ValueError, match=named):
-            learner.partial_fit(X, np.where(y > 0, 1.0, -1.0))
-        assert learner.rounds == 0 and learner.size == 0
+        params = {"learners": learners} | params
+        assert assert_refused(okl.Experts, params, named, play).rounds == 0
     run = okl.run(okl.Experts(hinge, kind="hedge"), X, np.where(y > 0, 1.0, -1.0))
     assert run.loss == "hinge" and run.mistakes is not None
     with pytest.raises(ValueError, match="weights"):

@@ -144,8 +144,8 @@ def test_theorem_9_holds_for_it_against_an_adversary():
 
 def test_it_takes_taylor_features_only():
     for bad in (okl.FourierFeatures(5), okl.NystromFeatures([[0.0, 0.0]], okl.Gaussian(1.0)), 3):
-        with pytest.raises(ValueError, match="features must be TaylorFeatures"):
-            okl.GrowingPKAWV(bad).learn_one([0.0, 0.0], 1.0)
+        with pytest.raises(ValueError, match="features must be .*TaylorFeatures"):
+            okl.GrowingPKAWV(bad)
 
 
 @pytest.mark.filterwarnings("ignore:the Taylor basis")

@@ -7,6 +7,7 @@ import pytest
 
 import oklnumba as okl
 from tests import naive
+from tests.battery import assert_refused
 from tests.compiled import COMPILED
 from tests.curved import (
     SPACES,
@@ -380,7 +381,10 @@ def test_bad_hyper_parameters_are_named_and_nothing_changes(cls, params, message
             learner.set_params(**params)
         return
     good = learner.get_params(deep=False)
-    learner.set_params(**params)
+    with pytest.raises(ValueError, match=message):
+        learner.set_params(**params)
+    assert learner.get_params(deep=False) == good
+    learner = assert_refused(cls, good | params, message)
     X, y = stream()
     for call in (
         lambda: learner.partial_fit(X, y),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import re
 
 import numpy as np
@@ -182,22 +183,63 @@ def hyper_parameters():
                 yield pytest.param(cls, name, id=f"{cls.__name__}-{name}")
 
 
+def part(learner, name):
+    """Return the object that has a hyper-parameter, and its own name for it."""
+    *outer, last = name.split("__")
+    return functools.reduce(getattr, outer, learner), last
+
+
+def construct(learner, name, value):
+    """Make the object that has a hyper-parameter anew, with this value."""
+    one, last = part(learner, name)
+    return type(one)(**(one.get_params(deep=False) | {last: value}))
+
+
+WAYS = {
+    "constructor": construct,
+    "set_params": lambda learner, name, value: learner.set_params(**{name: value}),
+}
+
+
 @pytest.mark.parametrize("cls, name", list(hyper_parameters()))
-def test_a_hyper_parameter_out_of_range_is_refused_and_can_be_repaired(cls, name):
+def test_a_hyper_parameter_out_of_range_is_refused_where_it_is_given(cls, name):
+    learner = make(cls)
+    before, problems = learner.get_params(), []
+    for bad in bad_values(name.split("__")[-1], before[name]):
+        for way, call in WAYS.items():
+            try:
+                call(learner, name, bad)
+            except ValueError as error:
+                if not re.search(rf"\b{name.split('__')[-1]}\b", str(error)):
+                    problems.append(f"{name}={bad!r}, {way}: not named in {str(error)!r}")
+            except Exception as error:
+                problems.append(f"{name}={bad!r}, {way}: {type(error).__name__}: {error}")
+            else:
+                problems.append(f"{name}={bad!r}, {way}: accepted")
+            if learner.get_params() != before:
+                problems.append(f"{name}={bad!r}, {way}: something is left of the attempt")
+                learner = make(cls)
+                before = learner.get_params()
+    assert not problems, "\n".join(problems)
+
+
+@pytest.mark.parametrize("cls, name", list(hyper_parameters()))
+def test_a_hyper_parameter_assigned_out_of_range_is_refused_and_can_be_repaired(cls, name):
     learner = make(cls)
     X, y = stream(learner, 90)
-    good = learner.get_params()[name]
+    one, last = part(learner, name)
+    good = getattr(one, last)
     problems = []
-    for bad in bad_values(name.split("__")[-1], good):
+    for bad in bad_values(last, good):
+        setattr(one, last, bad)
         for first_use in ("partial_fit", "learn_one", "run"):
-            learner.set_params(**{name: bad})
             try:
                 if first_use == "learn_one":
                     learner.learn_one(X[0], y[0])
                 else:
                     X_CALLS[first_use](learner, X, y)
             except ValueError as error:
-                if not re.search(rf"\b{name.split('__')[-1]}\b", str(error)):
+                if not re.search(rf"\b{last}\b", str(error)):
                     problems.append(f"{name}={bad!r}, {first_use}: not named in {str(error)!r}")
             except Exception as error:
                 problems.append(f"{name}={bad!r}, {first_use}: {type(error).__name__}: {error}")
@@ -206,7 +248,7 @@ def test_a_hyper_parameter_out_of_range_is_refused_and_can_be_repaired(cls, name
             if learner.rounds or any(attribute.startswith("_") for attribute in vars(learner)):
                 problems.append(f"{name}={bad!r}, {first_use}: something is left of the attempt")
                 learner.reset()
-        learner.set_params(**{name: good})
+    learner.set_params(**{name: good})
     assert not problems, "\n".join(problems)
     assert_same_run(okl.run(learner, X, y), plain(cls, 90)[0])
 
@@ -221,9 +263,10 @@ POSITIVES = [
 @pytest.mark.parametrize("cls, name", POSITIVES)
 @far_from_the_origin
 def test_extreme_hyper_parameters_work_or_say_what_to_change(cls, name, value):
-    learner = make(cls).set_params(**{name: value})
+    learner = make(cls)
     X, y = stream(learner, 60)
     try:
+        learner.set_params(**{name: value})
         forecasts = np.append(okl.run(learner, X, y).predictions, learner.predict(X))
     except (ValueError, FloatingPointError) as error:
         assert re.search(rf"\b{name.split('__')[-1]}\b|round \d+", str(error))

@@ -28,6 +28,7 @@ OTHERS = [
     SCRIPTS / name
     for name in (
         "certificate.py",
+        "choosing.py",
         "regret_certificate.py",
         "regret_vs_dictionary.py",
         "self_tuning.py",
@@ -697,3 +698,64 @@ def test_rounds_until_a_loss_is_back(script):
     assert drift.recovery(curve, 1.0) == 300  # the first 100 rounds without a loss of 5
     assert drift.recovery(curve, 0.5) is None
     assert drift.recovery(curve, 5.0) == drift.WINDOW
+
+
+# ---- which learner ----
+
+
+@pytest.mark.parametrize("page, count", [("docs/choosing.md", 2), ("docs/performance.md", 1)])
+def test_the_guide_has_the_numbers_of_the_csv(script, page, count):
+    choosing = script("choosing")
+    root = SCRIPTS.parent
+    with open(root / "figures" / "choosing.csv", newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    text = (root / page).read_text(encoding="utf-8")
+    assert text.count(": made by scripts/choosing.py -->") == count
+    assert choosing.with_tables(page, text, rows) == text, "call with_tables on the page"
+    rows = [row | {"error": "9.87", "microseconds, bulk": "98"} for row in rows]
+    assert choosing.with_tables(page, text, rows) != text  # negative control
+
+
+def test_the_guide_names_streams_and_learners_that_were_measured(script):
+    choosing = script("choosing")
+    with open(SCRIPTS.parent / "figures" / "choosing.csv", newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    found = {(row["learner"], row["stream"]) for row in rows}
+    assert {(label, stream) for _, label, stream in choosing.CASES} <= found
+    assert len({stream for _, stream in found}) == 9 and len(found) == len(rows) > 90
+
+
+def test_choosing_looks_at_the_first_rows_only(script):
+    choosing, streams = script("choosing"), script("streams")
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(3.0, 2.0, (300, 2)), rng.normal(5.0, 3.0, 300)
+    for label in ("FOGD", "OGD", choosing.SELF):
+        one = choosing.prepared(label, streams.Stream("one", X, y, "regression"), 100)
+        later = X.copy(), y.copy()
+        later[0][100:] *= 7.0
+        later[1][100:] -= 50.0
+        two = choosing.prepared(label, streams.Stream("two", *later, "regression"), 100)
+        for first, second in zip(one, two, strict=True):
+            np.testing.assert_array_equal(first[:100], second[:100])
+            assert not np.array_equal(first[100:], second[100:])
+    np.testing.assert_array_equal(one[0], X)  # self-tuning is told nothing
+    np.testing.assert_array_equal(one[1], y)
+    assert choosing.prepared("OGD", streams.Stream("s", X, y, "regression"), 100)[0].shape[1] == 3
+
+
+def test_a_row_of_choosing_is_the_error_after_the_rows_that_chose(script):
+    choosing, streams = script("choosing"), script("streams")
+    rng = np.random.default_rng(1)
+    X = rng.uniform(-1, 1, (900, 2))
+    y = np.where(X[:, 0] * X[:, 1] > 0, 1.0, -1.0)
+    stream = streams.Stream("made up", X, y, "classification")
+    settings = {
+        f"sigma={s:g}": lambda s=s: okl.KernelAWV(okl.Gaussian(s), lam=0.1) for s in (0.01, 1.0)
+    }
+    row = choosing.entry("KernelAWV", settings, stream, 200, 5)
+    assert row["setting"] == "sigma=1"
+    Z = okl.Standardizer().partial_fit(X[:200]).transform(X)
+    mistakes = okl.run(settings["sigma=1"](), Z, y).mistakes
+    assert row["error"] == f"{100 * mistakes[200:].mean():.4g}" != f"{100 * mistakes.mean():.4g}"
+    assert float(row["microseconds, one at a time"]) > float(row["microseconds, bulk"]) > 0
+    assert float(row["megabytes"]) >= 8e-6 * 900 * 901 / 2  # a triangle

@@ -81,17 +81,20 @@ def in_simplex(w, scale=1.0):
 
 
 def adaptive(kind):
+    params = {} if kind == "sqrt" else {"sigma": SIGMA}
     return Claim(
         f"Corollary 1, {kind}",
-        lambda k: okl.AdaptiveFTRL(kind, eta=k * ETA, sigma=SIGMA),
+        lambda k: okl.AdaptiveFTRL(kind, eta=k * ETA, **params),
         lambda g, w: theory.adaptive_ftrl_bound(g, w, kind, ETA, SIGMA),
     )
 
 
 def exp_concave(domain, inside):
+    params = {"lipschitz": LIPSCHITZ, "domain": domain}
+    params |= {"radius": 1.2} if domain == "ball" else {}
     return Claim(
         f"Theorem 6, {domain}",
-        lambda k: okl.ExpConcaveFTRL(ALPHA / k, lipschitz=LIPSCHITZ, domain=domain, radius=1.2),
+        lambda k: okl.ExpConcaveFTRL(ALPHA / k, **params),
         lambda g, w: theory.exp_concave_bound(g, w, ALPHA, LIPSCHITZ),
         "exp-concave",
         inside,

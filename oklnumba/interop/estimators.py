@@ -2,225 +2,468 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import expit, log_expit, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from oklnumba.interop.probabilities import LOSSES, probabilities
 from oklnumba.learners.learner import Learner, Player, fresh
 from oklnumba.learners.self_tuning import SelfTuning
+from oklnumba.params import Checked
 from oklnumba.protocol import run
 from oklnumba.wrappers.several import MultiOutput, OneVsRest
 
 __all__ = ["OnlineClassifier", "OnlineRegressor"]
-
-CLIPPED = "squared", "squared_hinge"  # losses whose best forecast is 2 P(+1) - 1
 
 
 def __dir__() -> list[str]:
     return __all__
 
 
-class OnlineEstimator(BaseEstimator):
+class OnlineEstimator(BaseEstimator, metaclass=Checked):
     """What classifier and regressor share: the learner that is given, and the one that plays."""
 
-    def __init__(self, learner: Learner | None = None):
-        self.learner = learner
+    learner: Learner | None
+
+    def _check_params(self) -> None:
+        """Leave ``learner`` to ``fit``, as scikit-learn does; it has checked itself."""
+
+    def set_params(self, **params: Any) -> Self:
+        """Set ``learner``, or ``learner__name`` of the learner that was given; return self.
+
+        Raises
+        ------
+        ValueError
+            For a name that is no hyper-parameter, or is one of a learner that was not given.
+        """
+        nested = [name for name in params if name.startswith("learner__")]
+        if nested and params.get("learner", self.learner) is None:
+            name = type(self).__name__
+            raise ValueError(
+                f"{nested[0]} cannot be set, for learner is None, which stands for "
+                f"okl.SelfTuning(): give the learner to be set, {name}(okl.SelfTuning()), say"
+            )
+        return super().set_params(**params)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "learner_")
 
     def _fresh(self) -> Learner:
         """Return a learner without data of the hyper-parameters that were given."""
-        if self.learner is None:
+        what, name = self.learner, type(self).__name__
+        if what is None:
             return SelfTuning()
-        if isinstance(self.learner, Learner):
-            return fresh(self.learner)
-        name, what = type(self).__name__, self.learner
-        if isinstance(what, type) and issubclass(what, Player):
-            cure = f"that is a class: make one, {name}(okl.{what.__name__}(...))"
+        if isinstance(what, Learner):
+            return fresh(what)
+        cure = "pass one such as okl.PKAWV(okl.TaylorFeatures(2)), or None for okl.SelfTuning()"
+        if isinstance(what, type) and issubclass(what, Learner):
+            cure = f"make one of that class, {name}(okl.{what.__name__}(...))"
         elif isinstance(what, Player) and hasattr(what, "learner"):
-            cure = f"pass the learner within, {name}({what.learner!r}): several classes or labels "
-            cure += "are taken care of here"
-        else:
-            cure = "pass one such as okl.PKAWV(okl.TaylorFeatures(2)), or None for okl.SelfTuning()"
+            cure = f"pass the learner within: {name} sees to several classes or labels itself"
         raise ValueError(f"learner must be an oklnumba learner, but is {what!r}; {cure}")
 
-    def _inputs(self, X: ArrayLike) -> np.ndarray:
-        """Return the checked rows to forecast."""
-        check_is_fitted(self)
-        return validate_data(self, X, reset=False, dtype=np.float64)
+    def _validated(self, *data: ArrayLike, reset: bool = False, **options: Any) -> Any:
+        """Return X, or X and y, as scikit-learn checks them; a frame's texts are named."""
+        try:
+            return validate_data(self, *data, reset=reset, dtype=np.float64, **options)
+        except (TypeError, ValueError) as error:
+            texts = columns_of_no_numbers(data[0])
+            if not texts:
+                raise
+            raise ValueError(
+                f"X has columns that are no numbers: {', '.join(texts)}; drop them, or encode "
+                "them: sklearn.preprocessing.OneHotEncoder in sklearn.compose.ColumnTransformer"
+            ) from error
+
+    @contextmanager
+    def _as_before_on_error(self) -> Iterator[None]:
+        """Take back all attributes where the block raises."""
+        before = vars(self).copy()
+        try:
+            yield
+        except BaseException:
+            vars(self).clear()
+            vars(self).update(before)
+            raise
 
     def _play(self, player: Player, X: np.ndarray, y: np.ndarray) -> Self:
-        """Play the rounds, and keep the player and the run."""
-        self.run_ = run(player, X, y)
+        """Play the rounds; keep the player and the run."""
+        self.run_ = run(player, [(X, y)])  # in a chunk: the run does not hold the data
         self.learner_ = player
         return self
 
 
-def _loss(estimator: OnlineEstimator) -> str:
-    """Return the name of the loss of the learner that plays, or that would."""
+def columns_of_no_numbers(X: Any) -> list[str]:
+    """Return the names of the columns of a frame that cannot be read as numbers."""
+    if not (hasattr(X, "columns") and hasattr(X, "dtypes")):
+        return []
+    found = []
+    for name in X.columns:
+        try:
+            dated = np.asarray(X[name]).dtype.kind in "mM"  # these can be, as nanoseconds
+            np.asarray(X[name], dtype=np.float64)
+        except (TypeError, ValueError):
+            dated = True
+        if dated:
+            found.append(str(name))
+    return found
+
+
+def has_probabilities(estimator: OnlineClassifier) -> bool:
+    """Say whether its forecasts are probabilities; AttributeError with the reason if not."""
     player = getattr(estimator, "learner_", None) or estimator._fresh()
-    return player._loss().name
+    loss = player._loss().name
+    if loss not in LOSSES:
+        raise AttributeError(
+            f"forecasts under the {loss} loss are no probabilities: take a learner with the "
+            f"{' or '.join(LOSSES)} loss, or sklearn.calibration.CalibratedClassifierCV"
+        )
+    return True
 
 
-def _has_probabilities(estimator: OnlineEstimator) -> bool:
-    """Say whether forecasts are probabilities; AttributeError with the reason if not."""
-    loss = _loss(estimator)
-    if loss in (*CLIPPED, "logistic"):
-        return True
-    raise AttributeError(
-        f"forecasts under the {loss} loss are no probabilities: take a learner with the squared, "
-        "squared hinge or logistic loss, or sklearn.calibration.CalibratedClassifierCV"
-    )
-
-
-def _to_simplex(P: np.ndarray) -> np.ndarray:
-    """Return the nearest probabilities to each row of P, (n, K), in Euclidean distance."""
-    falling = -np.sort(-P, axis=1)
-    excess = (np.cumsum(falling, axis=1) - 1.0) / np.arange(1, P.shape[1] + 1)
-    last = np.count_nonzero(falling > excess, axis=1) - 1  # of the positive ones
-    return np.maximum(P - np.take_along_axis(excess, last[:, None], axis=1), 0.0)
+def check_label_type(labels: np.ndarray) -> np.ndarray:
+    """Return labels, or raise ValueError unless they are numbers, bools or texts, of one type."""
+    kind = labels.dtype.kind
+    other = np.zeros(len(labels), dtype=bool)
+    if kind == "O":
+        other = np.array([not isinstance(label, str) for label in labels])
+    if kind not in "biufUO" or other.any():
+        row = int(np.argmax(other))
+        label = labels.tolist()[row]
+        raise ValueError(
+            f"Unknown label type: y has {label!r} ({type(label).__name__}) at row {row}; labels "
+            "must be all texts, all integers or all bools: drop rows without a label, or make "
+            "texts of them, y.astype(str)"
+        )
+    return labels
 
 
 class OnlineClassifier(ClassifierMixin, OnlineEstimator):
-    """A scikit-learn classifier over any learner."""
+    """A classifier of scikit-learn over any learner; its fit is one pass, forecast by forecast.
+
+    Parameters
+    ----------
+    learner : Learner, optional
+        Its hyper-parameters are used; it is not played itself. None: ``okl.SelfTuning()``, which
+        takes raw numbers and needs no tuning. Its own are ``learner__name``, nested to any depth
+        as in ``learner__features__sigma``.
+
+    Attributes
+    ----------
+    learner_ : Learner or OneVsRest
+        The learner that has played: for two classes on the labels -1, for ``classes_[0]``, and +1;
+        for more a ``OneVsRest``. ``learner_.save(path)`` writes it without pickle.
+    classes_ : ndarray of shape (K,)
+        The classes, sorted.
+    run_ : Run
+        The online protocol of ``fit``, or of the last ``partial_fit``: each forecast was made
+        before its label was seen, so ``run_.mistake_rate`` is an honest error, without a test set,
+        and ``run_.certificate`` has the regret. It does not hold the data.
+    n_features_in_ : int
+        Width of X.
+    feature_names_in_ : ndarray of str, shape (n_features_in_,)
+        Names of the columns, where X had some.
+
+    Notes
+    -----
+    - The rows are played in their order, once; a fit is ``okl.run`` of a fresh learner, to the bit.
+      Sort by time what came in time, and shuffle what is sorted by class.
+    - Linear learners have no intercept: give X a column of ones, or take
+      ``WithFeatures(TaylorFeatures(...), ...)``.
+    - No ``sample_weight``: a round is a row, and the regret bounds count each once.
+    - The tag ``poor_score`` is set for any learner but the self-tuning one: what others reach in
+      one pass is for their scales, widths and rates to decide, which are the user's.
+    - A learner that was given a fixed number of rounds (``horizon``) counts those of
+      ``partial_fit`` too.
+
+    Examples
+    --------
+    >>> import numpy as np, oklnumba as okl
+    >>> X = np.random.default_rng(0).normal(0, [1, 100], (1000, 2))
+    >>> y = np.where(X[:, 0] * X[:, 1] > 0, "same sign", "other")
+    >>> model = okl.interop.OnlineClassifier().fit(X, y)
+    >>> model.predict([[2, 150], [-2, 150]])
+    array(['same sign', 'other'], dtype='<U9')
+    >>> bool(model.run_.mistake_rate < 0.1)
+    True
+    """
+
+    def __init__(self, learner: Learner | None = None):
+        self.learner = learner
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Start afresh and play the rows of X in order, once; return self."""
-        player = self._fresh()
-        X, y = validate_data(self, X, y, dtype=np.float64)
-        check_classification_targets(y)
-        classes = np.unique(y)
-        if len(classes) < 2:
-            raise ValueError(
-                f"y has 1 class, {classes[0]!r}, in all {len(y)} rows, but two are needed; where "
-                "others come later use partial_fit(X, y, classes=[...]) with all of them"
-            )
-        return self._start(player, classes, X, y)
+        """Start afresh and play the rows of X in their order, once; return self.
+
+        Parameters
+        ----------
+        X : array_like or frame of shape (n, d)
+        y : array_like of shape (n,)
+            Texts, integers or bools, of at least two classes.
+
+        Raises
+        ------
+        ValueError
+            If X, y or ``learner`` is not valid; the estimator is as before then.
+        FloatingPointError
+            If the numbers of a round are beyond double precision.
+        """
+        with self._as_before_on_error():
+            player = self._fresh()
+            X, y = self._validated(X, y, reset=True)
+            check_classification_targets(check_label_type(y))
+            classes = np.unique(y)
+            if len(classes) < 2:
+                raise ValueError(
+                    f"y has 1 class, {classes.tolist()[0]!r} in all rows, but must have two; where "
+                    "others come later use partial_fit(X, y, classes=[...]) with all of them"
+                )
+            return self._start(player, classes, X, y)
 
     def partial_fit(self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
-        """Play the rows of X in order; return self."""
+        """Go on: play the rows of X in their order; return self.
+
+        Parameters
+        ----------
+        X : array_like or frame of shape (n, d)
+        y : array_like of shape (n,)
+        classes : array_like of shape (K,)
+            All labels that may ever come; only needed at the first call, without a ``fit`` before.
+
+        Raises
+        ------
+        ValueError
+            If X, y or ``learner`` is not valid, y has a label that is not in ``classes``, or
+            ``classes`` are missing at the first call or others later; the estimator is as before
+            then.
+        FloatingPointError
+            If the numbers of a round are beyond double precision.
+        """
         first = not hasattr(self, "learner_")
         if classes is not None:
-            classes = np.unique(classes)
-        if first:
-            player = self._fresh()
-            if classes is None or len(classes) < 2:
-                raise ValueError(
-                    "classes must be passed at the first call of partial_fit, all labels that y "
-                    f"may ever have, at least two, but is {classes!r}"
-                )
-        elif classes is not None and not np.array_equal(classes, self.classes_):
+            classes = np.unique(check_label_type(np.asarray(classes)))
+        if first and (classes is None or len(classes) < 2):
+            raise ValueError(
+                "the first call of partial_fit needs classes, all labels that may ever come, at "
+                f"least two; they are {classes if classes is None else classes.tolist()}"
+            )
+        if not first and classes is not None and not np.array_equal(classes, self.classes_):
             raise ValueError(
                 f"classes are {classes.tolist()}, but were {self.classes_.tolist()} at the first "
                 "call; leave them out, or call fit to start afresh"
             )
-        X, y = validate_data(self, X, y, reset=first, dtype=np.float64)
-        check_classification_targets(y)
-        if first:
-            return self._start(player, classes, X, y)
-        return self._play(self.learner_, X, self._labels(self.classes_, y))
+        with self._as_before_on_error():
+            X, y = self._validated(X, y, reset=first)
+            if first:
+                return self._start(self._fresh(), classes, X, y)
+            return self._play(self.learner_, X, self._labels(y))
 
     def _start(self, player: Learner, classes: np.ndarray, X: np.ndarray, y: np.ndarray) -> Self:
-        labels = self._labels(classes, y)
-        several = OneVsRest(player, classes.tolist()) if len(classes) > 2 else player
-        self._play(several, X, labels)
         self.classes_ = classes
-        return self
+        several = len(classes) > 2
+        return self._play(
+            OneVsRest(player, classes.tolist()) if several else player, X, self._labels(y)
+        )
 
-    def _labels(self, classes: np.ndarray, y: np.ndarray) -> np.ndarray:
+    def _labels(self, y: np.ndarray) -> np.ndarray:
         """Return the labels that the player takes: -1 and +1 for two classes, else as they are."""
         known = np.zeros(len(y), dtype=bool)
-        for name in classes:
-            known |= y == name
+        for label in self.classes_:
+            known |= y == label
         if not known.all():
             row = int(np.argmin(known))
             raise ValueError(
-                f"y has {y[row]!r} at row {row}, which is not one of the classes "
-                f"{classes.tolist()}; name all classes at the first call of partial_fit"
+                f"y has {y.tolist()[row]!r} at row {row}, which is not one of the classes "
+                f"{self.classes_.tolist()}; the first call of partial_fit names all classes"
             )
-        return np.where(y == classes[1], 1.0, -1.0) if len(classes) == 2 else y
+        return np.where(y == self.classes_[1], 1.0, -1.0) if len(self.classes_) == 2 else y
 
     def decision_function(self, X: ArrayLike) -> np.ndarray:
-        """Return the forecasts for the rows of X."""
-        X = self._inputs(X)
+        """Return the forecasts for the rows of X, each on its own against the present state.
+
+        Parameters
+        ----------
+        X : array_like or frame of shape (n, d)
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, K)
+            For two classes one forecast, above 0 for ``classes_[1]``; else one for each class.
+
+        Raises
+        ------
+        ValueError
+            If X is not valid, or its columns are not those of the fit; NotFittedError before any.
+        """
+        check_is_fitted(self)
+        X = self._validated(X)
         return self.learner_.predict(X) if len(self.classes_) == 2 else self.learner_.scores(X)
 
     def predict(self, X: ArrayLike) -> np.ndarray:
-        """Return the classes forecast for the rows of X."""
-        F = self.decision_function(X)
-        return self.classes_[(F > 0.0).astype(int) if F.ndim == 1 else np.argmax(F, axis=1)]
+        """Return the classes forecast for the rows of X, (n,), as ``decision_function`` has them.
 
-    @available_if(_has_probabilities)
-    def predict_proba(self, X: ArrayLike) -> np.ndarray:
-        """Return the probabilities of the classes for the rows of X."""
+        Raises
+        ------
+        ValueError
+            As in ``decision_function``.
+        """
         F = self.decision_function(X)
-        if _loss(self) == "logistic":
-            return (
-                np.stack([expit(-F), expit(F)], axis=1)
-                if F.ndim == 1
-                else softmax(log_expit(F), axis=1)
-            )
-        if F.ndim == 1:
-            p = np.clip(0.5 + 0.5 * F, 0.0, 1.0)
-            return np.stack([1.0 - p, p], axis=1)
-        return _to_simplex(0.5 + 0.5 * F)
+        return self.classes_[np.argmax(F, axis=1) if F.ndim == 2 else (F > 0.0).astype(int)]
+
+    @available_if(has_probabilities)
+    def predict_proba(self, X: ArrayLike) -> np.ndarray:
+        """Return the probabilities of the classes for the rows of X, (n, K).
+
+        Of a forecast f under the logistic loss that of ``classes_[1]`` is 1 / (1 + exp(-f)), and of
+        several classes these, divided by their sum. Under the squared loss it is (1 + f) / 2,
+        clipped to [0, 1], and for several classes the nearest point of the simplex.
+
+        Raises
+        ------
+        ValueError
+            As in ``decision_function``.
+        AttributeError
+            Under another loss, whose forecasts are no probabilities; ``hasattr`` says so before.
+
+        Notes
+        -----
+        Under the squared loss the Brier score sum_t (p_t - 1{y_t = +1})^2 of these forecasts in a
+        run is at most a quarter of the run's squared loss, since to clip only takes them nearer to
+        the labels; so regret bounds for the squared loss hold for Brier scores, divided by 4. The
+        same is true of the simplex and the sum over the classes, and of the squared hinge loss,
+        which is not below the squared loss of the clipped forecast.
+        """
+        F = self.decision_function(X)
+        scores = np.stack([-F, F], axis=1) if F.ndim == 1 else F
+        return probabilities(self.learner_._loss().name, scores)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.poor_score = self.learner is not None
+        tags.classifier_tags.poor_score = not isinstance(self.learner, SelfTuning | None)
         return tags
 
 
 class OnlineRegressor(RegressorMixin, OnlineEstimator):
-    """A scikit-learn regressor over any learner."""
+    """A regressor of scikit-learn over any learner; its fit is one pass, forecast by forecast.
+
+    Parameters
+    ----------
+    learner : Learner, optional
+        With a loss for real labels. Its hyper-parameters are used; it is not played itself. None:
+        ``okl.SelfTuning()``, which takes raw numbers and needs no tuning. Its own are
+        ``learner__name``, nested to any depth as in ``learner__features__sigma``.
+
+    Attributes
+    ----------
+    learner_ : Learner or MultiOutput
+        The learner that has played; for labels of shape (n, K) a ``MultiOutput``.
+        ``learner_.save(path)`` writes it without pickle.
+    run_ : Run
+        The online protocol of ``fit``, or of the last ``partial_fit``: each forecast was made
+        before its label was seen, so ``run_.mean_loss`` is an honest error, without a test set, and
+        ``run_.certificate`` has the regret. It does not hold the data.
+    n_features_in_ : int
+        Width of X.
+    feature_names_in_ : ndarray of str, shape (n_features_in_,)
+        Names of the columns, where X had some.
+
+    Notes
+    -----
+    - As in ``OnlineClassifier``: the rows are played in their order, once; no ``sample_weight``;
+      linear learners have no intercept; ``poor_score`` is set for any but the self-tuning learner.
+    - Labels are not scaled. The self-tuning learner shifts them to their middle; for others take
+      ``sklearn.compose.TransformedTargetRegressor``, or bring them to a range that suits the
+      learner's ``C``, ``B`` and ``eta``.
+
+    Examples
+    --------
+    >>> import numpy as np, oklnumba as okl
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (600, 2))
+    >>> model = okl.interop.OnlineRegressor(okl.PKAWV(okl.TaylorFeatures(3), lam=0.1))
+    >>> model.fit(X, np.sin(2 * X[:, 0]) + X[:, 1]).predict([[0.5, 0.5]]).round(1)
+    array([1.3])
+    >>> print(f"regret {model.run_.certificate.regret[-1]:.1f}")
+    regret 13.4
+    """
+
+    def __init__(self, learner: Learner | None = None):
+        self.learner = learner
 
     def _fresh(self) -> Learner:
         learner = super()._fresh()
         loss = learner._loss()
-        if loss.classes:
-            takes = "loss" in learner.get_params(deep=False)
-            raise ValueError(
-                f"OnlineRegressor takes learners for real labels, but {learner!r} has the "
-                f"{loss.name} loss, for labels -1 and +1; "
-                + ("set loss='squared'" if takes else "take okl.PKAWV or okl.SelfTuning, say")
-                + ", or use OnlineClassifier for classes"
-            )
-        return learner
+        if not loss.classes:
+            return learner
+        named = [name for name in learner.get_params() if name.split("__")[-1] == "loss"]
+        cure = f"set {named[0]}='squared'" if named else "take another, okl.SelfTuning(), say"
+        raise ValueError(
+            f"OnlineRegressor takes learners for real labels, but the {loss.name} loss of "
+            f"{learner!r} is for labels -1 and +1; {cure}, or use OnlineClassifier for classes"
+        )
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Start afresh and play the rows of X in order, once; return self."""
-        player = self._fresh()
-        X, y = self._checked(X, y, reset=True)
-        return self._play(MultiOutput(player) if y.ndim == 2 else player, X, y)
+        """Start afresh and play the rows of X in their order, once; return self.
+
+        Parameters
+        ----------
+        X : array_like or frame of shape (n, d)
+        y : array_like of shape (n,) or (n, K)
+            Real labels, one or K a row.
+
+        Raises
+        ------
+        ValueError
+            If X, y or ``learner`` is not valid; the estimator is as before then.
+        FloatingPointError
+            If the numbers of a round are beyond double precision.
+        """
+        with self._as_before_on_error():
+            player = self._fresh()
+            X, y = self._validated(X, y, reset=True, multi_output=True, y_numeric=True)
+            return self._play(MultiOutput(player) if y.ndim == 2 else player, X, y)
 
     def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Play the rows of X in order; return self."""
+        """Go on: play the rows of X in their order; return self.
+
+        Parameters
+        ----------
+        X : array_like or frame of shape (n, d)
+        y : array_like of shape (n,) or (n, K)
+
+        Raises
+        ------
+        ValueError
+            As in ``fit``, or if rows have another number of labels than before.
+        FloatingPointError
+            If the numbers of a round are beyond double precision.
+        """
         if not hasattr(self, "learner_"):
             return self.fit(X, y)
-        X, y = self._checked(X, y, reset=False)
-        return self._play(self.learner_, X, y)
-
-    def _checked(self, X: ArrayLike, y: ArrayLike, reset: bool) -> tuple[np.ndarray, np.ndarray]:
-        X, y = validate_data(
-            self, X, y, reset=reset, dtype=np.float64, multi_output=True, y_numeric=True
-        )
-        return X, np.asarray(y, dtype=np.float64)
+        with self._as_before_on_error():
+            X, y = self._validated(X, y, multi_output=True, y_numeric=True)
+            return self._play(self.learner_, X, y)
 
     def predict(self, X: ArrayLike) -> np.ndarray:
-        """Return the forecasts for the rows of X."""
-        X = self._inputs(X)
+        """Return the forecasts for the rows of X, (n,) or (n, K), each on its own.
+
+        Raises
+        ------
+        ValueError
+            If X is not valid, or its columns are not those of the fit; NotFittedError before any.
+        """
+        check_is_fitted(self)
+        X = self._validated(X)
         return self.learner_.predict(X)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
-        tags.regressor_tags.poor_score = self.learner is not None
+        tags.regressor_tags.poor_score = not isinstance(self.learner, SelfTuning | None)
         return tags

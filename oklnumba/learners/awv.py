@@ -114,7 +114,7 @@ class KernelAWV(Ridge):
     is m lam / s. So new points are shrunk, and more the smaller lam is: where labels have little
     noise, KernelRidge loses far less. On y = sin(x_1 + ... + x_5), 1000 rounds, sigma = 1, the
     squared errors add up to 57, 72 and 151 at lam = 1, 0.1 and 0.01, those of KernelRidge to 39, 15
-    and 11 (docs/choosing.md).
+    and 11 (docs/awv_or_ridge.md).
 
     Examples
     --------
@@ -320,7 +320,7 @@ class PKAWV(FeatureRidge):
     and small lam is safe. Errata 21: the forecast uses A_t, which includes x_t. It shrinks new
     points: where labels have little noise, "ridge" loses less. On y = sin(x_1 + ... + x_5), 1000
     rounds, with TaylorFeatures(3), the squared errors add up to 54, 41 and 51 at lam = 1, 0.1 and
-    0.01, those of "ridge" to 42, 16 and 13 (docs/choosing.md).
+    0.01, those of "ridge" to 42, 16 and 13 (docs/awv_or_ridge.md).
 
     With ``discount`` g < 1 this is the discounted Vovk-Azoury-Warmuth forecaster of Jacobsen and
     Cutkosky (2024, ICML, "Online linear regression in dynamic environments via discounting"), for
@@ -433,7 +433,7 @@ class LinearAWV(FeatureRidge):
     point depends on x_t, which a gradient does not tell: ``w`` is the ridge estimate so far, and
     ``update(g)`` is refused. Where labels have little noise LinearRidge loses less: on y = x_1 + 2
     x_2 + ... + 5 x_5, 1000 rounds, the squared errors add up to 223, 173 and 168 at lam = 1, 0.1
-    and 0.01, those of LinearRidge to 120, 93 and 94 (docs/choosing.md).
+    and 0.01, those of LinearRidge to 120, 93 and 94 (docs/awv_or_ridge.md).
 
     Examples
     --------

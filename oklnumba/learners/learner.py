@@ -31,7 +31,9 @@ more:
 - **One factor.** Learners whose ``_follows`` is True and that differ in the forecaster only: one
   with ridge forecasts plays, and ``_follow(lead, y, led, trace)`` makes the others' rounds of it.
 
-And the calls: ``_begin(d, outputs=1)`` before the first round, ``_check_labels(y)``,
+And the calls: ``_check_params()``; ``_begin(d, outputs=1)`` before the first round, which checks
+the hyper-parameters and then makes the state, by ``_open(d, outputs=1)``, as files and learners
+around others do, which have been checked; ``_check_labels(y)``,
 ``_play(X, y, trace)``, ``_advise(X, y)``, ``_forecast(X)``, ``_space()``, ``_ready()``,
 ``_contents()`` and ``_adopt(meta, arrays)``.
 
@@ -53,6 +55,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from oklnumba import checks, losses
+from oklnumba.blocks import blocks, compilable
 from oklnumba.features import Features
 from oklnumba.hot.jit import ATOMS, DIVERGED, DONE, LARGEST_FORECAST, NOT_FINITE, NOT_POSITIVE
 from oklnumba.kernels import Kernel
@@ -62,6 +65,21 @@ from oklnumba.state import State, under
 FIRST_ROWS = 64  # rounds of the first block of a run; each later one is as long as all before it
 PLAY_ROWS = 8192  # rounds handed to the compiled loops in one go
 FEWEST_LABELS = 8  # fewer may be 0 and 1 by chance
+
+
+# What learners do not have, and other libraries' users look for.
+ELSEWHERE = {
+    "fit": "it plays rounds, okl.run(learner, X, y) or partial_fit(X, y); "
+    "okl.interop.OnlineClassifier(learner) and OnlineRegressor(learner) have fit",
+    "fit_predict": "okl.run(learner, X, y).predictions are the forecasts, each before its label",
+    "score": "okl.run(learner, X, y) has mistake_rate and mean_loss",
+    "predict_proba": "okl.interop.OnlineClassifier(learner) has probabilities",
+    "decision_function": "predict(X) is the real forecast, whose sign is the class",
+    "coef_": "KernelOGD and its kin have coefficients and atoms, linear learners w",
+    "learn_many": "partial_fit(X, y) learns many rounds",
+    "predict_many": "predict(X) has the forecasts of many points",
+    "save_model": "save(path) writes it, okl.load(path) reads it",
+}
 
 
 def per_round(n: int, outputs: int) -> np.ndarray:
@@ -92,12 +110,6 @@ class Trace(NamedTuple):
         return Trace(*(None if a is None else a[start:stop] for a in self))
 
 
-def compilable(X: np.ndarray) -> np.ndarray:
-    """Return X, or a copy: loops would be compiled again for arrays that are read-only, say."""
-    plain = X.flags.c_contiguous and X.flags.writeable and type(X) is np.ndarray
-    return X if plain else np.array(X, order="C")
-
-
 def level_of_caller() -> int:
     """Return the ``stacklevel`` with which a warning points at the first frame outside oklnumba."""
     frame, level = sys._getframe(1), 1
@@ -115,6 +127,12 @@ class Player(Params):
     leave something else behind it has ``_trace`` and ``_record``, and with a loss of its own
     ``_recorded``.
     """
+
+    def __getattr__(self, name: str) -> Any:
+        """Say what is called otherwise in other libraries; whatever is missing raises here."""
+        if name in ELSEWHERE:
+            raise AttributeError(f"{type(self).__name__} has no {name}: {ELSEWHERE[name]}")
+        return object.__getattribute__(self, name)
 
     _width: int | None = None
     _outputs = 1  # labels a round
@@ -138,30 +156,29 @@ class Player(Params):
 
         Parameters
         ----------
-        X : array_like of shape (n, d)
+        X : array_like or scipy.sparse of shape (n, d)
+            Sparse rows are made dense block by block, never all at once.
         y : array_like of shape (n,)
             One label for each row; of shape (n, K) where a round has K labels (``MultiOutput``).
 
         Raises
         ------
         ValueError
-            If X or y is not valid (nothing has changed then).
+            If X or y is not valid, or a hyper-parameter (nothing has changed then).
         FloatingPointError
-            If the numbers of a round are beyond double precision; the message names it.
+            If the numbers of a round are beyond double precision, or a first-order learner diverges
+            (a forecast beyond 1e100); the message names the round and what to change.
 
         Warns
         -----
         UserWarning
             As ``okl.run``, before the first round.
         """
-        X = checks.as_inputs(X, self._width)
-        y = self._as_labels(y, len(X))
+        checks.refuse_swapped(X, y)
+        X = checks.as_rows(X, self._width)
+        y = self._as_labels(y, X.shape[0])
         self._advise(X, y)
-        self._begin(X.shape[1], *y.shape[1:])
-        trace = self._trace(len(X))
-        for start in range(0, len(X), self._run_rows):
-            stop = min(start + self._run_rows, len(X))
-            self._play(compilable(X[start:stop]), y[start:stop], trace.rows(start, stop))
+        self._play_rows(X, y)
         return self
 
     def reset(self) -> Self:
@@ -186,7 +203,18 @@ class Player(Params):
         super().set_params(**params)
         return self
 
-    # ---- what a run records ----
+    def _fitted(self) -> dict[str, Any]:
+        return {"rounds played": self.rounds, "size": self.size} if self.rounds else {}
+
+    # ---- what a run plays and records ----
+
+    def _play_rows(self, X: Any, y: np.ndarray) -> Trace:
+        """Play checked rows, dense or sparse, block by block; return what they leave behind."""
+        self._begin(X.shape[1], *y.shape[1:])
+        trace = self._trace(X.shape[0])
+        for rows, block in blocks(X, self._run_rows):
+            self._play(block, y[rows], trace.rows(rows.start, rows.stop))
+        return trace
 
     def _recorded(self, loss: str | None) -> losses.Loss:
         """Return the loss of that name, or its own."""
@@ -203,6 +231,10 @@ class Player(Params):
         if np.isin(y, (-1.0, 1.0)).all():
             part["mistakes"] = y * trace.predictions <= 0.0
         return part
+
+    def _output_names(self) -> list[Any] | None:
+        """Return what the columns of (n, K) numbers are, plain JSON data; None: their places."""
+        return None
 
     # ---- saving ----
 
@@ -286,7 +318,7 @@ class Learner(State, Player):
 
         Parameters
         ----------
-        X : array_like of shape (n, d)
+        X : array_like or scipy.sparse of shape (n, d)
 
         Returns
         -------
@@ -297,13 +329,12 @@ class Learner(State, Player):
         ValueError
             If X is not numeric, finite, 2-D, non-empty and of the width seen so far.
         """
-        X = checks.as_inputs(X, self._width)
-        out = per_round(len(X), self._outputs)
+        X = checks.as_rows(X, self._width)
+        out = per_round(X.shape[0], self._outputs)
         out[:] = 0.0
         if self._ready():
-            for start in range(0, len(X), PLAY_ROWS):
-                part = X[start : start + PLAY_ROWS]
-                out[start : start + PLAY_ROWS] = self._forecast(compilable(part))
+            for rows, block in blocks(X, PLAY_ROWS):
+                out[rows] = self._forecast(block)
         return out
 
     def learn_one(self, x: ArrayLike, y: float | None = None) -> Self:
@@ -394,6 +425,8 @@ class Learner(State, Player):
             NOT_FINITE: "the forecast is not finite",
             DIVERGED: f"the run diverges, its forecast is beyond {LARGEST_FORECAST:g}",
         }[status]
+        eta = getattr(self, "eta", None) if status == DIVERGED else None
+        what += f" with eta={eta!r}" if eta is not None else ""
         self._broken = (
             f"{type(self).__name__}, round {self._played + played + 1}: {what}; {self._REMEDY}, "
             "then reset() and start again"
@@ -404,7 +437,7 @@ class Learner(State, Player):
         """Warn, before the first round, of inputs and labels that do not suit."""
         if self._played:
             return
-        advice = self._advice(X[:FIRST_ROWS])
+        advice = self._advice(compilable(X[:FIRST_ROWS]))
         if advice:
             warnings.warn(advice, UserWarning, stacklevel=level_of_caller())
         zeros = y == 0.0
@@ -486,6 +519,8 @@ def fresh(learner: Any) -> Learner:
 def write_npz(path: str | os.PathLike, meta: dict[str, Any], arrays: dict[str, Any]) -> None:
     """Write JSON data and arrays into one ``.npz``, whole or not at all."""
     path = Path(path)
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"{path}: there is no such folder; make it first")
     partial = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         with open(partial, "wb") as file:

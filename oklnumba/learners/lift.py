@@ -76,9 +76,10 @@ class WithFeatures(OnFeatures):
 
     def _linear(self) -> LinearLearner | LinearAWV:
         if not isinstance(self.learner, LinearLearner | LinearAWV):
+            hint = "; pass okl.WithFeatures(features, learner), features first"
             raise ValueError(
                 "learner must be a linear learner of oklnumba such as okl.OGD(), but is "
-                f"{told(self.learner)}; features come first: okl.WithFeatures(features, learner)"
+                f"{told(self.learner)}{hint if isinstance(self.learner, Features) else ''}"
             )
         return self.learner
 

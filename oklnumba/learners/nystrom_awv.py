@@ -40,7 +40,7 @@ class NystromAWV(Ridge):
     sampler : {"kors", "kors_listed"} or float in (0, 1]
         What joins the dictionary. "kors_listed" has the weights 1/p on both sides of the printed
         code (errata 16), so that dictionaries are smaller; a number is the probability of uniform
-        sampling, which has no use for mu, beta and eps.
+        sampling, which refuses mu, beta and eps other than the default.
     max_size : int >= 1, optional
         Largest dictionary.
     seed : int
@@ -69,7 +69,7 @@ class NystromAWV(Ridge):
 
     Forecasts shrink new points: where labels have little noise, "ridge" loses less. On y = sin(x_1
     + ... + x_5), 1000 rounds, mu = 0.1, the squared errors add up to 56, 67 and 126 at lam = 1, 0.1
-    and 0.01, those of "ridge" to 39, 15 and 11 (docs/choosing.md).
+    and 0.01, those of "ridge" to 39, 15 and 11 (docs/awv_or_ridge.md).
 
     Examples
     --------

@@ -253,7 +253,9 @@ class POMDR(POMD):
     def _check_params(self) -> None:
         super()._check_params()
         require_count("budget", self.budget, 2)
-        require(self.budget % 2 == 0, "budget", self.budget, "even: half of it is removed")
+        require(
+            self.budget % 2 == 0, "budget", self.budget, "even, for half of it is removed at a time"
+        )
         require_nonnegative("rate_scale", self.rate_scale)
         if self.switch_size is not None:
             require_count("switch_size", self.switch_size, 1)

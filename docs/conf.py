@@ -1,0 +1,188 @@
+"""How Sphinx builds the site, ``sphinx-build -W docs site``; docstrings make the reference."""
+
+import importlib
+import inspect
+import re
+import shutil
+from pathlib import Path
+
+from sphinx.ext import autosummary
+
+import oklnumba as okl
+from oklnumba import catalogue
+
+HERE = Path(__file__).resolve().parent
+REFERENCE = HERE / "reference"  # made anew by every build
+
+project = "oklnumba"
+author = "the authors of oklnumba"
+version = release = okl.__version__
+
+source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.napoleon"]
+templates_path = ["_templates"]
+myst_heading_anchors = 3
+myst_enable_extensions = ["deflist"]
+html_theme = "furo"
+html_static_path, html_css_files = ["_static"], ["wide.css"]
+html_title = f"oklnumba {okl.__version__}"
+html_show_sphinx = html_show_copyright = html_copy_source = False
+pygments_style = "friendly"
+
+autodoc_typehints = "none"  # docstrings say types and shapes
+autodoc_member_order = "bysource"
+napoleon_google_docstring = False
+napoleon_use_rtype = napoleon_use_param = napoleon_use_ivar = False
+smartquotes = False
+napoleon_custom_sections = [("Remarks", "notes_style")]
+
+
+autosummary.WELL_KNOWN_ABBREVIATIONS += ("eq.", "Fig.", "Alg.")  # no end of a sentence
+
+
+# ---- the pages of the reference ----
+
+
+def about(module: str) -> str:
+    """Return the first sentence of a module's docstring."""
+    text = inspect.getdoc(importlib.import_module(module)) or module
+    return re.split(r"\.(?:\s|$)", " ".join(text.split("\n\n")[0].split()))[0]
+
+
+def table(names: list[str], module: str = "oklnumba") -> str:
+    """Return a table of objects, each with a page of its own."""
+    lines = [".. autosummary::", "   :toctree: .", "   :nosignatures:", ""]
+    return "\n".join([*lines, *(f"   ~{module}.{name}" for name in names), ""])
+
+
+def heading(text: str, under: str = "-") -> str:
+    """Return an underlined heading."""
+    return f"{text}\n{under * len(text)}\n"
+
+
+def families() -> dict[str, list[str]]:
+    """Return the names in ``oklnumba`` by the module that has them, the catalogue's order first."""
+    listed = [n for entry in catalogue.CATALOGUE for n in entry.names.split(", ") if "." not in n]
+    found: dict[str, list[str]] = {}
+    for name in dict.fromkeys([*listed, *okl.__all__]):
+        value = getattr(okl, name)
+        if not inspect.ismodule(value) and getattr(value, "__name__", name) == name:
+            found.setdefault(value.__module__, []).append(name)
+    found["oklnumba.protocol"].append("protocol.Certificate")  # of runs; nobody makes one
+    return found
+
+
+def write_reference() -> None:
+    """Write a page of all classes by family, and one of each public module."""
+    shutil.rmtree(REFERENCE, ignore_errors=True)
+    REFERENCE.mkdir()
+    groups = families()
+    pages = {
+        "learners": ("Learners", "oklnumba.learners."),
+        "around": ("Around learners", "oklnumba.wrappers."),
+        "parts": ("Runs, kernels, features, dictionaries", "oklnumba."),
+    }
+    for page, (title, start) in pages.items():
+        modules = [module for module in groups if module.startswith(start)]
+        parts = [heading(title, "=")]
+        if page == "learners":
+            names = [name for module in modules for name in groups.pop(module)]
+            parts += ["What all of them have:\n", table(["learners.learner.Learner"])]
+            parts += ["Learners, those of one paper together:\n", table(names)]
+        else:
+            for module in modules:
+                parts += [heading(about(module)), table(groups.pop(module))]
+        (REFERENCE / f"{page}.rst").write_text("\n".join(parts), encoding="utf-8")
+    modules = [name for name in okl.__all__ if inspect.ismodule(getattr(okl, name))]
+    for name in modules:
+        module = getattr(okl, name)
+        names = [n for n in module.__all__ if n not in okl.__all__ and not n.isupper()]
+        text = heading(f"okl.{name}", "=") + f"\n{about(module.__name__)}.\n\n"
+        (REFERENCE / f"{name}.rst").write_text(text + table(names, module.__name__), "utf-8")
+    index = heading("Reference", "=") + "\n.. toctree::\n   :maxdepth: 2\n\n"
+    index += "\n".join(f"   {name}" for name in [*pages, *modules])
+    (REFERENCE / "index.rst").write_text(index + "\n", encoding="utf-8")
+
+
+# ---- the pages ----
+
+
+def with_pictures(text: str) -> str:
+    """Return figures/README.md as a page of docs/, each picture at the head of its section."""
+    parts = re.split(r"^(## .*)$", text.replace("](../docs/", "]("), flags=re.MULTILINE)
+    for i in range(1, len(parts), 2):
+        names = [name for name in re.findall(r"\w+", parts[i]) if name.islower()]
+        there = [name for name in names if (HERE.parent / "figures" / f"{name}.png").is_file()]
+        parts[i] += "".join(f"\n\n![{name}](../figures/{name}.png)" for name in there)
+    return "".join(parts)
+
+
+def read(app, docname, source) -> None:
+    """Fill the page of the figures, and drop the empty lines that end examples for doctest."""
+    if docname == "figures":
+        source[0] = with_pictures((HERE.parent / "figures/README.md").read_text(encoding="utf-8"))
+    source[0] = re.sub(r"\n\n```$", "\n```", source[0], flags=re.MULTILINE)
+
+
+# ---- docstrings have formulas in plain text, with | and * and a_ that mean nothing ----
+
+DOCTEST = re.compile(r"^\s*(>>>|\.\.\. )")
+MARKUP = re.compile(r"(``.*?``|(?<![\w*])\*\w[^*]*\w\*(?![\w*]))")  # code and *emphasis*
+
+
+def plain(line: str) -> str:
+    """Return a line with | and * that mean nothing escaped."""
+    return escaped(r"([|*])", line)
+
+
+def escaped(pattern: str, line: str) -> str:
+    """Return a line with a backslash before what the pattern finds, but in code and emphasis."""
+    parts = MARKUP.split(line)
+    parts[::2] = [re.sub(pattern, r"\\\1", part) for part in parts[::2]]
+    return "".join(parts)
+
+
+def prose(lines: list[str]) -> list[int]:
+    """Return which lines of a docstring are in no example."""
+    found, code = [], False
+    for i, line in enumerate(lines):
+        code = bool(DOCTEST.match(line)) or (code and bool(line.strip()))
+        if not code:
+            found.append(i)
+    return found
+
+
+def before_napoleon(app, what, name, obj, options, lines) -> None:
+    """Escape the formulas of a docstring."""
+    for i in prose(lines):
+        lines[i] = plain(lines[i])
+
+
+def after_napoleon(app, what, name, obj, options, lines) -> None:
+    """Escape names_ that are no links, and keep attributes out of the index, which has them."""
+    for i in reversed(prose(lines)):
+        if lines[i].startswith(".. attribute::"):
+            lines.insert(i + 1, "   :no-index:")
+        else:
+            lines[i] = escaped(r"(?<=[a-zA-Z0-9])(_)(?!\w)", lines[i])
+
+
+def skip(app, what, name, obj, skipped, options) -> bool | None:
+    """Leave out fields of named tuples, of which their classes tell, and scikit-learn's methods."""
+    alias = "Alias for field number" in str(getattr(obj, "__doc__", ""))
+    return True if alias or re.fullmatch(r"set_\w+_request", name) else None
+
+
+def begin(app, config) -> None:
+    """Write the pages of the reference, before Sphinx looks for pages."""
+    write_reference()
+    config.autosummary_generate = sorted(map(str, REFERENCE.glob("*.rst")))
+
+
+def setup(app) -> None:
+    """Connect the functions above."""
+    app.connect("config-inited", begin)
+    app.connect("source-read", read)
+    app.connect("autodoc-process-docstring", before_napoleon, priority=100)
+    app.connect("autodoc-process-docstring", after_napoleon, priority=900)
+    app.connect("autodoc-skip-member", skip)

@@ -1,0 +1,469 @@
+"""Error, time, latency and memory of a dozen learners on nine streams: which to choose.
+
+Reproduces: nothing published; the numbers behind the table of docs/choosing.md, which is made of
+    choosing.csv: a row has a learner on a stream, with the setting that the first rows chose.
+Missing: more than one order of each stream, so small differences of errors are chance.
+Time: six minutes (--quick: 15 seconds, three streams and a short game).
+Data: magic04, mushrooms, casp (come with the package), ijcnn1; digits of scikit-learn; two made-up
+    streams that drift (streams.py), and the greedy adversary, who plays each learner by itself.
+
+How: the first rows (2000; fewer on short streams) give the scale of inputs and of real labels, and
+choose among the settings of ``grid``, each of which plays them once; then the stream is played from
+its start with the best. The error is that of the rounds after these rows, so nothing has looked
+ahead. SelfTuning is told nothing and takes the rows as they are. Times are CPU seconds of all
+threads: of one call for the whole stream, and of loops of predict_one and learn_one at its end.
+Memory is that of the pickled learner.
+"""
+
+import argparse
+import importlib.util
+import pickle
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from itertools import product
+
+import numpy as np
+from common import arguments, at_hand, print_table, save
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from streams import Stream, drifts
+from tqdm import tqdm
+
+import oklnumba as okl
+from oklnumba import plots
+from oklnumba.learners.learner import Learner
+
+STEM = "choosing"
+CHOOSING_ROWS, QUICK_ROUNDS = 2000, 1200
+WIDTHS = (0.25, 0.5, 1.0, 2.0)  # of the kernel, times the square root of d
+LAMS, STEPS = (0.01, 0.1, 1.0), (0.01, 0.1, 1.0, 10.0)
+LINEAR_STEPS = (0.001, 0.01, 0.1)
+HALF_LIFE = 500  # fixed: the first rows cannot tell how the later ones will drift
+FREQUENCIES, ATOMS, MOST_MONOMIALS = 200, 300, 600
+MOST_EXACT = 5000  # rounds of learners whose memory grows with n^2
+SINGLE, QUICK_SINGLE = 100, 20  # rounds played one at a time, three times
+GAME, GAME_ROUNDS, GAME_INPUTS = "greedy adversary", 80, 5
+DRIFTS = "abrupt drift, linear regression", "abrupt drift, curved classification"
+SHORT = {"magic04": "magic04, 4000 rounds"}
+SELF = "SelfTuning"
+COLOURS = {SELF: 0, "second": 2, "first": 1, "linear": 3}  # of plots.COLOURS
+KINDS = {
+    "first": ("FOGD", "NOGD", "POMDR"),
+    "linear": ("LinearAWV", "LinearAWV, half-life 500", "OGD"),
+}
+CASES = (  # what is known of a stream, the learner to take, and the stream that backs it
+    ("nothing is known, or not enough to tune", SELF, "magic04"),
+    ("the same, real labels", SELF, "casp"),
+    ("the concept changes, nobody knows how fast", SELF, DRIFTS[1]),
+    ("several classes", SELF, "digits, 10 classes"),
+    ("a few thousand rounds, several classes, exact kernel", "KernelAWV", "digits, 10 classes"),
+    ("no drift, any d, a tenth of SelfTuning's latency", "NystromAWV", "magic04"),
+    ("no drift, d up to 20 or so, a microsecond a round", "PKAWV, Taylor", "magic04"),
+    ("the same, up to 600 monomials", "PKAWV, Taylor", "ijcnn1"),
+    ("no drift, memory known beforehand, any d", "PKAWV, Fourier", "casp"),
+    ("a few kilobytes, a microsecond a round, curved", "FOGD", "ijcnn1"),
+    ("the same, drift", "FOGD", DRIFTS[1]),
+    ("hinge loss, a budget of atoms", "POMDR", "magic04"),
+    ("many inputs that separate the classes", "OGD", "mushrooms"),
+    ("linear and drifting, least time", "OGD", DRIFTS[0]),
+    ("inputs and labels are chosen against you", "KernelAWV", GAME),
+)
+ABOUT = {
+    "classification": "mistakes (%)",
+    "classes": "mistakes (%)",
+    "regression": "squared error / variance",
+    "game": "regret",
+}
+
+Maker = Callable[[], Learner]
+
+
+# ---- the streams ----
+
+
+def digits() -> Iterator[Stream]:
+    """Yield the ten classes of scikit-learn's digits, if it is installed."""
+    if importlib.util.find_spec("sklearn") is None:
+        print("digits are left out: pip install scikit-learn")
+        return
+    from sklearn.datasets import load_digits
+
+    found = load_digits()
+    order = np.random.default_rng(0).permutation(len(found.target))
+    yield Stream("digits, 10 classes", found.data[order], found.target[order], "classes")
+
+
+def from_sets(names: tuple[str, ...]) -> Iterator[Stream]:
+    """Yield sets in raw units, permuted, and the first 4000 rounds of magic04."""
+    for name in at_hand(names):
+        data = okl.datasets.load(name, scale=None, permute=0)
+        kind = "classification" if np.isin(data.y, (-1.0, 1.0)).all() else "regression"
+        X, y = data.X[:50_000], data.y[:50_000]
+        if name in SHORT:
+            yield Stream(SHORT[name], X[:4000], y[:4000], kind)
+        yield Stream(name, X, y, kind)
+
+
+def streams(quick: bool) -> Iterator[Stream]:
+    """Yield all streams but the game; the first rounds of two where it should be quick."""
+    drifting = {stream.name: stream for stream, _ in drifts()}
+    if quick:
+        for stream in (next(from_sets(("magic04",))), drifting[DRIFTS[0]]):
+            X, y = stream.X[:QUICK_ROUNDS], stream.y[:QUICK_ROUNDS]
+            yield Stream(stream.name, X, y, stream.kind)
+        return
+    yield from from_sets(("magic04", "mushrooms", "casp", "ijcnn1"))
+    yield from digits()
+    yield from (drifting[name] for name in DRIFTS)
+
+
+# ---- the learners ----
+
+
+def ridges(d: int, n: int) -> Iterator[tuple[str, str, Maker]]:
+    """Yield label, setting and maker of the AWV and ridge learners with a kernel."""
+    forget = 2.0 ** (-1.0 / HALF_LIFE)
+    for width, lam in product(WIDTHS, LAMS):
+        sigma = width * d**0.5
+        kernel, setting = okl.Gaussian(sigma), f"sigma={sigma:.3g} lam={lam:g}"
+        z = okl.FourierFeatures(FREQUENCIES, sigma=sigma)
+        taylor = okl.TaylorFeatures(2, sigma=sigma)
+        makers: dict[str, Maker] = {
+            "PKAWV, Fourier": lambda z=z, lam=lam: okl.PKAWV(z, lam=lam),
+            "PKAWV, Fourier, half-life 500": lambda z=z, lam=lam: okl.PKAWV(
+                z, lam=lam, discount=forget
+            ),
+            "NystromAWV": lambda k=kernel, lam=lam: okl.NystromAWV(k, lam=lam, max_size=ATOMS),
+            "NystromAWV, ridge": lambda k=kernel, lam=lam: okl.NystromAWV(
+                k, lam=lam, max_size=ATOMS, forecaster="ridge"
+            ),
+        }
+        if (d + 2) * (d + 1) // 2 <= MOST_MONOMIALS:
+            makers["PKAWV, Taylor"] = lambda z=taylor, lam=lam: okl.PKAWV(z, lam=lam)
+        if n <= MOST_EXACT:
+            makers["KernelAWV"] = lambda k=kernel, lam=lam: okl.KernelAWV(k, lam=lam)
+            makers["KernelRidge"] = lambda k=kernel, lam=lam: okl.KernelRidge(k, lam=lam)
+        for label, make in makers.items():
+            yield label, setting, make
+
+
+def first_orders(kind: str, d: int, n: int) -> Iterator[tuple[str, str, Maker]]:
+    """Yield those of the learners that take gradient steps on a function of a kernel."""
+    loss = "squared" if kind == "regression" else "hinge"
+    for width, step in product(WIDTHS, STEPS):
+        sigma = width * d**0.5
+        kernel, setting = okl.Gaussian(sigma), f"sigma={sigma:.3g} eta={step:g}"
+        yield "FOGD", setting, lambda s=sigma, e=step: okl.FOGD(
+            loss=loss, eta=e, sigma=s, n_frequencies=FREQUENCIES
+        )  # fmt: skip
+        yield "NOGD", setting, lambda k=kernel, e=step: okl.NOGD(k, loss=loss, eta=e, budget=ATOMS)
+        if kind != "regression" and step == STEPS[0]:
+            yield "POMDR", f"sigma={sigma:.3g}", lambda k=kernel: okl.POMDR(
+                k, budget=ATOMS, horizon=n
+            )  # fmt: skip
+
+
+def linears(kind: str) -> Iterator[tuple[str, str, Maker]]:
+    """Yield the learners of linear functions."""
+    forget = 2.0 ** (-1.0 / HALF_LIFE)
+    loss = "squared" if kind == "regression" else "logistic"
+    for lam in LAMS:
+        yield "LinearAWV", f"lam={lam:g}", lambda lam=lam: okl.LinearAWV(lam)
+        yield "LinearAWV, half-life 500", f"lam={lam:g}", lambda lam=lam: okl.LinearAWV(
+            lam, discount=forget
+        )  # fmt: skip
+    for step in LINEAR_STEPS:
+        yield "OGD", f"eta={step:g}", lambda e=step: okl.OGD(e, loss=loss)
+
+
+def grid(stream: Stream) -> dict[str, dict[str, Maker]]:
+    """Return the settings of each learner, by name, and how to make it."""
+    (n, d), kind = stream.X.shape, stream.kind
+    found: dict[str, dict[str, Maker]] = {SELF: {"": okl.SelfTuning}}
+    for part in (ridges(d, n), first_orders(kind, d, n), linears(kind)):
+        for label, setting, make in part:
+            found.setdefault(label, {})[setting] = make
+    return found
+
+
+def group(label: str) -> str:
+    if label == SELF:
+        return SELF
+    return next((kind for kind, labels in KINDS.items() if label in labels), "second")
+
+
+# ---- playing ----
+
+
+def prepared(label: str, stream: Stream, rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return inputs and labels in the scale that the first rows tell; raw for self-tuning."""
+    X, y = stream.X, stream.y
+    if label != SELF:
+        X = okl.Standardizer().partial_fit(X[:rows]).transform(X)
+        if stream.kind == "regression":
+            y = (y - y[:rows].mean()) / y[:rows].std()
+    if group(label) == "linear":
+        X = np.column_stack([X, np.ones(len(X))])
+    return X, y
+
+
+def made(make: Maker, stream: Stream) -> Learner | okl.OneVsRest:
+    learner = make()
+    return okl.OneVsRest(learner, np.unique(stream.y)) if stream.kind == "classes" else learner
+
+
+def error(run: okl.Run | None, y: np.ndarray, first: int) -> float:
+    """Return mistakes (%) or squared error by the variance, in the rounds from ``first``."""
+    if run is None or not np.isfinite(run.predictions).all():
+        return np.inf
+    if run.mistakes is not None:
+        return 100.0 * float(run.mistakes[first:].mean())
+    return float(np.square(run.predictions - y)[first:].mean() / y[first:].var())
+
+
+def play(learner: Learner, X: np.ndarray, y: np.ndarray) -> okl.Run | None:
+    """Return the run, None where numbers overflow (a step too long for squared loss)."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        try:
+            return okl.run(learner, X, y)
+        except FloatingPointError:
+            return None
+
+
+def single_rounds(learner: Learner, X: np.ndarray, y: np.ndarray, rounds: int) -> float:
+    """Return the CPU seconds of a round, predict_one and learn_one, the least of three lots."""
+    took = []
+    for lot in range(4):  # the first compiles
+        piece = slice(lot * rounds, (lot + 1) * rounds)
+        start = time.process_time()
+        for x, label in zip(X[piece], y[piece], strict=True):
+            learner.predict_one(x)
+            learner.learn_one(x, label)
+        took.append((time.process_time() - start) / rounds)
+    return min(took[1:])
+
+
+def entry(
+    label: str, settings: dict[str, Maker], stream: Stream, rows: int, one: int
+) -> dict | None:
+    """Return the row of a learner on a stream: error, times and memory with the best setting."""
+    X, y = prepared(label, stream, rows)
+    scores = {}
+    for setting, make in settings.items():
+        scores[setting] = error(play(made(make, stream), X[:rows], y[:rows]), y[:rows], 0)
+    chosen = min(scores, key=scores.__getitem__)
+    learner = made(settings[chosen], stream)
+    start = time.process_time()
+    run = play(learner, X, y)
+    seconds = time.process_time() - start
+    if run is None:
+        return None
+    size = len(pickle.dumps(learner)) / 1e6
+    single = single_rounds(learner, X[-4 * one :], y[-4 * one :], one)
+    return {
+        "stream": stream.name,
+        "kind": stream.kind,
+        "n": len(y),
+        "d": stream.X.shape[1],
+        "learner": label,
+        "setting": chosen,
+        "measure": ABOUT[stream.kind],
+        "error": f"{error(run, y, rows):.4g}",
+        "microseconds, bulk": f"{1e6 * seconds / len(y):.3g}",
+        "microseconds, one at a time": f"{1e6 * single:.3g}",
+        "megabytes": f"{size:.3g}",
+    }
+
+
+def game(rounds: int) -> Iterator[dict]:
+    """Yield the rows of the greedy adversary, who makes a stream for each learner."""
+    kernel, d = okl.Gaussian(1.0), GAME_INPUTS
+    learners = {
+        SELF: okl.SelfTuning(),
+        "KernelAWV": okl.KernelAWV(kernel),
+        "KernelRidge": okl.KernelRidge(kernel),
+        "PKAWV, Taylor": okl.PKAWV(okl.TaylorFeatures(2)),
+        "PKAWV, Fourier": okl.PKAWV(okl.FourierFeatures(FREQUENCIES)),
+        "NystromAWV": okl.NystromAWV(kernel),
+        "NystromAWV, ridge": okl.NystromAWV(kernel, forecaster="ridge"),
+        "FOGD": okl.FOGD(loss="squared", n_frequencies=FREQUENCIES),
+        "NOGD": okl.NOGD(kernel, loss="squared", budget=ATOMS),
+    }
+    for label, learner in learners.items():
+        played = okl.adversary.greedy(learner, kernel, rounds, d)
+        yield {
+            "stream": GAME, "kind": "game", "n": rounds, "d": d, "learner": label,
+            "setting": "sigma=1 lam=1" if group(label) == "second" else "",
+            "measure": ABOUT["game"], "error": f"{played.regret[-1]:.4g}",
+            "microseconds, bulk": "", "microseconds, one at a time": "", "megabytes": "",
+        }  # fmt: skip
+
+
+# ---- the tables of docs/choosing.md ----
+
+
+def markdown(head: list[str], body: list[list[str]], texts: int) -> str:
+    """Return a table whose columns after the first ``texts`` are numbers."""
+    rule = ["---"] * texts + ["--:"] * (len(head) - texts)
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in [head, rule, *body])
+
+
+def advice(rows: list[dict]) -> str:
+    """Return the table of CASES with the numbers of the csv."""
+    head = ["your stream", "take", "measured on", "error", "least error there"]
+    head += ["\N{MICRO SIGN}s a round, bulk", "\N{MICRO SIGN}s, one at a time", "MB"]
+    body = []
+    for case, label, stream in CASES:
+        here = [row for row in rows if row["stream"] == stream]
+        own = next(row for row in here if row["learner"] == label)
+        least = min(here, key=lambda row: float(row["error"]))
+        cells = [case, label, stream, own["error"], f"{least['error']}, {least['learner']}"]
+        numbers = "microseconds, bulk", "microseconds, one at a time", "megabytes"
+        body.append(cells + [f"{float(own[k]):.2g}" if own[k] else "" for k in numbers])
+    return markdown(head, [[plain(cell) for cell in cells] for cells in body], 3)
+
+
+def overview(rows: list[dict]) -> str:
+    """Return the table of all errors, a line for each learner."""
+    names = list(dict.fromkeys(row["stream"] for row in rows))
+    labels = sorted({row["learner"] for row in rows}, key=lambda label: (group(label), label))
+    found = {(row["learner"], row["stream"]): plain(row["error"]) for row in rows}
+    body = [[label, *(found.get((label, name), "") for name in names)] for label in labels]
+    return markdown(["learner", *names], body, 1)
+
+
+def latencies(rows: list[dict]) -> str:
+    """Return the table of times on one stream."""
+    numbers = "microseconds, bulk", "microseconds, one at a time"
+    here = [row for row in rows if row["stream"] == "magic04"]
+    body = [[row["learner"], *(f"{float(row[key]):.2g}" for key in numbers)] for row in here]
+    body = [[plain(cell) for cell in cells] for cells in body]
+    return markdown(["learner", "a round in bulk", "predict_one and learn_one"], body, 1)
+
+
+TABLES = {  # name: (its page, what makes it)
+    "advice": ("docs/choosing.md", advice),
+    "overview": ("docs/choosing.md", overview),
+    "latencies": ("docs/performance.md", latencies),
+}
+
+
+def with_tables(page: str, text: str, rows: list[dict]) -> str:
+    """Return the text of a page with its tables made anew."""
+    for name, (home, table) in TABLES.items():
+        if home == page:
+            begin = f"<!-- {name}: made by scripts/choosing.py -->\n"
+            before, _, rest = text.partition(begin)
+            _, end, after = rest.partition("<!-- end -->")
+            text = f"{before}{begin}\n{table(rows)}\n\n{end}{after}"
+    return text
+
+
+def plain(cell: str) -> str:
+    """Return a cell without the exponent of a small or large number."""
+    number, comma, rest = cell.partition(",")
+    return f"{float(number):g}{comma}{rest}" if "e" in number and number[0].isdigit() else cell
+
+
+# ---- the figure ----
+
+
+def spread(ax: Axes, heights: list[float]) -> list[float]:
+    """Return heights for labels in their order, apart by a line of text, in units of the axes."""
+    order = np.argsort(heights)
+    out = np.array(heights)
+    for _ in range(200):
+        for i, j in zip(order, order[1:], strict=False):
+            lack = 0.062 - (out[j] - out[i])
+            if lack > 0:
+                out[i] -= lack / 2
+                out[j] += lack / 2
+        out = np.clip(out, 0.0, 1.02)
+    return out.tolist()
+
+
+def panel(ax: Axes, rows: list[dict]) -> None:
+    """Draw error by time, each learner with its name to the right, on one line of text each."""
+    x = [float(row["microseconds, bulk"]) for row in rows]
+    y = [float(row["error"]) for row in rows]
+    ax.set_xscale("log")
+    ax.set_xlim(0.03, 1e3)
+    room = 0.06 * (max(y) - min(y))
+    ax.set_ylim(min(y) - room, max(y) + room)
+    low, high = ax.get_ylim()
+    places = spread(ax, [(value - low) / (high - low) for value in y])
+    for row, at, value, place in zip(rows, x, y, places, strict=True):
+        colour = plots.COLOURS[COLOURS[group(row["learner"])]]
+        ax.plot(at, value, "o", color=colour, markersize=4)
+        ax.annotate(
+            row["learner"].replace("half-life 500", "forgets"),
+            (at, value), (1.03, place), textcoords="axes fraction", color=colour, va="center",
+            fontsize=plots.FONT - 2, annotation_clip=False,
+            arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.4, "alpha": 0.6,
+                        "shrinkB": 2, "relpos": (0.0, 0.5)},
+        )  # fmt: skip
+    ax.set_xlabel("CPU time of a round in bulk (\N{MICRO SIGN}s)", fontsize=plots.FONT - 1)
+    plots.label_ticks(ax.xaxis, *ax.get_xlim())
+
+
+def bars(ax: Axes, rows: list[dict]) -> None:
+    """Draw the regrets of the game."""
+    rows = sorted(rows, key=lambda row: -float(row["error"]))
+    for i, row in enumerate(rows):
+        colour = plots.COLOURS[COLOURS[group(row["learner"])]]
+        ax.plot([0.0, float(row["error"])], [i, i], color=colour, linewidth=2.5)
+        ax.text(1.02 * float(row["error"]) + 1.5, i, row["learner"], color=colour, va="center",
+                fontsize=plots.FONT - 2)  # fmt: skip
+    ax.set_yticks([])
+    ax.set_xlim(0.0, 1.5 * float(rows[0]["error"]))
+    ax.set_xlabel(f"regret after {rows[0]['n']} rounds", fontsize=plots.FONT - 1)
+
+
+def draw(rows: list[dict]) -> Figure:
+    """Draw one panel a stream."""
+    names = list(dict.fromkeys(row["stream"] for row in rows))
+    figure, axes = plots.figure(rows=-(-len(names) // 3), columns=3, width=10.5, row_height=2.6)
+    for ax, name in zip(axes.flat, names, strict=False):
+        here = [row for row in rows if row["stream"] == name]
+        (bars if name == GAME else panel)(ax, here)
+        ax.tick_params(labelsize=plots.FONT - 1.5)
+        if name != GAME:
+            ax.set_ylabel(here[0]["measure"], fontsize=plots.FONT - 1)
+        ax.grid(True, linewidth=0.4, alpha=0.5)
+        ax.spines[["top", "right"]].set_visible(False)
+        plots.title(ax, f"{name}, d = {here[0]['d']}")
+    for ax in axes.flat[len(names) :]:
+        ax.set_visible(False)
+    return figure
+
+
+def played(args: argparse.Namespace) -> Iterator[dict]:
+    """Yield all rows."""
+    one = QUICK_SINGLE if args.quick else SINGLE
+    for stream in streams(args.quick):
+        rows = min(CHOOSING_ROWS, len(stream.y) // (8 if args.quick else 4))
+        for label, settings in tqdm(grid(stream).items(), desc=stream.name, disable=None):
+            row = entry(label, settings, stream, rows, one)
+            if row:
+                yield row
+    yield from game(20 if args.quick else GAME_ROUNDS)
+
+
+def main() -> None:
+    args = arguments(__doc__ or "", limit=600.0, quick_limit=20.0)
+    start = time.monotonic()
+    rows = []
+    for row in played(args):
+        rows.append(row)
+        if time.monotonic() - start > args.limit:
+            print(f"stopped after {args.limit:g} s")
+            break
+    names = {row["stream"] for row in rows}
+    save(draw(rows), rows, args, STEM, partial=len(names) < 9)
+    print_table([{k: str(v) for k, v in row.items() if k != "measure"} for row in rows])
+
+
+if __name__ == "__main__":
+    main()

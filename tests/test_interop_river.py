@@ -1,0 +1,443 @@
+"""to_river: learners as river's classifiers and regressors."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from river import compose, datasets, evaluate, metrics, preprocessing, stats
+from river.checks import yield_checks
+
+import oklnumba as okl
+from oklnumba.interop import to_river
+from oklnumba.interop.probabilities import probabilities
+from tests.compiled import COMPILED
+
+KEYS = "b", "a", "c"
+FOURIER = okl.PKAWV(okl.FourierFeatures(20))
+SKIPPED = {  # keys come and go in these checks of river, which is an error here
+    "check_emerging_features",
+    "check_disappearing_features",
+    "check_radically_disappearing_features",
+    "check_learn_many_matches_learn_one",
+}
+CHECKED = {
+    "SelfTuning": lambda: to_river(task="regression"),
+    "PKAWV": lambda: to_river(FOURIER, task="regression"),
+    "SelfTuning, two classes": lambda: to_river(classes=[False, True]),
+    "SelfTuning, classes": lambda: to_river(okl.SelfTuning(budget=20)),
+    "PKAWV, classes": lambda: to_river(FOURIER),
+    "FOGD, logistic, two classes": lambda: to_river(
+        okl.FOGD(n_frequencies=20, loss="logistic"), classes=[False, True]
+    ),
+    "NOGD, hinge, two classes": lambda: to_river(
+        okl.NOGD(okl.Gaussian(1.0), budget=30, rank=10), classes=[False, True]
+    ),
+    "OneVsRest": lambda: to_river(okl.OneVsRest(FOURIER, [False, True])),
+}
+
+
+def points(n, seed=0):
+    """Return inputs of three columns, in the order of their names, and dicts of them."""
+    X = np.random.default_rng(seed).normal(size=(n, 3))
+    return X, [dict(zip(KEYS, (b, a, c), strict=True)) for a, b, c in X]
+
+
+def three_classes(X, names=("low", "mid", "high")):
+    return np.array(names)[np.digitize(X[:, 0] + 0.3 * X[:, 1] ** 2, [-0.3, 0.6])]
+
+
+# ---- river's own checks ----
+
+
+@pytest.mark.skipif(not COMPILED, reason="thousands of rounds")
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CHECKED)
+def test_checks_of_river(name):
+    model, done = CHECKED[name](), set()
+    assert model._unit_test_skips() == SKIPPED
+    for check in yield_checks(model):
+        long = name == "SelfTuning, classes" and check.__name__ == "check_bounded_memory_growth"
+        if check.__name__ not in SKIPPED and not long:  # "two classes" has the memory
+            check(model.clone())
+            done.add(check.__name__)
+    assert len(done) > 20 and "check_pickling" in done
+
+
+# ---- the same rounds as okl.run ----
+
+
+@pytest.mark.skipif(not COMPILED, reason="thousands of rounds")
+def test_mistakes_are_those_of_a_run():
+    stream = list(datasets.Phishing().take(600))
+    X = np.array([[float(x[key]) for key in sorted(x)] for x, _ in stream])
+    y = np.array([1.0 if label else -1.0 for _, label in stream])
+    for learner in (okl.SelfTuning(), okl.FOGD(loss="logistic"), okl.NOGD(okl.Gaussian(1.0))):
+        run = okl.run(learner, X, y)
+        silent = np.flatnonzero(run.predictions == 0.0)
+        assert silent.tolist() == [0]  # a forecast of 0 is a mistake of a run
+        model = to_river(learner)
+        accuracy = evaluate.progressive_val_score(stream, model, metrics.Accuracy())
+        # without classes, nothing is forecast in the first round
+        assert accuracy.cm.n_samples == len(stream) - 1
+        wrong = accuracy.cm.n_samples - accuracy.cm.total_true_positives
+        assert wrong == run.mistakes[1:].sum()
+
+
+def test_mistakes_of_several_classes_are_those_of_a_run():
+    X, dicts = points(400)
+    y = three_classes(X)
+    classes = ["high", "low", "mid"]
+    run = okl.run(okl.OneVsRest(FOURIER, classes), X, y)
+    for model in (to_river(FOURIER, classes=classes), to_river(okl.OneVsRest(FOURIER, classes))):
+        accuracy = metrics.Accuracy()
+        evaluate.progressive_val_score(list(zip(dicts, y.tolist(), strict=True)), model, accuracy)
+        assert round(400 * (1.0 - accuracy.get())) == run.mistakes.sum() > 0
+
+
+def test_regression_is_that_of_a_run():
+    X, dicts = points(300)
+    y = np.sin(X[:, 0]) + X[:, 1]
+    for learner in (okl.SelfTuning(), FOURIER, okl.KONS(okl.Gaussian(1.0), C=5.0)):
+        run = okl.run(learner, X, y)
+        model, found, own = to_river(learner, task="regression"), [], []
+        learner.reset()
+        for x, row, label in zip(dicts, X, y, strict=True):
+            found.append(model.predict_one(x))
+            model.learn_one(x, label)
+            own.append(learner.predict_one(row))
+            learner.learn_one(row, label)
+        assert_array_equal(found, own)
+        assert_allclose(found, run.predictions, rtol=1e-9, atol=1e-12)
+        assert found[0] == 0.0 and isinstance(found[1], float)
+
+
+# ---- classes that come at any round ----
+
+GROWING = [
+    okl.SelfTuning(budget=30),
+    FOURIER,
+    okl.KernelAWV(okl.Gaussian(1.0)),
+    okl.NystromAWV(okl.Gaussian(1.0)),
+    okl.GrowingPKAWV(okl.TaylorFeatures(1)),
+    okl.LinearRidge(),
+    okl.WithFeatures(okl.TaylorFeatures(2), okl.LinearAWV()),
+    okl.Standardized(FOURIER),
+    okl.FOGD(loss="logistic"),
+    okl.NOGD(okl.Gaussian(1.0)),
+    okl.ProsNKONS(okl.Gaussian(1.0), seed=1),
+]
+
+
+@pytest.mark.parametrize("learner", GROWING, ids=lambda learner: type(learner).__name__)
+def test_a_class_that_comes_late_is_as_if_known_from_the_start(learner):
+    X, dicts = points(280)
+    names = np.array(["a", "b", "c", "d"])
+    late = np.arange(280) // 70  # a class more every 70 rounds
+    y = names[np.minimum(late, np.random.default_rng(1).integers(0, 4, 280))]
+    model, seen = to_river(learner), []
+    known = okl.OneVsRest(learner, list(names))
+    for start in range(0, 280, 35):
+        part = slice(start, start + 35)
+        if start:
+            scores = known.scores(X[part])[:, [list(names).index(name) for name in seen]]
+            expected = [seen[k] for k in scores.argmax(axis=1)]
+            assert [model.predict_one(x) for x in dicts[part]] == expected
+        for x, label in zip(dicts[part], y[part], strict=True):
+            model.learn_one(x, label)
+        for row, label in zip(X[part], y[part], strict=True):
+            known.learn_one(row, label)
+        seen += [str(name) for name in dict.fromkeys(y[part]) if name not in seen]
+    assert seen == list(names)
+    assert_array_equal(model._player.scores(X)[:, :4], known.scores(X))
+
+
+def test_every_learner_of_several_labels_is_grown_in_a_test():
+    several = {
+        name
+        for name in okl.__all__
+        if isinstance(cls := getattr(okl, name), type) and getattr(cls, "_several", False) is True
+    }
+    tested = {type(learner).__name__ for learner in GROWING}
+    assert several - tested == {"KernelRidge", "LinearAWV"}  # ridge and AWV of one class of state
+
+
+def test_labels_of_any_kind():
+    X, dicts = points(60)
+    for labels in ([False, True], ["x", "y"], [0, 1], [3, 7], [("a", 1), ("b", 2)], [0.0, 1.0]):
+        model = to_river(FOURIER)
+        assert model.predict_one(dicts[0]) is None and model.predict_proba_one(dicts[0]) == {}
+        for x, row in zip(dicts, X, strict=True):
+            model.learn_one(x, labels[int(row[0] > 0.0)])
+        right = sum(
+            model.predict_one(x) == labels[int(row[0] > 0)] for x, row in zip(dicts, X, strict=True)
+        )
+        assert right > 50
+        assert type(model.predict_one(dicts[0])) is type(labels[0])
+        assert set(model.predict_proba_one(dicts[0])) == set(labels)
+    model = to_river(FOURIER)
+    model.learn_one(dicts[0], np.bool_(False))  # the other class is known
+    assert list(model.predict_proba_one(dicts[0])) == [False, True]
+    assert to_river(FOURIER, classes=["x", "y"]).predict_proba_one(dicts[0]) == {"x": 0.5, "y": 0.5}
+
+
+def test_probabilities():
+    X, dicts = points(200)
+    y = X[:, 0] > 0.0
+    signs = 2.0 * y - 1.0
+    cut = 0
+    for loss, chance in (
+        ("squared", lambda f: np.clip((1 + f) / 2, 0, 1)),
+        ("squared_hinge", lambda f: np.clip((1 + f) / 2, 0, 1)),
+        ("logistic", lambda f: 1 / (1 + np.exp(-f))),
+    ):
+        learner = okl.FOGD(loss=loss, eta=0.5)
+        model = to_river(learner)
+        for x, label in zip(dicts, y, strict=True):
+            model.learn_one(x, label)
+        forecasts = okl.FOGD(loss=loss, eta=0.5).partial_fit(X, signs).predict(X)
+        P = np.array([list(model.predict_proba_one(x).values()) for x in dicts])
+        assert_allclose(P[:, 1], chance(forecasts), rtol=1e-12, atol=1e-15)
+        assert_allclose(P.sum(axis=1), 1.0, rtol=1e-12)
+        cut += (P == 0.0).any()
+    assert cut  # the squared loss leaves [-1, 1]
+    model = to_river(FOURIER)
+    for x, label in zip(dicts, three_classes(X), strict=True):
+        model.learn_one(x, label)
+    for x in dicts:
+        found = model.predict_proba_one(x)
+        assert min(found.values()) >= 0.0 and sum(found.values()) == pytest.approx(1.0)
+        assert max(found, key=found.get) == model.predict_one(x)
+
+
+@pytest.mark.parametrize("loss", ["squared", "squared_hinge", "logistic"])
+def test_probabilities_of_scores_of_any_size(loss):
+    scores = np.random.default_rng(0).normal(size=(60, 4))
+    scores *= 10.0 ** np.arange(-30, 90, 2)[:, None]
+    P = probabilities(loss, scores)
+    assert_allclose(P.sum(axis=1), 1.0, rtol=1e-12)
+    assert (P >= 0.0).all() and (P[np.arange(60), scores.argmax(axis=1)] == P.max(axis=1)).all()
+    assert_allclose(probabilities(loss, np.full((1, 4), -1e90)), 0.25, rtol=1e-12)
+    P = probabilities("squared", scores[:, :2])  # the nearest of two points: both moved by half
+    half = (scores[:, 0] - scores[:, 1]) / 4
+    assert_allclose(P[:, 0], np.clip(0.5 + half, 0.0, 1.0), rtol=1e-12, atol=1e-15)
+
+
+def test_losses_without_probabilities():
+    model = to_river(okl.NOGD(okl.Gaussian(1.0)))
+    model.learn_one({"a": 1.0}, True)
+    assert model.predict_one({"a": 1.0}) is True
+    with pytest.raises(NotImplementedError, match="hinge loss are no probabilities.*logistic"):
+        model.predict_proba_one({"a": 1.0})
+    with pytest.raises(NotImplementedError, match="no probabilities"):
+        model.predict_proba_many(pd.DataFrame({"a": [1.0]}))
+
+
+# ---- frames ----
+
+
+@pytest.mark.parametrize("learner", [okl.SelfTuning(), FOURIER, okl.NOGD(okl.Gaussian(1.0))])
+@pytest.mark.parametrize("library", [pd, pl])
+def test_many_are_the_same_as_one_by_one(learner, library):
+    X, dicts = points(130)
+    y = three_classes(X)
+    frame = pd.DataFrame(dicts, index=range(500, 630))
+    labels = pd.Series(y, index=frame.index)
+    if library is pl:
+        frame, labels = pl.DataFrame(dicts), pl.Series(y)
+    one, many = to_river(learner), to_river(learner)
+    for x, label in zip(dicts, y.tolist(), strict=True):
+        one.learn_one(x, label)
+    for start in range(0, 130, 50):  # two classes more come within a part
+        many.learn_many(frame[start : start + 50], labels[start : start + 50])
+    found = many.predict_many(frame)
+    assert isinstance(found, library.Series)
+    assert found.to_list() == [one.predict_one(x) for x in dicts]
+    if library is pd:
+        assert_array_equal(found.index, frame.index)
+    if learner._loss().name == "squared":
+        P = many.predict_proba_many(frame)
+        assert isinstance(P, library.DataFrame)
+        single = [list(one.predict_proba_one(x).values()) for x in dicts]
+        assert_allclose(P.to_numpy(), single, rtol=1e-9, atol=1e-12)
+        assert list(P.columns) == list(one.predict_proba_one(dicts[0]))
+    target = frame["a"] * 2
+    one, many = to_river(FOURIER, task="regression"), to_river(FOURIER, task="regression")
+    for x in dicts:
+        one.learn_one(x, 2 * x["a"])
+    many.learn_many(frame[:70], target[:70])
+    many.learn_many(frame[70:], target[70:])
+    found = many.predict_many(frame)
+    assert isinstance(found, library.Series)
+    assert_array_equal(found.to_numpy(), [one.predict_one(x) for x in dicts])
+
+
+def test_frames_without_data_before():
+    frame = pd.DataFrame({"a": [1.0, 2.0]}, index=[7, 8])
+    assert to_river().predict_many(frame).tolist() == [None, None]
+    assert to_river().predict_proba_many(frame).shape == (2, 0)
+    assert to_river(task="regression").predict_many(frame).tolist() == [0.0, 0.0]
+
+
+def test_order_of_keys_and_columns_does_not_matter():
+    X, dicts = points(40)
+    model, other = to_river(FOURIER, task="regression"), to_river(FOURIER, task="regression")
+    frame = pd.DataFrame(dicts)
+    model.learn_many(frame, X[:, 0])
+    other.learn_many(frame[["c", "b", "a"]], X[:, 0])
+    assert_array_equal(model.predict_many(frame), other.predict_many(frame[["a", "c", "b"]]))
+    mixed = to_river(task="regression")
+    mixed.learn_one({1: 1.0, "1": 2.0, "a": 3}, 1.0)
+    assert mixed.predict_one({"a": 3, "1": 2.0, 1: 1.0}) == mixed.predict_one(
+        {1: 1.0, "1": 2.0, "a": 3}
+    )
+
+
+# ---- in river's pipelines ----
+
+
+def test_in_a_pipeline_with_categories_and_gaps():
+    rng = np.random.default_rng(0)
+    stream = [
+        ({"age": None if i % 9 == 4 else float(rng.normal()), "kind": "uv"[i % 2]}, "uv"[i % 2])
+        for i in range(60)
+    ]
+    numbers = compose.Select("age") | preprocessing.StatImputer(("age", stats.Mean()))
+    kinds = compose.Select("kind") | preprocessing.OneHotEncoder(categories={"kind": {"u", "v"}})
+    model = (numbers + kinds) | preprocessing.StandardScaler() | to_river(FOURIER)
+    for x, y in stream[:20]:
+        model.learn_one(x, y)
+    assert evaluate.progressive_val_score(stream[20:], model, metrics.MacroF1()).get() > 0.9
+    again = pickle.loads(pickle.dumps(model))
+    assert again.predict_proba_one(stream[0][0]) == model.predict_proba_one(stream[0][0])
+    fresh = model.clone()
+    assert fresh["RiverClassifier"].predict_one({"a": 1.0}) is None
+
+
+def test_a_pickled_model_goes_on_to_the_bit():
+    X, dicts = points(120)
+    y = three_classes(X)
+    model = to_river()
+    for i in range(60):
+        model.learn_one(dicts[i], y[i])
+    again = pickle.loads(pickle.dumps(model))
+    for i in range(60, 120):
+        model.learn_one(dicts[i], y[i])
+        again.learn_one(dicts[i], y[i])
+    assert all(model.predict_proba_one(x) == again.predict_proba_one(x) for x in dicts)
+
+
+# ---- what is refused ----
+
+
+@pytest.mark.parametrize(
+    ("x", "text"),
+    [
+        ({"a": 1.0, "b": "red"}, r"'red' under the key 'b'.*OneHotEncoder"),
+        ({"a": 1.0, "b": None}, r"None under the key 'b'.*StatImputer"),
+        ({"a": float("nan"), "b": 1}, r"nan under the key 'a'.*StatImputer"),
+        ({"a": 1.0, "b": float("inf")}, r"inf under the key 'b'"),
+        ({"a": 1.0, "b": 10**400}, r"10000.* under the key 'b'"),
+        ({"a": 1.0, "b": [1.0]}, r"\[1.0\] under the key 'b'"),
+        ({"a": 1.0}, r"no \['b'\].*StatImputer|no \['b'\].*impute"),
+        ({"a": 1.0, "b": 1.0, "c": 1.0}, r"new keys \['c'\].*compose.Select"),
+        ({"a": 1.0, "z": 1.0}, r"new keys \['z'\] and no \['b'\]"),
+        ({}, r"no \['a', 'b'\]"),
+        ([1.0, 2.0], r"must be a dict"),
+    ],
+)
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_bad_inputs_change_nothing(x, text, task):
+    model = to_river(FOURIER, task=task)
+    model.learn_one({"a": 1.0, "b": 0}, 1)
+    before = pickle.dumps(model)
+    with pytest.raises(ValueError, match=text):
+        model.predict_one(x)
+    with pytest.raises(ValueError, match=text):
+        model.learn_one(x, 2)
+    if isinstance(x, dict) and x:
+        with pytest.raises(ValueError, match=text):
+            model.learn_many(pd.DataFrame([x]), pd.Series([2]))
+    assert pickle.dumps(model) == before
+
+
+@pytest.mark.parametrize(
+    ("y", "text"),
+    [
+        (None, "must be a label"),
+        (float("nan"), "must be a label"),
+        ([1], "must be a label"),
+        (0.5, "for regression: task='regression'"),
+    ],
+)
+def test_bad_labels_change_nothing(y, text):
+    model = to_river(FOURIER)
+    model.learn_one({"a": 1.0}, "x")
+    before = pickle.dumps(model)
+    with pytest.raises(ValueError, match=text):
+        model.learn_one({"a": 1.0}, y)
+    with pytest.raises(ValueError, match=text):
+        model.learn_many(pd.DataFrame({"a": [1.0, 2.0]}), ["new", y])
+    assert pickle.dumps(model) == before
+
+
+def test_labels_beside_the_named_classes_are_refused():
+    model = to_river(FOURIER, classes=["x", "y"])
+    with pytest.raises(ValueError, match=r"'z', which is not one of the classes \['x', 'y'\]"):
+        model.learn_one({"a": 1.0}, "z")
+    model = to_river(FOURIER)
+    with pytest.raises(ValueError, match=r"'z', which is not one of the classes \[False, True\]"):
+        model.learn_many(pd.DataFrame({"a": [1.0, 2.0]}), [True, "z"])
+    assert model.predict_one({"other": 1.0}) is None  # nothing has changed
+    model.learn_one({"a": 1.0}, True)
+    with pytest.raises(ValueError, match=r"to_river\(learner, classes="):
+        model.learn_one({"a": 1.0}, "z")
+    with pytest.raises(ValueError, match="must have 2 labels"):
+        model.learn_many(pd.DataFrame({"a": [1.0, 2.0]}), [True])
+    with pytest.raises(ValueError, match="frame of pandas or polars"):
+        model.learn_many([[1.0], [2.0]], [True, True])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "text"),
+    [
+        ((), {"task": "ranking"}, "task must be 'classification' or 'regression'"),
+        ((), {"task": "regression", "classes": [1, 2]}, "classes are for classification"),
+        ((okl.NOGD(okl.Gaussian(1.0)),), {"task": "regression"}, "hinge loss is for classes"),
+        ((okl.Gaussian(1.0),), {}, "learner must be an oklnumba learner"),
+        ((okl.MultiOutput(FOURIER),), {}, "learner must be an oklnumba learner"),
+        ((okl.OneVsRest(FOURIER, [1, 2]),), {"task": "regression"}, "learner must be an oklnumba"),
+        ((okl.OneVsRest(FOURIER, [1, 2]),), {"classes": [1, 2]}, "has its classes"),
+        ((), {"classes": ["a"]}, "at least two different labels"),
+        ((), {"classes": ["a", "a"]}, "at least two different labels"),
+    ],
+)
+def test_bad_arguments(arguments, options, text):
+    with pytest.raises(ValueError, match=text):
+        to_river(*arguments, **options)
+
+
+def test_neither_library_is_loaded_before_it_is_used():
+    code = """if True:
+        import sys
+        import oklnumba as okl
+        assert "to_river" in dir(okl.interop)
+        features = okl.TaylorFeatures(1).set_output(transform="default").fit([[1.0, 2.0]])
+        features.transform([[1.0, 2.0]]), features.get_feature_names_out()
+        libraries = {"river", "sklearn", "pandas", "polars"}
+        assert not libraries & {name.split(".")[0] for name in sys.modules}
+        sys.modules["river"] = None
+        try:
+            okl.interop.to_river
+        except ImportError as error:
+            assert "pip install river" in str(error)
+        else:
+            raise AssertionError
+    """
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,371 @@
+"""Feature maps and samplers as steps of scikit-learn's pipelines."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+import sklearn
+from numpy.testing import assert_array_equal
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import RidgeClassifier, SGDClassifier
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
+from sklearn.preprocessing import PolynomialFeatures, StandardScaler
+from sklearn.utils import estimator_checks
+from sklearn.utils.validation import check_is_fitted
+
+import oklnumba as okl
+from tests.compiled import COMPILED
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(120, 3))
+Y = np.sign(X[:, 0] * X[:, 1])
+LANDMARKS = RNG.normal(size=(6, 3))
+FRAME = pd.DataFrame(X, columns=["age", "height", "weight"], index=range(7, 127))
+MAPS = {
+    "Taylor": okl.TaylorFeatures(2),
+    "Fourier": okl.FourierFeatures(10),
+    "Nystrom": okl.NystromFeatures(LANDMARKS, okl.Gaussian(1.0)),
+}
+SAMPLERS = {
+    "KORS": okl.KORS(okl.Gaussian(1.0)),
+    "UniformSampling": okl.UniformSampling(okl.Gaussian(1.0), probability=0.2),
+    "ALD": okl.ALD(okl.Gaussian(1.0), threshold=0.5),
+}
+every_map = pytest.mark.parametrize("name", MAPS)
+every_sampler = pytest.mark.parametrize("name", SAMPLERS)
+every_one = pytest.mark.parametrize("name", MAPS | SAMPLERS)
+
+
+def made(name):
+    return clone((MAPS | SAMPLERS)[name])
+
+
+# ---- scikit-learn's own checks ----
+
+WORDS = "a ValueError in words of our own, test_wrong_inputs_are_refused"
+EXPECTED = {
+    "check_complex_data": WORDS,
+    "check_dtype_object": WORDS,
+    "check_estimators_empty_data_messages": WORDS,
+    "check_estimators_nan_inf": WORDS,
+    "check_fit2d_predict1d": WORDS,
+    "check_do_not_raise_errors_in_init_or_set_params": "a mistake is told where it is made",
+}
+
+
+@pytest.mark.skipif(not COMPILED, reason="thousands of points")
+@pytest.mark.filterwarnings("ignore")  # of checks that are skipped
+@pytest.mark.parametrize("name", ["Taylor", "Fourier", *SAMPLERS])  # landmarks have a width
+def test_checks_of_scikit_learn(name):
+    found = estimator_checks.check_estimator(
+        made(name), on_fail=None, expected_failed_checks=EXPECTED
+    )
+    status = {}
+    for each in found:
+        status.setdefault(each["status"], set()).add(each["check_name"])
+    assert status.get("failed", set()) == set()
+    assert status["xfail"] <= set(EXPECTED)
+    assert len(status["passed"]) > 30 and "check_transformer_general" in status["passed"]
+
+
+# Those that scikit-learn has for its own transformers.
+OF_FRAMES = (
+    "check_set_output_transform",
+    "check_set_output_transform_pandas",
+    "check_set_output_transform_polars",
+    "check_global_output_transform_pandas",
+    "check_global_set_output_transform_polars",
+    "check_transformer_get_feature_names_out",
+    "check_transformer_get_feature_names_out_pandas",
+    "check_get_feature_names_out_error",
+    "check_dataframe_column_names_consistency",
+    "check_n_features_in",
+)
+
+
+@pytest.mark.parametrize("check", OF_FRAMES)
+@pytest.mark.parametrize("name", ["Taylor", "Fourier", *SAMPLERS])
+def test_checks_of_scikit_learn_for_frames(name, check):
+    step = made(name)
+    getattr(estimator_checks, check)(type(step).__name__, step)
+
+
+@every_one
+@pytest.mark.parametrize(
+    ("bad", "text"),
+    [
+        (X * 1j, "real numbers"),
+        ([["a", "b", "c"]], "real numbers"),
+        (np.empty((4, 0)), "empty"),
+        (np.array([[0.0, np.nan, 1.0]]), "(?i)nan at row 0, column 1"),
+        (np.array([[0.0, 1.0, np.inf]]), "inf at row 0, column 2"),
+        (X[0], "2-D"),
+        ([[1.0], [2.0, 3.0]], "rectangular"),
+    ],
+)
+def test_wrong_inputs_are_refused(name, bad, text):
+    step = made(name).fit(X)
+    before = step.transform(X)
+    for call in (step.fit, step.partial_fit, step.transform, step.fit_transform):
+        with pytest.raises(ValueError, match=text):
+            call(bad)
+    assert_array_equal(step.transform(X), before)
+
+
+# ---- fit, partial_fit, transform ----
+
+
+@every_map
+def test_maps_need_no_fit(name):
+    step = made(name)
+    before = step.transform(X)
+    check_is_fitted(step)
+    assert not hasattr(step, "n_features_in_")
+    assert step.fit(X) is step and step.n_features_in_ == 3
+    assert step.partial_fit(X, Y) is step
+    assert_array_equal(step.transform(X), before)
+    assert_array_equal(made(name).fit_transform(X, Y), before)
+    learner = okl.PKAWV(step).partial_fit(X, Y)  # a map that was fitted serves a learner as before
+    assert_array_equal(learner.predict(X), okl.PKAWV(made(name)).partial_fit(X, Y).predict(X))
+
+
+@every_map
+def test_a_map_that_was_fitted_refuses_other_columns(name):
+    step = made(name).fit(X)
+    for call in (step.transform, step.partial_fit):
+        with pytest.raises(ValueError, match="has 2 features, but .* is expecting 3 features"):
+            call(X[:, :2])
+    if name != "Nystrom":
+        assert step.fit(X[:, :2]).transform(X[:, :2]).shape[0] == 120
+
+
+def test_fit_of_a_map_checks_its_hyper_parameters():
+    with pytest.raises(ValueError, match="landmarks have 3"):
+        made("Nystrom").fit(X[:, :2])
+    step = okl.TaylorFeatures(2, center=[0.0, 0.0])
+    with pytest.raises(ValueError, match="2"):
+        step.fit(X)
+    assert not hasattr(step, "n_features_in_")
+
+
+@every_sampler
+def test_fit_of_a_sampler_starts_afresh_and_partial_fit_goes_on(name):
+    once = made(name).fit(X)
+    parts = made(name)
+    for start in range(0, 120, 50):
+        parts.partial_fit(X[start : start + 50])
+    assert_array_equal(once.indices_, parts.indices_)
+    assert_array_equal(once.transform(X), parts.transform(X))
+    assert_array_equal(once.transform(X), made(name).fit_transform(X, Y))
+    again = made(name).fit(X[::-1] * 2.0).fit(X)
+    assert_array_equal(again.indices_, once.indices_)
+    assert_array_equal(again.transform(X), once.transform(X))
+    assert again.size == once.size > 1
+    narrow = again.fit(X[:, :2])
+    assert narrow.n_features_in_ == 2 and narrow.landmarks_.shape[1] == 2
+
+
+@every_sampler
+def test_before_any_data(name):
+    step = made(name)
+    for seen in (step, made(name).fit(X).reset()):
+        assert seen.size == 0 and not hasattr(seen, "indices_")
+        with pytest.raises(NotFittedError):
+            check_is_fitted(seen)
+        for call in (lambda s=seen: s.transform(X), seen.get_feature_names_out, seen.features):
+            with pytest.raises(NotFittedError, match=r"call (fit|partial_fit)\(X\)"):
+                call()
+    assert step.set_params(kernel=okl.Gaussian(2.0)).fit(X).size > 0
+    with pytest.raises(ValueError, match=r"reset\(\) first"):
+        step.set_params(kernel=okl.Gaussian(3.0))
+
+
+def test_the_errors_without_scikit_learn():
+    code = """if True:
+        import oklnumba as okl, sys
+        for call in (okl.KORS(okl.Gaussian(1.0)).transform, okl.TaylorFeatures().fit):
+            try:
+                call([1.0])
+            except ValueError as error:
+                assert type(error) is ValueError, error
+            else:
+                raise AssertionError
+        assert "sklearn" not in sys.modules
+    """
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@every_one
+def test_copies(name):
+    step = made(name).set_output(transform="pandas").fit(FRAME)
+    for other in (pickle.loads(pickle.dumps(step)), copy.deepcopy(step)):
+        assert other.transform(FRAME).equals(step.transform(FRAME))
+        assert_array_equal(other.feature_names_in_, FRAME.columns)
+    new = clone(step)  # hyper-parameters and the kind of output, no data
+    assert not hasattr(new, "n_features_in_")
+    assert new.fit(FRAME).transform(FRAME).equals(step.transform(FRAME))
+
+
+# ---- names and frames ----
+
+
+@pytest.mark.parametrize("degree", [0, 1, 2, 3])
+def test_names_of_monomials_are_those_of_scikit_learn(degree):
+    for columns in (["a", "b c", "d"], None):
+        ours = okl.TaylorFeatures(degree).fit(X).get_feature_names_out(columns)
+        theirs = PolynomialFeatures(degree).fit(X).get_feature_names_out(columns)
+        assert ours.dtype == object and ours.tolist() == theirs.tolist()
+
+
+@pytest.mark.parametrize("columns", [["a", "b"], ["u", "v"]])
+def test_a_name_says_which_monomial_it_is(columns):
+    step = okl.TaylorFeatures(3, sigma=2.0)
+    x = np.array([[0.7, -1.3]])
+    names = step.get_feature_names_out(columns)  # no fit is needed where there are names
+    for name, value in zip(names, step.transform(x)[0], strict=True):
+        product = eval(
+            name.replace("^", "**").replace(" ", "*"), dict(zip(columns, x[0], strict=True))
+        )
+        ratio = value / product
+        powers = [int(part[2:]) if part[1:] else 1 for part in name.split()] if name != "1" else []
+        weight = np.prod([1.0, *(np.sqrt(float(np.prod(range(1, p + 1)))) for p in powers)])
+        expected = np.exp(-(x**2).sum() / 8.0) / (2.0 ** sum(powers) * weight)
+        assert ratio == pytest.approx(expected, rel=1e-12)
+
+
+def test_names_of_other_features():
+    fourier = okl.FourierFeatures(2).fit(X).get_feature_names_out()
+    assert fourier.tolist() == ["fourier_sin0", "fourier_sin1", "fourier_cos0", "fourier_cos1"]
+    assert MAPS["Nystrom"].get_feature_names_out(list("abc")).tolist()[:2] == [
+        "nystrom0",
+        "nystrom1",
+    ]
+    kors = made("KORS").fit(X)
+    assert kors.get_feature_names_out().tolist() == [f"kors{j}" for j in range(kors.size)]
+
+
+@every_one
+def test_names_are_compared(name):
+    step = made(name).fit(FRAME)
+    assert step.n_features_in_ == 3
+    assert step.feature_names_in_.tolist() == ["age", "height", "weight"]
+    assert_array_equal(step.transform(FRAME), made(name).fit(X).transform(X))  # the same bits
+    wrong = FRAME[["height", "age", "weight"]]
+    for call in (step.transform, step.partial_fit):
+        with pytest.raises(ValueError, match="must be in the same order"):
+            call(wrong)
+        with pytest.raises(ValueError, match="unseen at fit time:\n- size\n.*missing:\n- age"):
+            call(FRAME.rename(columns={"age": "size"}))
+    with pytest.raises(ValueError, match="not equal to feature_names_in_"):
+        step.get_feature_names_out(["x", "y", "z"])
+    with pytest.raises(ValueError, match=r"number of features \(3\), got 2"):
+        made(name).fit(X).get_feature_names_out(["x", "y"])
+    assert step.partial_fit(X).feature_names_in_[0] == "age"  # an array has none to compare
+    assert not hasattr(step.fit(X), "feature_names_in_")
+    numbered = made(name).fit(pd.DataFrame(X))  # columns 0, 1, 2 are no names
+    assert not hasattr(numbered, "feature_names_in_")
+
+
+@every_one
+def test_frames_of_other_libraries(name):
+    plain = made(name).fit(X)
+    for frame in (pl.from_pandas(FRAME), pa.Table.from_pandas(FRAME, preserve_index=False)):
+        if isinstance(frame, pa.Table) and not hasattr(frame, "__array__"):
+            continue
+        step = made(name).fit(frame)
+        assert step.feature_names_in_.tolist() == ["age", "height", "weight"]
+        assert_array_equal(step.transform(frame), plain.transform(X))
+
+
+@every_one
+def test_output_in_frames(name):
+    plain = made(name).fit(X).transform(X)
+    step = made(name).set_output(transform="pandas")
+    found = step.fit_transform(FRAME)
+    assert isinstance(found, pd.DataFrame)
+    assert_array_equal(found.to_numpy(), plain)
+    assert_array_equal(found.index, FRAME.index)
+    assert_array_equal(found.columns, step.get_feature_names_out())
+    assert step.transform(X).shape == plain.shape  # an array has no names, those of fit stand
+    found = made(name).set_output(transform="polars").fit(FRAME).transform(FRAME)
+    assert isinstance(found, pl.DataFrame)
+    assert_array_equal(found.to_numpy(), plain)
+    assert found.columns == step.get_feature_names_out().tolist()
+    assert isinstance(step.set_output().transform(FRAME), pd.DataFrame)  # None: no change
+    assert isinstance(step.set_output(transform="default").transform(FRAME), np.ndarray)
+    with pytest.raises(ValueError, match="transform must be 'default', 'pandas', 'polars'"):
+        step.set_output(transform="arrow")
+    with sklearn.config_context(transform_output="pandas"):
+        assert isinstance(made(name).fit(X).transform(X), pd.DataFrame)
+        assert isinstance(step.transform(X), np.ndarray)  # which was told otherwise
+        if name in MAPS:
+            assert isinstance(made(name).captured(X), np.ndarray)
+            assert made(name).transform(FRAME).shape == plain.shape
+
+
+# ---- in pipelines ----
+
+
+def test_a_streaming_nystrom_sampler_before_sgd():
+    pipeline = make_pipeline(
+        StandardScaler(), okl.KORS(okl.Gaussian(1.0)), SGDClassifier(random_state=0)
+    )
+    assert pipeline.fit(X, Y).score(X, Y) > 0.9
+    scaler, sampler, classifier = (step for _, step in clone(pipeline).steps)
+    parts = [slice(start, start + 30) for start in range(0, 120, 30)]
+    for part in parts:
+        scaler.partial_fit(X[part])
+    for part in parts:
+        sampler.partial_fit(scaler.transform(X[part]))
+    for _ in range(5):
+        for part in parts:
+            Z = sampler.transform(scaler.transform(X[part]))
+            classifier.partial_fit(Z, Y[part], classes=[-1.0, 1.0])
+    assert Pipeline([("a", scaler), ("b", sampler), ("c", classifier)]).score(X, Y) > 0.8
+    assert sampler.indices_.max() > 30  # it went on
+
+
+def test_grid_search_over_sigma():
+    pipeline = make_pipeline(okl.TaylorFeatures(2), RidgeClassifier())
+    grid = {"taylorfeatures__sigma": [0.2, 1.0, 5.0], "taylorfeatures__degree": [1, 2]}
+    search = GridSearchCV(pipeline, grid, cv=3).fit(X, Y)
+    assert search.best_params_["taylorfeatures__degree"] == 2 and search.best_score_ > 0.8
+    assert search.best_estimator_[0].sigma == search.best_params_["taylorfeatures__sigma"]
+    inner = make_pipeline(made("KORS"), RidgeClassifier())
+    scores = GridSearchCV(inner, {"kors__kernel__sigma": [0.05, 1.0]}, cv=3).fit(X, Y)
+    assert scores.best_params_ == {"kors__kernel__sigma": 1.0}
+    assert inner[0].size == 0  # of clones, that is
+    assert cross_val_score(inner, X, Y, cv=3).min() > 0.7
+
+
+@every_one
+def test_in_a_column_transformer_and_a_union(name):
+    step = made(name)
+    if name == "Nystrom":
+        step = okl.NystromFeatures(LANDMARKS[:, :2], okl.Gaussian(1.0))
+    columns = ColumnTransformer([("map", step, ["age", "weight"])], remainder="passthrough")
+    found = columns.set_output(transform="pandas").fit_transform(FRAME)
+    fitted = columns.named_transformers_["map"]
+    assert fitted.feature_names_in_.tolist() == ["age", "weight"]
+    names = [f"map__{name}" for name in fitted.get_feature_names_out()]
+    assert found.columns.tolist() == [*names, "remainder__height"]
+    assert_array_equal(found.index, FRAME.index)
+    union = FeatureUnion([("map", made(name)), ("scaled", StandardScaler())])
+    Z = union.fit_transform(X)
+    assert_array_equal(Z[:, :-3], made(name).fit(X).transform(X))
+    assert len(union.get_feature_names_out()) == Z.shape[1]
+    pipeline = make_pipeline(StandardScaler(), made(name)).set_output(transform="pandas")
+    assert isinstance(pipeline.fit_transform(FRAME), pd.DataFrame)
+    assert pipeline._repr_html_() and repr(pipeline)
+    assert pickle.loads(pickle.dumps(pipeline)).transform(FRAME).shape[0] == 120
