@@ -12,6 +12,7 @@ import pytest
 
 import oklnumba as okl
 from oklnumba import cells, sizes
+from oklnumba.labels import direct_labels
 from tests.compiled import COMPILED
 
 RNG = np.random.default_rng(0)
@@ -488,7 +489,7 @@ def test_labels_do_not_cover_each_other():
     figure, axes = okl.plots.figure(columns=1)
     axes[0, 0].set_ylim(0.0, 1.0)
     ends = {f"line {i}": (0.5, 0.5, "k") for i in range(8)}
-    okl.plots.direct_labels(axes[0, 0], ends)
+    direct_labels(axes[0, 0], ends, 7.5)
     figure.draw_without_rendering()
     boxes = [text.get_window_extent() for text in axes[0, 0].texts]
     middles = sorted(box.y0 + box.height / 2 for box in boxes)
