@@ -18,7 +18,7 @@ from oklnumba.cells import Options, Stream
 from oklnumba.features import TaylorFeatures
 from oklnumba.learners.learner import Player
 from oklnumba.protocol import Run
-from oklnumba.sweep import lines_of, made, play_table, seeds_of, streams_of
+from oklnumba.sweep import lines_of, made, needed, play_table, seeds_of, streams_of
 from oklnumba.table import Table
 
 SIZES = (12, 25, 50, 100, 200, 400)
@@ -184,7 +184,7 @@ def draws(maker: Any) -> bool:
     """Say whether a learner draws anything at random, or a function asks for a seed."""
     if isinstance(maker, Player):
         return any(name.split("__")[-1] == "seed" for name in maker.get_params())
-    return "seed" in inspect.signature(maker).parameters
+    return "seed" in needed(maker)
 
 
 def certified(player: Player, run: Run) -> dict[str, float | None]:

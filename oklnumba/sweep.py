@@ -56,9 +56,9 @@ def sweep(
     ----------
     learners : learner, function, or a list or mapping of these
         By name, or named by their class. A list under one name makes one line of several settings.
-        A function is called with those of these arguments that it names: ``T`` (rounds), ``d``
-        (width), ``X`` (inputs as they are in the data, unpermuted), ``kernel``, ``seed`` (that of
-        the permutation) and what is tuned. Of a learner, which is copied and starts without data,
+        A function is called with those of these arguments that it names, without a default: ``T``
+        (rounds), ``d`` (width), ``X`` (inputs as they are in the data, unpermuted), ``kernel``,
+        ``seed`` (that of the permutation); and with what is tuned. Of a learner, which is copied and starts without data,
         every hyper-parameter ``seed`` is moved by the permutation's seed.
     data : name, Dataset, pair (X, y), or a list or mapping of these
         Names are those of ``okl.datasets``, with inputs scaled to [-1, 1].
@@ -271,6 +271,12 @@ def _arguments(maker: Maker) -> set[str]:
     return set(inspect.signature(maker).parameters)
 
 
+def needed(maker: Callable[..., Player]) -> set[str]:
+    """Return the arguments of a function that have no default."""
+    parameters = inspect.signature(maker).parameters.values()
+    return {one.name for one in parameters if one.default is inspect.Parameter.empty}
+
+
 def grids_of(
     tune: Mapping[str, Any] | None, lines: Mapping[str, list[Maker]]
 ) -> dict[str, list[Choice]]:
@@ -332,9 +338,9 @@ def _learner(maker: Maker, stream: Stream, seed: int, choice: Choice) -> Player:
         names = [k for k in player.get_params() if k.split("__")[-1] == "seed" and k not in choice]
         return player.set_params(**{k: player.get_params()[k] + seed for k in names})
     n, d = stream.X.shape
-    known = {"T": n, "d": d, "X": stream.X, "kernel": stream.kernel, "seed": seed} | choice
-    asked = inspect.signature(maker).parameters
-    player = maker(**{k: v for k, v in known.items() if k in asked})
+    known = {"T": n, "d": d, "X": stream.X, "kernel": stream.kernel, "seed": seed}
+    asked = needed(maker)
+    player = maker(**{k: v for k, v in known.items() if k in asked} | choice)
     if not isinstance(player, Player):
         raise ValueError(f"the function must return a learner, but returned {told(player)}")
     return cells.copy_of(player)

@@ -356,6 +356,21 @@ def test_bytes_of_a_learner():
     assert cells.state_bytes(learner) < 3 * 300 * 300 * 8
 
 
+def test_a_function_is_given_what_it_has_no_default_for():
+    seen = []
+
+    def make(T, d, X, kernel, seed, step=3.0, other=5):
+        seen.append((T, d, X.shape, kernel, seed, step, other))
+        return okl.FOGD(n_frequencies=2)
+
+    both = {"make": make, "bound": partial(make, kernel=None, T=1)}
+    okl.sweep(both, (X, Y), [4], tune={"make": {"step": [2.0]}}, kernel={"data 0": KERNEL})
+    tuned, plain, bound = seen
+    assert tuned == (300, 3, (300, 3), KERNEL, 1000, 2.0, 5)
+    assert plain == (300, 3, (300, 3), KERNEL, 4, 2.0, 5)
+    assert bound == (1, 3, (300, 3), None, 4, 3.0, 5)
+
+
 # ---- tables ----
 
 
