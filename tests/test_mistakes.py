@@ -135,6 +135,7 @@ NAMES = [
 
 VALUES = [
     ("okl.KernelAWV(k, lam=0)", VALUE, "lam must be a number > 0", "is 0"),
+    ("okl.KernelAWV(k, lam=10**400)", VALUE, "lam must be a number > 0", "1000"),
     ("okl.FOGD(loss='huber')", VALUE, "loss must be one of squared, absolute", "hinge", "'huber'"),
     ("okl.POMDR(k, budget=401)", VALUE, "budget must be even", "401"),
     ("okl.NOGD(k, budget=50)", VALUE, "rank must be at most budget = 50", "80"),
