@@ -273,7 +273,12 @@ REST = [
     ("okl.theory.regret(y, k, X, y[:3], 1.0)", VALUE, "y must have shape (30,)", "(3,)"),
     ("okl.theory.kons_step('hinge', -1)", VALUE, "C must be a number > 0", "-1"),
     ("okl.plots.loss_curves([], None)", VALUE, "runs must be a mapping", "{'FOGD': okl.run("),
-    ("okl.plots.time_curves({}, None)", VALUE, "runs must be a mapping", "{'FOGD': okl.run("),
+    (
+        "okl.plots.time_curves(okl.run(okl.FOGD(), X, y), None)",
+        VALUE,
+        "runs must be a mapping",
+        "{'FOGD': okl.run(",
+    ),
     ("okl.plots.certificate(okl.run(okl.FOGD(), X, y), None)", VALUE, "no certificate", "AWV"),
 ]
 
