@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 
 from oklnumba import checks
 from oklnumba.checks import require, require_count, require_nonnegative, require_positive
+from oklnumba.display import brief
 from oklnumba.factor import BLAS
 from oklnumba.kernels import Kernel, kernel_code
 from oklnumba.learners.learner import Learner
@@ -58,6 +59,10 @@ class GreedyGame(NamedTuple):
     y: np.ndarray
     predictions: np.ndarray
     regret: np.ndarray
+
+    def __repr__(self) -> str:
+        n, d = self.X.shape
+        return brief(self, rounds=n, d=d, regret=float(self.regret[-1]))
 
 
 class _Ridge:
@@ -383,7 +388,7 @@ def drifting(
     return X, np.clip(y + noise * rng.standard_normal(n), -1.0, 1.0)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class RKHSFunction:
     """A function f = sum_j a_j k(c_j, .) of an RKHS, called on inputs (n, d).
 
@@ -404,6 +409,9 @@ class RKHSFunction:
     def __call__(self, X: ArrayLike) -> np.ndarray:
         """Return f(x) for the rows of X."""
         return self.kernel(X, self.centers) @ self.coefs
+
+    def __repr__(self) -> str:
+        return brief(self, kernel=self.kernel, centers=len(self.coefs), norm=self.norm)
 
 
 def rkhs_function(

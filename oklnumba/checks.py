@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from oklnumba import blocks, frames
+
 BLOCK_ROWS = 16384  # rows looked at in one go, so that checking takes little memory
 LONGEST_SHOWN = 100  # characters of a value in a message
 
@@ -14,8 +16,14 @@ def _as_floats(values: Any, name: str) -> np.ndarray:
     """Return ``values`` as a float64 array (without a copy where it already is one)."""
     if type(values) is np.ndarray and values.dtype == np.float64:
         return values
-    if hasattr(values, "toarray"):
-        raise ValueError(f"{name} is sparse; oklnumba works on dense arrays: pass {name}.toarray()")
+    if blocks.is_sparse(values):
+        flat = ".ravel()" if name == "y" else ""
+        raise ValueError(
+            f"{name} is sparse, where dense numbers are needed: pass {name}.toarray(){flat}"
+        )
+    floats = frames.as_floats(values, name)
+    if floats is not None:
+        return floats
     if np.ma.is_masked(values):
         raise ValueError(f"{name} has masked entries; fill or drop them first")
     try:
@@ -43,18 +51,27 @@ def _instead(values: Any, name: str) -> str:
     return f"{what}; {classes}" if name == "y" else what
 
 
-def _refuse_not_finite(array: np.ndarray, name: str) -> None:
-    """Raise where an array holds NaN or infinity, naming the first place."""
+def _refuse_not_finite(array: np.ndarray, name: str, given: Any = None) -> None:
+    """Raise where an array holds NaN or infinity, naming the first place.
+
+    given : what the array was made of, a frame perhaps, whose column is named then.
+    """
     for start in range(0, len(array), BLOCK_ROWS):
         part = array[start : start + BLOCK_ROWS]
         finite = np.isfinite(part)
         if finite.all():
             continue
         place = np.argwhere(~finite)[0]
-        where = f"row {start + place[0]}" + (f", column {place[1]}" if array.ndim == 2 else "")
-        raise ValueError(
-            f"{name} has {part[tuple(place)]} at {where}; remove or impute such values first"
-        )
+        column = place[1] if array.ndim == 2 else None
+        names = frames.column_names(given)
+        label = None if names is None else names[column]
+        raise _not_finite(part[tuple(place)], name, start + place[0], column, label)
+
+
+def _not_finite(value: float, name: str, row: int, column: int | None, label: Any) -> ValueError:
+    where = f"row {row}" + ("" if column is None else f", column {column}")
+    where += "" if label is None else f" ({label!r})"
+    return ValueError(f"{name} has {value} at {where}; remove or impute such values first")
 
 
 def as_inputs(X: Any, width: int | None = None, name: str = "X") -> np.ndarray:
@@ -66,18 +83,48 @@ def as_inputs(X: Any, width: int | None = None, name: str = "X") -> np.ndarray:
         If X is not numeric, not 2-D, empty, not finite, or not ``width`` columns wide.
     """
     array = _as_floats(X, name)
-    if array.ndim != 2:
+    if frames.is_column(X):
         raise ValueError(
-            f"{name} must be 2-D, one row a round, but has shape {array.shape}; "
+            f"{name} must be 2-D, one row a round, but is one column; pass a table that has it, "
+            f"such as {name}.to_frame()"
+        )
+    _check_shape(array.shape, width, name)
+    _refuse_not_finite(array, name, X)
+    return array
+
+
+def as_rows(X: Any, width: int | None = None, name: str = "X") -> Any:
+    """Return X as ``as_inputs`` does, or sparse X as CSR float64: rows that ``blocks`` cuts.
+
+    Raises
+    ------
+    ValueError
+        As ``as_inputs``, or if 64 rows of sparse X take more than 4 GiB.
+    """
+    if not blocks.is_sparse(X):
+        return as_inputs(X, width, name)
+    _check_shape(X.shape, width, name)
+    if X.dtype.kind not in "biuf":
+        raise ValueError(f"{name} must hold real numbers, but its dtype is {X.dtype}")
+    blocks.refuse_too_large(min(blocks.LEAST_ROWS, X.shape[0]), X.shape[1], name)
+    rows = X.tocsr().astype(np.float64, copy=False)
+    finite = np.isfinite(rows.data)
+    if not finite.all():
+        first = int(np.argmin(finite))
+        row = int(np.searchsorted(rows.indptr, first, side="right")) - 1
+        raise _not_finite(rows.data[first], name, row, rows.indices[first], None)
+    return rows
+
+
+def _check_shape(shape: tuple[int, ...], width: int | None, name: str) -> None:
+    if len(shape) != 2:
+        raise ValueError(
+            f"{name} must be 2-D, one row a round, but has shape {shape}; "
             f"use {name}.reshape(1, -1) for one point, {name}.reshape(-1, 1) for one feature"
         )
-    if 0 in array.shape:
-        raise ValueError(
-            f"{name} is empty: its shape is {array.shape}; it needs a row and a column"
-        )
-    check_width(array.shape[1], width, name)
-    _refuse_not_finite(array, name)
-    return array
+    if 0 in shape:
+        raise ValueError(f"{name} is empty: its shape is {shape}; it needs a row and a column")
+    check_width(shape[1], width, name)
 
 
 def check_width(found: int, width: int | None, name: str = "X") -> None:
@@ -91,13 +138,17 @@ def check_width(found: int, width: int | None, name: str = "X") -> None:
 
 def as_point(x: Any, width: int | None = None, name: str = "x") -> np.ndarray:
     """Return one input x as a C-contiguous float64 array of shape (1, d); see as_inputs."""
+    if blocks.is_sparse(x) and x.shape[: x.ndim - 1] in ((), (1,)):  # one sparse row
+        x = x.toarray().ravel()
     array = _as_floats(x, name)
     if array.ndim != 1:
         raise ValueError(
             f"{name} must be one point, a 1-D array of numbers, but has shape {array.shape}"
             + ("; for many points use predict(X) and partial_fit(X, y)" if name == "x" else "")
         )
-    return np.array(as_inputs(array[None, :], width, name), order="C")
+    _check_shape((1, len(array)), width, name)
+    _refuse_not_finite(array[None, :], name, x)
+    return np.array(array[None, :], order="C")
 
 
 def as_values(values: Any, n: int, name: str, what: str = "number") -> np.ndarray:
@@ -110,7 +161,9 @@ def as_values(values: Any, n: int, name: str, what: str = "number") -> np.ndarra
     """
     array = _as_floats(values, name)
     if array.shape != (n,):
-        hint = f"; use {name}.ravel()" if array.size == n else ""
+        names = frames.column_names(values) if frames.is_frame(values) else None
+        column = f"{name}[{names[0]!r}]" if names else f"{name}.ravel()"
+        hint = f"; use {column}" if array.size == n and array.ndim > 1 else ""
         raise ValueError(
             f"{name} must have shape ({n},), one {what} a row of X, but has {array.shape}{hint}"
         )

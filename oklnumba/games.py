@@ -11,6 +11,7 @@ import scipy
 from numpy.typing import ArrayLike
 
 from oklnumba import checks
+from oklnumba.display import brief
 from oklnumba.hot.exp_concave import MOST_STEPS, quadratic_on_simplex
 from oklnumba.learners.linear import LinearLearner
 from oklnumba.potentials import as_vector, check_radius, check_simplex
@@ -45,6 +46,9 @@ class Portfolio:
             )
         self.relatives = relatives
         self.rounds, self.d = relatives.shape
+
+    def __repr__(self) -> str:
+        return brief(self, rounds=self.rounds, d=self.d)
 
     def loss(self, t: int, w: ArrayLike) -> float:
         """Return -log(c_t.w); ValueError for a w outside the simplex."""
@@ -117,6 +121,9 @@ class LeastSquares:
         self.radius = check_radius(radius)
         self.rounds, self.d = self.X.shape
 
+    def __repr__(self) -> str:
+        return brief(self, rounds=self.rounds, d=self.d, radius=self.radius)
+
     def loss(self, t: int, w: ArrayLike) -> float:
         """Return (w.x_t - y_t)^2 / 2."""
         return float((self.X[t] @ as_vector(w, "w", self.d) - self.y[t]) ** 2 / 2)
@@ -145,7 +152,7 @@ class LeastSquares:
         return vectors @ (target / (values + mu))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Played:
     """What a game leaves behind.
 
@@ -164,6 +171,10 @@ class Played:
         """Return the regret after each round against w; None: the best w of the whole game."""
         w = self.game.best() if w is None else w
         return np.cumsum(self.losses - self.game.losses(w)[: len(self.losses)])
+
+    def __repr__(self) -> str:
+        total = float(self.losses.sum())
+        return brief(self, game=self.game, rounds=len(self.losses), loss=total)
 
 
 def play(learner: LinearLearner, game: Portfolio | LeastSquares) -> Played:

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from oklnumba.blocks import blocks
 from oklnumba.checks import (
-    as_inputs,
+    as_rows,
     number,
     require,
     require_count,
@@ -28,6 +29,7 @@ from oklnumba.hot.rows import (
 )
 from oklnumba.params import Params, told
 
+ROWS, COLUMNS = 128, 512  # of a kernel matrix that are computed in one go: they stay in the cache
 FEWEST = 32  # inputs; fewer tell nothing of a width
 APART, TOGETHER = 1e-24, 1.0 - 1e-12  # of a radial kernel: ten widths of the Gaussian, rounding
 SMOOTHNESS = {0.5: LAPLACIAN, 1.5: MATERN_3_2, 2.5: MATERN_5_2}  # of Matern: its code
@@ -46,8 +48,8 @@ class Kernel(Params):
 
         Parameters
         ----------
-        X : array_like of shape (n, d)
-        Z : array_like of shape (m, d), optional
+        X : array_like or scipy.sparse of shape (n, d)
+        Z : array_like or scipy.sparse of shape (m, d), optional
             X itself if None; the result is then exactly symmetric.
 
         Returns
@@ -68,14 +70,19 @@ class Kernel(Params):
                [0.6065]])
         """
         kernel = kernel_code(self)
-        X = np.array(as_inputs(X), order="C")
-        Z = X if Z is None else as_inputs(Z, name="Z")
+        X = as_rows(X)
+        Z = X if Z is None else as_rows(Z, name="Z")
         if Z.shape[1] != X.shape[1]:
             raise ValueError(
                 f"Z has {Z.shape[1]} columns, but X has {X.shape[1]}; pass points of one space"
             )
-        out = np.empty((len(X), len(Z)))
-        kernel_block(kernel, X, np.array(Z.T, order="C"), len(Z), out)
+        out = np.empty((X.shape[0], Z.shape[0]))
+        for columns, z in blocks(Z, COLUMNS):
+            atoms = np.array(z.T, order="C")
+            for rows, x in blocks(X, ROWS):
+                part = np.empty((len(x), len(z)))
+                kernel_block(kernel, x, atoms, len(z), part)
+                out[rows, columns] = part
         return out
 
     def advice(self, X: np.ndarray) -> str | None:
@@ -91,9 +98,10 @@ class Kernel(Params):
     def diag(self, X: ArrayLike) -> np.ndarray:
         """Return k(X[i], X[i]) for X of shape (n, d), as an array of shape (n,)."""
         kernel = kernel_code(self)
-        X = np.array(as_inputs(X), order="C")
-        out = np.empty(len(X))
-        kernel_diags(kernel, X, out)
+        X = as_rows(X)
+        out = np.empty(X.shape[0])
+        for rows, x in blocks(X, COLUMNS):
+            kernel_diags(kernel, x, out[rows])
         return out
 
 

@@ -8,7 +8,7 @@ log(1 + exp(-m)). The last three take labels -1 and +1; for another tube than 0.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import exp
 
 import numpy as np
@@ -49,8 +49,8 @@ class Loss:
     name: str
     code: int
     classes: bool
-    _curvature: Callable[[float], float]
-    _lipschitz: Callable[[float], float]
+    _curvature: Callable[[float], float] = field(repr=False)
+    _lipschitz: Callable[[float], float] = field(repr=False)
 
     def value(self, forecast: ArrayLike, y: ArrayLike) -> np.ndarray:
         """Return the losses of forecasts at labels y, elementwise."""

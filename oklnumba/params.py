@@ -11,6 +11,7 @@ import numpy as np
 
 from oklnumba.arguments import call, cure, wrong_arguments
 from oklnumba.checks import shown
+from oklnumba.display import short, table
 
 CLASSES: dict[str, type[Params]] = {}  # the public ones of oklnumba, by name: for saved files
 
@@ -149,15 +150,16 @@ class Params(metaclass=Checked):
                 yield from value._nested()
 
     def __repr__(self) -> str:
-        shown = ", ".join(f"{name}={_short(getattr(self, name))}" for name in self._param_names())
-        return f"{type(self).__name__}({shown})"
+        params = ", ".join(f"{name}={short(getattr(self, name))}" for name in self._param_names())
+        return f"{type(self).__name__}({params})"
 
+    def _fitted(self) -> dict[str, Any]:
+        """Return what there is to say of the data seen, by name; nothing before any."""
+        return {}
 
-def _short(value: Any) -> str:
-    """Return repr(value), or only the shape of an array too large to read."""
-    if isinstance(value, np.ndarray) and value.size > 6:
-        return f"<array {value.shape}>"
-    return repr(value)
+    def _repr_html_(self) -> str:
+        rows = {name: short(getattr(self, name)) for name in self._param_names()}
+        return table(type(self).__name__, rows | self._fitted())
 
 
 def told(value: Any) -> str:

@@ -28,6 +28,7 @@ __all__ = [
     "label_ticks",
     "line_style",
     "loss_curves",
+    "progress",
     "shared_legend",
     "thin",
     "thin_checkpoints",
@@ -150,9 +151,10 @@ def loss_curves(
         if mistakes and run.mistakes is None:
             raise ValueError(f"the run {label!r} counts no mistakes: its labels are not -1 and +1")
         if run.rounds:
-            at = thin(run.rounds, first=first)
-            series = 100.0 * run.mistakes if mistakes else run.losses  # type: ignore[operator]
-            averages = np.cumsum(series)[at - 1] / at
+            at = _recorded(run, first)
+            sums = 100.0 * run.mistake_sums if mistakes else run.loss_sums  # type: ignore[operator]
+            of_rounds = sums.reshape(len(sums), -1).mean(axis=1)  # over several outputs
+            averages = of_rounds[np.searchsorted(run.recorded, at)] / at
             axes.plot(at, averages, **_look(label, number, styles))
     kinds = " / ".join(sorted({run.loss for run in runs.values()}))
     _finish(axes, "mistakes so far (%)" if mistakes else f"average {kinds} loss", legend)
@@ -222,7 +224,7 @@ def certificate(
 
     Runs in different spaces do not compare: ``run.certificate.space`` says which it is.
     The regret is drawn solid and the bound dashed, in one colour; both axes are logarithmic, so
-    rounds with a regret of 0 or below are left out.
+    rounds with a regret of 0 or below are left out. Those of several outputs are added up.
 
     Parameters
     ----------
@@ -257,14 +259,84 @@ def certificate(
     name = f"{label}: " if label else ""
     keywords: dict[str, Any] = {"color": COLOURS[0], "linewidth": 1.3} | dict(style or {})
     keywords.pop("linestyle", None)
-    at = thin(run.rounds, first=first)
-    regret, bound = run.certificate.regret[at - 1], run.certificate.bound[at - 1]
+    at = _recorded(run, first)
+    regret, bound = _regrets(run, at)
     axes.plot(
         at, np.where(regret > 0.0, regret, np.nan), linestyle="-", label=f"{name}regret", **keywords
     )
     if np.isfinite(bound).any():  # ridge forecasts have none
         axes.plot(at, bound, linestyle="--", label=f"{name}bound", **keywords)
     _finish(axes, "regret (sum of squared losses)", legend)
+
+
+def progress(run: Run, first: int = 10) -> tuple[Figure, np.ndarray]:
+    """Return a figure of one run: its error so far, and its regret with the bound if certified.
+
+    As ``loss_curves`` and ``certificate`` draw them, but on a linear axis where an average is 0 or
+    a regret is below 0.
+
+    Parameters
+    ----------
+    run : Run
+    first : int
+        First round drawn, the run being longer; averages of fewer rounds are noise.
+
+    Returns
+    -------
+    Figure, ndarray of Axes
+        Of shape (1, 2), or (1, 1) without a certificate.
+
+    Raises
+    ------
+    ValueError
+        If the run has no rounds.
+
+    Examples
+    --------
+    >>> import numpy as np, oklnumba as okl
+    >>> from oklnumba import plots
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
+    >>> fig, axes = plots.progress(okl.run(okl.FOGD(), X, np.sign(X[:, 0])))
+    >>> axes.shape, axes[0, 0].get_title()
+    ((1, 1), 'FOGD: 6.2 % mistakes')
+    """
+    if run.rounds == 0:
+        raise ValueError("the run has no rounds, so there is nothing to draw; play some first")
+    certified = run.certificate is not None
+    fig, axes = figure(columns=1 + certified, width=7.0 if certified else 4.5)
+    name = run.learner.split("(")[0]
+    loss_curves({name: run}, axes[0, 0], first=first, legend=False)
+    error = f"mean {run.loss} loss {run.mean_loss:.3g}"
+    if run.mistakes is not None:
+        error = f"{100.0 * run.mistake_rate:.3g} % mistakes"
+    title(axes[0, 0], f"{name}: {error}")
+    if certified:
+        certificate(run, axes[0, 1], first=first, style={"color": COLOURS[2]})
+        several = run.certificate.regret.ndim > 1
+        title(axes[0, 1], f"regret in the learner's own space{', all outputs' if several else ''}")
+        line = axes[0, 1].lines[0]
+        line.set_ydata(_regrets(run, line.get_xdata())[0])  # those below 0 too
+    for ax in axes[0]:
+        ax.relim()
+        if min(np.min(line.get_ydata()) for line in ax.lines) <= 0.0:
+            ax.set_yscale("linear")
+        if run.rounds <= first:
+            for line in ax.lines:
+                line.set_marker("o")  # a single point makes no line
+        label_ticks(ax.xaxis, *ax.get_xlim())
+    return fig, axes
+
+
+def _regrets(run: Run, at: np.ndarray) -> list[np.ndarray]:
+    """Return regret and bound of a certificate after some rounds, all outputs added up."""
+    both = run.certificate.regret, run.certificate.bound
+    return [a[np.searchsorted(run.recorded, at)].reshape(len(at), -1).sum(axis=1) for a in both]
+
+
+def _recorded(run: Run, first: int) -> np.ndarray:
+    """Return rounds as ``thin`` does, or those recorded that come next."""
+    at = np.searchsorted(run.recorded, thin(run.rounds, first=first))
+    return run.recorded[np.unique(at)]
 
 
 def shared_legend(fig: Figure, columns: int = 4) -> None:
@@ -349,13 +421,14 @@ def _look(
 
 def _finish(axes: Axes, ylabel: str, legend: bool) -> None:
     axes.set_xscale("log")
-    axes.set_yscale("log")
+    if not axes.lines or any(np.any(line.get_ydata() > 0.0) for line in axes.lines):
+        axes.set_yscale("log")
     axes.set_xlabel("rounds", fontsize=FONT)
     axes.set_ylabel(ylabel, fontsize=FONT)
     axes.tick_params(which="both", labelsize=FONT - 0.5)
     axes.grid(True, which="major", linewidth=0.4, alpha=0.5)
     axes.spines[["top", "right"]].set_visible(False)
-    low, high = axes.get_ylim()
-    label_ticks(axes.yaxis, low, high)
+    if axes.get_yscale() == "log":
+        label_ticks(axes.yaxis, *axes.get_ylim())
     if legend and axes.lines:
         axes.legend(fontsize=FONT - 0.5, handlelength=2.8, frameon=False)

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from oklnumba import checks
 from oklnumba.checks import number, require, require_positive
+from oklnumba.display import brief
 from oklnumba.hot.first_order import entropy_map, p_norm_map
 from oklnumba.hot.linalg import project_ball
 
@@ -44,7 +45,7 @@ def check_simplex(w: ArrayLike, scale: float = 1.0, name: str = "w") -> np.ndarr
     return np.maximum(w, 0.0)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Potential:
     """A strongly convex regulariser Phi (oco sections 1.5 and 2.1).
 
@@ -75,6 +76,9 @@ class Potential:
     strength: float
     norm: Callable[[ArrayLike], float]
     dual_norm: Callable[[ArrayLike], float]
+
+    def __repr__(self) -> str:
+        return brief(self, name=self.name, strength=self.strength)
 
 
 def p_norm(w: ArrayLike, p: float) -> float:

@@ -7,6 +7,7 @@ import re
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import closing
+from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,10 +15,14 @@ from numpy.typing import ArrayLike
 from tqdm import tqdm
 
 from oklnumba import checks, theory
+from oklnumba.blocks import whole
 from oklnumba.checks import shown
-from oklnumba.learners.learner import FIRST_ROWS, Player, compilable, write_npz
+from oklnumba.display import table
+from oklnumba.learners.learner import FIRST_ROWS, Player, write_npz
 from oklnumba.params import told
 from oklnumba.recording import Recorder, check_record, read_run
+
+SUMS = {"losses": "loss_sums", "mistakes": "mistake_sums"}  # where not every round is recorded
 
 
 class Certificate(NamedTuple):
@@ -59,6 +64,14 @@ class Certificate(NamedTuple):
         last = [", ".join(f"{v:.4g}" for v in np.ravel(a[-1:])) for a in (self.regret, self.bound)]
         end = f": regret {last[0]}, bound {last[1]}" if n else ""
         return f"Certificate({n} rounds against the best function of {self.space}{end})"
+
+    def _repr_html_(self) -> str:
+        return table("certificate", {"rounds": len(self.loss), "space": self.space} | self._last())
+
+    def _last(self) -> dict[str, float]:
+        """Return the regret and its bound after the last round, those of all outputs added up."""
+        pairs = {"regret": self.regret, "bound on the regret": self.bound}
+        return {name: float(np.sum(a[-1])) for name, a in pairs.items() if len(a)}
 
 
 class Run:
@@ -138,19 +151,18 @@ class Run:
     @property
     def mean_loss(self) -> float:
         """Average loss a round."""
-        return self._mean(self.losses, "loss_sums")
+        return self._mean("losses")
 
     @property
     def mistake_rate(self) -> float | None:
         """Share of rounds with a mistake; None for regression."""
-        return None if self.mistakes is None else self._mean(self.mistakes, "mistake_sums")
+        return None if self.mistakes is None else self._mean("mistakes")
 
-    def _mean(self, values: np.ndarray, sums: str) -> float:
+    def _mean(self, name: str) -> float:
         if not self.rounds:
             return float("nan")
-        if sums in self._arrays:
-            return float(self._arrays[sums][-1].mean() / self.rounds)
-        return float(values.mean())
+        sums = self._arrays.get(SUMS[name])
+        return float(self._arrays[name].mean() if sums is None else sums[-1].mean() / self.rounds)
 
     def _require_all(self, what: str) -> None:
         """Raise ValueError where rounds are missing."""
@@ -221,8 +233,90 @@ class Run:
             )
         n = self.rounds
         X, y = self._data[0][:n], self._data[1][:n]
-        best = theory.Hindsight(kernel, X, y, lam, self.loss if loss is None else loss)
+        best = theory.Hindsight(kernel, whole(X), y, lam, self.loss if loss is None else loss)
         return best.regret(self.predictions, at)
+
+    def to_frame(self) -> Any:
+        """Return the run as a pandas DataFrame, a row for each round that was recorded.
+
+        Returns
+        -------
+        pandas.DataFrame
+            ``round``, from 1; ``prediction``; ``loss``; ``mean_loss``, the average of the losses so
+            far; where mistakes are counted ``mistake`` and ``mistake_rate``, their share so far;
+            ``size``; of a run with a certificate ``comparator``, ``regret`` and ``bound``, in
+            squared loss so far. ``OneVsRest`` adds ``score_c`` for each class c, and has a
+            certificate for each, ``regret_c``; ``MultiOutput`` has a column for each output k,
+            ``prediction_k``, where there is one above. The last row of ``mean_loss`` and
+            ``mistake_rate`` is the run's.
+
+        Raises
+        ------
+        ImportError
+            Without pandas.
+
+        Examples
+        --------
+        >>> import numpy as np, oklnumba as okl
+        >>> X = np.random.default_rng(0).uniform(-1, 1, (200, 2))
+        >>> run = okl.run(okl.KernelAWV(okl.Gaussian(1.0)), X, X[:, 0] * X[:, 1])
+        >>> run.to_frame().columns.tolist()
+        ['round', 'prediction', 'loss', 'mean_loss', 'size', 'comparator', 'regret', 'bound']
+        """
+        try:
+            import pandas
+        except ImportError as error:
+            raise ImportError("Run.to_frame needs pandas: pip install pandas") from error
+        columns = {"round": self.recorded, **self._columns("prediction", self.predictions)}
+        if self.scores is not None:
+            columns |= self._columns("score", self.scores)
+        columns |= self._columns("loss", self.losses)
+        columns["mean_loss"] = self._means("losses")
+        if self.mistakes is not None:
+            columns |= self._columns("mistake", self.mistakes)
+            columns["mistake_rate"] = self._means("mistakes")
+        columns["size"] = self.sizes
+        for name in ("comparator", "regret", "bound") if self.certificate else ():
+            columns |= self._columns(name, getattr(self.certificate, name))
+        return pandas.DataFrame(columns)
+
+    def _means(self, name: str) -> np.ndarray:
+        """Return the means over all rounds up to each of those recorded, and all outputs."""
+        sums = self._arrays.get(SUMS[name])
+        values = self._arrays[name] if sums is None else sums
+        of_rounds = values.mean(axis=tuple(range(1, values.ndim)))
+        return (np.cumsum(of_rounds) if sums is None else of_rounds) / self.recorded
+
+    def _columns(self, name: str, values: np.ndarray) -> dict[str, np.ndarray]:
+        """Return the values by name, one for each output where they have a column for each."""
+        if values.ndim == 1:
+            return {name: values}
+        outputs = self._meta.get("outputs") or range(values.shape[1])  # not in older files
+        return {f"{name}_{output}": values[:, k] for k, output in enumerate(outputs)}
+
+    def plot(self) -> Any:
+        """Draw the error so far against rounds, and the regret with its bound if it is certified.
+
+        Returns
+        -------
+        Figure, ndarray of Axes
+            As ``plots.progress(run)``; ``fig.savefig("run.png")`` writes it.
+
+        Raises
+        ------
+        ValueError
+            If the run has no rounds.
+
+        Examples
+        --------
+        >>> import numpy as np, oklnumba as okl
+        >>> X = np.random.default_rng(0).uniform(-1, 1, (200, 2))
+        >>> fig, axes = okl.run(okl.KernelAWV(okl.Gaussian(1.0)), X, np.sign(X[:, 0])).plot()
+        >>> [ax.get_ylabel() for ax in axes[0]]
+        ['mistakes so far (%)', 'regret (sum of squared losses)']
+        """
+        # The room above, and slow to import: loaded by name when there is something to draw.
+        return import_module("oklnumba.plots").progress(self)
 
     def save(self, path: str | os.PathLike) -> None:
         """Write the run into one ``.npz`` file, without the data."""
@@ -244,6 +338,18 @@ class Run:
         size = f", size {self.sizes[-1]}" if self.rounds else ""
         return f"Run({self.learner}: {self.rounds} rounds{end}, {what}{size}, {self.seconds:.3g} s)"
 
+    def _repr_html_(self) -> str:
+        end = "" if self.finished else ", stopped by its time limit"
+        rows: dict[str, Any] = {"learner": self.learner, "rounds": f"{self.rounds:,}{end}"}
+        rows[f"mean {self.loss} loss"] = self.mean_loss
+        if self.mistakes is not None:
+            rows["mistakes"] = f"{100 * self.mistake_rate:.2f} %"
+        if self.certificate is not None:
+            rows |= self.certificate._last()
+        if self.rounds:
+            rows["size"] = int(self.sizes[-1])
+        return table("run", rows | {"seconds": f"{self.seconds:.3g}"})
+
 
 def _is_chunked(X: Any) -> bool:
     if isinstance(X, list | tuple):
@@ -251,14 +357,12 @@ def _is_chunked(X: Any) -> bool:
     return isinstance(X, Iterable) and not hasattr(X, "__array__")
 
 
-def _pieces(
-    X: Any, y: Any, chunked: bool, recorder: Recorder
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def _pieces(X: Any, y: Any, chunked: bool, recorder: Recorder) -> Iterator[tuple[Any, np.ndarray]]:
     """Yield checked (X, y) pieces; an array is checked whole, before its first round."""
     as_labels, signs = recorder.learner._as_labels, recorder.loss.classes
     if not chunked:
-        X = checks.as_inputs(X, recorder.width())
-        yield X, as_labels(y, len(X), signs)
+        X = checks.as_rows(X, recorder.width())
+        yield X, as_labels(y, X.shape[0], signs)
         return
     first = 0
     for i, chunk in enumerate(X):
@@ -268,12 +372,12 @@ def _pieces(
                 "of arrays, or two arrays: okl.run(learner, X, y)"
             )
         try:
-            part = checks.as_inputs(chunk[0], recorder.width())
-            labels = as_labels(chunk[1], len(part), signs)
+            part = checks.as_rows(chunk[0], recorder.width())
+            labels = as_labels(chunk[1], part.shape[0], signs)
         except ValueError as error:
             raise ValueError(_of_stream(str(error), i, first)) from error
         yield part, labels
-        first += len(part)
+        first += len(labels)
 
 
 def _of_stream(message: str, chunk: int, first: int) -> str:
@@ -304,11 +408,14 @@ def run(
     ----------
     learner : Learner, OneVsRest, MultiOutput or OnlineToBatch
         Goes on from where it stands; afterwards it has played these rounds too.
-    X : array_like of shape (n, d), or iterable of pairs (X, y)
-        Memory-mapped float64 arrays are read piece by piece, other types are converted first; pairs
-        are for streams larger than memory, such as files: ``okl.stream``.
+    X : array_like or scipy.sparse of shape (n, d), or iterable of pairs (X, y)
+        Frames and tables of pandas, polars and pyarrow too: all give the same bits. Memory-mapped
+        float64 arrays are read piece by piece, other types are converted first, sparse rows are
+        made dense block by block; pairs are for streams larger than memory,
+        such as files: ``okl.stream``.
     y : array_like of shape (n,), optional
-        Labels, (n, K) for MultiOutput; None if X is an iterable of pairs.
+        Labels, (n, K) for MultiOutput, in the order of the rows (the index of a Series does not
+        matter); None if X is an iterable of pairs.
     loss : str, optional
         Loss that is recorded; None: the learner's own.
     progress : bool
@@ -340,6 +447,9 @@ def run(
     ValueError
         If the data or an argument is not valid: for arrays before the first round, for an iterable
         before the first round of the bad pair.
+    FloatingPointError
+        If the numbers of a round are beyond double precision, or a first-order learner diverges (a
+        forecast beyond 1e100); the message names the round and what to change.
 
     Warns
     -----
@@ -379,14 +489,15 @@ def run(
     ):
         for part, labels in pieces:
             if not chunked:
-                bar.total = len(part) + recorder.rounds - skip
-                data = (part, labels) if bar.total == len(part) else None
-            if skip >= len(part):
-                skip -= len(part)
+                bar.total = len(labels) + recorder.rounds - skip
+                data = (part, labels) if bar.total == len(labels) else None
+            if skip >= len(labels):
+                skip -= len(labels)
                 continue
             recorder.adopt()
-            learner._advise(part[skip:], labels[skip:])
-            finished = _play_piece(recorder, part[skip:], labels[skip:], time_limit, bar)
+            part, labels = part[skip:], labels[skip:]
+            learner._advise(part, labels)
+            finished = _play_piece(recorder, part, labels, time_limit, bar)
             skip = 0
             if not finished:
                 break
@@ -411,31 +522,23 @@ def _check_options(time_limit: Any, checkpoint: Any, every: Any, record: Any, re
 
 
 def _play_piece(
-    recorder: Recorder, X: np.ndarray, y: np.ndarray, time_limit: float | None, bar: tqdm
+    recorder: Recorder, X: Any, y: np.ndarray, time_limit: float | None, bar: tqdm
 ) -> bool:
     """Play the rows of X with looks at the clock in between; False where the time is up."""
     start = 0
-    while start < len(X):
-        rows = _next_rows(recorder, len(X) - start, time_limit)
+    while start < len(y):
+        rows = _next_rows(recorder, len(y) - start, time_limit)
         if rows == 0:
             return False
-        _play(recorder, X[start : start + rows], y[start : start + rows])
+        part = slice(start, start + rows)
+        begin = time.perf_counter()
+        trace = recorder.learner._play_rows(X[part], y[part])
+        recorder.add(y[part], trace, time.perf_counter() - begin)
         bar.update(rows)
         start += rows
         if recorder.due():
             recorder.save()
     return True
-
-
-def _play(recorder: Recorder, X: np.ndarray, y: np.ndarray) -> None:
-    """Play some rounds and record them; only the learner's own time counts."""
-    learner = recorder.learner
-    X = compilable(X)
-    begin = time.perf_counter()
-    learner._begin(X.shape[1], *y.shape[1:])
-    trace = learner._trace(len(X))
-    learner._play(X, y, trace)
-    recorder.add(y, trace, time.perf_counter() - begin)
 
 
 def _next_rows(recorder: Recorder, left: int, time_limit: float | None) -> int:

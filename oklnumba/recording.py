@@ -212,6 +212,7 @@ class Recorder:
             "loss": self.loss.name,
             "learner": repr(self.learner),
             "space": self.learner._space(),
+            "outputs": self.learner._output_names(),
             "record": self.record,
             "rounds": self.rounds,
         }

@@ -170,6 +170,9 @@ class Standardizer(State, Params):
         super().set_params(**params)
         return self
 
+    def _fitted(self) -> dict[str, Any]:
+        return {"rows seen": self.n_seen_} if self.n_seen_ else {}
+
     def _begin(self, d: int) -> None:
         """Make the state for rows of width d."""
         self._clip()

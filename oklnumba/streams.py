@@ -6,8 +6,11 @@ here chooses columns, makes blocks of one size and says where something was wron
 
 from __future__ import annotations
 
+import bz2
 import copy
 import difflib
+import gzip
+import io
 import os
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Sequence
@@ -17,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from oklnumba import checks
+from oklnumba import checks, datasets
 
 SUFFIXES = {
     ".parquet": "parquet",
@@ -32,7 +35,7 @@ SUFFIXES = {
     ".svm": "libsvm",
 }
 FORMATS = ("parquet", "csv", "tsv", "ipc", "libsvm")
-COMPRESSED = (".gz", ".bz2", ".zst", ".lz4")
+OPEN: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open}  # as pyarrow does by itself
 BLOCK_NUMBERS = 2**20  # of X in a block, where ``batch`` does not say it: 8 MB
 MOST_ROWS = 2**16
 AHEAD = 2  # blocks that the thread reads ahead
@@ -60,9 +63,11 @@ def stream(
 
     Parameters
     ----------
-    source : path, sequence of paths, pyarrow Dataset, or iterable of pairs (X, y)
-        Files, or folders whose files are read in the order of their names: Parquet, CSV (also
-        .csv.gz), Arrow IPC, LIBSVM. Of an iterable of pairs only the reading ahead is new.
+    source : path, sequence of paths, pyarrow Dataset, name, or iterable of pairs (X, y)
+        Files, or folders whose files are read in the order of their names: Parquet, CSV, Arrow IPC,
+        LIBSVM; text also as .gz or .bz2. A name of ``datasets.names()``,
+        such as "higgs", where no file is called so: that set as ``datasets.load(name, scale=None)``
+        has it, labels too. Of an iterable of pairs only the reading ahead is new.
     label : str or int
         Column of the labels by name, or by place (0 is the first, -1 the last). LIBSVM files have
         the label first, and need none.
@@ -123,6 +128,10 @@ def stream(
     if _is_dataset(source):
         reader = _Tables(source, "a pyarrow Dataset", label, columns, classes is not None)
         return Stream(reader, batch, classes)
+    if isinstance(source, str) and source in datasets.names() and not Path(source).exists():
+        if label is not None or columns is not None or classes is not None:
+            raise ValueError(f"{source} is a named set, with labels: drop label, columns, classes")
+        return Stream(_Named(source), batch, None)
     paths, kind = _files(source, format)
     if kind == "libsvm":
         if label is not None or columns is not None:
@@ -211,7 +220,9 @@ class Stream:
                 f"{where}: the label is {found!r} at row {row + at} of the stream, which is "
                 f"not one of classes={self.classes!r}"
             )
-        return np.where(labels == self.classes[1], 1.0, -1.0) if len(self.classes) == 2 else labels
+        if len(self.classes) == 2:
+            return np.where(labels == self.classes[1], 1.0, -1.0)
+        return labels.astype(np.array(self.classes).dtype)  # texts of any piece fit into a block
 
 
 def ahead(blocks: Generator[Any, None, None]) -> Iterator[Any]:
@@ -246,6 +257,22 @@ class _Pairs:
         yield from self.source
 
 
+class _Named:
+    """A named data set, whose file is checked when its reading begins."""
+
+    columns = None
+
+    def __init__(self, name: str):
+        self.name = repr(name)
+        self._set = name
+        if not datasets.found(name):
+            next(datasets.pieces(name))  # downloads it
+
+    def pieces(self) -> Iterator[tuple[str, Any, int, np.ndarray]]:
+        for X, y in datasets.pieces(self._set):
+            yield self.name, _row_filler(X), X.shape[1], y.astype(np.float64)
+
+
 class _Tables:
     """Record batches of a pyarrow Dataset, file by file, so that errors name the file."""
 
@@ -268,14 +295,14 @@ class _Tables:
         self._schema = _numbers_of(dataset.schema, self.columns, self.label, any_label)
 
     def pieces(self) -> Iterator[tuple[str, Any, int, np.ndarray]]:
-        columns, options = [*self.columns, self.label], {"batch_size": MOST_ROWS}
-        options |= {"batch_readahead": 2, "fragment_readahead": 1}
-        row = 0
+        columns, row = [*self.columns, self.label], 0
         for fragment in self._dataset.get_fragments():
             where = getattr(fragment, "path", None) or self.name
             try:
                 self._refuse_other_columns(fragment, where)
-                scanner = fragment.scanner(schema=self._schema, columns=columns, **options)
+                scanner = fragment.scanner(
+                    schema=self._schema, columns=columns, **_scan_options(fragment)
+                )
                 for batch in scanner.to_batches():
                     if batch.num_rows:
                         arrays = [_values(batch, name, where, row) for name in columns]
@@ -320,9 +347,6 @@ class _Libsvm:
         except ImportError as error:
             raise ImportError(_needs("scikit-learn", "LIBSVM files")) from error
         self._load = load_svmlight_file
-        for path in paths:
-            if path.suffix in COMPRESSED:
-                raise ValueError(f"{path} is compressed; expand it: it is read in pieces")
 
     def pieces(self) -> Iterator[tuple[str, Any, int, np.ndarray]]:
         if self._width is None:
@@ -341,21 +365,16 @@ class _Libsvm:
         self._zero_based, self._width = low == 0, max(1, high + (low == 0))
 
     def _parts(self, path: Path, width: int | None, zero_based: bool) -> Iterator[tuple[Any, Any]]:
-        for offset in range(0, path.stat().st_size, PIECE_BYTES):
-            try:
-                X, y = self._load(
-                    str(path),
-                    n_features=width,
-                    zero_based=zero_based,
-                    offset=offset,
-                    length=PIECE_BYTES,
-                )
-            except ValueError as error:
-                hint = "" if self._width is None else f" (width={self._width})"
-                if "index 0" in str(error):
-                    hint = "; its columns count from 0: leave width out, then this is seen"
-                raise ValueError(f"{path}: {error}{hint}") from error
-            if len(y):
+        with OPEN.get(path.suffix, open)(path, "rb") as file:
+            while lines := file.read(PIECE_BYTES) + file.readline():
+                try:
+                    # Not its own offset and length: with these a long line would be read twice.
+                    X, y = self._load(io.BytesIO(lines), n_features=width, zero_based=zero_based)
+                except ValueError as error:
+                    hint = "" if self._width is None else f" (width={self._width})"
+                    if "index 0" in str(error):
+                        hint = " Its columns count from 0: leave width out, then this is seen"
+                    raise ValueError(f"{path}: {error}{hint}") from error
                 yield X, y
 
 
@@ -375,6 +394,13 @@ def _filler(arrays: list[np.ndarray]) -> Any:
     def fill(out: np.ndarray, start: int, stop: int) -> None:
         for k, array in enumerate(arrays):
             out[:, k] = array[start:stop]
+
+    return fill
+
+
+def _row_filler(X: np.ndarray) -> Any:
+    def fill(out: np.ndarray, start: int, stop: int) -> None:
+        out[:] = X[start:stop]
 
     return fill
 
@@ -429,7 +455,7 @@ def _files(source: Any, format: str | None) -> tuple[list[Path], str]:
 
 
 def _kind(path: Path) -> str:
-    suffix = path.suffix if path.suffix not in COMPRESSED else path.with_suffix("").suffix
+    suffix = path.suffix if path.suffix not in OPEN else path.with_suffix("").suffix
     if suffix.lower() not in SUFFIXES:
         raise ValueError(
             f"{path}: its suffix does not say what it holds; pass format=, "
@@ -504,6 +530,20 @@ def _example(kind: Any) -> str:
     return "(False, True)" if str(kind) == "bool" else "('no', 'yes')"
 
 
+def _scan_options(fragment: Any) -> dict[str, Any]:
+    """Return options with which reading takes little memory."""
+    import pyarrow.dataset
+
+    options = {"batch_size": MOST_ROWS, "batch_readahead": 2, "fragment_readahead": 1}
+    if isinstance(fragment, pyarrow.dataset.ParquetFileFragment):
+        # A file that is buffered ahead stays in memory until it has been read to its end.
+        parquet = pyarrow.dataset.ParquetFragmentScanOptions(
+            pre_buffer=False, use_buffered_stream=True
+        )
+        options["fragment_scan_options"] = parquet
+    return options
+
+
 def _partition_keys(fragment: Any) -> set[str]:
     import pyarrow.dataset
 
@@ -521,7 +561,7 @@ def _column(one: Any, names: list[str], what: str) -> str:
         hint = f"did you mean {near[0]!r}? " if near else ""
         raise ValueError(f"{what}: there is no column {one!r}; {hint}{_some(names)}")
     if names.count(one) > 1:
-        raise ValueError(f"{what}: there are {names.count(one)} columns {one!r}; take its place")
+        raise ValueError(f"{what}: there are {names.count(one)} columns {one!r}; rename them")
     return one
 
 

@@ -11,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from oklnumba import frames
 from oklnumba.checks import require
 
 OUTPUTS = "default", "pandas", "polars"
@@ -143,7 +144,7 @@ class Transformer:
             estimator_type=None,
             target_tags=TargetTags(required=False),
             transformer_tags=TransformerTags(),
-            input_tags=InputTags(),
+            input_tags=InputTags(sparse=True),
             requires_fit=self._requires_fit,
         )
 
@@ -172,11 +173,7 @@ def in_frames(transform: Callable) -> Callable:
 
 def column_names(X: Any) -> list[str] | None:
     """Return the names of the columns of a frame or table; None where not all of them are text."""
-    table = hasattr(type(X), "column_names")  # of pyarrow, whose ``columns`` are the data
-    names = X.column_names if table else getattr(X, "columns", None)
-    if names is None:
-        return None
-    names = list(names)
+    names = frames.column_names(X) if frames.is_frame(X) else None
     return names if names and all(isinstance(name, str) for name in names) else None
 
 

@@ -106,7 +106,7 @@ def compare(rounds: int, in_memory: int) -> list[dict]:
     goal = GOAL if rounds > 1_000_000 else None
     return [
         row(f"{name}, wall time", stream["wall"] * rounds, ratios["wall"], goal, unit),
-        row(f"{name}, CPU time of all threads", stream["cpu"] * rounds, ratios["cpu"], None, unit),
+        row(f"{name}, CPU time of all threads", stream["cpu"] * rounds, ratios["cpu"], goal, unit),
         row(
             f"{name}, CPU time of the learner's thread",
             stream["own"] * rounds,

@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import oklnumba as okl
 from oklnumba import datasets
 
 # name: n, d, rows labelled +1 (None: regression), n_train; from the README of the data folder
@@ -161,13 +162,13 @@ def test_sets_of_the_data_folder(name, monkeypatch):
 
 
 def test_names():
-    assert set(datasets.names()) == {*TABLE, "susy"}
+    assert set(datasets.names()) == {*TABLE, "susy", "higgs"}
 
 
-def test_every_set_but_susy_has_a_digest_and_a_way_to_get_it():
+def test_every_set_but_susy_and_higgs_has_a_digest_and_a_way_to_get_it():
     for name in datasets.names():
         spec = datasets.SPECS[name]
-        assert (spec.digest is None) == (name == "susy")
+        assert (spec.digest is None) == (name in ("susy", "higgs"))
         assert bool(spec.urls) != bool(spec.advice)
 
 
@@ -231,10 +232,39 @@ def test_load_refuses_a_bad_range(scale):
         datasets.scale_to([0, 1], *scale)
 
 
-@pytest.mark.parametrize("scale", [1, (1, 2, 3), "ab"])
+@pytest.mark.parametrize("scale", [1, (1, 2, 3), "ab", "Past", ["past"]])
 def test_load_refuses_a_scale_that_is_no_pair(scale):
-    with pytest.raises(ValueError, match=r"pair \(lo, hi\)"):
+    with pytest.raises(ValueError, match=r"pair \(lo, hi\), 'past' or None"):
         datasets.load("mushrooms", scale=scale)
+
+
+@pytest.mark.parametrize("name", ["magic04", "mushrooms"])
+def test_scale_past_looks_at_no_later_row(name, monkeypatch):
+    raw = datasets.load(name, scale=None, permute=3)
+    X = datasets.load(name, scale="past", permute=3).X
+    assert X.flags.c_contiguous and X.dtype == np.float64 and not X[0].any()
+    for t in (1, 2, 50, len(X) - 1):  # textbook: mean and deviation of the rows before
+        past = raw.X[:t]
+        mean, scale = past.mean(axis=0), past.std(axis=0)
+        expected = (raw.X[t] - mean) / np.where(scale > 1e-12 * np.abs(mean), scale, 1.0)
+        np.testing.assert_allclose(X[t], np.clip(expected, -5, 5), rtol=1e-8, atol=1e-8)
+    later = raw.X.copy()
+    later[300:] = 1e6 * later[300:][::-1] - 7
+    monkeypatch.setattr(datasets, "_find", lambda *a: (later, raw.y))  # the same rows until 300
+    changed = datasets.load(name, scale="past").X
+    assert np.array_equal(changed[:300], X[:300]) and not np.array_equal(changed[300:], X[300:])
+
+
+def test_scale_past_is_that_of_the_standardizer():
+    raw = datasets.load("magic04", scale=None, permute=1)
+    X = datasets.load("magic04", scale="past", permute=1).X
+    assert np.array_equal(X, okl.Standardizer().stream(raw.X))
+
+
+def test_scale_past_of_sets_in_their_order_is_another():
+    plain, mixed = (datasets.load("magic04", scale="past", permute=p) for p in (None, 1))
+    order = np.random.default_rng(1).permutation(len(plain.y))
+    assert not np.array_equal(mixed.X, plain.X[order])  # the past is another one
 
 
 def test_permutation_is_reproducible_and_keeps_rows_paired():
@@ -604,7 +634,7 @@ def test_susy_is_read_in_bounded_memory(home, add, server, monkeypatch):
 
 def test_the_checksum_of_susy_is_verified_once_it_is_known(home, add):
     unknown = [name for name, spec in datasets.SPECS.items() if spec.digest is None]
-    assert unknown == ["susy"]
+    assert unknown == ["susy", "higgs"]
     n, d = 1000, 18
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n, d)).astype("<f4")
@@ -625,6 +655,44 @@ def test_the_checksum_of_susy_is_verified_once_it_is_known(home, add):
     np.savez(home / "cache" / "susy.npz", X=X, y=y, n_train=n)
     with pytest.raises(ValueError, match=f"expected sha256 {known}, found {digest(X, y)}"):
         datasets.load("susy")
+
+
+@pytest.mark.parametrize("name", ["susy", "higgs"])
+def test_a_large_set_is_streamed_part_by_part(home, add, monkeypatch, name):
+    n, d = 1000, datasets.SPECS[name].shape[1]
+    X = np.random.default_rng(0).normal(size=(n, d)).astype("<f4")
+    y = np.where(np.arange(n) % 2, 1, -1).astype("|i1")
+    add(name, dataclasses.replace(datasets.SPECS[name], shape=(n, d), positives=500, slack=0))
+    monkeypatch.setattr(datasets, "_BLOCK_ROWS", 90)
+    file = home / "cache" / f"{name}.npz"
+    file.parent.mkdir()
+    for save in (np.savez, np.savez_compressed):
+        save(file, X=X, y=y, n_train=n)
+        assert [len(part) for part, _ in datasets.pieces(name)] == [90] * 11 + [10]
+        blocks = list(okl.stream(name, batch=256))
+        assert [len(labels) for _, labels in blocks] == [256, 256, 256, 232]
+        assert np.array_equal(np.concatenate([part for part, _ in blocks]), X)
+        assert np.array_equal(np.concatenate([labels for _, labels in blocks]), y)
+    for bad, message in (
+        ({"X": X[:, 1:], "y": y}, "expected X"),
+        ({"X": X, "y": -abs(y)}, "expected 500 rows labelled"),
+        ({"X": np.asfortranarray(X), "y": y}, "order of rows"),
+    ):
+        np.savez(file, **bad)
+        with pytest.raises(ValueError, match=rf"{name}.npz is damaged or not this.*{message}"):
+            next(iter(okl.stream(name)))
+    file.write_bytes(b"no archive")
+    with pytest.raises(ValueError, match="is damaged"):
+        next(iter(okl.stream(name)))
+
+
+def test_any_named_set_is_a_stream():
+    data = datasets.load("mushrooms", scale=None)
+    X, y = (np.concatenate(part) for part in zip(*okl.stream("mushrooms", batch=999), strict=True))
+    assert np.array_equal(X, data.X) and np.array_equal(y, data.y)
+    assert repr(okl.stream("mushrooms")) == "Stream('mushrooms')"
+    with pytest.raises(ValueError, match="named set"):
+        okl.stream("mushrooms", label="y")
 
 
 def test_susy_loads_in_at_most_twice_its_memory(home, add):

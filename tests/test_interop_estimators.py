@@ -31,6 +31,7 @@ from oklnumba.interop.probabilities import to_simplex
 from tests.battery import LEARNERS, contents, every_learner, far_from_the_origin, make, stream
 from tests.compiled import COMPILED
 
+pytestmark = pytest.mark.skipif(not COMPILED, reason="thousands of rounds, and nothing compiled")
 CLASSES = np.array(["left", "middle", "right"])
 
 
@@ -82,11 +83,9 @@ def failures(estimator):
     return [one for one in bad if one[0] != "check_array_api_input"], len(results)
 
 
-compiled = pytest.mark.skipif(not COMPILED, reason="thousands of rounds")
 zeros_and_ones = pytest.mark.filterwarnings("ignore:the labels are 0 and 1")  # meant, there
 
 
-@compiled
 @far_from_the_origin
 @pytest.mark.parametrize("cls", [None, *LEARNERS], ids=lambda cls: cls and cls.__name__)
 def test_a_classifier_over_any_learner_passes_the_checks_of_scikit_learn(cls):
@@ -94,7 +93,6 @@ def test_a_classifier_over_any_learner_passes_the_checks_of_scikit_learn(cls):
     assert found == [] and played > 50
 
 
-@compiled
 @far_from_the_origin
 @zeros_and_ones
 @pytest.mark.parametrize("cls", [None, *REGRESSORS], ids=lambda cls: cls and cls.__name__)

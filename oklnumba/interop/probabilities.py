@@ -28,6 +28,8 @@ def probabilities(loss: str, scores: np.ndarray) -> np.ndarray:
 
 def to_simplex(P: np.ndarray) -> np.ndarray:
     """Return the nearest probabilities to each row of P, (n, K), in Euclidean distance."""
+    # What is added to a whole row does not matter, but takes digits where it is large.
+    P = P - P.max(axis=1, keepdims=True)
     falling = -np.sort(-P, axis=1)
     excess = (np.cumsum(falling, axis=1) - 1.0) / np.arange(1, P.shape[1] + 1)
     last = np.count_nonzero(falling > excess, axis=1) - 1  # of the positive ones

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import numbers
 import sys
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -30,7 +30,7 @@ def to_river(
     learner: Learner | OneVsRest | None = None,
     *,
     task: str = "classification",
-    classes: Iterable[Hashable] | None = None,
+    classes: Sequence[Hashable] | None = None,
 ) -> RiverClassifier | RiverRegressor:
     """Return a river model that plays a learner: for pipelines, metrics and evaluation there.
 
@@ -41,7 +41,7 @@ def to_river(
         which needs neither scaling nor tuning.
     task : {"classification", "regression"}
         The squared loss serves both, so that it must be told.
-    classes : iterable of at least two labels, optional
+    classes : sequence of at least two labels, optional
         All labels that the stream may have (and those of OneVsRest, which has its own). None: what
         comes; labels that are bool are two classes, others may become more at any round.
 
@@ -157,25 +157,27 @@ def _numbers(values: Any, keys: list[Hashable]) -> np.ndarray:
     except ValueError:  # a value is itself a sequence
         pass
     for key, value in zip(keys, values, strict=True):
-        if not isinstance(value, numbers.Real | Decimal | np.bool_):
-            missing = value is None or str(value) in ("<NA>", "NaT")
-            if not missing:
-                raise ValueError(
-                    f"x has {value!r} under the key {key!r}, but learners take numbers: encode it, "
-                    f"by river's preprocessing.OneHotEncoder(categories={{{key!r}: ...}}) say, or "
-                    "leave it out by compose.Discard"
-                )
-            raise _missing(key, value)
-        if not math.isfinite(value):
-            raise _missing(key, value)
+        number = isinstance(value, numbers.Real | Decimal | np.bool_)
+        if number and _finite(value):
+            continue
+        if number or value is None or str(value) in ("<NA>", "NaT"):
+            cure = "impute it, by river's preprocessing.StatImputer say"
+        else:
+            cure = (
+                f"write it out by river's preprocessing.OneHotEncoder(categories={{{key!r}: ...}})"
+            )
+        raise ValueError(
+            f"x has {checks.shown(value)} under the key {key!r}, but learners take finite numbers: "
+            f"{cure}, or leave it out by compose.Discard({key!r})"
+        )
     return np.array([float(value) for value in values])
 
 
-def _missing(key: Hashable, value: Any) -> ValueError:
-    return ValueError(
-        f"x has {value!r} under the key {key!r}, but learners take finite numbers: impute it, by "
-        "river's preprocessing.StatImputer say, or leave it out by compose.Discard"
-    )
+def _finite(value: Any) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # an integer beyond all floats
+        return False
 
 
 class _Model:
@@ -280,7 +282,7 @@ class RiverClassifier(_Model, base.MiniBatchClassifier):
     ----------
     learner : Learner or OneVsRest, optional
         Its hyper-parameters; it is not played itself. None: SelfTuning().
-    classes : iterable of at least two labels, optional
+    classes : sequence of at least two labels, optional
         All that the stream may have. None: those that come, [False, True] where the first is a
         bool. Naming two spares two of three scorers.
 
@@ -309,7 +311,7 @@ class RiverClassifier(_Model, base.MiniBatchClassifier):
         self,
         learner: Learner | OneVsRest | None = None,
         *,
-        classes: Iterable[Hashable] | None = None,
+        classes: Sequence[Hashable] | None = None,
     ):
         self.learner = learner
         self.classes = classes
@@ -319,7 +321,7 @@ class RiverClassifier(_Model, base.MiniBatchClassifier):
         several = isinstance(learner, OneVsRest)
         if several and classes is not None:
             raise ValueError("this OneVsRest has its classes; leave the argument classes out")
-        self._one()
+        self._loss = self._one()._loss().name
         if several or classes is not None:
             self._name(learner.classes if several else classes, several)
 
@@ -330,7 +332,7 @@ class RiverClassifier(_Model, base.MiniBatchClassifier):
 
     # ---- classes ----
 
-    def _name(self, classes: Iterable[Hashable], several: bool) -> None:
+    def _name(self, classes: Sequence[Hashable], several: bool) -> None:
         """Take these for all the classes there will be."""
         labels = [_label(label) for label in classes]
         if len(labels) < 2 or len(set(labels)) < len(labels):
@@ -342,14 +344,16 @@ class RiverClassifier(_Model, base.MiniBatchClassifier):
 
     def _known(self, labels: list[Hashable]) -> np.ndarray:
         """Return the places of labels among the classes, which grow by new ones."""
-        if self._player is None and any(isinstance(label, bool) for label in labels):
-            self._name([False, True], several=False)
-        new = [label for label in dict.fromkeys(labels) if label not in self._codes]
-        if new and self._player is not None and not self._open:
+        two = self._player is None and any(isinstance(label, bool) for label in labels)
+        known = [False, True] if two else self._codes
+        new = [label for label in dict.fromkeys(labels) if label not in known]
+        if new and (two or (self._player is not None and not self._open)):
             raise ValueError(
-                f"y is {new[0]!r}, which is not one of the classes {list(self._codes)}; name all "
+                f"y is {new[0]!r}, which is not one of the classes {list(known)}; name all "
                 "classes when you make the model: to_river(learner, classes=[...])"
             )
+        if two:
+            self._name(known, several=False)
         if new and self._player is None:
             self._open = True
             self._player = OneVsRest(self._one(), range(len(new) + 1))
@@ -378,15 +382,14 @@ class RiverClassifier(_Model, base.MiniBatchClassifier):
 
     def _probabilities(self, rows: np.ndarray) -> np.ndarray:
         """Return the probabilities of the classes so far, (n, K)."""
-        loss = self._one()._loss().name
-        if loss not in LOSSES:
+        if self._loss not in LOSSES:
             raise NotImplementedError(
-                f"forecasts by the {loss} loss are no probabilities; take a learner with the "
+                f"forecasts by the {self._loss} loss are no probabilities; take a learner with the "
                 "squared, squared hinge or logistic loss, or a metric of labels"
             )
         if not self._codes:
             return np.zeros((len(rows), 0))
-        return probabilities(loss, self._scores(rows))
+        return probabilities(self._loss, self._scores(rows))
 
     def _predicted(self, rows: np.ndarray) -> list[Hashable | None]:
         """Return the class of the largest score, the first one on ties; None without classes."""

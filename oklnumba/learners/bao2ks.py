@@ -41,7 +41,7 @@ class BAO2KS(Learner):
     hints : int >= 1, optional
         M, the size of the reservoir; None: ln T, rounded.
     beta : float > 0
-        Larger, and fewer examples join (one kernel).
+        Larger, and fewer examples join; with several kernels refused if not the default.
     horizon : int >= 1, optional
         T; None: the current round.
     seed : int

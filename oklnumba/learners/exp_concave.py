@@ -70,7 +70,7 @@ class ExpConcaveFTRL(EitherLearner):
     domain : {"all", "ball", "simplex"}
         The whole space, a Euclidean ball, or {w >= 0, sum w = 1}.
     radius : float > 0, optional
-        Of the ball.
+        Of the ball, which needs one; the other domains refuse it.
     loss : str
         A loss of losses.py, for the learner face.
 

@@ -84,7 +84,7 @@ class Experts(Learner):
     B : float > 0 or None
         "aggregating" and "average": a bound on |y|; None: the largest |y| so far, to which the
         forecasts of the learners are cut (Gerchinovitz and Yu 2014). "hedge": a bound on the
-        losses. "mlpoly" has no use for it.
+        losses. "mlpoly" needs none, and refuses any but 1 and None.
     kind : {"aggregating", "average", "hedge", "mlpoly"}
         "aggregating": Vovk's aggregating algorithm for the squared loss, regret <= 2 B^2 log N
         against the best learner. "average": the exponentially weighted average for the squared

@@ -60,11 +60,11 @@ class OGD(_FirstOrder):
     Parameters
     ----------
     eta : float > 0
-        Step size.
+        Step size, of the first two schedules; the third refuses another than the default.
     schedule : {"constant", "sqrt", "strong"}
         eta_t = eta, eta / sqrt(t) or 1 / (lam t).
     lam : float > 0, optional
-        Strong convexity of the losses, for the schedule "strong".
+        Strong convexity of the losses, for the schedule "strong" only.
     radius : float > 0, optional
         Radius of the Euclidean ball of the projection; None: none.
     loss : str
@@ -331,7 +331,8 @@ class AdaptiveFTRL(EitherLearner):
     eta : float > 0
         Step size.
     sigma : float > 0
-        At least the largest |g|^2 (of a coordinate, for "adagrad") for the cleanest bounds.
+        At least the largest |g|^2 (of a coordinate, for "adagrad") for the cleanest bounds; not
+        for "sqrt", which refuses another than the default.
     loss : str
         A loss of losses.py, for the learner face.
 

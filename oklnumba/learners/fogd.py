@@ -32,7 +32,7 @@ class FOGD(OnFeatures):
     eta : float > 0
         Step size; of order 1/sqrt(n) for n rounds.
     sigma, n_frequencies, seed
-        Of the Fourier features.
+        Of the Fourier features; beside ``features`` values other than the default are refused.
 
     Remarks
     -------

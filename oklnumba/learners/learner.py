@@ -34,8 +34,9 @@ more:
 And the calls: ``_check_params()``; ``_begin(d, outputs=1)`` before the first round, which checks
 the hyper-parameters and then makes the state, by ``_open(d, outputs=1)``, as files and learners
 around others do, which have been checked; ``_check_labels(y)``,
-``_play(X, y, trace)``, ``_advise(X, y)``, ``_forecast(X)``, ``_space()``, ``_ready()``,
-``_contents()`` and ``_adopt(meta, arrays)``.
+``_play(X, y, trace)``, ``_play_rows(X, y)``, which cuts rows, sparse ones too, into blocks for it,
+``_advise(X, y)``, ``_forecast(X)``, ``_space()``, ``_ready()``, ``_contents()`` and
+``_adopt(meta, arrays)``.
 
 ``okl.run`` asks for less, which is the base ``Player``: a wrapper of learners is one too.
 """
@@ -55,6 +56,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from oklnumba import checks, losses
+from oklnumba.blocks import blocks, compilable
 from oklnumba.features import Features
 from oklnumba.hot.jit import ATOMS, DIVERGED, DONE, LARGEST_FORECAST, NOT_FINITE, NOT_POSITIVE
 from oklnumba.kernels import Kernel
@@ -109,12 +111,6 @@ class Trace(NamedTuple):
         return Trace(*(None if a is None else a[start:stop] for a in self))
 
 
-def compilable(X: np.ndarray) -> np.ndarray:
-    """Return X, or a copy: loops would be compiled again for arrays that are read-only, say."""
-    plain = X.flags.c_contiguous and X.flags.writeable and type(X) is np.ndarray
-    return X if plain else np.array(X, order="C")
-
-
 def level_of_caller() -> int:
     """Return the ``stacklevel`` with which a warning points at the first frame outside oklnumba."""
     frame, level = sys._getframe(1), 1
@@ -130,7 +126,7 @@ class Player(Params):
     ``_play(X, y, trace)``, ``_advise(X, y)``, ``_space()``, ``_adopt(meta, arrays)``,
     and adds its state to ``_contents()``; the inner contract says what they do. Where its rounds
     leave something else behind it has ``_trace`` and ``_record``, and with a loss of its own
-    ``_recorded``.
+    ``_recorded``; ``_output_names`` says what the columns of (n, K) numbers are.
     """
 
     def __getattr__(self, name: str) -> Any:
@@ -161,16 +157,18 @@ class Player(Params):
 
         Parameters
         ----------
-        X : array_like of shape (n, d)
+        X : array_like or scipy.sparse of shape (n, d)
+            Sparse rows are made dense block by block, never all at once.
         y : array_like of shape (n,)
             One label for each row; of shape (n, K) where a round has K labels (``MultiOutput``).
 
         Raises
         ------
         ValueError
-            If X or y is not valid (nothing has changed then).
+            If X or y is not valid, or a hyper-parameter (nothing has changed then).
         FloatingPointError
-            If the numbers of a round are beyond double precision; the message names it.
+            If the numbers of a round are beyond double precision, or a first-order learner diverges
+            (a forecast beyond 1e100); the message names the round and what to change.
 
         Warns
         -----
@@ -178,14 +176,10 @@ class Player(Params):
             As ``okl.run``, before the first round.
         """
         checks.refuse_swapped(X, y)
-        X = checks.as_inputs(X, self._width)
-        y = self._as_labels(y, len(X))
+        X = checks.as_rows(X, self._width)
+        y = self._as_labels(y, X.shape[0])
         self._advise(X, y)
-        self._begin(X.shape[1], *y.shape[1:])
-        trace = self._trace(len(X))
-        for start in range(0, len(X), self._run_rows):
-            stop = min(start + self._run_rows, len(X))
-            self._play(compilable(X[start:stop]), y[start:stop], trace.rows(start, stop))
+        self._play_rows(X, y)
         return self
 
     def reset(self) -> Self:
@@ -210,7 +204,18 @@ class Player(Params):
         super().set_params(**params)
         return self
 
-    # ---- what a run records ----
+    def _fitted(self) -> dict[str, Any]:
+        return {"rounds played": self.rounds, "size": self.size} if self.rounds else {}
+
+    # ---- what a run plays and records ----
+
+    def _play_rows(self, X: Any, y: np.ndarray) -> Trace:
+        """Play checked rows, dense or sparse, block by block; return what they leave behind."""
+        self._begin(X.shape[1], *y.shape[1:])
+        trace = self._trace(X.shape[0])
+        for rows, block in blocks(X, self._run_rows):
+            self._play(block, y[rows], trace.rows(rows.start, rows.stop))
+        return trace
 
     def _recorded(self, loss: str | None) -> losses.Loss:
         """Return the loss of that name, or its own."""
@@ -227,6 +232,10 @@ class Player(Params):
         if np.isin(y, (-1.0, 1.0)).all():
             part["mistakes"] = y * trace.predictions <= 0.0
         return part
+
+    def _output_names(self) -> list[Any] | None:
+        """Return what the columns of (n, K) numbers are, plain JSON data; None: their places."""
+        return None
 
     # ---- saving ----
 
@@ -310,7 +319,7 @@ class Learner(State, Player):
 
         Parameters
         ----------
-        X : array_like of shape (n, d)
+        X : array_like or scipy.sparse of shape (n, d)
 
         Returns
         -------
@@ -321,13 +330,12 @@ class Learner(State, Player):
         ValueError
             If X is not numeric, finite, 2-D, non-empty and of the width seen so far.
         """
-        X = checks.as_inputs(X, self._width)
-        out = per_round(len(X), self._outputs)
+        X = checks.as_rows(X, self._width)
+        out = per_round(X.shape[0], self._outputs)
         out[:] = 0.0
         if self._ready():
-            for start in range(0, len(X), PLAY_ROWS):
-                part = X[start : start + PLAY_ROWS]
-                out[start : start + PLAY_ROWS] = self._forecast(compilable(part))
+            for rows, block in blocks(X, PLAY_ROWS):
+                out[rows] = self._forecast(block)
         return out
 
     def learn_one(self, x: ArrayLike, y: float | None = None) -> Self:
@@ -430,7 +438,7 @@ class Learner(State, Player):
         """Warn, before the first round, of inputs and labels that do not suit."""
         if self._played:
             return
-        advice = self._advice(X[:FIRST_ROWS])
+        advice = self._advice(compilable(X[:FIRST_ROWS]))
         if advice:
             warnings.warn(advice, UserWarning, stacklevel=level_of_caller())
         zeros = y == 0.0

@@ -40,7 +40,7 @@ class NystromAWV(Ridge):
     sampler : {"kors", "kors_listed"} or float in (0, 1]
         What joins the dictionary. "kors_listed" has the weights 1/p on both sides of the printed
         code (errata 16), so that dictionaries are smaller; a number is the probability of uniform
-        sampling, which has no use for mu, beta and eps.
+        sampling, which refuses mu, beta and eps other than the default.
     max_size : int >= 1, optional
         Largest dictionary.
     seed : int

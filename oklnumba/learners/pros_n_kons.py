@@ -48,7 +48,7 @@ class ProsNKONS(Curved):
     sampler : {"kors", "kors_listed"} or float in (0, 1]
         What joins the dictionary. "kors_listed" has the weights 1/p on both sides of the printed
         code (errata 16), so that dictionaries are smaller; a number is the probability of uniform
-        sampling, which has no use for mu, beta and eps.
+        sampling, which refuses mu, beta and eps other than the default.
     restart : bool
         False: CON-KONS.
     seed : int

@@ -8,6 +8,7 @@ import numpy as np
 import scipy
 
 from oklnumba import factor, losses
+from oklnumba.display import brief
 from oklnumba.hot.losses import TUBE, loss_derivatives
 
 RESTARTS = 10  # of an iterative comparator
@@ -35,6 +36,10 @@ class Comparator(NamedTuple):
     predictions: np.ndarray
     lower: float
     upper: float
+
+    def __repr__(self) -> str:
+        bounds = {"lower": self.lower, "upper": self.upper}
+        return brief(self, rounds=len(self.predictions), loss=self.loss, norm=self.norm, **bounds)
 
 
 class Weights(NamedTuple):

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from oklnumba import checks, factor
 from oklnumba.checks import require, require_positive
+from oklnumba.display import brief
 from oklnumba.kernels import kernel_code
 from oklnumba.theory.matrix import energy_beyond, factor_of, kernel_times
 
@@ -271,6 +272,10 @@ class Meter:
         self._rounds += len(X)
         self._trace += float(np.square(Z).sum())
         return self
+
+    def __repr__(self) -> str:
+        seen = 0 if self._moments is None else self._rounds
+        return brief(self, features=self.features, lam=self.lam, rounds=seen)
 
     def read(self) -> Reading:
         """Return what the rounds so far amount to.

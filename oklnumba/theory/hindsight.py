@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from oklnumba import checks, losses
 from oklnumba.checks import require_positive
+from oklnumba.display import brief
 from oklnumba.kernels import kernel_code
 from oklnumba.theory.certified import conjugate_gradients, dictionary, on_features
 from oklnumba.theory.comparators import GAP, Comparator, best_weights, resumed
@@ -50,6 +51,11 @@ class RegretCurve(NamedTuple):
     final_penalised: np.ndarray
     low: np.ndarray
     high: np.ndarray
+
+    def __repr__(self) -> str:
+        points = len(self.rounds)
+        last = {name: a[-1].item() for name, a in self._asdict().items() if points}
+        return brief(self, points=points, **last)
 
 
 def _checked(
@@ -135,6 +141,10 @@ class Hindsight:
             self._factor, self._minima = (L, u), self.lam * np.cumsum(u**2)
         elif features is None:
             self._root = square_root(kernel, X)
+
+    def __repr__(self) -> str:
+        known = {"kernel": self.kernel, "rounds": self.rounds, "lam": self.lam, "loss": self.loss}
+        return brief(self, **known)
 
     @property
     def rounds(self) -> int:

@@ -127,10 +127,10 @@ class OnlineToBatch(Player):
         """
         self._check_params()
         learner = fresh(self.learner)
-        X = checks.as_inputs(X)
-        y = self._as_labels(y, len(X))
+        X = checks.as_rows(X)
+        y = self._as_labels(y, X.shape[0])
         rng = np.random.default_rng(self.seed)
-        drawn = np.sort(rng.integers(1, len(X) + 1, int(self.draws)))
+        drawn = np.sort(rng.integers(1, len(y) + 1, int(self.draws)))
         functions: dict[int, Learner] = {}
         for r in np.unique(drawn).tolist():
             start = learner.rounds
@@ -138,7 +138,7 @@ class OnlineToBatch(Player):
                 learner.partial_fit(X[start : r - 1], y[start : r - 1])
             functions[r] = copy.deepcopy(learner)
         self.reset()
-        self._width, self._seen = X.shape[1], len(X)
+        self._seen, self._width = X.shape
         self._drawn, self._functions = drawn, functions
         return self
 
@@ -232,7 +232,7 @@ class OnlineToBatch(Player):
             Before any data, or if X is not valid.
         """
         self._refuse_unseen()
-        checks.as_inputs(X, self._width)  # f_1 takes inputs of any width
+        checks.as_rows(X, self._width)  # f_1 takes inputs of any width
         rounds, times = np.unique(self._drawn, return_counts=True)
         parts = zip(rounds.tolist(), times.tolist(), strict=True)
         total = sum(count * self._functions[r].predict(X) for r, count in parts)

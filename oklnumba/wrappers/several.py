@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from oklnumba import checks, protocol
+from oklnumba import checks, frames, protocol
 from oklnumba.learners.learner import Learner, Player, Trace, check_learner, fresh
 from oklnumba.losses import Loss
 from oklnumba.params import Params, told
@@ -258,7 +258,7 @@ class OneVsRest(Several):
         """Return the places of the labels in ``classes``, (n,); ValueError for other labels."""
         if y is None:
             raise ValueError("labels are missing: pass y, one of classes for each row of X")
-        classes, labels = self._names(), np.asarray(y)
+        classes, labels = self._names(), frames.as_labels(y)
         if labels.shape != (n,):
             raise ValueError(f"y must have shape ({n},), one class a row, but has {labels.shape}")
         places = np.full(n, -1)
@@ -275,6 +275,9 @@ class OneVsRest(Several):
     def _column(self, labels: np.ndarray, k: int) -> np.ndarray:
         return np.where(labels == k, 1.0, -1.0)
 
+    def _output_names(self) -> list[Any]:
+        return self._names().tolist()
+
     def _begin(self, d: int, outputs: int = 1) -> None:
         super()._begin(d, len(self._names()))
 
@@ -289,7 +292,7 @@ class OneVsRest(Several):
         classes = self._names()
         if self._learners:
             return self._forecasts(X)
-        return np.zeros((len(checks.as_inputs(X)), len(classes)))
+        return np.zeros((checks.as_rows(X).shape[0], len(classes)))
 
     def predict(self, X: ArrayLike) -> np.ndarray:
         """Return the classes forecast for the rows of X, each on its own; nothing changes."""

@@ -16,6 +16,7 @@ from river.checks import yield_checks
 
 import oklnumba as okl
 from oklnumba.interop import to_river
+from oklnumba.interop.probabilities import probabilities
 from tests.compiled import COMPILED
 
 KEYS = "b", "a", "c"
@@ -215,6 +216,19 @@ def test_probabilities():
         assert max(found, key=found.get) == model.predict_one(x)
 
 
+@pytest.mark.parametrize("loss", ["squared", "squared_hinge", "logistic"])
+def test_probabilities_of_scores_of_any_size(loss):
+    scores = np.random.default_rng(0).normal(size=(60, 4))
+    scores *= 10.0 ** np.arange(-30, 90, 2)[:, None]
+    P = probabilities(loss, scores)
+    assert_allclose(P.sum(axis=1), 1.0, rtol=1e-12)
+    assert (P >= 0.0).all() and (P[np.arange(60), scores.argmax(axis=1)] == P.max(axis=1)).all()
+    assert_allclose(probabilities(loss, np.full((1, 4), -1e90)), 0.25, rtol=1e-12)
+    P = probabilities("squared", scores[:, :2])  # the nearest of two points: both moved by half
+    half = (scores[:, 0] - scores[:, 1]) / 4
+    assert_allclose(P[:, 0], np.clip(0.5 + half, 0.0, 1.0), rtol=1e-12, atol=1e-15)
+
+
 def test_losses_without_probabilities():
     model = to_river(okl.NOGD(okl.Gaussian(1.0)))
     model.learn_one({"a": 1.0}, True)
@@ -329,6 +343,7 @@ def test_a_pickled_model_goes_on_to_the_bit():
         ({"a": 1.0, "b": None}, r"None under the key 'b'.*StatImputer"),
         ({"a": float("nan"), "b": 1}, r"nan under the key 'a'.*StatImputer"),
         ({"a": 1.0, "b": float("inf")}, r"inf under the key 'b'"),
+        ({"a": 1.0, "b": 10**400}, r"10000.* under the key 'b'"),
         ({"a": 1.0, "b": [1.0]}, r"\[1.0\] under the key 'b'"),
         ({"a": 1.0}, r"no \['b'\].*StatImputer|no \['b'\].*impute"),
         ({"a": 1.0, "b": 1.0, "c": 1.0}, r"new keys \['c'\].*compose.Select"),
@@ -377,6 +392,9 @@ def test_labels_beside_the_named_classes_are_refused():
     with pytest.raises(ValueError, match=r"'z', which is not one of the classes \['x', 'y'\]"):
         model.learn_one({"a": 1.0}, "z")
     model = to_river(FOURIER)
+    with pytest.raises(ValueError, match=r"'z', which is not one of the classes \[False, True\]"):
+        model.learn_many(pd.DataFrame({"a": [1.0, 2.0]}), [True, "z"])
+    assert model.predict_one({"other": 1.0}) is None  # nothing has changed
     model.learn_one({"a": 1.0}, True)
     with pytest.raises(ValueError, match=r"to_river\(learner, classes="):
         model.learn_one({"a": 1.0}, "z")

@@ -1,0 +1,47 @@
+"""How things are shown: results in one line, hyper-parameters and runs in a small HTML table.
+
+Arrays are shown by their shape only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from html import escape
+from typing import Any
+
+SHORT = 6  # numbers of an array that are still read
+LONGEST = 200  # characters of a value in a table
+
+
+def short(value: Any) -> str:
+    """Return repr(value), or only the shape of an array or a frame too large to read."""
+    shape = getattr(value, "shape", None)
+    if isinstance(shape, tuple) and getattr(value, "size", SHORT + 1) > SHORT:
+        name = type(value).__name__.removeprefix("nd")
+        return f"<{name} {shape}>"
+    return repr(value)
+
+
+def brief(value: Any, **fields: Any) -> str:
+    """Return the name of a result's class and some of its fields."""
+    shown = ", ".join(f"{name}={number(field)}" for name, field in fields.items())
+    return f"{type(value).__name__}({shown})"
+
+
+def number(value: Any) -> str:
+    """Return a float in four digits, an integer with its thousands, anything else as ``short``."""
+    if isinstance(value, bool):
+        return repr(value)
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:.4g}" if isinstance(value, float) else short(value)
+
+
+def table(title: str, rows: Mapping[str, Any]) -> str:
+    """Return an HTML table of names and values; text is shown as it is, not as HTML."""
+    lines = [f"<table><caption>{escape(title)}</caption>"]
+    for name, value in rows.items():
+        text = value if isinstance(value, str) else number(value)
+        text = text if len(text) <= LONGEST else f"{text[: LONGEST - 4]} ..."
+        lines.append(f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>")
+    return "\n".join([*lines, "</table>"])

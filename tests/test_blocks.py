@@ -1,0 +1,325 @@
+"""Sparse rows: the bits of the dense array, block by block, and never all rows dense at once."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_array_equal
+
+import oklnumba as okl
+from oklnumba import blocks
+from tests.battery import (
+    SAMPLERS,
+    assert_same_run,
+    contents,
+    every_learner,
+    far_from_the_origin,
+    make,
+    saved,
+)
+
+N, D = 300, 7
+RNG = np.random.default_rng(0)
+SPARSE = sp.csr_array(np.round(RNG.uniform(-1, 1, (N, D)), 2) * (RNG.uniform(size=(N, D)) < 0.4))
+DENSE = SPARSE.toarray()  # no zero is -0.0
+KERNELS = [
+    okl.Gaussian(0.8),
+    okl.Laplacian(0.8),
+    okl.Matern(1.5),
+    okl.Matern(2.5),
+    okl.Polynomial(3),
+    okl.Linear(),
+]
+
+
+def labels(learner):
+    values = np.sin(3 * DENSE[:, 0]) + DENSE[:, 1] - 0.1
+    return np.where(values > 0, 1.0, -1.0) if learner._loss().classes else np.clip(values, -1, 1)
+
+
+def wide_indices(a):
+    rows = sp.csr_array(a)
+    return sp.csr_array(
+        (rows.data, rows.indices.astype(np.int64), rows.indptr.astype(np.int64)), shape=rows.shape
+    )
+
+
+def doubled(a):
+    """Return a matrix that holds each number as the sum of two halves, and some zeros."""
+    rows, columns = np.nonzero(a + 2.0)
+    halves = np.tile(a[rows, columns] / 2, 2)
+    return sp.coo_matrix((halves, (np.tile(rows, 2), np.tile(columns, 2))), shape=a.shape)
+
+
+def unsorted(a):
+    rows = sp.csr_matrix(a)
+    for start, stop in zip(rows.indptr[:-1], rows.indptr[1:], strict=True):
+        for array in (rows.indices, rows.data):
+            array[start:stop] = array[start:stop][::-1].copy()
+    rows.has_sorted_indices = False
+    return rows
+
+
+FORMATS = {
+    "csr array": sp.csr_array,
+    "csr matrix": sp.csr_matrix,
+    "csc": sp.csc_array,
+    "coo": sp.coo_array,
+    "lil": sp.lil_matrix,
+    "dok": sp.dok_array,
+    "bsr": sp.bsr_array,
+    "int64 indices": wide_indices,
+    "sums and zeros": doubled,
+    "unsorted": unsorted,
+}
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """Cut blocks of the fewest rows, 64."""
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 1)
+
+
+# ---- the same bits ----
+
+
+@far_from_the_origin
+@every_learner
+def test_every_learner_plays_sparse_rows(cls, small, tmp_path):
+    plain, learner = make(cls), make(cls)
+    y = labels(plain)
+    assert_same_run(okl.run(learner, SPARSE, y), okl.run(plain, DENSE, y))
+    assert contents(learner) == contents(plain)
+    assert saved(learner, tmp_path / "a") == saved(plain, tmp_path / "b")
+    assert_array_equal(learner.predict(SPARSE), plain.predict(DENSE))
+    assert contents(learner.partial_fit(SPARSE, y)) == contents(plain.partial_fit(DENSE, y))
+
+
+@pytest.mark.parametrize("hold", FORMATS.values(), ids=FORMATS)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int8, np.uint8, bool])
+def test_every_format_of_sparse_rows(hold, dtype, small):
+    dense = DENSE.astype(np.float32) if np.dtype(dtype).kind == "f" else np.sign(DENSE)
+    held = hold(np.abs(dense)).astype(dtype) if hold is not doubled else hold(np.abs(dense))
+    before = held.copy()
+    plain, learner = okl.FOGD(n_frequencies=20), okl.FOGD(n_frequencies=20)
+    y = labels(plain)
+    expected = okl.run(plain, held.toarray().astype(float), y)
+    assert_same_run(okl.run(learner, held, y), expected)
+    assert contents(learner) == contents(plain)
+    assert held.format == before.format and (held.toarray() == before.toarray()).all()
+
+
+def test_pieces_of_a_sparse_stream_and_single_rows():
+    plain, learner, one = (okl.PKAWV(okl.TaylorFeatures(2)) for _ in range(3))
+    y = labels(plain)
+    okl.run(plain, DENSE, y)
+    pairs = [(SPARSE[:100], y[:100]), (sp.csc_matrix(DENSE[100:101]), y[100:101])]
+    okl.run(learner, iter([*pairs, (DENSE[101:], y[101:])]))
+    assert contents(learner) == contents(plain)
+    for i in range(40):
+        for row in (SPARSE[i], sp.csr_matrix(DENSE[i : i + 1]), sp.coo_array(DENSE[i])):
+            assert one.predict_one(row) == one.predict_one(DENSE[i])
+        one.learn_one(SPARSE[i], y[i])
+    assert contents(one) == contents(
+        okl.PKAWV(okl.TaylorFeatures(2)).partial_fit(DENSE[:40], y[:40])
+    )
+
+
+def test_a_sparse_run_goes_on_from_its_checkpoint(tmp_path):
+    path, y = tmp_path / "run.npz", np.sign(DENSE[:, 0] + 0.01)
+    whole = okl.run(okl.FOGD(n_frequencies=20), SPARSE, y)
+    okl.run(okl.FOGD(n_frequencies=20), SPARSE[:130], y[:130], checkpoint=path)
+    found = okl.run(okl.FOGD(n_frequencies=20), SPARSE, y, checkpoint=path)
+    assert_array_equal(found.predictions, whole.predictions)
+
+
+def test_wrappers_play_sparse_rows(small):
+    y = np.sign(DENSE[:, 0] + 0.01)
+    scorer = okl.PKAWV(okl.TaylorFeatures(2))
+    for wrapper, own in [
+        (lambda: okl.OneVsRest(scorer, [-1.0, 1.0]), y),
+        (lambda: okl.OneVsRest(okl.FOGD(n_frequencies=9), [-1.0, 1.0]), y),
+        (lambda: okl.MultiOutput(scorer), np.stack([y, -y], axis=1)),
+        (lambda: okl.OnlineToBatch(okl.FOGD(n_frequencies=9), draws=5), y),
+    ]:
+        plain, learner = wrapper(), wrapper()
+        assert_same_run(okl.run(learner, SPARSE, own), okl.run(plain, DENSE, own))
+        assert contents(learner) == contents(plain)
+        assert_array_equal(learner.predict(SPARSE), plain.predict(DENSE))
+    fitted, plain = (okl.OnlineToBatch(okl.FOGD(n_frequencies=9), draws=5) for _ in range(2))
+    assert contents(fitted.fit(SPARSE, y)) == contents(plain.fit(DENSE, y))
+    scores = okl.OneVsRest(scorer, [-1.0, 1.0]).scores(SPARSE)
+    assert_array_equal(scores, np.zeros((N, 2)))
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+@pytest.mark.parametrize("cut", [False, True])
+def test_kernels_of_sparse_rows(kernel, cut, monkeypatch):
+    expected, diagonal = kernel(DENSE, DENSE[:90]), kernel.diag(DENSE)
+    if cut:
+        monkeypatch.setattr(blocks, "BLOCK_BYTES", 1)
+    for X, Z in [(SPARSE, SPARSE[:90]), (SPARSE, DENSE[:90]), (DENSE, SPARSE[:90]), (DENSE,) * 2]:
+        assert_array_equal(kernel(X, Z[:90]), expected)
+    gram = kernel(SPARSE)
+    assert_array_equal(gram, gram.T)
+    assert_array_equal(gram[:, :90], expected)
+    assert_array_equal(kernel.diag(SPARSE), diagonal)
+
+
+@pytest.mark.parametrize(
+    "features",
+    [
+        okl.TaylorFeatures(2),
+        okl.FourierFeatures(20),
+        okl.NystromFeatures(DENSE[:50], okl.Gaussian(1.0)),
+        okl.NystromFeatures(DENSE[:50], okl.Polynomial(2), rank=9),
+    ],
+    ids=lambda features: type(features).__name__,
+)
+def test_features_of_sparse_rows(features, monkeypatch):
+    expected, share = features.transform(DENSE), features.captured(DENSE)
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 1)
+    assert_array_equal(features.transform(SPARSE), expected)
+    assert_array_equal(features.transform(DENSE), expected)
+    assert_array_equal(features.captured(SPARSE), share)
+
+
+@pytest.mark.parametrize("cls", SAMPLERS, ids=lambda cls: cls.__name__)
+def test_samplers_of_sparse_rows(cls, monkeypatch):
+    plain = cls(okl.Gaussian(0.5)).partial_fit(DENSE)
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 1)
+    for rows in (SPARSE, DENSE):
+        sampler = cls(okl.Gaussian(0.5)).partial_fit(rows)
+        assert 0 < sampler.size == plain.size < N and sampler._seen == N
+        for name in ("indices_", "probabilities_", "landmarks_"):
+            assert_array_equal(getattr(sampler, name), getattr(plain, name))
+        assert_array_equal(sampler.transform(SPARSE), plain.transform(DENSE))
+
+
+def test_regret_of_a_sparse_run():
+    y, kernel = np.sign(DENSE[:, 0] + 0.01), okl.Gaussian(1.0)
+    runs = [okl.run(okl.KernelAWV(kernel), X, y) for X in (SPARSE, DENSE)]
+    assert_array_equal(runs[0].regret(kernel, 1.0), runs[1].regret(kernel, 1.0))
+    assert (
+        runs[0].regret(kernel, 1.0, at=[N]).prefix[0] == runs[1].regret(kernel, 1.0, at=[N])[1][0]
+    )
+
+
+# ---- memory ----
+
+
+def peak_of(call):
+    tracemalloc.start()
+    try:
+        result = call()
+        return tracemalloc.get_traced_memory()[1], result
+    finally:
+        tracemalloc.stop()
+
+
+def test_all_rows_are_never_dense_at_once():
+    n, d = 20_000, 500
+    X = sp.random_array((n, d), density=0.01, format="csr", random_state=np.random.default_rng(0))
+    y, dense = np.where(X[:, [0]].toarray().ravel() > 0, 1.0, -1.0), 8 * n * d
+    learner, kernel = okl.FOGD(n_frequencies=8, sigma=5.0), okl.Gaussian(5.0)
+    sampler = okl.UniformSampling(kernel, probability=1e-3)
+    features, centres = okl.FourierFeatures(8, sigma=5.0), X[:8]
+    for call in (
+        lambda: okl.run(learner, X, y),
+        lambda: learner.partial_fit(X, y),
+        lambda: learner.predict(X),
+        lambda: kernel(X, centres),
+        lambda: kernel(centres, X),
+        lambda: kernel.diag(X),
+        lambda: features.transform(X),
+        lambda: sampler.partial_fit(X),
+    ):
+        peak, _ = peak_of(call)
+        assert peak < 0.35 * dense
+    assert peak_of(lambda: learner.predict(X.toarray()))[0] > dense  # the measure measures
+
+
+def test_blocks_cover_the_rows_in_order(monkeypatch):
+    for X in (DENSE, SPARSE):
+        for size, most in [(2**23, 8192), (2**23, 100), (1, 8192), (8 * D * 130, 8192)]:
+            monkeypatch.setattr(blocks, "BLOCK_BYTES", size)
+            parts = list(blocks.blocks(X, most))
+            assert_array_equal(np.vstack([block for _, block in parts]), DENSE)
+            assert [part.start for part, _ in parts[1:]] == [part.stop for part, _ in parts[:-1]]
+            assert all(len(block) <= most for _, block in parts)
+    assert [len(block) for _, block in parts] == [128, 128, 44]
+    assert all(np.shares_memory(block, DENSE) for _, block in blocks.blocks(DENSE, 64))
+
+
+# ---- what is refused ----
+
+
+def with_number(value, dtype=float):
+    rows = sp.csr_array(DENSE).astype(dtype)
+    rows.data[rows.indptr[17] + 1] = value
+    return rows, rows.indices[rows.indptr[17] + 1]
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_a_bad_number_is_named_and_nothing_has_changed(value):
+    X, column = with_number(value)
+    learner = okl.FOGD(n_frequencies=20)
+    y, before = labels(learner), contents(learner)
+    for call in (
+        lambda: learner.partial_fit(X, y),
+        lambda: okl.run(learner, X, y),
+        lambda: learner.predict(X.tocsc()),
+        lambda: okl.Gaussian()(DENSE, X[:, :]),
+        lambda: okl.KORS(okl.Gaussian()).partial_fit(X),
+        lambda: okl.FourierFeatures().transform(X),
+    ):
+        with pytest.raises(ValueError, match=f" has {value} at row 17, column {column}; remove or"):
+            call()
+    assert contents(learner) == before
+
+
+@pytest.mark.parametrize(
+    "X, message",
+    [
+        (SPARSE[:0], r"X is empty"),
+        (SPARSE[:, :0], r"X is empty"),
+        (sp.coo_array(DENSE[0]), r"X must be 2-D"),
+        (with_number(1j, complex)[0], r"X must hold real numbers, but its dtype is complex128"),
+        (sp.csr_array((N, 2**24)), r"64 dense rows of X with 16777216 columns take 8 GiB"),
+    ],
+)
+def test_sparse_rows_that_will_not_do(X, message):
+    learner = okl.LinearRidge()
+    with pytest.raises(ValueError, match=message):
+        learner.partial_fit(X, np.ones(X.shape[0]))
+    with pytest.raises(ValueError, match=message):
+        okl.run(learner, X, np.ones(X.shape[0]))
+    assert learner.rounds == 0
+
+
+def test_another_width_is_refused():
+    learner = okl.FOGD(n_frequencies=20).partial_fit(SPARSE, labels(okl.FOGD()))
+    with pytest.raises(ValueError, match="X has 3 columns, but the data so far had 7"):
+        learner.predict(SPARSE[:, :3])
+    with pytest.raises(ValueError, match="Z has 3 columns"):
+        okl.Gaussian()(SPARSE, SPARSE[:, :3])
+
+
+def test_what_needs_all_rows_at_once_says_so(monkeypatch):
+    y = np.ones(N)
+    for call in (
+        lambda: okl.theory.comparator(okl.Gaussian(), SPARSE, y, 1.0),
+        lambda: okl.Standardizer().stream(SPARSE),
+        lambda: okl.NystromFeatures(SPARSE[:9], okl.Gaussian()).transform(DENSE),
+    ):
+        with pytest.raises(ValueError, match=r"is sparse, where dense numbers are needed: pass "):
+            call()
+    with pytest.raises(ValueError, match=r"y is sparse.*y\.toarray\(\)\.ravel\(\)"):
+        okl.run(okl.FOGD(), DENSE, sp.csr_array(y[:, None]))
+    run = okl.run(okl.KernelAWV(okl.Gaussian()), SPARSE, y)
+    monkeypatch.setattr(blocks, "LARGEST", 100)
+    with pytest.raises(ValueError, match="300 dense rows of X with 7 columns"):
+        run.regret(okl.Gaussian(), 1.0)

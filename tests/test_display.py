@@ -1,0 +1,168 @@
+"""How things are shown: results in one line without their arrays, HTML tables that are escaped."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import oklnumba as okl
+from oklnumba.display import LONGEST, short, table
+from tests.battery import LEARNERS, SAMPLERS, make, plain
+
+N = 40
+X = np.random.default_rng(0).uniform(-1, 1, (N, 2))
+Y = np.sign(X[:, 0] + 1e-9)
+KERNEL = okl.Gaussian(1.0)
+RESULTS = {
+    "Run": lambda: okl.run(okl.KernelAWV(KERNEL), X, Y),
+    "run of classes": lambda: okl.run(
+        okl.OneVsRest(okl.PKAWV(okl.TaylorFeatures(2)), [-1, 1]), X, Y
+    ),
+    "run of outputs": lambda: okl.run(okl.MultiOutput(okl.PKAWV(okl.TaylorFeatures(2))), X, X),
+    "Certificate": lambda: okl.run(okl.KernelAWV(KERNEL), X, Y).certificate,
+    "certificate of outputs": lambda: (
+        okl.run(okl.MultiOutput(okl.PKAWV(okl.TaylorFeatures(2))), X, X).certificate
+    ),
+    "RegretCurve": lambda: okl.run(okl.KernelAWV(KERNEL), X, Y).regret(KERNEL, 1.0, at=9),
+    "Comparator": lambda: okl.theory.comparator(KERNEL, X, Y, 1.0),
+    "Hindsight": lambda: okl.theory.Hindsight(KERNEL, X, Y, 1.0),
+    "Meter": lambda: okl.theory.Meter(okl.FourierFeatures(9)).partial_fit(X, Y),
+    "Reading": lambda: okl.theory.Meter(okl.FourierFeatures(9)).partial_fit(X, Y).read(),
+    "AldBudget": lambda: okl.theory.ald_budget_bound(KERNEL, X, 0.1),
+    "GreedyGame": lambda: okl.adversary.greedy(okl.KernelAWV(KERNEL), KERNEL, 9, 1),
+    "RKHSFunction": lambda: okl.adversary.rkhs_function(KERNEL, 2),
+    "Portfolio": lambda: okl.oco.Portfolio(np.abs(X) + 0.1),
+    "LeastSquares": lambda: okl.oco.LeastSquares(X, Y),
+    "Played": lambda: okl.oco.play(okl.Hedge(eta=0.1), okl.oco.Portfolio(np.abs(X) + 0.1)),
+    "Potential": lambda: okl.oco.negative_entropy(eta=1.0),
+    "Loss": lambda: okl.losses.get("hinge"),
+    "Dataset": lambda: okl.datasets.load("magic04"),
+    "NystromFeatures": lambda: okl.NystromFeatures(X, KERNEL),
+    "NystromFeatures of a frame": lambda: okl.NystromFeatures(pd.DataFrame(X), KERNEL),
+    "OnlineToBatch": lambda: okl.OnlineToBatch(okl.FOGD()).fit(X, Y),
+    "Standardizer": lambda: okl.Standardizer().partial_fit(X),
+}
+
+
+class Reader(HTMLParser):
+    """Reads a table: its caption and its rows; refuses tags that are not closed."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.caption, self.cells = [], "", []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attributes):
+        assert tag in ("table", "caption", "tr", "th", "td") and not attributes
+        self.open.append(tag)
+        if tag in ("th", "td"):
+            self.cells.append("")
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open[-1:] == ["caption"]:
+            self.caption += data
+        elif self.open[-1:] in (["th"], ["td"]):
+            self.cells[-1] += data
+
+    @property
+    def rows(self):
+        return dict(zip(self.cells[::2], self.cells[1::2], strict=True))
+
+
+@pytest.mark.parametrize("result", RESULTS.values(), ids=RESULTS)
+def test_a_result_is_one_line_without_arrays(result):
+    shown = repr(result())
+    assert "\n" not in shown and len(shown) < 300
+    assert not re.search(r"array\(|\.\.\.|object at|<function|np\.", shown)
+
+
+def test_numbers_of_results_are_those_of_the_last_round():
+    run = RESULTS["Run"]()
+    curve = run.regret(KERNEL, 1.0, at=9)
+    assert f"prefix_penalised={curve.prefix_penalised[-1]:.4g}" in repr(curve)
+    assert "rounds=40" in repr(curve) and "points=9" in repr(curve)
+    game = RESULTS["GreedyGame"]()
+    assert repr(game) == f"GreedyGame(rounds=9, d=1, regret={game.regret[-1]:.4g})"
+    assert "regret" not in repr(okl.run(okl.KernelAWV(KERNEL), iter([])).certificate)
+
+
+HTML = ["Run", "run of classes", "run of outputs", "Certificate", "certificate of outputs"]
+HTML += ["Dataset", "NystromFeatures", "OnlineToBatch", "Standardizer"]
+
+
+@pytest.mark.parametrize("name", HTML)
+def test_html_is_a_small_table(name):
+    text = RESULTS[name]()._repr_html_()
+    read = Reader(text)
+    assert read.caption and 2 <= len(read.rows) < 12 and len(text) < 2000
+    assert "array([" not in text
+
+
+def test_what_the_table_of_a_run_says():
+    run = RESULTS["Run"]()
+    rows = Reader(run._repr_html_()).rows
+    assert rows["learner"] == run.learner and rows["rounds"] == "40"
+    assert rows["mean squared loss"] == f"{run.mean_loss:.4g}"
+    assert rows["mistakes"] == f"{100 * run.mistake_rate:.2f} %"
+    assert rows["regret"] == f"{run.certificate.regret[-1]:.4g}"
+    assert rows["bound on the regret"] == f"{run.certificate.bound[-1]:.4g}"
+    assert rows["size"] == "40"
+    both = RESULTS["run of outputs"]()
+    rows = Reader(both._repr_html_()).rows
+    assert rows["regret"] == f"{both.certificate.regret[-1].sum():.4g}" and "mistakes" not in rows
+    empty = Reader(okl.run(okl.KernelAWV(KERNEL), iter([]))._repr_html_()).rows
+    assert empty["rounds"] == "0" and "regret" not in empty and "size" not in empty
+
+
+@pytest.mark.parametrize("cls", LEARNERS, ids=lambda cls: cls.__name__)
+def test_the_table_of_a_learner(cls):
+    learner = make(cls)
+    rows = Reader(learner._repr_html_()).rows
+    assert list(rows) == learner._param_names()
+    learner._adopt(*read(plain(cls, 90)[1]))
+    after = Reader(learner._repr_html_()).rows
+    assert after == rows | {"rounds played": "90", "size": f"{learner.size:,}"}
+
+
+def read(contents):
+    """Return meta and arrays of what ``contents`` of the battery made comparable."""
+    arrays = {
+        name: np.frombuffer(raw, dtype).reshape(shape)
+        for name, (dtype, shape, raw) in contents[1].items()
+    }
+    return json.loads(contents[0]), arrays
+
+
+@pytest.mark.parametrize("cls", SAMPLERS, ids=lambda cls: cls.__name__)
+def test_the_table_of_a_sampler(cls):
+    sampler = cls(KERNEL)
+    assert "points seen" not in Reader(sampler._repr_html_()).rows
+    rows = Reader(sampler.partial_fit(X)._repr_html_()).rows
+    assert (rows["points seen"], rows["points kept"]) == ("40", str(sampler.size))
+
+
+def test_text_is_no_html():
+    text = table("<b>", {"<script>": "a & b", "n": 12345, "f": 0.123456, "x": "y" * 999})
+    read = Reader(text)
+    assert read.caption == "<b>" and read.rows["<script>"] == "a & b"
+    assert (read.rows["n"], read.rows["f"]) == ("12,345", "0.1235")
+    assert len(read.rows["x"]) == LONGEST and read.rows["x"].endswith(" ...")
+    learner = okl.OneVsRest(okl.FOGD(), ["<i>", "b"])
+    assert Reader(learner._repr_html_()).rows["classes"] == "['<i>', 'b']"
+
+
+def test_what_is_short():
+    assert short(np.arange(6)) == "array([0, 1, 2, 3, 4, 5])"
+    assert short(np.zeros((3, 4))) == "<array (3, 4)>"
+    assert short(pd.DataFrame(np.zeros((3, 4)))) == "<DataFrame (3, 4)>"
+    assert short(KERNEL) == "Gaussian(sigma=1.0)" and short("a") == "'a'"

@@ -1,0 +1,375 @@
+"""Whatever holds the data: the bits of the float64 array, or an error that names the column."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import re
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from numpy.testing import assert_array_equal
+
+import oklnumba as okl
+from tests.battery import assert_same_run, contents, saved
+
+NAMES = ["length", "width", "colour"]
+N = 150
+RNG = np.random.default_rng(0)
+QUARTERS = RNG.integers(-8, 9, (N, 3)) / 8.0  # exact in every float type
+COUNTS = RNG.integers(0, 4, (N, 3)).astype(float)  # exact in every number type
+BITS = RNG.integers(0, 2, (N, 3)).astype(float)
+SIGNS = np.where(QUARTERS[:, 0] * QUARTERS[:, 1] > 0.1, 1.0, -1.0)
+
+LEARNERS = {
+    "PKAWV": lambda: okl.PKAWV(okl.TaylorFeatures(2)),
+    "KernelAWV": lambda: okl.KernelAWV(okl.Gaussian(1.0)),
+    "FOGD": lambda: okl.FOGD(n_frequencies=20),
+    "POMDR": lambda: okl.POMDR(okl.Gaussian(1.0)),
+    "NystromAWV": lambda: okl.NystromAWV(okl.Gaussian(1.0)),
+    "Perceptron": lambda: okl.Perceptron(),
+}
+every_kind = pytest.mark.parametrize("make", LEARNERS.values(), ids=LEARNERS)
+
+
+def frame(a):
+    return pd.DataFrame(a, columns=NAMES, index=np.arange(len(a))[::-1])
+
+
+def mixed(a):
+    columns = zip(NAMES, a.T, ("uint8", "bool", "float32"), strict=True)
+    return pd.DataFrame({name: column.astype(kind) for name, column, kind in columns})
+
+
+def mapped(a):
+    with tempfile.TemporaryFile() as file:  # the map keeps it
+        held = np.memmap(file, dtype=float, mode="w+", shape=a.shape)
+    held[:] = a
+    return held
+
+
+def read_only(a):
+    a = a.copy()
+    a.flags.writeable = False
+    return a
+
+
+def backwards(a):
+    return a[::-1, ::-1].copy()[::-1, ::-1]
+
+
+HOLDERS = {  # the numbers and what holds them
+    "lists": (QUARTERS, lambda a: a.tolist()),
+    "tuples of tuples": (QUARTERS, lambda a: tuple(map(tuple, a))),
+    "float32": (QUARTERS, lambda a: a.astype(np.float32)),
+    "float16": (QUARTERS, lambda a: a.astype(np.float16)),
+    "long double": (QUARTERS, lambda a: a.astype(np.longdouble)),
+    "int64": (COUNTS, lambda a: a.astype(np.int64)),
+    "int8": (COUNTS, lambda a: a.astype(np.int8)),
+    "uint8": (COUNTS, lambda a: a.astype(np.uint8)),
+    "bool": (BITS, lambda a: a.astype(bool)),
+    "objects": (QUARTERS, lambda a: a.astype(object)),
+    "fractions": (QUARTERS, lambda a: np.vectorize(decimal.Decimal, otypes=[object])(a)),
+    "Fortran": (QUARTERS, np.asfortranarray),
+    "strided": (QUARTERS, lambda a: np.repeat(np.repeat(a, 2, axis=0), 3, axis=1)[::2, ::3]),
+    "backwards": (QUARTERS, backwards),
+    "read-only": (QUARTERS, read_only),
+    "matrix": (QUARTERS, lambda a: np.asmatrix(a)),
+    "memory-mapped": (QUARTERS, mapped),
+    "big-endian": (QUARTERS, lambda a: a.astype(">f8")),
+    "pandas": (QUARTERS, frame),
+    "pandas float32": (QUARTERS, lambda a: frame(a).astype("float32")),
+    "pandas bool": (BITS, lambda a: frame(a).astype(bool)),
+    "pandas int, bool and float": (BITS, mixed),
+    "pandas nullable": (COUNTS, lambda a: frame(a).convert_dtypes()),
+    "pandas nullable bool": (BITS, lambda a: frame(a).astype("boolean")),
+    "pandas nullable float32": (QUARTERS, lambda a: frame(a).astype("Float32")),
+    "pandas on arrow": (COUNTS, lambda a: frame(a).astype("int16[pyarrow]")),
+    "pandas objects": (QUARTERS, lambda a: frame(a).astype(object)),
+    "pandas sparse columns": (QUARTERS, lambda a: frame(a).astype(pd.SparseDtype(float, 0.0))),
+    "pandas, columns of one name": (QUARTERS, lambda a: frame(a).set_axis(["a"] * 3, axis=1)),
+    "polars": (QUARTERS, lambda a: pl.DataFrame(a, schema=NAMES)),
+    "polars int8": (COUNTS, lambda a: pl.DataFrame(a, schema=NAMES).cast(pl.Int8)),
+    "polars mixed": (BITS, lambda a: pl.from_pandas(mixed(a))),
+    "polars decimals": (COUNTS, lambda a: pl.DataFrame(a, schema=NAMES).cast(pl.Decimal(9, 2))),
+    "arrow": (QUARTERS, lambda a: pa.table(list(a.T), names=NAMES)),
+    "arrow, three pieces": (
+        QUARTERS,
+        lambda a: pa.concat_tables(pa.table(list(p.T), names=NAMES) for p in np.split(a, 3)),
+    ),
+    "arrow batch": (QUARTERS, lambda a: pa.RecordBatch.from_arrays(list(a.T), names=NAMES)),
+    "arrow float16": (QUARTERS, lambda a: pa.table(list(a.T.astype(np.float16)), names=NAMES)),
+    "arrow mixed": (BITS, lambda a: pa.Table.from_pandas(mixed(a))),
+    "arrow decimals": (
+        COUNTS,
+        lambda a: pa.table([pa.array(c).cast(pa.decimal128(9, 2)) for c in a.T], names=NAMES),
+    ),
+}
+every_holder = pytest.mark.parametrize("numbers, hold", HOLDERS.values(), ids=HOLDERS)
+
+LABELS = {
+    "list": lambda y: y.tolist(),
+    "int8": lambda y: y.astype(np.int8),
+    "float16": lambda y: y.astype(np.float16),
+    "read-only": read_only,
+    "backwards": lambda y: y[::-1].copy()[::-1],
+    "Series of another index": lambda y: pd.Series(y, index=np.arange(len(y))[::-1] * 7),
+    "Series indexed by text": lambda y: pd.Series(y.astype(int), index=list("ab") * 75),
+    "nullable Series": lambda y: pd.Series(y.astype(int)).astype("Int8"),
+    "pandas index": lambda y: pd.Index(y),
+    "polars": lambda y: pl.Series(y),
+    "polars int8": lambda y: pl.Series(y.astype(np.int8)),
+    "arrow": lambda y: pa.array(y),
+    "arrow in pieces": lambda y: pa.chunked_array([y[:40], y[40:]]),
+}
+
+pytestmark = pytest.mark.filterwarnings("ignore:the matrix subclass:PendingDeprecationWarning")
+
+
+# ---- the same bits ----
+
+
+@every_kind
+@every_holder
+def test_whatever_holds_the_inputs(numbers, hold, make, tmp_path):
+    plain, learner, at_once = make(), make(), make().partial_fit(numbers, SIGNS)
+    expected = okl.run(plain, numbers, SIGNS)
+    assert_same_run(okl.run(learner, hold(numbers), SIGNS), expected)
+    assert contents(learner) == contents(plain)
+    assert saved(learner, tmp_path / "a") == saved(plain, tmp_path / "b")
+    assert contents(make().partial_fit(hold(numbers), SIGNS)) == contents(at_once)
+    assert_array_equal(learner.predict(hold(numbers)), plain.predict(numbers))
+
+
+def test_what_holds_the_inputs_stays_as_it_is():
+    for numbers, hold in HOLDERS.values():
+        held = hold(numbers)
+        LEARNERS["PKAWV"]().partial_fit(held, SIGNS)
+        other = hold(numbers)
+        equal = held.equals(other) if hasattr(held, "equals") else np.array_equal(held, other)
+        assert equal
+
+
+@every_kind
+@pytest.mark.parametrize("hold", LABELS.values(), ids=LABELS)
+def test_whatever_holds_the_labels(hold, make):
+    plain, learner = make(), make()
+    expected = okl.run(plain, QUARTERS, SIGNS)
+    assert_same_run(okl.run(learner, frame(QUARTERS), hold(SIGNS)), expected)
+    assert contents(learner) == contents(plain)
+    at_once = make().partial_fit(QUARTERS, SIGNS)
+    assert contents(make().partial_fit(QUARTERS, hold(SIGNS))) == contents(at_once)
+
+
+@every_kind
+@pytest.mark.parametrize("kind", ["float64", "float16", "Float64", "object", "float[pyarrow]"])
+def test_a_row_of_a_frame_is_a_point(make, kind):
+    plain, learner = make(), make()
+    table, labels = frame(QUARTERS).astype(kind), pd.Series(SIGNS.astype(int))
+    for i in range(40):
+        assert learner.predict_one(table.iloc[i]) == plain.predict_one(QUARTERS[i])
+        learner.learn_one(table.iloc[i], labels.iloc[i])
+        plain.learn_one(QUARTERS[i], SIGNS[i])
+    assert contents(learner) == contents(plain)
+    rows = pl.DataFrame(QUARTERS, schema=NAMES).rows()
+    assert learner.predict_one(rows[50]) == plain.predict_one(pa.array(QUARTERS[50]))
+
+
+def test_a_row_of_a_mixed_frame_is_a_point():
+    row = mixed(BITS).iloc[3]
+    assert row.dtype == object
+    learner = LEARNERS["PKAWV"]().partial_fit(BITS, SIGNS)
+    assert learner.predict_one(row) == learner.predict_one(BITS[3])
+
+
+def test_pairs_of_frames():
+    cuts = [slice(0, 50), slice(50, 51), slice(51, N)]
+    holders = frame, lambda a: pl.DataFrame(a, schema=NAMES), lambda a: pa.table(list(a.T), NAMES)
+    plain, learner = (LEARNERS["PKAWV"]() for _ in range(2))
+    pairs = [(h(QUARTERS[c]), pd.Series(SIGNS)[c]) for h, c in zip(holders, cuts, strict=True)]
+    predictions = okl.run(learner, iter(pairs)).predictions
+    assert_array_equal(predictions, okl.run(plain, QUARTERS, SIGNS).predictions)
+    assert contents(learner) == contents(plain)
+
+
+@pytest.mark.parametrize(
+    "hold",
+    [
+        lambda y: pd.Series(y, index=np.arange(N)[::-1]),
+        lambda y: pd.Series(y).astype("category"),
+        lambda y: pd.Series(y).astype(object),
+        pl.Series,
+        lambda y: pl.Series(y, dtype=pl.Categorical),
+        pa.array,
+        lambda y: pa.array(y).dictionary_encode(),
+        lambda y: pa.chunked_array([y[:9], y[9:]]),
+    ],
+)
+def test_classes_that_are_texts(hold):
+    texts = np.where(SIGNS > 0, "yes", "no")
+    plain, learner = (okl.OneVsRest(LEARNERS["FOGD"](), ["no", "yes"]) for _ in range(2))
+    expected, found = okl.run(plain, QUARTERS, texts), okl.run(learner, QUARTERS, hold(texts))
+    assert_same_run(found, expected)
+    assert contents(learner) == contents(plain)
+
+
+def test_several_labels_in_a_frame():
+    Y = QUARTERS[:, :2] ** 2
+    plain, learner = (okl.MultiOutput(LEARNERS["PKAWV"]()) for _ in range(2))
+    expected = okl.run(plain, QUARTERS, Y)
+    for held in (frame(QUARTERS)[NAMES[:2]] ** 2, pl.DataFrame(Y, schema=NAMES[:2])):
+        assert_same_run(okl.run(learner.reset(), QUARTERS, held), expected)
+
+
+def test_kernels_features_and_samplers_take_frames():
+    table, kernel = frame(QUARTERS), okl.Gaussian(1.0)
+    assert_array_equal(kernel(table, table.iloc[:5]), kernel(QUARTERS, QUARTERS[:5]))
+    features = okl.TaylorFeatures(2)
+    assert_array_equal(features.transform(table), features.transform(QUARTERS))
+    first, second = okl.KORS(kernel).partial_fit(table), okl.KORS(kernel).partial_fit(QUARTERS)
+    assert_array_equal(first.landmarks_, second.landmarks_)
+    assert_array_equal(okl.Standardizer().stream(table), okl.Standardizer().stream(QUARTERS))
+
+
+# ---- what is refused ----
+
+
+def with_column(values, name="colour"):
+    return frame(QUARTERS).assign(**{name: values})
+
+
+def missing(table):
+    table.iloc[7, 1] = None
+    return table
+
+
+def polars_of(values, kind=None):
+    columns = {"length": QUARTERS[:, 0], "colour": pl.Series(values, dtype=kind)}
+    return pl.DataFrame(columns | {"width": QUARTERS[:, 1]})
+
+
+TEXT = ["red", "green", "blue"] * 50
+DAYS = [datetime.datetime(2026, 1, 1)] * N
+GAP = np.where(np.arange(N) == 7, np.nan, 1.0)
+WRONG = {
+    "text": (with_column(TEXT), "column 'colour' of X holds text, 'red' at row 0: drop it, or"),
+    "one text": (
+        with_column([1.0] * 9 + ["red"] + [1.0] * 140),
+        "column 'colour' of X holds text, 'red' at row 9",
+    ),
+    "numbers as text": (with_column(["1.5"] * N), "column 'colour' of X holds text, '1.5' at"),
+    "bytes": (with_column([b"red"] * N), "column 'colour' of X holds text"),
+    "categories": (with_column(pd.Categorical(TEXT)), "column 'colour' of X is categorical"),
+    "categories of numbers": (
+        with_column(pd.Categorical([3, 4, 5] * 50)),
+        "where the categories are numbers pass X['colour'] as floats",
+    ),
+    "times": (with_column(DAYS), "'colour' of X holds dates or times: .* X['colour'].dt.hour"),
+    "zones": (with_column(pd.to_datetime(DAYS, utc=True)), "'colour' of X holds dates"),
+    "spans": (with_column(pd.Timedelta("1s")), "column 'colour' of X holds dates or times"),
+    "months": (with_column(pd.Period("2026-01")), "column 'colour' of X holds dates or times"),
+    "dates": (with_column(DAYS[0].date()), "'colour' of X has datetime.date(2026, 1, 1) at row 0"),
+    "complex": (with_column(1j), "column 'colour' of X"),
+    "lists": (with_column([[1.0]] * N), "column 'colour' of X has [1.0] at row 0"),
+    "NaN": (with_column(GAP), "X has nan at row 7, column 2 ('colour'); remove or impute"),
+    "infinity": (with_column(np.inf), "X has inf at"),
+    "a gap": (missing(frame(QUARTERS)), "X has nan at row 7, column 1 ('width')"),
+    "a nullable gap": (missing(frame(QUARTERS).convert_dtypes()), "row 7, column 1 ('width')"),
+    "an integer gap": (missing(frame(COUNTS).astype("Int64")), "row 7, column 1 ('width')"),
+    "a bool gap": (missing(frame(BITS).astype("boolean")), "row 7, column 1 ('width')"),
+    "an arrow gap": (missing(frame(COUNTS).astype("int8[pyarrow]")), "row 7, column 1 ('width')"),
+    "an object gap": (missing(frame(QUARTERS).astype(object)), "row 7, column 1 ('width')"),
+    "polars text": (polars_of(TEXT), "column 'colour' of X holds text, 'red' at row 0"),
+    "polars categories": (polars_of(TEXT, pl.Categorical), "column 'colour' of X is categorical"),
+    "polars enum": (
+        polars_of(TEXT, pl.Enum(["red", "green", "blue"])),
+        "column 'colour' of X is categorical",
+    ),
+    "polars times": (polars_of(DAYS), "column 'colour' of X holds dates or times"),
+    "polars gap": (polars_of([None] + [1] * (N - 1)), "X has nan at row 0, column 1 ('colour')"),
+    "polars nothing": (polars_of([None] * N), "X has nan at row 0, column 1 ('colour')"),
+    "polars lists": (polars_of([[1]] * N), "column 'colour' of X holds List"),
+    "polars lazy": (polars_of(TEXT).lazy(), "X is a lazy frame; pass X.collect()"),
+    "arrow text": (polars_of(TEXT).to_arrow(), "column 'colour' of X holds text, 'red' at row 0"),
+    "arrow categories": (
+        pa.table({"colour": pa.array(TEXT).dictionary_encode()}),
+        "column 'colour' of X is categorical",
+    ),
+    "arrow times": (polars_of(DAYS).to_arrow(), "column 'colour' of X holds dates or times"),
+    "arrow gap": (polars_of([1] * 8 + [None] * (N - 8)).to_arrow(), "row 8, column 1 ('colour')"),
+    "arrow lists": (polars_of([[1]] * N).to_arrow(), "column 'colour' of X holds "),
+    "one column": (frame(QUARTERS)["width"], "X must be 2-D, .* but is one column"),
+    "one arrow column": (pa.array(QUARTERS[:, 0]), "X must be 2-D, .* but is one column"),
+    "no rows": (frame(QUARTERS)[:0], "X is empty"),
+    "no columns": (frame(QUARTERS)[[]], "X is empty"),
+}
+
+
+def pattern(text):
+    return ".*".join(map(re.escape, text.split(" .* ")))
+
+
+@pytest.mark.parametrize("table, message", WRONG.values(), ids=WRONG)
+def test_a_frame_that_will_not_do(table, message):
+    learner = okl.FOGD(n_frequencies=20)
+    before = contents(learner)
+    for call in (learner.partial_fit, lambda X, y: okl.run(learner, X, y)):
+        with pytest.raises(ValueError, match=pattern(message)):
+            call(table, SIGNS)
+    with pytest.raises(ValueError, match=pattern(message)):
+        learner.predict(table)
+    assert contents(learner) == before
+
+
+@pytest.mark.parametrize(
+    "labels, message",
+    [
+        (pd.Series(TEXT), "y holds text, 'red' at row 0: .* OneVsRest(learner, classes="),
+        (pl.Series(TEXT), "y holds text, 'red' at row 0: .* OneVsRest(learner, classes="),
+        (pa.array(TEXT), "y holds text, 'red' at row 0: .* OneVsRest(learner, classes="),
+        (pd.Series(TEXT).astype("category"), "y is categorical"),
+        (pd.Series(DAYS), "y holds dates or times"),
+        (pd.Series([1, None] * 75, dtype="Int8"), "y has nan at row 1"),
+        (pl.Series([None, 1] * 75), "y has nan at row 0"),
+        (pd.DataFrame({"label": SIGNS}), "y must have shape (150,) .* use y['label']"),
+        (pd.Series(SIGNS)[:9], "y must have shape (150,), one label a row of X, but has (9,)"),
+    ],
+)
+def test_labels_that_will_not_do(labels, message):
+    with pytest.raises(ValueError, match=pattern(message)):
+        okl.FOGD(n_frequencies=20).partial_fit(QUARTERS, labels)
+
+
+def test_a_row_that_will_not_do():
+    learner = okl.FOGD(n_frequencies=20).partial_fit(QUARTERS, SIGNS)
+    with pytest.raises(ValueError, match="x holds text, 'red' at 'colour'"):
+        learner.predict_one(with_column(TEXT).iloc[0])
+    with pytest.raises(ValueError, match="x must be one point, a 1-D array"):
+        learner.predict_one(frame(QUARTERS)[:1])
+    with pytest.raises(ValueError, match=r"x has nan at row 0, column 1 \('width'\)"):
+        learner.learn_one(missing(frame(QUARTERS)).iloc[7], 1.0)
+
+
+def test_a_class_that_is_missing():
+    learner = okl.OneVsRest(LEARNERS["FOGD"](), ["red", "green", "blue"])
+    gaps = ["red", None] * 75
+    for labels in (pd.Series(gaps), pd.Series(gaps, dtype="string"), pl.Series(gaps), gaps):
+        with pytest.raises(ValueError, match="y has .* at row 1, which is not one of the classes"):
+            okl.run(learner, QUARTERS, labels)
+
+
+def test_data_frames_are_not_imported():
+    code = """if True:
+        import sys
+        import oklnumba as okl
+        okl.PKAWV(okl.TaylorFeatures(1)).partial_fit([[0.0], [1.0]], [1.0, -1.0])
+        loaded = {"pandas", "polars", "pyarrow", "scipy.sparse"} & sys.modules.keys()
+        assert not loaded, loaded
+    """
+    subprocess.run([sys.executable, "-c", code], check=True)
