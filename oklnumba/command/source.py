@@ -6,7 +6,7 @@ from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -76,6 +76,8 @@ def find(args: Namespace) -> Source:
             order = np.random.default_rng(args.permute).permutation(len(y))
             X, y = X[order], y[order]
     elif args.file in datasets.names():
+        if datasets.found(args.file) and args.permute is None and columns is None:
+            return _of_stream(args, None)  # in pieces
         data = datasets.load(args.file, scale=None, permute=args.permute)
         X, y = data.X, data.y
     else:
@@ -87,8 +89,13 @@ def find(args: Namespace) -> Source:
 def _of_stream(args: Namespace, columns: list[str] | None) -> Source:
     """Return what ``okl.stream`` reads."""
     label = args.label
+    named = args.file in datasets.names() and not Path(args.file).exists()
+    if named and label not in (None, "y"):
+        raise ValueError(f"the labels of {args.file} are y; there is no column {label!r}")
 
-    def stream(classes: Sequence | None) -> okl.streams.Stream:
+    def stream(classes: Sequence | None) -> Any:
+        if named:  # its labels are -1 and +1, or numbers
+            return okl.stream(args.file, batch=ROWS)
         places = [_place(one, args.no_header) for one in (label, *(columns or []))]
         return okl.stream(
             args.file, label=places[0], columns=places[1:] or None, classes=classes,
