@@ -41,7 +41,10 @@ from oklnumba.learners.self_tuning import SelfTuning
 from oklnumba.learners.standardized import Standardized
 from oklnumba.protocol import Run, run
 from oklnumba.scaling import Standardizer
+from oklnumba.sizes import regret_vs_size
 from oklnumba.streams import stream
+from oklnumba.sweep import sweep
+from oklnumba.table import Table
 from oklnumba.wrappers.online_to_batch import OnlineToBatch
 from oklnumba.wrappers.several import MultiOutput, OneVsRest
 
@@ -100,6 +103,7 @@ __all__ = [
     "Standardized",
     "Standardizer",
     "StronglyConvexFTRL",
+    "Table",
     "TaylorFeatures",
     "UniformSampling",
     "Winnow",
@@ -111,8 +115,10 @@ __all__ = [
     "losses",
     "oco",
     "plots",
+    "regret_vs_size",
     "run",
     "stream",
+    "sweep",
     "theory",
 ]
 

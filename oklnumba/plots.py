@@ -6,7 +6,7 @@ never touched, so they work without a display, in threads, and inside figures of
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from oklnumba.checks import shown
+from oklnumba.labels import direct_labels
 from oklnumba.protocol import Run
+from oklnumba.table import Table
 
 __all__ = [
     "COLOURS",
@@ -29,7 +31,9 @@ __all__ = [
     "line_style",
     "loss_curves",
     "progress",
+    "regret_vs_size",
     "shared_legend",
+    "size_curves",
     "thin",
     "thin_checkpoints",
     "time_curves",
@@ -337,6 +341,190 @@ def _recorded(run: Run, first: int) -> np.ndarray:
     """Return rounds as ``thin`` does, or those recorded that come next."""
     at = np.searchsorted(run.recorded, thin(run.rounds, first=first))
     return run.recorded[np.unique(at)]
+
+
+def regret_vs_size(
+    table: Table,
+    families: Mapping[str, Sequence[str]] | None = None,
+    values: str = "regret",
+    styles: Mapping[str, Mapping[str, Any]] | None = None,
+) -> Figure:
+    """Return a figure of regret against dictionary size, a panel for each family of learners.
+
+    Lines are means over seeds, bands reach from the least to the most; dotted: the bound of the
+    learner's certificate. Where squared losses are drawn, a vertical line is the effective
+    dimension, and a grey dashed one the bound of Kernel-AWV, if they are within the panel.
+
+    Parameters
+    ----------
+    table : Table
+        Of ``okl.regret_vs_size``.
+    families : mapping of title to learners, optional
+        The panels. None: one for each loss.
+    values : str
+        Column on the other axis: "regret", "mistakes", "seconds", "memory", ...
+    styles : mapping of learner to keywords of ``Axes.plot``, optional
+        None: one of ``line_style`` for each learner of the table, the same in all panels.
+
+    Raises
+    ------
+    ValueError
+        If the table has no such learner or column, or a family regrets in different losses.
+
+    Examples
+    --------
+    >>> import numpy as np, oklnumba as okl
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (300, 2))
+    >>> kernel = okl.Gaussian(0.5)
+    >>> learners = [okl.NystromAWV(kernel), okl.FOGD(loss="squared"), okl.NOGD(kernel)]
+    >>> y = np.sign(X[:, 0])
+    >>> table = okl.regret_vs_size(learners, X, y, kernel, lam=1.0, seeds=2, sizes=[10, 40])
+    >>> fig = okl.plots.regret_vs_size(table)
+    >>> [axes.get_title() for axes in fig.axes]
+    ['squared loss', 'hinge loss']
+    """
+    names = list(dict.fromkeys(row["learner"] for row in table))
+    if families is None:
+        losses = dict.fromkeys(row["loss"] for row in table if not row["error"])
+        families = {
+            f"{loss} loss": list(dict.fromkeys(table.select(loss=loss)["learner"]))
+            for loss in losses
+        }
+    looks = {name: line_style(i) for i, name in enumerate(names)} | dict(styles or {})
+    columns = min(len(families), 2)
+    rows = -(-len(families) // columns)
+    fig, axes = figure(rows, columns, width=3.6 * columns, row_height=2.8)
+    for ax, (text, learners) in zip(axes.flat, families.items(), strict=False):
+        size_curves(table, learners, ax, values, looks)
+        title(ax, text)
+    for ax in axes.flat[len(families) :]:
+        ax.remove()
+    return fig
+
+
+def size_curves(
+    table: Table,
+    learners: Sequence[str],
+    axes: Axes,
+    values: str = "regret",
+    styles: Mapping[str, Mapping[str, Any]] | None = None,
+    names: bool = True,
+) -> None:
+    """Draw one panel of ``regret_vs_size``: some learners, each named at the end of its line.
+
+    Parameters
+    ----------
+    table, values, styles
+        As there.
+    learners : sequence of str
+    axes : matplotlib Axes
+    names : bool
+        Whether the lines are named.
+
+    Raises
+    ------
+    ValueError
+        If the table has no such learner or column, or they regret in different losses.
+
+    Examples
+    --------
+    >>> import numpy as np, oklnumba as okl
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (300, 2))
+    >>> kernel = okl.Gaussian(0.5)
+    >>> table = okl.regret_vs_size(okl.NystromAWV(kernel), X, X[:, 0], kernel, 1.0, sizes=[10, 40])
+    >>> fig, axes = okl.plots.figure(columns=1)
+    >>> okl.plots.size_curves(table, ["NystromAWV"], axes[0, 0], "mean_loss")
+    >>> axes[0, 0].lines[0].get_xdata()
+    array([10., 40.])
+    """
+    losses, ends = set(), {}
+    for number, name in enumerate(learners):
+        own = [row for row in table.select(learner=name) if not row["error"]]
+        if not own:
+            raise ValueError(f"the table has no run of {name!r}")
+        losses |= {row["loss"] for row in own}
+        look = _look(name, number, styles) | {"markersize": 3.0}
+        x, mean, low, high = _by_setting(own, values)
+        axes.plot(x, mean, **{"marker": "o"} | look)
+        if len(x) > 1:
+            axes.fill_between(x, low, high, color=look["color"], alpha=0.18, lw=0)
+        ends[name] = _end(x, mean, look["color"])
+        if values == "regret" and any(row.get("bound") is not None for row in own):
+            bounds = _by_setting(own, "bound")[1]
+            axes.plot(x, bounds, color=look["color"], linewidth=0.9, linestyle=(0, (1, 1.5)))
+    if values in ("regret", "mean_loss", "total_loss") and len(losses) > 1:
+        raise ValueError(
+            f"{', '.join(learners)} have different losses, {' and '.join(sorted(losses))}, which "
+            "do not compare: draw them in panels of their own"
+        )
+    _finish(axes, _unit(values, losses), legend=False)
+    axes.set_xlabel("largest number of atoms or features", fontsize=FONT)
+    if values == "regret" and losses == {"squared"}:
+        _theory_lines(table, axes, names)
+    low, high = axes.get_xlim()
+    label_ticks(axes.xaxis, low, high)
+    if names:
+        ticks = axes.xaxis.get_majorticklocs()
+        axes.set_xlim(low, high * (high / low) ** 0.75)  # room for them
+        axes.xaxis.set_major_locator(FixedLocator(ticks[(ticks >= low) & (ticks <= high)].tolist()))
+        axes.xaxis.set_minor_locator(NullLocator())
+        direct_labels(axes, ends, FONT - 1.0)
+
+
+def _by_setting(rows: list[dict[str, Any]], values: str) -> tuple[np.ndarray, ...]:
+    """Return sizes, and mean, least and most of a column over seeds; sizes increase."""
+    groups: dict[Any, list[tuple[float, float]]] = {}
+    for row in rows:
+        if values not in row:
+            raise ValueError(f"the table has no column {values!r}")
+        value = np.nan if row[values] is None else row[values]
+        groups.setdefault(row["setting"], []).append((row["size"], value))
+    points = []
+    for group in groups.values():
+        found = np.array(group)
+        points.append(
+            (found[:, 0].mean(), found[:, 1].mean(), found[:, 1].min(), found[:, 1].max())
+        )
+    return tuple(np.array(sorted(points)).T)
+
+
+def _end(x: np.ndarray, y: np.ndarray, colour: Any) -> tuple[float, float, Any]:
+    """Return where a line ends; y NaN where that is not on a logarithmic axis."""
+    return x[-1], y[-1] if y[-1] > 0.0 else np.nan, colour
+
+
+def _unit(values: str, losses: set[str]) -> str:
+    loss = " / ".join(sorted(losses))
+    return {
+        "regret": f"regret ({loss} loss)",
+        "mean_loss": f"average {loss} loss",
+        "total_loss": f"sum of {loss} losses",
+        "mistakes": "share of mistakes",
+        "seconds": "time in the learner (s)",
+        "memory": "memory of the learner (bytes)",
+    }.get(values, values)
+
+
+def _theory_lines(table: Table, axes: Axes, names: bool) -> None:
+    """Draw the effective dimension and the bound of Kernel-AWV, where the table has them."""
+    left, right = axes.get_xlim()
+    low, high = axes.get_ylim()
+    grey = {"color": "0.45", "linewidth": 0.9}
+    dimension, bound = (table.about.get(name) for name in ("effective_dimension", "awv_bound"))
+    if dimension is not None and left < dimension < right:
+        axes.axvline(dimension, linestyle=(0, (4, 2)), **grey)
+        if names:
+            _say(axes, "effective dimension", (dimension, 0.98), "data", rotation=90, va="top")
+    if bound is not None and low < bound < high:
+        axes.axhline(bound, linestyle=(0, (4, 2)), **grey)
+        if names:
+            _say(axes, "bound of Kernel-AWV", (0.01, bound), "axes fraction", va="bottom")
+
+
+def _say(axes: Axes, text: str, xy: tuple[float, float], x: str, **keywords: Any) -> None:
+    """Write what a line of the theory is, x in data or axes units and y in the other ones."""
+    units = x, {"data": "axes fraction", "axes fraction": "data"}[x]
+    axes.annotate(text, xy, xycoords=units, color="0.35", fontsize=FONT - 1.5, **keywords)
 
 
 def shared_legend(fig: Figure, columns: int = 4) -> None:

@@ -7,6 +7,7 @@ here chooses columns, makes blocks of one size and says where something was wron
 from __future__ import annotations
 
 import bz2
+import copy
 import difflib
 import gzip
 import io
@@ -161,6 +162,13 @@ class Stream:
 
     def __iter__(self) -> Iterator[Block]:
         return ahead(self._blocks())
+
+    def labels(self) -> Iterator[np.ndarray]:
+        """Yield the labels as the files have them, without the other columns where that is less."""
+        reader = copy.copy(self._reader)
+        reader.columns = ()
+        for *_, labels in reader.pieces():
+            yield labels
 
     def __repr__(self) -> str:
         width = "" if self.columns is None else f", {len(self.columns)} columns"

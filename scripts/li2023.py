@@ -1,13 +1,13 @@
 """The experiments behind Tables 2 to 5 of Li and Liao (2023)."""
 
-import os
-from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass, replace
-from functools import cache
+import argparse
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import Any
 
 import numpy as np
 from common import arguments, at_hand, cpu_clock, plain_ticks, print_table, save, some
-from tqdm import tqdm
 
 import oklnumba as okl
 from oklnumba import plots
@@ -87,18 +87,62 @@ def permuted(case: Case, seed: int) -> tuple[np.ndarray, np.ndarray]:
     return np.ascontiguousarray(X[order]), y[order]
 
 
-def make(algorithm: str, case: Case, T: int, seed: int, exponent: int = 0) -> Learner:
-    """Return an algorithm with the paper's settings and the step 10^exponent / sqrt(T)."""
-    kernel, eta = okl.Gaussian(case.sigma), 10.0**exponent / T**0.5
-    if algorithm == "FOGD":
-        return okl.FOGD(eta=eta, sigma=case.sigma, n_frequencies=400, seed=seed)
-    if algorithm == "NOGD":
-        return okl.NOGD(kernel, eta=eta, budget=BUDGET, rank=RANK)
-    if algorithm == "SkeGD":
-        return okl.SkeGD(kernel, eta=eta, period=round(0.3 * T), seed=seed)
-    if algorithm == "B(AO)2KS":
-        return okl.BAO2KS([kernel], eta=eta, radius=30.0, beta=6.0, horizon=T, seed=seed)
-    return okl.POMDR(kernel, zeta=case.zeta, horizon=T, rate_scale=case.rate_scale)
+def learners(case: Case) -> dict[str, Callable[..., Learner]]:
+    """Return the algorithms with the paper's settings and the step 10^exponent / sqrt(T)."""
+    return {
+        "FOGD": lambda T, kernel, seed, exponent: okl.FOGD(
+            eta=10.0**exponent / T**0.5, sigma=kernel.sigma, n_frequencies=400, seed=seed
+        ),
+        "NOGD": lambda T, kernel, exponent: okl.NOGD(
+            kernel, eta=10.0**exponent / T**0.5, budget=BUDGET, rank=RANK
+        ),
+        "SkeGD": lambda T, kernel, seed, exponent: okl.SkeGD(
+            kernel, eta=10.0**exponent / T**0.5, period=round(0.3 * T), seed=seed
+        ),
+        "B(AO)2KS": lambda T, kernel, seed, exponent: okl.BAO2KS(
+            [kernel], eta=10.0**exponent / T**0.5, radius=30.0, beta=6.0, horizon=T, seed=seed
+        ),
+        "POMDR": lambda T, kernel: okl.POMDR(
+            kernel, zeta=case.zeta, horizon=T, rate_scale=case.rate_scale
+        ),
+    }
+
+
+def play(case: Case, args: argparse.Namespace, seeds: Sequence[int], **options: Any) -> okl.Table:
+    """Play a case; ``options`` are those of ``okl.sweep``."""
+    options = {"learners": learners(case), "kernel": okl.Gaussian(case.sigma)} | options
+    found = okl.sweep(data={case.name: data(case)}, permutations=seeds, time_limit=args.limit,
+                      progress=True, **options)  # fmt: skip
+    for row in found:
+        if row["error"]:
+            raise SystemExit(f"{case.name}, {row['learner']}: {row['error']}")
+        if not row["finished"]:
+            print(f"{case.name}, {row['learner']}: not finished within {args.limit:g} s")
+    return found.select(finished=True)
+
+
+def best_widths(
+    case: Case, exponents: dict[str, int], args: argparse.Namespace
+) -> dict[str, tuple[float, float, float]]:
+    """Return the width with the fewest mistakes, these, and those with the paper's width.
+
+    For every algorithm over 2^(-2..6), with the step tuned at the paper's width, on the permutation
+    of the steps.
+    """
+    lines: dict[str, list] = {}
+    for name, make in learners(case).items():
+        given = {"exponent": exponents[name]} if name in exponents else {}
+        lines[name] = [partial(make, kernel=okl.Gaussian(s), **given) for s in WIDTHS]
+    found = play(case, args, [TUNING_SEED], learners=lines)
+    best = {}
+    for name in lines:
+        own = {
+            WIDTHS[row["setting"]]: 100.0 * row["mistakes"] for row in found.select(learner=name)
+        }
+        if case.sigma in own:
+            sigma = min(own, key=own.__getitem__)
+            best[name] = sigma, own[sigma], own[case.sigma]
+    return best
 
 
 def nogd_as_released(X: np.ndarray, y: np.ndarray, sigma: float) -> np.ndarray:
@@ -127,102 +171,18 @@ def nogd_as_released(X: np.ndarray, y: np.ndarray, sigma: float) -> np.ndarray:
     return wrong
 
 
-def play(algorithm: str, case: Case, seed: int, exponent: int, limit: float) -> tuple:
-    """Return mistake ratio (%), seconds and diary (of POMDR) of a run; None beyond the limit."""
-    X, y = permuted(case, seed)
-    if algorithm == RELEASED:  # in plain NumPy: its time says nothing
-        return 100.0 * nogd_as_released(X, y, case.sigma).mean(), np.nan, None
-    learner = make(algorithm, case, len(y), seed, exponent)
-    run = okl.run(learner, X, y, time_limit=limit)
-    if not run.finished:
-        return None
-    return 100.0 * run.mistake_rate, run.seconds, getattr(learner, "diary", None)
-
-
-def compile_all(jobs: list[tuple]) -> None:
-    """Play some rounds of each algorithm on each set."""
-    for algorithm, case in {job[:2]: None for job in jobs if job[0] != RELEASED}:
-        X, y = permuted(case, 0)
-        okl.run(make(algorithm, case, len(y), 0), X[:1500], y[:1500])
-
-
-def play_all(jobs: list[tuple], what: str, limit: float) -> dict[tuple, tuple]:
-    """Play jobs (algorithm, case, seed, exponent) in threads: the loops leave the GIL."""
-    compile_all(jobs)
-    results = {}
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        waiting = {pool.submit(play, *job, limit): job for job in jobs}
-        for done in tqdm(as_completed(waiting), total=len(jobs), desc=what, unit=" run"):
-            results[waiting[done]] = done.result()
-    return results
-
-
-def play_alone(jobs: list[tuple], what: str, limit: float) -> dict[tuple, tuple]:
-    """Play jobs one after another; their seconds are those of the CPU in their one thread."""
-    compile_all(jobs)
-    with cpu_clock():
-        return {job: play(*job, limit) for job in tqdm(jobs, desc=what, unit=" run")}
-
-
-def least(jobs: list[tuple], results: dict[tuple, tuple]) -> tuple | None:
-    """Return the job with the fewest mistakes; None where none was finished."""
-    finished = [job for job in jobs if results[job] is not None]
-    return min(finished, key=lambda job: results[job][0]) if finished else None
-
-
-def tune(cases: list[Case], limit: float) -> dict[tuple[str, Case], int]:
-    """Return the best exponent of the step of each baseline, on a permutation of its own."""
-    grids = {
-        (algorithm, case): [(algorithm, case, TUNING_SEED, exponent) for exponent in EXPONENTS]
-        for case in cases
-        for algorithm in ALGORITHMS[:-1]
-    }
-    results = play_all([job for grid in grids.values() for job in grid], "steps", limit)
-    return {key: (least(grid, results) or (0,))[-1] for key, grid in grids.items()}
-
-
-def best_widths(
-    cases: list[Case], exponents: dict[tuple[str, Case], int], limit: float
-) -> dict[tuple[str, Case], tuple[float, float, float]]:
-    """Return the width with the fewest mistakes, these, and those with the paper's width.
-
-    For every algorithm over 2^(-2..6), with the step tuned at the paper's width, on the permutation
-    of the steps.
-    """
-    grids = {
-        (algorithm, case): [
-            (
-                algorithm,
-                replace(case, sigma=sigma),
-                TUNING_SEED,
-                exponents.get((algorithm, case), 0),
-            )
-            for sigma in WIDTHS
-        ]
-        for case in cases
-        for algorithm in ALGORITHMS
-    }
-    results = play_all([job for grid in grids.values() for job in grid], "widths", limit)
-    found = {}
-    for (algorithm, case), grid in grids.items():
-        best, own = least(grid, results), (algorithm, case, *grid[0][2:])
-        if best is not None and results[own] is not None:
-            found[algorithm, case] = best[1].sigma, results[best][0], results[own][0]
-    return found
-
-
 def begin(doc: str, cases: list[Case]) -> tuple:
     """Return the options, the cases whose data is here (small ones if quick), and if any lacks."""
     args = arguments(doc, LIMIT, QUICK_LIMIT)
     names = at_hand(case.name for case in cases)
     here = [case for case in cases if case.name in names]
-    partial = len(here) < len(cases)
+    lacks = len(here) < len(cases)
     if args.quick:
         here = some([case for case in here if len(data(case)[1]) <= QUICK_ROWS])
     for case in here:
         if case.instead_of:
             print(f"{case.name} stands for {case.instead_of}, which could not be had")
-    return args, here, partial
+    return args, here, lacks
 
 
 def spread(values: list[float]) -> tuple[float, float]:
@@ -232,39 +192,42 @@ def spread(values: list[float]) -> tuple[float, float]:
 
 def compare(doc: str, stem: str, published: dict[Case, dict[str, Published]]) -> None:
     """Run a script of Table 2 or 4: mistake ratios and times of all algorithms."""
-    args, cases, partial = begin(doc, list(published))
-    exponents = tune(cases, args.limit)
-    widths = best_widths(cases, exponents, args.limit)
+    args, cases, lacks = begin(doc, list(published))
     seeds = range(QUICK_PERMUTATIONS if args.quick else PERMUTATIONS)
-    jobs = [
-        (algorithm, case, seed, exponents.get((algorithm, case), 0))
-        for case in cases
-        for algorithm in LINES
-        for seed in seeds
-    ]
-    results = play_alone(jobs, "permutations", args.limit)
     rows, table = [], []
     for case in cases:
+        # Steps of the baselines are tuned on a permutation of their own, in threads; the others are
+        # timed alone, in CPU seconds.
+        with cpu_clock():
+            results = play(case, args, seeds, tune={"exponent": EXPONENTS}, time_alone=True)
+        exponents = {
+            row["learner"]: int(row["chosen"].removeprefix("exponent="))
+            for row in results
+            if row["chosen"]
+        }
+        widths = best_widths(case, exponents, args)
         for algorithm in LINES:
-            exponent = exponents.get((algorithm, case))
-            runs = [results[algorithm, case, seed, exponent or 0] for seed in seeds]
-            finished = [run for run in runs if run is not None]
-            if not finished:
-                print(f"{case.name}, {algorithm}: no run within {args.limit:g} s")
+            runs = results.select(learner=algorithm)
+            ratios = [100.0 * row["mistakes"] for row in runs]
+            if algorithm == RELEASED:  # in plain NumPy: its time says nothing
+                streams = [permuted(case, seed) for seed in seeds]
+                ratios = [100.0 * nogd_as_released(*xy, case.sigma).mean() for xy in streams]
+            if not ratios:
                 continue
-            mistakes = spread([run[0] for run in finished])
-            seconds = spread([run[1] for run in finished])
+            exponent = exponents.get(algorithm)
+            mistakes = spread(ratios)
+            seconds = spread([row["seconds"] for row in runs] or [np.nan])
             timed = algorithm != RELEASED
             theirs = published[case]["NOGD" if algorithm == RELEASED else algorithm]
             step = "1e2/sqrt(T)" if algorithm == RELEASED else f"1e{exponent}/sqrt(T)"
-            best = widths.get((algorithm, case))
+            best = widths.get(algorithm)
             rows.append(
                 {
                     "dataset": case.name,
                     "sigma": case.sigma,
                     "algorithm": algorithm,
                     "step": "" if algorithm == "POMDR" else step,
-                    "permutations": len(finished),
+                    "permutations": len(ratios),
                     "mistakes": f"{mistakes[0]:.3f}",
                     "mistakes_sd": f"{mistakes[1]:.3f}",
                     "mistakes_published": theirs.mistakes,
@@ -290,7 +253,7 @@ def compare(doc: str, stem: str, published: dict[Case, dict[str, Published]]) ->
                     "best sigma": f"{best[0]:g} ({best[1] - best[2]:+.2f})" if best else "-",
                 }
             )
-    save(draw_comparison(cases, rows), rows, args, stem, partial)
+    save(draw_comparison(cases, rows), rows, args, stem, lacks)
     print(f"{len(seeds)} permutations; steps tuned, and widths tried, on another one")
     print_table(table)
     for case in cases:
@@ -340,28 +303,33 @@ class PublishedDiary:
     switch_round: float | None
 
 
+def diary(learner: okl.POMDR, run: okl.Run) -> dict[str, float | int | None]:
+    """Return what POMDR notes of a run."""
+    own = learner.diary
+    return {
+        "alignment": own.alignment, "switch_round": own.switch_round, "size_at_end": own.size
+    }  # fmt: skip
+
+
 def widths(doc: str, stem: str, published: dict[Case, PublishedDiary]) -> None:
     """Run a script of Table 3 or 5: POMDR at several kernel widths."""
-    args, cases, partial = begin(doc, list(published))
+    args, cases, lacks = begin(doc, list(published))
     seeds = range(QUICK_PERMUTATIONS if args.quick else PERMUTATIONS)
-    jobs = [("POMDR", case, seed, 0) for case in cases for seed in seeds]
-    results = play_all(jobs, "permutations", args.limit)
     rows, table = [], []
     for case in cases:
-        runs = [results["POMDR", case, seed, 0] for seed in seeds]
-        runs = [run for run in runs if run is not None]
-        if not runs:
-            print(f"{case.title}: no run within {args.limit:g} s")
+        only = {"POMDR": learners(case)["POMDR"]}
+        runs = play(case, args, seeds, learners=only, measure=diary)
+        if not len(runs):
             continue
-        mistakes = spread([run[0] for run in runs])
-        alignment = spread([run[2].alignment for run in runs])
-        switches = [run[2].switch_round for run in runs if run[2].switch_round is not None]
+        mistakes = spread([100.0 * row["mistakes"] for row in runs])
+        alignment = spread([row["alignment"] for row in runs])
+        switches = [row["switch_round"] for row in runs if row["switch_round"] is not None]
         settled = spread(switches) if len(switches) > len(runs) / 2 else (np.inf, 0.0)
         theirs = published[case]
         their_switch = "inf" if theirs.switch_round is None else f"{theirs.switch_round:g}"
         X, y = permuted(case, 0)
         exact = okl.theory.kernel_alignment(okl.Gaussian(case.sigma), X, y)
-        sizes = np.mean([run[2].size for run in runs])
+        sizes = np.mean([row["size_at_end"] for row in runs])
         rows.append(
             {
                 "dataset": case.name,
@@ -394,7 +362,7 @@ def widths(doc: str, stem: str, published: dict[Case, PublishedDiary]) -> None:
                 "published ": their_switch,
             }
         )
-    save(draw_widths(rows), rows, args, stem, partial)
+    save(draw_widths(rows), rows, args, stem, lacks)
     print_table(table)
 
 

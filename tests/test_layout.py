@@ -23,14 +23,16 @@ every_file = pytest.mark.parametrize("name", FILES)
 # Arrows run down only. Rooms of one floor may import each other where no circle comes of it.
 FLOORS = (
     ("hot", "blocks", "frames", "checks", "display", "arguments", "params"),
-    ("catalogue", "originals", "threads", "transformers"),
+    ("catalogue", "originals", "threads", "transformers", "labels"),
     ("kernels", "losses", "potentials", "state", "factor"),
     ("features", "dictionaries", "scaling", "datasets", "theory"),
     ("learners",),
-    ("recording", "streams", "protocol", "adversary", "games"),
-    ("plots", "oco", "wrappers"),
+    ("recording", "streams", "protocol", "adversary", "games", "table"),
+    ("plots", "oco", "wrappers", "cells", "sweep", "sizes"),
     ("interop",),
     ("__init__",),
+    ("command",),
+    ("__main__",),
 )
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 

@@ -1,0 +1,253 @@
+"""The cells of a sweep: what each is, how it is played and kept, and playing many side by side."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import pickle
+import platform
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from oklnumba import checks
+from oklnumba.learners.learner import Player, read_npz, write_npz
+from oklnumba.params import from_spec, to_spec
+from oklnumba.protocol import Run, run
+from oklnumba.threads import cores
+
+FIRST_ROWS = 64  # rounds that compile a learner's loops before anything runs side by side
+TIMED_ROWS = 1500  # rounds that do before cells are timed: dictionaries of usual size are full
+
+Measure = Callable[[Player, Run], dict[str, Any]]
+
+
+class Stream(NamedTuple):
+    """Inputs and labels by name, with their digest and the kernel that goes with them."""
+
+    name: str
+    X: np.ndarray
+    y: np.ndarray
+    digest: str
+    kernel: Any
+
+
+class Cell(NamedTuple):
+    """One run: a fresh learner on a stream, in the order given (None) or permuted by a seed."""
+
+    stream: Stream
+    player: Player | None
+    order: int | None
+    head: dict[str, Any]  # the columns that are known beforehand; "error" where none was made
+
+
+class Options(NamedTuple):
+    """What all cells share: keywords of ``okl.run``, more columns, and where cells are kept."""
+
+    of_run: dict[str, Any]
+    measure: Measure | None
+    path: Path | None
+
+
+def stream_of(name: str, X: Any, y: Any, kernel: Any) -> Stream:
+    """Return a stream of checked inputs; the labels are for the learner to check."""
+    X, y = checks.as_inputs(X), np.asarray(y)
+    return Stream(name, X, y, _digest([X.shape, y.shape, str(y.dtype)], {"X": X, "y": y}), kernel)
+
+
+def copy_of(player: Player) -> Player:
+    """Return a learner of the same hyper-parameters without data."""
+    arrays: dict[str, np.ndarray] = {}
+    return from_spec(to_spec(player, arrays), arrays)
+
+
+def installed() -> str:
+    """Return the versions that numbers depend on, in one line."""
+    told = []
+    for name in ("oklnumba", "numba", "numpy"):
+        try:
+            told.append(f"{name} {version(name)}")
+        except PackageNotFoundError:  # a tree that was not installed
+            told.append(f"{name} ?")
+    return ", ".join([*told, f"Python {platform.python_version()}"])
+
+
+# ---- playing one ----
+
+
+def state_bytes(player: Player) -> int:
+    """Return the bytes of a learner and its state as it is pickled."""
+    parts: list[pickle.PickleBuffer] = []
+    head = pickle.dumps(player, protocol=5, buffer_callback=parts.append)
+    return len(head) + sum(part.raw().nbytes for part in parts)
+
+
+def play(
+    player: Player,
+    X: np.ndarray,
+    y: np.ndarray,
+    order: int | None,
+    of_run: dict[str, Any],
+    measure: Measure | None,
+) -> dict[str, Any]:
+    """Return the measured columns of a run, or its error."""
+    try:
+        if order is not None:
+            rows = np.random.default_rng(order).permutation(len(X))
+            X, y = X[rows], y[rows]
+        return measured(player, run(player, X, y, **of_run), measure)
+    except Exception as error:
+        return {"error": f"{type(error).__name__}: {error}"}
+
+
+def measured(player: Player, done: Run, measure: Measure | None) -> dict[str, Any]:
+    """Return the columns of a run."""
+    size = int(done.sizes.max()) if done.rounds else 0  # after a restart it may be small
+    rate = done.mistake_rate
+    return {
+        "n": done.rounds,
+        "loss": done.loss,
+        "mean_loss": done.mean_loss,
+        "mistakes": rate,
+        "size": int(getattr(player, "sketch_size", size)),
+        "seconds": done.seconds,
+        "memory": state_bytes(player),
+        "finished": done.finished,
+        "total_loss": float(done.losses.sum()),
+        "versions": installed(),
+        "error": "",
+    } | (measure(player, done) if measure else {})
+
+
+def here() -> str:
+    """Return what names this process among those of all machines."""
+    return f"{platform.node()} {os.getpid()}"
+
+
+def numbered(i: int, home: str, task: tuple) -> tuple[int, dict[str, Any]]:
+    """Play a task, perhaps in another process, where BLAS then keeps to one thread too."""
+    if here() != home:
+        threadpool_limits(1)
+    return i, play(*task)
+
+
+# ---- keeping them ----
+
+
+def _digest(told: Any, arrays: dict[str, np.ndarray]) -> str:
+    out = hashlib.sha256(json.dumps(told, sort_keys=True).encode())
+    for name, array in arrays.items():
+        out.update(name.encode())
+        out.update(np.ascontiguousarray(array).tobytes())
+    return out.hexdigest()
+
+
+def _code(measure: Measure | None) -> list[str]:
+    """Return what tells a function from another, or from itself before it was edited."""
+    code = getattr(measure, "__code__", None)
+    if code is None:
+        return [repr(type(measure))]
+    constants = [repr(c) for c in code.co_consts if not hasattr(c, "co_code")]
+    return [code.co_name, code.co_code.hex(), *code.co_names, *constants]
+
+
+def key(cell: Cell, options: Options) -> str:
+    """Return the digest of all that the numbers of a cell depend on."""
+    arrays: dict[str, np.ndarray] = {}
+    spec = to_spec(cell.player, arrays)
+    told = [spec, cell.stream.digest, cell.order, options.of_run, _code(options.measure)]
+    return _digest([*told, installed()], arrays)
+
+
+def key_of_best(stream: Stream, loss: str, lam: float) -> str:
+    """Return the digest of all that the best function of a stream depends on."""
+    arrays: dict[str, np.ndarray] = {}
+    spec = to_spec(stream.kernel, arrays)
+    return _digest(["best", spec, stream.digest, loss, lam, installed()], arrays)
+
+
+def kept(path: Path, what: str) -> dict[str, Any] | None:
+    """Return what a finished cell left in the folder; None where there is none, or a damaged one.
+
+    Parameters
+    ----------
+    path : Path
+    what : str
+        Its key.
+    """
+    try:
+        return read_npz(path / f"{what}.npz")[0]["cell"]
+    except (FileNotFoundError, ValueError, KeyError):
+        return None
+
+
+def keep(path: Path, what: str, found: dict[str, Any]) -> None:
+    """Write a finished cell, whole or not at all."""
+    write_npz(path / f"{what}.npz", {"cell": found}, {})
+
+
+# ---- playing many ----
+
+
+def results(
+    tasks: Sequence[tuple], backend: str | None, n_jobs: int | None
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the number of each task and what it left, in the order in which they end.
+
+    In threads of this process, unless a backend of joblib is named or set by its
+    ``parallel_config``. A thread that runs when the caller stops ends its task first.
+    """
+    if backend is not None or _configured():
+        yield from _by_joblib(tasks, backend, n_jobs)
+        return
+    workers = min(n_jobs or cores(), len(tasks))
+    if workers < 2:
+        for i, task in enumerate(tasks):
+            yield i, play(*task)
+        return
+    with ThreadPoolExecutor(workers, thread_name_prefix="sweep") as pool:
+        waiting = {pool.submit(play, *task): i for i, task in enumerate(tasks)}
+        try:
+            for done in as_completed(waiting):
+                yield waiting[done], done.result()
+        finally:
+            for future in waiting:
+                future.cancel()
+
+
+def _configured() -> bool:
+    """Say whether we are under a ``parallel_config`` of joblib, which then has been imported."""
+    joblib = sys.modules.get("joblib")
+    if joblib is None:
+        return False
+    backend, n_jobs = joblib.parallel.get_active_backend()
+    return n_jobs not in (None, 1) or "Loky" not in type(backend).__name__
+
+
+def _by_joblib(
+    tasks: Sequence[tuple], backend: str | None, n_jobs: int | None
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    try:
+        import joblib
+    except ImportError as error:
+        raise ImportError(
+            f"backend={backend!r} needs joblib: pip install oklnumba[sweep]; "
+            "backend=None plays in threads without it"
+        ) from error
+    settings: dict[str, Any] = {}
+    if backend is not None:
+        settings = {"backend": backend, "n_jobs": n_jobs or cores()}
+    if backend == "dask":  # to all workers, so that one that dies takes nothing with it
+        shared = {id(a): a for task in tasks for a in task if isinstance(a, np.ndarray)}
+        settings = {"backend": backend, "n_jobs": n_jobs or -1, "scatter": list(shared.values())}
+    with joblib.parallel_config(**settings):
+        parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator_unordered", prefer="threads")
+        home = here()
+        yield from parallel(joblib.delayed(numbered)(i, home, task) for i, task in enumerate(tasks))

@@ -1,0 +1,515 @@
+"""Sweeps: the same table however they are played, kept cells, failures, tuning, sizes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from functools import partial
+
+import numpy as np
+import pytest
+
+import oklnumba as okl
+from oklnumba import cells, sizes
+from oklnumba.labels import direct_labels
+from tests.compiled import COMPILED
+
+RNG = np.random.default_rng(0)
+X = RNG.uniform(-1, 1, (300, 3))
+Y = np.where(RNG.random(300) < 0.1, -1.0, 1.0) * np.sign(np.sin(3 * X[:, 0]))
+KERNEL = okl.Gaussian(0.5)
+DATA = {"one": (X, Y), "two": (X[:200], Y[:200] * (1 + X[:200, 1]))}
+
+
+def fogd(T, seed, step=1.0):
+    return okl.FOGD(eta=step / T**0.5, n_frequencies=20, seed=seed, loss="squared")
+
+
+LEARNERS = {
+    "FOGD": fogd,
+    "Nystrom": [okl.NystromAWV(KERNEL, max_size=m) for m in (5, 20)],
+    "hinge": okl.KernelOGD(KERNEL, budget=20),
+}
+play = partial(okl.sweep, LEARNERS, DATA, 2, kernel=KERNEL, regret=1.0)
+
+
+def numbers(table):
+    """Return the rows without their times."""
+    return [{k: v for k, v in row.items() if k != "seconds"} for row in table]
+
+
+@pytest.fixture(scope="module")
+def undisturbed():
+    return numbers(play(n_jobs=1))
+
+
+def test_rows_are_runs(undisturbed):
+    assert len(undisturbed) == 2 * 4 * 2
+    for row in undisturbed:
+        X, y = DATA[row["data"]]
+        order = np.random.default_rng(row["permutation"]).permutation(len(y))
+        if row["learner"] == "FOGD":
+            learner = fogd(len(y), row["seed"])
+        elif row["learner"] == "Nystrom":
+            learner = okl.NystromAWV(KERNEL, max_size=(5, 20)[row["setting"]], seed=row["seed"])
+        elif row["data"] == "two":  # hinge takes signs only
+            assert row["error"].startswith("ValueError: y has ") and row["loss"] is None
+            continue
+        else:
+            learner = okl.KernelOGD(KERNEL, budget=20)
+        run = okl.run(learner, X[order], y[order])
+        assert row["error"] == "" and row["loss"] == run.loss and row["n"] == len(y)
+        assert row["mean_loss"] == run.mean_loss and row["mistakes"] == run.mistake_rate
+        assert row["size"] == run.sizes.max() and row["finished"]
+        assert row["memory"] > run.sizes.max() * 8
+        best = okl.theory.comparator(KERNEL, X, y, 1.0, run.loss)
+        least = best.loss + best.norm**2
+        assert row["regret"] == pytest.approx(run.losses.sum() - least, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    "how",
+    [{}, {"n_jobs": 3}, {"time_alone": True}, {"backend": "threading"}, {"backend": "loky"}],
+    ids=str,
+)
+def test_the_same_table_however_it_is_played(undisturbed, how):
+    if "backend" in how:
+        pytest.importorskip("joblib")
+    assert numbers(play(**how)) == undisturbed
+
+
+@pytest.mark.skipif(not COMPILED, reason="far too long")
+def test_the_same_table_under_the_callers_configuration_of_joblib(undisturbed):
+    joblib = pytest.importorskip("joblib")
+    with joblib.parallel_config(backend="threading", n_jobs=2):
+        assert numbers(play()) == undisturbed
+
+
+DASK = """if True:
+    import os, pathlib, signal, sys, threading, time
+    sys.path.insert(0, sys.argv[1])
+    from distributed import Client, LocalCluster
+    from tests import test_sweep
+
+    if __name__ == "__main__":
+        settings = dict(n_workers=2, threads_per_worker=1, dashboard_address=None)
+        with LocalCluster(**settings) as cluster, Client(cluster) as client:
+            pids = list(client.run(os.getpid).values())
+            folder = pathlib.Path(sys.argv[2])
+
+            def kill():
+                while len(list(folder.glob("*.npz"))) < 3:
+                    time.sleep(0.001)
+                os.kill(pids[0], signal.SIGKILL)
+
+            killer = threading.Thread(target=kill)
+            killer.start()
+            table = test_sweep.play(backend="dask", path=folder)
+            killer.join()
+            table.save(sys.argv[3])
+"""
+
+
+@pytest.mark.skipif(not COMPILED, reason="far too long")
+def test_a_dask_worker_killed_in_the_middle_changes_nothing(tmp_path, undisturbed):
+    pytest.importorskip("distributed")
+    pytest.importorskip("joblib")
+    script = tmp_path / "killed.py"
+    script.write_text(DASK)
+    root = os.path.dirname(os.path.dirname(__file__))
+    table = tmp_path / "table.npz"
+    subprocess.run(
+        [sys.executable, str(script), root, str(tmp_path / "cells"), str(table)],
+        check=True, capture_output=True, timeout=120,
+    )  # fmt: skip
+    assert numbers(okl.Table.load(table)) == undisturbed
+
+
+# ---- kept cells ----
+
+
+def test_a_second_call_plays_nothing_again(tmp_path, undisturbed, monkeypatch):
+    first = play(path=tmp_path)
+    assert numbers(first) == undisturbed
+    assert len(list(tmp_path.iterdir())) == sum(not r["error"] for r in undisturbed) + 3
+    played = []
+    before = cells.play
+    monkeypatch.setattr(cells, "play", lambda *task: played.append(task) or before(*task))
+    again = play(path=tmp_path)
+    assert again.rows == first.rows  # their times too
+    assert {task[0].loss for task in played if task[3] is not None} == {"hinge"}  # failed before
+    more = okl.sweep(LEARNERS["FOGD"], {"1": DATA["one"]}, 3, path=tmp_path)  # other names, same
+    assert more.rows[0]["seconds"] == first.rows[0]["seconds"]
+    assert more.rows[2]["mean_loss"] not in first["mean_loss"]
+
+
+def test_what_changes_numbers_changes_the_key():
+    stream = cells.stream_of("s", X, Y, None)
+    learner = okl.KernelOGD(KERNEL)
+    options = cells.Options({}, None, None)
+    cell = cells.Cell(stream, learner, 0, {})
+    keys = {
+        cells.key(cell, options),
+        cells.key(cell._replace(order=1), options),
+        cells.key(cell._replace(order=None), options),
+        cells.key(cell._replace(player=okl.KernelOGD(KERNEL, eta=0.2)), options),
+        cells.key(cell._replace(player=okl.KernelOGD(okl.Gaussian(0.6))), options),
+        cells.key(cell._replace(stream=cells.stream_of("s", X, -Y, None)), options),
+        cells.key(cell, options._replace(of_run={"loss": "squared"})),
+        cells.key(cell, options._replace(measure=lambda learner, run: {"a": 1})),
+        cells.key(cell, options._replace(measure=lambda learner, run: {"a": 2})),
+    }
+    assert len(keys) == 9
+    same = cell._replace(stream=cells.stream_of("t", X.copy(), Y, KERNEL), head={"a": 1})
+    assert cells.key(same, options._replace(path="there")) in keys
+
+
+KILLED = """if True:
+    import os, signal, sys, time
+    sys.path.insert(0, sys.argv[1])
+    import numpy as np
+    from tests import test_sweep
+
+    folder, times = sys.argv[2], int(sys.argv[4])
+    begin = time.perf_counter()
+    test_sweep.play(n_jobs=1)  # loads what is compiled: children begin at once
+    begin = time.perf_counter()
+    test_sweep.play(n_jobs=1)
+    longest = time.perf_counter() - begin
+    rng, ended = np.random.default_rng(0), 0
+    for _ in range(times):
+        child = os.fork()
+        if child == 0:
+            test_sweep.play(path=folder, n_jobs=2)
+            os._exit(0)
+        time.sleep(rng.uniform(0.0, longest / 8.0))
+        os.kill(child, signal.SIGKILL)
+        ended += os.waitpid(child, 0)[1] == signal.SIGKILL
+    print(ended, len(os.listdir(folder)) if os.path.isdir(folder) else 0)
+    test_sweep.play(path=folder).save(sys.argv[3])
+"""
+
+
+def killed(folder, times):
+    """Play a sweep that is killed at random moments, then to its end; return its table."""
+    root, table = os.path.dirname(os.path.dirname(__file__)), folder / "table.npz"
+    options = [root, str(folder / "cells"), str(table), str(times)]
+    command = [sys.executable, "-c", KILLED, *options]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return okl.Table.load(table), *map(int, done.stdout.split())
+
+
+@pytest.mark.skipif(not COMPILED, reason="far too long")
+def test_killed_sweeps_give_the_same_table(tmp_path, undisturbed):
+    table, ended, _ = killed(tmp_path, 5)
+    assert ended >= 1 and numbers(table) == undisturbed
+
+
+def test_an_interrupt_leaves_finished_cells(tmp_path, monkeypatch):
+    before, calls = cells.play, []
+
+    def interrupted(*task):
+        calls.append(task)
+        if len([t for t in calls if t[3] is not None]) == 4:
+            raise KeyboardInterrupt
+        return before(*task)
+
+    monkeypatch.setattr(cells, "play", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        play(path=tmp_path, n_jobs=1)
+    assert len(list(tmp_path.iterdir())) == 3
+    with pytest.raises(KeyboardInterrupt):
+        calls.clear()
+        play(path=tmp_path, n_jobs=2)
+    assert len(list(tmp_path.iterdir())) >= 3
+
+
+def test_a_damaged_cell_is_played_again(tmp_path, undisturbed):
+    play(path=tmp_path)
+    for file in list(tmp_path.iterdir())[::2]:
+        file.write_bytes(file.read_bytes()[:100])
+    assert numbers(play(path=tmp_path)) == undisturbed
+
+
+# ---- failures ----
+
+
+def test_a_failing_cell_is_recorded_and_stops_nothing():
+    def worse(X):
+        raise RuntimeError("no learner today")
+
+    table = okl.sweep(
+        {"bad": worse, "odd": lambda T: 3, "asks": lambda nothing: okl.FOGD(), "good": fogd,
+         "diverges": okl.OGD(1e6)}, (X, Y), 2,
+    )  # fmt: skip
+    bad = table.select(learner="bad")
+    assert set(bad["error"]) == {"RuntimeError: no learner today"}
+    assert "must return a learner" in table.select(learner="odd").rows[0]["error"]
+    assert "'nothing'" in table.select(learner="asks").rows[0]["error"]
+    assert table.select(learner="diverges").rows[1]["error"].startswith("FloatingPointError")
+    assert set(table.select(learner="good")["error"]) == {""}
+    means = table.mean()
+    assert means.select(learner="bad").rows[0]["failed"] == 2
+    assert means.select(learner="good").rows[0]["permutations"] == 2
+    assert means.select(learner="bad").rows[0]["mean_loss"] is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ({"learners": {}}, "learners must be one or more"),
+        ({"learners": okl.FOGD}, "must be a learner, a function"),
+        ({"data": {"a": 3}}, "data 'a' must be the name of a set"),
+        ({"permutations": -1}, "permutations must be an integer >= 0"),
+        ({"permutations": [1, 1]}, "seeds that differ"),
+        ({"tune": {"nothing": [1]}}, "tune names what no learner has: nothing"),
+        ({"tune": {"FOGD": {"nothing": [1]}}}, "FOGD: nothing"),
+        ({"tune": {"eta": []}}, "one value or more"),
+        ({"regret": 1.0}, "regret needs the kernel"),
+        ({"measure": 3}, "measure must be a function"),
+    ],
+)
+def test_bad_arguments_are_refused(arguments, told):
+    with pytest.raises(ValueError, match=told):
+        okl.sweep(**{"learners": okl.FOGD(), "data": (X, Y)} | arguments)
+
+
+# ---- tuning ----
+
+
+def test_settings_are_chosen_on_a_permutation_of_their_own():
+    steps = [0.03, 0.3, 3.0, 30.0]
+    table = okl.sweep(
+        {"FOGD": fogd, "awv": okl.KernelAWV(KERNEL)}, DATA, 2,
+        tune={"step": steps, "kernel__sigma": [0.2, 0.8]},
+    )  # fmt: skip
+    for name, (inputs, y) in DATA.items():
+        order = np.random.default_rng(1000).permutation(len(y))
+        signs = np.isin(y, (-1.0, 1.0)).all()
+
+        def score(learner, stream=(inputs[order], y[order]), signs=signs):
+            run = okl.run(learner, *stream)
+            return run.mistake_rate if signs else run.mean_loss
+
+        best = min(steps, key=lambda step: score(fogd(len(y), 1000, step)))  # noqa: B023
+        width = min((0.2, 0.8), key=lambda s: score(okl.KernelAWV(okl.Gaussian(s))))  # noqa: B023
+        rows = table.select(data=name)
+        assert set(rows.select(learner="FOGD")["chosen"]) == {f"step={best!r}"}
+        assert set(rows.select(learner="awv")["chosen"]) == {f"kernel__sigma={width!r}"}
+        run = okl.run(fogd(len(y), 1, best), *(a[np.random.default_rng(1).permutation(len(y))]
+                                               for a in (inputs, y)))  # fmt: skip
+        assert rows.select(learner="FOGD").rows[1]["mean_loss"] == run.mean_loss
+
+
+def test_tuning_reads_no_permutation_of_the_table(monkeypatch):
+    orders = []
+    before = cells.play
+    monkeypatch.setattr(
+        cells, "play", lambda *task: orders.append((task[3], task[0].eta)) or before(*task)
+    )
+    okl.sweep(fogd, (X, Y), [0, 1000, 7], tune={"fogd": {"step": [0.1, 1.0]}}, n_jobs=1)
+    played = [order for order, _ in orders if order is not None]
+    assert played[:2] == [1001, 1001] and played[2:] == [0, 1000, 7]
+    assert len({eta for order, eta in orders if order in (0, 1000, 7)}) == 1
+
+
+def test_a_grid_that_fails_is_told_in_each_cell():
+    table = okl.sweep(okl.OGD(), (X, Y), 2, tune={"eta": [1e6, -1.0]})
+    assert len(table) == 2 and all("tuning" in error for error in table["error"])
+
+
+# ---- what is swept ----
+
+
+def test_data_and_learners_by_name():
+    data = okl.datasets.load("mushrooms")
+    table = okl.sweep([okl.FOGD(n_frequencies=2)] * 2, [data, "mushrooms", (X, Y)], 0)
+    names = [(row["data"], row["learner"]) for row in table]
+    assert names == [(d, lr) for d in ("mushrooms", "mushrooms 2", "data 2")
+                     for lr in ("FOGD", "FOGD 2")]  # fmt: skip
+    assert table.rows[0]["mean_loss"] == table.rows[2]["mean_loss"]
+    assert table.rows[0]["permutation"] is None  # in the order given
+    run = okl.run(okl.FOGD(n_frequencies=2), X, Y)
+    assert table.rows[-1]["mean_loss"] == run.mean_loss
+
+
+def test_seeds_of_learners_and_of_their_parts_move_with_the_permutation():
+    learner = okl.PKAWV(okl.FourierFeatures(5, seed=3))
+    table = okl.sweep({"a": learner, "b": okl.FOGD(seed=5)}, (X, Y), [0, 1])
+    assert ["seed=3" in p or "seed=5" in p for p in table["parameters"]] == [True, False] * 2
+    assert learner.rounds == 0 and learner.features.seed == 3
+
+
+def test_more_columns_and_keywords_of_run():
+    table = okl.sweep(
+        fogd, (X, Y), 1, measure=lambda learner, run: {"rounds": learner.rounds, "what": "x"},
+        loss="absolute",
+    )  # fmt: skip
+    assert table.rows[0]["rounds"] == 300 and table["what"][0] == "x"
+    assert table.rows[0]["loss"] == "absolute"
+
+
+def test_bytes_of_a_learner():
+    learner = okl.KernelAWV(KERNEL).partial_fit(X, Y)
+    assert cells.state_bytes(learner) > 300 * 3 * 8 + 300 * 301 / 2 * 8
+    assert cells.state_bytes(learner) < 3 * 300 * 300 * 8
+
+
+def test_a_function_is_given_what_it_has_no_default_for():
+    seen = []
+
+    def make(T, d, X, kernel, seed, step=3.0, other=5):
+        seen.append((T, d, X.shape, kernel, seed, step, other))
+        return okl.FOGD(n_frequencies=2)
+
+    both = {"make": make, "bound": partial(make, kernel=None, T=1)}
+    okl.sweep(both, (X, Y), [4], tune={"make": {"step": [2.0]}}, kernel={"data 0": KERNEL})
+    tuned, plain, bound = seen
+    assert tuned == (300, 3, (300, 3), KERNEL, 1000, 2.0, 5)
+    assert plain == (300, 3, (300, 3), KERNEL, 4, 2.0, 5)
+    assert bound == (1, 3, (300, 3), None, 4, 3.0, 5)
+
+
+# ---- tables ----
+
+
+def test_a_table_is_saved_whole(tmp_path):
+    rows = [{"a": "x", "b": 1.5, "c": None, "d": 1}, {"a": None, "b": None, "c": None, "d": 2}]
+    table = okl.Table(rows, {"lam": 1.0})
+    table.save(tmp_path / "t.npz")
+    again = okl.Table.load(tmp_path / "t.npz")
+    assert again.rows == table.rows and again.about == table.about
+    assert again.columns == table.columns and isinstance(again.rows[0]["d"], int)
+    table.to_csv(tmp_path / "t.csv")
+    assert (tmp_path / "t.csv").read_text() == table.to_csv() == "a,b,c,d\nx,1.5,,1\n,,,2\n"
+    okl.run(okl.FOGD(), X, Y).save(tmp_path / "r.npz")
+    with pytest.raises(ValueError, match="holds no table"):
+        okl.Table.load(tmp_path / "r.npz")
+    np.testing.assert_array_equal(table["b"], [1.5, np.nan])
+    with pytest.raises(ValueError, match="no column 'e'"):
+        _ = table["e"]
+    with pytest.raises(ValueError, match="texts and numbers"):
+        okl.Table([{"a": 1}, {"a": "x"}])
+    with pytest.raises(ValueError, match="a must be text, a number or None"):
+        okl.Table([{"a": [1]}])
+
+
+def test_means_pivots_and_looks():
+    rows = [
+        {"data": d, "learner": name, "setting": 0, "permutation": p, "mean_loss": v + p,
+         "error": "", "note": "<b>"}
+        for d in "ab" for name, v in (("x", 1.0), ("y", 3.0)) for p in (0, 1)
+    ]  # fmt: skip
+    table = okl.Table([*rows, rows[0] | {"permutation": 2, "mean_loss": None, "error": "E"}])
+    means = table.mean()
+    assert means["mean_loss"].tolist() == [1.5, 3.5, 1.5, 3.5]
+    np.testing.assert_allclose(means["mean_loss_sd"], 0.5**0.5)
+    assert means["failed"].tolist() == [1, 0, 0, 0]
+    assert table.pivot().rows == [{"data": d, "x": 1.5, "y": 3.5} for d in "ab"]
+    with pytest.raises(ValueError, match="holds texts"):
+        table.pivot("note")
+    assert "&lt;b&gt;" in table._repr_html_() and "<b>" not in table._repr_html_()
+    assert repr(okl.Table(rows * 5)).endswith("... 40 rows") and repr(okl.Table([]))
+    pandas = pytest.importorskip("pandas")
+    frame = table.to_frame()
+    assert isinstance(frame, pandas.DataFrame) and frame.shape == (9, 7)
+    assert frame.groupby("learner")["mean_loss"].mean()["y"] == 3.5
+
+
+# ---- regret against size ----
+
+
+def size_table(**options):
+    learners = {
+        "Nystrom": okl.NystromAWV(KERNEL),
+        "Taylor": okl.PKAWV(okl.TaylorFeatures(2, sigma=0.5)),
+        "FOGD": okl.FOGD(loss="squared", sigma=0.5),
+        "SkeGD": okl.SkeGD(KERNEL),
+        "POMDR": okl.POMDR(KERNEL),
+        "Projectron": [okl.Projectron(KERNEL, threshold=v) for v in (0.5, 0.1)],
+        "BOGD": lambda size, T, seed: okl.BOGD(KERNEL, eta=3 / T**0.5, budget=size, seed=seed),
+        "AWV": okl.KernelAWV(KERNEL),
+    }
+    return okl.regret_vs_size(learners, X, Y, KERNEL, 1.0, seeds=2, sizes=(6, 11, 24), **options)
+
+
+def test_regret_against_size():
+    table = size_table()
+    assert set(table["error"]) == {""}
+    found = {
+        name: sorted({row["size"] for row in table if row["learner"] == name})
+        for name in dict.fromkeys(table["learner"])
+    }
+    assert found["Nystrom"] == found["BOGD"] == [6, 11, 24]
+    assert found["Taylor"] == [4, 10, 20] and found["FOGD"] == [6, 10, 24]  # degrees 1 to 3
+    assert found["AWV"] == [300] and len(found["Projectron"]) == 2
+    runs = {name: np.sum(table["learner"] == name) for name in found}
+    assert runs["FOGD"] == runs["SkeGD"] == 6  # three sizes, two seeds
+    assert runs["Taylor"] == runs["POMDR"] == 3 and runs["AWV"] == 1  # they draw nothing
+    for row in table:
+        least = table.about["best"][f"data, {row['loss']}"]
+        assert row["regret"] == row["total_loss"] - least
+        if row["learner"] in ("Nystrom", "Taylor", "AWV"):
+            assert row["regret"] <= row["bound"]
+        else:
+            assert row["bound"] is None
+    awv = table.select(learner="AWV").rows[0]
+    assert awv["bound"] == pytest.approx(table.about["awv_bound"], rel=1e-6)
+    assert table.about["effective_dimension"] == okl.theory.effective_dimension(KERNEL, X, 1.0)
+    permuted = size_table(permute=True)
+    assert np.sum(permuted["learner"] == "AWV") == 2
+    assert permuted.about == table.about
+
+
+def test_shares_of_a_size_are_kept():
+    choice = sizes.sized(okl.SkeGD(KERNEL), "budget", 100, 3)
+    assert choice == {"budget": 100, "rank": 10, "sketch": 72, "columns": 15}
+    for size in (2, 3, 12, 1000):
+        for learner in (okl.SkeGD(KERNEL), okl.NOGD(KERNEL), okl.POMDR(KERNEL, switch_size=40)):
+            cells.copy_of(learner).set_params(**sizes.sized(learner, "budget", size, 3))
+    names = {
+        okl.NystromAWV(KERNEL): "max_size",
+        okl.FOGD(): "n_frequencies",
+        okl.FOGD(okl.FourierFeatures(9)): "features__n_frequencies",
+        okl.PKAWV(okl.TaylorFeatures(2)): "features__degree",
+        okl.Standardized(okl.NOGD(KERNEL)): "learner__budget",
+        okl.KernelAWV(okl.Polynomial(3)): None,
+        okl.KONS(KERNEL): None,
+    }
+    for learner, name in names.items():
+        assert sizes.size_name(learner) == name
+
+
+def test_a_figure_of_regret_against_size():
+    table = size_table()
+    figure = okl.plots.regret_vs_size(table)
+    squared, hinge = figure.axes
+    assert [ax.get_title() for ax in figure.axes] == ["squared loss", "hinge loss"]
+    assert {text.get_text() for text in hinge.texts} == {"SkeGD", "POMDR", "Projectron", "BOGD"}
+    assert "effective dimension" in {text.get_text() for text in squared.texts}
+    again = okl.plots.regret_vs_size(table, {"b": ["BOGD"], "c": ["BOGD", "SkeGD"]})
+    colours = {ax.lines[0].get_color() for ax in again.axes}
+    assert len(colours) == 1  # one learner, one colour
+    with pytest.raises(ValueError, match="hinge and squared, which do not compare"):
+        okl.plots.regret_vs_size(table, {"all": ["BOGD", "FOGD"]})
+    with pytest.raises(ValueError, match="no run of 'nobody'"):
+        okl.plots.regret_vs_size(table, {"all": ["nobody"]})
+    with pytest.raises(ValueError, match="no column 'weight'"):
+        okl.plots.regret_vs_size(table, {"b": ["BOGD"]}, values="weight")
+    assert len(okl.plots.regret_vs_size(table, {"all": ["BOGD", "FOGD"]}, "mistakes").axes) == 1
+
+
+def test_labels_do_not_cover_each_other():
+    figure, axes = okl.plots.figure(columns=1)
+    axes[0, 0].set_ylim(0.0, 1.0)
+    ends = {f"line {i}": (0.5, 0.5, "k") for i in range(8)}
+    direct_labels(axes[0, 0], ends, 7.5)
+    figure.draw_without_rendering()
+    boxes = [text.get_window_extent() for text in axes[0, 0].texts]
+    middles = sorted(box.y0 + box.height / 2 for box in boxes)
+    # the arrow is part of the box of an annotation, so heights are taken from the font
+    assert np.isfinite(middles).all() and len(boxes) == 8
+    places = sorted(text.xyann[1] for text in axes[0, 0].texts)
+    height = axes[0, 0].get_window_extent().height * 72 / figure.dpi
+    assert np.diff(places).min() * height > okl.plots.FONT - 1.5
