@@ -80,9 +80,11 @@ class Kernel(Params):
         for columns, z in blocks(Z, COLUMNS):
             atoms = np.array(z.T, order="C")
             for rows, x in blocks(X, ROWS):
-                part = np.empty((len(x), len(z)))
-                kernel_block(kernel, x, atoms, len(z), part)
-                out[rows, columns] = part
+                part = out[rows, columns]
+                tile = part if part.flags.c_contiguous else np.empty(part.shape)
+                kernel_block(kernel, x, atoms, len(z), tile)
+                if tile is not part:
+                    part[...] = tile
         return out
 
     def advice(self, X: np.ndarray) -> str | None:
