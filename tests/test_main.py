@@ -424,7 +424,7 @@ def test_an_interrupt_ends_with_the_table_so_far(tmp_path, folder):
 
 def test_the_commands_of_the_page_run(folder, tmp_path, monkeypatch, capsys):
     """Every command of docs/command_line.md, on the files that it names."""
-    text = (ROOT / "docs" / "command_line.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs/command_line.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
     commands = [line for block in blocks for line in block.splitlines() if line.strip()]
     assert len(commands) >= 6
