@@ -253,6 +253,7 @@ RIVALS = (
     f"{RIVER}, LogisticRegression",
     f"{RIVER}, Hoeffding tree",
 )
+AT_START = (RIVALS[1],)  # names that the figure has at the start of the path, others at its end
 QUICK = ("LinearAWV", "PKAWV, Taylor M=2", "FOGD", "POMDR", RIVALS[0], RIVALS[2])
 
 
@@ -392,7 +393,8 @@ def draw(rows: list[dict]):
             ax.plot(x, y, "--", **look)
             ax.plot(x[whole], y[whole], "-o", **look)
             ax.plot(x[~whole], y[~whole], "o", **look | {"markerfacecolor": "white"})
-            ends[name] = x[-1], y[-1], colour
+            end = 0 if name in AT_START else -1
+            ends[name] = x[end], y[end], colour
         what = (
             f"mistakes above the least possible, {floor:.2f} % (points)"
             if least
@@ -408,14 +410,15 @@ def draw(rows: list[dict]):
 def label_ends(figure: Any, ax: Any, ends: dict[str, tuple[float, float, str]]) -> None:
     """Write names beside the ends of the paths, moved where they would overlap names or ends."""
     low, high = ax.get_xlim()
-    ax.set_xlim(low, high * (high / low) ** 0.3)  # room for the names
+    ax.set_xlim(low, high * (high / low) ** 0.22)  # room for the names
     figure.draw_without_rendering()
     height = 1.2 * (plots.FONT - 1.0) * figure.dpi / 72.0
     places = {name: ax.transData.transform((x, y)) for name, (x, y, _) in ends.items()}
     taken = [(across - 4.0, up, 8.0) for across, up in places.values()]
     for name in sorted(places, key=lambda name: places[name][1]):
         across, start = places[name]
-        across, width = across + 6.0 * figure.dpi / 72.0, 0.5 * height * len(name)
+        width, gap = 0.5 * height * len(name), 6.0 * figure.dpi / 72.0
+        across += -gap - width if name in AT_START else gap
         for step in range(200):  # up and down, further and further
             up = start + 0.1 * height * (step // 2) * (-1) ** step
             if not any(
@@ -424,14 +427,23 @@ def label_ends(figure: Any, ax: Any, ends: dict[str, tuple[float, float, str]]) 
                 break
         taken.append((across, up, width))
         x, y, colour = ends[name]
+        line = {
+            "arrowstyle": "-",
+            "color": colour,
+            "linewidth": 0.5,
+            "shrinkA": 0.0,
+            "shrinkB": 3.0,
+        }
         text = ax.annotate(
             name,
             (x, y),
-            (6.0, (up - start) * 72.0 / figure.dpi),
+            (-6.0 if name in AT_START else 6.0, (up - start) * 72.0 / figure.dpi),
             textcoords="offset points",
             color=colour,
             fontsize=plots.FONT - 1.0,
             verticalalignment="center",
+            horizontalalignment="right" if name in AT_START else "left",
+            arrowprops=line if step else None,  # to a name that has moved
         )
         text.set_in_layout(False)
 
