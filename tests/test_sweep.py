@@ -184,7 +184,7 @@ KILLED = """if True:
         if child == 0:
             test_sweep.play(path=own, n_jobs=2).save(f"{folder}/{sweeps}.npz")
             os._exit(0)
-        time.sleep(rng.uniform(0.0, longest / 2.0))
+        time.sleep(rng.uniform(0.0, longest))
         os.kill(child, signal.SIGKILL)
         killed = os.waitpid(child, 0)[1] == signal.SIGKILL
         kills += killed
