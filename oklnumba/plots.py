@@ -518,8 +518,13 @@ def _theory_lines(table: Table, axes: Axes, names: bool) -> None:
 def _say(axes: Axes, text: str, xy: tuple[float, float], x: str, **keywords: Any) -> None:
     """Write what a line of the theory is, x in data or axes units and y in the other ones."""
     units = x, {"data": "axes fraction", "axes fraction": "data"}[x]
-    behind = {"facecolor": "white", "alpha": 0.7, "edgecolor": "none", "pad": 0.3}
-    keywords |= {"color": "0.35", "fontsize": FONT - 1.5, "bbox": behind}
+    behind = {"facecolor": "white", "alpha": 0.7, "edgecolor": "none", "pad": 0.3, "zorder": 1}
+    keywords |= {
+        "color": "0.35",
+        "fontsize": FONT - 1.5,
+        "bbox": behind,
+        "zorder": 1,
+    }  # under lines
     axes.annotate(text, xy, xycoords=units, **keywords)
 
 
