@@ -42,6 +42,7 @@ from oklnumba.learners.standardized import Standardized
 from oklnumba.protocol import Run, run
 from oklnumba.scaling import Standardizer
 from oklnumba.sizes import regret_vs_size
+from oklnumba.streams import stream
 from oklnumba.sweep import sweep
 from oklnumba.table import Table
 from oklnumba.wrappers.online_to_batch import OnlineToBatch
@@ -116,6 +117,7 @@ __all__ = [
     "plots",
     "regret_vs_size",
     "run",
+    "stream",
     "sweep",
     "theory",
 ]

@@ -61,6 +61,7 @@ PARTS = {
         "scale": "okl.Polynomial(scale=...)",
         "nu": "okl.Matern(nu=...)",
     },
+    "kernels": {"sigma": "[okl.Gaussian(sigma=...)]", "degree": "[okl.Polynomial(degree=...)]"},
     "features": {
         "degree": "okl.TaylorFeatures(degree=...)",
         "sigma": "okl.TaylorFeatures(sigma=...)",
@@ -78,6 +79,12 @@ PARTS = {
         "sigma": "okl.FOGD(sigma=...)",
         "kernel": "okl.NystromAWV(kernel)",
         "features": "okl.PKAWV(features)",
+    },
+    "learners": {
+        "lam": "[okl.PKAWV(features, lam=...)]",
+        "eta": "[okl.FOGD(eta=...)]",
+        "loss": "[okl.FOGD(loss=...)]",
+        "sigma": "[okl.FOGD(sigma=...)]",
     },
 }
 ONE_PASS = "a stream is played once: okl.run(learner, X, y) is one pass, another call one more"
@@ -135,8 +142,6 @@ def call(name: str, signature: Signature, examples: bool = False) -> str:
 def cure(name: str, signature: Signature, unknown: str) -> str:
     """Return what to write instead of an argument that a class does not have."""
     own = signature.parameters
-    if name == "SelfTuning":
-        return "leave it out, for it tunes itself"
     candidates = [one for one in ELSEWHERE.get(unknown, ()) if (name, one) not in NOT_MEANT]
     meant = [one for one in candidates if one in own]
     size = unknown in SIZES or unknown in SIZES_ELSEWHERE
@@ -150,6 +155,8 @@ def cure(name: str, signature: Signature, unknown: str) -> str:
     close = get_close_matches(unknown, own, n=1, cutoff=0.7)
     if close:
         return f"{close[0]} is meant"
+    if name == "SelfTuning":
+        return "leave it out, for it tunes itself"
     for part, examples in PARTS.items():
         found = [one for one in (unknown, *candidates) if one in examples]
         if part in own and found:

@@ -29,7 +29,7 @@ from oklnumba.hot.rows import (
 )
 from oklnumba.params import Params, told
 
-ROWS, COLUMNS = 256, 8192  # of a kernel matrix that are computed in one go
+ROWS, COLUMNS = 128, 512  # of a kernel matrix that are computed in one go: they stay in the cache
 FEWEST = 32  # inputs; fewer tell nothing of a width
 APART, TOGETHER = 1e-24, 1.0 - 1e-12  # of a radial kernel: ten widths of the Gaussian, rounding
 SMOOTHNESS = {0.5: LAPLACIAN, 1.5: MATERN_3_2, 2.5: MATERN_5_2}  # of Matern: its code
@@ -80,9 +80,11 @@ class Kernel(Params):
         for columns, z in blocks(Z, COLUMNS):
             atoms = np.array(z.T, order="C")
             for rows, x in blocks(X, ROWS):
-                part = np.empty((len(x), len(z)))
-                kernel_block(kernel, x, atoms, len(z), part)
-                out[rows, columns] = part
+                part = out[rows, columns]
+                tile = part if part.flags.c_contiguous else np.empty(part.shape)
+                kernel_block(kernel, x, atoms, len(z), tile)
+                if tile is not part:
+                    part[...] = tile
         return out
 
     def advice(self, X: np.ndarray) -> str | None:

@@ -197,4 +197,17 @@ SPECS = {
         columns=range(1, 19),
         target=0,
     ),
+    "higgs": Spec(
+        shape=(11_000_000, 28),
+        dtype="<f4",  # exact, as susy
+        n_train=11_000_000,
+        digest=None,  # as susy
+        positives=5_830_000,  # 53.0 %
+        slack=25_000,
+        urls=(_UCI + "00280/HIGGS.csv.gz",),
+        form="csv",
+        labels=(0, 1),
+        columns=range(1, 29),
+        target=0,
+    ),
 }

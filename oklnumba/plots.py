@@ -101,8 +101,7 @@ def thin(n: int, points: int = POINTS, first: int = 1) -> np.ndarray:
 
 def _require_runs(runs: Any) -> None:
     """Raise ValueError unless there is a mapping of labels to runs."""
-    named = isinstance(runs, Mapping) and len(runs) > 0
-    if not named or not all(isinstance(run, Run) for run in runs.values()):
+    if not isinstance(runs, Mapping) or not all(isinstance(run, Run) for run in runs.values()):
         raise ValueError(
             "runs must be a mapping of labels to runs, such as {'FOGD': okl.run(learner, X, y)}, "
             f"but is {shown(runs)}"
@@ -155,10 +154,10 @@ def loss_curves(
         if mistakes and run.mistakes is None:
             raise ValueError(f"the run {label!r} counts no mistakes: its labels are not -1 and +1")
         if run.rounds:
-            at = thin(run.rounds, first=first)
-            series = 100.0 * run.mistakes if mistakes else run.losses  # type: ignore[operator]
-            of_rounds = series.reshape(run.rounds, -1).mean(axis=1)  # over several outputs
-            averages = np.cumsum(of_rounds)[at - 1] / at
+            at = _recorded(run, first)
+            sums = 100.0 * run.mistake_sums if mistakes else run.loss_sums  # type: ignore[operator]
+            of_rounds = sums.reshape(len(sums), -1).mean(axis=1)  # over several outputs
+            averages = of_rounds[np.searchsorted(run.recorded, at)] / at
             axes.plot(at, averages, **_look(label, number, styles))
     kinds = " / ".join(sorted({run.loss for run in runs.values()}))
     _finish(axes, "mistakes so far (%)" if mistakes else f"average {kinds} loss", legend)
@@ -263,7 +262,7 @@ def certificate(
     name = f"{label}: " if label else ""
     keywords: dict[str, Any] = {"color": COLOURS[0], "linewidth": 1.3} | dict(style or {})
     keywords.pop("linestyle", None)
-    at = thin(run.rounds, first=first)
+    at = _recorded(run, first)
     regret, bound = _regrets(run, at)
     axes.plot(
         at, np.where(regret > 0.0, regret, np.nan), linestyle="-", label=f"{name}regret", **keywords
@@ -334,7 +333,13 @@ def progress(run: Run, first: int = 10) -> tuple[Figure, np.ndarray]:
 def _regrets(run: Run, at: np.ndarray) -> list[np.ndarray]:
     """Return regret and bound of a certificate after some rounds, all outputs added up."""
     both = run.certificate.regret, run.certificate.bound
-    return [a[at - 1].reshape(len(at), -1).sum(axis=1) for a in both]
+    return [a[np.searchsorted(run.recorded, at)].reshape(len(at), -1).sum(axis=1) for a in both]
+
+
+def _recorded(run: Run, first: int) -> np.ndarray:
+    """Return rounds as ``thin`` does, or those recorded that come next."""
+    at = np.searchsorted(run.recorded, thin(run.rounds, first=first))
+    return run.recorded[np.unique(at)]
 
 
 def regret_vs_size(

@@ -3,31 +3,26 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from importlib import import_module
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 from tqdm import tqdm
 
-from oklnumba import checks, losses, theory
+from oklnumba import checks, theory
 from oklnumba.blocks import whole
 from oklnumba.checks import shown
 from oklnumba.display import table
-from oklnumba.learners.learner import (
-    FIRST_ROWS,
-    Player,
-    Trace,
-    read_npz,
-    write_npz,
-)
-from oklnumba.params import same_spec, told
-from oklnumba.state import under
+from oklnumba.learners.learner import FIRST_ROWS, Player, write_npz
+from oklnumba.params import told
+from oklnumba.recording import Recorder, check_record, read_run
 
-SAVE_SECONDS = 60.0  # between two saves where ``every`` is not given
+SUMS = {"losses": "loss_sums", "mistakes": "mistake_sums"}  # where not every round is recorded
 
 
 class Certificate(NamedTuple):
@@ -86,8 +81,13 @@ class Run:
     have the shape (n, K). Of ``OneVsRest`` the predictions are classes, the loss is 0 or 1, and the
     certificate, (n, K), is that of the scores of each class, in squared loss.
 
+    What there is for each round has n entries, one for each of the rounds ``recorded``: all of
+    them, unless ``okl.run`` was told otherwise. Means are over all rounds played in any case.
+
     Attributes
     ----------
+    recorded : ndarray of int, shape (n,)
+        The rounds that were kept, counted from 1; the last one always is.
     predictions, losses : ndarray of shape (n,)
         Forecast and loss of each round.
     mistakes : ndarray of bool, shape (n,), or None
@@ -114,6 +114,8 @@ class Run:
         self._meta = meta
         self._data = data
         self.predictions = arrays["predictions"]
+        self.rounds = int(meta.get("rounds", len(self.predictions)))  # not in older files
+        self.recorded = arrays.get("recorded", np.arange(1, self.rounds + 1))
         self.losses = arrays["losses"]
         self.sizes = arrays["sizes"]
         self.mistakes = arrays.get("mistakes")
@@ -133,21 +135,42 @@ class Run:
             )
 
     @property
-    def rounds(self) -> int:
-        """Rounds played in this run."""
-        return len(self.predictions)
+    def loss_sums(self) -> np.ndarray:
+        """Sums of the losses of all rounds up to each of those recorded, shape (n,) or (n, K)."""
+        sums = self._arrays.get("loss_sums")
+        return np.cumsum(self.losses, axis=0) if sums is None else sums
+
+    @property
+    def mistake_sums(self) -> np.ndarray | None:
+        """Mistakes in all rounds up to each of those recorded; None for regression."""
+        if self.mistakes is None:
+            return None
+        sums = self._arrays.get("mistake_sums")
+        return np.cumsum(self.mistakes, axis=0) if sums is None else sums
 
     @property
     def mean_loss(self) -> float:
         """Average loss a round."""
-        return float(self.losses.mean()) if self.rounds else float("nan")
+        return self._mean("losses")
 
     @property
     def mistake_rate(self) -> float | None:
         """Share of rounds with a mistake; None for regression."""
-        if self.mistakes is None:
-            return None
-        return float(self.mistakes.mean()) if self.rounds else float("nan")
+        return None if self.mistakes is None else self._mean("mistakes")
+
+    def _mean(self, name: str) -> float:
+        if not self.rounds:
+            return float("nan")
+        sums = self._arrays.get(SUMS[name])
+        return float(self._arrays[name].mean() if sums is None else sums[-1].mean() / self.rounds)
+
+    def _require_all(self, what: str) -> None:
+        """Raise ValueError where rounds are missing."""
+        if len(self.recorded) < self.rounds:
+            raise ValueError(
+                f"{what} needs the forecast of every round, but this run keeps "
+                f"{len(self.recorded)} of {self.rounds}; play it with record='all'"
+            )
 
     def regret(
         self, kernel: Any, lam: float, at: int | ArrayLike | None = None, loss: str | None = None
@@ -181,8 +204,9 @@ class Run:
         Raises
         ------
         ValueError
-            If an argument is not valid, the run has several outputs, or it no longer holds its data
-            (it was loaded, or came in chunks): then use ``theory.regret(run.predictions, kernel, X,
+            If an argument is not valid, the run has several outputs, it did not keep every round
+            (``record``), or it does not hold its data (it was loaded, resumed without its past, or
+            came in chunks): then use ``theory.regret(run.predictions, kernel, X,
             y, lam, run.loss)`` or ``theory.regret_curve``.
         FloatingPointError
             If the solver of a loss other than the squared one is not within 1e-6 of the best.
@@ -201,6 +225,7 @@ class Run:
                 "theory.Hindsight(kernel, X, y, lam).regret(forecasts[:, k], at), forecasts being "
                 "run.scores of OneVsRest or run.predictions of MultiOutput"
             )
+        self._require_all("the regret")
         if self._data is None:
             raise ValueError(
                 "this run does not hold its data; "
@@ -212,7 +237,7 @@ class Run:
         return best.regret(self.predictions, at)
 
     def to_frame(self) -> Any:
-        """Return the run as a pandas DataFrame, a row a round.
+        """Return the run as a pandas DataFrame, a row for each round that was recorded.
 
         Returns
         -------
@@ -242,19 +267,25 @@ class Run:
             import pandas
         except ImportError as error:
             raise ImportError("Run.to_frame needs pandas: pip install pandas") from error
-        rounds = np.arange(1, self.rounds + 1)
-        columns = {"round": rounds, **self._columns("prediction", self.predictions)}
+        columns = {"round": self.recorded, **self._columns("prediction", self.predictions)}
         if self.scores is not None:
             columns |= self._columns("score", self.scores)
         columns |= self._columns("loss", self.losses)
-        columns["mean_loss"] = _mean_so_far(self.losses)
+        columns["mean_loss"] = self._means("losses")
         if self.mistakes is not None:
             columns |= self._columns("mistake", self.mistakes)
-            columns["mistake_rate"] = _mean_so_far(self.mistakes)
+            columns["mistake_rate"] = self._means("mistakes")
         columns["size"] = self.sizes
         for name in ("comparator", "regret", "bound") if self.certificate else ():
             columns |= self._columns(name, getattr(self.certificate, name))
         return pandas.DataFrame(columns)
+
+    def _means(self, name: str) -> np.ndarray:
+        """Return the means over all rounds up to each of those recorded, and all outputs."""
+        sums = self._arrays.get(SUMS[name])
+        values = self._arrays[name] if sums is None else sums
+        of_rounds = values.mean(axis=tuple(range(1, values.ndim)))
+        return (np.cumsum(of_rounds) if sums is None else of_rounds) / self.recorded
 
     def _columns(self, name: str, values: np.ndarray) -> dict[str, np.ndarray]:
         """Return the values by name, one for each output where they have a column for each."""
@@ -294,11 +325,10 @@ class Run:
     @classmethod
     def load(cls, path: str | os.PathLike) -> Run:
         """Return a run that ``save`` or a checkpoint wrote."""
-        meta, arrays = read_npz(path)
+        meta, _, arrays = read_run(path)
         if "run" not in meta:
             raise ValueError(f"{path} holds no run; a learner is read by oklnumba.load")
-        arrays = {name.removeprefix("run_"): a for name, a in arrays.items()}
-        return cls(arrays, meta["run"])
+        return cls(arrays, {name: value for name, value in meta["run"].items() if name != "log"})
 
     def __repr__(self) -> str:
         what = f"mean {self.loss} loss {self.mean_loss:.4g}"
@@ -321,142 +351,39 @@ class Run:
         return table("run", rows | {"seconds": f"{self.seconds:.3g}"})
 
 
-def _mean_so_far(values: np.ndarray) -> np.ndarray:
-    """Return the mean of all numbers of the rounds so far, shape (n,)."""
-    of_rounds = values.mean(axis=tuple(range(1, values.ndim)))
-    return np.cumsum(of_rounds) / np.arange(1, len(values) + 1)
-
-
 def _is_chunked(X: Any) -> bool:
     if isinstance(X, list | tuple):
         return bool(X) and isinstance(X[0], tuple)
     return isinstance(X, Iterable) and not hasattr(X, "__array__")
 
 
-class _Recorder:
-    """Collects what the rounds leave behind, and writes it with the learner to a checkpoint."""
-
-    def __init__(
-        self, learner: Player, loss: losses.Loss, path: Any, every: int | None, chunked: bool
-    ):
-        self.learner, self.loss, self.path, self.chunked = learner, loss, path, chunked
-        self.every = every
-        self.parts: list[dict[str, np.ndarray]] = []
-        self.seconds, self.rounds = 0.0, 0
-        self.clock: list[tuple[int, float]] = []
-        self.saved: tuple[dict, dict] | None = None
-        self.saved_at, self.saved_rounds = time.monotonic(), 0
-
-    def add(self, y: np.ndarray, trace: Trace, seconds: float) -> None:
-        self.parts.append(self.learner._record(y, trace, self.loss))
-        self.rounds += len(y)
-        self.seconds += seconds
-        self.clock.append((self.rounds, self.seconds))
-
-    def arrays(self) -> dict[str, np.ndarray]:
-        if not self.parts:
-            learner = self.learner
-            self.parts = [learner._record(np.empty(0), learner._trace(0), self.loss)]
-        # Mistakes are recorded only if all parts have them.
-        names = [name for name in self.parts[0] if all(name in part for part in self.parts)]
-        if len(self.parts) > 1:
-            self.parts = [{k: np.concatenate([p[k] for p in self.parts]) for k in names}]
-        clock = np.array(self.clock).reshape(-1, 2)
-        return self.parts[0] | {
-            "checkpoints": clock[:, 0].astype(np.int64),
-            "checkpoint_seconds": clock[:, 1],
-        }
-
-    def meta(self, finished: bool) -> dict[str, Any]:
-        return {
-            "seconds": self.seconds,
-            "finished": finished,
-            "loss": self.loss.name,
-            "learner": repr(self.learner),
-            "space": self.learner._space(),
-            "outputs": self.learner._output_names(),
-        }
-
-    def due(self) -> bool:
-        """Say whether it is time for a checkpoint."""
-        if self.path is None:
-            return False
-        if self.every is not None:
-            return self.rounds - self.saved_rounds >= self.every
-        return time.monotonic() - self.saved_at >= SAVE_SECONDS
-
-    def save(self, finished: bool) -> None:
-        meta, state = self.learner._contents()
-        run = {f"run_{name}": a for name, a in self.arrays().items()}
-        write_npz(self.path, meta | {"run": self.meta(finished)}, state | run)
-        self.saved_at, self.saved_rounds = time.monotonic(), self.rounds
-
-    def resume(self) -> None:
-        """Read the checkpoint file, if there is one; ``adopt`` gives the learner its state."""
-        if self.path is None:
-            return
-        if not Path(self.path).parent.is_dir():
-            raise ValueError(f"checkpoint {self.path}: there is no such folder; make it first")
-        if not Path(self.path).exists():
-            return
-        meta, arrays = read_npz(self.path)
-        if "spec" not in meta or "run" not in meta:
-            raise ValueError(f"{self.path} is no checkpoint of a run; name another file")
-        own, own_arrays = self.learner._contents()
-        same = same_spec((own["spec"], own_arrays), (meta["spec"], arrays))
-        if not same or meta["run"]["loss"] != self.loss.name:
-            raise ValueError(
-                f"the checkpoint {self.path} is of {meta['run']['learner']} with "
-                f"{meta['run']['loss']} loss, not of {self.learner!r} with {self.loss.name} loss; "
-                "name another file or delete it"
-            )
-        if self.learner.rounds:
-            raise ValueError(
-                f"the learner has played {self.learner.rounds} rounds; "
-                f"resume {self.path} with a fresh one"
-            )
-        self.saved = meta, {n: a for n, a in arrays.items() if not n.startswith("run_")}
-        part = under("run_", arrays)
-        clock = part.pop("checkpoints"), part.pop("checkpoint_seconds")
-        self.clock = [(int(r), float(s)) for r, s in zip(*clock, strict=True)]
-        self.rounds = self.saved_rounds = len(part["losses"])
-        self.seconds = meta["run"]["seconds"]
-        if self.rounds:
-            self.parts = [part]
-
-    def width(self) -> int | None:
-        """Return the width of the data so far."""
-        return self.saved[0]["width"] if self.saved else self.learner._width
-
-    def adopt(self) -> None:
-        """Give the learner the state of the checkpoint, once, when the data has proved good."""
-        if self.saved:
-            self.learner._adopt(*self.saved)
-            self.saved = None
-
-    def too_many(self, found: int) -> ValueError:
-        """Return the error of a checkpoint that is ahead of its data."""
-        return ValueError(
-            f"the checkpoint {self.path} has played {self.rounds} rounds, but the data has only "
-            f"{found}; pass the same data from the start, or name another file"
-        )
-
-
-def _chunks(X: Any, y: Any, recorder: _Recorder) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def _pieces(X: Any, y: Any, chunked: bool, recorder: Recorder) -> Iterator[tuple[Any, np.ndarray]]:
     """Yield checked (X, y) pieces; an array is checked whole, before its first round."""
     as_labels, signs = recorder.learner._as_labels, recorder.loss.classes
-    if not recorder.chunked:
+    if not chunked:
         X = checks.as_rows(X, recorder.width())
         yield X, as_labels(y, X.shape[0], signs)
         return
+    first = 0
     for i, chunk in enumerate(X):
         if not (isinstance(chunk, tuple | list) and len(chunk) == 2):
             raise ValueError(
                 f"chunk {i} of the stream must be a pair (X, y), but is {shown(chunk)}; pass pairs "
                 "of arrays, or two arrays: okl.run(learner, X, y)"
             )
-        part = checks.as_rows(chunk[0], recorder.width())
-        yield part, as_labels(chunk[1], part.shape[0], signs)
+        try:
+            part = checks.as_rows(chunk[0], recorder.width())
+            labels = as_labels(chunk[1], part.shape[0], signs)
+        except ValueError as error:
+            raise ValueError(_of_stream(str(error), i, first)) from error
+        yield part, labels
+        first += len(labels)
+
+
+def _of_stream(message: str, chunk: int, first: int) -> str:
+    """Return the message of an error in a chunk with the row of the whole stream."""
+    message = re.sub(r"(?<=at row )\d+", lambda row: str(first + int(row[0])), message)
+    return f"chunk {chunk} of the stream, from row {first} on: {message}"
 
 
 def run(
@@ -468,6 +395,9 @@ def run(
     time_limit: float | None = None,
     checkpoint: str | os.PathLike | None = None,
     every: int | None = None,
+    *,
+    record: str | int = "all",
+    resume: bool = False,
 ) -> Run:
     """Play the online protocol: at each round forecast, then see the label, then update.
 
@@ -481,7 +411,8 @@ def run(
     X : array_like or scipy.sparse of shape (n, d), or iterable of pairs (X, y)
         Frames and tables of pandas, polars and pyarrow too: all give the same bits. Memory-mapped
         float64 arrays are read piece by piece, other types are converted first, sparse rows are
-        made dense block by block; pairs are for streams larger than memory.
+        made dense block by block; pairs are for streams larger than memory,
+        such as files: ``okl.stream``.
     y : array_like of shape (n,), optional
         Labels, (n, K) for MultiOutput, in the order of the rows (the index of a Series does not
         matter); None if X is an iterable of pairs.
@@ -494,9 +425,18 @@ def run(
     checkpoint : path, optional
         File that holds learner and run. If it exists the run goes on from it, with the same data
         from the start and a fresh learner of the same hyper-parameters; the result is the same as
-        that of a run in one go.
+        that of a run in one go. Until the run ends a log of its rounds, NAME.rounds, stands beside
+        it, so that a save costs what the rounds since the last one cost.
     every : int >= 1, optional
         Rounds between two saves and readings of the clock; None: about every minute.
+    record : "all", int k >= 1 or "none"
+        What the run keeps: every round; rounds k, 2 k, 3 k, ... and the last one; or the last one
+        alone, so that memory and checkpoint do not grow with the run. ``Run.recorded`` says which
+        rounds, and what is kept of them is the same; sums and means are over all rounds.
+    resume : bool
+        With a checkpoint: the data starts where the checkpoint ends, for a stream that cannot be
+        replayed; ``Run.load(checkpoint).rounds`` says where that is. Without the file the run
+        starts from the beginning.
 
     Returns
     -------
@@ -535,22 +475,22 @@ def run(
             f"OneVsRest, MultiOutput or OnlineToBatch around one, but is {told(learner)}{hint}"
         )
     if isinstance(X, str | os.PathLike):
-        raise ValueError(f"X is the path {str(X)!r}; read the file first, as pandas.read_csv does")
+        raise ValueError(f"X is the path {str(X)!r}; pass okl.stream({str(X)!r}, label=...)")
     checks.refuse_swapped(X, y)
-    recorded = learner._recorded(loss)
-    if time_limit is not None:
-        checks.require_positive("time_limit", time_limit)
-    if every is not None:
-        checks.require_count("every", every, 1)
-    chunked = y is None and not hasattr(X, "shape") and _is_chunked(X)
-    recorder = _Recorder(learner, recorded, checkpoint, every, chunked)
+    _check_options(time_limit, checkpoint, every, record, resume)
+    recorder = Recorder(learner, learner._recorded(loss), record, checkpoint, every)
     recorder.resume()
-    skip, finished, data = recorder.rounds, True, None
-    with tqdm(disable=not progress, unit=" rounds", initial=skip, unit_scale=True) as bar:
-        for part, labels in _chunks(X, y, recorder):
+    skip = 0 if resume else recorder.rounds
+    chunked = y is None and not hasattr(X, "shape") and _is_chunked(X)
+    finished, data = True, None
+    with (
+        tqdm(disable=not progress, unit=" rounds", initial=recorder.rounds, unit_scale=True) as bar,
+        closing(_pieces(X, y, chunked, recorder)) as pieces,
+    ):
+        for part, labels in pieces:
             if not chunked:
-                bar.total = len(labels)
-                data = (part, labels)
+                bar.total = len(labels) + recorder.rounds - skip
+                data = (part, labels) if bar.total == len(labels) else None
             if skip >= len(labels):
                 skip -= len(labels)
                 continue
@@ -565,12 +505,24 @@ def run(
         raise recorder.too_many(recorder.rounds - skip)
     recorder.adopt()
     if checkpoint is not None:
-        recorder.save(finished)
+        recorder.close(finished)
     return Run(recorder.arrays(), recorder.meta(finished), data)
 
 
+def _check_options(time_limit: Any, checkpoint: Any, every: Any, record: Any, resume: Any) -> None:
+    """Raise ValueError for options of ``run`` that are not valid."""
+    if time_limit is not None:
+        checks.require_positive("time_limit", time_limit)
+    if every is not None:
+        checks.require_count("every", every, 1)
+    check_record(record)
+    checks.require(isinstance(resume, bool), "resume", resume, "True or False")
+    if resume and checkpoint is None:
+        raise ValueError("resume=True goes on from a checkpoint; name its file: checkpoint=...")
+
+
 def _play_piece(
-    recorder: _Recorder, X: Any, y: np.ndarray, time_limit: float | None, bar: tqdm
+    recorder: Recorder, X: Any, y: np.ndarray, time_limit: float | None, bar: tqdm
 ) -> bool:
     """Play the rows of X with looks at the clock in between; False where the time is up."""
     start = 0
@@ -585,11 +537,11 @@ def _play_piece(
         bar.update(rows)
         start += rows
         if recorder.due():
-            recorder.save(finished=False)
+            recorder.save()
     return True
 
 
-def _next_rows(recorder: _Recorder, left: int, time_limit: float | None) -> int:
+def _next_rows(recorder: Recorder, left: int, time_limit: float | None) -> int:
     """Return how many rounds to play before the clock is looked at; 0 when time is up."""
     rows = min(left, max(FIRST_ROWS, recorder.rounds), recorder.learner._run_rows)
     if recorder.every is not None:

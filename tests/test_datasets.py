@@ -162,13 +162,13 @@ def test_sets_of_the_data_folder(name, monkeypatch):
 
 
 def test_names():
-    assert set(datasets.names()) == {*TABLE, "susy"}
+    assert set(datasets.names()) == {*TABLE, "susy", "higgs"}
 
 
-def test_every_set_but_susy_has_a_digest_and_a_way_to_get_it():
+def test_every_set_but_susy_and_higgs_has_a_digest_and_a_way_to_get_it():
     for name in datasets.names():
         spec = datasets.SPECS[name]
-        assert (spec.digest is None) == (name == "susy")
+        assert (spec.digest is None) == (name in ("susy", "higgs"))
         assert bool(spec.urls) != bool(spec.advice)
 
 
@@ -634,7 +634,7 @@ def test_susy_is_read_in_bounded_memory(home, add, server, monkeypatch):
 
 def test_the_checksum_of_susy_is_verified_once_it_is_known(home, add):
     unknown = [name for name, spec in datasets.SPECS.items() if spec.digest is None]
-    assert unknown == ["susy"]
+    assert unknown == ["susy", "higgs"]
     n, d = 1000, 18
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n, d)).astype("<f4")
@@ -655,6 +655,44 @@ def test_the_checksum_of_susy_is_verified_once_it_is_known(home, add):
     np.savez(home / "cache" / "susy.npz", X=X, y=y, n_train=n)
     with pytest.raises(ValueError, match=f"expected sha256 {known}, found {digest(X, y)}"):
         datasets.load("susy")
+
+
+@pytest.mark.parametrize("name", ["susy", "higgs"])
+def test_a_large_set_is_streamed_part_by_part(home, add, monkeypatch, name):
+    n, d = 1000, datasets.SPECS[name].shape[1]
+    X = np.random.default_rng(0).normal(size=(n, d)).astype("<f4")
+    y = np.where(np.arange(n) % 2, 1, -1).astype("|i1")
+    add(name, dataclasses.replace(datasets.SPECS[name], shape=(n, d), positives=500, slack=0))
+    monkeypatch.setattr(datasets, "_BLOCK_ROWS", 90)
+    file = home / "cache" / f"{name}.npz"
+    file.parent.mkdir()
+    for save in (np.savez, np.savez_compressed):
+        save(file, X=X, y=y, n_train=n)
+        assert [len(part) for part, _ in datasets.pieces(name)] == [90] * 11 + [10]
+        blocks = list(okl.stream(name, batch=256))
+        assert [len(labels) for _, labels in blocks] == [256, 256, 256, 232]
+        assert np.array_equal(np.concatenate([part for part, _ in blocks]), X)
+        assert np.array_equal(np.concatenate([labels for _, labels in blocks]), y)
+    for bad, message in (
+        ({"X": X[:, 1:], "y": y}, "expected X"),
+        ({"X": X, "y": -abs(y)}, "expected 500 rows labelled"),
+        ({"X": np.asfortranarray(X), "y": y}, "order of rows"),
+    ):
+        np.savez(file, **bad)
+        with pytest.raises(ValueError, match=rf"{name}.npz is damaged or not this.*{message}"):
+            next(iter(okl.stream(name)))
+    file.write_bytes(b"no archive")
+    with pytest.raises(ValueError, match="is damaged"):
+        next(iter(okl.stream(name)))
+
+
+def test_any_named_set_is_a_stream():
+    data = datasets.load("mushrooms", scale=None)
+    X, y = (np.concatenate(part) for part in zip(*okl.stream("mushrooms", batch=999), strict=True))
+    assert np.array_equal(X, data.X) and np.array_equal(y, data.y)
+    assert repr(okl.stream("mushrooms")) == "Stream('mushrooms')"
+    with pytest.raises(ValueError, match="named set"):
+        okl.stream("mushrooms", label="y")
 
 
 def test_susy_loads_in_at_most_twice_its_memory(home, add):

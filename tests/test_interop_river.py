@@ -19,6 +19,8 @@ from oklnumba.interop import to_river
 from oklnumba.interop.probabilities import probabilities
 from tests.compiled import COMPILED
 
+pytestmark = pytest.mark.skipif(not COMPILED, reason="thousands of rounds")
+
 KEYS = "b", "a", "c"
 FOURIER = okl.PKAWV(okl.FourierFeatures(20))
 SKIPPED = {  # keys come and go in these checks of river, which is an error here
@@ -56,15 +58,15 @@ def three_classes(X, names=("low", "mid", "high")):
 # ---- river's own checks ----
 
 
-@pytest.mark.skipif(not COMPILED, reason="thousands of rounds")
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CHECKED)
 def test_checks_of_river(name):
     model, done = CHECKED[name](), set()
     assert model._unit_test_skips() == SKIPPED
     for check in yield_checks(model):
-        long = name == "SelfTuning, classes" and check.__name__ == "check_bounded_memory_growth"
-        if check.__name__ not in SKIPPED and not long:  # "two classes" has the memory
+        # The regressor has this one, of thousands of rounds, for the same learner.
+        long = name.startswith("SelfTuning, ") and check.__name__ == "check_bounded_memory_growth"
+        if check.__name__ not in SKIPPED and not long:
             check(model.clone())
             done.add(check.__name__)
     assert len(done) > 20 and "check_pickling" in done
@@ -73,7 +75,6 @@ def test_checks_of_river(name):
 # ---- the same rounds as okl.run ----
 
 
-@pytest.mark.skipif(not COMPILED, reason="thousands of rounds")
 def test_mistakes_are_those_of_a_run():
     stream = list(datasets.Phishing().take(600))
     X = np.array([[float(x[key]) for key in sorted(x)] for x, _ in stream])
@@ -361,9 +362,34 @@ def test_bad_inputs_change_nothing(x, text, task):
         model.predict_one(x)
     with pytest.raises(ValueError, match=text):
         model.learn_one(x, 2)
-    if isinstance(x, dict) and x:
+    assert pickle.dumps(model) == before
+
+
+@pytest.mark.parametrize(
+    ("columns", "text"),
+    [
+        ({"a": [1.0, 2.0], "b": [1, "red"]}, "column 'b' .*'red' at row 1"),
+        ({"a": [1.0, np.nan], "b": [1, 2]}, r"nan at row 1, column 0 \('a'\)"),
+        ({"a": [1.0], "c": [1]}, r"new keys \['c'\] and no \['b'\]"),
+        ({"a": [1.0]}, r"no \['b'\]"),
+        ({"a": [], "b": []}, "empty"),
+    ],
+)
+@pytest.mark.parametrize("library", [pd, pl])
+def test_bad_frames_change_nothing(columns, text, library):
+    if library is pl and "red" in columns.get("b", ()):
+        columns = columns | {"b": ["blue", "red"]}
+        text = "column 'b' .*text"
+    frame = library.DataFrame(columns)
+    model = to_river(FOURIER)
+    model.learn_one({"a": 1.0, "b": 0}, 1)
+    before = pickle.dumps(model)
+    for call in (
+        lambda: model.learn_many(frame, [2] * len(frame)),
+        lambda: model.predict_many(frame),
+    ):
         with pytest.raises(ValueError, match=text):
-            model.learn_many(pd.DataFrame([x]), pd.Series([2]))
+            call()
     assert pickle.dumps(model) == before
 
 

@@ -27,10 +27,12 @@ FLOORS = (
     ("kernels", "losses", "potentials", "state", "factor"),
     ("features", "dictionaries", "scaling", "datasets", "theory"),
     ("learners",),
-    ("protocol", "adversary", "games", "table"),
+    ("recording", "streams", "protocol", "adversary", "games", "table"),
     ("plots", "oco", "wrappers", "cells", "sweep", "sizes"),
     ("interop",),
     ("__init__",),
+    ("command",),
+    ("__main__",),
 )
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 

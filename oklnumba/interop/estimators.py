@@ -14,6 +14,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from oklnumba.checks import as_rows
+from oklnumba.frames import is_frame
 from oklnumba.interop.probabilities import LOSSES, probabilities
 from oklnumba.learners.learner import Learner, Player, fresh
 from oklnumba.learners.self_tuning import SelfTuning
@@ -56,6 +58,11 @@ class OnlineEstimator(BaseEstimator, metaclass=Checked):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "learner_")
 
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
     def _fresh(self) -> Learner:
         """Return a learner without data of the hyper-parameters that were given."""
         what, name = self.learner, type(self).__name__
@@ -71,17 +78,14 @@ class OnlineEstimator(BaseEstimator, metaclass=Checked):
         raise ValueError(f"learner must be an oklnumba learner, but is {what!r}; {cure}")
 
     def _validated(self, *data: ArrayLike, reset: bool = False, **options: Any) -> Any:
-        """Return X, or X and y, as scikit-learn checks them; a frame's texts are named."""
+        """Return X, or X and y, as scikit-learn checks them; a column that will not do is named."""
+        options |= {"accept_sparse": "csr", "dtype": np.float64}
         try:
-            return validate_data(self, *data, reset=reset, dtype=np.float64, **options)
-        except (TypeError, ValueError) as error:
-            texts = columns_of_no_numbers(data[0])
-            if not texts:
-                raise
-            raise ValueError(
-                f"X has columns that are no numbers: {', '.join(texts)}; drop them, or encode "
-                "them: sklearn.preprocessing.OneHotEncoder in sklearn.compose.ColumnTransformer"
-            ) from error
+            return validate_data(self, *data, reset=reset, **options)
+        except (TypeError, ValueError):
+            if is_frame(data[0]):
+                as_rows(data[0])  # raises where it is the frame, and says where in it
+            raise
 
     @contextmanager
     def _as_before_on_error(self) -> Iterator[None]:
@@ -99,22 +103,6 @@ class OnlineEstimator(BaseEstimator, metaclass=Checked):
         self.run_ = run(player, [(X, y)])  # in a chunk: the run does not hold the data
         self.learner_ = player
         return self
-
-
-def columns_of_no_numbers(X: Any) -> list[str]:
-    """Return the names of the columns of a frame that cannot be read as numbers."""
-    if not (hasattr(X, "columns") and hasattr(X, "dtypes")):
-        return []
-    found = []
-    for name in X.columns:
-        try:
-            dated = np.asarray(X[name]).dtype.kind in "mM"  # these can be, as nanoseconds
-            np.asarray(X[name], dtype=np.float64)
-        except (TypeError, ValueError):
-            dated = True
-        if dated:
-            found.append(str(name))
-    return found
 
 
 def has_probabilities(estimator: OnlineClassifier) -> bool:
@@ -178,6 +166,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
       Sort by time what came in time, and shuffle what is sorted by class.
     - Linear learners have no intercept: give X a column of ones, or take
       ``WithFeatures(TaylorFeatures(...), ...)``.
+    - Sparse rows are made dense block by block, never all at once.
     - No ``sample_weight``: a round is a row, and the regret bounds count each once.
     - The tag ``poor_score`` is set for any learner but the self-tuning one: what others reach in
       one pass is for their scales, widths and rates to decide, which are the user's.
@@ -204,7 +193,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
 
         Parameters
         ----------
-        X : array_like or frame of shape (n, d)
+        X : array_like, frame or scipy.sparse of shape (n, d)
         y : array_like of shape (n,)
             Texts, integers or bools, of at least two classes.
 
@@ -232,7 +221,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
 
         Parameters
         ----------
-        X : array_like or frame of shape (n, d)
+        X : array_like, frame or scipy.sparse of shape (n, d)
         y : array_like of shape (n,)
         classes : array_like of shape (K,)
             All labels that may ever come; only needed at the first call, without a ``fit`` before.
@@ -290,7 +279,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
 
         Parameters
         ----------
-        X : array_like or frame of shape (n, d)
+        X : array_like, frame or scipy.sparse of shape (n, d)
 
         Returns
         -------
@@ -413,7 +402,7 @@ class OnlineRegressor(RegressorMixin, OnlineEstimator):
 
         Parameters
         ----------
-        X : array_like or frame of shape (n, d)
+        X : array_like, frame or scipy.sparse of shape (n, d)
         y : array_like of shape (n,) or (n, K)
             Real labels, one or K a row.
 
@@ -434,7 +423,7 @@ class OnlineRegressor(RegressorMixin, OnlineEstimator):
 
         Parameters
         ----------
-        X : array_like or frame of shape (n, d)
+        X : array_like, frame or scipy.sparse of shape (n, d)
         y : array_like of shape (n,) or (n, K)
 
         Raises

@@ -104,9 +104,7 @@ class Columns:
         """Return the rows of a frame in the order of the columns, shape (n, d)."""
         if _library(X) is None:
             raise ValueError(f"X must be a frame of {' or '.join(FRAMES)}, but is {type(X)}")
-        keys = self.match(X.columns)
-        columns = [_numbers(X[key], [key] * len(X)) for key in keys]
-        return checks.as_inputs(np.stack(columns, axis=1))
+        return checks.as_inputs(X[self.match(X.columns)])
 
     def match(self, found: Iterable[Hashable]) -> list[Hashable]:
         """Return the columns, where these are found; before the first round it is they."""
@@ -148,8 +146,8 @@ def _without(some: list[Hashable], others: list[Hashable]) -> list[Hashable]:
     return [key for key in some if key not in set(others)]
 
 
-def _numbers(values: Any, keys: list[Hashable]) -> np.ndarray:
-    """Return finite numbers as float64, (n,); ValueError that names the key of any other value."""
+def _numbers(values: list[Any], keys: list[Hashable]) -> np.ndarray:
+    """Return finite numbers as float64, (d,); ValueError that names the key of any other value."""
     try:
         array = np.asarray(values)
         if array.ndim == 1 and array.dtype.kind in "biuf" and np.isfinite(array).all():

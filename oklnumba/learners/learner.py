@@ -34,8 +34,9 @@ more:
 And the calls: ``_check_params()``; ``_begin(d, outputs=1)`` before the first round, which checks
 the hyper-parameters and then makes the state, by ``_open(d, outputs=1)``, as files and learners
 around others do, which have been checked; ``_check_labels(y)``,
-``_play(X, y, trace)``, ``_advise(X, y)``, ``_forecast(X)``, ``_space()``, ``_ready()``,
-``_contents()`` and ``_adopt(meta, arrays)``.
+``_play(X, y, trace)``, ``_play_rows(X, y)``, which cuts rows, sparse ones too, into blocks for it,
+``_advise(X, y)``, ``_forecast(X)``, ``_space()``, ``_ready()``, ``_contents()`` and
+``_adopt(meta, arrays)``.
 
 ``okl.run`` asks for less, which is the base ``Player``: a wrapper of learners is one too.
 """
@@ -125,7 +126,7 @@ class Player(Params):
     ``_play(X, y, trace)``, ``_advise(X, y)``, ``_space()``, ``_adopt(meta, arrays)``,
     and adds its state to ``_contents()``; the inner contract says what they do. Where its rounds
     leave something else behind it has ``_trace`` and ``_record``, and with a loss of its own
-    ``_recorded``.
+    ``_recorded``; ``_output_names`` says what the columns of (n, K) numbers are.
     """
 
     def __getattr__(self, name: str) -> Any:

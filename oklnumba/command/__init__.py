@@ -1,0 +1,1 @@
+"""The command line, ``oklnumba`` or ``python -m oklnumba``: run, compare and data."""

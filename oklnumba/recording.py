@@ -1,0 +1,328 @@
+"""What a run keeps of its rounds, and the checkpoint from which it goes on.
+
+A checkpoint is one ``.npz`` file, written whole or not at all, with the learner's state and the
+run. While the run is under way the rounds are not in it: they are appended to a log beside it,
+``NAME.npz.rounds``, and the file says how many bytes of the log are its own, so that a save costs
+what the new rounds cost. What a killed run left in the log beyond these bytes is cut off. The end
+of the run puts all into the one file and removes the log.
+"""
+
+from __future__ import annotations
+
+import glob
+import io
+import os
+import time
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from oklnumba import checks, losses
+from oklnumba.learners.learner import Player, Trace, read_npz, write_npz
+from oklnumba.params import same_spec
+from oklnumba.state import under
+
+SAVE_SECONDS = 60.0  # between two saves where ``every`` is not given
+READINGS = 1024  # of the clock that a run keeps at least, where it does not keep every round
+CLOCK = ("checkpoints", "checkpoint_seconds")
+MISTAKES = ("mistakes", "mistake_sums")
+
+Rows = dict[str, np.ndarray]  # what is kept of some rounds, by the names of ``Run``
+
+
+def check_record(record: Any) -> None:
+    """Raise ValueError for what ``record`` may not be."""
+    if isinstance(record, str) and record in ("all", "none"):
+        return
+    is_count = not isinstance(record, bool) and isinstance(record, int | np.integer) and record >= 1
+    domain = "'all', 'none' or an integer k >= 1, which keeps every k-th round"
+    checks.require(is_count, "record", record, domain)
+
+
+def joined(parts: list[Rows]) -> Rows:
+    """Return the rows of all parts; mistakes are kept only if all parts have them."""
+    names = [name for name in parts[0] if all(name in part for part in parts)]
+    return {k: np.concatenate([p[k] for p in parts]) for k in names} if parts[1:] else parts[0]
+
+
+def sums_so_far(before: Any, values: np.ndarray) -> np.ndarray:
+    """Return the sums after each row, added up one by one: the same however rounds are cut."""
+    first = np.broadcast_to(before, values.shape[1:])[None]
+    return np.cumsum(np.concatenate([first, values]), axis=0)[1:]
+
+
+# ---- the log ----
+
+
+def log_path(path: str | os.PathLike) -> Path:
+    """Return where the rounds of a run under way are."""
+    return Path(path).with_name(f"{Path(path).name}.rounds")
+
+
+def append(path: Path, log: dict[str, int], part: Rows) -> dict[str, int]:
+    """Write rows behind the first ``log["bytes"]`` bytes; return what the log has then."""
+    with open(path, "r+b" if log["bytes"] else "wb") as file:
+        file.seek(log["bytes"])
+        file.truncate()
+        crc = log["crc"]
+        for array in (np.array(list(part)), *part.values()):
+            buffer = io.BytesIO()
+            np.save(buffer, array, allow_pickle=False)
+            crc = zlib.crc32(buffer.getbuffer(), crc)
+            file.write(buffer.getbuffer())
+        file.flush()
+        os.fsync(file.fileno())  # before the file that counts on it
+        return {"bytes": file.tell(), "crc": crc}
+
+
+def read_log(path: Path, log: dict[str, int]) -> list[Rows]:
+    """Return the rows that ``append`` wrote, part by part."""
+    try:
+        with open(path, "rb") as file:
+            content = file.read(log["bytes"])
+    except FileNotFoundError:
+        content = b""
+    if len(content) < log["bytes"] or zlib.crc32(content) != log["crc"]:
+        raise ValueError(
+            f"{path}, which holds the rounds of the run under way, is missing, damaged or of "
+            "another run; put it back beside the checkpoint, or delete both and start again"
+        )
+    parts, file = [], io.BytesIO(content)
+    while file.tell() < len(content):
+        names = np.load(file, allow_pickle=False).tolist()
+        parts.append({name: np.load(file, allow_pickle=False) for name in names})
+    return parts
+
+
+def read_run(path: str | os.PathLike) -> tuple[dict[str, Any], dict[str, np.ndarray], Rows]:
+    """Return the JSON data, the arrays of the learner, and those of the run.
+
+    ``path`` is a checkpoint, its rounds in a log or not, or a run that ``Run.save`` wrote.
+    """
+    meta, arrays = read_npz(path)
+    if "run" not in meta:
+        return meta, arrays, {}
+    if "spec" not in meta:
+        return meta, {}, arrays
+    own = under("run_", arrays)
+    state = {name: a for name, a in arrays.items() if not name.startswith("run_")}
+    log = meta["run"].get("log")
+    if log:
+        parts = read_log(log_path(path), log)
+        if meta["run"]["record"] == "all":
+            return meta, state, joined(parts)
+        clock = {name: own.pop(name) for name in CLOCK}
+        own = joined([*parts, own] if own else parts) | clock
+    return meta, state, own
+
+
+# ---- the recorder ----
+
+
+class Recorder:
+    """Collects what the rounds leave behind, and writes it with the learner to a checkpoint."""
+
+    def __init__(
+        self,
+        learner: Player,
+        loss: losses.Loss,
+        record: str | int = "all",
+        path: str | os.PathLike | None = None,
+        every: int | None = None,
+    ):
+        self.learner, self.loss, self.path, self.every = learner, loss, path, every
+        self.record = record if isinstance(record, str) else int(record)
+        self.parts: list[Rows] = []  # of the rounds that are kept
+        self.tail: Rows = {}  # of the last round, where it is not one of them
+        self.sums: tuple[Any, Any] = (0.0, 0)  # of losses and mistakes; only if not all is kept
+        self.counted = True  # mistakes, in all rounds so far
+        self.seconds, self.rounds = 0.0, 0
+        self.clock: list[tuple[int, float]] = []
+        self.log, self.logged = {"bytes": 0, "crc": 0}, 0  # how many parts the log has
+        self.saved: tuple[dict, dict] | None = None
+        self.saved_at, self.saved_rounds = time.monotonic(), 0
+
+    def add(self, y: np.ndarray, trace: Trace, seconds: float) -> None:
+        """Keep what is wanted of some rounds, which took the learner so long."""
+        part = self.learner._record(y, trace, self.loss)
+        self.counted = self.counted and "mistakes" in part
+        before = self.rounds
+        self.rounds += len(y)
+        self.seconds += seconds
+        self.clock.append((self.rounds, self.seconds))
+        if self.record == "all":
+            self.clock = self.clock[-2:]
+            self.parts.append(part | self._readings(self.clock[-1:]))
+            return
+        if len(self.clock) == 2 * READINGS:
+            self.clock = self.clock[1::2]
+        self._add_some(part, np.arange(before + 1, self.rounds + 1))
+
+    def _add_some(self, part: Rows, rounds: np.ndarray) -> None:
+        """Keep the rounds that ``record`` says, the last one, and the sums up to them."""
+        part["recorded"] = rounds
+        part["loss_sums"] = sums_so_far(self.sums[0], part["losses"])
+        if self.counted:
+            part["mistake_sums"] = sums_so_far(self.sums[1], part["mistakes"])
+        self.sums = part["loss_sums"][-1], part["mistake_sums"][-1] if self.counted else 0
+        kept = self._kept(rounds)
+        self.tail = {} if kept[-1] else {name: a[-1:].copy() for name, a in part.items()}
+        if kept.any():
+            self.parts.append({name: a[kept] for name, a in part.items()})
+
+    def _kept(self, rounds: np.ndarray) -> np.ndarray:
+        if isinstance(self.record, int):
+            return rounds % self.record == 0
+        return np.full(len(rounds), self.record == "all")
+
+    @staticmethod
+    def _readings(clock: list[tuple[int, float]]) -> Rows:
+        rounds, seconds = zip(*clock, strict=True) if clock else ((), ())
+        return {
+            CLOCK[0]: np.array(rounds, dtype=np.int64),
+            CLOCK[1]: np.array(seconds, dtype=float),
+        }
+
+    def arrays(self) -> Rows:
+        """Return all that the run keeps, by the names of ``Run``."""
+        if self.parts:
+            self.parts = [joined(self.parts)]
+        parts = [*self.parts, *([self.tail] if self.tail else [])]
+        if not parts:
+            learner = self.learner
+            parts = [learner._record(np.empty(0), learner._trace(0), self.loss)]
+            empty = {"recorded": np.empty(0, dtype=np.int64), "loss_sums": parts[0]["losses"]}
+            parts[0] |= self._readings([]) | ({} if self.record == "all" else empty)
+        return self._without_part_mistakes(joined(parts)) | self._bounded_clock()
+
+    def _bounded_clock(self) -> Rows:
+        return {} if self.record == "all" else self._readings(self.clock)
+
+    def _without_part_mistakes(self, part: Rows) -> Rows:
+        """Return the part without mistakes where some rounds had none."""
+        return {name: a for name, a in part.items() if self.counted or name not in MISTAKES}
+
+    def meta(self, finished: bool) -> dict[str, Any]:
+        """Return what else there is to say of the run."""
+        return {
+            "seconds": self.seconds,
+            "finished": finished,
+            "loss": self.loss.name,
+            "learner": repr(self.learner),
+            "space": self.learner._space(),
+            "outputs": self.learner._output_names(),
+            "record": self.record,
+            "rounds": self.rounds,
+        }
+
+    # ---- checkpoints ----
+
+    def due(self) -> bool:
+        """Say whether it is time for a checkpoint."""
+        if self.path is None:
+            return False
+        if self.every is not None:
+            return self.rounds - self.saved_rounds >= self.every
+        return time.monotonic() - self.saved_at >= SAVE_SECONDS
+
+    def save(self) -> None:
+        """Write a checkpoint of a run under way: the rounds since the last one into the log."""
+        new = self.parts[self.logged :]
+        if new:
+            part = self._without_part_mistakes(joined(new))
+            self.log, self.logged = append(log_path(self.path), self.log, part), len(self.parts)
+        log = {"log": self.log} if self.log["bytes"] else {}
+        rows = self._without_part_mistakes(self.tail) | self._bounded_clock()
+        self._write(self.meta(finished=False) | log, rows)
+
+    def close(self, finished: bool) -> None:
+        """Write the last checkpoint, everything in one file."""
+        self._write(self.meta(finished), self.arrays())
+        log_path(self.path).unlink(missing_ok=True)
+
+    def _write(self, run: dict[str, Any], rows: Rows) -> None:
+        meta, state = self.learner._contents()
+        rows = {f"run_{name}": a for name, a in rows.items()}
+        write_npz(self.path, meta | {"run": run}, state | rows)
+        self.saved_at, self.saved_rounds = time.monotonic(), self.rounds
+
+    def resume(self) -> None:
+        """Read the checkpoint file, if there is one; ``adopt`` gives the learner its state."""
+        if self.path is None:
+            return
+        if not Path(self.path).parent.is_dir():
+            raise ValueError(f"checkpoint {self.path}: there is no such folder; make it first")
+        path = Path(self.path)
+        for left in path.parent.glob(f".{glob.escape(path.name)}.*.part"):
+            left.unlink(missing_ok=True)  # half a file of a run that was killed
+        if not path.exists():
+            return
+        meta, state, part = read_run(path)
+        if "spec" not in meta or "run" not in meta:
+            raise ValueError(f"{path} is no checkpoint of a run; name another file")
+        self._refuse_another(meta, state)
+        self.saved = meta, state
+        self._go_on(meta["run"], part)
+        if "log" in meta["run"]:
+            self.log, self.logged = meta["run"]["log"], len(self.parts)
+
+    def _go_on(self, run: dict[str, Any], part: Rows) -> None:
+        """Take over what a checkpoint kept of its rounds."""
+        clock = [(int(r), float(s)) for r, s in zip(*(part[name] for name in CLOCK), strict=True)]
+        self.rounds = self.saved_rounds = run.get("rounds", len(part["losses"]))
+        self.seconds = run["seconds"]
+        if not self.rounds:
+            return
+        self.counted = "mistakes" in part
+        if self.record == "all":
+            self.clock, self.parts = clock[-2:], [part]
+        else:
+            self.clock = clock
+            part = {name: a for name, a in part.items() if name not in CLOCK}
+            sums = [part[name][-1] if name in part else 0 for name in ("loss_sums", MISTAKES[1])]
+            self.sums = sums[0], sums[1]
+            kept = self._kept(part["recorded"])
+            self.tail = {} if kept[-1] else {name: a[-1:] for name, a in part.items()}
+            self.parts = [{name: a[kept] for name, a in part.items()}] if kept.any() else []
+
+    def _refuse_another(self, meta: dict[str, Any], state: dict[str, np.ndarray]) -> None:
+        """Raise ValueError where the checkpoint is of another run, or the learner is not fresh."""
+        own, own_arrays = self.learner._contents()
+        run = meta["run"]
+        same = same_spec((own["spec"], own_arrays), (meta["spec"], state))
+        if not same or run["loss"] != self.loss.name:
+            raise ValueError(
+                f"the checkpoint {self.path} is of {run['learner']} with "
+                f"{run['loss']} loss, not of {self.learner!r} with {self.loss.name} loss; "
+                "name another file or delete it"
+            )
+        if run.get("record", "all") != self.record:
+            raise ValueError(
+                f"the checkpoint {self.path} is of a run with record={run.get('record', 'all')!r}, "
+                f"not {self.record!r}; pass what it has, name another file or delete it"
+            )
+        if self.learner.rounds:
+            raise ValueError(
+                f"the learner has played {self.learner.rounds} rounds; "
+                f"resume {self.path} with a fresh one"
+            )
+
+    def width(self) -> int | None:
+        """Return the width of the data so far."""
+        return self.saved[0]["width"] if self.saved else self.learner._width
+
+    def adopt(self) -> None:
+        """Give the learner the state of the checkpoint, once, when the data has proved good."""
+        if self.saved:
+            self.learner._adopt(*self.saved)
+            self.saved = None
+
+    def too_many(self, found: int) -> ValueError:
+        """Return the error of a checkpoint that is ahead of its data."""
+        return ValueError(
+            f"the checkpoint {self.path} has played {self.rounds} rounds, but the data has only "
+            f"{found}; pass the same data from the start (or, with resume=True, only what comes "
+            "after these rounds), or name another file"
+        )

@@ -1,0 +1,461 @@
+"""One, five and ten million rounds of every family, beside scikit-learn and river.
+
+Reproduces: nothing published; what ten million rounds cost and bring: mistakes, certificate,
+    seconds and peak memory of each learner, one after the other on one core, a process for each.
+Missing: SUSY and HIGGS where they are not at hand; then a made-up stream of the width of SUSY,
+    whose least possible error is known, stands for them. What does not finish within its limit
+    plays a part, and its times are extrapolated (column "played"): river, and learners whose
+    dictionary grows. One draw of the stream; settings out of a few, chosen on another draw.
+Time: about 40 minutes of CPU time; --quick (six learners, 100,000 rounds): about 15 s.
+Data: made up, block by block, never all in memory.
+"""
+
+import argparse
+import multiprocessing
+import os
+import resource
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import numpy as np
+from common import arguments, finish, print_table, save, write_csv
+
+import oklnumba as okl
+from oklnumba import plots
+
+STEM = "millions"
+ROUNDS, QUICK_ROUNDS = (10**6, 5 * 10**6, 10**7), (50_000, 100_000, 200_000)
+LIMIT, QUICK_LIMIT = 200.0, 1.0  # CPU seconds for a learner
+SHARES = {"SelfTuning": 4.5, "river": 0.2}  # of the limit, where it is another one
+BLOCK, PIECE = 50_000, 1000  # rows made at once; rows of a batch of scikit-learn
+TUNE_ROUNDS, QUICK_TUNE = 50_000, 2000
+D, DECAY, STEEP = 18, 0.7, 4.0
+CONCEPT, PLAYED, REHEARSED = 0, 1, 2  # seeds: of the concept, of the draw that is played, and tuned
+REAL, MADE_UP, LENGTH = ("susy", "higgs"), "made up", 2.8  # LENGTH of inputs, root mean square
+SELF, SKLEARN, RIVER = "SelfTuning", "scikit-learn", "river"
+
+
+class Block(NamedTuple):
+    """Inputs, labels, and the mistakes that the best forecast makes on average, None if unknown."""
+
+    X: np.ndarray
+    y: np.ndarray
+    least: float | None
+
+
+def made_up(seed: int) -> Iterator[Block]:
+    """Yield a stream for ever: D inputs that span few directions well, two classes that overlap.
+
+    The standard deviations of the inputs along their axes fall by DECAY, as in measured data; the
+    log odds are a smooth function of the first four axes that no quadratic one is close to, so the
+    least possible error is the mean of min(p, 1 - p).
+    """
+    axes = np.linalg.qr(np.random.default_rng(CONCEPT).standard_normal((D, D)))[0]
+    mixing = (2.0 * DECAY ** np.arange(D))[:, None] * axes
+    number = 0
+    while True:
+        rng = np.random.default_rng([seed, number])
+        U = rng.standard_normal((BLOCK, D))
+        score = np.sqrt(2.0) * np.sin(2.0 * U[:, 0]) * np.cos(U[:, 1])
+        score += 0.5 * (U[:, 2] ** 2 - 1.0) + 0.7 * U[:, 3]
+        p = 1.0 / (1.0 + np.exp(-STEEP * score))
+        y = np.where(rng.random(BLOCK) < p, 1.0, -1.0)
+        yield Block(U @ mixing, y, float(np.minimum(p, 1.0 - p).sum()))
+        number += 1
+
+
+def real(name: str, draw: int) -> Iterator[Block]:
+    """Yield SUSY or HIGGS in the order of the file, standardised by the past.
+
+    The last TUNE_ROUNDS rows are those on which settings are chosen.
+    """
+    data = okl.datasets.load(name, scale=None)
+    d, part = data.X.shape[1], slice(-TUNE_ROUNDS, None)
+    X, y = (a[part] if draw == REHEARSED else a[:-TUNE_ROUNDS] for a in (data.X, data.y))
+    scaler = okl.Standardizer()
+    for start in range(0, len(y), BLOCK):
+        rows = slice(start, start + BLOCK)
+        yield Block(scaler.stream(X[rows]) * (LENGTH / np.sqrt(d)), y[rows], None)
+
+
+def blocks(stream: str, draw: int) -> Iterator[Block]:
+    """Return a stream by name."""
+    return made_up(draw) if stream == MADE_UP else real(stream, draw)
+
+
+def lengths(stream: str, quick: bool) -> tuple[int, ...]:
+    """Return after how many rounds all are compared."""
+    wanted = QUICK_ROUNDS if quick else ROUNDS
+    if stream == MADE_UP:
+        return wanted
+    most = okl.datasets.SPECS[stream].shape[0] - TUNE_ROUNDS
+    return tuple(sorted({min(most, rounds) for rounds in wanted}))
+
+
+# ---- players: mistakes of the forecasts on some rows, each made before its label ----
+
+
+class Ours:
+    """A learner of the package."""
+
+    rows = BLOCK
+
+    def __init__(self, learner: Any):
+        self.learner, self.certificate = learner, None
+
+    def play(self, X: np.ndarray, y: np.ndarray) -> int:
+        run = okl.run(self.learner, X, y)
+        self.certificate = run.certificate
+        return int(run.mistakes.sum())
+
+    @property
+    def size(self) -> int:
+        return self.learner.size
+
+
+class Batches:
+    """A feature map and SGDClassifier of scikit-learn: forecasts of a batch, then its labels."""
+
+    rows, certificate = PIECE, None
+
+    def __init__(self, features: Any, step: float):
+        from sklearn.linear_model import SGDClassifier
+
+        constant = {"learning_rate": "constant", "eta0": step} if step else {}
+        self.features = features
+        self.model = SGDClassifier(loss="log_loss", alpha=1e-6, random_state=0, **constant)
+
+    def play(self, X: np.ndarray, y: np.ndarray) -> int:
+        first = not hasattr(self.model, "coef_")
+        Z = self.features.fit_transform(X) if first else self.features.transform(X)
+        wrong = len(y) if first else int(np.sum(self.model.predict(Z) != y))
+        self.model.partial_fit(Z, y, classes=(-1.0, 1.0))
+        return wrong
+
+    @property
+    def size(self) -> int:
+        return self.features.n_components
+
+
+class Rows:
+    """A classifier of river, row by row."""
+
+    rows, certificate, size = PIECE, None, ""
+
+    def __init__(self, model: Any):
+        self.model = model
+
+    def play(self, X: np.ndarray, y: np.ndarray) -> int:
+        wrong = 0
+        for values, label in zip(X.tolist(), (y > 0.0).tolist(), strict=True):
+            x = {f"x{j}": value for j, value in enumerate(values)}
+            wrong += self.model.predict_one(x) is not label
+            self.model.learn_one(x, label)
+        return wrong
+
+
+# ---- the learners, each with a few settings ----
+
+
+def ours(make: Callable, **lists: tuple) -> list[tuple[str, Callable]]:
+    """Return settings, every combination of the lists, by text and maker."""
+    found: list[dict] = [{}]
+    for name, values in lists.items():
+        found = [one | {name: value} for one in found for value in values]
+    return [
+        (", ".join(f"{k} = {v:g}" for k, v in one.items()), lambda one=one: Ours(make(**one)))
+        for one in found
+    ]
+
+
+def families() -> dict[str, list[tuple[str, Callable]]]:
+    """Return the settings of the learners of the package by name."""
+    G, taylor, fourier = okl.Gaussian, okl.TaylorFeatures, okl.FourierFeatures
+    smooth = {"loss": "logistic"}
+    return {
+        "OGD, linear": ours(lambda eta: okl.OGD(eta, schedule="sqrt", **smooth), eta=(0.1, 0.3, 1)),
+        "LinearAWV": ours(okl.LinearAWV, lam=(1.0,)),
+        "PKAWV, Taylor M=2": ours(lambda sigma: okl.PKAWV(taylor(2, sigma=sigma)), sigma=(2, 4)),
+        "AdaGrad on Taylor M=3": ours(
+            lambda eta: okl.WithFeatures(
+                taylor(3, sigma=3.0), okl.AdaptiveFTRL("adagrad", eta=eta, **smooth)
+            ),
+            eta=(0.2, 0.5, 2),
+        ),
+        "PKAWV, Fourier": ours(lambda sigma: okl.PKAWV(fourier(200, sigma=sigma)), sigma=(1, 2, 4)),
+        "NystromAWV": ours(
+            lambda sigma: okl.NystromAWV(G(sigma), max_size=200), sigma=(1, 2, 4)
+        ),
+        "FOGD": ours(
+            lambda sigma, eta: okl.FOGD(n_frequencies=200, sigma=sigma, eta=eta, **smooth),
+            sigma=(1, 2),
+            eta=(0.3, 1, 3),
+        ),
+        "NOGD": ours(
+            lambda sigma, eta: okl.NOGD(G(sigma), eta=eta, budget=200, rank=100, **smooth),
+            sigma=(1, 2),
+            eta=(0.3, 1, 3),
+        ),
+        "POMDR": ours(lambda sigma: okl.POMDR(G(sigma)), sigma=(1, 2, 4)),
+        "KernelOGD, budget 400": ours(
+            lambda sigma, eta, lam: okl.KernelOGD(
+                G(sigma), eta=eta, lam=lam, budget=400, **smooth
+            ),
+            sigma=(1, 2),
+            eta=(0.1, 0.5),
+            lam=(0.0, 0.01),
+        ),
+        "BOGD": ours(
+            lambda sigma, eta, lam: okl.BOGD(G(sigma), eta=eta, lam=lam, **smooth),
+            sigma=(1, 2),
+            eta=(0.1, 0.5),
+            lam=(0.0, 0.01),
+        ),
+        "ProsNKONS": ours(lambda sigma: okl.ProsNKONS(G(sigma)), sigma=(4, 6, 8)),
+        SELF: ours(okl.SelfTuning),
+    }  # fmt: skip
+
+
+def others(name: str) -> list[tuple[str, Callable]]:
+    """Return the settings of a rival."""
+    if name.startswith(RIVER):
+        from river import linear_model, optim, preprocessing, tree
+
+        if "tree" in name:
+            return [("", lambda: Rows(tree.HoeffdingAdaptiveTreeClassifier(seed=0)))]
+
+        def logistic(step: float) -> Rows:
+            model = linear_model.LogisticRegression(optim.SGD(step), intercept_lr=step)
+            return Rows(preprocessing.StandardScaler() | model)
+
+        return [(f"step = {s:g}", lambda s=s: logistic(s)) for s in (0.01, 0.1)]
+    from sklearn.kernel_approximation import Nystroem, RBFSampler
+
+    def batches(sigma: float, step: float) -> Batches:
+        kind, size = (Nystroem, 200) if "Nystroem" in name else (RBFSampler, 400)
+        gamma = 0.5 / sigma**2
+        return Batches(kind(gamma=gamma, n_components=size, random_state=0), step)
+
+    return [
+        (f"sigma = {s:g}, step = {e or 'optimal'}", lambda s=s, e=e: batches(s, e))
+        for s in (1, 2)
+        for e in (0, 0.3, 1)
+    ]
+
+
+RIVALS = (
+    f"{SKLEARN}, RBFSampler + SGD",
+    f"{SKLEARN}, Nystroem + SGD",
+    f"{RIVER}, LogisticRegression",
+    f"{RIVER}, Hoeffding tree",
+)
+QUICK = ("LinearAWV", "PKAWV, Taylor M=2", "FOGD", "POMDR", RIVALS[0], RIVALS[2])
+
+
+# ---- one learner, in a process of its own ----
+
+
+def pieces(blocks: Iterator[Block], rows: int, total: int) -> Iterator[Block]:
+    """Cut the first ``total`` rows of a stream into pieces; the first of a block has its least."""
+    for X, y, least in blocks:
+        for start in range(0, min(len(y), total), rows):
+            stop = min(start + rows, len(y), total)
+            yield Block(X[start:stop], y[start:stop], least if start == 0 else 0.0)
+        total -= min(len(y), total)
+        if not total:
+            return
+
+
+def choose(stream: str, settings: list[tuple[str, Callable]], rounds: int) -> tuple[str, Callable]:
+    """Return the setting with the fewest mistakes on another draw; this compiles too."""
+    found = []
+    for text, make in settings:
+        player = make()
+        cut = pieces(blocks(stream, REHEARSED), player.rows, rounds)
+        wrong = sum(player.play(piece.X, piece.y) for piece in cut)
+        found.append((wrong, len(found), text, make))
+    return min(found)[2:]
+
+
+def memory() -> float:
+    """Return the peak of this process, MB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0
+
+
+def play(stream: str, name: str, quick: bool, limit: float, core: int, send: Any) -> None:
+    """Play a learner and send a row at each number of rounds, None at the end."""
+    os.sched_setaffinity(0, {core})  # one core for all
+    warnings.simplefilter("ignore")
+    settings = families().get(name) or others(name)
+    text, make = choose(stream, settings, QUICK_TUNE if quick else TUNE_ROUNDS)
+    player, rounds = make(), lengths(stream, quick)
+    start, played, wrong, before, least, seconds = memory(), 0, 0, (0, 0), 0.0, 0.0
+    for piece in pieces(blocks(stream, PLAYED), player.rows, rounds[-1]):
+        begin = time.process_time()
+        wrong += player.play(piece.X, piece.y)
+        seconds += time.process_time() - begin
+        played += len(piece.y)
+        least = None if piece.least is None else least + piece.least
+        over = seconds > limit
+        for at in (at for at in rounds if at == played or over and at > played):
+            lately = (wrong - before[1]) / (played - before[0]) if played > before[0] else np.nan
+            regret, bound = ends(player)
+            known = least is not None and played % BLOCK == 0  # it comes with whole blocks
+            send.put({
+                "stream": stream, "learner": name, "setting": text, "rounds": at, "played": played,
+                "mistakes": f"{100 * wrong / played:.4f}", "lately": f"{100 * lately:.4f}",
+                "least": f"{100 * least / played:.4f}" if known else "",
+                "regret": regret, "bound": bound, "seconds": f"{seconds * at / played:.4g}",
+                "size": player.size, "peak_mb": f"{memory():.0f}", "start_mb": f"{start:.0f}",
+            })  # fmt: skip
+            before = before if over else (played, wrong)
+        if over:
+            break
+    send.put(None)
+
+
+def ends(player: Any) -> tuple[str, str]:
+    """Return regret in the own space and its bound, squared loss, after all rounds so far."""
+    if player.certificate is None:
+        return "", ""
+    return tuple(f"{a[-1]:.6g}" for a in (player.certificate.regret, player.certificate.bound))
+
+
+# ---- all of them ----
+
+
+def play_all(jobs: list[tuple[str, str]], args: argparse.Namespace, side: int) -> list[dict]:
+    """Play pairs of stream and learner, ``side`` by side; write each row when it is there."""
+    rows: list[dict] = []
+    context = multiprocessing.get_context("spawn")
+    cores, order = sorted(os.sched_getaffinity(0)), [*families(), *RIVALS]
+    partial = args.output / f"{STEM}_{'quick' if args.quick else 'unfinished'}.csv"
+
+    def one(job: tuple[str, str]) -> None:
+        queue, core = context.Queue(), cores.pop(0)
+        limit = args.limit * SHARES.get(job[1].split(",")[0], 1.0)
+        child = context.Process(target=play, args=(*job, args.quick, limit, core, queue))
+        child.start()
+        while (row := take(queue, child)) is not None:
+            rows.append(row)
+            rows.sort(key=lambda r: (r["stream"], order.index(r["learner"]), int(r["rounds"])))
+            write_csv(partial, rows)
+        child.join()
+        cores.append(core)
+
+    with ThreadPoolExecutor(min(side, len(cores))) as pool:  # the longest first
+        list(pool.map(one, sorted(jobs, key=lambda job: job[1] != SELF)))
+    return rows
+
+
+def take(queue: Any, child: Any) -> dict | None:
+    """Return the next row of a child, None at its end; raise where it broke down."""
+    while True:
+        try:
+            return queue.get(timeout=1.0)
+        except Exception:
+            if not child.is_alive() and queue.empty():
+                raise RuntimeError(f"a learner ended with exit status {child.exitcode}") from None
+
+
+FAMILIES = {  # colours, in the order of plots.COLOURS
+    "self-tuning": (SELF,),
+    "scikit-learn, river": RIVALS,
+    "AWV": ("LinearAWV", "PKAWV, Taylor M=2", "PKAWV, Fourier", "NystromAWV"),
+    "budget": ("POMDR", "KernelOGD, budget 400", "BOGD"),
+    "Newton": ("ProsNKONS",),
+    "gradient on features": ("OGD, linear", "AdaGrad on Taylor M=3", "FOGD", "NOGD"),
+}
+
+
+def draw(rows: list[dict]):
+    """Draw mistakes against time, a path over the numbers of rounds for each learner."""
+    streams = list(dict.fromkeys(row["stream"] for row in rows))
+    figure, axes = plots.figure(rows=len(streams), columns=1, width=7.0, row_height=4.8)
+    for ax, stream in zip(axes[:, 0], streams, strict=True):
+        here = [row for row in rows if row["stream"] == stream]
+        least = [float(row["least"]) for row in here if row["least"]]
+        floor = least[-1] if least else 0.0
+        ends = {}
+        for name in dict.fromkeys(row["learner"] for row in here):
+            path = [row for row in here if row["learner"] == name]
+            x = np.array([float(row["seconds"]) for row in path])
+            y = np.array([float(row["mistakes"]) - float(row["least"] or floor) for row in path])
+            whole = np.array([int(row["played"]) == int(row["rounds"]) for row in path])
+            colour = next(c for c, f in zip(plots.COLOURS, FAMILIES, strict=False)
+                          if name in FAMILIES[f])  # fmt: skip
+            look = {"color": colour, "linewidth": 1.2, "markersize": 4.0, "clip_on": False}
+            ax.plot(x, y, "--", **look)
+            ax.plot(x[whole], y[whole], "-o", **look)
+            ax.plot(x[~whole], y[~whole], "o", **look | {"markerfacecolor": "white"})
+            ends[name] = x[-1], y[-1], colour
+        what = (
+            f"mistakes above the least possible, {floor:.2f} % (points)"
+            if least
+            else "mistakes (%)"
+        )
+        sizes = ", ".join(f"{n / 10**6:g}" for n in sorted({int(row["rounds"]) for row in here}))
+        title = f"{stream}: {sizes} million rounds (open: a part was played, time extrapolated)"
+        finish(ax, "CPU seconds in the learner, one core", what, title)
+        label_ends(figure, ax, ends)
+    return figure
+
+
+def label_ends(figure: Any, ax: Any, ends: dict[str, tuple[float, float, str]]) -> None:
+    """Write names beside the ends of the paths, moved where they would overlap names or ends."""
+    low, high = ax.get_xlim()
+    ax.set_xlim(low, high * (high / low) ** 0.3)  # room for the names
+    figure.draw_without_rendering()
+    height = 1.2 * (plots.FONT - 1.0) * figure.dpi / 72.0
+    places = {name: ax.transData.transform((x, y)) for name, (x, y, _) in ends.items()}
+    taken = [(across - 4.0, up, 8.0) for across, up in places.values()]
+    for name in sorted(places, key=lambda name: places[name][1]):
+        across, start = places[name]
+        across, width = across + 6.0 * figure.dpi / 72.0, 0.5 * height * len(name)
+        for step in range(200):  # up and down, further and further
+            up = start + 0.1 * height * (step // 2) * (-1) ** step
+            if not any(
+                abs(up - u) < height and across < a + w and a < across + width for a, u, w in taken
+            ):
+                break
+        taken.append((across, up, width))
+        x, y, colour = ends[name]
+        text = ax.annotate(
+            name,
+            (x, y),
+            (6.0, (up - start) * 72.0 / figure.dpi),
+            textcoords="offset points",
+            color=colour,
+            fontsize=plots.FONT - 1.0,
+            verticalalignment="center",
+        )
+        text.set_in_layout(False)
+
+
+def options() -> tuple[list[str], int]:
+    """Take ``--only`` and ``--jobs`` out of the command line."""
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.add_argument("--only", action="append", metavar="NAME", help="play these alone")
+    parser.add_argument("--jobs", type=int, default=1, help="learners at a time")
+    chosen, sys.argv[1:] = parser.parse_known_args()
+    return chosen.only or [], chosen.jobs
+
+
+def main() -> None:
+    only, side = options()
+    args = arguments(__doc__ or "", LIMIT, QUICK_LIMIT)
+    names = only or (list(QUICK) if args.quick else [*families(), *RIVALS])
+    known = okl.datasets.names()
+    streams = [name for name in REAL if name in known and okl.datasets.found(name)]
+    streams = [MADE_UP] if args.quick or not streams else streams
+    rows = play_all([(stream, name) for stream in streams for name in names], args, side)
+    save(draw(rows), rows, args, STEM, partial=bool(only))
+    print_table([{k: str(v) or "-" for k, v in row.items() if k != "setting"} for row in rows])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,441 @@
+"""The command line: what it prints, what it refuses, and how it ends."""
+
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import oklnumba as okl
+from oklnumba.__main__ import main
+from oklnumba.command import play, source, spelling
+
+ROOT = Path(__file__).resolve().parents[1]
+N = 1500
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Return a folder with one stream in several files and kinds of labels."""
+    folder = tmp_path_factory.mktemp("tables")
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(N, 3)) * [1.0, 100.0, 0.01] + [0.0, 5000.0, 0.0]
+    signal_ = X[:, 0] * (X[:, 1] - 5000.0) / 100.0 + 0.2 * rng.normal(size=N)
+    labels = {
+        "text": np.where(signal_ > 0, "yes", "no"),
+        "bool": np.where(signal_ > 0, "true", "false"),
+        "zeroone": (signal_ > 0).astype(int),
+        "signs": np.where(signal_ > 0, 1, -1),
+        "number": signal_,
+        "three": np.array(["a", "b", "c"])[np.digitize(X[:, 0], [-0.4, 0.4])],
+    }
+    names = ["first", "second", "third", *labels]
+    lines = [",".join(names)]
+    for i in range(N):
+        lines.append(",".join([*map(repr, X[i].tolist()), *(str(v[i]) for v in labels.values())]))
+    (folder / "all.csv").write_text("\n".join(lines) + "\n")
+    np.savez(folder / "xy.npz", X=X, y=labels["signs"])
+    rows = [
+        f"{y} " + " ".join(f"{j + 1}:{v!r}" for j, v in enumerate(x))
+        for x, y in zip(X.tolist(), labels["signs"], strict=True)
+    ]
+    (folder / "xy.svm").write_text("\n".join(rows) + "\n")
+    return folder
+
+
+@pytest.fixture
+def table(folder):
+    return str(folder / "all.csv")
+
+
+INPUTS = ["--columns", "first,second,third"]
+FAST = ["--learner", "LinearAWV"]
+
+
+def said(capsys, *argv, status=0):
+    """Return what a command prints on stdout; its errors must be one line."""
+    try:
+        found = main([*argv])
+    except SystemExit as end:
+        found = end.code
+    out, err = capsys.readouterr()
+    assert found == status, err
+    if status == 2:
+        assert re.fullmatch(r"(oklnumba: note: .*\n)*oklnumba: error: [^\n]+\n", err)
+        return err
+    return out
+
+
+# ---- labels ----
+
+
+@pytest.mark.parametrize(
+    "label, words",
+    [
+        ("text", "two classes: no is -1, yes is +1"),
+        ("bool", "two classes: False is -1, True is +1"),
+        ("zeroone", "two classes: 0 is -1, 1 is +1"),
+        ("signs", "two classes, -1 and +1"),
+    ],
+)
+def test_two_labels_of_any_kind_are_the_same_run(capsys, table, label, words):
+    out = said(capsys, "run", table, "--label", label, *INPUTS, *FAST)
+    reference = said(capsys, "run", table, "--label", "signs", *INPUTS, *FAST)
+    assert f"labels    {label}: {words}\n" in out
+
+    def rest(text):
+        return [line for line in text.splitlines() if not line.startswith(("labels", "time"))]
+
+    assert rest(out) == rest(reference)
+
+
+def test_numbers_are_a_regression_and_three_texts_are_classes(capsys, table):
+    out = said(capsys, "run", table, "--label", "number", *INPUTS, *FAST)
+    assert "number: numbers: regression" in out and "mistakes" not in out
+    assert "squared, mean" in out
+    out = said(capsys, "run", table, "--label", "three", *INPUTS, *FAST)
+    assert "three: 3 classes: a, b, c" in out and "mistakes" in out
+    assert "OneVsRest(" in out and "zero-one" not in out
+    out = said(capsys, "run", table, "--label", "zeroone", *INPUTS, *FAST, "--task", "regression")
+    assert "regression" in out and "mistakes" not in out
+
+
+@pytest.mark.parametrize(
+    "y, task, classes",
+    [
+        ([3, 1, 2, 3], None, None),
+        ([3, 1, 2, 3], "classification", [1, 2, 3]),
+        ([2.0, 1.0, 2.0], None, [1.0, 2.0]),
+        (["b", "a", "c"], None, ["a", "b", "c"]),
+        ([True, False], None, [False, True]),
+        ([0, 1, 1], "regression", None),
+    ],
+)
+def test_what_labels_are(y, task, classes):
+    raw = np.array(y)
+    found = source.look(source.Source("t", "y", ["x"], lambda: iter(()), lambda: iter([raw])), task)
+    assert found.classes == classes
+
+
+# ---- the table and the summary ----
+
+
+def rows_of(out):
+    """Return the lines of the progressive table as lists of texts."""
+    lines = out.split("forecast\n", 1)[1].split("\n\n", 1)[0].splitlines()
+    return [line.split() for line in lines]
+
+
+@pytest.mark.parametrize("label", ["signs", "number"])
+def test_the_table_is_that_of_the_run(capsys, table, folder, label):
+    out = said(capsys, "run", table, "--label", label, *INPUTS, *FAST)
+    data = np.genfromtxt(table, delimiter=",", names=True, dtype=None, encoding="utf-8")
+    X = np.column_stack([data[name] for name in INPUTS[1].split(",")])
+    run = okl.run(okl.LinearAWV(), X, data[label].astype(float))
+    measure = 100.0 * run.mistakes if label == "signs" else run.losses
+    rows = rows_of(out)
+    assert [int(row[2]) for row in rows] == [1 << k for k in range(11)]  # up to 1024 of 1500
+    last = 0
+    for so_far, since, t, y, forecast, size in rows:
+        t = int(t)
+        assert float(so_far) == pytest.approx(measure[:t].mean(), rel=1e-4)
+        assert float(since) == pytest.approx(measure[last:t].mean(), rel=1e-4)
+        assert float(y) == pytest.approx(data[label][t - 1], rel=1e-4)
+        assert float(forecast) == pytest.approx(run.predictions[t - 1], rel=1e-3, abs=1e-9)
+        assert int(size) == 3
+        last = t
+    regret, bound = run.certificate.regret[-1], run.certificate.bound[-1]
+    assert f"regret    {regret:.5g}, bound {bound:.5g}, squared loss" in out
+    assert f"rounds    {N}\n" in out
+    if label == "signs":
+        wrong = int(run.mistakes.sum())
+        assert f"mistakes  {100 * wrong / N:.4g} % ({wrong})\n" in out
+    assert all(len(line) <= 100 and line.isascii() for line in out.splitlines()[4:])
+
+
+def test_every_kind_of_file_is_the_same_run(capsys, folder, tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.feather
+    import pyarrow.parquet  # noqa: F401
+
+    archive = np.load(folder / "xy.npz")
+    columns = dict(zip(("x0", "x1", "x2"), archive["X"].T, strict=True))
+    made = pa.table(columns | {"y": archive["y"]})
+    pa.parquet.write_table(made, tmp_path / "t.parquet")
+    pa.feather.write_feather(made, str(tmp_path / "t.feather"))
+    (tmp_path / "several").mkdir()
+    for k in range(2):
+        part = made.slice(k * 700, 700 if k == 0 else N)
+        pa.parquet.write_table(part, tmp_path / "several" / f"{k}.parquet")
+    found = []
+    for path in (
+        folder / "xy.npz",
+        folder / "xy.svm",
+        tmp_path / "t.parquet",
+        tmp_path / "t.feather",
+        tmp_path / "several",
+    ):
+        label = [] if path.parent == folder else ["--label", "y"]
+        out = said(capsys, "run", str(path), *label, *FAST)
+        found.append([row for row in out.splitlines()[2:] if not row.startswith("time")])
+    assert found[1:] == found[:1] * 4
+    assert "\nmistakes  " in "\n".join(found[0])
+
+
+def test_a_csv_without_names(capsys, folder, table, tmp_path):
+    lines = Path(table).read_text().split()[1:]
+    path = tmp_path / "bare.txt"
+    path.write_text("\n".join(lines) + "\n")
+    how = ["--format", "csv", "--no-header", "--columns", "0,1,2"]
+    out = said(capsys, "run", str(path), "--label", "6", *how, *FAST)
+    reference = said(capsys, "run", table, "--label", "signs", *INPUTS, *FAST)
+    assert rows_of(out) == rows_of(reference)
+    path.write_text("0.1,0.2,1\n0.3,0.4,-1\n")
+    error = said(capsys, "run", str(path), "--label", "2", "--format", "csv", status=2)
+    assert "pass --no-header" in error
+
+
+def test_a_data_set_by_name_a_part_of_it_and_its_model(capsys, tmp_path):
+    model, plot = tmp_path / "m.npz", tmp_path / "p.png"
+    out = said(
+        capsys, "run", "magic04", "--permute", "1", "--rows", "700", "--learner", "PKAWV",
+        "--set", "features=TaylorFeatures(degree=1, sigma=500)", "--set", "lam=0.5",
+        "--save", str(model), "--plot", str(plot),
+    )  # fmt: skip
+    data = okl.datasets.load("magic04", scale=None, permute=1)
+    learner = okl.PKAWV(okl.TaylorFeatures(degree=1, sigma=500), lam=0.5)
+    run = okl.run(learner, data.X[:700], data.y[:700])
+    assert f"mistakes  {100 * run.mistake_rate:.4g} % (" in out
+    again = okl.load(model)
+    assert repr(again) == repr(learner) and again.rounds == 700
+    np.testing.assert_allclose(again.predict(data.X[700:]), learner.predict(data.X[700:]))
+    assert plot.read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_default_learner_tunes_itself_and_seeds_are_its_own(capsys, table):
+    out = said(capsys, "run", table, "--label", "text", *INPUTS, "--seed", "3", "--rows", "400")
+    assert "learner   SelfTuning(budget=300, seed=3)" in out and "\nleader    " in out
+    assert "regret    " in out and "mistakes  " in out
+    assert "has no" in said(
+        capsys, "run", table, "--label", "text", *INPUTS, *FAST, "--seed", "3", status=2
+    )
+
+
+def test_warnings_are_notes_on_stderr(capsys):
+    learner = ["--learner", "KernelAWV(Gaussian(1e-3))", "--rows", "200"]
+    assert main(["run", "magic04", "--permute", "0", *learner]) == 0
+    assert re.match(r"oklnumba: note: [^\n]+\n$", capsys.readouterr().err)
+
+
+# ---- compare ----
+
+
+def test_compare_is_sorted_and_counts_right(capsys, table):
+    names = ["FOGD(eta=0.3, loss=logistic)", "LinearAWV", "Standardized(LinearAWV())"]
+    named = [part for name in names for part in ("--learner", name)]
+    out = said(capsys, "compare", table, "--label", "text", *INPUTS, *named)
+    lines = out.split("rounds\n", 1)[1].splitlines()
+    errors = [float(line[len(max(names, key=len)) :].split()[0]) for line in lines]
+    assert errors == sorted(errors) and len(lines) == 3
+    alone = said(capsys, "run", table, "--label", "text", *INPUTS, *FAST)
+    wanted = re.search(r"mistakes  (\S+) %", alone)[1]
+    mine = next(line for line in lines if line.startswith("LinearAWV "))
+    assert mine.split()[1] == wanted
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT", "0") != "0", reason="far too long")
+@pytest.mark.parametrize("label", ["text", "number"])
+def test_compare_plays_a_dozen(capsys, table, label):
+    out = said(capsys, "compare", table, "--label", label, *INPUTS, "--rows", "900")
+    lines = out.split("rounds\n", 1)[1].splitlines()
+    assert len(lines) == 12 and all(len(line) <= 100 for line in lines)
+    assert ("set the unit of the labels" in out) == (label == "number")
+    assert ("mistakes %" in out) == (label == "text")
+    assert {line.split()[-1] for line in lines} == {"900" if label == "text" else "810"}
+
+
+def test_a_learner_that_breaks_down_does_not_stop_the_others(capsys, table):
+    named = ["--learner", "LinearAWV", "--learner", "POMDR(Gaussian(1.0))"]  # hinge loss: -1, +1
+    assert main(["compare", table, "--label", "number", *INPUTS, *named]) == 0
+    out, err = capsys.readouterr()
+    assert "note: POMDR(Gaussian(1.0)) stopped: " in err and err.count("\n") == 1
+    assert out.splitlines()[-1].startswith("LinearAWV")
+
+
+# ---- data ----
+
+
+def test_data_sets_are_listed_and_described(capsys):
+    out = said(capsys, "data", "list")
+    assert [line.split()[0] for line in out.splitlines()] == okl.datasets.names()
+    assert re.search(r"^magic04 +19,020 rows +10 columns +classification +here$", out, re.M)
+    out = said(capsys, "data", "info", "casp")
+    assert "regression" in out and "45,730" in out and "at hand   yes" in out
+    assert "19,020 rows, 10 columns" in said(capsys, "data", "fetch", "magic04")
+
+
+# ---- errors ----
+
+
+@pytest.mark.parametrize(
+    "argv, words",
+    [
+        (["run", "al.csv", "--label", "text"], r"no file and no data set 'al.csv'"),
+        (["run", "magik04"], "did you mean magic04"),
+        (["run", "{table}"], "name the column of the labels: --label COLUMN"),
+        (["run", "{table}", "--label", "txt"], "no column 'txt'; did you mean 'text'"),
+        (["run", "{table}", "--label", "signs", "--columns", "firts"], "did you mean 'first'"),
+        (["run", "{table}", "--label", "signs"], "column 'text' holds string, no numbers"),
+        (["run", "magic04", "--learner", "FOGDD"], "no learner 'FOGDD'; did you mean FOGD"),
+        (["run", "magic04", "--learner", "Gaussian"], "no learner 'Gaussian'"),
+        (["run", "magic04", "--learner", "FOGD", "--set", "eta"], "write it as --set lam=0.1"),
+        (["run", "magic04", "--learner", "FOGD", "--set", "eta=-1"], "eta must be"),
+        (["run", "magic04", "--learner", "FOGD", "--set", "etta=1"], "eta is meant"),
+        (["run", "magic04", "--learner", "PKAWV"], "PKAWV needs features"),
+        (["run", "magic04", "--learner", "__import__('os').getcwd()"], "no class"),
+        (["run", "magic04", "--loss", "hing"], "hing"),
+        (["run", "magic04", "--save", "nowhere/m.npz"], "there is no such folder"),
+        (["run", "{table}", "--label", "text", "--permute", "0"], "read in order"),
+        (["run", "magic04", "--rows", "0"], "--rows"),
+        (["runn"], "runn"),
+        (["data", "info", "magic4"], "did you mean magic04"),
+        (["data", "info"], "name the data set"),
+        (["compare", "magic04", "--learner", "Nothing()"], "no class 'Nothing'"),
+    ],
+)
+def test_errors_take_one_line(capsys, table, argv, words):
+    error = said(capsys, *(part.format(table=table) for part in argv), status=2)
+    assert words in error, error
+
+
+@pytest.mark.parametrize(
+    "rows, words",
+    [
+        ("", "has no rows"),
+        ("1,2,1\n1,3,1\n", "all labels of column 'y' are 1"),
+        ("1,2,1\n1,,-1\n", "column 'b' has no value at row 1"),
+        ("1,2,1\n1,inf,-1\n", "row 1 (the first is 0), column 'b': inf"),
+        ("1,2,1\n1,3,\n", "column 'y' has no value at row 1"),
+        ("1,2,yes\n1,3,\n2,3,no\n", "all"),
+        ("1,2,1\n1,3\n", "Expected 3 columns"),
+    ],
+)
+def test_bad_rows_are_named(capsys, tmp_path, rows, words):
+    path = tmp_path / "t.csv"
+    path.write_text("a,b,y\n" + rows)
+    if words == "all":  # an empty text is a label like any other
+        assert "3 classes" in said(capsys, "run", str(path), "--label", "y", *FAST)
+    else:
+        assert words in said(capsys, "run", str(path), "--label", "y", *FAST, status=2)
+
+
+def test_bad_rows_are_counted_over_the_whole_stream(capsys, folder, tmp_path):
+    archive = np.load(folder / "xy.npz")
+    X, y = np.tile(archive["X"], (14, 1)), np.tile(archive["y"], 14)
+    X[20_000, 1] = np.nan
+    np.savez(tmp_path / "bad.npz", X=X, y=y)
+    error = said(capsys, "run", str(tmp_path / "bad.npz"), *FAST, status=2)
+    assert "row 20000 (the first is 0), column 'x1': nan" in error
+
+
+# ---- text to objects ----
+
+
+def test_values_and_learners_of_texts():
+    made = spelling.learner("okl.PKAWV(okl.TaylorFeatures(2, sigma=0.5), lam=1e-3)", ["lam=2"])
+    assert repr(made) == repr(okl.PKAWV(okl.TaylorFeatures(2, sigma=0.5), lam=2))
+    made = spelling.learner("Experts", ["learners=[LinearAWV, OGD(0.1)]", "B=None"])
+    assert repr(made) == repr(okl.Experts([okl.LinearAWV(), okl.OGD(0.1)], B=None))
+    assert spelling.value("-2") == -2 and spelling.value("(1, 'a')") == (1, "a")
+    for text in (
+        "1 + 1",
+        "lambda: 0",
+        "FOGD(**{})",
+        "FOGD().eta",
+        "[x for x in y]",
+        "a b",
+        "f'{1}'",
+    ):
+        with pytest.raises(ValueError, match="cannot read|no class"):
+            spelling.value(text)
+    for text in ("open('x')", "okl.load('x')", "okl.datasets.load('casp')", "os.getcwd()"):
+        with pytest.raises(ValueError, match="no class"):
+            spelling.value(text)
+
+
+# ---- processes ----
+
+
+def command(*argv, **keywords):
+    return subprocess.Popen(
+        [sys.executable, "-m", "oklnumba", *argv],
+        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **keywords,
+    )  # fmt: skip
+
+
+def test_it_is_a_module_and_help_loads_little():
+    code = """if True:
+        import sys
+        from oklnumba.__main__ import main
+        try:
+            main(["--help"])
+        except SystemExit as end:
+            assert end.code == 0
+        loaded = {name.split(".")[0] for name in sys.modules}
+        assert not loaded & {"pandas", "sklearn", "pyarrow", "matplotlib"}, loaded
+    """
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "compare" in done.stdout
+    child = command("data", "info", "magik04")
+    out, err = child.communicate(timeout=60)
+    assert (child.returncode, out) == (2, "") and "did you mean magic04?" in err
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+@pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT", "0") != "0", reason="far too long")
+def test_an_interrupt_ends_with_the_table_so_far(tmp_path, folder):
+    archive = np.load(folder / "xy.npz")
+    np.savez(tmp_path / "long.npz", X=np.tile(archive["X"], (200, 1)), y=np.tile(archive["y"], 200))
+    model = tmp_path / "m.npz"
+    child = command("run", str(tmp_path / "long.npz"), "--save", str(model))
+    seen = []
+    while not any(line.split()[2:3] == ["1024"] for line in seen):
+        seen.append(child.stdout.readline())
+        assert seen[-1], child.communicate()
+    time.sleep(0.2)
+    child.send_signal(signal.SIGINT)
+    out, err = child.communicate(timeout=60)
+    assert child.returncode == play.INTERRUPTED == 130
+    assert err == "interrupted\n"
+    rounds = int(re.search(r"rounds    (\d+)\n", out)[1])
+    assert 1024 <= rounds < 300_000 and okl.load(model).rounds == rounds
+
+
+# ---- the page ----
+
+
+def test_the_commands_of_the_page_run(folder, tmp_path, monkeypatch, capsys):
+    """Every command of docs/command_line.md, on the files that it names."""
+    text = (ROOT / "docs" / "command_line.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
+    commands = [line for block in blocks for line in block.splitlines() if line.strip()]
+    assert len(commands) >= 6
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "points.csv").write_text(
+        "\n".join(
+            ",".join(line.split(",")[:4]) for line in (folder / "all.csv").read_text().split()
+        ).replace("text", "y", 1)
+    )
+    for line in commands:
+        words = shlex.split(line, comments=True)
+        assert words[0] == "oklnumba", line
+        assert main(words[1:]) == 0, f"{line}: {capsys.readouterr().err}"
+    assert (tmp_path / "model.npz").exists() and (tmp_path / "course.png").exists()

@@ -1,0 +1,308 @@
+"""What a run keeps with ``record=``, and checkpoints whose rounds lie in a log."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+import oklnumba as okl
+from oklnumba import recording
+from tests.battery import (
+    N,
+    assert_same_run,
+    contents,
+    every_learner,
+    make,
+    plain,
+    proofs,
+    stream,
+)
+
+ROOT = Path(__file__).parents[1]
+CHOICES = [1, 7, N, N + 5, "none"]
+
+
+def kept_rounds(record, n):
+    """Return the rounds that are kept, from the definition."""
+    step = n + 1 if record == "none" else record
+    return [t for t in range(1, n + 1) if t % step == 0 or t == n]
+
+
+def assert_rounds_of(run, whole, record):
+    """Everything a run kept is what the run that kept all has at those rounds."""
+    assert run.recorded.tolist() == kept_rounds(record, whole.rounds)
+    at = run.recorded - 1
+    for name in ("predictions", "losses", "sizes", "mistakes", "scores"):
+        expected = getattr(whole, name)
+        if expected is None:
+            assert getattr(run, name) is None
+        else:
+            assert_array_equal(getattr(run, name), expected[at], err_msg=name)
+    assert_array_equal(run.loss_sums, np.cumsum(whole.losses, axis=0)[at])
+    if whole.mistakes is not None:
+        assert_array_equal(run.mistake_sums, np.cumsum(whole.mistakes, axis=0)[at])
+        assert run.mistake_rate == pytest.approx(whole.mistake_rate, rel=1e-15)
+    else:
+        assert run.mistake_sums is None and run.mistake_rate is None
+    if whole.certificate is not None:
+        for name, values in proofs(whole.certificate).items():
+            assert_array_equal(getattr(run.certificate, name), values[at], err_msg=name)
+    assert run.mean_loss == pytest.approx(whole.mean_loss, rel=1e-13)
+    assert (run.rounds, run.finished, run.loss) == (whole.rounds, True, whole.loss)
+    assert run.seconds > 0.0 and run.checkpoints[-1] == whole.rounds
+
+
+@every_learner
+def test_a_run_that_keeps_some_rounds_has_the_numbers_of_the_one_that_keeps_all(cls):
+    whole, state = plain(cls)
+    X, y = stream(make(cls))
+    for record in (7, "none"):
+        learner = make(cls)
+        assert_rounds_of(okl.run(learner, X, y, record=record), whole, record)
+        assert contents(learner) == state
+
+
+@pytest.mark.parametrize("record", CHOICES)
+def test_whatever_is_kept_and_however_rounds_are_cut(record, tmp_path):
+    X, y = stream(make(okl.PKAWV))
+    y = np.sign(y)
+    whole = okl.run(make(okl.PKAWV), X, y)
+    assert whole.recorded.tolist() == list(range(1, N + 1))
+    assert_array_equal(whole.loss_sums, np.cumsum(whole.losses))
+    for cut in (1, 13, N):
+        pairs = [(X[i : i + cut], y[i : i + cut]) for i in range(0, N, cut)]
+        together = okl.run(make(okl.PKAWV), pairs)  # cuts change the last bits of forecasts
+        run = okl.run(make(okl.PKAWV), pairs, record=record)
+        assert_rounds_of(run, together, record)
+        run.save(tmp_path / "run.npz")
+        again = okl.Run.load(tmp_path / "run.npz")
+        assert_rounds_of(again, together, record)
+        assert repr(again) == repr(run) and f"{N} rounds" in repr(run)
+
+
+def test_several_outputs_and_classes():
+    X, y = stream(make(okl.PKAWV))
+    Y = np.column_stack([y, -y, np.sign(y)])
+    for make_learner, labels in (
+        (lambda: okl.MultiOutput(make(okl.PKAWV)), Y),
+        (lambda: okl.OneVsRest(make(okl.PKAWV), classes=[0, 1, 2]), np.arange(N) % 3),
+    ):
+        whole = okl.run(make_learner(), X, labels)
+        for record in (7, "none"):
+            assert_rounds_of(okl.run(make_learner(), X, labels, record=record), whole, record)
+
+
+@pytest.mark.parametrize("record", [7, "none"])
+def test_mistakes_are_counted_only_where_all_rounds_have_them(record):
+    X, y = stream(make(okl.PKAWV))
+    signs = np.sign(y)
+    for pairs in ([(X, signs), (X[:5], y[:5])], [(X[:5], y[:5]), (X, signs)]):
+        run = okl.run(make(okl.PKAWV), pairs, record=record)
+        assert run.mistakes is None and run.mistake_rate is None and run.mistake_sums is None
+        assert run.mean_loss == pytest.approx(okl.run(make(okl.PKAWV), pairs).mean_loss, rel=1e-13)
+
+
+def test_a_run_without_rounds():
+    for record in ("all", 3, "none"):
+        run = okl.run(make(okl.PKAWV), iter([]), record=record)
+        assert (run.rounds, len(run.recorded), len(run.loss_sums)) == (0, 0, 0)
+        assert np.isnan(run.mean_loss)
+
+
+def test_what_needs_every_forecast_says_what_to_do():
+    X, y = stream(make(okl.PKAWV))
+    run = okl.run(make(okl.PKAWV), X, y, record=7)
+    with pytest.raises(ValueError, match=r"keeps \d+ of \d+; play it with record='all'"):
+        run.regret(okl.Gaussian(1.0), 1.0)
+
+
+@pytest.mark.parametrize("record", [7, "none"])
+def test_frames_and_pictures_have_the_rounds_recorded(record):
+    X, y = stream(make(okl.PKAWV))
+    whole = okl.run(make(okl.PKAWV), X, np.sign(y))
+    run = okl.run(make(okl.PKAWV), X, np.sign(y), record=record)
+    rows, found = whole.to_frame().iloc[run.recorded - 1], run.to_frame()
+    assert found.columns.tolist() == rows.columns.tolist()
+    for name in found:
+        np.testing.assert_allclose(found[name].astype(float), rows[name].astype(float), rtol=1e-13)
+    lines = run.plot()[1][0, 0].lines[0]
+    assert set(lines.get_xdata()) <= set(run.recorded) and lines.get_xdata()[-1] == N
+    expected = 100 * np.cumsum(whole.mistakes)[lines.get_xdata() - 1] / lines.get_xdata()
+    np.testing.assert_allclose(lines.get_ydata(), expected, rtol=1e-13)
+
+
+@pytest.mark.parametrize("bad", [0, -1, 1.5, True, None, "some", [1]])
+def test_a_record_that_is_none_is_refused(bad):
+    learner = make(okl.PKAWV)
+    with pytest.raises(ValueError, match="record must be"):
+        okl.run(learner, *stream(learner, 20), record=bad)
+    assert learner.rounds == 0
+
+
+def test_the_clock_of_a_long_run_is_thinned(monkeypatch):
+    monkeypatch.setattr(recording, "READINGS", 8)
+    X, y = stream(make(okl.PKAWV))
+    run = okl.run(make(okl.PKAWV), X, y, record="none", every=1)
+    assert 8 <= len(run.checkpoints) <= 16 and (np.diff(run.checkpoints) > 0).all()
+    assert run.checkpoints[-1] == N and run.checkpoint_seconds[-1] == run.seconds
+    assert len(okl.run(make(okl.PKAWV), X, y, every=1).checkpoints) == N
+
+
+# ---- checkpoints ----
+
+
+def broken(X, y, upto, cut=10):
+    """Yield rounds until the stream breaks off."""
+    for i in range(0, upto, cut):
+        yield X[i : i + cut], y[i : i + cut]
+    raise OSError("the stream broke off")
+
+
+@pytest.mark.parametrize("record", ["all", 7, 40, "none"])
+@pytest.mark.parametrize("resume", [False, True])
+def test_a_run_that_broke_off_goes_on_with_or_without_its_past(record, resume, tmp_path):
+    X, y = stream(make(okl.PKAWV), 300)
+    cut = [(X[i : i + 10], y[i : i + 10]) for i in range(0, 300, 10)]
+    options = {"every": 10, "record": record}
+    whole = make(okl.PKAWV)
+    expected = okl.run(whole, cut, checkpoint=tmp_path / "whole.npz", **options)
+    path = tmp_path / "run.npz"
+    start = 0
+    for upto in (30, 140, 200):
+        data = broken(X[start:], y[start:], upto - start)
+        with pytest.raises(OSError, match="broke off"):
+            okl.run(make(okl.PKAWV), data, checkpoint=path, resume=resume, **options)
+        half = okl.Run.load(path)
+        assert half.rounds == upto and not half.finished
+        assert half.recorded[-1] == upto
+        assert okl.load(path).rounds == upto
+        start = upto if resume else 0
+    learner = make(okl.PKAWV)
+    run = okl.run(learner, cut[start // 10 :], checkpoint=path, resume=resume, **options)
+    assert_same_run(run, expected)
+    assert_array_equal(run.recorded, expected.recorded)
+    assert_array_equal(run.loss_sums, expected.loss_sums)
+    assert contents(learner) == contents(whole)
+    assert_same_run(okl.Run.load(path), expected)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["run.npz", "whole.npz"]
+
+
+def test_resume_over_arrays_does_not_ask_for_the_past_again(tmp_path):
+    X, y = stream(make(okl.PKAWV), 200)
+    path = tmp_path / "run.npz"
+    first = okl.run(make(okl.PKAWV), X[:80], y[:80], checkpoint=path, resume=True)
+    assert first.regret(okl.Gaussian(1.0), 1.0).shape == (80,)
+    learner = make(okl.PKAWV)
+    run = okl.run(learner, X[80:], y[80:], checkpoint=path, resume=True)
+    assert learner.rounds == run.rounds == okl.Run.load(path).rounds == 200
+    np.testing.assert_allclose(run.predictions, plain_predictions(X, y), rtol=1e-9, atol=1e-12)
+    with pytest.raises(ValueError, match="does not hold its data"):
+        run.regret(okl.Gaussian(1.0), 1.0)
+    with pytest.raises(ValueError, match="resume=True"):
+        okl.run(make(okl.PKAWV), X[:50], y[:50], checkpoint=path)
+    for resume, options in ((1, {"checkpoint": path}), (True, {})):
+        with pytest.raises(ValueError, match="resume"):
+            okl.run(make(okl.PKAWV), X, y, resume=resume, **options)
+
+
+def plain_predictions(X, y):
+    return okl.run(make(okl.PKAWV), X, y).predictions
+
+
+def test_a_checkpoint_of_another_record_is_refused(tmp_path):
+    X, y = stream(make(okl.PKAWV), 80)
+    path = tmp_path / "run.npz"
+    okl.run(make(okl.PKAWV), X, y, checkpoint=path, record=7)
+    for other in ("all", "none", 8):
+        with pytest.raises(ValueError, match=r"record=7, not"):
+            okl.run(make(okl.PKAWV), X, y, checkpoint=path, record=other)
+
+
+def test_a_save_costs_what_the_new_rounds_cost(tmp_path, monkeypatch):
+    sizes, logs = [], []
+    save = recording.Recorder.save
+
+    def watched(self):
+        before = self.log["bytes"]
+        save(self)
+        sizes.append(self.path.stat().st_size)
+        logs.append(self.log["bytes"] - before)
+
+    monkeypatch.setattr(recording.Recorder, "save", watched)
+    X, y = stream(make(okl.PKAWV), 2000)
+    okl.run(make(okl.PKAWV), X, y, checkpoint=tmp_path / "all.npz", every=50)
+    assert len(sizes) == 40 and max(sizes) < 1.05 * min(sizes)
+    assert len(set(logs[-20:])) == 1  # as many bytes for 50 rounds, however many came before
+    sizes.clear(), logs.clear()
+    run = okl.run(make(okl.PKAWV), X, y, checkpoint=tmp_path / "none.npz", every=50, record="none")
+    assert max(sizes) < 1.2 * min(sizes) and set(logs) == {0}
+    assert len(run.predictions) == 1
+
+
+def test_a_log_that_is_not_the_checkpoint_s_is_refused(tmp_path):
+    X, y = stream(make(okl.PKAWV), 80)
+    path = tmp_path / "run.npz"
+
+    def start():
+        with pytest.raises(OSError, match="broke off"):
+            okl.run(make(okl.PKAWV), broken(X, y, 60), checkpoint=path, every=10)
+
+    start()
+    log = recording.log_path(path)
+    content = log.read_bytes()
+    log.write_bytes(content + b"what a killed run left behind")
+    assert okl.Run.load(path).rounds == 60
+    damaged = bytearray(content)
+    damaged[len(content) // 2] ^= 1
+    for other in (content[:-1], bytes(damaged), b""):
+        log.write_bytes(other)
+        for read in (okl.Run.load, lambda p: okl.run(make(okl.PKAWV), X, y, checkpoint=p)):
+            with pytest.raises(ValueError, match=r"run.npz.rounds.*damaged"):
+                read(path)
+    log.unlink()
+    with pytest.raises(ValueError, match=r"run.npz.rounds.*missing"):
+        okl.Run.load(path)
+    path.unlink()
+    log.write_bytes(b"of a run whose checkpoint was deleted")
+    (tmp_path / ".run.npz.123.part").write_bytes(b"half a file of a killed run")
+    start()
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["run.npz", "run.npz.rounds"]
+    assert_array_equal(okl.Run.load(path).predictions, plain_run(X, y).predictions[:60])
+
+
+def plain_run(X, y):
+    pairs = [(X[i : i + 10], y[i : i + 10]) for i in range(0, len(y), 10)]
+    return okl.run(make(okl.PKAWV), pairs, every=10)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no fork")
+@pytest.mark.parametrize(("record", "resume"), [("all", False), ("17", True)])
+def test_killed_runs_go_on_bit_for_bit(record, resume):
+    command = [sys.executable, "-m", "tests.killing", "5", "0", record, str(resume)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("5 kills"), done.stdout
+
+
+# ---- rows of a stream ----
+
+
+def test_errors_name_the_row_of_the_whole_stream():
+    X, y = stream(make(okl.PKAWV), 100)
+    for place, bad in ((73, np.nan), (73, np.inf)):
+        spoilt = X.copy()
+        spoilt[place, 1] = bad
+        learner = make(okl.PKAWV)
+        with pytest.raises(ValueError, match=rf"chunk 3 .* {bad} at row 73, column 1"):
+            okl.run(learner, [(spoilt[i : i + 20], y[i : i + 20]) for i in range(0, 100, 20)])
+        assert learner.rounds == 60
+    labels = np.sign(y)
+    labels[41] = 0.5
+    with pytest.raises(ValueError, match=r"0.5 at row 41\b"):
+        pairs = [(X[i : i + 20], labels[i : i + 20]) for i in range(0, 100, 20)]
+        okl.run(okl.FOGD(), pairs)

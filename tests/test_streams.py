@@ -1,0 +1,443 @@
+"""Files in blocks for ``okl.run``: the numbers, the columns, the thread, and what goes wrong."""
+
+from __future__ import annotations
+
+import gc
+import gzip
+import threading
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+import oklnumba as okl
+from oklnumba import streams
+from tests.battery import assert_same_run
+
+pa = pytest.importorskip("pyarrow")
+pytest.importorskip("sklearn")
+import pyarrow.csv  # noqa: E402
+import pyarrow.dataset  # noqa: E402
+import pyarrow.feather  # noqa: E402
+import pyarrow.parquet  # noqa: E402
+from sklearn.datasets import dump_svmlight_file  # noqa: E402
+
+ROWS = 1200
+RNG = np.random.default_rng(0)
+X = RNG.integers(-1023, 1024, (ROWS, 3)) / 1024  # exact in LIBSVM's text too
+y = np.where(X[:, 0] * X[:, 1] > 0, 1.0, -1.0)
+TABLE = pa.table({"a": X[:, 0], "b": X[:, 1], "c": X[:, 2], "y": y})
+
+
+def learner():
+    return okl.PKAWV(okl.TaylorFeatures(2))
+
+
+def write_libsvm(table, path, zero_based=False):
+    data = np.column_stack([table[name] for name in table.column_names])
+    dump_svmlight_file(data[:, :-1], data[:, -1], str(path), zero_based=zero_based)
+
+
+def write_csv(table, path, **options):
+    pyarrow.csv.write_csv(table, path, pyarrow.csv.WriteOptions(**options))
+
+
+def write_gz(table, path, write):
+    plain = path.with_suffix("")
+    write(table, plain)
+    path.write_bytes(gzip.compress(plain.read_bytes()))
+    plain.unlink()
+
+
+WRITERS = {
+    "points.parquet": lambda t, p: pyarrow.parquet.write_table(t, p, row_group_size=777),
+    "points.csv": write_csv,
+    "points.tsv": lambda t, p: write_csv(t, p, delimiter="\t"),
+    "points.csv.gz": lambda t, p: write_gz(t, p, write_csv),
+    "points.arrow": lambda t, p: pyarrow.feather.write_feather(t, p, compression="uncompressed"),
+    "points.libsvm": write_libsvm,
+    "points.libsvm.gz": lambda t, p: write_gz(t, p, write_libsvm),
+}
+every_format = pytest.mark.parametrize("name", WRITERS)
+
+
+def written(folder, name, table=TABLE):
+    WRITERS[name](table, folder / name)
+    return folder / name, {} if "libsvm" in name else {"label": "y"}
+
+
+def together(data):
+    """Return the rows of all blocks, each of which is ready for compiled loops."""
+    blocks = list(data)
+    for inputs, _ in blocks:
+        assert inputs.dtype == np.float64 and inputs.flags.c_contiguous and inputs.flags.writeable
+    return tuple(np.concatenate(part) for part in zip(*blocks, strict=True))
+
+
+def assert_rows(data, inputs=X, labels=y):
+    found = together(data)
+    assert_array_equal(found[0], inputs)
+    assert_array_equal(found[1], labels)
+
+
+def threads():
+    gc.collect()
+    return [t for t in threading.enumerate() if t.name.startswith("oklnumba-stream")]
+
+
+# ---- what comes out ----
+
+
+@every_format
+def test_the_numbers_of_the_file_in_blocks_of_one_size(name, tmp_path, monkeypatch):
+    path, options = written(tmp_path, name)
+    data = okl.stream(path, **options)
+    assert_rows(data)
+    assert_rows(data)  # each iteration starts anew
+    assert len(list(data)) == 1
+    monkeypatch.setattr(streams, "PIECE_BYTES", 1000)
+    for batch in (1, 100, 256, ROWS, ROWS + 1):
+        data = okl.stream(str(path), batch=batch, **options)
+        assert_rows(data)
+        sizes = [len(labels) for _, labels in data]
+        assert sizes[:-1] == [batch] * (len(sizes) - 1) and 1 <= sizes[-1] <= batch
+    assert name in repr(data) and len(repr(data)) < 60 + len(str(path)) and "\n" not in repr(data)
+
+
+def test_pieces_of_a_libsvm_file_lose_no_row_wherever_they_are_cut(tmp_path, monkeypatch):
+    path, _ = written(tmp_path, "points.libsvm", TABLE.slice(0, 12))
+    for length in range(1, path.stat().st_size + 2, 13):
+        monkeypatch.setattr(streams, "PIECE_BYTES", length)
+        assert_rows(okl.stream(path, width=3), X[:12], y[:12])
+
+
+@every_format
+def test_a_run_over_a_file_is_the_run_over_the_arrays(name, tmp_path):
+    path, options = written(tmp_path, name)
+    run = okl.run(learner(), okl.stream(path, batch=64, **options))
+    pairs = [(X[i : i + 64], y[i : i + 64]) for i in range(0, ROWS, 64)]
+    assert_same_run(run, okl.run(learner(), pairs))
+    # A block as long as it is by itself begins and ends where a run cuts arrays, too.
+    assert_same_run(okl.run(learner(), okl.stream(path, **options)), okl.run(learner(), X, y))
+
+
+def test_rows_of_a_block_fit_the_width():
+    rows = okl.stream([(X, y)])._rows
+    assert [rows(d) for d in (1, 18, 100, 2**20, 2**21)] == [2**16, 2**15, 2**13, 1, 1]
+
+
+@pytest.mark.parametrize("name", ["points.parquet", "points.csv", "points.arrow"])
+def test_columns_by_name_and_by_place_in_the_order_asked_for(name, tmp_path):
+    path, _ = written(tmp_path, name)
+    data = okl.stream(path, label="y", columns=["c", "a"])
+    assert data.columns == ("c", "a")
+    assert_rows(data, X[:, [2, 0]])
+    assert_rows(okl.stream(path, label=-1, columns=[2, 0]), X[:, [2, 0]])
+    assert_rows(okl.stream(path, label="a"), np.column_stack([X[:, 1:], y]), X[:, 0])
+
+
+def test_columns_that_are_not_read_may_hold_anything(tmp_path):
+    table = TABLE.append_column("name", pa.array(["text"] * ROWS))
+    for name in ("points.parquet", "points.csv"):
+        path, _ = written(tmp_path, name, table)
+        with pytest.raises(ValueError, match=r"column 'name' holds string, no numbers.*columns="):
+            okl.stream(path, label="y")
+        assert_rows(okl.stream(path, label="y", columns=["a", "b", "c"]))
+
+
+def test_a_csv_file_without_names_as_susy_is(tmp_path):
+    path = tmp_path / "SUSY.csv"
+    np.savetxt(path, np.column_stack([y > 0, X]), delimiter=",", fmt="%.18e")
+    data = okl.stream(path, label=0, header=False, classes=(0, 1))
+    assert_rows(data)
+    with pytest.raises(ValueError, match=r"SUSY.csv: the first line holds numbers.*header=False"):
+        okl.stream(path, label=0)
+
+
+def test_any_number_becomes_a_double(tmp_path):
+    table = pa.table(
+        {
+            "small": pa.array(X[:, 0], pa.float32()),
+            "whole": pa.array(np.arange(ROWS), pa.int16()),
+            "bool": pa.array(y > 0),
+            "y": pa.array(np.arange(ROWS) % 3, pa.uint8()),
+        }
+    )
+    expected = np.column_stack([X[:, 0], np.arange(ROWS), y > 0])
+    for name in ("points.parquet", "points.arrow"):
+        path, _ = written(tmp_path, name, table)
+        assert_rows(okl.stream(path, label="y"), expected, np.arange(ROWS) % 3)
+
+
+def test_whole_numbers_at_first_and_fractions_later_in_a_csv_file(tmp_path):
+    path = tmp_path / "points.csv"
+    path.write_text("a,y\n" + "1,2\n" * 400_000 + "0.5,0.25\n")  # beyond the part types come from
+    inputs, labels = together(okl.stream(path, label="y"))
+    assert (inputs[0, 0], inputs[-1, 0], labels[-1]) == (1.0, 0.5, 0.25)
+
+
+# ---- several files, data sets, pairs ----
+
+
+@every_format
+def test_folders_and_lists_are_read_in_the_order_of_names(name, tmp_path):
+    suffix = name.removeprefix("points")
+    for k, start in enumerate(range(0, ROWS, 400)):
+        written(tmp_path, name, TABLE.slice(start, 400))
+        (tmp_path / name).rename(tmp_path / f"part-{k}{suffix}")
+    (tmp_path / "_notes").write_text("no data")
+    options = {} if "libsvm" in name else {"label": "y"}
+    assert_rows(okl.stream(tmp_path, batch=90, **options))
+    parts = [tmp_path / f"part-{k}{suffix}" for k in (2, 0)]
+    rows = np.r_[800:1200, 0:400]
+    assert_rows(okl.stream(parts, **options), X[rows], y[rows])
+
+
+def test_a_dataset_of_pyarrow_with_partitions(tmp_path):
+    table = TABLE.append_column("day", pa.array(np.arange(ROWS) // 400))
+    pyarrow.dataset.write_dataset(
+        table, tmp_path, format="parquet", partitioning=["day"], partitioning_flavor="hive"
+    )
+    data = pyarrow.dataset.dataset(tmp_path, partitioning="hive")
+    assert_rows(okl.stream(data, label="y", columns=["a", "b", "c"]))
+    expected = np.column_stack([X, np.arange(ROWS) // 400])
+    assert_rows(okl.stream(data, label="y", columns=["a", "b", "c", "day"]), expected)
+    assert_rows(okl.stream(pyarrow.dataset.dataset(TABLE), label="y"))
+
+
+def test_pairs_are_read_ahead_too():
+    pairs = [(X[i : i + 100], y[i : i + 100]) for i in range(0, ROWS, 100)]
+    data = okl.stream(pairs)
+    assert_same_run(okl.run(learner(), data), okl.run(learner(), pairs))
+    assert_rows(okl.stream(pair for pair in pairs))
+
+
+def test_files_that_differ_are_refused_by_name(tmp_path):
+    for name in ("points.parquet", "points.csv"):
+        folder = tmp_path / name
+        folder.mkdir()
+        suffix = name.removeprefix("points")
+        for k, table in enumerate([TABLE, TABLE.select(["a", "b", "y"])]):
+            WRITERS[name](table, folder / f"part-{k}{suffix}")
+        with pytest.raises(ValueError, match=r"part-1.* has no column 'c'"):
+            together(okl.stream(folder, label="y"))
+        assert_rows(okl.stream(folder, label="y", columns=["b"]), X[np.r_[:ROWS, :ROWS], 1:2],
+                    np.r_[y, y])  # fmt: skip
+        WRITERS[name](TABLE.append_column("z", pa.array(y)), folder / f"part-1{suffix}")
+        with pytest.raises(ValueError, match=r"part-1.* has a column 'z' more"):
+            together(okl.stream(folder, label="y"))
+
+
+# ---- labels ----
+
+
+LABELS = {
+    "text": (np.where(y > 0, "s", "b"), ("b", "s")),
+    "bool": (y > 0, (False, True)),
+    "0 and 1": ((y > 0).astype(int), (0, 1)),
+    "1 and 2": (np.where(y > 0, 1.0, 2.0), (2, 1)),
+}
+
+
+@pytest.mark.parametrize("kind", LABELS)
+@pytest.mark.parametrize("name", ["points.parquet", "points.csv"])
+def test_two_classes_become_signs(kind, name, tmp_path):
+    labels, classes = LABELS[kind]
+    path, _ = written(tmp_path, name, TABLE.set_column(3, "y", pa.array(labels)))
+    assert_rows(okl.stream(path, label="y", classes=classes))
+    if kind in ("text", "bool"):
+        with pytest.raises(ValueError, match=r"the label 'y' holds (string|bool).*classes="):
+            okl.stream(path, label="y")
+    else:
+        assert_rows(okl.stream(path, label="y"), labels=labels)
+    other = ("b", "u") if kind == "text" else (5, 1)
+    with pytest.raises(ValueError, match=rf"{name}: the label is .* at row \d+ of the stream"):
+        together(okl.stream(path, label="y", classes=other))
+
+
+def test_classes_of_a_libsvm_file(tmp_path):
+    path, _ = written(tmp_path, "points.libsvm", TABLE.set_column(3, "y", pa.array(y + 1)))
+    assert_rows(okl.stream(path, classes=(0, 2)))
+
+
+def test_more_classes_are_for_one_vs_rest(tmp_path):
+    names = np.array(["ham", "spam", "eggs"])[np.arange(ROWS) % 3]
+    path, _ = written(tmp_path, "points.csv", TABLE.set_column(3, "y", pa.array(names)))
+    classes = ["ham", "spam", "eggs"]
+    run = okl.run(okl.OneVsRest(learner(), classes), okl.stream(path, label="y", classes=classes))
+    assert_same_run(run, okl.run(okl.OneVsRest(learner(), classes), X, names))
+    names[:10] = "ham"  # short texts first, and longer ones in a later piece
+    path, _ = written(tmp_path, "points.parquet", TABLE.set_column(3, "y", pa.array(names)))
+    pyarrow.parquet.write_table(pyarrow.parquet.read_table(path), path, row_group_size=10)
+    assert_rows(okl.stream(path, label="y", classes=classes), labels=names)
+
+
+# ---- the thread ----
+
+
+def test_reading_and_learning_overlap():
+    reading, learning = threading.Event(), threading.Event()
+
+    def blocks():
+        yield X[:100], y[:100]
+        reading.set()
+        assert learning.wait(30), "the first block is not used while the second is read"
+        yield X[100:200], y[100:200]
+
+    data = iter(okl.stream(blocks()))
+    next(data)
+    assert reading.wait(30), "the second block is not read while the first is used"
+    learning.set()
+    assert len(list(data)) == 1
+
+
+def test_only_a_few_blocks_are_read_ahead():
+    made = []
+
+    def endless():
+        while True:
+            made.append(len(made))
+            yield X[:10], y[:10]
+
+    blocks = iter(okl.stream(endless()))
+    for taken in range(1, 6):
+        next(blocks)
+        assert len(made) <= taken + streams.AHEAD
+    blocks.close()
+    assert len(made) <= 6 + streams.AHEAD and threads() == []
+
+
+def test_no_thread_stays_behind(tmp_path):
+    path, options = written(tmp_path, "points.parquet")
+    data = okl.stream(path, batch=10, **options)
+    together(data)
+    assert threads() == []
+    run = okl.run(learner(), data, time_limit=1e-9)
+    assert 0 < run.rounds < ROWS and threads() == []
+    blocks = iter(data)
+    next(blocks)
+    assert len(threads()) == 1
+    blocks.close()
+    assert threads() == []
+    bad = okl.stream(path, label="y", batch=10)
+    try:
+        okl.run(okl.PKAWV(okl.TaylorFeatures(2)).partial_fit(X[:, :2], y), bad)
+    except ValueError as error:  # whose traceback holds the frames of the run
+        assert "columns" in str(error) and threads() == []
+    else:
+        pytest.fail("another width was accepted")
+
+
+@pytest.mark.parametrize("name", ["points.parquet", "points.csv", "points.libsvm"])
+def test_a_checkpoint_replays_a_stream(name, tmp_path):
+    path, options = written(tmp_path, name)
+    data = okl.stream(path, batch=100, **options)
+    file = tmp_path / "run.npz"
+    expected = okl.run(learner(), data, every=50)
+    part = okl.run(learner(), data, checkpoint=file, every=50, time_limit=1e-9)
+    assert part.rounds < ROWS
+    assert_same_run(okl.run(learner(), data, checkpoint=file, every=50), expected)
+
+
+# ---- what goes wrong ----
+
+
+def test_missing_values_and_nan_name_the_row_of_the_whole_stream(tmp_path):
+    for k in range(2):
+        a = X[:, 1].tolist()
+        a[700] = None if k else a[700]
+        table = TABLE.set_column(1, "b", pa.array(a))
+        pyarrow.parquet.write_table(table, tmp_path / f"part-{k}.parquet", row_group_size=100)
+    data = okl.stream(tmp_path, label="y", batch=64)
+    player = learner()
+    with pytest.raises(ValueError, match=r"part-1.*: column 'b' has no value at row 1900 of the"):
+        okl.run(player, data)
+    assert player.rounds <= 1900
+    spoilt = X[:, 1].copy()
+    spoilt[700] = np.nan
+    table = TABLE.set_column(1, "b", pa.array(spoilt))
+    pyarrow.parquet.write_table(table, tmp_path / "part-1.parquet")
+    data, player = okl.stream(tmp_path, label="y", batch=64), learner()
+    with pytest.raises(ValueError, match=r"X has nan at row 1900, column 1"):
+        okl.run(player, data)
+    assert player.rounds == 1900 // 64 * 64
+
+
+def test_a_csv_file_that_changes_width_or_holds_text_later(tmp_path):
+    lines = ["a,b,y", *["0.5,0.25,1"] * 400_000]
+    for bad, what in (("1,2,3,1", "Expected 3 columns, got 4"), ("text,2,1", "invalid value")):
+        lines[300_000] = bad
+        path = tmp_path / "points.csv"
+        path.write_text("\n".join(lines))
+        with pytest.raises(ValueError, match=rf"points.csv: .*{what}"):
+            together(okl.stream(path, label="y"))
+
+
+@pytest.mark.parametrize("name", ["points.parquet", "points.csv", "points.arrow", "points.libsvm"])
+def test_files_without_rows_and_damaged_files(name, tmp_path):
+    path, options = tmp_path / name, {}
+    if name != "points.libsvm":  # which has no header
+        path, options = written(tmp_path, name, TABLE.slice(0, 0))
+        with pytest.raises(ValueError, match=rf"{name}.* has no rows"):
+            together(okl.stream(path, **options))
+    path.write_bytes(b"")
+    with pytest.raises(ValueError, match=name):
+        together(okl.stream(path, **options))
+    path.write_bytes(b"PAR1 no such file, and no numbers ,,,\n1 2 3\n\0\1\2")
+    with pytest.raises(ValueError, match=name):
+        together(okl.stream(path, **options))
+
+
+def test_what_cannot_be_streamed_is_refused_at_the_call(tmp_path):
+    path, _ = written(tmp_path, "points.parquet")
+    libsvm, _ = written(tmp_path, "points.libsvm")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "notes.txt").write_text("a b c")
+    bad = [
+        (path, {"label": "z"}, "no column 'z'.*columns are 'a', 'b', 'c', 'y'"),
+        (path, {"label": "y", "columns": ["aa", "b"]}, "no column 'aa'; did you mean 'a'"),
+        (path, {"label": "y", "columns": ["a", "y"]}, "label 'y' is among columns"),
+        (path, {"label": "y", "columns": []}, "columns must be"),
+        (path, {"label": "y", "columns": "a"}, "columns must be"),
+        (path, {"label": 4}, "place 4, but there are 4 columns"),
+        (path, {}, "name the column of the labels: label="),
+        (path, {"label": "y", "batch": 0}, "batch must be"),
+        (path, {"label": "y", "classes": (1,)}, "classes must be"),
+        (path, {"label": "y", "classes": "ab"}, "classes must be"),
+        (path, {"label": "y", "classes": (1, 1)}, "classes must be"),
+        (path, {"label": "y", "format": "excel"}, "format must be one of"),
+        (libsvm, {"label": "y"}, "LIBSVM files have the label first"),
+        (libsvm, {"width": 0}, "width must be"),
+        (tmp_path / "notes.txt", {"label": "y"}, "notes.txt: its suffix does not say"),
+        (tmp_path / "empty", {"label": "y"}, "empty has no files"),
+        ([path, libsvm], {"label": "y"}, "of two formats"),
+        (7, {"label": "y"}, "source must be"),
+        ([], {"label": "y"}, "source must be"),
+    ]
+    for source, options, message in bad:
+        with pytest.raises(ValueError, match=message):
+            okl.stream(source, **options)
+    with pytest.raises(FileNotFoundError, match=r"nowhere.csv: there is no such file"):
+        okl.stream(tmp_path / "nowhere.csv", label="y")
+
+
+def test_the_width_of_a_libsvm_file(tmp_path):
+    path = tmp_path / "points.svm"
+    write_libsvm(TABLE, path, zero_based=True)
+    assert_rows(okl.stream(path))
+    with pytest.raises(ValueError, match=r"points.svm: .*leave width out"):
+        together(okl.stream(path, width=3))
+    write_libsvm(TABLE, path)
+    wide = np.column_stack([X, np.zeros(ROWS)])
+    assert_rows(okl.stream(path, width=4), wide)
+    with pytest.raises(ValueError, match=r"points.svm: .*width=2"):
+        together(okl.stream(path, width=2))
+
+
+@pytest.mark.parametrize("name", ["points.csv", "points.libsvm"])
+def test_without_the_extra_the_error_says_how_to_get_it(name, tmp_path, monkeypatch):
+    path, options = written(tmp_path, name)
+    for module in ("pyarrow.csv", "pyarrow.dataset", "sklearn.datasets"):
+        monkeypatch.setitem(__import__("sys").modules, module, None)
+    with pytest.raises(ImportError, match=r'pip install "oklnumba\[stream\]"'):
+        okl.stream(path, **options)
