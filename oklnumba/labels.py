@@ -55,7 +55,7 @@ def direct_labels(
         seen, colour = ends[name][1] == ends[name][1], ends[name][2]
         line = {"arrowstyle": "-", "color": colour, "lw": 0.5, "shrinkA": 0, "shrinkB": 2}
         axes.annotate(
-            name if seen else f"{name} (below 0)", (x, y), (right, where),
+            name if seen else f"{name} (< 0)", (x, y), (right, where),
             xycoords="axes fraction", color=colour, va="center", fontsize=fontsize,
             annotation_clip=False, arrowprops=line if seen else None,
         )  # fmt: skip

@@ -513,7 +513,7 @@ def _theory_lines(table: Table, axes: Axes, names: bool) -> None:
     if dimension is not None and left < dimension < right:
         axes.axvline(dimension, linestyle=(0, (4, 2)), **grey)
         if names:
-            _say(axes, "effective dimension", (dimension, 0.98), "data", rotation=90, va="top")
+            _say(axes, "effective dimension", (dimension, 0.02), "data", rotation=90, va="bottom")
     if bound is not None and low < bound < high:
         axes.axhline(bound, linestyle=(0, (4, 2)), **grey)
         if names:
@@ -523,7 +523,14 @@ def _theory_lines(table: Table, axes: Axes, names: bool) -> None:
 def _say(axes: Axes, text: str, xy: tuple[float, float], x: str, **keywords: Any) -> None:
     """Write what a line of the theory is, x in data or axes units and y in the other ones."""
     units = x, {"data": "axes fraction", "axes fraction": "data"}[x]
-    axes.annotate(text, xy, xycoords=units, color="0.35", fontsize=FONT - 1.5, **keywords)
+    behind = {"facecolor": "white", "alpha": 0.7, "edgecolor": "none", "pad": 0.3, "zorder": 1}
+    keywords |= {
+        "color": "0.35",
+        "fontsize": FONT - 1.5,
+        "bbox": behind,
+        "zorder": 1,
+    }  # under lines
+    axes.annotate(text, xy, xycoords=units, **keywords)
 
 
 def shared_legend(fig: Figure, columns: int = 4) -> None:

@@ -121,6 +121,15 @@ def play(case: Case, args: argparse.Namespace, seeds: Sequence[int], **options: 
     return found.select(finished=True)
 
 
+def play_timed(case: Case, args: argparse.Namespace, seeds: Sequence[int]) -> okl.Table:
+    """Play all algorithms, timed alone, in CPU seconds, with tuned steps.
+
+    These are tuned on a permutation of their own, in threads.
+    """
+    with cpu_clock():
+        return play(case, args, seeds, tune={"exponent": EXPONENTS}, time_alone=True)
+
+
 def best_widths(
     case: Case, exponents: dict[str, int], args: argparse.Namespace
 ) -> dict[str, tuple[float, float, float]]:
@@ -196,10 +205,7 @@ def compare(doc: str, stem: str, published: dict[Case, dict[str, Published]]) ->
     seeds = range(QUICK_PERMUTATIONS if args.quick else PERMUTATIONS)
     rows, table = [], []
     for case in cases:
-        # Steps of the baselines are tuned on a permutation of their own, in threads; the others are
-        # timed alone, in CPU seconds.
-        with cpu_clock():
-            results = play(case, args, seeds, tune={"exponent": EXPONENTS}, time_alone=True)
+        results = play_timed(case, args, seeds)
         exponents = {
             row["learner"]: int(row["chosen"].removeprefix("exponent="))
             for row in results

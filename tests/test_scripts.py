@@ -592,13 +592,13 @@ def test_susy_is_drawn_from_the_full_file_where_it_is_here(script, monkeypatch, 
 def test_the_table_counts_cpu_seconds_of_one_run_at_a_time(script, monkeypatch):
     tables = script("li2023")
     X, y = np.random.default_rng(0).uniform(-1, 1, (2000, 2)), np.ones(2000)
-    monkeypatch.setattr(tables, "permuted", lambda case, seed: (X, y))
-    jobs = [("POMDR", tables.MUSHROOMS, seed, 0) for seed in range(3)]
+    monkeypatch.setattr(tables, "data", lambda case: (X, y))
+    monkeypatch.setattr(tables, "EXPONENTS", (0,))
     for clock, moves in (("thread_time", True), ("perf_counter", False)):
         with monkeypatch.context() as patch:
             patch.setattr(time, clock, itertools.count(0, 3600).__next__)  # an hour a look
-            results = tables.play_alone(jobs, "", 1e9)
-            assert all((results[job][1] >= 3600) == moves for job in jobs)
+            found = tables.play_timed(tables.MUSHROOMS, SimpleNamespace(limit=1e9), [0, 1])
+            assert len(found) == 10 and ((found["seconds"] >= 3600) == moves).all()
 
 
 def test_table_1_of_pomdr_knows_the_best_function(script):
