@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -256,8 +257,12 @@ def require(valid: bool, name: str, value: Any, domain: str) -> None:
 
 def number(value: Any) -> bool:
     """Say whether a value is a finite real number (and not a bool)."""
-    is_real = isinstance(value, int | float | np.integer | np.floating)
-    return is_real and not isinstance(value, bool) and bool(np.isfinite(value))
+    if not isinstance(value, int | float | np.integer | np.floating) or isinstance(value, bool):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # an integer that no float holds
+        return False
 
 
 def require_positive(name: str, value: Any) -> None:

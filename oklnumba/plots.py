@@ -101,8 +101,7 @@ def thin(n: int, points: int = POINTS, first: int = 1) -> np.ndarray:
 
 def _require_runs(runs: Any) -> None:
     """Raise ValueError unless there is a mapping of labels to runs."""
-    named = isinstance(runs, Mapping) and len(runs) > 0
-    if not named or not all(isinstance(run, Run) for run in runs.values()):
+    if not isinstance(runs, Mapping) or not all(isinstance(run, Run) for run in runs.values()):
         raise ValueError(
             "runs must be a mapping of labels to runs, such as {'FOGD': okl.run(learner, X, y)}, "
             f"but is {shown(runs)}"

@@ -58,8 +58,8 @@ def sweep(
         By name, or named by their class. A list under one name makes one line of several settings.
         A function is called with those of these arguments that it names, without a default: ``T``
         (rounds), ``d`` (width), ``X`` (inputs as they are in the data, unpermuted), ``kernel``,
-        ``seed`` (that of the permutation); and with what is tuned. Of a learner, which is copied and starts without data,
-        every hyper-parameter ``seed`` is moved by the permutation's seed.
+        ``seed`` (that of the permutation); and with what is tuned. Of a learner, which is copied
+        and starts without data, every hyper-parameter ``seed`` is moved by the permutation's seed.
     data : name, Dataset, pair (X, y), or a list or mapping of these
         Names are those of ``okl.datasets``, with inputs scaled to [-1, 1].
     permutations : int or sequence of int

@@ -40,7 +40,7 @@ def play(path, record, resume):
     if resume and path.exists():
         start = okl.Run.load(path).rounds
         X, y = (np.concatenate(part) for part in zip(*chunks(), strict=True))
-        data = [(X[start:], y[start:])] if start < ROUNDS else []
+        data = iter([(X[start:], y[start:])] if start < ROUNDS else [])
     else:
         data = chunks()
     options = {"checkpoint": path, "every": EVERY, "record": record, "resume": resume}

@@ -135,6 +135,7 @@ NAMES = [
 
 VALUES = [
     ("okl.KernelAWV(k, lam=0)", VALUE, "lam must be a number > 0", "is 0"),
+    ("okl.KernelAWV(k, lam=10**400)", VALUE, "lam must be a number > 0", "1000"),
     ("okl.FOGD(loss='huber')", VALUE, "loss must be one of squared, absolute", "hinge", "'huber'"),
     ("okl.POMDR(k, budget=401)", VALUE, "budget must be even", "401"),
     ("okl.NOGD(k, budget=50)", VALUE, "rank must be at most budget = 50", "80"),
@@ -272,7 +273,12 @@ REST = [
     ("okl.theory.regret(y, k, X, y[:3], 1.0)", VALUE, "y must have shape (30,)", "(3,)"),
     ("okl.theory.kons_step('hinge', -1)", VALUE, "C must be a number > 0", "-1"),
     ("okl.plots.loss_curves([], None)", VALUE, "runs must be a mapping", "{'FOGD': okl.run("),
-    ("okl.plots.time_curves({}, None)", VALUE, "runs must be a mapping", "{'FOGD': okl.run("),
+    (
+        "okl.plots.time_curves(okl.run(okl.FOGD(), X, y), None)",
+        VALUE,
+        "runs must be a mapping",
+        "{'FOGD': okl.run(",
+    ),
     ("okl.plots.certificate(okl.run(okl.FOGD(), X, y), None)", VALUE, "no certificate", "AWV"),
 ]
 
