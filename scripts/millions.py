@@ -6,7 +6,7 @@ Missing: SUSY and HIGGS where they are not at hand; then a made-up stream of the
     whose least possible error is known, stands for them. What does not finish within its limit
     plays a part, and its times are extrapolated (column "played"): river, and learners whose
     dictionary grows. One draw of the stream; settings out of a few, chosen on another draw.
-Time: about 40 minutes of CPU time; --quick (six learners, 100,000 rounds): about 15 s.
+Time: about 40 minutes of CPU time; --quick (six learners, 200,000 rounds): about 20 s.
 Data: susy and higgs where they are at hand, else made up; block by block, never all in memory.
 """
 
