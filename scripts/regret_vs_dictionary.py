@@ -144,7 +144,8 @@ def draw(tables: dict[str, okl.Table]) -> Figure:
             drawn = set(table["learner"][table["error"] == ""])
             shown = [label for label in labels if label in drawn]
             plots.size_curves(table, shown, ax, "regret", looks, names=i == len(tables) - 1)
-            ax.set_xlabel("atoms or features" if row is axes[-1] else "", fontsize=plots.FONT)
+            last = ax in axes[-1]
+            ax.set_xlabel("atoms or features" if last else "", fontsize=plots.FONT)
             plots.title(ax, f"{family}\n{name}" if i == 0 else f"\n{name}")
             ax.title.set_ha("left")
             ax.title.set_x(0.0)
