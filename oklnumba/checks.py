@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from oklnumba import blocks, frames
+from oklnumba.display import cut
 
 BLOCK_ROWS = 16384  # rows looked at in one go, so that checking takes little memory
 LONGEST_SHOWN = 100  # characters of a value in a message
@@ -243,8 +244,7 @@ def shown(value: Any) -> str:
     """Return repr(value) on one line that can be read, for messages."""
     if np.ndim(value) > 0 and hasattr(value, "shape"):
         return f"an array of shape {tuple(value.shape)}"
-    text = " ".join(repr(value).split())
-    return text if len(text) <= LONGEST_SHOWN else f"{text[: LONGEST_SHOWN - 4]} ..."
+    return cut(" ".join(repr(value).split()), LONGEST_SHOWN)
 
 
 def require(valid: bool, name: str, value: Any, domain: str) -> None:

@@ -13,6 +13,11 @@ SHORT = 6  # numbers of an array that are still read
 LONGEST = 200  # characters of a value in a table
 
 
+def cut(text: str, longest: int) -> str:
+    """Return a text, or its beginning and dots."""
+    return text if len(text) <= longest else f"{text[: longest - 4]} ..."
+
+
 def short(value: Any) -> str:
     """Return repr(value), or only the shape of an array or a frame too large to read."""
     shape = getattr(value, "shape", None)
@@ -42,6 +47,5 @@ def table(title: str, rows: Mapping[str, Any]) -> str:
     lines = [f"<table><caption>{escape(title)}</caption>"]
     for name, value in rows.items():
         text = value if isinstance(value, str) else number(value)
-        text = text if len(text) <= LONGEST else f"{text[: LONGEST - 4]} ..."
-        lines.append(f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>")
+        lines.append(f"<tr><th>{escape(name)}</th><td>{escape(cut(text, LONGEST))}</td></tr>")
     return "\n".join([*lines, "</table>"])

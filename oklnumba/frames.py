@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from oklnumba.display import cut
+
 LONGEST = 40  # characters of a value shown
 
 
@@ -156,7 +158,9 @@ def _refuse_text(column: Iterable, where: str) -> None:
             place = f"row {row}"
             if _is(column, "pandas", "Series") and isinstance(column.index[row], str):
                 place = repr(column.index[row])  # one row of a frame: its index names the columns
-            raise ValueError(f"{where} holds text, {_shown(value)} at {place}: {_cure(where)}")
+            raise ValueError(
+                f"{where} holds text, {cut(repr(value), LONGEST)} at {place}: {_cure(where)}"
+            )
 
 
 def _cure(where: str) -> str:
@@ -188,11 +192,6 @@ def _no_numbers(column: Iterable, where: str, dtype: Any) -> ValueError:
             float(value)
         except (TypeError, ValueError, OverflowError):
             if value is not None and str(value) not in ("<NA>", "NaT"):
-                what = f"{_shown(value)} at row {row}, which is no real number"
+                what = f"{cut(repr(value), LONGEST)} at row {row}, which is no real number"
                 return ValueError(f"{where} has {what}: {_cure(where)}")
     return ValueError(f"{where} holds {dtype}, no real numbers: {_cure(where)}")
-
-
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - 4]} ..."
