@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import os
@@ -10,6 +11,7 @@ import platform
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,7 +21,7 @@ from threadpoolctl import threadpool_limits
 
 from oklnumba import checks
 from oklnumba.learners.learner import Player, read_npz, write_npz
-from oklnumba.params import from_spec, to_spec
+from oklnumba.params import to_spec
 from oklnumba.protocol import Run, run
 from oklnumba.threads import cores
 
@@ -29,14 +31,20 @@ TIMED_ROWS = 1500  # rounds that do before cells are timed: dictionaries of usua
 Measure = Callable[[Player, Run], dict[str, Any]]
 
 
-class Stream(NamedTuple):
-    """Inputs and labels by name, with their digest and the kernel that goes with them."""
+@dataclass(frozen=True, eq=False)
+class Stream:
+    """Inputs and labels by name, and the kernel that goes with them."""
 
     name: str
     X: np.ndarray
     y: np.ndarray
-    digest: str
     kernel: Any
+
+    @functools.cached_property
+    def digest(self) -> str:
+        """What tells the data from others, in the keys of cells that are kept."""
+        told = [self.X.shape, self.y.shape, str(self.y.dtype)]
+        return _digest(told, {"X": self.X, "y": self.y})
 
 
 class Cell(NamedTuple):
@@ -58,16 +66,10 @@ class Options(NamedTuple):
 
 def stream_of(name: str, X: Any, y: Any, kernel: Any) -> Stream:
     """Return a stream of checked inputs; the labels are for the learner to check."""
-    X, y = checks.as_inputs(X), np.asarray(y)
-    return Stream(name, X, y, _digest([X.shape, y.shape, str(y.dtype)], {"X": X, "y": y}), kernel)
+    return Stream(name, checks.as_inputs(X), np.asarray(y), kernel)
 
 
-def copy_of(player: Player) -> Player:
-    """Return a learner of the same hyper-parameters without data."""
-    arrays: dict[str, np.ndarray] = {}
-    return from_spec(to_spec(player, arrays), arrays)
-
-
+@functools.cache
 def installed() -> str:
     """Return the versions that numbers depend on, in one line."""
     told = []

@@ -37,9 +37,10 @@ class _Sampler(State, Transformer, Params):
 
     def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
         """Forget what was seen and look at the rows of X; return self. See ``partial_fit``."""
-        as_rows(X)  # before anything is forgotten
+        rows = as_rows(X)  # before anything is forgotten
         self._check_params()
-        return self.reset().partial_fit(X)
+        self.reset()
+        return self._look_at(rows, X)
 
     def reset(self) -> Self:
         """Go back to no data; return self."""
@@ -67,12 +68,17 @@ class _Sampler(State, Transformer, Params):
         if started and self._broken:
             raise FloatingPointError(self._broken)
         self._compare(X)
-        given, X = X, as_rows(X, len(self._atoms) if started else None)
+        rows = as_rows(X, len(self._atoms) if started else None)
         if not started:
             self._check_params()
-            self._start(X.shape[1])
-            self._note(given, X.shape[1])
-        for _, block in blocks(X, ROWS):
+        return self._look_at(rows, X)
+
+    def _look_at(self, rows: Any, X: ArrayLike) -> Self:
+        """Look at checked rows, which X gave."""
+        if not hasattr(self, "_seen"):
+            self._start(rows.shape[1])
+            self._note(X, rows.shape[1])
+        for _, block in blocks(rows, ROWS):
             self._look(block)
         return self
 

@@ -7,10 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from html import escape
+from importlib import import_module
 from typing import Any
 
 SHORT = 6  # numbers of an array that are still read
 LONGEST = 200  # characters of a value in a table
+
+
+def pandas_for(caller: str, instead: str = "") -> Any:
+    """Return pandas; ImportError that says what needs it, and what to do instead, without."""
+    try:
+        return import_module("pandas")
+    except ImportError as error:
+        raise ImportError(f"{caller} needs pandas: pip install pandas{instead}") from error
 
 
 def cut(text: str, longest: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 from abc import ABCMeta
 from collections.abc import Iterator
@@ -160,6 +161,16 @@ class Params(metaclass=Checked):
     def _repr_html_(self) -> str:
         rows = {name: short(getattr(self, name)) for name in self._param_names()}
         return table(type(self).__name__, rows | self._fitted())
+
+
+def anew(value: Any) -> Any:
+    """Return hyper-parameters, and objects of them, as they were given: without data."""
+    if isinstance(value, Params):
+        params = value.get_params(deep=False)
+        return type(value).unchecked(**{name: anew(v) for name, v in params.items()})
+    if type(value) in (list, tuple):
+        return type(value)(anew(v) for v in value)
+    return copy.deepcopy(value)
 
 
 def told(value: Any) -> str:

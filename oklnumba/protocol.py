@@ -17,7 +17,7 @@ from tqdm import tqdm
 from oklnumba import checks, theory
 from oklnumba.blocks import whole
 from oklnumba.checks import shown
-from oklnumba.display import table
+from oklnumba.display import pandas_for, table
 from oklnumba.learners.learner import FIRST_ROWS, Player, write_npz
 from oklnumba.params import told
 from oklnumba.recording import Recorder, check_record, read_run
@@ -263,10 +263,7 @@ class Run:
         >>> run.to_frame().columns.tolist()
         ['round', 'prediction', 'loss', 'mean_loss', 'size', 'comparator', 'regret', 'bound']
         """
-        try:
-            import pandas
-        except ImportError as error:
-            raise ImportError("Run.to_frame needs pandas: pip install pandas") from error
+        pandas = pandas_for("Run.to_frame")
         columns = {"round": self.recorded, **self._columns("prediction", self.predictions)}
         if self.scores is not None:
             columns |= self._columns("score", self.scores)

@@ -16,9 +16,10 @@ from numpy.typing import ArrayLike
 from oklnumba import checks, theory
 from oklnumba.cells import Options, Stream
 from oklnumba.features import TaylorFeatures
+from oklnumba.kernels import check_kernel
 from oklnumba.learners.learner import Player
 from oklnumba.protocol import Run
-from oklnumba.sweep import lines_of, made, needed, play_table, seeds_of, streams_of
+from oklnumba.sweep import check_penalty, lines_of, made, needed, play_table, seeds_of, streams_of
 from oklnumba.table import Table
 
 SIZES = (12, 25, 50, 100, 200, 400)
@@ -109,6 +110,8 @@ def regret_vs_size(
     checks.require(len(sizes) > 0, "sizes", sizes, "one size or more")
     for size in sizes:
         checks.require_count("a size", size, 1)
+    check_kernel(kernel)
+    check_penalty("lam", lam)
     stream = streams_of({"data": (X, y)}, kernel)[0]
     seeds = seeds_of(seeds) or [0]
     table = [

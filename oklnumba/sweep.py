@@ -15,8 +15,9 @@ from tqdm import tqdm
 
 from oklnumba import cells, checks, datasets, theory
 from oklnumba.cells import Cell, Measure, Options, Stream
+from oklnumba.kernels import check_kernel
 from oklnumba.learners.learner import Player
-from oklnumba.params import told
+from oklnumba.params import anew, told
 from oklnumba.table import Table
 
 TUNING_SEED = 1000  # of the permutation on which settings are chosen, or one beyond all others
@@ -138,6 +139,7 @@ def sweep(
     lines = lines_of(learners)
     grids = grids_of(tune, lines)
     options = Options(of_run, measure, None if path is None else Path(path))
+    check_penalty("regret", regret)
     if regret is not None and any(s.kernel is None for s in streams):
         raise ValueError("regret needs the kernel of its RKHS; pass kernel=okl.Gaussian(sigma)")
     where = backend, n_jobs
@@ -196,6 +198,13 @@ def seeds_of(permutations: int | Sequence[int]) -> list[int]:
     return [int(seed) for seed in seeds]
 
 
+def check_penalty(name: str, lam: float | Mapping[str, float] | None) -> None:
+    """Raise ValueError unless lam, or that of each loss, is > 0; None is none."""
+    for value in lam.values() if isinstance(lam, Mapping) else [lam]:
+        if value is not None:
+            checks.require_positive(name, value)
+
+
 def _pair(one: Any) -> bool:
     """Say whether this is inputs and labels, and not two data sets."""
     return (
@@ -227,6 +236,8 @@ def streams_of(data: Any, kernel: Any = None) -> list[Stream]:
                 f"but is {told(one)}"
             )
         own = kernel.get(name) if isinstance(kernel, Mapping) else kernel
+        if own is not None:
+            check_kernel(own)
         streams.append(cells.stream_of(str(name), *one, own))
     checks.require(bool(streams), "data", data, "one data set or more")
     return streams
@@ -334,7 +345,7 @@ def made(
 def _learner(maker: Maker, stream: Stream, seed: int, choice: Choice) -> Player:
     """Return the learner that a line plays."""
     if isinstance(maker, Player):
-        player = cells.copy_of(maker).set_params(**choice)
+        player = anew(maker).set_params(**choice)
         names = [k for k in player.get_params() if k.split("__")[-1] == "seed" and k not in choice]
         return player.set_params(**{k: player.get_params()[k] + seed for k in names})
     n, d = stream.X.shape
@@ -343,7 +354,7 @@ def _learner(maker: Maker, stream: Stream, seed: int, choice: Choice) -> Player:
     player = maker(**{k: v for k, v in known.items() if k in asked} | choice)
     if not isinstance(player, Player):
         raise ValueError(f"the function must return a learner, but returned {told(player)}")
-    return cells.copy_of(player)
+    return anew(player)
 
 
 def play_cells(
@@ -394,7 +405,7 @@ def compile_loops(table: Sequence[Cell], options: Options, rows: int) -> None:
     for cell in lines.values():
         assert cell.player is not None
         X, y = cell.stream.X[:rows], cell.stream.y[:rows]
-        cells.play(cells.copy_of(cell.player), X, y, None, options.of_run, None)
+        cells.play(anew(cell.player), X, y, None, options.of_run, None)
 
 
 def choose(

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from oklnumba.display import pandas_for
 from oklnumba.learners.learner import read_npz, write_npz
 
 SHOWN = 20  # rows that repr shows
@@ -192,13 +193,8 @@ class Table:
         ImportError
             If pandas is not there; ``rows`` and ``table[column]`` need none.
         """
-        try:
-            import pandas
-        except ImportError as error:
-            raise ImportError(
-                "Table.to_frame needs pandas: pip install pandas; Table.rows and "
-                "table[column] need nothing"
-            ) from error
+        instead = "; Table.rows and table[column] need nothing"
+        pandas = pandas_for("Table.to_frame", instead)
         return pandas.DataFrame(self.rows, columns=list(self.columns))
 
     def to_csv(self, path: str | os.PathLike | None = None) -> str | None:

@@ -633,3 +633,8 @@ def test_without_the_library_an_estimator_says_how_to_get_it():
         else:
             raise AssertionError
     """)
+
+
+def test_labels_that_are_no_numbers_are_told_without_a_word_of_streams():
+    with pytest.raises(ValueError, match=r"^y must hold real numbers"):
+        OnlineRegressor().fit(np.zeros((4, 1)), ["a"] * 4)

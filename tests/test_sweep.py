@@ -13,6 +13,7 @@ import pytest
 import oklnumba as okl
 from oklnumba import cells, sizes
 from oklnumba.labels import direct_labels
+from oklnumba.params import anew
 from tests.compiled import COMPILED
 
 RNG = np.random.default_rng(0)
@@ -472,7 +473,7 @@ def test_shares_of_a_size_are_kept():
     assert choice == {"budget": 100, "rank": 10, "sketch": 72, "columns": 15}
     for size in (2, 3, 12, 1000):
         for learner in (okl.SkeGD(KERNEL), okl.NOGD(KERNEL), okl.POMDR(KERNEL, switch_size=40)):
-            cells.copy_of(learner).set_params(**sizes.sized(learner, "budget", size, 3))
+            anew(learner).set_params(**sizes.sized(learner, "budget", size, 3))
     names = {
         okl.NystromAWV(KERNEL): "max_size",
         okl.FOGD(): "n_frequencies",
@@ -518,3 +519,29 @@ def test_labels_do_not_cover_each_other():
     places = sorted(text.xyann[1] for text in axes[0, 0].texts)
     height = axes[0, 0].get_window_extent().height * 72 / figure.dpi
     assert np.diff(places).min() * height > okl.plots.FONT - 1.5
+
+
+class Mine(okl.FOGD):
+    """A learner of a user: files cannot name it."""
+
+
+def test_learners_of_users_are_played_too_and_their_data_is_left_out():
+    X = np.random.default_rng(0).uniform(-1, 1, (100, 2))
+    y = np.sign(X[:, 0])
+    mine = Mine(n_frequencies=10).partial_fit(X, y)
+    table = okl.sweep([mine, okl.FOGD(n_frequencies=10)], (X, y), permutations=[3])
+    assert table["error"].tolist() == ["", ""] and mine.rounds == 100
+    assert table["mean_loss"][0] == table["mean_loss"][1]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "lam", "said"),
+    [("rbf", 1.0, "kernel must be an oklnumba kernel"), (KERNEL, -1.0, "must be a number > 0"),
+     (KERNEL, {"hinge": 0.0}, "must be a number > 0")],
+)  # fmt: skip
+def test_a_bad_kernel_or_penalty_is_told_before_anything_is_played(kernel, lam, said):
+    X = np.random.default_rng(0).uniform(-1, 1, (20, 2))
+    with pytest.raises(ValueError, match=said):
+        okl.regret_vs_size(Mine(), X, np.sign(X[:, 0]), kernel, lam)
+    with pytest.raises(ValueError, match=said):
+        okl.sweep(Mine(), (X, np.sign(X[:, 0])), kernel=kernel, regret=lam)

@@ -100,6 +100,7 @@ class OnlineEstimator(BaseEstimator, metaclass=Checked):
 
     def _play(self, player: Player, X: np.ndarray, y: np.ndarray) -> Self:
         """Play the rounds; keep the player and the run."""
+        player._as_labels(y, X.shape[0])  # here, so that errors do not speak of a stream
         self.run_ = run(player, [(X, y)])  # in a chunk: the run does not hold the data
         self.learner_ = player
         return self

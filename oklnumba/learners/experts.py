@@ -24,7 +24,7 @@ from oklnumba.hot.experts import (
 )
 from oklnumba.learners.learner import Learner, Trace
 from oklnumba.learners.sharing import SharedFeatures, factor_groups, shared_features
-from oklnumba.params import told
+from oklnumba.params import anew, told
 from oklnumba.state import aligned_zeros, under
 from oklnumba.threads import together
 
@@ -229,9 +229,7 @@ class Experts(Learner):
     def _start(self, d: int) -> None:
         learners = self._checked()
         self._kind, self._setting = expert_setting(self.kind, self.B, self.share, self._loss())
-        self._experts: list[Any] = [
-            type(one).unchecked(**one.get_params(deep=False)) for one in learners
-        ]
+        self._experts: list[Any] = anew(learners)
         for one in self._experts:
             one._open(d)
         self._shared = shared_features(self._experts, self._ROWS)

@@ -43,7 +43,6 @@ around others do, which have been checked; ``_check_labels(y)``,
 
 from __future__ import annotations
 
-import copy
 import json
 import os
 import sys
@@ -60,7 +59,7 @@ from oklnumba.blocks import blocks, compilable
 from oklnumba.features import Features
 from oklnumba.hot.jit import ATOMS, DIVERGED, DONE, LARGEST_FORECAST, NOT_FINITE, NOT_POSITIVE
 from oklnumba.kernels import Kernel
-from oklnumba.params import Params, from_spec, to_spec, told
+from oklnumba.params import Params, anew, from_spec, to_spec, told
 from oklnumba.state import State, under
 
 FIRST_ROWS = 64  # rounds of the first block of a run; each later one is as long as all before it
@@ -513,8 +512,7 @@ def check_learner(learner: Any) -> Learner:
 
 def fresh(learner: Any) -> Learner:
     """Return a learner of the same hyper-parameters without data."""
-    params = check_learner(learner).get_params(deep=False)
-    return type(learner).unchecked(**copy.deepcopy(params))
+    return anew(check_learner(learner))
 
 
 def write_npz(path: str | os.PathLike, meta: dict[str, Any], arrays: dict[str, Any]) -> None:

@@ -12,7 +12,7 @@ from oklnumba.learners.awv import LinearAWV, discounted
 from oklnumba.learners.learner import Trace, per_round
 from oklnumba.learners.linear import LinearLearner
 from oklnumba.learners.on_features import OnFeatures
-from oklnumba.params import told
+from oklnumba.params import anew, told
 
 
 class WithFeatures(OnFeatures):
@@ -96,7 +96,7 @@ class WithFeatures(OnFeatures):
     def _start(self, d: int) -> None:
         learner = self._linear()
         write, r = self.features._writer(d)
-        self._inner = type(learner).unchecked(**learner.get_params(deep=False))
+        self._inner = anew(learner)
         self._inner._open(r, self._outputs)
         # LinearAWV takes inputs as features of their own, with room for whole vectors.
         self._start_map(write, self._inner._feature_room or r)
