@@ -33,6 +33,11 @@ def compilable(X: Any) -> np.ndarray:
     return X if plain else np.array(X, order="C")
 
 
+def fitting(d: int, most: int) -> int:
+    """Return how many rows of width d there are in a block, at most so many."""
+    return min(most, max(LEAST_ROWS, BLOCK_BYTES // (8 * d * LEAST_ROWS) * LEAST_ROWS))
+
+
 def blocks(X: Any, most: int) -> Iterator[tuple[slice, np.ndarray]]:
     """Yield the rows of X, at most so many at a time: where they stand, and the compilable rows.
 
@@ -40,8 +45,7 @@ def blocks(X: Any, most: int) -> Iterator[tuple[slice, np.ndarray]]:
     same bits, where BLAS takes a block in one go too.
     """
     n, d = X.shape
-    fitting = BLOCK_BYTES // (8 * d * LEAST_ROWS) * LEAST_ROWS
-    most = min(most, max(LEAST_ROWS, fitting))
+    most = fitting(d, most)
     for start in range(0, n, most):
         part = slice(start, min(start + most, n))
         yield part, compilable(X[part])

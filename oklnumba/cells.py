@@ -20,7 +20,8 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from oklnumba import checks
-from oklnumba.learners.learner import Player, read_npz, write_npz
+from oklnumba.files import read_npz, write_npz
+from oklnumba.learners.learner import Player
 from oklnumba.params import to_spec
 from oklnumba.protocol import Run, run
 from oklnumba.threads import cores

@@ -54,6 +54,10 @@ class Checked(ABCMeta):
         return made
 
 
+class Ignored(ValueError):
+    """What is raised for a hyper-parameter that changes nothing: older files may have one."""
+
+
 class Params(metaclass=Checked):
     """Base of every object with hyper-parameters: kernels, feature maps, learners.
 
@@ -85,7 +89,7 @@ class Params(metaclass=Checked):
         for name in names:
             value, default = getattr(self, name), defaults[name].default
             if value is not default and value != default:
-                raise ValueError(f"{name}={shown(value)} would be ignored: {why}")
+                raise Ignored(f"{name}={shown(value)} would be ignored: {why}")
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return hyper-parameters; ``deep`` adds those of nested objects as ``outer__inner``."""
@@ -219,19 +223,31 @@ def to_spec(value: Any, arrays: dict[str, np.ndarray]) -> Any:
     )
 
 
-def from_spec(spec: Any, arrays: Any) -> Any:
-    """Return the value that ``to_spec`` wrote; only public classes of oklnumba are made."""
+def from_spec(spec: Any, arrays: Any, checked: bool = False) -> Any:
+    """Return the value that ``to_spec`` wrote; only public classes of oklnumba are made.
+
+    checked : whether hyper-parameters out of range are refused, as those of a file are; ones that
+    change nothing are not, for older versions allowed them.
+    """
     if not isinstance(spec, dict):
         return spec
     if "array" in spec:
         return arrays[spec["array"]]
     if "list" in spec:
-        items = [from_spec(v, arrays) for v in spec["list"]]
+        items = [from_spec(v, arrays, checked) for v in spec["list"]]
         return tuple(items) if spec["tuple"] else items
-    if spec["class"] not in CLASSES:
+    cls = CLASSES.get(spec["class"])
+    if cls is None or cls.__init__ is object.__init__:  # one without is a base of others
         raise ValueError(
             f"the file names the class {spec['class']!r}, which this oklnumba does not have; "
             "it was written by another version"
         )
-    params = {name: from_spec(v, arrays) for name, v in spec["params"].items()}
-    return CLASSES[spec["class"]].unchecked(**params)
+    made = cls.unchecked(
+        **{name: from_spec(v, arrays, checked) for name, v in spec["params"].items()}
+    )
+    if checked:
+        try:
+            made._check_params()
+        except Ignored:
+            pass
+    return made

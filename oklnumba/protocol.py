@@ -15,12 +15,13 @@ from numpy.typing import ArrayLike
 from tqdm import tqdm
 
 from oklnumba import checks, theory
-from oklnumba.blocks import whole
+from oklnumba.blocks import compilable, fitting, whole
 from oklnumba.checks import shown
 from oklnumba.display import pandas_for, table
-from oklnumba.learners.learner import FIRST_ROWS, Player, write_npz
+from oklnumba.files import write_npz
+from oklnumba.learners.learner import FIRST_ROWS, Player
 from oklnumba.params import told
-from oklnumba.recording import Recorder, check_record, read_run
+from oklnumba.recording import Played, Recorder, check_record, read_run
 
 SUMS = {"losses": "loss_sums", "mistakes": "mistake_sums"}  # where not every round is recorded
 
@@ -205,9 +206,10 @@ class Run:
         ------
         ValueError
             If an argument is not valid, the run has several outputs, it did not keep every round
-            (``record``), or it does not hold its data (it was loaded, resumed without its past, or
-            came in chunks): then use ``theory.regret(run.predictions, kernel, X,
-            y, lam, run.loss)`` or ``theory.regret_curve``.
+            (``record``), X or y has changed since the run, or it does not hold its data (it was
+            loaded, resumed without its past, or came in chunks): then use
+            ``theory.regret(run.predictions, kernel, X, y, lam, run.loss)`` or
+            ``theory.regret_curve``.
         FloatingPointError
             If the solver of a loss other than the squared one is not within 1e-6 of the best.
 
@@ -233,6 +235,13 @@ class Run:
             )
         n = self.rounds
         X, y = self._data[0][:n], self._data[1][:n]
+        now = Played()
+        now.add_all(X, y)
+        if not now.is_of(self._data[2]):
+            raise ValueError(
+                "X or y has changed since the run, which holds the arrays it was given, not copies "
+                "of them; play the run again, or give copies: okl.run(learner, X.copy(), y.copy())"
+            )
         best = theory.Hindsight(kernel, whole(X), y, lam, self.loss if loss is None else loss)
         return best.regret(self.predictions, at)
 
@@ -418,12 +427,18 @@ def run(
     progress : bool
         Show a progress bar.
     time_limit : float, optional
-        Seconds in the learner after which the run ends (looked at every few rounds).
+        Seconds in the learner after which the run ends, at that end of a block of rounds which is
+        nearest. Blocks end after 64 rounds, 128, 256, ... up to what the learner takes in one go,
+        and then after multiples of that.
     checkpoint : path, optional
         File that holds learner and run. If it exists the run goes on from it, with the same data
-        from the start and a fresh learner of the same hyper-parameters; the result is the same as
-        that of a run in one go. Until the run ends a log of its rounds, NAME.rounds, stands beside
-        it, so that a save costs what the rounds since the last one cost.
+        from the start, which a digest of its rows and labels tells from other data, and a fresh
+        learner of the same hyper-parameters; the result is that of a run in one go, to the bit,
+        where ``every`` and the pairs of an iterable are the same, too. (Cuts elsewhere, and data
+        that has become longer, change the last digits of learners that take blocks by BLAS:
+        KernelAWV, KernelRidge, KONS, OnlineNewtonStep, ExpConcaveFTRL.) Until the run ends a log
+        of its rounds, NAME.rounds, stands beside it, so that a save costs what the rounds since
+        the last one cost.
     every : int >= 1, optional
         Rounds between two saves and readings of the clock; None: about every minute.
     record : "all", int k >= 1 or "none"
@@ -443,7 +458,8 @@ def run(
     ------
     ValueError
         If the data or an argument is not valid: for arrays before the first round, for an iterable
-        before the first round of the bad pair.
+        before the first round of the bad pair. If the checkpoint is damaged, of another run, or of
+        other data.
     FloatingPointError
         If the numbers of a round are beyond double precision, or a first-order learner diverges (a
         forecast beyond 1e100); the message names the round and what to change.
@@ -488,6 +504,10 @@ def run(
             if not chunked:
                 bar.total = len(labels) + recorder.rounds - skip
                 data = (part, labels) if bar.total == len(labels) else None
+                if data and not recorder.rounds:
+                    recorder.played = Played()
+            if skip:
+                recorder.skip(part[:skip], labels[:skip])
             if skip >= len(labels):
                 skip -= len(labels)
                 continue
@@ -503,6 +523,7 @@ def run(
     recorder.adopt()
     if checkpoint is not None:
         recorder.close(finished)
+    data = (*data, recorder.played) if data else None
     return Run(recorder.arrays(), recorder.meta(finished), data)
 
 
@@ -524,13 +545,15 @@ def _play_piece(
     """Play the rows of X with looks at the clock in between; False where the time is up."""
     start = 0
     while start < len(y):
-        rows = _next_rows(recorder, len(y) - start, time_limit)
+        rows = _next_rows(recorder, X.shape[1], len(y) - start, time_limit)
         if rows == 0:
             return False
-        part = slice(start, start + rows)
+        part, labels = compilable(X[start : start + rows]), y[start : start + rows]
         begin = time.perf_counter()
-        trace = recorder.learner._play_rows(X[part], y[part])
-        recorder.add(y[part], trace, time.perf_counter() - begin)
+        trace = recorder.learner._play_rows(part, labels)
+        recorder.add(labels, trace, time.perf_counter() - begin)
+        if recorder.played is not None:
+            recorder.played.add(part, labels)
         bar.update(rows)
         start += rows
         if recorder.due():
@@ -538,16 +561,24 @@ def _play_piece(
     return True
 
 
-def _next_rows(recorder: Recorder, left: int, time_limit: float | None) -> int:
-    """Return how many rounds to play before the clock is looked at; 0 when time is up."""
-    rows = min(left, max(FIRST_ROWS, recorder.rounds), recorder.learner._run_rows)
+def _next_rows(recorder: Recorder, d: int, left: int, time_limit: float | None) -> int:
+    """Return how many rounds to play before the clock is looked at; 0 when time is up.
+
+    Where blocks are cut depends on the rounds so far alone, not on the clock: where BLAS takes a
+    block in one go, a run that was stopped and resumed has the bits of the one that was not.
+    """
+    rounds, most = recorder.rounds, fitting(d, recorder.learner._run_rows)
+    doubled = FIRST_ROWS << (rounds // FIRST_ROWS).bit_length()  # the first above rounds
+    cut = doubled if doubled <= most else (rounds // most + 1) * most
+    rows = min(left, cut - rounds)
     if recorder.every is not None:
-        rows = min(rows, recorder.every - recorder.rounds % recorder.every)
+        rows = min(rows, recorder.every - rounds % recorder.every)
     if time_limit is not None:
         rest = time_limit - recorder.seconds
         if rest <= 0.0:
             return 0
         if len(recorder.clock) > 1:
             (r0, s0), (r1, s1) = recorder.clock[-2:]
-            rows = min(rows, max(1, int(rest * (r1 - r0) / max(s1 - s0, 1e-9))))
+            if rows * (s1 - s0) > 2.0 * rest * (r1 - r0):  # its end is further off than now
+                return 0
     return rows

@@ -9,7 +9,6 @@ of the run puts all into the one file and removes the log.
 
 from __future__ import annotations
 
-import glob
 import io
 import os
 import time
@@ -20,11 +19,16 @@ from typing import Any
 import numpy as np
 
 from oklnumba import checks, losses
-from oklnumba.learners.learner import Player, Trace, read_npz, write_npz
+from oklnumba.blocks import blocks
+from oklnumba.files import read_array, read_npz, refusing, sweep, write_npz
+from oklnumba.hot.digest import fold_rows
+from oklnumba.learners.learner import Player, Trace
 from oklnumba.params import same_spec
-from oklnumba.state import under
+from oklnumba.state import count_in, under
 
 SAVE_SECONDS = 60.0  # between two saves where ``every`` is not given
+BLOCK_ROWS = 8192  # rounds that are looked at again in one go
+PLAYED = "digest_of_rounds"  # the array of a checkpoint that tells its data from other data
 READINGS = 1024  # of the clock that a run keeps at least, where it does not keep every round
 CLOCK = ("checkpoints", "checkpoint_seconds")
 MISTAKES = ("mistakes", "mistake_sums")
@@ -51,6 +55,35 @@ def sums_so_far(before: Any, values: np.ndarray) -> np.ndarray:
     """Return the sums after each row, added up one by one: the same however rounds are cut."""
     first = np.broadcast_to(before, values.shape[1:])[None]
     return np.cumsum(np.concatenate([first, values]), axis=0)[1:]
+
+
+# ---- what was played ----
+
+
+class Played:
+    """A digest of rounds: of their inputs and labels as numbers, however they were held and cut."""
+
+    def __init__(self, state: np.ndarray | None = None, d: int = 0):
+        """Start with no rounds, or with the state of others, whose inputs have the width d."""
+        self.state, self.d = state, d
+
+    def add(self, X: np.ndarray, y: np.ndarray) -> None:
+        """Take in the rounds of a block; X : (n, d), checked; y : (n,) or (n, K), checked."""
+        labels = np.ascontiguousarray(y.reshape(len(y), -1))
+        if self.state is None:
+            self.d = X.shape[1]
+            self.state = np.zeros(self.d + labels.shape[1], dtype=np.uint64)
+        fold_rows(X.view(np.uint64), self.state[: self.d])
+        fold_rows(labels.view(np.uint64), self.state[self.d :])
+
+    def add_all(self, X: Any, y: np.ndarray) -> None:
+        """Take in many rounds, dense or sparse."""
+        for rows, block in blocks(X, BLOCK_ROWS):
+            self.add(block, y[rows])
+
+    def is_of(self, other: Played | None) -> bool:
+        """Say whether the rounds are those of another digest, as far as that can be told."""
+        return other is None or np.array_equal(self.state, other.state)
 
 
 # ---- the log ----
@@ -91,8 +124,8 @@ def read_log(path: Path, log: dict[str, int]) -> list[Rows]:
         )
     parts, file = [], io.BytesIO(content)
     while file.tell() < len(content):
-        names = np.load(file, allow_pickle=False).tolist()
-        parts.append({name: np.load(file, allow_pickle=False) for name in names})
+        names = read_array(file, len(content)).tolist()
+        parts.append({name: read_array(file, len(content)) for name in names})
     return parts
 
 
@@ -104,18 +137,40 @@ def read_run(path: str | os.PathLike) -> tuple[dict[str, Any], dict[str, np.ndar
     meta, arrays = read_npz(path)
     if "run" not in meta:
         return meta, arrays, {}
-    if "spec" not in meta:
-        return meta, {}, arrays
-    own = under("run_", arrays)
-    state = {name: a for name, a in arrays.items() if not name.startswith("run_")}
-    log = meta["run"].get("log")
-    if log:
-        parts = read_log(log_path(path), log)
-        if meta["run"]["record"] == "all":
-            return meta, state, joined(parts)
-        clock = {name: own.pop(name) for name in CLOCK}
-        own = joined([*parts, own] if own else parts) | clock
+    with refusing(path):
+        state = {name: a for name, a in arrays.items() if "spec" in meta and name[:4] != "run_"}
+        own = under("run_", arrays) if "spec" in meta else arrays
+        log = meta["run"].get("log")
+        if log:
+            parts = read_log(log_path(path), log)
+            if meta["run"]["record"] == "all":
+                own = joined(parts)
+            else:
+                clock = {name: own.pop(name) for name in CLOCK}
+                own = joined([*parts, own] if own else parts) | clock
+        check_rows(meta["run"], own)
     return meta, state, own
+
+
+def check_rows(run: dict[str, Any], rows: Rows) -> None:
+    """Raise ValueError where what a file says of a run is not what a run keeps."""
+    n = len(rows["predictions"])
+    for name in ("losses", "sizes", *(rows.keys() - set(CLOCK) - {PLAYED})):
+        if rows[name].shape[:1] != (n,):
+            raise ValueError(f"its {name!r} have the shape {rows[name].shape} for {n} rounds")
+    if rows[CLOCK[0]].shape != rows[CLOCK[1]].shape or rows[CLOCK[0]].ndim != 1:
+        raise ValueError("its readings of the clock are not those of a run")
+    rounds, record = run.get("rounds", n), run.get("record", "all")  # not in older files
+    check_record(record)
+    kept = rows.get("recorded", np.arange(1, n + 1))
+    good = count_in(rounds, 0) and n >= bool(rounds) and (n == rounds or record != "all")
+    good = good and (n == 0 or (kept[0] >= 1 and kept[-1] == rounds))
+    if not good or (np.diff(kept) <= 0).any():
+        raise ValueError(f"it keeps {n} of {rounds!r} rounds, which are not those of record")
+    kinds = {"seconds": float | int, "finished": bool, "learner": str, "loss": str}
+    for name, kind in kinds.items():
+        if not isinstance(run[name], kind):
+            raise ValueError(f"its {name} is {run[name]!r}")
 
 
 # ---- the recorder ----
@@ -142,6 +197,8 @@ class Recorder:
         self.clock: list[tuple[int, float]] = []
         self.log, self.logged = {"bytes": 0, "crc": 0}, 0  # how many parts the log has
         self.saved: tuple[dict, dict] | None = None
+        self.played: Played | None = None  # of the rounds so far, where anyone will ask
+        self.passed = Played()  # of the rounds of a checkpoint, passed again
         self.saved_at, self.saved_rounds = time.monotonic(), 0
 
     def add(self, y: np.ndarray, trace: Trace, seconds: float) -> None:
@@ -245,6 +302,8 @@ class Recorder:
     def _write(self, run: dict[str, Any], rows: Rows) -> None:
         meta, state = self.learner._contents()
         rows = {f"run_{name}": a for name, a in rows.items()}
+        if self.played is not None and self.played.state is not None:
+            rows[PLAYED] = self.played.state
         write_npz(self.path, meta | {"run": run}, state | rows)
         self.saved_at, self.saved_rounds = time.monotonic(), self.rounds
 
@@ -255,16 +314,21 @@ class Recorder:
         if not Path(self.path).parent.is_dir():
             raise ValueError(f"checkpoint {self.path}: there is no such folder; make it first")
         path = Path(self.path)
-        for left in path.parent.glob(f".{glob.escape(path.name)}.*.part"):
-            left.unlink(missing_ok=True)  # half a file of a run that was killed
+        sweep(path)
+        self.played = Played()
         if not path.exists():
             return
         meta, state, part = read_run(path)
         if "spec" not in meta or "run" not in meta:
             raise ValueError(f"{path} is no checkpoint of a run; name another file")
-        self._refuse_another(meta, state)
+        with refusing(path):
+            another = self._another(meta, state)
+        if another:
+            raise ValueError(another)
         self.saved = meta, state
         self._go_on(meta["run"], part)
+        if self.rounds:  # older files have no digest
+            self.played = Played(state[PLAYED], self.width()) if PLAYED in state else None
         if "log" in meta["run"]:
             self.log, self.logged = meta["run"]["log"], len(self.parts)
 
@@ -287,37 +351,57 @@ class Recorder:
             self.tail = {} if kept[-1] else {name: a[-1:] for name, a in part.items()}
             self.parts = [{name: a[kept] for name, a in part.items()}] if kept.any() else []
 
-    def _refuse_another(self, meta: dict[str, Any], state: dict[str, np.ndarray]) -> None:
-        """Raise ValueError where the checkpoint is of another run, or the learner is not fresh."""
+    def _another(self, meta: dict[str, Any], state: dict[str, np.ndarray]) -> str | None:
+        """Say what is wrong where the checkpoint is of another run, or the learner not fresh."""
         own, own_arrays = self.learner._contents()
         run = meta["run"]
         same = same_spec((own["spec"], own_arrays), (meta["spec"], state))
         if not same or run["loss"] != self.loss.name:
-            raise ValueError(
+            return (
                 f"the checkpoint {self.path} is of {run['learner']} with "
                 f"{run['loss']} loss, not of {self.learner!r} with {self.loss.name} loss; "
                 "name another file or delete it"
             )
         if run.get("record", "all") != self.record:
-            raise ValueError(
+            return (
                 f"the checkpoint {self.path} is of a run with record={run.get('record', 'all')!r}, "
                 f"not {self.record!r}; pass what it has, name another file or delete it"
             )
         if self.learner.rounds:
-            raise ValueError(
+            return (
                 f"the learner has played {self.learner.rounds} rounds; "
                 f"resume {self.path} with a fresh one"
             )
+        return None
 
     def width(self) -> int | None:
         """Return the width of the data so far."""
         return self.saved[0]["width"] if self.saved else self.learner._width
 
+    def skip(self, X: Any, y: np.ndarray) -> None:
+        """Look at rounds of the checkpoint that are passed again; ``adopt`` compares them."""
+        if self.played is not None:
+            self.passed.add_all(X, y)
+
     def adopt(self) -> None:
-        """Give the learner the state of the checkpoint, once, when the data has proved good."""
-        if self.saved:
+        """Give the learner the state of the checkpoint, once, when the data has proved good.
+
+        Raises
+        ------
+        ValueError
+            If the rounds that were passed again are others, or the file is damaged.
+        """
+        if not self.saved:
+            return
+        if self.passed.state is not None and not self.passed.is_of(self.played):
+            raise ValueError(
+                f"the first {self.rounds} rounds are not those that the checkpoint {self.path} has "
+                "played: the digests of their rows and labels differ; pass the same data, name "
+                "another file or delete it"
+            )
+        with refusing(self.path):
             self.learner._adopt(*self.saved)
-            self.saved = None
+        self.saved = None
 
     def too_many(self, found: int) -> ValueError:
         """Return the error of a checkpoint that is ahead of its data."""

@@ -3,6 +3,8 @@
 What a learner or a streaming dictionary keeps is declared once, in ``_STATE``: for each array its
 axes, an axis being the name of a fixed length ("d", say) or an entry of the integer array
 ``_counts``, which says how much of the array is in use along it; beyond, there is room for more.
+What else compiled loops trust is checked in ``_check_state``, when a state is taken over: a file
+may say anything.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import numpy as np
 from oklnumba.hot.jit import NEED_ROOM
 from oklnumba.hot.udu import LANES
 
+MOST = 2**53  # of what is counted: beyond, floats skip numbers
 ARRAY_ALIGNMENT = 64  # bytes: a cache line and a full vector register
 
 
@@ -47,6 +50,21 @@ def under(prefix: str, contents: dict[str, Any]) -> dict[str, Any]:
     return {name.removeprefix(prefix): contents[name] for name in names}
 
 
+def count_in(value: Any, least: int, most: int = MOST) -> bool:
+    """Say whether a value is an integer from ``least`` to ``most``."""
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    return whole and least <= value <= most
+
+
+def refuse_outside(name: str, values: np.ndarray, least: int, most: int) -> None:
+    """Raise ValueError where integers of a state are not from ``least`` to ``most``."""
+    if values.size and not (least <= values.min() and values.max() <= most):
+        raise ValueError(
+            f"its {name!r} has {int(values.min())} to {int(values.max())}, "
+            f"where {least} to {most} can be"
+        )
+
+
 class State:
     """Arrays declared by their axes: made, grown, cut to what is used, restored.
 
@@ -59,6 +77,7 @@ class State:
     _OLD_NAMES: dict[str, str] = {}  # array: what version 0.1.0 called it in files
     _SHARES_ROOM: dict[int, int] = {}  # count: the count whose room its axes have
     _FIRST_ROOM = 64  # entries that buffers have room for at first
+    _broken: str | None = None  # the trouble after which numbers may be anything
 
     def _make_state(self, **lengths: int) -> None:
         """Make the arrays of ``_STATE``, zero, of these fixed lengths, without room to grow."""
@@ -130,23 +149,80 @@ class State:
         return {name: axes.index("outputs") for name, axes in named if "outputs" in axes}
 
     def _restore(self, state: dict[str, Any]) -> None:
-        """Take over a state that ``_state`` returned, after ``_start``."""
+        """Take over a state that ``_state`` returned, after ``_start``.
+
+        Raises
+        ------
+        ValueError
+            If an array or a count of it cannot be; what is taken over by then is not to be used.
+        """
         names = [*self._STATE, *self._COINS]
         state = {name: state[name if name in state else self._OLD_NAMES[name]] for name in names}
+        lengths: dict[int, int] = {}  # of the counts: the arrays decide, as in version 0.1.0
+        for name, axes in self._STATE.items():
+            if "outputs" in axes and np.ndim(state[name]) == len(axes) - 1:  # version 0.1.0
+                state[name] = np.expand_dims(state[name], axes.index("outputs"))
+            self._check_array(name, state[name], lengths)
         if "counts" in state:
+            refuse_outside("counts", state["counts"], 0, MOST)
             self._counts[:] = state.pop("counts")
         needed = dict.fromkeys(self._growing(), 0)
-        for name, axes in self._STATE.items():
-            for axis, n in zip(axes, np.shape(state.get(name, ())), strict=False):
-                if isinstance(axis, int):  # the arrays decide: version 0.1.0 had another order
-                    self._counts[axis] = n
-                    room = self._SHARES_ROOM.get(axis, axis)
-                    needed[room] = max(needed[room], n)
+        for axis, n in lengths.items():
+            self._counts[axis] = n
+            room = self._SHARES_ROOM.get(axis, axis)
+            needed[room] = max(needed[room], n)
+        for axis, n in needed.items():
+            if n > max(self._rooms[axis], self._room(axis, n)):
+                raise ValueError(f"its arrays have {n} entries, more than there can be")
         self._reserve(needed)
         for name in state.keys() & self._STATE.keys():
             self._used(name)[...] = state[name]
         for name in self._COINS:
             getattr(self, f"_{name}").restore(state[name])
+        self._check_state()
+
+    def _check_array(self, name: str, value: Any, lengths: dict[int, int]) -> None:
+        """Raise ValueError for what is not that array of the state; note lengths of counts."""
+        own, axes = getattr(self, f"_{name}"), self._STATE[name]
+        if not isinstance(value, np.ndarray) or value.dtype != own.dtype:
+            raise ValueError(f"its {name!r} is no array of {own.dtype}")
+        fits = value.ndim == own.ndim
+        for axis, n, fixed in zip(axes, value.shape, own.shape, strict=False):
+            fits = fits and n == (fixed if isinstance(axis, str) else lengths.setdefault(axis, n))
+        if not fits:
+            raise ValueError(f"its {name!r} has the shape {value.shape}, which cannot be")
+        refuse_infinite(name, value, self)
+
+    def _check_state(self) -> None:
+        """Raise ValueError for counts, indices and sizes taken over that cannot be."""
+
+    def _refuse_lengths(self, state: dict[str, Any], **lengths: int) -> None:
+        """Raise ValueError where arrays have other fixed lengths: before room is made for these."""
+        for name, axes in self._STATE.items():
+            shape = np.shape(state.get(name, ()))
+            if len(shape) != len(axes):  # it is looked at in its place
+                continue
+            for axis, n in zip(axes, shape, strict=True):
+                if isinstance(axis, str) and n != lengths.get(axis, n):
+                    raise ValueError(f"its {name!r} has the shape {shape} for {lengths}")
+
+
+def refuse_infinite(name: str, values: np.ndarray, holder: State) -> None:
+    """Raise ValueError where the state of a holder that has had no trouble is not finite."""
+    if values.dtype.kind == "f" and not holder._broken and not np.isfinite(values).all():
+        raise ValueError(f"its {name!r} has numbers that are not finite")
+
+
+def check_factor(lower: Any, t: int, holder: State) -> np.ndarray:
+    """Return the packed rows of a factor of t rows; ValueError for what is none."""
+    if (
+        not isinstance(lower, np.ndarray)
+        or lower.dtype != float
+        or lower.shape != (t * (t + 1) // 2,)
+    ):
+        raise ValueError(f"its factor has not the entries of {t} rows")
+    refuse_infinite("lower", lower, holder)
+    return lower
 
 
 class Coins:
@@ -172,7 +248,12 @@ class Coins:
         return json.dumps({"rng": self._rng.bit_generator.state, "next": self.next.hex()})
 
     def restore(self, text: str) -> None:
-        """Take over a state that ``state`` returned."""
-        saved = json.loads(text)
-        self._rng.bit_generator.state = saved["rng"]
-        self.next = float.fromhex(saved["next"])
+        """Take over a state that ``state`` returned; ValueError for what is none."""
+        try:
+            saved = json.loads(text)
+            self._rng.bit_generator.state = saved["rng"]
+            self.next = float.fromhex(saved["next"])
+        except (TypeError, KeyError, ValueError, OverflowError) as error:
+            raise ValueError(f"its coins are no random state: {error}") from None
+        if not 0.0 <= self.next < 1.0:
+            raise ValueError(f"its next coin is {self.next!r}, not in [0, 1)")

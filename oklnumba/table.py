@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from oklnumba.display import pandas_for
-from oklnumba.learners.learner import read_npz, write_npz
+from oklnumba.files import read_npz, write_npz
 
 SHOWN = 20  # rows that repr shows
 HIDDEN = ("versions", "parameters", "seed")  # columns that it does not

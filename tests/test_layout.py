@@ -22,7 +22,7 @@ every_file = pytest.mark.parametrize("name", FILES)
 
 # Arrows run down only. Rooms of one floor may import each other where no circle comes of it.
 FLOORS = (
-    ("hot", "blocks", "frames", "checks", "display", "arguments", "params"),
+    ("hot", "blocks", "frames", "checks", "display", "arguments", "params", "files"),
     ("catalogue", "originals", "threads", "transformers", "labels"),
     ("kernels", "losses", "potentials", "state", "factor"),
     ("features", "dictionaries", "scaling", "datasets", "theory"),

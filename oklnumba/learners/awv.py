@@ -32,7 +32,7 @@ from oklnumba.hot.udu import NO_DISCOUNT, TOGETHER
 from oklnumba.kernels import Kernel, check_kernel
 from oklnumba.learners.learner import Learner, Trace, per_round
 from oklnumba.learners.on_features import OnFeatures
-from oklnumba.state import aligned_zeros, padded
+from oklnumba.state import aligned_zeros, check_factor, padded, refuse_outside
 
 
 def discounted(space: str, discount: float) -> str:
@@ -155,7 +155,9 @@ class KernelAWV(Ridge):
         return factor.capacity(least, self._rooms[axis])
 
     def _buffers(self, rooms: dict[int, int]) -> dict[str, np.ndarray]:
-        L = factor.grown(self._L, self._played, rooms[ATOMS], "use PKAWV or NystromAWV")
+        L = factor.grown(
+            self._L, min(self._played, len(self._L)), rooms[ATOMS], "use PKAWV or NystromAWV"
+        )
         return super()._buffers(rooms) | {"L": L}
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
@@ -207,7 +209,10 @@ class KernelAWV(Ridge):
     def _restore(self, state: dict[str, Any]) -> None:
         t = np.shape(state["u"])[-1]
         super()._restore({"counts": np.array([t])} | state)  # not in files of version 0.1.0
-        factor.unpack(state["lower"], self._L, t)
+        factor.unpack(check_factor(state["lower"], t, self), self._L, t)
+
+    def _check_state(self) -> None:
+        refuse_outside("counts", self._counts, self._played, self._played)
 
 
 class KernelRidge(KernelAWV):

@@ -8,11 +8,20 @@ import numpy as np
 
 from oklnumba import losses
 from oklnumba.checks import require_count, require_positive
-from oklnumba.hot.bao2ks import ACCURACY, MOST, RESTARTS, SQUARE, bao2ks_forecasts, bao2ks_rounds
+from oklnumba.hot.bao2ks import (
+    ACCURACY,
+    FILLED,
+    MOST,
+    RESTARTS,
+    SQUARE,
+    bao2ks_forecasts,
+    bao2ks_rounds,
+)
+from oklnumba.hot.jit import ATOMS
 from oklnumba.kernels import Kernel, check_kernel
 from oklnumba.learners.learner import Learner, Trace
 from oklnumba.params import told
-from oklnumba.state import Coins
+from oklnumba.state import Coins, refuse_outside
 
 
 class BAO2KS(Learner):
@@ -205,3 +214,12 @@ class BAO2KS(Learner):
             counts = np.array([held.sum(), held.max(), *state["ints"]])
             state = state | {"held": held, "counts": counts}
         super()._restore(state)
+
+    def _check_state(self) -> None:
+        refuse_outside("held", self._held, 0, int(self.budget))
+        refuse_outside("counts", self._counts[[FILLED]], 0, len(self._labels))
+        for place, held in zip(self._place, self._held, strict=True):
+            refuse_outside("place", place, -1, int(held) - 1)
+        sizes = int(self._held.sum()), int(self._held.max())
+        if sizes != (self._counts[ATOMS], self._counts[MOST]):
+            raise ValueError(f"it holds {sizes[0]} atoms, but counts {self._counts.tolist()}")

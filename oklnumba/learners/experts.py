@@ -22,7 +22,7 @@ from oklnumba.hot.experts import (
     label_bound,
     write_weights,
 )
-from oklnumba.learners.learner import Learner, Trace
+from oklnumba.learners.learner import Learner, Trace, refuse_other
 from oklnumba.learners.sharing import SharedFeatures, factor_groups, shared_features
 from oklnumba.params import anew, told
 from oklnumba.state import aligned_zeros, under
@@ -323,3 +323,4 @@ class Experts(Learner):
         super()._restore({"squares": self._squares, "tally": self._tally} | state)
         for i, one in enumerate(self._experts):
             one._adopt(state[f"meta{i}"], under(f"expert{i}_", state))
+            refuse_other(one, self, self._broken)

@@ -14,7 +14,7 @@ from oklnumba.hot.jit import ATOMS
 from oklnumba.hot.linalg import product_rows
 from oklnumba.learners.learner import Trace
 from oklnumba.learners.on_features import OnFeatures
-from oklnumba.state import aligned_zeros
+from oklnumba.state import aligned_zeros, refuse_outside
 
 
 class FOGD(OnFeatures):
@@ -138,3 +138,6 @@ class FOGD(OnFeatures):
 
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore({"counts": self._counts} | state)  # version 0.1.0 saved w alone
+
+    def _check_state(self) -> None:
+        refuse_outside("counts", self._counts, len(self._w), len(self._w))

@@ -19,7 +19,7 @@ from oklnumba.hot.self_tuning import (
 )
 from oklnumba.hot.udu import TOGETHER
 from oklnumba.kernels import Kernel, kernel_code
-from oklnumba.state import Coins, State, aligned_zeros, padded
+from oklnumba.state import Coins, State, aligned_zeros, padded, refuse_outside
 
 ROWS = 512  # rounds whose coordinates and forecasts are kept at a time
 # KORS of all dictionaries: alpha, beta, eps, by leverage, unlisted weights (joining_probability).
@@ -120,6 +120,11 @@ class SpanMap(State):
         unit = aligned_zeros(cap, cap), aligned_zeros(cap)
         np.fill_diagonal(unit[0], 1.0)
         return super()._buffers(rooms) | {"work": (*rows, np.zeros(TOGETHER)), "unit": unit}
+
+    def _check_state(self) -> None:
+        refuse_outside("counts", self._counts[[ATOMS]], 0, self._budget)
+        refuse_outside("counts", self._counts[[RANK]], 0, self.size)
+        refuse_outside("span", self._used("span"), 0, self.size - 1)
 
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)

@@ -13,9 +13,11 @@ from oklnumba.hot.awv import BEST, GROWTH, LARGEST, LOG_DET, LOSS
 from oklnumba.hot.jit import ATOMS
 from oklnumba.learners.awv import PKAWV, Ridge
 from oklnumba.learners.learner import Trace
+from oklnumba.state import refuse_outside
 
 # Entries of the counts after ATOMS: rounds whose inputs are kept, degree of the features.
 PAST, DEGREE = 1, 2
+MOST_DOUBLINGS = 64  # of the rounds, a degree each
 
 
 class GrowingPKAWV(Ridge):
@@ -125,8 +127,10 @@ class GrowingPKAWV(Ridge):
         self._counts[ATOMS], self._counts[DEGREE] = inner.size, inner.features.degree
 
     def _may_grow(self) -> bool:
-        degree, d = int(self._counts[DEGREE]) + 1, self._past.shape[1]
-        return comb(d + degree, degree) <= self.max_size
+        return self._fits(int(self._counts[DEGREE]) + 1)
+
+    def _fits(self, degree: int) -> bool:
+        return comb(self._past.shape[1] + degree, degree) <= self.max_size
 
     def _next_growth(self) -> int:
         """Return the round after which the degree grows next, if it may."""
@@ -197,4 +201,11 @@ class GrowingPKAWV(Ridge):
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)
         self._take(self._fresh(int(self._counts[DEGREE])))
+        self._inner._broken = self._broken
         self._inner._restore(state)
+
+    def _check_state(self) -> None:
+        first, degree = int(self.features.degree), int(self._counts[DEGREE])
+        refuse_outside("counts", self._counts[[DEGREE]], first, first + MOST_DOUBLINGS)
+        if degree > first and not self._fits(degree):
+            raise ValueError(f"its features have the degree {degree}, beyond max_size")

@@ -6,12 +6,12 @@ import numpy as np
 
 from oklnumba.checks import require_count, require_positive
 from oklnumba.hot.jit import ATOMS
-from oklnumba.hot.kernel_ogd import FACTOR, bogd_rounds, kernel_ogd_rounds
+from oklnumba.hot.kernel_ogd import FACTOR, OLDEST, bogd_rounds, kernel_ogd_rounds
 from oklnumba.kernels import Kernel
 from oklnumba.learners.expansion import Expansion, check_budget, check_lam
 from oklnumba.learners.learner import Trace
 from oklnumba.potentials import check_radius
-from oklnumba.state import Coins
+from oklnumba.state import Coins, refuse_outside
 
 
 class KernelOGD(Expansion):
@@ -86,6 +86,9 @@ class KernelOGD(Expansion):
         self._setting = float(self.eta), float(self.lam), budget, radius
         self._start_expansion(d, budget, counts=2, sums=2)
         self._sums[FACTOR] = 1.0
+
+    def _check_state(self) -> None:
+        refuse_outside("counts", self._counts[[OLDEST]], 0, max(self.size - 1, 0))
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         loss, out = self._loss_code, trace[:2]

@@ -37,7 +37,7 @@ from oklnumba.hot.kons import (
 from oklnumba.hot.rows import kernel_block
 from oklnumba.kernels import Kernel, check_kernel
 from oklnumba.learners.learner import Learner, Trace
-from oklnumba.state import Coins, aligned_zeros
+from oklnumba.state import Coins, aligned_zeros, check_factor, refuse_outside
 from oklnumba.theory import kons_step
 
 
@@ -179,8 +179,12 @@ class _KernelForm(Curved):
 
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)
-        factor.unpack(state["lower"], self._L, int(self._counts[ROWS]))
-        self._stopped = state.get("stopped", False)  # version 0.1.0 never stopped
+        r = int(self._counts[ROWS])
+        factor.unpack(check_factor(state["lower"], r, self), self._L, r)
+        self._stopped = bool(state.get("stopped", False))  # version 0.1.0 never stopped
+
+    def _check_state(self) -> None:
+        refuse_outside("index", self._used("index"), 0, self.size - 1)
 
 
 class KONS(_KernelForm):
@@ -418,6 +422,10 @@ class SketchedKONS(_KernelForm):
 
     def _buffers(self, rooms: dict[int, int]) -> dict[str, np.ndarray]:
         return super()._buffers(rooms) | {"work": aligned_zeros(4, max(rooms.values()))}
+
+    def _check_state(self) -> None:
+        super()._check_state()
+        refuse_outside("members", self._used("members"), 0, self.size - 1)
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         n, played = len(X), 0

@@ -43,12 +43,10 @@ around others do, which have been checked; ``_check_labels(y)``,
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -57,10 +55,11 @@ from numpy.typing import ArrayLike
 from oklnumba import checks, losses
 from oklnumba.blocks import blocks, compilable
 from oklnumba.features import Features
+from oklnumba.files import read_npz, refusing, write_npz
 from oklnumba.hot.jit import ATOMS, DIVERGED, DONE, LARGEST_FORECAST, NOT_FINITE, NOT_POSITIVE
 from oklnumba.kernels import Kernel
 from oklnumba.params import Params, anew, from_spec, to_spec, told
-from oklnumba.state import State, under
+from oklnumba.state import MOST, State, count_in, under
 
 FIRST_ROWS = 64  # rounds of the first block of a run; each later one is as long as all before it
 PLAY_ROWS = 8192  # rounds handed to the compiled loops in one go
@@ -491,14 +490,52 @@ class Learner(State, Player):
         return more
 
     def _adopt(self, meta: dict[str, Any], arrays: Any) -> None:
-        """Take over a state that ``_contents`` wrote, of the same hyper-parameters."""
+        """Take over a state that ``_contents`` wrote, of the same hyper-parameters.
+
+        Raises
+        ------
+        ValueError
+            What is wrong with it; the learner is without data then.
+        """
         self.reset()
-        if meta["width"] is not None:
-            self._open(meta["width"], meta.get("outputs", 1))  # not in older files
-            state = {name: np.array(a) for name, a in under("state_", arrays).items()}
-            self._restore(state | meta["state"])
-        self._played = meta["rounds"]
-        self._broken = meta["broken"]
+        width, rounds, outputs, broken = self._told(meta)
+        if width is None:
+            return
+        state = under("state_", arrays) | meta["state"]
+        try:
+            self._refuse_lengths(state, d=width, outputs=outputs)
+            self._open(width, outputs)
+            self._played, self._broken = rounds, broken
+            self._restore(state)
+        except BaseException:
+            self.reset()
+            raise
+
+    def _told(self, meta: dict[str, Any]) -> tuple[int | None, int, int, str | None]:
+        """Return width, rounds, outputs and trouble of a file; ValueError if they cannot be."""
+        width, rounds, broken = meta["width"], meta["rounds"], meta["broken"]
+        outputs = meta.get("outputs", 1)  # not in older files
+        whole = count_in(rounds, 0) and (width is None or count_in(width, 1))
+        if not whole or (width is None and rounds):
+            raise ValueError(f"its state has width={width!r} and rounds={rounds!r}")
+        if not count_in(outputs, 1, MOST if self._several else 1):
+            raise ValueError(f"its state has {outputs!r} outputs a round")
+        if broken is not None and not isinstance(broken, str):
+            raise ValueError(f"its state has the trouble {broken!r}")
+        return width, rounds, outputs, broken
+
+
+def refuse_other(one: Any, holder: Any, broken: str | None = None) -> None:
+    """Raise ValueError where a learner that was taken over is not of its holder's rounds.
+
+    broken : the trouble of the holder, which may have come in the middle of a round.
+    """
+    same = one._width == holder._width and (broken or one.rounds == holder.rounds)
+    if not same:
+        raise ValueError(
+            f"a {type(one).__name__} in it has {one.rounds} rounds of width {one._width}, but "
+            f"{type(holder).__name__} has {holder.rounds} of width {holder._width}"
+        )
 
 
 def check_learner(learner: Any) -> Learner:
@@ -515,46 +552,18 @@ def fresh(learner: Any) -> Learner:
     return anew(check_learner(learner))
 
 
-def write_npz(path: str | os.PathLike, meta: dict[str, Any], arrays: dict[str, Any]) -> None:
-    """Write JSON data and arrays into one ``.npz``, whole or not at all."""
-    path = Path(path)
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"{path}: there is no such folder; make it first")
-    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with open(partial, "wb") as file:
-            np.savez(file, meta=np.array(json.dumps(meta)), **arrays)
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
-
-
-def read_npz(path: str | os.PathLike) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Return the JSON data and the arrays of a file that ``write_npz`` wrote.
-
-    Raises
-    ------
-    ValueError
-        If the file is damaged or was not written by oklnumba.
-    """
-    try:
-        # Opened here: np.load leaves a damaged archive open.
-        with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
-            arrays = dict(archive)
-        return json.loads(str(arrays.pop("meta"))), arrays
-    except FileNotFoundError:
-        raise
-    except Exception as error:
-        raise ValueError(f"{path} is not a file that oklnumba saved, or it is damaged") from error
-
-
 def load(path: str | os.PathLike) -> Player:
     """Return the learner saved at ``path``; it goes on bit for bit where it stopped.
 
     Raises
     ------
+    FileNotFoundError
+        If there is no such file.
     ValueError
-        If the file is damaged, or holds no learner.
+        If the file is damaged, holds no learner, or was written by a later oklnumba. Whatever a
+        file says is checked before it is used, so that no file can do harm.
+    MemoryError
+        If the file is good and its learner does not fit in memory.
 
     Examples
     --------
@@ -569,6 +578,9 @@ def load(path: str | os.PathLike) -> Player:
     meta, arrays = read_npz(path)
     if "spec" not in meta:
         raise ValueError(f"{path} holds no learner; a run is read by Run.load")
-    learner = from_spec(meta["spec"], arrays)
-    learner._adopt(meta, arrays)
+    with refusing(path):
+        learner = from_spec(meta["spec"], arrays, checked=True)
+        if not isinstance(learner, Player):
+            raise ValueError(f"it holds {told(learner)}, which is no learner")
+        learner._adopt(meta, arrays)
     return learner

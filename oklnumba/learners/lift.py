@@ -125,4 +125,5 @@ class WithFeatures(OnFeatures):
         return self._inner._output_axes()
 
     def _restore(self, state: dict[str, Any]) -> None:
+        self._inner._played, self._inner._broken = self._played, self._broken
         self._inner._restore(state)

@@ -158,4 +158,5 @@ class EitherLearner(LinearLearner):
         return self._algorithm._state()
 
     def _restore(self, state: dict[str, Any]) -> None:
+        self._algorithm._broken = self._broken
         self._algorithm._restore(state)

@@ -20,7 +20,7 @@ from oklnumba.hot.newton import (
 )
 from oklnumba.hot.udu import TOGETHER
 from oklnumba.learners.linear import LinearLearner
-from oklnumba.state import aligned_zeros, padded
+from oklnumba.state import aligned_zeros, padded, refuse_outside
 
 NULL_SQUARE = 1e-15  # share of a sketch's largest square below which another is rounding
 
@@ -261,6 +261,9 @@ class SketchedONS(_ProjectedStep):
         self._R[:] = 0.0
         self._R[range(m), range(m)] = np.sqrt(self._alpha + kept[:m])
         self._counts[USED] = m
+
+    def _check_state(self) -> None:
+        refuse_outside("counts", self._counts, 0, len(self._S))
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         return np.clip(super()._forecast(X), -self._C, self._C)

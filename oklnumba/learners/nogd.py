@@ -13,6 +13,7 @@ from oklnumba.hot.nogd import FEATURES, LOSSES, STORED, mapped_gradient_rounds, 
 from oklnumba.kernels import Kernel
 from oklnumba.learners.expansion import Expansion
 from oklnumba.learners.learner import Trace
+from oklnumba.state import refuse_outside
 
 NULL_EIGENVALUE = 1e-10  # share of the largest below which an eigenvalue of a map is rounding
 NULL_SINGULAR = 1.5e-8  # the same for singular values of a sketch, as in R's ginv
@@ -148,6 +149,9 @@ class NOGD(_Mapped):
 
     def _start(self, d: int) -> None:
         self._start_mapped(d, np.inf)
+
+    def _check_state(self) -> None:
+        refuse_outside("counts", self._counts[[STORED]], 0, int(self._counts[ATOMS]))
 
     def _make_map(self, X: np.ndarray, y: np.ndarray, t: int, trace: Trace) -> int:
         values, V = leading(self._finite_kernel(self.atoms, t), int(self.rank))
@@ -337,3 +341,10 @@ class SkeGD(_Mapped):
         if not len(state["pp"]):  # version 0.1.0 saved no sketches as (0, 0)
             state = state | {"pp": self._pp, "pm": self._pm}
         super()._restore(state)
+
+    def _check_state(self) -> None:
+        atoms, features, _, stored = (int(n) for n in self._counts)
+        mapped = features > 0  # the sampled atoms are those of f then
+        refuse_outside("sampled", self._sampled, 0, (stored if mapped else int(self.budget)) - 1)
+        if mapped != (stored > 0) or (mapped and atoms != len(self._sampled)):
+            raise ValueError(f"it has {stored} atoms aside and {atoms} in use, which cannot be")

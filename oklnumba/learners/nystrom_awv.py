@@ -12,7 +12,7 @@ from oklnumba.hot.nystrom_awv import PAST, RANK, nystrom_awv_forecasts, nystrom_
 from oklnumba.kernels import Kernel, check_kernel
 from oklnumba.learners.awv import Ridge, discounted
 from oklnumba.learners.learner import Trace, per_round
-from oklnumba.state import Coins, aligned_zeros, padded
+from oklnumba.state import Coins, aligned_zeros, padded, refuse_outside
 
 
 class NystromAWV(Ridge):
@@ -188,6 +188,10 @@ class NystromAWV(Ridge):
         self._Phi = np.zeros((1, self._Phi.shape[1]))
         self._columns = np.empty((2, 1))
         self._rooms[PAST] = 1
+
+    def _check_state(self) -> None:
+        refuse_outside("span", self._used("span"), 0, self.size - 1)
+        refuse_outside("counts", self._counts[[RANK]], 0, self.size)
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         self._reserve({ATOMS: self.size + 1})  # a coin may keep x for the length of its forecast

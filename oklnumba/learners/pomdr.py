@@ -11,10 +11,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from oklnumba.checks import require, require_count, require_nonnegative, require_positive
-from oklnumba.hot.pomdr import ALL_DELTA, FACTORED, SQUARE, pomdr_forecasts, pomdr_rounds
+from oklnumba.hot.jit import ATOMS
+from oklnumba.hot.pomdr import (
+    ALL_DELTA,
+    FACTORED,
+    SQUARE,
+    SWITCH,
+    omdr_plays,
+    pomdr_forecasts,
+    pomdr_rounds,
+)
 from oklnumba.kernels import Kernel
 from oklnumba.learners.expansion import Expansion
 from oklnumba.learners.learner import Trace
+from oklnumba.state import refuse_outside
 
 
 class Diary(NamedTuple):
@@ -175,6 +185,12 @@ class POMD(Expansion):
         if "ints" in state:  # version 0.1.0 did not count the atoms of the factor
             state = state | {"counts": np.append(state["ints"], 0)}
         super()._restore(state)
+
+    def _check_state(self) -> None:
+        refuse_outside("counts", self._counts[[SWITCH]], 0, self._played + 1)
+        omdr = omdr_plays(self._counts, float(self.horizon or 0), self._played + 1)
+        if not omdr and self._counts[FACTORED] != self._counts[ATOMS]:
+            raise ValueError("its factor is not of all its atoms")
 
 
 class POMDR(POMD):

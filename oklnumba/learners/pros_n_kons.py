@@ -15,7 +15,7 @@ from oklnumba.hot.pros_n_kons import RANK, RESTARTS, pros_n_kons_forecasts, pros
 from oklnumba.kernels import Kernel, check_kernel
 from oklnumba.learners.kons import Curved
 from oklnumba.learners.learner import Trace
-from oklnumba.state import Coins, aligned_zeros, padded
+from oklnumba.state import Coins, aligned_zeros, padded, refuse_outside
 
 
 class ProsNKONS(Curved):
@@ -161,6 +161,10 @@ class ProsNKONS(Curved):
                 X, y, coins, first, self._kernel, loss, *self._arrays(), out
             ),
         )
+
+    def _check_state(self) -> None:
+        refuse_outside("span", self._used("span"), 0, self.size - 1)
+        refuse_outside("counts", self._counts[[RANK]], 0, self.size)
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         forecasts = np.empty(len(X))

@@ -89,6 +89,18 @@ class Scales(NamedTuple):
             return scales
         return scales._replace(median=max(float(np.median(distances)), LEAST))
 
+    def check(self, d: int, outputs: int) -> None:
+        """Raise ValueError where these are no scales of inputs and labels of that width."""
+        for name, n in (("mean", d), ("scale", d), ("offsets", outputs), ("signs", outputs)):
+            values = getattr(self, name)
+            good = isinstance(values, np.ndarray) and values.dtype == float
+            good = good and values.shape == (n,) and not np.isnan(values).any()
+            if not good or (np.isinf(values).any() and name != "scale"):
+                raise ValueError(f"its {name!r} is no array of {n} numbers")
+        good = isinstance(self.median, float) and 0.0 <= self.median < np.inf
+        if not good or not (self.scale > 0.0).all() or not np.isin(self.signs, (0.0, 1.0)).all():
+            raise ValueError("its scales cannot be")
+
     def transform(self, X: np.ndarray) -> np.ndarray:
         """Return the inputs of the members."""
         with np.errstate(over="ignore"):  # what is beyond is cut
@@ -476,7 +488,10 @@ class SelfTuning(Learner):
 
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)
-        self._restarts = state["restarts"]
-        self._stage = self._new_stage(Scales(*(state[name] for name in Scales._fields)))
+        self._restarts = sum(end <= self._played for end in RESTARTS)
+        scales = Scales(*(state[name] for name in Scales._fields))
+        scales.check(self._inputs.shape[1], self._outputs)
+        self._stage = self._new_stage(scales)
         for part, holder in self._stage.parts().items():
+            holder._broken = self._broken
             holder._restore(under(f"{part}/", state))

@@ -8,7 +8,7 @@ import numpy as np
 
 from oklnumba import losses
 from oklnumba.hot.jit import NOT_FINITE
-from oklnumba.learners.learner import Learner, Trace, check_learner, fresh
+from oklnumba.learners.learner import Learner, Trace, check_learner, fresh, refuse_other
 from oklnumba.scaling import LARGEST, Standardizer
 from oklnumba.state import under
 
@@ -115,3 +115,4 @@ class Standardized(Learner):
     def _restore(self, state: dict[str, Any]) -> None:
         self._scaler._restore(under("scaler_", state))
         self._inner._adopt(state["inner"] | {"outputs": self._outputs}, under("inner_", state))
+        refuse_other(self._inner, self, self._broken)

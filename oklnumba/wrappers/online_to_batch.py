@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike
 
 from oklnumba import checks
 from oklnumba.checks import require_count
-from oklnumba.learners.learner import Learner, Player, Trace, check_learner, fresh
+from oklnumba.learners.learner import Learner, Player, Trace, check_learner, fresh, refuse_other
 from oklnumba.losses import Loss
-from oklnumba.state import under
+from oklnumba.state import count_in, refuse_outside, under
 
 
 class OnlineToBatch(Player):
@@ -265,18 +265,39 @@ class OnlineToBatch(Player):
         self.reset()
         if meta["width"] is None:
             return
+        try:
+            self._take(meta, arrays)
+        except BaseException:
+            self.reset()
+            raise
+
+    def _take(self, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        """Take over a state with data; ValueError if it cannot be."""
         self._width, self._seen = meta["width"], meta["seen"]
-        self._drawn, self._functions = np.array(arrays["drawn"]), {}
+        if not (count_in(self._width, 1) and count_in(self._seen, 0)):
+            raise ValueError(f"its state has width={self._width!r} and seen={self._seen!r}")
+        self._drawn, self._functions = self._of_draws(arrays["drawn"], 0, self._seen), {}
         for name, own in meta["functions"].items():
             learner = fresh(self.learner)
             learner._adopt(own, under(f"{name}_", arrays))
             if name == "learner":
+                refuse_other(learner, self, learner._broken)
                 self._learner = learner
-            else:
+            elif learner._width in (None, self._width):
                 self._functions[int(name.removeprefix("function"))] = learner
+        if self._seen and set(self._drawn.tolist()) - self._functions.keys():
+            raise ValueError("its functions are not those of the rounds drawn")
         if self._learner is not None:
-            self._next, self._rng = np.array(arrays["next"]), np.random.default_rng(0)
+            self._next = self._of_draws(arrays["next"], self._seen + 1, FAR)
+            self._rng = np.random.default_rng(0)
             self._rng.bit_generator.state = meta["rng"]
+
+    def _of_draws(self, rounds: np.ndarray, least: int, most: int) -> np.ndarray:
+        """Return rounds, one for each draw, which are from ``least`` to ``most``."""
+        if rounds.shape != (int(self.draws),) or rounds.dtype != np.int64:
+            raise ValueError(f"its rounds of {self.draws} draws have the shape {rounds.shape}")
+        refuse_outside("rounds drawn", rounds, least, most)
+        return np.array(rounds)
 
 
 FAR = 2**62  # a round that is never reached

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from oklnumba import checks, frames, protocol
-from oklnumba.learners.learner import Learner, Player, Trace, check_learner, fresh
+from oklnumba.learners.learner import Learner, Player, Trace, check_learner, fresh, refuse_other
 from oklnumba.losses import Loss
 from oklnumba.params import Params, told
 from oklnumba.state import under
@@ -143,12 +143,22 @@ class Several(Player):
 
     def _adopt(self, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         self.reset()
-        if all(own["width"] is None for own in meta["scorers"]):  # as 0.1.0 saved it without data
+        scorers = meta["scorers"]
+        if all(own["width"] is None for own in scorers):  # as 0.1.0 saved it without data
             return
-        self._outputs = meta.get("outputs", len(meta["scorers"]))
-        self._learners = tuple(fresh(self.learner) for _ in meta["scorers"])
-        for k, own in enumerate(meta["scorers"]):
-            self._learners[k]._adopt(own, under(f"scorer{k}_", arrays))
+        outputs = meta.get("outputs", len(scorers))
+        learners = tuple(fresh(self.learner) for _ in scorers)
+        for k, one in enumerate(learners):
+            one._adopt(scorers[k], under(f"scorer{k}_", arrays))
+            refuse_other(one, learners[0], one._broken or learners[0]._broken)
+        each = outputs if len(learners) == 1 else 1
+        if len(learners) * each != outputs or any(one._outputs != each for one in learners):
+            raise ValueError(f"its {len(learners)} learners have not {outputs!r} outputs")
+        self._check_outputs(outputs)
+        self._learners, self._outputs = learners, outputs
+
+    def _check_outputs(self, outputs: int) -> None:
+        """Raise ValueError for a number of outputs that a file cannot have."""
 
 
 NUMBERS = "predictions", "loss", "comparator", "bound"  # of a Trace: those with K columns
@@ -249,6 +259,10 @@ class OneVsRest(Several):
         """
         self.classes = [*self.classes, name]
         self._add_output()
+
+    def _check_outputs(self, outputs: int) -> None:
+        if outputs != len(self._names()):
+            raise ValueError(f"it has {outputs} outputs for {len(self._names())} classes")
 
     def _recorded(self, loss: str | None) -> ZeroOne:
         checks.require(loss in (None, ZeroOne().name), "loss", loss, "'zero-one' for classes")
