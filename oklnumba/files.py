@@ -33,6 +33,10 @@ HEADERS = {
 _turn = itertools.count()  # two threads of a process may save to the same path
 
 
+class Later(ValueError):
+    """What is raised for a file of a later version, in ``refusing``."""
+
+
 class _Hashed:
     """A file whose bytes, written or read, go into a digest too."""
 
@@ -70,6 +74,8 @@ def refusing(path: str | os.PathLike) -> Iterator[None]:
             f"{path}, a file of {size:.3g} MiB, does not fit in memory ({error}); close other "
             "programs or take a larger machine"
         ) from error
+    except Later as error:
+        raise ValueError(f"{path} {error}") from None
     except Exception as error:
         what = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
         raise ValueError(
@@ -166,37 +172,37 @@ def read_npz(path: str | os.PathLike) -> tuple[dict[str, Any], dict[str, np.ndar
         raise
     except OSError as error:  # a folder
         raise ValueError(f"{path} is not a file that oklnumba saved: {error}") from error
-    with file, refusing(path):
-        arrays = _read(file, os.path.getsize(path))
+    with file, refusing(path), zipfile.ZipFile(file) as archive:
+        members = _members(archive, os.path.getsize(path))
+        arrays = _read(archive, members)
         meta = json.loads(str(arrays.pop("meta")))
         if not isinstance(meta, dict):
             raise ValueError("its JSON data is no object")
         return meta, arrays
 
 
-def _read(file: Any, size: int) -> dict[str, np.ndarray]:
-    digest = hashlib.sha256()
-    with zipfile.ZipFile(file) as archive:
-        members = _members(archive, size)
-        version = 1
-        if "format" in members:
-            version = int(_read_member(archive, members["format"], hashlib.sha256()))
-        if version > FORMAT:
-            raise ValueError(
-                f"it has the format {version} of a later oklnumba, and this one reads those up to "
-                f"{FORMAT}; update oklnumba"
-            )
-        told = members.pop("digest", None)
-        arrays = {}
-        for name, info in members.items():
-            digest.update(name.encode())
-            arrays[name] = _read_member(archive, info, digest)
-        if arrays.pop("format", None) is not None:
-            if told is None:
-                raise ValueError("its digest is missing")
-            if str(_read_member(archive, told, hashlib.sha256())) != digest.hexdigest():
-                raise ValueError("its contents are not those of its digest")
+def _read(archive: zipfile.ZipFile, members: dict[str, zipfile.ZipInfo]) -> dict[str, np.ndarray]:
+    """Return the arrays, checked against the digest."""
+    told, digest, arrays = members.pop("digest", None), hashlib.sha256(), {}
+    if "format" in members:  # before all else: what follows may have changed since
+        _refuse_later(int(_read_member(archive, members["format"], hashlib.sha256())))
+    for name, info in members.items():
+        digest.update(name.encode())
+        arrays[name] = _read_member(archive, info, digest)
+    if arrays.pop("format", None) is not None:
+        if told is None:
+            raise ValueError("its digest is missing")
+        if str(_read_member(archive, told, hashlib.sha256())) != digest.hexdigest():
+            raise ValueError("its contents are not those of its digest")
     return arrays
+
+
+def _refuse_later(version: int) -> None:
+    if version > FORMAT:
+        raise Later(
+            f"was written by a later oklnumba, in the format {version}, and this one reads those "
+            f"up to {FORMAT}: update oklnumba"
+        )
 
 
 def _members(archive: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:

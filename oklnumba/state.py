@@ -19,7 +19,7 @@ import numpy as np
 from oklnumba.hot.jit import NEED_ROOM
 from oklnumba.hot.udu import LANES
 
-MOST = 2**53  # of what is counted: beyond, floats skip numbers
+MOST = 2**52  # of what is counted: from twice that on floats skip numbers
 ARRAY_ALIGNMENT = 64  # bytes: a cache line and a full vector register
 
 
@@ -196,7 +196,7 @@ class State:
     def _check_state(self) -> None:
         """Raise ValueError for counts, indices and sizes taken over that cannot be."""
 
-    def _refuse_lengths(self, state: dict[str, Any], **lengths: int) -> None:
+    def _refuse_lengths(self, state: dict[str, Any], lengths: dict[str, int]) -> None:
         """Raise ValueError where arrays have other fixed lengths: before room is made for these."""
         for name, axes in self._STATE.items():
             shape = np.shape(state.get(name, ()))

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from oklnumba.display import pandas_for
-from oklnumba.files import read_npz, write_npz
+from oklnumba.files import read_npz, refusing, write_npz
 
 SHOWN = 20  # rows that repr shows
 HIDDEN = ("versions", "parameters", "seed")  # columns that it does not
@@ -233,6 +233,12 @@ class Table:
         meta, arrays = read_npz(path)
         if "table" not in meta:
             raise ValueError(f"{path} holds no table; a run is read by Run.load")
+        with refusing(path):
+            return cls._of(meta, arrays)
+
+    @classmethod
+    def _of(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> Table:
+        """Return the table of a file."""
         columns, absent = meta["table"]["columns"], meta["table"]["absent"]
         cells = {}
         for name in columns:

@@ -414,6 +414,9 @@ class PKAWV(FeatureRidge):
     def _start(self, d: int) -> None:
         self._start_features(*self.features._writer(d))
 
+    def _lengths(self, d: int) -> dict[str, int]:
+        return {"r": padded(self.features.size(d))}
+
     def _space(self) -> str:
         return discounted(f"the {self.size} {self.features.kind}", self.discount)
 
@@ -459,6 +462,9 @@ class LinearAWV(FeatureRidge):
             out[: len(X), :d] = X
 
         self._start_features(write, d)
+
+    def _lengths(self, d: int) -> dict[str, int]:
+        return {"r": padded(d)}
 
     def _space(self) -> str:
         return discounted(f"the linear functions of {self.size} inputs", self.discount)

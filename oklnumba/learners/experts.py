@@ -318,6 +318,11 @@ class Experts(Learner):
             state |= {f"expert{i}_{name}": array for name, array in arrays.items()}
         return state
 
+    def _refuse_others(self, state: dict[str, Any], d: int, outputs: int = 1) -> None:
+        super()._refuse_others(state, d, outputs)
+        for i, one in enumerate(self._checked()):
+            one._refuse_others(under(f"expert{i}_state_", state), d, outputs)
+
     def _restore(self, state: dict[str, Any]) -> None:
         # Version 0.1.0 had the totals only.
         super()._restore({"squares": self._squares, "tally": self._tally} | state)

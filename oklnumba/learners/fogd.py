@@ -139,5 +139,8 @@ class FOGD(OnFeatures):
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore({"counts": self._counts} | state)  # version 0.1.0 saved w alone
 
+    def _lengths(self, d: int) -> dict[str, int]:
+        return {"r": self._map_of_inputs().size(d)}
+
     def _check_state(self) -> None:
         refuse_outside("counts", self._counts, len(self._w), len(self._w))

@@ -503,13 +503,21 @@ class Learner(State, Player):
             return
         state = under("state_", arrays) | meta["state"]
         try:
-            self._refuse_lengths(state, d=width, outputs=outputs)
+            self._refuse_others(state, width, outputs)
             self._open(width, outputs)
             self._played, self._broken = rounds, broken
             self._restore(state)
         except BaseException:
             self.reset()
             raise
+
+    def _refuse_others(self, state: dict[str, Any], d: int, outputs: int = 1) -> None:
+        """Raise ValueError where a state is not of inputs of width d: before room is made."""
+        self._refuse_lengths(state, {"d": d, "outputs": outputs} | self._lengths(d))
+
+    def _lengths(self, d: int) -> dict[str, int]:
+        """Return the fixed lengths of ``_STATE`` that hyper-parameters tell, besides d."""
+        return {}
 
     def _told(self, meta: dict[str, Any]) -> tuple[int | None, int, int, str | None]:
         """Return width, rounds, outputs and trouble of a file; ValueError if they cannot be."""

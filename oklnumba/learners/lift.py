@@ -121,6 +121,9 @@ class WithFeatures(OnFeatures):
     def _state(self) -> dict[str, Any]:
         return self._inner._state()
 
+    def _refuse_others(self, state: dict[str, Any], d: int, outputs: int = 1) -> None:
+        self._linear()._refuse_others(state, self.features.size(d), outputs)
+
     def _output_axes(self) -> dict[str, int]:
         return self._inner._output_axes()
 

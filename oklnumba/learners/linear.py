@@ -157,6 +157,9 @@ class EitherLearner(LinearLearner):
     def _state(self) -> dict[str, Any]:
         return self._algorithm._state()
 
+    def _refuse_others(self, state: dict[str, Any], d: int, outputs: int = 1) -> None:
+        self._choose()._refuse_others(state, d, outputs)
+
     def _restore(self, state: dict[str, Any]) -> None:
         self._algorithm._broken = self._broken
         self._algorithm._restore(state)

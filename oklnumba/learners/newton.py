@@ -43,6 +43,9 @@ class NewtonLearner(LinearLearner):
         self._small = np.zeros((TOGETHER + 5, SMALL))
         self._Z = aligned_zeros(self._ROWS, r)
 
+    def _lengths(self, d: int) -> dict[str, int]:
+        return {"r": padded(d)}
+
     @property
     def _factor(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         return self._U, self._inv_d, self._c
@@ -224,6 +227,9 @@ class SketchedONS(_ProjectedStep):
     def _check_params(self) -> None:
         super()._check_params()
         require_count("rank", self.rank, 1)
+
+    def _lengths(self, d: int) -> dict[str, int]:
+        return {"rows": 2 * int(self.rank)}
 
     def _begin_rounds(self, d: int) -> None:
         self._alpha, self._eta, self._C = self._values()

@@ -112,6 +112,10 @@ class Standardized(Learner):
     def _output_axes(self) -> dict[str, int]:
         return {f"inner_state_{n}": axis for n, axis in self._inner._output_axes().items()}
 
+    def _refuse_others(self, state: dict[str, Any], d: int, outputs: int = 1) -> None:
+        inner = check_learner(self.learner)
+        inner._refuse_others(under("inner_state_", state), d, outputs)
+
     def _restore(self, state: dict[str, Any]) -> None:
         self._scaler._restore(under("scaler_", state))
         self._inner._adopt(state["inner"] | {"outputs": self._outputs}, under("inner_", state))
