@@ -15,7 +15,7 @@ from oklnumba.hot.nystrom_awv import PAST, RANK, nystrom_awv_forecasts, nystrom_
 from oklnumba.kernels import Kernel, check_kernel
 from oklnumba.learners.awv import Ridge, discounted
 from oklnumba.learners.learner import Trace, per_round
-from oklnumba.state import Coins, NoRoom, aligned_zeros, paddedfrom oklnumba.learners.matrices import kors_part, span_part
+from oklnumba.learners.matrices import kors_part, span_part
 from oklnumba.state import Coins, NoRoom, aligned_zeros, padded
 
 
