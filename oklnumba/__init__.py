@@ -29,7 +29,6 @@ from oklnumba.learners.growing_pkawv import GrowingPKAWV
 from oklnumba.learners.kernel_ogd import BOGD, KernelOGD
 from oklnumba.learners.kons import KONS, SketchedKONS
 from oklnumba.learners.krls import KRLS
-from oklnumba.learners.learner import load
 from oklnumba.learners.lift import WithFeatures
 from oklnumba.learners.newton import OnlineNewtonStep, SketchedONS
 from oklnumba.learners.nogd import NOGD, SkeGD
@@ -37,6 +36,7 @@ from oklnumba.learners.nystrom_awv import NystromAWV
 from oklnumba.learners.pomdr import POMD, POMDR
 from oklnumba.learners.projectron import Projectron
 from oklnumba.learners.pros_n_kons import ProsNKONS
+from oklnumba.learners.saving import load
 from oklnumba.learners.self_tuning import SelfTuning
 from oklnumba.learners.standardized import Standardized
 from oklnumba.protocol import Run, run

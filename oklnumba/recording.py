@@ -22,6 +22,7 @@ from oklnumba import checks, losses
 from oklnumba.blocks import blocks
 from oklnumba.files import read_array, read_npz, refusing, sweep, write_npz
 from oklnumba.hot.digest import fold_rows
+from oklnumba.interrupts import HOLD
 from oklnumba.learners.learner import Player, Trace
 from oklnumba.params import same_spec
 from oklnumba.state import count_in, under
@@ -194,6 +195,7 @@ class Recorder:
         self.sums: tuple[Any, Any] = (0.0, 0)  # of losses and mistakes; only if not all is kept
         self.counted = True  # mistakes, in all rounds so far
         self.seconds, self.rounds = 0.0, 0
+        self.interrupted = False
         self.clock: list[tuple[int, float]] = []
         self.log, self.logged = {"bytes": 0, "crc": 0}, 0  # how many parts the log has
         self.saved: tuple[dict, dict] | None = None
@@ -201,8 +203,10 @@ class Recorder:
         self.passed = Played()  # of the rounds of a checkpoint, passed again
         self.saved_at, self.saved_rounds = time.monotonic(), 0
 
-    def add(self, y: np.ndarray, trace: Trace, seconds: float) -> None:
+    def add(self, X: np.ndarray, y: np.ndarray, trace: Trace, seconds: float) -> None:
         """Keep what is wanted of some rounds, which took the learner so long."""
+        if self.played is not None:
+            self.played.add(X, y)
         part = self.learner._record(y, trace, self.loss)
         self.counted = self.counted and "mistakes" in part
         before = self.rounds
@@ -216,6 +220,19 @@ class Recorder:
         if len(self.clock) == 2 * READINGS:
             self.clock = self.clock[1::2]
         self._add_some(part, np.arange(before + 1, self.rounds + 1))
+
+    def add_part(self, X: np.ndarray, y: np.ndarray, trace: Trace | None, seconds: float) -> None:
+        """Keep the rounds that were played before there was no more room, and save them.
+
+        trace : of these; None where the learner is not intact, so that the last checkpoint stands.
+        """
+        if trace is None:
+            return
+        played = len(trace.sizes)
+        if played:
+            self.add(X[:played], y[:played], trace, seconds)
+        if self.path is not None:
+            self.save()
 
     def _add_some(self, part: Rows, rounds: np.ndarray) -> None:
         """Keep the rounds that ``record`` says, the last one, and the sums up to them."""
@@ -266,6 +283,7 @@ class Recorder:
         return {
             "seconds": self.seconds,
             "finished": finished,
+            "interrupted": self.interrupted,
             "loss": self.loss.name,
             "learner": repr(self.learner),
             "space": self.learner._space(),
@@ -300,11 +318,12 @@ class Recorder:
         log_path(self.path).unlink(missing_ok=True)
 
     def _write(self, run: dict[str, Any], rows: Rows) -> None:
-        meta, state = self.learner._contents()
         rows = {f"run_{name}": a for name, a in rows.items()}
         if self.played is not None and self.played.state is not None:
             rows[PLAYED] = self.played.state
-        write_npz(self.path, meta | {"run": run}, state | rows)
+        with self.learner._lock:
+            meta, state = self.learner._contents()
+            write_npz(self.path, meta | {"run": run}, state | rows)
         self.saved_at, self.saved_rounds = time.monotonic(), self.rounds
 
     def resume(self) -> None:
@@ -399,7 +418,7 @@ class Recorder:
                 "played: the digests of their rows and labels differ; pass the same data, name "
                 "another file or delete it"
             )
-        with refusing(self.path):
+        with refusing(self.path), self.learner._lock, HOLD:
             self.learner._adopt(*self.saved)
         self.saved = None
 

@@ -219,11 +219,11 @@ def test_a_failed_save_leaves_the_old_file_whole(cls, tmp_path, monkeypatch):
     old = path.read_bytes()
     learner.partial_fit(X[30:], y[30:])
 
-    def disk_full(file, **arrays):
+    def disk_full(file, array, **options):
         file.write(b"half a file")
         raise OSError("no space left on device")
 
-    monkeypatch.setattr(np, "savez", disk_full)
+    monkeypatch.setattr(np.lib.format, "write_array", disk_full)
     with pytest.raises(OSError, match="no space"):
         learner.save(path)
     assert path.read_bytes() == old and list(tmp_path.iterdir()) == [path]

@@ -9,6 +9,7 @@ import numpy as np
 
 from oklnumba import losses
 from oklnumba.checks import number, refuse_beyond, require, require_positive
+from oklnumba.health import Part, of_members
 from oklnumba.hot.experts import (
     AGGREGATING,
     AVERAGE,
@@ -22,7 +23,8 @@ from oklnumba.hot.experts import (
     label_bound,
     write_weights,
 )
-from oklnumba.learners.learner import Learner, Trace, refuse_other
+from oklnumba.learners.learner import Learner, Trace
+from oklnumba.learners.saving import refuse_other
 from oklnumba.learners.sharing import SharedFeatures, factor_groups, shared_features
 from oklnumba.params import anew, told
 from oklnumba.state import aligned_zeros, under
@@ -310,6 +312,10 @@ class Experts(Learner):
             expert_forecasts(self._kind, B, weights, np.stack(columns, axis=1), out)
         return forecasts
 
+    def _matrices(self) -> list[Part]:
+        members = enumerate(self._experts)
+        return of_members((f"learner {i}", one._diagnose()) for i, one in members)
+
     def _state(self) -> dict[str, Any]:
         state = super()._state()
         for i, one in enumerate(self._experts):
@@ -328,4 +334,4 @@ class Experts(Learner):
         super()._restore({"squares": self._squares, "tally": self._tally} | state)
         for i, one in enumerate(self._experts):
             one._adopt(state[f"meta{i}"], under(f"expert{i}_", state))
-            refuse_other(one, self, self._broken)
+            refuse_other(one, self)

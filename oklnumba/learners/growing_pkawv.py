@@ -9,6 +9,7 @@ import numpy as np
 
 from oklnumba.checks import require_count, shown
 from oklnumba.features import TaylorFeatures, check_features
+from oklnumba.health import Part
 from oklnumba.hot.awv import BEST, GROWTH, LARGEST, LOG_DET, LOSS
 from oklnumba.hot.jit import ATOMS
 from oklnumba.learners.awv import PKAWV, Ridge
@@ -192,6 +193,10 @@ class GrowingPKAWV(Ridge):
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         return self._inner._forecast(X)
 
+    def _matrices(self) -> list[Part]:
+        # Its log det is that of all spaces there were.
+        return [part._replace(drift=None) for part in self._inner._matrices()]
+
     def _state(self) -> dict[str, Any]:
         return super()._state() | self._inner._state()
 
@@ -201,7 +206,7 @@ class GrowingPKAWV(Ridge):
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)
         self._take(self._fresh(int(self._counts[DEGREE])))
-        self._inner._broken = self._broken
+        self._inner._broken = self._broken or self._fault
         self._inner._restore(state)
 
     def _check_state(self) -> None:

@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 
 from oklnumba import losses
+from oklnumba.health import Part
 from oklnumba.hot.jit import NOT_FINITE
-from oklnumba.learners.learner import Learner, Trace, check_learner, fresh, refuse_other
+from oklnumba.learners.learner import Learner, Trace, check_learner, fresh
+from oklnumba.learners.saving import refuse_other
 from oklnumba.scaling import LARGEST, Standardizer
-from oklnumba.state import under
+from oklnumba.state import NoRoom, under
 
 
 class Standardized(Learner):
@@ -94,15 +96,26 @@ class Standardized(Learner):
         beyond = (np.abs(X) > LARGEST).any(axis=1)
         if beyond.any():
             self._check(NOT_FINITE, int(np.argmax(beyond)))
+        before = {name: np.array(a) for name, a in self._scaler._state().items()}
         try:
             self._inner._play(self._scaler.stream(X), y, trace)
         except FloatingPointError as error:
             self._broken = str(error)
             raise
+        except NoRoom as full:
+            self._scaler._restore(before)
+            self._scaler.stream(X[: self._inner.rounds - self._played])
+            self._played = self._inner.rounds
+            if full.of is self._inner:
+                full.of = self
+            raise
         self._played += len(X)
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         return self._inner._forecast(self._scaler.transform(np.clip(X, -LARGEST, LARGEST)))
+
+    def _matrices(self) -> list[Part]:
+        return self._inner._diagnose()
 
     def _state(self) -> dict[str, Any]:
         meta, arrays = self._inner._contents()
@@ -119,4 +132,4 @@ class Standardized(Learner):
     def _restore(self, state: dict[str, Any]) -> None:
         self._scaler._restore(under("scaler_", state))
         self._inner._adopt(state["inner"] | {"outputs": self._outputs}, under("inner_", state))
-        refuse_other(self._inner, self, self._broken)
+        refuse_other(self._inner, self)

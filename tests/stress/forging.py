@@ -55,7 +55,8 @@ def stream(learner, n, d=3, seed=0):
     X = rng.uniform(-1, 1, (n, d))
     values = np.sin(3 * X[:, 0]) * X[:, -1] + 0.2 * rng.standard_normal(n)
     if isinstance(learner, okl.OneVsRest):
-        return X, np.array(learner._names())[np.digitize(values, [-0.3, 0.3]) % len(learner.classes)]
+        places = np.digitize(values, [-0.3, 0.3]) % len(learner.classes)
+        return X, learner._names()[places]
     y = labels(learner, values)
     if isinstance(learner, okl.MultiOutput):
         y = np.column_stack([y] * (learner._outputs or 2))
