@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import pickle
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import scipy.sparse
 from numpy.testing import assert_array_equal
 
 import oklnumba as okl
+from oklnumba import protocol
+from oklnumba.files import read_npz, write_npz
 from tests.battery import (
     N,
     assert_close_run,
@@ -129,6 +134,83 @@ def test_a_run_stopped_by_its_time_limit_resumes_to_the_run_in_one_go(case, tmp_
     assert contents(idle) == contents(whole)
 
 
+@every_variant
+def test_wherever_the_clock_stops_a_run_it_resumes_to_the_run_without_a_limit(
+    case, tmp_path, monkeypatch
+):
+    expected, state = plain(case)
+    X, y = stream(make(case))
+    path, stops, limit = tmp_path / "run.npz", [], 0.0
+    clock = itertools.count()  # each block takes a second
+    monkeypatch.setattr(protocol, "time", SimpleNamespace(perf_counter=lambda: float(next(clock))))
+    while True:
+        limit += 0.7
+        learner = make(case)
+        run = okl.run(learner, X, y, checkpoint=path, time_limit=limit)
+        stops.append(run.rounds)
+        if run.finished:
+            break
+    assert len(set(stops)) > (3 if COMPILED else 1)
+    for name in ("predictions", "losses", "sizes", "mistakes"):
+        assert_array_equal(getattr(run, name), getattr(expected, name), err_msg=name)
+    assert contents(learner) == state
+    assert_same_run(okl.Run.load(path), run)
+
+
+@every_learner
+def test_a_checkpoint_of_other_data_is_refused(cls, tmp_path):
+    learner = make(cls)
+    X, y = stream(learner, 200)
+    path = tmp_path / "run.npz"
+    okl.run(make(cls), X, y, checkpoint=path, time_limit=1e-9)
+    kept = path.read_bytes()
+    last = X.copy()
+    last[63, -1] += 1e-12
+    flipped = y.copy()
+    flipped[[5, 6]] *= -1.0
+    for other in ((last, y), (-X, y), (X, flipped), (X[::-1], y), (X + 0.0, -y)):
+        fresh = contents(learner)
+        with pytest.raises(ValueError, match=r"first 64 rounds are not those .* digests"):
+            okl.run(learner, *other, checkpoint=path)
+        with pytest.raises(ValueError, match="digests"):
+            okl.run(learner, iter([other]), checkpoint=path)
+        assert contents(learner) == fresh and path.read_bytes() == kept
+    later = X.copy()
+    later[64:] = 0.5  # what comes after the checkpoint is not known
+    whole = okl.run(make(cls), later, y)
+    halves = iter([(scipy.sparse.csr_array(later[:10]), y[:10]), (later[10:64], y[10:64])])
+    okl.run(make(cls), halves, checkpoint=path)
+    run = okl.run(learner, later, y, checkpoint=path)
+    assert_array_equal(run.predictions, whole.predictions)
+    with pytest.raises(ValueError, match="digests"):
+        okl.run(make(cls), X, y, checkpoint=path)
+
+
+def test_a_checkpoint_without_a_digest_goes_on_as_it_did(tmp_path):
+    X, y = stream(make(okl.OGD), 200)
+    path = tmp_path / "run.npz"
+    okl.run(make(okl.OGD), X, y, checkpoint=path, time_limit=1e-9)
+    meta, arrays = read_npz(path)
+    write_npz(path, meta, {k: a for k, a in arrays.items() if k != "digest_of_rounds"})
+    learner = make(okl.OGD)
+    run = okl.run(learner, X, y, checkpoint=path)
+    assert_same_run(run, okl.run(make(okl.OGD), X, y))
+    assert run.regret(okl.Gaussian(1.0), 1.0, at=2) is not None
+
+
+@every_learner
+def test_regret_notices_that_the_data_has_changed(cls):
+    learner = make(cls)
+    X, y = stream(learner, 90)
+    for change in (lambda: X.__setitem__((80, 0), 0.123), lambda: y.__imul__(-1.0)):
+        run = okl.run(make(cls), X, y)
+        before = run.regret(okl.Gaussian(1.0), 1.0, at=1)
+        change()
+        with pytest.raises(ValueError, match="X or y has changed since the run"):
+            run.regret(okl.Gaussian(1.0), 1.0, at=1)
+        assert before.rounds[-1] == 90
+
+
 @every_learner
 def test_a_run_over_chunks_resumes_in_the_middle_of_a_chunk(cls, tmp_path):
     def chunks(upto):
@@ -142,10 +224,12 @@ def test_a_run_over_chunks_resumes_in_the_middle_of_a_chunk(cls, tmp_path):
     with pytest.raises(OSError, match="broke off"):
         okl.run(make(cls), chunks(170), checkpoint=path, every=30)
     assert okl.Run.load(path).rounds == 150
-    learner = make(cls)
+    learner, whole = make(cls), make(cls)
     run = okl.run(learner, chunks(200), checkpoint=path, every=30)
     assert learner.rounds == run.rounds == 200
     assert_close_run(run, okl.run(make(cls), *stream(learner, 200)))
+    assert_same_run(run, okl.run(whole, chunks(200), every=30))
+    assert contents(learner) == contents(whole)
 
 
 @every_learner

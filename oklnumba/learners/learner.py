@@ -130,7 +130,7 @@ def level_of_caller() -> int:
     return level
 
 
-class Player(Locked, Saved):
+class Player(Saved, Locked):
     """What ``okl.run`` plays: a learner, or what is made of learners.
 
     A subclass has ``rounds``, ``_loss()``, ``_as_labels(y, n, signs)``, ``_begin(d, outputs)``,

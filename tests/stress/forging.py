@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import copy
 import faulthandler
+import functools
 import json
 import random
 import resource
@@ -22,8 +23,8 @@ from pathlib import Path
 import numpy as np
 
 import oklnumba as okl
-from oklnumba.files import write_npz
-from tests.battery import CASES, labels, make
+from oklnumba.files import read_npz, write_npz
+from tests.battery import CASES, contents, labels, make
 
 ROUNDS, AHEAD = 90, 50
 MEMORY = 8 * 2**30  # bytes of address space
@@ -203,13 +204,15 @@ def damaged(path, others, chance):
 # ---- use ----
 
 
-def used(path):
-    """Load and use a file; return what came of it."""
+def used(path, expected=None):
+    """Load and use a learner; return what came of it. ``expected``: its contents, if damaged."""
     try:
         learner = okl.load(path)
     except (ValueError, MemoryError) as error:
         assert str(path) in str(error), f"an error that does not name the file: {error}"
         return "refused"
+    if expected is not None and contents(learner) != expected:
+        return "silent"
     try:
         if learner._width is None:
             learner.partial_fit(*stream(learner, AHEAD))
@@ -222,7 +225,74 @@ def used(path):
         learner.predict(X[:5])
     except FloatingPointError:  # numbers that a file may have and no run would
         return "numbers"
+    except RuntimeError as error:
+        if not learner._fault:  # which the file says there was
+            raise error
+        return "fault"
     return "used"
+
+
+RUNS = ("KernelAWV", "KRLS", "SketchedKONS", "FOGD")
+
+
+def play(name, path, limit=None, record="all"):
+    """Play the run of a checkpoint."""
+    learner = make(getattr(okl, name))
+    X, y = stream(learner, 3 * ROUNDS)
+    options = {"checkpoint": path, "time_limit": limit, "record": record}
+    return okl.run(learner, X, y, **options)
+
+
+def used_run(name, record, path, expected=None):
+    """Read a checkpoint and go on from it; return what came of it."""
+    try:
+        repr(okl.Run.load(path))
+        run = play(name, path, record=record)
+    except (ValueError, MemoryError) as error:
+        assert str(path) in str(error), f"an error that does not name the file: {error}"
+        return "refused"
+    except FloatingPointError:
+        return "numbers"
+    if expected is not None and not np.array_equal(run.predictions, expected):
+        return "silent"
+    return "used"
+
+
+def saved(folder):
+    """Yield (name, file, meta, arrays, use, what it must hold) of good files."""
+    for i, (name, (meta, arrays)) in enumerate(played()):
+        path = Path(folder, f"good{i}-{name}.npz")
+        write_npz(path, meta, arrays)
+        yield name, path, meta, arrays, used, contents(okl.load(path))
+    for name in RUNS:
+        for record in ("all", 7):
+            path = Path(folder, f"run-{name}-{record}.npz")
+            play(name, path, 1e-9, record)
+            whole = play(name, Path(folder, "whole.npz"), record=record).predictions
+            Path(folder, "whole.npz").unlink()
+            use = functools.partial(used_run, name, record)
+            yield f"run of {name}", path, *read_npz(path), use, whole
+
+
+def tried(good, others, path, chance):
+    """Change a good file in one way and use it; return what came of it."""
+    name, file, meta, arrays, use, expected = good
+    if chance.random() < 0.3:
+        path.write_bytes(file.read_bytes())
+        what = damaged(path, others, chance)
+    else:
+        meta, arrays, what = forged(meta, arrays, chance)
+        expected = None
+        if chance.random() < 0.5:
+            write_npz(path, meta, arrays)
+        else:  # as version 0.1.0 wrote it
+            np.savez(path, meta=np.array(json.dumps(meta)), **arrays)
+    print(f"{name}: {what}", flush=True)
+    faulthandler.dump_traceback_later(SECONDS, exit=True)
+    try:
+        return use(path, expected)
+    finally:
+        faulthandler.cancel_dump_traceback_later()
 
 
 def main(count, seed):
@@ -232,29 +302,13 @@ def main(count, seed):
     tally: dict[str, int] = {}
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        good, files = list(played()), []
-        for i, (name, (meta, arrays)) in enumerate(good):
-            files.append(Path(folder, f"good{i}-{name}.npz"))
-            write_npz(files[-1], meta, arrays)
-            assert used(files[-1]) == "used", name
-        path = Path(folder, "tried.npz")
+        good = list(saved(folder))
+        others = [one[1] for one in good]
         for i in range(count):
-            k = i % len(good) if count >= len(good) else chance.randrange(len(good))
-            name, (meta, arrays) = good[k]
-            if chance.random() < 0.3:
-                path.write_bytes(files[k].read_bytes())
-                what = damaged(path, files, chance)
-            else:
-                meta, arrays, what = forged(meta, arrays, chance)
-                if chance.random() < 0.5:
-                    write_npz(path, meta, arrays)
-                else:  # as version 0.1.0 wrote it
-                    np.savez(path, meta=np.array(json.dumps(meta)), **arrays)
-            print(f"{i} {name} {what}", flush=True)
-            faulthandler.dump_traceback_later(SECONDS, exit=True)
-            found = used(path)
-            faulthandler.cancel_dump_traceback_later()
+            one = good[i % len(good)] if count >= len(good) else chance.choice(good)
+            found = tried(one, others, Path(folder, "tried.npz"), chance)
             tally[found] = tally.get(found, 0) + 1
+            print(f"{i}: {found}", flush=True)
     print(json.dumps(tally))
 
 
