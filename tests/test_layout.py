@@ -23,7 +23,7 @@ every_file = pytest.mark.parametrize("name", FILES)
 # Arrows run down only. Rooms of one floor may import each other where no circle comes of it.
 FLOORS = (
     ("hot", "blocks", "frames", "checks", "display", "arguments", "params"),
-    ("catalogue", "originals", "threads", "transformers", "labels"),
+    ("catalogue", "originals", "threads", "interrupts", "transformers", "labels"),
     ("kernels", "losses", "potentials", "state", "factor"),
     ("features", "dictionaries", "scaling", "datasets", "theory"),
     ("learners",),
