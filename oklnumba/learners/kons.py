@@ -22,6 +22,7 @@ from oklnumba.checks import (
     require_width,
 )
 from oklnumba.dictionaries import check_kors
+from oklnumba.health import Lower, Part, part_of, weights_part
 from oklnumba.hot.jit import ATOMS, STOPPED
 from oklnumba.hot.kons import (
     MEMBERS,
@@ -172,6 +173,22 @@ class _KernelForm(Curved):
                 rows, coefs, float(self.C), forecasts[start : start + factor.BLOCK]
             )  # fmt: skip
         return forecasts
+
+    def _matrices(self) -> list[Part]:
+        r = int(self._counts[ROWS])
+        if r == 0:
+            return [weights_part(self._used("coefs"))]
+        scale, atoms = self._used("scale"), self._used("atoms").T
+        inside, matrix = atoms[self._used("index")], Lower(self._L, r)
+
+        def column(i: int) -> np.ndarray:
+            found = scale[i] * scale * self.kernel(inside, inside[i : i + 1])[:, 0]
+            found[i] += float(self.alpha)
+            return found
+
+        reach = float(np.sqrt(self.kernel.diag(inside).max()))  # |L^-1 D k| <= |k(x, .)|
+        solutions = [matrix.half_solve(self._z)]
+        return [part_of("D K D + alpha I", matrix, solutions, [float(self.C)], column, reach)]
 
     def _state(self) -> dict[str, Any]:
         lower = factor.packed(self._L, int(self._counts[ROWS]))
