@@ -37,7 +37,7 @@ from oklnumba.hot.kons import (
 from oklnumba.hot.rows import kernel_block
 from oklnumba.kernels import Kernel, check_kernel
 from oklnumba.learners.learner import Learner, Trace
-from oklnumba.state import Coins, aligned_zeros
+from oklnumba.state import Coins, NoRoom, aligned_zeros
 from oklnumba.theory import kons_step
 
 
@@ -426,12 +426,16 @@ class SketchedKONS(_KernelForm):
         if not self._stopped:
             rounds = y, self._steps(n), coins if shared else kors_coins, coins
             loss, out = self._loss_code, (trace.predictions, trace.sizes, self._totals)
-            played, status = self._with_room(
-                lambda first: sketched_kons_rounds(
-                    X, rounds, first, self._kernel, loss, self._setting, self._counts,
-                    self._function, (self._members, self._weights, self._kors), self._work, out,
-                )
-            )  # fmt: skip
+            try:
+                played, status = self._with_room(
+                    lambda first: sketched_kons_rounds(
+                        X, rounds, first, self._kernel, loss, self._setting, self._counts,
+                        self._function, (self._members, self._weights, self._kors), self._work, out,
+                    )
+                )  # fmt: skip
+            except NoRoom as full:
+                self._played_only(full.first, n)
+                raise
             self._note(status, played)
         if played < n:
             self._only_forecast(X[played:], trace.rows(played, n))

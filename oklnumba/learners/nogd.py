@@ -13,6 +13,7 @@ from oklnumba.hot.nogd import FEATURES, LOSSES, STORED, mapped_gradient_rounds, 
 from oklnumba.kernels import Kernel
 from oklnumba.learners.expansion import Expansion
 from oklnumba.learners.learner import Trace
+from oklnumba.state import NoRoom
 
 NULL_EIGENVALUE = 1e-10  # share of the largest below which an eigenvalue of a map is rounding
 NULL_SINGULAR = 1.5e-8  # the same for singular values of a sketch, as in R's ginv
@@ -67,7 +68,11 @@ class _Mapped(Expansion):
                 )  # fmt: skip
                 if status != NEED_MAP:
                     return first, status
-                first = self._make_map(X, y, first, trace)
+                try:
+                    first = self._make_map(X, y, first, trace)
+                except NoRoom as full:
+                    full.first = first
+                    raise
 
         self._play_rounds(len(X), rounds)
 
@@ -149,11 +154,16 @@ class NOGD(_Mapped):
     def _start(self, d: int) -> None:
         self._start_mapped(d, np.inf)
 
+    def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
+        if self._counts[ATOMS] == self.budget and not self._counts[FEATURES]:
+            self._make_map(X, y, 0, trace)  # there was no room for it before
+        super()._play(X, y, trace)
+
     def _make_map(self, X: np.ndarray, y: np.ndarray, t: int, trace: Trace) -> int:
         values, V = leading(self._finite_kernel(self.atoms, t), int(self.rank))
+        projected = V @ (V.T @ self._used("a"))  # w = Lambda^{1/2} V' a
         self._adopt_map(V.T / np.sqrt(values)[:, None])  # z = Lambda^{-1/2} V' k
-        a = self._used("a")
-        a[:] = V @ (V.T @ a)  # w = Lambda^{1/2} V' a
+        self._used("a")[:] = projected
         return t
 
 

@@ -12,7 +12,7 @@ from oklnumba.hot.nystrom_awv import PAST, RANK, nystrom_awv_forecasts, nystrom_
 from oklnumba.kernels import Kernel, check_kernel
 from oklnumba.learners.awv import Ridge, discounted
 from oklnumba.learners.learner import Trace, per_round
-from oklnumba.state import Coins, aligned_zeros, padded
+from oklnumba.state import Coins, NoRoom, aligned_zeros, padded
 
 
 class NystromAWV(Ridge):
@@ -170,12 +170,18 @@ class NystromAWV(Ridge):
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         shape = n, _ = len(X), self._outputs
-        coins, Y = self._coins.take(n), y.reshape(shape)
         shrinks, growth = np.empty(n), np.empty(shape)
+        coins, Y = self._coins.take(n), y.reshape(shape)
         out = trace.predictions.reshape(shape), trace.sizes, shrinks, growth
-        self._play_rounds(
-            n, lambda first: nystrom_awv_rounds(X, Y, coins, first, *self._arrays(), out)
-        )
+        before = self._played
+        try:
+            self._play_rounds(
+                n, lambda first: nystrom_awv_rounds(X, Y, coins, first, *self._arrays(), out)
+            )
+        except NoRoom:
+            k = self._played - before
+            self._certify(y[:k], shrinks[:k], growth[:k], trace.rows(0, k))
+            raise
         self._certify(y, shrinks, growth, trace)
         if self.size == self.max_size and self._labels.shape[1] > 1:
             self._drop_past()

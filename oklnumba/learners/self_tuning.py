@@ -416,16 +416,17 @@ class SelfTuning(Learner):
         """Play up to ROWS rounds, none of which a restart comes after but the last."""
         shape = Y.shape
         own = Trace(*(a if a is trace.sizes else a.reshape(shape) for a in trace))
+        past = int(self._counts[PAST])
+        if self._played < RESTARTS[-1]:
+            self._reserve({PAST: past + len(X)})
         stage, scales = self._stage, self._stage.scales
         points = scales.transform(X)
         played, status = stage.play(points, Y - scales.offsets, True, own)
         self._check(status, played)
         trace.sizes[:] = sum(group.sizes[: len(X)] for group in stage.groups)
         if self._played < RESTARTS[-1]:
-            first = int(self._counts[PAST])
-            self._reserve({PAST: first + len(X)})
-            self._counts[PAST] = first + len(X)
-            self._used("inputs")[first:], self._used("labels")[first:] = X, Y
+            self._counts[PAST] = past + len(X)
+            self._used("inputs")[past:], self._used("labels")[past:] = X, Y
         self._played += len(X)
         if self._played in RESTARTS:
             self._restart()
