@@ -41,7 +41,6 @@ from oklnumba.learners.learner import Learner, Trace
 from oklnumba.state import Coins, NoRoom, aligned_zeros
 from oklnumba.theory import kons_step
 
-
 SPAN = 64  # rounds of a block that grow its factor row by row
 
 
