@@ -14,7 +14,8 @@ more:
   names of their own: ``_kernel``, ``_rule``, ``_kind``, ``_domain``.)
 - **Remedy.** ``_REMEDY``, what to change after numerical trouble, for ``_check``.
 - **Saved state.** ``_state()`` and ``_restore(state)``: the arrays of ``_STATE``, cut to what is
-  used, and the coins named in ``_COINS`` (state.py).
+  used, and the coins named in ``_COINS`` (state.py). A file may say anything: ``_check_state()``
+  refuses counts and indices that cannot be, ``_lengths(d)`` returns what else tells fixed lengths.
 - **Health.** ``_matrices()``: what there is to say of the matrices that are solved with, or of the
   weights (health.py); ``_diagnose()`` returns it for a learner with data, with its remedy.
 - **Ready features.** A learner with a map ``features`` says in ``_feature_room`` how wide a Z, zero
