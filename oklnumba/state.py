@@ -97,6 +97,7 @@ class State:
 
     _STATE: dict[str, tuple[str | int, ...]] = {}  # array: its axes, fixed lengths or counts
     _INTEGERS = frozenset({"counts"})  # arrays of _STATE that hold int64, not float64
+    _UNBOUNDED: frozenset[str] = frozenset()  # arrays that may overflow: forecasts need them not
     _COINS: tuple[str, ...] = ()
     _OLD_NAMES: dict[str, str] = {}  # array: what version 0.1.0 called it in files
     _SHARES_ROOM: dict[int, int] = {}  # count: the count whose room its axes have
@@ -229,7 +230,8 @@ class State:
             fits = fits and n == (fixed if isinstance(axis, str) else lengths.setdefault(axis, n))
         if not fits:
             raise ValueError(f"its {name!r} has the shape {value.shape}, which cannot be")
-        refuse_infinite(name, value, self)
+        if name not in self._UNBOUNDED:
+            refuse_infinite(name, value, self)
 
     def _check_state(self) -> None:
         """Raise ValueError for counts, indices and sizes taken over that cannot be."""

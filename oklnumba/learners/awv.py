@@ -51,6 +51,7 @@ class Ridge(Learner):
     """
 
     _REMEDY = "raise lam, or scale the inputs and labels"
+    _UNBOUNDED = frozenset({"totals"})
     _certified = True
     _factor_of: str | None = None  # the class whose factor it has, where that is not its own
     discount = 1.0

@@ -35,6 +35,7 @@ class _FirstOrder(LinearLearner):
     """Learners whose round takes O(d): one compiled loop, several update rules."""
 
     _STATE = {"clock": ("clock",), "w": ("d",), "G": ("d",), "S": ("d",)}
+    _UNBOUNDED = frozenset({"clock", "S"})  # sums of squares: the steps they divide are 0 then
     _rule: int
 
     def _settings(self) -> Setting:

@@ -181,6 +181,8 @@ class Factor(State):
         "U": ("r", "r"), "inv_d": ("r",), "c": ("outputs", "r"), "totals": ("outputs", "totals"),
     }  # fmt: skip
 
+    _UNBOUNDED = frozenset({"totals"})
+
     def __init__(self, room: int, outputs: int, setting: Setting):
         self._make_state(r=room, outputs=outputs, totals=RIDGE + 1)
         np.fill_diagonal(self._U, 1.0)

@@ -85,6 +85,7 @@ class _KernelForm(Curved):
         "index": (ROWS,), "scale": (ROWS,), "z": (ROWS,),
     }  # fmt: skip
     _INTEGERS = frozenset({"counts", "index", "members"})
+    _UNBOUNDED = frozenset({"totals"})
 
     @property
     def R_G(self) -> float:
