@@ -22,7 +22,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
-from common import arguments, finish, print_table, save, write_csv
+from common import arguments, finish, label_ends, print_table, save, write_csv
+from peers import Batches, Own, Rows, combinations
 
 import oklnumba as okl
 from oklnumba import plots
@@ -31,7 +32,7 @@ STEM = "millions"
 ROUNDS, QUICK_ROUNDS = (10**6, 5 * 10**6, 10**7), (50_000, 100_000, 200_000)
 LIMIT, QUICK_LIMIT = 200.0, 1.0  # CPU seconds for a learner
 SHARES = {"SelfTuning": 4.5, "river": 0.2}  # of the limit, where it is another one
-BLOCK, PIECE = 50_000, 1000  # rows made at once; rows of a batch of scikit-learn
+BLOCK = 50_000  # rows made at once
 TUNE_ROUNDS, QUICK_TUNE = 50_000, 2000
 D, DECAY, STEEP = 18, 0.7, 4.0
 CONCEPT, PLAYED, REHEARSED = 0, 1, 2  # seeds: of the concept, of the draw that is played, and tuned
@@ -96,80 +97,12 @@ def lengths(stream: str, quick: bool) -> tuple[int, ...]:
     return tuple(sorted({min(most, rounds) for rounds in wanted}))
 
 
-# ---- players: mistakes of the forecasts on some rows, each made before its label ----
-
-
-class Ours:
-    """A learner of the package."""
-
-    rows = BLOCK
-
-    def __init__(self, learner: Any):
-        self.learner, self.certificate = learner, None
-
-    def play(self, X: np.ndarray, y: np.ndarray) -> int:
-        run = okl.run(self.learner, X, y)
-        self.certificate = run.certificate
-        return int(run.mistakes.sum())
-
-    @property
-    def size(self) -> int:
-        return self.learner.size
-
-
-class Batches:
-    """A feature map and SGDClassifier of scikit-learn: forecasts of a batch, then its labels."""
-
-    rows, certificate = PIECE, None
-
-    def __init__(self, features: Any, step: float):
-        from sklearn.linear_model import SGDClassifier
-
-        constant = {"learning_rate": "constant", "eta0": step} if step else {}
-        self.features = features
-        self.model = SGDClassifier(loss="log_loss", alpha=1e-6, random_state=0, **constant)
-
-    def play(self, X: np.ndarray, y: np.ndarray) -> int:
-        first = not hasattr(self.model, "coef_")
-        Z = self.features.fit_transform(X) if first else self.features.transform(X)
-        wrong = len(y) if first else int(np.sum(self.model.predict(Z) != y))
-        self.model.partial_fit(Z, y, classes=(-1.0, 1.0))
-        return wrong
-
-    @property
-    def size(self) -> int:
-        return self.features.n_components
-
-
-class Rows:
-    """A classifier of river, row by row."""
-
-    rows, certificate, size = PIECE, None, ""
-
-    def __init__(self, model: Any):
-        self.model = model
-
-    def play(self, X: np.ndarray, y: np.ndarray) -> int:
-        wrong = 0
-        for values, label in zip(X.tolist(), (y > 0.0).tolist(), strict=True):
-            x = {f"x{j}": value for j, value in enumerate(values)}
-            wrong += self.model.predict_one(x) is not label
-            self.model.learn_one(x, label)
-        return wrong
-
-
 # ---- the learners, each with a few settings ----
 
 
 def ours(make: Callable, **lists: tuple) -> list[tuple[str, Callable]]:
-    """Return settings, every combination of the lists, by text and maker."""
-    found: list[dict] = [{}]
-    for name, values in lists.items():
-        found = [one | {name: value} for one in found for value in values]
-    return [
-        (", ".join(f"{k} = {v:g}" for k, v in one.items()), lambda one=one: Ours(make(**one)))
-        for one in found
-    ]
+    """Return settings of a learner of the package by text and maker."""
+    return list(combinations(make, Own, **lists).items())
 
 
 def families() -> dict[str, list[tuple[str, Callable]]]:
@@ -237,8 +170,9 @@ def others(name: str) -> list[tuple[str, Callable]]:
 
     def batches(sigma: float, step: float) -> Batches:
         kind, size = (Nystroem, 200) if "Nystroem" in name else (RBFSampler, 400)
-        gamma = 0.5 / sigma**2
-        return Batches(kind(gamma=gamma, n_components=size, random_state=0), step)
+        features = kind(gamma=0.5 / sigma**2, n_components=size, random_state=0)
+        constant = {"learning_rate": "constant", "eta0": step} if step else {}
+        return Batches(features, loss="log_loss", alpha=1e-6, **constant)
 
     return [
         (f"sigma = {s:g}, step = {e or 'optimal'}", lambda s=s, e=e: batches(s, e))
@@ -276,7 +210,7 @@ def choose(stream: str, settings: list[tuple[str, Callable]], rounds: int) -> tu
     found = []
     for text, make in settings:
         player = make()
-        cut = pieces(blocks(stream, REHEARSED), player.rows, rounds)
+        cut = pieces(blocks(stream, REHEARSED), player.rows or BLOCK, rounds)
         wrong = sum(player.play(piece.X, piece.y) for piece in cut)
         found.append((wrong, len(found), text, make))
     return min(found)[2:]
@@ -295,7 +229,7 @@ def play(stream: str, name: str, quick: bool, limit: float, core: int, send: Any
     text, make = choose(stream, settings, QUICK_TUNE if quick else TUNE_ROUNDS)
     player, rounds = make(), lengths(stream, quick)
     start, played, wrong, before, least, seconds = memory(), 0, 0, (0, 0), 0.0, 0.0
-    for piece in pieces(blocks(stream, PLAYED), player.rows, rounds[-1]):
+    for piece in pieces(blocks(stream, PLAYED), player.rows or BLOCK, rounds[-1]):
         begin = time.process_time()
         wrong += player.play(piece.X, piece.y)
         seconds += time.process_time() - begin
@@ -403,49 +337,8 @@ def draw(rows: list[dict]):
         sizes = ", ".join(f"{n / 10**6:g}" for n in sorted({int(row["rounds"]) for row in here}))
         title = f"{stream}: {sizes} million rounds (open: a part was played, time extrapolated)"
         finish(ax, "CPU seconds in the learner, one core", what, title)
-        label_ends(figure, ax, ends)
+        label_ends(figure, ax, ends, AT_START)
     return figure
-
-
-def label_ends(figure: Any, ax: Any, ends: dict[str, tuple[float, float, str]]) -> None:
-    """Write names beside the ends of the paths, moved where they would overlap names or ends."""
-    low, high = ax.get_xlim()
-    ax.set_xlim(low, high * (high / low) ** 0.22)  # room for the names
-    figure.draw_without_rendering()
-    height = 1.2 * (plots.FONT - 1.0) * figure.dpi / 72.0
-    places = {name: ax.transData.transform((x, y)) for name, (x, y, _) in ends.items()}
-    taken = [(across - 4.0, up, 8.0) for across, up in places.values()]
-    for name in sorted(places, key=lambda name: places[name][1]):
-        across, start = places[name]
-        width, gap = 0.5 * height * len(name), 6.0 * figure.dpi / 72.0
-        across += -gap - width if name in AT_START else gap
-        for step in range(200):  # up and down, further and further
-            up = start + 0.1 * height * (step // 2) * (-1) ** step
-            if not any(
-                abs(up - u) < height and across < a + w and a < across + width for a, u, w in taken
-            ):
-                break
-        taken.append((across, up, width))
-        x, y, colour = ends[name]
-        line = {
-            "arrowstyle": "-",
-            "color": colour,
-            "linewidth": 0.5,
-            "shrinkA": 0.0,
-            "shrinkB": 3.0,
-        }
-        text = ax.annotate(
-            name,
-            (x, y),
-            (-6.0 if name in AT_START else 6.0, (up - start) * 72.0 / figure.dpi),
-            textcoords="offset points",
-            color=colour,
-            fontsize=plots.FONT - 1.0,
-            verticalalignment="center",
-            horizontalalignment="right" if name in AT_START else "left",
-            arrowprops=line if step else None,  # to a name that has moved
-        )
-        text.set_in_layout(False)
 
 
 def options() -> tuple[list[str], int]:
@@ -466,7 +359,7 @@ def main() -> None:
     streams = [MADE_UP] if args.quick or not streams else streams
     rows = play_all([(stream, name) for stream in streams for name in names], args, side)
     save(draw(rows), rows, args, STEM, partial=bool(only))
-    print_table([{k: str(v) or "-" for k, v in row.items() if k != "setting"} for row in rows])
+    print_table(rows, "setting")
 
 
 if __name__ == "__main__":
