@@ -24,7 +24,7 @@ every_file = pytest.mark.parametrize("name", FILES)
 FLOORS = (
     ("hot", "blocks", "frames", "checks", "display", "arguments", "params"),
     ("catalogue", "originals", "threads", "transformers", "labels"),
-    ("kernels", "losses", "potentials", "state", "factor"),
+    ("kernels", "losses", "potentials", "state", "factor", "health"),
     ("features", "dictionaries", "scaling", "datasets", "theory"),
     ("learners",),
     ("recording", "streams", "protocol", "adversary", "games", "table"),

@@ -22,6 +22,7 @@ from oklnumba.checks import (
     require_width,
 )
 from oklnumba.dictionaries import check_kors
+from oklnumba.health import Lower, Part, part_of, weights_part
 from oklnumba.hot.jit import ATOMS, STOPPED
 from oklnumba.hot.kons import (
     MEMBERS,
@@ -37,7 +38,7 @@ from oklnumba.hot.kons import (
 from oklnumba.hot.rows import kernel_block
 from oklnumba.kernels import Kernel, check_kernel
 from oklnumba.learners.learner import Learner, Trace
-from oklnumba.state import Coins, aligned_zeros
+from oklnumba.state import Coins, NoRoom, aligned_zeros
 from oklnumba.theory import kons_step
 
 
@@ -172,6 +173,22 @@ class _KernelForm(Curved):
                 rows, coefs, float(self.C), forecasts[start : start + factor.BLOCK]
             )  # fmt: skip
         return forecasts
+
+    def _matrices(self) -> list[Part]:
+        r = int(self._counts[ROWS])
+        if r == 0:
+            return [weights_part(self._used("coefs"))]
+        scale, atoms = self._used("scale"), self._used("atoms").T
+        inside, matrix = atoms[self._used("index")], Lower(self._L, r)
+
+        def column(i: int) -> np.ndarray:
+            found = scale[i] * scale * self.kernel(inside, inside[i : i + 1])[:, 0]
+            found[i] += float(self.alpha)
+            return found
+
+        reach = float(np.sqrt(self.kernel.diag(inside).max()))  # |L^-1 D k| <= |k(x, .)|
+        solutions = [matrix.half_solve(self._z)]
+        return [part_of("D K D + alpha I", matrix, solutions, [float(self.C)], column, reach)]
 
     def _state(self) -> dict[str, Any]:
         lower = factor.packed(self._L, int(self._counts[ROWS]))
@@ -426,12 +443,16 @@ class SketchedKONS(_KernelForm):
         if not self._stopped:
             rounds = y, self._steps(n), coins if shared else kors_coins, coins
             loss, out = self._loss_code, (trace.predictions, trace.sizes, self._totals)
-            played, status = self._with_room(
-                lambda first: sketched_kons_rounds(
-                    X, rounds, first, self._kernel, loss, self._setting, self._counts,
-                    self._function, (self._members, self._weights, self._kors), self._work, out,
-                )
-            )  # fmt: skip
+            try:
+                played, status = self._with_room(
+                    lambda first: sketched_kons_rounds(
+                        X, rounds, first, self._kernel, loss, self._setting, self._counts,
+                        self._function, (self._members, self._weights, self._kors), self._work, out,
+                    )
+                )  # fmt: skip
+            except NoRoom as full:
+                self._played_only(full.first, n)
+                raise
             self._note(status, played)
         if played < n:
             self._only_forecast(X[played:], trace.rows(played, n))
