@@ -36,11 +36,12 @@ FIGURES = Path(__file__).resolve().parents[1] / "figures"
 
 
 def arguments(
-    doc: str, limit: float, quick_limit: float, keeps: bool = False
+    doc: str, limit: float, quick_limit: float, keeps: bool = False, **more: dict
 ) -> argparse.Namespace:
     """Return the options of a script; ``limit`` is in seconds for each algorithm.
 
-    A script that ``keeps`` its runs also takes ``--keep DIR``, see ``kept_run``.
+    A script that ``keeps`` its runs also takes ``--keep DIR``, see ``kept_run``; ``more`` are
+    options of its own.
     """
     parser = argparse.ArgumentParser(
         description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -66,6 +67,8 @@ def arguments(
             metavar="DIR",
             help="keep each run in this folder, and take from it those that are there",
         )
+    for name, keywords in more.items():
+        parser.add_argument(f"--{name}", **keywords)
     args = parser.parse_args()
     if args.limit is None:
         args.limit = quick_limit if args.quick else limit

@@ -14,11 +14,10 @@ import argparse
 import multiprocessing
 import os
 import resource
-import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -221,13 +220,13 @@ def memory() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0
 
 
-def play(stream: str, name: str, quick: bool, limit: float, core: int, send: Any) -> None:
-    """Play a learner and send a row at each number of rounds, None at the end."""
-    os.sched_setaffinity(0, {core})  # one core for all
+def play(stream: str, name: str, quick: bool, limit: float) -> list[dict]:
+    """Play a learner on one core; return a row for each number of rounds."""
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     warnings.simplefilter("ignore")
     settings = families().get(name) or others(name)
     text, make = choose(stream, settings, QUICK_TUNE if quick else TUNE_ROUNDS)
-    player, rounds = make(), lengths(stream, quick)
+    player, rounds, rows = make(), lengths(stream, quick), []
     start, played, wrong, before, least, seconds = memory(), 0, 0, (0, 0), 0.0, 0.0
     for piece in pieces(blocks(stream, PLAYED), player.rows or BLOCK, rounds[-1]):
         begin = time.process_time()
@@ -240,7 +239,7 @@ def play(stream: str, name: str, quick: bool, limit: float, core: int, send: Any
             lately = (wrong - before[1]) / (played - before[0]) if played > before[0] else np.nan
             regret, bound = ends(player)
             known = least is not None and played % BLOCK == 0  # it comes with whole blocks
-            send.put({
+            rows.append({
                 "stream": stream, "learner": name, "setting": text, "rounds": at, "played": played,
                 "mistakes": f"{100 * wrong / played:.4f}", "lately": f"{100 * lately:.4f}",
                 "least": f"{100 * least / played:.4f}" if known else "",
@@ -250,7 +249,7 @@ def play(stream: str, name: str, quick: bool, limit: float, core: int, send: Any
             before = before if over else (played, wrong)
         if over:
             break
-    send.put(None)
+    return rows
 
 
 def ends(player: Any) -> tuple[str, str]:
@@ -263,38 +262,16 @@ def ends(player: Any) -> tuple[str, str]:
 # ---- all of them ----
 
 
-def play_all(jobs: list[tuple[str, str]], args: argparse.Namespace, side: int) -> list[dict]:
-    """Play pairs of stream and learner, ``side`` by side; write each row when it is there."""
+def play_all(jobs: list[tuple[str, str]], args: argparse.Namespace) -> list[dict]:
+    """Play pairs of stream and learner, each in a process whose memory is its own."""
     rows: list[dict] = []
     context = multiprocessing.get_context("spawn")
-    cores, order = sorted(os.sched_getaffinity(0)), [*families(), *RIVALS]
-    partial = args.output / f"{STEM}_{'quick' if args.quick else 'unfinished'}.csv"
-
-    def one(job: tuple[str, str]) -> None:
-        queue, core = context.Queue(), cores.pop(0)
-        limit = args.limit * SHARES.get(job[1].split(",")[0], 1.0)
-        child = context.Process(target=play, args=(*job, args.quick, limit, core, queue))
-        child.start()
-        while (row := take(queue, child)) is not None:
-            rows.append(row)
-            rows.sort(key=lambda r: (r["stream"], order.index(r["learner"]), int(r["rounds"])))
-            write_csv(partial, rows)
-        child.join()
-        cores.append(core)
-
-    with ThreadPoolExecutor(min(side, len(cores))) as pool:  # the longest first
-        list(pool.map(one, sorted(jobs, key=lambda job: job[1] != SELF)))
+    for stream, name in jobs:
+        limit = args.limit * SHARES.get(name.split(",")[0], 1.0)
+        with ProcessPoolExecutor(1, mp_context=context) as pool:
+            rows += pool.submit(play, stream, name, args.quick, limit).result()
+        write_csv(args.output / f"{STEM}_{'quick' if args.quick else 'unfinished'}.csv", rows)
     return rows
-
-
-def take(queue: Any, child: Any) -> dict | None:
-    """Return the next row of a child, None at its end; raise where it broke down."""
-    while True:
-        try:
-            return queue.get(timeout=1.0)
-        except Exception:
-            if not child.is_alive() and queue.empty():
-                raise RuntimeError(f"a learner ended with exit status {child.exitcode}") from None
 
 
 FAMILIES = {  # colours, in the order of plots.COLOURS
@@ -341,24 +318,15 @@ def draw(rows: list[dict]):
     return figure
 
 
-def options() -> tuple[list[str], int]:
-    """Take ``--only`` and ``--jobs`` out of the command line."""
-    parser = argparse.ArgumentParser(add_help=False)
-    parser.add_argument("--only", action="append", metavar="NAME", help="play these alone")
-    parser.add_argument("--jobs", type=int, default=1, help="learners at a time")
-    chosen, sys.argv[1:] = parser.parse_known_args()
-    return chosen.only or [], chosen.jobs
-
-
 def main() -> None:
-    only, side = options()
-    args = arguments(__doc__ or "", LIMIT, QUICK_LIMIT)
-    names = only or (list(QUICK) if args.quick else [*families(), *RIVALS])
+    only = {"action": "append", "metavar": "NAME", "help": "play these alone"}
+    args = arguments(__doc__ or "", LIMIT, QUICK_LIMIT, only=only)
+    names = args.only or (list(QUICK) if args.quick else [*families(), *RIVALS])
     known = okl.datasets.names()
     streams = [name for name in REAL if name in known and okl.datasets.found(name)]
     streams = [MADE_UP] if args.quick or not streams else streams
-    rows = play_all([(stream, name) for stream in streams for name in names], args, side)
-    save(draw(rows), rows, args, STEM, partial=bool(only))
+    rows = play_all([(stream, name) for stream in streams for name in names], args)
+    save(draw(rows), rows, args, STEM, partial=bool(args.only))
     print_table(rows, "setting")
 
 

@@ -13,9 +13,7 @@ Data: all sets (casp, magic04 and mushrooms come with the package); at most 50,0
 river and scikit-learn: pip install river scikit-learn (without them the others are played).
 """
 
-import argparse
 import importlib.util
-import sys
 import time
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -220,19 +218,10 @@ def verdicts(rows: list[dict]) -> Iterator[str]:
     )
 
 
-def wants_rivals() -> bool:
-    """Take ``--rivals`` out of the command line."""
-    parser = argparse.ArgumentParser(add_help=False)
-    parser.add_argument("--rivals", action="store_true")
-    chosen, sys.argv[1:] = parser.parse_known_args()
-    return chosen.rivals
-
-
 def main() -> None:
-    with_rivals = wants_rivals()
-    args = arguments(__doc__ or "", limit=120.0, quick_limit=20.0)
+    args = arguments(__doc__ or "", 120.0, 20.0, rivals={"action": "store_true"})
     own = args.output / f"{RIVALS}.csv"
-    if with_rivals:
+    if args.rivals:
         libraries = all(map(importlib.util.find_spec, ("river", "sklearn")))
         print("" if libraries else "without river and scikit-learn: pip install river scikit-learn")
         rivals.play_all(own, libraries, args.limit)
