@@ -19,22 +19,17 @@ import argparse
 import pickle
 
 import numpy as np
-from calandriello2017 import band, competitor, here, stream
-from common import arguments, cpu_clock, finish, print_table, save, timed_run
+from calandriello2017 import ALPHA, QUICK_SEEDS, SEEDS, C, band, competitor, play, reproduce, stream
+from common import cpu_clock, finish
 from matplotlib.axes import Axes
-from tqdm import tqdm
 
 import oklnumba as okl
 from oklnumba import plots
 from oklnumba.learners.learner import Learner
 
 STEM = "calandriello2017_gamma"
-MORE = {"ijcnn1": 1.0}
-C, ALPHA = 1.0, 1.0
-ROWS, QUICK_ROWS = 4000, 1200
 GAMMAS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 QUICK_GAMMAS = (0.01, 0.1, 1.0)
-SEEDS, QUICK_SEEDS = 5, 2
 # KORS with the beta of practice, and one so small that nearly all coins have probability gamma.
 BETAS = {1.0: "Sketched-KONS, beta = 1", 0.01: "Sketched-KONS, beta = 0.01 (gamma alone)"}
 OWN = {beta: f"(alpha |f|^2 + R_G) / 2, beta = {beta:g}" for beta in BETAS}
@@ -48,38 +43,29 @@ REFERENCES = {
 THEORY = {"color": "0.35", "linestyle": ":", "linewidth": 1.5}
 
 
-def play(learner: Learner, X: np.ndarray, y: np.ndarray, limit: float) -> dict | None:
-    """Return what a run costs, short ones at their best of three; None if it takes too long."""
-    run, _ = timed_run(learner, X, y, limit)
-    if not run.finished:
-        return None
-    runs = [run]
-    with cpu_clock():
-        while len(runs) < 3 and run.seconds < 1.0:  # the machine may be busy
-            runs.append(okl.run(learner.reset(), X, y))
-    points = getattr(learner, "sketch_size", learner.size)  # KONS and Pros-N-KONS have only size
+def costs(learner: Learner, run: okl.Run) -> dict:
+    """Return what a run cost, but its seconds, for a sweep."""
     last = len(run.checkpoints) - 2  # the last reading of the clock but one
-    late = min(r.seconds - r.checkpoint_seconds[last] for r in runs)
+    late = run.seconds - run.checkpoint_seconds[last]
     return {
-        "loss": float(run.losses.sum()),
-        "seconds": min(r.seconds for r in runs),
         "round_us": 1e6 * late / (run.rounds - run.checkpoints[last]),
         "bytes": len(pickle.dumps(learner)),
-        "sketch": points,
-        "restarts": getattr(learner, "restarts", ""),
-        "R_G": getattr(learner, "R_G", ""),
+        # KONS and Pros-N-KONS have only size
+        "sketch": getattr(learner, "sketch_size", learner.size),
+        "restarts": getattr(learner, "restarts", None),
+        "R_G": getattr(learner, "R_G", None),
     }
 
 
-def jobs(kernel: okl.Gaussian, quick: bool) -> list[tuple[str, float | str, int, object]]:
+def jobs(kernel: okl.Gaussian, quick: bool) -> list[tuple[str, float | None, int, Learner]]:
     """Return label, gamma, seed and learner of each run."""
     seeds = range(QUICK_SEEDS if quick else SEEDS)
     common = {"C": C, "alpha": ALPHA}
-    out: list[tuple] = [("KONS", "", 0, okl.KONS(kernel, **common))]
+    out: list[tuple] = [("KONS", None, 0, okl.KONS(kernel, **common))]
     for seed in seeds:
         for label, restart in (("Pros-N-KONS", True), ("CON-KONS", False)):
             learner = okl.ProsNKONS(kernel, restart=restart, seed=seed, **common)
-            out.append((label, "", seed, learner))
+            out.append((label, None, seed, learner))
     for beta, label in BETAS.items():
         for gamma in QUICK_GAMMAS if quick else GAMMAS:
             for seed in seeds if gamma < 1.0 else (0,):  # every coin is heads
@@ -96,18 +82,17 @@ def measure(name: str, sigma: float, n: int, args: argparse.Namespace) -> list[d
     best = float(np.square(y - best).sum())
     dimension = okl.theory.sketched_kons_bound(kernel, X, 1.0, C=C, alpha=ALPHA)
     rows = []
-    for label, gamma, seed, learner in tqdm(jobs(kernel, args.quick), desc=name, disable=None):
-        out = play(learner, X, y, args.limit)
-        if out is None:
-            print(f"{name}, {label}, gamma = {gamma}: left out, it needs more than {args.limit} s")
-            continue
-        regret = out.pop("loss") - best
-        theorem = ALPHA * norm**2 + dimension / (gamma or 1.0)
-        own = (ALPHA * norm**2 + out["R_G"]) / 2.0 if out["R_G"] else ""
-        if own and not regret <= min(own, theorem):
-            raise SystemExit(f"{name}, {label}, gamma = {gamma}: the regret exceeds its bound")
-        head = {"dataset": name, "algorithm": label, "gamma": gamma, "seed": seed}
-        rows.append(head | {"regret": regret, "own bound": own, "Theorem 3": theorem} | out)
+    with cpu_clock():
+        played = play(name, (X, y), jobs(kernel, args.quick), args, costs, time_alone=True)
+    for run in played:
+        regret = run["total_loss"] - best
+        theorem = ALPHA * norm**2 + dimension / (run["gamma"] or 1.0)
+        own = None if run["R_G"] is None else (ALPHA * norm**2 + run["R_G"]) / 2.0
+        if own is not None and not regret <= min(own, theorem):
+            raise SystemExit(f"{name}, {run['algorithm']}: the regret exceeds its bound")
+        head = {k: run[k] for k in ("dataset", "algorithm", "gamma", "seed")}
+        cost = {k: run[k] for k in ("seconds", "round_us", "bytes", "sketch", "restarts", "R_G")}
+        rows.append(head | {"regret": regret, "own bound": own, "Theorem 3": theorem} | cost)
     print(f"{name}: competitor's loss {best:.1f}, norm {norm:.2f}; {n} rounds")
     return rows
 
@@ -165,40 +150,6 @@ def draw(axes: list[Axes], name: str, rows: list[dict]) -> None:
     finish(axes[3], "points in the sketch at the end", "time of a late round (us)")
 
 
-def main() -> None:
-    args = arguments(__doc__ or "", limit=60.0, quick_limit=8.0)
-    n = QUICK_ROWS if args.quick else ROWS
-    sets, partial = here(MORE)
-    fig, axes = plots.figure(rows=4, columns=len(sets), width=7.2, row_height=2.1)
-    numbers, table = [], []
-    for i, (name, sigma) in enumerate(sets.items()):
-        rows = measure(name, sigma, n, args)
-        draw(list(axes[:, i]), name, rows)
-        for key in dict.fromkeys((row["algorithm"], row["gamma"]) for row in rows):
-            mine = [row for row in rows if (row["algorithm"], row["gamma"]) == key]
-            measured = ("regret", "own bound", "seconds", "bytes", "sketch", "restarts")
-            middle = {k: np.median([row[k] or 0 for row in mine]) for k in measured}
-            table.append(
-                {
-                    "data": name,
-                    "algorithm": key[0],
-                    "gamma": f"{key[1]}" if key[1] else "-",
-                    "sketch": f"{middle['sketch']:.0f}",
-                    "restarts": f"{middle['restarts']:.0f}" if "Pros" in key[0] else "-",
-                    "regret": f"{middle['regret']:.1f}",
-                    "own bound": f"{middle['own bound']:.1f}" if mine[0]["own bound"] else "-",
-                    "Theorem 3": f"{mine[0]['Theorem 3']:.0f}" if mine[0]["own bound"] else "-",
-                    "time (s)": f"{middle['seconds']:.3g}",
-                    "memory (MB)": f"{middle['bytes'] / 1e6:.3g}",
-                }
-            )
-        numbers += [
-            {k: f"{v:.6g}" if isinstance(v, float) else v for k, v in row.items()} for row in rows
-        ]
-    plots.shared_legend(fig, columns=2)
-    save(fig, numbers, args, STEM, partial)
-    print_table(table)
-
-
 if __name__ == "__main__":
-    main()
+    reproduce(__doc__, STEM, 4, measure, draw, "sketch", "restarts", "regret", "own bound",
+              "Theorem 3", "seconds", "bytes")  # fmt: skip

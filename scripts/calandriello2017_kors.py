@@ -198,31 +198,11 @@ def check(name: str, rows: list[dict]) -> None:
             raise SystemExit(f"{name}: {what} over its bound in {np.mean(failed):.0%} of the runs")
 
 
-def summary(rows: list[dict], n: int) -> list[dict[str, str]]:
-    """Return the rows of the printed table: medians over seeds on the longest stream."""
-    table = []
-    settings = ("part", "sampler", "mode", "alpha", "requested", "setting")
-    groups: dict[tuple, list[dict]] = {}
-    for row in rows:
-        if row["n"] == n:
-            groups.setdefault(tuple(row.get(k, "-") for k in settings), []).append(row)
-    for key, mine in groups.items():
-        line = {"data": mine[0]["dataset"]} | dict(zip(settings, map(short, key), strict=True))
-        for k in ("d_eff", "d_onl", "size", "bound", "measured", "gap"):
-            line[k] = short(np.median([row[k] for row in mine])) if k in mine[0] else "-"
-        table.append(line)
-    return table
-
-
-def short(value: float | str) -> str:
-    return value if isinstance(value, str) else f"{value:.3g}" if value < 1e3 else f"{value:.0f}"
-
-
 def main() -> None:
     args = arguments(__doc__ or "", limit=300.0, quick_limit=8.0)
     rows, seeds = (QUICK_ROWS, QUICK_SEEDS) if args.quick else (ROWS, SEEDS)
     fig, axes = plots.figure(rows=4, columns=len(BUNDLED), width=7.2, row_height=2.1)
-    numbers, table = [], []
+    numbers: list[dict] = []
     for i, (name, sigma) in enumerate(tqdm(BUNDLED.items(), disable=None)):
         start = time.monotonic()
         kernel = okl.Gaussian(sigma)
@@ -235,13 +215,14 @@ def main() -> None:
         check(name, found)
         draw(list(axes[:, i]), name, found)
         numbers += found
-        table += summary(found, rows[-1])
         print(f"{name}: rank {meter.F.shape[1]}, {time.monotonic() - start:.0f} s")
     plots.shared_legend(fig, columns=2)
     columns = dict.fromkeys(k for row in numbers for k in row)
-    numbers = [{k: row.get(k, "") for k in columns} for row in numbers]
+    numbers = [{k: row.get(k) for k in columns} for row in numbers]
     save(fig, numbers, args, STEM)
-    print_table(table)
+    by = ["dataset", "part", "sampler", "mode", "alpha", "requested", "setting"]
+    means = okl.Table([row for row in numbers if row["n"] == rows[-1]]).mean(by)
+    print_table(list(means[[*by, "d_eff", "d_onl", "size", "bound", "measured", "gap"]]))
 
 
 if __name__ == "__main__":

@@ -19,22 +19,18 @@ and 2 C in place of |f_t - f(x_t)|, as the proof of Theorem 1 has.
 import argparse
 
 import numpy as np
-from calandriello2017 import band, competitor, here, stream
-from common import arguments, finish, print_table, save, timed_run
+from calandriello2017 import ALPHA, QUICK_SEEDS, SEEDS, C, band, competitor, play, reproduce, stream
+from common import finish
 from matplotlib.axes import Axes
-from tqdm import tqdm
 
 import oklnumba as okl
 from oklnumba import plots
+from oklnumba.learners.learner import Learner
 
 STEM = "calandriello2017_weights"
-MORE = {"ijcnn1": 1.0}
-C, ALPHA = 1.0, 1.0
 SIGMA = okl.losses.get("squared").curvature(C)
-ROWS, QUICK_ROWS = 4000, 1200
 GAMMAS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 QUICK_GAMMAS = (0.01, 0.1)
-SEEDS, QUICK_SEEDS = 5, 2
 # Label: beta, sampling, and its line; colours as in calandriello2017_gamma where it has the line.
 VARIANTS = {
     "weight 1, beta = 1": (1.0, "independent", plots.COLOURS[2], "-", "o"),
@@ -52,30 +48,31 @@ def measure(name: str, sigma: float, n: int, args: argparse.Namespace) -> list[d
     X, y = stream(name, n)
     kernel = okl.Gaussian(sigma)
     best, norm = competitor(kernel, X, y, C, ALPHA)
-    jobs: list[tuple] = [("KONS", "", 0, okl.KONS(kernel, C=C, alpha=ALPHA))]
+    jobs: list[tuple] = [("KONS", None, 0, okl.KONS(kernel, C=C, alpha=ALPHA))]
     for label, (beta, sampling, *_) in VARIANTS.items():
         for gamma in QUICK_GAMMAS if args.quick else GAMMAS:
             for seed in range(QUICK_SEEDS if args.quick else SEEDS):
                 params = {"gamma": gamma, "beta": beta, "sampling": sampling, "seed": seed}
                 learner = okl.SketchedKONS(kernel, C=C, alpha=ALPHA, **params)
                 jobs.append((label, gamma, seed, learner))
-    rows = []
-    for label, gamma, seed, learner in tqdm(jobs, desc=name, disable=None):
-        run, _ = timed_run(learner, X, y, args.limit)
-        if not run.finished:
-            print(f"{name}, {label}, gamma = {gamma}: left out, it needs more than {args.limit} s")
-            continue
+
+    def parts(learner: Learner, run: okl.Run) -> dict:
         above = learner.A_weights - SIGMA * 4.0 * np.square(run.predictions - y)
-        row = {"dataset": name, "algorithm": label, "gamma": gamma, "seed": seed}
-        row["regret"] = float(run.losses.sum() - np.square(y - best).sum())
-        row["R_G"] = learner.R_G
-        row["R_D"] = float((above * np.square(run.predictions - best)).sum())
-        row["bound"] = (ALPHA * norm**2 + row["R_G"] + row["R_D"]) / 2.0
-        row["largest R_D"] = float(np.maximum(above, 0.0).sum() * 4.0 * C**2)
-        row["sketch"] = getattr(learner, "sketch_size", learner.size)
+        R_D = float((above * np.square(run.predictions - best)).sum())
+        return {
+            "regret": float(run.losses.sum() - np.square(y - best).sum()),
+            "R_G": learner.R_G,
+            "R_D": R_D,
+            "bound": (ALPHA * norm**2 + learner.R_G + R_D) / 2.0,
+            "largest R_D": float(np.maximum(above, 0.0).sum() * 4.0 * C**2),
+            "sketch": getattr(learner, "sketch_size", learner.size),
+        }
+
+    columns = ("dataset", "algorithm", "gamma", "seed", *PARTS, "bound", "largest R_D", "sketch")
+    rows = [{k: r[k] for k in columns} for r in play(name, (X, y), jobs, args, parts)]
+    for row in rows:
         if row["regret"] > row["bound"] + 1e-9 * n:
-            raise SystemExit(f"{name}, {label}, gamma = {gamma}: more than Proposition 1 allows")
-        rows.append(row)
+            raise SystemExit(f"{name}, {row['algorithm']}: more than Proposition 1 allows")
     print(f"{name}: alpha |f|^2 = {ALPHA * norm**2:.1f}; {n} rounds")
     return rows
 
@@ -97,31 +94,6 @@ def draw(axes: list[Axes], name: str, rows: list[dict]) -> None:
         finish(ax, "gamma", ylabel, title, yscale="symlog" if part == "R_D" else "log")
 
 
-def main() -> None:
-    args = arguments(__doc__ or "", limit=60.0, quick_limit=8.0)
-    n = QUICK_ROWS if args.quick else ROWS
-    sets, partial = here(MORE)
-    fig, axes = plots.figure(rows=len(PARTS), columns=len(sets), width=7.2, row_height=2.1)
-    numbers, table = [], []
-    for i, (name, sigma) in enumerate(sets.items()):
-        rows = measure(name, sigma, n, args)
-        draw(list(axes[:, i]), name, rows)
-        for key in dict.fromkeys((row["algorithm"], row["gamma"]) for row in rows):
-            mine = [row for row in rows if (row["algorithm"], row["gamma"]) == key]
-            line = {"data": name, "algorithm": key[0], "gamma": f"{key[1]}" if key[1] else "-"}
-            for part in ("sketch", "regret", "bound", "R_G", "R_D", "largest R_D"):
-                values = [row[part] for row in mine]
-                line[part] = f"{np.median(values):.1f}"
-                if part in ("regret", "R_D"):
-                    line[f"{part} from to"] = f"{min(values):.1f} to {max(values):.1f}"
-            table.append(line)
-        numbers += [
-            {k: f"{v:.6g}" if isinstance(v, float) else v for k, v in row.items()} for row in rows
-        ]
-    plots.shared_legend(fig, columns=2)
-    save(fig, numbers, args, STEM, partial)
-    print_table(table)
-
-
 if __name__ == "__main__":
-    main()
+    reproduce(__doc__, STEM, len(PARTS), measure, draw, "sketch", "bound", *PARTS,
+              "R_D_sd", "largest R_D")  # fmt: skip

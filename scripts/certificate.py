@@ -82,25 +82,6 @@ def rows_of(name: str, label: str, run: okl.Run, curve: okl.theory.RegretCurve |
     return rows
 
 
-def summary(name: str, label: str, run: okl.Run, curve: okl.theory.RegretCurve | None) -> dict:
-    proof = run.certificate
-    whole = f"{proof.regret[-1]:.1f}" if curve is None else f"{curve.high[-1]:.1f}"
-    width = 0.0 if curve is None else curve.high[-1] - curve.low[-1]
-    return {
-        "data": name,
-        "algorithm": label,
-        "size": str(run.sizes[-1]),
-        "rounds": str(run.rounds),
-        "loss": f"{proof.loss[-1]:.1f}",
-        "regret, own space": f"{proof.regret[-1]:.1f}",
-        "bound": f"{proof.bound[-1]:.1f}",
-        "largest share of it": f"{np.max(proof.regret / proof.bound):.2f}",
-        "regret, RKHS": whole,
-        "width of the interval": f"{width:.2g}",
-        "mistakes (%)": "-" if run.mistakes is None else f"{100 * run.mistake_rate:.2f}",
-    }
-
-
 def main() -> None:
     args = arguments(__doc__ or "", limit=60.0, quick_limit=20.0)
     fig, axes = plots.figure(columns=2, width=7.2, row_height=3.4)
@@ -112,7 +93,8 @@ def main() -> None:
                 raise SystemExit(f"{name}, {label}: the regret exceeds its bound")
             draw(ax, run, curve, colours[label])
             numbers += rows_of(name, label, run, curve)
-            table.append(summary(name, label, run, curve))
+            share = float(np.max(run.certificate.regret / run.certificate.bound))
+            table.append(numbers[-1] | {"largest share": share})
         rounds = f"{name}: regret and bound (sigma = {SIGMA[name]:g})"
         finish(ax, "rounds", "sum of squared losses", rounds)
     for label, colour in colours.items():

@@ -462,7 +462,7 @@ def main() -> None:
             break
     names = {row["stream"] for row in rows}
     save(draw(rows), rows, args, STEM, partial=len(names) < 9)
-    print_table([{k: str(v) for k, v in row.items() if k != "measure"} for row in rows])
+    print_table(rows, "measure")
 
 
 if __name__ == "__main__":

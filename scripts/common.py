@@ -11,9 +11,10 @@ import os
 import sys
 import time
 import warnings
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 # One thread of BLAS, set before NumPy loads it: the compiled loops use one core, so times compare,
@@ -35,11 +36,12 @@ FIGURES = Path(__file__).resolve().parents[1] / "figures"
 
 
 def arguments(
-    doc: str, limit: float, quick_limit: float, keeps: bool = False
+    doc: str, limit: float, quick_limit: float, keeps: bool = False, **more: dict
 ) -> argparse.Namespace:
     """Return the options of a script; ``limit`` is in seconds for each algorithm.
 
-    A script that ``keeps`` its runs also takes ``--keep DIR``, see ``kept_run``.
+    A script that ``keeps`` its runs also takes ``--keep DIR``, see ``kept_run``; ``more`` are
+    options of its own.
     """
     parser = argparse.ArgumentParser(
         description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -65,6 +67,8 @@ def arguments(
             metavar="DIR",
             help="keep each run in this folder, and take from it those that are there",
         )
+    for name, keywords in more.items():
+        parser.add_argument(f"--{name}", **keywords)
     args = parser.parse_args()
     if args.limit is None:
         args.limit = quick_limit if args.quick else limit
@@ -138,6 +142,11 @@ def kept_run(
     return run, warned
 
 
+def rounded(row: dict) -> dict:
+    """Return a row with six digits of each number that is not whole."""
+    return {k: f"{v:.6g}" if isinstance(v, float) else v for k, v in row.items()}
+
+
 def write_csv(path: Path, rows: list[dict], end: str = "\n") -> None:
     """Write rows, of which the first has all the columns; make the folder if need be."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -171,6 +180,20 @@ def plain_ticks(ax: Axes, values: list[float]) -> None:
     ax.minorticks_off()
 
 
+def tidy(
+    ax: Axes, xlabel: str = "", ylabel: str = "", title: str = "",
+    font: float = plots.FONT, small: float = 0.5,
+) -> None:  # fmt: skip
+    """Name the axes, in letters ``small`` points larger than those of the ticks; draw a grid."""
+    ax.set_xlabel(xlabel or ax.get_xlabel(), fontsize=font)
+    ax.set_ylabel(ylabel or ax.get_ylabel(), fontsize=font)
+    ax.tick_params(which="both", labelsize=font - small)
+    ax.grid(True, which="major", linewidth=0.4, alpha=0.5)
+    ax.spines[["top", "right"]].set_visible(False)
+    if title:
+        plots.title(ax, title)
+
+
 def finish(ax: Axes, xlabel: str, ylabel: str, title: str = "", yscale: str = "log") -> None:
     """Name the axes and make both logarithmic, after everything is drawn."""
     ax.set_xscale("log")
@@ -178,20 +201,67 @@ def finish(ax: Axes, xlabel: str, ylabel: str, title: str = "", yscale: str = "l
     if yscale == "log":  # else its threshold has been set
         ax.set_yscale("log")
         plots.label_ticks(ax.yaxis, *ax.get_ylim())
-    ax.set_xlabel(xlabel, fontsize=plots.FONT)
-    ax.set_ylabel(ylabel, fontsize=plots.FONT)
-    ax.tick_params(which="both", labelsize=plots.FONT - 0.5)
-    ax.grid(True, which="major", linewidth=0.4, alpha=0.5)
-    ax.spines[["top", "right"]].set_visible(False)
-    if title:
-        plots.title(ax, title)
+    tidy(ax, xlabel, ylabel, title)
 
 
-def print_table(rows: list[dict[str, str]]) -> None:
-    """Print rows of texts in columns, numbers to the right."""
-    widths = {k: max(len(k), *(len(row[k]) for row in rows)) for k in rows[0]}
+def label_ends(
+    figure: Figure,
+    ax: Axes,
+    ends: dict[str, tuple[float, float, str]],
+    at_left: Container[str] = (),
+) -> None:
+    """Write names beside the ends of the paths, moved where they would overlap names or ends."""
+    low, high = ax.get_xlim()
+    ax.set_xlim(low, high * (high / low) ** 0.22)  # room for the names
+    figure.draw_without_rendering()
+    height = 1.2 * (plots.FONT - 1.0) * figure.dpi / 72.0
+    places = {name: ax.transData.transform((x, y)) for name, (x, y, _) in ends.items()}
+    taken = [(across - 4.0, up, 8.0) for across, up in places.values()]
+    for name in sorted(places, key=lambda name: places[name][1]):
+        across, start = places[name]
+        width, gap = 0.5 * height * len(name), 6.0 * figure.dpi / 72.0
+        across += -gap - width if name in at_left else gap
+        for step in range(200):  # up and down, further and further
+            up = start + 0.1 * height * (step // 2) * (-1) ** step
+            if not any(
+                abs(up - u) < height and across < a + w and a < across + width for a, u, w in taken
+            ):
+                break
+        taken.append((across, up, width))
+        x, y, colour = ends[name]
+        line = {
+            "arrowstyle": "-",
+            "color": colour,
+            "linewidth": 0.5,
+            "shrinkA": 0.0,
+            "shrinkB": 3.0,
+        }
+        text = ax.annotate(
+            name,
+            (x, y),
+            (-6.0 if name in at_left else 6.0, (up - start) * 72.0 / figure.dpi),
+            textcoords="offset points",
+            color=colour,
+            fontsize=plots.FONT - 1.0,
+            verticalalignment="center",
+            horizontalalignment="right" if name in at_left else "left",
+            arrowprops=line if step else None,  # to a name that has moved
+        )
+        text.set_in_layout(False)
+
+
+def print_table(rows: list[dict], *but: str) -> None:
+    """Print rows in columns, numbers to the right, without the columns ``but``."""
+
+    def told(cell: Any) -> str:
+        if cell is None or cell == "":
+            return "-"
+        return f"{cell:.4g}" if isinstance(cell, float) else str(cell)
+
+    texts = [{k: told(v) for k, v in row.items() if k not in but} for row in rows]
+    widths = {k: max(len(k), *(len(row[k]) for row in texts)) for k in texts[0]}
     print("  ".join(k.ljust(w) for k, w in widths.items()))
-    for row in rows:
+    for row in texts:
         cells = (
             row[k].rjust(w) if row[k][:1].isdigit() or row[k] == "-" else row[k].ljust(w)
             for k, w in widths.items()

@@ -147,29 +147,6 @@ def csv_rows(head: dict, run: okl.Run, finished: bool) -> list[dict]:
     ]
 
 
-def summary(panel: Panel, scaling: str, runs: dict[str, okl.Run], shares: dict, n: int) -> list:
-    """Return the rows of the printed table."""
-    common = min(run.rounds for run in runs.values())
-    rows = []
-    for label, run in runs.items():
-        factor, unit = (1.0, "") if run.mistakes is None else (100.0, " %")
-        rows.append(
-            {
-                "data": panel.name,
-                "x in": scaling,
-                "algorithm": label,
-                "size": str(run.sizes[-1]),
-                "captured": shares.get(label, "-"),
-                "loss": f"{factor * average(run, run.rounds):.4g}{unit}",
-                "rounds": str(run.rounds),
-                "all": "yes" if run.rounds == n else "no",
-                "time (s)": f"{run.seconds:.3g}",
-                "loss at common round": f"{factor * average(run, common):.4g}{unit} at {common}",
-            }
-        )
-    return rows
-
-
 def order(panel: Panel, scaling: str, runs: dict[str, okl.Run]) -> str:
     """Return our order of the published algorithms, for what the paper says in words."""
     common = min(run.rounds for run in runs.values())
@@ -238,8 +215,8 @@ def reproduce(
             head = {"dataset": panel.name, "scaling": scaling, "algorithm": label}
             head |= {"size": run.sizes[-1], "captured": shares.get(label, "")}
             numbers += csv_rows(head, run, run.rounds == n)
+            table.append(numbers[-1])
         draw(axes[row], panel, scaling, runs, n)
-        table += summary(panel, scaling, runs, shares, n)
         said.append(order(panel, scaling, runs))
     plots.shared_legend(figure, columns=3)
     numbers += also(args)

@@ -19,7 +19,7 @@ it can be seen what matters. Without it the imitation is ``okl.ProsNKONS`` (a te
 from collections.abc import Iterator
 
 import numpy as np
-from common import arguments, print_table, save
+from common import arguments, print_table, save, tidy
 from jezequel2019 import CURVES, STYLES, Panel, learners, published, stream
 from matplotlib.axes import Axes
 from tqdm import tqdm
@@ -140,11 +140,7 @@ def draw(ax: Axes, name: str, averages: dict[str, np.ndarray]) -> None:
     ax.axhspan(1 - READING / 100, 1 + READING / 100, color="0.5", alpha=0.35, lw=0,
                label=f"reading error of theirs, {READING} %")  # fmt: skip
     ax.set_xscale("log")
-    ax.set_xlabel("rounds", fontsize=plots.FONT)
-    ax.tick_params(which="both", labelsize=plots.FONT - 0.5)
-    ax.grid(True, linewidth=0.4, alpha=0.5)
-    ax.spines[["top", "right"]].set_visible(False)
-    plots.title(ax, name)
+    tidy(ax, "rounds", title=name)
 
 
 def table(averages: dict[str, np.ndarray], sizes: dict[str, list[int]]) -> list[dict[str, str]]:

@@ -17,7 +17,7 @@ marks and is drawn by eq. (8). The level begins on the falling part of our curve
 from math import sqrt
 
 import numpy as np
-from common import arguments, print_table, save
+from common import arguments, print_table, save, tidy
 
 import oklnumba as okl
 from oklnumba import plots
@@ -107,11 +107,8 @@ def main() -> None:
                 text.set_horizontalalignment(side.get(name, "center"))
         ax.set_yticks(list(y.values()), [_fraction(k) for k in y])
         ax.set(xlim=(0.0, 1.0), ylim=(0.0, 1.04))
-        ax.grid(True, linewidth=0.4, alpha=0.5)
-        ax.tick_params(labelsize=plots.FONT)
-        ax.spines[["top", "right"]].set_visible(False)
-        ax.set_xlabel("a: the dictionary has $n^a$ atoms", fontsize=plots.FONT)
-        plots.title(ax, f"$\\gamma$ = {GAMMAS[gamma].replace('sqrt(2)', '√2')}")
+        title = f"$\\gamma$ = {GAMMAS[gamma].replace('sqrt(2)', '√2')}"
+        tidy(ax, "a: the dictionary has $n^a$ atoms", title=title, small=0.0)
         for i in range(0, POINTS, 20):
             row = {"gamma": f"{gamma:.6g}", "a": f"{found['a'][i]:.6g}"}
             curves = (*NAMES, AS_PUBLISHED)

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from math import sqrt
 
 import numpy as np
-from common import arguments, print_table, save
+from common import arguments, print_table, rounded, save, tidy
 from jezequel2019 import AUTHORS, DEGREES, STYLES, published
 from matplotlib.axes import Axes
 from tqdm import tqdm
@@ -160,11 +160,7 @@ def draw(ax: Axes, game: Game, regrets: dict[str, np.ndarray], bounds: np.ndarra
     ax.plot(rounds, np.median(bounds, axis=0), color="black", linestyle=(0, (1, 1.5)),
             linewidth=1.0, label=f"bound of {EXACT} (Prop. 1)")  # fmt: skip
     ax.set(xlim=(0, len(rounds)), ylim=(0, None))
-    ax.set_xlabel("rounds", fontsize=plots.FONT)
-    ax.tick_params(labelsize=plots.FONT - 0.5)
-    ax.grid(True, linewidth=0.4, alpha=0.5)
-    ax.spines[["top", "right"]].set_visible(False)
-    plots.title(ax, game.title)
+    tidy(ax, "rounds", title=game.title)
 
 
 def draw_published(ax: Axes) -> None:
@@ -207,35 +203,15 @@ def compare(regrets: dict[str, np.ndarray]) -> list[dict[str, str]]:
     return table
 
 
-def summary(game: Game, regrets: dict[str, np.ndarray]) -> list[dict[str, str]]:
-    """Return regrets at the end and half way, and their ratio to that of Kernel-AWV."""
-    n = regrets[EXACT].shape[1]
-    best = np.median(regrets[EXACT][:, -1])
-    return [
-        {
-            "game": game.name,
-            "algorithm": label,
-            "games": str(len(found)),
-            f"regret at {n // 4}": f"{np.median(found[:, n // 4 - 1]):.2f}",
-            f"regret at {n // 2}": f"{np.median(found[:, n // 2 - 1]):.2f}",
-            f"regret at {n}": f"{np.median(found[:, -1]):.2f}",
-            "range": f"{found[:, -1].min():.2f} to {found[:, -1].max():.2f}",
-            f"times {EXACT}": f"{np.median(found[:, -1]) / best:.2f}",
-        }
-        for label, found in regrets.items()
-    ]
-
-
 def main() -> None:
     args = arguments(__doc__ or "", limit=300.0, quick_limit=8.0)
     n = QUICK_ROUNDS if args.quick else ROUNDS
     fig, axes = plots.figure(columns=3, width=7.2, row_height=4.2)
-    table, numbers, said = [], [], []
+    numbers, said = [], []
     for ax, game in zip(axes[0, 1:], games(args.quick), strict=True):
         okl.adversary.greedy(learner("FOGD", game, 0), KERNEL, 2, D)  # compiles what all share
         regrets, bounds = play(game, n, args.limit)
         draw(ax, game, regrets, bounds)
-        table += summary(game, regrets)
         if game.search == "single":
             draw(axes[0, 0], game, regrets, bounds)
             draw_published(axes[0, 0])
@@ -245,8 +221,8 @@ def main() -> None:
             for seed, curve in enumerate(found):
                 for t in range(n):
                     row = {"game": game.name, "algorithm": label, "seed": seed, "round": t + 1}
-                    bound = f"{bounds[seed, t]:.6g}" if label == EXACT else ""
-                    numbers.append(row | {"regret": f"{curve[t]:.6g}", "bound": bound})
+                    bound = float(bounds[seed, t]) if label == EXACT else None
+                    numbers.append(row | {"regret": float(curve[t]), "bound": bound})
         shares = regrets[EXACT] / bounds
         said.append(
             f"{game.name}, {EXACT}: largest share of the bound at any round {shares.max():.3f}, at "
@@ -254,8 +230,10 @@ def main() -> None:
         )
     axes[0, 0].set_ylabel("regret (sum of squared losses)", fontsize=plots.FONT)
     plots.shared_legend(fig, columns=3)
-    save(fig, numbers, args, STEM)
-    print_table(table)
+    save(fig, [rounded(row) for row in numbers], args, STEM)
+    ends = okl.Table([row for row in numbers if row["round"] in (n // 4, n // 2, n)])
+    by = ["game", "algorithm", "round"]
+    print_table(list(ends.mean(by)[[*by, "permutations", "regret", "regret_sd", "bound"]]))
     print_table(theirs)
     for line in said:
         print(line)

@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from math import log, sqrt
 
 import numpy as np
-from common import arguments, cpu_clock, print_table, save
+from common import arguments, cpu_clock, print_table, save, tidy
 from tqdm import tqdm
 
 import oklnumba as okl
@@ -266,11 +266,7 @@ def draw(axes: np.ndarray, setting: Setting) -> None:
         axes, ("regret (squared loss)", "CPU time of a late round (us)"), strict=True
     ):
         ax.set(xscale="log", yscale="log")
-        ax.set_xlabel("rounds n", fontsize=plots.FONT)
-        ax.set_ylabel(text, fontsize=plots.FONT)
-        ax.tick_params(which="both", labelsize=plots.FONT - 0.5)
-        ax.grid(True, which="major", linewidth=0.4, alpha=0.5)
-        ax.spines[["top", "right"]].set_visible(False)
+        tidy(ax, "rounds n", text)
     name = setting.name + (f", $\\gamma$ = {setting.gamma:.2f}" if setting.gamma else "")
     plots.title(axes[0], name)
 

@@ -203,29 +203,24 @@ def compare(doc: str, stem: str, published: dict[Case, dict[str, Published]]) ->
     """Run a script of Table 2 or 4: mistake ratios and times of all algorithms."""
     args, cases, lacks = begin(doc, list(published))
     seeds = range(QUICK_PERMUTATIONS if args.quick else PERMUTATIONS)
-    rows, table = [], []
+    rows = []
     for case in cases:
         results = play_timed(case, args, seeds)
-        exponents = {
-            row["learner"]: int(row["chosen"].removeprefix("exponent="))
-            for row in results
-            if row["chosen"]
-        }
+        chosen = {row["learner"]: row["chosen"] for row in results if row["chosen"]}
+        exponents = {name: int(text.removeprefix("exponent=")) for name, text in chosen.items()}
         widths = best_widths(case, exponents, args)
         for algorithm in LINES:
-            runs = results.select(learner=algorithm)
+            runs, released = results.select(learner=algorithm), algorithm == RELEASED
             ratios = [100.0 * row["mistakes"] for row in runs]
-            if algorithm == RELEASED:  # in plain NumPy: its time says nothing
+            if released:  # in plain NumPy: its time says nothing
                 streams = [permuted(case, seed) for seed in seeds]
                 ratios = [100.0 * nogd_as_released(*xy, case.sigma).mean() for xy in streams]
             if not ratios:
                 continue
-            exponent = exponents.get(algorithm)
             mistakes = spread(ratios)
             seconds = spread([row["seconds"] for row in runs] or [np.nan])
-            timed = algorithm != RELEASED
-            theirs = published[case]["NOGD" if algorithm == RELEASED else algorithm]
-            step = "1e2/sqrt(T)" if algorithm == RELEASED else f"1e{exponent}/sqrt(T)"
+            theirs = published[case]["NOGD" if released else algorithm]
+            step = f"1e{2 if released else exponents.get(algorithm)}/sqrt(T)"
             best = widths.get(algorithm)
             rows.append(
                 {
@@ -238,30 +233,17 @@ def compare(doc: str, stem: str, published: dict[Case, dict[str, Published]]) ->
                     "mistakes_sd": f"{mistakes[1]:.3f}",
                     "mistakes_published": theirs.mistakes,
                     "mistakes_sd_published": theirs.deviation,
-                    "seconds": f"{seconds[0]:.4g}" if timed else "",
-                    "seconds_sd": f"{seconds[1]:.2g}" if timed else "",
+                    "seconds": "" if released else f"{seconds[0]:.4g}",
+                    "seconds_sd": "" if released else f"{seconds[1]:.2g}",
                     "seconds_published": theirs.seconds,
                     "best_sigma": f"{best[0]:g}" if best else "",
                     "mistakes_at_best_sigma": f"{best[1]:.3f}" if best else "",
                     "mistakes_at_sigma": f"{best[2]:.3f}" if best else "",
                 }
             )
-            table.append(
-                {
-                    "data": case.name,
-                    "algorithm": algorithm,
-                    "step": rows[-1]["step"] or "-",
-                    "mistakes (%)": f"{mistakes[0]:.2f} +- {mistakes[1]:.2f}",
-                    "published": f"{theirs.mistakes:.2f} +- {theirs.deviation:.2f}",
-                    "difference": f"{mistakes[0] - theirs.mistakes:+.2f}",
-                    "CPU time (s)": f"{seconds[0]:.3g}" if timed else "-",
-                    "published (s)": f"{theirs.seconds:.2f}",
-                    "best sigma": f"{best[0]:g} ({best[1] - best[2]:+.2f})" if best else "-",
-                }
-            )
     save(draw_comparison(cases, rows), rows, args, stem, lacks)
     print(f"{len(seeds)} permutations; steps tuned, and widths tried, on another one")
-    print_table(table)
+    print_table(rows, "sigma", "permutations")
     for case in cases:
         own = [row for row in rows if row["dataset"] == case.name and row["algorithm"] != RELEASED]
         for whose, key in (("ours", "mistakes"), ("published", "mistakes_published")):
@@ -321,7 +303,7 @@ def widths(doc: str, stem: str, published: dict[Case, PublishedDiary]) -> None:
     """Run a script of Table 3 or 5: POMDR at several kernel widths."""
     args, cases, lacks = begin(doc, list(published))
     seeds = range(QUICK_PERMUTATIONS if args.quick else PERMUTATIONS)
-    rows, table = [], []
+    rows = []
     for case in cases:
         only = {"POMDR": learners(case)["POMDR"]}
         runs = play(case, args, seeds, learners=only, measure=diary)
@@ -355,21 +337,8 @@ def widths(doc: str, stem: str, published: dict[Case, PublishedDiary]) -> None:
                 "size": f"{sizes:.0f}",
             }
         )
-        table.append(
-            {
-                "data": case.name,
-                "sigma": f"{case.sigma:g}",
-                "mistakes (%)": f"{mistakes[0]:.2f} +- {mistakes[1]:.2f}",
-                "published": f"{theirs.mistakes:.2f}",
-                "sum of delta": f"{alignment[0]:.0f} +- {alignment[1]:.0f}",
-                "its published value": f"{theirs.alignment:g}",
-                "exact A_T": f"{exact:.0f}",
-                "t-bar": "inf" if np.isinf(settled[0]) else f"{settled[0]:.0f} +- {settled[1]:.0f}",
-                "published ": their_switch,
-            }
-        )
     save(draw_widths(rows), rows, args, stem, lacks)
-    print_table(table)
+    print_table(rows)
 
 
 def draw_widths(rows: list[dict]):

@@ -93,7 +93,7 @@ def main() -> None:
     plots.shared_legend(figure, columns=3)
     save(figure, rows, args, STEM)
     print(f"ALD: distance at most T^-{ZETA:g}")
-    print_table([{k: str(v) for k, v in row.items()} for row in rows])
+    print_table(rows)
 
 
 if __name__ == "__main__":

@@ -209,7 +209,7 @@ def main() -> None:
     plots.shared_legend(figure, columns=3)
     save(figure, rows, args, STEM)
     print(f"U = {U:.2f}, {len(POINTS)} points, least regularised risk {least:.4f}")
-    print_table([{k: str(v) for k, v in row.items()} for row in rows])
+    print_table(rows)
     for eps in (0.5, 0.1):
         print(f"svm_rounds({LAM:g}, {eps:g}) = {okl.theory.svm_rounds(LAM, eps)}")
 

@@ -14,15 +14,15 @@ import argparse
 import multiprocessing
 import os
 import resource
-import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
-from common import arguments, finish, print_table, save, write_csv
+from common import arguments, finish, label_ends, print_table, save, write_csv
+from peers import Batches, Own, Rows, combinations
 
 import oklnumba as okl
 from oklnumba import plots
@@ -31,7 +31,7 @@ STEM = "millions"
 ROUNDS, QUICK_ROUNDS = (10**6, 5 * 10**6, 10**7), (50_000, 100_000, 200_000)
 LIMIT, QUICK_LIMIT = 200.0, 1.0  # CPU seconds for a learner
 SHARES = {"SelfTuning": 4.5, "river": 0.2}  # of the limit, where it is another one
-BLOCK, PIECE = 50_000, 1000  # rows made at once; rows of a batch of scikit-learn
+BLOCK = 50_000  # rows made at once
 TUNE_ROUNDS, QUICK_TUNE = 50_000, 2000
 D, DECAY, STEEP = 18, 0.7, 4.0
 CONCEPT, PLAYED, REHEARSED = 0, 1, 2  # seeds: of the concept, of the draw that is played, and tuned
@@ -96,80 +96,12 @@ def lengths(stream: str, quick: bool) -> tuple[int, ...]:
     return tuple(sorted({min(most, rounds) for rounds in wanted}))
 
 
-# ---- players: mistakes of the forecasts on some rows, each made before its label ----
-
-
-class Ours:
-    """A learner of the package."""
-
-    rows = BLOCK
-
-    def __init__(self, learner: Any):
-        self.learner, self.certificate = learner, None
-
-    def play(self, X: np.ndarray, y: np.ndarray) -> int:
-        run = okl.run(self.learner, X, y)
-        self.certificate = run.certificate
-        return int(run.mistakes.sum())
-
-    @property
-    def size(self) -> int:
-        return self.learner.size
-
-
-class Batches:
-    """A feature map and SGDClassifier of scikit-learn: forecasts of a batch, then its labels."""
-
-    rows, certificate = PIECE, None
-
-    def __init__(self, features: Any, step: float):
-        from sklearn.linear_model import SGDClassifier
-
-        constant = {"learning_rate": "constant", "eta0": step} if step else {}
-        self.features = features
-        self.model = SGDClassifier(loss="log_loss", alpha=1e-6, random_state=0, **constant)
-
-    def play(self, X: np.ndarray, y: np.ndarray) -> int:
-        first = not hasattr(self.model, "coef_")
-        Z = self.features.fit_transform(X) if first else self.features.transform(X)
-        wrong = len(y) if first else int(np.sum(self.model.predict(Z) != y))
-        self.model.partial_fit(Z, y, classes=(-1.0, 1.0))
-        return wrong
-
-    @property
-    def size(self) -> int:
-        return self.features.n_components
-
-
-class Rows:
-    """A classifier of river, row by row."""
-
-    rows, certificate, size = PIECE, None, ""
-
-    def __init__(self, model: Any):
-        self.model = model
-
-    def play(self, X: np.ndarray, y: np.ndarray) -> int:
-        wrong = 0
-        for values, label in zip(X.tolist(), (y > 0.0).tolist(), strict=True):
-            x = {f"x{j}": value for j, value in enumerate(values)}
-            wrong += self.model.predict_one(x) is not label
-            self.model.learn_one(x, label)
-        return wrong
-
-
 # ---- the learners, each with a few settings ----
 
 
 def ours(make: Callable, **lists: tuple) -> list[tuple[str, Callable]]:
-    """Return settings, every combination of the lists, by text and maker."""
-    found: list[dict] = [{}]
-    for name, values in lists.items():
-        found = [one | {name: value} for one in found for value in values]
-    return [
-        (", ".join(f"{k} = {v:g}" for k, v in one.items()), lambda one=one: Ours(make(**one)))
-        for one in found
-    ]
+    """Return settings of a learner of the package by text and maker."""
+    return list(combinations(make, Own, **lists).items())
 
 
 def families() -> dict[str, list[tuple[str, Callable]]]:
@@ -237,8 +169,9 @@ def others(name: str) -> list[tuple[str, Callable]]:
 
     def batches(sigma: float, step: float) -> Batches:
         kind, size = (Nystroem, 200) if "Nystroem" in name else (RBFSampler, 400)
-        gamma = 0.5 / sigma**2
-        return Batches(kind(gamma=gamma, n_components=size, random_state=0), step)
+        features = kind(gamma=0.5 / sigma**2, n_components=size, random_state=0)
+        constant = {"learning_rate": "constant", "eta0": step} if step else {}
+        return Batches(features, loss="log_loss", alpha=1e-6, **constant)
 
     return [
         (f"sigma = {s:g}, step = {e or 'optimal'}", lambda s=s, e=e: batches(s, e))
@@ -276,7 +209,7 @@ def choose(stream: str, settings: list[tuple[str, Callable]], rounds: int) -> tu
     found = []
     for text, make in settings:
         player = make()
-        cut = pieces(blocks(stream, REHEARSED), player.rows, rounds)
+        cut = pieces(blocks(stream, REHEARSED), player.rows or BLOCK, rounds)
         wrong = sum(player.play(piece.X, piece.y) for piece in cut)
         found.append((wrong, len(found), text, make))
     return min(found)[2:]
@@ -287,15 +220,15 @@ def memory() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0
 
 
-def play(stream: str, name: str, quick: bool, limit: float, core: int, send: Any) -> None:
-    """Play a learner and send a row at each number of rounds, None at the end."""
-    os.sched_setaffinity(0, {core})  # one core for all
+def play(stream: str, name: str, quick: bool, limit: float) -> list[dict]:
+    """Play a learner on one core; return a row for each number of rounds."""
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     warnings.simplefilter("ignore")
     settings = families().get(name) or others(name)
     text, make = choose(stream, settings, QUICK_TUNE if quick else TUNE_ROUNDS)
-    player, rounds = make(), lengths(stream, quick)
+    player, rounds, rows = make(), lengths(stream, quick), []
     start, played, wrong, before, least, seconds = memory(), 0, 0, (0, 0), 0.0, 0.0
-    for piece in pieces(blocks(stream, PLAYED), player.rows, rounds[-1]):
+    for piece in pieces(blocks(stream, PLAYED), player.rows or BLOCK, rounds[-1]):
         begin = time.process_time()
         wrong += player.play(piece.X, piece.y)
         seconds += time.process_time() - begin
@@ -306,7 +239,7 @@ def play(stream: str, name: str, quick: bool, limit: float, core: int, send: Any
             lately = (wrong - before[1]) / (played - before[0]) if played > before[0] else np.nan
             regret, bound = ends(player)
             known = least is not None and played % BLOCK == 0  # it comes with whole blocks
-            send.put({
+            rows.append({
                 "stream": stream, "learner": name, "setting": text, "rounds": at, "played": played,
                 "mistakes": f"{100 * wrong / played:.4f}", "lately": f"{100 * lately:.4f}",
                 "least": f"{100 * least / played:.4f}" if known else "",
@@ -316,7 +249,7 @@ def play(stream: str, name: str, quick: bool, limit: float, core: int, send: Any
             before = before if over else (played, wrong)
         if over:
             break
-    send.put(None)
+    return rows
 
 
 def ends(player: Any) -> tuple[str, str]:
@@ -329,38 +262,16 @@ def ends(player: Any) -> tuple[str, str]:
 # ---- all of them ----
 
 
-def play_all(jobs: list[tuple[str, str]], args: argparse.Namespace, side: int) -> list[dict]:
-    """Play pairs of stream and learner, ``side`` by side; write each row when it is there."""
+def play_all(jobs: list[tuple[str, str]], args: argparse.Namespace) -> list[dict]:
+    """Play pairs of stream and learner, each in a process whose memory is its own."""
     rows: list[dict] = []
     context = multiprocessing.get_context("spawn")
-    cores, order = sorted(os.sched_getaffinity(0)), [*families(), *RIVALS]
-    partial = args.output / f"{STEM}_{'quick' if args.quick else 'unfinished'}.csv"
-
-    def one(job: tuple[str, str]) -> None:
-        queue, core = context.Queue(), cores.pop(0)
-        limit = args.limit * SHARES.get(job[1].split(",")[0], 1.0)
-        child = context.Process(target=play, args=(*job, args.quick, limit, core, queue))
-        child.start()
-        while (row := take(queue, child)) is not None:
-            rows.append(row)
-            rows.sort(key=lambda r: (r["stream"], order.index(r["learner"]), int(r["rounds"])))
-            write_csv(partial, rows)
-        child.join()
-        cores.append(core)
-
-    with ThreadPoolExecutor(min(side, len(cores))) as pool:  # the longest first
-        list(pool.map(one, sorted(jobs, key=lambda job: job[1] != SELF)))
+    for stream, name in jobs:
+        limit = args.limit * SHARES.get(name.split(",")[0], 1.0)
+        with ProcessPoolExecutor(1, mp_context=context) as pool:
+            rows += pool.submit(play, stream, name, args.quick, limit).result()
+        write_csv(args.output / f"{STEM}_{'quick' if args.quick else 'unfinished'}.csv", rows)
     return rows
-
-
-def take(queue: Any, child: Any) -> dict | None:
-    """Return the next row of a child, None at its end; raise where it broke down."""
-    while True:
-        try:
-            return queue.get(timeout=1.0)
-        except Exception:
-            if not child.is_alive() and queue.empty():
-                raise RuntimeError(f"a learner ended with exit status {child.exitcode}") from None
 
 
 FAMILIES = {  # colours, in the order of plots.COLOURS
@@ -403,70 +314,20 @@ def draw(rows: list[dict]):
         sizes = ", ".join(f"{n / 10**6:g}" for n in sorted({int(row["rounds"]) for row in here}))
         title = f"{stream}: {sizes} million rounds (open: a part was played, time extrapolated)"
         finish(ax, "CPU seconds in the learner, one core", what, title)
-        label_ends(figure, ax, ends)
+        label_ends(figure, ax, ends, AT_START)
     return figure
 
 
-def label_ends(figure: Any, ax: Any, ends: dict[str, tuple[float, float, str]]) -> None:
-    """Write names beside the ends of the paths, moved where they would overlap names or ends."""
-    low, high = ax.get_xlim()
-    ax.set_xlim(low, high * (high / low) ** 0.22)  # room for the names
-    figure.draw_without_rendering()
-    height = 1.2 * (plots.FONT - 1.0) * figure.dpi / 72.0
-    places = {name: ax.transData.transform((x, y)) for name, (x, y, _) in ends.items()}
-    taken = [(across - 4.0, up, 8.0) for across, up in places.values()]
-    for name in sorted(places, key=lambda name: places[name][1]):
-        across, start = places[name]
-        width, gap = 0.5 * height * len(name), 6.0 * figure.dpi / 72.0
-        across += -gap - width if name in AT_START else gap
-        for step in range(200):  # up and down, further and further
-            up = start + 0.1 * height * (step // 2) * (-1) ** step
-            if not any(
-                abs(up - u) < height and across < a + w and a < across + width for a, u, w in taken
-            ):
-                break
-        taken.append((across, up, width))
-        x, y, colour = ends[name]
-        line = {
-            "arrowstyle": "-",
-            "color": colour,
-            "linewidth": 0.5,
-            "shrinkA": 0.0,
-            "shrinkB": 3.0,
-        }
-        text = ax.annotate(
-            name,
-            (x, y),
-            (-6.0 if name in AT_START else 6.0, (up - start) * 72.0 / figure.dpi),
-            textcoords="offset points",
-            color=colour,
-            fontsize=plots.FONT - 1.0,
-            verticalalignment="center",
-            horizontalalignment="right" if name in AT_START else "left",
-            arrowprops=line if step else None,  # to a name that has moved
-        )
-        text.set_in_layout(False)
-
-
-def options() -> tuple[list[str], int]:
-    """Take ``--only`` and ``--jobs`` out of the command line."""
-    parser = argparse.ArgumentParser(add_help=False)
-    parser.add_argument("--only", action="append", metavar="NAME", help="play these alone")
-    parser.add_argument("--jobs", type=int, default=1, help="learners at a time")
-    chosen, sys.argv[1:] = parser.parse_known_args()
-    return chosen.only or [], chosen.jobs
-
-
 def main() -> None:
-    only, side = options()
-    args = arguments(__doc__ or "", LIMIT, QUICK_LIMIT)
-    names = only or (list(QUICK) if args.quick else [*families(), *RIVALS])
+    only = {"action": "append", "metavar": "NAME", "help": "play these alone"}
+    args = arguments(__doc__ or "", LIMIT, QUICK_LIMIT, only=only)
+    names = args.only or (list(QUICK) if args.quick else [*families(), *RIVALS])
     known = okl.datasets.names()
     streams = [name for name in REAL if name in known and okl.datasets.found(name)]
     streams = [MADE_UP] if args.quick or not streams else streams
-    rows = play_all([(stream, name) for stream in streams for name in names], args, side)
-    save(draw(rows), rows, args, STEM, partial=bool(only))
-    print_table([{k: str(v) or "-" for k, v in row.items() if k != "setting"} for row in rows])
+    rows = play_all([(stream, name) for stream in streams for name in names], args)
+    save(draw(rows), rows, args, STEM, partial=bool(args.only))
+    print_table(rows, "setting")
 
 
 if __name__ == "__main__":

@@ -14,8 +14,6 @@ f(x))^2 + lam |f|^2 over the whole RKHS; for KONS against this function made fea
 of the learner. The script stops if a regret exceeds one of its bounds.
 """
 
-import argparse
-import sys
 from collections.abc import Callable
 from math import comb
 
@@ -44,14 +42,6 @@ BOUNDS = (
     "Theorem 6", "certificate", "KONS Theorem 1",
 )  # fmt: skip
 Curves = dict[str, np.ndarray]
-
-
-def names() -> list[str]:
-    """Take ``--data NAME`` out of the command line; return the data sets to draw."""
-    parser = argparse.ArgumentParser(add_help=False)
-    parser.add_argument("--data", choices=okl.datasets.names())
-    chosen, sys.argv[1:] = parser.parse_known_args()
-    return at_hand([chosen.data] if chosen.data else SIGMA)
 
 
 class Stream:
@@ -225,8 +215,8 @@ def report(s: Stream, label: str, curves: Curves) -> list[dict[str, str]]:
 
 
 def main() -> None:
-    sets = names()
-    args = arguments(__doc__ or "", limit=60.0, quick_limit=8.0)
+    args = arguments(__doc__ or "", 60.0, 8.0, data={"choices": okl.datasets.names()})
+    sets = at_hand([args.data] if args.data else SIGMA)
     fig, axes = plots.figure(rows=len(LEARNERS), columns=len(sets), width=7.2, row_height=1.9)
     table, numbers = [], []
     for i, name in enumerate(sets):

@@ -14,7 +14,7 @@ import argparse
 from typing import Any
 
 import numpy as np
-from common import arguments, print_table, save
+from common import arguments, print_table, rounded, save
 from matplotlib.figure import Figure
 
 import oklnumba as okl
@@ -156,17 +156,12 @@ def main() -> None:
     args = arguments(__doc__ or "", limit=300.0, quick_limit=60.0, keeps=True)
     tables = {name: measure(name, args) for name in SIGMAS}
     rows = [row for table in tables.values() for row in table if not row["error"]]
-    numbers = [
-        {k: f"{row[k]:.6g}" if isinstance(row[k], float) else row[k] for k in COLUMNS}
-        for row in rows
-    ]
-    save(draw(tables), numbers, args, STEM)
+    save(draw(tables), [rounded({k: row[k] for k in COLUMNS}) for row in rows], args, STEM)
     for name, table in tables.items():
         told = table.about["best"] | table.about
         print(name, {k: round(v, 1) for k, v in told.items() if isinstance(v, float)})
         means = table.mean()[["learner", "loss", "size", "mistakes", "regret", "bound", "seconds"]]
-        print_table([{k: "-" if v is None else f"{v:.4g}" if isinstance(v, float) else v
-                      for k, v in row.items()} for row in means if row["loss"]])  # fmt: skip
+        print_table([row for row in means if row["loss"]])
     played = " ".join(row["parameters"] for row in rows)
     every = {v for v in vars(okl).values() if isinstance(v, type) and issubclass(v, Learner)}
     missing = sorted(cls.__name__ for cls in every if f"{cls.__name__}(" not in played)

@@ -9,7 +9,7 @@ other data are skipped.
 the benchmarks (``benchmark_*.py``) too; this takes two to three hours, more with the full SUSY. A
 script that finds none of its data then counts as failed.
 
-A script joins by its name: ``certificate.py``, ``choosing.py``, ``millions.py``,
+A script joins by its name: ``benchmark.py``, ``certificate.py``, ``choosing.py``, ``millions.py``,
 ``regret_<what>.py``, ``self_tuning*.py``, or ``<paper><year>_<what>.py``, where ``<what>`` is figN
 or tabN if the paper has that figure or table; see common.py for the options it must take.
 """
@@ -27,7 +27,9 @@ from pathlib import Path
 from common import FIGURES, NO_DATA, print_table
 
 FOLDER = Path(__file__).resolve().parent
-NAME = re.compile(r"[a-z]+\d{4}_\w+|certificate|choosing|millions|regret_\w+|self_tuning\w*")
+NAME = re.compile(
+    r"[a-z]+\d{4}_\w+|benchmark|certificate|choosing|millions|regret_\w+|self_tuning\w*"
+)
 QUICK = ["--quick", "--limit", "8"]
 
 

@@ -13,9 +13,7 @@ Data: all sets (casp, magic04 and mushrooms come with the package); at most 50,0
 river and scikit-learn: pip install river scikit-learn (without them the others are played).
 """
 
-import argparse
 import importlib.util
-import sys
 import time
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -33,6 +31,7 @@ from oklnumba import plots
 STEM, RIVALS = "self_tuning", "self_tuning_rivals"
 QUICK_ROWS = 5000
 LONG, GOAL, SHORT_GOAL = 20_000, 1.02, 1.06  # loss / best member's: streams of LONG rounds or more
+HORIZON = ("self-tuning at horizon", "rival at horizon", "rival at horizon, name")
 NEAR = 0.5  # percentage points of mistakes
 
 
@@ -219,39 +218,10 @@ def verdicts(rows: list[dict]) -> Iterator[str]:
     )
 
 
-def wants_rivals() -> bool:
-    """Take ``--rivals`` out of the command line."""
-    parser = argparse.ArgumentParser(add_help=False)
-    parser.add_argument("--rivals", action="store_true")
-    chosen, sys.argv[1:] = parser.parse_known_args()
-    return chosen.rivals
-
-
-def table(rows: list[dict]) -> list[dict[str, str]]:
-    """Return what is printed: on all rounds, and at the horizon of the rivals."""
-    texts = []
-    for row in rows:
-        unit = float(row["scale"])
-        shown = {
-            key: f"{float(row[key]) / unit:.4g}" if row[key] else "-"
-            for key in (
-                "self-tuning",
-                "tuned by hand",
-                "self-tuning at horizon",
-                "tuned by hand at horizon",
-                "rival at horizon",
-            )
-        }
-        head = {"stream": row["stream"], "n": str(row["n"]), "loss / best": row["ratio"]}
-        texts.append(head | shown | {"rival": row["rival at horizon, name"] or "-"})
-    return texts
-
-
 def main() -> None:
-    with_rivals = wants_rivals()
-    args = arguments(__doc__ or "", limit=120.0, quick_limit=20.0)
+    args = arguments(__doc__ or "", 120.0, 20.0, rivals={"action": "store_true"})
     own = args.output / f"{RIVALS}.csv"
-    if with_rivals:
+    if args.rivals:
         libraries = all(map(importlib.util.find_spec, ("river", "sklearn")))
         print("" if libraries else "without river and scikit-learn: pip install river scikit-learn")
         rivals.play_all(own, libraries, args.limit)
@@ -266,8 +236,8 @@ def main() -> None:
         rows.append(entry(stream, run, others))
     here = {row["stream"].split(",")[0] for row in rows}
     save(draw(rows), rows, args, STEM, partial=not here.issuperset(SETS))
-    print_table(table(rows))
-    print("regression: losses by the variance of the labels")
+    shown = ("stream", "n", "ratio", "scale", "self-tuning", "tuned by hand", *HORIZON)
+    print_table([{key: row[key] for key in shown} for row in rows])
     print(*verdicts(rows), sep="\n")
 
 

@@ -14,7 +14,7 @@ beside it one that is told of each change and made anew, which no learner can be
 """
 
 import numpy as np
-from common import arguments, print_table, save
+from common import arguments, print_table, save, tidy
 from rivals import standardised_online
 from self_tuning import played
 from streams import DRIFT_ROUNDS, GAPS, Stream, drifts
@@ -147,10 +147,7 @@ def draw(found: dict[str, dict[str, np.ndarray]]):
                    label="10 % above self-tuning before")  # fmt: skip
         ax.axvline(0, color="0.7", linewidth=0.8)
         ax.set_ylim(0, None)
-        ax.tick_params(labelsize=plots.FONT - 0.5)
-        ax.grid(True, linewidth=0.4, alpha=0.5)
-        ax.spines[["top", "right"]].set_visible(False)
-        plots.title(ax, name)
+        tidy(ax, title=name)
     for ax in axes[-1]:
         ax.set_xlabel("rounds since the change", fontsize=plots.FONT)
     for ax in axes[:, 0]:
@@ -165,7 +162,7 @@ def main() -> None:
     found = measure(draws, rounds)
     rows = rows_of(found)
     save(draw(found), rows, args, STEM)
-    print_table([{k: str(v) for k, v in row.items()} for row in rows])
+    print_table(rows)
 
 
 if __name__ == "__main__":

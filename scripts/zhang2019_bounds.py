@@ -14,7 +14,7 @@ from math import log, sqrt
 from typing import NamedTuple
 
 import numpy as np
-from common import arguments, print_table, save
+from common import arguments, print_table, save, tidy
 
 import oklnumba as okl
 from oklnumba import plots, theory
@@ -220,7 +220,7 @@ def main() -> None:
     n = 300 if args.quick else 5000
     rounds = plots.thin(n, points=25)
     fig, axes = plots.figure(rows=4, columns=4, width=7.2, row_height=1.75)
-    numbers, table = [], []
+    numbers = []
     plays = [(panel.title, panel) for panel in PANELS] + [("Perceptron", None), ("Winnow", None)]
     flat = axes.ravel()
     for ax, (name, panel) in zip(flat, plays, strict=False):
@@ -241,32 +241,19 @@ def main() -> None:
                     {"algorithm": name, "stream": stream, "round": row["round"]}
                     | {key: f"{row[key]:.6g}" for key in ("measured", "bound")}
                 )
-            table.append(
-                {
-                    "algorithm": name,
-                    "stream": stream,
-                    "measured": f"{rows[-1]['measured']:.1f}",
-                    "bound": f"{rows[-1]['bound']:.1f}",
-                    "share": f"{rows[-1]['measured'] / rows[-1]['bound']:.2f}",
-                }
-            )
         ax.set_xscale("log")
         ax.set_yscale("symlog", linthresh=1.0)
         lowest = min(float(row["measured"]) for row in numbers if row["algorithm"] == name)
         ax.set_ylim(bottom=min(0.0, 1.5 * lowest))
-        ax.set_ylabel("mistakes" if panel is None else "regret", fontsize=plots.FONT - 1)
-        ax.set_xlabel("rounds", fontsize=plots.FONT - 1)
-        ax.tick_params(which="both", labelsize=plots.FONT - 2)
-        ax.grid(True, linewidth=0.4, alpha=0.5)
-        ax.spines[["top", "right"]].set_visible(False)
-        plots.title(ax, name)
+        what = "mistakes" if panel is None else "regret"
+        tidy(ax, "rounds", what, name, font=plots.FONT - 1, small=1.0)
     for ax in flat[len(plays) :]:
         ax.set_axis_off()
     flat[len(plays)].plot([], [], color="0.4", label="measured")
     flat[len(plays)].plot([], [], color="0.4", ls="--", label="bound")
     plots.shared_legend(fig, columns=5)
     save(fig, numbers, args, STEM)
-    print_table(table)
+    print_table([row for row in numbers if row["round"] == n], "round")
 
 
 if __name__ == "__main__":

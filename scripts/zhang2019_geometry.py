@@ -14,7 +14,7 @@ Data: synthetic.
 from math import log, sqrt
 
 import numpy as np
-from common import arguments, print_table, save
+from common import arguments, print_table, save, tidy
 
 import oklnumba as okl
 from oklnumba import plots
@@ -69,7 +69,7 @@ def main() -> None:
     n = 500 if args.quick else 10_000
     widths = [4, 16, 64] if args.quick else [4, 8, 16, 32, 64, 128, 256, 512, 1024]
     fig, axes = plots.figure(columns=2, width=7.2, row_height=3.2)
-    numbers, table = [], []
+    numbers = []
     titles = {
         True: "sparse w, dense inputs:\n|w|_1 = |w|_2 = 1, |x|_inf = 1",
         False: "dense w, sparse inputs:\n|w|_inf = 1, |x|_1 = 1",
@@ -109,22 +109,13 @@ def main() -> None:
             ax.plot(widths, values, label=label, marker="o", ms=3, lw=1.2, **style)
             if label in limits:
                 ax.plot(widths, limits[label], color=style["color"], ls=":", lw=1.4)
-            table.append(
-                {"comparator": "sparse" if sparse else "dense", "learner": label}
-                | {f"d = {d}": f"{v:.0f}" for d, v in zip(widths, values, strict=True)}
-            )
         ax.set_xscale("log", base=2)
         ax.set_yscale("log")
-        ax.set_xlabel("coordinates d", fontsize=plots.FONT)
-        ax.set_ylabel(f"regret after {n:,} rounds", fontsize=plots.FONT)
-        ax.tick_params(which="both", labelsize=plots.FONT - 1)
-        ax.grid(True, which="major", linewidth=0.4, alpha=0.5)
-        ax.spines[["top", "right"]].set_visible(False)
-        plots.title(ax, title)
+        tidy(ax, "coordinates d", f"regret after {n:,} rounds", title, small=1.0)
     axes[0, 0].plot([], [], color="0.4", ls=":", lw=1.4, label="bound (OGD, EG)")
     plots.shared_legend(fig, columns=5)
     save(fig, numbers, args, STEM)
-    print_table(table)
+    print_table(numbers)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import matplotlib
 import numpy as np
-from common import arguments, print_table, save
+from common import arguments, print_table, rounded, save, tidy
 
 import oklnumba as okl
 from oklnumba import oco, plots, theory
@@ -89,7 +89,7 @@ def main() -> None:
         rounds = np.arange(1, game.rounds + 1)
         best = game.best()
         uniform = np.full(game.d, 1 / game.d)
-        single = np.exp(np.log(game.relatives).sum(axis=0))
+        single = np.exp(np.log(game.relatives).sum(axis=0)).max()
         curves = {
             "best rebalanced (hindsight)": game.losses(best),
             "uniform rebalanced": game.losses(uniform),
@@ -113,39 +113,18 @@ def main() -> None:
             column[0].plot(rounds, wealth, label=label, lw=1.2, **style)
             if i:
                 column[1].plot(rounds, regret, label=label, lw=1.2, **style)
-            last = bounds.get(label, ([], [float("nan")]))[1][-1]
             if label in bounds:
                 column[1].plot(*bounds[label], color=style["color"], ls=":", lw=1.6)
             for t in plots.thin(game.rounds, points=60):
-                numbers.append(
-                    {
-                        "game": name,
-                        "strategy": label,
-                        "round": t,
-                        "wealth": f"{wealth[t - 1]:.6g}",
-                        "regret": f"{regret[t - 1]:.6g}",
-                    }
-                )
-            table.append(
-                {
-                    "game": name,
-                    "strategy": label,
-                    "wealth": f"{wealth[-1]:.4g}",
-                    "regret": f"{regret[-1]:.3f}",
-                    "bound": "-" if np.isnan(last) else f"{last:.1f}",
-                    "best single asset": f"{single.max():.4g}",
-                }
-            )
+                row = {"game": name, "strategy": label, "round": t}
+                row |= {"wealth": wealth[t - 1], "regret": regret[t - 1]}
+                numbers.append(rounded(row))
+            last = bounds.get(label, ([], [None]))[1][-1]
+            table.append(numbers[-1] | {"bound": last, "best single asset": single})
         column[0].set_yscale("log")
-        column[0].set_ylabel("wealth (start = 1)", fontsize=plots.FONT)
         column[1].set_yscale("symlog", linthresh=1.0)
-        column[1].set_ylabel("regret in log wealth", fontsize=plots.FONT)
-        for ax in column:
-            ax.set_xlabel("rounds", fontsize=plots.FONT)
-            ax.tick_params(which="both", labelsize=plots.FONT - 1)
-            ax.grid(True, linewidth=0.4, alpha=0.5)
-            ax.spines[["top", "right"]].set_visible(False)
-        plots.title(column[0], title)
+        tidy(column[0], "rounds", "wealth (start = 1)", title, small=1.0)
+        tidy(column[1], "rounds", "regret in log wealth", small=1.0)
     axes[1, 0].plot([], [], color="0.4", ls=":", lw=1.6, label="bound (for the two with one)")
     plots.shared_legend(fig, columns=3)
     save(fig, numbers, args, STEM)

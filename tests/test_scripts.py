@@ -27,6 +27,7 @@ FIGURES = sorted(SCRIPTS.glob("[a-z]*[0-9][0-9][0-9][0-9]_*.py"))
 OTHERS = [
     SCRIPTS / name
     for name in (
+        "benchmark.py",
         "certificate.py",
         "millions.py",
         "choosing.py",
@@ -311,10 +312,6 @@ def test_a_million_rows_stand_for_susy(script, monkeypatch, tmp_path):
     np.testing.assert_array_equal(labels, y[:3000])
 
 
-class Sent(list):
-    put = list.append
-
-
 def test_millions_of_rounds(script, monkeypatch):
     """The stream made up has the least error that it says, and sums are those of a run."""
     millions = script("millions")
@@ -328,10 +325,8 @@ def test_millions_of_rounds(script, monkeypatch):
     assert 0.1 < block.least / millions.BLOCK < 0.12
     monkeypatch.setattr(os, "sched_setaffinity", lambda *_: None)
     monkeypatch.setattr(millions, "QUICK_ROUNDS", (50_000, 100_000))
-    sent = Sent()
-    millions.play(millions.MADE_UP, "LinearAWV", True, 100.0, 0, sent)
-    *rows, end = sent
-    assert end is None and [row["rounds"] for row in rows] == [50_000, 100_000]
+    rows = millions.play(millions.MADE_UP, "LinearAWV", True, 100.0)
+    assert [row["rounds"] for row in rows] == [50_000, 100_000]
     blocks = list(itertools.islice(millions.made_up(millions.PLAYED), 2))
     run = okl.run(
         okl.LinearAWV(), np.vstack([b.X for b in blocks]), np.hstack([b.y for b in blocks])
@@ -339,10 +334,9 @@ def test_millions_of_rounds(script, monkeypatch):
     assert rows[-1]["mistakes"] == f"{100 * run.mistake_rate:.4f}"
     assert rows[-1]["least"] == f"{sum(b.least for b in blocks) / 1000:.4f}"
     assert float(rows[-1]["regret"]) == pytest.approx(run.certificate.regret[-1], rel=1e-4)
-    sent.clear()
-    millions.play(millions.MADE_UP, "LinearAWV", True, 0.0, 0, sent)  # no time: extrapolated
-    assert [row["played"] for row in sent[:-1]] == [50_000] * 2
-    seconds = [float(row["seconds"]) for row in sent[:-1]]
+    rows = millions.play(millions.MADE_UP, "LinearAWV", True, 0.0)  # no time: extrapolated
+    assert [row["played"] for row in rows] == [50_000] * 2
+    seconds = [float(row["seconds"]) for row in rows]
     assert seconds[1] == pytest.approx(2.0 * seconds[0], rel=1e-3)
 
 
@@ -827,3 +821,112 @@ def test_a_streamed_benchmark_plays_the_same_rounds_on_both_sides(script, monkey
     stream, arrays = (benchmark.play(str(tmp_path / "stream.parquet"), n) for n in (0, 2000))
     assert stream["loss"] == arrays["loss"] and 0.0 < stream["loss"] < 1.0
     assert min(stream["wall"], stream["cpu"], stream["own"]) > 0.0
+
+
+# ---- error against time, beside others ----
+
+
+def sorted_out(rng, n=400):
+    X = rng.uniform(-1, 1, (n, 3))
+    return X, np.where(X[:, 0] + 0.5 * X[:, 1] > 0.0, 1.0, -1.0)
+
+
+def test_methods_of_the_benchmark_have_equally_many_settings(script):
+    benchmark = script("benchmark")
+    found = benchmark.methods(22, quick=False)
+    assert {one.name: len(one.makers) for one in found if len(one.makers) != benchmark.TRIED} == {
+        "SelfTuning": 1
+    }
+    assert len({one.name for one in found}) == len(found) >= 14
+    assert {one.name for one in found if one.name in benchmark.QUICK} >= set(benchmark.QUICK[:3])
+    for one in found:
+        if one.by == benchmark.OURS:  # every setting is another learner
+            assert len({repr(make().learner) for make in one.makers.values()}) == len(one.makers)
+
+
+def test_batches_of_the_benchmark_grow_and_cover_all_rows(script):
+    benchmark = script("benchmark")
+    for n in (7, 10, 11, 640, 5000):
+        rows = list(benchmark.edges(n))
+        assert [row for a, b in rows for row in range(a, b)] == list(range(n))
+        sizes = [b - a for a, b in rows]
+        assert max(sizes) <= benchmark.BATCH and sizes[:-1] == sorted(sizes[:-1])
+    assert rows[:4] == [(0, 10), (10, 20), (20, 40), (40, 80)]
+
+
+def peers_at_hand(benchmark):
+    """Yield the first setting of every method but those that need more rows."""
+    for one in benchmark.methods(3, quick=False):
+        yield one.name, next(iter(one.makers.values()))
+
+
+def test_no_forecast_of_the_benchmark_knows_its_label(script):
+    """With the last label turned over, what was right is wrong: one mistake more or less."""
+    benchmark = script("benchmark")
+    X, y = sorted_out(np.random.default_rng(0))
+    turned = np.concatenate([y[:-1], -y[-1:]])
+    names = set()
+    for name, make in peers_at_hand(benchmark):
+        one, other = (benchmark.played(make, X, labels)[0] * 4.0 for labels in (y, turned))
+        assert abs(one - other) == pytest.approx(1.0), name
+        assert 0.0 < one < 260.0, name
+        names.add(name)
+    assert len(names) >= 14
+
+
+def test_vowpal_wabbit_counts_the_forecasts_that_it_makes_before_labels(script):
+    workspace = pytest.importorskip("vowpalwabbit").Workspace
+    peers = script("peers")
+    X, y = sorted_out(np.random.default_rng(1))
+    options = "--loss_function logistic --interactions :: -l 2"
+    vw, wrong = workspace(f"{options} --quiet"), 0
+    for x, label in zip(X, y, strict=True):
+        told = "|f " + " ".join(f"{j}:{v:.6g}" for j, v in enumerate(x))
+        wrong += (1.0 if vw.predict(told) > 0.0 else -1.0) != label
+        vw.learn(f"{label:g} {told}")
+    peer = peers.Wabbit(options)
+    assert peer.play(X, y) == wrong > 5
+    assert peers.Wabbit(options).play(X, -y) != len(y) - wrong  # other rows have another file
+
+
+def test_equal_error_is_that_of_the_fastest_that_makes_no_more_mistakes(script):
+    benchmark = script("benchmark")
+    head = {"data": "d", "setting": "", "tried": 6, "rows": 100}
+    runs = [
+        head | {"by": by, "method": name, "permutation": seed, "mistakes": m, "seconds": s + seed}
+        for by, name, m, s in (
+            (benchmark.OURS, "quick", "9", 1.0),
+            (benchmark.OURS, "good", "5", 4.0),
+            (benchmark.OURS, "better", "4", 16.0),
+            (benchmark.VW, "bad", "10", 3.0),
+            (benchmark.RIVER, "fine", "5", 2.0),
+            (benchmark.SKLEARN, "best", "3", 50.0),
+        )
+        for seed in (0, 1)
+    ]
+    rows = {row["method"]: row for row in benchmark.summary(runs)}
+    found = {k: (row["ours_at_equal_error"], row["times_its_speed"]) for k, row in rows.items()}
+    assert found["bad"] == ("quick", "3") and found["fine"] == ("good", "0.5")
+    assert found["best"] == found["quick"] == ("", "")
+    assert (rows["bad"]["seconds"], rows["bad"]["seconds_least"]) == ("3.5", "3")
+    said = list(benchmark.verdicts(list(rows.values())))
+    assert said[0].endswith("quick (9 %), 3 times as fast")
+    assert said[1].endswith("good (5 %), 2 times SLOWER")
+    assert said[2].endswith("none of ours makes as few mistakes")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT", "0") != "0", reason="far too long")
+def test_the_benchmark_on_the_bundled_data(tmp_path, env, script):
+    options = ["--quick", "--output", str(tmp_path), "--keep", str(tmp_path / "kept")]
+    for _ in range(2):  # the second takes what is kept
+        done = python(SCRIPTS / "benchmark.py", *options, env=env)
+        assert done.returncode == 0, done.stderr
+        with open(tmp_path / "benchmark_quick.csv", newline="", encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))
+    assert (tmp_path / "benchmark_quick.png").read_bytes().startswith(b"\x89PNG")
+    kept = script("benchmark").read(tmp_path / "kept" / "benchmark_magic04.csv")
+    assert len(kept) == 2 * len(rows) and len(rows) >= 3
+    for row in rows:
+        assert 5.0 < float(row["mistakes"]) < 40.0 and float(row["seconds"]) > 0.0
+        assert row["permutations"] == "2" and row["rows"] == "3000"

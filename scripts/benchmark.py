@@ -1,0 +1,390 @@
+"""Error against time, beside Vowpal Wabbit, scikit-learn and river, all tuned with the same effort.
+
+Reproduces: nothing published; prequential mistakes and CPU seconds of learners of every family and
+    of peers, each with the best of TRIED settings on a permutation of its own, on five others.
+Missing: peers that are not installed (pip install "oklnumba[benchmark]"); the slow ones play one
+    permutation of the five, and their settings are chosen on its first 3,000 rows.
+Time: 20 minutes of CPU time, of which --limit cuts nothing off; --quick (a few of them, 3,000 rows
+    of magic04, two permutations): 10 seconds.
+Data: ijcnn1 and cod-rna, 50,000 rows of each permutation; inputs standardised over all rows, the
+    same for all (SelfTuning, which needs no scale, too).
+
+What is in the seconds (of all threads, loops compiled and libraries imported before): for the
+package the whole of ``okl.run`` on arrays; for scikit-learn forecasts and ``partial_fit`` of
+batches, of 10 rows first, then 20, and so on up to 500, features included; for river its loop over
+dictionaries that were made before; for Vowpal Wabbit reading its own binary cache, and learning.
+"""
+
+import argparse
+import csv
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from common import arguments, at_hand, finish, label_ends, print_table, save, write_csv
+from peers import Batches, Own, Peer, Rows, Wabbit, combinations, installed
+from tqdm import tqdm
+
+import oklnumba as okl
+from oklnumba import plots
+
+STEM = "benchmark"
+SETS, QUICK_SETS = ("ijcnn1", "cod-rna"), ("magic04",)
+ROWS, QUICK_ROWS, REHEARSED_BY_SLOW = 50_000, 3000, 3000
+SEEDS, QUICK_SEEDS, TUNING_SEED = 5, 2, 1000
+TRIED = 6  # settings of each, but of what has none
+WARM_ROWS, BATCH, MOST_MONOMIALS = 1500, 500, 300
+MOST = 1.5  # times the median of mistakes: what has more is named, not drawn
+OURS, VW, SKLEARN, RIVER = "oklnumba", "Vowpal Wabbit", "scikit-learn", "river"
+QUICK = ("OGD, linear", "FOGD, 200 features", "PKAWV, Taylor", "VW, linear",
+         "RBFSampler + SGD, 400", "logistic regression")  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Method:
+    """A learner by name, and makers of it by setting."""
+
+    by: str
+    name: str
+    makers: dict[str, Callable[[], Peer]]
+    slow: bool = False
+
+
+class Growing(Batches):
+    """Batches that grow from 10 rows to BATCH, so that few forecasts are made of nothing.
+
+    Landmarks of Nystroem are drawn from the first BATCH inputs, before any forecast.
+    """
+
+    rows = None
+
+    def mistakes(self, prepared: Any) -> int:
+        X, y = prepared
+        self.fit_features(X[:BATCH])
+        return sum(super(Growing, self).mistakes((X[a:b], y[a:b])) for a, b in edges(len(y)))
+
+
+def edges(n: int) -> Iterator[tuple[int, int]]:
+    """Yield first and last row of the batches."""
+    start, size = 0, 10
+    while start < n:
+        yield start, min(start + size, n)
+        start, size = start + size, min(2 * size if start else size, BATCH)
+
+
+def method(by: str, name: str, make: Callable[..., Any], wrap: Callable = lambda peer: peer,
+           slow: bool = False, **lists: tuple) -> Method:  # fmt: skip
+    """Return a method whose settings are all combinations of the lists."""
+    return Method(by, name, combinations(make, wrap, **lists), slow)
+
+
+def ours(d: int) -> list[Method]:
+    """Return the learners of the package; widths of kernels are in proportion to sqrt(d)."""
+    width, G, fourier = d**0.5, okl.Gaussian, okl.FourierFeatures
+    three, two, smooth = (width / 4, width / 2, width), (width / 2, width), {"loss": "logistic"}
+    degree = max(k for k in (1, 2, 3) if okl.TaylorFeatures(k).size(d) <= MOST_MONOMIALS)
+    lams, steps = (0.01, 0.1), (0.3, 1.0, 3.0)
+
+    def own(name: str, make: Callable[..., Any], ones: bool = False, **lists: tuple) -> Method:
+        return method(OURS, name, make, lambda learner: Own(learner, ones), **lists)
+
+    return [
+        own("OGD, linear", lambda eta: okl.OGD(eta, schedule="sqrt", **smooth), True,
+            eta=(0.01, 0.03, 0.1, 0.3, 1.0, 3.0)),
+        own("LinearAWV", okl.LinearAWV, True, lam=(0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)),
+        own("AdaGrad, Taylor", lambda sigma, eta: okl.WithFeatures(
+            okl.TaylorFeatures(degree, sigma=sigma),
+            okl.AdaptiveFTRL("adagrad", eta=eta, **smooth)), sigma=two, eta=(0.2, 0.5, 2.0)),
+        own("PKAWV, Taylor", lambda sigma, lam: okl.PKAWV(
+            okl.TaylorFeatures(degree, sigma=sigma), lam=lam), sigma=three, lam=lams),
+        own("PKAWV, Fourier", lambda sigma, lam: okl.PKAWV(
+            fourier(200, sigma=sigma), lam=lam), sigma=three, lam=lams),
+        own("NystromAWV, 200", lambda sigma, lam: okl.NystromAWV(
+            G(sigma), lam=lam, max_size=200), sigma=three, lam=lams),
+        own("NystromAWV, 400", lambda sigma, lam: okl.NystromAWV(
+            G(sigma), lam=lam, max_size=400), sigma=three, lam=lams),
+        own("FOGD, 200 features", lambda sigma, eta: okl.FOGD(
+            n_frequencies=100, sigma=sigma, eta=eta, **smooth), sigma=two, eta=steps),
+        own("FOGD, 800 features", lambda sigma, eta: okl.FOGD(
+            n_frequencies=400, sigma=sigma, eta=eta, **smooth), sigma=two, eta=steps),
+        own("NOGD", lambda sigma, eta: okl.NOGD(
+            G(sigma), eta=eta, budget=200, rank=100, **smooth), sigma=two, eta=steps),
+        own("KernelOGD, 400 atoms", lambda sigma, eta: okl.KernelOGD(
+            G(sigma), eta=eta, budget=400, **smooth), sigma=two, eta=steps),
+        own("POMDR", lambda sigma: okl.POMDR(G(sigma)),
+            sigma=tuple(width * s for s in (0.2, 0.3, 0.5, 0.7, 1.0, 2.0))),
+        own("Pros-N-KONS", lambda sigma, mu: okl.ProsNKONS(G(sigma), mu=mu),
+            sigma=(width, 2 * width), mu=(10.0, 100.0, 1000.0)),
+        own("SelfTuning", okl.SelfTuning),
+    ]  # fmt: skip
+
+
+def wabbits(d: int) -> list[Method]:
+    """Return Vowpal Wabbit with its own updates (adaptive, normalised, invariant), and others."""
+    rates, both = (0.5, 2.0, 8.0), ("logistic", "hinge")
+
+    def vw(name: str, options: str, slow: bool = False, **lists: tuple) -> Method:
+        return method(VW, f"VW, {name}", options.format, Wabbit, slow, **lists)
+
+    by_loss = {"loss": both, "rate": rates}
+    sgd = "--loss_function {loss} -l {rate}"
+    return [
+        vw("linear", sgd, **by_loss),
+        vw("quadratic", f"--interactions :: {sgd}", **by_loss),
+        vw("cubic", f"--interactions ::: {sgd}", **by_loss),
+        vw("neural net", "--nn {hidden} --loss_function logistic -l {rate}", hidden=(10, 30),
+           rate=rates),
+        vw("kernel SVM", "--ksvm --kernel rbf --bandwidth {gamma} --l2 {l2}", True,
+           gamma=tuple(0.5 / (s * s * d) for s in (0.25, 0.5, 1.0)), l2=(1e-3, 1e-4)),
+    ]  # fmt: skip
+
+
+def sklearns(d: int) -> list[Method]:
+    from sklearn.kernel_approximation import Nystroem, RBFSampler
+
+    optimal, two = {"alpha": 1e-6}, (0.5 * d**0.5, d**0.5)
+
+    def constant(eta: float) -> dict[str, Any]:
+        return optimal | ({"learning_rate": "constant", "eta0": eta} if eta else {})
+
+    def on(features: Callable[..., Any], size: int) -> Callable[..., Growing]:
+        return lambda sigma, eta: Growing(
+            features(gamma=0.5 / sigma**2, n_components=size, random_state=0),
+            loss="log_loss", **constant(eta),
+        )  # fmt: skip
+
+    steps = (0.1, 0.3, 1.0)
+    return [
+        method(SKLEARN, "SGD, linear", lambda loss, eta: Growing(None, loss=loss, **constant(eta)),
+               loss=("log_loss", "hinge"), eta=(0, 0.01, 0.1)),
+        method(SKLEARN, "passive-aggressive", lambda C: Growing(
+            None, loss="hinge", penalty=None, learning_rate="pa1", eta0=C),
+               C=(1e-4, 1e-3, 0.01, 0.1, 1.0, 10.0)),
+        method(SKLEARN, "RBFSampler + SGD, 400", on(RBFSampler, 400), sigma=two, eta=steps),
+        method(SKLEARN, "Nystroem + SGD, 200", on(Nystroem, 200), sigma=two, eta=steps),
+    ]  # fmt: skip
+
+
+def rivers(d: int) -> list[Method]:
+    from river import feature_extraction, forest, linear_model, optim, preprocessing, tree
+
+    def logistic(step: float) -> Any:
+        return linear_model.LogisticRegression(optim.SGD(step), intercept_lr=step)
+
+    def sampled(gamma: float, step: float) -> Any:
+        features = feature_extraction.RBFSampler(gamma, n_components=50, seed=0)
+        return features | linear_model.LogisticRegression(optim.SGD(step / d))
+
+    def scaled(step: float) -> Any:
+        return preprocessing.StandardScaler() | logistic(step)
+
+    return [
+        method(RIVER, "logistic regression", scaled, Rows,
+               step=(0.003, 0.01, 0.03, 0.1, 0.3, 1.0)),
+        method(RIVER, "RBFSampler + logistic", sampled, Rows, True, gamma=(0.3, 1.0),
+               step=(0.03, 0.1, 0.3)),
+        method(RIVER, "Hoeffding adaptive tree",
+               lambda grace, delta: tree.HoeffdingAdaptiveTreeClassifier(
+                   grace, delta=delta, seed=0), Rows, True, grace=(50, 200),
+               delta=(1e-7, 1e-5, 1e-3)),
+        method(RIVER, "adaptive random forest", lambda grace, share: forest.ARFClassifier(
+            grace_period=grace, max_features=share, seed=0), Rows, True, grace=(20, 50),
+               share=("sqrt", 0.6, None)),
+    ]  # fmt: skip
+
+
+def methods(d: int, quick: bool) -> list[Method]:
+    """Return all methods whose library is here."""
+    found = ours(d)
+    for library, make in ((VW, wabbits), (SKLEARN, sklearns), (RIVER, rivers)):
+        found += make(d) if installed(library) else []
+    return [one for one in found if not quick or one.name in QUICK]
+
+
+# ---- playing ----
+
+
+def rows_of(name: str, quick: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Return inputs, standardised, and labels."""
+    data = okl.datasets.load(name, scale=None)
+    deviation = data.X.std(axis=0)
+    X = (data.X - data.X.mean(axis=0)) / np.where(deviation > 0.0, deviation, 1.0)
+    return X, data.y
+
+
+def permuted(X: np.ndarray, y: np.ndarray, seed: int, n: int) -> tuple[np.ndarray, np.ndarray]:
+    order = np.random.default_rng(seed).permutation(len(y))[:n]
+    return X[order], y[order]
+
+
+def played(make: Callable[[], Peer], X: np.ndarray, y: np.ndarray) -> tuple[float, float]:
+    """Return mistakes (%) and CPU seconds of all threads of one run."""
+    peer = make()
+    step = peer.rows or len(y)
+    pieces = [peer.prepare(X[i : i + step], y[i : i + step]) for i in range(0, len(y), step)]
+    begin = time.process_time()
+    wrong = sum(map(peer.mistakes, pieces))
+    return 100.0 * wrong / len(y), time.process_time() - begin
+
+
+def best_setting(one: Method, X: np.ndarray, y: np.ndarray, keep: Path | None) -> str:
+    """Return the setting with the fewest mistakes on these rows; ours are played by a sweep."""
+    if one.by == OURS:
+        made = [make() for make in one.makers.values()]
+        inputs = made[0].prepare(X, y)
+        table = okl.sweep({one.name: [m.learner for m in made]}, inputs, 0, path=keep)
+        wrong = {text: row["mistakes"] for text, row in zip(one.makers, table, strict=True)}
+    else:
+        wrong = {text: played(make, X, y)[0] for text, make in one.makers.items()}
+    return min(wrong, key=wrong.__getitem__)
+
+
+def play_all(name: str, args: argparse.Namespace) -> list[dict]:
+    """Return a row for each run on a data set, in turn over the methods; take what is kept."""
+    X, y = rows_of(name, args.quick)
+    n, seeds = (QUICK_ROWS, QUICK_SEEDS) if args.quick else (ROWS, SEEDS)
+    path = args.keep / f"{STEM}_{name}.csv" if args.keep else None
+    runs = read(path)
+    done = {(run["method"], int(run["permutation"])) for run in runs}
+    chosen = {run["method"]: run["setting"] for run in runs}
+    jobs = [(seed, one) for seed in range(seeds) for one in methods(X.shape[1], args.quick)
+            if not (one.slow and seed)]  # fmt: skip
+    jobs.sort(key=lambda job: job[1].slow)
+    for seed, one in tqdm(jobs, desc=name, unit=" run", disable=None):
+        if (one.name, seed) in done:
+            continue
+        if one.name not in chosen:
+            rehearsal = permuted(X, y, TUNING_SEED, REHEARSED_BY_SLOW if one.slow else n)
+            chosen[one.name] = best_setting(one, *rehearsal, args.keep)
+        make, rows = one.makers[chosen[one.name]], permuted(X, y, seed, n)
+        played(make, rows[0][:WARM_ROWS], rows[1][:WARM_ROWS])
+        mistakes, seconds = played(make, *rows)
+        runs.append({
+            "data": name, "by": one.by, "method": one.name, "setting": chosen[one.name],
+            "tried": len(one.makers), "permutation": seed, "rows": len(rows[1]),
+            "mistakes": f"{mistakes:.4f}", "seconds": f"{seconds:.4g}",
+        })  # fmt: skip
+        if path:
+            write_csv(path, runs)
+    return runs
+
+
+def read(path: Path | None) -> list[dict]:
+    """Return the runs that are kept."""
+    if path is None or not path.exists():
+        return []
+    with open(path, newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+# ---- what came out ----
+
+
+def summary(runs: list[dict]) -> list[dict]:
+    """Return a row for each method on each data set, peers beside ours at equal error."""
+    rows = []
+    for data, by, name in dict.fromkeys((run["data"], run["by"], run["method"]) for run in runs):
+        own = [run for run in runs if (run["data"], run["method"]) == (data, name)]
+        row = {"data": data, "by": by, "method": name}
+        row |= {k: own[0][k] for k in ("setting", "tried", "rows")} | {"permutations": len(own)}
+        for key in ("mistakes", "seconds"):
+            values = [float(run[key]) for run in own]
+            row[key] = f"{np.mean(values):.4g}"
+            row[f"{key}_sd"] = f"{np.std(values, ddof=1):.2g}" if len(values) > 1 else ""
+        rows.append(row | {"seconds_least": f"{min(float(run['seconds']) for run in own):.4g}"})
+    for row in rows:
+        match = None if row["by"] == OURS else equal(row, rows)
+        row["ours_at_equal_error"] = match["method"] if match else ""
+        row["times_its_speed"] = f"{ratio(row, match):.3g}" if match else ""
+    return rows
+
+
+def equal(peer: dict, rows: list[dict]) -> dict | None:
+    """Return the fastest of ours on the same data that makes no more mistakes than a peer."""
+    least = float(peer["mistakes"])
+    own = [row for row in rows if (row["by"], row["data"]) == (OURS, peer["data"])]
+    found = [row for row in own if float(row["mistakes"]) <= least]
+    return min(found, key=lambda row: float(row["seconds_least"])) if found else None
+
+
+def ratio(peer: dict, own: dict) -> float:
+    """Return the seconds of a peer by ours, of each the least: the machine may be busy."""
+    return float(peer["seconds_least"]) / float(own["seconds_least"])
+
+
+def verdicts(rows: list[dict]) -> Iterator[str]:
+    """Say for each peer what of ours makes no more mistakes, and how much faster it is."""
+    for row in rows:
+        if row["by"] != OURS:
+            match = equal(row, rows)
+            told = "none of ours makes as few mistakes"
+            if match:
+                speed = ratio(row, match)
+                than = (
+                    f"{speed:.3g} times as fast"
+                    if speed >= 1.0
+                    else f"{1 / speed:.3g} times SLOWER"
+                )
+                told = f"{match['method']} ({match['mistakes']} %), {than}"
+            yield f"{row['data']}, {row['method']} ({row['mistakes']} %): {told}"
+
+
+LOOKS = {
+    OURS: {"color": plots.COLOURS[2], "marker": "o"},
+    VW: {"color": plots.COLOURS[1], "marker": "s"},
+    SKLEARN: {"color": plots.COLOURS[3], "marker": "^"},
+    RIVER: {"color": plots.COLOURS[4], "marker": "D"},
+}
+
+
+def draw(rows: list[dict]):
+    """Draw mistakes against CPU time, a panel for each data set."""
+    sets = list(dict.fromkeys(row["data"] for row in rows))
+    figure, axes = plots.figure(rows=len(sets), columns=1, width=7.2, row_height=4.4)
+    for ax, data in zip(axes[:, 0], sets, strict=True):
+        here, ends = [row for row in rows if row["data"] == data], {}
+        top = MOST * np.median([float(row["mistakes"]) for row in here])
+        above = [f"{row['method']} {float(row['mistakes']):.1f} %"
+                 for row in here if float(row["mistakes"]) > top]  # fmt: skip
+        for by, look in LOOKS.items():
+            points = [r for r in here if r["by"] == by and float(r["mistakes"]) <= top]
+            x, y, across, up = (
+                np.array([float(row[k] or 0.0) for row in points])
+                for k in ("seconds", "mistakes", "seconds_sd", "mistakes_sd")
+            )
+            if points:
+                ax.errorbar(x, y, up, np.minimum(across, 0.9 * x), linestyle="", markersize=4.0,
+                            elinewidth=0.8, label=by, **look)  # fmt: skip
+            ends |= {row["method"]: (*at, look["color"])
+                     for row, at in zip(points, zip(x, y, strict=True), strict=True)}  # fmt: skip
+        n = int(here[0]["rows"])
+        finish(ax, f"CPU seconds for {n:,} rows", "mistakes (%)",
+               f"{data}: mistakes and time, mean and deviation over permutations")  # fmt: skip
+        label_ends(figure, ax, ends)
+        if above:
+            text = "not drawn: " + ", ".join(above)
+            ax.text(0.01, 0.02, text, transform=ax.transAxes, fontsize=plots.FONT - 1.0)
+    plots.shared_legend(figure, columns=4)
+    return figure
+
+
+def main() -> None:
+    args = arguments(__doc__ or "", limit=600.0, quick_limit=60.0, keeps=True)
+    warnings.simplefilter("ignore")
+    for library in (VW, SKLEARN, RIVER):
+        if not installed(library):
+            print(f'{library} is not installed and is left out: pip install "oklnumba[benchmark]"')
+    here = at_hand(QUICK_SETS if args.quick else SETS)
+    rows = summary([run for name in here for run in play_all(name, args)])
+    missing = len(here) < len(QUICK_SETS if args.quick else SETS)
+    save(draw(rows), rows, args, STEM, partial=missing)
+    print_table(rows, "rows")
+    print(*verdicts(rows), sep="\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,170 @@
+"""Learners of the package and of other libraries, played alike: a forecast, then the label.
+
+The others are no dependency of the package: pip install "oklnumba[benchmark]". A peer first puts
+rows into the shape that its library wants (``prepare``), and plays those (``mistakes``).
+"""
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from importlib.util import find_spec
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+import oklnumba as okl
+
+MODULES = {"Vowpal Wabbit": "vowpalwabbit", "scikit-learn": "sklearn", "river": "river"}
+
+
+def combinations(
+    make: Callable[..., Any], wrap: Callable[[Any], Any], **lists: Sequence
+) -> dict[str, Callable[[], Any]]:
+    """Return makers of every combination of arguments, by a text that tells it."""
+    found = {}
+    for values in product(*lists.values()):
+        given = dict(zip(lists, values, strict=True))
+        told = {k: f"{v:.4g}" if isinstance(v, float) else v for k, v in given.items()}
+        found[", ".join(f"{k} = {v}" for k, v in told.items())] = lambda given=given: wrap(
+            make(**given)
+        )
+    return found
+
+
+def installed(library: str) -> bool:
+    return find_spec(MODULES[library]) is not None
+
+
+class Peer:
+    """A classifier of labels -1 and +1."""
+
+    rows: int | None = 1000  # it is given at once; None: all
+    certificate: Any = None
+    size: Any = ""
+
+    def prepare(self, X: np.ndarray, y: np.ndarray) -> Any:
+        return X, y
+
+    def mistakes(self, prepared: Any) -> int:
+        raise NotImplementedError
+
+    def play(self, X: np.ndarray, y: np.ndarray) -> int:
+        """Return how many forecasts were wrong, each made before its label was seen."""
+        return self.mistakes(self.prepare(X, y))
+
+
+class Own(Peer):
+    """A learner of the package, with or without a column of ones beside its inputs."""
+
+    rows = None
+
+    def __init__(self, learner: Any, ones: bool = False):
+        self.learner, self.ones = learner, ones
+
+    def prepare(self, X: np.ndarray, y: np.ndarray) -> Any:
+        return (np.column_stack([X, np.ones(len(X))]) if self.ones else X), y
+
+    def mistakes(self, prepared: Any) -> int:
+        run = okl.run(self.learner, *prepared)
+        self.certificate = run.certificate
+        return int(run.mistakes.sum())
+
+    @property
+    def size(self) -> int:
+        return self.learner.size
+
+
+class Batches(Peer):
+    """SGDClassifier of scikit-learn, on features if any: forecasts of a batch, then its labels."""
+
+    def __init__(self, features: Any, **keywords: Any):
+        from sklearn.linear_model import SGDClassifier
+
+        self.features, self.fitted = features, features is None
+        self.model = SGDClassifier(random_state=0, **keywords)
+
+    def fit_features(self, X: np.ndarray) -> None:
+        self.features, self.fitted = self.features and self.features.fit(X), True
+
+    def mistakes(self, prepared: Any) -> int:
+        X, y = prepared
+        if not self.fitted:
+            self.fit_features(X)
+        Z = self.features.transform(X) if self.features else X
+        known = hasattr(self.model, "coef_")
+        wrong = int(np.sum(self.model.predict(Z) != y)) if known else len(y)
+        self.model.partial_fit(Z, y, classes=(-1.0, 1.0))
+        return wrong
+
+    @property
+    def size(self) -> int:
+        return self.features.n_components
+
+
+class Rows(Peer):
+    """A classifier of river, row by row, on its dictionaries."""
+
+    def __init__(self, model: Any):
+        self.model = model
+
+    def prepare(self, X: np.ndarray, y: np.ndarray) -> Any:
+        keys = [f"x{j}" for j in range(X.shape[1])]
+        rows = [dict(zip(keys, values, strict=True)) for values in X.tolist()]
+        return rows, (y > 0.0).tolist()
+
+    def mistakes(self, prepared: Any) -> int:
+        wrong = 0
+        for x, label in zip(*prepared, strict=True):
+            wrong += self.model.predict_one(x) is not label
+            self.model.learn_one(x, label)
+        return wrong
+
+
+class Wabbit(Peer):
+    """Vowpal Wabbit, one pass over its own binary cache of the rows, its progressive mistakes."""
+
+    rows = None
+
+    def __init__(self, options: str):
+        self.options = options
+
+    def prepare(self, X: np.ndarray, y: np.ndarray) -> Any:
+        digest = hashlib.sha256(X.tobytes() + y.tobytes()).hexdigest()
+        if digest not in _files():
+            _files()[digest] = self._written(X, y, os.path.join(_folder().name, digest))
+        return _files()[digest], len(y)
+
+    @staticmethod
+    def _written(X: np.ndarray, y: np.ndarray, path: str) -> str:
+        from vowpalwabbit import Workspace
+
+        with open(path, "w", encoding="utf-8") as file:
+            for label, values in zip(y.tolist(), X.tolist(), strict=True):
+                told = " ".join(f"{j}:{v:.6g}" for j, v in enumerate(values))
+                file.write(f"{label:g} |f {told}\n")
+        Workspace(f"-d {path} --cache_file {path}.cache --noop --quiet").finish()
+        return path
+
+    def mistakes(self, prepared: Any) -> int:
+        from vowpalwabbit import Workspace
+
+        path, n = prepared
+        learner = Workspace(f"-d {path} --cache_file {path}.cache --binary --quiet {self.options}")
+        learner.finish()
+        if learner.get_weighted_examples() != n:
+            raise RuntimeError(f"Vowpal Wabbit read {learner.get_weighted_examples()} of {n} rows")
+        return round(learner.get_sum_loss())
+
+
+@lru_cache(maxsize=1)
+def _folder() -> tempfile.TemporaryDirectory:
+    return tempfile.TemporaryDirectory()
+
+
+@lru_cache(maxsize=1)
+def _files() -> dict[str, str]:
+    """Return the files written so far, by the digest of their rows."""
+    return {}
