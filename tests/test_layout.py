@@ -28,7 +28,7 @@ FLOORS = (
     ("features", "dictionaries", "scaling", "datasets", "theory"),
     ("learners",),
     ("recording", "streams", "protocol", "adversary", "games", "table"),
-    ("plots", "oco", "wrappers", "cells", "sweep", "sizes"),
+    ("plots", "oco", "wrappers", "cells", "sweep", "sizes", "warming"),
     ("interop",),
     ("__init__",),
     ("command",),

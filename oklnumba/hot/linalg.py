@@ -19,6 +19,27 @@ def dot(a, b, m):
 
 
 @hot
+def all_finite(a):
+    """Say whether all entries of a : (m,) are finite."""
+    finite = True
+    for j in range(a.shape[0]):
+        finite = finite & (abs(a[j]) < np.inf)
+    return finite
+
+
+@hot
+def take_finite(x, a):
+    """Copy x : (m,) into a : (d,); say whether m is d and all entries are finite."""
+    if x.shape[0] != a.shape[0]:
+        return False
+    finite = True
+    for j in range(a.shape[0]):
+        a[j] = x[j]
+        finite = finite & (abs(x[j]) < np.inf)
+    return finite
+
+
+@hot
 def product_rows(Z, w, out):
     """Write Z w. Z : (n, r); w : (r,); out : (n,), modified in place."""
     for t in range(out.shape[0]):

@@ -7,6 +7,7 @@ large scale problems" (pkawv below).
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -21,14 +22,14 @@ from oklnumba.hot.awv import (
     LARGEST,
     LOG_DET,
     RIDGE,
+    awv_certified_rounds,
     awv_forecasts,
-    awv_rounds,
     certify,
     kernel_awv_forecasts,
     kernel_awv_labels,
     kernel_awv_rows,
 )
-from oklnumba.hot.jit import ATOMS, NOT_FINITE, NOT_POSITIVE
+from oklnumba.hot.jit import ATOMS, DONE, NOT_FINITE, NOT_POSITIVE
 from oklnumba.hot.linalg import solve_upper
 from oklnumba.hot.rows import kernel_block, kernel_diags
 from oklnumba.hot.udu import NO_DISCOUNT, TOGETHER
@@ -75,17 +76,20 @@ class Ridge(Learner):
     ) -> None:
         shape = len(y), self._outputs
         Y, forecasts = y.reshape(shape), trace.predictions.reshape(shape)
-        proof = tuple(part.reshape(shape) for part in trace[2:])
+        proof = (
+            trace.loss.reshape(shape), trace.comparator.reshape(shape), trace.bound.reshape(shape)
+        )  # fmt: skip
         certify(Y, forecasts, shrinks, growth, float(self.discount), self._totals, proof)
         self._proof = shrinks, growth
 
     def _follow(self, lead: Ridge, y: np.ndarray, led: Trace, trace: Trace) -> None:
         """Take over the rounds that ``lead`` has just played, which made ridge forecasts."""
-        own = {name: vars(self)[name] for name in ("_totals", "_setting")}
+        own = {name: vars(self)[name] for name in ("_totals", "_setting", "_ridge")}
         state = {name: value for name, value in vars(lead).items() if name.startswith("_")}
         vars(self).update(state | own)
-        shrinks, growth = lead._proof
-        trace.predictions[:] = led.predictions if self._ridge else led.predictions / shrinks
+        shrinks, growth = lead._proof  # of these rounds, and perhaps room for more
+        ridge = led.predictions
+        trace.predictions[:] = ridge if self._ridge else ridge / shrinks[: len(y)]
         trace.sizes[:] = led.sizes
         self._certify(y, shrinks, growth, trace)
 
@@ -93,7 +97,7 @@ class Ridge(Learner):
         """Return the largest |y| of each output so far, (K,)."""
         return self._totals[:, LARGEST]
 
-    @property
+    @cached_property
     def _ridge(self) -> float:
         """1.0 for ridge forecasts, 0.0 for those of AWV."""
         return float(self.forecaster == "ridge")
@@ -286,6 +290,11 @@ class FeatureRidge(OnFeatures, Ridge):
         self._setting = self._fading()
         self._totals[:, RIDGE] = self._ridge
         self._work = aligned_zeros(2 * TOGETHER + 1, room), np.zeros(TOGETHER)
+        self._discount = float(self.discount)
+        shape = self._ROWS, self._outputs
+        shrinks, growth = np.empty(self._ROWS), np.zeros(shape)  # the space does not grow
+        self._room_of_rounds = np.empty(shape), shrinks, growth
+        self._proof = shrinks, growth
         self._start_map(write, room)
 
     def _matrices(self) -> list[Part]:
@@ -307,20 +316,22 @@ class FeatureRidge(OnFeatures, Ridge):
 
     def _play_features(self, Z: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         shape = n, _ = len(Z), self._outputs
-        trace.sizes[:] = self._r
-        shrinks = np.empty(n)
-        out = trace.predictions.reshape(shape), np.empty(shape), shrinks
-        played, status = awv_rounds(Z, y.reshape(shape), *self._arguments(), out)
-        self._check(status, played)
-        self._certify(y, shrinks, np.zeros(shape), trace)
+        out = trace.predictions.reshape(shape), *self._room_of_rounds
+        proof = (
+            trace.loss.reshape(shape), trace.comparator.reshape(shape), trace.bound.reshape(shape)
+        )  # fmt: skip
+        played, status = awv_certified_rounds(
+            Z, y.reshape(shape), *self._arguments(), self._discount, self._totals, out, proof
+        )
+        if status != DONE:
+            self._check(status, played)
+        trace.sizes.fill(self._r)
         self._played += n
 
     def _forecast_features(self, Z: np.ndarray) -> np.ndarray:
         shape = n, outputs = len(Z), self._outputs
         forecasts = per_round(n, outputs)
-        awv_forecasts(
-            Z, *self._arguments(), (forecasts.reshape(shape), np.empty(shape), np.empty(n))
-        )
+        awv_forecasts(Z, *self._arguments(), (forecasts.reshape(shape), *self._room_of_rounds[:2]))
         return forecasts
 
 

@@ -59,6 +59,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -72,6 +73,7 @@ from oklnumba.health import Health, Part, warning
 from oklnumba.hot.jit import ATOMS, DIVERGED, DONE, LARGEST_FORECAST, NOT_FINITE, NOT_POSITIVE
 from oklnumba.interrupts import HOLD
 from oklnumba.kernels import Kernel
+from oklnumba.learners.single import SingleRound
 from oklnumba.params import Params, anew, from_spec, to_spec, told
 from oklnumba.state import NoRoom, State, under
 from oklnumba.threads import Locked, locked
@@ -389,6 +391,7 @@ class Learner(State, Player):
     _REMEDY = "scale the inputs and labels"
 
     _played = 0
+    _single: SingleRound | None = None  # buffers of single rounds
     _several = False  # whether it can play several labels a round
     _in_threads = False  # whether rounds are compiled throughout, without BLAS, so that threads pay
     _follows = False  # whether it can take over the rounds of one with another forecaster
@@ -421,10 +424,10 @@ class Learner(State, Player):
             If the numbers of the forecast are beyond double precision (nothing has changed then).
         """
         with self._lock:
-            x = checks.as_point(x, self._width)
+            X = self._as_point(x)
             if not self._ready():
                 return 0.0
-            forecast = self._forecast(x)[0]
+            forecast = self._forecast(X)[0]
             if self._outputs > 1:
                 self._refuse_not_finite(forecast[None])
                 return forecast
@@ -487,12 +490,18 @@ class Learner(State, Player):
             After an error in mid-round, until ``reset``.
         """
         with self._lock, HOLD:
-            x = checks.as_point(x, self._width)
-            label = checks.as_label(y, self._loss().classes)
+            single = self._single
+            if single is not None and single.takes_point(x) and single.takes_label(y):
+                X, label = single.X, single.y
+            else:
+                X = checks.as_point(x, self._width)
+                label = checks.as_label(y, self._loss().classes)
             self._check_labels(label)
-            self._begin(x.shape[1])
+            if single is None or self._broken or self._fault:
+                self._begin(X.shape[1])
+                single = self._kept()
             try:
-                self._attempt(x, label, self._trace(1))
+                self._attempt(X, label, single.trace)
             except NoRoom as full:
                 if not self._fault:
                     full.told(0, 1)
@@ -512,11 +521,24 @@ class Learner(State, Player):
 
     # ---- what they share ----
 
+    def _as_point(self, x: Any) -> np.ndarray:
+        """Return a checked input, (1, d), in a buffer of its own or that of single rounds."""
+        single = self._single
+        if single is not None and single.takes_point(x):
+            return single.X
+        return checks.as_point(x, self._width)
+
+    def _kept(self) -> SingleRound:
+        """Return the buffers of single rounds, made with the first of them."""
+        if self._single is None:
+            self._single = SingleRound(self._width, self._loss().classes, self._trace(1))
+        return self._single
+
     def _loss(self) -> losses.Loss:
         return losses.get(getattr(self, "loss", "squared"))
 
-    @property
-    def _loss_code(self) -> int:
+    @cached_property
+    def _loss_code(self) -> int:  # looked up in the first round, gone with the state
         return self._loss().code
 
     def _space(self) -> str | None:

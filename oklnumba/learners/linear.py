@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike
 from oklnumba import checks
 from oklnumba.checks import require_count
 from oklnumba.health import Part, weights_part
-from oklnumba.hot.jit import NOT_FINITE
-from oklnumba.hot.linalg import product_rows
+from oklnumba.hot.jit import DONE, NOT_FINITE
+from oklnumba.hot.linalg import all_finite, product_rows
 from oklnumba.hot.losses import LINEAR_LOSS
 from oklnumba.learners.learner import Learner, Trace
 
@@ -58,7 +58,7 @@ class LinearLearner(Learner):
         """The point played now, shape (d,)."""
         if not super()._ready():
             raise ValueError("there is no point yet: call reset(d) first")
-        return self._point()
+        return self._point().copy()
 
     def update(self, g: ArrayLike) -> Self:
         """Close the round with a subgradient of its loss at ``w``; return self.
@@ -87,7 +87,8 @@ class LinearLearner(Learner):
     def _close(self, X: np.ndarray, y: np.ndarray, loss: int, forecasts: np.ndarray) -> None:
         """Play rounds and count them; trouble is an error."""
         played, status = self._rounds(X, y, loss, forecasts)
-        self._check(status, played)
+        if status != DONE:
+            self._check(status, played)
         if not self._finite():
             self._check(NOT_FINITE, len(X) - 1)
         self._played += len(X)
@@ -122,10 +123,10 @@ class LinearLearner(Learner):
         raise NotImplementedError
 
     def _point(self) -> np.ndarray:
-        return self._w.copy()
+        return self._w
 
     def _finite(self) -> bool:
-        return bool(np.isfinite(self._w).all())
+        return all_finite(self._w)
 
 
 class EitherLearner(LinearLearner):
