@@ -505,13 +505,7 @@ def run(
     >>> run.rounds, round(run.mistake_rate, 2)
     (19020, 0.16)
     """
-    if not isinstance(learner, Player):
-        data = isinstance(learner, list | tuple) or hasattr(learner, "shape")
-        hint = "; the learner comes first: okl.run(learner, X, y)" if data else ""
-        raise ValueError(
-            "learner must be an oklnumba learner such as okl.PKAWV(okl.TaylorFeatures(2)), or "
-            f"OneVsRest, MultiOutput or OnlineToBatch around one, but is {told(learner)}{hint}"
-        )
+    _check_player(learner)
     if isinstance(X, str | os.PathLike):
         raise ValueError(f"X is the path {str(X)!r}; pass okl.stream({str(X)!r}, label=...)")
     checks.refuse_swapped(X, y)
@@ -553,6 +547,17 @@ def run(
             recorder.close(finished)
     data = (*data, recorder.played) if data else None
     return Run(recorder.arrays(), recorder.meta(finished), data)
+
+
+def _check_player(learner: Any) -> None:
+    """Raise ValueError for what is no learner."""
+    if not isinstance(learner, Player):
+        data = isinstance(learner, list | tuple) or hasattr(learner, "shape")
+        hint = "; the learner comes first: okl.run(learner, X, y)" if data else ""
+        raise ValueError(
+            "learner must be an oklnumba learner such as okl.PKAWV(okl.TaylorFeatures(2)), or "
+            f"OneVsRest, MultiOutput or OnlineToBatch around one, but is {told(learner)}{hint}"
+        )
 
 
 def _check_options(time_limit: Any, checkpoint: Any, every: Any, record: Any, resume: Any) -> None:

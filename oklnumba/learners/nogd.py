@@ -49,6 +49,7 @@ class _Mapped(Expansion):
     def _start_mapped(self, d: int, period: float, **lengths: int) -> None:
         self._setting = float(self.eta), float(self.budget), period, self._waiting
         self._start_expansion(d, float(self.budget), counts=4, **lengths)
+        self._reserve({FEATURES: 1})  # the room of a map, which then is not lacking in mid-round
 
     @property
     def size(self) -> int:
@@ -179,11 +180,6 @@ class NOGD(_Mapped):
 
     def _check_state(self) -> None:
         refuse_outside("counts", self._counts[[STORED]], 0, int(self._counts[ATOMS]))
-
-    def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        if self._counts[ATOMS] == self.budget and not self._counts[FEATURES]:
-            self._make_map(X, y, 0, trace)  # there was no room for it before
-        super()._play(X, y, trace)
 
     def _map_drift(self, W: np.ndarray, K: np.ndarray) -> float:
         v = np.random.default_rng(0).standard_normal(len(W))

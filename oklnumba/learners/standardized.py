@@ -104,8 +104,10 @@ class Standardized(Learner):
             raise
         except NoRoom as full:
             self._scaler._restore(before)
-            self._scaler.stream(X[: self._inner.rounds - self._played])
-            self._played = self._inner.rounds
+            done = self._inner.rounds - self._played
+            if done:
+                self._scaler.stream(X[:done])
+            self._played += done
             if full.of is self._inner:
                 full.of = self
             raise

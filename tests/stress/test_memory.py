@@ -1,0 +1,292 @@
+"""No memory while a learner grows: it is as it was, or it says that it is not.
+
+The k-th allocation of a call fails, for every learner and k; and in processes whose address space
+is limited (RLIMIT_AS) whatever allocation it is. A learner that is intact goes on, and then equals
+one that nothing ever happened to, to the bit.
+"""
+
+import copy
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import oklnumba as okl
+from oklnumba import factor, state
+from oklnumba.dictionaries import _Sampler
+from oklnumba.state import NoRoom
+from tests.battery import LEARNERS, SAMPLERS, contents, make, stream
+
+N = 150
+PLAYERS = {cls.__name__: (lambda cls=cls: make(cls)) for cls in LEARNERS} | {
+    "NystromAWV, no atoms to spare": lambda: okl.NystromAWV(okl.Gaussian(0.3), mu=0.01),
+    "NystromAWV with a largest size": lambda: okl.NystromAWV(okl.Gaussian(0.3), max_size=45),
+    "NOGD with a full dictionary": lambda: okl.NOGD(okl.Gaussian(0.5), budget=30, rank=10),
+    "SkeGD with a full dictionary": lambda: okl.SkeGD(
+        okl.Gaussian(0.5), budget=30, sketch=12, columns=10, rank=8, period=10
+    ),
+    "KRLS with many atoms": lambda: okl.KRLS(okl.Gaussian(0.2), threshold=1e-3),
+    "Standardized KRLS": lambda: okl.Standardized(okl.KRLS(okl.Gaussian(0.2), threshold=1e-3)),
+    "OneVsRest": lambda: okl.OneVsRest(okl.NystromAWV(okl.Gaussian(0.3), mu=0.01), [-1, 1]),
+    "OneVsRest, a learner a class": lambda: okl.OneVsRest(
+        okl.KRLS(okl.Gaussian(0.2), threshold=1e-3), [-1, 1]
+    ),
+    "OnlineToBatch": lambda: okl.OnlineToBatch(okl.KRLS(okl.Gaussian(0.2)), draws=3),
+}
+# Members beside each other do not grow together: a fault in one breaks the whole.
+BREAK = {"Experts", "OneVsRest, a learner a class", "GrowingPKAWV", "SelfTuning"}
+
+GROW = BREAK | {
+    "NystromAWV, no atoms to spare", "NOGD with a full dictionary", "SkeGD with a full dictionary",
+    "KRLS with many atoms", "Standardized KRLS", "OneVsRest", "OnlineToBatch", "KernelAWV", "KONS",
+}  # fmt: skip
+
+
+class Failing:
+    """The helpers by which state grows, whose k-th call from now on fails."""
+
+    def __init__(self, monkeypatch):
+        self.left = None
+        self.real = state.aligned_zeros
+        monkeypatch.setattr(state, "aligned_zeros", self.zeros)
+        real = factor.grown
+
+        def grown(*args):
+            self.count()
+            return real(*args)
+
+        monkeypatch.setattr(factor, "grown", grown)
+
+    def count(self):
+        if self.left is not None:
+            self.left -= 1
+            if self.left == 0:
+                self.left = None
+                raise MemoryError("none left")
+
+    def zeros(self, *shape):
+        self.count()
+        return self.real(*shape)
+
+
+def data(player):
+    """Return a stream for a learner; labels -1 and +1 for classes."""
+    X, y = stream(make(okl.POMDR) if isinstance(player, okl.OneVsRest) else player, N)
+    return X, y.astype(int) if isinstance(player, okl.OneVsRest) else y
+
+
+def refuses(player, X, y):
+    """Say whether a learner refuses to go on, in all its calls."""
+    for call in (lambda: player.learn_one(X[0], y[0]), lambda: player.partial_fit(X, y)):
+        with pytest.raises(RuntimeError, match=r"no longer whole.*reset\(\)"):
+            call()
+    with pytest.raises(RuntimeError, match="no longer whole"):
+        player.predict(X[:1])
+    with pytest.raises(RuntimeError, match="no longer whole"):
+        copy.deepcopy(player).predict(X[:1])
+    return player.reset().rounds == 0
+
+
+@pytest.fixture
+def failing(monkeypatch):
+    return Failing(monkeypatch)
+
+
+@pytest.mark.parametrize("name", PLAYERS)
+def test_growth_that_fails_leaves_the_learner_intact(name, failing, tries):
+    """Of a call with many rounds: those before are counted, and it goes on with the next."""
+    make_one = PLAYERS[name]
+    X, y = data(make_one())
+    whole = make_one().partial_fit(X[:20], y[:20]).partial_fit(X[20:], y[20:])
+    met = 0
+    for k in range(1, tries(3, 40)):
+        one, start = make_one(), 20
+        one.partial_fit(X[:start], y[:start])
+        failing.left = k
+        try:
+            one.partial_fit(X[start:], y[start:])
+        except MemoryError as error:
+            met += 1
+            if not isinstance(error, NoRoom) or "intact" not in str(error):
+                assert name in BREAK, error
+                assert refuses(one, X, y)
+                continue
+            done = one.rounds - start
+            assert f"{done} of these {N - start} rounds have been played" in str(error)
+            twin = make_one().partial_fit(X[:start], y[:start])
+            if done:
+                twin.partial_fit(X[start : start + done], y[start : start + done])
+            np.testing.assert_allclose(one.predict(X[:9]), twin.predict(X[:9]), rtol=1e-9)
+            one.partial_fit(X[start + done :], y[start + done :])
+        failing.left = None
+        assert one.rounds == N
+        if not by_blocks(one):
+            assert contents(one) == contents(whole)
+        np.testing.assert_allclose(one.predict(X[:9]), whole.predict(X[:9]), rtol=1e-9, atol=1e-12)
+    assert met or name not in GROW
+
+
+def by_blocks(player):
+    """Say whether the last bits of a learner depend on where a stream is cut into calls."""
+    return isinstance(player, okl.KernelAWV | okl.KONS | okl.Experts)
+
+
+@pytest.mark.parametrize("name", PLAYERS)
+def test_the_same_round_can_be_tried_again(name, failing, tries):
+    """``learn_one`` that finds no room, again and again."""
+    make_one = PLAYERS[name]
+    X, y = data(make_one())
+    n = tries(80, N)
+    one, twin = make_one(), make_one()
+    failures = 0
+    for x, label in zip(X[:n], y[:n], strict=True):
+        failing.left = 1 + failures % 3
+        try:
+            one.learn_one(x, label)
+        except MemoryError as error:
+            failures += 1
+            failing.left = None
+            if "no memory" in str(error) and "as it was" in str(error):
+                one.learn_one(x, label)
+            elif one.rounds:
+                assert name in BREAK, error
+                assert refuses(one, X, y)
+                return
+            else:  # its first buffers
+                one.learn_one(x, label)
+        failing.left = None
+        twin.learn_one(x, label)
+        assert one.rounds == twin.rounds
+    assert contents(one) == contents(twin)
+    assert failures or name not in GROW
+
+
+@pytest.mark.parametrize("cls", SAMPLERS, ids=lambda cls: cls.__name__)
+def test_samplers_are_intact_too(cls, failing, tries):
+    X = np.random.default_rng(0).uniform(-1, 1, (N, 3))
+
+    def sampler():
+        return cls(okl.Gaussian(0.2))
+
+    whole = sampler().partial_fit(X)
+    met = 0
+    for k in range(1, tries(6, 30)):
+        one = sampler().partial_fit(X[:20])
+        assert isinstance(one, _Sampler)
+        failing.left = k
+        try:
+            one.partial_fit(X[20:])
+        except MemoryError as error:
+            met += 1
+            seen = one._fitted()["points seen"]
+            assert f"{seen - 20} of these {N - 20} points were looked at" in str(error)
+            one.partial_fit(X[seen:])
+        failing.left = None
+        np.testing.assert_array_equal(one.indices_, whole.indices_)
+        np.testing.assert_array_equal(one.probabilities_, whole.probabilities_)
+        np.testing.assert_array_equal(one.transform(X[:5]), whole.transform(X[:5]))
+    assert met or whole.size < 32
+
+
+def test_a_run_without_memory_keeps_its_rounds(failing, tmp_path):
+    """In its checkpoint: the same run goes on from there, to the bits of one in one go."""
+    X, y = stream(okl.KRLS(okl.Gaussian(0.2)), 400)
+    learner = okl.KRLS(okl.Gaussian(0.1), threshold=1e-3)
+    expected = okl.run(learner, X, y)
+    learner.reset()
+    path = tmp_path / "run.npz"
+    failing.left = 16
+    with pytest.raises(MemoryError, match="rounds have been played, and the learner is intact"):
+        okl.run(learner, X, y, checkpoint=path)
+    kept = okl.Run.load(path)
+    assert 0 < kept.rounds == learner.rounds < len(y)
+    assert not kept.finished
+    np.testing.assert_array_equal(kept.predictions, expected.predictions[: kept.rounds])
+    got = okl.run(learner.reset(), X, y, checkpoint=path)
+    np.testing.assert_array_equal(got.predictions, expected.predictions)
+    np.testing.assert_array_equal(got.sizes, expected.sizes)
+
+
+def test_no_memory_at_the_start_leaves_no_data(failing):
+    for cls in LEARNERS:
+        one = make(cls)
+        X, y = stream(one, 5)
+        failing.left = 1
+        try:
+            one.partial_fit(X, y)
+        except MemoryError:
+            assert one.rounds == one.size == 0, cls
+            assert one.set_params(**one.get_params(deep=False)) is one
+        failing.left = None
+
+
+LIMITED = """
+import resource, sys
+import numpy as np
+import oklnumba as okl
+from tests.battery import contents
+from tests.stress.test_memory import LIMITS
+
+make_one, limit = LIMITS[sys.argv[1]], int(sys.argv[2])
+rng = np.random.default_rng(0)
+X = rng.uniform(-1, 1, (4000, 3))
+y = np.sign(X[:, 0] * X[:, 1] + 0.1)
+make_one().partial_fit(X[:200], y[:200]).predict(X[:10])  # compiled
+with open("/proc/self/statm") as file:
+    size = int(file.read().split()[0]) * resource.getpagesize()
+one = make_one()
+one.partial_fit(X[:100], y[:100])
+resource.setrlimit(resource.RLIMIT_AS, (size + limit * 2**20, resource.RLIM_INFINITY))
+failed = False
+for start in range(100, 4000, 100):
+    try:
+        one.partial_fit(X[start : start + 100], y[start : start + 100])
+    except MemoryError as error:
+        failed = str(error)
+        break
+resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+done = one.rounds
+if one._fault:
+    try:
+        one.predict(X[:1])
+    except RuntimeError:
+        print("refuses")
+        sys.exit()
+    sys.exit("a fault, and it goes on")
+twin = make_one()
+twin.partial_fit(X[:100], y[:100])
+for start in range(100, done, 100):
+    twin.partial_fit(X[start : min(start + 100, done)], y[start : min(start + 100, done)])
+assert np.allclose(one.predict(X[:50]), twin.predict(X[:50]), rtol=1e-9, atol=1e-9)
+one.partial_fit(X[done : done + 50], y[done : done + 50])
+twin.partial_fit(X[done : done + 50], y[done : done + 50])
+assert np.allclose(one.predict(X[:50]), twin.predict(X[:50]), rtol=1e-9, atol=1e-9)
+print("intact" if failed else "fits")
+"""
+
+LIMITS = {
+    "NystromAWV": lambda: okl.NystromAWV(okl.Gaussian(0.2), mu=0.05),
+    "KRLS": lambda: okl.KRLS(okl.Gaussian(0.1), threshold=1e-3),
+    "POMD": lambda: okl.POMD(okl.Gaussian(0.2)),
+    "SketchedKONS": lambda: okl.SketchedKONS(okl.Gaussian(0.3), gamma=0.5),
+    "ProsNKONS": lambda: okl.ProsNKONS(okl.Gaussian(0.3)),
+    "KernelAWV": lambda: okl.KernelAWV(okl.Gaussian(0.3)),
+    "KONS": lambda: okl.KONS(okl.Gaussian(0.3)),
+}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="address space of a process, /proc")
+def test_limits_of_memory(tries):
+    """Processes with so many MiB more than they have; a crash would show as a signal."""
+    cases = [(name, limit) for name in LIMITS for limit in (1, 3, 10, 30, 60, 90)]
+    short = [("KRLS", 3)]
+    found = []
+    for name, limit in tries(short, cases):
+        told = subprocess.run(
+            [sys.executable, "-c", LIMITED, name, str(limit)], capture_output=True, text=True
+        )
+        assert told.returncode == 0, (name, limit, told.returncode, told.stderr[-2000:])
+        found.append(told.stdout.split()[-1])
+    assert set(found) <= {"intact", "refuses", "fits"}
+    assert "intact" in found
