@@ -193,6 +193,34 @@ def add_multiple(a, factor, b, m):
 
 
 @hot
+def upper_product(R, scales, v, out, m):
+    """Write R' diag(scales) R v for upper triangular R, in one pass over it.
+
+    R : (cap, cap); scales, v : (>= m,); out : (>= m,), written.
+    """
+    for j in range(m):
+        out[j] = 0.0
+    for k in range(m):
+        row = R[k, k:m]
+        s = scales[k] * dot(row, v[k:m], m - k)
+        add_multiple(out[k:m], s, row, m - k)
+
+
+@hot
+def lower_product(L, v, work, out, m):
+    """Write L L' v for lower triangular, row-major L, whose entries above are not read.
+
+    L : (cap, cap); v : (>= m,); work : (>= m,), L' v, and out : (>= m,), written.
+    """
+    for j in range(m):
+        work[j] = 0.0
+    for k in range(m):
+        add_multiple(work, v[k], L[k], k + 1)
+    for k in range(m):
+        out[k] = dot(L[k], work, k + 1)
+
+
+@hot
 def euclidean_norm(w, d):
     """Return |w|_2, also where the squares overflow."""
     square = dot(w, w, d)

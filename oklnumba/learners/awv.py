@@ -17,7 +17,10 @@ from oklnumba import factor
 from oklnumba.checks import require, require_count, require_discount, require_positive
 from oklnumba.dictionaries import KORS
 from oklnumba.features import Features, NystromFeatures, check_features
+from oklnumba.health import Lower, Part, Upper, part_of
 from oklnumba.hot.awv import (
+    LARGEST,
+    LOG_DET,
     RIDGE,
     awv_certified_rounds,
     awv_forecasts,
@@ -89,6 +92,10 @@ class Ridge(Learner):
         trace.predictions[:] = ridge if self._ridge else ridge / shrinks[: len(y)]
         trace.sizes[:] = led.sizes
         self._certify(y, shrinks, growth, trace)
+
+    def _label_scales(self) -> np.ndarray:
+        """Return the largest |y| of each output so far, (K,)."""
+        return self._totals[:, LARGEST]
 
     @cached_property
     def _ridge(self) -> float:
@@ -205,6 +212,19 @@ class KernelAWV(Ridge):
             )  # fmt: skip
         return forecasts if self._outputs > 1 else forecasts[:, 0]
 
+    def _matrices(self) -> list[Part]:
+        t, past = self._played, self._past[:, : self._played].T
+        matrix = Lower(self._L, t)
+
+        def column(i: int) -> np.ndarray:
+            found = self.kernel(past, past[i : i + 1])[:, 0]
+            found[i] += self._lam
+            return found
+
+        reach = float(np.sqrt(self.kernel.diag(past).max()))  # |L^-1 k(x, past)| <= |k(x, .)|
+        solutions = [matrix.half_solve(u) for u in self._u]
+        return [part_of("K + lam I", matrix, solutions, self._label_scales(), column, reach)]
+
     def _state(self) -> dict[str, Any]:
         return super()._state() | {"lower": factor.packed(self._L, self._played)}
 
@@ -276,6 +296,18 @@ class FeatureRidge(OnFeatures, Ridge):
         self._room_of_rounds = np.empty(shape), shrinks, growth
         self._proof = shrinks, growth
         self._start_map(write, room)
+
+    def _matrices(self) -> list[Part]:
+        r = self._r
+        matrix = Upper(self._U, r, 1.0 / self._inv_d[:r])
+        drift = None
+        if self.discount == 1.0:  # what the past was is gone, but not its log det
+            log_det = float(np.log(matrix.scales / float(self.lam)).sum())
+            far = np.abs(self._totals[:, LOG_DET] - log_det).max()
+            drift = float(far / max(abs(log_det), 1.0))
+        solutions = [matrix.half_solve(c) for c in self._c]
+        part = part_of("lam I + sum z z'", matrix, solutions, self._label_scales())
+        return [part._replace(drift=drift)]
 
     def _arguments(self) -> tuple:
         """Return the arguments of the compiled loops from ``r`` to ``ridge``."""

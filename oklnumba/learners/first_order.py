@@ -9,6 +9,7 @@ import numpy as np
 
 from oklnumba import losses
 from oklnumba.checks import require, require_positive
+from oklnumba.health import Part, dense_part
 from oklnumba.hot.first_order import (
     ADAGRAD,
     ENTROPY,
@@ -305,6 +306,10 @@ class _FullAdaGrad(LinearLearner):
             if slope != 0.0 and not self._learn(slope, x):
                 return t, NOT_FINITE
         return len(X), DONE
+
+    def _matrices(self) -> list[Part]:
+        # Its root is inverted.
+        return [dense_part("(sigma I + sum g g')^(1/2)", self._S, 0.5)]
 
     def _learn(self, slope: float, x: np.ndarray) -> bool:
         """Take w to -A_t^-1 G_t (oco section 2.5, full matrices); False after an overflow."""

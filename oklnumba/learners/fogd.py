@@ -8,6 +8,7 @@ import numpy as np
 
 from oklnumba.checks import require_positive
 from oklnumba.features import Features, FourierFeatures, check_features
+from oklnumba.health import Part, weights_part
 from oklnumba.hot.first_order import GRADIENT_STEP, Setting, first_order_rounds
 from oklnumba.hot.fogd import ROWS_AT_ONCE, fogd_forecasts, fogd_rounds
 from oklnumba.hot.jit import ATOMS, DONE
@@ -104,6 +105,9 @@ class FOGD(OnFeatures):
         if self.features is None:
             return FourierFeatures(self.n_frequencies, sigma=self.sigma, seed=self.seed)
         return check_features(self.features)
+
+    def _matrices(self) -> list[Part]:
+        return [weights_part(self._w)]
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         if not self._fused:

@@ -15,6 +15,8 @@ more:
 - **Remedy.** ``_REMEDY``, what to change after numerical trouble, for ``_check``.
 - **Saved state.** ``_state()`` and ``_restore(state)``: the arrays of ``_STATE``, cut to what is
   used, and the coins named in ``_COINS`` (state.py).
+- **Health.** ``_matrices()``: what there is to say of the matrices that are solved with, or of the
+  weights (health.py); ``_diagnose()`` returns it for a learner with data, with its remedy.
 - **Ready features.** A learner with a map ``features`` says in ``_feature_room`` how wide a Z, zero
   beyond them, ``_write(X, Z)`` takes, and ``_play_features(Z, y, trace)`` and
   ``_forecast_features(Z)``, which leave it as it is: ``Experts`` shares it.
@@ -67,6 +69,7 @@ from numpy.typing import ArrayLike
 from oklnumba import checks, losses
 from oklnumba.blocks import blocks, compilable
 from oklnumba.features import Features
+from oklnumba.health import Health, Part, warning
 from oklnumba.hot.jit import ATOMS, DIVERGED, DONE, LARGEST_FORECAST, NOT_FINITE, NOT_POSITIVE
 from oklnumba.interrupts import HOLD
 from oklnumba.kernels import Kernel
@@ -233,6 +236,45 @@ class Player(Locked, Params):
 
     def _data(self) -> str | None:
         return None if self._width is None else f"has played {self.rounds} rounds"
+
+    @locked
+    def health(self) -> Health:
+        """Return how the learner stands numerically: condition, drift, digits; nothing changes.
+
+        Cheap enough to ask every minute: a few dozen sweeps over each factor, O(m^2) for m rows,
+        and a few columns of the matrix made anew. See ``oklnumba.health.Health`` for what the
+        numbers are, and docs/numerics.md for how good.
+
+        Raises
+        ------
+        FloatingPointError
+            After numerical trouble, as ``predict``.
+
+        Warns
+        -----
+        UserWarning
+            If fewer than six digits of the forecasts are left, or the weights are about to
+            overflow; it says what to change.
+
+        Examples
+        --------
+        >>> import numpy as np, oklnumba as okl
+        >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
+        >>> learner = okl.KernelRidge(okl.Gaussian(1.0), lam=1e-4)
+        >>> health = learner.partial_fit(X, np.sin(3 * X[:, 0])).health()
+        >>> f"{health.condition:.0e}", health.drift < 1e-14, round(health.digits)
+        ('3e+06', True, 12)
+        """
+        parts = self._diagnose()
+        found = Health.of(self.rounds, parts)
+        told = warning(found, parts)
+        if told:
+            warnings.warn(told, UserWarning, stacklevel=level_of_caller())
+        return found
+
+    def _diagnose(self) -> list[Part]:
+        """Return the parts of the learners within."""
+        raise NotImplementedError
 
     def _fitted(self) -> dict[str, Any]:
         return {"rounds played": self.rounds, "size": self.size} if self.rounds else {}
@@ -596,6 +638,15 @@ class Learner(State, Player):
         parts = getattr(self, "features", None), getattr(self, "kernel", None)
         told = (part.advice(X) for part in parts if isinstance(part, Features | Kernel))
         return next(filter(None, told), None)
+
+    def _matrices(self) -> list[Part]:
+        """Return what there is to say of its matrices, or weights; called after some data only."""
+        return []
+
+    def _diagnose(self) -> list[Part]:
+        if not self._ready() or not self._played:
+            return []
+        return [part._replace(remedy=part.remedy or self._REMEDY) for part in self._matrices()]
 
     def _play_rounds(self, n: int, rounds: Callable[[int], tuple[int, int]]) -> None:
         """Play n rounds by calls of ``rounds(first)``, making room wherever it asks for it."""

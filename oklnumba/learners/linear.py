@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from oklnumba import checks
 from oklnumba.checks import require_count
+from oklnumba.health import Part, weights_part
 from oklnumba.hot.jit import DONE, NOT_FINITE
 from oklnumba.hot.linalg import all_finite, product_rows
 from oklnumba.hot.losses import LINEAR_LOSS
@@ -107,6 +108,9 @@ class LinearLearner(Learner):
         product_rows(X, self._point(), forecasts)
         return forecasts
 
+    def _matrices(self) -> list[Part]:
+        return [weights_part(self._point())]
+
     def _start(self, d: int) -> None:
         self._begin_rounds(d)
 
@@ -154,6 +158,9 @@ class EitherLearner(LinearLearner):
 
     def _finite(self) -> bool:
         return self._algorithm._finite()
+
+    def _matrices(self) -> list[Part]:
+        return self._algorithm._matrices()
 
     def _state(self) -> dict[str, Any]:
         return self._algorithm._state()

@@ -8,6 +8,7 @@ import numpy as np
 
 from oklnumba import checks
 from oklnumba.checks import require_count, require_positive
+from oklnumba.health import UNIT, Part, Upper, part_of
 from oklnumba.hot.jit import DONE, NEED_ROOM
 from oklnumba.hot.linalg import all_finite, solve_upper
 from oklnumba.hot.losses import LINEAR_LOSS
@@ -22,6 +23,7 @@ from oklnumba.hot.udu import TOGETHER
 from oklnumba.learners.linear import LinearLearner
 from oklnumba.state import aligned_zeros, padded
 
+NEWTON = "A_0 + eta sum g g'"
 NULL_SQUARE = 1e-15  # share of a sketch's largest square below which another is rounding
 
 
@@ -80,6 +82,15 @@ class NewtonLearner(LinearLearner):
         w = self._c.copy()
         solve_upper(self._U, w, len(w))
         return w[: self._width].copy()
+
+    def _matrices(self) -> list[Part]:
+        d = int(self._width or 0)
+        matrix = Upper(self._U, d, 1.0 / self._inv_d[:d])
+        bounded = self._C < inf
+        scale = self._C if bounded else 0.0
+        part = part_of(NEWTON, matrix, [matrix.half_solve(self._c)], [scale])
+        # Without a bound on forecasts nothing is known of their scale: the worst.
+        return [part if bounded else part._replace(error=UNIT * part.condition)]
 
     def _finite(self) -> bool:
         return all_finite(self._c) and all_finite(self._inv_d)
@@ -261,6 +272,19 @@ class SketchedONS(_ProjectedStep):
         self._R[:] = 0.0
         self._R[range(m), range(m)] = np.sqrt(self._alpha + kept[:m])
         self._counts[USED] = m
+
+    def _matrices(self) -> list[Part]:
+        m = int(self._counts[USED])
+        if m == 0:
+            return super()._matrices()
+        S = self._S[:m]
+
+        def column(i: int) -> np.ndarray:
+            return S @ S[i] + self._alpha * (np.arange(m) == i)
+
+        part = part_of("alpha I + S S'", Upper(self._R, m), column=column)
+        # x - S' (alpha I + S S')^-1 S x cancels by as much.
+        return [part._replace(error=UNIT * part.condition, largest=super()._matrices()[0].largest)]
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         return np.clip(super()._forecast(X), -self._C, self._C)

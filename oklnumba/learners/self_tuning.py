@@ -10,6 +10,7 @@ import numpy as np
 import scipy
 
 from oklnumba.checks import require_count
+from oklnumba.health import Part, of_members
 from oklnumba.hot.experts import (
     AGGREGATING,
     BOLD,
@@ -262,6 +263,13 @@ class Stage(State):
         """Return the members' losses in the rounds as they were, (K, N)."""
         return self._losses + self._losses_before
 
+    def matrices(self) -> list[Part]:
+        """Return what there is to say of the groups' matrices."""
+        scales = self._tally[:, 0, LARGEST]
+        return of_members(
+            (f"group {g}", group.matrices(scales)) for g, group in enumerate(self.groups)
+        )
+
     def parts(self) -> dict[str, State]:
         """Return everything with a state, by name."""
         parts = {
@@ -431,6 +439,9 @@ class SelfTuning(Learner):
         if self._played in RESTARTS:
             self._restart()
             trace.sizes[-1] = self.size
+
+    def _matrices(self) -> list[Part]:
+        return self._stage.matrices()
 
     def _restart(self) -> None:
         """Take scales and members anew from the past, and play it again."""

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from oklnumba import losses
+from oklnumba.health import Part
 from oklnumba.hot.jit import NOT_FINITE
 from oklnumba.learners.learner import Learner, Trace, check_learner, fresh
 from oklnumba.scaling import LARGEST, Standardizer
@@ -111,6 +112,9 @@ class Standardized(Learner):
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         return self._inner._forecast(self._scaler.transform(np.clip(X, -LARGEST, LARGEST)))
+
+    def _matrices(self) -> list[Part]:
+        return self._inner._diagnose()
 
     def _state(self) -> dict[str, Any]:
         meta, arrays = self._inner._contents()

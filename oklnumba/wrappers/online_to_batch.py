@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from oklnumba import checks
 from oklnumba.checks import require_count
+from oklnumba.health import Part, of_members
 from oklnumba.learners.learner import Learner, Player, Trace, check_learner, fresh
 from oklnumba.losses import Loss
 from oklnumba.state import NoRoom, under
@@ -263,6 +264,13 @@ class OnlineToBatch(Player):
         self._refuse_fault()
         if not self._seen:
             raise ValueError("OnlineToBatch has seen no data; call fit(X, y) first")
+
+    def _diagnose(self) -> list[Part]:
+        if not self._seen:
+            return []
+        functions = self._functions.items()
+        parts = of_members((f"the function of round {r}", f._diagnose()) for r, f in functions)
+        return parts + (self._learner._diagnose() if self._learner else [])
 
     # ---- saving ----
 

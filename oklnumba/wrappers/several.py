@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from oklnumba import checks, frames, protocol
+from oklnumba.health import Part, of_members
 from oklnumba.learners.learner import Learner, Player, Trace, check_learner, fresh
 from oklnumba.losses import Loss
 from oklnumba.params import Params, told
@@ -150,6 +151,12 @@ class Several(Player):
         with self._lock:
             forecasts = [one.predict(X) for one in self._learners]
         return forecasts[0] if self._together else np.stack(forecasts, axis=1)
+
+    def _diagnose(self) -> list[Part]:
+        if self._together:
+            return self._learners[0]._diagnose()
+        members = enumerate(self._learners)
+        return of_members((f"output {k}", one._diagnose()) for k, one in members)
 
     def _contents(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         meta, arrays = super()._contents()
