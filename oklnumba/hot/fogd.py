@@ -5,25 +5,49 @@ from __future__ import annotations
 import math
 
 from oklnumba.hot.elementary import SINCOS_LARGEST, sin_cos
-from oklnumba.hot.jit import DIVERGED, DONE, LARGEST_FORECAST, hot
+from oklnumba.hot.jit import DIVERGED, DONE, LARGEST_FORECAST, exact, hot
 from oklnumba.hot.linalg import add_multiple, dot
 from oklnumba.hot.losses import loss_derivative
 
 ROWS_AT_ONCE = 4  # rounds whose phases share one pass over the frequencies
 
 
-@hot
-def fourier_phases(X, first, frequencies, phases):
-    """Write u_j . x for ROWS_AT_ONCE rows of X from ``first`` on.
+@exact
+def fourier_phase(x, frequencies, phases):
+    """Write u_j . x. x : (d,); other arguments as in fourier_phases, but for phases : (2 f,)."""
+    d, f = frequencies.shape
+    p = phases[:f]
+    for j in range(f):
+        p[j] = 0.0
+    k = 0
+    while k + 4 <= d:
+        u0, u1, u2, u3 = frequencies[k], frequencies[k + 1], frequencies[k + 2], frequencies[k + 3]
+        a0, a1, a2, a3 = x[k], x[k + 1], x[k + 2], x[k + 3]
+        for j in range(f):
+            p[j] = p[j] + a0 * u0[j] + a1 * u1[j] + a2 * u2[j] + a3 * u3[j]
+        k += 4
+    while k < d:
+        u = frequencies[k]
+        a = x[k]
+        for j in range(f):
+            p[j] += a * u[j]
+        k += 1
 
-    The last row stands in for rows beyond it: a round has the same bits however a stream is cut.
+
+@exact
+def fourier_phases(X, first, frequencies, phases):
+    """Write u_j . x for ROWS_AT_ONCE rows of X from ``first`` on, or one, if there are not as many.
+
+    A row has the same bits alone: products are fused one after the other, in one order.
 
     X : (n, d); frequencies : (d, f), feature-major; phases : (ROWS_AT_ONCE, 2 f), written, f each.
+    Returns the number of rows.
     """
     d, f = frequencies.shape
-    last = X.shape[0] - 1
-    x0, x1 = X[min(first, last)], X[min(first + 1, last)]
-    x2, x3 = X[min(first + 2, last)], X[min(first + 3, last)]
+    if X.shape[0] - first < ROWS_AT_ONCE:
+        fourier_phase(X[first], frequencies, phases[0])
+        return 1
+    x0, x1, x2, x3 = X[first], X[first + 1], X[first + 2], X[first + 3]
     p0, p1, p2, p3 = phases[0, :f], phases[1, :f], phases[2, :f], phases[3, :f]
     for j in range(f):
         p0[j] = 0.0
@@ -53,6 +77,7 @@ def fourier_phases(X, first, frequencies, phases):
             p2[j] += a2 * u[j]
             p3[j] += a3 * u[j]
         k += 1
+    return ROWS_AT_ONCE
 
 
 @hot
@@ -88,9 +113,10 @@ def fogd_rounds(X, y, frequencies, w, loss, setting, work, forecasts):
     """
     eta, scale = setting
     f = frequencies.shape[1]
-    for start in range(0, X.shape[0], ROWS_AT_ONCE):
-        fourier_phases(X, start, frequencies, work)
-        for t in range(start, min(start + ROWS_AT_ONCE, X.shape[0])):
+    start = 0
+    while start < X.shape[0]:
+        stop = start + fourier_phases(X, start, frequencies, work)
+        for t in range(start, stop):
             z = work[t - start]
             forecast = scale * fourier_forecast(z, w, f)  # w . z(x), z(x) = scale z
             if not abs(forecast) < LARGEST_FORECAST:
@@ -99,6 +125,7 @@ def fogd_rounds(X, y, frequencies, w, loss, setting, work, forecasts):
             step = eta * scale * loss_derivative(loss, forecast, y[t])
             if step != 0.0:
                 add_multiple(w, -step, z, 2 * f)  # w <- w - eta l' z(x)
+        start = stop
     return X.shape[0], DONE
 
 
@@ -106,7 +133,9 @@ def fogd_rounds(X, y, frequencies, w, loss, setting, work, forecasts):
 def fogd_forecasts(X, frequencies, w, scale, work, forecasts):
     """Write what FOGD would forecast for each row of X; arguments as in fogd_rounds."""
     f = frequencies.shape[1]
-    for start in range(0, X.shape[0], ROWS_AT_ONCE):
-        fourier_phases(X, start, frequencies, work)
-        for t in range(start, min(start + ROWS_AT_ONCE, X.shape[0])):
+    start = 0
+    while start < X.shape[0]:
+        stop = start + fourier_phases(X, start, frequencies, work)
+        for t in range(start, stop):
             forecasts[t] = scale * fourier_forecast(work[t - start], w, f)
+        start = stop

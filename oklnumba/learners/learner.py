@@ -395,9 +395,14 @@ class Learner(SavedState, Player):
             If the numbers of the forecast are beyond double precision (nothing has changed then).
         """
         with self._lock:
-            X = self._as_point(x)
-            if not self._ready():
-                return 0.0
+            single = self._takes(x)
+            if single is not None:
+                X = single.X
+            else:
+                X = checks.as_point(x, self._width)
+                if not self._ready():
+                    return 0.0
+                self._keep_single()
             forecast = self._forecast(X)[0]
             if self._outputs > 1:
                 self._refuse_not_finite(forecast[None])
@@ -461,16 +466,16 @@ class Learner(SavedState, Player):
             After an error in mid-round, until ``reset``.
         """
         with self._lock, HOLD:
-            single = self._single
-            if single is not None and single.takes_point(x) and single.takes_label(y):
+            single = self._takes(x)
+            if single is not None and single.takes_label(y):
                 X, label = single.X, single.y
             else:
                 X = checks.as_point(x, self._width)
                 label = checks.as_label(y, self._loss().classes)
             self._check_labels(label)
-            if single is None or self._broken or self._fault:
+            if single is None:
                 self._begin(X.shape[1])
-                single = self._kept()
+                single = self._keep_single()
             try:
                 self._attempt(X, label, single.trace)
             except NoRoom as full:
@@ -492,16 +497,20 @@ class Learner(SavedState, Player):
 
     # ---- what they share ----
 
-    def _as_point(self, x: Any) -> np.ndarray:
-        """Return a checked input, (1, d), in a buffer of its own or that of single rounds."""
-        single = self._single
-        if single is not None and single.takes_point(x):
-            return single.X
-        return checks.as_point(x, self._width)
+    def _takes(self, x: Any) -> SingleRound | None:
+        """Return the buffers of single rounds, with x in them.
 
-    def _kept(self) -> SingleRound:
-        """Return the buffers of single rounds, made with the first of them."""
-        if self._single is None:
+        None before they are kept, after trouble, and for what is no plain point: all of that is
+        looked at elsewhere.
+        """
+        single = self._single
+        if single is None or self._broken or self._fault or not single.takes_point(x):
+            return None
+        return single
+
+    def _keep_single(self) -> SingleRound | None:
+        """Return the buffers of single rounds, made with the first; None for several labels."""
+        if self._single is None and self._outputs == 1:
             self._single = SingleRound(self._width, self._loss().classes, self._trace(1))
         return self._single
 
