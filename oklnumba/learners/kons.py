@@ -14,12 +14,12 @@ import scipy
 from oklnumba import factor
 from oklnumba.checks import (
     NO_CURVATURE,
-    number,
     refuse_beyond,
     require,
     require_nonnegative,
     require_positive,
     require_width,
+    require_within,
 )
 from oklnumba.dictionaries import check_kors
 from oklnumba.hot.jit import ATOMS, STOPPED
@@ -401,7 +401,7 @@ class SketchedKONS(_KernelForm):
         super()._check_params()
         check_kors(self.alpha, "alpha", self.beta, self.eps, self.seed)
         gamma = self.gamma
-        require(number(gamma) and 0 < gamma <= 1, "gamma", gamma, "a number in (0, 1]")
+        require_within("gamma", gamma, "(0, 1]")
         ways = ("independent", "shared", "weighted")
         valid = isinstance(self.sampling, str) and self.sampling in ways
         require(valid, "sampling", self.sampling, "'independent', 'shared' or 'weighted'")

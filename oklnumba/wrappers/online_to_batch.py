@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from oklnumba import checks
-from oklnumba.checks import require_count
+from oklnumba.checks import require_count, require_seed
 from oklnumba.learners.learner import Learner, Player, Trace, check_learner, fresh
 from oklnumba.losses import Loss
 from oklnumba.state import under
@@ -106,9 +106,10 @@ class OnlineToBatch(Player):
             fresh(self.learner)._advise(X, y)
 
     def _check_params(self) -> None:
+        super()._check_params()
         check_learner(self.learner)._check_params()
         require_count("draws", self.draws, 1)
-        require_count("seed", self.seed, 0)
+        require_seed(self.seed)
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Play the stream up to the last round drawn, keeping the functions; return self.
@@ -220,7 +221,7 @@ class OnlineToBatch(Player):
         0.25
         """
         self._refuse_unseen()
-        checks.require_nonnegative("regret_bound", regret_bound)
+        regret_bound = checks.require_nonnegative("regret_bound", regret_bound)
         return float(regret_bound) / self._seen
 
     def predict(self, X: ArrayLike) -> np.ndarray:
