@@ -45,6 +45,7 @@ from oklnumba.sizes import regret_vs_size
 from oklnumba.streams import stream
 from oklnumba.sweep import sweep
 from oklnumba.table import Table
+from oklnumba.warming import warm_up
 from oklnumba.wrappers.online_to_batch import OnlineToBatch
 from oklnumba.wrappers.several import MultiOutput, OneVsRest
 
@@ -120,6 +121,7 @@ __all__ = [
     "stream",
     "sweep",
     "theory",
+    "warm_up",
 ]
 
 

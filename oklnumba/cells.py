@@ -104,7 +104,10 @@ def play(
         if order is not None:
             rows = np.random.default_rng(order).permutation(len(X))
             X, y = X[rows], y[rows]
-        return measured(player, run(player, X, y, **of_run), measure)
+        done = run(player, X, y, **of_run)
+        if done.interrupted:  # Ctrl-C is for the whole sweep
+            raise KeyboardInterrupt
+        return measured(player, done, measure)
     except Exception as error:
         return {"error": f"{type(error).__name__}: {error}"}
 

@@ -19,18 +19,20 @@ from oklnumba.checks import (
 from oklnumba.features import NystromFeatures
 from oklnumba.hot.dictionary import ald_rounds, kors_rounds
 from oklnumba.hot.jit import ATOMS, DONE
+from oklnumba.interrupts import HOLD
 from oklnumba.kernels import Kernel, check_kernel
 from oklnumba.params import Params
-from oklnumba.state import Coins, State, aligned_zeros, padded
+from oklnumba.state import Coins, NoRoom, State, aligned_zeros, padded
+from oklnumba.threads import Locked, locked
 from oklnumba.transformers import Transformer, in_frames, not_fitted
 
 # What says that there was data, of a sampler; all else is made anew with the next.
-_SEEN = "_seen", "indices_", "probabilities_", "n_features_in_", "feature_names_in_"
+_SEEN = "_seen", "_fault", "indices_", "probabilities_", "n_features_in_", "feature_names_in_"
 
 ROWS = 8192  # points looked at in one go
 
 
-class _Sampler(State, Transformer, Params):
+class _Sampler(State, Transformer, Locked, Params):
     """A streaming dictionary: looks at points in order, keeps some, and never drops them.
 
     A step of scikit-learn's pipelines: ``fit`` starts afresh, ``partial_fit`` goes on.
@@ -39,9 +41,11 @@ class _Sampler(State, Transformer, Params):
     """
 
     _STATE = {"atoms": ("d", ATOMS), "counts": ("counts",)}
+    _fault = ""  # after an error in the middle of a point
     _FIRST_ROOM = 32
     _REMEDY = "scale the inputs"  # of points whose numbers are beyond double precision
 
+    @locked
     def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
         """Forget what was seen and look at the rows of X; return self. See ``partial_fit``."""
         rows = as_rows(X)  # before anything is forgotten
@@ -49,12 +53,14 @@ class _Sampler(State, Transformer, Params):
         self.reset()
         return self._look_at(rows, X)
 
+    @locked
     def reset(self) -> Self:
         """Go back to no data; return self."""
         for name in _SEEN:
             vars(self).pop(name, None)
         return self
 
+    @locked
     def partial_fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
         """Look at the rows of X in order and keep some; return self.
 
@@ -70,10 +76,16 @@ class _Sampler(State, Transformer, Params):
             If X is not valid or a hyper-parameter is outside its domain (nothing has changed then).
         FloatingPointError
             If the numbers of a point are beyond double precision; the message names it.
+        MemoryError
+            If there is no room to grow; the message says how many points have been looked at.
+        RuntimeError
+            After an error in the middle of a point, until ``reset``.
         """
         started = hasattr(self, "_seen")
         if started and self._broken:
             raise FloatingPointError(self._broken)
+        if self._fault:
+            raise RuntimeError(self._fault)
         self._compare(X)
         rows = as_rows(X, len(self._atoms) if started else None)
         if not started:
@@ -83,20 +95,42 @@ class _Sampler(State, Transformer, Params):
     def _look_at(self, rows: Any, X: ArrayLike) -> Self:
         """Look at checked rows, which X gave."""
         if not hasattr(self, "_seen"):
-            self._start(rows.shape[1])
-            self._note(X, rows.shape[1])
+            with HOLD:
+                try:
+                    self._start(rows.shape[1])
+                    self._note(X, rows.shape[1])
+                except BaseException:
+                    self.reset()
+                    raise
+        before = self._seen
         for _, block in blocks(rows, ROWS):
-            self._look(block)
+            try:
+                with HOLD:  # interrupts come between blocks
+                    self._look(block)
+            except NoRoom as full:
+                done = f"{self._seen - before} of these {rows.shape[0]} points were looked at"
+                full.args = (f"{full}; {done}, and the sampler is intact",)
+                raise
+            except BaseException as error:
+                if not self._broken:
+                    self._fault = (
+                        f"this {type(self).__name__} is no longer whole: {type(error).__name__} in "
+                        f"the middle of a point; call reset() and start again"
+                    )
+                raise
         return self
 
     def _look(self, X: np.ndarray) -> None:
         """Look at some points; raise FloatingPointError for numbers beyond double precision."""
         played, kept = np.empty(len(X)), np.empty(len(X), dtype=np.int64)
-        first, status = self._play(X, played, kept)
-        new = np.flatnonzero(kept[:first])
-        self.indices_ = np.concatenate([self.indices_, self._seen + new])
-        self.probabilities_ = np.concatenate([self.probabilities_, played[new]])
-        self._seen += first
+        try:
+            first, status = self._play(X, played, kept)
+        except NoRoom as full:
+            for name in self._COINS:
+                getattr(self, f"_{name}").give_back(len(X) - full.first, len(X))
+            self._record(played, kept, full.first)
+            raise
+        self._record(played, kept, first)
         if status != DONE:
             self._broken = (
                 f"{type(self).__name__}, point {self._seen + 1}: its distance to the dictionary is "
@@ -104,7 +138,15 @@ class _Sampler(State, Transformer, Params):
             )
             raise FloatingPointError(self._broken)
 
+    def _record(self, played: np.ndarray, kept: np.ndarray, first: int) -> None:
+        """Note which of the next ``first`` points were kept, and with what probability."""
+        new = np.flatnonzero(kept[:first])
+        self.indices_ = np.concatenate([self.indices_, self._seen + new])
+        self.probabilities_ = np.concatenate([self.probabilities_, played[new]])
+        self._seen += first
+
     def _start(self, d: int) -> None:
+        self._use_parts()
         self._kernel = self.kernel._code()
         self._make_state(d=d, counts=1)
         self._work = np.zeros((2, 0))
@@ -127,6 +169,10 @@ class _Sampler(State, Transformer, Params):
     def _buffers(self, rooms: dict[int, int]) -> dict[str, np.ndarray]:
         return super()._buffers(rooms) | {"work": aligned_zeros(2, padded(rooms[ATOMS]))}
 
+    def _data(self) -> str | None:
+        return f"has seen {self._seen} points" if hasattr(self, "_seen") else None
+
+    @locked
     def set_params(self, **params: Any) -> Self:
         """Set hyper-parameters before any data; return self.
 
@@ -154,6 +200,7 @@ class _Sampler(State, Transformer, Params):
         return int(self._counts[ATOMS]) if hasattr(self, "_seen") else 0
 
     @property
+    @locked
     def landmarks_(self) -> np.ndarray:
         """The points kept, shape (m, d)."""
         if not hasattr(self, "_seen"):
@@ -299,6 +346,8 @@ class UniformSampling(_Sampler):
     >>> okl.UniformSampling(okl.Gaussian(1.0), probability=0.1, seed=0).partial_fit(X).size
     32
     """
+
+    _COINS = ("coins",)
 
     def __init__(self, kernel: Kernel, *, probability: float = 0.1, seed: int = 0):
         self.kernel = kernel

@@ -12,6 +12,7 @@ import numpy as np
 import scipy
 from threadpoolctl import ThreadpoolController
 
+from oklnumba import blas
 from oklnumba.hot.linalg import cholesky_row, solve_lower
 
 BLOCK = 512  # rows and columns of a block of the factor
@@ -66,28 +67,15 @@ def unpack(lower: np.ndarray, L: np.ndarray, t: int) -> None:
         start += i + 1
 
 
-def solve_rows(L: np.ndarray, rows: np.ndarray, t: int) -> np.ndarray:
-    """Overwrite rows (b, t) by L^-1 of each; return them as columns, (t, b).
+def solve_rows(L: np.ndarray, rows: np.ndarray, t: int) -> None:
+    """Overwrite rows (b, t) by L^-1 of each.
 
-    L : (cap, cap), row-major, lower. BLAS-3 on blocks of L. Only SciPy's BLAS is called here: NumPy
-    brings another one, and the threads of the two get into each other's way.
+    L : (cap, cap), row-major, lower; rows : row-major, perhaps further ones of L.
     """
-    columns = np.array(rows.T, order="C")
     if len(rows) == 1:
-        solve_lower(L, columns[:, 0], t)
+        solve_lower(L, rows[0], t)
     else:
-        for start in range(0, t, BLOCK):
-            stop = min(start + BLOCK, t)
-            part = columns[start:stop].T  # Fortran-ordered, so that BLAS works in place
-            if start:
-                left = np.ascontiguousarray(L[start:stop, :start])
-                scipy.linalg.blas.dgemm(
-                    -1.0, columns[:start].T, left.T, beta=1.0, c=part, overwrite_c=1
-                )
-            corner = np.ascontiguousarray(L[start:stop, start:stop])
-            scipy.linalg.blas.dtrsm(1.0, corner.T, part, side=1, overwrite_b=1)
-    rows[:] = columns.T
-    return columns
+        blas.solve_rows(L[:t, :t], rows)
 
 
 def append_rows(L: np.ndarray, t: int, b: int) -> int:
@@ -99,15 +87,10 @@ def append_rows(L: np.ndarray, t: int, b: int) -> int:
     """
     if b == 1:
         return 0 if cholesky_row(L, t) > 0.0 else 1
-    columns = solve_rows(L, L[t : t + b, :t], t)
-    corner = np.asfortranarray(np.tril(L[t : t + b, t : t + b]))
-    if t:
-        corner = scipy.linalg.blas.dsyrk(
-            -1.0, columns.T, beta=1.0, c=corner, lower=1, overwrite_c=1
-        )
-    corner, status = scipy.linalg.lapack.dpotrf(corner, lower=1, overwrite_a=1)
-    L[t : t + b, t : t + b] = corner
-    return status
+    rows, corner = L[t : t + b, :t], L[t : t + b, t : t + b]
+    blas.solve_rows(L[:t, :t], rows)
+    blas.subtract_squares(rows, corner)
+    return blas.cholesky(corner)
 
 
 def cholesky(A: np.ndarray) -> np.ndarray:
@@ -149,9 +132,6 @@ def inverse_diagonal(L: np.ndarray) -> np.ndarray:
     out = np.empty(len(L))
     for start in range(0, len(L), BLOCK):
         rows = np.eye(min(BLOCK, len(L) - start), len(L) - start)
-        if len(rows) == 1:
-            columns = rows / L[start:, start:]
-        else:
-            columns = solve_rows(L[start:, start:], rows, len(L) - start)
-        out[start : start + BLOCK] = np.einsum("ij,ij->j", columns, columns)
+        solve_rows(L[start:, start:], rows, len(L) - start)
+        out[start : start + BLOCK] = np.einsum("ij,ij->i", rows, rows)
     return out

@@ -203,11 +203,11 @@ class TaylorFeatures(Features):
             raise ValueError(f"center has {len(center)} entries, but X has {d} columns; give {d}")
         parent, variable, ratio = _monomials(d, int(self.degree))
         ratio = ratio / float(self.sigma)
-        columns = np.empty((d + r, PASS))
+        shifted = np.empty(d)
         rate = 0.5 / float(self.sigma) ** 2
 
         def write(X: np.ndarray, out: np.ndarray) -> None:
-            taylor_block(X, center, rate, parent, variable, ratio, columns, out)
+            taylor_block(X, center, rate, parent, variable, ratio, shifted, out)
 
         return write, r
 

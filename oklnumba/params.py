@@ -5,9 +5,11 @@ from __future__ import annotations
 import copy
 import functools
 import inspect
+import threading
 from abc import ABCMeta
 from collections.abc import Iterator
 from typing import Any
+from weakref import WeakKeyDictionary, WeakSet
 
 import numpy as np
 
@@ -16,6 +18,34 @@ from oklnumba.checks import as_number, number, require_flag, shown
 from oklnumba.display import short, table
 
 CLASSES: dict[str, type[Params]] = {}  # the public ones of oklnumba, by name: for saved files
+
+
+# Objects with hyper-parameters, and what began with them: a learner with its kernel, say.
+_users: WeakKeyDictionary[Params, WeakSet[Params]] = WeakKeyDictionary()
+_users_lock = threading.Lock()
+
+
+class Hyper:
+    """A hyper-parameter as an attribute: not assigned while there is data that it belongs to.
+
+    It has no ``__get__``, so that reading takes what stands in ``vars``, at full speed.
+    """
+
+    def __init__(self, name: str):
+        self.name = name
+
+    def __set__(self, one: Params, value: Any) -> None:
+        """Store the value; raise ValueError if it is another one and there is data."""
+        values = vars(one)
+        if self.name in values and not _same(values[self.name], value):
+            one._refuse_in_use(self.name)
+        values[self.name] = value
+
+
+def _same(old: Any, new: Any) -> bool:
+    """Say whether a value is the old one: the same object, or an equal number or text."""
+    plain = type(new) is type(old) and isinstance(new, bool | int | float | str)
+    return new is old or (plain and new == old)
 
 
 class Checked(ABCMeta):
@@ -84,6 +114,9 @@ class Params(metaclass=Checked):
     def __init_subclass__(cls, **options: Any) -> None:
         """Note classes of oklnumba, and of nobody else: a file cannot name any other."""
         super().__init_subclass__(**options)
+        for name in cls.__signature__.parameters:
+            if name not in vars(cls):
+                setattr(cls, name, Hyper(name))
         if cls.__module__.startswith("oklnumba.") and not cls.__name__.startswith("_"):
             CLASSES[cls.__name__] = cls
 
@@ -160,11 +193,44 @@ class Params(metaclass=Checked):
         return own, nested
 
     def _nested(self) -> Iterator[Params]:
-        """Yield the object and those among its hyper-parameters, and theirs."""
+        """Yield the object and those among its hyper-parameters, also in lists, and theirs."""
         yield self
         for value in self.get_params(deep=False).values():
-            if isinstance(value, Params):
-                yield from value._nested()
+            for one in value if isinstance(value, list | tuple) else (value,):
+                if isinstance(one, Params):
+                    yield from one._nested()
+
+    # ---- data that belongs to hyper-parameters ----
+
+    def _data(self) -> str | None:
+        """Return what the object has done with its hyper-parameters, None before any data."""
+        return None
+
+    def _use_parts(self) -> None:
+        """Note that data is about to come, for which the objects within must stay as they are."""
+        with _users_lock:
+            for part in self._nested():
+                if part is not self:
+                    _users.setdefault(part, WeakSet()).add(self)
+
+    def _refuse_in_use(self, name: str) -> None:
+        """Raise ValueError where there is data that belongs to the hyper-parameter as it is."""
+        done = self._data()
+        if done:
+            raise ValueError(
+                f"this {type(self).__name__} {done} with its present {name}; call reset() first, "
+                "or make a new one"
+            )
+        with _users_lock:
+            users = list(_users.get(self, ()))
+        for user in users:
+            done = user._data()
+            if done:
+                raise ValueError(
+                    f"this {type(self).__name__} belongs to a {type(user).__name__} that {done} "
+                    f"with its present {name}; reset() that one first, or make a new "
+                    f"{type(self).__name__}"
+                )
 
     def __repr__(self) -> str:
         params = ", ".join(f"{name}={short(getattr(self, name))}" for name in self._param_names())

@@ -18,9 +18,11 @@ from oklnumba import checks, theory
 from oklnumba.blocks import whole
 from oklnumba.checks import shown
 from oklnumba.display import pandas_for, table
+from oklnumba.interrupts import Stop
 from oklnumba.learners.learner import FIRST_ROWS, Player, write_npz
 from oklnumba.params import told
 from oklnumba.recording import Recorder, check_record, read_run
+from oklnumba.state import NoRoom
 
 SUMS = {"losses": "loss_sums", "mistakes": "mistake_sums"}  # where not every round is recorded
 
@@ -102,7 +104,9 @@ class Run:
     checkpoints, checkpoint_seconds : ndarray
         Rounds after which the clock was read, and the seconds then.
     finished : bool
-        False when a time limit ended the run.
+        False when a time limit or an interrupt ended the run.
+    interrupted : bool
+        Whether it was an interrupt: Ctrl-C, or SIGTERM where there is a checkpoint.
     loss : str
         Name of the loss.
     certificate : Certificate or None
@@ -124,6 +128,7 @@ class Run:
         self.checkpoint_seconds = arrays["checkpoint_seconds"]
         self.seconds = float(meta["seconds"])
         self.finished = bool(meta["finished"])
+        self.interrupted = bool(meta.get("interrupted", False))  # not in older files
         self.loss = meta["loss"]
         self.learner = meta["learner"]
         self.certificate = None
@@ -331,12 +336,17 @@ class Run:
         what = f"mean {self.loss} loss {self.mean_loss:.4g}"
         if self.mistakes is not None:
             what += f", mistake rate {100 * self.mistake_rate:.2f} %"
-        end = "" if self.finished else ", stopped by its time limit"
+        end = self._end()
         size = f", size {self.sizes[-1]}" if self.rounds else ""
         return f"Run({self.learner}: {self.rounds} rounds{end}, {what}{size}, {self.seconds:.3g} s)"
 
+    def _end(self) -> str:
+        if self.interrupted:
+            return ", interrupted"
+        return "" if self.finished else ", stopped by its time limit"
+
     def _repr_html_(self) -> str:
-        end = "" if self.finished else ", stopped by its time limit"
+        end = self._end()
         rows: dict[str, Any] = {"learner": self.learner, "rounds": f"{self.rounds:,}{end}"}
         rows[f"mean {self.loss} loss"] = self.mean_loss
         if self.mistakes is not None:
@@ -447,6 +457,21 @@ def run(
     FloatingPointError
         If the numbers of a round are beyond double precision, or a first-order learner diverges (a
         forecast beyond 1e100); the message names the round and what to change.
+    MemoryError
+        If there is no room for the learner to grow. It is intact, the message says after how many
+        rounds, and the checkpoint, if there is one, holds them.
+    KeyboardInterrupt
+        At the second Ctrl-C, as below.
+    RuntimeError
+        If the learner had an error in mid-round before, until its ``reset``.
+
+    Notes
+    -----
+    In the main thread the first Ctrl-C ends the run after the present block of rounds, as a time
+    limit does: the Run so far is returned, ``finished`` is False and ``interrupted`` True, and the
+    checkpoint is written. The second raises KeyboardInterrupt after that block, when learner and
+    rounds agree. The third does so at once, and the learner, which may be in mid-round, then
+    refuses to go on. With a checkpoint SIGTERM ends the run as Ctrl-C does.
 
     Warns
     -----
@@ -482,10 +507,11 @@ def run(
     chunked = y is None and not hasattr(X, "shape") and _is_chunked(X)
     finished, data = True, None
     with (
+        Stop(terminate=checkpoint is not None) as stop,
         tqdm(disable=not progress, unit=" rounds", initial=recorder.rounds, unit_scale=True) as bar,
         closing(_pieces(X, y, chunked, recorder)) as pieces,
     ):
-        for part, labels in pieces:
+        for part, labels in _until_stopped(pieces, stop):
             if not chunked:
                 bar.total = len(labels) + recorder.rounds - skip
                 data = (part, labels) if bar.total == len(labels) else None
@@ -495,15 +521,17 @@ def run(
             recorder.adopt()
             part, labels = part[skip:], labels[skip:]
             learner._advise(part, labels)
-            finished = _play_piece(recorder, part, labels, time_limit, bar)
+            finished = _play_piece(recorder, part, labels, time_limit, bar, stop)
             skip = 0
             if not finished:
                 break
-    if skip:
-        raise recorder.too_many(recorder.rounds - skip)
-    recorder.adopt()
-    if checkpoint is not None:
-        recorder.close(finished)
+        recorder.interrupted = bool(stop.came)
+        finished = finished and not stop.came
+        if skip and finished:
+            raise recorder.too_many(recorder.rounds - skip)
+        recorder.adopt()
+        if checkpoint is not None:
+            recorder.close(finished)
     return Run(recorder.arrays(), recorder.meta(finished), data)
 
 
@@ -521,18 +549,44 @@ def _check_options(time_limit: Any, checkpoint: Any, every: Any, record: Any, re
         raise ValueError("resume=True goes on from a checkpoint; name its file: checkpoint=...")
 
 
+def _until_stopped(pieces: Iterator[Any], stop: Stop) -> Iterator[Any]:
+    """Yield the pieces of the data until a signal comes, also while waiting for one."""
+    while not stop.came:
+        try:
+            stop.open = True
+            piece = next(pieces, None)
+        except KeyboardInterrupt:
+            if not stop.came:  # the data's own
+                raise
+            return
+        finally:
+            stop.open = False
+        if piece is None:
+            return
+        yield piece
+
+
 def _play_piece(
-    recorder: Recorder, X: Any, y: np.ndarray, time_limit: float | None, bar: tqdm
+    recorder: Recorder,
+    X: Any,
+    y: np.ndarray,
+    time_limit: float | None,
+    bar: tqdm,
+    stop: Stop,
 ) -> bool:
-    """Play the rows of X with looks at the clock in between; False where the time is up."""
+    """Play the rows of X with looks at the clock and for signals; False where that is the end."""
     start = 0
     while start < len(y):
-        rows = _next_rows(recorder, len(y) - start, time_limit)
+        rows = 0 if stop.came else _next_rows(recorder, len(y) - start, time_limit)
         if rows == 0:
             return False
         part = slice(start, start + rows)
         begin = time.perf_counter()
-        trace = recorder.learner._play_rows(X[part], y[part])
+        try:
+            trace = recorder.learner._play_rows(X[part], y[part])
+        except NoRoom as full:
+            recorder.add_part(y[part], full.trace, time.perf_counter() - begin)
+            raise
         recorder.add(y[part], trace, time.perf_counter() - begin)
         bar.update(rows)
         start += rows

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from oklnumba import checks, losses
+from oklnumba.interrupts import HOLD
 from oklnumba.learners.learner import Player, Trace, read_npz, write_npz
 from oklnumba.params import same_spec
 from oklnumba.state import under
@@ -140,6 +141,7 @@ class Recorder:
         self.sums: tuple[Any, Any] = (0.0, 0)  # of losses and mistakes; only if not all is kept
         self.counted = True  # mistakes, in all rounds so far
         self.seconds, self.rounds = 0.0, 0
+        self.interrupted = False
         self.clock: list[tuple[int, float]] = []
         self.log, self.logged = {"bytes": 0, "crc": 0}, 0  # how many parts the log has
         self.saved: tuple[dict, dict] | None = None
@@ -160,6 +162,19 @@ class Recorder:
         if len(self.clock) == 2 * READINGS:
             self.clock = self.clock[1::2]
         self._add_some(part, np.arange(before + 1, self.rounds + 1))
+
+    def add_part(self, y: np.ndarray, trace: Trace | None, seconds: float) -> None:
+        """Keep the rounds that were played before there was no more room, and save them.
+
+        trace : of these; None where the learner is not intact, so that the last checkpoint stands.
+        """
+        if trace is None:
+            return
+        played = len(trace.sizes)
+        if played:
+            self.add(y[:played], trace, seconds)
+        if self.path is not None:
+            self.save()
 
     def _add_some(self, part: Rows, rounds: np.ndarray) -> None:
         """Keep the rounds that ``record`` says, the last one, and the sums up to them."""
@@ -210,6 +225,7 @@ class Recorder:
         return {
             "seconds": self.seconds,
             "finished": finished,
+            "interrupted": self.interrupted,
             "loss": self.loss.name,
             "learner": repr(self.learner),
             "space": self.learner._space(),
@@ -244,9 +260,10 @@ class Recorder:
         log_path(self.path).unlink(missing_ok=True)
 
     def _write(self, run: dict[str, Any], rows: Rows) -> None:
-        meta, state = self.learner._contents()
         rows = {f"run_{name}": a for name, a in rows.items()}
-        write_npz(self.path, meta | {"run": run}, state | rows)
+        with self.learner._lock:
+            meta, state = self.learner._contents()
+            write_npz(self.path, meta | {"run": run}, state | rows)
         self.saved_at, self.saved_rounds = time.monotonic(), self.rounds
 
     def resume(self) -> None:
@@ -317,7 +334,8 @@ class Recorder:
     def adopt(self) -> None:
         """Give the learner the state of the checkpoint, once, when the data has proved good."""
         if self.saved:
-            self.learner._adopt(*self.saved)
+            with self.learner._lock, HOLD:
+                self.learner._adopt(*self.saved)
             self.saved = None
 
     def too_many(self, found: int) -> ValueError:

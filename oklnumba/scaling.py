@@ -9,13 +9,15 @@ from numpy.typing import ArrayLike
 
 from oklnumba.checks import as_inputs, require_positive
 from oklnumba.hot.scaling import ROUNDING, standardise_rows, standardise_stream
+from oklnumba.interrupts import HOLD
 from oklnumba.params import Params
 from oklnumba.state import State
+from oklnumba.threads import Locked, locked
 
 LARGEST = 1e140  # inputs beyond have squares that overflow
 
 
-class Standardizer(State, Params):
+class Standardizer(State, Locked, Params):
     """Columns with mean 0 and scale 1, by the running mean and standard deviation of the past.
 
     ``stream(X)`` is for an online protocol: every row is transformed by what the rows before it
@@ -69,12 +71,14 @@ class Standardizer(State, Params):
         return int(self._counts[0]) if hasattr(self, "_counts") else 0
 
     @property
+    @locked
     def mean_(self) -> np.ndarray:
         """Mean of the rows so far, shape (d,)."""
         self._refuse_unseen()
         return self._origin + self._mean
 
     @property
+    @locked
     def scale_(self) -> np.ndarray:
         """Root mean squared deviation of the rows so far, 1 if constant, shape (d,)."""
         self._refuse_unseen()
@@ -98,6 +102,7 @@ class Standardizer(State, Params):
         self.stream(X)
         return self
 
+    @locked
     def transform(self, X: ArrayLike) -> np.ndarray:
         """Return the rows of X standardised by what is known now, which stays as it is.
 
@@ -122,6 +127,7 @@ class Standardizer(State, Params):
             standardise_rows(X, self._moments(), self.n_seen_, self._clip(), out)
         return out
 
+    @locked
     def stream(self, X: ArrayLike) -> np.ndarray:
         """Return each row of X standardised by the rows before it, and learn it then.
 
@@ -144,10 +150,12 @@ class Standardizer(State, Params):
         if not hasattr(self, "_counts"):
             self._begin(X.shape[1])
         out = np.empty(X.shape)
-        standardise_stream(X, self._moments(), self.n_seen_, clip, out)
-        self._counts[0] += len(X)
+        with HOLD:
+            standardise_stream(X, self._moments(), self.n_seen_, clip, out)
+            self._counts[0] += len(X)
         return out
 
+    @locked
     def reset(self) -> Self:
         """Go back to no data; return self."""
         for name in [name for name in vars(self) if name.startswith("_")]:
@@ -169,6 +177,9 @@ class Standardizer(State, Params):
             )
         super().set_params(**params)
         return self
+
+    def _data(self) -> str | None:
+        return f"has seen {self.n_seen_} rows" if self.n_seen_ else None
 
     def _fitted(self) -> dict[str, Any]:
         return {"rows seen": self.n_seen_} if self.n_seen_ else {}

@@ -49,6 +49,30 @@ def under(prefix: str, contents: dict[str, Any]) -> dict[str, Any]:
     return {name.removeprefix(prefix): contents[name] for name in names}
 
 
+class NoRoom(MemoryError):
+    """No memory for more room: all is as it was after ``first`` rounds of the call in hand.
+
+    ``of`` is whose state that is. A learner around others whose state agrees again makes it its
+    own; from one that does not, it is a fault like any other error in mid-round.
+    """
+
+    def __init__(self, message: str, of: Any):
+        super().__init__(message)
+        self.of, self.first = of, 0
+        self.trace: Any = None  # what the rounds left that a call had played
+
+    def told(self, played: int, n: int) -> None:
+        """Say in the message what a call of n rounds has done."""
+        if n == 1:
+            done = "the round was not played, and the learner is as it was"
+        else:
+            done = (
+                f"{played} of these {n} rounds have been played, and the learner is intact: it "
+                f"can go on with row {played}"
+            )
+        self.args = (f"{self.args[0]}; {done}",)
+
+
 class State:
     """Arrays declared by their axes: made, grown, cut to what is used, restored.
 
@@ -77,22 +101,35 @@ class State:
         return {axis for axis in axes if axis not in self._SHARES_ROOM}
 
     def _reserve(self, needed: dict[int, int]) -> None:
-        """Make room for so many entries of these counts; after a MemoryError all is as it was."""
+        """Make room for so many entries of these counts; where there is none, all is as it was.
+
+        Raises NoRoom.
+        """
         rooms = dict(self._rooms)
         for axis, least in needed.items():
             if least > rooms[axis]:
                 rooms[axis] = self._room(axis, least)
-        if rooms != self._rooms:
+        if rooms == self._rooms:
+            return
+        try:
             buffers = self._buffers(rooms)
-            for name, buffer in buffers.items():
-                setattr(self, f"_{name}", buffer)
-            self._rooms = rooms
+        except MemoryError as error:
+            raise NoRoom(f"{type(self).__name__} has no memory to grow: {error}", self) from error
+        # In one step: an interrupt in between would leave some buffers small.
+        vars(self).update({f"_{name}": one for name, one in buffers.items()} | {"_rooms": rooms})
 
     def _with_room(self, rounds: Callable[[int], tuple[int, int]]) -> tuple[int, int]:
-        """Call ``rounds(first)`` until it no longer asks for room; return what it says then."""
+        """Call ``rounds(first)`` until it no longer asks for room; return what it says then.
+
+        Raises NoRoom, which says how many rounds have been played.
+        """
         first, status = rounds(0)
         while status == NEED_ROOM:
-            self._reserve({axis: int(self._counts[axis]) + 1 for axis in self._growing()})
+            try:
+                self._reserve({axis: int(self._counts[axis]) + 1 for axis in self._growing()})
+            except NoRoom as full:
+                full.first = first
+                raise
             first, status = rounds(first)
         return first, status
 
@@ -167,7 +204,15 @@ class Coins:
         coins[0] = self.next
         coins[1:] = self._rng.random(n - 1)
         self.next = float(self._rng.random())
+        self._taken = coins
         return coins
+
+    def give_back(self, rounds: int, of: int) -> None:
+        """Put back those that were taken last for the last of so many rounds, not played."""
+        count = len(self._taken) * rounds // of
+        if count:
+            self._rng.bit_generator.advance(-count)
+            self.next = float(self._taken[-count])
 
     def state(self) -> str:
         """Return the state as text."""

@@ -1,15 +1,52 @@
-"""Calls side by side: compiled loops release the GIL, so learners can play on all cores at once."""
+"""Calls side by side, and calls of one object one after the other.
+
+Compiled loops release the GIL, so learners can play on all cores at once; two calls of one learner
+would spoil its buffers, so each has a lock.
+"""
 
 from __future__ import annotations
 
 import contextvars
+import functools
 import os
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, Self
 
 FEWEST_ROUNDS = 16  # for fewer, threads cost more than they bring
+
+
+class Locked:
+    """An object with a lock, which every public call holds that reads or changes what others may.
+
+    The same thread may take it again. What is called inside needs no lock of its own.
+    """
+
+    __slots__ = ("_lock",)  # not among ``vars``: no reset removes it, no copy or file has it
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        """Return an object with a lock of its own."""
+        made = super().__new__(cls)
+        made._lock = threading.RLock()
+        return made
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a copy or a pickle takes."""
+        with self._lock:
+            return vars(self).copy()
+
+
+def locked(call: Callable) -> Callable:
+    """Return a method that holds the lock of its object: one thread at a time is inside."""
+
+    @functools.wraps(call)
+    def alone(self: Any, *args: Any, **kwargs: Any) -> Any:
+        with self._lock:
+            return call(self, *args, **kwargs)
+
+    return alone
 
 
 class _Pool:

@@ -48,9 +48,8 @@ def test_taylor_features_follow_equation_6(d, degree, centred):
     X = rng.uniform(-1, 1, (11, d))
     parent, variable, ratio = _monomials(d, degree)
     r = len(parent)
-    columns = poisoned(d + r, 4)  # three passes, the last one of three points
-    out = poisoned(11, r + 2)
-    taylor_block(X, center, 0.5 / sigma**2, parent, variable, ratio / sigma, columns, out)
+    shifted, out = poisoned(d), poisoned(11, r + 2)
+    taylor_block(X, center, 0.5 / sigma**2, parent, variable, ratio / sigma, shifted, out)
     assert untouched(out[:, r:])
     moved = X - center
     damping = np.exp(-(moved**2).sum(axis=1) / (2 * sigma**2))

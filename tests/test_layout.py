@@ -23,12 +23,12 @@ every_file = pytest.mark.parametrize("name", FILES)
 # Arrows run down only. Rooms of one floor may import each other where no circle comes of it.
 FLOORS = (
     ("hot", "blocks", "frames", "checks", "display", "arguments", "params"),
-    ("catalogue", "originals", "threads", "transformers", "labels"),
-    ("kernels", "losses", "potentials", "state", "factor"),
+    ("catalogue", "originals", "threads", "interrupts", "transformers", "labels"),
+    ("kernels", "losses", "potentials", "state", "factor", "health"),
     ("features", "dictionaries", "scaling", "datasets", "theory"),
     ("learners",),
     ("recording", "streams", "protocol", "adversary", "games", "table"),
-    ("plots", "oco", "wrappers", "cells", "sweep", "sizes"),
+    ("plots", "oco", "wrappers", "cells", "sweep", "sizes", "warming"),
     ("interop",),
     ("__init__",),
     ("command",),

@@ -38,6 +38,8 @@ class Course:
     def play(self, X: np.ndarray, y: np.ndarray) -> okl.Run:
         """Play a piece and add it up."""
         run = okl.run(self.learner, X, y, loss=self.loss)
+        if run.interrupted:  # Ctrl-C is for the whole command
+            raise KeyboardInterrupt
         before, measure = self.total_measure(run), self.measure(run)
         ends = self.rounds, self.rounds + len(y)
         at = MARKS[slice(*np.searchsorted(MARKS, ends, side="right"))].astype(np.int64)
@@ -91,7 +93,8 @@ def warm(learner: Any, X: np.ndarray, y: np.ndarray, loss: str | None = None) ->
     """Play a few rounds, so that times are without compilation, and forget them."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        okl.run(learner, X[:WARM], y[:WARM], loss=loss)
+        if okl.run(learner, X[:WARM], y[:WARM], loss=loss).interrupted:
+            raise KeyboardInterrupt
     learner.reset()
 
 

@@ -113,6 +113,23 @@ def certify(Y, forecasts, shrinks, growth, discount, totals, proof):
 
 
 @hot
+def awv_certified_rounds(Z, Y, r, factor, setting, work, ridge, discount, totals, out, proof):
+    """Play rounds as awv_rounds does, then certify them.
+
+    out : forecasts (n, K), written, and room for n rounds or more: ridge forecasts and shrinks, as
+    in awv_rounds, and growth, zeros; discount, totals and proof as in certify. Returns (rounds
+    played, status).
+    """
+    forecasts, ridge_forecasts, shrinks, growth = out
+    played, status = awv_rounds(
+        Z, Y, r, factor, setting, work, ridge, (forecasts, ridge_forecasts, shrinks)
+    )
+    if status == DONE:
+        certify(Y, forecasts, shrinks, growth, discount, totals, proof)
+    return played, status
+
+
+@hot
 def listing_rounds(Z, y, P, b, v, forecasts):
     """Play AWV rounds as the listing printed in the paper has them: A^-1 by Sherman-Morrison.
 

@@ -5,49 +5,29 @@ from __future__ import annotations
 import math
 
 from oklnumba.hot.elementary import SINCOS_LARGEST, exp_nonpositive, sin_cos
-from oklnumba.hot.jit import hot
+from oklnumba.hot.jit import exact, hot
 from oklnumba.hot.rows import products
 
 
-@hot
-def taylor_block(X, center, rate, parent, variable, ratio, columns, out):
+@exact
+def taylor_block(X, center, rate, parent, variable, ratio, shifted, out):
     """Write the Taylor features of the rows of X (pkawv eq. 6), one product each.
-
-    Feature-major in the scratch ``columns`` (that vectorises along the points), then transposed.
 
     X : (b, d); center : (d,); rate : 1 / (2 sigma^2); parent, variable : (r,) integers, the parent
     feature and the coordinate that multiplies it; ratio : (r,), the constant of that product;
-    columns : (d + r, points a pass), workspace; out : (b, >= r), modified in place.
+    shifted : (d,), workspace; out : (b, >= r), modified in place.
     """
-    b, d = X.shape
-    r = parent.shape[0]
-    width = columns.shape[1]
-    for first in range(0, b, width):
-        n = min(width, b - first)
-        points = X[first : first + n]
-        g0 = columns[d, :n]
-        for i in range(n):
-            g0[i] = 0.0
+    d = X.shape[1]
+    for i in range(X.shape[0]):
+        row = out[i]
+        square = 0.0
         for k in range(d):
-            shifted = columns[k, :n]
-            c = center[k]
-            for i in range(n):
-                v = points[i, k] - c
-                shifted[i] = v
-                g0[i] += v * v
-        for i in range(n):
-            g0[i] = exp_nonpositive(-rate * g0[i])
-        for j in range(1, r):
-            source = columns[d + parent[j], :n]
-            factor = columns[variable[j], :n]
-            target = columns[d + j, :n]
-            q = ratio[j]
-            for i in range(n):
-                target[i] = source[i] * (factor[i] * q)
-        for i in range(n):
-            row = out[first + i]
-            for j in range(r):
-                row[j] = columns[d + j, i]
+            v = X[i, k] - center[k]
+            shifted[k] = v
+            square += v * v
+        row[0] = exp_nonpositive(-rate * square)
+        for j in range(1, parent.shape[0]):
+            row[j] = row[parent[j]] * ratio[j] * shifted[variable[j]]
 
 
 @hot

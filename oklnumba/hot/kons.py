@@ -55,49 +55,78 @@ def flat(loss, g):
 
 
 @hot
-def kons_offsets(rows, coefs, solved, z, out):
-    """Write k_i.c + s_i.z for points with kernel rows k_i and solved rows s_i.
+def kons_rows(kernel, X, function, counts, row, offsets):
+    """Write D k_i of new rounds behind the rows of L, of the past in the inverse only, and k_i.c.
 
-    rows : (b, m); coefs : (>= m,); solved : (b, r); z : (>= r,); out : (b,), written.
+    X : (b, d); function : as in kons_append, rows ROWS to ROWS + b of L written; counts : integers
+    ATOMS and ROWS; row : (>= ATOMS,), workspace; offsets : (b,), k_i.c, written.
     """
-    m, r = rows.shape[1], solved.shape[1]
-    for i in range(out.shape[0]):
-        out[i] = dot(rows[i], coefs, m) + dot(solved[i], z, r)
-
-
-@hot
-def kons_scale_rows(rows, index, scale, out):
-    """Write D k_i, of the atoms in the inverse only.
-
-    rows : (b, m); index : (>= r,) integers, which atoms; scale : (>= r,), D; out : (b, r), written.
-    """
-    for i in range(rows.shape[0]):
-        row, target = rows[i], out[i]
-        for j in range(target.shape[0]):
+    atoms, coefs, index, scale, _, L = function
+    m, r = counts[ATOMS], counts[ROWS]
+    for i in range(X.shape[0]):
+        kernel_row(kernel, X[i], atoms, m, row)
+        offsets[i] = dot(row, coefs, m)
+        target = L[r + i]
+        for j in range(r):
             target[j] = scale[j] * row[index[j]]
 
 
 @hot
-def kons_rounds(H, offsets, y, steps, loss, setting, R_G, block, forecasts):
-    """Play a block of KONS rounds (kons Algorithm 1), its past folded into H and ``offsets``.
+def kons_corner(kernel, X, columns, L, z, r, H, offsets):
+    """Write k(x_i, x_j), j <= i, of a block; add s_i.z to the offsets.
 
-    Rows of the block differ from their share of the matrix solve only by the scales d, which depend
-    on labels: within the block the factor grows row by row.
+    X : (b, d); columns : (d, b), the same; L : rows r to r + b of which are s_i; z : (>= r,); H :
+    (b, b), written up to its diagonal; offsets : (b,), added to.
+    """
+    for i in range(X.shape[0]):
+        offsets[i] += dot(L[r + i], z, r)
+        kernel_row(kernel, X[i], columns, i, H[i])
+        H[i, i] = kernel_diag(kernel, X[i])
 
-    H : (b, b), k(x_i, x_j) - s_i.s_j for j <= i, s of the past; offsets : (b,), k_i.c + s_i.z of
-    the past; steps : (b,), eta_t; setting : (C, alpha, decrement at which to stop); R_G : (1,), sum
-    of g'A^-1 g, in place; block : L (b, b), d, c and z (b,), the block's own rows and entries,
-    written; forecasts : (b,), written. Returns (rounds played, status).
+
+@hot
+def kons_fold(H, offsets, block, first, last):
+    """Scale the matrix rows of rounds first to last of a block by the d of those before.
+
+    H, offsets : as in kons_rounds, of which h.c is added to the offsets; block : as there, L
+    written.
+    """
+    L, d, c, _ = block
+    for i in range(first, last):
+        h, w = H[i], L[i]
+        for j in range(first):
+            w[j] = d[j] * h[j]
+        offsets[i] += dot(h, c, first)
+
+
+@hot
+def kons_rounds(H, offsets, y, steps, loss, setting, R_G, block, span, forecasts):
+    """Play rounds ``span`` of a block of KONS (kons Algorithm 1), those before folded in.
+
+    Rows of a block differ from their share of the matrix solve only by the scales d, which depend
+    on labels: within the span the factor grows row by row.
+
+    H : (b, b), k(x_i, x_j) - s_i.s_j for j <= i, s of all before the span, where both are in it;
+    offsets : (b,), k_i.c + s_i.z of the past, and k_i.c of the block before the span; those of the
+    span become whole; steps : (b,), eta_t; setting : (C, alpha, decrement at which to stop); R_G :
+    (1,), sum of g'A^-1 g, in place; block : L (b, b), d, c and z (b,), the block's own rows and
+    entries, those of the span written; the columns of L before the span hold its s_i; span :
+    (first, last); forecasts : (b,), written. Returns (round after the last played, status).
     """
     C, alpha, stop = setting
     L, d, c, z = block
-    for i in range(y.shape[0]):
+    first, last = span
+    for i in range(first, last):  # z of before as it is now: H has what the span makes of it
+        offsets[i] += dot(L[i], z, first)
+    for i in range(first, last):
         h, w = H[i], L[i]
-        for j in range(i):
+        for j in range(first, i):
             w[j] = d[j] * h[j]
-        solve_lower(L, w, i)
-        schur = max(h[i] - dot(w, w, i), 0.0)  # negative only by rounding
-        raw = offsets[i] + dot(h, c, i) + dot(w, z, i)
+        for j in range(first, i):
+            w[j] = (w[j] - dot(L[j, first:j], w[first:j], j - first)) / L[j, j]
+        own = w[first:i]
+        schur = max(h[i] - dot(own, own, i - first), 0.0)  # negative only by rounding
+        raw = offsets[i] + dot(h[first:i], c[first:i], i - first) + dot(own, z[first:i], i - first)
         if not abs(raw) < np.inf:
             return i, NOT_FINITE
         forecast = min(max(raw, -C), C)  # Alg. 1: the projection onto |w(x_t)| <= C, eq. 1
@@ -125,22 +154,22 @@ def kons_rounds(H, offsets, y, steps, loss, setting, R_G, block, forecasts):
         R_G[0] += decrement  # Prop. 1
         if decrement < stop:
             return i + 1, STOPPED
-    return y.shape[0], DONE
+    return last, DONE
 
 
 @hot
-def kons_append(X, loss, solved, block, counts, function, sizes):
+def kons_append(X, loss, block, counts, function, sizes):
     """Add a block of rounds, as kons_rounds left it, to the learner; leave out what is zero.
 
-    X : (b, d); loss : its code; solved : (>= b, r); block : as in kons_rounds; counts : integers
-    ATOMS and ROWS; function : atoms (d, cap), coefs (cap,), index, scale and z (cap_r,), L (cap_r,
-    cap_r), all in place; sizes : (b,), written.
+    X : (b, d); loss : its code; block : as in kons_rounds; counts : integers ATOMS and ROWS;
+    function : atoms (d, cap), coefs (cap,), index, scale and z (cap_r,), L (cap_r, >= cap_r), whose
+    rows ROWS to ROWS + b are s_i, all in place; sizes : (b,), written.
     """
     rows, d, c, block_z = block
     atoms, coefs, index, scale, z, L = function
-    r = solved.shape[1]
+    r = counts[ROWS]
     for i in range(X.shape[0]):
-        s = solved[i]
+        s = L[r + i]
         if c[i] != 0.0:
             add_multiple(z, -c[i], s, r)
         m = counts[ATOMS]
@@ -150,7 +179,7 @@ def kons_append(X, loss, solved, block, counts, function, sizes):
             counts[ATOMS] = m + 1
         if d[i] != 0.0:
             last = counts[ROWS]
-            row = L[last]
+            row = L[last]  # that of s_i, or one before
             for j in range(r):
                 row[j] = d[i] * s[j]
             k = r

@@ -19,6 +19,27 @@ def dot(a, b, m):
 
 
 @hot
+def all_finite(a):
+    """Say whether all entries of a : (m,) are finite."""
+    finite = True
+    for j in range(a.shape[0]):
+        finite = finite & (abs(a[j]) < np.inf)
+    return finite
+
+
+@hot
+def take_finite(x, a):
+    """Copy x : (m,) into a : (d,); say whether m is d and all entries are finite."""
+    if x.shape[0] != a.shape[0]:
+        return False
+    finite = True
+    for j in range(a.shape[0]):
+        a[j] = x[j]
+        finite = finite & (abs(x[j]) < np.inf)
+    return finite
+
+
+@hot
 def product_rows(Z, w, out):
     """Write Z w. Z : (n, r); w : (r,); out : (n,), modified in place."""
     for t in range(out.shape[0]):
@@ -169,6 +190,34 @@ def add_multiple(a, factor, b, m):
     own, other = a[:m], b[:m]
     for j in range(m):
         own[j] += factor * other[j]
+
+
+@hot
+def upper_product(R, scales, v, out, m):
+    """Write R' diag(scales) R v for upper triangular R, in one pass over it.
+
+    R : (cap, cap); scales, v : (>= m,); out : (>= m,), written.
+    """
+    for j in range(m):
+        out[j] = 0.0
+    for k in range(m):
+        row = R[k, k:m]
+        s = scales[k] * dot(row, v[k:m], m - k)
+        add_multiple(out[k:m], s, row, m - k)
+
+
+@hot
+def lower_product(L, v, work, out, m):
+    """Write L L' v for lower triangular, row-major L, whose entries above are not read.
+
+    L : (cap, cap); v : (>= m,); work : (>= m,), L' v, and out : (>= m,), written.
+    """
+    for j in range(m):
+        work[j] = 0.0
+    for k in range(m):
+        add_multiple(work, v[k], L[k], k + 1)
+    for k in range(m):
+        out[k] = dot(L[k], work, k + 1)
 
 
 @hot

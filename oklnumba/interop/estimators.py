@@ -101,8 +101,10 @@ class OnlineEstimator(BaseEstimator, metaclass=Checked):
     def _play(self, player: Player, X: np.ndarray, y: np.ndarray) -> Self:
         """Play the rounds; keep the player and the run."""
         player._as_labels(y, X.shape[0])  # here, so that errors do not speak of a stream
-        self.run_ = run(player, [(X, y)])  # in a chunk: the run does not hold the data
-        self.learner_ = player
+        done = run(player, [(X, y)])  # in a chunk: the run does not hold the data
+        if done.interrupted:  # half a fit is none
+            raise KeyboardInterrupt
+        self.run_, self.learner_ = done, player
         return self
 
 

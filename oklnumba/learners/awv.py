@@ -7,6 +7,7 @@ large scale problems" (pkawv below).
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -16,16 +17,19 @@ from oklnumba import factor
 from oklnumba.checks import require, require_count, require_discount, require_positive
 from oklnumba.dictionaries import KORS
 from oklnumba.features import Features, NystromFeatures, check_features
+from oklnumba.health import Lower, Part, Upper, part_of
 from oklnumba.hot.awv import (
+    LARGEST,
+    LOG_DET,
     RIDGE,
+    awv_certified_rounds,
     awv_forecasts,
-    awv_rounds,
     certify,
     kernel_awv_forecasts,
     kernel_awv_labels,
     kernel_awv_rows,
 )
-from oklnumba.hot.jit import ATOMS, NOT_FINITE, NOT_POSITIVE
+from oklnumba.hot.jit import ATOMS, DONE, NOT_FINITE, NOT_POSITIVE
 from oklnumba.hot.linalg import solve_upper
 from oklnumba.hot.rows import kernel_block, kernel_diags
 from oklnumba.hot.udu import NO_DISCOUNT, TOGETHER
@@ -72,21 +76,28 @@ class Ridge(Learner):
     ) -> None:
         shape = len(y), self._outputs
         Y, forecasts = y.reshape(shape), trace.predictions.reshape(shape)
-        proof = tuple(part.reshape(shape) for part in trace[2:])
+        proof = (
+            trace.loss.reshape(shape), trace.comparator.reshape(shape), trace.bound.reshape(shape)
+        )  # fmt: skip
         certify(Y, forecasts, shrinks, growth, float(self.discount), self._totals, proof)
         self._proof = shrinks, growth
 
     def _follow(self, lead: Ridge, y: np.ndarray, led: Trace, trace: Trace) -> None:
         """Take over the rounds that ``lead`` has just played, which made ridge forecasts."""
-        own = {name: vars(self)[name] for name in ("_totals", "_setting")}
+        own = {name: vars(self)[name] for name in ("_totals", "_setting", "_ridge")}
         state = {name: value for name, value in vars(lead).items() if name.startswith("_")}
         vars(self).update(state | own)
-        shrinks, growth = lead._proof
-        trace.predictions[:] = led.predictions if self._ridge else led.predictions / shrinks
+        shrinks, growth = lead._proof  # of these rounds, and perhaps room for more
+        ridge = led.predictions
+        trace.predictions[:] = ridge if self._ridge else ridge / shrinks[: len(y)]
         trace.sizes[:] = led.sizes
         self._certify(y, shrinks, growth, trace)
 
-    @property
+    def _label_scales(self) -> np.ndarray:
+        """Return the largest |y| of each output so far, (K,)."""
+        return self._totals[:, LARGEST]
+
+    @cached_property
     def _ridge(self) -> float:
         """1.0 for ridge forecasts, 0.0 for those of AWV."""
         return float(self.forecaster == "ridge")
@@ -201,6 +212,19 @@ class KernelAWV(Ridge):
             )  # fmt: skip
         return forecasts if self._outputs > 1 else forecasts[:, 0]
 
+    def _matrices(self) -> list[Part]:
+        t, past = self._played, self._past[:, : self._played].T
+        matrix = Lower(self._L, t)
+
+        def column(i: int) -> np.ndarray:
+            found = self.kernel(past, past[i : i + 1])[:, 0]
+            found[i] += self._lam
+            return found
+
+        reach = float(np.sqrt(self.kernel.diag(past).max()))  # |L^-1 k(x, past)| <= |k(x, .)|
+        solutions = [matrix.half_solve(u) for u in self._u]
+        return [part_of("K + lam I", matrix, solutions, self._label_scales(), column, reach)]
+
     def _state(self) -> dict[str, Any]:
         return super()._state() | {"lower": factor.packed(self._L, self._played)}
 
@@ -266,7 +290,24 @@ class FeatureRidge(OnFeatures, Ridge):
         self._setting = self._fading()
         self._totals[:, RIDGE] = self._ridge
         self._work = aligned_zeros(2 * TOGETHER + 1, room), np.zeros(TOGETHER)
+        self._discount = float(self.discount)
+        shape = self._ROWS, self._outputs
+        shrinks, growth = np.empty(self._ROWS), np.zeros(shape)  # the space does not grow
+        self._room_of_rounds = np.empty(shape), shrinks, growth
+        self._proof = shrinks, growth
         self._start_map(write, room)
+
+    def _matrices(self) -> list[Part]:
+        r = self._r
+        matrix = Upper(self._U, r, 1.0 / self._inv_d[:r])
+        drift = None
+        if self.discount == 1.0:  # what the past was is gone, but not its log det
+            log_det = float(np.log(matrix.scales / float(self.lam)).sum())
+            far = np.abs(self._totals[:, LOG_DET] - log_det).max()
+            drift = float(far / max(abs(log_det), 1.0))
+        solutions = [matrix.half_solve(c) for c in self._c]
+        part = part_of("lam I + sum z z'", matrix, solutions, self._label_scales())
+        return [part._replace(drift=drift)]
 
     def _arguments(self) -> tuple:
         """Return the arguments of the compiled loops from ``r`` to ``ridge``."""
@@ -275,20 +316,22 @@ class FeatureRidge(OnFeatures, Ridge):
 
     def _play_features(self, Z: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         shape = n, _ = len(Z), self._outputs
-        trace.sizes[:] = self._r
-        shrinks = np.empty(n)
-        out = trace.predictions.reshape(shape), np.empty(shape), shrinks
-        played, status = awv_rounds(Z, y.reshape(shape), *self._arguments(), out)
-        self._check(status, played)
-        self._certify(y, shrinks, np.zeros(shape), trace)
+        out = trace.predictions.reshape(shape), *self._room_of_rounds
+        proof = (
+            trace.loss.reshape(shape), trace.comparator.reshape(shape), trace.bound.reshape(shape)
+        )  # fmt: skip
+        played, status = awv_certified_rounds(
+            Z, y.reshape(shape), *self._arguments(), self._discount, self._totals, out, proof
+        )
+        if status != DONE:
+            self._check(status, played)
+        trace.sizes.fill(self._r)
         self._played += n
 
     def _forecast_features(self, Z: np.ndarray) -> np.ndarray:
         shape = n, outputs = len(Z), self._outputs
         forecasts = per_round(n, outputs)
-        awv_forecasts(
-            Z, *self._arguments(), (forecasts.reshape(shape), np.empty(shape), np.empty(n))
-        )
+        awv_forecasts(Z, *self._arguments(), (forecasts.reshape(shape), *self._room_of_rounds[:2]))
         return forecasts
 
 

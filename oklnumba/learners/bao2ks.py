@@ -8,6 +8,7 @@ import numpy as np
 
 from oklnumba import losses
 from oklnumba.checks import require_count, require_positive, require_seed
+from oklnumba.health import Part, weights_part
 from oklnumba.hot.bao2ks import ACCURACY, MOST, RESTARTS, SQUARE, bao2ks_forecasts, bao2ks_rounds
 from oklnumba.kernels import Kernel, check_kernel
 from oklnumba.learners.learner import Learner, Trace
@@ -131,6 +132,9 @@ class BAO2KS(Learner):
     def norms(self) -> np.ndarray:
         """The norms of the functions f' that the rounds maintain, shape (K,)."""
         return np.sqrt(self._kept[:, SQUARE]) if self._width is not None else np.zeros(0)
+
+    def _matrices(self) -> list[Part]:
+        return [weights_part(self._a)]
 
     def _listed(self) -> list[Kernel]:
         return [self.kernels] if isinstance(self.kernels, Kernel) else list(self.kernels)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from oklnumba.checks import require, require_positive
+from oklnumba.health import Part, dense_part
 from oklnumba.hot.exp_concave import BALL, SIMPLEX, exp_concave_rounds
 from oklnumba.learners.linear import EitherLearner, LinearLearner
 from oklnumba.learners.newton import NewtonLearner
@@ -50,6 +51,9 @@ class _OnDomain(LinearLearner):
             X, y, loss, 1.0 / self.alpha_tilde, self._domain, self.radius, state, self._work,
             forecasts,
         )  # fmt: skip
+
+    def _matrices(self) -> list[Part]:
+        return [dense_part("L^2 I + sum g g'", self._A)]
 
     def _finite(self) -> bool:
         return True  # the domain is bounded

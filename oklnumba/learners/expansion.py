@@ -8,10 +8,12 @@ import numpy as np
 
 from oklnumba import losses
 from oklnumba.checks import require, require_count, require_nonnegative
+from oklnumba.health import Part, weights_part
 from oklnumba.hot.expansion import expansion_forecasts
 from oklnumba.hot.jit import ATOMS
 from oklnumba.kernels import Kernel, check_kernel
 from oklnumba.learners.learner import Learner
+from oklnumba.learners.matrices import span_part
 
 
 class Expansion(Learner):
@@ -71,6 +73,9 @@ class Expansion(Learner):
         work = np.zeros((3, max(rooms[ATOMS], len(self._atoms))))
         return super()._buffers(rooms) | {"work": work}
 
+    def _matrices(self) -> list[Part]:
+        return [weights_part(self.coefficients)]
+
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         forecasts = np.empty(len(X))
         expansion_forecasts(
@@ -78,6 +83,23 @@ class Expansion(Learner):
             self._work[0], forecasts,
         )  # fmt: skip
         return forecasts
+
+
+class OnSpan(Expansion):
+    """An expansion with a factor ``_R`` of the kernel matrix of its first ``_factored`` atoms."""
+
+    @property
+    def _factored(self) -> int:
+        return int(self._counts[ATOMS])
+
+    def _matrices(self) -> list[Part]:
+        m = self._factored
+        if m == 0:
+            return super()._matrices()
+        R, atoms = self._R[:m, :m], self.atoms
+        w = R @ self.coefficients  # of norm |f|, which is the scale of forecasts
+        scale = float(np.linalg.norm(w)) * float(np.sqrt(self.kernel.diag(atoms).max()))
+        return [span_part(self.kernel, atoms, self._R, [w], [scale])]
 
 
 def check_lam(lam: Any, eta: float) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from oklnumba import losses
 from oklnumba.checks import number, refuse_beyond, require, require_positive, require_within
+from oklnumba.health import Part, of_members
 from oklnumba.hot.experts import (
     AGGREGATING,
     AVERAGE,
@@ -310,6 +311,10 @@ class Experts(Learner):
             out = forecasts[start : start + self._ROWS]
             expert_forecasts(self._kind, B, weights, np.stack(columns, axis=1), out)
         return forecasts
+
+    def _matrices(self) -> list[Part]:
+        members = enumerate(self._experts)
+        return of_members((f"learner {i}", one._diagnose()) for i, one in members)
 
     def _state(self) -> dict[str, Any]:
         state = super()._state()

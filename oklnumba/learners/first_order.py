@@ -9,6 +9,7 @@ import numpy as np
 
 from oklnumba import losses
 from oklnumba.checks import require, require_positive
+from oklnumba.health import Part, dense_part
 from oklnumba.hot.first_order import (
     ADAGRAD,
     ENTROPY,
@@ -44,14 +45,14 @@ class _FirstOrder(LinearLearner):
         setting = self._settings()
         self._setting = tuple(float(value) for value in setting)
         self._make_state(clock=2, d=d)
+        self._arrays = self._clock, self._w, self._G, self._S
         if self._rule == ENTROPY:  # the first point is the centre of the simplex
             self._w[:] = setting.scale / d
 
     def _rounds(
         self, X: np.ndarray, y: np.ndarray, loss: int, forecasts: np.ndarray
     ) -> tuple[int, int]:
-        state = self._clock, self._w, self._G, self._S
-        return first_order_rounds(X, y, loss, self._rule, self._setting, state, forecasts)
+        return first_order_rounds(X, y, loss, self._rule, self._setting, self._arrays, forecasts)
 
 
 class OGD(_FirstOrder):
@@ -306,6 +307,10 @@ class _FullAdaGrad(LinearLearner):
                 return t, NOT_FINITE
         return len(X), DONE
 
+    def _matrices(self) -> list[Part]:
+        # Its root is inverted.
+        return [dense_part("(sigma I + sum g g')^(1/2)", self._S, 0.5)]
+
     def _learn(self, slope: float, x: np.ndarray) -> bool:
         """Take w to -A_t^-1 G_t (oco section 2.5, full matrices); False after an overflow."""
         with np.errstate(all="ignore"):
@@ -416,10 +421,7 @@ class _MistakeDriven(_FirstOrder):
     """Learners that move at a mistake only (oco section 2.4, Algorithm 2)."""
 
     eta: float
-
-    @property
-    def _loss_code(self) -> int:
-        return MISTAKE_LOSS
+    _loss_code = MISTAKE_LOSS
 
     def _loss(self) -> losses.Loss:
         return losses.get("hinge")

@@ -8,9 +8,10 @@ import numpy as np
 
 from oklnumba.checks import require_positive
 from oklnumba.features import Features, FourierFeatures, check_features
+from oklnumba.health import Part, weights_part
 from oklnumba.hot.first_order import GRADIENT_STEP, Setting, first_order_rounds
 from oklnumba.hot.fogd import ROWS_AT_ONCE, fogd_forecasts, fogd_rounds
-from oklnumba.hot.jit import ATOMS
+from oklnumba.hot.jit import ATOMS, DONE
 from oklnumba.hot.linalg import product_rows
 from oklnumba.learners.learner import Trace
 from oklnumba.learners.on_features import OnFeatures
@@ -86,12 +87,15 @@ class FOGD(OnFeatures):
         self._fused = isinstance(features, FourierFeatures)
         if self._fused:
             self._frequencies, self._scale = features._frequencies(d)
+            self._setting = float(self.eta), self._scale
             r = features.size(d)
             self._work = aligned_zeros(ROWS_AT_ONCE, r)
         else:
             write, r = features._writer(d)
+            self._setting = tuple(Setting(eta=float(self.eta)))
             self._start_map(write, r)
         self._make_state(r=r, counts=1)
+        self._arrays = np.zeros(2), self._w, np.empty(0), np.empty(0)
         self._counts[ATOMS] = r  # features are what this learner has for atoms
 
     def _advice(self, X: np.ndarray) -> str | None:
@@ -102,26 +106,29 @@ class FOGD(OnFeatures):
             return FourierFeatures(self.n_frequencies, sigma=self.sigma, seed=self.seed)
         return check_features(self.features)
 
+    def _matrices(self) -> list[Part]:
+        return [weights_part(self._w)]
+
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         if not self._fused:
             super()._play(X, y, trace)
             return
-        trace.sizes[:] = self.size
-        loss, setting = self._loss_code, (float(self.eta), self._scale)
+        trace.sizes[:] = len(self._w)
         played, status = fogd_rounds(
-            X, y, self._frequencies, self._w, loss, setting, self._work, trace.predictions
-        )
-        self._check(status, played)
+            X, y, self._frequencies, self._w, self._loss_code, self._setting, self._work,
+            trace.predictions,
+        )  # fmt: skip
+        if status != DONE:
+            self._check(status, played)
         self._played += len(X)
 
     def _play_features(self, Z: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        trace.sizes[:] = self.size
-        setting = tuple(Setting(eta=float(self.eta)))
-        state = np.zeros(2), self._w, np.empty(0), np.empty(0)
+        trace.sizes[:] = len(self._w)
         played, status = first_order_rounds(
-            Z, y, self._loss_code, GRADIENT_STEP, setting, state, trace.predictions
+            Z, y, self._loss_code, GRADIENT_STEP, self._setting, self._arrays, trace.predictions
         )
-        self._check(status, played)
+        if status != DONE:
+            self._check(status, played)
         self._played += len(Z)
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from oklnumba.health import Part, Upper, part_of
 from oklnumba.hot.awv import RIDGE, awv_forecasts, awv_rounds, certify
 from oklnumba.hot.jit import ATOMS, DONE
 from oklnumba.hot.self_tuning import (
@@ -19,6 +20,7 @@ from oklnumba.hot.self_tuning import (
 )
 from oklnumba.hot.udu import TOGETHER
 from oklnumba.kernels import Kernel, kernel_code
+from oklnumba.learners.matrices import span_part
 from oklnumba.state import Coins, State, aligned_zeros, padded
 
 ROWS = 512  # rounds whose coordinates and forecasts are kept at a time
@@ -69,6 +71,7 @@ class LinearMap(State):
         self._make_state()  # of no arrays
         self.room = padded(d + 1)
         self.size = 0
+        self.columns = d + 1  # coordinates
 
     def write(self, X: np.ndarray, learn: bool, out: tuple) -> tuple[int, int]:
         """Write coordinates, how many they are, and 0 for atoms; return (rows, status)."""
@@ -82,6 +85,10 @@ class LinearMap(State):
     def choose(self, X: np.ndarray, out: tuple) -> tuple[int, int]:
         """Do nothing: there is no dictionary."""
         return len(X), DONE
+
+    def parts(self, functions: list[np.ndarray], scales: list[float]) -> list[Part]:
+        """Return nothing: no matrix makes the coordinates."""
+        return []
 
 
 class SpanMap(State):
@@ -99,7 +106,7 @@ class SpanMap(State):
     _SHARES_ROOM = {RANK: ATOMS}
 
     def __init__(self, kernel: Kernel, d: int, budget: int, seed: list[int]):
-        self._kernel = kernel_code(kernel)
+        self.kernel, self._kernel = kernel, kernel_code(kernel)
         self._budget = budget
         self._coins = Coins(seed)
         self._make_state(d=d, counts=2)
@@ -110,6 +117,20 @@ class SpanMap(State):
     def size(self) -> int:
         """Atoms in the dictionary."""
         return int(self._counts[ATOMS])
+
+    @property
+    def columns(self) -> int:
+        """Coordinates: the 1, and the rank of the span."""
+        return 1 + int(self._counts[RANK])
+
+    def parts(self, functions: list[np.ndarray], scales: list[float]) -> list[Part]:
+        """Return what there is to say of the span's matrix; functions : in its coordinates."""
+        rank, atoms = self.columns - 1, self._used("atoms").T
+        if rank == 0:
+            return []
+        spanning, refused = atoms[self._used("span")], 1.0 - rank / len(atoms)
+        functions = [w[1:] for w in functions]
+        return [span_part(self.kernel, spanning, self._R, functions, scales, refused)]
 
     def _room(self, axis: int, least: int) -> int:
         return padded(least)
@@ -173,6 +194,11 @@ class Factor(State):
     def forecast(self, Z: np.ndarray, r: int, out: tuple) -> None:
         """Write the forecasts of single rounds."""
         awv_forecasts(Z, r, *self._arguments(), out)
+
+    def solved(self, r: int) -> tuple[Upper, list[np.ndarray]]:
+        """Return the matrix of r coordinates, and the ridge estimates."""
+        matrix = Upper(self._U, r, 1.0 / self._inv_d[:r])
+        return matrix, [matrix.half_solve(c) for c in self._c]
 
     def certify(self, Y: np.ndarray, awv: np.ndarray, shrinks: np.ndarray) -> np.ndarray:
         """Return loss, comparator and bound of the AWV forecasts, (3, n, K)."""
@@ -313,6 +339,16 @@ class Group:
         cuts = [0, *(np.flatnonzero(np.diff(columns)) + 1).tolist(), n]
         for start, stop in zip(cuts[:-1], cuts[1:], strict=True):
             yield start, stop, int(columns[start])
+
+    def matrices(self, scales: np.ndarray) -> list[Part]:
+        """Return what there is to say of its matrices; scales : (K,), of the labels."""
+        found, functions = [], []
+        for setting, factor in zip(self.settings, self.factors, strict=True):
+            matrix, estimates = factor.solved(self.map.columns)
+            part = part_of("lam I + sum z z'", matrix, estimates, scales)
+            found.append(part.within(f"lam = {setting.lam:g}"))
+            functions += estimates
+        return found + self.map.parts(functions, list(scales) * len(self.factors))
 
     def parts(self) -> dict[str, Any]:
         """Return what has state, by name."""

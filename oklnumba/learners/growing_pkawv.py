@@ -9,6 +9,7 @@ import numpy as np
 
 from oklnumba.checks import require_count, shown
 from oklnumba.features import TaylorFeatures, check_features
+from oklnumba.health import Part
 from oklnumba.hot.awv import BEST, GROWTH, LARGEST, LOG_DET, LOSS
 from oklnumba.hot.jit import ATOMS
 from oklnumba.learners.awv import PKAWV, Ridge
@@ -187,6 +188,10 @@ class GrowingPKAWV(Ridge):
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         return self._inner._forecast(X)
+
+    def _matrices(self) -> list[Part]:
+        # Its log det is that of all spaces there were.
+        return [part._replace(drift=None) for part in self._inner._matrices()]
 
     def _state(self) -> dict[str, Any]:
         return super()._state() | self._inner._state()

@@ -9,9 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy
 
-from oklnumba import factor
+from oklnumba import blas, factor
 from oklnumba.checks import (
     NO_CURVATURE,
     refuse_beyond,
@@ -22,23 +21,27 @@ from oklnumba.checks import (
     require_within,
 )
 from oklnumba.dictionaries import check_kors
-from oklnumba.hot.jit import ATOMS, STOPPED
+from oklnumba.health import Lower, Part, part_of, weights_part
+from oklnumba.hot.jit import ATOMS, DONE, STOPPED
 from oklnumba.hot.kons import (
     MEMBERS,
     ROWS,
     clipped_forecasts,
     kons_append,
+    kons_corner,
+    kons_fold,
     kons_function,
-    kons_offsets,
     kons_rounds,
-    kons_scale_rows,
+    kons_rows,
     sketched_kons_rounds,
 )
 from oklnumba.hot.rows import kernel_block
 from oklnumba.kernels import Kernel, check_kernel
 from oklnumba.learners.learner import Learner, Trace
-from oklnumba.state import Coins, aligned_zeros
+from oklnumba.state import Coins, NoRoom, aligned_zeros
 from oklnumba.theory import kons_step
+
+SPAN = 64  # rounds of a block that grow its factor row by row
 
 
 class Curved(Learner):
@@ -173,6 +176,22 @@ class _KernelForm(Curved):
             )  # fmt: skip
         return forecasts
 
+    def _matrices(self) -> list[Part]:
+        r = int(self._counts[ROWS])
+        if r == 0:
+            return [weights_part(self._used("coefs"))]
+        scale, atoms = self._used("scale"), self._used("atoms").T
+        inside, matrix = atoms[self._used("index")], Lower(self._L, r)
+
+        def column(i: int) -> np.ndarray:
+            found = scale[i] * scale * self.kernel(inside, inside[i : i + 1])[:, 0]
+            found[i] += float(self.alpha)
+            return found
+
+        reach = float(np.sqrt(self.kernel.diag(inside).max()))  # |L^-1 D k| <= |k(x, .)|
+        solutions = [matrix.half_solve(self._z)]
+        return [part_of("D K D + alpha I", matrix, solutions, [float(self.C)], column, reach)]
+
     def _state(self) -> dict[str, Any]:
         lower = factor.packed(self._L, int(self._counts[ROWS]))
         return super()._state() | {"lower": lower, "stopped": self._stopped}
@@ -245,8 +264,8 @@ class KONS(_KernelForm):
     0.151
     """
 
-    _ROWS = 384  # rounds a block: its own part grows with their square, a round
-    _run_rows = 3 * _ROWS
+    _ROWS = 512  # rounds a block
+    _run_rows = 2 * _ROWS
 
     def __init__(
         self,
@@ -284,25 +303,36 @@ class KONS(_KernelForm):
         """Return how many rounds were played; fewer than there are where the last one stops."""
         m, r, b = int(self._counts[ATOMS]), int(self._counts[ROWS]), len(X)
         self._reserve({ATOMS: m + b, ROWS: r + b})
-        rows, solved = np.empty((b, m)), np.empty((b, r))
-        kernel_block(self._kernel, X, self._atoms, m, rows)
-        kons_scale_rows(rows, self._index, self._scale, solved)
-        columns = factor.solve_rows(self._L, solved, r)
-        H = np.empty((b, b))
-        kernel_block(self._kernel, X, np.array(X.T, order="C"), b, H)
-        if r:  # symmetric: BLAS sees the lower triangle of rows as an upper one of columns
-            scipy.linalg.blas.dsyrk(-1.0, columns.T, beta=1.0, c=H.T, lower=0, overwrite_c=1)
-        offsets = np.empty(b)
-        kons_offsets(rows, self._coefs, solved, self._z, offsets)
+        offsets, H = np.empty(b), np.empty((b, b))
+        kons_rows(self._kernel, X, self._function, self._counts, np.empty(m), offsets)
+        solved = self._L[r : r + b, :r]
+        factor.solve_rows(self._L, solved, r)
+        columns = np.array(X.T, order="C")
+        kons_corner(self._kernel, X, columns, self._L, self._z, r, H, offsets)
+        blas.subtract_squares(solved, H)
         block = np.empty((b, b)), np.empty(b), np.empty(b), np.empty(b)
-        played, status = kons_rounds(
-            H, offsets, y, self._steps(b), self._loss_code, self._setting, self._totals, block,
-            trace.predictions,
-        )  # fmt: skip
+        played, status = self._play_spans(H, offsets, y, block, trace.predictions)
         self._note(status, played)
         loss, sizes = self._loss_code, trace.sizes
-        kons_append(X[:played], loss, solved, block, self._counts, self._function, sizes)
+        kons_append(X[:played], loss, block, self._counts, self._function, sizes)
         return played
+
+    def _play_spans(
+        self, H: np.ndarray, offsets: np.ndarray, y: np.ndarray, block: tuple, out: np.ndarray
+    ) -> tuple[int, int]:
+        """Play the rounds of a block, a few at a time; return (rounds played, status)."""
+        L, steps, b = block[0], self._steps(len(y)), len(y)
+        played, status = 0, DONE
+        while played < b and status == DONE:
+            first, last = played, min(played + SPAN, b)
+            kons_fold(H, offsets, block, first, last)
+            factor.solve_rows(L, L[first:last, :first], first)
+            blas.subtract_squares(L[first:last, :first], H[first:last, first:last])
+            played, status = kons_rounds(
+                H, offsets, y, steps, self._loss_code, self._setting, self._totals, block,
+                (first, last), out,
+            )  # fmt: skip
+        return played, status
 
 
 class SketchedKONS(_KernelForm):
@@ -426,12 +456,16 @@ class SketchedKONS(_KernelForm):
         if not self._stopped:
             rounds = y, self._steps(n), coins if shared else kors_coins, coins
             loss, out = self._loss_code, (trace.predictions, trace.sizes, self._totals)
-            played, status = self._with_room(
-                lambda first: sketched_kons_rounds(
-                    X, rounds, first, self._kernel, loss, self._setting, self._counts,
-                    self._function, (self._members, self._weights, self._kors), self._work, out,
-                )
-            )  # fmt: skip
+            try:
+                played, status = self._with_room(
+                    lambda first: sketched_kons_rounds(
+                        X, rounds, first, self._kernel, loss, self._setting, self._counts,
+                        self._function, (self._members, self._weights, self._kors), self._work, out,
+                    )
+                )  # fmt: skip
+            except NoRoom as full:
+                self._played_only(full.first, n)
+                raise
             self._note(status, played)
         if played < n:
             self._only_forecast(X[played:], trace.rows(played, n))

@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from oklnumba.checks import require_nonnegative
+from oklnumba.health import Part, Upper, part_of
 from oklnumba.hot.jit import ATOMS
 from oklnumba.hot.krls import krls_rounds
 from oklnumba.kernels import Kernel
 from oklnumba.learners.expansion import Expansion
 from oklnumba.learners.learner import Trace
+from oklnumba.learners.matrices import span_part
 
 
 class KRLS(Expansion):
@@ -57,6 +59,18 @@ class KRLS(Expansion):
 
     def _start(self, d: int) -> None:
         self._start_expansion(d, np.inf)
+
+    def _matrices(self) -> list[Part]:
+        m = self.size
+        if m == 0:
+            return super()._matrices()
+        squares = Upper(self._Q, m)
+        w = squares.half_solve(self._z)
+        scale = float(np.linalg.norm(self._z[:m])) / np.sqrt(self._played)  # of fitted forecasts
+        return [
+            part_of("least squares", squares, [w], [scale]),
+            span_part(self.kernel, self.atoms, self._R, [w], [scale]),
+        ]
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         threshold, out = float(self.threshold), trace[:2]

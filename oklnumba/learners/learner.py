@@ -15,6 +15,8 @@ more:
 - **Remedy.** ``_REMEDY``, what to change after numerical trouble, for ``_check``.
 - **Saved state.** ``_state()`` and ``_restore(state)``: the arrays of ``_STATE``, cut to what is
   used, and the coins named in ``_COINS`` (state.py).
+- **Health.** ``_matrices()``: what there is to say of the matrices that are solved with, or of the
+  weights (health.py); ``_diagnose()`` returns it for a learner with data, with its remedy.
 - **Ready features.** A learner with a map ``features`` says in ``_feature_room`` how wide a Z, zero
   beyond them, ``_write(X, Z)`` takes, and ``_play_features(Z, y, trace)`` and
   ``_forecast_features(Z)``, which leave it as it is: ``Experts`` shares it.
@@ -39,15 +41,25 @@ around others do, which have been checked; ``_check_labels(y)``,
 ``_adopt(meta, arrays)``.
 
 ``okl.run`` asks for less, which is the base ``Player``: a wrapper of learners is one too.
+
+Threads and faults
+------------------
+Every public call holds the learner's lock (``locked``), so that calls from several threads come
+one after the other; what they call inside does not, for the lock of the outermost is enough. A
+block of rounds is played with interrupts held back (``HOLD``), and what fails in mid-round marks
+the learner (``_fault``), which then refuses to go on. A ``NoRoom`` that is its own has left it
+intact. A learner around others counts as one: after ``_play`` they all agree, or it is marked.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
 import warnings
 from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -57,10 +69,14 @@ from numpy.typing import ArrayLike
 from oklnumba import checks, losses
 from oklnumba.blocks import blocks, compilable
 from oklnumba.features import Features
+from oklnumba.health import Health, Part, warning
 from oklnumba.hot.jit import ATOMS, DIVERGED, DONE, LARGEST_FORECAST, NOT_FINITE, NOT_POSITIVE
+from oklnumba.interrupts import HOLD
 from oklnumba.kernels import Kernel
+from oklnumba.learners.single import SingleRound
 from oklnumba.params import Params, anew, from_spec, to_spec, told
-from oklnumba.state import State, under
+from oklnumba.state import NoRoom, State, under
+from oklnumba.threads import Locked, locked
 
 FIRST_ROWS = 64  # rounds of the first block of a run; each later one is as long as all before it
 PLAY_ROWS = 8192  # rounds handed to the compiled loops in one go
@@ -118,7 +134,7 @@ def level_of_caller() -> int:
     return level
 
 
-class Player(Params):
+class Player(Locked, Params):
     """What ``okl.run`` plays: a learner, or what is made of learners.
 
     A subclass has ``rounds``, ``_loss()``, ``_as_labels(y, n, signs)``, ``_begin(d, outputs)``,
@@ -135,6 +151,8 @@ class Player(Params):
         return object.__getattribute__(self, name)
 
     _width: int | None = None
+    _broken: str | None = None  # after numbers beyond double precision
+    _fault: str | None = None  # after an error in mid-round
     _outputs = 1  # labels a round
     _certified = False  # whether rounds come with a certificate
     _run_rows = PLAY_ROWS  # rounds between two looks at the clock
@@ -168,25 +186,38 @@ class Player(Params):
         FloatingPointError
             If the numbers of a round are beyond double precision, or a first-order learner diverges
             (a forecast beyond 1e100); the message names the round and what to change.
+        MemoryError
+            If there is no room to grow; the message says how many of the rounds have been played,
+            and that the learner is intact.
+        RuntimeError
+            After an error in mid-round, until ``reset``.
 
         Warns
         -----
         UserWarning
             As ``okl.run``, before the first round.
+
+        Notes
+        -----
+        Ctrl-C takes effect between two blocks of rounds: ``rounds`` says how many were played.
         """
         checks.refuse_swapped(X, y)
-        X = checks.as_rows(X, self._width)
-        y = self._as_labels(y, X.shape[0])
-        self._advise(X, y)
-        self._play_rows(X, y)
+        with self._lock:
+            X = checks.as_rows(X, self._width)
+            y = self._as_labels(y, X.shape[0])
+            self._advise(X, y)
+            self._play_rows(X, y)
         return self
 
+    @locked
     def reset(self) -> Self:
         """Go back to no data; return self."""
-        for name in [name for name in vars(self) if name.startswith("_")]:
-            delattr(self, name)
+        with HOLD:
+            for name in [name for name in vars(self) if name.startswith("_")]:
+                delattr(self, name)
         return self
 
+    @locked
     def set_params(self, **params: Any) -> Self:
         """Set hyper-parameters before any data; return self.
 
@@ -203,18 +234,96 @@ class Player(Params):
         super().set_params(**params)
         return self
 
+    def _data(self) -> str | None:
+        return None if self._width is None else f"has played {self.rounds} rounds"
+
+    @locked
+    def health(self) -> Health:
+        """Return how the learner stands numerically: condition, drift, digits; nothing changes.
+
+        Cheap enough to ask every minute: a few dozen sweeps over each factor, O(m^2) for m rows,
+        and a few columns of the matrix made anew. See ``oklnumba.health.Health`` for what the
+        numbers are, and docs/numerics.md for how good.
+
+        Raises
+        ------
+        FloatingPointError
+            After numerical trouble, as ``predict``.
+
+        Warns
+        -----
+        UserWarning
+            If fewer than six digits of the forecasts are left, or the weights are about to
+            overflow; it says what to change.
+
+        Examples
+        --------
+        >>> import numpy as np, oklnumba as okl
+        >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
+        >>> learner = okl.KernelRidge(okl.Gaussian(1.0), lam=1e-4)
+        >>> health = learner.partial_fit(X, np.sin(3 * X[:, 0])).health()
+        >>> f"{health.condition:.0e}", health.drift < 1e-14, round(health.digits)
+        ('3e+06', True, 12)
+        """
+        parts = self._diagnose()
+        found = Health.of(self.rounds, parts)
+        told = warning(found, parts)
+        if told:
+            warnings.warn(told, UserWarning, stacklevel=level_of_caller())
+        return found
+
+    def _diagnose(self) -> list[Part]:
+        """Return the parts of the learners within."""
+        raise NotImplementedError
+
     def _fitted(self) -> dict[str, Any]:
         return {"rounds played": self.rounds, "size": self.size} if self.rounds else {}
 
     # ---- what a run plays and records ----
 
     def _play_rows(self, X: Any, y: np.ndarray) -> Trace:
-        """Play checked rows, dense or sparse, block by block; return what they leave behind."""
-        self._begin(X.shape[1], *y.shape[1:])
-        trace = self._trace(X.shape[0])
-        for rows, block in blocks(X, self._run_rows):
-            self._play(block, y[rows], trace.rows(rows.start, rows.stop))
+        """Play checked rows, dense or sparse, block by block; return what they leave behind.
+
+        Interrupts come between two blocks. A NoRoom has a ``trace`` of the rounds that were played.
+        """
+        n = X.shape[0]
+        with self._lock:
+            with HOLD:
+                self._begin(X.shape[1], *y.shape[1:])
+            before, trace = self.rounds, self._trace(n)
+            try:
+                for rows, block in blocks(X, self._run_rows):
+                    with HOLD:
+                        self._attempt(block, y[rows], trace.rows(rows.start, rows.stop))
+            except NoRoom as full:
+                if not self._fault:
+                    full.told(self.rounds - before, n)
+                    full.trace = trace.rows(0, self.rounds - before)
+                raise
         return trace
+
+    def _attempt(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
+        """Play a block; an error in mid-round marks the learner."""
+        try:
+            self._play(X, y, trace)
+        except BaseException as error:
+            intact = isinstance(error, NoRoom) and error.of is self
+            if not intact and not (isinstance(error, FloatingPointError) and self._broken):
+                self._mark(
+                    f"this {type(self).__name__} is no longer whole: {type(error).__name__} in "
+                    f"the middle of a round, after round {self.rounds}; call reset() and start "
+                    "again, or go on from a file that was saved before"
+                )
+            raise
+
+    def _mark(self, fault: str) -> None:
+        """Refuse to go on, for this reason, until ``reset``."""
+        self._fault = fault
+
+    def _refuse_fault(self) -> None:
+        """Raise RuntimeError after an error in mid-round."""
+        if self._fault:
+            raise RuntimeError(self._fault)
 
     def _recorded(self, loss: str | None) -> losses.Loss:
         """Return the loss of that name, or its own."""
@@ -243,6 +352,7 @@ class Player(Params):
         arrays: dict[str, np.ndarray] = {}
         return {"spec": to_spec(self, arrays)}, arrays
 
+    @locked
     def save(self, path: str | os.PathLike) -> None:
         """Write hyper-parameters, state and random state into one ``.npz`` file (no pickle inside).
 
@@ -251,9 +361,11 @@ class Player(Params):
         meta, arrays = self._contents()
         write_npz(path, meta, arrays)
 
+    @locked
     def __getstate__(self) -> dict[str, Any]:
         """Return hyper-parameters and state; closures and buffers behind them are made anew."""
         meta, arrays = self._contents()
+        arrays = {name: np.array(a) for name, a in arrays.items()}  # others may learn meanwhile
         return {"params": self.get_params(deep=False), "meta": meta, "arrays": arrays}
 
     def __setstate__(self, contents: dict[str, Any]) -> None:
@@ -272,12 +384,14 @@ class Learner(State, Player):
     - ``_start(d)``: make the state for inputs of width d;
     - ``_play(X, y, trace)``: play rounds, writing forecasts before labels are read;
     - ``_forecast(X)``: forecasts of single rounds against the current state, which stays as it is.
+
+    Any thread may call any method; calls on one learner come one after the other.
     """
 
     _REMEDY = "scale the inputs and labels"
 
     _played = 0
-    _broken: str | None = None
+    _single: SingleRound | None = None  # buffers of single rounds
     _several = False  # whether it can play several labels a round
     _in_threads = False  # whether rounds are compiled throughout, without BLAS, so that threads pay
     _follows = False  # whether it can take over the rounds of one with another forecaster
@@ -306,12 +420,21 @@ class Learner(State, Player):
         ------
         ValueError
             If x is not one finite numeric point of the width seen so far.
+        FloatingPointError
+            If the numbers of the forecast are beyond double precision (nothing has changed then).
         """
-        x = checks.as_point(x, self._width)
-        if not self._ready():
-            return 0.0
-        forecast = self._forecast(x)[0]
-        return float(forecast) if self._outputs == 1 else forecast
+        with self._lock:
+            X = self._as_point(x)
+            if not self._ready():
+                return 0.0
+            forecast = self._forecast(X)[0]
+            if self._outputs > 1:
+                self._refuse_not_finite(forecast[None])
+                return forecast
+            forecast = float(forecast)
+            if not math.isfinite(forecast):
+                self._refuse_not_finite(np.array([forecast]))
+            return forecast
 
     def predict(self, X: ArrayLike) -> np.ndarray:
         """Return the forecasts for the rows of X, each on its own against the current state.
@@ -328,14 +451,29 @@ class Learner(State, Player):
         ------
         ValueError
             If X is not numeric, finite, 2-D, non-empty and of the width seen so far.
+        FloatingPointError
+            If the numbers of a forecast are beyond double precision (nothing has changed then).
         """
-        X = checks.as_rows(X, self._width)
-        out = per_round(X.shape[0], self._outputs)
-        out[:] = 0.0
-        if self._ready():
-            for rows, block in blocks(X, PLAY_ROWS):
-                out[rows] = self._forecast(block)
+        with self._lock:
+            X = checks.as_rows(X, self._width)
+            out = per_round(X.shape[0], self._outputs)
+            out[:] = 0.0
+            if self._ready():
+                for rows, block in blocks(X, PLAY_ROWS):
+                    out[rows] = self._forecast(block)
+                self._refuse_not_finite(out)
         return out
+
+    def _refuse_not_finite(self, forecasts: np.ndarray) -> None:
+        """Raise FloatingPointError that names the first row with a forecast that is none."""
+        finite = np.isfinite(forecasts)
+        if not finite.all():
+            row = int(np.argmin(finite.reshape(len(finite), -1).all(axis=1)))
+            raise FloatingPointError(
+                f"the forecast of this {type(self).__name__} for row {row} of the inputs is beyond "
+                f"double precision, for such numbers as the row has; leave it out, or "
+                f"{self._REMEDY}"
+            )
 
     def learn_one(self, x: ArrayLike, y: float | None = None) -> Self:
         """Play one round: forecast ``x`` (not returned), then learn its label ``y``; return self.
@@ -346,12 +484,28 @@ class Learner(State, Player):
             If x or y is not valid (nothing has changed then).
         FloatingPointError
             If the numbers of this round are beyond double precision.
+        MemoryError
+            If there is no room to grow (the learner is as it was then).
+        RuntimeError
+            After an error in mid-round, until ``reset``.
         """
-        x = checks.as_point(x, self._width)
-        label = checks.as_label(y, self._loss().classes)
-        self._check_labels(label)
-        self._begin(x.shape[1])
-        self._play(x, label, self._trace(1))
+        with self._lock, HOLD:
+            single = self._single
+            if single is not None and single.takes_point(x) and single.takes_label(y):
+                X, label = single.X, single.y
+            else:
+                X = checks.as_point(x, self._width)
+                label = checks.as_label(y, self._loss().classes)
+            self._check_labels(label)
+            if single is None or self._broken or self._fault:
+                self._begin(X.shape[1])
+                single = self._kept()
+            try:
+                self._attempt(X, label, single.trace)
+            except NoRoom as full:
+                if not self._fault:
+                    full.told(0, 1)
+                raise
         return self
 
     # ---- what subclasses write ----
@@ -367,11 +521,24 @@ class Learner(State, Player):
 
     # ---- what they share ----
 
+    def _as_point(self, x: Any) -> np.ndarray:
+        """Return a checked input, (1, d), in a buffer of its own or that of single rounds."""
+        single = self._single
+        if single is not None and single.takes_point(x):
+            return single.X
+        return checks.as_point(x, self._width)
+
+    def _kept(self) -> SingleRound:
+        """Return the buffers of single rounds, made with the first of them."""
+        if self._single is None:
+            self._single = SingleRound(self._width, self._loss().classes, self._trace(1))
+        return self._single
+
     def _loss(self) -> losses.Loss:
         return losses.get(getattr(self, "loss", "squared"))
 
-    @property
-    def _loss_code(self) -> int:
+    @cached_property
+    def _loss_code(self) -> int:  # looked up in the first round, gone with the state
         return self._loss().code
 
     def _space(self) -> str | None:
@@ -393,9 +560,10 @@ class Learner(State, Player):
 
     def _begin(self, d: int, outputs: int = 1) -> None:
         """Make the state at the first round; refuse to go on after numerical trouble."""
-        if self._broken:
-            raise FloatingPointError(self._broken)
+        self._refuse_trouble()
         if self._width is not None:
+            if d != self._width:  # another thread was first
+                raise ValueError(f"X has {d} columns, but this learner has seen {self._width}")
             checks.require_outputs(outputs, self._outputs)
             return
         self._check_params()
@@ -404,6 +572,7 @@ class Learner(State, Player):
     def _open(self, d: int, outputs: int = 1) -> None:
         """Make the state, of hyper-parameters that have been checked."""
         self._outputs = outputs
+        self._use_parts()
         try:
             self._start(d)
         except BaseException:
@@ -413,9 +582,14 @@ class Learner(State, Player):
 
     def _ready(self) -> bool:
         """Say whether there is a state to forecast from; refuse after numerical trouble."""
+        self._refuse_trouble()
+        return self._width is not None
+
+    def _refuse_trouble(self) -> None:
         if self._broken:
             raise FloatingPointError(self._broken)
-        return self._width is not None
+        if self._fault:
+            raise RuntimeError(self._fault)
 
     def _check(self, status: int, played: int) -> None:
         """Turn a status of the compiled loops into an error that names the round."""
@@ -457,11 +631,30 @@ class Learner(State, Player):
         told = (part.advice(X) for part in parts if isinstance(part, Features | Kernel))
         return next(filter(None, told), None)
 
+    def _matrices(self) -> list[Part]:
+        """Return what there is to say of its matrices, or weights; called after some data only."""
+        return []
+
+    def _diagnose(self) -> list[Part]:
+        if not self._ready() or not self._played:
+            return []
+        return [part._replace(remedy=part.remedy or self._REMEDY) for part in self._matrices()]
+
     def _play_rounds(self, n: int, rounds: Callable[[int], tuple[int, int]]) -> None:
         """Play n rounds by calls of ``rounds(first)``, making room wherever it asks for it."""
-        first, status = self._with_room(rounds)
+        try:
+            first, status = self._with_room(rounds)
+        except NoRoom as full:
+            self._played_only(full.first, n)
+            raise
         self._check(status, first)
         self._played += n
+
+    def _played_only(self, first: int, n: int) -> None:
+        """Count the first of n rounds, after which there was no room."""
+        self._played += first
+        for name in self._COINS:
+            getattr(self, f"_{name}").give_back(n - first, n)
 
     # ---- saving ----
 
@@ -469,6 +662,8 @@ class Learner(State, Player):
         meta, arrays = super()._contents()
         meta |= {"width": self._width, "rounds": self._played, "broken": self._broken}
         meta["outputs"] = self._outputs
+        if self._fault:
+            meta["fault"] = self._fault
         if self._width is not None:
             scalars = {}
             for name, value in self._state().items():
@@ -499,7 +694,7 @@ class Learner(State, Player):
             state = {name: np.array(a) for name, a in under("state_", arrays).items()}
             self._restore(state | meta["state"])
         self._played = meta["rounds"]
-        self._broken = meta["broken"]
+        self._broken, self._fault = meta["broken"], meta.get("fault")
 
 
 def check_learner(learner: Any) -> Learner:

@@ -8,6 +8,7 @@ import numpy as np
 
 from oklnumba import losses
 from oklnumba.features import Features, check_features
+from oklnumba.health import Part
 from oklnumba.learners.awv import LinearAWV, discounted
 from oklnumba.learners.learner import Trace, per_round
 from oklnumba.learners.linear import LinearLearner
@@ -118,6 +119,9 @@ class WithFeatures(OnFeatures):
             return np.zeros_like(per_round(len(Z), self._outputs))
         inner = self._inner
         return inner._forecast_features(Z) if inner._feature_room else inner._forecast(Z)
+
+    def _matrices(self) -> list[Part]:
+        return [part._replace(remedy=self._inner._REMEDY) for part in self._inner._matrices()]
 
     def _state(self) -> dict[str, Any]:
         return self._inner._state()

@@ -15,8 +15,9 @@ from numpy.typing import ArrayLike
 
 from oklnumba import checks
 from oklnumba.checks import require_count
-from oklnumba.hot.jit import NOT_FINITE
-from oklnumba.hot.linalg import product_rows
+from oklnumba.health import Part, weights_part
+from oklnumba.hot.jit import DONE, NOT_FINITE
+from oklnumba.hot.linalg import all_finite, product_rows
 from oklnumba.hot.losses import LINEAR_LOSS
 from oklnumba.learners.learner import Learner, Trace
 
@@ -57,7 +58,7 @@ class LinearLearner(Learner):
         """The point played now, shape (d,)."""
         if not super()._ready():
             raise ValueError("there is no point yet: call reset(d) first")
-        return self._point()
+        return self._point().copy()
 
     def update(self, g: ArrayLike) -> Self:
         """Close the round with a subgradient of its loss at ``w``; return self.
@@ -86,7 +87,8 @@ class LinearLearner(Learner):
     def _close(self, X: np.ndarray, y: np.ndarray, loss: int, forecasts: np.ndarray) -> None:
         """Play rounds and count them; trouble is an error."""
         played, status = self._rounds(X, y, loss, forecasts)
-        self._check(status, played)
+        if status != DONE:
+            self._check(status, played)
         if not self._finite():
             self._check(NOT_FINITE, len(X) - 1)
         self._played += len(X)
@@ -106,6 +108,9 @@ class LinearLearner(Learner):
         product_rows(X, self._point(), forecasts)
         return forecasts
 
+    def _matrices(self) -> list[Part]:
+        return [weights_part(self._point())]
+
     def _start(self, d: int) -> None:
         self._begin_rounds(d)
 
@@ -118,10 +123,10 @@ class LinearLearner(Learner):
         raise NotImplementedError
 
     def _point(self) -> np.ndarray:
-        return self._w.copy()
+        return self._w
 
     def _finite(self) -> bool:
-        return bool(np.isfinite(self._w).all())
+        return all_finite(self._w)
 
 
 class EitherLearner(LinearLearner):
@@ -153,6 +158,9 @@ class EitherLearner(LinearLearner):
 
     def _finite(self) -> bool:
         return self._algorithm._finite()
+
+    def _matrices(self) -> list[Part]:
+        return self._algorithm._matrices()
 
     def _state(self) -> dict[str, Any]:
         return self._algorithm._state()

@@ -8,8 +8,9 @@ import numpy as np
 
 from oklnumba import checks
 from oklnumba.checks import require_count, require_positive
+from oklnumba.health import UNIT, Part, Upper, part_of
 from oklnumba.hot.jit import DONE, NEED_ROOM
-from oklnumba.hot.linalg import solve_upper
+from oklnumba.hot.linalg import all_finite, solve_upper
 from oklnumba.hot.losses import LINEAR_LOSS
 from oklnumba.hot.newton import (
     SMALL,
@@ -22,6 +23,7 @@ from oklnumba.hot.udu import TOGETHER
 from oklnumba.learners.linear import LinearLearner
 from oklnumba.state import aligned_zeros, padded
 
+NEWTON = "A_0 + eta sum g g'"
 NULL_SQUARE = 1e-15  # share of a sketch's largest square below which another is rounding
 
 
@@ -39,13 +41,9 @@ class NewtonLearner(LinearLearner):
         np.fill_diagonal(self._U, 1.0)
         self._inv_d[:] = 1.0 / start
         self._eta = eta
-        self._wide = aligned_zeros(2 * TOGETHER + 1, r)
-        self._small = np.zeros((TOGETHER + 5, SMALL))
+        self._factor = self._U, self._inv_d, self._c
+        self._work = aligned_zeros(2 * TOGETHER + 1, r), np.zeros((TOGETHER + 5, SMALL))
         self._Z = aligned_zeros(self._ROWS, r)
-
-    @property
-    def _factor(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        return self._U, self._inv_d, self._c
 
     def _padded(self, X: np.ndarray) -> np.ndarray:
         Z = self._Z[: len(X)]
@@ -55,15 +53,19 @@ class NewtonLearner(LinearLearner):
     def _rounds(
         self, X: np.ndarray, y: np.ndarray, loss: int, forecasts: np.ndarray
     ) -> tuple[int, int]:
+        if len(X) > self._ROWS:
+            return self._in_parts(X, y, loss, forecasts)
         # Gradients alone do not say where the next x will lie: a game has no slab to project on.
         C = inf if loss == LINEAR_LOSS else self._C
-        work = self._wide, self._small
+        Z = self._padded(X)
+        return newton_rounds(Z, y, loss, self._eta, C, self._factor, self._work, forecasts)
+
+    def _in_parts(
+        self, X: np.ndarray, y: np.ndarray, loss: int, forecasts: np.ndarray
+    ) -> tuple[int, int]:
         for start in range(0, len(X), self._ROWS):
             part = slice(start, start + self._ROWS)
-            Z = self._padded(X[part])
-            played, status = newton_rounds(
-                Z, y[part], loss, self._eta, C, self._factor, work, forecasts[part]
-            )
+            played, status = self._rounds(X[part], y[part], loss, forecasts[part])
             if status != DONE:
                 return start + played, status
         return len(X), DONE
@@ -73,7 +75,7 @@ class NewtonLearner(LinearLearner):
         for start in range(0, len(X), self._ROWS):
             part = slice(start, start + self._ROWS)
             Z = self._padded(X[part])
-            newton_forecasts(Z, self._C, self._factor, self._wide, forecasts[part])
+            newton_forecasts(Z, self._C, self._factor, self._work[0], forecasts[part])
         return forecasts
 
     def _point(self) -> np.ndarray:
@@ -81,8 +83,17 @@ class NewtonLearner(LinearLearner):
         solve_upper(self._U, w, len(w))
         return w[: self._width].copy()
 
+    def _matrices(self) -> list[Part]:
+        d = int(self._width or 0)
+        matrix = Upper(self._U, d, 1.0 / self._inv_d[:d])
+        bounded = self._C < inf
+        scale = self._C if bounded else 0.0
+        part = part_of(NEWTON, matrix, [matrix.half_solve(self._c)], [scale])
+        # Without a bound on forecasts nothing is known of their scale: the worst.
+        return [part if bounded else part._replace(error=UNIT * part.condition)]
+
     def _finite(self) -> bool:
-        return bool(np.isfinite(self._c).all() and np.isfinite(self._inv_d).all())
+        return all_finite(self._c) and all_finite(self._inv_d)
 
 
 class _ProjectedStep(LinearLearner):
@@ -261,6 +272,19 @@ class SketchedONS(_ProjectedStep):
         self._R[:] = 0.0
         self._R[range(m), range(m)] = np.sqrt(self._alpha + kept[:m])
         self._counts[USED] = m
+
+    def _matrices(self) -> list[Part]:
+        m = int(self._counts[USED])
+        if m == 0:
+            return super()._matrices()
+        S = self._S[:m]
+
+        def column(i: int) -> np.ndarray:
+            return S @ S[i] + self._alpha * (np.arange(m) == i)
+
+        part = part_of("alpha I + S S'", Upper(self._R, m), column=column)
+        # x - S' (alpha I + S S')^-1 S x cancels by as much.
+        return [part._replace(error=UNIT * part.condition, largest=super()._matrices()[0].largest)]
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         return np.clip(super()._forecast(X), -self._C, self._C)

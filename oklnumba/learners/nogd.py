@@ -8,11 +8,13 @@ import numpy as np
 import scipy
 
 from oklnumba.checks import require, require_count, require_positive, require_seed
+from oklnumba.health import UNIT, Part, weights_part
 from oklnumba.hot.jit import ATOMS, NEED_MAP, NOT_FINITE
 from oklnumba.hot.nogd import FEATURES, LOSSES, STORED, mapped_gradient_rounds, mapped_step
 from oklnumba.kernels import Kernel
 from oklnumba.learners.expansion import Expansion
 from oklnumba.learners.learner import Trace
+from oklnumba.state import NoRoom
 
 NULL_EIGENVALUE = 1e-10  # share of the largest below which an eigenvalue of a map is rounding
 NULL_SINGULAR = 1.5e-8  # the same for singular values of a sketch, as in R's ginv
@@ -67,7 +69,11 @@ class _Mapped(Expansion):
                 )  # fmt: skip
                 if status != NEED_MAP:
                     return first, status
-                first = self._make_map(X, y, first, trace)
+                try:
+                    first = self._make_map(X, y, first, trace)
+                except NoRoom as full:
+                    full.first = first
+                    raise
 
         self._play_rounds(len(X), rounds)
 
@@ -81,6 +87,28 @@ class _Mapped(Expansion):
         if not np.isfinite(K).all():
             self._check(NOT_FINITE, t - 1)
         return K
+
+    def _matrices(self) -> list[Part]:
+        W, a = self._used("W"), self._used("a")
+        if not W.any():
+            return [weights_part(a)]
+        values = np.linalg.svd(W, compute_uv=False) ** 2  # rank^2 B; W of NOGD has them as rows
+        K = self.kernel(self.atoms)
+        norm = np.sqrt(max(a @ K @ a, 0.0))
+        terms = float(np.abs(a) @ np.sqrt(K.diagonal()))  # of the sum that a forecast is
+        return [
+            weights_part(
+                a,
+                condition=float(values[0] / values[-1]) if values[-1] > 0.0 else np.inf,
+                drift=self._map_drift(W, K),
+                refused=max(self.rank - len(W), 0) / self.rank,
+                error=UNIT * max(terms / norm, 1.0) if norm > 0.0 else UNIT,
+            )._replace(matrix="the feature map")
+        ]
+
+    def _map_drift(self, W: np.ndarray, K: np.ndarray) -> float | None:
+        """Return how far the map is from what it was made to be; None where that is not kept."""
+        return None
 
     def _adopt_map(self, W: np.ndarray) -> None:
         """Take a map over the atoms; one without rows, of a kernel that is 0, has a row of 0."""
@@ -149,11 +177,20 @@ class NOGD(_Mapped):
     def _start(self, d: int) -> None:
         self._start_mapped(d, np.inf)
 
+    def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
+        if self._counts[ATOMS] == self.budget and not self._counts[FEATURES]:
+            self._make_map(X, y, 0, trace)  # there was no room for it before
+        super()._play(X, y, trace)
+
+    def _map_drift(self, W: np.ndarray, K: np.ndarray) -> float:
+        v = np.random.default_rng(0).standard_normal(len(W))
+        return float(np.linalg.norm(W @ (K @ (W.T @ v)) - v) / np.linalg.norm(v))  # W K W' = I
+
     def _make_map(self, X: np.ndarray, y: np.ndarray, t: int, trace: Trace) -> int:
         values, V = leading(self._finite_kernel(self.atoms, t), int(self.rank))
+        projected = V @ (V.T @ self._used("a"))  # w = Lambda^{1/2} V' a
         self._adopt_map(V.T / np.sqrt(values)[:, None])  # z = Lambda^{-1/2} V' k
-        a = self._used("a")
-        a[:] = V @ (V.T @ a)  # w = Lambda^{1/2} V' a
+        self._used("a")[:] = projected
         return t
 
 

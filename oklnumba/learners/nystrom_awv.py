@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from oklnumba.checks import require_count
 from oklnumba.dictionaries import UNIFORM, joining_rule
+from oklnumba.health import Part, Upper, part_of
 from oklnumba.hot.awv import RIDGE
 from oklnumba.hot.jit import ATOMS
 from oklnumba.hot.nystrom_awv import PAST, RANK, nystrom_awv_forecasts, nystrom_awv_rounds
 from oklnumba.kernels import Kernel, check_kernel
 from oklnumba.learners.awv import Ridge, discounted
 from oklnumba.learners.learner import Trace, per_round
-from oklnumba.state import Coins, aligned_zeros, padded
+from oklnumba.learners.matrices import kors_part, span_part
+from oklnumba.state import Coins, NoRoom, aligned_zeros, padded
 
 
 class NystromAWV(Ridge):
@@ -170,12 +174,18 @@ class NystromAWV(Ridge):
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         shape = n, _ = len(X), self._outputs
-        coins, Y = self._coins.take(n), y.reshape(shape)
         shrinks, growth = np.empty(n), np.empty(shape)
+        coins, Y = self._coins.take(n), y.reshape(shape)
         out = trace.predictions.reshape(shape), trace.sizes, shrinks, growth
-        self._play_rounds(
-            n, lambda first: nystrom_awv_rounds(X, Y, coins, first, *self._arrays(), out)
-        )
+        before = self._played
+        try:
+            self._play_rounds(
+                n, lambda first: nystrom_awv_rounds(X, Y, coins, first, *self._arrays(), out)
+            )
+        except NoRoom:
+            k = self._played - before
+            self._certify(y[:k], shrinks[:k], growth[:k], trace.rows(0, k))
+            raise
         self._certify(y, shrinks, growth, trace)
         if self.size == self.max_size and self._labels.shape[1] > 1:
             self._drop_past()
@@ -188,6 +198,27 @@ class NystromAWV(Ridge):
         self._Phi = np.zeros((1, self._Phi.shape[1]))
         self._columns = np.empty((2, 1))
         self._rooms[PAST] = 1
+
+    def _matrices(self) -> list[Part]:
+        m, rank = int(self._counts[ATOMS]), int(self._counts[RANK])
+        if rank == 0:
+            return []
+        atoms, rule, scales = self._used("atoms").T, self._setting[3], self._label_scales()
+        matrix = Upper(self._U, rank, 1.0 / self._inv_d[:rank])
+        ws = [matrix.half_solve(c) for c in self._c]
+        own = part_of("lam I + sum z z'", matrix, ws, scales, self._past_column(rank))
+        spanning = atoms[self._used("span")]
+        parts = [own, span_part(self.kernel, spanning, self._R, ws, scales, 1.0 - rank / m)]
+        if rule[3] == 0.0:  # no fixed probability
+            parts.append(kors_part(self.kernel, atoms, self._used("weights"), self._kors, rule[0]))
+        return parts
+
+    def _past_column(self, rank: int) -> Callable[[int], np.ndarray] | None:
+        """Return what makes a column of A anew, while the whole past is kept with equal weights."""
+        Phi = self._used("Phi")
+        if self.discount != 1.0 or len(Phi) < self._played:
+            return None
+        return lambda i: Phi.T @ Phi[:, i] + float(self.lam) * (np.arange(rank) == i)
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         self._reserve({ATOMS: self.size + 1})  # a coin may keep x for the length of its forecast

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from oklnumba.learners.learner import Learner, Trace, per_round
+from oklnumba.learners.learner import Learner, Trace
 from oklnumba.state import aligned_zeros
 
 
@@ -31,17 +31,18 @@ class OnFeatures(Learner):
         return Z
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
+        if len(X) <= self._ROWS:
+            self._play_features(self._features_of(X), y, trace)
+            return
         for start in range(0, len(X), self._ROWS):
-            stop = min(start + self._ROWS, len(X))
-            Z = self._features_of(X[start:stop])
-            self._play_features(Z, y[start:stop], trace.rows(start, stop))
+            rows = slice(start, min(start + self._ROWS, len(X)))
+            self._play(X[rows], y[rows], trace.rows(rows.start, rows.stop))
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
-        forecasts = per_round(len(X), self._outputs)
-        for start in range(0, len(X), self._ROWS):
-            Z = self._features_of(X[start : start + self._ROWS])
-            forecasts[start : start + self._ROWS] = self._forecast_features(Z)
-        return forecasts
+        if len(X) <= self._ROWS:
+            return self._forecast_features(self._features_of(X))
+        starts = range(0, len(X), self._ROWS)
+        return np.concatenate([self._forecast(X[i : i + self._ROWS]) for i in starts])
 
     def _play_features(self, Z: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         raise NotImplementedError

@@ -13,7 +13,7 @@ import numpy as np
 from oklnumba.checks import require, require_count, require_nonnegative, require_positive
 from oklnumba.hot.pomdr import ALL_DELTA, FACTORED, SQUARE, pomdr_forecasts, pomdr_rounds
 from oklnumba.kernels import Kernel
-from oklnumba.learners.expansion import Expansion
+from oklnumba.learners.expansion import Expansion, OnSpan
 from oklnumba.learners.learner import Trace
 
 
@@ -42,7 +42,7 @@ class Diary(NamedTuple):
     projections: int
 
 
-class POMD(Expansion):
+class POMD(OnSpan):
     """POMD: optimistic mirror descent with gradients projected under ALD (pomdr eq. 2, 6 and 7).
 
     Hinge loss. Each round steps from f'_{t-1} towards a hint, the mean gradient that the last
@@ -119,6 +119,10 @@ class POMD(Expansion):
             return Diary(None, 0, 0.0, 0, 0)
         m, switch, removals, projections, _ = (int(v) for v in self._counts)
         return Diary(switch or None, m, float(self._sums[ALL_DELTA]), removals, projections)
+
+    @property
+    def _factored(self) -> int:
+        return int(self._counts[FACTORED])
 
     @property
     def norm(self) -> float:

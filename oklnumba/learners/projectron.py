@@ -8,11 +8,11 @@ from oklnumba.checks import require_nonnegative
 from oklnumba.hot.jit import ATOMS
 from oklnumba.hot.projectron import projectron_rounds
 from oklnumba.kernels import Kernel
-from oklnumba.learners.expansion import Expansion, check_budget
+from oklnumba.learners.expansion import Expansion, OnSpan, check_budget
 from oklnumba.learners.learner import Trace
 
 
-class Projectron(Expansion):
+class Projectron(OnSpan):
     """Projectron and Projectron++: the kernel perceptron on a dictionary that ALD keeps small.
 
     Orabona, Keshet and Caputo 2009. At a mistake x_t joins the dictionary if it is farther than

@@ -10,11 +10,14 @@ import numpy as np
 
 from oklnumba.checks import require
 from oklnumba.dictionaries import UNIFORM, joining_rule
+from oklnumba.health import Part, Upper, part_of
 from oklnumba.hot.jit import ATOMS
 from oklnumba.hot.pros_n_kons import RANK, RESTARTS, pros_n_kons_forecasts, pros_n_kons_rounds
 from oklnumba.kernels import Kernel, check_kernel
 from oklnumba.learners.kons import Curved
 from oklnumba.learners.learner import Trace
+from oklnumba.learners.matrices import kors_part, span_part
+from oklnumba.learners.newton import NEWTON
 from oklnumba.state import Coins, aligned_zeros, padded
 
 
@@ -161,6 +164,22 @@ class ProsNKONS(Curved):
                 X, y, coins, first, self._kernel, loss, *self._arrays(), out
             ),
         )
+
+    def _matrices(self) -> list[Part]:
+        m, rank = int(self._counts[ATOMS]), int(self._counts[RANK])
+        if rank == 0:
+            return []
+        atoms, rule, scales = self._used("atoms").T, self._setting[3], [float(self.C)]
+        matrix = Upper(self._U, rank, 1.0 / self._inv_d[:rank])
+        ws = [matrix.half_solve(self._c)]
+        spanning = atoms[self._used("span")]
+        parts = [
+            part_of(NEWTON, matrix, ws, scales),
+            span_part(self.kernel, spanning, self._R, ws, scales, 1.0 - rank / m),
+        ]
+        if rule[3] == 0.0:  # no fixed probability
+            parts.append(kors_part(self.kernel, atoms, self._used("weights"), self._kors, rule[0]))
+        return parts
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         forecasts = np.empty(len(X))

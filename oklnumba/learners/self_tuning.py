@@ -10,6 +10,7 @@ import numpy as np
 import scipy
 
 from oklnumba.checks import require_count, require_seed
+from oklnumba.health import Part, of_members
 from oklnumba.hot.experts import (
     AGGREGATING,
     BOLD,
@@ -262,6 +263,13 @@ class Stage(State):
         """Return the members' losses in the rounds as they were, (K, N)."""
         return self._losses + self._losses_before
 
+    def matrices(self) -> list[Part]:
+        """Return what there is to say of the groups' matrices."""
+        scales = self._tally[:, 0, LARGEST]
+        return of_members(
+            (f"group {g}", group.matrices(scales)) for g, group in enumerate(self.groups)
+        )
+
     def parts(self) -> dict[str, State]:
         """Return everything with a state, by name."""
         parts = {
@@ -416,20 +424,24 @@ class SelfTuning(Learner):
         """Play up to ROWS rounds, none of which a restart comes after but the last."""
         shape = Y.shape
         own = Trace(*(a if a is trace.sizes else a.reshape(shape) for a in trace))
+        past = int(self._counts[PAST])
+        if self._played < RESTARTS[-1]:
+            self._reserve({PAST: past + len(X)})
         stage, scales = self._stage, self._stage.scales
         points = scales.transform(X)
         played, status = stage.play(points, Y - scales.offsets, True, own)
         self._check(status, played)
         trace.sizes[:] = sum(group.sizes[: len(X)] for group in stage.groups)
         if self._played < RESTARTS[-1]:
-            first = int(self._counts[PAST])
-            self._reserve({PAST: first + len(X)})
-            self._counts[PAST] = first + len(X)
-            self._used("inputs")[first:], self._used("labels")[first:] = X, Y
+            self._counts[PAST] = past + len(X)
+            self._used("inputs")[past:], self._used("labels")[past:] = X, Y
         self._played += len(X)
         if self._played in RESTARTS:
             self._restart()
             trace.sizes[-1] = self.size
+
+    def _matrices(self) -> list[Part]:
+        return self._stage.matrices()
 
     def _restart(self) -> None:
         """Take scales and members anew from the past, and play it again."""

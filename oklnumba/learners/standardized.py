@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from oklnumba import losses
+from oklnumba.health import Part
 from oklnumba.hot.jit import NOT_FINITE
 from oklnumba.learners.learner import Learner, Trace, check_learner, fresh
 from oklnumba.scaling import LARGEST, Standardizer
-from oklnumba.state import under
+from oklnumba.state import NoRoom, under
 
 
 class Standardized(Learner):
@@ -95,15 +96,26 @@ class Standardized(Learner):
         beyond = (np.abs(X) > LARGEST).any(axis=1)
         if beyond.any():
             self._check(NOT_FINITE, int(np.argmax(beyond)))
+        before = {name: np.array(a) for name, a in self._scaler._state().items()}
         try:
             self._inner._play(self._scaler.stream(X), y, trace)
         except FloatingPointError as error:
             self._broken = str(error)
             raise
+        except NoRoom as full:
+            self._scaler._restore(before)
+            self._scaler.stream(X[: self._inner.rounds - self._played])
+            self._played = self._inner.rounds
+            if full.of is self._inner:
+                full.of = self
+            raise
         self._played += len(X)
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         return self._inner._forecast(self._scaler.transform(np.clip(X, -LARGEST, LARGEST)))
+
+    def _matrices(self) -> list[Part]:
+        return self._inner._diagnose()
 
     def _state(self) -> dict[str, Any]:
         meta, arrays = self._inner._contents()

@@ -10,9 +10,11 @@ from numpy.typing import ArrayLike
 
 from oklnumba import checks
 from oklnumba.checks import require_count, require_seed
+from oklnumba.health import Part, of_members
 from oklnumba.learners.learner import Learner, Player, Trace, check_learner, fresh
 from oklnumba.losses import Loss
-from oklnumba.state import under
+from oklnumba.state import NoRoom, under
+from oklnumba.threads import locked
 
 
 class OnlineToBatch(Player):
@@ -69,6 +71,7 @@ class OnlineToBatch(Player):
         self.seed = seed
 
     @property
+    @locked
     def rounds_(self) -> np.ndarray:
         """The rounds drawn, in increasing order, shape (draws,)."""
         self._refuse_unseen()
@@ -111,6 +114,7 @@ class OnlineToBatch(Player):
         require_count("draws", self.draws, 1)
         require_seed(self.seed)
 
+    @locked
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Play the stream up to the last round drawn, keeping the functions; return self.
 
@@ -139,13 +143,19 @@ class OnlineToBatch(Player):
                 learner.partial_fit(X[start : r - 1], y[start : r - 1])
             functions[r] = copy.deepcopy(learner)
         self.reset()
+        self._use_parts()
         self._seen, self._width = X.shape
         self._drawn, self._functions = drawn, functions
         return self
 
     # ---- okl.run: a reservoir ----
 
+    @property
+    def _broken(self) -> str | None:  # type: ignore[override]  # as the learner that plays
+        return self._learner._broken if self._learner else None
+
     def _begin(self, d: int, outputs: int = 1) -> None:
+        self._refuse_fault()
         if self._learner is None and self._seen:
             raise ValueError(
                 "fit(X, y) ended at the last round drawn and cannot go on; call reset() first, or "
@@ -156,6 +166,7 @@ class OnlineToBatch(Player):
             learner = fresh(self.learner)
             learner._begin(d)
             self._learner, self._width = learner, d
+            self._use_parts()
             self._rng = np.random.default_rng(self.seed)
             self._drawn = np.zeros(int(self.draws), dtype=np.int64)
             self._next = np.ones_like(self._drawn)  # the rounds that the draws move to
@@ -168,7 +179,13 @@ class OnlineToBatch(Player):
             if self._next.min() == self._seen + 1:
                 self._draw(self._seen + 1)
             stop = min(len(X), start + int(self._next.min()) - 1 - self._seen)
-            self._learner._play(X[start:stop], y[start:stop], trace.rows(start, stop))
+            try:
+                self._learner._play(X[start:stop], y[start:stop], trace.rows(start, stop))
+            except NoRoom as full:
+                self._seen = self._learner.rounds
+                if full.of is self._learner:
+                    full.of = self
+                raise
             self._seen += stop - start
             start = stop
 
@@ -177,11 +194,15 @@ class OnlineToBatch(Player):
 
         It stays until s with probability t/s, the product of 1 - 1/j for j = t + 1, ..., s.
         """
+        try:
+            now = copy.deepcopy(self._learner)
+        except MemoryError as error:
+            raise NoRoom(f"OnlineToBatch has no memory for a copy: {error}", self) from error
         for i in np.flatnonzero(self._next == t):
             self._drawn[i] = t
             later = t / (1.0 - self._rng.random()) + 1.0  # above s with probability t/s
             self._next[i] = int(min(later, FAR))
-        self._functions[t] = copy.deepcopy(self._learner)
+        self._functions[t] = now
         self._functions = {r: self._functions[r] for r in np.unique(self._drawn).tolist()}
 
     def risk_bound(self, regret_bound: float) -> float:
@@ -224,6 +245,7 @@ class OnlineToBatch(Player):
         regret_bound = checks.require_nonnegative("regret_bound", regret_bound)
         return float(regret_bound) / self._seen
 
+    @locked
     def predict(self, X: ArrayLike) -> np.ndarray:
         """Return the mean forecast of the functions drawn for the rows of X, shape (n,).
 
@@ -240,14 +262,24 @@ class OnlineToBatch(Player):
         return np.asarray(total) / len(self._drawn)
 
     def _refuse_unseen(self) -> None:
+        self._refuse_fault()
         if not self._seen:
             raise ValueError("OnlineToBatch has seen no data; call fit(X, y) first")
+
+    def _diagnose(self) -> list[Part]:
+        if not self._seen:
+            return []
+        functions = self._functions.items()
+        parts = of_members((f"the function of round {r}", f._diagnose()) for r, f in functions)
+        return parts + (self._learner._diagnose() if self._learner else [])
 
     # ---- saving ----
 
     def _contents(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         meta, arrays = super()._contents()
         meta |= {"width": self._width, "seen": self._seen, "learner": None, "functions": {}}
+        if self._fault:
+            meta["fault"] = self._fault
         if self._width is None:
             return meta, arrays
         kept = {f"function{r}": function for r, function in self._functions.items()}
@@ -266,7 +298,8 @@ class OnlineToBatch(Player):
         self.reset()
         if meta["width"] is None:
             return
-        self._width, self._seen = meta["width"], meta["seen"]
+        self._use_parts()
+        self._width, self._seen, self._fault = meta["width"], meta["seen"], meta.get("fault")
         self._drawn, self._functions = np.array(arrays["drawn"]), {}
         for name, own in meta["functions"].items():
             learner = fresh(self.learner)

@@ -13,10 +13,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from oklnumba import checks, frames, protocol
+from oklnumba.health import Part, of_members
 from oklnumba.learners.learner import Learner, Player, Trace, check_learner, fresh
 from oklnumba.losses import Loss
 from oklnumba.params import Params, told
-from oklnumba.state import under
+from oklnumba.state import NoRoom, under
+from oklnumba.threads import locked
 
 
 class Several(Player):
@@ -80,6 +82,14 @@ class Several(Player):
         if self.rounds == 0:  # the learners are all alike
             fresh(self.learner)._advise(X, self._column(labels, 0))
 
+    @property
+    def _broken(self) -> str | None:  # type: ignore[override]  # as one of the learners
+        return next((one._broken for one in self._learners if one._broken), None)
+
+    def _mark(self, fault: str) -> None:
+        for one in self._learners:
+            one._mark(fault)
+
     def _begin(self, d: int, outputs: int = 1) -> None:
         new = not self._learners
         if new:
@@ -88,6 +98,7 @@ class Several(Player):
             count = 1 if one._several else outputs
             self._learners = (one, *(fresh(one) for _ in range(count - 1)))
             self._outputs = outputs
+            self._use_parts()
         try:
             for one in self._learners:
                 if self._together:
@@ -117,12 +128,20 @@ class Several(Player):
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         if self._together:
             columns = [self._column(y, k) for k in range(self._outputs)]
-            self._learners[0]._play(X, np.stack(columns, axis=1), trace)
+            one = self._learners[0]
+            try:
+                with one._lock:
+                    one._play(X, np.stack(columns, axis=1), trace)
+            except NoRoom as full:
+                if full.of is one:
+                    full.of = self
+                raise
             return
         trace.sizes[:] = 0
         for k, one in enumerate(self._learners):
             own = Trace.empty(len(X), one._certified)
-            one._play(X, self._column(y, k), own)
+            with one._lock:
+                one._play(X, self._column(y, k), own)
             trace.sizes[:] += own.sizes
             for name in NUMBERS:
                 if getattr(own, name) is not None:
@@ -130,8 +149,15 @@ class Several(Player):
 
     def _forecasts(self, X: ArrayLike) -> np.ndarray:
         """Return the forecasts of all outputs for the rows of X, (n, K), after some data."""
-        forecasts = [one.predict(X) for one in self._learners]
+        with self._lock:
+            forecasts = [one.predict(X) for one in self._learners]
         return forecasts[0] if self._together else np.stack(forecasts, axis=1)
+
+    def _diagnose(self) -> list[Part]:
+        if self._together:
+            return self._learners[0]._diagnose()
+        members = enumerate(self._learners)
+        return of_members((f"output {k}", one._diagnose()) for k, one in members)
 
     def _contents(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         meta, arrays = super()._contents()
@@ -148,6 +174,7 @@ class Several(Player):
             return
         self._outputs = meta.get("outputs", len(meta["scorers"]))
         self._learners = tuple(fresh(self.learner) for _ in meta["scorers"])
+        self._use_parts()
         for k, own in enumerate(meta["scorers"]):
             self._learners[k]._adopt(own, under(f"scorer{k}_", arrays))
 
@@ -212,6 +239,7 @@ class OneVsRest(Several):
         self.classes = classes
 
     @property
+    @locked
     def scorers_(self) -> list[Learner]:
         """The learner of each class; AttributeError where one learner plays all classes."""
         if self._together:
@@ -248,7 +276,7 @@ class OneVsRest(Several):
 
         The new scorer, which knew -1 only, is the last one's: the same as one from the start.
         """
-        self.classes = [*self.classes, name]
+        vars(self)["classes"] = [*self.classes, name]  # which belongs to the data from now on
         self._add_output()
 
     def _recorded(self, loss: str | None) -> ZeroOne:
@@ -288,6 +316,7 @@ class OneVsRest(Several):
         part |= {"predictions": self._names()[chosen], "scores": trace.predictions}
         return part | {"losses": loss.value(chosen, y), "mistakes": chosen != y}
 
+    @locked
     def scores(self, X: ArrayLike) -> np.ndarray:
         """Return the scores of the rows of X, shape (n, K), one column a class."""
         classes = self._names()
@@ -379,6 +408,7 @@ class MultiOutput(Several):
     def _column(self, labels: np.ndarray, k: int) -> np.ndarray:
         return labels[:, k].copy()
 
+    @locked
     def predict(self, X: ArrayLike) -> np.ndarray:
         """Return the forecasts for the rows of X, shape (n, K); nothing changes.
 

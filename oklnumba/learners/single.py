@@ -1,0 +1,46 @@
+"""Room for one round from Python, kept between rounds so that none of them makes arrays."""
+
+from __future__ import annotations
+
+from math import isfinite
+from typing import Any
+
+import numpy as np
+
+from oklnumba.hot.linalg import take_finite
+
+FLOAT64 = np.dtype(np.float64)
+
+
+class SingleRound:
+    """The input, the label and the trace of one round, which the next one overwrites.
+
+    A plain point or label, which most are, is checked and copied here; what else is valid, or why
+    it is not, ``checks`` says.
+
+    Attributes
+    ----------
+    X : ndarray of shape (1, d)
+    y : ndarray of shape (1,)
+    trace : Trace
+    """
+
+    __slots__ = ("X", "classes", "trace", "x", "y")
+
+    def __init__(self, d: int, classes: bool, trace: Any):
+        self.X, self.y, self.trace = np.zeros((1, d)), np.zeros(1), trace
+        self.x, self.classes = self.X[0], classes
+
+    def takes_point(self, x: Any) -> bool:
+        """Copy a finite vector of float64 of the width so far; False for anything else."""
+        # Others would be compiled for anew: carray says contiguous, aligned and writeable.
+        if type(x) is np.ndarray and x.dtype is FLOAT64 and x.ndim == 1 and x.flags.carray:
+            return take_finite(x, self.x)
+        return False
+
+    def takes_label(self, y: Any) -> bool:
+        """Copy a finite float, one of -1 and +1 where the loss asks for it; False for others."""
+        if not isinstance(y, float) or not isfinite(y):  # float64 is a float
+            return False
+        self.y[0] = y
+        return not self.classes or y == 1.0 or y == -1.0

@@ -1,0 +1,141 @@
+"""Compile beforehand: ``okl.warm_up`` fills the cache of compiled code, for deployments."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Iterator
+from difflib import get_close_matches
+from itertools import product
+
+import numpy as np
+from tqdm import tqdm
+
+from oklnumba.catalogue import CATALOGUE
+from oklnumba.features import FourierFeatures, NystromFeatures, TaylorFeatures
+from oklnumba.kernels import Gaussian
+from oklnumba.learners.awv import PKAWV
+from oklnumba.learners.first_order import OGD
+from oklnumba.learners.learner import Player
+from oklnumba.params import CLASSES, Params, anew, told
+from oklnumba.protocol import run
+from oklnumba.wrappers.several import MultiOutput, OneVsRest
+
+ROWS = 100
+BY_HAND = 3
+WIDTH = 2
+# What stands for an argument without a default; each of several is compiled.
+LANDMARKS = np.linspace(-1, 1, 5 * WIDTH).reshape(5, WIDTH)
+MAPS = TaylorFeatures(2), FourierFeatures(4), NystromFeatures(LANDMARKS, Gaussian())
+GIVEN = {
+    "kernel": (Gaussian(),),
+    "kernels": ([Gaussian(0.5), Gaussian(2.0)],),
+    "features": MAPS,
+    "learner": (OGD(),),
+    "learners": ([OGD(eta=0.1), OGD(eta=1.0)],),
+    "classes": ((0, 1, 2),),
+}
+# Of classes that have more loops than their defaults play.
+MORE = {
+    "ExpConcaveFTRL": ({"domain": "simplex"}, {"domain": "ball"}),
+    "MultiOutput": ({"learner": PKAWV(TaylorFeatures(2))},),
+    "OneVsRest": ({"learner": PKAWV(TaylorFeatures(2))},),
+}
+
+
+def warm_up(*learners: str | Player, progress: bool = False) -> dict[str, float]:
+    """Compile what learners need to run, learn and predict, and keep it in the cache on disk.
+
+    The cache is the folder ``NUMBA_CACHE_DIR``, or else lies beside the package or, where that is
+    read-only, in the user's cache folder. Processes that find it compile nothing.
+
+    Parameters
+    ----------
+    *learners : str or learner
+        Names of classes, which stand for their defaults and any feature map; or learners, which are
+        left as they are. None: every learner of the package.
+    progress : bool
+        Show a progress bar.
+
+    Returns
+    -------
+    dict of str to float
+        CPU seconds by learner: compiling takes one to four each, loading under 0.1. Learners share
+        code, so the first ones take longest.
+
+    Raises
+    ------
+    ValueError
+        If there is no learner of that name.
+
+    Examples
+    --------
+    >>> import oklnumba as okl
+    >>> list(okl.warm_up("OGD", okl.PKAWV(okl.TaylorFeatures(degree=2))))
+    ['OGD', 'PKAWV(TaylorFeatures(degree=2))']
+    """
+    wanted = {_title(one): one for one in learners or known_learners()}
+    examples = {title: list(_examples(one)) for title, one in wanted.items()}
+    seconds = {}
+    for title, made in tqdm(examples.items(), unit=" learner", disable=not progress):
+        start = time.process_time()
+        for learner in made:
+            _play(learner)
+        seconds[title] = time.process_time() - start
+    return seconds
+
+
+def known_learners() -> list[str]:
+    """Return the names of the classes of learners, in the order of the catalogue."""
+    names = [name for entry in CATALOGUE for name in entry.names.split(", ")]
+    return [name for name in names if issubclass(CLASSES.get(name, Params), Player)]
+
+
+def _title(learner: str | Player) -> str:
+    """Return the name under which the seconds of a learner are told."""
+    return learner if isinstance(learner, str) else repr(learner)
+
+
+def _examples(learner: str | Player) -> Iterator[Player]:
+    """Yield learners without data that play all the loops of one that is named, or of a copy."""
+    if isinstance(learner, Player):
+        yield anew(learner)
+        return
+    if not isinstance(learner, str):
+        raise ValueError(f"learners must be names or learners, but there is {told(learner)}")
+    if learner not in known_learners():
+        close = get_close_matches(learner.lower(), {n.lower(): n for n in known_learners()}, n=1)
+        meant = [n for n in known_learners() if [n.lower()] == close]
+        hint = f"did you mean {meant[0]!r}?" if meant else f"one of {', '.join(known_learners())}"
+        raise ValueError(f"no learner {learner!r}; {hint}")
+    cls = CLASSES[learner]
+    needed = [name for name, p in cls.__signature__.parameters.items() if p.default is p.empty]
+    for values in product(*(GIVEN[name] for name in needed)):
+        for more in ({}, *MORE.get(learner, ())):
+            yield cls(**dict(zip(needed, values, strict=True)) | more)
+
+
+def _width(learner: Params) -> int:
+    """Return the width of inputs that a learner takes; WIDTH where it takes any."""
+    fixed = {"landmarks": lambda v: np.shape(v)[1], "center": np.size}
+    for name, value in learner.get_params(deep=True).items():
+        if name.split("__")[-1] in fixed and np.ndim(value) > 0:
+            return int(fixed[name.split("__")[-1]](value))
+    return WIDTH
+
+
+def _play(learner: Player) -> None:
+    """Play some rounds of made-up data: in bulk, and by hand."""
+    X = np.random.default_rng(0).uniform(-1, 1, (ROWS, _width(learner)))
+    y = np.sign(X[:, 0] + 0.1)
+    if isinstance(learner, OneVsRest):
+        y = np.asarray(learner.classes)[np.arange(ROWS) % len(learner.classes)]
+    elif isinstance(learner, MultiOutput):
+        y = np.stack([y, -y], axis=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # kernels and features need not suit these inputs
+        run(learner, X, y)
+    learner.predict(X)
+    for t in range(BY_HAND):
+        learner.predict_one(X[t])
+        learner.learn_one(X[t], y[t])
