@@ -15,7 +15,13 @@ import scipy
 from numpy.typing import ArrayLike
 
 from oklnumba import checks
-from oklnumba.checks import require, require_count, require_nonnegative, require_positive
+from oklnumba.checks import (
+    require,
+    require_count,
+    require_nonnegative,
+    require_positive,
+    require_seed,
+)
 from oklnumba.display import brief
 from oklnumba.factor import BLAS
 from oklnumba.kernels import Kernel, kernel_code
@@ -194,11 +200,11 @@ def greedy(
     if not isinstance(learner, Learner):
         raise ValueError(f"learner must be an oklnumba learner, but is {learner!r}")
     kernel_code(kernel)
-    require_count("n", n, 1)
-    require_count("d", d, 1)
-    require_positive("lam", lam)
-    require_count("restarts", restarts, 1)
-    require_count("seed", seed, 0)
+    n = require_count("n", n, 1)
+    d = require_count("d", d, 1)
+    lam = require_positive("lam", lam)
+    restarts = require_count("restarts", restarts, 1)
+    seed = require_seed(seed)
     for name, value, known in (
         ("comparator", comparator, COMPARATORS),
         ("search", search, SEARCHES),
@@ -309,8 +315,8 @@ def alternating(n: int, x: ArrayLike = (1.0,), C: float = 1.0) -> tuple[np.ndarr
     >>> y
     array([ 1., -1.,  1.])
     """
-    require_count("n", n, 1)
-    require_positive("C", C)
+    n = require_count("n", n, 1)
+    C = require_positive("C", C)
     x = checks.as_point(x)
     return np.repeat(x, n, axis=0), np.where(np.arange(n) % 2, -float(C), float(C))
 
@@ -376,11 +382,11 @@ def drifting(
     >>> X.shape, bool(abs(y).max() <= 1)
     ((100, 2), True)
     """
-    require_count("n", n, 1)
-    require_count("d", d, 2)
-    require_nonnegative("turns", turns)
-    require_nonnegative("noise", noise)
-    require_count("seed", seed, 0)
+    n = require_count("n", n, 1)
+    d = require_count("d", d, 2)
+    turns = require_nonnegative("turns", turns)
+    noise = require_nonnegative("noise", noise)
+    seed = require_seed(seed)
     rng = np.random.default_rng(seed)
     X = rng.uniform(-1.0, 1.0, (n, d))
     angle = 2.0 * np.pi * turns * np.arange(n) / n
@@ -447,10 +453,10 @@ def rkhs_function(
     ((1,), 3.0)
     """
     kernel_code(kernel)
-    require_count("d", d, 1)
-    require_positive("norm", norm)
-    require_count("centers", centers, 1)
-    require_count("seed", seed, 0)
+    d = require_count("d", d, 1)
+    norm = require_positive("norm", norm)
+    centers = require_count("centers", centers, 1)
+    seed = require_seed(seed)
     rng = np.random.default_rng(seed)
     C = rng.uniform(-1.0, 1.0, (centers, d))
     a = rng.standard_normal(centers)

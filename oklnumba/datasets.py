@@ -30,6 +30,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from tqdm import tqdm
 
+from oklnumba.checks import as_float, as_numbers, require, require_seed, shown
 from oklnumba.display import table
 from oklnumba.originals import SPECS, Spec
 from oklnumba.scaling import Standardizer
@@ -208,16 +209,14 @@ def load(
     (True, 5.0)
     """
     spec = _spec(name)
-    if isinstance(scale, str) or np.shape(scale) != (2,):
-        if scale is not None and not (isinstance(scale, str) and scale == "past"):
-            raise ValueError(f"scale must be a pair (lo, hi), 'past' or None, got {scale!r}")
+    pair = isinstance(scale, tuple | list | np.ndarray) and len(np.atleast_1d(scale)) == 2
+    if not pair:
+        past = isinstance(scale, str) and scale == "past"
+        require(scale is None or past, "scale", scale, "a pair (lo, hi), 'past' or None")
     else:
-        _check_range(*scale)
-    seed_type = (int, np.integer)
-    if permute is not None and (
-        isinstance(permute, bool) or not isinstance(permute, seed_type) or permute < 0
-    ):
-        raise ValueError(f"permute must be a seed (an integer >= 0) or None, got {permute!r}")
+        scale = _checked_range(*scale)
+    if permute is not None:
+        permute = require_seed(permute, "permute")
     X, y = _find(name, spec)
     if permute is not None:  # before the cast to float64, where a copy is half as large
         order = np.random.default_rng(permute).permutation(len(y))
@@ -261,8 +260,8 @@ def scale_to(values: ArrayLike, lo: float = -1.0, hi: float = 1.0) -> NDArray[np
     >>> float(y.min()), float(y.max())
     (-1.0, 1.0)
     """
-    _check_range(lo, hi)
-    out = np.array(values, dtype=np.float64, order="C")
+    lo, hi = _checked_range(lo, hi)
+    out = np.array(as_numbers(values, "values"), dtype=np.float64, order="C")
     if out.ndim not in (1, 2) or out.size == 0:
         raise ValueError(f"values must be a non-empty 1-D or 2-D array, got shape {out.shape}")
     with np.errstate(over="ignore", invalid="ignore"):
@@ -290,16 +289,18 @@ def scale_to(values: ArrayLike, lo: float = -1.0, hi: float = 1.0) -> NDArray[np
 
 
 def _spec(name: str) -> Spec:
-    if name not in names():
-        close = get_close_matches(str(name), names(), n=1)
+    if not isinstance(name, str) or name not in names():
+        close = get_close_matches(name, names(), n=1) if isinstance(name, str) else []
         hint = f" (did you mean {close[0]!r}?)" if close else ""
-        raise ValueError(f"unknown data set {name!r}{hint}; known are: {', '.join(names())}")
+        raise ValueError(f"unknown data set {shown(name)}{hint}; known are: {', '.join(names())}")
     return SPECS[name]
 
 
-def _check_range(lo: float, hi: float) -> None:
-    if not (lo < hi and np.isfinite(float(hi) - float(lo))):
-        raise ValueError(f"the range needs finite lo < hi, got lo={lo!r}, hi={hi!r}")
+def _checked_range(lo: float, hi: float) -> tuple[float, float]:
+    low, high = as_float(lo), as_float(hi)
+    if not (low < high and high - low < np.inf):
+        raise ValueError(f"the range needs finite lo < hi, got lo={shown(lo)}, hi={shown(hi)}")
+    return low, high
 
 
 def _cache_folder() -> Path:

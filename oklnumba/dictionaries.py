@@ -8,7 +8,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from oklnumba.blocks import blocks
-from oklnumba.checks import as_rows, number, require, require_count, require_positive
+from oklnumba.checks import (
+    as_rows,
+    number,
+    require,
+    require_positive,
+    require_seed,
+    require_within,
+)
 from oklnumba.features import NystromFeatures
 from oklnumba.hot.dictionary import ald_rounds, kors_rounds
 from oklnumba.hot.jit import ATOMS, DONE
@@ -149,6 +156,7 @@ class _Sampler(State, Transformer, Locked, Params):
         self.probabilities_ = np.zeros(0)
 
     def _check_params(self) -> None:
+        super()._check_params()
         check_kernel(self.kernel)
 
     def _play(self, X: np.ndarray, played: np.ndarray, kept: np.ndarray) -> tuple[int, int]:
@@ -350,7 +358,7 @@ class UniformSampling(_Sampler):
         super()._check_params()
         p = self.probability
         require(number(p) and 0 < p <= 1, "probability", p, "a number in (0, 1]")
-        require_count("seed", self.seed, 0)
+        require_seed(self.seed)
 
     def _start(self, d: int) -> None:
         super()._start(d)
@@ -443,5 +451,5 @@ def check_kors(alpha: float, name: str, beta: float, eps: float, seed: int) -> N
     """Refuse hyper-parameters of KORS that are out of range; ``name`` is what alpha is called."""
     require_positive(name, alpha)
     require_positive("beta", beta)
-    require(number(eps) and 0 < eps < 1, "eps", eps, "a number in (0, 1)")
-    require_count("seed", seed, 0)
+    require_within("eps", eps, "(0, 1)")
+    require_seed(seed)

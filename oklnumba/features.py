@@ -10,7 +10,15 @@ import scipy
 from numpy.typing import ArrayLike
 
 from oklnumba.blocks import blocks
-from oklnumba.checks import as_inputs, as_point, as_rows, require_count, require_width
+from oklnumba.checks import (
+    as_inputs,
+    as_point,
+    as_rows,
+    require_count,
+    require_memory,
+    require_seed,
+    require_width,
+)
 from oklnumba.hot.features import fourier_block, taylor_block
 from oklnumba.hot.rows import kernel_block
 from oklnumba.kernels import Gaussian, Kernel, check_kernel
@@ -19,6 +27,8 @@ from oklnumba.transformers import Transformer, in_frames
 
 MOST_MONOMIALS = 1_000_000  # a table beyond is a slip of degree or width, not a wish
 ROWS = 8192  # points that are looked at in one go
+BYTES_OF_NAME = 72  # of a short text, with its place in a list
+COPIES = 3  # of the frequencies, while they are drawn
 PASS = 32  # points mapped in one pass: the scratch of a pass stays in the cache
 
 
@@ -85,6 +95,7 @@ class Features(Transformer, Params):
         """
         X = as_rows(X)
         write, r = self._writer(X.shape[1])
+        require_memory(f"{r} features of {X.shape[0]} rows", 8 * r * X.shape[0])
         out = np.empty((X.shape[0], r))
         for rows, block in blocks(X, ROWS):
             write(block, out[rows])
@@ -147,6 +158,7 @@ class TaylorFeatures(Features):
         self.center = center
 
     def _check_params(self) -> None:
+        super()._check_params()
         require_count("degree", self.degree, 0)
         require_width(self.sigma)
         if self.center is not None:
@@ -155,11 +167,15 @@ class TaylorFeatures(Features):
     def size(self, d: int) -> int:
         """Return C(d + degree, degree)."""
         self._check_params()
-        r = comb(d + int(self.degree), int(self.degree))
+        d, degree = require_count("d", d, 1), int(self.degree)
+        # C(d + degree, degree) is at least one more than each of the two where neither is 0; the
+        # number itself would take long to find where both are large.
+        beyond = degree > 0 and max(d, degree) > MOST_MONOMIALS
+        r = MOST_MONOMIALS + 1 if beyond or min(d, degree) > 20 else comb(d + degree, degree)
         if r > MOST_MONOMIALS:
             raise ValueError(
-                f"degree {self.degree} in {d} dimensions makes {r:,} Taylor features, more than "
-                f"{MOST_MONOMIALS:,}; lower the degree, or use FourierFeatures or NystromAWV"
+                f"degree {degree} in {d} dimensions makes more than {MOST_MONOMIALS:,} Taylor "
+                "features; lower the degree, or use FourierFeatures or NystromAWV"
             )
         return r
 
@@ -197,7 +213,7 @@ class TaylorFeatures(Features):
 
     def advice(self, X: np.ndarray) -> str | None:
         """Return what to change where the basis holds little of the kernel on the first inputs."""
-        share = float(self.captured(X[: self.HEAD]).mean())
+        share = float(self.captured(as_rows(X)[: self.HEAD]).mean())
         if share >= self.LOW_SHARE:
             return None
         return (
@@ -264,14 +280,16 @@ class FourierFeatures(Features):
         self.seed = seed
 
     def _check_params(self) -> None:
+        super()._check_params()
         require_count("n_frequencies", self.n_frequencies, 1)
         require_width(self.sigma)
-        require_count("seed", self.seed, 0)
+        require_seed(self.seed)
 
     def size(self, d: int) -> int:
         """Return 2 n_frequencies."""
         self._check_params()
-        return 2 * int(self.n_frequencies)
+        require_count("d", d, 1)
+        return 2 * self.n_frequencies
 
     @property
     def kind(self) -> str:
@@ -285,12 +303,15 @@ class FourierFeatures(Features):
     def _frequencies(self, d: int) -> tuple[np.ndarray, float]:
         """Return the frequencies, (d, n_frequencies), and the scale of the features."""
         count = self.size(d) // 2
+        require_memory(f"{count} frequencies in {d} dimensions", COPIES * 8 * count * d)
         rng = np.random.default_rng(self.seed)
         frequencies = np.ascontiguousarray(rng.standard_normal((count, d)).T) / float(self.sigma)
         return frequencies, 1.0 / sqrt(count)
 
     def _names_out(self, columns: list[str]) -> list[str]:
-        count = range(self.size(len(columns)) // 2)
+        size = self.size(len(columns))
+        require_memory(f"{size} names", BYTES_OF_NAME * size)
+        count = range(size // 2)
         return [f"fourier_{wave}{j}" for wave in ("sin", "cos") for j in count]
 
     def _writer(self, d: int):
@@ -336,6 +357,7 @@ class NystromFeatures(Features):
         self.rank = rank
 
     def _check_params(self) -> None:
+        super()._check_params()
         if isinstance(self.landmarks, Kernel):
             raise ValueError(
                 "landmarks must be points, an array of shape (m, d), but is a kernel; landmarks "

@@ -13,8 +13,18 @@ from numpy.typing import ArrayLike
 from oklnumba import checks
 from oklnumba.display import brief
 from oklnumba.hot.exp_concave import MOST_STEPS, quadratic_on_simplex
+from oklnumba.learners.awv import LinearAWV
 from oklnumba.learners.linear import LinearLearner
 from oklnumba.potentials import as_vector, check_radius, check_simplex
+
+GAME = "rounds", "d", "loss", "gradient", "losses", "best"  # what a game has
+
+
+def as_round(t: int, rounds: int) -> int:
+    """Return the number of a round, from 0; ValueError for one that the game does not have."""
+    t = checks.require_count("t", t, 0)
+    checks.require(t < rounds, "t", t, f"a round of this game, from 0 to {rounds - 1}")
+    return t
 
 
 class Portfolio:
@@ -50,26 +60,40 @@ class Portfolio:
     def __repr__(self) -> str:
         return brief(self, rounds=self.rounds, d=self.d)
 
+    @checks.formula
     def loss(self, t: int, w: ArrayLike) -> float:
         """Return -log(c_t.w); ValueError for a w outside the simplex."""
-        return -log(self.relatives[t] @ check_simplex(w))
+        t = as_round(t, self.rounds)
+        return -log(self.relatives[t] @ self._shares(w))
 
+    @checks.formula
     def gradient(self, t: int, w: ArrayLike) -> np.ndarray:
         """Return the gradient -c_t / (c_t.w)."""
-        return -self.relatives[t] / (self.relatives[t] @ check_simplex(w))
+        t = as_round(t, self.rounds)
+        return -self.relatives[t] / (self.relatives[t] @ self._shares(w))
 
+    @checks.formula
     def losses(self, w: ArrayLike) -> np.ndarray:
         """Return the losses of one constant w, shape (n,)."""
-        return -np.log(self.relatives @ check_simplex(w))
+        return -np.log(self.relatives @ self._shares(w))
 
+    def _shares(self, w: ArrayLike) -> np.ndarray:
+        """Return shares of the assets; ValueError for what are none."""
+        return check_simplex(as_vector(w, "w", self.d))
+
+    @checks.formula
     def wealth(self, points: ArrayLike) -> np.ndarray:
         """Return the wealth after each round of shares w_1, ..., w_n from 1 at the start."""
         points = checks.as_inputs(points, self.d, "points")
+        checks.require(
+            len(points) <= self.rounds, "points", points, f"one row a round, at most {self.rounds}"
+        )
         growth = np.einsum("td,td->t", self.relatives[: len(points)], points)
         for w in points:
             check_simplex(w, name="points")
         return np.cumprod(growth)
 
+    @checks.formula
     def best(self) -> np.ndarray:
         """Return the best constant rebalanced portfolio in hindsight, to about 1e-9 a round.
 
@@ -124,18 +148,24 @@ class LeastSquares:
     def __repr__(self) -> str:
         return brief(self, rounds=self.rounds, d=self.d, radius=self.radius)
 
+    @checks.formula
     def loss(self, t: int, w: ArrayLike) -> float:
         """Return (w.x_t - y_t)^2 / 2."""
+        t = as_round(t, self.rounds)
         return float((self.X[t] @ as_vector(w, "w", self.d) - self.y[t]) ** 2 / 2)
 
+    @checks.formula
     def gradient(self, t: int, w: ArrayLike) -> np.ndarray:
         """Return (w.x_t - y_t) x_t."""
+        t = as_round(t, self.rounds)
         return (self.X[t] @ as_vector(w, "w", self.d) - self.y[t]) * self.X[t]
 
+    @checks.formula
     def losses(self, w: ArrayLike) -> np.ndarray:
         """Return the losses of one constant w, shape (n,)."""
         return (self.X @ as_vector(w, "w", self.d) - self.y) ** 2 / 2
 
+    @checks.formula
     def best(self) -> np.ndarray:
         """Return the least squares solution (of least norm) in the ball, in hindsight."""
         w = np.linalg.lstsq(self.X, self.y, rcond=None)[0]
@@ -193,6 +223,10 @@ def play(learner: LinearLearner, game: Portfolio | LeastSquares) -> Played:
     >>> okl.oco.play(okl.Hedge(eta=0.1), game).regret().round(4)
     array([0.    , 0.0366])
     """
+    checks.require_instance(
+        "learner", learner, (LinearLearner, LinearAWV), "a linear learner, such as okl.OGD()"
+    )
+    checks.require_has("game", game, GAME, "a game such as okl.oco.LeastSquares(X, y)")
     points, gradients = np.empty((2, game.rounds, game.d))
     values = np.empty(game.rounds)
     learner.reset(game.d)

@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from oklnumba.blocks import blocks
+from oklnumba.blocks import blocks, whole
 from oklnumba.checks import (
     as_rows,
     number,
     require,
     require_count,
+    require_memory,
     require_nonnegative,
     require_positive,
     require_width,
@@ -76,7 +77,9 @@ class Kernel(Params):
             raise ValueError(
                 f"Z has {Z.shape[1]} columns, but X has {X.shape[1]}; pass points of one space"
             )
-        out = np.empty((X.shape[0], Z.shape[0]))
+        n, m = X.shape[0], Z.shape[0]
+        require_memory(f"a kernel matrix of {n} by {m}", 8 * n * m)
+        out = np.empty((n, m))
         for columns, z in blocks(Z, COLUMNS):
             atoms = np.array(z.T, order="C")
             for rows, x in blocks(X, ROWS):
@@ -87,8 +90,9 @@ class Kernel(Params):
 
     def advice(self, X: np.ndarray) -> str | None:
         """Return what to change where the kernel does not suit the first inputs X, else None."""
+        X = as_rows(X)
         largest = float(self.diag(X).max())
-        if len(X) < FEWEST or not largest > BEYOND:
+        if X.shape[0] < FEWEST or not largest > BEYOND:
             return None
         return (
             f"the kernel's k(x, x) is up to {largest:.2g} on the first inputs, and lam = 1 is "
@@ -115,10 +119,12 @@ class _Radial(Kernel):
     sigma: float
 
     def _check_params(self) -> None:
+        super()._check_params()
         require_width(self.sigma)
 
     def advice(self, X: np.ndarray) -> str | None:
         """Return what to change where all first inputs X are alike or strangers, else None."""
+        X = whole(as_rows(X))
         if len(X) < FEWEST:
             return None
         with np.errstate(over="ignore"):
@@ -239,6 +245,7 @@ class Polynomial(Kernel):
         self.coef0 = coef0
 
     def _check_params(self) -> None:
+        super()._check_params()
         require_count("degree", self.degree, 1)
         require_positive("scale", self.scale)
         require_nonnegative("coef0", self.coef0)

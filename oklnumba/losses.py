@@ -14,7 +14,7 @@ from math import exp
 import numpy as np
 from numpy.typing import ArrayLike
 
-from oklnumba.checks import require_positive
+from oklnumba.checks import as_numbers, formula, require_number, require_positive, shown
 from oklnumba.hot.losses import (
     ABSOLUTE,
     EPSILON_INSENSITIVE,
@@ -54,29 +54,36 @@ class Loss:
 
     def value(self, forecast: ArrayLike, y: ArrayLike) -> np.ndarray:
         """Return the losses of forecasts at labels y, elementwise."""
-        forecast, y = np.broadcast_arrays(
-            np.asarray(forecast, dtype=float), np.asarray(y, dtype=float)
-        )
+        forecast, y = as_numbers(forecast, "forecast"), as_numbers(y, "y")
+        try:
+            forecast, y = np.broadcast_arrays(forecast, y)
+        except ValueError:
+            raise ValueError(
+                f"forecast has shape {forecast.shape} and y {y.shape}; pass one label a forecast"
+            ) from None
         out = np.empty(forecast.size)
         loss_values(self.code, forecast.flatten(), y.flatten(), out)
         return out.reshape(forecast.shape)
 
     def derivative(self, forecast: float, y: float) -> float:
         """Return the derivative in the forecast, 0 at a kink."""
-        return float(loss_derivative(self.code, float(forecast), float(y)))
+        forecast, y = require_number("forecast", forecast), require_number("y", y)
+        return float(loss_derivative(self.code, forecast, y))
 
+    @formula
     def curvature(self, C: float) -> float:
         """Return the curvature sigma of the loss on [-C, C] (kons Assumption 2).
 
         The largest sigma with l(a) >= l(b) + l'(b)(a - b) + sigma/2 (l'(b)(a - b))^2; labels in
         [-C, C] for the squared loss. 0 for losses without curvature (kons Assumption 2).
         """
-        require_positive("C", C)
+        C = require_positive("C", C)
         return float(self._curvature(C))
 
+    @formula
     def lipschitz(self, C: float) -> float:
         """Return the largest |l'| for forecasts (and labels, in regression) in [-C, C]."""
-        require_positive("C", C)
+        C = require_positive("C", C)
         return float(self._lipschitz(C))
 
 
@@ -125,5 +132,5 @@ def get(name: str) -> Loss:
     array([0.5, 2. ])
     """
     if not isinstance(name, str) or name not in LOSSES:
-        raise ValueError(f"loss must be one of {', '.join(LOSSES)}, but is {name!r}")
+        raise ValueError(f"loss must be one of {', '.join(LOSSES)}, but is {shown(name)}")
     return LOSSES[name]

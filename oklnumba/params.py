@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import inspect
 import threading
 from abc import ABCMeta
@@ -13,7 +14,7 @@ from weakref import WeakKeyDictionary, WeakSet
 import numpy as np
 
 from oklnumba.arguments import call, cure, wrong_arguments
-from oklnumba.checks import shown
+from oklnumba.checks import as_number, number, require_flag, shown
 from oklnumba.display import short, table
 
 CLASSES: dict[str, type[Params]] = {}  # the public ones of oklnumba, by name: for saved files
@@ -98,7 +99,21 @@ class Params(metaclass=Checked):
     """
 
     def _check_params(self) -> None:
-        """Raise ValueError for hyper-parameters out of range, as far as no data is needed."""
+        """Raise ValueError for hyper-parameters out of range, as far as no data is needed.
+
+        Here: store numbers of NumPy, fractions and decimals as Python's own, and integers too large
+        for 64 bits as floats where a float is meant, so that formulas and compiled loops see no
+        other types. Subclasses call it first.
+        """
+        for name, is_float in _numbers_of(type(self)).items():
+            value = getattr(self, name)
+            if type(value) is float or value is None:
+                continue
+            plain = as_number(value)
+            if isinstance(plain, int) and is_float and abs(plain) > 2**53 and number(plain):
+                plain = float(plain)
+            if plain is not None and type(plain) is not type(value):
+                setattr(self, name, plain)
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Note classes of oklnumba, and of nobody else: a file cannot name any other."""
@@ -126,6 +141,7 @@ class Params(metaclass=Checked):
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return hyper-parameters; ``deep`` adds those of nested objects as ``outer__inner``."""
+        deep = require_flag("deep", deep)
         params: dict[str, Any] = {}
         for name in self._param_names():
             value = getattr(self, name)
@@ -231,6 +247,13 @@ class Params(metaclass=Checked):
     def _repr_html_(self) -> str:
         rows = {name: short(getattr(self, name)) for name in self._param_names()}
         return table(type(self).__name__, rows | self._fitted())
+
+
+@functools.cache
+def _numbers_of(cls: type) -> dict[str, bool]:
+    """Return the hyper-parameters of a class that may be numbers; whether they may be floats."""
+    declared = {p.name: str(p.annotation) for p in cls.__signature__.parameters.values()}
+    return {n: "float" in kind for n, kind in declared.items() if "float" in kind or "int" in kind}
 
 
 def anew(value: Any) -> Any:

@@ -15,7 +15,15 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
-from oklnumba.checks import shown
+from oklnumba.checks import (
+    require,
+    require_count,
+    require_flag,
+    require_instance,
+    require_memory,
+    require_positive,
+    shown,
+)
 from oklnumba.labels import direct_labels
 from oklnumba.protocol import Run
 from oklnumba.table import Table
@@ -49,6 +57,8 @@ def __dir__() -> list[str]:
 COLOURS = ("#000000", "#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 DASHES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)), (0, (7, 2)))
 FONT = 8.5  # points, at the width the figure is drawn
+FAMILIES = "a mapping of title to a list of learners, or None"
+MOST_AXES = 1000  # of a figure: more are a slip
 POINTS = 300  # points a curve is thinned to: more than a printed line can show
 
 
@@ -61,6 +71,7 @@ def line_style(number: int) -> dict[str, Any]:
     >>> plots.line_style(1)
     {'color': '#D55E00', 'linestyle': '--'}
     """
+    number = require_count("number", number, 0)
     dashes = (number + number // len(COLOURS)) % len(DASHES)
     return {"color": COLOURS[number % len(COLOURS)], "linestyle": DASHES[dashes]}
 
@@ -83,6 +94,9 @@ def figure(
     >>> axes.shape, fig.get_size_inches().tolist()
     ((2, 2), [7.0, 5.0])
     """
+    rows, columns = require_count("rows", rows, 1), require_count("columns", columns, 1)
+    require(rows * columns <= MOST_AXES, "columns", columns, f"so that there are {MOST_AXES} axes")
+    width, row_height = require_positive("width", width), require_positive("row_height", row_height)
     fig = Figure(figsize=(width, row_height * rows), layout="constrained")
     return fig, fig.subplots(rows, columns, squeeze=False)
 
@@ -96,7 +110,24 @@ def thin(n: int, points: int = POINTS, first: int = 1) -> np.ndarray:
     >>> plots.thin(1000, points=4)
     array([   1,   10,  100, 1000])
     """
+    n, first = require_count("n", n, 1), require_count("first", first, 1)
+    points = require_count("points", points, 1)
+    require_memory(f"{points} points", 8 * points)
     return np.unique(np.geomspace(min(first, n), n, points).round().astype(np.int64))
+
+
+def _require_axes(axes: Any) -> None:
+    require_instance("axes", axes, Axes, "matplotlib Axes, such as plots.figure()[1][0, 0]")
+
+
+def _require_run(run: Any) -> None:
+    require_instance("run", run, Run, "a Run, what okl.run(learner, X, y) returns")
+
+
+def _as_styles(styles: Any, name: str = "styles") -> dict[Any, Any]:
+    """Return keywords of ``Axes.plot`` as a dict; ValueError for what are none."""
+    require(styles is None or isinstance(styles, Mapping), name, styles, "a mapping, or None")
+    return dict(styles or {})
 
 
 def _require_runs(runs: Any) -> None:
@@ -148,8 +179,10 @@ def loss_curves(
     ('average squared loss', 2)
     """
     _require_runs(runs)
+    _require_axes(axes)
     if mistakes is None:
         mistakes = all(run.mistakes is not None for run in runs.values())
+    mistakes = require_flag("mistakes", mistakes)
     for number, (label, run) in enumerate(runs.items()):
         if mistakes and run.mistakes is None:
             raise ValueError(f"the run {label!r} counts no mistakes: its labels are not -1 and +1")
@@ -190,6 +223,7 @@ def time_curves(
     array([ 64, 128, 256, 500])
     """
     _require_runs(runs)
+    _require_axes(axes)
     for number, (label, run) in enumerate(runs.items()):
         if run.rounds:
             at = thin_checkpoints(run)
@@ -211,6 +245,7 @@ def thin_checkpoints(run: Run, points: int = POINTS) -> np.ndarray:
     >>> run.checkpoints[plots.thin_checkpoints(run, points=3)]
     array([ 10,  80, 500])
     """
+    _require_run(run)
     at = thin(run.rounds, points, first=int(run.checkpoints[0]))
     return np.unique(np.searchsorted(run.checkpoints, at))
 
@@ -257,10 +292,12 @@ def certificate(
     >>> [text.get_text() for text in axes[0, 0].get_legend().get_texts()]
     ['regret', 'bound']
     """
+    _require_run(run)
     if run.certificate is None:
         raise ValueError(f"a run of {run.learner} has no certificate: only AWV and ridge runs do")
+    _require_axes(axes)
     name = f"{label}: " if label else ""
-    keywords: dict[str, Any] = {"color": COLOURS[0], "linewidth": 1.3} | dict(style or {})
+    keywords: dict[str, Any] = {"color": COLOURS[0], "linewidth": 1.3} | _as_styles(style, "style")
     keywords.pop("linestyle", None)
     at = _recorded(run, first)
     regret, bound = _regrets(run, at)
@@ -303,6 +340,8 @@ def progress(run: Run, first: int = 10) -> tuple[Figure, np.ndarray]:
     >>> axes.shape, axes[0, 0].get_title()
     ((1, 1), 'FOGD: 6.2 % mistakes')
     """
+    _require_run(run)
+    first = require_count("first", first, 1)
     if run.rounds == 0:
         raise ValueError("the run has no rounds, so there is nothing to draw; play some first")
     certified = run.certificate is not None
@@ -382,6 +421,7 @@ def regret_vs_size(
     >>> [axes.get_title() for axes in fig.axes]
     ['squared loss', 'hinge loss']
     """
+    _require_table(table)
     names = list(dict.fromkeys(row["learner"] for row in table))
     if families is None:
         losses = dict.fromkeys(row["loss"] for row in table if not row["error"])
@@ -389,7 +429,8 @@ def regret_vs_size(
             f"{loss} loss": list(dict.fromkeys(table.select(loss=loss)["learner"]))
             for loss in losses
         }
-    looks = {name: line_style(i) for i, name in enumerate(names)} | dict(styles or {})
+    require(isinstance(families, Mapping) and len(families) > 0, "families", families, FAMILIES)
+    looks = {name: line_style(i) for i, name in enumerate(names)} | _as_styles(styles)
     columns = min(len(families), 2)
     rows = -(-len(families) // columns)
     fig, axes = figure(rows, columns, width=3.6 * columns, row_height=2.8)
@@ -436,6 +477,9 @@ def size_curves(
     >>> axes[0, 0].lines[0].get_xdata()
     array([10., 40.])
     """
+    _require_table(table)
+    _require_axes(axes)
+    require(isinstance(learners, list | tuple), "learners", learners, "a list of names")
     losses, ends = set(), {}
     for number, name in enumerate(learners):
         own = [row for row in table.select(learner=name) if not row["error"]]
@@ -470,12 +514,20 @@ def size_curves(
         direct_labels(axes, ends, FONT - 1.0)
 
 
+def _require_table(table: Any) -> None:
+    """Raise ValueError for what is no table of ``okl.regret_vs_size`` or ``okl.sweep``."""
+    what = "a Table that okl.regret_vs_size returned"
+    require_instance("table", table, Table, what)
+    columns = {"learner", "loss", "setting", "size", "error"}
+    require(columns <= set(table.columns) and len(table) > 0, "table", table, what)
+
+
 def _by_setting(rows: list[dict[str, Any]], values: str) -> tuple[np.ndarray, ...]:
     """Return sizes, and mean, least and most of a column over seeds; sizes increase."""
     groups: dict[Any, list[tuple[float, float]]] = {}
     for row in rows:
-        if values not in row:
-            raise ValueError(f"the table has no column {values!r}")
+        if not isinstance(values, str) or values not in row:
+            raise ValueError(f"the table has no column {shown(values)}")
         value = np.nan if row[values] is None else row[values]
         groups.setdefault(row["setting"], []).append((row["size"], value))
     points = []
@@ -546,6 +598,8 @@ def shared_legend(fig: Figure, columns: int = 4) -> None:
     >>> len(fig.legends[0].get_texts())
     1
     """
+    require_instance("fig", fig, Figure, "a matplotlib Figure")
+    columns = require_count("columns", columns, 1)
     lines: dict[str, Any] = {}
     for axes in fig.axes:
         for line, label in zip(*axes.get_legend_handles_labels(), strict=True):
@@ -570,6 +624,8 @@ def title(axes: Axes, text: str) -> None:
     >>> fig, axes = plots.figure()
     >>> plots.title(axes[0, 0], "casp")
     """
+    _require_axes(axes)
+    require_instance("text", text, str, "a text")
     axes.set_title(text, fontsize=FONT + 0.5)
 
 
@@ -594,7 +650,9 @@ def label_ticks(axis: Axis, low: float, high: float) -> None:
     >>> [tick.get_text() for tick in axes[0, 0].get_yticklabels()]
     ['0.2', '0.25', '0.3', '0.35', '0.4', '0.45', '0.5']
     """
-    decades = np.log10(high / low)
+    require_instance("axis", axis, Axis, "a matplotlib Axis, such as axes.xaxis")
+    low, high = require_positive("low", low), require_positive("high", high)
+    decades = np.log10(high) - np.log10(low)
     if decades > 3.0:
         return
     if decades > 0.9:
@@ -609,11 +667,13 @@ def label_ticks(axis: Axis, low: float, high: float) -> None:
 def _look(
     label: str, number: int, styles: Mapping[str, Mapping[str, Any]] | None
 ) -> dict[str, Any]:
-    chosen = (styles or {}).get(label, line_style(number))
+    chosen = _as_styles(styles).get(label, line_style(number))
+    require_instance("styles", chosen, Mapping, "a mapping of label to keywords of Axes.plot")
     return {"label": label, "linewidth": 1.3} | dict(chosen)
 
 
 def _finish(axes: Axes, ylabel: str, legend: bool) -> None:
+    legend = require_flag("legend", legend)
     axes.set_xscale("log")
     if not axes.lines or any(np.any(line.get_ydata() > 0.0) for line in axes.lines):
         axes.set_yscale("log")

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from oklnumba import checks
-from oklnumba.checks import number, require, require_positive
+from oklnumba.checks import as_float, formula, require, require_instance, require_positive
 from oklnumba.display import brief
 from oklnumba.hot.first_order import entropy_map, p_norm_map
 from oklnumba.hot.linalg import project_ball
@@ -31,7 +31,7 @@ def check_simplex(w: ArrayLike, scale: float = 1.0, name: str = "w") -> np.ndarr
     ValueError
         If w is not a finite vector, or outside the simplex by more than rounding.
     """
-    w = as_vector(w, name)
+    w, scale = as_vector(w, name), require_positive("scale", scale)
     if w.min() < -ON_SIMPLEX * scale:
         raise ValueError(
             f"{name} is outside the simplex: it has {w.min():g} at column {int(w.argmin())}; "
@@ -81,26 +81,37 @@ class Potential:
         return brief(self, name=self.name, strength=self.strength)
 
 
+def _as_exponent(p: float) -> float:
+    found = as_float(p)
+    require(found >= 1.0, "p", p, "a number >= 1, or infinity")
+    return found
+
+
+@formula
 def p_norm(w: ArrayLike, p: float) -> float:
     """Return |w|_p, p >= 1 or infinity."""
-    return float(np.linalg.norm(as_vector(w, "w"), p))
+    return float(np.linalg.norm(as_vector(w, "w"), _as_exponent(p)))
 
 
 def dual_exponent(p: float) -> float:
     """Return q with 1/p + 1/q = 1; |.|_q is the dual norm of |.|_p (oco Example 1)."""
-    require(number(p) and p >= 1 or p == inf, "p", p, "a number >= 1, or infinity")
+    p = _as_exponent(p)
     return 1.0 if p == inf else inf if p == 1 else p / (p - 1.0)
 
 
+@formula
 def mahalanobis_norm(w: ArrayLike, A: np.ndarray) -> float:
     """Return sqrt(w' A w), whose dual norm is that of A^-1 (oco Example 1)."""
-    w = as_vector(w, "w", len(A))
+    w = as_vector(w, "w")
+    A = checks.as_inputs(A, len(w), "A")
+    require(len(A) == len(w), "A", A, f"a square matrix of {len(w)} columns, as w is long")
     return sqrt(max(float(w @ A @ w), 0.0))
 
 
+@formula
 def euclidean(eta: float = 1.0, radius: float | None = None) -> Potential:
     """Return |w|^2 / (2 eta), on a ball if ``radius`` is given (oco Example 6.2, 6.3)."""
-    require_positive("eta", eta)
+    eta = require_positive("eta", eta)
     radius = check_radius(radius)
 
     def inside(w: ArrayLike) -> np.ndarray:
@@ -111,19 +122,21 @@ def euclidean(eta: float = 1.0, radius: float | None = None) -> Potential:
             )
         return w
 
+    @formula
     def mirror_map(s: ArrayLike) -> np.ndarray:
         w = eta * as_vector(s, "s")
         project_ball(w, radius, len(w))
         return w
 
+    @formula
     def conjugate(s: ArrayLike) -> float:
         w = mirror_map(s)
         return float(as_vector(s, "s") @ w - w @ w / (2 * eta))
 
     return Potential(
         f"|w|^2 / (2 {eta:g})" + (f" on the ball of radius {radius:g}" if radius < inf else ""),
-        lambda w: float(inside(w) @ inside(w) / (2 * eta)),
-        lambda w: inside(w) / eta,
+        formula(lambda w: float(inside(w) @ inside(w) / (2 * eta))),
+        formula(lambda w: inside(w) / eta),
         conjugate,
         mirror_map,
         1.0 / eta,
@@ -132,18 +145,21 @@ def euclidean(eta: float = 1.0, radius: float | None = None) -> Potential:
     )
 
 
+@formula
 def squared_p_norm(eta: float = 1.0, p: float = 1.5) -> Potential:
     """Return |w|_p^2 / (2 eta), 1 < p <= 2 (oco section 2.3, item 3)."""
-    require_positive("eta", eta)
-    check_p(p)
+    eta = require_positive("eta", eta)
+    p = check_p(p)
     q = dual_exponent(p)
 
+    @formula
     def mirror_map(s: ArrayLike) -> np.ndarray:
         s = as_vector(s, "s")
         w = np.empty(len(s))
         p_norm_map(-s, float(eta), float(p), w, len(w))
         return w
 
+    @formula
     def gradient(w: ArrayLike) -> np.ndarray:
         w = as_vector(w, "w")
         largest = np.abs(w).max()
@@ -155,9 +171,9 @@ def squared_p_norm(eta: float = 1.0, p: float = 1.5) -> Potential:
 
     return Potential(
         f"|w|_{p:g}^2 / (2 {eta:g})",
-        lambda w: p_norm(w, p) ** 2 / (2 * eta),
+        formula(lambda w: p_norm(w, p) ** 2 / (2 * eta)),
         gradient,
-        lambda s: eta * p_norm(s, q) ** 2 / 2,
+        formula(lambda s: eta * p_norm(s, q) ** 2 / 2),
         mirror_map,
         (p - 1.0) / eta,
         lambda w: p_norm(w, p),
@@ -165,27 +181,32 @@ def squared_p_norm(eta: float = 1.0, p: float = 1.5) -> Potential:
     )
 
 
+@formula
 def negative_entropy(eta: float = 1.0, scale: float = 1.0) -> Potential:
     """Return sum w_i log(w_i) / eta on the simplex {w >= 0, sum w = scale} (oco Example 6.1)."""
-    require_positive("eta", eta)
-    require_positive("scale", scale)
+    eta = require_positive("eta", eta)
+    scale = require_positive("scale", scale)
 
+    @formula
     def value(w: ArrayLike) -> float:
         w = check_simplex(w, scale)
         return float((w * np.log(np.where(w > 0, w, 1.0))).sum() / eta)
 
+    @formula
     def gradient(w: ArrayLike) -> np.ndarray:
         w = check_simplex(w, scale)
         if w.min() <= 0.0:
             raise ValueError(f"w has 0 at column {int(w.argmin())}; the entropy is smooth inside")
         return (np.log(w) + 1.0) / eta
 
+    @formula
     def mirror_map(s: ArrayLike) -> np.ndarray:
         s = as_vector(s, "s")
         w = np.empty(len(s))
         entropy_map(-s, float(eta), float(scale), w, len(w))
         return w
 
+    @formula
     def conjugate(s: ArrayLike) -> float:
         s = as_vector(s, "s")
         top = s.max()
@@ -203,6 +224,7 @@ def negative_entropy(eta: float = 1.0, scale: float = 1.0) -> Potential:
     )
 
 
+@formula
 def bregman(potential: Potential, u: ArrayLike, v: ArrayLike) -> float:
     """Return D(u, v) = Phi(u) - Phi(v) - <grad Phi(v), u - v> (oco Definition 5).
 
@@ -212,18 +234,18 @@ def bregman(potential: Potential, u: ArrayLike, v: ArrayLike) -> float:
     >>> oco.bregman(oco.euclidean(eta=1.0), [3.0, 4.0], [0.0, 0.0])
     12.5
     """
+    require_instance("potential", potential, Potential, "a Potential such as okl.oco.euclidean()")
     step = as_vector(u, "u") - as_vector(v, "v", len(as_vector(u, "u")))
     return float(potential.value(u) - potential.value(v) - potential.gradient(v) @ step)
 
 
 def check_radius(radius: float | None) -> float:
     """Return a radius, infinity for None; ValueError unless it is positive."""
-    if radius is None:
-        return inf
-    require_positive("radius", radius)
-    return float(radius)
+    return inf if radius is None else require_positive("radius", radius)
 
 
-def check_p(p: float) -> None:
-    """Raise ValueError unless |w|_p^2 has a strong convexity that p gives, 1 < p <= 2."""
-    require(number(p) and 1.0 < p <= 2.0, "p", p, "a number with 1 < p <= 2")
+def check_p(p: float) -> float:
+    """Return p as a float; ValueError unless 1 < p <= 2, where |w|_p^2 is strongly convex."""
+    found = as_float(p)
+    require(1.0 < found <= 2.0, "p", p, "a number with 1 < p <= 2")
+    return found

@@ -509,6 +509,7 @@ def run(
     if isinstance(X, str | os.PathLike):
         raise ValueError(f"X is the path {str(X)!r}; pass okl.stream({str(X)!r}, label=...)")
     checks.refuse_swapped(X, y)
+    checks.require_flag("progress", progress)
     _check_options(time_limit, checkpoint, every, record, resume)
     recorder = Recorder(learner, learner._recorded(loss), record, checkpoint, every)
     recorder.resume()
@@ -567,7 +568,9 @@ def _check_options(time_limit: Any, checkpoint: Any, every: Any, record: Any, re
     if every is not None:
         checks.require_count("every", every, 1)
     check_record(record)
-    checks.require(isinstance(resume, bool), "resume", resume, "True or False")
+    checks.require_flag("resume", resume)
+    if checkpoint is not None:
+        checks.as_path(checkpoint, "checkpoint")
     if resume and checkpoint is None:
         raise ValueError("resume=True goes on from a checkpoint; name its file: checkpoint=...")
 

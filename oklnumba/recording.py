@@ -41,7 +41,8 @@ def check_record(record: Any) -> None:
     """Raise ValueError for what ``record`` may not be."""
     if isinstance(record, str) and record in ("all", "none"):
         return
-    is_count = not isinstance(record, bool) and isinstance(record, int | np.integer) and record >= 1
+    found = checks.as_number(record)
+    is_count = isinstance(found, int) and 1 <= found <= checks.MOST
     domain = "'all', 'none' or an integer k >= 1, which keeps every k-th round"
     checks.require(is_count, "record", record, domain)
 

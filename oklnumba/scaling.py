@@ -193,6 +193,7 @@ class Standardizer(State, Locked, Params):
         return self._origin, self._mean, self._squares
 
     def _check_params(self) -> None:
+        super()._check_params()
         if self.clip is not None:
             require_positive("clip", self.clip)
 

@@ -7,7 +7,6 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from math import comb
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -107,9 +106,12 @@ def regret_vs_size(
     NystromAWV    20   23.91   50.6
     KernelAWV    400   15.25  47.15
     """
-    checks.require(len(sizes) > 0, "sizes", sizes, "one size or more")
-    for size in sizes:
-        checks.require_count("a size", size, 1)
+    listed = isinstance(sizes, list | tuple | range | np.ndarray) and np.ndim(sizes) == 1
+    checks.require(listed and len(sizes) > 0, "sizes", sizes, "a list of one size or more")
+    sizes = [checks.require_count("a size", size, 1) for size in sizes]
+    permute, progress = (
+        checks.require_flag(*one) for one in (("permute", permute), ("progress", progress))
+    )
     check_kernel(kernel)
     check_penalty("lam", lam)
     stream = streams_of({"data": (X, y)}, kernel)[0]
@@ -120,7 +122,7 @@ def regret_vs_size(
         for setting, (maker, choice) in enumerate(settings(makers, sizes, stream.X.shape[1]))
         for seed in (seeds if permute or draws(maker) else seeds[:1])
     ]
-    options = Options(of_run, certified, None if path is None else Path(path))
+    options = Options(of_run, certified, None if path is None else checks.as_path(path))
     found = play_table(table, options, (backend, n_jobs), lam, False, progress)
     return with_theory(found, stream, lam)
 

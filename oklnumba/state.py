@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from oklnumba.checks import require_memory
 from oklnumba.hot.jit import NEED_ROOM
 from oklnumba.hot.udu import LANES
 
@@ -26,6 +27,7 @@ ARRAY_ALIGNMENT = 64  # bytes: a cache line and a full vector register
 def aligned_zeros(*shape: int) -> np.ndarray:
     """Return zeros whose first entry starts a cache line: vector loads then never cross one."""
     count = prod(shape)
+    require_memory(f"an array of shape {shape}", 8 * count)
     extra = ARRAY_ALIGNMENT // 8
     buffer = np.zeros(count + extra)
     skip = (-buffer.ctypes.data // 8) % extra

@@ -115,13 +115,14 @@ def stream(
     (('f1', 'f2'), 5000, True)
     """
     if batch is not None:
-        checks.require_count("batch", batch, 1)
+        batch = checks.require_count("batch", batch, 1)
     if width is not None:
-        checks.require_count("width", width, 1)
+        width = checks.require_count("width", width, 1)
     if classes is not None:
         classes = _checked_classes(classes)
     if format is not None:
-        checks.require(format in FORMATS, "format", format, f"one of {', '.join(FORMATS)}")
+        checks.require_choice("format", format, FORMATS)
+    header = checks.require_flag("header", header)
     if _is_pairs(source):
         return Stream(_Pairs(source), batch, classes)
     reader: Any

@@ -20,6 +20,7 @@ from oklnumba.learners.learner import Player
 from oklnumba.params import anew, told
 from oklnumba.table import Table
 
+MOST_RUNS = 10**6  # of one learner: more are a slip
 TUNING_SEED = 1000  # of the permutation on which settings are chosen, or one beyond all others
 COLUMNS = (
     "data", "learner", "setting", "permutation", "n", "d", "loss", "mean_loss", "mistakes",
@@ -138,7 +139,9 @@ def sweep(
     streams = streams_of(data, kernel)
     lines = lines_of(learners)
     grids = grids_of(tune, lines)
-    options = Options(of_run, measure, None if path is None else Path(path))
+    options = Options(of_run, measure, None if path is None else checks.as_path(path))
+    time_alone = checks.require_flag("time_alone", time_alone)
+    progress = checks.require_flag("progress", progress)
     check_penalty("regret", regret)
     if regret is not None and any(s.kernel is None for s in streams):
         raise ValueError("regret needs the kernel of its RKHS; pass kernel=okl.Gaussian(sigma)")
@@ -186,16 +189,19 @@ def play_table(
 def seeds_of(permutations: int | Sequence[int]) -> list[int]:
     """Return the seeds of permutations; none for the order given."""
     if isinstance(permutations, int | np.integer):
-        checks.require_count("permutations", permutations, 0)
+        permutations = checks.require_count("permutations", permutations, 0)
+        checks.require(permutations <= MOST_RUNS, "permutations", permutations, f"<= {MOST_RUNS}")
         return list(range(permutations))
-    seeds = list(permutations)
-    for seed in seeds:
-        checks.require_count("a seed of permutations", seed, 0)
+    kinds = list | tuple | range | np.ndarray
+    listed = isinstance(permutations, kinds) and np.ndim(permutations) == 1
+    what = "a number of permutations, or seeds that differ"
+    checks.require(listed, "permutations", permutations, what)
+    seeds = [checks.require_seed(seed, "a seed of permutations") for seed in permutations]
     checks.require(
         bool(seeds) and len(set(seeds)) == len(seeds),
-        "permutations", permutations, "a number of permutations, or seeds that differ",
+        "permutations", permutations, what,
     )  # fmt: skip
-    return [int(seed) for seed in seeds]
+    return seeds
 
 
 def check_penalty(name: str, lam: float | Mapping[str, float] | None) -> None:
@@ -219,6 +225,8 @@ def streams_of(data: Any, kernel: Any = None) -> list[Stream]:
     if isinstance(data, str | datasets.Dataset) or _pair(data):
         data = [data]
     if not isinstance(data, Mapping):
+        what = "a name, a Dataset, a pair (X, y), or a list or mapping of these"
+        checks.require(isinstance(data, list | tuple) and len(data) > 0, "data", data, what)
         named: dict[str, Any] = {}
         for i, one in enumerate(data):
             name = one if isinstance(one, str) else getattr(one, "name", f"data {i}")

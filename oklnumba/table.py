@@ -8,11 +8,11 @@ import io
 import os
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from oklnumba import checks
 from oklnumba.display import pandas_for
 from oklnumba.files import read_npz, refusing, write_npz
 
@@ -63,7 +63,15 @@ class Table:
     """
 
     def __init__(self, rows: Iterable[Mapping[str, Any]], about: dict[str, Any] | None = None):
+        what = "an iterable of mappings of names to cells"
+        checks.require(
+            isinstance(rows, Iterable) and not checks.has_shape(rows), "rows", rows, what
+        )
         given = list(rows)
+        for row in given:
+            checks.require(isinstance(row, Mapping) and _texts(row), "rows", row, what)
+        known = about is None or isinstance(about, Mapping)
+        checks.require(known, "about", about, "a dict or None")
         self.columns = tuple(dict.fromkeys(name for row in given for name in row))
         self.rows = [{name: _plain(row.get(name), name) for name in self.columns} for row in given]
         self.about = dict(about or {})
@@ -111,6 +119,7 @@ class Table:
         1
         """
         self._require(*equal)
+        equal = {name: _plain(value, name) for name, value in equal.items()}
         found = [r for r in self.rows if all(r[name] == v for name, v in equal.items())]
         return Table(found, self.about)
 
@@ -139,6 +148,7 @@ class Table:
         learner  permutations  regret  regret_sd
         x                   2       2      1.414
         """
+        checks.require(isinstance(by, list | tuple), "by", by, "a list of columns")
         by = [name for name in by if name in self.columns or by is not GROUPS]
         averaged = []
         for key, rows in self._groups(by).items():
@@ -202,13 +212,14 @@ class Table:
 
         Numbers are written with all their digits.
         """
+        path = None if path is None else checks.as_path(path)
         text = io.StringIO()
         writer = csv.DictWriter(text, self.columns, lineterminator="\n")
         writer.writeheader()
         writer.writerows(self.rows)
         if path is None:
             return text.getvalue()
-        Path(path).write_text(text.getvalue(), encoding="utf-8")
+        path.write_text(text.getvalue(), encoding="utf-8")
         return None
 
     def save(self, path: str | os.PathLike) -> None:
@@ -298,9 +309,9 @@ class Table:
 
     def _require(self, *names: str) -> None:
         for name in names:
-            if name not in self.columns:
+            if not isinstance(name, str) or name not in self.columns:
                 raise ValueError(
-                    f"there is no column {name!r}; there are {', '.join(self.columns)}"
+                    f"there is no column {checks.shown(name)}; there are {', '.join(self.columns)}"
                 )
 
     def _groups(self, by: Sequence[str]) -> dict[tuple, list[dict[str, Cell]]]:
@@ -309,6 +320,10 @@ class Table:
         for row in self.rows:
             groups.setdefault(tuple(row[name] for name in by), []).append(row)
         return groups
+
+
+def _texts(names: Iterable[Any]) -> bool:
+    return all(isinstance(name, str) for name in names)
 
 
 def _plain(cell: Any, name: str) -> Cell:

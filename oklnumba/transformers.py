@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from oklnumba import frames
-from oklnumba.checks import require
+from oklnumba.checks import has_shape, require_choice, shown
 
 OUTPUTS = "default", "pandas", "polars"
 
@@ -74,7 +74,7 @@ class Transformer:
         if input_features is None:
             columns = [f"x{i}" for i in range(count)] if known is None else list(known)
         else:
-            columns = list(input_features)
+            columns = _as_names(input_features)
             if known is not None and columns != list(known):
                 raise ValueError(
                     f"input_features is not equal to feature_names_in_, {list(known)}; leave it out"
@@ -98,7 +98,7 @@ class Transformer:
             For another name.
         """
         if transform is not None:
-            require(transform in OUTPUTS, "transform", transform, ", ".join(map(repr, OUTPUTS)))
+            require_choice("transform", transform, OUTPUTS)
             # scikit-learn's clone copies the attribute of this name.
             self._sklearn_output_config = {"transform": transform}
         return self
@@ -171,6 +171,14 @@ def in_frames(transform: Callable) -> Callable:
     return wrapped
 
 
+def _as_names(names: Any) -> list[str]:
+    """Return names of columns as a list; ValueError for what are none."""
+    found = list(names) if isinstance(names, list | tuple | np.ndarray) and np.ndim(names) else []
+    if not found or not all(isinstance(name, str) for name in found):
+        raise ValueError(f"input_features must be names of columns, texts, but is {shown(names)}")
+    return found
+
+
 def column_names(X: Any) -> list[str] | None:
     """Return the names of the columns of a frame or table; None where not all of them are text."""
     names = frames.column_names(X) if frames.is_frame(X) else None
@@ -180,7 +188,7 @@ def column_names(X: Any) -> list[str] | None:
 def width(X: Any) -> int | None:
     """Return the number of columns; None for what is not 2-D."""
     try:
-        shape = X.shape if hasattr(X, "shape") else np.asarray(X).shape
+        shape = X.shape if has_shape(X) else np.asarray(X).shape
     except ValueError:  # ragged lists
         return None
     return shape[1] if len(shape) == 2 else None

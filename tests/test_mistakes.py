@@ -7,6 +7,8 @@ error, and what its message must have in it.
 from __future__ import annotations
 
 import copy
+import decimal
+import fractions
 import inspect
 import pickle
 import pydoc
@@ -362,8 +364,30 @@ def test_values_are_stored_as_given(cls):
     twin = clone(learner)
     for name, value in learner.get_params(deep=False).items():
         assert not np.isscalar(value) or getattr(twin, name) is value
-    lam = np.float32(0.5)
-    assert okl.KernelAWV(GAUSSIAN, lam=lam).lam is lam
+
+
+@pytest.mark.parametrize(
+    ("given", "stored"),
+    [
+        (np.float32(0.5), 0.5),
+        (np.int8(3), 3),
+        (fractions.Fraction(1, 4), 0.25),
+        (decimal.Decimal("0.5"), 0.5),
+        (np.longdouble("0.5"), 0.5),
+        (10**30, 1e30),
+    ],
+    ids=repr,
+)
+def test_numbers_of_other_types_are_stored_as_pythons_own(given, stored):
+    learner = okl.KernelAWV(GAUSSIAN, lam=given)
+    assert type(learner.lam) is type(stored) and learner.lam == stored
+    assert clone(learner).lam == stored
+    assert okl.KernelAWV(GAUSSIAN).set_params(lam=given).lam == stored
+    assigned = okl.KernelAWV(GAUSSIAN)
+    assigned.lam = given
+    X, y = np.eye(3), np.ones(3)
+    expected = okl.KernelAWV(GAUSSIAN, lam=stored).partial_fit(X, y).predict(X)
+    np.testing.assert_array_equal(assigned.partial_fit(X, y).predict(X), expected)
 
 
 def test_subclasses_are_checked_once_when_all_is_made():

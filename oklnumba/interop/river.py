@@ -77,7 +77,7 @@ def to_river(
     >>> sorted(model.predict_proba_one(x))
     [False, True]
     """
-    checks.require(task in TASKS, "task", task, " or ".join(map(repr, TASKS)))
+    checks.require_choice("task", task, TASKS)
     if task == "classification":
         return RiverClassifier(learner, classes=classes)
     if classes is not None:

@@ -516,7 +516,7 @@ class LinearAWV(FeatureRidge):
     def reset(self, d: int | None = None) -> Self:
         """Go back to no data, or start in R^d; return self; ValueError if d is no count."""
         if d is not None:
-            require_count("d", d, 1)
+            d = require_count("d", d, 1)
         super().reset()
         if d is not None:
             self._begin(int(d))

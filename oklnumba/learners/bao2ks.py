@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from oklnumba import losses
-from oklnumba.checks import require_count, require_positive
+from oklnumba.checks import require_count, require_positive, require_seed
 from oklnumba.health import Part, weights_part
 from oklnumba.hot.bao2ks import (
     ACCURACY,
@@ -161,7 +161,7 @@ class BAO2KS(Learner):
         require_positive("radius", self.radius)
         require_count("budget", self.budget, 2)
         require_positive("beta", self.beta)
-        require_count("seed", self.seed, 0)
+        require_seed(self.seed)
         if self.eta is not None:
             require_positive("eta", self.eta)
         for name in ("hints", "horizon"):

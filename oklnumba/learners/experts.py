@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from oklnumba import losses
-from oklnumba.checks import number, refuse_beyond, require, require_positive
+from oklnumba.checks import number, refuse_beyond, require, require_positive, require_within
 from oklnumba.health import Part, of_members
 from oklnumba.hot.experts import (
     AGGREGATING,
@@ -50,7 +50,7 @@ def expert_setting(kind: str, B: float | None, share: float, loss: losses.Loss) 
     """
     valid = isinstance(kind, str) and kind in KINDS
     require(valid, "kind", kind, "'aggregating', 'average', 'hedge' or 'mlpoly'")
-    require(number(share) and 0.0 <= share < 1.0, "share", share, "a number in [0, 1)")
+    require_within("share", share, "[0, 1)")
     if kind in ("aggregating", "average") and loss.name != "squared":
         raise ValueError(
             f"kind {kind!r} is for the squared loss, but the learners have the {loss.name} loss; "
@@ -214,6 +214,7 @@ class Experts(Learner):
         return told[0] if all(told) else None  # one that suits is enough
 
     def _check_labels(self, y: np.ndarray) -> None:
+        super()._check_params()
         for one in self._checked():
             one._check_labels(y)
         if self.kind in ("hedge", "mlpoly") or self.B is None:

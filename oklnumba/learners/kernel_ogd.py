@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from oklnumba.checks import require_count, require_positive
+from oklnumba.checks import require_count, require_positive, require_seed
 from oklnumba.hot.jit import ATOMS
 from oklnumba.hot.kernel_ogd import FACTOR, OLDEST, bogd_rounds, kernel_ogd_rounds
 from oklnumba.kernels import Kernel
@@ -175,7 +175,7 @@ class BOGD(Expansion):
         require_count("budget", self.budget, 2)
         if self.gamma is not None:
             require_positive("gamma", self.gamma)
-        require_count("seed", self.seed, 0)
+        require_seed(self.seed)
 
     def _start(self, d: int) -> None:
         gamma = np.inf if self.gamma is None else float(self.gamma)

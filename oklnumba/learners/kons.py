@@ -13,12 +13,12 @@ import numpy as np
 from oklnumba import blas, factor
 from oklnumba.checks import (
     NO_CURVATURE,
-    number,
     refuse_beyond,
     require,
     require_nonnegative,
     require_positive,
     require_width,
+    require_within,
 )
 from oklnumba.dictionaries import check_kors
 from oklnumba.health import Lower, Part, part_of, weights_part
@@ -436,7 +436,7 @@ class SketchedKONS(_KernelForm):
         super()._check_params()
         check_kors(self.alpha, "alpha", self.beta, self.eps, self.seed)
         gamma = self.gamma
-        require(number(gamma) and 0 < gamma <= 1, "gamma", gamma, "a number in (0, 1]")
+        require_within("gamma", gamma, "(0, 1]")
         ways = ("independent", "shared", "weighted")
         valid = isinstance(self.sampling, str) and self.sampling in ways
         require(valid, "sampling", self.sampling, "'independent', 'shared' or 'weighted'")

@@ -535,6 +535,7 @@ class Learner(SavedState, Player):
         """Raise ValueError for labels that a learner cannot take though its loss can."""
 
     def _check_params(self) -> None:
+        super()._check_params()
         self._loss()
 
     def _begin(self, d: int, outputs: int = 1) -> None:

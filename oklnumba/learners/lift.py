@@ -85,6 +85,7 @@ class WithFeatures(OnFeatures):
         return self.learner
 
     def _check_params(self) -> None:
+        super()._check_params()
         self._linear()._check_params()
         check_features(self.features)
 

@@ -47,7 +47,7 @@ class LinearLearner(Learner):
             If d or a hyper-parameter is out of range.
         """
         if d is not None:
-            require_count("d", d, 1)
+            d = require_count("d", d, 1)
         super().reset()
         if d is not None:
             self._begin(int(d))

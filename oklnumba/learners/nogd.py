@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from oklnumba.checks import require, require_count, require_positive
+from oklnumba.checks import require, require_count, require_positive, require_seed
 from oklnumba.health import UNIT, Part, weights_part
 from oklnumba.hot.jit import ATOMS, NEED_MAP, NOT_FINITE
 from oklnumba.hot.nogd import FEATURES, LOSSES, STORED, mapped_gradient_rounds, mapped_step
@@ -284,7 +284,7 @@ class SkeGD(_Mapped):
         super()._check_params()
         for name in ("sketch", "columns", "blocks"):
             require_count(name, getattr(self, name), 1)
-        require_count("seed", self.seed, 0)
+        require_seed(self.seed)
         if self.period is not None:
             require_count("period", self.period, 1)
         domain = f"a multiple of blocks = {self.blocks}"

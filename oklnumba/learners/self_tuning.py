@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy
 
-from oklnumba.checks import require_count
+from oklnumba.checks import require_count, require_seed
 from oklnumba.health import Part, of_members
 from oklnumba.hot.experts import (
     AGGREGATING,
@@ -404,7 +404,7 @@ class SelfTuning(Learner):
     def _check_params(self) -> None:
         super()._check_params()
         require_count("budget", self.budget, 1)
-        require_count("seed", self.seed, 0)
+        require_seed(self.seed)
 
     def _start(self, d: int) -> None:
         room = padded(int(self.budget) + 1)

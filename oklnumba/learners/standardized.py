@@ -73,6 +73,7 @@ class Standardized(Learner):
         return space and f"{space}, of standardised inputs"
 
     def _check_params(self) -> None:
+        super()._check_params()
         check_learner(self.learner)._check_params()
         Standardizer(self.clip)
 

@@ -13,10 +13,11 @@ from oklnumba.checks import require, require_count, require_positive
 
 def _price(B: float | None, kind: str, y: ArrayLike | None) -> tuple[float, float]:
     """Return 1 / eta of the last round, and what growths of the bound on labels add."""
-    require(kind in ("aggregating", "average"), "kind", kind, "a kind of Experts with such a bound")
+    named = isinstance(kind, str) and kind in ("aggregating", "average")
+    require(named, "kind", kind, "a kind of Experts with such a bound")
     factor = 2 if kind == "aggregating" else 8
     if B is not None:
-        require_positive("B", B)
+        B = require_positive("B", B)
         return factor * B**2, 0.0
     if y is None:
         raise ValueError("B=None needs the labels of the run: pass y")
@@ -26,6 +27,7 @@ def _price(B: float | None, kind: str, y: ArrayLike | None) -> tuple[float, floa
     return factor * bounds[-2] ** 2, float(growth)
 
 
+@checks.formula
 def experts_bound(
     count: int,
     B: float | None = 1.0,
@@ -79,15 +81,16 @@ def experts_bound(
     >>> round(okl.theory.experts_bound(3, B=None, y=[0.5, -1.0, 0.7]), 6)
     3.697225
     """
-    require_count("count", count, 1)
-    require_count("n", n, 1)
-    if kind == "hedge":
-        require_positive("B", B)
+    count = require_count("count", count, 1)
+    n = require_count("n", n, 1)
+    if isinstance(kind, str) and kind == "hedge":
+        B = require_positive("B", B)
         return B * (sqrt(2 * n * log(count)) + sqrt(log(count) / 8))
     cost, growth = _price(B, kind, y)
     return float(cost * log(count) + growth)
 
 
+@checks.formula
 def fixed_share_bound(
     count: int,
     n: int,
@@ -137,24 +140,26 @@ def fixed_share_bound(
     >>> round(okl.theory.fixed_share_bound(3, 1000, switches=2, share=0.002), 4)
     35.4421
     """
-    require_count("count", count, 1)
-    require_count("n", n, 1)
-    require_count("switches", switches, 0)
+    count = require_count("count", count, 1)
+    n = require_count("n", n, 1)
+    switches = require_count("switches", switches, 0)
     require(switches < n, "switches", switches, f"less than the {n} rounds")
     least = 0.0 if switches == 0 else np.nextafter(0.0, 1.0)
-    valid = checks.number(share) and least <= share < 1.0
-    require(valid, "share", share, "a number in (0, 1), or 0 where there is no switch")
+    given, share = share, checks.as_float(share)
+    valid = least <= share < 1.0
+    require(valid, "share", given, "a number in (0, 1), or 0 where there is no switch")
     codes = log(count) - (n - 1 - switches) * np.log1p(-share)
     codes += switches * log(count / share) if switches else 0.0
-    if kind != "hedge":
+    if not isinstance(kind, str) or kind != "hedge":
         cost, growth = _price(B, kind, y)
         return float(cost * codes + growth)
-    require_positive("B", B)
+    B = require_positive("B", B)
     if count == 1:
         return 0.0
     return float(B * (sqrt(n / (8 * log(count))) * codes + sqrt(n * log(count) / 2)))
 
 
+@checks.formula
 def mlpoly_bound(
     experts: ArrayLike, forecasts: ArrayLike, y: ArrayLike, loss: str = "squared"
 ) -> np.ndarray:

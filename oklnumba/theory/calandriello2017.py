@@ -20,9 +20,9 @@ from oklnumba.theory.matrix import shifted_cholesky
 
 def _curved(loss: str, C: float, alpha: float, norm: float) -> tuple[float, float]:
     """Check the arguments that KONS's bounds share; return curvature and Lipschitz constant."""
-    require_positive("C", C)
-    require_positive("alpha", alpha)
-    require_nonnegative("norm", norm)
+    C = require_positive("C", C)
+    alpha = require_positive("alpha", alpha)
+    norm = require_nonnegative("norm", norm)
     rule = losses.get(loss)
     return rule.curvature(C), rule.lipschitz(C)
 
@@ -40,6 +40,7 @@ def _newton_dimension(kernel: Any, X: ArrayLike, level: float) -> float:
     return effective_dimension(kernel, X, level) * (1.0 + log(1.0 + trace / level))
 
 
+@checks.formula
 def kons_step(loss: str, C: float = 1.0, dimension: float = 1.0) -> float:
     """Return eta of KONS's steps eta_t = eta / sqrt(t) for losses without curvature (kons Thm 1).
 
@@ -66,11 +67,12 @@ def kons_step(loss: str, C: float = 1.0, dimension: float = 1.0) -> float:
     >>> okl.theory.kons_step("hinge", C=2.0), okl.theory.kons_step("hinge", C=2.0, dimension=9.0)
     (0.5, 1.5)
     """
-    require_positive("C", C)
-    require_positive("dimension", dimension)
+    C = require_positive("C", C)
+    dimension = require_positive("dimension", dimension)
     return sqrt(dimension) / (losses.get(loss).lipschitz(C) * C)
 
 
+@checks.formula
 def kons_bound(
     kernel: Any,
     X: ArrayLike,
@@ -143,6 +145,7 @@ def kons_bound(
     return alpha * norm**2 + det / float(eta.min()) + R_D
 
 
+@checks.formula
 def sketched_kons_bound(
     kernel: Any,
     X: ArrayLike,
@@ -192,16 +195,18 @@ def sketched_kons_bound(
     >>> round(okl.theory.sketched_kons_bound(okl.Linear(), [[1.0], [1.0], [-1.0]], gamma=0.5), 3)
     40.401
     """
+    kernel_code(kernel)
     sigma, L = _curved(loss, C, alpha, norm)
     require(sigma > 0.0, "loss", loss, "one with curvature on [-C, C], such as 'squared'")
-    require(checks.number(gamma) and 0 < gamma <= 1, "gamma", gamma, "a number in (0, 1]")
-    require_positive("beta", beta)
-    require(checks.number(tau_min) and 0 <= tau_min < 1, "tau_min", tau_min, "a number in [0, 1)")
+    gamma = checks.require_within("gamma", gamma, "(0, 1]")
+    beta = require_positive("beta", beta)
+    tau_min = checks.require_within("tau_min", tau_min, "[0, 1)")
     X = checks.as_inputs(X)
     dimension = _newton_dimension(kernel, X, alpha / (sigma * L**2))
     return alpha * norm**2 + dimension / (sigma * max(gamma, beta * tau_min))
 
 
+@checks.formula
 def kors_size_bound(
     kernel: Any, X: ArrayLike, alpha: float = 1.0, beta: float = 1.0, eps: float = 0.5
 ) -> float:
@@ -234,7 +239,8 @@ def kors_size_bound(
     >>> round(okl.theory.kors_size_bound(okl.Linear(), [[1.0], [1.0]], alpha=2.0), 6)
     5.25
     """
-    require_positive("beta", beta)
-    require(checks.number(eps) and 0 < eps < 1, "eps", eps, "a number in (0, 1)")
+    kernel_code(kernel)
+    beta = require_positive("beta", beta)
+    eps = checks.require_within("eps", eps, "(0, 1)")
     rho = (1.0 + eps) / (1.0 - eps)
     return 3.0 * rho * beta * online_effective_dimension(kernel, X, alpha)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,12 +10,14 @@ import scipy
 from numpy.typing import ArrayLike
 
 from oklnumba import checks, factor
-from oklnumba.checks import require, require_positive
+from oklnumba.checks import require_positive
 from oklnumba.display import brief
+from oklnumba.features import check_features
 from oklnumba.kernels import kernel_code
 from oklnumba.theory.matrix import energy_beyond, factor_of, kernel_times
 
 
+@checks.formula
 def log_det(kernel: Any, X: ArrayLike, lam: float) -> float:
     """Return log det(K / lam + I) of the kernel matrix K of X.
 
@@ -36,10 +38,13 @@ def log_det(kernel: Any, X: ArrayLike, lam: float) -> float:
     >>> round(okl.theory.log_det(okl.Linear(), [[1.0], [1.0]], 2.0), 6)
     0.693147
     """
+    kernel_code(kernel)
+    lam = checks.require_positive("lam", lam)
     L = factor_of(kernel, X, lam)
     return float(np.log(np.diag(L) ** 2 / lam).sum())
 
 
+@checks.formula
 def effective_dimension(kernel: Any, X: ArrayLike, lam: float) -> float:
     """Return tr K (K + lam I)^-1, the effective dimension of X at regularisation lam.
 
@@ -60,9 +65,12 @@ def effective_dimension(kernel: Any, X: ArrayLike, lam: float) -> float:
     >>> round(okl.theory.effective_dimension(okl.Linear(), [[1.0], [1.0]], 2.0), 6)
     0.5
     """
+    kernel_code(kernel)
+    lam = checks.require_positive("lam", lam)
     return float(leverage_scores(kernel, X, lam).sum())
 
 
+@checks.formula
 def leverage_scores(kernel: Any, X: ArrayLike, alpha: float) -> np.ndarray:
     """Return the ridge leverage scores, the diagonal of K (K + alpha I)^-1 (kons eq. 2).
 
@@ -88,10 +96,12 @@ def leverage_scores(kernel: Any, X: ArrayLike, alpha: float) -> np.ndarray:
     >>> okl.theory.leverage_scores(okl.Linear(), [[1.0], [1.0]], 2.0).round(6)
     array([0.25, 0.25])
     """
-    require_positive("alpha", alpha)
+    kernel_code(kernel)
+    alpha = require_positive("alpha", alpha)
     return 1.0 - alpha * factor.inverse_diagonal(factor_of(kernel, X, alpha))
 
 
+@checks.formula
 def online_effective_dimension(kernel: Any, X: ArrayLike, alpha: float) -> float:
     """Return the sum over t of the leverage score of x_t among x_1, ..., x_t (kons Lemma 3).
 
@@ -115,11 +125,13 @@ def online_effective_dimension(kernel: Any, X: ArrayLike, alpha: float) -> float
     >>> round(okl.theory.online_effective_dimension(okl.Linear(), [[1.0], [1.0]], 2.0), 6)
     0.583333
     """
-    require_positive("alpha", alpha)
+    kernel_code(kernel)
+    alpha = require_positive("alpha", alpha)
     L = factor_of(kernel, X, alpha)
     return float((1.0 - alpha / np.diag(L) ** 2).sum())
 
 
+@checks.formula
 def kernel_alignment(kernel: Any, X: ArrayLike, y: ArrayLike) -> float:
     """Return A_T = sum k(x_t, x_t) - y' K y / T, small for a kernel that suits the labels (pomdr).
 
@@ -147,6 +159,7 @@ def kernel_alignment(kernel: Any, X: ArrayLike, y: ArrayLike) -> float:
     return float(kernel.diag(X).sum() - float(y @ kernel_times(kernel, X, y)) / len(X))
 
 
+@checks.formula
 def projection_gap(kernel: Any, features: Any, X: ArrayLike, method: str = "exact") -> float:
     """Return mu = lambda_max(K - F F'), the energy of the inputs outside the features' span.
 
@@ -173,7 +186,8 @@ def projection_gap(kernel: Any, features: Any, X: ArrayLike, method: str = "exac
     >>> abs(okl.theory.projection_gap(kernel, features, [[0.0], [1.0]])) < 1e-12
     True
     """
-    require(method in ("exact", "lanczos"), "method", method, "'exact' or 'lanczos'")
+    check_features(features)
+    checks.require_choice("method", method, ("exact", "lanczos"))
     X = checks.as_inputs(X)
     kernel_code(kernel)
     F = features.transform(X)
@@ -240,7 +254,8 @@ class Meter:
     """
 
     def __init__(self, features: Any, lam: float = 1.0):
-        require_positive("lam", lam)
+        check_features(features)
+        lam = require_positive("lam", lam)
         self.features = features
         self.lam = lam
         self.history: list[Reading] = []
@@ -314,13 +329,18 @@ class Meter:
         ValueError
             If the data is not valid.
         """
-        checks.require_count("every", every, 1)
+        every = checks.require_count("every", every, 1)
         pieces: Any = X
         if y is not None:
             inputs = checks.as_inputs(X)
             labels = checks.as_labels(y, len(inputs))
             cuts = range(0, len(inputs), every)
             pieces = ((inputs[i : i + every], labels[i : i + every]) for i in cuts)
+        checks.require(
+            isinstance(pieces, Iterable), "X", X, "an iterable of pairs, where y is None"
+        )
         for piece in pieces:
+            pair = isinstance(piece, tuple | list) and len(piece) == 2
+            checks.require(pair, "X", piece, "an iterable of pairs (X, y), where y is None")
             yield piece
             self.history.append(self.partial_fit(*piece).read())

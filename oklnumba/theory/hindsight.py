@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from oklnumba import checks, losses
 from oklnumba.checks import require_positive
 from oklnumba.display import brief
+from oklnumba.features import check_features
 from oklnumba.kernels import kernel_code
 from oklnumba.theory.certified import conjugate_gradients, dictionary, on_features
 from oklnumba.theory.comparators import GAP, Comparator, best_weights, resumed
@@ -125,14 +126,16 @@ class Hindsight:
         loss: str = "squared",
         features: Any = None,
     ):
-        require_positive("lam", lam)
+        lam = require_positive("lam", lam)
         X, y, rule = _checked(kernel, X, y, loss)
         self.kernel, self.lam, self.loss = kernel, float(lam), loss
         self._X, self._y, self._rule = X, y, rule
         self._known: dict[int, _Known] = {}
         self._last: Comparator | None = None
         self._minima: np.ndarray | None = None
-        if features is None and len(X) > EXACT_ROUNDS:
+        if features is not None:
+            check_features(features)
+        elif len(X) > EXACT_ROUNDS:
             features = dictionary(kernel, X, self.lam)
         self._features = features
         if features is None and loss == "squared":
@@ -214,13 +217,17 @@ class Hindsight:
         """Return the rounds that ``at`` asks for."""
         n = self.rounds
         if isinstance(at, int | float | str | np.integer):  # a count, or not valid
-            checks.require_count("at", at, 1)
+            at = checks.require_count("at", at, 1)
             return np.unique(np.linspace(0, n, min(int(at), n) + 1).round().astype(int)[1:])
-        at = np.asarray(at)
-        valid = at.ndim == 1 and at.size > 0 and at.dtype.kind in "iu"
+        asked = at
+        at = checks.as_numbers(at, "at")
+        whole = bool((at == np.floor(at)).all()) and np.asarray(asked).dtype.kind in "iu"
+        valid = whole and at.ndim == 1 and at.size > 0
         if not (valid and at[0] >= 1 and at[-1] <= n and (np.diff(at) > 0).all()):
-            raise ValueError(f"at must be increasing rounds from 1 to {n}, but is {at!r}")
-        return at
+            raise ValueError(
+                f"at must be increasing rounds from 1 to {n}, but is {checks.shown(asked)}"
+            )
+        return at.astype(np.int64)
 
     def _solve(self, at: np.ndarray) -> None:
         """Find the best functions after some rounds, where they are not known."""
@@ -341,7 +348,8 @@ def comparator(
     """
     if features is None:
         return Hindsight(kernel, X, y, lam, loss).comparator()
-    require_positive("lam", lam)
+    check_features(features)
+    lam = require_positive("lam", lam)
     X, y, rule = _checked(kernel, X, y, loss)
     return best_weights(features.transform(X), y, float(lam), rule)[0]
 
@@ -378,7 +386,7 @@ def norm_ball_comparator(
     >>> round(best.loss, 4), round(best.norm, 4)
     (0.5, 0.5)
     """
-    require_positive("radius", radius)
+    radius = require_positive("radius", radius)
     X, y, rule = _checked(kernel, X, y, loss)
     F = square_root(kernel, X)
     found: dict[float, Comparator] = {}
@@ -441,6 +449,8 @@ def comparator_gap(kernel: Any, features: Any, X: ArrayLike, y: ArrayLike, lam: 
     >>> round(okl.theory.comparator_gap(kernel, features, X, y, 1.0), 4)
     0.766
     """
+    check_features(features)
+    lam = checks.require_positive("lam", lam)
     kernel_code(kernel)
     X = checks.as_inputs(X)
     best = comparator(kernel, X, y, lam, features=features)
@@ -491,6 +501,8 @@ def regret(
     >>> okl.theory.regret([0.0, 0.0], okl.Linear(), [[1.0], [1.0]], [1.0, 3.0], 2.0).round(6)
     array([0.333333, 4.      ])
     """
+    lam = checks.require_positive("lam", lam)
+    losses.get(loss)
     X = checks.as_inputs(X)
     most = EXACT_ROUNDS if loss == "squared" else EVERY_ROUND
     if len(X) > most:
@@ -547,5 +559,6 @@ def regret_curve(
     >>> okl.theory.regret_curve([0.0, 0.0], okl.Linear(), X, y, 2.0, at=[2]).prefix.round(6)
     array([6.])
     """
+    lam = checks.require_positive("lam", lam)
     best = Hindsight(kernel, X, y, lam, loss)
     return best.regret(predictions, at)  # type: ignore[return-value]

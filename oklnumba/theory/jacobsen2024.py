@@ -12,6 +12,7 @@ from oklnumba.hot.udu import NO_DISCOUNT, TOGETHER
 from oklnumba.state import aligned_zeros, padded
 
 
+@checks.formula
 def discounted_awv_bound(
     Z: ArrayLike, y: ArrayLike, lam: float, discount: float, comparators: ArrayLike
 ) -> np.ndarray:
@@ -68,10 +69,10 @@ def discounted_awv_bound(
     """
     Z = checks.as_inputs(Z, name="Z")
     y = checks.as_labels(y, len(Z))
-    require_positive("lam", lam)
-    require_discount(discount)
-    U = np.asarray(comparators, dtype=float)
-    valid = U.shape in (Z.shape, Z.shape[1:]) and bool(np.isfinite(U).all())
+    lam = require_positive("lam", lam)
+    discount = require_discount(discount)
+    U = checks.as_numbers(comparators, "comparators")
+    valid = U.shape in (Z.shape, Z.shape[1:])
     require(valid, "comparators", comparators, f"finite, of shape {Z.shape} or {Z.shape[1:]}")
     U = np.broadcast_to(U, Z.shape)
     factor = _Factor(Z.shape[1], float(lam), float(discount))

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from oklnumba import checks, factor
 from oklnumba.checks import require, require_nonnegative, require_positive
-from oklnumba.features import check_features
+from oklnumba.features import TaylorFeatures, check_features
 from oklnumba.hot.dictionary import NUGGET
 from oklnumba.kernels import Gaussian, kernel_code
 from oklnumba.theory.calandriello2017 import kors_size_bound
@@ -22,6 +22,7 @@ NULL = 1e-12  # share of k(x, x) outside the span of other atoms that is roundin
 BLOCK = 512  # rounds whose leverages are found together
 
 
+@checks.formula
 def awv_bound(kernel: Any, X: ArrayLike, lam: float, B: float = 1.0, norm: float = 0.0) -> float:
     """Return lam |f|^2 + B^2 log det(I + K / lam), Kernel-AWV's bound (pkawv Prop. 1).
 
@@ -46,11 +47,14 @@ def awv_bound(kernel: Any, X: ArrayLike, lam: float, B: float = 1.0, norm: float
     >>> round(okl.theory.awv_bound(okl.Linear(), [[1.0], [1.0]], lam=2.0), 6)
     0.693147
     """
-    require_nonnegative("B", B)
-    require_nonnegative("norm", norm)
+    kernel_code(kernel)
+    lam = checks.require_positive("lam", lam)
+    B = require_nonnegative("B", B)
+    norm = require_nonnegative("norm", norm)
     return lam * norm**2 + B**2 * log_det(kernel, X, lam)
 
 
+@checks.formula
 def pkawv_bound(
     kernel: Any,
     features: Any,
@@ -91,11 +95,15 @@ def pkawv_bound(
     >>> round(okl.theory.pkawv_bound(kernel, features, [[0.0], [0.0]], lam=2.0), 6)
     0.693147
     """
+    kernel_code(kernel)
+    check_features(features)
+    lam = checks.require_positive("lam", lam)
     mu = projection_gap(kernel, features, X, method)
     n = len(checks.as_inputs(X))
     return awv_bound(kernel, X, lam, B, norm) + (mu + lam) * n * mu * B**2 / lam**2
 
 
+@checks.formula
 def log_det_bound(kernel: Any, X: ArrayLike, lam: float) -> float:
     """Return log(e + e n kappa^2 / lam) d_eff(lam), above log det(I + K / lam) (pkawv Prop. 2).
 
@@ -117,11 +125,14 @@ def log_det_bound(kernel: Any, X: ArrayLike, lam: float) -> float:
     >>> round(okl.theory.log_det_bound(okl.Linear(), [[1.0], [1.0]], 2.0), 6)
     0.846574
     """
+    kernel_code(kernel)
+    lam = checks.require_positive("lam", lam)
     X = checks.as_inputs(X)
     kappa2 = float(kernel.diag(X).max())
     return log(e + e * len(X) * kappa2 / lam) * effective_dimension(kernel, X, lam)
 
 
+@checks.formula
 def taylor_bound(
     features: Any, X: ArrayLike, lam: float, B: float = 1.0, norm: float = 0.0
 ) -> float:
@@ -152,8 +163,13 @@ def taylor_bound(
     >>> round(okl.theory.taylor_bound(features, [[1.0], [1.0]], lam=2.0), 6)
     1.039721
     """
+    kind = "a TaylorFeatures"
+    checks.require_instance("features", features, TaylorFeatures, kind)
+    check_features(features)
+    lam = checks.require_positive("lam", lam)
     X = checks.as_inputs(X)
-    center = 0.0 if features.center is None else np.asarray(features.center, dtype=float)
+    d = X.shape[1]
+    center = 0.0 if features.center is None else checks.as_point(features.center, d, "center")
     radius = float(np.sqrt(np.square(X - center).sum(axis=1).max()))
     needed = taylor_degree(len(X), lam, radius, features.sigma)
     if features.degree < needed:
@@ -161,11 +177,12 @@ def taylor_bound(
             f"degree is {features.degree}, but Theorem 4 asks for {needed} on this stream; raise "
             "degree, or use pkawv_bound, which holds for any"
         )
-    require_nonnegative("B", B)
-    require_nonnegative("norm", norm)
+    B = require_nonnegative("B", B)
+    norm = require_nonnegative("norm", norm)
     return lam * norm**2 + 1.5 * B**2 * log_det(Gaussian(features.sigma), X, lam)
 
 
+@checks.formula
 def nystrom_bound(
     kernel: Any,
     X: ArrayLike,
@@ -206,10 +223,12 @@ def nystrom_bound(
     >>> round(okl.theory.nystrom_bound(okl.Linear(), [[1.0], [1.0]], 2.0, 0.1, size=1), 6)
     1.246574
     """
+    kernel_code(kernel)
+    lam = checks.require_positive("lam", lam)
     require(checks.number(mu) and 0 < mu <= lam, "mu", mu, f"a number in (0, lam] = (0, {lam!r}]")
-    checks.require_count("size", size, 1)
-    require_nonnegative("B", B)
-    require_nonnegative("norm", norm)
+    size = checks.require_count("size", size, 1)
+    B = require_nonnegative("B", B)
+    norm = require_nonnegative("norm", norm)
     n = len(checks.as_inputs(X))
     rest = 2.0 * (size + 1) * n * mu / lam
     return lam * norm**2 + B**2 * (log_det_bound(kernel, X, lam) + rest)
@@ -233,6 +252,7 @@ class SizeBound(NamedTuple):
     printed: float
 
 
+@checks.formula
 def nystrom_size_bound(kernel: Any, X: ArrayLike, mu: float, delta: float = 0.05) -> SizeBound:
     """Return the size of KORS's dictionary by pkawv Proposition 5, and the beta that it is for.
 
@@ -267,14 +287,16 @@ def nystrom_size_bound(kernel: Any, X: ArrayLike, mu: float, delta: float = 0.05
     >>> round(found.beta, 3), round(found.size, 1), round(found.printed, 1)
     (35.949, 188.7, 61.2)
     """
-    require(checks.number(delta) and 0 < delta < 1, "delta", delta, "a number in (0, 1)")
+    kernel_code(kernel)
+    delta = checks.require_within("delta", delta, "(0, 1)")
     X = checks.as_inputs(X)
-    require_positive("mu", mu)
+    mu = require_positive("mu", mu)
     beta = 12.0 * log(len(X) / delta)
     printed = 9.0 * effective_dimension(kernel, X, mu) * log(2.0 * len(X) / delta) ** 2
     return SizeBound(beta, kors_size_bound(kernel, X, mu, beta, eps=0.5), printed)
 
 
+@checks.formula
 def growing_bound(
     kernel: Any,
     X: ArrayLike,
@@ -321,11 +343,13 @@ def growing_bound(
     >>> round(okl.theory.growing_bound(okl.Gaussian(1.0), X, y, lam=1.0, sizes=[1, 2, 2]), 4)
     1.2594
     """
+    if features is not None:
+        check_features(features)
     kernel_code(kernel)
     X = checks.as_inputs(X)
     y = checks.as_labels(y, len(X))
-    require_positive("lam", lam)
-    require_nonnegative("norm", norm)
+    lam = require_positive("lam", lam)
+    norm = require_nonnegative("norm", norm)
     Z, ranks = _nested_coordinates(kernel, X, np.asarray(sizes), features)
     last = Z[:, : ranks[-1]]
     bound = lam * norm**2 + float(y**2 @ _leverages(Z, ranks, lam))
@@ -403,6 +427,7 @@ class CapacityBound(NamedTuple):
     bound: float
 
 
+@checks.formula
 def capacity_bound(
     n: int,
     m: int,
@@ -451,12 +476,12 @@ def capacity_bound(
     >>> round(found.lam, 3), round(found.bound, 1)
     (6.31, 59.4)
     """
-    checks.require_count("n", n, 1)
-    checks.require_count("m", m, 1)
-    require(checks.number(gamma) and 0 < gamma < 1, "gamma", gamma, "a number in (0, 1)")
-    require_nonnegative("B", B)
-    require_nonnegative("norm", norm)
-    require_positive("kappa", kappa)
+    n = checks.require_count("n", n, 1)
+    m = checks.require_count("m", m, 1)
+    gamma = checks.require_within("gamma", gamma, "(0, 1)")
+    B = require_nonnegative("B", B)
+    norm = require_nonnegative("norm", norm)
+    kappa = require_positive("kappa", kappa)
     mu = n * m ** (-1.0 / gamma)
     power = -0.5 / gamma if known_inputs else 0.5 - 0.5 / gamma
     lam = max(n ** (gamma / (1.0 + gamma)), n * m**power)
@@ -468,6 +493,7 @@ def capacity_bound(
     return CapacityBound(lam, mu, lam * norm**2 + B**2 * (dimension + rest))
 
 
+@checks.formula
 def rates(gamma: float, points: int = 201) -> dict[str, np.ndarray]:
     """Return the exponents of pkawv Figure 1: regret n^b with a dictionary of n^a atoms.
 
@@ -504,8 +530,8 @@ def rates(gamma: float, points: int = 201) -> dict[str, np.ndarray]:
     >>> found["PKAWV"].round(3)
     array([1.  , 0.25, 0.2 ])
     """
-    require(checks.number(gamma) and 0 < gamma < 1, "gamma", gamma, "a number in (0, 1)")
-    checks.require_count("points", points, 2)
+    gamma = checks.require_within("gamma", gamma, "(0, 1)")
+    points = checks.require_count("points", points, 2)
     a = np.linspace(0.0, 1.0, points)
     best = gamma / (1.0 + gamma)
     # Pros-N-KONS: max(a + l, a + gamma (1 - l), 2 - a / gamma - l) at its best l = log_n lam, which
@@ -528,6 +554,7 @@ def rates(gamma: float, points: int = 201) -> dict[str, np.ndarray]:
     return {"a": a} | {k: np.minimum.accumulate(np.minimum(b, 1.0)) for k, b in curves.items()}
 
 
+@checks.formula
 def taylor_degree(n: int, lam: float, radius: float, sigma: float) -> int:
     """Return the degree M = ceil(max(8 R^2 / sigma^2, 2 log(n / min(lam, 1)))) of pkawv Theorem 4.
 
@@ -555,13 +582,14 @@ def taylor_degree(n: int, lam: float, radius: float, sigma: float) -> int:
     >>> okl.theory.taylor_degree(n=1000, lam=1.0, radius=1.0, sigma=1.0)
     14
     """
-    checks.require_count("n", n, 1)
-    require_positive("lam", lam)
-    require_nonnegative("radius", radius)
-    checks.require_width(sigma)
+    n = checks.require_count("n", n, 1)
+    lam = require_positive("lam", lam)
+    radius = require_nonnegative("radius", radius)
+    sigma = checks.require_width(sigma)
     return ceil(max(8.0 * (radius / sigma) ** 2, 2.0 * log(n / min(lam, 1.0))))
 
 
+@checks.formula
 def gaussian_dimension_bound(n: int, d: int, lam: float, radius: float, sigma: float) -> float:
     """Return 3 (6 + 41 R^2 / (2 d sigma^2) + 3 log(n / lam) / d)^d, above d_eff(lam).
 
@@ -596,10 +624,10 @@ def gaussian_dimension_bound(n: int, d: int, lam: float, radius: float, sigma: f
     >>> round(okl.theory.gaussian_dimension_bound(n=1000, d=1, lam=1.0, radius=1.0, sigma=1.0), 1)
     141.7
     """
-    checks.require_count("n", n, 1)
-    checks.require_count("d", d, 1)
-    require_positive("lam", lam)
-    require_nonnegative("radius", radius)
-    checks.require_width(sigma)
+    n = checks.require_count("n", n, 1)
+    d = checks.require_count("d", d, 1)
+    lam = require_positive("lam", lam)
+    radius = require_nonnegative("radius", radius)
+    sigma = checks.require_width(sigma)
     spread = 41.0 * (radius / sigma) ** 2 / (2.0 * d)
     return 3.0 * (6.0 + spread + 3.0 * max(log(n / lam), 0.0) / d) ** d

@@ -16,6 +16,7 @@ from oklnumba.theory.dimension import kernel_alignment
 from oklnumba.theory.matrix import EPS, square_root
 
 
+@checks.formula
 def pomdr_bound(
     kernel: Any, X: ArrayLike, y: ArrayLike, radius: float, budget: int | None = None
 ) -> float:
@@ -52,18 +53,20 @@ def pomdr_bound(
     >>> round(okl.theory.pomdr_bound(okl.Gaussian(), [[0.0], [0.0]], [1.0, 1.0], radius=1.0), 6)
     17.485281
     """
-    require_positive("radius", radius)
+    kernel_code(kernel)
+    radius = require_positive("radius", radius)
     A = max(kernel_alignment(kernel, X, y), 0.0)
     D = float(kernel.diag(X).max())
     bound = 6.0 * radius * sqrt(A + 2.0 * D) + 9.0 * radius * sqrt(D)
     if budget is None:
         return bound
-    checks.require_count("budget", budget, 2)
+    budget = checks.require_count("budget", budget, 2)
     T = len(checks.as_inputs(X))
     bound += 6.0 * radius * sqrt(2.0 * T * (A + 2.0 * D) / budget)
     return bound + 6.0 * sqrt(3.0) * radius * sqrt(D) * T / budget
 
 
+@checks.formula
 def pomdr_data_bound(
     alignment: float, radius: float, removals: int = 0, largest: float = 1.0
 ) -> float:
@@ -106,10 +109,10 @@ def pomdr_data_bound(
     >>> bool(own < okl.theory.pomdr_bound(okl.Gaussian(1.0), X, y, radius=5.0))
     True
     """
-    require_nonnegative("alignment", alignment)
-    require_positive("radius", radius)
-    checks.require_count("removals", removals, 0)
-    require_positive("largest", largest)
+    alignment = require_nonnegative("alignment", alignment)
+    radius = require_positive("radius", radius)
+    removals = checks.require_count("removals", removals, 0)
+    largest = require_positive("largest", largest)
     pieces = removals + 1
     rates = 3.0 * sqrt(pieces * (alignment + 3.0 * pieces * largest))
     return radius * (rates + (1.0 + 1.0 / sqrt(3.0)) * sqrt(largest))
@@ -151,6 +154,7 @@ def _eigenvalue_bounds(kernel: Any, X: np.ndarray) -> np.ndarray:
     return np.maximum(values + n * EPS * largest, 1e-300)
 
 
+@checks.formula
 def ald_budget_bound(kernel: Any, X: ArrayLike, alpha: float) -> AldBudget:
     """Return bounds on the size of a dictionary that ALD keeps (pomdr Theorem 1, errata 40).
 
@@ -182,7 +186,7 @@ def ald_budget_bound(kernel: Any, X: ArrayLike, alpha: float) -> AldBudget:
     >>> bool(bound.size <= bound.exponential < 300)
     True
     """
-    require_positive("alpha", alpha)
+    alpha = require_positive("alpha", alpha)
     kernel_code(kernel)
     X = checks.as_inputs(X)
     logs = np.log(_eigenvalue_bounds(kernel, X) / alpha)

@@ -23,7 +23,7 @@ EPS = float(np.finfo(float).eps)
 
 def factor_of(kernel: Any, X: ArrayLike, lam: float) -> np.ndarray:
     """Return K + lam I in whose lower triangle is its Cholesky factor; above it is K."""
-    require_positive("lam", lam)
+    lam = require_positive("lam", lam)
     kernel_code(kernel)
     return shifted_cholesky(kernel(X), lam)
 

@@ -8,8 +8,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from oklnumba import checks
-from oklnumba.checks import require, require_positive
+from oklnumba.checks import (
+    require_choice,
+    require_nonnegative,
+    require_number,
+    require_positive,
+)
 from oklnumba.potentials import Potential, euclidean, negative_entropy, squared_p_norm
+
+KINDS = "sqrt", "gradient", "adagrad", "adagrad_full"  # of AdaptiveFTRL
 
 
 def _game(gradients: ArrayLike, w: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
@@ -18,6 +25,7 @@ def _game(gradients: ArrayLike, w: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     return gradients, checks.as_point(w, gradients.shape[1], "w")[0]
 
 
+@checks.formula
 def ftrl_bound(potential: Potential, gradients: ArrayLike, w: ArrayLike) -> float:
     """Return Phi(w) - min Phi + sum |g_t|_*^2 / strength, the bound of FTRL (oco Theorem 1).
 
@@ -44,12 +52,14 @@ def ftrl_bound(potential: Potential, gradients: ArrayLike, w: ArrayLike) -> floa
     >>> okl.theory.ftrl_bound(okl.oco.euclidean(eta=0.5), [[1.0], [1.0]], [1.0])
     2.0
     """
+    checks.require_instance("potential", potential, Potential, "such as okl.oco.euclidean()")
     gradients, w = _game(gradients, w)
     lowest = -potential.conjugate(np.zeros(len(w)))
     dual = sum(potential.dual_norm(g) ** 2 for g in gradients)
     return float(potential.value(w) - lowest + dual / potential.strength)
 
 
+@checks.formula
 def ogd_bound(gradients: ArrayLike, w: ArrayLike, eta: float) -> float:
     """Return |w|^2 / (2 eta) + eta sum |g|^2, for OGD with a constant step and for LazyOGD.
 
@@ -70,6 +80,7 @@ def ogd_bound(gradients: ArrayLike, w: ArrayLike, eta: float) -> float:
     return ftrl_bound(euclidean(eta), gradients, w)
 
 
+@checks.formula
 def p_norm_bound(gradients: ArrayLike, w: ArrayLike, eta: float, p: float) -> float:
     """Return |w|_p^2 / (2 eta) + eta / (p - 1) sum |g|_q^2, for PNorm (oco section 2.3, item 3).
 
@@ -89,6 +100,7 @@ def p_norm_bound(gradients: ArrayLike, w: ArrayLike, eta: float, p: float) -> fl
     return ftrl_bound(squared_p_norm(eta, p), gradients, w)
 
 
+@checks.formula
 def exponentiated_gradient_bound(
     gradients: ArrayLike, w: ArrayLike, eta: float, scale: float = 1.0
 ) -> float:
@@ -112,6 +124,7 @@ def exponentiated_gradient_bound(
     return ftrl_bound(negative_entropy(eta, scale), gradients, w)
 
 
+@checks.formula
 def ftrl_ar_bound(final: float, lowest: float, dual_norms: ArrayLike) -> float:
     """Return Phi_T(w) - min Phi_0 + sum |g_t|_{*,t-1}^2, FTRL with adaptive Phi_t (oco Theorem 3).
 
@@ -130,10 +143,12 @@ def ftrl_ar_bound(final: float, lowest: float, dual_norms: ArrayLike) -> float:
     >>> okl.theory.ftrl_ar_bound(2.0, 0.5, [1.0, 2.0])
     6.5
     """
+    final, lowest = require_number("final", final), require_number("lowest", lowest)
     lengths = checks.as_point(dual_norms, name="dual_norms")[0]
     return float(final - lowest + (lengths**2).sum())
 
 
+@checks.formula
 def adaptive_ftrl_bound(
     gradients: ArrayLike, w: ArrayLike, kind: str = "sqrt", eta: float = 0.5, sigma: float = 1.0
 ) -> float:
@@ -153,8 +168,9 @@ def adaptive_ftrl_bound(
     2.573132
     """
     gradients, w = _game(gradients, w)
-    require_positive("eta", eta)
-    require_positive("sigma", sigma)
+    eta = require_positive("eta", eta)
+    sigma = require_positive("sigma", sigma)
+    kind = require_choice("kind", kind, KINDS)
     n, d = gradients.shape
     square = gradients**2
     if kind == "sqrt":
@@ -169,7 +185,6 @@ def adaptive_ftrl_bound(
         final = np.sqrt(totals[-1]) @ w**2
         terms = (square / np.sqrt(totals[:-1])).sum(axis=1)
     else:
-        require(kind == "adagrad_full", "kind", kind, "a kind of AdaptiveFTRL")
         S = sigma * np.eye(d)
         terms = np.empty(n)
         for t, g in enumerate(gradients):
@@ -181,6 +196,7 @@ def adaptive_ftrl_bound(
     return float(final / (2 * eta) + eta * terms.sum())
 
 
+@checks.formula
 def adagrad_bound(
     gradients: ArrayLike, w: ArrayLike, eta: float = 0.5, sigma: float = 1.0
 ) -> float:
@@ -206,7 +222,8 @@ def adagrad_bound(
     5.765005
     """
     gradients, w = _game(gradients, w)
-    require_positive("eta", eta)
+    eta = require_positive("eta", eta)
+    sigma = require_positive("sigma", sigma)
     largest = float((gradients**2).max())
     if not sigma >= largest:
         raise ValueError(
@@ -217,6 +234,7 @@ def adagrad_bound(
     return float((np.abs(w).max() ** 2 / (2 * eta) + 2 * sqrt(2) * eta) * roots)
 
 
+@checks.formula
 def strongly_convex_bound(gradients: ArrayLike, w: ArrayLike, lam: float) -> float:
     """Return lam |w|^2 / 2 + sum |g_t|^2 / (lam t), for StronglyConvexFTRL (oco Theorem 4).
 
@@ -238,6 +256,7 @@ def strongly_convex_bound(gradients: ArrayLike, w: ArrayLike, lam: float) -> flo
     return float(lam / 2 * (w @ w)) + ogd_strong_bound(gradients, lam)
 
 
+@checks.formula
 def ogd_strong_bound(gradients: ArrayLike, lam: float) -> float:
     """Return sum |g_t|^2 / (lam t), for OGD with the step 1 / (lam t) (oco Theorem 5).
 
@@ -255,11 +274,12 @@ def ogd_strong_bound(gradients: ArrayLike, lam: float) -> float:
     1.5
     """
     gradients = checks.as_inputs(gradients, name="gradients")
-    require_positive("lam", lam)
+    lam = require_positive("lam", lam)
     t = np.arange(1, len(gradients) + 1)
     return float(((gradients**2).sum(axis=1) / t).sum() / lam)
 
 
+@checks.formula
 def svm_rounds(lam: float, eps: float, R: float = 1.0) -> int:
     """Return how many examples bring a soft-margin SVM within eps of the best (oco section 3).
 
@@ -295,8 +315,11 @@ def svm_rounds(lam: float, eps: float, R: float = 1.0) -> int:
     >>> okl.theory.svm_rounds(lam=0.1, eps=0.1), okl.theory.svm_rounds(lam=0.1, eps=0.01)
     (3741, 47581)
     """
-    for name, value in (("lam", lam), ("eps", eps), ("R", R)):
-        require_positive(name, value)
+    lam, eps = require_positive("lam", lam), require_positive("eps", eps)
+    R = require_positive("R", R)
+    checks.require(
+        lam * eps > R * R * 1e-100, "lam", lam, "so large that the rounds can be counted"
+    )
 
     def enough(T: int) -> bool:  # (9 / 2 + 4 log T) / T falls from T = 1 on
         return R * R * (4.5 + 4.0 * log(T)) <= lam * eps * T
@@ -311,6 +334,7 @@ def svm_rounds(lam: float, eps: float, R: float = 1.0) -> int:
     return high
 
 
+@checks.formula
 def exp_concave_rate(alpha: float, radius: float, lipschitz: float) -> float:
     """Return alpha~ = min(1 / (16 B L), alpha / 2) for alpha-exp-concave losses (oco Lemma 6).
 
@@ -325,11 +349,12 @@ def exp_concave_rate(alpha: float, radius: float, lipschitz: float) -> float:
     >>> okl.theory.exp_concave_rate(alpha=1.0, radius=1.0, lipschitz=1.0)
     0.0625
     """
-    for name, value in (("alpha", alpha), ("radius", radius), ("lipschitz", lipschitz)):
-        require_positive(name, value)
+    alpha, radius = require_positive("alpha", alpha), require_positive("radius", radius)
+    lipschitz = require_positive("lipschitz", lipschitz)
     return min(1 / (16 * radius * lipschitz), alpha / 2)
 
 
+@checks.formula
 def exp_concave_bound(
     gradients: ArrayLike, w: ArrayLike, alpha_tilde: float, lipschitz: float
 ) -> float:
@@ -351,8 +376,8 @@ def exp_concave_bound(
     2.0
     """
     gradients, w = _game(gradients, w)
-    require_positive("alpha_tilde", alpha_tilde)
-    require_positive("lipschitz", lipschitz)
+    alpha_tilde = require_positive("alpha_tilde", alpha_tilde)
+    lipschitz = require_positive("lipschitz", lipschitz)
     inverse = np.eye(len(w)) / lipschitz**2
     total = 0.0
     for g in gradients:
@@ -363,6 +388,7 @@ def exp_concave_bound(
     return float(alpha_tilde * lipschitz**2 / 2 * (w @ w) + total / alpha_tilde)
 
 
+@checks.formula
 def mistake_bound(hinge_loss: float, gap: float, eta: float, R: float) -> float:
     """Return (L + gap / eta) / (1 - eta R^2), FTRL at mistakes only (oco Theorem 2).
 
@@ -383,7 +409,9 @@ def mistake_bound(hinge_loss: float, gap: float, eta: float, R: float) -> float:
     >>> okl.theory.mistake_bound(0.0, gap=2.0, eta=0.5, R=1.0)
     8.0
     """
-    require_positive("eta", eta)
+    hinge_loss = require_nonnegative("hinge_loss", hinge_loss)
+    gap, eta = require_nonnegative("gap", gap), require_positive("eta", eta)
+    R = require_nonnegative("R", R)
     share = 1.0 - eta * R * R
     return (hinge_loss + gap / eta) / share if share > 0.0 else inf
 
@@ -395,6 +423,7 @@ def _hinge(X: ArrayLike, y: ArrayLike, w: ArrayLike) -> tuple[np.ndarray, np.nda
     return inputs, point, float(np.maximum(1.0 - labels * (inputs @ point), 0.0).sum())
 
 
+@checks.formula
 def perceptron_bound(X: ArrayLike, y: ArrayLike, w: ArrayLike, eta: float = 1.0) -> float:
     """Return (L(w) + |w|^2 / (2 eta)) / (1 - eta R^2), the mistakes of Perceptron (oco Theorem 2).
 
@@ -419,6 +448,7 @@ def perceptron_bound(X: ArrayLike, y: ArrayLike, w: ArrayLike, eta: float = 1.0)
     return mistake_bound(hinge, float(w @ w) / 2, eta, R)
 
 
+@checks.formula
 def winnow_bound(X: ArrayLike, y: ArrayLike, w: ArrayLike, eta: float = 0.5) -> float:
     """Return (L(w) + (log d + sum w log w) / eta) / (1 - eta R^2), the mistakes of Winnow.
 

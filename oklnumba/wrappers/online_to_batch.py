@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from oklnumba import checks
-from oklnumba.checks import require_count
+from oklnumba.checks import require_count, require_seed
 from oklnumba.health import Part, of_members
 from oklnumba.learners.learner import Learner, Player, Trace, check_learner, fresh
 from oklnumba.learners.saving import refuse_other
@@ -110,9 +110,10 @@ class OnlineToBatch(Player):
             fresh(self.learner)._advise(X, y)
 
     def _check_params(self) -> None:
+        super()._check_params()
         check_learner(self.learner)._check_params()
         require_count("draws", self.draws, 1)
-        require_count("seed", self.seed, 0)
+        require_seed(self.seed)
 
     @locked
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
@@ -242,7 +243,7 @@ class OnlineToBatch(Player):
         0.25
         """
         self._refuse_unseen()
-        checks.require_nonnegative("regret_bound", regret_bound)
+        regret_bound = checks.require_nonnegative("regret_bound", regret_bound)
         return float(regret_bound) / self._seen
 
     @locked

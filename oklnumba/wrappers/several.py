@@ -72,6 +72,7 @@ class Several(Player):
         return self._learners[0]._space() if self._learners else None
 
     def _check_params(self) -> None:
+        super()._check_params()
         check_learner(self.learner)._check_params()
 
     def _column(self, labels: np.ndarray, k: int) -> np.ndarray:
