@@ -301,10 +301,12 @@ class SkeGD(_Mapped):
             sketch=int(self.sketch), columns=int(self.columns),
         )  # fmt: skip
         self._sampled[:] = self._sample()
+        self._reserve({STORED: 1})
 
     def _room(self, axis: int, least: int) -> int:
-        if axis == STORED:  # beyond the budget where there is a period
-            return max(least, 2 * self._rooms[axis])
+        if axis == STORED:  # of all that the first map takes; beyond that where there is a period
+            more = 0 if self.period is None else max(least, 2 * self._rooms[axis])
+            return max(int(self.budget), more)
         return super()._room(axis, least)
 
     def _sketch_row(self, i: int) -> np.ndarray:
