@@ -158,7 +158,8 @@ def test_any_allocation(name, tries):
         except RuntimeError:
             assert refuses(one, X, y)
             continue
-        one.partial_fit(X[one.rounds :], y[one.rounds :])
+        if one.rounds < N:  # the last allocation may come after the last round
+            one.partial_fit(X[one.rounds :], y[one.rounds :])
         assert one.rounds == N
         if not by_blocks(one):
             assert contents(one) == contents(whole)
