@@ -506,11 +506,8 @@ def run(
     (19020, 0.16)
     """
     _check_player(learner)
-    if isinstance(X, str | os.PathLike):
-        raise ValueError(f"X is the path {str(X)!r}; pass okl.stream({str(X)!r}, label=...)")
-    checks.refuse_swapped(X, y)
-    checks.require_flag("progress", progress)
-    _check_options(time_limit, checkpoint, every, record, resume)
+    _check_data(X, y)
+    _check_options(progress, time_limit, checkpoint, every, record, resume)
     recorder = Recorder(learner, learner._recorded(loss), record, checkpoint, every)
     recorder.resume()
     skip = 0 if resume else recorder.rounds
@@ -561,8 +558,18 @@ def _check_player(learner: Any) -> None:
         )
 
 
-def _check_options(time_limit: Any, checkpoint: Any, every: Any, record: Any, resume: Any) -> None:
+def _check_data(X: Any, y: Any) -> None:
+    """Raise ValueError for what is plainly no data."""
+    if isinstance(X, str | os.PathLike):
+        raise ValueError(f"X is the path {str(X)!r}; pass okl.stream({str(X)!r}, label=...)")
+    checks.refuse_swapped(X, y)
+
+
+def _check_options(
+    progress: Any, time_limit: Any, checkpoint: Any, every: Any, record: Any, resume: Any
+) -> None:
     """Raise ValueError for options of ``run`` that are not valid."""
+    checks.require_flag("progress", progress)
     if time_limit is not None:
         checks.require_positive("time_limit", time_limit)
     if every is not None:
