@@ -36,7 +36,7 @@ from oklnumba.drawing import (
     title,
 )
 from oklnumba.labels import direct_labels
-from oklnumba.protocol import Run
+from oklnumba.runs import Run
 from oklnumba.table import Table
 
 __all__ = [
