@@ -192,23 +192,33 @@ def test_samplers_are_intact_too(cls, failing, tries):
     assert met or whole.size < 32
 
 
-def test_a_run_without_memory_keeps_its_rounds(failing, tmp_path):
+@pytest.mark.parametrize("name", sorted(GROW))
+def test_a_run_without_memory_keeps_its_rounds(name, failing, tmp_path, tries):
     """In its checkpoint: the same run goes on from there, to the bits of one in one go."""
-    X, y = stream(okl.KRLS(okl.Gaussian(0.2)), 400)
-    learner = okl.KRLS(okl.Gaussian(0.1), threshold=1e-3)
-    expected = okl.run(learner, X, y)
-    learner.reset()
-    path = tmp_path / "run.npz"
-    failing.left = 16
-    with pytest.raises(MemoryError, match="rounds have been played, and the learner is intact"):
-        okl.run(learner, X, y, checkpoint=path)
-    kept = okl.Run.load(path)
-    assert 0 < kept.rounds == learner.rounds < len(y)
-    assert not kept.finished
-    np.testing.assert_array_equal(kept.predictions, expected.predictions[: kept.rounds])
-    got = okl.run(learner.reset(), X, y, checkpoint=path)
-    np.testing.assert_array_equal(got.predictions, expected.predictions)
-    np.testing.assert_array_equal(got.sizes, expected.sizes)
+    one, path = PLAYERS[name](), tmp_path / "run.npz"
+    X, y = data(one, 400)
+    failing.left = 10**9
+    expected, whole, stopped = okl.run(one, X, y), contents(one), 0
+    count, failing.left = 10**9 - failing.left, None
+    for k in sorted({*np.linspace(1, count, tries(4, 40)).astype(int).tolist()}):
+        one.reset()
+        failing.left = k
+        try:
+            okl.run(one, X, y, checkpoint=path)
+        except MemoryError as error:
+            if one.rounds:
+                assert "rounds have been played, and the learner is intact" in str(error)
+                kept = okl.Run.load(path)
+                assert kept.rounds == one.rounds < len(y) and not kept.finished
+                np.testing.assert_array_equal(kept.predictions, expected.predictions[: kept.rounds])
+                stopped += 1
+        failing.left = None
+        got = okl.run(one.reset(), X, y, checkpoint=path)
+        np.testing.assert_array_equal(got.predictions, expected.predictions)
+        np.testing.assert_array_equal(got.sizes, expected.sizes)
+        assert contents(one) == whole
+        path.unlink()
+    assert stopped
 
 
 def test_no_memory_at_the_start_leaves_no_data(failing):
