@@ -253,7 +253,10 @@ class Table:
         columns, absent = meta["table"]["columns"], meta["table"]["absent"]
         cells = {}
         for name in columns:
-            cells[name] = arrays[f"column_{name}"].tolist()
+            column = arrays[f"column_{name}"]
+            if column.ndim != 1:
+                raise ValueError(f"its column {name!r} has the shape {column.shape}")
+            cells[name] = column.tolist()
             for i in absent[name]:
                 cells[name][i] = None
         whole = zip(*cells.values(), strict=True)
