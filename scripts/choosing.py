@@ -33,6 +33,7 @@ from tqdm import tqdm
 
 import oklnumba as okl
 from oklnumba import plots
+from oklnumba.labels import direct_labels
 from oklnumba.learners.learner import Learner
 
 STEM = "choosing"
@@ -351,20 +352,6 @@ def plain(cell: str) -> str:
 # ---- the figure ----
 
 
-def spread(ax: Axes, heights: list[float]) -> list[float]:
-    """Return heights for labels in their order, apart by a line of text, in units of the axes."""
-    order = np.argsort(heights)
-    out = np.array(heights)
-    for _ in range(200):
-        for i, j in zip(order, order[1:], strict=False):
-            lack = 0.062 - (out[j] - out[i])
-            if lack > 0:
-                out[i] -= lack / 2
-                out[j] += lack / 2
-        out = np.clip(out, 0.0, 1.02)
-    return out.tolist()
-
-
 def panel(ax: Axes, rows: list[dict]) -> None:
     """Draw error by time, each learner with its name to the right, on one line of text each."""
     x = [float(row["microseconds, bulk"]) for row in rows]
@@ -373,20 +360,14 @@ def panel(ax: Axes, rows: list[dict]) -> None:
     ax.set_xlim(0.03, 1e3)
     room = 0.06 * (max(y) - min(y))
     ax.set_ylim(min(y) - room, max(y) + room)
-    low, high = ax.get_ylim()
-    places = spread(ax, [(value - low) / (high - low) for value in y])
-    for row, at, value, place in zip(rows, x, y, places, strict=True):
+    ends = {}
+    for row, at, value in zip(rows, x, y, strict=True):
         colour = plots.COLOURS[COLOURS[group(row["learner"])]]
         ax.plot(at, value, "o", color=colour, markersize=4)
-        ax.annotate(
-            row["learner"].replace("half-life 500", "forgets"),
-            (at, value), (1.03, place), textcoords="axes fraction", color=colour, va="center",
-            fontsize=plots.FONT - 2, annotation_clip=False,
-            arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.4, "alpha": 0.6,
-                        "shrinkB": 2, "relpos": (0.0, 0.5)},
-        )  # fmt: skip
+        ends[row["learner"].replace("half-life 500", "forgets")] = at, value, colour
     ax.set_xlabel("CPU time of a round in bulk (\N{MICRO SIGN}s)", fontsize=plots.FONT - 1)
     plots.label_ticks(ax.xaxis, *ax.get_xlim())
+    direct_labels(ax, ends, plots.FONT - 2)
 
 
 def bars(ax: Axes, rows: list[dict]) -> None:

@@ -5,7 +5,6 @@ one stream, written as soon as it is done; what is there is not played again. Ri
 are no dependency of the package: pip install river scikit-learn.
 """
 
-import csv
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import tuned
-from common import write_csv
+from common import read_csv, write_csv
 from streams import Stream, groups, of_group
 from tqdm import tqdm
 
@@ -315,17 +314,9 @@ def jobs(libraries: bool) -> Iterator[Job]:
                     yield Job(group, by, name, makers[by](name), cost)
 
 
-def read(path: Path) -> list[dict]:
-    """Return the rows that are there."""
-    if not path.exists():
-        return []
-    with open(path, newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
-
-
 def play_all(path: Path, libraries: bool, limit: float) -> None:
     """Play what the csv has not, see ``order``; ``limit`` in CPU seconds for each cell."""
-    rows = read(path)
+    rows = read_csv(path)
     done = {(r["stream"], r["by"], r["learner"]) for r in rows}
     for job in tqdm(sorted(jobs(libraries), key=order), unit=" job"):
         for stream in streams_of(job.group):
