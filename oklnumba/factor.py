@@ -14,6 +14,7 @@ from threadpoolctl import ThreadpoolController
 
 from oklnumba import blas
 from oklnumba.hot.linalg import cholesky_row, solve_lower
+from oklnumba.state import spread
 
 BLOCK = 512  # rows and columns of a block of the factor
 FEW_ROWS = 2048  # below, a second BLAS thread gains little, and waits long on a busy machine
@@ -29,7 +30,7 @@ def threads(rows: int, block: int) -> AbstractContextManager:
 def capacity(rows: int, old: int) -> int:
     """Return how many rows to make room for, where ``old`` were not enough for ``rows``."""
     # Later steps are smaller: for a moment the old and the new factor are both there.
-    return max(rows, 64, 2 * old if old < 8192 else old + old // 4)
+    return spread(max(rows, 64, 2 * old if old < 8192 else old + old // 4))
 
 
 def grown(L: np.ndarray, t: int, rows: int, instead: str) -> np.ndarray:
