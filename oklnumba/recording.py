@@ -13,6 +13,7 @@ import io
 import os
 import time
 import zlib
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -86,21 +87,18 @@ class Played:
         """Start with no rounds, or with the state of others, whose inputs have the width d."""
         self.state, self.d = state, d
 
-    @classmethod
-    def of(cls, state: np.ndarray, d: int | None) -> Played:
-        """Return the digest that a file has, of inputs of width d; ValueError for what is none."""
-        if d is None or state.dtype != np.uint64 or state.ndim != 1 or len(state) <= d:
-            raise ValueError(f"its {PLAYED!r} is {state.dtype} of shape {state.shape}")
-        return cls(state, d)
+    def check(self, y: np.ndarray) -> None:
+        """Raise ValueError where this is no digest that rounds with labels like y can go into."""
+        n = self.d + prod(y.shape[1:])
+        if self.state is not None and (self.state.dtype != np.uint64 or self.state.shape != (n,)):
+            raise ValueError(f"its {PLAYED!r} of rounds of {n} numbers has {self.state.shape}")
 
     def add(self, X: np.ndarray, y: np.ndarray) -> None:
         """Take in the rounds of a block; X : (n, d), checked; y : (n,) or (n, K), checked."""
         labels = np.ascontiguousarray(y.reshape(len(y), -1))
-        width = X.shape[1] + labels.shape[1]
         if self.state is None:
-            self.d, self.state = X.shape[1], np.zeros(width, dtype=np.uint64)
-        if len(self.state) != width:  # compiled loops trust it
-            raise ValueError(f"the rounds before had {len(self.state)} numbers, these {width}")
+            self.d = X.shape[1]
+            self.state = np.zeros(self.d + labels.shape[1], dtype=np.uint64)
         fold_rows(X.view(np.uint64), self.state[: self.d])
         fold_rows(labels.view(np.uint64), self.state[self.d :])
 
@@ -392,8 +390,7 @@ class Recorder:
         self.saved = meta, state
         self._go_on(meta["run"], part)
         if self.rounds:  # older files have no digest
-            with refusing(path):
-                self.played = Played.of(state[PLAYED], self.width()) if PLAYED in state else None
+            self.played = Played(state[PLAYED], self.width()) if PLAYED in state else None
         if "log" in meta["run"]:
             self.log, self.logged = meta["run"]["log"], len(self.parts)
 
@@ -448,8 +445,10 @@ class Recorder:
         if self.played is not None:
             self.passed.add_all(X, y)
 
-    def adopt(self) -> None:
+    def adopt(self, y: np.ndarray | None = None) -> None:
         """Give the learner the state of the checkpoint, once, when the data has proved good.
+
+        y : labels of the rounds to come, if there are any.
 
         Raises
         ------
@@ -465,6 +464,8 @@ class Recorder:
                 "another file or delete it"
             )
         with refusing(self.path), self.learner._lock, HOLD:
+            if self.played is not None and y is not None:
+                self.played.check(y)
             self.learner._adopt(*self.saved)
             if self.learner.rounds != self.rounds:
                 found = self.learner.rounds
