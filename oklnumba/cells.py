@@ -23,7 +23,8 @@ from oklnumba import checks
 from oklnumba.files import read_npz, write_npz
 from oklnumba.learners.learner import Player
 from oklnumba.params import to_spec
-from oklnumba.protocol import Run, run
+from oklnumba.protocol import run
+from oklnumba.runs import Run
 from oklnumba.threads import cores
 
 FIRST_ROWS = 64  # rounds that compile a learner's loops before anything runs side by side

@@ -17,7 +17,7 @@ from oklnumba.cells import Options, Stream
 from oklnumba.features import TaylorFeatures
 from oklnumba.kernels import check_kernel
 from oklnumba.learners.learner import Player
-from oklnumba.protocol import Run
+from oklnumba.runs import Run
 from oklnumba.sweep import check_penalty, lines_of, made, needed, play_table, seeds_of, streams_of
 from oklnumba.table import Table
 

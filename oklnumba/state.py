@@ -262,7 +262,7 @@ class State:
         if not fits:
             raise ValueError(f"its {name!r} has the shape {value.shape}, which cannot be")
         if name not in self._UNBOUNDED:
-            refuse_infinite(name, value, self)
+            mark_infinite(name, value, self)
 
     def _check_state(self) -> None:
         """Raise ValueError for counts, indices and sizes taken over that cannot be."""
@@ -278,14 +278,20 @@ class State:
                     raise ValueError(f"its {name!r} has the shape {shape} for {lengths}")
 
 
-def refuse_infinite(name: str, values: np.ndarray, holder: State) -> None:
-    """Raise ValueError where the state of a holder that has had no trouble is not finite."""
+def mark_infinite(name: str, values: np.ndarray, holder: State) -> None:
+    """Mark the holder of a state that is not finite: it may have been saved before it was noticed.
+
+    The next forecast would notice; until then an overflow may lie in the state, and its own file.
+    """
     if (
         values.dtype.kind == "f"
         and not (holder._broken or holder._fault)
         and not np.isfinite(values).all()
     ):
-        raise ValueError(f"its {name!r} has numbers that are not finite")
+        holder._broken = (
+            f"this {type(holder).__name__} was saved with numbers that are not finite, in its "
+            f"{name!r}; reset() and start again"
+        )
 
 
 def check_factor(lower: Any, t: int, holder: State) -> np.ndarray:
@@ -296,7 +302,7 @@ def check_factor(lower: Any, t: int, holder: State) -> np.ndarray:
         or lower.shape != (t * (t + 1) // 2,)
     ):
         raise ValueError(f"its factor has not the entries of {t} rows")
-    refuse_infinite("lower", lower, holder)
+    mark_infinite("lower", lower, holder)
     return lower
 
 

@@ -81,7 +81,6 @@ FIRST_ROWS = 64  # rounds of the first block of a run; each later one is as long
 PLAY_ROWS = 8192  # rounds handed to the compiled loops in one go
 FEWEST_LABELS = 8  # fewer may be 0 and 1 by chance
 
-
 # What learners do not have, and other libraries' users look for.
 ELSEWHERE = {
     "fit": "it plays rounds, okl.run(learner, X, y) or partial_fit(X, y); "

@@ -18,6 +18,7 @@ from oklnumba.learners.learner import Learner, Player, Trace, check_learner, fre
 from oklnumba.learners.saving import refuse_other
 from oklnumba.losses import Loss
 from oklnumba.params import Params, told
+from oklnumba.runs import Run
 from oklnumba.state import NoRoom, under
 from oklnumba.threads import locked
 
@@ -347,7 +348,7 @@ class OneVsRest(Several):
         """Return the class forecast if ``x`` came next; nothing changes."""
         return self.predict(checks.as_point(x, self._width))[0]
 
-    def run(self, X: ArrayLike, y: ArrayLike) -> protocol.Run:
+    def run(self, X: ArrayLike, y: ArrayLike) -> Run:
         """Play the online protocol over the rows of X: short for ``okl.run(self, X, y)``.
 
         Parameters
