@@ -19,11 +19,14 @@ import numpy as np
 
 from oklnumba.checks import require_memory
 from oklnumba.hot.jit import NEED_ROOM
-from oklnumba.hot.udu import LANES
+from oklnumba.hot.udu import LANES, TILE, TOGETHER
 
 MOST = 2**52  # of what is counted: from twice that on floats skip numbers
 ARRAY_ALIGNMENT = 64  # bytes: a cache line and a full vector register
 AHEAD = 64  # rounds that room is made for ahead: learners beside each other play so many in one go
+SET = 64  # lines after which addresses meet in the first cache: 4096 bytes
+FEWEST_LINES = 3  # by which they are kept apart
+LARGE = 600  # columns of a factor from which more rounds share a pass over it
 
 
 def aligned_zeros(*shape: int) -> np.ndarray:
@@ -46,6 +49,27 @@ def grown(array: np.ndarray, *shape: int) -> np.ndarray:
 def padded(r: int) -> int:
     """Return r rounded up to whole vectors, at least one."""
     return -(-max(r, 1) // LANES) * LANES
+
+
+def spread(n: int) -> int:
+    """Return n or a little more: rows of so many numbers do not get into each other's way.
+
+    Numbers a multiple of 4096 bytes apart share a set of the first cache, which holds eight lines
+    or twelve, and a load right after a store there waits for it. TILE rows are read together.
+    """
+    lines = padded(n) // LANES
+    if TILE * lines <= SET:
+        return n
+    while any(min(k * lines % SET, -k * lines % SET) < FEWEST_LINES for k in range(1, TILE)):
+        lines += 1
+    return max(n, lines * LANES)
+
+
+def sweep_room(U: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return workspace for the sweeps of a factor U' D U (hot/awv.py)."""
+    # A large one comes from far, once for all the rounds of a pass. The bits are the same.
+    rounds = TOGETHER if len(U) < LARGE else 4 * TOGETHER
+    return aligned_zeros(2 * rounds + 1, U.shape[1]), np.zeros(rounds)
 
 
 def under(prefix: str, contents: dict[str, Any]) -> dict[str, Any]:
@@ -116,6 +140,7 @@ class State:
     _UNBOUNDED: frozenset[str] = frozenset()  # arrays that may overflow: forecasts need them not
     _COINS: tuple[str, ...] = ()
     _OLD_NAMES: dict[str, str] = {}  # array: what version 0.1.0 called it in files
+    _SPREAD: frozenset[str] = frozenset()  # matrices of a fixed size whose rows are spread
     _SHARES_ROOM: dict[int, int] = {}  # count: the count whose room its axes have
     _FIRST_ROOM = 64  # entries that buffers have room for at first
     _broken: str | None = None  # trouble after which numbers may be anything
@@ -123,8 +148,11 @@ class State:
 
     def _make_state(self, **lengths: int) -> None:
         """Make the arrays of ``_STATE``, zero, of these fixed lengths, without room to grow."""
+        self._fixed = lengths
         for name, axes in self._STATE.items():
             shape = [lengths[axis] if isinstance(axis, str) else 0 for axis in axes]
+            if name in self._SPREAD:
+                shape[-1] = spread(shape[-1])
             integers = name in self._INTEGERS
             zeros = np.zeros(shape, dtype=np.int64) if integers else aligned_zeros(*shape)
             setattr(self, f"_{name}", zeros)
@@ -180,7 +208,7 @@ class State:
 
     def _room(self, axis: int, least: int) -> int:
         """Return how much room to make for a count; buffers at least double."""
-        return max(least, self._FIRST_ROOM, 2 * self._rooms[axis])
+        return spread(max(least, self._FIRST_ROOM, 2 * self._rooms[axis]))
 
     def _buffers(self, rooms: dict[int, int]) -> dict[str, np.ndarray]:
         """Return the growing arrays in larger rooms; subclasses add workspace that goes along."""
@@ -198,7 +226,7 @@ class State:
     def _used(self, name: str) -> np.ndarray:
         """Return the part of an array of the state that is in use (a view)."""
         cut = (
-            slice(None) if isinstance(axis, str) else slice(int(self._counts[axis]))
+            slice(self._fixed[axis] if isinstance(axis, str) else int(self._counts[axis]))
             for axis in self._STATE[name]
         )
         return getattr(self, f"_{name}")[tuple(cut)]
@@ -252,8 +280,9 @@ class State:
         if not isinstance(value, np.ndarray) or value.dtype != own.dtype:
             raise ValueError(f"its {name!r} is no array of {own.dtype}")
         fits = value.ndim == own.ndim
-        for axis, n, fixed in zip(axes, value.shape, own.shape, strict=False):
-            fits = fits and n == (fixed if isinstance(axis, str) else lengths.setdefault(axis, n))
+        for axis, n in zip(axes, value.shape, strict=False):
+            length = self._fixed[axis] if isinstance(axis, str) else lengths.setdefault(axis, n)
+            fits = fits and n == length
         if not fits:
             raise ValueError(f"its {name!r} has the shape {value.shape}, which cannot be")
         if name not in self._UNBOUNDED:

@@ -148,7 +148,7 @@ class Experts(Learner):
     78
     """
 
-    _ROWS = 128  # rounds played by each learner in turn
+    _ROWS = 120  # rounds played by each learner in turn: whole sweeps of udu.py
 
     _STATE = EXPERT_STATE
     _REMEDY = "lower the learners' steps, or scale the labels"
