@@ -336,10 +336,67 @@ print(caught)
 """
 
 
+STOPPED = """
+import os, random, signal, sys, tempfile, threading, time
+import numpy as np
+import oklnumba as okl
+from tests.battery import contents
+from tests.stress.players import PLAYERS, data
+
+count, seed = int(sys.argv[1]), int(sys.argv[2])
+names = random.Random(seed).sample(sorted(PLAYERS), len(PLAYERS))
+stops = done = 0
+while stops < count:
+    name = names[done % len(names)]
+    one, path = PLAYERS[name](), os.path.join(tempfile.mkdtemp(), "run.npz")
+    X, y = data(one, 1500)
+    okl.run(PLAYERS[name](), X[:100], y[:100])
+    begin = time.perf_counter()
+    whole = okl.run(one, X, y, every=100)
+    seconds, end = time.perf_counter() - begin, contents(one)
+    run = None
+    while run is None or not run.finished:
+        wait = seconds * random.Random(seed + stops).random()
+        number = random.Random(seed + stops).choice([signal.SIGINT, signal.SIGTERM])
+        ended = threading.Event()
+        def kill():
+            time.sleep(wait)
+            if not ended.is_set():
+                os.kill(os.getpid(), number)
+        sender = threading.Thread(target=kill)
+        held = signal.signal(signal.SIGTERM, lambda *_: None)  # where it comes after the run
+        sender.start()
+        try:
+            run = okl.run(one.reset(), X, y, checkpoint=path, every=100)
+            ended.set()
+            sender.join()
+        except KeyboardInterrupt:  # after the run
+            sender.join()
+            run = okl.Run.load(path) if os.path.exists(path) else None
+        signal.signal(signal.SIGTERM, held)
+        stops += run is not None and run.interrupted
+        assert run is None or run.finished != run.interrupted
+    assert contents(one) == end, name
+    np.testing.assert_array_equal(run.predictions, whole.predictions)
+    np.testing.assert_array_equal(run.sizes, whole.sizes)
+    done += 1
+print(stops)
+"""
+
+
+def told(script, count):
+    """Return what a process says that was told to send itself so many signals."""
+    asked = [sys.executable, "-c", script, str(count), "0"]
+    answer = subprocess.run(asked, capture_output=True, text=True)
+    assert answer.returncode == 0, answer.stderr[-3000:]
+    return int(answer.stdout)
+
+
 def test_real_signals_at_random_moments(tries):
     count = tries(4, 50)
-    told = subprocess.run(
-        [sys.executable, "-c", CHILD, str(count), "0"], capture_output=True, text=True
-    )
-    assert told.returncode == 0, told.stderr[-3000:]
-    assert int(told.stdout) == count
+    assert told(CHILD, count) == count
+
+
+def test_runs_that_signals_end_again_and_again(tries):
+    """SIGINT or SIGTERM; from its checkpoint each goes on to the bits of the run in one go."""
+    assert told(STOPPED, tries(2, 50)) >= tries(2, 50)
