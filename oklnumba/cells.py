@@ -196,9 +196,10 @@ def kept(path: Path, what: str) -> dict[str, Any] | None:
         Its key.
     """
     try:
-        return read_npz(path / f"{what}.npz")[0]["cell"]
+        found = read_npz(path / f"{what}.npz")[0]["cell"]
     except (FileNotFoundError, ValueError, KeyError):
         return None
+    return found if isinstance(found, dict) else None
 
 
 def keep(path: Path, what: str, found: dict[str, Any]) -> None:

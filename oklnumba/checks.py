@@ -69,8 +69,11 @@ def _instead(values: Any, name: str) -> str:
 def as_numbers(values: Any, name: str) -> np.ndarray:
     """Return numbers of any shape as a finite float64 array; ValueError for anything else."""
     array = _as_floats(values, name)
-    if not np.isfinite(array).all():
-        raise ValueError(f"{name} must be finite, but has {array[~np.isfinite(array)][0]}")
+    bad = np.argwhere(~np.isfinite(array))
+    if len(bad):
+        at = ", ".join(map(str, bad[0].tolist()))
+        where = f"{name}[{at}]" if at else name
+        raise ValueError(f"{name} must be finite, but {where} is {array[tuple(bad[0])]}")
     return array
 
 

@@ -100,14 +100,26 @@ def write_npz(path: str | os.PathLike, meta: dict[str, Any], arrays: dict[str, A
     OSError
         If the file cannot be written, on a full disk say; an old file of that name is as it was.
     """
+    with replacing(path) as partial, open(partial, "wb") as file:
+        _write({"format": FORMAT, "meta": json.dumps(meta), **arrays}, file)
+
+
+@contextmanager
+def replacing(path: str | os.PathLike) -> Iterator[Path]:
+    """Give the place of an unfinished file, which becomes ``path`` once it is written whole.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such folder.
+    """
     path = as_path(path)
     if not path.parent.is_dir():
         raise FileNotFoundError(f"{path}: there is no such folder; make it first")
     sweep(path)
     partial = path.with_name(f".{path.name}.{os.getpid()}-{next(_turn)}{PART}")
     try:
-        with open(partial, "wb") as file:
-            _write({"format": FORMAT, "meta": json.dumps(meta), **arrays}, file)
+        yield partial
         os.replace(partial, path)
     finally:
         partial.unlink(missing_ok=True)

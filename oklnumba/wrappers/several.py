@@ -19,7 +19,7 @@ from oklnumba.learners.saving import refuse_other
 from oklnumba.losses import Loss
 from oklnumba.params import Params, told
 from oklnumba.runs import Run
-from oklnumba.state import NoRoom, under
+from oklnumba.state import NoRoom, growing, under
 from oklnumba.threads import locked
 
 LABELS = str | int | float | np.number | np.bool_ | None  # what classes may be compared with
@@ -141,6 +141,16 @@ class Several(Player):
                     full.of = self
                 raise
             return
+        start = 0
+        while start < len(X):
+            with growing(self):  # all have room before any of them plays
+                rows = min(one._ahead(len(X) - start) for one in self._learners)
+            part = slice(start, start + rows)
+            self._play_each(X[part], y[part], trace.rows(start, start + rows))
+            start += rows
+
+    def _play_each(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
+        """Let the learner of each output play rounds that there is room for."""
         trace.sizes[:] = 0
         for k, one in enumerate(self._learners):
             own = Trace.empty(len(X), one._certified)
