@@ -296,10 +296,10 @@ class FeatureRidge(OnFeatures, Ridge):
         self._r, room = r, padded(r)
         try:
             self._make_state(r=room, outputs=self._outputs, totals=6)
-        except MemoryError:
+        except MemoryError as error:
             raise MemoryError(
-                f"{type(self).__name__} keeps a factor of {room} x {room} numbers, which "
-                "does not fit in memory; take fewer features: a lower degree, a smaller rank"
+                f"{type(self).__name__} keeps a factor of {room} x {room} numbers, which does not "
+                f"fit in memory ({error}); take fewer features: a lower degree, a smaller rank"
             ) from None
         np.fill_diagonal(self._U, 1.0)
         self._inv_d[:] = 1.0 / float(self.lam)
