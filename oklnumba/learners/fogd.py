@@ -113,7 +113,7 @@ class FOGD(OnFeatures):
         if not self._fused:
             super()._play(X, y, trace)
             return
-        trace.sizes[:] = len(self._w)
+        trace.sizes.fill(len(self._w))
         played, status = fogd_rounds(
             X, y, self._frequencies, self._w, self._loss_code, self._setting, self._work,
             trace.predictions,
@@ -123,7 +123,7 @@ class FOGD(OnFeatures):
         self._played += len(X)
 
     def _play_features(self, Z: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        trace.sizes[:] = len(self._w)
+        trace.sizes.fill(len(self._w))
         played, status = first_order_rounds(
             Z, y, self._loss_code, GRADIENT_STEP, self._setting, self._arrays, trace.predictions
         )
