@@ -101,7 +101,7 @@ class FOGD(OnFeatures):
         return [weights_part(self._w)]
 
     def _play_features(self, Z: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        trace.sizes[:] = len(self._w)
+        trace.sizes.fill(len(self._w))
         played, status = first_order_rounds(
             Z, y, self._loss_code, GRADIENT_STEP, self._setting, self._arrays, trace.predictions
         )
