@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from oklnumba.hot.jit import hot
+from oklnumba.hot.jit import hot, hot_apart
 
 REFUSED, SAME, OTHER = range(3)  # what take_finite returns
 
@@ -55,7 +55,7 @@ def product_rows(Z, w, out):
         out[t] = dot(Z[t], w, w.shape[0])
 
 
-@hot
+@hot_apart
 def solve_upper_transposed(R, b, m):
     """Solve R' x = b for upper triangular R, four rows a pass.
 
