@@ -312,13 +312,13 @@ class Recorder:
         """Write a checkpoint of a run under way: the rounds since the last one into the log."""
         rounds, readings = self.logged
         if self.kept.count > rounds:
-            part = self._without_part_mistakes(self.kept.full(rounds))
+            part = self.kept.full(rounds)
             if self.record == "all":
                 part |= self._readings(self.clock[readings:])
             self.log = append(log_path(self.path), self.log, part)
             self.logged = self.kept.count, len(self.clock)
         log = {"log": self.log} if self.log["bytes"] else {}
-        rows = self._without_part_mistakes(self.tail) | self._bounded_clock()
+        rows = {} if self.record == "all" else self.tail | self._readings(self.clock)
         self._write(self.meta(finished=False) | log, rows)
 
     def close(self, finished: bool) -> None:
