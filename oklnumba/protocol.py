@@ -187,8 +187,8 @@ def run(
             if skip >= len(labels):
                 skip -= len(labels)
                 continue
-            recorder.adopt()
             part, labels = part[skip:], labels[skip:]
+            recorder.adopt(labels)
             learner._advise(part, labels)
             finished = _play_piece(recorder, part, labels, time_limit, bar, stop)
             skip = 0
@@ -276,7 +276,7 @@ def _play_piece(
         part, labels = compilable(X[start : start + rows]), y[start : start + rows]
         begin = time.perf_counter()
         try:
-            trace = recorder.learner._play_rows(part, labels)
+            trace = recorder.learner._play_rows(part, labels, len(y) - start)
         except NoRoom as full:
             recorder.add_part(part, labels, full.trace, time.perf_counter() - begin)
             raise
