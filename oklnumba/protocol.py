@@ -178,6 +178,7 @@ def run(
         for part, labels in _until_stopped(pieces, stop):
             if not chunked:
                 bar.total = len(labels) + recorder.rounds - skip
+                recorder.expect(bar.total)
                 data = (part, labels) if bar.total == len(labels) else None
                 if data and not recorder.rounds:
                     recorder.played = Played()
