@@ -160,7 +160,7 @@ def sklearns(d: int) -> list[Method]:
     steps = (0.1, 0.3, 1.0)
     return [
         method(SKLEARN, "SGD, linear", lambda loss, eta: Growing(None, loss=loss, **constant(eta)),
-               loss=("log_loss", "hinge"), eta=(0, 0.01, 0.1)),
+               loss=("log_loss", "hinge"), eta=(0, 0.01, 0.03)),
         method(SKLEARN, "passive-aggressive", lambda C: Growing(
             None, loss="hinge", penalty=None, learning_rate="pa1", eta0=C),
                C=(1e-4, 1e-3, 0.01, 0.1, 1.0, 10.0)),
