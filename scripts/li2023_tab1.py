@@ -192,21 +192,15 @@ def summary(setting: Setting, sizes: list[int]) -> list[dict[str, str]]:
         texts, rates = setting.texts(label), setting.rates(label, T, A)
         fitted, error = growth(T, regret[:, len(sizes) - len(T) :])
         took = us.min(axis=0)
-        rows.append(
-            {
-                "stream": f"{setting.name} (A_T ~ T^{exponent(T, A):.2f})",
-                "algorithm": label,
-                "stated regret": texts[0],
-                "exponent": f"{exponent(T, rates[0]):.2f}",
-                "measured": f"{fitted:.2f} +- {error:.2f}",
-                "at the end": f"{regret[:, -1].mean():.1f}",
-                "atoms": f"{column(setting, label, 'size', sizes)[:, -1].mean():.0f}",
-                "us a round": f"{took[-1]:.3g}",
-                "stated time": texts[1],
-                "exponent ": f"{exponent(T, rates[1]):.2f}",
-                "measured ": f"{exponent(T, took[-len(T) :]):.2f}",
-            }
-        )
+        rows.append({
+            "stream": f"{setting.name} (A_T ~ T^{exponent(T, A):.2f})", "algorithm": label,
+            "stated regret": texts[0], "exponent": f"{exponent(T, rates[0]):.2f}",
+            "measured": f"{fitted:.2f} +- {error:.2f}", "at the end": f"{regret[:, -1].mean():.1f}",
+            "atoms": f"{column(setting, label, 'size', sizes)[:, -1].mean():.0f}",
+            "us a round": f"{took[-1]:.3g}", "stated time": texts[1],
+            "exponent ": f"{exponent(T, rates[1]):.2f}",
+            "measured ": f"{exponent(T, took[-len(T) :]):.2f}",
+        })  # fmt: skip
     return rows
 
 
