@@ -39,7 +39,8 @@ from oklnumba.learners.pros_n_kons import ProsNKONS
 from oklnumba.learners.saving import load
 from oklnumba.learners.self_tuning import SelfTuning
 from oklnumba.learners.standardized import Standardized
-from oklnumba.protocol import Run, run
+from oklnumba.protocol import run
+from oklnumba.runs import Run
 from oklnumba.scaling import Standardizer
 from oklnumba.sizes import regret_vs_size
 from oklnumba.streams import stream

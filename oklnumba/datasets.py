@@ -209,7 +209,8 @@ def load(
     (True, 5.0)
     """
     spec = _spec(name)
-    pair = isinstance(scale, tuple | list | np.ndarray) and len(np.atleast_1d(scale)) == 2
+    pair = isinstance(scale, np.ndarray) and scale.shape == (2,)
+    pair = pair or isinstance(scale, tuple | list) and len(scale) == 2
     if not pair:
         past = isinstance(scale, str) and scale == "past"
         require(scale is None or past, "scale", scale, "a pair (lo, hi), 'past' or None")
@@ -261,17 +262,15 @@ def scale_to(values: ArrayLike, lo: float = -1.0, hi: float = 1.0) -> NDArray[np
     (-1.0, 1.0)
     """
     lo, hi = _checked_range(lo, hi)
-    out = np.array(as_numbers(values, "values"), dtype=np.float64, order="C")
+    out = as_numbers(values, "values")
+    own = out is not values and out.base is None  # made by the conversion
+    out = np.array(out, order="C", copy=None if own else True)
     if out.ndim not in (1, 2) or out.size == 0:
         raise ValueError(f"values must be a non-empty 1-D or 2-D array, got shape {out.shape}")
     with np.errstate(over="ignore", invalid="ignore"):
         low = out.min(axis=0)
         span = out.max(axis=0) - low
     if not np.isfinite(span).all():
-        bad = np.argwhere(~np.isfinite(out))
-        if len(bad):
-            at = ", ".join(map(str, bad[0]))
-            raise ValueError(f"values must be finite, but values[{at}] is {out[tuple(bad[0])]}")
         raise ValueError("values differ by more than float64 can hold; divide them first")
     constant = span == 0
     out -= low

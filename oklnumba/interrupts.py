@@ -8,11 +8,11 @@ old one is back and gets it. Other threads see no signals, and nothing is done t
 
 from __future__ import annotations
 
-# signal.signal wraps these in enumerations, ten times the cost of a round of a small learner.
-import _signal
 import os
 import threading
-from _signal import SIGINT, SIGTERM, getsignal, raise_signal
+
+# signal.signal wraps these in enumerations, ten times the cost of a round of a small learner.
+from _signal import SIG_DFL, SIGINT, SIGTERM, getsignal, raise_signal, signal
 from _thread import get_ident
 from types import TracebackType
 from typing import Any, Self
@@ -23,19 +23,24 @@ AT_ONCE = 3  # signals in one block; the third does not wait for its end
 class _Hold:
     """``with HOLD:`` holds SIGINT back; it comes when the outermost of these has ended."""
 
+    __slots__ = ("came", "depth", "main", "note", "old")
+
     def __init__(self) -> None:
         self.main = threading.main_thread().ident
         self.depth, self.came = 0, 0
         self.old: Any = None
+        self.note = self._note  # bound once: each round of a small learner passes here
 
     def __enter__(self) -> None:
         if get_ident() != self.main:
             return
         if not self.depth:
             old = getsignal(SIGINT)
-            self.came, self.old = 0, old if callable(old) else None  # no function: it is not ours
-            if self.old is not None:
-                _signal.signal(SIGINT, self._note)
+            if callable(old):
+                self.came, self.old = 0, old
+                signal(SIGINT, self.note)
+            else:  # no function: it is not ours
+                self.old = None
         self.depth += 1
 
     def __exit__(self, *_: object) -> None:
@@ -44,8 +49,9 @@ class _Hold:
         self.depth -= 1
         if self.depth or self.old is None:
             return
-        _signal.signal(SIGINT, self.old)
-        for _ in range(self.came):
+        signal(SIGINT, self.old)
+        while self.came:
+            self.came -= 1
             raise_signal(SIGINT)
 
     def _note(self, number: int, frame: Any) -> None:
@@ -61,7 +67,7 @@ HOLD = _Hold()
 def _in_child() -> None:
     """After a fork the thread that is left is the main one, and holds nothing back."""
     if HOLD.depth and HOLD.old is not None and get_ident() == HOLD.main:
-        _signal.signal(SIGINT, HOLD.old)
+        signal(SIGINT, HOLD.old)
     HOLD.__init__()  # type: ignore[misc]
 
 
@@ -93,16 +99,16 @@ class Stop:
             return self
         for number in self.numbers:
             old = getsignal(number)
-            if callable(old) or (number == SIGTERM and old == _signal.SIG_DFL):
+            if callable(old) or (number == SIGTERM and old == SIG_DFL):
                 self.old[number] = old
-                _signal.signal(number, self._note)
+                signal(number, self._note)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
     ) -> None:
         for number, old in self.old.items():
-            _signal.signal(number, old)
+            signal(number, old)
         if len(self.came) > 1 and kind is None:
             raise_signal(self.came[-1])
 

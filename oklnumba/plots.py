@@ -11,21 +11,32 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.axis import Axis
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
+from matplotlib.ticker import FixedLocator, NullLocator
 
 from oklnumba.checks import (
     require,
     require_count,
     require_flag,
     require_instance,
-    require_memory,
-    require_positive,
     shown,
 )
+from oklnumba.drawing import (
+    COLOURS,
+    DASHES,
+    FONT,
+    POINTS,
+    as_styles,
+    figure,
+    label_ticks,
+    line_style,
+    require_axes,
+    shared_legend,
+    thin,
+    title,
+)
 from oklnumba.labels import direct_labels
-from oklnumba.protocol import Run
+from oklnumba.runs import Run
 from oklnumba.table import Table
 
 __all__ = [
@@ -53,81 +64,11 @@ def __dir__() -> list[str]:
     return __all__
 
 
-# Okabe and Ito's colours, for all kinds of colour vision, without their yellow: too faint on white.
-COLOURS = ("#000000", "#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-DASHES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)), (0, (7, 2)))
-FONT = 8.5  # points, at the width the figure is drawn
 FAMILIES = "a mapping of title to a list of learners, or None"
-MOST_AXES = 1000  # of a figure: more are a slip
-POINTS = 300  # points a curve is thinned to: more than a printed line can show
-
-
-def line_style(number: int) -> dict[str, Any]:
-    """Return colour and dashes of the ``number``-th line of an axes; both differ from line to line.
-
-    Examples
-    --------
-    >>> from oklnumba import plots
-    >>> plots.line_style(1)
-    {'color': '#D55E00', 'linestyle': '--'}
-    """
-    number = require_count("number", number, 0)
-    dashes = (number + number // len(COLOURS)) % len(DASHES)
-    return {"color": COLOURS[number % len(COLOURS)], "linestyle": DASHES[dashes]}
-
-
-def figure(
-    rows: int = 1, columns: int = 2, width: float = 7.0, row_height: float = 2.5
-) -> tuple[Figure, np.ndarray]:
-    """Return a figure of a page's width and its (rows, columns) array of Axes, without pyplot.
-
-    Parameters
-    ----------
-    rows, columns : int
-    width, row_height : float
-        Inches.
-
-    Examples
-    --------
-    >>> from oklnumba import plots
-    >>> fig, axes = plots.figure(rows=2)
-    >>> axes.shape, fig.get_size_inches().tolist()
-    ((2, 2), [7.0, 5.0])
-    """
-    rows, columns = require_count("rows", rows, 1), require_count("columns", columns, 1)
-    require(rows * columns <= MOST_AXES, "columns", columns, f"so that there are {MOST_AXES} axes")
-    width, row_height = require_positive("width", width), require_positive("row_height", row_height)
-    fig = Figure(figsize=(width, row_height * rows), layout="constrained")
-    return fig, fig.subplots(rows, columns, squeeze=False)
-
-
-def thin(n: int, points: int = POINTS, first: int = 1) -> np.ndarray:
-    """Return up to ``points`` geometrically spaced rounds from ``first`` to n, both included.
-
-    Examples
-    --------
-    >>> from oklnumba import plots
-    >>> plots.thin(1000, points=4)
-    array([   1,   10,  100, 1000])
-    """
-    n, first = require_count("n", n, 1), require_count("first", first, 1)
-    points = require_count("points", points, 1)
-    require_memory(f"{points} points", 8 * points)
-    return np.unique(np.geomspace(min(first, n), n, points).round().astype(np.int64))
-
-
-def _require_axes(axes: Any) -> None:
-    require_instance("axes", axes, Axes, "matplotlib Axes, such as plots.figure()[1][0, 0]")
 
 
 def _require_run(run: Any) -> None:
     require_instance("run", run, Run, "a Run, what okl.run(learner, X, y) returns")
-
-
-def _as_styles(styles: Any, name: str = "styles") -> dict[Any, Any]:
-    """Return keywords of ``Axes.plot`` as a dict; ValueError for what are none."""
-    require(styles is None or isinstance(styles, Mapping), name, styles, "a mapping, or None")
-    return dict(styles or {})
 
 
 def _require_runs(runs: Any) -> None:
@@ -179,7 +120,7 @@ def loss_curves(
     ('average squared loss', 2)
     """
     _require_runs(runs)
-    _require_axes(axes)
+    require_axes(axes)
     if mistakes is None:
         mistakes = all(run.mistakes is not None for run in runs.values())
     mistakes = require_flag("mistakes", mistakes)
@@ -223,7 +164,7 @@ def time_curves(
     array([ 64, 128, 256, 500])
     """
     _require_runs(runs)
-    _require_axes(axes)
+    require_axes(axes)
     for number, (label, run) in enumerate(runs.items()):
         if run.rounds:
             at = thin_checkpoints(run)
@@ -295,9 +236,9 @@ def certificate(
     _require_run(run)
     if run.certificate is None:
         raise ValueError(f"a run of {run.learner} has no certificate: only AWV and ridge runs do")
-    _require_axes(axes)
+    require_axes(axes)
     name = f"{label}: " if label else ""
-    keywords: dict[str, Any] = {"color": COLOURS[0], "linewidth": 1.3} | _as_styles(style, "style")
+    keywords: dict[str, Any] = {"color": COLOURS[0], "linewidth": 1.3} | as_styles(style, "style")
     keywords.pop("linestyle", None)
     at = _recorded(run, first)
     regret, bound = _regrets(run, at)
@@ -430,7 +371,7 @@ def regret_vs_size(
             for loss in losses
         }
     require(isinstance(families, Mapping) and len(families) > 0, "families", families, FAMILIES)
-    looks = {name: line_style(i) for i, name in enumerate(names)} | _as_styles(styles)
+    looks = {name: line_style(i) for i, name in enumerate(names)} | as_styles(styles)
     columns = min(len(families), 2)
     rows = -(-len(families) // columns)
     fig, axes = figure(rows, columns, width=3.6 * columns, row_height=2.8)
@@ -478,7 +419,7 @@ def size_curves(
     array([10., 40.])
     """
     _require_table(table)
-    _require_axes(axes)
+    require_axes(axes)
     require(isinstance(learners, list | tuple), "learners", learners, "a list of names")
     losses, ends = set(), {}
     for number, name in enumerate(learners):
@@ -585,89 +526,10 @@ def _say(axes: Axes, text: str, xy: tuple[float, float], x: str, **keywords: Any
     axes.annotate(text, xy, xycoords=units, **keywords)
 
 
-def shared_legend(fig: Figure, columns: int = 4) -> None:
-    """Draw one legend above all axes of a figure, each label once.
-
-    Examples
-    --------
-    >>> from oklnumba import plots
-    >>> fig, axes = plots.figure()
-    >>> for ax in axes[0]:
-    ...     _ = ax.plot([1, 2], [1, 2], label="identity")
-    >>> plots.shared_legend(fig)
-    >>> len(fig.legends[0].get_texts())
-    1
-    """
-    require_instance("fig", fig, Figure, "a matplotlib Figure")
-    columns = require_count("columns", columns, 1)
-    lines: dict[str, Any] = {}
-    for axes in fig.axes:
-        for line, label in zip(*axes.get_legend_handles_labels(), strict=True):
-            lines.setdefault(label, line)
-    fig.legend(
-        list(lines.values()),
-        list(lines),
-        loc="outside upper center",
-        ncols=columns,
-        fontsize=FONT,
-        handlelength=2.8,
-        frameon=False,
-    )
-
-
-def title(axes: Axes, text: str) -> None:
-    """Write the title of an axes in the size of its labels.
-
-    Examples
-    --------
-    >>> from oklnumba import plots
-    >>> fig, axes = plots.figure()
-    >>> plots.title(axes[0, 0], "casp")
-    """
-    _require_axes(axes)
-    require_instance("text", text, str, "a text")
-    axes.set_title(text, fontsize=FONT + 0.5)
-
-
-def label_ticks(axis: Axis, low: float, high: float) -> None:
-    """Label a logarithmic axis of at most three decades with plain numbers: 0.2, not 2 x 10^-1.
-
-    Parameters
-    ----------
-    axis : matplotlib Axis
-        ``axes.xaxis`` or ``axes.yaxis``; over more decades it stays as it is.
-    low, high : float
-        Its limits.
-
-    Examples
-    --------
-    >>> from oklnumba import plots
-    >>> fig, axes = plots.figure(columns=1)
-    >>> axes[0, 0].set_yscale("log")
-    >>> axes[0, 0].set_ylim(0.2, 0.5)
-    (0.2, 0.5)
-    >>> plots.label_ticks(axes[0, 0].yaxis, 0.2, 0.5)
-    >>> [tick.get_text() for tick in axes[0, 0].get_yticklabels()]
-    ['0.2', '0.25', '0.3', '0.35', '0.4', '0.45', '0.5']
-    """
-    require_instance("axis", axis, Axis, "a matplotlib Axis, such as axes.xaxis")
-    low, high = require_positive("low", low), require_positive("high", high)
-    decades = np.log10(high) - np.log10(low)
-    if decades > 3.0:
-        return
-    if decades > 0.9:
-        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if decades < 2.0 else (1.0, 3.0)))
-    else:  # hardly any power of ten in sight
-        ticks = np.asarray(MaxNLocator(7, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high))
-        axis.set_major_locator(FixedLocator(ticks[(ticks >= low) & (ticks <= high)].tolist()))
-    axis.set_minor_locator(NullLocator())
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-
-
 def _look(
     label: str, number: int, styles: Mapping[str, Mapping[str, Any]] | None
 ) -> dict[str, Any]:
-    chosen = _as_styles(styles).get(label, line_style(number))
+    chosen = as_styles(styles).get(label, line_style(number))
     require_instance("styles", chosen, Mapping, "a mapping of label to keywords of Axes.plot")
     return {"label": label, "linewidth": 1.3} | dict(chosen)
 

@@ -10,7 +10,8 @@ may say anything.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from math import prod
 from typing import Any
 
@@ -18,10 +19,14 @@ import numpy as np
 
 from oklnumba.checks import require_memory
 from oklnumba.hot.jit import NEED_ROOM
-from oklnumba.hot.udu import LANES
+from oklnumba.hot.udu import LANES, TILE, TOGETHER
 
 MOST = 2**52  # of what is counted: from twice that on floats skip numbers
 ARRAY_ALIGNMENT = 64  # bytes: a cache line and a full vector register
+AHEAD = 64  # rounds that room is made for ahead: learners beside each other play so many in one go
+SET = 64  # lines after which addresses meet in the first cache: 4096 bytes
+FEWEST_LINES = 3  # by which they are kept apart
+LARGE = 600  # columns of a factor from which more rounds share a pass over it
 
 
 def aligned_zeros(*shape: int) -> np.ndarray:
@@ -44,6 +49,27 @@ def grown(array: np.ndarray, *shape: int) -> np.ndarray:
 def padded(r: int) -> int:
     """Return r rounded up to whole vectors, at least one."""
     return -(-max(r, 1) // LANES) * LANES
+
+
+def spread(n: int) -> int:
+    """Return n or a little more: rows of so many numbers do not get into each other's way.
+
+    Numbers a multiple of 4096 bytes apart share a set of the first cache, which holds eight lines
+    or twelve, and a load right after a store there waits for it. TILE rows are read together.
+    """
+    lines = padded(n) // LANES
+    if TILE * lines <= SET:
+        return n
+    while any(min(k * lines % SET, -k * lines % SET) < FEWEST_LINES for k in range(1, TILE)):
+        lines += 1
+    return max(n, lines * LANES)
+
+
+def sweep_room(U: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return workspace for the sweeps of a factor U' D U (hot/awv.py)."""
+    # A large one comes from far, once for all the rounds of a pass. The bits are the same.
+    rounds = TOGETHER if len(U) < LARGE else 4 * TOGETHER
+    return aligned_zeros(2 * rounds + 1, U.shape[1]), np.zeros(rounds)
 
 
 def under(prefix: str, contents: dict[str, Any]) -> dict[str, Any]:
@@ -91,6 +117,18 @@ class NoRoom(MemoryError):
         self.args = (f"{self.args[0]}; {done}",)
 
 
+@contextmanager
+def growing(holder: Any) -> Iterator[None]:
+    """Turn a MemoryError into a NoRoom of a holder: what is done here changes no state."""
+    try:
+        yield
+    except NoRoom as full:  # of one within
+        full.of = holder
+        raise
+    except MemoryError as error:
+        raise NoRoom(f"{type(holder).__name__} has no memory to grow: {error}", holder) from error
+
+
 class State:
     """Arrays declared by their axes: made, grown, cut to what is used, restored.
 
@@ -102,6 +140,7 @@ class State:
     _UNBOUNDED: frozenset[str] = frozenset()  # arrays that may overflow: forecasts need them not
     _COINS: tuple[str, ...] = ()
     _OLD_NAMES: dict[str, str] = {}  # array: what version 0.1.0 called it in files
+    _SPREAD: frozenset[str] = frozenset()  # matrices of a fixed size whose rows are spread
     _SHARES_ROOM: dict[int, int] = {}  # count: the count whose room its axes have
     _FIRST_ROOM = 64  # entries that buffers have room for at first
     _broken: str | None = None  # trouble after which numbers may be anything
@@ -109,8 +148,11 @@ class State:
 
     def _make_state(self, **lengths: int) -> None:
         """Make the arrays of ``_STATE``, zero, of these fixed lengths, without room to grow."""
+        self._fixed = lengths
         for name, axes in self._STATE.items():
             shape = [lengths[axis] if isinstance(axis, str) else 0 for axis in axes]
+            if name in self._SPREAD:
+                shape[-1] = spread(shape[-1])
             integers = name in self._INTEGERS
             zeros = np.zeros(shape, dtype=np.int64) if integers else aligned_zeros(*shape)
             setattr(self, f"_{name}", zeros)
@@ -132,12 +174,22 @@ class State:
                 rooms[axis] = self._room(axis, least)
         if rooms == self._rooms:
             return
-        try:
+        with growing(self):
             buffers = self._buffers(rooms)
-        except MemoryError as error:
-            raise NoRoom(f"{type(self).__name__} has no memory to grow: {error}", self) from error
         # In one step: an interrupt in between would leave some buffers small.
         vars(self).update({f"_{name}": one for name, one in buffers.items()} | {"_rooms": rooms})
+
+    def _ahead(self, n: int) -> int:
+        """Make room for rounds to come; return for how many of n there is, at least one.
+
+        These can be played without NoRoom, so that learners side by side all play them or none.
+        Raises NoRoom, and all is as it was.
+        """
+        asked = min(n, AHEAD)
+        self._reserve({axis: int(self._counts[axis]) + asked for axis in self._growing()})
+        left = [self._rooms[axis] - int(self._counts[axis]) for axis in self._growing()]
+        # Where there is less than was asked for, it is the most that it ever takes.
+        return min([n, *(room for room in left if room >= asked)])
 
     def _with_room(self, rounds: Callable[[int], tuple[int, int]]) -> tuple[int, int]:
         """Call ``rounds(first)`` until it no longer asks for room; return what it says then.
@@ -156,7 +208,7 @@ class State:
 
     def _room(self, axis: int, least: int) -> int:
         """Return how much room to make for a count; buffers at least double."""
-        return max(least, self._FIRST_ROOM, 2 * self._rooms[axis])
+        return spread(max(least, self._FIRST_ROOM, 2 * self._rooms[axis]))
 
     def _buffers(self, rooms: dict[int, int]) -> dict[str, np.ndarray]:
         """Return the growing arrays in larger rooms; subclasses add workspace that goes along."""
@@ -174,7 +226,7 @@ class State:
     def _used(self, name: str) -> np.ndarray:
         """Return the part of an array of the state that is in use (a view)."""
         cut = (
-            slice(None) if isinstance(axis, str) else slice(int(self._counts[axis]))
+            slice(self._fixed[axis] if isinstance(axis, str) else int(self._counts[axis]))
             for axis in self._STATE[name]
         )
         return getattr(self, f"_{name}")[tuple(cut)]
@@ -228,12 +280,13 @@ class State:
         if not isinstance(value, np.ndarray) or value.dtype != own.dtype:
             raise ValueError(f"its {name!r} is no array of {own.dtype}")
         fits = value.ndim == own.ndim
-        for axis, n, fixed in zip(axes, value.shape, own.shape, strict=False):
-            fits = fits and n == (fixed if isinstance(axis, str) else lengths.setdefault(axis, n))
+        for axis, n in zip(axes, value.shape, strict=False):
+            length = self._fixed[axis] if isinstance(axis, str) else lengths.setdefault(axis, n)
+            fits = fits and n == length
         if not fits:
             raise ValueError(f"its {name!r} has the shape {value.shape}, which cannot be")
         if name not in self._UNBOUNDED:
-            refuse_infinite(name, value, self)
+            mark_infinite(name, value, self)
 
     def _check_state(self) -> None:
         """Raise ValueError for counts, indices and sizes taken over that cannot be."""
@@ -249,14 +302,20 @@ class State:
                     raise ValueError(f"its {name!r} has the shape {shape} for {lengths}")
 
 
-def refuse_infinite(name: str, values: np.ndarray, holder: State) -> None:
-    """Raise ValueError where the state of a holder that has had no trouble is not finite."""
+def mark_infinite(name: str, values: np.ndarray, holder: State) -> None:
+    """Mark the holder of a state that is not finite: it may have been saved before it was noticed.
+
+    The next forecast would notice; until then an overflow may lie in the state, and its own file.
+    """
     if (
         values.dtype.kind == "f"
         and not (holder._broken or holder._fault)
         and not np.isfinite(values).all()
     ):
-        raise ValueError(f"its {name!r} has numbers that are not finite")
+        holder._broken = (
+            f"this {type(holder).__name__} was saved with numbers that are not finite, in its "
+            f"{name!r}; reset() and start again"
+        )
 
 
 def check_factor(lower: Any, t: int, holder: State) -> np.ndarray:
@@ -267,7 +326,7 @@ def check_factor(lower: Any, t: int, holder: State) -> np.ndarray:
         or lower.shape != (t * (t + 1) // 2,)
     ):
         raise ValueError(f"its factor has not the entries of {t} rows")
-    refuse_infinite("lower", lower, holder)
+    mark_infinite("lower", lower, holder)
     return lower
 
 

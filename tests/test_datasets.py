@@ -285,7 +285,7 @@ def test_scaling_does_not_depend_on_the_permutation():
 
 @pytest.mark.parametrize("permute", [True, -1, 0.5, "0"])
 def test_load_refuses_a_bad_seed(permute):
-    with pytest.raises(ValueError, match="permute must be a seed"):
+    with pytest.raises(ValueError, match="permute must be an integer >= 0, but is"):
         datasets.load("mushrooms", permute=permute)
 
 

@@ -23,11 +23,20 @@ every_file = pytest.mark.parametrize("name", FILES)
 # Arrows run down only. Rooms of one floor may import each other where no circle comes of it.
 FLOORS = (
     ("hot", "blocks", "frames", "checks", "display", "arguments", "params", "files"),
-    ("catalogue", "originals", "threads", "interrupts", "transformers", "labels"),
+    (
+        "catalogue",
+        "originals",
+        "threads",
+        "interrupts",
+        "transformers",
+        "labels",
+        "drawing",
+        "blas",
+    ),
     ("kernels", "losses", "potentials", "state", "factor", "health"),
     ("features", "dictionaries", "scaling", "datasets", "theory"),
     ("learners",),
-    ("recording", "streams", "protocol", "adversary", "games", "table"),
+    ("recording", "streams", "runs", "protocol", "adversary", "games", "table"),
     ("plots", "oco", "wrappers", "cells", "sweep", "sizes", "warming"),
     ("interop",),
     ("__init__",),

@@ -95,6 +95,7 @@ def compare(args: argparse.Namespace) -> int:
         print(f"          the first {skipped} rows set the unit of the labels and are not played")
     sys.stdout.flush()
     broken: dict[str, str] = {}
+    stopped = False
     total = args.rows or labels.rows
     bar = tqdm(total=total, unit=" rounds", unit_scale=True, disable=not args.progress)
     with closing(stream), bar, notes(), interruptible() as interrupted:
@@ -103,12 +104,12 @@ def compare(args: argparse.Namespace) -> int:
                 if name not in broken and (trouble := _try(course, X, y)):
                     broken[name] = trouble
             bar.update(len(y))
-            if interrupted:
+            if stopped := bool(interrupted) or any(c.interrupted for c in courses.values()):
                 break
     for name, trouble in broken.items():
         print(f"oklnumba: note: {name} stopped: {trouble}", file=sys.stderr)
     show({n: c for n, c in courses.items() if c.rounds and n not in broken})
-    return ended(interrupted)
+    return ended(stopped)
 
 
 def _try(course: Course, X: np.ndarray, y: np.ndarray) -> str:

@@ -18,6 +18,7 @@ from tqdm import tqdm
 import oklnumba as okl
 from oklnumba import losses
 from oklnumba.command import source, spelling
+from oklnumba.files import replacing
 
 FIRST = 512  # rounds played before the table is first written; WARM: to compile, see ``warm``
 WARM = 600
@@ -31,17 +32,16 @@ class Course:
     def __init__(self, learner: Any, loss: str | None = None):
         self.learner, self.loss = learner, loss
         self.rounds, self.total, self.wrong, self.seconds, self.size = 0, 0.0, 0, 0.0, 0
-        self.classes = True
+        self.classes, self.interrupted = True, False
         self.certificate: okl.Run | Any = None
         self.points: list[tuple[int, float, float, float]] = []  # rounds, mean, regret, bound
 
     def play(self, X: np.ndarray, y: np.ndarray) -> okl.Run:
-        """Play a piece and add it up."""
+        """Play a piece, up to where Ctrl-C stops it, and add it up."""
         run = okl.run(self.learner, X, y, loss=self.loss)
-        if run.interrupted:  # Ctrl-C is for the whole command
-            raise KeyboardInterrupt
+        self.interrupted = run.interrupted
         before, measure = self.total_measure(run), self.measure(run)
-        ends = self.rounds, self.rounds + len(y)
+        ends = self.rounds, self.rounds + run.rounds
         at = MARKS[slice(*np.searchsorted(MARKS, ends, side="right"))].astype(np.int64)
         means = (before + np.cumsum(measure)[at - 1 - self.rounds]) / at
         regrets = np.full((2, len(at)), np.nan)
@@ -49,11 +49,12 @@ class Course:
             places = at - 1 - self.rounds
             regrets[:] = run.certificate.regret[places], run.certificate.bound[places]
         self.points += zip(at.tolist(), means.tolist(), *regrets.tolist(), strict=True)
-        self.rounds += len(y)
+        self.rounds += run.rounds
         self.total += float(run.losses.sum())
         self.wrong += int(run.mistakes.sum()) if run.mistakes is not None else 0
         self.seconds += run.seconds
-        self.size, self.certificate, self.name = int(run.sizes[-1]), run.certificate, run.loss
+        if run.rounds:
+            self.size, self.certificate, self.name = int(run.sizes[-1]), run.certificate, run.loss
         return run
 
     def measure(self, run: okl.Run) -> np.ndarray:
@@ -126,7 +127,7 @@ def lines(course: Course, run: okl.Run, y: np.ndarray, last: list[float]) -> Ite
     Rounds 1, 2, 4 and so on.
     """
     measure = course.measure(run)
-    before = course.rounds - len(y)
+    before = course.rounds - run.rounds
     sums = course.total_measure(run) - measure.sum() + np.cumsum(measure)
     at = 1 << max(before, 0).bit_length()
     while at <= course.rounds:
@@ -208,7 +209,9 @@ def run(args: argparse.Namespace) -> int:
         course.learner.save(args.save)
         print(f"saved     {args.save}: oklnumba.load reads it")
     if args.plot and course.rounds:
-        draw(course, str(learner)).savefig(args.plot, dpi=200)
+        kind = Path(args.plot).suffix.removeprefix(".") or "png"
+        with replacing(args.plot) as partial:
+            draw(course, str(learner)).savefig(partial, dpi=200, format=kind)
         print(f"plot      {args.plot}")
     return status
 
@@ -222,17 +225,17 @@ def _play(course: Course, stream: Any, labels: source.Labels, args: argparse.Nam
             if not course.rounds:
                 warm(course.learner, X, y, args.loss)
             played = course.play(X, y)
-            if course.rounds == len(y):
+            if course.rounds == played.rounds:
                 bar.write(f"\n{head(course.classes, played.loss)}", file=sys.stdout)
             for line in lines(course, played, y, last):
                 bar.write(line, file=sys.stdout)
-            bar.update(len(y))
-            if interrupted:
+            bar.update(played.rounds)
+            if interrupted or course.interrupted:
                 break
-    return ended(interrupted)
+    return ended(bool(interrupted) or course.interrupted)
 
 
-def ended(interrupted: list[int]) -> int:
+def ended(interrupted: bool) -> int:
     """Say that a run was interrupted, if it was; return the exit status."""
     if not interrupted:
         return 0

@@ -7,9 +7,15 @@ import math
 import numpy as np
 
 from oklnumba.hot.jit import DONE, NOT_FINITE, hot
-from oklnumba.hot.linalg import add_multiple, dot, sherman_morrison, solve_upper_transposed
+from oklnumba.hot.linalg import add_multiple, dot, sherman_morrison
 from oklnumba.hot.rows import kernel_diag, kernel_row
-from oklnumba.hot.udu import SWEEP, TOGETHER, factor_rounds, ridge_forecast, ridge_learn
+from oklnumba.hot.udu import (
+    SWEEP,
+    factor_rounds,
+    ridge_forecast,
+    ridge_learn,
+    solve_rounds,
+)
 
 # The running totals of the certificate: loss, that of the best penalised function, log det, what
 # growing spaces took off the latter, max |y|, and 1 for ridge forecasts, which have no bound.
@@ -23,7 +29,8 @@ def awv_rounds(Z, Y, r, factor, setting, work, ridge, out):
     Z : (n, >= r), zero from the last feature up to r; Y : (n, K); r : columns in use, a multiple of
     LANES; factor : U (cap, cap), inv_d (cap,), the unit matrix and 1 / lam before any round, later
     those of g A, the past as the next round finds it, and c (K, cap), the state, in place; setting
-    : (1 / g, 1 / lam), g the discount; work : (2 TOGETHER + 1, cap) and (TOGETHER,), workspace;
+    : (1 / g, 1 / lam), g the discount; work : (2 T + 1, cap) and (T,), workspace for T rounds, a
+    multiple of SWEEP, that share a pass over U: any T has the same bits;
     ridge : 1 for ridge forecasts, 0 for AWV; out : forecasts (n, K), ridge forecasts m (n, K) and
     shrinks a = 1 + z' (g A)^-1 z (n,), written: AWV forecasts m / a. Returns (rounds played,
     status).
@@ -31,11 +38,12 @@ def awv_rounds(Z, Y, r, factor, setting, work, ridge, out):
     U, inv_d, c = factor
     n, outputs = Y.shape
     rows, a = work
-    rounds, betas, scan = rows[:TOGETHER], rows[TOGETHER : 2 * TOGETHER], rows[2 * TOGETHER]
+    together = a.shape[0]
+    rounds, betas, scan = rows[:together], rows[together : 2 * together], rows[2 * together]
     forecasts, ridge_forecasts, shrinks = out
     t = 0
     while t < n:
-        count = min(TOGETHER, (n - t) // SWEEP * SWEEP)
+        count = min(together, (n - t) // SWEEP * SWEEP)
         count = max(count, 1)
         for s in range(count):
             a[s] = 1.0
@@ -61,21 +69,32 @@ def awv_rounds(Z, Y, r, factor, setting, work, ridge, out):
 def awv_forecasts(Z, r, factor, setting, work, ridge, out):
     """Write what AWV or ridge would forecast for each row of Z; arguments as in awv_rounds."""
     U, inv_d, c = factor
-    rows, _ = work
-    p, scan = rows[0], rows[1]
+    n = Z.shape[0]
+    rows, a = work
+    together = a.shape[0]
+    rounds, betas, scan = rows[:together], rows[together : 2 * together], rows[2 * together]
     forecasts, ridge_forecasts, shrinks = out
-    for t in range(Z.shape[0]):
-        for j in range(r):
-            p[j] = Z[t, j]
-        solve_upper_transposed(U, p, r)
-        a = 1.0
-        for k in range(r):
-            a += inv_d[k] * p[k] * p[k]
-        shrinks[t] = a
-        for k in range(c.shape[0]):
-            m = ridge_forecast(p, c[k], scan, r)
-            ridge_forecasts[t, k] = m
-            forecasts[t, k] = m if ridge else m / shrinks[t]  # not by 1 / a, made once for all k
+    t = 0
+    while t < n:
+        count = max(min(together, (n - t) // SWEEP * SWEEP), 1)
+        for s in range(count):
+            target = rounds[s]
+            source = Z[t + s]
+            for j in range(r):
+                target[j] = source[j]
+        solve_rounds(U, inv_d, rounds, betas, a, count, r)
+        for s in range(count):
+            p = rounds[s]
+            shrink = 1.0
+            for k in range(r):
+                shrink += inv_d[k] * p[k] * p[k]
+            shrinks[t + s] = shrink
+            for k in range(c.shape[0]):
+                m = ridge_forecast(p, c[k], scan, r)
+                ridge_forecasts[t + s, k] = m
+                # By what was stored, not by 1 / shrink, made once for all k.
+                forecasts[t + s, k] = m if ridge else m / shrinks[t + s]
+        t += count
 
 
 @hot

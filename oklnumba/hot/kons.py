@@ -100,6 +100,35 @@ def kons_fold(H, offsets, block, first, last):
 
 
 @hot
+def kons_solve(h, d, L, first, i):
+    """Write row i of the block's factor, less its scale, from row i of H, behind column first."""
+    w = L[i]
+    for j in range(first, i):
+        w[j] = d[j] * h[j]
+    for j in range(first, i):
+        w[j] = (w[j] - dot(L[j, first:j], w[first:j], j - first)) / L[j, j]
+
+
+@hot
+def kons_enter(block, i, di, g, pull, pivot):
+    """Scale row i of the block's factor by d_i; write its pivot, and d, c and z of the round."""
+    L, d, c, z = block
+    w = L[i]
+    if di != 0.0:
+        z[i] = -(g / pivot + pivot * pull) / di
+        c[i] = 0.0
+    else:
+        z[i] = 0.0
+        c[i] = -pull
+        for j in range(i):
+            z[j] += pull * w[j]
+    for j in range(i):
+        w[j] *= di
+    w[i] = pivot
+    d[i] = di
+
+
+@hot
 def kons_rounds(H, offsets, y, steps, loss, setting, R_G, block, span, forecasts):
     """Play rounds ``span`` of a block of KONS (kons Algorithm 1), those before folded in.
 
@@ -119,12 +148,9 @@ def kons_rounds(H, offsets, y, steps, loss, setting, R_G, block, span, forecasts
     for i in range(first, last):  # z of before as it is now: H has what the span makes of it
         offsets[i] += dot(L[i], z, first)
     for i in range(first, last):
-        h, w = H[i], L[i]
-        for j in range(first, i):
-            w[j] = d[j] * h[j]
-        for j in range(first, i):
-            w[j] = (w[j] - dot(L[j, first:j], w[first:j], j - first)) / L[j, j]
-        own = w[first:i]
+        h = H[i]
+        kons_solve(h, d, L, first, i)
+        own = L[i, first:i]
         schur = max(h[i] - dot(own, own, i - first), 0.0)  # negative only by rounding
         raw = offsets[i] + dot(h[first:i], c[first:i], i - first) + dot(own, z[first:i], i - first)
         if not abs(raw) < np.inf:
@@ -137,19 +163,7 @@ def kons_rounds(H, offsets, y, steps, loss, setting, R_G, block, span, forecasts
         g = loss_derivative(loss, forecast, y[i])
         di = scaled_slope(g, steps[i])
         pivot = math.sqrt(alpha + di * di * schur)
-        pull = kons_pull(raw - forecast, schur)
-        if di != 0.0:
-            z[i] = -(g / pivot + pivot * pull) / di
-            c[i] = 0.0
-        else:
-            z[i] = 0.0
-            c[i] = -pull
-            for j in range(i):
-                z[j] += pull * w[j]
-        for j in range(i):
-            w[j] *= di
-        w[i] = pivot
-        d[i] = di
+        kons_enter(block, i, di, g, kons_pull(raw - forecast, schur), pivot)
         decrement = g * g * q / (1.0 + di * di * q)  # g_t' A_t^-1 g_t
         R_G[0] += decrement  # Prop. 1
         if decrement < stop:

@@ -32,11 +32,12 @@ from oklnumba.hot.awv import (
 from oklnumba.hot.jit import ATOMS, DONE, NOT_FINITE, NOT_POSITIVE
 from oklnumba.hot.linalg import solve_upper
 from oklnumba.hot.rows import kernel_block, kernel_diags
-from oklnumba.hot.udu import NO_DISCOUNT, TOGETHER
+from oklnumba.hot.udu import NO_DISCOUNT
 from oklnumba.kernels import Kernel, check_kernel
 from oklnumba.learners.learner import Learner, Trace, per_round
 from oklnumba.learners.on_features import OnFeatures
-from oklnumba.state import aligned_zeros, check_factor, padded, refuse_outside
+from oklnumba.learners.single import SingleRound
+from oklnumba.state import check_factor, padded, refuse_outside, sweep_room
 
 
 def discounted(space: str, discount: float) -> str:
@@ -88,6 +89,7 @@ class Ridge(Learner):
         own = {name: vars(self)[name] for name in ("_totals", "_setting", "_ridge")}
         state = {name: value for name, value in vars(lead).items() if name.startswith("_")}
         vars(self).update(state | own)
+        self._single = None  # its own arrays are others now
         shrinks, growth = lead._proof  # of these rounds, and perhaps room for more
         ridge = led.predictions
         trace.predictions[:] = ridge if self._ridge else ridge / shrinks[: len(y)]
@@ -163,6 +165,9 @@ class KernelAWV(Ridge):
     def _space(self) -> str:
         return f"the RKHS of {self.kernel!r}"
 
+    def _expect(self, n: int) -> None:
+        factor.expect(self, ATOMS, n)
+
     def _room(self, axis: int, least: int) -> int:
         return factor.capacity(least, self._rooms[axis])
 
@@ -172,8 +177,12 @@ class KernelAWV(Ridge):
         )
         return super()._buffers(rooms) | {"L": L}
 
+    def _ahead(self, n: int) -> int:
+        self._reserve({ATOMS: self._played + n})
+        return n
+
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        self._reserve({ATOMS: self._played + len(X)})
+        self._ahead(len(X))
         for start in range(0, len(X), factor.BLOCK):
             stop = min(start + factor.BLOCK, len(X))
             with factor.threads(self._played, stop - start):
@@ -274,6 +283,7 @@ class FeatureRidge(OnFeatures, Ridge):
     _STATE = {
         "U": ("r", "r"), "inv_d": ("r",), "c": ("outputs", "r"), "totals": ("outputs", "totals"),
     }  # fmt: skip
+    _SPREAD = frozenset({"U"})
     _several = _in_threads = _follows = True
 
     @property
@@ -295,8 +305,7 @@ class FeatureRidge(OnFeatures, Ridge):
         self._inv_d[:] = 1.0 / float(self.lam)
         self._setting = self._fading()
         self._totals[:, RIDGE] = self._ridge
-        self._work = aligned_zeros(2 * TOGETHER + 1, room), np.zeros(TOGETHER)
-        self._discount = float(self.discount)
+        self._discount, self._work = float(self.discount), sweep_room(self._U)
         shape = self._ROWS, self._outputs
         shrinks, growth = np.empty(self._ROWS), np.zeros(shape)  # the space does not grow
         self._room_of_rounds = np.empty(shape), shrinks, growth
@@ -320,15 +329,27 @@ class FeatureRidge(OnFeatures, Ridge):
         factor = self._U, self._inv_d, self._c
         return self._feature_room, factor, self._setting, self._work, self._ridge
 
-    def _play_features(self, Z: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        shape = n, _ = len(Z), self._outputs
+    def _to_play(self, trace: Trace) -> tuple:
+        """Return the arguments of awv_certified_rounds after the labels."""
+        shape = len(trace.predictions), self._outputs
         out = trace.predictions.reshape(shape), *self._room_of_rounds
         proof = (
             trace.loss.reshape(shape), trace.comparator.reshape(shape), trace.bound.reshape(shape)
         )  # fmt: skip
-        played, status = awv_certified_rounds(
-            Z, y.reshape(shape), *self._arguments(), self._discount, self._totals, out, proof
-        )
+        return *self._arguments(), self._discount, self._totals, out, proof
+
+    def _kept(self, single: SingleRound) -> tuple[tuple, tuple]:
+        """Return the arguments of single rounds, of forecasts and of both, made once."""
+        if single.kept is None:
+            arguments = self._to_play(single.trace)
+            single.kept = (*self._arguments(), arguments[-2][:3]), arguments
+        return single.kept
+
+    def _play_features(self, Z: np.ndarray, y: np.ndarray, trace: Trace) -> None:
+        n, single = len(Z), self._single
+        kept = single is not None and trace is single.trace
+        arguments = self._kept(single)[1] if kept else self._to_play(trace)
+        played, status = awv_certified_rounds(Z, y.reshape(n, self._outputs), *arguments)
         if status != DONE:
             self._check(status, played)
         trace.sizes.fill(self._r)
@@ -336,6 +357,9 @@ class FeatureRidge(OnFeatures, Ridge):
 
     def _forecast_features(self, Z: np.ndarray) -> np.ndarray:
         shape = n, outputs = len(Z), self._outputs
+        if n == 1 and self._single is not None:
+            awv_forecasts(Z, *self._kept(self._single)[0])
+            return self._single.trace.predictions
         forecasts = per_round(n, outputs)
         awv_forecasts(Z, *self._arguments(), (forecasts.reshape(shape), *self._room_of_rounds[:2]))
         return forecasts

@@ -21,7 +21,15 @@ from oklnumba.hot.self_tuning import (
 from oklnumba.hot.udu import TOGETHER
 from oklnumba.kernels import Kernel, kernel_code
 from oklnumba.learners.matrices import span_part
-from oklnumba.state import Coins, State, aligned_zeros, padded, refuse_outside
+from oklnumba.state import (
+    Coins,
+    State,
+    aligned_zeros,
+    padded,
+    refuse_outside,
+    spread,
+    sweep_room,
+)
 
 ROWS = 512  # rounds whose coordinates and forecasts are kept at a time
 # KORS of all dictionaries: alpha, beta, eps, by leverage, unlisted weights (joining_probability).
@@ -133,7 +141,7 @@ class SpanMap(State):
         return [span_part(self.kernel, spanning, self._R, functions, scales, refused)]
 
     def _room(self, axis: int, least: int) -> int:
-        return padded(least)
+        return spread(padded(least))
 
     def _buffers(self, rooms: dict[int, int]) -> dict[str, np.ndarray]:
         cap = rooms[ATOMS]
@@ -182,13 +190,14 @@ class Factor(State):
     }  # fmt: skip
 
     _UNBOUNDED = frozenset({"totals"})
+    _SPREAD = frozenset({"U"})
 
     def __init__(self, room: int, outputs: int, setting: Setting):
         self._make_state(r=room, outputs=outputs, totals=RIDGE + 1)
         np.fill_diagonal(self._U, 1.0)
         self._inv_d[:] = 1.0 / setting.lam
         self._setting = 1.0 / setting.discount, 1.0 / setting.lam
-        self._work = aligned_zeros(2 * TOGETHER + 1, room), np.zeros(TOGETHER)
+        self._work = sweep_room(self._U)
 
     def _arguments(self) -> tuple:
         factor = self._U, self._inv_d, self._c

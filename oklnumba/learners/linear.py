@@ -95,7 +95,7 @@ class LinearLearner(Learner):
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         first = self._played == 0
-        trace.sizes[:] = X.shape[1]
+        trace.sizes.fill(X.shape[1])
         self._close(X, y, self._loss_code, trace.predictions)
         if first:  # as predict_one had it, though a simplex starts in its centre
             trace.predictions[0] = 0.0

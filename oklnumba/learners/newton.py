@@ -31,6 +31,7 @@ class NewtonLearner(LinearLearner):
     """Learners with A = A_0 + eta sum g g' as a factor U' D U: O(d^2) a round."""
 
     _STATE = {"U": ("r", "r"), "inv_d": ("r",), "c": ("r",)}
+    _SPREAD = frozenset({"U"})
     _C = inf
     _ROWS = 512  # rounds whose padded inputs are kept at a time
 
@@ -42,7 +43,8 @@ class NewtonLearner(LinearLearner):
         self._inv_d[:] = 1.0 / start
         self._eta = eta
         self._factor = self._U, self._inv_d, self._c
-        self._work = aligned_zeros(2 * TOGETHER + 1, r), np.zeros((TOGETHER + 5, SMALL))
+        stride = self._U.shape[1]
+        self._work = aligned_zeros(2 * TOGETHER + 1, stride), np.zeros((TOGETHER + 5, SMALL))
         self._Z = aligned_zeros(self._ROWS, r)
 
     def _lengths(self, d: int) -> dict[str, int]:

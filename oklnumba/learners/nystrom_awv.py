@@ -16,7 +16,7 @@ from oklnumba.kernels import Kernel, check_kernel
 from oklnumba.learners.awv import Ridge, discounted
 from oklnumba.learners.learner import Trace, per_round
 from oklnumba.learners.matrices import kors_part, span_part
-from oklnumba.state import Coins, NoRoom, aligned_zeros, padded, refuse_outside
+from oklnumba.state import Coins, NoRoom, aligned_zeros, padded, refuse_outside, spread
 
 
 class NystromAWV(Ridge):
@@ -151,7 +151,11 @@ class NystromAWV(Ridge):
 
     def _room(self, axis: int, least: int) -> int:
         old = self._rooms[axis]
-        return max(least, 256, 2 * old) if axis == PAST else padded(max(least, 40, old * 3 // 2))
+        return (
+            max(least, 256, 2 * old)
+            if axis == PAST
+            else spread(padded(max(least, 40, old * 3 // 2)))
+        )
 
     def _buffers(self, rooms: dict[int, int]) -> dict[str, np.ndarray]:
         buffers = super()._buffers(rooms)
@@ -171,6 +175,9 @@ class NystromAWV(Ridge):
             (self._U, self._inv_d, self._c),
             (self._work, self._columns),
         )  # fmt: skip
+
+    def _ahead(self, n: int) -> int:
+        return n if self.size == self.max_size else super()._ahead(n)
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         shape = n, _ = len(X), self._outputs

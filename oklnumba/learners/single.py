@@ -23,13 +23,14 @@ class SingleRound:
     X : ndarray of shape (1, d)
     y : ndarray of shape (1,)
     trace : Trace
+    kept : what the learner likes to keep for the next one: arguments of its loops
     """
 
-    __slots__ = ("X", "classes", "trace", "x", "y")
+    __slots__ = ("X", "classes", "kept", "trace", "x", "y")
 
     def __init__(self, d: int, classes: bool, trace: Any):
         self.X, self.y, self.trace = np.zeros((1, d)), np.zeros(1), trace
-        self.x, self.classes = self.X[0], classes
+        self.x, self.classes, self.kept = self.X[0], classes, None
 
     def takes_point(self, x: Any) -> bool:
         """Copy a finite vector of float64 of the width so far; False for anything else."""

@@ -8,8 +8,8 @@ from numpy.typing import ArrayLike
 from oklnumba import checks
 from oklnumba.checks import require, require_discount, require_positive
 from oklnumba.hot.awv import awv_rounds
-from oklnumba.hot.udu import NO_DISCOUNT, TOGETHER
-from oklnumba.state import aligned_zeros, padded
+from oklnumba.hot.udu import NO_DISCOUNT
+from oklnumba.state import aligned_zeros, padded, sweep_room
 
 
 @checks.formula
@@ -97,7 +97,7 @@ class _Factor:
         self.r, self.discount, self.inv_lam = r, discount, 1.0 / lam
         self.Z = aligned_zeros(1, room)
         self.U, self.inv_d, self.c = np.eye(room), np.full(room, 1.0 / lam), np.zeros((1, room))
-        self.work = aligned_zeros(2 * TOGETHER + 1, room), np.zeros(TOGETHER)
+        self.work = sweep_room(self.U)
         self.out = np.empty((1, 1)), np.empty((1, 1)), np.empty(1)
 
     def play(self, z: np.ndarray, label: float) -> float:

@@ -311,7 +311,8 @@ class OnlineToBatch(Player):
         self._width, self._seen, self._fault = meta["width"], meta["seen"], meta.get("fault")
         if not (count_in(self._width, 1) and count_in(self._seen, 0)):
             raise ValueError(f"its state has width={self._width!r} and seen={self._seen!r}")
-        self._drawn, self._functions = self._of_draws(arrays["drawn"], 0, self._seen), {}
+        # After trouble in the round that a draw had just moved to it is ahead of those seen.
+        self._drawn, self._functions = self._of_draws(arrays["drawn"], 0, self._seen + 1), {}
         for name, own in meta["functions"].items():
             learner = fresh(self.learner)
             learner._adopt(own, under(f"{name}_", arrays))

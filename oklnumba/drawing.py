@@ -1,0 +1,174 @@
+"""What all figures share: axes, colours and dashes, titles, ticks, legends.
+
+Users call these by ``oklnumba.plots``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
+
+from oklnumba.checks import (
+    require,
+    require_count,
+    require_instance,
+    require_memory,
+    require_positive,
+)
+
+# Okabe and Ito's colours, for all kinds of colour vision, without their yellow: too faint on white.
+COLOURS = ("#000000", "#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+DASHES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)), (0, (7, 2)))
+FONT = 8.5  # points, at the width the figure is drawn
+MOST_AXES = 1000  # of a figure: more are a slip
+POINTS = 300  # points a curve is thinned to: more than a printed line can show
+
+
+def line_style(number: int) -> dict[str, Any]:
+    """Return colour and dashes of the ``number``-th line of an axes; both differ from line to line.
+
+    Examples
+    --------
+    >>> from oklnumba import plots
+    >>> plots.line_style(1)
+    {'color': '#D55E00', 'linestyle': '--'}
+    """
+    number = require_count("number", number, 0)
+    dashes = (number + number // len(COLOURS)) % len(DASHES)
+    return {"color": COLOURS[number % len(COLOURS)], "linestyle": DASHES[dashes]}
+
+
+def figure(
+    rows: int = 1, columns: int = 2, width: float = 7.0, row_height: float = 2.5
+) -> tuple[Figure, np.ndarray]:
+    """Return a figure of a page's width and its (rows, columns) array of Axes, without pyplot.
+
+    Parameters
+    ----------
+    rows, columns : int
+    width, row_height : float
+        Inches.
+
+    Examples
+    --------
+    >>> from oklnumba import plots
+    >>> fig, axes = plots.figure(rows=2)
+    >>> axes.shape, fig.get_size_inches().tolist()
+    ((2, 2), [7.0, 5.0])
+    """
+    rows, columns = require_count("rows", rows, 1), require_count("columns", columns, 1)
+    require(rows * columns <= MOST_AXES, "columns", columns, f"so that there are {MOST_AXES} axes")
+    width, row_height = require_positive("width", width), require_positive("row_height", row_height)
+    fig = Figure(figsize=(width, row_height * rows), layout="constrained")
+    return fig, fig.subplots(rows, columns, squeeze=False)
+
+
+def thin(n: int, points: int = POINTS, first: int = 1) -> np.ndarray:
+    """Return up to ``points`` geometrically spaced rounds from ``first`` to n, both included.
+
+    Examples
+    --------
+    >>> from oklnumba import plots
+    >>> plots.thin(1000, points=4)
+    array([   1,   10,  100, 1000])
+    """
+    n, first = require_count("n", n, 1), require_count("first", first, 1)
+    points = require_count("points", points, 1)
+    require_memory(f"{points} points", 8 * points)
+    return np.unique(np.geomspace(min(first, n), n, points).round().astype(np.int64))
+
+
+def require_axes(axes: Any) -> None:
+    """Raise ValueError for what is no Axes."""
+    require_instance("axes", axes, Axes, "matplotlib Axes, such as plots.figure()[1][0, 0]")
+
+
+def as_styles(styles: Any, name: str = "styles") -> dict[Any, Any]:
+    """Return keywords of ``Axes.plot`` as a dict; ValueError for what are none."""
+    require(styles is None or isinstance(styles, Mapping), name, styles, "a mapping, or None")
+    return dict(styles or {})
+
+
+def shared_legend(fig: Figure, columns: int = 4) -> None:
+    """Draw one legend above all axes of a figure, each label once.
+
+    Examples
+    --------
+    >>> from oklnumba import plots
+    >>> fig, axes = plots.figure()
+    >>> for ax in axes[0]:
+    ...     _ = ax.plot([1, 2], [1, 2], label="identity")
+    >>> plots.shared_legend(fig)
+    >>> len(fig.legends[0].get_texts())
+    1
+    """
+    require_instance("fig", fig, Figure, "a matplotlib Figure")
+    columns = require_count("columns", columns, 1)
+    lines: dict[str, Any] = {}
+    for axes in fig.axes:
+        for line, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            lines.setdefault(label, line)
+    fig.legend(
+        list(lines.values()),
+        list(lines),
+        loc="outside upper center",
+        ncols=columns,
+        fontsize=FONT,
+        handlelength=2.8,
+        frameon=False,
+    )
+
+
+def title(axes: Axes, text: str) -> None:
+    """Write the title of an axes in the size of its labels.
+
+    Examples
+    --------
+    >>> from oklnumba import plots
+    >>> fig, axes = plots.figure()
+    >>> plots.title(axes[0, 0], "casp")
+    """
+    require_axes(axes)
+    require_instance("text", text, str, "a text")
+    axes.set_title(text, fontsize=FONT + 0.5)
+
+
+def label_ticks(axis: Axis, low: float, high: float) -> None:
+    """Label a logarithmic axis of at most three decades with plain numbers: 0.2, not 2 x 10^-1.
+
+    Parameters
+    ----------
+    axis : matplotlib Axis
+        ``axes.xaxis`` or ``axes.yaxis``; over more decades it stays as it is.
+    low, high : float
+        Its limits.
+
+    Examples
+    --------
+    >>> from oklnumba import plots
+    >>> fig, axes = plots.figure(columns=1)
+    >>> axes[0, 0].set_yscale("log")
+    >>> axes[0, 0].set_ylim(0.2, 0.5)
+    (0.2, 0.5)
+    >>> plots.label_ticks(axes[0, 0].yaxis, 0.2, 0.5)
+    >>> [tick.get_text() for tick in axes[0, 0].get_yticklabels()]
+    ['0.2', '0.25', '0.3', '0.35', '0.4', '0.45', '0.5']
+    """
+    require_instance("axis", axis, Axis, "a matplotlib Axis, such as axes.xaxis")
+    low, high = require_positive("low", low), require_positive("high", high)
+    decades = np.log10(high) - np.log10(low)
+    if decades > 3.0:
+        return
+    if decades > 0.9:
+        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if decades < 2.0 else (1.0, 3.0)))
+    else:  # hardly any power of ten in sight
+        ticks = np.asarray(MaxNLocator(7, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high))
+        axis.set_major_locator(FixedLocator(ticks[(ticks >= low) & (ticks <= high)].tolist()))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
