@@ -27,7 +27,7 @@ from oklnumba.learners.learner import Learner, Trace
 from oklnumba.learners.saving import refuse_other
 from oklnumba.learners.sharing import SharedFeatures, factor_groups, shared_features
 from oklnumba.params import anew, told
-from oklnumba.state import aligned_zeros, growing, under
+from oklnumba.state import Reserving, aligned_zeros, under
 from oklnumba.threads import together
 
 KINDS = {
@@ -264,7 +264,7 @@ class Experts(Learner):
             start = stop
 
     def _ahead(self, n: int) -> int:
-        with growing(self):  # all have room before any of them plays
+        with Reserving(self):  # all have room before any of them plays
             return min(one._ahead(n) for one in self._experts)
 
     def _play_block(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
