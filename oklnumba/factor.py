@@ -14,9 +14,10 @@ from threadpoolctl import ThreadpoolController
 
 from oklnumba import blas
 from oklnumba.hot.linalg import cholesky_row, solve_lower
-from oklnumba.state import spread
+from oklnumba.state import NoRoom, State, spread
 
 BLOCK = 512  # rows and columns of a block of the factor
+AT_ONCE = 16_384  # rows for which room is made before they come: 2 GiB, of addresses as yet
 FEW_ROWS = 2048  # below, a second BLAS thread gains little, and waits long on a busy machine
 BLAS = ThreadpoolController()
 
@@ -31,6 +32,16 @@ def capacity(rows: int, old: int) -> int:
     """Return how many rows to make room for, where ``old`` were not enough for ``rows``."""
     # Later steps are smaller: for a moment the old and the new factor are both there.
     return spread(max(rows, 64, 2 * old if old < 8192 else old + old // 4))
+
+
+def expect(learner: State, axis: int, n: int) -> None:
+    """Make room for the rows of n rounds to come, where there is some: later it would be copied."""
+    rows = int(learner._counts[axis]) + n
+    if rows <= AT_ONCE:
+        try:
+            learner._reserve({axis: rows})
+        except NoRoom:  # the rounds will say where there is none
+            pass
 
 
 def grown(L: np.ndarray, t: int, rows: int, instead: str) -> np.ndarray:

@@ -22,6 +22,8 @@ from typing import Any
 
 import numpy as np
 
+from oklnumba.checks import as_path
+
 FORMAT = 2  # of the files that are written; 1 had neither version nor digest
 PART = ".part"  # how the name of an unfinished file ends
 KINDS = "biufU"  # of arrays: bool, integers, floats and text
@@ -91,6 +93,8 @@ def write_npz(path: str | os.PathLike, meta: dict[str, Any], arrays: dict[str, A
 
     Raises
     ------
+    ValueError
+        If ``path`` is no name of a file.
     FileNotFoundError
         If there is no such folder.
     OSError
@@ -109,7 +113,7 @@ def replacing(path: str | os.PathLike) -> Iterator[Path]:
     FileNotFoundError
         If there is no such folder.
     """
-    path = Path(path)
+    path = as_path(path)
     if not path.parent.is_dir():
         raise FileNotFoundError(f"{path}: there is no such folder; make it first")
     sweep(path)
@@ -178,6 +182,7 @@ def read_npz(path: str | os.PathLike) -> tuple[dict[str, Any], dict[str, np.ndar
     MemoryError
         If the file is good and its arrays do not fit in memory.
     """
+    path = as_path(path)
     try:
         file = open(path, "rb")
     except (FileNotFoundError, PermissionError):

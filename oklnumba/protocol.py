@@ -275,7 +275,7 @@ def _play_piece(
         part, labels = compilable(X[start : start + rows]), y[start : start + rows]
         begin = time.perf_counter()
         try:
-            trace = recorder.learner._play_rows(part, labels)
+            trace = recorder.learner._play_rows(part, labels, len(y) - start)
         except NoRoom as full:
             recorder.add_part(part, labels, full.trace, time.perf_counter() - begin)
             raise

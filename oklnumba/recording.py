@@ -272,7 +272,7 @@ class Recorder:
         played = len(trace.sizes)
         if played:
             self.add(X[:played], y[:played], trace, seconds)
-        if self.path is not None:
+        if self.path is not None and self.rounds:
             self.save()
 
     def _add_some(self, part: Rows, rounds: np.ndarray) -> None:

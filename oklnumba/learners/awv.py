@@ -165,6 +165,9 @@ class KernelAWV(Ridge):
     def _space(self) -> str:
         return f"the RKHS of {self.kernel!r}"
 
+    def _expect(self, n: int) -> None:
+        factor.expect(self, ATOMS, n)
+
     def _room(self, axis: int, least: int) -> int:
         return factor.capacity(least, self._rooms[axis])
 

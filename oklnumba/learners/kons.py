@@ -291,6 +291,9 @@ class KONS(_KernelForm):
         self.schedule = schedule
         self.stop = stop
 
+    def _expect(self, n: int) -> None:
+        factor.expect(self, ROWS, n)
+
     def _start(self, d: int) -> None:
         self._setting = float(self.C), float(self.alpha), float(self.stop)
         self._start_kernel_form(d)

@@ -267,15 +267,17 @@ class Player(Saved, Locked):
 
     # ---- what a run plays and records ----
 
-    def _play_rows(self, X: Any, y: np.ndarray) -> Trace:
+    def _play_rows(self, X: Any, y: np.ndarray, coming: int = 0) -> Trace:
         """Play checked rows, dense or sparse, block by block; return what they leave behind.
 
+        coming : rounds that the caller is going to play, with these, where they are more.
         Interrupts come between two blocks. A NoRoom has a ``trace`` of the rounds that were played.
         """
         n = X.shape[0]
         with self._lock:
             with HOLD:
                 self._begin(X.shape[1], *y.shape[1:])
+                self._expect(max(n, coming))
             before, trace = self.rounds, self._trace(n)
             try:
                 for rows, block in blocks(X, self._run_rows):
@@ -287,6 +289,9 @@ class Player(Saved, Locked):
                     full.trace = trace.rows(0, self.rounds - before)
                 raise
         return trace
+
+    def _expect(self, n: int) -> None:
+        """Hear that n rounds are to come, for which room may be made in one go."""
 
     def _attempt(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         """Play a block; an error in mid-round marks the learner."""

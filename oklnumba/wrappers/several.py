@@ -22,6 +22,8 @@ from oklnumba.runs import Run
 from oklnumba.state import NoRoom, growing, under
 from oklnumba.threads import locked
 
+LABELS = str | int | float | np.number | np.bool_ | None  # what classes may be compared with
+
 
 class Several(Player):
     """K outputs of learners of the same hyper-parameters; their forecasts are (n, K).
@@ -215,6 +217,20 @@ class ZeroOne(NamedTuple):
         return (forecast != y).astype(float)
 
 
+def _refuse_no_labels(labels: np.ndarray) -> None:
+    """Raise ValueError for what is no number and no text, and cannot be compared with them."""
+    kind = labels.dtype.kind
+    other = np.full(len(labels), kind not in "biufUSO")
+    if kind == "O":
+        other = np.array([not isinstance(one, LABELS) for one in labels])
+    if other.any():
+        row = int(np.argmax(other))
+        raise ValueError(
+            f"y has {checks.shown(labels[row])} at row {row}, which is no label: labels are "
+            "numbers or texts"
+        )
+
+
 class OneVsRest(Several):
     """Several classes by one scorer each, whatever the learner (Rifkin and Klautau 2004).
 
@@ -316,6 +332,7 @@ class OneVsRest(Several):
         classes, labels = self._names(), frames.as_labels(y)
         if labels.shape != (n,):
             raise ValueError(f"y must have shape ({n},), one class a row, but has {labels.shape}")
+        _refuse_no_labels(labels)
         places = np.full(n, -1)
         for k, name in enumerate(classes):
             places[labels == name] = k
@@ -416,7 +433,8 @@ class MultiOutput(Several):
         """Return checked labels, (n, K)."""
         if y is None:
             raise ValueError("labels are missing: pass y of shape (n, K), one row a row of X")
-        if len(getattr(y, "shape", ())) == 1 or isinstance(y, list) and np.isscalar(y[0]):
+        listed = isinstance(y, list) and any(map(np.isscalar, y[:1]))
+        if listed or checks.has_shape(y) and len(y.shape) == 1:
             raise ValueError(
                 f"y must have shape (n, K), one row a row of X, but has ({len(y)},); use "
                 "y.reshape(-1, 1) for one output, or the learner itself"

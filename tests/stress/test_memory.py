@@ -192,23 +192,33 @@ def test_samplers_are_intact_too(cls, failing, tries):
     assert met or whole.size < 32
 
 
-def test_a_run_without_memory_keeps_its_rounds(failing, tmp_path):
+@pytest.mark.parametrize("name", sorted(GROW))
+def test_a_run_without_memory_keeps_its_rounds(name, failing, tmp_path, tries):
     """In its checkpoint: the same run goes on from there, to the bits of one in one go."""
-    X, y = stream(okl.KRLS(okl.Gaussian(0.2)), 400)
-    learner = okl.KRLS(okl.Gaussian(0.1), threshold=1e-3)
-    expected = okl.run(learner, X, y)
-    learner.reset()
-    path = tmp_path / "run.npz"
-    failing.left = 16
-    with pytest.raises(MemoryError, match="rounds have been played, and the learner is intact"):
-        okl.run(learner, X, y, checkpoint=path)
-    kept = okl.Run.load(path)
-    assert 0 < kept.rounds == learner.rounds < len(y)
-    assert not kept.finished
-    np.testing.assert_array_equal(kept.predictions, expected.predictions[: kept.rounds])
-    got = okl.run(learner.reset(), X, y, checkpoint=path)
-    np.testing.assert_array_equal(got.predictions, expected.predictions)
-    np.testing.assert_array_equal(got.sizes, expected.sizes)
+    one, path = PLAYERS[name](), tmp_path / "run.npz"
+    X, y = data(one, 400)
+    failing.left = 10**9
+    expected, whole, stopped = okl.run(one, X, y), contents(one), 0
+    count, failing.left = 10**9 - failing.left, None
+    for k in sorted({*np.linspace(1, count, tries(4, 40)).astype(int).tolist()}):
+        one.reset()
+        failing.left = k
+        try:
+            okl.run(one, X, y, checkpoint=path)
+        except MemoryError as error:
+            if one.rounds:
+                assert "rounds have been played, and the learner is intact" in str(error)
+                kept = okl.Run.load(path)
+                assert kept.rounds == one.rounds < len(y) and not kept.finished
+                np.testing.assert_array_equal(kept.predictions, expected.predictions[: kept.rounds])
+                stopped += 1
+        failing.left = None
+        got = okl.run(one.reset(), X, y, checkpoint=path)
+        np.testing.assert_array_equal(got.predictions, expected.predictions)
+        np.testing.assert_array_equal(got.sizes, expected.sizes)
+        assert contents(one) == whole
+        path.unlink()
+    assert stopped
 
 
 def test_no_memory_at_the_start_leaves_no_data(failing):
@@ -225,38 +235,40 @@ def test_no_memory_at_the_start_leaves_no_data(failing):
 
 
 LIMITED = """
-import resource, sys
+import os, resource, sys, tempfile
 import numpy as np
 import oklnumba as okl
 from tests.battery import contents
 from tests.stress.test_memory import LIMITS
+
+def limit_to(more):  # so many MiB more than there are
+    with open("/proc/self/statm") as file:
+        size = int(file.read().split()[0]) * resource.getpagesize()
+    most = resource.RLIM_INFINITY if more is None else size + int(more * 2**20)
+    resource.setrlimit(resource.RLIMIT_AS, (most, resource.RLIM_INFINITY))
 
 make_one, limit = LIMITS[sys.argv[1]], int(sys.argv[2])
 rng = np.random.default_rng(0)
 X = rng.uniform(-1, 1, (4000, 3))
 y = np.sign(X[:, 0] * X[:, 1] + 0.1)
 make_one().partial_fit(X[:200], y[:200]).predict(X[:10])  # compiled
-with open("/proc/self/statm") as file:
-    size = int(file.read().split()[0]) * resource.getpagesize()
 one = make_one()
 one.partial_fit(X[:100], y[:100])
-resource.setrlimit(resource.RLIMIT_AS, (size + limit * 2**20, resource.RLIM_INFINITY))
+limit_to(limit)
 failed = False
-for start in range(100, 4000, 100):
+for start in range(100, 3900, 100):
     try:
         one.partial_fit(X[start : start + 100], y[start : start + 100])
     except MemoryError as error:
         failed = str(error)
         break
-resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+limit_to(None)
 done = one.rounds
-if one._fault:
-    try:
-        one.predict(X[:1])
-    except RuntimeError:
-        print("refuses")
-        sys.exit()
-    sys.exit("a fault, and it goes on")
+try:
+    one.predict(X[:1])
+except RuntimeError:
+    print("refuses")
+    sys.exit()
 twin = make_one()
 twin.partial_fit(X[:100], y[:100])
 for start in range(100, done, 100):
@@ -265,6 +277,22 @@ assert np.allclose(one.predict(X[:50]), twin.predict(X[:50]), rtol=1e-9, atol=1e
 one.partial_fit(X[done : done + 50], y[done : done + 50])
 twin.partial_fit(X[done : done + 50], y[done : done + 50])
 assert np.allclose(one.predict(X[:50]), twin.predict(X[:50]), rtol=1e-9, atol=1e-9)
+path = os.path.join(tempfile.mkdtemp(), "one.npz")
+one.save(path)
+okl.load(path)
+for more in (0.5, 1, 2, 4, 8, 16, 32, 64, 128):
+    limit_to(more)
+    try:
+        again = okl.load(path)
+    except MemoryError as error:
+        limit_to(None)
+        assert "MiB, does not fit in memory" in str(error), error
+        print("too large", end=" ")
+    else:
+        limit_to(None)
+        assert contents(again) == contents(one)
+        break
+os.remove(path)
 print("intact" if failed else "fits")
 """
 
@@ -276,6 +304,10 @@ LIMITS = {
     "ProsNKONS": lambda: okl.ProsNKONS(okl.Gaussian(0.3)),
     "KernelAWV": lambda: okl.KernelAWV(okl.Gaussian(0.3)),
     "KONS": lambda: okl.KONS(okl.Gaussian(0.3)),
+    "GrowingPKAWV": lambda: okl.GrowingPKAWV(okl.TaylorFeatures(1)),
+    "OneVsRest": lambda: okl.OneVsRest(LIMITS["KRLS"](), [-1, 1]),
+    "Experts": lambda: okl.Experts([LIMITS["KRLS"](), LIMITS["NystromAWV"]()]),
+    "OnlineToBatch": lambda: okl.OnlineToBatch(LIMITS["KRLS"](), draws=3),
 }
 
 
@@ -290,6 +322,7 @@ def test_limits_of_memory(tries):
             [sys.executable, "-c", LIMITED, name, str(limit)], capture_output=True, text=True
         )
         assert told.returncode == 0, (name, limit, told.returncode, told.stderr[-2000:])
-        found.append(told.stdout.split()[-1])
-    assert set(found) <= {"intact", "refuses", "fits"}
-    assert "intact" in found
+        found += [told.stdout.split()[-1]] + ["too large"] * ("too large" in told.stdout)
+    print({what: found.count(what) for what in set(found)})
+    assert set(found) <= {"intact", "refuses", "fits", "too large"}
+    assert tries({"intact"}, {"intact", "too large"}) <= set(found)
