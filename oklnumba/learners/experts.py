@@ -214,7 +214,6 @@ class Experts(Learner):
         return told[0] if all(told) else None  # one that suits is enough
 
     def _check_labels(self, y: np.ndarray) -> None:
-        super()._check_params()
         for one in self._checked():
             one._check_labels(y)
         if self.kind in ("hedge", "mlpoly") or self.B is None:
@@ -223,6 +222,7 @@ class Experts(Learner):
         refuse_beyond(y, self.B, "B", "the bound on |y| that the aggregation is told")
 
     def _check_params(self) -> None:
+        super()._check_params()
         for one in self._checked():
             one._check_params()
         expert_setting(self.kind, self.B, self.share, self._loss())
