@@ -387,6 +387,36 @@ def test_shared_features_are_computed_once(monkeypatch):
     assert_allclose(run.predictions, aggregated(F, y, 1.0, "aggregating"), rtol=1e-12, atol=1e-14)
 
 
+def test_steps_of_fogd_share_features_and_keep_their_bits(monkeypatch):
+    """Alone a learner makes the features inside its loop, of each length of a block."""
+    X, y = data(500 if COMPILED else 130)
+    points = okl.FourierFeatures(37, sigma=0.7, seed=3)
+    learners = [okl.FOGD(points, loss="squared", eta=eta) for eta in (0.01, 0.1, 0.3)]
+    learners.append(okl.FOGD(loss="squared", n_frequencies=37, sigma=0.7, seed=3))  # the same map
+    learners.append(okl.WithFeatures(okl.FourierFeatures(37, sigma=0.7, seed=3), okl.OGD()))
+    written, aggregate = [], experts.experts_rounds
+    block, played = features.fourier_block, []
+    monkeypatch.setattr(
+        features, "fourier_block", lambda A, *rest: (written.append(len(A)), block(A, *rest))[1]
+    )
+    monkeypatch.setattr(
+        experts, "experts_rounds", lambda F, *a: (played.append(F), aggregate(F, *a))[1]
+    )
+    together = okl.Experts(learners)
+    for start in (0, 7, 9, 50):
+        stop = {0: 7, 7: 9, 9: 50, 50: len(X)}[start]
+        together.partial_fit(X[start:stop], y[start:stop])
+    assert sum(written) == len(X)
+    written.clear()
+    together.predict(X)
+    assert sum(written) == len(X)
+    monkeypatch.undo()
+    F = np.concatenate(played)
+    for i, one in enumerate(learners):
+        assert_array_equal(F[:, i], okl.run(one, X, y).predictions, err_msg=repr(one))
+        assert_array_equal(together._experts[i].predict(X), one.predict(X))
+
+
 def test_shared_features_never_serve_an_old_block():
     """Blocks may lie at one address, one after the other."""
     X, y = data(500)

@@ -343,16 +343,19 @@ class FeatureRidge(OnFeatures, Ridge):
         if single.kept is None:
             arguments = self._to_play(single.trace)
             single.kept = (*self._arguments(), arguments[-2][:3]), arguments
+            single.trace.sizes.fill(self._r)
         return single.kept
 
     def _play_features(self, Z: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         n, single = len(Z), self._single
-        kept = single is not None and trace is single.trace
-        arguments = self._kept(single)[1] if kept else self._to_play(trace)
+        if single is not None and trace is single.trace:
+            arguments = self._kept(single)[1]
+        else:
+            arguments = self._to_play(trace)
+            trace.sizes.fill(self._r)
         played, status = awv_certified_rounds(Z, y.reshape(n, self._outputs), *arguments)
         if status != DONE:
             self._check(status, played)
-        trace.sizes.fill(self._r)
         self._played += n
 
     def _forecast_features(self, Z: np.ndarray) -> np.ndarray:
