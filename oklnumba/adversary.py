@@ -17,7 +17,9 @@ from numpy.typing import ArrayLike
 from oklnumba import checks
 from oklnumba.checks import (
     require,
+    require_choice,
     require_count,
+    require_memory,
     require_nonnegative,
     require_positive,
     require_seed,
@@ -78,6 +80,7 @@ class _Ridge:
     """
 
     def __init__(self, kernel: Kernel, lam: float, n: int, d: int):
+        require_memory(f"a factor of {n} rounds", 8 * n * (n + d))
         self.kernel, self.lam, self.t = kernel, lam, 0
         self.X, self.L, self.u = np.empty((n, d)), np.zeros((n, n)), np.empty(n)
 
@@ -205,11 +208,9 @@ def greedy(
     lam = require_positive("lam", lam)
     restarts = require_count("restarts", restarts, 1)
     seed = require_seed(seed)
-    for name, value, known in (
-        ("comparator", comparator, COMPARATORS),
-        ("search", search, SEARCHES),
-    ):
-        require(value in known, name, value, " or ".join(map(repr, known)))
+    comparator = require_choice("comparator", comparator, COMPARATORS)
+    search = require_choice("search", search, SEARCHES)
+    require_memory(f"{n} rounds in {d} dimensions", 8 * n * (d + 3))
     rng = np.random.default_rng(seed)
     ridge = COMPARATORS[comparator](kernel, float(lam), n, d)
     best_move = SEARCHES[search]
@@ -318,6 +319,7 @@ def alternating(n: int, x: ArrayLike = (1.0,), C: float = 1.0) -> tuple[np.ndarr
     n = require_count("n", n, 1)
     C = require_positive("C", C)
     x = checks.as_point(x)
+    require_memory(f"{n} rounds in {x.size} dimensions", 8 * n * (x.size + 3))
     return np.repeat(x, n, axis=0), np.where(np.arange(n) % 2, -float(C), float(C))
 
 
@@ -387,6 +389,7 @@ def drifting(
     turns = require_nonnegative("turns", turns)
     noise = require_nonnegative("noise", noise)
     seed = require_seed(seed)
+    require_memory(f"{n} rounds in {d} dimensions", 8 * n * (d + 3))
     rng = np.random.default_rng(seed)
     X = rng.uniform(-1.0, 1.0, (n, d))
     angle = 2.0 * np.pi * turns * np.arange(n) / n
@@ -457,6 +460,7 @@ def rkhs_function(
     norm = require_positive("norm", norm)
     centers = require_count("centers", centers, 1)
     seed = require_seed(seed)
+    require_memory(f"{centers} centers in {d} dimensions", 8 * centers * (d + 1))
     rng = np.random.default_rng(seed)
     C = rng.uniform(-1.0, 1.0, (centers, d))
     a = rng.standard_normal(centers)

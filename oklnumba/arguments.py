@@ -52,6 +52,19 @@ NOTES = {  # for a name elsewhere and one here, or for a class and a name elsewh
     ("half_life", "discount"): "discount = 2 ** (-1 / half_life)",
     ("n_components", "n_frequencies"): "there are two features for each frequency",
 }
+# What learners do not have, and other libraries' users look for.
+CALLS_ELSEWHERE = {
+    "fit": "it plays rounds, okl.run(learner, X, y) or partial_fit(X, y); "
+    "okl.interop.OnlineClassifier(learner) and OnlineRegressor(learner) have fit",
+    "fit_predict": "okl.run(learner, X, y).predictions are the forecasts, each before its label",
+    "score": "okl.run(learner, X, y) has mistake_rate and mean_loss",
+    "predict_proba": "okl.interop.OnlineClassifier(learner) has probabilities",
+    "decision_function": "predict(X) is the real forecast, whose sign is the class",
+    "coef_": "KernelOGD and its kin have coefficients and atoms, linear learners w",
+    "learn_many": "partial_fit(X, y) learns many rounds",
+    "predict_many": "predict(X) has the forecasts of many points",
+    "save_model": "save(path) writes it, okl.load(path) reads it",
+}
 # What belongs to a part: the argument that is the part, and for each name an example of it.
 PARTS = {
     "kernel": {

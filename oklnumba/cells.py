@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from oklnumba import checks
+from oklnumba import checks, frames
 from oklnumba.files import read_npz, write_npz
 from oklnumba.learners.learner import Player
 from oklnumba.params import to_spec
@@ -68,7 +68,13 @@ class Options(NamedTuple):
 
 def stream_of(name: str, X: Any, y: Any, kernel: Any) -> Stream:
     """Return a stream of checked inputs; the labels are for the learner to check."""
-    return Stream(name, checks.as_inputs(X), np.asarray(y), kernel)
+    X, labels = checks.as_inputs(X), frames.as_labels(y)
+    if len(labels.shape) == 0 or len(labels) != len(X):
+        raise ValueError(
+            f"data {name!r}: y must have a label for each of the {len(X)} rows of X, but is "
+            f"{checks.shown(y)}"
+        )
+    return Stream(name, X, labels, kernel)
 
 
 @functools.cache
@@ -190,9 +196,10 @@ def kept(path: Path, what: str) -> dict[str, Any] | None:
         Its key.
     """
     try:
-        return read_npz(path / f"{what}.npz")[0]["cell"]
+        found = read_npz(path / f"{what}.npz")[0]["cell"]
     except (FileNotFoundError, ValueError, KeyError):
         return None
+    return found if isinstance(found, dict) else None
 
 
 def keep(path: Path, what: str, found: dict[str, Any]) -> None:
@@ -201,6 +208,16 @@ def keep(path: Path, what: str, found: dict[str, Any]) -> None:
 
 
 # ---- playing many ----
+
+
+def checked_where(backend: Any, n_jobs: Any) -> tuple[str | None, int | None]:
+    """Return joblib's backend and the number of cells side by side; ValueError if not valid."""
+    if backend is not None:
+        known = "the name of a backend of joblib, such as 'loky', or None"
+        checks.require_instance("backend", backend, str, known)
+    if n_jobs is not None and checks.as_number(n_jobs) != -1:  # -1: all cores, as joblib has it
+        n_jobs = checks.require_count("n_jobs", n_jobs, 1)
+    return backend, n_jobs
 
 
 def results(

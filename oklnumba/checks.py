@@ -400,6 +400,25 @@ def require_choice(name: str, value: Any, choices: Iterable[str]) -> str:
     return value
 
 
+def require_list(name: str, values: Any, what: str) -> list[Any]:
+    """Return the items of a list, a tuple, a range or a 1-D array; ValueError for anything else."""
+    flat = isinstance(values, np.ndarray) and values.ndim == 1
+    require(flat or isinstance(values, list | tuple | range), name, values, what)
+    return list(values)
+
+
+def require_different(name: str, values: Any, least: int, what: str) -> list[Any]:
+    """Return so many values or more, each once, as a list; ValueError for anything else."""
+    rows = isinstance(values, str | bytes) or has_shape(values) and len(values.shape) != 1
+    try:
+        found = [] if rows else list(values)
+        valid = len(found) >= least and len(set(found)) == len(found)
+    except TypeError:  # not iterable, or of values that cannot be told apart
+        found, valid = [], False
+    require(valid, name, values, what)
+    return found
+
+
 def require_flag(name: str, value: Any) -> bool:
     """Return a truth value; ValueError for what is neither True nor False."""
     require(isinstance(value, bool | np.bool_), name, value, "True or False")
@@ -472,8 +491,9 @@ def formula(function: Callable) -> Callable:
             with np.errstate(over="raise", divide="raise", invalid="raise"):
                 return function(*args, **kwargs)
         except ArithmeticError as error:
+            name = function.__qualname__.removesuffix(".__init__")
             raise FloatingPointError(
-                f"{function.__name__} leaves the range of double precision for these arguments; "
+                f"{name} leaves the range of double precision for these arguments; "
                 "scale them to numbers of moderate size"
             ) from error
 

@@ -209,7 +209,8 @@ def load(
     (True, 5.0)
     """
     spec = _spec(name)
-    pair = isinstance(scale, tuple | list | np.ndarray) and len(np.atleast_1d(scale)) == 2
+    pair = isinstance(scale, np.ndarray) and scale.shape == (2,)
+    pair = pair or isinstance(scale, tuple | list) and len(scale) == 2
     if not pair:
         past = isinstance(scale, str) and scale == "past"
         require(scale is None or past, "scale", scale, "a pair (lo, hi), 'past' or None")

@@ -56,8 +56,9 @@ class _Sampler(State, Transformer, Locked, Params):
     @locked
     def reset(self) -> Self:
         """Go back to no data; return self."""
-        for name in _SEEN:
-            vars(self).pop(name, None)
+        with HOLD:
+            for name in _SEEN:
+                vars(self).pop(name, None)
         return self
 
     @locked
@@ -104,20 +105,21 @@ class _Sampler(State, Transformer, Locked, Params):
                     raise
         before = self._seen
         for _, block in blocks(rows, ROWS):
-            try:
-                with HOLD:  # interrupts come between blocks
+            with HOLD:  # interrupts come between blocks
+                try:
                     self._look(block)
-            except NoRoom as full:
-                done = f"{self._seen - before} of these {rows.shape[0]} points were looked at"
-                full.args = (f"{full}; {done}, and the sampler is intact",)
-                raise
-            except BaseException as error:
-                if not self._broken:
-                    self._fault = (
-                        f"this {type(self).__name__} is no longer whole: {type(error).__name__} in "
-                        f"the middle of a point; call reset() and start again"
-                    )
-                raise
+                except NoRoom as full:
+                    done = f"{self._seen - before} of these {rows.shape[0]} points were looked at"
+                    full.args = (f"{full}; {done}, and the sampler is intact",)
+                    raise
+                except BaseException as error:
+                    if not self._broken:
+                        self._fault = (
+                            f"this {type(self).__name__} is no longer whole: "
+                            f"{type(error).__name__} in the middle of a point; call reset() and "
+                            "start again"
+                        )
+                    raise
         return self
 
     def _look(self, X: np.ndarray) -> None:

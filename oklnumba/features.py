@@ -386,6 +386,7 @@ class NystromFeatures(Features):
 
     def size(self, d: int) -> int:
         """Return the number of directions kept."""
+        require_count("d", d, 1)
         return self._map(d)[1].shape[1]
 
     def _names_out(self, columns: list[str]) -> list[str]:

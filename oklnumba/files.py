@@ -22,6 +22,8 @@ from typing import Any
 
 import numpy as np
 
+from oklnumba.checks import as_path
+
 FORMAT = 2  # of the files that are written; 1 had neither version nor digest
 PART = ".part"  # how the name of an unfinished file ends
 KINDS = "biufU"  # of arrays: bool, integers, floats and text
@@ -91,19 +93,33 @@ def write_npz(path: str | os.PathLike, meta: dict[str, Any], arrays: dict[str, A
 
     Raises
     ------
+    ValueError
+        If ``path`` is no name of a file.
     FileNotFoundError
         If there is no such folder.
     OSError
         If the file cannot be written, on a full disk say; an old file of that name is as it was.
     """
-    path = Path(path)
+    with replacing(path) as partial, open(partial, "wb") as file:
+        _write({"format": FORMAT, "meta": json.dumps(meta), **arrays}, file)
+
+
+@contextmanager
+def replacing(path: str | os.PathLike) -> Iterator[Path]:
+    """Give the place of an unfinished file, which becomes ``path`` once it is written whole.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such folder.
+    """
+    path = as_path(path)
     if not path.parent.is_dir():
         raise FileNotFoundError(f"{path}: there is no such folder; make it first")
     sweep(path)
     partial = path.with_name(f".{path.name}.{os.getpid()}-{next(_turn)}{PART}")
     try:
-        with open(partial, "wb") as file:
-            _write({"format": FORMAT, "meta": json.dumps(meta), **arrays}, file)
+        yield partial
         os.replace(partial, path)
     finally:
         partial.unlink(missing_ok=True)
@@ -166,6 +182,7 @@ def read_npz(path: str | os.PathLike) -> tuple[dict[str, Any], dict[str, np.ndar
     MemoryError
         If the file is good and its arrays do not fit in memory.
     """
+    path = as_path(path)
     try:
         file = open(path, "rb")
     except (FileNotFoundError, PermissionError):

@@ -78,7 +78,10 @@ def as_labels(values: Any) -> np.ndarray:
     """Return labels of any kind as an array; what pandas holds for a missing one becomes None."""
     if _is(values, "pandas", "Series") and not isinstance(values.dtype, np.dtype):
         return values.to_numpy(dtype=object, na_value=None)
-    return np.asarray(values)
+    try:
+        return np.asarray(values)
+    except ValueError:  # ragged lists
+        return np.asarray(None)
 
 
 def _columns(frame: Any) -> Iterator[tuple[Any, Any]]:

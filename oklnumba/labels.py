@@ -53,7 +53,8 @@ def direct_labels(
     right = max(spot[1] for spot in spots) + 0.05
     for (y, x, name), where in zip(spots, at, strict=True):
         seen, colour = ends[name][1] == ends[name][1], ends[name][2]
-        line = {"arrowstyle": "-", "color": colour, "lw": 0.5, "shrinkA": 0, "shrinkB": 2}
+        line = {"arrowstyle": "-", "color": colour, "lw": 0.5, "shrinkA": 0, "shrinkB": 2,
+                "relpos": (0.0, 0.5)}  # fmt: skip
         axes.annotate(
             name if seen else f"{name} (< 0)", (x, y), (right, where),
             xycoords="axes fraction", color=colour, va="center", fontsize=fontsize,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 import inspect
+import sys
 import threading
 from abc import ABCMeta
 from collections.abc import Iterator
@@ -16,9 +17,6 @@ import numpy as np
 from oklnumba.arguments import call, cure, wrong_arguments
 from oklnumba.checks import as_number, number, require_flag, shown
 from oklnumba.display import short, table
-
-CLASSES: dict[str, type[Params]] = {}  # the public ones of oklnumba, by name: for saved files
-
 
 # Objects with hyper-parameters, and what began with them: a learner with its kernel, say.
 _users: WeakKeyDictionary[Params, WeakSet[Params]] = WeakKeyDictionary()
@@ -116,13 +114,11 @@ class Params(metaclass=Checked):
                 setattr(self, name, plain)
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Note classes of oklnumba, and of nobody else: a file cannot name any other."""
+        """Make an attribute of each hyper-parameter that the class has and its bases have not."""
         super().__init_subclass__(**options)
         for name in cls.__signature__.parameters:
             if name not in vars(cls):
                 setattr(cls, name, Hyper(name))
-        if cls.__module__.startswith("oklnumba.") and not cls.__name__.startswith("_"):
-            CLASSES[cls.__name__] = cls
 
     @classmethod
     def _param_names(cls) -> list[str]:
@@ -278,6 +274,16 @@ def told(value: Any) -> str:
     return shown(value)
 
 
+def exported(name: str) -> type[Params] | None:
+    """Return the class of objects with hyper-parameters that oklnumba exports under a name.
+
+    None where it exports none: bases of others, and whatever else there is, no file can name.
+    """
+    package = sys.modules[__package__]
+    found = getattr(package, name) if name in package.__all__ else None
+    return found if isinstance(found, Checked) else None
+
+
 def same_spec(a: tuple[Any, Any], b: tuple[Any, Any]) -> bool:
     """Say whether two pairs (spec, arrays) of ``to_spec`` describe equal hyper-parameters.
 
@@ -325,8 +331,8 @@ def from_spec(spec: Any, arrays: Any, checked: bool = False) -> Any:
     if "list" in spec:
         items = [from_spec(v, arrays, checked) for v in spec["list"]]
         return tuple(items) if spec["tuple"] else items
-    cls = CLASSES.get(spec["class"])
-    if cls is None or cls.__init__ is object.__init__:  # one without is a base of others
+    cls = exported(spec["class"])
+    if cls is None:
         raise ValueError(
             f"the file names the class {spec['class']!r}, which this oklnumba does not have; "
             "it was written by another version"

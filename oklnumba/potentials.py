@@ -31,6 +31,7 @@ def check_simplex(w: ArrayLike, scale: float = 1.0, name: str = "w") -> np.ndarr
     ValueError
         If w is not a finite vector, or outside the simplex by more than rounding.
     """
+    require_instance("name", name, str, "a text")
     w, scale = as_vector(w, name), require_positive("scale", scale)
     if w.min() < -ON_SIMPLEX * scale:
         raise ValueError(

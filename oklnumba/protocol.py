@@ -186,8 +186,8 @@ def run(
             if skip >= len(labels):
                 skip -= len(labels)
                 continue
-            recorder.adopt()
             part, labels = part[skip:], labels[skip:]
+            recorder.adopt(labels)
             learner._advise(part, labels)
             finished = _play_piece(recorder, part, labels, time_limit, bar, stop)
             skip = 0

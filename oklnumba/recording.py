@@ -13,6 +13,7 @@ import io
 import os
 import time
 import zlib
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,23 @@ PLAYED = "digest_of_rounds"  # the array of a checkpoint that tells its data fro
 READINGS = 1024  # of the clock that a run keeps at least, where it does not keep every round
 CLOCK = ("checkpoints", "checkpoint_seconds")
 MISTAKES = ("mistakes", "mistake_sums")
+PROOF = {"loss", "comparator", "bound"}
+# What a run keeps: kinds of NumPy's types, numbers of axes, and what else has its shape.
+KEPT = {
+    "predictions": ("iufbU", (1, 2), None),
+    "losses": ("f", (1, 2), None),
+    "sizes": ("i", (1,), None),
+    "recorded": ("i", (1,), "sizes"),
+    "loss_sums": ("f", (1, 2), "losses"),
+    "mistakes": ("b", (1, 2), None),
+    "mistake_sums": ("i", (1, 2), "mistakes"),
+    "scores": ("f", (2,), None),
+    "loss": ("f", (1, 2), None),
+    "comparator": ("f", (1, 2), "loss"),
+    "bound": ("f", (1, 2), "loss"),
+    CLOCK[0]: ("i", (1,), None),
+    CLOCK[1]: ("f", (1,), CLOCK[0]),
+}
 
 Rows = dict[str, np.ndarray]  # what is kept of some rounds, by the names of ``Run``
 
@@ -68,6 +86,12 @@ class Played:
     def __init__(self, state: np.ndarray | None = None, d: int = 0):
         """Start with no rounds, or with the state of others, whose inputs have the width d."""
         self.state, self.d = state, d
+
+    def check(self, y: np.ndarray) -> None:
+        """Raise ValueError where this is no digest that rounds with labels like y can go into."""
+        n = self.d + prod(y.shape[1:])
+        if self.state is not None and (self.state.dtype != np.uint64 or self.state.shape != (n,)):
+            raise ValueError(f"its {PLAYED!r} of rounds of {n} numbers has {self.state.shape}")
 
     def add(self, X: np.ndarray, y: np.ndarray) -> None:
         """Take in the rounds of a block; X : (n, d), checked; y : (n,) or (n, K), checked."""
@@ -114,9 +138,11 @@ def append(path: Path, log: dict[str, int], part: Rows) -> dict[str, int]:
 
 def read_log(path: Path, log: dict[str, int]) -> list[Rows]:
     """Return the rows that ``append`` wrote, part by part."""
+    if not count_in(log["bytes"], 1):
+        raise ValueError(f"its log has {log['bytes']!r} bytes")
     try:
         with open(path, "rb") as file:
-            content = file.read(log["bytes"])
+            content = file.read(min(log["bytes"], os.fstat(file.fileno()).st_size))
     except FileNotFoundError:
         content = b""
     if len(content) < log["bytes"] or zlib.crc32(content) != log["crc"]:
@@ -156,23 +182,37 @@ def read_run(path: str | os.PathLike) -> tuple[dict[str, Any], dict[str, np.ndar
 
 def check_rows(run: dict[str, Any], rows: Rows) -> None:
     """Raise ValueError where what a file says of a run is not what a run keeps."""
-    n = len(rows["predictions"])
-    for name in ("losses", "sizes", *(rows.keys() - set(CLOCK) - {PLAYED})):
-        if rows[name].shape[:1] != (n,):
-            raise ValueError(f"its {name!r} have the shape {rows[name].shape} for {n} rounds")
-    if rows[CLOCK[0]].shape != rows[CLOCK[1]].shape or rows[CLOCK[0]].ndim != 1:
-        raise ValueError("its readings of the clock are not those of a run")
+    n = len(rows["sizes"])
     rounds, record = run.get("rounds", n), run.get("record", "all")  # not in older files
     check_record(record)
+    needed = {"predictions", "losses", *CLOCK} | (PROOF if PROOF & rows.keys() else set())
+    needed |= set() if record == "all" else {"recorded", "loss_sums"}
+    for name in needed | rows.keys():
+        _check_kept(name, rows, n)
     kept = rows.get("recorded", np.arange(1, n + 1))
     good = count_in(rounds, 0) and n >= bool(rounds) and (n == rounds or record != "all")
     good = good and (n == 0 or (kept[0] >= 1 and kept[-1] == rounds))
     if not good or (np.diff(kept) <= 0).any():
         raise ValueError(f"it keeps {n} of {rounds!r} rounds, which are not those of record")
     kinds = {"seconds": float | int, "finished": bool, "learner": str, "loss": str}
-    for name, kind in kinds.items():
-        if not isinstance(run[name], kind):
-            raise ValueError(f"its {name} is {run[name]!r}")
+    later = {"interrupted": (bool, False), "space": (str | None, None)}
+    later |= {"outputs": (list | None, None), "log": (dict | None, None)}
+    told = {name: (run[name], kind) for name, kind in kinds.items()}
+    told |= {name: (run.get(name, default), kind) for name, (kind, default) in later.items()}
+    for name, (value, kind) in told.items():
+        if not isinstance(value, kind):
+            raise ValueError(f"its {name} is {value!r}")
+
+
+def _check_kept(name: str, rows: Rows, n: int) -> None:
+    """Raise ValueError where an array is none that a run keeps of n rounds."""
+    if name not in KEPT:
+        raise ValueError(f"it has {name!r}, which no run keeps")
+    array, (kinds, axes, like) = rows[name], KEPT[name]
+    fits = array.dtype.kind in kinds and array.ndim in axes
+    fits = fits and (name in CLOCK or len(array) == n)
+    if not fits or (like is not None and array.shape != rows[like].shape):
+        raise ValueError(f"its {name!r} of {n} rounds are {array.dtype} of shape {array.shape}")
 
 
 # ---- the recorder ----
@@ -232,7 +272,7 @@ class Recorder:
         played = len(trace.sizes)
         if played:
             self.add(X[:played], y[:played], trace, seconds)
-        if self.path is not None:
+        if self.path is not None and self.rounds:
             self.save()
 
     def _add_some(self, part: Rows, rounds: np.ndarray) -> None:
@@ -343,6 +383,8 @@ class Recorder:
             raise ValueError(f"{path} is no checkpoint of a run; name another file")
         with refusing(path):
             another = self._another(meta, state)
+            if not (meta["width"] is None or count_in(meta["width"], 1)):
+                raise ValueError(f"its state has width={meta['width']!r}")
         if another:
             raise ValueError(another)
         self.saved = meta, state
@@ -403,8 +445,10 @@ class Recorder:
         if self.played is not None:
             self.passed.add_all(X, y)
 
-    def adopt(self) -> None:
+    def adopt(self, y: np.ndarray | None = None) -> None:
         """Give the learner the state of the checkpoint, once, when the data has proved good.
+
+        y : labels of the rounds to come, if there are any.
 
         Raises
         ------
@@ -420,7 +464,13 @@ class Recorder:
                 "another file or delete it"
             )
         with refusing(self.path), self.learner._lock, HOLD:
+            if self.played is not None and y is not None:
+                self.played.check(y)
             self.learner._adopt(*self.saved)
+            if self.learner.rounds != self.rounds:
+                found = self.learner.rounds
+                self.learner.reset()
+                raise ValueError(f"its state has {found} rounds, and its run {self.rounds}")
         self.saved = None
 
     def too_many(self, found: int) -> ValueError:

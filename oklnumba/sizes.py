@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from oklnumba import checks, theory
-from oklnumba.cells import Options, Stream
+from oklnumba.cells import Options, Stream, checked_where
 from oklnumba.features import TaylorFeatures
 from oklnumba.kernels import check_kernel
 from oklnumba.learners.learner import Player
 from oklnumba.runs import Run
-from oklnumba.sweep import check_penalty, lines_of, made, needed, play_table, seeds_of, streams_of
+from oklnumba.sweep import checked_penalty, lines_of, made, needed, play_table, seeds_of, streams_of
 from oklnumba.table import Table
 
 SIZES = (12, 25, 50, 100, 200, 400)
@@ -106,14 +106,17 @@ def regret_vs_size(
     NystromAWV    20   23.91   50.6
     KernelAWV    400   15.25  47.15
     """
-    listed = isinstance(sizes, list | tuple | range | np.ndarray) and np.ndim(sizes) == 1
-    checks.require(listed and len(sizes) > 0, "sizes", sizes, "a list of one size or more")
-    sizes = [checks.require_count("a size", size, 1) for size in sizes]
+    what = "a list of one size or more"
+    sizes = [
+        checks.require_count("a size", n, 1) for n in checks.require_list("sizes", sizes, what)
+    ]
+    checks.require(bool(sizes), "sizes", sizes, what)
     permute, progress = (
         checks.require_flag(*one) for one in (("permute", permute), ("progress", progress))
     )
+    where = checked_where(backend, n_jobs)
     check_kernel(kernel)
-    check_penalty("lam", lam)
+    lam = checked_penalty("lam", lam)
     stream = streams_of({"data": (X, y)}, kernel)[0]
     seeds = seeds_of(seeds) or [0]
     table = [
@@ -123,7 +126,7 @@ def regret_vs_size(
         for seed in (seeds if permute or draws(maker) else seeds[:1])
     ]
     options = Options(of_run, certified, None if path is None else checks.as_path(path))
-    found = play_table(table, options, (backend, n_jobs), lam, False, progress)
+    found = play_table(table, options, where, lam, False, progress)
     return with_theory(found, stream, lam)
 
 

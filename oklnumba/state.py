@@ -10,7 +10,8 @@ may say anything.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from math import prod
 from typing import Any
 
@@ -22,6 +23,7 @@ from oklnumba.hot.udu import LANES, TILE, TOGETHER
 
 MOST = 2**52  # of what is counted: from twice that on floats skip numbers
 ARRAY_ALIGNMENT = 64  # bytes: a cache line and a full vector register
+AHEAD = 64  # rounds that room is made for ahead: learners beside each other play so many in one go
 SET = 64  # lines after which addresses meet in the first cache: 4096 bytes
 FEWEST_LINES = 3  # by which they are kept apart
 LARGE = 600  # columns of a factor from which more rounds share a pass over it
@@ -115,6 +117,18 @@ class NoRoom(MemoryError):
         self.args = (f"{self.args[0]}; {done}",)
 
 
+@contextmanager
+def growing(holder: Any) -> Iterator[None]:
+    """Turn a MemoryError into a NoRoom of a holder: what is done here changes no state."""
+    try:
+        yield
+    except NoRoom as full:  # of one within
+        full.of = holder
+        raise
+    except MemoryError as error:
+        raise NoRoom(f"{type(holder).__name__} has no memory to grow: {error}", holder) from error
+
+
 class State:
     """Arrays declared by their axes: made, grown, cut to what is used, restored.
 
@@ -160,12 +174,22 @@ class State:
                 rooms[axis] = self._room(axis, least)
         if rooms == self._rooms:
             return
-        try:
+        with growing(self):
             buffers = self._buffers(rooms)
-        except MemoryError as error:
-            raise NoRoom(f"{type(self).__name__} has no memory to grow: {error}", self) from error
         # In one step: an interrupt in between would leave some buffers small.
         vars(self).update({f"_{name}": one for name, one in buffers.items()} | {"_rooms": rooms})
+
+    def _ahead(self, n: int) -> int:
+        """Make room for rounds to come; return for how many of n there is, at least one.
+
+        These can be played without NoRoom, so that learners side by side all play them or none.
+        Raises NoRoom, and all is as it was.
+        """
+        asked = min(n, AHEAD)
+        self._reserve({axis: int(self._counts[axis]) + asked for axis in self._growing()})
+        left = [self._rooms[axis] - int(self._counts[axis]) for axis in self._growing()]
+        # Where there is less than was asked for, it is the most that it ever takes.
+        return min([n, *(room for room in left if room >= asked)])
 
     def _with_room(self, rounds: Callable[[int], tuple[int, int]]) -> tuple[int, int]:
         """Call ``rounds(first)`` until it no longer asks for room; return what it says then.

@@ -432,7 +432,8 @@ def _is_dataset(source: Any) -> bool:
 def _files(source: Any, format: str | None) -> tuple[list[Path], str]:
     """Return the files of a source in order, and what they are."""
     given = [source] if isinstance(source, str | os.PathLike) else source
-    if not isinstance(given, Sequence) or not given:
+    named = isinstance(given, Sequence) and all(isinstance(one, str | os.PathLike) for one in given)
+    if not named or not given:
         raise ValueError(
             "source must be a file, a folder, a pyarrow Dataset or pairs (X, y), "
             f"but is {checks.shown(source)}"
@@ -572,14 +573,8 @@ def _some(names: list[str]) -> str:
 
 
 def _checked_classes(classes: Any) -> tuple:
-    valid = not isinstance(classes, str) and isinstance(classes, Iterable)
-    values = tuple(classes) if valid else ()
-    if len(values) < 2 or len(set(values)) < len(values):
-        raise ValueError(
-            "classes must be two values of the label or more, each once, such as (0, 1), "
-            f"but is {checks.shown(classes)}"
-        )
-    return values
+    what = "two values of the label or more, each once, such as (0, 1)"
+    return tuple(checks.require_different("classes", classes, 2, what))
 
 
 def _shown(source: Any) -> str:

@@ -142,10 +142,10 @@ def sweep(
     options = Options(of_run, measure, None if path is None else checks.as_path(path))
     time_alone = checks.require_flag("time_alone", time_alone)
     progress = checks.require_flag("progress", progress)
-    check_penalty("regret", regret)
+    regret = checked_penalty("regret", regret)
     if regret is not None and any(s.kernel is None for s in streams):
         raise ValueError("regret needs the kernel of its RKHS; pass kernel=okl.Gaussian(sigma)")
-    where = backend, n_jobs
+    where = cells.checked_where(backend, n_jobs)
     if measure is not None:
         checks.require(callable(measure), "measure", measure, "a function of (learner, run)")
     chosen: dict[tuple, Choice | str] = {}
@@ -192,11 +192,9 @@ def seeds_of(permutations: int | Sequence[int]) -> list[int]:
         permutations = checks.require_count("permutations", permutations, 0)
         checks.require(permutations <= MOST_RUNS, "permutations", permutations, f"<= {MOST_RUNS}")
         return list(range(permutations))
-    kinds = list | tuple | range | np.ndarray
-    listed = isinstance(permutations, kinds) and np.ndim(permutations) == 1
     what = "a number of permutations, or seeds that differ"
-    checks.require(listed, "permutations", permutations, what)
-    seeds = [checks.require_seed(seed, "a seed of permutations") for seed in permutations]
+    seeds = [checks.require_seed(seed, "a seed of permutations")
+             for seed in checks.require_list("permutations", permutations, what)]  # fmt: skip
     checks.require(
         bool(seeds) and len(set(seeds)) == len(seeds),
         "permutations", permutations, what,
@@ -204,11 +202,13 @@ def seeds_of(permutations: int | Sequence[int]) -> list[int]:
     return seeds
 
 
-def check_penalty(name: str, lam: float | Mapping[str, float] | None) -> None:
-    """Raise ValueError unless lam, or that of each loss, is > 0; None is none."""
-    for value in lam.values() if isinstance(lam, Mapping) else [lam]:
-        if value is not None:
-            checks.require_positive(name, value)
+def checked_penalty(
+    name: str, lam: float | Mapping[str, float] | None
+) -> float | dict[str, float] | None:
+    """Return lam, or that of each loss, > 0; None is none."""
+    if isinstance(lam, Mapping):
+        return {loss: checks.require_positive(name, value) for loss, value in lam.items()}
+    return None if lam is None else checks.require_positive(name, lam)
 
 
 def _pair(one: Any) -> bool:
@@ -264,7 +264,8 @@ def lines_of(learners: Any) -> dict[str, list[Maker]]:
         learners = [learners]
     if not isinstance(learners, Mapping):
         named: dict[str, Any] = {}
-        for one in learners:
+        what = "a learner, a function, or a list or mapping of these"
+        for one in checks.require_list("learners", learners, what):
             name = getattr(one, "__name__", type(one).__name__)
             named[_unused(name, named)] = one
         learners = named
@@ -300,18 +301,23 @@ def grids_of(
     tune: Mapping[str, Any] | None, lines: Mapping[str, list[Maker]]
 ) -> dict[str, list[Choice]]:
     """Return the combinations to choose from, for each line that has any."""
-    if not tune:
+    if tune is None or isinstance(tune, Mapping) and not tune:
         return {}
+    checks.require(isinstance(tune, Mapping), "tune", tune, "a mapping of parameters to values")
     own = any(isinstance(values, Mapping) for values in tune.values())
     unknown = set(tune) - set(lines) if own else set()
     grids: dict[str, list[Choice]] = {}
     for name, makers in lines.items():
         has = set.intersection(*map(_arguments, makers))
         asked = tune.get(name, {}) if own else {k: v for k, v in tune.items() if k in has}
+        what = "parameters with one value or more each, in a list"
+        checks.require(isinstance(asked, Mapping), "tune", tune, what)
         unknown |= {f"{name}: {k}" for k in asked if k not in has}
-        values = [[v.item() if isinstance(v, np.generic) else v for v in vs]
-                  for vs in asked.values()]  # fmt: skip
-        checks.require(all(values), "tune", tune, "parameters with one value or more each")
+        values = [
+            [v.item() if isinstance(v, np.generic) else v for v in one]
+            for one in (checks.require_list("tune", vs, what) for vs in asked.values())
+        ]
+        checks.require(all(values), "tune", tune, what)
         if asked:
             grids[name] = [dict(zip(asked, point, strict=True)) for point in product(*values)]
     if not own:

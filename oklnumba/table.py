@@ -14,7 +14,7 @@ import numpy as np
 
 from oklnumba import checks
 from oklnumba.display import pandas_for
-from oklnumba.files import read_npz, refusing, write_npz
+from oklnumba.files import read_npz, refusing, replacing, write_npz
 
 SHOWN = 20  # rows that repr shows
 HIDDEN = ("versions", "parameters", "seed")  # columns that it does not
@@ -210,7 +210,7 @@ class Table:
     def to_csv(self, path: str | os.PathLike | None = None) -> str | None:
         """Write the rows into a CSV file, nothing where a cell is None; without a path, return it.
 
-        Numbers are written with all their digits.
+        Numbers are written with all their digits; the file whole or not at all.
         """
         path = None if path is None else checks.as_path(path)
         text = io.StringIO()
@@ -219,7 +219,8 @@ class Table:
         writer.writerows(self.rows)
         if path is None:
             return text.getvalue()
-        path.write_text(text.getvalue(), encoding="utf-8")
+        with replacing(path) as partial:
+            partial.write_text(text.getvalue(), encoding="utf-8")
         return None
 
     def save(self, path: str | os.PathLike) -> None:
@@ -253,7 +254,10 @@ class Table:
         columns, absent = meta["table"]["columns"], meta["table"]["absent"]
         cells = {}
         for name in columns:
-            cells[name] = arrays[f"column_{name}"].tolist()
+            column = arrays[f"column_{name}"]
+            if column.ndim != 1:
+                raise ValueError(f"its column {name!r} has the shape {column.shape}")
+            cells[name] = column.tolist()
             for i in absent[name]:
                 cells[name][i] = None
         whole = zip(*cells.values(), strict=True)

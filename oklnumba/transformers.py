@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from oklnumba import frames
-from oklnumba.checks import has_shape, require_choice, shown
+from oklnumba.checks import has_shape, require, require_choice, require_list
 
 OUTPUTS = "default", "pandas", "polars"
 
@@ -173,9 +173,10 @@ def in_frames(transform: Callable) -> Callable:
 
 def _as_names(names: Any) -> list[str]:
     """Return names of columns as a list; ValueError for what are none."""
-    found = list(names) if isinstance(names, list | tuple | np.ndarray) and np.ndim(names) else []
-    if not found or not all(isinstance(name, str) for name in found):
-        raise ValueError(f"input_features must be names of columns, texts, but is {shown(names)}")
+    what = "names of columns, texts"
+    found = require_list("input_features", names, what)
+    texts = bool(found) and all(isinstance(name, str) for name in found)
+    require(texts, "input_features", names, what)
     return found
 
 

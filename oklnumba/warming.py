@@ -17,7 +17,7 @@ from oklnumba.kernels import Gaussian
 from oklnumba.learners.awv import PKAWV
 from oklnumba.learners.first_order import OGD
 from oklnumba.learners.learner import Player
-from oklnumba.params import CLASSES, Params, anew, told
+from oklnumba.params import Params, anew, exported, told
 from oklnumba.protocol import run
 from oklnumba.wrappers.several import MultiOutput, OneVsRest
 
@@ -88,7 +88,7 @@ def warm_up(*learners: str | Player, progress: bool = False) -> dict[str, float]
 def known_learners() -> list[str]:
     """Return the names of the classes of learners, in the order of the catalogue."""
     names = [name for entry in CATALOGUE for name in entry.names.split(", ")]
-    return [name for name in names if issubclass(CLASSES.get(name, Params), Player)]
+    return [name for name in names if issubclass(exported(name) or Params, Player)]
 
 
 def _title(learner: str | Player) -> str:
@@ -108,7 +108,7 @@ def _examples(learner: str | Player) -> Iterator[Player]:
         meant = [n for n in known_learners() if [n.lower()] == close]
         hint = f"did you mean {meant[0]!r}?" if meant else f"one of {', '.join(known_learners())}"
         raise ValueError(f"no learner {learner!r}; {hint}")
-    cls = CLASSES[learner]
+    cls = exported(learner)
     needed = [name for name, p in cls.__signature__.parameters.items() if p.default is p.empty]
     for values in product(*(GIVEN[name] for name in needed)):
         for more in ({}, *MORE.get(learner, ())):

@@ -2,8 +2,8 @@
 
 Reproduces: nothing published; prequential mistakes and CPU seconds of learners of every family and
     of peers, each with the best of TRIED settings on a permutation of its own, on five others.
-Missing: peers that are not installed (pip install "oklnumba[benchmark]"); the slow ones play one
-    permutation of the five, and their settings are chosen on its first 3,000 rows.
+Missing: peers that are not installed (pip install "oklnumba[benchmark]"). The slow ones play 10,000
+    rows of one permutation, on which ours are played too; their settings are chosen on 3,000.
 Time: 20 minutes of CPU time, of which --limit cuts nothing off; --quick (a few of them, 3,000 rows
     of magic04, two permutations): 10 seconds.
 Data: ijcnn1 and cod-rna, 50,000 rows of each permutation; inputs standardised over all rows, the
@@ -16,7 +16,6 @@ dictionaries that were made before; for Vowpal Wabbit reading its own binary cac
 """
 
 import argparse
-import csv
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -25,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import arguments, at_hand, finish, label_ends, print_table, save, write_csv
+from common import arguments, at_hand, finish, label_ends, print_table, read_csv, save, write_csv
 from peers import Batches, Own, Peer, Rows, Wabbit, combinations, installed
 from tqdm import tqdm
 
@@ -34,7 +33,8 @@ from oklnumba import plots
 
 STEM = "benchmark"
 SETS, QUICK_SETS = ("ijcnn1", "cod-rna"), ("magic04",)
-ROWS, QUICK_ROWS, REHEARSED_BY_SLOW = 50_000, 3000, 3000
+ROWS, QUICK_ROWS = 50_000, 3000
+SLOW_ROWS, REHEARSED_BY_SLOW = 10_000, 3000  # of slow peers
 SEEDS, QUICK_SEEDS, TUNING_SEED = 5, 2, 1000
 TRIED = 6  # settings of each, but of what has none
 WARM_ROWS, BATCH, MOST_MONOMIALS = 1500, 500, 300
@@ -248,24 +248,21 @@ def play_all(name: str, args: argparse.Namespace) -> list[dict]:
     X, y = rows_of(name, args.quick)
     n, seeds = (QUICK_ROWS, QUICK_SEEDS) if args.quick else (ROWS, SEEDS)
     path = args.keep / f"{STEM}_{name}.csv" if args.keep else None
-    runs = read(path)
-    done = {(run["method"], int(run["permutation"])) for run in runs}
+    runs = read_csv(path) if path else []
+    done = {(run["method"], int(run["permutation"]), int(run["rows"])) for run in runs}
     chosen = {run["method"]: run["setting"] for run in runs}
-    jobs = [(seed, one) for seed in range(seeds) for one in methods(X.shape[1], args.quick)
-            if not (one.slow and seed)]  # fmt: skip
-    jobs.sort(key=lambda job: job[1].slow)
-    for seed, one in tqdm(jobs, desc=name, unit=" run", disable=None):
-        if (one.name, seed) in done:
+    for one, seed, rows in tqdm(jobs(X.shape[1], n, seeds, args.quick), name, disable=None):
+        if (one.name, seed, rows) in done:
             continue
         if one.name not in chosen:
             rehearsal = permuted(X, y, TUNING_SEED, REHEARSED_BY_SLOW if one.slow else n)
             chosen[one.name] = best_setting(one, *rehearsal, args.keep)
-        make, rows = one.makers[chosen[one.name]], permuted(X, y, seed, n)
-        played(make, rows[0][:WARM_ROWS], rows[1][:WARM_ROWS])
-        mistakes, seconds = played(make, *rows)
+        make, (Z, labels) = one.makers[chosen[one.name]], permuted(X, y, seed, rows)
+        played(make, Z[:WARM_ROWS], labels[:WARM_ROWS])
+        mistakes, seconds = played(make, Z, labels)
         runs.append({
             "data": name, "by": one.by, "method": one.name, "setting": chosen[one.name],
-            "tried": len(one.makers), "permutation": seed, "rows": len(rows[1]),
+            "tried": str(len(one.makers)), "permutation": str(seed), "rows": str(rows),
             "mistakes": f"{mistakes:.4f}", "seconds": f"{seconds:.4g}",
         })  # fmt: skip
         if path:
@@ -273,24 +270,30 @@ def play_all(name: str, args: argparse.Namespace) -> list[dict]:
     return runs
 
 
-def read(path: Path | None) -> list[dict]:
-    """Return the runs that are kept."""
-    if path is None or not path.exists():
-        return []
-    with open(path, newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
+def jobs(d: int, n: int, seeds: int, quick: bool) -> list[tuple[Method, int, int]]:
+    """Return method, permutation and rows of all runs, in turn over the methods, slow ones last.
+
+    Ours also play the rows that the slow ones play, to be compared with them.
+    """
+    found = methods(d, quick)
+    slow = [one for one in found if one.slow]
+    whole = [(one, seed, n) for seed in range(seeds) for one in found if not one.slow]
+    part = [one for one in found if one.by == OURS] if slow else []
+    return whole + [(one, 0, min(n, SLOW_ROWS)) for one in part + slow]
 
 
 # ---- what came out ----
 
 
+HEAD = ("data", "by", "method", "setting", "tried", "rows")
+
+
 def summary(runs: list[dict]) -> list[dict]:
     """Return a row for each method on each data set, peers beside ours at equal error."""
     rows = []
-    for data, by, name in dict.fromkeys((run["data"], run["by"], run["method"]) for run in runs):
-        own = [run for run in runs if (run["data"], run["method"]) == (data, name)]
-        row = {"data": data, "by": by, "method": name}
-        row |= {k: own[0][k] for k in ("setting", "tried", "rows")} | {"permutations": len(own)}
+    for key in dict.fromkeys(tuple(run[k] for k in HEAD) for run in runs):
+        own = [run for run in runs if tuple(run[k] for k in HEAD) == key]
+        row = dict(zip(HEAD, key, strict=True)) | {"permutations": len(own)}
         for key in ("mistakes", "seconds"):
             values = [float(run[key]) for run in own]
             row[key] = f"{np.mean(values):.4g}"
@@ -299,14 +302,15 @@ def summary(runs: list[dict]) -> list[dict]:
     for row in rows:
         match = None if row["by"] == OURS else equal(row, rows)
         row["ours_at_equal_error"] = match["method"] if match else ""
+        row["its_mistakes"] = match["mistakes"] if match else ""
         row["times_its_speed"] = f"{ratio(row, match):.3g}" if match else ""
     return rows
 
 
 def equal(peer: dict, rows: list[dict]) -> dict | None:
-    """Return the fastest of ours on the same data that makes no more mistakes than a peer."""
-    least = float(peer["mistakes"])
-    own = [row for row in rows if (row["by"], row["data"]) == (OURS, peer["data"])]
+    """Return the fastest of ours on the same rows that makes no more mistakes than a peer."""
+    least, where = float(peer["mistakes"]), (OURS, peer["data"], peer["rows"])
+    own = [row for row in rows if (row["by"], row["data"], row["rows"]) == where]
     found = [row for row in own if float(row["mistakes"]) <= least]
     return min(found, key=lambda row: float(row["seconds_least"])) if found else None
 
@@ -324,11 +328,7 @@ def verdicts(rows: list[dict]) -> Iterator[str]:
             told = "none of ours makes as few mistakes"
             if match:
                 speed = ratio(row, match)
-                than = (
-                    f"{speed:.3g} times as fast"
-                    if speed >= 1.0
-                    else f"{1 / speed:.3g} times SLOWER"
-                )
+                than = f"{max(speed, 1 / speed):.3g} times {'as fast' if speed >= 1 else 'SLOWER'}"
                 told = f"{match['method']} ({match['mistakes']} %), {than}"
             yield f"{row['data']}, {row['method']} ({row['mistakes']} %): {told}"
 
@@ -342,28 +342,32 @@ LOOKS = {
 
 
 def draw(rows: list[dict]):
-    """Draw mistakes against CPU time, a panel for each data set."""
+    """Draw mistakes against CPU time, a panel for each data set; open: slow peers."""
     sets = list(dict.fromkeys(row["data"] for row in rows))
     figure, axes = plots.figure(rows=len(sets), columns=1, width=7.2, row_height=4.4)
     for ax, data in zip(axes[:, 0], sets, strict=True):
-        here, ends = [row for row in rows if row["data"] == data], {}
+        here = [row for row in rows if row["data"] == data]
+        n, ends = max(int(row["rows"]) for row in here), {}
+        here = [row for row in here if row["by"] != OURS or int(row["rows"]) == n]
+        slow = any(int(row["rows"]) < n for row in here)
+        part = f" (open: {SLOW_ROWS:,} rows of one, time extrapolated)" if slow else ""
         top = MOST * np.median([float(row["mistakes"]) for row in here])
         above = [f"{row['method']} {float(row['mistakes']):.1f} %"
                  for row in here if float(row["mistakes"]) > top]  # fmt: skip
-        for by, look in LOOKS.items():
-            points = [r for r in here if r["by"] == by and float(r["mistakes"]) <= top]
-            x, y, across, up = (
-                np.array([float(row[k] or 0.0) for row in points])
-                for k in ("seconds", "mistakes", "seconds_sd", "mistakes_sd")
-            )
-            if points:
-                ax.errorbar(x, y, up, np.minimum(across, 0.9 * x), linestyle="", markersize=4.0,
-                            elinewidth=0.8, label=by, **look)  # fmt: skip
-            ends |= {row["method"]: (*at, look["color"])
-                     for row, at in zip(points, zip(x, y, strict=True), strict=True)}  # fmt: skip
-        n = int(here[0]["rows"])
+        for row in here:
+            at = [
+                float(row[k] or 0.0) for k in ("seconds", "mistakes", "seconds_sd", "mistakes_sd")
+            ]
+            if at[1] > top:
+                continue
+            whole, look = int(row["rows"]) == n, LOOKS[row["by"]]
+            at[0] *= n / int(row["rows"])
+            ax.errorbar(at[0], at[1], at[3], min(at[2], 0.9 * at[0]), linestyle="", markersize=4.0,
+                        elinewidth=0.8, label=row["by"], **look,
+                        markerfacecolor=look["color"] if whole else "white")  # fmt: skip
+            ends[row["method"]] = *at[:2], look["color"]
         finish(ax, f"CPU seconds for {n:,} rows", "mistakes (%)",
-               f"{data}: mistakes and time, mean and deviation over permutations")  # fmt: skip
+               f"{data}: mean and deviation of permutations{part}")  # fmt: skip
         label_ends(figure, ax, ends)
         if above:
             text = "not drawn: " + ", ".join(above)
@@ -382,7 +386,7 @@ def main() -> None:
     rows = summary([run for name in here for run in play_all(name, args)])
     missing = len(here) < len(QUICK_SETS if args.quick else SETS)
     save(draw(rows), rows, args, STEM, partial=missing)
-    print_table(rows, "rows")
+    print_table(rows, "tried")
     print(*verdicts(rows), sep="\n")
 
 

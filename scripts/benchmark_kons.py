@@ -20,6 +20,7 @@ import oklnumba as okl
 from oklnumba.learners.learner import Learner
 
 KERNEL = okl.Gaussian(3.0)
+ATOMS = "{} to {} atoms"
 
 
 def slope(x: list[float], y: list[float]) -> float:
@@ -77,62 +78,33 @@ def sketched(quick: bool) -> list[dict]:
 
     small = [after(n, 1e-6) for n in lengths]
     large = [after(lengths[0], gamma) for gamma in (0.05, 0.1, 0.2, 0.4)]
-    own = [took - small[0][0] for took, _ in large]
-    return [
-        row(
-            f"Sketched-KONS, t from {lengths[0]} to {lengths[-1]}, sketch of {small[0][1]} to "
-            f"{small[-1][1]}, a round at the end",
-            small[-1][0],
-            slope(lengths, [took for took, _ in small]),
-            1.2,
-            "exponent of the cost in t",
-            at_most=True,
-        ),
-        row(
-            f"Sketched-KONS, t = {lengths[0]}, sketch of {large[0][1]} to {large[-1][1]}, "
-            "a round with the largest",
-            large[-1][0],
-            slope([m for _, m in large], own),
-            2.3,
-            "exponent of what the sketch adds to the cost, in its size",
-            at_most=True,
-        ),
-    ]
+    own = [(took - small[0][0], m) for took, m in large]
+    text = "exponent of what the sketch adds to the cost, in its size"
+    rows = exponents(
+        "Sketched-KONS", "round", "sketch of {} to {}", lengths, small, own, (1.2, 2.3)
+    )
+    return [rows[0], rows[1] | {"seconds": f"{large[-1][0]:.4g}", "of": text}]
 
 
 def exponents(
-    what: str,
-    step: str,
-    lengths: list[int],
-    longer: list[tuple],
-    larger: list[tuple],
-    goal: float | None,
-) -> list[dict]:
-    """Return the rows of the cost of a step in t and in the size m of a dictionary.
+    what: str, step: str, held: str, lengths: list[int], longer: list[tuple], larger: list[tuple],
+    goals: tuple[float | None, float | None],
+) -> list[dict]:  # fmt: skip
+    """Return the rows of the cost of a step in t and in the size m of what is held.
 
-    longer, larger : pairs (seconds, m), one for each length, and for dictionaries at the first.
+    longer, larger : pairs (seconds, m), one for each length, and for more held at the first.
     """
     sizes = [m for _, m in longer]
+    span = f"t from {lengths[0]} to {lengths[-1]}, {held.format(min(sizes), max(sizes))}"
+    most = f"t = {lengths[0]}, {held.format(larger[0][1], larger[-1][1])}"
+    by_t = slope(lengths, [took for took, _ in longer])
+    by_m = slope([m for _, m in larger], [took for took, _ in larger])
     return [
-        row(
-            f"{what}, t from {lengths[0]} to {lengths[-1]}, {min(sizes)} to {max(sizes)} atoms, a "
-            f"{step} at the end",
-            longer[-1][0],
-            slope(lengths, [took for took, _ in longer]),
-            0.15,
-            "exponent of the cost in t",
-            at_most=True,
-        ),
-        row(
-            f"{what}, t = {lengths[0]}, {larger[0][1]} to {larger[-1][1]} atoms, a {step} with the "
-            "largest",
-            larger[-1][0],
-            slope([m for _, m in larger], [took for took, _ in larger]),
-            goal,
-            "exponent of the cost in the size of the dictionary",
-            at_most=True,
-        ),
-    ]
+        row(f"{what}, {span}, a {step} at the end", longer[-1][0], by_t, goals[0],
+            "exponent of the cost in t", at_most=True),
+        row(f"{what}, {most}, a {step} with the largest", larger[-1][0], by_m, goals[1],
+            "exponent of the cost in the size of the dictionary", at_most=True),
+    ]  # fmt: skip
 
 
 def pros_n_kons(quick: bool) -> list[dict]:
@@ -148,7 +120,7 @@ def pros_n_kons(quick: bool) -> list[dict]:
     # Dictionaries never stop growing (as log t): to see the cost at one size, mu grows with t.
     longer = [after(n, n / 5000) for n in lengths]
     larger = [after(lengths[0], mu) for mu in (8.0, 2.0, 0.5, 0.125)]
-    return exponents("Pros-N-KONS", "round", lengths, longer, larger, None)
+    return exponents("Pros-N-KONS", "round", ATOMS, lengths, longer, larger, (0.15, None))
 
 
 def kors(quick: bool) -> list[dict]:
@@ -171,7 +143,7 @@ def kors(quick: bool) -> list[dict]:
 
     longer = [after(n, n / 5000) for n in lengths]  # alpha grows with t: one size
     larger = [after(lengths[0], alpha) for alpha in (8.0, 2.0, 0.5, 0.125, 0.03125)]
-    return exponents("KORS", "point", lengths, longer, larger, 2.3)
+    return exponents("KORS", "point", ATOMS, lengths, longer, larger, (0.15, 2.3))
 
 
 def main() -> None:

@@ -12,6 +12,7 @@ Data: synthetic (uniform inputs of norm about 0.6, noisy signs as labels).
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 import numpy as np
 import timing
@@ -101,7 +102,7 @@ def first_order(n: int) -> list[dict]:
     return rows
 
 
-def cost(what: str, ours, theirs, of: str, goal: float | None) -> dict:
+def cost(what: str, ours: Callable, theirs: Callable, of: str, goal: float | None) -> dict:
     """Return a row for a ratio of times that should be small."""
     mine, other = least(ours, theirs)
     return row(what, mine, mine / other, goal, f"times the time of {of}", at_most=True)
@@ -111,51 +112,26 @@ def second_order(n: int) -> list[dict]:
     rows = []
     for d, rounds in ((D, n), (190, n // 10)):
         X, y = stream(rounds, d)
-        awv = in_learner(okl.LinearAWV(), X, y)
+        awv, of = in_learner(okl.LinearAWV(), X, y), f"LinearAWV (PKAWV on the inputs), r = {d}"
         for learner in (okl.OnlineNewtonStep(), okl.ExpConcaveFTRL(0.1)):
-            name = type(learner).__name__
-            rows.append(
-                cost(
-                    f"{name}, r = {d}, {rounds:,} rounds",
-                    in_learner(learner, X, y),
-                    awv,
-                    f"LinearAWV (PKAWV on the inputs), r = {d}",
-                    1.5,
-                )
-            )
+            what = f"{type(learner).__name__}, r = {d}, {rounds:,} rounds"
+            rows.append(cost(what, in_learner(learner, X, y), awv, of, 1.5))
     X, y = stream(n // 500, 1000)
-    rows.append(
-        cost(
-            f"SketchedONS(rank=10), r = 1000, {n // 500:,} rounds",
-            in_learner(okl.SketchedONS(10), X, y),
-            in_learner(okl.OnlineNewtonStep(), X, y),
-            "OnlineNewtonStep, r = 1000",
-            None,
-        )
-    )
+    newton = in_learner(okl.OnlineNewtonStep(), X, y)
+    what = f"SketchedONS(rank=10), r = 1000, {n // 500:,} rounds"
+    of = "OnlineNewtonStep, r = 1000"
+    rows.append(cost(what, in_learner(okl.SketchedONS(10), X, y), newton, of, None))
     X, y = stream(n // 20, 18)
     features = okl.TaylorFeatures(2, sigma=1.0)
-    lifted = okl.WithFeatures(features, okl.OnlineNewtonStep())
-    rows.append(
-        cost(
-            f"WithFeatures(TaylorFeatures(2), OnlineNewtonStep()), r = 190, {n // 20:,} rounds",
-            in_learner(lifted, X, y),
-            in_learner(okl.PKAWV(features), X, y),
-            "PKAWV(TaylorFeatures(2)), r = 190",
-            1.5,
-        )
-    )
+    lifted = in_learner(okl.WithFeatures(features, okl.OnlineNewtonStep()), X, y)
+    awv, of = in_learner(okl.PKAWV(features), X, y), "PKAWV(TaylorFeatures(2)), r = 190"
+    what = f"WithFeatures(TaylorFeatures(2), OnlineNewtonStep()), r = 190, {n // 20:,} rounds"
+    rows.append(cost(what, lifted, awv, of, 1.5))
     grid = [okl.WithFeatures(okl.FourierFeatures(200), okl.OGD(eta)) for eta in (1, 0.3, 0.1, 0.03)]
     alone = [in_learner(one, X, y) for one in grid]
-    rows.append(
-        cost(
-            f"Experts of 4 steps on one set of 400 Fourier features, {n // 20:,} rounds",
-            in_learner(okl.Experts(grid), X, y),
-            lambda: sum(run() for run in alone),
-            "the 4 learners alone",
-            None,
-        )
-    )
+    what = f"Experts of 4 steps on one set of 400 Fourier features, {n // 20:,} rounds"
+    together = in_learner(okl.Experts(grid), X, y)
+    rows.append(cost(what, together, lambda: sum(f() for f in alone), "the 4 learners alone", None))
     return rows
 
 

@@ -21,17 +21,19 @@ import pickle
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from itertools import product
+from functools import partial
 
 import numpy as np
 from common import arguments, at_hand, print_table, save
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from peers import combinations
 from streams import Stream, drifts
 from tqdm import tqdm
 
 import oklnumba as okl
 from oklnumba import plots
+from oklnumba.labels import direct_labels
 from oklnumba.learners.learner import Learner
 
 STEM = "choosing"
@@ -121,70 +123,50 @@ def streams(quick: bool) -> Iterator[Stream]:
 # ---- the learners ----
 
 
-def ridges(d: int, n: int) -> Iterator[tuple[str, str, Maker]]:
-    """Yield label, setting and maker of the AWV and ridge learners with a kernel."""
-    forget = 2.0 ** (-1.0 / HALF_LIFE)
-    for width, lam in product(WIDTHS, LAMS):
-        sigma = width * d**0.5
-        kernel, setting = okl.Gaussian(sigma), f"sigma={sigma:.3g} lam={lam:g}"
-        z = okl.FourierFeatures(FREQUENCIES, sigma=sigma)
-        taylor = okl.TaylorFeatures(2, sigma=sigma)
-        makers: dict[str, Maker] = {
-            "PKAWV, Fourier": lambda z=z, lam=lam: okl.PKAWV(z, lam=lam),
-            "PKAWV, Fourier, half-life 500": lambda z=z, lam=lam: okl.PKAWV(
-                z, lam=lam, discount=forget
-            ),
-            "NystromAWV": lambda k=kernel, lam=lam: okl.NystromAWV(k, lam=lam, max_size=ATOMS),
-            "NystromAWV, ridge": lambda k=kernel, lam=lam: okl.NystromAWV(
-                k, lam=lam, max_size=ATOMS, forecaster="ridge"
-            ),
-        }
-        if (d + 2) * (d + 1) // 2 <= MOST_MONOMIALS:
-            makers["PKAWV, Taylor"] = lambda z=taylor, lam=lam: okl.PKAWV(z, lam=lam)
-        if n <= MOST_EXACT:
-            makers["KernelAWV"] = lambda k=kernel, lam=lam: okl.KernelAWV(k, lam=lam)
-            makers["KernelRidge"] = lambda k=kernel, lam=lam: okl.KernelRidge(k, lam=lam)
-        for label, make in makers.items():
-            yield label, setting, make
-
-
-def first_orders(kind: str, d: int, n: int) -> Iterator[tuple[str, str, Maker]]:
-    """Yield those of the learners that take gradient steps on a function of a kernel."""
-    loss = "squared" if kind == "regression" else "hinge"
-    for width, step in product(WIDTHS, STEPS):
-        sigma = width * d**0.5
-        kernel, setting = okl.Gaussian(sigma), f"sigma={sigma:.3g} eta={step:g}"
-        yield "FOGD", setting, lambda s=sigma, e=step: okl.FOGD(
-            loss=loss, eta=e, sigma=s, n_frequencies=FREQUENCIES
-        )  # fmt: skip
-        yield "NOGD", setting, lambda k=kernel, e=step: okl.NOGD(k, loss=loss, eta=e, budget=ATOMS)
-        if kind != "regression" and step == STEPS[0]:
-            yield "POMDR", f"sigma={sigma:.3g}", lambda k=kernel: okl.POMDR(
-                k, budget=ATOMS, horizon=n
-            )  # fmt: skip
-
-
-def linears(kind: str) -> Iterator[tuple[str, str, Maker]]:
-    """Yield the learners of linear functions."""
-    forget = 2.0 ** (-1.0 / HALF_LIFE)
-    loss = "squared" if kind == "regression" else "logistic"
-    for lam in LAMS:
-        yield "LinearAWV", f"lam={lam:g}", lambda lam=lam: okl.LinearAWV(lam)
-        yield "LinearAWV, half-life 500", f"lam={lam:g}", lambda lam=lam: okl.LinearAWV(
-            lam, discount=forget
-        )  # fmt: skip
-    for step in LINEAR_STEPS:
-        yield "OGD", f"eta={step:g}", lambda e=step: okl.OGD(e, loss=loss)
-
-
 def grid(stream: Stream) -> dict[str, dict[str, Maker]]:
     """Return the settings of each learner, by name, and how to make it."""
-    (n, d), kind = stream.X.shape, stream.kind
-    found: dict[str, dict[str, Maker]] = {SELF: {"": okl.SelfTuning}}
-    for part in (ridges(d, n), first_orders(kind, d, n), linears(kind)):
-        for label, setting, make in part:
-            found.setdefault(label, {})[setting] = make
-    return found
+    (n, d), signs, G = stream.X.shape, stream.kind != "regression", okl.Gaussian
+    sigmas = [width * d**0.5 for width in WIDTHS]
+    forget = {"discount": 2.0 ** (-1.0 / HALF_LIFE)}
+    loss, smooth = ({"loss": name if signs else "squared"} for name in ("hinge", "logistic"))
+
+    def fourier(sigma: float) -> okl.FourierFeatures:
+        return okl.FourierFeatures(FREQUENCIES, sigma=sigma)
+
+    def taylor(sigma: float) -> okl.TaylorFeatures:
+        return okl.TaylorFeatures(2, sigma=sigma)
+
+    ridge = partial(combinations, told="sigma={sigma:.3g} lam={lam:g}", sigma=sigmas, lam=LAMS)
+    moved = partial(combinations, told="sigma={sigma:.3g} eta={eta:g}", sigma=sigmas, eta=STEPS)
+    linear = partial(combinations, told="lam={lam:g}", lam=LAMS)
+    found: dict[str, dict[str, Maker]] = {
+        SELF: {"": okl.SelfTuning},
+        "PKAWV, Fourier": ridge(lambda sigma, lam: okl.PKAWV(fourier(sigma), lam=lam)),
+        "PKAWV, Fourier, half-life 500": ridge(
+            lambda sigma, lam: okl.PKAWV(fourier(sigma), lam=lam, **forget)),
+        "NystromAWV": ridge(lambda sigma, lam: okl.NystromAWV(G(sigma), lam=lam, max_size=ATOMS)),
+        "NystromAWV, ridge": ridge(lambda sigma, lam: okl.NystromAWV(
+            G(sigma), lam=lam, max_size=ATOMS, forecaster="ridge")),
+        "PKAWV, Taylor": ridge(lambda sigma, lam: okl.PKAWV(taylor(sigma), lam=lam)),
+        "KernelAWV": ridge(lambda sigma, lam: okl.KernelAWV(G(sigma), lam=lam)),
+        "KernelRidge": ridge(lambda sigma, lam: okl.KernelRidge(G(sigma), lam=lam)),
+        "FOGD": moved(lambda sigma, eta: okl.FOGD(
+            eta=eta, sigma=sigma, n_frequencies=FREQUENCIES, **loss)),
+        "NOGD": moved(lambda sigma, eta: okl.NOGD(G(sigma), eta=eta, budget=ATOMS, **loss)),
+        "POMDR": combinations(lambda sigma: okl.POMDR(G(sigma), budget=ATOMS, horizon=n),
+                              told="sigma={sigma:.3g}", sigma=sigmas),
+        "LinearAWV": linear(okl.LinearAWV),
+        "LinearAWV, half-life 500": linear(lambda lam: okl.LinearAWV(lam, **forget)),
+        "OGD": combinations(lambda eta: okl.OGD(eta, **smooth), told="eta={eta:g}",
+                            eta=LINEAR_STEPS),
+    }  # fmt: skip
+    absent = {
+        "PKAWV, Taylor": taylor(1.0).size(d) > MOST_MONOMIALS,
+        "KernelAWV": n > MOST_EXACT,
+        "KernelRidge": n > MOST_EXACT,
+        "POMDR": not signs,
+    }
+    return {label: settings for label, settings in found.items() if not absent.get(label)}
 
 
 def group(label: str) -> str:
@@ -370,20 +352,6 @@ def plain(cell: str) -> str:
 # ---- the figure ----
 
 
-def spread(ax: Axes, heights: list[float]) -> list[float]:
-    """Return heights for labels in their order, apart by a line of text, in units of the axes."""
-    order = np.argsort(heights)
-    out = np.array(heights)
-    for _ in range(200):
-        for i, j in zip(order, order[1:], strict=False):
-            lack = 0.062 - (out[j] - out[i])
-            if lack > 0:
-                out[i] -= lack / 2
-                out[j] += lack / 2
-        out = np.clip(out, 0.0, 1.02)
-    return out.tolist()
-
-
 def panel(ax: Axes, rows: list[dict]) -> None:
     """Draw error by time, each learner with its name to the right, on one line of text each."""
     x = [float(row["microseconds, bulk"]) for row in rows]
@@ -392,20 +360,14 @@ def panel(ax: Axes, rows: list[dict]) -> None:
     ax.set_xlim(0.03, 1e3)
     room = 0.06 * (max(y) - min(y))
     ax.set_ylim(min(y) - room, max(y) + room)
-    low, high = ax.get_ylim()
-    places = spread(ax, [(value - low) / (high - low) for value in y])
-    for row, at, value, place in zip(rows, x, y, places, strict=True):
+    ends = {}
+    for row, at, value in zip(rows, x, y, strict=True):
         colour = plots.COLOURS[COLOURS[group(row["learner"])]]
         ax.plot(at, value, "o", color=colour, markersize=4)
-        ax.annotate(
-            row["learner"].replace("half-life 500", "forgets"),
-            (at, value), (1.03, place), textcoords="axes fraction", color=colour, va="center",
-            fontsize=plots.FONT - 2, annotation_clip=False,
-            arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.4, "alpha": 0.6,
-                        "shrinkB": 2, "relpos": (0.0, 0.5)},
-        )  # fmt: skip
+        ends[row["learner"].replace("half-life 500", "forgets")] = at, value, colour
     ax.set_xlabel("CPU time of a round in bulk (\N{MICRO SIGN}s)", fontsize=plots.FONT - 1)
     plots.label_ticks(ax.xaxis, *ax.get_xlim())
+    direct_labels(ax, ends, plots.FONT - 2)
 
 
 def bars(ax: Axes, rows: list[dict]) -> None:

@@ -25,7 +25,6 @@ os.environ.setdefault("MKL_NUM_THREADS", "1")
 import numpy as np  # noqa: E402
 from matplotlib.axes import Axes  # noqa: E402
 from matplotlib.figure import Figure  # noqa: E402
-from matplotlib.ticker import MaxNLocator  # noqa: E402
 
 import oklnumba as okl  # noqa: E402
 from oklnumba import datasets, plots  # noqa: E402
@@ -156,6 +155,19 @@ def write_csv(path: Path, rows: list[dict], end: str = "\n") -> None:
         writer.writerows(rows)
 
 
+def read_csv(path: Path) -> list[dict]:
+    """Return the rows of a file, none where there is no file."""
+    if not path.exists():
+        return []
+    with open(path, newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def published_rows(paper: str) -> list[dict]:
+    """Return the values of a paper that are kept beside the scripts."""
+    return read_csv(Path(__file__).with_name("published") / f"{paper}.csv")
+
+
 def save(
     figure: Figure, rows: list[dict], args: argparse.Namespace, stem: str, partial: bool = False
 ) -> None:
@@ -164,20 +176,6 @@ def save(
     write_csv(args.output / f"{stem}.csv", rows)
     figure.savefig(args.output / f"{stem}.png", dpi=200)
     print(f"wrote {stem}.png and {stem}.csv in {args.output}")
-
-
-def plain_ticks(ax: Axes, values: list[float]) -> None:
-    """Put a few ticks with plain numbers on a logarithmic axis."""
-    low, high = min(values) / 1.4, max(values) * 1.4
-    steps = [m * 10.0**e for e in range(-4, 6) for m in (1, 2, 5)]
-    ticks = [s for s in steps if low <= s <= high]
-    if len(ticks) > 6:
-        ticks = [s for s in ticks if f"{s:e}".startswith("1")]
-    if len(ticks) < 3 and high < 6 * low:
-        ticks = [s for s in MaxNLocator(5).tick_values(low, high) if low <= s <= high]
-    ax.set_ylim(low, high)
-    ax.set_yticks(ticks, [f"{s:g}" for s in ticks])
-    ax.minorticks_off()
 
 
 def tidy(

@@ -1,14 +1,12 @@
 """The experiment behind Figures 2 and 4 of Jezequel, Gaillard, Rudi (2019)."""
 
-import csv
 from argparse import Namespace
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import comb
-from pathlib import Path
 
 import numpy as np
-from common import arguments, at_hand, kept_path, kept_run, print_table, save
+from common import arguments, at_hand, kept_path, kept_run, print_table, published_rows, save
 from matplotlib.axes import Axes
 from tqdm import tqdm
 
@@ -42,7 +40,6 @@ for _degree, _colour in zip(
     STYLES[f"PKAWV M={_degree}"] = {"color": _colour, "linestyle": "-"}
     STYLES[f"PKAWV M={_degree} centred (ours)"] = {"color": _colour, "linestyle": (0, (4, 1.5))}
 
-PUBLISHED = Path(__file__).with_name("published") / "jezequel2019.csv"
 AUTHORS = "the authors' run"
 # Our labels of the curves in the authors' notebooks.
 CURVES = {
@@ -71,16 +68,13 @@ def published(figure: str) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     8049e64. The pictures' axis counts rounds from 0, these rounds count from 1.
     """
     curves: dict[str, list[tuple[int, float]]] = {}
-    with open(PUBLISHED, newline="", encoding="utf-8") as file:
-        for row in csv.DictReader(file):
-            if row["figure"] == figure:
-                curves.setdefault(row["curve"], []).append((int(row["x"]) + 1, float(row["y"])))
+    for row in published_rows("jezequel2019"):
+        if row["figure"] == figure:
+            curves.setdefault(row["curve"], []).append((int(row["x"]) + 1, float(row["y"])))
     if not curves:
-        raise ValueError(f"{PUBLISHED} has no figure {figure!r}")
-    return {
-        name: (np.array([x for x, _ in sorted(points)]), np.array([y for _, y in sorted(points)]))
-        for name, points in curves.items()
-    }
+        raise ValueError(f"published/jezequel2019.csv has no figure {figure!r}")
+    return {name: tuple(map(np.array, zip(*sorted(points), strict=True)))
+            for name, points in curves.items()}  # fmt: skip
 
 
 def authors_labels(rmsd: np.ndarray) -> np.ndarray:

@@ -8,7 +8,7 @@ import hashlib
 import os
 import tempfile
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib.util import find_spec
 from itertools import product
 from typing import Any
@@ -21,16 +21,20 @@ MODULES = {"Vowpal Wabbit": "vowpalwabbit", "scikit-learn": "sklearn", "river": 
 
 
 def combinations(
-    make: Callable[..., Any], wrap: Callable[[Any], Any], **lists: Sequence
-) -> dict[str, Callable[[], Any]]:
-    """Return makers of every combination of arguments, by a text that tells it."""
+    make: Callable[..., Any], wrap: Callable[[Any], Any] | None = None, told: str = "",
+    **lists: Sequence,
+) -> dict[str, Callable[..., Any]]:  # fmt: skip
+    """Return makers of every combination of arguments, by a text that tells it.
+
+    told : format of the text; "": "name = value, ...".
+    """
     found = {}
     for values in product(*lists.values()):
         given = dict(zip(lists, values, strict=True))
-        told = {k: f"{v:.4g}" if isinstance(v, float) else v for k, v in given.items()}
-        found[", ".join(f"{k} = {v}" for k, v in told.items())] = lambda given=given: wrap(
-            make(**given)
-        )
+        shown = {k: f"{v:.4g}" if isinstance(v, float) else v for k, v in given.items()}
+        text = told.format(**given) or ", ".join(f"{k} = {v}" for k, v in shown.items())
+        one = partial(make, **given)
+        found[text] = one if wrap is None else lambda one=one: wrap(one())
     return found
 
 

@@ -5,16 +5,15 @@ one stream, written as soon as it is done; what is there is not played again. Ri
 are no dependency of the package: pip install river scikit-learn.
 """
 
-import csv
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import tuned
-from common import write_csv
+from common import read_csv, write_csv
 from streams import Stream, groups, of_group
 from tqdm import tqdm
 
@@ -28,15 +27,13 @@ OWN, RIVER, SKLEARN, PLAIN = "oklnumba, tuned by hand", "river", "scikit-learn",
 Player = Callable[[Stream, float], tuple[str, np.ndarray]]  # to setting and forecasts
 
 
-@dataclass(frozen=True)
-class Job:
-    """A learner on the streams of a group; ``estimate`` in seconds, by which jobs are sorted."""
+class Job(NamedTuple):
+    """A learner on the streams of a group."""
 
     group: str
     by: str
     learner: str
     play: Player
-    estimate: float
 
 
 def averages(series: np.ndarray, n: int, unit: float = 1.0) -> list[str]:
@@ -224,8 +221,6 @@ def river_models(kind: str, d: int) -> dict[str, Callable]:
     }
 
 
-FIRST = ("LinearRidge", "OGD, logistic", "PKAWV, Fourier", "PKAWV, Taylor", "NystromAWV, ridge",
-         "FOGD")  # fmt: skip
 TREE, FOREST = "HoeffdingAdaptiveTree", "AdaptiveRandomForest"
 
 
@@ -269,65 +264,28 @@ def is_slow(by: str, learner: str, d: int) -> bool:
     return by == SKLEARN or learner in (FOREST, TREE) or learner.startswith("RBF") or d > WIDE
 
 
-def order(job: Job) -> tuple[int, float]:
-    """Return the place of a job: those that win most often first, and of these the cheap ones."""
-    linear = "Logistic" in job.learner or "Linear" in job.learner or "PA" in job.learner
-    if job.by == PLAIN or job.by == RIVER and linear and not job.learner.startswith("RBF"):
-        tier = 0
-    elif job.by == OWN and job.learner in FIRST:
-        tier = 1
-    elif job.learner in (TREE, FOREST):
-        tier = 2 if job.estimate < 100.0 else 5  # on 784 inputs
-    else:
-        tier = 3 + (job.by == RIVER)
-    return tier, job.estimate
-
-
-def microseconds(by: str, learner: str, d: int) -> float:
-    """Return about what a row takes."""
-    if by == SKLEARN:
-        return 400.0
-    if learner == FOREST:
-        return 1500.0 + 50.0 * d
-    if learner == TREE:
-        return 100.0 + 25.0 * d
-    return 10.0 + 1.5 * d + 30.0 * d * learner.startswith("RBF")
-
-
 def jobs(libraries: bool) -> Iterator[Job]:
     """Yield every rival of every group; river and scikit-learn only where they are wanted."""
     for group in groups():
         found = streams_of(group)
-        (n, d), kind = found[0].X.shape, found[0].kind
-        yield Job(group, PLAIN, plain.__name__, plain, 0.0)
+        d, kind = found[0].X.shape[1], found[0].kind
+        yield Job(group, PLAIN, plain.__name__, plain)
         if kind == "regression":
-            yield Job(group, PLAIN, last_label.__name__, last_label, 0.0)
+            yield Job(group, PLAIN, last_label.__name__, last_label)
         for family in tuned.grids(kind, d):
-            cost = (2.0 + 2e-5 * len(found) * n) * (1.0 + d / 50.0)
-            yield Job(group, OWN, family, by_hand(group, family), cost)
+            yield Job(group, OWN, family, by_hand(group, family))
         if libraries:
-            names = {SKLEARN: sklearn_models(kind, d), RIVER: river_models(kind, d)}
-            makers = {SKLEARN: with_sklearn, RIVER: with_river}
-            for by, models in names.items():
-                for name in models:
-                    rows = min(n, slow_rows(d)) if is_slow(by, name, d) else n
-                    cost = 1e-6 * microseconds(by, name, d) * rows * len(found)
-                    yield Job(group, by, name, makers[by](name), cost)
-
-
-def read(path: Path) -> list[dict]:
-    """Return the rows that are there."""
-    if not path.exists():
-        return []
-    with open(path, newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
+            for name in sklearn_models(kind, d):
+                yield Job(group, SKLEARN, name, with_sklearn(name))
+            for name in river_models(kind, d):
+                yield Job(group, RIVER, name, with_river(name))
 
 
 def play_all(path: Path, libraries: bool, limit: float) -> None:
-    """Play what the csv has not, see ``order``; ``limit`` in CPU seconds for each cell."""
-    rows = read(path)
+    """Play what the csv has not; ``limit`` in CPU seconds for each cell."""
+    rows = read_csv(path)
     done = {(r["stream"], r["by"], r["learner"]) for r in rows}
-    for job in tqdm(sorted(jobs(libraries), key=order), unit=" job"):
+    for job in tqdm(list(jobs(libraries)), unit=" job"):
         for stream in streams_of(job.group):
             if (stream.name, job.by, job.learner) in done:
                 continue

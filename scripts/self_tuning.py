@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 import rivals
-from common import FIGURES, arguments, print_table, save
+from common import FIGURES, arguments, print_table, read_csv, save
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 from streams import ROWS, SETS, Stream, streams
 from tqdm import tqdm
@@ -225,7 +225,7 @@ def main() -> None:
         libraries = all(map(importlib.util.find_spec, ("river", "sklearn")))
         print("" if libraries else "without river and scikit-learn: pip install river scikit-learn")
         rivals.play_all(own, libraries, args.limit)
-    others = rivals.read(own if own.exists() else FIGURES / own.name)
+    others = read_csv(own if own.exists() else FIGURES / own.name)
     okl.run(okl.SelfTuning(), np.ones((600, 2)), np.ones(600))  # compiles
     rows = []
     for stream in tqdm(streams(QUICK_ROWS if args.quick else ROWS), unit=" stream", disable=None):

@@ -6,11 +6,12 @@ stream; each setting plays TUNING_ROWS / 4 rows, and the best quarter of them TU
 """
 
 import warnings
-from collections.abc import Callable, Iterator
-from functools import lru_cache
+from collections.abc import Callable
+from functools import lru_cache, partial
 from itertools import product
 
 import numpy as np
+from peers import combinations
 from streams import ROWS, SETS, Stream, of_group
 
 import oklnumba as okl
@@ -24,7 +25,7 @@ LAMS = (0.01, 0.1, 1.0)
 BUDGET, RANK, FREQUENCIES = 400, 80, 200
 MOST_MONOMIALS = 600  # else Taylor features are left out
 LINEAR = {"LinearAWV", "LinearRidge", "OGD", "OGD, logistic"}  # with an intercept
-HINGE_ONLY = {"POMDR", "OGD, logistic"}
+HINGE_ONLY = {"POMDR", "OGD, logistic"}  # labels -1 and +1 only
 
 Maker = Callable[[int], Learner]  # of the number of rounds
 Forecasts = np.ndarray | None
@@ -40,90 +41,47 @@ def scalings(X: np.ndarray) -> dict[str, np.ndarray]:
     }
 
 
-def by_sigma_and_step(kind: str) -> Iterator[tuple[str, str, Maker]]:
-    """Yield family, setting and maker of the learners with a kernel and a step."""
-    loss = "hinge" if kind == "classification" else "squared"
-    for sigma, exponent in product(SIGMAS, EXPONENTS):
-        kernel, setting = okl.Gaussian(sigma), f"sigma={sigma:g} step=1e{exponent}/sqrt(T)"
-
-        def step(T: int, exponent: int = exponent) -> float:
-            return 10.0**exponent / T**0.5
-
-        makers: dict[str, Maker] = {
-            "FOGD": lambda T, sigma=sigma, step=step: okl.FOGD(
-                loss=loss, eta=step(T), sigma=sigma, n_frequencies=FREQUENCIES
-            ),
-            "NOGD": lambda T, kernel=kernel, step=step: okl.NOGD(
-                kernel, loss=loss, eta=step(T), budget=BUDGET, rank=RANK
-            ),
-            "KernelOGD": lambda T, kernel=kernel, step=step: okl.KernelOGD(
-                kernel, loss=loss, eta=step(T), budget=BUDGET
-            ),
-            "BOGD": lambda T, kernel=kernel, step=step: okl.BOGD(
-                kernel, loss=loss, eta=step(T), budget=BUDGET
-            ),
-        }
-        for family, make in makers.items():
-            yield family, setting, make
-
-
-def by_sigma_and_lam(d: int) -> Iterator[tuple[str, str, Maker]]:
-    """Yield family, setting and maker of the learners with a kernel and lam."""
-    for sigma, lam in product(SIGMAS, LAMS):
-        kernel, setting = okl.Gaussian(sigma), f"sigma={sigma:g} lam={lam:g}"
-        fourier = okl.FourierFeatures(FREQUENCIES, sigma=sigma)
-        yield (
-            "PKAWV, Fourier",
-            setting,
-            lambda T, z=fourier, lam=lam: okl.PKAWV(z, lam=lam),
-        )
-        if (d + 2) * (d + 1) // 2 <= MOST_MONOMIALS:
-            taylor = okl.TaylorFeatures(2, sigma=sigma)
-            yield (
-                "PKAWV, Taylor",
-                setting,
-                lambda T, z=taylor, lam=lam: okl.PKAWV(z, lam=lam),
-            )
-        for forecaster in ("awv", "ridge"):
-            yield (
-                f"NystromAWV, {forecaster}",
-                setting,
-                lambda T, kernel=kernel, lam=lam, forecaster=forecaster: okl.NystromAWV(
-                    kernel, lam=lam, max_size=BUDGET, forecaster=forecaster
-                ),
-            )
-
-
-def others(kind: str) -> Iterator[tuple[str, str, Maker]]:
-    """Yield family, setting and maker of the linear learners, and of POMDR."""
-    for lam in LAMS:
-        yield "LinearAWV", f"lam={lam:g}", lambda T, lam=lam: okl.LinearAWV(lam)
-        yield "LinearRidge", f"lam={lam:g}", lambda T, lam=lam: okl.LinearRidge(lam)
-    losses = {"OGD": "hinge", "OGD, logistic": "logistic"}
-    if kind == "regression":
-        losses = {"OGD": "squared"}
-    for (family, loss), exponent in product(losses.items(), EXPONENTS):
-        yield (
-            family,
-            f"step=1e{exponent}/sqrt(T)",
-            lambda T, loss=loss, exponent=exponent: okl.OGD(10.0**exponent / T**0.5, loss=loss),
-        )
-    if kind == "classification":
-        for sigma in SIGMAS:
-            yield (
-                "POMDR",
-                f"sigma={sigma:g}",
-                lambda T, sigma=sigma: okl.POMDR(okl.Gaussian(sigma), horizon=T),
-            )
-
-
 def grids(kind: str, d: int) -> dict[str, dict[str, Maker]]:
     """Return the settings of each family, by name, and how to make the learner."""
-    found: dict[str, dict[str, Maker]] = {}
-    for part in (others(kind), by_sigma_and_lam(d), by_sigma_and_step(kind)):
-        for family, setting, make in part:
-            found.setdefault(family, {})[setting] = make
-    return found
+    signs, G = kind == "classification", okl.Gaussian
+    loss = {"loss": "hinge" if signs else "squared"}
+
+    def taylor(sigma: float) -> okl.TaylorFeatures:
+        return okl.TaylorFeatures(2, sigma=sigma)
+
+    def step(exponent: int, T: int) -> float:
+        return 10.0**exponent / T**0.5
+
+    lams = partial(combinations, told="lam={lam:g}", lam=LAMS)
+    steps = partial(combinations, told="step=1e{exponent}/sqrt(T)", exponent=EXPONENTS)
+    curved = partial(combinations, told="sigma={sigma:g} lam={lam:g}", sigma=SIGMAS, lam=LAMS)
+    moved = partial(combinations, told="sigma={sigma:g} step=1e{exponent}/sqrt(T)", sigma=SIGMAS,
+                    exponent=EXPONENTS)  # fmt: skip
+    found = {
+        "LinearAWV": lams(lambda T, lam: okl.LinearAWV(lam)),
+        "LinearRidge": lams(lambda T, lam: okl.LinearRidge(lam)),
+        "OGD": steps(lambda T, exponent: okl.OGD(step(exponent, T), **loss)),
+        "OGD, logistic": steps(lambda T, exponent: okl.OGD(step(exponent, T), loss="logistic")),
+        "POMDR": combinations(
+            lambda T, sigma: okl.POMDR(G(sigma), horizon=T), told="sigma={sigma:g}", sigma=SIGMAS),
+        "PKAWV, Fourier": curved(lambda T, sigma, lam: okl.PKAWV(
+            okl.FourierFeatures(FREQUENCIES, sigma=sigma), lam=lam)),
+        "PKAWV, Taylor": curved(lambda T, sigma, lam: okl.PKAWV(taylor(sigma), lam=lam)),
+        **{f"NystromAWV, {kind}": curved(lambda T, sigma, lam, kind=kind: okl.NystromAWV(
+            G(sigma), lam=lam, max_size=BUDGET, forecaster=kind)) for kind in ("awv", "ridge")},
+        "FOGD": moved(lambda T, sigma, exponent: okl.FOGD(
+            eta=step(exponent, T), sigma=sigma, n_frequencies=FREQUENCIES, **loss)),
+        "NOGD": moved(lambda T, sigma, exponent: okl.NOGD(
+            G(sigma), eta=step(exponent, T), budget=BUDGET, rank=RANK, **loss)),
+        "KernelOGD": moved(lambda T, sigma, exponent: okl.KernelOGD(
+            G(sigma), eta=step(exponent, T), budget=BUDGET, **loss)),
+        "BOGD": moved(lambda T, sigma, exponent: okl.BOGD(
+            G(sigma), eta=step(exponent, T), budget=BUDGET, **loss)),
+    }  # fmt: skip
+    absent = set() if signs else HINGE_ONLY
+    if taylor(1.0).size(d) > MOST_MONOMIALS:
+        absent = absent | {"PKAWV, Taylor"}
+    return {family: grid for family, grid in found.items() if family not in absent}
 
 
 def play(

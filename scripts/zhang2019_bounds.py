@@ -54,62 +54,31 @@ ALPHA = theory.exp_concave_rate(1.0, 1.0, 2.0)
 
 
 def adaptive(title: str, kind: str) -> Panel:
-    return Panel(
-        title,
-        lambda n: okl.AdaptiveFTRL(kind, eta=1.0),
-        lambda g, w, n: theory.adaptive_ftrl_bound(g, w, kind, 1.0),
-        "ball",
-    )
+    return Panel(title, lambda n: okl.AdaptiveFTRL(kind, eta=1.0),
+                 lambda g, w, n: theory.adaptive_ftrl_bound(g, w, kind, 1.0), "ball")  # fmt: skip
 
 
 PANELS = [
-    Panel(
-        "OGD",
-        lambda n: okl.OGD(step(n)),
-        lambda g, w, n: theory.ogd_bound(g, w, step(n)),
-        "ball",
-    ),
-    Panel(
-        "LazyOGD",
-        lambda n: okl.LazyOGD(step(n)),
-        lambda g, w, n: theory.ogd_bound(g, w, step(n)),
-        "ball",
-    ),
-    Panel(
-        f"PNorm, p = {P}",
-        lambda n: okl.PNorm(p_step(n), p=P),
-        lambda g, w, n: theory.p_norm_bound(g, w, p_step(n), P),
-        "p",
-    ),
-    Panel(
-        "Hedge",
-        lambda n: okl.Hedge(hedge_step(n)),
-        lambda g, w, n: theory.exponentiated_gradient_bound(g, w, hedge_step(n)),
-        "simplex",
-    ),
+    Panel("OGD", lambda n: okl.OGD(step(n)),
+          lambda g, w, n: theory.ogd_bound(g, w, step(n)), "ball"),
+    Panel("LazyOGD", lambda n: okl.LazyOGD(step(n)),
+          lambda g, w, n: theory.ogd_bound(g, w, step(n)), "ball"),
+    Panel(f"PNorm, p = {P}", lambda n: okl.PNorm(p_step(n), p=P),
+          lambda g, w, n: theory.p_norm_bound(g, w, p_step(n), P), "p"),
+    Panel("Hedge", lambda n: okl.Hedge(hedge_step(n)),
+          lambda g, w, n: theory.exponentiated_gradient_bound(g, w, hedge_step(n)), "simplex"),
     adaptive("FTRL, steps 1/sqrt(t)", "sqrt"),
     adaptive("FTRL, by lengths", "gradient"),
     adaptive("AdaGrad, diagonal", "adagrad"),
     adaptive("AdaGrad, full", "adagrad_full"),
-    Panel(
-        "StronglyConvex",
-        lambda n: okl.StronglyConvexFTRL(LAM),
-        lambda g, w, n: theory.strongly_convex_bound(g, w, LAM),
-        "strong",
-    ),
-    Panel(
-        "OGD, 1 / (lam t)",
-        lambda n: okl.OGD(schedule="strong", lam=LAM),
-        lambda g, w, n: theory.ogd_strong_bound(g, LAM),
-        "strong",
-    ),
-    Panel(
-        "ExpConcave, simplex",
-        lambda n: okl.ExpConcaveFTRL(ALPHA, lipschitz=2.0, domain="simplex"),
-        lambda g, w, n: theory.exp_concave_bound(g, w, ALPHA, 2.0),
-        "exp-concave",
-    ),
-]
+    Panel("StronglyConvex", lambda n: okl.StronglyConvexFTRL(LAM),
+          lambda g, w, n: theory.strongly_convex_bound(g, w, LAM), "strong"),
+    Panel("OGD, 1 / (lam t)", lambda n: okl.OGD(schedule="strong", lam=LAM),
+          lambda g, w, n: theory.ogd_strong_bound(g, LAM), "strong"),
+    Panel("ExpConcave, simplex",
+          lambda n: okl.ExpConcaveFTRL(ALPHA, lipschitz=2.0, domain="simplex"),
+          lambda g, w, n: theory.exp_concave_bound(g, w, ALPHA, 2.0), "exp-concave"),
+]  # fmt: skip
 
 
 def gradient(

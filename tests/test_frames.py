@@ -245,6 +245,7 @@ def with_column(values, name="colour"):
 
 
 def missing(table):
+    table = table.copy()  # pandas 2 would write into the array that it was made of
     table.iloc[7, 1] = None
     return table
 

@@ -433,7 +433,7 @@ AROUND = {
 def test_what_older_versions_allowed_still_loads_and_goes_on(around, tmp_path):
     inner = okl.FOGD(TAYLOR)
     learner = AROUND[around](inner).partial_fit(X[:20], Y[:20])
-    inner.sigma = 3.0  # ignored beside features, which older versions did not refuse
+    vars(inner)["sigma"] = 3.0  # ignored beside features, which older versions did not refuse
     learner.save(tmp_path / "old.npz")
     copies = [okl.load(tmp_path / "old.npz"), copy.deepcopy(learner)]
     copies += [pickle.loads(pickle.dumps(learner)), learner]

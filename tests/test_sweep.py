@@ -166,52 +166,6 @@ def test_what_changes_numbers_changes_the_key():
     assert cells.key(same, options._replace(path="there")) in keys
 
 
-KILLED = """if True:
-    import os, signal, sys, time
-    sys.path.insert(0, sys.argv[1])
-    import numpy as np
-    from tests import test_sweep
-
-    folder, times = sys.argv[2], int(sys.argv[3])
-    os.makedirs(folder, exist_ok=True)
-    test_sweep.play(n_jobs=1)  # loads what is compiled: children begin at once
-    begin = time.perf_counter()
-    test_sweep.play(n_jobs=1)
-    longest = time.perf_counter() - begin
-    rng, kills, sweeps = np.random.default_rng(0), 0, 0
-    while kills < times:
-        own = f"{folder}/{sweeps}"
-        child = os.fork()
-        if child == 0:
-            test_sweep.play(path=own, n_jobs=2).save(f"{folder}/{sweeps}.npz")
-            os._exit(0)
-        time.sleep(rng.uniform(0.0, longest))
-        os.kill(child, signal.SIGKILL)
-        killed = os.waitpid(child, 0)[1] == signal.SIGKILL
-        kills += killed
-        sweeps += not killed  # it had come to its end
-    kept = len(os.listdir(own))
-    test_sweep.play(path=own).save(f"{folder}/{sweeps}.npz")
-    print(kills, sweeps, kept)
-"""
-
-
-def killed(folder, times):
-    """Play sweeps that are killed at random moments; return their tables, and cells at the end."""
-    root = os.path.dirname(os.path.dirname(__file__))
-    command = [sys.executable, "-c", KILLED, root, str(folder), str(times)]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    tables = [numbers(okl.Table.load(path)) for path in folder.glob("*.npz")]
-    return tables, *map(int, done.stdout.split())
-
-
-@pytest.mark.skipif(not COMPILED, reason="far too long")
-def test_killed_sweeps_give_the_same_table(tmp_path, undisturbed):
-    tables, kills, sweeps, _ = killed(tmp_path, 3)
-    assert kills == 3 and len(tables) == sweeps + 1
-    assert all(table == undisturbed for table in tables)
-
-
 def test_an_interrupt_leaves_finished_cells(tmp_path, monkeypatch):
     before, calls = cells.play, []
 

@@ -318,7 +318,9 @@ def test_output_in_frames(name):
     assert found.columns == step.get_feature_names_out().tolist()
     assert isinstance(step.set_output().transform(FRAME), pd.DataFrame)  # None: no change
     assert isinstance(step.set_output(transform="default").transform(FRAME), np.ndarray)
-    with pytest.raises(ValueError, match="transform must be one of default, pandas, polars, but is 'arrow'"):
+    with pytest.raises(
+        ValueError, match="transform must be one of default, pandas, polars, but is 'arrow'"
+    ):
         step.set_output(transform="arrow")
     with sklearn.config_context(transform_output="pandas"):
         assert isinstance(made(name).fit(X).transform(X), pd.DataFrame)

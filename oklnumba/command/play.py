@@ -18,6 +18,7 @@ from tqdm import tqdm
 import oklnumba as okl
 from oklnumba import losses
 from oklnumba.command import source, spelling
+from oklnumba.files import replacing
 
 FIRST = 512  # rounds played before the table is first written; WARM: to compile, see ``warm``
 WARM = 600
@@ -208,7 +209,9 @@ def run(args: argparse.Namespace) -> int:
         course.learner.save(args.save)
         print(f"saved     {args.save}: oklnumba.load reads it")
     if args.plot and course.rounds:
-        draw(course, str(learner)).savefig(args.plot, dpi=200)
+        kind = Path(args.plot).suffix.removeprefix(".") or "png"
+        with replacing(args.plot) as partial:
+            draw(course, str(learner)).savefig(partial, dpi=200, format=kind)
         print(f"plot      {args.plot}")
     return status
 

@@ -8,9 +8,11 @@ row. A kernel is the pair (code, numbers) that kernels.py makes.
 
 from __future__ import annotations
 
+import gc
 import hashlib
 from pathlib import Path
 
+import llvmlite.binding as llvm
 import numba
 from numba.core import caching, compiler
 from numba.core.codegen import JITCodeLibrary
@@ -78,7 +80,7 @@ class _Flags(compiler.Flags):
         return self._DEFAULTS | self._values
 
 
-class _Unfinished(JITCodeLibrary):
+class _Part(JITCodeLibrary):
     """LLVM code of a function that others call: they take it in, and optimise it as their own."""
 
     def finalize(self):
@@ -88,20 +90,29 @@ class _Unfinished(JITCodeLibrary):
         self._finalized = True
 
 
+class _Whole(JITCodeLibrary):
+    """Machine code of a function that Python calls, with its parts, which none but it can see."""
+
+    def _optimize_final_module(self):
+        for function in self._final_module.functions:
+            if not function.is_declaration and function.linkage == llvm.Linkage.linkonce_odr:
+                function.linkage = "internal"
+        super()._optimize_final_module()
+
+
 class _Called(compiler.Compiler):
     """Numba's compiler of a function that compiled code calls; it stops at LLVM code."""
 
     def __init__(self, typingctx, targetctx, library, args, return_type, flags, locals):
         flags = _Flags(flags)
-        flags.forceinline = True
         flags.no_compile = flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
-        library = _Unfinished(targetctx.codegen(), "called")
         super().__init__(typingctx, targetctx, library, args, return_type, flags, locals)
 
     def compile_extra(self, func):
         """Return what numba knows of the function; its callers find it by ``entry_point``."""
-        result = super().compile_extra(func)._replace(entry_point=object())
         target = self.state.targetctx
+        self.state.library = _Part(target.codegen(), func.__qualname__)
+        result = super().compile_extra(func)._replace(entry_point=object())
         target.insert_user_function(result.entry_point, result.fndesc, [result.library])
         return result
 
@@ -114,20 +125,32 @@ class _Entered(compiler.Compiler):
         flags.no_cfunc_wrapper = True
         super().__init__(typingctx, targetctx, library, args, return_type, flags, locals)
 
+    def compile_extra(self, func):
+        """Return the compiled function. Nothing made on the way is garbage: a tenth of the time."""
+        self.state.library = _Whole(self.state.targetctx.codegen(), func.__qualname__)
+        self.state.library.enable_object_caching()  # machine code is kept, for the cache
+        collecting = gc.isenabled()
+        gc.disable()
+        try:
+            return super().compile_extra(func)
+        finally:
+            if collecting:
+                gc.enable()
 
-def _jit(fastmath: set[str]):
+
+def _jit(fastmath: set[str], inlined: bool = True):
     """Return the project's one ``njit`` decorator, with a named subset of fastmath.
 
-    Lazy signatures keep the import fast. A function is compiled into machine code, and cached, where
-    Python calls it; where compiled code calls it, it is inlined before anything is optimised. So a
-    function is optimised once, as part of what Python enters: a third of the time, and the same bits
-    in the process that compiles and in one that loads (a callee optimised by itself and again
-    inside its caller rounds differently in the two copies, and which of them a call takes depends
-    on the order of loading). ``nogil`` lets threads run learners side by side;
-    ``error_model="numpy"`` keeps division branches out of loops. Without ``_nrt`` calls that count
-    references to arrays are gone from the loops, 20 to 130 ns a round; a function that makes an
-    array does not compile. Full fastmath is never used: it breaks NaN checks and the accuracy of
-    exp.
+    Lazy signatures keep the import fast. A function is compiled into machine code, and cached,
+    where Python calls it; where compiled code calls it, its LLVM code is put into the caller's,
+    ``inlined``, or as a function that only this machine code sees. So a function is optimised as
+    part of what Python enters: a third of the time, and the same bits in the process that compiles
+    and in one that loads (where a callee has machine code of its own and a copy in its caller, the
+    two round differently, and which a call takes depends on the order of loading). ``nogil`` lets
+    threads run learners side by side; ``error_model="numpy"`` keeps division branches out of loops.
+    Without ``_nrt`` calls that count references to arrays are gone from the loops, 20 to 130 ns a
+    round; a function that makes an array does not compile. Full fastmath is never used: it breaks
+    NaN checks and the accuracy of exp.
     """
     options = {"nogil": True, "error_model": "numpy", "fastmath": fastmath}
     options["_nrt"] = False  # no arrays are made, so there are no references to count
@@ -135,7 +158,7 @@ def _jit(fastmath: set[str]):
     def decorate(function):
         if numba.config.DISABLE_JIT:
             return function
-        called = numba.njit(pipeline_class=_Called, **options)(function)
+        called = numba.njit(pipeline_class=_Called, forceinline=inlined, **options)(function)
         found = called.overloads
         called.add_overload = lambda r: found.update({tuple(r.signature.args): r})  # not enterable
         entered = numba.njit(pipeline_class=_Entered, **options)(function)
@@ -152,6 +175,9 @@ def _jit(fastmath: set[str]):
 
 
 # Sums may be reordered (vectorised) and products fused; NaN and infinity keep their meaning.
-hot = _jit({"reassoc", "contract", "arcp", "nsz"})
+REORDERED = {"reassoc", "contract", "arcp", "nsz"}
+hot = _jit(REORDERED)
+# Bodies so long that a copy at each call would take most of the time of compiling.
+hot_apart = _jit(REORDERED, inlined=False)
 # Fused products only: range reductions must not be reordered.
 exact = _jit({"contract"})

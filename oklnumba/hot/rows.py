@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from oklnumba.hot.elementary import FAR, exp_nonpositive
-from oklnumba.hot.jit import hot
+from oklnumba.hot.jit import hot, hot_apart
 
 GAUSSIAN = 0
 LAPLACIAN = 1
@@ -85,7 +85,7 @@ def integer_power(x, degree):
     return power
 
 
-@hot
+@hot_apart
 def kernel_row(kernel, x, atoms, m, out):
     """Write k(x, atom_j) for the first m atoms.
 

@@ -14,8 +14,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from oklnumba.checks import as_rows
-from oklnumba.frames import is_frame
+from oklnumba.checks import as_rows, require
+from oklnumba.frames import as_labels, is_frame
 from oklnumba.interop.probabilities import LOSSES, probabilities
 from oklnumba.learners.learner import Learner, Player, fresh
 from oklnumba.learners.self_tuning import SelfTuning
@@ -81,11 +81,16 @@ class OnlineEstimator(BaseEstimator, metaclass=Checked):
         """Return X, or X and y, as scikit-learn checks them; a column that will not do is named."""
         options |= {"accept_sparse": "csr", "dtype": np.float64}
         try:
-            return validate_data(self, *data, reset=reset, **options)
+            with np.errstate(over="ignore"):  # what is beyond is infinity, and refused as that
+                return validate_data(self, *data, reset=reset, **options)
         except (TypeError, ValueError):
             if is_frame(data[0]):
                 as_rows(data[0])  # raises where it is the frame, and says where in it
             raise
+        except ArithmeticError as error:  # of integers and decimals that no float holds
+            raise ValueError(
+                f"X or y has a number beyond double precision: {error}; scale it, or leave it out"
+            ) from error
 
     @contextmanager
     def _as_before_on_error(self) -> Iterator[None]:
@@ -120,8 +125,9 @@ def has_probabilities(estimator: OnlineClassifier) -> bool:
     return True
 
 
-def check_label_type(labels: np.ndarray) -> np.ndarray:
+def check_label_type(labels: np.ndarray, name: str = "y") -> np.ndarray:
     """Return labels, or raise ValueError unless they are numbers, bools or texts, of one type."""
+    require(labels.ndim == 1, name, labels, "a 1-D array of labels")
     kind = labels.dtype.kind
     other = np.zeros(len(labels), dtype=bool)
     if kind == "O":
@@ -130,9 +136,9 @@ def check_label_type(labels: np.ndarray) -> np.ndarray:
         row = int(np.argmax(other))
         label = labels.tolist()[row]
         raise ValueError(
-            f"Unknown label type: y has {label!r} ({type(label).__name__}) at row {row}; labels "
-            "must be all texts, all integers or all bools: drop rows without a label, or make "
-            "texts of them, y.astype(str)"
+            f"Unknown label type: {name} has {label!r} ({type(label).__name__}) at row {row}; "
+            "labels must be all texts, all integers or all bools: drop rows without a label, or "
+            "make texts of them, y.astype(str)"
         )
     return labels
 
@@ -210,7 +216,8 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         with self._as_before_on_error():
             player = self._fresh()
             X, y = self._validated(X, y, reset=True)
-            check_classification_targets(check_label_type(y))
+            with np.errstate(invalid="ignore"):  # labels that no integer holds
+                check_classification_targets(check_label_type(y))
             classes = np.unique(y)
             if len(classes) < 2:
                 raise ValueError(
@@ -240,7 +247,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         """
         first = not hasattr(self, "learner_")
         if classes is not None:
-            classes = np.unique(check_label_type(np.asarray(classes)))
+            classes = np.unique(check_label_type(as_labels(classes), "classes"))
         if first and (classes is None or len(classes) < 2):
             raise ValueError(
                 "the first call of partial_fit needs classes, all labels that may ever come, at "
@@ -253,6 +260,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
             )
         with self._as_before_on_error():
             X, y = self._validated(X, y, reset=first)
+            check_label_type(y)
             if first:
                 return self._start(self._fresh(), classes, X, y)
             return self._play(self.learner_, X, self._labels(y))

@@ -332,9 +332,9 @@ class RiverClassifier(_Model, base.MiniBatchClassifier):
 
     def _name(self, classes: Sequence[Hashable], several: bool) -> None:
         """Take these for all the classes there will be."""
-        labels = [_label(label) for label in classes]
-        if len(labels) < 2 or len(set(labels)) < len(labels):
-            raise ValueError(f"classes must be at least two different labels, but are {classes!r}")
+        what = "at least two different labels"
+        labels = checks.require_different("classes", classes, 2, what)
+        labels = [_label(label) for label in labels]
         self._open = False
         self._codes = {label: code for code, label in enumerate(labels)}
         two = len(labels) == 2 and not several

@@ -176,8 +176,12 @@ class KernelAWV(Ridge):
         )
         return super()._buffers(rooms) | {"L": L}
 
+    def _ahead(self, n: int) -> int:
+        self._reserve({ATOMS: self._played + n})
+        return n
+
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        self._reserve({ATOMS: self._played + len(X)})
+        self._ahead(len(X))
         for start in range(0, len(X), factor.BLOCK):
             stop = min(start + factor.BLOCK, len(X))
             with factor.threads(self._played, stop - start):

@@ -27,7 +27,7 @@ from oklnumba.learners.learner import Learner, Trace
 from oklnumba.learners.saving import refuse_other
 from oklnumba.learners.sharing import SharedFeatures, factor_groups, shared_features
 from oklnumba.params import anew, told
-from oklnumba.state import aligned_zeros, under
+from oklnumba.state import aligned_zeros, growing, under
 from oklnumba.threads import together
 
 KINDS = {
@@ -148,7 +148,7 @@ class Experts(Learner):
     78
     """
 
-    _ROWS = 128  # rounds played by each learner in turn
+    _ROWS = 120  # rounds played by each learner in turn: whole sweeps of udu.py
 
     _STATE = EXPERT_STATE
     _REMEDY = "lower the learners' steps, or scale the labels"
@@ -257,9 +257,15 @@ class Experts(Learner):
         ]
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        for start in range(0, len(X), self._ROWS):
-            stop = min(start + self._ROWS, len(X))
+        start = 0
+        while start < len(X):
+            stop = start + self._ahead(min(self._ROWS, len(X) - start))
             self._play_block(X[start:stop], y[start:stop], trace.rows(start, stop))
+            start = stop
+
+    def _ahead(self, n: int) -> int:
+        with growing(self):  # all have room before any of them plays
+            return min(one._ahead(n) for one in self._experts)
 
     def _play_block(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         Z = self._features(X)

@@ -10,19 +10,17 @@ from oklnumba.checks import require_positive
 from oklnumba.features import Features, FourierFeatures, check_features
 from oklnumba.health import Part, weights_part
 from oklnumba.hot.first_order import GRADIENT_STEP, Setting, first_order_rounds
-from oklnumba.hot.fogd import ROWS_AT_ONCE, fogd_forecasts, fogd_rounds
 from oklnumba.hot.jit import ATOMS, DONE
 from oklnumba.hot.linalg import product_rows
 from oklnumba.learners.learner import Trace
 from oklnumba.learners.on_features import OnFeatures
-from oklnumba.state import aligned_zeros, refuse_outside
+from oklnumba.state import refuse_outside
 
 
 class FOGD(OnFeatures):
     """Fourier online gradient descent: w <- w - eta l'(w.z, y) z (Lu et al. 2016, Alg. 1).
 
-    O(r d) time a round for r features. Fourier features are made inside the loop, a few rounds at a
-    time; other maps are written in blocks first.
+    O(r d) time a round for r features, mostly for these.
 
     Parameters
     ----------
@@ -50,6 +48,7 @@ class FOGD(OnFeatures):
     """
 
     _STATE = {"w": ("r",), "counts": ("counts",)}
+    _ROWS = 120  # few, so that their features stay in the cache
     _in_threads = True
     _REMEDY = "lower eta, or scale the labels"
 
@@ -83,17 +82,9 @@ class FOGD(OnFeatures):
         )  # fmt: skip
 
     def _start(self, d: int) -> None:
-        features = self._map_of_inputs()
-        self._fused = isinstance(features, FourierFeatures)
-        if self._fused:
-            self._frequencies, self._scale = features._frequencies(d)
-            self._setting = float(self.eta), self._scale
-            r = features.size(d)
-            self._work = aligned_zeros(ROWS_AT_ONCE, r)
-        else:
-            write, r = features._writer(d)
-            self._setting = tuple(Setting(eta=float(self.eta)))
-            self._start_map(write, r)
+        write, r = self._map_of_inputs()._writer(d)
+        self._setting = tuple(Setting(eta=float(self.eta)))
+        self._start_map(write, r)
         self._make_state(r=r, counts=1)
         self._arrays = np.zeros(2), self._w, np.empty(0), np.empty(0)
         self._counts[ATOMS] = r  # features are what this learner has for atoms
@@ -109,19 +100,6 @@ class FOGD(OnFeatures):
     def _matrices(self) -> list[Part]:
         return [weights_part(self._w)]
 
-    def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        if not self._fused:
-            super()._play(X, y, trace)
-            return
-        trace.sizes.fill(len(self._w))
-        played, status = fogd_rounds(
-            X, y, self._frequencies, self._w, self._loss_code, self._setting, self._work,
-            trace.predictions,
-        )  # fmt: skip
-        if status != DONE:
-            self._check(status, played)
-        self._played += len(X)
-
     def _play_features(self, Z: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         trace.sizes.fill(len(self._w))
         played, status = first_order_rounds(
@@ -130,13 +108,6 @@ class FOGD(OnFeatures):
         if status != DONE:
             self._check(status, played)
         self._played += len(Z)
-
-    def _forecast(self, X: np.ndarray) -> np.ndarray:
-        if not self._fused:
-            return super()._forecast(X)
-        forecasts = np.empty(len(X))
-        fogd_forecasts(X, self._frequencies, self._w, self._scale, self._work, forecasts)
-        return forecasts
 
     def _forecast_features(self, Z: np.ndarray) -> np.ndarray:
         forecasts = np.empty(len(Z))

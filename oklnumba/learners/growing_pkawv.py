@@ -14,7 +14,7 @@ from oklnumba.hot.awv import BEST, GROWTH, LARGEST, LOG_DET, LOSS
 from oklnumba.hot.jit import ATOMS
 from oklnumba.learners.awv import PKAWV, Ridge
 from oklnumba.learners.learner import Trace
-from oklnumba.state import refuse_outside
+from oklnumba.state import growing, refuse_outside
 
 # Entries of the counts after ATOMS: rounds whose inputs are kept, degree of the features.
 PAST, DEGREE = 1, 2
@@ -70,6 +70,7 @@ class GrowingPKAWV(Ridge):
 
     _STATE = {"counts": ("counts",), "past": (PAST, "d"), "labels": ("outputs", PAST)}
     _several = _in_threads = True
+    _grown: tuple[PKAWV, Trace] | None = None  # the next features, just before they are due
 
     def __init__(
         self,
@@ -140,25 +141,36 @@ class GrowingPKAWV(Ridge):
             after *= 2
         return after
 
+    def _ahead(self, n: int) -> int:
+        if not self._may_grow():
+            return n
+        after = self._next_growth()
+        rows = min(n, after - self._played)
+        self._reserve({PAST: int(self._counts[PAST]) + rows})
+        if self._played + rows == after and self._grown is None:
+            with growing(self):  # what the growth takes, before the round after which it is
+                grown = self._fresh(int(self._counts[DEGREE]) + 1)
+                self._grown = grown, Trace.empty(after, True, self._outputs)
+        return rows
+
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         start = 0
         while start < len(X):
-            growing, after = self._may_grow(), self._next_growth()
-            stop = min(len(X), start + after - self._played) if growing else len(X)
+            to_grow, after = self._may_grow(), self._next_growth()
+            stop = start + self._ahead(len(X) - start)
             part, labels = X[start:stop], y[start:stop]
-            if growing:
+            if to_grow:
                 self._keep(part, labels)
             self._inner._played = self._played  # which a state that was loaded does not tell
             self._play_inner(self._inner, part, labels, trace.rows(start, stop))
             self._played += stop - start
-            if growing and self._played == after:
+            if to_grow and self._played == after:
                 self._grow(trace.rows(stop - 1, stop))
             start = stop
 
     def _keep(self, X: np.ndarray, y: np.ndarray) -> None:
         kept = int(self._counts[PAST])
         total = kept + len(y)
-        self._reserve({PAST: total})
         self._past[kept:total], self._labels[:, kept:total] = X, y.T
         self._counts[PAST] = total
 
@@ -173,8 +185,9 @@ class GrowingPKAWV(Ridge):
         """Take one degree more over all rounds so far, the last of which left this trace."""
         X, y = self._used("past"), self._used("labels").T.copy()
         y = y if self._outputs > 1 else y[:, 0]
-        grown = self._fresh(int(self._counts[DEGREE]) + 1)
-        self._play_inner(grown, X, y, Trace.empty(len(y), True, self._outputs))
+        grown, trace = self._grown
+        self._grown = None
+        self._play_inner(grown, X, y, trace)
         # Its totals are those of a run of its own; only the best function's loss is also ours.
         totals, old = grown._totals, self._inner._totals
         gain = old[:, BEST] - totals[:, BEST]

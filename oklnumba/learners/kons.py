@@ -298,6 +298,13 @@ class KONS(_KernelForm):
         self._setting = float(self.C), float(self.alpha), float(self.stop)
         self._start_kernel_form(d)
 
+    def _ahead(self, n: int) -> int:
+        if self._stopped:
+            return n
+        b = min(n, self._ROWS)  # where a block begins and ends decides about the last bits
+        self._reserve({ATOMS: int(self._counts[ATOMS]) + b, ROWS: int(self._counts[ROWS]) + b})
+        return b
+
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         n, start = len(X), 0
         while start < n and not self._stopped:
@@ -310,7 +317,7 @@ class KONS(_KernelForm):
     def _play_block(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> int:
         """Return how many rounds were played; fewer than there are where the last one stops."""
         m, r, b = int(self._counts[ATOMS]), int(self._counts[ROWS]), len(X)
-        self._reserve({ATOMS: m + b, ROWS: r + b})
+        self._ahead(b)
         offsets, H = np.empty(b), np.empty((b, b))
         kons_rows(self._kernel, X, self._function, self._counts, np.empty(m), offsets)
         solved = self._L[r : r + b, :r]

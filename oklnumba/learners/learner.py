@@ -9,7 +9,8 @@ more:
 - **How many.** ``_counts`` is an array of int64 whose entry ``ATOMS`` is the number of atoms; the
   other entries have names in the learner's file of ``hot``. ``size`` is for users.
 - **Room for more.** ``_STATE`` gives the shape of each array of the state, ``_make_state`` makes
-  them, ``_reserve`` makes room (state.py).
+  them, ``_reserve`` makes room (state.py). ``_ahead(n)`` makes it for rounds to come, before any of
+  several learners side by side plays these.
 - **Code of the loss.** ``_loss_code``, the integer that the compiled loops take. (Other codes have
   names of their own: ``_kernel``, ``_rule``, ``_kind``, ``_domain``.)
 - **Remedy.** ``_REMEDY``, what to change after numerical trouble, for ``_check``.
@@ -65,6 +66,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from oklnumba import checks, losses
+from oklnumba.arguments import CALLS_ELSEWHERE
 from oklnumba.blocks import blocks, compilable
 from oklnumba.features import Features
 from oklnumba.health import Health, Part, warning
@@ -80,20 +82,6 @@ from oklnumba.threads import Locked, locked
 FIRST_ROWS = 64  # rounds of the first block of a run; each later one is as long as all before it
 PLAY_ROWS = 8192  # rounds handed to the compiled loops in one go
 FEWEST_LABELS = 8  # fewer may be 0 and 1 by chance
-
-# What learners do not have, and other libraries' users look for.
-ELSEWHERE = {
-    "fit": "it plays rounds, okl.run(learner, X, y) or partial_fit(X, y); "
-    "okl.interop.OnlineClassifier(learner) and OnlineRegressor(learner) have fit",
-    "fit_predict": "okl.run(learner, X, y).predictions are the forecasts, each before its label",
-    "score": "okl.run(learner, X, y) has mistake_rate and mean_loss",
-    "predict_proba": "okl.interop.OnlineClassifier(learner) has probabilities",
-    "decision_function": "predict(X) is the real forecast, whose sign is the class",
-    "coef_": "KernelOGD and its kin have coefficients and atoms, linear learners w",
-    "learn_many": "partial_fit(X, y) learns many rounds",
-    "predict_many": "predict(X) has the forecasts of many points",
-    "save_model": "save(path) writes it, okl.load(path) reads it",
-}
 
 
 def per_round(n: int, outputs: int) -> np.ndarray:
@@ -144,8 +132,8 @@ class Player(Saved, Locked):
 
     def __getattr__(self, name: str) -> Any:
         """Say what is called otherwise in other libraries; whatever is missing raises here."""
-        if name in ELSEWHERE:
-            raise AttributeError(f"{type(self).__name__} has no {name}: {ELSEWHERE[name]}")
+        if name in CALLS_ELSEWHERE:
+            raise AttributeError(f"{type(self).__name__} has no {name}: {CALLS_ELSEWHERE[name]}")
         return object.__getattribute__(self, name)
 
     _width: int | None = None

@@ -301,10 +301,12 @@ class SkeGD(_Mapped):
             sketch=int(self.sketch), columns=int(self.columns),
         )  # fmt: skip
         self._sampled[:] = self._sample()
+        self._reserve({STORED: 1})
 
     def _room(self, axis: int, least: int) -> int:
-        if axis == STORED:  # beyond the budget where there is a period
-            return max(least, 2 * self._rooms[axis])
+        if axis == STORED:  # of all that the first map takes; beyond that where there is a period
+            more = 0 if self.period is None else max(least, 2 * self._rooms[axis])
+            return max(int(self.budget), more)
         return super()._room(axis, least)
 
     def _sketch_row(self, i: int) -> np.ndarray:
@@ -321,41 +323,35 @@ class SkeGD(_Mapped):
         rng = np.random.default_rng([int(self.seed), 0])
         return rng.choice(int(self.budget), int(self.columns), replace=False)
 
-    def _start_sketches(self, t: int) -> None:
-        """Make the sketches of the full dictionary; the sampled atoms become those of f."""
+    def _first_sketches(self, t: int) -> tuple[np.ndarray, ...]:
+        """Return the atoms of the full dictionary, their rows of S_p, Phi_pp and Phi_pm."""
         atoms = self.atoms
         K = self._finite_kernel(atoms, t)
-        self._counts[STORED] = len(atoms)
-        S = self._used("S")
-        for i, row in enumerate(S):
-            row[:] = self._sketch_row(i)
-        self._used("stored")[...] = atoms.T
-        self._pp[...] = S.T @ K @ S
-        self._pm[...] = S.T @ K[:, self._sampled]
-        self._counts[ATOMS] = len(self._sampled)
-        self._used("atoms")[...] = atoms[self._sampled].T
+        S = np.stack([self._sketch_row(i) for i in range(len(atoms))])
+        return atoms, S, S.T @ K @ S, S.T @ K[:, self._sampled]
 
-    def _add_to_sketches(self, x: np.ndarray) -> None:
-        """Store one more atom, x : (1, d), and add it to the sketches."""
-        n = int(self._counts[STORED])
+    def _more_sketches(self, x: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Return the same with one more atom, x : (1, d); the first two of that atom alone."""
         psi = self.kernel(self._used("stored").T, x)[:, 0]
-        s, psi_s = self._sketch_row(n), self._used("S").T @ psi
+        s, psi_s = self._sketch_row(int(self._counts[STORED])), self._used("S").T @ psi
         cross = np.outer(s, psi_s)
-        self._pm += np.outer(s, psi[self._sampled])
-        self._pp += cross + cross.T + self.kernel.diag(x)[0] * np.outer(s, s)
-        self._stored[:, n], self._S[n] = x[0], s
-        self._counts[STORED] = n + 1
+        pp = self._pp + (cross + cross.T + self.kernel.diag(x)[0] * np.outer(s, s))
+        return x, s[None], pp, self._pm + np.outer(s, psi[self._sampled])
 
     def _make_map(self, X: np.ndarray, y: np.ndarray, t: int, trace: Trace) -> int:
         x, forecast = X[t : t + 1], trace.predictions[t]
         m, stored = int(self._counts[ATOMS]), int(self._counts[STORED])
         self._reserve({FEATURES: 1, STORED: max(m, stored + 1)})
-        if self._counts[FEATURES] == 0:
-            self._start_sketches(t)
-        else:
-            self._add_to_sketches(x)
-        values, V = leading(self._pp, int(self.rank))
-        inverse = scipy.linalg.pinv(self._pm, rtol=NULL_SINGULAR)
+        first = self._counts[FEATURES] == 0
+        points, S, pp, pm = self._first_sketches(t) if first else self._more_sketches(x)
+        values, V = leading(pp, int(self.rank))
+        inverse = scipy.linalg.pinv(pm, rtol=NULL_SINGULAR)
+        more = slice(stored, stored + len(S))  # all that may fail has been done
+        self._stored[:, more], self._S[more], self._pp[...], self._pm[...] = points.T, S, pp, pm
+        self._counts[STORED] = more.stop
+        if first:  # the sampled atoms become those of f
+            self._counts[ATOMS] = len(self._sampled)
+            self._used("atoms")[...] = points[self._sampled].T
         self._adopt_map((inverse @ (V * np.sqrt(values))).T)  # Q' = Sigma^{1/2} V' pinv(Phi_pm)'
         W, a, row = self._used("W"), self._used("a"), self.kernel(x, self.atoms)[0]
         phi = W @ row

@@ -176,6 +176,9 @@ class NystromAWV(Ridge):
             (self._work, self._columns),
         )  # fmt: skip
 
+    def _ahead(self, n: int) -> int:
+        return n if self.size == self.max_size else super()._ahead(n)
+
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         shape = n, _ = len(X), self._outputs
         shrinks, growth = np.empty(n), np.empty(shape)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from oklnumba.features import Features
 from oklnumba.learners.learner import Learner, Trace
 from oklnumba.state import aligned_zeros
 
@@ -17,13 +18,17 @@ class OnFeatures(Learner):
     ``_forecast_features(Z)``, which leave Z as it is: Experts hands the same rows to several.
     """
 
-    _ROWS = 512  # rounds whose features are kept at a time
+    _ROWS = 504  # rounds whose features are kept at a time: whole sweeps of udu.py
     _written: int | None = None  # which input of single rounds has its features in the buffer
 
     def _start_map(self, write: Callable[[np.ndarray, np.ndarray], None], room: int) -> None:
         """Take features that ``write(X, Z)`` writes into rows of ``room`` zeros."""
         self._write, self._feature_room = write, room
         self._Z = aligned_zeros(self._ROWS, room)
+
+    def _map_of_inputs(self) -> Features | None:
+        """Return the map; None where the inputs are the features."""
+        return getattr(self, "features", None)
 
     def _features_of(self, X: np.ndarray) -> np.ndarray:
         """Return the features of up to _ROWS inputs, in the learner's buffer."""

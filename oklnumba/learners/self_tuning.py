@@ -39,7 +39,7 @@ from oklnumba.learners.grid import (
 from oklnumba.learners.learner import Learner, Trace, per_round
 from oklnumba.scaling import LARGEST as LARGEST_INPUT
 from oklnumba.scaling import Standardizer
-from oklnumba.state import State, padded, under
+from oklnumba.state import NoRoom, State, growing, padded, under
 from oklnumba.threads import together
 
 RESTARTS = (32, 128, 512, 2048)
@@ -417,11 +417,17 @@ class SelfTuning(Learner):
                 "numbers, which do not fit in memory; lower the budget"
             ) from None
         self._make_state(counts=1, d=d, outputs=self._outputs)
-        self._restarts = 0
         self._stage = self._new_stage(Scales.of(self._inputs, self._labels))
+
+    @property
+    def _restarts(self) -> int:
+        return sum(end <= self._played for end in RESTARTS)
 
     def _new_stage(self, scales: Scales) -> Stage:
         return Stage(scales, int(self.budget), [int(self.seed), self._restarts])
+
+    def _ahead(self, n: int) -> int:
+        return super()._ahead(n) if self._played < RESTARTS[-1] else n
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         Y = y.reshape(len(X), self._outputs)
@@ -436,9 +442,12 @@ class SelfTuning(Learner):
         """Play up to ROWS rounds, none of which a restart comes after but the last."""
         shape = Y.shape
         own = Trace(*(a if a is trace.sizes else a.reshape(shape) for a in trace))
-        past = int(self._counts[PAST])
+        past, before = int(self._counts[PAST]), self._stage
         if self._played < RESTARTS[-1]:
             self._reserve({PAST: past + len(X)})
+        if self._played + len(X) in RESTARTS:
+            with growing(self):  # the present one stays as it is, to go back to
+                self._stage = self._stage_of(self._state())
         stage, scales = self._stage, self._stage.scales
         points = scales.transform(X)
         played, status = stage.play(points, Y - scales.offsets, True, own)
@@ -449,7 +458,13 @@ class SelfTuning(Learner):
             self._used("inputs")[past:], self._used("labels")[past:] = X, Y
         self._played += len(X)
         if self._played in RESTARTS:
-            self._restart()
+            try:
+                with growing(self):
+                    self._restart()
+            except NoRoom:  # as if none of these rounds had been played
+                self._stage, self._counts[PAST] = before, past
+                self._played -= len(X)
+                raise
             trace.sizes[-1] = self.size
 
     def _matrices(self) -> list[Part]:
@@ -458,7 +473,6 @@ class SelfTuning(Learner):
     def _restart(self) -> None:
         """Take scales and members anew from the past, and play it again."""
         X, Y = self._used("inputs"), self._used("labels")
-        self._restarts += 1
         scales = Scales.of(X, Y)
         stage = self._new_stage(scales)
         points, labels = scales.transform(X), Y - scales.offsets
@@ -500,10 +514,14 @@ class SelfTuning(Learner):
 
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)
-        self._restarts = sum(end <= self._played for end in RESTARTS)
+        self._stage = self._stage_of(state)
+
+    def _stage_of(self, state: dict[str, Any]) -> Stage:
+        """Return the stage of a state that ``_state`` returned."""
         scales = Scales(*(state[name] for name in Scales._fields))
         scales.check(self._inputs.shape[1], self._outputs)
-        self._stage = self._new_stage(scales)
-        for part, holder in self._stage.parts().items():
+        stage = self._new_stage(scales)
+        for part, holder in stage.parts().items():
             holder._broken = self._broken or self._fault
             holder._restore(under(f"{part}/", state))
+        return stage

@@ -43,11 +43,12 @@ def shared_features(learners: list[Any], rows: int) -> list[SharedFeatures | Non
     shared: list[SharedFeatures | None] = []
     seen: list[tuple[Any, SharedFeatures]] = []
     for one in learners:
-        if not one._feature_room or not hasattr(one, "features"):
+        points = one._map_of_inputs() if one._feature_room else None
+        if points is None:
             shared.append(None)
             continue
         arrays: dict[str, np.ndarray] = {}
-        spec = to_spec(one.features, arrays), arrays
+        spec = to_spec(points, arrays), arrays
         features = _find(spec, seen)
         if features is None:
             features = SharedFeatures(one._write)

@@ -18,13 +18,13 @@ from oklnumba.theory.dimension import (
 from oklnumba.theory.matrix import shifted_cholesky
 
 
-def _curved(loss: str, C: float, alpha: float, norm: float) -> tuple[float, float]:
-    """Check the arguments that KONS's bounds share; return curvature and Lipschitz constant."""
+def _curved(loss: str, C: Any, alpha: Any, norm: Any) -> tuple[float, float, float, float, float]:
+    """Return C, alpha and norm, checked, and the loss's curvature and Lipschitz constant."""
     C = require_positive("C", C)
     alpha = require_positive("alpha", alpha)
     norm = require_nonnegative("norm", norm)
     rule = losses.get(loss)
-    return rule.curvature(C), rule.lipschitz(C)
+    return C, alpha, norm, rule.curvature(C), rule.lipschitz(C)
 
 
 def _as_steps(steps: ArrayLike, n: int) -> np.ndarray:
@@ -127,11 +127,11 @@ def kons_bound(
     >>> round(okl.theory.kons_bound(okl.Linear(), X, loss="hinge", norm=1.0), 3)
     12.198
     """
-    sigma, L = _curved(loss, C, alpha, norm)
+    C, alpha, norm, sigma, L = _curved(loss, C, alpha, norm)
     X = checks.as_inputs(X)
+    kernel_code(kernel)
     if steps is None and sigma > 0.0:
         return alpha * norm**2 + _newton_dimension(kernel, X, alpha / (sigma * L**2)) / sigma
-    kernel_code(kernel)
     if steps is None:
         eta = kons_step(loss, C) / np.sqrt(np.arange(1.0, len(X) + 1.0))
     else:
@@ -196,7 +196,7 @@ def sketched_kons_bound(
     40.401
     """
     kernel_code(kernel)
-    sigma, L = _curved(loss, C, alpha, norm)
+    C, alpha, norm, sigma, L = _curved(loss, C, alpha, norm)
     require(sigma > 0.0, "loss", loss, "one with curvature on [-C, C], such as 'squared'")
     gamma = checks.require_within("gamma", gamma, "(0, 1]")
     beta = require_positive("beta", beta)

@@ -282,11 +282,15 @@ class Meter:
             self._width, r = X.shape[1], Z.shape[1]
             self._moments, self._labels = np.zeros((r, r)), np.zeros(r)
             self._rounds, self._trace = 0, 0.0
-        self._moments += Z.T @ Z
-        self._labels += y @ Z
-        self._rounds += len(X)
-        self._trace += float(np.square(Z).sum())
+        self._add(Z, y)
         return self
+
+    @checks.formula
+    def _add(self, Z: np.ndarray, y: np.ndarray) -> None:
+        moments, labels = self._moments + Z.T @ Z, self._labels + y @ Z
+        trace = self._trace + float(np.square(Z).sum())
+        self._moments, self._labels, self._trace = moments, labels, trace
+        self._rounds += len(Z)
 
     def __repr__(self) -> str:
         seen = 0 if self._moments is None else self._rounds
@@ -337,7 +341,10 @@ class Meter:
             cuts = range(0, len(inputs), every)
             pieces = ((inputs[i : i + every], labels[i : i + every]) for i in cuts)
         checks.require(
-            isinstance(pieces, Iterable), "X", X, "an iterable of pairs, where y is None"
+            isinstance(pieces, Iterable) and not checks.has_shape(pieces),
+            "X",
+            X,
+            "an iterable of pairs, where y is None",
         )
         for piece in pieces:
             pair = isinstance(piece, tuple | list) and len(piece) == 2

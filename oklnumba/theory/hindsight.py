@@ -117,6 +117,7 @@ class Hindsight:
     [3.26 3.58]
     """
 
+    @checks.formula
     def __init__(
         self,
         kernel: Any,

@@ -98,6 +98,7 @@ def pkawv_bound(
     kernel_code(kernel)
     check_features(features)
     lam = checks.require_positive("lam", lam)
+    B = require_nonnegative("B", B)
     mu = projection_gap(kernel, features, X, method)
     n = len(checks.as_inputs(X))
     return awv_bound(kernel, X, lam, B, norm) + (mu + lam) * n * mu * B**2 / lam**2
@@ -482,6 +483,7 @@ def capacity_bound(
     B = require_nonnegative("B", B)
     norm = require_nonnegative("norm", norm)
     kappa = require_positive("kappa", kappa)
+    known_inputs = checks.require_flag("known_inputs", known_inputs)
     mu = n * m ** (-1.0 / gamma)
     power = -0.5 / gamma if known_inputs else 0.5 - 0.5 / gamma
     lam = max(n ** (gamma / (1.0 + gamma)), n * m**power)
@@ -532,6 +534,7 @@ def rates(gamma: float, points: int = 201) -> dict[str, np.ndarray]:
     """
     gamma = checks.require_within("gamma", gamma, "(0, 1)")
     points = checks.require_count("points", points, 2)
+    checks.require_memory(f"{points} points of six curves", 6 * 8 * points)
     a = np.linspace(0.0, 1.0, points)
     best = gamma / (1.0 + gamma)
     # Pros-N-KONS: max(a + l, a + gamma (1 - l), 2 - a / gamma - l) at its best l = log_n lam, which

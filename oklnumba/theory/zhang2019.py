@@ -253,6 +253,7 @@ def strongly_convex_bound(gradients: ArrayLike, w: ArrayLike, lam: float) -> flo
     2.0
     """
     gradients, w = _game(gradients, w)
+    lam = require_positive("lam", lam)
     return float(lam / 2 * (w @ w)) + ogd_strong_bound(gradients, lam)
 
 

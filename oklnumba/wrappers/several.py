@@ -19,8 +19,10 @@ from oklnumba.learners.saving import refuse_other
 from oklnumba.losses import Loss
 from oklnumba.params import Params, told
 from oklnumba.runs import Run
-from oklnumba.state import NoRoom, under
+from oklnumba.state import NoRoom, growing, under
 from oklnumba.threads import locked
+
+LABELS = str | int | float | np.number | np.bool_ | None  # what classes may be compared with
 
 
 class Several(Player):
@@ -139,6 +141,16 @@ class Several(Player):
                     full.of = self
                 raise
             return
+        start = 0
+        while start < len(X):
+            with growing(self):  # all have room before any of them plays
+                rows = min(one._ahead(len(X) - start) for one in self._learners)
+            part = slice(start, start + rows)
+            self._play_each(X[part], y[part], trace.rows(start, start + rows))
+            start += rows
+
+    def _play_each(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
+        """Let the learner of each output play rounds that there is room for."""
         trace.sizes[:] = 0
         for k, one in enumerate(self._learners):
             own = Trace.empty(len(X), one._certified)
@@ -203,6 +215,20 @@ class ZeroOne(NamedTuple):
     def value(self, forecast: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Return the losses of classes forecast."""
         return (forecast != y).astype(float)
+
+
+def _refuse_no_labels(labels: np.ndarray) -> None:
+    """Raise ValueError for what is no number and no text, and cannot be compared with them."""
+    kind = labels.dtype.kind
+    other = np.full(len(labels), kind not in "biufUSO")
+    if kind == "O":
+        other = np.array([not isinstance(one, LABELS) for one in labels])
+    if other.any():
+        row = int(np.argmax(other))
+        raise ValueError(
+            f"y has {checks.shown(labels[row])} at row {row}, which is no label: labels are "
+            "numbers or texts"
+        )
 
 
 class OneVsRest(Several):
@@ -306,6 +332,7 @@ class OneVsRest(Several):
         classes, labels = self._names(), frames.as_labels(y)
         if labels.shape != (n,):
             raise ValueError(f"y must have shape ({n},), one class a row, but has {labels.shape}")
+        _refuse_no_labels(labels)
         places = np.full(n, -1)
         for k, name in enumerate(classes):
             places[labels == name] = k
@@ -406,7 +433,8 @@ class MultiOutput(Several):
         """Return checked labels, (n, K)."""
         if y is None:
             raise ValueError("labels are missing: pass y of shape (n, K), one row a row of X")
-        if len(getattr(y, "shape", ())) == 1 or isinstance(y, list) and np.isscalar(y[0]):
+        listed = isinstance(y, list) and any(map(np.isscalar, y[:1]))
+        if listed or checks.has_shape(y) and len(y.shape) == 1:
             raise ValueError(
                 f"y must have shape (n, K), one row a row of X, but has ({len(y)},); use "
                 "y.reshape(-1, 1) for one output, or the learner itself"

@@ -3,8 +3,9 @@
 A forged file has a good digest, or is of the old format without one, and one thing changed: a
 count, an index, a shape, a type, a number, a random state, a hyper-parameter, a name. Each file
 must be refused by one error that names it, or give a learner that forecasts and plays 50 rounds,
-whose numbers may turn out not to be numbers. The parent sees crashes and hangs: it reads what was
-being tried from the last line.
+whose numbers may turn out not to be numbers. Runs, checkpoints with their logs and tables are tried
+alike. Under NUMBA_BOUNDSCHECK=1 an index that is none is seen too. The parent sees crashes and
+hangs: it reads what was being tried from the last line.
 """
 
 from __future__ import annotations
@@ -12,18 +13,22 @@ from __future__ import annotations
 import copy
 import faulthandler
 import functools
+import io
 import json
 import random
 import resource
+import shutil
 import sys
 import tempfile
 import warnings
+import zipfile
 from pathlib import Path
 
 import numpy as np
 
 import oklnumba as okl
 from oklnumba.files import read_npz, write_npz
+from oklnumba.recording import append, log_path, read_log
 from tests.battery import CASES, contents, labels, make
 
 ROUNDS, AHEAD = 90, 50
@@ -201,6 +206,43 @@ def damaged(path, others, chance):
     return f"{way} at {at}"
 
 
+def rebuilt(path, others, chance):
+    """Write the archive anew as we never do; return what was done."""
+    way = chance.choice(["twice", "one more", "pickled", "squeezed", "turned", "renamed"])
+    with zipfile.ZipFile(path) as archive:
+        members = [(info.filename, archive.read(info)) for info in archive.infolist()]
+    i = chance.randrange(len(members))
+    if way in ("twice", "one more"):
+        name = "more.npy" if way == "one more" else members[i][0]
+        members.append((name, chance.choice(members)[1]))
+    elif way == "pickled":
+        buffer = io.BytesIO()
+        np.save(buffer, np.array([print, "text"], dtype=object), allow_pickle=True)
+        members[i] = members[i][0], buffer.getvalue()
+    elif way == "turned":
+        members.reverse()
+    elif way == "renamed":
+        members[i] = chance.choice(["x", "../x.npy", "x.npy", "/x.npy"]), members[i][1]
+    kind = zipfile.ZIP_DEFLATED if way == "squeezed" else zipfile.ZIP_STORED
+    with zipfile.ZipFile(path, "w", kind) as archive:
+        for name, content in members:
+            archive.writestr(name, content)
+    return f"{way}, member {i}"
+
+
+def forged_log(path, meta, chance):
+    """Change the log of a checkpoint beside ``path`` and the checksum of it; return the data."""
+    log, meta = log_path(path), copy.deepcopy(meta)
+    parts = read_log(log, meta["run"]["log"])
+    i = chance.randrange(len(parts))
+    _, parts[i], what = forged({"part": i}, parts[i], chance)
+    log.unlink()
+    meta["run"]["log"] = {"bytes": 0, "crc": 0}
+    for part in parts:
+        meta["run"]["log"] = append(log, meta["run"]["log"], part)
+    return meta, f"the log, {what}"
+
+
 # ---- use ----
 
 
@@ -235,21 +277,32 @@ def used(path, expected=None):
 RUNS = ("KernelAWV", "KRLS", "SketchedKONS", "FOGD")
 
 
-def play(name, path, limit=None, record="all"):
-    """Play the run of a checkpoint."""
+def play(name, path, end=None, record="all", start=0):
+    """Play the run of a checkpoint; ``end``: break off there, its rounds in the log; 0: no log."""
     learner = make(getattr(okl, name))
     X, y = stream(learner, 3 * ROUNDS)
-    options = {"checkpoint": path, "time_limit": limit, "record": record}
-    return okl.run(learner, X, y, **options)
+
+    def broken_off(X, y):
+        yield X[:end], y[:end]
+        raise InterruptedError
+
+    X, y = (broken_off(X, y), None) if end else (X[start:], y[start:])
+    options = {"checkpoint": path, "record": record, "resume": start > 0, "every": 20}
+    options["time_limit"] = 1e-9 if end == 0 else None
+    try:
+        return okl.run(learner, X, y, **options)
+    except InterruptedError:
+        return None
 
 
-def used_run(name, record, path, expected=None):
+def used_checkpoint(name, record, resume, path, expected=None):
     """Read a checkpoint and go on from it; return what came of it."""
     try:
-        repr(okl.Run.load(path))
-        run = play(name, path, record=record)
+        rounds = shown(okl.Run.load(path)).rounds
+        run = play(name, path, record=record, start=rounds if resume else 0)
     except (ValueError, MemoryError) as error:
-        assert str(path) in str(error), f"an error that does not name the file: {error}"
+        named = str(path) in str(error) or "but the data so far had" in str(error)  # its width
+        assert named, f"an error that does not name the file: {error}"
         return "refused"
     except FloatingPointError:
         return "numbers"
@@ -258,30 +311,88 @@ def used_run(name, record, path, expected=None):
     return "used"
 
 
+def shown(run):
+    """Look at all that a run says."""
+    repr(run), run._repr_html_(), run.mean_loss, run.loss_sums, run.mistake_sums
+    run.mistake_rate, repr(run.certificate), run.to_frame()
+    return run
+
+
+def used_results(cls, path, expected=None):
+    """Load and look at a run or a table, and save it again; return what came of it."""
+    try:
+        found = cls.load(path)
+    except (ValueError, MemoryError) as error:
+        assert str(path) in str(error), f"an error that does not name the file: {error}"
+        return "refused"
+    if cls is okl.Run:
+        shown(found)
+    else:
+        repr(found), found._repr_html_(), found.to_csv(), [found[name] for name in found.columns]
+    found.save(path)
+    if expected is not None and told(path) != expected:
+        return "silent"
+    return "used"
+
+
+def told(path):
+    """Return what a file says, as something that can be compared."""
+    meta, arrays = read_npz(path)
+    return json.dumps(meta), {n: (str(a.dtype), a.shape, a.tobytes()) for n, a in arrays.items()}
+
+
+def checkpoints(folder):
+    """Yield those of runs that ended, and of runs that were broken off, for each record."""
+    for name in RUNS:
+        for record, resume in (("all", False), (7, False), (7, True)):
+            for end in (0, 2 * ROUNDS):
+                path = Path(folder, f"{end}-{name}-{record}-{resume}.npz")
+                play(name, path, end, record)
+                whole = play(name, Path(folder, "whole.npz"), record=record).predictions
+                Path(folder, "whole.npz").unlink()
+                use = functools.partial(used_checkpoint, name, record, resume)
+                yield f"checkpoint of {name}", path, *read_npz(path), use, whole
+
+
+def results(folder):
+    """Yield runs of one and of several outputs, and a table."""
+    one, few = okl.KernelAWV(okl.Gaussian(1.0)), okl.OneVsRest(okl.FOGD(), ["a", "b", "c"])
+    made = [okl.run(learner, *stream(learner, ROUNDS)) for learner in (one, few)]
+    made.append(okl.run(one.reset(), *stream(one, ROUNDS), record=7))
+    rows = [{"data": "a", "n": 3, "loss": 0.5, "none": None}, {"data": "b", "n": None, "loss": 1.5}]
+    for i, found in enumerate([*made, okl.Table(rows, {"title": "t"})]):
+        path = Path(folder, f"results{i}.npz")
+        found.save(path)
+        use = functools.partial(used_results, type(found))
+        yield f"{type(found).__name__} {i}", path, *read_npz(path), use, told(path)
+
+
 def saved(folder):
     """Yield (name, file, meta, arrays, use, what it must hold) of good files."""
     for i, (name, (meta, arrays)) in enumerate(played()):
         path = Path(folder, f"good{i}-{name}.npz")
         write_npz(path, meta, arrays)
         yield name, path, meta, arrays, used, contents(okl.load(path))
-    for name in RUNS:
-        for record in ("all", 7):
-            path = Path(folder, f"run-{name}-{record}.npz")
-            play(name, path, 1e-9, record)
-            whole = play(name, Path(folder, "whole.npz"), record=record).predictions
-            Path(folder, "whole.npz").unlink()
-            use = functools.partial(used_run, name, record)
-            yield f"run of {name}", path, *read_npz(path), use, whole
+    yield from checkpoints(folder)
+    yield from results(folder)
 
 
 def tried(good, others, path, chance):
     """Change a good file in one way and use it; return what came of it."""
     name, file, meta, arrays, use, expected = good
+    log = log_path(file)
+    if log.exists():
+        shutil.copy(log, log_path(path))
     if chance.random() < 0.3:
         path.write_bytes(file.read_bytes())
-        what = damaged(path, others, chance)
+        way = chance.choice([damaged, damaged, rebuilt])
+        target = log_path(path) if log.exists() and chance.random() < 0.5 else path
+        what = (damaged if target != path else way)(target, others, chance)
     else:
-        meta, arrays, what = forged(meta, arrays, chance)
+        if log.exists() and chance.random() < 0.5:
+            meta, what = forged_log(path, meta, chance)
+        else:
+            meta, arrays, what = forged(meta, arrays, chance)
         expected = None
         if chance.random() < 0.5:
             write_npz(path, meta, arrays)
@@ -293,6 +404,7 @@ def tried(good, others, path, chance):
         return use(path, expected)
     finally:
         faulthandler.cancel_dump_traceback_later()
+        log_path(path).unlink(missing_ok=True)
 
 
 def main(count, seed):

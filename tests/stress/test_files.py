@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import resource
+import shutil
 import subprocess
 import sys
 import warnings
@@ -16,6 +17,7 @@ import pytest
 
 import oklnumba as okl
 from oklnumba import files
+from oklnumba.__main__ import main
 from oklnumba.files import FORMAT, read_npz, write_npz
 from tests.battery import contents, every_learner, every_variant, make, stream
 from tests.compiled import COMPILED
@@ -121,6 +123,50 @@ def test_sizes_are_compared_before_room_is_made(path, monkeypatch):
         okl.load(path)
 
 
+BASES = ("Params", "Kernel", "Features", "Player", "Learner", "Ridge", "Expansion", "Several")
+
+
+@pytest.mark.parametrize("name", [*BASES, "Run", "Table", "load", "theory", "plots", "", None, []])
+def test_a_file_can_name_no_class_but_those_with_hyper_parameters_that_are_exported(path, name):
+    meta, arrays = read_npz(path)
+    write_npz(path, meta | {"spec": meta["spec"] | {"class": name}}, arrays)
+    with pytest.raises(ValueError, match=r"learner.npz.*names the class"):
+        okl.load(path)
+
+
+def test_what_a_file_says_of_a_run_is_checked(tmp_path):
+    path, learner = tmp_path / "run.npz", okl.KernelAWV(okl.Gaussian(1.0))
+    okl.run(learner, *stream(learner, 40), record=7).save(path)
+    meta, arrays = read_npz(path)
+    changes = {
+        "predictions": np.empty((10**12, 0)),
+        "losses": arrays["losses"].astype(int),
+        "sizes": arrays["sizes"].astype(float),
+        "recorded": arrays["recorded"][::-1].copy(),
+        "loss_sums": arrays["loss_sums"][:, None],
+        "bound": None,
+        "checkpoints": arrays["checkpoints"][:0],
+        "more": np.zeros(3),
+    }
+    for name, value in changes.items():
+        kept = {n: a for n, a in (arrays | {name: value}).items() if a is not None}
+        write_npz(path, meta, kept)
+        with pytest.raises(ValueError, match=r"run.npz is not a file .* its?"):
+            okl.Run.load(path)
+
+
+def test_a_digest_of_other_rows_never_reaches_compiled_loops(tmp_path):
+    path, learner = tmp_path / "run.npz", okl.KRLS(okl.Gaussian(1.0))
+    X, y = stream(learner, 200)
+    okl.run(learner, X, y, checkpoint=path, time_limit=1e-9)
+    meta, arrays = read_npz(path)
+    for told in (np.zeros(10**6, np.uint64), np.zeros(3, np.uint64), np.zeros((4, 1), np.uint64)):
+        write_npz(path, meta, arrays | {"digest_of_rounds": told})
+        left = okl.Run.load(path).rounds
+        with pytest.raises(ValueError, match="run.npz.*'digest_of_rounds' of rounds of 4"):
+            okl.run(learner.reset(), X[left:], y[left:], checkpoint=path, resume=True)
+
+
 def test_hyper_parameters_of_a_file_are_checked(path):
     meta, arrays = read_npz(path)
     for name, value in (("threshold", -1.0), ("kernel", {"class": "Kernel", "params": {}})):
@@ -224,6 +270,66 @@ def test_a_disk_that_fills_up_under_a_run_leaves_a_checkpoint_to_go_on_from(tmp_
     run = okl.run(again, X, y, checkpoint=path, every=50)
     np.testing.assert_array_equal(run.predictions, expected.predictions)
     assert contents(again) == contents(whole) and os.listdir(tmp_path) == ["run.npz"]
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """Return a folder on a file system of its own, of 200 kB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=200k", "tmpfs", str(folder)]
+    if not shutil.which("mount") or subprocess.run(mount, capture_output=True).returncode:
+        pytest.skip("no file system can be mounted here; RLIMIT_FSIZE stands in above")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)
+
+
+WRITERS = {
+    "learner.npz": lambda learner, run, table, path: learner.save(path),
+    "run.npz": lambda learner, run, table, path: run.save(path),
+    "table.npz": lambda learner, run, table, path: table.save(path),
+    "table.csv": lambda learner, run, table, path: table.to_csv(path),
+}
+
+
+def test_whatever_is_written_to_a_full_disk_leaves_the_old_file(small_disk):
+    learner = okl.KernelOGD(okl.Gaussian(1.0))
+    run = okl.run(learner, *stream(learner, 600))
+    table = okl.Table({"round": i, "loss": float(v)} for i, v in enumerate(run.losses))
+    for name, write in WRITERS.items():
+        write(learner, run, table, small_disk / name)
+    plot = ["run", "magic04", "--learner", "LinearAWV", "--rows", "400", "--plot"]
+    assert main([*plot, str(small_disk / "plot.png")]) == 0
+    old = {path.name: path.read_bytes() for path in small_disk.iterdir()}
+    assert old.keys() == {*WRITERS, "plot.png"}
+    with pytest.raises(OSError, match="No space"), open(small_disk / "others", "wb", 0) as file:
+        while True:
+            file.write(bytes(512))
+    for name, write in WRITERS.items():
+        with pytest.raises(OSError, match="No space"):
+            write(learner, run, table, small_disk / name)
+    assert main([*plot, str(small_disk / "plot.png")]) == 2
+    new = {path.name: path.read_bytes() for path in small_disk.iterdir() if path.name in old}
+    assert new == old and sorted(os.listdir(small_disk)) == sorted([*old, "others"])
+    assert learner.rounds == 600 and contents(okl.load(small_disk / "learner.npz")) == contents(
+        learner
+    )
+
+
+def test_a_run_on_a_full_disk_leaves_a_checkpoint_and_its_log(small_disk):
+    learner, whole = (okl.PKAWV(okl.TaylorFeatures(2)) for _ in range(2))
+    X, y = stream(learner, 6000)
+    expected, path = okl.run(whole, X, y), small_disk / "run.npz"
+    with pytest.raises(OSError, match="No space"):
+        okl.run(learner, X, y, checkpoint=path, every=50)
+    assert 0 < okl.Run.load(path).rounds < 6000
+    assert sorted(os.listdir(small_disk)) == ["run.npz", "run.npz.rounds"]
+    for name in ("run.npz", "run.npz.rounds"):  # to a disk with room
+        shutil.copy(small_disk / name, small_disk.parent / name)
+    run = okl.run(okl.PKAWV(okl.TaylorFeatures(2)), X, y, checkpoint=small_disk.parent / "run.npz")
+    np.testing.assert_array_equal(run.predictions, expected.predictions)
 
 
 def test_unfinished_files_of_dead_processes_are_swept_and_others_stay(path, tmp_path):

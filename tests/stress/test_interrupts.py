@@ -17,9 +17,12 @@ import pytest
 
 import oklnumba as okl
 from oklnumba.interrupts import HOLD
-from tests.battery import LEARNERS, contents, every_learner, make, stream
+from oklnumba.learners.learner import Learner
+from tests.battery import contents, make, stream
+from tests.stress.players import PLAYERS, data
 
 PACKAGE = str(Path(okl.__file__).parent)
+every_player = pytest.mark.parametrize("name", PLAYERS)
 START, MORE = 70, 40  # rounds before, and in the call that is interrupted
 
 
@@ -62,9 +65,9 @@ def the_usual_handler():
     signal.signal(signal.SIGINT, old)
 
 
-def begun(cls):
-    one = make(cls)
-    X, y = stream(one, START + MORE)
+def begun(name):
+    one = PLAYERS[name]()
+    X, y = data(one, START + MORE)
     return one.partial_fit(X[:START], y[:START]), X, y
 
 
@@ -83,31 +86,36 @@ def places(steps, count, seed):
     return np.random.default_rng(seed).integers(1, steps + 1, count).tolist()
 
 
-@pytest.mark.parametrize("name", CALLS)
-@every_learner
-def test_a_call_has_been_made_or_not(cls, name, tries):
+def forecasts(one, X):
+    """Return forecasts, None where there are none before any data."""
+    return one.predict(X) if isinstance(one, Learner) or one.rounds else None
+
+
+@pytest.mark.parametrize("call", CALLS)
+@every_player
+def test_a_call_has_been_made_or_not(name, call, tries):
     """Ctrl-C at any step of a call; the interrupt comes in any case, and the next call works."""
-    one, X, y = begun(cls)
+    one, X, y = begun(name)
     before = contents(one)
     counting = AtStep(0)
-    counting.call(lambda: CALLS[name](one, X, y))
-    after, forecast = contents(one), one.predict(X[:5])
-    for k in places(counting.steps, tries(4, 60), seed=len(cls.__name__)):
-        one, X, y = begun(cls)
+    counting.call(lambda: CALLS[call](one, X, y))
+    after, expected = contents(one), forecasts(one, X[:5])
+    for k in places(counting.steps, tries(3, 60), seed=len(name)):
+        one, X, y = begun(name)
         at = AtStep(k)
-        _, came = at.call(lambda: CALLS[name](one, X, y))  # noqa: B023
+        _, came = at.call(lambda: CALLS[call](one, X, y))  # noqa: B023
         if at.steps < k:  # fewer than before: what is made once was there already
             continue
         assert came
         assert contents(one) in (before, after), k
         if contents(one) == before:
-            CALLS[name](one, X, y)
-        np.testing.assert_array_equal(one.predict(X[:5]), forecast)
+            CALLS[call](one, X, y)
+        np.testing.assert_array_equal(forecasts(one, X[:5]), expected)
 
 
-@pytest.mark.parametrize("cls", [okl.OGD, okl.KRLS], ids=lambda cls: cls.__name__)
-def test_learn_one_at_every_step(cls, tries):
-    one, X, y = begun(cls)
+@pytest.mark.parametrize("name", ["OGD", "KRLS"])
+def test_learn_one_at_every_step(name, tries):
+    one, X, y = begun(name)
     before = contents(one)
     counting = AtStep(0)
     counting.call(lambda: one.learn_one(X[START], y[START]))
@@ -119,14 +127,15 @@ def test_learn_one_at_every_step(cls, tries):
         assert came and contents(one) in (before, after)
 
 
-@every_learner
-def test_a_run_returns_what_it_has(cls, tries):
+@every_player
+def test_a_run_returns_what_it_has(name, tries):
     """The first Ctrl-C ends it after the block; learner, rounds and forecasts agree."""
-    X, y = stream(make(cls), 300)
-    counting, one = AtStep(0), make(cls)
+    make_one = PLAYERS[name]
+    X, y = data(make_one(), 200)
+    counting, one = AtStep(0), make_one()
     whole, _ = counting.call(lambda: okl.run(one, X, y, every=50))
-    for k in places(counting.steps, tries(3, 40), seed=1):
-        one = make(cls)
+    for k in places(counting.steps, tries(2, 40), seed=1):
+        one = make_one()
         run, came = AtStep(k).call(lambda: okl.run(one, X, y, every=50))  # noqa: B023
         if came:  # before its first step, or after its last
             assert one.rounds in (0, len(y))
@@ -135,7 +144,7 @@ def test_a_run_returns_what_it_has(cls, tries):
         assert run.finished != run.interrupted
         assert ("interrupted" in repr(run)) == run.interrupted
         np.testing.assert_array_equal(run.predictions, whole.predictions[: run.rounds])
-        twin = make(cls)
+        twin = make_one()
         if run.rounds:
             okl.run(twin, X[: run.rounds], y[: run.rounds], every=50)
         assert contents(one) == contents(twin)
@@ -266,15 +275,16 @@ CHILD = """
 import os, random, signal, sys, threading, time
 import numpy as np
 import oklnumba as okl
-from tests.battery import LEARNERS, contents, make, stream
+from tests.battery import contents
+from tests.stress.players import PLAYERS, data
 
 count, seed = int(sys.argv[1]), int(sys.argv[2])
-names = random.Random(seed).sample(LEARNERS, len(LEARNERS))
+names = random.Random(seed).sample(sorted(PLAYERS), len(PLAYERS))
 came = caught = 0
 for i in range(count):
-    cls = names[i % len(names)]
-    one, twin = make(cls), make(cls)
-    X, y = stream(one, 2000)
+    name = names[i % len(names)]
+    one, twin = PLAYERS[name](), PLAYERS[name]()
+    X, y = data(one, 2000)
     one.partial_fit(X[:100], y[:100])
     begin = time.perf_counter()
     twin.partial_fit(X[:100], y[:100])
@@ -294,8 +304,8 @@ for i in range(count):
     assert one._fault is None
     for start in range(100, one.rounds, 50):
         twin.partial_fit(X[start : start + 50], y[start : start + 50])
-    assert one.rounds == twin.rounds, cls
-    assert contents(one) == contents(twin), cls
+    assert one.rounds == twin.rounds, name
+    assert contents(one) == contents(twin), name
 assert caught == count, (caught, count)
 print(caught)
 """
@@ -308,4 +318,3 @@ def test_real_signals_at_random_moments(tries):
     )
     assert told.returncode == 0, told.stderr[-3000:]
     assert int(told.stdout) == count
-    assert len(LEARNERS) > 20

@@ -3,12 +3,14 @@
 import copy
 import pickle
 import threading
+import warnings
 
 import numpy as np
 import pytest
 
 import oklnumba as okl
-from tests.battery import every_learner, make, stream
+from tests.battery import contents, make, stream
+from tests.stress.players import PLAYERS, data
 
 THREADS = 8
 
@@ -35,110 +37,80 @@ def side_by_side(call, count=THREADS):
     return found
 
 
-@every_learner
-def test_forecasts_are_those_of_one_thread(cls, tries):
-    one = make(cls)
-    X, y = stream(one, 300)
-    one.partial_fit(X[:200], y[:200])
-    expected = [one.predict(X[i : i + 60]) for i in range(THREADS)]
-    singles = [one.predict_one(x) for x in X[:THREADS]]
+every_player = pytest.mark.parametrize("name", PLAYERS)
+
+
+def singles(one, X):
+    """Return the forecasts of single inputs; OnlineToBatch makes none."""
+    return [one.predict_one(x) for x in X] if hasattr(one, "predict_one") else []
+
+
+@every_player
+def test_forecasts_are_those_of_one_thread(name, tries):
+    one = PLAYERS[name]()
+    X, y = data(one, 180)
+    one.partial_fit(X[:120], y[:120])
+    expected = [(one.predict(X[i : i + 60]), singles(one, X[i : i + 3])) for i in range(THREADS)]
 
     def call(i):
         for _ in range(tries(2, 24)):
-            np.testing.assert_array_equal(one.predict(X[i : i + 60]), expected[i])
-            assert one.predict_one(X[i]) == singles[i]
+            forecasts, single = expected[i]
+            np.testing.assert_array_equal(one.predict(X[i : i + 60]), forecasts)
+            np.testing.assert_array_equal(singles(one, X[i : i + 3]), single)
         return True
 
     assert all(side_by_side(call))
 
 
-@every_learner
-def test_rounds_from_several_threads_all_count(cls, tries):
-    """Half by one round, half in blocks; the first round too, which makes the state."""
-    one, each = make(cls), tries(10, 60)
-    X, y = stream(one, 3 * each * THREADS)
+def noted(one):
+    """Note the blocks that a learner plays, which it does in some order; return the list."""
+    order, play = [], one._play
+
+    def playing(X, y, trace):
+        order.append((X.copy(), one._names()[y] if isinstance(one, okl.OneVsRest) else y.copy()))
+        play(X, y, trace)
+
+    one._play = playing
+    return order
+
+
+@every_player
+def test_all_calls_at_once_are_those_of_some_order(name, tries, tmp_path):
+    """Eight threads learn, forecast, copy, save, ask for health; the first round among them.
+
+    Whatever was seen is that of one thread which plays the same blocks in the order they came in.
+    """
+    one, each = PLAYERS[name](), tries(3, 20)
+    X, y = data(one, 2 * each * THREADS)
+    order, seen = noted(one), []
 
     def call(i):
-        mine = slice(3 * each * i, 3 * each * (i + 1))
+        mine = slice(2 * each * i, 2 * each * (i + 1))
         for t, (x, label) in enumerate(zip(X[mine], y[mine], strict=True)):
             if t < each:
                 one.learn_one(x, label)
             elif t == each:
                 one.partial_fit(X[mine][each:], y[mine][each:])
-            assert np.isfinite(one.predict_one(x))
+            seen.append(("forecasts", one.predict(X[:5]).tobytes()))
+            if t % 10 == i % 3:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    rounds = one.health().rounds
+                assert 0 < rounds <= len(y)
+            elif t == each + 1:
+                path = tmp_path / f"{i}.npz"
+                one.save(path)
+                copies = okl.load(path), copy.deepcopy(one), pickle.loads(pickle.dumps(one))
+                seen.extend(("contents", contents(other)) for other in copies)
 
     side_by_side(call)
-    assert one.rounds == len(y)
-    assert np.isfinite(one.predict(X[:50])).all()
-    alone = make(cls).partial_fit(X, y)  # another order of the same rounds
-    scale = np.abs(alone.predict(X[:50])).max() + 1.0
-    assert np.abs(one.predict(X[:50])).max() < 10 * scale
-
-
-def test_the_order_explains_the_state():
-    """The state is that of the rounds in the order in which they came."""
-    X, y = stream(make(okl.KRLS), 200)
-    one, order, lock = make(okl.KRLS), [], threading.Lock()
-
-    def call(i):
-        for t in range(i, 200, THREADS):
-            with lock:  # of the list and the round together
-                order.append(t)
-                one.learn_one(X[t], y[t])
-            one.predict(X[:20])
-
-    side_by_side(call)
-    twin = make(okl.KRLS)
-    for t in order:
-        twin.learn_one(X[t], y[t])
-    np.testing.assert_array_equal(one.predict(X), twin.predict(X))
-
-
-def test_copies_pickles_and_files_while_others_learn(tmp_path):
-    """Each is a learner of some number of rounds, never one in between."""
-    X, y = stream(make(okl.NystromAWV), 400)
-    one = okl.NystromAWV(okl.Gaussian(0.3), mu=0.1)
-    one.partial_fit(X[:1], y[:1])
-    found = []
-
-    def call(i):
-        if i < 2:
-            for t in range(1 + i, 400, 2):
-                one.learn_one(X[t], y[t])
-        elif i == 2:
-            for k in range(10):
-                one.save(tmp_path / f"{k}.npz")
-                found.append(okl.load(tmp_path / f"{k}.npz"))
-        else:
-            for k in range(10):
-                found.append(copy.deepcopy(one) if k % 2 else pickle.loads(pickle.dumps(one)))
-
-    side_by_side(call, 5)
-    assert one.rounds == 400
-    for other in found:
-        assert len(other._used("labels")[0]) == other.rounds
-        assert np.isfinite(other.learn_one(X[0], y[0]).predict(X[:20])).all()
-
-
-@pytest.mark.parametrize(
-    "make_one",
-    [
-        lambda: okl.OneVsRest(okl.FOGD(n_frequencies=20), [-1, 1]),
-        lambda: okl.MultiOutput(okl.PKAWV(okl.TaylorFeatures(2))),
-        lambda: okl.OnlineToBatch(okl.KRLS(okl.Gaussian(0.5)), draws=3),
-    ],
-    ids=["OneVsRest", "MultiOutput", "OnlineToBatch"],
-)
-def test_what_is_made_of_learners(make_one):
-    X, y = stream(okl.POMDR(okl.Gaussian(1.0)), 320)
-    one = make_one()
-    labels = y.astype(int) if isinstance(one, okl.OneVsRest) else y
-    labels = y[:, None] if isinstance(one, okl.MultiOutput) else labels
-    side_by_side(lambda i: one.partial_fit(X[40 * i : 40 * i + 40], labels[40 * i : 40 * i + 40]))
-    assert one.rounds == 320
-    expected = one.predict(X)
-    for got in side_by_side(lambda _: one.predict(X)):
-        np.testing.assert_array_equal(got, expected)
+    assert one.rounds == len(y) == sum(len(labels) for _, labels in order)
+    twin, there_were = PLAYERS[name](), []
+    for inputs, labels in order:
+        twin.partial_fit(inputs, labels)
+        there_were += [("forecasts", twin.predict(X[:5]).tobytes()), ("contents", contents(twin))]
+    assert contents(one) == contents(twin)
+    assert all(what in there_were for what in seen)
 
 
 def test_learners_of_their_own_share_no_buffers():
