@@ -12,6 +12,7 @@ from oklnumba.command.compare import compare
 from oklnumba.command.data import data
 from oklnumba.command.play import INTERRUPTED, run
 from oklnumba.command.source import FORMS, first_line
+from oklnumba.command.warm_up import warm_up
 
 REFUSED = 2
 
@@ -71,6 +72,13 @@ def parser() -> Parser:
     sets.add_argument("what", choices=("list", "fetch", "info"))
     sets.add_argument("name", nargs="?", metavar="NAME")
     sets.set_defaults(call=data)
+
+    told = "Compile what learners need, and keep it on disk: processes that find it start at once."
+    one = commands.add_parser("warm-up", help="compile beforehand", description=told)
+    named = "a class of oklnumba, or a call of one, as in run; all if none is named"
+    one.add_argument("learners", nargs="*", metavar="NAME", help=named)
+    one.add_argument("--progress", action="store_true", help="a bar on stderr")
+    one.set_defaults(call=warm_up)
     return top
 
 

@@ -55,6 +55,19 @@ class _Results(caching.CompileResultCacheImpl):
         # On the instance: numba's setting NUMBA_CACHE_LOCATOR_CLASSES would pass by a subclass.
         self.locator.get_source_stamp = lambda: STAMP
 
+    def reduce(self, data):
+        """Return what is written of a compiled function."""
+        return STAMP, super().reduce(data)
+
+    def rebuild(self, target_context, reduced_data):
+        """Return the compiled function of what was written, None if it was before an edit.
+
+        Numba writes the index before the file that it names. A process killed in between leaves an
+        index of today with machine code of yesterday.
+        """
+        stamp, written = reduced_data
+        return super().rebuild(target_context, written) if stamp == STAMP else None
+
 
 class FolderCache(caching.FunctionCache):
     """Numba's cache of compiled functions, stamped with the digest of this folder."""
@@ -67,7 +80,17 @@ class FolderCache(caching.FunctionCache):
         That goes into the tables of all that numba can compile, and into importing scipy.linalg.
         """
         rtsys.initialize(target_context)
-        return self._load_overload(sig, target_context)
+        found = self._load_overload(sig, target_context)
+        # Two processes that compile at once may write two signatures into one file.
+        return found if found is not None and found.signature.args == tuple(sig) else None
+
+
+def cache_folder() -> str | None:
+    """Return the folder where compiled code is kept, None if none is writable."""
+    try:
+        return _Results(cache_folder).locator.get_cache_path() if STAMP else None
+    except RuntimeError:
+        return None
 
 
 class _Flags(compiler.Flags):
@@ -85,7 +108,6 @@ class _Part(JITCodeLibrary):
 
     def finalize(self):
         for library in dict.fromkeys(self._linking_libraries):
-            self._reload_init.update(library._reload_init)
             self._final_module.link_in(library._get_module_for_linking(), preserve=True)
         self._finalized = True
 
