@@ -68,18 +68,21 @@ def parser() -> Parser:
     one.add_argument("--learner", action="append", metavar="NAME", help=named)
     one.set_defaults(call=compare)
 
+    add_small(commands)
+    return top
+
+
+def add_small(commands: argparse._SubParsersAction) -> None:
+    """Add the commands that play nothing."""
     sets = commands.add_parser("data", help="the named data sets")
     sets.add_argument("what", choices=("list", "fetch", "info"))
     sets.add_argument("name", nargs="?", metavar="NAME")
     sets.set_defaults(call=data)
 
-    told = "Compile what learners need, and keep it on disk: processes that find it start at once."
-    one = commands.add_parser("warm-up", help="compile beforehand", description=told)
-    named = "a class of oklnumba, or a call of one, as in run; all if none is named"
-    one.add_argument("learners", nargs="*", metavar="NAME", help=named)
+    one = commands.add_parser("warm-up", help="compile beforehand, and keep it on disk")
+    one.add_argument("learners", nargs="*", metavar="NAME", help="as in run; all if none is named")
     one.add_argument("--progress", action="store_true", help="a bar on stderr")
     one.set_defaults(call=warm_up)
-    return top
 
 
 def main(argv: list[str] | None = None) -> int:

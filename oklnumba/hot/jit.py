@@ -93,16 +93,6 @@ def cache_folder() -> str | None:
         return None
 
 
-class _Flags(compiler.Flags):
-    """Numba's flags, compared whenever a call is typed: in one step instead of 24."""
-
-    _DEFAULTS = {name: option.default for name, option in compiler.Flags.options.items()}
-
-    def values(self):
-        """Return all values by name."""
-        return self._DEFAULTS | self._values
-
-
 class _Part(JITCodeLibrary):
     """LLVM code of a function that others call: they take it in, and optimise it as their own."""
 
@@ -125,14 +115,10 @@ class _Whole(JITCodeLibrary):
 class _Called(compiler.Compiler):
     """Numba's compiler of a function that compiled code calls; it stops at LLVM code."""
 
-    def __init__(self, typingctx, targetctx, library, args, return_type, flags, locals):
-        flags = _Flags(flags)
-        flags.no_compile = flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
-        super().__init__(typingctx, targetctx, library, args, return_type, flags, locals)
-
     def compile_extra(self, func):
         """Return what numba knows of the function; its callers find it by ``entry_point``."""
-        target = self.state.targetctx
+        target, flags = self.state.targetctx, self.state.flags
+        flags.no_compile = flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
         self.state.library = _Part(target.codegen(), func.__qualname__)
         result = super().compile_extra(func)._replace(entry_point=object())
         target.insert_user_function(result.entry_point, result.fndesc, [result.library])
@@ -142,13 +128,9 @@ class _Called(compiler.Compiler):
 class _Entered(compiler.Compiler):
     """Numba's compiler of a function that Python calls; never as a pointer, which takes longer."""
 
-    def __init__(self, typingctx, targetctx, library, args, return_type, flags, locals):
-        flags = _Flags(flags)
-        flags.no_cfunc_wrapper = True
-        super().__init__(typingctx, targetctx, library, args, return_type, flags, locals)
-
     def compile_extra(self, func):
         """Return the compiled function. Nothing made on the way is garbage: a tenth of the time."""
+        self.state.flags.no_cfunc_wrapper = True
         self.state.library = _Whole(self.state.targetctx.codegen(), func.__qualname__)
         self.state.library.enable_object_caching()  # machine code is kept, for the cache
         collecting = gc.isenabled()
