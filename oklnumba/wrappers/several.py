@@ -172,7 +172,7 @@ class Several(Player):
             return self._learners[0]._diagnose()
         classes = self._output_names()
         what, names = ("class", classes) if classes else ("output", range(len(self._learners)))
-        members = zip(names, self._learners, strict=True)
+        members = zip(names, self._learners, strict=False)  # no learners before any data
         return of_members((f"{what} {name}", one._diagnose()) for name, one in members)
 
     def _contents(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
