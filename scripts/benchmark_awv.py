@@ -8,7 +8,6 @@ Data: synthetic (uniform inputs in [-1, 1]^d, noisy signs as labels).
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -16,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import scipy.linalg
 import timing
-from timing import row, seconds, stream
+from timing import apart, row, seconds, stream
 
 import oklnumba as okl
 from oklnumba.hot.awv import certify, listing_rounds
@@ -206,28 +205,17 @@ def classes(n: int, K: int = 10) -> dict:
 
 
 MEMORY = """
-import sys, threading, time, numpy as np, oklnumba as okl
+import resource, sys, numpy as np, oklnumba as okl
 rng = np.random.default_rng(0)
 features = okl.TaylorFeatures(2, sigma=3.0)
 okl.run(okl.PKAWV(features), rng.uniform(-1, 1, (600, 18)), np.ones(600))
 n = int(sys.argv[1])
 X = rng.uniform(-1, 1, (n, 18))
 y = np.sign(X[:, 0])
-def resident():
-    with open("/proc/self/status") as file:
-        return next(int(line.split()[1]) / 1024 for line in file if line.startswith("VmRSS"))
-before, peak, done = resident(), 0.0, False
-def watch():
-    global peak
-    while not done:
-        peak = max(peak, resident())
-        time.sleep(0.001)
-watcher = threading.Thread(target=watch)
-watcher.start()
-run = okl.run(okl.PKAWV(features), X, y)
-done = True
-watcher.join()
-print(max(peak, resident()) - before)
+with open("/proc/self/status") as file:
+    before = next(int(line.split()[1]) for line in file if line.startswith("VmRSS"))
+okl.run(okl.PKAWV(features), X, y)
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
 """
 
 
@@ -235,10 +223,8 @@ def memory(n: int) -> list[dict]:
     """Peak memory of a PKAWV run above the data, in a process of its own (Linux)."""
     if not Path("/proc/self/status").exists():
         return []
-    command = [sys.executable, "-c", MEMORY, str(n)]
-    found = subprocess.run(command, capture_output=True, text=True, check=True)
     name, what = f"PKAWV r=190, run of {n} rounds", "MB above the data, peak"
-    return [row(name, np.nan, float(found.stdout), 400, what, at_most=True)]
+    return [row(name, np.nan, float(apart(MEMORY, n)[0]), 400, what, at_most=True)]
 
 
 def main() -> None:

@@ -28,26 +28,25 @@ def square_distances(x, atoms, m, out):
     x : (d,); atoms : (d, cap); out : (cap,), modified in place.
     """
     d = x.shape[0]
-    o = out[:m]
     for j in range(m):
-        o[j] = 0.0
+        out[j] = 0.0
     k = 0
     while k + 4 <= d:
         x0, x1, x2, x3 = x[k], x[k + 1], x[k + 2], x[k + 3]
-        r0, r1, r2, r3 = atoms[k, :m], atoms[k + 1, :m], atoms[k + 2, :m], atoms[k + 3, :m]
+        r0, r1, r2, r3 = atoms[k], atoms[k + 1], atoms[k + 2], atoms[k + 3]
         for j in range(m):
             a = x0 - r0[j]
             b = x1 - r1[j]
             c = x2 - r2[j]
             e = x3 - r3[j]
-            o[j] += (a * a + b * b) + (c * c + e * e)
+            out[j] += (a * a + b * b) + (c * c + e * e)
         k += 4
     while k < d:
         xk = x[k]
-        rk = atoms[k, :m]
+        rk = atoms[k]
         for j in range(m):
             a = xk - rk[j]
-            o[j] += a * a
+            out[j] += a * a
         k += 1
 
 
@@ -58,21 +57,20 @@ def products(x, atoms, m, out):
     x : (d,); atoms : (d, cap); out : (cap,), modified in place.
     """
     d = x.shape[0]
-    o = out[:m]
     for j in range(m):
-        o[j] = 0.0
+        out[j] = 0.0
     k = 0
     while k + 4 <= d:
         x0, x1, x2, x3 = x[k], x[k + 1], x[k + 2], x[k + 3]
-        r0, r1, r2, r3 = atoms[k, :m], atoms[k + 1, :m], atoms[k + 2, :m], atoms[k + 3, :m]
+        r0, r1, r2, r3 = atoms[k], atoms[k + 1], atoms[k + 2], atoms[k + 3]
         for j in range(m):
-            o[j] += (x0 * r0[j] + x1 * r1[j]) + (x2 * r2[j] + x3 * r3[j])
+            out[j] += (x0 * r0[j] + x1 * r1[j]) + (x2 * r2[j] + x3 * r3[j])
         k += 4
     while k < d:
         xk = x[k]
-        rk = atoms[k, :m]
+        rk = atoms[k]
         for j in range(m):
-            o[j] += xk * rk[j]
+            out[j] += xk * rk[j]
         k += 1
 
 

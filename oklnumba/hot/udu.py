@@ -9,7 +9,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from oklnumba.hot.jit import hot
+from oklnumba.hot.jit import hot, hot_apart
 
 # A = lam I + sum z z' = U' D U with U unit upper triangular. Adding z z' (Gill, Golub, Murray and
 # Saunders 1974, method C1) runs down the rows k of U with a running a = 1 + sum_{i<k} p_i^2 / D_i:
@@ -261,7 +261,7 @@ def ridge_learn(y, beta, c, scan, r):
         rest -= sk[q - 1]
 
 
-@hot
+@hot_apart
 def factor_rounds(U, inv_d, setting, rounds, betas, a, count, r):
     """Add the first ``count`` rounds to the factor: whole sweeps together, or one round.
 
@@ -280,7 +280,7 @@ def factor_rounds(U, inv_d, setting, rounds, betas, a, count, r):
             )
 
 
-@hot
+@hot_apart
 def solve_rounds(U, inv_d, rounds, betas, a, count, r):
     """Turn the first ``count`` rounds x into p = U^-T x; arguments as in factor_rounds."""
     inv_discount, inv_lam = NO_DISCOUNT

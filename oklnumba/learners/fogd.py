@@ -116,7 +116,7 @@ class FOGD(OnFeatures):
         self._play_on(self._no_inputs, Z, y, trace)
 
     def _play_on(self, X: np.ndarray, Z: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        trace.sizes[:] = len(self._w)
+        trace.sizes.fill(len(self._w))
         played, status = fogd_rounds(
             X, y, self._fourier, Z, self._w, self._loss_code, self._step, trace.predictions
         )
