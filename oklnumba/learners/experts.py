@@ -158,7 +158,6 @@ class Experts(Learner):
     78
     """
 
-
     _STATE = EXPERT_STATE
     _REMEDY = "lower the learners' steps, or scale the labels"
 
