@@ -153,6 +153,7 @@ class State:
     _SPREAD: frozenset[str] = frozenset()  # matrices of a fixed size whose rows are spread
     _SHARES_ROOM: dict[int, int] = {}  # count: the count whose room its axes have
     _FIRST_ROOM = 64  # entries that buffers have room for at first
+    _rooms: dict[int, int] = {}  # count: its room; none where the state is another object's
     _broken: str | None = None  # trouble after which numbers may be anything
     _fault: str | None = None  # the same
 

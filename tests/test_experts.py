@@ -580,7 +580,7 @@ def test_what_follows_another_learner_has_the_bits_it_has_alone(monkeypatch, tmp
     together = okl.load(tmp_path / "half.npz")  # there each has a factor of its own
     together.partial_fit(X[half:], y[half:])
     F = np.concatenate(played)
-    rows = experts.Experts._ROWS
+    rows = together._rows
     for i, one in enumerate(twins()):
         one._begin(2)
         for first, last in ((0, half), (half, len(X))):

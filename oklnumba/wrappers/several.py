@@ -175,8 +175,10 @@ class Several(Player):
     def _diagnose(self) -> list[Part]:
         if self._together:
             return self._learners[0]._diagnose()
-        members = enumerate(self._learners)
-        return of_members((f"output {k}", one._diagnose()) for k, one in members)
+        classes = self._output_names()
+        what, names = ("class", classes) if classes else ("output", range(len(self._learners)))
+        members = zip(names, self._learners, strict=False)  # no learners before any data
+        return of_members((f"{what} {name}", one._diagnose()) for name, one in members)
 
     def _contents(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         meta, arrays = super()._contents()
