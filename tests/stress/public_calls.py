@@ -421,7 +421,15 @@ def watched():
         signal.signal(signal.SIGPROF, before)
 
 
-TOLD = ValueError, TypeError, FloatingPointError, ImportError, MemoryError, OSError
+TOLD = (
+    NotImplementedError,
+    ValueError,
+    TypeError,
+    FloatingPointError,
+    ImportError,
+    MemoryError,
+    OSError,
+)
 
 
 def fault(call, changed):
