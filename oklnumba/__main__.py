@@ -12,6 +12,7 @@ from oklnumba.command.compare import compare
 from oklnumba.command.data import data
 from oklnumba.command.play import INTERRUPTED, run
 from oklnumba.command.source import FORMS, first_line
+from oklnumba.command.warm_up import warm_up
 
 REFUSED = 2
 
@@ -67,11 +68,21 @@ def parser() -> Parser:
     one.add_argument("--learner", action="append", metavar="NAME", help=named)
     one.set_defaults(call=compare)
 
+    add_small(commands)
+    return top
+
+
+def add_small(commands: argparse._SubParsersAction) -> None:
+    """Add the commands that play nothing."""
     sets = commands.add_parser("data", help="the named data sets")
     sets.add_argument("what", choices=("list", "fetch", "info"))
     sets.add_argument("name", nargs="?", metavar="NAME")
     sets.set_defaults(call=data)
-    return top
+
+    one = commands.add_parser("warm-up", help="compile beforehand, and keep it on disk")
+    one.add_argument("learners", nargs="*", metavar="NAME", help="as in run; all if none is named")
+    one.add_argument("--progress", action="store_true", help="a bar on stderr")
+    one.set_defaults(call=warm_up)
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -13,10 +13,11 @@ from tqdm import tqdm
 
 from oklnumba.catalogue import CATALOGUE
 from oklnumba.features import FourierFeatures, NystromFeatures, TaylorFeatures
+from oklnumba.hot.jit import cache_folder
 from oklnumba.kernels import Gaussian
 from oklnumba.learners.awv import PKAWV
 from oklnumba.learners.first_order import OGD
-from oklnumba.learners.learner import Player
+from oklnumba.learners.learner import Player, level_of_caller
 from oklnumba.params import Params, anew, exported, told
 from oklnumba.protocol import run
 from oklnumba.wrappers.several import MultiOutput, OneVsRest
@@ -35,9 +36,11 @@ GIVEN = {
     "learners": ([OGD(eta=0.1), OGD(eta=1.0)],),
     "classes": ((0, 1, 2),),
 }
-# Of classes that have more loops than their defaults play.
+# Of classes that take less, or have more loops than their defaults play.
+INSTEAD = {"GrowingPKAWV": {"features": MAPS[:1]}}
 MORE = {
-    "ExpConcaveFTRL": ({"domain": "simplex"}, {"domain": "ball"}),
+    "FOGD": ({"features": TaylorFeatures(2)},),
+    "ExpConcaveFTRL": ({"domain": "simplex"}, {"domain": "ball", "radius": 1.0}),
     "MultiOutput": ({"learner": PKAWV(TaylorFeatures(2))},),
     "OneVsRest": ({"learner": PKAWV(TaylorFeatures(2))},),
 }
@@ -60,13 +63,17 @@ def warm_up(*learners: str | Player, progress: bool = False) -> dict[str, float]
     Returns
     -------
     dict of str to float
-        CPU seconds by learner: compiling takes one to four each, loading under 0.1. Learners share
-        code, so the first ones take longest.
+        CPU seconds by learner. Learners share code, so the first ones take longest.
 
     Raises
     ------
     ValueError
         If there is no learner of that name.
+
+    Warns
+    -----
+    UserWarning
+        If no folder is writable, so that other processes compile again.
 
     Examples
     --------
@@ -74,10 +81,17 @@ def warm_up(*learners: str | Player, progress: bool = False) -> dict[str, float]
     >>> list(okl.warm_up("OGD", okl.PKAWV(okl.TaylorFeatures(degree=2))))
     ['OGD', 'PKAWV(TaylorFeatures(degree=2))']
     """
-    wanted = {_title(one): one for one in learners or known_learners()}
-    examples = {title: list(_examples(one)) for title, one in wanted.items()}
+    wanted = {one if isinstance(one, str) else repr(one): one for one in learners or warmable()}
+    found = {title: list(examples(one)) for title, one in wanted.items()}
+    if cache_folder() is None:
+        warnings.warn(
+            "no folder for compiled code is writable, so that other processes compile again: set "
+            "NUMBA_CACHE_DIR",
+            UserWarning,
+            stacklevel=level_of_caller(),
+        )
     seconds = {}
-    for title, made in tqdm(examples.items(), unit=" learner", disable=not progress):
+    for title, made in tqdm(found.items(), unit=" learner", disable=not progress):
         start = time.process_time()
         for learner in made:
             _play(learner)
@@ -85,32 +99,44 @@ def warm_up(*learners: str | Player, progress: bool = False) -> dict[str, float]
     return seconds
 
 
-def known_learners() -> list[str]:
+def warmable() -> list[str]:
     """Return the names of the classes of learners, in the order of the catalogue."""
     names = [name for entry in CATALOGUE for name in entry.names.split(", ")]
     return [name for name in names if issubclass(exported(name) or Params, Player)]
 
 
-def _title(learner: str | Player) -> str:
-    """Return the name under which the seconds of a learner are told."""
-    return learner if isinstance(learner, str) else repr(learner)
+def examples(learner: str | Player) -> Iterator[Player]:
+    """Yield learners without data that play all the loops of one that is named, or of a copy.
 
+    Parameters
+    ----------
+    learner : str or learner
 
-def _examples(learner: str | Player) -> Iterator[Player]:
-    """Yield learners without data that play all the loops of one that is named, or of a copy."""
+    Raises
+    ------
+    ValueError
+        If it is neither.
+
+    Examples
+    --------
+    >>> from oklnumba.warming import examples
+    >>> len(list(examples("PKAWV"))), list(examples("KRLS"))
+    (3, [KRLS(Gaussian(sigma=1.0))])
+    """
     if isinstance(learner, Player):
         yield anew(learner)
         return
     if not isinstance(learner, str):
         raise ValueError(f"learners must be names or learners, but there is {told(learner)}")
-    if learner not in known_learners():
-        close = get_close_matches(learner.lower(), {n.lower(): n for n in known_learners()}, n=1)
-        meant = [n for n in known_learners() if [n.lower()] == close]
-        hint = f"did you mean {meant[0]!r}?" if meant else f"one of {', '.join(known_learners())}"
+    if learner not in warmable():
+        known = {name.lower(): name for name in warmable()}
+        close = get_close_matches(learner.lower(), known, n=1)
+        hint = f"did you mean {known[close[0]]!r}?" if close else f"one of {', '.join(warmable())}"
         raise ValueError(f"no learner {learner!r}; {hint}")
     cls = exported(learner)
     needed = [name for name, p in cls.__signature__.parameters.items() if p.default is p.empty]
-    for values in product(*(GIVEN[name] for name in needed)):
+    given = GIVEN | INSTEAD.get(learner, {})
+    for values in product(*(given[name] for name in needed)):
         for more in ({}, *MORE.get(learner, ())):
             yield cls(**dict(zip(needed, values, strict=True)) | more)
 
@@ -134,8 +160,9 @@ def _play(learner: Player) -> None:
         y = np.stack([y, -y], axis=1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # kernels and features need not suit these inputs
-        run(learner, X, y)
+        if run(learner, X, y).interrupted:
+            raise KeyboardInterrupt
     learner.predict(X)
-    for t in range(BY_HAND):
+    for t in range(BY_HAND if hasattr(learner, "predict_one") else 0):
         learner.predict_one(X[t])
         learner.learn_one(X[t], y[t])

@@ -21,6 +21,7 @@ import oklnumba as okl
 from oklnumba.hot.awv import certify, listing_rounds
 
 PRINTED = "the printed listing"
+SIZES = 1000, 1024
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 from tests import naive  # noqa: E402  (the listings live with the textbook versions)
@@ -67,21 +68,6 @@ def taylor(d: int, degree: int, n: int, slice_rounds: int, goal: float) -> list[
         row(f"{name}, the listing compiled, a round", compiled, listing / compiled, None, PRINTED),
         row(f"{name}, learn_one", step, listing / step, None, PRINTED),
     ]
-
-
-def kernel_awv(n: int) -> dict:
-    """A whole run of KernelAWV against scipy's Cholesky factor and the Gram matrix."""
-    X, y = stream(n, 18)
-    kernel = okl.Gaussian(3.0)
-
-    def reference():
-        K = kernel(X)
-        K[np.diag_indices(n)] += 1.0
-        scipy.linalg.cholesky(K, lower=True, overwrite_a=True, check_finite=False)
-
-    both = seconds(reference), seconds(lambda: okl.run(okl.KernelAWV(kernel), X, y))
-    what = "time of Gram matrix + scipy.linalg.cholesky"
-    return row(f"KernelAWV, run of {n} rounds", both[1], both[1] / both[0], 1.5, what, at_most=True)
 
 
 def nystrom(sigma: float, n: int) -> dict:
@@ -186,6 +172,17 @@ def large_r(n: int) -> dict:
     return row(name, ours, blocks / ours, None, "BLAS-3 blocks of 1024 rounds")
 
 
+def stride(n: int) -> dict:
+    """A factor whose rows would lie a multiple of 4096 bytes apart, against one whose do not."""
+    rng = np.random.default_rng(0)
+    runs = [(rng.uniform(-1, 1, (n, r)) / np.sqrt(r), rng.choice([-1.0, 1.0], n)) for r in SIZES]
+    times = cpu_seconds([lambda run=run: okl.run(okl.LinearAWV(), *run) for run in runs], repeat=7)
+    ratio = times[1] / times[0] * (SIZES[0] / SIZES[1]) ** 2
+    name = f"LinearAWV, r = {SIZES[1]}, run of {n} rounds"
+    what = f"CPU time of r = {SIZES[0]}, for each number of the factor"
+    return row(name, times[1], ratio, 1.05, what, at_most=True)
+
+
 def classes(n: int, K: int = 10) -> dict:
     """OneVsRest on one factor against a learner for each class, whose scores must be the same."""
     rng = np.random.default_rng(0)
@@ -233,10 +230,9 @@ def main() -> None:
     jobs = [
         lambda: taylor(18, 2, million, 300, 45),
         lambda: taylor(8, 4, million // 50, 8, 2000),
-        lambda: [kernel_awv(2000 if args.quick else 5000)],
         lambda: [nystrom(sigma, 1000) for sigma in (1.6, 1.0)],
         lambda: [certificate(million)],
-        lambda: [large_r(2048 if args.quick else 8192)],
+        lambda: [large_r(2048 if args.quick else 8192), stride(500 if args.quick else 2000)],
         lambda: memory(million),
         lambda: [discount(million // 10), classes(million // 50)],
     ]

@@ -1,1 +1,1 @@
-"""The command line, ``oklnumba`` or ``python -m oklnumba``: run, compare and data."""
+"""The command line, ``oklnumba`` or ``python -m oklnumba``: run, compare, data, warm-up."""

@@ -55,6 +55,19 @@ class _Results(caching.CompileResultCacheImpl):
         # On the instance: numba's setting NUMBA_CACHE_LOCATOR_CLASSES would pass by a subclass.
         self.locator.get_source_stamp = lambda: STAMP
 
+    def reduce(self, data):
+        """Return what is written of a compiled function."""
+        return STAMP, super().reduce(data)
+
+    def rebuild(self, target_context, reduced_data):
+        """Return the compiled function of what was written, None if it was before an edit.
+
+        Numba writes the index before the file that it names. A process killed in between leaves an
+        index of today with machine code of yesterday.
+        """
+        stamp, written = reduced_data
+        return super().rebuild(target_context, written) if stamp == STAMP else None
+
 
 class FolderCache(caching.FunctionCache):
     """Numba's cache of compiled functions, stamped with the digest of this folder."""
@@ -67,17 +80,17 @@ class FolderCache(caching.FunctionCache):
         That goes into the tables of all that numba can compile, and into importing scipy.linalg.
         """
         rtsys.initialize(target_context)
-        return self._load_overload(sig, target_context)
+        found = self._load_overload(sig, target_context)
+        # Two processes that compile at once may write two signatures into one file.
+        return found if found is not None and found.signature.args == tuple(sig) else None
 
 
-class _Flags(compiler.Flags):
-    """Numba's flags, compared whenever a call is typed: in one step instead of 24."""
-
-    _DEFAULTS = {name: option.default for name, option in compiler.Flags.options.items()}
-
-    def values(self):
-        """Return all values by name."""
-        return self._DEFAULTS | self._values
+def cache_folder() -> str | None:
+    """Return the folder where compiled code is kept, None if none is writable."""
+    try:
+        return _Results(cache_folder).locator.get_cache_path() if STAMP else None
+    except RuntimeError:
+        return None
 
 
 class _Part(JITCodeLibrary):
@@ -85,7 +98,6 @@ class _Part(JITCodeLibrary):
 
     def finalize(self):
         for library in dict.fromkeys(self._linking_libraries):
-            self._reload_init.update(library._reload_init)
             self._final_module.link_in(library._get_module_for_linking(), preserve=True)
         self._finalized = True
 
@@ -103,14 +115,10 @@ class _Whole(JITCodeLibrary):
 class _Called(compiler.Compiler):
     """Numba's compiler of a function that compiled code calls; it stops at LLVM code."""
 
-    def __init__(self, typingctx, targetctx, library, args, return_type, flags, locals):
-        flags = _Flags(flags)
-        flags.no_compile = flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
-        super().__init__(typingctx, targetctx, library, args, return_type, flags, locals)
-
     def compile_extra(self, func):
         """Return what numba knows of the function; its callers find it by ``entry_point``."""
-        target = self.state.targetctx
+        target, flags = self.state.targetctx, self.state.flags
+        flags.no_compile = flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
         self.state.library = _Part(target.codegen(), func.__qualname__)
         result = super().compile_extra(func)._replace(entry_point=object())
         target.insert_user_function(result.entry_point, result.fndesc, [result.library])
@@ -120,13 +128,9 @@ class _Called(compiler.Compiler):
 class _Entered(compiler.Compiler):
     """Numba's compiler of a function that Python calls; never as a pointer, which takes longer."""
 
-    def __init__(self, typingctx, targetctx, library, args, return_type, flags, locals):
-        flags = _Flags(flags)
-        flags.no_cfunc_wrapper = True
-        super().__init__(typingctx, targetctx, library, args, return_type, flags, locals)
-
     def compile_extra(self, func):
         """Return the compiled function. Nothing made on the way is garbage: a tenth of the time."""
+        self.state.flags.no_cfunc_wrapper = True
         self.state.library = _Whole(self.state.targetctx.codegen(), func.__qualname__)
         self.state.library.enable_object_caching()  # machine code is kept, for the cache
         collecting = gc.isenabled()

@@ -89,7 +89,6 @@ class Ridge(Learner):
         own = {name: vars(self)[name] for name in ("_totals", "_setting", "_ridge")}
         state = {name: value for name, value in vars(lead).items() if name.startswith("_")}
         vars(self).update(state | own)
-        self._single = None  # its own arrays are others now
         shrinks, growth = lead._proof  # of these rounds, and perhaps room for more
         ridge = led.predictions
         trace.predictions[:] = ridge if self._ridge else ridge / shrinks[: len(y)]

@@ -28,7 +28,7 @@ from oklnumba.learners.learner import Learner, Trace
 from oklnumba.learners.saving import refuse_other
 from oklnumba.learners.sharing import SharedFeatures, factor_groups, shared_features
 from oklnumba.params import anew, told
-from oklnumba.state import aligned_zeros, growing, under
+from oklnumba.state import Reserving, aligned_zeros, under
 from oklnumba.threads import together
 
 KINDS = {
@@ -222,7 +222,6 @@ class Experts(Learner):
         return told[0] if all(told) else None  # one that suits is enough
 
     def _check_labels(self, y: np.ndarray) -> None:
-        super()._check_params()
         for one in self._checked():
             one._check_labels(y)
         if self.kind in ("hedge", "mlpoly") or self.B is None:
@@ -231,6 +230,7 @@ class Experts(Learner):
         refuse_beyond(y, self.B, "B", "the bound on |y| that the aggregation is told")
 
     def _check_params(self) -> None:
+        super()._check_params()
         for one in self._checked():
             one._check_params()
         expert_setting(self.kind, self.B, self.share, self._loss())
@@ -273,7 +273,7 @@ class Experts(Learner):
             start = stop
 
     def _ahead(self, n: int) -> int:
-        with growing(self):  # all have room before any of them plays
+        with Reserving(self):  # all have room before any of them plays
             return min(one._ahead(n) for one in self._experts)
 
     def _play_block(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:

@@ -19,7 +19,7 @@ from oklnumba.learners.saving import refuse_other
 from oklnumba.losses import Loss
 from oklnumba.params import Params, told
 from oklnumba.runs import Run
-from oklnumba.state import NoRoom, growing, under
+from oklnumba.state import NoRoom, Reserving, under
 from oklnumba.threads import locked
 
 LABELS = str | int | float | np.number | np.bool_ | None  # what classes may be compared with
@@ -143,7 +143,7 @@ class Several(Player):
             return
         start = 0
         while start < len(X):
-            with growing(self):  # all have room before any of them plays
+            with Reserving(self):  # all have room before any of them plays
                 rows = min(one._ahead(len(X) - start) for one in self._learners)
             part = slice(start, start + rows)
             self._play_each(X[part], y[part], trace.rows(start, start + rows))

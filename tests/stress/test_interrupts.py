@@ -365,8 +365,8 @@ while stops < count:
                 os.kill(os.getpid(), number)
         sender = threading.Thread(target=kill)
         held = signal.signal(signal.SIGTERM, lambda *_: None)  # where it comes after the run
-        sender.start()
         try:
+            sender.start()
             run = okl.run(one.reset(), X, y, checkpoint=path, every=100)
             ended.set()
             sender.join()

@@ -41,6 +41,7 @@ WRAPPERS = {
 }
 CASES = {cls.__name__: ((lambda cls=cls: make(cls)), SIGNS) for cls in LEARNERS} | WRAPPERS
 # Whose last digits hang on where their stream is cut: they take blocks by BLAS (okl.run says so).
+NEEDS_DATA = {"MultiOutput", "OnlineToBatch"}  # before it they have no forecasts
 CUT = {"KernelAWV", "KernelRidge", "KONS", "OnlineNewtonStep", "ExpConcaveFTRL", "Experts"}
 
 counts = st.integers(1, 12)
@@ -200,7 +201,12 @@ class Machine(RuleBasedStateMachine):
         played = self.one(which)
         A = X[(place + np.arange(count)) % POOL]
         found = []
+        if self.name in NEEDS_DATA and not played.rounds:
+            self.unchanged(played, lambda: played.learner.predict(A), ValueError)
+            return
         self.unchanged(played, lambda: found.append(played.learner.predict(A)))
+        if not hasattr(played.learner, "predict_one"):
+            return
         alone = np.array([played.learner.predict_one(x) for x in A])
         assert len(found[0]) == count
         if np.asarray(found[0]).dtype.kind == "f":
@@ -219,7 +225,7 @@ class Machine(RuleBasedStateMachine):
         played = self.one(which)
         A, b = self.rows(place, 4)
         learner = played.learner
-        if with_one and A[0].ndim == 1:
+        if with_one and hasattr(learner, "predict_one"):
             x = bad(A[0].copy()) if bad not in (BAD_X["1-D"], BAD_X["no columns"]) else A
             calls = [lambda: learner.predict_one(x), lambda: learner.learn_one(x, b[0])]
         else:
@@ -270,10 +276,10 @@ class Machine(RuleBasedStateMachine):
     @rule()
     def compare(self):
         for played in self.all:
-            got, again = asked(played.learner), asked(twin(self, played.cuts))
-            np.testing.assert_array_equal(got, again)
             if not played.rounds:
                 continue
+            got, again = asked(played.learner), asked(twin(self, played.cuts))
+            np.testing.assert_array_equal(got, again)
             bulk = self.made()
             okl.run(bulk, *self.rows(0, played.rounds))
             if self.name in CUT:
@@ -282,8 +288,10 @@ class Machine(RuleBasedStateMachine):
                 np.testing.assert_array_equal(got, asked(bulk))
 
     def teardown(self):
-        self.compare()
-        self.folder.cleanup()
+        try:
+            self.compare()
+        finally:
+            self.folder.cleanup()
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -294,9 +302,10 @@ def test_any_order_of_calls_leaves_what_the_rounds_alone_leave(name, tries):
     run_state_machine_as_test(
         machine,
         settings=settings(
-            max_examples=tries(2, 25),
+            max_examples=tries(2, 12),
             stateful_step_count=tries(20, 50),
+            report_multiple_bugs=False,
             suppress_health_check=list(HealthCheck),
         ),
     )
-    assert machine.calls >= tries(10, 700)  # 20,000 in all
+    assert machine.calls >= tries(10, 400)
