@@ -123,11 +123,16 @@ class Several(Player):
         self._outputs += bool(self._learners)
 
     def _trace(self, n: int) -> Trace:
-        trace = Trace.empty(n, self._certified, self._outputs)
-        if self._outputs <= 1:  # columns here too
+        outputs = self._outputs or self._outputs_told()
+        trace = Trace.empty(n, self._certified, outputs)
+        if outputs == 1:  # columns here too
             numbers = {name: getattr(trace, name) for name in NUMBERS}
             trace = trace._replace(**{k: a[:, None] for k, a in numbers.items() if a is not None})
         return trace
+
+    def _outputs_told(self) -> int:
+        """Return K where the hyper-parameters say it; 1 before the labels do."""
+        return 1
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         if self._together:
@@ -352,8 +357,11 @@ class OneVsRest(Several):
     def _output_names(self) -> list[Any]:
         return self._names().tolist()
 
+    def _outputs_told(self) -> int:
+        return len(self._names())
+
     def _begin(self, d: int, outputs: int = 1) -> None:
-        super()._begin(d, len(self._names()))
+        super()._begin(d, self._outputs_told())
 
     def _record(self, y: np.ndarray, trace: Trace, loss: Any) -> dict[str, np.ndarray]:
         chosen = np.argmax(trace.predictions, axis=1)

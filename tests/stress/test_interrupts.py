@@ -145,9 +145,9 @@ def test_a_run_returns_what_it_has(name, tries):
         assert run.rounds == one.rounds
         assert run.finished != run.interrupted
         assert ("interrupted" in repr(run)) == run.interrupted
-        np.testing.assert_array_equal(run.predictions, whole.predictions[: run.rounds])
         twin = make_one()
-        if run.rounds:
+        if run.rounds:  # before, MultiOutput knows of no outputs
+            np.testing.assert_array_equal(run.predictions, whole.predictions[: run.rounds])
             okl.run(twin, X[: run.rounds], y[: run.rounds], every=50)
         assert contents(one) == contents(twin)
 
