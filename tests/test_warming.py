@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numba
 import pytest
@@ -70,8 +71,7 @@ def test_what_is_no_learner_is_told_before_anything_is_compiled(played, name, sa
 
 
 def test_a_stop_is_a_stop(monkeypatch):
-    stopped = okl.run(okl.OGD(), [[1.0]], [1.0])._replace(interrupted=True)
-    monkeypatch.setattr(warming, "run", lambda *_: stopped)
+    monkeypatch.setattr(warming, "run", lambda *_: SimpleNamespace(interrupted=True))
     with pytest.raises(KeyboardInterrupt):
         okl.warm_up("OGD")
 
@@ -151,10 +151,10 @@ sys.exit(main(["warm-up", *{names}]))
 
 def test_the_command_takes_names_and_calls(played, capsys):
     assert main(["warm-up", "OGD", "KRLS(Gaussian(2.0))"]) == 0
-    assert [repr(one) for one in played] == ["OGD()", "KRLS(Gaussian(sigma=2.0))"]
+    assert [type(one) for one in played] == [okl.OGD, okl.KRLS] and played[1].kernel.sigma == 2.0
     out, err = capsys.readouterr()
     lines = [line.split(" s  ") for line in out.splitlines()]
-    assert [title for _, title in lines[:2]] == ["OGD", "KRLS(kernel=Gaussian(sigma=2.0))"]
+    assert [title for _, title in lines[:2]] == ["OGD", repr(played[1])]
     assert lines[2][1] == f"in all; kept in {jit.cache_folder()}" and not err
 
 
