@@ -1,6 +1,7 @@
 """Print the lower bounds of pyproject.toml, dependencies and the extra ``test``, as exact pins.
 
-river is left out: it asks for a later SciPy than oklnumba does.
+river is left out: it asks for a later SciPy than oklnumba does. pyparsing is matplotlib's, whose
+lower bound warns with later ones.
 """
 
 import re
@@ -13,3 +14,4 @@ for bound in project["dependencies"] + project["optional-dependencies"]["test"]:
     name, _, version = re.fullmatch(r"([\w\[\]-]+)(>=)([\d.]+)", bound).groups()
     if name != "river":
         print(f"{name}=={version}")
+print("pyparsing==3.1.0")

@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from signal import SIGINT
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +22,7 @@ from threadpoolctl import threadpool_limits
 
 from oklnumba import checks, frames
 from oklnumba.files import read_npz, write_npz
+from oklnumba.interrupts import FROM_ABOVE
 from oklnumba.learners.learner import Player
 from oklnumba.params import to_spec
 from oklnumba.protocol import run
@@ -226,7 +228,7 @@ def results(
     """Yield the number of each task and what it left, in the order in which they end.
 
     In threads of this process, unless a backend of joblib is named or set by its
-    ``parallel_config``. A thread that runs when the caller stops ends its task first.
+    ``parallel_config``. A run that a thread plays when the caller stops ends after its block.
     """
     if backend is not None or _configured():
         yield from _by_joblib(tasks, backend, n_jobs)
@@ -236,12 +238,15 @@ def results(
         for i, task in enumerate(tasks):
             yield i, play(*task)
         return
-    with ThreadPoolExecutor(workers, thread_name_prefix="sweep") as pool:
+    came: list[int] = []
+    names = {"thread_name_prefix": "sweep", "initializer": FROM_ABOVE.set, "initargs": (came,)}
+    with ThreadPoolExecutor(workers, **names) as pool:
         waiting = {pool.submit(play, *task): i for i, task in enumerate(tasks)}
         try:
             for done in as_completed(waiting):
                 yield waiting[done], done.result()
         finally:
+            came.append(SIGINT)
             for future in waiting:
                 future.cancel()
 

@@ -315,8 +315,9 @@ class FourierFeatures(Features):
         return [f"fourier_{wave}{j}" for wave in ("sin", "cos") for j in count]
 
     def _writer(self, d: int):
-        frequencies, scale = self._frequencies(d)
+        return self._writer_of(*self._frequencies(d))
 
+    def _writer_of(self, frequencies: np.ndarray, scale: float):
         def write(X: np.ndarray, out: np.ndarray) -> None:
             fourier_block(X, frequencies, scale, out)
 

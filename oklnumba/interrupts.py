@@ -14,6 +14,7 @@ import threading
 # signal.signal wraps these in enumerations, ten times the cost of a round of a small learner.
 from _signal import SIG_DFL, SIGINT, SIGTERM, getsignal, raise_signal, signal
 from _thread import get_ident
+from contextvars import ContextVar
 from types import TracebackType
 from typing import Any, Self
 
@@ -75,12 +76,17 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_in_child)
 
 
+# Where signals come from to a run in another thread than the main one: the list of who began it.
+FROM_ABOVE: ContextVar[list[int] | None] = ContextVar("FROM_ABOVE", default=None)
+
+
 class Stop:
     """What ends a run: the first signal after the block, the second so that it raises, the third.
 
     In the main thread, as long as the context lasts. A signal that comes while the run waits for
     its data, when it has set ``open``, raises KeyboardInterrupt there; the run takes it for the
-    first.
+    first. In other threads it ends a run after the block if whoever began it writes a signal into
+    the list that stands in ``FROM_ABOVE``.
 
     Parameters
     ----------
@@ -91,7 +97,8 @@ class Stop:
     def __init__(self, terminate: bool):
         self.numbers = (SIGINT, SIGTERM) if terminate else (SIGINT,)
         self.old: dict[int, Any] = {}
-        self.came: list[int] = []
+        above = FROM_ABOVE.get()
+        self.came: list[int] = [] if above is None else above
         self.open = False  # whether a signal raises at once, for nothing changes
 
     def __enter__(self) -> Self:
@@ -109,7 +116,7 @@ class Stop:
     ) -> None:
         for number, old in self.old.items():
             signal(number, old)
-        if len(self.came) > 1 and kind is None:
+        if self.old and len(self.came) > 1 and kind is None:
             raise_signal(self.came[-1])
 
     def _note(self, number: int, frame: Any) -> None:

@@ -134,6 +134,7 @@ class _Radial(Kernel):
 
     def advice(self, X: np.ndarray) -> str | None:
         """Return what to change where all first inputs X are alike or strangers, else None."""
+        self._check_params()
         X = whole(as_rows(X))
         if len(X) < FEWEST:
             return None

@@ -162,8 +162,7 @@ def run(
     >>> run.rounds, round(run.mistake_rate, 2)
     (19020, 0.16)
     """
-    _check_player(learner)
-    _check_data(X, y)
+    _check_players(learner, X, y)
     _check_options(progress, time_limit, checkpoint, every, record, resume)
     recorder = Recorder(learner, learner._recorded(loss), record, checkpoint, every)
     recorder.resume()
@@ -178,6 +177,7 @@ def run(
         for part, labels in _until_stopped(pieces, stop):
             if not chunked:
                 bar.total = len(labels) + recorder.rounds - skip
+                recorder.expect(bar.total)
                 data = (part, labels) if bar.total == len(labels) else None
                 if data and not recorder.rounds:
                     recorder.played = Played()
@@ -204,8 +204,8 @@ def run(
     return Run(recorder.arrays(), recorder.meta(finished), data)
 
 
-def _check_player(learner: Any) -> None:
-    """Raise ValueError for what is no learner."""
+def _check_players(learner: Any, X: Any, y: Any) -> None:
+    """Raise ValueError for what is no learner, or plainly no data."""
     if not isinstance(learner, Player):
         data = isinstance(learner, list | tuple) or hasattr(learner, "shape")
         hint = "; the learner comes first: okl.run(learner, X, y)" if data else ""
@@ -213,10 +213,6 @@ def _check_player(learner: Any) -> None:
             "learner must be an oklnumba learner such as okl.PKAWV(okl.TaylorFeatures(2)), or "
             f"OneVsRest, MultiOutput or OnlineToBatch around one, but is {told(learner)}{hint}"
         )
-
-
-def _check_data(X: Any, y: Any) -> None:
-    """Raise ValueError for what is plainly no data."""
     if isinstance(X, str | os.PathLike):
         raise ValueError(f"X is the path {str(X)!r}; pass okl.stream({str(X)!r}, label=...)")
     checks.refuse_swapped(X, y)

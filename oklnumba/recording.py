@@ -26,6 +26,7 @@ from oklnumba.hot.digest import fold_rows
 from oklnumba.interrupts import HOLD
 from oklnumba.learners.learner import Player, Trace
 from oklnumba.params import same_spec
+from oklnumba.rounds import MISTAKES, Rounds, Rows
 from oklnumba.state import count_in, under
 
 SAVE_SECONDS = 60.0  # between two saves where ``every`` is not given
@@ -33,7 +34,6 @@ BLOCK_ROWS = 8192  # rounds that are looked at again in one go
 PLAYED = "digest_of_rounds"  # the array of a checkpoint that tells its data from other data
 READINGS = 1024  # of the clock that a run keeps at least, where it does not keep every round
 CLOCK = ("checkpoints", "checkpoint_seconds")
-MISTAKES = ("mistakes", "mistake_sums")
 PROOF = {"loss", "comparator", "bound"}
 # What a run keeps: kinds of NumPy's types, numbers of axes, and what else has its shape.
 KEPT = {
@@ -51,8 +51,6 @@ KEPT = {
     CLOCK[0]: ("i", (1,), None),
     CLOCK[1]: ("f", (1,), CLOCK[0]),
 }
-
-Rows = dict[str, np.ndarray]  # what is kept of some rounds, by the names of ``Run``
 
 
 def check_record(record: Any) -> None:
@@ -231,14 +229,14 @@ class Recorder:
     ):
         self.learner, self.loss, self.path, self.every = learner, loss, path, every
         self.record = record if isinstance(record, str) else int(record)
-        self.parts: list[Rows] = []  # of the rounds that are kept
+        self.kept = Rounds(loss)
         self.tail: Rows = {}  # of the last round, where it is not one of them
         self.sums: tuple[Any, Any] = (0.0, 0)  # of losses and mistakes; only if not all is kept
         self.counted = True  # mistakes, in all rounds so far
         self.seconds, self.rounds = 0.0, 0
         self.interrupted = False
         self.clock: list[tuple[int, float]] = []
-        self.log, self.logged = {"bytes": 0, "crc": 0}, 0  # how many parts the log has
+        self.log, self.logged = {"bytes": 0, "crc": 0}, (0, 0)  # rounds and readings in the log
         self.saved: tuple[dict, dict] | None = None
         self.played: Played | None = None  # of the rounds so far, where anyone will ask
         self.passed = Played()  # of the rounds of a checkpoint, passed again
@@ -250,13 +248,13 @@ class Recorder:
             self.played.add(X, y)
         part = self.learner._record(y, trace, self.loss)
         self.counted = self.counted and "mistakes" in part
+        part = self._without_part_mistakes(part)
         before = self.rounds
         self.rounds += len(y)
         self.seconds += seconds
         self.clock.append((self.rounds, self.seconds))
         if self.record == "all":
-            self.clock = self.clock[-2:]
-            self.parts.append(part | self._readings(self.clock[-1:]))
+            self.kept.add(part)
             return
         if len(self.clock) == 2 * READINGS:
             self.clock = self.clock[1::2]
@@ -285,7 +283,7 @@ class Recorder:
         kept = self._kept(rounds)
         self.tail = {} if kept[-1] else {name: a[-1:].copy() for name, a in part.items()}
         if kept.any():
-            self.parts.append({name: a[kept] for name, a in part.items()})
+            self.kept.add({name: a[kept] for name, a in part.items()})
 
     def _kept(self, rounds: np.ndarray) -> np.ndarray:
         if isinstance(self.record, int):
@@ -300,20 +298,27 @@ class Recorder:
             CLOCK[1]: np.array(seconds, dtype=float),
         }
 
-    def arrays(self) -> Rows:
-        """Return all that the run keeps, by the names of ``Run``."""
-        if self.parts:
-            self.parts = [joined(self.parts)]
-        parts = [*self.parts, *([self.tail] if self.tail else [])]
-        if not parts:
-            learner = self.learner
-            parts = [learner._record(np.empty(0), learner._trace(0), self.loss)]
-            empty = {"recorded": np.empty(0, dtype=np.int64), "loss_sums": parts[0]["losses"]}
-            parts[0] |= self._readings([]) | ({} if self.record == "all" else empty)
-        return self._without_part_mistakes(joined(parts)) | self._bounded_clock()
+    def expect(self, rounds: int) -> None:
+        """Make room for so many rounds in all, where each of them is kept."""
+        if self.record == "all":
+            self.kept.expected = rounds
 
-    def _bounded_clock(self) -> Rows:
-        return {} if self.record == "all" else self._readings(self.clock)
+    def arrays(self) -> Rows:
+        """Return all that the run keeps, short as it is kept, at its end."""
+        self._add_tail()
+        return (self.kept.short() if self.kept.count else self._none()) | self._readings(self.clock)
+
+    def _add_tail(self) -> None:
+        if self.tail:
+            self.kept.add(self.tail)
+            self.tail = {}
+
+    def _none(self) -> Rows:
+        """Return what a run without rounds keeps."""
+        rows = self.learner._record(np.empty(0), self.learner._trace(0), self.loss)
+        if self.record == "all":
+            return rows
+        return rows | {"recorded": np.empty(0, dtype=np.int64), "loss_sums": rows["losses"]}
 
     def _without_part_mistakes(self, part: Rows) -> Rows:
         """Return the part without mistakes where some rounds had none."""
@@ -345,17 +350,22 @@ class Recorder:
 
     def save(self) -> None:
         """Write a checkpoint of a run under way: the rounds since the last one into the log."""
-        new = self.parts[self.logged :]
-        if new:
-            part = self._without_part_mistakes(joined(new))
-            self.log, self.logged = append(log_path(self.path), self.log, part), len(self.parts)
+        rounds, readings = self.logged
+        if self.kept.count > rounds:
+            part = self.kept.full(rounds)
+            if self.record == "all":
+                part |= self._readings(self.clock[readings:])
+            self.log = append(log_path(self.path), self.log, part)
+            self.logged = self.kept.count, len(self.clock)
         log = {"log": self.log} if self.log["bytes"] else {}
-        rows = self._without_part_mistakes(self.tail) | self._bounded_clock()
+        rows = {} if self.record == "all" else self.tail | self._readings(self.clock)
         self._write(self.meta(finished=False) | log, rows)
 
     def close(self, finished: bool) -> None:
         """Write the last checkpoint, everything in one file."""
-        self._write(self.meta(finished), self.arrays())
+        self._add_tail()
+        rows = self.kept.full() if self.kept.count else self._none()
+        self._write(self.meta(finished), rows | self._readings(self.clock))
         log_path(self.path).unlink(missing_ok=True)
 
     def _write(self, run: dict[str, Any], rows: Rows) -> None:
@@ -392,7 +402,7 @@ class Recorder:
         if self.rounds:  # older files have no digest
             self.played = Played(state[PLAYED], self.width()) if PLAYED in state else None
         if "log" in meta["run"]:
-            self.log, self.logged = meta["run"]["log"], len(self.parts)
+            self.log, self.logged = meta["run"]["log"], (self.kept.count, len(self.clock))
 
     def _go_on(self, run: dict[str, Any], part: Rows) -> None:
         """Take over what a checkpoint kept of its rounds."""
@@ -402,16 +412,17 @@ class Recorder:
         if not self.rounds:
             return
         self.counted = "mistakes" in part
+        self.clock = clock
+        part = {name: a for name, a in part.items() if name not in CLOCK}
         if self.record == "all":
-            self.clock, self.parts = clock[-2:], [part]
+            self.kept.add(part)
         else:
-            self.clock = clock
-            part = {name: a for name, a in part.items() if name not in CLOCK}
             sums = [part[name][-1] if name in part else 0 for name in ("loss_sums", MISTAKES[1])]
             self.sums = sums[0], sums[1]
             kept = self._kept(part["recorded"])
             self.tail = {} if kept[-1] else {name: a[-1:] for name, a in part.items()}
-            self.parts = [{name: a[kept] for name, a in part.items()}] if kept.any() else []
+            if kept.any():
+                self.kept.add({name: a[kept] for name, a in part.items()})
 
     def _another(self, meta: dict[str, Any], state: dict[str, np.ndarray]) -> str | None:
         """Say what is wrong where the checkpoint is of another run, or the learner not fresh."""

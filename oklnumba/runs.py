@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
+from functools import cached_property
 from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from oklnumba import theory
+from oklnumba import losses, theory
 from oklnumba.blocks import whole
 from oklnumba.display import pandas_for, table
 from oklnumba.files import write_npz
 from oklnumba.recording import Played, read_run
+from oklnumba.rounds import STEPS, losses_of, sizes_of
 
 SUMS = {"losses": "loss_sums", "mistakes": "mistake_sums"}  # where not every round is recorded
 
@@ -110,9 +112,6 @@ class Run:
         self._data = data
         self.predictions = arrays["predictions"]
         self.rounds = int(meta.get("rounds", len(self.predictions)))  # not in older files
-        self.recorded = arrays.get("recorded", np.arange(1, self.rounds + 1))
-        self.losses = arrays["losses"]
-        self.sizes = arrays["sizes"]
         self.mistakes = arrays.get("mistakes")
         self.scores = arrays.get("scores")
         self.checkpoints = arrays["checkpoints"]
@@ -129,6 +128,41 @@ class Run:
             self.certificate = Certificate(
                 loss, comparator, loss - comparator, arrays["bound"], space
             )
+
+    @cached_property
+    def recorded(self) -> np.ndarray:
+        """The rounds that were kept, counted from 1; the last one always is; shape (n,)."""
+        found = self._arrays.get("recorded")
+        return np.arange(1, self.rounds + 1) if found is None else found
+
+    @cached_property
+    def losses(self) -> np.ndarray:
+        """Loss of each round, shape (n,) or (n, K)."""
+        return self._losses()
+
+    @cached_property
+    def sizes(self) -> np.ndarray:
+        """Size of the dictionary, or number of features, after each round, shape (n,)."""
+        found = self._arrays.get("sizes")
+        if found is not None:
+            return found
+        return sizes_of(*(self._arrays[name] for name in STEPS), 0, len(self.predictions))
+
+    def _losses(self) -> np.ndarray:
+        """Return the losses, or make them of what tells them."""
+        found = self._arrays.get("losses")
+        if found is not None:
+            return found
+        return losses_of(losses.get(self.loss), self.predictions, self.mistakes)
+
+    def _rows(self) -> dict[str, np.ndarray]:
+        """Return all arrays as files have them."""
+        found = {name: a for name, a in self._arrays.items() if name not in STEPS}
+        return found | {"losses": self._losses(), "sizes": self.sizes}
+
+    def _last_size(self) -> int:
+        sizes = self._arrays.get("sizes")
+        return int((self._arrays[STEPS[1]] if sizes is None else sizes)[-1])
 
     @property
     def loss_sums(self) -> np.ndarray:
@@ -158,7 +192,9 @@ class Run:
         if not self.rounds:
             return float("nan")
         sums = self._arrays.get(SUMS[name])
-        return float(self._arrays[name].mean() if sums is None else sums[-1].mean() / self.rounds)
+        if sums is not None:
+            return float(sums[-1].mean() / self.rounds)
+        return float((self._losses() if name == "losses" else self.mistakes).mean())
 
     def _require_all(self, what: str) -> None:
         """Raise ValueError where rounds are missing."""
@@ -284,7 +320,7 @@ class Run:
     def _means(self, name: str) -> np.ndarray:
         """Return the means over all rounds up to each of those recorded, and all outputs."""
         sums = self._arrays.get(SUMS[name])
-        values = self._arrays[name] if sums is None else sums
+        values = getattr(self, name) if sums is None else sums
         of_rounds = values.mean(axis=tuple(range(1, values.ndim)))
         return (np.cumsum(of_rounds) if sums is None else of_rounds) / self.recorded
 
@@ -321,7 +357,7 @@ class Run:
 
     def save(self, path: str | os.PathLike) -> None:
         """Write the run into one ``.npz`` file, without the data."""
-        write_npz(path, {"run": self._meta}, self._arrays)
+        write_npz(path, {"run": self._meta}, self._rows())
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> Run:
@@ -336,7 +372,7 @@ class Run:
         if self.mistakes is not None:
             what += f", mistake rate {100 * self.mistake_rate:.2f} %"
         end = self._end()
-        size = f", size {self.sizes[-1]}" if self.rounds else ""
+        size = f", size {self._last_size()}" if self.rounds else ""
         return f"Run({self.learner}: {self.rounds} rounds{end}, {what}{size}, {self.seconds:.3g} s)"
 
     def _end(self) -> str:
@@ -353,5 +389,5 @@ class Run:
         if self.certificate is not None:
             rows |= self.certificate._last()
         if self.rounds:
-            rows["size"] = int(self.sizes[-1])
+            rows["size"] = self._last_size()
         return table("run", rows | {"seconds": f"{self.seconds:.3g}"})

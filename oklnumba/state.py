@@ -9,9 +9,9 @@ may say anything.
 
 from __future__ import annotations
 
+import functools
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from math import prod
 from typing import Any
 
@@ -23,7 +23,7 @@ from oklnumba.hot.udu import LANES, TILE, TOGETHER
 
 MOST = 2**52  # of what is counted: from twice that on floats skip numbers
 ARRAY_ALIGNMENT = 64  # bytes: a cache line and a full vector register
-AHEAD = 64  # rounds that room is made for ahead: learners beside each other play so many in one go
+AHEAD = 120  # rounds that room is made for ahead: learners beside each other play so many at once
 SET = 64  # lines after which addresses meet in the first cache: 4096 bytes
 FEWEST_LINES = 3  # by which they are kept apart
 LARGE = 600  # columns of a factor from which more rounds share a pass over it
@@ -117,16 +117,26 @@ class NoRoom(MemoryError):
         self.args = (f"{self.args[0]}; {done}",)
 
 
-@contextmanager
-def growing(holder: Any) -> Iterator[None]:
-    """Turn a MemoryError into a NoRoom of a holder: what is done here changes no state."""
-    try:
-        yield
-    except NoRoom as full:  # of one within
-        full.of = holder
-        raise
-    except MemoryError as error:
-        raise NoRoom(f"{type(holder).__name__} has no memory to grow: {error}", holder) from error
+class Reserving:
+    """``with Reserving(holder):`` turns a MemoryError into a NoRoom of a holder.
+
+    What is done there changes no state.
+    """
+
+    __slots__ = ("holder",)
+
+    def __init__(self, holder: Any):
+        self.holder = holder
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: BaseException | None, _: Any) -> None:
+        if isinstance(error, NoRoom):  # of one within
+            error.of = self.holder
+        elif isinstance(error, MemoryError):
+            name = type(self.holder).__name__
+            raise NoRoom(f"{name} has no memory to grow: {error}", self.holder) from error
 
 
 class State:
@@ -143,6 +153,7 @@ class State:
     _SPREAD: frozenset[str] = frozenset()  # matrices of a fixed size whose rows are spread
     _SHARES_ROOM: dict[int, int] = {}  # count: the count whose room its axes have
     _FIRST_ROOM = 64  # entries that buffers have room for at first
+    _rooms: dict[int, int] = {}  # count: its room; none where the state is another object's
     _broken: str | None = None  # trouble after which numbers may be anything
     _fault: str | None = None  # the same
 
@@ -158,10 +169,12 @@ class State:
             setattr(self, f"_{name}", zeros)
         self._rooms = dict.fromkeys(self._growing(), 0)
 
-    def _growing(self) -> set[int]:
+    @classmethod
+    @functools.cache
+    def _growing(cls) -> frozenset[int]:
         """Return the entries of ``_counts`` with a room of their own."""
-        axes = {axis for axes in self._STATE.values() for axis in axes if isinstance(axis, int)}
-        return {axis for axis in axes if axis not in self._SHARES_ROOM}
+        axes = {axis for axes in cls._STATE.values() for axis in axes if isinstance(axis, int)}
+        return frozenset(axis for axis in axes if axis not in cls._SHARES_ROOM)
 
     def _reserve(self, needed: dict[int, int]) -> None:
         """Make room for so many entries of these counts; where there is none, all is as it was.
@@ -174,7 +187,7 @@ class State:
                 rooms[axis] = self._room(axis, least)
         if rooms == self._rooms:
             return
-        with growing(self):
+        with Reserving(self):
             buffers = self._buffers(rooms)
         # In one step: an interrupt in between would leave some buffers small.
         vars(self).update({f"_{name}": one for name, one in buffers.items()} | {"_rooms": rooms})
@@ -185,11 +198,16 @@ class State:
         These can be played without NoRoom, so that learners side by side all play them or none.
         Raises NoRoom, and all is as it was.
         """
-        asked = min(n, AHEAD)
-        self._reserve({axis: int(self._counts[axis]) + asked for axis in self._growing()})
-        left = [self._rooms[axis] - int(self._counts[axis]) for axis in self._growing()]
-        # Where there is less than was asked for, it is the most that it ever takes.
-        return min([n, *(room for room in left if room >= asked)])
+        asked, grows = min(n, AHEAD), False
+        for axis in self._growing():
+            count = int(self._counts[axis])
+            if self._rooms[axis] < count + asked:
+                self._reserve({axis: count + asked})
+            # Where there is less, it is the most that is ever taken. How much more there is must
+            # not matter: a learner from a file has other rooms, and where blocks end decides about
+            # the last bits of learners beside it that take blocks by BLAS.
+            grows = grows or self._rooms[axis] >= count + asked
+        return asked if grows else n
 
     def _with_room(self, rounds: Callable[[int], tuple[int, int]]) -> tuple[int, int]:
         """Call ``rounds(first)`` until it no longer asks for room; return what it says then.

@@ -2,12 +2,13 @@
 
 Reproduces: nothing published; prequential mistakes and CPU seconds of learners of every family and
     of peers, each with the best of TRIED settings on a permutation of its own, on five others.
-Missing: peers that are not installed (pip install "oklnumba[benchmark]"). The slow ones play 10,000
-    rows of one permutation, on which ours are played too; their settings are chosen on 3,000.
+Missing: peers that are not installed (pip install "oklnumba[benchmark]"). What is slow (most of
+    river, kernels without a budget) plays 10,000 rows of one permutation, where all of ours are
+    played too and compared with it; its settings are chosen on 3,000.
 Time: 20 minutes of CPU time, of which --limit cuts nothing off; --quick (a few of them, 3,000 rows
     of magic04, two permutations): 10 seconds.
-Data: ijcnn1 and cod-rna, 50,000 rows of each permutation; inputs standardised over all rows, the
-    same for all (SelfTuning, which needs no scale, too).
+Data: ijcnn1 and cod-rna, 50,000 and 10,000 rows of each permutation; inputs standardised over all
+    rows, the same for all (SelfTuning, which needs no scale, too).
 
 What is in the seconds (of all threads, loops compiled and libraries imported before): for the
 package the whole of ``okl.run`` on arrays; for scikit-learn forecasts and ``partial_fit`` of
@@ -32,8 +33,7 @@ import oklnumba as okl
 from oklnumba import plots
 
 STEM = "benchmark"
-SETS, QUICK_SETS = ("ijcnn1", "cod-rna"), ("magic04",)
-ROWS, QUICK_ROWS = 50_000, 3000
+ROWS, QUICK_ROWS = {"ijcnn1": 50_000, "cod-rna": 10_000}, {"magic04": 3000}
 SLOW_ROWS, REHEARSED_BY_SLOW = 10_000, 3000  # of slow peers
 SEEDS, QUICK_SEEDS, TUNING_SEED = 5, 2, 1000
 TRIED = 6  # settings of each, but of what has none
@@ -89,8 +89,9 @@ def ours(d: int) -> list[Method]:
     degree = max(k for k in (1, 2, 3) if okl.TaylorFeatures(k).size(d) <= MOST_MONOMIALS)
     lams, steps = (0.01, 0.1), (0.3, 1.0, 3.0)
 
-    def own(name: str, make: Callable[..., Any], ones: bool = False, **lists: tuple) -> Method:
-        return method(OURS, name, make, lambda learner: Own(learner, ones), **lists)
+    def own(name: str, make: Callable[..., Any], ones: bool = False, slow: bool = False,
+            **lists: tuple) -> Method:  # fmt: skip
+        return method(OURS, name, make, lambda learner: Own(learner, ones), slow, **lists)
 
     return [
         own("OGD, linear", lambda eta: okl.OGD(eta, schedule="sqrt", **smooth), True,
@@ -120,6 +121,8 @@ def ours(d: int) -> list[Method]:
         own("Pros-N-KONS", lambda sigma, mu: okl.ProsNKONS(G(sigma), mu=mu),
             sigma=(width, 2 * width), mu=(10.0, 100.0, 1000.0)),
         own("SelfTuning", okl.SelfTuning),
+        own("KernelAWV, exact", lambda sigma, lam: okl.KernelAWV(
+            G(sigma), lam=lam), slow=True, sigma=three, lam=lams),
     ]  # fmt: skip
 
 
@@ -160,7 +163,7 @@ def sklearns(d: int) -> list[Method]:
     steps = (0.1, 0.3, 1.0)
     return [
         method(SKLEARN, "SGD, linear", lambda loss, eta: Growing(None, loss=loss, **constant(eta)),
-               loss=("log_loss", "hinge"), eta=(0, 0.01, 0.1)),
+               loss=("log_loss", "hinge"), eta=(0, 0.01, 0.03)),
         method(SKLEARN, "passive-aggressive", lambda C: Growing(
             None, loss="hinge", penalty=None, learning_rate="pa1", eta0=C),
                C=(1e-4, 1e-3, 0.01, 0.1, 1.0, 10.0)),
@@ -246,7 +249,7 @@ def best_setting(one: Method, X: np.ndarray, y: np.ndarray, keep: Path | None) -
 def play_all(name: str, args: argparse.Namespace) -> list[dict]:
     """Return a row for each run on a data set, in turn over the methods; take what is kept."""
     X, y = rows_of(name, args.quick)
-    n, seeds = (QUICK_ROWS, QUICK_SEEDS) if args.quick else (ROWS, SEEDS)
+    n, seeds = (QUICK_ROWS[name], QUICK_SEEDS) if args.quick else (ROWS[name], SEEDS)
     path = args.keep / f"{STEM}_{name}.csv" if args.keep else None
     runs = read_csv(path) if path else []
     done = {(run["method"], int(run["permutation"]), int(run["rows"])) for run in runs}
@@ -276,10 +279,9 @@ def jobs(d: int, n: int, seeds: int, quick: bool) -> list[tuple[Method, int, int
     Ours also play the rows that the slow ones play, to be compared with them.
     """
     found = methods(d, quick)
-    slow = [one for one in found if one.slow]
     whole = [(one, seed, n) for seed in range(seeds) for one in found if not one.slow]
-    part = [one for one in found if one.by == OURS] if slow else []
-    return whole + [(one, 0, min(n, SLOW_ROWS)) for one in part + slow]
+    part = [one for one in found if one.slow or one.by == OURS and n > SLOW_ROWS]
+    return whole + [(one, 0, min(n, SLOW_ROWS)) for one in part]
 
 
 # ---- what came out ----
@@ -333,6 +335,7 @@ def verdicts(rows: list[dict]) -> Iterator[str]:
             yield f"{row['data']}, {row['method']} ({row['mistakes']} %): {told}"
 
 
+TIMES = ("seconds", "seconds_sd")
 LOOKS = {
     OURS: {"color": plots.COLOURS[2], "marker": "o"},
     VW: {"color": plots.COLOURS[1], "marker": "s"},
@@ -342,32 +345,26 @@ LOOKS = {
 
 
 def draw(rows: list[dict]):
-    """Draw mistakes against CPU time, a panel for each data set; open: slow peers."""
+    """Draw mistakes against CPU time, a panel for each data set; open: what is slow."""
     sets = list(dict.fromkeys(row["data"] for row in rows))
     figure, axes = plots.figure(rows=len(sets), columns=1, width=7.2, row_height=4.4)
     for ax, data in zip(axes[:, 0], sets, strict=True):
-        here = [row for row in rows if row["data"] == data]
-        n, ends = max(int(row["rows"]) for row in here), {}
-        here = [row for row in here if row["by"] != OURS or int(row["rows"]) == n]
-        slow = any(int(row["rows"]) < n for row in here)
-        part = f" (open: {SLOW_ROWS:,} rows of one, time extrapolated)" if slow else ""
+        n, ends = max(int(row["rows"]) for row in rows if row["data"] == data), {}
+        here = {row["method"]: row for row in reversed(rows) if row["data"] == data}.values()
         top = MOST * np.median([float(row["mistakes"]) for row in here])
         above = [f"{row['method']} {float(row['mistakes']):.1f} %"
                  for row in here if float(row["mistakes"]) > top]  # fmt: skip
-        for row in here:
-            at = [
-                float(row[k] or 0.0) for k in ("seconds", "mistakes", "seconds_sd", "mistakes_sd")
-            ]
-            if at[1] > top:
-                continue
+        for row in (row for row in here if float(row["mistakes"]) <= top):
             whole, look = int(row["rows"]) == n, LOOKS[row["by"]]
-            at[0] *= n / int(row["rows"])
-            ax.errorbar(at[0], at[1], at[3], min(at[2], 0.9 * at[0]), linestyle="", markersize=4.0,
-                        elinewidth=0.8, label=row["by"], **look,
+            x, across = (1e6 * float(row[k] or 0.0) / int(row["rows"]) for k in TIMES)
+            y, up = (float(row[k] or 0.0) for k in ("mistakes", "mistakes_sd"))
+            ax.errorbar(x, y, up, min(across, 0.9 * x), linestyle="", markersize=4.0,
+                        elinewidth=0.8, label=row["by"] if whole else "", **look,
                         markerfacecolor=look["color"] if whole else "white")  # fmt: skip
-            ends[row["method"]] = *at[:2], look["color"]
-        finish(ax, f"CPU seconds for {n:,} rows", "mistakes (%)",
-               f"{data}: mean and deviation of permutations{part}")  # fmt: skip
+            ends[row["method"]] = x + across, y, look["color"]
+        part = any(int(row["rows"]) < n for row in here)
+        finish(ax, "CPU time of a row (\N{MICRO SIGN}s)", "mistakes (%)",
+               f"{data}, {n:,} rows" + part * f" (open: {SLOW_ROWS:,} of them)")  # fmt: skip
         label_ends(figure, ax, ends)
         if above:
             text = "not drawn: " + ", ".join(above)
@@ -382,10 +379,10 @@ def main() -> None:
     for library in (VW, SKLEARN, RIVER):
         if not installed(library):
             print(f'{library} is not installed and is left out: pip install "oklnumba[benchmark]"')
-    here = at_hand(QUICK_SETS if args.quick else SETS)
+    wanted = QUICK_ROWS if args.quick else ROWS
+    here = at_hand(wanted)
     rows = summary([run for name in here for run in play_all(name, args)])
-    missing = len(here) < len(QUICK_SETS if args.quick else SETS)
-    save(draw(rows), rows, args, STEM, partial=missing)
+    save(draw(rows), rows, args, STEM, partial=len(here) < len(wanted))
     print_table(rows, "tried")
     print(*verdicts(rows), sep="\n")
 

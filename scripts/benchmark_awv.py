@@ -8,7 +8,6 @@ Data: synthetic (uniform inputs in [-1, 1]^d, noisy signs as labels).
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -16,12 +15,13 @@ from pathlib import Path
 import numpy as np
 import scipy.linalg
 import timing
-from timing import row, seconds, stream
+from timing import apart, row, seconds, stream
 
 import oklnumba as okl
 from oklnumba.hot.awv import certify, listing_rounds
 
 PRINTED = "the printed listing"
+SIZES = 1000, 1024
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 from tests import naive  # noqa: E402  (the listings live with the textbook versions)
@@ -68,21 +68,6 @@ def taylor(d: int, degree: int, n: int, slice_rounds: int, goal: float) -> list[
         row(f"{name}, the listing compiled, a round", compiled, listing / compiled, None, PRINTED),
         row(f"{name}, learn_one", step, listing / step, None, PRINTED),
     ]
-
-
-def kernel_awv(n: int) -> dict:
-    """A whole run of KernelAWV against scipy's Cholesky factor and the Gram matrix."""
-    X, y = stream(n, 18)
-    kernel = okl.Gaussian(3.0)
-
-    def reference():
-        K = kernel(X)
-        K[np.diag_indices(n)] += 1.0
-        scipy.linalg.cholesky(K, lower=True, overwrite_a=True, check_finite=False)
-
-    both = seconds(reference), seconds(lambda: okl.run(okl.KernelAWV(kernel), X, y))
-    what = "time of Gram matrix + scipy.linalg.cholesky"
-    return row(f"KernelAWV, run of {n} rounds", both[1], both[1] / both[0], 1.5, what, at_most=True)
 
 
 def nystrom(sigma: float, n: int) -> dict:
@@ -187,6 +172,17 @@ def large_r(n: int) -> dict:
     return row(name, ours, blocks / ours, None, "BLAS-3 blocks of 1024 rounds")
 
 
+def stride(n: int) -> dict:
+    """A factor whose rows would lie a multiple of 4096 bytes apart, against one whose do not."""
+    rng = np.random.default_rng(0)
+    runs = [(rng.uniform(-1, 1, (n, r)) / np.sqrt(r), rng.choice([-1.0, 1.0], n)) for r in SIZES]
+    times = cpu_seconds([lambda run=run: okl.run(okl.LinearAWV(), *run) for run in runs], repeat=7)
+    ratio = times[1] / times[0] * (SIZES[0] / SIZES[1]) ** 2
+    name = f"LinearAWV, r = {SIZES[1]}, run of {n} rounds"
+    what = f"CPU time of r = {SIZES[0]}, for each number of the factor"
+    return row(name, times[1], ratio, 1.05, what, at_most=True)
+
+
 def classes(n: int, K: int = 10) -> dict:
     """OneVsRest on one factor against a learner for each class, whose scores must be the same."""
     rng = np.random.default_rng(0)
@@ -206,28 +202,17 @@ def classes(n: int, K: int = 10) -> dict:
 
 
 MEMORY = """
-import sys, threading, time, numpy as np, oklnumba as okl
+import resource, sys, numpy as np, oklnumba as okl
 rng = np.random.default_rng(0)
 features = okl.TaylorFeatures(2, sigma=3.0)
 okl.run(okl.PKAWV(features), rng.uniform(-1, 1, (600, 18)), np.ones(600))
 n = int(sys.argv[1])
 X = rng.uniform(-1, 1, (n, 18))
 y = np.sign(X[:, 0])
-def resident():
-    with open("/proc/self/status") as file:
-        return next(int(line.split()[1]) / 1024 for line in file if line.startswith("VmRSS"))
-before, peak, done = resident(), 0.0, False
-def watch():
-    global peak
-    while not done:
-        peak = max(peak, resident())
-        time.sleep(0.001)
-watcher = threading.Thread(target=watch)
-watcher.start()
-run = okl.run(okl.PKAWV(features), X, y)
-done = True
-watcher.join()
-print(max(peak, resident()) - before)
+with open("/proc/self/status") as file:
+    before = next(int(line.split()[1]) for line in file if line.startswith("VmRSS"))
+okl.run(okl.PKAWV(features), X, y)
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
 """
 
 
@@ -235,10 +220,8 @@ def memory(n: int) -> list[dict]:
     """Peak memory of a PKAWV run above the data, in a process of its own (Linux)."""
     if not Path("/proc/self/status").exists():
         return []
-    command = [sys.executable, "-c", MEMORY, str(n)]
-    found = subprocess.run(command, capture_output=True, text=True, check=True)
     name, what = f"PKAWV r=190, run of {n} rounds", "MB above the data, peak"
-    return [row(name, np.nan, float(found.stdout), 400, what, at_most=True)]
+    return [row(name, np.nan, float(apart(MEMORY, n)[0]), 400, what, at_most=True)]
 
 
 def main() -> None:
@@ -247,10 +230,9 @@ def main() -> None:
     jobs = [
         lambda: taylor(18, 2, million, 300, 45),
         lambda: taylor(8, 4, million // 50, 8, 2000),
-        lambda: [kernel_awv(2000 if args.quick else 5000)],
         lambda: [nystrom(sigma, 1000) for sigma in (1.6, 1.0)],
         lambda: [certificate(million)],
-        lambda: [large_r(2048 if args.quick else 8192)],
+        lambda: [large_r(2048 if args.quick else 8192), stride(500 if args.quick else 2000)],
         lambda: memory(million),
         lambda: [discount(million // 10), classes(million // 50)],
     ]

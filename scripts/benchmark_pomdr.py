@@ -11,14 +11,12 @@ Data: ijcnn1 for POMDR (without it, synthetic data of its shape), else synthetic
 from __future__ import annotations
 
 import math
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import numpy as np
 import timing
-from timing import row, seconds, stream
+from timing import apart, row, seconds, stream
 
 import oklnumba as okl
 
@@ -131,14 +129,9 @@ def fogd(n: int) -> list[dict]:
     rate = 1e-6 / theirs
     return [
         row(name, ours, theirs * n / ours, 14, "the per-round NumPy version"),
-        row(
-            f"the same, million rounds a second (NumPy: {rate:.3f})",
-            ours,
-            n / ours * 1e-6,
-            None,
-            "a million rounds a second",
-        ),
-    ]
+        row(f"the same, million rounds a second (NumPy: {rate:.3f})", ours, n / ours * 1e-6, None,
+            "a million rounds a second"),
+    ]  # fmt: skip
 
 
 def numpy_budgeted(X, y, sigma, eta, budget, rng):
@@ -211,8 +204,7 @@ def memory(n: int) -> list[dict]:
         ("NOGD", "lambda: okl.NOGD(okl.Gaussian(1.0))"),
         ("SkeGD", "lambda: okl.SkeGD(okl.Gaussian(1.0))"),
     ):
-        command = [sys.executable, "-c", MEMORY, str(n), make]
-        found = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+        found = apart(MEMORY, n, make)
         what = f"{name} {n} rounds of noise, {found[2]} atoms"
         megabytes = float(found[0])
         rows.append(row(what, float(found[1]), megabytes, 20, "MB, growth of memory", at_most=True))

@@ -9,16 +9,12 @@ Data: synthetic.
 from __future__ import annotations
 
 import inspect
-import json
-import os
-import subprocess
-import sys
 import time
 
 import numpy as np
 import scipy.linalg
 import timing
-from timing import row, seconds
+from timing import apart, row, seconds
 
 import oklnumba as okl
 from oklnumba.learners.learner import Learner
@@ -51,7 +47,7 @@ def curve(n: int) -> list[dict]:
 
 
 LONG = """
-import json, resource, sys, time
+import resource, sys, time
 import numpy as np
 import oklnumba as okl
 
@@ -62,30 +58,23 @@ y = np.clip(np.sin(3 * X[:, 0]) * X[:, 1] + 0.3 * rng.standard_normal(n), -1, 1)
 run = okl.run(okl.PKAWV(okl.TaylorFeatures(2, sigma=2.0)), X, y)
 run_cpu, run_wall = time.process_time(), time.perf_counter()
 curve = run.regret(okl.Gaussian(2.0), 1.0, at=at)
-found = {
-    "cpu": time.process_time() - run_cpu,
-    "wall": time.perf_counter() - run_wall,
-    "regret": curve.prefix_penalised[-1],
-    "share": (curve.high[-1] - curve.low[-1]) / (run.losses.sum() - curve.high[-1]),
-    "MB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-}
-print(json.dumps(found))
+share = (curve.high[-1] - curve.low[-1]) / (run.losses.sum() - curve.high[-1])
+print(time.process_time() - run_cpu, time.perf_counter() - run_wall, share,
+      resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 """
 
 
 def long_stream(n: int, at: int, how: str, goal: float | None) -> list[dict]:
     """Regret of a long run in a process of its own, with two threads of BLAS."""
-    environment = os.environ | {"OPENBLAS_NUM_THREADS": "2", "MKL_NUM_THREADS": "2"}
-    command = [sys.executable, "-c", LONG, str(n), str(at)]
-    shown = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
-    found = json.loads(shown.stdout)
+    two = {"OPENBLAS_NUM_THREADS": "2", "MKL_NUM_THREADS": "2"}
+    cpu, wall, share, megabytes = map(float, apart(LONG, n, at, **two))
     name = f"Run.regret at {at} of {n} rounds, d = 8, {how}"
     goals = (goal, 1024, 1e-3) if goal else (None, None, None)
     return [
-        row(name, found["wall"], found["wall"], goals[0], "seconds on two cores", at_most=True),
-        row("of these, in the processors", found["cpu"], found["cpu"], None, "seconds", True),
-        row("its peak memory, data and run included", np.nan, found["MB"], goals[1], "MB", True),
-        row("width of its interval", np.nan, found["share"], goals[2], "of the best loss", True),
+        row(name, wall, wall, goals[0], "seconds on two cores", at_most=True),
+        row("of these, in the processors", cpu, cpu, None, "seconds", True),
+        row("its peak memory, data and run included", np.nan, megabytes, goals[1], "MB", True),
+        row("width of its interval", np.nan, share, goals[2], "of the best loss", True),
     ]
 
 

@@ -102,27 +102,17 @@ def compare(rounds: int, in_memory: int) -> list[dict]:
     arrays = {key: (runs[0][key] + runs[2][key]) / 2 for key in stream}
     name = f"PKAWV d={WIDTH} M=2, {rounds} rounds from Parquet"
     unit = f"arrays in memory, {in_memory} rounds before and after"
-    ratios = {key: arrays[key] / stream[key] for key in ("wall", "cpu", "own")}
     goal = GOAL if rounds > 1_000_000 else None
-    return [
-        row(f"{name}, wall time", stream["wall"] * rounds, ratios["wall"], goal, unit),
-        row(f"{name}, CPU time of all threads", stream["cpu"] * rounds, ratios["cpu"], goal, unit),
-        row(
-            f"{name}, CPU time of the learner's thread",
-            stream["own"] * rounds,
-            ratios["own"],
-            None,
-            unit,
-        ),
-        row(
-            f"{name}, memory beyond the interpreter",
-            np.nan,
-            stream["memory"],
-            MEMORY if goal else None,
-            "MB",
-            at_most=True,
-        ),
+    rows = [
+        row(f"{name}, {what}", stream[key] * rounds, arrays[key] / stream[key], wanted, unit)
+        for key, what, wanted in (
+            ("wall", "wall time", goal),
+            ("cpu", "CPU time of all threads", goal),
+            ("own", "CPU time of the learner's thread", None),
+        )
     ]
+    what, most = f"{name}, memory beyond the interpreter", MEMORY if goal else None
+    return [*rows, row(what, np.nan, stream["memory"], most, "MB", at_most=True)]
 
 
 def main() -> None:

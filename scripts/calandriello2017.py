@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 from common import arguments, at_hand, print_table, rounded, save
-from matplotlib.axes import Axes
 
 import oklnumba as okl
 from oklnumba import plots
@@ -100,10 +99,3 @@ def reproduce(
     save(fig, [rounded(row) for row in numbers], args, stem, partial)
     by = ["dataset", "algorithm", "gamma"]
     print_table(list(okl.Table(numbers).mean(by)[[*by, *told]]))
-
-
-def band(ax: Axes, x: np.ndarray, y: np.ndarray, label: str, style: dict) -> None:
-    """Draw the median over seeds (rows of y) as a line, and their range as a band."""
-    ax.plot(x, np.median(y, axis=0), **{"label": label, "linewidth": 1.3} | style)
-    if len(y) > 1:
-        ax.fill_between(x, y.min(axis=0), y.max(axis=0), color=style["color"], alpha=0.2, lw=0)

@@ -18,8 +18,7 @@ with steps 1/t is the Newton step with A_t = t I (section 3).
 import time
 
 import numpy as np
-from calandriello2017 import band
-from common import arguments, finish, print_table, save
+from common import arguments, band, finish, print_table, save
 from tqdm import tqdm
 
 import oklnumba as okl

@@ -18,8 +18,8 @@ import time
 
 import numpy as np
 import scipy.linalg
-from calandriello2017 import BUNDLED, band, stream
-from common import arguments, finish, print_table, save
+from calandriello2017 import BUNDLED, stream
+from common import arguments, band, finish, print_table, save
 from tqdm import tqdm
 
 import oklnumba as okl

@@ -245,18 +245,12 @@ def entry(
     size = len(pickle.dumps(learner)) / 1e6
     single = single_rounds(learner, X[-4 * one :], y[-4 * one :], one)
     return {
-        "stream": stream.name,
-        "kind": stream.kind,
-        "n": len(y),
-        "d": stream.X.shape[1],
-        "learner": label,
-        "setting": chosen,
-        "measure": ABOUT[stream.kind],
+        "stream": stream.name, "kind": stream.kind, "n": len(y), "d": stream.X.shape[1],
+        "learner": label, "setting": chosen, "measure": ABOUT[stream.kind],
         "error": f"{error(run, y, rows):.4g}",
         "microseconds, bulk": f"{1e6 * seconds / len(y):.3g}",
-        "microseconds, one at a time": f"{1e6 * single:.3g}",
-        "megabytes": f"{size:.3g}",
-    }
+        "microseconds, one at a time": f"{1e6 * single:.3g}", "megabytes": f"{size:.3g}",
+    }  # fmt: skip
 
 
 def game(rounds: int) -> Iterator[dict]:

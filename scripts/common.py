@@ -11,7 +11,7 @@ import os
 import sys
 import time
 import warnings
-from collections.abc import Container, Iterable
+from collections.abc import Callable, Container, Iterable
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -176,6 +176,15 @@ def save(
     write_csv(args.output / f"{stem}.csv", rows)
     figure.savefig(args.output / f"{stem}.png", dpi=200)
     print(f"wrote {stem}.png and {stem}.csv in {args.output}")
+
+
+def band(
+    ax: Axes, x: np.ndarray, y: np.ndarray, label: str, style: dict, middle: Callable = np.median
+) -> None:
+    """Draw the middle over seeds (rows of y) as a line, and their range as a band."""
+    ax.plot(x, middle(y, axis=0), **{"label": label, "linewidth": 1.3} | style)
+    if len(y) > 1:
+        ax.fill_between(x, y.min(axis=0), y.max(axis=0), color=style["color"], alpha=0.2, lw=0)
 
 
 def tidy(

@@ -19,7 +19,7 @@ it can be seen what matters. Without it the imitation is ``okl.ProsNKONS`` (a te
 from collections.abc import Iterator
 
 import numpy as np
-from common import arguments, print_table, save, tidy
+from common import arguments, band, print_table, save, tidy
 from jezequel2019 import CURVES, STYLES, Panel, learners, published, stream
 from matplotlib.axes import Axes
 from tqdm import tqdm
@@ -133,10 +133,8 @@ def draw(ax: Axes, name: str, averages: dict[str, np.ndarray]) -> None:
         rounds, values = theirs()[label]
         shown = rounds >= FIRST
         ratio = (averages[label] / values)[:, shown]
-        look = {"linewidth": 1.3} | LOOKS[label]
-        ax.plot(rounds[shown], ratio.mean(axis=0), label=label, marker="o", markersize=2.5, **look)
-        low, high = ratio.min(axis=0), ratio.max(axis=0)
-        ax.fill_between(rounds[shown], low, high, color=look["color"], alpha=0.13, lw=0)
+        look = LOOKS[label] | {"marker": "o", "markersize": 2.5}
+        band(ax, rounds[shown], ratio, label, look, np.mean)
     ax.axhspan(1 - READING / 100, 1 + READING / 100, color="0.5", alpha=0.35, lw=0,
                label=f"reading error of theirs, {READING} %")  # fmt: skip
     ax.set_xscale("log")

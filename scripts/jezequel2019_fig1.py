@@ -64,14 +64,12 @@ def check(gamma: float, found: dict[str, np.ndarray]) -> dict[str, str]:
     if not all(near):
         raise SystemExit(f"gamma = {gamma:.3f}: a curve misses a published mark: {near}")
     return {
-        "gamma": GAMMAS[gamma],
-        "optimal rate": f"{best:.3f}",
+        "gamma": GAMMAS[gamma], "optimal rate": f"{best:.3f}",
         "reached beforehand at a": f"{known:.3f}",
         "by PKAWV at a": f"{pkawv:.3f}" if at["2g/(1-g^2)"] < 1.0 + step else "-",
         "PKAWV at a = 1": f"{found['PKAWV'][-1]:.3f}",
-        "Pros-N-KONS, published": f"{at['4g/(1+g)^2']:.3f}",
-        "eq. (8)": f"{lowest:.3f}",
-    }
+        "Pros-N-KONS, published": f"{at['4g/(1+g)^2']:.3f}", "eq. (8)": f"{lowest:.3f}",
+    }  # fmt: skip
 
 
 def main() -> None:

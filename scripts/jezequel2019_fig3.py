@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from math import sqrt
 
 import numpy as np
-from common import arguments, print_table, rounded, save, tidy
+from common import arguments, band, print_table, rounded, save, tidy
 from jezequel2019 import AUTHORS, DEGREES, STYLES, published
 from matplotlib.axes import Axes
 from tqdm import tqdm
@@ -153,10 +153,7 @@ def draw(ax: Axes, game: Game, regrets: dict[str, np.ndarray], bounds: np.ndarra
     """Draw medians and ranges of the regrets, and the bound of Kernel-AWV."""
     rounds = np.arange(1, bounds.shape[1] + 1)
     for label, found in regrets.items():
-        look = {"linewidth": 1.4} | LOOKS[label]
-        ax.plot(rounds, np.median(found, axis=0), label=label, **look)
-        low, high = found.min(axis=0), found.max(axis=0)
-        ax.fill_between(rounds, low, high, color=look["color"], alpha=0.16, lw=0)
+        band(ax, rounds, found, label, LOOKS[label])
     ax.plot(rounds, np.median(bounds, axis=0), color="black", linestyle=(0, (1, 1.5)),
             linewidth=1.0, label=f"bound of {EXACT} (Prop. 1)")  # fmt: skip
     ax.set(xlim=(0, len(rounds)), ylim=(0, None))

@@ -22,12 +22,11 @@ rounds.
 """
 
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import log, sqrt
 
 import numpy as np
-from common import arguments, cpu_clock, print_table, save, tidy
+from common import arguments, band, cpu_clock, print_table, save, tidy
 from tqdm import tqdm
 
 import oklnumba as okl
@@ -102,23 +101,20 @@ def tuning(setting: Setting, n: int) -> dict[str, float]:
     }
 
 
-def learners(setting: Setting, n: int, seed: int) -> Iterator[tuple[str, Learner]]:
-    """Yield label and learner of the algorithms that play n rounds."""
+def learners(setting: Setting, n: int, seed: int) -> dict[str, Learner]:
+    """Return the algorithms that play n rounds."""
     kernel, at = setting.kernel, tuning(setting, n)
-    yield "Kernel-AWV", okl.KernelAWV(kernel, lam=at["lam"])
+    found: dict[str, Learner] = {"Kernel-AWV": okl.KernelAWV(kernel, lam=at["lam"])}
     if isinstance(kernel, okl.Gaussian):
         degree = okl.theory.taylor_degree(n, at["lam"], sqrt(setting.d), kernel.sigma)
-        yield (
-            "PKAWV, Taylor",
-            okl.PKAWV(okl.TaylorFeatures(degree, sigma=kernel.sigma), lam=at["lam"]),
-        )
-    yield "Nystrom-AWV", okl.NystromAWV(kernel, lam=at["lam"], mu=at["mu"], seed=seed)
+        features = okl.TaylorFeatures(degree, sigma=kernel.sigma)
+        found["PKAWV, Taylor"] = okl.PKAWV(features, lam=at["lam"])
+    found["Nystrom-AWV"] = okl.NystromAWV(kernel, lam=at["lam"], mu=at["mu"], seed=seed)
     if n <= SKETCH_ROUNDS:
-        yield (
-            "Sketched-KONS",
-            okl.SketchedKONS(kernel, alpha=at["lam"], gamma=1.0 / C, seed=seed),
-        )
-    yield "Pros-N-KONS", okl.ProsNKONS(kernel, alpha=at["alpha"], mu=at["pros mu"], seed=seed)
+        sketched = okl.SketchedKONS(kernel, alpha=at["lam"], gamma=1.0 / C, seed=seed)
+        found["Sketched-KONS"] = sketched
+    pros = okl.ProsNKONS(kernel, alpha=at["alpha"], mu=at["pros mu"], seed=seed)
+    return found | {"Pros-N-KONS": pros}
 
 
 def stream(setting: Setting, n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -146,14 +142,14 @@ def play(learner: Learner, X: np.ndarray, y: np.ndarray, limit: float) -> tuple:
 
 def measure(setting: Setting, sizes: list[int], seeds: int, limit: float) -> None:
     """Fill the setting's results: regret, time and size by algorithm and rounds."""
-    for _, learner in learners(setting, 600, 0):
+    for learner in learners(setting, 600, 0).values():
         okl.run(learner, *stream(setting, 600, 0))  # compiles
     given_up = set()
     for n in tqdm(sizes, desc=setting.name, disable=None):
         for seed in range(seeds):
             X, y = stream(setting, n, seed)
             best = None
-            for label, learner in learners(setting, n, seed):
+            for label, learner in learners(setting, n, seed).items():
                 if label in given_up:
                     continue
                 run, late = play(learner, X, y, limit)
@@ -247,10 +243,7 @@ def draw(axes: np.ndarray, setting: Setting) -> None:
         width = max(3.4 - i, 1.3)
         look = looks[label] | {"linewidth": width, "marker": "o", "markersize": 2.5}
         colour = {"color": look["color"], "linewidth": 0.8, "linestyle": (0, (1, 1.5))}
-        axes[0].plot(n, regret.mean(axis=0), label=label, **look)
-        axes[0].fill_between(
-            n, regret.min(axis=0), regret.max(axis=0), color=look["color"], alpha=0.2, lw=0
-        )
+        band(axes[0], n, regret, label, look, np.mean)
         half = n[len(n) // 2 :]
         rate = (np.log(half) if logs else half) ** setting.regret[label]
         rate = rate if logs else rate * np.log(half)

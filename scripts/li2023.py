@@ -223,25 +223,19 @@ def compare(doc: str | None, table: int, cases: list[Case]) -> None:
             theirs = published(table, case)["NOGD" if released else algorithm]
             step = f"1e{2 if released else exponents.get(algorithm)}/sqrt(T)"
             best = widths.get(algorithm)
-            rows.append(
-                {
-                    "dataset": case.name,
-                    "sigma": case.sigma,
-                    "algorithm": algorithm,
-                    "step": "" if algorithm == "POMDR" else step,
-                    "permutations": len(ratios),
-                    "mistakes": f"{mistakes[0]:.3f}",
-                    "mistakes_sd": f"{mistakes[1]:.3f}",
-                    "mistakes_published": theirs["mistakes"],
-                    "mistakes_sd_published": theirs["mistakes_sd"],
-                    "seconds": "" if released else f"{seconds[0]:.4g}",
-                    "seconds_sd": "" if released else f"{seconds[1]:.2g}",
-                    "seconds_published": theirs["seconds"],
-                    "best_sigma": f"{best[0]:g}" if best else "",
-                    "mistakes_at_best_sigma": f"{best[1]:.3f}" if best else "",
-                    "mistakes_at_sigma": f"{best[2]:.3f}" if best else "",
-                }
-            )
+            rows.append({
+                "dataset": case.name, "sigma": case.sigma, "algorithm": algorithm,
+                "step": "" if algorithm == "POMDR" else step, "permutations": len(ratios),
+                "mistakes": f"{mistakes[0]:.3f}", "mistakes_sd": f"{mistakes[1]:.3f}",
+                "mistakes_published": theirs["mistakes"],
+                "mistakes_sd_published": theirs["mistakes_sd"],
+                "seconds": "" if released else f"{seconds[0]:.4g}",
+                "seconds_sd": "" if released else f"{seconds[1]:.2g}",
+                "seconds_published": theirs["seconds"],
+                "best_sigma": f"{best[0]:g}" if best else "",
+                "mistakes_at_best_sigma": f"{best[1]:.3f}" if best else "",
+                "mistakes_at_sigma": f"{best[2]:.3f}" if best else "",
+            })  # fmt: skip
     save(draw_comparison(cases, rows), rows, args, f"li2023_tab{table}", lacks)
     print(f"{len(seeds)} permutations; steps tuned, and widths tried, on another one")
     print_table(rows, "sigma", "permutations")
@@ -311,25 +305,15 @@ def widths(doc: str | None, table: int, cases: list[Case]) -> None:
         X, y = permuted(case, 0)
         exact = okl.theory.kernel_alignment(okl.Gaussian(case.sigma), X, y)
         sizes = np.mean([row["size_at_end"] for row in runs])
-        rows.append(
-            {
-                "dataset": case.name,
-                "sigma": case.sigma,
-                "permutations": len(runs),
-                "mistakes": f"{mistakes[0]:.3f}",
-                "mistakes_sd": f"{mistakes[1]:.3f}",
-                "mistakes_published": theirs["mistakes"],
-                "sum_delta": f"{alignment[0]:.1f}",
-                "sum_delta_sd": f"{alignment[1]:.1f}",
-                "A_T_published": theirs["alignment"],
-                "A_T_exact": f"{exact:.1f}",
-                "t_bar": f"{settled[0]:.0f}",
-                "t_bar_sd": f"{settled[1]:.0f}",
-                "switched": f"{len(switches)}/{len(runs)}",
-                "t_bar_published": theirs["t_bar"],
-                "size": f"{sizes:.0f}",
-            }
-        )
+        rows.append({
+            "dataset": case.name, "sigma": case.sigma, "permutations": len(runs),
+            "mistakes": f"{mistakes[0]:.3f}", "mistakes_sd": f"{mistakes[1]:.3f}",
+            "mistakes_published": theirs["mistakes"], "sum_delta": f"{alignment[0]:.1f}",
+            "sum_delta_sd": f"{alignment[1]:.1f}", "A_T_published": theirs["alignment"],
+            "A_T_exact": f"{exact:.1f}", "t_bar": f"{settled[0]:.0f}",
+            "t_bar_sd": f"{settled[1]:.0f}", "switched": f"{len(switches)}/{len(runs)}",
+            "t_bar_published": theirs["t_bar"], "size": f"{sizes:.0f}",
+        })  # fmt: skip
     save(draw_widths(rows), rows, args, f"li2023_tab{table}", lacks)
     print_table(rows)
 

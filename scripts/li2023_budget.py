@@ -54,19 +54,12 @@ def main() -> None:
         own = []
         for T in rounds:
             sizes, bound = measure(kernel, d, T)
-            own.append(
-                {
-                    "panel": name,
-                    "T": T,
-                    "size": f"{np.mean(sizes):.1f}",
-                    "sharp_bound": bound.size,
-                    "exponential_bound": f"{bound.exponential:.1f}",
-                    "polynomial_bound": f"{bound.polynomial:.1f}",
-                    "fitted_r": f"{bound.r:.4f}",
-                    "fitted_p": f"{bound.p:.2f}",
-                    "15_ln_T": f"{15 * np.log(T):.0f}",
-                }
-            )
+            own.append({
+                "panel": name, "T": T, "size": f"{np.mean(sizes):.1f}", "sharp_bound": bound.size,
+                "exponential_bound": f"{bound.exponential:.1f}",
+                "polynomial_bound": f"{bound.polynomial:.1f}", "fitted_r": f"{bound.r:.4f}",
+                "fitted_p": f"{bound.p:.2f}", "15_ln_T": f"{15 * np.log(T):.0f}",
+            })  # fmt: skip
         rows += own
         for key, label, style in (
             ("size", "dictionary of POMD", {"marker": "o", "markersize": 3.5}),

@@ -25,7 +25,6 @@ the least CPU time of a round in the last quarter. Stated exponents are slopes o
 the same T, and at the A_T of the streams.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import sqrt
 
@@ -113,41 +112,34 @@ def stream(setting: Setting, T: int, seed: int) -> tuple[np.ndarray, np.ndarray]
     return X[:, None], np.where(coin & (rng.random(T) < 0.5), -1.0, 1.0)
 
 
-def learners(setting: Setting, T: int, A: float, seed: int) -> Iterator[tuple[str, Learner]]:
-    """Yield label and learner of the algorithms that play T rounds of alignment A."""
+def learners(setting: Setting, T: int, A: float, seed: int) -> dict[str, Learner]:
+    """Return the algorithms that play T rounds of alignment A."""
     kernel, eta = setting.kernel, U / sqrt(T)
-    yield "OGD", okl.KernelOGD(kernel, eta=eta, radius=U)
-    yield "BOGD", okl.BOGD(kernel, eta=U / sqrt(B), lam=1.0 / (U * sqrt(B)), budget=B, seed=seed)
-    yield "NOGD", okl.NOGD(kernel, eta=eta, budget=B, rank=B // 5)
-    yield (
-        "SkeGD",
-        okl.SkeGD(
-            kernel, eta=eta, budget=B, sketch=3 * B // 4 // 4 * 4, columns=3 * B // 20,
-            rank=B // 10, period=round(0.3 * T), seed=seed,
-        ),
-    )  # fmt: skip
     rate = U / sqrt(BETA * sqrt(A * T))
-    yield (
-        "B(AO)2KS",
-        okl.BAO2KS(kernel, radius=U, eta=rate, budget=T + 1, beta=BETA, horizon=T, seed=seed),
-    )
     sizes = {"switch_size": B // 2, "budget": B} if setting.removes else {"budget": 400}
-    yield (
-        "POMDR",
-        okl.POMDR(kernel, radius=U, zeta=1.0, ald_scale=1.0, rate_scale=1.0, horizon=T, **sizes),
-    )
+    return {
+        "OGD": okl.KernelOGD(kernel, eta=eta, radius=U),
+        "BOGD": okl.BOGD(kernel, eta=U / sqrt(B), lam=1.0 / (U * sqrt(B)), budget=B, seed=seed),
+        "NOGD": okl.NOGD(kernel, eta=eta, budget=B, rank=B // 5),
+        "SkeGD": okl.SkeGD(kernel, eta=eta, budget=B, sketch=3 * B // 4 // 4 * 4,
+                           columns=3 * B // 20, rank=B // 10, period=round(0.3 * T), seed=seed),
+        "B(AO)2KS": okl.BAO2KS(kernel, radius=U, eta=rate, budget=T + 1, beta=BETA, horizon=T,
+                               seed=seed),
+        "POMDR": okl.POMDR(kernel, radius=U, zeta=1.0, ald_scale=1.0, rate_scale=1.0, horizon=T,
+                           **sizes),
+    }  # fmt: skip
 
 
 def measure(setting: Setting, sizes: list[int], seeds: int, limit: float) -> None:
     """Fill the setting's results: regret, CPU time of a late round and size."""
-    for _, learner in learners(setting, 600, 600.0, 0):
+    for learner in learners(setting, 600, 600.0, 0).values():
         okl.run(learner, *stream(setting, 600, 0))  # compiles
     for T in tqdm(sizes, desc=setting.name, disable=None):
         for seed in range(seeds):
             X, y = stream(setting, T, seed)
             A = okl.theory.kernel_alignment(setting.kernel, X, y)
             best = T - U * sqrt(T * (T - A))
-            for label, learner in learners(setting, T, A, seed):
+            for label, learner in learners(setting, T, A, seed).items():
                 run, late = play(learner, X, y, limit)
                 if not run.finished:
                     raise SystemExit(f"{label}, T = {T}: more than {limit:g} s; raise --limit")
@@ -192,21 +184,15 @@ def summary(setting: Setting, sizes: list[int]) -> list[dict[str, str]]:
         texts, rates = setting.texts(label), setting.rates(label, T, A)
         fitted, error = growth(T, regret[:, len(sizes) - len(T) :])
         took = us.min(axis=0)
-        rows.append(
-            {
-                "stream": f"{setting.name} (A_T ~ T^{exponent(T, A):.2f})",
-                "algorithm": label,
-                "stated regret": texts[0],
-                "exponent": f"{exponent(T, rates[0]):.2f}",
-                "measured": f"{fitted:.2f} +- {error:.2f}",
-                "at the end": f"{regret[:, -1].mean():.1f}",
-                "atoms": f"{column(setting, label, 'size', sizes)[:, -1].mean():.0f}",
-                "us a round": f"{took[-1]:.3g}",
-                "stated time": texts[1],
-                "exponent ": f"{exponent(T, rates[1]):.2f}",
-                "measured ": f"{exponent(T, took[-len(T) :]):.2f}",
-            }
-        )
+        rows.append({
+            "stream": f"{setting.name} (A_T ~ T^{exponent(T, A):.2f})", "algorithm": label,
+            "stated regret": texts[0], "exponent": f"{exponent(T, rates[0]):.2f}",
+            "measured": f"{fitted:.2f} +- {error:.2f}", "at the end": f"{regret[:, -1].mean():.1f}",
+            "atoms": f"{column(setting, label, 'size', sizes)[:, -1].mean():.0f}",
+            "us a round": f"{took[-1]:.3g}", "stated time": texts[1],
+            "exponent ": f"{exponent(T, rates[1]):.2f}",
+            "measured ": f"{exponent(T, took[-len(T) :]):.2f}",
+        })  # fmt: skip
     return rows
 
 

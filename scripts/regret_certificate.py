@@ -199,18 +199,12 @@ def report(s: Stream, label: str, curves: Curves) -> list[dict[str, str]]:
             raise SystemExit(
                 f"{s.name}, {label}: the regret exceeds {name}, or nothing is compared"
             )
-        rows.append(
-            {
-                "data": s.name,
-                "learner": label,
-                "bound": name,
-                "regret": f"{regret[-1]:.1f}",
-                "its bound": f"{curves[name][-1]:.4g}" if np.isfinite(curves[name][-1]) else "-",
-                "largest share": f"{np.nanmax(shares):.2g}",
-                "d_eff": f"{curves[EXACT][-1]:.1f}",
-                "meter": f"{curves[METER][-1]:.1f}" if METER in curves else "-",
-            }
-        )
+        rows.append({
+            "data": s.name, "learner": label, "bound": name, "regret": f"{regret[-1]:.1f}",
+            "its bound": f"{curves[name][-1]:.4g}" if np.isfinite(curves[name][-1]) else "-",
+            "largest share": f"{np.nanmax(shares):.2g}", "d_eff": f"{curves[EXACT][-1]:.1f}",
+            "meter": f"{curves[METER][-1]:.1f}" if METER in curves else "-",
+        })  # fmt: skip
     return rows
 
 

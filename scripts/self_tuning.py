@@ -104,18 +104,13 @@ def entry(stream: Stream, run: Played, others: list[dict]) -> dict:
     own = [r for r in here if r["by"] == rivals.OWN]
     foreign = [r for r in here if r["by"] != rivals.OWN]
     out = {
-        "stream": stream.name,
-        "kind": stream.kind,
-        "n": n,
-        "d": d,
-        "loss": f"{loss / n:.6g}",
-        "best member": run.members[run.best],
-        "its loss": f"{best / n:.6g}",
+        "stream": stream.name, "kind": stream.kind, "n": n, "d": d, "loss": f"{loss / n:.6g}",
+        "best member": run.members[run.best], "its loss": f"{best / n:.6g}",
         "ratio": f"{loss / best:.4f}",
         "measure": "mean squared loss" if run.mistakes is None else "mistakes (%)",
         "scale": f"{stream.y.var():.6g}" if run.mistakes is None else "1",
         "self-tuning": f"{series.mean():.6g}",
-    }
+    }  # fmt: skip
     for label, group, where in (
         ("tuned by hand", own, n),
         ("rival", foreign, n),

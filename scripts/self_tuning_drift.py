@@ -118,17 +118,13 @@ def rows_of(found: dict[str, dict[str, np.ndarray]]) -> list[dict]:
         for label, parts in curves.items():
             curve = parts.mean(axis=0)
             level = curve[: BEFORE // EVERY].mean()
-            rows.append(
-                {
-                    "stream": name,
-                    "learner": label,
-                    "changes": len(parts),
-                    "loss before / variance": f"{level:.4f}",
-                    f"first {WINDOW} rounds after": f"{running(curve)[BEFORE // EVERY]:.4f}",
-                    "rounds to its own level": shown(recovery(curve, level)),
-                    "rounds to the level of self-tuning": shown(recovery(curve, own)),
-                }
-            )
+            rows.append({
+                "stream": name, "learner": label, "changes": len(parts),
+                "loss before / variance": f"{level:.4f}",
+                f"first {WINDOW} rounds after": f"{running(curve)[BEFORE // EVERY]:.4f}",
+                "rounds to its own level": shown(recovery(curve, level)),
+                "rounds to the level of self-tuning": shown(recovery(curve, own)),
+            })  # fmt: skip
     return rows
 
 

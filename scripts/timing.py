@@ -5,9 +5,12 @@ from __future__ import annotations
 import argparse
 import os
 import platform
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from common import FIGURES, write_csv
@@ -41,14 +44,19 @@ def seconds(function, repeat: int = 3) -> float:
     return sorted(times)[repeat // 2]
 
 
+def apart(code: str, *options: Any, **environment: str) -> list[str]:
+    """Return what code prints, split, in a process of its own, whose memory is then its own."""
+    command = [sys.executable, "-c", code, *map(str, options)]
+    shown = subprocess.run(command, env=os.environ | environment, check=True, capture_output=True,
+                           text=True)  # fmt: skip
+    return shown.stdout.split()
+
+
 def row(
     what: str, took: float, value: float, goal: float | None, unit: str, at_most: bool = False
 ) -> dict:
     kept = "" if goal is None else "yes" if (value <= goal if at_most else value >= goal) else "NO"
-    if goal is None:
-        wanted = ""
-    else:
-        wanted = f"<= {goal:g}" if at_most else f">= {goal:g}"
+    wanted = "" if goal is None else f"{'<=' if at_most else '>='} {goal:g}"
     return {
         "what": what,
         "seconds": f"{took:.4g}" if np.isfinite(took) else "",

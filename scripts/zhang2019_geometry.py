@@ -93,14 +93,11 @@ def main() -> None:
             for label, values in regrets.items():
                 found.setdefault(label, []).append(float(np.mean(values)))
                 row = {
-                    "comparator": "sparse" if sparse else "dense",
-                    "learner": label,
-                    "d": d,
-                    "rounds": n,
-                    "regret": f"{np.mean(values):.6g}",
+                    "comparator": "sparse" if sparse else "dense", "learner": label, "d": d,
+                    "rounds": n, "regret": f"{np.mean(values):.6g}",
                     "standard_error": f"{np.std(values) / sqrt(len(values)):.3g}",
                     "bound": f"{limits[label][-1]:.6g}" if label in limits else "",
-                }
+                }  # fmt: skip
                 if label in limits and max(values) > limits[label][-1]:
                     raise SystemExit(f"{row}: the regret exceeds its bound")
                 numbers.append(row)

@@ -25,7 +25,7 @@ from oklnumba.learners import experts
 from oklnumba.learners.experts import expert_setting
 from oklnumba.learners.learner import Learner, Trace
 from oklnumba.learners.sharing import factor_groups
-from oklnumba.state import aligned_zeros
+from oklnumba.state import AHEAD, aligned_zeros
 from tests import naive_linear
 from tests.battery import assert_refused
 
@@ -387,6 +387,36 @@ def test_shared_features_are_computed_once(monkeypatch):
     assert_allclose(run.predictions, aggregated(F, y, 1.0, "aggregating"), rtol=1e-12, atol=1e-14)
 
 
+def test_steps_of_fogd_share_features_and_keep_their_bits(monkeypatch):
+    """Alone a learner makes the features inside its loop, of each length of a block."""
+    X, y = data(500 if COMPILED else 130)
+    points = okl.FourierFeatures(37, sigma=0.7, seed=3)
+    learners = [okl.FOGD(points, loss="squared", eta=eta) for eta in (0.01, 0.1, 0.3)]
+    learners.append(okl.FOGD(loss="squared", n_frequencies=37, sigma=0.7, seed=3))  # the same map
+    learners.append(okl.WithFeatures(okl.FourierFeatures(37, sigma=0.7, seed=3), okl.OGD()))
+    written, aggregate = [], experts.experts_rounds
+    block, played = features.fourier_block, []
+    monkeypatch.setattr(
+        features, "fourier_block", lambda A, *rest: (written.append(len(A)), block(A, *rest))[1]
+    )
+    monkeypatch.setattr(
+        experts, "experts_rounds", lambda F, *a: (played.append(F), aggregate(F, *a))[1]
+    )
+    together = okl.Experts(learners)
+    for start in (0, 7, 9, 50):
+        stop = {0: 7, 7: 9, 9: 50, 50: len(X)}[start]
+        together.partial_fit(X[start:stop], y[start:stop])
+    assert sum(written) == len(X)
+    written.clear()
+    together.predict(X)
+    assert sum(written) == len(X)
+    monkeypatch.undo()
+    F = np.concatenate(played)
+    for i, one in enumerate(learners):
+        assert_array_equal(F[:, i], okl.run(one, X, y).predictions, err_msg=repr(one))
+        assert_array_equal(together._experts[i].predict(X), one.predict(X))
+
+
 def test_shared_features_never_serve_an_old_block():
     """Blocks may lie at one address, one after the other."""
     X, y = data(500)
@@ -499,6 +529,21 @@ def test_nested_experts_save_and_go_on(tmp_path, B):
     )
 
 
+@pytest.mark.parametrize("half", [301, 450])
+def test_blocks_are_cut_alike_whatever_room_there_is(half, tmp_path):
+    """A loaded learner has less room; a block of BLAS beside it decides about last bits."""
+    X, y = data(900 if COMPILED else 500)
+    whole = okl.Experts(
+        [okl.NystromAWV(okl.Gaussian(0.2), mu=0.01), okl.KernelAWV(okl.Gaussian(0.5))]
+    )
+    whole.partial_fit(X[:half], y[:half])
+    whole.save(tmp_path / "half.npz")
+    again = okl.load(tmp_path / "half.npz")
+    assert again._experts[0]._rooms != whole._experts[0]._rooms
+    runs = [okl.run(one, X[half:], y[half:]) for one in (whole, again)]
+    assert_array_equal(runs[1].predictions, runs[0].predictions)
+
+
 # ---- one factor for several learners, and threads ----
 
 
@@ -550,7 +595,7 @@ def test_what_follows_another_learner_has_the_bits_it_has_alone(monkeypatch, tmp
     together = okl.load(tmp_path / "half.npz")  # there each has a factor of its own
     together.partial_fit(X[half:], y[half:])
     F = np.concatenate(played)
-    rows = experts.Experts._ROWS
+    rows = AHEAD  # as long as one of them grows
     for i, one in enumerate(twins()):
         one._begin(2)
         for first, last in ((0, half), (half, len(X))):

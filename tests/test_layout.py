@@ -36,7 +36,7 @@ FLOORS = (
     ("kernels", "losses", "potentials", "state", "factor", "health"),
     ("features", "dictionaries", "scaling", "datasets", "theory"),
     ("learners",),
-    ("recording", "streams", "runs", "protocol", "adversary", "games", "table"),
+    ("rounds", "recording", "streams", "runs", "protocol", "adversary", "games", "table"),
     ("plots", "oco", "wrappers", "cells", "sweep", "sizes", "warming"),
     ("interop",),
     ("__init__",),

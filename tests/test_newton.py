@@ -83,9 +83,7 @@ def test_blocks_that_would_cancel_are_refused_and_change_nothing():
     X, out = np.zeros((3, 8)), np.empty(3)
     X[:, :3] = 1.0
     state = [learner._U.copy(), learner._inv_d.copy(), learner._c.copy()]
-    played = newton_block(
-        X, np.ones(3), 0, learner._eta, 1.0, learner._factor, (learner._wide, learner._small), out
-    )
+    played = newton_block(X, np.ones(3), 0, learner._eta, 1.0, learner._factor, learner._work, out)
     assert played == (0, NEED_ROOM)
     for now, before in zip((learner._U, learner._inv_d, learner._c), state, strict=True):
         assert_array_equal(now, before)

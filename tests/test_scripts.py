@@ -845,6 +845,29 @@ def test_methods_of_the_benchmark_have_equally_many_settings(script):
             assert len({repr(make().learner) for make in one.makers.values()}) == len(one.makers)
 
 
+def test_what_is_slow_is_compared_on_the_rows_that_it_plays(script):
+    benchmark = script("benchmark")
+    jobs = [(one.name, one.by == benchmark.OURS, one.slow, seed, rows)
+            for one, seed, rows in benchmark.jobs(22, 50_000, 5, quick=False)]  # fmt: skip
+    assert len(set(jobs)) == len(jobs)
+    part = {(name, 0, benchmark.SLOW_ROWS) for name, ours, slow, *_ in jobs if ours or slow}
+    whole = {(name, seed, 50_000) for name, _, slow, *_ in jobs if not slow for seed in range(5)}
+    assert {(name, seed, rows) for name, _, _, seed, rows in jobs} == part | whole
+    assert any(ours and slow for _, ours, slow, *_ in jobs)  # an exact kernel beside an exact one
+    head = {"data": "d", "setting": "", "tried": "6", "permutation": "0"}
+    runs = [
+        head | {"by": by, "method": name, "rows": rows, "mistakes": m, "seconds": "1"}
+        for by, name, rows, m in (
+            (benchmark.OURS, "ours", "50000", "4"),
+            (benchmark.OURS, "ours", "10000", "6"),
+            (benchmark.RIVER, "forest", "10000", "5"),
+        )
+    ]
+    assert [row["ours_at_equal_error"] for row in benchmark.summary(runs)] == ["", "", ""]
+    runs[1]["mistakes"] = "5"
+    assert benchmark.summary(runs)[2]["its_mistakes"] == "5"
+
+
 def test_batches_of_the_benchmark_grow_and_cover_all_rows(script):
     benchmark = script("benchmark")
     for n in (7, 10, 11, 640, 5000):

@@ -52,17 +52,16 @@ def fourier_phase(x, frequencies, phases):
 
 
 @exact
-def fourier_phases(X, first, frequencies, phases):
+def fourier_phases(X, first, frequencies, phases, at):
     """Write u_j . x for four rows of X from ``first`` on, in one pass over the frequencies.
 
     A row has the bits of fourier_phase: products are fused one after the other, in one order.
 
-    X : (n, d); frequencies : (d, f), feature-major; phases : (n, >= f), written.
+    X : (n, d); frequencies : (d, f), feature-major; phases : (n, >= f), written from row ``at`` on.
     """
     d, f = frequencies.shape
     x0, x1, x2, x3 = X[first], X[first + 1], X[first + 2], X[first + 3]
-    p0, p1 = phases[first, :f], phases[first + 1, :f]
-    p2, p3 = phases[first + 2, :f], phases[first + 3, :f]
+    p0, p1, p2, p3 = phases[at, :f], phases[at + 1, :f], phases[at + 2, :f], phases[at + 3, :f]
     for j in range(f):
         p0[j] = 0.0
         p1[j] = 0.0
@@ -113,20 +112,26 @@ def waves(z, f, scale):
 
 
 @hot
+def fourier_rows(X, first, count, frequencies, scale, out):
+    """Write the features of ``count`` rows of X from ``first`` on, as fourier_block does."""
+    f = frequencies.shape[1]
+    at = 0
+    while at < count:
+        rows = 4 if at + 4 <= count else 1
+        if rows == 4:
+            fourier_phases(X, first + at, frequencies, out, at)
+        else:
+            fourier_phase(X[first + at], frequencies, out[at])
+        for i in range(at, at + rows):
+            waves(out[i], f, scale)
+        at += rows
+
+
+@hot
 def fourier_block(X, frequencies, scale, out):
     """Write the Fourier features (sin u_j.x, cos u_j.x) * scale of the rows of X.
 
     A row has the same bits alone. X : (b, d); frequencies : (d, f), feature-major; out : (b, >= 2
     f), modified in place.
     """
-    n, f = X.shape[0], frequencies.shape[1]
-    start = 0
-    while start < n:
-        count = 4 if start + 4 <= n else 1
-        if count == 4:
-            fourier_phases(X, start, frequencies, out)
-        else:
-            fourier_phase(X[start], frequencies, out[start])
-        for i in range(start, start + count):
-            waves(out[i], f, scale)
-        start += count
+    fourier_rows(X, 0, X.shape[0], frequencies, scale, out)

@@ -8,6 +8,8 @@ import numpy as np
 
 from oklnumba.hot.jit import hot, hot_apart
 
+REFUSED, SAME, OTHER = range(3)  # what take_finite returns
+
 
 @hot
 def dot(a, b, m):
@@ -29,14 +31,21 @@ def all_finite(a):
 
 @hot
 def take_finite(x, a):
-    """Copy x : (m,) into a : (d,); say whether m is d and all entries are finite."""
+    """Copy x : (m,) into a : (d,); return REFUSED where m is not d or an entry not finite.
+
+    Else SAME where ``a`` was equal, to the sign of zeros, and OTHER where not.
+    """
     if x.shape[0] != a.shape[0]:
-        return False
-    finite = True
+        return REFUSED
+    finite, other = True, False
     for j in range(a.shape[0]):
-        a[j] = x[j]
-        finite = finite & (abs(x[j]) < np.inf)
-    return finite
+        old, new = a[j], x[j]
+        a[j] = new
+        finite = finite & (abs(new) < np.inf)
+        other = other | (old != new) | (math.copysign(1.0, old) != math.copysign(1.0, new))
+    if not finite:
+        return REFUSED
+    return OTHER if other else SAME
 
 
 @hot

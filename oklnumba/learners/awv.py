@@ -89,7 +89,6 @@ class Ridge(Learner):
         own = {name: vars(self)[name] for name in ("_totals", "_setting", "_ridge")}
         state = {name: value for name, value in vars(lead).items() if name.startswith("_")}
         vars(self).update(state | own)
-        self._single = None  # its own arrays are others now
         shrinks, growth = lead._proof  # of these rounds, and perhaps room for more
         ridge = led.predictions
         trace.predictions[:] = ridge if self._ridge else ridge / shrinks[: len(y)]
@@ -296,10 +295,10 @@ class FeatureRidge(OnFeatures, Ridge):
         self._r, room = r, padded(r)
         try:
             self._make_state(r=room, outputs=self._outputs, totals=6)
-        except MemoryError:
+        except MemoryError as error:
             raise MemoryError(
-                f"{type(self).__name__} keeps a factor of {room} x {room} numbers, which "
-                "does not fit in memory; take fewer features: a lower degree, a smaller rank"
+                f"{type(self).__name__} keeps a factor of {room} x {room} numbers, which does not "
+                f"fit in memory ({error}); take fewer features: a lower degree, a smaller rank"
             ) from None
         np.fill_diagonal(self._U, 1.0)
         self._inv_d[:] = 1.0 / float(self.lam)
@@ -343,16 +342,19 @@ class FeatureRidge(OnFeatures, Ridge):
         if single.kept is None:
             arguments = self._to_play(single.trace)
             single.kept = (*self._arguments(), arguments[-2][:3]), arguments
+            single.trace.sizes.fill(self._r)
         return single.kept
 
     def _play_features(self, Z: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         n, single = len(Z), self._single
-        kept = single is not None and trace is single.trace
-        arguments = self._kept(single)[1] if kept else self._to_play(trace)
+        if single is not None and trace is single.trace:
+            arguments = self._kept(single)[1]
+        else:
+            arguments = self._to_play(trace)
+            trace.sizes.fill(self._r)
         played, status = awv_certified_rounds(Z, y.reshape(n, self._outputs), *arguments)
         if status != DONE:
             self._check(status, played)
-        trace.sizes.fill(self._r)
         self._played += n
 
     def _forecast_features(self, Z: np.ndarray) -> np.ndarray:

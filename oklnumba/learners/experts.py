@@ -23,11 +23,12 @@ from oklnumba.hot.experts import (
     label_bound,
     write_weights,
 )
+from oklnumba.hot.udu import TOGETHER
 from oklnumba.learners.learner import Learner, Trace
 from oklnumba.learners.saving import refuse_other
 from oklnumba.learners.sharing import SharedFeatures, factor_groups, shared_features
 from oklnumba.params import anew, told
-from oklnumba.state import aligned_zeros, growing, under
+from oklnumba.state import Reserving, aligned_zeros, under
 from oklnumba.threads import together
 
 KINDS = {
@@ -69,6 +70,15 @@ def expert_setting(kind: str, B: float | None, share: float, loss: losses.Loss) 
     if B is not None:
         require(number(B) and B > 0, "B", B, "a number > 0, or None")
     return KINDS[kind], (loss.code, LEARNED if B is None else float(B), float(share))
+
+
+FEWEST_ROWS, MOST_ROWS = 120, 504  # rounds played by each learner in turn: whole sweeps of udu.py
+BLOCK = 2**16  # features of such rounds, which stay in the cache
+
+
+def rows_of(width: int) -> int:
+    """Return the rounds that each learner plays in turn, on features of this width."""
+    return min(max(BLOCK // max(width, 1), FEWEST_ROWS), MOST_ROWS) // TOGETHER * TOGETHER
 
 
 class Experts(Learner):
@@ -148,8 +158,6 @@ class Experts(Learner):
     78
     """
 
-    _ROWS = 120  # rounds played by each learner in turn: whole sweeps of udu.py
-
     _STATE = EXPERT_STATE
     _REMEDY = "lower the learners' steps, or scale the labels"
 
@@ -214,7 +222,6 @@ class Experts(Learner):
         return told[0] if all(told) else None  # one that suits is enough
 
     def _check_labels(self, y: np.ndarray) -> None:
-        super()._check_params()
         for one in self._checked():
             one._check_labels(y)
         if self.kind in ("hedge", "mlpoly") or self.B is None:
@@ -223,6 +230,7 @@ class Experts(Learner):
         refuse_beyond(y, self.B, "B", "the bound on |y| that the aggregation is told")
 
     def _check_params(self) -> None:
+        super()._check_params()
         for one in self._checked():
             one._check_params()
         expert_setting(self.kind, self.B, self.share, self._loss())
@@ -235,7 +243,8 @@ class Experts(Learner):
         self._experts: list[Any] = anew(learners)
         for one in self._experts:
             one._open(d)
-        self._shared = shared_features(self._experts, self._ROWS)
+        self._rows = rows_of(max(one._feature_room for one in self._experts))
+        self._shared = shared_features(self._experts, self._rows)
         groups = factor_groups(self._experts)
         aside = [[group] for group in groups if self._experts[group[0]]._in_threads]
         in_turn = [group for group in groups if not self._experts[group[0]]._in_threads]
@@ -259,12 +268,12 @@ class Experts(Learner):
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         start = 0
         while start < len(X):
-            stop = start + self._ahead(min(self._ROWS, len(X) - start))
+            stop = start + self._ahead(min(self._rows, len(X) - start))
             self._play_block(X[start:stop], y[start:stop], trace.rows(start, stop))
             start = stop
 
     def _ahead(self, n: int) -> int:
-        with growing(self):  # all have room before any of them plays
+        with Reserving(self):  # all have room before any of them plays
             return min(one._ahead(n) for one in self._experts)
 
     def _play_block(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
@@ -309,13 +318,13 @@ class Experts(Learner):
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         forecasts = np.empty(len(X))
         weights, B = self.weights, float(label_bound(self._setting, self._sums))
-        for start in range(0, len(X), self._ROWS):
-            part = X[start : start + self._ROWS]
+        for start in range(0, len(X), self._rows):
+            part = X[start : start + self._rows]
             columns = [
                 one._forecast(part) if Z is None else one._forecast_features(Z)
                 for one, Z in zip(self._experts, self._features(part), strict=True)
             ]
-            out = forecasts[start : start + self._ROWS]
+            out = forecasts[start : start + self._rows]
             expert_forecasts(self._kind, B, weights, np.stack(columns, axis=1), out)
         return forecasts
 

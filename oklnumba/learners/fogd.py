@@ -9,9 +9,8 @@ import numpy as np
 from oklnumba.checks import require_positive
 from oklnumba.features import Features, FourierFeatures, check_features
 from oklnumba.health import Part, weights_part
-from oklnumba.hot.first_order import GRADIENT_STEP, Setting, first_order_rounds
+from oklnumba.hot.fogd import fogd_forecasts, fogd_rounds
 from oklnumba.hot.jit import ATOMS, DONE
-from oklnumba.hot.linalg import product_rows
 from oklnumba.learners.learner import Trace
 from oklnumba.learners.on_features import OnFeatures
 from oklnumba.state import refuse_outside
@@ -82,11 +81,18 @@ class FOGD(OnFeatures):
         )  # fmt: skip
 
     def _start(self, d: int) -> None:
-        write, r = self._map_of_inputs()._writer(d)
-        self._setting = tuple(Setting(eta=float(self.eta)))
+        points = self._map_of_inputs()
+        self._fused = isinstance(points, FourierFeatures)
+        if self._fused:
+            self._fourier = points._frequencies(d)
+            write, r = points._writer_of(*self._fourier)
+        else:
+            self._fourier = np.empty((0, 0)), 0.0
+            write, r = points._writer(d)
         self._start_map(write, r)
+        self._no_inputs = np.empty((0, d))
+        self._step = float(self.eta)
         self._make_state(r=r, counts=1)
-        self._arrays = np.zeros(2), self._w, np.empty(0), np.empty(0)
         self._counts[ATOMS] = r  # features are what this learner has for atoms
 
     def _advice(self, X: np.ndarray) -> str | None:
@@ -100,18 +106,34 @@ class FOGD(OnFeatures):
     def _matrices(self) -> list[Part]:
         return [weights_part(self._w)]
 
+    def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
+        if self._fused:
+            self._play_on(X, self._Z, y, trace)
+        else:
+            super()._play(X, y, trace)
+
     def _play_features(self, Z: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        trace.sizes[:] = len(self._w)
-        played, status = first_order_rounds(
-            Z, y, self._loss_code, GRADIENT_STEP, self._setting, self._arrays, trace.predictions
+        self._play_on(self._no_inputs, Z, y, trace)
+
+    def _play_on(self, X: np.ndarray, Z: np.ndarray, y: np.ndarray, trace: Trace) -> None:
+        trace.sizes.fill(len(self._w))
+        played, status = fogd_rounds(
+            X, y, self._fourier, Z, self._w, self._loss_code, self._step, trace.predictions
         )
         if status != DONE:
             self._check(status, played)
-        self._played += len(Z)
+        self._played += len(y)
+
+    def _forecast(self, X: np.ndarray) -> np.ndarray:
+        if not self._fused:
+            return super()._forecast(X)
+        forecasts = np.empty(len(X))
+        fogd_forecasts(X, self._fourier, self._Z, self._w, forecasts)
+        return forecasts
 
     def _forecast_features(self, Z: np.ndarray) -> np.ndarray:
         forecasts = np.empty(len(Z))
-        product_rows(Z, self._w, forecasts)
+        fogd_forecasts(self._no_inputs, self._fourier, Z, self._w, forecasts)
         return forecasts
 
     def _restore(self, state: dict[str, Any]) -> None:

@@ -14,7 +14,7 @@ from oklnumba.hot.awv import BEST, GROWTH, LARGEST, LOG_DET, LOSS
 from oklnumba.hot.jit import ATOMS
 from oklnumba.learners.awv import PKAWV, Ridge
 from oklnumba.learners.learner import Trace
-from oklnumba.state import growing, refuse_outside
+from oklnumba.state import Reserving, refuse_outside
 
 # Entries of the counts after ATOMS: rounds whose inputs are kept, degree of the features.
 PAST, DEGREE = 1, 2
@@ -148,7 +148,7 @@ class GrowingPKAWV(Ridge):
         rows = min(n, after - self._played)
         self._reserve({PAST: int(self._counts[PAST]) + rows})
         if self._played + rows == after and self._grown is None:
-            with growing(self):  # what the growth takes, before the round after which it is
+            with Reserving(self):  # what the growth takes, before the round after which it is
                 grown = self._fresh(int(self._counts[DEGREE]) + 1)
                 self._grown = grown, Trace.empty(after, True, self._outputs)
         return rows

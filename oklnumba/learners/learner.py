@@ -19,8 +19,8 @@ more:
   refuses counts and indices that cannot be, ``_lengths(d)`` returns what else tells fixed lengths.
 - **Health.** ``_matrices()``: what there is to say of the matrices that are solved with, or of the
   weights (health.py); ``_diagnose()`` returns it for a learner with data, with its remedy.
-- **Ready features.** A learner with a map ``features`` says in ``_feature_room`` how wide a Z, zero
-  beyond them, ``_write(X, Z)`` takes, and ``_play_features(Z, y, trace)`` and
+- **Ready features.** A learner with a map, ``_map_of_inputs()``, says in ``_feature_room`` how wide
+  a Z, zero beyond them, ``_write(X, Z)`` takes, and ``_play_features(Z, y, trace)`` and
   ``_forecast_features(Z)``, which leave it as it is: ``Experts`` shares it.
 
 - **Several labels a round.** A learner whose ``_several`` is True plays K labels a round on one

@@ -19,6 +19,7 @@ class OnFeatures(Learner):
     """
 
     _ROWS = 504  # rounds whose features are kept at a time: whole sweeps of udu.py
+    _written: int | None = None  # which input of single rounds has its features in the buffer
 
     def _start_map(self, write: Callable[[np.ndarray, np.ndarray], None], room: int) -> None:
         """Take features that ``write(X, Z)`` writes into rows of ``room`` zeros."""
@@ -31,8 +32,11 @@ class OnFeatures(Learner):
 
     def _features_of(self, X: np.ndarray) -> np.ndarray:
         """Return the features of up to _ROWS inputs, in the learner's buffer."""
-        Z = self._Z[: len(X)]
-        self._write(X, Z)
+        Z, single = self._Z[: len(X)], self._single
+        inputs = single.inputs if single is not None and X is single.X else None
+        if inputs is None or inputs != self._written:  # learn_one comes after predict_one mostly
+            self._write(X, Z)
+            self._written = inputs
         return Z
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:

@@ -39,7 +39,7 @@ from oklnumba.learners.grid import (
 from oklnumba.learners.learner import Learner, Trace, per_round
 from oklnumba.scaling import LARGEST as LARGEST_INPUT
 from oklnumba.scaling import Standardizer
-from oklnumba.state import NoRoom, State, growing, padded, under
+from oklnumba.state import Reserving, State, padded, under
 from oklnumba.threads import together
 
 RESTARTS = (32, 128, 512, 2048)
@@ -60,6 +60,11 @@ STEPS = 0.3, 3.0  # of gradient descent, linear, over the squared length of the 
 # The first layer's aggregations of all members, (kind, share). The first has the guarantee, the
 # second follows drift, the third streams with hardly any loss, the fourth needs no scale of losses.
 LAYER = (AGGREGATING, 0.0), (AGGREGATING, 1e-3), (BOLD, 1e-4), (ML_POLY, 0.0)
+
+
+def restarts(rounds: int) -> int:
+    """Return how many restarts there are in so many rounds."""
+    return sum(end <= rounds for end in RESTARTS)
 
 
 class Scales(NamedTuple):
@@ -417,14 +422,11 @@ class SelfTuning(Learner):
                 "numbers, which do not fit in memory; lower the budget"
             ) from None
         self._make_state(counts=1, d=d, outputs=self._outputs)
-        self._stage = self._new_stage(Scales.of(self._inputs, self._labels))
+        self._stage = self._new_stage(Scales.of(self._inputs, self._labels), 0)
 
-    @property
-    def _restarts(self) -> int:
-        return sum(end <= self._played for end in RESTARTS)
-
-    def _new_stage(self, scales: Scales) -> Stage:
-        return Stage(scales, int(self.budget), [int(self.seed), self._restarts])
+    def _new_stage(self, scales: Scales, rounds: int) -> Stage:
+        """Return the stage that begins after so many rounds."""
+        return Stage(scales, int(self.budget), [int(self.seed), restarts(rounds)])
 
     def _ahead(self, n: int) -> int:
         return super()._ahead(n) if self._played < RESTARTS[-1] else n
@@ -442,47 +444,53 @@ class SelfTuning(Learner):
         """Play up to ROWS rounds, none of which a restart comes after but the last."""
         shape = Y.shape
         own = Trace(*(a if a is trace.sizes else a.reshape(shape) for a in trace))
-        past, before = int(self._counts[PAST]), self._stage
+        total, end = int(self._counts[PAST]) + len(X), self._played + len(X)
+        following = None
         if self._played < RESTARTS[-1]:
-            self._reserve({PAST: past + len(X)})
-        if self._played + len(X) in RESTARTS:
-            with growing(self):  # the present one stays as it is, to go back to
-                self._stage = self._stage_of(self._state())
+            self._reserve({PAST: total})
+            self._inputs[total - len(X) : total], self._labels[total - len(X) : total] = X, Y
+        if end in RESTARTS:
+            with Reserving(self):  # all that takes room, before any of these rounds
+                following, replayed = self._replay(total)
         stage, scales = self._stage, self._stage.scales
         points = scales.transform(X)
         played, status = stage.play(points, Y - scales.offsets, True, own)
         self._check(status, played)
         trace.sizes[:] = sum(group.sizes[: len(X)] for group in stage.groups)
         if self._played < RESTARTS[-1]:
-            self._counts[PAST] = past + len(X)
-            self._used("inputs")[past:], self._used("labels")[past:] = X, Y
-        self._played += len(X)
-        if self._played in RESTARTS:
-            try:
-                with growing(self):
-                    self._restart()
-            except NoRoom:  # as if none of these rounds had been played
-                self._stage, self._counts[PAST] = before, past
-                self._played -= len(X)
-                raise
+            self._counts[PAST] = total
+        self._played = end
+        if following is not None:
+            self._check(replayed, 0)
+            self._restart(following)
             trace.sizes[-1] = self.size
 
     def _matrices(self) -> list[Part]:
         return self._stage.matrices()
 
-    def _restart(self) -> None:
-        """Take scales and members anew from the past, and play it again."""
-        X, Y = self._used("inputs"), self._used("labels")
-        scales = Scales.of(X, Y)
-        stage = self._new_stage(scales)
-        points, labels = scales.transform(X), Y - scales.offsets
-        blocks = [slice(start, start + ROWS) for start in range(0, len(X), ROWS)]
+    def _replay(self, n: int) -> tuple[Stage, int]:
+        """Take scales and members anew from the first n rounds, and let these play them.
+
+        Returns the stage and the status of its compiled loops.
+        """
+        X, Y = self._inputs[:n], self._labels[:n]
+        stage = self._new_stage(Scales.of(X, Y), n)
+        points, labels = stage.scales.transform(X), Y - stage.scales.offsets
+        blocks = [slice(start, start + ROWS) for start in range(0, n, ROWS)]
         for block in blocks:
-            self._check(stage.choose(points[block])[1], 0)
+            status = stage.choose(points[block])[1]
+            if status != DONE:
+                return stage, status
         for block in blocks:
             part = points[block]
             trace = Trace(*(np.empty((len(part), self._outputs)) for _ in range(5)))
-            self._check(stage.play(part, labels[block], False, trace)[1], 0)
+            status = stage.play(part, labels[block], False, trace)[1]
+            if status != DONE:
+                return stage, status
+        return stage, DONE
+
+    def _restart(self, stage: Stage) -> None:
+        """Go on with a stage that has played all rounds so far again."""
         stage.follow(self._stage)
         self._stage = stage
         if self._played == RESTARTS[-1]:  # the past is no longer needed
@@ -501,7 +509,7 @@ class SelfTuning(Learner):
 
     def _state(self) -> dict[str, Any]:
         scales = self._stage.scales
-        state = super()._state() | {"restarts": self._restarts} | scales._asdict()
+        state = super()._state() | {"restarts": restarts(self._played)} | scales._asdict()
         for part, holder in self._stage.parts().items():
             state |= {f"{part}/{name}": value for name, value in holder._state().items()}
         return state
@@ -514,14 +522,9 @@ class SelfTuning(Learner):
 
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)
-        self._stage = self._stage_of(state)
-
-    def _stage_of(self, state: dict[str, Any]) -> Stage:
-        """Return the stage of a state that ``_state`` returned."""
         scales = Scales(*(state[name] for name in Scales._fields))
         scales.check(self._inputs.shape[1], self._outputs)
-        stage = self._new_stage(scales)
-        for part, holder in stage.parts().items():
+        self._stage = self._new_stage(scales, self._played)
+        for part, holder in self._stage.parts().items():
             holder._broken = self._broken or self._fault
             holder._restore(under(f"{part}/", state))
-        return stage

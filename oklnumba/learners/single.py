@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from oklnumba.hot.linalg import take_finite
+from oklnumba.hot.linalg import REFUSED, SAME, take_finite
 
 FLOAT64 = np.dtype(np.float64)
 
@@ -23,20 +23,25 @@ class SingleRound:
     X : ndarray of shape (1, d)
     y : ndarray of shape (1,)
     trace : Trace
+    inputs : int
+        How many other inputs there have been: what was made of one holds until this changes.
     kept : what the learner likes to keep for the next one: arguments of its loops
     """
 
-    __slots__ = ("X", "classes", "kept", "trace", "x", "y")
+    __slots__ = ("X", "classes", "inputs", "kept", "trace", "x", "y")
 
     def __init__(self, d: int, classes: bool, trace: Any):
         self.X, self.y, self.trace = np.zeros((1, d)), np.zeros(1), trace
-        self.x, self.classes, self.kept = self.X[0], classes, None
+        self.x, self.classes, self.kept, self.inputs = self.X[0], classes, None, 0
 
     def takes_point(self, x: Any) -> bool:
         """Copy a finite vector of float64 of the width so far; False for anything else."""
         # Others would be compiled for anew: carray says contiguous, aligned and writeable.
         if type(x) is np.ndarray and x.dtype is FLOAT64 and x.ndim == 1 and x.flags.carray:
-            return take_finite(x, self.x)
+            taken = take_finite(x, self.x)
+            if taken != SAME:
+                self.inputs += 1
+            return taken != REFUSED
         return False
 
     def takes_label(self, y: Any) -> bool:

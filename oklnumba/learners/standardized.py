@@ -12,7 +12,7 @@ from oklnumba.hot.jit import NOT_FINITE
 from oklnumba.learners.learner import Learner, Trace, check_learner, fresh
 from oklnumba.learners.saving import refuse_other
 from oklnumba.scaling import LARGEST, Standardizer
-from oklnumba.state import NoRoom, growing, under
+from oklnumba.state import NoRoom, Reserving, under
 
 
 class Standardized(Learner):
@@ -94,7 +94,7 @@ class Standardized(Learner):
         self._inner._open(d, self._outputs)
 
     def _ahead(self, n: int) -> int:
-        with growing(self):
+        with Reserving(self):
             return self._inner._ahead(n)
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:

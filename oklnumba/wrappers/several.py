@@ -19,7 +19,7 @@ from oklnumba.learners.saving import refuse_other
 from oklnumba.losses import Loss
 from oklnumba.params import Params, told
 from oklnumba.runs import Run
-from oklnumba.state import NoRoom, growing, under
+from oklnumba.state import NoRoom, Reserving, under
 from oklnumba.threads import locked
 
 LABELS = str | int | float | np.number | np.bool_ | None  # what classes may be compared with
@@ -123,11 +123,16 @@ class Several(Player):
         self._outputs += bool(self._learners)
 
     def _trace(self, n: int) -> Trace:
-        trace = Trace.empty(n, self._certified, self._outputs)
-        if self._outputs <= 1:  # columns here too
+        outputs = self._outputs or self._outputs_told()
+        trace = Trace.empty(n, self._certified, outputs)
+        if outputs == 1:  # columns here too
             numbers = {name: getattr(trace, name) for name in NUMBERS}
             trace = trace._replace(**{k: a[:, None] for k, a in numbers.items() if a is not None})
         return trace
+
+    def _outputs_told(self) -> int:
+        """Return K where the hyper-parameters say it; 1 before the labels do."""
+        return 1
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         if self._together:
@@ -143,7 +148,7 @@ class Several(Player):
             return
         start = 0
         while start < len(X):
-            with growing(self):  # all have room before any of them plays
+            with Reserving(self):  # all have room before any of them plays
                 rows = min(one._ahead(len(X) - start) for one in self._learners)
             part = slice(start, start + rows)
             self._play_each(X[part], y[part], trace.rows(start, start + rows))
@@ -170,8 +175,10 @@ class Several(Player):
     def _diagnose(self) -> list[Part]:
         if self._together:
             return self._learners[0]._diagnose()
-        members = enumerate(self._learners)
-        return of_members((f"output {k}", one._diagnose()) for k, one in members)
+        classes = self._output_names()
+        what, names = ("class", classes) if classes else ("output", range(len(self._learners)))
+        members = zip(names, self._learners, strict=False)  # no learners before any data
+        return of_members((f"{what} {name}", one._diagnose()) for name, one in members)
 
     def _contents(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         meta, arrays = super()._contents()
@@ -350,8 +357,11 @@ class OneVsRest(Several):
     def _output_names(self) -> list[Any]:
         return self._names().tolist()
 
+    def _outputs_told(self) -> int:
+        return len(self._names())
+
     def _begin(self, d: int, outputs: int = 1) -> None:
-        super()._begin(d, len(self._names()))
+        super()._begin(d, self._outputs_told())
 
     def _record(self, y: np.ndarray, trace: Trace, loss: Any) -> dict[str, np.ndarray]:
         chosen = np.argmax(trace.predictions, axis=1)

@@ -48,6 +48,9 @@ def learners():
         made += [okl.MultiOutput(inner), okl.OneVsRest(okl.KernelAWV(gaussian), ["a", "b", "c"])]
         made.append(okl.OnlineToBatch(inner, draws=3))
         made.append(okl.Standardized(inner))
+    members = [okl.NystromAWV(gaussian), okl.KRLS(gaussian), okl.FOGD(loss="squared")]
+    made += [okl.Experts(members, share=0.01, B=None), okl.OneVsRest(okl.SelfTuning(), ["a", "b"])]
+    made += [okl.MultiOutput(okl.SelfTuning()), okl.OnlineToBatch(okl.SelfTuning(), draws=2)]
     made += [okl.NystromAWV(gaussian, max_size=5), okl.KernelOGD(gaussian, budget=8, radius=2.0)]
     made += [okl.SkeGD(gaussian, budget=20, sketch=16, columns=8, rank=5, period=9)]
     made += [okl.POMDR(gaussian, budget=10, switch_size=4), okl.NOGD(gaussian, budget=9, rank=4)]

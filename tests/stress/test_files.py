@@ -21,6 +21,7 @@ from oklnumba.__main__ import main
 from oklnumba.files import FORMAT, read_npz, write_npz
 from tests.battery import contents, every_learner, every_variant, make, stream
 from tests.compiled import COMPILED
+from tests.test_sweep import numbers, play
 
 ROOT = Path(__file__).parents[2]
 SCALES = (1e-250, 1e-150, 1e-60, 1.0, 1e60, 1e150, 1e250)
@@ -330,6 +331,18 @@ def test_a_run_on_a_full_disk_leaves_a_checkpoint_and_its_log(small_disk):
         shutil.copy(small_disk / name, small_disk.parent / name)
     run = okl.run(okl.PKAWV(okl.TaylorFeatures(2)), X, y, checkpoint=small_disk.parent / "run.npz")
     np.testing.assert_array_equal(run.predictions, expected.predictions)
+
+
+def test_a_sweep_on_a_full_disk_goes_on_when_there_is_room(small_disk):
+    (small_disk / "others").write_bytes(bytes(170_000))
+    cells = small_disk / "cells"
+    with pytest.raises(OSError, match="No space"):
+        play(path=cells, n_jobs=2)
+    kept = {path.name: path.read_bytes() for path in cells.iterdir()}
+    assert kept and not any(name.startswith(".") for name in kept)
+    (small_disk / "others").unlink()
+    assert numbers(play(path=cells)) == numbers(play(n_jobs=1))
+    assert kept.items() <= {path.name: path.read_bytes() for path in cells.iterdir()}.items()
 
 
 def test_unfinished_files_of_dead_processes_are_swept_and_others_stay(path, tmp_path):

@@ -6,10 +6,12 @@ bit, a learner that has played as many rounds undisturbed. Real signals at rando
 processes of their own, are at the end.
 """
 
+import os
 import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -143,9 +145,9 @@ def test_a_run_returns_what_it_has(name, tries):
         assert run.rounds == one.rounds
         assert run.finished != run.interrupted
         assert ("interrupted" in repr(run)) == run.interrupted
-        np.testing.assert_array_equal(run.predictions, whole.predictions[: run.rounds])
         twin = make_one()
-        if run.rounds:
+        if run.rounds:  # before, MultiOutput knows of no outputs
+            np.testing.assert_array_equal(run.predictions, whole.predictions[: run.rounds])
             okl.run(twin, X[: run.rounds], y[: run.rounds], every=50)
         assert contents(one) == contents(twin)
 
@@ -242,6 +244,29 @@ def test_a_sweep_stops_as_a_whole(monkeypatch, tmp_path):
     assert not kept
 
 
+def test_a_sweep_in_threads_stops_after_their_blocks(monkeypatch, tmp_path):
+    """Its runs would take minutes; the threads end them as the main thread would."""
+    X, y = stream(make(okl.KRLS), 200)
+    played = okl.KRLS._play
+
+    def play(self, X, y, trace):
+        played(self, X, y, trace)
+        if threading.current_thread() is not threading.main_thread():
+            seen.append(self)
+            if len(seen) == 4:
+                os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.1)
+
+    seen = []
+    monkeypatch.setattr(okl.KRLS, "_play", play)
+    learners = {f"{i}": make(okl.KRLS) for i in range(8)}
+    with pytest.raises(KeyboardInterrupt):
+        okl.sweep(learners, {"data": (X, y)}, n_jobs=2, path=tmp_path, every=1)
+    assert 4 <= len(seen) < 100
+    assert not list(tmp_path.rglob("*.part"))
+    assert not [one for one in threading.enumerate() if one.name.startswith("sweep")]
+
+
 def test_handlers_that_are_not_ours_stay():
     """One that is no function of Python is left as it is: nothing can be passed on to it."""
     X, y = stream(make(okl.OGD), 20)
@@ -311,10 +336,67 @@ print(caught)
 """
 
 
+STOPPED = """
+import os, random, signal, sys, tempfile, threading, time
+import numpy as np
+import oklnumba as okl
+from tests.battery import contents
+from tests.stress.players import PLAYERS, data
+
+count, seed = int(sys.argv[1]), int(sys.argv[2])
+names = random.Random(seed).sample(sorted(PLAYERS), len(PLAYERS))
+stops = done = 0
+while stops < count:
+    name = names[done % len(names)]
+    one, path = PLAYERS[name](), os.path.join(tempfile.mkdtemp(), "run.npz")
+    X, y = data(one, 1500)
+    okl.run(PLAYERS[name](), X[:100], y[:100])
+    begin = time.perf_counter()
+    whole = okl.run(one, X, y, every=100)
+    seconds, end = time.perf_counter() - begin, contents(one)
+    run = None
+    while run is None or not run.finished:
+        wait = seconds * random.Random(seed + stops).random()
+        number = random.Random(seed + stops).choice([signal.SIGINT, signal.SIGTERM])
+        ended = threading.Event()
+        def kill():
+            time.sleep(wait)
+            if not ended.is_set():
+                os.kill(os.getpid(), number)
+        sender = threading.Thread(target=kill)
+        held = signal.signal(signal.SIGTERM, lambda *_: None)  # where it comes after the run
+        try:
+            sender.start()
+            run = okl.run(one.reset(), X, y, checkpoint=path, every=100)
+            ended.set()
+            sender.join()
+        except KeyboardInterrupt:  # after the run
+            sender.join()
+            run = okl.Run.load(path) if os.path.exists(path) else None
+        signal.signal(signal.SIGTERM, held)
+        stops += run is not None and run.interrupted
+        assert run is None or run.finished != run.interrupted
+    assert contents(one) == end, name
+    np.testing.assert_array_equal(run.predictions, whole.predictions)
+    np.testing.assert_array_equal(run.sizes, whole.sizes)
+    done += 1
+print(stops)
+"""
+
+
+def told(script, count):
+    """Return what a process says that was told to send itself so many signals."""
+    asked = [sys.executable, "-c", script, str(count), "0"]
+    answer = subprocess.run(asked, capture_output=True, text=True)
+    assert answer.returncode == 0, answer.stderr[-3000:]
+    return int(answer.stdout)
+
+
 def test_real_signals_at_random_moments(tries):
     count = tries(4, 50)
-    told = subprocess.run(
-        [sys.executable, "-c", CHILD, str(count), "0"], capture_output=True, text=True
-    )
-    assert told.returncode == 0, told.stderr[-3000:]
-    assert int(told.stdout) == count
+    assert told(CHILD, count) == count
+
+
+def test_runs_that_signals_end_again_and_again(tries):
+    """SIGINT or SIGTERM; from its checkpoint each goes on to the bits of the run in one go."""
+    assert told(STOPPED, tries(2, 50)) >= tries(2, 50)

@@ -28,7 +28,7 @@ GROW = {
 
 
 class Failing:
-    """The helpers by which state grows, whose k-th call from now on fails."""
+    """The helpers by which state grows: from the k-th call from now on they fail."""
 
     def __init__(self, monkeypatch):
         self.left = None
@@ -41,8 +41,7 @@ class Failing:
         def counted(*args, **kwargs):
             if self.left is not None:
                 self.left -= 1
-                if self.left == 0:
-                    self.left = None
+                if self.left <= 0:
                     raise MemoryError("none left")
             return allocate(*args, **kwargs)
 
@@ -80,6 +79,7 @@ def test_growth_that_fails_leaves_the_learner_intact(name, failing, tries):
         try:
             one.partial_fit(X[start:], y[start:])
         except MemoryError as error:
+            failing.left = None
             met += 1
             assert isinstance(error, NoRoom) and "intact" in str(error)
             done = one.rounds - start
@@ -153,6 +153,9 @@ def test_any_allocation(name, tries):
                 one.partial_fit(X[20:], y[20:])
             except MemoryError:
                 pass
+        if failing.left > 0:  # there were fewer
+            assert k > 1 and one.rounds == N
+            break
         try:
             one.predict(X[:1])
         except RuntimeError:
@@ -181,6 +184,7 @@ def test_samplers_are_intact_too(cls, failing, tries):
         try:
             one.partial_fit(X[20:])
         except MemoryError as error:
+            failing.left = None
             met += 1
             seen = one._fitted()["points seen"]
             assert f"{seen - 20} of these {N - 20} points were looked at" in str(error)
@@ -206,6 +210,7 @@ def test_a_run_without_memory_keeps_its_rounds(name, failing, tmp_path, tries):
         try:
             okl.run(one, X, y, checkpoint=path)
         except MemoryError as error:
+            failing.left = None
             if one.rounds:
                 assert "rounds have been played, and the learner is intact" in str(error)
                 kept = okl.Run.load(path)
@@ -218,7 +223,7 @@ def test_a_run_without_memory_keeps_its_rounds(name, failing, tmp_path, tries):
         np.testing.assert_array_equal(got.sizes, expected.sizes)
         assert contents(one) == whole
         path.unlink()
-    assert stopped
+    assert stopped or name == "KernelAWV"  # which makes room for a short run before it
 
 
 def test_no_memory_at_the_start_leaves_no_data(failing):
@@ -229,6 +234,7 @@ def test_no_memory_at_the_start_leaves_no_data(failing):
         try:
             one.partial_fit(X, y)
         except MemoryError:
+            failing.left = None
             assert one.rounds == one.size == 0, cls
             assert one.set_params(**one.get_params(deep=False)) is one
         failing.left = None

@@ -1,0 +1,48 @@
+"""Rounds of FOGD on features, which Fourier maps write a few rounds ahead."""
+
+from __future__ import annotations
+
+from oklnumba.hot.features import fourier_rows
+from oklnumba.hot.jit import DIVERGED, DONE, LARGEST_FORECAST, hot
+from oklnumba.hot.linalg import add_multiple, dot
+from oklnumba.hot.losses import loss_derivative
+
+
+@hot
+def fogd_rounds(X, y, fourier, Z, w, loss, eta, forecasts):
+    """Play FOGD (Lu et al. 2016, Algorithm 1). One loop for all maps, so that their bits agree.
+
+    X : (n, d), or (0, d) where Z has the features of the n rounds; y : (n,); fourier : frequencies
+    (d, f), feature-major, and the scale of the features; Z : (rows, r), their place for some rounds
+    at a time; w : (r,), in place; loss : code; forecasts : (n,), written. Returns (rounds played,
+    status).
+    """
+    frequencies, scale = fourier
+    n, r = y.shape[0], w.shape[0]
+    for start in range(0, n, Z.shape[0]):
+        count = min(Z.shape[0], n - start)
+        if X.shape[0] > 0:
+            fourier_rows(X, start, count, frequencies, scale, Z)
+        for t in range(start, start + count):
+            z = Z[t - start]
+            forecast = dot(z, w, r)
+            if not abs(forecast) < LARGEST_FORECAST:
+                return t, DIVERGED
+            forecasts[t] = forecast
+            step = eta * loss_derivative(loss, forecast, y[t])
+            if step != 0.0:
+                add_multiple(w, -step, z, r)  # w <- w - eta l' z
+    return n, DONE
+
+
+@hot
+def fogd_forecasts(X, fourier, Z, w, forecasts):
+    """Write what FOGD would forecast in each round; arguments as in fogd_rounds."""
+    frequencies, scale = fourier
+    n, r = forecasts.shape[0], w.shape[0]
+    for start in range(0, n, Z.shape[0]):
+        count = min(Z.shape[0], n - start)
+        if X.shape[0] > 0:
+            fourier_rows(X, start, count, frequencies, scale, Z)
+        for t in range(start, start + count):
+            forecasts[t] = dot(Z[t - start], w, r)

@@ -1,0 +1,347 @@
+"""``health``: conditions of NumPy, planted drifts, digits against sixty-digit arithmetic."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections import Counter
+from decimal import Decimal, localcontext
+
+import numpy as np
+import pytest
+
+import oklnumba as okl
+from oklnumba import health
+from oklnumba.health import COLUMNS, SIX, STEPS, Health, top
+from oklnumba.hot.dictionary import NUGGET
+from oklnumba.learners.learner import fresh
+from tests.battery import contents, every_learner, make, stream
+from tests.compiled import COMPILED
+
+KERNEL = okl.Gaussian(1.0)
+N = 300 if COMPILED else 50
+
+
+def quietly(learner):
+    """Return the health of a learner, whatever it warns of."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return learner.health()
+
+
+def strictly(learner):
+    """Return the health of a learner that must warn of nothing."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        return learner.health()
+
+
+# ---- the condition ----
+
+
+def of_exact_ridge(learner, X):
+    return KERNEL(X) + learner.lam * np.eye(len(X))
+
+
+def of_features(learner, X):
+    Z = learner.features.transform(X)
+    return Z.T @ Z + learner.lam * np.eye(Z.shape[1])
+
+
+def of_inputs(learner, X):
+    return X.T @ X + learner.lam * np.eye(X.shape[1])
+
+
+def of_dictionary(learner, X):
+    return KERNEL(learner.atoms) + NUGGET * np.eye(learner.size)
+
+
+MATRICES = [
+    (okl.KernelRidge(KERNEL, lam=1.0), of_exact_ridge),
+    (okl.KernelRidge(KERNEL, lam=1e-6), of_exact_ridge),
+    (okl.KernelAWV(KERNEL, lam=1e-3), of_exact_ridge),
+    (okl.PKAWV(okl.TaylorFeatures(3), lam=1e-4), of_features),
+    (okl.PKAWV(okl.FourierFeatures(20, seed=1), lam=1.0), of_features),
+    (okl.LinearAWV(lam=0.1), of_inputs),
+    (okl.LinearRidge(lam=1e-5), of_inputs),
+    (okl.Projectron(KERNEL), of_dictionary),
+    (okl.POMD(KERNEL), of_dictionary),
+]
+
+
+@pytest.mark.parametrize("learner, matrix", MATRICES, ids=lambda one: getattr(one, "__name__", ""))
+def test_the_condition_is_that_of_numpy(learner, matrix):
+    X, y = stream(learner, N)
+    learner = fresh(learner).partial_fit(X, y)
+    truth = np.linalg.cond(matrix(learner, X))
+    assert truth / 9 <= quietly(learner).condition <= truth * (1 + 1e-4)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_power_iteration_is_at_most_the_truth_and_at_least_a_third(seed):
+    rng = np.random.default_rng(seed)
+    m = int(rng.integers(1, 200))
+    Q = np.linalg.qr(rng.standard_normal((m, m)))[0]
+    for values in (rng.uniform(0, 1, m), 10.0 ** rng.uniform(-15, 5, m), np.ones(m)):
+        found = top(lambda v, values=values: Q @ (values * (Q.T @ v)), m)
+        assert values.max() / 3 <= found <= values.max() * (1 + 1e-12)
+
+
+def test_learners_that_solve_nothing_have_the_condition_1():
+    for cls in (okl.OGD, okl.FOGD, okl.KernelOGD):
+        learner = make(cls)
+        found = strictly(learner.partial_fit(*stream(learner)))
+        assert (found.condition, found.drift, found.refused, found.weakest) == (1.0, None, 0.0, "")
+        assert found.digits == pytest.approx(-math.log10(2.0**-53))
+    w = okl.OGD(0.1).partial_fit(*stream(okl.OGD()))
+    assert strictly(w).largest == np.abs(w.w).max()
+
+
+# ---- the drift ----
+
+
+def ordinary(rng, n):
+    return rng.uniform(-1, 1, (n, 3))
+
+
+def clustered(rng, n):
+    centres = rng.uniform(-1, 1, (5, 3))
+    return centres[rng.integers(0, 5, n)] + 1e-6 * rng.standard_normal((n, 3))
+
+
+def repeated(rng, n):
+    return rng.uniform(-1, 1, (7, 3))[rng.integers(0, 7, n)]
+
+
+@every_learner
+@pytest.mark.parametrize("inputs", [clustered, repeated])
+def test_many_rounds_on_few_points_leave_no_drift(cls, inputs):
+    learner = make(cls)
+    X = inputs(np.random.default_rng(0), 2 * N)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a kernel that suits nothing here
+        learner.partial_fit(X, stream(learner, 2 * N)[1])
+    found = strictly(learner)
+    assert found.drift is None or found.drift < 1e-12
+    assert found.digits > SIX
+
+
+FACTORS = [
+    (okl.KernelRidge, "_L"), (okl.KernelAWV, "_L"), (okl.KRLS, "_R"), (okl.POMD, "_R"),
+    (okl.Projectron, "_R"), (okl.NystromAWV, "_R"), (okl.ProsNKONS, "_R"), (okl.KONS, "_L"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("cls, name", FACTORS, ids=lambda one: getattr(one, "__name__", ""))
+def test_a_factor_that_is_off_is_noticed(cls, name):
+    learner = make(cls)
+    learner.partial_fit(*stream(learner))
+    assert strictly(learner).drift < 1e-12
+    getattr(learner, name)[0, 0] *= 1.0 + 1e-4  # in the first column that is made anew
+    with pytest.warns(UserWarning, match=r"digits are left of the forecasts after .* rounds"):
+        found = learner.health()
+    assert 1e-5 < found.drift < 1e-2 and found.digits < SIX
+
+
+def test_the_pivots_of_features_are_held_against_their_log_det():
+    learner = make(okl.PKAWV)
+    learner.partial_fit(*stream(learner))
+    assert strictly(learner).drift < 1e-12
+    learner._inv_d[3] *= 1.001
+    assert quietly(learner).drift > 1e-6
+
+
+# ---- the digits ----
+
+
+def solved(A, b):
+    """Return A^-1 b for a positive definite A, lists of Decimal."""
+    n, A, b = len(b), [row[:] for row in A], b[:]
+    for k in range(n):
+        for i in range(k + 1, n):
+            f = A[i][k] / A[k][k]
+            A[i] = [u - f * v for u, v in zip(A[i], A[k], strict=True)]
+            b[i] -= f * b[k]
+    for k in reversed(range(n)):
+        b[k] = (b[k] - sum(u * v for u, v in zip(A[k][k + 1 :], b[k + 1 :], strict=True))) / A[k][k]
+    return b
+
+
+def decimals(values):
+    return [Decimal(float(v)) for v in np.ravel(values)]
+
+
+def off(learner, X, y, new, rows):
+    """Return how far forecasts are from ridge regression in sixty digits, in units of max |y|.
+
+    rows : makes the features of Decimal inputs, or None for the Gaussian kernel of width 1.
+    """
+    with localcontext() as context:
+        context.prec = 60
+        xs, ys, news = decimals(X), decimals(y), decimals(new)
+        lam = Decimal(learner.lam)
+        if rows is None:
+            gram = [[(-((a - b) ** 2) / 2).exp() for b in xs] for a in xs]
+            targets, points = ys, [[(-((a - b) ** 2) / 2).exp() for b in xs] for a in news]
+        else:
+            Z, points = [rows(a) for a in xs], [rows(a) for a in news]
+            columns = list(zip(*Z, strict=True))
+            gram = [[sum(map(Decimal.__mul__, u, v)) for v in columns] for u in columns]
+            targets = [sum(map(Decimal.__mul__, u, ys)) for u in columns]
+        for i, row in enumerate(gram):
+            row[i] += lam
+        solution = solved(gram, targets)
+        truth = [float(sum(map(Decimal.__mul__, point, solution))) for point in points]
+    return np.abs(learner.predict(new) - truth).max() / np.abs(y).max()
+
+
+def taylor(x):
+    """Return the Taylor features of degree 7 of the Gaussian kernel of width 1, at a Decimal."""
+    head = (-x * x / 2).exp()
+    return [head * x**k / Decimal(math.factorial(k)).sqrt() for k in range(8)]
+
+
+STREAMS = {
+    "even": lambda rng, n: rng.uniform(-1, 1, (n, 1)),
+    "clustered": lambda rng, n: clustered(rng, n)[:, :1],
+    "repeated": lambda rng, n: repeated(rng, n)[:, :1],
+    "walk": lambda rng, n: np.cumsum(0.01 * rng.standard_normal((n, 1)), axis=0),
+}
+
+
+@pytest.mark.parametrize("inputs", STREAMS)
+def test_digits_of_kernel_ridge_are_those_of_its_forecasts(inputs):
+    """Never more than there are, and at most two fewer, from lam = 1e-2 to 1e-14."""
+    rng = np.random.default_rng(1)
+    X = STREAMS[inputs](rng, 36)
+    X, new = X[:30], X[30:]
+    y = np.sin(3 * X[:, 0]) + 0.1 * rng.standard_normal(30)
+    warned = []
+    for lam in 10.0 ** -np.arange(2, 15, 2):
+        learner = okl.KernelRidge(KERNEL, lam=float(lam)).partial_fit(X, y)
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            digits = learner.health().digits
+        error = off(learner, X, y, new, None)
+        assert 10 ** (-digits - 2.0) <= error <= 10**-digits, lam
+        warned.append(bool(told))
+        assert not (error > 1e-6 and not told)  # no alarm is missed, and
+        assert not (error < 1e-8 and told)  # none is false
+    assert warned == sorted(warned) and 0 < sum(warned) < len(warned)
+
+
+@pytest.mark.parametrize("inputs", STREAMS)
+def test_forecasts_on_features_are_as_good_as_their_digits_say(inputs):
+    rng = np.random.default_rng(2)
+    X = STREAMS[inputs](rng, 60)
+    X, new = X[:50], X[50:]
+    y = np.sin(3 * X[:, 0]) + 0.1 * rng.standard_normal(50)
+    for lam in 10.0 ** -np.arange(2, 15, 3):
+        learner = okl.PKAWV(okl.TaylorFeatures(7), lam=float(lam), forecaster="ridge")
+        digits = quietly(learner.partial_fit(X, y)).digits
+        assert off(learner, X, y, new, taylor) <= 10**-digits, lam
+
+
+def test_the_scale_of_labels_is_no_matter():
+    X, y = stream(okl.KernelRidge(KERNEL), N)
+    found = [
+        quietly(okl.KernelRidge(KERNEL, lam=1e-7).partial_fit(X, scale * y)).digits
+        for scale in (1e-30, 1.0, 1e30)
+    ]
+    assert np.ptp(found) < 1e-6
+
+
+def test_the_warning_says_what_is_wrong_and_what_to_change():
+    X, y = stream(okl.KernelRidge(KERNEL), N)
+    learner = okl.KernelRidge(KERNEL, lam=1e-13).partial_fit(X, y)
+    with pytest.warns(UserWarning, match=rf"after {N} rounds \(K \+ lam I: .*; raise lam") as told:
+        learner.health()
+    assert told[0].filename == __file__
+    diverging = okl.OGD(1e10)
+    diverging.partial_fit(np.ones((6, 1)), np.ones(6))
+    assert strictly(okl.OGD(0.1).partial_fit(np.ones((6, 1)), np.ones(6))).largest < 1.0
+    with pytest.warns(UserWarning, match=r"the largest weight is .*: the run diverges; .*eta"):
+        assert diverging.health().largest > 1e50
+
+
+# ---- what holds for all learners ----
+
+
+@every_learner
+def test_nothing_changes(cls):
+    asked, other = make(cls), make(cls)
+    X, y = stream(asked)
+    half = len(X) // 2
+    for learner in (asked, other):
+        okl.run(learner, X[:half], y[:half])
+    found = [strictly(asked) for _ in range(2)]
+    assert found[0] == found[1] and found[0].rounds == half
+    runs = [okl.run(learner, X[half:], y[half:]) for learner in (asked, other)]
+    np.testing.assert_array_equal(runs[0].predictions, runs[1].predictions)
+    assert contents(asked) == contents(other)
+    assert SIX < strictly(asked).digits <= 16.0
+
+
+@every_learner
+def test_before_any_data_there_is_nothing_to_say(cls):
+    learner = make(cls)
+    assert strictly(learner) == Health(0)
+    learner._broken = "numbers beyond double precision"
+    with pytest.raises(FloatingPointError, match="beyond double precision"):
+        learner.health()
+
+
+COUNTED = ("lower_product", "upper_product", "solve_lower", "solve_lower_transposed",
+           "solve_upper", "solve_upper_transposed")  # fmt: skip
+
+
+@pytest.mark.parametrize("cls", [okl.KernelRidge, okl.PKAWV, okl.NystromAWV, okl.KRLS, okl.KONS])
+def test_the_cost_is_a_few_sweeps_however_long_the_past(cls, monkeypatch):
+    sweeps, columns = Counter(), Counter()
+    for name in COUNTED:
+        call = getattr(health, name)
+        monkeypatch.setattr(
+            health, name, lambda *a, name=name, call=call: (sweeps.update([name]), call(*a))[1]
+        )
+    block = okl.Gaussian.__call__
+    monkeypatch.setattr(
+        okl.Gaussian,
+        "__call__",
+        lambda self, A, B: (columns.update(k=len(B)), block(self, A, B))[1],
+    )
+    found = []
+    for n in (N, 3 * N):
+        learner = make(cls)
+        learner.partial_fit(*stream(learner, n))
+        sweeps.clear(), columns.clear()
+        quietly(learner)
+        found.append((sweeps.total(), columns["k"]))
+    matrices = len(learner._diagnose())
+    assert found[0] == found[1]
+    assert found[0][0] <= matrices * (3 * STEPS + COLUMNS + 1)
+    assert found[0][1] <= matrices * COLUMNS
+
+
+WITHIN = [
+    (okl.Experts([okl.PKAWV(okl.TaylorFeatures(2), lam=lam) for lam in (1.0, 0.1)]), "learner"),
+    (okl.OneVsRest(okl.KernelAWV(KERNEL), [-1, 1]), ""),
+    (okl.OneVsRest(okl.KRLS(KERNEL), [-1, 1]), "class"),
+    (okl.MultiOutput(okl.PKAWV(okl.TaylorFeatures(2))), ""),
+    (okl.MultiOutput(okl.KRLS(KERNEL)), "output"),
+    (okl.OnlineToBatch(okl.PKAWV(okl.TaylorFeatures(2))), ""),
+]
+
+
+@pytest.mark.parametrize("learner, member", WITHIN, ids=lambda one: type(one).__name__)
+def test_learners_around_others_have_the_worst_of_them(learner, member):
+    assert strictly(learner).digits is None
+    X, y = stream(okl.OGD(), N)
+    labels = np.sign(y)
+    if isinstance(learner, okl.MultiOutput):
+        labels = np.column_stack([y, -y])
+    elif not isinstance(learner, okl.OneVsRest):
+        labels = y
+    learner.partial_fit(X, labels)
+    found = strictly(learner)
+    assert found.rounds == N and found.condition > 1.0 and found.weakest.startswith(member)
+    assert f"rounds={N}, condition=" in repr(found) and "<table" in found._repr_html_()

@@ -1,0 +1,43 @@
+"""Single rounds from Python: what is kept from one to the next changes nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import oklnumba as okl
+
+LEARNERS = {
+    "PKAWV": lambda: okl.PKAWV(okl.TaylorFeatures(3)),
+    "PKAWV ridge": lambda: okl.PKAWV(okl.FourierFeatures(20), lam=0.1, forecaster="ridge"),
+    "LinearAWV": lambda: okl.LinearAWV(),
+    "FOGD on Taylor": lambda: okl.FOGD(okl.TaylorFeatures(2)),
+    "FOGD": lambda: okl.FOGD(okl.FourierFeatures(20)),
+    "lifted": lambda: okl.WithFeatures(okl.TaylorFeatures(2), okl.OGD()),
+    "Experts": lambda: okl.Experts([okl.PKAWV(okl.TaylorFeatures(2), lam=c) for c in (1.0, 0.1)]),
+}
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_any_order_of_calls_has_the_bits_of_lists_which_nothing_is_kept_for(name):
+    kept, other = LEARNERS[name](), LEARNERS[name]()
+    rng = np.random.default_rng(0)
+    points = rng.uniform(-1, 1, (6, 3)).round(1)
+    points[1] = [0.0, 0.5, -0.5]
+    points[2] = [-0.0, 0.5, -0.5]
+    for step in range(300):
+        x, label = points[rng.integers(6)].copy(), rng.choice([-1.0, 1.0])
+        match rng.integers(5):
+            case 0 | 1:
+                assert kept.predict_one(x) == other.predict_one(x.tolist()), step
+            case 2:
+                kept.learn_one(x, label)
+                other.learn_one(x.tolist(), label)
+            case 3:
+                with pytest.raises(ValueError, match="y"):
+                    kept.learn_one(x, np.nan)
+                np.testing.assert_array_equal(kept.predict(points), other.predict(points))
+            case 4:
+                kept.partial_fit(points, np.sign(points[:, 2]))
+                other.partial_fit(points, np.sign(points[:, 2]))
+    assert kept.rounds == other.rounds > 100
