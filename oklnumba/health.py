@@ -71,10 +71,10 @@ class Health(NamedTuple):
         Share of directions that were left out of a dictionary or a map, for they were in its span
         to rounding. None where they are not counted.
     digits : float or None
-        Decimal digits that are left of a forecast, relative to the largest label: -log10 of the
-        rounding of a solve with the factor at the present solution, or of the drift. Between
-        -log10(1e-16 condition) and 15.95, and nearer the truth than the condition, which is about
-        the worst labels.
+        Decimal digits that are left of a forecast for inputs like those so far, relative to the
+        largest label: -log10 of the rounding of a solve with the factor at the present solution, or
+        of the drift. Between -log10(1e-16 condition) and 15.95, and nearer the truth than the
+        condition, which is about the worst labels. Far from all inputs so far there may be fewer.
     largest : float or None
         Largest weight or coefficient. Steps that are too long show here first.
     weakest : str

@@ -23,7 +23,7 @@ from oklnumba.hot.udu import LANES, TILE, TOGETHER
 
 MOST = 2**52  # of what is counted: from twice that on floats skip numbers
 ARRAY_ALIGNMENT = 64  # bytes: a cache line and a full vector register
-AHEAD = 64  # rounds that room is made for ahead: learners beside each other play so many in one go
+AHEAD = 120  # rounds that room is made for ahead: learners beside each other play so many at once
 SET = 64  # lines after which addresses meet in the first cache: 4096 bytes
 FEWEST_LINES = 3  # by which they are kept apart
 LARGE = 600  # columns of a factor from which more rounds share a pass over it
@@ -198,15 +198,16 @@ class State:
         These can be played without NoRoom, so that learners side by side all play them or none.
         Raises NoRoom, and all is as it was.
         """
-        asked, least = min(n, AHEAD), n
+        asked, grows = min(n, AHEAD), False
         for axis in self._growing():
             count = int(self._counts[axis])
             if self._rooms[axis] < count + asked:
                 self._reserve({axis: count + asked})
-            room = self._rooms[axis] - count
-            if room >= asked:  # where there is less, it is the most that is ever taken
-                least = min(least, room)
-        return least
+            # Where there is less, it is the most that is ever taken. How much more there is must
+            # not matter: a learner from a file has other rooms, and where blocks end decides about
+            # the last bits of learners beside it that take blocks by BLAS.
+            grows = grows or self._rooms[axis] >= count + asked
+        return asked if grows else n
 
     def _with_room(self, rounds: Callable[[int], tuple[int, int]]) -> tuple[int, int]:
         """Call ``rounds(first)`` until it no longer asks for room; return what it says then.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numba
 import numpy as np
 from llvmlite import ir
@@ -36,16 +38,19 @@ from oklnumba.hot.jit import hot, hot_apart
 # code.
 
 SWEEP = 3  # rounds a sweep: coefficients, rounds and rows just fit in 32 vector registers
+PAIR = 2 * SWEEP  # rounds of two sweeps whose corners are worked out side by side
+NARROW = 256  # columns up to which that pays: the rows of both stay in the first cache
 TOGETHER = 4 * SWEEP  # rounds whose sweeps share one pass over U from memory
 LANES = 8  # columns a vector; buffers have a multiple of it
 TILE = 4  # rows of U a pass
 NO_DISCOUNT = 1.0, np.inf  # 1 / discount and 1 / lam, the largest 1 / D that a discount leaves
 
 
-def _factor_rows_codegen(rounds: int, learn: bool = True):
+def _factor_rows_codegen(rounds: int, learn: bool, waves: int):
     """Return the LLVM code generator of one pass over TILE rows of U, for that many rounds.
 
-    Without ``learn`` U and D stay as they are: p = U^-T z only.
+    With two waves there are rounds for both, and the second is one tile behind the first. Without
+    ``learn`` U and D stay as they are: p = U^-T z only.
     """
     double, index = ir.DoubleType(), ir.IntType(64)
     one = ir.Constant(double, 1.0)
@@ -56,7 +61,7 @@ def _factor_rows_codegen(rounds: int, learn: bool = True):
             for kind, value in zip(signature.args[:5], args[:5], strict=True)
         ]
         U, inv_d, Z, B, a = (array.data for array in arrays)
-        k, r, inv_discount, inv_lam = args[5:]
+        first, r, inv_discount, inv_lam = args[5:]
         stride = cgutils.unpack_tuple(builder, arrays[0].shape, 2)[1]  # that of Z and B too
 
         def const(value):
@@ -68,57 +73,66 @@ def _factor_rows_codegen(rounds: int, learn: bool = True):
         def store(value, pointer, where):
             builder.store(value, builder.gep(pointer, [where]))
 
-        row_starts = [
-            builder.add(builder.mul(builder.add(k, const(i)), stride), k) for i in range(TILE)
-        ]
-        round_starts = [builder.add(builder.mul(const(t), stride), k) for t in range(rounds)]
+        def begin(wave):
+            """Return where a wave stands, and the numbers of the corner that it finds there."""
+            k = builder.sub(first, const(wave * TILE)) if wave else first
+            rows = [
+                builder.add(builder.mul(builder.add(k, const(i)), stride), k) for i in range(TILE)
+            ]
+            own = [const(wave * rounds + t) for t in range(rounds)]
+            starts = [builder.add(builder.mul(t, stride), k) for t in own]
+            d = [load(inv_d, builder.add(k, const(i))) for i in range(TILE)]
+            u = {
+                (i, j): load(U, builder.add(rows[i], const(j)))
+                for i in range(TILE)
+                for j in range(i + 1, TILE)
+            }
+            p = [[load(Z, builder.add(s, const(j))) for j in range(TILE)] for s in starts]
+            running = [load(a, t) for t in own] if learn else []
+            beta = [[one] * TILE for _ in range(rounds)]
+            return SimpleNamespace(
+                k=k, rows=rows, own=own, starts=starts, d=d, u=u, p=p, running=running, beta=beta
+            )
 
-        # The TILE x TILE corner on the diagonal, round by round.
-        d = [load(inv_d, builder.add(k, const(i))) for i in range(TILE)]
-        u = {
-            (i, j): load(U, builder.add(row_starts[i], const(j)))
-            for i in range(TILE)
-            for j in range(i + 1, TILE)
-        }
-        p = [[load(Z, builder.add(s, const(j))) for j in range(TILE)] for s in round_starts]
-        beta = [[one] * TILE for _ in range(rounds)]
-        for t in range(0 if learn else rounds):
-            for i in range(TILE):
-                for j in range(i + 1, TILE):
-                    p[t][j] = builder.fma(builder.fneg(p[t][i]), u[i, j], p[t][j])
-        for t in range(rounds if learn else 0):
-            running = load(a, const(t))
-            for i in range(TILE):
-                gain = builder.fmul(d[i], p[t][i])
-                following = builder.fma(gain, p[t][i], running)
+        def corner(w, t, i):
+            """Take row i of the TILE x TILE corner on the diagonal through round t."""
+            p = w.p[t]
+            if learn:
+                gain = builder.fmul(w.d[i], p[i])
+                following = builder.fma(gain, p[i], w.running[t])
                 inverse = builder.fdiv(one, following)
-                beta[t][i] = builder.fmul(gain, inverse)
+                w.beta[t][i] = builder.fmul(gain, inverse)
                 # The discount and its floor, times a', are there before the division has ended:
                 # they do not prolong the chain. A flag of their own keeps these products in this
                 # order, in one round and in three.
-                kept = builder.fmul(d[i], inv_discount, flags=("nsz",))
-                kept = builder.fmul(kept, running, flags=("nsz",))
+                kept = builder.fmul(w.d[i], inv_discount, flags=("nsz",))
+                kept = builder.fmul(kept, w.running[t], flags=("nsz",))
                 most = builder.fmul(inv_lam, following, flags=("nsz",))
                 below = builder.fcmp_ordered("<", most, kept)  # False for NaN, which stays
                 kept = builder.select(below, most, kept)
-                d[i] = builder.fmul(kept, inverse, flags=("nsz",))
-                running = following
-                for j in range(i + 1, TILE):
-                    p[t][j] = builder.fma(builder.fneg(p[t][i]), u[i, j], p[t][j])
-                    u[i, j] = builder.fma(beta[t][i], p[t][j], u[i, j])
-            store(running, a, const(t))
-        for i in range(TILE):
-            for t in range(rounds):
-                store(p[t][i], Z, builder.add(round_starts[t], const(i)))
-            if not learn:
-                continue
-            store(d[i], inv_d, builder.add(k, const(i)))
+                w.d[i] = builder.fmul(kept, inverse, flags=("nsz",))
+                w.running[t] = following
             for j in range(i + 1, TILE):
-                store(u[i, j], U, builder.add(row_starts[i], const(j)))
-            for t in range(rounds):
-                store(beta[t][i], B, builder.add(round_starts[t], const(i)))
+                p[j] = builder.fma(builder.fneg(p[i]), w.u[i, j], p[j])
+                if learn:
+                    w.u[i, j] = builder.fma(w.beta[t][i], p[j], w.u[i, j])
 
-        def columns_pass(lanes):
+        def end(w):
+            """Write the corner back."""
+            for value, t in zip(w.running, w.own, strict=learn):
+                store(value, a, t)
+            for i in range(TILE):
+                for t in range(rounds):
+                    store(w.p[t][i], Z, builder.add(w.starts[t], const(i)))
+                if not learn:
+                    continue
+                store(w.d[i], inv_d, builder.add(w.k, const(i)))
+                for j in range(i + 1, TILE):
+                    store(w.u[i, j], U, builder.add(w.rows[i], const(j)))
+                for t in range(rounds):
+                    store(w.beta[t][i], B, builder.add(w.starts[t], const(i)))
+
+        def columns_pass(w, lanes):
             """Return a function that updates ``lanes`` columns of the TILE rows."""
             vector = ir.VectorType(double, lanes)
             fma_name = f"llvm.fma.v{lanes}f64"
@@ -143,12 +157,12 @@ def _factor_rows_codegen(rounds: int, learn: bool = True):
             def store_vector(value, pointer, start, column):
                 builder.store(value, address(pointer, start, column)).align = 8
 
-            minus_p = [[broadcast(builder.fneg(value)) for value in row] for row in p]
-            betas = [[broadcast(value) for value in row] for row in beta]
+            minus_p = [[broadcast(builder.fneg(value)) for value in row] for row in w.p]
+            betas = [[broadcast(value) for value in row] for row in w.beta]
 
             def update(column):
-                z = [load_vector(Z, s, column) for s in round_starts]
-                x = [load_vector(U, s, column) for s in row_starts]
+                z = [load_vector(Z, s, column) for s in w.starts]
+                x = [load_vector(U, s, column) for s in w.rows]
                 # Row i meets round t at step i + t: neighbours in this order do not wait for each
                 # other.
                 for step in range(TILE + rounds - 1):
@@ -157,22 +171,30 @@ def _factor_rows_codegen(rounds: int, learn: bool = True):
                         z[t] = builder.call(fma, [minus_p[t][i], x[i], z[t]])
                     for i, t in pairs if learn else ():
                         x[i] = builder.call(fma, [betas[t][i], z[t], x[i]])
-                for value, start in zip(x, row_starts, strict=True) if learn else ():
+                for value, start in zip(x, w.rows, strict=True) if learn else ():
                     store_vector(value, U, start, column)
-                for value, start in zip(z, round_starts, strict=True):
+                for value, start in zip(z, w.starts, strict=True):
                     store_vector(value, Z, start, column)
 
             return update
 
-        # Columns right of the corner: four to reach a multiple of LANES, then LANES at a time.
-        in_first_half = builder.icmp_unsigned("==", builder.and_(k, const(TILE)), const(0))
-        with builder.if_then(in_first_half):
-            columns_pass(TILE)(const(TILE))
-        start = builder.sub(builder.and_(builder.add(k, const(TILE + 7)), const(-LANES)), k)
-        passes = builder.udiv(builder.sub(builder.sub(r, k), start), const(LANES))
-        update = columns_pass(LANES)
-        with cgutils.for_range(builder, passes) as loop:
-            update(builder.add(start, builder.mul(loop.index, const(LANES))))
+        both = [begin(wave) for wave in range(waves)]
+        for t in range(rounds):
+            for i in range(TILE):
+                for w in both:  # side by side: each alone waits for its divisions
+                    corner(w, t, i)
+        for w in both:
+            end(w)
+        for w in both:
+            # Columns right of the corner: four to reach a multiple of LANES, then LANES at a time.
+            in_first_half = builder.icmp_unsigned("==", builder.and_(w.k, const(TILE)), const(0))
+            with builder.if_then(in_first_half):
+                columns_pass(w, TILE)(const(TILE))
+            start = builder.sub(builder.and_(builder.add(w.k, const(TILE + 7)), const(-LANES)), w.k)
+            passes = builder.udiv(builder.sub(builder.sub(r, w.k), start), const(LANES))
+            update = columns_pass(w, LANES)
+            with cgutils.for_range(builder, passes) as loop:
+                update(builder.add(start, builder.mul(loop.index, const(LANES))))
         return context.get_dummy_value()
 
     return codegen
@@ -180,29 +202,30 @@ def _factor_rows_codegen(rounds: int, learn: bool = True):
 
 if numba.config.DISABLE_JIT:
 
-    def _factor_rows(rounds, learn=True):
-        def factor_rows(U, inv_d, Z, B, a, k, r, inv_discount, inv_lam):
-            for t in range(rounds):
+    def _factor_rows(rounds, learn=True, waves=1):
+        def factor_rows(U, inv_d, Z, B, a, first, r, inv_discount, inv_lam):
+            for s in range(waves * rounds):
+                k = first - s // rounds * TILE
                 for i in range(k, k + TILE):
-                    p = Z[t, i]
+                    p = Z[s, i]
                     if not learn:
-                        Z[t, i + 1 : r] -= p * U[i, i + 1 : r]
+                        Z[s, i + 1 : r] -= p * U[i, i + 1 : r]
                         continue
-                    following = a[t] + inv_d[i] * p * p
+                    following = a[s] + inv_d[i] * p * p
                     beta = inv_d[i] * p / following
-                    kept = inv_d[i] * inv_discount * a[t]
+                    kept = inv_d[i] * inv_discount * a[s]
                     inv_d[i] = min(kept, inv_lam * following) / following
-                    a[t] = following
-                    B[t, i] = beta
-                    Z[t, i + 1 : r] -= p * U[i, i + 1 : r]
-                    U[i, i + 1 : r] += beta * Z[t, i + 1 : r]
+                    a[s] = following
+                    B[s, i] = beta
+                    Z[s, i + 1 : r] -= p * U[i, i + 1 : r]
+                    U[i, i + 1 : r] += beta * Z[s, i + 1 : r]
 
         return factor_rows
 
 else:
 
-    def _factor_rows(rounds, learn=True):
-        codegen = _factor_rows_codegen(rounds, learn)
+    def _factor_rows(rounds, learn=True, waves=1):
+        codegen = _factor_rows_codegen(rounds, learn, waves)
 
         @intrinsic
         def factor_rows(typingctx, U, inv_d, Z, B, a, k, r, inv_discount, inv_lam):
@@ -216,6 +239,8 @@ else:
 # place; 1 / discount and 1 / lam, of which only learning takes notice.
 factor_rows_1 = _factor_rows(1)
 factor_rows_3 = _factor_rows(SWEEP)
+# Two sweeps, the second one TILE behind the first: Z, B : (2 SWEEP, cap); a : (2 SWEEP,).
+factor_rows_pair = _factor_rows(SWEEP, waves=2)
 # The same without learning: Z becomes Z U^-1, nothing else changes.
 solve_rows_1 = _factor_rows(1, learn=False)
 solve_rows_3 = _factor_rows(SWEEP, learn=False)
@@ -270,14 +295,28 @@ def factor_rounds(U, inv_d, setting, rounds, betas, a, count, r):
     cap); a : (>= count,), the arrays modified in place; r : columns in use, a multiple of LANES.
     """
     inv_discount, inv_lam = setting
-    for k in range(0, r, TILE):
+    pairs = count // PAIR if r <= NARROW else 0
+    for step in range(0, r + pairs * TILE, TILE):
         if count == 1:
-            factor_rows_1(U, inv_d, rounds, betas, a, k, r, inv_discount, inv_lam)
+            factor_rows_1(U, inv_d, rounds, betas, a, step, r, inv_discount, inv_lam)
         for s in range(0, count - 1, SWEEP):
-            stop = s + SWEEP
-            factor_rows_3(
-                U, inv_d, rounds[s:stop], betas[s:stop], a[s:stop], k, r, inv_discount, inv_lam
-            )
+            k = step - min(s // PAIR, pairs) * TILE  # a sweep follows all those before
+            if s < pairs * PAIR:
+                second = s % PAIR != 0
+                if 0 < k < r:
+                    stop = s + PAIR
+                    if not second:
+                        factor_rows_pair(
+                            U, inv_d, rounds[s:stop], betas[s:stop], a[s:stop], k, r,
+                            inv_discount, inv_lam,
+                        )  # fmt: skip
+                    continue
+                k -= TILE * second  # where the first begins, and the second ends, it is alone
+            if 0 <= k < r:
+                stop = s + SWEEP
+                factor_rows_3(
+                    U, inv_d, rounds[s:stop], betas[s:stop], a[s:stop], k, r, inv_discount, inv_lam
+                )
 
 
 @hot_apart

@@ -207,7 +207,20 @@ GOOD = {
     "delta": lambda: 0.05, "lo": lambda: -1.0, "hi": lambda: 1.0, "by": lambda: ("a",),
     "deep": lambda: True, "steps": lambda: np.ones(N), "scale": lambda: 1.0,
 }  # fmt: skip
+RIVER = "river regressor", "river classifier"
 OWN = {  # of one call
+    **{
+        (f"{name}.{call}_one", "x"): lambda: {"a": 0.5, "b": -0.5}
+        for name in RIVER
+        for call in ("learn", "predict", "predict_proba")
+    },
+    **{
+        (f"{name}.{call}_many", "X"): lambda: pd.DataFrame(X, columns=["a", "b"])
+        for name in RIVER
+        for call in ("learn", "predict", "predict_proba")
+    },
+    **{(f"{name}.learn_many", "y"): lambda: pd.Series(Y) for name in RIVER},
+    **{(f"{name}.learn_one", "y"): lambda: 1.0 for name in RIVER},
     ("load", "path"): lambda: "learner.npz",
     ("Run.load", "path"): lambda: "run.npz",
     ("Table.load", "path"): lambda: "table.npz",
@@ -254,6 +267,11 @@ def good(call, name):
 # ---- what is called ----
 
 
+def in_river(learner, task):
+    adapted = okl.interop.to_river(learner, **({"task": task} if task else {}))
+    return adapted.learn_one({"a": 0.1, "b": 0.2}, 1.0) or adapted
+
+
 OBJECTS = {cls.__name__: (lambda cls=cls: make(cls).partial_fit(X, Y)) for cls in LEARNERS} | {
     "OnlineToBatch": lambda: okl.OnlineToBatch(okl.OGD()).partial_fit(X, Y),
     "OneVsRest": lambda: okl.OneVsRest(okl.FOGD(), [-1.0, 1.0]).partial_fit(X, Y),
@@ -282,11 +300,14 @@ OBJECTS = {cls.__name__: (lambda cls=cls: make(cls).partial_fit(X, Y)) for cls i
     "RKHSFunction": lambda: okl.adversary.rkhs_function(okl.Gaussian(1.0), 2),
     "OnlineClassifier": lambda: okl.interop.OnlineClassifier(okl.FOGD()).fit(X, Y),
     "OnlineRegressor": lambda: okl.interop.OnlineRegressor(okl.OGD()).fit(X, Y),
+    "river regressor": lambda: in_river(okl.OGD(), "regression"),
+    "river classifier": lambda: in_river(okl.FOGD(), None),
     "euclidean": okl.oco.euclidean,
     "squared_p_norm": okl.oco.squared_p_norm,
     "negative_entropy": okl.oco.negative_entropy,
 }
 POTENTIAL = "value", "gradient", "conjugate", "mirror_map", "norm", "dual_norm"
+COMPILES = okl.warm_up  # all there is, for a minute
 NOT_OURS = {"count", "index", "get_metadata_routing", "plot"}  # of tuples and scikit-learn
 
 
@@ -333,6 +354,8 @@ def functions():
         for name in module.__all__:
             value = getattr(module, name)
             if inspect.ismodule(value) or not callable(value) or id(value) in seen:
+                continue
+            if value is COMPILES:
                 continue
             seen.add(id(value))
             if isinstance(value, type) and (
@@ -401,7 +424,15 @@ def watched():
         signal.signal(signal.SIGPROF, before)
 
 
-TOLD = ValueError, TypeError, FloatingPointError, ImportError, MemoryError, OSError
+TOLD = (
+    NotImplementedError,
+    ValueError,
+    TypeError,
+    FloatingPointError,
+    ImportError,
+    MemoryError,
+    OSError,
+)
 
 
 def fault(call, changed):
