@@ -97,6 +97,7 @@ def forecasts(one, X):
 @every_player
 def test_a_call_has_been_made_or_not(name, call, tries):
     """Ctrl-C at any step of a call; the interrupt comes in any case, and the next call works."""
+    CALLS[call](*begun(name))  # what is made once takes steps of its own
     one, X, y = begun(name)
     before = contents(one)
     counting = AtStep(0)
@@ -134,6 +135,7 @@ def test_a_run_returns_what_it_has(name, tries):
     """The first Ctrl-C ends it after the block; learner, rounds and forecasts agree."""
     make_one = PLAYERS[name]
     X, y = data(make_one(), 200)
+    okl.run(make_one(), X, y, every=50)
     counting, one = AtStep(0), make_one()
     whole, _ = counting.call(lambda: okl.run(one, X, y, every=50))
     for k in places(counting.steps, tries(2, 40), seed=1):
