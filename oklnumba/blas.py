@@ -14,10 +14,10 @@ from __future__ import annotations
 import ctypes
 import re
 from collections.abc import Callable
-from types import ModuleType
+from functools import cache
 
 import numpy as np
-from scipy.linalg import cython_blas, cython_lapack
+import scipy
 
 _NUMBER = 8  # bytes of a float64
 _NAME = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(
@@ -28,12 +28,14 @@ _POINTER = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
 )
 
 
-def exported(module: ModuleType, name: str, arguments: str) -> Callable[..., None]:
-    """Return a function that SciPy exports for Cython.
+@cache
+def exported(module: str, name: str, arguments: str) -> Callable[..., None]:
+    """Return a function that SciPy exports for Cython; only its first use loads scipy.linalg.
 
     Parameters
     ----------
-    module : scipy.linalg.cython_blas or cython_lapack
+    module : str
+        Of scipy.linalg: cython_blas or cython_lapack.
     name : str
     arguments : str
         The types it must have, all pointers: a letter each, "c" char, "i" int, "d" double.
@@ -43,7 +45,7 @@ def exported(module: ModuleType, name: str, arguments: str) -> Callable[..., Non
     ImportError
         If SciPy exports it with other types: with integers of 64 bits, say.
     """
-    capsule = module.__pyx_capi__[name]
+    capsule = getattr(scipy.linalg, module).__pyx_capi__[name]
     signature = _NAME(capsule)
     types = {"c": "char", "i": "int", "d": "double"}
     expected = f"void ({', '.join(f'{types[letter]} *' for letter in arguments)})"
@@ -56,10 +58,6 @@ def exported(module: ModuleType, name: str, arguments: str) -> Callable[..., Non
     pointers = (ctypes.c_void_p,) * len(arguments)
     return ctypes.CFUNCTYPE(None, *pointers)(_POINTER(capsule, signature))
 
-
-_dsyrk = exported(cython_blas, "dsyrk", "cciiddiddi")
-_dtrsm = exported(cython_blas, "dtrsm", "cccciiddidi")
-_dpotrf = exported(cython_lapack, "dpotrf", "cidii")
 
 _MINUS, _ONE = (ctypes.byref(ctypes.c_double(value)) for value in (-1.0, 1.0))
 
@@ -108,7 +106,8 @@ def subtract_squares(A: np.ndarray, C: np.ndarray) -> None:
     m, k = A.shape
     (a, lda), (c, ldc) = _place(A, m, k), _place(C, m, m, written=True)
     if m and k:
-        _dsyrk(b"U", b"T", _whole(m), _whole(k), _MINUS, a, lda, _ONE, c, ldc)
+        dsyrk = exported("cython_blas", "dsyrk", "cciiddiddi")
+        dsyrk(b"U", b"T", _whole(m), _whole(k), _MINUS, a, lda, _ONE, c, ldc)
 
 
 def solve_rows(L: np.ndarray, A: np.ndarray) -> None:
@@ -129,7 +128,8 @@ def solve_rows(L: np.ndarray, A: np.ndarray) -> None:
     m, k = A.shape
     (factor, ld), (a, lda) = _place(L, k, k), _place(A, m, k, written=True)
     if m and k:
-        _dtrsm(b"L", b"U", b"T", b"N", _whole(k), _whole(m), _ONE, factor, ld, a, lda)
+        dtrsm = exported("cython_blas", "dtrsm", "cccciiddidi")
+        dtrsm(b"L", b"U", b"T", b"N", _whole(k), _whole(m), _ONE, factor, ld, a, lda)
 
 
 def cholesky(A: np.ndarray) -> int:
@@ -152,5 +152,6 @@ def cholesky(A: np.ndarray) -> int:
     k, status = len(A), ctypes.c_int(0)
     a, ld = _place(A, k, k, written=True)
     if k:
-        _dpotrf(b"U", _whole(k), a, ld, ctypes.byref(status))
+        dpotrf = exported("cython_lapack", "dpotrf", "cidii")
+        dpotrf(b"U", _whole(k), a, ld, ctypes.byref(status))
     return status.value

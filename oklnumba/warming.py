@@ -74,7 +74,7 @@ def warm_up(*learners: str | Player, progress: bool = False) -> dict[str, float]
     Warns
     -----
     UserWarning
-        If no folder is writable, so that other processes compile again.
+        If compiled code cannot be kept, so that other processes compile again.
 
     Examples
     --------
@@ -87,8 +87,8 @@ def warm_up(*learners: str | Player, progress: bool = False) -> dict[str, float]
     found = {title: list(examples(one)) for title, one in wanted.items()}
     if cache_folder() is None:
         warnings.warn(
-            "no folder for compiled code is writable, so that other processes compile again: set "
-            "NUMBA_CACHE_DIR",
+            "compiled code is not kept, so that other processes compile again: no folder for it is "
+            "writable, set NUMBA_CACHE_DIR; or the package lies in an archive, unpack it",
             UserWarning,
             stacklevel=level_of_caller(),
         )

@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 import warnings
 from pathlib import Path
 
@@ -50,6 +51,10 @@ def doubled(decorator):
     return double
 
 
+def killed(*_):
+    raise KeyboardInterrupt
+
+
 def hits_and_misses(function):
     return function.stats.cache_hits.total(), function.stats.cache_misses.total()
 
@@ -73,6 +78,30 @@ def test_another_stamp_compiles_anew(folder, monkeypatch):
     edited, again = doubled(jit.hot), doubled(jit.hot)
     assert edited(2.0) == 4.0 and hits_and_misses(edited) == (0, 1)
     assert again(2.0) == 4.0 and hits_and_misses(again) == (1, 0)
+
+
+def test_machine_code_of_before_an_edit_is_not_taken_for_that_of_today(folder, monkeypatch):
+    # Numba writes the index, then the file it names: a process may be killed in between.
+    assert doubled(jit.hot)(2.0) == 4.0
+    with monkeypatch.context() as patch:
+        patch.setattr(jit, "STAMP", "of an edited folder")
+        patch.setattr(caching.IndexDataCacheFile, "_save_data", killed)
+        with pytest.raises(KeyboardInterrupt):
+            doubled(jit.hot)(2.0)
+    monkeypatch.setattr(jit, "STAMP", "of an edited folder")
+    again, later = doubled(jit.hot), doubled(jit.hot)
+    assert again(2.0) == 4.0 and hits_and_misses(again) == (0, 1)
+    assert later(2.0) == 4.0 and hits_and_misses(later) == (1, 0)
+
+
+def test_machine_code_of_another_signature_is_not_taken(folder):
+    # Two processes that compile at once read one index and choose the same file.
+    first, second = doubled(jit.hot), doubled(jit.hot)
+    assert (first(2.0), first(2)) == (4.0, 4.0)
+    one, other = sorted(folder.rglob("*.nbc"))
+    shutil.copy(one, other)
+    assert (second(2.0), second(2)) == (4.0, 4.0)
+    assert hits_and_misses(second) == (1, 1)
 
 
 @pytest.mark.parametrize("locator", ["", "InTreeCacheLocator", "UserWideCacheLocator"])
@@ -193,6 +222,29 @@ def test_with_the_stamp_of_numba_the_edit_would_not_be_seen(tmp_path):
     assert copy.learn() == (before, (1, 0))  # stale: if this fails, the stamp is not needed
 
 
+# ---- processes that are killed while they compile, and that compile at once ----
+
+
+def learning(cache):
+    """Start a process that compiles a learner."""
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(cache)}
+    command = [sys.executable, "-W", "error", "-c", LEARN]
+    return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE)
+
+
+@pytest.mark.slow
+def test_processes_killed_while_they_compile_and_compiling_at_once(tmp_path):
+    process = learning(tmp_path)
+    time.sleep(3.0)
+    process.kill()
+    process.communicate()
+    together = [learning(tmp_path) for _ in range(2)]
+    found = [json.loads(process.communicate()[0]) for process in together]
+    found.append(json.loads(learning(tmp_path).communicate()[0]))
+    assert found[0][1] == found[1][1] == found[2][1]
+    assert found[2][2] == [1, 0], "the last one compiled, though the cache was full"
+
+
 # ---- the same bits from a process that compiles and from one that loads ----
 
 ROUNDS, HALF = 300, 150
@@ -260,12 +312,20 @@ def play_elsewhere():
         found[cls.__name__] = digest(
             sampler.indices_, sampler.probabilities_, sampler.landmarks_, sampler.transform(X)
         )
-    best = okl.theory.comparator(kernel, X, np.sign(y), 0.1, loss="logistic")
+    signs = np.sign(y)
+    for learner in (okl.KernelAWV(kernel), okl.PKAWV(features), okl.KRLS(kernel)):
+        found[f"health of {learner!r}"] = digest(learner.partial_fit(X, y).health())
+    sketched = okl.SkeGD(kernel, budget=20, sketch=8, columns=6, blocks=2, rank=4, period=5)
+    for learner in (sketched, okl.AdaptiveFTRL(kind="adagrad_full")):
+        found[repr(learner)] = digest(okl.run(learner, X, signs).predictions)
+    maps = okl.oco.euclidean(1.0, radius=0.5), okl.oco.squared_p_norm(), okl.oco.negative_entropy()
+    best = okl.theory.comparator(kernel, X, signs, 0.1, loss="logistic")
     gap = okl.theory.projection_gap(kernel, features, X, method="lanczos")
     return found | {
         "theory": digest(*best, gap),
         "game": digest(okl.oco.Portfolio(np.exp(X)).best()),
-        "potential": digest(okl.oco.euclidean(1.0, radius=0.5).mirror_map(X[0])),
+        "potentials": digest(*(potential.mirror_map(X[0]) for potential in maps)),
+        "derivative": digest(okl.losses.get("logistic").derivative(0.3, 1.0)),
     }
 
 
@@ -391,7 +451,7 @@ def test_saved_and_resumed_in_the_other_process_are_the_same_bits(answers, how):
 def test_no_machine_code_holds_a_copy_of_another_function(answers):
     # Why the bits are the same: of a copy here and one there, which is called is left to the order
     # of loading.
-    assert len(answers["copies"]) > 100
+    assert len(answers["copies"]) > 60
     assert {name: found for name, found in answers["copies"].items() if found} == {}
 
 

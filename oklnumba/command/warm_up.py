@@ -22,12 +22,15 @@ def warm_up(args: argparse.Namespace) -> int:
     ValueError
         If there is no such learner.
     OSError
-        If no folder is writable.
+        If compiled code cannot be kept.
     """
     learners = [text if text.isidentifier() else spelling.learner(text) for text in args.learners]
     folder = cache_folder()
     if folder is None:
-        raise OSError("no folder for compiled code is writable; set NUMBA_CACHE_DIR to one")
+        raise OSError(
+            "compiled code cannot be kept: no folder for it is writable, set NUMBA_CACHE_DIR; or "
+            "the package lies in an archive, unpack it"
+        )
     seconds = okl.warm_up(*learners, progress=args.progress)
     for title, spent in seconds.items():
         print(f"{spent:7.2f} s  {title}")
