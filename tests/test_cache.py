@@ -316,7 +316,7 @@ def play_elsewhere():
     for learner in (okl.KernelAWV(kernel), okl.PKAWV(features), okl.KRLS(kernel)):
         found[f"health of {learner!r}"] = digest(learner.partial_fit(X, y).health())
     sketched = okl.SkeGD(kernel, budget=20, sketch=8, columns=6, blocks=2, rank=4, period=5)
-    for learner in (sketched, okl.AdaptiveFTRL(kind="full")):
+    for learner in (sketched, okl.AdaptiveFTRL(kind="adagrad_full")):
         found[repr(learner)] = digest(okl.run(learner, X, signs).predictions)
     maps = okl.oco.euclidean(1.0, radius=0.5), okl.oco.squared_p_norm(), okl.oco.negative_entropy()
     best = okl.theory.comparator(kernel, X, signs, 0.1, loss="logistic")

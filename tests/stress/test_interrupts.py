@@ -234,6 +234,29 @@ def test_while_a_run_waits_for_its_data():
         okl.run(make(okl.KRLS), broken())
 
 
+@every_player
+def test_before_the_first_round(name, tmp_path):
+    """The run has no rounds then, and can be shown, saved and gone on with."""
+    one, path = PLAYERS[name](), tmp_path / "run.npz"
+    X, y = data(one, 60)
+
+    def pieces():
+        if not stopped:
+            stopped.append(True)
+            signal.raise_signal(signal.SIGINT)
+        yield X, y
+
+    stopped = []
+    run = okl.run(one, pieces(), checkpoint=path)
+    assert run.interrupted and not run.finished and run.rounds == one.rounds == 0
+    assert "interrupted" in repr(run) and len(run.predictions) == len(run.sizes) == 0
+    run.save(tmp_path / "again.npz")
+    assert okl.Run.load(tmp_path / "again.npz").rounds == 0
+    got, expected = okl.run(one, pieces(), checkpoint=path), okl.run(PLAYERS[name](), X, y)
+    assert got.finished
+    np.testing.assert_array_equal(got.predictions, expected.predictions)
+
+
 def test_a_sweep_stops_as_a_whole(monkeypatch, tmp_path):
     X, y = stream(make(okl.KRLS), 200)
     in_play(monkeypatch, okl.KRLS, 1)
