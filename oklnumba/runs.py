@@ -81,17 +81,13 @@ class Run:
 
     Attributes
     ----------
-    recorded : ndarray of int, shape (n,)
-        The rounds that were kept, counted from 1; the last one always is.
-    predictions, losses : ndarray of shape (n,)
-        Forecast and loss of each round.
+    predictions : ndarray of shape (n,)
+        Forecast of each round.
     mistakes : ndarray of bool, shape (n,), or None
         y * prediction <= 0, so that a forecast of exactly 0 counts; None unless all labels are -1
         or +1. Of ``OneVsRest``: whether the class was another one.
     scores : ndarray of shape (n, K), or None
         The forecasts of the scorers of ``OneVsRest``, one column a class.
-    sizes : ndarray of int, shape (n,)
-        Size of the dictionary, or number of features, after each round.
     seconds : float
         Time in the learner.
     checkpoints, checkpoint_seconds : ndarray
@@ -131,7 +127,7 @@ class Run:
 
     @cached_property
     def recorded(self) -> np.ndarray:
-        """The rounds that were kept, counted from 1; the last one always is; shape (n,)."""
+        """The rounds that were kept, counted from 1, shape (n,); the last one always is."""
         found = self._arrays.get("recorded")
         return np.arange(1, self.rounds + 1) if found is None else found
 

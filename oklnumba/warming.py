@@ -12,6 +12,7 @@ import numpy as np
 from tqdm import tqdm
 
 from oklnumba.catalogue import CATALOGUE
+from oklnumba.checks import require_flag
 from oklnumba.features import FourierFeatures, NystromFeatures, TaylorFeatures
 from oklnumba.hot.jit import cache_folder
 from oklnumba.kernels import Gaussian
@@ -81,6 +82,7 @@ def warm_up(*learners: str | Player, progress: bool = False) -> dict[str, float]
     >>> list(okl.warm_up("OGD", okl.PKAWV(okl.TaylorFeatures(degree=2))))
     ['OGD', 'PKAWV(TaylorFeatures(degree=2))']
     """
+    progress = require_flag("progress", progress)
     wanted = {one if isinstance(one, str) else repr(one): one for one in learners or warmable()}
     found = {title: list(examples(one)) for title, one in wanted.items()}
     if cache_folder() is None:

@@ -295,43 +295,28 @@ def factor_rounds(U, inv_d, setting, rounds, betas, a, count, r):
     cap); a : (>= count,), the arrays modified in place; r : columns in use, a multiple of LANES.
     """
     inv_discount, inv_lam = setting
-    paired = count // PAIR * PAIR if r <= NARROW else 0
-    factor_pairs(U, inv_d, setting, rounds, betas, a, paired, r)
-    for k in range(0, r, TILE):
+    pairs = count // PAIR if r <= NARROW else 0
+    for step in range(0, r + pairs * TILE, TILE):
         if count == 1:
-            factor_rows_1(U, inv_d, rounds, betas, a, k, r, inv_discount, inv_lam)
-        for s in range(paired, count - 1, SWEEP):
-            stop = s + SWEEP
-            factor_rows_3(
-                U, inv_d, rounds[s:stop], betas[s:stop], a[s:stop], k, r, inv_discount, inv_lam
-            )
-
-
-@hot
-def factor_pairs(U, inv_d, setting, rounds, betas, a, count, r):
-    """Add rounds to the factor, a multiple of PAIR, as factor_rounds does, two sweeps side by side.
-
-    Pair q is q tiles behind the first: then its first sweep follows the second of the one before.
-    """
-    inv_discount, inv_lam = setting
-    last = r - TILE
-    for step in range(0, r + count // PAIR * TILE, TILE):
-        for s in range(0, count, PAIR):
-            k = step - s // PAIR * TILE
-            half, stop = s + SWEEP, s + PAIR
-            if k == 0:
+            factor_rows_1(U, inv_d, rounds, betas, a, step, r, inv_discount, inv_lam)
+        for s in range(0, count - 1, SWEEP):
+            k = step - min(s // PAIR, pairs) * TILE  # a sweep follows all those before
+            if s < pairs * PAIR:
+                second = s % PAIR != 0
+                if 0 < k < r:
+                    stop = s + PAIR
+                    if not second:
+                        factor_rows_pair(
+                            U, inv_d, rounds[s:stop], betas[s:stop], a[s:stop], k, r,
+                            inv_discount, inv_lam,
+                        )  # fmt: skip
+                    continue
+                k -= TILE * second  # where the first begins, and the second ends, it is alone
+            if 0 <= k < r:
+                stop = s + SWEEP
                 factor_rows_3(
-                    U, inv_d, rounds[s:half], betas[s:half], a[s:half], k, r, inv_discount, inv_lam
-                )
-            elif 0 < k <= last:
-                factor_rows_pair(
                     U, inv_d, rounds[s:stop], betas[s:stop], a[s:stop], k, r, inv_discount, inv_lam
                 )
-            elif k == r:
-                factor_rows_3(
-                    U, inv_d, rounds[half:stop], betas[half:stop], a[half:stop], last, r,
-                    inv_discount, inv_lam,
-                )  # fmt: skip
 
 
 @hot_apart

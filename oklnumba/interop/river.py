@@ -256,7 +256,7 @@ class RiverRegressor(_Model, base.MiniBatchRegressor):
 
     def learn_many(self, X: Any, y: Any) -> None:
         """Play the rows of a frame in order, labels y; the same as ``learn_one`` for each."""
-        self._player.partial_fit(self._columns.rows(X), np.asarray(y))
+        self._player.partial_fit(self._columns.rows(X), y)
         self._columns.keep(X.columns)
 
     def predict_one(self, x: dict) -> float:
@@ -364,6 +364,9 @@ class RiverClassifier(_Model, base.MiniBatchClassifier):
 
     def _learn(self, rows: np.ndarray, labels: Iterable[Any]) -> None:
         """Play rounds, labels as they come."""
+        several = isinstance(labels, Iterable) and not isinstance(labels, str)
+        several = several and (not checks.has_shape(labels) or len(labels.shape) == 1)
+        checks.require(several, "y", labels, "labels, one a row of X")
         labels = [_label(label) for label in labels]
         if len(labels) != len(rows):
             raise ValueError(f"y must have {len(rows)} labels, one a row of X, has {len(labels)}")
@@ -448,8 +451,11 @@ class RiverClassifier(_Model, base.MiniBatchClassifier):
 def _label(y: Any) -> Hashable:
     """Return a label as Python's own type; ValueError for what is no label."""
     y = y.item() if isinstance(y, np.generic) else y
-    if not isinstance(y, Hashable) or y is None or y != y:
-        raise ValueError(f"y must be a label, but is {y!r}")
+    try:
+        valid = isinstance(y, Hashable) and y is not None and bool(y == y)
+    except (TypeError, ValueError, ArithmeticError):  # pandas' NA, a decimal's NaN
+        valid = False
+    checks.require(valid, "y", y, "a label")
     if isinstance(y, float) and not y.is_integer():
         raise ValueError(f"y is {y!r}, which is no class; for regression: task='regression'")
     return y

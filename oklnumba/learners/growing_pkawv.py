@@ -110,7 +110,7 @@ class GrowingPKAWV(Ridge):
         self._take(self._fresh(self.features.degree))
 
     def _space(self) -> str | None:
-        return self._inner._space()
+        return self._inner._space() if self._width is not None else None
 
     def _fresh(self, degree: int) -> PKAWV:
         """Return PKAWV with features of a degree, before its first round."""

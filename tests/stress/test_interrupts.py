@@ -97,6 +97,7 @@ def forecasts(one, X):
 @every_player
 def test_a_call_has_been_made_or_not(name, call, tries):
     """Ctrl-C at any step of a call; the interrupt comes in any case, and the next call works."""
+    CALLS[call](*begun(name))  # what is made once takes steps of its own
     one, X, y = begun(name)
     before = contents(one)
     counting = AtStep(0)
@@ -134,6 +135,7 @@ def test_a_run_returns_what_it_has(name, tries):
     """The first Ctrl-C ends it after the block; learner, rounds and forecasts agree."""
     make_one = PLAYERS[name]
     X, y = data(make_one(), 200)
+    okl.run(make_one(), X, y, every=50)
     counting, one = AtStep(0), make_one()
     whole, _ = counting.call(lambda: okl.run(one, X, y, every=50))
     for k in places(counting.steps, tries(2, 40), seed=1):
@@ -232,6 +234,29 @@ def test_while_a_run_waits_for_its_data():
 
     with pytest.raises(KeyboardInterrupt):  # the data's own, not a signal
         okl.run(make(okl.KRLS), broken())
+
+
+@every_player
+def test_before_the_first_round(name, tmp_path):
+    """The run has no rounds then, and can be shown, saved and gone on with."""
+    one, path = PLAYERS[name](), tmp_path / "run.npz"
+    X, y = data(one, 60)
+
+    def pieces():
+        if not stopped:
+            stopped.append(True)
+            signal.raise_signal(signal.SIGINT)
+        yield X, y
+
+    stopped = []
+    run = okl.run(one, pieces(), checkpoint=path)
+    assert run.interrupted and not run.finished and run.rounds == one.rounds == 0
+    assert "interrupted" in repr(run) and len(run.predictions) == len(run.sizes) == 0
+    run.save(tmp_path / "again.npz")
+    assert okl.Run.load(tmp_path / "again.npz").rounds == 0
+    got, expected = okl.run(one, pieces(), checkpoint=path), okl.run(PLAYERS[name](), X, y)
+    assert got.finished
+    np.testing.assert_array_equal(got.predictions, expected.predictions)
 
 
 def test_a_sweep_stops_as_a_whole(monkeypatch, tmp_path):
