@@ -491,6 +491,8 @@ def formula(function: Callable) -> Callable:
             with np.errstate(over="raise", divide="raise", invalid="raise"):
                 return function(*args, **kwargs)
         except ArithmeticError as error:
+            if isinstance(error, FloatingPointError) and " encountered in " not in str(error):
+                raise  # it is not NumPy's, and says more
             name = function.__qualname__.removesuffix(".__init__")
             raise FloatingPointError(
                 f"{name} leaves the range of double precision for these arguments; "

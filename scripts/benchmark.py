@@ -350,7 +350,8 @@ def draw(rows: list[dict]):
     figure, axes = plots.figure(rows=len(sets), columns=1, width=7.2, row_height=4.4)
     for ax, data in zip(axes[:, 0], sets, strict=True):
         n, ends = max(int(row["rows"]) for row in rows if row["data"] == data), {}
-        here = {row["method"]: row for row in reversed(rows) if row["data"] == data}.values()
+        here = {row["method"]: row for row in rows[::-1] if row["data"] == data}  # whole over part
+        here = list(here.values())[::-1]
         top = MOST * np.median([float(row["mistakes"]) for row in here])
         above = [f"{row['method']} {float(row['mistakes']):.1f} %"
                  for row in here if float(row["mistakes"]) > top]  # fmt: skip

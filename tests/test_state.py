@@ -71,3 +71,19 @@ def test_a_run_makes_room_for_its_rounds_once(cls, monkeypatch):
     for start in range(0, 700, 50):  # who comes in small parts gets room that doubles
         learner.partial_fit(X[start : start + 50], y[start : start + 50])
     assert len(rooms) < 8
+
+
+def test_blocks_of_kons_that_double_find_room_and_start_where_they_would(monkeypatch):
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(-1, 1, (300, 3)), rng.uniform(-0.5, 0.5, 300)
+    expected = okl.run(okl.KONS(okl.Gaussian(1.0)), X, y)
+    for name, value in {"_ROWS": 8, "_run_rows": 16, "_LARGE": 64}.items():
+        monkeypatch.setattr(okl.KONS, name, value)
+    whole = okl.run(okl.KONS(okl.Gaussian(1.0)), X, y)
+    np.testing.assert_allclose(whole.predictions, expected.predictions, rtol=1e-9, atol=1e-12)
+    learner = okl.KONS(okl.Gaussian(1.0))
+    parts = [okl.run(learner, X[a:b], y[a:b]) for a, b in ((0, 48), (48, 160), (160, 300))]
+    np.testing.assert_array_equal(
+        np.concatenate([part.predictions for part in parts]), whole.predictions
+    )
+    assert learner.size == 300

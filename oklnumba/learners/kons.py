@@ -269,7 +269,8 @@ class KONS(_KernelForm):
     0.151
     """
 
-    _ROWS = 512  # rounds a block
+    _ROWS = 512  # rounds a block; twice as many where the factor has _LARGE rows
+    _LARGE = 4096
     _run_rows = 2 * _ROWS
 
     def __init__(
@@ -298,17 +299,22 @@ class KONS(_KernelForm):
         self._setting = float(self.C), float(self.alpha), float(self.stop)
         self._start_kernel_form(d)
 
+    def _block(self, n: int) -> int:
+        """Return how many of n rounds make a block: where it ends decides about the last bits."""
+        large = int(self._counts[ROWS]) >= self._LARGE
+        return min(n, 2 * self._ROWS if large else self._ROWS)
+
     def _ahead(self, n: int) -> int:
         if self._stopped:
             return n
-        b = min(n, self._ROWS)  # where a block begins and ends decides about the last bits
+        b = self._block(n)
         self._reserve({ATOMS: int(self._counts[ATOMS]) + b, ROWS: int(self._counts[ROWS]) + b})
         return b
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         n, start = len(X), 0
         while start < n and not self._stopped:
-            stop = min(start + self._ROWS, n)
+            stop = start + self._block(n - start)
             with factor.threads(int(self._counts[ROWS]), stop - start):
                 start += self._play_block(X[start:stop], y[start:stop], trace.rows(start, stop))
         if start < n:

@@ -304,6 +304,7 @@ class _Known(NamedTuple):
     upper: float
 
 
+@checks.formula
 def comparator(
     kernel: Any,
     X: ArrayLike,
@@ -355,6 +356,7 @@ def comparator(
     return best_weights(features.transform(X), y, float(lam), rule)[0]
 
 
+@checks.formula
 def norm_ball_comparator(
     kernel: Any, X: ArrayLike, y: ArrayLike, radius: float, loss: str = "hinge"
 ) -> Comparator:
@@ -417,6 +419,7 @@ def norm_ball_comparator(
     return min((b for b in found.values() if b.norm <= radius), key=lambda b: b.loss)
 
 
+@checks.formula
 def comparator_gap(kernel: Any, features: Any, X: ArrayLike, y: ArrayLike, lam: float) -> float:
     """Return how much the best penalised function of a span can lose against that of the RKHS.
 
@@ -461,6 +464,7 @@ def comparator_gap(kernel: Any, features: Any, X: ArrayLike, y: ArrayLike, lam: 
     return max(beyond, 0.0) / lam
 
 
+@checks.formula
 def regret(
     predictions: ArrayLike,
     kernel: Any,
@@ -517,6 +521,7 @@ def regret(
     return best.regret(predictions, at=len(X)).prefix_penalised  # type: ignore[union-attr]
 
 
+@checks.formula
 def regret_curve(
     predictions: ArrayLike,
     kernel: Any,

@@ -4,9 +4,13 @@ import numpy as np
 import pytest
 
 import oklnumba as okl
+from tests.compiled import COMPILED
 from tests.stress import public_calls
 
 SHARES = 4  # of the tries, so that workers share them
+only_compiled = pytest.mark.skipif(
+    not COMPILED, reason="numpy warns of overflows where compiled code does not"
+)
 
 
 @pytest.fixture(scope="module")
@@ -20,6 +24,7 @@ def test_what_is_public_is_called(found):
     assert {"run", "sweep", "PKAWV", "KORS.fit", "theory.kons_bound", "Table.pivot"} <= names
 
 
+@only_compiled
 @pytest.mark.parametrize("share", range(SHARES))
 def test_odd_arguments_end_in_a_value_or_in_words(share, found, tries, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -53,6 +58,7 @@ def test_what_no_memory_holds_is_refused_before_it_is_made(what):
         TOO_LARGE[what]()
 
 
+@only_compiled
 @pytest.mark.parametrize("lam", [10**30, 10**400, 1e300, 5e-324])
 def test_a_number_beyond_is_a_float_or_refused(lam):
     """A penalty of 10 ** 30 is one of 1e30; what no float holds is refused when it is set."""
