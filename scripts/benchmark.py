@@ -5,8 +5,8 @@ Reproduces: nothing published; prequential mistakes and CPU seconds of learners 
 Missing: peers that are not installed (pip install "oklnumba[benchmark]"). What is slow (most of
     river, kernels without a budget) plays 10,000 rows of one permutation, where all of ours are
     played too and compared with it; its settings are chosen on 3,000.
-Time: about six minutes of CPU time, of which --limit cuts nothing off; --quick (a few of them, 3,000 rows
-    of magic04, two permutations): 10 seconds.
+Time: about six minutes of CPU time, of which --limit cuts nothing off; --quick (a few of them,
+    3,000 rows of magic04, two permutations): 10 seconds.
 Data: ijcnn1 and cod-rna, 50,000 and 10,000 rows of each permutation; inputs standardised over all
     rows, the same for all (SelfTuning, which needs no scale, too).
 
