@@ -20,7 +20,7 @@ HOT = sorted((ROOT / "oklnumba" / "hot").glob("*.py"))
 JIT = ROOT / "oklnumba" / "hot" / "jit.py"
 SCRIPTS = sorted((ROOT / "scripts").glob("*.py"))
 TESTS = sorted((ROOT / "tests").glob("*.py"))
-DECORATORS = {"hot", "exact"}
+DECORATORS = {"hot", "hot_apart", "exact"}
 MODERN_RANDOM = {"default_rng", "Generator", "BitGenerator", "PCG64", "SeedSequence"}
 LEARNERS = [
     value
@@ -64,7 +64,7 @@ def test_all_compiled_functions_come_from_the_one_factory():
     inside = {id(node) for node in ast.walk(factory)}
     for node in ast.walk(source):
         if isinstance(node, ast.Attribute) and node.attr in ("njit", "jit"):
-            assert id(node) in inside, f"line {node.lineno}: use hot or exact"
+            assert id(node) in inside, f"line {node.lineno}: use hot, hot_apart or exact"
     made = {
         target.id
         for node in source.body
