@@ -79,8 +79,8 @@ def warm_up(*learners: str | Player, progress: bool = False) -> dict[str, float]
     Examples
     --------
     >>> import oklnumba as okl
-    >>> list(okl.warm_up("OGD", okl.PKAWV(okl.TaylorFeatures(degree=2))))
-    ['OGD', 'PKAWV(TaylorFeatures(degree=2))']
+    >>> list(okl.warm_up("OGD", okl.LinearRidge(lam=0.1)))
+    ['OGD', 'LinearRidge(lam=0.1, discount=1.0)']
     """
     progress = require_flag("progress", progress)
     wanted = {one if isinstance(one, str) else repr(one): one for one in learners or warmable()}
@@ -123,7 +123,7 @@ def examples(learner: str | Player) -> Iterator[Player]:
     --------
     >>> from oklnumba.warming import examples
     >>> len(list(examples("PKAWV"))), list(examples("KRLS"))
-    (3, [KRLS(Gaussian(sigma=1.0))])
+    (3, [KRLS(kernel=Gaussian(sigma=1.0), threshold=0.01)])
     """
     if isinstance(learner, Player):
         yield anew(learner)
