@@ -72,7 +72,8 @@ def exact(n: int, repeat: int) -> list[dict]:
             name = f"{cls.__name__}, run of {n} rounds"
             rows.append(row(name, took, took / reference, goal, of, at_most=True))
     for cls, run in zip(learners, runs, strict=True):
-        alone, both = least([run, lambda run=run: at_once(run)], repeat)
+        with threadpool_limits(1):  # more would be four on two cores
+            alone, both = least([run, lambda run=run: at_once(run)], repeat)
         name = f"{cls.__name__}, two runs of {n} rounds in two threads"
         rows.append(row(name, both, both / alone, 1.2, "time of one run", at_most=True))
     return rows
