@@ -23,6 +23,10 @@ from oklnumba.params import Params, anew, exported, told
 from oklnumba.protocol import run
 from oklnumba.wrappers.several import MultiOutput, OneVsRest
 
+NO_FOLDER = (
+    "no folder for it is writable, set NUMBA_CACHE_DIR; or the package lies in an archive, "
+    "unpack it"
+)
 ROWS = 100
 BY_HAND = 3
 WIDTH = 2
@@ -87,8 +91,7 @@ def warm_up(*learners: str | Player, progress: bool = False) -> dict[str, float]
     found = {title: list(examples(one)) for title, one in wanted.items()}
     if cache_folder() is None:
         warnings.warn(
-            "compiled code is not kept, so that other processes compile again: no folder for it is "
-            "writable, set NUMBA_CACHE_DIR; or the package lies in an archive, unpack it",
+            f"compiled code is not kept, so that other processes compile again: {NO_FOLDER}",
             UserWarning,
             stacklevel=level_of_caller(),
         )

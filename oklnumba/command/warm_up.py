@@ -7,6 +7,7 @@ import argparse
 import oklnumba as okl
 from oklnumba.command import spelling
 from oklnumba.hot.jit import cache_folder
+from oklnumba.warming import NO_FOLDER
 
 
 def warm_up(args: argparse.Namespace) -> int:
@@ -27,10 +28,7 @@ def warm_up(args: argparse.Namespace) -> int:
     learners = [text if text.isidentifier() else spelling.learner(text) for text in args.learners]
     folder = cache_folder()
     if folder is None:
-        raise OSError(
-            "compiled code cannot be kept: no folder for it is writable, set NUMBA_CACHE_DIR; or "
-            "the package lies in an archive, unpack it"
-        )
+        raise OSError(f"compiled code cannot be kept: {NO_FOLDER}")
     seconds = okl.warm_up(*learners, progress=args.progress)
     for title, spent in seconds.items():
         print(f"{spent:7.2f} s  {title}")
