@@ -29,9 +29,9 @@ def newton(value, gradient, hessian, w, total=None):
         while length > 1e-12:
             new = w + length * step
             inside = total is None or (new > 0).all()
-            if inside and value(new) <= value(w) + 1e-4 * length * (g @ step) + 1e-15 * abs(
-                value(w)
-            ):
+            least = value(w) + 1e-4 * length * (g @ step) + 1e-15 * abs(value(w))
+            # Near the minimum values differ by their rounding only, and the gradient decides.
+            if inside and (value(new) <= least or residual(new) <= 0.5 * residual(w)):
                 break
             length /= 2
         if np.linalg.norm(length * step) <= 1e-15 * (1 + np.linalg.norm(w)):

@@ -25,6 +25,7 @@ from numba.core.runtime import rtsys
 import oklnumba as okl
 from oklnumba.hot import jit
 from oklnumba.hot.elementary import bits_to_float, exp_nonpositive, float_to_bits
+from oklnumba.hot.expansion import expansion_forecasts
 from oklnumba.hot.linalg import dot
 from oklnumba.hot.udu import TILE, factor_rows_1, factor_rows_3
 from tests.compiled import dispatchers
@@ -364,6 +365,20 @@ def test_a_function_is_compiled_where_python_enters_and_its_parts_are_seen_by_no
         code = compiled.library.get_llvm_str()
         assert "linkonce_odr" not in code, WHAT_TO_DO.format("linkage", "parts seen by none else")
     assert called_part(1.0) == 3.0 and len(called_part.signatures) == 1
+
+
+def test_a_loop_can_be_entered_without_a_look_at_the_types():
+    learner = okl.KernelOGD(okl.Gaussian(1.0)).learn_one([0.0], 1.0)
+    function, forecasts = (learner._atoms, learner._a), np.empty(2)
+    rest = function, learner._counts, 1.0, learner._work, forecasts
+    arguments = np.array([[0.0], [1.0]]), learner._kernel, *rest
+    expansion_forecasts(*arguments)
+    looked, forecasts[:] = forecasts.copy(), 0.0
+    found = jit.entry(expansion_forecasts, arguments)
+    found(*arguments)
+    assert found is not expansion_forecasts and found.__name__ == "expansion_forecasts"
+    np.testing.assert_array_equal(forecasts, looked)
+    assert jit.entry(expansion_forecasts, arguments) is found  # nothing is compiled again
 
 
 @pytest.mark.parametrize("collecting", [True, False])

@@ -13,6 +13,13 @@ LEARNERS = {
     "LinearAWV": lambda: okl.LinearAWV(),
     "FOGD on Taylor": lambda: okl.FOGD(okl.TaylorFeatures(2)),
     "FOGD": lambda: okl.FOGD(okl.FourierFeatures(20)),
+    "OGD": lambda: okl.OGD(),
+    "AdaGrad": lambda: okl.AdaptiveFTRL("adagrad"),
+    "KRLS": lambda: okl.KRLS(okl.Gaussian(1.0), threshold=0.1),
+    "POMDR": lambda: okl.POMDR(okl.Gaussian(1.0)),
+    "KernelOGD": lambda: okl.KernelOGD(okl.Gaussian(1.0)),
+    "BOGD": lambda: okl.BOGD(okl.Gaussian(1.0), budget=3),
+    "Projectron": lambda: okl.Projectron(okl.Gaussian(1.0)),
     "lifted": lambda: okl.WithFeatures(okl.TaylorFeatures(2), okl.OGD()),
     "Experts": lambda: okl.Experts([okl.PKAWV(okl.TaylorFeatures(2), lam=c) for c in (1.0, 0.1)]),
 }
@@ -41,3 +48,20 @@ def test_any_order_of_calls_has_the_bits_of_lists_which_nothing_is_kept_for(name
                 kept.partial_fit(points, np.sign(points[:, 2]))
                 other.partial_fit(points, np.sign(points[:, 2]))
     assert kept.rounds == other.rounds > 100
+
+
+@pytest.mark.parametrize("make", [
+    lambda: okl.KRLS(okl.Gaussian(0.2), threshold=1e-3),
+    lambda: okl.POMDR(okl.Gaussian(0.2), budget=1000, switch_size=100),
+    lambda: okl.KernelOGD(okl.Gaussian(0.2)),
+    lambda: okl.Projectron(okl.Gaussian(0.2)),
+])  # fmt: skip
+def test_machine_code_that_is_kept_meets_buffers_that_have_grown(make):
+    kept, other = make(), make()
+    rng = np.random.default_rng(1)
+    for step in range(300):
+        x, label = rng.uniform(-1, 1, 3), rng.choice([-1.0, 1.0])
+        assert kept.predict_one(x) == other.predict_one(x.tolist()), step
+        kept.learn_one(x, label)
+        other.learn_one(x.tolist(), label)
+    assert kept.size == other.size > 2 * kept._FIRST_ROOM

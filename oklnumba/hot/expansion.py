@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 
-from oklnumba.hot.jit import exact, hot
+from oklnumba.hot.jit import ATOMS, exact, hot
 from oklnumba.hot.linalg import dot, multiply
 from oklnumba.hot.rows import get_atom, kernel_row
 
@@ -40,8 +40,12 @@ def expansion_square(kernel, function, m, x, row):
 
 
 @hot
-def expansion_forecasts(X, kernel, function, m, factor, row, forecasts):
-    """Write factor * f(x) for the rows of X. row : (cap,), workspace; forecasts : (n,), written."""
+def expansion_forecasts(X, kernel, function, counts, factor, work, forecasts):
+    """Write factor * f(x) for the rows of X.
+
+    counts : integers, ATOMS; work : (1 or more, cap), workspace; forecasts : (n,), written.
+    """
+    m, row = counts[ATOMS], work[0]
     for t in range(X.shape[0]):
         forecasts[t] = factor * expansion_value(kernel, function, m, X[t], row)
 

@@ -185,3 +185,16 @@ hot = _jit(REORDERED)
 hot_apart = _jit(REORDERED, inlined=False)
 # Fused products only: range reductions must not be reordered.
 exact = _jit({"contract"})
+
+
+def entry(loop, arguments):
+    """Return the machine code of a loop for arguments of the types of these.
+
+    Numba looks at the types of all arguments of every call, which takes as long as a round of a
+    small learner does, 0.2 us for each tuple. What is called so must always get the same types.
+    """
+    if numba.config.DISABLE_JIT:
+        return loop
+    types = tuple(map(numba.typeof, arguments))
+    loop.compile(types)
+    return loop.overloads[types].entry_point

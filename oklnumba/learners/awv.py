@@ -348,20 +348,21 @@ class FeatureRidge(OnFeatures, Ridge):
     def _play_features(self, Z: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         n, single = len(Z), self._single
         if single is not None and trace is single.trace:
-            arguments = self._kept(single)[1]
+            loop, arguments = single.entered(awv_certified_rounds), self._kept(single)[1]
         else:
-            arguments = self._to_play(trace)
+            loop, arguments = awv_certified_rounds, self._to_play(trace)
             trace.sizes.fill(self._r)
-        played, status = awv_certified_rounds(Z, y.reshape(n, self._outputs), *arguments)
+        played, status = loop(Z, y.reshape(n, self._outputs), *arguments)
         if status != DONE:
             self._check(status, played)
         self._played += n
 
     def _forecast_features(self, Z: np.ndarray) -> np.ndarray:
         shape = n, outputs = len(Z), self._outputs
-        if n == 1 and self._single is not None:
-            awv_forecasts(Z, *self._kept(self._single)[0])
-            return self._single.trace.predictions
+        single = self._single
+        if n == 1 and single is not None:
+            single.entered(awv_forecasts)(Z, *self._kept(single)[0])
+            return single.trace.predictions
         forecasts = per_round(n, outputs)
         awv_forecasts(Z, *self._arguments(), (forecasts.reshape(shape), *self._room_of_rounds[:2]))
         return forecasts

@@ -78,9 +78,9 @@ class Expansion(Learner):
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         forecasts = np.empty(len(X))
-        expansion_forecasts(
-            X, self._kernel, (self._atoms, self._a), int(self._counts[ATOMS]), self._factor,
-            self._work[0], forecasts,
+        self._loop(expansion_forecasts, X)(
+            X, self._kernel, (self._atoms, self._a), self._counts, self._factor, self._work,
+            forecasts,
         )  # fmt: skip
         return forecasts
 

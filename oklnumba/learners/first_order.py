@@ -53,7 +53,8 @@ class _FirstOrder(LinearLearner):
     def _rounds(
         self, X: np.ndarray, y: np.ndarray, loss: int, forecasts: np.ndarray
     ) -> tuple[int, int]:
-        return first_order_rounds(X, y, loss, self._rule, self._setting, self._arrays, forecasts)
+        loop = self._loop(first_order_rounds, X)
+        return loop(X, y, loss, self._rule, self._setting, self._arrays, forecasts)
 
 
 class OGD(_FirstOrder):

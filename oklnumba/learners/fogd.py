@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -116,10 +117,13 @@ class FOGD(OnFeatures):
         self._play_on(self._no_inputs, Z, y, trace)
 
     def _play_on(self, X: np.ndarray, Z: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        trace.sizes.fill(len(self._w))
-        played, status = fogd_rounds(
-            X, y, self._fourier, Z, self._w, self._loss_code, self._step, trace.predictions
-        )
+        single = self._single
+        if single is None or trace is not single.trace:
+            trace.sizes.fill(len(self._w))
+        played, status = self._enter(
+            fogd_rounds, X, y, self._fourier, Z, self._w, self._loss_code, self._step,
+            trace.predictions,
+        )  # fmt: skip
         if status != DONE:
             self._check(status, played)
         self._played += len(y)
@@ -128,8 +132,18 @@ class FOGD(OnFeatures):
         if not self._fused:
             return super()._forecast(X)
         forecasts = np.empty(len(X))
-        fogd_forecasts(X, self._fourier, self._Z, self._w, forecasts)
+        self._enter(fogd_forecasts, X, self._fourier, self._Z, self._w, forecasts)
         return forecasts
+
+    def _enter(self, loop: Callable, X: np.ndarray, *arguments: Any) -> Any:
+        """Call a loop; it writes no features where those of predict_one are still there."""
+        single = self._single
+        inputs = single.inputs if single is not None and X is single.X else None
+        known = inputs is not None and inputs == self._written
+        self._written = None
+        found = self._loop(loop, X)(self._no_inputs if known else X, *arguments)
+        self._written = inputs
+        return found
 
     def _forecast_features(self, Z: np.ndarray) -> np.ndarray:
         forecasts = np.empty(len(Z))

@@ -91,10 +91,10 @@ class KernelOGD(Expansion):
         refuse_outside("counts", self._counts[[OLDEST]], 0, max(self.size - 1, 0))
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        loss, out = self._loss_code, trace[:2]
+        loop, loss, out = self._loop(kernel_ogd_rounds, X), self._loss_code, trace[:2]
         self._play_rounds(
             len(X),
-            lambda first: kernel_ogd_rounds(
+            lambda first: loop(
                 X, y, first, self._kernel, loss, self._setting, self._counts, self._sums,
                 (self._atoms, self._a), self._work, out,
             ),
@@ -186,10 +186,11 @@ class BOGD(Expansion):
         self._start_expansion(d, float(self.budget))
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        loss, out, coins = self._loss_code, trace[:2], self._coins.take(len(X))
+        loop, loss, out = self._loop(bogd_rounds, X), self._loss_code, trace[:2]
+        coins = self._coins.take(len(X))
         self._play_rounds(
             len(X),
-            lambda first: bogd_rounds(
+            lambda first: loop(
                 X, y, coins, first, self._kernel, loss, self._setting, self._counts,
                 (self._atoms, self._a, self._diagonal), self._work, out,
             ),

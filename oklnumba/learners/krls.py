@@ -73,10 +73,11 @@ class KRLS(Expansion):
         ]
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
+        loop = self._loop(krls_rounds, X)
         threshold, out = float(self.threshold), trace[:2]
         self._play_rounds(
             len(X),
-            lambda first: krls_rounds(
+            lambda first: loop(
                 X, y, first, self._kernel, threshold, self._counts,
                 (self._atoms, self._a, self._R), (self._Q, self._z), self._work, out,
             ),

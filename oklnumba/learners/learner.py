@@ -490,10 +490,9 @@ class Learner(SavedState, Player):
     # ---- what they share ----
 
     def _takes(self, x: Any) -> SingleRound | None:
-        """Return the buffers of single rounds, with x in them.
+        """Return the buffers of single rounds, with x in them, or None.
 
-        None before they are kept, after trouble, and for what is no plain point: all of that is
-        looked at elsewhere.
+        None before they are kept, after trouble, and for what is no plain point.
         """
         single = self._single
         if single is None or self._broken or self._fault or not single.takes_point(x):
@@ -505,6 +504,13 @@ class Learner(SavedState, Player):
         if self._single is None and self._outputs == 1:
             self._single = SingleRound(self._width, self._loss().classes, self._trace(1))
         return self._single
+
+    def _loop(self, loop: Callable, X: np.ndarray) -> Callable:
+        """Return a compiled loop, for single rounds as what they enter it by."""
+        single = self._single
+        if single is None or X is not single.X:
+            return loop
+        return single.entries.get(loop) or single.entered(loop)
 
     def _loss(self) -> losses.Loss:
         return losses.get(getattr(self, "loss", "squared"))
@@ -619,7 +625,8 @@ class Learner(SavedState, Player):
         except NoRoom as full:
             self._played_only(full.first, n)
             raise
-        self._check(status, first)
+        if status != DONE:
+            self._check(status, first)
         self._played += n
 
     def _played_only(self, first: int, n: int) -> None:

@@ -94,8 +94,9 @@ class LinearLearner(Learner):
         self._played += len(X)
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        first = self._played == 0
-        trace.sizes.fill(X.shape[1])
+        first, single = self._played == 0, self._single
+        if single is None or trace is not single.trace:
+            trace.sizes.fill(X.shape[1])
         self._close(X, y, self._loss_code, trace.predictions)
         if first:  # as predict_one had it, though a simplex starts in its centre
             trace.predictions[0] = 0.0

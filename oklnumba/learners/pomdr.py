@@ -163,10 +163,10 @@ class POMD(OnSpan):
         self._reserve({FACTORED: 1})
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        out = trace[:2]
+        loop, out = self._loop(pomdr_rounds, X), trace[:2]
         self._play_rounds(
             len(X),
-            lambda first: pomdr_rounds(
+            lambda first: loop(
                 X, y, first, self._played, self._kernel, self._setting, self._counts, self._sums,
                 *self._groups(), out,
             ),
@@ -174,7 +174,7 @@ class POMD(OnSpan):
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         forecasts = np.empty(len(X))
-        pomdr_forecasts(
+        self._loop(pomdr_forecasts, X)(
             X, self._played, self._kernel, self._setting, self._counts, self._sums,
             *self._groups(), forecasts,
         )  # fmt: skip

@@ -83,10 +83,10 @@ class Projectron(OnSpan):
         self._start_expansion(d, budget)
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        out = trace[:2]
+        loop, out = self._loop(projectron_rounds, X), trace[:2]
         self._play_rounds(
             len(X),
-            lambda first: projectron_rounds(
+            lambda first: loop(
                 X, y, first, self._kernel, self._setting, self._counts,
                 (self._atoms, self._a, self._R), self._work, out,
             ),

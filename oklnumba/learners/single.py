@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from math import isfinite
 from typing import Any
 
 import numpy as np
 
+from oklnumba.hot.jit import entry
 from oklnumba.hot.linalg import REFUSED, SAME, take_finite
 
 FLOAT64 = np.dtype(np.float64)
@@ -26,19 +29,23 @@ class SingleRound:
     inputs : int
         How many other inputs there have been: what was made of one holds until this changes.
     kept : what the learner likes to keep for the next one: arguments of its loops
+    entries : dict
+        The machine code of loops that are called with arguments of the same types each time.
     """
 
-    __slots__ = ("X", "classes", "inputs", "kept", "trace", "x", "y")
+    __slots__ = ("X", "classes", "entries", "inputs", "kept", "take", "trace", "x", "y")
 
     def __init__(self, d: int, classes: bool, trace: Any):
         self.X, self.y, self.trace = np.zeros((1, d)), np.zeros(1), trace
         self.x, self.classes, self.kept, self.inputs = self.X[0], classes, None, 0
+        self.entries: dict[Callable, Callable] = {}
+        self.take = entry(take_finite, (self.x, self.x))
 
     def takes_point(self, x: Any) -> bool:
         """Copy a finite vector of float64 of the width so far; False for anything else."""
         # Others would be compiled for anew: carray says contiguous, aligned and writeable.
         if type(x) is np.ndarray and x.dtype is FLOAT64 and x.ndim == 1 and x.flags.carray:
-            taken = take_finite(x, self.x)
+            taken = self.take(x, self.x)
             if taken != SAME:
                 self.inputs += 1
             return taken != REFUSED
@@ -50,3 +57,11 @@ class SingleRound:
             return False
         self.y[0] = y
         return not self.classes or y == 1.0 or y == -1.0
+
+    def entered(self, loop: Callable) -> Callable:
+        """Return what calls a loop without a look at the types, which are those of the first."""
+        return self.entries.get(loop) or partial(self._enter, loop)
+
+    def _enter(self, loop: Callable, *arguments: Any) -> Any:
+        self.entries[loop] = found = entry(loop, arguments)
+        return found(*arguments)
