@@ -177,8 +177,8 @@ def run(
         for part, labels in _until_stopped(pieces, stop):
             if not chunked:
                 bar.total = len(labels) + recorder.rounds - skip
-                recorder.expect(bar.total)
                 data = (part, labels) if bar.total == len(labels) else None
+                recorder.expect(bar.total, labels if data else None)
                 if data and not recorder.rounds:
                     recorder.played = Played()
             if skip:

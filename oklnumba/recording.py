@@ -105,6 +105,10 @@ class Played:
         for rows, block in blocks(X, BLOCK_ROWS):
             self.add(block, y[rows])
 
+    def of_labels(self) -> Played:
+        """Return the digest of the labels alone."""
+        return Played(self.state[self.d :])
+
     def is_of(self, other: Played | None) -> bool:
         """Say whether the rounds are those of another digest, as far as that can be told."""
         return other is None or np.array_equal(self.state, other.state)
@@ -298,10 +302,10 @@ class Recorder:
             CLOCK[1]: np.array(seconds, dtype=float),
         }
 
-    def expect(self, rounds: int) -> None:
-        """Make room for so many rounds in all, where each of them is kept."""
+    def expect(self, rounds: int, y: np.ndarray | None) -> None:
+        """Make room for so many rounds in all, where each of them is kept; y : all their labels."""
         if self.record == "all":
-            self.kept.expected = rounds
+            self.kept.expected, self.kept.labels = rounds, y
 
     def arrays(self) -> Rows:
         """Return all that the run keeps, short as it is kept, at its end."""

@@ -2,8 +2,9 @@
 
 Arrays are made once at full length where the number of rounds is known. Sizes are kept where they
 change. Losses of labels -1 and +1 are not kept: forecast and mistake tell the label, or, for a
-forecast of 0, that both labels have one loss. That leaves nine bytes a round where there is no
-certificate, and 16 for real labels.
+forecast of 0, that both labels have one loss. Nor are those of real labels that the run has in one
+array. That leaves nine bytes a round, or eight, where there is no certificate; 16 for real labels
+that came in chunks.
 """
 
 from __future__ import annotations
@@ -63,7 +64,8 @@ class Rounds:
         self.loss = loss
         self.count = 0
         self.expected = 0  # rounds in all, where that is known
-        self.told = isinstance(loss, losses.Loss)  # losses, by forecasts and mistakes
+        self.labels: np.ndarray | None = None  # of all rounds, where they are at hand
+        self.told = isinstance(loss, losses.Loss)  # losses, by forecasts and mistakes or labels
         self.arrays: dict[str, Growing] = {}
 
     def add(self, part: Rows) -> None:
@@ -107,12 +109,20 @@ class Rounds:
         self._add(STEPS[1], sizes[at])
 
     def _is_told(self, part: Rows) -> bool:
-        """Say whether the losses of a block follow from the rest of it, to the bit."""
-        if "mistakes" not in part:
-            return False
-        of_rest = losses_of(self.loss, part["predictions"], part["mistakes"])
-        return np.array_equal(of_rest, part["losses"])
+        """Say whether the losses of a block follow from what else is kept, to the bit."""
+        told = self._told(part["predictions"], part.get("mistakes"), self.count)
+        return told is not None and np.array_equal(told, part["losses"])
 
     def _losses(self, first: int) -> np.ndarray:
-        kept = (self.arrays[name].rows[first:] for name in ("predictions", "mistakes"))
-        return losses_of(self.loss, *kept)
+        rows = {name: array.rows[first:] for name, array in self.arrays.items()}
+        return self._told(rows["predictions"], rows.get("mistakes"), first)
+
+    def _told(
+        self, predictions: np.ndarray, mistakes: np.ndarray | None, first: int
+    ) -> np.ndarray | None:
+        """Return the losses of rounds from ``first`` on; None where nothing tells them."""
+        if mistakes is not None:
+            return losses_of(self.loss, predictions, mistakes)
+        if self.labels is None:
+            return None
+        return self.loss.value(predictions, self.labels[first : first + len(predictions)])

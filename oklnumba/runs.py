@@ -17,6 +17,7 @@ from oklnumba.files import write_npz
 from oklnumba.recording import Played, read_run
 from oklnumba.rounds import STEPS, losses_of, sizes_of
 
+CHANGED = "has changed since the run, which holds the arrays it was given, not copies of them"
 SUMS = {"losses": "loss_sums", "mistakes": "mistake_sums"}  # where not every round is recorded
 
 
@@ -133,7 +134,11 @@ class Run:
 
     @cached_property
     def losses(self) -> np.ndarray:
-        """Loss of each round, shape (n,) or (n, K)."""
+        """Loss of each round, shape (n,) or (n, K).
+
+        Those of real labels are made of y when they are first asked for, if the run was given all
+        of it at once; a y that has changed by then is a ValueError.
+        """
         return self._losses()
 
     @cached_property
@@ -146,10 +151,21 @@ class Run:
 
     def _losses(self) -> np.ndarray:
         """Return the losses, or make them of what tells them."""
-        found = self._arrays.get("losses")
+        found, loss = self._arrays.get("losses"), self.loss
         if found is not None:
             return found
-        return losses_of(losses.get(self.loss), self.predictions, self.mistakes)
+        if self.mistakes is not None:
+            return losses_of(losses.get(loss), self.predictions, self.mistakes)
+        return losses.get(loss).value(self.predictions, self._labels())
+
+    def _labels(self) -> np.ndarray:
+        """Return the labels of a run that holds its data; ValueError if they have changed."""
+        y, played = self._data[1][: self.rounds], self._data[2]
+        now = Played()
+        now.add(np.empty((len(y), 0)), y)
+        if not now.is_of(played.of_labels()):
+            raise ValueError(f"y {CHANGED}; play the run again, or give a copy: y.copy()")
+        return y
 
     def _rows(self) -> dict[str, np.ndarray]:
         """Return all arrays as files have them."""
@@ -266,8 +282,8 @@ class Run:
         now.add_all(X, y)
         if not now.is_of(self._data[2]):
             raise ValueError(
-                "X or y has changed since the run, which holds the arrays it was given, not copies "
-                "of them; play the run again, or give copies: okl.run(learner, X.copy(), y.copy())"
+                f"X or y {CHANGED}; play the run again, or give copies: okl.run(learner, X.copy(), "
+                "y.copy())"
             )
         best = theory.Hindsight(kernel, whole(X), y, lam, self.loss if loss is None else loss)
         return best.regret(self.predictions, at)

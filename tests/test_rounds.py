@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import tracemalloc
 
 import numpy as np
@@ -100,9 +102,69 @@ def test_sizes_of_any_stretch(sizes):
             assert_array_equal(sizes_of(*steps, first, stop), sizes[first:stop])
 
 
-@pytest.mark.parametrize("labels, most", [("signs", 9.0), ("real", 16.0)])
+@pytest.mark.parametrize("loss", ALL, ids=lambda one: one.name)
+@pytest.mark.parametrize("signs", [0, 7, 100])
+def test_labels_at_hand_tell_the_losses_too(loss, signs):
+    first, rest = rows_of(loss, signs, 2), rows_of(loss, 90, 3)
+    labels = np.random.default_rng(4).standard_normal(signs + 90)
+    labels[:signs] = np.where((first["predictions"] > 0.0) != first["mistakes"], 1.0, -1.0)
+    rest["losses"] = loss.value(rest["predictions"], labels[signs:])
+    del rest["mistakes"]
+    rest["sizes"] = rest["sizes"] + 1000
+    rounds = Rounds(loss)
+    rounds.labels = labels
+    for block in (first, *cut(rest, [0, 50, 90])):
+        if len(block["sizes"]):
+            rounds.add(block)
+    assert rounds.short().keys() == {"predictions", *STEPS}
+    expected = {name: np.concatenate([first[name], rest[name]]) for name in rest}
+    assert_same_rows(rounds.full(), expected)
+
+
+def test_a_run_says_so_if_labels_have_changed_before_its_losses_were_made():
+    X = np.random.default_rng(0).uniform(-1, 1, (200, 2))
+    y = X[:, 0] * X[:, 1]
+    run, kept = okl.run(okl.OGD(), X, y), okl.run(okl.OGD(), X, y.copy())
+    before = okl.run(okl.OGD(), X, y)
+    assert_array_equal(before.losses, kept.losses)
+    X[0] = 9.0  # the losses do not ask for it
+    assert_array_equal(run._losses(), kept.losses)
+    y[150] += 1e-12
+    with pytest.raises(ValueError, match="y has changed since the run.*y.copy()"):
+        _ = run.losses
+    with pytest.raises(ValueError, match="y has changed since the run"):
+        _ = run.mean_loss
+    assert_array_equal(before.losses, kept.losses)
+
+
+def test_a_run_that_was_saved_or_copied_needs_no_labels(tmp_path):
+    X = np.random.default_rng(0).uniform(-1, 1, (200, 2))
+    y = X[:, 0] * X[:, 1]
+    run = okl.run(okl.OGD(), X, y)
+    copies = pickle.loads(pickle.dumps(run)), copy.deepcopy(run)
+    run.save(tmp_path / "run.npz")
+    loaded, losses_then = okl.Run.load(tmp_path / "run.npz"), run.losses.copy()
+    y[:] = 0.0
+    for other in (*copies, loaded):
+        assert_array_equal(other.losses, losses_then)
+
+
+def test_rounds_of_a_run_that_was_stopped_or_came_in_chunks_have_the_same_losses(tmp_path):
+    X = np.random.default_rng(0).uniform(-1, 1, (400, 2))
+    y = X[:, 0] * X[:, 1]
+    whole = okl.run(okl.OGD(), X, y)
+    chunks = okl.run(okl.OGD(), [(X[:130], y[:130]), (X[130:], y[130:])])
+    path = tmp_path / "run.npz"
+    okl.run(okl.OGD(), X[:300], y[:300], checkpoint=path)
+    resumed = okl.run(okl.OGD(), X, y, checkpoint=path)
+    y[:] = 0.0  # what came in chunks, or from a file, needs it no more
+    for other in (chunks, resumed, okl.Run.load(path)):
+        assert_array_equal(other.losses, (whole.predictions - X[:, 0] * X[:, 1]) ** 2)
+
+
+@pytest.mark.parametrize("labels, most", [("signs", 9.0), ("real", 8.0)])
 def test_a_run_keeps_nine_bytes_a_round(labels, most, tmp_path):
-    """16 where labels are real; and at its peak it has no more than a block beside."""
+    """Eight where labels are real; and at its peak it has no more than a block beside."""
     n = 300_000 if COMPILED else 3000
     X = np.random.default_rng(5).uniform(-1, 1, (n, 2))
     y = np.sign(X[:, 0]) if labels == "signs" else X[:, 0].copy()
