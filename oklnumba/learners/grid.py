@@ -351,8 +351,9 @@ class Group:
 
         Rounding depends on how many they are, so this must not depend on how the stream is cut.
         """
-        columns = self._columns[:n]
-        cuts = [0, *(np.flatnonzero(np.diff(columns)) + 1).tolist(), n]
+        columns, cuts = self._columns[:n], [0, n]
+        if n > 1:  # NumPy takes a tenth of a single round to say that it has none
+            cuts[1:1] = (np.flatnonzero(np.diff(columns)) + 1).tolist()
         for start, stop in zip(cuts[:-1], cuts[1:], strict=True):
             yield start, stop, int(columns[start])
 
