@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -10,13 +11,42 @@ from oklnumba.checks import require_count
 from oklnumba.dictionaries import UNIFORM, joining_rule
 from oklnumba.health import Part, Upper, part_of
 from oklnumba.hot.awv import RIDGE
-from oklnumba.hot.jit import ATOMS
-from oklnumba.hot.nystrom_awv import PAST, RANK, nystrom_awv_forecasts, nystrom_awv_rounds
+from oklnumba.hot.jit import ATOMS, DONE
+from oklnumba.hot.nystrom_awv import (
+    PAST,
+    RANK,
+    nystrom_awv_forecasts,
+    nystrom_awv_rounds,
+    nystrom_rows,
+)
 from oklnumba.kernels import Kernel, check_kernel
 from oklnumba.learners.awv import Ridge, discounted
 from oklnumba.learners.learner import Trace, per_round
 from oklnumba.learners.matrices import kors_part, span_part
-from oklnumba.state import Coins, NoRoom, aligned_zeros, padded, refuse_outside, spread
+from oklnumba.state import (
+    AHEAD,
+    Coins,
+    Reserving,
+    aligned_zeros,
+    grown,
+    padded,
+    refuse_outside,
+    spread,
+    sweep_room,
+)
+
+DICTIONARY = ("counts", "atoms", "weights", "kors", "span", "R", "past", "labels", "Phi", "coins")
+DICTIONARY += ("rooms", "work", "columns", "seen")
+
+
+class Seen(NamedTuple):
+    """Rounds that the dictionary has seen, for each learner on it to play."""
+
+    arrays: tuple[np.ndarray, ...]
+    """What nystrom_rows writes of them; there may be more of each."""
+    count: int
+    status: int
+    """Why there are no more."""
 
 
 class NystromAWV(Ridge):
@@ -96,7 +126,9 @@ class NystromAWV(Ridge):
     _OLD_NAMES = {"kors": "C"}
     _several = True
     _SHARES_ROOM = {RANK: ATOMS}
-    _in_threads = _follows = True
+    _in_threads = _follows = _leans = True
+    _OWN = (*Ridge._OWN, "_lead")
+    _lead: NystromAWV | None  # whose dictionary it has, None: its own
 
     def __init__(
         self,
@@ -134,15 +166,15 @@ class NystromAWV(Ridge):
 
     def _start(self, d: int) -> None:
         rule = joining_rule(self.sampler, self.mu, self.beta, self.eps, self.seed)
-        self._kernel = self.kernel._code()
+        self._kernel, self._lead = self.kernel._code(), None
         largest = np.inf if self.max_size is None else float(self.max_size)
-        inv_floor = self._fading()[1]
-        self._setting = (
-            float(self.lam), float(self.discount), inv_floor, rule, largest, float(self._ridge),
-        )  # fmt: skip
+        self._setting = float(self.discount), rule, largest
         self._coins = Coins(self.seed)
         self._make_state(d=d, counts=3, outputs=self._outputs, totals=6)
         self._totals[:, RIDGE] = self._ridge
+        shape = AHEAD, self._outputs
+        self._proof = np.empty(AHEAD), np.zeros(shape)
+        self._out = np.empty(shape), *self._proof
         self._reserve({ATOMS: 1, PAST: 1})
 
     def _space(self) -> str:
@@ -159,43 +191,100 @@ class NystromAWV(Ridge):
 
     def _buffers(self, rooms: dict[int, int]) -> dict[str, np.ndarray]:
         buffers = super()._buffers(rooms)
-        old, cap = self._rooms[ATOMS], rooms[ATOMS]
-        if cap > old:  # A = lam I where there is no direction yet
-            np.fill_diagonal(buffers["U"][old:, old:], 1.0)
-            buffers["inv_d"][old:] = 1.0 / float(self.lam)
-            buffers["work"] = aligned_zeros(8, cap)
+        cap = rooms[ATOMS]
+        if cap > self._rooms[ATOMS]:
+            buffers |= self._factor_room(cap) | {"work": aligned_zeros(8, cap)}
+            Z, borders = aligned_zeros(AHEAD, cap), aligned_zeros(AHEAD, cap)
+            ranks, sizes = np.zeros((2, AHEAD + 1), dtype=np.int64)
+            buffers["seen"] = Z, ranks, borders, np.zeros((AHEAD, self._outputs)), sizes
         return buffers | {"columns": np.empty((2, rooms[PAST]))}
 
-    def _arrays(self) -> tuple:
+    def _factor_room(self, cap: int) -> dict[str, Any]:
+        """Return the factor in a larger room: A = lam I where there is no direction yet."""
+        old = len(self._inv_d)
+        U, inv_d = grown(self._U, cap, cap), grown(self._inv_d, cap)
+        np.fill_diagonal(U[old:, old:], 1.0)
+        inv_d[old:] = 1.0 / float(self.lam)
+        c = grown(self._c, self._outputs, cap)
+        return {"U": U, "inv_d": inv_d, "c": c, "sweeps": sweep_room(U)}
+
+    def _reserve(self, needed: dict[int, int]) -> None:
+        if self._lead is None:
+            super()._reserve(needed)
+        else:
+            self._lead._reserve(needed)
+            self._lean_on(self._lead)
+
+    def _lean_on(self, lead: NystromAWV) -> None:
+        """Have the dictionary of a learner that differs in lam or the forecaster, as it is now."""
+        cap, own = lead._rooms[ATOMS], {}
+        if len(self._inv_d) < cap:
+            with Reserving(self):
+                own = {f"_{name}": one for name, one in self._factor_room(cap).items()}
+        shared = {f"_{name}": vars(lead)[f"_{name}"] for name in DICTIONARY}
+        vars(self).update(shared | own | {"_lead": lead})
+
+    def _dictionary_arrays(self) -> tuple:
         """Return the arguments of the compiled loops from ``kernel`` to ``work``."""
         return (
             self._kernel, self._setting, self._counts,
             (self._atoms, self._weights, self._kors, self._span, self._R),
             (self._past, self._labels, self._Phi),
-            (self._U, self._inv_d, self._c),
             (self._work, self._columns),
         )  # fmt: skip
 
     def _ahead(self, n: int) -> int:
-        return n if self.size == self.max_size else super()._ahead(n)
+        return min(n, AHEAD) if self.size == self.max_size else super()._ahead(n)
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        shape = n, _ = len(X), self._outputs
-        shrinks, growth = np.empty(n), np.empty(shape)
-        coins, Y = self._coins.take(n), y.reshape(shape)
-        out = trace.predictions.reshape(shape), trace.sizes, shrinks, growth
-        before = self._played
-        try:
-            self._play_rounds(
-                n, lambda first: nystrom_awv_rounds(X, Y, coins, first, *self._arrays(), out)
-            )
-        except NoRoom:
-            k = self._played - before
-            self._certify(y[:k], shrinks[:k], growth[:k], trace.rows(0, k))
-            raise
-        self._certify(y, shrinks, growth, trace)
+        coins = self._coins.take(len(X))
+        self._play_rounds(len(X), lambda first: self._play_from(first, X, y, coins, trace))
+
+    def _play_from(
+        self, first: int, X: np.ndarray, y: np.ndarray, coins: np.ndarray, trace: Trace
+    ) -> tuple[int, int]:
+        """Play rounds from row ``first``; return the rounds played, and a status."""
+        status = DONE
+        while first < len(X) and status == DONE:
+            seen = self._look(first, X, y, coins)
+            stop = first + seen.count
+            played, status = self._play_seen(seen, y[first:stop], trace.rows(first, stop))
+            first, status = first + played, status or seen.status
+        return first, status
+
+    def _look(self, first: int, X: np.ndarray, y: np.ndarray, coins: np.ndarray) -> Seen:
+        """Let the dictionary see rounds from row ``first``, for learners to play."""
+        Y = y.reshape(len(X), self._outputs)
+        count, status = nystrom_rows(X, Y, coins, first, *self._dictionary_arrays(), self._seen)
+        seen = Seen(self._seen, count, status)
         if self.size == self.max_size and self._labels.shape[1] > 1:
             self._drop_past()
+        return seen
+
+    def _play_seen(self, seen: Seen, y: np.ndarray, trace: Trace) -> tuple[int, int]:
+        """Play rounds that the dictionary has seen; return the rounds played, and a status."""
+        shape = seen.count, self._outputs
+        *arrays, sizes = seen.arrays
+        trace.sizes[:] = sizes[: seen.count]
+        proof = (
+            trace.loss.reshape(shape), trace.comparator.reshape(shape), trace.bound.reshape(shape)
+        )  # fmt: skip
+        return nystrom_awv_rounds(
+            tuple(arrays), y.reshape(shape), float(self.lam), (self._U, self._inv_d, self._c),
+            self._fading(), self._sweeps, self._ridge, float(self.discount), self._totals,
+            (trace.predictions.reshape(shape), *self._out), proof,
+        )  # fmt: skip
+
+    def _shared_rows(self, X: np.ndarray, y: np.ndarray) -> Seen:
+        """Return rounds for ``_play_features`` of all that lean on this one; there is room."""
+        return self._look(0, X, y, self._coins.take(len(X)))
+
+    def _play_features(self, seen: Seen, y: np.ndarray, trace: Trace) -> None:
+        if self._lead is not None:
+            self._lean_on(self._lead)
+        played, status = self._play_seen(seen, y[: seen.count], trace.rows(0, seen.count))
+        self._check(status or seen.status, played)
+        self._played += played
 
     def _drop_past(self) -> None:
         """Free what only a growing dictionary needs."""
@@ -214,7 +303,7 @@ class NystromAWV(Ridge):
         m, rank = int(self._counts[ATOMS]), int(self._counts[RANK])
         if rank == 0:
             return []
-        atoms, rule, scales = self._used("atoms").T, self._setting[3], self._label_scales()
+        atoms, rule, scales = self._used("atoms").T, self._setting[1], self._label_scales()
         matrix = Upper(self._U, rank, 1.0 / self._inv_d[:rank])
         ws = [matrix.half_solve(c) for c in self._c]
         own = part_of("lam I + sum z z'", matrix, ws, scales, self._past_column(rank))
@@ -235,5 +324,8 @@ class NystromAWV(Ridge):
         self._reserve({ATOMS: self.size + 1})  # a coin may keep x for the length of its forecast
         forecasts = per_round(len(X), self._outputs)
         rows = forecasts.reshape(len(X), self._outputs)
-        nystrom_awv_forecasts(X, self._coins.next, *self._arrays(), rows)
+        nystrom_awv_forecasts(
+            X, self._coins.next, *self._dictionary_arrays(), float(self.lam),
+            (self._U, self._inv_d, self._c), self._ridge, rows,
+        )  # fmt: skip
         return forecasts
