@@ -125,8 +125,9 @@ def nystrom_rows(X, Y, coins, first, kernel, setting, counts, dictionary, past, 
     dictionary : atoms (d, cap), weights (cap,) and kors (cap, cap) of KORS, span (cap,) and R (cap,
     cap) of span_coordinates; past : inputs (d, cap_n), labels (K, cap_n) and coordinates Phi
     (cap_n, cap) of past rounds; all in place; work : (8, cap) and (2, cap_n), workspace; out : for
-    up to b rounds coordinates (b, cap), zero up to whole vectors, ranks (b + 1,) before and after
-    each round, borders (b, cap) and gains (b, K) of join, sizes (b,), written.
+    up to b rounds coordinates (b, cap), zero up to whole vectors, and ranks (b + 1,) before and
+    after each; for up to g growths of the span borders (g, cap) and gains (g, K) of join; sizes
+    (b,); written.
     Once the dictionary has its largest size, the past is no longer kept. Returns (rounds written,
     status).
     """
@@ -135,15 +136,17 @@ def nystrom_rows(X, Y, coins, first, kernel, setting, counts, dictionary, past, 
     inputs, labels, Phi = past
     Z, ranks, borders, gains, sizes = out
     rows, columns = work
-    row, b = rows[0], rows[1]
+    row, b, q = rows[0], rows[1], rows[4]
     count = min(Z.shape[0], X.shape[0] - first)
-    ranks[0] = counts[RANK]
+    ranks[0], growths = counts[RANK], 0
     for t in range(count):
+        if growths == borders.shape[0]:
+            return t, DONE
         stored, m = counts[PAST], counts[ATOMS]
         growing = m < largest
         if growing and (m + 1 > weights.shape[0] or stored == labels.shape[1]):
             return t, NEED_ROOM
-        x, q = X[first + t], Z[t]
+        x = X[first + t]
         kernel_row(kernel, x, atoms, m, row)
         corner = kernel_diag(kernel, x)
         span_coordinates(row, span, R, q, counts[RANK])
@@ -154,12 +157,15 @@ def nystrom_rows(X, Y, coins, first, kernel, setting, counts, dictionary, past, 
             if coins[first + t] < probability:  # Alg. 2: x_t joins before its own forecast
                 status = join(
                     kernel, x, corner, probability, setting, counts, dictionary, past, q,
-                    (b, columns, borders[t], gains[t]),
+                    (b, columns, borders[growths], gains[growths]),
                 )  # fmt: skip
                 if status != DONE:
                     return t, status
-        pad(q, counts[RANK])
+        coordinates = Z[t]
+        for j in range(pad(q, counts[RANK])):
+            coordinates[j] = q[j]
         ranks[t + 1], sizes[t] = counts[RANK], counts[ATOMS]
+        growths += ranks[t + 1] - ranks[t]
         if counts[ATOMS] < largest:
             for j in range(counts[RANK]):
                 Phi[stored, j] = q[j]
@@ -176,29 +182,31 @@ def nystrom_awv_rounds(rows, Y, lam, factor, setting, work, ridge, discount, tot
 
     Between two growths of the span that is AWV on features.
 
-    rows : coordinates, ranks, borders and gains of nystrom_rows; Y : (n, K); out : forecasts (n,
-    K), ridge forecasts (>= n, K), shrinks (>= n,) and growth (>= n, K), written; other arguments as
-    in awv_certified_rounds. Returns (rounds played, status).
+    rows : what nystrom_rows writes; Y : (n, K); out : forecasts (n, K), ridge forecasts (>= n, K),
+    shrinks (>= n,), growth (>= n, K) and sizes (n,), written; other arguments as in
+    awv_certified_rounds. Returns (rounds played, status).
     """
-    Z, ranks, borders, gains = rows
+    Z, ranks, borders, gains, seen_sizes = rows
     U, inv_d, c = factor
-    forecasts, ridge_forecasts, shrinks, growth = out
+    forecasts, ridge_forecasts, shrinks, growth, sizes = out
     n, moments = Y.shape[0], work[0][work[0].shape[0] - 1]
-    t = 0
+    t = growths = 0
     while t < n:
         old, rank = ranks[t], ranks[t + 1]
         stop = t + 1
         while stop < n and ranks[stop + 1] == rank:
             stop += 1
         for s in range(t, stop):
+            sizes[s] = seen_sizes[s]
             for k in range(growth.shape[1]):
-                growth[s, k] = gains[s, k] if rank > old and s == t else 0.0
+                growth[s, k] = gains[growths, k] if rank > old and s == t else 0.0
         if rank > old:
             for j in range(old):
-                moments[j] = borders[t, j]
-            corner = borders[t, old] + lam  # the direction brings a penalty of its own
+                moments[j] = borders[growths, j]
+            corner = borders[growths, old] + lam  # the direction brings a penalty of its own
             if not border_factor(U, inv_d, c, moments, corner, growth[t], old):
                 return t, NOT_POSITIVE
+            growths += 1
         width = (max(rank, 1) + LANES - 1) // LANES * LANES
         played, status = awv_rounds(
             Z[t:stop], Y[t:stop], width, factor, setting, work, ridge,

@@ -23,13 +23,13 @@ from oklnumba.hot.experts import (
     label_bound,
     write_weights,
 )
-from oklnumba.hot.udu import TOGETHER
 from oklnumba.learners.learner import Learner, Trace
 from oklnumba.learners.saving import refuse_other
 from oklnumba.learners.sharing import (
     SharedFeatures,
     dictionary_groups,
     factor_groups,
+    rows_of,
     shared_features,
 )
 from oklnumba.params import anew, told
@@ -75,15 +75,6 @@ def expert_setting(kind: str, B: float | None, share: float, loss: losses.Loss) 
     if B is not None:
         require(number(B) and B > 0, "B", B, "a number > 0, or None")
     return KINDS[kind], (loss.code, LEARNED if B is None else float(B), float(share))
-
-
-FEWEST_ROWS, MOST_ROWS = 120, 504  # rounds played by each learner in turn: whole sweeps of udu.py
-BLOCK = 2**16  # features of such rounds, which stay in the cache
-
-
-def rows_of(width: int) -> int:
-    """Return the rounds that each learner plays in turn, on features of this width."""
-    return min(max(BLOCK // max(width, 1), FEWEST_ROWS), MOST_ROWS) // TOGETHER * TOGETHER
 
 
 class Experts(Learner):

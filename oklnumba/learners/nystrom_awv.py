@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from oklnumba.kernels import Kernel, check_kernel
 from oklnumba.learners.awv import Ridge, discounted
 from oklnumba.learners.learner import Trace, per_round
 from oklnumba.learners.matrices import kors_part, span_part
+from oklnumba.learners.sharing import MOST_ROWS, rows_of
 from oklnumba.state import (
     AHEAD,
     Coins,
@@ -37,16 +38,6 @@ from oklnumba.state import (
 
 DICTIONARY = ("counts", "atoms", "weights", "kors", "span", "R", "past", "labels", "Phi", "coins")
 DICTIONARY += ("rooms", "work", "columns", "seen")
-
-
-class Seen(NamedTuple):
-    """Rounds that the dictionary has seen, for each learner on it to play."""
-
-    arrays: tuple[np.ndarray, ...]
-    """What nystrom_rows writes of them; there may be more of each."""
-    count: int
-    status: int
-    """Why there are no more."""
 
 
 class NystromAWV(Ridge):
@@ -172,8 +163,8 @@ class NystromAWV(Ridge):
         self._coins = Coins(self.seed)
         self._make_state(d=d, counts=3, outputs=self._outputs, totals=6)
         self._totals[:, RIDGE] = self._ridge
-        shape = AHEAD, self._outputs
-        self._proof = np.empty(AHEAD), np.zeros(shape)
+        shape = MOST_ROWS, self._outputs
+        self._proof = np.empty(MOST_ROWS), np.empty(shape)
         self._out = np.empty(shape), *self._proof
         self._reserve({ATOMS: 1, PAST: 1})
 
@@ -194,9 +185,10 @@ class NystromAWV(Ridge):
         cap = rooms[ATOMS]
         if cap > self._rooms[ATOMS]:
             buffers |= self._factor_room(cap) | {"work": aligned_zeros(8, cap)}
-            Z, borders = aligned_zeros(AHEAD, cap), aligned_zeros(AHEAD, cap)
-            ranks, sizes = np.zeros((2, AHEAD + 1), dtype=np.int64)
-            buffers["seen"] = Z, ranks, borders, np.zeros((AHEAD, self._outputs)), sizes
+            n = rows_of(cap)  # no fewer than AHEAD, for which others beside it count on it
+            ranks, sizes = np.zeros((2, n + 1), dtype=np.int64)
+            borders, gains = aligned_zeros(AHEAD, cap), np.zeros((AHEAD, self._outputs))
+            buffers["seen"] = aligned_zeros(n, cap), ranks, borders, gains, sizes
         return buffers | {"columns": np.empty((2, rooms[PAST]))}
 
     def _factor_room(self, cap: int) -> dict[str, Any]:
@@ -244,46 +236,45 @@ class NystromAWV(Ridge):
         self, first: int, X: np.ndarray, y: np.ndarray, coins: np.ndarray, trace: Trace
     ) -> tuple[int, int]:
         """Play rounds from row ``first``; return the rounds played, and a status."""
-        status = DONE
-        while first < len(X) and status == DONE:
-            seen = self._look(first, X, y, coins)
-            stop = first + seen.count
-            played, status = self._play_seen(seen, y[first:stop], trace.rows(first, stop))
-            first, status = first + played, status or seen.status
+        n, status = len(X), DONE
+        while first < n and status == DONE:
+            count, why = self._look(first, X, y, coins)
+            part = trace if count == n else trace.rows(first, first + count)
+            played, status = self._play_seen(y[first : first + count], part)
+            first, status = first + played, status or why
         return first, status
 
-    def _look(self, first: int, X: np.ndarray, y: np.ndarray, coins: np.ndarray) -> Seen:
-        """Let the dictionary see rounds from row ``first``, for learners to play."""
+    def _look(self, first: int, X: np.ndarray, y: np.ndarray, coins: np.ndarray) -> tuple[int, int]:
+        """Let the dictionary see rounds from row ``first``; return how many, and a status."""
         Y = y.reshape(len(X), self._outputs)
         count, status = nystrom_rows(X, Y, coins, first, *self._dictionary_arrays(), self._seen)
-        seen = Seen(self._seen, count, status)
-        if self.size == self.max_size and self._labels.shape[1] > 1:
+        if self.max_size is not None and self.size == self.max_size and self._rooms[PAST] > 1:
             self._drop_past()
-        return seen
+        return count, status
 
-    def _play_seen(self, seen: Seen, y: np.ndarray, trace: Trace) -> tuple[int, int]:
+    def _play_seen(self, y: np.ndarray, trace: Trace) -> tuple[int, int]:
         """Play rounds that the dictionary has seen; return the rounds played, and a status."""
-        shape = seen.count, self._outputs
-        *arrays, sizes = seen.arrays
-        trace.sizes[:] = sizes[: seen.count]
+        shape = len(y), self._outputs
+        out = trace.predictions.reshape(shape), *self._out, trace.sizes
         proof = (
             trace.loss.reshape(shape), trace.comparator.reshape(shape), trace.bound.reshape(shape)
         )  # fmt: skip
         return nystrom_awv_rounds(
-            tuple(arrays), y.reshape(shape), float(self.lam), (self._U, self._inv_d, self._c),
-            self._fading(), self._sweeps, self._ridge, float(self.discount), self._totals,
-            (trace.predictions.reshape(shape), *self._out), proof,
+            self._seen, y.reshape(shape), float(self.lam), (self._U, self._inv_d, self._c),
+            self._fading(), self._sweeps, self._ridge, float(self.discount), self._totals, out,
+            proof,
         )  # fmt: skip
 
-    def _shared_rows(self, X: np.ndarray, y: np.ndarray) -> Seen:
-        """Return rounds for ``_play_features`` of all that lean on this one; there is room."""
+    def _shared_rows(self, X: np.ndarray, y: np.ndarray) -> tuple[int, int]:
+        """Return what ``_play_features`` takes, of this one and of all that lean on it."""
         return self._look(0, X, y, self._coins.take(len(X)))
 
-    def _play_features(self, seen: Seen, y: np.ndarray, trace: Trace) -> None:
+    def _play_features(self, Z: tuple[int, int], y: np.ndarray, trace: Trace) -> None:
         if self._lead is not None:
             self._lean_on(self._lead)
-        played, status = self._play_seen(seen, y[: seen.count], trace.rows(0, seen.count))
-        self._check(status or seen.status, played)
+        count, why = Z
+        played, status = self._play_seen(y[:count], trace.rows(0, count))
+        self._check(status or why, played)
         self._played += played
 
     def _drop_past(self) -> None:

@@ -7,8 +7,17 @@ from typing import Any
 
 import numpy as np
 
+from oklnumba.hot.udu import TOGETHER
 from oklnumba.params import same_spec, to_spec
 from oklnumba.state import aligned_zeros
+
+FEWEST_ROWS, MOST_ROWS = 120, 504  # rounds played by each learner in turn: whole sweeps of udu.py
+BLOCK = 2**16  # features of such rounds, which stay in the cache
+
+
+def rows_of(width: int) -> int:
+    """Return the rounds that each learner plays in turn, on features of this width."""
+    return min(max(BLOCK // max(width, 1), FEWEST_ROWS), MOST_ROWS) // TOGETHER * TOGETHER
 
 
 class SharedFeatures:
