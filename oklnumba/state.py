@@ -362,7 +362,8 @@ class Coins:
         """Return the coins of the next n rounds."""
         coins = np.empty(n)
         coins[0] = self.next
-        coins[1:] = self._rng.random(n - 1)
+        if n > 1:
+            coins[1:] = self._rng.random(n - 1)
         self.next = float(self._rng.random())
         self._taken = coins
         return coins

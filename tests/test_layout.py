@@ -50,6 +50,7 @@ SHARED = {"jit", "elementary", "rows", "features", "linalg", "udu", "losses", "d
 SHARED |= {"expansion"}
 LEANS = {
     ("pros_n_kons", "newton"): "it plays the Newton step in the span of a dictionary",
+    ("nystrom_awv", "awv"): "between two growths of its span it is AWV on features",
     ("experts", "first_order"): "its weights are the map of exponentiated gradient",
 }
 
@@ -58,7 +59,6 @@ LONG_BODIES = {
     "hot.udu:_factor_rows_codegen": "LLVM code, one listing with the two functions in it",
     "hot.udu:codegen": "the same",
     "hot.udu:columns_pass": "the same",
-    "hot.nystrom_awv:nystrom_awv_rounds": "a round in one piece, six lines of which unpack groups",
     "hot.kons:sketched_kons_rounds": "a round in one piece: its steps share nearly all names",
     "datasets:_fetch": "attempt after attempt, each with an error of its own",
 }

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
+from oklnumba.hot.awv import awv_rounds, certify
 from oklnumba.hot.dictionary import (
     adds_direction,
     joining_probability,
@@ -18,7 +17,7 @@ from oklnumba.hot.dictionary import (
 from oklnumba.hot.jit import ATOMS, DONE, NEED_ROOM, NOT_FINITE, NOT_POSITIVE, hot
 from oklnumba.hot.linalg import dot, solve_upper_transposed
 from oklnumba.hot.rows import kernel_diag, kernel_row, put_atom
-from oklnumba.hot.udu import TILE, factor_rows_1, pad, ridge_forecast, ridge_learn
+from oklnumba.hot.udu import LANES, pad, ridge_forecast
 
 # Entries of the counts after ATOMS: rank of the atoms' span, rounds whose inputs are kept.
 RANK, PAST = 1, 2
@@ -63,9 +62,9 @@ def span_column(kernel, x, past, discount, t, q, rho, rank, columns, moments, ga
 def border_factor(U, inv_d, c, moments, corner, gains, rank):
     """Add a column to the factor U' D U of A and to c: A gets the border (moments, corner).
 
-    gains : (K,), the new entries of b, replaced by what the new direction takes off the penalised
-    loss of the best function. Returns whether the pivot is positive; where it is not, nothing valid
-    has changed.
+    moments : (cap,), replaced by U^-T moments; gains : (K,), the new entries of b, replaced by what
+    the new direction takes off the penalised loss of the best function. Returns whether the pivot
+    is positive; where it is not, nothing valid has changed.
     """
     solve_upper_transposed(U, moments, rank)
     pivot = corner
@@ -86,44 +85,26 @@ def border_factor(U, inv_d, c, moments, corner, gains, rank):
 
 
 @hot
-def new_direction(kernel, x, q, rho_square, rank, past, stored, factor, setting, work, gains):
-    """Border the factor with the direction that x adds to the span, which brings lam of its own.
-
-    A = Phi' G Phi + penalty grows by one, G the weights of the past in this round.
-    q : (cap,), coordinates of x in the span, rho_square : its squared distance to it; past, factor
-    and work as in nystrom_awv_rounds, the new column behind the valid part; gains : as in
-    border_factor. Returns whether the pivot is positive; where it is not, nothing valid has
-    changed.
-    """
-    lam, discount = setting[0], setting[1]
-    U, inv_d, c = factor
-    moments, columns = work
-    rho = math.sqrt(rho_square)
-    square = span_column(kernel, x, past, discount, stored, q, rho, rank, columns, moments, gains)
-    return border_factor(U, inv_d, c, moments, square + lam, gains, rank)
-
-
-@hot
-def join(kernel, x, corner, probability, setting, counts, dictionary, past, factor, q, work):
+def join(kernel, x, corner, probability, setting, counts, dictionary, past, q, work):
     """Let x join the dictionary, and its direction the span, where it is not in it to rounding.
 
     corner : k(x, x); probability : with which x was kept; q : (cap,), coordinates of x in the
-    span, with a new last one where the span grows; work : b of joining_probability, moments and
-    columns of span_column, and gains (K,), zeros, written: what the direction takes off the
-    penalised loss of the best function; other arguments as in nystrom_awv_rounds. Returns a status.
+    span, with a new last one where the span grows; work : b of joining_probability, columns of
+    span_column, and what a new direction adds to A and b, written: moments (cap,) of span_column
+    with their sum of squares behind them, and gains (K,); other arguments as in nystrom_rows.
+    Returns a status.
     """
-    rule = setting[3]
+    discount, rule, _ = setting
     atoms, weights, kors, span, R = dictionary
-    b, moments, columns, gains = work
+    b, columns, moments, gains = work
     m, rank = counts[ATOMS], counts[RANK]
     rho_square = span_distance(q, corner, rank)
     if adds_direction(R, q, rho_square, corner, moments, rank):
-        if not new_direction(
-            kernel, x, q, rho_square, rank, past, counts[PAST], factor, setting,
-            (moments, columns), gains,
-        ):  # fmt: skip
-            return NOT_POSITIVE
-        span_grow(R, span, q, math.sqrt(rho_square), corner, rank, m)
+        rho = math.sqrt(rho_square)
+        moments[rank] = span_column(
+            kernel, x, past, discount, counts[PAST], q, rho, rank, columns, moments, gains
+        )
+        span_grow(R, span, q, rho, corner, rank, m)
         counts[RANK] = rank + 1
     if not keep_joined(rule, weights, kors, b, corner, probability, m):
         return NOT_POSITIVE
@@ -133,88 +114,122 @@ def join(kernel, x, corner, probability, setting, counts, dictionary, past, fact
 
 
 @hot
-def nystrom_awv_rounds(
-    X, Y, coins, first, kernel, setting, counts, dictionary, past, factor, work, out
-):
-    """Play Nystrom-AWV (pkawv Algorithm 2) with KORS from row ``first``.
+def nystrom_rows(X, Y, coins, first, kernel, setting, counts, dictionary, past, work, out):
+    """Let KORS look at rounds from row ``first``, and write their coordinates in the span.
 
-    In coordinates in which the kernel matrix of the span is the identity, b = Phi' y.
+    In these the kernel matrix of the span is the identity. No regulariser and no forecast is in
+    it: learners on one dictionary can play the same rows.
 
-    X : (n, d); Y : (n, K); coins : (n,); setting : (lam, discount g, 1 / the floor of D, rule of
-    joining_probability, largest size, ridge); counts : integers ATOMS, RANK of their span, PAST,
-    rounds whose inputs are kept; dictionary : atoms (d, cap), weights (cap,) and kors (cap, cap) of
-    KORS, span (cap,) and R (cap, cap) of span_coordinates; past : inputs (d, cap_n), labels (K,
-    cap_n) and coordinates Phi (cap_n, cap) of past rounds; factor : U (cap, cap), inv_d (cap,) and
-    c (K, cap), of the past as the next round finds it, discounted; all in place; work : (8, cap)
-    and (2, cap_n), workspace; out : forecasts (n, K), sizes and shrinks (n,) and growth (n, K),
-    written (awv.certify).
-    Once the dictionary has its largest size, the past is no longer kept. Returns (rounds played,
+    X : (n, d); Y : (n, K); coins : (n,); setting : (discount, rule of joining_probability, largest
+    size); counts : integers ATOMS, RANK of their span, PAST, rounds whose inputs are kept;
+    dictionary : atoms (d, cap), weights (cap,) and kors (cap, cap) of KORS, span (cap,) and R (cap,
+    cap) of span_coordinates; past : inputs (d, cap_n), labels (K, cap_n) and coordinates Phi
+    (cap_n, cap) of past rounds; all in place; work : (8, cap) and (2, cap_n), workspace; out : for
+    up to b rounds coordinates (b, cap), zero up to whole vectors, and ranks (b + 1,) before and
+    after each; for up to g growths of the span borders (g, cap) and gains (g, K) of join; sizes
+    (b,); written.
+    Once the dictionary has its largest size, the past is no longer kept. Returns (rounds written,
     status).
     """
-    _, discount, inv_floor, rule, largest, ridge = setting
+    _, rule, largest = setting
     atoms, weights, kors, span, R = dictionary
     inputs, labels, Phi = past
-    U, inv_d, c = factor
-    forecasts, sizes, shrinks, growth = out
+    Z, ranks, borders, gains, sizes = out
     rows, columns = work
-    row, b, moments, scan = rows[0], rows[1], rows[2], rows[3]
-    Z, B = rows[4:5], rows[5:6]
-    q, a = Z[0], rows[6]
-    for t in range(first, X.shape[0]):
+    row, b, q = rows[0], rows[1], rows[4]
+    count = min(Z.shape[0], X.shape[0] - first)
+    ranks[0], growths = counts[RANK], 0
+    for t in range(count):
+        if growths == borders.shape[0]:
+            return t, DONE
         stored, m = counts[PAST], counts[ATOMS]
         growing = m < largest
         if growing and (m + 1 > weights.shape[0] or stored == labels.shape[1]):
             return t, NEED_ROOM
-        x = X[t]
+        x = X[first + t]
         kernel_row(kernel, x, atoms, m, row)
         corner = kernel_diag(kernel, x)
         span_coordinates(row, span, R, q, counts[RANK])
-        growth[t, :] = 0.0
         if growing:
             probability = joining_probability(rule, row, weights, kors, b, corner, m)
             if not probability >= 0.0:
                 return t, NOT_FINITE
-            if coins[t] < probability:  # Alg. 2: x_t joins before its own forecast
+            if coins[first + t] < probability:  # Alg. 2: x_t joins before its own forecast
                 status = join(
-                    kernel, x, corner, probability, setting, counts, dictionary, past, factor, q,
-                    (b, moments, columns, growth[t]),
+                    kernel, x, corner, probability, setting, counts, dictionary, past, q,
+                    (b, columns, borders[growths], gains[growths]),
                 )  # fmt: skip
                 if status != DONE:
                     return t, status
-        padded = pad(q, counts[RANK])
-        a[0] = 1.0
-        kept = counts[ATOMS] < largest
-        if kept:
+        coordinates = Z[t]
+        for j in range(pad(q, counts[RANK])):
+            coordinates[j] = q[j]
+        ranks[t + 1], sizes[t] = counts[RANK], counts[ATOMS]
+        growths += ranks[t + 1] - ranks[t]
+        if counts[ATOMS] < largest:
             for j in range(counts[RANK]):
                 Phi[stored, j] = q[j]
             put_atom(inputs, stored, x)
-        for k in range(0, padded, TILE):  # A_t = g A_{t-1} + z z', z = q
-            factor_rows_1(U, inv_d, Z, B, a, k, padded, 1.0 / discount, inv_floor)
-        for k in range(c.shape[0]):
-            forecast = ridge_forecast(q, c[k], scan, padded)
-            if not abs(forecast / a[0]) < np.inf:
-                return t, NOT_FINITE
-            forecasts[t, k] = forecast if ridge else forecast / a[0]  # z' A_t^-1 b, (Y_{t-1}, 0)
-            if kept:
-                labels[k, stored] = Y[t, k]
-            ridge_learn(Y[t, k], B[0], c[k], scan, padded)  # b <- g b + y_t z
-        shrinks[t], sizes[t] = a[0], counts[ATOMS]
-        if kept:
+            for k in range(labels.shape[0]):
+                labels[k, stored] = Y[first + t, k]
             counts[PAST] = stored + 1
-    return X.shape[0], DONE
+    return count, DONE
+
+
+@hot
+def nystrom_awv_rounds(rows, Y, lam, factor, setting, work, ridge, discount, totals, out, proof):
+    """Play Nystrom-AWV (pkawv Algorithm 2) on rounds from nystrom_rows, then certify them.
+
+    Between two growths of the span that is AWV on features.
+
+    rows : what nystrom_rows writes; Y : (n, K); out : forecasts (n, K), ridge forecasts (>= n, K),
+    shrinks (>= n,), growth (>= n, K) and sizes (n,), written; other arguments as in
+    awv_certified_rounds. Returns (rounds played, status).
+    """
+    Z, ranks, borders, gains, seen_sizes = rows
+    U, inv_d, c = factor
+    forecasts, ridge_forecasts, shrinks, growth, sizes = out
+    n, moments = Y.shape[0], work[0][work[0].shape[0] - 1]
+    t = growths = 0
+    while t < n:
+        old, rank = ranks[t], ranks[t + 1]
+        stop = t + 1
+        while stop < n and ranks[stop + 1] == rank:
+            stop += 1
+        for s in range(t, stop):
+            sizes[s] = seen_sizes[s]
+            for k in range(growth.shape[1]):
+                growth[s, k] = gains[growths, k] if rank > old and s == t else 0.0
+        if rank > old:
+            for j in range(old):
+                moments[j] = borders[growths, j]
+            corner = borders[growths, old] + lam  # the direction brings a penalty of its own
+            if not border_factor(U, inv_d, c, moments, corner, growth[t], old):
+                return t, NOT_POSITIVE
+            growths += 1
+        width = (max(rank, 1) + LANES - 1) // LANES * LANES
+        played, status = awv_rounds(
+            Z[t:stop], Y[t:stop], width, factor, setting, work, ridge,
+            (forecasts[t:stop], ridge_forecasts[t:stop], shrinks[t:stop]),
+        )  # fmt: skip
+        if status != DONE:
+            return t + played, status
+        t = stop
+    certify(Y, forecasts, shrinks, growth, discount, totals, proof)
+    return n, DONE
 
 
 @hot
 def nystrom_awv_forecasts(
-    X, coin, kernel, setting, counts, dictionary, past, factor, work, forecasts
+    X, coin, kernel, setting, counts, dictionary, past, work, lam, factor, ridge, forecasts
 ):
     """Write what Nystrom-AWV would forecast for each row of X with the next round's coin.
 
     Where the coin would keep x, the border is written behind the valid part of the buffers (room
     for one more atom is the caller's business) and wiped afterwards. Arguments as in
-    nystrom_awv_rounds; forecasts : (n, K), written.
+    nystrom_rows and awv_rounds; forecasts : (n, K), written.
     """
-    lam, _, _, rule, largest, ridge = setting
+    discount, rule, largest = setting
     atoms, weights, kors, span, R = dictionary
     U, inv_d, c = factor
     rows, columns = work
@@ -231,11 +246,12 @@ def nystrom_awv_forecasts(
             probability = joining_probability(rule, row, weights, kors, b, corner, m)
         rho_square = span_distance(q, corner, rank)
         if coin < probability and adds_direction(R, q, rho_square, corner, moments, rank):
-            if new_direction(
-                kernel, x, q, rho_square, rank, past, stored, factor, setting, (moments, columns),
-                forecasts[t],
-            ):  # fmt: skip
-                q[rank] = own_coordinate(math.sqrt(rho_square), corner)
+            rho, gains = math.sqrt(rho_square), forecasts[t]
+            square = span_column(
+                kernel, x, past, discount, stored, q, rho, rank, columns, moments, gains
+            )
+            if border_factor(U, inv_d, c, moments, square + lam, gains, rank):
+                q[rank] = own_coordinate(rho, corner)
                 rank += 1
         padded = pad(q, rank)
         solve_upper_transposed(U, q, padded)

@@ -55,6 +55,7 @@ class Ridge(Learner):
     _UNBOUNDED = frozenset({"totals"})
     _certified = True
     _factor_of: str | None = None  # the class whose factor it has, where that is not its own
+    _OWN: tuple[str, ...] = ("_totals", "_ridge")  # what it keeps where it follows another
     discount = 1.0
 
     lam: float
@@ -86,7 +87,7 @@ class Ridge(Learner):
 
     def _follow(self, lead: Ridge, y: np.ndarray, led: Trace, trace: Trace) -> None:
         """Take over the rounds that ``lead`` has just played, which made ridge forecasts."""
-        own = {name: vars(self)[name] for name in ("_totals", "_setting", "_ridge")}
+        own = {name: vars(self)[name] for name in self._OWN}
         state = {name: value for name, value in vars(lead).items() if name.startswith("_")}
         vars(self).update(state | own)
         shrinks, growth = lead._proof  # of these rounds, and perhaps room for more

@@ -23,10 +23,15 @@ from oklnumba.hot.experts import (
     label_bound,
     write_weights,
 )
-from oklnumba.hot.udu import TOGETHER
 from oklnumba.learners.learner import Learner, Trace
 from oklnumba.learners.saving import refuse_other
-from oklnumba.learners.sharing import SharedFeatures, factor_groups, shared_features
+from oklnumba.learners.sharing import (
+    SharedFeatures,
+    dictionary_groups,
+    factor_groups,
+    rows_of,
+    shared_features,
+)
 from oklnumba.params import anew, told
 from oklnumba.state import Reserving, aligned_zeros, under
 from oklnumba.threads import together
@@ -70,15 +75,6 @@ def expert_setting(kind: str, B: float | None, share: float, loss: losses.Loss) 
     if B is not None:
         require(number(B) and B > 0, "B", B, "a number > 0, or None")
     return KINDS[kind], (loss.code, LEARNED if B is None else float(B), float(share))
-
-
-FEWEST_ROWS, MOST_ROWS = 120, 504  # rounds played by each learner in turn: whole sweeps of udu.py
-BLOCK = 2**16  # features of such rounds, which stay in the cache
-
-
-def rows_of(width: int) -> int:
-    """Return the rounds that each learner plays in turn, on features of this width."""
-    return min(max(BLOCK // max(width, 1), FEWEST_ROWS), MOST_ROWS) // TOGETHER * TOGETHER
 
 
 class Experts(Learner):
@@ -245,6 +241,8 @@ class Experts(Learner):
             one._open(d)
         self._rows = rows_of(max(one._feature_room for one in self._experts))
         self._shared = shared_features(self._experts, self._rows)
+        self._dictionaries = dictionary_groups(self._experts)
+        self._lean()
         groups = factor_groups(self._experts)
         aside = [[group] for group in groups if self._experts[group[0]]._in_threads]
         in_turn = [group for group in groups if not self._experts[group[0]]._in_threads]
@@ -253,6 +251,12 @@ class Experts(Learner):
         # sums round in another order.
         self._make_state(experts=len(learners), tally=TALLY)
         self._weights = aligned_zeros(len(learners))
+
+    def _lean(self) -> None:
+        """Let learners on one dictionary have it together."""
+        for lead, *others in self._dictionaries:
+            for i in others:
+                self._experts[i]._lean_on(self._experts[lead])
 
     def _features(self, X: np.ndarray) -> list[np.ndarray | None]:
         """Return the features of a block for each learner, None if it has no map."""
@@ -277,7 +281,8 @@ class Experts(Learner):
             return min(one._ahead(n) for one in self._experts)
 
     def _play_block(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        Z = self._features(X)
+        Z: list[Any] = self._features(X)
+        together([partial(self._see, group, X, y, Z) for group in self._dictionaries], len(X))
         traces = [Trace.empty(len(X), one._certified) for one in self._experts]
         calls = [partial(self._play_groups, part, X, y, Z, traces) for part in self._parts]
         try:
@@ -294,12 +299,18 @@ class Experts(Learner):
         self._check(status, played)
         self._played += len(X)
 
+    def _see(self, group: list[int], X: np.ndarray, y: np.ndarray, Z: list[Any]) -> None:
+        """Let a dictionary see a block, for the learners on it to play."""
+        seen = self._experts[group[0]]._shared_rows(X, y)
+        for i in group:
+            Z[i] = seen
+
     def _play_groups(
         self,
         groups: list[list[int]],
         X: np.ndarray,
         y: np.ndarray,
-        Z: list[np.ndarray | None],
+        Z: list[Any],
         traces: list[Trace],
     ) -> None:
         """Let the first of each group play a block, and the others follow."""
@@ -351,3 +362,4 @@ class Experts(Learner):
         for i, one in enumerate(self._experts):
             one._adopt(state[f"meta{i}"], under(f"expert{i}_", state))
             refuse_other(one, self)
+        self._lean()

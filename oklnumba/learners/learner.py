@@ -32,6 +32,9 @@ more:
 - **Threads.** A learner whose ``_in_threads`` is True plays beside others in ``Experts``. Where
   BLAS has a part in the rounds it is False: how many threads BLAS takes, and so its bits, is one
   setting of the process.
+- **One dictionary.** Learners whose ``_leans`` is True and that differ in lam and the forecaster
+  only: after ``_lean_on(lead)`` they have its dictionary, and ``_play_features`` of each plays what
+  its ``_shared_rows(X, y)`` makes of rounds for which there is room.
 - **One factor.** Learners whose ``_follows`` is True and that differ in the forecaster only: one
   with ridge forecasts plays, and ``_follow(lead, y, led, trace)`` makes the others' rounds of it.
 
@@ -358,6 +361,7 @@ class Learner(SavedState, Player):
     _several = False  # whether it can play several labels a round
     _in_threads = False  # whether rounds are compiled throughout, without BLAS, so that threads pay
     _follows = False  # whether it can take over the rounds of one with another forecaster
+    _leans = False  # whether it can have the dictionary of one with another lam
     _feature_room = 0  # columns of ready features that the learner takes; 0: it has no map
 
     # ---- the protocol ----

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -10,13 +11,33 @@ from oklnumba.checks import require_count
 from oklnumba.dictionaries import UNIFORM, joining_rule
 from oklnumba.health import Part, Upper, part_of
 from oklnumba.hot.awv import RIDGE
-from oklnumba.hot.jit import ATOMS
-from oklnumba.hot.nystrom_awv import PAST, RANK, nystrom_awv_forecasts, nystrom_awv_rounds
+from oklnumba.hot.jit import ATOMS, DONE
+from oklnumba.hot.nystrom_awv import (
+    PAST,
+    RANK,
+    nystrom_awv_forecasts,
+    nystrom_awv_rounds,
+    nystrom_rows,
+)
 from oklnumba.kernels import Kernel, check_kernel
 from oklnumba.learners.awv import Ridge, discounted
 from oklnumba.learners.learner import Trace, per_round
 from oklnumba.learners.matrices import kors_part, span_part
-from oklnumba.state import Coins, NoRoom, aligned_zeros, padded, refuse_outside, spread
+from oklnumba.learners.sharing import MOST_ROWS, rows_of
+from oklnumba.state import (
+    AHEAD,
+    Coins,
+    Reserving,
+    aligned_zeros,
+    grown,
+    padded,
+    refuse_outside,
+    spread,
+    sweep_room,
+)
+
+DICTIONARY = ("counts", "atoms", "weights", "kors", "span", "R", "past", "labels", "Phi", "coins")
+DICTIONARY += ("rooms", "work", "columns", "seen")
 
 
 class NystromAWV(Ridge):
@@ -96,7 +117,9 @@ class NystromAWV(Ridge):
     _OLD_NAMES = {"kors": "C"}
     _several = True
     _SHARES_ROOM = {RANK: ATOMS}
-    _in_threads = _follows = True
+    _in_threads = _follows = _leans = True
+    _OWN = (*Ridge._OWN, "_lead")
+    _lead: NystromAWV | None  # whose dictionary it has, None: its own
 
     def __init__(
         self,
@@ -134,15 +157,15 @@ class NystromAWV(Ridge):
 
     def _start(self, d: int) -> None:
         rule = joining_rule(self.sampler, self.mu, self.beta, self.eps, self.seed)
-        self._kernel = self.kernel._code()
+        self._kernel, self._lead = self.kernel._code(), None
         largest = np.inf if self.max_size is None else float(self.max_size)
-        inv_floor = self._fading()[1]
-        self._setting = (
-            float(self.lam), float(self.discount), inv_floor, rule, largest, float(self._ridge),
-        )  # fmt: skip
+        self._setting = float(self.discount), rule, largest
         self._coins = Coins(self.seed)
         self._make_state(d=d, counts=3, outputs=self._outputs, totals=6)
         self._totals[:, RIDGE] = self._ridge
+        shape = MOST_ROWS, self._outputs
+        self._proof = np.empty(MOST_ROWS), np.empty(shape)
+        self._out = np.empty(shape), *self._proof
         self._reserve({ATOMS: 1, PAST: 1})
 
     def _space(self) -> str:
@@ -159,43 +182,100 @@ class NystromAWV(Ridge):
 
     def _buffers(self, rooms: dict[int, int]) -> dict[str, np.ndarray]:
         buffers = super()._buffers(rooms)
-        old, cap = self._rooms[ATOMS], rooms[ATOMS]
-        if cap > old:  # A = lam I where there is no direction yet
-            np.fill_diagonal(buffers["U"][old:, old:], 1.0)
-            buffers["inv_d"][old:] = 1.0 / float(self.lam)
-            buffers["work"] = aligned_zeros(8, cap)
+        cap = rooms[ATOMS]
+        if cap > self._rooms[ATOMS]:
+            buffers |= self._factor_room(cap) | {"work": aligned_zeros(8, cap)}
+            n = rows_of(cap)  # no fewer than AHEAD, for which others beside it count on it
+            ranks, sizes = np.zeros((2, n + 1), dtype=np.int64)
+            borders, gains = aligned_zeros(AHEAD, cap), np.zeros((AHEAD, self._outputs))
+            buffers["seen"] = aligned_zeros(n, cap), ranks, borders, gains, sizes
         return buffers | {"columns": np.empty((2, rooms[PAST]))}
 
-    def _arrays(self) -> tuple:
+    def _factor_room(self, cap: int) -> dict[str, Any]:
+        """Return the factor in a larger room: A = lam I where there is no direction yet."""
+        old = len(self._inv_d)
+        U, inv_d = grown(self._U, cap, cap), grown(self._inv_d, cap)
+        np.fill_diagonal(U[old:, old:], 1.0)
+        inv_d[old:] = 1.0 / float(self.lam)
+        c = grown(self._c, self._outputs, cap)
+        return {"U": U, "inv_d": inv_d, "c": c, "sweeps": sweep_room(U)}
+
+    def _reserve(self, needed: dict[int, int]) -> None:
+        if self._lead is None:
+            super()._reserve(needed)
+        else:
+            self._lead._reserve(needed)
+            self._lean_on(self._lead)
+
+    def _lean_on(self, lead: NystromAWV) -> None:
+        """Have the dictionary of a learner that differs in lam or the forecaster, as it is now."""
+        cap, own = lead._rooms[ATOMS], {}
+        if len(self._inv_d) < cap:
+            with Reserving(self):
+                own = {f"_{name}": one for name, one in self._factor_room(cap).items()}
+        shared = {f"_{name}": vars(lead)[f"_{name}"] for name in DICTIONARY}
+        vars(self).update(shared | own | {"_lead": lead})
+
+    def _dictionary_arrays(self) -> tuple:
         """Return the arguments of the compiled loops from ``kernel`` to ``work``."""
         return (
             self._kernel, self._setting, self._counts,
             (self._atoms, self._weights, self._kors, self._span, self._R),
             (self._past, self._labels, self._Phi),
-            (self._U, self._inv_d, self._c),
             (self._work, self._columns),
         )  # fmt: skip
 
     def _ahead(self, n: int) -> int:
-        return n if self.size == self.max_size else super()._ahead(n)
+        return min(n, AHEAD) if self.size == self.max_size else super()._ahead(n)
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        shape = n, _ = len(X), self._outputs
-        shrinks, growth = np.empty(n), np.empty(shape)
-        coins, Y = self._coins.take(n), y.reshape(shape)
-        out = trace.predictions.reshape(shape), trace.sizes, shrinks, growth
-        before = self._played
-        try:
-            self._play_rounds(
-                n, lambda first: nystrom_awv_rounds(X, Y, coins, first, *self._arrays(), out)
-            )
-        except NoRoom:
-            k = self._played - before
-            self._certify(y[:k], shrinks[:k], growth[:k], trace.rows(0, k))
-            raise
-        self._certify(y, shrinks, growth, trace)
-        if self.size == self.max_size and self._labels.shape[1] > 1:
+        coins = self._coins.take(len(X))
+        self._play_rounds(len(X), lambda first: self._play_from(first, X, y, coins, trace))
+
+    def _play_from(
+        self, first: int, X: np.ndarray, y: np.ndarray, coins: np.ndarray, trace: Trace
+    ) -> tuple[int, int]:
+        """Play rounds from row ``first``; return the rounds played, and a status."""
+        n, status = len(X), DONE
+        while first < n and status == DONE:
+            count, why = self._look(first, X, y, coins)
+            part = trace if count == n else trace.rows(first, first + count)
+            played, status = self._play_seen(y[first : first + count], part)
+            first, status = first + played, status or why
+        return first, status
+
+    def _look(self, first: int, X: np.ndarray, y: np.ndarray, coins: np.ndarray) -> tuple[int, int]:
+        """Let the dictionary see rounds from row ``first``; return how many, and a status."""
+        Y = y.reshape(len(X), self._outputs)
+        count, status = nystrom_rows(X, Y, coins, first, *self._dictionary_arrays(), self._seen)
+        if self.max_size is not None and self.size == self.max_size and self._rooms[PAST] > 1:
             self._drop_past()
+        return count, status
+
+    def _play_seen(self, y: np.ndarray, trace: Trace) -> tuple[int, int]:
+        """Play rounds that the dictionary has seen; return the rounds played, and a status."""
+        shape = len(y), self._outputs
+        out = trace.predictions.reshape(shape), *self._out, trace.sizes
+        proof = (
+            trace.loss.reshape(shape), trace.comparator.reshape(shape), trace.bound.reshape(shape)
+        )  # fmt: skip
+        return nystrom_awv_rounds(
+            self._seen, y.reshape(shape), float(self.lam), (self._U, self._inv_d, self._c),
+            self._fading(), self._sweeps, self._ridge, float(self.discount), self._totals, out,
+            proof,
+        )  # fmt: skip
+
+    def _shared_rows(self, X: np.ndarray, y: np.ndarray) -> tuple[int, int]:
+        """Return what ``_play_features`` takes, of this one and of all that lean on it."""
+        return self._look(0, X, y, self._coins.take(len(X)))
+
+    def _play_features(self, Z: tuple[int, int], y: np.ndarray, trace: Trace) -> None:
+        if self._lead is not None:
+            self._lean_on(self._lead)
+        count, why = Z
+        played, status = self._play_seen(y[:count], trace.rows(0, count))
+        self._check(status or why, played)
+        self._played += played
 
     def _drop_past(self) -> None:
         """Free what only a growing dictionary needs."""
@@ -214,7 +294,7 @@ class NystromAWV(Ridge):
         m, rank = int(self._counts[ATOMS]), int(self._counts[RANK])
         if rank == 0:
             return []
-        atoms, rule, scales = self._used("atoms").T, self._setting[3], self._label_scales()
+        atoms, rule, scales = self._used("atoms").T, self._setting[1], self._label_scales()
         matrix = Upper(self._U, rank, 1.0 / self._inv_d[:rank])
         ws = [matrix.half_solve(c) for c in self._c]
         own = part_of("lam I + sum z z'", matrix, ws, scales, self._past_column(rank))
@@ -235,5 +315,8 @@ class NystromAWV(Ridge):
         self._reserve({ATOMS: self.size + 1})  # a coin may keep x for the length of its forecast
         forecasts = per_round(len(X), self._outputs)
         rows = forecasts.reshape(len(X), self._outputs)
-        nystrom_awv_forecasts(X, self._coins.next, *self._arrays(), rows)
+        nystrom_awv_forecasts(
+            X, self._coins.next, *self._dictionary_arrays(), float(self.lam),
+            (self._U, self._inv_d, self._c), self._ridge, rows,
+        )  # fmt: skip
         return forecasts

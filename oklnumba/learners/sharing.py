@@ -7,8 +7,17 @@ from typing import Any
 
 import numpy as np
 
+from oklnumba.hot.udu import TOGETHER
 from oklnumba.params import same_spec, to_spec
 from oklnumba.state import aligned_zeros
+
+FEWEST_ROWS, MOST_ROWS = 120, 504  # rounds played by each learner in turn: whole sweeps of udu.py
+BLOCK = 2**16  # features of such rounds, which stay in the cache
+
+
+def rows_of(width: int) -> int:
+    """Return the rounds that each learner plays in turn, on features of this width."""
+    return min(max(BLOCK // max(width, 1), FEWEST_ROWS), MOST_ROWS) // TOGETHER * TOGETHER
 
 
 class SharedFeatures:
@@ -58,20 +67,17 @@ def shared_features(learners: list[Any], rows: int) -> list[SharedFeatures | Non
     return shared
 
 
-def factor_groups(learners: list[Any]) -> list[list[int]]:
-    """Return the learners, by number, in groups of one factor, whose first plays for all.
-
-    These differ in the forecaster only. The first makes ridge forecasts, from which those of AWV
-    follow to the bit; without one a group is taken apart.
-    """
+def _groups(learners: list[Any], alike: list[bool], *free: str) -> list[list[int]]:
+    """Return the learners, by number, in groups: those ``alike`` that differ in ``free`` only."""
     groups: list[list[int]] = []
     seen: list[tuple[Any, list[int]]] = []
     for i, one in enumerate(learners):
-        if not one._follows:
+        if not alike[i]:
             groups.append([i])
             continue
         params = one.get_params(deep=False)
-        params.pop("forecaster", None)
+        for name in free:
+            params.pop(name, None)
         arrays: dict[str, np.ndarray] = {}
         spec = to_spec([one._factor_of or type(one).__name__, *params.values()], arrays), arrays
         group = _find(spec, seen)
@@ -80,8 +86,26 @@ def factor_groups(learners: list[Any]) -> list[list[int]]:
             groups.append(group)
             seen.append((spec, group))
         group.append(i)
+    return groups
+
+
+def dictionary_groups(learners: list[Any]) -> list[list[int]]:
+    """Return groups of two or more on one dictionary: the others lean on the first.
+
+    These differ in lam and the forecaster only, so that the same coins decide alike.
+    """
+    groups = _groups(learners, [one._leans for one in learners], "lam", "forecaster")
+    return [group for group in groups if len(group) > 1]
+
+
+def factor_groups(learners: list[Any]) -> list[list[int]]:
+    """Return the learners, by number, in groups of one factor, whose first plays for all.
+
+    These differ in the forecaster only. The first makes ridge forecasts, from which those of AWV
+    follow to the bit; without one a group is taken apart.
+    """
     found: list[list[int]] = []
-    for group in groups:
+    for group in _groups(learners, [one._follows for one in learners], "forecaster"):
         leads = [i for i in group if len(group) > 1 and learners[i]._ridge][:1]
         followers = [i for i in group if i not in leads]
         found += [leads + followers] if leads else [[i] for i in group]

@@ -32,6 +32,9 @@ PLAYERS = {cls.__name__: (lambda cls=cls: make(cls)) for cls in LEARNERS} | {
         + [okl.Standardized(okl.NystromAWV(okl.Gaussian(0.3), mu=0.01))]
         + [okl.GrowingPKAWV(okl.TaylorFeatures(1), first=20), okl.SketchedKONS(okl.Gaussian(0.3))]
     ),
+    "Experts on one dictionary": lambda: okl.Experts(
+        [okl.NystromAWV(okl.Gaussian(0.3), lam=lam, mu=0.01) for lam in (0.1, 1.0)]
+    ),
     "OnlineToBatch": lambda: okl.OnlineToBatch(okl.KRLS(okl.Gaussian(0.2)), draws=3),
 }
 
