@@ -18,7 +18,7 @@ from oklnumba.hot.dictionary import (
 from oklnumba.hot.jit import ATOMS, DONE, NEED_ROOM, NOT_FINITE, NOT_POSITIVE, hot
 from oklnumba.hot.linalg import dot, solve_upper_transposed
 from oklnumba.hot.rows import kernel_diag, kernel_row, put_atom
-from oklnumba.hot.udu import TILE, factor_rows_1, pad, ridge_forecast, ridge_learn
+from oklnumba.hot.udu import factor_round, pad, ridge_forecast, ridge_learn
 
 # Entries of the counts after ATOMS: rank of the atoms' span, rounds whose inputs are kept.
 RANK, PAST = 1, 2
@@ -188,8 +188,8 @@ def nystrom_awv_rounds(
             for j in range(counts[RANK]):
                 Phi[stored, j] = q[j]
             put_atom(inputs, stored, x)
-        for k in range(0, padded, TILE):  # A_t = g A_{t-1} + z z', z = q
-            factor_rows_1(U, inv_d, Z, B, a, k, padded, 1.0 / discount, inv_floor)
+        # A_t = g A_{t-1} + z z', z = q
+        factor_round(U, inv_d, (1.0 / discount, inv_floor), Z, B, a, padded)
         for k in range(c.shape[0]):
             forecast = ridge_forecast(q, c[k], scan, padded)
             if not abs(forecast / a[0]) < np.inf:
