@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from oklnumba.hot.elementary import larger, smaller
 from oklnumba.hot.jit import DONE, NOT_FINITE, hot
 from oklnumba.hot.linalg import add_multiple, dot, sherman_morrison
 from oklnumba.hot.rows import kernel_diag, kernel_row
@@ -43,8 +44,8 @@ def awv_rounds(Z, Y, r, factor, setting, work, ridge, out):
     forecasts, ridge_forecasts, shrinks = out
     t = 0
     while t < n:
-        count = min(together, (n - t) // SWEEP * SWEEP)
-        count = max(count, 1)
+        count = smaller(together, (n - t) // SWEEP * SWEEP)
+        count = larger(count, 1)
         for s in range(count):
             a[s] = 1.0
             target = rounds[s]
@@ -76,7 +77,7 @@ def awv_forecasts(Z, r, factor, setting, work, ridge, out):
     forecasts, ridge_forecasts, shrinks = out
     t = 0
     while t < n:
-        count = max(min(together, (n - t) // SWEEP * SWEEP), 1)
+        count = larger(smaller(together, (n - t) // SWEEP * SWEEP), 1)
         for s in range(count):
             target = rounds[s]
             source = Z[t + s]
@@ -123,7 +124,7 @@ def certify(Y, forecasts, shrinks, growth, discount, totals, proof):
             total[BEST] += (Y[t, k] - m) ** 2 / s - growth[t, k]
             total[LOG_DET] += math.log(s)
             total[GROWTH] += growth[t, k]
-            total[LARGEST] = max(total[LARGEST], abs(Y[t, k]))
+            total[LARGEST] = larger(total[LARGEST], abs(Y[t, k]))
             loss[t, k] = total[LOSS]
             comparator[t, k] = total[BEST]
             bound[t, k] = total[LARGEST] * total[LARGEST] * total[LOG_DET] + total[GROWTH]
@@ -209,7 +210,7 @@ def kernel_awv_forecasts(rows, corners, L, u, t, lam, ridge, forecasts):
     afterwards; u : (K, cap); forecasts : (n, K), written.
     """
     for i in range(rows.shape[0]):
-        rest = max(corners[i] - dot(rows[i], rows[i], t), 0.0)  # negative only by rounding
+        rest = larger(corners[i] - dot(rows[i], rows[i], t), 0.0)  # negative only by rounding
         corners[i] = rest
         for k in range(u.shape[0]):
             m = dot(rows[i], u[k], t)

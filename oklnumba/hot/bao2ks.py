@@ -13,6 +13,7 @@ import math
 
 import numpy as np
 
+from oklnumba.hot.elementary import larger, smaller
 from oklnumba.hot.expansion import expansion_value, mean, to_ball
 from oklnumba.hot.jit import ATOMS, DONE, NOT_FINITE, hot
 from oklnumba.hot.rows import get_atom, kernel_diag, put_atom
@@ -83,10 +84,12 @@ def bao2ks_weights(K, label, forecast, values, kept, beta, coin):
         return float(K) if violated else 0.0, 1.0 - K
     if not violated:
         return 0.0, 0.0
-    apart = math.sqrt(max(corner + kept[HINT_SQUARE] - 2.0 * label * hinted, 0.0))  # |grad - hint|
+    # |grad - hint|
+    apart = math.sqrt(larger(corner + kept[HINT_SQUARE] - 2.0 * label * hinted, 0.0))
     included = 0.0  # with which probability: (grad - hint) / p + hint
     if apart > 0.0:
-        included = min(apart / (beta * (apart + math.sqrt(max(kept[HINT_SQUARE], 0.0)))), 1.0)
+        hint = math.sqrt(larger(kept[HINT_SQUARE], 0.0))
+        included = smaller(apart / (beta * (apart + hint)), 1.0)
     return (1.0 / included, 1.0 - 1.0 / included) if coin < included else (0.0, 1.0)
 
 
@@ -159,7 +162,7 @@ def bao2ks_bandit(bandit, chosen, observed, confidence):
             L[i] = 0.0
     least = L[0]
     for i in range(K):
-        least = min(least, L[i])
+        least = smaller(least, L[i])
     total = 0.0
     for i in range(K):
         p[i] = math.exp(-sums[ACCURACY] / (4.0 * K) * (L[i] - least))
@@ -194,7 +197,7 @@ def bao2ks_budget(counts, functions, budget):
             bao2ks_restart(i, functions)
             counts[RESTARTS] += 1
         counts[ATOMS] += held[i]
-        counts[MOST] = max(counts[MOST], held[i])
+        counts[MOST] = larger(counts[MOST], held[i])
 
 
 @hot
@@ -205,9 +208,9 @@ def bao2ks_slot(hints, horizon, this, n, room, coin):
     """
     T = horizon if horizon > 0.0 else this
     capacity = hints if hints > 0.0 else math.floor(math.log(T) + 0.5)
-    if n < min(max(capacity, 1.0), float(room)):
+    if n < smaller(larger(capacity, 1.0), float(room)):
         return n
-    return min(int(coin * this), n - 1) if coin * this < n else -1
+    return smaller(int(coin * this), n - 1) if coin * this < n else -1
 
 
 @hot
@@ -267,7 +270,7 @@ def bao2ks_rounds(
         x, label, this, n = X[t], y[t], float(played + t + 1), counts[FILLED]
         rate = bao2ks_rate(eta, horizon, this)
         i = bao2ks_choose(p, coins[t, PLAY])  # I_t, whose function forecasts
-        j = min(int(coins[t, EXPLORE] * K), K - 1)  # J_t, whose function sees the gradient
+        j = smaller(int(coins[t, EXPLORE] * K), K - 1)  # J_t, whose function sees the gradient
         forecast, own, hinted = bao2ks_value(
             i, kernels, functions, reservoir, n, rate, radius, x, rows
         )
@@ -289,7 +292,7 @@ def bao2ks_rounds(
         bao2ks_budget(counts, functions, budget)
         slot = bao2ks_slot(hints, horizon, this, n, labels.shape[0], coins[t, STORE])
         if slot >= 0:
-            counts[FILLED] = n = max(n, slot + 1)
+            counts[FILLED] = n = larger(n, slot + 1)
             bao2ks_store(slot, x, label, j, stands, kernels, functions, reservoir, n, spare, rows)
         sizes[t] = counts[ATOMS]
     return X.shape[0], DONE

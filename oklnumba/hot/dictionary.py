@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from oklnumba.hot.elementary import larger, smaller
 from oklnumba.hot.jit import ATOMS, DONE, NEED_ROOM, NOT_FINITE, NOT_POSITIVE, hot
 from oklnumba.hot.linalg import bordered_cholesky, dot, solve_upper, solve_upper_transposed
 from oklnumba.hot.rows import kernel_diag, kernel_row, put_atom
@@ -41,7 +42,7 @@ def kors_probability(row, weights, C, b, corner, alpha, beta, eps, m):
     for j in range(m):
         b[j] = weights[j] * row[j]
     tau = (1.0 + eps) * leverage(C, b, corner, alpha, m)
-    return min(max(beta * tau, 0.0), 1.0) if tau == tau else np.nan
+    return smaller(larger(beta * tau, 0.0), 1.0) if tau == tau else np.nan
 
 
 @hot

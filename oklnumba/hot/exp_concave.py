@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from oklnumba.hot.elementary import larger
 from oklnumba.hot.jit import DIVERGED, DONE, LARGEST_FORECAST, NOT_POSITIVE, hot
 from oklnumba.hot.linalg import (
     add_multiple,
@@ -128,7 +129,7 @@ def step_to_face(w, index, v, m):
                 first = i
     for i in range(m):
         j = index[i]
-        w[j] = max(w[j] + step * (v[i] - w[j]), 0.0) if first >= 0 else v[i]
+        w[j] = larger(w[j] + step * (v[i] - w[j]), 0.0) if first >= 0 else v[i]
     if first >= 0:
         w[index[first]] = 0.0
     return first

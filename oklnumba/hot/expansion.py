@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 
+from oklnumba.hot.elementary import larger
 from oklnumba.hot.jit import ATOMS, exact, hot
 from oklnumba.hot.linalg import dot, multiply
 from oklnumba.hot.rows import get_atom, kernel_row
@@ -56,7 +57,7 @@ def to_ball(a, square, radius, m):
 
     a : (cap,), its coefficients, in place.
     """
-    square = max(square, 0.0)  # negative only by rounding
+    square = larger(square, 0.0)  # negative only by rounding
     if square > radius * radius:
         multiply(a, radius / math.sqrt(square), m)
         square = radius * radius

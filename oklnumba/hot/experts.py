@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from oklnumba.hot.elementary import larger, smaller
 from oklnumba.hot.first_order import entropy_map
 from oklnumba.hot.jit import DONE, NOT_FINITE, hot
 from oklnumba.hot.losses import loss_derivative, loss_value
@@ -36,7 +37,7 @@ SMALLEST = 1e-300
 @hot
 def clamped(forecast, B):
     """Return the value in [-B, B] next to a forecast."""
-    return max(-B, min(B, forecast))
+    return larger(-B, smaller(B, forecast))
 
 
 @hot
@@ -56,11 +57,11 @@ def expert_weights(totals, eta, weights):
 def expert_rate(kind, B, played, count):
     """Return the learning rate of the next round."""
     if kind == AGGREGATING:  # the squared loss on [-B, B] mixes (Vovk 1998)
-        return 1.0 / (2.0 * max(B * B, SMALLEST))
+        return 1.0 / (2.0 * larger(B * B, SMALLEST))
     if kind == AVERAGE:  # and is exp-concave (oco Lemma 5)
-        return 1.0 / (8.0 * max(B * B, SMALLEST))
+        return 1.0 / (8.0 * larger(B * B, SMALLEST))
     if kind == BOLD:
-        return BOLDNESS / max(B * B, SMALLEST)
+        return BOLDNESS / larger(B * B, SMALLEST)
     return math.sqrt(8.0 * math.log(count) / (played + 1.0)) / B
 
 
@@ -71,7 +72,7 @@ def poly_weights(state, weights):
     count = totals.shape[0]
     total = 0.0
     for i in range(count):
-        weights[i] = max(totals[i], 0.0) / (max(tally[PEAK], SMALLEST) + squares[i])
+        weights[i] = larger(totals[i], 0.0) / (larger(tally[PEAK], SMALLEST) + squares[i])
         total += weights[i]
     for i in range(count):
         weights[i] = weights[i] / total if total > 0.0 else 1.0 / count
@@ -112,8 +113,8 @@ def aggregating_forecast(B, weights, row):
     for i in range(row.shape[0]):
         if weights[i] > 0.0:
             value = clamped(row[i], B)
-            lowest = min(lowest, value)
-            highest = max(highest, value)
+            lowest = smaller(lowest, value)
+            highest = larger(highest, value)
     sum_low = 0.0
     sum_high = 0.0
     for i in range(row.shape[0]):
@@ -191,10 +192,10 @@ def learn_regrets(setting, state, row, forecast, label):
     """
     totals, squares, tally = state
     slope = loss_derivative(setting[0], forecast, label)
-    before = max(tally[PEAK], SMALLEST)
+    before = larger(tally[PEAK], SMALLEST)
     for i in range(row.shape[0]):
-        tally[PEAK] = max(tally[PEAK], (slope * (forecast - row[i])) ** 2)
-    after = max(tally[PEAK], SMALLEST)
+        tally[PEAK] = larger(tally[PEAK], (slope * (forecast - row[i])) ** 2)
+    after = larger(tally[PEAK], SMALLEST)
     slow = 0.0
     fast = 0.0
     for i in range(row.shape[0]):
@@ -204,7 +205,7 @@ def learn_regrets(setting, state, row, forecast, label):
         fast += r * r / (after + squares[i])
         totals[i] += r
     jump = math.sqrt(tally[POTENTIAL]) + math.sqrt(fast)
-    tally[POTENTIAL] = min(tally[POTENTIAL] + slow, jump * jump)
+    tally[POTENTIAL] = smaller(tally[POTENTIAL] + slow, jump * jump)
     return tally[PEAK] < np.inf
 
 

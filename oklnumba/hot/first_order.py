@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from oklnumba.hot.elementary import exp_nonpositive
+from oklnumba.hot.elementary import exp_nonpositive, larger, smaller
 from oklnumba.hot.jit import DIVERGED, DONE, LARGEST_FORECAST, hot
 from oklnumba.hot.linalg import add_multiple, dot, project_ball
 from oklnumba.hot.losses import LINEAR_LOSS, round_derivative
@@ -44,7 +44,7 @@ def p_norm_map(G, eta, p, w, d):
     """Write the maximiser of <-G, w> - |w|_p^2 / (2 eta) (of oco Example 5.3). G, w : (d,)."""
     largest = 0.0
     for j in range(d):
-        largest = max(largest, abs(G[j]))
+        largest = larger(largest, abs(G[j]))
     if largest == 0.0:
         for j in range(d):
             w[j] = 0.0
@@ -68,7 +68,7 @@ def entropy_map(G, eta, scale, w, d):
     """
     lowest = np.inf
     for j in range(d):
-        lowest = min(lowest, G[j])
+        lowest = smaller(lowest, G[j])
     total = 0.0
     for j in range(d):
         w[j] = exp_nonpositive(-eta * (G[j] - lowest))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from oklnumba.hot.elementary import smaller
 from oklnumba.hot.features import fourier_rows
 from oklnumba.hot.jit import DIVERGED, DONE, LARGEST_FORECAST, hot
 from oklnumba.hot.linalg import add_multiple, dot
@@ -20,7 +21,7 @@ def fogd_rounds(X, y, fourier, Z, w, loss, eta, forecasts):
     frequencies, scale = fourier
     n, r = y.shape[0], w.shape[0]
     for start in range(0, n, Z.shape[0]):
-        count = min(Z.shape[0], n - start)
+        count = smaller(Z.shape[0], n - start)
         if X.shape[0] > 0:
             fourier_rows(X, start, count, frequencies, scale, Z)
         for t in range(start, start + count):
@@ -41,7 +42,7 @@ def fogd_forecasts(X, fourier, Z, w, forecasts):
     frequencies, scale = fourier
     n, r = forecasts.shape[0], w.shape[0]
     for start in range(0, n, Z.shape[0]):
-        count = min(Z.shape[0], n - start)
+        count = smaller(Z.shape[0], n - start)
         if X.shape[0] > 0:
             fourier_rows(X, start, count, frequencies, scale, Z)
         for t in range(start, start + count):

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from oklnumba.hot.elementary import larger, smaller
 from oklnumba.hot.expansion import SMALLEST_FACTOR, expansion_value
 from oklnumba.hot.jit import ATOMS, DIVERGED, DONE, LARGEST_FORECAST, NEED_ROOM, NOT_FINITE, hot
 from oklnumba.hot.linalg import multiply
@@ -34,7 +35,7 @@ def step_in_ball(sums, step, value, corner, radius):
 
     value : f(x) before the step; corner : k(x, x).
     """
-    square = max(sums[SQUARE] - 2.0 * step * value + step * step * corner, 0.0)
+    square = larger(sums[SQUARE] - 2.0 * step * value + step * step * corner, 0.0)
     if not square < np.inf:
         return False
     if square > radius * radius:
@@ -105,10 +106,10 @@ def bogd_drop(a, diagonal, coin, weighted, p, m):
     if not (weighted and total > 0.0):
         for j in range(m):
             p[j] = 1.0 / m
-        return min(int(coin * m), m - 1)
+        return smaller(int(coin * m), m - 1)
     rest = 0.0
     for j in range(m):
-        p[j] = max(1.0 - (m - 1) * (p[j] / total), 0.0)
+        p[j] = larger(1.0 - (m - 1) * (p[j] / total), 0.0)
         rest += p[j]
     running = 0.0
     chosen = 0
@@ -125,7 +126,7 @@ def limit_largest(a, most, m):
     """Scale the first m entries of a so that none exceeds ``most``."""
     largest = 0.0
     for j in range(m):
-        largest = max(largest, abs(a[j]))
+        largest = larger(largest, abs(a[j]))
     if largest > most:
         multiply(a, most / largest, m)
 

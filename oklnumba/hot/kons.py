@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from oklnumba.hot.dictionary import kors_keep, kors_probability
+from oklnumba.hot.elementary import larger, smaller
 from oklnumba.hot.jit import ATOMS, DONE, NEED_ROOM, NOT_FINITE, NOT_POSITIVE, STOPPED, hot
 from oklnumba.hot.linalg import add_multiple, dot, solve_lower, solve_lower_transposed
 from oklnumba.hot.losses import EPSILON_INSENSITIVE, HINGE, SQUARED_HINGE, loss_derivative
@@ -151,11 +152,11 @@ def kons_rounds(H, offsets, y, steps, loss, setting, R_G, block, span, forecasts
         h = H[i]
         kons_solve(h, d, L, first, i)
         own = L[i, first:i]
-        schur = max(h[i] - dot(own, own, i - first), 0.0)  # negative only by rounding
+        schur = larger(h[i] - dot(own, own, i - first), 0.0)  # negative only by rounding
         raw = offsets[i] + dot(h[first:i], c[first:i], i - first) + dot(own, z[first:i], i - first)
         if not abs(raw) < np.inf:
             return i, NOT_FINITE
-        forecast = min(max(raw, -C), C)  # Alg. 1: the projection onto |w(x_t)| <= C, eq. 1
+        forecast = smaller(larger(raw, -C), C)  # Alg. 1: the projection onto |w(x_t)| <= C, eq. 1
         forecasts[i] = forecast
         if raw != forecast and not schur > 0.0:
             return i, NOT_POSITIVE
@@ -228,7 +229,7 @@ def kons_function(function, m, r, work, out):
 def clipped_forecasts(rows, coefs, C, out):
     """Write rows . coefs, clipped to [-C, C]. rows : (n, m); coefs : (m,); out : (n,)."""
     for t in range(out.shape[0]):
-        out[t] = min(max(dot(rows[t], coefs, coefs.shape[0]), -C), C)
+        out[t] = smaller(larger(dot(rows[t], coefs, coefs.shape[0]), -C), C)
 
 
 @hot
@@ -251,14 +252,14 @@ def sketch_sees(row, corner, d, setting, counts, sketch, coins, work):
     probability = kors_probability(kbar, weights, kors, b, square, alpha, beta, eps, k)
     if not probability >= 0.0:
         return 0.0, NOT_FINITE
-    kept = max(probability, floor)
+    kept = larger(probability, floor)
     if d != 0.0 and coins[0] < kept:
         if not kors_keep(weights, kors, b, square, alpha, kept, k) > 0.0:
             return 0.0, NOT_POSITIVE
         weights[k] *= d
         members[k] = counts[ATOMS]
         counts[MEMBERS] = k + 1
-    p = max(probability, gamma)  # Alg. 3, line 9
+    p = larger(probability, gamma)  # Alg. 3, line 9
     if d == 0.0 or not coins[1] < p:
         return 0.0, DONE
     return 1.0 / p if weighted else 1.0, DONE
@@ -310,11 +311,11 @@ def sketched_kons_rounds(
         for j in range(r):
             s[j] = scale[j] * row[index[j]]
         solve_lower(L, s, r)
-        schur = max(corner - dot(s, s, r), 0.0)  # negative only by rounding
+        schur = larger(corner - dot(s, s, r), 0.0)  # negative only by rounding
         raw = dot(row, coefs, m) + dot(s, z, r)
         if not abs(raw) < np.inf:
             return t, NOT_FINITE
-        forecasts[t] = min(max(raw, -C), C)  # the projection, eq. 1
+        forecasts[t] = smaller(larger(raw, -C), C)  # the projection, eq. 1
         over = raw - forecasts[t]
         if over != 0.0 and not schur > 0.0:
             return t, NOT_POSITIVE

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from oklnumba.hot.elementary import larger
 from oklnumba.hot.jit import hot, hot_apart
 
 REFUSED, SAME, OTHER = range(3)  # what take_finite returns
@@ -237,7 +238,7 @@ def euclidean_norm(w, d):
         return math.sqrt(square)
     largest = 0.0
     for j in range(d):
-        largest = max(largest, abs(w[j]))
+        largest = larger(largest, abs(w[j]))
     if largest == 0.0 or not largest < np.inf:
         return largest
     s = 0.0

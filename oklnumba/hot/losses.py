@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from oklnumba.hot.elementary import larger
 from oklnumba.hot.jit import hot
 
 SQUARED = 0
@@ -25,12 +26,12 @@ def loss_value(code, forecast, y):
     if code == ABSOLUTE:
         return abs(y - forecast)
     if code == EPSILON_INSENSITIVE:
-        return max(abs(y - forecast) - TUBE, 0.0)
+        return larger(abs(y - forecast) - TUBE, 0.0)
     margin = y * forecast
     if code == HINGE:
-        return max(1.0 - margin, 0.0)
+        return larger(1.0 - margin, 0.0)
     if code == SQUARED_HINGE:
-        return max(1.0 - margin, 0.0) ** 2
+        return larger(1.0 - margin, 0.0) ** 2
     return math.log1p(math.exp(-margin)) if margin > 0.0 else math.log1p(math.exp(margin)) - margin
 
 
@@ -47,7 +48,7 @@ def loss_derivative(code, forecast, y):
     if code == HINGE:
         return -y if margin < 1.0 else 0.0
     if code == SQUARED_HINGE:
-        return -2.0 * y * max(1.0 - margin, 0.0)
+        return -2.0 * y * larger(1.0 - margin, 0.0)
     if margin > 0.0:
         e = math.exp(-margin)
         return -y * e / (1.0 + e)

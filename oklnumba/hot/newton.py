@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from oklnumba.hot.elementary import larger, smaller
 from oklnumba.hot.jit import DONE, NEED_ROOM, NOT_FINITE, NOT_POSITIVE, hot
 from oklnumba.hot.linalg import (
     add_multiple,
@@ -20,9 +21,11 @@ from oklnumba.hot.udu import (
     NO_DISCOUNT,
     SWEEP,
     TOGETHER,
+    factor_round,
     factor_rounds,
     ridge_forecast,
     ridge_learn,
+    solve_round,
     solve_rounds,
 )
 
@@ -165,7 +168,7 @@ def newton_move_late(X, late, factor, rounds, betas, a):
     for s in range(count):
         if late[s] != 0.0:
             add_multiple(p, late[s], X[s], r)
-    solve_rounds(U, inv_d, rounds, betas, a, 1, r)
+    solve_round(U, inv_d, rounds, betas, a, r)
     for j in range(r):
         c[j] += inv_d[j] * p[j]
 
@@ -203,7 +206,7 @@ def newton_round(x, y, loss, eta, C, factor, wide, forecasts):
     p, a = z[0], wide[3]
     for j in range(r):
         p[j] = x[j]
-    solve_rounds(U, inv_d, z, betas, a, 1, r)
+    solve_round(U, inv_d, z, betas, a, r)
     forecast = dot(p, c, r)  # kons Algorithm 1, line 6
     if not abs(forecast) < np.inf:
         return NOT_FINITE
@@ -223,7 +226,7 @@ def newton_round(x, y, loss, eta, C, factor, wide, forecasts):
     for j in range(r):
         p[j] = root * slope * x[j]
     a[0] = 1.0
-    factor_rounds(U, inv_d, NO_DISCOUNT, z, betas, a, 1, r)  # line 8
+    factor_round(U, inv_d, NO_DISCOUNT, z, betas, a, r)  # line 8
     m = ridge_forecast(p, c, scan, r)
     ridge_learn(m - 1.0 / root, betas[0], c, scan, r)  # line 5 of the next round
     return DONE
@@ -242,7 +245,7 @@ def newton_rounds(X, y, loss, eta, C, factor, work, forecasts):
     n = y.shape[0]
     t = 0
     while t < n:
-        count = min(TOGETHER, (n - t) // SWEEP * SWEEP)
+        count = smaller(TOGETHER, (n - t) // SWEEP * SWEEP)
         if count > 0:
             stop = t + count
             played, status = newton_block(
@@ -253,7 +256,7 @@ def newton_rounds(X, y, loss, eta, C, factor, work, forecasts):
             if status == DONE:
                 t = stop
                 continue
-        stop = t + max(count, 1)
+        stop = t + larger(count, 1)
         while t < stop:
             status = newton_round(X[t], y[t], loss, eta, C, factor, wide, forecasts[t : t + 1])
             if status != DONE:
@@ -271,8 +274,8 @@ def newton_forecasts(X, C, factor, wide, forecasts):
     for t in range(n):
         for j in range(r):
             p[0, j] = X[t, j]
-        solve_rounds(U, inv_d, p, betas, a, 1, r)
-        forecasts[t] = max(-C, min(C, dot(p[0], c, r)))
+        solve_round(U, inv_d, p, betas, a, r)
+        forecasts[t] = larger(-C, smaller(C, dot(p[0], c, r)))
 
 
 @hot

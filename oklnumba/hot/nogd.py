@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from oklnumba.hot.elementary import larger
 from oklnumba.hot.expansion import expansion_value
 from oklnumba.hot.jit import ATOMS, DIVERGED, DONE, LARGEST_FORECAST, NEED_MAP, NEED_ROOM, hot
 from oklnumba.hot.linalg import add_multiple, dot
@@ -48,7 +49,7 @@ def mapped_gradient_rounds(X, y, first, kernel, loss, setting, counts, function,
             return t, DIVERGED
         forecasts[t] = forecast
         slope = loss_derivative(loss, forecast, y[t])
-        sizes[t] = max(m, counts[STORED])
+        sizes[t] = larger(m, counts[STORED])
         if slope == 0.0:
             continue
         if r > 0:

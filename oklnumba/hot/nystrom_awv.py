@@ -14,6 +14,7 @@ from oklnumba.hot.dictionary import (
     span_distance,
     span_grow,
 )
+from oklnumba.hot.elementary import larger, smaller
 from oklnumba.hot.jit import ATOMS, DONE, NEED_ROOM, NOT_FINITE, NOT_POSITIVE, hot
 from oklnumba.hot.linalg import dot, solve_upper_transposed
 from oklnumba.hot.rows import kernel_diag, kernel_row, put_atom
@@ -137,7 +138,7 @@ def nystrom_rows(X, Y, coins, first, kernel, setting, counts, dictionary, past, 
     Z, ranks, borders, gains, sizes = out
     rows, columns = work
     row, b, q = rows[0], rows[1], rows[4]
-    count = min(Z.shape[0], X.shape[0] - first)
+    count = smaller(Z.shape[0], X.shape[0] - first)
     ranks[0], growths = counts[RANK], 0
     for t in range(count):
         if growths == borders.shape[0]:
@@ -207,7 +208,7 @@ def nystrom_awv_rounds(rows, Y, lam, factor, setting, work, ridge, discount, tot
             if not border_factor(U, inv_d, c, moments, corner, growth[t], old):
                 return t, NOT_POSITIVE
             growths += 1
-        width = (max(rank, 1) + LANES - 1) // LANES * LANES
+        width = (larger(rank, 1) + LANES - 1) // LANES * LANES
         played, status = awv_rounds(
             Z[t:stop], Y[t:stop], width, factor, setting, work, ridge,
             (forecasts[t:stop], ridge_forecasts[t:stop], shrinks[t:stop]),

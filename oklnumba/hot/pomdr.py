@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from oklnumba.hot.dictionary import IN_SPAN, ald_grow, ald_residual
+from oklnumba.hot.elementary import larger, smaller
 from oklnumba.hot.expansion import expansion_square, expansion_value, mean, to_ball
 from oklnumba.hot.jit import ATOMS, DONE, NEED_ROOM, NOT_FINITE, NOT_POSITIVE, hot
 from oklnumba.hot.linalg import add_multiple, dot, multiply, solve_upper
@@ -25,7 +26,7 @@ SWITCH_FACTOR = 15.0  # B_0 = ceil(15 ln T), as in the paper's experiments
 @hot
 def pomdr_rate(radius, rate_scale, counts, sums, corner):
     """Return lambda_t (eq. 10 with 3 D for its first term, errata 28, 29). corner : k(x_t, x_t)."""
-    under = 3.0 * max(sums[LARGEST], corner) + sums[DELTA]
+    under = 3.0 * larger(sums[LARGEST], corner) + sums[DELTA]
     if not under > 0.0:
         return 0.0  # k(x, x) = 0 so far: every function is 0 on the data
     rate = radius / math.sqrt(under)
@@ -50,7 +51,7 @@ def pomdr_parts(kernel, radius, rate_scale, counts, sums, function, hints, count
 @hot
 def pomdr_horizon(horizon, this):
     """Return T: the horizon, or the present round, and at least 2 then."""
-    return horizon if horizon > 0.0 else max(float(this), 2.0)
+    return horizon if horizon > 0.0 else larger(float(this), 2.0)
 
 
 @hot
@@ -68,7 +69,7 @@ def pomd_ald(R, row, corner, bound, largest, q, m):
     """
     alpha = ald_residual(R, row, corner, q, m)  # eq. 4
     if alpha <= IN_SPAN * corner or (m > 0 and alpha <= bound * bound * largest):
-        return False, max(corner - alpha, 0.0)
+        return False, larger(corner - alpha, 0.0)
     return True, corner
 
 
@@ -107,7 +108,7 @@ def pomdr_account(a, counts, sums, radius, rate, label, own, square, hinted):
     # <f', grad> = -y f'(x) for the projected gradient too: f' is in the span. Errata 26.
     stepped = sums[SQUARE] + rate * rate * square + 2.0 * rate * label * own
     sums[SQUARE] = to_ball(a, stepped, radius, counts[ATOMS])
-    delta = max(square - 2.0 * label * hinted, 0.0)  # eq. 10, errata 27
+    delta = larger(square - 2.0 * label * hinted, 0.0)  # eq. 10, errata 27
     sums[DELTA] += delta
     sums[ALL_DELTA] += delta
 
@@ -163,7 +164,7 @@ def pomdr_switch(counts, switch_size, budget, horizon, this, grown):
     """Let OMDR take over where the dictionary has grown to B_0 atoms, and drop the factor then."""
     if grown and counts[SWITCH] == 0:
         by_rounds = math.ceil(SWITCH_FACTOR * math.log(pomdr_horizon(horizon, this)))
-        by_rounds = min(by_rounds, budget - 1.0)
+        by_rounds = smaller(by_rounds, budget - 1.0)
         if counts[ATOMS] >= (switch_size if switch_size > 0.0 else by_rounds):
             counts[SWITCH] = this + 1
     counts[FACTORED] = 0 if omdr_plays(counts, horizon, this + 1) else counts[ATOMS]
@@ -190,7 +191,7 @@ def pomdr_rounds(X, y, first, played, kernel, setting, counts, sums, function, h
         m = counts[ATOMS]
         if m == a.shape[0]:
             return t, NEED_ROOM
-        x, label, this, count = X[t], y[t], played + t + 1, min(played + t, M)
+        x, label, this, count = X[t], y[t], played + t + 1, smaller(played + t, M)
         corner, rate, own, hinted = pomdr_parts(
             kernel, radius, rate_scale, counts, sums, function, hints, count, x, row
         )
@@ -198,7 +199,7 @@ def pomdr_rounds(X, y, first, played, kernel, setting, counts, sums, function, h
         if not (abs(forecast) < np.inf and corner < np.inf):
             return t, NOT_FINITE
         forecasts[t] = forecast
-        sums[LARGEST] = max(sums[LARGEST], corner)
+        sums[LARGEST] = larger(sums[LARGEST], corner)
         omdr = omdr_plays(counts, horizon, this)  # line 8
         if label * forecast < 1.0:  # line 7
             joins, square = True, corner
@@ -227,7 +228,7 @@ def pomdr_forecasts(X, played, kernel, setting, counts, sums, function, hints, w
     """Write what POMDR would forecast for each row of X; arguments as in pomdr_rounds."""
     radius, _, _, _, _, _, rate_scale = setting
     _, signs, _, _ = hints
-    count = min(played, signs.shape[0])
+    count = smaller(played, signs.shape[0])
     for t in range(X.shape[0]):
         _, rate, own, hinted = pomdr_parts(
             kernel, radius, rate_scale, counts, sums, function, hints, count, X[t], work[0]

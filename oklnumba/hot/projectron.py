@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from oklnumba.hot.dictionary import IN_SPAN, ald_grow, ald_residual
+from oklnumba.hot.elementary import larger, smaller
 from oklnumba.hot.expansion import expansion_value
 from oklnumba.hot.jit import (
     ATOMS,
@@ -30,7 +31,7 @@ def projectron_tau(loss, far, inside):
     """
     if not (loss > far and inside > 0.0):
         return 0.0
-    return min(min(loss / inside, 1.0), 2.0 * (loss - far) / inside)
+    return smaller(smaller(loss / inside, 1.0), 2.0 * (loss - far) / inside)
 
 
 @hot
@@ -61,7 +62,7 @@ def projectron_rounds(X, y, first, kernel, setting, counts, function, work, out)
             if not corner < np.inf:
                 return t, NOT_FINITE
             rest = ald_residual(R, row, corner, q, m)
-            distance = math.sqrt(max(rest, 0.0))  # of k(x, .) to the span
+            distance = math.sqrt(larger(rest, 0.0))  # of k(x, .) to the span
             near = rest <= IN_SPAN * corner
             tau = 1.0  # length of the projected step
             if margin > 0.0:

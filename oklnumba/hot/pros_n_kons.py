@@ -12,6 +12,7 @@ from oklnumba.hot.dictionary import (
     span_distance,
     span_grow,
 )
+from oklnumba.hot.elementary import larger, smaller
 from oklnumba.hot.jit import ATOMS, DONE, NEED_ROOM, NOT_FINITE, NOT_POSITIVE, hot
 from oklnumba.hot.linalg import dot, solve_upper_transposed
 from oklnumba.hot.newton import newton_round
@@ -109,7 +110,7 @@ def pros_n_kons_forecasts(X, coin, kernel, setting, counts, dictionary, factor, 
         kernel_row(kernel, x, atoms, m, row)
         span_coordinates(row, span, R, q, rank)
         solve_upper_transposed(U, q, rank)
-        forecasts[t] = min(max(dot(q, c, rank), -C), C)
+        forecasts[t] = smaller(larger(dot(q, c, rank), -C), C)
         if restart:
             corner = kernel_diag(kernel, x)
             if coin < joining_probability(rule, row, weights, kors, b, corner, m):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from oklnumba.hot.elementary import FAR, exp_nonpositive
+from oklnumba.hot.elementary import FAR, exp_nonpositive, smaller
 from oklnumba.hot.jit import hot, hot_apart
 
 GAUSSIAN = 0
@@ -109,11 +109,11 @@ def kernel_row(kernel, x, atoms, m, out):
             o[j] = exp_nonpositive(-rate * math.sqrt(o[j]))
     elif code == MATERN_3_2:
         for j in range(m):
-            s = min(rate * math.sqrt(o[j]), FAR)
+            s = smaller(rate * math.sqrt(o[j]), FAR)
             o[j] = (1.0 + s) * exp_nonpositive(-s)
     else:  # MATERN_5_2
         for j in range(m):
-            s = min(rate * math.sqrt(o[j]), FAR)
+            s = smaller(rate * math.sqrt(o[j]), FAR)
             o[j] = (1.0 + s + s * s / 3.0) * exp_nonpositive(-s)
 
 
@@ -156,7 +156,7 @@ def kernel_product(kernel, X, v, share, shares, tile, row, own, out):
     """
     n, d = X.shape
     for first in range(share * TILE, n, shares * TILE):
-        width = min(TILE, n - first)
+        width = smaller(TILE, n - first)
         for k in range(d):
             for j in range(width):
                 tile[k, j] = X[first + j, k]
@@ -164,7 +164,7 @@ def kernel_product(kernel, X, v, share, shares, tile, row, own, out):
         for start in range(first, n, TILE):
             for j in range(width):
                 own[j] = 0.0
-            for i in range(start, min(start + TILE, n)):
+            for i in range(start, smaller(start + TILE, n)):
                 kernel_row(kernel, X[i], tile, width, row)
                 s = 0.0
                 vi = v[i] if start > first else 0.0  # the square on the diagonal is whole

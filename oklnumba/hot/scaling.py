@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from oklnumba.hot.elementary import larger, smaller
 from oklnumba.hot.jit import exact
 
 ROUNDING = 8 * 2.0**-52  # deviations below this share of a column's mean are rounding
@@ -28,7 +29,7 @@ def standardise_row(x, moments, count, clip, out):
         scale = math.sqrt(squares[j] / count)
         if scale <= ROUNDING * abs(origin[j] + mean[j]):
             scale = 1.0
-        out[j] = min(max((x[j] - origin[j] - mean[j]) / scale, -clip), clip)
+        out[j] = smaller(larger((x[j] - origin[j] - mean[j]) / scale, -clip), clip)
 
 
 @exact

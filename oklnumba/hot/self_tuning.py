@@ -13,6 +13,7 @@ from oklnumba.hot.dictionary import (
     span_distance,
     span_grow,
 )
+from oklnumba.hot.elementary import larger, smaller
 from oklnumba.hot.jit import ATOMS, DONE, NOT_FINITE, NOT_POSITIVE, hot
 from oklnumba.hot.linalg import add_multiple, dot
 from oklnumba.hot.rows import kernel_diag, kernel_row, put_atom
@@ -72,7 +73,7 @@ def map_rounds(X, coins, kernel, setting, counts, dictionary, unit, work, out):
     while t < n:
         m, rank = counts[ATOMS], counts[RANK]
         growing = m < largest
-        count = 1 if growing else max(min(TOGETHER, (n - t) // SWEEP * SWEEP), 1)
+        count = 1 if growing else larger(smaller(TOGETHER, (n - t) // SWEEP * SWEEP), 1)
         for s in range(count):
             kernel_row(kernel, X[t + s], atoms, m, row)
             q = rounds[s]
@@ -124,12 +125,12 @@ def pa_rounds(Z, columns, Y, signs, C, weights, largest, forecasts):
             if not abs(forecast) < np.inf:
                 return t, NOT_FINITE
             forecasts[t, k] = forecast
-            largest[k] = max(largest[k], abs(y))
+            largest[k] = larger(largest[k], abs(y))
             if signs[k] > 0.0:
-                loss, towards = max(1.0 - y * forecast, 0.0), y
+                loss, towards = larger(1.0 - y * forecast, 0.0), y
             else:
                 loss, towards = abs(y - forecast), 1.0 if y > forecast else -1.0
-            add_multiple(w, towards * min(C * largest[k], loss / square), z, r)
+            add_multiple(w, towards * smaller(C * largest[k], loss / square), z, r)
     return n, DONE
 
 

@@ -11,6 +11,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from oklnumba.hot.elementary import larger, smaller
 from oklnumba.hot.jit import hot, hot_apart
 
 # A = lam I + sum z z' = U' D U with U unit upper triangular. Adding z z' (Gill, Golub, Murray and
@@ -249,7 +250,7 @@ solve_rows_3 = _factor_rows(SWEEP, learn=False)
 @hot
 def pad(q, rank):
     """Write zeros behind the first ``rank`` entries up to whole vectors, at least one."""
-    padded = (max(rank, 1) + LANES - 1) // LANES * LANES
+    padded = (larger(rank, 1) + LANES - 1) // LANES * LANES
     for j in range(rank, padded):
         q[j] = 0.0
     return padded
@@ -287,6 +288,14 @@ def ridge_learn(y, beta, c, scan, r):
 
 
 @hot_apart
+def factor_round(U, inv_d, setting, round, beta, a, r):
+    """Add one round to the factor; round, beta : (1, cap); a : (1,); else as in factor_rounds."""
+    inv_discount, inv_lam = setting
+    for k in range(0, r, TILE):
+        factor_rows_1(U, inv_d, round, beta, a, k, r, inv_discount, inv_lam)
+
+
+@hot_apart
 def factor_rounds(U, inv_d, setting, rounds, betas, a, count, r):
     """Add the first ``count`` rounds to the factor: whole sweeps together, or one round.
 
@@ -294,13 +303,14 @@ def factor_rounds(U, inv_d, setting, rounds, betas, a, count, r):
     (cap,); setting : (1 / discount, 1 / lam), NO_DISCOUNT for none; rounds, betas : (>= count,
     cap); a : (>= count,), the arrays modified in place; r : columns in use, a multiple of LANES.
     """
+    if count == 1:
+        factor_round(U, inv_d, setting, rounds, betas, a, r)
+        return
     inv_discount, inv_lam = setting
     pairs = count // PAIR if r <= NARROW else 0
     for step in range(0, r + pairs * TILE, TILE):
-        if count == 1:
-            factor_rows_1(U, inv_d, rounds, betas, a, step, r, inv_discount, inv_lam)
         for s in range(0, count - 1, SWEEP):
-            k = step - min(s // PAIR, pairs) * TILE  # a sweep follows all those before
+            k = step - smaller(s // PAIR, pairs) * TILE  # a sweep follows all those before
             if s < pairs * PAIR:
                 second = s % PAIR != 0
                 if 0 < k < r:
@@ -320,12 +330,21 @@ def factor_rounds(U, inv_d, setting, rounds, betas, a, count, r):
 
 
 @hot_apart
-def solve_rounds(U, inv_d, rounds, betas, a, count, r):
-    """Turn the first ``count`` rounds x into p = U^-T x; arguments as in factor_rounds."""
+def solve_round(U, inv_d, round, beta, a, r):
+    """Turn one round x into p = U^-T x; arguments as in factor_round."""
     inv_discount, inv_lam = NO_DISCOUNT
     for k in range(0, r, TILE):
-        if count == 1:
-            solve_rows_1(U, inv_d, rounds, betas, a, k, r, inv_discount, inv_lam)
+        solve_rows_1(U, inv_d, round, beta, a, k, r, inv_discount, inv_lam)
+
+
+@hot_apart
+def solve_rounds(U, inv_d, rounds, betas, a, count, r):
+    """Turn the first ``count`` rounds x into p = U^-T x; arguments as in factor_rounds."""
+    if count == 1:
+        solve_round(U, inv_d, rounds, betas, a, r)
+        return
+    inv_discount, inv_lam = NO_DISCOUNT
+    for k in range(0, r, TILE):
         for s in range(0, count - 1, SWEEP):
             stop = s + SWEEP
             solve_rows_3(
