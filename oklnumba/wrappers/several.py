@@ -321,7 +321,7 @@ class OneVsRest(Several):
 
         The new scorer, which knew -1 only, is the last one's: the same as one from the start.
         """
-        vars(self)["classes"] = [*self.classes, name]  # which belongs to the data from now on
+        vars(self)["classes"] = *self.classes, name  # which belongs to the data from now on
         self._add_output()
 
     def _check_outputs(self, outputs: int) -> None:
