@@ -150,7 +150,9 @@ class Several(Player):
         while start < len(X):
             with Reserving(self):  # all have room before any of them plays
                 rows = min(one._ahead(len(X) - start) for one in self._learners)
-            part = slice(start, start + rows)
+                part = slice(start, start + rows)
+                for k, one in enumerate(self._learners):
+                    one._prepare(X[part], self._column(y[part], k))
             self._play_each(X[part], y[part], trace.rows(start, start + rows))
             start += rows
 

@@ -32,6 +32,9 @@ PLAYERS = {cls.__name__: (lambda cls=cls: make(cls)) for cls in LEARNERS} | {
         + [okl.Standardized(okl.NystromAWV(okl.Gaussian(0.3), mu=0.01))]
         + [okl.GrowingPKAWV(okl.TaylorFeatures(1), first=20), okl.SketchedKONS(okl.Gaussian(0.3))]
     ),
+    "Experts that restart": lambda: okl.Experts(
+        [okl.LinearRidge(), okl.SelfTuning(30), okl.Standardized(okl.SelfTuning(20))], B=None
+    ),
     "OnlineToBatch": lambda: okl.OnlineToBatch(okl.KRLS(okl.Gaussian(0.2)), draws=3),
 }
 
