@@ -33,8 +33,8 @@ class Hyper:
         self.name = name
 
     def __set__(self, one: Params, value: Any) -> None:
-        """Store the value; raise ValueError if it is another one and there is data."""
-        values = vars(one)
+        """Store the value, lists as tuples; raise ValueError if it is another and there is data."""
+        values, value = vars(one), _as_tuples(value)
         if self.name in values and not _same(values[self.name], value):
             one._refuse_in_use(self.name)
         values[self.name] = value
@@ -44,6 +44,30 @@ def _same(old: Any, new: Any) -> bool:
     """Say whether a value is the old one: the same object, or an equal number or text."""
     plain = type(new) is type(old) and isinstance(new, bool | int | float | str)
     return new is old or (plain and new == old)
+
+
+def _as_tuples(value: Any) -> Any:
+    """Return a tuple for a list, which could change in mid-stream; anything else as it is.
+
+    Columns of data frames too, which files hold as lists.
+    """
+    if hasattr(value, "tolist") and not isinstance(value, np.ndarray | np.generic | type):
+        value = value.tolist()
+    return tuple(_as_tuples(one) for one in value) if isinstance(value, list) else value
+
+
+def _own(value: Any) -> Any:
+    """Return a value that nobody else can change: a read-only copy of what is an array."""
+    if isinstance(value, tuple):
+        owned = tuple(_own(one) for one in value)
+        return value if all(a is b for a, b in zip(owned, value, strict=True)) else owned
+    if not hasattr(value, "__array__") or np.ndim(value) == 0:
+        return value
+    if isinstance(value, np.ndarray) and value.base is None and not value.flags.writeable:
+        return value
+    copied = np.array(value)
+    copied.flags.writeable = False
+    return copied
 
 
 class Checked(ABCMeta):
@@ -91,7 +115,8 @@ class Params(metaclass=Checked):
     """Base of every object with hyper-parameters: kernels, feature maps, learners.
 
     ``__init__`` of a subclass stores each argument under its own name and does nothing else, as in
-    scikit-learn; so ``sklearn.base.clone`` and ``GridSearchCV`` work on it. ``_check_params``
+    scikit-learn; so ``sklearn.base.clone`` and ``GridSearchCV`` work on it. Lists are kept as
+    tuples, and with the first data arrays become read-only copies. ``_check_params``
     refuses those that are out of range: it is called once an object has been made, by
     ``set_params``, and before the first round, for attributes may be assigned too.
     """
@@ -207,9 +232,10 @@ class Params(metaclass=Checked):
         return None
 
     def _use_parts(self) -> None:
-        """Note that data is about to come, for which the objects within must stay as they are."""
+        """Note that data is about to come, for which all that is within must stay as it is."""
         with _users_lock:
             for part in self._nested():
+                vars(part).update((n, _own(v)) for n, v in part.get_params(deep=False).items())
                 if part is not self:
                     _users.setdefault(part, WeakSet()).add(self)
 

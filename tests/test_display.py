@@ -158,7 +158,7 @@ def test_text_is_no_html():
     assert (read.rows["n"], read.rows["f"]) == ("12,345", "0.1235")
     assert len(read.rows["x"]) == LONGEST and read.rows["x"].endswith(" ...")
     learner = okl.OneVsRest(okl.FOGD(), ["<i>", "b"])
-    assert Reader(learner._repr_html_()).rows["classes"] == "['<i>', 'b']"
+    assert Reader(learner._repr_html_()).rows["classes"] == "('<i>', 'b')"
 
 
 def test_what_is_short():

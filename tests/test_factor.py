@@ -80,3 +80,13 @@ def test_lapack_factors_blocks_only(monkeypatch):
     theory.pkawv_bound(kernel, features, X, 1.0)
     assert {"blas", "dpstrf"} <= {name for name, _ in seen}
     assert max(rows for _, rows in seen) <= 32
+
+
+def test_blas_refuses_what_it_would_misread():
+    A = np.ones((4, 4))
+    for wrong in (A[:, ::2], A.T[:3], A.astype(np.float32), A[:3]):
+        with pytest.raises(ValueError, match=r"BLAS needs \(\d, \d\) float64 numbers, adjacent"):
+            blas.subtract_squares(np.ones((4, 2)), wrong)
+    A.flags.writeable = False
+    with pytest.raises(ValueError, match="and writeable"):
+        blas.subtract_squares(np.ones((4, 2)), A)

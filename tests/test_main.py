@@ -14,7 +14,7 @@ import pytest
 
 import oklnumba as okl
 from oklnumba.__main__ import main
-from oklnumba.command import play, source, spelling
+from oklnumba.command import play, source, spelling, warm_up
 
 ROOT = Path(__file__).resolve().parents[1]
 N = 1500
@@ -56,6 +56,7 @@ def table(folder):
 
 INPUTS = ["--columns", "first,second,third"]
 FAST = ["--learner", "LinearAWV"]
+REGRESS, CLASSIFY = ["--task", "regression"], ["--task", "classification"]
 
 
 def said(capsys, *argv, status=0):
@@ -304,14 +305,20 @@ def test_data_sets_are_listed_and_described(capsys):
         (["run", "magic04", "--save", "nowhere/m.npz"], "there is no such folder"),
         (["run", "{table}", "--label", "text", "--permute", "0"], "read in order"),
         (["run", "magic04", "--rows", "0"], "--rows"),
+        (["run", "magic04", "--label", "z"], "the labels of magic04 are y; there is no column 'z'"),
+        (["run", "{npz}", "--columns", "x0,x9"], "has no column 'x9'; it has x0 to x2, y"),
+        (["run", "{npz}", "--label", "x0"], "has no column 'x0'; it has x0 to x2, y"),
+        (["run", "{table}", "--label", "text", *INPUTS, *REGRESS], "holds text: no regression"),
+        (["run", "{table}", "--label", "number", *INPUTS, *CLASSIFY], "too many for classes: use"),
         (["runn"], "runn"),
         (["data", "info", "magic4"], "did you mean magic04"),
         (["data", "info"], "name the data set"),
         (["compare", "magic04", "--learner", "Nothing()"], "no class 'Nothing'"),
     ],
 )
-def test_errors_take_one_line(capsys, table, argv, words):
-    error = said(capsys, *(part.format(table=table) for part in argv), status=2)
+def test_errors_take_one_line(capsys, table, folder, argv, words):
+    places = {"table": table, "npz": folder / "xy.npz"}
+    error = said(capsys, *(part.format(**places) for part in argv), status=2)
     assert words in error, error
 
 
@@ -334,6 +341,58 @@ def test_bad_rows_are_named(capsys, tmp_path, rows, words):
         assert "3 classes" in said(capsys, "run", str(path), "--label", "y", *FAST)
     else:
         assert words in said(capsys, "run", str(path), "--label", "y", *FAST, status=2)
+
+
+@pytest.mark.parametrize(
+    "arrays, words",
+    [
+        ({"X": np.zeros((3, 2))}, "holds X, but no X and y"),
+        ({"X": np.zeros(3), "y": np.ones(3)}, "holds X (3,) and y (3,); (n, d) and (n,)"),
+        ({"X": np.zeros((3, 2)), "y": np.ones(2)}, "holds X (3, 2) and y (2,)"),
+        ({"X": np.zeros((3, 2)), "y": np.array([1.0, np.nan, 2.0])}, "row 1 (the first is 0) has"),
+    ],
+)
+def test_what_an_archive_lacks_is_said(capsys, tmp_path, arrays, words):
+    np.savez(tmp_path / "a.npz", **arrays)
+    assert words in said(capsys, "run", str(tmp_path / "a.npz"), *FAST, status=2)
+
+
+def test_columns_and_an_order_of_an_archive(capsys, folder):
+    def mistakes(*options):
+        out = said(capsys, "run", str(folder / "xy.npz"), *FAST, *options)
+        return re.search(r"mistakes  (\S+) %", out)[1]
+
+    some, all_of_them, other = mistakes("--columns", "x1"), mistakes(), mistakes("--permute", "3")
+    assert len({some, all_of_them, other}) == 3
+    assert mistakes("--columns", "x0,x1,x2") == all_of_them
+    assert mistakes("--permute", "3") == other
+
+
+def test_a_broken_pipe_and_an_interrupt_end_without_a_traceback(monkeypatch, capfd):
+    """As in ``oklnumba data list | head``."""
+    for error, status, told in (
+        (BrokenPipeError, 0, ""),
+        (KeyboardInterrupt, play.INTERRUPTED, "interrupted\n"),
+    ):
+        monkeypatch.setattr(okl.datasets, "names", Raising(error))
+        assert main(["data", "list"]) == status
+        assert capfd.readouterr().err == told
+
+
+class Raising:
+    """A function that raises."""
+
+    def __init__(self, error):
+        self.error = error
+
+    def __call__(self, *_, **__):
+        raise self.error
+
+
+def test_warming_up_says_where_compiled_code_cannot_be_kept(monkeypatch, capsys):
+    monkeypatch.setattr(warm_up, "cache_folder", lambda: None)
+    error = said(capsys, "warm-up", "LinearAWV", status=2)
+    assert "compiled code cannot be kept" in error
 
 
 def test_bad_rows_are_counted_over_the_whole_stream(capsys, folder, tmp_path):

@@ -25,7 +25,7 @@ from sklearn.linear_model import SGDClassifier
 import oklnumba as okl
 from oklnumba.arguments import SIZES
 from oklnumba.params import Params
-from tests.battery import LEARNERS, make
+from tests.battery import LEARNERS, make, stream
 from tests.compiled import COMPILED
 
 X = np.random.default_rng(0).uniform(-1, 1, (30, 3))
@@ -462,7 +462,8 @@ CLASSES = {
 def test_one_vs_rest_is_saved_with_classes_of_any_kind(kind, learner, tmp_path):
     y = np.asarray(CLASSES[kind])[np.arange(30) % len(CLASSES[kind])]
     learner = okl.OneVsRest(learner, classes=CLASSES[kind])
-    assert learner.classes is CLASSES[kind]
+    assert type(learner.classes) in (range, tuple, np.ndarray)
+    assert np.array_equal(learner.classes, CLASSES[kind])
     learner.partial_fit(X, y).save(tmp_path / "a.npz")
     again = okl.load(tmp_path / "a.npz")
     assert np.array_equal(again.predict(X), learner.predict(X))
@@ -536,3 +537,50 @@ def test_the_table_of_sizes_is_what_the_classes_have():
         if parameter.name in SIZES
     }
     assert len(rows) == len(set(rows)) and set(rows) == have
+
+
+# ---- what else is refused, each in one place ----
+
+X_40, Y_40 = stream(make(okl.POMDR), 40)
+LINE = {
+    "one label a forecast": lambda: okl.losses.get("squared").value([1, 2, 3], [1, 2]),
+    "B=None needs the labels of the run": lambda: okl.theory.experts_bound(2, B=None),
+    "Gaussian takes sigma, but 3 were given": lambda: okl.Gaussian(1.0, 2.0, 3.0),
+    "the kernel is zero at all landmarks": lambda: okl.NystromFeatures(
+        np.zeros((3, 2)), okl.Linear()
+    ).transform(X_40[:, :2]),
+    "KORS has kept no point of the 3": lambda: (
+        okl.KORS(okl.Linear()).partial_fit(np.zeros((3, 2))).features()
+    ),
+    "MultiOutput has seen no data": lambda: okl.MultiOutput(okl.FOGD()).predict(X_40),
+    "column 1 of y: y has 2 at row": lambda: okl.MultiOutput(okl.FOGD()).partial_fit(
+        X_40, np.column_stack([Y_40, 2.0 * np.abs(Y_40)])
+    ),
+    "there is no point yet: call reset(d)": lambda: okl.LinearAWV().w,
+    "which is no label: labels are numbers or texts": lambda: okl.OneVsRest(
+        okl.OGD(), [-1, 1]
+    ).partial_fit(X_40, np.full(40, "2020-01-01", dtype="M8[D]")),
+    "y must have shape (40,), one class a row": lambda: okl.OneVsRest(
+        okl.OGD(), [-1, 1]
+    ).partial_fit(X_40, [[1], [2, 3]] + 38 * [1]),
+}
+
+
+@pytest.mark.parametrize("words", LINE)
+def test_what_is_told(words):
+    with pytest.raises((ValueError, TypeError)) as caught:
+        LINE[words]()
+    assert words in str(caught.value)
+
+
+def test_learners_of_all_classes_have_no_scorers_and_forecast_for_each():
+    learner = okl.OneVsRest(okl.PKAWV(okl.TaylorFeatures(2)), [-1, 1]).partial_fit(X_40, Y_40)
+    with pytest.raises(AttributeError, match="one learner plays all 2 classes"):
+        _ = learner.scorers_
+    one = learner.learners_[0]
+    assert np.array_equal(one.predict_one(X_40[0]), learner.scores(X_40[:1])[0])
+    with pytest.raises(ValueError, match="plays 2 of them a round"):
+        one.partial_fit(X_40, Y_40)
+    with pytest.raises(ValueError, match="d must be an integer >= 1"):
+        okl.LinearAWV().reset(0)
+    assert okl.LinearAWV().reset(3).w.tolist() == [0.0, 0.0, 0.0]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 
+import numpy as np
+import pandas
 import pytest
 from sklearn.base import clone
 
@@ -126,3 +129,107 @@ def test_repr_is_one_readable_line(cls):
     assert repr(eval(shown, vars(okl).copy())) == shown
     X, y = stream(learner, 40)
     assert repr(learner.partial_fit(X, y)) == shown
+
+
+def holding(name):
+    """Return a learner made of something that can change, and how its owner changes it later."""
+    X, _ = stream(make(okl.POMDR), 20)
+    if name == "classes":
+        given = [-1, 1]
+        return okl.OneVsRest(okl.OGD(0.1), given), given, lambda: given.append(2)
+    if name == "array of classes":
+        given = np.array([-1, 1])
+        return okl.OneVsRest(okl.OGD(0.1), given), given, lambda: given.fill(7)
+    if name == "column of classes":
+        given = pandas.Series([-1, 1])
+        return okl.OneVsRest(okl.OGD(0.1), given), given, lambda: given.update([7, 8])
+    if name == "learners":
+        given = [okl.OGD(0.1), okl.OGD(1.0)]
+        return okl.Experts(given, B=None), given, lambda: given.pop()
+    if name == "learners of learners":
+        given = [okl.OGD(0.1), okl.OGD(1.0)]
+        outer = [okl.Experts(given, B=None)]
+        return okl.Standardized(okl.Experts(outer, B=None)), given, lambda: given.pop()
+    if name == "kernels":
+        given = [okl.Gaussian(0.5), okl.Gaussian(2.0)]
+        return okl.BAO2KS(given), given, lambda: given.pop()
+    if name == "center":
+        given = np.zeros(X.shape[1])
+        return okl.PKAWV(okl.TaylorFeatures(2, center=given)), given, lambda: given.fill(1.0)
+    if name == "lists of landmarks":
+        given = X[:5].tolist()
+        features = okl.NystromFeatures(given, okl.Gaussian())
+        return okl.PKAWV(features), given, lambda: given[0].reverse()
+    given = X[:5].copy()
+    given = given[:] if name == "view of landmarks" else given
+    features = okl.NystromFeatures(given, okl.Gaussian())
+    return okl.PKAWV(features), given, lambda: given.fill(0.5)
+
+
+HOLDING = [
+    "classes", "array of classes", "column of classes", "learners", "learners of learners",
+    "kernels", "center", "landmarks", "view of landmarks", "lists of landmarks",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HOLDING)
+def test_what_a_learner_was_made_of_may_change_and_it_does_not(name, tmp_path):
+    learner, given, change = holding(name)
+    before = repr(given)
+    X, y = stream(make(okl.POMDR), 60)
+    learner.partial_fit(X[:40], y[:40])
+    expected, kept = learner.predict(X), contents(learner)
+    change()
+    assert repr(given) != before
+    assert contents(learner) == kept
+    learner.save(tmp_path / "one.npz")
+    for one in (learner, copy.deepcopy(learner), okl.load(tmp_path / "one.npz"), clone(learner)):
+        if one.rounds == 0:
+            one.partial_fit(X[:40], y[:40])
+        np.testing.assert_array_equal(one.predict(X), expected)
+    learner.partial_fit(X[40:], y[40:])
+
+
+@pytest.mark.parametrize("name", HOLDING)
+def test_what_a_learner_with_data_holds_cannot_be_changed(name):
+    learner, _, _ = holding(name)
+    X, y = stream(make(okl.POMDR), 40)
+    learner.partial_fit(X, y)
+    for one in (learner, copy.deepcopy(learner)):
+        assert not list(changeable(one))
+
+
+def changeable(one):
+    """Yield the lists and the arrays among hyper-parameters that can be written to."""
+    for part in one._nested():
+        waiting = list(part.get_params(deep=False).values())
+        while waiting:
+            value = waiting.pop()
+            waiting += value if isinstance(value, tuple) else []
+            array = isinstance(value, np.ndarray)
+            if (
+                isinstance(value, list)
+                or array
+                and (value.flags.writeable or value.base is not None)
+            ):
+                yield value
+
+
+@pytest.mark.parametrize("name", HOLDING)
+def test_a_run_goes_on_with_a_fresh_learner_of_the_same_lists(name, tmp_path):
+    X, y = stream(make(okl.POMDR), 60)
+    whole = okl.run(holding(name)[0], X, y)
+    okl.run(holding(name)[0], X[:40], y[:40], checkpoint=tmp_path / "run.npz")
+    again = holding(name)[0]
+    run = okl.run(again, X[40:], y[40:], checkpoint=tmp_path / "run.npz", resume=True)
+    np.testing.assert_array_equal(run.predictions, whole.predictions)
+
+
+def test_lists_are_kept_as_tuples_which_clone_again():
+    learner = okl.Experts([okl.OGD(0.1), okl.OGD(1.0)], B=None)
+    assert isinstance(learner.learners, tuple)
+    assert repr(clone(clone(learner))) == repr(learner)
+    assert isinstance(learner.set_params(learners=[okl.OGD(0.3)]).learners, tuple)
+    center = np.arange(3.0)
+    features = okl.TaylorFeatures(2, center=center)
+    assert features.center is center and center.flags.writeable

@@ -197,3 +197,15 @@ def test_what_it_tells():
     assert learner.leader == learner.members[int(learner.weights.argmax())]
     assert "Gaussian kernel, sigma = " in str(learner.leader) and "lam = " in str(learner.leader)
     assert 0 < learner.size <= len(self_tuning.KERNELS) * BUDGET
+
+
+def test_members_say_what_they_are():
+    members = okl.SelfTuning(BUDGET).partial_fit(*stream(n=40)).members
+    told = [str(one) for one in members]
+    assert len(set(told)) == len(told) and told[-1] == "last label"
+    kinds = {one.split(",")[0] for one in told}
+    assert kinds == {"ridge", "awv", "passive-aggressive", "gradient descent", "last label"}
+    assert "gradient descent, linear, step = 0.3" in told
+    assert any(one.startswith("passive-aggressive, Gaussian kernel, sigma = ") for one in told)
+    assert any(one.endswith(", no forgetting") for one in told)
+    assert any(one.endswith(", half-life 250 rounds") for one in told)

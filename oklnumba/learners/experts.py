@@ -273,12 +273,22 @@ class Experts(Learner):
         start = 0
         while start < len(X):
             stop = start + self._ahead(min(self._rows, len(X) - start))
+            self._prepare(X[start:stop], y[start:stop])
             self._play_block(X[start:stop], y[start:stop], trace.rows(start, stop))
             start = stop
 
     def _ahead(self, n: int) -> int:
         with Reserving(self):  # all have room before any of them plays
             return min(one._ahead(n) for one in self._experts)
+
+    @property
+    def _prepares(self) -> bool:  # type: ignore[override]  # as one of the learners
+        return any(one._prepares for one in self._experts)
+
+    def _prepare(self, X: np.ndarray, y: np.ndarray) -> None:
+        with Reserving(self):
+            for one in self._experts:
+                one._prepare(X, y)
 
     def _play_block(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         Z: list[Any] = self._features(X)

@@ -10,7 +10,7 @@ more:
   other entries have names in the learner's file of ``hot``. ``size`` is for users.
 - **Room for more.** ``_STATE`` gives the shape of each array of the state, ``_make_state`` makes
   them, ``_reserve`` makes room (state.py). ``_ahead(n)`` makes it for rounds to come, before any of
-  several learners side by side plays these.
+  several learners side by side plays these, and ``_prepare(X, y)`` whatever else they need.
 - **Code of the loss.** ``_loss_code``, the integer that the compiled loops take. (Other codes have
   names of their own: ``_kernel``, ``_rule``, ``_kind``, ``_domain``.)
 - **Remedy.** ``_REMEDY``, what to change after numerical trouble, for ``_check``.
@@ -362,6 +362,7 @@ class Learner(SavedState, Player):
     _in_threads = False  # whether rounds are compiled throughout, without BLAS, so that threads pay
     _follows = False  # whether it can take over the rounds of one with another forecaster
     _leans = False  # whether it can have the dictionary of one with another lam
+    _prepares = False  # whether ``_prepare`` does anything
     _feature_room = 0  # columns of ready features that the learner takes; 0: it has no map
 
     # ---- the protocol ----
@@ -492,6 +493,12 @@ class Learner(SavedState, Player):
         raise NotImplementedError
 
     # ---- what they share ----
+
+    def _prepare(self, X: np.ndarray, y: np.ndarray) -> None:
+        """Make what these rounds need beside room, before they are played, or leave all as it was.
+
+        They may not be played after all, or other ones. Raises NoRoom.
+        """
 
     def _takes(self, x: Any) -> SingleRound | None:
         """Return the buffers of single rounds, with x in them, or None.

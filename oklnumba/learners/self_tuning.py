@@ -353,7 +353,9 @@ class SelfTuning(Learner):
     _REMEDY = "scale the labels"
     _certified = True
     _several = True
+    _prepares = True
     _run_rows = 2048
+    _following: tuple | None = None  # a restart to come: for which rounds, its stage and status
 
     def __init__(self, budget: int = 300, *, seed: int = 0):
         self.budget = budget
@@ -428,15 +430,32 @@ class SelfTuning(Learner):
         """Return the stage that begins after so many rounds."""
         return Stage(scales, int(self.budget), [int(self.seed), restarts(rounds)])
 
+    def _to_restart(self, n: int) -> int:
+        """Return how many of n rounds there are until the next restart."""
+        return min([n, *(end - self._played for end in RESTARTS if end > self._played)])
+
     def _ahead(self, n: int) -> int:
-        return super()._ahead(n) if self._played < RESTARTS[-1] else n
+        return super()._ahead(self._to_restart(n)) if self._played < RESTARTS[-1] else n
+
+    def _prepare(self, X: np.ndarray, y: np.ndarray) -> None:
+        if self._played >= RESTARTS[-1]:
+            return
+        first, end = int(self._counts[PAST]), self._played + len(X)
+        total = first + len(X)
+        self._reserve({PAST: total})
+        self._inputs[first:total], self._labels[first:total] = X, y.reshape(len(X), self._outputs)
+        if end not in RESTARTS:
+            return
+        rounds = end, X.tobytes(), y.tobytes()
+        if self._following is None or self._following[0] != rounds:
+            with Reserving(self):
+                self._following = rounds, *self._replay(total)
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         Y = y.reshape(len(X), self._outputs)
         start = 0
         while start < len(X):
-            ahead = [end - self._played for end in RESTARTS if end > self._played]
-            stop = min(start + ROWS, len(X), *(start + rows for rows in ahead[:1]))
+            stop = start + self._to_restart(min(ROWS, len(X) - start))
             self._play_block(X[start:stop], Y[start:stop], trace.rows(start, stop))
             start = stop
 
@@ -444,23 +463,17 @@ class SelfTuning(Learner):
         """Play up to ROWS rounds, none of which a restart comes after but the last."""
         shape = Y.shape
         own = Trace(*(a if a is trace.sizes else a.reshape(shape) for a in trace))
-        total, end = int(self._counts[PAST]) + len(X), self._played + len(X)
-        following = None
-        if self._played < RESTARTS[-1]:
-            self._reserve({PAST: total})
-            self._inputs[total - len(X) : total], self._labels[total - len(X) : total] = X, Y
-        if end in RESTARTS:
-            with Reserving(self):  # all that takes room, before any of these rounds
-                following, replayed = self._replay(total)
+        self._prepare(X, Y)
         stage, scales = self._stage, self._stage.scales
         points = scales.transform(X)
         played, status = stage.play(points, Y - scales.offsets, True, own)
         self._check(status, played)
         trace.sizes[:] = sum(group.sizes[: len(X)] for group in stage.groups)
         if self._played < RESTARTS[-1]:
-            self._counts[PAST] = total
-        self._played = end
-        if following is not None:
+            self._counts[PAST] += len(X)
+        self._played += len(X)
+        if self._played in RESTARTS:
+            (_, following, replayed), self._following = self._following, None
             self._check(replayed, 0)
             self._restart(following)
             trace.sizes[-1] = self.size

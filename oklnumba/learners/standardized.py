@@ -97,6 +97,19 @@ class Standardized(Learner):
         with Reserving(self):
             return self._inner._ahead(n)
 
+    @property
+    def _prepares(self) -> bool:  # type: ignore[override]  # as the learner is
+        return self._inner._prepares
+
+    def _prepare(self, X: np.ndarray, y: np.ndarray) -> None:
+        if not self._prepares or (np.abs(X) > LARGEST).any():  # those are refused when played
+            return
+        before = {name: np.array(a) for name, a in self._scaler._state().items()}
+        Z = self._scaler.stream(X)
+        self._scaler._restore(before)
+        with Reserving(self):
+            self._inner._prepare(Z, y)
+
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         beyond = (np.abs(X) > LARGEST).any(axis=1)
         if beyond.any():

@@ -150,7 +150,9 @@ class Several(Player):
         while start < len(X):
             with Reserving(self):  # all have room before any of them plays
                 rows = min(one._ahead(len(X) - start) for one in self._learners)
-            part = slice(start, start + rows)
+                part = slice(start, start + rows)
+                for k, one in enumerate(self._learners):
+                    one._prepare(X[part], self._column(y[part], k))
             self._play_each(X[part], y[part], trace.rows(start, start + rows))
             start += rows
 
@@ -321,7 +323,7 @@ class OneVsRest(Several):
 
         The new scorer, which knew -1 only, is the last one's: the same as one from the start.
         """
-        vars(self)["classes"] = [*self.classes, name]  # which belongs to the data from now on
+        vars(self)["classes"] = *self.classes, name  # which belongs to the data from now on
         self._add_output()
 
     def _check_outputs(self, outputs: int) -> None:

@@ -115,9 +115,10 @@ def change_number(meta, arrays, name, chance):
 
 def change_type(meta, arrays, name, chance):
     kind = chance.choice(["f4", "i8", "u1", "?", "U5", ">f8"])
-    with np.errstate(all="ignore"):
-        arrays[name] = arrays[name].astype(kind)
-    return f"{name} as {kind}"
+    a = arrays[name]
+    with np.errstate(all="ignore"):  # texts are no numbers
+        arrays[name] = a.astype("U5" if a.dtype.kind == "U" else kind)
+    return f"{name} as {arrays[name].dtype}"
 
 
 def change_shape(meta, arrays, name, chance):

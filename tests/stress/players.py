@@ -35,6 +35,9 @@ PLAYERS = {cls.__name__: (lambda cls=cls: make(cls)) for cls in LEARNERS} | {
     "Experts on one dictionary": lambda: okl.Experts(
         [okl.NystromAWV(okl.Gaussian(0.3), lam=lam, mu=0.01) for lam in (0.1, 1.0)]
     ),
+    "Experts that restart": lambda: okl.Experts(
+        [okl.LinearRidge(), okl.SelfTuning(30), okl.Standardized(okl.SelfTuning(20))], B=None
+    ),
     "OnlineToBatch": lambda: okl.OnlineToBatch(okl.KRLS(okl.Gaussian(0.2)), draws=3),
 }
 

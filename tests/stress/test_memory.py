@@ -23,7 +23,8 @@ GROW = {
     "NystromAWV, no atoms to spare", "NOGD with a full dictionary", "SkeGD with a full dictionary",
     "KRLS with many atoms", "Standardized KRLS", "OneVsRest", "OneVsRest, a learner a class",
     "OneVsRest of SkeGD", "OneVsRest of KONS", "MultiOutput", "Experts", "Experts that grow",
-    "Experts on one dictionary", "OnlineToBatch", "KernelAWV", "KONS", "GrowingPKAWV", "SelfTuning",
+    "Experts on one dictionary", "Experts that restart", "OnlineToBatch", "KernelAWV", "KONS",
+    "GrowingPKAWV", "SelfTuning",
 }  # fmt: skip
 
 
