@@ -24,13 +24,15 @@ from oklnumba import checks, frames
 from oklnumba.files import read_npz, write_npz
 from oklnumba.interrupts import FROM_ABOVE
 from oklnumba.learners.learner import Player
-from oklnumba.params import to_spec
+from oklnumba.params import anew, to_spec
 from oklnumba.protocol import run
+from oklnumba.resident import Peak
 from oklnumba.runs import Run
 from oklnumba.threads import cores
 
 FIRST_ROWS = 64  # rounds that compile a learner's loops before anything runs side by side
 TIMED_ROWS = 1500  # rounds that do before cells are timed: dictionaries of usual size are full
+TIMED_SECONDS = 5.0  # and for how long at most: 15,000 features take minutes
 
 Measure = Callable[[Player, Run], dict[str, Any]]
 
@@ -114,10 +116,12 @@ def play(
         if order is not None:
             rows = np.random.default_rng(order).permutation(len(X))
             X, y = X[rows], y[rows]
-        done = run(player, X, y, **of_run)
+        player = anew(player)  # so that what it learns goes when the cell ends
+        with Peak() as peak:
+            done = run(player, X, y, **of_run)
         if done.interrupted:  # Ctrl-C is for the whole sweep
             raise KeyboardInterrupt
-        return measured(player, done, measure)
+        return measured(player, done, measure) | {"peak": peak.rise}
     except Exception as error:
         return {"error": f"{type(error).__name__}: {error}"}
 
@@ -126,6 +130,9 @@ def measured(player: Player, done: Run, measure: Measure | None) -> dict[str, An
     """Return the columns of a run."""
     size = int(done.sizes.max()) if done.rounds else 0  # after a restart it may be small
     rate = done.mistake_rate
+    losses = done.losses if len(done.recorded) == done.rounds else done.loss_sums[-1:]
+    more = measure(player, done) if measure else {}
+    done._data = None  # a permutation for each cell, which no file has either
     return {
         "n": done.rounds,
         "loss": done.loss,
@@ -135,10 +142,10 @@ def measured(player: Player, done: Run, measure: Measure | None) -> dict[str, An
         "seconds": done.seconds,
         "memory": state_bytes(player),
         "finished": done.finished,
-        "total_loss": float(done.losses.sum()),
+        "total_loss": float(losses.sum()),
         "versions": installed(),
         "error": "",
-    } | (measure(player, done) if measure else {})
+    } | more
 
 
 def here() -> str:
@@ -199,14 +206,20 @@ def kept(path: Path, what: str) -> dict[str, Any] | None:
     """
     try:
         found = read_npz(path / f"{what}.npz")[0]["cell"]
-    except (FileNotFoundError, ValueError, KeyError):
+        return {name: Run.load(path / cell["run"]) if isinstance(cell, dict) else cell
+                for name, cell in found.items()}  # fmt: skip
+    except (FileNotFoundError, ValueError, KeyError, AttributeError):
         return None
-    return found if isinstance(found, dict) else None
 
 
 def keep(path: Path, what: str, found: dict[str, Any]) -> None:
-    """Write a finished cell, whole or not at all."""
-    write_npz(path / f"{what}.npz", {"cell": found}, {})
+    """Write a finished cell, whole or not at all; Runs among its columns before it."""
+    cell = dict(found)
+    for i, (name, value) in enumerate(found.items()):
+        if isinstance(value, Run):
+            cell[name] = {"run": f"{what} {i}.npz"}
+            value.save(path / cell[name]["run"])
+    write_npz(path / f"{what}.npz", {"cell": cell}, {})
 
 
 # ---- playing many ----
