@@ -47,7 +47,7 @@ def play(name: str, limit: float) -> dict[str, tuple[okl.Run, okl.theory.RegretC
     for label, learner in zip(LEARNERS, learners, strict=True):
         exact = isinstance(learner, okl.KernelAWV)
         rows = KERNEL_ROWS if exact else len(y)
-        run, _ = timed_run(learner, data.X[:rows], y[:rows], limit)
+        run = timed_run(learner, data.X[:rows], y[:rows], limit)
         whole = run.rounds == len(y)
         found[label] = run, best.regret(run.predictions, at) if whole else None
     return found

@@ -61,7 +61,7 @@ class Stream:
 
     def play(self, learner: Learner) -> tuple[okl.Run, Curves]:
         """Return a whole run and its regret against the RKHS at the checkpoints."""
-        run, _ = timed_run(learner, self.X, self.y, self.limit)
+        run = timed_run(learner, self.X, self.y, self.limit)
         if not run.finished:
             raise SystemExit(f"{self.name}, {run.learner}: more than {self.limit:g} s")
         curve = run.regret(self.kernel, LAM, at=self.at)
