@@ -544,13 +544,26 @@ def test_shares_of_a_size_are_kept():
         assert sizes.size_name(learner) == name
 
 
+def far_enough(axes):
+    """Say whether the names in a panel are apart by their letters' height."""
+    places = sorted(text.xyann[1] for text in axes.texts)
+    height = axes.get_window_extent().height * 72 / axes.figure.dpi
+    return np.diff(places).min() * height > 1.1 * (okl.plots.FONT - 1.0)
+
+
 def test_a_figure_of_regret_against_size():
     table = size_table()
     figure = okl.plots.regret_vs_size(table)
     squared, hinge = figure.axes
     assert [ax.get_title() for ax in figure.axes] == ["squared loss", "hinge loss"]
     assert {text.get_text() for text in hinge.texts} == {"SkeGD", "POMDR", "Projectron", "BOGD"}
-    assert "effective dimension" in {text.get_text() for text in squared.texts}
+    assert {"effective dimension", "bound of Kernel-AWV"} <= {t.get_text() for t in squared.texts}
+    assert far_enough(squared)
+    names = min(text.xyann[0] for text in squared.texts)  # lines, of the theory too, end before
+    place = squared.transData + squared.transAxes.inverted()
+    drawn = [line for line in squared.lines if len(set(line.get_xdata())) > 1]
+    assert len(drawn) > 5
+    assert all(place.transform((max(line.get_xdata()), 1.0))[0] < names for line in drawn)
     again = okl.plots.regret_vs_size(table, {"b": ["BOGD"], "c": ["BOGD", "SkeGD"]})
     colours = {ax.lines[0].get_color() for ax in again.axes}
     assert len(colours) == 1  # one learner, one colour
@@ -573,9 +586,7 @@ def test_labels_do_not_cover_each_other():
     middles = sorted(box.y0 + box.height / 2 for box in boxes)
     # the arrow is part of the box of an annotation, so heights are taken from the font
     assert np.isfinite(middles).all() and len(boxes) == 8
-    places = sorted(text.xyann[1] for text in axes[0, 0].texts)
-    height = axes[0, 0].get_window_extent().height * 72 / figure.dpi
-    assert np.diff(places).min() * height > okl.plots.FONT - 1.5
+    assert far_enough(axes[0, 0])
 
 
 class Mine(okl.FOGD):
