@@ -9,8 +9,10 @@ import os
 import pickle
 import platform
 import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextvars import copy_context
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -153,10 +155,20 @@ def here() -> str:
     return f"{platform.node()} {os.getpid()}"
 
 
-def numbered(i: int, home: str, task: tuple) -> tuple[int, dict[str, Any]]:
-    """Play a task, perhaps in another process, where BLAS then keeps to one thread too."""
+def numbered(i: int, home: str, came: list[int], task: tuple) -> tuple[int, dict[str, Any]]:
+    """Play a task, perhaps in another process, where BLAS then keeps to one thread too.
+
+    In a thread of this process it ends after its block when a signal stands in ``came``.
+    """
     if here() != home:
         threadpool_limits(1)
+    elif threading.current_thread() is not threading.main_thread():
+        context = copy_context()
+        context.run(FROM_ABOVE.set, came)
+        try:
+            return i, context.run(play, *task)
+        except KeyboardInterrupt:  # nobody waits, and joblib's threads know no such end
+            return i, {"error": "interrupted"}
     return i, play(*task)
 
 
@@ -291,5 +303,8 @@ def _by_joblib(
         settings = {"backend": backend, "n_jobs": n_jobs or -1, "scatter": list(shared.values())}
     with joblib.parallel_config(**settings):
         parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator_unordered", prefer="threads")
-        home = here()
-        yield from parallel(joblib.delayed(numbered)(i, home, task) for i, task in enumerate(tasks))
+        home, came, play_one = here(), [], joblib.delayed(numbered)
+        try:
+            yield from parallel(play_one(i, home, came, task) for i, task in enumerate(tasks))
+        finally:
+            came.append(SIGINT)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 import weakref
 from functools import partial
 
@@ -185,6 +186,30 @@ def test_an_interrupt_leaves_finished_cells(tmp_path, monkeypatch):
         calls.clear()
         play(path=tmp_path, n_jobs=2)
     assert len(list(tmp_path.iterdir())) >= 3
+
+
+@pytest.mark.skipif(not COMPILED, reason="far too long")
+@pytest.mark.filterwarnings("ignore:.*still being processed:UserWarning")  # joblib's own
+@pytest.mark.parametrize("backend", [None, "threading"])
+def test_threads_end_after_their_block_when_the_caller_stops(backend):
+    if backend:
+        pytest.importorskip("joblib")
+    n = 20_000
+    many = np.random.default_rng(0).uniform(-1, 1, (n, 3))
+    long = okl.KONS(KERNEL), many, np.sign(many[:, 0]), None, {}, None  # minutes
+    short = okl.LinearAWV(), X, Y, None, {}, None
+    before = len(Peak.running)
+    played = cells.results([short, long, long], backend, 2)
+    assert next(played)[0] == 0
+    while len(Peak.running) == before:
+        time.sleep(0.01)
+    begin = time.perf_counter()
+    played.close()
+    while len(Peak.running) > before:
+        assert time.perf_counter() - begin < 30.0
+        time.sleep(0.01)
+    again = okl.run(okl.LinearAWV(), X, Y)  # the signal was for those threads
+    assert again.rounds == 300 and not again.interrupted
 
 
 def test_a_damaged_cell_is_played_again(tmp_path, undisturbed):
