@@ -87,6 +87,12 @@ def at_hand(names: Iterable[str]) -> list[str]:
     return some(here)
 
 
+def stream(name: str, n: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Return the first n rows of a permutation: inputs and labels, both scaled to [-1, 1]."""
+    data = datasets.load(name, permute=0)
+    return np.ascontiguousarray(data.X[:n]), datasets.scale_to(data.y)[:n]
+
+
 def some(items: list) -> list:
     """Return the items; a script that has none to work on ends with the exit status NO_DATA."""
     if not items:
