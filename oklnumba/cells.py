@@ -9,8 +9,10 @@ import os
 import pickle
 import platform
 import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextvars import copy_context
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -24,13 +26,15 @@ from oklnumba import checks, frames
 from oklnumba.files import read_npz, write_npz
 from oklnumba.interrupts import FROM_ABOVE
 from oklnumba.learners.learner import Player
-from oklnumba.params import to_spec
+from oklnumba.params import anew, to_spec
 from oklnumba.protocol import run
+from oklnumba.resident import Peak
 from oklnumba.runs import Run
 from oklnumba.threads import cores
 
 FIRST_ROWS = 64  # rounds that compile a learner's loops before anything runs side by side
 TIMED_ROWS = 1500  # rounds that do before cells are timed: dictionaries of usual size are full
+TIMED_SECONDS = 5.0  # and for how long at most: 15,000 features take minutes
 
 Measure = Callable[[Player, Run], dict[str, Any]]
 
@@ -114,10 +118,12 @@ def play(
         if order is not None:
             rows = np.random.default_rng(order).permutation(len(X))
             X, y = X[rows], y[rows]
-        done = run(player, X, y, **of_run)
+        player = anew(player)  # so that what it learns goes when the cell ends
+        with Peak() as peak:
+            done = run(player, X, y, **of_run)
         if done.interrupted:  # Ctrl-C is for the whole sweep
             raise KeyboardInterrupt
-        return measured(player, done, measure)
+        return measured(player, done, measure) | {"peak": peak.rise}
     except Exception as error:
         return {"error": f"{type(error).__name__}: {error}"}
 
@@ -126,6 +132,9 @@ def measured(player: Player, done: Run, measure: Measure | None) -> dict[str, An
     """Return the columns of a run."""
     size = int(done.sizes.max()) if done.rounds else 0  # after a restart it may be small
     rate = done.mistake_rate
+    losses = done.losses if len(done.recorded) == done.rounds else done.loss_sums[-1:]
+    more = measure(player, done) if measure else {}
+    done._data = None  # a permutation for each cell, which no file has either
     return {
         "n": done.rounds,
         "loss": done.loss,
@@ -135,10 +144,10 @@ def measured(player: Player, done: Run, measure: Measure | None) -> dict[str, An
         "seconds": done.seconds,
         "memory": state_bytes(player),
         "finished": done.finished,
-        "total_loss": float(done.losses.sum()),
+        "total_loss": float(losses.sum()),
         "versions": installed(),
         "error": "",
-    } | (measure(player, done) if measure else {})
+    } | more
 
 
 def here() -> str:
@@ -146,10 +155,20 @@ def here() -> str:
     return f"{platform.node()} {os.getpid()}"
 
 
-def numbered(i: int, home: str, task: tuple) -> tuple[int, dict[str, Any]]:
-    """Play a task, perhaps in another process, where BLAS then keeps to one thread too."""
+def numbered(i: int, home: str, came: list[int], task: tuple) -> tuple[int, dict[str, Any]]:
+    """Play a task, perhaps in another process, where BLAS then keeps to one thread too.
+
+    In a thread of this process it ends after its block when a signal stands in ``came``.
+    """
     if here() != home:
         threadpool_limits(1)
+    elif threading.current_thread() is not threading.main_thread():
+        context = copy_context()
+        context.run(FROM_ABOVE.set, came)
+        try:
+            return i, context.run(play, *task)
+        except KeyboardInterrupt:  # nobody waits, and joblib's threads know no such end
+            return i, {"error": "interrupted"}
     return i, play(*task)
 
 
@@ -199,14 +218,20 @@ def kept(path: Path, what: str) -> dict[str, Any] | None:
     """
     try:
         found = read_npz(path / f"{what}.npz")[0]["cell"]
-    except (FileNotFoundError, ValueError, KeyError):
+        return {name: Run.load(path / cell["run"]) if isinstance(cell, dict) else cell
+                for name, cell in found.items()}  # fmt: skip
+    except (FileNotFoundError, ValueError, KeyError, AttributeError):
         return None
-    return found if isinstance(found, dict) else None
 
 
 def keep(path: Path, what: str, found: dict[str, Any]) -> None:
-    """Write a finished cell, whole or not at all."""
-    write_npz(path / f"{what}.npz", {"cell": found}, {})
+    """Write a finished cell, whole or not at all; Runs among its columns before it."""
+    cell = dict(found)
+    for i, (name, value) in enumerate(found.items()):
+        if isinstance(value, Run):
+            cell[name] = {"run": f"{what} {i}.npz"}
+            value.save(path / cell[name]["run"])
+    write_npz(path / f"{what}.npz", {"cell": cell}, {})
 
 
 # ---- playing many ----
@@ -278,5 +303,8 @@ def _by_joblib(
         settings = {"backend": backend, "n_jobs": n_jobs or -1, "scatter": list(shared.values())}
     with joblib.parallel_config(**settings):
         parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator_unordered", prefer="threads")
-        home = here()
-        yield from parallel(joblib.delayed(numbered)(i, home, task) for i, task in enumerate(tasks))
+        home, came, play_one = here(), [], joblib.delayed(numbered)
+        try:
+            yield from parallel(play_one(i, home, came, task) for i, task in enumerate(tasks))
+        finally:
+            came.append(SIGINT)

@@ -37,7 +37,7 @@ def direct_labels(
     axes.figure.draw_without_rendering()  # the layout is known from here on
     place = axes.transData + axes.transAxes.inverted()
     height = axes.get_window_extent().height * 72.0 / axes.figure.dpi
-    step = 1.05 * (fontsize) / height
+    step = 1.2 * fontsize / height
     bottom = axes.get_ylim()[0]
     spots = sorted(
         (*place.transform((x, y if y == y else bottom))[::-1], name)

@@ -444,7 +444,7 @@ def size_curves(
     _finish(axes, _unit(values, losses), legend=False)
     axes.set_xlabel("largest number of atoms or features", fontsize=FONT)
     if values == "regret" and losses == {"squared"}:
-        _theory_lines(table, axes, names)
+        ends |= _theory_lines(table, axes)
     low, high = axes.get_xlim()
     label_ticks(axes.xaxis, low, high)
     if names:
@@ -497,33 +497,23 @@ def _unit(values: str, losses: set[str]) -> str:
     }.get(values, values)
 
 
-def _theory_lines(table: Table, axes: Axes, names: bool) -> None:
-    """Draw the effective dimension and the bound of Kernel-AWV, where the table has them."""
+def _theory_lines(table: Table, axes: Axes) -> dict[str, tuple[float, float, str]]:
+    """Draw the effective dimension and the bound of Kernel-AWV, where the table has them.
+
+    Returns names and ends of the lines: like those of learners, names keep clear of each other.
+    """
     left, right = axes.get_xlim()
     low, high = axes.get_ylim()
-    grey = {"color": "0.45", "linewidth": 0.9}
+    grey: dict[str, Any] = {"color": "0.45", "linewidth": 0.9, "linestyle": (0, (4, 2))}
     dimension, bound = (table.about.get(name) for name in ("effective_dimension", "awv_bound"))
+    ends = {}
     if dimension is not None and left < dimension < right:
-        axes.axvline(dimension, linestyle=(0, (4, 2)), **grey)
-        if names:
-            _say(axes, "effective dimension", (dimension, 0.02), "data", rotation=90, va="bottom")
+        axes.axvline(dimension, **grey)
+        ends["effective dimension"] = dimension, low, "0.35"
     if bound is not None and low < bound < high:
-        axes.axhline(bound, linestyle=(0, (4, 2)), **grey)
-        if names:
-            _say(axes, "bound of Kernel-AWV", (0.01, bound), "axes fraction", va="bottom")
-
-
-def _say(axes: Axes, text: str, xy: tuple[float, float], x: str, **keywords: Any) -> None:
-    """Write what a line of the theory is, x in data or axes units and y in the other ones."""
-    units = x, {"data": "axes fraction", "axes fraction": "data"}[x]
-    behind = {"facecolor": "white", "alpha": 0.7, "edgecolor": "none", "pad": 0.3, "zorder": 1}
-    keywords |= {
-        "color": "0.35",
-        "fontsize": FONT - 1.5,
-        "bbox": behind,
-        "zorder": 1,
-    }  # under lines
-    axes.annotate(text, xy, xycoords=units, **keywords)
+        axes.plot((left, right), (bound, bound), scalex=False, scaley=False, **grey)
+        ends["bound of Kernel-AWV"] = right, bound, "0.35"
+    return ends
 
 
 def _look(

@@ -24,7 +24,7 @@ MOST_RUNS = 10**6  # of one learner: more are a slip
 TUNING_SEED = 1000  # of the permutation on which settings are chosen, or one beyond all others
 COLUMNS = (
     "data", "learner", "setting", "permutation", "n", "d", "loss", "mean_loss", "mistakes",
-    "regret", "size", "seconds", "memory", "finished", "total_loss", "seed", "chosen",
+    "regret", "size", "seconds", "memory", "peak", "finished", "total_loss", "seed", "chosen",
     "parameters", "versions", "error",
 )  # fmt: skip
 
@@ -52,7 +52,7 @@ def sweep(
 
     Each run is a cell of its own: one that fails is recorded with its error and stops nothing. The
     numbers do not depend on where and beside what a cell is played (BLAS keeps to one thread);
-    ``seconds`` do.
+    ``seconds`` and ``peak`` do.
 
     Parameters
     ----------
@@ -80,7 +80,8 @@ def sweep(
         is then recorded, in the learner's own loss; one ``theory.Hindsight`` for all runs of a loss
         on a data set.
     measure : function of (learner, run), optional
-        Returns more columns, a dict of numbers and texts, from the learner after its run.
+        Returns more columns, a dict of numbers and texts, from the learner after its run. A ``Run``
+        among them, such as this one, is kept too, without its data.
     backend : str, optional
         Of joblib: "loky" (processes), "dask" (the running cluster), "threading". None: threads, or
         what ``joblib.parallel_config`` says.
@@ -105,9 +106,11 @@ def sweep(
         ``n`` (rounds played), ``d``, ``loss``, ``mean_loss``, ``mistakes`` (share of rounds; None
         for regression), ``regret`` (None unless asked for and all rounds were played), ``size``
         (largest dictionary of the run, or features), ``seconds`` (in the learner), ``memory``
-        (bytes of the learner as it is pickled after the run: what it holds, not the peak of the
-        process), ``finished``, ``total_loss``, ``seed``, ``chosen``, ``parameters``, ``versions``,
-        ``error`` ("" where there was none), then those of ``measure``.
+        (bytes of the learner as it is pickled after the run: what it holds), ``peak`` (bytes by
+        which the resident set of the process rose at most during the run; None where another cell
+        ran in a thread beside it, or the system is not Linux, whose own record of the peak begins
+        anew with each cell), ``finished``, ``total_loss``, ``seed``, ``chosen``, ``parameters``,
+        ``versions``, ``error`` ("" where there was none), then those of ``measure``.
 
     Raises
     ------
@@ -416,10 +419,11 @@ def _task(cell: Cell, options: Options) -> tuple:
 def compile_loops(table: Sequence[Cell], options: Options, rows: int) -> None:
     """Play the first rounds of each line: threads would wait for one that compiles."""
     lines = {(cell.head["learner"], type(cell.player)): cell for cell in table}
-    for cell in lines.values():
+    ways = {cells.FIRST_ROWS: options.of_run}
+    ways[rows] = options.of_run | ({"time_limit": cells.TIMED_SECONDS} if rows not in ways else {})
+    for cell, (n, of_run) in product(lines.values(), ways.items()):
         assert cell.player is not None
-        X, y = cell.stream.X[:rows], cell.stream.y[:rows]
-        cells.play(anew(cell.player), X, y, None, options.of_run, None)
+        cells.play(cell.player, cell.stream.X[:n], cell.stream.y[:n], None, of_run, None)
 
 
 def choose(

@@ -15,6 +15,7 @@ import numpy as np
 from oklnumba import checks
 from oklnumba.display import pandas_for
 from oklnumba.files import read_npz, refusing, replacing, write_npz
+from oklnumba.runs import Run
 
 SHOWN = 20  # rows that repr shows
 HIDDEN = ("versions", "parameters", "seed")  # columns that it does not
@@ -26,11 +27,13 @@ IDENTITY = (
 )  # fmt: skip
 GROUPS = ("data", "learner", "setting")
 
-Cell = str | int | float | bool | None
+Cell = str | int | float | bool | None | Run
 
 
 class Table:
     """Rows with the same columns: texts, numbers, or None where there is nothing to say.
+
+    Or what ``okl.run`` returned: columns of Runs are not shown and not in files.
 
     Parameters
     ----------
@@ -48,7 +51,7 @@ class Table:
     Raises
     ------
     ValueError
-        If a cell is neither text nor a number nor None, or a column has texts and numbers.
+        If a cell is neither text, number, Run nor None, or a column has some of two of these.
 
     Examples
     --------
@@ -76,11 +79,10 @@ class Table:
         self.rows = [{name: _plain(row.get(name), name) for name in self.columns} for row in given]
         self.about = dict(about or {})
         for name in self.columns:
-            kinds = {isinstance(row[name], str) for row in self.rows if row[name] is not None}
+            kinds = {_kind(row[name]) for row in self.rows if row[name] is not None}
             if len(kinds) > 1:
-                raise ValueError(
-                    f"{name} holds texts and numbers; put None where there is no number"
-                )
+                told = " and ".join(sorted(kinds, reverse=True))
+                raise ValueError(f"{name} holds {told}; put None where there is no number")
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -89,7 +91,7 @@ class Table:
         return iter(self.rows)
 
     def __getitem__(self, column: str | list[str]) -> np.ndarray | Table:
-        """Return a column as an array: of numbers, NaN for None, or of texts, "" for None.
+        """Return a column as an array: of numbers, NaN for None, of texts, "" for None, of Runs.
 
         Of a list of columns: the table of these.
         """
@@ -100,6 +102,8 @@ class Table:
         cells = [row[column] for row in self.rows]
         if any(isinstance(cell, str) for cell in cells):
             return np.array(["" if cell is None else str(cell) for cell in cells])
+        if any(isinstance(cell, Run) for cell in cells):
+            return np.array(cells, dtype=object)
         if None in cells:
             return np.array([np.nan if cell is None else float(cell) for cell in cells])
         return np.array(cells)
@@ -185,7 +189,7 @@ class Table:
         """
         self._require(values, rows, columns)
         if self[values].dtype.kind not in "bif":
-            raise ValueError(f"{values} holds texts, of which there is no mean; name another")
+            raise ValueError(f"{values} holds no numbers to take the mean of; name another")
         out: dict[Any, dict[str, Any]] = {}
         for (row, column), group in self._groups([rows, columns]).items():
             good = [r[values] for r in group if not r.get("error") and r[values] is not None]
@@ -214,7 +218,8 @@ class Table:
         """
         path = None if path is None else checks.as_path(path)
         text = io.StringIO()
-        writer = csv.DictWriter(text, self.columns, lineterminator="\n")
+        columns = self._of_files()
+        writer = csv.DictWriter(text, columns, extrasaction="ignore", lineterminator="\n")
         writer.writeheader()
         writer.writerows(self.rows)
         if path is None:
@@ -226,11 +231,12 @@ class Table:
     def save(self, path: str | os.PathLike) -> None:
         """Write the table into one ``.npz`` file: an array a column, whatever is None beside."""
         arrays, absent = {}, {}
-        for name in self.columns:
+        columns = self._of_files()
+        for name in columns:
             cells = [row[name] for row in self.rows]
             absent[name] = [i for i, cell in enumerate(cells) if cell is None]
             arrays[f"column_{name}"] = self._filled(cells)
-        table = {"columns": self.columns, "absent": absent, "about": self.about}
+        table = {"columns": columns, "absent": absent, "about": self.about}
         write_npz(path, {"table": table}, arrays)
 
     @classmethod
@@ -277,7 +283,7 @@ class Table:
         """Return the columns worth reading, and the first rows as texts."""
         names = [
             name
-            for name in self.columns
+            for name in self._of_files()
             if name not in HIDDEN and any(row[name] not in EMPTY[name] for row in self.rows)
         ]
         return names, [[_text(row[name]) for name in names] for row in self.rows[:SHOWN]]
@@ -311,6 +317,11 @@ class Table:
 
     # ---- parts ----
 
+    def _of_files(self) -> tuple[str, ...]:
+        """Return the columns that go into files: those without Runs."""
+        runs = {name for row in self.rows for name, cell in row.items() if isinstance(cell, Run)}
+        return tuple(name for name in self.columns if name not in runs)
+
     def _require(self, *names: str) -> None:
         for name in names:
             if not isinstance(name, str) or name not in self.columns:
@@ -330,11 +341,17 @@ def _texts(names: Iterable[Any]) -> bool:
     return all(isinstance(name, str) for name in names)
 
 
+def _kind(cell: Cell) -> str:
+    if isinstance(cell, Run):
+        return "Runs"
+    return "texts" if isinstance(cell, str) else "numbers"
+
+
 def _plain(cell: Any, name: str) -> Cell:
-    """Return a cell as Python's own text or number."""
+    """Return a cell as Python's own text or number, or the Run that it is."""
     if isinstance(cell, np.generic):
         cell = cell.item()
-    if cell is None or isinstance(cell, str | bool | int | float):
+    if cell is None or isinstance(cell, str | bool | int | float | Run):
         return cell
     raise ValueError(
         f"{name} must be text, a number or None in a table, but is of type {type(cell).__name__}"

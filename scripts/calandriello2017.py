@@ -28,12 +28,6 @@ def here(more: dict[str, float]) -> tuple[dict[str, float], bool]:
     return {name: sets[name] for name in names}, len(names) < len(sets)
 
 
-def stream(name: str, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the first n rows of a permutation: inputs and labels, both scaled to [-1, 1]."""
-    data = okl.datasets.load(name, permute=0)
-    return np.ascontiguousarray(data.X[:n]), okl.datasets.scale_to(data.y)[:n]
-
-
 def competitor(
     kernel: okl.Gaussian, X: np.ndarray, y: np.ndarray, C: float = 1.0, alpha: float = 1.0
 ) -> tuple[np.ndarray, float]:

@@ -19,8 +19,8 @@ import argparse
 import pickle
 
 import numpy as np
-from calandriello2017 import ALPHA, QUICK_SEEDS, SEEDS, C, competitor, play, reproduce, stream
-from common import band, cpu_clock, finish
+from calandriello2017 import ALPHA, QUICK_SEEDS, SEEDS, C, competitor, play, reproduce
+from common import band, cpu_clock, finish, stream
 from matplotlib.axes import Axes
 
 import oklnumba as okl

@@ -18,8 +18,8 @@ import time
 
 import numpy as np
 import scipy.linalg
-from calandriello2017 import BUNDLED, stream
-from common import arguments, band, finish, print_table, save
+from calandriello2017 import BUNDLED
+from common import arguments, band, finish, print_table, save, stream
 from tqdm import tqdm
 
 import oklnumba as okl

@@ -19,8 +19,8 @@ and 2 C in place of |f_t - f(x_t)|, as the proof of Theorem 1 has.
 import argparse
 
 import numpy as np
-from calandriello2017 import ALPHA, QUICK_SEEDS, SEEDS, C, competitor, play, reproduce, stream
-from common import band, finish
+from calandriello2017 import ALPHA, QUICK_SEEDS, SEEDS, C, competitor, play, reproduce
+from common import band, finish, stream
 from matplotlib.axes import Axes
 
 import oklnumba as okl

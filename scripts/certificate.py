@@ -13,7 +13,7 @@ Data: casp and magic04 (both come with the package), inputs scaled to [-1, 1].
 """
 
 import numpy as np
-from common import arguments, finish, print_table, save, timed_run
+from common import arguments, finish, print_table, save, stream, timed_run
 from matplotlib.axes import Axes
 
 import oklnumba as okl
@@ -29,11 +29,10 @@ LEARNERS = ("Kernel-AWV", "PKAWV, M = 1", "PKAWV, M = 2", "PKAWV, Nystrom")
 
 def play(name: str, limit: float) -> dict[str, tuple[okl.Run, okl.theory.RegretCurve | None]]:
     """Return the runs on a data set, with their regret in the RKHS where it is not their own."""
-    data = okl.datasets.load(name, permute=0)
-    y = okl.datasets.scale_to(data.y)
-    kernel, center = okl.Gaussian(SIGMA[name]), data.X[:500].mean(axis=0)
-    dictionary = okl.KORS(kernel, alpha=LAM).partial_fit(data.X).features()
-    best = okl.theory.Hindsight(kernel, data.X, y, LAM, features=dictionary)
+    X, y = stream(name)
+    kernel, center = okl.Gaussian(SIGMA[name]), X[:500].mean(axis=0)
+    dictionary = okl.KORS(kernel, alpha=LAM).partial_fit(X).features()
+    best = okl.theory.Hindsight(kernel, X, y, LAM, features=dictionary)
     at = plots.thin(len(y), MARKS, first=FIRST)
     learners = [
         okl.KernelAWV(kernel, lam=LAM),
@@ -47,7 +46,7 @@ def play(name: str, limit: float) -> dict[str, tuple[okl.Run, okl.theory.RegretC
     for label, learner in zip(LEARNERS, learners, strict=True):
         exact = isinstance(learner, okl.KernelAWV)
         rows = KERNEL_ROWS if exact else len(y)
-        run, _ = timed_run(learner, data.X[:rows], y[:rows], limit)
+        run = timed_run(learner, X[:rows], y[:rows], limit)
         whole = run.rounds == len(y)
         found[label] = run, best.regret(run.predictions, at) if whole else None
     return found

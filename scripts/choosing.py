@@ -28,7 +28,7 @@ from common import arguments, at_hand, print_table, save
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from peers import combinations
-from streams import Stream, drifts
+from streams import Stream, drifts, of_set
 from tqdm import tqdm
 
 import oklnumba as okl
@@ -99,12 +99,10 @@ def digits() -> Iterator[Stream]:
 def from_sets(names: tuple[str, ...]) -> Iterator[Stream]:
     """Yield sets in raw units, permuted, and the first 4000 rounds of magic04."""
     for name in at_hand(names):
-        data = okl.datasets.load(name, scale=None, permute=0)
-        kind = "classification" if np.isin(data.y, (-1.0, 1.0)).all() else "regression"
-        X, y = data.X[:50_000], data.y[:50_000]
+        stream = of_set(name, 0)
         if name in SHORT:
-            yield Stream(SHORT[name], X[:4000], y[:4000], kind)
-        yield Stream(name, X, y, kind)
+            yield Stream(SHORT[name], stream.X[:4000], stream.y[:4000], stream.kind)
+        yield stream
 
 
 def streams(quick: bool) -> Iterator[Stream]:

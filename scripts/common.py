@@ -39,8 +39,8 @@ def arguments(
 ) -> argparse.Namespace:
     """Return the options of a script; ``limit`` is in seconds for each algorithm.
 
-    A script that ``keeps`` its runs also takes ``--keep DIR``, see ``kept_run``; ``more`` are
-    options of its own.
+    A script that ``keeps`` its runs also takes ``--keep DIR``, the ``path`` of ``okl.sweep``;
+    ``more`` are options of its own.
     """
     parser = argparse.ArgumentParser(
         description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -87,6 +87,12 @@ def at_hand(names: Iterable[str]) -> list[str]:
     return some(here)
 
 
+def stream(name: str, n: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Return the first n rows of a permutation: inputs and labels, both scaled to [-1, 1]."""
+    data = datasets.load(name, permute=0)
+    return np.ascontiguousarray(data.X[:n]), datasets.scale_to(data.y)[:n]
+
+
 def some(items: list) -> list:
     """Return the items; a script that has none to work on ends with the exit status NO_DATA."""
     if not items:
@@ -100,45 +106,13 @@ def cpu_clock() -> AbstractContextManager:
     return patch.object(time, "perf_counter", time.thread_time)
 
 
-def timed_run(
-    learner: Learner, X: np.ndarray, y: np.ndarray, limit: float
-) -> tuple[okl.Run, list[str]]:
-    """Run a learner under the time limit, compiled before; return its warnings too.
-
-    The run's seconds, and those of the limit, are CPU seconds: the machine may be busy.
-    """
-    with warnings.catch_warnings(record=True) as caught, cpu_clock():
-        warnings.simplefilter("always")
+def timed_run(learner: Learner, X: np.ndarray, y: np.ndarray, limit: float) -> okl.Run:
+    """Run a learner under the time limit, in CPU seconds, its loops compiled before."""
+    with warnings.catch_warnings(), cpu_clock():
+        warnings.simplefilter("ignore")
         okl.run(learner, X[:64], y[:64])
-        okl.run(learner, X[64:600], y[64:600], time_limit=5.0)  # 15,000 features take minutes
-        run = okl.run(learner.reset(), X, y, time_limit=limit)
-    return run, [str(w.message) for w in caught]
-
-
-def kept_path(args: argparse.Namespace, name: str) -> Path | None:
-    """Return where ``kept_run`` keeps a run of this name under the script's options, if at all."""
-    return args.keep / f"{name} {args.limit:g}s.npz" if args.keep else None
-
-
-def kept_run(
-    path: Path | None, learner: Learner, X: np.ndarray, y: np.ndarray, limit: float
-) -> tuple[okl.Run, list[str]]:
-    """Return the run (without warnings) that a file keeps; else run, and keep it there.
-
-    So a figure of many long runs can be put together in pieces. The file's name must tell data and
-    limit; that it is a run of this learner is checked.
-    """
-    if path is None:
-        return timed_run(learner, X, y, limit)
-    if path.exists():
-        run = okl.Run.load(path)
-        if run.learner != repr(learner):
-            raise SystemExit(f"{path} keeps a run of {run.learner}, not of {learner!r}: delete it")
-        return run, []
-    run, warned = timed_run(learner, X, y, limit)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    run.save(path)
-    return run, warned
+        okl.run(learner, X[64:600], y[64:600], time_limit=5.0)
+        return okl.run(learner.reset(), X, y, time_limit=limit)
 
 
 def rounded(row: dict) -> dict:

@@ -1,14 +1,14 @@
 """The experiment behind Figures 2 and 4 of Jezequel, Gaillard, Rudi (2019)."""
 
+import warnings
 from argparse import Namespace
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import comb
 
 import numpy as np
-from common import arguments, at_hand, kept_path, kept_run, print_table, published_rows, save
+from common import arguments, at_hand, cpu_clock, print_table, published_rows, save
 from matplotlib.axes import Axes
-from tqdm import tqdm
 
 import oklnumba as okl
 from oklnumba import plots
@@ -172,23 +172,33 @@ def draw_published(ax: Axes, figure: str) -> None:
     ax.plot([], [], linestyle="", marker="o", markersize=3.6, color="0.45", label=AUTHORS)
 
 
-def play(panel: Panel, scaling: str, args: Namespace) -> tuple[dict[str, okl.Run], dict, dict, int]:
-    """Return the runs of a row of the figure, shares captured, notes, and the stream's length."""
+def timed(
+    lines: dict[str, Learner], name: str, X: np.ndarray, y: np.ndarray, args: Namespace
+) -> list[dict]:
+    """Return what a sweep has of each algorithm, in CPU seconds; say what it warned of."""
+
+    def measure(learner: Learner, run: okl.Run) -> dict:
+        shares = isinstance(learner, okl.PKAWV) and learner.features.captured(X[:HEAD])
+        return {"run": run, "captured": "" if shares is False else f"{shares.mean():.4f}"}
+
+    with warnings.catch_warnings(record=True) as caught, cpu_clock():
+        warnings.simplefilter("always")
+        table = okl.sweep(lines, {name: (X, y)}, 0, measure=measure, path=args.keep,
+                          time_limit=args.limit, time_alone=True, progress=True)  # fmt: skip
+    for text in dict.fromkeys(str(one.message) for one in caught):
+        print(f"note: {name}: {text}")
+    for row in table:
+        if row["error"]:
+            raise SystemExit(f"{name}, {row['learner']}: {row['error']}")
+    return list(table)
+
+
+def play(panel: Panel, scaling: str, args: Namespace) -> tuple[list[dict], int]:
+    """Return the runs of a row of the figure, and the stream's length."""
     X, y = stream(panel, SCALINGS[scaling])
-    runs, shares, notes = {}, {}, {}
-    made = learners(panel, X)
-    with tqdm(list(made), unit=" algorithm", disable=None) as bar:
-        for label in bar:
-            learner = made.pop(label)  # large ones must not wait for the end
-            name = f"{panel.name} {scaling} {label}"
-            bar.set_description(name)
-            n = min(len(X), KERNEL_ROWS) if label == "KernelRidge" else len(X)
-            runs[label], warned = kept_run(kept_path(args, name), learner, X[:n], y[:n], args.limit)
-            if isinstance(learner, okl.PKAWV):
-                shares[label] = f"{learner.features.captured(X[:HEAD]).mean():.4f}"
-            for text in warned:
-                notes.setdefault(f"{name}: {text}")
-    return runs, shares, notes, len(X)
+    lines, n = learners(panel, X), KERNEL_ROWS
+    ridge, name = {"KernelRidge": lines.pop("KernelRidge")}, f"{panel.name} {scaling}"
+    return timed(ridge, name, X[:n], y[:n], args) + timed(lines, name, X, y, args), len(X)
 
 
 def reproduce(
@@ -201,23 +211,21 @@ def reproduce(
     here = at_hand(panel.name for panel in panels)
     jobs = [(p, scaling) for p in panels if p.name in here for scaling in SCALINGS]
     figure, axes = plots.figure(rows=len(jobs), columns=2, width=7.2, row_height=2.35)
-    numbers, table, said, notes = [], [], [], {}
+    numbers, table, said = [], [], []
     for row, (panel, scaling) in enumerate(jobs):
-        runs, shares, new, n = play(panel, scaling, args)
-        notes |= new
-        for label, run in runs.items():
-            head = {"dataset": panel.name, "scaling": scaling, "algorithm": label}
-            head |= {"size": run.sizes[-1], "captured": shares.get(label, "")}
-            numbers += csv_rows(head, run, run.rounds == n)
+        played, n = play(panel, scaling, args)
+        for one in played:
+            head = {"dataset": panel.name, "scaling": scaling, "algorithm": one["learner"]}
+            head |= {"size": one["run"].sizes[-1], "captured": one["captured"]}
+            numbers += csv_rows(head, one["run"], one["n"] == n)
             table.append(numbers[-1])
+        runs = {one["learner"]: one["run"] for one in played}
         draw(axes[row], panel, scaling, runs, n)
         said.append(order(panel, scaling, runs))
     plots.shared_legend(figure, columns=3)
     numbers += also(args)
     save(figure, numbers, args, stem, partial=len(here) < len(panels))
     print(f"time limit {args.limit:g} s for each algorithm, permutation seed {SEED}")
-    for note in notes:
-        print(f"note: {note}")
     print_table(table)
     for line in said:
         print(line)

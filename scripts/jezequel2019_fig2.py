@@ -21,8 +21,7 @@ Data: cod-rna (its test file, n = 271,617), susy or else susy30k, from OKLNUMBA_
 from argparse import Namespace
 
 import numpy as np
-from common import kept_path, kept_run
-from jezequel2019 import SCALINGS, Panel, average, csv_rows, options, reproduce
+from jezequel2019 import SCALINGS, Panel, average, csv_rows, options, reproduce, timed
 
 import oklnumba as okl
 
@@ -59,7 +58,7 @@ def claim(args: Namespace) -> list[dict]:
     """Run M = 2 on a million rows, and return its rows of the numbers."""
     name, X, y = million()
     learner = okl.PKAWV(okl.TaylorFeatures(2, sigma=SIGMA), forecaster="ridge")
-    run, _ = kept_run(kept_path(args, name), learner, X, y, args.limit)
+    run = timed({"PKAWV M=2": learner}, name, X, y, args)[0]["run"]
     print(
         f"{name}, inputs in [-1,1], PKAWV M=2: {100 * average(run, run.rounds):.2f} % mistakes in "
         f"{run.rounds} rounds, {run.seconds:.3g} s (published, for SUSY: the error of FALKON, "

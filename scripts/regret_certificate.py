@@ -19,7 +19,7 @@ from math import comb
 
 import numpy as np
 import scipy.sparse.linalg
-from common import arguments, at_hand, finish, print_table, save, timed_run
+from common import arguments, at_hand, finish, print_table, save, stream, timed_run
 from matplotlib.axes import Axes
 
 import oklnumba as okl
@@ -48,10 +48,8 @@ class Stream:
     """A data set's first rows, and the rounds at which everything is measured."""
 
     def __init__(self, name: str, n: int, limit: float):
-        data = okl.datasets.load(name, permute=0)
         self.name, self.limit = name, limit
-        self.X = np.ascontiguousarray(data.X[:n])
-        self.y = okl.datasets.scale_to(data.y)[:n]
+        self.X, self.y = stream(name, n)
         self.kernel = okl.Gaussian(SIGMA.get(name, 1.0))
         self.at = plots.thin(len(self.X), CHECKPOINTS, first=30)
         self.B = [np.abs(self.y[:t]).max() for t in self.at]
@@ -61,7 +59,7 @@ class Stream:
 
     def play(self, learner: Learner) -> tuple[okl.Run, Curves]:
         """Return a whole run and its regret against the RKHS at the checkpoints."""
-        run, _ = timed_run(learner, self.X, self.y, self.limit)
+        run = timed_run(learner, self.X, self.y, self.limit)
         if not run.finished:
             raise SystemExit(f"{self.name}, {run.learner}: more than {self.limit:g} s")
         curve = run.regret(self.kernel, LAM, at=self.at)

@@ -22,7 +22,7 @@ from oklnumba import plots
 from oklnumba.learners.learner import Learner
 
 STEM = "regret_vs_dictionary"
-ROUNDS, QUICK_ROUNDS = 1000, 400
+ROUNDS, QUICK_ROUNDS = 4000, 400
 SEEDS, QUICK_SEEDS = 5, 1
 SIGMAS = {"casp": 0.5, "magic04": 0.5, "mushrooms": 2.0}
 LAM = {"squared": 1.0, "hinge": 0.5}  # of the comparators: loss + lam |f|^2

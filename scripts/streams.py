@@ -36,13 +36,16 @@ class Stream(NamedTuple):
     kind: str
 
 
+def of_set(name: str, seed: int | None = None) -> Stream:
+    """Return the first rows of a data set, in raw units, as in its file or permuted."""
+    data = okl.datasets.load(name, scale=None, permute=seed)
+    return Stream(name, data.X[:ROWS], data.y[:ROWS], data.task)
+
+
 def from_data(name: str) -> Iterator[Stream]:
     """Yield the streams of a data set."""
-    data = okl.datasets.load(name, scale=None)
-    kind = "classification" if np.isin(data.y, (-1.0, 1.0)).all() else "regression"
-    yield Stream(f"{name}, file order", data.X[:ROWS], data.y[:ROWS], kind)
-    order = np.random.default_rng(PERMUTATION).permutation(len(data.y))[:ROWS]
-    X, y = data.X[order], data.y[order]
+    yield of_set(name)._replace(name=f"{name}, file order")
+    _, X, y, kind = of_set(name, PERMUTATION)
     yield Stream(f"{name}, permuted", X, y, kind)
     if name in SORTED:
         X, y = okl.adversary.sorted_by(X, y, column=SORTED[name])

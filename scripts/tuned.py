@@ -12,7 +12,7 @@ from itertools import product
 
 import numpy as np
 from peers import combinations
-from streams import ROWS, SETS, Stream, of_group
+from streams import SETS, Stream, of_group, of_set
 
 import oklnumba as okl
 from oklnumba.learners.learner import Learner
@@ -131,11 +131,7 @@ def score(forecasts: Forecasts, stream: Stream) -> float:
 @lru_cache(maxsize=4)
 def rehearsal(group: str) -> Stream:
     """Return the stream on which a group of streams (a set, or a made-up stream) is tuned."""
-    if group not in SETS:
-        return next(of_group(group, TUNING_SEED))
-    data = okl.datasets.load(group, scale=None, permute=TUNING_SEED)
-    kind = "classification" if np.isin(data.y, (-1.0, 1.0)).all() else "regression"
-    return Stream(group, data.X[:ROWS], data.y[:ROWS], kind)
+    return of_set(group, TUNING_SEED) if group in SETS else next(of_group(group, TUNING_SEED))
 
 
 def tune(group: str, family: str) -> tuple[str, str]:

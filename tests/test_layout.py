@@ -27,6 +27,7 @@ FLOORS = (
         "catalogue",
         "originals",
         "threads",
+        "resident",
         "interrupts",
         "transformers",
         "labels",

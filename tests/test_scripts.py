@@ -196,23 +196,26 @@ def test_the_linear_benchmark_counts_cpu_seconds(script, monkeypatch):
             assert (benchmark.in_learner(okl.OGD(), X, y)() >= 3600) == moves
 
 
-def test_runs_count_cpu_seconds_and_are_kept(script, monkeypatch, tmp_path):
-    common = script("common")
+def test_runs_count_cpu_seconds_and_are_kept(script, monkeypatch, tmp_path, capsys):
+    common, pkawv = script("common"), script("jezequel2019")
     X, y = np.random.default_rng(0).uniform(-1, 1, (900, 2)), np.ones(900)
-    path = tmp_path / "new" / "run.npz"
-    learner = okl.KernelAWV(okl.Gaussian(), lam=0.5)
+    args = SimpleNamespace(keep=tmp_path / "new", limit=4000.0)
     with monkeypatch.context() as patch:
         patch.setattr(time, "thread_time", itertools.count(0, 3600).__next__)  # an hour a look
-        run, _ = common.timed_run(learner, X, y, limit=4000.0)
-        assert 0 < run.rounds < 900 and run.seconds >= 3600
-    first, _ = common.kept_run(path, learner, X, y, 60.0)
-    again, warned = common.kept_run(path, okl.KernelAWV(okl.Gaussian(), lam=0.5), X, y, 60.0)
-    assert first.rounds == 900 and again.seconds == first.seconds and warned == []
-    np.testing.assert_array_equal(again.losses, first.losses)
-    with pytest.raises(SystemExit, match="keeps a run of KernelAWV.*lam=0.5.*: delete it"):
-        common.kept_run(path, okl.KernelAWV(okl.Gaussian(), lam=0.6), X, y, 60.0)
-    common.kept_run(None, learner, X, y, 60.0)
-    assert list(path.parent.iterdir()) == [path]
+        run = common.timed_run(okl.KernelAWV(okl.Gaussian()), X, y, args.limit)
+        first = pkawv.timed({"a": okl.KernelAWV(okl.Gaussian())}, "X", X, y, args)[0]["run"]
+        assert first.rounds == run.rounds < 900 and first.seconds == run.seconds >= 3600
+    again = pkawv.timed({"a": okl.KernelAWV(okl.Gaussian())}, "X", X, y, args)[0]
+    assert again["run"].seconds == first.seconds and again["captured"] == ""
+    np.testing.assert_array_equal(again["run"].losses, first.losses)
+    taylor = okl.PKAWV(okl.TaylorFeatures(2, sigma=0.2))
+    whole = pkawv.timed({"a": taylor}, "X", X, y, args)[0]
+    assert whole["run"].rounds == 900
+    assert whole["captured"] == f"{taylor.features.captured(X[:500]).mean():.4f}"
+    notes = [line for line in capsys.readouterr().out.splitlines() if line.startswith("note: X")]
+    assert len(notes) == 1 and "holds only" in notes[0]
+    with pytest.raises(SystemExit, match="X, a: ValueError: y has "):
+        pkawv.timed({"a": okl.POMDR(okl.Gaussian())}, "X", X, 2.0 * y, args)
 
 
 def test_published_points_of_pkawv(script):

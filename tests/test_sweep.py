@@ -5,15 +5,18 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
+import weakref
 from functools import partial
 
 import numpy as np
 import pytest
 
 import oklnumba as okl
-from oklnumba import cells, sizes
+from oklnumba import cells, resident, sizes
 from oklnumba.labels import direct_labels
 from oklnumba.params import anew
+from oklnumba.resident import Peak
 from tests.compiled import COMPILED
 
 RNG = np.random.default_rng(0)
@@ -36,8 +39,8 @@ play = partial(okl.sweep, LEARNERS, DATA, 2, kernel=KERNEL, regret=1.0)
 
 
 def numbers(table):
-    """Return the rows without their times."""
-    return [{k: v for k, v in row.items() if k != "seconds"} for row in table]
+    """Return the rows without what differs from run to run."""
+    return [{k: v for k, v in row.items() if k not in ("seconds", "peak")} for row in table]
 
 
 @pytest.fixture(scope="module")
@@ -185,6 +188,30 @@ def test_an_interrupt_leaves_finished_cells(tmp_path, monkeypatch):
     assert len(list(tmp_path.iterdir())) >= 3
 
 
+@pytest.mark.skipif(not COMPILED, reason="far too long")
+@pytest.mark.filterwarnings("ignore:.*still being processed:UserWarning")  # joblib's own
+@pytest.mark.parametrize("backend", [None, "threading"])
+def test_threads_end_after_their_block_when_the_caller_stops(backend):
+    if backend:
+        pytest.importorskip("joblib")
+    n = 20_000
+    many = np.random.default_rng(0).uniform(-1, 1, (n, 3))
+    long = okl.KONS(KERNEL), many, np.sign(many[:, 0]), None, {}, None  # minutes
+    short = okl.LinearAWV(), X, Y, None, {}, None
+    before = len(Peak.running)
+    played = cells.results([short, long, long], backend, 2)
+    assert next(played)[0] == 0
+    while len(Peak.running) == before:
+        time.sleep(0.01)
+    begin = time.perf_counter()
+    played.close()
+    while len(Peak.running) > before:
+        assert time.perf_counter() - begin < 30.0
+        time.sleep(0.01)
+    again = okl.run(okl.LinearAWV(), X, Y)  # the signal was for those threads
+    assert again.rounds == 300 and not again.interrupted
+
+
 def test_a_damaged_cell_is_played_again(tmp_path, undisturbed):
     play(path=tmp_path)
     for file in list(tmp_path.iterdir())[::2]:
@@ -310,6 +337,107 @@ def test_more_columns_and_keywords_of_run():
     assert table.rows[0]["loss"] == "absolute"
 
 
+def test_runs_are_kept_as_columns_and_in_the_folder(tmp_path, monkeypatch):
+    def measure(learner, run):
+        return {"run": run, "first": run.regret(KERNEL, 1.0)[0]}  # the data is there until then
+
+    options = dict(measure=measure, path=tmp_path, n_jobs=2)
+    table = okl.sweep(fogd, (X, Y), 2, **options)
+    for row in table:
+        order = np.random.default_rng(row["seed"]).permutation(300)
+        run = okl.run(fogd(300, row["seed"]), X[order], Y[order])
+        np.testing.assert_array_equal(row["run"].predictions, run.predictions)
+        with pytest.raises(ValueError, match="does not hold its data"):
+            row["run"].regret(KERNEL, 1.0)
+    assert "run" not in repr(table) and "run" not in table.to_csv().split("\n")[0].split(",")
+    assert list(table["run"]) == [row["run"] for row in table]
+    table.save(tmp_path / "t.npz")
+    assert "run" not in okl.Table.load(tmp_path / "t.npz").columns
+    with pytest.raises(ValueError, match="holds no numbers"):
+        table.pivot("run")
+    with monkeypatch.context() as patch:
+        patch.setattr(cells, "run", None)  # nothing is played
+        again = okl.sweep(fogd, (X, Y), 2, **options)
+    for one, other in zip(table, again, strict=True):
+        np.testing.assert_array_equal(one.pop("run").losses, other.pop("run").losses)
+        assert one == other
+    damaged = next(file for file in tmp_path.iterdir() if " " in file.name)
+    damaged.write_bytes(b"")
+    assert not any(okl.sweep(fogd, (X, Y), 2, **options)["error"])
+
+
+@pytest.mark.parametrize("record", [100, 7, "none"])
+def test_sums_are_over_all_rounds_whatever_is_recorded(record):
+    options = dict(permutations=2, kernel=KERNEL, regret=1.0)
+    whole, part = (okl.sweep(fogd, (X, Y), record=r, **options) for r in ("all", record))
+    np.testing.assert_allclose(part["total_loss"], whole["total_loss"], rtol=1e-12)
+    np.testing.assert_allclose(part["regret"], whole["regret"], rtol=1e-9)
+
+
+def test_what_a_learner_holds_goes_when_its_cell_ends():
+    seen = []
+
+    def measure(learner, run):
+        assert all(one() is None for one in seen)
+        seen.append(weakref.ref(learner))
+        return {}
+
+    assert not any(okl.sweep(okl.KernelAWV(KERNEL), (X, Y), 3, measure=measure, n_jobs=1)["error"])
+    assert len(seen) == 3 and seen[-1]() is None
+
+
+def test_timed_cells_are_compiled_within_a_limit(monkeypatch):
+    """Of their own: rounds of some learners take a second each."""
+    before, seen = cells.play, []
+
+    def play(*task):
+        seen.append((len(task[1]), task[4].get("time_limit")))
+        return before(*task)
+
+    monkeypatch.setattr(cells, "play", play)
+    data = np.tile(X, (6, 1)), np.tile(Y, 6)
+    okl.sweep(okl.LinearAWV(), data, 1, time_alone=True, time_limit=60.0)
+    assert seen == [(64, 60.0), (1500, cells.TIMED_SECONDS), (1800, 60.0)]
+    seen.clear()
+    okl.sweep(okl.LinearAWV(), data, 1)
+    assert seen == [(64, None), (1800, None)]
+
+
+linux = pytest.mark.skipif(not os.access("/proc/self/clear_refs", os.W_OK), reason="not told here")
+
+
+@linux
+def test_the_peak_of_a_cell():
+    def measure(learner, run):
+        return {"rows": learner.size}
+
+    n = 3000
+    big = np.random.default_rng(1).uniform(-1, 1, (n, 3))
+    learners = {"large": okl.KernelAWV(KERNEL), "small": okl.LinearAWV()}
+    table = okl.sweep(learners, (big, big[:, 0]), 1, measure=measure, n_jobs=1)
+    large, small = table["peak"]
+    assert n**2 / 2 * 8 < large < 6 * n**2 * 8 and 0 <= small < large / 10
+    apart = okl.sweep(learners, (big, big[:, 0]), 2, n_jobs=2)
+    assert None in [row["peak"] for row in apart]  # the last one may have been alone
+    pytest.importorskip("joblib")
+    apart = okl.sweep(learners["large"], (big, big[:, 0]), 2, n_jobs=2, backend="loky")
+    assert (apart["peak"] > n**2 / 2 * 8).all()
+
+
+@linux
+def test_the_peak_is_not_told_where_threads_overlap_or_the_system_does_not_say(monkeypatch):
+    with Peak() as outer, Peak() as inner:
+        pass
+    assert outer.rise is None and inner.rise is None and not Peak.running
+    with Peak() as alone:
+        np.ones(2**23)
+    assert 0.9 * 2**26 < alone.rise < 1.5 * 2**26
+    monkeypatch.setattr(resident, "RESET", resident.RESET / "nowhere")
+    with Peak() as unknown:
+        pass
+    assert unknown.rise is None
+
+
 def test_bytes_of_a_learner():
     learner = okl.KernelAWV(KERNEL).partial_fit(X, Y)
     assert cells.state_bytes(learner) > 300 * 3 * 8 + 300 * 301 / 2 * 8
@@ -367,7 +495,7 @@ def test_means_pivots_and_looks():
     np.testing.assert_allclose(means["mean_loss_sd"], 0.5**0.5)
     assert means["failed"].tolist() == [1, 0, 0, 0]
     assert table.pivot().rows == [{"data": d, "x": 1.5, "y": 3.5} for d in "ab"]
-    with pytest.raises(ValueError, match="holds texts"):
+    with pytest.raises(ValueError, match="holds no numbers"):
         table.pivot("note")
     assert "&lt;b&gt;" in table._repr_html_() and "<b>" not in table._repr_html_()
     assert repr(okl.Table(rows * 5)).endswith("... 40 rows") and repr(okl.Table([]))
@@ -441,13 +569,26 @@ def test_shares_of_a_size_are_kept():
         assert sizes.size_name(learner) == name
 
 
+def far_enough(axes):
+    """Say whether the names in a panel are apart by their letters' height."""
+    places = sorted(text.xyann[1] for text in axes.texts)
+    height = axes.get_window_extent().height * 72 / axes.figure.dpi
+    return np.diff(places).min() * height > 1.1 * (okl.plots.FONT - 1.0)
+
+
 def test_a_figure_of_regret_against_size():
     table = size_table()
     figure = okl.plots.regret_vs_size(table)
     squared, hinge = figure.axes
     assert [ax.get_title() for ax in figure.axes] == ["squared loss", "hinge loss"]
     assert {text.get_text() for text in hinge.texts} == {"SkeGD", "POMDR", "Projectron", "BOGD"}
-    assert "effective dimension" in {text.get_text() for text in squared.texts}
+    assert {"effective dimension", "bound of Kernel-AWV"} <= {t.get_text() for t in squared.texts}
+    assert far_enough(squared)
+    names = min(text.xyann[0] for text in squared.texts)  # lines, of the theory too, end before
+    place = squared.transData + squared.transAxes.inverted()
+    drawn = [line for line in squared.lines if len(set(line.get_xdata())) > 1]
+    assert len(drawn) > 5
+    assert all(place.transform((max(line.get_xdata()), 1.0))[0] < names for line in drawn)
     again = okl.plots.regret_vs_size(table, {"b": ["BOGD"], "c": ["BOGD", "SkeGD"]})
     colours = {ax.lines[0].get_color() for ax in again.axes}
     assert len(colours) == 1  # one learner, one colour
@@ -470,9 +611,7 @@ def test_labels_do_not_cover_each_other():
     middles = sorted(box.y0 + box.height / 2 for box in boxes)
     # the arrow is part of the box of an annotation, so heights are taken from the font
     assert np.isfinite(middles).all() and len(boxes) == 8
-    places = sorted(text.xyann[1] for text in axes[0, 0].texts)
-    height = axes[0, 0].get_window_extent().height * 72 / figure.dpi
-    assert np.diff(places).min() * height > okl.plots.FONT - 1.5
+    assert far_enough(axes[0, 0])
 
 
 class Mine(okl.FOGD):
