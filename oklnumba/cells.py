@@ -25,7 +25,7 @@ from threadpoolctl import threadpool_limits
 from oklnumba import checks, frames
 from oklnumba.files import read_npz, write_npz
 from oklnumba.interrupts import FROM_ABOVE
-from oklnumba.learners.learner import Player
+from oklnumba.learners.player import Player
 from oklnumba.params import anew, to_spec
 from oklnumba.protocol import run
 from oklnumba.resident import Peak
@@ -134,7 +134,7 @@ def measured(player: Player, done: Run, measure: Measure | None) -> dict[str, An
     rate = done.mistake_rate
     losses = done.losses if len(done.recorded) == done.rounds else done.loss_sums[-1:]
     more = measure(player, done) if measure else {}
-    done._data = None  # a permutation for each cell, which no file has either
+    done.drop_data()  # a permutation for each cell, which no file has either
     return {
         "n": done.rounds,
         "loss": done.loss,

@@ -17,7 +17,7 @@ from oklnumba import checks
 from oklnumba.blocks import compilable, fitting
 from oklnumba.checks import shown
 from oklnumba.interrupts import Stop
-from oklnumba.learners.learner import FIRST_ROWS, Player
+from oklnumba.learners.player import FIRST_ROWS, Player
 from oklnumba.params import told
 from oklnumba.recording import Played, Recorder, check_record
 from oklnumba.runs import Run

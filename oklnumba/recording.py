@@ -24,7 +24,7 @@ from oklnumba.blocks import blocks
 from oklnumba.files import read_array, read_npz, refusing, sweep, write_npz
 from oklnumba.hot.digest import fold_rows
 from oklnumba.interrupts import HOLD
-from oklnumba.learners.learner import Player, Trace
+from oklnumba.learners.player import Player, Trace
 from oklnumba.params import same_spec
 from oklnumba.rounds import MISTAKES, Rounds, Rows
 from oklnumba.state import count_in, under

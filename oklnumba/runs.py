@@ -158,6 +158,12 @@ class Run:
             return losses_of(losses.get(loss), self.predictions, self.mistakes)
         return losses.get(loss).value(self.predictions, self._labels())
 
+    def drop_data(self) -> None:
+        """Hold inputs and labels no more: ``regret`` is refused from then on, all else stays."""
+        if self._data is not None and self.mistakes is None:
+            self._arrays["losses"] = self._losses()
+        self._data = None
+
     def _labels(self) -> np.ndarray:
         """Return the labels of a run that holds its data; ValueError if they have changed."""
         y, played = self._data[1][: self.rounds], self._data[2]

@@ -16,7 +16,7 @@ from oklnumba import checks, theory
 from oklnumba.cells import Options, Stream, checked_where
 from oklnumba.features import TaylorFeatures
 from oklnumba.kernels import check_kernel
-from oklnumba.learners.learner import Player
+from oklnumba.learners.player import Player
 from oklnumba.runs import Run
 from oklnumba.sweep import checked_penalty, lines_of, made, needed, play_table, seeds_of, streams_of
 from oklnumba.table import Table

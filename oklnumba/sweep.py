@@ -16,7 +16,7 @@ from tqdm import tqdm
 from oklnumba import cells, checks, datasets, theory
 from oklnumba.cells import Cell, Measure, Options, Stream
 from oklnumba.kernels import check_kernel
-from oklnumba.learners.learner import Player
+from oklnumba.learners.player import Player
 from oklnumba.params import anew, told
 from oklnumba.table import Table
 

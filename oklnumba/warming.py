@@ -18,7 +18,7 @@ from oklnumba.hot.jit import cache_folder
 from oklnumba.kernels import Gaussian
 from oklnumba.learners.awv import PKAWV
 from oklnumba.learners.first_order import OGD
-from oklnumba.learners.learner import Player, level_of_caller
+from oklnumba.learners.player import Player, level_of_caller
 from oklnumba.params import Params, anew, exported, told
 from oklnumba.protocol import run
 from oklnumba.wrappers.several import MultiOutput, OneVsRest

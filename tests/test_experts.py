@@ -23,7 +23,8 @@ from oklnumba.hot.features import taylor_block
 from oklnumba.hot.jit import DONE
 from oklnumba.learners import experts
 from oklnumba.learners.experts import expert_setting
-from oklnumba.learners.learner import Learner, Trace
+from oklnumba.learners.learner import Learner
+from oklnumba.learners.player import Trace
 from oklnumba.learners.sharing import factor_groups
 from oklnumba.state import AHEAD, aligned_zeros
 from tests import naive_linear

@@ -14,7 +14,7 @@ import oklnumba as okl
 from oklnumba import warming
 from oklnumba.__main__ import main
 from oklnumba.hot import jit
-from oklnumba.learners.learner import Player
+from oklnumba.learners.player import Player
 from tests.battery import LEARNERS
 from tests.test_numba_assumptions import ROOT, python
 

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from typing import Any
 
 import oklnumba as okl
-from oklnumba.learners.learner import Player
+from oklnumba.learners.player import Player
 from oklnumba.params import Params
 
 EXAMPLE = "PKAWV(TaylorFeatures(degree=2), lam=0.1)"

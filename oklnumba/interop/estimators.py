@@ -17,7 +17,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from oklnumba.checks import as_rows, require
 from oklnumba.frames import as_labels, is_frame
 from oklnumba.interop.probabilities import LOSSES, probabilities
-from oklnumba.learners.learner import Learner, Player, fresh
+from oklnumba.learners.learner import Learner, fresh
+from oklnumba.learners.player import Player
 from oklnumba.learners.self_tuning import SelfTuning
 from oklnumba.params import Checked
 from oklnumba.protocol import run

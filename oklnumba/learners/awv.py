@@ -34,8 +34,9 @@ from oklnumba.hot.linalg import solve_upper
 from oklnumba.hot.rows import kernel_block, kernel_diags
 from oklnumba.hot.udu import NO_DISCOUNT
 from oklnumba.kernels import Kernel, check_kernel
-from oklnumba.learners.learner import Learner, Trace, per_round
+from oklnumba.learners.learner import Learner
 from oklnumba.learners.on_features import OnFeatures
+from oklnumba.learners.player import Trace, per_round
 from oklnumba.learners.single import SingleRound
 from oklnumba.state import check_factor, padded, refuse_outside, sweep_room
 

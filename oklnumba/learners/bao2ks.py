@@ -20,7 +20,8 @@ from oklnumba.hot.bao2ks import (
 )
 from oklnumba.hot.jit import ATOMS
 from oklnumba.kernels import Kernel, check_kernel
-from oklnumba.learners.learner import Learner, Trace
+from oklnumba.learners.learner import Learner
+from oklnumba.learners.player import Trace
 from oklnumba.params import told
 from oklnumba.state import Coins, refuse_outside
 

@@ -23,7 +23,8 @@ from oklnumba.hot.experts import (
     label_bound,
     write_weights,
 )
-from oklnumba.learners.learner import Learner, Trace
+from oklnumba.learners.learner import Learner
+from oklnumba.learners.player import Trace
 from oklnumba.learners.saving import refuse_other
 from oklnumba.learners.sharing import (
     SharedFeatures,

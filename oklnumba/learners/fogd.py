@@ -12,8 +12,8 @@ from oklnumba.features import Features, FourierFeatures, check_features
 from oklnumba.health import Part, weights_part
 from oklnumba.hot.fogd import fogd_forecasts, fogd_rounds
 from oklnumba.hot.jit import ATOMS, DONE
-from oklnumba.learners.learner import Trace
 from oklnumba.learners.on_features import OnFeatures
+from oklnumba.learners.player import Trace
 from oklnumba.state import refuse_outside
 
 

@@ -13,7 +13,7 @@ from oklnumba.health import Part
 from oklnumba.hot.awv import BEST, GROWTH, LARGEST, LOG_DET, LOSS
 from oklnumba.hot.jit import ATOMS
 from oklnumba.learners.awv import PKAWV, Ridge
-from oklnumba.learners.learner import Trace
+from oklnumba.learners.player import Trace
 from oklnumba.state import Reserving, refuse_outside
 
 # Entries of the counts after ATOMS: rounds whose inputs are kept, degree of the features.

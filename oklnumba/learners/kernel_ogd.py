@@ -9,7 +9,7 @@ from oklnumba.hot.jit import ATOMS
 from oklnumba.hot.kernel_ogd import FACTOR, OLDEST, bogd_rounds, kernel_ogd_rounds
 from oklnumba.kernels import Kernel
 from oklnumba.learners.expansion import Expansion, check_budget, check_lam
-from oklnumba.learners.learner import Trace
+from oklnumba.learners.player import Trace
 from oklnumba.potentials import check_radius
 from oklnumba.state import Coins, refuse_outside
 

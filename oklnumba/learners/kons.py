@@ -37,7 +37,8 @@ from oklnumba.hot.kons import (
 )
 from oklnumba.hot.rows import kernel_block
 from oklnumba.kernels import Kernel, check_kernel
-from oklnumba.learners.learner import Learner, Trace
+from oklnumba.learners.learner import Learner
+from oklnumba.learners.player import Trace
 from oklnumba.state import Coins, NoRoom, aligned_zeros, check_factor, refuse_outside
 from oklnumba.theory import kons_step
 

@@ -10,8 +10,8 @@ from oklnumba.hot.jit import ATOMS
 from oklnumba.hot.krls import krls_rounds
 from oklnumba.kernels import Kernel
 from oklnumba.learners.expansion import Expansion
-from oklnumba.learners.learner import Trace
 from oklnumba.learners.matrices import span_part
+from oklnumba.learners.player import Trace
 
 
 class KRLS(Expansion):

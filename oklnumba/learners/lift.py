@@ -10,9 +10,9 @@ from oklnumba import losses
 from oklnumba.features import Features, check_features
 from oklnumba.health import Part
 from oklnumba.learners.awv import LinearAWV, discounted
-from oklnumba.learners.learner import Trace, per_round
 from oklnumba.learners.linear import LinearLearner
 from oklnumba.learners.on_features import OnFeatures
+from oklnumba.learners.player import Trace, per_round
 from oklnumba.params import anew, told
 
 

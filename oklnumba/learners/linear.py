@@ -19,7 +19,8 @@ from oklnumba.health import Part, weights_part
 from oklnumba.hot.jit import DONE, NOT_FINITE
 from oklnumba.hot.linalg import all_finite, product_rows
 from oklnumba.hot.losses import LINEAR_LOSS
-from oklnumba.learners.learner import Learner, Trace
+from oklnumba.learners.learner import Learner
+from oklnumba.learners.player import Trace
 
 
 class LinearLearner(Learner):

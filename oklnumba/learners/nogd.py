@@ -13,7 +13,7 @@ from oklnumba.hot.jit import ATOMS, NEED_MAP, NOT_FINITE
 from oklnumba.hot.nogd import FEATURES, LOSSES, STORED, mapped_gradient_rounds, mapped_step
 from oklnumba.kernels import Kernel
 from oklnumba.learners.expansion import Expansion
-from oklnumba.learners.learner import Trace
+from oklnumba.learners.player import Trace
 from oklnumba.state import NoRoom, refuse_outside
 
 NULL_EIGENVALUE = 1e-10  # share of the largest below which an eigenvalue of a map is rounding

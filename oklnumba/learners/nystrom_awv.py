@@ -21,8 +21,8 @@ from oklnumba.hot.nystrom_awv import (
 )
 from oklnumba.kernels import Kernel, check_kernel
 from oklnumba.learners.awv import Ridge, discounted
-from oklnumba.learners.learner import Trace, per_round
 from oklnumba.learners.matrices import kors_part, span_part
+from oklnumba.learners.player import Trace, per_round
 from oklnumba.learners.sharing import MOST_ROWS, rows_of
 from oklnumba.state import (
     AHEAD,

@@ -7,7 +7,8 @@ from collections.abc import Callable
 import numpy as np
 
 from oklnumba.features import Features
-from oklnumba.learners.learner import Learner, Trace
+from oklnumba.learners.learner import Learner
+from oklnumba.learners.player import Trace
 from oklnumba.state import aligned_zeros
 
 

@@ -23,7 +23,7 @@ from oklnumba.hot.pomdr import (
 )
 from oklnumba.kernels import Kernel
 from oklnumba.learners.expansion import Expansion, OnSpan
-from oklnumba.learners.learner import Trace
+from oklnumba.learners.player import Trace
 from oklnumba.state import refuse_outside
 
 

@@ -9,7 +9,7 @@ from oklnumba.hot.jit import ATOMS
 from oklnumba.hot.projectron import projectron_rounds
 from oklnumba.kernels import Kernel
 from oklnumba.learners.expansion import Expansion, OnSpan, check_budget
-from oklnumba.learners.learner import Trace
+from oklnumba.learners.player import Trace
 
 
 class Projectron(OnSpan):

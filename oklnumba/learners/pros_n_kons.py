@@ -15,9 +15,9 @@ from oklnumba.hot.jit import ATOMS
 from oklnumba.hot.pros_n_kons import RANK, RESTARTS, pros_n_kons_forecasts, pros_n_kons_rounds
 from oklnumba.kernels import Kernel, check_kernel
 from oklnumba.learners.kons import Curved
-from oklnumba.learners.learner import Trace
 from oklnumba.learners.matrices import kors_part, span_part
 from oklnumba.learners.newton import NEWTON
+from oklnumba.learners.player import Trace
 from oklnumba.state import Coins, aligned_zeros, padded, refuse_outside
 
 

@@ -36,7 +36,8 @@ from oklnumba.learners.grid import (
     Setting,
     SpanMap,
 )
-from oklnumba.learners.learner import Learner, Trace, per_round
+from oklnumba.learners.learner import Learner
+from oklnumba.learners.player import Trace, per_round
 from oklnumba.scaling import LARGEST as LARGEST_INPUT
 from oklnumba.scaling import Standardizer
 from oklnumba.state import Reserving, State, padded, under

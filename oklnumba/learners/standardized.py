@@ -9,7 +9,8 @@ import numpy as np
 from oklnumba import losses
 from oklnumba.health import Part
 from oklnumba.hot.jit import NOT_FINITE
-from oklnumba.learners.learner import Learner, Trace, check_learner, fresh
+from oklnumba.learners.learner import Learner, check_learner, fresh
+from oklnumba.learners.player import Trace
 from oklnumba.learners.saving import refuse_other
 from oklnumba.scaling import LARGEST, Standardizer
 from oklnumba.state import NoRoom, Reserving, under

@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike
 from oklnumba import checks
 from oklnumba.checks import require_count, require_seed
 from oklnumba.health import Part, of_members
-from oklnumba.learners.learner import Learner, Player, Trace, check_learner, fresh
+from oklnumba.learners.learner import Learner, check_learner, fresh
+from oklnumba.learners.player import Player, Trace
 from oklnumba.learners.saving import refuse_other
 from oklnumba.losses import Loss
 from oklnumba.state import NoRoom, count_in, refuse_outside, under

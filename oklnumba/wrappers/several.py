@@ -14,7 +14,8 @@ from numpy.typing import ArrayLike
 
 from oklnumba import checks, frames, protocol
 from oklnumba.health import Part, of_members
-from oklnumba.learners.learner import Learner, Player, Trace, check_learner, fresh
+from oklnumba.learners.learner import Learner, check_learner, fresh
+from oklnumba.learners.player import Player, Trace
 from oklnumba.learners.saving import refuse_other
 from oklnumba.losses import Loss
 from oklnumba.params import Params, told
