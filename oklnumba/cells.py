@@ -303,7 +303,8 @@ def _by_joblib(
         settings = {"backend": backend, "n_jobs": n_jobs or -1, "scatter": list(shared.values())}
     with joblib.parallel_config(**settings):
         parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator_unordered", prefer="threads")
-        home, came, play_one = here(), [], joblib.delayed(numbered)
+        home, play_one = here(), joblib.delayed(numbered)
+        came: list[int] = []
         try:
             yield from parallel(play_one(i, home, came, task) for i, task in enumerate(tasks))
         finally:
