@@ -134,7 +134,9 @@ def measured(player: Player, done: Run, measure: Measure | None) -> dict[str, An
     rate = done.mistake_rate
     losses = done.losses if len(done.recorded) == done.rounds else done.loss_sums[-1:]
     more = measure(player, done) if measure else {}
-    done._data = None  # a permutation for each cell, which no file has either
+    for name, value in more.items():
+        if isinstance(value, Run):  # without its data, a permutation of its own: files have none
+            more[name] = Run(value._arrays, value._meta)
     return {
         "n": done.rounds,
         "loss": done.loss,
