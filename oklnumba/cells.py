@@ -134,7 +134,9 @@ def measured(player: Player, done: Run, measure: Measure | None) -> dict[str, An
     rate = done.mistake_rate
     losses = done.losses if len(done.recorded) == done.rounds else done.loss_sums[-1:]
     more = measure(player, done) if measure else {}
-    done.drop_data()  # a permutation for each cell, which no file has either
+    for name, value in more.items():
+        if isinstance(value, Run):  # without its data, a permutation of its own: files have none
+            more[name] = value.without_data()
     return {
         "n": done.rounds,
         "loss": done.loss,
@@ -303,7 +305,8 @@ def _by_joblib(
         settings = {"backend": backend, "n_jobs": n_jobs or -1, "scatter": list(shared.values())}
     with joblib.parallel_config(**settings):
         parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator_unordered", prefer="threads")
-        home, came, play_one = here(), [], joblib.delayed(numbered)
+        home, play_one = here(), joblib.delayed(numbered)
+        came: list[int] = []
         try:
             yield from parallel(play_one(i, home, came, task) for i, task in enumerate(tasks))
         finally:

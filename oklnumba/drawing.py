@@ -12,7 +12,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
+from numpy.typing import ArrayLike
 
 from oklnumba.checks import (
     require,
@@ -139,6 +140,34 @@ def title(axes: Axes, text: str) -> None:
     axes.set_title(text, fontsize=FONT + 0.5)
 
 
+class Decades(LogLocator):
+    """Ticks at 1, 2 and 5 of each decade, or at 1 and 3, or at 1: as many as there is room for."""
+
+    def __call__(self) -> np.ndarray:
+        """Return the ticks of the axis as it is now."""
+        low, high = self.axis.get_view_interval()
+        if high < 8.0 * low:  # hardly any power of ten in sight
+            locator = MaxNLocator(7, steps=[1, 2, 2.5, 5, 10])
+            return _within(locator.tick_values(low, high), low, high)
+        if high > 1e4 * low:  # someone has zoomed out
+            self.set_params(subs=(1.0,), numticks="auto")
+            return super().__call__()
+        ticks = np.empty(0)
+        for subs in ((1.0, 2.0, 5.0), (1.0, 3.0), (1.0,))[int(high >= 100.0 * low) :]:
+            self.set_params(subs=subs, numticks=99)
+            found = _within(self.tick_values(low, high), low, high)
+            if len(found) > 1:
+                ticks = found
+            if len(ticks) <= self.axis.get_tick_space():
+                break
+        return ticks
+
+
+def _within(ticks: ArrayLike, low: float, high: float) -> np.ndarray:
+    ticks = np.asarray(ticks)
+    return ticks[(ticks >= low) & (ticks <= high)]
+
+
 def label_ticks(axis: Axis, low: float, high: float) -> None:
     """Label a logarithmic axis of at most three decades with plain numbers: 0.2, not 2 x 10^-1.
 
@@ -162,13 +191,8 @@ def label_ticks(axis: Axis, low: float, high: float) -> None:
     """
     require_instance("axis", axis, Axis, "a matplotlib Axis, such as axes.xaxis")
     low, high = require_positive("low", low), require_positive("high", high)
-    decades = np.log10(high) - np.log10(low)
-    if decades > 3.0:
+    if np.log10(high) - np.log10(low) > 3.0:
         return
-    if decades > 0.9:
-        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if decades < 2.0 else (1.0, 3.0)))
-    else:  # hardly any power of ten in sight
-        ticks = np.asarray(MaxNLocator(7, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high))
-        axis.set_major_locator(FixedLocator(ticks[(ticks >= low) & (ticks <= high)].tolist()))
+    axis.set_major_locator(Decades())
     axis.set_minor_locator(NullLocator())
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))

@@ -448,8 +448,8 @@ def size_curves(
     low, high = axes.get_xlim()
     label_ticks(axes.xaxis, low, high)
     if names:
-        ticks = axes.xaxis.get_majorticklocs()
         axes.set_xlim(low, high * (high / low) ** 0.75)  # room for them
+        ticks = axes.xaxis.get_majorticklocs()
         axes.xaxis.set_major_locator(FixedLocator(ticks[(ticks >= low) & (ticks <= high)].tolist()))
         axes.xaxis.set_minor_locator(NullLocator())
         direct_labels(axes, ends, FONT - 1.0)

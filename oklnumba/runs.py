@@ -158,11 +158,10 @@ class Run:
             return losses_of(losses.get(loss), self.predictions, self.mistakes)
         return losses.get(loss).value(self.predictions, self._labels())
 
-    def drop_data(self) -> None:
-        """Hold inputs and labels no more: ``regret`` is refused from then on, all else stays."""
-        if self._data is not None and self.mistakes is None:
-            self._arrays["losses"] = self._losses()
-        self._data = None
+    def without_data(self) -> Run:
+        """Return the run without inputs and labels: ``regret`` is refused, all else stays."""
+        losses = {} if self.mistakes is not None else {"losses": self._losses()}
+        return Run(self._arrays | losses, self._meta)
 
     def _labels(self) -> np.ndarray:
         """Return the labels of a run that holds its data; ValueError if they have changed."""

@@ -97,7 +97,8 @@ def sweep(
     progress : bool
         Show a progress bar with the time left.
     **of_run
-        Further keywords of ``okl.run``: ``loss``, ``time_limit``, ``every``.
+        Further keywords of ``okl.run``: ``loss``, ``time_limit``, ``every``, ``record`` (sums are
+        of all rounds in any case, ``size`` is the largest of those recorded).
 
     Returns
     -------

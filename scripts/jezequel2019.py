@@ -178,8 +178,10 @@ def timed(
     """Return what a sweep has of each algorithm, in CPU seconds; say what it warned of."""
 
     def measure(learner: Learner, run: okl.Run) -> dict:
-        shares = isinstance(learner, okl.PKAWV) and learner.features.captured(X[:HEAD])
-        return {"run": run, "captured": "" if shares is False else f"{shares.mean():.4f}"}
+        captured = ""
+        if isinstance(learner, okl.PKAWV):
+            captured = f"{learner.features.captured(X[:HEAD]).mean():.4f}"
+        return {"run": run, "captured": captured}
 
     with warnings.catch_warnings(record=True) as caught, cpu_clock():
         warnings.simplefilter("always")

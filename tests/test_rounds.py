@@ -141,8 +141,7 @@ def test_a_run_that_was_saved_or_copied_needs_no_labels(tmp_path):
     X = np.random.default_rng(0).uniform(-1, 1, (200, 2))
     y = X[:, 0] * X[:, 1]
     run = okl.run(okl.OGD(), X, y)
-    copies = pickle.loads(pickle.dumps(run)), copy.deepcopy(run), copy.deepcopy(run)
-    copies[-1].drop_data()
+    copies = pickle.loads(pickle.dumps(run)), copy.deepcopy(run), run.without_data()
     assert copies[-1]._data is None
     run.save(tmp_path / "run.npz")
     loaded, losses_then = okl.Run.load(tmp_path / "run.npz"), run.losses.copy()

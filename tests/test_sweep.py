@@ -196,7 +196,7 @@ def test_threads_end_after_their_block_when_the_caller_stops(backend):
         pytest.importorskip("joblib")
     n = 20_000
     many = np.random.default_rng(0).uniform(-1, 1, (n, 3))
-    long = okl.KONS(KERNEL), many, np.sign(many[:, 0]), None, {}, None  # minutes
+    long = okl.KONS(KERNEL), many, np.sign(many[:, 0]), None, {}, None  # half an hour
     short = okl.LinearAWV(), X, Y, None, {}, None
     before = len(Peak.running)
     played = cells.results([short, long, long], backend, 2)
@@ -206,7 +206,7 @@ def test_threads_end_after_their_block_when_the_caller_stops(backend):
     begin = time.perf_counter()
     played.close()
     while len(Peak.running) > before:
-        assert time.perf_counter() - begin < 30.0
+        assert time.perf_counter() - begin < 120.0
         time.sleep(0.01)
     again = okl.run(okl.LinearAWV(), X, Y)  # the signal was for those threads
     assert again.rounds == 300 and not again.interrupted
@@ -416,12 +416,12 @@ def test_the_peak_of_a_cell():
     learners = {"large": okl.KernelAWV(KERNEL), "small": okl.LinearAWV()}
     table = okl.sweep(learners, (big, big[:, 0]), 1, measure=measure, n_jobs=1)
     large, small = table["peak"]
-    assert n**2 / 2 * 8 < large < 6 * n**2 * 8 and 0 <= small < large / 10
+    assert n**2 / 4 * 8 < large < 6 * n**2 * 8 and 0 <= small < large / 10
     apart = okl.sweep(learners, (big, big[:, 0]), 2, n_jobs=2)
     assert None in [row["peak"] for row in apart]  # the last one may have been alone
     pytest.importorskip("joblib")
     apart = okl.sweep(learners["large"], (big, big[:, 0]), 2, n_jobs=2, backend="loky")
-    assert (apart["peak"] > n**2 / 2 * 8).all()
+    assert (apart["peak"] > n**2 / 4 * 8).all()
 
 
 @linux
