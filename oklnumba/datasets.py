@@ -28,10 +28,9 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from tqdm import tqdm
 
 from oklnumba.checks import as_float, as_numbers, require, require_seed, shown
-from oklnumba.display import table
+from oklnumba.display import Bar, table
 from oklnumba.originals import SPECS, Spec
 from oklnumba.scaling import Standardizer
 
@@ -482,7 +481,7 @@ def parse(name: str, spec: Spec, paths: list[Path]) -> tuple[NDArray, NDArray]:
     y = np.empty(n, dtype="<f4" if spec.positives is None else "|i1")
     filled = 0
     # disable=None: no bar where nobody watches
-    with tqdm(total=n, desc=f"{name}: reading", unit=" rows", disable=None) as bar:
+    with Bar(total=n, desc=f"{name}: reading", unit=" rows", disable=None) as bar:
         for path in paths:
             for features, labels in _blocks(path, spec):
                 stop = filled + len(labels)

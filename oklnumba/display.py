@@ -1,17 +1,36 @@
-"""How things are shown: results in one line, hyper-parameters and runs in a small HTML table.
+"""How things are shown: results in one line, hyper-parameters and runs in a small HTML table, bars.
 
 Arrays are shown by their shape only.
 """
 
 from __future__ import annotations
 
+import os
+import threading
 from collections.abc import Mapping
 from html import escape
 from importlib import import_module
 from typing import Any
 
+from tqdm import tqdm
+
 SHORT = 6  # numbers of an array that are still read
 LONGEST = 200  # characters of a value in a table
+
+
+class Bar(tqdm):
+    """A bar of tqdm with a lock of this process alone.
+
+    Forks share tqdm's own, which all bars take, shown or not: one that is killed with it would
+    leave the others waiting for ever.
+    """
+
+    _lock = threading.RLock()
+    monitor_interval = 0  # no thread that looks after bars
+
+
+if hasattr(os, "register_at_fork"):  # a thread that is gone there may have had it
+    os.register_at_fork(after_in_child=lambda: Bar.set_lock(threading.RLock()))
 
 
 def pandas_for(caller: str, instead: str = "") -> Any:

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from tqdm import tqdm
 
 from oklnumba import checks
 from oklnumba.blocks import compilable, fitting
 from oklnumba.checks import shown
+from oklnumba.display import Bar
 from oklnumba.interrupts import Stop
 from oklnumba.learners.player import FIRST_ROWS, Player
 from oklnumba.params import told
@@ -171,7 +171,7 @@ def run(
     finished, data = True, None
     with (
         Stop(terminate=checkpoint is not None) as stop,
-        tqdm(disable=not progress, unit=" rounds", initial=recorder.rounds, unit_scale=True) as bar,
+        Bar(disable=not progress, unit=" rounds", initial=recorder.rounds, unit_scale=True) as bar,
         closing(_pieces(X, y, chunked, recorder)) as pieces,
     ):
         for part, labels in _until_stopped(pieces, stop):
@@ -257,7 +257,7 @@ def _play_piece(
     X: Any,
     y: np.ndarray,
     time_limit: float | None,
-    bar: tqdm,
+    bar: Bar,
     stop: Stop,
 ) -> bool:
     """Play the rows of X with looks at the clock and for signals; False where that is the end."""

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
-from tqdm import tqdm
 
 from oklnumba import cells, checks, datasets, theory
 from oklnumba.cells import Cell, Measure, Options, Stream
+from oklnumba.display import Bar
 from oklnumba.kernels import check_kernel
 from oklnumba.learners.player import Player
 from oklnumba.params import anew, told
@@ -399,7 +399,7 @@ def play_cells(
                 continue
         left.append(i)
     tasks = [_task(table[i], options) for i in left]
-    bar = tqdm(total=len(table), initial=len(table) - len(left), unit=" run", disable=not progress)
+    bar = Bar(total=len(table), initial=len(table) - len(left), unit=" run", disable=not progress)
     with bar, threadpool_limits(1):
         compile_loops([table[i] for i in left], options, first_rows)
         for j, out in cells.results(tasks, *where):

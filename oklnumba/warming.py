@@ -9,10 +9,10 @@ from difflib import get_close_matches
 from itertools import product
 
 import numpy as np
-from tqdm import tqdm
 
 from oklnumba.catalogue import CATALOGUE
 from oklnumba.checks import require_flag
+from oklnumba.display import Bar
 from oklnumba.features import FourierFeatures, NystromFeatures, TaylorFeatures
 from oklnumba.hot.jit import cache_folder
 from oklnumba.kernels import Gaussian
@@ -96,7 +96,7 @@ def warm_up(*learners: str | Player, progress: bool = False) -> dict[str, float]
             stacklevel=level_of_caller(),
         )
     seconds = {}
-    for title, made in tqdm(found.items(), unit=" learner", disable=not progress):
+    for title, made in Bar(found.items(), unit=" learner", disable=not progress):
         start = time.process_time()
         for learner in made:
             _play(learner)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 
 import numpy as np
@@ -131,3 +133,28 @@ def test_run_wants_a_learner():
     for learner in (None, okl.Gaussian(), okl.KernelAWV, "KernelAWV"):
         with pytest.raises(ValueError, match="learner"):
             okl.run(learner, [[0.0]], [1.0])
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="about forks")
+def test_a_fork_that_is_killed_with_the_lock_of_a_bar_stops_nobody_else():
+    """Forks share the lock of tqdm's own bars, which those that are not shown take too."""
+    code = """if True:
+        import os, signal
+        import numpy as np
+        from tqdm import tqdm
+        import oklnumba as okl
+        from oklnumba.display import Bar
+
+        tqdm(disable=True)
+        child = os.fork()
+        if child == 0:
+            tqdm.get_lock().acquire()
+            Bar.get_lock().acquire()
+            os.kill(os.getpid(), signal.SIGKILL)
+        os.waitpid(child, 0)
+        X = np.ones((9, 2))
+        print(okl.run(okl.OGD(), X, X[:, 0], progress=True).rounds)
+    """
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
+    assert (told.returncode, told.stdout) == (0, "9\n"), told.stderr
+    assert "9.00" in told.stderr

@@ -10,7 +10,6 @@ from math import comb, sqrt
 from typing import Any
 
 import numpy as np
-from tqdm import tqdm
 
 import oklnumba as okl
 from oklnumba.command import source, spelling
@@ -24,6 +23,7 @@ from oklnumba.command.play import (
     task_of,
     warm,
 )
+from oklnumba.display import Bar
 
 UNITS = 1000  # first rows of a regression, at most a tenth: they set the unit of the labels
 MOST_FEATURES = 2000  # Taylor features of degree 2 beyond which they are left out
@@ -97,7 +97,7 @@ def compare(args: argparse.Namespace) -> int:
     broken: dict[str, str] = {}
     stopped = False
     total = args.rows or labels.rows
-    bar = tqdm(total=total, unit=" rounds", unit_scale=True, disable=not args.progress)
+    bar = Bar(total=total, unit=" rounds", unit_scale=True, disable=not args.progress)
     with closing(stream), bar, notes(), interruptible() as interrupted:
         for X, y in stream:
             for name, course in courses.items():

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tqdm import tqdm
 
 import oklnumba as okl
 from oklnumba import losses
 from oklnumba.command import source, spelling
+from oklnumba.display import Bar
 from oklnumba.files import replacing
 
 FIRST = 512  # rounds played before the table is first written; WARM: to compile, see ``warm``
@@ -219,7 +219,7 @@ def run(args: argparse.Namespace) -> int:
 def _play(course: Course, stream: Any, labels: source.Labels, args: argparse.Namespace) -> int:
     """Play the stream and print the table; return the exit status."""
     last, total = [0, 0.0], args.rows or labels.rows
-    bar = tqdm(total=total, unit=" rounds", unit_scale=True, disable=not args.progress)
+    bar = Bar(total=total, unit=" rounds", unit_scale=True, disable=not args.progress)
     with closing(stream), bar, notes(), interruptible() as interrupted:
         for X, y in cut(stream):
             if not course.rounds:
