@@ -116,12 +116,13 @@ def certify(Y, forecasts, shrinks, growth, discount, totals, proof):
         ridge = total[RIDGE]
         for t in range(Y.shape[0]):
             if discount < 1.0:  # apart, so that without one no product below is fused otherwise
-                for entry in (LOSS, BEST, LOG_DET, GROWTH):
+                for entry in range(LOSS, GROWTH + 1):
                     total[entry] *= discount
             s = shrinks[t]
             m = forecasts[t, k] if ridge else forecasts[t, k] * s
-            total[LOSS] += (Y[t, k] - forecasts[t, k]) ** 2
-            total[BEST] += (Y[t, k] - m) ** 2 / s - growth[t, k]
+            apart, from_best = Y[t, k] - forecasts[t, k], Y[t, k] - m
+            total[LOSS] += apart * apart
+            total[BEST] += from_best * from_best / s - growth[t, k]
             total[LOG_DET] += math.log(s)
             total[GROWTH] += growth[t, k]
             total[LARGEST] = larger(total[LARGEST], abs(Y[t, k]))
