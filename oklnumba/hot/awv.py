@@ -120,9 +120,8 @@ def certify(Y, forecasts, shrinks, growth, discount, totals, proof):
                     total[entry] *= discount
             s = shrinks[t]
             m = forecasts[t, k] if ridge else forecasts[t, k] * s
-            apart, from_best = Y[t, k] - forecasts[t, k], Y[t, k] - m
-            total[LOSS] += apart * apart
-            total[BEST] += from_best * from_best / s - growth[t, k]
+            total[LOSS] += (Y[t, k] - forecasts[t, k]) ** 2
+            total[BEST] += (Y[t, k] - m) ** 2 / s - growth[t, k]
             total[LOG_DET] += math.log(s)
             total[GROWTH] += growth[t, k]
             total[LARGEST] = larger(total[LARGEST], abs(Y[t, k]))
