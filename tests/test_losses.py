@@ -113,6 +113,18 @@ def test_loss_values_and_derivatives(code):
     np.testing.assert_allclose(many, expected, rtol=1e-13)
 
 
+@pytest.mark.parametrize("loss", losses.LOSSES.values(), ids=lambda loss: loss.name)
+def test_a_recorded_loss_has_the_bits_of_the_compiled_one(loss):
+    rng = np.random.default_rng(0)
+    forecasts = rng.standard_normal(1000) * 10.0 ** rng.integers(-160, 160, 1000)
+    y = rng.choice([-1.0, 1.0], 1000) if loss.classes else rng.standard_normal(1000)
+    compiled = np.empty(1000)
+    with np.errstate(over="ignore"):
+        loss_values(loss.code, forecasts, y, compiled)
+    np.testing.assert_array_equal(loss.value(forecasts, y), compiled)
+    np.testing.assert_array_equal(loss.value(forecasts[:, None], y[:, None])[:, 0], compiled)
+
+
 def test_loss_derivative_is_zero_at_a_kink():
     assert loss_derivative(ABSOLUTE, 0.3, 0.3) == 0.0
     for y in (-1.0, 1.0):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import inspect
+import itertools
 import json
 import math
 import os
@@ -12,6 +13,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import llvmlite.binding as llvm
 import numba
@@ -19,12 +21,19 @@ import numpy as np
 import pytest
 from numba.core import caching, codegen, compiler
 from numba.core.base import BaseContext
+from numba.core.compiler import Flags
 from numba.core.dispatcher import Dispatcher
 from numba.core.runtime import rtsys
 
 import oklnumba as okl
 from oklnumba.hot import jit
-from oklnumba.hot.elementary import bits_to_float, exp_nonpositive, float_to_bits
+from oklnumba.hot.elementary import (
+    bits_to_float,
+    exp_nonpositive,
+    float_to_bits,
+    larger,
+    smaller,
+)
 from oklnumba.hot.expansion import expansion_forecasts
 from oklnumba.hot.linalg import dot
 from oklnumba.hot.udu import TILE, factor_rows_1, factor_rows_3
@@ -278,7 +287,11 @@ PARTS = [  # where it is, its name, its parameters (None: no function), what it 
     (caching.FunctionCache, "load_overload", 3, "loading in 0.05 s"),
     (caching.FunctionCache, "_load_overload", 3, "loading in 0.05 s"),
     (rtsys, "initialize", 1, "loading in 0.05 s"),
-    (compiler.Compiler, "compile_extra", 2, "functions that are optimised once"),
+    (compiler.CompilerBase, "compile_extra", 2, "functions that are optimised once"),
+    (compiler.CompilerBase, "define_pipelines", 1, "the passes that our functions need"),
+    (compiler.PassManager, "add_pass", 3, "the passes that our functions need"),
+    (compiler.PassManager, "finalize", 1, "the passes that our functions need"),
+    (numba.types, "unliteral", 1, "one version of a function for 1 and n"),
     (compiler.CompileResult, "_replace", 2, "functions that are optimised once"),
     (BaseContext, "insert_user_function", 4, "functions that are optimised once"),
     (LIBRARY, "__init__", 3, "functions that are optimised once"),
@@ -379,6 +392,45 @@ def test_a_loop_can_be_entered_without_a_look_at_the_types():
     assert found is not expansion_forecasts and found.__name__ == "expansion_forecasts"
     np.testing.assert_array_equal(forecasts, looked)
     assert jit.entry(expansion_forecasts, arguments) is found  # nothing is compiled again
+
+
+def test_our_passes_are_some_of_those_of_numba_in_its_order():
+    # Where numba adds one, see whether compiled functions need it.
+    state = SimpleNamespace(func_ir=None, flags=Flags())
+    every = compiler.DefaultPassBuilder.define_nopython_pipeline(state).passes
+    names = [one.__name__ for one, _ in every]
+    assert [name for name in names if name in {p.__name__ for p in jit.PASSES}] == [
+        one.__name__ for one in jit.PASSES
+    ]
+
+
+def test_a_part_called_with_a_constant_and_a_number_is_compiled_once(monkeypatch):
+    compiled = []
+    whole = jit._Called.compile_extra
+    note = lambda self, func: compiled.append(self.state.args) or whole(self, func)  # noqa: E731
+    monkeypatch.setattr(jit._Called, "compile_extra", note)
+
+    @jit.hot
+    def inner(x, n):
+        return x * n
+
+    @jit.hot
+    def outer(x, n):
+        return inner(x, 1) + inner(x, n)
+
+    assert outer(2.0, 3) == 8.0
+    assert compiled == [(numba.types.float64, numba.types.int64)]
+
+
+@pytest.mark.parametrize("kind", [float, int])
+def test_larger_and_smaller_are_max_and_min(kind):
+    @jit.hot
+    def both(a, b):
+        return larger(a, b), smaller(a, b)
+
+    for a, b in itertools.product(SPECIAL if kind is float else [-3, 0, 7], repeat=2):
+        assert repr(both(kind(a), kind(b))) == repr((max(kind(a), kind(b)), min(kind(a), kind(b))))
+    assert repr(both(2, 3.5)) == "(3.5, 2.0)"  # of the type of both together
 
 
 @pytest.mark.parametrize("collecting", [True, False])

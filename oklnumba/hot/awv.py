@@ -116,7 +116,7 @@ def certify(Y, forecasts, shrinks, growth, discount, totals, proof):
         ridge = total[RIDGE]
         for t in range(Y.shape[0]):
             if discount < 1.0:  # apart, so that without one no product below is fused otherwise
-                for entry in (LOSS, BEST, LOG_DET, GROWTH):
+                for entry in range(LOSS, GROWTH + 1):
                     total[entry] *= discount
             s = shrinks[t]
             m = forecasts[t, k] if ridge else forecasts[t, k] * s

@@ -206,7 +206,8 @@ def adds_direction(R, q, square, corner, v, rank):
     for i in range(rank):  # v' diag(R' R) v
         part, rest = R[i, i:rank], v[i:rank]
         for j in range(part.shape[0]):
-            nuggets += (part[j] * rest[j]) ** 2
+            share = part[j] * rest[j]
+            nuggets += share * share
     # |k_x - sum v_j k_j|^2 = corner - v' k - v' (nuggets) v
     return square > 1.1 * NUGGET * nuggets
 

@@ -176,7 +176,7 @@ def learn_losses(kind, setting, played, state, weights, row, label):
         else:
             totals[i] += loss_value(loss, clamped(row[i], B), clamped(label, B))
     if given == LEARNED and abs(label) > B:
-        tally[GROWN] += (abs(label) - B) ** 2
+        tally[GROWN] += (abs(label) - B) * (abs(label) - B)
         tally[LARGEST] = abs(label)
         B = abs(label)
     if share > 0.0 and count > 1 and B > 0.0:
@@ -194,7 +194,8 @@ def learn_regrets(setting, state, row, forecast, label):
     slope = loss_derivative(setting[0], forecast, label)
     before = larger(tally[PEAK], SMALLEST)
     for i in range(row.shape[0]):
-        tally[PEAK] = larger(tally[PEAK], (slope * (forecast - row[i])) ** 2)
+        r = slope * (forecast - row[i])
+        tally[PEAK] = larger(tally[PEAK], r * r)
     after = larger(tally[PEAK], SMALLEST)
     slow = 0.0
     fast = 0.0

@@ -243,7 +243,8 @@ def euclidean_norm(w, d):
         return largest
     s = 0.0
     for j in range(d):
-        s += (w[j] / largest) ** 2
+        share = w[j] / largest
+        s += share * share
     return largest * math.sqrt(s)
 
 

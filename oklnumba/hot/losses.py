@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from oklnumba.hot.elementary import larger
 from oklnumba.hot.jit import hot
 
@@ -21,17 +19,19 @@ TUBE = 0.1  # half the width of the tube in which the epsilon-insensitive loss i
 @hot
 def loss_value(code, forecast, y):
     """Return the loss of a forecast; losses.py has the formulas."""
+    apart = y - forecast
     if code == SQUARED:
-        return (y - forecast) ** 2
+        return apart * apart
     if code == ABSOLUTE:
-        return abs(y - forecast)
+        return abs(apart)
     if code == EPSILON_INSENSITIVE:
-        return larger(abs(y - forecast) - TUBE, 0.0)
+        return larger(abs(apart) - TUBE, 0.0)
     margin = y * forecast
+    short = larger(1.0 - margin, 0.0)
     if code == HINGE:
-        return larger(1.0 - margin, 0.0)
+        return short
     if code == SQUARED_HINGE:
-        return larger(1.0 - margin, 0.0) ** 2
+        return short * short
     return math.log1p(math.exp(-margin)) if margin > 0.0 else math.log1p(math.exp(margin)) - margin
 
 
@@ -40,10 +40,10 @@ def loss_derivative(code, forecast, y):
     """Return the derivative of the loss in the forecast; 0 at a kink."""
     if code == SQUARED:
         return 2.0 * (forecast - y)
-    if code == ABSOLUTE:
-        return np.sign(forecast - y)
-    if code == EPSILON_INSENSITIVE:
-        return np.sign(forecast - y) if abs(y - forecast) > TUBE else 0.0
+    if code == ABSOLUTE or code == EPSILON_INSENSITIVE:
+        if abs(y - forecast) <= (TUBE if code == EPSILON_INSENSITIVE else 0.0):
+            return 0.0
+        return 1.0 if forecast > y else -1.0
     margin = y * forecast
     if code == HINGE:
         return -y if margin < 1.0 else 0.0

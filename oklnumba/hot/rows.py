@@ -78,8 +78,9 @@ def products(x, atoms, m, out):
 def integer_power(x, degree):
     """Return x**degree for an integer degree >= 0 held in a float."""
     power = 1.0
-    for _ in range(int(degree)):
+    while degree > 0.0:
         power *= x
+        degree -= 1.0
     return power
 
 
