@@ -251,6 +251,7 @@ class Experts(Learner):
         # sums round in another order.
         self._make_state(experts=len(learners), tally=TALLY)
         self._weights = aligned_zeros(len(learners))
+        self._traces: list[Trace] = []  # of the last block, for another of the same length
 
     def _lean(self) -> None:
         """Let learners on one dictionary have it together."""
@@ -283,7 +284,9 @@ class Experts(Learner):
     def _play_block(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         Z: list[Any] = self._features(X)
         together([partial(self._see, group, X, y, Z) for group in self._dictionaries], len(X))
-        traces = [Trace.empty(len(X), one._certified) for one in self._experts]
+        if not self._traces or len(self._traces[0].sizes) != len(X):
+            self._traces = [Trace.empty(len(X), one._certified) for one in self._experts]
+        traces = self._traces
         calls = [partial(self._play_groups, part, X, y, Z, traces) for part in self._parts]
         try:
             together(calls, len(X))
