@@ -81,9 +81,11 @@ class Experts(Learner):
     """Aggregate learners over a grid of hyper-parameters (Vovk 1998; oco Example 6, Hedge).
 
     Every learner plays every round; the forecast weighs theirs by exp(-eta L_i), L_i the loss of
-    learner i so far. Learners with equal features map each input once; those that differ in the
-    forecaster only, "awv" and "ridge" or LinearAWV and LinearRidge, keep one factor. AWV and ridge
-    learners on features or dictionaries play side by side on all cores, to the same bits.
+    learner i so far. Learners with equal features map each input once; NystromAWV that differ in
+    lam and the forecaster only keep one dictionary, for its coins depend on neither (on mu they
+    do); those that differ in the forecaster only, "awv" and "ridge" or LinearAWV and LinearRidge,
+    keep one factor. AWV and ridge learners on features or dictionaries play side by side on all
+    cores, to the same bits.
 
     Parameters
     ----------
