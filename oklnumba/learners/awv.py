@@ -37,6 +37,7 @@ from oklnumba.kernels import Kernel, check_kernel
 from oklnumba.learners.learner import Learner
 from oklnumba.learners.on_features import OnFeatures
 from oklnumba.learners.player import Trace, per_round
+from oklnumba.learners.sharing import MOST_ROWS
 from oklnumba.learners.single import SingleRound
 from oklnumba.state import check_factor, padded, refuse_outside, sweep_room
 
@@ -307,8 +308,8 @@ class FeatureRidge(OnFeatures, Ridge):
         self._setting = self._fading()
         self._totals[:, RIDGE] = self._ridge
         self._discount, self._work = float(self.discount), sweep_room(self._U)
-        shape = self._ROWS, self._outputs
-        shrinks, growth = np.empty(self._ROWS), np.zeros(shape)  # the space does not grow
+        shape = MOST_ROWS, self._outputs
+        shrinks, growth = np.empty(MOST_ROWS), np.zeros(shape)  # the space does not grow
         self._room_of_rounds = np.empty(shape), shrinks, growth
         self._proof = shrinks, growth
         self._start_map(write, room)

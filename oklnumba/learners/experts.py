@@ -82,9 +82,11 @@ class Experts(Learner):
     """Aggregate learners over a grid of hyper-parameters (Vovk 1998; oco Example 6, Hedge).
 
     Every learner plays every round; the forecast weighs theirs by exp(-eta L_i), L_i the loss of
-    learner i so far. Learners with equal features map each input once; those that differ in the
-    forecaster only, "awv" and "ridge" or LinearAWV and LinearRidge, keep one factor. AWV and ridge
-    learners on features or dictionaries play side by side on all cores, to the same bits.
+    learner i so far. Learners with equal features map each input once; NystromAWV that differ in
+    lam and the forecaster only keep one dictionary, for its coins depend on neither (on mu they
+    do); those that differ in the forecaster only, "awv" and "ridge" or LinearAWV and LinearRidge,
+    keep one factor. AWV and ridge learners on features or dictionaries play side by side on all
+    cores, to the same bits.
 
     Parameters
     ----------
@@ -252,6 +254,7 @@ class Experts(Learner):
         # sums round in another order.
         self._make_state(experts=len(learners), tally=TALLY)
         self._weights = aligned_zeros(len(learners))
+        self._traces: list[Trace] = []  # of the last block, for another of the same length
 
     def _lean(self) -> None:
         """Let learners on one dictionary have it together."""
@@ -294,7 +297,9 @@ class Experts(Learner):
     def _play_block(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         Z: list[Any] = self._features(X)
         together([partial(self._see, group, X, y, Z) for group in self._dictionaries], len(X))
-        traces = [Trace.empty(len(X), one._certified) for one in self._experts]
+        if not self._traces or len(self._traces[0].sizes) != len(X):
+            self._traces = [Trace.empty(len(X), one._certified) for one in self._experts]
+        traces = self._traces
         calls = [partial(self._play_groups, part, X, y, Z, traces) for part in self._parts]
         try:
             together(calls, len(X))

@@ -23,7 +23,7 @@ from oklnumba.kernels import Kernel, check_kernel
 from oklnumba.learners.awv import Ridge, discounted
 from oklnumba.learners.matrices import kors_part, span_part
 from oklnumba.learners.player import Trace, per_round
-from oklnumba.learners.sharing import MOST_ROWS, rows_of
+from oklnumba.learners.sharing import rows_of
 from oklnumba.state import (
     AHEAD,
     Coins,
@@ -117,6 +117,7 @@ class NystromAWV(Ridge):
     _OLD_NAMES = {"kors": "C"}
     _several = True
     _SHARES_ROOM = {RANK: ATOMS}
+    _ROWS = 504  # rounds that the dictionary sees at most before they are played
     _in_threads = _follows = _leans = True
     _OWN = (*Ridge._OWN, "_lead")
     _lead: NystromAWV | None  # whose dictionary it has, None: its own
@@ -163,8 +164,8 @@ class NystromAWV(Ridge):
         self._coins = Coins(self.seed)
         self._make_state(d=d, counts=3, outputs=self._outputs, totals=6)
         self._totals[:, RIDGE] = self._ridge
-        shape = MOST_ROWS, self._outputs
-        self._proof = np.empty(MOST_ROWS), np.empty(shape)
+        shape = self._ROWS, self._outputs
+        self._proof = np.empty(self._ROWS), np.empty(shape)
         self._out = np.empty(shape), *self._proof
         self._reserve({ATOMS: 1, PAST: 1})
 
@@ -185,7 +186,7 @@ class NystromAWV(Ridge):
         cap = rooms[ATOMS]
         if cap > self._rooms[ATOMS]:
             buffers |= self._factor_room(cap) | {"work": aligned_zeros(8, cap)}
-            n = rows_of(cap)  # no fewer than AHEAD, for which others beside it count on it
+            n = min(rows_of(2 * cap), self._ROWS)  # no fewer than AHEAD: see _ahead
             ranks, sizes = np.zeros((2, n + 1), dtype=np.int64)
             borders, gains = aligned_zeros(AHEAD, cap), np.zeros((AHEAD, self._outputs))
             buffers["seen"] = aligned_zeros(n, cap), ranks, borders, gains, sizes

@@ -11,8 +11,8 @@ from oklnumba.hot.udu import TOGETHER
 from oklnumba.params import same_spec, to_spec
 from oklnumba.state import aligned_zeros
 
-FEWEST_ROWS, MOST_ROWS = 120, 504  # rounds played by each learner in turn: whole sweeps of udu.py
-BLOCK = 2**16  # features of such rounds, which stay in the cache
+FEWEST_ROWS, MOST_ROWS = 120, 2016  # rounds played by each learner in turn: whole sweeps of udu.py
+BLOCK = 2**17  # features of such rounds, which stay in the cache
 
 
 def rows_of(width: int) -> int:
@@ -52,12 +52,11 @@ def shared_features(learners: list[Any], rows: int) -> list[SharedFeatures | Non
     shared: list[SharedFeatures | None] = []
     seen: list[tuple[Any, SharedFeatures]] = []
     for one in learners:
-        points = one._map_of_inputs() if one._feature_room else None
-        if points is None:
+        if not one._feature_room:
             shared.append(None)
             continue
         arrays: dict[str, np.ndarray] = {}
-        spec = to_spec(points, arrays), arrays
+        spec = to_spec(one._map_of_inputs(), arrays), arrays
         features = _find(spec, seen)
         if features is None:
             features = SharedFeatures(one._write)
