@@ -10,7 +10,7 @@ from numpy.testing import assert_array_equal
 import oklnumba as okl
 from oklnumba import state
 from oklnumba.learners import experts, nystrom_awv
-from oklnumba.learners.sharing import dictionary_groups
+from oklnumba.learners.sharing import MOST_ROWS, dictionary_groups
 from oklnumba.state import NoRoom
 
 COMPILED = not numba.config.DISABLE_JIT
@@ -106,6 +106,25 @@ def test_learners_on_one_dictionary_have_the_bits_they_have_alone(sizes, monkeyp
         assert_array_equal(own._totals, one._totals)
         assert own.size == one.size and own.rounds == one.rounds == N
         assert own.health() == one.health()
+
+
+def test_linear_learners_take_long_blocks_of_the_same_inputs(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (2500 if COMPILED else 60, 3))
+    y = X @ [1.0, -1.0, 0.5] + 0.1 * rng.standard_normal(len(X))
+    played = []
+    rounds = experts.experts_rounds
+    monkeypatch.setattr(
+        experts, "experts_rounds", lambda F, *a: (played.append(F), rounds(F, *a))[1]
+    )
+    grid = [okl.LinearRidge(0.5), okl.LinearAWV(0.5), okl.LinearAWV(2.0, discount=0.99)]
+    together = okl.Experts(grid, B=None).partial_fit(X, y)
+    assert len({id(shared) for shared in together._shared}) == 1
+    assert len(played[0]) == min(MOST_ROWS, len(X))
+    F = np.concatenate(played)
+    for i, one in enumerate(grid):
+        assert_array_equal(F[:, i], okl.run(one, X, y).predictions)
+        assert_array_equal(together._experts[i]._totals, one._totals)
 
 
 @pytest.mark.parametrize("k", range(1, 12))
