@@ -23,6 +23,9 @@ from oklnumba.hot.udu import LANES, TILE, TOGETHER
 
 MOST = 2**52  # of what is counted: from twice that on floats skip numbers
 ARRAY_ALIGNMENT = 64  # bytes: a cache line and a full vector register
+# Numbers between two arrays. Where one starts within four vectors after another, 256 bytes, loops
+# take the path for arrays that may overlap, without vectors, and sums have other last bits.
+APART = 64
 AHEAD = 120  # rounds that room is made for ahead: learners beside each other play so many at once
 SET = 64  # lines after which addresses meet in the first cache: 4096 bytes
 FEWEST_LINES = 3  # by which they are kept apart
@@ -30,12 +33,15 @@ LARGE = 600  # columns of a factor from which more rounds share a pass over it
 
 
 def aligned_zeros(*shape: int) -> np.ndarray:
-    """Return zeros whose first entry starts a cache line: vector loads then never cross one."""
+    """Return zeros whose first entry starts a cache line: vector loads then never cross one.
+
+    No other array is nearer than APART, so that bits do not depend on where arrays come to lie.
+    """
     count = prod(shape)
     require_memory(f"an array of shape {shape}", 8 * count)
-    extra = ARRAY_ALIGNMENT // 8
-    buffer = np.zeros(count + extra)
-    skip = (-buffer.ctypes.data // 8) % extra
+    line = ARRAY_ALIGNMENT // 8
+    buffer = np.zeros(APART + line + count + APART)
+    skip = APART + (-buffer.ctypes.data // 8) % line
     return buffer[skip : skip + count].reshape(shape)
 
 
@@ -69,7 +75,7 @@ def sweep_room(U: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return workspace for the sweeps of a factor U' D U (hot/awv.py)."""
     # A large one comes from far, once for all the rounds of a pass. The bits are the same.
     rounds = TOGETHER if len(U) < LARGE else 4 * TOGETHER
-    return aligned_zeros(2 * rounds + 1, U.shape[1]), np.zeros(rounds)
+    return aligned_zeros(2 * rounds + 1, U.shape[1]), aligned_zeros(rounds)
 
 
 def under(prefix: str, contents: dict[str, Any]) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from oklnumba.learners.experts import expert_setting
 from oklnumba.learners.learner import Learner
 from oklnumba.learners.player import Trace
 from oklnumba.learners.sharing import factor_groups
-from oklnumba.state import AHEAD, aligned_zeros
+from oklnumba.state import AHEAD, APART, aligned_zeros
 from tests import naive_linear
 from tests.battery import assert_refused
 
@@ -609,6 +609,34 @@ def test_what_follows_another_learner_has_the_bits_it_has_alone(monkeypatch, tmp
         assert_array_equal(follower._totals, one._totals)
         assert_array_equal(follower.predict(X), one.predict(X))
         assert follower.size == one.size and follower.rounds == one.rounds
+
+
+def play_at(distance, F, y, kind, share):
+    """Return what a play leaves, its arrays so many numbers from each other."""
+    n = F.shape[1]
+    sizes = [n, n, TALLY, n, F.size, len(y)]
+    memory = np.zeros(sum(sizes) + 8 * distance)
+    ends = np.cumsum([size + distance for size in sizes])
+    parts = [memory[end - size - distance :][:size] for end, size in zip(ends, sizes, strict=True)]
+    totals, squares, tally, weights, rows, out = parts
+    rows[:] = F.ravel()
+    code, setting = expert_setting(kind, 1.0, share, losses.get("squared"))
+    state = totals, squares, tally
+    experts_rounds(rows.reshape(F.shape), y, code, setting, 0, state, weights, out)
+    return out.copy(), totals.copy()
+
+
+@pytest.mark.skipif(not COMPILED, reason="about vectors")
+@pytest.mark.parametrize("kind", ["aggregating", "average", "hedge", "mlpoly"])
+def test_bits_do_not_depend_on_where_arrays_lie(kind):
+    """Nearer than APART they do, since loops then go without vectors, in case arrays overlap."""
+    rng = np.random.default_rng(0)
+    for count in (2, 3, 4, 7, 8, 15, 33):
+        F, y = rng.uniform(-1, 1, (60, count)), np.sign(rng.standard_normal(60))
+        for share in (0.0, 0.01) if kind != "mlpoly" else (0.0,):
+            near, far = (play_at(distance, F, y, kind, share) for distance in (APART, 4096))
+            assert_array_equal(near[0], far[0])
+            assert_array_equal(near[1], far[1])
 
 
 @pytest.mark.parametrize("cores", [1, 2, 4])

@@ -7,7 +7,7 @@ import pytest
 
 import oklnumba as okl
 from oklnumba import factor
-from oklnumba.state import spread
+from oklnumba.state import APART, aligned_zeros, spread
 
 
 @pytest.mark.parametrize("n", [1, 8, 100, 128, 136, 200, 256, 500, 512, 520, 1000, 1024, 4096])
@@ -87,3 +87,14 @@ def test_blocks_of_kons_that_double_find_room_and_start_where_they_would(monkeyp
         np.concatenate([part.predictions for part in parts]), whole.predictions
     )
     assert learner.size == 300
+
+
+@pytest.mark.parametrize("shape", [(1,), (7,), (3, 4), (500,)])
+def test_no_array_lies_near_another(shape):
+    array = aligned_zeros(*shape)
+    whole = array
+    while whole.base is not None:
+        whole = whole.base
+    before = (array.ctypes.data - whole.ctypes.data) // 8
+    assert array.ctypes.data % 64 == 0 and before >= APART
+    assert whole.size - before - array.size >= APART

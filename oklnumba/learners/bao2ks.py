@@ -23,7 +23,7 @@ from oklnumba.kernels import Kernel, check_kernel
 from oklnumba.learners.learner import Learner
 from oklnumba.learners.player import Trace
 from oklnumba.params import told
-from oklnumba.state import Coins, refuse_outside
+from oklnumba.state import Coins, aligned_zeros, refuse_outside
 
 
 class BAO2KS(Learner):
@@ -184,7 +184,7 @@ class BAO2KS(Learner):
         self._make_state(d=d, K=K, M=M, kept=3, sums=2, counts=4)
         self._reserve({MOST: self._most})
         self._place[:], self._p[:], self._sums[ACCURACY] = -1, 1.0 / K, 1.0
-        self._work = np.zeros((3, max(self._most, d)))
+        self._work = aligned_zeros(3, max(self._most, d))
 
     def _room(self, axis: int, least: int) -> int:
         return self._most

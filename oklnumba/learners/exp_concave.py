@@ -10,6 +10,7 @@ from oklnumba.hot.exp_concave import BALL, SIMPLEX, exp_concave_rounds
 from oklnumba.learners.linear import EitherLearner, LinearLearner
 from oklnumba.learners.newton import NewtonLearner
 from oklnumba.potentials import check_radius
+from oklnumba.state import aligned_zeros
 
 
 class _OnSpace(NewtonLearner):
@@ -41,7 +42,7 @@ class _OnDomain(LinearLearner):
         np.fill_diagonal(self._A, self.lipschitz**2)
         if self._domain == SIMPLEX:
             self._w[:] = 1.0 / d
-        self._work = np.arange(d), np.zeros((d, d)), np.zeros(d), np.zeros(d)
+        self._work = np.arange(d), aligned_zeros(d, d), aligned_zeros(d), aligned_zeros(d)
 
     def _rounds(
         self, X: np.ndarray, y: np.ndarray, loss: int, forecasts: np.ndarray

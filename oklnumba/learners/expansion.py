@@ -14,6 +14,7 @@ from oklnumba.hot.jit import ATOMS
 from oklnumba.kernels import Kernel, check_kernel
 from oklnumba.learners.learner import Learner
 from oklnumba.learners.matrices import span_part
+from oklnumba.state import aligned_zeros
 
 
 class Expansion(Learner):
@@ -70,7 +71,7 @@ class Expansion(Learner):
 
     def _buffers(self, rooms: dict[int, int]) -> dict[str, np.ndarray]:
         # Three rows as wide as the atoms, or the inputs.
-        work = np.zeros((3, max(rooms[ATOMS], len(self._atoms))))
+        work = aligned_zeros(3, max(rooms[ATOMS], len(self._atoms)))
         return super()._buffers(rooms) | {"work": work}
 
     def _matrices(self) -> list[Part]:

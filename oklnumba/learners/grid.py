@@ -148,7 +148,7 @@ class SpanMap(State):
         rows = aligned_zeros(cap), aligned_zeros(cap), aligned_zeros(2 * TOGETHER, cap)
         unit = aligned_zeros(cap, cap), aligned_zeros(cap)
         np.fill_diagonal(unit[0], 1.0)
-        return super()._buffers(rooms) | {"work": (*rows, np.zeros(TOGETHER)), "unit": unit}
+        return super()._buffers(rooms) | {"work": (*rows, aligned_zeros(TOGETHER)), "unit": unit}
 
     def _check_state(self) -> None:
         refuse_outside("counts", self._counts[[ATOMS]], 0, self._budget)

@@ -44,7 +44,7 @@ class NewtonLearner(LinearLearner):
         self._eta = eta
         self._factor = self._U, self._inv_d, self._c
         stride = self._U.shape[1]
-        self._work = aligned_zeros(2 * TOGETHER + 1, stride), np.zeros((TOGETHER + 5, SMALL))
+        self._work = aligned_zeros(2 * TOGETHER + 1, stride), aligned_zeros(TOGETHER + 5, SMALL)
         self._Z = aligned_zeros(self._ROWS, r)
 
     def _lengths(self, d: int) -> dict[str, int]:
@@ -248,7 +248,7 @@ class SketchedONS(_ProjectedStep):
         self._alpha, self._eta, self._C = self._values()
         rows = 2 * int(self.rank)
         self._make_state(rows=rows, d=d, counts=1)
-        self._work = np.zeros(rows), np.zeros(rows), np.zeros(d)
+        self._work = aligned_zeros(rows), aligned_zeros(rows), aligned_zeros(d)
 
     def _rounds(
         self, X: np.ndarray, y: np.ndarray, loss: int, forecasts: np.ndarray

@@ -24,7 +24,7 @@ from oklnumba.hot.pomdr import (
 from oklnumba.kernels import Kernel
 from oklnumba.learners.expansion import Expansion, OnSpan
 from oklnumba.learners.player import Trace
-from oklnumba.state import refuse_outside
+from oklnumba.state import aligned_zeros, refuse_outside
 
 
 class Diary(NamedTuple):
@@ -158,7 +158,7 @@ class POMD(OnSpan):
             float(self.radius), float(self.zeta), float(self.ald_scale),
             float(self.horizon or 0), switch_size, budget, rate_scale,
         )  # fmt: skip
-        self._hint_row = np.zeros(int(self.hints))
+        self._hint_row = aligned_zeros(int(self.hints))
         self._start_expansion(d, budget, counts=5, sums=4, M=int(self.hints))
         self._reserve({FACTORED: 1})
 
