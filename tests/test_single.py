@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import gc
+import types
+
 import numpy as np
 import pytest
 
 import oklnumba as okl
 
+APART = type, types.ModuleType, types.FunctionType  # what leads to everything there is
 LEARNERS = {
     "PKAWV": lambda: okl.PKAWV(okl.TaylorFeatures(3)),
     "PKAWV ridge": lambda: okl.PKAWV(okl.FourierFeatures(20), lam=0.1, forecaster="ridge"),
@@ -65,3 +69,19 @@ def test_machine_code_that_is_kept_meets_buffers_that_have_grown(make):
         kept.learn_one(x, label)
         other.learn_one(x.tolist(), label)
     assert kept.size == other.size > 2 * kept._FIRST_ROOM
+
+
+def test_what_a_learner_holds_is_not_numba():
+    """As river adds it up for its users, from object to object."""
+    learner = okl.KRLS(okl.Gaussian(1.0)).learn_one([0.0, 1.0], 1.0)
+    x = np.array([0.5, 0.5])
+    for _ in range(3):
+        learner.predict_one(x)
+        learner.learn_one(x, 1.0)
+    seen, pending = {}, [learner]
+    while pending:
+        found = gc.get_referents(*pending)
+        pending = [one for one in found if id(one) not in seen and not isinstance(one, APART)]
+        seen |= {id(one): one for one in pending}
+    numbas = {type(one).__module__ for one in seen.values()}
+    assert not [name for name in numbas if name.startswith(("numba", "llvmlite"))]

@@ -261,9 +261,7 @@ class Learner(SavedState, Player):
     def _loop(self, loop: Callable, X: np.ndarray) -> Callable:
         """Return a compiled loop, for single rounds as what they enter it by."""
         single = self._single
-        if single is None or X is not single.X:
-            return loop
-        return single.entries.get(loop) or single.entered(loop)
+        return loop if single is None or X is not single.X else single.entered(loop)
 
     def _loss(self) -> losses.Loss:
         return losses.get(getattr(self, "loss", "squared"))

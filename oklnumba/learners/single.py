@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from math import isfinite
 from typing import Any
+from weakref import ref
 
 import numpy as np
 
@@ -30,7 +31,8 @@ class SingleRound:
         How many other inputs there have been: what was made of one holds until this changes.
     kept : what the learner likes to keep for the next one: arguments of its loops
     entries : dict
-        The machine code of loops that are called with arguments of the same types each time.
+        The machine code of loops, by their ids, that are called with arguments of the same types
+        each time. Weak, so that who adds up what a learner holds does not add up Numba.
     """
 
     __slots__ = ("X", "classes", "entries", "inputs", "kept", "take", "trace", "x", "y")
@@ -38,14 +40,14 @@ class SingleRound:
     def __init__(self, d: int, classes: bool, trace: Any):
         self.X, self.y, self.trace = np.zeros((1, d)), np.zeros(1), trace
         self.x, self.classes, self.kept, self.inputs = self.X[0], classes, None, 0
-        self.entries: dict[Callable, Callable] = {}
-        self.take = entry(take_finite, (self.x, self.x))
+        self.entries: dict[int, ref[Callable]] = {}
+        self.take = ref(entry(take_finite, (self.x, self.x)))
 
     def takes_point(self, x: Any) -> bool:
         """Copy a finite vector of float64 of the width so far; False for anything else."""
         # Others would be compiled for anew: carray says contiguous, aligned and writeable.
         if type(x) is np.ndarray and x.dtype is FLOAT64 and x.ndim == 1 and x.flags.carray:
-            taken = self.take(x, self.x)
+            taken = self.take()(x, self.x)
             if taken != SAME:
                 self.inputs += 1
             return taken != REFUSED
@@ -60,8 +62,10 @@ class SingleRound:
 
     def entered(self, loop: Callable) -> Callable:
         """Return what calls a loop without a look at the types, which are those of the first."""
-        return self.entries.get(loop) or partial(self._enter, loop)
+        found = self.entries.get(id(loop))
+        return partial(self._enter, loop) if found is None else found()
 
     def _enter(self, loop: Callable, *arguments: Any) -> Any:
-        self.entries[loop] = found = entry(loop, arguments)
+        found = entry(loop, arguments)
+        self.entries[id(loop)] = ref(found)
         return found(*arguments)
