@@ -261,7 +261,10 @@ class Learner(SavedState, Player):
     def _loop(self, loop: Callable, X: np.ndarray) -> Callable:
         """Return a compiled loop, for single rounds as what they enter it by."""
         single = self._single
-        return loop if single is None or X is not single.X else single.entered(loop)
+        if single is None or X is not single.X:
+            return loop
+        found = single.entries.get(id(loop))
+        return single.entered(loop) if found is None else found()
 
     def _loss(self) -> losses.Loss:
         return losses.get(getattr(self, "loss", "squared"))

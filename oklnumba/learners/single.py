@@ -63,7 +63,7 @@ class SingleRound:
     def entered(self, loop: Callable) -> Callable:
         """Return what calls a loop without a look at the types, which are those of the first."""
         found = self.entries.get(id(loop))
-        return partial(self._enter, loop) if found is None else found()
+        return found() if found is not None else partial(self._enter, loop)
 
     def _enter(self, loop: Callable, *arguments: Any) -> Any:
         found = entry(loop, arguments)
