@@ -78,8 +78,12 @@ class Expansion(Learner):
         return [weights_part(self.coefficients)]
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
-        forecasts = np.empty(len(X))
-        self._loop(expansion_forecasts, X)(
+        loop, single = expansion_forecasts, self._single
+        if single is None or X is not single.X:
+            forecasts = np.empty(len(X))
+        else:
+            loop, forecasts = single.entered(loop), single.trace.predictions
+        loop(
             X, self._kernel, (self._atoms, self._a), self._counts, self._factor, self._work,
             forecasts,
         )  # fmt: skip

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -117,13 +116,18 @@ class FOGD(OnFeatures):
         self._play_on(self._no_inputs, Z, y, trace)
 
     def _play_on(self, X: np.ndarray, Z: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        single = self._single
-        if single is None or trace is not single.trace:
+        loop, new, inputs, single = fogd_rounds, X, None, self._single
+        if single is None or X is not single.X:
             trace.sizes.fill(len(self._w))
-        played, status = self._enter(
-            fogd_rounds, X, y, self._fourier, Z, self._w, self._loss_code, self._step,
-            trace.predictions,
-        )  # fmt: skip
+        else:
+            loop, inputs = single.entered(loop), single.inputs
+            if inputs == self._written:  # by predict_one, which learn_one comes after mostly
+                new = self._no_inputs
+        self._written = None
+        played, status = loop(
+            new, y, self._fourier, Z, self._w, self._loss_code, self._step, trace.predictions
+        )
+        self._written = inputs
         if status != DONE:
             self._check(status, played)
         self._played += len(y)
@@ -131,19 +135,17 @@ class FOGD(OnFeatures):
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         if not self._fused:
             return super()._forecast(X)
-        forecasts = np.empty(len(X))
-        self._enter(fogd_forecasts, X, self._fourier, self._Z, self._w, forecasts)
-        return forecasts
-
-    def _enter(self, loop: Callable, X: np.ndarray, *arguments: Any) -> Any:
-        """Call a loop; it writes no features where those of predict_one are still there."""
-        single = self._single
-        inputs = single.inputs if single is not None and X is single.X else None
-        known = inputs is not None and inputs == self._written
+        loop, new, inputs, single = fogd_forecasts, X, None, self._single
+        if single is None or X is not single.X:
+            forecasts = np.empty(len(X))
+        else:
+            loop, inputs, forecasts = single.entered(loop), single.inputs, single.trace.predictions
+            if inputs == self._written:
+                new = self._no_inputs
         self._written = None
-        found = self._loop(loop, X)(self._no_inputs if known else X, *arguments)
+        loop(new, self._fourier, self._Z, self._w, forecasts)
         self._written = inputs
-        return found
+        return forecasts
 
     def _forecast_features(self, Z: np.ndarray) -> np.ndarray:
         forecasts = np.empty(len(Z))

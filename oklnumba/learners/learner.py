@@ -63,7 +63,15 @@ from oklnumba import checks, losses
 from oklnumba.blocks import blocks, compilable
 from oklnumba.features import Features
 from oklnumba.health import Part
-from oklnumba.hot.jit import ATOMS, DIVERGED, DONE, LARGEST_FORECAST, NOT_FINITE, NOT_POSITIVE
+from oklnumba.hot.jit import (
+    ATOMS,
+    DIVERGED,
+    DONE,
+    LARGEST_FORECAST,
+    NEED_ROOM,
+    NOT_FINITE,
+    NOT_POSITIVE,
+)
 from oklnumba.interrupts import HOLD
 from oklnumba.kernels import Kernel
 from oklnumba.learners.player import (
@@ -374,11 +382,13 @@ class Learner(SavedState, Player):
 
     def _play_rounds(self, n: int, rounds: Callable[[int], tuple[int, int]]) -> None:
         """Play n rounds by calls of ``rounds(first)``, making room wherever it asks for it."""
-        try:
-            first, status = self._with_room(rounds)
-        except NoRoom as full:
-            self._played_only(full.first, n)
-            raise
+        first, status = rounds(0)
+        if status == NEED_ROOM:
+            try:
+                first, status = self._more_room(rounds, first)
+            except NoRoom as full:
+                self._played_only(full.first, n)
+                raise
         if status != DONE:
             self._check(status, first)
         self._played += n
