@@ -382,13 +382,13 @@ class Learner(SavedState, Player):
 
     def _play_rounds(self, n: int, rounds: Callable[[int], tuple[int, int]]) -> None:
         """Play n rounds by calls of ``rounds(first)``, making room wherever it asks for it."""
-        first, status = rounds(0)
-        if status == NEED_ROOM:
-            try:
+        try:
+            first, status = rounds(0)
+            if status == NEED_ROOM:
                 first, status = self._more_room(rounds, first)
-            except NoRoom as full:
-                self._played_only(full.first, n)
-                raise
+        except NoRoom as full:
+            self._played_only(full.first, n)
+            raise
         if status != DONE:
             self._check(status, first)
         self._played += n
