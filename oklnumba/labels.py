@@ -49,7 +49,7 @@ def direct_labels(
         push = np.maximum(step - gaps, 0.0) / 2.0
         at[:-1] -= push
         at[1:] += push
-        at = np.clip(at, 0.02, 0.98)
+        at = np.clip(at, 0.6 * step, 1.0 - 0.4 * step)
     right = max(spot[1] for spot in spots) + 0.05
     for (y, x, name), where in zip(spots, at, strict=True):
         seen, colour = ends[name][1] == ends[name][1], ends[name][2]
