@@ -606,7 +606,7 @@ def test_what_follows_another_learner_has_the_bits_it_has_alone(monkeypatch, tmp
                 one._play(X[start:stop], y[start:stop], trace.rows(start - first, stop - first))
         assert_array_equal(F[half:, i], trace.predictions, err_msg=repr(one))
         follower = together._experts[i]
-        assert_array_equal(follower._totals, one._totals)
+        assert_array_equal(follower._totals, one._totals, err_msg=repr(one))
         assert_array_equal(follower.predict(X), one.predict(X))
         assert follower.size == one.size and follower.rounds == one.rounds
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from oklnumba.hot.awv import awv_rounds, certify
+from oklnumba.hot.awv import awv_rounds
 from oklnumba.hot.dictionary import (
     adds_direction,
     joining_probability,
@@ -178,14 +178,14 @@ def nystrom_rows(X, Y, coins, first, kernel, setting, counts, dictionary, past, 
 
 
 @hot
-def nystrom_awv_rounds(rows, Y, lam, factor, setting, work, ridge, discount, totals, out, proof):
-    """Play Nystrom-AWV (pkawv Algorithm 2) on rounds from nystrom_rows, then certify them.
+def nystrom_awv_rounds(rows, Y, lam, factor, setting, work, ridge, out):
+    """Play Nystrom-AWV (pkawv Algorithm 2) on rounds from nystrom_rows.
 
     Between two growths of the span that is AWV on features.
 
     rows : what nystrom_rows writes; Y : (n, K); out : forecasts (n, K), ridge forecasts (>= n, K),
-    shrinks (>= n,), growth (>= n, K) and sizes (n,), written; other arguments as in
-    awv_certified_rounds. Returns (rounds played, status).
+    shrinks (>= n,), growth (>= n, K) and sizes (n,), written; other arguments as in awv_rounds.
+    Returns (rounds played, status).
     """
     Z, ranks, borders, gains, seen_sizes = rows
     U, inv_d, c = factor
@@ -216,7 +216,6 @@ def nystrom_awv_rounds(rows, Y, lam, factor, setting, work, ridge, discount, tot
         if status != DONE:
             return t + played, status
         t = stop
-    certify(Y, forecasts, shrinks, growth, discount, totals, proof)
     return n, DONE
 
 

@@ -257,14 +257,13 @@ class NystromAWV(Ridge):
         """Play rounds that the dictionary has seen; return the rounds played, and a status."""
         shape = len(y), self._outputs
         out = trace.predictions.reshape(shape), *self._out, trace.sizes
-        proof = (
-            trace.loss.reshape(shape), trace.comparator.reshape(shape), trace.bound.reshape(shape)
-        )  # fmt: skip
-        return nystrom_awv_rounds(
+        played, status = nystrom_awv_rounds(
             self._seen, y.reshape(shape), float(self.lam), (self._U, self._inv_d, self._c),
-            self._fading(), self._sweeps, self._ridge, float(self.discount), self._totals, out,
-            proof,
+            self._fading(), self._sweeps, self._ridge, out,
         )  # fmt: skip
+        if status == DONE:  # by the loop that those who follow have, for its last bits
+            self._certify(y, *self._proof, trace)
+        return played, status
 
     def _shared_rows(self, X: np.ndarray, y: np.ndarray) -> tuple[int, int]:
         """Return what ``_play_features`` takes, of this one and of all that lean on it."""
