@@ -22,6 +22,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -364,12 +365,10 @@ def draw(rows: list[dict]):
                         markerfacecolor=look["color"] if whole else "white")  # fmt: skip
             ends[row["method"]] = x + across, y, look["color"]
         part = any(int(row["rows"]) < n for row in here)
-        finish(ax, "CPU time of a row (\N{MICRO SIGN}s)", "mistakes (%)",
+        unseen = fill("not drawn: " + ", ".join(above), 100) if above else ""
+        finish(ax, f"CPU time of a row (\N{MICRO SIGN}s)\n{unseen}".rstrip(), "mistakes (%)",
                f"{data}, {n:,} rows" + part * f" (open: {SLOW_ROWS:,} of them)")  # fmt: skip
         label_ends(figure, ax, ends)
-        if above:
-            text = "not drawn: " + ", ".join(above)
-            ax.text(0.01, 0.02, text, transform=ax.transAxes, fontsize=plots.FONT - 1.0)
     plots.shared_legend(figure, columns=4)
     return figure
 
