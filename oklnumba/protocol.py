@@ -194,7 +194,7 @@ def run(
             if not finished:
                 break
         recorder.interrupted = bool(stop.came)
-        finished = finished and not stop.came
+        finished = finished and not recorder.interrupted  # by now one may have come
         if skip and finished:
             raise recorder.too_many(recorder.rounds - skip)
         recorder.adopt()

@@ -6,6 +6,7 @@ bit, a learner that has played as many rounds undisturbed. Real signals at rando
 processes of their own, are at the end.
 """
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -13,11 +14,13 @@ import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import oklnumba as okl
+from oklnumba import protocol
 from oklnumba.interrupts import HOLD
 from oklnumba.learners.learner import Learner
 from tests.battery import contents, make, stream
@@ -425,3 +428,30 @@ def test_real_signals_at_random_moments(tries):
 def test_runs_that_signals_end_again_and_again(tries):
     """SIGINT or SIGTERM; from its checkpoint each goes on to the bits of the run in one go."""
     assert told(STOPPED, tries(2, 50)) >= tries(2, 50)
+
+
+class Came(list):
+    """Signals of which the first comes right before the k-th look at them."""
+
+    def __init__(self, k):
+        self.k, self.looks = k, 0
+
+    def __bool__(self):
+        self.looks += 1
+        return self.looks >= self.k
+
+
+def test_a_signal_before_any_look_ends_a_run_or_does_not(monkeypatch):
+    X, y = np.random.default_rng(0).uniform(-1, 1, (200, 2)), np.ones(200)
+
+    def play(k):
+        came = Came(k)
+        stop = contextlib.nullcontext(SimpleNamespace(came=came, open=False))
+        monkeypatch.setattr(protocol, "Stop", lambda terminate: stop)
+        return okl.run(okl.OGD(), X, y), came.looks
+
+    whole, looks = play(10**9)
+    assert whole.finished and not whole.interrupted and looks > 3
+    for k in range(1, looks + 1):
+        run, _ = play(k)
+        assert run.finished != run.interrupted, k
