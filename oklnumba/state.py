@@ -221,11 +221,6 @@ class State:
         Raises NoRoom, which says how many rounds have been played.
         """
         first, status = rounds(0)
-        return self._more_room(rounds, first) if status == NEED_ROOM else (first, status)
-
-    def _more_room(self, rounds: Callable[[int], tuple[int, int]], first: int) -> tuple[int, int]:
-        """Make room and call ``rounds(first)`` until it no longer asks for it; see above."""
-        status = NEED_ROOM
         while status == NEED_ROOM:
             try:
                 self._reserve({axis: int(self._counts[axis]) + 1 for axis in self._growing()})

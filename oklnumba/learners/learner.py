@@ -68,7 +68,6 @@ from oklnumba.hot.jit import (
     DIVERGED,
     DONE,
     LARGEST_FORECAST,
-    NEED_ROOM,
     NOT_FINITE,
     NOT_POSITIVE,
 )
@@ -269,10 +268,7 @@ class Learner(SavedState, Player):
     def _loop(self, loop: Callable, X: np.ndarray) -> Callable:
         """Return a compiled loop, for single rounds as what they enter it by."""
         single = self._single
-        if single is None or X is not single.X:
-            return loop
-        found = single.entries.get(id(loop))
-        return single.entered(loop) if found is None else found()
+        return loop if single is None or X is not single.X else single.entered(loop)
 
     def _loss(self) -> losses.Loss:
         return losses.get(getattr(self, "loss", "squared"))
@@ -383,9 +379,7 @@ class Learner(SavedState, Player):
     def _play_rounds(self, n: int, rounds: Callable[[int], tuple[int, int]]) -> None:
         """Play n rounds by calls of ``rounds(first)``, making room wherever it asks for it."""
         try:
-            first, status = rounds(0)
-            if status == NEED_ROOM:
-                first, status = self._more_room(rounds, first)
+            first, status = self._with_room(rounds)
         except NoRoom as full:
             self._played_only(full.first, n)
             raise
