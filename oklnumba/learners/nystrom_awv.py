@@ -185,21 +185,19 @@ class NystromAWV(Ridge):
         buffers = super()._buffers(rooms)
         cap = rooms[ATOMS]
         if cap > self._rooms[ATOMS]:
-            buffers |= self._factor_room(cap) | {"work": aligned_zeros(8, cap)}
+            buffers = self._filled(buffers) | {"work": aligned_zeros(8, cap)}
             n = min(rows_of(2 * cap), self._ROWS)  # no fewer than AHEAD: see _ahead
             ranks, sizes = np.zeros((2, n + 1), dtype=np.int64)
             borders, gains = aligned_zeros(AHEAD, cap), np.zeros((AHEAD, self._outputs))
             buffers["seen"] = aligned_zeros(n, cap), ranks, borders, gains, sizes
         return buffers | {"columns": np.empty((2, rooms[PAST]))}
 
-    def _factor_room(self, cap: int) -> dict[str, Any]:
-        """Return the factor in a larger room: A = lam I where there is no direction yet."""
-        old = len(self._inv_d)
-        U, inv_d = grown(self._U, cap, cap), grown(self._inv_d, cap)
+    def _filled(self, buffers: dict[str, Any]) -> dict[str, Any]:
+        """Return buffers with a factor in a larger room: A = lam I where no direction is yet."""
+        old, U = len(self._inv_d), buffers["U"]
         np.fill_diagonal(U[old:, old:], 1.0)
-        inv_d[old:] = 1.0 / float(self.lam)
-        c = grown(self._c, self._outputs, cap)
-        return {"U": U, "inv_d": inv_d, "c": c, "sweeps": sweep_room(U)}
+        buffers["inv_d"][old:] = 1.0 / float(self.lam)
+        return buffers | {"sweeps": sweep_room(U)}
 
     def _reserve(self, needed: dict[int, int]) -> None:
         if self._lead is None:
@@ -213,7 +211,9 @@ class NystromAWV(Ridge):
         cap, own = lead._rooms[ATOMS], {}
         if len(self._inv_d) < cap:
             with Reserving(self):
-                own = {f"_{name}": one for name, one in self._factor_room(cap).items()}
+                larger = {"U": grown(self._U, cap, cap), "inv_d": grown(self._inv_d, cap)}
+                larger["c"] = grown(self._c, self._outputs, cap)
+                own = {f"_{name}": one for name, one in self._filled(larger).items()}
         shared = {f"_{name}": vars(lead)[f"_{name}"] for name in DICTIONARY}
         vars(self).update(shared | own | {"_lead": lead})
 
