@@ -17,6 +17,25 @@ from oklnumba.threads import Locked, locked
 LARGEST = 1e140  # inputs beyond have squares that overflow
 
 
+def moments(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the mean and the scale of rows that are at hand, as Standardizer has them, (d,) each.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+    """
+    shifted = X - X[0]
+    middle = shifted.mean(axis=0)
+    mean = X[0] + middle
+    return mean, _scale(np.square(shifted - middle).mean(axis=0), mean)
+
+
+def _scale(variance: np.ndarray, mean: np.ndarray) -> np.ndarray:
+    """Return the root of a variance, 1 where that is rounding."""
+    scale = np.sqrt(variance)
+    return np.where(scale <= ROUNDING * np.abs(mean), 1.0, scale)
+
+
 class Standardizer(State, Locked, Params):
     """Columns with mean 0 and scale 1, by the running mean and standard deviation of the past.
 
@@ -82,8 +101,7 @@ class Standardizer(State, Locked, Params):
     def scale_(self) -> np.ndarray:
         """Root mean squared deviation of the rows so far, 1 if constant, shape (d,)."""
         self._refuse_unseen()
-        scale = np.sqrt(self._squares / self.n_seen_)
-        return np.where(scale <= ROUNDING * np.abs(self._origin + self._mean), 1.0, scale)
+        return _scale(self._squares / self.n_seen_, self._origin + self._mean)
 
     def partial_fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
         """Learn the rows of X; return self.

@@ -321,8 +321,9 @@ def play_elsewhere():
     maps = okl.oco.euclidean(1.0, radius=0.5), okl.oco.squared_p_norm(), okl.oco.negative_entropy()
     best = okl.theory.comparator(kernel, X, signs, 0.1, loss="logistic")
     gap = okl.theory.projection_gap(kernel, features, X, method="lanczos")
+    moving = okl.theory.discounted_awv_bound(X, signs, 0.1, 0.9, X)
     return found | {
-        "theory": digest(*best, gap),
+        "theory": digest(*best, gap, moving),
         "game": digest(okl.oco.Portfolio(np.exp(X)).best()),
         "potentials": digest(*(potential.mirror_map(X[0]) for potential in maps)),
         "derivative": digest(okl.losses.get("logistic").derivative(0.3, 1.0)),

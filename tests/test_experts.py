@@ -91,10 +91,10 @@ def aggregated(F, y, B, kind, loss="squared", share=0.0):
     """Return the aggregate's forecasts of given experts."""
     code, setting = expert_setting(kind, B, share, losses.get(loss))
     state = aligned_zeros(F.shape[1]), aligned_zeros(F.shape[1]), np.zeros(TALLY)
-    weights, out = aligned_zeros(F.shape[1]), np.empty(len(y))
-    played, status = experts_rounds(F, y, code, setting, 0, state, weights, out)
+    weights, out = aligned_zeros(F.shape[1]), np.empty((2, len(y)))
+    played, status = experts_rounds(F, y, code, setting, 0, state, weights, (out[0], out[1]))
     assert (played, status) == (len(y), DONE)
-    return out
+    return out[0]
 
 
 values = st.sampled_from([-1.0, -0.999, -0.5, 0.0, 1e-9, 0.3, 0.9, 1.0, 1.5, -7.0])
@@ -622,8 +622,9 @@ def play_at(distance, F, y, kind, share):
     rows[:] = F.ravel()
     code, setting = expert_setting(kind, 1.0, share, losses.get("squared"))
     state = totals, squares, tally
+    out = out, np.empty(len(y))
     experts_rounds(rows.reshape(F.shape), y, code, setting, 0, state, weights, out)
-    return out.copy(), totals.copy()
+    return out[0].copy(), totals.copy()
 
 
 @pytest.mark.skipif(not COMPILED, reason="about vectors")

@@ -7,6 +7,7 @@ import inspect
 import itertools
 import json
 import math
+import operator
 import os
 import re
 import shutil
@@ -24,6 +25,7 @@ from numba.core.base import BaseContext
 from numba.core.compiler import Flags
 from numba.core.dispatcher import Dispatcher
 from numba.core.runtime import rtsys
+from numba.core.typing import Context
 
 import oklnumba as okl
 from oklnumba.hot import jit
@@ -298,6 +300,11 @@ PARTS = [  # where it is, its name, its parameters (None: no function), what it 
     (LIBRARY, "finalize", 1, "functions that are optimised once"),
     (LIBRARY, "_get_module_for_linking", 1, "functions that are optimised once"),
     (LIBRARY, "_optimize_final_module", 1, "parts that only their caller sees"),
+    (llvm, "create_pipeline_tuning_options", 1, "loops that are not unrolled"),
+    (llvm, "create_pass_builder", 2, "loops that are not unrolled"),
+    (llvm.PipelineTuningOptions, "loop_unrolling", None, "loops that are not unrolled"),
+    (llvm.PassBuilder, "getModulePassManager", 1, "loops that are not unrolled"),
+    (Context, "resolve_function_type", 4, "types that are looked up once"),
     (LIBRARY, "enable_object_caching", 1, "the cache"),
     (llvm.Linkage, "linkonce_odr", None, "parts that only their caller sees"),
     (llvm.ValueRef, "linkage", None, "parts that only their caller sees"),
@@ -341,7 +348,10 @@ class Seen(compiler.Compiler):
         flags = ("no_compile", "no_cpython_wrapper", "no_cfunc_wrapper")
         SEEN["flags"] = {name: hasattr(state.flags, name) for name in flags}
         SEEN["state"] = {"library": state.library is None}  # it is ours to make
-        SEEN["targetctx"] = {"codegen": isinstance(state.targetctx.codegen(), codegen.Codegen)}
+        SEEN["state"]["typingctx"] = isinstance(state.typingctx, Context)
+        generator = state.targetctx.codegen()
+        SEEN["targetctx"] = {"codegen": isinstance(generator, codegen.Codegen)}
+        SEEN["codegen"] = {"_tm": isinstance(generator._tm, llvm.TargetMachine)}
         result = super().compile_extra(func)
         library = ("_linking_libraries", "_final_module", "_finalized")
         SEEN["library"] = {name: hasattr(result.library, name) for name in library}
@@ -433,6 +443,21 @@ def test_larger_and_smaller_are_max_and_min(kind):
     assert repr(both(2, 3.5)) == "(3.5, 2.0)"  # of the type of both together
 
 
+def test_what_is_remembered_of_types_is_what_numba_says():
+    tables = numba.core.registry.cpu_target.typing_context
+    remembering = jit._Remembering(tables)
+    add, kinds = tables.resolve_value_type(operator.add), (numba.float64, numba.int64, numba.none)
+    for args in itertools.product(kinds, repeat=2):
+        for _ in range(2):
+            try:
+                found = remembering.resolve_function_type(add, args, {})
+            except numba.TypingError:
+                with pytest.raises(numba.TypingError):
+                    tables.resolve_function_type(add, args, {})
+            else:
+                assert found == tables.resolve_function_type(add, args, {})
+
+
 @pytest.mark.parametrize("collecting", [True, False])
 def test_compiling_leaves_garbage_collection_as_it_was(collecting):
     @jit.hot
@@ -452,6 +477,20 @@ def test_compiling_leaves_garbage_collection_as_it_was(collecting):
         assert gc.isenabled() == collecting
     finally:
         gc.enable()
+
+
+def test_compiling_keeps_frozen_what_a_user_has_frozen():
+    @jit.hot
+    def works(x):
+        return x + 2.0
+
+    gc.freeze()
+    try:
+        frozen = gc.get_freeze_count()
+        assert works(1.0) == 3.0
+        assert gc.get_freeze_count() >= 0.99 * frozen  # less what is no more
+    finally:
+        gc.unfreeze()
 
 
 SETTINGS = """

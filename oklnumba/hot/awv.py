@@ -120,8 +120,9 @@ def certify(Y, forecasts, shrinks, growth, discount, totals, proof):
                     total[entry] *= discount
             s = shrinks[t]
             m = forecasts[t, k] if ridge else forecasts[t, k] * s
-            total[LOSS] += (Y[t, k] - forecasts[t, k]) ** 2
-            total[BEST] += (Y[t, k] - m) ** 2 / s - growth[t, k]
+            apart, from_ridge = Y[t, k] - forecasts[t, k], Y[t, k] - m
+            total[LOSS] += apart * apart
+            total[BEST] += from_ridge * from_ridge / s - growth[t, k]
             total[LOG_DET] += math.log(s)
             total[GROWTH] += growth[t, k]
             total[LARGEST] = larger(total[LARGEST], abs(Y[t, k]))

@@ -218,28 +218,15 @@ def poly_bound(state, i):
 
 
 @hot
-def certified_poly_rounds(F, y, setting, state, weights, forecasts, bounds):
-    """Play ML-Poly as experts_rounds does; bounds : (n,), of the regret against expert 0."""
-    for t in range(y.shape[0]):
-        poly_weights(state, weights)
-        forecast = mean_forecast(ML_POLY, 0.0, weights, F[t])
-        if not abs(forecast) < np.inf:
-            return t, NOT_FINITE
-        forecasts[t] = forecast
-        if not learn_regrets(setting, state, F[t], forecast, y[t]):
-            return t, NOT_FINITE
-        bounds[t] = poly_bound(state, 0)
-    return y.shape[0], DONE
-
-
-@hot
-def experts_rounds(F, y, kind, setting, played, state, weights, forecasts):
+def experts_rounds(F, y, kind, setting, played, state, weights, out):
     """Aggregate the forecasts of experts, round by round.
 
     F : (n, experts); y : (n,); kind : code; setting : (code of the loss, B or LEARNED, share);
     played : rounds before; state : the arrays of EXPERT_STATE, in place; weights : (experts,),
-    workspace; forecasts : (n,), written. Returns (rounds played, status).
+    workspace; out : forecasts (n,), and bounds of the regret against expert 0 (n,), of ML-Poly
+    only, written. Returns (rounds played, status).
     """
+    forecasts, bounds = out
     for t in range(y.shape[0]):
         write_weights(kind, setting, played + t, state, weights)
         forecast = expert_forecast(kind, label_bound(setting, state), weights, F[t])
@@ -250,4 +237,6 @@ def experts_rounds(F, y, kind, setting, played, state, weights, forecasts):
             learn_losses(kind, setting, played + t, state, weights, F[t], y[t])
         elif not learn_regrets(setting, state, F[t], forecast, y[t]):
             return t, NOT_FINITE
+        else:
+            bounds[t] = poly_bound(state, 0)
     return y.shape[0], DONE

@@ -20,6 +20,7 @@ from oklnumba.hot.rows import kernel_diag, kernel_row, put_atom
 from oklnumba.hot.udu import SWEEP, TOGETHER, pad, solve_rounds
 
 RANK = 1  # entry of the counts after ATOMS: rank of the atoms' span
+PASSIVE_AGGRESSIVE, DESCENT = range(2)  # rules of coordinate_rounds
 
 
 @hot
@@ -106,14 +107,38 @@ def map_rounds(X, coins, kernel, setting, counts, dictionary, unit, work, out):
 
 
 @hot
-def pa_rounds(Z, columns, Y, signs, C, weights, largest, forecasts):
-    """Play PA-I (Crammer et al. 2006, Figure 1) on coordinates, for K labels a round.
+def linked(rule, sign, score):
+    """Return the forecast of a score: 2 / (1 + exp(-score)) - 1 for the logistic loss."""
+    if rule == DESCENT and sign > 0.0:
+        return 2.0 / (1.0 + math.exp(-score)) - 1.0
+    return score
 
-    Z : (n, cap) and columns : (n,), as map_rounds writes them; Y : (n, K); signs : (K,), 1 where
-    labels are -1 and +1, whose loss is the hinge loss, 0 where they are real, with the absolute
-    loss; C : aggressiveness, in units of the largest label; weights : (K, cap) and largest : (K,),
-    largest |y| so far, the state, in place; forecasts : (n, K), written. Returns (rounds played,
-    status).
+
+@hot
+def step_along(rule, sign, rate, largest, y, forecast, square):
+    """Return how far a rule goes along z, of squared length ``square``, after a round."""
+    if rule == DESCENT:
+        length = 0.5 * rate if sign > 0.0 else rate / (1.0 + rate)
+        return length * (y - forecast) / square
+    if sign > 0.0:
+        loss, towards = larger(1.0 - y * forecast, 0.0), y
+    else:
+        loss, towards = abs(y - forecast), 1.0 if y > forecast else -1.0
+    return towards * smaller(rate * largest, loss / square)
+
+
+@hot
+def coordinate_rounds(Z, columns, Y, rule, rate, signs, weights, largest, forecasts):
+    """Play PA-I (Crammer et al. 2006, Figure 1) or gradient descent on coordinates.
+
+    PASSIVE_AGGRESSIVE has the hinge loss where labels are -1 and +1, the absolute loss where they
+    are real; DESCENT the logistic loss, with the forecast 2 P(y = 1) - 1, and the squared loss, by
+    the implicit step, which is stable for any length.
+
+    Z : (n, cap) and columns : (n,), as map_rounds writes them; Y : (n, K); rate : C, in units of
+    the largest label, or the step over |z|^2; signs : (K,), 1 where labels are -1 and +1, 0 where
+    they are real; weights : (K, cap) and largest : (K,), largest |y| so far, the state, in place;
+    forecasts : (n, K), written. Returns (rounds played, status).
     """
     n, outputs = Y.shape
     for t in range(n):
@@ -121,58 +146,19 @@ def pa_rounds(Z, columns, Y, signs, C, weights, largest, forecasts):
         square = dot(z, z, r)  # >= 1, the intercept
         for k in range(outputs):
             w, y = weights[k], Y[t, k]
-            forecast = dot(w, z, r)
+            forecast = linked(rule, signs[k], dot(w, z, r))
             if not abs(forecast) < np.inf:
                 return t, NOT_FINITE
             forecasts[t, k] = forecast
             largest[k] = larger(largest[k], abs(y))
-            if signs[k] > 0.0:
-                loss, towards = larger(1.0 - y * forecast, 0.0), y
-            else:
-                loss, towards = abs(y - forecast), 1.0 if y > forecast else -1.0
-            add_multiple(w, towards * smaller(C * largest[k], loss / square), z, r)
+            step = step_along(rule, signs[k], rate, largest[k], y, forecast, square)
+            add_multiple(w, step, z, r)
     return n, DONE
 
 
 @hot
-def pa_forecasts(Z, columns, weights, forecasts):
-    """Write what PA-I would forecast for each row; arguments as in pa_rounds."""
+def coordinate_forecasts(Z, columns, rule, signs, weights, forecasts):
+    """Write what the rule would forecast for each row; arguments as in coordinate_rounds."""
     for t in range(Z.shape[0]):
         for k in range(weights.shape[0]):
-            forecasts[t, k] = dot(weights[k], Z[t], columns[t])
-
-
-@hot
-def link(sign, score):
-    """Return the forecast of a score: 2 / (1 + exp(-score)) - 1 where labels are -1 and +1."""
-    return 2.0 / (1.0 + math.exp(-score)) - 1.0 if sign > 0.0 else score
-
-
-@hot
-def descent_rounds(Z, columns, Y, signs, step, weights, forecasts):
-    """Play gradient descent with the step over |z|^2 on coordinates, for K labels a round.
-
-    Logistic loss where labels are -1 and +1, with the forecast 2 P(y = 1) - 1; squared loss where
-    they are real, by the implicit step, which is stable for any length. Arguments as in pa_rounds.
-    """
-    n, outputs = Y.shape
-    for t in range(n):
-        z, r = Z[t], columns[t]
-        square = dot(z, z, r)  # >= 1, the intercept
-        for k in range(outputs):
-            w, y, sign = weights[k], Y[t, k], signs[k]
-            forecast = link(sign, dot(w, z, r))
-            if not abs(forecast) < np.inf:
-                return t, NOT_FINITE
-            forecasts[t, k] = forecast
-            length = 0.5 * step if sign > 0.0 else step / (1.0 + step)
-            add_multiple(w, length * (y - forecast) / square, z, r)
-    return n, DONE
-
-
-@hot
-def descent_forecasts(Z, columns, signs, weights, forecasts):
-    """Write what gradient descent would forecast for each row; arguments as in descent_rounds."""
-    for t in range(Z.shape[0]):
-        for k in range(weights.shape[0]):
-            forecasts[t, k] = link(signs[k], dot(weights[k], Z[t], columns[t]))
+            forecasts[t, k] = linked(rule, signs[k], dot(weights[k], Z[t], columns[t]))

@@ -310,7 +310,7 @@ class Experts(Learner):
         trace.sizes[:] = sum(own.sizes for own in traces)
         played, status = experts_rounds(
             forecasts, y, self._kind, self._setting, self._played, self._sums, self._weights,
-            trace.predictions,
+            (trace.predictions, np.empty(len(X))),
         )  # fmt: skip
         self._check(status, played)
         self._played += len(X)

@@ -8,15 +8,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from oklnumba.health import Part, Upper, part_of
-from oklnumba.hot.awv import RIDGE, awv_forecasts, awv_rounds, certify
+from oklnumba.hot.awv import RIDGE, awv_certified_rounds, awv_forecasts
 from oklnumba.hot.jit import ATOMS, DONE
 from oklnumba.hot.self_tuning import (
+    DESCENT,
+    PASSIVE_AGGRESSIVE,
     RANK,
-    descent_forecasts,
-    descent_rounds,
+    coordinate_forecasts,
+    coordinate_rounds,
     map_rounds,
-    pa_forecasts,
-    pa_rounds,
 )
 from oklnumba.hot.udu import TOGETHER
 from oklnumba.kernels import Kernel, kernel_code
@@ -197,15 +197,23 @@ class Factor(State):
         np.fill_diagonal(self._U, 1.0)
         self._inv_d[:] = 1.0 / setting.lam
         self._setting = 1.0 / setting.discount, 1.0 / setting.lam
+        self._discount = setting.discount
         self._work = sweep_room(self._U)
 
     def _arguments(self) -> tuple:
         factor = self._U, self._inv_d, self._c
         return factor, self._setting, self._work, 0.0
 
-    def play(self, Z: np.ndarray, Y: np.ndarray, r: int, out: tuple) -> tuple[int, int]:
-        """Play rounds on coordinates; ``out`` as in awv_rounds; return (rounds, status)."""
-        return awv_rounds(Z, Y, r, *self._arguments(), out)
+    def play(
+        self, Z: np.ndarray, Y: np.ndarray, r: int, out: tuple, proof: tuple
+    ) -> tuple[int, int]:
+        """Play rounds on coordinates; return (rounds, status).
+
+        ``out`` and ``proof`` as in awv_certified_rounds: of the AWV forecasts.
+        """
+        return awv_certified_rounds(
+            Z, Y, r, *self._arguments(), self._discount, self._totals, out, proof
+        )
 
     def forecast(self, Z: np.ndarray, r: int, out: tuple) -> None:
         """Write the forecasts of single rounds."""
@@ -216,48 +224,43 @@ class Factor(State):
         matrix = Upper(self._U, r, 1.0 / self._inv_d[:r])
         return matrix, [matrix.half_solve(c) for c in self._c]
 
-    def certify(self, Y: np.ndarray, awv: np.ndarray, shrinks: np.ndarray) -> np.ndarray:
-        """Return loss, comparator and bound of the AWV forecasts, (3, n, K)."""
-        proof = np.empty((3, *Y.shape))
-        growth = np.zeros(Y.shape)  # of nothing: a new coordinate is 0 in all rounds before
-        certify(Y, awv, shrinks, growth, 1.0, self._totals, (proof[0], proof[1], proof[2]))
-        return proof
+
+class FirstOrder(State):
+    """A linear learner on coordinates; rate : C of PA-I, the step of gradient descent."""
+
+    _RULE: int
+
+    def __init__(self, room: int, signs: np.ndarray, rate: float):
+        self._make_state(r=room, outputs=len(signs))
+        self._signs, self._rate = signs, rate
+
+    def play(self, Z: np.ndarray, columns: np.ndarray, Y: np.ndarray, out: np.ndarray) -> tuple:
+        """Play rounds on coordinates, write their forecasts; return (rounds, status)."""
+        return coordinate_rounds(
+            Z, columns, Y, self._RULE, self._rate, self._signs, self._weights, self._largest, out
+        )
+
+    def forecast(self, Z: np.ndarray, columns: np.ndarray, out: np.ndarray) -> None:
+        """Write the forecasts of single rounds."""
+        coordinate_forecasts(Z, columns, self._RULE, self._signs, self._weights, out)
 
 
-class PassiveAggressive(State):
+class PassiveAggressive(FirstOrder):
     """PA-I (Crammer et al. 2006): hinge loss where labels are -1 and +1, else absolute loss."""
 
+    _RULE = PASSIVE_AGGRESSIVE
     _STATE = {"weights": ("outputs", "r"), "largest": ("outputs",)}
 
-    def __init__(self, room: int, signs: np.ndarray, C: float):
-        self._make_state(r=room, outputs=len(signs))
-        self._signs, self._C = signs, C
 
-    def play(self, Z: np.ndarray, columns: np.ndarray, Y: np.ndarray, out: np.ndarray) -> tuple:
-        """Play rounds on coordinates, write their forecasts; return (rounds, status)."""
-        return pa_rounds(Z, columns, Y, self._signs, self._C, self._weights, self._largest, out)
-
-    def forecast(self, Z: np.ndarray, columns: np.ndarray, out: np.ndarray) -> None:
-        """Write the forecasts of single rounds."""
-        pa_forecasts(Z, columns, self._weights, out)
-
-
-class Descent(State):
+class Descent(FirstOrder):
     """Gradient descent: logistic loss where labels are -1 and +1, else squared loss."""
 
+    _RULE = DESCENT
     _STATE = {"weights": ("outputs", "r")}
 
-    def __init__(self, room: int, signs: np.ndarray, step: float):
-        self._make_state(r=room, outputs=len(signs))
-        self._signs, self._step = signs, step
-
-    def play(self, Z: np.ndarray, columns: np.ndarray, Y: np.ndarray, out: np.ndarray) -> tuple:
-        """Play rounds on coordinates, write their forecasts; return (rounds, status)."""
-        return descent_rounds(Z, columns, Y, self._signs, self._step, self._weights, out)
-
-    def forecast(self, Z: np.ndarray, columns: np.ndarray, out: np.ndarray) -> None:
-        """Write the forecasts of single rounds."""
-        descent_forecasts(Z, columns, self._signs, self._weights, out)
+    def __init__(self, room: int, signs: np.ndarray, rate: float):
+        super().__init__(room, signs, rate)
+        self._largest = aligned_zeros(len(signs))  # the rule has no use for it
 
 
 class Group:
@@ -278,7 +281,7 @@ class Group:
     ):
         self.map, self.settings, self.steps = points, settings, steps
         self.factors = [Factor(points.room, len(signs), setting) for setting in settings]
-        self.first_order: list[PassiveAggressive | Descent] = [
+        self.first_order: list[FirstOrder] = [
             *(PassiveAggressive(points.room, signs, C) for C in AGGRESSIVENESS),
             *(Descent(points.room, signs, step) for step in steps),
         ]
@@ -287,6 +290,9 @@ class Group:
         fading = {2 * i + 1 for i, one in enumerate(settings) if one.half_life is not None}
         self._shown = [i for i in range(count) if i not in fading]
         self._shrinks = np.zeros((len(settings), ROWS))
+        self._proofs = np.zeros((len(settings), 3, ROWS, len(signs)))
+        # What a growing space takes off: nothing, for a new coordinate is 0 in all rounds before.
+        self._growth = np.zeros((ROWS, len(signs)))
         self._Z = aligned_zeros(ROWS, points.room)
         self._columns = np.zeros(ROWS, dtype=np.int64)
         self.sizes = np.zeros(ROWS, dtype=np.int64)
@@ -302,8 +308,9 @@ class Group:
             return played, status
         for start, stop, r in self._stretches(len(X)):
             for i, factor in enumerate(self.factors):
-                out = self._out(i, start, stop)
-                played, status = factor.play(self._Z[start:stop], Y[start:stop], r, out)
+                out = *self._out(i, start, stop), self._growth[start:stop]
+                proof = tuple(part[start:stop] for part in self._proofs[i])
+                played, status = factor.play(self._Z[start:stop], Y[start:stop], r, out, proof)
                 if status != DONE:
                     return start + played, status
         n = len(X)
@@ -334,13 +341,12 @@ class Group:
         """Return the forecasts of the members in the last n rounds, (members, n, K)."""
         return self.forecasts[self._shown, :n]
 
-    def certificates(self, Y: np.ndarray) -> list[np.ndarray]:
-        """Return those of the AWV forecasts just played, of factors that forget nothing."""
-        return [
-            factor.certify(Y, self.forecasts[2 * i + 1, : len(Y)], self._shrinks[i, : len(Y)])
-            for i, factor in enumerate(self.factors)
-            if self.settings[i].half_life is None
-        ]
+    def certificates(self, n: int) -> np.ndarray:
+        """Return those of the AWV forecasts in the last n rounds, of factors that forget nothing.
+
+        Loss, comparator and bound of each: (factors, 3, n, K).
+        """
+        return self._proofs[[one.half_life is None for one in self.settings], :, :n]
 
     def _out(self, i: int, start: int, stop: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         ridge, awv = self.forecasts[2 * i], self.forecasts[2 * i + 1]

@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy
 
 from oklnumba.checks import require_count, require_seed
 from oklnumba.health import Part, of_members
@@ -20,7 +19,6 @@ from oklnumba.hot.experts import (
     LEARNED,
     ML_POLY,
     TALLY,
-    certified_poly_rounds,
     expert_forecasts,
     experts_rounds,
     write_weights,
@@ -39,7 +37,7 @@ from oklnumba.learners.grid import (
 from oklnumba.learners.learner import Learner
 from oklnumba.learners.player import Trace, per_round
 from oklnumba.scaling import LARGEST as LARGEST_INPUT
-from oklnumba.scaling import Standardizer
+from oklnumba.scaling import moments
 from oklnumba.state import Reserving, State, padded, under
 from oklnumba.threads import together
 
@@ -63,6 +61,12 @@ STEPS = 0.3, 3.0  # of gradient descent, linear, over the squared length of the 
 LAYER = (AGGREGATING, 0.0), (AGGREGATING, 1e-3), (BOLD, 1e-4), (ML_POLY, 0.0)
 
 
+def _distances(X: np.ndarray) -> np.ndarray:
+    """Return those of all pairs of rows; scipy.spatial has them, and takes 0.2 s to load."""
+    apart = (X[i + 1 :] - X[i] for i in range(len(X)))
+    return np.sqrt(np.concatenate([np.einsum("ij,ij->i", one, one) for one in apart]))
+
+
 def restarts(rounds: int) -> int:
     """Return how many restarts there are in so many rounds."""
     return sum(end <= rounds for end in RESTARTS)
@@ -84,13 +88,13 @@ class Scales(NamedTuple):
             d = X.shape[1]
             zeros = np.zeros(Y.shape[1])
             return cls(np.zeros(d), np.full(d, np.inf), zeros, zeros, 0.0)
-        inputs = Standardizer().partial_fit(np.clip(X, -LARGEST_INPUT, LARGEST_INPUT))
+        mean, scale = moments(np.clip(X, -LARGEST_INPUT, LARGEST_INPUT))
         signs = np.isin(Y, (-1.0, 1.0)).all(axis=0)
         # Halved first: the sum of two labels may be too large.
         offsets = np.where(signs, 0.0, 0.5 * Y.min(axis=0) + 0.5 * Y.max(axis=0))
-        scales = cls(inputs.mean_, inputs.scale_, offsets, signs.astype(float), 1.0)
+        scales = cls(mean, scale, offsets, signs.astype(float), 1.0)
         spread = np.linspace(0, len(X) - 1, min(len(X), SPREAD)).astype(int)
-        distances = scipy.spatial.distance.pdist(scales.transform(X[spread]))
+        distances = _distances(scales.transform(X[spread]))
         distances = distances[distances > 0.0]
         if len(distances) == 0:
             return scales
@@ -163,7 +167,7 @@ class Stage(State):
             return played, status
         F = self._forecasts(np.vstack([self._last, Y[:-1]]))
         self._last[:] = Y[-1]
-        proofs = np.stack([proof for group in self.groups for proof in group.certificates(Y)])
+        proofs = np.concatenate([group.certificates(len(X)) for group in self.groups])
         for k, y in enumerate(np.ascontiguousarray(Y.T)):
             played, status = self._aggregate(k, F[k], y, proofs[..., k], trace)
             if status != DONE:
@@ -201,16 +205,15 @@ class Stage(State):
         bounds = np.maximum.accumulate(np.append(largest, np.abs(y)))
         np.clip(F, -bounds[:-1, None], bounds[:-1, None], out=F)
         P, weights = np.empty((len(y), len(LAYER))), np.empty(F.shape[1])
+        out = forecasts, excess = np.empty(len(y)), np.empty(len(y))
         for j, (kind, share) in enumerate(LAYER):
             setting, state = self._setting(share), self._layer_state(k, j)
-            column = np.empty(len(y))
-            played, status = experts_rounds(F, y, kind, setting, 0, state, weights, column)
+            played, status = experts_rounds(F, y, kind, setting, 0, state, weights, out)
             if status != DONE:
                 return played, status
-            P[:, j] = column
-        forecasts, excess = np.empty(len(y)), np.empty(len(y))
-        played, status = certified_poly_rounds(
-            P, y, self._setting(0.0), self._top_state(k), np.empty(len(LAYER)), forecasts, excess
+            P[:, j] = forecasts
+        played, status = experts_rounds(
+            P, y, ML_POLY, self._setting(0.0), 0, self._top_state(k), weights[: len(LAYER)], out
         )
         trace.predictions[:, k] = forecasts + self.scales.offsets[k]
         # Running sums one by one, so that they do not depend on how the stream is cut.
