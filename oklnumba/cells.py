@@ -8,10 +8,10 @@ import json
 import os
 import pickle
 import platform
-import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -24,7 +24,7 @@ from threadpoolctl import threadpool_limits
 
 from oklnumba import checks, frames
 from oklnumba.files import read_npz, write_npz
-from oklnumba.interrupts import FROM_ABOVE
+from oklnumba.interrupts import FROM_ABOVE, HOLD
 from oklnumba.learners.player import Player
 from oklnumba.params import anew, to_spec
 from oklnumba.protocol import run
@@ -157,20 +157,27 @@ def here() -> str:
     return f"{platform.node()} {os.getpid()}"
 
 
-def numbered(i: int, home: str, came: list[int], task: tuple) -> tuple[int, dict[str, Any]]:
+def numbered(
+    i: int, home: str, came: list[int], playing: set[int], task: tuple
+) -> tuple[int, dict[str, Any] | None]:
     """Play a task, perhaps in another process, where BLAS then keeps to one thread too.
 
-    In a thread of this process it ends after its block when a signal stands in ``came``.
+    In a thread of this process it is among ``playing`` meanwhile, and ends after its block when a
+    signal stands in ``came``. None is left where it was interrupted: joblib's threads know no such
+    end, and would leave whoever waits for them waiting.
     """
     if here() != home:
         threadpool_limits(1)
     elif threading.current_thread() is not threading.main_thread():
         context = copy_context()
         context.run(FROM_ABOVE.set, came)
+        playing.add(i)
         try:
-            return i, context.run(play, *task)
-        except KeyboardInterrupt:  # nobody waits, and joblib's threads know no such end
-            return i, {"error": "interrupted"}
+            return i, None if came else context.run(play, *task)
+        except KeyboardInterrupt:
+            return i, None
+        finally:
+            playing.remove(i)
     return i, play(*task)
 
 
@@ -246,7 +253,20 @@ def checked_where(backend: Any, n_jobs: Any) -> tuple[str | None, int | None]:
         checks.require_instance("backend", backend, str, known)
     if n_jobs is not None and checks.as_number(n_jobs) != -1:  # -1: all cores, as joblib has it
         n_jobs = checks.require_count("n_jobs", n_jobs, 1)
+    if (backend is not None or n_jobs not in (None, 1)) and not _has_joblib():
+        raise ImportError(
+            f"backend={backend!r} with n_jobs={n_jobs} needs joblib: pip install oklnumba[sweep]; "
+            "without either, cells are played one after another"
+        )
     return backend, n_jobs
+
+
+def _has_joblib() -> bool:
+    try:
+        import joblib  # noqa: F401
+    except ImportError:
+        return False
+    return True
 
 
 def results(
@@ -254,60 +274,50 @@ def results(
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the number of each task and what it left, in the order in which they end.
 
-    In threads of this process, unless a backend of joblib is named or set by its
-    ``parallel_config``. A run that a thread plays when the caller stops ends after its block.
+    By joblib, in threads of this process unless a backend is named or set by its
+    ``parallel_config``; one after another, right here, for one job and where it is not installed.
+    When the caller stops, or a run is interrupted, those that threads play end after their block,
+    and are waited for.
     """
-    if backend is not None or _configured():
-        yield from _by_joblib(tasks, backend, n_jobs)
-        return
-    workers = min(n_jobs or cores(), len(tasks))
-    if workers < 2:
+    if not _has_joblib() or (n_jobs == 1 and backend is None):
         for i, task in enumerate(tasks):
             yield i, play(*task)
         return
+    from joblib import delayed
+
     came: list[int] = []
-    names = {"thread_name_prefix": "sweep", "initializer": FROM_ABOVE.set, "initargs": (came,)}
-    with ThreadPoolExecutor(workers, **names) as pool:
-        waiting = {pool.submit(play, *task): i for i, task in enumerate(tasks)}
-        try:
-            for done in as_completed(waiting):
-                yield waiting[done], done.result()
-        finally:
-            came.append(SIGINT)
-            for future in waiting:
-                future.cancel()
-
-
-def _configured() -> bool:
-    """Say whether we are under a ``parallel_config`` of joblib, which then has been imported."""
-    joblib = sys.modules.get("joblib")
-    if joblib is None:
-        return False
-    backend, n_jobs = joblib.parallel.get_active_backend()
-    return n_jobs not in (None, 1) or "Loky" not in type(backend).__name__
-
-
-def _by_joblib(
-    tasks: Sequence[tuple], backend: str | None, n_jobs: int | None
-) -> Iterator[tuple[int, dict[str, Any]]]:
+    playing: set[int] = set()
+    home, play_one = here(), delayed(numbered)
+    calls = (play_one(i, home, came, playing, task) for i, task in enumerate(tasks))
+    played: Generator = calls  # until joblib has them
     try:
-        import joblib
-    except ImportError as error:
-        raise ImportError(
-            f"backend={backend!r} needs joblib: pip install oklnumba[sweep]; "
-            "backend=None plays in threads without it"
-        ) from error
+        with HOLD:  # a signal in the midst of it would leave threads behind
+            played = _parallel(tasks, backend, n_jobs)(calls)
+        for i, out in played:
+            if out is None:
+                raise KeyboardInterrupt
+            yield i, out
+    finally:
+        came.append(SIGINT)
+        with suppress(InterruptedError):  # joblib would warn if it were closed
+            played.throw(InterruptedError)
+        while playing:
+            time.sleep(0.01)
+
+
+def _parallel(tasks: Sequence[tuple], backend: str | None, n_jobs: int | None) -> Any:
+    """Return joblib's ``Parallel`` that plays the tasks."""
+    from joblib import Parallel, parallel, parallel_config
+
     settings: dict[str, Any] = {}
-    if backend is not None:
-        settings = {"backend": backend, "n_jobs": n_jobs or cores()}
     if backend == "dask":  # to all workers, so that one that dies takes nothing with it
         shared = {id(a): a for task in tasks for a in task if isinstance(a, np.ndarray)}
         settings = {"backend": backend, "n_jobs": n_jobs or -1, "scatter": list(shared.values())}
-    with joblib.parallel_config(**settings):
-        parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator_unordered", prefer="threads")
-        home, play_one = here(), joblib.delayed(numbered)
-        came: list[int] = []
-        try:
-            yield from parallel(play_one(i, home, came, task) for i, task in enumerate(tasks))
-        finally:
-            came.append(SIGINT)
+    elif backend is not None:
+        settings = {"backend": backend, "n_jobs": n_jobs or cores()}
+    elif n_jobs is None:
+        configured, n_jobs = parallel.get_active_backend()
+        if n_jobs is None and "Loky" in type(configured).__name__:  # joblib's default, of one job
+            n_jobs = max(1, min(cores(), len(tasks)))
+    with parallel_config(**settings):
+        return Parallel(n_jobs=n_jobs, return_as="generator_unordered", prefer="threads")

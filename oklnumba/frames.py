@@ -84,6 +84,31 @@ def as_labels(values: Any) -> np.ndarray:
         return np.asarray(None)
 
 
+def as_classes(values: Any, name: str) -> Any:
+    """Return what a column of classes holds, an array of integers, bools or texts, say.
+
+    What is no column, nor a frame of one, is returned as it is.
+
+    Raises
+    ------
+    ValueError
+        If a label is missing.
+    """
+    if is_frame(values) and len(column_names(values) or ()) == 1:
+        return as_classes(next(_columns(values))[1], name).reshape(-1, 1)
+    of_pandas = _is(values, "pandas", "Series", "Index")
+    of_pandas |= _is(values, "pandas.api.extensions", "ExtensionArray")
+    if not of_pandas and not is_column(values):
+        return values
+    missing = np.asarray(values.isna() if of_pandas else values.is_null())
+    if missing.any():
+        row = int(np.argmax(missing))
+        raise ValueError(f"{name} has no label at row {row}; drop the rows without one first")
+    # scikit-learn makes floats of integers and bools that might have been missing
+    kind = getattr(values.dtype, "numpy_dtype", None) if of_pandas else None
+    return np.asarray(values) if kind is None else values.to_numpy(dtype=kind)
+
+
 def _columns(frame: Any) -> Iterator[tuple[Any, Any]]:
     """Yield the columns of a frame with their names, which need not differ."""
     if _is(frame, "pandas", "DataFrame"):

@@ -151,7 +151,7 @@ class Run:
 
     def _losses(self) -> np.ndarray:
         """Return the losses, or make them of what tells them."""
-        found, loss = self._arrays.get("losses"), self.loss
+        found, loss = self._arrays.get("losses", vars(self).get("losses")), self.loss
         if found is not None:
             return found
         if self.mistakes is not None:
@@ -195,10 +195,10 @@ class Run:
         sums = self._arrays.get("mistake_sums")
         return np.cumsum(self.mistakes, axis=0) if sums is None else sums
 
-    @property
+    @cached_property
     def mean_loss(self) -> float:
         """Average loss a round."""
-        return self._mean("losses")
+        return self._mean("losses")  # the losses it is made of need not be kept
 
     @property
     def mistake_rate(self) -> float | None:

@@ -13,8 +13,10 @@ from oklnumba.interrupts import HOLD
 from oklnumba.params import Params
 from oklnumba.state import State
 from oklnumba.threads import Locked, locked
+from oklnumba.transformers import Transformer, in_frames, not_fitted
 
 LARGEST = 1e140  # inputs beyond have squares that overflow
+_SEEN = "_fixed", "_rooms", "n_features_in_", "feature_names_in_"
 
 
 def moments(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -36,12 +38,16 @@ def _scale(variance: np.ndarray, mean: np.ndarray) -> np.ndarray:
     return np.where(scale <= ROUNDING * np.abs(mean), 1.0, scale)
 
 
-class Standardizer(State, Locked, Params):
+class Standardizer(State, Transformer, Locked, Params):
     """Columns with mean 0 and scale 1, by the running mean and standard deviation of the past.
 
     ``stream(X)`` is for an online protocol: every row is transformed by what the rows before it
     have told, then it is learned; no row sees itself or a later one. The very first row becomes
     zeros. O(d) a row, O(d) memory.
+
+    As a step of scikit-learn's pipelines it transforms all rows of a ``fit`` by all of them, as
+    ``StandardScaler`` does; so a run on its output has looked ahead. ``okl.Standardized(learner)``,
+    of which scikit-learn's estimators take one, scales by the past within the run.
 
     Parameters
     ----------
@@ -59,6 +65,10 @@ class Standardizer(State, Locked, Params):
         constant.
     n_seen_ : int
         Rows so far.
+    n_features_in_ : int
+        Width of X.
+    feature_names_in_ : ndarray of str, shape (n_features_in_,)
+        Names of the columns, where the first rows came in a frame with names.
 
     Remarks
     -------
@@ -103,6 +113,15 @@ class Standardizer(State, Locked, Params):
         self._refuse_unseen()
         return _scale(self._squares / self.n_seen_, self._origin + self._mean)
 
+    @locked
+    def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
+        """Forget what was learned and learn the rows of X; return self. See ``partial_fit``."""
+        rows = self._inputs(X)  # before anything is forgotten
+        with HOLD:
+            self.reset()
+            self._learn(rows, X)
+        return self
+
     def partial_fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
         """Learn the rows of X; return self.
 
@@ -121,10 +140,9 @@ class Standardizer(State, Locked, Params):
         return self
 
     @locked
+    @in_frames
     def transform(self, X: ArrayLike) -> np.ndarray:
         """Return the rows of X standardised by what is known now, which stays as it is.
-
-        Zeros before any data.
 
         Parameters
         ----------
@@ -137,13 +155,10 @@ class Standardizer(State, Locked, Params):
         Raises
         ------
         ValueError
-            As in ``partial_fit``.
+            As in ``partial_fit``, or before any data.
         """
-        X = self._inputs(X)
-        out = np.zeros(X.shape)
-        if self.n_seen_:
-            standardise_rows(X, self._moments(), self.n_seen_, self._clip(), out)
-        return out
+        self._refuse_unseen()
+        return self._transform(self._inputs(X, self._width()))
 
     @locked
     def stream(self, X: ArrayLike) -> np.ndarray:
@@ -164,20 +179,15 @@ class Standardizer(State, Locked, Params):
         ValueError
             As in ``partial_fit``.
         """
-        X, clip = self._inputs(X), self._clip()
-        if not hasattr(self, "_counts"):
-            self._begin(X.shape[1])
-        out = np.empty(X.shape)
-        with HOLD:
-            standardise_stream(X, self._moments(), self.n_seen_, clip, out)
-            self._counts[0] += len(X)
-        return out
+        self._compare(X)
+        return self._learn(self._inputs(X, self._width()), X)
 
     @locked
     def reset(self) -> Self:
         """Go back to no data; return self."""
-        for name in [name for name in vars(self) if name.startswith("_")]:
-            delattr(self, name)
+        with HOLD:  # what scikit-learn has put there stays
+            for name in (*(f"_{name}" for name in self._STATE), *_SEEN):
+                vars(self).pop(name, None)
         return self
 
     def set_params(self, **params: Any) -> Self:
@@ -202,10 +212,44 @@ class Standardizer(State, Locked, Params):
     def _fitted(self) -> dict[str, Any]:
         return {"rows seen": self.n_seen_} if self.n_seen_ else {}
 
+    def _names_out(self, columns: list[str]) -> list[str]:
+        return columns
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = False  # a centred row has no zeros
+        return tags
+
     def _begin(self, d: int) -> None:
         """Make the state for rows of width d."""
         self._clip()
         self._make_state(d=d, counts=1)
+
+    def _width(self) -> int | None:
+        return len(self._mean) if hasattr(self, "_mean") else None
+
+    def _learn(self, rows: np.ndarray, X: Any) -> np.ndarray:
+        """Stream rows that X gave, the first perhaps; interrupts come after them."""
+        with HOLD:
+            if not hasattr(self, "_counts"):
+                self._begin(rows.shape[1])
+                self._note(X, rows.shape[1])
+            return self._stream(rows)
+
+    def _stream(self, X: np.ndarray) -> np.ndarray:
+        """Return what ``stream`` does of checked inputs, C-contiguous."""
+        clip, out = self._clip(), np.empty(X.shape)
+        with HOLD:
+            standardise_stream(X, self._moments(), self.n_seen_, clip, out)
+            self._counts[0] += len(X)
+        return out
+
+    def _transform(self, X: np.ndarray) -> np.ndarray:
+        """Return what ``transform`` does of checked inputs, C-contiguous; zeros before any data."""
+        out = np.zeros(X.shape)
+        if self.n_seen_:
+            standardise_rows(X, self._moments(), self.n_seen_, self._clip(), out)
+        return out
 
     def _moments(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         return self._origin, self._mean, self._squares
@@ -219,9 +263,9 @@ class Standardizer(State, Locked, Params):
         self._check_params()
         return float("inf") if self.clip is None else float(self.clip)
 
-    def _inputs(self, X: Any) -> np.ndarray:
+    def _inputs(self, X: Any, width: int | None = None) -> np.ndarray:
         """Return checked inputs, C-contiguous."""
-        X = as_inputs(X, len(self._mean) if hasattr(self, "_mean") else None)
+        X = as_inputs(X, width)
         beyond = np.abs(X) > LARGEST
         if beyond.any():
             row, column = np.argwhere(beyond)[0]
@@ -233,4 +277,4 @@ class Standardizer(State, Locked, Params):
 
     def _refuse_unseen(self) -> None:
         if not self.n_seen_:
-            raise ValueError("Standardizer has seen no data; call partial_fit(X) first")
+            raise not_fitted("Standardizer has seen no data; call fit(X) or partial_fit(X) first")

@@ -89,7 +89,7 @@ def regret_vs_size(
     ValueError
         If an argument is not valid.
     ImportError
-        If ``backend`` is given and joblib is not there.
+        If ``backend`` is given, or ``n_jobs`` other than 1, and joblib is not there.
 
     Examples
     --------

@@ -84,9 +84,11 @@ def sweep(
         among them, such as this one, is kept too, without its data.
     backend : str, optional
         Of joblib: "loky" (processes), "dask" (the running cluster), "threading". None: threads, or
-        what ``joblib.parallel_config`` says.
+        what ``joblib.parallel_config`` says; without joblib (``pip install oklnumba[sweep]``) cells
+        are played one after another, in the calling thread.
     n_jobs : int, optional
-        Cells played side by side; None: as many as there are cores (for "dask": workers).
+        Cells played side by side; None: what ``joblib.parallel_config`` says, or as many as there
+        are cores (for "dask": workers).
     path : path, optional
         Folder, made if need be, in which each finished cell is kept as soon as it is known; a
         second call takes from it what it has. Cells are told apart by hyper-parameters, data,
@@ -120,7 +122,7 @@ def sweep(
     FileNotFoundError
         If a named data set is nowhere to be had.
     ImportError
-        If ``backend`` is given and joblib is not there.
+        If ``backend`` is given, or ``n_jobs`` other than 1, and joblib is not there.
 
     Examples
     --------

@@ -233,8 +233,20 @@ def test_the_cures_of_labels_work():
     assert run.mistake_rate is None
     mapped = okl.run(okl.KernelAWV(okl.Gaussian()), X, 2 * y - 1)
     assert mapped.mistake_rate < 0.3
-    several = okl.OneVsRest(okl.KernelAWV(okl.Gaussian()), classes=[0, 1]).run(X, y)
-    np.testing.assert_array_equal(several.mistakes[1:], mapped.mistakes[1:])
+    pytest.importorskip("sklearn")
+    model = okl.interop.OnlineClassifier(okl.KernelAWV(okl.Gaussian())).fit(X, y)
+    np.testing.assert_array_equal(model.run_.mistakes, mapped.mistakes)
+
+
+def test_who_takes_the_regressor_for_classes_is_led_to_the_classifier():
+    pytest.importorskip("sklearn")
+    X, y = stream(okl.KernelAWV(okl.Gaussian()), 300)
+    y = (y > 0.0).astype(int)
+    for labels in (y, np.column_stack([y, 1 - y])):
+        for call in ("fit", "partial_fit"):
+            model = okl.interop.OnlineRegressor(okl.KernelAWV(okl.Gaussian()))
+            (message,) = told(lambda: getattr(model, call)(X, labels))  # noqa: B023
+            assert "okl.interop.OnlineClassifier" in message and "OneVsRest" not in message
 
 
 def test_zeros_that_come_late_are_seen_in_an_array():

@@ -288,6 +288,70 @@ def test_labels_of_every_kind_give_the_same_run(kind):
     assert np.mean(model.predict(X) == np.asarray(y)) > 0.9
 
 
+NULLABLE = {  # what pandas calls a type, and what its labels are
+    "Int64": np.int64, "UInt8": np.uint8, "int64[pyarrow]": np.int64,
+    "boolean": np.bool_, "bool[pyarrow]": np.bool_,
+    "string": np.object_, "string[pyarrow]": np.object_,
+}  # fmt: skip
+CONTAINERS = {
+    "Series": pd.Series,
+    "Index": pd.Index,
+    "array": lambda column: column.array,
+    "frame": lambda column: column.to_frame("y"),
+}
+
+
+def nullable(dtype, truth):
+    values = {"s": np.where(truth, "yes", "no"), "b": truth}.get(dtype[0], np.where(truth, 7, 3))
+    return pd.Series(values).astype(dtype)
+
+
+@pytest.mark.filterwarnings("ignore:A column-vector y was passed")  # of scikit-learn, for frames
+@pytest.mark.parametrize("held", CONTAINERS)
+@pytest.mark.parametrize("dtype", NULLABLE)
+def test_nullable_labels_of_pandas_are_the_integers_bools_and_texts_they_are(dtype, held):
+    X, f, _ = moderate(60)
+    column = nullable(dtype, f > 0)
+    kinds = {"s": ["no", "yes"], "b": [False, True]}.get(dtype[0], [3, 7])
+    y, learner = CONTAINERS[held](column), okl.LinearAWV()
+    expected = OnlineClassifier(learner).fit(X, f > 0)
+    model = OnlineClassifier(learner).fit(X, y)
+    named = y["y"] if held == "frame" else y
+    parts = OnlineClassifier(learner).partial_fit(X, y, classes=named).partial_fit(X, y)
+    for one in (model, parts):
+        assert one.classes_.dtype == NULLABLE[dtype]
+        assert [type(c) for c in one.classes_.tolist()] == [type(c) for c in kinds]
+        assert one.classes_.tolist() == kinds
+        assert_array_equal(one.predict(X) == one.classes_[1], expected.predict(X))
+    assert_array_equal(model.run_.predictions, expected.run_.predictions)
+
+
+MISSING = {
+    "float": lambda column: column.astype(object).map({7: 7.0, 3: 3.0}).astype(float),
+    "category": lambda column: column.astype("category"),
+    "object": lambda column: column.astype(object),
+    "polars": lambda column: pl.Series([None if pd.isna(v) else v for v in column]),
+    "pyarrow": lambda column: pa.array([None if pd.isna(v) else v for v in column]),
+    "chunks": lambda column: pa.chunked_array([[None if pd.isna(v) else v for v in column]]),
+}
+
+
+@pytest.mark.parametrize("how", [*NULLABLE, *MISSING])
+def test_a_missing_label_is_told_with_its_row(how):
+    X, f, _ = moderate(60)
+    y = nullable(how if how in NULLABLE else "Int64", f > 0)
+    classes = y.drop_duplicates()
+    y[41] = y[7] = None
+    y = MISSING.get(how, pd.Series)(y)
+    model = OnlineClassifier(okl.LinearAWV())
+    for call in (model.fit, lambda X, y: model.partial_fit(X, y, classes=classes)):
+        with pytest.raises(ValueError, match="y has no label at row 7; drop the rows"):
+            call(X, y)
+        assert not hasattr(model, "learner_")
+    with pytest.raises(ValueError, match="classes has no label at row 7"):
+        model.partial_fit(X, f > 0, classes=y)
+
+
 HOLDERS = {
     "pandas": frame,
     "polars": lambda X: pl.DataFrame(X, schema=["age", "height", "weight"]),

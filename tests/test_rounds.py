@@ -137,6 +137,23 @@ def test_a_run_says_so_if_labels_have_changed_before_its_losses_were_made():
     assert_array_equal(before.losses, kept.losses)
 
 
+def test_losses_of_real_labels_are_made_once_for_their_mean(monkeypatch):
+    X = np.random.default_rng(0).uniform(-1, 1, (200, 2))
+    y = X[:, 0] * X[:, 1]
+    made, labels = [], okl.Run._labels
+    monkeypatch.setattr(okl.Run, "_labels", lambda self: made.append(self) or labels(self))
+    run, other = okl.run(okl.OGD(), X, y), okl.run(okl.OGD(), X, y)
+    means = [run.mean_loss, run.mean_loss]
+    assert "mean squared loss" in repr(run) and made == [run]
+    assert "losses" not in vars(run)  # nothing is held but the mean
+    assert means == [run.losses.mean()] * 2 and made == [run, run]
+    made.clear()
+    assert other.losses.mean() == other.mean_loss == means[0] and made == [other]
+    assert_array_equal(other._rows()["losses"], other.without_data().losses)
+    y[:] = 0.0
+    assert other.mean_loss == run.mean_loss == means[0] and made == [other]
+
+
 def test_a_run_that_was_saved_or_copied_needs_no_labels(tmp_path):
     X = np.random.default_rng(0).uniform(-1, 1, (200, 2))
     y = X[:, 0] * X[:, 1]

@@ -156,7 +156,7 @@ def test_copies_go_on_and_reset_starts_afresh():
     with pytest.raises(ValueError, match="50 rows.*clip"):
         scaler.set_params(clip=1.0)
     assert scaler.reset().n_seen_ == 0
-    assert_array_equal(scaler.set_params(clip=1.0).transform(X), 0.0)
+    assert_array_equal(scaler.set_params(clip=1.0).stream(X)[0], 0.0)
 
 
 @pytest.mark.parametrize("seen", [0, 5])
@@ -174,13 +174,14 @@ def test_bad_input_is_refused_and_nothing_changes(seen):
     huge = X.copy()
     huge[3, 1] = -1e200
     for bad in (huge, np.full((3, 2), np.nan), X[0], X[:0], "text", None):
-        for call in (scaler.partial_fit, scaler.stream, scaler.transform):
+        calls = [scaler.fit, scaler.partial_fit, scaler.stream]
+        for call in calls + [scaler.transform] * (seen > 0):
             with pytest.raises(ValueError, match=r"\bX\b"):
                 call(bad)
     with pytest.raises(ValueError, match="row 3, column 1"):
         scaler.partial_fit(huge)
     if seen:
-        with pytest.raises(ValueError, match="3 columns"):
+        with pytest.raises(ValueError, match="3 features"):
             scaler.partial_fit(np.ones((2, 3)))
     assert scaler.n_seen_ == twin.n_seen_ == seen
     assert_array_equal(scaler.stream(X), twin.stream(X))
@@ -188,7 +189,7 @@ def test_bad_input_is_refused_and_nothing_changes(seen):
 
 @pytest.mark.parametrize("clip", [0, -1.0, np.nan, np.inf, "text", [1.0]])
 def test_clip_must_be_positive(clip):
-    for call in ("partial_fit", "stream"):
+    for call in ("fit", "partial_fit", "stream"):
         with pytest.raises(ValueError, match="clip"):
             getattr(okl.Standardizer(clip=clip), call)([[1.0]])
 

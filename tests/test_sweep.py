@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 import time
 import weakref
 from functools import partial
@@ -78,7 +79,7 @@ def test_rows_are_runs(undisturbed):
     ids=str,
 )
 def test_the_same_table_however_it_is_played(undisturbed, how):
-    if "backend" in how:
+    if {"backend", "n_jobs"} & set(how):
         pytest.importorskip("joblib")
     assert numbers(play(**how)) == undisturbed
 
@@ -88,6 +89,66 @@ def test_the_same_table_under_the_callers_configuration_of_joblib(undisturbed):
     joblib = pytest.importorskip("joblib")
     with joblib.parallel_config(backend="threading", n_jobs=2):
         assert numbers(play()) == undisturbed
+
+
+def players(monkeypatch, **how):
+    """Play one line; return the threads and processes that played its eight cells."""
+    before, threads = cells.play, set()
+
+    def noted(*task):
+        if task[3] is not None:  # not what compiles
+            threads.add(threading.current_thread())
+            time.sleep(0.01)
+        return before(*task)
+
+    def measure(learner, run):
+        return {"process": os.getpid()}
+
+    with monkeypatch.context() as patch:
+        patch.setattr(cells, "play", noted)
+        table = okl.sweep(okl.LinearAWV(), (X, Y), 8, measure=measure, **how)
+    assert set(table["error"]) == {""}
+    return threads, set(table["process"])
+
+
+HERE = {threading.main_thread()}, {os.getpid()}
+
+
+def test_cells_are_played_where_joblib_says(monkeypatch):
+    joblib = pytest.importorskip("joblib")
+    monkeypatch.setattr(cells, "cores", lambda: 3)
+    for n_jobs, count in ((None, 3), (2, 2), (-1, joblib.cpu_count())):
+        threads, processes = players(monkeypatch, n_jobs=n_jobs)
+        assert len(threads) == count and processes == HERE[1]
+        assert count == 1 or not threads & HERE[0]
+    for configured, count in (({"n_jobs": 2}, 2), ({"backend": "threading", "n_jobs": 4}, 4)):
+        with joblib.parallel_config(**configured):
+            assert len(players(monkeypatch)[0]) == count
+            assert players(monkeypatch, n_jobs=1) == HERE
+            assert players(monkeypatch, time_alone=True) == HERE
+    for configured in ({"n_jobs": 1}, {"backend": "threading"}):  # joblib's own default is one
+        with joblib.parallel_config(**configured):
+            assert players(monkeypatch) == HERE
+
+
+@pytest.mark.skipif(not COMPILED, reason="far too long")
+def test_cells_are_played_by_the_configured_processes(monkeypatch):
+    joblib = pytest.importorskip("joblib")
+    with joblib.parallel_config(backend="loky"):
+        assert not players(monkeypatch)[1] & HERE[1]
+        assert players(monkeypatch, time_alone=True) == HERE
+
+
+def test_without_joblib_cells_are_played_one_after_another(monkeypatch, undisturbed):
+    monkeypatch.setitem(sys.modules, "joblib", None)
+    assert numbers(play()) == undisturbed
+    assert players(monkeypatch) == players(monkeypatch, n_jobs=1) == HERE
+    monkeypatch.setattr(cells, "play", None)
+    for how in ({"n_jobs": 2}, {"n_jobs": -1}, {"backend": "threading"}, {"backend": "loky"}):
+        with pytest.raises(ImportError, match=r"pip install oklnumba\[sweep\]"):
+            play(**how)
+        with pytest.raises(ImportError, match=r"pip install oklnumba\[sweep\]"):
+            okl.regret_vs_size(okl.FOGD(), X, Y, KERNEL, 1.0, **how)
 
 
 DASK = """if True:
@@ -182,6 +243,7 @@ def test_an_interrupt_leaves_finished_cells(tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         play(path=tmp_path, n_jobs=1)
     assert len(list(tmp_path.iterdir())) == 3
+    pytest.importorskip("joblib")
     with pytest.raises(KeyboardInterrupt):
         calls.clear()
         play(path=tmp_path, n_jobs=2)
@@ -189,11 +251,9 @@ def test_an_interrupt_leaves_finished_cells(tmp_path, monkeypatch):
 
 
 @pytest.mark.skipif(not COMPILED, reason="far too long")
-@pytest.mark.filterwarnings("ignore:.*still being processed:UserWarning")  # joblib's own
 @pytest.mark.parametrize("backend", [None, "threading"])
 def test_threads_end_after_their_block_when_the_caller_stops(backend):
-    if backend:
-        pytest.importorskip("joblib")
+    pytest.importorskip("joblib")
     n = 20_000
     many = np.random.default_rng(0).uniform(-1, 1, (n, 3))
     long = okl.KONS(KERNEL), many, np.sign(many[:, 0]), None, {}, None  # half an hour
@@ -204,10 +264,8 @@ def test_threads_end_after_their_block_when_the_caller_stops(backend):
     while len(Peak.running) == before:
         time.sleep(0.01)
     begin = time.perf_counter()
-    played.close()
-    while len(Peak.running) > before:
-        assert time.perf_counter() - begin < 120.0
-        time.sleep(0.01)
+    played.close()  # waits for them
+    assert len(Peak.running) == before and time.perf_counter() - begin < 120.0
     again = okl.run(okl.LinearAWV(), X, Y)  # the signal was for those threads
     assert again.rounds == 300 and not again.interrupted
 

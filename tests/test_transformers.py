@@ -1,4 +1,4 @@
-"""Feature maps and samplers as steps of scikit-learn's pipelines."""
+"""Feature maps, samplers and the standardizer as steps of scikit-learn's pipelines."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import sklearn
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
@@ -43,17 +43,20 @@ SAMPLERS = {
     "UniformSampling": okl.UniformSampling(okl.Gaussian(1.0), probability=0.2),
     "ALD": okl.ALD(okl.Gaussian(1.0), threshold=0.5),
 }
+SCALERS = {"Standardizer": okl.Standardizer(clip=2.0)}
+STEPS = MAPS | SAMPLERS | SCALERS
 every_map = pytest.mark.parametrize("name", MAPS)
 every_sampler = pytest.mark.parametrize("name", SAMPLERS)
-every_one = pytest.mark.parametrize("name", MAPS | SAMPLERS)
+every_one = pytest.mark.parametrize("name", STEPS)
 
 
 def made(name):
-    return clone((MAPS | SAMPLERS)[name])
+    return clone(STEPS[name])
 
 
 # ---- scikit-learn's own checks ----
 
+CHECKED = sorted(STEPS.keys() - {"Nystrom"})  # whose landmarks have a width
 WORDS = "a ValueError in words of our own, test_wrong_inputs_are_refused"
 EXPECTED = {
     "check_complex_data": WORDS,
@@ -67,7 +70,7 @@ EXPECTED = {
 
 @pytest.mark.skipif(not COMPILED, reason="thousands of points")
 @pytest.mark.filterwarnings("ignore")  # of checks that are skipped
-@pytest.mark.parametrize("name", ["Taylor", "Fourier", *SAMPLERS])  # landmarks have a width
+@pytest.mark.parametrize("name", CHECKED)
 def test_checks_of_scikit_learn(name):
     found = estimator_checks.check_estimator(
         made(name), on_fail=None, expected_failed_checks=EXPECTED
@@ -96,7 +99,7 @@ OF_FRAMES = (
 
 
 @pytest.mark.parametrize("check", OF_FRAMES)
-@pytest.mark.parametrize("name", ["Taylor", "Fourier", *SAMPLERS])
+@pytest.mark.parametrize("name", CHECKED)
 def test_checks_of_scikit_learn_for_frames(name, check):
     step = made(name)
     getattr(estimator_checks, check)(type(step).__name__, step)
@@ -192,10 +195,45 @@ def test_before_any_data(name):
         step.set_params(kernel=okl.Gaussian(3.0))
 
 
+def test_fit_of_a_standardizer_starts_afresh_and_partial_fit_goes_on():
+    once, parts = made("Standardizer").fit(X), made("Standardizer")
+    for start in range(0, 120, 50):
+        parts.partial_fit(X[start : start + 50])
+    again = made("Standardizer").fit(X[::-1, :2] * 2.0).fit(X)
+    for one in (parts, again):
+        assert_array_equal(one.mean_, once.mean_)
+        assert_array_equal(one.scale_, once.scale_)
+        assert_array_equal(one.transform(X), once.transform(X))
+    theirs = StandardScaler().fit_transform(X)
+    found = made("Standardizer").fit_transform(X, Y)
+    assert_allclose(found, np.clip(theirs, -2.0, 2.0), rtol=1e-12, atol=1e-14)
+    assert once.n_seen_ == parts.n_seen_ == 120
+    for bad in (X * np.nan, X[0]):
+        with pytest.raises(ValueError, match="X"):
+            once.fit(bad)
+    assert_array_equal(once.mean_, parts.mean_)  # nothing was forgotten
+
+
+def test_a_standardizer_before_any_data():
+    for step in (made("Standardizer"), made("Standardizer").fit(FRAME).reset()):
+        with pytest.raises(NotFittedError):
+            check_is_fitted(step)
+        for call in (lambda s=step: s.transform(X), step.get_feature_names_out,
+                     lambda s=step: s.mean_):  # fmt: skip
+            with pytest.raises(NotFittedError, match=r"call fit\(X\)"):
+                call()
+        assert not hasattr(step, "feature_names_in_")
+        assert step.fit(X[:, :2]).n_features_in_ == 2  # another width
+    kept = made("Standardizer").set_output(transform="pandas").fit(X).reset().fit(FRAME)
+    assert kept.transform(FRAME).columns.tolist() == FRAME.columns.tolist()
+
+
 def test_the_errors_without_scikit_learn():
     code = """if True:
         import oklnumba as okl, sys
-        for call in (okl.KORS(okl.Gaussian(1.0)).transform, okl.TaylorFeatures().fit):
+        scaler = okl.Standardizer()
+        for call in (okl.KORS(okl.Gaussian(1.0)).transform, okl.TaylorFeatures().fit, scaler.fit,
+                     lambda X: scaler.transform([X])):
             try:
                 call([1.0])
             except ValueError as error:
@@ -289,7 +327,7 @@ def test_frames_of_other_libraries(name):
         assert_array_equal(step.transform(frame), plain.transform(X))
 
 
-@every_one
+@pytest.mark.parametrize("name", MAPS | SAMPLERS)  # a centred row has no zeros
 def test_sparse_rows_in_a_pipeline(name):
     holes = np.where(np.abs(X) < 0.5, 0.0, X)
     rows = csr_array(holes)
@@ -363,6 +401,34 @@ def test_grid_search_over_sigma():
     assert scores.best_params_ == {"kors__kernel__sigma": 1.0}
     assert inner[0].size == 0  # of clones, that is
     assert cross_val_score(inner, X, Y, cv=3).min() > 0.7
+
+
+@pytest.mark.parametrize("labels", ["classes", "numbers"])
+def test_a_standardizer_before_our_own_estimators(labels):
+    raw = FRAME * [3.0, 1e-3, 1e4] + [0.0, 5.0, -1e5]
+    online = okl.interop.OnlineClassifier if labels == "classes" else okl.interop.OnlineRegressor
+    y = np.where(Y > 0, "up", "down") if labels == "classes" else X[:, 0] * X[:, 1]
+    learner = okl.PKAWV(okl.TaylorFeatures(2, sigma=3.0), lam=0.1)
+    pipeline = make_pipeline(okl.Standardizer(), online(learner)).fit(raw, y)
+    scaler = okl.Standardizer().fit(raw)
+    alone = online(learner).fit(scaler.transform(raw), y)
+    assert_array_equal(pipeline[-1].run_.predictions, alone.run_.predictions)
+    assert_array_equal(pipeline.predict(raw), alone.predict(scaler.transform(raw)))
+    assert pipeline.score(raw, y) > 0.8
+    assert pipeline.feature_names_in_.tolist() == list(FRAME.columns)
+    grid = {"standardizer__clip": [0.01, 5.0]}
+    search = GridSearchCV(clone(pipeline), grid, cv=3).fit(raw, y)
+    assert search.best_params_ == {"standardizer__clip": 5.0}
+    named = clone(pipeline).set_output(transform="pandas").fit(raw, y)
+    assert named[-1].feature_names_in_.tolist() == list(FRAME.columns)
+
+
+def test_learners_that_standardise_heed_no_output_of_scikit_learn():
+    learner = okl.Standardized(okl.LinearAWV()).partial_fit(X, Y)
+    expected = learner.predict(X)
+    with sklearn.config_context(transform_output="pandas"):
+        assert_array_equal(learner.predict(X), expected)
+        assert isinstance(okl.Standardizer().stream(X), np.ndarray)
 
 
 @every_one

@@ -270,6 +270,6 @@ def entry(loop, arguments):
     """
     if numba.config.DISABLE_JIT:
         return loop
-    types = tuple(map(numba.typeof, arguments))
-    loop.compile(types)
-    return loop.overloads[types].entry_point
+    signature = tuple(map(numba.typeof, arguments))
+    loop.compile(signature)
+    return loop.overloads[signature].entry_point

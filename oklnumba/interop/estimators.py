@@ -15,7 +15,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from oklnumba.checks import as_rows, require
-from oklnumba.frames import as_labels, is_frame
+from oklnumba.frames import as_classes, as_labels, is_frame
 from oklnumba.interop.probabilities import LOSSES, probabilities
 from oklnumba.learners.learner import Learner, fresh
 from oklnumba.learners.player import Player
@@ -216,7 +216,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         """
         with self._as_before_on_error():
             player = self._fresh()
-            X, y = self._validated(X, y, reset=True)
+            X, y = self._validated(X, as_classes(y, "y"), reset=True)
             with np.errstate(invalid="ignore"):  # labels that no integer holds
                 check_classification_targets(check_label_type(y))
             classes = np.unique(y)
@@ -248,7 +248,8 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         """
         first = not hasattr(self, "learner_")
         if classes is not None:
-            classes = np.unique(check_label_type(as_labels(classes), "classes"))
+            classes = as_labels(as_classes(classes, "classes"))
+            classes = np.unique(check_label_type(classes, "classes"))
         if first and (classes is None or len(classes) < 2):
             raise ValueError(
                 "the first call of partial_fit needs classes, all labels that may ever come, at "
@@ -260,7 +261,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
                 "call; leave them out, or call fit to start afresh"
             )
         with self._as_before_on_error():
-            X, y = self._validated(X, y, reset=first)
+            X, y = self._validated(X, as_classes(y, "y"), reset=first)
             check_label_type(y)
             if first:
                 return self._start(self._fresh(), classes, X, y)

@@ -345,7 +345,6 @@ class FeatureRidge(OnFeatures, Ridge):
         if single.kept is None:
             arguments = self._to_play(single.trace)
             single.kept = (*self._arguments(), arguments[-2][:3]), arguments
-            single.trace.sizes.fill(self._r)
         return single.kept
 
     def _play_features(self, Z: np.ndarray, y: np.ndarray, trace: Trace) -> None:

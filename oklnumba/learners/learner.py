@@ -356,7 +356,7 @@ class Learner(SavedState, Player):
             warnings.warn(
                 "the labels are 0 and 1, which this loss takes for numbers, a regression, so that "
                 "Run.mistake_rate is None: for two classes make them -1 and +1, y = 2 * y - 1, or "
-                "take OneVsRest(learner, classes=[0, 1])",
+                "take okl.interop.OnlineClassifier, whose classes are any",
                 UserWarning,
                 stacklevel=level_of_caller(),
             )

@@ -106,7 +106,7 @@ class Standardized(Learner):
         if not self._prepares or (np.abs(X) > LARGEST).any():  # those are refused when played
             return
         before = {name: np.array(a) for name, a in self._scaler._state().items()}
-        Z = self._scaler.stream(X)
+        Z = self._scaler._stream(X)
         self._scaler._restore(before)
         with Reserving(self):
             self._inner._prepare(Z, y)
@@ -117,7 +117,7 @@ class Standardized(Learner):
             self._check(NOT_FINITE, int(np.argmax(beyond)))
         before = {name: np.array(a) for name, a in self._scaler._state().items()}
         try:
-            self._inner._play(self._scaler.stream(X), y, trace)
+            self._inner._play(self._scaler._stream(X), y, trace)
         except FloatingPointError as error:
             self._broken = str(error)
             raise
@@ -125,7 +125,7 @@ class Standardized(Learner):
             self._scaler._restore(before)
             done = self._inner.rounds - self._played
             if done:
-                self._scaler.stream(X[:done])
+                self._scaler._stream(X[:done])
             self._played += done
             if full.of is self._inner:
                 full.of = self
@@ -133,7 +133,7 @@ class Standardized(Learner):
         self._played += len(X)
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
-        return self._inner._forecast(self._scaler.transform(np.clip(X, -LARGEST, LARGEST)))
+        return self._inner._forecast(self._scaler._transform(np.clip(X, -LARGEST, LARGEST)))
 
     def _matrices(self) -> list[Part]:
         return self._inner._diagnose()

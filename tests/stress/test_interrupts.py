@@ -285,14 +285,16 @@ def test_a_sweep_in_threads_stops_after_their_blocks(monkeypatch, tmp_path):
                 os.kill(os.getpid(), signal.SIGINT)
             time.sleep(0.1)
 
-    seen = []
+    seen, before = [], set(threading.enumerate())
     monkeypatch.setattr(okl.KRLS, "_play", play)
     learners = {f"{i}": make(okl.KRLS) for i in range(8)}
     with pytest.raises(KeyboardInterrupt):
         okl.sweep(learners, {"data": (X, y)}, n_jobs=2, path=tmp_path, every=1)
     assert 4 <= len(seen) < 100
     assert not list(tmp_path.rglob("*.part"))
-    assert not [one for one in threading.enumerate() if one.name.startswith("sweep")]
+    for one in set(threading.enumerate()) - before:
+        one.join(10.0)
+        assert not one.is_alive()
 
 
 def test_handlers_that_are_not_ours_stay():
