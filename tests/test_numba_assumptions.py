@@ -26,6 +26,7 @@ from numba.core.compiler import Flags
 from numba.core.dispatcher import Dispatcher
 from numba.core.runtime import rtsys
 from numba.core.typing import Context
+from numba.np import linalg as numba_linalg
 
 import oklnumba as okl
 from oklnumba.hot import jit
@@ -278,6 +279,18 @@ print(json.dumps([found, loaded]))
     assert loaded == []
 
 
+def test_compiling_loads_no_scipy_and_numba_still_has_its_blas(tmp_path):
+    code = """
+import json, sys, numba, numpy as np, oklnumba as okl
+X = np.random.default_rng(0).uniform(-1, 1, (40, 2))
+okl.run(okl.OGD(), X, X[:, 0])
+loaded = "scipy.linalg" in sys.modules
+gram = numba.njit(lambda A: A @ A.T)(X)
+print(json.dumps([loaded, "scipy.linalg" in sys.modules, bool(np.allclose(gram, X @ X.T))]))
+"""
+    assert python(code, NUMBA_CACHE_DIR=str(tmp_path)) == [False, True, True]
+
+
 # ---- the private parts of numba that hot/jit.py is made of ----
 
 LIBRARY, DISPATCHER = codegen.JITCodeLibrary, Dispatcher
@@ -305,6 +318,7 @@ PARTS = [  # where it is, its name, its parameters (None: no function), what it 
     (llvm.PipelineTuningOptions, "loop_unrolling", None, "loops that are not unrolled"),
     (llvm.PassBuilder, "getModulePassManager", 1, "loops that are not unrolled"),
     (Context, "resolve_function_type", 4, "types that are looked up once"),
+    (numba_linalg, "ensure_blas", 0, "compiling without scipy.linalg"),
     (LIBRARY, "enable_object_caching", 1, "the cache"),
     (llvm.Linkage, "linkonce_odr", None, "parts that only their caller sees"),
     (llvm.ValueRef, "linkage", None, "parts that only their caller sees"),

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import gc
 import hashlib
+import sys
 from pathlib import Path
 
 import llvmlite.binding as llvm
@@ -138,6 +139,22 @@ PASSES = (
 )
 
 
+def _set_up() -> None:
+    """Let numba load all that it can compile, but for scipy.linalg, which takes half of the time.
+
+    It looks there whether there is a BLAS, and again where a function calls one.
+    """
+    if "numba.np.arraymath" in sys.modules:
+        return
+    from numba.np import linalg
+
+    look, linalg.ensure_blas = linalg.ensure_blas, lambda: None
+    try:
+        import numba.np.arraymath  # noqa: F401
+    finally:
+        linalg.ensure_blas = look
+
+
 class _Remembering:
     """Numba's tables of types, where what a function gives for some types is looked up once.
 
@@ -164,6 +181,7 @@ class _Short(compiler.CompilerBase):
     """A compiler with the passes above; LLVM gets the same code as from all of numba's."""
 
     def __init__(self, typingctx, *others):
+        _set_up()
         super().__init__(typingctx, *others)
         self.state.typingctx = _Remembering(typingctx)
 
