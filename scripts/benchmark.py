@@ -26,14 +26,14 @@ from textwrap import fill
 from typing import Any
 
 import numpy as np
-from common import arguments, at_hand, finish, label_ends, print_table, read_csv, save, write_csv
+from common import arguments, at_hand, publish, read_csv, tidy, write_csv
 from peers import Batches, Own, Peer, Rows, Wabbit, combinations, installed
 from tqdm import tqdm
 
 import oklnumba as okl
 from oklnumba import plots
+from oklnumba.labels import direct_labels
 
-STEM = "benchmark"
 ROWS, QUICK_ROWS = {"ijcnn1": 50_000, "cod-rna": 50_000}, {"magic04": 3000}
 SLOW_ROWS, REHEARSED_BY_SLOW = 10_000, 3000  # of slow peers
 SEEDS, QUICK_SEEDS, TUNING_SEED = 5, 2, 1000
@@ -251,7 +251,7 @@ def play_all(name: str, args: argparse.Namespace) -> list[dict]:
     """Return a row for each run on a data set, in turn over the methods; take what is kept."""
     X, y = rows_of(name, args.quick)
     n, seeds = (QUICK_ROWS[name], QUICK_SEEDS) if args.quick else (ROWS[name], SEEDS)
-    path = args.keep / f"{STEM}_{name}.csv" if args.keep else None
+    path = args.keep / f"{args.stem}_{name}.csv" if args.keep else None
     runs = read_csv(path) if path else []
     done = {(run["method"], int(run["permutation"]), int(run["rows"])) for run in runs}
     chosen = {run["method"]: run["setting"] for run in runs}
@@ -366,10 +366,10 @@ def draw(rows: list[dict]):
             ends[row["method"]] = x + across, y, look["color"]
         part = any(int(row["rows"]) < n for row in here)
         unseen = fill("not drawn: " + ", ".join(above), 100) if above else ""
-        finish(ax, f"CPU time of a row (\N{MICRO SIGN}s)\n{unseen}".rstrip(), "mistakes (%)",
-               f"{data}, {n:,} rows" + part * f" (open: {SLOW_ROWS:,} of them)")  # fmt: skip
-        label_ends(figure, ax, ends)
-    plots.shared_legend(figure, columns=4)
+        title = f"{data}, {n:,} rows" + part * f" (open: {SLOW_ROWS:,} of them)"
+        x = f"CPU time of a row (\N{MICRO SIGN}s)\n{unseen}".rstrip()
+        tidy(ax, x, "mistakes (%)", title, log="xy")
+        direct_labels(ax, ends, plots.FONT - 1.0)
     return figure
 
 
@@ -382,8 +382,8 @@ def main() -> None:
     wanted = QUICK_ROWS if args.quick else ROWS
     here = at_hand(wanted)
     rows = summary([run for name in here for run in play_all(name, args)])
-    save(draw(rows), rows, args, STEM, partial=len(here) < len(wanted))
-    print_table(rows, "tried")
+    partial = len(here) < len(wanted)
+    publish(draw(rows), rows, args, legend=4, partial=partial, but=("tried",))
     print(*verdicts(rows), sep="\n")
 
 

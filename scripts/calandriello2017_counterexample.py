@@ -16,16 +16,16 @@ with steps 1/t is the Newton step with A_t = t I (section 3).
 """
 
 import time
+from functools import partial
 
 import numpy as np
-from common import arguments, band, finish, print_table, save
+from common import arguments, band, publish, series, tidy
 from tqdm import tqdm
 
 import oklnumba as okl
 from oklnumba import plots
 from oklnumba.learners.learner import Learner
 
-STEM = "calandriello2017_counterexample"
 C, ALPHA = 1.0, 1.0
 SIGMA = 1.0 / (8.0 * C**2)
 PHI = np.array([0.6, 0.0, 0.8])  # the point, of norm 1, in a space that is larger than its span
@@ -205,25 +205,24 @@ def algorithms(n: int, seeds: int, at: np.ndarray) -> dict[str, list]:
     def explicit(sketch):
         return {part: values[at - 1] for part, values in newton(sketch, n).items()}
 
-    def sketched(gamma, seed):
-        return lambda: library(okl.SketchedKONS(kernel, C=C, gamma=gamma, seed=seed), n, at)
+    def sketched(gamma):
+        return lambda seed: library(okl.SketchedKONS(kernel, C=C, gamma=gamma, seed=seed), n, at)
 
-    out = {"KONS": [lambda: library(okl.KONS(kernel, C=C, alpha=ALPHA), n, at)]}
-    for gamma in GAMMAS:
-        label = f"Sketched-KONS, gamma = {gamma}"
-        out[label] = [sketched(gamma, seed) for seed in range(seeds)]
-    out["weights 1/p, unbiased"] = [
-        lambda seed=seed: explicit(Dictionary(unbiased(seed))) for seed in range(seeds)
-    ]
-    out["weight T - B in round 1, then ones"] = [
-        lambda: last(lambda T: schedule(T, few(T), heavy=1))
-    ]
-    out["weight T - B in round 2, else ones"] = [
-        lambda: last(lambda T: schedule(T, few(T), heavy=2))
-    ]
-    out["B ones only"] = [lambda: last(lambda T: lambda t, _: float(t <= few(T)))]
-    out["gradient descent, steps 1/t"] = [lambda: explicit(Identity())]
-    out[f"Frequent Directions, m = {FD_ROWS}"] = [lambda: explicit(FrequentDirections(FD_ROWS))]
+    def scheduled(heavy):
+        return lambda _: last(lambda T: schedule(T, few(T), heavy))
+
+    out: dict[str, list] = {}
+    for name, parts, runs in (
+        ("KONS", lambda _: library(okl.KONS(kernel, C=C, alpha=ALPHA), n, at), 1),
+        *((f"Sketched-KONS, gamma = {gamma}", sketched(gamma), seeds) for gamma in GAMMAS),
+        ("weights 1/p, unbiased", lambda seed: explicit(Dictionary(unbiased(seed))), seeds),
+        ("weight T - B in round 1, then ones", scheduled(1), 1),
+        ("weight T - B in round 2, else ones", scheduled(2), 1),
+        ("B ones only", lambda _: last(lambda T: lambda t, _: float(t <= few(T))), 1),
+        ("gradient descent, steps 1/t", lambda _: explicit(Identity()), 1),
+        (f"Frequent Directions, m = {FD_ROWS}", lambda _: explicit(FrequentDirections(FD_ROWS)), 1),
+    ):
+        out[name] = [partial(parts, seed) for seed in range(runs)]
     return out
 
 
@@ -288,8 +287,7 @@ def draw(results: dict[str, dict[str, np.ndarray]], forms: dict[str, np.ndarray]
                 style = STYLES.get(label.split()[0], plots.line_style(number))
                 band(ax, at, values, label, style)
         ax.set_xlim(0.8 * at[0], 1.25 * at[-1])
-        finish(ax, "rounds T", ylabel, yscale=scale)
-    plots.shared_legend(fig, columns=2)
+        tidy(ax, "rounds T", ylabel, log="xy" if scale == "log" else "x")
     return fig
 
 
@@ -313,23 +311,19 @@ def main() -> None:
             raise SystemExit(f"KONS and the explicit online Newton step differ in {part}: {gap}")
     numbers, table = [], []
     for label, parts in results.items():
-        for seed in range(len(parts["R_G"])):
-            for i, T in enumerate(at):
-                row = {"algorithm": label, "seed": seed, "T": T}
-                numbers.append(row | {k: f"{v[seed, i]:.6g}" for k, v in parts.items()})
+        seeds = len(parts["R_G"])
+        for seed in range(seeds):
+            curves = {"T": at} | {part: values[seed] for part, values in parts.items()}
+            numbers += series({"algorithm": label, "seed": seed}, curves)
         middle = {part: np.median(values[:, -1]) for part, values in parts.items()}
-        row = {"algorithm": label, "seeds": str(len(parts["R_G"])), "T": str(at[-1])}
-        table.append(row | {k: f"{v:.4g}" for k, v in middle.items()})
+        table.append({"algorithm": label, "seeds": seeds, "T": at[-1]} | middle)
     forms = closed_forms(explicit["R_G"], at)
     for label, values in forms.items():
         below = at[values < exact["R_G"][0]]
         said = f"below it up to T = {below[-1]}" if len(below) else "never below it"
         print(f"{label}: {values[-1]:.2f}; R_G of KONS {exact['R_G'][0, -1]:.2f}; {said}")
-        numbers += [
-            {"algorithm": label, "T": T, "R_G": f"{v:.6g}"} for T, v in zip(at, values, strict=True)
-        ]
-    save(draw(results, forms, at), numbers, args, STEM)
-    print_table(table)
+        numbers += series({"algorithm": label}, {"T": at, "R_G": values})
+    publish(draw(results, forms, at), numbers, args, table, legend=2)
 
 
 if __name__ == "__main__":

@@ -20,14 +20,13 @@ import argparse
 
 import numpy as np
 from calandriello2017 import ALPHA, QUICK_SEEDS, SEEDS, C, competitor, play, reproduce
-from common import band, finish, stream
+from common import band, cells, stream, tidy
 from matplotlib.axes import Axes
 
 import oklnumba as okl
 from oklnumba import plots
 from oklnumba.learners.learner import Learner
 
-STEM = "calandriello2017_weights"
 SIGMA = okl.losses.get("squared").curvature(C)
 GAMMAS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 QUICK_GAMMAS = (0.01, 0.1)
@@ -85,15 +84,12 @@ def draw(axes: list[Axes], name: str, rows: list[dict]) -> None:
         exact = next(row[part] for row in rows if row["algorithm"] == "KONS")
         ax.axhline(exact, label="KONS", **KONS)
         for label, (_, _, colour, dashes, marker) in VARIANTS.items():
-            mine = [row for row in rows if row["algorithm"] == label]
-            gammas = sorted({row["gamma"] for row in mine})
-            cells = [[row[part] for row in mine if row["gamma"] == gamma] for gamma in gammas]
             style = {"color": colour, "linestyle": dashes, "marker": marker, "markersize": 3}
-            band(ax, np.array(gammas), np.array(cells).T, label, style)
+            band(ax, *cells(rows, "gamma", part, algorithm=label), label, style)
         title = name if part == "regret" else ""
-        finish(ax, "gamma", ylabel, title, yscale="symlog" if part == "R_D" else "log")
+        tidy(ax, "gamma", ylabel, title, log="x" if part == "R_D" else "xy")
 
 
 if __name__ == "__main__":
-    reproduce(__doc__, STEM, len(PARTS), measure, draw, "sketch", "bound", *PARTS,
-              "R_D_sd", "largest R_D")  # fmt: skip
+    told = "sketch", "bound", *PARTS, "R_D_sd", "largest R_D"
+    reproduce(__doc__, len(PARTS), measure, draw, *told)

@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 import numpy as np
-from common import arguments, at_hand, print_table, save
+from common import arguments, at_hand, publish, tidy
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from peers import combinations
@@ -36,7 +36,6 @@ from oklnumba import plots
 from oklnumba.labels import direct_labels
 from oklnumba.learners.learner import Learner
 
-STEM = "choosing"
 CHOOSING_ROWS, QUICK_ROUNDS = 2000, 1200
 WIDTHS = (0.25, 0.5, 1.0, 2.0)  # of the kernel, times the square root of d
 LAMS, STEPS = (0.01, 0.1, 1.0), (0.01, 0.1, 1.0, 10.0)
@@ -346,19 +345,13 @@ def plain(cell: str) -> str:
 
 def panel(ax: Axes, rows: list[dict]) -> None:
     """Draw error by time, each learner with its name to the right, on one line of text each."""
-    x = [float(row["microseconds, bulk"]) for row in rows]
-    y = [float(row["error"]) for row in rows]
-    ax.set_xscale("log")
-    ax.set_xlim(0.03, 1e3)
-    room = 0.06 * (max(y) - min(y))
-    ax.set_ylim(min(y) - room, max(y) + room)
     ends = {}
-    for row, at, value in zip(rows, x, y, strict=True):
+    for row in rows:
+        at, value = float(row["microseconds, bulk"]), float(row["error"])
         colour = plots.COLOURS[COLOURS[group(row["learner"])]]
         ax.plot(at, value, "o", color=colour, markersize=4)
         ends[row["learner"].replace("half-life 500", "forgets")] = at, value, colour
-    ax.set_xlabel("CPU time of a round in bulk (\N{MICRO SIGN}s)", fontsize=plots.FONT - 1)
-    plots.label_ticks(ax.xaxis, *ax.get_xlim())
+    ax.set(xscale="log", xlim=(0.03, 1e3), ymargin=0.06)
     direct_labels(ax, ends, plots.FONT - 2)
 
 
@@ -372,7 +365,6 @@ def bars(ax: Axes, rows: list[dict]) -> None:
                 fontsize=plots.FONT - 2)  # fmt: skip
     ax.set_yticks([])
     ax.set_xlim(0.0, 1.5 * float(rows[0]["error"]))
-    ax.set_xlabel(f"regret after {rows[0]['n']} rounds", fontsize=plots.FONT - 1)
 
 
 def draw(rows: list[dict]) -> Figure:
@@ -382,12 +374,10 @@ def draw(rows: list[dict]) -> Figure:
     for ax, name in zip(axes.flat, names, strict=False):
         here = [row for row in rows if row["stream"] == name]
         (bars if name == GAME else panel)(ax, here)
-        ax.tick_params(labelsize=plots.FONT - 1.5)
-        if name != GAME:
-            ax.set_ylabel(here[0]["measure"], fontsize=plots.FONT - 1)
-        ax.grid(True, linewidth=0.4, alpha=0.5)
-        ax.spines[["top", "right"]].set_visible(False)
-        plots.title(ax, f"{name}, d = {here[0]['d']}")
+        texts = "CPU time of a round in bulk (\N{MICRO SIGN}s)", here[0]["measure"]
+        if name == GAME:
+            texts = f"regret after {here[0]['n']} rounds", ""
+        tidy(ax, *texts, f"{name}, d = {here[0]['d']}", font=plots.FONT - 1)
     for ax in axes.flat[len(names) :]:
         ax.set_visible(False)
     return figure
@@ -415,8 +405,7 @@ def main() -> None:
             print(f"stopped after {args.limit:g} s")
             break
     names = {row["stream"] for row in rows}
-    save(draw(rows), rows, args, STEM, partial=len(names) < 9)
-    print_table(rows, "measure")
+    publish(draw(rows), rows, args, partial=len(names) < 9, but=("measure",))
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ Data: casp (comes with the package); ijcnn1 (OKLNUMBA_DATA or the cache; never d
     scripts/published/jezequel2019.csv.
 """
 
-from jezequel2019 import Panel, options, reproduce
+from jezequel2019 import Panel, reproduce
 
 if __name__ == "__main__":
-    reproduce(options(__doc__ or ""), "jezequel2019_fig4", [Panel("casp"), Panel("ijcnn1")])
+    reproduce(__doc__, [Panel("casp"), Panel("ijcnn1")])

@@ -21,13 +21,13 @@ from concurrent.futures import ProcessPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
-from common import arguments, finish, label_ends, print_table, save, write_csv
+from common import arguments, publish, tidy, write_csv
 from peers import Batches, Own, Rows, combinations
 
 import oklnumba as okl
 from oklnumba import plots
+from oklnumba.labels import direct_labels
 
-STEM = "millions"
 ROUNDS, QUICK_ROUNDS = (10**6, 5 * 10**6, 10**7), (50_000, 100_000, 200_000)
 LIMIT, QUICK_LIMIT = 200.0, 0.4  # CPU seconds for a learner
 SHARES = {"SelfTuning": 4.5, "river": 0.2}  # of the limit, where it is another one
@@ -186,7 +186,6 @@ RIVALS = (
     f"{RIVER}, LogisticRegression",
     f"{RIVER}, Hoeffding tree",
 )
-AT_START = (RIVALS[1],)  # names that the figure has at the start of the path, others at its end
 QUICK = ("LinearAWV", "PKAWV, Taylor M=2", "FOGD", "POMDR", RIVALS[0], RIVALS[2])
 
 
@@ -270,7 +269,7 @@ def play_all(jobs: list[tuple[str, str]], args: argparse.Namespace) -> list[dict
         limit = args.limit * SHARES.get(name.split(",")[0], 1.0)
         with ProcessPoolExecutor(1, mp_context=context) as pool:
             rows += pool.submit(play, stream, name, args.quick, limit).result()
-        write_csv(args.output / f"{STEM}_{'quick' if args.quick else 'unfinished'}.csv", rows)
+        write_csv(args.output / f"{args.stem}_{'quick' if args.quick else 'unfinished'}.csv", rows)
     return rows
 
 
@@ -304,17 +303,13 @@ def draw(rows: list[dict]):
             ax.plot(x, y, "--", **look)
             ax.plot(x[whole], y[whole], "-o", **look)
             ax.plot(x[~whole], y[~whole], "o", **look | {"markerfacecolor": "white"})
-            end = 0 if name in AT_START else -1
-            ends[name] = x[end], y[end], colour
-        what = (
-            f"mistakes above the least possible, {floor:.2f} % (points)"
-            if least
-            else "mistakes (%)"
-        )
+            ends[name] = x[-1], y[-1], colour
+        what = f"mistakes above the least possible, {floor:.2f} % (points)"
         sizes = ", ".join(f"{n / 10**6:g}" for n in sorted({int(row["rounds"]) for row in here}))
         title = f"{stream}: {sizes} million rounds (open: a part was played, time extrapolated)"
-        finish(ax, "CPU seconds in the learner, one core", what, title)
-        label_ends(figure, ax, ends, AT_START)
+        seconds = "CPU seconds in the learner, one core"
+        tidy(ax, seconds, what if least else "mistakes (%)", title, log="xy")
+        direct_labels(ax, ends, plots.FONT - 1.0)
     return figure
 
 
@@ -326,8 +321,7 @@ def main() -> None:
     streams = [name for name in REAL if name in known and okl.datasets.found(name)]
     streams = [MADE_UP] if args.quick or not streams else streams
     rows = play_all([(stream, name) for stream in streams for name in names], args)
-    save(draw(rows), rows, args, STEM, partial=bool(args.only))
-    print_table(rows, "setting")
+    publish(draw(rows), rows, args, partial=bool(args.only), but=("setting",))
 
 
 if __name__ == "__main__":

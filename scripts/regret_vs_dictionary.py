@@ -14,14 +14,13 @@ import argparse
 from typing import Any
 
 import numpy as np
-from common import arguments, print_table, rounded, save
+from common import arguments, publish
 from matplotlib.figure import Figure
 
 import oklnumba as okl
 from oklnumba import plots
 from oklnumba.learners.learner import Learner
 
-STEM = "regret_vs_dictionary"
 ROUNDS, QUICK_ROUNDS = 4000, 400
 SEEDS, QUICK_SEEDS = 5, 1
 SIGMAS = {"casp": 0.5, "magic04": 0.5, "mushrooms": 2.0}
@@ -53,11 +52,10 @@ FAMILIES = {
 def second_order(kernel: okl.Gaussian, center: np.ndarray) -> dict[str, Any]:
     """Return the learners of the first two families; all have squared loss."""
     sigma = kernel.sigma
-    taylor = okl.TaylorFeatures(2, sigma=sigma, center=center)
+    linear, taylor = (okl.TaylorFeatures(k, sigma=sigma, center=center) for k in (1, 2))
     fourier = okl.FourierFeatures(sigma=sigma)
     mus = (100.0, 30.0, 10.0, 3.0, 1.0)
     coins = ((0.003, 0.01), (0.01, 0.1), (0.03, 1.0), (0.1, 1.0), (0.3, 1.0))
-    degrees = [okl.TaylorFeatures(k, sigma=sigma, center=center) for k in (1, 2)]
     return {
         "KernelAWV": okl.KernelAWV(kernel),
         "KernelRidge": okl.KernelRidge(kernel),
@@ -67,8 +65,7 @@ def second_order(kernel: okl.Gaussian, center: np.ndarray) -> dict[str, Any]:
         "KRLS": [okl.KRLS(kernel, threshold=v**2) for v in THRESHOLDS],
         "Experts of PKAWV": [
             okl.Experts([okl.PKAWV(f, lam=lam) for lam in (0.1, 1.0, 10.0)])
-            for f in degrees
-            if len(center) < 50 or f.degree == 1
+            for f in ((linear, taylor) if len(center) < 50 else (linear,))
         ],
         "KONS": okl.KONS(kernel),
         "Sketched-KONS": [okl.SketchedKONS(kernel, gamma=g, beta=b) for g, b in coins],
@@ -147,8 +144,7 @@ def draw(tables: dict[str, okl.Table]) -> Figure:
             last = ax in axes[-1]
             ax.set_xlabel("atoms or features" if last else "", fontsize=plots.FONT)
             plots.title(ax, f"{family}\n{name}" if i == 0 else f"\n{name}")
-            ax.title.set_ha("left")
-            ax.title.set_x(0.0)
+            ax.title.set(ha="left", x=0.0)
     return figure
 
 
@@ -156,12 +152,12 @@ def main() -> None:
     args = arguments(__doc__ or "", limit=300.0, quick_limit=60.0, keeps=True)
     tables = {name: measure(name, args) for name in SIGMAS}
     rows = [row for table in tables.values() for row in table if not row["error"]]
-    save(draw(tables), [rounded({k: row[k] for k in COLUMNS}) for row in rows], args, STEM)
     for name, table in tables.items():
         told = table.about["best"] | table.about
         print(name, {k: round(v, 1) for k, v in told.items() if isinstance(v, float)})
-        means = table.mean()[["learner", "loss", "size", "mistakes", "regret", "bound", "seconds"]]
-        print_table([row for row in means if row["loss"]])
+    shown = ["data", "learner", "loss", "size", "mistakes", "regret", "bound", "seconds"]
+    numbers = [{name: row[name] for name in COLUMNS} for row in rows]
+    publish(draw(tables), numbers, args, okl.Table(rows).mean()[shown])
     played = " ".join(row["parameters"] for row in rows)
     every = {v for v in vars(okl).values() if isinstance(v, type) and issubclass(v, Learner)}
     missing = sorted(cls.__name__ for cls in every if f"{cls.__name__}(" not in played)

@@ -14,7 +14,7 @@ beside it one that is told of each change and made anew, which no learner can be
 """
 
 import numpy as np
-from common import arguments, print_table, save, tidy
+from common import arguments, publish, tidy
 from rivals import standardised_online
 from self_tuning import played
 from streams import DRIFT_ROUNDS, GAPS, Stream, drifts
@@ -23,7 +23,6 @@ from tqdm import tqdm
 import oklnumba as okl
 from oklnumba import plots
 
-STEM = "self_tuning_drift"
 DRAWS, QUICK_DRAWS = 6, 1
 QUICK_ROUNDS = 12_000
 EVERY = 25  # rounds at which the members' losses are read
@@ -108,10 +107,6 @@ def measure(draws: int, rounds: int) -> dict[str, dict[str, np.ndarray]]:
 
 def rows_of(found: dict[str, dict[str, np.ndarray]]) -> list[dict]:
     """Return one row for each stream and learner."""
-
-    def shown(rounds: int | None) -> str:
-        return f"> {AFTER}" if rounds is None else str(rounds)
-
     rows = []
     for name, curves in found.items():
         own = curves[SELF].mean(axis=0)[: BEFORE // EVERY].mean()
@@ -122,8 +117,8 @@ def rows_of(found: dict[str, dict[str, np.ndarray]]) -> list[dict]:
                 "stream": name, "learner": label, "changes": len(parts),
                 "loss before / variance": f"{level:.4f}",
                 f"first {WINDOW} rounds after": f"{running(curve)[BEFORE // EVERY]:.4f}",
-                "rounds to its own level": shown(recovery(curve, level)),
-                "rounds to the level of self-tuning": shown(recovery(curve, own)),
+                "rounds to its own level": recovery(curve, level) or f"> {AFTER}",
+                "rounds to the level of self-tuning": recovery(curve, own) or f"> {AFTER}",
             })  # fmt: skip
     return rows
 
@@ -143,12 +138,9 @@ def draw(found: dict[str, dict[str, np.ndarray]]):
                    label="10 % above self-tuning before")  # fmt: skip
         ax.axvline(0, color="0.7", linewidth=0.8)
         ax.set_ylim(0, None)
-        tidy(ax, title=name)
-    for ax in axes[-1]:
-        ax.set_xlabel("rounds since the change", fontsize=plots.FONT)
-    for ax in axes[:, 0]:
-        ax.set_ylabel("squared loss / variance of y", fontsize=plots.FONT)
-    plots.shared_legend(figure, columns=2)
+        place = ax.get_subplotspec()
+        tidy(ax, "rounds since the change" if place.is_last_row() else "",
+             "squared loss / variance of y" if place.is_first_col() else "", name)  # fmt: skip
     return figure
 
 
@@ -156,9 +148,7 @@ def main() -> None:
     args = arguments(__doc__ or "", limit=600.0, quick_limit=20.0)
     draws, rounds = (QUICK_DRAWS, QUICK_ROUNDS) if args.quick else (DRAWS, DRIFT_ROUNDS)
     found = measure(draws, rounds)
-    rows = rows_of(found)
-    save(draw(found), rows, args, STEM)
-    print_table(rows)
+    publish(draw(found), rows_of(found), args, legend=2)
 
 
 if __name__ == "__main__":

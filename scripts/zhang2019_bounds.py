@@ -14,7 +14,7 @@ from math import log, sqrt
 from typing import NamedTuple
 
 import numpy as np
-from common import arguments, print_table, save, tidy
+from common import arguments, publish, series, tidy
 
 import oklnumba as okl
 from oklnumba import plots, theory
@@ -22,7 +22,6 @@ from oklnumba import plots, theory
 D = 20
 LAM = 0.5
 STREAMS = ("random", "sparse", "adversarial")
-STEM = "zhang2019_bounds"
 
 
 class Panel(NamedTuple):
@@ -115,8 +114,8 @@ def best(kind: str, G: np.ndarray, t: int) -> np.ndarray:
     return np.eye(len(G))[int(np.argmin(G))]
 
 
-def play_linear(panel: Panel, stream: str, n: int, rounds: np.ndarray) -> list[dict]:
-    """Play a game; return regret and bound at some rounds."""
+def play_linear(panel: Panel, stream: str, n: int, rounds: np.ndarray) -> list[tuple]:
+    """Play a game; return round, regret and bound at some rounds."""
     rng = np.random.default_rng(0)
     learner = panel.make(n).reset(D)
     points, linear, gradients = np.empty((n, D)), np.empty((n, D)), np.empty((n, D))
@@ -136,14 +135,12 @@ def play_linear(panel: Panel, stream: str, n: int, rounds: np.ndarray) -> list[d
             terms -= LAM / 2 * (moves**2).sum(axis=1)
         if panel.kind == "exp-concave":  # the regret on the quadratic minorants of Lemma 6
             terms -= ALPHA / 2 * terms**2
-        rows.append(
-            {"round": t, "measured": terms.sum(), "bound": panel.bound(gradients[:t], w, n)}
-        )
+        rows.append((t, terms.sum(), panel.bound(gradients[:t], w, n)))
     return rows
 
 
-def play_mistakes(name: str, stream: str, n: int, rounds: np.ndarray) -> list[dict]:
-    """Play a separable stream; return mistakes and their bound at some rounds."""
+def play_mistakes(name: str, stream: str, n: int, rounds: np.ndarray) -> list[tuple]:
+    """Play a separable stream; return round, mistakes and their bound at some rounds."""
     rng = np.random.default_rng(0)
     sparse = name == "Winnow"
     truth = np.eye(D)[0] if sparse else np.ones(D) / sqrt(D)
@@ -174,14 +171,8 @@ def play_mistakes(name: str, stream: str, n: int, rounds: np.ndarray) -> list[di
         wrong[t] = labels[worst] * (X[t] @ learner.w) <= 0
         learner.learn_one(X[t], labels[worst])
     y = np.sign(X @ truth)
-    rows = []
-    for t in rounds:
-        if sparse:
-            bound = theory.winnow_bound(X[:t], y[:t], truth, 0.5)
-        else:
-            bound = theory.perceptron_bound(X[:t], y[:t], truth / margin, 0.5)
-        rows.append({"round": t, "measured": float(wrong[:t].sum()), "bound": bound})
-    return rows
+    bound = theory.winnow_bound if sparse else theory.perceptron_bound
+    return [(t, float(wrong[:t].sum()), bound(X[:t], y[:t], truth / margin, 0.5)) for t in rounds]
 
 
 def main() -> None:
@@ -191,38 +182,30 @@ def main() -> None:
     fig, axes = plots.figure(rows=4, columns=4, width=7.2, row_height=1.75)
     numbers = []
     plays = [(panel.title, panel) for panel in PANELS] + [("Perceptron", None), ("Winnow", None)]
-    flat = axes.ravel()
-    for ax, (name, panel) in zip(flat, plays, strict=False):
-        for i, stream in enumerate(STREAMS):
-            rows = (
-                play_mistakes(name, stream, n, rounds)
-                if panel is None
-                else play_linear(panel, stream, n, rounds)
-            )
-            t = [row["round"] for row in rows]
-            colour = plots.COLOURS[i]
-            ax.plot(t, [row["measured"] for row in rows], color=colour, label=stream, lw=1.2)
-            ax.plot(t, [row["bound"] for row in rows], color=colour, ls="--", lw=0.9)
-            for row in rows:
-                if row["measured"] > row["bound"] * (1 + 1e-9):
-                    raise SystemExit(f"{name}, {stream}: {row} exceeds its bound")
-                numbers.append(
-                    {"algorithm": name, "stream": stream, "round": row["round"]}
-                    | {key: f"{row[key]:.6g}" for key in ("measured", "bound")}
-                )
+    for ax, (name, panel) in zip(axes.flat, plays, strict=False):
+        lowest = 0.0
+        for stream, colour in zip(STREAMS, plots.COLOURS, strict=False):
+            played = play_linear(panel, stream, n, rounds) if panel else play_mistakes(
+                name, stream, n, rounds)  # fmt: skip
+            t, measured, bound = np.array(played).T
+            if (measured > bound * (1 + 1e-9)).any():
+                raise SystemExit(f"{name}, {stream}: above its bound")
+            ax.plot(t, measured, color=colour, label=stream, lw=1.2)
+            ax.plot(t, bound, color=colour, ls="--", lw=0.9)
+            lowest = min(lowest, 1.5 * measured.min())
+            curve = {"round": rounds, "measured": measured, "bound": bound}
+            numbers += series({"algorithm": name, "stream": stream}, curve)
         ax.set_xscale("log")
         ax.set_yscale("symlog", linthresh=1.0)
-        lowest = min(float(row["measured"]) for row in numbers if row["algorithm"] == name)
-        ax.set_ylim(bottom=min(0.0, 1.5 * lowest))
-        what = "mistakes" if panel is None else "regret"
-        tidy(ax, "rounds", what, name, font=plots.FONT - 1, small=1.0)
-    for ax in flat[len(plays) :]:
+        ax.set_ylim(bottom=lowest)
+        tidy(ax, "rounds", "regret" if panel else "mistakes", name, font=plots.FONT - 1, small=1.0)
+    first, *others = axes.flat[len(plays) :]
+    for ax in (first, *others):
         ax.set_axis_off()
-    flat[len(plays)].plot([], [], color="0.4", label="measured")
-    flat[len(plays)].plot([], [], color="0.4", ls="--", label="bound")
-    plots.shared_legend(fig, columns=5)
-    save(fig, numbers, args, STEM)
-    print_table([row for row in numbers if row["round"] == n], "round")
+    first.plot([], [], color="0.4", label="measured")
+    first.plot([], [], color="0.4", ls="--", label="bound")
+    last = [row for row in numbers if row["round"] == n]
+    publish(fig, numbers, args, last, legend=5, but=("round",))
 
 
 if __name__ == "__main__":
