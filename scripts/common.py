@@ -7,11 +7,14 @@ data sets is at hand.
 
 import argparse
 import csv
+import multiprocessing
 import os
+import resource
 import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -114,6 +117,18 @@ def timed_run(learner: Learner, X: np.ndarray, y: np.ndarray, limit: float) -> o
         okl.run(learner, X[:64], y[:64])
         okl.run(learner, X[64:600], y[64:600], time_limit=5.0)
         return okl.run(learner.reset(), X, y, time_limit=limit)
+
+
+def alone(function: Callable, *given: Any, **environment: str) -> Any:
+    """Return what a function does in a process of its own, whose memory is then its own."""
+    context = multiprocessing.get_context("spawn")
+    with patch.dict(os.environ, environment), ProcessPoolExecutor(1, mp_context=context) as pool:
+        return pool.submit(function, *given).result()
+
+
+def peak_memory() -> float:
+    """Return the most memory that this process has had, MB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0
 
 
 def rounded(row: dict) -> dict:

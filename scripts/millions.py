@@ -11,17 +11,14 @@ Data: susy and higgs where they are at hand, else made up; block by block, never
 """
 
 import argparse
-import multiprocessing
 import os
-import resource
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
-from common import arguments, publish, tidy, write_csv
+from common import alone, arguments, peak_memory, publish, tidy, write_csv
 from peers import Batches, Own, Rows, combinations
 
 import oklnumba as okl
@@ -214,11 +211,6 @@ def choose(stream: str, settings: list[tuple[str, Callable]], rounds: int) -> tu
     return min(found)[2:]
 
 
-def memory() -> float:
-    """Return the peak of this process, MB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0
-
-
 def play(stream: str, name: str, quick: bool, limit: float) -> list[dict]:
     """Play a learner on one core; return a row for each number of rounds."""
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
@@ -226,7 +218,7 @@ def play(stream: str, name: str, quick: bool, limit: float) -> list[dict]:
     settings = families().get(name) or others(name)
     text, make = choose(stream, settings, QUICK_TUNE if quick else TUNE_ROUNDS)
     player, rounds, rows = make(), lengths(stream, quick), []
-    start, played, wrong, before, least, seconds = memory(), 0, 0, (0, 0), 0.0, 0.0
+    start, played, wrong, before, least, seconds = peak_memory(), 0, 0, (0, 0), 0.0, 0.0
     for piece in pieces(blocks(stream, PLAYED), player.rows or BLOCK, rounds[-1]):
         begin = time.process_time()
         wrong += player.play(piece.X, piece.y)
@@ -243,7 +235,7 @@ def play(stream: str, name: str, quick: bool, limit: float) -> list[dict]:
                 "mistakes": f"{100 * wrong / played:.4f}", "lately": f"{100 * lately:.4f}",
                 "least": f"{100 * least / played:.4f}" if known else "",
                 "regret": regret, "bound": bound, "seconds": f"{seconds * at / played:.4g}",
-                "size": player.size, "peak_mb": f"{memory():.0f}", "start_mb": f"{start:.0f}",
+                "size": player.size, "peak_mb": f"{peak_memory():.0f}", "start_mb": f"{start:.0f}",
             })  # fmt: skip
             before = before if over else (played, wrong)
         if over:
@@ -264,11 +256,9 @@ def ends(player: Any) -> tuple[str, str]:
 def play_all(jobs: list[tuple[str, str]], args: argparse.Namespace) -> list[dict]:
     """Play pairs of stream and learner, each in a process whose memory is its own."""
     rows: list[dict] = []
-    context = multiprocessing.get_context("spawn")
     for stream, name in jobs:
         limit = args.limit * SHARES.get(name.split(",")[0], 1.0)
-        with ProcessPoolExecutor(1, mp_context=context) as pool:
-            rows += pool.submit(play, stream, name, args.quick, limit).result()
+        rows += alone(play, stream, name, args.quick, limit)
         write_csv(args.output / f"{args.stem}_{'quick' if args.quick else 'unfinished'}.csv", rows)
     return rows
 

@@ -134,6 +134,7 @@ def rehearsal(group: str) -> Stream:
     return of_set(group, TUNING_SEED) if group in SETS else next(of_group(group, TUNING_SEED))
 
 
+@lru_cache(maxsize=1)
 def tune(group: str, family: str) -> tuple[str, str]:
     """Return the scaling and the setting with the lowest score."""
     stream = rehearsal(group)
