@@ -26,7 +26,7 @@ from textwrap import fill
 from typing import Any
 
 import numpy as np
-from common import arguments, at_hand, publish, read_csv, tidy, write_csv
+from common import arguments, at_hand, publish, read_csv, write_csv
 from peers import Batches, Own, Peer, Rows, Wabbit, combinations, installed
 from tqdm import tqdm
 
@@ -368,7 +368,7 @@ def draw(rows: list[dict]):
         unseen = fill("not drawn: " + ", ".join(above), 100) if above else ""
         title = f"{data}, {n:,} rows" + part * f" (open: {SLOW_ROWS:,} of them)"
         x = f"CPU time of a row (\N{MICRO SIGN}s)\n{unseen}".rstrip()
-        tidy(ax, x, "mistakes (%)", title, log="xy")
+        plots.tidy(ax, x, "mistakes (%)", title, log="xy")
         direct_labels(ax, ends, plots.FONT - 1.0)
     return figure
 

@@ -19,7 +19,7 @@ import time
 from functools import partial
 
 import numpy as np
-from common import arguments, band, publish, series, tidy
+from common import arguments, publish, series
 from tqdm import tqdm
 
 import oklnumba as okl
@@ -285,9 +285,9 @@ def draw(results: dict[str, dict[str, np.ndarray]], forms: dict[str, np.ndarray]
                 values = np.where(values > 1e-6, values, np.nan)  # not zeros, nor rounding
             if not np.isnan(values).all():
                 style = STYLES.get(label.split()[0], plots.line_style(number))
-                band(ax, at, values, label, style)
+                plots.band(ax, at, values, label, style)
         ax.set_xlim(0.8 * at[0], 1.25 * at[-1])
-        tidy(ax, "rounds T", ylabel, log="xy" if scale == "log" else "x")
+        plots.tidy(ax, "rounds T", ylabel, log="xy" if scale == "log" else "x")
     return fig
 
 

@@ -20,7 +20,7 @@ import pickle
 
 import numpy as np
 from calandriello2017 import ALPHA, QUICK_SEEDS, SEEDS, C, competitor, play, reproduce
-from common import band, cells, cpu_clock, stream, tidy
+from common import cells, cpu_clock, stream
 from matplotlib.axes import Axes
 
 import oklnumba as okl
@@ -114,7 +114,7 @@ def draw(axes: list[Axes], name: str, rows: list[dict]) -> None:
         for beta, label in BETAS.items():
             gammas, values = cells(rows, "gamma", key, algorithm=label)
             if values.size:
-                band(ax, gammas, unit * values, label, STYLES[beta] | {"markersize": 3})
+                plots.band(ax, gammas, unit * values, label, STYLES[beta] | {"markersize": 3})
         gammas, values = cells(rows, "gamma", key, algorithm=BETAS[1.0])
         if gammas[-1] == 1.0:
             line = unit * np.median(values[:, -1]) * grid**power
@@ -122,7 +122,7 @@ def draw(axes: list[Axes], name: str, rows: list[dict]) -> None:
         if key != "regret":  # the line of the theory goes far below all measurements
             lines = [line for line in ax.lines if line.get_linestyle() != ":"]
             ax.set_ylim(bottom=min(np.min(line.get_ydata()) for line in lines) / 5.0)
-        tidy(ax, "gamma", ylabel, name if key == "regret" else "", log="xy")
+        plots.tidy(ax, "gamma", ylabel, name if key == "regret" else "", log="xy")
     for beta, label in BETAS.items():
         gammas, bound, sketch, us = cells(rows, "gamma", "own bound", *LATE, algorithm=label)
         style = {"color": STYLES[beta]["color"], "linestyle": (0, (1, 1.5)), "linewidth": 0.9}
@@ -135,7 +135,7 @@ def draw(axes: list[Axes], name: str, rows: list[dict]) -> None:
     span = np.array([m / 20.0, m])
     square = {"color": "0.35", "linestyle": (0, (1, 1)), "linewidth": 1.0}
     axes[3].plot(span, us * (span / m) ** 2, label="square of the sketch's size", **square)
-    tidy(axes[3], "points in the sketch at the end", "time of a late round (us)", log="xy")
+    plots.tidy(axes[3], "points in the sketch at the end", "time of a late round (us)", log="xy")
 
 
 if __name__ == "__main__":

@@ -19,11 +19,12 @@ import time
 import numpy as np
 import scipy.linalg
 from calandriello2017 import BUNDLED
-from common import arguments, band, cells, publish, stream, tidy
+from common import arguments, cells, publish, stream
 from tqdm import tqdm
 
 import oklnumba as okl
 from oklnumba import plots
+from oklnumba.theory.matrix import square_root
 
 DELTA, EPS = 0.1, 0.5
 ROWS, QUICK_ROWS = (250, 500, 1000, 2000, 4000), (250, 500, 1000)
@@ -50,16 +51,8 @@ ONE = {"color": plots.COLOURS[2], "marker": "o", "markersize": 3.5}
 MANY = {"color": plots.COLOURS[1], "marker": "s", "markersize": 3.5, "linestyle": "--"}
 
 
-def coordinates(kernel: okl.Gaussian, X: np.ndarray) -> np.ndarray:
-    """Return F, shape (n, r), with K = F F' but for LOST on its diagonal: a pivoted Cholesky."""
-    factor, pivots, rank, _ = scipy.linalg.lapack.dpstrf(kernel(X), tol=LOST, lower=1)
-    F = np.empty((len(X), rank))
-    F[pivots - 1] = np.tril(factor)[:, :rank]
-    return F
-
-
 class Meter:
-    """Measures dictionaries of one set of points at one alpha."""
+    """Measures dictionaries of one set of points at one alpha, by F with F F' = K but for LOST."""
 
     def __init__(self, F: np.ndarray, alpha: float):
         self.F, self.alpha = F, alpha
@@ -159,7 +152,7 @@ def draw(axes: list, name: str, rows: list[dict]) -> None:
         x, size = cells(rows, "d_onl", "size", part="size", mode=mode)
         axes[0].plot(np.tile(x, len(size)), size.ravel(), **style | {"linestyle": "none"})
         asked, measured = cells(rows, "requested", "measured", part="accuracy", mode=mode)
-        band(axes[1], asked, measured, label, style)
+        plots.band(axes[1], asked, measured, label, style)
     span = np.array([x.min(), x.max()])
     rho = (1.0 + EPS) / (1.0 - EPS)
     axes[0].plot(span, 3.0 * rho * span, label="bound on the size, beta = 1", **LIMIT)
@@ -169,11 +162,11 @@ def draw(axes: list, name: str, rows: list[dict]) -> None:
         own = {"part": "samplers", "sampler": label}
         _, size, *found = cells(rows, "setting", "size", "measured", "gap", **own)
         for ax, values in zip(axes[2:], found, strict=True):
-            band(ax, np.median(size, axis=0), values, text, style)
+            plots.band(ax, np.median(size, axis=0), values, text, style)
     enough = 1.0 / (1.0 - EPS)  # of a dictionary with measured eps <= EPS
     axes[3].axhline(enough, label="1 / (1 - eps) at eps = 0.5", **LIMIT | {"linestyle": "-"})
     for ax, text, title in zip(axes, AXES, (name, "", "", ""), strict=True):
-        tidy(ax, *text, title, log="xy")
+        plots.tidy(ax, *text, title, log="xy")
 
 
 def check(name: str, rows: list[dict]) -> None:
@@ -196,7 +189,7 @@ def main() -> None:
         kernel = okl.Gaussian(sigma)
         found = sizes(name, sigma, rows, seeds)
         X, _ = stream(name, rows[-1])
-        meter = Meter(coordinates(kernel, X), ALPHA)
+        meter = Meter(square_root(kernel, X, LOST), ALPHA)
         head = {"dataset": name, "n": rows[-1], "alpha": ALPHA}
         more = accuracy(meter, kernel, X, seeds) + samplers(meter, kernel, X, seeds)
         found += [head | row for row in more]

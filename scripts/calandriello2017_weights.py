@@ -20,7 +20,7 @@ import argparse
 
 import numpy as np
 from calandriello2017 import ALPHA, QUICK_SEEDS, SEEDS, C, competitor, play, reproduce
-from common import band, cells, stream, tidy
+from common import cells, stream
 from matplotlib.axes import Axes
 
 import oklnumba as okl
@@ -85,9 +85,9 @@ def draw(axes: list[Axes], name: str, rows: list[dict]) -> None:
         ax.axhline(exact, label="KONS", **KONS)
         for label, (_, _, colour, dashes, marker) in VARIANTS.items():
             style = {"color": colour, "linestyle": dashes, "marker": marker, "markersize": 3}
-            band(ax, *cells(rows, "gamma", part, algorithm=label), label, style)
+            plots.band(ax, *cells(rows, "gamma", part, algorithm=label), label, style)
         title = name if part == "regret" else ""
-        tidy(ax, "gamma", ylabel, title, log="x" if part == "R_D" else "xy")
+        plots.tidy(ax, "gamma", ylabel, title, log="x" if part == "R_D" else "xy")
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ Data: casp and magic04 (both come with the package), inputs scaled to [-1, 1].
 """
 
 import numpy as np
-from common import arguments, publish, series, stream, tidy, timed_run
+from common import arguments, publish, series, stream, timed_run
 from matplotlib.axes import Axes
 
 import oklnumba as okl
@@ -90,7 +90,7 @@ def main() -> None:
             share = float(np.max(run.certificate.regret / run.certificate.bound))
             table.append(numbers[-1] | {"largest share": share})
         title = f"{name}: regret and bound (sigma = {SIGMA[name]:g})"
-        tidy(ax, "rounds", "sum of squared losses", title, log="xy")
+        plots.tidy(ax, "rounds", "sum of squared losses", title, log="xy")
     for label, colour in colours.items():
         axes[0, 0].plot([], [], color=colour, linewidth=1.6, label=label)
     kinds = {"regret, own space": "-", "bound, own space": "--", "regret, RKHS": "o:"}

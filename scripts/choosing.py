@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 import numpy as np
-from common import arguments, at_hand, publish, tidy
+from common import arguments, at_hand, publish
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from peers import combinations
@@ -377,7 +377,7 @@ def draw(rows: list[dict]) -> Figure:
         texts = "CPU time of a round in bulk (\N{MICRO SIGN}s)", here[0]["measure"]
         if name == GAME:
             texts = f"regret after {here[0]['n']} rounds", ""
-        tidy(ax, *texts, f"{name}, d = {here[0]['d']}", font=plots.FONT - 1)
+        plots.tidy(ax, *texts, f"{name}, d = {here[0]['d']}", font=plots.FONT - 1)
     for ax in axes.flat[len(names) :]:
         ax.set_visible(False)
     return figure

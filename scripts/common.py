@@ -26,7 +26,6 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("MKL_NUM_THREADS", "1")
 
 import numpy as np  # noqa: E402
-from matplotlib.axes import Axes  # noqa: E402
 from matplotlib.figure import Figure  # noqa: E402
 
 import oklnumba as okl  # noqa: E402
@@ -48,27 +47,15 @@ def arguments(
     parser = argparse.ArgumentParser(
         description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument(
-        "--quick",
-        action="store_true",
-        help=f"a time limit of {quick_limit:g} s; files get the suffix _quick",
-    )
-    parser.add_argument(
-        "--limit",
-        type=float,
-        metavar="SECONDS",
-        help=f"time limit for each algorithm (default {limit:g})",
-    )
-    parser.add_argument(
-        "--output", type=Path, default=FIGURES, metavar="DIR", help="default: figures/ of the tree"
-    )
+    quick = f"a time limit of {quick_limit:g} s; files get the suffix _quick"
+    each = f"time limit for each algorithm (default {limit:g})"
+    kept = "keep each run in this folder, and take from it those that are there"
+    parser.add_argument("--quick", action="store_true", help=quick)
+    parser.add_argument("--limit", type=float, metavar="SECONDS", help=each)
+    parser.add_argument("--output", type=Path, default=FIGURES, metavar="DIR",
+                        help="default: figures/ of the tree")  # fmt: skip
     if keeps:
-        parser.add_argument(
-            "--keep",
-            type=Path,
-            metavar="DIR",
-            help="keep each run in this folder, and take from it those that are there",
-        )
+        parser.add_argument("--keep", type=Path, metavar="DIR", help=kept)
     for name, keywords in more.items():
         parser.add_argument(f"--{name}", **keywords)
     args = parser.parse_args()
@@ -196,36 +183,6 @@ def cells(rows: Iterable[dict], x: str, *keys: str, **chosen: Any) -> tuple[np.n
     whole = [own + own[:1] * (most - len(own)) for own in found.values()]
     values = (np.array([[row[key] for row in own] for own in whole], dtype=float) for key in keys)
     return np.array(list(found)), *(each.T for each in values)
-
-
-def band(
-    ax: Axes, x: np.ndarray, y: np.ndarray, label: str, style: dict, middle: Callable = np.median
-) -> None:
-    """Draw the middle over seeds (rows of y) as a line, and their range as a band."""
-    ax.plot(x, middle(y, axis=0), **{"label": label, "linewidth": 1.3} | style)
-    if len(y) > 1:
-        ax.fill_between(x, y.min(axis=0), y.max(axis=0), color=style["color"], alpha=0.2, lw=0)
-
-
-def tidy(
-    ax: Axes, xlabel: str = "", ylabel: str = "", title: str = "", log: str = "",
-    font: float = plots.FONT, small: float = 0.5,
-) -> None:  # fmt: skip
-    """Finish a panel, after everything is drawn: names of the axes, a grid, the title.
-
-    log : the axes to make logarithmic, "x", "y" or "xy"; those of the ticks are ``small`` points
-    smaller than the letters of the names.
-    """
-    for name in log:
-        getattr(ax, f"set_{name}scale")("log")
-        plots.label_ticks(getattr(ax, f"{name}axis"), *getattr(ax, f"get_{name}lim")())
-    ax.set_xlabel(xlabel or ax.get_xlabel(), fontsize=font)
-    ax.set_ylabel(ylabel or ax.get_ylabel(), fontsize=font)
-    ax.tick_params(which="both", labelsize=font - small)
-    ax.grid(True, which="major", linewidth=0.4, alpha=0.5)
-    ax.spines[["top", "right"]].set_visible(False)
-    if title:
-        plots.title(ax, title)
 
 
 def print_table(rows: Iterable[dict], *but: str) -> None:

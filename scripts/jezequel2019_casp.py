@@ -19,7 +19,7 @@ it can be seen what matters. Without it the imitation is ``okl.ProsNKONS`` (a te
 from collections.abc import Iterator
 
 import numpy as np
-from common import arguments, band, publish, series, tidy
+from common import arguments, publish, series
 from jezequel2019 import CURVES, STYLES, Panel, learners, published, stream
 from matplotlib.axes import Axes
 from tqdm import tqdm
@@ -129,11 +129,11 @@ def draw(ax: Axes, name: str, averages: dict[str, np.ndarray]) -> None:
         rounds, values = theirs()[label]
         shown = rounds >= FIRST
         look = LOOKS[label] | {"marker": "o", "markersize": 2.5}
-        band(ax, rounds[shown], (averages[label] / values)[:, shown], label, look, np.mean)
+        plots.band(ax, rounds[shown], (averages[label] / values)[:, shown], label, look, np.mean)
     ax.axhspan(1 - READING / 100, 1 + READING / 100, color="0.5", alpha=0.35, lw=0,
                label=f"reading error of theirs, {READING} %")  # fmt: skip
     ax.set_xscale("log")
-    tidy(ax, "rounds", title=name)
+    plots.tidy(ax, "rounds", text=name)
 
 
 def table(averages: dict[str, np.ndarray], sizes: dict[str, list[int]]) -> list[dict[str, str]]:

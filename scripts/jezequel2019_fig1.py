@@ -17,7 +17,7 @@ marks and is drawn by eq. (8). The level begins on the falling part of our curve
 from math import sqrt
 
 import numpy as np
-from common import arguments, publish, series, tidy
+from common import arguments, publish, series
 
 import oklnumba as okl
 from oklnumba import plots
@@ -95,7 +95,7 @@ def main() -> None:
         ax.set_yticks(list(y.values()), [_fraction(k) for k in y])
         ax.set(xlim=(0.0, 1.0), ylim=(0.0, 1.04))
         title = f"$\\gamma$ = {GAMMAS[gamma].replace('sqrt(2)', '√2')}"
-        tidy(ax, "a: the dictionary has $n^a$ atoms", title=title, small=0.0)
+        plots.tidy(ax, "a: the dictionary has $n^a$ atoms", text=title, small=0.0)
         curves = {name: found[name][::20] for name in ("a", *NAMES, AS_PUBLISHED)}
         numbers += series({"gamma": gamma}, curves)
     axes[0, 0].set_ylabel("b: the regret is of order $n^b$", fontsize=plots.FONT)

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from math import sqrt
 
 import numpy as np
-from common import arguments, band, print_table, publish, series, tidy
+from common import arguments, print_table, publish, series
 from jezequel2019 import AUTHORS, DEGREES, STYLES, published
 from matplotlib.axes import Axes
 from tqdm import tqdm
@@ -145,11 +145,11 @@ def draw(ax: Axes, game: Game, regrets: dict[str, np.ndarray], bounds: np.ndarra
     """Draw medians and ranges of the regrets, and the bound of Kernel-AWV."""
     rounds = np.arange(1, bounds.shape[1] + 1)
     for label, found in regrets.items():
-        band(ax, rounds, found, label, LOOKS[label])
+        plots.band(ax, rounds, found, label, LOOKS[label])
     ax.plot(rounds, np.median(bounds, axis=0), color="black", linestyle=(0, (1, 1.5)),
             linewidth=1.0, label=f"bound of {EXACT} (Prop. 1)")  # fmt: skip
     ax.set(xlim=(0, len(rounds)), ylim=(0, None))
-    tidy(ax, "rounds", title=game.title)
+    plots.tidy(ax, "rounds", text=game.title)
 
 
 def draw_published(ax: Axes) -> None:

@@ -28,7 +28,7 @@ from itertools import product
 from math import log, sqrt
 
 import numpy as np
-from common import arguments, band, cells, cpu_clock, publish, tidy
+from common import arguments, cells, cpu_clock, publish
 from tqdm import tqdm
 
 import oklnumba as okl
@@ -228,7 +228,7 @@ def draw(axes: np.ndarray, setting: Setting, found: list[dict]) -> None:
         look = plots.line_style(i) | {"linewidth": max(3.4 - i, 1.3)}
         look |= {"marker": "o", "markersize": 2.5}
         colour = {"color": look["color"], "linewidth": 0.8, "linestyle": (0, (1, 1.5))}
-        band(axes[0], n, regret, label, look, np.mean)
+        plots.band(axes[0], n, regret, label, look, np.mean)
         half = n[len(n) // 2 :]
         rate = (np.log(half) if logs else half) ** setting.regret[label]
         rate = rate if logs else rate * np.log(half)
@@ -242,7 +242,7 @@ def draw(axes: np.ndarray, setting: Setting, found: list[dict]) -> None:
     name = setting.name + (f", $\\gamma$ = {setting.gamma:.2f}" if setting.gamma else "")
     for ax, text, title in zip(axes, PANELS, (name, ""), strict=True):
         ax.set(xscale="log", yscale="log")
-        tidy(ax, "rounds n", text, title)
+        plots.tidy(ax, "rounds n", text, title)
 
 
 def main() -> None:

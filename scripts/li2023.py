@@ -7,7 +7,7 @@ from functools import cache, partial
 from typing import Any
 
 import numpy as np
-from common import arguments, at_hand, cpu_clock, publish, published_rows, some, tidy
+from common import arguments, at_hand, cpu_clock, publish, published_rows, some
 
 import oklnumba as okl
 from oklnumba import plots
@@ -259,7 +259,7 @@ def draw_comparison(cases: list[Case], rows: list[dict]):
             names = [row["algorithm"].removeprefix("NOGD, ") for row in own]
             ax.set_xticks(places, names, rotation=60, ha="right")
             ax.set_ylim(np.nanmin([ours, theirs]) / 1.4, np.nanmax([ours, theirs]) * 1.4)
-            tidy(ax, "", "" if column else label, log="y", small=1.0)
+            plots.tidy(ax, "", "" if column else label, log="y", small=1.0)
         axes[0, column].set_xticklabels([])
         plots.title(axes[0, column], case.title)
     return figure
@@ -328,5 +328,5 @@ def draw_widths(rows: list[dict]):
         ax.set_yticks(places, names if ax is axes[0, 0] else [])
         ax.set_ylim(-0.5, len(rows) - 0.3)
         ax.set_xscale("log")
-        tidy(ax, label, "data set, sigma" if ax is axes[0, 0] else "", small=1.0)
+        plots.tidy(ax, label, "data set, sigma" if ax is axes[0, 0] else "", small=1.0)
     return figure

@@ -9,7 +9,7 @@ Data: synthetic, uniform inputs in [-1, 1]^d and labels by coins, so that most r
 """
 
 import numpy as np
-from common import arguments, publish, tidy
+from common import arguments, publish
 from tqdm import tqdm
 
 import oklnumba as okl
@@ -71,7 +71,7 @@ def main() -> None:
             look = {"color": plots.COLOURS[colour], "label": label} | style
             ax.plot(rounds, [float(r[key]) for r in own], **look)
         ax.set_ylim(3, 2 * rounds[-1])
-        tidy(ax, "T (rounds)", "atoms", name, log="xy", small=1.0)
+        plots.tidy(ax, "T (rounds)", "atoms", name, log="xy", small=1.0)
         ax.set_xticks(rounds, [str(T) for T in rounds])
         ax.label_outer()
     print(f"ALD: distance at most T^-{ZETA:g}")

@@ -21,7 +21,7 @@ from collections.abc import Callable
 from math import log, sqrt
 
 import numpy as np
-from common import arguments, cells, publish, tidy
+from common import arguments, cells, publish
 from matplotlib.axes import Axes
 from tqdm import tqdm
 
@@ -181,7 +181,7 @@ def draw(ax: Axes, rows: list[dict], ylabel: str) -> None:
             ax.errorbar(sizes, means, bars, label=label, markersize=3, linewidth=1.2, **look)
         else:
             ax.plot(sizes, means, label=label, markersize=4.5, **look)
-    tidy(ax, "examples T", ylabel, rows[0]["panel"], log="xy")
+    plots.tidy(ax, "examples T", ylabel, rows[0]["panel"], log="xy")
 
 
 def main() -> None:

@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from math import sqrt
 
 import numpy as np
-from common import arguments, cells, publish, tidy
+from common import arguments, cells, publish
 from jezequel2019_tab1 import play
 from tqdm import tqdm
 
@@ -198,8 +198,8 @@ def draw(axes: np.ndarray, setting: Setting, found: list[dict], labels: tuple[st
         for ax, values, rate in zip(axes, middle, setting.rates(label, T, A), strict=True):
             ax.plot(sizes, values, label=label, **look)
             ax.plot(T, values[-1] * rate / rate[-1], **thin, **named)
-    tidy(axes[0], "", labels[0], setting.name, log="xy")
-    tidy(axes[1], "rounds T", labels[1], log="xy")
+    plots.tidy(axes[0], "", labels[0], setting.name, log="xy")
+    plots.tidy(axes[1], "rounds T", labels[1], log="xy")
     for ax in axes:
         ax.set_xticks(sizes[::2], [str(size) for size in sizes[::2]])
 

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from common import alone, arguments, peak_memory, publish, tidy, write_csv
+from common import alone, arguments, peak_memory, publish, write_csv
 from peers import Batches, Own, Rows, combinations
 
 import oklnumba as okl
@@ -105,45 +105,25 @@ def families() -> dict[str, list[tuple[str, Callable]]]:
     """Return the settings of the learners of the package by name."""
     G, taylor, fourier = okl.Gaussian, okl.TaylorFeatures, okl.FourierFeatures
     smooth = {"loss": "logistic"}
+    decaying = {"sigma": (1, 2), "eta": (0.1, 0.5), "lam": (0.0, 0.01)}
     return {
         "OGD, linear": ours(lambda eta: okl.OGD(eta, schedule="sqrt", **smooth), eta=(0.1, 0.3, 1)),
         "LinearAWV": ours(okl.LinearAWV, lam=(1.0,)),
         "PKAWV, Taylor M=2": ours(lambda sigma: okl.PKAWV(taylor(2, sigma=sigma)), sigma=(2, 4)),
-        "AdaGrad on Taylor M=3": ours(
-            lambda eta: okl.WithFeatures(
-                taylor(3, sigma=3.0), okl.AdaptiveFTRL("adagrad", eta=eta, **smooth)
-            ),
-            eta=(0.2, 0.5, 2),
-        ),
+        "AdaGrad on Taylor M=3": ours(lambda eta: okl.WithFeatures(
+            taylor(3, sigma=3.0), okl.AdaptiveFTRL("adagrad", eta=eta, **smooth)),
+            eta=(0.2, 0.5, 2)),
         "PKAWV, Fourier": ours(lambda sigma: okl.PKAWV(fourier(200, sigma=sigma)), sigma=(1, 2, 4)),
-        "NystromAWV": ours(
-            lambda sigma: okl.NystromAWV(G(sigma), max_size=200), sigma=(1, 2, 4)
-        ),
-        "FOGD": ours(
-            lambda sigma, eta: okl.FOGD(n_frequencies=200, sigma=sigma, eta=eta, **smooth),
-            sigma=(1, 2),
-            eta=(0.3, 1, 3),
-        ),
-        "NOGD": ours(
-            lambda sigma, eta: okl.NOGD(G(sigma), eta=eta, budget=200, rank=100, **smooth),
-            sigma=(1, 2),
-            eta=(0.3, 1, 3),
-        ),
+        "NystromAWV": ours(lambda sigma: okl.NystromAWV(G(sigma), max_size=200), sigma=(1, 2, 4)),
+        "FOGD": ours(lambda sigma, eta: okl.FOGD(
+            n_frequencies=200, sigma=sigma, eta=eta, **smooth), sigma=(1, 2), eta=(0.3, 1, 3)),
+        "NOGD": ours(lambda sigma, eta: okl.NOGD(
+            G(sigma), eta=eta, budget=200, rank=100, **smooth), sigma=(1, 2), eta=(0.3, 1, 3)),
         "POMDR": ours(lambda sigma: okl.POMDR(G(sigma)), sigma=(1, 2, 4)),
-        "KernelOGD, budget 400": ours(
-            lambda sigma, eta, lam: okl.KernelOGD(
-                G(sigma), eta=eta, lam=lam, budget=400, **smooth
-            ),
-            sigma=(1, 2),
-            eta=(0.1, 0.5),
-            lam=(0.0, 0.01),
-        ),
-        "BOGD": ours(
-            lambda sigma, eta, lam: okl.BOGD(G(sigma), eta=eta, lam=lam, **smooth),
-            sigma=(1, 2),
-            eta=(0.1, 0.5),
-            lam=(0.0, 0.01),
-        ),
+        "KernelOGD, budget 400": ours(lambda sigma, eta, lam: okl.KernelOGD(
+            G(sigma), eta=eta, lam=lam, budget=400, **smooth), **decaying),
+        "BOGD": ours(lambda sigma, eta, lam: okl.BOGD(
+            G(sigma), eta=eta, lam=lam, **smooth), **decaying),
         "ProsNKONS": ours(lambda sigma: okl.ProsNKONS(G(sigma)), sigma=(4, 6, 8)),
         SELF: ours(okl.SelfTuning),
     }  # fmt: skip
@@ -298,7 +278,7 @@ def draw(rows: list[dict]):
         sizes = ", ".join(f"{n / 10**6:g}" for n in sorted({int(row["rounds"]) for row in here}))
         title = f"{stream}: {sizes} million rounds (open: a part was played, time extrapolated)"
         seconds = "CPU seconds in the learner, one core"
-        tidy(ax, seconds, what if least else "mistakes (%)", title, log="xy")
+        plots.tidy(ax, seconds, what if least else "mistakes (%)", title, log="xy")
         direct_labels(ax, ends, plots.FONT - 1.0)
     return figure
 

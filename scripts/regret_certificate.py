@@ -19,7 +19,7 @@ from math import comb
 
 import numpy as np
 import scipy.sparse.linalg
-from common import arguments, at_hand, publish, series, stream, tidy, timed_run
+from common import arguments, at_hand, publish, series, stream, timed_run
 from matplotlib.axes import Axes
 
 import oklnumba as okl
@@ -180,7 +180,7 @@ STYLES: dict[str, dict] = {
 def draw(ax: Axes, s: Stream, label: str, curves: Curves) -> None:
     for name, values in curves.items():
         ax.plot(s.at, np.where(values > 0.0, values, np.nan), label=name, **STYLES[name])
-    tidy(ax, "rounds", "sum of squared losses", f"{s.name}: {label}", log="xy")
+    plots.tidy(ax, "rounds", "sum of squared losses", f"{s.name}: {label}", log="xy")
 
 
 def report(s: Stream, label: str, curves: Curves) -> list[dict[str, str]]:

@@ -31,84 +31,69 @@ COLUMNS = (
 )  # fmt: skip
 SIZES = (12, 25, 50, 100, 200, 400)
 THRESHOLDS = (0.9, 0.7, 0.5, 0.35, 0.25, 0.15)
-FAMILIES = {
-    "ridge and AWV forecasts": (
-        "KernelAWV", "KernelRidge", "PKAWV, Taylor", "PKAWV, Fourier", "NystromAWV", "KRLS",
-        "Experts of PKAWV",
-    ),
-    "Newton steps": (
-        "KONS", "Sketched-KONS", "Pros-N-KONS", "CON-KONS", "ONS, Taylor", "sketched ONS, Fourier",
-        "exp-concave FTRL",
-    ),
-    "gradient steps on atoms": (
-        "KernelOGD", "KernelOGD, window", "BOGD", "BOGD++", "POMD", "POMDR", "B(AO)2KS",
-    ),
-    "gradient steps in a span": (
-        "Projectron", "Projectron++", "FOGD", "NOGD", "SkeGD", "AdaGrad, Fourier",
-    ),
-}  # fmt: skip
+SIGNS_ONLY = ("BOGD", "BOGD++", "POMD", "POMDR", "B(AO)2KS", "Projectron", "Projectron++")
 
 
-def second_order(kernel: okl.Gaussian, center: np.ndarray) -> dict[str, Any]:
-    """Return the learners of the first two families; all have squared loss."""
-    sigma = kernel.sigma
+def families(
+    kernel: okl.Gaussian, center: np.ndarray, T: int, signs: bool = True
+) -> dict[str, dict[str, Any]]:
+    """Return the learners by family; steps as the tables of POMDR tuned them.
+
+    signs : whether the labels are -1 and +1, else the loss is squared and some cannot play.
+    """
+    sigma, eta = kernel.sigma, 10.0 / T**0.5
+    given = {"loss": "hinge" if signs else "squared"}
     linear, taylor = (okl.TaylorFeatures(k, sigma=sigma, center=center) for k in (1, 2))
     fourier = okl.FourierFeatures(sigma=sigma)
     mus = (100.0, 30.0, 10.0, 3.0, 1.0)
     coins = ((0.003, 0.01), (0.01, 0.1), (0.03, 1.0), (0.1, 1.0), (0.3, 1.0))
-    return {
-        "KernelAWV": okl.KernelAWV(kernel),
-        "KernelRidge": okl.KernelRidge(kernel),
-        "PKAWV, Taylor": okl.PKAWV(taylor),
-        "PKAWV, Fourier": okl.PKAWV(fourier),
-        "NystromAWV": okl.NystromAWV(kernel),
-        "KRLS": [okl.KRLS(kernel, threshold=v**2) for v in THRESHOLDS],
-        "Experts of PKAWV": [
-            okl.Experts([okl.PKAWV(f, lam=lam) for lam in (0.1, 1.0, 10.0)])
-            for f in ((linear, taylor) if len(center) < 50 else (linear,))
-        ],
-        "KONS": okl.KONS(kernel),
-        "Sketched-KONS": [okl.SketchedKONS(kernel, gamma=g, beta=b) for g, b in coins],
-        "Pros-N-KONS": [okl.ProsNKONS(kernel, mu=mu) for mu in mus],
-        "CON-KONS": [okl.ProsNKONS(kernel, mu=mu, restart=False) for mu in mus],
-        "ONS, Taylor": okl.WithFeatures(taylor, okl.OnlineNewtonStep()),
-        "sketched ONS, Fourier": okl.WithFeatures(fourier, okl.SketchedONS(rank=10)),
-        "exp-concave FTRL": okl.WithFeatures(taylor, okl.ExpConcaveFTRL(alpha_tilde=0.125)),
-    }
-
-
-def first_order(kernel: okl.Gaussian, T: int, signs: bool) -> dict[str, Any]:
-    """Return the learners of the others; steps as the tables of POMDR tuned them.
-
-    signs : whether the labels are -1 and +1, else the loss is squared and some cannot play.
-    """
-    eta = 10.0 / T**0.5
-    given = {"loss": "hinge" if signs else "squared"}
-    fourier = okl.FourierFeatures(sigma=kernel.sigma)
     adagrad = okl.AdaptiveFTRL("adagrad", eta=0.1, sigma=0.1, **given)
-    found: dict[str, Any] = {
-        "KernelOGD": lambda kernel: okl.KernelOGD(kernel, eta=eta, **given),
-        "KernelOGD, window": lambda kernel, size: okl.KernelOGD(
-            kernel, eta=eta, budget=size, **given
-        ),
-        "FOGD": okl.FOGD(eta=eta, sigma=kernel.sigma, **given),
-        "NOGD": okl.NOGD(kernel, eta=eta, **given),
-        "SkeGD": okl.SkeGD(kernel, eta=eta, **given),
-        "AdaGrad, Fourier": okl.WithFeatures(fourier, adagrad),
-    }
-    if not signs:
-        return found
-    return found | {
-        "BOGD": okl.BOGD(kernel, eta=eta / 3),
-        "BOGD++": okl.BOGD(kernel, eta=eta / 3, weighted=True),
-        "POMD": [okl.POMD(kernel, zeta=0.0, ald_scale=v, horizon=T) for v in THRESHOLDS],
-        "POMDR": lambda size: okl.POMDR(
-            kernel, budget=size + size % 2, switch_size=size // 3, horizon=T
-        ),
-        "B(AO)2KS": okl.BAO2KS([kernel], horizon=T),
-        "Projectron": [okl.Projectron(kernel, threshold=v) for v in THRESHOLDS],
-        "Projectron++": [okl.Projectron(kernel, threshold=v, aggressive=True) for v in THRESHOLDS],
-    }
+    found = {
+        "ridge and AWV forecasts": {
+            "KernelAWV": okl.KernelAWV(kernel),
+            "KernelRidge": okl.KernelRidge(kernel),
+            "PKAWV, Taylor": okl.PKAWV(taylor),
+            "PKAWV, Fourier": okl.PKAWV(fourier),
+            "NystromAWV": okl.NystromAWV(kernel),
+            "KRLS": [okl.KRLS(kernel, threshold=v**2) for v in THRESHOLDS],
+            "Experts of PKAWV": [
+                okl.Experts([okl.PKAWV(f, lam=lam) for lam in (0.1, 1.0, 10.0)])
+                for f in ((linear, taylor) if len(center) < 50 else (linear,))
+            ],
+        },
+        "Newton steps": {
+            "KONS": okl.KONS(kernel),
+            "Sketched-KONS": [okl.SketchedKONS(kernel, gamma=g, beta=b) for g, b in coins],
+            "Pros-N-KONS": [okl.ProsNKONS(kernel, mu=mu) for mu in mus],
+            "CON-KONS": [okl.ProsNKONS(kernel, mu=mu, restart=False) for mu in mus],
+            "ONS, Taylor": okl.WithFeatures(taylor, okl.OnlineNewtonStep()),
+            "sketched ONS, Fourier": okl.WithFeatures(fourier, okl.SketchedONS(rank=10)),
+            "exp-concave FTRL": okl.WithFeatures(taylor, okl.ExpConcaveFTRL(alpha_tilde=0.125)),
+        },
+        "gradient steps on atoms": {
+            "KernelOGD": lambda kernel: okl.KernelOGD(kernel, eta=eta, **given),
+            "KernelOGD, window": lambda kernel, size: okl.KernelOGD(
+                kernel, eta=eta, budget=size, **given),
+            "BOGD": okl.BOGD(kernel, eta=eta / 3),
+            "BOGD++": okl.BOGD(kernel, eta=eta / 3, weighted=True),
+            "POMD": [okl.POMD(kernel, zeta=0.0, ald_scale=v, horizon=T) for v in THRESHOLDS],
+            "POMDR": lambda size: okl.POMDR(
+                kernel, budget=size + size % 2, switch_size=size // 3, horizon=T),
+            "B(AO)2KS": okl.BAO2KS([kernel], horizon=T),
+        },
+        "gradient steps in a span": {
+            "Projectron": [okl.Projectron(kernel, threshold=v) for v in THRESHOLDS],
+            "Projectron++": [
+                okl.Projectron(kernel, threshold=v, aggressive=True) for v in THRESHOLDS],
+            "FOGD": okl.FOGD(eta=eta, sigma=sigma, **given),
+            "NOGD": okl.NOGD(kernel, eta=eta, **given),
+            "SkeGD": okl.SkeGD(kernel, eta=eta, **given),
+            "AdaGrad, Fourier": okl.WithFeatures(fourier, adagrad),
+        },
+    }  # fmt: skip
+    absent = () if signs else SIGNS_ONLY
+    return {family: {label: made for label, made in own.items() if label not in absent}
+            for family, own in found.items()}  # fmt: skip
 
 
 def measure(name: str, args: argparse.Namespace) -> okl.Table:
@@ -117,8 +102,8 @@ def measure(name: str, args: argparse.Namespace) -> okl.Table:
     data = okl.datasets.load(name, permute=0)
     y = data.y if data.task == "classification" else okl.datasets.scale_to(data.y)
     X, y, kernel = data.X[:T], y[:T], okl.Gaussian(SIGMAS[name])
-    learners = second_order(kernel, X.mean(axis=0))
-    learners |= first_order(kernel, T, data.task == "classification")
+    made = families(kernel, X.mean(axis=0), T, data.task == "classification")
+    learners = {label: maker for own in made.values() for label, maker in own.items()}
     found = okl.regret_vs_size(
         learners, X, y, kernel, LAM, QUICK_SEEDS if args.quick else SEEDS, sizes=SIZES,
         permute=True, path=args.keep, progress=True, time_limit=args.limit,
@@ -133,9 +118,10 @@ def draw(tables: dict[str, okl.Table]) -> Figure:
 
     Every learner is in one family, so a colour within it means one learner in all panels.
     """
-    figure, axes = plots.figure(rows=len(FAMILIES), columns=len(tables), width=7.4, row_height=2.2)
+    every = families(okl.Gaussian(), np.zeros(1), 1)
+    figure, axes = plots.figure(rows=len(every), columns=len(tables), width=7.4, row_height=2.2)
     axes[0, 0].get_gridspec().set_width_ratios((1.0,) * (len(tables) - 1) + (1.9,))
-    for row, (family, labels) in zip(axes, FAMILIES.items(), strict=True):
+    for row, (family, labels) in zip(axes, every.items(), strict=True):
         looks = {label: plots.line_style(i) for i, label in enumerate(labels)}
         for i, (ax, (name, table)) in enumerate(zip(row, tables.items(), strict=True)):
             drawn = set(table["learner"][table["error"] == ""])

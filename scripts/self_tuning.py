@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 import rivals
-from common import FIGURES, arguments, publish, read_csv, tidy
+from common import FIGURES, arguments, publish, read_csv
 from streams import ROWS, SETS, Stream, streams
 from tqdm import tqdm
 
@@ -157,7 +157,7 @@ def draw(rows: list[dict]):
         names = zip((row["stream"] for row in group), values, strict=True)
         ax.set_yticks(places, [f"{name} ({value:.2g})" for name, value in names])
         ax.set_ylim(-0.7, len(group) - 0.3)
-        tidy(ax, label, log="x", font=plots.FONT - 0.5, small=1.0)
+        plots.tidy(ax, label, log="x", font=plots.FONT - 0.5, small=1.0)
         ax.grid(False, axis="y")
     return figure
 

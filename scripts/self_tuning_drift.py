@@ -14,7 +14,7 @@ beside it one that is told of each change and made anew, which no learner can be
 """
 
 import numpy as np
-from common import arguments, publish, tidy
+from common import arguments, publish
 from rivals import standardised_online
 from self_tuning import played
 from streams import DRIFT_ROUNDS, GAPS, Stream, drifts
@@ -139,7 +139,7 @@ def draw(found: dict[str, dict[str, np.ndarray]]):
         ax.axvline(0, color="0.7", linewidth=0.8)
         ax.set_ylim(0, None)
         place = ax.get_subplotspec()
-        tidy(ax, "rounds since the change" if place.is_last_row() else "",
+        plots.tidy(ax, "rounds since the change" if place.is_last_row() else "",
              "squared loss / variance of y" if place.is_first_col() else "", name)  # fmt: skip
     return figure
 

@@ -14,7 +14,7 @@ from math import log, sqrt
 from typing import NamedTuple
 
 import numpy as np
-from common import arguments, publish, series, tidy
+from common import arguments, publish, series
 
 import oklnumba as okl
 from oklnumba import plots, theory
@@ -198,7 +198,9 @@ def main() -> None:
         ax.set_xscale("log")
         ax.set_yscale("symlog", linthresh=1.0)
         ax.set_ylim(bottom=lowest)
-        tidy(ax, "rounds", "regret" if panel else "mistakes", name, font=plots.FONT - 1, small=1.0)
+        plots.tidy(
+            ax, "rounds", "regret" if panel else "mistakes", name, font=plots.FONT - 1, small=1.0
+        )
     first, *others = axes.flat[len(plays) :]
     for ax in (first, *others):
         ax.set_axis_off()

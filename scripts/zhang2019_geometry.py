@@ -14,7 +14,7 @@ Data: synthetic.
 from math import log, sqrt
 
 import numpy as np
-from common import arguments, cells, publish, tidy
+from common import arguments, cells, publish
 
 import oklnumba as okl
 from oklnumba import plots
@@ -93,7 +93,7 @@ def main() -> None:
             ax.plot(widths, values[0], label=label, marker="o", ms=3, lw=1.2, **style)
             ax.plot(widths, limits[0], color=style["color"], ls=":", lw=1.4)
         ax.set_xscale("log", base=2)
-        tidy(ax, "coordinates d", f"regret after {n:,} rounds", title, log="y", small=1.0)
+        plots.tidy(ax, "coordinates d", f"regret after {n:,} rounds", title, log="y", small=1.0)
         numbers += own
     axes[0, 0].plot([], [], color="0.4", ls=":", lw=1.4, label="bound (OGD, EG)")
     publish(fig, numbers, args, legend=5)

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import matplotlib
 import numpy as np
-from common import arguments, publish, series, tidy
+from common import arguments, publish, series
 
 import oklnumba as okl
 from oklnumba import oco, plots, theory
@@ -111,8 +111,8 @@ def main() -> None:
             last = bounds[label][-1] if label in bounds else None
             table.append(numbers[-1] | {"bound": last, "best single asset": single})
         column[1].set_yscale("symlog", linthresh=1.0)
-        tidy(column[0], "rounds", "wealth (start = 1)", title, log="y", small=1.0)
-        tidy(column[1], "rounds", "regret in log wealth", small=1.0)
+        plots.tidy(column[0], "rounds", "wealth (start = 1)", title, log="y", small=1.0)
+        plots.tidy(column[1], "rounds", "regret in log wealth", small=1.0)
     axes[1, 0].plot([], [], color="0.4", ls=":", lw=1.6, label="bound (for the two with one)")
     print("real assets:", ", ".join(names))
     publish(fig, numbers, args, table, legend=3)

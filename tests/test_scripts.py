@@ -406,14 +406,14 @@ def test_measured_eps_and_projection_gap(script):
     rng = np.random.default_rng(1)
     X, alpha = rng.normal(size=(80, 5)) / 3.0, 0.7
     kept, weights = np.sort(rng.permutation(80)[:12]), rng.uniform(1.0, 9.0, 12)
-    meter = kors.Meter(kors.coordinates(okl.Linear(), X), alpha)
+    meter = kors.Meter(kors.square_root(okl.Linear(), X), alpha)
     A = X.T @ X + alpha * np.eye(5)
     sketch = X[kept].T @ (weights[:, None] * X[kept]) + alpha * np.eye(5)
     values = scipy.linalg.eigvalsh(sketch, A)
     assert meter.eps(kept, weights) == pytest.approx(max(values[-1] - 1.0, 1.0 - values[0]))
     assert meter.eps(np.arange(80), np.ones(80)) < 1e-10
     kernel = okl.Gaussian(0.8)
-    meter = kors.Meter(kors.coordinates(kernel, X), alpha)
+    meter = kors.Meter(kors.square_root(kernel, X, kors.LOST), alpha)
     K, W = kernel(X), np.full(80, -1.0)
     W[kept] += weights
     # A^-1 (A' - A) has the eigenvalues of W K (K + alpha I)^-1
