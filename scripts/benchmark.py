@@ -2,6 +2,7 @@
 
 Reproduces: nothing published; prequential mistakes and CPU seconds of learners of every family and
     of peers, each with the best of TRIED settings on a permutation of its own, on five others.
+    figures/README.md says what is in the seconds.
 Missing: peers that are not installed (pip install "oklnumba[benchmark]"). What is slow (most of
     river, kernels without a budget) plays 10,000 rows of one permutation, where all of ours are
     played too and compared with it; its settings are chosen on 3,000.
@@ -9,11 +10,6 @@ Time: about 15 minutes of CPU time, of which --limit cuts nothing off; --quick (
     3,000 rows of magic04, two permutations): 10 seconds.
 Data: ijcnn1 and cod-rna, 50,000 rows of each permutation; inputs standardised over all
     rows, the same for all (SelfTuning, which needs no scale, too).
-
-What is in the seconds (of all threads, loops compiled and libraries imported before): for the
-package the whole of ``okl.run`` on arrays; for scikit-learn forecasts and ``partial_fit`` of
-batches, of 10 rows first, then 20, and so on up to 500, features included; for river its loop over
-dictionaries that were made before; for Vowpal Wabbit reading its own binary cache, and learning.
 """
 
 import argparse

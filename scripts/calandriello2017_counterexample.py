@@ -2,17 +2,13 @@
 
 Reproduces: the counterexample of section 6 of Calandriello, Lazaric, Valko (2017, ICML), which the
     paper treats in words and closed forms: one point, labels +C and -C in turn, squared loss,
-    eta = sigma = 1/(8 C^2), alpha = 1.
+    eta = sigma = 1/(8 C^2), alpha = 1. figures/README.md has R_G, R_D and "largest R_D".
 Missing: nothing.
 Time: about 1 minute; memory about 1 GB.
 Data: none.
 
 With w* = 0, the best function in hindsight, the regret is at most (R_G + R_D) / 2 (Proposition 1
-without the factor that it wastes), which the script checks for every algorithm, seed and T:
-R_G = sum g_t' A_t^-1 g_t, and R_D = sum w_t' (A_t - A_{t-1} - sigma g_t g_t') w_t with its sign: a
-round left out of A counts as negative, one with weight above 1 as positive. "Largest R_D" is what
-the paper argues with: only weights above 1 count, and |f_t| = C in every round. Gradient descent
-with steps 1/t is the Newton step with A_t = t I (section 3).
+without the factor that it wastes), which the script checks for every algorithm, seed and T.
 """
 
 import time

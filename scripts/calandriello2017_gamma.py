@@ -2,17 +2,14 @@
 
 Reproduces: the trade-off that Calandriello, Lazaric, Valko (2017, ICML) state in words and in
     Theorem 3: with gamma, 1/gamma times the regret for gamma^2 of time and memory. The paper has
-    no experiments.
+    no experiments; figures/README.md has the settings.
 Missing: nothing.
 Time: about 2 minutes; memory about 1 GB.
 Data: casp and magic04 (both come with the package), and ijcnn1 where it is at hand; the first 4000
     rows of a permutation, inputs and labels scaled to [-1, 1], squared loss.
 
-The regret of every learner is against one function: the minimiser of sum (y - f(x))^2 + alpha |f|^2
-over the feasible f, those with |f(x_t)| <= C at all rounds. Lines: 1/gamma and gamma^2, through our
-value at gamma = 1. Memory is the size of the learner's state as it is pickled. "Own bound" is
-(alpha |f|^2 + R_G) / 2 with R_G of the run itself: Proposition 1 without the factor that it wastes
-and with R_D <= 0. The script stops if a regret exceeds it.
+The script stops if a regret exceeds its "own bound", (alpha |f|^2 + R_G) / 2 with R_G of the run
+itself: Proposition 1 without the factor that it wastes and with R_D <= 0.
 """
 
 import argparse

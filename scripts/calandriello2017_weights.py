@@ -5,15 +5,11 @@ Reproduces: the claim of section 6 of Calandriello, Lazaric, Valko (2017, ICML) 
     coin that section 5 and Corollary 1 have in mind. The paper has no experiments.
 Missing: nothing.
 Time: about 2 minutes; memory about 2 GB.
-Data: casp and magic04 (both come with the package), and ijcnn1 where it is at hand; the first 4000
-    rows of a permutation, inputs and labels scaled to [-1, 1], squared loss.
+Data: as calandriello2017_gamma.py.
 
-Against the competitor f of calandriello2017_gamma, the regret is at most (alpha |f|^2 + R_G + R_D)
-/ 2 (Proposition 1 without the factor that it wastes), which the script checks for every run. R_G =
-sum g_t' A_t^-1 g_t; R_D = sum (w_t - w)' (A_t - A_{t-1} - sigma g_t g_t') (w_t - w) = sum (a_t -
-sigma l'_t^2) (f_t - f(x_t))^2, a_t the weight of phi_t phi_t' in A, with its sign: a round left out
-of A counts as negative, one with more than weight 1 as positive. "Largest R_D" has only the latter,
-and 2 C in place of |f_t - f(x_t)|, as the proof of Theorem 1 has.
+Against the competitor f of that script, the regret is at most (alpha |f|^2 + R_G + R_D) / 2
+(Proposition 1 without the factor that it wastes), which the script checks for every run. R_D = sum
+(a_t - sigma l'_t^2) (f_t - f(x_t))^2, a_t the weight of phi_t phi_t' in A, with its sign.
 """
 
 import argparse

@@ -7,12 +7,7 @@ Time: six minutes (--quick: 15 seconds, three streams and a short game).
 Data: magic04, mushrooms, casp (come with the package), ijcnn1; digits of scikit-learn; two made-up
     streams that drift (streams.py), and the greedy adversary, who plays each learner by itself.
 
-How: the first rows (2000; fewer on short streams) give the scale of inputs and of real labels, and
-choose among the settings of ``grid``, each of which plays them once; then the stream is played from
-its start with the best. The error is that of the rounds after these rows, so nothing has looked
-ahead. SelfTuning is told nothing and takes the rows as they are. Times are CPU seconds of all
-threads: of one call for the whole stream, and of loops of predict_one and learn_one at its end.
-Memory is that of the pickled learner.
+figures/README.md says how error, times and memory are measured. Nothing has looked ahead.
 """
 
 import argparse

@@ -1,19 +1,16 @@
 """Average loss on casp beside the authors' own run, over ten permutations.
 
 Reproduces: the upper left panel of Figure 4 of Jezequel, Gaillard, Rudi (2019) as the authors'
-    repository has it (real_datasets.ipynb), in numbers: inputs scaled to [0, 1], labels to
-    (2 RMSD - 1) / 41, sigma = lam = 1, FOGD with 1000 frequencies and the step 1/sqrt(45730), KORS
-    with mu = 1, eps = 0.5, Pros-N-KONS with C = alpha = 1. Drawn is our loss divided by theirs, at
-    the rounds at which their picture was read.
+    repository has it, in numbers, with the settings of their code (figures/README.md). Drawn is our
+    loss divided by theirs, at the rounds at which their picture was read.
 Missing: their permutation and seeds, which are not known; theirs is one run. Kernel ridge
     regression is played for 2708 rounds, where theirs was cut.
 Time: two minutes.
 Data: casp (comes with the package); scripts/published/jezequel2019.csv.
 
-Their KORS puts the weights 1/p on both sides of the matrix of the dictionary ("as listed"), KORS as
-published 1/sqrt(p); both are played. Their Pros-N-KONS forecasts with the w of the round before,
-and drops the gradient of a round whose point joins the dictionary. This is imitated here, so that
-it can be seen what matters. Without it the imitation is ``okl.ProsNKONS`` (a test).
+Their Pros-N-KONS forecasts with the w of the round before, and drops the gradient of a round whose
+point joins the dictionary. This is imitated here, so that it can be seen what matters. Without it
+the imitation is ``okl.ProsNKONS`` (a test).
 """
 
 from collections.abc import Iterator

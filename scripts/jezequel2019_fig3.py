@@ -1,18 +1,12 @@
 """Regret against a greedy adversary: the game of the authors, and ours.
 
 Reproduces: Figure 3 of Jezequel, Gaillard, Rudi (2019): at each round (x, y) in [-1,1]^5 x [-1,1]
-    maximises the regret against kernel ridge regression, 80 rounds, Gaussian kernel, sigma = lam =
-    1. Every algorithm has an adversary of its own. Left and middle the game of the authors' code:
-    regret against the comparator's loss without its penalty, one local search a round; points:
-    their own curves, read off the picture in their repository. Right ours: the penalised
-    comparator, for which the bound is stated, and a search that looks further.
+    maximises the regret against kernel ridge regression. Left and middle the game of the authors'
+    code, with points of their own curves; right ours. figures/README.md has both games.
 Missing: the paper's own picture, of which no values are known: the authors' curves end after 15 to
     45 rounds, at 20 s an algorithm, the paper's go to 80. Their "nystrom_vovk" is a second game of
-    Kernel-AWV, so there are no values of Nystrom-AWV. FOGD has 100 frequencies and the step
-    1/sqrt(1000) in their game, and KORS the weights 1/p, as in their code; in ours 1000 and
-    1/sqrt(80), as the text says, and 1/sqrt(p), as in KORS's own paper. Their Pros-N-KONS lags, see
-    jezequel2019_casp.py; ours does not.
-    The seeds are ours, so are KONS and CON-KONS.
+    Kernel-AWV, so there are no values of Nystrom-AWV. Their Pros-N-KONS lags, see
+    jezequel2019_casp.py; ours does not. The seeds are ours, so are KONS and CON-KONS.
 Time: two minutes.
 Data: none (scripts/published/jezequel2019.csv).
 

@@ -7,14 +7,11 @@ Missing: nothing. Theorem 3's second case, with removals, is not drawn (its boun
 Time: a minute and a half (--quick: up to 512 examples, some seconds).
 Data: synthetic: x one of 40 points, chosen uniformly, whose labels flip with probability 0 or 0.1.
 
-All risks are exact sums over the points. For the first two panels the best function with |f| <= U
-is known: U is the norm of the function that has the labels as its values, and no function has less
-hinge risk than twice the probability of a flip. Circles and squares are the risk of the function
-f_r that ``OnlineToBatch`` keeps, in the mean over its draw r = 1, ..., T, which is summed up
-exactly, and over streams; bars, mostly hidden, are two standard errors. Crosses are the risk of
-``OnlineToBatch`` with 20 draws, the mean of 20 such functions. SGD has no ball: its lam is the one
-that makes the sum of lam U^2 / 2 and its bound in the third panel least. In the third panel lam is
-fixed, and the risk is lam / 2 |f|^2 more, with the best function by ``theory.comparator``.
+All risks are exact sums over the points. |f| <= U, the norm of the function that has the labels as
+its values: no function has less hinge risk than twice the probability of a flip. Circles and
+squares are the risk of the function f_r that ``OnlineToBatch`` keeps, in the mean over its draw r,
+summed up exactly, and over streams; bars are two standard errors. SGD has no ball: its lam makes
+the sum of lam U^2 / 2 and its bound least. In the third panel lam is fixed.
 """
 
 from collections.abc import Callable

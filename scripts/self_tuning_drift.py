@@ -1,16 +1,13 @@
 """Loss around abrupt changes: self-tuning, its best member that forgets nothing, and PKAWV.
 
 Reproduces: nothing published; how many rounds after a change of the concept a learner takes until
-    its loss is back to what it was before. Mean over all changes of several draws of each stream.
+    its loss is back, within 10 %, to what it was before: of itself, and of self-tuning.
 Missing: streams that drift slowly have no change points; self_tuning.csv has their losses.
 Time: two minutes (--quick: the first 12,000 rounds of one draw).
 Data: made up (streams.py): the function's axes turn every 2000 to 5000 rounds.
 
-"Back" means: the running mean over the last WINDOW rounds since the change, mean over the changes,
-is within 10 % of the mean over the BEFORE rounds before the changes. A learner that is always bad
-comes back to its own level at once, so the table also has the rounds until the level of
-self-tuning. PKAWV has 200 frequencies, sigma the square root of the number of inputs, lam = 0.1;
-beside it one that is told of each change and made anew, which no learner can be in earnest.
+PKAWV has 200 frequencies, sigma the square root of the number of inputs, lam = 0.1; beside it one
+that is told of each change and made anew, which no learner can be in earnest.
 """
 
 import numpy as np
