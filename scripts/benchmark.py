@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 from common import arguments, at_hand, publish, read_csv, write_csv
-from peers import Batches, Own, Peer, Rows, Wabbit, combinations, installed
+from peers import Batches, Own, Peer, Rows, Wabbit, combinations, installed, standardised
 from tqdm import tqdm
 
 import oklnumba as okl
@@ -208,14 +208,6 @@ def methods(d: int, quick: bool) -> list[Method]:
 # ---- playing ----
 
 
-def rows_of(name: str, quick: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Return inputs, standardised, and labels."""
-    data = okl.datasets.load(name, scale=None)
-    deviation = data.X.std(axis=0)
-    X = (data.X - data.X.mean(axis=0)) / np.where(deviation > 0.0, deviation, 1.0)
-    return X, data.y
-
-
 def permuted(X: np.ndarray, y: np.ndarray, seed: int, n: int) -> tuple[np.ndarray, np.ndarray]:
     order = np.random.default_rng(seed).permutation(len(y))[:n]
     return X[order], y[order]
@@ -245,7 +237,8 @@ def best_setting(one: Method, X: np.ndarray, y: np.ndarray, keep: Path | None) -
 
 def play_all(name: str, args: argparse.Namespace) -> list[dict]:
     """Return a row for each run on a data set, in turn over the methods; take what is kept."""
-    X, y = rows_of(name, args.quick)
+    data = okl.datasets.load(name, scale=None)
+    X, y = standardised(data.X), data.y
     n, seeds = (QUICK_ROWS[name], QUICK_SEEDS) if args.quick else (ROWS[name], SEEDS)
     path = args.keep / f"{args.stem}_{name}.csv" if args.keep else None
     runs = read_csv(path) if path else []
@@ -302,7 +295,9 @@ def summary(runs: list[dict]) -> list[dict]:
         match = None if row["by"] == OURS else equal(row, rows)
         row["ours_at_equal_error"] = match["method"] if match else ""
         row["its_mistakes"] = match["mistakes"] if match else ""
-        row["times_its_speed"] = f"{ratio(row, match):.3g}" if match else ""
+        # of each the least seconds: the machine may be busy
+        speed = float(row["seconds_least"]) / float(match["seconds_least"]) if match else 0.0
+        row["times_its_speed"] = f"{speed:.3g}" if match else ""
     return rows
 
 
@@ -314,21 +309,15 @@ def equal(peer: dict, rows: list[dict]) -> dict | None:
     return min(found, key=lambda row: float(row["seconds_least"])) if found else None
 
 
-def ratio(peer: dict, own: dict) -> float:
-    """Return the seconds of a peer by ours, of each the least: the machine may be busy."""
-    return float(peer["seconds_least"]) / float(own["seconds_least"])
-
-
 def verdicts(rows: list[dict]) -> Iterator[str]:
     """Say for each peer what of ours makes no more mistakes, and how much faster it is."""
     for row in rows:
         if row["by"] != OURS:
-            match = equal(row, rows)
             told = "none of ours makes as few mistakes"
-            if match:
-                speed = ratio(row, match)
+            if row["ours_at_equal_error"]:
+                speed = float(row["times_its_speed"])
                 than = f"{max(speed, 1 / speed):.3g} times {'as fast' if speed >= 1 else 'SLOWER'}"
-                told = f"{match['method']} ({match['mistakes']} %), {than}"
+                told = f"{row['ours_at_equal_error']} ({row['its_mistakes']} %), {than}"
             yield f"{row['data']}, {row['method']} ({row['mistakes']} %): {told}"
 
 

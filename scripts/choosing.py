@@ -41,7 +41,6 @@ MOST_EXACT = 5000  # rounds of learners whose memory grows with n^2
 SINGLE, QUICK_SINGLE = 100, 20  # rounds played one at a time, three times
 GAME, GAME_ROUNDS, GAME_INPUTS = "greedy adversary", 80, 5
 DRIFTS = "abrupt drift, linear regression", "abrupt drift, curved classification"
-SHORT = {"magic04": "magic04, 4000 rounds"}
 SELF = "SelfTuning"
 COLOURS = {SELF: 0, "second": 2, "first": 1, "linear": 3}  # of plots.COLOURS
 KINDS = {
@@ -72,6 +71,9 @@ ABOUT = {
     "game": "regret",
 }
 
+NUMBERS = "microseconds, bulk", "microseconds, one at a time", "megabytes"
+COLUMNS = ("stream", "kind", "n", "d", "learner", "setting", "measure", "error", *NUMBERS)
+
 Maker = Callable[[], Learner]
 
 
@@ -90,24 +92,20 @@ def digits() -> Iterator[Stream]:
     yield Stream("digits, 10 classes", found.data[order], found.target[order], "classes")
 
 
-def from_sets(names: tuple[str, ...]) -> Iterator[Stream]:
-    """Yield sets in raw units, permuted, and the first 4000 rounds of magic04."""
-    for name in at_hand(names):
-        stream = of_set(name, 0)
-        if name in SHORT:
-            yield Stream(SHORT[name], stream.X[:4000], stream.y[:4000], stream.kind)
-        yield stream
+def first(stream: Stream, rows: int, name: str = "") -> Stream:
+    return stream._replace(name=name or stream.name, X=stream.X[:rows], y=stream.y[:rows])
 
 
 def streams(quick: bool) -> Iterator[Stream]:
-    """Yield all streams but the game; the first rounds of two where it should be quick."""
+    """Yield all streams but the game, sets in raw units, permuted; first rounds where quick."""
     drifting = {stream.name: stream for stream, _ in drifts()}
+    magic = of_set("magic04", 0)
+    short = first(magic, 4000, "magic04, 4000 rounds")
     if quick:
-        for stream in (next(from_sets(("magic04",))), drifting[DRIFTS[0]]):
-            X, y = stream.X[:QUICK_ROUNDS], stream.y[:QUICK_ROUNDS]
-            yield Stream(stream.name, X, y, stream.kind)
+        yield from (first(stream, QUICK_ROUNDS) for stream in (short, drifting[DRIFTS[0]]))
         return
-    yield from from_sets(("magic04", "mushrooms", "casp", "ijcnn1"))
+    yield from (short, magic)
+    yield from (of_set(name, 0) for name in at_hand(("mushrooms", "casp", "ijcnn1")))
     yield from digits()
     yield from (drifting[name] for name in DRIFTS)
 
@@ -236,13 +234,9 @@ def entry(
         return None
     size = len(pickle.dumps(learner)) / 1e6
     single = single_rounds(learner, X[-4 * one :], y[-4 * one :], one)
-    return {
-        "stream": stream.name, "kind": stream.kind, "n": len(y), "d": stream.X.shape[1],
-        "learner": label, "setting": chosen, "measure": ABOUT[stream.kind],
-        "error": f"{error(run, y, rows):.4g}",
-        "microseconds, bulk": f"{1e6 * seconds / len(y):.3g}",
-        "microseconds, one at a time": f"{1e6 * single:.3g}", "megabytes": f"{size:.3g}",
-    }  # fmt: skip
+    costs = (f"{v:.3g}" for v in (1e6 * seconds / len(y), 1e6 * single, size))
+    head = stream.name, stream.kind, *stream.X.shape, label, chosen, ABOUT[stream.kind]
+    return dict(zip(COLUMNS, (*head, f"{error(run, y, rows):.4g}", *costs), strict=True))
 
 
 def game(rounds: int) -> Iterator[dict]:
@@ -261,12 +255,9 @@ def game(rounds: int) -> Iterator[dict]:
     }
     for label, learner in learners.items():
         played = okl.adversary.greedy(learner, kernel, rounds, d)
-        yield {
-            "stream": GAME, "kind": "game", "n": rounds, "d": d, "learner": label,
-            "setting": "sigma=1 lam=1" if group(label) == "second" else "",
-            "measure": ABOUT["game"], "error": f"{played.regret[-1]:.4g}",
-            "microseconds, bulk": "", "microseconds, one at a time": "", "megabytes": "",
-        }  # fmt: skip
+        setting = "sigma=1 lam=1" if group(label) == "second" else ""
+        head = GAME, "game", rounds, d, label, setting, ABOUT["game"]
+        yield dict(zip(COLUMNS, (*head, f"{played.regret[-1]:.4g}", "", "", ""), strict=True))
 
 
 # ---- the tables of docs/choosing.md ----
@@ -288,8 +279,7 @@ def advice(rows: list[dict]) -> str:
         own = next(row for row in here if row["learner"] == label)
         least = min(here, key=lambda row: float(row["error"]))
         cells = [case, label, stream, own["error"], f"{least['error']}, {least['learner']}"]
-        numbers = "microseconds, bulk", "microseconds, one at a time", "megabytes"
-        body.append(cells + [f"{float(own[k]):.2g}" if own[k] else "" for k in numbers])
+        body.append(cells + [f"{float(own[k]):.2g}" if own[k] else "" for k in NUMBERS])
     return markdown(head, [[plain(cell) for cell in cells] for cells in body], 3)
 
 
@@ -304,9 +294,8 @@ def overview(rows: list[dict]) -> str:
 
 def latencies(rows: list[dict]) -> str:
     """Return the table of times on one stream."""
-    numbers = "microseconds, bulk", "microseconds, one at a time"
     here = [row for row in rows if row["stream"] == "magic04"]
-    body = [[row["learner"], *(f"{float(row[key]):.2g}" for key in numbers)] for row in here]
+    body = [[row["learner"], *(f"{float(row[key]):.2g}" for key in NUMBERS[:2])] for row in here]
     body = [[plain(cell) for cell in cells] for cells in body]
     return markdown(["learner", "a round in bulk", "predict_one and learn_one"], body, 1)
 

@@ -267,8 +267,7 @@ def draw_comparison(cases: list[Case], rows: list[dict]):
 
 def diary(learner: okl.POMDR, run: okl.Run) -> dict[str, float | int | None]:
     """Return what POMDR notes of a run."""
-    own = learner.diary
-    return {"alignment": own.alignment, "switch_round": own.switch_round, "at_end": own.size}
+    return {name: getattr(learner.diary, name) for name in ("alignment", "switch_round", "size")}
 
 
 def widths(doc: str | None, table: int, cases: list[Case]) -> None:
@@ -292,7 +291,7 @@ def widths(doc: str | None, table: int, cases: list[Case]) -> None:
             "sum_delta_sd": f"{alignment[1]:.1f}", "A_T_published": theirs["alignment"],
             "A_T_exact": f"{exact:.1f}", "t_bar": f"{settled[0]:.0f}",
             "t_bar_sd": f"{settled[1]:.0f}", "switched": f"{len(switches)}/{len(runs)}",
-            "t_bar_published": theirs["t_bar"], "size": f"{runs['at_end'].mean():.0f}",
+            "t_bar_published": theirs["t_bar"], "size": f"{runs['size'].mean():.0f}",
         })  # fmt: skip
     publish(draw_widths(rows), rows, args, legend=3, partial=lacks)
 

@@ -38,6 +38,12 @@ def combinations(
     return found
 
 
+def standardised(X: np.ndarray) -> np.ndarray:
+    """Return inputs with mean 0 and deviation 1 over all rows."""
+    deviation = X.std(axis=0)
+    return (X - X.mean(axis=0)) / np.where(deviation > 0.0, deviation, 1.0)
+
+
 def installed(library: str) -> bool:
     return find_spec(MODULES[library]) is not None
 
@@ -127,6 +133,11 @@ class Rows(Peer):
         return wrong
 
 
+@lru_cache(maxsize=1)
+def folder() -> tempfile.TemporaryDirectory:
+    return tempfile.TemporaryDirectory()
+
+
 class Wabbit(Peer):
     """Vowpal Wabbit, one pass over its own binary cache of the rows, its progressive mistakes."""
 
@@ -137,12 +148,13 @@ class Wabbit(Peer):
 
     def prepare(self, X: np.ndarray, y: np.ndarray) -> Any:
         digest = hashlib.sha256(X.tobytes() + y.tobytes()).hexdigest()
-        if digest not in _files():
-            _files()[digest] = self._written(X, y, os.path.join(_folder().name, digest))
-        return _files()[digest], len(y)
+        path = os.path.join(folder().name, digest)
+        if not os.path.exists(path):
+            self.write(X, y, path)
+        return path, len(y)
 
     @staticmethod
-    def _written(X: np.ndarray, y: np.ndarray, path: str) -> str:
+    def write(X: np.ndarray, y: np.ndarray, path: str) -> None:
         from vowpalwabbit import Workspace
 
         with open(path, "w", encoding="utf-8") as file:
@@ -150,7 +162,6 @@ class Wabbit(Peer):
                 told = " ".join(f"{j}:{v:.6g}" for j, v in enumerate(values))
                 file.write(f"{label:g} |f {told}\n")
         Workspace(f"-d {path} --cache_file {path}.cache --noop --quiet").finish()
-        return path
 
     def mistakes(self, prepared: Any) -> int:
         from vowpalwabbit import Workspace
@@ -161,14 +172,3 @@ class Wabbit(Peer):
         if learner.get_weighted_examples() != n:
             raise RuntimeError(f"Vowpal Wabbit read {learner.get_weighted_examples()} of {n} rows")
         return round(learner.get_sum_loss())
-
-
-@lru_cache(maxsize=1)
-def _folder() -> tempfile.TemporaryDirectory:
-    return tempfile.TemporaryDirectory()
-
-
-@lru_cache(maxsize=1)
-def _files() -> dict[str, str]:
-    """Return the files written so far, by the digest of their rows."""
-    return {}
