@@ -36,13 +36,13 @@ PARTS = ("R_G", "R_D", "largest R_D", "regret", "size")
 # ---- sketches of A = alpha I + sum sigma g g', for the explicit online Newton step ----
 
 
-class Dictionary:
-    """A with a weight for each round; a weight of 0 costs no memory."""
+class Sketch:
+    """A itself; what differs is how a gradient enters it."""
 
-    def __init__(self, weight):
-        self.weight = weight  # of the round and of g' A^-1 g, g the rescaled gradient
-        self.round, self.size = 0, 0
-        self.A = ALPHA * np.eye(len(PHI))
+    size = 0
+
+    def __init__(self, dimension: int = len(PHI)):
+        self.A = ALPHA * np.eye(dimension)
 
     def solve(self, v: np.ndarray) -> np.ndarray:
         return np.linalg.solve(self.A, v)
@@ -51,6 +51,17 @@ class Dictionary:
         """Return v' A v."""
         return float(v @ self.A @ v)
 
+
+class Dictionary(Sketch):
+    """A with a weight for each round; a weight of 0 costs no memory."""
+
+    def __init__(self, weight):
+        super().__init__()
+        self.weight, self.round = (
+            weight,
+            0,
+        )  # of the round and of g' A^-1 g, g the rescaled gradient
+
     def add(self, g: np.ndarray) -> None:
         self.round += 1
         weight = self.weight(self.round, float(g @ self.solve(g)))
@@ -58,29 +69,16 @@ class Dictionary:
         self.A += weight * np.outer(g, g)
 
 
-class FrequentDirections:
+class FrequentDirections(Sketch):
     """A with the m rows of Frequent Directions in place of all gradients (Luo et al. 2016).
 
     The last row is always free: it takes the gradient, then all squared singular values are shrunk
-    by the smallest one. A = alpha I + S'S, and A^-1 = (I - S' H S) / alpha with a diagonal H, for
-    the rows of S are orthogonal.
+    by the smallest one.
     """
 
     def __init__(self, m: int, dimension: int = len(PHI)):
+        super().__init__(dimension)
         self.S = np.zeros((m, dimension))
-        self.H = np.full(m, 1.0 / ALPHA)
-
-    @property
-    def size(self) -> int:
-        """Rows in use."""
-        return int(np.any(self.S != 0.0, axis=1).sum())
-
-    def solve(self, v: np.ndarray) -> np.ndarray:
-        return (v - self.S.T @ (self.H * (self.S @ v))) / ALPHA
-
-    def form(self, v: np.ndarray) -> float:
-        """Return v' A v."""
-        return float(ALPHA * (v @ v) + np.square(self.S @ v).sum())
 
     def add(self, g: np.ndarray) -> None:
         self.S[-1] = g
@@ -88,26 +86,21 @@ class FrequentDirections:
         squares = values**2 - values[-1] ** 2
         squares[squares < 1e-14 * values[0] ** 2] = 0.0  # rounding
         self.S = np.sqrt(squares)[:, None] * rows
-        self.H = 1.0 / (ALPHA + squares)
+        self.A = ALPHA * np.eye(len(g)) + self.S.T @ self.S
+        self.size = int(np.any(self.S != 0.0, axis=1).sum())  # rows in use
 
 
-class Identity:
+class Identity(Sketch):
     """A_t = t I, with which the Newton step is gradient descent with steps 1/t; it keeps no row."""
 
-    size = 0
-
     def __init__(self):
-        self.t = 0
+        self.A = np.zeros((len(PHI), len(PHI)))
 
     def solve(self, v: np.ndarray) -> np.ndarray:
-        return v / max(self.t, 1)  # A_0 = 0 is asked for a direction only
-
-    def form(self, v: np.ndarray) -> float:
-        """Return v' A v."""
-        return float(self.t * (v @ v))
+        return v / max(self.A[0, 0], 1.0)  # A_0 = 0 is asked for a direction only
 
     def add(self, g: np.ndarray) -> None:
-        self.t += 1
+        self.A += np.eye(len(g))
 
 
 def unbiased(seed: int, eps: float = 0.5):
