@@ -15,6 +15,7 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
+from common import exponent
 from threadpoolctl import threadpool_limits
 from timing import least, report, row, seconds, stream, timed
 
@@ -24,11 +25,6 @@ from oklnumba.learners.learner import Learner
 
 KERNEL = okl.Gaussian(3.0)
 ATOMS = "{} to {} atoms"
-
-
-def slope(x: list[float], y: list[float]) -> float:
-    """Return the exponent p of the best fit y ~ x^p."""
-    return float(np.polyfit(np.log(x), np.log(y), 1)[0])
 
 
 def at_once(function: Callable) -> None:
@@ -127,8 +123,8 @@ def exponents(
     sizes = [m for _, m in longer]
     span = f"t from {lengths[0]} to {lengths[-1]}, {held.format(min(sizes), max(sizes))}"
     most = f"t = {lengths[0]}, {held.format(larger[0][1], larger[-1][1])}"
-    by_t = slope(lengths, [took for took, _ in longer])
-    by_m = slope([m for _, m in larger], [took for took, _ in larger])
+    by_t = exponent(lengths, [took for took, _ in longer])
+    by_m = exponent([m for _, m in larger], [took for took, _ in larger])
     return [
         row(f"{what}, {span}, a {step} at the end", longer[-1][0], by_t, goals[0],
             "exponent of the cost in t", at_most=True),

@@ -13,7 +13,7 @@ import resource
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -183,6 +183,11 @@ def cells(rows: Iterable[dict], x: str, *keys: str, **chosen: Any) -> tuple[np.n
     whole = [own + own[:1] * (most - len(own)) for own in found.values()]
     values = (np.array([[row[key] for row in own] for own in whole], dtype=float) for key in keys)
     return np.array(list(found)), *(each.T for each in values)
+
+
+def exponent(x: Sequence[float], y: Sequence[float]) -> float:
+    """Return the p of the best fit y ~ x^p."""
+    return float(np.polyfit(np.log(x), np.log(y), 1)[0])
 
 
 def print_table(rows: Iterable[dict], *but: str) -> None:

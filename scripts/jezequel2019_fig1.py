@@ -8,10 +8,8 @@ Missing: nothing that is marked in the published figure. Its curve of Pros-N-KON
 Time: a second.
 Data: none.
 
-The published curve of Pros-N-KONS is level at 4 gamma / (1 + gamma)^2; its falling part has no
-marks and is drawn by eq. (8). The level begins on the falling part of our curve, at a = 2 gamma (1
-- gamma) / (1 + gamma)^2 and lam = n^(2 gamma / (1 + gamma)); eq. (8) goes on falling to a = 2 gamma
-/ (1 + gamma)^2, where lam = n^(gamma / (1 + gamma)). The script stops if the curves miss the marks.
+The script stops if the curves miss the published marks. Where the two of Pros-N-KONS part, and why:
+errata 57 and figures/README.md.
 """
 
 from math import sqrt

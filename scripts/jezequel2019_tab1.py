@@ -9,16 +9,12 @@ Missing: nothing of the table, which has stated rates only; of the spectra it co
 Time: about 3 minutes, memory about 1 GB.
 Data: none.
 
-Inputs are uniform in [-1,1]^d, labels are coins -1 and 1 whose mean is a function of norm 1 in the
-RKHS, so that lam = (B / |f|)^2 = 1 is what the theory wants. The parameters follow it at each n.
-Gaussian, sigma = sqrt(d): lam = alpha = 1, the degree of Theorem 4 (2 log n here),
-mu = n^-2 for Nystrom-AWV (text after Theorem 6), mu = 1/n for Pros-N-KONS. Matern: lam =
-n^(gamma/(1+gamma)) and Corollary 7's mu; Pros-N-KONS as the published rate wants it, see
-``tuning``. Sketched-KONS has gamma = 1/c, c = 2. beta = 1 and eps = 0.5 throughout. All regrets are
-against the same value, min_f sum (y - f(x))^2 + lam |f|^2. Exponents are least-squares slopes over
-the upper half of the sizes: of log(regret) on log log n for the Gaussian kernel, whose rates are
-powers of log n, and on log n for the other. Time is the CPU time of the last quarter of the
-rounds.
+Labels are coins whose mean is a function of norm 1 in the RKHS, so that lam = (B / |f|)^2 = 1 is
+what the theory wants. The parameters follow it at each n. Gaussian, sigma = sqrt(d): lam = alpha =
+1, the degree of Theorem 4 (2 log n here), mu = n^-2 for Nystrom-AWV (text after Theorem 6), mu =
+1/n for Pros-N-KONS. Matern: lam = n^(gamma/(1+gamma)) and Corollary 7's mu; Pros-N-KONS as the
+published rate wants it, see ``tuning``. Sketched-KONS has gamma = 1/c, c = 2. beta = 1 and eps =
+0.5 throughout. figures/README.md says how exponents are measured.
 """
 
 import time
@@ -28,7 +24,7 @@ from itertools import product
 from math import log, sqrt
 
 import numpy as np
-from common import arguments, cells, cpu_clock, publish
+from common import arguments, cells, cpu_clock, exponent, publish
 from tqdm import tqdm
 
 import oklnumba as okl
@@ -78,7 +74,7 @@ def matern(n: int) -> Setting:
     # n / lam from the lam of the regressor, about n^0.2, to the mu of its dictionary, about n^-1
     ratio = np.geomspace(n**0.8, n**2.1, 12)
     dimensions = [okl.theory.effective_dimension(kernel, X, n / r) for r in ratio]
-    g = float(np.polyfit(np.log(ratio), np.log(dimensions), 1)[0])
+    g = exponent(ratio, dimensions)
     print(f"Matern 3/2, d = 1: d_eff(lam) grows as (n / lam)^{g:.3f} (n = {n}; in theory 1/4)")
     best = g / (1.0 + g)
     stated = dict.fromkeys((BOUND, "Kernel-AWV", "Nystrom-AWV", "Sketched-KONS"), best)
@@ -175,9 +171,9 @@ def slope(n: np.ndarray, values: np.ndarray, of_log: bool) -> tuple[float, float
     The error is the standard error over seeds; nan for one seed.
     """
     half = len(n) // 2
-    x = np.log(np.log(n[half:])) if of_log else np.log(n[half:])
+    x = np.log(n[half:]) if of_log else n[half:]
     with np.errstate(invalid="ignore"):
-        slopes = [np.polyfit(x, np.log(row[half:]), 1)[0] for row in values]
+        slopes = [exponent(x, row[half:]) for row in values]
     error = np.std(slopes, ddof=1) / sqrt(len(slopes)) if len(slopes) > 1 else np.nan
     return float(np.mean(slopes)), float(error)
 
@@ -247,8 +243,7 @@ def draw(axes: np.ndarray, setting: Setting, found: list[dict]) -> None:
 
 def main() -> None:
     args = arguments(__doc__ or "", limit=60.0, quick_limit=8.0)
-    sizes = QUICK_SIZES if args.quick else SIZES
-    seeds = QUICK_SEEDS if args.quick else SEEDS
+    sizes, seeds = (QUICK_SIZES, QUICK_SEEDS) if args.quick else (SIZES, SEEDS)
     settings = [gaussian(1), gaussian(2), matern(sizes[-3])]
     fig, axes = plots.figure(rows=2, columns=len(settings), width=7.4, row_height=2.6)
     table, numbers = [], []

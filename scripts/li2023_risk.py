@@ -183,8 +183,7 @@ def draw(ax: Axes, rows: list[dict], ylabel: str) -> None:
 
 def main() -> None:
     args = arguments(__doc__ or "", limit=600.0, quick_limit=60.0)
-    sizes = QUICK_SIZES if args.quick else SIZES
-    streams = QUICK_STREAMS if args.quick else STREAMS
+    sizes, streams = (QUICK_SIZES, QUICK_STREAMS) if args.quick else (SIZES, STREAMS)
     figure, axes = plots.figure(rows=1, columns=3, width=7.4, row_height=2.8)
     panels = []
     for flip in FLIPS:

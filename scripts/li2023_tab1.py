@@ -7,29 +7,22 @@ Missing: nothing; d and B are not varied (d = 1, and budgets are fixed, as in th
 Time: about two minutes (--quick: up to 1024 rounds, some seconds).
 Data: none.
 
-All of the table is for the hinge loss and |f| <= U; here U = 1 and k(x, x) = 1, where the best
-function in hindsight is known: |f(x)| <= 1, so that its loss is T - y.f(X), and the least is
-T - sqrt(y'K y) = T - sqrt(T (T - A_T)). Two streams:
-
-coins: x uniform in [-1, 1], y a coin, so that nothing can be learned and A_T is nearly T;
-rare coins: round t is such a coin with probability 1 / sqrt(t), else x = 0 and y = 1, so that A_T
-    grows like sqrt(T).
+All of the table is for the hinge loss and |f| <= U; here U = 1 and k(x, x) = 1, so that the best
+function in hindsight is known: its loss is T - sqrt(y'K y) = T - sqrt(T (T - A_T)). Two streams,
+coins and rare coins, are in figures/README.md, so is what the exponents are.
 
 OGD (which projects on |f| <= U), NOGD and SkeGD step U / sqrt(T). BOGD steps U / sqrt(B), with lam
 = 1 / (eta B), so that a removal leaves the other coefficients as they are; see figures/README.md
 for U / sqrt(T). B(AO)2KS: U / sqrt(beta sqrt(A_T T)), beta = 1, and no budget, whose part the coins
 play. POMDR: zeta, ald_scale and rate_scale are 1; with exponential decay B_0 = 15 ln T and B = 400,
-else B_0 = 50 and B = 100. BOGD, NOGD (rank B / 5) and SkeGD have B = 100. Exponents are
-least-squares slopes on log T over the upper half of the sizes, of the log of the mean regret and of
-the least CPU time of a round in the last quarter. Stated exponents are slopes of the stated rate at
-the same T, and at the A_T of the streams.
+else B_0 = 50 and B = 100. BOGD, NOGD (rank B / 5) and SkeGD have B = 100.
 """
 
 from dataclasses import dataclass
 from math import sqrt
 
 import numpy as np
-from common import arguments, cells, publish
+from common import arguments, cells, exponent, publish
 from jezequel2019_tab1 import play
 from tqdm import tqdm
 
@@ -146,10 +139,6 @@ def measure(setting: Setting, sizes: list[int], seeds: int, limit: float) -> lis
     return rows
 
 
-def exponent(T: np.ndarray, values: np.ndarray) -> float:
-    return float(np.polyfit(np.log(T), np.log(values), 1)[0])
-
-
 def growth(T: np.ndarray, regret: np.ndarray) -> tuple[float, float]:
     """Return the exponent of the mean over seeds, and its standard error by leaving one out."""
     n = len(regret)
@@ -206,8 +195,7 @@ def draw(axes: np.ndarray, setting: Setting, found: list[dict], labels: tuple[st
 
 def main() -> None:
     args = arguments(__doc__ or "", limit=60.0, quick_limit=20.0)
-    sizes = QUICK_SIZES if args.quick else SIZES
-    seeds = QUICK_SEEDS if args.quick else SEEDS
+    sizes, seeds = (QUICK_SIZES, QUICK_SEEDS) if args.quick else (SIZES, SEEDS)
     every = settings()
     fig, axes = plots.figure(rows=2, columns=len(every), width=7.6, row_height=2.5)
     table, numbers = [], []
