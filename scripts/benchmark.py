@@ -29,6 +29,7 @@ from tqdm import tqdm
 import oklnumba as okl
 from oklnumba import plots
 from oklnumba.labels import direct_labels
+from oklnumba.learners.learner import Learner
 
 ROWS, QUICK_ROWS = {"ijcnn1": 50_000, "cod-rna": 50_000}, {"magic04": 3000}
 SLOW_ROWS, REHEARSED_BY_SLOW = 10_000, 3000  # of slow peers
@@ -73,7 +74,7 @@ def edges(n: int) -> Iterator[tuple[int, int]]:
         start, size = start + size, min(2 * size if start else size, BATCH)
 
 
-def method(by: str, name: str, make: Callable[..., Any], wrap: Callable = lambda peer: peer,
+def method(by: str, name: str, make: Any, wrap: Callable = lambda peer: peer,
            slow: bool = False, **lists: tuple) -> Method:  # fmt: skip
     """Return a method whose settings are all combinations of the lists."""
     return Method(by, name, combinations(make, wrap, **lists), slow)
@@ -81,45 +82,39 @@ def method(by: str, name: str, make: Callable[..., Any], wrap: Callable = lambda
 
 def ours(d: int) -> list[Method]:
     """Return the learners of the package; widths of kernels are in proportion to sqrt(d)."""
-    width, G, fourier = d**0.5, okl.Gaussian, okl.FourierFeatures
-    three, two, smooth = (width / 4, width / 2, width), (width / 2, width), {"loss": "logistic"}
+    width, kernel, smooth = d**0.5, okl.Gaussian(), {"loss": "logistic"}
+    three, two = (width / 4, width / 2, width), (width / 2, width)
     degree = max(k for k in (1, 2, 3) if okl.TaylorFeatures(k).size(d) <= MOST_MONOMIALS)
-    lams, steps = (0.01, 0.1), (0.3, 1.0, 3.0)
+    taylor, fourier = okl.TaylorFeatures(degree), okl.FourierFeatures(200)
+    adagrad = okl.WithFeatures(taylor, okl.AdaptiveFTRL("adagrad", **smooth))
+    on_features = {"features__sigma": three, "lam": (0.01, 0.1)}
+    on_atoms = {"kernel__sigma": three, "lam": (0.01, 0.1)}
+    by_steps = {"kernel__sigma": two, "eta": (0.3, 1.0, 3.0)}
+    fogd = {"sigma": two, "eta": (0.3, 1.0, 3.0)}
 
-    def own(name: str, make: Callable[..., Any], ones: bool = False, slow: bool = False,
+    def own(name: str, learner: Learner, ones: bool = False, slow: bool = False,
             **lists: tuple) -> Method:  # fmt: skip
-        return method(OURS, name, make, lambda learner: Own(learner, ones), slow, **lists)
+        return method(OURS, name, learner, lambda made: Own(made, ones), slow, **lists)
 
     return [
-        own("OGD, linear", lambda eta: okl.OGD(eta, schedule="sqrt", **smooth), True,
+        own("OGD, linear", okl.OGD(schedule="sqrt", **smooth), True,
             eta=(0.01, 0.03, 0.1, 0.3, 1.0, 3.0)),
-        own("LinearAWV", okl.LinearAWV, True, lam=(0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)),
-        own("AdaGrad, Taylor", lambda sigma, eta: okl.WithFeatures(
-            okl.TaylorFeatures(degree, sigma=sigma),
-            okl.AdaptiveFTRL("adagrad", eta=eta, **smooth)), sigma=two, eta=(0.2, 0.5, 2.0)),
-        own("PKAWV, Taylor", lambda sigma, lam: okl.PKAWV(
-            okl.TaylorFeatures(degree, sigma=sigma), lam=lam), sigma=three, lam=lams),
-        own("PKAWV, Fourier", lambda sigma, lam: okl.PKAWV(
-            fourier(200, sigma=sigma), lam=lam), sigma=three, lam=lams),
-        own("NystromAWV, 200", lambda sigma, lam: okl.NystromAWV(
-            G(sigma), lam=lam, max_size=200), sigma=three, lam=lams),
-        own("NystromAWV, 400", lambda sigma, lam: okl.NystromAWV(
-            G(sigma), lam=lam, max_size=400), sigma=three, lam=lams),
-        own("FOGD, 200 features", lambda sigma, eta: okl.FOGD(
-            n_frequencies=100, sigma=sigma, eta=eta, **smooth), sigma=two, eta=steps),
-        own("FOGD, 800 features", lambda sigma, eta: okl.FOGD(
-            n_frequencies=400, sigma=sigma, eta=eta, **smooth), sigma=two, eta=steps),
-        own("NOGD", lambda sigma, eta: okl.NOGD(
-            G(sigma), eta=eta, budget=200, rank=100, **smooth), sigma=two, eta=steps),
-        own("KernelOGD, 400 atoms", lambda sigma, eta: okl.KernelOGD(
-            G(sigma), eta=eta, budget=400, **smooth), sigma=two, eta=steps),
-        own("POMDR", lambda sigma: okl.POMDR(G(sigma)),
-            sigma=tuple(width * s for s in (0.2, 0.3, 0.5, 0.7, 1.0, 2.0))),
-        own("Pros-N-KONS", lambda sigma, mu: okl.ProsNKONS(G(sigma), mu=mu),
-            sigma=(width, 2 * width), mu=(10.0, 100.0, 1000.0)),
-        own("SelfTuning", okl.SelfTuning),
-        own("KernelAWV, exact", lambda sigma, lam: okl.KernelAWV(
-            G(sigma), lam=lam), slow=True, sigma=three, lam=lams),
+        own("LinearAWV", okl.LinearAWV(), True, lam=(0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)),
+        own("AdaGrad, Taylor", adagrad, features__sigma=two, learner__eta=(0.2, 0.5, 2.0)),
+        own("PKAWV, Taylor", okl.PKAWV(taylor), **on_features),
+        own("PKAWV, Fourier", okl.PKAWV(fourier), **on_features),
+        own("NystromAWV, 200", okl.NystromAWV(kernel, max_size=200), **on_atoms),
+        own("NystromAWV, 400", okl.NystromAWV(kernel, max_size=400), **on_atoms),
+        own("FOGD, 200 features", okl.FOGD(n_frequencies=100, **smooth), **fogd),
+        own("FOGD, 800 features", okl.FOGD(n_frequencies=400, **smooth), **fogd),
+        own("NOGD", okl.NOGD(kernel, budget=200, rank=100, **smooth), **by_steps),
+        own("KernelOGD, 400 atoms", okl.KernelOGD(kernel, budget=400, **smooth), **by_steps),
+        own("POMDR", okl.POMDR(kernel),
+            kernel__sigma=tuple(width * s for s in (0.2, 0.3, 0.5, 0.7, 1.0, 2.0))),
+        own("Pros-N-KONS", okl.ProsNKONS(kernel),
+            kernel__sigma=(width, 2 * width), mu=(10.0, 100.0, 1000.0)),
+        own("SelfTuning", okl.SelfTuning()),
+        own("KernelAWV, exact", okl.KernelAWV(kernel), slow=True, **on_atoms),
     ]  # fmt: skip
 
 

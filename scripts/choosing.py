@@ -115,43 +115,37 @@ def streams(quick: bool) -> Iterator[Stream]:
 
 def grid(stream: Stream) -> dict[str, dict[str, Maker]]:
     """Return the settings of each learner, by name, and how to make it."""
-    (n, d), signs, G = stream.X.shape, stream.kind != "regression", okl.Gaussian
+    (n, d), signs, kernel = stream.X.shape, stream.kind != "regression", okl.Gaussian()
     sigmas = [width * d**0.5 for width in WIDTHS]
     forget = {"discount": 2.0 ** (-1.0 / HALF_LIFE)}
     loss, smooth = ({"loss": name if signs else "squared"} for name in ("hinge", "logistic"))
-
-    def fourier(sigma: float) -> okl.FourierFeatures:
-        return okl.FourierFeatures(FREQUENCIES, sigma=sigma)
-
-    def taylor(sigma: float) -> okl.TaylorFeatures:
-        return okl.TaylorFeatures(2, sigma=sigma)
-
-    ridge = partial(combinations, told="sigma={sigma:.3g} lam={lam:g}", sigma=sigmas, lam=LAMS)
-    moved = partial(combinations, told="sigma={sigma:.3g} eta={eta:g}", sigma=sigmas, eta=STEPS)
+    fourier, taylor = okl.FourierFeatures(FREQUENCIES), okl.TaylorFeatures(2)
+    ridge, steps = "sigma={sigma:.3g} lam={lam:g}", "sigma={sigma:.3g} eta={eta:g}"
+    on_features = partial(combinations, told=ridge, features__sigma=sigmas, lam=LAMS)
+    on_atoms = partial(combinations, told=ridge, kernel__sigma=sigmas, lam=LAMS)
     linear = partial(combinations, told="lam={lam:g}", lam=LAMS)
+    nystrom = {"max_size": ATOMS}
     found: dict[str, dict[str, Maker]] = {
         SELF: {"": okl.SelfTuning},
-        "PKAWV, Fourier": ridge(lambda sigma, lam: okl.PKAWV(fourier(sigma), lam=lam)),
-        "PKAWV, Fourier, half-life 500": ridge(
-            lambda sigma, lam: okl.PKAWV(fourier(sigma), lam=lam, **forget)),
-        "NystromAWV": ridge(lambda sigma, lam: okl.NystromAWV(G(sigma), lam=lam, max_size=ATOMS)),
-        "NystromAWV, ridge": ridge(lambda sigma, lam: okl.NystromAWV(
-            G(sigma), lam=lam, max_size=ATOMS, forecaster="ridge")),
-        "PKAWV, Taylor": ridge(lambda sigma, lam: okl.PKAWV(taylor(sigma), lam=lam)),
-        "KernelAWV": ridge(lambda sigma, lam: okl.KernelAWV(G(sigma), lam=lam)),
-        "KernelRidge": ridge(lambda sigma, lam: okl.KernelRidge(G(sigma), lam=lam)),
-        "FOGD": moved(lambda sigma, eta: okl.FOGD(
-            eta=eta, sigma=sigma, n_frequencies=FREQUENCIES, **loss)),
-        "NOGD": moved(lambda sigma, eta: okl.NOGD(G(sigma), eta=eta, budget=ATOMS, **loss)),
-        "POMDR": combinations(lambda sigma: okl.POMDR(G(sigma), budget=ATOMS, horizon=n),
-                              told="sigma={sigma:.3g}", sigma=sigmas),
-        "LinearAWV": linear(okl.LinearAWV),
-        "LinearAWV, half-life 500": linear(lambda lam: okl.LinearAWV(lam, **forget)),
-        "OGD": combinations(lambda eta: okl.OGD(eta, **smooth), told="eta={eta:g}",
-                            eta=LINEAR_STEPS),
+        "PKAWV, Fourier": on_features(okl.PKAWV(fourier)),
+        "PKAWV, Fourier, half-life 500": on_features(okl.PKAWV(fourier, **forget)),
+        "NystromAWV": on_atoms(okl.NystromAWV(kernel, **nystrom)),
+        "NystromAWV, ridge": on_atoms(okl.NystromAWV(kernel, forecaster="ridge", **nystrom)),
+        "PKAWV, Taylor": on_features(okl.PKAWV(taylor)),
+        "KernelAWV": on_atoms(okl.KernelAWV(kernel)),
+        "KernelRidge": on_atoms(okl.KernelRidge(kernel)),
+        "FOGD": combinations(okl.FOGD(n_frequencies=FREQUENCIES, **loss), told=steps, sigma=sigmas,
+                             eta=STEPS),
+        "NOGD": combinations(okl.NOGD(kernel, budget=ATOMS, **loss), told=steps,
+                             kernel__sigma=sigmas, eta=STEPS),
+        "POMDR": combinations(okl.POMDR(kernel, budget=ATOMS, horizon=n), told="sigma={sigma:.3g}",
+                              kernel__sigma=sigmas),
+        "LinearAWV": linear(okl.LinearAWV()),
+        "LinearAWV, half-life 500": linear(okl.LinearAWV(**forget)),
+        "OGD": combinations(okl.OGD(**smooth), told="eta={eta:g}", eta=LINEAR_STEPS),
     }  # fmt: skip
     absent = {
-        "PKAWV, Taylor": taylor(1.0).size(d) > MOST_MONOMIALS,
+        "PKAWV, Taylor": taylor.size(d) > MOST_MONOMIALS,
         "KernelAWV": n > MOST_EXACT,
         "KernelRidge": n > MOST_EXACT,
         "POMDR": not signs,

@@ -96,37 +96,30 @@ def lengths(stream: str, quick: bool) -> tuple[int, ...]:
 # ---- the learners, each with a few settings ----
 
 
-def ours(make: Callable, **lists: tuple) -> list[tuple[str, Callable]]:
-    """Return settings of a learner of the package by text and maker."""
-    return list(combinations(make, Own, **lists).items())
-
-
 def families() -> dict[str, list[tuple[str, Callable]]]:
-    """Return the settings of the learners of the package by name."""
-    G, taylor, fourier = okl.Gaussian, okl.TaylorFeatures, okl.FourierFeatures
-    smooth = {"loss": "logistic"}
-    decaying = {"sigma": (1, 2), "eta": (0.1, 0.5), "lam": (0.0, 0.01)}
-    return {
-        "OGD, linear": ours(lambda eta: okl.OGD(eta, schedule="sqrt", **smooth), eta=(0.1, 0.3, 1)),
-        "LinearAWV": ours(okl.LinearAWV, lam=(1.0,)),
-        "PKAWV, Taylor M=2": ours(lambda sigma: okl.PKAWV(taylor(2, sigma=sigma)), sigma=(2, 4)),
-        "AdaGrad on Taylor M=3": ours(lambda eta: okl.WithFeatures(
-            taylor(3, sigma=3.0), okl.AdaptiveFTRL("adagrad", eta=eta, **smooth)),
-            eta=(0.2, 0.5, 2)),
-        "PKAWV, Fourier": ours(lambda sigma: okl.PKAWV(fourier(200, sigma=sigma)), sigma=(1, 2, 4)),
-        "NystromAWV": ours(lambda sigma: okl.NystromAWV(G(sigma), max_size=200), sigma=(1, 2, 4)),
-        "FOGD": ours(lambda sigma, eta: okl.FOGD(
-            n_frequencies=200, sigma=sigma, eta=eta, **smooth), sigma=(1, 2), eta=(0.3, 1, 3)),
-        "NOGD": ours(lambda sigma, eta: okl.NOGD(
-            G(sigma), eta=eta, budget=200, rank=100, **smooth), sigma=(1, 2), eta=(0.3, 1, 3)),
-        "POMDR": ours(lambda sigma: okl.POMDR(G(sigma)), sigma=(1, 2, 4)),
-        "KernelOGD, budget 400": ours(lambda sigma, eta, lam: okl.KernelOGD(
-            G(sigma), eta=eta, lam=lam, budget=400, **smooth), **decaying),
-        "BOGD": ours(lambda sigma, eta, lam: okl.BOGD(
-            G(sigma), eta=eta, lam=lam, **smooth), **decaying),
-        "ProsNKONS": ours(lambda sigma: okl.ProsNKONS(G(sigma)), sigma=(4, 6, 8)),
-        SELF: ours(okl.SelfTuning),
+    """Return the settings of the learners of the package by name, as text and maker."""
+    kernel, smooth = okl.Gaussian(), {"loss": "logistic"}
+    adagrad = okl.AdaptiveFTRL("adagrad", **smooth)
+    widths, steps = {"kernel__sigma": (1, 2)}, {"eta": (0.3, 1, 3)}
+    decaying = widths | {"eta": (0.1, 0.5), "lam": (0.0, 0.01)}
+    found = {
+        "OGD, linear": (okl.OGD(schedule="sqrt", **smooth), {"eta": (0.1, 0.3, 1)}),
+        "LinearAWV": (okl.LinearAWV(), {"lam": (1.0,)}),
+        "PKAWV, Taylor M=2": (okl.PKAWV(okl.TaylorFeatures(2)), {"features__sigma": (2, 4)}),
+        "AdaGrad on Taylor M=3": (okl.WithFeatures(okl.TaylorFeatures(3, sigma=3.0), adagrad),
+                                  {"learner__eta": (0.2, 0.5, 2)}),
+        "PKAWV, Fourier": (okl.PKAWV(okl.FourierFeatures(200)), {"features__sigma": (1, 2, 4)}),
+        "NystromAWV": (okl.NystromAWV(kernel, max_size=200), {"kernel__sigma": (1, 2, 4)}),
+        "FOGD": (okl.FOGD(n_frequencies=200, **smooth), {"sigma": (1, 2)} | steps),
+        "NOGD": (okl.NOGD(kernel, budget=200, rank=100, **smooth), widths | steps),
+        "POMDR": (okl.POMDR(kernel), {"kernel__sigma": (1, 2, 4)}),
+        "KernelOGD, budget 400": (okl.KernelOGD(kernel, budget=400, **smooth), decaying),
+        "BOGD": (okl.BOGD(kernel, **smooth), decaying),
+        "ProsNKONS": (okl.ProsNKONS(kernel), {"kernel__sigma": (4, 6, 8)}),
+        SELF: (okl.SelfTuning(), {}),
     }  # fmt: skip
+    return {name: list(combinations(learner, Own, **lists).items())
+            for name, (learner, lists) in found.items()}  # fmt: skip
 
 
 def others(name: str) -> list[tuple[str, Callable]]:

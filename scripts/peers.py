@@ -8,6 +8,7 @@ import hashlib
 import os
 import tempfile
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from functools import lru_cache, partial
 from importlib.util import find_spec
 from itertools import product
@@ -16,26 +17,34 @@ from typing import Any
 import numpy as np
 
 import oklnumba as okl
+from oklnumba.learners.learner import Learner
 
 MODULES = {"Vowpal Wabbit": "vowpalwabbit", "scikit-learn": "sklearn", "river": "river"}
 
 
 def combinations(
-    make: Callable[..., Any], wrap: Callable[[Any], Any] | None = None, told: str = "",
+    make: Callable[..., Any] | Learner, wrap: Callable[[Any], Any] | None = None, told: str = "",
     **lists: Sequence,
 ) -> dict[str, Callable[..., Any]]:  # fmt: skip
     """Return makers of every combination of arguments, by a text that tells it.
 
+    make : a function of these arguments, or a learner whose hyper-parameters they are.
     told : format of the text; "": "name = value, ...".
     """
     found = {}
     for values in product(*lists.values()):
         given = dict(zip(lists, values, strict=True))
-        shown = {k: f"{v:.4g}" if isinstance(v, float) else v for k, v in given.items()}
-        text = told.format(**given) or ", ".join(f"{k} = {v}" for k, v in shown.items())
-        one = partial(make, **given)
+        short = {name.split("__")[-1]: value for name, value in given.items()}
+        shown = {k: f"{v:.4g}" if isinstance(v, float) else v for k, v in short.items()}
+        text = told.format(**short) or ", ".join(f"{k} = {v}" for k, v in shown.items())
+        one = partial(make if callable(make) else partial(changed, make), **given)
         found[text] = one if wrap is None else lambda one=one: wrap(one())
     return found
+
+
+def changed(learner: Learner, **given: Any) -> Learner:
+    """Return a copy of a learner with other hyper-parameters."""
+    return deepcopy(learner).set_params(**given)
 
 
 def standardised(X: np.ndarray) -> np.ndarray:
