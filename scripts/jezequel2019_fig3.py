@@ -69,10 +69,6 @@ class Game:
     horizon: int  # of FOGD's step
     sampler: str
 
-    @property
-    def title(self) -> str:
-        return f"{self.name}, {self.seeds} seed{'s' * (self.seeds > 1)}"
-
 
 def games(quick: bool) -> tuple[Game, Game]:
     theirs = tuple(label for label in LABELS if label not in ("KONS", "CON-KONS"))
@@ -143,7 +139,8 @@ def draw(ax: Axes, game: Game, regrets: dict[str, np.ndarray], bounds: np.ndarra
     ax.plot(rounds, np.median(bounds, axis=0), color="black", linestyle=(0, (1, 1.5)),
             linewidth=1.0, label=f"bound of {EXACT} (Prop. 1)")  # fmt: skip
     ax.set(xlim=(0, len(rounds)), ylim=(0, None))
-    plots.tidy(ax, "rounds", text=game.title)
+    seeds = f"{game.seeds} seed{'s' * (game.seeds > 1)}"
+    plots.tidy(ax, "rounds", text=f"{game.name}, {seeds}")
 
 
 def draw_published(ax: Axes) -> None:

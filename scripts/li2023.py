@@ -38,10 +38,6 @@ class Case:
     rows: int = 0  # drawn from the file; 0: all
     instead_of: str = ""  # what the paper has, where ours is another set
 
-    @property
-    def title(self) -> str:
-        return f"{self.name}, sigma = {self.sigma:g}"
-
 
 # Scaled to [0, 1]: so t-bar, and the values for sigma = 4, are those of the paper; not in [-1, 1].
 MAGIC04 = Case("magic04", 0.5, 2 / 3, scale=(0.0, 1.0))
@@ -261,7 +257,7 @@ def draw_comparison(cases: list[Case], rows: list[dict]):
             ax.set_ylim(np.nanmin([ours, theirs]) / 1.4, np.nanmax([ours, theirs]) * 1.4)
             plots.tidy(ax, "", "" if column else label, log="y", small=1.0)
         axes[0, column].set_xticklabels([])
-        plots.title(axes[0, column], case.title)
+        plots.title(axes[0, column], f"{case.name}, sigma = {case.sigma:g}")
     return figure
 
 

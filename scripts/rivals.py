@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import tuned
@@ -25,15 +24,6 @@ RIVER_COMPONENTS = 50  # its RBFSampler has so many of each input by itself, uns
 OWN, RIVER, SKLEARN, PLAIN = "oklnumba, tuned by hand", "river", "scikit-learn", "none"
 
 Player = Callable[[Stream, float], tuple[str, np.ndarray]]  # to setting and forecasts
-
-
-class Job(NamedTuple):
-    """A learner on the streams of a group."""
-
-    group: str
-    by: str
-    learner: str
-    play: Player
 
 
 def averages(series: np.ndarray, n: int, unit: float = 1.0) -> list[str]:
@@ -250,33 +240,33 @@ def is_slow(by: str, learner: str, d: int) -> bool:
     return by == SKLEARN or learner in (FOREST, TREE) or learner.startswith("RBF") or d > WIDE
 
 
-def jobs(libraries: bool) -> Iterator[Job]:
-    """Yield every rival of every group; river and scikit-learn only where they are wanted."""
+def jobs(libraries: bool) -> Iterator[tuple[str, str, str, Player]]:
+    """Yield group, library, learner and player of all; river, scikit-learn where they are wanted."""
     for group in groups():
         found = streams_of(group)
         d, kind = found[0].X.shape[1], found[0].kind
         for player in (plain, last_label) if kind == "regression" else (plain,):
-            yield Job(group, PLAIN, player.__name__, player)
+            yield group, PLAIN, player.__name__, player
         for family in tuned.grids(kind, d):
-            yield Job(group, OWN, family, by_hand(group, family))
+            yield group, OWN, family, by_hand(group, family)
         others = (SKLEARN, sklearn_models, with_sklearn), (RIVER, river_models, with_river)
         for by, models, player in others if libraries else ():
             for name in models(kind, d):
-                yield Job(group, by, name, player(name))
+                yield group, by, name, player(name)
 
 
 def play_all(path: Path, libraries: bool, limit: float) -> None:
     """Play what the csv has not; ``limit`` in CPU seconds for each cell."""
     rows = read_csv(path)
     done = {(r["stream"], r["by"], r["learner"]) for r in rows}
-    for job in tqdm(list(jobs(libraries)), unit=" job"):
-        for stream in streams_of(job.group):
-            if (stream.name, job.by, job.learner) in done:
+    for group, by, learner, play in tqdm(list(jobs(libraries)), unit=" job"):
+        for stream in streams_of(group):
+            if (stream.name, by, learner) in done:
                 continue
             start = time.process_time()
-            setting, forecasts = job.play(stream, limit)
-            head = {"stream": stream.name, "kind": stream.kind, "by": job.by,
-                    "learner": job.learner, "setting": setting}  # fmt: skip
+            setting, forecasts = play(stream, limit)
+            head = {"stream": stream.name, "kind": stream.kind, "by": by, "learner": learner}
+            head["setting"] = setting
             seconds = {"cpu_seconds": f"{time.process_time() - start:.3g}"}
             rows.append(head | row(stream, np.nan_to_num(forecasts)) | seconds)
             write_csv(path, rows)
