@@ -241,7 +241,7 @@ def is_slow(by: str, learner: str, d: int) -> bool:
 
 
 def jobs(libraries: bool) -> Iterator[tuple[str, str, str, Player]]:
-    """Yield group, library, learner and player of all; river, scikit-learn where they are wanted."""
+    """Yield group, library, learner and player of all; other libraries only where wanted."""
     for group in groups():
         found = streams_of(group)
         d, kind = found[0].X.shape[1], found[0].kind

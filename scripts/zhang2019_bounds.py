@@ -25,58 +25,46 @@ STREAMS = ("random", "sparse", "adversarial")
 
 
 class Panel(NamedTuple):
-    """An algorithm: how to make it for n rounds, its bound and its comparator set."""
+    """An algorithm: how to make it with a step, its bound with it, and its comparator set."""
 
     title: str
-    make: Callable[[int], okl.oco.LinearLearner]
-    bound: Callable[[np.ndarray, np.ndarray, int], float]
+    make: Callable[[float], okl.oco.LinearLearner]
+    bound: Callable[[np.ndarray, np.ndarray, float], float]
     kind: str  # "ball", "p", "simplex", "strong", "exp-concave"
 
 
 P = 1.2
-
-
-def step(n: int) -> float:
-    """Return the step of oco section 2.3 for B = R = 1."""
-    return 1 / sqrt(2 * n)
-
-
-def p_step(n: int) -> float:
-    return sqrt((P - 1) / (2 * n))
-
-
-def hedge_step(n: int) -> float:
-    return sqrt(log(D) / n)
-
-
 ALPHA = theory.exp_concave_rate(1.0, 1.0, 2.0)
 
 
+def step(kind: str, n: int) -> float:
+    """Return the step of oco section 2.3 for n rounds and B = R = 1; 0 where there is none."""
+    steps = {"ball": 1 / sqrt(2 * n), "p": sqrt((P - 1) / (2 * n)), "simplex": sqrt(log(D) / n)}
+    return steps.get(kind, 0.0)
+
+
 def adaptive(title: str, kind: str) -> Panel:
-    return Panel(title, lambda n: okl.AdaptiveFTRL(kind, eta=1.0),
-                 lambda g, w, n: theory.adaptive_ftrl_bound(g, w, kind, 1.0), "ball")  # fmt: skip
+    return Panel(title, lambda _: okl.AdaptiveFTRL(kind, eta=1.0),
+                 lambda g, w, _: theory.adaptive_ftrl_bound(g, w, kind, 1.0), "ball")  # fmt: skip
 
 
 PANELS = [
-    Panel("OGD", lambda n: okl.OGD(step(n)),
-          lambda g, w, n: theory.ogd_bound(g, w, step(n)), "ball"),
-    Panel("LazyOGD", lambda n: okl.LazyOGD(step(n)),
-          lambda g, w, n: theory.ogd_bound(g, w, step(n)), "ball"),
-    Panel(f"PNorm, p = {P}", lambda n: okl.PNorm(p_step(n), p=P),
-          lambda g, w, n: theory.p_norm_bound(g, w, p_step(n), P), "p"),
-    Panel("Hedge", lambda n: okl.Hedge(hedge_step(n)),
-          lambda g, w, n: theory.exponentiated_gradient_bound(g, w, hedge_step(n)), "simplex"),
+    Panel("OGD", okl.OGD, theory.ogd_bound, "ball"),
+    Panel("LazyOGD", okl.LazyOGD, theory.ogd_bound, "ball"),
+    Panel(f"PNorm, p = {P}", lambda eta: okl.PNorm(eta, p=P),
+          lambda g, w, eta: theory.p_norm_bound(g, w, eta, P), "p"),
+    Panel("Hedge", okl.Hedge, theory.exponentiated_gradient_bound, "simplex"),
     adaptive("FTRL, steps 1/sqrt(t)", "sqrt"),
     adaptive("FTRL, by lengths", "gradient"),
     adaptive("AdaGrad, diagonal", "adagrad"),
     adaptive("AdaGrad, full", "adagrad_full"),
-    Panel("StronglyConvex", lambda n: okl.StronglyConvexFTRL(LAM),
-          lambda g, w, n: theory.strongly_convex_bound(g, w, LAM), "strong"),
-    Panel("OGD, 1 / (lam t)", lambda n: okl.OGD(schedule="strong", lam=LAM),
-          lambda g, w, n: theory.ogd_strong_bound(g, LAM), "strong"),
+    Panel("StronglyConvex", lambda _: okl.StronglyConvexFTRL(LAM),
+          lambda g, w, _: theory.strongly_convex_bound(g, w, LAM), "strong"),
+    Panel("OGD, 1 / (lam t)", lambda _: okl.OGD(schedule="strong", lam=LAM),
+          lambda g, w, _: theory.ogd_strong_bound(g, LAM), "strong"),
     Panel("ExpConcave, simplex",
-          lambda n: okl.ExpConcaveFTRL(ALPHA, lipschitz=2.0, domain="simplex"),
-          lambda g, w, n: theory.exp_concave_bound(g, w, ALPHA, 2.0), "exp-concave"),
+          lambda _: okl.ExpConcaveFTRL(ALPHA, lipschitz=2.0, domain="simplex"),
+          lambda g, w, _: theory.exp_concave_bound(g, w, ALPHA, 2.0), "exp-concave"),
 ]  # fmt: skip
 
 
@@ -117,7 +105,8 @@ def best(kind: str, G: np.ndarray, t: int) -> np.ndarray:
 def play_linear(panel: Panel, stream: str, n: int, rounds: np.ndarray) -> list[tuple]:
     """Play a game; return round, regret and bound at some rounds."""
     rng = np.random.default_rng(0)
-    learner = panel.make(n).reset(D)
+    eta = step(panel.kind, n)
+    learner = panel.make(eta).reset(D)
     points, linear, gradients = np.empty((n, D)), np.empty((n, D)), np.empty((n, D))
     G = np.zeros(D)
     for t in range(n):
@@ -135,7 +124,7 @@ def play_linear(panel: Panel, stream: str, n: int, rounds: np.ndarray) -> list[t
             terms -= LAM / 2 * (moves**2).sum(axis=1)
         if panel.kind == "exp-concave":  # the regret on the quadratic minorants of Lemma 6
             terms -= ALPHA / 2 * terms**2
-        rows.append((t, terms.sum(), panel.bound(gradients[:t], w, n)))
+        rows.append((t, terms.sum(), panel.bound(gradients[:t], w, eta)))
     return rows
 
 
