@@ -49,11 +49,11 @@ def adaptive(title: str, kind: str) -> Panel:
 
 
 PANELS = [
-    Panel("OGD", okl.OGD, theory.ogd_bound, "ball"),
-    Panel("LazyOGD", okl.LazyOGD, theory.ogd_bound, "ball"),
+    Panel("OGD", lambda eta: okl.OGD(eta), theory.ogd_bound, "ball"),
+    Panel("LazyOGD", lambda eta: okl.LazyOGD(eta), theory.ogd_bound, "ball"),
     Panel(f"PNorm, p = {P}", lambda eta: okl.PNorm(eta, p=P),
           lambda g, w, eta: theory.p_norm_bound(g, w, eta, P), "p"),
-    Panel("Hedge", okl.Hedge, theory.exponentiated_gradient_bound, "simplex"),
+    Panel("Hedge", lambda eta: okl.Hedge(eta), theory.exponentiated_gradient_bound, "simplex"),
     adaptive("FTRL, steps 1/sqrt(t)", "sqrt"),
     adaptive("FTRL, by lengths", "gradient"),
     adaptive("AdaGrad, diagonal", "adagrad"),
