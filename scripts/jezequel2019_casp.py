@@ -129,8 +129,7 @@ def draw(ax: Axes, name: str, averages: dict[str, np.ndarray]) -> None:
         plots.band(ax, rounds[shown], (averages[label] / values)[:, shown], label, look, np.mean)
     ax.axhspan(1 - READING / 100, 1 + READING / 100, color="0.5", alpha=0.35, lw=0,
                label=f"reading error of theirs, {READING} %")  # fmt: skip
-    ax.set_xscale("log")
-    plots.tidy(ax, "rounds", text=name)
+    plots.tidy(ax, "rounds", text=name, log="x")
 
 
 def table(averages: dict[str, np.ndarray], sizes: dict[str, list[int]]) -> list[dict[str, str]]:

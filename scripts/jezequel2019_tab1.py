@@ -237,8 +237,7 @@ def draw(axes: np.ndarray, setting: Setting, found: list[dict]) -> None:
             axes[1].plot(half, us[-1] * (base / base[-1]) ** setting.time[label], **colour)
     name = setting.name + (f", $\\gamma$ = {setting.gamma:.2f}" if setting.gamma else "")
     for ax, text, title in zip(axes, PANELS, (name, ""), strict=True):
-        ax.set(xscale="log", yscale="log")
-        plots.tidy(ax, "rounds n", text, title)
+        plots.tidy(ax, "rounds n", text, title, log="xy")
 
 
 def main() -> None:

@@ -322,6 +322,6 @@ def draw_widths(rows: list[dict]):
                         xytext=(-3, 0), textcoords="offset points")  # fmt: skip
         ax.set_yticks(places, names if ax is axes[0, 0] else [])
         ax.set_ylim(-0.5, len(rows) - 0.3)
-        ax.set_xscale("log")
-        plots.tidy(ax, label, "data set, sigma" if ax is axes[0, 0] else "", small=1.0)
+        ylabel = "data set, sigma" if ax is axes[0, 0] else ""
+        plots.tidy(ax, label, ylabel, log="x", small=1.0)
     return figure
