@@ -5,7 +5,7 @@ Users call these by ``oklnumba.plots``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -138,6 +138,100 @@ def title(axes: Axes, text: str) -> None:
     require_axes(axes)
     require_instance("text", text, str, "a text")
     axes.set_title(text, fontsize=FONT + 0.5)
+
+
+def band(
+    axes: Axes,
+    x: ArrayLike,
+    values: ArrayLike,
+    label: str = "",
+    style: Mapping[str, Any] | None = None,
+    middle: Callable[..., Any] = np.median,
+) -> None:
+    """Draw the middle of repeated curves as a line, and their range as a band.
+
+    Parameters
+    ----------
+    axes : matplotlib Axes
+    x : array_like of shape (n,)
+    values : array_like of shape (repetitions, n)
+    label : str
+    style : keywords of ``Axes.plot``, optional
+        None: the first of ``line_style``.
+    middle : function of (values, axis)
+        ``np.median``, ``np.mean``, ...
+
+    Raises
+    ------
+    ValueError
+        If the shapes of x and values do not go together.
+
+    Examples
+    --------
+    >>> from oklnumba import plots
+    >>> fig, axes = plots.figure(columns=1)
+    >>> plots.band(axes[0, 0], [1, 2], [[1.0, 2.0], [3.0, 5.0], [9.0, 3.0]], "loss")
+    >>> axes[0, 0].lines[0].get_ydata()
+    array([3., 3.])
+    """
+    require_axes(axes)
+    x, values = np.asarray(x), np.asarray(values)
+    fits = values.ndim == 2 and values.shape[1:] == x.shape and len(values) > 0
+    require(fits, "values", values.shape, "of shape (repetitions, n), x of shape (n,)")
+    look = {"label": label, "linewidth": 1.3} | (as_styles(style, "style") or line_style(0))
+    (line,) = axes.plot(x, middle(values, axis=0), **look)
+    if len(values) > 1:
+        low, high = values.min(axis=0), values.max(axis=0)
+        axes.fill_between(x, low, high, color=line.get_color(), alpha=0.2, lw=0)
+
+
+def tidy(
+    axes: Axes,
+    xlabel: str = "",
+    ylabel: str = "",
+    text: str = "",
+    *,
+    log: str = "",
+    font: float = FONT,
+    small: float = 0.5,
+) -> None:
+    """Finish an axes after everything is drawn: scales, names, ticks, a grid and the title.
+
+    Parameters
+    ----------
+    axes : matplotlib Axes
+    xlabel, ylabel, text : str
+        Names of the axes and title; "": what is there stays.
+    log : str
+        What to make logarithmic: "", "x", "y" or "xy". Ticks as ``label_ticks`` has them.
+    font, small : float
+        Points of the names, and by how much the numbers at the ticks are smaller.
+
+    Examples
+    --------
+    >>> from oklnumba import plots
+    >>> fig, axes = plots.figure(columns=1)
+    >>> _ = axes[0, 0].plot([1, 1000], [0.2, 0.5])
+    >>> plots.tidy(axes[0, 0], "rounds", "loss", "casp", log="xy")
+    >>> axes[0, 0].get_xscale(), axes[0, 0].get_ylabel()
+    ('log', 'loss')
+    """
+    require_axes(axes)
+    require(log in ("", "x", "y", "xy"), "log", log, '"", "x", "y" or "xy"')
+    for name, label in (("x", xlabel), ("y", ylabel)):
+        if name in log:
+            axes.set(**{f"{name}scale": "log"})
+            axis = axes.xaxis if name == "x" else axes.yaxis
+            label_ticks(axis, *axis.get_view_interval())
+        if label:
+            axes.set(**{f"{name}label": label})
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.label.set_size(font)
+    axes.tick_params(which="both", labelsize=font - small)
+    axes.grid(True, which="major", linewidth=0.4, alpha=0.5)
+    axes.spines[["top", "right"]].set_visible(False)
+    if text:
+        title(axes, text)
 
 
 class Decades(LogLocator):

@@ -27,12 +27,14 @@ from oklnumba.drawing import (
     FONT,
     POINTS,
     as_styles,
+    band,
     figure,
     label_ticks,
     line_style,
     require_axes,
     shared_legend,
     thin,
+    tidy,
     title,
 )
 from oklnumba.labels import direct_labels
@@ -44,6 +46,7 @@ __all__ = [
     "DASHES",
     "FONT",
     "POINTS",
+    "band",
     "certificate",
     "figure",
     "label_ticks",
@@ -55,6 +58,7 @@ __all__ = [
     "size_curves",
     "thin",
     "thin_checkpoints",
+    "tidy",
     "time_curves",
     "title",
 ]
@@ -526,15 +530,8 @@ def _look(
 
 def _finish(axes: Axes, ylabel: str, legend: bool) -> None:
     legend = require_flag("legend", legend)
+    positive = any(np.any(line.get_ydata() > 0.0) for line in axes.lines)
     axes.set_xscale("log")
-    if not axes.lines or any(np.any(line.get_ydata() > 0.0) for line in axes.lines):
-        axes.set_yscale("log")
-    axes.set_xlabel("rounds", fontsize=FONT)
-    axes.set_ylabel(ylabel, fontsize=FONT)
-    axes.tick_params(which="both", labelsize=FONT - 0.5)
-    axes.grid(True, which="major", linewidth=0.4, alpha=0.5)
-    axes.spines[["top", "right"]].set_visible(False)
-    if axes.get_yscale() == "log":
-        label_ticks(axes.yaxis, *axes.get_ylim())
+    tidy(axes, "rounds", ylabel, log="y" if positive or not axes.lines else "")
     if legend and axes.lines:
         axes.legend(fontsize=FONT - 0.5, handlelength=2.8, frameon=False)

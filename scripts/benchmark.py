@@ -2,6 +2,7 @@
 
 Reproduces: nothing published; prequential mistakes and CPU seconds of learners of every family and
     of peers, each with the best of TRIED settings on a permutation of its own, on five others.
+    figures/README.md says what is in the seconds.
 Missing: peers that are not installed (pip install "oklnumba[benchmark]"). What is slow (most of
     river, kernels without a budget) plays 10,000 rows of one permutation, where all of ours are
     played too and compared with it; its settings are chosen on 3,000.
@@ -9,11 +10,6 @@ Time: about 15 minutes of CPU time, of which --limit cuts nothing off; --quick (
     3,000 rows of magic04, two permutations): 10 seconds.
 Data: ijcnn1 and cod-rna, 50,000 rows of each permutation; inputs standardised over all
     rows, the same for all (SelfTuning, which needs no scale, too).
-
-What is in the seconds (of all threads, loops compiled and libraries imported before): for the
-package the whole of ``okl.run`` on arrays; for scikit-learn forecasts and ``partial_fit`` of
-batches, of 10 rows first, then 20, and so on up to 500, features included; for river its loop over
-dictionaries that were made before; for Vowpal Wabbit reading its own binary cache, and learning.
 """
 
 import argparse
@@ -26,14 +22,15 @@ from textwrap import fill
 from typing import Any
 
 import numpy as np
-from common import arguments, at_hand, finish, label_ends, print_table, read_csv, save, write_csv
-from peers import Batches, Own, Peer, Rows, Wabbit, combinations, installed
+from common import arguments, at_hand, publish, read_csv, write_csv
+from peers import Batches, Own, Peer, Rows, Wabbit, combinations, installed, standardised
 from tqdm import tqdm
 
 import oklnumba as okl
 from oklnumba import plots
+from oklnumba.labels import direct_labels
+from oklnumba.learners.learner import Learner
 
-STEM = "benchmark"
 ROWS, QUICK_ROWS = {"ijcnn1": 50_000, "cod-rna": 50_000}, {"magic04": 3000}
 SLOW_ROWS, REHEARSED_BY_SLOW = 10_000, 3000  # of slow peers
 SEEDS, QUICK_SEEDS, TUNING_SEED = 5, 2, 1000
@@ -77,7 +74,7 @@ def edges(n: int) -> Iterator[tuple[int, int]]:
         start, size = start + size, min(2 * size if start else size, BATCH)
 
 
-def method(by: str, name: str, make: Callable[..., Any], wrap: Callable = lambda peer: peer,
+def method(by: str, name: str, make: Any, wrap: Callable = lambda peer: peer,
            slow: bool = False, **lists: tuple) -> Method:  # fmt: skip
     """Return a method whose settings are all combinations of the lists."""
     return Method(by, name, combinations(make, wrap, **lists), slow)
@@ -85,45 +82,39 @@ def method(by: str, name: str, make: Callable[..., Any], wrap: Callable = lambda
 
 def ours(d: int) -> list[Method]:
     """Return the learners of the package; widths of kernels are in proportion to sqrt(d)."""
-    width, G, fourier = d**0.5, okl.Gaussian, okl.FourierFeatures
-    three, two, smooth = (width / 4, width / 2, width), (width / 2, width), {"loss": "logistic"}
+    width, kernel, smooth = d**0.5, okl.Gaussian(), {"loss": "logistic"}
+    three, two = (width / 4, width / 2, width), (width / 2, width)
     degree = max(k for k in (1, 2, 3) if okl.TaylorFeatures(k).size(d) <= MOST_MONOMIALS)
-    lams, steps = (0.01, 0.1), (0.3, 1.0, 3.0)
+    taylor, fourier = okl.TaylorFeatures(degree), okl.FourierFeatures(200)
+    adagrad = okl.WithFeatures(taylor, okl.AdaptiveFTRL("adagrad", **smooth))
+    on_features = {"features__sigma": three, "lam": (0.01, 0.1)}
+    on_atoms = {"kernel__sigma": three, "lam": (0.01, 0.1)}
+    by_steps = {"kernel__sigma": two, "eta": (0.3, 1.0, 3.0)}
+    fogd = {"sigma": two, "eta": (0.3, 1.0, 3.0)}
 
-    def own(name: str, make: Callable[..., Any], ones: bool = False, slow: bool = False,
+    def own(name: str, learner: Learner, ones: bool = False, slow: bool = False,
             **lists: tuple) -> Method:  # fmt: skip
-        return method(OURS, name, make, lambda learner: Own(learner, ones), slow, **lists)
+        return method(OURS, name, learner, lambda made: Own(made, ones), slow, **lists)
 
     return [
-        own("OGD, linear", lambda eta: okl.OGD(eta, schedule="sqrt", **smooth), True,
+        own("OGD, linear", okl.OGD(schedule="sqrt", **smooth), True,
             eta=(0.01, 0.03, 0.1, 0.3, 1.0, 3.0)),
-        own("LinearAWV", okl.LinearAWV, True, lam=(0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)),
-        own("AdaGrad, Taylor", lambda sigma, eta: okl.WithFeatures(
-            okl.TaylorFeatures(degree, sigma=sigma),
-            okl.AdaptiveFTRL("adagrad", eta=eta, **smooth)), sigma=two, eta=(0.2, 0.5, 2.0)),
-        own("PKAWV, Taylor", lambda sigma, lam: okl.PKAWV(
-            okl.TaylorFeatures(degree, sigma=sigma), lam=lam), sigma=three, lam=lams),
-        own("PKAWV, Fourier", lambda sigma, lam: okl.PKAWV(
-            fourier(200, sigma=sigma), lam=lam), sigma=three, lam=lams),
-        own("NystromAWV, 200", lambda sigma, lam: okl.NystromAWV(
-            G(sigma), lam=lam, max_size=200), sigma=three, lam=lams),
-        own("NystromAWV, 400", lambda sigma, lam: okl.NystromAWV(
-            G(sigma), lam=lam, max_size=400), sigma=three, lam=lams),
-        own("FOGD, 200 features", lambda sigma, eta: okl.FOGD(
-            n_frequencies=100, sigma=sigma, eta=eta, **smooth), sigma=two, eta=steps),
-        own("FOGD, 800 features", lambda sigma, eta: okl.FOGD(
-            n_frequencies=400, sigma=sigma, eta=eta, **smooth), sigma=two, eta=steps),
-        own("NOGD", lambda sigma, eta: okl.NOGD(
-            G(sigma), eta=eta, budget=200, rank=100, **smooth), sigma=two, eta=steps),
-        own("KernelOGD, 400 atoms", lambda sigma, eta: okl.KernelOGD(
-            G(sigma), eta=eta, budget=400, **smooth), sigma=two, eta=steps),
-        own("POMDR", lambda sigma: okl.POMDR(G(sigma)),
-            sigma=tuple(width * s for s in (0.2, 0.3, 0.5, 0.7, 1.0, 2.0))),
-        own("Pros-N-KONS", lambda sigma, mu: okl.ProsNKONS(G(sigma), mu=mu),
-            sigma=(width, 2 * width), mu=(10.0, 100.0, 1000.0)),
-        own("SelfTuning", okl.SelfTuning),
-        own("KernelAWV, exact", lambda sigma, lam: okl.KernelAWV(
-            G(sigma), lam=lam), slow=True, sigma=three, lam=lams),
+        own("LinearAWV", okl.LinearAWV(), True, lam=(0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)),
+        own("AdaGrad, Taylor", adagrad, features__sigma=two, learner__eta=(0.2, 0.5, 2.0)),
+        own("PKAWV, Taylor", okl.PKAWV(taylor), **on_features),
+        own("PKAWV, Fourier", okl.PKAWV(fourier), **on_features),
+        own("NystromAWV, 200", okl.NystromAWV(kernel, max_size=200), **on_atoms),
+        own("NystromAWV, 400", okl.NystromAWV(kernel, max_size=400), **on_atoms),
+        own("FOGD, 200 features", okl.FOGD(n_frequencies=100, **smooth), **fogd),
+        own("FOGD, 800 features", okl.FOGD(n_frequencies=400, **smooth), **fogd),
+        own("NOGD", okl.NOGD(kernel, budget=200, rank=100, **smooth), **by_steps),
+        own("KernelOGD, 400 atoms", okl.KernelOGD(kernel, budget=400, **smooth), **by_steps),
+        own("POMDR", okl.POMDR(kernel),
+            kernel__sigma=tuple(width * s for s in (0.2, 0.3, 0.5, 0.7, 1.0, 2.0))),
+        own("Pros-N-KONS", okl.ProsNKONS(kernel),
+            kernel__sigma=(width, 2 * width), mu=(10.0, 100.0, 1000.0)),
+        own("SelfTuning", okl.SelfTuning()),
+        own("KernelAWV, exact", okl.KernelAWV(kernel), slow=True, **on_atoms),
     ]  # fmt: skip
 
 
@@ -212,14 +203,6 @@ def methods(d: int, quick: bool) -> list[Method]:
 # ---- playing ----
 
 
-def rows_of(name: str, quick: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Return inputs, standardised, and labels."""
-    data = okl.datasets.load(name, scale=None)
-    deviation = data.X.std(axis=0)
-    X = (data.X - data.X.mean(axis=0)) / np.where(deviation > 0.0, deviation, 1.0)
-    return X, data.y
-
-
 def permuted(X: np.ndarray, y: np.ndarray, seed: int, n: int) -> tuple[np.ndarray, np.ndarray]:
     order = np.random.default_rng(seed).permutation(len(y))[:n]
     return X[order], y[order]
@@ -249,9 +232,10 @@ def best_setting(one: Method, X: np.ndarray, y: np.ndarray, keep: Path | None) -
 
 def play_all(name: str, args: argparse.Namespace) -> list[dict]:
     """Return a row for each run on a data set, in turn over the methods; take what is kept."""
-    X, y = rows_of(name, args.quick)
+    data = okl.datasets.load(name, scale=None)
+    X, y = standardised(data.X), data.y
     n, seeds = (QUICK_ROWS[name], QUICK_SEEDS) if args.quick else (ROWS[name], SEEDS)
-    path = args.keep / f"{STEM}_{name}.csv" if args.keep else None
+    path = args.keep / f"{args.stem}_{name}.csv" if args.keep else None
     runs = read_csv(path) if path else []
     done = {(run["method"], int(run["permutation"]), int(run["rows"])) for run in runs}
     chosen = {run["method"]: run["setting"] for run in runs}
@@ -306,7 +290,9 @@ def summary(runs: list[dict]) -> list[dict]:
         match = None if row["by"] == OURS else equal(row, rows)
         row["ours_at_equal_error"] = match["method"] if match else ""
         row["its_mistakes"] = match["mistakes"] if match else ""
-        row["times_its_speed"] = f"{ratio(row, match):.3g}" if match else ""
+        # of each the least seconds: the machine may be busy
+        speed = float(row["seconds_least"]) / float(match["seconds_least"]) if match else 0.0
+        row["times_its_speed"] = f"{speed:.3g}" if match else ""
     return rows
 
 
@@ -318,21 +304,15 @@ def equal(peer: dict, rows: list[dict]) -> dict | None:
     return min(found, key=lambda row: float(row["seconds_least"])) if found else None
 
 
-def ratio(peer: dict, own: dict) -> float:
-    """Return the seconds of a peer by ours, of each the least: the machine may be busy."""
-    return float(peer["seconds_least"]) / float(own["seconds_least"])
-
-
 def verdicts(rows: list[dict]) -> Iterator[str]:
     """Say for each peer what of ours makes no more mistakes, and how much faster it is."""
     for row in rows:
         if row["by"] != OURS:
-            match = equal(row, rows)
             told = "none of ours makes as few mistakes"
-            if match:
-                speed = ratio(row, match)
+            if row["ours_at_equal_error"]:
+                speed = float(row["times_its_speed"])
                 than = f"{max(speed, 1 / speed):.3g} times {'as fast' if speed >= 1 else 'SLOWER'}"
-                told = f"{match['method']} ({match['mistakes']} %), {than}"
+                told = f"{row['ours_at_equal_error']} ({row['its_mistakes']} %), {than}"
             yield f"{row['data']}, {row['method']} ({row['mistakes']} %): {told}"
 
 
@@ -366,10 +346,10 @@ def draw(rows: list[dict]):
             ends[row["method"]] = x + across, y, look["color"]
         part = any(int(row["rows"]) < n for row in here)
         unseen = fill("not drawn: " + ", ".join(above), 100) if above else ""
-        finish(ax, f"CPU time of a row (\N{MICRO SIGN}s)\n{unseen}".rstrip(), "mistakes (%)",
-               f"{data}, {n:,} rows" + part * f" (open: {SLOW_ROWS:,} of them)")  # fmt: skip
-        label_ends(figure, ax, ends)
-    plots.shared_legend(figure, columns=4)
+        title = f"{data}, {n:,} rows" + part * f" (open: {SLOW_ROWS:,} of them)"
+        x = f"CPU time of a row (\N{MICRO SIGN}s)\n{unseen}".rstrip()
+        plots.tidy(ax, x, "mistakes (%)", title, log="xy")
+        direct_labels(ax, ends, plots.FONT - 1.0)
     return figure
 
 
@@ -382,8 +362,8 @@ def main() -> None:
     wanted = QUICK_ROWS if args.quick else ROWS
     here = at_hand(wanted)
     rows = summary([run for name in here for run in play_all(name, args)])
-    save(draw(rows), rows, args, STEM, partial=len(here) < len(wanted))
-    print_table(rows, "tried")
+    partial = len(here) < len(wanted)
+    publish(draw(rows), rows, args, legend=4, partial=partial, but=("tried",))
     print(*verdicts(rows), sep="\n")
 
 

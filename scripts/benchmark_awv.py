@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import scipy.linalg
-import timing
-from timing import apart, row, seconds, stream
+from common import alone, peak_memory
+from timing import least, report, resident, row, seconds, stream, timed
 
 import oklnumba as okl
 from oklnumba.hot.awv import certify, listing_rounds
@@ -27,10 +28,10 @@ sys.path.insert(0, str(ROOT))
 from tests import naive  # noqa: E402  (the listings live with the textbook versions)
 
 
-def play_listing(learner, X: np.ndarray, y: np.ndarray) -> np.ndarray:
+def play_listing(learner, X: np.ndarray, y: np.ndarray, coins=None) -> np.ndarray:
     out = []
     for x, label in zip(X, y, strict=True):
-        out.append(learner.predict(x))
+        out.append(learner.predict(x, coins.random()) if coins else learner.predict(x))
         learner.update(label)
     return np.array(out)
 
@@ -49,14 +50,18 @@ def taylor(d: int, degree: int, n: int, slice_rounds: int, goal: float) -> list[
     X, y = stream(n, d)
     # Taylor features of degree 2 hold little of the kernel here; speed does not care.
     features = okl.TaylorFeatures(degree, sigma=3.0)
-    small = X[:slice_rounds], y[:slice_rounds]
-    expected = play_listing(naive.PhiAWV(d, sigma=3.0, M=degree), *small)
-    found = okl.run(okl.PKAWV(features), *small).predictions
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10)
-    listing = seconds(lambda: play_listing(naive.PhiAWV(d, sigma=3.0, M=degree), *small), repeat=1)
-    listing /= slice_rounds
-    compiled = seconds(lambda: play_compiled(features, *small), repeat=3) / slice_rounds
-    np.testing.assert_allclose(play_compiled(features, *small), expected, rtol=0, atol=1e-10)
+    small, expected = (X[:slice_rounds], y[:slice_rounds]), []
+
+    def listed() -> None:
+        expected.append(play_listing(naive.PhiAWV(d, sigma=3.0, M=degree), *small))
+
+    listing = seconds(listed, repeat=1) / slice_rounds
+    compiled = seconds(lambda: play_compiled(features, *small)) / slice_rounds
+    for found in (
+        okl.run(okl.PKAWV(features), *small).predictions,
+        play_compiled(features, *small),
+    ):
+        np.testing.assert_allclose(found, expected[0], rtol=0, atol=1e-10)
     bulk = seconds(lambda: okl.run(okl.PKAWV(features), X, y))
     learner = okl.PKAWV(features).partial_fit(X[:10], y[:10])
     steps = min(n, 2000)
@@ -75,19 +80,9 @@ def nystrom(sigma: float, n: int) -> dict:
     X, y = stream(n, 4)
     kernel = okl.Gaussian(sigma)
 
-    def listing():
-        learner = naive.NystromListing(
-            4, lambda a, b: np.exp(-((a - b) @ (a - b)) / (2 * sigma**2))
-        )
-        coins = np.random.default_rng(0)
-        out = []
-        for x, label in zip(X, y, strict=True):
-            out.append(learner.predict(x, coins.random()))
-            learner.update(label)
-        return np.array(out)
-
+    learner = naive.NystromListing(4, lambda a, b: np.exp(-((a - b) @ (a - b)) / (2 * sigma**2)))
     start = time.perf_counter()
-    expected = listing()
+    expected = play_listing(learner, X, y, np.random.default_rng(0))
     theirs = time.perf_counter() - start
     run = okl.run(okl.NystromAWV(kernel), X, y)
     # Later the block inverse of the listing's KORS has lost its digits: its coins fall otherwise.
@@ -113,28 +108,14 @@ def certificate(n: int) -> dict:
     return row(name, cost, 100 * cost / run.seconds, 2, "percent of the run", at_most=True)
 
 
-def cpu_seconds(functions: list, repeat: int = 15) -> list[float]:
-    """Return the least CPU time of each call; they take turns, after one turn to warm up."""
-    times = []
-    for _ in range(repeat + 1):
-        times.append([])
-        for function in functions:
-            start = time.process_time()
-            function()
-            times[-1].append(time.process_time() - start)
-    return [min(column) for column in zip(*times[1:], strict=True)]
-
-
 def discount(n: int) -> dict:
     """What a discount costs PKAWV."""
     X, y = stream(n, 18)
     features = okl.TaylorFeatures(2, sigma=3.0)
-    plain, discounted = cpu_seconds(
-        [
-            lambda g=g: okl.PKAWV(features, discount=g).partial_fit(X, y)
-            for g in (1.0, 2 ** (-1 / 500))
-        ]
-    )
+    plays = [
+        lambda g=g: okl.PKAWV(features, discount=g).partial_fit(X, y) for g in (1, 2 ** (-1 / 500))
+    ]
+    plain, discounted = least(*(partial(timed, f, time.process_time) for f in plays), repeat=15)
     name = f"PKAWV r=190 with a discount, run of {n} rounds"
     return row(name, discounted, discounted / plain, 1.05, "CPU time without", at_most=True)
 
@@ -176,7 +157,8 @@ def stride(n: int) -> dict:
     """A factor whose rows would lie a multiple of 4096 bytes apart, against one whose do not."""
     rng = np.random.default_rng(0)
     runs = [(rng.uniform(-1, 1, (n, r)) / np.sqrt(r), rng.choice([-1.0, 1.0], n)) for r in SIZES]
-    times = cpu_seconds([lambda run=run: okl.run(okl.LinearAWV(), *run) for run in runs], repeat=7)
+    plays = [partial(okl.run, okl.LinearAWV(), *run) for run in runs]
+    times = least(*(partial(timed, f, time.process_time) for f in plays), repeat=7)
     ratio = times[1] / times[0] * (SIZES[0] / SIZES[1]) ** 2
     name = f"LinearAWV, r = {SIZES[1]}, run of {n} rounds"
     what = f"CPU time of r = {SIZES[0]}, for each number of the factor"
@@ -201,19 +183,15 @@ def classes(n: int, K: int = 10) -> dict:
     return row(name, ours, theirs / ours, None, f"{K} learners")
 
 
-MEMORY = """
-import resource, sys, numpy as np, oklnumba as okl
-rng = np.random.default_rng(0)
-features = okl.TaylorFeatures(2, sigma=3.0)
-okl.run(okl.PKAWV(features), rng.uniform(-1, 1, (600, 18)), np.ones(600))
-n = int(sys.argv[1])
-X = rng.uniform(-1, 1, (n, 18))
-y = np.sign(X[:, 0])
-with open("/proc/self/status") as file:
-    before = next(int(line.split()[1]) for line in file if line.startswith("VmRSS"))
-okl.run(okl.PKAWV(features), X, y)
-print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
-"""
+def above_the_data(n: int) -> float:
+    """Return the peak memory of a run above the data, MB."""
+    rng = np.random.default_rng(0)
+    features = okl.TaylorFeatures(2, sigma=3.0)
+    okl.run(okl.PKAWV(features), rng.uniform(-1, 1, (600, 18)), np.ones(600))
+    X = rng.uniform(-1, 1, (n, 18))
+    y, before = np.sign(X[:, 0]), resident()
+    okl.run(okl.PKAWV(features), X, y)
+    return peak_memory() - before
 
 
 def memory(n: int) -> list[dict]:
@@ -221,23 +199,21 @@ def memory(n: int) -> list[dict]:
     if not Path("/proc/self/status").exists():
         return []
     name, what = f"PKAWV r=190, run of {n} rounds", "MB above the data, peak"
-    return [row(name, np.nan, float(apart(MEMORY, n)[0]), 400, what, at_most=True)]
+    return [row(name, np.nan, alone(above_the_data, n), 400, what, at_most=True)]
 
 
-def main() -> None:
-    args = timing.arguments(__doc__, "play a tenth of the rounds")
-    million = 100_000 if args.quick else 1_000_000
-    jobs = [
+def jobs(quick: bool) -> list:
+    million = 100_000 if quick else 1_000_000
+    return [
         lambda: taylor(18, 2, million, 300, 45),
         lambda: taylor(8, 4, million // 50, 8, 2000),
         lambda: [nystrom(sigma, 1000) for sigma in (1.6, 1.0)],
         lambda: [certificate(million)],
-        lambda: [large_r(2048 if args.quick else 8192), stride(500 if args.quick else 2000)],
+        lambda: [large_r(2048 if quick else 8192), stride(500 if quick else 2000)],
         lambda: memory(million),
         lambda: [discount(million // 10), classes(million // 50)],
     ]
-    timing.report(jobs, "benchmark_awv", args)
 
 
 if __name__ == "__main__":
-    main()
+    report(__doc__, "play a tenth of the rounds", jobs)

@@ -12,11 +12,12 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
-import timing
+from common import exponent
 from threadpoolctl import threadpool_limits
-from timing import row, seconds, stream
+from timing import least, report, row, seconds, stream, timed
 
 import oklnumba as okl
 from oklnumba import blas
@@ -24,22 +25,6 @@ from oklnumba.learners.learner import Learner
 
 KERNEL = okl.Gaussian(3.0)
 ATOMS = "{} to {} atoms"
-
-
-def slope(x: list[float], y: list[float]) -> float:
-    """Return the exponent p of the best fit y ~ x^p."""
-    return float(np.polyfit(np.log(x), np.log(y), 1)[0])
-
-
-def least(functions: list[Callable], repeat: int) -> list[float]:
-    """Return the least wall time of each function; they take turns, after one turn to warm up."""
-    times = np.full((repeat + 1, len(functions)), np.inf)
-    for turn in range(repeat + 1):
-        for i, function in enumerate(functions):
-            start = time.perf_counter()
-            function()
-            times[turn, i] = time.perf_counter() - start
-    return times[1:].min(axis=0).tolist()
 
 
 def at_once(function: Callable) -> None:
@@ -66,14 +51,15 @@ def exact(n: int, repeat: int) -> list[dict]:
     rows = []
     for threads, goal in ((1, 1.1), (2, 1.15)):
         with threadpool_limits(threads):
-            reference, *ours = least([factor, *runs], repeat)
+            reference, *ours = least(*(partial(timed, f) for f in (factor, *runs)), repeat=repeat)
         of = f"time of Gram matrix + dpotrf in place, {threads} BLAS thread{'s' * (threads > 1)}"
         for cls, took in zip(learners, ours, strict=True):
             name = f"{cls.__name__}, run of {n} rounds"
             rows.append(row(name, took, took / reference, goal, of, at_most=True))
     for cls, run in zip(learners, runs, strict=True):
         with threadpool_limits(1):  # more would be four on two cores
-            alone, both = least([run, lambda run=run: at_once(run)], repeat)
+            one, two = partial(timed, run), partial(timed, partial(at_once, run))
+            alone, both = least(one, two, repeat=repeat)
         name = f"{cls.__name__}, two runs of {n} rounds in two threads"
         rows.append(row(name, both, both / alone, 1.2, "time of one run", at_most=True))
     return rows
@@ -137,8 +123,8 @@ def exponents(
     sizes = [m for _, m in longer]
     span = f"t from {lengths[0]} to {lengths[-1]}, {held.format(min(sizes), max(sizes))}"
     most = f"t = {lengths[0]}, {held.format(larger[0][1], larger[-1][1])}"
-    by_t = slope(lengths, [took for took, _ in longer])
-    by_m = slope([m for _, m in larger], [took for took, _ in larger])
+    by_t = exponent(lengths, [took for took, _ in longer])
+    by_m = exponent([m for _, m in larger], [took for took, _ in larger])
     return [
         row(f"{what}, {span}, a {step} at the end", longer[-1][0], by_t, goals[0],
             "exponent of the cost in t", at_most=True),
@@ -174,29 +160,22 @@ def kors(quick: bool) -> list[dict]:
 
     def after(n: int, alpha: float) -> tuple[float, int]:
         sampler = okl.KORS(okl.Gaussian(1.0), alpha=alpha).partial_fit(X[:n])
-        times = []
-        for start in range(n, n + 5 * points, points):
-            begun = time.thread_time()
-            sampler.partial_fit(X[start : start + points])
-            times.append((time.thread_time() - begun) / points)
-        return float(np.median(times)), sampler.size
+        times = [timed(partial(sampler.partial_fit, X[start : start + points]), time.thread_time)
+                 for start in range(n, n + 5 * points, points)]  # fmt: skip
+        return float(np.median(times)) / points, sampler.size
 
     longer = [after(n, n / 5000) for n in lengths]  # alpha grows with t: one size
     larger = [after(lengths[0], alpha) for alpha in (8.0, 2.0, 0.5, 0.125, 0.03125)]
     return exponents("KORS", "point", ATOMS, lengths, longer, larger, (0.15, 2.3))
 
 
-def main() -> None:
-    args = timing.arguments(__doc__, "shorter streams")
-    jobs = [
-        *(lambda n=n: exact(n, 3) for n in ([2500] if args.quick else [5000, 10_000])),
-        lambda: kons(2000 if args.quick else 5000),
-        lambda: sketched(args.quick),
-        lambda: pros_n_kons(args.quick),
-        lambda: kors(args.quick),
+def jobs(quick: bool) -> list:
+    return [
+        *(partial(exact, n, 3) for n in ([2500] if quick else [5000, 10_000])),
+        lambda: kons(2000 if quick else 5000),
+        *(partial(job, quick) for job in (sketched, pros_n_kons, kors)),
     ]
-    timing.report(jobs, "benchmark_kons", args)
 
 
 if __name__ == "__main__":
-    main()
+    report(__doc__, "shorter streams", jobs)

@@ -16,9 +16,8 @@ import time
 from collections.abc import Callable
 
 import numpy as np
-import timing
 from common import cpu_clock
-from timing import row
+from timing import least, report, row, timed
 
 import oklnumba as okl
 from oklnumba.learners.learner import Learner
@@ -56,31 +55,18 @@ def adagrad_loop(X: np.ndarray, y: np.ndarray, eta: float = 0.5, sigma: float = 
     return out
 
 
-def least(*functions, repeat: int = REPEAT) -> list[float]:
-    """Return the least time of each function, taken in turn: others use the machine."""
-    for function in functions:
-        function()
-    times = [[function() for function in functions] for _ in range(repeat)]
-    return [min(column) for column in zip(*times, strict=True)]
-
-
 def in_learner(learner: Learner, X: np.ndarray, y: np.ndarray):
     """Return a function that plays the rounds from the first and returns its CPU seconds."""
 
-    def timed() -> float:
+    def play() -> float:
         with cpu_clock():
             return okl.run(learner.reset(), X, y).seconds
 
-    return timed
+    return play
 
 
-def loop_seconds(loop, X: np.ndarray, y: np.ndarray):
-    def timed() -> float:
-        start = time.thread_time()
-        loop(X, y)
-        return time.thread_time() - start
-
-    return timed
+def in_loop(loop, X: np.ndarray, y: np.ndarray):
+    return lambda: timed(lambda: loop(X, y), time.thread_time)
 
 
 def first_order(n: int) -> list[dict]:
@@ -93,11 +79,11 @@ def first_order(n: int) -> list[dict]:
     ):
         found = okl.run(learner.reset(), *small).predictions
         np.testing.assert_allclose(found, loop(*small), rtol=1e-9, atol=1e-12)
-        ours, theirs = least(in_learner(learner, X, y), loop_seconds(loop, *small))
+        ours, theirs = least(in_learner(learner, X, y), in_loop(loop, *small), repeat=REPEAT)
         ratio = theirs / LOOP_ROUNDS * n / ours
         rows.append(row(f"{name}, d = {D}, {n:,} rounds", ours, ratio, 20, "a NumPy loop"))
         if name == "OGD":
-            reading = least(loop_seconds(lambda X, y: X.sum(), X, y))[0]
+            (reading,) = least(in_loop(lambda X, y: X.sum(), X, y), repeat=REPEAT)
             unit = "times the time of numpy.sum over the inputs"
             rows.append(row("the same", ours, ours / reading, None, unit, at_most=True))
     return rows
@@ -105,7 +91,7 @@ def first_order(n: int) -> list[dict]:
 
 def cost(what: str, ours: Callable, theirs: Callable, of: str, goal: float | None) -> dict:
     """Return a row for a ratio of times that should be small."""
-    mine, other = least(ours, theirs)
+    mine, other = least(ours, theirs, repeat=REPEAT)
     return row(what, mine, mine / other, goal, f"times the time of {of}", at_most=True)
 
 
@@ -163,11 +149,11 @@ def from_python(n: int) -> list[dict]:
         (okl.PKAWV(okl.TaylorFeatures(2)), 18, 2.1),
     ]
     ours = [
-        loop_seconds(lambda X, y, a=a: by_hand(a, X, y), [x[:d].copy() for x in X], y.tolist())
+        in_loop(lambda X, y, a=a: by_hand(a, X, y), [x[:d].copy() for x in X], y.tolist())
         for a, d, _ in learners
     ]
     points = [dict(enumerate(x)) for x in X.tolist()]  # river's inputs, made beforehand
-    theirs = loop_seconds(logistic_of_river, points, (y > 0.0).tolist())
+    theirs = in_loop(logistic_of_river, points, (y > 0.0).tolist())
     *ours, theirs = least(*ours, theirs, repeat=20 * REPEAT)  # a few milliseconds each
     of = "times the time of river's LogisticRegression, d = 22"
     return [
@@ -177,12 +163,10 @@ def from_python(n: int) -> list[dict]:
     ]  # fmt: skip
 
 
-def main() -> None:
-    args = timing.arguments(__doc__, "play a tenth of the rounds")
-    million = 100_000 if args.quick else 1_000_000
-    jobs = [lambda: first_order(million), lambda: second_order(million), lambda: from_python(400)]
-    timing.report(jobs, "benchmark_oco", args)
+def jobs(quick: bool) -> list:
+    million = 100_000 if quick else 1_000_000
+    return [lambda: first_order(million), lambda: second_order(million), lambda: from_python(400)]
 
 
 if __name__ == "__main__":
-    main()
+    report(__doc__, "play a tenth of the rounds", jobs)

@@ -12,13 +12,31 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-import timing
-from timing import apart, row, seconds, stream
+from common import alone
+from timing import report, resident, row, seconds, stream, timed
 
 import oklnumba as okl
+from oklnumba.learners.learner import Learner
+
+KERNEL = okl.Gaussian(4.0)
+
+
+def compared(
+    what: str, learner: Learner, loop: Callable, X: np.ndarray, y: np.ndarray, goal: float | None,
+    part: int = 10_000, repeat: int = 3, atol: float = 1e-9,
+) -> dict:  # fmt: skip
+    """Return the row of a learner beside a NumPy loop, which must forecast a part alike."""
+    small, found = (X[:part], y[:part]), []
+    theirs = sorted(timed(lambda: found.append(loop(*small))) for _ in range(repeat))[repeat // 2]
+    forecasts = okl.run(learner, *small).predictions
+    np.testing.assert_allclose(forecasts, found[0], rtol=0, atol=atol)
+    ours = seconds(lambda: okl.run(learner.reset(), X, y))
+    ratio = theirs / len(forecasts) * len(y) / ours
+    return row(what, ours, ratio, goal, "the per-round NumPy version")
 
 
 def numpy_pomdr(X: np.ndarray, y: np.ndarray, sigma: float, zeta: float) -> np.ndarray:
@@ -79,26 +97,17 @@ def numpy_pomdr(X: np.ndarray, y: np.ndarray, sigma: float, zeta: float) -> np.n
 
 
 def pomdr(quick: bool) -> dict:
-    n = 141_691
-    name = "ijcnn1"
-    if okl.datasets.found(name):
-        data = okl.datasets.load(name, scale=None, permute=0)
-        X, y = data.X, data.y
-    else:
-        X, y = stream(n, 22)
-        name = "synthetic data of the shape of ijcnn1"
-    if quick:
-        X, y = X[: n // 10], y[: n // 10]
-    learner = okl.POMDR(okl.Gaussian(4.0), horizon=len(X), rate_scale=0.1)
-    start = time.perf_counter()
-    expected = numpy_pomdr(X, y, 4.0, 2 / 3)
-    theirs = time.perf_counter() - start
-    run = okl.run(learner, X, y)
+    X, y = stream(141_691, 22)
+    name = "synthetic data of the shape of ijcnn1"
+    if okl.datasets.found("ijcnn1"):
+        data = okl.datasets.load("ijcnn1", scale=None, permute=0)
+        X, y, name = data.X, data.y, "ijcnn1"
+    n = len(y) // 10 if quick else len(y)
+    learner = okl.POMDR(KERNEL, horizon=n, rate_scale=0.1)
     # The grown inverse of the NumPy version loses digits: its rounds are ours to 1e-6.
-    np.testing.assert_allclose(run.predictions, expected, rtol=0, atol=1e-6)
-    ours = seconds(lambda: okl.run(learner.reset(), X, y))
-    what = f"POMDR on {name}, {len(X)} rounds, budget 400"
-    return row(what, ours, theirs / ours, 10, "the per-round NumPy version")
+    return compared(f"POMDR on {name}, {n} rounds, budget 400", learner,
+                    lambda X, y: numpy_pomdr(X, y, 4.0, 2 / 3), X[:n], y[:n], 10, part=n,
+                    repeat=1, atol=1e-6)  # fmt: skip
 
 
 def numpy_fogd(X, y, frequencies, eta):
@@ -116,22 +125,13 @@ def numpy_fogd(X, y, frequencies, eta):
 def fogd(n: int) -> list[dict]:
     X, y = stream(n, 22)
     learner = okl.FOGD(eta=0.01, n_frequencies=400)
-    part = min(n, 10_000)
-    # as FourierFeatures draws them from seed 0; the forecasts below are the same
+    # as FourierFeatures draws them from seed 0
     frequencies = np.ascontiguousarray(np.random.default_rng(0).standard_normal((400, 22)).T)
-    expected = numpy_fogd(X[:part], y[:part], frequencies, 0.01)
-    np.testing.assert_allclose(
-        okl.run(learner, X[:part], y[:part]).predictions, expected, rtol=0, atol=1e-9
-    )
-    theirs = seconds(lambda: numpy_fogd(X[:part], y[:part], frequencies, 0.01)) / part
-    ours = seconds(lambda: okl.run(learner.reset(), X, y), repeat=5)
-    name = f"FOGD, 400 frequencies, d = 22, {n} rounds"
-    rate = 1e-6 / theirs
-    return [
-        row(name, ours, theirs * n / ours, 14, "the per-round NumPy version"),
-        row(f"the same, million rounds a second (NumPy: {rate:.3f})", ours, n / ours * 1e-6, None,
-            "a million rounds a second"),
-    ]  # fmt: skip
+    first = compared(f"FOGD, 400 frequencies, d = 22, {n} rounds", learner,
+                     lambda X, y: numpy_fogd(X, y, frequencies, 0.01), X, y, 14)  # fmt: skip
+    ours, rate = float(first["seconds"]), 1e-6 * n / float(first["seconds"])
+    name = f"the same, million rounds a second (NumPy: {rate / float(first['ratio']):.3f})"
+    return [first, row(name, ours, rate, None, "a million rounds a second")]
 
 
 def numpy_budgeted(X, y, sigma, eta, budget, rng):
@@ -155,73 +155,57 @@ def numpy_budgeted(X, y, sigma, eta, budget, rng):
 
 
 def bogd(n: int) -> dict:
-    X, y = stream(n, 22)
-    part = min(n, 10_000)
-    expected = numpy_budgeted(X[:part], y[:part], 4.0, 0.1, 400, np.random.default_rng(0))
-    learner = okl.BOGD(okl.Gaussian(4.0), eta=0.1, budget=400)
-    np.testing.assert_allclose(
-        okl.run(learner, X[:part], y[:part]).predictions, expected, rtol=0, atol=1e-9
-    )
-    rng = np.random.default_rng(0)
-    theirs = seconds(lambda: numpy_budgeted(X[:part], y[:part], 4.0, 0.1, 400, rng)) / part
-    ours = seconds(lambda: okl.run(learner.reset(), X, y))
+    def loop(X: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return numpy_budgeted(X, y, 4.0, 0.1, 400, np.random.default_rng(0))
+
+    learner = okl.BOGD(KERNEL, eta=0.1, budget=400)
     what = f"BOGD, budget 400, d = 22, {n} rounds"
-    return row(what, ours, theirs * n / ours, None, "the per-round NumPy version")
+    return compared(what, learner, loop, *stream(n, 22), None)
 
 
-MEMORY = """
-import sys, threading, time, numpy as np, oklnumba as okl
-rng = np.random.default_rng(0)
-make = eval(sys.argv[2])
-okl.run(make(), rng.uniform(-1, 1, (3000, 10)), rng.choice([-1.0, 1.0], 3000))
-n = int(sys.argv[1])
-def chunks():
-    for start in range(0, n, 10_000):
-        yield rng.uniform(-1, 1, (10_000, 10)), rng.choice([-1.0, 1.0], 10_000)
-def resident():
-    with open("/proc/self/status") as file:
-        return next(int(line.split()[1]) / 1024 for line in file if line.startswith("VmRSS"))
-learner = make()
-before, peak = resident(), 0.0
-start = time.perf_counter()
-for X, y in chunks():
-    learner.partial_fit(X, y)
-    peak = max(peak, resident())
-print(peak - before, time.perf_counter() - start, learner.size)
-"""
+def growth(learner: Learner, n: int) -> tuple[float, float, int]:
+    """Return the growth of this process (MB), the seconds and the atoms of n rounds of noise."""
+    rng = np.random.default_rng(0)
+
+    def noise(rows: int) -> tuple[np.ndarray, np.ndarray]:
+        return rng.uniform(-1, 1, (rows, 10)), rng.choice([-1.0, 1.0], rows)
+
+    okl.run(learner, *noise(3000))
+    learner.reset()
+    before, peak, start = resident(), 0.0, time.perf_counter()
+    for _ in range(0, n, 10_000):
+        learner.partial_fit(*noise(10_000))
+        peak = max(peak, resident())
+    return peak - before, time.perf_counter() - start, learner.size
 
 
 def memory(n: int) -> list[dict]:
     """Growth of the process over a long stream of pure noise, learner by learner (Linux)."""
-    if not Path("/proc/self/status").exists():
-        return []
-    rows = []
-    for name, make in (
-        ("POMDR", "lambda: okl.POMDR(okl.Gaussian(1.0), horizon=1_000_000)"),
-        ("BOGD", "lambda: okl.BOGD(okl.Gaussian(1.0))"),
-        ("KernelOGD, window 400,", "lambda: okl.KernelOGD(okl.Gaussian(1.0), budget=400)"),
-        ("B(AO)2KS", "lambda: okl.BAO2KS([okl.Gaussian(1.0)])"),
-        ("NOGD", "lambda: okl.NOGD(okl.Gaussian(1.0))"),
-        ("SkeGD", "lambda: okl.SkeGD(okl.Gaussian(1.0))"),
+    rows, kernel = [], okl.Gaussian(1.0)
+    for name, learner in (
+        ("POMDR", okl.POMDR(kernel, horizon=1_000_000)),
+        ("BOGD", okl.BOGD(kernel)),
+        ("KernelOGD, window 400,", okl.KernelOGD(kernel, budget=400)),
+        ("B(AO)2KS", okl.BAO2KS([kernel])),
+        ("NOGD", okl.NOGD(kernel)),
+        ("SkeGD", okl.SkeGD(kernel)),
     ):
-        found = apart(MEMORY, n, make)
-        what = f"{name} {n} rounds of noise, {found[2]} atoms"
-        megabytes = float(found[0])
-        rows.append(row(what, float(found[1]), megabytes, 20, "MB, growth of memory", at_most=True))
+        if Path("/proc/self/status").exists():
+            megabytes, took, atoms = alone(growth, learner, n)
+            what = f"{name} {n} rounds of noise, {atoms} atoms"
+            rows.append(row(what, took, megabytes, 20, "MB, growth of memory", at_most=True))
     return rows
 
 
-def main() -> None:
-    args = timing.arguments(__doc__, "play a tenth of the rounds")
-    n = 14_000 if args.quick else 141_691
-    jobs = [
-        lambda: [pomdr(args.quick)],
+def jobs(quick: bool) -> list:
+    n = 14_000 if quick else 141_691
+    return [
+        lambda: [pomdr(quick)],
         lambda: fogd(n),
         lambda: [bogd(n)],
-        lambda: memory(100_000 if args.quick else 1_000_000),
+        lambda: memory(100_000 if quick else 1_000_000),
     ]
-    timing.report(jobs, "benchmark_pomdr", args)
 
 
 if __name__ == "__main__":
-    main()
+    report(__doc__, "play a tenth of the rounds", jobs)

@@ -13,8 +13,8 @@ import time
 
 import numpy as np
 import scipy.linalg
-import timing
-from timing import apart, row, seconds
+from common import alone, peak_memory
+from timing import report, row, seconds, timed
 
 import oklnumba as okl
 from oklnumba.learners.learner import Learner
@@ -46,28 +46,23 @@ def curve(n: int) -> list[dict]:
     return [row(name, ours, ours / one, 2, "time of scipy.linalg.cholesky", at_most=True)]
 
 
-LONG = """
-import resource, sys, time
-import numpy as np
-import oklnumba as okl
-
-n, at = int(sys.argv[1]), int(sys.argv[2])
-rng = np.random.default_rng(0)
-X = rng.uniform(-1, 1, (n, 8))
-y = np.clip(np.sin(3 * X[:, 0]) * X[:, 1] + 0.3 * rng.standard_normal(n), -1, 1)
-run = okl.run(okl.PKAWV(okl.TaylorFeatures(2, sigma=2.0)), X, y)
-run_cpu, run_wall = time.process_time(), time.perf_counter()
-curve = run.regret(okl.Gaussian(2.0), 1.0, at=at)
-share = (curve.high[-1] - curve.low[-1]) / (run.losses.sum() - curve.high[-1])
-print(time.process_time() - run_cpu, time.perf_counter() - run_wall, share,
-      resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
-"""
+def regret_of(n: int, at: int) -> tuple[float, float, float, float]:
+    """Return CPU and wall seconds of a regret, the share of its interval, and the peak memory."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (n, 8))
+    y = np.clip(np.sin(3 * X[:, 0]) * X[:, 1] + 0.3 * rng.standard_normal(n), -1, 1)
+    run = okl.run(okl.PKAWV(okl.TaylorFeatures(2, sigma=2.0)), X, y)
+    cpu, wall = time.process_time(), time.perf_counter()
+    curve = run.regret(okl.Gaussian(2.0), 1.0, at=at)
+    cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+    share = (curve.high[-1] - curve.low[-1]) / (run.losses.sum() - curve.high[-1])
+    return cpu, wall, share, peak_memory()
 
 
 def long_stream(n: int, at: int, how: str, goal: float | None) -> list[dict]:
     """Regret of a long run in a process of its own, with two threads of BLAS."""
     two = {"OPENBLAS_NUM_THREADS": "2", "MKL_NUM_THREADS": "2"}
-    cpu, wall, share, megabytes = map(float, apart(LONG, n, at, **two))
+    cpu, wall, share, megabytes = alone(regret_of, n, at, **two)
     name = f"Run.regret at {at} of {n} rounds, d = 8, {how}"
     goals = (goal, 1024, 1e-3) if goal else (None, None, None)
     return [
@@ -93,11 +88,7 @@ def greedy(n: int) -> list[dict]:
     learners = every_learner()
     for learner in learners:  # compiled before
         okl.adversary.greedy(learner, KERNEL, 3, 5)
-    took = []
-    for learner in learners:
-        start = time.perf_counter()
-        okl.adversary.greedy(learner, KERNEL, n, 5)
-        took.append(time.perf_counter() - start)
+    took = [timed(lambda one=one: okl.adversary.greedy(one, KERNEL, n, 5)) for one in learners]
     slowest = type(learners[int(np.argmax(took))]).__name__
     name = f"greedy adversary, {n} rounds, d = 5, {len(learners)} learners one after the other"
     return [
@@ -106,16 +97,14 @@ def greedy(n: int) -> list[dict]:
     ]
 
 
-def main() -> None:
-    args = timing.arguments(__doc__, "shorter streams")
-    jobs = [
-        lambda: curve(2000 if args.quick else 5000),
-        lambda: long_stream(3000 if args.quick else 20_000, 10, "one factor", None),
-        lambda: long_stream(21_000 if args.quick else 200_000, 1, "conjugate gradients", 120),
-        lambda: greedy(20 if args.quick else 80),
+def jobs(quick: bool) -> list:
+    return [
+        lambda: curve(2000 if quick else 5000),
+        lambda: long_stream(3000 if quick else 20_000, 10, "one factor", None),
+        lambda: long_stream(21_000 if quick else 200_000, 1, "conjugate gradients", 120),
+        lambda: greedy(20 if quick else 80),
     ]
-    timing.report(jobs, "benchmark_regret", args)
 
 
 if __name__ == "__main__":
-    main()
+    report(__doc__, "shorter streams", jobs)

@@ -7,11 +7,9 @@ Data: made up.
 """
 
 import os
-import time
 
 import numpy as np
-import timing
-from timing import row, stream
+from timing import report, row, stream, timed
 
 import oklnumba as okl
 from oklnumba import threads
@@ -26,9 +24,7 @@ def microseconds(learner, X: np.ndarray, y: np.ndarray, cores: int) -> float:
     os.sched_setaffinity(0, sorted(allowed)[:cores])
     threads.renew()
     try:
-        start = time.perf_counter()
-        okl.run(learner, X, y)
-        return 1e6 * (time.perf_counter() - start) / len(y)
+        return 1e6 * timed(lambda: okl.run(learner, X, y)) / len(y)
     finally:
         os.sched_setaffinity(0, allowed)
         threads.renew()
@@ -54,17 +50,14 @@ def classes(n: int) -> list[dict]:
     one = microseconds(okl.SelfTuning(), X, np.where(y == 0, 1.0, -1.0), 1)
     took = microseconds(several, X, y, 1)
     what = f"OneVsRest(SelfTuning), {CLASSES} classes, d=16, {n} rounds"
-    return [
-        row(what, 1e-6 * n * took, took / one, None, "times a round of one class", at_most=True)
-    ]
+    of = "times a round of one class"
+    return [row(what, 1e-6 * n * took, took / one, None, of, at_most=True)]
 
 
-def main() -> None:
-    args = timing.arguments(__doc__, quick="a tenth of the rounds")
-    n = 2000 if args.quick else 20_000
-    jobs = [lambda: rounds(n, 18), lambda: rounds(5 * n, 30), lambda: classes(n)]
-    timing.report(jobs, "benchmark_self_tuning", args)
+def jobs(quick: bool) -> list:
+    n = 2000 if quick else 20_000
+    return [lambda: rounds(n, 18), lambda: rounds(5 * n, 30), lambda: classes(n)]
 
 
 if __name__ == "__main__":
-    main()
+    report(__doc__, "a tenth of the rounds", jobs)

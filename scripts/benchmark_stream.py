@@ -9,10 +9,6 @@ Data: synthetic, uniform inputs in [-1, 1]^18 and noisy signs, written to a temp
 
 from __future__ import annotations
 
-import json
-import resource
-import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -20,8 +16,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-import timing
-from timing import row
+from common import alone, peak_memory
+from timing import report, row
 
 import oklnumba as okl
 
@@ -46,24 +42,19 @@ def write(path: Path, rounds: int) -> None:
             writer.write_table(pa.table([*X.T, y], schema=schema))
 
 
-def memory() -> float:
-    """Return the most memory that this process has had, in MB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-
-
 def timed(data: tuple) -> dict[str, float]:
     """Return what a run took: wall time, and CPU time of the learner's thread and of all threads.
 
     The memory is that beyond the interpreter with everything imported and compiled.
     """
-    before = memory()
+    before = peak_memory()
     wall, cpu, own = time.perf_counter(), time.process_time(), time.thread_time()
     run = okl.run(learner(), *data, record="none")
     return {
         "wall": (time.perf_counter() - wall) / run.rounds,
         "cpu": (time.process_time() - cpu) / run.rounds,
         "own": (time.thread_time() - own) / run.rounds,
-        "memory": memory() - before,
+        "memory": peak_memory() - before,
         "loss": run.mean_loss,
     }
 
@@ -78,18 +69,12 @@ def play(path: str, rounds: int) -> dict[str, float]:
     X, y = np.empty((rounds, WIDTH)), np.empty(rounds)
     filled = 0
     for part, labels in data:
-        taken = min(len(labels), rounds - filled)
-        X[filled : filled + taken], y[filled : filled + taken] = part[:taken], labels[:taken]
-        filled += taken
-        if filled == rounds:
+        taken = slice(filled, filled + len(labels))
+        X[taken], y[taken] = part[: rounds - filled], labels[: rounds - filled]
+        filled += len(labels)
+        if filled >= rounds:
             break
     return timed((X, y))
-
-
-def apart(path: Path, rounds: int) -> dict[str, float]:
-    """Play in a process of its own, whose memory is then that of this run."""
-    command = [sys.executable, __file__, "--play", str(path), str(rounds)]
-    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
 def compare(rounds: int, in_memory: int) -> list[dict]:
@@ -97,9 +82,8 @@ def compare(rounds: int, in_memory: int) -> list[dict]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "stream.parquet")
         write(path, rounds)
-        runs = [apart(path, n) for n in (in_memory, 0, in_memory)]
-    stream = runs[1]
-    arrays = {key: (runs[0][key] + runs[2][key]) / 2 for key in stream}
+        before, stream, after = (alone(play, str(path), n) for n in (in_memory, 0, in_memory))
+    arrays = {key: (before[key] + after[key]) / 2 for key in stream}
     name = f"PKAWV d={WIDTH} M=2, {rounds} rounds from Parquet"
     unit = f"arrays in memory, {in_memory} rounds before and after"
     goal = GOAL if rounds > 1_000_000 else None
@@ -115,14 +99,10 @@ def compare(rounds: int, in_memory: int) -> list[dict]:
     return [*rows, row(what, np.nan, stream["memory"], most, "MB", at_most=True)]
 
 
-def main() -> None:
-    args = timing.arguments(__doc__, quick="200,000 rounds")
-    sizes = (200_000, 100_000) if args.quick else (10_000_000, 1_000_000)
-    timing.report([lambda: compare(*sizes)], "benchmark_stream", args)
+def jobs(quick: bool) -> list:
+    sizes = (200_000, 100_000) if quick else (10_000_000, 1_000_000)
+    return [lambda: compare(*sizes)]
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--play"]:
-        print(json.dumps(play(sys.argv[2], int(sys.argv[3]))))
-    else:
-        main()
+    report(__doc__, "200,000 rounds", jobs)

@@ -9,7 +9,7 @@ Data: magic04, which comes with the package.
 import time
 
 import numpy as np
-from timing import arguments, report, row
+from timing import report, row
 
 import oklnumba as okl
 
@@ -60,17 +60,14 @@ def in_one_call(rows: int) -> list[dict]:
     )
     took = time.perf_counter() - begin
     assert not any(table["error"]) and len(table) == len(learners) * len(SIZES) * SEEDS
-    what = (
-        f"regret_vs_size: {rows} rows, {len(learners)} learners, {len(SIZES)} sizes, {SEEDS} seeds"
-    )
-    return [row(what, took, took, 120.0, "seconds", at_most=True)]
+    played = f"{rows} rows, {len(learners)} learners, {len(SIZES)} sizes, {SEEDS} seeds"
+    return [row(f"regret_vs_size: {played}", took, took, 120.0, "seconds", at_most=True)]
 
 
-def main() -> None:
-    args = arguments(__doc__, f"cells of {QUICK_ROUNDS} rounds, regret on {QUICK_ROWS} rows")
-    rounds, rows = (QUICK_ROUNDS, QUICK_ROWS) if args.quick else (ROUNDS, ROWS)
-    report([lambda: side_by_side(rounds), lambda: in_one_call(rows)], "benchmark_sweep", args)
+def jobs(quick: bool) -> list:
+    rounds, rows = (QUICK_ROUNDS, QUICK_ROWS) if quick else (ROUNDS, ROWS)
+    return [lambda: side_by_side(rounds), lambda: in_one_call(rows)]
 
 
 if __name__ == "__main__":
-    main()
+    report(__doc__, f"cells of {QUICK_ROUNDS} rounds, regret on {QUICK_ROWS} rows", jobs)

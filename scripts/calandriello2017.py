@@ -1,13 +1,12 @@
 """What the scripts of Calandriello, Lazaric, Valko (ICML 2017) share."""
 
 import argparse
-from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import scipy.linalg
-from common import arguments, at_hand, print_table, rounded, save
+from common import arguments, at_hand, publish
 
 import oklnumba as okl
 from oklnumba import plots
@@ -16,16 +15,9 @@ from oklnumba.learners.learner import Learner
 C, ALPHA = 1.0, 1.0
 ROWS, QUICK_ROWS = 4000, 1200  # of gamma and weights
 SEEDS, QUICK_SEEDS = 5, 2
-MORE = {"ijcnn1": 1.0}
 BUNDLED = {"casp": 1.0, "magic04": 2.0}  # and the width of the Gaussian kernel on each
+SETS = BUNDLED | {"ijcnn1": 1.0}
 ITERATIONS = 400  # of competitor, at most
-
-
-def here(more: dict[str, float]) -> tuple[dict[str, float], bool]:
-    """Return the bundled sets and those of ``more`` that are here, and whether some are missing."""
-    sets = BUNDLED | more
-    names = at_hand(sets)
-    return {name: sets[name] for name in names}, len(names) < len(sets)
 
 
 def competitor(
@@ -58,38 +50,30 @@ def play(
     measure: Callable[[Learner, okl.Run], dict], **options: Any,
 ) -> list[dict]:  # fmt: skip
     """Return what a sweep has of each job (label, gamma or None, seed, learner), in their order."""
-    lines: dict[str, list[Learner]] = {}
-    for label, _, _, learner in jobs:
-        lines.setdefault(label, []).append(learner)
+    lines = {f"{label}, gamma = {gamma}, seed {seed}": one for label, gamma, seed, one in jobs}
     table = okl.sweep(lines, {name: data}, 0, measure=measure, time_limit=args.limit,
                       progress=True, **options)  # fmt: skip
-    found = {(row["learner"], row["setting"]): row for row in table}
-    rows, seen = [], Counter()
-    for label, gamma, seed, _ in jobs:
-        row = found[label, seen[label]]
-        seen[label] += 1
+    rows = []
+    for (label, gamma, seed, _), row in zip(jobs, table, strict=True):
         if row["error"] or not row["finished"]:
             why = row["error"] or f"it needs more than {args.limit} s"
-            print(f"{name}, {label}, gamma = {gamma}: left out, {why}")
+            print(f"{name}, {row['learner']}: left out, {why}")
             continue
         head = {"dataset": name, "algorithm": label, "gamma": gamma, "seed": seed}
         rows.append(row | head)
     return rows
 
 
-def reproduce(
-    doc: str | None, stem: str, panels: int, measure: Callable, draw: Callable, *told: str
-) -> None:
+def reproduce(doc: str | None, panels: int, measure: Callable, draw: Callable, *told: str) -> None:
     """Make the figure of gamma or weights, a column a data set; print means of ``told``."""
     args = arguments(doc or "", limit=60.0, quick_limit=8.0)
-    sets, partial = here(MORE)
+    sets = at_hand(SETS)
     fig, axes = plots.figure(rows=panels, columns=len(sets), width=7.2, row_height=2.1)
     numbers: list[dict] = []
-    for i, (name, sigma) in enumerate(sets.items()):
-        rows = measure(name, sigma, QUICK_ROWS if args.quick else ROWS, args)
+    for i, name in enumerate(sets):
+        rows = measure(name, SETS[name], QUICK_ROWS if args.quick else ROWS, args)
         draw(list(axes[:, i]), name, rows)
         numbers += rows
-    plots.shared_legend(fig, columns=2)
-    save(fig, [rounded(row) for row in numbers], args, stem, partial)
     by = ["dataset", "algorithm", "gamma"]
-    print_table(list(okl.Table(numbers).mean(by)[[*by, *told]]))
+    table = okl.Table(numbers).mean(by)[[*by, *told]]
+    publish(fig, numbers, args, table, legend=2, partial=len(sets) < len(SETS))

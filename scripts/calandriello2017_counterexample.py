@@ -2,30 +2,26 @@
 
 Reproduces: the counterexample of section 6 of Calandriello, Lazaric, Valko (2017, ICML), which the
     paper treats in words and closed forms: one point, labels +C and -C in turn, squared loss,
-    eta = sigma = 1/(8 C^2), alpha = 1.
+    eta = sigma = 1/(8 C^2), alpha = 1. figures/README.md has R_G, R_D and "largest R_D".
 Missing: nothing.
 Time: about 1 minute; memory about 1 GB.
 Data: none.
 
 With w* = 0, the best function in hindsight, the regret is at most (R_G + R_D) / 2 (Proposition 1
-without the factor that it wastes), which the script checks for every algorithm, seed and T:
-R_G = sum g_t' A_t^-1 g_t, and R_D = sum w_t' (A_t - A_{t-1} - sigma g_t g_t') w_t with its sign: a
-round left out of A counts as negative, one with weight above 1 as positive. "Largest R_D" is what
-the paper argues with: only weights above 1 count, and |f_t| = C in every round. Gradient descent
-with steps 1/t is the Newton step with A_t = t I (section 3).
+without the factor that it wastes), which the script checks for every algorithm, seed and T.
 """
 
 import time
+from functools import partial
 
 import numpy as np
-from common import arguments, band, finish, print_table, save
+from common import arguments, publish, series
 from tqdm import tqdm
 
 import oklnumba as okl
 from oklnumba import plots
 from oklnumba.learners.learner import Learner
 
-STEM = "calandriello2017_counterexample"
 C, ALPHA = 1.0, 1.0
 SIGMA = 1.0 / (8.0 * C**2)
 PHI = np.array([0.6, 0.0, 0.8])  # the point, of norm 1, in a space that is larger than its span
@@ -40,13 +36,13 @@ PARTS = ("R_G", "R_D", "largest R_D", "regret", "size")
 # ---- sketches of A = alpha I + sum sigma g g', for the explicit online Newton step ----
 
 
-class Dictionary:
-    """A with a weight for each round; a weight of 0 costs no memory."""
+class Sketch:
+    """A itself; what differs is how a gradient enters it."""
 
-    def __init__(self, weight):
-        self.weight = weight  # of the round and of g' A^-1 g, g the rescaled gradient
-        self.round, self.size = 0, 0
-        self.A = ALPHA * np.eye(len(PHI))
+    size = 0
+
+    def __init__(self, dimension: int = len(PHI)):
+        self.A = ALPHA * np.eye(dimension)
 
     def solve(self, v: np.ndarray) -> np.ndarray:
         return np.linalg.solve(self.A, v)
@@ -55,6 +51,17 @@ class Dictionary:
         """Return v' A v."""
         return float(v @ self.A @ v)
 
+
+class Dictionary(Sketch):
+    """A with a weight for each round; a weight of 0 costs no memory."""
+
+    def __init__(self, weight):
+        super().__init__()
+        self.weight, self.round = (
+            weight,
+            0,
+        )  # of the round and of g' A^-1 g, g the rescaled gradient
+
     def add(self, g: np.ndarray) -> None:
         self.round += 1
         weight = self.weight(self.round, float(g @ self.solve(g)))
@@ -62,29 +69,16 @@ class Dictionary:
         self.A += weight * np.outer(g, g)
 
 
-class FrequentDirections:
+class FrequentDirections(Sketch):
     """A with the m rows of Frequent Directions in place of all gradients (Luo et al. 2016).
 
     The last row is always free: it takes the gradient, then all squared singular values are shrunk
-    by the smallest one. A = alpha I + S'S, and A^-1 = (I - S' H S) / alpha with a diagonal H, for
-    the rows of S are orthogonal.
+    by the smallest one.
     """
 
     def __init__(self, m: int, dimension: int = len(PHI)):
+        super().__init__(dimension)
         self.S = np.zeros((m, dimension))
-        self.H = np.full(m, 1.0 / ALPHA)
-
-    @property
-    def size(self) -> int:
-        """Rows in use."""
-        return int(np.any(self.S != 0.0, axis=1).sum())
-
-    def solve(self, v: np.ndarray) -> np.ndarray:
-        return (v - self.S.T @ (self.H * (self.S @ v))) / ALPHA
-
-    def form(self, v: np.ndarray) -> float:
-        """Return v' A v."""
-        return float(ALPHA * (v @ v) + np.square(self.S @ v).sum())
 
     def add(self, g: np.ndarray) -> None:
         self.S[-1] = g
@@ -92,26 +86,21 @@ class FrequentDirections:
         squares = values**2 - values[-1] ** 2
         squares[squares < 1e-14 * values[0] ** 2] = 0.0  # rounding
         self.S = np.sqrt(squares)[:, None] * rows
-        self.H = 1.0 / (ALPHA + squares)
+        self.A = ALPHA * np.eye(len(g)) + self.S.T @ self.S
+        self.size = int(np.any(self.S != 0.0, axis=1).sum())  # rows in use
 
 
-class Identity:
+class Identity(Sketch):
     """A_t = t I, with which the Newton step is gradient descent with steps 1/t; it keeps no row."""
 
-    size = 0
-
     def __init__(self):
-        self.t = 0
+        self.A = np.zeros((len(PHI), len(PHI)))
 
     def solve(self, v: np.ndarray) -> np.ndarray:
-        return v / max(self.t, 1)  # A_0 = 0 is asked for a direction only
-
-    def form(self, v: np.ndarray) -> float:
-        """Return v' A v."""
-        return float(self.t * (v @ v))
+        return v / max(self.A[0, 0], 1.0)  # A_0 = 0 is asked for a direction only
 
     def add(self, g: np.ndarray) -> None:
-        self.t += 1
+        self.A += np.eye(len(g))
 
 
 def unbiased(seed: int, eps: float = 0.5):
@@ -205,25 +194,24 @@ def algorithms(n: int, seeds: int, at: np.ndarray) -> dict[str, list]:
     def explicit(sketch):
         return {part: values[at - 1] for part, values in newton(sketch, n).items()}
 
-    def sketched(gamma, seed):
-        return lambda: library(okl.SketchedKONS(kernel, C=C, gamma=gamma, seed=seed), n, at)
+    def sketched(gamma):
+        return lambda seed: library(okl.SketchedKONS(kernel, C=C, gamma=gamma, seed=seed), n, at)
 
-    out = {"KONS": [lambda: library(okl.KONS(kernel, C=C, alpha=ALPHA), n, at)]}
-    for gamma in GAMMAS:
-        label = f"Sketched-KONS, gamma = {gamma}"
-        out[label] = [sketched(gamma, seed) for seed in range(seeds)]
-    out["weights 1/p, unbiased"] = [
-        lambda seed=seed: explicit(Dictionary(unbiased(seed))) for seed in range(seeds)
-    ]
-    out["weight T - B in round 1, then ones"] = [
-        lambda: last(lambda T: schedule(T, few(T), heavy=1))
-    ]
-    out["weight T - B in round 2, else ones"] = [
-        lambda: last(lambda T: schedule(T, few(T), heavy=2))
-    ]
-    out["B ones only"] = [lambda: last(lambda T: lambda t, _: float(t <= few(T)))]
-    out["gradient descent, steps 1/t"] = [lambda: explicit(Identity())]
-    out[f"Frequent Directions, m = {FD_ROWS}"] = [lambda: explicit(FrequentDirections(FD_ROWS))]
+    def scheduled(heavy):
+        return lambda _: last(lambda T: schedule(T, few(T), heavy))
+
+    out: dict[str, list] = {}
+    for name, parts, runs in (
+        ("KONS", lambda _: library(okl.KONS(kernel, C=C, alpha=ALPHA), n, at), 1),
+        *((f"Sketched-KONS, gamma = {gamma}", sketched(gamma), seeds) for gamma in GAMMAS),
+        ("weights 1/p, unbiased", lambda seed: explicit(Dictionary(unbiased(seed))), seeds),
+        ("weight T - B in round 1, then ones", scheduled(1), 1),
+        ("weight T - B in round 2, else ones", scheduled(2), 1),
+        ("B ones only", lambda _: last(lambda T: lambda t, _: float(t <= few(T))), 1),
+        ("gradient descent, steps 1/t", lambda _: explicit(Identity()), 1),
+        (f"Frequent Directions, m = {FD_ROWS}", lambda _: explicit(FrequentDirections(FD_ROWS)), 1),
+    ):
+        out[name] = [partial(parts, seed) for seed in range(runs)]
     return out
 
 
@@ -286,10 +274,9 @@ def draw(results: dict[str, dict[str, np.ndarray]], forms: dict[str, np.ndarray]
                 values = np.where(values > 1e-6, values, np.nan)  # not zeros, nor rounding
             if not np.isnan(values).all():
                 style = STYLES.get(label.split()[0], plots.line_style(number))
-                band(ax, at, values, label, style)
+                plots.band(ax, at, values, label, style)
         ax.set_xlim(0.8 * at[0], 1.25 * at[-1])
-        finish(ax, "rounds T", ylabel, yscale=scale)
-    plots.shared_legend(fig, columns=2)
+        plots.tidy(ax, "rounds T", ylabel, log="xy" if scale == "log" else "x")
     return fig
 
 
@@ -313,23 +300,19 @@ def main() -> None:
             raise SystemExit(f"KONS and the explicit online Newton step differ in {part}: {gap}")
     numbers, table = [], []
     for label, parts in results.items():
-        for seed in range(len(parts["R_G"])):
-            for i, T in enumerate(at):
-                row = {"algorithm": label, "seed": seed, "T": T}
-                numbers.append(row | {k: f"{v[seed, i]:.6g}" for k, v in parts.items()})
+        seeds = len(parts["R_G"])
+        for seed in range(seeds):
+            curves = {"T": at} | {part: values[seed] for part, values in parts.items()}
+            numbers += series({"algorithm": label, "seed": seed}, curves)
         middle = {part: np.median(values[:, -1]) for part, values in parts.items()}
-        row = {"algorithm": label, "seeds": str(len(parts["R_G"])), "T": str(at[-1])}
-        table.append(row | {k: f"{v:.4g}" for k, v in middle.items()})
+        table.append({"algorithm": label, "seeds": seeds, "T": at[-1]} | middle)
     forms = closed_forms(explicit["R_G"], at)
     for label, values in forms.items():
         below = at[values < exact["R_G"][0]]
         said = f"below it up to T = {below[-1]}" if len(below) else "never below it"
         print(f"{label}: {values[-1]:.2f}; R_G of KONS {exact['R_G'][0, -1]:.2f}; {said}")
-        numbers += [
-            {"algorithm": label, "T": T, "R_G": f"{v:.6g}"} for T, v in zip(at, values, strict=True)
-        ]
-    save(draw(results, forms, at), numbers, args, STEM)
-    print_table(table)
+        numbers += series({"algorithm": label}, {"T": at, "R_G": values})
+    publish(draw(results, forms, at), numbers, args, table, legend=2)
 
 
 if __name__ == "__main__":

@@ -2,17 +2,14 @@
 
 Reproduces: the trade-off that Calandriello, Lazaric, Valko (2017, ICML) state in words and in
     Theorem 3: with gamma, 1/gamma times the regret for gamma^2 of time and memory. The paper has
-    no experiments.
+    no experiments; figures/README.md has the settings.
 Missing: nothing.
 Time: about 2 minutes; memory about 1 GB.
 Data: casp and magic04 (both come with the package), and ijcnn1 where it is at hand; the first 4000
     rows of a permutation, inputs and labels scaled to [-1, 1], squared loss.
 
-The regret of every learner is against one function: the minimiser of sum (y - f(x))^2 + alpha |f|^2
-over the feasible f, those with |f(x_t)| <= C at all rounds. Lines: 1/gamma and gamma^2, through our
-value at gamma = 1. Memory is the size of the learner's state as it is pickled. "Own bound" is
-(alpha |f|^2 + R_G) / 2 with R_G of the run itself: Proposition 1 without the factor that it wastes
-and with R_D <= 0. The script stops if a regret exceeds it.
+The script stops if a regret exceeds its "own bound", (alpha |f|^2 + R_G) / 2 with R_G of the run
+itself: Proposition 1 without the factor that it wastes and with R_D <= 0.
 """
 
 import argparse
@@ -20,14 +17,13 @@ import pickle
 
 import numpy as np
 from calandriello2017 import ALPHA, QUICK_SEEDS, SEEDS, C, competitor, play, reproduce
-from common import band, cpu_clock, finish, stream
+from common import cells, cpu_clock, stream
 from matplotlib.axes import Axes
 
 import oklnumba as okl
 from oklnumba import plots
 from oklnumba.learners.learner import Learner
 
-STEM = "calandriello2017_gamma"
 GAMMAS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 QUICK_GAMMAS = (0.01, 0.1, 1.0)
 # KORS with the beta of practice, and one so small that nearly all coins have probability gamma.
@@ -41,6 +37,12 @@ REFERENCES = {
     "Pros-N-KONS": {"color": plots.COLOURS[4], "linestyle": (0, (5, 1, 1, 1))},
 }
 THEORY = {"color": "0.35", "linestyle": ":", "linewidth": 1.5}
+PANELS = {  # column: its unit, power of gamma, name of the axis
+    "regret": (1.0, -1, "regret (squared loss)"),
+    "seconds": (1.0, 2, "time in the learner (s)"),
+    "bytes": (1e-6, 2, "memory of the state (MB)"),
+}
+LATE = ("sketch", "round_us")
 
 
 def costs(learner: Learner, run: okl.Run) -> dict:
@@ -97,59 +99,42 @@ def measure(name: str, sigma: float, n: int, args: argparse.Namespace) -> list[d
     return rows
 
 
-def column(rows: list[dict], label: str, key: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return gammas and (seeds, gammas) values; at gamma = 1 all seeds are the one run."""
-    mine = [row for row in rows if row["algorithm"] == label]
-    gammas = sorted({row["gamma"] for row in mine})
-    cells = [[row[key] for row in mine if row["gamma"] == gamma] for gamma in gammas]
-    most = max(map(len, cells))
-    values = np.array([cell + cell[:1] * (most - len(cell)) for cell in cells]).T
-    return np.array(gammas), values
-
-
 def draw(axes: list[Axes], name: str, rows: list[dict]) -> None:
     """Draw the panels of a data set, from top to bottom."""
-    done = {row["algorithm"] for row in rows}
     grid = np.array([min(GAMMAS), 1.0])
-    for ax, key, unit, power in zip(
-        axes, ("regret", "seconds", "bytes"), (1.0, 1.0, 1e-6), (-1, 2, 2), strict=False
-    ):
+    for ax, (key, (unit, power, ylabel)) in zip(axes, PANELS.items(), strict=False):
         for label, style in REFERENCES.items():
-            if label in done:
-                values = unit * column(rows, label, key)[1]
+            values = unit * cells(rows, "gamma", key, algorithm=label)[1]
+            if values.size:
                 ax.axhline(np.median(values), label=label, linewidth=1.3, **style)
                 ax.axhspan(values.min(), values.max(), color=style["color"], alpha=0.15, lw=0)
         for beta, label in BETAS.items():
-            if label in done:
-                gammas, values = column(rows, label, key)
-                band(ax, gammas, unit * values, label, STYLES[beta] | {"markersize": 3})
-        gammas, values = column(rows, BETAS[1.0], key)
+            gammas, values = cells(rows, "gamma", key, algorithm=label)
+            if values.size:
+                plots.band(ax, gammas, unit * values, label, STYLES[beta] | {"markersize": 3})
+        gammas, values = cells(rows, "gamma", key, algorithm=BETAS[1.0])
         if gammas[-1] == 1.0:
             line = unit * np.median(values[:, -1]) * grid**power
             ax.plot(grid, line, label="1/gamma (regret), gamma^2 (time, memory)", **THEORY)
+        if key != "regret":  # the line of the theory goes far below all measurements
+            lines = [line for line in ax.lines if line.get_linestyle() != ":"]
+            ax.set_ylim(bottom=min(np.min(line.get_ydata()) for line in lines) / 5.0)
+        plots.tidy(ax, "gamma", ylabel, name if key == "regret" else "", log="xy")
     for beta, label in BETAS.items():
-        gammas, values = column(rows, label, "own bound")
+        gammas, bound, sketch, us = cells(rows, "gamma", "own bound", *LATE, algorithm=label)
         style = {"color": STYLES[beta]["color"], "linestyle": (0, (1, 1.5)), "linewidth": 0.9}
-        axes[0].plot(gammas, np.median(values, axis=0), label=OWN[beta], **style)
-    gammas, values = column(rows, BETAS[1.0], "Theorem 3")
-    axes[0].plot(gammas, values[0], color="0.35", linewidth=1.0, label="bound of Theorem 3")
-    finish(axes[0], "gamma", "regret (squared loss)", name)
-    finish(axes[1], "gamma", "time in the learner (s)")
-    finish(axes[2], "gamma", "memory of the state (MB)")
-    for ax in axes[1:3]:  # the line of the theory goes far below all measurements
-        low = min(np.min(line.get_ydata()) for line in ax.lines if line.get_linestyle() != ":")
-        ax.set_ylim(bottom=low / 5.0)
-    for beta, label in BETAS.items():
-        mine = [row for row in rows if row["algorithm"] == label]
+        axes[0].plot(gammas, np.median(bound, axis=0), label=OWN[beta], **style)
         style = STYLES[beta] | {"linestyle": "none", "markersize": 3}
-        axes[3].plot([r["sketch"] for r in mine], [r["round_us"] for r in mine], **style)
-    m, us = max((r["sketch"], r["round_us"]) for r in rows if r["algorithm"] == BETAS[1.0])
+        axes[3].plot(sketch.ravel(), us.ravel(), **style)
+    gammas, values = cells(rows, "gamma", "Theorem 3", algorithm=BETAS[1.0])
+    axes[0].plot(gammas, values[0], color="0.35", linewidth=1.0, label="bound of Theorem 3")
+    m, us = max(tuple(r[key] for key in LATE) for r in rows if r["algorithm"] == BETAS[1.0])
     span = np.array([m / 20.0, m])
     square = {"color": "0.35", "linestyle": (0, (1, 1)), "linewidth": 1.0}
     axes[3].plot(span, us * (span / m) ** 2, label="square of the sketch's size", **square)
-    finish(axes[3], "points in the sketch at the end", "time of a late round (us)")
+    plots.tidy(axes[3], "points in the sketch at the end", "time of a late round (us)", log="xy")
 
 
 if __name__ == "__main__":
-    reproduce(__doc__, STEM, 4, measure, draw, "sketch", "restarts", "regret", "own bound",
-              "Theorem 3", "seconds", "bytes")  # fmt: skip
+    told = "sketch", "restarts", "regret", "own bound", "Theorem 3", "seconds", "bytes"
+    reproduce(__doc__, 4, measure, draw, *told)

@@ -19,13 +19,13 @@ import time
 import numpy as np
 import scipy.linalg
 from calandriello2017 import BUNDLED
-from common import arguments, band, finish, print_table, save, stream
+from common import arguments, cells, publish, stream
 from tqdm import tqdm
 
 import oklnumba as okl
 from oklnumba import plots
+from oklnumba.theory.matrix import square_root
 
-STEM = "calandriello2017_kors"
 DELTA, EPS = 0.1, 0.5
 ROWS, QUICK_ROWS = (250, 500, 1000, 2000, 4000), (250, 500, 1000)
 ALPHAS = (1.0, 10.0, 100.0)
@@ -41,23 +41,18 @@ LABELS = {
     "uniform": "uniform sampling, as many",
     "ALD": "ALD, distance 0.9 to 0.1",
 }
-MARKERS = {"KORS": "o", "uniform": "^", "ALD": "D"}
+MARKERS = tuple(zip(plots.COLOURS[2:5], "o^D", strict=True))
 LIMIT = {"color": "0.35", "linestyle": (0, (4, 1.5)), "linewidth": 1.0}
-COLOURS = dict(zip(("KORS", "uniform", "ALD"), plots.COLOURS[2:5], strict=True))
+AXES = (
+    ("online effective dimension", "points kept"), ("requested eps", "measured eps"),
+    ("points kept", "measured eps"), ("points kept", "projection gap / alpha"),
+)  # fmt: skip
 ONE = {"color": plots.COLOURS[2], "marker": "o", "markersize": 3.5}
 MANY = {"color": plots.COLOURS[1], "marker": "s", "markersize": 3.5, "linestyle": "--"}
 
 
-def coordinates(kernel: okl.Gaussian, X: np.ndarray) -> np.ndarray:
-    """Return F, shape (n, r), with K = F F' but for LOST on its diagonal: a pivoted Cholesky."""
-    factor, pivots, rank, _ = scipy.linalg.lapack.dpstrf(kernel(X), tol=LOST, lower=1)
-    F = np.empty((len(X), rank))
-    F[pivots - 1] = np.tril(factor)[:, :rank]
-    return F
-
-
 class Meter:
-    """Measures dictionaries of one set of points at one alpha."""
+    """Measures dictionaries of one set of points at one alpha, by F with F F' = K but for LOST."""
 
     def __init__(self, F: np.ndarray, alpha: float):
         self.F, self.alpha = F, alpha
@@ -91,6 +86,12 @@ def theory_beta(n: int, eps: float) -> float:
     return 3.0 * np.log(n / DELTA) / eps**2
 
 
+def kors(
+    kernel: okl.Gaussian, X: np.ndarray, alpha: float, beta: float, eps: float, seed: int
+) -> okl.KORS:
+    return okl.KORS(kernel, alpha=alpha, beta=beta, eps=eps, seed=seed).partial_fit(X)
+
+
 def sizes(name: str, sigma: float, rows: tuple, seeds: int) -> list[dict]:
     """Return dictionary sizes for streams of several lengths and several alphas."""
     kernel, out = okl.Gaussian(sigma), []
@@ -103,11 +104,9 @@ def sizes(name: str, sigma: float, rows: tuple, seeds: int) -> list[dict]:
             for mode, beta in (("practice", 1.0), ("theory", theory_beta(n, EPS))):
                 bound = okl.theory.kors_size_bound(kernel, X, alpha, beta, EPS)
                 for seed in range(seeds):
-                    sampler = okl.KORS(
-                        kernel, alpha=alpha, beta=beta, eps=EPS, seed=seed
-                    ).partial_fit(X)
+                    size = kors(kernel, X, alpha, beta, EPS, seed).size
                     row = {"sampler": "KORS", "mode": mode, "setting": beta, "seed": seed}
-                    out.append(head | row | {"size": sampler.size, "bound": bound})
+                    out.append(head | row | {"size": size, "bound": bound})
     return out
 
 
@@ -117,9 +116,7 @@ def accuracy(meter: Meter, kernel: okl.Gaussian, X: np.ndarray, seeds: int) -> l
     for asked in ASKED:
         for mode, beta in (("practice", 1.0), ("theory", theory_beta(len(X), asked))):
             for seed in range(seeds):
-                sampler = okl.KORS(
-                    kernel, alpha=ALPHA, beta=beta, eps=asked, seed=seed
-                ).partial_fit(X)
+                sampler = kors(kernel, X, ALPHA, beta, asked, seed)
                 measured = meter.eps(sampler.indices_, 1.0 / sampler.probabilities_)
                 row = {"sampler": "KORS", "mode": mode, "setting": beta, "seed": seed}
                 row |= {"requested": asked, "size": sampler.size, "measured": measured}
@@ -134,17 +131,12 @@ def samplers(meter: Meter, kernel: okl.Gaussian, X: np.ndarray, seeds: int) -> l
     """
     out, runs = [], []
     for beta in BETAS:
-        drawn = [
-            okl.KORS(kernel, alpha=ALPHA, beta=beta, eps=EPS, seed=seed).partial_fit(X)
-            for seed in range(seeds)
-        ]
+        drawn = [kors(kernel, X, ALPHA, beta, EPS, seed) for seed in range(seeds)]
         share = np.mean([sampler.size for sampler in drawn]) / len(X)
-        even = [
-            okl.UniformSampling(kernel, probability=share, seed=seed).partial_fit(X)
-            for seed in range(seeds)
-        ]
-        runs += [("KORS", beta, i, s) for i, s in enumerate(drawn)]
-        runs += [("uniform", beta, i, s) for i, s in enumerate(even)]  # as large as KORS with beta
+        runs += [("KORS", beta, seed, sampler) for seed, sampler in enumerate(drawn)]
+        for seed in range(seeds):  # as large as KORS with beta
+            even = okl.UniformSampling(kernel, probability=share, seed=seed)
+            runs.append(("uniform", beta, seed, even.partial_fit(X)))
     runs += [("ALD", h, 0, okl.ALD(kernel, threshold=h).partial_fit(X)) for h in DISTANCES]
     for label, setting, seed, sampler in runs:
         kept = sampler.indices_
@@ -154,38 +146,27 @@ def samplers(meter: Meter, kernel: okl.Gaussian, X: np.ndarray, seeds: int) -> l
     return out
 
 
-def cells(rows: list[dict], key: str, **chosen) -> np.ndarray:
-    """Return the values of the chosen rows, (seeds, settings)."""
-    mine = [row for row in rows if all(row[k] == v for k, v in chosen.items())]
-    seeds = sorted({row["seed"] for row in mine})
-    return np.array([[row[key] for row in mine if row["seed"] == seed] for seed in seeds])
-
-
 def draw(axes: list, name: str, rows: list[dict]) -> None:
     """Draw the panels of a data set, from top to bottom."""
-    names = ("size", "accuracy", "samplers")
-    parts = {part: [row for row in rows if row["part"] == part] for part in names}
     for mode, style, label in (("practice", ONE, "KORS, beta = 1"), ("theory", MANY, THEORY)):
-        mine = [row for row in parts["size"] if row["mode"] == mode]
-        x = [row["d_onl"] for row in mine]
-        axes[0].plot(x, [row["size"] for row in mine], **style | {"linestyle": "none"})
-        measured = cells(parts["accuracy"], "measured", mode=mode)
-        band(axes[1], np.array(ASKED), measured, label, style)
-    span = np.sort([row["d_onl"] for row in parts["size"]])[[0, -1]]
+        x, size = cells(rows, "d_onl", "size", part="size", mode=mode)
+        axes[0].plot(np.tile(x, len(size)), size.ravel(), **style | {"linestyle": "none"})
+        asked, measured = cells(rows, "requested", "measured", part="accuracy", mode=mode)
+        plots.band(axes[1], asked, measured, label, style)
+    span = np.array([x.min(), x.max()])
     rho = (1.0 + EPS) / (1.0 - EPS)
     axes[0].plot(span, 3.0 * rho * span, label="bound on the size, beta = 1", **LIMIT)
     axes[1].plot(ASKED, ASKED, label="measured = requested", color="0.35", linestyle=":")
-    for label, colour in COLOURS.items():
-        x = np.median(cells(parts["samplers"], "size", sampler=label), axis=0)
-        style = {"color": colour, "marker": MARKERS[label], "markersize": 3.5, "linestyle": "-."}
-        for ax, key in ((axes[2], "measured"), (axes[3], "gap")):
-            band(ax, x, cells(parts["samplers"], key, sampler=label), LABELS[label], style)
+    for (label, text), (colour, marker) in zip(LABELS.items(), MARKERS, strict=True):
+        style = {"color": colour, "marker": marker, "markersize": 3.5, "linestyle": "-."}
+        own = {"part": "samplers", "sampler": label}
+        _, size, *found = cells(rows, "setting", "size", "measured", "gap", **own)
+        for ax, values in zip(axes[2:], found, strict=True):
+            plots.band(ax, np.median(size, axis=0), values, text, style)
     enough = 1.0 / (1.0 - EPS)  # of a dictionary with measured eps <= EPS
     axes[3].axhline(enough, label="1 / (1 - eps) at eps = 0.5", **LIMIT | {"linestyle": "-"})
-    finish(axes[0], "online effective dimension", "points kept", name)
-    finish(axes[1], "requested eps", "measured eps")
-    finish(axes[2], "points kept", "measured eps")
-    finish(axes[3], "points kept", "projection gap / alpha")
+    for ax, text, title in zip(axes, AXES, (name, "", "", ""), strict=True):
+        plots.tidy(ax, *text, title, log="xy")
 
 
 def check(name: str, rows: list[dict]) -> None:
@@ -208,7 +189,7 @@ def main() -> None:
         kernel = okl.Gaussian(sigma)
         found = sizes(name, sigma, rows, seeds)
         X, _ = stream(name, rows[-1])
-        meter = Meter(coordinates(kernel, X), ALPHA)
+        meter = Meter(square_root(kernel, X, LOST), ALPHA)
         head = {"dataset": name, "n": rows[-1], "alpha": ALPHA}
         more = accuracy(meter, kernel, X, seeds) + samplers(meter, kernel, X, seeds)
         found += [head | row for row in more]
@@ -216,13 +197,11 @@ def main() -> None:
         draw(list(axes[:, i]), name, found)
         numbers += found
         print(f"{name}: rank {meter.F.shape[1]}, {time.monotonic() - start:.0f} s")
-    plots.shared_legend(fig, columns=2)
-    columns = dict.fromkeys(k for row in numbers for k in row)
-    numbers = [{k: row.get(k) for k in columns} for row in numbers]
-    save(fig, numbers, args, STEM)
+    numbers = list(okl.Table(numbers))  # with all columns
     by = ["dataset", "part", "sampler", "mode", "alpha", "requested", "setting"]
     means = okl.Table([row for row in numbers if row["n"] == rows[-1]]).mean(by)
-    print_table(list(means[[*by, "d_eff", "d_onl", "size", "bound", "measured", "gap"]]))
+    means = means[[*by, "d_eff", "d_onl", "size", "bound", "measured", "gap"]]
+    publish(fig, numbers, args, means, legend=2)
 
 
 if __name__ == "__main__":

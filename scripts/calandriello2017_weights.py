@@ -5,29 +5,24 @@ Reproduces: the claim of section 6 of Calandriello, Lazaric, Valko (2017, ICML) 
     coin that section 5 and Corollary 1 have in mind. The paper has no experiments.
 Missing: nothing.
 Time: about 2 minutes; memory about 2 GB.
-Data: casp and magic04 (both come with the package), and ijcnn1 where it is at hand; the first 4000
-    rows of a permutation, inputs and labels scaled to [-1, 1], squared loss.
+Data: as calandriello2017_gamma.py.
 
-Against the competitor f of calandriello2017_gamma, the regret is at most (alpha |f|^2 + R_G + R_D)
-/ 2 (Proposition 1 without the factor that it wastes), which the script checks for every run. R_G =
-sum g_t' A_t^-1 g_t; R_D = sum (w_t - w)' (A_t - A_{t-1} - sigma g_t g_t') (w_t - w) = sum (a_t -
-sigma l'_t^2) (f_t - f(x_t))^2, a_t the weight of phi_t phi_t' in A, with its sign: a round left out
-of A counts as negative, one with more than weight 1 as positive. "Largest R_D" has only the latter,
-and 2 C in place of |f_t - f(x_t)|, as the proof of Theorem 1 has.
+Against the competitor f of that script, the regret is at most (alpha |f|^2 + R_G + R_D) / 2
+(Proposition 1 without the factor that it wastes), which the script checks for every run. R_D = sum
+(a_t - sigma l'_t^2) (f_t - f(x_t))^2, a_t the weight of phi_t phi_t' in A, with its sign.
 """
 
 import argparse
 
 import numpy as np
 from calandriello2017 import ALPHA, QUICK_SEEDS, SEEDS, C, competitor, play, reproduce
-from common import band, finish, stream
+from common import cells, stream
 from matplotlib.axes import Axes
 
 import oklnumba as okl
 from oklnumba import plots
 from oklnumba.learners.learner import Learner
 
-STEM = "calandriello2017_weights"
 SIGMA = okl.losses.get("squared").curvature(C)
 GAMMAS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 QUICK_GAMMAS = (0.01, 0.1)
@@ -85,15 +80,12 @@ def draw(axes: list[Axes], name: str, rows: list[dict]) -> None:
         exact = next(row[part] for row in rows if row["algorithm"] == "KONS")
         ax.axhline(exact, label="KONS", **KONS)
         for label, (_, _, colour, dashes, marker) in VARIANTS.items():
-            mine = [row for row in rows if row["algorithm"] == label]
-            gammas = sorted({row["gamma"] for row in mine})
-            cells = [[row[part] for row in mine if row["gamma"] == gamma] for gamma in gammas]
             style = {"color": colour, "linestyle": dashes, "marker": marker, "markersize": 3}
-            band(ax, np.array(gammas), np.array(cells).T, label, style)
+            plots.band(ax, *cells(rows, "gamma", part, algorithm=label), label, style)
         title = name if part == "regret" else ""
-        finish(ax, "gamma", ylabel, title, yscale="symlog" if part == "R_D" else "log")
+        plots.tidy(ax, "gamma", ylabel, title, log="x" if part == "R_D" else "xy")
 
 
 if __name__ == "__main__":
-    reproduce(__doc__, STEM, len(PARTS), measure, draw, "sketch", "bound", *PARTS,
-              "R_D_sd", "largest R_D")  # fmt: skip
+    told = "sketch", "bound", *PARTS, "R_D_sd", "largest R_D"
+    reproduce(__doc__, len(PARTS), measure, draw, *told)

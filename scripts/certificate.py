@@ -13,7 +13,7 @@ Data: casp and magic04 (both come with the package), inputs scaled to [-1, 1].
 """
 
 import numpy as np
-from common import arguments, finish, print_table, save, stream, timed_run
+from common import arguments, publish, series, stream, timed_run
 from matplotlib.axes import Axes
 
 import oklnumba as okl
@@ -23,7 +23,6 @@ KERNEL_ROWS = 4000  # rounds of the exact learner, whose time grows with their c
 SIGMA = {"casp": 1.0, "magic04": 2.0}
 LAM = 1.0
 MARKS, FIRST = 9, 100  # rounds at which the regret in the RKHS is measured, and the first of them
-STEM = "certificate"
 LEARNERS = ("Kernel-AWV", "PKAWV, M = 1", "PKAWV, M = 2", "PKAWV, Nystrom")
 
 
@@ -34,18 +33,15 @@ def play(name: str, limit: float) -> dict[str, tuple[okl.Run, okl.theory.RegretC
     dictionary = okl.KORS(kernel, alpha=LAM).partial_fit(X).features()
     best = okl.theory.Hindsight(kernel, X, y, LAM, features=dictionary)
     at = plots.thin(len(y), MARKS, first=FIRST)
+    taylor = [okl.TaylorFeatures(M, sigma=SIGMA[name], center=center) for M in (1, 2)]
     learners = [
         okl.KernelAWV(kernel, lam=LAM),
-        *(
-            okl.PKAWV(okl.TaylorFeatures(M, sigma=SIGMA[name], center=center), lam=LAM)
-            for M in (1, 2)
-        ),
+        *(okl.PKAWV(features, lam=LAM) for features in taylor),
         okl.NystromAWV(kernel, lam=LAM),
     ]
     found = {}
     for label, learner in zip(LEARNERS, learners, strict=True):
-        exact = isinstance(learner, okl.KernelAWV)
-        rows = KERNEL_ROWS if exact else len(y)
+        rows = KERNEL_ROWS if isinstance(learner, okl.KernelAWV) else len(y)
         run = timed_run(learner, X[:rows], y[:rows], limit)
         whole = run.rounds == len(y)
         found[label] = run, best.regret(run.predictions, at) if whole else None
@@ -67,18 +63,17 @@ def draw(ax: Axes, run: okl.Run, curve: okl.theory.RegretCurve | None, colour: s
 
 def rows_of(name: str, label: str, run: okl.Run, curve: okl.theory.RegretCurve | None) -> list:
     """Return the numbers of a run for the file."""
-    proof, rows = run.certificate, []
-    marks = {} if curve is None else {int(t): i for i, t in enumerate(curve.rounds)}
-    for t in sorted({*plots.thin(run.rounds, points=60).tolist(), *marks}):
-        row = {"dataset": name, "algorithm": label, "space": proof.space, "round": t}
-        row |= {"size": run.sizes[t - 1]}
-        for what in ("loss", "comparator", "regret", "bound"):
-            row[what] = f"{getattr(proof, what)[t - 1]:.6g}"
-        low = high = ""
-        if t in marks:
-            low, high = f"{curve.low[marks[t]]:.7g}", f"{curve.high[marks[t]]:.7g}"
-        rows.append(row | {"regret in the RKHS, at least": low, "at most": high})
-    return rows
+    proof, ends = run.certificate, {}
+    if curve is not None:
+        texts = ([f"{end:.7g}" for end in ends] for ends in (curve.low, curve.high))
+        ends = dict(zip(curve.rounds.tolist(), zip(*texts, strict=True), strict=True))
+    rounds = np.array(sorted({*plots.thin(run.rounds, points=60).tolist(), *ends}))
+    columns = {"round": rounds, "size": run.sizes[rounds - 1]}
+    for what in ("loss", "comparator", "regret", "bound"):
+        columns[what] = getattr(proof, what)[rounds - 1]
+    for i, what in enumerate(("regret in the RKHS, at least", "at most")):
+        columns[what] = [ends[t][i] if t in ends else None for t in rounds]
+    return series({"dataset": name, "algorithm": label, "space": proof.space}, columns)
 
 
 def main() -> None:
@@ -94,16 +89,14 @@ def main() -> None:
             numbers += rows_of(name, label, run, curve)
             share = float(np.max(run.certificate.regret / run.certificate.bound))
             table.append(numbers[-1] | {"largest share": share})
-        rounds = f"{name}: regret and bound (sigma = {SIGMA[name]:g})"
-        finish(ax, "rounds", "sum of squared losses", rounds)
+        title = f"{name}: regret and bound (sigma = {SIGMA[name]:g})"
+        plots.tidy(ax, "rounds", "sum of squared losses", title, log="xy")
     for label, colour in colours.items():
         axes[0, 0].plot([], [], color=colour, linewidth=1.6, label=label)
     kinds = {"regret, own space": "-", "bound, own space": "--", "regret, RKHS": "o:"}
     for label, style in kinds.items():
         axes[0, 0].plot([], [], style, color="0.45", linewidth=1.2, markersize=3.5, label=label)
-    plots.shared_legend(fig, columns=4)
-    save(fig, numbers, args, STEM)
-    print_table(table)
+    publish(fig, numbers, args, table, legend=4)
 
 
 if __name__ == "__main__":

@@ -7,12 +7,7 @@ Time: six minutes (--quick: 15 seconds, three streams and a short game).
 Data: magic04, mushrooms, casp (come with the package), ijcnn1; digits of scikit-learn; two made-up
     streams that drift (streams.py), and the greedy adversary, who plays each learner by itself.
 
-How: the first rows (2000; fewer on short streams) give the scale of inputs and of real labels, and
-choose among the settings of ``grid``, each of which plays them once; then the stream is played from
-its start with the best. The error is that of the rounds after these rows, so nothing has looked
-ahead. SelfTuning is told nothing and takes the rows as they are. Times are CPU seconds of all
-threads: of one call for the whole stream, and of loops of predict_one and learn_one at its end.
-Memory is that of the pickled learner.
+figures/README.md says how error, times and memory are measured. Nothing has looked ahead.
 """
 
 import argparse
@@ -24,7 +19,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 import numpy as np
-from common import arguments, at_hand, print_table, save
+from common import arguments, at_hand, publish
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from peers import combinations
@@ -36,7 +31,6 @@ from oklnumba import plots
 from oklnumba.labels import direct_labels
 from oklnumba.learners.learner import Learner
 
-STEM = "choosing"
 CHOOSING_ROWS, QUICK_ROUNDS = 2000, 1200
 WIDTHS = (0.25, 0.5, 1.0, 2.0)  # of the kernel, times the square root of d
 LAMS, STEPS = (0.01, 0.1, 1.0), (0.01, 0.1, 1.0, 10.0)
@@ -47,7 +41,6 @@ MOST_EXACT = 5000  # rounds of learners whose memory grows with n^2
 SINGLE, QUICK_SINGLE = 100, 20  # rounds played one at a time, three times
 GAME, GAME_ROUNDS, GAME_INPUTS = "greedy adversary", 80, 5
 DRIFTS = "abrupt drift, linear regression", "abrupt drift, curved classification"
-SHORT = {"magic04": "magic04, 4000 rounds"}
 SELF = "SelfTuning"
 COLOURS = {SELF: 0, "second": 2, "first": 1, "linear": 3}  # of plots.COLOURS
 KINDS = {
@@ -78,6 +71,9 @@ ABOUT = {
     "game": "regret",
 }
 
+NUMBERS = "microseconds, bulk", "microseconds, one at a time", "megabytes"
+COLUMNS = ("stream", "kind", "n", "d", "learner", "setting", "measure", "error", *NUMBERS)
+
 Maker = Callable[[], Learner]
 
 
@@ -96,24 +92,20 @@ def digits() -> Iterator[Stream]:
     yield Stream("digits, 10 classes", found.data[order], found.target[order], "classes")
 
 
-def from_sets(names: tuple[str, ...]) -> Iterator[Stream]:
-    """Yield sets in raw units, permuted, and the first 4000 rounds of magic04."""
-    for name in at_hand(names):
-        stream = of_set(name, 0)
-        if name in SHORT:
-            yield Stream(SHORT[name], stream.X[:4000], stream.y[:4000], stream.kind)
-        yield stream
+def first(stream: Stream, rows: int, name: str = "") -> Stream:
+    return stream._replace(name=name or stream.name, X=stream.X[:rows], y=stream.y[:rows])
 
 
 def streams(quick: bool) -> Iterator[Stream]:
-    """Yield all streams but the game; the first rounds of two where it should be quick."""
+    """Yield all streams but the game, sets in raw units, permuted; first rounds where quick."""
     drifting = {stream.name: stream for stream, _ in drifts()}
+    magic = of_set("magic04", 0)
+    short = first(magic, 4000, "magic04, 4000 rounds")
     if quick:
-        for stream in (next(from_sets(("magic04",))), drifting[DRIFTS[0]]):
-            X, y = stream.X[:QUICK_ROUNDS], stream.y[:QUICK_ROUNDS]
-            yield Stream(stream.name, X, y, stream.kind)
+        yield from (first(stream, QUICK_ROUNDS) for stream in (short, drifting[DRIFTS[0]]))
         return
-    yield from from_sets(("magic04", "mushrooms", "casp", "ijcnn1"))
+    yield from (short, magic)
+    yield from (of_set(name, 0) for name in at_hand(("mushrooms", "casp", "ijcnn1")))
     yield from digits()
     yield from (drifting[name] for name in DRIFTS)
 
@@ -123,43 +115,37 @@ def streams(quick: bool) -> Iterator[Stream]:
 
 def grid(stream: Stream) -> dict[str, dict[str, Maker]]:
     """Return the settings of each learner, by name, and how to make it."""
-    (n, d), signs, G = stream.X.shape, stream.kind != "regression", okl.Gaussian
+    (n, d), signs, kernel = stream.X.shape, stream.kind != "regression", okl.Gaussian()
     sigmas = [width * d**0.5 for width in WIDTHS]
     forget = {"discount": 2.0 ** (-1.0 / HALF_LIFE)}
     loss, smooth = ({"loss": name if signs else "squared"} for name in ("hinge", "logistic"))
-
-    def fourier(sigma: float) -> okl.FourierFeatures:
-        return okl.FourierFeatures(FREQUENCIES, sigma=sigma)
-
-    def taylor(sigma: float) -> okl.TaylorFeatures:
-        return okl.TaylorFeatures(2, sigma=sigma)
-
-    ridge = partial(combinations, told="sigma={sigma:.3g} lam={lam:g}", sigma=sigmas, lam=LAMS)
-    moved = partial(combinations, told="sigma={sigma:.3g} eta={eta:g}", sigma=sigmas, eta=STEPS)
+    fourier, taylor = okl.FourierFeatures(FREQUENCIES), okl.TaylorFeatures(2)
+    ridge, steps = "sigma={sigma:.3g} lam={lam:g}", "sigma={sigma:.3g} eta={eta:g}"
+    on_features = partial(combinations, told=ridge, features__sigma=sigmas, lam=LAMS)
+    on_atoms = partial(combinations, told=ridge, kernel__sigma=sigmas, lam=LAMS)
     linear = partial(combinations, told="lam={lam:g}", lam=LAMS)
+    nystrom = {"max_size": ATOMS}
     found: dict[str, dict[str, Maker]] = {
         SELF: {"": okl.SelfTuning},
-        "PKAWV, Fourier": ridge(lambda sigma, lam: okl.PKAWV(fourier(sigma), lam=lam)),
-        "PKAWV, Fourier, half-life 500": ridge(
-            lambda sigma, lam: okl.PKAWV(fourier(sigma), lam=lam, **forget)),
-        "NystromAWV": ridge(lambda sigma, lam: okl.NystromAWV(G(sigma), lam=lam, max_size=ATOMS)),
-        "NystromAWV, ridge": ridge(lambda sigma, lam: okl.NystromAWV(
-            G(sigma), lam=lam, max_size=ATOMS, forecaster="ridge")),
-        "PKAWV, Taylor": ridge(lambda sigma, lam: okl.PKAWV(taylor(sigma), lam=lam)),
-        "KernelAWV": ridge(lambda sigma, lam: okl.KernelAWV(G(sigma), lam=lam)),
-        "KernelRidge": ridge(lambda sigma, lam: okl.KernelRidge(G(sigma), lam=lam)),
-        "FOGD": moved(lambda sigma, eta: okl.FOGD(
-            eta=eta, sigma=sigma, n_frequencies=FREQUENCIES, **loss)),
-        "NOGD": moved(lambda sigma, eta: okl.NOGD(G(sigma), eta=eta, budget=ATOMS, **loss)),
-        "POMDR": combinations(lambda sigma: okl.POMDR(G(sigma), budget=ATOMS, horizon=n),
-                              told="sigma={sigma:.3g}", sigma=sigmas),
-        "LinearAWV": linear(okl.LinearAWV),
-        "LinearAWV, half-life 500": linear(lambda lam: okl.LinearAWV(lam, **forget)),
-        "OGD": combinations(lambda eta: okl.OGD(eta, **smooth), told="eta={eta:g}",
-                            eta=LINEAR_STEPS),
+        "PKAWV, Fourier": on_features(okl.PKAWV(fourier)),
+        "PKAWV, Fourier, half-life 500": on_features(okl.PKAWV(fourier, **forget)),
+        "NystromAWV": on_atoms(okl.NystromAWV(kernel, **nystrom)),
+        "NystromAWV, ridge": on_atoms(okl.NystromAWV(kernel, forecaster="ridge", **nystrom)),
+        "PKAWV, Taylor": on_features(okl.PKAWV(taylor)),
+        "KernelAWV": on_atoms(okl.KernelAWV(kernel)),
+        "KernelRidge": on_atoms(okl.KernelRidge(kernel)),
+        "FOGD": combinations(okl.FOGD(n_frequencies=FREQUENCIES, **loss), told=steps, sigma=sigmas,
+                             eta=STEPS),
+        "NOGD": combinations(okl.NOGD(kernel, budget=ATOMS, **loss), told=steps,
+                             kernel__sigma=sigmas, eta=STEPS),
+        "POMDR": combinations(okl.POMDR(kernel, budget=ATOMS, horizon=n), told="sigma={sigma:.3g}",
+                              kernel__sigma=sigmas),
+        "LinearAWV": linear(okl.LinearAWV()),
+        "LinearAWV, half-life 500": linear(okl.LinearAWV(**forget)),
+        "OGD": combinations(okl.OGD(**smooth), told="eta={eta:g}", eta=LINEAR_STEPS),
     }  # fmt: skip
     absent = {
-        "PKAWV, Taylor": taylor(1.0).size(d) > MOST_MONOMIALS,
+        "PKAWV, Taylor": taylor.size(d) > MOST_MONOMIALS,
         "KernelAWV": n > MOST_EXACT,
         "KernelRidge": n > MOST_EXACT,
         "POMDR": not signs,
@@ -242,13 +228,9 @@ def entry(
         return None
     size = len(pickle.dumps(learner)) / 1e6
     single = single_rounds(learner, X[-4 * one :], y[-4 * one :], one)
-    return {
-        "stream": stream.name, "kind": stream.kind, "n": len(y), "d": stream.X.shape[1],
-        "learner": label, "setting": chosen, "measure": ABOUT[stream.kind],
-        "error": f"{error(run, y, rows):.4g}",
-        "microseconds, bulk": f"{1e6 * seconds / len(y):.3g}",
-        "microseconds, one at a time": f"{1e6 * single:.3g}", "megabytes": f"{size:.3g}",
-    }  # fmt: skip
+    costs = (f"{v:.3g}" for v in (1e6 * seconds / len(y), 1e6 * single, size))
+    head = stream.name, stream.kind, *stream.X.shape, label, chosen, ABOUT[stream.kind]
+    return dict(zip(COLUMNS, (*head, f"{error(run, y, rows):.4g}", *costs), strict=True))
 
 
 def game(rounds: int) -> Iterator[dict]:
@@ -267,12 +249,9 @@ def game(rounds: int) -> Iterator[dict]:
     }
     for label, learner in learners.items():
         played = okl.adversary.greedy(learner, kernel, rounds, d)
-        yield {
-            "stream": GAME, "kind": "game", "n": rounds, "d": d, "learner": label,
-            "setting": "sigma=1 lam=1" if group(label) == "second" else "",
-            "measure": ABOUT["game"], "error": f"{played.regret[-1]:.4g}",
-            "microseconds, bulk": "", "microseconds, one at a time": "", "megabytes": "",
-        }  # fmt: skip
+        setting = "sigma=1 lam=1" if group(label) == "second" else ""
+        head = GAME, "game", rounds, d, label, setting, ABOUT["game"]
+        yield dict(zip(COLUMNS, (*head, f"{played.regret[-1]:.4g}", "", "", ""), strict=True))
 
 
 # ---- the tables of docs/choosing.md ----
@@ -294,8 +273,7 @@ def advice(rows: list[dict]) -> str:
         own = next(row for row in here if row["learner"] == label)
         least = min(here, key=lambda row: float(row["error"]))
         cells = [case, label, stream, own["error"], f"{least['error']}, {least['learner']}"]
-        numbers = "microseconds, bulk", "microseconds, one at a time", "megabytes"
-        body.append(cells + [f"{float(own[k]):.2g}" if own[k] else "" for k in numbers])
+        body.append(cells + [f"{float(own[k]):.2g}" if own[k] else "" for k in NUMBERS])
     return markdown(head, [[plain(cell) for cell in cells] for cells in body], 3)
 
 
@@ -310,9 +288,8 @@ def overview(rows: list[dict]) -> str:
 
 def latencies(rows: list[dict]) -> str:
     """Return the table of times on one stream."""
-    numbers = "microseconds, bulk", "microseconds, one at a time"
     here = [row for row in rows if row["stream"] == "magic04"]
-    body = [[row["learner"], *(f"{float(row[key]):.2g}" for key in numbers)] for row in here]
+    body = [[row["learner"], *(f"{float(row[key]):.2g}" for key in NUMBERS[:2])] for row in here]
     body = [[plain(cell) for cell in cells] for cells in body]
     return markdown(["learner", "a round in bulk", "predict_one and learn_one"], body, 1)
 
@@ -346,19 +323,13 @@ def plain(cell: str) -> str:
 
 def panel(ax: Axes, rows: list[dict]) -> None:
     """Draw error by time, each learner with its name to the right, on one line of text each."""
-    x = [float(row["microseconds, bulk"]) for row in rows]
-    y = [float(row["error"]) for row in rows]
-    ax.set_xscale("log")
-    ax.set_xlim(0.03, 1e3)
-    room = 0.06 * (max(y) - min(y))
-    ax.set_ylim(min(y) - room, max(y) + room)
     ends = {}
-    for row, at, value in zip(rows, x, y, strict=True):
+    for row in rows:
+        at, value = float(row["microseconds, bulk"]), float(row["error"])
         colour = plots.COLOURS[COLOURS[group(row["learner"])]]
         ax.plot(at, value, "o", color=colour, markersize=4)
         ends[row["learner"].replace("half-life 500", "forgets")] = at, value, colour
-    ax.set_xlabel("CPU time of a round in bulk (\N{MICRO SIGN}s)", fontsize=plots.FONT - 1)
-    plots.label_ticks(ax.xaxis, *ax.get_xlim())
+    ax.set(xscale="log", xlim=(0.03, 1e3), ymargin=0.06)
     direct_labels(ax, ends, plots.FONT - 2)
 
 
@@ -372,7 +343,6 @@ def bars(ax: Axes, rows: list[dict]) -> None:
                 fontsize=plots.FONT - 2)  # fmt: skip
     ax.set_yticks([])
     ax.set_xlim(0.0, 1.5 * float(rows[0]["error"]))
-    ax.set_xlabel(f"regret after {rows[0]['n']} rounds", fontsize=plots.FONT - 1)
 
 
 def draw(rows: list[dict]) -> Figure:
@@ -382,12 +352,10 @@ def draw(rows: list[dict]) -> Figure:
     for ax, name in zip(axes.flat, names, strict=False):
         here = [row for row in rows if row["stream"] == name]
         (bars if name == GAME else panel)(ax, here)
-        ax.tick_params(labelsize=plots.FONT - 1.5)
-        if name != GAME:
-            ax.set_ylabel(here[0]["measure"], fontsize=plots.FONT - 1)
-        ax.grid(True, linewidth=0.4, alpha=0.5)
-        ax.spines[["top", "right"]].set_visible(False)
-        plots.title(ax, f"{name}, d = {here[0]['d']}")
+        texts = "CPU time of a round in bulk (\N{MICRO SIGN}s)", here[0]["measure"]
+        if name == GAME:
+            texts = f"regret after {here[0]['n']} rounds", ""
+        plots.tidy(ax, *texts, f"{name}, d = {here[0]['d']}", font=plots.FONT - 1)
     for ax in axes.flat[len(names) :]:
         ax.set_visible(False)
     return figure
@@ -415,8 +383,7 @@ def main() -> None:
             print(f"stopped after {args.limit:g} s")
             break
     names = {row["stream"] for row in rows}
-    save(draw(rows), rows, args, STEM, partial=len(names) < 9)
-    print_table(rows, "measure")
+    publish(draw(rows), rows, args, partial=len(names) < 9, but=("measure",))
 
 
 if __name__ == "__main__":

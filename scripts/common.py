@@ -7,11 +7,14 @@ data sets is at hand.
 
 import argparse
 import csv
+import multiprocessing
 import os
+import resource
 import sys
 import time
 import warnings
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -23,7 +26,6 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("MKL_NUM_THREADS", "1")
 
 import numpy as np  # noqa: E402
-from matplotlib.axes import Axes  # noqa: E402
 from matplotlib.figure import Figure  # noqa: E402
 
 import oklnumba as okl  # noqa: E402
@@ -45,27 +47,15 @@ def arguments(
     parser = argparse.ArgumentParser(
         description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument(
-        "--quick",
-        action="store_true",
-        help=f"a time limit of {quick_limit:g} s; files get the suffix _quick",
-    )
-    parser.add_argument(
-        "--limit",
-        type=float,
-        metavar="SECONDS",
-        help=f"time limit for each algorithm (default {limit:g})",
-    )
-    parser.add_argument(
-        "--output", type=Path, default=FIGURES, metavar="DIR", help="default: figures/ of the tree"
-    )
+    quick = f"a time limit of {quick_limit:g} s; files get the suffix _quick"
+    each = f"time limit for each algorithm (default {limit:g})"
+    kept = "keep each run in this folder, and take from it those that are there"
+    parser.add_argument("--quick", action="store_true", help=quick)
+    parser.add_argument("--limit", type=float, metavar="SECONDS", help=each)
+    parser.add_argument("--output", type=Path, default=FIGURES, metavar="DIR",
+                        help="default: figures/ of the tree")  # fmt: skip
     if keeps:
-        parser.add_argument(
-            "--keep",
-            type=Path,
-            metavar="DIR",
-            help="keep each run in this folder, and take from it those that are there",
-        )
+        parser.add_argument("--keep", type=Path, metavar="DIR", help=kept)
     for name, keywords in more.items():
         parser.add_argument(f"--{name}", **keywords)
     args = parser.parse_args()
@@ -73,6 +63,7 @@ def arguments(
         args.limit = quick_limit if args.quick else limit
     if not args.limit > 0:
         parser.error("--limit must be positive")
+    args.stem = Path(sys.argv[0]).stem
     return args
 
 
@@ -115,6 +106,18 @@ def timed_run(learner: Learner, X: np.ndarray, y: np.ndarray, limit: float) -> o
         return okl.run(learner.reset(), X, y, time_limit=limit)
 
 
+def alone(function: Callable, *given: Any, **environment: str) -> Any:
+    """Return what a function does in a process of its own, whose memory is then its own."""
+    context = multiprocessing.get_context("spawn")
+    with patch.dict(os.environ, environment), ProcessPoolExecutor(1, mp_context=context) as pool:
+        return pool.submit(function, *given).result()
+
+
+def peak_memory() -> float:
+    """Return the most memory that this process has had, MB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0
+
+
 def rounded(row: dict) -> dict:
     """Return a row with six digits of each number that is not whole."""
     return {k: f"{v:.6g}" if isinstance(v, float) else v for k, v in row.items()}
@@ -142,96 +145,52 @@ def published_rows(paper: str) -> list[dict]:
     return read_csv(Path(__file__).with_name("published") / f"{paper}.csv")
 
 
-def save(
-    figure: Figure, rows: list[dict], args: argparse.Namespace, stem: str, partial: bool = False
-) -> None:
-    """Write figure and numbers; quick or partial runs never replace the files of full ones."""
-    stem += "_quick" if args.quick else "_partial" if partial else ""
+def publish(
+    figure: Figure, rows: list[dict], args: argparse.Namespace, table: Iterable[dict] | None = None,
+    *, legend: int = 0, partial: bool = False, but: tuple[str, ...] = (),
+) -> None:  # fmt: skip
+    """Write figure and numbers; print the table, else the rows, without the columns ``but``.
+
+    legend : columns of one that all panels share. Quick or partial runs never replace the files
+    of full ones.
+    """
+    if legend:
+        plots.shared_legend(figure, columns=legend)
+    stem = args.stem + ("_quick" if args.quick else "_partial" if partial else "")
+    rows = [rounded(row) for row in rows]
     write_csv(args.output / f"{stem}.csv", rows)
     figure.savefig(args.output / f"{stem}.png", dpi=200)
+    print_table(rows if table is None else table, *but)
     print(f"wrote {stem}.png and {stem}.csv in {args.output}")
 
 
-def band(
-    ax: Axes, x: np.ndarray, y: np.ndarray, label: str, style: dict, middle: Callable = np.median
-) -> None:
-    """Draw the middle over seeds (rows of y) as a line, and their range as a band."""
-    ax.plot(x, middle(y, axis=0), **{"label": label, "linewidth": 1.3} | style)
-    if len(y) > 1:
-        ax.fill_between(x, y.min(axis=0), y.max(axis=0), color=style["color"], alpha=0.2, lw=0)
+def series(head: dict, columns: dict[str, Iterable]) -> list[dict]:
+    """Return a row for each entry of the columns, each behind the head."""
+    entries = zip(*columns.values(), strict=True)
+    return [head | dict(zip(columns, entry, strict=True)) for entry in entries]
 
 
-def tidy(
-    ax: Axes, xlabel: str = "", ylabel: str = "", title: str = "",
-    font: float = plots.FONT, small: float = 0.5,
-) -> None:  # fmt: skip
-    """Name the axes, in letters ``small`` points larger than those of the ticks; draw a grid."""
-    ax.set_xlabel(xlabel or ax.get_xlabel(), fontsize=font)
-    ax.set_ylabel(ylabel or ax.get_ylabel(), fontsize=font)
-    ax.tick_params(which="both", labelsize=font - small)
-    ax.grid(True, which="major", linewidth=0.4, alpha=0.5)
-    ax.spines[["top", "right"]].set_visible(False)
-    if title:
-        plots.title(ax, title)
+def cells(rows: Iterable[dict], x: str, *keys: str, **chosen: Any) -> tuple[np.ndarray, ...]:
+    """Return the values of x in the chosen rows, and those of each key there, (seeds, values of x).
+
+    Where fewer seeds were played, as where nothing is random, the first stands for the others.
+    """
+    found: dict[Any, list[dict]] = {}
+    for row in rows:
+        if all(row[k] == v for k, v in chosen.items()):
+            found.setdefault(row[x], []).append(row)
+    most = max(map(len, found.values()), default=0)
+    whole = [own + own[:1] * (most - len(own)) for own in found.values()]
+    values = (np.array([[row[key] for row in own] for own in whole], dtype=float) for key in keys)
+    return np.array(list(found)), *(each.T for each in values)
 
 
-def finish(ax: Axes, xlabel: str, ylabel: str, title: str = "", yscale: str = "log") -> None:
-    """Name the axes and make both logarithmic, after everything is drawn."""
-    ax.set_xscale("log")
-    plots.label_ticks(ax.xaxis, *ax.get_xlim())
-    if yscale == "log":  # else its threshold has been set
-        ax.set_yscale("log")
-        plots.label_ticks(ax.yaxis, *ax.get_ylim())
-    tidy(ax, xlabel, ylabel, title)
+def exponent(x: Sequence[float], y: Sequence[float]) -> float:
+    """Return the p of the best fit y ~ x^p."""
+    return float(np.polyfit(np.log(x), np.log(y), 1)[0])
 
 
-def label_ends(
-    figure: Figure,
-    ax: Axes,
-    ends: dict[str, tuple[float, float, str]],
-    at_left: Container[str] = (),
-) -> None:
-    """Write names beside the ends of the paths, moved where they would overlap names or ends."""
-    low, high = ax.get_xlim()
-    ax.set_xlim(low, high * (high / low) ** 0.22)  # room for the names
-    figure.draw_without_rendering()
-    height = 1.2 * (plots.FONT - 1.0) * figure.dpi / 72.0
-    places = {name: ax.transData.transform((x, y)) for name, (x, y, _) in ends.items()}
-    taken = [(across - 4.0, up, 8.0) for across, up in places.values()]
-    for name in sorted(places, key=lambda name: places[name][1]):
-        across, start = places[name]
-        width, gap = 0.5 * height * len(name), 6.0 * figure.dpi / 72.0
-        across += -gap - width if name in at_left else gap
-        for step in range(200):  # up and down, further and further
-            up = start + 0.1 * height * (step // 2) * (-1) ** step
-            if not any(
-                abs(up - u) < height and across < a + w and a < across + width for a, u, w in taken
-            ):
-                break
-        taken.append((across, up, width))
-        x, y, colour = ends[name]
-        line = {
-            "arrowstyle": "-",
-            "color": colour,
-            "linewidth": 0.5,
-            "shrinkA": 0.0,
-            "shrinkB": 3.0,
-        }
-        text = ax.annotate(
-            name,
-            (x, y),
-            (-6.0 if name in at_left else 6.0, (up - start) * 72.0 / figure.dpi),
-            textcoords="offset points",
-            color=colour,
-            fontsize=plots.FONT - 1.0,
-            verticalalignment="center",
-            horizontalalignment="right" if name in at_left else "left",
-            arrowprops=line if step else None,  # to a name that has moved
-        )
-        text.set_in_layout(False)
-
-
-def print_table(rows: list[dict], *but: str) -> None:
+def print_table(rows: Iterable[dict], *but: str) -> None:
     """Print rows in columns, numbers to the right, without the columns ``but``."""
 
     def told(cell: Any) -> str:

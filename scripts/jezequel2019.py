@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import comb
 
 import numpy as np
-from common import arguments, at_hand, cpu_clock, print_table, published_rows, save
+from common import arguments, at_hand, cpu_clock, publish, published_rows, series
 from matplotlib.axes import Axes
 
 import oklnumba as okl
@@ -34,11 +34,10 @@ STYLES: dict[str, dict] = {
     "Nystrom, KORS as listed": {"color": plots.COLOURS[4], "linestyle": "-"},
     "Pros-N-KONS, KORS as listed": {"color": plots.COLOURS[1], "linestyle": "-"},
 }
-for _degree, _colour in zip(
-    DEGREES, (plots.COLOURS[5], plots.COLOURS[3], plots.COLOURS[2]), strict=True
-):
-    STYLES[f"PKAWV M={_degree}"] = {"color": _colour, "linestyle": "-"}
-    STYLES[f"PKAWV M={_degree} centred (ours)"] = {"color": _colour, "linestyle": (0, (4, 1.5))}
+for _degree, _colour in zip(DEGREES, (5, 3, 2), strict=True):
+    _look = {"color": plots.COLOURS[_colour], "linestyle": "-"}
+    STYLES[f"PKAWV M={_degree}"] = _look
+    STYLES[f"PKAWV M={_degree} centred (ours)"] = _look | {"linestyle": (0, (4, 1.5))}
 
 AUTHORS = "the authors' run"
 # Our labels of the curves in the authors' notebooks.
@@ -67,14 +66,14 @@ def published(figure: str) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     They are read off the pictures that github.com/Remjez/kernel-online-learning holds at commit
     8049e64. The pictures' axis counts rounds from 0, these rounds count from 1.
     """
-    curves: dict[str, list[tuple[int, float]]] = {}
-    for row in published_rows("jezequel2019"):
-        if row["figure"] == figure:
-            curves.setdefault(row["curve"], []).append((int(row["x"]) + 1, float(row["y"])))
-    if not curves:
+    rows = [row for row in published_rows("jezequel2019") if row["figure"] == figure]
+    if not rows:
         raise ValueError(f"published/jezequel2019.csv has no figure {figure!r}")
-    return {name: tuple(map(np.array, zip(*sorted(points), strict=True)))
-            for name, points in curves.items()}  # fmt: skip
+    points = sorted((row["curve"], int(row["x"]) + 1, float(row["y"])) for row in rows)
+    return {
+        name: tuple(np.array([p[i] for p in points if p[0] == name]) for i in (1, 2))
+        for name in dict.fromkeys(row["curve"] for row in rows)
+    }
 
 
 def authors_labels(rmsd: np.ndarray) -> np.ndarray:
@@ -88,12 +87,9 @@ def stream(
     """Return inputs and labels, scaled and in a random order (some sets are sorted by class)."""
     data = okl.datasets.load(panel.name, scale=None)
     start = data.n_train if panel.test_part else 0
-    X = okl.datasets.scale_to(data.X[start:], *scaling)
-    y = data.y[start:]
-    if data.task == "regression":
-        y = authors_labels(y)
+    X, y = okl.datasets.scale_to(data.X[start:], *scaling), data.y[start:]
     order = np.random.default_rng(seed).permutation(len(y))
-    return X[order], y[order]
+    return X[order], (authors_labels(y) if data.task == "regression" else y)[order]
 
 
 def learners(panel: Panel, X: np.ndarray, seed: int = SEED) -> dict[str, Learner]:
@@ -121,30 +117,24 @@ def learners(panel: Panel, X: np.ndarray, seed: int = SEED) -> dict[str, Learner
     return out
 
 
-def average(run: okl.Run, rounds: int) -> float:
-    """Return the average loss, or the share of mistakes, of the first rounds."""
-    return float((run.losses if run.mistakes is None else run.mistakes)[:rounds].mean())
+def averages(run: okl.Run) -> np.ndarray:
+    """Return the average loss, or the share of mistakes, of the rounds so far, by rounds."""
+    errors = run.losses if run.mistakes is None else run.mistakes
+    return np.cumsum(errors) / np.arange(1, run.rounds + 1)
 
 
 def csv_rows(head: dict, run: okl.Run, finished: bool) -> list[dict]:
     """Return tidy rows at some readings of the clock."""
-    series = np.cumsum(run.losses if run.mistakes is None else run.mistakes)
-    return [
-        head
-        | {
-            "round": (t := int(run.checkpoints[i])),
-            "average_loss": f"{series[t - 1] / t:.6g}",
-            "seconds": f"{run.checkpoint_seconds[i]:.4g}",
-            "finished": finished,
-        }
-        for i in plots.thin_checkpoints(run, points=40)
-    ]
+    at = plots.thin_checkpoints(run, points=40)
+    rounds, seconds = run.checkpoints[at], [f"{s:.4g}" for s in run.checkpoint_seconds[at]]
+    curve = {"round": rounds, "average_loss": averages(run)[rounds - 1], "seconds": seconds}
+    return series(head, curve | {"finished": [finished] * len(at)})
 
 
 def order(panel: Panel, scaling: str, runs: dict[str, okl.Run]) -> str:
     """Return our order of the published algorithms, for what the paper says in words."""
     common = min(run.rounds for run in runs.values())
-    there = {label: average(run, common) for label, run in runs.items() if "ours" not in label}
+    there = {k: averages(run)[common - 1] for k, run in runs.items() if "ours" not in k}
     text = " <= ".join(f"{label} {there[label]:.4g}" for label in sorted(there, key=there.get))
     return f"{panel.name} {scaling}, average loss of the first {common} rounds: {text}"
 
@@ -178,10 +168,9 @@ def timed(
     """Return what a sweep has of each algorithm, in CPU seconds; say what it warned of."""
 
     def measure(learner: Learner, run: okl.Run) -> dict:
-        captured = ""
-        if isinstance(learner, okl.PKAWV):
-            captured = f"{learner.features.captured(X[:HEAD]).mean():.4f}"
-        return {"run": run, "captured": captured}
+        if not isinstance(learner, okl.PKAWV):
+            return {"run": run, "captured": ""}
+        return {"run": run, "captured": f"{learner.features.captured(X[:HEAD]).mean():.4f}"}
 
     with warnings.catch_warnings(record=True) as caught, cpu_clock():
         warnings.simplefilter("always")
@@ -204,12 +193,10 @@ def play(panel: Panel, scaling: str, args: Namespace) -> tuple[list[dict], int]:
 
 
 def reproduce(
-    args: Namespace,
-    stem: str,
-    panels: list[Panel],
-    also: Callable[[Namespace], list[dict]] = lambda args: [],
+    doc: str | None, panels: list[Panel], also: Callable[[Namespace], list[dict]] | None = None
 ) -> None:
     """Make a figure of all panels and scalings, its numbers and those of ``also``, and a table."""
+    args = arguments(doc or "", LIMIT, QUICK_LIMIT, keeps=True)
     here = at_hand(panel.name for panel in panels)
     jobs = [(p, scaling) for p in panels if p.name in here for scaling in SCALINGS]
     figure, axes = plots.figure(rows=len(jobs), columns=2, width=7.2, row_height=2.35)
@@ -224,15 +211,7 @@ def reproduce(
         runs = {one["learner"]: one["run"] for one in played}
         draw(axes[row], panel, scaling, runs, n)
         said.append(order(panel, scaling, runs))
-    plots.shared_legend(figure, columns=3)
-    numbers += also(args)
-    save(figure, numbers, args, stem, partial=len(here) < len(panels))
+    numbers += also(args) if also else []
     print(f"time limit {args.limit:g} s for each algorithm, permutation seed {SEED}")
-    print_table(table)
-    for line in said:
-        print(line)
-
-
-def options(doc: str) -> Namespace:
-    """Return the options of a figure script."""
-    return arguments(doc, LIMIT, QUICK_LIMIT, keeps=True)
+    publish(figure, numbers, args, table, legend=3, partial=len(here) < len(panels))
+    print(*said, sep="\n")

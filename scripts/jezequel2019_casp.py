@@ -1,25 +1,22 @@
 """Average loss on casp beside the authors' own run, over ten permutations.
 
 Reproduces: the upper left panel of Figure 4 of Jezequel, Gaillard, Rudi (2019) as the authors'
-    repository has it (real_datasets.ipynb), in numbers: inputs scaled to [0, 1], labels to
-    (2 RMSD - 1) / 41, sigma = lam = 1, FOGD with 1000 frequencies and the step 1/sqrt(45730), KORS
-    with mu = 1, eps = 0.5, Pros-N-KONS with C = alpha = 1. Drawn is our loss divided by theirs, at
-    the rounds at which their picture was read.
+    repository has it, in numbers, with the settings of their code (figures/README.md). Drawn is our
+    loss divided by theirs, at the rounds at which their picture was read.
 Missing: their permutation and seeds, which are not known; theirs is one run. Kernel ridge
     regression is played for 2708 rounds, where theirs was cut.
 Time: two minutes.
 Data: casp (comes with the package); scripts/published/jezequel2019.csv.
 
-Their KORS puts the weights 1/p on both sides of the matrix of the dictionary ("as listed"), KORS as
-published 1/sqrt(p); both are played. Their Pros-N-KONS forecasts with the w of the round before,
-and drops the gradient of a round whose point joins the dictionary. This is imitated here, so that
-it can be seen what matters. Without it the imitation is ``okl.ProsNKONS`` (a test).
+Their Pros-N-KONS forecasts with the w of the round before, and drops the gradient of a round whose
+point joins the dictionary. This is imitated here, so that it can be seen what matters. Without it
+the imitation is ``okl.ProsNKONS`` (a test).
 """
 
 from collections.abc import Iterator
 
 import numpy as np
-from common import arguments, band, print_table, save, tidy
+from common import arguments, publish, series
 from jezequel2019 import CURVES, STYLES, Panel, learners, published, stream
 from matplotlib.axes import Axes
 from tqdm import tqdm
@@ -27,7 +24,6 @@ from tqdm import tqdm
 import oklnumba as okl
 from oklnumba import plots
 
-STEM = "jezequel2019_casp"
 PERMUTATIONS, QUICK_PERMUTATIONS = 10, 2
 RIDGE_ROUNDS = 2708
 FIRST = 50  # first round drawn
@@ -76,11 +72,8 @@ def pros_n_kons(
             rest = np.sqrt(1.0 - z @ z)
             T = np.block([[T, -(T @ z)[:, None] / rest],
                           [np.zeros(len(z)), np.array([[1.0 / rest]])]])  # fmt: skip
-            atoms, weights, z = (
-                np.vstack([atoms, x]),
-                np.append(weights, 1.0 / p),
-                np.append(z, rest),
-            )
+            atoms, weights = np.vstack([atoms, x]), np.append(weights, 1.0 / p)
+            z = np.append(z, rest)
             w, g, A_inv = np.zeros(len(z)), np.zeros(len(z)), np.eye(len(z))
         w = w - A_inv @ g
         Az = A_inv @ z
@@ -121,8 +114,8 @@ def measure(permutations: int) -> tuple[dict[str, np.ndarray], dict[str, list[in
     sizes: dict[str, list[int]] = {}
     at = {label: rounds for label, (rounds, _) in theirs().items()}
     for seed in tqdm(range(permutations), desc="permutations", disable=None):
-        for label, series, size in losses(seed):
-            averages.setdefault(label, []).append(np.cumsum(series)[at[label] - 1] / at[label])
+        for label, own, size in losses(seed):
+            averages.setdefault(label, []).append(np.cumsum(own)[at[label] - 1] / at[label])
             sizes.setdefault(label, []).append(size)
     return {label: np.array(found) for label, found in averages.items()}, sizes
 
@@ -132,13 +125,11 @@ def draw(ax: Axes, name: str, averages: dict[str, np.ndarray]) -> None:
     for label in PANELS[name]:
         rounds, values = theirs()[label]
         shown = rounds >= FIRST
-        ratio = (averages[label] / values)[:, shown]
         look = LOOKS[label] | {"marker": "o", "markersize": 2.5}
-        band(ax, rounds[shown], ratio, label, look, np.mean)
+        plots.band(ax, rounds[shown], (averages[label] / values)[:, shown], label, look, np.mean)
     ax.axhspan(1 - READING / 100, 1 + READING / 100, color="0.5", alpha=0.35, lw=0,
                label=f"reading error of theirs, {READING} %")  # fmt: skip
-    ax.set_xscale("log")
-    tidy(ax, "rounds", title=name)
+    plots.tidy(ax, "rounds", text=name, log="x")
 
 
 def table(averages: dict[str, np.ndarray], sizes: dict[str, list[int]]) -> list[dict[str, str]]:
@@ -148,37 +139,27 @@ def table(averages: dict[str, np.ndarray], sizes: dict[str, list[int]]) -> list[
         rounds, values = theirs()[label]
         row = {"algorithm": label, "size": f"{np.mean(sizes[label]):.0f}"}
         for t in (*TABLE, RIDGE_ROUNDS):
-            cells = dict.fromkeys((f"theirs at {t}", f"ours at {t}", f"off at {t}"), "-")
+            texts = ["-"] * 3
             if t in rounds:
-                published_value = values[rounds == t][0]
-                ours = found[:, rounds == t][:, 0]
-                off = 100.0 * (ours.mean() / published_value - 1.0)
-                texts = (
-                    f"{published_value:.4f}",
-                    f"{ours.mean():.4f} +- {ours.std(ddof=1):.4f}",
-                    f"{off:+.1f} %",
-                )
-                cells = dict(zip(cells, texts, strict=True))
-            row |= cells
+                at = list(rounds).index(t)
+                mean, deviation = found[:, at].mean(), found[:, at].std(ddof=1)
+                off = f"{100.0 * (mean / values[at] - 1.0):+.1f} %"
+                texts = [f"{values[at]:.4f}", f"{mean:.4f} +- {deviation:.4f}", off]
+            row |= zip((f"theirs at {t}", f"ours at {t}", f"off at {t}"), texts, strict=True)
         rows.append(row)
     return rows
 
 
 def csv_rows(averages: dict[str, np.ndarray], sizes: dict[str, list[int]]) -> list[dict]:
     """Return one row for each algorithm, permutation and round."""
-    return [
-        {
-            "algorithm": label,
-            "permutation": seed,
-            "round": int(t),
-            "size at the end": sizes[label][seed],
-            "average_loss": f"{found[seed, i]:.6g}",
-            "authors": f"{theirs()[label][1][i]:.4g}",
-        }
-        for label, found in averages.items()
-        for seed in range(len(found))
-        for i, t in enumerate(theirs()[label][0])
-    ]
+    rows = []
+    for label, found in averages.items():
+        rounds, values = theirs()[label]
+        for seed, (average, size) in enumerate(zip(found, sizes[label], strict=True)):
+            curve = {"round": rounds, "size at the end": [size] * len(rounds)}
+            curve |= {"average_loss": average, "authors": values}
+            rows += series({"algorithm": label, "permutation": seed}, curve)
+    return rows
 
 
 def main() -> None:
@@ -189,10 +170,8 @@ def main() -> None:
     for ax, name in zip(axes[0], PANELS, strict=True):
         draw(ax, name, averages)
     axes[0, 0].set_ylabel("average loss, ours / theirs", fontsize=plots.FONT)
-    plots.shared_legend(fig, columns=3)
-    save(fig, csv_rows(averages, sizes), args, STEM)
     print(f"casp, {permutations} permutations, mean and deviation; theirs is one run")
-    print_table(table(averages, sizes))
+    publish(fig, csv_rows(averages, sizes), args, table(averages, sizes), legend=3)
 
 
 if __name__ == "__main__":

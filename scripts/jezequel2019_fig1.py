@@ -8,25 +8,23 @@ Missing: nothing that is marked in the published figure. Its curve of Pros-N-KON
 Time: a second.
 Data: none.
 
-The published curve of Pros-N-KONS is level at 4 gamma / (1 + gamma)^2; its falling part has no
-marks and is drawn by eq. (8). The level begins on the falling part of our curve, at a = 2 gamma (1
-- gamma) / (1 + gamma)^2 and lam = n^(2 gamma / (1 + gamma)); eq. (8) goes on falling to a = 2 gamma
-/ (1 + gamma)^2, where lam = n^(gamma / (1 + gamma)). The script stops if the curves miss the marks.
+The script stops if the curves miss the published marks. Where the two of Pros-N-KONS part, and why:
+errata 57 and figures/README.md.
 """
 
 from math import sqrt
 
 import numpy as np
-from common import arguments, print_table, save, tidy
+from common import arguments, publish, series
 
 import oklnumba as okl
 from oklnumba import plots
 
-STEM = "jezequel2019_fig1"
 GAMMAS = {0.25: "0.25", sqrt(2.0) - 1.0: "sqrt(2) - 1", 0.75: "0.75"}
 POINTS = 2001
 AS_PUBLISHED = "Pros-N-KONS, as published"
 NAMES = ("Sketched-KONS", "Pros-N-KONS", "PKAWV", "PKAWV (beforehand features)")
+SIDES = {"2g/(1+g)": "right", "2g/(1-g^2)": "left"}  # of the marks of a, where a name stands
 
 
 def marks(gamma: float) -> dict[str, float]:
@@ -40,18 +38,13 @@ def marks(gamma: float) -> dict[str, float]:
     }
 
 
-def first_at(curve: np.ndarray, a: np.ndarray, level: float) -> float:
-    """Return the smallest a at which a curve is as low as a level; 1 if it never is."""
-    reached = np.flatnonzero(curve <= level + 1e-9)
-    return float(a[reached[0]]) if len(reached) else 1.0
-
-
 def check(gamma: float, found: dict[str, np.ndarray]) -> dict[str, str]:
     """Stop if a curve is not where the marks say; return what was compared."""
     a, at, step = found["a"], marks(gamma), 1.0 / (POINTS - 1)
     best = at["g/(1+g)"]
-    known = first_at(found["PKAWV (beforehand features)"], a, best)
-    pkawv = first_at(found["PKAWV"], a, best)
+    known, pkawv = (  # the smallest a with the optimal rate, 1 where there is none
+        a[found[name] <= best + 1e-9].min(initial=1.0) for name in (NAMES[3], NAMES[2])
+    )
     lowest = float(found["Pros-N-KONS"].min())
     stop = 2.0 * gamma * (1.0 - gamma) / (1.0 + gamma) ** 2
     there = float(np.interp(stop, a, found["Pros-N-KONS"]))
@@ -83,38 +76,28 @@ def main() -> None:
             # wide lines below narrow ones: two curves run on one another for a while
             width = 3.2 - 0.65 * number
             label = f"{name}, eq. (8)" if name == "Pros-N-KONS" else name
-            ax.plot(
-                found["a"], found[name], label=label, linewidth=width, **plots.line_style(number)
-            )
+            look = plots.line_style(number) | {"linewidth": width}
+            ax.plot(found["a"], found[name], label=label, **look)
         found[AS_PUBLISHED] = np.maximum(found["Pros-N-KONS"], at["4g/(1+g)^2"])
         ax.plot(
             found["a"], found[AS_PUBLISHED], label=AS_PUBLISHED, linewidth=0.9, marker="o",
             markersize=3.0, markevery=POINTS // 25, color=plots.line_style(1)["color"],
         )  # fmt: skip
-        x = {k: v for k, v in at.items() if k in ("2g/(1+g)", "2g/(1-g^2)") and v < 1.01}
-        y = {k: v for k, v in at.items() if k not in ("2g/(1+g)", "2g/(1-g^2)")}
-        if gamma == 0.75:
-            y.pop("4g/(1+g)^2")  # 0.98, too near to 1
-        if x.get("2g/(1-g^2)", 0.0) > 0.99:
-            x["1"] = x.pop("2g/(1-g^2)")
-        x, y = {"0": 0.0, "1": 1.0} | x, {"0": 0.0, "1": 1.0} | y
+        at = {"0": 0.0, "1": 1.0} | {k: v for k, v in at.items() if v < 0.97}  # 0.98 is too near 1
+        x = {k: v for k, v in at.items() if k in ("0", "1", *SIDES)}
+        y = {k: v for k, v in at.items() if k not in SIDES}
         ax.set_xticks(list(x.values()), [_fraction(k) for k in x])
-        if "2g/(1-g^2)" in x:  # two marks that are near each other
+        if SIDES.keys() <= x.keys():  # two marks that are near each other
             for name, text in zip(x, ax.get_xticklabels(), strict=True):
-                side = {"2g/(1+g)": "right", "2g/(1-g^2)": "left"}
-                text.set_horizontalalignment(side.get(name, "center"))
+                text.set_horizontalalignment(SIDES.get(name, "center"))
         ax.set_yticks(list(y.values()), [_fraction(k) for k in y])
         ax.set(xlim=(0.0, 1.0), ylim=(0.0, 1.04))
         title = f"$\\gamma$ = {GAMMAS[gamma].replace('sqrt(2)', '√2')}"
-        tidy(ax, "a: the dictionary has $n^a$ atoms", title=title, small=0.0)
-        for i in range(0, POINTS, 20):
-            row = {"gamma": f"{gamma:.6g}", "a": f"{found['a'][i]:.6g}"}
-            curves = (*NAMES, AS_PUBLISHED)
-            numbers.append(row | {name: f"{found[name][i]:.6g}" for name in curves})
+        plots.tidy(ax, "a: the dictionary has $n^a$ atoms", text=title, small=0.0)
+        curves = {name: found[name][::20] for name in ("a", *NAMES, AS_PUBLISHED)}
+        numbers += series({"gamma": gamma}, curves)
     axes[0, 0].set_ylabel("b: the regret is of order $n^b$", fontsize=plots.FONT)
-    plots.shared_legend(fig, columns=3)
-    save(fig, numbers, args, STEM)
-    print_table(table)
+    publish(fig, numbers, args, table, legend=3)
 
 
 def _fraction(text: str) -> str:

@@ -1,18 +1,12 @@
 """Regret against a greedy adversary: the game of the authors, and ours.
 
 Reproduces: Figure 3 of Jezequel, Gaillard, Rudi (2019): at each round (x, y) in [-1,1]^5 x [-1,1]
-    maximises the regret against kernel ridge regression, 80 rounds, Gaussian kernel, sigma = lam =
-    1. Every algorithm has an adversary of its own. Left and middle the game of the authors' code:
-    regret against the comparator's loss without its penalty, one local search a round; points:
-    their own curves, read off the picture in their repository. Right ours: the penalised
-    comparator, for which the bound is stated, and a search that looks further.
+    maximises the regret against kernel ridge regression. Left and middle the game of the authors'
+    code, with points of their own curves; right ours. figures/README.md has both games.
 Missing: the paper's own picture, of which no values are known: the authors' curves end after 15 to
     45 rounds, at 20 s an algorithm, the paper's go to 80. Their "nystrom_vovk" is a second game of
-    Kernel-AWV, so there are no values of Nystrom-AWV. FOGD has 100 frequencies and the step
-    1/sqrt(1000) in their game, and KORS the weights 1/p, as in their code; in ours 1000 and
-    1/sqrt(80), as the text says, and 1/sqrt(p), as in KORS's own paper. Their Pros-N-KONS lags, see
-    jezequel2019_casp.py; ours does not.
-    The seeds are ours, so are KONS and CON-KONS.
+    Kernel-AWV, so there are no values of Nystrom-AWV. Their Pros-N-KONS lags, see
+    jezequel2019_casp.py; ours does not. The seeds are ours, so are KONS and CON-KONS.
 Time: two minutes.
 Data: none (scripts/published/jezequel2019.csv).
 
@@ -26,7 +20,7 @@ from dataclasses import dataclass
 from math import sqrt
 
 import numpy as np
-from common import arguments, band, print_table, rounded, save, tidy
+from common import arguments, print_table, publish, series
 from jezequel2019 import AUTHORS, DEGREES, STYLES, published
 from matplotlib.axes import Axes
 from tqdm import tqdm
@@ -35,7 +29,6 @@ import oklnumba as okl
 from oklnumba import plots
 from oklnumba.learners.learner import Learner
 
-STEM = "jezequel2019_fig3"
 D, ROUNDS, QUICK_ROUNDS = 5, 80, 25
 SIGMA, LAM = 1.0, 1.0
 KERNEL = okl.Gaussian(SIGMA)
@@ -76,23 +69,14 @@ class Game:
     horizon: int  # of FOGD's step
     sampler: str
 
-    @property
-    def title(self) -> str:
-        return f"{self.name}, {self.seeds} seed{'s' * (self.seeds > 1)}"
-
 
 def games(quick: bool) -> tuple[Game, Game]:
     theirs = tuple(label for label in LABELS if label not in ("KONS", "CON-KONS"))
-    rounds = QUICK_ROUNDS if quick else ROUNDS
+    seeds, rounds = ((2, 1), QUICK_ROUNDS) if quick else ((20, 7), ROUNDS)
     return (
-        Game(
-            "the authors' game", "unpenalised", "single",
-            2 if quick else 20, theirs, 100, 1000, "kors_listed",
-        ),
-        Game(
-            "our game", "penalised", "thorough",
-            1 if quick else 7, LABELS, 1000, rounds, "kors",
-        ),
+        Game("the authors' game", "unpenalised", "single", seeds[0], theirs, 100, 1000,
+             "kors_listed"),
+        Game("our game", "penalised", "thorough", seeds[1], LABELS, 1000, rounds, "kors"),
     )  # fmt: skip
 
 
@@ -106,10 +90,8 @@ def learner(label: str, game: Game, seed: int) -> Learner:
     if label == "Nystrom-AWV":
         return okl.NystromAWV(KERNEL, lam=LAM, **kors)
     if label == "FOGD":
-        eta = 1.0 / sqrt(game.horizon)
-        return okl.FOGD(
-            loss="squared", eta=eta, sigma=SIGMA, n_frequencies=game.frequencies, seed=seed
-        )
+        size = {"n_frequencies": game.frequencies, "eta": 1.0 / sqrt(game.horizon)}
+        return okl.FOGD(loss="squared", sigma=SIGMA, seed=seed, **size)
     if label == "KONS":
         return okl.KONS(KERNEL, alpha=LAM)
     return okl.ProsNKONS(KERNEL, alpha=LAM, restart=label == "Pros-N-KONS", **kors)
@@ -153,27 +135,26 @@ def draw(ax: Axes, game: Game, regrets: dict[str, np.ndarray], bounds: np.ndarra
     """Draw medians and ranges of the regrets, and the bound of Kernel-AWV."""
     rounds = np.arange(1, bounds.shape[1] + 1)
     for label, found in regrets.items():
-        band(ax, rounds, found, label, LOOKS[label])
+        plots.band(ax, rounds, found, label, LOOKS[label])
     ax.plot(rounds, np.median(bounds, axis=0), color="black", linestyle=(0, (1, 1.5)),
             linewidth=1.0, label=f"bound of {EXACT} (Prop. 1)")  # fmt: skip
     ax.set(xlim=(0, len(rounds)), ylim=(0, None))
-    tidy(ax, "rounds", title=game.title)
+    seeds = f"{game.seeds} seed{'s' * (game.seeds > 1)}"
+    plots.tidy(ax, "rounds", text=f"{game.name}, {seeds}")
 
 
 def draw_published(ax: Axes) -> None:
     """Draw every second point of the authors' curves in the colours of ours, and go no further."""
-    look = {"linestyle": "", "markersize": 3.8, "markeredgecolor": "white", "markeredgewidth": 0.4}
+    look = {"linestyle": "", "markersize": 3.8}
     curves = published("adversary d=5 regret")
     for curve, (rounds, values) in curves.items():
-        marker = "s" if curve == "nystrom_vovk" else "o"
+        own = {"marker": "s" if curve == "nystrom_vovk" else "o", "zorder": 3} | look
         shown = rounds % 2 == 1
-        colour = LOOKS[CURVES[curve]]["color"]
-        ax.plot(rounds[shown], values[shown], marker=marker, color=colour, zorder=3, **look)
-    ax.plot([], [], linestyle="", marker="o", markersize=3.8, color="0.45", label=AUTHORS)
-    ax.plot([], [], linestyle="", marker="s", markersize=3.8, color="0.45",
-            label=f"their second {EXACT}")  # fmt: skip
-    last = max(rounds[-1] for rounds, _ in curves.values())
-    top = max(values.max() for _, values in curves.values())
+        ax.plot(rounds[shown], values[shown], color=LOOKS[CURVES[curve]]["color"],
+                markeredgecolor="white", markeredgewidth=0.4, **own)  # fmt: skip
+    for marker, label in (("o", AUTHORS), ("s", f"their second {EXACT}")):
+        ax.plot([], [], marker=marker, color="0.45", label=label, **look)
+    last, top = (max(curve[i].max() for curve in curves.values()) for i in (0, 1))
     ax.set(xlim=(0, last + 1), ylim=(0, 1.25 * top))
 
 
@@ -186,16 +167,13 @@ def compare(regrets: dict[str, np.ndarray]) -> list[dict[str, str]]:
             continue
         row = {"authors' curve": curve}
         for name, t in (("at 21", 21), ("at its end", int(rounds[-1]))):
-            if t in rounds and t <= ours.shape[1]:
-                there = ours[:, t - 1]
-                low, middle, high = there.min(), np.median(there), there.max()
-                row |= {
-                    name: f"round {t}",
-                    f"{name}: theirs": f"{values[rounds == t][0]:.2f}",
-                    f"{name}: ours": f"{middle:.2f} ({low:.2f} to {high:.2f})",
-                }
-            else:
-                row |= dict.fromkeys((name, f"{name}: theirs", f"{name}: ours"), "-")
+            there = values[rounds == t] if t <= ours.shape[1] else []
+            cells = ["-"] * 3
+            if len(there):
+                low, middle, high = np.percentile(ours[:, t - 1], (0, 50, 100))
+                told = f"{middle:.2f} ({low:.2f} to {high:.2f})"
+                cells = [f"round {t}", f"{there[0]:.2f}", told]
+            row |= zip((name, f"{name}: theirs", f"{name}: ours"), cells, strict=True)
         table.append(row)
     return table
 
@@ -216,24 +194,22 @@ def main() -> None:
             theirs = compare(regrets)
         for label, found in regrets.items():
             for seed, curve in enumerate(found):
-                for t in range(n):
-                    row = {"game": game.name, "algorithm": label, "seed": seed, "round": t + 1}
-                    bound = float(bounds[seed, t]) if label == EXACT else None
-                    numbers.append(row | {"regret": float(curve[t]), "bound": bound})
+                head = {"game": game.name, "algorithm": label, "seed": seed}
+                bound = bounds[seed] if label == EXACT else [None] * n
+                rounds = np.arange(1, n + 1)
+                numbers += series(head, {"round": rounds, "regret": curve, "bound": bound})
         shares = regrets[EXACT] / bounds
         said.append(
             f"{game.name}, {EXACT}: largest share of the bound at any round {shares.max():.3f}, at "
             f"the last {shares[:, -1].max():.3f}; bound there {np.median(bounds[:, -1]):.1f}"
         )
     axes[0, 0].set_ylabel("regret (sum of squared losses)", fontsize=plots.FONT)
-    plots.shared_legend(fig, columns=3)
-    save(fig, [rounded(row) for row in numbers], args, STEM)
     ends = okl.Table([row for row in numbers if row["round"] in (n // 4, n // 2, n)])
     by = ["game", "algorithm", "round"]
-    print_table(list(ends.mean(by)[[*by, "permutations", "regret", "regret_sd", "bound"]]))
+    table = ends.mean(by)[[*by, "permutations", "regret", "regret_sd", "bound"]]
+    publish(fig, numbers, args, table, legend=3)
     print_table(theirs)
-    for line in said:
-        print(line)
+    print(*said, sep="\n")
 
 
 if __name__ == "__main__":

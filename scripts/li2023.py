@@ -7,7 +7,7 @@ from functools import cache, partial
 from typing import Any
 
 import numpy as np
-from common import arguments, at_hand, cpu_clock, print_table, published_rows, save, some
+from common import arguments, at_hand, cpu_clock, publish, published_rows, some
 
 import oklnumba as okl
 from oklnumba import plots
@@ -37,10 +37,6 @@ class Case:
     scale: tuple[float, float] | None = None
     rows: int = 0  # drawn from the file; 0: all
     instead_of: str = ""  # what the paper has, where ours is another set
-
-    @property
-    def title(self) -> str:
-        return f"{self.name}, sigma = {self.sigma:g}"
 
 
 # Scaled to [0, 1]: so t-bar, and the values for sigma = 4, are those of the paper; not in [-1, 1].
@@ -92,21 +88,16 @@ def learners(case: Case) -> dict[str, Callable[..., Learner]]:
     """Return the algorithms with the paper's settings and the step 10^exponent / sqrt(T)."""
     return {
         "FOGD": lambda T, kernel, seed, exponent: okl.FOGD(
-            eta=10.0**exponent / T**0.5, sigma=kernel.sigma, n_frequencies=400, seed=seed
-        ),
+            eta=10.0**exponent / T**0.5, sigma=kernel.sigma, n_frequencies=400, seed=seed),
         "NOGD": lambda T, kernel, exponent: okl.NOGD(
-            kernel, eta=10.0**exponent / T**0.5, budget=BUDGET, rank=RANK
-        ),
+            kernel, eta=10.0**exponent / T**0.5, budget=BUDGET, rank=RANK),
         "SkeGD": lambda T, kernel, seed, exponent: okl.SkeGD(
-            kernel, eta=10.0**exponent / T**0.5, period=round(0.3 * T), seed=seed
-        ),
+            kernel, eta=10.0**exponent / T**0.5, period=round(0.3 * T), seed=seed),
         "B(AO)2KS": lambda T, kernel, seed, exponent: okl.BAO2KS(
-            [kernel], eta=10.0**exponent / T**0.5, radius=30.0, beta=6.0, horizon=T, seed=seed
-        ),
+            [kernel], eta=10.0**exponent / T**0.5, radius=30.0, beta=6.0, horizon=T, seed=seed),
         "POMDR": lambda T, kernel: okl.POMDR(
-            kernel, zeta=case.zeta, horizon=T, rate_scale=case.rate_scale
-        ),
-    }
+            kernel, zeta=case.zeta, horizon=T, rate_scale=case.rate_scale),
+    }  # fmt: skip
 
 
 def play(case: Case, args: argparse.Namespace, seeds: Sequence[int], **options: Any) -> okl.Table:
@@ -139,16 +130,14 @@ def best_widths(
     For every algorithm over 2^(-2..6), with the step tuned at the paper's width, on the permutation
     of the steps.
     """
-    lines: dict[str, list] = {}
+    lines, best = {}, {}
     for name, make in learners(case).items():
         given = {"exponent": exponents[name]} if name in exponents else {}
         lines[name] = [partial(make, kernel=okl.Gaussian(s), **given) for s in WIDTHS]
     found = play(case, args, [TUNING_SEED], learners=lines)
-    best = {}
     for name in lines:
-        own = {
-            WIDTHS[row["setting"]]: 100.0 * row["mistakes"] for row in found.select(learner=name)
-        }
+        runs = found.select(learner=name)
+        own = {WIDTHS[row["setting"]]: 100.0 * row["mistakes"] for row in runs}
         if case.sigma in own:
             sigma = min(own, key=own.__getitem__)
             best[name] = sigma, own[sigma], own[case.sigma]
@@ -189,13 +178,14 @@ def begin(doc: str, cases: list[Case]) -> tuple:
     lacks = len(here) < len(cases)
     if args.quick:
         here = some([case for case in here if len(data(case)[1]) <= QUICK_ROWS])
+    args.seeds = range(QUICK_PERMUTATIONS if args.quick else PERMUTATIONS)
     for case in here:
         if case.instead_of:
             print(f"{case.name} stands for {case.instead_of}, which could not be had")
     return args, here, lacks
 
 
-def spread(values: list[float]) -> tuple[float, float]:
+def spread(values: Sequence[float]) -> tuple[float, float]:
     """Return mean and deviation (that of a sample, as R's sd)."""
     return float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
 
@@ -203,10 +193,9 @@ def spread(values: list[float]) -> tuple[float, float]:
 def compare(doc: str | None, table: int, cases: list[Case]) -> None:
     """Run a script of Table 2 or 4: mistake ratios and times of all algorithms."""
     args, cases, lacks = begin(doc or "", cases)
-    seeds = range(QUICK_PERMUTATIONS if args.quick else PERMUTATIONS)
     rows = []
     for case in cases:
-        results = play_timed(case, args, seeds)
+        results = play_timed(case, args, args.seeds)
         chosen = {row["learner"]: row["chosen"] for row in results if row["chosen"]}
         exponents = {name: int(text.removeprefix("exponent=")) for name, text in chosen.items()}
         widths = best_widths(case, exponents, args)
@@ -214,7 +203,7 @@ def compare(doc: str | None, table: int, cases: list[Case]) -> None:
             runs, released = results.select(learner=algorithm), algorithm == RELEASED
             ratios = [100.0 * row["mistakes"] for row in runs]
             if released:  # in plain NumPy: its time says nothing
-                streams = [permuted(case, seed) for seed in seeds]
+                streams = [permuted(case, seed) for seed in args.seeds]
                 ratios = [100.0 * nogd_as_released(*xy, case.sigma).mean() for xy in streams]
             if not ratios:
                 continue
@@ -236,9 +225,9 @@ def compare(doc: str | None, table: int, cases: list[Case]) -> None:
                 "mistakes_at_best_sigma": f"{best[1]:.3f}" if best else "",
                 "mistakes_at_sigma": f"{best[2]:.3f}" if best else "",
             })  # fmt: skip
-    save(draw_comparison(cases, rows), rows, args, f"li2023_tab{table}", lacks)
-    print(f"{len(seeds)} permutations; steps tuned, and widths tried, on another one")
-    print_table(rows, "sigma", "permutations")
+    print(f"{len(args.seeds)} permutations; steps tuned, and widths tried, on another one")
+    figure, but = draw_comparison(cases, rows), ("sigma", "permutations")
+    publish(figure, rows, args, legend=2, partial=lacks, but=but)
     for case in cases:
         own = [row for row in rows if row["dataset"] == case.name and row["algorithm"] != RELEASED]
         for whose, key in (("ours", "mistakes"), ("published", "mistakes_published")):
@@ -263,48 +252,34 @@ def draw_comparison(cases: list[Case], rows: list[dict]):
                         label="ours (mean and deviation)")  # fmt: skip
             ax.plot(places + 0.12, theirs, "D", color=plots.COLOURS[1], markersize=4,
                     markerfacecolor="white", label="published")  # fmt: skip
-            ax.set_yscale("log")
             names = [row["algorithm"].removeprefix("NOGD, ") for row in own]
             ax.set_xticks(places, names, rotation=60, ha="right")
-            ax.tick_params(labelsize=plots.FONT - 1)
-            ax.grid(True, axis="y", which="major", linewidth=0.4, alpha=0.5)
-            ends = np.nanmin([ours, theirs]) / 1.4, np.nanmax([ours, theirs]) * 1.4
-            ax.set_ylim(*ends)
-            plots.label_ticks(ax.yaxis, *ends)
-            if column == 0:
-                ax.set_ylabel(label, fontsize=plots.FONT)
+            ax.set_ylim(np.nanmin([ours, theirs]) / 1.4, np.nanmax([ours, theirs]) * 1.4)
+            plots.tidy(ax, "", "" if column else label, log="y", small=1.0)
         axes[0, column].set_xticklabels([])
-        plots.title(axes[0, column], case.title)
-    plots.shared_legend(figure, columns=2)
+        plots.title(axes[0, column], f"{case.name}, sigma = {case.sigma:g}")
     return figure
 
 
 def diary(learner: okl.POMDR, run: okl.Run) -> dict[str, float | int | None]:
     """Return what POMDR notes of a run."""
-    own = learner.diary
-    return {
-        "alignment": own.alignment, "switch_round": own.switch_round, "size_at_end": own.size
-    }  # fmt: skip
+    return {name: getattr(learner.diary, name) for name in ("alignment", "switch_round", "size")}
 
 
 def widths(doc: str | None, table: int, cases: list[Case]) -> None:
     """Run a script of Table 3 or 5: POMDR at several kernel widths."""
     args, cases, lacks = begin(doc or "", cases)
-    seeds = range(QUICK_PERMUTATIONS if args.quick else PERMUTATIONS)
     rows = []
     for case in cases:
         only = {"POMDR": learners(case)["POMDR"]}
-        runs = play(case, args, seeds, learners=only, measure=diary)
+        runs = play(case, args, args.seeds, learners=only, measure=diary)
         if not len(runs):
             continue
-        mistakes = spread([100.0 * row["mistakes"] for row in runs])
-        alignment = spread([row["alignment"] for row in runs])
+        mistakes, alignment = spread(100.0 * runs["mistakes"]), spread(runs["alignment"])
         switches = [row["switch_round"] for row in runs if row["switch_round"] is not None]
         settled = spread(switches) if len(switches) > len(runs) / 2 else (np.inf, 0.0)
         theirs = published(table, case)["POMDR"]
-        X, y = permuted(case, 0)
-        exact = okl.theory.kernel_alignment(okl.Gaussian(case.sigma), X, y)
-        sizes = np.mean([row["size_at_end"] for row in runs])
+        exact = okl.theory.kernel_alignment(okl.Gaussian(case.sigma), *permuted(case, 0))
         rows.append({
             "dataset": case.name, "sigma": case.sigma, "permutations": len(runs),
             "mistakes": f"{mistakes[0]:.3f}", "mistakes_sd": f"{mistakes[1]:.3f}",
@@ -312,10 +287,9 @@ def widths(doc: str | None, table: int, cases: list[Case]) -> None:
             "sum_delta_sd": f"{alignment[1]:.1f}", "A_T_published": theirs["alignment"],
             "A_T_exact": f"{exact:.1f}", "t_bar": f"{settled[0]:.0f}",
             "t_bar_sd": f"{settled[1]:.0f}", "switched": f"{len(switches)}/{len(runs)}",
-            "t_bar_published": theirs["t_bar"], "size": f"{sizes:.0f}",
+            "t_bar_published": theirs["t_bar"], "size": f"{runs['size'].mean():.0f}",
         })  # fmt: skip
-    save(draw_widths(rows), rows, args, f"li2023_tab{table}", lacks)
-    print_table(rows)
+    publish(draw_widths(rows), rows, args, legend=3, partial=lacks)
 
 
 def draw_widths(rows: list[dict]):
@@ -342,16 +316,12 @@ def draw_widths(rows: list[dict]):
         if ours == "sum_delta":
             ax.plot(shown("A_T_exact"), places, "x", color=plots.COLOURS[0], markersize=5,
                     label="exact A_T (ours)")  # fmt: skip
-        ax.set_xscale("log")
         if len(finite) < len(values):
             ax.axvline(top, color="grey", linewidth=0.8, linestyle=":")
             ax.annotate("infinite", (top, len(rows) - 0.55), fontsize=plots.FONT - 1.5, ha="right",
                         xytext=(-3, 0), textcoords="offset points")  # fmt: skip
         ax.set_yticks(places, names if ax is axes[0, 0] else [])
         ax.set_ylim(-0.5, len(rows) - 0.3)
-        ax.tick_params(labelsize=plots.FONT - 1)
-        ax.set_xlabel(label, fontsize=plots.FONT)
-        ax.grid(True, axis="x", linewidth=0.4, alpha=0.5)
-    axes[0, 0].set_ylabel("data set, sigma", fontsize=plots.FONT)
-    plots.shared_legend(figure, columns=3)
+        ylabel = "data set, sigma" if ax is axes[0, 0] else ""
+        plots.tidy(ax, label, ylabel, log="x", small=1.0)
     return figure

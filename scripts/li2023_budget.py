@@ -9,14 +9,13 @@ Data: synthetic, uniform inputs in [-1, 1]^d and labels by coins, so that most r
 """
 
 import numpy as np
-from common import arguments, print_table, save
+from common import arguments, publish
 from tqdm import tqdm
 
 import oklnumba as okl
 from oklnumba import plots
 from oklnumba.kernels import Kernel
 
-STEM = "li2023_budget"
 ROUNDS = (100, 200, 400, 800, 1600, 3200)
 QUICK_LARGEST = 800
 SEEDS = 5
@@ -27,6 +26,13 @@ PANELS = (
     ("polynomial decay, p = 6: Matern 5/2, d = 1", okl.Matern(2.5, sigma=1.0), 1),
     ("polynomial decay, p = 2: Laplacian, d = 1", okl.Laplacian(1.0), 1),
 )
+LINES = {  # column: name, colour and look
+    "size": ("dictionary of POMD", 2, {"marker": "o", "markersize": 3.5}),
+    "sharp_bound": ("bound of the proof, no fit", 0, {"linestyle": "-"}),
+    "exponential_bound": ("Theorem 1, exponential fit", 1, {"linestyle": "--"}),
+    "polynomial_bound": ("Theorem 1, polynomial fit", 3, {"linestyle": ":"}),
+    "T": ("T, all points", 0, {"linestyle": (0, (1, 3)), "linewidth": 0.8}),
+}
 
 
 def measure(kernel: Kernel, d: int, T: int) -> tuple[list[int], okl.theory.AldBudget]:
@@ -61,32 +67,15 @@ def main() -> None:
                 "fitted_p": f"{bound.p:.2f}", "15_ln_T": f"{15 * np.log(T):.0f}",
             })  # fmt: skip
         rows += own
-        for key, label, style in (
-            ("size", "dictionary of POMD", {"marker": "o", "markersize": 3.5}),
-            ("sharp_bound", "bound of the proof, no fit", {"linestyle": "-"}),
-            ("exponential_bound", "Theorem 1, exponential fit", {"linestyle": "--"}),
-            ("polynomial_bound", "Theorem 1, polynomial fit", {"linestyle": ":"}),
-            ("T", "T, all points", {"linestyle": (0, (1, 3)), "linewidth": 0.8}),
-        ):
-            number = ("size", "sharp_bound", "exponential_bound", "polynomial_bound", "T")
-            colour = plots.COLOURS[(2, 0, 1, 3, 0)[number.index(key)]]
-            ax.plot(rounds, [float(r[key]) for r in own], color=colour, label=label, **style)
-        ax.set_xscale("log")
-        ax.set_yscale("log")
+        for key, (label, colour, style) in LINES.items():
+            look = {"color": plots.COLOURS[colour], "label": label} | style
+            ax.plot(rounds, [float(r[key]) for r in own], **look)
         ax.set_ylim(3, 2 * rounds[-1])
+        plots.tidy(ax, "T (rounds)", "atoms", name, log="xy", small=1.0)
         ax.set_xticks(rounds, [str(T) for T in rounds])
-        ax.minorticks_off()
-        ax.tick_params(labelsize=plots.FONT - 1)
-        ax.grid(True, linewidth=0.4, alpha=0.5)
-        plots.title(ax, name)
-    for ax in axes[1]:
-        ax.set_xlabel("T (rounds)", fontsize=plots.FONT)
-    for ax in axes[:, 0]:
-        ax.set_ylabel("atoms", fontsize=plots.FONT)
-    plots.shared_legend(figure, columns=3)
-    save(figure, rows, args, STEM)
+        ax.label_outer()
     print(f"ALD: distance at most T^-{ZETA:g}")
-    print_table(rows)
+    publish(figure, rows, args, legend=3)
 
 
 if __name__ == "__main__":

@@ -7,21 +7,18 @@ Missing: nothing. Theorem 3's second case, with removals, is not drawn (its boun
 Time: a minute and a half (--quick: up to 512 examples, some seconds).
 Data: synthetic: x one of 40 points, chosen uniformly, whose labels flip with probability 0 or 0.1.
 
-All risks are exact sums over the points. For the first two panels the best function with |f| <= U
-is known: U is the norm of the function that has the labels as its values, and no function has less
-hinge risk than twice the probability of a flip. Circles and squares are the risk of the function
-f_r that ``OnlineToBatch`` keeps, in the mean over its draw r = 1, ..., T, which is summed up
-exactly, and over streams; bars, mostly hidden, are two standard errors. Crosses are the risk of
-``OnlineToBatch`` with 20 draws, the mean of 20 such functions. SGD has no ball: its lam is the one
-that makes the sum of lam U^2 / 2 and its bound in the third panel least. In the third panel lam is
-fixed, and the risk is lam / 2 |f|^2 more, with the best function by ``theory.comparator``.
+All risks are exact sums over the points. |f| <= U, the norm of the function that has the labels as
+its values: no function has less hinge risk than twice the probability of a flip. Circles and
+squares are the risk of the function f_r that ``OnlineToBatch`` keeps, in the mean over its draw r,
+summed up exactly, and over streams; bars are two standard errors. SGD has no ball: its lam makes
+the sum of lam U^2 / 2 and its bound least. In the third panel lam is fixed.
 """
 
 from collections.abc import Callable
 from math import log, sqrt
 
 import numpy as np
-from common import arguments, finish, print_table, save
+from common import arguments, cells, publish
 from matplotlib.axes import Axes
 from tqdm import tqdm
 
@@ -29,7 +26,6 @@ import oklnumba as okl
 from oklnumba import plots
 from oklnumba.learners.learner import Learner
 
-STEM = "li2023_risk"
 SIZES, QUICK_SIZES = [2**k for k in range(5, 13)], [2**k for k in range(5, 10)]
 STREAMS, QUICK_STREAMS = 24, 4
 FLIPS = (0.0, 0.1)
@@ -83,31 +79,29 @@ def over_draws(
     return total / len(y), excess(batch.predict(POINTS))
 
 
-def hinge_panel(flip: float, T: int, streams: int) -> dict[str, list[float]]:
-    """Return excess risks and bounds of T examples, a value a stream."""
-    found: dict[str, list[float]] = {}
+def hinge_panel(flip: float, T: int, streams: int) -> list[dict[str, float]]:
+    """Return excess risks and bounds of T examples, a row a stream."""
+    found = []
+
+    def excess(values: np.ndarray) -> float:
+        return risk(values, flip) - 2.0 * flip
+
     for seed in range(streams):
         X, y = draw_stream(T, flip, seed)
-        pomd, svm = okl.POMD(KERNEL, radius=U, horizon=T), sgd(tuned(T))
-
-        def excess(values: np.ndarray) -> float:
-            return risk(values, flip) - 2.0 * flip
-
+        pomd, lam = okl.POMD(KERNEL, radius=U, horizon=T), tuned(T)
         own, averaged = over_draws(pomd, X, y, seed, excess)
-        theirs, their_averaged = over_draws(svm, X, y, seed, excess)
-        values = {
+        theirs, their_averaged = over_draws(sgd(lam), X, y, seed, excess)
+        found.append({
             POMD: own,
             f"{POMD}, {MEAN}": averaged,
             "Theorem 3": okl.theory.pomdr_bound(KERNEL, X, y, U) / T,
             "Theorem 2": okl.theory.pomdr_data_bound(pomd.diary.alignment, U) / T,
             SGD: theirs,
             f"{SGD}, {MEAN}": their_averaged,
-            "Theorem 4": tuned(T) * U**2 / 2.0 + svm_bound(T, tuned(T)),
+            "Theorem 4": lam * U**2 / 2.0 + svm_bound(T, lam),
             "A_T / T": okl.theory.kernel_alignment(KERNEL, X, y) / T,
             "sum of delta": pomd.diary.alignment,
-        }
-        for name, value in values.items():
-            found.setdefault(name, []).append(value)
+        })  # fmt: skip
     return found
 
 
@@ -116,13 +110,12 @@ def regularised(values: np.ndarray) -> float:
     return LAM / 2.0 * (values @ INVERSE @ values) + risk(values, FLIPS[1])
 
 
-def svm_panel(T: int, streams: int, least: float) -> dict[str, list[float]]:
-    found: dict[str, list[float]] = {SGD: [], f"{SGD}, {MEAN}": [], "Theorem 4": []}
+def svm_panel(T: int, streams: int, least: float) -> list[dict[str, float]]:
+    found = []
     for seed in range(streams):
         X, y = draw_stream(T, FLIPS[1], seed)
-        values = over_draws(sgd(LAM), X, y, seed, lambda v: regularised(v) - least)
-        for name, value in zip(found, (*values, svm_bound(T, LAM)), strict=True):
-            found[name].append(value)
+        one, averaged = over_draws(sgd(LAM), X, y, seed, lambda v: regularised(v) - least)
+        found.append({SGD: one, f"{SGD}, {MEAN}": averaged, "Theorem 4": svm_bound(T, LAM)})
     return found
 
 
@@ -155,44 +148,42 @@ BOUND_OF = {"Theorem 2": POMD, "Theorem 3": POMD, "Theorem 4": SGD}
 
 
 def table(
-    title: str, sizes: list[int], measure: Callable[[int], dict[str, list[float]]]
+    title: str, sizes: list[int], measure: Callable[[int], list[dict[str, float]]]
 ) -> list[dict]:
     """Measure one panel; stop if a mean excess risk is above a bound."""
     rows = []
     for T in tqdm(sizes, desc=title, disable=None):
-        found = measure(T)
+        found = okl.Table(measure(T))
+        means = {name: found[name].mean() for name in found.columns}
         for bound, of in BOUND_OF.items():
-            if bound in found and np.mean(found[of]) > np.mean(found[bound]):
+            if bound in means and means[of] > means[bound]:
                 raise SystemExit(f"{title}, T = {T}: {of} is above {bound}")
-        for name, values in found.items():
-            error = np.std(values, ddof=1) / sqrt(len(values))
-            rows.append({"panel": title, "T": T, "what": name, "mean": f"{np.mean(values):.6g}",
+        for name, mean in means.items():
+            error = np.std(found[name], ddof=1) / sqrt(len(found))
+            rows.append({"panel": title, "T": T, "what": name, "mean": mean,
                          "standard_error": f"{error:.3g}"})  # fmt: skip
     return rows
 
 
-def draw(ax: Axes, rows: list[dict]) -> None:
+def draw(ax: Axes, rows: list[dict], ylabel: str) -> None:
     """Draw the rows of one panel."""
     for name, look in LOOKS.items():
-        own = [row for row in rows if row["what"] == name]
-        if not own:
+        sizes, means, errors = cells(rows, "T", "mean", "standard_error", what=name)
+        if not len(sizes):
             continue
-        sizes = [int(row["T"]) for row in own]
-        means = np.array([float(row["mean"]) for row in own])
-        means[means <= 0.0] = np.nan  # a logarithmic axis has no 0
-        bars = 2.0 * np.array([float(row["standard_error"]) for row in own])
+        means = np.where(means > 0.0, means, np.nan)[0]  # a logarithmic axis has no 0
         label = NAMES.get(name, name)
         if "marker" in look and look["linestyle"]:
+            bars = 2.0 * errors[0]
             ax.errorbar(sizes, means, bars, label=label, markersize=3, linewidth=1.2, **look)
         else:
             ax.plot(sizes, means, label=label, markersize=4.5, **look)
-    finish(ax, "examples T", "", rows[0]["panel"])
+    plots.tidy(ax, "examples T", ylabel, rows[0]["panel"], log="xy")
 
 
 def main() -> None:
     args = arguments(__doc__ or "", limit=600.0, quick_limit=60.0)
-    sizes = QUICK_SIZES if args.quick else SIZES
-    streams = QUICK_STREAMS if args.quick else STREAMS
+    sizes, streams = (QUICK_SIZES, QUICK_STREAMS) if args.quick else (SIZES, STREAMS)
     figure, axes = plots.figure(rows=1, columns=3, width=7.4, row_height=2.8)
     panels = []
     for flip in FLIPS:
@@ -201,15 +192,11 @@ def main() -> None:
     least = least_regularised()
     title = f"lam = {LAM:g}, {100 * FLIPS[1]:.0f} % flipped"
     panels.append(table(title, sizes, lambda T: svm_panel(T, streams, least)))
-    for ax, rows in zip(axes[0], panels, strict=True):
-        draw(ax, rows)
-    rows = [row for own in panels for row in own]
-    axes[0, 0].set_ylabel("excess hinge risk", fontsize=plots.FONT)
-    axes[0, 2].set_ylabel("excess regularised risk", fontsize=plots.FONT)
-    plots.shared_legend(figure, columns=3)
-    save(figure, rows, args, STEM)
+    labels = "excess hinge risk", "", "excess regularised risk"
+    for ax, rows, label in zip(axes[0], panels, labels, strict=True):
+        draw(ax, rows, label)
     print(f"U = {U:.2f}, {len(POINTS)} points, least regularised risk {least:.4f}")
-    print_table(rows)
+    publish(figure, sum(panels, []), args, legend=3)
     for eps in (0.5, 0.1):
         print(f"svm_rounds({LAM:g}, {eps:g}) = {okl.theory.svm_rounds(LAM, eps)}")
 

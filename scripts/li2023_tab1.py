@@ -7,29 +7,22 @@ Missing: nothing; d and B are not varied (d = 1, and budgets are fixed, as in th
 Time: about two minutes (--quick: up to 1024 rounds, some seconds).
 Data: none.
 
-All of the table is for the hinge loss and |f| <= U; here U = 1 and k(x, x) = 1, where the best
-function in hindsight is known: |f(x)| <= 1, so that its loss is T - y.f(X), and the least is
-T - sqrt(y'K y) = T - sqrt(T (T - A_T)). Two streams:
-
-coins: x uniform in [-1, 1], y a coin, so that nothing can be learned and A_T is nearly T;
-rare coins: round t is such a coin with probability 1 / sqrt(t), else x = 0 and y = 1, so that A_T
-    grows like sqrt(T).
+All of the table is for the hinge loss and |f| <= U; here U = 1 and k(x, x) = 1, so that the best
+function in hindsight is known: its loss is T - sqrt(y'K y) = T - sqrt(T (T - A_T)). Two streams,
+coins and rare coins, are in figures/README.md, so is what the exponents are.
 
 OGD (which projects on |f| <= U), NOGD and SkeGD step U / sqrt(T). BOGD steps U / sqrt(B), with lam
 = 1 / (eta B), so that a removal leaves the other coefficients as they are; see figures/README.md
 for U / sqrt(T). B(AO)2KS: U / sqrt(beta sqrt(A_T T)), beta = 1, and no budget, whose part the coins
 play. POMDR: zeta, ald_scale and rate_scale are 1; with exponential decay B_0 = 15 ln T and B = 400,
-else B_0 = 50 and B = 100. BOGD, NOGD (rank B / 5) and SkeGD have B = 100. Exponents are
-least-squares slopes on log T over the upper half of the sizes, of the log of the mean regret and of
-the least CPU time of a round in the last quarter. Stated exponents are slopes of the stated rate at
-the same T, and at the A_T of the streams.
+else B_0 = 50 and B = 100. BOGD, NOGD (rank B / 5) and SkeGD have B = 100.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import sqrt
 
 import numpy as np
-from common import arguments, finish, print_table, save
+from common import arguments, cells, exponent, publish
 from jezequel2019_tab1 import play
 from tqdm import tqdm
 
@@ -38,27 +31,19 @@ from oklnumba import plots
 from oklnumba.kernels import Kernel
 from oklnumba.learners.learner import Learner
 
-STEM = "li2023_tab1"
 SIZES, QUICK_SIZES = [2**k for k in range(8, 14)], [2**k for k in range(7, 11)]
 SEEDS, QUICK_SEEDS = 8, 2
 U, B, BETA = 1.0, 100, 1.0
 LABELS = ("OGD", "BOGD", "NOGD", "SkeGD", "B(AO)2KS", "POMDR")
-
-
-REGRETS = {
-    "OGD": "sqrt(T)",
-    "BOGD": "sqrt(T) + T / sqrt(B)",
-    "NOGD": "sqrt(T) + T / B",
-    "SkeGD": "sqrt(T B)",
-    "B(AO)2KS": "(A_T T log T)^(1/4)",
+STATED = {  # regret and time
+    "OGD": ("sqrt(T)", "d T"),
+    "BOGD": ("sqrt(T) + T / sqrt(B)", "d B"),
+    "NOGD": ("sqrt(T) + T / B", "d B + B^2"),
+    "SkeGD": ("sqrt(T B)", "d B polylog T"),
+    "B(AO)2KS": ("(A_T T log T)^(1/4)", "d sqrt(A_T T log T)"),
 }
-TIMES = {
-    "OGD": "d T",
-    "BOGD": "d B",
-    "NOGD": "d B + B^2",
-    "SkeGD": "d B polylog T",
-    "B(AO)2KS": "d sqrt(A_T T log T)",
-}
+MEASURED = ("regret", "us", "size", "A")
+PANELS = ("regret (hinge loss)", "time of a late round (us)")
 
 
 @dataclass
@@ -69,12 +54,11 @@ class Setting:
     kernel: Kernel
     rarity: float
     removes: bool
-    results: dict[tuple[str, int], list[dict]] = field(default_factory=dict)
 
     def texts(self, label: str) -> tuple[str, str]:
         """Return the table's regret and time."""
         if label != "POMDR":
-            return REGRETS[label], TIMES[label]
+            return STATED[label]
         if self.removes:
             return "sqrt(A_T) + sqrt(T A_T / B)", "d B"
         return "sqrt(A_T)", "min(d, log T) log T"
@@ -82,16 +66,14 @@ class Setting:
     def rates(self, label: str, T: np.ndarray, A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the same as numbers, for d = 1 and without constants (nor polylog T)."""
         one = np.ones_like(T)
+        removing = np.sqrt(A) + np.sqrt(T * A / B), one
         return {
             "OGD": (np.sqrt(T), T),
             "BOGD": (np.sqrt(T) + T / sqrt(B), one),
             "NOGD": (np.sqrt(T) + T / B, one),
             "SkeGD": (np.sqrt(T), one),
             "B(AO)2KS": ((A * T * np.log(T)) ** 0.25, np.sqrt(A * T * np.log(T))),
-            "POMDR": (
-                np.sqrt(A) + (np.sqrt(T * A / B) if self.removes else 0.0),
-                one if self.removes else np.log(T),
-            ),
+            "POMDR": removing if self.removes else (np.sqrt(A), np.log(T)),
         }[label]
 
 
@@ -130,8 +112,9 @@ def learners(setting: Setting, T: int, A: float, seed: int) -> dict[str, Learner
     }  # fmt: skip
 
 
-def measure(setting: Setting, sizes: list[int], seeds: int, limit: float) -> None:
-    """Fill the setting's results: regret, CPU time of a late round and size."""
+def measure(setting: Setting, sizes: list[int], seeds: int, limit: float) -> list[dict]:
+    """Return regret, CPU time of a late round, size and A_T, by algorithm, rounds and seed."""
+    rows = []
     for learner in learners(setting, 600, 600.0, 0).values():
         okl.run(learner, *stream(setting, 600, 0))  # compiles
     for T in tqdm(sizes, desc=setting.name, disable=None):
@@ -143,22 +126,17 @@ def measure(setting: Setting, sizes: list[int], seeds: int, limit: float) -> Non
                 run, late = play(learner, X, y, limit)
                 if not run.finished:
                     raise SystemExit(f"{label}, T = {T}: more than {limit:g} s; raise --limit")
-                row = {"regret": run.losses.sum() - best, "us": late, "size": run.sizes[-1], "A": A}
+                values = run.losses.sum() - best, late, run.sizes[-1], A
+                row = {"stream": setting.name, "algorithm": label, "rounds": T, "seed": seed}
+                row |= dict(zip(MEASURED, values, strict=True)) | {"theorem_2": None}
                 if label == "POMDR":
                     diary = learner.diary
-                    row["bound"] = okl.theory.pomdr_data_bound(diary.alignment, U, diary.removals)
-                    if row["regret"] > row["bound"]:
-                        raise SystemExit(f"T = {T}: regret {row['regret']}, bound {row['bound']}")
-                setting.results.setdefault((label, T), []).append(row)
-
-
-def column(setting: Setting, label: str, key: str, sizes: list[int]) -> np.ndarray:
-    """Return (seeds, sizes) of a measurement."""
-    return np.array([[row[key] for row in setting.results[label, T]] for T in sizes]).T
-
-
-def exponent(T: np.ndarray, values: np.ndarray) -> float:
-    return float(np.polyfit(np.log(T), np.log(values), 1)[0])
+                    bound = okl.theory.pomdr_data_bound(diary.alignment, U, diary.removals)
+                    row["theorem_2"] = bound
+                    if row["regret"] > bound:
+                        raise SystemExit(f"T = {T}: regret {row['regret']}, bound {bound}")
+                rows.append(row)
+    return rows
 
 
 def growth(T: np.ndarray, regret: np.ndarray) -> tuple[float, float]:
@@ -169,18 +147,19 @@ def growth(T: np.ndarray, regret: np.ndarray) -> tuple[float, float]:
     return exponent(T, total / n), sqrt((n - 1) * np.var(without))
 
 
-def upper_half(setting: Setting, sizes: list[int]) -> tuple[np.ndarray, np.ndarray]:
+def upper_half(found: list[dict]) -> tuple[np.ndarray, np.ndarray]:
     """Return the larger T and the mean A_T there."""
-    half = sizes[len(sizes) // 2 :]
-    return np.array(half, dtype=float), column(setting, "POMDR", "A", half).mean(axis=0)
+    T, A = cells(found, "rounds", "A", algorithm="POMDR")
+    half = len(T) // 2
+    return T[half:].astype(float), A[:, half:].mean(axis=0)
 
 
-def summary(setting: Setting, sizes: list[int]) -> list[dict[str, str]]:
+def summary(setting: Setting, found: list[dict]) -> list[dict[str, str]]:
     """Return the rows of the table."""
-    T, A = upper_half(setting, sizes)
+    T, A = upper_half(found)
     rows = []
     for label in LABELS:
-        regret, us = (column(setting, label, key, sizes) for key in ("regret", "us"))
+        sizes, regret, us, atoms, _ = cells(found, "rounds", *MEASURED, algorithm=label)
         texts, rates = setting.texts(label), setting.rates(label, T, A)
         fitted, error = growth(T, regret[:, len(sizes) - len(T) :])
         took = us.min(axis=0)
@@ -188,7 +167,7 @@ def summary(setting: Setting, sizes: list[int]) -> list[dict[str, str]]:
             "stream": f"{setting.name} (A_T ~ T^{exponent(T, A):.2f})", "algorithm": label,
             "stated regret": texts[0], "exponent": f"{exponent(T, rates[0]):.2f}",
             "measured": f"{fitted:.2f} +- {error:.2f}", "at the end": f"{regret[:, -1].mean():.1f}",
-            "atoms": f"{column(setting, label, 'size', sizes)[:, -1].mean():.0f}",
+            "atoms": f"{atoms[:, -1].mean():.0f}",
             "us a round": f"{took[-1]:.3g}", "stated time": texts[1],
             "exponent ": f"{exponent(T, rates[1]):.2f}",
             "measured ": f"{exponent(T, took[-len(T) :]):.2f}",
@@ -196,50 +175,36 @@ def summary(setting: Setting, sizes: list[int]) -> list[dict[str, str]]:
     return rows
 
 
-def draw(axes: np.ndarray, setting: Setting, sizes: list[int]) -> None:
+def draw(axes: np.ndarray, setting: Setting, found: list[dict], labels: tuple[str, str]) -> None:
     """Draw regret and time against T, and the stated rates through our last values."""
-    T, A = upper_half(setting, sizes)
+    T, A = upper_half(found)
     for i, label in enumerate(LABELS):
-        regret, us = (column(setting, label, key, sizes) for key in ("regret", "us"))
+        sizes, regret, us = cells(found, "rounds", "regret", "us", algorithm=label)
         look = plots.line_style(i) | {"marker": "o", "markersize": 2.5}
         thin = {"color": look["color"], "linewidth": 0.8, "linestyle": (0, (1, 1.5))}
         named = {"label": "stated rate, through our last value"} if label == LABELS[-1] else {}
-        rates = setting.rates(label, T, A)
-        for ax, values, rate in zip(
-            axes, (regret.mean(axis=0), us.min(axis=0)), rates, strict=True
-        ):
+        middle = regret.mean(axis=0), us.min(axis=0)
+        for ax, values, rate in zip(axes, middle, setting.rates(label, T, A), strict=True):
             ax.plot(sizes, values, label=label, **look)
             ax.plot(T, values[-1] * rate / rate[-1], **thin, **named)
-    finish(axes[0], "", "", setting.name)
-    finish(axes[1], "rounds T", "")
+    plots.tidy(axes[0], "", labels[0], setting.name, log="xy")
+    plots.tidy(axes[1], "rounds T", labels[1], log="xy")
     for ax in axes:
         ax.set_xticks(sizes[::2], [str(size) for size in sizes[::2]])
 
 
 def main() -> None:
     args = arguments(__doc__ or "", limit=60.0, quick_limit=20.0)
-    sizes = QUICK_SIZES if args.quick else SIZES
-    seeds = QUICK_SEEDS if args.quick else SEEDS
+    sizes, seeds = (QUICK_SIZES, QUICK_SEEDS) if args.quick else (SIZES, SEEDS)
     every = settings()
     fig, axes = plots.figure(rows=2, columns=len(every), width=7.6, row_height=2.5)
     table, numbers = [], []
     for i, setting in enumerate(every):
-        measure(setting, sizes, seeds, args.limit)
-        draw(axes[:, i], setting, sizes)
-        table += summary(setting, sizes)
-        for (label, T), rows in setting.results.items():
-            for seed, row in enumerate(rows):
-                head = {"stream": setting.name, "algorithm": label, "rounds": T, "seed": seed}
-                cells = {k: f"{row[k]:.6g}" for k in ("regret", "us", "size", "A")}
-                bound = f"{row['bound']:.6g}" if "bound" in row else ""
-                numbers.append(head | cells | {"theorem_2": bound})
-    for ax, text in zip(
-        axes[:, 0], ("regret (hinge loss)", "time of a late round (us)"), strict=True
-    ):
-        ax.set_ylabel(text, fontsize=plots.FONT)
-    plots.shared_legend(fig, columns=4)
-    save(fig, numbers, args, STEM)
-    print_table(table)
+        found = measure(setting, sizes, seeds, args.limit)
+        draw(axes[:, i], setting, found, ("", "") if i else PANELS)
+        table += summary(setting, found)
+        numbers += found
+    publish(fig, numbers, args, table, legend=4)
 
 
 if __name__ == "__main__":

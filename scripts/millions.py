@@ -11,23 +11,20 @@ Data: susy and higgs where they are at hand, else made up; block by block, never
 """
 
 import argparse
-import multiprocessing
 import os
-import resource
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
-from common import arguments, finish, label_ends, print_table, save, write_csv
+from common import alone, arguments, peak_memory, publish, write_csv
 from peers import Batches, Own, Rows, combinations
 
 import oklnumba as okl
 from oklnumba import plots
+from oklnumba.labels import direct_labels
 
-STEM = "millions"
 ROUNDS, QUICK_ROUNDS = (10**6, 5 * 10**6, 10**7), (50_000, 100_000, 200_000)
 LIMIT, QUICK_LIMIT = 200.0, 0.4  # CPU seconds for a learner
 SHARES = {"SelfTuning": 4.5, "river": 0.2}  # of the limit, where it is another one
@@ -99,57 +96,30 @@ def lengths(stream: str, quick: bool) -> tuple[int, ...]:
 # ---- the learners, each with a few settings ----
 
 
-def ours(make: Callable, **lists: tuple) -> list[tuple[str, Callable]]:
-    """Return settings of a learner of the package by text and maker."""
-    return list(combinations(make, Own, **lists).items())
-
-
 def families() -> dict[str, list[tuple[str, Callable]]]:
-    """Return the settings of the learners of the package by name."""
-    G, taylor, fourier = okl.Gaussian, okl.TaylorFeatures, okl.FourierFeatures
-    smooth = {"loss": "logistic"}
-    return {
-        "OGD, linear": ours(lambda eta: okl.OGD(eta, schedule="sqrt", **smooth), eta=(0.1, 0.3, 1)),
-        "LinearAWV": ours(okl.LinearAWV, lam=(1.0,)),
-        "PKAWV, Taylor M=2": ours(lambda sigma: okl.PKAWV(taylor(2, sigma=sigma)), sigma=(2, 4)),
-        "AdaGrad on Taylor M=3": ours(
-            lambda eta: okl.WithFeatures(
-                taylor(3, sigma=3.0), okl.AdaptiveFTRL("adagrad", eta=eta, **smooth)
-            ),
-            eta=(0.2, 0.5, 2),
-        ),
-        "PKAWV, Fourier": ours(lambda sigma: okl.PKAWV(fourier(200, sigma=sigma)), sigma=(1, 2, 4)),
-        "NystromAWV": ours(
-            lambda sigma: okl.NystromAWV(G(sigma), max_size=200), sigma=(1, 2, 4)
-        ),
-        "FOGD": ours(
-            lambda sigma, eta: okl.FOGD(n_frequencies=200, sigma=sigma, eta=eta, **smooth),
-            sigma=(1, 2),
-            eta=(0.3, 1, 3),
-        ),
-        "NOGD": ours(
-            lambda sigma, eta: okl.NOGD(G(sigma), eta=eta, budget=200, rank=100, **smooth),
-            sigma=(1, 2),
-            eta=(0.3, 1, 3),
-        ),
-        "POMDR": ours(lambda sigma: okl.POMDR(G(sigma)), sigma=(1, 2, 4)),
-        "KernelOGD, budget 400": ours(
-            lambda sigma, eta, lam: okl.KernelOGD(
-                G(sigma), eta=eta, lam=lam, budget=400, **smooth
-            ),
-            sigma=(1, 2),
-            eta=(0.1, 0.5),
-            lam=(0.0, 0.01),
-        ),
-        "BOGD": ours(
-            lambda sigma, eta, lam: okl.BOGD(G(sigma), eta=eta, lam=lam, **smooth),
-            sigma=(1, 2),
-            eta=(0.1, 0.5),
-            lam=(0.0, 0.01),
-        ),
-        "ProsNKONS": ours(lambda sigma: okl.ProsNKONS(G(sigma)), sigma=(4, 6, 8)),
-        SELF: ours(okl.SelfTuning),
+    """Return the settings of the learners of the package by name, as text and maker."""
+    kernel, smooth = okl.Gaussian(), {"loss": "logistic"}
+    adagrad = okl.AdaptiveFTRL("adagrad", **smooth)
+    widths, steps = {"kernel__sigma": (1, 2)}, {"eta": (0.3, 1, 3)}
+    decaying = widths | {"eta": (0.1, 0.5), "lam": (0.0, 0.01)}
+    found = {
+        "OGD, linear": (okl.OGD(schedule="sqrt", **smooth), {"eta": (0.1, 0.3, 1)}),
+        "LinearAWV": (okl.LinearAWV(), {"lam": (1.0,)}),
+        "PKAWV, Taylor M=2": (okl.PKAWV(okl.TaylorFeatures(2)), {"features__sigma": (2, 4)}),
+        "AdaGrad on Taylor M=3": (okl.WithFeatures(okl.TaylorFeatures(3, sigma=3.0), adagrad),
+                                  {"learner__eta": (0.2, 0.5, 2)}),
+        "PKAWV, Fourier": (okl.PKAWV(okl.FourierFeatures(200)), {"features__sigma": (1, 2, 4)}),
+        "NystromAWV": (okl.NystromAWV(kernel, max_size=200), {"kernel__sigma": (1, 2, 4)}),
+        "FOGD": (okl.FOGD(n_frequencies=200, **smooth), {"sigma": (1, 2)} | steps),
+        "NOGD": (okl.NOGD(kernel, budget=200, rank=100, **smooth), widths | steps),
+        "POMDR": (okl.POMDR(kernel), {"kernel__sigma": (1, 2, 4)}),
+        "KernelOGD, budget 400": (okl.KernelOGD(kernel, budget=400, **smooth), decaying),
+        "BOGD": (okl.BOGD(kernel, **smooth), decaying),
+        "ProsNKONS": (okl.ProsNKONS(kernel), {"kernel__sigma": (4, 6, 8)}),
+        SELF: (okl.SelfTuning(), {}),
     }  # fmt: skip
+    return {name: list(combinations(learner, Own, **lists).items())
+            for name, (learner, lists) in found.items()}  # fmt: skip
 
 
 def others(name: str) -> list[tuple[str, Callable]]:
@@ -186,7 +156,6 @@ RIVALS = (
     f"{RIVER}, LogisticRegression",
     f"{RIVER}, Hoeffding tree",
 )
-AT_START = (RIVALS[1],)  # names that the figure has at the start of the path, others at its end
 QUICK = ("LinearAWV", "PKAWV, Taylor M=2", "FOGD", "POMDR", RIVALS[0], RIVALS[2])
 
 
@@ -215,11 +184,6 @@ def choose(stream: str, settings: list[tuple[str, Callable]], rounds: int) -> tu
     return min(found)[2:]
 
 
-def memory() -> float:
-    """Return the peak of this process, MB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0
-
-
 def play(stream: str, name: str, quick: bool, limit: float) -> list[dict]:
     """Play a learner on one core; return a row for each number of rounds."""
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
@@ -227,7 +191,7 @@ def play(stream: str, name: str, quick: bool, limit: float) -> list[dict]:
     settings = families().get(name) or others(name)
     text, make = choose(stream, settings, QUICK_TUNE if quick else TUNE_ROUNDS)
     player, rounds, rows = make(), lengths(stream, quick), []
-    start, played, wrong, before, least, seconds = memory(), 0, 0, (0, 0), 0.0, 0.0
+    start, played, wrong, before, least, seconds = peak_memory(), 0, 0, (0, 0), 0.0, 0.0
     for piece in pieces(blocks(stream, PLAYED), player.rows or BLOCK, rounds[-1]):
         begin = time.process_time()
         wrong += player.play(piece.X, piece.y)
@@ -244,7 +208,7 @@ def play(stream: str, name: str, quick: bool, limit: float) -> list[dict]:
                 "mistakes": f"{100 * wrong / played:.4f}", "lately": f"{100 * lately:.4f}",
                 "least": f"{100 * least / played:.4f}" if known else "",
                 "regret": regret, "bound": bound, "seconds": f"{seconds * at / played:.4g}",
-                "size": player.size, "peak_mb": f"{memory():.0f}", "start_mb": f"{start:.0f}",
+                "size": player.size, "peak_mb": f"{peak_memory():.0f}", "start_mb": f"{start:.0f}",
             })  # fmt: skip
             before = before if over else (played, wrong)
         if over:
@@ -265,12 +229,10 @@ def ends(player: Any) -> tuple[str, str]:
 def play_all(jobs: list[tuple[str, str]], args: argparse.Namespace) -> list[dict]:
     """Play pairs of stream and learner, each in a process whose memory is its own."""
     rows: list[dict] = []
-    context = multiprocessing.get_context("spawn")
     for stream, name in jobs:
         limit = args.limit * SHARES.get(name.split(",")[0], 1.0)
-        with ProcessPoolExecutor(1, mp_context=context) as pool:
-            rows += pool.submit(play, stream, name, args.quick, limit).result()
-        write_csv(args.output / f"{STEM}_{'quick' if args.quick else 'unfinished'}.csv", rows)
+        rows += alone(play, stream, name, args.quick, limit)
+        write_csv(args.output / f"{args.stem}_{'quick' if args.quick else 'unfinished'}.csv", rows)
     return rows
 
 
@@ -304,17 +266,13 @@ def draw(rows: list[dict]):
             ax.plot(x, y, "--", **look)
             ax.plot(x[whole], y[whole], "-o", **look)
             ax.plot(x[~whole], y[~whole], "o", **look | {"markerfacecolor": "white"})
-            end = 0 if name in AT_START else -1
-            ends[name] = x[end], y[end], colour
-        what = (
-            f"mistakes above the least possible, {floor:.2f} % (points)"
-            if least
-            else "mistakes (%)"
-        )
+            ends[name] = x[-1], y[-1], colour
+        what = f"mistakes above the least possible, {floor:.2f} % (points)"
         sizes = ", ".join(f"{n / 10**6:g}" for n in sorted({int(row["rounds"]) for row in here}))
         title = f"{stream}: {sizes} million rounds (open: a part was played, time extrapolated)"
-        finish(ax, "CPU seconds in the learner, one core", what, title)
-        label_ends(figure, ax, ends, AT_START)
+        seconds = "CPU seconds in the learner, one core"
+        plots.tidy(ax, seconds, what if least else "mistakes (%)", title, log="xy")
+        direct_labels(ax, ends, plots.FONT - 1.0)
     return figure
 
 
@@ -326,8 +284,7 @@ def main() -> None:
     streams = [name for name in REAL if name in known and okl.datasets.found(name)]
     streams = [MADE_UP] if args.quick or not streams else streams
     rows = play_all([(stream, name) for stream in streams for name in names], args)
-    save(draw(rows), rows, args, STEM, partial=bool(args.only))
-    print_table(rows, "setting")
+    publish(draw(rows), rows, args, partial=bool(args.only), but=("setting",))
 
 
 if __name__ == "__main__":

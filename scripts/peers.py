@@ -8,6 +8,7 @@ import hashlib
 import os
 import tempfile
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from functools import lru_cache, partial
 from importlib.util import find_spec
 from itertools import product
@@ -16,26 +17,40 @@ from typing import Any
 import numpy as np
 
 import oklnumba as okl
+from oklnumba.learners.learner import Learner
 
 MODULES = {"Vowpal Wabbit": "vowpalwabbit", "scikit-learn": "sklearn", "river": "river"}
 
 
 def combinations(
-    make: Callable[..., Any], wrap: Callable[[Any], Any] | None = None, told: str = "",
+    make: Callable[..., Any] | Learner, wrap: Callable[[Any], Any] | None = None, told: str = "",
     **lists: Sequence,
 ) -> dict[str, Callable[..., Any]]:  # fmt: skip
     """Return makers of every combination of arguments, by a text that tells it.
 
+    make : a function of these arguments, or a learner whose hyper-parameters they are.
     told : format of the text; "": "name = value, ...".
     """
     found = {}
     for values in product(*lists.values()):
         given = dict(zip(lists, values, strict=True))
-        shown = {k: f"{v:.4g}" if isinstance(v, float) else v for k, v in given.items()}
-        text = told.format(**given) or ", ".join(f"{k} = {v}" for k, v in shown.items())
-        one = partial(make, **given)
+        short = {name.split("__")[-1]: value for name, value in given.items()}
+        shown = {k: f"{v:.4g}" if isinstance(v, float) else v for k, v in short.items()}
+        text = told.format(**short) or ", ".join(f"{k} = {v}" for k, v in shown.items())
+        one = partial(make if callable(make) else partial(changed, make), **given)
         found[text] = one if wrap is None else lambda one=one: wrap(one())
     return found
+
+
+def changed(learner: Learner, **given: Any) -> Learner:
+    """Return a copy of a learner with other hyper-parameters."""
+    return deepcopy(learner).set_params(**given)
+
+
+def standardised(X: np.ndarray) -> np.ndarray:
+    """Return inputs with mean 0 and deviation 1 over all rows."""
+    deviation = X.std(axis=0)
+    return (X - X.mean(axis=0)) / np.where(deviation > 0.0, deviation, 1.0)
 
 
 def installed(library: str) -> bool:
@@ -127,6 +142,11 @@ class Rows(Peer):
         return wrong
 
 
+@lru_cache(maxsize=1)
+def folder() -> tempfile.TemporaryDirectory:
+    return tempfile.TemporaryDirectory()
+
+
 class Wabbit(Peer):
     """Vowpal Wabbit, one pass over its own binary cache of the rows, its progressive mistakes."""
 
@@ -137,12 +157,13 @@ class Wabbit(Peer):
 
     def prepare(self, X: np.ndarray, y: np.ndarray) -> Any:
         digest = hashlib.sha256(X.tobytes() + y.tobytes()).hexdigest()
-        if digest not in _files():
-            _files()[digest] = self._written(X, y, os.path.join(_folder().name, digest))
-        return _files()[digest], len(y)
+        path = os.path.join(folder().name, digest)
+        if not os.path.exists(path):
+            self.write(X, y, path)
+        return path, len(y)
 
     @staticmethod
-    def _written(X: np.ndarray, y: np.ndarray, path: str) -> str:
+    def write(X: np.ndarray, y: np.ndarray, path: str) -> None:
         from vowpalwabbit import Workspace
 
         with open(path, "w", encoding="utf-8") as file:
@@ -150,7 +171,6 @@ class Wabbit(Peer):
                 told = " ".join(f"{j}:{v:.6g}" for j, v in enumerate(values))
                 file.write(f"{label:g} |f {told}\n")
         Workspace(f"-d {path} --cache_file {path}.cache --noop --quiet").finish()
-        return path
 
     def mistakes(self, prepared: Any) -> int:
         from vowpalwabbit import Workspace
@@ -161,14 +181,3 @@ class Wabbit(Peer):
         if learner.get_weighted_examples() != n:
             raise RuntimeError(f"Vowpal Wabbit read {learner.get_weighted_examples()} of {n} rows")
         return round(learner.get_sum_loss())
-
-
-@lru_cache(maxsize=1)
-def _folder() -> tempfile.TemporaryDirectory:
-    return tempfile.TemporaryDirectory()
-
-
-@lru_cache(maxsize=1)
-def _files() -> dict[str, str]:
-    """Return the files written so far, by the digest of their rows."""
-    return {}

@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import tuned
@@ -27,15 +26,6 @@ OWN, RIVER, SKLEARN, PLAIN = "oklnumba, tuned by hand", "river", "scikit-learn",
 Player = Callable[[Stream, float], tuple[str, np.ndarray]]  # to setting and forecasts
 
 
-class Job(NamedTuple):
-    """A learner on the streams of a group."""
-
-    group: str
-    by: str
-    learner: str
-    play: Player
-
-
 def averages(series: np.ndarray, n: int, unit: float = 1.0) -> list[str]:
     """Return means of the first rounds at HORIZONS and of all n, "" where they were not played."""
     found = [
@@ -51,37 +41,30 @@ def row(stream: Stream, forecasts: np.ndarray) -> dict:
     mistakes = [""] * len(loss)
     if stream.kind == "classification":
         mistakes = averages(y * forecasts <= 0.0, n, 100.0)
-    at = [*map(str, HORIZONS), "all"]
-    return (
-        {"n": n, "rounds": len(forecasts)}
-        | {f"mistakes_{h}": m for h, m in zip(at, mistakes, strict=True)}
-        | {f"loss_{h}": v for h, v in zip(at, loss, strict=True)}
-    )
+    at = [*HORIZONS, "all"]
+    names = [f"{measure}_{h}" for measure in ("mistakes", "loss") for h in at]
+    return {"n": n, "rounds": len(forecasts)} | dict(zip(names, mistakes + loss, strict=True))
 
 
 # ---- nothing learnt, and the package's own ----
-
-
-def plain(stream: Stream, limit: float) -> tuple[str, np.ndarray]:
-    """Forecast the last label, or in a regression the mean of the labels so far."""
-    y = stream.y
-    if stream.kind == "classification":
-        return "last label", np.concatenate([[0.0], y[:-1]])
-    return "mean so far", np.concatenate([[0.0], np.cumsum(y)[:-1] / np.arange(1, len(y))])
 
 
 def last_label(stream: Stream, limit: float) -> tuple[str, np.ndarray]:
     return "last label", np.concatenate([[0.0], stream.y[:-1]])
 
 
+def plain(stream: Stream, limit: float) -> tuple[str, np.ndarray]:
+    """Forecast the last label, or in a regression the mean of the labels so far."""
+    if stream.kind == "classification":
+        return last_label(stream, limit)
+    return "mean so far", np.concatenate([[0.0], moments(stream.y)[0][:-1]])
+
+
 def by_hand(group: str, family: str) -> Player:
     """Return the player of a family with the setting that was best on the group's rehearsal."""
-    chosen: list[tuple[str, str]] = []
 
     def play(stream: Stream, limit: float) -> tuple[str, np.ndarray]:
-        if not chosen:
-            chosen.append(tuned.tune(group, family))
-        how, setting = chosen[0]
+        how, setting = tuned.tune(group, family)
         make = tuned.grids(stream.kind, stream.X.shape[1])[family][setting]
         forecasts = tuned.play(family, make, tuned.scalings(stream.X)[how], stream)
         return f"{setting} {how}", np.zeros(0) if forecasts is None else forecasts
@@ -112,19 +95,16 @@ def moments(V: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def sklearn_models(kind: str, d: int) -> dict[str, tuple[dict, float | None]]:
     """Return keywords of SGDClassifier or SGDRegressor and gamma of the RBFSampler, by name."""
+    constant = {"learning_rate": "constant"}
     if kind == "classification":
-        logistic = {"loss": "log_loss"}
+        logistic, fast = {"loss": "log_loss"}, constant | {"eta0": 1.0}
         passive = {"loss": "hinge", "penalty": None, "learning_rate": "pa1"}
         return {
             "SGD, logistic": (logistic, None),
             "passive-aggressive, C=0.01": (passive | {"eta0": 0.01}, None),
             "RBFSampler + SGD, logistic, gamma=1/d": (logistic, 1.0 / d),
-            "RBFSampler + SGD, logistic, step 1, gamma=0.3/d": (
-                logistic | {"learning_rate": "constant", "eta0": 1.0},
-                0.3 / d,
-            ),
+            "RBFSampler + SGD, logistic, step 1, gamma=0.3/d": (logistic | fast, 0.3 / d),
         }
-    constant = {"learning_rate": "constant"}
     return {
         "SGD": ({}, None),
         "SGD, step 0.001": (constant | {"eta0": 0.001}, None),
@@ -149,24 +129,22 @@ def with_sklearn(name: str) -> Player:
         forecasts = np.zeros(len(y))
         with sklearn.config_context(assume_finite=True, skip_parameter_validation=True):
             if stream.kind == "classification":
-                model = SGDClassifier(random_state=0, **keywords)
-                logistic = keywords["loss"] == "log_loss"
-                for t in stopwatch(len(y), limit):
-                    if t:
-                        f = float(Z[t] @ model.coef_[0] + model.intercept_[0])
-                        forecasts[t] = np.tanh(f / 2.0) if logistic else f  # 2 p - 1
-                    model.partial_fit(
-                        Z[t : t + 1], y[t : t + 1], classes=None if t else (-1.0, 1.0)
-                    )
-                return "", forecasts[: t + 1]
-            targets, model = standardised_online(y)[:, 0], SGDRegressor(random_state=0, **keywords)
-            mean, deviation = moments(y - y[0])
+                model, targets = SGDClassifier(random_state=0, **keywords), y
+                first = {"classes": (-1.0, 1.0)}
+            else:
+                model, targets = SGDRegressor(random_state=0, **keywords), standardised_online(y)
+                first, targets = {}, targets[:, 0]
             for t in stopwatch(len(y), limit):
                 if t:
-                    f = float(Z[t] @ model.coef_ + model.intercept_[0])
-                    forecasts[t] = y[0] + mean[t - 1] + (deviation[t - 1] or 1.0) * f
-                model.partial_fit(Z[t : t + 1], targets[t : t + 1])
-            return "", forecasts[: t + 1]
+                    forecasts[t] = Z[t] @ model.coef_.ravel() + model.intercept_[0]
+                model.partial_fit(Z[t : t + 1], targets[t : t + 1], **({} if t else first))
+        forecasts = forecasts[: t + 1]
+        if keywords.get("loss") == "log_loss":
+            forecasts = np.tanh(forecasts / 2.0)  # 2 p - 1
+        elif stream.kind == "regression":  # in the units of the labels, 0 for the first
+            mean, deviation = (past[:t] for past in moments(y - y[0]))
+            forecasts[1:] = y[0] + mean + np.where(deviation > 0.0, deviation, 1.0) * forecasts[1:]
+        return "", forecasts
 
     return play
 
@@ -194,14 +172,13 @@ def river_models(kind: str, d: int) -> dict[str, Callable]:
         return front | model
 
     if kind == "classification":
+        logistic, sgd = linear_model.LogisticRegression, optim.SGD
         return {
-            "LogisticRegression": lambda: scaled(linear_model.LogisticRegression()),
-            "LogisticRegression, step 0.1": lambda: scaled(
-                linear_model.LogisticRegression(optim.SGD(0.1), intercept_lr=0.1)
-            ),
+            "LogisticRegression": lambda: scaled(logistic()),
+            "LogisticRegression, step 0.1": lambda: scaled(logistic(sgd(0.1), intercept_lr=0.1)),
             "PAClassifier": lambda: scaled(linear_model.PAClassifier()),
             "RBFSampler + LogisticRegression, step 0.1/d": lambda: scaled(
-                linear_model.LogisticRegression(optim.SGD(0.1 / d)), 1.0
+                logistic(sgd(0.1 / d)), 1.0
             ),
             TREE: lambda: tree.HoeffdingAdaptiveTreeClassifier(seed=0),
             FOREST: lambda: forest.ARFClassifier(seed=0),
@@ -232,10 +209,9 @@ def with_river(name: str) -> Player:
         rows = min(n, slow_rows(d)) if is_slow(RIVER, name, d) else n
         model, keys = river_models(stream.kind, d)[name](), [f"x{j}" for j in range(d)]
         forecasts = np.zeros(rows)
-        classify = stream.kind == "classification"
         for t in stopwatch(rows, limit):
             x = dict(zip(keys, stream.X[t].tolist(), strict=True))
-            if classify:
+            if stream.kind == "classification":
                 p = model.predict_proba_one(x)
                 forecasts[t] = 2.0 * p.get(True, 0.0) - 1.0 if p else 0.0
                 model.learn_one(x, bool(stream.y[t] > 0.0))
@@ -264,35 +240,33 @@ def is_slow(by: str, learner: str, d: int) -> bool:
     return by == SKLEARN or learner in (FOREST, TREE) or learner.startswith("RBF") or d > WIDE
 
 
-def jobs(libraries: bool) -> Iterator[Job]:
-    """Yield every rival of every group; river and scikit-learn only where they are wanted."""
+def jobs(libraries: bool) -> Iterator[tuple[str, str, str, Player]]:
+    """Yield group, library, learner and player of all; other libraries only where wanted."""
     for group in groups():
         found = streams_of(group)
         d, kind = found[0].X.shape[1], found[0].kind
-        yield Job(group, PLAIN, plain.__name__, plain)
-        if kind == "regression":
-            yield Job(group, PLAIN, last_label.__name__, last_label)
+        for player in (plain, last_label) if kind == "regression" else (plain,):
+            yield group, PLAIN, player.__name__, player
         for family in tuned.grids(kind, d):
-            yield Job(group, OWN, family, by_hand(group, family))
-        if libraries:
-            for name in sklearn_models(kind, d):
-                yield Job(group, SKLEARN, name, with_sklearn(name))
-            for name in river_models(kind, d):
-                yield Job(group, RIVER, name, with_river(name))
+            yield group, OWN, family, by_hand(group, family)
+        others = (SKLEARN, sklearn_models, with_sklearn), (RIVER, river_models, with_river)
+        for by, models, player in others if libraries else ():
+            for name in models(kind, d):
+                yield group, by, name, player(name)
 
 
 def play_all(path: Path, libraries: bool, limit: float) -> None:
     """Play what the csv has not; ``limit`` in CPU seconds for each cell."""
     rows = read_csv(path)
     done = {(r["stream"], r["by"], r["learner"]) for r in rows}
-    for job in tqdm(list(jobs(libraries)), unit=" job"):
-        for stream in streams_of(job.group):
-            if (stream.name, job.by, job.learner) in done:
+    for group, by, learner, play in tqdm(list(jobs(libraries)), unit=" job"):
+        for stream in streams_of(group):
+            if (stream.name, by, learner) in done:
                 continue
             start = time.process_time()
-            setting, forecasts = job.play(stream, limit)
-            head = {"stream": stream.name, "kind": stream.kind, "by": job.by,
-                    "learner": job.learner, "setting": setting}  # fmt: skip
+            setting, forecasts = play(stream, limit)
+            head = {"stream": stream.name, "kind": stream.kind, "by": by, "learner": learner}
+            head["setting"] = setting
             seconds = {"cpu_seconds": f"{time.process_time() - start:.3g}"}
             rows.append(head | row(stream, np.nan_to_num(forecasts)) | seconds)
             write_csv(path, rows)

@@ -20,18 +20,18 @@ from typing import NamedTuple
 
 import numpy as np
 import rivals
-from common import FIGURES, arguments, print_table, read_csv, save
-from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+from common import FIGURES, arguments, publish, read_csv
 from streams import ROWS, SETS, Stream, streams
 from tqdm import tqdm
 
 import oklnumba as okl
 from oklnumba import plots
 
-STEM, RIVALS = "self_tuning", "self_tuning_rivals"
+RIVALS = "self_tuning_rivals"
 QUICK_ROWS = 5000
 LONG, GOAL, SHORT_GOAL = 20_000, 1.02, 1.06  # loss / best member's: streams of LONG rounds or more
-HORIZON = ("self-tuning at horizon", "rival at horizon", "rival at horizon, name")
+SHOWN = ("stream", "n", "ratio", "scale", "self-tuning", "tuned by hand", "self-tuning at horizon",
+         "rival at horizon", "rival at horizon, name")  # fmt: skip
 NEAR = 0.5  # percentage points of mistakes
 
 
@@ -104,12 +104,10 @@ def entry(stream: Stream, run: Played, others: list[dict]) -> dict:
     own = [r for r in here if r["by"] == rivals.OWN]
     foreign = [r for r in here if r["by"] != rivals.OWN]
     out = {
-        "stream": stream.name, "kind": stream.kind, "n": n, "d": d, "loss": f"{loss / n:.6g}",
-        "best member": run.members[run.best], "its loss": f"{best / n:.6g}",
-        "ratio": f"{loss / best:.4f}",
+        "stream": stream.name, "kind": stream.kind, "n": n, "d": d, "loss": loss / n,
+        "best member": run.members[run.best], "its loss": best / n, "ratio": f"{loss / best:.4f}",
         "measure": "mean squared loss" if run.mistakes is None else "mistakes (%)",
-        "scale": f"{stream.y.var():.6g}" if run.mistakes is None else "1",
-        "self-tuning": f"{series.mean():.6g}",
+        "scale": stream.y.var() if run.mistakes is None else 1, "self-tuning": series.mean(),
     }  # fmt: skip
     for label, group, where in (
         ("tuned by hand", own, n),
@@ -120,12 +118,10 @@ def entry(stream: Stream, run: Played, others: list[dict]) -> dict:
         found = rivals.best(group, column(where), measure)
         out[label] = found[f"{measure}_{column(where)}"] if found else ""
         out[f"{label}, name"] = name(found) if found else ""
-    out["horizon"] = rows
-    out["self-tuning at horizon"] = f"{series[:rows].mean():.6g}"
+    out |= {"horizon": rows, "self-tuning at horizon": series[:rows].mean()}
     for at, value in zip(rivals.HORIZONS, rivals.averages(series, n), strict=False):
         out[f"self-tuning at {at}"] = value
-    out["rounds a CPU second"] = f"{n / run.seconds:.0f}"
-    return out
+    return out | {"rounds a CPU second": f"{n / run.seconds:.0f}"}
 
 
 def draw(rows: list[dict]):
@@ -157,60 +153,35 @@ def draw(rows: list[dict]):
         ax.set_xscale("log")
         low, high = ax.get_xlim()
         ax.set_xlim(min(low, 0.7), max(high, 1.5))
-        steps = (1.0, 2.0, 5.0) if high / low > 10.0 else (1.0, 1.5, 2.0, 3.0, 5.0, 7.0)
-        ax.xaxis.set_major_locator(LogLocator(subs=steps))
-        ax.xaxis.set_minor_locator(NullLocator())
-        ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-        names = [
-            f"{row['stream']} ({float(row['self-tuning at horizon']) / float(row['scale']):.2g})"
-            for row in group
-        ]
-        ax.set_yticks(places, names)
+        values = (float(row["self-tuning at horizon"]) / float(row["scale"]) for row in group)
+        names = zip((row["stream"] for row in group), values, strict=True)
+        ax.set_yticks(places, [f"{name} ({value:.2g})" for name, value in names])
         ax.set_ylim(-0.7, len(group) - 0.3)
-        ax.set_xlabel(label, fontsize=plots.FONT - 0.5)
-        ax.tick_params(labelsize=plots.FONT - 1.5)
-        ax.grid(True, axis="x", linewidth=0.4, alpha=0.5)
-        ax.spines[["top", "right"]].set_visible(False)
-    plots.shared_legend(figure, columns=3)
+        plots.tidy(ax, label, log="x", font=plots.FONT - 0.5, small=1.0)
+        ax.grid(False, axis="y")
     return figure
 
 
 def verdicts(rows: list[dict]) -> Iterator[str]:
     """Yield how many streams keep each goal, and which do not."""
-
-    def said(what: str, kept: dict[str, bool]) -> str:
-        missed = [name for name, ok in kept.items() if not ok]
+    own, rival = "self-tuning at horizon", "rival at horizon"
+    signs = [r for r in rows if r["kind"] == "classification"]
+    real = [r for r in rows if r["kind"] == "regression" and r[rival]]
+    for what, those, kept in (
+        (f"loss at most {GOAL} ({SHORT_GOAL} below {LONG} rounds) of the best member's", rows,
+         lambda r: float(r["ratio"]) <= (GOAL if r["n"] >= LONG else SHORT_GOAL)),
+        ("loss under the best member's", rows, lambda r: float(r["ratio"]) < 1),
+        (f"mistakes at most {NEAR} points over the best tuned by hand",
+         [r for r in signs if r["tuned by hand"]],
+         lambda r: r["self-tuning"] <= float(r["tuned by hand"]) + NEAR),
+        ("mistakes at most those of the best rival, in the rounds all have played",
+         [r for r in signs if r[rival]], lambda r: r[own] <= float(r[rival])),
+        ("loss of a regression at most that of the best rival, in the rounds all have played",
+         real, lambda r: r[own] <= float(r[rival])),
+    ):  # fmt: skip
+        missed = [r["stream"] for r in those if not kept(r)]
         tail = f"; not: {'; '.join(missed)}" if missed else ""
-        return f"{what}: {len(kept) - len(missed)} of {len(kept)} streams{tail}"
-
-    goal = {r["stream"]: GOAL if int(r["n"]) >= LONG else SHORT_GOAL for r in rows}
-    yield said(
-        f"loss at most {GOAL} ({SHORT_GOAL} below {LONG} rounds) of the best member's",
-        {r["stream"]: float(r["ratio"]) <= goal[r["stream"]] for r in rows},
-    )
-    yield said("loss under the best member's", {r["stream"]: float(r["ratio"]) < 1 for r in rows})
-    classes = [r for r in rows if r["kind"] == "classification"]
-    yield said(
-        f"mistakes at most {NEAR} points over the best tuned by hand",
-        {
-            r["stream"]: float(r["self-tuning"]) <= float(r["tuned by hand"]) + NEAR
-            for r in classes
-            if r["tuned by hand"]
-        },
-    )
-    here = "self-tuning at horizon", "rival at horizon"
-    yield said(
-        "mistakes at most those of the best rival, in the rounds all have played",
-        {r["stream"]: float(r[here[0]]) <= float(r[here[1]]) for r in classes if r[here[1]]},
-    )
-    yield said(
-        "loss of a regression at most that of the best rival, in the rounds all have played",
-        {
-            r["stream"]: float(r[here[0]]) <= float(r[here[1]])
-            for r in rows
-            if r["kind"] == "regression" and r[here[1]]
-        },
-    )
+        yield f"{what}: {len(those) - len(missed)} of {len(those)} streams{tail}"
 
 
 def main() -> None:
@@ -230,9 +201,8 @@ def main() -> None:
             continue
         rows.append(entry(stream, run, others))
     here = {row["stream"].split(",")[0] for row in rows}
-    save(draw(rows), rows, args, STEM, partial=not here.issuperset(SETS))
-    shown = ("stream", "n", "ratio", "scale", "self-tuning", "tuned by hand", *HORIZON)
-    print_table([{key: row[key] for key in shown} for row in rows])
+    table = okl.Table(rows)[list(SHOWN)]
+    publish(draw(rows), rows, args, table, legend=3, partial=not here.issuperset(SETS))
     print(*verdicts(rows), sep="\n")
 
 

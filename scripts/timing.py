@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import platform
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -18,14 +17,6 @@ from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
 
-def arguments(doc: str | None, quick: str) -> argparse.Namespace:
-    """Return the options of a benchmark; ``quick`` says what --quick does."""
-    parser = argparse.ArgumentParser(description=(doc or "").splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help=quick)
-    parser.add_argument("--output", type=Path, default=FIGURES, help="folder of the csv")
-    return parser.parse_args()
-
-
 def stream(n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
     """Return uniform inputs in [-1, 1]^d and noisy signs."""
     rng = np.random.default_rng(0)
@@ -33,23 +24,29 @@ def stream(n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
     return X, np.sign(X[:, 0] * X[:, 1] + 0.3 * rng.standard_normal(n))
 
 
-def seconds(function, repeat: int = 3) -> float:
+def timed(function: Callable[[], Any], clock: Callable[[], float] = time.perf_counter) -> float:
+    """Return the time of a call."""
+    start = clock()
+    function()
+    return clock() - start
+
+
+def seconds(function: Callable[[], Any], repeat: int = 3) -> float:
     """Return the median time of a call, after one call to warm up (and compile)."""
     function()
-    times = []
-    for _ in range(repeat):
-        start = time.perf_counter()
-        function()
-        times.append(time.perf_counter() - start)
-    return sorted(times)[repeat // 2]
+    return sorted(timed(function) for _ in range(repeat))[repeat // 2]
 
 
-def apart(code: str, *options: Any, **environment: str) -> list[str]:
-    """Return what code prints, split, in a process of its own, whose memory is then its own."""
-    command = [sys.executable, "-c", code, *map(str, options)]
-    shown = subprocess.run(command, env=os.environ | environment, check=True, capture_output=True,
-                           text=True)  # fmt: skip
-    return shown.stdout.split()
+def least(*functions: Callable[[], float], repeat: int) -> list[float]:
+    """Return the least of what each, a time, returns; they take turns, after one to warm up."""
+    times = [[function() for function in functions] for _ in range(repeat + 1)]
+    return [min(column) for column in zip(*times[1:], strict=True)]
+
+
+def resident() -> float:
+    """Return the memory that this process has now, MB (Linux)."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS"))
 
 
 def row(
@@ -69,23 +66,28 @@ def row(
 
 def machine() -> str:
     """Return the processor's name and the number of cores."""
-    name = platform.processor() or platform.machine()
     cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        lines = [li for li in cpuinfo.read_text().splitlines() if li.startswith("model name")]
-        name = lines[0].split(":")[1].strip() if lines else name
+    lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
+    names = [line.split(":")[1].strip() for line in lines if line.startswith("model name")]
+    name = (names or [platform.processor() or platform.machine()])[0]
     return f"{name}, {os.cpu_count()} cores"
 
 
-def report(jobs: list[Callable[[], list[dict]]], stem: str, args: argparse.Namespace) -> None:
-    """Run the jobs, each of which returns rows; write them to ``stem``.csv and print them."""
-    rows = []
+def report(doc: str | None, quick: str, jobs: Callable[[bool], list[Callable]]) -> None:
+    """Run the jobs, of which each returns rows; write these to a csv and print them.
+
+    quick : what --quick does, with which ``jobs`` is called.
+    """
+    parser = argparse.ArgumentParser(description=(doc or "").splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help=quick)
+    parser.add_argument("--output", type=Path, default=FIGURES, help="folder of the csv")
+    args, rows = parser.parse_args(), []
     with threadpool_limits(1):  # one thread on both sides: the loops here have one
-        for job in tqdm(jobs, desc="benchmarks"):
+        for job in tqdm(jobs(args.quick), desc="benchmarks"):
             rows += job()
-    name = f"{stem}_quick.csv" if args.quick else f"{stem}.csv"
+    path = args.output / f"{Path(sys.argv[0]).stem}{'_quick' * args.quick}.csv"
     # Line ends as in the files of figures/, so that a new run changes numbers only.
-    write_csv(args.output / name, [r | {"machine": machine()} for r in rows], end="\r\n")
+    write_csv(path, [r | {"machine": machine()} for r in rows], end="\r\n")
     print(f"{machine()}; one BLAS thread")
     for r in rows:
         goal = f"  (goal {r['goal']}: {r['kept']})" if r["goal"] else ""

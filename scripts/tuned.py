@@ -11,7 +11,7 @@ from functools import lru_cache, partial
 from itertools import product
 
 import numpy as np
-from peers import combinations
+from peers import combinations, standardised
 from streams import SETS, Stream, of_group, of_set
 
 import oklnumba as okl
@@ -33,12 +33,7 @@ Forecasts = np.ndarray | None
 
 def scalings(X: np.ndarray) -> dict[str, np.ndarray]:
     """Return the inputs scaled over the whole stream in the two usual ways."""
-    deviation = X.std(axis=0)
-    deviation[deviation == 0.0] = 1.0
-    return {
-        "to [-1, 1]": okl.datasets.scale_to(X),
-        "standardised": (X - X.mean(axis=0)) / deviation,
-    }
+    return {"to [-1, 1]": okl.datasets.scale_to(X), "standardised": standardised(X)}
 
 
 def grids(kind: str, d: int) -> dict[str, dict[str, Maker]]:
@@ -134,6 +129,7 @@ def rehearsal(group: str) -> Stream:
     return of_set(group, TUNING_SEED) if group in SETS else next(of_group(group, TUNING_SEED))
 
 
+@lru_cache(maxsize=1)
 def tune(group: str, family: str) -> tuple[str, str]:
     """Return the scaling and the setting with the lowest score."""
     stream = rehearsal(group)

@@ -14,7 +14,7 @@ from math import log, sqrt
 from typing import NamedTuple
 
 import numpy as np
-from common import arguments, print_table, save, tidy
+from common import arguments, publish, series
 
 import oklnumba as okl
 from oklnumba import plots, theory
@@ -22,62 +22,49 @@ from oklnumba import plots, theory
 D = 20
 LAM = 0.5
 STREAMS = ("random", "sparse", "adversarial")
-STEM = "zhang2019_bounds"
 
 
 class Panel(NamedTuple):
-    """An algorithm: how to make it for n rounds, its bound and its comparator set."""
+    """An algorithm: how to make it with a step, its bound with it, and its comparator set."""
 
     title: str
-    make: Callable[[int], okl.oco.LinearLearner]
-    bound: Callable[[np.ndarray, np.ndarray, int], float]
+    make: Callable[[float], okl.oco.LinearLearner]
+    bound: Callable[[np.ndarray, np.ndarray, float], float]
     kind: str  # "ball", "p", "simplex", "strong", "exp-concave"
 
 
 P = 1.2
-
-
-def step(n: int) -> float:
-    """Return the step of oco section 2.3 for B = R = 1."""
-    return 1 / sqrt(2 * n)
-
-
-def p_step(n: int) -> float:
-    return sqrt((P - 1) / (2 * n))
-
-
-def hedge_step(n: int) -> float:
-    return sqrt(log(D) / n)
-
-
 ALPHA = theory.exp_concave_rate(1.0, 1.0, 2.0)
 
 
+def step(kind: str, n: int) -> float:
+    """Return the step of oco section 2.3 for n rounds and B = R = 1; 0 where there is none."""
+    steps = {"ball": 1 / sqrt(2 * n), "p": sqrt((P - 1) / (2 * n)), "simplex": sqrt(log(D) / n)}
+    return steps.get(kind, 0.0)
+
+
 def adaptive(title: str, kind: str) -> Panel:
-    return Panel(title, lambda n: okl.AdaptiveFTRL(kind, eta=1.0),
-                 lambda g, w, n: theory.adaptive_ftrl_bound(g, w, kind, 1.0), "ball")  # fmt: skip
+    return Panel(title, lambda _: okl.AdaptiveFTRL(kind, eta=1.0),
+                 lambda g, w, _: theory.adaptive_ftrl_bound(g, w, kind, 1.0), "ball")  # fmt: skip
 
 
 PANELS = [
-    Panel("OGD", lambda n: okl.OGD(step(n)),
-          lambda g, w, n: theory.ogd_bound(g, w, step(n)), "ball"),
-    Panel("LazyOGD", lambda n: okl.LazyOGD(step(n)),
-          lambda g, w, n: theory.ogd_bound(g, w, step(n)), "ball"),
-    Panel(f"PNorm, p = {P}", lambda n: okl.PNorm(p_step(n), p=P),
-          lambda g, w, n: theory.p_norm_bound(g, w, p_step(n), P), "p"),
-    Panel("Hedge", lambda n: okl.Hedge(hedge_step(n)),
-          lambda g, w, n: theory.exponentiated_gradient_bound(g, w, hedge_step(n)), "simplex"),
+    Panel("OGD", lambda eta: okl.OGD(eta), theory.ogd_bound, "ball"),
+    Panel("LazyOGD", lambda eta: okl.LazyOGD(eta), theory.ogd_bound, "ball"),
+    Panel(f"PNorm, p = {P}", lambda eta: okl.PNorm(eta, p=P),
+          lambda g, w, eta: theory.p_norm_bound(g, w, eta, P), "p"),
+    Panel("Hedge", lambda eta: okl.Hedge(eta), theory.exponentiated_gradient_bound, "simplex"),
     adaptive("FTRL, steps 1/sqrt(t)", "sqrt"),
     adaptive("FTRL, by lengths", "gradient"),
     adaptive("AdaGrad, diagonal", "adagrad"),
     adaptive("AdaGrad, full", "adagrad_full"),
-    Panel("StronglyConvex", lambda n: okl.StronglyConvexFTRL(LAM),
-          lambda g, w, n: theory.strongly_convex_bound(g, w, LAM), "strong"),
-    Panel("OGD, 1 / (lam t)", lambda n: okl.OGD(schedule="strong", lam=LAM),
-          lambda g, w, n: theory.ogd_strong_bound(g, LAM), "strong"),
+    Panel("StronglyConvex", lambda _: okl.StronglyConvexFTRL(LAM),
+          lambda g, w, _: theory.strongly_convex_bound(g, w, LAM), "strong"),
+    Panel("OGD, 1 / (lam t)", lambda _: okl.OGD(schedule="strong", lam=LAM),
+          lambda g, w, _: theory.ogd_strong_bound(g, LAM), "strong"),
     Panel("ExpConcave, simplex",
-          lambda n: okl.ExpConcaveFTRL(ALPHA, lipschitz=2.0, domain="simplex"),
-          lambda g, w, n: theory.exp_concave_bound(g, w, ALPHA, 2.0), "exp-concave"),
+          lambda _: okl.ExpConcaveFTRL(ALPHA, lipschitz=2.0, domain="simplex"),
+          lambda g, w, _: theory.exp_concave_bound(g, w, ALPHA, 2.0), "exp-concave"),
 ]  # fmt: skip
 
 
@@ -115,10 +102,11 @@ def best(kind: str, G: np.ndarray, t: int) -> np.ndarray:
     return np.eye(len(G))[int(np.argmin(G))]
 
 
-def play_linear(panel: Panel, stream: str, n: int, rounds: np.ndarray) -> list[dict]:
-    """Play a game; return regret and bound at some rounds."""
+def play_linear(panel: Panel, stream: str, n: int, rounds: np.ndarray) -> list[tuple]:
+    """Play a game; return round, regret and bound at some rounds."""
     rng = np.random.default_rng(0)
-    learner = panel.make(n).reset(D)
+    eta = step(panel.kind, n)
+    learner = panel.make(eta).reset(D)
     points, linear, gradients = np.empty((n, D)), np.empty((n, D)), np.empty((n, D))
     G = np.zeros(D)
     for t in range(n):
@@ -136,14 +124,12 @@ def play_linear(panel: Panel, stream: str, n: int, rounds: np.ndarray) -> list[d
             terms -= LAM / 2 * (moves**2).sum(axis=1)
         if panel.kind == "exp-concave":  # the regret on the quadratic minorants of Lemma 6
             terms -= ALPHA / 2 * terms**2
-        rows.append(
-            {"round": t, "measured": terms.sum(), "bound": panel.bound(gradients[:t], w, n)}
-        )
+        rows.append((t, terms.sum(), panel.bound(gradients[:t], w, eta)))
     return rows
 
 
-def play_mistakes(name: str, stream: str, n: int, rounds: np.ndarray) -> list[dict]:
-    """Play a separable stream; return mistakes and their bound at some rounds."""
+def play_mistakes(name: str, stream: str, n: int, rounds: np.ndarray) -> list[tuple]:
+    """Play a separable stream; return round, mistakes and their bound at some rounds."""
     rng = np.random.default_rng(0)
     sparse = name == "Winnow"
     truth = np.eye(D)[0] if sparse else np.ones(D) / sqrt(D)
@@ -174,14 +160,8 @@ def play_mistakes(name: str, stream: str, n: int, rounds: np.ndarray) -> list[di
         wrong[t] = labels[worst] * (X[t] @ learner.w) <= 0
         learner.learn_one(X[t], labels[worst])
     y = np.sign(X @ truth)
-    rows = []
-    for t in rounds:
-        if sparse:
-            bound = theory.winnow_bound(X[:t], y[:t], truth, 0.5)
-        else:
-            bound = theory.perceptron_bound(X[:t], y[:t], truth / margin, 0.5)
-        rows.append({"round": t, "measured": float(wrong[:t].sum()), "bound": bound})
-    return rows
+    bound = theory.winnow_bound if sparse else theory.perceptron_bound
+    return [(t, float(wrong[:t].sum()), bound(X[:t], y[:t], truth / margin, 0.5)) for t in rounds]
 
 
 def main() -> None:
@@ -191,38 +171,32 @@ def main() -> None:
     fig, axes = plots.figure(rows=4, columns=4, width=7.2, row_height=1.75)
     numbers = []
     plays = [(panel.title, panel) for panel in PANELS] + [("Perceptron", None), ("Winnow", None)]
-    flat = axes.ravel()
-    for ax, (name, panel) in zip(flat, plays, strict=False):
-        for i, stream in enumerate(STREAMS):
-            rows = (
-                play_mistakes(name, stream, n, rounds)
-                if panel is None
-                else play_linear(panel, stream, n, rounds)
-            )
-            t = [row["round"] for row in rows]
-            colour = plots.COLOURS[i]
-            ax.plot(t, [row["measured"] for row in rows], color=colour, label=stream, lw=1.2)
-            ax.plot(t, [row["bound"] for row in rows], color=colour, ls="--", lw=0.9)
-            for row in rows:
-                if row["measured"] > row["bound"] * (1 + 1e-9):
-                    raise SystemExit(f"{name}, {stream}: {row} exceeds its bound")
-                numbers.append(
-                    {"algorithm": name, "stream": stream, "round": row["round"]}
-                    | {key: f"{row[key]:.6g}" for key in ("measured", "bound")}
-                )
+    for ax, (name, panel) in zip(axes.flat, plays, strict=False):
+        lowest = 0.0
+        for stream, colour in zip(STREAMS, plots.COLOURS, strict=False):
+            played = play_linear(panel, stream, n, rounds) if panel else play_mistakes(
+                name, stream, n, rounds)  # fmt: skip
+            t, measured, bound = np.array(played).T
+            if (measured > bound * (1 + 1e-9)).any():
+                raise SystemExit(f"{name}, {stream}: above its bound")
+            ax.plot(t, measured, color=colour, label=stream, lw=1.2)
+            ax.plot(t, bound, color=colour, ls="--", lw=0.9)
+            lowest = min(lowest, 1.5 * measured.min())
+            curve = {"round": rounds, "measured": measured, "bound": bound}
+            numbers += series({"algorithm": name, "stream": stream}, curve)
         ax.set_xscale("log")
         ax.set_yscale("symlog", linthresh=1.0)
-        lowest = min(float(row["measured"]) for row in numbers if row["algorithm"] == name)
-        ax.set_ylim(bottom=min(0.0, 1.5 * lowest))
-        what = "mistakes" if panel is None else "regret"
-        tidy(ax, "rounds", what, name, font=plots.FONT - 1, small=1.0)
-    for ax in flat[len(plays) :]:
+        ax.set_ylim(bottom=lowest)
+        plots.tidy(
+            ax, "rounds", "regret" if panel else "mistakes", name, font=plots.FONT - 1, small=1.0
+        )
+    first, *others = axes.flat[len(plays) :]
+    for ax in (first, *others):
         ax.set_axis_off()
-    flat[len(plays)].plot([], [], color="0.4", label="measured")
-    flat[len(plays)].plot([], [], color="0.4", ls="--", label="bound")
-    plots.shared_legend(fig, columns=5)
-    save(fig, numbers, args, STEM)
-    print_table([row for row in numbers if row["round"] == n], "round")
+    first.plot([], [], color="0.4", label="measured")
+    first.plot([], [], color="0.4", ls="--", label="bound")
+    last = [row for row in numbers if row["round"] == n]
+    publish(fig, numbers, args, last, legend=5, but=("round",))
 
 
 if __name__ == "__main__":

@@ -17,12 +17,12 @@ from pathlib import Path
 
 import matplotlib
 import numpy as np
-from common import arguments, print_table, rounded, save, tidy
+from common import arguments, publish, series
 
 import oklnumba as okl
 from oklnumba import oco, plots, theory
 
-STEM = "zhang2019_portfolio"
+BEST = "best rebalanced (hindsight)"
 BOLD = "ONS, alpha~ = 1/2, L = 1"  # beyond the constants of Theorem 6: no bound is claimed
 
 
@@ -85,51 +85,37 @@ def main() -> None:
     fig, axes = plots.figure(rows=2, columns=3, width=7.2, row_height=2.6)
     numbers, table = [], []
     for (title, game), column in zip(games.items(), axes.T, strict=True):
-        name = title.replace("\n", " ")
-        rounds = np.arange(1, game.rounds + 1)
-        best = game.best()
-        uniform = np.full(game.d, 1 / game.d)
+        name, best = title.replace("\n", " "), game.best()
+        marks, points = (plots.thin(game.rounds, points=count) for count in (25, 60))
         single = np.exp(np.log(game.relatives).sum(axis=0)).max()
-        curves = {
-            "best rebalanced (hindsight)": game.losses(best),
-            "uniform rebalanced": game.losses(uniform),
-        }
+        uniform = np.full(game.d, 1 / game.d)
+        curves = {BEST: game.losses(best), "uniform rebalanced": game.losses(uniform)}
         bounds = {}
         for label, learner in learners(game).items():
             run = oco.play(learner, game)
             curves[label] = run.losses
-            if label == BOLD:
-                continue
-            marks = plots.thin(game.rounds, points=25)
-            bounds[label] = marks, [bound(learner, run.gradients[:t], best) for t in marks]
-            regret = run.regret(best)
-            for t, value in zip(*bounds[label], strict=True):
-                if regret[t - 1] > value:
-                    raise SystemExit(f"{name}, {label}: regret above its bound at round {t}")
+            if label != BOLD:
+                bounds[label] = [bound(learner, run.gradients[:t], best) for t in marks]
+                if (run.regret(best)[marks - 1] > bounds[label]).any():
+                    raise SystemExit(f"{name}, {label}: regret above its bound")
         for i, (label, losses) in enumerate(curves.items()):
             style = plots.line_style(i)
-            wealth = np.exp(-np.cumsum(losses))
-            regret = np.cumsum(losses - curves["best rebalanced (hindsight)"])
-            column[0].plot(rounds, wealth, label=label, lw=1.2, **style)
+            wealth, regret = np.exp(-np.cumsum(losses)), np.cumsum(losses - curves[BEST])
+            column[0].plot(np.arange(1, game.rounds + 1), wealth, label=label, lw=1.2, **style)
             if i:
-                column[1].plot(rounds, regret, label=label, lw=1.2, **style)
+                column[1].plot(np.arange(1, game.rounds + 1), regret, lw=1.2, **style)
             if label in bounds:
-                column[1].plot(*bounds[label], color=style["color"], ls=":", lw=1.6)
-            for t in plots.thin(game.rounds, points=60):
-                row = {"game": name, "strategy": label, "round": t}
-                row |= {"wealth": wealth[t - 1], "regret": regret[t - 1]}
-                numbers.append(rounded(row))
-            last = bounds.get(label, ([], [None]))[1][-1]
+                column[1].plot(marks, bounds[label], color=style["color"], ls=":", lw=1.6)
+            curve = {"round": points, "wealth": wealth[points - 1], "regret": regret[points - 1]}
+            numbers += series({"game": name, "strategy": label}, curve)
+            last = bounds[label][-1] if label in bounds else None
             table.append(numbers[-1] | {"bound": last, "best single asset": single})
-        column[0].set_yscale("log")
         column[1].set_yscale("symlog", linthresh=1.0)
-        tidy(column[0], "rounds", "wealth (start = 1)", title, small=1.0)
-        tidy(column[1], "rounds", "regret in log wealth", small=1.0)
+        plots.tidy(column[0], "rounds", "wealth (start = 1)", title, log="y", small=1.0)
+        plots.tidy(column[1], "rounds", "regret in log wealth", small=1.0)
     axes[1, 0].plot([], [], color="0.4", ls=":", lw=1.6, label="bound (for the two with one)")
-    plots.shared_legend(fig, columns=3)
-    save(fig, numbers, args, STEM)
     print("real assets:", ", ".join(names))
-    print_table(table)
+    publish(fig, numbers, args, table, legend=3)
 
 
 if __name__ == "__main__":

@@ -124,6 +124,40 @@ def test_labels_of_either_axis_are_plain(axes):
     assert [label.get_text() for label in axes.get_yticklabels()] == before
 
 
+@pytest.mark.parametrize("middle", [np.median, np.mean])
+def test_a_band_reaches_from_the_least_to_the_most(axes, middle):
+    values = np.array([[1.0, 7.0, 2.0], [4.0, 5.0, 2.0], [10.0, 6.0, 8.0]])
+    plots.band(axes, [1, 2, 3], values, "loss", {"color": "red", "linestyle": "--"}, middle)
+    (line,), (area,) = axes.lines, axes.collections
+    np.testing.assert_array_equal(line.get_ydata(), middle(values, axis=0))
+    assert (line.get_label(), line.get_color(), line.get_linestyle()) == ("loss", "red", "--")
+    corners = area.get_paths()[0].vertices
+    for x, own in zip((1, 2, 3), values.T, strict=True):
+        at = corners[corners[:, 0] == x, 1]
+        assert (at.min(), at.max()) == (own.min(), own.max())
+    plots.band(axes, [1, 2], [[1.0, 2.0]])  # one repetition has no range
+    assert len(axes.lines) == 2 and len(axes.collections) == 1
+    for bad in ([1.0, 2.0], [[1.0]], np.empty((0, 2))):
+        with pytest.raises(ValueError, match="values must be of shape"):
+            plots.band(axes, [1, 2], bad)
+
+
+def test_tidy_names_what_it_is_told_and_leaves_the_rest(axes):
+    axes.plot([2, 95], [1.0, 5.0])
+    axes.set(xlabel="rounds", title="before")
+    plots.tidy(axes, ylabel="loss", log="x", font=9.0, small=2.0)
+    assert (axes.get_xscale(), axes.get_yscale()) == ("log", "linear")
+    assert (axes.get_xlabel(), axes.get_ylabel(), axes.get_title()) == ("rounds", "loss", "before")
+    assert {axes.xaxis.label.get_size(), axes.yaxis.label.get_size()} == {9.0}
+    assert {text.get_size() for text in axes.get_yticklabels()} == {7.0}
+    assert {"5", "10", "20", "50"} <= {text.get_text() for text in axes.get_xticklabels()}
+    assert not axes.spines["top"].get_visible() and axes.spines["left"].get_visible()
+    plots.tidy(axes, text="after", log="xy")
+    assert axes.get_yscale() == "log" and axes.get_title() == "after"
+    with pytest.raises(ValueError, match="log must be"):
+        plots.tidy(axes, log="yx")
+
+
 @pytest.mark.parametrize("high, width", [(4000, 1.4), (4000, 7.0), (95, 1.2), (95, 4.0)])
 def test_plain_labels_keep_clear_of_each_other(high, width):
     figure, axes = plots.figure(columns=1, width=width)

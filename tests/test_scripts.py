@@ -187,6 +187,60 @@ def test_the_writer_of_csv_files(script, tmp_path):
     assert (tmp_path / "new" / "t.csv").read_bytes() == b"a\r\n0.5\r\n"
 
 
+def test_rows_of_curves_and_cells_of_rows(script):
+    common = script("common")
+    rows = common.series({"who": "a", "seed": 0}, {"t": [1, 2], "loss": np.array([0.5, 0.25])})
+    assert rows == [
+        {"who": "a", "seed": 0, "t": 1, "loss": 0.5},
+        {"who": "a", "seed": 0, "t": 2, "loss": 0.25},
+    ]
+    rows += common.series({"who": "a", "seed": 1}, {"t": [1], "loss": [3.0]})
+    rows += common.series({"who": "b", "seed": 0}, {"t": [9], "loss": [9.0]})
+    t, loss, seeds = common.cells(rows, "t", "loss", "seed", who="a")
+    np.testing.assert_array_equal(t, [1, 2])
+    np.testing.assert_array_equal(loss, [[0.5, 0.25], [3.0, 0.25]])  # the first for all seeds
+    np.testing.assert_array_equal(seeds, [[0, 0], [1, 0]])
+    assert common.cells(rows, "t", "loss", who="c")[1].size == 0
+    with pytest.raises(ValueError):
+        common.series({}, {"t": [1, 2], "loss": [1.0]})
+
+
+@pytest.mark.parametrize(
+    "quick, partial, stem", [(0, 0, "one"), (1, 1, "one_quick"), (0, 1, "one_partial")]
+)
+def test_what_a_script_publishes(script, tmp_path, capsys, quick, partial, stem):
+    common = script("common")
+    figure, axes = okl.plots.figure(columns=1)
+    axes[0, 0].plot([1, 2], label="line")
+    args = SimpleNamespace(output=tmp_path, stem="one", quick=quick)
+    rows = [{"a": 1 / 3, "b": "x", "c": None}, {"a": 2.0, "b": "y", "c": 1}]
+    common.publish(figure, rows, args, legend=1, partial=partial, but=("b",))
+    assert (tmp_path / f"{stem}.csv").read_text() == "a,b,c\n0.333333,x,\n2,y,1\n"
+    assert (tmp_path / f"{stem}.png").read_bytes().startswith(b"\x89PNG")
+    assert len(figure.legends) == 1
+    assert capsys.readouterr().out.splitlines()[:-1] == [
+        "a         c",
+        "0.333333  -",
+        "       2  1",
+    ]
+
+
+def test_combinations_of_arguments_and_of_hyper_parameters(script):
+    combinations = script("peers").combinations
+    kernel = okl.Gaussian(1.0)
+    lists = {"kernel__sigma": (0.5, 2), "lam": (0.1,)}
+    one = combinations(okl.KernelAWV(kernel), **lists)
+    other = combinations(
+        lambda sigma, lam: okl.KernelAWV(okl.Gaussian(sigma), lam=lam), sigma=(0.5, 2), lam=(0.1,)
+    )
+    assert list(one) == list(other) == ["sigma = 0.5, lam = 0.1", "sigma = 2, lam = 0.1"]
+    for text, make in one.items():
+        assert repr(make()) == repr(other[text]())
+        assert make() is not make() and make().kernel is not make().kernel
+    assert kernel.sigma == 1.0
+    assert list(combinations(okl.KernelAWV(kernel), told="s{sigma:g}", **lists)) == ["s0.5", "s2"]
+
+
 def test_the_linear_benchmark_counts_cpu_seconds(script, monkeypatch):
     benchmark = script("benchmark_oco")
     X, y = np.ones((1000, 2)), np.ones(1000)
@@ -406,14 +460,14 @@ def test_measured_eps_and_projection_gap(script):
     rng = np.random.default_rng(1)
     X, alpha = rng.normal(size=(80, 5)) / 3.0, 0.7
     kept, weights = np.sort(rng.permutation(80)[:12]), rng.uniform(1.0, 9.0, 12)
-    meter = kors.Meter(kors.coordinates(okl.Linear(), X), alpha)
+    meter = kors.Meter(kors.square_root(okl.Linear(), X), alpha)
     A = X.T @ X + alpha * np.eye(5)
     sketch = X[kept].T @ (weights[:, None] * X[kept]) + alpha * np.eye(5)
     values = scipy.linalg.eigvalsh(sketch, A)
     assert meter.eps(kept, weights) == pytest.approx(max(values[-1] - 1.0, 1.0 - values[0]))
     assert meter.eps(np.arange(80), np.ones(80)) < 1e-10
     kernel = okl.Gaussian(0.8)
-    meter = kors.Meter(kors.coordinates(kernel, X), alpha)
+    meter = kors.Meter(kors.square_root(kernel, X, kors.LOST), alpha)
     K, W = kernel(X), np.full(80, -1.0)
     W[kept] += weights
     # A^-1 (A' - A) has the eigenvalues of W K (K + alpha I)^-1
