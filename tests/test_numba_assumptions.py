@@ -25,7 +25,7 @@ from numba.core.base import BaseContext
 from numba.core.compiler import Flags
 from numba.core.dispatcher import Dispatcher
 from numba.core.runtime import rtsys
-from numba.core.typing import Context
+from numba.core.types.functions import BaseFunction
 from numba.np import linalg as numba_linalg
 
 import oklnumba as okl
@@ -317,7 +317,9 @@ PARTS = [  # where it is, its name, its parameters (None: no function), what it 
     (llvm, "create_pass_builder", 2, "loops that are not unrolled"),
     (llvm.PipelineTuningOptions, "loop_unrolling", None, "loops that are not unrolled"),
     (llvm.PassBuilder, "getModulePassManager", 1, "loops that are not unrolled"),
-    (Context, "resolve_function_type", 4, "types that are looked up once"),
+    (BaseFunction, "get_call_type", 4, "types that are looked up once"),
+    (LIBRARY, "_optimize_functions", 2, "functions that are optimised once"),
+    (llvm, "create_new_function_pass_manager", 0, "functions that are optimised once"),
     (numba_linalg, "ensure_blas", 0, "compiling without scipy.linalg"),
     (LIBRARY, "enable_object_caching", 1, "the cache"),
     (llvm.Linkage, "linkonce_odr", None, "parts that only their caller sees"),
@@ -362,10 +364,10 @@ class Seen(compiler.Compiler):
         flags = ("no_compile", "no_cpython_wrapper", "no_cfunc_wrapper")
         SEEN["flags"] = {name: hasattr(state.flags, name) for name in flags}
         SEEN["state"] = {"library": state.library is None}  # it is ours to make
-        SEEN["state"]["typingctx"] = isinstance(state.typingctx, Context)
         generator = state.targetctx.codegen()
         SEEN["targetctx"] = {"codegen": isinstance(generator, codegen.Codegen)}
         SEEN["codegen"] = {"_tm": isinstance(generator._tm, llvm.TargetMachine)}
+        SEEN["codegen"]["_data_layout"] = isinstance(generator._data_layout, str)
         result = super().compile_extra(func)
         library = ("_linking_libraries", "_final_module", "_finalized")
         SEEN["library"] = {name: hasattr(result.library, name) for name in library}
@@ -459,17 +461,21 @@ def test_larger_and_smaller_are_max_and_min(kind):
 
 def test_what_is_remembered_of_types_is_what_numba_says():
     tables = numba.core.registry.cpu_target.typing_context
-    remembering = jit._Remembering(tables)
     add, kinds = tables.resolve_value_type(operator.add), (numba.float64, numba.int64, numba.none)
+    look = BaseFunction.get_call_type
     for args in itertools.product(kinds, repeat=2):
-        for _ in range(2):
-            try:
-                found = remembering.resolve_function_type(add, args, {})
-            except numba.TypingError:
-                with pytest.raises(numba.TypingError):
-                    tables.resolve_function_type(add, args, {})
-            else:
-                assert found == tables.resolve_function_type(add, args, {})
+        with jit._remembering():
+            for _ in range(2):
+                try:
+                    found = add.get_call_type(tables, args, {})
+                except numba.TypingError:
+                    with pytest.raises(numba.TypingError):
+                        look(add, tables, args, {})
+                else:
+                    assert found == look(add, tables, args, {})
+    with pytest.raises(ZeroDivisionError), jit._remembering():
+        raise ZeroDivisionError
+    assert BaseFunction.get_call_type is look
 
 
 @pytest.mark.parametrize("collecting", [True, False])
