@@ -78,9 +78,8 @@ def products(x, atoms, m, out):
 def integer_power(x, degree):
     """Return x**degree for an integer degree >= 0 held in a float."""
     power = 1.0
-    while degree > 0.0:
+    for _ in range(int(degree)):
         power *= x
-        degree -= 1.0
     return power
 
 
