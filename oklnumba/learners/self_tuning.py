@@ -312,7 +312,7 @@ class SelfTuning(Learner):
     KORS. All that is taken from the past only, anew after 32, 128, 512 and 2048 rounds, and the new
     members play the rounds so far again: nothing is known beforehand, no forecast looks ahead.
 
-    About 50 us a round on one core for d <= 30; memory does not grow after round 2048.
+    About 40 us a round on one core for d <= 30; memory does not grow after round 2048.
 
     Parameters
     ----------
