@@ -16,10 +16,11 @@ from pathlib import Path
 import numpy as np
 import scipy.linalg
 from common import alone, peak_memory
-from timing import least, report, resident, row, seconds, stream, timed
+from timing import least, report, row, seconds, stream, timed
 
 import oklnumba as okl
 from oklnumba.hot.awv import certify, listing_rounds
+from oklnumba.resident import resident
 
 PRINTED = "the printed listing"
 SIZES = 1000, 1024
@@ -189,7 +190,7 @@ def above_the_data(n: int) -> float:
     features = okl.TaylorFeatures(2, sigma=3.0)
     okl.run(okl.PKAWV(features), rng.uniform(-1, 1, (600, 18)), np.ones(600))
     X = rng.uniform(-1, 1, (n, 18))
-    y, before = np.sign(X[:, 0]), resident()
+    y, before = np.sign(X[:, 0]), resident("VmRSS") / 2**20
     okl.run(okl.PKAWV(features), X, y)
     return peak_memory() - before
 

@@ -17,10 +17,11 @@ from pathlib import Path
 
 import numpy as np
 from common import alone
-from timing import report, resident, row, seconds, stream, timed
+from timing import report, row, seconds, stream, timed
 
 import oklnumba as okl
 from oklnumba.learners.learner import Learner
+from oklnumba.resident import resident
 
 KERNEL = okl.Gaussian(4.0)
 
@@ -172,11 +173,11 @@ def growth(learner: Learner, n: int) -> tuple[float, float, int]:
 
     okl.run(learner, *noise(3000))
     learner.reset()
-    before, peak, start = resident(), 0.0, time.perf_counter()
+    before, peak, start = resident("VmRSS"), 0, time.perf_counter()
     for _ in range(0, n, 10_000):
         learner.partial_fit(*noise(10_000))
-        peak = max(peak, resident())
-    return peak - before, time.perf_counter() - start, learner.size
+        peak = max(peak, resident("VmRSS"))
+    return (peak - before) / 2**20, time.perf_counter() - start, learner.size
 
 
 def memory(n: int) -> list[dict]:

@@ -31,6 +31,7 @@ from matplotlib.figure import Figure  # noqa: E402
 import oklnumba as okl  # noqa: E402
 from oklnumba import datasets, plots  # noqa: E402
 from oklnumba.learners.learner import Learner  # noqa: E402
+from oklnumba.resident import resident  # noqa: E402
 
 NO_DATA = 77  # exit status "nothing could be done here", as automake has it for tests
 FIGURES = Path(__file__).resolve().parents[1] / "figures"
@@ -114,8 +115,14 @@ def alone(function: Callable, *given: Any, **environment: str) -> Any:
 
 
 def peak_memory() -> float:
-    """Return the most memory that this process has had, MB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0
+    """Return the most memory that this process has had, MB.
+
+    Linux counts what the process that started it had, too, but not in VmHWM.
+    """
+    try:
+        return resident("VmHWM") / 2**20
+    except OSError:  # not Linux
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0
 
 
 def rounded(row: dict) -> dict:

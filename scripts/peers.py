@@ -8,7 +8,6 @@ import hashlib
 import os
 import tempfile
 from collections.abc import Callable, Sequence
-from copy import deepcopy
 from functools import lru_cache, partial
 from importlib.util import find_spec
 from itertools import product
@@ -18,6 +17,7 @@ import numpy as np
 
 import oklnumba as okl
 from oklnumba.learners.learner import Learner
+from oklnumba.params import anew
 
 MODULES = {"Vowpal Wabbit": "vowpalwabbit", "scikit-learn": "sklearn", "river": "river"}
 
@@ -44,7 +44,7 @@ def combinations(
 
 def changed(learner: Learner, **given: Any) -> Learner:
     """Return a copy of a learner with other hyper-parameters."""
-    return deepcopy(learner).set_params(**given)
+    return anew(learner).set_params(**given)
 
 
 def standardised(X: np.ndarray) -> np.ndarray:

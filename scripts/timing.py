@@ -43,12 +43,6 @@ def least(*functions: Callable[[], float], repeat: int) -> list[float]:
     return [min(column) for column in zip(*times[1:], strict=True)]
 
 
-def resident() -> float:
-    """Return the memory that this process has now, MB (Linux)."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS"))
-
-
 def row(
     what: str, took: float, value: float, goal: float | None, unit: str, at_most: bool = False
 ) -> dict:

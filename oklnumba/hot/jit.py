@@ -115,7 +115,7 @@ class _Library(JITCodeLibrary):
     """LLVM code of functions, tidied up one by one; the rest is done to the whole."""
 
     def _optimize_functions(self, ll_module):
-        """Turn memory that holds variables into values, a quarter of what numba does here."""
+        """Turn memory that holds variables into values: less than half of what numba does here."""
         ll_module.data_layout = self._codegen._data_layout
         if numba.config.OPT == 0:
             return

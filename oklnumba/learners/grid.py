@@ -287,7 +287,8 @@ class Group:
         ]
         count = 2 * len(settings) + len(self.first_order)
         self.forecasts = np.zeros((count, ROWS, len(signs)))
-        fading = {2 * i + 1 for i, one in enumerate(settings) if one.half_life is not None}
+        self._lasting = [i for i, one in enumerate(settings) if one.half_life is None]
+        fading = {2 * i + 1 for i in range(len(settings)) if i not in self._lasting}
         self._shown = [i for i in range(count) if i not in fading]
         self._shrinks = np.zeros((len(settings), ROWS))
         self._proofs = np.zeros((len(settings), 3, ROWS, len(signs)))
@@ -346,7 +347,7 @@ class Group:
 
         Loss, comparator and bound of each: (factors, 3, n, K).
         """
-        return self._proofs[[one.half_life is None for one in self.settings], :, :n]
+        return self._proofs[self._lasting, :, :n]
 
     def _out(self, i: int, start: int, stop: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         ridge, awv = self.forecasts[2 * i], self.forecasts[2 * i + 1]

@@ -63,14 +63,7 @@ from oklnumba import checks, losses
 from oklnumba.blocks import blocks, compilable
 from oklnumba.features import Features
 from oklnumba.health import Part
-from oklnumba.hot.jit import (
-    ATOMS,
-    DIVERGED,
-    DONE,
-    LARGEST_FORECAST,
-    NOT_FINITE,
-    NOT_POSITIVE,
-)
+from oklnumba.hot.jit import ATOMS, DIVERGED, DONE, LARGEST_FORECAST, NOT_FINITE, NOT_POSITIVE
 from oklnumba.interrupts import HOLD
 from oklnumba.kernels import Kernel
 from oklnumba.learners.player import (
