@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 from common import arguments, at_hand, publish, read_csv, write_csv
-from peers import Batches, Own, Peer, Rows, Wabbit, combinations, installed, standardised
+from peers import Batches, Own, Peer, Rows, Wabbit, absent, combinations, installed, standardised
 from tqdm import tqdm
 
 import oklnumba as okl
@@ -356,9 +356,7 @@ def draw(rows: list[dict]):
 def main() -> None:
     args = arguments(__doc__ or "", limit=600.0, quick_limit=60.0, keeps=True)
     warnings.simplefilter("ignore")
-    for library in (VW, SKLEARN, RIVER):
-        if not installed(library):
-            print(f'{library} is not installed and is left out: pip install "oklnumba[benchmark]"')
+    absent(VW, SKLEARN, RIVER)
     wanted = QUICK_ROWS if args.quick else ROWS
     here = at_hand(wanted)
     rows = summary([run for name in here for run in play_all(name, args)])

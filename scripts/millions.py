@@ -18,8 +18,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from common import alone, arguments, peak_memory, publish, write_csv
-from peers import Batches, Own, Rows, combinations
+from common import alone, arguments, peak_memory, publish, some, write_csv
+from peers import Batches, Own, Rows, absent, combinations
 
 import oklnumba as okl
 from oklnumba import plots
@@ -280,11 +280,13 @@ def main() -> None:
     only = {"action": "append", "metavar": "NAME", "help": "play these alone"}
     args = arguments(__doc__ or "", LIMIT, QUICK_LIMIT, only=only)
     names = args.only or (list(QUICK) if args.quick else [*families(), *RIVALS])
+    missing = absent(SKLEARN, RIVER)
+    names = some([name for name in names if not name.startswith(missing)])
     known = okl.datasets.names()
     streams = [name for name in REAL if name in known and okl.datasets.found(name)]
     streams = [MADE_UP] if args.quick or not streams else streams
     rows = play_all([(stream, name) for stream in streams for name in names], args)
-    publish(draw(rows), rows, args, partial=bool(args.only), but=("setting",))
+    publish(draw(rows), rows, args, partial=bool(args.only or missing), but=("setting",))
 
 
 if __name__ == "__main__":

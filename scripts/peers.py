@@ -57,6 +57,14 @@ def installed(library: str) -> bool:
     return find_spec(MODULES[library]) is not None
 
 
+def absent(*libraries: str) -> tuple[str, ...]:
+    """Return which libraries are not installed, and say so."""
+    found = tuple(library for library in libraries if not installed(library))
+    for library in found:
+        print(f'{library} is not installed and is left out: pip install "oklnumba[benchmark]"')
+    return found
+
+
 class Peer:
     """A classifier of labels -1 and +1."""
 

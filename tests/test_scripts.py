@@ -369,6 +369,24 @@ def test_a_million_rows_stand_for_susy(script, monkeypatch, tmp_path):
     np.testing.assert_array_equal(labels, y[:3000])
 
 
+def test_millions_leaves_out_libraries_that_are_not_there(script, monkeypatch, capsys):
+    millions, played = script("millions"), []
+    monkeypatch.setattr(script("peers"), "installed", lambda library: library == "river")
+    monkeypatch.setattr(millions, "play_all", lambda jobs, args: played.extend(jobs))
+    monkeypatch.setattr(millions, "draw", lambda rows: None)
+    monkeypatch.setattr(millions, "publish", lambda *_, **__: None)
+    monkeypatch.setattr(sys, "argv", ["millions.py", "--quick"])
+    millions.main()
+    names = [name for _, name in played]
+    assert any(name.startswith("river") for name in names) and "FOGD" in names
+    assert not any(name.startswith("scikit-learn") for name in names)
+    assert "scikit-learn is not installed and is left out" in capsys.readouterr().out
+    monkeypatch.setattr(sys, "argv", ["millions.py", "--only", millions.RIVALS[0]])
+    with pytest.raises(SystemExit) as ended:
+        millions.main()
+    assert ended.value.code == 77
+
+
 def test_millions_of_rounds(script, monkeypatch):
     """The stream made up has the least error that it says, and sums are those of a run."""
     millions = script("millions")
