@@ -20,10 +20,11 @@ import llvmlite.binding as llvm
 import numba
 import numpy as np
 import pytest
-from numba.core import caching, codegen, compiler
+from numba.core import caching, codegen, compiler, typed_passes
 from numba.core.base import BaseContext
 from numba.core.compiler import Flags
 from numba.core.dispatcher import Dispatcher
+from numba.core.lowering import Lower
 from numba.core.runtime import rtsys
 from numba.core.types.functions import BaseFunction
 from numba.np import linalg as numba_linalg
@@ -39,6 +40,7 @@ from oklnumba.hot.elementary import (
 )
 from oklnumba.hot.expansion import expansion_forecasts
 from oklnumba.hot.linalg import dot
+from oklnumba.hot.lowering import ShortLowering
 from oklnumba.hot.udu import TILE, factor_rows_1, factor_rows_3
 from tests.compiled import dispatchers
 
@@ -327,6 +329,15 @@ PARTS = [  # where it is, its name, its parameters (None: no function), what it 
     (DISPATCHER, "add_overload", 2, "functions that are optimised once"),
     (DISPATCHER, "get_overload", 2, "functions that are optimised once"),
     (DISPATCHER, "get_call_template", 3, "functions that are optimised once"),
+    (llvm.ValueRef, "add_function_attribute", 2, "functions apart"),
+    (typed_passes.NativeLowering, "lowering_class", None, "hot/lowering.py"),
+    (Lower, "lower_expr", 3, "hot/lowering.py"),
+    (Lower, "lower_getitem", 6, "hot/lowering.py"),
+    (Lower, "lower_setitem", 5, "hot/lowering.py"),
+    (Lower, "loadvar", 2, "hot/lowering.py"),
+    (Lower, "typeof", 2, "hot/lowering.py"),
+    (BaseContext, "get_value_type", 2, "hot/lowering.py"),
+    (BaseContext, "enable_boundscheck", None, "hot/lowering.py"),
 ]
 WHAT_TO_DO = (
     f"numba {numba.__version__} has no {{}} as hot/jit.py uses it, for {{}}. Find what took its "
@@ -403,6 +414,8 @@ def test_a_function_is_compiled_where_python_enters_and_its_parts_are_seen_by_no
         assert type(compiled.library) is jit._Whole
         code = compiled.library.get_llvm_str()
         assert "linkonce_odr" not in code, WHAT_TO_DO.format("linkage", "parts seen by none else")
+        stays = any(line.startswith("define") and "4part" in line for line in code.splitlines())
+        assert stays == (inner is called_apart), "apart is not apart, or all is"
     assert called_part(1.0) == 3.0 and len(called_part.signatures) == 1
 
 
@@ -425,9 +438,9 @@ def test_our_passes_are_some_of_those_of_numba_in_its_order():
     state = SimpleNamespace(func_ir=None, flags=Flags())
     every = compiler.DefaultPassBuilder.define_nopython_pipeline(state).passes
     names = [one.__name__ for one, _ in every]
-    assert [name for name in names if name in {p.__name__ for p in jit.PASSES}] == [
-        one.__name__ for one in jit.PASSES
-    ]
+    ours = [one.__name__.replace("ShortLowering", "NativeLowering") for one in jit.PASSES]
+    assert [name for name in names if name in ours] == ours
+    assert issubclass(ShortLowering, typed_passes.NativeLowering)
 
 
 def test_a_part_called_with_a_constant_and_a_number_is_compiled_once(monkeypatch):

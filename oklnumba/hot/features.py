@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from oklnumba.hot.elementary import SINCOS_LARGEST, exp_nonpositive, sin_cos
-from oklnumba.hot.jit import exact, hot
+from oklnumba.hot.jit import exact, hot, hot_apart
 
 
 @exact
@@ -92,9 +92,13 @@ def fourier_phases(X, first, frequencies, phases, at):
         k += 1
 
 
-@hot
+@hot_apart
 def waves(z, f, scale):
-    """Turn the f phases in z : (>= 2 f,) into (sin, cos) * scale, in place."""
+    """Turn the f phases in z : (>= 2 f,) into (sin, cos) * scale, in place.
+
+    Apart: in a loop over rows LLVM asks once for all of them whether the sines of one meet the
+    cosines of another, which they do, and makes no vectors.
+    """
     sine, cosine = z[:f], z[f : 2 * f]
     small = True
     for j in range(f):  # not the largest of them, which is no vector loop for NaN's sake

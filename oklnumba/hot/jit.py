@@ -23,6 +23,8 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.runtime import rtsys
 from numba.core.types.functions import BaseFunction
 
+from oklnumba.hot.lowering import ShortLowering
+
 ATOMS = 0  # the first entry of every learner's counts: atoms in its dictionary
 
 # Status codes of the loops; learners/learner.py turns them into errors.
@@ -161,7 +163,7 @@ PASSES = (
     untyped_passes.ReconstructSSA,
     typed_passes.NopythonTypeInference,
     typed_passes.PreLowerStripPhis,
-    typed_passes.NativeLowering,
+    ShortLowering,
     typed_passes.NoPythonBackend,
 )
 
@@ -231,6 +233,9 @@ class _Called(_Short):
         flags.no_compile = flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
         self.state.library = _Part(target.codegen(), func.__qualname__)
         result = super().compile_extra(func)._replace(entry_point=object())
+        if not flags.forceinline:
+            code = result.library.get_function(result.fndesc.mangled_name)
+            code.add_function_attribute("noinline")
         target.insert_user_function(result.entry_point, result.fndesc, [result.library])
         return result
 
@@ -265,14 +270,14 @@ def _jit(fastmath: set[str], inlined: bool = True):
 
     Lazy signatures keep the import fast. A function is compiled into machine code, and cached,
     where Python calls it; where compiled code calls it, its LLVM code is put into the caller's,
-    ``inlined``, or as a function that only this machine code sees. So a function is optimised as
-    part of what Python enters: a third of the time, and the same bits in the process that compiles
-    and in one that loads (where a callee has machine code of its own and a copy in its caller, the
-    two round differently, and which a call takes depends on the order of loading). ``nogil`` lets
-    threads run learners side by side; ``error_model="numpy"`` keeps division branches out of loops.
-    Without ``_nrt`` calls that count references to arrays are gone from the loops, 20 to 130 ns a
-    round; a function that makes an array does not compile. Full fastmath is never used: it breaks
-    NaN checks and the accuracy of exp.
+    ``inlined``, or beside it, as a function that only this machine code sees. So a function is
+    optimised as part of what Python enters: a third of the time, and the same bits in the process
+    that compiles and in one that loads (where a callee has machine code of its own and a copy in
+    its caller, the two round differently, and which a call takes depends on the order of loading).
+    ``nogil`` lets threads run learners side by side; ``error_model="numpy"`` keeps division
+    branches out of loops. Without ``_nrt`` calls that count references to arrays are gone from the
+    loops, 20 to 130 ns a round; a function that makes an array does not compile. Full fastmath is
+    never used: it breaks NaN checks and the accuracy of exp.
     """
     options = {"nogil": True, "error_model": "numpy", "fastmath": fastmath}
     options["_nrt"] = False  # no arrays are made, so there are no references to count
@@ -303,7 +308,8 @@ def _jit(fastmath: set[str], inlined: bool = True):
 # Sums may be reordered (vectorised) and products fused; NaN and infinity keep their meaning.
 REORDERED = {"reassoc", "contract", "arcp", "nsz"}
 hot = _jit(REORDERED)
-# Bodies so long that a copy at each call would take most of the time of compiling.
+# Bodies so long that a copy at each call would take most of the time of compiling, and loops that
+# LLVM would only take as vectors where no loop is around them.
 hot_apart = _jit(REORDERED, inlined=False)
 # Fused products only: range reductions must not be reordered.
 exact = _jit({"contract"})

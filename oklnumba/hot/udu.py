@@ -47,14 +47,103 @@ TILE = 4  # rows of U a pass
 NO_DISCOUNT = 1.0, np.inf  # 1 / discount and 1 / lam, the largest 1 / D that a discount leaves
 
 
+def _index(value: int) -> ir.Constant:
+    return ir.Constant(ir.IntType(64), value)
+
+
+def _lanes_pass(builder, pointers, p, betas, lanes: int):
+    """Return a function that writes LLVM code: ``lanes`` columns of TILE rows through the rounds.
+
+    pointers : to the rows of U and the rounds in Z; p, betas : a row of numbers each round, no
+    betas where U stays as it is.
+    """
+    vector = ir.VectorType(ir.DoubleType(), lanes)
+    fma_type = ir.FunctionType(vector, [vector] * 3)
+    fma = cgutils.get_or_insert_function(builder.module, fma_type, f"llvm.fma.v{lanes}f64")
+    undefined = ir.Constant(vector, ir.Undefined)
+    zeros = ir.Constant(ir.VectorType(ir.IntType(32), lanes), [0] * lanes)
+
+    def broadcast(scalar):
+        first = builder.insert_element(undefined, scalar, ir.Constant(ir.IntType(32), 0))
+        return builder.shuffle_vector(first, undefined, zeros)
+
+    def load(address):
+        loaded = builder.load(address)
+        loaded.align = 8
+        return loaded
+
+    minus_p = [[broadcast(builder.fneg(value)) for value in row] for row in p]
+    betas = [[broadcast(value) for value in row] for row in betas]
+    rounds = len(p)
+
+    def update(column):
+        rows, starts = (
+            [builder.bitcast(builder.gep(at, [column]), vector.as_pointer()) for at in part]
+            for part in pointers
+        )
+        z, x = [load(at) for at in starts], [load(at) for at in rows]
+        # Row i meets round t at step i + t: neighbours in this order do not wait for each other.
+        for step in range(TILE + rounds - 1):
+            pairs = [(i, step - i) for i in range(TILE) if 0 <= step - i < rounds]
+            for i, t in pairs:
+                z[t] = builder.call(fma, [minus_p[t][i], x[i], z[t]])
+            for i, t in pairs if betas else ():
+                x[i] = builder.call(fma, [betas[t][i], z[t], x[i]])
+        for value, at in zip(x, rows, strict=True) if betas else ():
+            builder.store(value, at).align = 8
+        for value, at in zip(z, starts, strict=True):
+            builder.store(value, at).align = 8
+
+    return update
+
+
+def _columns(module, rounds: int, learn: bool):
+    """Return the LLVM function that takes TILE rows, right of their corner, through some rounds.
+
+    Its arguments: where row k of U, and the rounds in Z and B, have column k; the stride of all
+    three; k; and r.
+    """
+    index, pointer = ir.IntType(64), ir.DoubleType().as_pointer()
+    kind = ir.FunctionType(ir.VoidType(), [pointer] * 3 + [index] * 3)
+    function = cgutils.get_or_insert_function(module, kind, f"columns_{rounds}_{learn}")
+    if function.blocks:
+        return function
+    function.linkage = "internal"
+    function.attributes.add("noinline")
+    U, Z, B, stride, k, r = function.args
+    builder = ir.IRBuilder(function.append_basic_block())
+
+    def starts(pointer, count):
+        return [builder.gep(pointer, [builder.mul(stride, _index(i))]) for i in range(count)]
+
+    def numbers(pointer):
+        return [
+            [builder.load(builder.gep(start, [_index(i)])) for i in range(TILE)]
+            for start in starts(pointer, rounds)
+        ]
+
+    p, betas = numbers(Z), numbers(B) if learn else []
+    pointers = starts(U, TILE), starts(Z, rounds)
+    # Four columns to reach a multiple of LANES, then LANES at a time.
+    in_first_half = builder.icmp_unsigned("==", builder.and_(k, _index(TILE)), _index(0))
+    with builder.if_then(in_first_half):
+        _lanes_pass(builder, pointers, p, betas, TILE)(_index(TILE))
+    start = builder.sub(builder.and_(builder.add(k, _index(TILE + 7)), _index(-LANES)), k)
+    passes = builder.udiv(builder.sub(builder.sub(r, k), start), _index(LANES))
+    update = _lanes_pass(builder, pointers, p, betas, LANES)
+    with cgutils.for_range(builder, passes) as loop:
+        update(builder.add(start, builder.mul(loop.index, _index(LANES))))
+    builder.ret_void()
+    return function
+
+
 def _factor_rows_codegen(rounds: int, learn: bool, waves: int):
     """Return the LLVM code generator of one pass over TILE rows of U, for that many rounds.
 
     With two waves there are rounds for both, and the second is one tile behind the first. Without
     ``learn`` U and D stay as they are: p = U^-T z only.
     """
-    double, index = ir.DoubleType(), ir.IntType(64)
-    one = ir.Constant(double, 1.0)
+    one = ir.Constant(ir.DoubleType(), 1.0)
 
     def codegen(context, builder, signature, args):
         arrays = [
@@ -65,31 +154,28 @@ def _factor_rows_codegen(rounds: int, learn: bool, waves: int):
         first, r, inv_discount, inv_lam = args[5:]
         stride = cgutils.unpack_tuple(builder, arrays[0].shape, 2)[1]  # that of Z and B too
 
-        def const(value):
-            return ir.Constant(index, value)
-
-        def load(pointer, where):
-            return builder.load(builder.gep(pointer, [where]))
-
-        def store(value, pointer, where):
-            builder.store(value, builder.gep(pointer, [where]))
+        def at(pointer, *terms):
+            where = terms[0]
+            for term in terms[1:]:
+                where = builder.add(where, term)
+            return builder.gep(pointer, [where])
 
         def begin(wave):
             """Return where a wave stands, and the numbers of the corner that it finds there."""
-            k = builder.sub(first, const(wave * TILE)) if wave else first
+            k = builder.sub(first, _index(wave * TILE)) if wave else first
             rows = [
-                builder.add(builder.mul(builder.add(k, const(i)), stride), k) for i in range(TILE)
+                builder.add(builder.mul(builder.add(k, _index(i)), stride), k) for i in range(TILE)
             ]
-            own = [const(wave * rounds + t) for t in range(rounds)]
+            own = [_index(wave * rounds + t) for t in range(rounds)]
             starts = [builder.add(builder.mul(t, stride), k) for t in own]
-            d = [load(inv_d, builder.add(k, const(i))) for i in range(TILE)]
+            d = [builder.load(at(inv_d, k, _index(i))) for i in range(TILE)]
             u = {
-                (i, j): load(U, builder.add(rows[i], const(j)))
+                (i, j): builder.load(at(U, rows[i], _index(j)))
                 for i in range(TILE)
                 for j in range(i + 1, TILE)
             }
-            p = [[load(Z, builder.add(s, const(j))) for j in range(TILE)] for s in starts]
-            running = [load(a, t) for t in own] if learn else []
+            p = [[builder.load(at(Z, s, _index(j))) for j in range(TILE)] for s in starts]
+            running = [builder.load(at(a, t)) for t in own] if learn else []
             beta = [[one] * TILE for _ in range(rounds)]
             return SimpleNamespace(
                 k=k, rows=rows, own=own, starts=starts, d=d, u=u, p=p, running=running, beta=beta
@@ -121,63 +207,17 @@ def _factor_rows_codegen(rounds: int, learn: bool, waves: int):
         def end(w):
             """Write the corner back."""
             for value, t in zip(w.running, w.own, strict=learn):
-                store(value, a, t)
+                builder.store(value, at(a, t))
             for i in range(TILE):
                 for t in range(rounds):
-                    store(w.p[t][i], Z, builder.add(w.starts[t], const(i)))
+                    builder.store(w.p[t][i], at(Z, w.starts[t], _index(i)))
                 if not learn:
                     continue
-                store(w.d[i], inv_d, builder.add(w.k, const(i)))
+                builder.store(w.d[i], at(inv_d, w.k, _index(i)))
                 for j in range(i + 1, TILE):
-                    store(w.u[i, j], U, builder.add(w.rows[i], const(j)))
+                    builder.store(w.u[i, j], at(U, w.rows[i], _index(j)))
                 for t in range(rounds):
-                    store(w.beta[t][i], B, builder.add(w.starts[t], const(i)))
-
-        def columns_pass(w, lanes):
-            """Return a function that updates ``lanes`` columns of the TILE rows."""
-            vector = ir.VectorType(double, lanes)
-            fma_name = f"llvm.fma.v{lanes}f64"
-            fma_type = ir.FunctionType(vector, [vector] * 3)
-            fma = cgutils.get_or_insert_function(builder.module, fma_type, fma_name)
-            undefined = ir.Constant(vector, ir.Undefined)
-            zeros = ir.Constant(ir.VectorType(ir.IntType(32), lanes), [0] * lanes)
-
-            def broadcast(scalar):
-                first = builder.insert_element(undefined, scalar, ir.Constant(ir.IntType(32), 0))
-                return builder.shuffle_vector(first, undefined, zeros)
-
-            def address(pointer, start, column):
-                where = builder.gep(pointer, [builder.add(start, column)])
-                return builder.bitcast(where, vector.as_pointer())
-
-            def load_vector(pointer, start, column):
-                loaded = builder.load(address(pointer, start, column))
-                loaded.align = 8
-                return loaded
-
-            def store_vector(value, pointer, start, column):
-                builder.store(value, address(pointer, start, column)).align = 8
-
-            minus_p = [[broadcast(builder.fneg(value)) for value in row] for row in w.p]
-            betas = [[broadcast(value) for value in row] for row in w.beta]
-
-            def update(column):
-                z = [load_vector(Z, s, column) for s in w.starts]
-                x = [load_vector(U, s, column) for s in w.rows]
-                # Row i meets round t at step i + t: neighbours in this order do not wait for each
-                # other.
-                for step in range(TILE + rounds - 1):
-                    pairs = [(i, step - i) for i in range(TILE) if 0 <= step - i < rounds]
-                    for i, t in pairs:
-                        z[t] = builder.call(fma, [minus_p[t][i], x[i], z[t]])
-                    for i, t in pairs if learn else ():
-                        x[i] = builder.call(fma, [betas[t][i], z[t], x[i]])
-                for value, start in zip(x, w.rows, strict=True) if learn else ():
-                    store_vector(value, U, start, column)
-                for value, start in zip(z, w.starts, strict=True):
-                    store_vector(value, Z, start, column)
-
-            return update
+                    builder.store(w.beta[t][i], at(B, w.starts[t], _index(i)))
 
         both = [begin(wave) for wave in range(waves)]
         for t in range(rounds):
@@ -186,16 +226,10 @@ def _factor_rows_codegen(rounds: int, learn: bool, waves: int):
                     corner(w, t, i)
         for w in both:
             end(w)
+        columns = _columns(builder.module, rounds, learn)
         for w in both:
-            # Columns right of the corner: four to reach a multiple of LANES, then LANES at a time.
-            in_first_half = builder.icmp_unsigned("==", builder.and_(w.k, const(TILE)), const(0))
-            with builder.if_then(in_first_half):
-                columns_pass(w, TILE)(const(TILE))
-            start = builder.sub(builder.and_(builder.add(w.k, const(TILE + 7)), const(-LANES)), w.k)
-            passes = builder.udiv(builder.sub(builder.sub(r, w.k), start), const(LANES))
-            update = columns_pass(w, LANES)
-            with cgutils.for_range(builder, passes) as loop:
-                update(builder.add(start, builder.mul(loop.index, const(LANES))))
+            places = at(U, w.rows[0]), at(Z, w.starts[0]), at(B, w.starts[0])
+            builder.call(columns, [*places, stride, w.k, r])
         return context.get_dummy_value()
 
     return codegen
