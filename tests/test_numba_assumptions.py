@@ -443,6 +443,43 @@ def test_our_passes_are_some_of_those_of_numba_in_its_order():
     assert issubclass(ShortLowering, typed_passes.NativeLowering)
 
 
+KINDS = """
+import json
+from numba import types
+from numba.core import typed_passes, untyped_passes
+import oklnumba as okl
+from oklnumba.hot import jit
+
+place = jit.PASSES.index(typed_passes.NopythonTypeInference)
+named = untyped_passes.ReconstructSSA, typed_passes.NopythonTypeInference
+jit.PASSES = *jit.PASSES[:place], *named, typed_passes.PreLowerStripPhis, *jit.PASSES[place + 1 :]
+found, many = [], []
+lower = jit.ShortLowering.run_pass
+
+def note(self, state):
+    kinds = {}
+    for name, kind in state.typemap.items():
+        kinds.setdefault(name.removeprefix("arg.").split(".")[0], set()).add(types.unliteral(kind))
+    several = [name for name, of in kinds.items() if len(of) > 1 and name[0] not in "$_"]
+    found.append(state.func_id.func_name)
+    many.extend(f"{found[-1]}: {name}" for name in several)
+    return lower(self, state)
+
+jit.ShortLowering.run_pass = note
+okl.warm_up(NAMES)
+print(json.dumps([found, many]))
+"""
+
+
+def test_our_variables_have_one_type_each(tmp_path):
+    # So they do without ReconstructSSA, which gives each value of a variable a name of its own.
+    names = "SelfTuning", "SketchedKONS", "ProsNKONS", "KRLS", "POMDR", "OnlineNewtonStep"
+    code = KINDS.replace("NAMES", ", ".join(map(repr, names)))
+    found, many = python(code, NUMBA_CACHE_DIR=str(tmp_path))
+    assert {"solve_rounds", "krls_rounds", "aggregating_forecast"} <= set(found)
+    assert not many, "name the second one otherwise, or give jit.PASSES numba's passes back"
+
+
 def test_a_part_called_with_a_constant_and_a_number_is_compiled_once(monkeypatch):
     compiled = []
     whole = jit._Called.compile_extra

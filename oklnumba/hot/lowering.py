@@ -153,7 +153,7 @@ class ShortLower(Lower):
         return builder.select(builder.icmp_signed("<", largest, number), largest, number)
 
 
-@register_pass(mutates_CFG=True, analysis_only=False)
+@register_pass(mutates_CFG=False, analysis_only=False)
 class ShortLowering(typed_passes.NativeLowering):
     """The pass that makes LLVM code, by the class above."""
 

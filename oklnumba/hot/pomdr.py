@@ -163,8 +163,8 @@ def pomdr_remove(kernel, radius, function, counts, sums, x, row):
 def pomdr_switch(counts, switch_size, budget, horizon, this, grown):
     """Let OMDR take over where the dictionary has grown to B_0 atoms, and drop the factor then."""
     if grown and counts[SWITCH] == 0:
-        by_rounds = math.ceil(SWITCH_FACTOR * math.log(pomdr_horizon(horizon, this)))
-        by_rounds = smaller(by_rounds, budget - 1.0)
+        size = math.ceil(SWITCH_FACTOR * math.log(pomdr_horizon(horizon, this)))
+        by_rounds = smaller(size, budget - 1.0)
         if counts[ATOMS] >= (switch_size if switch_size > 0.0 else by_rounds):
             counts[SWITCH] = this + 1
     counts[FACTORED] = 0 if omdr_plays(counts, horizon, this + 1) else counts[ATOMS]
