@@ -48,7 +48,7 @@ FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 
 # What all families of hot/ may import; beside these a family imports nothing of another one, but
 SHARED = {"jit", "elementary", "rows", "features", "linalg", "udu", "losses", "dictionary"}
-SHARED |= {"expansion", "lowering"}
+SHARED |= {"expansion", "passes"}
 LEANS = {
     ("pros_n_kons", "newton"): "it plays the Newton step in the span of a dictionary",
     ("nystrom_awv", "awv"): "between two growths of its span it is AWV on features",

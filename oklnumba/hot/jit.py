@@ -23,7 +23,7 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.runtime import rtsys
 from numba.core.types.functions import BaseFunction
 
-from oklnumba.hot.lowering import ShortLowering
+from oklnumba.hot.passes import Rewrites, ShortLowering
 
 ATOMS = 0  # the first entry of every learner's counts: atoms in its dictionary
 
@@ -155,12 +155,12 @@ class _Whole(_Library):
 # What numba does to a function, in its order, less what ours do without, which takes a fifth of its
 # time: with-blocks, closures, inlining, pruning of branches, literals, array expressions, marks of
 # where a variable ends, for arrays whose references are counted, and a name for each value that a
-# variable has, for those of several types. Ours have one type throughout.
+# variable has, for those of several types. Ours have one type throughout, but for ``_``.
 PASSES = (
     untyped_passes.TranslateByteCode,
     untyped_passes.FixupArgs,
     untyped_passes.IRProcessing,
-    untyped_passes.GenericRewrites,
+    Rewrites,
     typed_passes.NopythonTypeInference,
     ShortLowering,
     typed_passes.NoPythonBackend,

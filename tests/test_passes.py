@@ -1,4 +1,4 @@
-"""Ranges, entries and parts of arrays as hot/lowering.py has them, beside Python and NumPy."""
+"""Ranges, entries and parts of arrays, and ``_``, as hot/passes.py has them, beside Python."""
 
 import numba
 import numpy as np
@@ -6,7 +6,7 @@ import pytest
 from numba import types
 from numba.core.datamodel import default_manager
 
-from oklnumba.hot import jit, lowering
+from oklnumba.hot import jit, passes
 
 compiled = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
 NEAR = range(-7, 8)
@@ -161,16 +161,27 @@ def test_a_part_is_a_view():
     assert a.tolist() == [1.0, 2.0, 2.0, 2.0, 1.0, 1.0]
 
 
+@jit.hot
+def second(pair, others):
+    _, value = pair
+    _, _, more = others
+    return value + more
+
+
+def test_what_nobody_reads_may_have_any_type():
+    assert second((np.ones(2), 2.5), (True, np.ones((2, 2)), 3)) == 5.5
+
+
 @compiled
 def test_records_of_numba_have_the_fields_that_are_written():
     model = default_manager[types.Array(types.float64, 2, "C")]
     fields = ("nitems", "itemsize", "data", "shape", "strides")
-    places = lowering.ITEMS, lowering.ITEM_SIZE, lowering.DATA, lowering.SHAPE, lowering.STRIDES
+    places = passes.ITEMS, passes.ITEM_SIZE, passes.DATA, passes.SHAPE, passes.STRIDES
     assert tuple(map(model.get_field_position, fields)) == places and model.field_count == 7
     model = default_manager[types.range_iter64_type]
     assert [model.get_field_position(name) for name in ("iter", "stop", "step")] == [0, 1, 2]
     assert model.field_count == 4
-    model = default_manager[lowering.NEXT]
+    model = default_manager[passes.NEXT]
     assert [model.get_field_position(name) for name in ("first", "second")] == [0, 1]
 
 
@@ -178,14 +189,14 @@ def test_records_of_numba_have_the_fields_that_are_written():
 def test_code_is_less_than_half_of_numbas(monkeypatch):
     def lines_of(lower):
         written = []
-        whole = lowering.Lower.lower_normal_function
+        whole = passes.Lower.lower_normal_function
 
         def note(self, descriptor):
             whole(self, descriptor)
             written.append(len(str(self.module).splitlines()))
 
         monkeypatch.setattr(lower, "lower_normal_function", note, raising=False)
-        monkeypatch.setattr(lowering.ShortLowering, "lowering_class", lower)
+        monkeypatch.setattr(passes.ShortLowering, "lowering_class", lower)
         monkeypatch.setattr(jit, "STAMP", "")  # nothing is cached
 
         @jit.hot
@@ -200,4 +211,4 @@ def test_code_is_less_than_half_of_numbas(monkeypatch):
         assert summed(np.arange(6.0), 1, 4) == 1 + 2 + 3 + 2 + 3 + 3
         return written[0]
 
-    assert lines_of(lowering.ShortLower) < 0.5 * lines_of(lowering.Lower)
+    assert lines_of(passes.ShortLower) < 0.5 * lines_of(passes.Lower)
