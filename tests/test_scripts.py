@@ -437,29 +437,6 @@ def test_millions_of_rows_of_susy(script, monkeypatch, tmp_path):
     np.testing.assert_array_equal(np.hstack([b.y for b in rehearsed]), y[4000:])
 
 
-def test_frequent_directions(script):
-    counterexample = script("calandriello2017_counterexample")
-    rng = np.random.default_rng(0)
-    for rank, m in ((6, 4), (3, 4)):  # more directions than rows, and fewer
-        gradients = rng.normal(size=(200, rank)) @ rng.normal(size=(rank, 6))
-        sketch = counterexample.FrequentDirections(m, dimension=6)
-        for g in gradients:
-            sketch.add(g)
-        lost = gradients.T @ gradients - sketch.S.T @ sketch.S
-        values = scipy.linalg.eigvalsh(lost)
-        total = np.square(gradients).sum()
-        # Ghashami et al. 2016: 0 <= G'G - S'S <= |G - G_k|_F^2 / (m - k) for all k < m
-        tail = np.cumsum(np.square(scipy.linalg.svdvals(gradients))[::-1])[::-1]
-        assert values[0] > -1e-10 * total
-        assert values[-1] <= min(tail[k] / (m - k) for k in range(m)) + 1e-10 * total
-        assert (values[-1] > 1e-3 * total) == (rank > m - 1)
-        assert sketch.size == m - 1
-        v = rng.normal(size=6)
-        A = counterexample.ALPHA * np.eye(6) + sketch.S.T @ sketch.S
-        np.testing.assert_allclose(sketch.solve(v), np.linalg.solve(A, v), rtol=1e-8, atol=1e-10)
-        assert sketch.form(v) == pytest.approx(v @ A @ v)
-
-
 def test_gradient_descent_on_the_counterexample(script):
     counterexample = script("calandriello2017_counterexample")
     n, C = 300, counterexample.C
@@ -467,10 +444,36 @@ def test_gradient_descent_on_the_counterexample(script):
     for t in range(n):
         losses[t] = (w - y[t]) ** 2
         w = float(np.clip(w - 2.0 * (w - y[t]) / (t + 1), -C, C))
-    parts = counterexample.newton(counterexample.Identity(), n)
+    parts = counterexample.gradient_descent(n)
     np.testing.assert_allclose(parts["regret"], np.cumsum(losses - C**2), rtol=0, atol=1e-9)
     assert 4.0 < parts["regret"][-1] - parts["regret"][n // 10 - 1] < 5.5  # logarithmic: 2 log 10
     assert parts["size"].max() == 0
+
+
+def test_parts_of_the_regret_on_the_counterexample(script):
+    """They are those of their definitions, summed up with matrices in R^3."""
+    counterexample = script("calandriello2017_counterexample")
+    n, phi, sigma = 60, counterexample.PHI, counterexample.SIGMA
+    y = counterexample.labels(n)
+    coins, shares = np.random.default_rng(3).random(n), np.zeros(n)
+
+    def weight(t, square, A):
+        shares[t - 1] = 5.0 * (coins[t - 1] < 0.3)
+        return shares[t - 1] * square
+
+    found = counterexample.newton(weight, n)
+    A, w, R_G, R_D = np.eye(3), np.zeros(3), 0.0, 0.0
+    for t in range(n):
+        forecast = np.clip(w @ phi, -1.0, 1.0)
+        w = w - (w @ phi - forecast) * phi  # A is a multiple of phi phi' but for alpha I
+        g = 2.0 * (forecast - y[t]) * phi
+        change = sigma * shares[t] * np.outer(g, g)
+        A = A + change
+        R_G += g @ np.linalg.solve(A, g)
+        R_D += w @ (change - sigma * np.outer(g, g)) @ w
+        w = w - np.linalg.solve(A, g)
+        assert (found["R_G"][t], found["R_D"][t]) == pytest.approx((R_G, R_D), rel=1e-9)
+    assert 0 < found["size"][-1] < n and found["largest R_D"][-1] > R_D
 
 
 def test_measured_eps_and_projection_gap(script):
