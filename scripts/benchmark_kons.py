@@ -7,8 +7,6 @@ Time: about five minutes (one with --quick).
 Data: synthetic (uniform inputs in [-1, 1]^d, noisy signs as labels).
 """
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable

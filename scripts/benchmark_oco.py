@@ -10,8 +10,6 @@ Time: about a minute (a few seconds with --quick, which plays a tenth of the rou
 Data: synthetic (uniform inputs of norm about 0.6, noisy signs as labels).
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 

@@ -1,14 +1,12 @@
 """Speed and memory of POMDR and the first-order learners, as ratios taken in one run.
 
-Reproduces: the speed of per-round NumPy versions of POMDR, FOGD, NOGD and BOGD beside ours; the
-    NumPy loops do what the authors' R scripts do each round, vectorised over the dictionary.
+Reproduces: the speed of per-round NumPy versions of POMDR and FOGD beside ours; the NumPy loops do
+    what the authors' R scripts do each round, vectorised over the dictionary.
 Missing: the R scripts themselves; the paper's times, from another machine, are in li2023_tab2.py
     and li2023_tab4.py.
 Time: about two minutes (half a minute with --quick, which plays a tenth of the rounds).
 Data: ijcnn1 for POMDR (without it, synthetic data of its shape), else synthetic.
 """
-
-from __future__ import annotations
 
 import math
 import time
@@ -27,7 +25,7 @@ KERNEL = okl.Gaussian(4.0)
 
 
 def compared(
-    what: str, learner: Learner, loop: Callable, X: np.ndarray, y: np.ndarray, goal: float | None,
+    what: str, learner: Learner, loop: Callable, X: np.ndarray, y: np.ndarray, goal: float,
     part: int = 10_000, repeat: int = 3, atol: float = 1e-9,
 ) -> dict:  # fmt: skip
     """Return the row of a learner beside a NumPy loop, which must forecast a part alike."""
@@ -135,35 +133,6 @@ def fogd(n: int) -> list[dict]:
     return [first, row(name, ours, rate, None, "a million rounds a second")]
 
 
-def numpy_budgeted(X, y, sigma, eta, budget, rng):
-    """BOGD, one round at a time in NumPy."""
-    atoms, a, m = np.empty((budget, X.shape[1])), np.zeros(budget), 0
-    out = np.empty(len(X))
-    for t in range(len(X)):
-        difference = atoms[:m] - X[t]
-        k = np.exp(np.einsum("ij,ij->i", difference, difference) / (-2.0 * sigma**2))
-        out[t] = a[:m] @ k
-        coin = rng.random()
-        if y[t] * out[t] < 1.0:
-            slot = m
-            if m == budget:
-                slot = int(coin * m)
-                a *= m / (m - 1.0)
-            else:
-                m += 1
-            atoms[slot], a[slot] = X[t], eta * y[t]
-    return out
-
-
-def bogd(n: int) -> dict:
-    def loop(X: np.ndarray, y: np.ndarray) -> np.ndarray:
-        return numpy_budgeted(X, y, 4.0, 0.1, 400, np.random.default_rng(0))
-
-    learner = okl.BOGD(KERNEL, eta=0.1, budget=400)
-    what = f"BOGD, budget 400, d = 22, {n} rounds"
-    return compared(what, learner, loop, *stream(n, 22), None)
-
-
 def growth(learner: Learner, n: int) -> tuple[float, float, int]:
     """Return the growth of this process (MB), the seconds and the atoms of n rounds of noise."""
     rng = np.random.default_rng(0)
@@ -203,7 +172,6 @@ def jobs(quick: bool) -> list:
     return [
         lambda: [pomdr(quick)],
         lambda: fogd(n),
-        lambda: [bogd(n)],
         lambda: memory(100_000 if quick else 1_000_000),
     ]
 

@@ -6,8 +6,6 @@ Time: about ten minutes.
 Data: synthetic.
 """
 
-from __future__ import annotations
-
 import inspect
 import time
 

@@ -7,8 +7,6 @@ Time: three minutes on a quiet machine (--quick: 200,000 rounds, some seconds).
 Data: synthetic, uniform inputs in [-1, 1]^18 and noisy signs, written to a temporary file.
 """
 
-from __future__ import annotations
-
 import tempfile
 import time
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What the benchmark scripts share: timing, rows of ratios with their goals, and the report."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import platform
