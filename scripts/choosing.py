@@ -14,7 +14,6 @@ import argparse
 import importlib.util
 import pickle
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
 
@@ -22,7 +21,7 @@ import numpy as np
 from common import arguments, at_hand, publish
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from peers import combinations
+from peers import combinations, survived
 from streams import Stream, drifts, of_set
 from tqdm import tqdm
 
@@ -188,16 +187,6 @@ def error(run: okl.Run | None, y: np.ndarray, first: int) -> float:
     return float(np.square(run.predictions - y)[first:].mean() / y[first:].var())
 
 
-def play(learner: Learner, X: np.ndarray, y: np.ndarray) -> okl.Run | None:
-    """Return the run, None where numbers overflow (a step too long for squared loss)."""
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        try:
-            return okl.run(learner, X, y)
-        except FloatingPointError:
-            return None
-
-
 def single_rounds(learner: Learner, X: np.ndarray, y: np.ndarray, rounds: int) -> float:
     """Return the CPU seconds of a round, predict_one and learn_one, the least of three lots."""
     took = []
@@ -218,11 +207,11 @@ def entry(
     X, y = prepared(label, stream, rows)
     scores = {}
     for setting, make in settings.items():
-        scores[setting] = error(play(made(make, stream), X[:rows], y[:rows]), y[:rows], 0)
+        scores[setting] = error(survived(made(make, stream), X[:rows], y[:rows]), y[:rows], 0)
     chosen = min(scores, key=scores.__getitem__)
     learner = made(settings[chosen], stream)
     start = time.process_time()
-    run = play(learner, X, y)
+    run = survived(learner, X, y)
     seconds = time.process_time() - start
     if run is None:
         return None

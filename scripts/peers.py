@@ -7,6 +7,7 @@ rows into the shape that its library wants (``prepare``), and plays those (``mis
 import hashlib
 import os
 import tempfile
+import warnings
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from importlib.util import find_spec
@@ -45,6 +46,16 @@ def combinations(
 def changed(learner: Learner, **given: Any) -> Learner:
     """Return a copy of a learner with other hyper-parameters."""
     return anew(learner).set_params(**given)
+
+
+def survived(learner: Any, X: np.ndarray, y: np.ndarray) -> okl.Run | None:
+    """Return the run, None where numbers overflow (a step too long for squared loss)."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        try:
+            return okl.run(learner, X, y)
+        except FloatingPointError:
+            return None
 
 
 def standardised(X: np.ndarray) -> np.ndarray:
