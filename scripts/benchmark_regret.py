@@ -6,7 +6,6 @@ Time: about ten minutes.
 Data: synthetic.
 """
 
-import inspect
 import time
 
 import numpy as np
@@ -16,15 +15,9 @@ from timing import report, row, seconds, timed
 
 import oklnumba as okl
 from oklnumba.learners.learner import Learner
+from oklnumba.warming import examples, warmable
 
 KERNEL = okl.Gaussian(1.0)
-ARGUMENTS = {  # of constructors, for arguments without a default
-    "kernel": KERNEL,
-    "kernels": [KERNEL],
-    "features": okl.TaylorFeatures(2, sigma=1.0),
-    "learner": okl.OGD(),
-    "learners": [okl.KernelAWV(KERNEL, lam=lam) for lam in (0.1, 1.0)],
-}
 
 
 def curve(n: int) -> list[dict]:
@@ -71,19 +64,10 @@ def long_stream(n: int, at: int, how: str, goal: float | None) -> list[dict]:
     ]
 
 
-def every_learner() -> list[Learner]:
-    """Return a learner of every class that the package exports, with default parameters."""
-    made = []
-    classes = {v for v in vars(okl).values() if isinstance(v, type) and issubclass(v, Learner)}
-    for cls in sorted(classes, key=lambda one: one.__name__):
-        names = inspect.signature(cls).parameters
-        made.append(cls(**{name: ARGUMENTS[name] for name in names if name in ARGUMENTS}))
-    return made
-
-
 def greedy(n: int) -> list[dict]:
     """The greedy adversary against every learner of the package, d = 5."""
-    learners = every_learner()
+    found = [next(examples(name)) for name in warmable()]
+    learners = [one for one in found if isinstance(one, Learner)]  # no wrappers
     for learner in learners:  # compiled before
         okl.adversary.greedy(learner, KERNEL, 3, 5)
     took = [timed(lambda one=one: okl.adversary.greedy(one, KERNEL, n, 5)) for one in learners]
