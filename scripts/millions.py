@@ -15,11 +15,12 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from common import alone, arguments, peak_memory, publish, some, write_csv
-from peers import Batches, Own, Rows, absent, combinations
+from peers import Own, Rows, absent, combinations, on_features, river_logistic
 
 import oklnumba as okl
 from oklnumba import plots
@@ -124,30 +125,16 @@ def families() -> dict[str, list[tuple[str, Callable]]]:
 
 def others(name: str) -> list[tuple[str, Callable]]:
     """Return the settings of a rival."""
+    if "tree" in name:
+        from river.tree import HoeffdingAdaptiveTreeClassifier
+
+        return [("", lambda: Rows(HoeffdingAdaptiveTreeClassifier(seed=0)))]
     if name.startswith(RIVER):
-        from river import linear_model, optim, preprocessing, tree
-
-        if "tree" in name:
-            return [("", lambda: Rows(tree.HoeffdingAdaptiveTreeClassifier(seed=0)))]
-
-        def logistic(step: float) -> Rows:
-            model = linear_model.LogisticRegression(optim.SGD(step), intercept_lr=step)
-            return Rows(preprocessing.StandardScaler() | model)
-
-        return [(f"step = {s:g}", lambda s=s: logistic(s)) for s in (0.01, 0.1)]
-    from sklearn.kernel_approximation import Nystroem, RBFSampler
-
-    def batches(sigma: float, step: float) -> Batches:
-        kind, size = (Nystroem, 200) if "Nystroem" in name else (RBFSampler, 400)
-        features = kind(gamma=0.5 / sigma**2, n_components=size, random_state=0)
-        constant = {"learning_rate": "constant", "eta0": step} if step else {}
-        return Batches(features, loss="log_loss", alpha=1e-6, **constant)
-
-    return [
-        (f"sigma = {s:g}, step = {e or 'optimal'}", lambda s=s, e=e: batches(s, e))
-        for s in (1, 2)
-        for e in (0, 0.3, 1)
-    ]
+        return list(combinations(river_logistic, Rows, step=(0.01, 0.1)).items())
+    kind, size = ("Nystroem", 200) if "Nystroem" in name else ("RBFSampler", 400)
+    told, steps = "sigma = {sigma:g}, step = {eta:g}", (0, 0.3, 1)  # 0: scikit-learn's own
+    made = combinations(partial(on_features, kind, size), told=told, sigma=(1, 2), eta=steps)
+    return list(made.items())
 
 
 RIVALS = (

@@ -161,6 +161,30 @@ class Rows(Peer):
         return wrong
 
 
+def sgd_step(eta: float) -> dict[str, Any]:
+    """Return keywords of SGDClassifier for a constant step, 0: for its "optimal" schedule."""
+    return {"alpha": 1e-6} | ({"learning_rate": "constant", "eta0": eta} if eta else {})
+
+
+def on_features(
+    kind: str, size: int, sigma: float, eta: float, batches: type[Batches] = Batches
+) -> Batches:
+    """Return logistic SGD on the "RBFSampler" or "Nystroem" of a Gaussian kernel."""
+    from sklearn import kernel_approximation
+
+    make = getattr(kernel_approximation, kind)
+    features = make(gamma=0.5 / sigma**2, n_components=size, random_state=0)
+    return batches(features, loss="log_loss", **sgd_step(eta))
+
+
+def river_logistic(step: float) -> Any:
+    """Return river's logistic regression on inputs standardised by the past."""
+    from river import linear_model, optim, preprocessing
+
+    model = linear_model.LogisticRegression(optim.SGD(step), intercept_lr=step)
+    return preprocessing.StandardScaler() | model
+
+
 @lru_cache(maxsize=1)
 def folder() -> tempfile.TemporaryDirectory:
     return tempfile.TemporaryDirectory()
