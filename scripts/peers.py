@@ -4,12 +4,10 @@ The others are no dependency of the package: pip install "oklnumba[benchmark]". 
 rows into the shape that its library wants (``prepare``), and plays those (``mistakes``).
 """
 
-import hashlib
-import os
 import tempfile
 import warnings
 from collections.abc import Callable, Sequence
-from functools import lru_cache, partial
+from functools import partial
 from importlib.util import find_spec
 from itertools import product
 from typing import Any
@@ -185,35 +183,27 @@ def river_logistic(step: float) -> Any:
     return preprocessing.StandardScaler() | model
 
 
-@lru_cache(maxsize=1)
-def folder() -> tempfile.TemporaryDirectory:
-    return tempfile.TemporaryDirectory()
-
-
 class Wabbit(Peer):
     """Vowpal Wabbit, one pass over its own binary cache of the rows, its progressive mistakes."""
 
     rows = None
 
     def __init__(self, options: str):
-        self.options = options
+        self.options, self.folder = options, tempfile.TemporaryDirectory()
+
+    def __del__(self) -> None:
+        self.folder.cleanup()
 
     def prepare(self, X: np.ndarray, y: np.ndarray) -> Any:
-        digest = hashlib.sha256(X.tobytes() + y.tobytes()).hexdigest()
-        path = os.path.join(folder().name, digest)
-        if not os.path.exists(path):
-            self.write(X, y, path)
-        return path, len(y)
-
-    @staticmethod
-    def write(X: np.ndarray, y: np.ndarray, path: str) -> None:
         from vowpalwabbit import Workspace
 
+        path = f"{self.folder.name}/rows"
         with open(path, "w", encoding="utf-8") as file:
             for label, values in zip(y.tolist(), X.tolist(), strict=True):
                 told = " ".join(f"{j}:{v:.6g}" for j, v in enumerate(values))
                 file.write(f"{label:g} |f {told}\n")
         Workspace(f"-d {path} --cache_file {path}.cache --noop --quiet").finish()
+        return path, len(y)
 
     def mistakes(self, prepared: Any) -> int:
         from vowpalwabbit import Workspace

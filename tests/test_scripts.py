@@ -897,7 +897,7 @@ def test_a_streamed_benchmark_plays_the_same_rounds_on_both_sides(script, monkey
     benchmark.write(tmp_path / "stream.parquet", 2000)
     stream, arrays = (benchmark.play(str(tmp_path / "stream.parquet"), n) for n in (0, 2000))
     assert stream["loss"] == arrays["loss"] and 0.0 < stream["loss"] < 1.0
-    assert min(stream["wall"], stream["cpu"], stream["own"]) > 0.0
+    assert min(stream["wall"], stream["cpu"]) > 0.0
 
 
 # ---- error against time, beside others ----
@@ -986,7 +986,6 @@ def test_vowpal_wabbit_counts_the_forecasts_that_it_makes_before_labels(script):
         vw.learn(f"{label:g} {told}")
     peer = peers.Wabbit(options)
     assert peer.play(X, y) == wrong > 5
-    assert peers.Wabbit(options).play(X, -y) != len(y) - wrong  # other rows have another file
 
 
 def test_equal_error_is_that_of_the_fastest_that_makes_no_more_mistakes(script):
