@@ -14,8 +14,6 @@ for which Theorem 2 promises measured eps <= eps, and a size of at most 3 rho be
 probability 1 - delta.
 """
 
-import time
-
 import numpy as np
 import scipy.linalg
 from calandriello2017 import BUNDLED
@@ -171,7 +169,6 @@ def main() -> None:
     fig, axes = plots.figure(rows=4, columns=len(BUNDLED), width=7.2, row_height=2.1)
     numbers: list[dict] = []
     for i, (name, sigma) in enumerate(tqdm(BUNDLED.items(), disable=None)):
-        start = time.monotonic()
         kernel = okl.Gaussian(sigma)
         found = sizes(name, sigma, rows, seeds)
         X, _ = stream(name, rows[-1])
@@ -182,7 +179,6 @@ def main() -> None:
         check(name, found)
         draw(list(axes[:, i]), name, found)
         numbers += found
-        print(f"{name}: rank {meter.white.shape[1]}, {time.monotonic() - start:.0f} s")
     numbers = list(okl.Table(numbers))  # with all columns
     by = ["dataset", "part", "sampler", "mode", "alpha", "requested", "setting"]
     means = okl.Table([row for row in numbers if row["n"] == rows[-1]]).mean(by)
