@@ -337,8 +337,8 @@ def test_the_authors_game_is_won_as_they_won_it(script):
     rounds, values = script("jezequel2019").published("adversary d=5 regret")["vovk"]
     t = 21
     game = fig3.games(quick=True)[0]
-    regrets, bounds = fig3.play(SimpleNamespace(**vars(game) | {"labels": (fig3.EXACT,)}), t, 1e9)
-    found = regrets[fig3.EXACT]
+    rows = fig3.play(SimpleNamespace(**vars(game) | {"labels": (fig3.EXACT,)}), t, 1e9)
+    _, found, bounds = script("common").cells(rows, "round", "regret", "bound")
     assert found.shape == bounds.shape == (2, t)
     assert found[:, 0] == pytest.approx(0.75)
     assert found[:, -1] == pytest.approx(values[rounds == t][0], rel=0.08)
