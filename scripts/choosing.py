@@ -262,15 +262,15 @@ def advice(rows: list[dict]) -> str:
         own = next(row for row in here if row["learner"] == label)
         least = min(here, key=lambda row: float(row["error"]))
         cells = [case, label, stream, own["error"], f"{least['error']}, {least['learner']}"]
-        body.append(cells + [f"{float(own[k]):.2g}" if own[k] else "" for k in NUMBERS])
-    return markdown(head, [[plain(cell) for cell in cells] for cells in body], 3)
+        body.append(cells + [short(own[key]) for key in NUMBERS])
+    return markdown(head, body, 3)
 
 
 def overview(rows: list[dict]) -> str:
     """Return the table of all errors, a line for each learner."""
     names = list(dict.fromkeys(row["stream"] for row in rows))
     labels = sorted({row["learner"] for row in rows}, key=lambda label: (group(label), label))
-    found = {(row["learner"], row["stream"]): plain(row["error"]) for row in rows}
+    found = {(row["learner"], row["stream"]): row["error"] for row in rows}
     body = [[label, *(found.get((label, name), "") for name in names)] for label in labels]
     return markdown(["learner", *names], body, 1)
 
@@ -278,33 +278,24 @@ def overview(rows: list[dict]) -> str:
 def latencies(rows: list[dict]) -> str:
     """Return the table of times on one stream."""
     here = [row for row in rows if row["stream"] == "magic04"]
-    body = [[row["learner"], *(f"{float(row[key]):.2g}" for key in NUMBERS[:2])] for row in here]
-    body = [[plain(cell) for cell in cells] for cells in body]
+    body = [[row["learner"], *(short(row[key]) for key in NUMBERS[:2])] for row in here]
     return markdown(["learner", "a round in bulk", "predict_one and learn_one"], body, 1)
 
 
-TABLES = {  # name: (its page, what makes it)
-    "advice": ("docs/choosing.md", advice),
-    "overview": ("docs/choosing.md", overview),
-    "latencies": ("docs/performance.md", latencies),
-}
+def short(cell: str) -> str:
+    """Return two digits of a number, without an exponent; nothing of nothing."""
+    return f"{float(f'{float(cell):.2g}'):g}" if cell else ""
 
 
-def with_tables(page: str, text: str, rows: list[dict]) -> str:
+def with_tables(text: str, rows: list[dict]) -> str:
     """Return the text of a page with its tables made anew."""
-    for name, (home, table) in TABLES.items():
-        if home == page:
-            begin = f"<!-- {name}: made by scripts/choosing.py -->\n"
-            before, _, rest = text.partition(begin)
+    for table in (advice, overview, latencies):
+        begin = f"<!-- {table.__name__}: made by scripts/choosing.py -->\n"
+        before, begin, rest = text.partition(begin)
+        if begin:
             _, end, after = rest.partition("<!-- end -->")
             text = f"{before}{begin}\n{table(rows)}\n\n{end}{after}"
     return text
-
-
-def plain(cell: str) -> str:
-    """Return a cell without the exponent of a small or large number."""
-    number, comma, rest = cell.partition(",")
-    return f"{float(number):g}{comma}{rest}" if "e" in number and number[0].isdigit() else cell
 
 
 # ---- the figure ----
