@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 
 import numpy as np
-from common import arguments, publish, series
+from common import arguments, cells, publish, series
 from tqdm import tqdm
 
 import oklnumba as okl
@@ -186,20 +186,20 @@ PANELS = {
 }
 
 
-def draw(results: dict[str, dict[str, np.ndarray]], forms: dict[str, np.ndarray], at: np.ndarray):
+def draw(rows: list[dict], forms: dict[str, np.ndarray], at: np.ndarray):
     """Return the figure."""
+    labels = dict.fromkeys(row["algorithm"] for row in rows)
     fig, axes = plots.figure(rows=3, columns=2, width=7.2, row_height=2.4)
     for ax, (part, (ylabel, scale)) in zip(axes.flat, PANELS.items(), strict=True):
         if scale == "symlog":
             ax.set_yscale("symlog", linthresh=1.0)
         if part == "forms":
             for label, values in forms.items():
-                ax.plot(at, values / results["KONS"]["R_G"][0], label=label, **FORMS[label])
+                exact = cells(rows, "T", "R_G", algorithm="KONS")[1][0]
+                ax.plot(at, values / exact, label=label, **FORMS[label])
             ax.axhline(1.0, color="0", linewidth=1.3)
-        for number, (label, parts) in enumerate(results.items()):
-            if part not in parts:
-                break
-            values = parts[part]
+        for number, label in enumerate(labels if part in PARTS else ()):
+            _, values = cells(rows, "T", part, algorithm=label)
             if scale == "log":
                 values = np.where(values > 1e-6, values, np.nan)  # not zeros, nor rounding
             if not np.isnan(values).all():
@@ -215,35 +215,30 @@ def main() -> None:
     n, seeds = (QUICK_ROUNDS, QUICK_SEEDS) if args.quick else (ROUNDS, SEEDS)
     at = plots.thin(n, POINTS, first=2)
     at = np.unique(at + at % 2)  # even: then 0 is the best function in hindsight
-    results = {}
+    rows, table = [], []
     for label, play in tqdm(algorithms(n, at).items(), disable=None):
         done, start = [], time.monotonic()
         for seed in range(seeds if label.startswith(RANDOM) else 1):
             done.append(checked(label, play(seed), at))
+            rows += series({"algorithm": label, "seed": seed}, {"T": at} | done[-1])
             if time.monotonic() - start > args.limit:
                 break
-        results[label] = {part: np.array([parts[part] for parts in done]) for part in done[0]}
-    exact, explicit = results["KONS"], newton(lambda t, square, A: square, n)
+        middle = {part: np.median([parts[part][-1] for parts in done]) for part in done[0]}
+        table.append({"algorithm": label, "seeds": len(done), "T": at[-1]} | middle)
+    explicit = newton(lambda t, square, A: square, n)
     for label in ("KONS", SKETCH):  # in kernel form, and in R^3, they are the Newton step above
         for part in ("R_G", "regret"):
-            gap = np.abs(results[label][part][0] - explicit[part][at - 1]).max()
-            if gap > 1e-8 * at[-1]:
-                raise SystemExit(f"{label} and the online Newton step differ in {part}: {gap}")
-    numbers, table = [], []
-    for label, parts in results.items():
-        seeds = len(parts["R_G"])
-        for seed in range(seeds):
-            curves = {"T": at} | {part: values[seed] for part, values in parts.items()}
-            numbers += series({"algorithm": label, "seed": seed}, curves)
-        middle = {part: np.median(values[:, -1]) for part, values in parts.items()}
-        table.append({"algorithm": label, "seeds": seeds, "T": at[-1]} | middle)
-    forms = closed_forms(explicit["R_G"], at)
+            gap = np.abs(cells(rows, "T", part, algorithm=label)[1][0] - explicit[part][at - 1])
+            if gap.max() > 1e-8 * at[-1]:
+                raise SystemExit(f"{label} and the Newton step differ in {part}: {gap.max()}")
+    forms, exact = closed_forms(explicit["R_G"], at), explicit["R_G"][at - 1]
+    figure = draw(rows, forms, at)
     for label, values in forms.items():
-        below = at[values < exact["R_G"][0]]
+        below = at[values < exact]
         said = f"below it up to T = {below[-1]}" if len(below) else "never below it"
-        print(f"{label}: {values[-1]:.2f}; R_G of KONS {exact['R_G'][0, -1]:.2f}; {said}")
-        numbers += series({"algorithm": label}, {"T": at, "R_G": values})
-    publish(draw(results, forms, at), numbers, args, table, legend=2)
+        print(f"{label}: {values[-1]:.2f}; R_G of KONS {exact[-1]:.2f}; {said}")
+        rows += series({"algorithm": label}, {"T": at, "R_G": values})
+    publish(figure, rows, args, table, legend=2)
 
 
 if __name__ == "__main__":
