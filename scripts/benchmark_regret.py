@@ -11,7 +11,7 @@ import time
 import numpy as np
 import scipy.linalg
 from common import alone, peak_memory
-from timing import report, row, seconds, timed
+from timing import report, row, seconds, stream, timed
 
 import oklnumba as okl
 from oklnumba.learners.learner import Learner
@@ -22,9 +22,7 @@ KERNEL = okl.Gaussian(1.0)
 
 def curve(n: int) -> list[dict]:
     """Regret curves at 100 checkpoints against one Cholesky factor of the same size."""
-    rng = np.random.default_rng(0)
-    X = rng.uniform(-1, 1, (n, 5))
-    y = np.sin(3 * X[:, 0]) + 0.1 * rng.standard_normal(n)
+    X, y = stream(n, 5)
     run = okl.run(okl.PKAWV(okl.TaylorFeatures(2)), X, y)
     K = KERNEL(X)
     K[np.diag_indices(n)] += 1.0

@@ -63,15 +63,13 @@ def play(path: str, rounds: int) -> dict[str, float]:
     okl.run(learner(), [next(iter(warm))], record="none")
     if not rounds:
         return timed((data,))
-    X, y = np.empty((rounds, WIDTH)), np.empty(rounds)
-    filled = 0
-    for part, labels in data:
-        taken = slice(filled, filled + len(labels))
-        X[taken], y[taken] = part[: rounds - filled], labels[: rounds - filled]
-        filled += len(labels)
+    parts, filled = [], 0
+    for part in data:
+        parts.append(part)
+        filled += len(part[1])
         if filled >= rounds:
             break
-    return timed((X, y))
+    return timed(tuple(np.concatenate(arrays)[:rounds] for arrays in zip(*parts, strict=True)))
 
 
 def compare(rounds: int, in_memory: int) -> list[dict]:

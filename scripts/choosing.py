@@ -11,7 +11,6 @@ figures/README.md says how error, times and memory are measured. Nothing has loo
 """
 
 import argparse
-import importlib.util
 import pickle
 import time
 from collections.abc import Callable, Iterator
@@ -21,7 +20,7 @@ import numpy as np
 from common import arguments, at_hand, publish
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from peers import combinations, survived
+from peers import absent, combinations, survived
 from streams import Stream, drifts, of_set
 from tqdm import tqdm
 
@@ -81,8 +80,7 @@ Maker = Callable[[], Learner]
 
 def digits() -> Iterator[Stream]:
     """Yield the ten classes of scikit-learn's digits, if it is installed."""
-    if importlib.util.find_spec("sklearn") is None:
-        print("digits are left out: pip install scikit-learn")
+    if absent("scikit-learn"):
         return
     from sklearn.datasets import load_digits
 

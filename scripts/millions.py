@@ -97,8 +97,8 @@ def lengths(stream: str, quick: bool) -> tuple[int, ...]:
 # ---- the learners, each with a few settings ----
 
 
-def families() -> dict[str, list[tuple[str, Callable]]]:
-    """Return the settings of the learners of the package by name, as text and maker."""
+def families() -> dict[str, dict[str, Callable]]:
+    """Return the settings of the learners of the package by name, makers by text."""
     kernel, smooth = okl.Gaussian(), {"loss": "logistic"}
     adagrad = okl.AdaptiveFTRL("adagrad", **smooth)
     widths, steps = {"kernel__sigma": (1, 2)}, {"eta": (0.3, 1, 3)}
@@ -119,22 +119,20 @@ def families() -> dict[str, list[tuple[str, Callable]]]:
         "ProsNKONS": (okl.ProsNKONS(kernel), {"kernel__sigma": (4, 6, 8)}),
         SELF: (okl.SelfTuning(), {}),
     }  # fmt: skip
-    return {name: list(combinations(learner, Own, **lists).items())
-            for name, (learner, lists) in found.items()}  # fmt: skip
+    return {name: combinations(one, Own, **lists) for name, (one, lists) in found.items()}
 
 
-def others(name: str) -> list[tuple[str, Callable]]:
+def others(name: str) -> dict[str, Callable]:
     """Return the settings of a rival."""
     if "tree" in name:
         from river.tree import HoeffdingAdaptiveTreeClassifier
 
-        return [("", lambda: Rows(HoeffdingAdaptiveTreeClassifier(seed=0)))]
+        return {"": lambda: Rows(HoeffdingAdaptiveTreeClassifier(seed=0))}
     if name.startswith(RIVER):
-        return list(combinations(river_logistic, Rows, step=(0.01, 0.1)).items())
+        return combinations(river_logistic, Rows, step=(0.01, 0.1))
     kind, size = ("Nystroem", 200) if "Nystroem" in name else ("RBFSampler", 400)
     told, steps = "sigma = {sigma:g}, step = {eta:g}", (0, 0.3, 1)  # 0: scikit-learn's own
-    made = combinations(partial(on_features, kind, size), told=told, sigma=(1, 2), eta=steps)
-    return list(made.items())
+    return combinations(partial(on_features, kind, size), told=told, sigma=(1, 2), eta=steps)
 
 
 RIVALS = (
@@ -160,15 +158,15 @@ def pieces(blocks: Iterator[Block], rows: int, total: int) -> Iterator[Block]:
             return
 
 
-def choose(stream: str, settings: list[tuple[str, Callable]], rounds: int) -> tuple[str, Callable]:
+def choose(stream: str, settings: dict[str, Callable], rounds: int) -> str:
     """Return the setting with the fewest mistakes on another draw; this compiles too."""
-    found = []
-    for text, make in settings:
-        player = make()
+
+    def wrong(text: str) -> int:
+        player = settings[text]()
         cut = pieces(blocks(stream, REHEARSED), player.rows or BLOCK, rounds)
-        wrong = sum(player.play(piece.X, piece.y) for piece in cut)
-        found.append((wrong, len(found), text, make))
-    return min(found)[2:]
+        return sum(player.play(piece.X, piece.y) for piece in cut)
+
+    return min(settings, key=wrong)
 
 
 def play(stream: str, name: str, quick: bool, limit: float) -> list[dict]:
@@ -176,8 +174,8 @@ def play(stream: str, name: str, quick: bool, limit: float) -> list[dict]:
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     warnings.simplefilter("ignore")
     settings = families().get(name) or others(name)
-    text, make = choose(stream, settings, QUICK_TUNE if quick else TUNE_ROUNDS)
-    player, rounds, rows = make(), lengths(stream, quick), []
+    text = choose(stream, settings, QUICK_TUNE if quick else TUNE_ROUNDS)
+    player, rounds, rows = settings[text](), lengths(stream, quick), []
     start, played, wrong, before, least, seconds = peak_memory(), 0, 0, (0, 0), 0.0, 0.0
     for piece in pieces(blocks(stream, PLAYED), player.rows or BLOCK, rounds[-1]):
         begin = time.process_time()
