@@ -7,9 +7,9 @@ Time: about five minutes (one with --quick).
 Data: synthetic (uniform inputs in [-1, 1]^d, noisy signs as labels).
 """
 
-import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import numpy as np
@@ -26,11 +26,9 @@ KERNEL = okl.Gaussian(3.0)
 
 def at_once(function: Callable) -> None:
     """Call it in two threads."""
-    calls = [threading.Thread(target=function) for _ in range(2)]
-    for call in calls:
-        call.start()
-    for call in calls:
-        call.join()
+    with ThreadPoolExecutor(2) as pool:
+        for call in [pool.submit(function) for _ in range(2)]:
+            call.result()
 
 
 def exact(n: int, repeat: int) -> list[dict]:

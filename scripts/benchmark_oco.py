@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 import numpy as np
 from common import cpu_clock
-from timing import least, report, row, timed
+from timing import by_hand, least, report, row, timed
 
 import oklnumba as okl
 from oklnumba.learners.learner import Learner
@@ -118,12 +118,6 @@ def second_order(n: int) -> list[dict]:
     together = in_learner(okl.Experts(grid), X, y)
     rows.append(cost(what, together, lambda: sum(f() for f in alone), "the 4 learners alone", None))
     return rows
-
-
-def by_hand(learner: Learner, X: list[np.ndarray], y: list[float]) -> None:
-    for x, label in zip(X, y, strict=True):
-        learner.predict_one(x)
-        learner.learn_one(x, label)
 
 
 def logistic_of_river(X: list[dict], y: list[bool]) -> None:

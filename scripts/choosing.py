@@ -22,6 +22,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from peers import absent, combinations, survived
 from streams import Stream, drifts, of_set
+from timing import by_hand, timed
 from tqdm import tqdm
 
 import oklnumba as okl
@@ -187,15 +188,9 @@ def error(run: okl.Run | None, y: np.ndarray, first: int) -> float:
 
 def single_rounds(learner: Learner, X: np.ndarray, y: np.ndarray, rounds: int) -> float:
     """Return the CPU seconds of a round, predict_one and learn_one, the least of three lots."""
-    took = []
-    for lot in range(4):  # the first compiles
-        piece = slice(lot * rounds, (lot + 1) * rounds)
-        start = time.process_time()
-        for x, label in zip(X[piece], y[piece], strict=True):
-            learner.predict_one(x)
-            learner.learn_one(x, label)
-        took.append((time.process_time() - start) / rounds)
-    return min(took[1:])
+    pieces = [slice(start, start + rounds) for start in range(0, 4 * rounds, rounds)]
+    plays = [partial(by_hand, learner, X[piece], y[piece]) for piece in pieces]
+    return min([timed(play, time.process_time) for play in plays][1:]) / rounds  # one compiles
 
 
 def entry(
