@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 from common import alone
-from timing import report, row, seconds, stream, timed
+from timing import report, row, seconds, stream
 
 import oklnumba as okl
 from oklnumba.learners.learner import Learner
@@ -26,16 +26,15 @@ KERNEL = okl.Gaussian(4.0)
 
 def compared(
     what: str, learner: Learner, loop: Callable, X: np.ndarray, y: np.ndarray, goal: float,
-    part: int = 10_000, repeat: int = 3, atol: float = 1e-9,
+    atol: float = 1e-9,
 ) -> dict:  # fmt: skip
-    """Return the row of a learner beside a NumPy loop, which must forecast a part alike."""
-    small, found = (X[:part], y[:part]), []
-    theirs = sorted(timed(lambda: found.append(loop(*small))) for _ in range(repeat))[repeat // 2]
-    forecasts = okl.run(learner, *small).predictions
-    np.testing.assert_allclose(forecasts, found[0], rtol=0, atol=atol)
+    """Return the row of a learner beside a NumPy loop, which must forecast alike."""
+    expected: list[np.ndarray] = []
+    theirs = seconds(lambda: expected.append(loop(X, y)))
+    forecasts = okl.run(learner, X, y).predictions
+    np.testing.assert_allclose(forecasts, expected[0], rtol=0, atol=atol)
     ours = seconds(lambda: okl.run(learner.reset(), X, y))
-    ratio = theirs / len(forecasts) * len(y) / ours
-    return row(what, ours, ratio, goal, "the per-round NumPy version")
+    return row(what, ours, theirs / ours, goal, "the per-round NumPy version")
 
 
 def numpy_pomdr(X: np.ndarray, y: np.ndarray, sigma: float, zeta: float) -> np.ndarray:
@@ -105,8 +104,8 @@ def pomdr(quick: bool) -> dict:
     learner = okl.POMDR(KERNEL, horizon=n, rate_scale=0.1)
     # The grown inverse of the NumPy version loses digits: its rounds are ours to 1e-6.
     return compared(f"POMDR on {name}, {n} rounds, budget 400", learner,
-                    lambda X, y: numpy_pomdr(X, y, 4.0, 2 / 3), X[:n], y[:n], 10, part=n,
-                    repeat=1, atol=1e-6)  # fmt: skip
+                    lambda X, y: numpy_pomdr(X, y, 4.0, 2 / 3), X[:n], y[:n], 10,
+                    atol=1e-6)  # fmt: skip
 
 
 def numpy_fogd(X, y, frequencies, eta):
