@@ -42,10 +42,8 @@ GAME, GAME_ROUNDS, GAME_INPUTS = "greedy adversary", 80, 5
 DRIFTS = "abrupt drift, linear regression", "abrupt drift, curved classification"
 SELF = "SelfTuning"
 COLOURS = {SELF: 0, "second": 2, "first": 1, "linear": 3}  # of plots.COLOURS
-KINDS = {
-    "first": ("FOGD", "NOGD", "POMDR"),
-    "linear": ("LinearAWV", "LinearAWV, half-life 500", "OGD"),
-}
+LINEAR, FIRST = ("LinearAWV", "LinearAWV, half-life 500", "OGD"), ("FOGD", "NOGD", "POMDR")
+GROUPS = {SELF: SELF} | dict.fromkeys(LINEAR, "linear") | dict.fromkeys(FIRST, "first")
 CASES = (  # what is known of a stream, the learner to take, and the stream that backs it
     ("nothing is known, or not enough to tune", SELF, "magic04"),
     ("the same, real labels", SELF, "casp"),
@@ -152,9 +150,7 @@ def grid(stream: Stream) -> dict[str, dict[str, Maker]]:
 
 
 def group(label: str) -> str:
-    if label == SELF:
-        return SELF
-    return next((kind for kind, labels in KINDS.items() if label in labels), "second")
+    return GROUPS.get(label, "second")
 
 
 # ---- playing ----
