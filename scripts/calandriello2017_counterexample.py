@@ -78,9 +78,12 @@ def newton(
 
 
 def library(learner: Learner, n: int) -> dict[str, np.ndarray]:
-    """Return the parts of KONS or Sketched-KONS."""
+    """Return the parts of KONS or Sketched-KONS; stop if its own R_G is another."""
     forecasts = okl.run(learner, np.zeros((n, 1)), labels(n)).predictions
-    return parts_of(forecasts, squares(forecasts) * (learner.A_weights > 0.0))
+    parts = parts_of(forecasts, squares(forecasts) * (learner.A_weights > 0.0))
+    if abs(parts["R_G"][-1] - learner.R_G) > 1e-8 * n:
+        raise SystemExit(f"{learner}: R_G is {learner.R_G}, from its weights {parts['R_G'][-1]}")
+    return parts
 
 
 def frequent_directions(n: int) -> dict[str, np.ndarray]:
