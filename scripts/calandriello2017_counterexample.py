@@ -4,7 +4,7 @@ Reproduces: the counterexample of section 6 of Calandriello, Lazaric, Valko (201
     paper treats in words and closed forms: one point, labels +C and -C in turn, squared loss,
     eta = sigma = 1/(8 C^2), alpha = 1. figures/README.md has R_G, R_D and "largest R_D".
 Missing: nothing.
-Time: about 1 minute; memory about 1 GB.
+Time: half a minute; memory about 1 GB.
 Data: none.
 
 With w* = 0, the best function in hindsight, the regret is at most (R_G + R_D) / 2 (Proposition 1
