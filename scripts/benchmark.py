@@ -17,13 +17,15 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from textwrap import fill
 from typing import Any
 
 import numpy as np
+import peers
 from common import arguments, at_hand, publish, read_csv, write_csv
-from peers import Batches, Own, Peer, Rows, Wabbit, absent, combinations, installed, standardised
+from peers import Batches, Own, Peer, Rows, Wabbit, combinations
 from tqdm import tqdm
 
 import oklnumba as okl
@@ -139,46 +141,32 @@ def wabbits(d: int) -> list[Method]:
 
 
 def sklearns(d: int) -> list[Method]:
-    from sklearn.kernel_approximation import Nystroem, RBFSampler
+    def on(kind: str, size: int) -> Method:
+        make = partial(peers.on_features, kind, size, batches=Growing)
+        return method(SKLEARN, f"{kind} + SGD, {size}", make, sigma=(0.5 * d**0.5, d**0.5),
+                      eta=(0.1, 0.3, 1.0))  # fmt: skip
 
-    optimal, two = {"alpha": 1e-6}, (0.5 * d**0.5, d**0.5)
-
-    def constant(eta: float) -> dict[str, Any]:
-        return optimal | ({"learning_rate": "constant", "eta0": eta} if eta else {})
-
-    def on(features: Callable[..., Any], size: int) -> Callable[..., Growing]:
-        return lambda sigma, eta: Growing(
-            features(gamma=0.5 / sigma**2, n_components=size, random_state=0),
-            loss="log_loss", **constant(eta),
-        )  # fmt: skip
-
-    steps = (0.1, 0.3, 1.0)
     return [
-        method(SKLEARN, "SGD, linear", lambda loss, eta: Growing(None, loss=loss, **constant(eta)),
+        method(SKLEARN, "SGD, linear", lambda loss, eta: Growing(
+            None, loss=loss, **peers.sgd_step(eta)),
                loss=("log_loss", "hinge"), eta=(0, 0.01, 0.03)),
         method(SKLEARN, "passive-aggressive", lambda C: Growing(
             None, loss="hinge", penalty=None, learning_rate="pa1", eta0=C),
                C=(1e-4, 1e-3, 0.01, 0.1, 1.0, 10.0)),
-        method(SKLEARN, "RBFSampler + SGD, 400", on(RBFSampler, 400), sigma=two, eta=steps),
-        method(SKLEARN, "Nystroem + SGD, 200", on(Nystroem, 200), sigma=two, eta=steps),
+        on("RBFSampler", 400),
+        on("Nystroem", 200),
     ]  # fmt: skip
 
 
 def rivers(d: int) -> list[Method]:
-    from river import feature_extraction, forest, linear_model, optim, preprocessing, tree
-
-    def logistic(step: float) -> Any:
-        return linear_model.LogisticRegression(optim.SGD(step), intercept_lr=step)
+    from river import feature_extraction, forest, linear_model, optim, tree
 
     def sampled(gamma: float, step: float) -> Any:
         features = feature_extraction.RBFSampler(gamma, n_components=50, seed=0)
         return features | linear_model.LogisticRegression(optim.SGD(step / d))
 
-    def scaled(step: float) -> Any:
-        return preprocessing.StandardScaler() | logistic(step)
-
     return [
-        method(RIVER, "logistic regression", scaled, Rows,
+        method(RIVER, "logistic regression", peers.river_logistic, Rows,
                step=(0.003, 0.01, 0.03, 0.1, 0.3, 1.0)),
         method(RIVER, "RBFSampler + logistic", sampled, Rows, True, gamma=(0.3, 1.0),
                step=(0.03, 0.1, 0.3)),
@@ -196,7 +184,7 @@ def methods(d: int, quick: bool) -> list[Method]:
     """Return all methods whose library is here."""
     found = ours(d)
     for library, make in ((VW, wabbits), (SKLEARN, sklearns), (RIVER, rivers)):
-        found += make(d) if installed(library) else []
+        found += make(d) if peers.installed(library) else []
     return [one for one in found if not quick or one.name in QUICK]
 
 
@@ -233,7 +221,7 @@ def best_setting(one: Method, X: np.ndarray, y: np.ndarray, keep: Path | None) -
 def play_all(name: str, args: argparse.Namespace) -> list[dict]:
     """Return a row for each run on a data set, in turn over the methods; take what is kept."""
     data = okl.datasets.load(name, scale=None)
-    X, y = standardised(data.X), data.y
+    X, y = peers.standardised(data.X), data.y
     n, seeds = (QUICK_ROWS[name], QUICK_SEEDS) if args.quick else (ROWS[name], SEEDS)
     path = args.keep / f"{args.stem}_{name}.csv" if args.keep else None
     runs = read_csv(path) if path else []
@@ -356,7 +344,7 @@ def draw(rows: list[dict]):
 def main() -> None:
     args = arguments(__doc__ or "", limit=600.0, quick_limit=60.0, keeps=True)
     warnings.simplefilter("ignore")
-    absent(VW, SKLEARN, RIVER)
+    peers.absent(VW, SKLEARN, RIVER)
     wanted = QUICK_ROWS if args.quick else ROWS
     here = at_hand(wanted)
     rows = summary([run for name in here for run in play_all(name, args)])

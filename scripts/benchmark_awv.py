@@ -6,8 +6,6 @@ Time: about two minutes (one with --quick, which plays a tenth of the rounds).
 Data: synthetic (uniform inputs in [-1, 1]^d, noisy signs as labels).
 """
 
-from __future__ import annotations
-
 import sys
 import time
 from functools import partial
@@ -64,15 +62,11 @@ def taylor(d: int, degree: int, n: int, slice_rounds: int, goal: float) -> list[
     ):
         np.testing.assert_allclose(found, expected[0], rtol=0, atol=1e-10)
     bulk = seconds(lambda: okl.run(okl.PKAWV(features), X, y))
-    learner = okl.PKAWV(features).partial_fit(X[:10], y[:10])
-    steps = min(n, 2000)
-    step = seconds(lambda: [learner.learn_one(X[i], y[i]) for i in range(steps)]) / steps
     r = features.size(d)
     name = f"PKAWV d={d} M={degree} (r={r})"
     return [
         row(f"{name}, run of {n} rounds", bulk, listing * n / bulk, goal, PRINTED),
         row(f"{name}, the listing compiled, a round", compiled, listing / compiled, None, PRINTED),
-        row(f"{name}, learn_one", step, listing / step, None, PRINTED),
     ]
 
 

@@ -7,11 +7,9 @@ Time: about five minutes (one with --quick).
 Data: synthetic (uniform inputs in [-1, 1]^d, noisy signs as labels).
 """
 
-from __future__ import annotations
-
-import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import numpy as np
@@ -24,16 +22,13 @@ from oklnumba import blas
 from oklnumba.learners.learner import Learner
 
 KERNEL = okl.Gaussian(3.0)
-ATOMS = "{} to {} atoms"
 
 
 def at_once(function: Callable) -> None:
     """Call it in two threads."""
-    calls = [threading.Thread(target=function) for _ in range(2)]
-    for call in calls:
-        call.start()
-    for call in calls:
-        call.join()
+    with ThreadPoolExecutor(2) as pool:
+        for call in [pool.submit(function) for _ in range(2)]:
+            call.result()
 
 
 def exact(n: int, repeat: int) -> list[dict]:
@@ -66,30 +61,24 @@ def exact(n: int, repeat: int) -> list[dict]:
 
 
 def kons(n: int) -> list[dict]:
-    """A run of KONS against the same algorithm row by row."""
-    X, y = stream(n, 18)
-    run = okl.run(okl.KONS(KERNEL), X, y)
-    rows = okl.run(okl.SketchedKONS(KERNEL, gamma=1.0), X, y)  # compiled, a row a round
-    np.testing.assert_allclose(rows.predictions, run.predictions, rtol=0, atol=1e-9)
-    ours = seconds(lambda: okl.run(okl.KONS(KERNEL), X, y))
-    plain = min(
-        seconds(lambda: okl.run(okl.SketchedKONS(KERNEL, gamma=1.0), X, y), repeat=1),
-        seconds(lambda: one_by_one(X, y), repeat=1),
-    )
+    """A run of KONS against the same algorithm row by row, which Sketched-KONS is at gamma = 1."""
+    data = stream(n, 18)
+    blocks, rows = okl.KONS(KERNEL), okl.SketchedKONS(KERNEL, gamma=1.0)
+    plays = [lambda one=one: okl.run(one.reset(), *data).predictions for one in (blocks, rows)]
+    np.testing.assert_allclose(*(play() for play in plays), rtol=0, atol=1e-9)
+    ours, plain = seconds(plays[0]), seconds(plays[1], repeat=1)
     name = f"KONS, run of {n} rounds"
     return [row(name, ours, plain / ours, 3, "the compiled loop that adds row by row")]
 
 
-def one_by_one(X: np.ndarray, y: np.ndarray) -> None:
-    learner = okl.KONS(KERNEL)
-    for x, label in zip(X, y, strict=True):
-        learner.learn_one(x, label)
+def a_round(learner: Learner | okl.KORS, X: np.ndarray, y: np.ndarray, rounds: int) -> float:
+    """Return the median time of a round over five pieces of the stream.
 
-
-def a_round(learner: Learner, X: np.ndarray, y: np.ndarray, rounds: int) -> float:
-    """Return the median time of a round over five pieces of the stream."""
+    Seconds of this thread, which count no waiting for a core.
+    """
     pieces = [slice(start, start + rounds) for start in range(0, 5 * rounds, rounds)]
-    return float(np.median([okl.run(learner, X[p], y[p]).seconds / rounds for p in pieces]))
+    plays = [partial(learner.partial_fit, X[piece], y[piece]) for piece in pieces]
+    return float(np.median([timed(play, time.thread_time) for play in plays])) / rounds
 
 
 def sketched(quick: bool) -> list[dict]:
@@ -133,48 +122,37 @@ def exponents(
     ]  # fmt: skip
 
 
-def pros_n_kons(quick: bool) -> list[dict]:
-    """Exponents of the cost of a round of Pros-N-KONS in t and in the size m of its dictionary."""
+def dictionary(
+    what: str, step: str, make: Callable, values: tuple[float, ...],
+    goals: tuple[float | None, float | None], quick: bool,
+) -> list[dict]:  # fmt: skip
+    """Exponents of the cost of a step in t and in the size m of a dictionary of KORS.
+
+    make : a learner, or KORS itself, for a mu (KORS: alpha).
+    """
     lengths = [10_000, 20_000, 40_000] if quick else [25_000, 50_000, 100_000, 200_000]
     rounds = 2000
     X, y = stream(lengths[-1] + 5 * rounds, 4)
 
     def after(n: int, mu: float) -> tuple[float, int]:
-        learner = okl.ProsNKONS(okl.Gaussian(1.0), mu=mu).partial_fit(X[:n], y[:n])
+        learner = make(okl.Gaussian(1.0), mu).partial_fit(X[:n], y[:n])
         return a_round(learner, X[n:], y[n:], rounds), learner.size
 
     # Dictionaries never stop growing (as log t): to see the cost at one size, mu grows with t.
-    longer = [after(n, n / 5000) for n in lengths]
-    larger = [after(lengths[0], mu) for mu in (8.0, 2.0, 0.5, 0.125)]
-    return exponents("Pros-N-KONS", "round", ATOMS, lengths, longer, larger, (0.15, None))
-
-
-def kors(quick: bool) -> list[dict]:
-    """Exponents of the cost of a point of KORS in t and in the size m of its dictionary.
-
-    Seconds of this thread, which count no waiting for a core.
-    """
-    lengths = [10_000, 20_000, 40_000] if quick else [25_000, 50_000, 100_000, 200_000]
-    points = 2000
-    X, _ = stream(lengths[-1] + 5 * points, 4)
-
-    def after(n: int, alpha: float) -> tuple[float, int]:
-        sampler = okl.KORS(okl.Gaussian(1.0), alpha=alpha).partial_fit(X[:n])
-        times = [timed(partial(sampler.partial_fit, X[start : start + points]), time.thread_time)
-                 for start in range(n, n + 5 * points, points)]  # fmt: skip
-        return float(np.median(times)) / points, sampler.size
-
-    longer = [after(n, n / 5000) for n in lengths]  # alpha grows with t: one size
-    larger = [after(lengths[0], alpha) for alpha in (8.0, 2.0, 0.5, 0.125, 0.03125)]
-    return exponents("KORS", "point", ATOMS, lengths, longer, larger, (0.15, 2.3))
+    longer, larger = [after(n, n / 5000) for n in lengths], [after(lengths[0], v) for v in values]
+    return exponents(what, step, "{} to {} atoms", lengths, longer, larger, goals)
 
 
 def jobs(quick: bool) -> list:
     return [
         *(partial(exact, n, 3) for n in ([2500] if quick else [5000, 10_000])),
         lambda: kons(2000 if quick else 5000),
-        *(partial(job, quick) for job in (sketched, pros_n_kons, kors)),
-    ]
+        lambda: sketched(quick),
+        lambda: dictionary("Pros-N-KONS", "round", lambda k, mu: okl.ProsNKONS(k, mu=mu),
+                           (8.0, 2.0, 0.5, 0.125), (0.15, None), quick),
+        lambda: dictionary("KORS", "point", lambda k, mu: okl.KORS(k, alpha=mu),
+                           (8.0, 2.0, 0.5, 0.125, 0.03125), (0.15, 2.3), quick),
+    ]  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -3,27 +3,23 @@
 Reproduces: nothing published; first-order learners against the plain NumPy loop, whose forecasts
     must be the same, the online Newton step against PKAWV at an equal number of features, and
     single rounds from Python beside river's.
-Missing: nothing; the NumPy loops are timed on a slice of the stream and scaled to a round. Times
-    are CPU seconds in the learner (one thread), what okl.run counts but by another clock: the
-    machine may be shared.
-Time: about a minute (a few seconds with --quick, which plays a tenth of the rounds).
+Missing: nothing. Times are CPU seconds in the learner (one thread), what okl.run counts but by
+    another clock: the machine may be shared.
+Time: about two minutes (ten seconds with --quick, which plays a tenth of the rounds).
 Data: synthetic (uniform inputs of norm about 0.6, noisy signs as labels).
 """
-
-from __future__ import annotations
 
 import time
 from collections.abc import Callable
 
 import numpy as np
 from common import cpu_clock
-from timing import least, report, row, timed
+from timing import by_hand, least, report, row, timed
 
 import oklnumba as okl
 from oklnumba.learners.learner import Learner
 
 D = 100
-LOOP_ROUNDS = 20_000
 REPEAT = 5
 
 
@@ -71,17 +67,15 @@ def in_loop(loop, X: np.ndarray, y: np.ndarray):
 
 def first_order(n: int) -> list[dict]:
     X, y = stream(n, D)
-    small = X[:LOOP_ROUNDS], y[:LOOP_ROUNDS]
     rows = []
     for name, learner, loop in (
         ("OGD", okl.OGD(0.1), ogd_loop),
         ("AdaGrad, diagonal", okl.AdaptiveFTRL("adagrad", eta=0.5), adagrad_loop),
     ):
-        found = okl.run(learner.reset(), *small).predictions
-        np.testing.assert_allclose(found, loop(*small), rtol=1e-9, atol=1e-12)
-        ours, theirs = least(in_learner(learner, X, y), in_loop(loop, *small), repeat=REPEAT)
-        ratio = theirs / LOOP_ROUNDS * n / ours
-        rows.append(row(f"{name}, d = {D}, {n:,} rounds", ours, ratio, 20, "a NumPy loop"))
+        found = okl.run(learner.reset(), X, y).predictions
+        np.testing.assert_allclose(found, loop(X, y), rtol=1e-9, atol=1e-12)
+        ours, theirs = least(in_learner(learner, X, y), in_loop(loop, X, y), repeat=REPEAT)
+        rows.append(row(f"{name}, d = {D}, {n:,} rounds", ours, theirs / ours, 20, "a NumPy loop"))
         if name == "OGD":
             (reading,) = least(in_loop(lambda X, y: X.sum(), X, y), repeat=REPEAT)
             unit = "times the time of numpy.sum over the inputs"
@@ -120,12 +114,6 @@ def second_order(n: int) -> list[dict]:
     together = in_learner(okl.Experts(grid), X, y)
     rows.append(cost(what, together, lambda: sum(f() for f in alone), "the 4 learners alone", None))
     return rows
-
-
-def by_hand(learner: Learner, X: list[np.ndarray], y: list[float]) -> None:
-    for x, label in zip(X, y, strict=True):
-        learner.predict_one(x)
-        learner.learn_one(x, label)
 
 
 def logistic_of_river(X: list[dict], y: list[bool]) -> None:

@@ -6,34 +6,23 @@ Time: about ten minutes.
 Data: synthetic.
 """
 
-from __future__ import annotations
-
-import inspect
 import time
 
 import numpy as np
 import scipy.linalg
 from common import alone, peak_memory
-from timing import report, row, seconds, timed
+from timing import report, row, seconds, stream, timed
 
 import oklnumba as okl
 from oklnumba.learners.learner import Learner
+from oklnumba.warming import examples, warmable
 
 KERNEL = okl.Gaussian(1.0)
-ARGUMENTS = {  # of constructors, for arguments without a default
-    "kernel": KERNEL,
-    "kernels": [KERNEL],
-    "features": okl.TaylorFeatures(2, sigma=1.0),
-    "learner": okl.OGD(),
-    "learners": [okl.KernelAWV(KERNEL, lam=lam) for lam in (0.1, 1.0)],
-}
 
 
 def curve(n: int) -> list[dict]:
     """Regret curves at 100 checkpoints against one Cholesky factor of the same size."""
-    rng = np.random.default_rng(0)
-    X = rng.uniform(-1, 1, (n, 5))
-    y = np.sin(3 * X[:, 0]) + 0.1 * rng.standard_normal(n)
+    X, y = stream(n, 5)
     run = okl.run(okl.PKAWV(okl.TaylorFeatures(2)), X, y)
     K = KERNEL(X)
     K[np.diag_indices(n)] += 1.0
@@ -46,55 +35,41 @@ def curve(n: int) -> list[dict]:
     return [row(name, ours, ours / one, 2, "time of scipy.linalg.cholesky", at_most=True)]
 
 
-def regret_of(n: int, at: int) -> tuple[float, float, float, float]:
-    """Return CPU and wall seconds of a regret, the share of its interval, and the peak memory."""
+def regret_of(n: int, at: int) -> tuple[float, float, float]:
+    """Return the wall seconds of a regret, the share of its interval, and the peak memory."""
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (n, 8))
     y = np.clip(np.sin(3 * X[:, 0]) * X[:, 1] + 0.3 * rng.standard_normal(n), -1, 1)
     run = okl.run(okl.PKAWV(okl.TaylorFeatures(2, sigma=2.0)), X, y)
-    cpu, wall = time.process_time(), time.perf_counter()
+    start = time.perf_counter()
     curve = run.regret(okl.Gaussian(2.0), 1.0, at=at)
-    cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+    wall = time.perf_counter() - start
     share = (curve.high[-1] - curve.low[-1]) / (run.losses.sum() - curve.high[-1])
-    return cpu, wall, share, peak_memory()
+    return wall, share, peak_memory()
 
 
 def long_stream(n: int, at: int, how: str, goal: float | None) -> list[dict]:
     """Regret of a long run in a process of its own, with two threads of BLAS."""
     two = {"OPENBLAS_NUM_THREADS": "2", "MKL_NUM_THREADS": "2"}
-    cpu, wall, share, megabytes = alone(regret_of, n, at, **two)
+    wall, share, megabytes = alone(regret_of, n, at, **two)
     name = f"Run.regret at {at} of {n} rounds, d = 8, {how}"
     goals = (goal, 1024, 1e-3) if goal else (None, None, None)
     return [
         row(name, wall, wall, goals[0], "seconds on two cores", at_most=True),
-        row("of these, in the processors", cpu, cpu, None, "seconds", True),
         row("its peak memory, data and run included", np.nan, megabytes, goals[1], "MB", True),
         row("width of its interval", np.nan, share, goals[2], "of the best loss", True),
     ]
 
 
-def every_learner() -> list[Learner]:
-    """Return a learner of every class that the package exports, with default parameters."""
-    made = []
-    classes = {v for v in vars(okl).values() if isinstance(v, type) and issubclass(v, Learner)}
-    for cls in sorted(classes, key=lambda one: one.__name__):
-        names = inspect.signature(cls).parameters
-        made.append(cls(**{name: ARGUMENTS[name] for name in names if name in ARGUMENTS}))
-    return made
-
-
 def greedy(n: int) -> list[dict]:
     """The greedy adversary against every learner of the package, d = 5."""
-    learners = every_learner()
+    found = [next(examples(name)) for name in warmable()]
+    learners = [one for one in found if isinstance(one, Learner)]  # no wrappers
     for learner in learners:  # compiled before
         okl.adversary.greedy(learner, KERNEL, 3, 5)
-    took = [timed(lambda one=one: okl.adversary.greedy(one, KERNEL, n, 5)) for one in learners]
-    slowest = type(learners[int(np.argmax(took))]).__name__
+    took = timed(lambda: [okl.adversary.greedy(one, KERNEL, n, 5) for one in learners])
     name = f"greedy adversary, {n} rounds, d = 5, {len(learners)} learners one after the other"
-    return [
-        row(name, sum(took), sum(took), 120, "seconds on one core", at_most=True),
-        row(f"the slowest of them, {slowest}", max(took), max(took), None, "seconds", at_most=True),
-    ]
+    return [row(name, took, took, 120, "seconds on one core", at_most=True)]
 
 
 def jobs(quick: bool) -> list:

@@ -7,8 +7,6 @@ Time: three minutes on a quiet machine (--quick: 200,000 rounds, some seconds).
 Data: synthetic, uniform inputs in [-1, 1]^18 and noisy signs, written to a temporary file.
 """
 
-from __future__ import annotations
-
 import tempfile
 import time
 from pathlib import Path
@@ -43,17 +41,16 @@ def write(path: Path, rounds: int) -> None:
 
 
 def timed(data: tuple) -> dict[str, float]:
-    """Return what a run took: wall time, and CPU time of the learner's thread and of all threads.
+    """Return what a run took: wall time, and CPU time of all threads.
 
     The memory is that beyond the interpreter with everything imported and compiled.
     """
     before = peak_memory()
-    wall, cpu, own = time.perf_counter(), time.process_time(), time.thread_time()
+    wall, cpu = time.perf_counter(), time.process_time()
     run = okl.run(learner(), *data, record="none")
     return {
         "wall": (time.perf_counter() - wall) / run.rounds,
         "cpu": (time.process_time() - cpu) / run.rounds,
-        "own": (time.thread_time() - own) / run.rounds,
         "memory": peak_memory() - before,
         "loss": run.mean_loss,
     }
@@ -66,15 +63,13 @@ def play(path: str, rounds: int) -> dict[str, float]:
     okl.run(learner(), [next(iter(warm))], record="none")
     if not rounds:
         return timed((data,))
-    X, y = np.empty((rounds, WIDTH)), np.empty(rounds)
-    filled = 0
-    for part, labels in data:
-        taken = slice(filled, filled + len(labels))
-        X[taken], y[taken] = part[: rounds - filled], labels[: rounds - filled]
-        filled += len(labels)
+    parts, filled = [], 0
+    for part in data:
+        parts.append(part)
+        filled += len(part[1])
         if filled >= rounds:
             break
-    return timed((X, y))
+    return timed(tuple(np.concatenate(arrays)[:rounds] for arrays in zip(*parts, strict=True)))
 
 
 def compare(rounds: int, in_memory: int) -> list[dict]:
@@ -88,12 +83,8 @@ def compare(rounds: int, in_memory: int) -> list[dict]:
     unit = f"arrays in memory, {in_memory} rounds before and after"
     goal = GOAL if rounds > 1_000_000 else None
     rows = [
-        row(f"{name}, {what}", stream[key] * rounds, arrays[key] / stream[key], wanted, unit)
-        for key, what, wanted in (
-            ("wall", "wall time", goal),
-            ("cpu", "CPU time of all threads", goal),
-            ("own", "CPU time of the learner's thread", None),
-        )
+        row(f"{name}, {what}", stream[key] * rounds, arrays[key] / stream[key], goal, unit)
+        for key, what in (("wall", "wall time"), ("cpu", "CPU time of all threads"))
     ]
     what, most = f"{name}, memory beyond the interpreter", MEMORY if goal else None
     return [*rows, row(what, np.nan, stream["memory"], most, "MB", at_most=True)]

@@ -7,9 +7,10 @@ Data: magic04, which comes with the package.
 """
 
 import time
+from functools import partial
 
 import numpy as np
-from timing import report, row
+from timing import least, report, row, timed
 
 import oklnumba as okl
 
@@ -25,17 +26,11 @@ def side_by_side(rounds: int) -> list[dict]:
     pair = {"magic04": (data.X[:rounds], data.y[:rounds])}
     rows = []
     for learner in (okl.NystromAWV(KERNEL, max_size=150), okl.POMDR(KERNEL)):
-        took: dict[int, list[float]] = {1: [], 2: []}
-        losses = []
-        for jobs in (1, 2) * RUNS:
-            begin = time.perf_counter()
-            table = okl.sweep(learner, pair, CELLS, n_jobs=jobs)
-            took[jobs].append(time.perf_counter() - begin)
-            losses.append(table["mean_loss"])
-        assert all(np.array_equal(one, losses[0]) for one in losses)
+        plays = [partial(okl.sweep, learner, pair, CELLS, n_jobs=jobs) for jobs in (1, 2)]
+        np.testing.assert_array_equal(*(play()["mean_loss"] for play in plays))
+        one, two = least(*(partial(timed, play) for play in plays), repeat=RUNS)
         what = f"{CELLS} cells of {type(learner).__name__}, {rounds} rounds each, in two threads"
-        ratio = min(took[1]) / min(took[2])
-        rows.append(row(what, min(took[2]), ratio, 1.7, "one after another"))
+        rows.append(row(what, two, one / two, 1.7, "one after another"))
     return rows
 
 

@@ -4,7 +4,7 @@ Reproduces: the counterexample of section 6 of Calandriello, Lazaric, Valko (201
     paper treats in words and closed forms: one point, labels +C and -C in turn, squared loss,
     eta = sigma = 1/(8 C^2), alpha = 1. figures/README.md has R_G, R_D and "largest R_D".
 Missing: nothing.
-Time: about 1 minute; memory about 1 GB.
+Time: half a minute; memory about 1 GB.
 Data: none.
 
 With w* = 0, the best function in hindsight, the regret is at most (R_G + R_D) / 2 (Proposition 1
@@ -12,10 +12,10 @@ without the factor that it wastes), which the script checks for every algorithm,
 """
 
 import time
-from functools import partial
+from collections.abc import Callable
 
 import numpy as np
-from common import arguments, publish, series
+from common import arguments, cells, publish, series
 from tqdm import tqdm
 
 import oklnumba as okl
@@ -24,158 +24,89 @@ from oklnumba.learners.learner import Learner
 
 C, ALPHA = 1.0, 1.0
 SIGMA = 1.0 / (8.0 * C**2)
-PHI = np.array([0.6, 0.0, 0.8])  # the point, of norm 1, in a space that is larger than its span
+PHI = np.array([0.6, 0.0, 0.8])  # the point of Frequent Directions, of norm 1
 ROUNDS, QUICK_ROUNDS = 10_000, 1500
 SEEDS, QUICK_SEEDS = 10, 3
 POINTS = 30  # values of T
 GAMMAS = (0.1, 0.01)
-FD_ROWS = 2
+RANDOM = ("Sketched", "weights 1/p")
+SKETCH = "Frequent Directions, m = 2"
 PARTS = ("R_G", "R_D", "largest R_D", "regret", "size")
 
-
-# ---- sketches of A = alpha I + sum sigma g g', for the explicit online Newton step ----
-
-
-class Sketch:
-    """A itself; what differs is how a gradient enters it."""
-
-    size = 0
-
-    def __init__(self, dimension: int = len(PHI)):
-        self.A = ALPHA * np.eye(dimension)
-
-    def solve(self, v: np.ndarray) -> np.ndarray:
-        return np.linalg.solve(self.A, v)
-
-    def form(self, v: np.ndarray) -> float:
-        """Return v' A v."""
-        return float(v @ self.A @ v)
-
-
-class Dictionary(Sketch):
-    """A with a weight for each round; a weight of 0 costs no memory."""
-
-    def __init__(self, weight):
-        super().__init__()
-        self.weight, self.round = (
-            weight,
-            0,
-        )  # of the round and of g' A^-1 g, g the rescaled gradient
-
-    def add(self, g: np.ndarray) -> None:
-        self.round += 1
-        weight = self.weight(self.round, float(g @ self.solve(g)))
-        self.size += weight > 0.0
-        self.A += weight * np.outer(g, g)
-
-
-class FrequentDirections(Sketch):
-    """A with the m rows of Frequent Directions in place of all gradients (Luo et al. 2016).
-
-    The last row is always free: it takes the gradient, then all squared singular values are shrunk
-    by the smallest one.
-    """
-
-    def __init__(self, m: int, dimension: int = len(PHI)):
-        super().__init__(dimension)
-        self.S = np.zeros((m, dimension))
-
-    def add(self, g: np.ndarray) -> None:
-        self.S[-1] = g
-        _, values, rows = np.linalg.svd(self.S, full_matrices=False)
-        squares = values**2 - values[-1] ** 2
-        squares[squares < 1e-14 * values[0] ** 2] = 0.0  # rounding
-        self.S = np.sqrt(squares)[:, None] * rows
-        self.A = ALPHA * np.eye(len(g)) + self.S.T @ self.S
-        self.size = int(np.any(self.S != 0.0, axis=1).sum())  # rows in use
-
-
-class Identity(Sketch):
-    """A_t = t I, with which the Newton step is gradient descent with steps 1/t; it keeps no row."""
-
-    def __init__(self):
-        self.A = np.zeros((len(PHI), len(PHI)))
-
-    def solve(self, v: np.ndarray) -> np.ndarray:
-        return v / max(self.A[0, 0], 1.0)  # A_0 = 0 is asked for a direction only
-
-    def add(self, g: np.ndarray) -> None:
-        self.A += np.eye(len(g))
-
-
-def unbiased(seed: int, eps: float = 0.5):
-    """Return weights 1/p with probability p, KORS's estimate of the leverage score (beta = 1)."""
-    coins = np.random.default_rng(seed)
-
-    def weight(t: int, q: float) -> float:
-        p = min((1.0 + eps) * q / (1.0 + q), 1.0)
-        return 1.0 / p if coins.random() < p else 0.0
-
-    return weight
-
-
-def schedule(total: int, ones: int, heavy: int):
-    """Return the paper's schedule: weight total - ones in round ``heavy``, 1 in ``ones`` others."""
-    return lambda t, _: float(total - ones if t == heavy else t <= ones + 1)
-
-
-# ---- runs ----
+# All points are one, of norm 1: w and A matter along it only, where w_t is the forecast of a round
+# and A_t = alpha + sum of weights, each sigma g^2 times what a dictionary gives the round.
 
 
 def labels(n: int) -> np.ndarray:
     return np.where(np.arange(n) % 2 == 0, C, -C)
 
 
-def newton(sketch, n: int) -> dict[str, np.ndarray]:
-    """Play the projected online Newton step with a sketch; return its parts after each round."""
-    y, u = labels(n), np.zeros(len(PHI))
-    steps = {part: np.empty(n) for part in PARTS}
-    for t in range(n):
-        raw, direction = PHI @ u, sketch.solve(PHI)
-        forecast = min(max(raw, -C), C)
-        w = u - (raw - forecast) / (PHI @ direction) * direction
-        slope = 2.0 * (forecast - y[t])
-        g = slope * PHI
-        before, weight = sketch.form(w), sketch.form(PHI)
-        sketch.add(np.sqrt(SIGMA) * g)
-        step = sketch.solve(g)
-        u = w - step
-        weight = sketch.form(PHI) - weight - SIGMA * slope**2  # above that of Newton
-        steps["R_G"][t] = g @ step
-        steps["R_D"][t] = sketch.form(w) - before - SIGMA * (g @ w) ** 2
-        steps["largest R_D"][t] = max(weight, 0.0) * C**2
-        steps["regret"][t] = (forecast - y[t]) ** 2 - C**2
-        steps["size"][t] = sketch.size
-    return {k: v if k == "size" else np.cumsum(v) for k, v in steps.items()}
+def squares(forecasts: np.ndarray) -> np.ndarray:
+    """Return sigma g^2, the weights of Newton."""
+    return SIGMA * (2.0 * (forecasts - labels(len(forecasts)))) ** 2
 
 
-def library(learner: Learner, n: int, at: np.ndarray) -> dict[str, np.ndarray]:
-    """Return the parts of a learner of the package after the rounds ``at``.
-
-    All the points are one, so |w_t| = |forecast| and R_D follows from which rounds entered A.
-    """
-    X, y = np.zeros((n, 1)), labels(n)
-    forecasts = okl.run(learner.reset(), X, y).predictions
-    learner.reset()
-    sketched = isinstance(learner, okl.SketchedKONS)
-    stops = np.arange(1, n + 1) if sketched else at
-    R_G, sizes, start = np.empty(n), np.arange(1, n + 1), 0
-    for stop in stops:
-        learner.partial_fit(X[start:stop], y[start:stop])
-        R_G[stop - 1] = learner.R_G
-        if sketched:
-            sizes[stop - 1] = learner.sketch_size
-        start = stop
-    left_out = 1 - np.diff(sizes, prepend=0)
-    slopes = 2.0 * (forecasts - y)
-    parts = {
-        "R_G": R_G,
-        "R_D": -np.cumsum(left_out * SIGMA * slopes**2 * forecasts**2),
-        "largest R_D": np.zeros(n),
-        "regret": np.cumsum((forecasts - y) ** 2) - C**2 * np.arange(1, n + 1),
-        "size": sizes,
+def parts_of(
+    forecasts: np.ndarray, weights: np.ndarray, alpha: float = ALPHA
+) -> dict[str, np.ndarray]:
+    """Return the parts of the regret after each round, from the weights that entered A."""
+    y, above = labels(len(forecasts)), weights - squares(forecasts)
+    return {
+        "R_G": np.cumsum(squares(forecasts) / (alpha + np.cumsum(weights))) / SIGMA,
+        "R_D": np.cumsum(above * forecasts**2),
+        "largest R_D": np.cumsum(np.maximum(above, 0.0)) * C**2,
+        "regret": np.cumsum((forecasts - y) ** 2 - C**2),
+        "size": np.cumsum(weights > 0.0),
     }
-    return {k: v[at - 1] for k, v in parts.items()}
+
+
+def newton(
+    weight: Callable[[int, float, float], float], n: int, alpha: float = ALPHA
+) -> dict[str, np.ndarray]:
+    """Play the projected online Newton step; return its parts after each round.
+
+    weight : what enters A, of the round t (from 1), of sigma g^2 and of A.
+    """
+    forecasts, weights, A, u = np.empty(n), np.empty(n), alpha, 0.0
+    for t, y in enumerate(labels(n)):
+        forecasts[t] = min(max(u, -C), C)
+        slope = 2.0 * (forecasts[t] - y)
+        weights[t] = weight(t + 1, SIGMA * slope**2, A)
+        A += weights[t]
+        u = forecasts[t] - slope / A
+    return parts_of(forecasts, weights, alpha)
+
+
+def library(learner: Learner, n: int) -> dict[str, np.ndarray]:
+    """Return the parts of KONS or Sketched-KONS; stop if its own R_G is another."""
+    forecasts = okl.run(learner, np.zeros((n, 1)), labels(n)).predictions
+    parts = parts_of(forecasts, squares(forecasts) * (learner.A_weights > 0.0))
+    if abs(parts["R_G"][-1] - learner.R_G) > 1e-8 * n:
+        raise SystemExit(f"{learner}: R_G is {learner.R_G}, from its weights {parts['R_G'][-1]}")
+    return parts
+
+
+def frequent_directions(n: int) -> dict[str, np.ndarray]:
+    """Return the parts of a sketch in R^3, which holds all gradients: ``main`` looks."""
+    learner = okl.SketchedONS(1, alpha=ALPHA, C=C)
+    forecasts = okl.run(learner, np.tile(PHI, (n, 1)), labels(n)).predictions
+    return parts_of(forecasts, squares(forecasts)) | {"size": np.ones(n)}
+
+
+def gradient_descent(n: int) -> dict[str, np.ndarray]:
+    """Return the parts of the Newton step with A_t = t, which keeps no row."""
+    return newton(lambda *_: 1.0, n, alpha=0.0) | {"size": np.zeros(n)}
+
+
+def unbiased(seed: int, eps: float = 0.5) -> Callable[[int, float, float], float]:
+    """Return weights 1/p with probability p, KORS's estimate of the leverage score (beta = 1)."""
+    coins = np.random.default_rng(seed)
+
+    def weight(t: int, square: float, A: float) -> float:
+        p = min((1.0 + eps) * square / (A + square), 1.0)
+        return square / p if coins.random() < p else 0.0
+
+    return weight
 
 
 def few(T: int) -> int:
@@ -183,36 +114,38 @@ def few(T: int) -> int:
     return int(np.ceil(np.log2(T)))
 
 
-def algorithms(n: int, seeds: int, at: np.ndarray) -> dict[str, list]:
-    """Return, for each algorithm, a function for each seed that gives its parts at the rounds."""
+def schedule(T: int, heavy: int) -> Callable[[int, float, float], float]:
+    """Return the paper's schedule: weight T - B in round ``heavy``, 1 in B others."""
+    return lambda t, square, _: square * (T - few(T) if t == heavy else t <= few(T) + 1)
+
+
+def algorithms(n: int, at: np.ndarray) -> dict[str, Callable[[int], dict[str, np.ndarray]]]:
+    """Return, for each algorithm, a function of a seed that gives its parts at the rounds."""
     kernel = okl.Gaussian(1.0)
 
-    def last(weights):  # weights depend on T: a run for each T
-        ends = [newton(Dictionary(weights(T)), T) for T in at]
-        return {part: np.array([end[part][-1] for end in ends]) for part in PARTS}
+    def last(weight: Callable) -> Callable:  # weights depend on T: a run for each T
+        def ends(_: int) -> dict[str, np.ndarray]:
+            runs = [newton(weight(T), T) for T in at]
+            return {part: np.array([run[part][-1] for run in runs]) for part in PARTS}
 
-    def explicit(sketch):
-        return {part: values[at - 1] for part, values in newton(sketch, n).items()}
+        return ends
 
-    def sketched(gamma):
-        return lambda seed: library(okl.SketchedKONS(kernel, C=C, gamma=gamma, seed=seed), n, at)
+    def whole(play: Callable[[int], dict]) -> Callable:
+        return lambda seed: {part: values[at - 1] for part, values in play(seed).items()}
 
-    def scheduled(heavy):
-        return lambda _: last(lambda T: schedule(T, few(T), heavy))
+    def sketched(gamma: float) -> Callable:
+        return whole(lambda seed: library(okl.SketchedKONS(kernel, C=C, gamma=gamma, seed=seed), n))
 
-    out: dict[str, list] = {}
-    for name, parts, runs in (
-        ("KONS", lambda _: library(okl.KONS(kernel, C=C, alpha=ALPHA), n, at), 1),
-        *((f"Sketched-KONS, gamma = {gamma}", sketched(gamma), seeds) for gamma in GAMMAS),
-        ("weights 1/p, unbiased", lambda seed: explicit(Dictionary(unbiased(seed))), seeds),
-        ("weight T - B in round 1, then ones", scheduled(1), 1),
-        ("weight T - B in round 2, else ones", scheduled(2), 1),
-        ("B ones only", lambda _: last(lambda T: lambda t, _: float(t <= few(T))), 1),
-        ("gradient descent, steps 1/t", lambda _: explicit(Identity()), 1),
-        (f"Frequent Directions, m = {FD_ROWS}", lambda _: explicit(FrequentDirections(FD_ROWS)), 1),
-    ):
-        out[name] = [partial(parts, seed) for seed in range(runs)]
-    return out
+    return {
+        "KONS": whole(lambda _: library(okl.KONS(kernel, C=C, alpha=ALPHA), n)),
+        **{f"Sketched-KONS, gamma = {gamma}": sketched(gamma) for gamma in GAMMAS},
+        "weights 1/p, unbiased": whole(lambda seed: newton(unbiased(seed), n)),
+        "weight T - B in round 1, then ones": last(lambda T: schedule(T, 1)),
+        "weight T - B in round 2, else ones": last(lambda T: schedule(T, 2)),
+        "B ones only": last(lambda T: lambda t, square, _: square * (t <= few(T))),
+        "gradient descent, steps 1/t": whole(lambda _: gradient_descent(n)),
+        SKETCH: whole(lambda _: frequent_directions(n)),
+    }
 
 
 def checked(label: str, parts: dict[str, np.ndarray], at: np.ndarray) -> dict[str, np.ndarray]:
@@ -256,20 +189,20 @@ PANELS = {
 }
 
 
-def draw(results: dict[str, dict[str, np.ndarray]], forms: dict[str, np.ndarray], at: np.ndarray):
+def draw(rows: list[dict], forms: dict[str, np.ndarray], at: np.ndarray):
     """Return the figure."""
+    labels = dict.fromkeys(row["algorithm"] for row in rows)
     fig, axes = plots.figure(rows=3, columns=2, width=7.2, row_height=2.4)
     for ax, (part, (ylabel, scale)) in zip(axes.flat, PANELS.items(), strict=True):
         if scale == "symlog":
             ax.set_yscale("symlog", linthresh=1.0)
         if part == "forms":
             for label, values in forms.items():
-                ax.plot(at, values / results["KONS"]["R_G"][0], label=label, **FORMS[label])
+                exact = cells(rows, "T", "R_G", algorithm="KONS")[1][0]
+                ax.plot(at, values / exact, label=label, **FORMS[label])
             ax.axhline(1.0, color="0", linewidth=1.3)
-        for number, (label, parts) in enumerate(results.items()):
-            if part not in parts:
-                break
-            values = parts[part]
+        for number, label in enumerate(labels if part in PARTS else ()):
+            _, values = cells(rows, "T", part, algorithm=label)
             if scale == "log":
                 values = np.where(values > 1e-6, values, np.nan)  # not zeros, nor rounding
             if not np.isnan(values).all():
@@ -285,34 +218,30 @@ def main() -> None:
     n, seeds = (QUICK_ROUNDS, QUICK_SEEDS) if args.quick else (ROUNDS, SEEDS)
     at = plots.thin(n, POINTS, first=2)
     at = np.unique(at + at % 2)  # even: then 0 is the best function in hindsight
-    results = {}
-    for label, runs in tqdm(algorithms(n, seeds, at).items(), disable=None):
+    rows, table = [], []
+    for label, play in tqdm(algorithms(n, at).items(), disable=None):
         done, start = [], time.monotonic()
-        for run in runs:
-            done.append(checked(label, run(), at))
+        for seed in range(seeds if label.startswith(RANDOM) else 1):
+            done.append(checked(label, play(seed), at))
+            rows += series({"algorithm": label, "seed": seed}, {"T": at} | done[-1])
             if time.monotonic() - start > args.limit:
                 break
-        results[label] = {part: np.array([parts[part] for parts in done]) for part in done[0]}
-    exact, explicit = results["KONS"], newton(Dictionary(lambda t, _: 1.0), n)
-    for part in ("R_G", "regret"):  # KONS in kernel form is the Newton step in the open
-        gap = np.abs(exact[part][0] - explicit[part][at - 1]).max()
-        if gap > 1e-8 * at[-1]:
-            raise SystemExit(f"KONS and the explicit online Newton step differ in {part}: {gap}")
-    numbers, table = [], []
-    for label, parts in results.items():
-        seeds = len(parts["R_G"])
-        for seed in range(seeds):
-            curves = {"T": at} | {part: values[seed] for part, values in parts.items()}
-            numbers += series({"algorithm": label, "seed": seed}, curves)
-        middle = {part: np.median(values[:, -1]) for part, values in parts.items()}
-        table.append({"algorithm": label, "seeds": seeds, "T": at[-1]} | middle)
-    forms = closed_forms(explicit["R_G"], at)
+        middle = {part: np.median([parts[part][-1] for parts in done]) for part in done[0]}
+        table.append({"algorithm": label, "seeds": len(done), "T": at[-1]} | middle)
+    explicit = newton(lambda t, square, A: square, n)
+    for label in ("KONS", SKETCH):  # in kernel form, and in R^3, they are the Newton step above
+        for part in ("R_G", "regret"):
+            gap = np.abs(cells(rows, "T", part, algorithm=label)[1][0] - explicit[part][at - 1])
+            if gap.max() > 1e-8 * at[-1]:
+                raise SystemExit(f"{label} and the Newton step differ in {part}: {gap.max()}")
+    forms, exact = closed_forms(explicit["R_G"], at), explicit["R_G"][at - 1]
+    figure = draw(rows, forms, at)
     for label, values in forms.items():
-        below = at[values < exact["R_G"][0]]
+        below = at[values < exact]
         said = f"below it up to T = {below[-1]}" if len(below) else "never below it"
-        print(f"{label}: {values[-1]:.2f}; R_G of KONS {exact['R_G'][0, -1]:.2f}; {said}")
-        numbers += series({"algorithm": label}, {"T": at, "R_G": values})
-    publish(draw(results, forms, at), numbers, args, table, legend=2)
+        print(f"{label}: {values[-1]:.2f}; R_G of KONS {exact[-1]:.2f}; {said}")
+        rows += series({"algorithm": label}, {"T": at, "R_G": values})
+    publish(figure, rows, args, table, legend=2)
 
 
 if __name__ == "__main__":

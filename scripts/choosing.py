@@ -11,10 +11,8 @@ figures/README.md says how error, times and memory are measured. Nothing has loo
 """
 
 import argparse
-import importlib.util
 import pickle
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
 
@@ -22,8 +20,9 @@ import numpy as np
 from common import arguments, at_hand, publish
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from peers import combinations
+from peers import absent, combinations, survived
 from streams import Stream, drifts, of_set
+from timing import by_hand, timed
 from tqdm import tqdm
 
 import oklnumba as okl
@@ -43,10 +42,8 @@ GAME, GAME_ROUNDS, GAME_INPUTS = "greedy adversary", 80, 5
 DRIFTS = "abrupt drift, linear regression", "abrupt drift, curved classification"
 SELF = "SelfTuning"
 COLOURS = {SELF: 0, "second": 2, "first": 1, "linear": 3}  # of plots.COLOURS
-KINDS = {
-    "first": ("FOGD", "NOGD", "POMDR"),
-    "linear": ("LinearAWV", "LinearAWV, half-life 500", "OGD"),
-}
+LINEAR, FIRST = ("LinearAWV", "LinearAWV, half-life 500", "OGD"), ("FOGD", "NOGD", "POMDR")
+GROUPS = {SELF: SELF} | dict.fromkeys(LINEAR, "linear") | dict.fromkeys(FIRST, "first")
 CASES = (  # what is known of a stream, the learner to take, and the stream that backs it
     ("nothing is known, or not enough to tune", SELF, "magic04"),
     ("the same, real labels", SELF, "casp"),
@@ -82,8 +79,7 @@ Maker = Callable[[], Learner]
 
 def digits() -> Iterator[Stream]:
     """Yield the ten classes of scikit-learn's digits, if it is installed."""
-    if importlib.util.find_spec("sklearn") is None:
-        print("digits are left out: pip install scikit-learn")
+    if absent("scikit-learn"):
         return
     from sklearn.datasets import load_digits
 
@@ -154,9 +150,7 @@ def grid(stream: Stream) -> dict[str, dict[str, Maker]]:
 
 
 def group(label: str) -> str:
-    if label == SELF:
-        return SELF
-    return next((kind for kind, labels in KINDS.items() if label in labels), "second")
+    return GROUPS.get(label, "second")
 
 
 # ---- playing ----
@@ -188,27 +182,11 @@ def error(run: okl.Run | None, y: np.ndarray, first: int) -> float:
     return float(np.square(run.predictions - y)[first:].mean() / y[first:].var())
 
 
-def play(learner: Learner, X: np.ndarray, y: np.ndarray) -> okl.Run | None:
-    """Return the run, None where numbers overflow (a step too long for squared loss)."""
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        try:
-            return okl.run(learner, X, y)
-        except FloatingPointError:
-            return None
-
-
 def single_rounds(learner: Learner, X: np.ndarray, y: np.ndarray, rounds: int) -> float:
     """Return the CPU seconds of a round, predict_one and learn_one, the least of three lots."""
-    took = []
-    for lot in range(4):  # the first compiles
-        piece = slice(lot * rounds, (lot + 1) * rounds)
-        start = time.process_time()
-        for x, label in zip(X[piece], y[piece], strict=True):
-            learner.predict_one(x)
-            learner.learn_one(x, label)
-        took.append((time.process_time() - start) / rounds)
-    return min(took[1:])
+    pieces = [slice(start, start + rounds) for start in range(0, 4 * rounds, rounds)]
+    plays = [partial(by_hand, learner, X[piece], y[piece]) for piece in pieces]
+    return min([timed(play, time.process_time) for play in plays][1:]) / rounds  # one compiles
 
 
 def entry(
@@ -218,11 +196,11 @@ def entry(
     X, y = prepared(label, stream, rows)
     scores = {}
     for setting, make in settings.items():
-        scores[setting] = error(play(made(make, stream), X[:rows], y[:rows]), y[:rows], 0)
+        scores[setting] = error(survived(made(make, stream), X[:rows], y[:rows]), y[:rows], 0)
     chosen = min(scores, key=scores.__getitem__)
     learner = made(settings[chosen], stream)
     start = time.process_time()
-    run = play(learner, X, y)
+    run = survived(learner, X, y)
     seconds = time.process_time() - start
     if run is None:
         return None
@@ -273,15 +251,15 @@ def advice(rows: list[dict]) -> str:
         own = next(row for row in here if row["learner"] == label)
         least = min(here, key=lambda row: float(row["error"]))
         cells = [case, label, stream, own["error"], f"{least['error']}, {least['learner']}"]
-        body.append(cells + [f"{float(own[k]):.2g}" if own[k] else "" for k in NUMBERS])
-    return markdown(head, [[plain(cell) for cell in cells] for cells in body], 3)
+        body.append(cells + [short(own[key]) for key in NUMBERS])
+    return markdown(head, body, 3)
 
 
 def overview(rows: list[dict]) -> str:
     """Return the table of all errors, a line for each learner."""
     names = list(dict.fromkeys(row["stream"] for row in rows))
     labels = sorted({row["learner"] for row in rows}, key=lambda label: (group(label), label))
-    found = {(row["learner"], row["stream"]): plain(row["error"]) for row in rows}
+    found = {(row["learner"], row["stream"]): row["error"] for row in rows}
     body = [[label, *(found.get((label, name), "") for name in names)] for label in labels]
     return markdown(["learner", *names], body, 1)
 
@@ -289,33 +267,24 @@ def overview(rows: list[dict]) -> str:
 def latencies(rows: list[dict]) -> str:
     """Return the table of times on one stream."""
     here = [row for row in rows if row["stream"] == "magic04"]
-    body = [[row["learner"], *(f"{float(row[key]):.2g}" for key in NUMBERS[:2])] for row in here]
-    body = [[plain(cell) for cell in cells] for cells in body]
+    body = [[row["learner"], *(short(row[key]) for key in NUMBERS[:2])] for row in here]
     return markdown(["learner", "a round in bulk", "predict_one and learn_one"], body, 1)
 
 
-TABLES = {  # name: (its page, what makes it)
-    "advice": ("docs/choosing.md", advice),
-    "overview": ("docs/choosing.md", overview),
-    "latencies": ("docs/performance.md", latencies),
-}
+def short(cell: str) -> str:
+    """Return two digits of a number, without an exponent; nothing of nothing."""
+    return f"{float(f'{float(cell):.2g}'):g}" if cell else ""
 
 
-def with_tables(page: str, text: str, rows: list[dict]) -> str:
+def with_tables(text: str, rows: list[dict]) -> str:
     """Return the text of a page with its tables made anew."""
-    for name, (home, table) in TABLES.items():
-        if home == page:
-            begin = f"<!-- {name}: made by scripts/choosing.py -->\n"
-            before, _, rest = text.partition(begin)
+    for table in (advice, overview, latencies):
+        begin = f"<!-- {table.__name__}: made by scripts/choosing.py -->\n"
+        before, begin, rest = text.partition(begin)
+        if begin:
             _, end, after = rest.partition("<!-- end -->")
             text = f"{before}{begin}\n{table(rows)}\n\n{end}{after}"
     return text
-
-
-def plain(cell: str) -> str:
-    """Return a cell without the exponent of a small or large number."""
-    number, comma, rest = cell.partition(",")
-    return f"{float(number):g}{comma}{rest}" if "e" in number and number[0].isdigit() else cell
 
 
 # ---- the figure ----

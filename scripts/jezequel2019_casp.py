@@ -16,7 +16,7 @@ the imitation is ``okl.ProsNKONS`` (a test).
 from collections.abc import Iterator
 
 import numpy as np
-from common import arguments, publish, series
+from common import arguments, cells, publish, series
 from jezequel2019 import CURVES, STYLES, Panel, learners, published, stream
 from matplotlib.axes import Axes
 from tqdm import tqdm
@@ -108,70 +108,60 @@ def theirs() -> dict[str, tuple[np.ndarray, np.ndarray]]:
     return found | dict.fromkeys(("Pros-N-KONS", RELEASED), found[PROS])
 
 
-def measure(permutations: int) -> tuple[dict[str, np.ndarray], dict[str, list[int]]]:
-    """Return average losses (permutations, rounds of the authors' points), and sizes, by label."""
-    averages: dict[str, list[np.ndarray]] = {}
-    sizes: dict[str, list[int]] = {}
-    at = {label: rounds for label, (rounds, _) in theirs().items()}
+def measure(permutations: int) -> list[dict]:
+    """Return a row for each algorithm, permutation and round of the authors' points."""
+    found: dict[str, list[dict]] = {}
     for seed in tqdm(range(permutations), desc="permutations", disable=None):
         for label, own, size in losses(seed):
-            averages.setdefault(label, []).append(np.cumsum(own)[at[label] - 1] / at[label])
-            sizes.setdefault(label, []).append(size)
-    return {label: np.array(found) for label, found in averages.items()}, sizes
+            rounds, values = theirs()[label]
+            curve = {"round": rounds, "size at the end": [size] * len(rounds)}
+            curve |= {"average_loss": np.cumsum(own)[rounds - 1] / rounds, "authors": values}
+            head = {"algorithm": label, "permutation": seed}
+            found.setdefault(label, []).extend(series(head, curve))
+    return sum(found.values(), [])
 
 
-def draw(ax: Axes, name: str, averages: dict[str, np.ndarray]) -> None:
+def draw(ax: Axes, name: str, rows: list[dict]) -> None:
     """Draw mean and range over the permutations of our loss divided by the authors'."""
     for label in PANELS[name]:
-        rounds, values = theirs()[label]
+        rounds, ours, values = cells(rows, "round", "average_loss", "authors", algorithm=label)
         shown = rounds >= FIRST
         look = LOOKS[label] | {"marker": "o", "markersize": 2.5}
-        plots.band(ax, rounds[shown], (averages[label] / values)[:, shown], label, look, np.mean)
+        plots.band(ax, rounds[shown], (ours / values)[:, shown], label, look, np.mean)
     ax.axhspan(1 - READING / 100, 1 + READING / 100, color="0.5", alpha=0.35, lw=0,
                label=f"reading error of theirs, {READING} %")  # fmt: skip
     plots.tidy(ax, "rounds", text=name, log="x")
 
 
-def table(averages: dict[str, np.ndarray], sizes: dict[str, list[int]]) -> list[dict[str, str]]:
+def table(rows: list[dict]) -> list[dict[str, str]]:
     """Return theirs, ours and the difference at some rounds."""
-    rows = []
-    for label, found in averages.items():
-        rounds, values = theirs()[label]
-        row = {"algorithm": label, "size": f"{np.mean(sizes[label]):.0f}"}
+    out = []
+    for label in dict.fromkeys(row["algorithm"] for row in rows):
+        columns = "average_loss", "authors", "size at the end"
+        rounds, ours, values, sizes = cells(rows, "round", *columns, algorithm=label)
+        row = {"algorithm": label, "size": f"{sizes[:, 0].mean():.0f}"}
         for t in (*TABLE, RIDGE_ROUNDS):
             texts = ["-"] * 3
             if t in rounds:
                 at = list(rounds).index(t)
-                mean, deviation = found[:, at].mean(), found[:, at].std(ddof=1)
-                off = f"{100.0 * (mean / values[at] - 1.0):+.1f} %"
-                texts = [f"{values[at]:.4f}", f"{mean:.4f} +- {deviation:.4f}", off]
+                mean, deviation, value = ours[:, at].mean(), ours[:, at].std(ddof=1), values[0, at]
+                off = f"{100.0 * (mean / value - 1.0):+.1f} %"
+                texts = [f"{value:.4f}", f"{mean:.4f} +- {deviation:.4f}", off]
             row |= zip((f"theirs at {t}", f"ours at {t}", f"off at {t}"), texts, strict=True)
-        rows.append(row)
-    return rows
-
-
-def csv_rows(averages: dict[str, np.ndarray], sizes: dict[str, list[int]]) -> list[dict]:
-    """Return one row for each algorithm, permutation and round."""
-    rows = []
-    for label, found in averages.items():
-        rounds, values = theirs()[label]
-        for seed, (average, size) in enumerate(zip(found, sizes[label], strict=True)):
-            curve = {"round": rounds, "size at the end": [size] * len(rounds)}
-            curve |= {"average_loss": average, "authors": values}
-            rows += series({"algorithm": label, "permutation": seed}, curve)
-    return rows
+        out.append(row)
+    return out
 
 
 def main() -> None:
     args = arguments(__doc__ or "", limit=300.0, quick_limit=8.0)
     permutations = QUICK_PERMUTATIONS if args.quick else PERMUTATIONS
-    averages, sizes = measure(permutations)
+    rows = measure(permutations)
     fig, axes = plots.figure(columns=2, width=7.2, row_height=3.4)
     for ax, name in zip(axes[0], PANELS, strict=True):
-        draw(ax, name, averages)
+        draw(ax, name, rows)
     axes[0, 0].set_ylabel("average loss, ours / theirs", fontsize=plots.FONT)
     print(f"casp, {permutations} permutations, mean and deviation; theirs is one run")
-    publish(fig, csv_rows(averages, sizes), args, table(averages, sizes), legend=3)
+    publish(fig, rows, args, table(rows), legend=3)
 
 
 if __name__ == "__main__":

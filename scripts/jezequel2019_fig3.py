@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from math import sqrt
 
 import numpy as np
-from common import arguments, print_table, publish, series
+from common import arguments, cells, print_table, publish, series
 from jezequel2019 import AUTHORS, DEGREES, STYLES, published
 from matplotlib.axes import Axes
 from tqdm import tqdm
@@ -110,10 +110,9 @@ def check(game: Game, played: okl.adversary.GreedyGame) -> np.ndarray:
     return bound
 
 
-def play(game: Game, n: int, limit: float) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """Return regrets (seeds, rounds) by algorithm, and the bounds of Kernel-AWV."""
-    regrets: dict[str, list[np.ndarray]] = {}
-    bounds = []
+def play(game: Game, n: int, limit: float) -> list[dict]:
+    """Return a row for each algorithm, seed and round: the regret, and the bound of Kernel-AWV."""
+    rows, rounds = [], np.arange(1, n + 1)
     spent = dict.fromkeys(game.labels, 0.0)
     jobs = [(label, seed) for label in game.labels for seed in range(game.seeds)]
     for label, seed in tqdm(jobs, desc=game.name, disable=None):
@@ -125,17 +124,17 @@ def play(game: Game, n: int, limit: float) -> tuple[dict[str, np.ndarray], np.nd
             seed=seed, comparator=game.comparator, search=game.search,
         )  # fmt: skip
         spent[label] += time.thread_time() - start
-        regrets.setdefault(label, []).append(played.regret)
-        if label == EXACT:
-            bounds.append(check(game, played))
-    return {label: np.array(found) for label, found in regrets.items()}, np.array(bounds)
+        head = {"game": game.name, "algorithm": label, "seed": seed}
+        bound = check(game, played) if label == EXACT else [None] * n
+        rows += series(head, {"round": rounds, "regret": played.regret, "bound": bound})
+    return rows
 
 
-def draw(ax: Axes, game: Game, regrets: dict[str, np.ndarray], bounds: np.ndarray) -> None:
+def draw(ax: Axes, game: Game, rows: list[dict]) -> None:
     """Draw medians and ranges of the regrets, and the bound of Kernel-AWV."""
-    rounds = np.arange(1, bounds.shape[1] + 1)
-    for label, found in regrets.items():
-        plots.band(ax, rounds, found, label, LOOKS[label])
+    for label in game.labels:
+        plots.band(ax, *cells(rows, "round", "regret", algorithm=label), label, LOOKS[label])
+    rounds, bounds = cells(rows, "round", "bound", algorithm=EXACT)
     ax.plot(rounds, np.median(bounds, axis=0), color="black", linestyle=(0, (1, 1.5)),
             linewidth=1.0, label=f"bound of {EXACT} (Prop. 1)")  # fmt: skip
     ax.set(xlim=(0, len(rounds)), ylim=(0, None))
@@ -158,22 +157,20 @@ def draw_published(ax: Axes) -> None:
     ax.set(xlim=(0, last + 1), ylim=(0, 1.25 * top))
 
 
-def compare(regrets: dict[str, np.ndarray]) -> list[dict[str, str]]:
+def compare(rows: list[dict]) -> list[dict[str, str]]:
     """Return the authors' values beside ours, at some round and where their curves end."""
     table = []
     for curve, (rounds, values) in published("adversary d=5 regret").items():
-        ours = regrets.get(CURVES[curve])
-        if ours is None:
-            continue
+        _, ours = cells(rows, "round", "regret", algorithm=CURVES[curve])
         row = {"authors' curve": curve}
         for name, t in (("at 21", 21), ("at its end", int(rounds[-1]))):
             there = values[rounds == t] if t <= ours.shape[1] else []
-            cells = ["-"] * 3
+            texts = ["-"] * 3
             if len(there):
                 low, middle, high = np.percentile(ours[:, t - 1], (0, 50, 100))
                 told = f"{middle:.2f} ({low:.2f} to {high:.2f})"
-                cells = [f"round {t}", f"{there[0]:.2f}", told]
-            row |= zip((name, f"{name}: theirs", f"{name}: ours"), cells, strict=True)
+                texts = [f"round {t}", f"{there[0]:.2f}", told]
+            row |= zip((name, f"{name}: theirs", f"{name}: ours"), texts, strict=True)
         table.append(row)
     return table
 
@@ -185,20 +182,16 @@ def main() -> None:
     numbers, said = [], []
     for ax, game in zip(axes[0, 1:], games(args.quick), strict=True):
         okl.adversary.greedy(learner("FOGD", game, 0), KERNEL, 2, D)  # compiles what all share
-        regrets, bounds = play(game, n, args.limit)
-        draw(ax, game, regrets, bounds)
+        rows = play(game, n, args.limit)
+        draw(ax, game, rows)
         if game.search == "single":
-            draw(axes[0, 0], game, regrets, bounds)
+            draw(axes[0, 0], game, rows)
             draw_published(axes[0, 0])
             plots.title(axes[0, 0], "their game, with their points")
-            theirs = compare(regrets)
-        for label, found in regrets.items():
-            for seed, curve in enumerate(found):
-                head = {"game": game.name, "algorithm": label, "seed": seed}
-                bound = bounds[seed] if label == EXACT else [None] * n
-                rounds = np.arange(1, n + 1)
-                numbers += series(head, {"round": rounds, "regret": curve, "bound": bound})
-        shares = regrets[EXACT] / bounds
+            theirs = compare(rows)
+        numbers += rows
+        _, regrets, bounds = cells(rows, "round", "regret", "bound", algorithm=EXACT)
+        shares = regrets / bounds
         said.append(
             f"{game.name}, {EXACT}: largest share of the bound at any round {shares.max():.3f}, at "
             f"the last {shares[:, -1].max():.3f}; bound there {np.median(bounds[:, -1]):.1f}"

@@ -127,22 +127,15 @@ def least_regularised() -> float:
     return LAM / 2.0 * best.norm**2 + best.loss / len(y)
 
 
-LOOKS = {
-    POMD: {"color": plots.COLOURS[2], "linestyle": "-", "marker": "o"},
-    "Theorem 2": {"color": plots.COLOURS[2], "linestyle": "--"},
-    "Theorem 3": {"color": plots.COLOURS[2], "linestyle": ":"},
-    SGD: {"color": plots.COLOURS[1], "linestyle": "-", "marker": "s"},
-    "Theorem 4": {"color": plots.COLOURS[1], "linestyle": "--"},
-    f"{POMD}, {MEAN}": {"color": plots.COLOURS[2], "linestyle": "", "marker": "x"},
-    f"{SGD}, {MEAN}": {"color": plots.COLOURS[1], "linestyle": "", "marker": "+"},
-}
-NAMES = {
-    "Theorem 2": "bound: POMD, Theorem 2",
-    "Theorem 3": "bound: POMD, Theorem 3",
-    "Theorem 4": "bound: SGD, Zhang's Theorem 4",
-    POMD: "POMD, one draw",
-    SGD: "SGD, one draw",
-    f"{SGD}, {MEAN}": f"SGD, {MEAN}",
+BLUE, ORANGE = {"color": plots.COLOURS[2]}, {"color": plots.COLOURS[1]}
+LOOKS = {  # and the names
+    POMD: BLUE | {"linestyle": "-", "marker": "o", "label": "POMD, one draw"},
+    "Theorem 2": BLUE | {"linestyle": "--", "label": "bound: POMD, Theorem 2"},
+    "Theorem 3": BLUE | {"linestyle": ":", "label": "bound: POMD, Theorem 3"},
+    SGD: ORANGE | {"linestyle": "-", "marker": "s", "label": "SGD, one draw"},
+    "Theorem 4": ORANGE | {"linestyle": "--", "label": "bound: SGD, Zhang's Theorem 4"},
+    f"{POMD}, {MEAN}": BLUE | {"linestyle": "", "marker": "x", "label": f"{POMD}, {MEAN}"},
+    f"{SGD}, {MEAN}": ORANGE | {"linestyle": "", "marker": "+", "label": f"SGD, {MEAN}"},
 }
 BOUND_OF = {"Theorem 2": POMD, "Theorem 3": POMD, "Theorem 4": SGD}
 
@@ -172,12 +165,11 @@ def draw(ax: Axes, rows: list[dict], ylabel: str) -> None:
         if not len(sizes):
             continue
         means = np.where(means > 0.0, means, np.nan)[0]  # a logarithmic axis has no 0
-        label = NAMES.get(name, name)
         if "marker" in look and look["linestyle"]:
             bars = 2.0 * errors[0]
-            ax.errorbar(sizes, means, bars, label=label, markersize=3, linewidth=1.2, **look)
+            ax.errorbar(sizes, means, bars, markersize=3, linewidth=1.2, **look)
         else:
-            ax.plot(sizes, means, label=label, markersize=4.5, **look)
+            ax.plot(sizes, means, markersize=4.5, **look)
     plots.tidy(ax, "examples T", ylabel, rows[0]["panel"], log="xy")
 
 

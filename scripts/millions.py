@@ -15,11 +15,12 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from common import alone, arguments, peak_memory, publish, some, write_csv
-from peers import Batches, Own, Rows, absent, combinations
+from peers import Own, Rows, absent, combinations, on_features, river_logistic
 
 import oklnumba as okl
 from oklnumba import plots
@@ -96,8 +97,8 @@ def lengths(stream: str, quick: bool) -> tuple[int, ...]:
 # ---- the learners, each with a few settings ----
 
 
-def families() -> dict[str, list[tuple[str, Callable]]]:
-    """Return the settings of the learners of the package by name, as text and maker."""
+def families() -> dict[str, dict[str, Callable]]:
+    """Return the settings of the learners of the package by name, makers by text."""
     kernel, smooth = okl.Gaussian(), {"loss": "logistic"}
     adagrad = okl.AdaptiveFTRL("adagrad", **smooth)
     widths, steps = {"kernel__sigma": (1, 2)}, {"eta": (0.3, 1, 3)}
@@ -118,36 +119,20 @@ def families() -> dict[str, list[tuple[str, Callable]]]:
         "ProsNKONS": (okl.ProsNKONS(kernel), {"kernel__sigma": (4, 6, 8)}),
         SELF: (okl.SelfTuning(), {}),
     }  # fmt: skip
-    return {name: list(combinations(learner, Own, **lists).items())
-            for name, (learner, lists) in found.items()}  # fmt: skip
+    return {name: combinations(one, Own, **lists) for name, (one, lists) in found.items()}
 
 
-def others(name: str) -> list[tuple[str, Callable]]:
+def others(name: str) -> dict[str, Callable]:
     """Return the settings of a rival."""
+    if "tree" in name:
+        from river.tree import HoeffdingAdaptiveTreeClassifier
+
+        return {"": lambda: Rows(HoeffdingAdaptiveTreeClassifier(seed=0))}
     if name.startswith(RIVER):
-        from river import linear_model, optim, preprocessing, tree
-
-        if "tree" in name:
-            return [("", lambda: Rows(tree.HoeffdingAdaptiveTreeClassifier(seed=0)))]
-
-        def logistic(step: float) -> Rows:
-            model = linear_model.LogisticRegression(optim.SGD(step), intercept_lr=step)
-            return Rows(preprocessing.StandardScaler() | model)
-
-        return [(f"step = {s:g}", lambda s=s: logistic(s)) for s in (0.01, 0.1)]
-    from sklearn.kernel_approximation import Nystroem, RBFSampler
-
-    def batches(sigma: float, step: float) -> Batches:
-        kind, size = (Nystroem, 200) if "Nystroem" in name else (RBFSampler, 400)
-        features = kind(gamma=0.5 / sigma**2, n_components=size, random_state=0)
-        constant = {"learning_rate": "constant", "eta0": step} if step else {}
-        return Batches(features, loss="log_loss", alpha=1e-6, **constant)
-
-    return [
-        (f"sigma = {s:g}, step = {e or 'optimal'}", lambda s=s, e=e: batches(s, e))
-        for s in (1, 2)
-        for e in (0, 0.3, 1)
-    ]
+        return combinations(river_logistic, Rows, step=(0.01, 0.1))
+    kind, size = ("Nystroem", 200) if "Nystroem" in name else ("RBFSampler", 400)
+    told, steps = "sigma = {sigma:g}, step = {eta:g}", (0, 0.3, 1)  # 0: scikit-learn's own
+    return combinations(partial(on_features, kind, size), told=told, sigma=(1, 2), eta=steps)
 
 
 RIVALS = (
@@ -173,15 +158,15 @@ def pieces(blocks: Iterator[Block], rows: int, total: int) -> Iterator[Block]:
             return
 
 
-def choose(stream: str, settings: list[tuple[str, Callable]], rounds: int) -> tuple[str, Callable]:
+def choose(stream: str, settings: dict[str, Callable], rounds: int) -> str:
     """Return the setting with the fewest mistakes on another draw; this compiles too."""
-    found = []
-    for text, make in settings:
-        player = make()
+
+    def wrong(text: str) -> int:
+        player = settings[text]()
         cut = pieces(blocks(stream, REHEARSED), player.rows or BLOCK, rounds)
-        wrong = sum(player.play(piece.X, piece.y) for piece in cut)
-        found.append((wrong, len(found), text, make))
-    return min(found)[2:]
+        return sum(player.play(piece.X, piece.y) for piece in cut)
+
+    return min(settings, key=wrong)
 
 
 def play(stream: str, name: str, quick: bool, limit: float) -> list[dict]:
@@ -189,8 +174,8 @@ def play(stream: str, name: str, quick: bool, limit: float) -> list[dict]:
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     warnings.simplefilter("ignore")
     settings = families().get(name) or others(name)
-    text, make = choose(stream, settings, QUICK_TUNE if quick else TUNE_ROUNDS)
-    player, rounds, rows = make(), lengths(stream, quick), []
+    text = choose(stream, settings, QUICK_TUNE if quick else TUNE_ROUNDS)
+    player, rounds, rows = settings[text](), lengths(stream, quick), []
     start, played, wrong, before, least, seconds = peak_memory(), 0, 0, (0, 0), 0.0, 0.0
     for piece in pieces(blocks(stream, PLAYED), player.rows or BLOCK, rounds[-1]):
         begin = time.process_time()

@@ -4,11 +4,10 @@ The others are no dependency of the package: pip install "oklnumba[benchmark]". 
 rows into the shape that its library wants (``prepare``), and plays those (``mistakes``).
 """
 
-import hashlib
-import os
 import tempfile
+import warnings
 from collections.abc import Callable, Sequence
-from functools import lru_cache, partial
+from functools import partial
 from importlib.util import find_spec
 from itertools import product
 from typing import Any
@@ -45,6 +44,16 @@ def combinations(
 def changed(learner: Learner, **given: Any) -> Learner:
     """Return a copy of a learner with other hyper-parameters."""
     return anew(learner).set_params(**given)
+
+
+def survived(learner: Any, X: np.ndarray, y: np.ndarray) -> okl.Run | None:
+    """Return the run, None where numbers overflow (a step too long for squared loss)."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        try:
+            return okl.run(learner, X, y)
+        except FloatingPointError:
+            return None
 
 
 def standardised(X: np.ndarray) -> np.ndarray:
@@ -150,9 +159,28 @@ class Rows(Peer):
         return wrong
 
 
-@lru_cache(maxsize=1)
-def folder() -> tempfile.TemporaryDirectory:
-    return tempfile.TemporaryDirectory()
+def sgd_step(eta: float) -> dict[str, Any]:
+    """Return keywords of SGDClassifier for a constant step, 0: for its "optimal" schedule."""
+    return {"alpha": 1e-6} | ({"learning_rate": "constant", "eta0": eta} if eta else {})
+
+
+def on_features(
+    kind: str, size: int, sigma: float, eta: float, batches: type[Batches] = Batches
+) -> Batches:
+    """Return logistic SGD on the "RBFSampler" or "Nystroem" of a Gaussian kernel."""
+    from sklearn import kernel_approximation
+
+    make = getattr(kernel_approximation, kind)
+    features = make(gamma=0.5 / sigma**2, n_components=size, random_state=0)
+    return batches(features, loss="log_loss", **sgd_step(eta))
+
+
+def river_logistic(step: float) -> Any:
+    """Return river's logistic regression on inputs standardised by the past."""
+    from river import linear_model, optim, preprocessing
+
+    model = linear_model.LogisticRegression(optim.SGD(step), intercept_lr=step)
+    return preprocessing.StandardScaler() | model
 
 
 class Wabbit(Peer):
@@ -161,24 +189,21 @@ class Wabbit(Peer):
     rows = None
 
     def __init__(self, options: str):
-        self.options = options
+        self.options, self.folder = options, tempfile.TemporaryDirectory()
+
+    def __del__(self) -> None:
+        self.folder.cleanup()
 
     def prepare(self, X: np.ndarray, y: np.ndarray) -> Any:
-        digest = hashlib.sha256(X.tobytes() + y.tobytes()).hexdigest()
-        path = os.path.join(folder().name, digest)
-        if not os.path.exists(path):
-            self.write(X, y, path)
-        return path, len(y)
-
-    @staticmethod
-    def write(X: np.ndarray, y: np.ndarray, path: str) -> None:
         from vowpalwabbit import Workspace
 
+        path = f"{self.folder.name}/rows"
         with open(path, "w", encoding="utf-8") as file:
             for label, values in zip(y.tolist(), X.tolist(), strict=True):
                 told = " ".join(f"{j}:{v:.6g}" for j, v in enumerate(values))
                 file.write(f"{label:g} |f {told}\n")
         Workspace(f"-d {path} --cache_file {path}.cache --noop --quiet").finish()
+        return path, len(y)
 
     def mistakes(self, prepared: Any) -> int:
         from vowpalwabbit import Workspace

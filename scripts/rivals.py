@@ -7,8 +7,9 @@ are no dependency of the package: pip install river scikit-learn.
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import tuned
@@ -60,16 +61,12 @@ def plain(stream: Stream, limit: float) -> tuple[str, np.ndarray]:
     return "mean so far", np.concatenate([[0.0], moments(stream.y)[0][:-1]])
 
 
-def by_hand(group: str, family: str) -> Player:
-    """Return the player of a family with the setting that was best on the group's rehearsal."""
-
-    def play(stream: Stream, limit: float) -> tuple[str, np.ndarray]:
-        how, setting = tuned.tune(group, family)
-        make = tuned.grids(stream.kind, stream.X.shape[1])[family][setting]
-        forecasts = tuned.play(family, make, tuned.scalings(stream.X)[how], stream)
-        return f"{setting} {how}", np.zeros(0) if forecasts is None else forecasts
-
-    return play
+def by_hand(group: str, family: str, stream: Stream, limit: float) -> tuple[str, np.ndarray]:
+    """Play a family with the setting that was best on the group's rehearsal."""
+    how, setting = tuned.tune(group, family)
+    make = tuned.grids(stream.kind, stream.X.shape[1])[family][setting]
+    forecasts = tuned.play(family, make, tuned.scalings(stream.X)[how], stream)
+    return f"{setting} {how}", np.zeros(0) if forecasts is None else forecasts
 
 
 # ---- scikit-learn ----
@@ -113,40 +110,36 @@ def sklearn_models(kind: str, d: int) -> dict[str, tuple[dict, float | None]]:
     }
 
 
-def with_sklearn(name: str) -> Player:
-    """Return the player of one of ``sklearn_models`` on inputs (and labels) standardised online."""
+def with_sklearn(name: str, stream: Stream, limit: float) -> tuple[str, np.ndarray]:
+    """Play one of ``sklearn_models`` on inputs (and labels) standardised online."""
+    import sklearn
+    from sklearn.kernel_approximation import RBFSampler
+    from sklearn.linear_model import SGDClassifier, SGDRegressor
 
-    def play(stream: Stream, limit: float) -> tuple[str, np.ndarray]:
-        import sklearn
-        from sklearn.kernel_approximation import RBFSampler
-        from sklearn.linear_model import SGDClassifier, SGDRegressor
-
-        keywords, gamma = sklearn_models(stream.kind, stream.X.shape[1])[name]
-        y = stream.y[: slow_rows(stream.X.shape[1])]
-        Z = standardised_online(stream.X[: len(y)])
-        if gamma is not None:
-            Z = RBFSampler(gamma=gamma, n_components=COMPONENTS, random_state=0).fit_transform(Z)
-        forecasts = np.zeros(len(y))
-        with sklearn.config_context(assume_finite=True, skip_parameter_validation=True):
-            if stream.kind == "classification":
-                model, targets = SGDClassifier(random_state=0, **keywords), y
-                first = {"classes": (-1.0, 1.0)}
-            else:
-                model, targets = SGDRegressor(random_state=0, **keywords), standardised_online(y)
-                first, targets = {}, targets[:, 0]
-            for t in stopwatch(len(y), limit):
-                if t:
-                    forecasts[t] = Z[t] @ model.coef_.ravel() + model.intercept_[0]
-                model.partial_fit(Z[t : t + 1], targets[t : t + 1], **({} if t else first))
-        forecasts = forecasts[: t + 1]
-        if keywords.get("loss") == "log_loss":
-            forecasts = np.tanh(forecasts / 2.0)  # 2 p - 1
-        elif stream.kind == "regression":  # in the units of the labels, 0 for the first
-            mean, deviation = (past[:t] for past in moments(y - y[0]))
-            forecasts[1:] = y[0] + mean + np.where(deviation > 0.0, deviation, 1.0) * forecasts[1:]
-        return "", forecasts
-
-    return play
+    keywords, gamma = sklearn_models(stream.kind, stream.X.shape[1])[name]
+    y = stream.y[: slow_rows(stream.X.shape[1])]
+    Z = standardised_online(stream.X[: len(y)])
+    if gamma is not None:
+        Z = RBFSampler(gamma=gamma, n_components=COMPONENTS, random_state=0).fit_transform(Z)
+    forecasts = np.zeros(len(y))
+    with sklearn.config_context(assume_finite=True, skip_parameter_validation=True):
+        if stream.kind == "classification":
+            model, targets = SGDClassifier(random_state=0, **keywords), y
+            first = {"classes": (-1.0, 1.0)}
+        else:
+            model, targets = SGDRegressor(random_state=0, **keywords), standardised_online(y)
+            first, targets = {}, targets[:, 0]
+        for t in stopwatch(len(y), limit):
+            if t:
+                forecasts[t] = Z[t] @ model.coef_.ravel() + model.intercept_[0]
+            model.partial_fit(Z[t : t + 1], targets[t : t + 1], **({} if t else first))
+    forecasts = forecasts[: t + 1]
+    if keywords.get("loss") == "log_loss":
+        forecasts = np.tanh(forecasts / 2.0)  # 2 p - 1
+    elif stream.kind == "regression":  # in the units of the labels, 0 for the first
+        mean, deviation = (past[:t] for past in moments(y - y[0]))
+        forecasts[1:] = y[0] + mean + np.where(deviation > 0.0, deviation, 1.0) * forecasts[1:]
+    return "", forecasts
 
 
 def stopwatch(rows: int, limit: float) -> Iterator[int]:
@@ -161,8 +154,8 @@ def stopwatch(rows: int, limit: float) -> Iterator[int]:
 # ---- river ----
 
 
-def river_models(kind: str, d: int) -> dict[str, Callable]:
-    """Return constructors by name."""
+def river_models(kind: str, d: int) -> dict[str, Any]:
+    """Return models by name."""
     from river import feature_extraction, forest, linear_model, optim, preprocessing, tree
 
     def scaled(model, gamma: float | None = None):
@@ -171,56 +164,49 @@ def river_models(kind: str, d: int) -> dict[str, Callable]:
             front |= feature_extraction.RBFSampler(gamma, n_components=RIVER_COMPONENTS, seed=0)
         return front | model
 
+    logistic, linear = linear_model.LogisticRegression, linear_model.LinearRegression
+    sgd = optim.SGD
     if kind == "classification":
-        logistic, sgd = linear_model.LogisticRegression, optim.SGD
         return {
-            "LogisticRegression": lambda: scaled(logistic()),
-            "LogisticRegression, step 0.1": lambda: scaled(logistic(sgd(0.1), intercept_lr=0.1)),
-            "PAClassifier": lambda: scaled(linear_model.PAClassifier()),
-            "RBFSampler + LogisticRegression, step 0.1/d": lambda: scaled(
-                logistic(sgd(0.1 / d)), 1.0
-            ),
-            TREE: lambda: tree.HoeffdingAdaptiveTreeClassifier(seed=0),
-            FOREST: lambda: forest.ARFClassifier(seed=0),
+            "LogisticRegression": scaled(logistic()),
+            "LogisticRegression, step 0.1": scaled(logistic(sgd(0.1), intercept_lr=0.1)),
+            "PAClassifier": scaled(linear_model.PAClassifier()),
+            "RBFSampler + LogisticRegression, step 0.1/d": scaled(logistic(sgd(0.1 / d)), 1.0),
+            TREE: tree.HoeffdingAdaptiveTreeClassifier(seed=0),
+            FOREST: forest.ARFClassifier(seed=0),
         }
 
     def target(model, gamma: float | None = None):
         return scaled(preprocessing.TargetStandardScaler(regressor=model), gamma)
 
     return {
-        "LinearRegression": lambda: target(linear_model.LinearRegression()),
-        "PARegressor, C=0.01": lambda: target(linear_model.PARegressor(C=0.01)),
-        "RBFSampler + LinearRegression, step 0.02/d": lambda: target(
-            linear_model.LinearRegression(optim.SGD(0.02 / d)), 1.0
-        ),
-        TREE: lambda: tree.HoeffdingAdaptiveTreeRegressor(seed=0),
-        FOREST: lambda: forest.ARFRegressor(seed=0),
+        "LinearRegression": target(linear()),
+        "PARegressor, C=0.01": target(linear_model.PARegressor(C=0.01)),
+        "RBFSampler + LinearRegression, step 0.02/d": target(linear(sgd(0.02 / d)), 1.0),
+        TREE: tree.HoeffdingAdaptiveTreeRegressor(seed=0),
+        FOREST: forest.ARFRegressor(seed=0),
     }
 
 
 TREE, FOREST = "HoeffdingAdaptiveTree", "AdaptiveRandomForest"
 
 
-def with_river(name: str) -> Player:
-    """Return the player of one of ``river_models``; classifiers forecast 2 p - 1."""
-
-    def play(stream: Stream, limit: float) -> tuple[str, np.ndarray]:
-        n, d = stream.X.shape
-        rows = min(n, slow_rows(d)) if is_slow(RIVER, name, d) else n
-        model, keys = river_models(stream.kind, d)[name](), [f"x{j}" for j in range(d)]
-        forecasts = np.zeros(rows)
-        for t in stopwatch(rows, limit):
-            x = dict(zip(keys, stream.X[t].tolist(), strict=True))
-            if stream.kind == "classification":
-                p = model.predict_proba_one(x)
-                forecasts[t] = 2.0 * p.get(True, 0.0) - 1.0 if p else 0.0
-                model.learn_one(x, bool(stream.y[t] > 0.0))
-            else:
-                forecasts[t] = model.predict_one(x) or 0.0
-                model.learn_one(x, float(stream.y[t]))
-        return "", forecasts[: t + 1]
-
-    return play
+def with_river(name: str, stream: Stream, limit: float) -> tuple[str, np.ndarray]:
+    """Play one of ``river_models``; classifiers forecast 2 p - 1."""
+    n, d = stream.X.shape
+    rows = min(n, slow_rows(d)) if is_slow(RIVER, name, d) else n
+    model, keys = river_models(stream.kind, d)[name], [f"x{j}" for j in range(d)]
+    forecasts = np.zeros(rows)
+    for t in stopwatch(rows, limit):
+        x = dict(zip(keys, stream.X[t].tolist(), strict=True))
+        if stream.kind == "classification":
+            p = model.predict_proba_one(x)
+            forecasts[t] = 2.0 * p.get(True, 0.0) - 1.0 if p else 0.0
+            model.learn_one(x, bool(stream.y[t] > 0.0))
+        else:
+            forecasts[t] = model.predict_one(x) or 0.0
+            model.learn_one(x, float(stream.y[t]))
+    return "", forecasts[: t + 1]
 
 
 # ---- all of them ----
@@ -248,11 +234,11 @@ def jobs(libraries: bool) -> Iterator[tuple[str, str, str, Player]]:
         for player in (plain, last_label) if kind == "regression" else (plain,):
             yield group, PLAIN, player.__name__, player
         for family in tuned.grids(kind, d):
-            yield group, OWN, family, by_hand(group, family)
+            yield group, OWN, family, partial(by_hand, group, family)
         others = (SKLEARN, sklearn_models, with_sklearn), (RIVER, river_models, with_river)
         for by, models, player in others if libraries else ():
             for name in models(kind, d):
-                yield group, by, name, player(name)
+                yield group, by, name, partial(player, name)
 
 
 def play_all(path: Path, libraries: bool, limit: float) -> None:

@@ -13,7 +13,6 @@ Data: all sets (casp, magic04 and mushrooms come with the package); at most 50,0
 river and scikit-learn: pip install river scikit-learn (without them the others are played).
 """
 
-import importlib.util
 import time
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -21,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 import rivals
 from common import FIGURES, arguments, publish, read_csv
+from peers import absent
 from streams import ROWS, SETS, Stream, streams
 from tqdm import tqdm
 
@@ -188,9 +188,7 @@ def main() -> None:
     args = arguments(__doc__ or "", 120.0, 20.0, rivals={"action": "store_true"})
     own = args.output / f"{RIVALS}.csv"
     if args.rivals:
-        libraries = all(map(importlib.util.find_spec, ("river", "sklearn")))
-        print("" if libraries else "without river and scikit-learn: pip install river scikit-learn")
-        rivals.play_all(own, libraries, args.limit)
+        rivals.play_all(own, not absent(rivals.RIVER, rivals.SKLEARN), args.limit)
     others = read_csv(own if own.exists() else FIGURES / own.name)
     okl.run(okl.SelfTuning(), np.ones((600, 2)), np.ones(600))  # compiles
     rows = []

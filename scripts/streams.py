@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
+import scipy.signal
 from common import at_hand
 
 import oklnumba as okl
@@ -113,11 +114,8 @@ def drift(how: str, function: Callable, kind: str, seed: int) -> tuple[Stream, n
 def autoregression(n: int, memory: float, rng: np.random.Generator) -> np.ndarray:
     """Return v_t = memory v_{t-1} + noise, of variance 1."""
     noise = np.sqrt(1.0 - memory**2) * rng.standard_normal(n)
-    v, out = rng.standard_normal(), np.empty(n)
-    for t in range(n):
-        v = memory * v + noise[t]
-        out[t] = v
-    return out
+    first = [memory * rng.standard_normal()]
+    return scipy.signal.lfilter([1.0], [1.0, -memory], noise, zi=first)[0]
 
 
 def electricity_like(seed: int = 0) -> Stream:

@@ -1,13 +1,11 @@
 """What the benchmark scripts share: timing, rows of ratios with their goals, and the report."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import platform
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +13,8 @@ import numpy as np
 from common import FIGURES, write_csv
 from threadpoolctl import threadpool_limits
 from tqdm import tqdm
+
+from oklnumba.learners.learner import Learner
 
 
 def stream(n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
@@ -29,6 +29,13 @@ def timed(function: Callable[[], Any], clock: Callable[[], float] = time.perf_co
     start = clock()
     function()
     return clock() - start
+
+
+def by_hand(learner: Learner, X: Iterable[np.ndarray], y: Iterable[float]) -> None:
+    """Play rounds from Python, predict_one and learn_one."""
+    for x, label in zip(X, y, strict=True):
+        learner.predict_one(x)
+        learner.learn_one(x, label)
 
 
 def seconds(function: Callable[[], Any], repeat: int = 3) -> float:

@@ -5,13 +5,12 @@ setting is chosen with labels: on a permutation of its own of the set, or anothe
 stream; each setting plays TUNING_ROWS / 4 rows, and the best quarter of them TUNING_ROWS.
 """
 
-import warnings
 from collections.abc import Callable
 from functools import lru_cache, partial
 from itertools import product
 
 import numpy as np
-from peers import combinations, standardised
+from peers import combinations, standardised, survived
 from streams import SETS, Stream, of_group, of_set
 
 import oklnumba as okl
@@ -92,14 +91,8 @@ def play(
     middle, half = 0.0, 1.0
     if stream.kind == "regression":  # labels scaled to [-1, 1]
         middle, half = (y.max() + y.min()) / 2.0, (y.max() - y.min()) / 2.0
-    y = (y - middle) / half
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        try:
-            run = okl.run(make(rows), X[:rows], y[:rows])
-        except FloatingPointError:
-            return None
-    return middle + half * run.predictions
+    run = survived(make(rows), X[:rows], (y[:rows] - middle) / half)
+    return None if run is None else middle + half * run.predictions
 
 
 def clipped(forecasts: np.ndarray, stream: Stream) -> np.ndarray:

@@ -130,3 +130,19 @@ def test_labels_where_the_loss_has_no_curvature_are_refused(cls):
         with pytest.raises(ValueError, match=r"outside \[-C, C\] with C = 0.5"):
             learner.partial_fit(X, 2 * y)
         assert learner.rounds == 0
+
+
+@pytest.mark.parametrize("directions", [6, 3])  # more than the sketch keeps, and as many
+def test_the_sketch_loses_no_more_than_frequent_directions_may(directions):
+    rank, rng = 3, np.random.default_rng(0)
+    gradients = rng.normal(size=(200, directions)) @ rng.normal(size=(directions, 6))
+    learner = okl.SketchedONS(rank, eta=1.0).reset(6)
+    for g in gradients:
+        learner.update(g)
+    lost = np.linalg.eigvalsh(gradients.T @ gradients - learner._S.T @ learner._S)
+    total = np.square(gradients).sum()
+    # Ghashami et al. 2016: 0 <= G'G - S'S <= |G - G_k|_F^2 / (rank + 1 - k) for all k <= rank
+    tail = np.cumsum(np.square(np.linalg.svd(gradients, compute_uv=False))[::-1])[::-1]
+    assert lost[0] > -1e-10 * total
+    assert lost[-1] <= min(tail[k] / (rank + 1 - k) for k in range(rank + 1)) + 1e-10 * total
+    assert (lost[-1] > 1e-3 * total) == (directions > rank)
