@@ -7,6 +7,8 @@ import threading
 from pathlib import Path
 from typing import ClassVar, Self
 
+from oklnumba.interrupts import HOLD
+
 STATUS, RESET = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 
@@ -30,27 +32,37 @@ class Peak:
         process, or the system does not say.
     """
 
-    running: ClassVar[list[Peak]] = []
+    running: ClassVar[set[Peak]] = set()
     lock: ClassVar[threading.Lock] = threading.Lock()
 
     def __enter__(self) -> Self:
         self.rise: int | None = None
         self.begin: int | None = None
-        with self.lock:
-            self.running.append(self)
+        try:
+            self._start()
+            return self
+        except BaseException:  # Ctrl-C: no __exit__ follows, and it would overlap all after it
+            self._leave()
+            raise
+
+    def __exit__(self, *_: object) -> None:
+        self._leave()
+
+    def _start(self) -> None:
+        with HOLD, self.lock:
+            self.running.add(self)
             if len(self.running) > 1:
                 for one in self.running:
                     one.begin = None
-                return self
+                return
             try:
                 RESET.write_text("5", encoding="ascii")
                 self.begin = resident("VmRSS")
             except OSError:
                 pass
-        return self
 
-    def __exit__(self, *_: object) -> None:
-        with self.lock:
-            self.running.remove(self)
+    def _leave(self) -> None:
+        with HOLD, self.lock:
+            self.running.discard(self)
             if self.begin is not None:
                 self.rise = max(resident("VmHWM") - self.begin, 0)

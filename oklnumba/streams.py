@@ -290,6 +290,9 @@ class _Tables:
         self.columns = tuple(_column(one, names, "columns") for one in wanted)
         if self.label in self.columns:
             raise ValueError(f"the label {self.label!r} is among columns; drop it there")
+        twice = {one for one in self.columns if self.columns.count(one) > 1}
+        if twice:
+            raise ValueError(f"columns: {min(twice)!r} is named twice; name each column once")
         self._all = columns is None
         self._any_label = any_label
         self._dataset = dataset

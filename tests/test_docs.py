@@ -181,3 +181,14 @@ def test_files_outside_the_repository_are_not_there(tmp_path):
     outside = tmp_path / ERRATA.name
     outside.touch()
     assert dangling(str(outside), [], tmp_path) == ([], [str(outside)])
+
+
+def test_the_citation_has_every_paper_and_a_date_only_once_it_is_out():
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    table = (ROOT / "docs/reproducing.md").read_text(encoding="utf-8")
+    titles = re.findall(r"^\| [^|*]+, \*([^*]+)\* \|", table, re.MULTILINE)
+    assert len(titles) == 4
+    for title in [*titles, "Online convex optimization"]:
+        assert f'title: "{title}"' in citation
+    unreleased = "(unreleased)" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert ("date-released" in citation) != unreleased

@@ -269,6 +269,9 @@ LABELS = {
     "categories": lambda up: pd.Series(np.where(up, "yes", "no"), dtype="category"),
     "bools": lambda up: up,
     "integers": lambda up: np.where(up, 7, 3),
+    "objects that are bools": lambda up: up.astype(object),
+    "objects that are integers": lambda up: pd.Series(np.where(up, 7, 3), dtype=object),
+    "bools of NumPy": lambda up: np.array([*up, None], dtype=object)[:-1],
     "signs": lambda up: np.where(up, 1, -1),
     "floats": lambda up: np.where(up, 1.0, 0.0),
     "turned": lambda up: np.where(up, "a", "b"),
@@ -284,7 +287,11 @@ def test_labels_of_every_kind_give_the_same_run(kind):
     expected = okl.run(okl.SelfTuning(), X, turn * np.where(f > 0, 1.0, -1.0))
     assert_array_equal(model.run_.predictions, expected.predictions)
     assert_array_equal(model.classes_, np.unique(np.asarray(y)))
-    assert model.predict(X).dtype == model.classes_.dtype
+    parts = OnlineClassifier().partial_fit(X, y, classes=y)
+    assert_array_equal(parts.run_.predictions, expected.predictions)
+    for one in (model, parts):
+        assert one.predict(X).dtype == one.classes_.dtype
+        assert not kind.startswith(("objects that", "bools")) or one.classes_.dtype.kind in "bi"
     assert np.mean(model.predict(X) == np.asarray(y)) > 0.9
 
 
@@ -592,6 +599,12 @@ def regress(X=X, learner=None):
 BAD_FITS = {
     "one class": (lambda: classify(["a"] * 30), "1 class, 'a'.*partial_fit"),
     "a label missing": (lambda: classify([*Y[1:].tolist(), None]), "None.*row 29.*drop"),
+    "a bool missing": (lambda: classify(np.array([True, False, None] * 10)), "None.*row 2;"),
+    "a bool among integers": (
+        lambda: classify(np.array([3, 7, True] * 10, object)),
+        "True.*row 2;",
+    ),
+    "beyond integers": (lambda: classify(np.array([3, 2**70] * 15, object)), "row 1;"),
     "two types": (lambda: classify(np.array(["a", 1] * 15, object)), "1 .int. at row 1"),
     "dates": (lambda: classify(np.arange(30).astype("M8[D]")), "row 0.*y.astype"),
     "real labels": (lambda: classify(F), "continuous"),

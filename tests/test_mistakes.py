@@ -170,6 +170,12 @@ VALUES = [
     ),
     ("okl.Experts([okl.FOGD()])", VALUE, "kind 'aggregating'", "kind='mlpoly' or kind='hedge'"),
     ("okl.OneVsRest(okl.FOGD(), ['a'])", VALUE, "classes must be at least two", "['no', 'yes']"),
+    (
+        "okl.OneVsRest(okl.FOGD(), [0.0, float('nan')])",
+        VALUE,
+        "classes must be at least two",
+        "nan",
+    ),
     ("okl.OneVsRest(okl.FOGD(), 3)", VALUE, "classes must be", "[0, 1, 2]"),
     ("okl.OneVsRest(okl.FOGD(), [1, 'a'])", VALUE, "classes must be", "all numbers or all texts"),
     ("okl.KernelAWV(k).set_params(kernel__sigma=-1)", VALUE, "sigma must be a number > 0", "-1"),

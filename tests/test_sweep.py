@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -494,6 +495,32 @@ def test_the_peak_is_not_told_where_threads_overlap_or_the_system_does_not_say(m
     with Peak() as unknown:
         pass
     assert unknown.rise is None
+
+
+@linux
+def test_a_peak_whose_beginning_ctrl_c_ends_hides_none_after_it():
+    def tracer(frame, event, arg):
+        nonlocal lines
+        if begun or frame.f_code.co_filename != resident.__file__:
+            return None
+        lines += event == "line"
+        if event == "line" and lines == stop:
+            signal.raise_signal(signal.SIGINT)
+        return tracer
+
+    lines, stop, interrupts = 0, 0, 0
+    while stop <= lines:  # before each line in turn, and once after the last
+        begun, lines, stop, before = False, 0, stop + 1, sys.gettrace()
+        sys.settrace(tracer)
+        try:
+            with Peak():
+                begun = True
+        except KeyboardInterrupt:
+            interrupts += 1
+        finally:
+            sys.settrace(before)
+        assert not Peak.running, stop
+    assert interrupts == stop - 1 > 8
 
 
 def test_bytes_of_a_learner():

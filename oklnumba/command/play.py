@@ -197,9 +197,7 @@ def run(args: argparse.Namespace) -> int:
         learner.set_params(seed=args.seed)
     if args.loss is not None:
         losses.get(args.loss)
-    for path in filter(None, (args.save, args.plot)):
-        if not Path(path).parent.is_dir():
-            raise ValueError(f"{path}: there is no such folder; make it first")
+    refuse_outputs(args)
     table, labels = task_of(args)
     course = Course(for_classes(learner, labels), args.loss)
     print(f"learner   {course.learner!r}", flush=True)
@@ -209,11 +207,33 @@ def run(args: argparse.Namespace) -> int:
         course.learner.save(args.save)
         print(f"saved     {args.save}: oklnumba.load reads it")
     if args.plot and course.rounds:
-        kind = Path(args.plot).suffix.removeprefix(".") or "png"
         with replacing(args.plot) as partial:
-            draw(course, str(learner)).savefig(partial, dpi=200, format=kind)
+            draw(course, str(learner)).savefig(partial, dpi=200, format=picture(args.plot))
         print(f"plot      {args.plot}")
     return status
+
+
+def refuse_outputs(args: argparse.Namespace) -> None:
+    """Raise, before anything is played, where model or plot could not be written at the end.
+
+    Nor are they written over the file that is played.
+    """
+    for path in map(Path, filter(None, (args.save, args.plot))):
+        if not path.parent.is_dir():
+            raise ValueError(f"{path}: there is no such folder; make it first")
+        if path.resolve() == Path(args.file).resolve():
+            raise ValueError(f"{path} is the file that is played; write to another")
+    if args.plot:
+        known = okl.plots.figure(columns=1)[0].canvas.get_supported_filetypes()
+        if picture(args.plot) not in known:
+            raise ValueError(
+                f"{args.plot}: no picture is written so; end it in one of {', '.join(known)}"
+            )
+
+
+def picture(path: str) -> str:
+    """Return the format of a picture, as its name says."""
+    return Path(path).suffix.removeprefix(".").lower() or "png"
 
 
 def _play(course: Course, stream: Any, labels: source.Labels, args: argparse.Namespace) -> int:

@@ -231,7 +231,10 @@ def look(source: Source, task: str | None = None) -> Labels:
 
 
 def _refuse_missing(raw: np.ndarray, before: int, label: str) -> None:
-    missing = np.array([v is None or v != v for v in raw]) if raw.dtype == object else raw != raw
+    if raw.dtype == object:
+        missing = np.array([v is None or v != v for v in raw])
+    else:  # a CSV has an empty text where it has no label
+        missing = raw == "" if raw.dtype.kind == "U" else raw != raw
     if missing.any():
         row = before + int(np.argmax(missing))
         raise ValueError(f"row {row} (the first is 0) has no label in column {label!r}; drop it")

@@ -127,13 +127,17 @@ def has_probabilities(estimator: OnlineClassifier) -> bool:
 
 
 def check_label_type(labels: np.ndarray, name: str = "y") -> np.ndarray:
-    """Return labels, or raise ValueError unless they are numbers, bools or texts, of one type."""
+    """Return labels, or raise ValueError unless they are numbers, bools or texts, of one type.
+
+    What an array of objects holds, integers or bools, becomes an array of these.
+    """
     require(labels.ndim == 1, name, labels, "a 1-D array of labels")
-    kind = labels.dtype.kind
-    other = np.zeros(len(labels), dtype=bool)
+    kind, found = labels.dtype.kind, [""] * len(labels)
     if kind == "O":
-        other = np.array([not isinstance(label, str) for label in labels])
-    if kind not in "biufUO" or other.any():
+        found = [kind_of(label) for label in labels]
+        kind = found[0] if len(found) else "U"
+    other = np.array([one != found[0] for one in found], dtype=bool)
+    if kind not in "biufU" or other.any():
         row = int(np.argmax(other))
         label = labels.tolist()[row]
         raise ValueError(
@@ -141,7 +145,19 @@ def check_label_type(labels: np.ndarray, name: str = "y") -> np.ndarray:
             "labels must be all texts, all integers or all bools: drop rows without a label, or "
             "make texts of them, y.astype(str)"
         )
+    if labels.dtype.kind == "O" and kind in "bi":
+        return labels.astype(bool if kind == "b" else np.int64)
     return labels
+
+
+def kind_of(label: object) -> str:
+    """Return the letter NumPy has for a label among objects: a text, a bool, an integer; or "O"."""
+    if isinstance(label, str):
+        return "U"
+    if isinstance(label, bool | np.bool_):
+        return "b"
+    whole = isinstance(label, int | np.integer) and -(2**63) <= label < 2**63
+    return "i" if whole else "O"
 
 
 class OnlineClassifier(ClassifierMixin, OnlineEstimator):
@@ -218,7 +234,8 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
             player = self._fresh()
             X, y = self._validated(X, as_classes(y, "y"), reset=True)
             with np.errstate(invalid="ignore"):  # labels that no integer holds
-                check_classification_targets(check_label_type(y))
+                y = check_label_type(y)
+                check_classification_targets(y)
             classes = np.unique(y)
             if len(classes) < 2:
                 raise ValueError(
@@ -262,7 +279,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
             )
         with self._as_before_on_error():
             X, y = self._validated(X, as_classes(y, "y"), reset=first)
-            check_label_type(y)
+            y = check_label_type(y)
             if first:
                 return self._start(self._fresh(), classes, X, y)
             return self._play(self.learner_, X, self._labels(y))

@@ -302,6 +302,7 @@ class OneVsRest(Several):
         classes, found = self.classes, self._names()
         proper = found.ndim == 1 and len(found) >= 2 and found.dtype.kind in "iufUb"
         proper = proper and not isinstance(classes, str | Params)
+        proper = proper and (found.dtype.kind != "f" or np.isfinite(found).all())
         if not proper or len(np.unique(found)) != len(found):
             raise ValueError(
                 "classes must be at least two different labels, all numbers or all texts, such as "
