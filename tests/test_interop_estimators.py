@@ -715,3 +715,19 @@ def test_without_the_library_an_estimator_says_how_to_get_it():
 def test_labels_that_are_no_numbers_are_told_without_a_word_of_streams():
     with pytest.raises(ValueError, match=r"^y must hold real numbers"):
         OnlineRegressor().fit(np.zeros((4, 1)), ["a"] * 4)
+
+
+@pytest.mark.parametrize("kind", [okl.interop.OnlineClassifier, okl.interop.OnlineRegressor])
+def test_another_learner_after_the_first_rows_is_refused_until_fit(kind):
+    X, y = np.random.default_rng(0).uniform(-1, 1, (30, 2)), np.arange(30) % 3
+    first = {"classes": [0, 1, 2]} if kind is okl.interop.OnlineClassifier else {}
+    model = kind(okl.LinearAWV(lam=1.0)).partial_fit(X, y, **first)
+    played = model.learner_.rounds
+    model.set_params(learner__lam=2.0)
+    with pytest.raises(ValueError, match=r"now LinearAWV\(lam=2.0.*, but LinearAWV\(.*call fit"):
+        model.partial_fit(X, y)
+    assert model.learner_.rounds == played == 30
+    model.set_params(learner__lam=1.0).partial_fit(X, y)
+    assert model.learner_.rounds == 60
+    anew = model.set_params(learner__lam=2.0).fit(X, y).learner_
+    assert anew.rounds == 30 and "lam=2.0" in repr(anew)

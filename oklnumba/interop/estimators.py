@@ -110,8 +110,18 @@ class OnlineEstimator(BaseEstimator, metaclass=Checked):
         done = run(player, [(X, y)])  # in a chunk: the run does not hold the data
         if done.interrupted:  # half a fit is none
             raise KeyboardInterrupt
-        self.run_, self.learner_ = done, player
+        self.run_, self.learner_, self._made_of = done, player, repr(self.learner)
         return self
+
+    def _playing(self) -> Player:
+        """Return the player so far, or raise ValueError where another ``learner`` is given now."""
+        before = getattr(self, "_made_of", repr(self.learner))
+        if before != repr(self.learner):
+            raise ValueError(
+                f"learner is now {self.learner!r}, but {before} has played so far; "
+                "call fit to start afresh, or set it back"
+            )
+        return self.learner_
 
 
 def has_probabilities(estimator: OnlineClassifier) -> bool:
@@ -282,7 +292,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
             y = check_label_type(y)
             if first:
                 return self._start(self._fresh(), classes, X, y)
-            return self._play(self.learner_, X, self._labels(y))
+            return self._play(self._playing(), X, self._labels(y))
 
     def _start(self, player: Learner, classes: np.ndarray, X: np.ndarray, y: np.ndarray) -> Self:
         self.classes_ = classes
@@ -467,7 +477,7 @@ class OnlineRegressor(RegressorMixin, OnlineEstimator):
             return self.fit(X, y)
         with self._as_before_on_error():
             X, y = self._validated(X, y, multi_output=True, y_numeric=True)
-            return self._play(self.learner_, X, y)
+            return self._play(self._playing(), X, y)
 
     def predict(self, X: ArrayLike) -> np.ndarray:
         """Return the forecasts for the rows of X, (n,) or (n, K), each on its own.
