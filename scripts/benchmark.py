@@ -221,7 +221,7 @@ def best_setting(one: Method, X: np.ndarray, y: np.ndarray, keep: Path | None) -
 def play_all(name: str, args: argparse.Namespace) -> list[dict]:
     """Return a row for each run on a data set, in turn over the methods; take what is kept."""
     data = okl.datasets.load(name, scale=None)
-    X, y = peers.standardised(data.X), data.y
+    X, y = okl.Standardizer(clip=None).fit_transform(data.X), data.y
     n, seeds = (QUICK_ROWS[name], QUICK_SEEDS) if args.quick else (ROWS[name], SEEDS)
     path = args.keep / f"{args.stem}_{name}.csv" if args.keep else None
     runs = read_csv(path) if path else []

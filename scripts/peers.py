@@ -56,12 +56,6 @@ def survived(learner: Any, X: np.ndarray, y: np.ndarray) -> okl.Run | None:
             return None
 
 
-def standardised(X: np.ndarray) -> np.ndarray:
-    """Return inputs with mean 0 and deviation 1 over all rows."""
-    deviation = X.std(axis=0)
-    return (X - X.mean(axis=0)) / np.where(deviation > 0.0, deviation, 1.0)
-
-
 def installed(library: str) -> bool:
     return find_spec(MODULES[library]) is not None
 
