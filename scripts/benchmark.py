@@ -18,7 +18,6 @@ import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from textwrap import fill
 from typing import Any
 
@@ -206,15 +205,9 @@ def played(make: Callable[[], Peer], X: np.ndarray, y: np.ndarray) -> tuple[floa
     return 100.0 * wrong / len(y), time.process_time() - begin
 
 
-def best_setting(one: Method, X: np.ndarray, y: np.ndarray, keep: Path | None) -> str:
-    """Return the setting with the fewest mistakes on these rows; ours are played by a sweep."""
-    if one.by == OURS:
-        made = [make() for make in one.makers.values()]
-        inputs = made[0].prepare(X, y)
-        table = okl.sweep({one.name: [m.learner for m in made]}, inputs, 0, path=keep)
-        wrong = {text: row["mistakes"] for text, row in zip(one.makers, table, strict=True)}
-    else:
-        wrong = {text: played(make, X, y)[0] for text, make in one.makers.items()}
+def best_setting(one: Method, X: np.ndarray, y: np.ndarray) -> str:
+    """Return the setting with the fewest mistakes on these rows."""
+    wrong = {text: played(make, X, y)[0] for text, make in one.makers.items()}
     return min(wrong, key=wrong.__getitem__)
 
 
@@ -232,7 +225,7 @@ def play_all(name: str, args: argparse.Namespace) -> list[dict]:
             continue
         if one.name not in chosen:
             rehearsal = permuted(X, y, TUNING_SEED, REHEARSED_BY_SLOW if one.slow else n)
-            chosen[one.name] = best_setting(one, *rehearsal, args.keep)
+            chosen[one.name] = best_setting(one, *rehearsal)
         make, (Z, labels) = one.makers[chosen[one.name]], permuted(X, y, seed, rows)
         played(make, Z[:WARM_ROWS], labels[:WARM_ROWS])
         mistakes, seconds = played(make, Z, labels)
