@@ -285,18 +285,6 @@ def equal(peer: dict, rows: list[dict]) -> dict | None:
     return min(found, key=lambda row: float(row["seconds_least"])) if found else None
 
 
-def verdicts(rows: list[dict]) -> Iterator[str]:
-    """Say for each peer what of ours makes no more mistakes, and how much faster it is."""
-    for row in rows:
-        if row["by"] != OURS:
-            told = "none of ours makes as few mistakes"
-            if row["ours_at_equal_error"]:
-                speed = float(row["times_its_speed"])
-                than = f"{max(speed, 1 / speed):.3g} times {'as fast' if speed >= 1 else 'SLOWER'}"
-                told = f"{row['ours_at_equal_error']} ({row['its_mistakes']} %), {than}"
-            yield f"{row['data']}, {row['method']} ({row['mistakes']} %): {told}"
-
-
 TIMES = ("seconds", "seconds_sd")
 LOOKS = {
     OURS: {"color": plots.COLOURS[2], "marker": "o"},
@@ -343,7 +331,6 @@ def main() -> None:
     rows = summary([run for name in here for run in play_all(name, args)])
     partial = len(here) < len(wanted)
     publish(draw(rows), rows, args, legend=4, partial=partial, but=("tried",))
-    print(*verdicts(rows), sep="\n")
 
 
 if __name__ == "__main__":
