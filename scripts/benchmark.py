@@ -18,7 +18,6 @@ import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from textwrap import fill
 from typing import Any
 
@@ -206,22 +205,16 @@ def played(make: Callable[[], Peer], X: np.ndarray, y: np.ndarray) -> tuple[floa
     return 100.0 * wrong / len(y), time.process_time() - begin
 
 
-def best_setting(one: Method, X: np.ndarray, y: np.ndarray, keep: Path | None) -> str:
-    """Return the setting with the fewest mistakes on these rows; ours are played by a sweep."""
-    if one.by == OURS:
-        made = [make() for make in one.makers.values()]
-        inputs = made[0].prepare(X, y)
-        table = okl.sweep({one.name: [m.learner for m in made]}, inputs, 0, path=keep)
-        wrong = {text: row["mistakes"] for text, row in zip(one.makers, table, strict=True)}
-    else:
-        wrong = {text: played(make, X, y)[0] for text, make in one.makers.items()}
+def best_setting(one: Method, X: np.ndarray, y: np.ndarray) -> str:
+    """Return the setting with the fewest mistakes on these rows."""
+    wrong = {text: played(make, X, y)[0] for text, make in one.makers.items()}
     return min(wrong, key=wrong.__getitem__)
 
 
 def play_all(name: str, args: argparse.Namespace) -> list[dict]:
     """Return a row for each run on a data set, in turn over the methods; take what is kept."""
     data = okl.datasets.load(name, scale=None)
-    X, y = peers.standardised(data.X), data.y
+    X, y = okl.Standardizer(clip=None).fit_transform(data.X), data.y
     n, seeds = (QUICK_ROWS[name], QUICK_SEEDS) if args.quick else (ROWS[name], SEEDS)
     path = args.keep / f"{args.stem}_{name}.csv" if args.keep else None
     runs = read_csv(path) if path else []
@@ -232,7 +225,7 @@ def play_all(name: str, args: argparse.Namespace) -> list[dict]:
             continue
         if one.name not in chosen:
             rehearsal = permuted(X, y, TUNING_SEED, REHEARSED_BY_SLOW if one.slow else n)
-            chosen[one.name] = best_setting(one, *rehearsal, args.keep)
+            chosen[one.name] = best_setting(one, *rehearsal)
         make, (Z, labels) = one.makers[chosen[one.name]], permuted(X, y, seed, rows)
         played(make, Z[:WARM_ROWS], labels[:WARM_ROWS])
         mistakes, seconds = played(make, Z, labels)
@@ -292,18 +285,6 @@ def equal(peer: dict, rows: list[dict]) -> dict | None:
     return min(found, key=lambda row: float(row["seconds_least"])) if found else None
 
 
-def verdicts(rows: list[dict]) -> Iterator[str]:
-    """Say for each peer what of ours makes no more mistakes, and how much faster it is."""
-    for row in rows:
-        if row["by"] != OURS:
-            told = "none of ours makes as few mistakes"
-            if row["ours_at_equal_error"]:
-                speed = float(row["times_its_speed"])
-                than = f"{max(speed, 1 / speed):.3g} times {'as fast' if speed >= 1 else 'SLOWER'}"
-                told = f"{row['ours_at_equal_error']} ({row['its_mistakes']} %), {than}"
-            yield f"{row['data']}, {row['method']} ({row['mistakes']} %): {told}"
-
-
 TIMES = ("seconds", "seconds_sd")
 LOOKS = {
     OURS: {"color": plots.COLOURS[2], "marker": "o"},
@@ -350,7 +331,6 @@ def main() -> None:
     rows = summary([run for name in here for run in play_all(name, args)])
     partial = len(here) < len(wanted)
     publish(draw(rows), rows, args, legend=4, partial=partial, but=("tried",))
-    print(*verdicts(rows), sep="\n")
 
 
 if __name__ == "__main__":

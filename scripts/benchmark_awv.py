@@ -12,13 +12,12 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-import scipy.linalg
-from common import alone, peak_memory
+from common import alone
 from timing import least, report, row, seconds, stream, timed
 
 import oklnumba as okl
 from oklnumba.hot.awv import certify, listing_rounds
-from oklnumba.resident import resident
+from oklnumba.resident import Peak
 
 PRINTED = "the printed listing"
 SIZES = 1000, 1024
@@ -115,39 +114,6 @@ def discount(n: int) -> dict:
     return row(name, discounted, discounted / plain, 1.05, "CPU time without", at_most=True)
 
 
-def blas_rounds(Z: np.ndarray, y: np.ndarray, block: int) -> np.ndarray:
-    """Play AWV in blocks at BLAS-3 speed: refactor A, then one Cholesky factor within the block."""
-    r = Z.shape[1]
-    A, b, out = np.asfortranarray(np.eye(r)), np.zeros(r), []
-    for start in range(0, len(Z), block):
-        z, labels = Z[start : start + block], y[start : start + block]
-        L, _ = scipy.linalg.lapack.dpotrf(A, lower=1, clean=0)
-        T = scipy.linalg.blas.dtrsm(1.0, L, z.T, lower=1)
-        G = T.T @ T
-        G[np.diag_indices_from(G)] += 1.0
-        G, _ = scipy.linalg.lapack.dpotrf(G, lower=1)
-        m = T.T @ scipy.linalg.blas.dtrsm(1.0, L, b[:, None], lower=1)[:, 0]
-        for i in range(len(z)):  # m_j += G_ji u_i for j > i: a label enters after its forecast
-            out.append(m[i] / G[i, i] ** 2)
-            m[i + 1 :] += G[i + 1 :, i] * (labels[i] - m[i]) / G[i, i]
-        A = scipy.linalg.blas.dsyrk(1.0, z.T, beta=1.0, c=A, lower=1, overwrite_c=1)
-        b += z.T @ labels
-    return np.array(out)
-
-
-def large_r(n: int) -> dict:
-    """The compiled sweep against BLAS-3 blocks at r = 2300, where blocks were expected to win."""
-    X, y = stream(n, 22)
-    features = okl.TaylorFeatures(3, sigma=5.0)
-    Z = features.transform(X)
-    run = okl.run(okl.PKAWV(features), X, y)
-    np.testing.assert_allclose(run.predictions, blas_rounds(Z, y, 1024), rtol=0, atol=1e-9)
-    blocks = seconds(lambda: blas_rounds(Z, y, 1024), repeat=1)
-    ours = seconds(lambda: okl.run(okl.PKAWV(features), X, y), repeat=1)
-    name = f"PKAWV d=22 M=3 (r={Z.shape[1]}), run of {n} rounds"
-    return row(name, ours, blocks / ours, None, "BLAS-3 blocks of 1024 rounds")
-
-
 def stride(n: int) -> dict:
     """A factor whose rows would lie a multiple of 4096 bytes apart, against one whose do not."""
     rng = np.random.default_rng(0)
@@ -178,23 +144,20 @@ def classes(n: int, K: int = 10) -> dict:
     return row(name, ours, theirs / ours, None, f"{K} learners")
 
 
-def above_the_data(n: int) -> float:
-    """Return the peak memory of a run above the data, MB."""
-    rng = np.random.default_rng(0)
-    features = okl.TaylorFeatures(2, sigma=3.0)
-    okl.run(okl.PKAWV(features), rng.uniform(-1, 1, (600, 18)), np.ones(600))
-    X = rng.uniform(-1, 1, (n, 18))
-    y, before = np.sign(X[:, 0]), resident("VmRSS") / 2**20
-    okl.run(okl.PKAWV(features), X, y)
-    return peak_memory() - before
+def above_the_data(n: int) -> int | None:
+    """Return the peak memory of a run above the data, bytes; None where that is not told."""
+    (X, y), learner = stream(n, 18), okl.PKAWV(okl.TaylorFeatures(2, sigma=3.0))
+    okl.run(learner, X[:600], y[:600])  # compiles
+    with Peak() as peak:
+        okl.run(learner.reset(), X, y)
+    return peak.rise
 
 
 def memory(n: int) -> list[dict]:
     """Peak memory of a PKAWV run above the data, in a process of its own (Linux)."""
-    if not Path("/proc/self/status").exists():
-        return []
     name, what = f"PKAWV r=190, run of {n} rounds", "MB above the data, peak"
-    return [row(name, np.nan, alone(above_the_data, n), 400, what, at_most=True)]
+    rise = alone(above_the_data, n)
+    return [] if rise is None else [row(name, np.nan, rise / 2**20, 400, what, at_most=True)]
 
 
 def jobs(quick: bool) -> list:
@@ -204,7 +167,7 @@ def jobs(quick: bool) -> list:
         lambda: taylor(8, 4, million // 50, 8, 2000),
         lambda: [nystrom(sigma, 1000) for sigma in (1.6, 1.0)],
         lambda: [certificate(million)],
-        lambda: [large_r(2048 if quick else 8192), stride(500 if quick else 2000)],
+        lambda: [stride(500 if quick else 2000)],
         lambda: memory(million),
         lambda: [discount(million // 10), classes(million // 50)],
     ]

@@ -58,18 +58,11 @@ def timed(data: tuple) -> dict[str, float]:
 
 def play(path: str, rounds: int) -> dict[str, float]:
     """Play the file, or its first rounds as arrays, in this process."""
-    data = okl.stream(path, label="y")
     warm = okl.stream(path, label="y", batch=20_000)
     okl.run(learner(), [next(iter(warm))], record="none")
     if not rounds:
-        return timed((data,))
-    parts, filled = [], 0
-    for part in data:
-        parts.append(part)
-        filled += len(part[1])
-        if filled >= rounds:
-            break
-    return timed(tuple(np.concatenate(arrays)[:rounds] for arrays in zip(*parts, strict=True)))
+        return timed((okl.stream(path, label="y"),))
+    return timed(next(iter(okl.stream(path, label="y", batch=rounds))))
 
 
 def compare(rounds: int, in_memory: int) -> list[dict]:

@@ -7,9 +7,6 @@ Missing: nothing.
 Time: about 2 minutes; memory about 1 GB.
 Data: casp and magic04 (both come with the package), and ijcnn1 where it is at hand; the first 4000
     rows of a permutation, inputs and labels scaled to [-1, 1], squared loss.
-
-The script stops if a regret exceeds its "own bound", (alpha |f|^2 + R_G) / 2 with R_G of the run
-itself: Proposition 1 without the factor that it wastes and with R_D <= 0.
 """
 
 import argparse
@@ -28,7 +25,6 @@ GAMMAS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 QUICK_GAMMAS = (0.01, 0.1, 1.0)
 # KORS with the beta of practice, and one so small that nearly all coins have probability gamma.
 BETAS = {1.0: "Sketched-KONS, beta = 1", 0.01: "Sketched-KONS, beta = 0.01 (gamma alone)"}
-OWN = {beta: f"(alpha |f|^2 + R_G) / 2, beta = {beta:g}" for beta in BETAS}
 BLUE, ORANGE = {"color": plots.COLOURS[2], "marker": "o"}, {"color": plots.COLOURS[1]}
 STYLES = dict(zip(BETAS, (BLUE, ORANGE | {"marker": "s", "linestyle": "--"}), strict=True))
 REFERENCES = {
@@ -89,6 +85,7 @@ def measure(name: str, sigma: float, n: int, args: argparse.Namespace) -> list[d
     for run in played:
         regret = run["total_loss"] - best
         theorem = ALPHA * norm**2 + dimension / (run["gamma"] or 1.0)
+        # Proposition 1 without the factor that it wastes and with R_D <= 0
         own = None if run["R_G"] is None else (ALPHA * norm**2 + run["R_G"]) / 2.0
         if own is not None and not regret <= min(own, theorem):
             raise SystemExit(f"{name}, {run['algorithm']}: the regret exceeds its bound")
@@ -123,7 +120,8 @@ def draw(axes: list[Axes], name: str, rows: list[dict]) -> None:
     for beta, label in BETAS.items():
         gammas, bound, sketch, us = cells(rows, "gamma", "own bound", *LATE, algorithm=label)
         style = {"color": STYLES[beta]["color"], "linestyle": (0, (1, 1.5)), "linewidth": 0.9}
-        axes[0].plot(gammas, np.median(bound, axis=0), label=OWN[beta], **style)
+        own = f"(alpha |f|^2 + R_G) / 2, beta = {beta:g}"
+        axes[0].plot(gammas, np.median(bound, axis=0), label=own, **style)
         style = STYLES[beta] | {"linestyle": "none", "markersize": 3}
         axes[3].plot(sketch.ravel(), us.ravel(), **style)
     gammas, values = cells(rows, "gamma", "Theorem 3", algorithm=BETAS[1.0])

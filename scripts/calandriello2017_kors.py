@@ -6,12 +6,6 @@ Missing: nothing.
 Time: about 2 minutes, in which --limit cuts nothing off; memory about 1 GB.
 Data: casp and magic04 (both come with the package); the first rows of a permutation, inputs scaled
     to [-1, 1].
-
-Measured eps is the smallest e with (1 - e) A <= A' <= (1 + e) A, where A = sum phi phi' + alpha I
-over all points and A' its weighted sum over the dictionary: the largest |eigenvalue| of
-A^{-1/2} (A' - A) A^{-1/2}, on the span of the points. "Theory" is beta = 3 log(n / delta) / eps^2,
-for which Theorem 2 promises measured eps <= eps, and a size of at most 3 rho beta d_onl, both with
-probability 1 - delta.
 """
 
 import numpy as np
@@ -58,14 +52,18 @@ class Meter:
         self.all = self.white.T @ self.white
 
     def eps(self, indices: np.ndarray, weights: np.ndarray) -> float:
-        """Return the measured eps of a weighted dictionary."""
+        """Return the smallest e with (1 - e) A <= A' <= (1 + e) A.
+
+        A = sum phi phi' + alpha I over all points, A' its weighted sum over the dictionary: the
+        largest |eigenvalue| of A^{-1/2} (A' - A) A^{-1/2}, on the span of the points.
+        """
         part = self.white[indices] * np.sqrt(weights)[:, None]
         values = scipy.linalg.eigvalsh(part.T @ part - self.all)
         return float(np.abs(values[[0, -1]]).max())
 
 
 def theory_beta(n: int, eps: float) -> float:
-    """Return the oversampling that Theorem 2 asks for."""
+    """Return the beta for which Theorem 2 promises eps, and a size, with probability 1 - DELTA."""
     return 3.0 * np.log(n / DELTA) / eps**2
 
 

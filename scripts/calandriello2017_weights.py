@@ -6,10 +6,6 @@ Reproduces: the claim of section 6 of Calandriello, Lazaric, Valko (2017, ICML) 
 Missing: nothing.
 Time: about 2 minutes; memory about 2 GB.
 Data: as calandriello2017_gamma.py.
-
-Against the competitor f of that script, the regret is at most (alpha |f|^2 + R_G + R_D) / 2
-(Proposition 1 without the factor that it wastes), which the script checks for every run. R_D = sum
-(a_t - sigma l'_t^2) (f_t - f(x_t))^2, a_t the weight of phi_t phi_t' in A, with its sign.
 """
 
 import argparse
@@ -52,12 +48,14 @@ def measure(name: str, sigma: float, n: int, args: argparse.Namespace) -> list[d
                 jobs.append((label, gamma, seed, learner))
 
     def parts(learner: Learner, run: okl.Run) -> dict:
+        # a_t - sigma l'_t^2, a_t the weight of phi_t phi_t' in A
         above = learner.A_weights - SIGMA * 4.0 * np.square(run.predictions - y)
         R_D = float((above * np.square(run.predictions - best)).sum())
         return {
             "regret": float(run.losses.sum() - np.square(y - best).sum()),
             "R_G": learner.R_G,
             "R_D": R_D,
+            # Proposition 1 without the factor that it wastes
             "bound": (ALPHA * norm**2 + learner.R_G + R_D) / 2.0,
             "largest R_D": float(np.maximum(above, 0.0).sum() * 4.0 * C**2),
             "sketch": getattr(learner, "sketch_size", learner.size),

@@ -9,7 +9,6 @@ import argparse
 import csv
 import multiprocessing
 import os
-import resource
 import sys
 import time
 import warnings
@@ -115,14 +114,11 @@ def alone(function: Callable, *given: Any, **environment: str) -> Any:
 
 
 def peak_memory() -> float:
-    """Return the most memory that this process has had, MB.
-
-    Linux counts what the process that started it had, too, but not in VmHWM.
-    """
+    """Return the most memory that this process has had, MB; NaN where that is not told."""
     try:
         return resident("VmHWM") / 2**20
     except OSError:  # not Linux
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0
+        return np.nan
 
 
 def rounded(row: dict) -> dict:

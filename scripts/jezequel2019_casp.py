@@ -7,10 +7,6 @@ Missing: their permutation and seeds, which are not known; theirs is one run. Ke
     regression is played for 2708 rounds, where theirs was cut.
 Time: two minutes.
 Data: casp (comes with the package); scripts/published/jezequel2019.csv.
-
-Their Pros-N-KONS forecasts with the w of the round before, and drops the gradient of a round whose
-point joins the dictionary. This is imitated here, so that it can be seen what matters. Without it
-the imitation is ``okl.ProsNKONS`` (a test).
 """
 
 from collections.abc import Iterator
@@ -53,8 +49,8 @@ def pros_n_kons(
     """Return forecasts of Pros-N-KONS and the size of its dictionary, by NumPy, slowly.
 
     If it lags, a forecast is made with the w of the round before (and in the span of the dictionary
-    before), and the round of a new atom leaves no gradient, as in the authors' code. KORS as
-    listed. C = alpha = mu = sigma = 1, eps = 1/2.
+    before), and the round of a new atom leaves no gradient, as in the authors' code; else it is
+    ``okl.ProsNKONS`` (a test). KORS as listed. C = alpha = mu = sigma = 1, eps = 1/2.
     """
     atoms, weights = np.empty((0, X.shape[1])), np.empty(0)
     S_inv, T = np.empty((0, 0)), np.empty((0, 0))  # (S K S + I)^-1; K = R'R and T = R^-1

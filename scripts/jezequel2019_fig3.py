@@ -10,9 +10,7 @@ Missing: the paper's own picture, of which no values are known: the authors' cur
 Time: two minutes.
 Data: none (scripts/published/jezequel2019.csv).
 
-Band: the range over the seeds of adversary and algorithm, line: their median. The script stops if
-Kernel-AWV exceeds its bound (Proposition 1) at any round. A game that would begin after the time
-limit of its algorithm is left out.
+A game that would begin after the time limit of its algorithm is left out.
 """
 
 import time

@@ -10,11 +10,8 @@ Time: about 3 minutes, memory about 1 GB.
 Data: none.
 
 Labels are coins whose mean is a function of norm 1 in the RKHS, so that lam = (B / |f|)^2 = 1 is
-what the theory wants. The parameters follow it at each n. Gaussian, sigma = sqrt(d): lam = alpha =
-1, the degree of Theorem 4 (2 log n here), mu = n^-2 for Nystrom-AWV (text after Theorem 6), mu =
-1/n for Pros-N-KONS. Matern: lam = n^(gamma/(1+gamma)) and Corollary 7's mu; Pros-N-KONS as the
-published rate wants it, see ``tuning``. Sketched-KONS has gamma = 1/c, c = 2. beta = 1 and eps =
-0.5 throughout. figures/README.md says how exponents are measured.
+what the theory wants. The other parameters follow it at each n, see ``tuning`` and ``learners``.
+figures/README.md says how exponents are measured.
 """
 
 import time
@@ -87,6 +84,7 @@ def tuning(setting: Setting, n: int) -> dict[str, float]:
     """Return lam and mu of Nystrom-AWV, and alpha and mu of Pros-N-KONS, for n rounds."""
     g = setting.gamma
     if g is None:
+        # mu: the text after Theorem 6
         return {"lam": 1.0, "mu": n**-2.0, "alpha": 1.0, "pros mu": 1.0 / n}
     atoms = n ** (2.0 * g / (1.0 - g**2))  # Corollary 7
     # The published rate is that of eq. (8) at these two; see jezequel2019_fig1.py.

@@ -297,26 +297,24 @@ def draw_widths(rows: list[dict]):
     figure, axes = plots.figure(rows=1, columns=3, width=7.2, row_height=3.0)
     places = np.arange(len(rows))
     names = [f"{row['dataset']}, {row['sigma']:g}" for row in rows]
-    for ax, ours, theirs, label in (
-        (axes[0, 0], "mistakes", "mistakes_published", "mistake ratio (%)"),
-        (axes[0, 1], "sum_delta", "A_T_published", "kernel alignment"),
-        (axes[0, 2], "t_bar", "t_bar_published", "t-bar, first round of OMDR"),
+    ours, theirs = ({"color": plots.COLOURS[i], "linestyle": "", "markersize": 4} for i in (2, 1))
+    looks = (
+        (0.12, ours | {"marker": "o", "label": "ours (A_T: sum of delta)"}),
+        (-0.12, theirs | {"marker": "D", "markerfacecolor": "white", "label": "published"}),
+        (0.0, {"color": plots.COLOURS[0], "linestyle": "", "markersize": 5, "marker": "x",
+               "label": "exact A_T (ours)"}),
+    )  # fmt: skip
+    for ax, label, *keys in (
+        (axes[0, 0], "mistake ratio (%)", "mistakes", "mistakes_published"),
+        (axes[0, 1], "kernel alignment", "sum_delta", "A_T_published", "A_T_exact"),
+        (axes[0, 2], "t-bar, first round of OMDR", "t_bar", "t_bar_published"),
     ):
-        values = [float(row[key]) for row in rows for key in (ours, theirs)]
-        finite = [v for v in values if np.isfinite(v)]
-        top = 4 * max(finite)  # where infinity is drawn
-
-        def shown(key, top=top):
-            return [min(float(row[key]), top) for row in rows]
-
-        ax.plot(shown(ours), places + 0.12, "o", color=plots.COLOURS[2], markersize=4,
-                label="ours (A_T: sum of delta)")  # fmt: skip
-        ax.plot(shown(theirs), places - 0.12, "D", color=plots.COLOURS[1], markersize=4,
-                markerfacecolor="white", label="published")  # fmt: skip
-        if ours == "sum_delta":
-            ax.plot(shown("A_T_exact"), places, "x", color=plots.COLOURS[0], markersize=5,
-                    label="exact A_T (ours)")  # fmt: skip
-        if len(finite) < len(values):
+        values = np.array([[float(row[key]) for row in rows] for key in keys])
+        finite = np.isfinite(values)
+        top = 4 * values[finite].max()  # where infinity is drawn
+        for own, (above, look) in zip(np.minimum(values, top), looks, strict=False):
+            ax.plot(own, places + above, **look)
+        if not finite.all():
             ax.axvline(top, color="grey", linewidth=0.8, linestyle=":")
             ax.annotate("infinite", (top, len(rows) - 0.55), fontsize=plots.FONT - 1.5, ha="right",
                         xytext=(-3, 0), textcoords="offset points")  # fmt: skip

@@ -6,12 +6,6 @@ Reproduces: nothing drawn in the paper; it shows Theorem 3 of Li and Liao (2023)
 Missing: nothing. Theorem 3's second case, with removals, is not drawn (its bound: errata 62).
 Time: a minute and a half (--quick: up to 512 examples, some seconds).
 Data: synthetic: x one of 40 points, chosen uniformly, whose labels flip with probability 0 or 0.1.
-
-All risks are exact sums over the points. |f| <= U, the norm of the function that has the labels as
-its values: no function has less hinge risk than twice the probability of a flip. Circles and
-squares are the risk of the function f_r that ``OnlineToBatch`` keeps, in the mean over its draw r,
-summed up exactly, and over streams; bars are two standard errors. SGD has no ball: its lam makes
-the sum of lam U^2 / 2 and its bound least. In the third panel lam is fixed.
 """
 
 from collections.abc import Callable
@@ -36,7 +30,7 @@ POINTS = POINTS[np.abs(POINTS.prod(axis=1)) > 0.1][:40]
 SIGNS = np.sign(POINTS.prod(axis=1))
 FEATURES = okl.NystromFeatures(POINTS, KERNEL)  # exact on the points
 INVERSE = np.linalg.inv(KERNEL(POINTS))
-U = sqrt(SIGNS @ INVERSE @ SIGNS)
+U = sqrt(SIGNS @ INVERSE @ SIGNS)  # norm of the function that has the labels as its values
 DRAWS = 20
 POMD, SGD, MEAN = "POMD", "SGD, steps 1 / (lam t)", f"mean of {DRAWS} draws"
 
@@ -84,7 +78,7 @@ def hinge_panel(flip: float, T: int, streams: int) -> list[dict[str, float]]:
     found = []
 
     def excess(values: np.ndarray) -> float:
-        return risk(values, flip) - 2.0 * flip
+        return risk(values, flip) - 2.0 * flip  # no function has less
 
     for seed in range(streams):
         X, y = draw_stream(T, flip, seed)

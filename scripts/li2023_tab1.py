@@ -10,14 +10,9 @@ Data: none.
 All of the table is for the hinge loss and |f| <= U; here U = 1 and k(x, x) = 1, so that the best
 function in hindsight is known: its loss is T - sqrt(y'K y) = T - sqrt(T (T - A_T)). Two streams,
 coins and rare coins, are in figures/README.md, so is what the exponents are.
-
-OGD (which projects on |f| <= U), NOGD and SkeGD step U / sqrt(T). BOGD steps U / sqrt(B), with lam
-= 1 / (eta B), so that a removal leaves the other coefficients as they are; see figures/README.md
-for U / sqrt(T). B(AO)2KS: U / sqrt(beta sqrt(A_T T)), beta = 1, and no budget, whose part the coins
-play. POMDR: zeta, ald_scale and rate_scale are 1; with exponential decay B_0 = 15 ln T and B = 400,
-else B_0 = 50 and B = 100. BOGD, NOGD (rank B / 5) and SkeGD have B = 100.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import sqrt
 
@@ -35,13 +30,19 @@ SIZES, QUICK_SIZES = [2**k for k in range(8, 14)], [2**k for k in range(7, 11)]
 SEEDS, QUICK_SEEDS = 8, 2
 U, B, BETA = 1.0, 100, 1.0
 LABELS = ("OGD", "BOGD", "NOGD", "SkeGD", "B(AO)2KS", "POMDR")
-STATED = {  # regret and time
-    "OGD": ("sqrt(T)", "d T"),
-    "BOGD": ("sqrt(T) + T / sqrt(B)", "d B"),
-    "NOGD": ("sqrt(T) + T / B", "d B + B^2"),
-    "SkeGD": ("sqrt(T B)", "d B polylog T"),
-    "B(AO)2KS": ("(A_T T log T)^(1/4)", "d sqrt(A_T T log T)"),
-}
+REMOVING = "POMDR, removals"
+# Regret and time as the table has them, and in numbers, without constants, d = 1 and polylog T.
+STATED: dict[str, tuple[str, str, Callable]] = {
+    "OGD": ("sqrt(T)", "d T", lambda T, A: (T**0.5, T)),
+    "BOGD": ("sqrt(T) + T / sqrt(B)", "d B", lambda T, A: (T**0.5 + T / B**0.5, T**0)),
+    "NOGD": ("sqrt(T) + T / B", "d B + B^2", lambda T, A: (T**0.5 + T / B, T**0)),
+    "SkeGD": ("sqrt(T B)", "d B polylog T", lambda T, A: (T**0.5, T**0)),
+    "B(AO)2KS": ("(A_T T log T)^(1/4)", "d sqrt(A_T T log T)",
+                 lambda T, A: ((A * T * np.log(T)) ** 0.25, (A * T * np.log(T)) ** 0.5)),
+    "POMDR": ("sqrt(A_T)", "min(d, log T) log T", lambda T, A: (A**0.5, np.log(T))),
+    REMOVING: ("sqrt(A_T) + sqrt(T A_T / B)", "d B",
+               lambda T, A: (A**0.5 + (T * A / B) ** 0.5, T**0)),
+}  # fmt: skip
 MEASURED = ("regret", "us", "size", "A")
 PANELS = ("regret (hinge loss)", "time of a late round (us)")
 
@@ -55,26 +56,11 @@ class Setting:
     rarity: float
     removes: bool
 
-    def texts(self, label: str) -> tuple[str, str]:
-        """Return the table's regret and time."""
-        if label != "POMDR":
-            return STATED[label]
-        if self.removes:
-            return "sqrt(A_T) + sqrt(T A_T / B)", "d B"
-        return "sqrt(A_T)", "min(d, log T) log T"
+    def stated(self, label: str) -> tuple[str, str, Callable]:
+        return STATED[REMOVING if label == "POMDR" and self.removes else label]
 
     def rates(self, label: str, T: np.ndarray, A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the same as numbers, for d = 1 and without constants (nor polylog T)."""
-        one = np.ones_like(T)
-        removing = np.sqrt(A) + np.sqrt(T * A / B), one
-        return {
-            "OGD": (np.sqrt(T), T),
-            "BOGD": (np.sqrt(T) + T / sqrt(B), one),
-            "NOGD": (np.sqrt(T) + T / B, one),
-            "SkeGD": (np.sqrt(T), one),
-            "B(AO)2KS": ((A * T * np.log(T)) ** 0.25, np.sqrt(A * T * np.log(T))),
-            "POMDR": removing if self.removes else (np.sqrt(A), np.log(T)),
-        }[label]
+        return self.stated(label)[2](T, A)
 
 
 def settings() -> list[Setting]:
@@ -95,7 +81,11 @@ def stream(setting: Setting, T: int, seed: int) -> tuple[np.ndarray, np.ndarray]
 
 
 def learners(setting: Setting, T: int, A: float, seed: int) -> dict[str, Learner]:
-    """Return the algorithms that play T rounds of alignment A."""
+    """Return the algorithms that play T rounds of alignment A.
+
+    BOGD's lam is 1 / (eta B), so that a removal leaves the other coefficients as they are; no
+    budget of B(AO)2KS, whose part the coins play.
+    """
     kernel, eta = setting.kernel, U / sqrt(T)
     rate = U / sqrt(BETA * sqrt(A * T))
     sizes = {"switch_size": B // 2, "budget": B} if setting.removes else {"budget": 400}
@@ -158,16 +148,16 @@ def summary(setting: Setting, found: list[dict]) -> list[dict[str, str]]:
     rows = []
     for label in LABELS:
         sizes, regret, us, atoms, _ = cells(found, "rounds", *MEASURED, algorithm=label)
-        texts, rates = setting.texts(label), setting.rates(label, T, A)
+        texts = setting.stated(label)
+        slopes = [f"{exponent(T, rate):.2f}" for rate in setting.rates(label, T, A)]
         fitted, error = growth(T, regret[:, len(sizes) - len(T) :])
         took = us.min(axis=0)
         rows.append({
             "stream": f"{setting.name} (A_T ~ T^{exponent(T, A):.2f})", "algorithm": label,
-            "stated regret": texts[0], "exponent": f"{exponent(T, rates[0]):.2f}",
+            "stated regret": texts[0], "exponent": slopes[0],
             "measured": f"{fitted:.2f} +- {error:.2f}", "at the end": f"{regret[:, -1].mean():.1f}",
             "atoms": f"{atoms[:, -1].mean():.0f}",
-            "us a round": f"{took[-1]:.3g}", "stated time": texts[1],
-            "exponent ": f"{exponent(T, rates[1]):.2f}",
+            "us a round": f"{took[-1]:.3g}", "stated time": texts[1], "exponent ": slopes[1],
             "measured ": f"{exponent(T, took[-len(T) :]):.2f}",
         })  # fmt: skip
     return rows

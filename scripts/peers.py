@@ -30,20 +30,17 @@ def combinations(
     make : a function of these arguments, or a learner whose hyper-parameters they are.
     told : format of the text; "": "name = value, ...".
     """
+    if isinstance(make, Learner):
+        learner, make = make, lambda **given: anew(learner).set_params(**given)
     found = {}
     for values in product(*lists.values()):
         given = dict(zip(lists, values, strict=True))
         short = {name.split("__")[-1]: value for name, value in given.items()}
         shown = {k: f"{v:.4g}" if isinstance(v, float) else v for k, v in short.items()}
         text = told.format(**short) or ", ".join(f"{k} = {v}" for k, v in shown.items())
-        one = partial(make if callable(make) else partial(changed, make), **given)
+        one = partial(make, **given)
         found[text] = one if wrap is None else lambda one=one: wrap(one())
     return found
-
-
-def changed(learner: Learner, **given: Any) -> Learner:
-    """Return a copy of a learner with other hyper-parameters."""
-    return anew(learner).set_params(**given)
 
 
 def survived(learner: Any, X: np.ndarray, y: np.ndarray) -> okl.Run | None:
@@ -54,12 +51,6 @@ def survived(learner: Any, X: np.ndarray, y: np.ndarray) -> okl.Run | None:
             return okl.run(learner, X, y)
         except FloatingPointError:
             return None
-
-
-def standardised(X: np.ndarray) -> np.ndarray:
-    """Return inputs with mean 0 and deviation 1 over all rows."""
-    deviation = X.std(axis=0)
-    return (X - X.mean(axis=0)) / np.where(deviation > 0.0, deviation, 1.0)
 
 
 def installed(library: str) -> bool:

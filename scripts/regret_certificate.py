@@ -7,11 +7,6 @@ Missing: Theorem 4, whose degree has a million features or more on every set of 
 Time: about a minute.
 Data: casp and magic04 (both come with the package); --data NAME for another; inputs and labels
     scaled to [-1, 1], the first 2000 rows of a permutation.
-
-The regret is after t rounds against the best penalised function of these rounds, min_f sum (y -
-f(x))^2 + lam |f|^2 over the whole RKHS; for KONS against this function made feasible, scaled to
-|f(x_t)| <= C. The effective dimension is exact, and as ``theory.Meter`` reads it from the features
-of the learner. The script stops if a regret exceeds one of its bounds.
 """
 
 from collections.abc import Callable
@@ -54,7 +49,10 @@ class Stream:
         self.dimension = {EXACT: np.array(dimensions)}
 
     def play(self, learner: Learner) -> tuple[okl.Run, Curves]:
-        """Return a whole run and its regret against the RKHS at the checkpoints."""
+        """Return a whole run and its regret at the checkpoints.
+
+        Against min_f sum (y - f(x))^2 + lam |f|^2 over the RKHS, of the rounds so far.
+        """
         run = timed_run(learner, self.X, self.y, self.limit)
         if not run.finished:
             raise SystemExit(f"{self.name}, {run.learner}: more than {self.limit:g} s")
@@ -129,7 +127,7 @@ def kons(s: Stream) -> Curves:
     losses, out = np.cumsum(run.losses), []
     for X, t in zip(s.parts, s.at, strict=True):
         best = theory.comparator(s.kernel, X, s.y[:t], LAM)
-        scale = min(1.0, C / np.abs(best.predictions).max())
+        scale = min(1.0, C / np.abs(best.predictions).max())  # then |f(x_t)| <= C
         fit = np.square(s.y[:t] - scale * best.predictions).sum()
         out.append(losses[t - 1] - fit - LAM * (scale * best.norm) ** 2)
     bound = s.each(lambda X, B: theory.kons_bound(s.kernel, X, "squared", C, LAM))

@@ -28,7 +28,6 @@ WITHIN = 1.1
 KEEPS = "no forgetting"  # in the name of a member that does not discount
 SELF, STATIC = "self-tuning", "its best static member"
 PKAWV, ORACLE = "PKAWV without discount", "PKAWV, told to start anew"
-LOOKS = {SELF: 0, STATIC: 1, PKAWV: 2, ORACLE: 3}
 
 
 def pkawv(stream: Stream, starts: np.ndarray) -> np.ndarray:
@@ -125,11 +124,11 @@ def draw(found: dict[str, dict[str, np.ndarray]]):
     figure, axes = plots.figure(rows=2, columns=2, width=7.2, row_height=2.3)
     at = np.arange(-BEFORE + WINDOW, AFTER + 1, EVERY)
     for ax, (name, curves) in zip(axes.flat, found.items(), strict=True):
-        for label, parts in curves.items():
+        for number, (label, parts) in enumerate(curves.items()):
             shown = at >= -BEFORE // 2
             curve = running(parts.mean(axis=0))
             ax.plot(at[shown], curve[shown], label=label, linewidth=1.3,
-                    **plots.line_style(LOOKS[label]))  # fmt: skip
+                    **plots.line_style(number))  # fmt: skip
         level = curves[SELF].mean(axis=0)[: BEFORE // EVERY].mean()
         ax.axhline(WITHIN * level, color="0.5", linewidth=0.7,
                    label="10 % above self-tuning before")  # fmt: skip

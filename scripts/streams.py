@@ -67,12 +67,6 @@ def curved(U: np.ndarray) -> np.ndarray:
     return np.sqrt(2.0) * np.sin(1.5 * U[:, 0]) * np.cos(U[:, 1]) + 0.5 * (U[:, 1] ** 2 - 1.0)
 
 
-def change_points(n: int, rng: np.random.Generator) -> np.ndarray:
-    """Return the first rounds of the new concepts, GAPS apart."""
-    points = np.cumsum(rng.integers(GAPS[0], GAPS[1] + 1, size=n // GAPS[0] + 1))
-    return points[points <= n - GAPS[0]]
-
-
 def turned(X: np.ndarray, how: str, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Return normal inputs in the axes of the concept of their round, and the change points.
 
@@ -86,7 +80,8 @@ def turned(X: np.ndarray, how: str, rng: np.random.Generator) -> tuple[np.ndarra
         U[:, 2] = np.cos(angle) * U[:, 2] - np.sin(angle) * U[:, 0]
         U[:, 0] = first
         return U, np.empty(0, dtype=np.int64)
-    points = change_points(n, rng)
+    points = np.cumsum(rng.integers(GAPS[0], GAPS[1] + 1, size=n // GAPS[0] + 1))
+    points = points[points <= n - GAPS[0]]
     pieces = np.split(X, points)
     return np.concatenate([piece @ rotation(d, rng) for piece in pieces]), points
 

@@ -10,7 +10,7 @@ from functools import lru_cache, partial
 from itertools import product
 
 import numpy as np
-from peers import combinations, standardised, survived
+from peers import combinations, survived
 from streams import SETS, Stream, of_group, of_set
 
 import oklnumba as okl
@@ -32,7 +32,8 @@ Forecasts = np.ndarray | None
 
 def scalings(X: np.ndarray) -> dict[str, np.ndarray]:
     """Return the inputs scaled over the whole stream in the two usual ways."""
-    return {"to [-1, 1]": okl.datasets.scale_to(X), "standardised": standardised(X)}
+    standardised = okl.Standardizer(clip=None).fit_transform(X)
+    return {"to [-1, 1]": okl.datasets.scale_to(X), "standardised": standardised}
 
 
 def grids(kind: str, d: int) -> dict[str, dict[str, Maker]]:

@@ -1008,10 +1008,7 @@ def test_equal_error_is_that_of_the_fastest_that_makes_no_more_mistakes(script):
     assert found["bad"] == ("quick", "3") and found["fine"] == ("good", "0.5")
     assert found["best"] == found["quick"] == ("", "")
     assert (rows["bad"]["seconds"], rows["bad"]["seconds_least"]) == ("3.5", "3")
-    said = list(benchmark.verdicts(list(rows.values())))
-    assert said[0].endswith("quick (9 %), 3 times as fast")
-    assert said[1].endswith("good (5 %), 2 times SLOWER")
-    assert said[2].endswith("none of ours makes as few mistakes")
+    assert rows["fine"]["its_mistakes"] == "5"
 
 
 @pytest.mark.slow
