@@ -45,8 +45,6 @@ def _pieces(X: Any, y: Any, chunked: bool, recorder: Recorder) -> Iterator[tuple
                 "of arrays, or two arrays: okl.run(learner, X, y)"
             )
         try:
-            if all(np.shape(part)[:1] == (0,) for part in chunk):  # a filter has left nothing of it
-                continue
             part = checks.as_rows(chunk[0], recorder.width())
             labels = as_labels(chunk[1], part.shape[0], signs)
         except ValueError as error:
@@ -86,7 +84,7 @@ def run(
     X : array_like or scipy.sparse of shape (n, d), or iterable of pairs (X, y)
         Frames and tables of pandas, polars and pyarrow too: all give the same bits. Memory-mapped
         float64 arrays are read piece by piece, other types are converted first, sparse rows are
-        made dense block by block; pairs, which may be empty, are for streams larger than memory,
+        made dense block by block; pairs are for streams larger than memory,
         such as files: ``okl.stream``.
     y : array_like of shape (n,), optional
         Labels, (n, K) for MultiOutput, in the order of the rows (the index of a Series does not

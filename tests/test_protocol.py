@@ -9,7 +9,6 @@ import sys
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.sparse import csr_array
 
 import oklnumba as okl
 from tests.battery import N, every_learner, make, plain, stream
@@ -159,18 +158,3 @@ def test_a_fork_that_is_killed_with_the_lock_of_a_bar_stops_nobody_else():
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
     assert (told.returncode, told.stdout) == (0, "9\n"), told.stderr
     assert "9.00" in told.stderr
-
-
-@pytest.mark.parametrize("empty", [np.empty((0, 2)), csr_array((0, 2)), []])
-def test_a_chunk_of_which_a_filter_has_left_nothing_is_passed_over(empty):
-    X = np.random.default_rng(0).uniform(-1, 1, (60, 2))
-    y = np.sign(X[:, 0])
-    nothing = empty, np.empty(0)
-    chunks = [nothing, (X[:20], y[:20]), nothing, nothing, (X[20:], y[20:]), nothing]
-    whole = okl.run(okl.LinearAWV(), X, y).predictions
-    for source in (iter(chunks), okl.stream(chunks)):
-        run = okl.run(okl.LinearAWV(), source)
-        assert run.rounds == 60
-        np.testing.assert_array_equal(run.predictions, whole)
-    with pytest.raises(ValueError, match="chunk 1 of the stream, from row 20 on"):
-        okl.run(okl.LinearAWV(), iter([chunks[1], (empty, np.ones(3))]))

@@ -498,7 +498,7 @@ def test_the_peak_is_not_told_where_threads_overlap_or_the_system_does_not_say(m
 
 
 @linux
-def test_a_peak_whose_beginning_ctrl_c_ends_hides_none_after_it():
+def test_a_peak_whose_beginning_ctrl_c_ends_hides_none_after_it(request):
     def tracer(frame, event, arg):
         nonlocal lines
         if begun or frame.f_code.co_filename != resident.__file__:
@@ -509,6 +509,8 @@ def test_a_peak_whose_beginning_ctrl_c_ends_hides_none_after_it():
         return tracer
 
     lines, stop, interrupts = 0, 0, 0
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)  # none in the background
+    request.addfinalizer(lambda: signal.signal(signal.SIGINT, handler))
     while stop <= lines:  # before each line in turn, and once after the last
         begun, lines, stop, before = False, 0, stop + 1, sys.gettrace()
         sys.settrace(tracer)
