@@ -329,7 +329,7 @@ PARTS = [  # where it is, its name, its parameters (None: no function), what it 
     (DISPATCHER, "add_overload", 2, "functions that are optimised once"),
     (DISPATCHER, "get_overload", 2, "functions that are optimised once"),
     (DISPATCHER, "get_call_template", 3, "functions that are optimised once"),
-    (llvm.ValueRef, "add_function_attribute", 2, "functions apart"),
+    (Lower, "pre_lower", 1, "functions apart"),
     (typed_passes.NativeLowering, "lowering_class", None, "hot/passes.py"),
     (Lower, "lower_expr", 3, "hot/passes.py"),
     (Lower, "lower_getitem", 6, "hot/passes.py"),

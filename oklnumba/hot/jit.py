@@ -132,7 +132,10 @@ class _Library(JITCodeLibrary):
 
 
 class _Part(_Library):
-    """LLVM code of a function that others call: they take it in, and optimise it as their own."""
+    """LLVM code of a function that others call: they take it in, and optimise it as their own.
+
+    ``apart`` : whether it stays a function of its own there.
+    """
 
     def finalize(self):
         for library in dict.fromkeys(self._linking_libraries):
@@ -231,10 +234,8 @@ class _Called(_Short):
         target, flags = self.state.targetctx, self.state.flags
         flags.no_compile = flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
         self.state.library = _Part(target.codegen(), func.__qualname__)
+        self.state.library.apart = not flags.forceinline
         result = super().compile_extra(func)._replace(entry_point=object())
-        if not flags.forceinline:
-            code = result.library.get_function(result.fndesc.mangled_name)
-            code.add_function_attribute("noinline")
         target.insert_user_function(result.entry_point, result.fndesc, [result.library])
         return result
 

@@ -38,6 +38,12 @@ class _Place(NamedTuple):
 class ShortLower(Lower):
     """Numba's way to LLVM code, but for contiguous arrays and for ranges of 64-bit integers."""
 
+    def pre_lower(self):
+        """Keep LLVM from taking a function apart into its only caller."""
+        super().pre_lower()
+        if getattr(self.library, "apart", False):
+            self.builder.function.attributes.add("noinline")
+
     def lower_expr(self, resty, expr):
         """Return the value of an expression; here, of the three that loops over ranges have."""
         if expr.op in ("getiter", "iternext", "pair_first", "pair_second"):
