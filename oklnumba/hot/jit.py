@@ -114,7 +114,12 @@ def _builder(codegen):
 
 
 class _Library(JITCodeLibrary):
-    """LLVM code of functions, tidied up one by one; the rest is done to the whole."""
+    """LLVM code of functions, tidied up one by one; the rest is done to the whole.
+
+    ``apart`` : whether it stays a function of its own in its callers' code.
+    """
+
+    apart = False
 
     def _optimize_functions(self, ll_module):
         """Turn memory that holds variables into values: less than half of what numba does here."""
@@ -132,10 +137,7 @@ class _Library(JITCodeLibrary):
 
 
 class _Part(_Library):
-    """LLVM code of a function that others call: they take it in, and optimise it as their own.
-
-    ``apart`` : whether it stays a function of its own there.
-    """
+    """LLVM code of a function that others call: they take it in, and optimise it as their own."""
 
     def finalize(self):
         for library in dict.fromkeys(self._linking_libraries):

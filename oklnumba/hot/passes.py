@@ -7,8 +7,6 @@ a sixth of the time of compiling. Here they are a third of that.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils, typed_passes, untyped_passes
@@ -23,16 +21,14 @@ RANGES = types.range_state64_type, types.range_iter64_type, NEXT
 ITEMS, ITEM_SIZE, DATA, SHAPE, STRIDES = range(2, 7)
 
 
-def _index(value: int) -> ir.Constant:
+def constant(value: int) -> ir.Constant:
+    """Return LLVM's constant for a whole number."""
     return ir.Constant(ir.IntType(64), value)
 
 
-class _Place(NamedTuple):
-    """An entry of an array, which has no shape, or a part of it."""
-
-    address: ir.Value
-    shape: list[ir.Value]
-    strides: list[ir.Value]
+def _unread(one) -> bool:
+    """Say whether a statement assigns to ``_``, which is numbered where there are several."""
+    return isinstance(one, Assign) and one.target.name.split(".")[0] == "_"
 
 
 class ShortLower(Lower):
@@ -41,7 +37,7 @@ class ShortLower(Lower):
     def pre_lower(self):
         """Keep LLVM from taking a function apart into its only caller."""
         super().pre_lower()
-        if getattr(self.library, "apart", False):
+        if self.library.apart:
             self.builder.function.attributes.add("noinline")
 
     def lower_expr(self, resty, expr):
@@ -59,7 +55,7 @@ class ShortLower(Lower):
 
     def _iternext(self, kind, iterator):
         """Return the next number, and whether there is one: there is none for a step of 0."""
-        builder, none = self.builder, _index(0)
+        builder, none = self.builder, constant(0)
         where, stop, step, _ = cgutils.unpack_tuple(builder, iterator, 4)
         number = builder.load(where)
         builder.store(builder.add(number, step, flags=["nsw"]), where)
@@ -88,44 +84,43 @@ class ShortLower(Lower):
         place = self._place(value, index)
         if place is None:
             return super().lower_getitem(resty, expr, value, index, signature)
-        if not place.shape:
-            return self.builder.load(place.address)
-        items, *others = place.shape
+        address, shape = place
+        if not shape:
+            return self.builder.load(address)
+        items, *others = shape
         for size in others:
             items = self.builder.mul(items, size)
-        part = self.loadvar(value.name)
-        fields = [self.builder.extract_value(part, i) for i in range(ITEMS)]
-        fields += items, self.builder.extract_value(part, ITEM_SIZE), place.address
-        fields += (cgutils.pack_array(self.builder, each) for each in place[1:])
+        fields = cgutils.unpack_tuple(self.builder, self.loadvar(value.name), STRIDES + 1)
+        strides = cgutils.unpack_tuple(self.builder, fields[STRIDES])[-len(shape) :]
+        fields[ITEMS], fields[DATA] = items, address
+        fields[SHAPE:] = (cgutils.pack_array(self.builder, each) for each in (shape, strides))
         return self._record(resty, fields)
 
     def lower_setitem(self, target_var, index_var, value_var, signature):
         """Store an entry."""
         place = self._place(target_var, index_var)
-        if place is None or place.shape:
+        if place is None or place[1]:
             return super().lower_setitem(target_var, index_var, value_var, signature)
         value, dtype = value_var.name, self.typeof(target_var.name).dtype
         number = self.context.cast(self.builder, self.loadvar(value), self.typeof(value), dtype)
-        return self.builder.store(number, place.address)
+        return self.builder.store(number, place[0])
 
-    def _place(self, array_var, index_var) -> _Place | None:
-        """Return what is at an index: integers, after which there may be one slice.
+    def _place(self, array_var, index_var) -> tuple[ir.Value, list[ir.Value]] | None:
+        """Return where an index is, integers after which there may be one slice, and the shape.
 
-        None for what is left to numba: other arrays and indices, and bounds that are checked.
+        An entry has no shape. None for what is left to numba: other arrays and indices, and bounds
+        that are checked.
         """
         array, index = self.typeof(array_var.name), self.typeof(index_var.name)
         kinds = list(index) if isinstance(index, types.BaseTuple) else [index]
         slices = kinds[-1:] == [types.slice2_type]
         plain = isinstance(array, types.Array) and array.layout == "C" and array.aligned
         plain = plain and array.dtype in DTYPES and not self.context.enable_boundscheck
-        whole = all(types.unliteral(kind) == types.int64 for kind in kinds[: len(kinds) - slices])
-        if not (plain and whole):
+        whole = all(types.unliteral(one) == types.int64 for one in kinds[: len(kinds) - slices])
+        if not (plain and whole and kinds):
             return None
         builder, record = self.builder, self.loadvar(array_var.name)
-        sizes, strides = (
-            cgutils.unpack_tuple(builder, builder.extract_value(record, field), array.ndim)
-            for field in (SHAPE, STRIDES)
-        )
+        sizes = cgutils.unpack_tuple(builder, builder.extract_value(record, SHAPE))
         indices = [self.loadvar(index_var.name)]
         if isinstance(index, types.BaseTuple):
             indices = cgutils.unpack_tuple(builder, indices[0], len(kinds))
@@ -133,13 +128,12 @@ class ShortLower(Lower):
         if slices:
             indices[-1], length = self._part(indices[-1], sizes[len(kinds) - 1])
             shape = [length, *shape]
-        offset = _index(0)
-        for axis, size in enumerate(sizes):
+        offset = self._from_end(indices[0], sizes[0])
+        for axis, size in enumerate(sizes[1:], 1):
             offset = builder.mul(offset, size)
             if axis < len(kinds):
                 offset = builder.add(offset, self._from_end(indices[axis], size))
-        address = builder.gep(builder.extract_value(record, DATA), [offset])
-        return _Place(address, shape, strides[array.ndim - len(shape) :])
+        return builder.gep(builder.extract_value(record, DATA), [offset]), shape
 
     def _part(self, bounds, size):
         """Return where a slice of so many begins, and its length."""
@@ -150,13 +144,13 @@ class ShortLower(Lower):
 
     def _from_end(self, number, size):
         """Return an index that counts from the end if it is negative."""
-        negative = self.builder.icmp_signed("<", number, _index(0))
+        negative = self.builder.icmp_signed("<", number, constant(0))
         return self.builder.select(negative, self.builder.add(number, size), number)
 
     def _between(self, number, largest):
         """Return the number in [0, largest] next to this one."""
         builder = self.builder
-        number = builder.select(builder.icmp_signed("<", number, _index(0)), _index(0), number)
+        number = builder.select(builder.icmp_signed("<", number, constant(0)), constant(0), number)
         return builder.select(builder.icmp_signed("<", largest, number), largest, number)
 
 
@@ -170,12 +164,7 @@ class Rewrites(untyped_passes.GenericRewrites):
         """Drop what assigns to it."""
         super().run_pass(state)
         for block in state.func_ir.blocks.values():
-            unread = {
-                id(one)
-                for one in block.find_insts(Assign)
-                if one.target.name.split(".")[0] == "_"  # numbered where there are several
-            }
-            block.body = [one for one in block.body if id(one) not in unread]
+            block.body = [one for one in block.body if not _unread(one)]
         return True
 
 

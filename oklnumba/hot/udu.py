@@ -13,6 +13,7 @@ from numba.extending import intrinsic
 
 from oklnumba.hot.elementary import larger, smaller
 from oklnumba.hot.jit import hot, hot_apart
+from oklnumba.hot.passes import constant
 
 # A = lam I + sum z z' = U' D U with U unit upper triangular. Adding z z' (Gill, Golub, Murray and
 # Saunders 1974, method C1) runs down the rows k of U with a running a = 1 + sum_{i<k} p_i^2 / D_i:
@@ -45,10 +46,6 @@ TOGETHER = 4 * SWEEP  # rounds whose sweeps share one pass over U from memory
 LANES = 8  # columns a vector; buffers have a multiple of it
 TILE = 4  # rows of U a pass
 NO_DISCOUNT = 1.0, np.inf  # 1 / discount and 1 / lam, the largest 1 / D that a discount leaves
-
-
-def _index(value: int) -> ir.Constant:
-    return ir.Constant(ir.IntType(64), value)
 
 
 def _lanes_pass(builder, pointers, p, betas, lanes: int):
@@ -114,25 +111,25 @@ def _columns(module, rounds: int, learn: bool):
     builder = ir.IRBuilder(function.append_basic_block())
 
     def starts(pointer, count):
-        return [builder.gep(pointer, [builder.mul(stride, _index(i))]) for i in range(count)]
+        return [builder.gep(pointer, [builder.mul(stride, constant(i))]) for i in range(count)]
 
     def numbers(pointer):
         return [
-            [builder.load(builder.gep(start, [_index(i)])) for i in range(TILE)]
+            [builder.load(builder.gep(start, [constant(i)])) for i in range(TILE)]
             for start in starts(pointer, rounds)
         ]
 
     p, betas = numbers(Z), numbers(B) if learn else []
     pointers = starts(U, TILE), starts(Z, rounds)
     # Four columns to reach a multiple of LANES, then LANES at a time.
-    in_first_half = builder.icmp_unsigned("==", builder.and_(k, _index(TILE)), _index(0))
+    in_first_half = builder.icmp_unsigned("==", builder.and_(k, constant(TILE)), constant(0))
     with builder.if_then(in_first_half):
-        _lanes_pass(builder, pointers, p, betas, TILE)(_index(TILE))
-    start = builder.sub(builder.and_(builder.add(k, _index(TILE + 7)), _index(-LANES)), k)
-    passes = builder.udiv(builder.sub(builder.sub(r, k), start), _index(LANES))
+        _lanes_pass(builder, pointers, p, betas, TILE)(constant(TILE))
+    start = builder.sub(builder.and_(builder.add(k, constant(TILE + 7)), constant(-LANES)), k)
+    passes = builder.udiv(builder.sub(builder.sub(r, k), start), constant(LANES))
     update = _lanes_pass(builder, pointers, p, betas, LANES)
     with cgutils.for_range(builder, passes) as loop:
-        update(builder.add(start, builder.mul(loop.index, _index(LANES))))
+        update(builder.add(start, builder.mul(loop.index, constant(LANES))))
     builder.ret_void()
     return function
 
@@ -162,19 +159,20 @@ def _factor_rows_codegen(rounds: int, learn: bool, waves: int):
 
         def begin(wave):
             """Return where a wave stands, and the numbers of the corner that it finds there."""
-            k = builder.sub(first, _index(wave * TILE)) if wave else first
+            k = builder.sub(first, constant(wave * TILE)) if wave else first
             rows = [
-                builder.add(builder.mul(builder.add(k, _index(i)), stride), k) for i in range(TILE)
+                builder.add(builder.mul(builder.add(k, constant(i)), stride), k)
+                for i in range(TILE)
             ]
-            own = [_index(wave * rounds + t) for t in range(rounds)]
+            own = [constant(wave * rounds + t) for t in range(rounds)]
             starts = [builder.add(builder.mul(t, stride), k) for t in own]
-            d = [builder.load(at(inv_d, k, _index(i))) for i in range(TILE)]
+            d = [builder.load(at(inv_d, k, constant(i))) for i in range(TILE)]
             u = {
-                (i, j): builder.load(at(U, rows[i], _index(j)))
+                (i, j): builder.load(at(U, rows[i], constant(j)))
                 for i in range(TILE)
                 for j in range(i + 1, TILE)
             }
-            p = [[builder.load(at(Z, s, _index(j))) for j in range(TILE)] for s in starts]
+            p = [[builder.load(at(Z, s, constant(j))) for j in range(TILE)] for s in starts]
             running = [builder.load(at(a, t)) for t in own] if learn else []
             beta = [[one] * TILE for _ in range(rounds)]
             return SimpleNamespace(
@@ -210,14 +208,14 @@ def _factor_rows_codegen(rounds: int, learn: bool, waves: int):
                 builder.store(value, at(a, t))
             for i in range(TILE):
                 for t in range(rounds):
-                    builder.store(w.p[t][i], at(Z, w.starts[t], _index(i)))
+                    builder.store(w.p[t][i], at(Z, w.starts[t], constant(i)))
                 if not learn:
                     continue
-                builder.store(w.d[i], at(inv_d, w.k, _index(i)))
+                builder.store(w.d[i], at(inv_d, w.k, constant(i)))
                 for j in range(i + 1, TILE):
-                    builder.store(w.u[i, j], at(U, w.rows[i], _index(j)))
+                    builder.store(w.u[i, j], at(U, w.rows[i], constant(j)))
                 for t in range(rounds):
-                    builder.store(w.beta[t][i], at(B, w.starts[t], _index(i)))
+                    builder.store(w.beta[t][i], at(B, w.starts[t], constant(i)))
 
         both = [begin(wave) for wave in range(waves)]
         for t in range(rounds):

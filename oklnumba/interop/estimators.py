@@ -142,11 +142,10 @@ def check_label_type(labels: np.ndarray, name: str = "y") -> np.ndarray:
     What an array of objects holds, integers or bools, becomes an array of these.
     """
     require(labels.ndim == 1, name, labels, "a 1-D array of labels")
-    kind, found = labels.dtype.kind, [""] * len(labels)
+    kind, other = labels.dtype.kind, np.zeros(len(labels), dtype=bool)
     if kind == "O":
-        found = [kind_of(label) for label in labels]
-        kind = found[0] if len(found) else "U"
-    other = np.array([one != found[0] for one in found], dtype=bool)
+        kinds = np.array([kind_of(label) for label in labels] or ["U"])
+        kind, other = str(kinds[0]), kinds != kinds[0]
     if kind not in "biufU" or other.any():
         row = int(np.argmax(other))
         label = labels.tolist()[row]
