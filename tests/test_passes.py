@@ -186,6 +186,7 @@ def test_records_of_numba_have_the_fields_that_are_written():
 
 
 @compiled
+@pytest.mark.skipif(bool(numba.config.BOUNDSCHECK), reason="bounds are checked by numba's own code")
 def test_code_is_less_than_half_of_numbas(monkeypatch):
     def lines_of(lower):
         written = []
