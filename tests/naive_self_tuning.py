@@ -10,9 +10,13 @@ NUGGET = 1e-14
 
 
 def standardised(X, past):
-    """X by mean and deviation of past rows, cut to [-4, 4]; constant columns are only centred."""
+    """X by mean and deviation of past rows, 4 + log(1 + (z - 4)) beyond 4 of these.
+
+    Constant columns are only centred.
+    """
     scale = past.std(axis=0)
-    return np.clip((X - past.mean(axis=0)) / np.where(scale > 0, scale, 1.0), -4, 4)
+    Z = (X - past.mean(axis=0)) / np.where(scale > 0, scale, 1.0)
+    return np.sign(Z) * np.where(abs(Z) > 4, 4 + np.log(np.maximum(abs(Z) - 3, 1)), abs(Z))
 
 
 def middle(y):
@@ -105,22 +109,18 @@ def descent(Z, y, signs, step):
     return out[:, None]
 
 
-def fixed_share(F, y, share, bold):
-    """The aggregating algorithm, or the bold mean, for labels of unknown size."""
+def fixed_share(F, y, share):
+    """The aggregating algorithm for labels of unknown size."""
     n, N = F.shape
     w, out, B = np.full(N, 1 / N), np.zeros(n), 0.0
     log_w = np.log(w)
     for t in range(n):
         w = np.exp(log_w - log_w.max())
         w /= w.sum()
-        if B > 0 and bold:
-            out[t] = w @ F[t]
-        elif B > 0:
+        if B > 0:
             g = [-2 * B**2 * np.log(w @ np.exp(-((s - F[t]) ** 2) / (2 * B**2))) for s in (-B, B)]
             out[t] = (g[0] - g[1]) / (4 * B)
-        if B > 0:
-            rate = 8 / B**2 if bold else 1 / (2 * B**2)
-            log_w = log_w - rate * (np.clip(y[t], -B, B) - F[t]) ** 2
+            log_w = log_w - (np.clip(y[t], -B, B) - F[t]) ** 2 / (2 * B**2)
         if abs(y[t]) > B:
             log_w = log_w * (B / abs(y[t])) ** 2  # the weights to the power of the fall of the rate
             B = abs(y[t])
@@ -128,6 +128,31 @@ def fixed_share(F, y, share, bold):
             w = np.exp(log_w - log_w.max())
             log_w = np.log((1 - share) * w / w.sum() + share / N)
     return out
+
+
+def model_averaging(F, y, share):
+    """The posterior mean under normal noise, whose variance is that of late; a share goes round."""
+    n, N = F.shape
+    w, out, squares = np.full(N, 1 / N), np.zeros(n), np.zeros(n)
+    for t in range(n):
+        out[t], B = w @ F[t], np.abs(y[:t]).max(initial=0.0)
+        if B > 0:
+            age = 0.5 ** (np.arange(t)[::-1] / 100)
+            variance = max(age @ squares[:t] / age.sum(), 1e-4 * B**2)
+            log_w = np.log(w) - (np.clip(y[t], -B, B) - F[t]) ** 2 / (2 * variance)
+            w = np.exp(log_w - log_w.max())
+            w = (1 - share) * w / w.sum() + share / N
+        squares[t] = (out[t] - y[t]) ** 2
+    return out
+
+
+def regression(F, last, y, half_life):
+    """Ridge on what forecasts add to the last label, over the largest label."""
+    B = np.concatenate([[0.0], np.maximum.accumulate(np.abs(y))[:-1]])
+    units = np.where(B > 0, B, np.inf)
+    Z = (F - last[:, None]) / units[:, None]
+    target = (np.clip(y, -B, B) - last) / units
+    return np.clip(last + B * forecasts(Z, target, 10.0, half_life)[:, 0], -B, B)
 
 
 def ml_poly(F, y):
@@ -148,16 +173,18 @@ def cut(F, y):
 
 
 def aggregated(F, y):
-    """Two layers: four aggregations of the members, and ML-Poly on top."""
-    layer = [
-        fixed_share(F, y, 0.0, False), fixed_share(F, y, 1e-3, False),
-        fixed_share(F, y, 1e-4, True), ml_poly(F, y),
-    ]  # fmt: skip
-    return ml_poly(np.stack(layer, axis=1), y)
+    """Four aggregations of the members, ridge on these and the members, and ML-Poly on top."""
+    plain, poly = fixed_share(F, y, 0.0), ml_poly(F, y)
+    shared, posterior = fixed_share(F, y, 1e-3), model_averaging(F, y, 1e-3)
+    everyone = np.column_stack([F, plain, shared, poly, posterior])
+    stacks = [regression(everyone, F[:, -1], y, half_life) for half_life in (None, 500)]
+    return ml_poly(np.stack([plain, poly, *stacks], axis=1), y)
 
 
-def self_tuning(X, y, restarts, budget, kernels, linear, seed=0):
+def self_tuning(X, y, restarts, budget, kernels, quick, linear, seed=0):
     """The forecasts of SelfTuning, and the losses of its members as they forecast; y : (n,)."""
+    kernels = [(width, budget, settings, (0.1, 1.0)) for width, settings in kernels]
+    kernels.append((quick[0], min(quick[1], budget), quick[2], ()))
     ends = [t for t in restarts if t <= len(X)]
     out, losses = np.zeros(len(X)), 0.0
     for stage, (past, stop) in enumerate(zip([0, *ends], [*ends, len(X)], strict=True)):
@@ -166,13 +193,13 @@ def self_tuning(X, y, restarts, budget, kernels, linear, seed=0):
         labels = y[:stop] - offset
         signs = past > 0 and np.isin(y[:past], (-1, 1)).all()
         columns = []
-        for i, (width, settings) in enumerate(kernels if past else ()):
+        for i, (width, most, settings, rates) in enumerate(kernels if past else ()):
             sigma = width * median_distance(S[:past])
             coins = np.random.default_rng([seed, stage, i]).random(stop)
-            atoms = dictionary(S, sigma, past, budget, coins)
+            atoms = dictionary(S, sigma, past, most, coins)
             Z = coordinates(S, atoms, sigma)
             columns += [forecasts(Z, labels, *setting) for setting in settings]
-            columns += [passive_aggressive(Z, labels, signs, C) for C in (0.1, 1.0)]
+            columns += [passive_aggressive(Z, labels, signs, C) for C in rates]
         Z = np.column_stack([np.ones(stop), S])
         columns += [forecasts(Z, labels, *setting) for setting in linear]
         columns += [passive_aggressive(Z, labels, signs, C) for C in (0.1, 1.0)]

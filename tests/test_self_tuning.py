@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import oklnumba as okl
 from oklnumba.learners import self_tuning
+from oklnumba.learners.layers import Layers
 from tests import naive_self_tuning
 from tests.compiled import COMPILED
 
@@ -55,8 +56,9 @@ def test_forecasts_and_losses_of_members_are_those_of_the_definition(name):
     learner = okl.SelfTuning(BUDGET, seed=3)
     run = okl.run(learner, X, y)
     expected, losses = naive_self_tuning.self_tuning(
-        X, y, self_tuning.RESTARTS, BUDGET, self_tuning.KERNELS, self_tuning.LINEAR, seed=3
-    )
+        X, y, self_tuning.RESTARTS, BUDGET, self_tuning.KERNELS, self_tuning.QUICK,
+        self_tuning.LINEAR, seed=3,
+    )  # fmt: skip
     scale = np.maximum.accumulate(np.abs(y))
     assert_allclose(run.predictions / scale, expected / scale, rtol=0, atol=1e-8)
     assert_allclose(learner.member_losses, losses, rtol=1e-7)
@@ -183,6 +185,41 @@ def test_it_is_back_after_a_change_of_concept_and_static_members_are_not():
     assert (members[static] / change).min() < 1.2 * before < late.min()
 
 
+def test_far_inputs_count_by_their_logarithm():
+    scales = self_tuning.Scales.of(
+        np.random.default_rng(0).standard_normal((50, 1)), np.ones((50, 1))
+    )
+    x = np.array([-1e308, -1e9, -8.0, -4.0, 0.0, 1.0, 4.5, 9.0, 1e9, 1e300])[:, None]
+    Z = scales.transform(x)
+    expected = naive_self_tuning.standardised(
+        x[1:-1], np.random.default_rng(0).standard_normal((50, 1))
+    )
+    assert_allclose(Z[1:-1], expected, rtol=1e-13)
+    assert (np.diff(Z[:, 0]) > 0.0).all() and np.abs(Z).max() < 330.0
+    for row, z in zip(x, Z, strict=True):  # the same bits, however many there are
+        assert_array_equal(scales.transform(row[None])[0], z)
+
+
+def test_inputs_beyond_those_of_the_first_rounds_still_tell():
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.uniform(0, 1, (2100, 2)), rng.uniform(0, 100, (2000, 2))])
+    y = np.where(X[:, 0] > np.where(np.arange(len(X)) < 2100, 0.5, 50.0), 1.0, -1.0)
+    run = okl.run(okl.SelfTuning(50), X, y)
+    assert run.mistakes[-1000:].mean() < 0.1  # cut to 4 deviations, 97 % of them would be the same
+
+
+def test_forecasts_that_must_be_added_or_subtracted_are():
+    rng = np.random.default_rng(0)
+    n = 500
+    first, second = rng.uniform(-1, 1, (2, n))
+    y = first - second + 0.01 * rng.standard_normal(n)
+    F = np.stack([first, second, np.append(0.0, y[:-1])], axis=1)
+    forecasts = Layers(members=3, outputs=1).play(0, F.copy(), y)[0]
+    mixtures = np.linspace(0, 1, 21)[:, None] * first + np.linspace(1, 0, 21)[:, None] * second
+    best = ((mixtures - y) ** 2).mean(axis=1).min()  # of those that no aggregation is ahead of
+    assert ((forecasts - y)[-200:] ** 2).mean() < 0.01 * best
+
+
 def test_what_it_tells():
     learner = okl.SelfTuning(BUDGET)
     with pytest.raises(ValueError, match="play a round first"):
@@ -196,7 +233,7 @@ def test_what_it_tells():
     assert_allclose(learner.weights.sum(), 1.0)
     assert learner.leader == learner.members[int(learner.weights.argmax())]
     assert "Gaussian kernel, sigma = " in str(learner.leader) and "lam = " in str(learner.leader)
-    assert 0 < learner.size <= len(self_tuning.KERNELS) * BUDGET
+    assert 0 < learner.size <= (len(self_tuning.KERNELS) + 1) * BUDGET
 
 
 def test_members_say_what_they_are():

@@ -15,18 +15,21 @@ AGGREGATING = 0
 AVERAGE = 1
 HEDGE = 2
 ML_POLY = 3
-BOLD = 4  # AVERAGE at a rate without a bound, for streams with hardly any loss
-BOLDNESS = 8.0  # its rate times B^2
+DYNAMIC = 4  # dynamic model averaging: the posterior under noise of a variance that is learned
+MEMORY = 2.0 ** (-1.0 / 100.0)  # of that variance: a half-life of 100 rounds
+LEAST_VARIANCE = 1e-4  # times B^2
 
 # The state, the one place that says so; as arguments (totals, squares, tally), all 1-D:
 EXPERT_STATE = {
-    "totals": ("experts",),  # losses so far, -log(weight) / eta where shared; ML-Poly: regrets
+    # Losses so far, -log(weight) / eta where shared or DYNAMIC, whose eta is 1; ML-Poly: regrets.
+    "totals": ("experts",),
     "squares": ("experts",),  # ML-Poly: sums of squared regrets of the rounds; else 0
     "tally": ("tally",),  # the four numbers below; 0 where B is given
 }
 # Largest |y| so far, sum of the squares of its growths (both only where B is learned); ML-Poly:
-# largest squared regret of a round, bound on its potential.
+# largest squared regret of a round, bound on its potential; DYNAMIC: variance, rounds it is of.
 LARGEST, GROWN, PEAK, POTENTIAL = range(4)
+VARIANCE, COUNT = PEAK, POTENTIAL
 TALLY = 4
 LEARNED = 0.0  # the setting's B where it is the largest |y| so far
 
@@ -60,8 +63,8 @@ def expert_rate(kind, B, played, count):
         return 1.0 / (2.0 * larger(B * B, SMALLEST))
     if kind == AVERAGE:  # and is exp-concave (oco Lemma 5)
         return 1.0 / (8.0 * larger(B * B, SMALLEST))
-    if kind == BOLD:
-        return BOLDNESS / larger(B * B, SMALLEST)
+    if kind == DYNAMIC:
+        return 1.0
     return math.sqrt(8.0 * math.log(count) / (played + 1.0)) / B
 
 
@@ -94,7 +97,7 @@ def mean_forecast(kind, B, weights, row):
     s = 0.0
     for i in range(row.shape[0]):
         value = row[i]
-        if kind == AVERAGE or kind == BOLD:
+        if kind == AVERAGE:
             value = clamped(value, B)
         s += weights[i] * value
     return s
@@ -160,7 +163,7 @@ def share_weights(share, eta, totals, weights):
 
 
 @hot
-def learn_losses(kind, setting, played, state, weights, row, label):
+def learn_losses(kind, setting, played, state, weights, row, forecast, label):
     """Add a round's losses to the totals, then share. row : (experts,); weights : workspace.
 
     Where B is learned, the label counts as cut to the bound before it; theory.experts_bound says
@@ -170,11 +173,18 @@ def learn_losses(kind, setting, played, state, weights, row, label):
     totals, _, tally = state
     count = totals.shape[0]
     B = label_bound(setting, state)
+    unit = 1.0
+    if kind == DYNAMIC:  # -log of the normal density, but for what is common to all
+        least = larger(LEAST_VARIANCE * B * B, SMALLEST)
+        unit = 0.5 / larger(tally[VARIANCE], least)
+        tally[COUNT] = MEMORY * tally[COUNT] + 1.0
+        square = (label - forecast) * (label - forecast)
+        tally[VARIANCE] += (square - tally[VARIANCE]) / tally[COUNT]
     for i in range(count):
         if kind == HEDGE:
             totals[i] += loss_value(loss, row[i], label)
         else:
-            totals[i] += loss_value(loss, clamped(row[i], B), clamped(label, B))
+            totals[i] += unit * loss_value(loss, clamped(row[i], B), clamped(label, B))
     if given == LEARNED and abs(label) > B:
         tally[GROWN] += (abs(label) - B) * (abs(label) - B)
         tally[LARGEST] = abs(label)
@@ -234,7 +244,7 @@ def experts_rounds(F, y, kind, setting, played, state, weights, out):
             return t, NOT_FINITE
         forecasts[t] = forecast
         if kind != ML_POLY:
-            learn_losses(kind, setting, played + t, state, weights, F[t], y[t])
+            learn_losses(kind, setting, played + t, state, weights, F[t], forecast, y[t])
         elif not learn_regrets(setting, state, F[t], forecast, y[t]):
             return t, NOT_FINITE
         else:

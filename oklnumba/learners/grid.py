@@ -34,7 +34,6 @@ from oklnumba.state import (
 ROWS = 512  # rounds whose coordinates and forecasts are kept at a time
 # KORS of all dictionaries: alpha, beta, eps, by leverage, unlisted weights (joining_probability).
 RULE = 0.1, 1.0, 0.5, 0.0, 0.0
-AGGRESSIVENESS = 0.1, 1.0  # C of PA-I, in units of the largest label
 
 
 class Setting(NamedTuple):
@@ -277,12 +276,13 @@ class Group:
         points: LinearMap | SpanMap,
         settings: tuple[Setting, ...],
         signs: np.ndarray,
+        rates: tuple[float, ...] = (),
         steps: tuple[float, ...] = (),
     ):
-        self.map, self.settings, self.steps = points, settings, steps
+        self.map, self.settings, self.rates, self.steps = points, settings, rates, steps
         self.factors = [Factor(points.room, len(signs), setting) for setting in settings]
         self.first_order: list[FirstOrder] = [
-            *(PassiveAggressive(points.room, signs, C) for C in AGGRESSIVENESS),
+            *(PassiveAggressive(points.room, signs, C) for C in rates),
             *(Descent(points.room, signs, step) for step in steps),
         ]
         count = 2 * len(settings) + len(self.first_order)
@@ -334,7 +334,7 @@ class Group:
     def members(self, sigma: float | None) -> list[Member]:
         """Return what the members of ``shown`` are; sigma : width of the kernel, None if linear."""
         found = [Member(name, sigma, *one) for one in self.settings for name in ("ridge", "awv")]
-        found += [Member("passive-aggressive", sigma, C=C) for C in AGGRESSIVENESS]
+        found += [Member("passive-aggressive", sigma, C=C) for C in self.rates]
         found += [Member("gradient descent", sigma, step=step) for step in self.steps]
         return [found[i] for i in self._shown]
 

@@ -10,21 +10,7 @@ import numpy as np
 
 from oklnumba.checks import require_count, require_seed
 from oklnumba.health import Part, of_members
-from oklnumba.hot.experts import (
-    AGGREGATING,
-    BOLD,
-    EXPERT_STATE,
-    GROWN,
-    LARGEST,
-    LEARNED,
-    ML_POLY,
-    TALLY,
-    expert_forecasts,
-    experts_rounds,
-    write_weights,
-)
 from oklnumba.hot.jit import DONE
-from oklnumba.hot.losses import SQUARED
 from oklnumba.kernels import Gaussian, Linear
 from oklnumba.learners.grid import (
     ROWS,
@@ -34,6 +20,7 @@ from oklnumba.learners.grid import (
     Setting,
     SpanMap,
 )
+from oklnumba.learners.layers import Layers
 from oklnumba.learners.learner import Learner
 from oklnumba.learners.player import Trace, per_round
 from oklnumba.scaling import LARGEST as LARGEST_INPUT
@@ -43,7 +30,7 @@ from oklnumba.threads import together
 
 RESTARTS = (32, 128, 512, 2048)
 PAST = 0  # entry of the counts: rounds kept for the next restart
-CLIP = 4.0  # inputs are cut to so many standard deviations
+FAR = 4.0  # standard deviations from which on inputs count by their logarithm
 SPREAD = 500  # inputs whose distances give the median
 LEAST = 1e-12  # median distance: below, all inputs but a few are equal on the common scale
 # Widths of Gaussian kernels, in medians, and the settings of their members; of the linear ones. How
@@ -54,11 +41,11 @@ KERNELS = (
     (1.0, (Setting(0.01, None), Setting(1.0, None), Setting(0.01, 125))),
     (2.0, (Setting(0.01, 250),)),
 )
+# After a change few atoms and a short memory are first: width, largest dictionary, settings.
+QUICK = 1.0, 100, (Setting(0.1, 50),)
 LINEAR = tuple(Setting(lam, half) for lam in (0.001, 1.0) for half in (None, 100, 50, 20, 6))
+AGGRESSIVENESS = 0.1, 1.0  # C of PA-I, in units of the largest label
 STEPS = 0.3, 3.0  # of gradient descent, linear, over the squared length of the input
-# The first layer's aggregations of all members, (kind, share). The first has the guarantee, the
-# second follows drift, the third streams with hardly any loss, the fourth needs no scale of losses.
-LAYER = (AGGREGATING, 0.0), (AGGREGATING, 1e-3), (BOLD, 1e-4), (ML_POLY, 0.0)
 
 
 def _distances(X: np.ndarray) -> np.ndarray:
@@ -114,8 +101,12 @@ class Scales(NamedTuple):
 
     def transform(self, X: np.ndarray) -> np.ndarray:
         """Return the inputs of the members."""
-        with np.errstate(over="ignore"):  # what is beyond is cut
-            return np.clip((X - self.mean) / self.scale, -CLIP, CLIP)
+        with np.errstate(over="ignore"):
+            Z = (X - self.mean) / self.scale
+        far = np.abs(Z) > FAR
+        size = np.minimum(np.abs(Z[far]), LARGEST_INPUT)
+        Z[far] = np.copysign(FAR + np.log1p(size - FAR), Z[far])
+        return Z
 
 
 class Stage(State):
@@ -127,8 +118,6 @@ class Stage(State):
     """
 
     _STATE = {
-        **{name: ("outputs", "layer", axes[0]) for name, axes in EXPERT_STATE.items()},
-        **{f"top_{name}": ("outputs", f"top_{axes[0]}") for name, axes in EXPERT_STATE.items()},
         "last": ("outputs",), "loss": ("outputs",), "losses": ("outputs", "experts"),
         "before": ("outputs",), "losses_before": ("outputs", "experts"),
     }  # fmt: skip
@@ -136,20 +125,19 @@ class Stage(State):
     def __init__(self, scales: Scales, budget: int, seed: list[int]):
         self.scales = scales
         d, outputs = len(scales.mean), len(scales.offsets)
-        kernels = KERNELS if scales.median else ()
+        kernels = [(width, budget, settings, AGGRESSIVENESS) for width, settings in KERNELS]
+        kernels.append((*QUICK, ()))
         self.groups, self.members = [], []
-        for i, (width, settings) in enumerate(kernels):
+        for i, (width, most, settings, rates) in enumerate(kernels if scales.median else ()):
             sigma = width * scales.median
-            points = SpanMap(Gaussian(sigma), d, budget, [*seed, i])
-            self._add(Group(points, settings, scales.signs), sigma)
+            points = SpanMap(Gaussian(sigma), d, min(most, budget), [*seed, i])
+            self._add(Group(points, settings, scales.signs, rates), sigma)
         wide = scales.median and d > budget
         linear = SpanMap(Linear(), d, budget, [*seed, len(kernels)]) if wide else LinearMap(d)
-        self._add(Group(linear, LINEAR, scales.signs, STEPS), None)
+        self._add(Group(linear, LINEAR, scales.signs, AGGRESSIVENESS, STEPS), None)
         self.members.append(Member("last label"))
-        self._make_state(
-            outputs=outputs, layer=len(LAYER), experts=len(self.members), tally=TALLY,
-            top_experts=len(LAYER), top_tally=TALLY,
-        )  # fmt: skip
+        self.layers = Layers(len(self.members), outputs)
+        self._make_state(outputs=outputs, experts=len(self.members))
 
     def _add(self, group: Group, sigma: float | None) -> None:
         self.groups.append(group)
@@ -201,28 +189,14 @@ class Stage(State):
         self, k: int, F: np.ndarray, y: np.ndarray, proofs: np.ndarray, trace: Trace
     ) -> tuple[int, int]:
         """Aggregate the members' forecasts F, (n, N), of output k; proofs : (static, 3, n)."""
-        largest, grown = self._tally[k, 0, [LARGEST, GROWN]]
-        bounds = np.maximum.accumulate(np.append(largest, np.abs(y)))
-        np.clip(F, -bounds[:-1, None], bounds[:-1, None], out=F)
-        P, weights = np.empty((len(y), len(LAYER))), np.empty(F.shape[1])
-        out = forecasts, excess = np.empty(len(y)), np.empty(len(y))
-        for j, (kind, share) in enumerate(LAYER):
-            setting, state = self._setting(share), self._layer_state(k, j)
-            played, status = experts_rounds(F, y, kind, setting, 0, state, weights, out)
-            if status != DONE:
-                return played, status
-            P[:, j] = forecasts
-        played, status = experts_rounds(
-            P, y, ML_POLY, self._setting(0.0), 0, self._top_state(k), weights[: len(LAYER)], out
-        )
+        forecasts, excess, (played, status) = self.layers.play(k, F, y)
+        if status != DONE:
+            return played, status
         trace.predictions[:, k] = forecasts + self.scales.offsets[k]
         # Running sums one by one, so that they do not depend on how the stream is cut.
         loss = np.add.accumulate(np.append(self._loss[k], (forecasts - y) ** 2))
         losses = np.vstack([self._losses[k], (F - y[:, None]) ** 2])
         self._loss[k], self._losses[k] = loss[-1], np.add.accumulate(losses)[-1]
-        # theory.experts_bound for the first aggregation, theory.mlpoly_bound for the top on it.
-        grown = np.add.accumulate(np.append(grown, np.diff(bounds) ** 2))[1:]
-        excess += 2.0 * bounds[1:] ** 2 * (np.log(F.shape[1]) + 1.0) - grown
         best = np.argmin(proofs[:, 1] + proofs[:, 2], axis=0)
         rounds = np.arange(len(y))
         trace.loss[:, k] = loss[1:] + self._before[k]
@@ -236,39 +210,13 @@ class Stage(State):
             group.forecast(X)
         F = self._forecasts(np.broadcast_to(self._last, out.shape))
         for k in range(len(F)):
-            B = self._tally[k, 0, LARGEST]
-            np.clip(F[k], -B, B, out=F[k])
-            P, top, weights = np.empty((len(X), len(LAYER))), *self._weights(k)
-            for j, (kind, _) in enumerate(LAYER):
-                column = np.empty(len(X))
-                expert_forecasts(kind, B, weights[j], F[k], column)
-                P[:, j] = column
             column = np.empty(len(X))
-            expert_forecasts(ML_POLY, 0.0, top, P, column)
+            self.layers.forecast(k, F[k], column)
             out[:, k] = column + self.scales.offsets[k]
-
-    # ---- weights ----
-
-    def _setting(self, share: float) -> tuple[int, float, float]:
-        return SQUARED, LEARNED, share
-
-    def _layer_state(self, k: int, j: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        return self._totals[k, j], self._squares[k, j], self._tally[k, j]
-
-    def _top_state(self, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        return self._top_totals[k], self._top_squares[k], self._top_tally[k]
-
-    def _weights(self, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the weights of the aggregations, and of the members in each, in the next round."""
-        top, weights = np.empty(len(LAYER)), np.empty((len(LAYER), len(self.members)))
-        for j, (kind, share) in enumerate(LAYER):
-            write_weights(kind, self._setting(share), 0, self._layer_state(k, j), weights[j])
-        write_weights(ML_POLY, self._setting(0.0), 0, self._top_state(k), top)
-        return top, weights
 
     def weights(self) -> np.ndarray:
         """Return the weight of each member in the next round, (K, N)."""
-        return np.stack([np.dot(*self._weights(k)) for k in range(len(self._loss))])
+        return np.stack([self.layers.posterior(k) for k in range(len(self._loss))])
 
     # ---- what came before, and saving ----
 
@@ -286,10 +234,9 @@ class Stage(State):
 
     def matrices(self) -> list[Part]:
         """Return what there is to say of the groups' matrices."""
-        scales = self._tally[:, 0, LARGEST]
-        return of_members(
-            (f"group {g}", group.matrices(scales)) for g, group in enumerate(self.groups)
-        )
+        scales = self.layers.scales()
+        parts = [(f"group {g}", group.matrices(scales)) for g, group in enumerate(self.groups)]
+        return of_members([*parts, ("layers", self.layers.matrices())])
 
     def parts(self) -> dict[str, State]:
         """Return everything with a state, by name."""
@@ -298,7 +245,7 @@ class Stage(State):
             for g, group in enumerate(self.groups)
             for name, part in group.parts().items()
         }
-        return parts | {"stage": self}
+        return parts | {"layers": self.layers, "stage": self}
 
 
 class SelfTuning(Learner):
@@ -306,11 +253,13 @@ class SelfTuning(Learner):
 
     Members with Gaussian kernels of four widths and linear ones, of several lam and half-lives, by
     ridge regression and, where nothing is forgotten, AWV, passive-aggressive ones, linear gradient
-    descent, and the last label are aggregated in two layers: the whole has a guarantee, follows
-    drift, and is quick where there is hardly any noise. Inputs are standardised and cut to 4
-    standard deviations, widths are multiples of the median distance of inputs, dictionaries are by
-    KORS. All that is taken from the past only, anew after 32, 128, 512 and 2048 rounds, and the new
-    members play the rounds so far again: nothing is known beforehand, no forecast looks ahead.
+    descent, and the last label are aggregated in two layers, with ridge regression on all forecasts
+    between them: the whole has a guarantee, follows drift, is quick where there is hardly any
+    noise, and is better than its best member where members know different things. Inputs are
+    standardised, beyond 4 standard deviations they count by their logarithm; widths are multiples
+    of the median distance of inputs, dictionaries are by KORS. All that is taken from the past
+    only, anew after 32, 128, 512 and 2048 rounds, and the new members play the rounds so far again:
+    nothing is known beforehand, no forecast looks ahead.
 
     About 40 us a round on one core for d <= 30; memory does not grow after round 2048.
 
@@ -328,10 +277,13 @@ class SelfTuning(Learner):
     (Crammer et al. 2006; hinge loss for labels -1 and +1, else absolute loss), gradient descent
     with normalised steps (logistic loss for labels -1 and +1, else squared loss), the aggregating
     algorithm without and with fixed share (Vovk 1998, Herbster and Warmuth 1998), labels of unknown
-    size (Gerchinovitz and Yu 2014), ML-Poly (Gaillard, Stoltz and van Erven 2014), which also
-    weighs these and a bold weighted mean on top. A point that joins a dictionary adds its direction
-    for the rounds after it, and counts as 0 in those before. Labels count from their middle, that
-    of the past at the last restart; 0 for labels -1 and +1.
+    size (Gerchinovitz and Yu 2014), dynamic model averaging (Raftery, Karny and Ettler 2010), with
+    the variance of the noise learned, and ML-Poly (Gaillard, Stoltz and van Erven 2014), which also
+    weighs two of these and the regressions on top. Ridge on forecasts is stacking (Breiman 1996),
+    online: on what each adds to the last label, over the largest label, lam = 10, without
+    forgetting and with a half-life of 500 rounds. A point that joins a dictionary adds its
+    direction for the rounds after it, and counts as 0 in those before. Labels count from their
+    middle, that of the past at the last restart; 0 for labels -1 and +1.
 
     The certificate is against the best penalised function of each member that forgets nothing, in
     its own space, at once: ``comparator`` and ``bound`` of a round are those of the member whose
@@ -382,7 +334,11 @@ class SelfTuning(Learner):
 
     @property
     def weights(self) -> np.ndarray:
-        """The weights of the members in the next round, (N,), or (K, N) for K outputs."""
+        """The posterior of the members in the next round, (N,), or (K, N) for K outputs.
+
+        Those of dynamic model averaging: how likely each is to be the best one now. (The forecast
+        has other weights, by the regressions also negative ones.)
+        """
         return self._of_outputs(self._stage_now().weights())
 
     @property
@@ -396,7 +352,7 @@ class SelfTuning(Learner):
     def member_losses(self) -> np.ndarray:
         """Squared losses of the members, summed, (N,), or (K, N) for K outputs.
 
-        As they forecast at the time, cut as in the aggregate; in the first 32 rounds, before there
+        As they forecast at the time, cut to the largest label; in the first 32 rounds, before there
         were these members, the learner's own.
         """
         return self._of_outputs(self._stage_now().played_losses())
