@@ -176,7 +176,7 @@ def aggregated(F, y):
     """Four aggregations of the members, ridge on these and the members, and ML-Poly on top."""
     plain, poly = fixed_share(F, y, 0.0), ml_poly(F, y)
     shared, posterior = fixed_share(F, y, 1e-3), model_averaging(F, y, 1e-3)
-    everyone = np.column_stack([F, plain, shared, poly, posterior])
+    everyone = np.column_stack([F[:, :-1], plain, shared, poly, posterior, np.zeros(len(y))])
     stacks = [regression(everyone, F[:, -1], y, half_life) for half_life in (None, 500)]
     return ml_poly(np.stack([plain, poly, *stacks], axis=1), y)
 

@@ -217,7 +217,7 @@ def test_forecasts_that_must_be_added_or_subtracted_are():
     forecasts = Layers(members=3, outputs=1).play(0, F.copy(), y)[0]
     mixtures = np.linspace(0, 1, 21)[:, None] * first + np.linspace(1, 0, 21)[:, None] * second
     best = ((mixtures - y) ** 2).mean(axis=1).min()  # of those that no aggregation is ahead of
-    assert ((forecasts - y)[-200:] ** 2).mean() < 0.01 * best
+    assert ((forecasts - y)[-200:] ** 2).mean() < 0.1 * best
 
 
 def test_what_it_tells():

@@ -38,9 +38,9 @@ LAST_LABEL = -1  # of the members
 class Layers(State):
     """Two layers of aggregation, with ridge regression between them, each for K outputs.
 
-    The regression is on what everyone's forecast adds to the last label, so it begins, and where
-    labels do not change it stays, with that: what nobody has to learn. It may give a sum of more or
-    less than 1, or a minus, to forecasts, which no aggregation does.
+    The regression is on what everyone's forecast, and 0, adds to the last label, so it begins, and
+    where labels do not change it stays, with that: what nobody has to learn. It may weigh forecasts
+    by more or less than 1 in all, or by a minus, which no aggregation does.
     """
 
     _STATE = {
@@ -51,7 +51,7 @@ class Layers(State):
     }  # fmt: skip
 
     def __init__(self, members: int, outputs: int):
-        self._columns = members + len(FIRST)
+        self._columns = members + len(FIRST)  # with 0, without the last label
         r = padded(self._columns)
         self._make_state(
             outputs=outputs, first=len(FIRST), experts=members, tally=TALLY,
@@ -158,8 +158,9 @@ class Layers(State):
             yield (self._Z.shape[1], factor, rates, self._work, 0.0), setting
 
     def _write(self, F: np.ndarray, first: np.ndarray, units: np.ndarray | float) -> None:
-        """Write what all forecasts add to the last label, in units of the largest so far."""
-        apart = np.concatenate([F, first], axis=1) - F[:, LAST_LABEL, None]
+        """Write what all forecasts, and 0, add to the last label, in units of the largest."""
+        zero = np.zeros((len(F), 1))
+        apart = np.concatenate([F[:, :LAST_LABEL], first, zero], axis=1) - F[:, LAST_LABEL, None]
         self._Z[: len(F), : self._columns] = apart / np.reshape(units, (-1, 1))
 
     @staticmethod
