@@ -320,4 +320,6 @@ def _parallel(tasks: Sequence[tuple], backend: str | None, n_jobs: int | None) -
         if n_jobs is None and "Loky" in type(configured).__name__:  # joblib's default, of one job
             n_jobs = max(1, min(cores(), len(tasks)))
     with parallel_config(**settings):
-        return Parallel(n_jobs=n_jobs, return_as="generator_unordered", prefer="threads")
+        return Parallel(  # one by one: the last cells are then shared evenly
+            n_jobs=n_jobs, return_as="generator_unordered", prefer="threads", batch_size=1
+        )

@@ -146,8 +146,9 @@ class Params(metaclass=Checked):
                 setattr(cls, name, Hyper(name))
 
     @classmethod
-    def _param_names(cls) -> list[str]:
-        return [name for name in inspect.signature(cls).parameters if name != "self"]
+    @functools.cache
+    def _param_names(cls) -> tuple[str, ...]:
+        return tuple(name for name in inspect.signature(cls).parameters if name != "self")
 
     def _refuse_ignored(self, why: str, *names: str) -> None:
         """Raise ValueError for hyper-parameters other than the default that change nothing.
