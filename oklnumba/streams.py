@@ -36,6 +36,7 @@ SUFFIXES = {
 }
 FORMATS = ("parquet", "csv", "tsv", "ipc", "libsvm")
 OPEN: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open}  # as pyarrow does by itself
+SEPARATORS = ",;\t|"  # of columns, somewhere
 BLOCK_NUMBERS = 2**20  # of X in a block, where ``batch`` does not say it: 8 MB
 MOST_ROWS = 2**16
 AHEAD = 2  # blocks that the thread reads ahead
@@ -491,6 +492,12 @@ def _dataset(paths: list[Path], kind: str, header: bool) -> Any:
         raise ValueError(
             f"{paths[0]}: the first line holds numbers ({', '.join(names[:4])}, ...), not names; "
             "pass header=False, and label by place, such as label=0"
+        )
+    if kind in ("csv", "tsv") and len(names) == 1 and set(SEPARATORS) & set(names[0]):
+        raise ValueError(
+            f"{paths[0]}: its first line, {names[0][:60]!r}, is one column where {kind} is split "
+            f"at {'commas' if kind == 'csv' else 'tabs'}; pass format= 'csv' or 'tsv', or for "
+            "other separators a pyarrow.dataset.dataset of the file"
         )
     return dataset
 

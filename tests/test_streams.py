@@ -154,6 +154,16 @@ def test_a_csv_file_without_names_as_susy_is(tmp_path):
         okl.stream(path, label=0)
 
 
+@pytest.mark.parametrize(
+    ("line", "format"), [("a;b;y", None), ("a\tb\ty", "csv"), ("a,b,y", "tsv")]
+)
+def test_a_file_that_is_split_elsewhere_says_so(tmp_path, line, format):
+    file = tmp_path / "points.csv"
+    file.write_text(f"{line}\n{line}\n".replace("a", "1"))
+    with pytest.raises(ValueError, match=r"points.csv: its first line, '.*', is one column where"):
+        next(iter(okl.stream(file, label="y", format=format)))
+
+
 def test_any_number_becomes_a_double(tmp_path):
     table = pa.table(
         {
