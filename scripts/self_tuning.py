@@ -82,11 +82,15 @@ def played(
 
 
 def averaged(stream: Stream, limit: float | None) -> Played:
-    """Play a stream, a short one with SEEDS seeds; return the means, member by member."""
-    seeds = range(SEEDS if len(stream.y) < LONG else 1)
-    runs = [played(stream, limit=limit, seed=seed) for seed in seeds]
-    if min(len(run.losses) for run in runs) < len(stream.y):
-        return runs[0]._replace(losses=runs[0].losses[:0])
+    """Play a stream, a short one with SEEDS seeds; return the means, member by member.
+
+    Or the first run that the limit has cut.
+    """
+    runs = []
+    for seed in range(SEEDS if len(stream.y) < LONG else 1):
+        runs.append(played(stream, limit=limit, seed=seed))
+        if len(runs[-1].losses) < len(stream.y):
+            return runs[-1]
     wrong = None if runs[0].mistakes is None else np.mean([run.mistakes for run in runs], axis=0)
     losses, seconds, pieces = (
         np.mean([getattr(run, name) for run in runs], axis=0)

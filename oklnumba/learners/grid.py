@@ -47,6 +47,11 @@ class Setting(NamedTuple):
         """The factor on the past, each round."""
         return 1.0 if self.half_life is None else 2.0 ** (-1.0 / self.half_life)
 
+    @property
+    def inverses(self) -> tuple[float, float]:
+        """1 / discount and 1 / lam, as awv_rounds takes them."""
+        return 1.0 / self.discount, 1.0 / self.lam
+
 
 class Member(NamedTuple):
     """One forecaster of SelfTuning: what it is, in the units of the standardised inputs."""
@@ -195,7 +200,7 @@ class Factor(State):
         self._make_state(r=room, outputs=outputs, totals=RIDGE + 1)
         np.fill_diagonal(self._U, 1.0)
         self._inv_d[:] = 1.0 / setting.lam
-        self._setting = 1.0 / setting.discount, 1.0 / setting.lam
+        self._setting = setting.inverses
         self._discount = setting.discount
         self._work = sweep_room(self._U)
 
@@ -268,7 +273,7 @@ class Group:
     ``forecasts``, of shape (2 factors + others, ROWS, K), holds the ridge and AWV forecasts of each
     factor in turn, then those of PA-I and of descent. Where the past is discounted those of AWV are
     no member's: they never led, and have no certificate. ``sizes`` : atoms after each round. signs
-    : (K,), 1 where labels are -1 and +1, else 0.
+    : (K,), 1 where labels are -1 and +1, else 0; rates : C of PA-I; steps : of descent.
     """
 
     def __init__(

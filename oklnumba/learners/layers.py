@@ -32,6 +32,7 @@ FIRST = (AGGREGATING, 0.0), (AGGREGATING, 1e-3), (ML_POLY, 0.0), (DYNAMIC, 1e-3)
 # Ridge regression on the forecasts of members and aggregations, in units of the largest label.
 STACKS = Setting(10.0, None), Setting(10.0, 500)
 TOP = 0, 2  # those of the first layer that ML-Poly weighs at last, with the regressions
+POSTERIOR = 3  # the one of the first layer whose weights say which member is likely the best now
 LAST_LABEL = -1  # of the members
 
 
@@ -77,15 +78,14 @@ class Layers(State):
         np.clip(F, -B[:, None], B[:, None], out=F)
         weights, out = np.empty(F.shape[1]), (np.empty(len(y)), np.empty(len(y)))
         first = np.empty((len(y), len(FIRST)))
-        for j, (kind, share) in enumerate(FIRST):
-            state = self._totals[k, j], self._squares[k, j], self._tally[k, j]
-            played, status = experts_rounds(F, y, kind, _of(share), 0, state, weights, out)
+        for j, (kind, setting, state) in enumerate(self._aggregations(k)):
+            played, status = experts_rounds(F, y, kind, setting, 0, state, weights, out)
             if status != DONE:
                 return *out, (played, status)
             first[:, j] = out[0]
         units = np.where(B > 0.0, B, np.inf)
         self._write(F, first, units)
-        Y = ((_cut(y, B) - F[:, LAST_LABEL]) / units)[:, None]
+        Y = ((np.clip(y, -B, B) - F[:, LAST_LABEL]) / units)[:, None]
         stacked = np.empty((len(STACKS), len(y), 1))
         for j, (arguments, setting) in enumerate(self._regressions(k)):
             proof, totals, growth = self._proof
@@ -108,9 +108,11 @@ class Layers(State):
         """Write what play would forecast in each row; nothing is learned. out : (n,)."""
         B = self._tally[k, 0, LARGEST]
         np.clip(F, -B, B, out=F)
-        first, column, weights = np.empty((len(F), len(FIRST))), np.empty(len(F)), self.weights(k)
-        for j, (kind, _) in enumerate(FIRST):
-            expert_forecasts(kind, B, weights[j], F, column)
+        weights, column = np.empty(F.shape[1]), np.empty(len(F))
+        first = np.empty((len(F), len(FIRST)))
+        for j, (kind, setting, state) in enumerate(self._aggregations(k)):
+            write_weights(kind, setting, 0, state, weights)
+            expert_forecasts(kind, B, weights, F, column)
             first[:, j] = column
         self._write(F, first, B if B > 0.0 else np.inf)
         stacked = np.empty((len(STACKS), len(F), 1))
@@ -121,17 +123,12 @@ class Layers(State):
         write_weights(ML_POLY, _of(), 0, self._top(k), top)
         expert_forecasts(ML_POLY, 0.0, top, P, out)
 
-    def weights(self, k: int) -> np.ndarray:
-        """Return those of the members in each aggregation in the next round, (FIRST, N)."""
-        weights = np.empty((len(FIRST), self._totals.shape[-1]))
-        for j, (kind, share) in enumerate(FIRST):
-            state = self._totals[k, j], self._squares[k, j], self._tally[k, j]
-            write_weights(kind, _of(share), 0, state, weights[j])
-        return weights
-
     def posterior(self, k: int) -> np.ndarray:
         """Return the posterior of the members in the next round, (N,)."""
-        return self.weights(k)[[kind for kind, _ in FIRST].index(DYNAMIC)]
+        weights = np.empty(self._totals.shape[-1])
+        kind, setting, state = list(self._aggregations(k))[POSTERIOR]
+        write_weights(kind, setting, 0, state, weights)
+        return weights
 
     def scales(self) -> np.ndarray:
         """Return the largest label so far of each output, (K,)."""
@@ -141,11 +138,17 @@ class Layers(State):
         """Return what there is to say of the regressions' matrices."""
         parts = []
         for k in range(len(self._U)):
-            for (U, inv_d, c), setting in ((one[1], s) for one, s in self._regressions(k)):
+            for (_, (U, inv_d, c), *_), setting in self._regressions(k):
                 matrix = Upper(U, self._columns, 1.0 / inv_d[: self._columns])
                 part = part_of("lam I + sum z z'", matrix, [matrix.half_solve(c[0])], np.ones(1))
                 parts.append(part.within(f"regression on forecasts, half-life {setting.half_life}"))
         return parts
+
+    def _aggregations(self, k: int) -> Iterator[tuple[int, tuple, tuple]]:
+        """Yield kind, setting and state of each of the first layer, for experts_rounds."""
+        for j, (kind, share) in enumerate(FIRST):
+            state = self._totals[k, j], self._squares[k, j], self._tally[k, j]
+            yield kind, _of(share), state
 
     def _top(self, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         return self._top_totals[k], self._top_squares[k], self._top_tally[k]
@@ -154,8 +157,7 @@ class Layers(State):
         """Yield what the loops of hot/awv.py ask for of each regression, and its setting."""
         for j, setting in enumerate(STACKS):
             factor = self._U[k, j], self._inv_d[k, j], self._c[k, j]
-            rates = 1.0 / setting.discount, 1.0 / setting.lam
-            yield (self._Z.shape[1], factor, rates, self._work, 0.0), setting
+            yield (self._Z.shape[1], factor, setting.inverses, self._work, 0.0), setting
 
     def _write(self, F: np.ndarray, first: np.ndarray, units: np.ndarray | float) -> None:
         """Write what all forecasts, and 0, add to the last label, in units of the largest."""
@@ -170,13 +172,8 @@ class Layers(State):
         """Return the forecasts that are weighed at last, (n, TOP and STACKS)."""
         P = np.empty((len(F), len(TOP) + len(STACKS)))
         P[:, : len(TOP)] = first[:, TOP]
-        P[:, len(TOP) :] = _cut(F[:, LAST_LABEL] + B * stacked[..., 0], B).T
+        P[:, len(TOP) :] = np.clip(F[:, LAST_LABEL] + B * stacked[..., 0], -B, B).T
         return P
-
-
-def _cut(values: np.ndarray, B: np.ndarray | float) -> np.ndarray:
-    """Return values within [-B, B], as np.clip does in four times the time for a single round."""
-    return np.minimum(np.maximum(values, -B), B)
 
 
 def _of(share: float = 0.0) -> tuple[int, float, float]:

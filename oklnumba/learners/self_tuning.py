@@ -215,7 +215,7 @@ class Stage(State):
             out[:, k] = column + self.scales.offsets[k]
 
     def weights(self) -> np.ndarray:
-        """Return the weight of each member in the next round, (K, N)."""
+        """Return the posterior of the members in the next round, (K, N)."""
         return np.stack([self.layers.posterior(k) for k in range(len(self._loss))])
 
     # ---- what came before, and saving ----
@@ -233,7 +233,7 @@ class Stage(State):
         return self._losses + self._losses_before
 
     def matrices(self) -> list[Part]:
-        """Return what there is to say of the groups' matrices."""
+        """Return what there is to say of all matrices."""
         scales = self.layers.scales()
         parts = [(f"group {g}", group.matrices(scales)) for g, group in enumerate(self.groups)]
         return of_members([*parts, ("layers", self.layers.matrices())])
