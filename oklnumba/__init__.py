@@ -5,12 +5,22 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from oklnumba import adversary, catalogue, datasets, losses, oco, theory
-from oklnumba.dictionaries import ALD, KORS, UniformSampling
-from oklnumba.features import FourierFeatures, NystromFeatures, TaylorFeatures
-from oklnumba.kernels import Gaussian, Laplacian, Linear, Matern, Polynomial
+from oklnumba import theory
+from oklnumba.components import losses
+from oklnumba.components.dictionaries import ALD, KORS, UniformSampling
+from oklnumba.components.features import FourierFeatures, NystromFeatures, TaylorFeatures
+from oklnumba.components.kernels import Gaussian, Laplacian, Linear, Matern, Polynomial
+from oklnumba.components.scaling import Standardizer
+from oklnumba.data import datasets
+from oklnumba.data.streams import stream
+from oklnumba.experiments import adversary, oco
+from oklnumba.experiments.sizes import regret_vs_size
+from oklnumba.experiments.sweep import sweep
+from oklnumba.experiments.table import Table
+from oklnumba.learners import catalogue
 from oklnumba.learners.awv import PKAWV, KernelAWV, KernelRidge, LinearAWV, LinearRidge
 from oklnumba.learners.bao2ks import BAO2KS
+from oklnumba.learners.base.saving import load
 from oklnumba.learners.exp_concave import ExpConcaveFTRL
 from oklnumba.learners.experts import Experts
 from oklnumba.learners.first_order import (
@@ -36,19 +46,13 @@ from oklnumba.learners.nystrom_awv import NystromAWV
 from oklnumba.learners.pomdr import POMD, POMDR
 from oklnumba.learners.projectron import Projectron
 from oklnumba.learners.pros_n_kons import ProsNKONS
-from oklnumba.learners.saving import load
-from oklnumba.learners.self_tuning import SelfTuning
+from oklnumba.learners.self_tuning.learner import SelfTuning
 from oklnumba.learners.standardized import Standardized
-from oklnumba.protocol import run
-from oklnumba.runs import Run
-from oklnumba.scaling import Standardizer
-from oklnumba.sizes import regret_vs_size
-from oklnumba.streams import stream
-from oklnumba.sweep import sweep
-from oklnumba.table import Table
-from oklnumba.warming import warm_up
-from oklnumba.wrappers.online_to_batch import OnlineToBatch
-from oklnumba.wrappers.several import MultiOutput, OneVsRest
+from oklnumba.protocol.online_to_batch import OnlineToBatch
+from oklnumba.protocol.run import run
+from oklnumba.protocol.runs import Run
+from oklnumba.protocol.several import MultiOutput, OneVsRest
+from oklnumba.protocol.warming import warm_up
 
 MulticlassRun = Run  # what OneVsRest.run returned a class of its own for
 
@@ -124,6 +128,34 @@ __all__ = [
     "theory",
     "warm_up",
 ]
+
+
+def plot(self: Run) -> Any:
+    """Draw the error so far against rounds, and the regret with its bound if it is certified.
+
+    Returns
+    -------
+    Figure, ndarray of Axes
+        As ``plots.progress(run)``; ``fig.savefig("run.png")`` writes it.
+
+    Raises
+    ------
+    ValueError
+        If the run has no rounds.
+
+    Examples
+    --------
+    >>> import numpy as np, oklnumba as okl
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (200, 2))
+    >>> fig, axes = okl.run(okl.KernelAWV(okl.Gaussian(1.0)), X, np.sign(X[:, 0])).plot()
+    >>> [ax.get_ylabel() for ax in axes[0]]
+    ['mistakes so far (%)', 'regret (sum of squared losses)']
+    """
+    return __getattr__("plots").progress(self)
+
+
+Run.plot = plot  # plots stands above Run and draws it; here the two are joined
+del plot
 
 
 def __getattr__(name: str) -> Any:

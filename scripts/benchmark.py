@@ -29,8 +29,8 @@ from tqdm import tqdm
 
 import oklnumba as okl
 from oklnumba import plots
-from oklnumba.labels import direct_labels
-from oklnumba.learners.learner import Learner
+from oklnumba.learners.base.learner import Learner
+from oklnumba.plots.labels import direct_labels
 
 ROWS, QUICK_ROWS = {"ijcnn1": 50_000, "cod-rna": 50_000}, {"magic04": 3000}
 SLOW_ROWS, REHEARSED_BY_SLOW = 10_000, 3000  # of slow peers

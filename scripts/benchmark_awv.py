@@ -16,8 +16,8 @@ from common import alone
 from timing import least, report, row, seconds, stream, timed
 
 import oklnumba as okl
+from oklnumba.experiments.resident import Peak
 from oklnumba.hot.awv import certify, listing_rounds
-from oklnumba.resident import Peak
 
 PRINTED = "the printed listing"
 SIZES = 1000, 1024

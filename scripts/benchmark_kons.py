@@ -18,8 +18,8 @@ from threadpoolctl import threadpool_limits
 from timing import least, report, row, seconds, stream, timed
 
 import oklnumba as okl
-from oklnumba import blas
-from oklnumba.learners.learner import Learner
+from oklnumba.core import blas
+from oklnumba.learners.base.learner import Learner
 
 KERNEL = okl.Gaussian(3.0)
 

@@ -17,7 +17,7 @@ from common import cpu_clock
 from timing import by_hand, least, report, row, timed
 
 import oklnumba as okl
-from oklnumba.learners.learner import Learner
+from oklnumba.learners.base.learner import Learner
 
 D = 100
 REPEAT = 5

@@ -18,8 +18,8 @@ from common import alone
 from timing import report, row, seconds, stream
 
 import oklnumba as okl
-from oklnumba.learners.learner import Learner
-from oklnumba.resident import resident
+from oklnumba.experiments.resident import resident
+from oklnumba.learners.base.learner import Learner
 
 KERNEL = okl.Gaussian(4.0)
 

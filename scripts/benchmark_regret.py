@@ -14,8 +14,8 @@ from common import alone, peak_memory
 from timing import report, row, seconds, stream, timed
 
 import oklnumba as okl
-from oklnumba.learners.learner import Learner
-from oklnumba.warming import examples, warmable
+from oklnumba.learners.base.learner import Learner
+from oklnumba.protocol.warming import examples, warmable
 
 KERNEL = okl.Gaussian(1.0)
 

@@ -12,7 +12,7 @@ import numpy as np
 from timing import report, row, stream, timed
 
 import oklnumba as okl
-from oklnumba import threads
+from oklnumba.core import threads
 
 ONE_CORE, TWO_CORES = 60.0, 50.0  # goals, microseconds a round
 CLASSES = 10

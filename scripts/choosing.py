@@ -27,8 +27,8 @@ from tqdm import tqdm
 
 import oklnumba as okl
 from oklnumba import plots
-from oklnumba.labels import direct_labels
-from oklnumba.learners.learner import Learner
+from oklnumba.learners.base.learner import Learner
+from oklnumba.plots.labels import direct_labels
 
 CHOOSING_ROWS, QUICK_ROUNDS = 2000, 1200
 WIDTHS = (0.25, 0.5, 1.0, 2.0)  # of the kernel, times the square root of d

@@ -29,8 +29,8 @@ from matplotlib.figure import Figure  # noqa: E402
 
 import oklnumba as okl  # noqa: E402
 from oklnumba import datasets, plots  # noqa: E402
-from oklnumba.learners.learner import Learner  # noqa: E402
-from oklnumba.resident import resident  # noqa: E402
+from oklnumba.experiments.resident import resident  # noqa: E402
+from oklnumba.learners.base.learner import Learner  # noqa: E402
 
 NO_DATA = 77  # exit status "nothing could be done here", as automake has it for tests
 FIGURES = Path(__file__).resolve().parents[1] / "figures"

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 
 import oklnumba as okl
 from oklnumba import plots
-from oklnumba.learners.learner import Learner
+from oklnumba.learners.base.learner import Learner
 
 DEGREES = (2, 3, 4)
 CENTRED = 2500  # features; a larger centred basis, which is ours, is not run

@@ -25,7 +25,7 @@ from tqdm import tqdm
 
 import oklnumba as okl
 from oklnumba import plots
-from oklnumba.learners.learner import Learner
+from oklnumba.learners.base.learner import Learner
 
 D, ROUNDS, QUICK_ROUNDS = 5, 80, 25
 SIGMA, LAM = 1.0, 1.0

@@ -11,7 +11,7 @@ from common import arguments, at_hand, cpu_clock, publish, published_rows, some
 
 import oklnumba as okl
 from oklnumba import plots
-from oklnumba.learners.learner import Learner
+from oklnumba.learners.base.learner import Learner
 
 PERMUTATIONS, QUICK_PERMUTATIONS = 10, 2
 TUNING_SEED = 1000  # of the permutation on which steps are tuned, not one of those of the table

@@ -23,8 +23,8 @@ from tqdm import tqdm
 
 import oklnumba as okl
 from oklnumba import plots
-from oklnumba.kernels import Kernel
-from oklnumba.learners.learner import Learner
+from oklnumba.components.kernels import Kernel
+from oklnumba.learners.base.learner import Learner
 
 SIZES, QUICK_SIZES = [2**k for k in range(8, 14)], [2**k for k in range(7, 11)]
 SEEDS, QUICK_SEEDS = 8, 2

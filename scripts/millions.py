@@ -24,7 +24,7 @@ from peers import Own, Rows, absent, combinations, on_features, river_logistic
 
 import oklnumba as okl
 from oklnumba import plots
-from oklnumba.labels import direct_labels
+from oklnumba.plots.labels import direct_labels
 
 ROUNDS, QUICK_ROUNDS = (10**6, 5 * 10**6, 10**7), (50_000, 100_000, 200_000)
 LIMIT, QUICK_LIMIT = 200.0, 0.4  # CPU seconds for a learner

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 import oklnumba as okl
-from oklnumba.learners.learner import Learner
-from oklnumba.params import anew
+from oklnumba.core.params import anew
+from oklnumba.learners.base.learner import Learner
 
 MODULES = {"Vowpal Wabbit": "vowpalwabbit", "scikit-learn": "sklearn", "river": "river"}
 

@@ -17,8 +17,8 @@ from matplotlib.axes import Axes
 
 import oklnumba as okl
 from oklnumba import plots, theory
-from oklnumba.features import Features
-from oklnumba.learners.learner import Learner
+from oklnumba.components.features import Features
+from oklnumba.learners.base.learner import Learner
 
 SIGMA = {"casp": 1.0, "magic04": 2.0}  # 1 on other sets
 LAM, C = 1.0, 1.0

@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 
 import oklnumba as okl
 from oklnumba import plots
-from oklnumba.learners.learner import Learner
+from oklnumba.learners.base.learner import Learner
 
 ROUNDS, QUICK_ROUNDS = 4000, 400
 SEEDS, QUICK_SEEDS = 5, 1

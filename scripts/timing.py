@@ -14,7 +14,7 @@ from common import FIGURES, write_csv
 from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
-from oklnumba.learners.learner import Learner
+from oklnumba.learners.base.learner import Learner
 
 
 def stream(n: int, d: int) -> tuple[np.ndarray, np.ndarray]:

@@ -14,7 +14,7 @@ from peers import combinations, survived
 from streams import SETS, Stream, of_group, of_set
 
 import oklnumba as okl
-from oklnumba.learners.learner import Learner
+from oklnumba.learners.base.learner import Learner
 
 TUNING_SEED = 1000  # of the permutation, or of the made-up stream
 TUNING_ROWS = 10_000

@@ -13,7 +13,7 @@ import scipy.sparse
 from numpy.testing import assert_allclose, assert_array_equal
 
 import oklnumba as okl
-from oklnumba.learners.learner import Learner
+from oklnumba.learners.base.learner import Learner
 from tests.compiled import COMPILED
 
 N = 600 if COMPILED else 90  # rounds of an ordinary stream

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
-from oklnumba import kernels
+from oklnumba.components import kernels
 from oklnumba.hot.awv import awv_forecasts, awv_rounds
-from oklnumba.hot.udu import LANES, TOGETHER
+from oklnumba.hot.primitives.udu import LANES, TOGETHER
 
 SIZES = (0, 1, 2, 3, 4, 5, 7, 8, 9, 13)  # around the unrolled strides
 # What buffers hold beyond their valid part. NaN shows what is read there, a number what is written.

@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 
 import oklnumba as okl
 from oklnumba.hot.awv import RIDGE, certify
-from oklnumba.hot.jit import NOT_FINITE
+from oklnumba.hot.primitives.jit import NOT_FINITE
 from tests import naive, naive_linear
 from tests.buffers import Factor, poisoned
 from tests.compare import assert_close

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.testing import assert_array_equal
 
 import oklnumba as okl
-from oklnumba import blocks
+from oklnumba.core import blocks
 from tests.battery import (
     SAMPLERS,
     assert_same_run,

@@ -20,7 +20,7 @@ import pytest
 from numba.core import caching
 
 import oklnumba as okl
-from oklnumba.hot import jit
+from oklnumba.hot.primitives import jit
 from tests.battery import CASES, SAMPLERS, by_hand, contents, make, stream
 from tests.compiled import KIND, dispatchers, signatures
 from tests.test_numba_assumptions import python

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import oklnumba as okl
-from oklnumba import files
-from oklnumba.files import read_npz, write_npz
-from oklnumba.params import anew
+from oklnumba.core import files
+from oklnumba.core.files import read_npz, write_npz
+from oklnumba.core.params import anew
 from tests.battery import make, stream
 
 GAUSSIAN = okl.Gaussian(0.5)

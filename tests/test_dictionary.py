@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import scipy.linalg
 
-from oklnumba import kernels
-from oklnumba.hot.dictionary import kors_keep, kors_probability, kors_rounds, leverage
-from oklnumba.hot.jit import DONE, NEED_ROOM
-from oklnumba.hot.rows import kernel_row
+from oklnumba.components import kernels
+from oklnumba.hot.primitives.dictionary import kors_keep, kors_probability, kors_rounds, leverage
+from oklnumba.hot.primitives.jit import DONE, NEED_ROOM
+from oklnumba.hot.primitives.rows import kernel_row
 from tests.buffers import (
     POISON,
     formula,

@@ -1,4 +1,4 @@
-"""The digest of rows (hot/digest.py, recording.Played) against its definition."""
+"""The digest of rows (hot/primitives/digest.py, recording.Played) against its definition."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from oklnumba.hot.digest import fold_rows
-from oklnumba.recording import Played
+from oklnumba.hot.primitives.digest import fold_rows
+from oklnumba.protocol.recording import Played
 
 WORD = 2**64 - 1
 

@@ -91,8 +91,8 @@ def test_errors_say_what_is_wrong(call, message):
     ],
 )
 def test_one_matrix_of_all_pairs_is_enough(function, monkeypatch):
-    monkeypatch.setattr("oklnumba.factor.BLOCK", 8)  # of 600 rows as 512 are of 40,000
-    monkeypatch.setattr("oklnumba.kernels.ROWS", 8)  # of 600 rows as 256 are of 20,000
+    monkeypatch.setattr("oklnumba.core.cholesky.BLOCK", 8)  # of 600 rows as 512 are of 40,000
+    monkeypatch.setattr("oklnumba.components.kernels.ROWS", 8)  # of 600 rows as 256 are of 20,000
     many = np.random.default_rng(0).uniform(-1, 1, (600, 2))
     function(many)
     tracemalloc.start()

@@ -10,8 +10,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import oklnumba as okl
-from oklnumba.hot.jit import DONE, NOT_FINITE
-from oklnumba.learners.player import Trace
+from oklnumba.hot.primitives.jit import DONE, NOT_FINITE
+from oklnumba.learners.base.player import Trace
 from tests import naive
 from tests.battery import assert_refused
 from tests.buffers import Factor

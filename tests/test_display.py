@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import oklnumba as okl
-from oklnumba.display import LONGEST, short, table
+from oklnumba.core.display import LONGEST, short, table
 from tests.battery import LEARNERS, SAMPLERS, make, plain
 
 N = 40

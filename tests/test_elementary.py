@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from oklnumba.hot.elementary import SINCOS_LARGEST, exp_nonpositive, sin_cos
-from oklnumba.hot.features import fourier_block
-from oklnumba.hot.rows import LAPLACIAN, kernel_row
+from oklnumba.hot.primitives.elementary import SINCOS_LARGEST, exp_nonpositive, sin_cos
+from oklnumba.hot.primitives.features import fourier_block
+from oklnumba.hot.primitives.rows import LAPLACIAN, kernel_row
 from tests.buffers import poisoned
 from tests.compiled import COMPILED
 

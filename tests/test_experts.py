@@ -10,7 +10,10 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 import oklnumba as okl
-from oklnumba import features, losses, theory, threads
+from oklnumba import losses, theory
+from oklnumba.components import features
+from oklnumba.core import threads
+from oklnumba.core.state import AHEAD, APART, aligned_zeros
 from oklnumba.hot.experts import (
     AGGREGATING,
     PEAK,
@@ -19,14 +22,13 @@ from oklnumba.hot.experts import (
     expert_forecast,
     experts_rounds,
 )
-from oklnumba.hot.features import taylor_block
-from oklnumba.hot.jit import DONE
+from oklnumba.hot.primitives.features import taylor_block
+from oklnumba.hot.primitives.jit import DONE
 from oklnumba.learners import experts
+from oklnumba.learners.base.learner import Learner
+from oklnumba.learners.base.player import Trace
+from oklnumba.learners.base.sharing import factor_groups
 from oklnumba.learners.experts import expert_setting
-from oklnumba.learners.learner import Learner
-from oklnumba.learners.player import Trace
-from oklnumba.learners.sharing import factor_groups
-from oklnumba.state import AHEAD, APART, aligned_zeros
 from tests import naive_linear
 from tests.battery import assert_refused
 

@@ -7,7 +7,7 @@ import pytest
 import scipy.linalg
 
 import oklnumba as okl
-from oklnumba import blas, factor
+from oklnumba.core import blas, cholesky
 from oklnumba.theory import matrix
 
 MATRICES = {n: okl.Gaussian(1.0)(np.random.default_rng(n).uniform(-1, 1, (n, 3))) for n in
@@ -16,21 +16,21 @@ MATRICES = {n: okl.Gaussian(1.0)(np.random.default_rng(n).uniform(-1, 1, (n, 3))
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(factor, "BLOCK", 32)
+    monkeypatch.setattr(cholesky, "BLOCK", 32)
     monkeypatch.setattr(matrix, "PIVOTS", 32)
 
 
 @pytest.mark.parametrize("n", MATRICES)
 def test_factor_solve_and_inverse_are_those_of_dense_algebra(n):
     A = MATRICES[n] + 0.1 * np.eye(n)
-    L = np.tril(factor.cholesky(A.copy()))
+    L = np.tril(cholesky.cholesky(A.copy()))
     np.testing.assert_allclose(L, np.linalg.cholesky(A), rtol=1e-10, atol=1e-12)
     b = np.arange(1.0, n + 1.0)
     np.testing.assert_allclose(
-        factor.solve_positive(A.copy(), b), np.linalg.solve(A, b), rtol=1e-9, atol=1e-10
+        cholesky.solve_positive(A.copy(), b), np.linalg.solve(A, b), rtol=1e-9, atol=1e-10
     )
     diagonal = np.diag(np.linalg.inv(A))
-    np.testing.assert_allclose(factor.inverse_diagonal(L), diagonal, rtol=1e-9)
+    np.testing.assert_allclose(cholesky.inverse_diagonal(L), diagonal, rtol=1e-9)
 
 
 @pytest.mark.parametrize("row", [0, 31, 40, 149])
@@ -38,7 +38,7 @@ def test_a_matrix_that_is_not_positive_is_refused(row):
     A = np.eye(150)
     A[row, row] = -1.0
     with pytest.raises(scipy.linalg.LinAlgError, match=f"row {row} is not positive"):
-        factor.cholesky(A)
+        cholesky.cholesky(A)
 
 
 def test_lapack_factors_blocks_only(monkeypatch):

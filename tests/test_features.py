@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
-from oklnumba.features import TaylorFeatures, _monomials
-from oklnumba.hot.features import fourier_block, taylor_block
+from oklnumba.components.features import TaylorFeatures, _monomials
+from oklnumba.hot.primitives.features import fourier_block, taylor_block
 from tests.buffers import poisoned, untouched, with_poison
 
 

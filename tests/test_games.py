@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import oklnumba as okl
-from oklnumba.games import LeastSquares, Portfolio, online_to_batch, play
+from oklnumba.experiments.games import LeastSquares, Portfolio, online_to_batch, play
 from tests import naive_linear
 from tests.compiled import COMPILED
 from tests.linear_games import D, data

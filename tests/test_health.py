@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import oklnumba as okl
-from oklnumba import health
-from oklnumba.health import COLUMNS, SIX, STEPS, Health, top
-from oklnumba.hot.dictionary import NUGGET
-from oklnumba.learners.learner import fresh
+from oklnumba.core import health
+from oklnumba.core.health import COLUMNS, SIX, STEPS, Health, top
+from oklnumba.hot.primitives.dictionary import NUGGET
+from oklnumba.learners.base.learner import fresh
 from tests.battery import contents, every_learner, make, stream
 from tests.compiled import COMPILED
 

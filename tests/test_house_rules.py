@@ -11,13 +11,13 @@ import numba
 import pytest
 
 import oklnumba as okl
-from oklnumba.learners.learner import Learner
+from oklnumba.learners.base.learner import Learner
 from tests.compiled import dispatchers
 
 ROOT = Path(__file__).parent.parent
 SOURCES = sorted((ROOT / "oklnumba").rglob("*.py"))
-HOT = sorted((ROOT / "oklnumba" / "hot").glob("*.py"))
-JIT = ROOT / "oklnumba" / "hot" / "jit.py"
+HOT = sorted((ROOT / "oklnumba" / "hot").rglob("*.py"))
+JIT = ROOT / "oklnumba" / "hot" / "primitives" / "jit.py"
 SCRIPTS = sorted((ROOT / "scripts").glob("*.py"))
 TESTS = sorted((ROOT / "tests").glob("*.py"))
 DECORATORS = {"hot", "hot_apart", "exact"}
@@ -89,7 +89,7 @@ def test_compiled_functions_neither_raise_nor_print_and_say_what_they_do(functio
         called = isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
         assert not (called and node.func.id == "print"), f"line {node.lineno}"
         slow = called and node.func.id in ("max", "min")  # to compile, and for each pair of types
-        assert not slow, f"line {node.lineno}: larger and smaller of hot/elementary.py"
+        assert not slow, f"line {node.lineno}: larger and smaller of hot/primitives/elementary.py"
     assert ast.get_docstring(function)
 
 

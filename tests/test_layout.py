@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import oklnumba as okl
-from oklnumba.params import Params
+from oklnumba.core.params import Params
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "oklnumba"
@@ -20,35 +20,22 @@ FILES = {
 TREES = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in FILES.items()}
 every_file = pytest.mark.parametrize("name", FILES)
 
-# Arrows run down only. Rooms of one floor may import each other where no circle comes of it.
+# Arrows run down only: a room may import itself and those on lower floors.
 FLOORS = (
-    ("hot", "blocks", "frames", "checks", "display", "arguments", "params", "files"),
-    (
-        "catalogue",
-        "originals",
-        "threads",
-        "resident",
-        "interrupts",
-        "transformers",
-        "labels",
-        "drawing",
-        "blas",
-    ),
-    ("kernels", "losses", "potentials", "state", "factor", "health"),
-    ("features", "dictionaries", "scaling", "datasets", "theory"),
-    ("learners",),
-    ("rounds", "recording", "streams", "runs", "protocol", "adversary", "games", "table"),
-    ("plots", "oco", "wrappers", "cells", "sweep", "sizes", "warming"),
-    ("interop",),
+    ("hot",),
+    ("core",),
+    ("components",),
+    ("learners", "theory", "data"),
+    ("protocol",),
+    ("experiments", "interop"),
+    ("plots",),
     ("__init__",),
     ("command",),
     ("__main__",),
 )
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 
-# What all families of hot/ may import; beside these a family imports nothing of another one, but
-SHARED = {"jit", "elementary", "rows", "features", "linalg", "udu", "losses", "dictionary"}
-SHARED |= {"expansion", "passes"}
+# Loops import primitives only, but
 LEANS = {
     ("pros_n_kons", "newton"): "it plays the Newton step in the span of a dictionary",
     ("nystrom_awv", "awv"): "between two growths of its span it is AWV on features",
@@ -58,10 +45,10 @@ LEANS = {
 LONGEST_FILE, LONGEST_BODY, MOST_ARGUMENTS = 650, 40, 12
 LONG_BODIES = {
     "hot.nystrom_awv:nystrom_rows": "a round in one piece, six lines of which unpack groups",
-    "hot.udu:_factor_rows_codegen": "LLVM code, one listing with the next function in it",
-    "hot.udu:codegen": "the same",
+    "hot.primitives.udu:_factor_rows_codegen": "LLVM code, with the next one in it",
+    "hot.primitives.udu:codegen": "the same",
     "hot.kons:sketched_kons_rounds": "a round in one piece: its steps share nearly all names",
-    "datasets:_fetch": "attempt after attempt, each with an error of its own",
+    "data.datasets:_fetch": "attempt after attempt, each with an error of its own",
 }
 
 
@@ -93,7 +80,12 @@ def room(name):
 @every_file
 def test_arrows_run_down_only(name):
     for other, _, node in imports(name):
-        assert FLOOR[room(other)] <= FLOOR[room(name)], f"line {node.lineno} imports {other}"
+        below = room(other) == room(name) or FLOOR[room(other)] < FLOOR[room(name)]
+        assert below, f"line {node.lineno} imports {other}"
+
+
+def test_two_files_stand_at_the_root():
+    assert {path.name for path in PACKAGE.glob("*.py")} == {"__init__.py", "__main__.py"}
 
 
 def test_there_is_no_circle_of_files():
@@ -113,22 +105,20 @@ def test_imports_stand_at_the_top_and_take_no_private_names(name):
 
 
 @pytest.mark.parametrize("name", [name for name in FILES if room(name) == "hot"])
-def test_a_family_of_hot_imports_the_shared_files_only(name):
-    own = name.removeprefix("hot.")
+def test_a_loop_imports_primitives_only(name):
+    primitive = name.startswith("hot.primitives.")
     for other, _, node in imports(name):
-        short = other.removeprefix("hot.")
-        allowed = short in SHARED or (own, short) in LEANS
-        assert allowed, f"line {node.lineno}: {own} leans on {short}"
-    if own in SHARED - {"expansion"}:
-        assert not {o.removeprefix("hot.") for o, _, _ in imports(name)} & {"expansion"}
+        allowed = other.startswith("hot.primitives.")
+        allowed |= not primitive and (short(name), short(other)) in LEANS
+        assert allowed, f"line {node.lineno}: {name} leans on {other}"
+
+
+def short(name):
+    return name.removeprefix("hot.")
 
 
 def test_every_lean_is_used():
-    used = {
-        (name.removeprefix("hot."), other.removeprefix("hot."))
-        for name in FILES
-        for other, _, _ in imports(name)
-    }
+    used = {(short(name), short(other)) for name in FILES for other, _, _ in imports(name)}
     assert LEANS.keys() <= used
 
 

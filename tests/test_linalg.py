@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 
-from oklnumba.hot.linalg import (
+from oklnumba.hot.primitives.linalg import (
     bordered_cholesky,
     dot,
     product_rows,

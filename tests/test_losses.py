@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from oklnumba import losses
-from oklnumba.hot.losses import (
+from oklnumba.hot.primitives.losses import (
     ABSOLUTE,
     HINGE,
     LOGISTIC,

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import oklnumba as okl
-from oklnumba.__main__ import main
 from oklnumba.command import play, source, spelling, warm_up
+from oklnumba.command.parser import main
 
 ROOT = Path(__file__).resolve().parents[1]
 N = 1500
@@ -445,7 +445,7 @@ def command(*argv, **keywords):
 def test_it_is_a_module_and_help_loads_little():
     code = """if True:
         import sys
-        from oklnumba.__main__ import main
+        from oklnumba.command.parser import main
         try:
             main(["--help"])
         except SystemExit as end:

@@ -23,8 +23,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import SGDClassifier
 
 import oklnumba as okl
-from oklnumba.arguments import SIZES
-from oklnumba.params import Params
+from oklnumba.core.arguments import SIZES
+from oklnumba.core.params import Params
 from tests.battery import LEARNERS, make, stream
 from tests.compiled import COMPILED
 

@@ -8,8 +8,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import oklnumba as okl
 from oklnumba import losses
-from oklnumba.hot.jit import NEED_ROOM
 from oklnumba.hot.newton import newton_block
+from oklnumba.hot.primitives.jit import NEED_ROOM
 from tests import naive_linear
 from tests.linear_games import NEWTON, D, data, game_gradients, played
 

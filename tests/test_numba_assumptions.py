@@ -30,18 +30,18 @@ from numba.core.types.functions import BaseFunction
 from numba.np import linalg as numba_linalg
 
 import oklnumba as okl
-from oklnumba.hot import jit
-from oklnumba.hot.elementary import (
+from oklnumba.hot.primitives import jit
+from oklnumba.hot.primitives.elementary import (
     bits_to_float,
     exp_nonpositive,
     float_to_bits,
     larger,
     smaller,
 )
-from oklnumba.hot.expansion import expansion_forecasts
-from oklnumba.hot.linalg import dot
-from oklnumba.hot.passes import Rewrites, ShortLowering
-from oklnumba.hot.udu import TILE, factor_rows_1, factor_rows_3
+from oklnumba.hot.primitives.expansion import expansion_forecasts
+from oklnumba.hot.primitives.linalg import dot
+from oklnumba.hot.primitives.passes import Rewrites, ShortLowering
+from oklnumba.hot.primitives.udu import TILE, factor_rows_1, factor_rows_3
 from tests.compiled import dispatchers
 
 pytestmark = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="about compiled code")
@@ -231,7 +231,7 @@ def test_it_works_where_no_cache_folder_is_writable(tmp_path, chosen):
 
 
 def test_numba_still_raises_where_there_is_no_cache_folder(monkeypatch):
-    # The fallback in hot/jit.py stands on this RuntimeError.
+    # The fallback in hot/primitives/jit.py stands on this RuntimeError.
     monkeypatch.setattr(caching.CacheImpl, "_locator_classes", [])
     monkeypatch.setattr(jit._Results, "_locator_classes", [])
     with pytest.raises(RuntimeError, match="no locator available"):
@@ -246,7 +246,7 @@ def test_numba_still_raises_where_there_is_no_cache_folder(monkeypatch):
 
 COUNTING = """
 import json, numpy as np, oklnumba as okl
-from oklnumba.hot import jit, kernel_ogd
+from oklnumba.hot.primitives import jit, kernel_ogd
 import numba
 X = np.random.default_rng(0).uniform(-1, 1, (40, 2))
 okl.KernelOGD(okl.Gaussian(1.0)).partial_fit(X, np.sign(X[:, 0]))
@@ -293,7 +293,7 @@ print(json.dumps([loaded, "scipy.linalg" in sys.modules, bool(np.allclose(gram, 
     assert python(code, NUMBA_CACHE_DIR=str(tmp_path)) == [False, True, True]
 
 
-# ---- the private parts of numba that hot/jit.py is made of ----
+# ---- the private parts of numba that hot/primitives/jit.py is made of ----
 
 LIBRARY, DISPATCHER = codegen.JITCodeLibrary, Dispatcher
 PARTS = [  # where it is, its name, its parameters (None: no function), what it is for
@@ -330,17 +330,17 @@ PARTS = [  # where it is, its name, its parameters (None: no function), what it 
     (DISPATCHER, "get_overload", 2, "functions that are optimised once"),
     (DISPATCHER, "get_call_template", 3, "functions that are optimised once"),
     (Lower, "pre_lower", 1, "functions apart"),
-    (typed_passes.NativeLowering, "lowering_class", None, "hot/passes.py"),
-    (Lower, "lower_expr", 3, "hot/passes.py"),
-    (Lower, "lower_getitem", 6, "hot/passes.py"),
-    (Lower, "lower_setitem", 5, "hot/passes.py"),
-    (Lower, "loadvar", 2, "hot/passes.py"),
-    (Lower, "typeof", 2, "hot/passes.py"),
-    (BaseContext, "get_value_type", 2, "hot/passes.py"),
-    (BaseContext, "enable_boundscheck", None, "hot/passes.py"),
+    (typed_passes.NativeLowering, "lowering_class", None, "hot/primitives/passes.py"),
+    (Lower, "lower_expr", 3, "hot/primitives/passes.py"),
+    (Lower, "lower_getitem", 6, "hot/primitives/passes.py"),
+    (Lower, "lower_setitem", 5, "hot/primitives/passes.py"),
+    (Lower, "loadvar", 2, "hot/primitives/passes.py"),
+    (Lower, "typeof", 2, "hot/primitives/passes.py"),
+    (BaseContext, "get_value_type", 2, "hot/primitives/passes.py"),
+    (BaseContext, "enable_boundscheck", None, "hot/primitives/passes.py"),
 ]
 WHAT_TO_DO = (
-    f"numba {numba.__version__} has no {{}} as hot/jit.py uses it, for {{}}. Find what took its "
+    f"numba {numba.__version__} has no {{}} as jit.py uses it, for {{}}. Find what took its "
     "place; until then bound numba in pyproject.toml. Or give _Called and _Entered up, plain njit "
     "in their place: first calls take three times as long, and tests/test_cache.py then says which "
     "bits depend on the order of loading."
@@ -449,7 +449,7 @@ import json
 from numba import types
 from numba.core import typed_passes, untyped_passes
 import oklnumba as okl
-from oklnumba.hot import jit
+from oklnumba.hot.primitives import jit
 
 place = jit.PASSES.index(typed_passes.NopythonTypeInference)
 named = untyped_passes.ReconstructSSA, typed_passes.NopythonTypeInference
@@ -748,7 +748,7 @@ def test_fused_products_of_three_rounds_are_those_of_one(r):
 
 
 def plain_factor_rows(U, inv_d, z, b, a, t):
-    """Play one round of method C1 as hot/udu.py states it."""
+    """Play one round of method C1 as hot/primitives/udu.py states it."""
     for k in range(len(z)):
         p = z[k]
         following = a[t] + p * p * inv_d[k]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import oklnumba as okl
-from oklnumba.hot.dictionary import NUGGET
+from oklnumba.hot.primitives.dictionary import NUGGET
 from tests import naive
 from tests.compare import assert_close
 from tests.ridge import KERNEL_IDS, KERNELS, LAMS, STREAMS, stream

@@ -11,7 +11,7 @@ import pytest
 from sklearn.base import clone
 
 import oklnumba as okl
-from oklnumba.params import Params
+from oklnumba.core.params import Params
 from tests.battery import (
     assert_same_run,
     contents,

@@ -1,4 +1,4 @@
-"""Ranges, entries and parts of arrays, and ``_``, as hot/passes.py has them, beside Python."""
+"""Ranges, entries and parts of arrays, and ``_``, as passes.py has them, beside Python."""
 
 import numba
 import numpy as np
@@ -6,7 +6,7 @@ import pytest
 from numba import types
 from numba.core.datamodel import default_manager
 
-from oklnumba.hot import jit, passes
+from oklnumba.hot.primitives import jit, passes
 
 compiled = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
 NEAR = range(-7, 8)

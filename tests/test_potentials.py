@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 import oklnumba as okl
-from oklnumba.games import Portfolio
-from oklnumba.potentials import (
+from oklnumba.components.potentials import (
     bregman,
     check_simplex,
     dual_exponent,
@@ -19,6 +18,7 @@ from oklnumba.potentials import (
     negative_entropy,
     squared_p_norm,
 )
+from oklnumba.experiments.games import Portfolio
 from tests.compiled import COMPILED
 from tests.linear_games import D, game_gradients, played
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import oklnumba as okl
-from oklnumba.hot.dictionary import NUGGET
+from oklnumba.hot.primitives.dictionary import NUGGET
 from tests import naive
 from tests.curved import (
     SPACES,

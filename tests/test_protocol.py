@@ -143,7 +143,7 @@ def test_a_fork_that_is_killed_with_the_lock_of_a_bar_stops_nobody_else():
         import numpy as np
         from tqdm import tqdm
         import oklnumba as okl
-        from oklnumba.display import Bar
+        from oklnumba.core.display import Bar
 
         tqdm(disable=True)
         child = os.fork()

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 import oklnumba as okl
-from oklnumba import catalogue
+from oklnumba.learners import catalogue
 
 ROOT = Path(__file__).resolve().parents[1]
 SCRIPTS = sorted((ROOT / "scripts").glob("*.py"))

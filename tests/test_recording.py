@@ -11,7 +11,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import oklnumba as okl
-from oklnumba import recording
+from oklnumba.protocol import recording
 from tests.battery import (
     N,
     assert_same_run,

@@ -12,7 +12,7 @@ from numpy.testing import assert_array_equal
 
 import oklnumba as okl
 from oklnumba import losses
-from oklnumba.rounds import STEPS, Rounds, sizes_of
+from oklnumba.protocol.rounds import STEPS, Rounds, sizes_of
 from tests.compiled import COMPILED
 
 ALL = [losses.get(name) for name in losses.LOSSES]

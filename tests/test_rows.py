@@ -7,8 +7,14 @@ import itertools
 import numpy as np
 import pytest
 
-from oklnumba import kernels
-from oklnumba.hot.rows import LINEAR, kernel_block, kernel_diags, kernel_row, square_distances
+from oklnumba.components import kernels
+from oklnumba.hot.primitives.rows import (
+    LINEAR,
+    kernel_block,
+    kernel_diags,
+    kernel_row,
+    square_distances,
+)
 from tests.buffers import SIZES, formula, poisoned, untouched, with_poison
 
 KERNELS = [

@@ -14,8 +14,8 @@ import scipy.sparse
 from numpy.testing import assert_array_equal
 
 import oklnumba as okl
-from oklnumba import protocol
-from oklnumba.files import read_npz, write_npz
+from oklnumba.core.files import read_npz, write_npz
+from oklnumba.protocol import run as protocol
 from tests.battery import (
     N,
     assert_close_run,

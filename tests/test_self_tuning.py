@@ -9,8 +9,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import oklnumba as okl
-from oklnumba.learners import self_tuning
-from oklnumba.learners.layers import Layers
+from oklnumba.learners.self_tuning import learner as self_tuning
+from oklnumba.learners.self_tuning.layers import Layers
 from tests import naive_self_tuning
 from tests.compiled import COMPILED
 

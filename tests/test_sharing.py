@@ -8,10 +8,10 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import oklnumba as okl
-from oklnumba import state
+from oklnumba.core import state
+from oklnumba.core.state import NoRoom
 from oklnumba.learners import experts, nystrom_awv
-from oklnumba.learners.sharing import MOST_ROWS, dictionary_groups
-from oklnumba.state import NoRoom
+from oklnumba.learners.base.sharing import MOST_ROWS, dictionary_groups
 
 COMPILED = not numba.config.DISABLE_JIT
 N = 400 if COMPILED else 60

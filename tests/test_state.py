@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import oklnumba as okl
-from oklnumba import factor
-from oklnumba.state import APART, aligned_zeros, spread
+from oklnumba.core import cholesky
+from oklnumba.core.state import APART, aligned_zeros, spread
 
 
 @pytest.mark.parametrize("n", [1, 8, 100, 128, 136, 200, 256, 500, 512, 520, 1000, 1024, 4096])
@@ -61,9 +61,9 @@ def test_rounds_a_pass_change_no_bit(d):
 def test_a_run_makes_room_for_its_rounds_once(cls, monkeypatch):
     rng = np.random.default_rng(0)
     X, y = rng.uniform(-1, 1, (700, 2)), rng.uniform(-1, 1, 700)
-    rooms, grown = [], factor.grown
+    rooms, grown = [], cholesky.grown
     monkeypatch.setattr(
-        factor, "grown", lambda L, t, rows, *rest: rooms.append(rows) or grown(L, t, rows, *rest)
+        cholesky, "grown", lambda L, t, rows, *rest: rooms.append(rows) or grown(L, t, rows, *rest)
     )
     okl.run(cls(okl.Gaussian(1.0)), X, y)
     assert rooms == [spread(700)]

@@ -11,7 +11,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import oklnumba as okl
-from oklnumba import streams
+from oklnumba.data import streams
 from tests.battery import assert_same_run
 
 pa = pytest.importorskip("pyarrow")

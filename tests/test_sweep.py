@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 
 import oklnumba as okl
-from oklnumba import cells, resident, sizes
-from oklnumba.labels import direct_labels
-from oklnumba.params import anew
-from oklnumba.resident import Peak
+from oklnumba.core.params import anew
+from oklnumba.experiments import cells, resident, sizes
+from oklnumba.experiments.resident import Peak
+from oklnumba.plots.labels import direct_labels
 from tests.compiled import COMPILED
 
 RNG = np.random.default_rng(0)

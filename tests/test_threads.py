@@ -10,8 +10,8 @@ import time
 import numpy as np
 import pytest
 
-from oklnumba import threads
-from oklnumba.threads import together
+from oklnumba.core import threads
+from oklnumba.core.threads import together
 
 
 @pytest.fixture(params=[1, 2, 5])

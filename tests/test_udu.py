@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from oklnumba.hot.jit import DONE
-from oklnumba.hot.udu import SWEEP, TOGETHER, solve_rounds
+from oklnumba.hot.primitives.jit import DONE
+from oklnumba.hot.primitives.udu import SWEEP, TOGETHER, solve_rounds
 from tests.buffers import Factor
 from tests.compare import close
 from tests.compiled import COMPILED

@@ -11,10 +11,10 @@ import numba
 import pytest
 
 import oklnumba as okl
-from oklnumba import warming
-from oklnumba.__main__ import main
-from oklnumba.hot import jit
-from oklnumba.learners.player import Player
+from oklnumba.command.parser import main
+from oklnumba.hot.primitives import jit
+from oklnumba.learners.base.player import Player
+from oklnumba.protocol import warming
 from tests.battery import LEARNERS
 from tests.test_numba_assumptions import ROOT, python
 
@@ -141,7 +141,7 @@ def test_after_the_command_another_process_compiles_nothing(request, tmp_path):
 WARM = """
 import os, sys
 os.environ["NUMBA_CACHE_DIR"] = {cache!r}
-from oklnumba.__main__ import main
+from oklnumba.command.parser import main
 sys.exit(main(["warm-up", *{names}]))
 """
 

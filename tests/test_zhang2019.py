@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 import oklnumba as okl
 from oklnumba import theory
-from oklnumba.games import Portfolio, play
-from oklnumba.potentials import euclidean
+from oklnumba.components.potentials import euclidean
+from oklnumba.experiments.games import Portfolio, play
 from tests.compiled import COMPILED
 from tests.linear_games import ADAPTIVE
 

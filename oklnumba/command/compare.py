@@ -23,7 +23,7 @@ from oklnumba.command.play import (
     task_of,
     warm,
 )
-from oklnumba.display import Bar
+from oklnumba.core.display import Bar
 
 UNITS = 1000  # first rows of a regression, at most a tenth: they set the unit of the labels
 MOST_FEATURES = 2000  # Taylor features of degree 2 beyond which they are left out

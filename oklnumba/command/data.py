@@ -6,8 +6,8 @@ import argparse
 
 import numpy as np
 
-from oklnumba import datasets
 from oklnumba.command.spelling import nearest
+from oklnumba.data import datasets
 
 
 def data(args: argparse.Namespace) -> int:

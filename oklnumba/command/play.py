@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 import oklnumba as okl
-from oklnumba import losses
 from oklnumba.command import source, spelling
-from oklnumba.display import Bar
-from oklnumba.files import replacing
+from oklnumba.components import losses
+from oklnumba.core.display import Bar
+from oklnumba.core.files import replacing
 
 FIRST = 512  # rounds played before the table is first written; WARM: to compile, see ``warm``
 WARM = 600

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import oklnumba as okl
-from oklnumba import datasets
 from oklnumba.command.spelling import nearest
+from oklnumba.data import datasets
 
 ROWS = 16384  # handed on in one go
 MOST_CLASSES = 100

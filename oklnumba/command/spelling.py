@@ -7,8 +7,8 @@ from difflib import get_close_matches
 from typing import Any
 
 import oklnumba as okl
-from oklnumba.learners.player import Player
-from oklnumba.params import Params
+from oklnumba.core.params import Params
+from oklnumba.learners.base.player import Player
 
 EXAMPLE = "PKAWV(TaylorFeatures(degree=2), lam=0.1)"
 

@@ -6,8 +6,8 @@ import argparse
 
 import oklnumba as okl
 from oklnumba.command import spelling
-from oklnumba.hot.jit import cache_folder
-from oklnumba.warming import NO_FOLDER
+from oklnumba.hot.primitives.jit import cache_folder
+from oklnumba.protocol.warming import NO_FOLDER
 
 
 def warm_up(args: argparse.Namespace) -> int:

@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 
-from oklnumba.hot.elementary import larger, smaller
-from oklnumba.hot.jit import DONE, NOT_FINITE, hot
-from oklnumba.hot.linalg import add_multiple, dot, sherman_morrison
-from oklnumba.hot.rows import kernel_diag, kernel_row
-from oklnumba.hot.udu import (
+from oklnumba.hot.primitives.elementary import larger, smaller
+from oklnumba.hot.primitives.jit import DONE, NOT_FINITE, hot
+from oklnumba.hot.primitives.linalg import add_multiple, dot, sherman_morrison
+from oklnumba.hot.primitives.rows import kernel_diag, kernel_row
+from oklnumba.hot.primitives.udu import (
     SWEEP,
     factor_rounds,
     ridge_forecast,

@@ -13,10 +13,10 @@ import math
 
 import numpy as np
 
-from oklnumba.hot.elementary import larger, smaller
-from oklnumba.hot.expansion import expansion_value, mean, to_ball
-from oklnumba.hot.jit import ATOMS, DONE, NOT_FINITE, hot
-from oklnumba.hot.rows import get_atom, kernel_diag, put_atom
+from oklnumba.hot.primitives.elementary import larger, smaller
+from oklnumba.hot.primitives.expansion import expansion_value, mean, to_ball
+from oklnumba.hot.primitives.jit import ATOMS, DONE, NOT_FINITE, hot
+from oklnumba.hot.primitives.rows import get_atom, kernel_diag, put_atom
 
 # Entries of counts (ATOMS: of all functions together): atoms of the largest function, filled part
 # of the reservoir, restarts.

@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
-from oklnumba.hot.elementary import larger
-from oklnumba.hot.jit import DIVERGED, DONE, LARGEST_FORECAST, NOT_POSITIVE, hot
-from oklnumba.hot.linalg import (
+from oklnumba.hot.primitives.elementary import larger
+from oklnumba.hot.primitives.jit import DIVERGED, DONE, LARGEST_FORECAST, NOT_POSITIVE, hot
+from oklnumba.hot.primitives.linalg import (
     add_multiple,
     dot,
     euclidean_norm,
@@ -16,7 +16,7 @@ from oklnumba.hot.linalg import (
     solve_upper,
     solve_upper_transposed,
 )
-from oklnumba.hot.losses import round_derivative
+from oklnumba.hot.primitives.losses import round_derivative
 
 BALL = 0
 SIMPLEX = 1

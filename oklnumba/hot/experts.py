@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 
-from oklnumba.hot.elementary import larger, smaller
 from oklnumba.hot.first_order import entropy_map
-from oklnumba.hot.jit import DONE, NOT_FINITE, hot
-from oklnumba.hot.losses import loss_derivative, loss_value
+from oklnumba.hot.primitives.elementary import larger, smaller
+from oklnumba.hot.primitives.jit import DONE, NOT_FINITE, hot
+from oklnumba.hot.primitives.losses import loss_derivative, loss_value
 
 AGGREGATING = 0
 AVERAGE = 1

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from oklnumba.hot.elementary import exp_nonpositive, larger, smaller
-from oklnumba.hot.jit import DIVERGED, DONE, LARGEST_FORECAST, hot
-from oklnumba.hot.linalg import add_multiple, dot, project_ball
-from oklnumba.hot.losses import LINEAR_LOSS, round_derivative
+from oklnumba.hot.primitives.elementary import exp_nonpositive, larger, smaller
+from oklnumba.hot.primitives.jit import DIVERGED, DONE, LARGEST_FORECAST, hot
+from oklnumba.hot.primitives.linalg import add_multiple, dot, project_ball
+from oklnumba.hot.primitives.losses import LINEAR_LOSS, round_derivative
 
 # Update rules.
 GRADIENT_STEP = 0

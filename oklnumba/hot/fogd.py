@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from oklnumba.hot.elementary import smaller
-from oklnumba.hot.features import fourier_rows
-from oklnumba.hot.jit import DIVERGED, DONE, LARGEST_FORECAST, hot
-from oklnumba.hot.linalg import add_multiple, dot
-from oklnumba.hot.losses import loss_derivative
+from oklnumba.hot.primitives.elementary import smaller
+from oklnumba.hot.primitives.features import fourier_rows
+from oklnumba.hot.primitives.jit import DIVERGED, DONE, LARGEST_FORECAST, hot
+from oklnumba.hot.primitives.linalg import add_multiple, dot
+from oklnumba.hot.primitives.losses import loss_derivative
 
 
 @hot

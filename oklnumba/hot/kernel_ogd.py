@@ -6,12 +6,20 @@ import math
 
 import numpy as np
 
-from oklnumba.hot.elementary import larger, smaller
-from oklnumba.hot.expansion import SMALLEST_FACTOR, expansion_value
-from oklnumba.hot.jit import ATOMS, DIVERGED, DONE, LARGEST_FORECAST, NEED_ROOM, NOT_FINITE, hot
-from oklnumba.hot.linalg import multiply
-from oklnumba.hot.losses import loss_derivative
-from oklnumba.hot.rows import get_atom, kernel_diag, put_atom
+from oklnumba.hot.primitives.elementary import larger, smaller
+from oklnumba.hot.primitives.expansion import SMALLEST_FACTOR, expansion_value
+from oklnumba.hot.primitives.jit import (
+    ATOMS,
+    DIVERGED,
+    DONE,
+    LARGEST_FORECAST,
+    NEED_ROOM,
+    NOT_FINITE,
+    hot,
+)
+from oklnumba.hot.primitives.linalg import multiply
+from oklnumba.hot.primitives.losses import loss_derivative
+from oklnumba.hot.primitives.rows import get_atom, kernel_diag, put_atom
 
 # Entries of kernel_ogd_rounds' counts and sums.
 OLDEST = 1  # the slot of the oldest atom once the window is full

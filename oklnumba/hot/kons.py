@@ -6,12 +6,25 @@ import math
 
 import numpy as np
 
-from oklnumba.hot.dictionary import kors_keep, kors_probability
-from oklnumba.hot.elementary import larger, smaller
-from oklnumba.hot.jit import ATOMS, DONE, NEED_ROOM, NOT_FINITE, NOT_POSITIVE, STOPPED, hot
-from oklnumba.hot.linalg import add_multiple, dot, solve_lower, solve_lower_transposed
-from oklnumba.hot.losses import EPSILON_INSENSITIVE, HINGE, SQUARED_HINGE, loss_derivative
-from oklnumba.hot.rows import kernel_diag, kernel_row, put_atom
+from oklnumba.hot.primitives.dictionary import kors_keep, kors_probability
+from oklnumba.hot.primitives.elementary import larger, smaller
+from oklnumba.hot.primitives.jit import (
+    ATOMS,
+    DONE,
+    NEED_ROOM,
+    NOT_FINITE,
+    NOT_POSITIVE,
+    STOPPED,
+    hot,
+)
+from oklnumba.hot.primitives.linalg import add_multiple, dot, solve_lower, solve_lower_transposed
+from oklnumba.hot.primitives.losses import (
+    EPSILON_INSENSITIVE,
+    HINGE,
+    SQUARED_HINGE,
+    loss_derivative,
+)
+from oklnumba.hot.primitives.rows import kernel_diag, kernel_row, put_atom
 
 # KONS in kernel form (kons section 3; errata 3 and 4). With D = diag(g_i sqrt(eta)) over the rounds
 # in the inverse and L L' = D K D + alpha I,

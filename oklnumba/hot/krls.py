@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 
-from oklnumba.hot.dictionary import IN_SPAN, ald_grow, ald_residual, own_coordinate
-from oklnumba.hot.expansion import expansion_value
-from oklnumba.hot.jit import ATOMS, DONE, NEED_ROOM, NOT_FINITE, NOT_POSITIVE, hot
-from oklnumba.hot.linalg import solve_upper
-from oklnumba.hot.rows import kernel_diag, put_atom
+from oklnumba.hot.primitives.dictionary import IN_SPAN, ald_grow, ald_residual, own_coordinate
+from oklnumba.hot.primitives.expansion import expansion_value
+from oklnumba.hot.primitives.jit import ATOMS, DONE, NEED_ROOM, NOT_FINITE, NOT_POSITIVE, hot
+from oklnumba.hot.primitives.linalg import solve_upper
+from oklnumba.hot.primitives.rows import kernel_diag, put_atom
 
 
 @hot

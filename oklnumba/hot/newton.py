@@ -6,17 +6,17 @@ import math
 
 import numpy as np
 
-from oklnumba.hot.elementary import larger, smaller
-from oklnumba.hot.jit import DONE, NEED_ROOM, NOT_FINITE, NOT_POSITIVE, hot
-from oklnumba.hot.linalg import (
+from oklnumba.hot.primitives.elementary import larger, smaller
+from oklnumba.hot.primitives.jit import DONE, NEED_ROOM, NOT_FINITE, NOT_POSITIVE, hot
+from oklnumba.hot.primitives.linalg import (
     add_multiple,
     bordered_cholesky,
     dot,
     solve_upper,
     solve_upper_transposed,
 )
-from oklnumba.hot.losses import round_derivative
-from oklnumba.hot.udu import (
+from oklnumba.hot.primitives.losses import round_derivative
+from oklnumba.hot.primitives.udu import (
     LANES,
     NO_DISCOUNT,
     SWEEP,

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from oklnumba.hot.elementary import larger
-from oklnumba.hot.expansion import expansion_value
-from oklnumba.hot.jit import ATOMS, DIVERGED, DONE, LARGEST_FORECAST, NEED_MAP, NEED_ROOM, hot
-from oklnumba.hot.linalg import add_multiple, dot
-from oklnumba.hot.losses import loss_derivative
-from oklnumba.hot.rows import put_atom
+from oklnumba.hot.primitives.elementary import larger
+from oklnumba.hot.primitives.expansion import expansion_value
+from oklnumba.hot.primitives.jit import (
+    ATOMS,
+    DIVERGED,
+    DONE,
+    LARGEST_FORECAST,
+    NEED_MAP,
+    NEED_ROOM,
+    hot,
+)
+from oklnumba.hot.primitives.linalg import add_multiple, dot
+from oklnumba.hot.primitives.losses import loss_derivative
+from oklnumba.hot.primitives.rows import put_atom
 
 # Entries of counts: features of the map (0: no map yet), rounds with a loss since the last map,
 # atoms that SkeGD has stored aside, those of its function among them.

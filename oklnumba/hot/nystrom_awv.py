@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from oklnumba.hot.awv import awv_rounds
-from oklnumba.hot.dictionary import (
+from oklnumba.hot.primitives.dictionary import (
     adds_direction,
     joining_probability,
     keep_joined,
@@ -14,11 +14,11 @@ from oklnumba.hot.dictionary import (
     span_distance,
     span_grow,
 )
-from oklnumba.hot.elementary import larger, smaller
-from oklnumba.hot.jit import ATOMS, DONE, NEED_ROOM, NOT_FINITE, NOT_POSITIVE, hot
-from oklnumba.hot.linalg import dot, solve_upper_transposed
-from oklnumba.hot.rows import kernel_diag, kernel_row, put_atom
-from oklnumba.hot.udu import LANES, pad, ridge_forecast
+from oklnumba.hot.primitives.elementary import larger, smaller
+from oklnumba.hot.primitives.jit import ATOMS, DONE, NEED_ROOM, NOT_FINITE, NOT_POSITIVE, hot
+from oklnumba.hot.primitives.linalg import dot, solve_upper_transposed
+from oklnumba.hot.primitives.rows import kernel_diag, kernel_row, put_atom
+from oklnumba.hot.primitives.udu import LANES, pad, ridge_forecast
 
 # Entries of the counts after ATOMS: rank of the atoms' span, rounds whose inputs are kept.
 RANK, PAST = 1, 2

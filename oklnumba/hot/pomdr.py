@@ -6,12 +6,12 @@ import math
 
 import numpy as np
 
-from oklnumba.hot.dictionary import IN_SPAN, ald_grow, ald_residual
-from oklnumba.hot.elementary import larger, smaller
-from oklnumba.hot.expansion import expansion_square, expansion_value, mean, to_ball
-from oklnumba.hot.jit import ATOMS, DONE, NEED_ROOM, NOT_FINITE, NOT_POSITIVE, hot
-from oklnumba.hot.linalg import add_multiple, dot, multiply, solve_upper
-from oklnumba.hot.rows import get_atom, kernel_diag, kernel_row, put_atom
+from oklnumba.hot.primitives.dictionary import IN_SPAN, ald_grow, ald_residual
+from oklnumba.hot.primitives.elementary import larger, smaller
+from oklnumba.hot.primitives.expansion import expansion_square, expansion_value, mean, to_ball
+from oklnumba.hot.primitives.jit import ATOMS, DONE, NEED_ROOM, NOT_FINITE, NOT_POSITIVE, hot
+from oklnumba.hot.primitives.linalg import add_multiple, dot, multiply, solve_upper
+from oklnumba.hot.primitives.rows import get_atom, kernel_diag, kernel_row, put_atom
 
 # Entries of counts: the round t-bar from which OMDR runs (0: not yet), removals, projections, atoms
 # in the factor R: those of the dictionary until OMDR, which has no use for it.

@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 
-from oklnumba.hot.dictionary import IN_SPAN, ald_grow, ald_residual
-from oklnumba.hot.elementary import larger, smaller
-from oklnumba.hot.expansion import expansion_value
-from oklnumba.hot.jit import (
+from oklnumba.hot.primitives.dictionary import IN_SPAN, ald_grow, ald_residual
+from oklnumba.hot.primitives.elementary import larger, smaller
+from oklnumba.hot.primitives.expansion import expansion_value
+from oklnumba.hot.primitives.jit import (
     ATOMS,
     DIVERGED,
     DONE,
@@ -19,8 +19,8 @@ from oklnumba.hot.jit import (
     NOT_POSITIVE,
     hot,
 )
-from oklnumba.hot.linalg import add_multiple, solve_upper
-from oklnumba.hot.rows import kernel_diag, put_atom
+from oklnumba.hot.primitives.linalg import add_multiple, solve_upper
+from oklnumba.hot.primitives.rows import kernel_diag, put_atom
 
 
 @hot

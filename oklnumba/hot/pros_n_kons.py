@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-from oklnumba.hot.dictionary import (
+from oklnumba.hot.newton import newton_round
+from oklnumba.hot.primitives.dictionary import (
     adds_direction,
     joining_probability,
     keep_joined,
@@ -12,12 +13,11 @@ from oklnumba.hot.dictionary import (
     span_distance,
     span_grow,
 )
-from oklnumba.hot.elementary import larger, smaller
-from oklnumba.hot.jit import ATOMS, DONE, NEED_ROOM, NOT_FINITE, NOT_POSITIVE, hot
-from oklnumba.hot.linalg import dot, solve_upper_transposed
-from oklnumba.hot.newton import newton_round
-from oklnumba.hot.rows import kernel_diag, kernel_row, put_atom
-from oklnumba.hot.udu import pad
+from oklnumba.hot.primitives.elementary import larger, smaller
+from oklnumba.hot.primitives.jit import ATOMS, DONE, NEED_ROOM, NOT_FINITE, NOT_POSITIVE, hot
+from oklnumba.hot.primitives.linalg import dot, solve_upper_transposed
+from oklnumba.hot.primitives.rows import kernel_diag, kernel_row, put_atom
+from oklnumba.hot.primitives.udu import pad
 
 # Entries of the counts after ATOMS: rank of the atoms' span, restarts.
 RANK, RESTARTS = 1, 2

@@ -6,18 +6,18 @@ import math
 
 import numpy as np
 
-from oklnumba.hot.dictionary import (
+from oklnumba.hot.primitives.dictionary import (
     adds_direction,
     joining_probability,
     keep_joined,
     span_distance,
     span_grow,
 )
-from oklnumba.hot.elementary import larger, smaller
-from oklnumba.hot.jit import ATOMS, DONE, NOT_FINITE, NOT_POSITIVE, hot
-from oklnumba.hot.linalg import add_multiple, dot
-from oklnumba.hot.rows import kernel_diag, kernel_row, put_atom
-from oklnumba.hot.udu import SWEEP, TOGETHER, pad, solve_rounds
+from oklnumba.hot.primitives.elementary import larger, smaller
+from oklnumba.hot.primitives.jit import ATOMS, DONE, NOT_FINITE, NOT_POSITIVE, hot
+from oklnumba.hot.primitives.linalg import add_multiple, dot
+from oklnumba.hot.primitives.rows import kernel_diag, kernel_row, put_atom
+from oklnumba.hot.primitives.udu import SWEEP, TOGETHER, pad, solve_rounds
 
 RANK = 1  # entry of the counts after ATOMS: rank of the atoms' span
 PASSIVE_AGGRESSIVE, DESCENT = range(2)  # rules of coordinate_rounds

@@ -14,15 +14,16 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from oklnumba.checks import as_rows, require
-from oklnumba.frames import as_classes, as_labels, is_frame
+from oklnumba.core.checks import require
+from oklnumba.core.frames import as_classes, as_labels, is_frame
+from oklnumba.core.inputs import as_rows
+from oklnumba.core.params import Checked
 from oklnumba.interop.probabilities import LOSSES, probabilities
-from oklnumba.learners.learner import Learner, fresh
-from oklnumba.learners.player import Player
-from oklnumba.learners.self_tuning import SelfTuning
-from oklnumba.params import Checked
-from oklnumba.protocol import run
-from oklnumba.wrappers.several import MultiOutput, OneVsRest
+from oklnumba.learners.base.learner import Learner, fresh
+from oklnumba.learners.base.player import Player
+from oklnumba.learners.self_tuning.learner import SelfTuning
+from oklnumba.protocol.run import run
+from oklnumba.protocol.several import MultiOutput, OneVsRest
 
 __all__ = ["OnlineClassifier", "OnlineRegressor"]
 

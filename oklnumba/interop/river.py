@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 from river import base
 
-from oklnumba import checks
+from oklnumba.core import checks, inputs
 from oklnumba.interop.probabilities import LOSSES, probabilities
-from oklnumba.learners.learner import Learner, check_learner, fresh
-from oklnumba.learners.self_tuning import SelfTuning
-from oklnumba.wrappers.several import OneVsRest
+from oklnumba.learners.base.learner import Learner, check_learner, fresh
+from oklnumba.learners.self_tuning.learner import SelfTuning
+from oklnumba.protocol.several import OneVsRest
 
 TASKS = "classification", "regression"
 FRAMES = "pandas", "polars"
@@ -104,7 +104,7 @@ class Columns:
         """Return the rows of a frame in the order of the columns, shape (n, d)."""
         if _library(X) is None:
             raise ValueError(f"X must be a frame of {' or '.join(FRAMES)}, but is {type(X)}")
-        return checks.as_inputs(X[self.match(X.columns)])
+        return inputs.as_inputs(X[self.match(X.columns)])
 
     def match(self, found: Iterable[Hashable]) -> list[Hashable]:
         """Return the columns, where these are found; before the first round it is they."""

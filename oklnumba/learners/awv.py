@@ -13,11 +13,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from oklnumba import factor
-from oklnumba.checks import require, require_count, require_discount, require_positive
-from oklnumba.dictionaries import KORS
-from oklnumba.features import Features, NystromFeatures, check_features
-from oklnumba.health import Lower, Part, Upper, part_of
+from oklnumba.components.dictionaries import KORS
+from oklnumba.components.features import Features, NystromFeatures, check_features
+from oklnumba.components.kernels import Kernel, check_kernel
+from oklnumba.core import cholesky
+from oklnumba.core.checks import require, require_count, require_discount, require_positive
+from oklnumba.core.health import Lower, Part, Upper, part_of
+from oklnumba.core.state import check_factor, padded, refuse_outside, sweep_room
 from oklnumba.hot.awv import (
     LARGEST,
     LOG_DET,
@@ -29,17 +31,15 @@ from oklnumba.hot.awv import (
     kernel_awv_labels,
     kernel_awv_rows,
 )
-from oklnumba.hot.jit import ATOMS, DONE, NOT_FINITE, NOT_POSITIVE
-from oklnumba.hot.linalg import solve_upper
-from oklnumba.hot.rows import kernel_block, kernel_diags
-from oklnumba.hot.udu import NO_DISCOUNT
-from oklnumba.kernels import Kernel, check_kernel
-from oklnumba.learners.learner import Learner
-from oklnumba.learners.on_features import OnFeatures
-from oklnumba.learners.player import Trace, per_round
-from oklnumba.learners.sharing import MOST_ROWS
-from oklnumba.learners.single import SingleRound
-from oklnumba.state import check_factor, padded, refuse_outside, sweep_room
+from oklnumba.hot.primitives.jit import ATOMS, DONE, NOT_FINITE, NOT_POSITIVE
+from oklnumba.hot.primitives.linalg import solve_upper
+from oklnumba.hot.primitives.rows import kernel_block, kernel_diags
+from oklnumba.hot.primitives.udu import NO_DISCOUNT
+from oklnumba.learners.base.learner import Learner
+from oklnumba.learners.base.on_features import OnFeatures
+from oklnumba.learners.base.player import Trace, per_round
+from oklnumba.learners.base.sharing import MOST_ROWS
+from oklnumba.learners.base.single import SingleRound
 
 
 def discounted(space: str, discount: float) -> str:
@@ -168,13 +168,13 @@ class KernelAWV(Ridge):
         return f"the RKHS of {self.kernel!r}"
 
     def _expect(self, n: int) -> None:
-        factor.expect(self, ATOMS, n)
+        cholesky.expect(self, ATOMS, n)
 
     def _room(self, axis: int, least: int) -> int:
-        return factor.capacity(least, self._rooms[axis])
+        return cholesky.capacity(least, self._rooms[axis])
 
     def _buffers(self, rooms: dict[int, int]) -> dict[str, np.ndarray]:
-        L = factor.grown(
+        L = cholesky.grown(
             self._L, min(self._played, len(self._L)), rooms[ATOMS], "use PKAWV or NystromAWV"
         )
         return super()._buffers(rooms) | {"L": L}
@@ -185,16 +185,16 @@ class KernelAWV(Ridge):
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         self._ahead(len(X))
-        for start in range(0, len(X), factor.BLOCK):
-            stop = min(start + factor.BLOCK, len(X))
-            with factor.threads(self._played, stop - start):
+        for start in range(0, len(X), cholesky.BLOCK):
+            stop = min(start + cholesky.BLOCK, len(X))
+            with cholesky.threads(self._played, stop - start):
                 self._play_block(X[start:stop], y[start:stop], trace.rows(start, stop))
 
     def _play_block(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         t, b = self._played, len(X)
         self._past[:, t : t + b] = X.T
         kernel_awv_rows(self._kernel, X, self._past, t, self._lam, self._L)
-        status = factor.append_rows(self._L, t, b)
+        status = cholesky.append_rows(self._L, t, b)
         if status:
             self._check(NOT_POSITIVE, status - 1)
         shape = b, self._outputs
@@ -212,17 +212,17 @@ class KernelAWV(Ridge):
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         t = self._played
         forecasts = np.empty((len(X), self._outputs))
-        for start in range(0, len(X), factor.BLOCK):
-            part = X[start : start + factor.BLOCK]
+        for start in range(0, len(X), cholesky.BLOCK):
+            part = X[start : start + cholesky.BLOCK]
             rows = np.empty((len(part), t))
             kernel_block(self._kernel, part, self._past, t, rows)
-            with factor.threads(t, len(part)):
-                factor.solve_rows(self._L, rows, t)
+            with cholesky.threads(t, len(part)):
+                cholesky.solve_rows(self._L, rows, t)
             corners = np.empty(len(part))
             kernel_diags(self._kernel, part, corners)
             kernel_awv_forecasts(
                 rows, corners, self._L, self._u, t, self._lam, self._ridge,
-                forecasts[start : start + factor.BLOCK],
+                forecasts[start : start + cholesky.BLOCK],
             )  # fmt: skip
         return forecasts if self._outputs > 1 else forecasts[:, 0]
 
@@ -240,12 +240,12 @@ class KernelAWV(Ridge):
         return [part_of("K + lam I", matrix, solutions, self._label_scales(), column, reach)]
 
     def _state(self) -> dict[str, Any]:
-        return super()._state() | {"lower": factor.packed(self._L, self._played)}
+        return super()._state() | {"lower": cholesky.packed(self._L, self._played)}
 
     def _restore(self, state: dict[str, Any]) -> None:
         t = np.shape(state["u"])[-1]
         super()._restore({"counts": np.array([t])} | state)  # not in files of version 0.1.0
-        factor.unpack(check_factor(state["lower"], t, self), self._L, t)
+        cholesky.unpack(check_factor(state["lower"], t, self), self._L, t)
 
     def _check_state(self) -> None:
         refuse_outside("counts", self._counts, self._played, self._played)

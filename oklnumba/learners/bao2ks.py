@@ -6,9 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from oklnumba import losses
-from oklnumba.checks import require_count, require_positive, require_seed
-from oklnumba.health import Part, weights_part
+from oklnumba.components import losses
+from oklnumba.components.kernels import Kernel, check_kernel
+from oklnumba.core.checks import require_count, require_positive, require_seed
+from oklnumba.core.health import Part, weights_part
+from oklnumba.core.params import told
+from oklnumba.core.state import Coins, aligned_zeros, refuse_outside
 from oklnumba.hot.bao2ks import (
     ACCURACY,
     FILLED,
@@ -18,12 +21,9 @@ from oklnumba.hot.bao2ks import (
     bao2ks_forecasts,
     bao2ks_rounds,
 )
-from oklnumba.hot.jit import ATOMS
-from oklnumba.kernels import Kernel, check_kernel
-from oklnumba.learners.learner import Learner
-from oklnumba.learners.player import Trace
-from oklnumba.params import told
-from oklnumba.state import Coins, aligned_zeros, refuse_outside
+from oklnumba.hot.primitives.jit import ATOMS
+from oklnumba.learners.base.learner import Learner
+from oklnumba.learners.base.player import Trace
 
 
 class BAO2KS(Learner):

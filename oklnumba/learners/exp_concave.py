@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from oklnumba.checks import require, require_positive
-from oklnumba.health import Part, dense_part
+from oklnumba.components.potentials import check_radius
+from oklnumba.core.checks import require, require_positive
+from oklnumba.core.health import Part, dense_part
+from oklnumba.core.state import aligned_zeros
 from oklnumba.hot.exp_concave import BALL, SIMPLEX, exp_concave_rounds
-from oklnumba.learners.linear import EitherLearner, LinearLearner
+from oklnumba.learners.base.linear import EitherLearner, LinearLearner
 from oklnumba.learners.newton import NewtonLearner
-from oklnumba.potentials import check_radius
-from oklnumba.state import aligned_zeros
 
 
 class _OnSpace(NewtonLearner):

@@ -7,9 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from oklnumba import losses
-from oklnumba.checks import number, refuse_beyond, require, require_positive, require_within
-from oklnumba.health import Part, of_members
+from oklnumba.components import losses
+from oklnumba.core.checks import number, require, require_positive, require_within
+from oklnumba.core.health import Part, of_members
+from oklnumba.core.inputs import refuse_beyond
+from oklnumba.core.params import anew, told
+from oklnumba.core.state import Reserving, aligned_zeros, under
+from oklnumba.core.threads import together
 from oklnumba.hot.experts import (
     AGGREGATING,
     AVERAGE,
@@ -23,19 +27,16 @@ from oklnumba.hot.experts import (
     label_bound,
     write_weights,
 )
-from oklnumba.learners.learner import Learner
-from oklnumba.learners.player import Trace
-from oklnumba.learners.saving import refuse_other
-from oklnumba.learners.sharing import (
+from oklnumba.learners.base.learner import Learner
+from oklnumba.learners.base.player import Trace
+from oklnumba.learners.base.saving import refuse_other
+from oklnumba.learners.base.sharing import (
     SharedFeatures,
     dictionary_groups,
     factor_groups,
     rows_of,
     shared_features,
 )
-from oklnumba.params import anew, told
-from oklnumba.state import Reserving, aligned_zeros, under
-from oklnumba.threads import together
 
 KINDS = {
     "aggregating": AGGREGATING,

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from oklnumba import losses
-from oklnumba.checks import require, require_positive
-from oklnumba.health import Part, dense_part
+from oklnumba.components import losses
+from oklnumba.components.potentials import check_p, check_radius
+from oklnumba.core.checks import require, require_positive
+from oklnumba.core.health import Part, dense_part
 from oklnumba.hot.first_order import (
     ADAGRAD,
     ENTROPY,
@@ -22,11 +23,10 @@ from oklnumba.hot.first_order import (
     Setting,
     first_order_rounds,
 )
-from oklnumba.hot.jit import DIVERGED, DONE, LARGEST_FORECAST, NOT_FINITE
-from oklnumba.hot.linalg import dot
-from oklnumba.hot.losses import MISTAKE_LOSS, round_derivative
-from oklnumba.learners.linear import EitherLearner, LinearLearner
-from oklnumba.potentials import check_p, check_radius
+from oklnumba.hot.primitives.jit import DIVERGED, DONE, LARGEST_FORECAST, NOT_FINITE
+from oklnumba.hot.primitives.linalg import dot
+from oklnumba.hot.primitives.losses import MISTAKE_LOSS, round_derivative
+from oklnumba.learners.base.linear import EitherLearner, LinearLearner
 
 POWERS = {"constant": 0.0, "sqrt": 0.5, "strong": 1.0}  # of t in the step, for a schedule of OGD
 

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from oklnumba.checks import require_positive
-from oklnumba.features import Features, FourierFeatures, check_features
-from oklnumba.health import Part, weights_part
+from oklnumba.components.features import Features, FourierFeatures, check_features
+from oklnumba.core.checks import require_positive
+from oklnumba.core.health import Part, weights_part
+from oklnumba.core.state import refuse_outside
 from oklnumba.hot.fogd import fogd_forecasts, fogd_rounds
-from oklnumba.hot.jit import ATOMS, DONE
-from oklnumba.learners.on_features import OnFeatures
-from oklnumba.learners.player import Trace
-from oklnumba.state import refuse_outside
+from oklnumba.hot.primitives.jit import ATOMS, DONE
+from oklnumba.learners.base.on_features import OnFeatures
+from oklnumba.learners.base.player import Trace
 
 
 class FOGD(OnFeatures):

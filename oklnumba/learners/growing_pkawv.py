@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from oklnumba.checks import require_count, shown
-from oklnumba.features import TaylorFeatures, check_features
-from oklnumba.health import Part
+from oklnumba.components.features import TaylorFeatures, check_features
+from oklnumba.core.checks import require_count, shown
+from oklnumba.core.health import Part
+from oklnumba.core.state import Reserving, refuse_outside
 from oklnumba.hot.awv import BEST, GROWTH, LARGEST, LOG_DET, LOSS
-from oklnumba.hot.jit import ATOMS
+from oklnumba.hot.primitives.jit import ATOMS
 from oklnumba.learners.awv import PKAWV, Ridge
-from oklnumba.learners.player import Trace
-from oklnumba.state import Reserving, refuse_outside
+from oklnumba.learners.base.player import Trace
 
 # Entries of the counts after ATOMS: rounds whose inputs are kept, degree of the features.
 PAST, DEGREE = 1, 2

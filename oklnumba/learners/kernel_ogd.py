@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from oklnumba.checks import require_count, require_positive, require_seed
-from oklnumba.hot.jit import ATOMS
+from oklnumba.components.kernels import Kernel
+from oklnumba.components.potentials import check_radius
+from oklnumba.core.checks import require_count, require_positive, require_seed
+from oklnumba.core.state import Coins, refuse_outside
 from oklnumba.hot.kernel_ogd import FACTOR, OLDEST, bogd_rounds, kernel_ogd_rounds
-from oklnumba.kernels import Kernel
-from oklnumba.learners.expansion import Expansion, check_budget, check_lam
-from oklnumba.learners.player import Trace
-from oklnumba.potentials import check_radius
-from oklnumba.state import Coins, refuse_outside
+from oklnumba.hot.primitives.jit import ATOMS
+from oklnumba.learners.base.expansion import Expansion, check_budget, check_lam
+from oklnumba.learners.base.player import Trace
 
 
 class KernelOGD(Expansion):

@@ -10,19 +10,20 @@ from typing import Any
 
 import numpy as np
 
-from oklnumba import blas, factor
-from oklnumba.checks import (
-    NO_CURVATURE,
-    refuse_beyond,
+from oklnumba.components.dictionaries import check_kors
+from oklnumba.components.kernels import Kernel, check_kernel
+from oklnumba.components.losses import kons_step
+from oklnumba.core import blas, cholesky
+from oklnumba.core.checks import (
     require,
     require_nonnegative,
     require_positive,
     require_width,
     require_within,
 )
-from oklnumba.dictionaries import check_kors
-from oklnumba.health import Lower, Part, part_of, weights_part
-from oklnumba.hot.jit import ATOMS, DONE, STOPPED
+from oklnumba.core.health import Lower, Part, part_of, weights_part
+from oklnumba.core.inputs import NO_CURVATURE, refuse_beyond
+from oklnumba.core.state import Coins, NoRoom, aligned_zeros, check_factor, refuse_outside
 from oklnumba.hot.kons import (
     MEMBERS,
     ROWS,
@@ -35,12 +36,10 @@ from oklnumba.hot.kons import (
     kons_rows,
     sketched_kons_rounds,
 )
-from oklnumba.hot.rows import kernel_block
-from oklnumba.kernels import Kernel, check_kernel
-from oklnumba.learners.learner import Learner
-from oklnumba.learners.player import Trace
-from oklnumba.state import Coins, NoRoom, aligned_zeros, check_factor, refuse_outside
-from oklnumba.theory import kons_step
+from oklnumba.hot.primitives.jit import ATOMS, DONE, STOPPED
+from oklnumba.hot.primitives.rows import kernel_block
+from oklnumba.learners.base.learner import Learner
+from oklnumba.learners.base.player import Trace
 
 SPAN = 64  # rounds of a block that grow its factor row by row
 
@@ -148,7 +147,7 @@ class _KernelForm(Curved):
 
     def _room(self, axis: int, least: int) -> int:
         return (
-            factor.capacity(least, self._rooms[axis])
+            cholesky.capacity(least, self._rooms[axis])
             if axis == ROWS
             else super()._room(axis, least)
         )
@@ -158,7 +157,7 @@ class _KernelForm(Curved):
         if rooms[ROWS] > self._rooms[ROWS]:
             instead = "use SketchedKONS with a small gamma, or ProsNKONS"
             used = min(int(self._counts[ROWS]), len(self._L))
-            buffers["L"] = factor.grown(self._L, used, rooms[ROWS], instead)
+            buffers["L"] = cholesky.grown(self._L, used, rooms[ROWS], instead)
         return buffers
 
     @property
@@ -169,12 +168,12 @@ class _KernelForm(Curved):
         m, r = int(self._counts[ATOMS]), int(self._counts[ROWS])
         coefs, forecasts = np.empty(m), np.empty(len(X))
         kons_function(self._function, m, r, np.empty(r), coefs)
-        for start in range(0, len(X), factor.BLOCK):
-            part = X[start : start + factor.BLOCK]
+        for start in range(0, len(X), cholesky.BLOCK):
+            part = X[start : start + cholesky.BLOCK]
             rows = np.empty((len(part), m))
             kernel_block(self._kernel, part, self._atoms, m, rows)
             clipped_forecasts(
-                rows, coefs, float(self.C), forecasts[start : start + factor.BLOCK]
+                rows, coefs, float(self.C), forecasts[start : start + cholesky.BLOCK]
             )  # fmt: skip
         return forecasts
 
@@ -195,13 +194,13 @@ class _KernelForm(Curved):
         return [part_of("D K D + alpha I", matrix, solutions, [float(self.C)], column, reach)]
 
     def _state(self) -> dict[str, Any]:
-        lower = factor.packed(self._L, int(self._counts[ROWS]))
+        lower = cholesky.packed(self._L, int(self._counts[ROWS]))
         return super()._state() | {"lower": lower, "stopped": self._stopped}
 
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)
         r = int(self._counts[ROWS])
-        factor.unpack(check_factor(state["lower"], r, self), self._L, r)
+        cholesky.unpack(check_factor(state["lower"], r, self), self._L, r)
         self._stopped = bool(state.get("stopped", False))  # version 0.1.0 never stopped
 
     def _check_state(self) -> None:
@@ -294,7 +293,7 @@ class KONS(_KernelForm):
         self.stop = stop
 
     def _expect(self, n: int) -> None:
-        factor.expect(self, ROWS, n)
+        cholesky.expect(self, ROWS, n)
 
     def _start(self, d: int) -> None:
         self._setting = float(self.C), float(self.alpha), float(self.stop)
@@ -316,7 +315,7 @@ class KONS(_KernelForm):
         n, start = len(X), 0
         while start < n and not self._stopped:
             stop = start + self._block(n - start)
-            with factor.threads(int(self._counts[ROWS]), stop - start):
+            with cholesky.threads(int(self._counts[ROWS]), stop - start):
                 start += self._play_block(X[start:stop], y[start:stop], trace.rows(start, stop))
         if start < n:
             self._only_forecast(X[start:], trace.rows(start, n))
@@ -328,7 +327,7 @@ class KONS(_KernelForm):
         offsets, H = np.empty(b), np.empty((b, b))
         kons_rows(self._kernel, X, self._function, self._counts, np.empty(m), offsets)
         solved = self._L[r : r + b, :r]
-        factor.solve_rows(self._L, solved, r)
+        cholesky.solve_rows(self._L, solved, r)
         columns = np.array(X.T, order="C")
         kons_corner(self._kernel, X, columns, self._L, self._z, r, H, offsets)
         blas.subtract_squares(solved, H)
@@ -348,7 +347,7 @@ class KONS(_KernelForm):
         while played < b and status == DONE:
             first, last = played, min(played + SPAN, b)
             kons_fold(H, offsets, block, first, last)
-            factor.solve_rows(L, L[first:last, :first], first)
+            cholesky.solve_rows(L, L[first:last, :first], first)
             blas.subtract_squares(L[first:last, :first], H[first:last, first:last])
             played, status = kons_rounds(
                 H, offsets, y, steps, self._loss_code, self._setting, self._totals, block,

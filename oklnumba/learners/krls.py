@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from oklnumba.checks import require_nonnegative
-from oklnumba.health import Part, Upper, part_of
-from oklnumba.hot.jit import ATOMS
+from oklnumba.components.kernels import Kernel
+from oklnumba.core.checks import require_nonnegative
+from oklnumba.core.health import Part, Upper, part_of
 from oklnumba.hot.krls import krls_rounds
-from oklnumba.kernels import Kernel
-from oklnumba.learners.expansion import Expansion
-from oklnumba.learners.matrices import span_part
-from oklnumba.learners.player import Trace
+from oklnumba.hot.primitives.jit import ATOMS
+from oklnumba.learners.base.expansion import Expansion
+from oklnumba.learners.base.matrices import span_part
+from oklnumba.learners.base.player import Trace
 
 
 class KRLS(Expansion):

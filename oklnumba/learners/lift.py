@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from oklnumba import losses
-from oklnumba.features import Features, check_features
-from oklnumba.health import Part
+from oklnumba.components import losses
+from oklnumba.components.features import Features, check_features
+from oklnumba.core.health import Part
+from oklnumba.core.params import anew, told
 from oklnumba.learners.awv import LinearAWV, discounted
-from oklnumba.learners.linear import LinearLearner
-from oklnumba.learners.on_features import OnFeatures
-from oklnumba.learners.player import Trace, per_round
-from oklnumba.params import anew, told
+from oklnumba.learners.base.linear import LinearLearner
+from oklnumba.learners.base.on_features import OnFeatures
+from oklnumba.learners.base.player import Trace, per_round
 
 
 class WithFeatures(OnFeatures):

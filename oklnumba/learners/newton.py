@@ -6,22 +6,16 @@ from math import inf
 
 import numpy as np
 
-from oklnumba import checks
-from oklnumba.checks import require_count, require_positive
-from oklnumba.health import UNIT, Part, Upper, part_of
-from oklnumba.hot.jit import DONE, NEED_ROOM
-from oklnumba.hot.linalg import all_finite, solve_upper
-from oklnumba.hot.losses import LINEAR_LOSS
-from oklnumba.hot.newton import (
-    SMALL,
-    USED,
-    newton_forecasts,
-    newton_rounds,
-    sketched_newton_rounds,
-)
-from oklnumba.hot.udu import TOGETHER
-from oklnumba.learners.linear import LinearLearner
-from oklnumba.state import aligned_zeros, padded, refuse_outside
+from oklnumba.core import inputs
+from oklnumba.core.checks import require_count, require_positive
+from oklnumba.core.health import UNIT, Part, Upper, part_of
+from oklnumba.core.state import aligned_zeros, padded, refuse_outside
+from oklnumba.hot.newton import SMALL, USED, newton_forecasts, newton_rounds, sketched_newton_rounds
+from oklnumba.hot.primitives.jit import DONE, NEED_ROOM
+from oklnumba.hot.primitives.linalg import all_finite, solve_upper
+from oklnumba.hot.primitives.losses import LINEAR_LOSS
+from oklnumba.hot.primitives.udu import TOGETHER
+from oklnumba.learners.base.linear import LinearLearner
 
 NEWTON = "A_0 + eta sum g g'"
 NULL_SQUARE = 1e-15  # share of a sketch's largest square below which another is rounding
@@ -111,7 +105,7 @@ class _ProjectedStep(LinearLearner):
     def _check_labels(self, y: np.ndarray) -> None:
         require_positive("C", self.C)
         if self._loss().name == "squared":  # beyond C it has not the curvature that the step uses
-            checks.refuse_beyond(y, self.C, "C", checks.NO_CURVATURE)
+            inputs.refuse_beyond(y, self.C, "C", inputs.NO_CURVATURE)
 
     def _check_params(self) -> None:
         super()._check_params()

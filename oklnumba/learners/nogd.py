@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import scipy
 
-from oklnumba.checks import require, require_count, require_positive, require_seed
-from oklnumba.health import UNIT, Part, weights_part
-from oklnumba.hot.jit import ATOMS, NEED_MAP, NOT_FINITE
+from oklnumba.components.kernels import Kernel
+from oklnumba.core.checks import require, require_count, require_positive, require_seed
+from oklnumba.core.health import UNIT, Part, weights_part
+from oklnumba.core.state import NoRoom, refuse_outside
 from oklnumba.hot.nogd import FEATURES, LOSSES, STORED, mapped_gradient_rounds, mapped_step
-from oklnumba.kernels import Kernel
-from oklnumba.learners.expansion import Expansion
-from oklnumba.learners.player import Trace
-from oklnumba.state import NoRoom, refuse_outside
+from oklnumba.hot.primitives.jit import ATOMS, NEED_MAP, NOT_FINITE
+from oklnumba.learners.base.expansion import Expansion
+from oklnumba.learners.base.player import Trace
 
 NULL_EIGENVALUE = 1e-10  # share of the largest below which an eigenvalue of a map is rounding
 NULL_SINGULAR = 1.5e-8  # the same for singular values of a sketch, as in R's ginv

@@ -7,24 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from oklnumba.checks import require_count
-from oklnumba.dictionaries import UNIFORM, joining_rule
-from oklnumba.health import Part, Upper, part_of
-from oklnumba.hot.awv import RIDGE
-from oklnumba.hot.jit import ATOMS, DONE
-from oklnumba.hot.nystrom_awv import (
-    PAST,
-    RANK,
-    nystrom_awv_forecasts,
-    nystrom_awv_rounds,
-    nystrom_rows,
-)
-from oklnumba.kernels import Kernel, check_kernel
-from oklnumba.learners.awv import Ridge, discounted
-from oklnumba.learners.matrices import kors_part, span_part
-from oklnumba.learners.player import Trace, per_round
-from oklnumba.learners.sharing import rows_of
-from oklnumba.state import (
+from oklnumba.components.dictionaries import UNIFORM, joining_rule
+from oklnumba.components.kernels import Kernel, check_kernel
+from oklnumba.core.checks import require_count
+from oklnumba.core.health import Part, Upper, part_of
+from oklnumba.core.state import (
     AHEAD,
     Coins,
     Reserving,
@@ -35,6 +22,19 @@ from oklnumba.state import (
     spread,
     sweep_room,
 )
+from oklnumba.hot.awv import RIDGE
+from oklnumba.hot.nystrom_awv import (
+    PAST,
+    RANK,
+    nystrom_awv_forecasts,
+    nystrom_awv_rounds,
+    nystrom_rows,
+)
+from oklnumba.hot.primitives.jit import ATOMS, DONE
+from oklnumba.learners.awv import Ridge, discounted
+from oklnumba.learners.base.matrices import kors_part, span_part
+from oklnumba.learners.base.player import Trace, per_round
+from oklnumba.learners.base.sharing import rows_of
 
 DICTIONARY = ("counts", "atoms", "weights", "kors", "span", "R", "past", "labels", "Phi", "coins")
 DICTIONARY += ("rooms", "work", "columns", "seen")
@@ -80,7 +80,7 @@ class NystromAWV(Ridge):
     Errata 16 to 20: weights 1/sqrt(p) on each side, mu apart from lam, labels (Y_{t-1}, 0), and x_t
     may enter before its own forecast. In place of cholup on K'K + lam K_mm we use coordinates in
     which K_mm is the identity, which are far better conditioned. K_mm has 1e-14 k(x, x) added to
-    its diagonal (NUGGET in hot/dictionary.py), so that no digits are lost on nearly coincident
+    its diagonal (NUGGET), so that no digits are lost on nearly coincident
     atoms, as time series have them; an atom that is off the span by no more than these leave
     counts in ``size`` and adds no direction. The certificate is against the best function of the
     present space on each prefix; its bound adds what each growth of the space took off that

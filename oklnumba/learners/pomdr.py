@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from oklnumba.checks import require, require_count, require_nonnegative, require_positive
-from oklnumba.hot.jit import ATOMS
+from oklnumba.components.kernels import Kernel
+from oklnumba.core.checks import require, require_count, require_nonnegative, require_positive
+from oklnumba.core.state import aligned_zeros, refuse_outside
 from oklnumba.hot.pomdr import (
     ALL_DELTA,
     FACTORED,
@@ -21,10 +22,9 @@ from oklnumba.hot.pomdr import (
     pomdr_forecasts,
     pomdr_rounds,
 )
-from oklnumba.kernels import Kernel
-from oklnumba.learners.expansion import Expansion, OnSpan
-from oklnumba.learners.player import Trace
-from oklnumba.state import aligned_zeros, refuse_outside
+from oklnumba.hot.primitives.jit import ATOMS
+from oklnumba.learners.base.expansion import Expansion, OnSpan
+from oklnumba.learners.base.player import Trace
 
 
 class Diary(NamedTuple):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from oklnumba.checks import require_nonnegative
-from oklnumba.hot.jit import ATOMS
+from oklnumba.components.kernels import Kernel
+from oklnumba.core.checks import require_nonnegative
+from oklnumba.hot.primitives.jit import ATOMS
 from oklnumba.hot.projectron import projectron_rounds
-from oklnumba.kernels import Kernel
-from oklnumba.learners.expansion import Expansion, OnSpan, check_budget
-from oklnumba.learners.player import Trace
+from oklnumba.learners.base.expansion import Expansion, OnSpan, check_budget
+from oklnumba.learners.base.player import Trace
 
 
 class Projectron(OnSpan):

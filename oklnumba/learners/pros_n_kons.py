@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from oklnumba.checks import require
-from oklnumba.dictionaries import UNIFORM, joining_rule
-from oklnumba.health import Part, Upper, part_of
-from oklnumba.hot.jit import ATOMS
+from oklnumba.components.dictionaries import UNIFORM, joining_rule
+from oklnumba.components.kernels import Kernel, check_kernel
+from oklnumba.core.checks import require
+from oklnumba.core.health import Part, Upper, part_of
+from oklnumba.core.state import Coins, aligned_zeros, padded, refuse_outside
+from oklnumba.hot.primitives.jit import ATOMS
 from oklnumba.hot.pros_n_kons import RANK, RESTARTS, pros_n_kons_forecasts, pros_n_kons_rounds
-from oklnumba.kernels import Kernel, check_kernel
+from oklnumba.learners.base.matrices import kors_part, span_part
+from oklnumba.learners.base.player import Trace
 from oklnumba.learners.kons import Curved
-from oklnumba.learners.matrices import kors_part, span_part
 from oklnumba.learners.newton import NEWTON
-from oklnumba.learners.player import Trace
-from oklnumba.state import Coins, aligned_zeros, padded, refuse_outside
 
 
 class ProsNKONS(Curved):
@@ -61,7 +61,7 @@ class ProsNKONS(Curved):
     -------
     The embedding of the paper, Sigma^-1 U' k, is replaced by R^-T k with K = R' R, which differs by
     a rotation, grows by one entry an atom, and leaves all forecasts as they are; K has 1e-14
-    k(x, x) added to its diagonal (NUGGET in hot/dictionary.py). Restarts hurt much on short
+    k(x, x) added to its diagonal (NUGGET). Restarts hurt much on short
     streams: a forecast of 0 and a fresh A for each new atom.
 
     Examples

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from oklnumba import losses
-from oklnumba.health import Part
-from oklnumba.hot.jit import NOT_FINITE
-from oklnumba.learners.learner import Learner, check_learner, fresh
-from oklnumba.learners.player import Trace
-from oklnumba.learners.saving import refuse_other
-from oklnumba.scaling import LARGEST, Standardizer
-from oklnumba.state import NoRoom, Reserving, under
+from oklnumba.components import losses
+from oklnumba.components.scaling import LARGEST, Standardizer
+from oklnumba.core.health import Part
+from oklnumba.core.state import NoRoom, Reserving, under
+from oklnumba.hot.primitives.jit import NOT_FINITE
+from oklnumba.learners.base.learner import Learner, check_learner, fresh
+from oklnumba.learners.base.player import Trace
+from oklnumba.learners.base.saving import refuse_other
 
 
 class Standardized(Learner):

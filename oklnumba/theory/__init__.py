@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
+from oklnumba.components.losses import kons_step
 from oklnumba.theory.aggregation import experts_bound, fixed_share_bound, mlpoly_bound
-from oklnumba.theory.calandriello2017 import (
-    kons_bound,
-    kons_step,
-    kors_size_bound,
-    sketched_kons_bound,
-)
+from oklnumba.theory.calandriello2017 import kons_bound, kors_size_bound, sketched_kons_bound
 from oklnumba.theory.comparators import Comparator
 from oklnumba.theory.dimension import (
     Meter,
@@ -45,12 +41,7 @@ from oklnumba.theory.jezequel2019 import (
     taylor_bound,
     taylor_degree,
 )
-from oklnumba.theory.li2023 import (
-    AldBudget,
-    ald_budget_bound,
-    pomdr_bound,
-    pomdr_data_bound,
-)
+from oklnumba.theory.li2023 import AldBudget, ald_budget_bound, pomdr_bound, pomdr_data_bound
 from oklnumba.theory.zhang2019 import (
     adagrad_bound,
     adaptive_ftrl_bound,

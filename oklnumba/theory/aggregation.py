@@ -7,8 +7,9 @@ from math import log, sqrt
 import numpy as np
 from numpy.typing import ArrayLike
 
-from oklnumba import checks, losses
-from oklnumba.checks import require, require_count, require_positive
+from oklnumba.components import losses
+from oklnumba.core import checks, inputs
+from oklnumba.core.checks import require, require_count, require_positive
 
 
 def _price(B: float | None, kind: str, y: ArrayLike | None) -> tuple[float, float]:
@@ -21,7 +22,7 @@ def _price(B: float | None, kind: str, y: ArrayLike | None) -> tuple[float, floa
         return factor * B**2, 0.0
     if y is None:
         raise ValueError("B=None needs the labels of the run: pass y")
-    sizes = np.abs(checks.as_point(y, name="y")[0])
+    sizes = np.abs(inputs.as_point(y, name="y")[0])
     bounds = np.append(0.0, np.maximum.accumulate(sizes))  # B_1 = 0, B_2, ..., B_{n+1}
     growth = 2 * bounds[-1] ** 2 - (np.diff(bounds) ** 2).sum()
     return factor * bounds[-2] ** 2, float(growth)
@@ -180,7 +181,7 @@ def mlpoly_bound(
         Those of the aggregate.
     y : array_like of shape (n,)
     loss : str
-        A convex loss of ``oklnumba.losses``.
+        A convex loss of ``oklnumba.components.losses``.
 
     Raises
     ------
@@ -202,10 +203,10 @@ def mlpoly_bound(
     >>> okl.theory.mlpoly_bound([[0.0, 1.0]], [0.5], [1.0]).round(6)
     array([0.707107, 0.707107])
     """
-    F = checks.as_inputs(experts, name="experts")
-    p = checks.as_values(forecasts, len(F), "forecasts")
+    F = inputs.as_inputs(experts, name="experts")
+    p = inputs.as_values(forecasts, len(F), "forecasts")
     found = losses.get(loss)
-    labels = checks.as_labels(y, len(F), found.classes)
+    labels = inputs.as_labels(y, len(F), found.classes)
     slopes = np.array([found.derivative(*pair) for pair in zip(p, labels, strict=True)])
     r2 = (slopes[:, None] * (p[:, None] - F)) ** 2
     M, V, phi = 0.0, np.zeros(F.shape[1]), 0.0

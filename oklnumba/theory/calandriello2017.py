@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from math import log, sqrt
+from math import log
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from oklnumba import checks, losses
-from oklnumba.checks import require, require_nonnegative, require_positive
-from oklnumba.kernels import kernel_code
-from oklnumba.theory.dimension import (
-    effective_dimension,
-    online_effective_dimension,
-)
+from oklnumba.components import losses
+from oklnumba.components.kernels import kernel_code
+from oklnumba.components.losses import kons_step
+from oklnumba.core import checks, inputs
+from oklnumba.core.checks import require, require_nonnegative, require_positive
+from oklnumba.theory.dimension import effective_dimension, online_effective_dimension
 from oklnumba.theory.matrix import shifted_cholesky
 
 
@@ -29,7 +28,7 @@ def _curved(loss: str, C: Any, alpha: Any, norm: Any) -> tuple[float, float, flo
 
 def _as_steps(steps: ArrayLike, n: int) -> np.ndarray:
     """Return n step sizes as an array."""
-    eta = checks.as_values(steps, n, "steps")
+    eta = inputs.as_values(steps, n, "steps")
     require(bool((eta > 0.0).all()), "steps", steps, "numbers > 0")
     return eta
 
@@ -38,38 +37,6 @@ def _newton_dimension(kernel: Any, X: ArrayLike, level: float) -> float:
     """Return d_eff(level) (1 + log(1 + tr K / level)), above log det(K / level + I) (Lemma 3)."""
     trace = float(kernel.diag(X).sum())
     return effective_dimension(kernel, X, level) * (1.0 + log(1.0 + trace / level))
-
-
-@checks.formula
-def kons_step(loss: str, C: float = 1.0, dimension: float = 1.0) -> float:
-    """Return eta of KONS's steps eta_t = eta / sqrt(t) for losses without curvature (kons Thm 1).
-
-    sqrt(dimension) / (L C), L the largest slope of the loss on [-C, C]. Dimension 1 is the step of
-    the theorem's second case, with regret O(d_eff sqrt(n)); where an oracle tells the effective
-    dimension d_eff(alpha) beforehand, it gives regret O(sqrt(d_eff n)).
-
-    Parameters
-    ----------
-    loss : str
-        One of ``losses.LOSSES``.
-    C : float > 0
-    dimension : float > 0
-        ``effective_dimension(kernel, X, alpha)`` of the stream to come, or 1.
-
-    Raises
-    ------
-    ValueError
-        If an argument is not valid.
-
-    Examples
-    --------
-    >>> import oklnumba as okl
-    >>> okl.theory.kons_step("hinge", C=2.0), okl.theory.kons_step("hinge", C=2.0, dimension=9.0)
-    (0.5, 1.5)
-    """
-    C = require_positive("C", C)
-    dimension = require_positive("dimension", dimension)
-    return sqrt(dimension) / (losses.get(loss).lipschitz(C) * C)
 
 
 @checks.formula
@@ -128,7 +95,7 @@ def kons_bound(
     12.198
     """
     C, alpha, norm, sigma, L = _curved(loss, C, alpha, norm)
-    X = checks.as_inputs(X)
+    X = inputs.as_inputs(X)
     kernel_code(kernel)
     if steps is None and sigma > 0.0:
         return alpha * norm**2 + _newton_dimension(kernel, X, alpha / (sigma * L**2)) / sigma
@@ -201,7 +168,7 @@ def sketched_kons_bound(
     gamma = checks.require_within("gamma", gamma, "(0, 1]")
     beta = require_positive("beta", beta)
     tau_min = checks.require_within("tau_min", tau_min, "[0, 1)")
-    X = checks.as_inputs(X)
+    X = inputs.as_inputs(X)
     dimension = _newton_dimension(kernel, X, alpha / (sigma * L**2))
     return alpha * norm**2 + dimension / (sigma * max(gamma, beta * tau_min))
 

@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from oklnumba import factor, losses
-from oklnumba.dictionaries import KORS
-from oklnumba.features import Features, check_features
-from oklnumba.hot.losses import loss_derivatives
+from oklnumba.components import losses
+from oklnumba.components.dictionaries import KORS
+from oklnumba.components.features import Features, check_features
+from oklnumba.core import cholesky
+from oklnumba.hot.primitives.losses import loss_derivatives
 from oklnumba.theory.comparators import Comparator, best_weights
 from oklnumba.theory.matrix import EPS, kernel_times, rounding
 
@@ -47,7 +48,7 @@ class Span:
         A = lam * np.eye(r)
         for _, Z in self._parts():
             A += Z.T @ Z
-        self._L = factor.cholesky(A)
+        self._L = cholesky.cholesky(A)
 
     def _parts(self):
         for start in range(0, len(self._X), ROWS):
@@ -61,7 +62,7 @@ class Span:
         b = np.zeros(len(self._L))
         for rows, Z in self._parts():
             b += v[rows] @ Z
-        w = factor.solve(self._L, b)
+        w = cholesky.solve(self._L, b)
         out = v.copy()
         for rows, Z in self._parts():
             out[rows] -= Z @ w
@@ -100,7 +101,7 @@ def conjugate_gradients(
     one product with K a step.
     """
     # The products have threads of their own; those of BLAS wait long on a busy machine.
-    with factor.BLAS.limit(limits=1, user_api="blas"):
+    with cholesky.BLAS.limit(limits=1, user_api="blas"):
         span, bounds = Span(features, X, lam), Bounds(kernel, X, y, lam)
         a, Ka, r = np.zeros(len(y)), np.zeros(len(y)), y.copy()
         p, rho, size = np.zeros(len(y)), 1.0, 0.0

@@ -7,9 +7,10 @@ from typing import NamedTuple
 import numpy as np
 import scipy
 
-from oklnumba import factor, losses
-from oklnumba.display import brief
-from oklnumba.hot.losses import TUBE, loss_derivatives
+from oklnumba.components import losses
+from oklnumba.core import cholesky
+from oklnumba.core.display import brief
+from oklnumba.hot.primitives.losses import TUBE, loss_derivatives
 
 RESTARTS = 10  # of an iterative comparator
 GAP = 1e-6  # largest share of the objective by which an iterative comparator may miss the best
@@ -71,7 +72,7 @@ def best_weights(
     if loss.name == "squared":
         A = F.T @ F
         A[np.diag_indices_from(A)] += lam
-        w = factor.solve_positive(A, F.T @ y)
+        w = cholesky.solve_positive(A, F.T @ y)
         return _found(F, y, lam, loss, _primal_weights(F, y, lam, loss, w))
     solve = _best_dual if loss.name in BOXES else _best_primal
     for _ in range(RESTARTS):  # with a fresh memory L-BFGS often goes on where it had stopped

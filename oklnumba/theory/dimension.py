@@ -9,11 +9,11 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
-from oklnumba import checks, factor
-from oklnumba.checks import require_positive
-from oklnumba.display import brief
-from oklnumba.features import check_features
-from oklnumba.kernels import kernel_code
+from oklnumba.components.features import check_features
+from oklnumba.components.kernels import kernel_code
+from oklnumba.core import checks, cholesky, inputs
+from oklnumba.core.checks import require_positive
+from oklnumba.core.display import brief
 from oklnumba.theory.matrix import energy_beyond, factor_of, kernel_times
 
 
@@ -98,7 +98,7 @@ def leverage_scores(kernel: Any, X: ArrayLike, alpha: float) -> np.ndarray:
     """
     kernel_code(kernel)
     alpha = require_positive("alpha", alpha)
-    return 1.0 - alpha * factor.inverse_diagonal(factor_of(kernel, X, alpha))
+    return 1.0 - alpha * cholesky.inverse_diagonal(factor_of(kernel, X, alpha))
 
 
 @checks.formula
@@ -154,8 +154,8 @@ def kernel_alignment(kernel: Any, X: ArrayLike, y: ArrayLike) -> float:
     0.0
     """
     kernel_code(kernel)
-    X = checks.as_inputs(X)
-    y = checks.as_labels(y, len(X), classes=True)
+    X = inputs.as_inputs(X)
+    y = inputs.as_labels(y, len(X), classes=True)
     return float(kernel.diag(X).sum() - float(y @ kernel_times(kernel, X, y)) / len(X))
 
 
@@ -188,7 +188,7 @@ def projection_gap(kernel: Any, features: Any, X: ArrayLike, method: str = "exac
     """
     check_features(features)
     checks.require_choice("method", method, ("exact", "lanczos"))
-    X = checks.as_inputs(X)
+    X = inputs.as_inputs(X)
     kernel_code(kernel)
     F = features.transform(X)
     n = len(X)
@@ -275,8 +275,8 @@ class Meter:
         ValueError
             If the data is not valid (nothing has changed then).
         """
-        X = checks.as_inputs(X, self._width)
-        y = checks.as_labels(y, len(X))
+        X = inputs.as_inputs(X, self._width)
+        y = inputs.as_labels(y, len(X))
         Z = self.features.transform(X)
         if self._moments is None:
             self._width, r = X.shape[1], Z.shape[1]
@@ -336,10 +336,10 @@ class Meter:
         every = checks.require_count("every", every, 1)
         pieces: Any = X
         if y is not None:
-            inputs = checks.as_inputs(X)
-            labels = checks.as_labels(y, len(inputs))
-            cuts = range(0, len(inputs), every)
-            pieces = ((inputs[i : i + every], labels[i : i + every]) for i in cuts)
+            rows = inputs.as_inputs(X)
+            labels = inputs.as_labels(y, len(rows))
+            cuts = range(0, len(rows), every)
+            pieces = ((rows[i : i + every], labels[i : i + every]) for i in cuts)
         checks.require(
             isinstance(pieces, Iterable) and not checks.has_shape(pieces),
             "X",

@@ -9,11 +9,12 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
-from oklnumba import checks, losses
-from oklnumba.checks import require_positive
-from oklnumba.display import brief
-from oklnumba.features import check_features
-from oklnumba.kernels import kernel_code
+from oklnumba.components import losses
+from oklnumba.components.features import check_features
+from oklnumba.components.kernels import kernel_code
+from oklnumba.core import checks, inputs
+from oklnumba.core.checks import require_positive
+from oklnumba.core.display import brief
 from oklnumba.theory.certified import conjugate_gradients, dictionary, on_features
 from oklnumba.theory.comparators import GAP, Comparator, best_weights, resumed
 from oklnumba.theory.matrix import EPS, factor_of, kernel_times, rounding, square_root
@@ -65,8 +66,8 @@ def _checked(
     """Return a stream as arrays and its loss; ValueError for what is not valid."""
     kernel_code(kernel)
     rule = losses.get(loss)
-    X = checks.as_inputs(X)
-    return X, checks.as_labels(y, len(X), rule.classes), rule
+    X = inputs.as_inputs(X)
+    return X, inputs.as_labels(y, len(X), rule.classes), rule
 
 
 class Hindsight:
@@ -193,7 +194,7 @@ class Hindsight:
         FloatingPointError
             If the solver of a loss other than the squared one is not within 1e-6 of the best.
         """
-        predictions = checks.as_values(predictions, self.rounds, "predictions")
+        predictions = inputs.as_values(predictions, self.rounds, "predictions")
         losses_so_far = np.cumsum(self._rule.value(predictions, self._y))
         if at is None and self._minima is not None:
             return losses_so_far - self._minima
@@ -221,7 +222,7 @@ class Hindsight:
             at = checks.require_count("at", at, 1)
             return np.unique(np.linspace(0, n, min(int(at), n) + 1).round().astype(int)[1:])
         asked = at
-        at = checks.as_numbers(at, "at")
+        at = inputs.as_numbers(at, "at")
         whole = bool((at == np.floor(at)).all()) and np.asarray(asked).dtype.kind in "iu"
         valid = whole and at.ndim == 1 and at.size > 0
         if not (valid and at[0] >= 1 and at[-1] <= n and (np.diff(at) > 0).all()):
@@ -456,9 +457,9 @@ def comparator_gap(kernel: Any, features: Any, X: ArrayLike, y: ArrayLike, lam: 
     check_features(features)
     lam = checks.require_positive("lam", lam)
     kernel_code(kernel)
-    X = checks.as_inputs(X)
+    X = inputs.as_inputs(X)
     best = comparator(kernel, X, y, lam, features=features)
-    residuals = checks.as_labels(y, len(X)) - best.predictions
+    residuals = inputs.as_labels(y, len(X)) - best.predictions
     captured = features.transform(X).T @ residuals
     beyond = float(residuals @ kernel_times(kernel, X, residuals)) - float(captured @ captured)
     return max(beyond, 0.0) / lam
@@ -508,7 +509,7 @@ def regret(
     """
     lam = checks.require_positive("lam", lam)
     losses.get(loss)
-    X = checks.as_inputs(X)
+    X = inputs.as_inputs(X)
     most = EXACT_ROUNDS if loss == "squared" else EVERY_ROUND
     if len(X) > most:
         raise ValueError(

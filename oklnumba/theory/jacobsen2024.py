@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from oklnumba import checks
-from oklnumba.checks import require, require_discount, require_positive
+from oklnumba.core import checks, inputs
+from oklnumba.core.checks import require, require_discount, require_positive
+from oklnumba.core.state import aligned_zeros, padded, sweep_room
 from oklnumba.hot.awv import awv_rounds
-from oklnumba.hot.udu import NO_DISCOUNT
-from oklnumba.state import aligned_zeros, padded, sweep_room
+from oklnumba.hot.primitives.udu import NO_DISCOUNT
 
 
 @checks.formula
@@ -67,11 +67,11 @@ def discounted_awv_bound(
     >>> bool((np.cumsum(run.losses) <= bound).all()), round(run.losses.sum()), round(bound[-1])
     (True, 57, 137)
     """
-    Z = checks.as_inputs(Z, name="Z")
-    y = checks.as_labels(y, len(Z))
+    Z = inputs.as_inputs(Z, name="Z")
+    y = inputs.as_labels(y, len(Z))
     lam = require_positive("lam", lam)
     discount = require_discount(discount)
-    U = checks.as_numbers(comparators, "comparators")
+    U = inputs.as_numbers(comparators, "comparators")
     valid = U.shape in (Z.shape, Z.shape[1:])
     require(valid, "comparators", comparators, f"finite, of shape {Z.shape} or {Z.shape[1:]}")
     U = np.broadcast_to(U, Z.shape)

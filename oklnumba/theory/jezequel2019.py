@@ -9,11 +9,11 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
-from oklnumba import checks, factor
-from oklnumba.checks import require, require_nonnegative, require_positive
-from oklnumba.features import TaylorFeatures, check_features
-from oklnumba.hot.dictionary import NUGGET
-from oklnumba.kernels import Gaussian, kernel_code
+from oklnumba.components.features import TaylorFeatures, check_features
+from oklnumba.components.kernels import Gaussian, kernel_code
+from oklnumba.core import checks, cholesky, inputs
+from oklnumba.core.checks import require, require_nonnegative, require_positive
+from oklnumba.hot.primitives.dictionary import NUGGET
 from oklnumba.theory.calandriello2017 import kors_size_bound
 from oklnumba.theory.dimension import effective_dimension, log_det, projection_gap
 from oklnumba.theory.matrix import energy_beyond
@@ -100,7 +100,7 @@ def pkawv_bound(
     lam = checks.require_positive("lam", lam)
     B = require_nonnegative("B", B)
     mu = projection_gap(kernel, features, X, method)
-    n = len(checks.as_inputs(X))
+    n = len(inputs.as_inputs(X))
     return awv_bound(kernel, X, lam, B, norm) + (mu + lam) * n * mu * B**2 / lam**2
 
 
@@ -128,7 +128,7 @@ def log_det_bound(kernel: Any, X: ArrayLike, lam: float) -> float:
     """
     kernel_code(kernel)
     lam = checks.require_positive("lam", lam)
-    X = checks.as_inputs(X)
+    X = inputs.as_inputs(X)
     kappa2 = float(kernel.diag(X).max())
     return log(e + e * len(X) * kappa2 / lam) * effective_dimension(kernel, X, lam)
 
@@ -168,9 +168,9 @@ def taylor_bound(
     checks.require_instance("features", features, TaylorFeatures, kind)
     check_features(features)
     lam = checks.require_positive("lam", lam)
-    X = checks.as_inputs(X)
+    X = inputs.as_inputs(X)
     d = X.shape[1]
-    center = 0.0 if features.center is None else checks.as_point(features.center, d, "center")
+    center = 0.0 if features.center is None else inputs.as_point(features.center, d, "center")
     radius = float(np.sqrt(np.square(X - center).sum(axis=1).max()))
     needed = taylor_degree(len(X), lam, radius, features.sigma)
     if features.degree < needed:
@@ -230,7 +230,7 @@ def nystrom_bound(
     size = checks.require_count("size", size, 1)
     B = require_nonnegative("B", B)
     norm = require_nonnegative("norm", norm)
-    n = len(checks.as_inputs(X))
+    n = len(inputs.as_inputs(X))
     rest = 2.0 * (size + 1) * n * mu / lam
     return lam * norm**2 + B**2 * (log_det_bound(kernel, X, lam) + rest)
 
@@ -290,7 +290,7 @@ def nystrom_size_bound(kernel: Any, X: ArrayLike, mu: float, delta: float = 0.05
     """
     kernel_code(kernel)
     delta = checks.require_within("delta", delta, "(0, 1)")
-    X = checks.as_inputs(X)
+    X = inputs.as_inputs(X)
     mu = require_positive("mu", mu)
     beta = 12.0 * log(len(X) / delta)
     printed = 9.0 * effective_dimension(kernel, X, mu) * log(2.0 * len(X) / delta) ** 2
@@ -347,8 +347,8 @@ def growing_bound(
     if features is not None:
         check_features(features)
     kernel_code(kernel)
-    X = checks.as_inputs(X)
-    y = checks.as_labels(y, len(X))
+    X = inputs.as_inputs(X)
+    y = inputs.as_labels(y, len(X))
     lam = require_positive("lam", lam)
     norm = require_nonnegative("norm", norm)
     Z, ranks = _nested_coordinates(kernel, X, np.asarray(sizes), features)
@@ -404,7 +404,7 @@ def _leverages(Z: np.ndarray, ranks: np.ndarray, lam: float) -> np.ndarray:
     cuts = np.unique([*np.flatnonzero(np.diff(ranks)) + 1, *range(0, len(Z), BLOCK), len(Z)])
     for start, stop in zip(cuts, cuts[1:], strict=False):
         past, rows = Z[:start, : ranks[start]], Z[start:stop, : ranks[start]]
-        L = factor.cholesky(past.T @ past + lam * np.eye(ranks[start]))
+        L = cholesky.cholesky(past.T @ past + lam * np.eye(ranks[start]))
         half = scipy.linalg.solve_triangular(L, rows.T, lower=True)
         shrinks = np.eye(len(rows)) + half.T @ half
         pivots = np.diag(np.linalg.cholesky(shrinks)) ** 2  # 1 + z' A_{t-1}^-1 z

@@ -9,9 +9,9 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
-from oklnumba import checks
-from oklnumba.checks import require_nonnegative, require_positive
-from oklnumba.kernels import kernel_code
+from oklnumba.components.kernels import kernel_code
+from oklnumba.core import checks, inputs
+from oklnumba.core.checks import require_nonnegative, require_positive
 from oklnumba.theory.dimension import kernel_alignment
 from oklnumba.theory.matrix import EPS, square_root
 
@@ -61,7 +61,7 @@ def pomdr_bound(
     if budget is None:
         return bound
     budget = checks.require_count("budget", budget, 2)
-    T = len(checks.as_inputs(X))
+    T = len(inputs.as_inputs(X))
     bound += 6.0 * radius * sqrt(2.0 * T * (A + 2.0 * D) / budget)
     return bound + 6.0 * sqrt(3.0) * radius * sqrt(D) * T / budget
 
@@ -188,7 +188,7 @@ def ald_budget_bound(kernel: Any, X: ArrayLike, alpha: float) -> AldBudget:
     """
     alpha = require_positive("alpha", alpha)
     kernel_code(kernel)
-    X = checks.as_inputs(X)
+    X = inputs.as_inputs(X)
     logs = np.log(_eigenvalue_bounds(kernel, X) / alpha)
     # (k - 1) ln alpha + ln k(x, x) <= sum of the logs, for whichever x came first.
     least = float(kernel.diag(X).min())

@@ -10,10 +10,10 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
-from oklnumba import factor
-from oklnumba.checks import require_positive
-from oklnumba.hot.rows import DEGREE, POLYNOMIAL, TILE, kernel_product
-from oklnumba.kernels import kernel_code
+from oklnumba.components.kernels import kernel_code
+from oklnumba.core import cholesky
+from oklnumba.core.checks import require_positive
+from oklnumba.hot.primitives.rows import DEGREE, POLYNOMIAL, TILE, kernel_product
 
 SHARES = 8  # of a product, for threads; always as many, so that the bits do not depend on them
 PIVOTS = 256  # of a square root that are looked for at a time
@@ -32,7 +32,7 @@ def shifted_cholesky(K: np.ndarray, lam: float) -> np.ndarray:
     """Return the Cholesky factor of K + lam I in the lower triangle of K."""
     K[np.diag_indices_from(K)] += lam
     try:
-        return factor.cholesky(K)
+        return cholesky.cholesky(K)
     except scipy.linalg.LinAlgError:
         raise ValueError(
             f"K + lam I is not positive definite to double precision at lam = {lam!r}; raise lam"

@@ -7,22 +7,22 @@ from math import inf, log, sqrt
 import numpy as np
 from numpy.typing import ArrayLike
 
-from oklnumba import checks
-from oklnumba.checks import (
+from oklnumba.components.potentials import Potential, euclidean, negative_entropy, squared_p_norm
+from oklnumba.core import checks, inputs
+from oklnumba.core.checks import (
     require_choice,
     require_nonnegative,
     require_number,
     require_positive,
 )
-from oklnumba.potentials import Potential, euclidean, negative_entropy, squared_p_norm
 
 KINDS = "sqrt", "gradient", "adagrad", "adagrad_full"  # of AdaptiveFTRL
 
 
 def _game(gradients: ArrayLike, w: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     """Return the gradients of a game and a comparator of their width."""
-    gradients = checks.as_inputs(gradients, name="gradients")
-    return gradients, checks.as_point(w, gradients.shape[1], "w")[0]
+    gradients = inputs.as_inputs(gradients, name="gradients")
+    return gradients, inputs.as_point(w, gradients.shape[1], "w")[0]
 
 
 @checks.formula
@@ -144,7 +144,7 @@ def ftrl_ar_bound(final: float, lowest: float, dual_norms: ArrayLike) -> float:
     6.5
     """
     final, lowest = require_number("final", final), require_number("lowest", lowest)
-    lengths = checks.as_point(dual_norms, name="dual_norms")[0]
+    lengths = inputs.as_point(dual_norms, name="dual_norms")[0]
     return float(final - lowest + (lengths**2).sum())
 
 
@@ -274,7 +274,7 @@ def ogd_strong_bound(gradients: ArrayLike, lam: float) -> float:
     >>> okl.theory.ogd_strong_bound([[1.0], [1.0]], lam=1.0)
     1.5
     """
-    gradients = checks.as_inputs(gradients, name="gradients")
+    gradients = inputs.as_inputs(gradients, name="gradients")
     lam = require_positive("lam", lam)
     t = np.arange(1, len(gradients) + 1)
     return float(((gradients**2).sum(axis=1) / t).sum() / lam)
@@ -418,10 +418,10 @@ def mistake_bound(hinge_loss: float, gap: float, eta: float, R: float) -> float:
 
 
 def _hinge(X: ArrayLike, y: ArrayLike, w: ArrayLike) -> tuple[np.ndarray, np.ndarray, float]:
-    inputs = checks.as_inputs(X)
-    labels = checks.as_labels(y, len(inputs), classes=True)
-    point = checks.as_point(w, inputs.shape[1], "w")[0]
-    return inputs, point, float(np.maximum(1.0 - labels * (inputs @ point), 0.0).sum())
+    rows = inputs.as_inputs(X)
+    labels = inputs.as_labels(y, len(rows), classes=True)
+    point = inputs.as_point(w, rows.shape[1], "w")[0]
+    return rows, point, float(np.maximum(1.0 - labels * (rows @ point), 0.0).sum())
 
 
 @checks.formula

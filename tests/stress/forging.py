@@ -27,8 +27,8 @@ from pathlib import Path
 import numpy as np
 
 import oklnumba as okl
-from oklnumba.files import read_npz, write_npz
-from oklnumba.recording import append, log_path, read_log
+from oklnumba.core.files import read_npz, write_npz
+from oklnumba.protocol.recording import append, log_path, read_log
 from tests.battery import CASES, contents, labels, make
 
 ROUNDS, AHEAD = 90, 50

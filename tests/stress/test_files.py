@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 
 import oklnumba as okl
-from oklnumba import files
-from oklnumba.__main__ import main
-from oklnumba.files import FORMAT, read_npz, write_npz
+from oklnumba.command.parser import main
+from oklnumba.core import files
+from oklnumba.core.files import FORMAT, read_npz, write_npz
 from tests.battery import contents, every_learner, every_variant, make, stream
 from tests.compiled import COMPILED
 from tests.test_sweep import numbers, play

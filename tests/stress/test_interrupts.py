@@ -20,9 +20,9 @@ import numpy as np
 import pytest
 
 import oklnumba as okl
-from oklnumba import protocol
-from oklnumba.interrupts import HOLD
-from oklnumba.learners.learner import Learner
+from oklnumba.core.guard import HOLD
+from oklnumba.learners.base.learner import Learner
+from oklnumba.protocol import run as protocol
 from tests.battery import contents, make, stream
 from tests.stress.players import PLAYERS, data
 

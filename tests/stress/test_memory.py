@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 import oklnumba as okl
-from oklnumba import factor
-from oklnumba.dictionaries import _Sampler
-from oklnumba.state import NoRoom
+from oklnumba.components.dictionaries import _Sampler
+from oklnumba.core import cholesky
+from oklnumba.core.state import NoRoom
 from tests.battery import LEARNERS, SAMPLERS, contents, make, stream
 from tests.stress.players import PLAYERS, N, data
 
@@ -36,7 +36,7 @@ class Failing:
         for name, module in list(sys.modules.items()):
             if name.startswith("oklnumba.") and hasattr(module, "aligned_zeros"):
                 monkeypatch.setattr(module, "aligned_zeros", self.counted(module.aligned_zeros))
-        monkeypatch.setattr(factor, "grown", self.counted(factor.grown))
+        monkeypatch.setattr(cholesky, "grown", self.counted(cholesky.grown))
 
     def counted(self, allocate):
         def counted(*args, **kwargs):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import oklnumba as okl
-from oklnumba.params import Params
+from oklnumba.core.params import Params
 from tests.battery import contents
 from tests.stress.players import PLAYERS, data
 

@@ -1,0 +1,1 @@
+"""What a learner is made of: kernels, feature maps, dictionaries, losses, potentials, scalers."""

@@ -1,0 +1,435 @@
+"""Feature maps z(x) with z(x).z(x') equal or close to a kernel: Taylor, Fourier and Nystrom."""
+
+from __future__ import annotations
+
+from math import comb, sqrt
+from typing import Any, Self
+
+import numpy as np
+import scipy
+from numpy.typing import ArrayLike
+
+from oklnumba.components.kernels import Gaussian, Kernel, check_kernel
+from oklnumba.core.blocks import blocks
+from oklnumba.core.checks import require_count, require_memory, require_seed, require_width
+from oklnumba.core.inputs import as_inputs, as_point, as_rows
+from oklnumba.core.params import Params, told
+from oklnumba.core.transformers import Transformer, in_frames
+from oklnumba.hot.primitives.features import fourier_block, taylor_block
+from oklnumba.hot.primitives.rows import kernel_block
+
+MOST_MONOMIALS = 1_000_000  # a table beyond is a slip of degree or width, not a wish
+ROWS = 8192  # points that are looked at in one go
+BYTES_OF_NAME = 72  # of a short text, with its place in a list
+COPIES = 3  # of the frequencies, while they are drawn
+PASS = 32  # points mapped in one pass: the scratch of a pass stays in the cache
+
+
+class Features(Transformer, Params):
+    """A feature map: ``transform(X)``, ``size(d)`` and ``captured(X)``.
+
+    Nothing is learnt of data, so ``transform`` needs no ``fit``.
+    """
+
+    _requires_fit = False
+
+    def size(self, d: int) -> int:
+        """Return the number of features for inputs of width d; checks the hyper-parameters."""
+        raise NotImplementedError
+
+    def _writer(self, d: int):
+        """Return ``write(X, out)`` and size(d): X C-contiguous of width d, out at least as wide."""
+        raise NotImplementedError
+
+    def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
+        """Check X and the hyper-parameters, and note the columns; return self.
+
+        Parameters
+        ----------
+        X : array_like of shape (n, d)
+        y : ignored
+            So that it fits in pipelines.
+
+        Raises
+        ------
+        ValueError
+            As in ``transform``.
+        """
+        d = as_rows(X).shape[1]
+        self._writer(d)
+        self._note(X, d)
+        return self
+
+    def partial_fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
+        """Check more rows, of the columns seen before; return self. See ``fit``."""
+        if not hasattr(self, "n_features_in_"):
+            return self.fit(X)
+        self._compare(X)
+        as_rows(X)
+        return self
+
+    @in_frames
+    def transform(self, X: ArrayLike) -> np.ndarray:
+        """Return the features of the rows of X.
+
+        Parameters
+        ----------
+        X : array_like or scipy.sparse of shape (n, d)
+
+        Returns
+        -------
+        ndarray of shape (n, size(d))
+
+        Raises
+        ------
+        ValueError
+            If X is not numeric, not finite, not 2-D or empty, or a hyper-parameter is outside its
+            domain.
+        """
+        X = as_rows(X)
+        write, r = self._writer(X.shape[1])
+        require_memory(f"{r} features of {X.shape[0]} rows", 8 * r * X.shape[0])
+        out = np.empty((X.shape[0], r))
+        for rows, block in blocks(X, ROWS):
+            write(block, out[rows])
+        return out
+
+    @property
+    def kind(self) -> str:
+        """What the features are, in a few words."""
+        return f"features of {self!r}"
+
+    def captured(self, X: ArrayLike) -> np.ndarray:
+        """Return |z(x)|^2 / k(x, x), the share of the kernel that the map holds, shape (n,)."""
+        return np.clip((np.asarray(self.transform(X)) ** 2).sum(axis=1), 0.0, 1.0)
+
+    def advice(self, X: np.ndarray) -> str | None:
+        """Return what to change where the map does not suit the first inputs X, else None."""
+        return None
+
+
+class TaylorFeatures(Features):
+    """Taylor features of the Gaussian kernel: all distinct monomials of degree <= ``degree``.
+
+    g_k(x) = exp(-|x|^2 / (2 sigma^2)) prod_i x_i^{k_i} / (sigma^{k_i} sqrt(k_i!)), |k| <= degree
+    (pkawv eq. 6), orthonormal in the RKHS of Gaussian(sigma); C(d + degree, degree) of them.
+
+    Parameters
+    ----------
+    degree : int >= 0
+        Largest total degree M.
+    sigma : float > 0
+        Width of the Gaussian kernel.
+    center : array_like of shape (d,), optional
+        The expansion point (None: the origin). The kernel is shift invariant, so the features of x
+        - center span an equally good subspace; near the data's mean it holds far more of the
+        kernel. Choose it before the labels are seen.
+
+    Remarks
+    -------
+    The paper's listing keeps all ordered monomials: the same kernel, many more columns (errata 22).
+    ``center`` is ours.
+
+    Examples
+    --------
+    >>> import oklnumba as okl
+    >>> features = okl.TaylorFeatures(degree=2, sigma=1.0)
+    >>> features.size(18)
+    190
+    >>> features.transform([[0.0, 0.0]])
+    array([[1., 0., 0., 0., 0., 0.]])
+    >>> list(features.get_feature_names_out(["u", "v"]))  # of the monomials, less their weights
+    ['1', 'u', 'v', 'u^2', 'u v', 'v^2']
+    """
+
+    LOW_SHARE = 0.1  # of the kernel: below there is advice
+    HEAD = 500  # inputs looked at for that
+
+    def __init__(self, degree: int = 2, *, sigma: float = 1.0, center: ArrayLike | None = None):
+        self.degree = degree
+        self.sigma = sigma
+        self.center = center
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        require_count("degree", self.degree, 0)
+        require_width(self.sigma)
+        if self.center is not None:
+            as_point(self.center, name="center")
+
+    def size(self, d: int) -> int:
+        """Return C(d + degree, degree)."""
+        self._check_params()
+        d, degree = require_count("d", d, 1), int(self.degree)
+        # C(d + degree, degree) is at least one more than each of the two where neither is 0; the
+        # number itself would take long to find where both are large.
+        beyond = degree > 0 and max(d, degree) > MOST_MONOMIALS
+        r = MOST_MONOMIALS + 1 if beyond or min(d, degree) > 20 else comb(d + degree, degree)
+        if r > MOST_MONOMIALS:
+            raise ValueError(
+                f"degree {degree} in {d} dimensions makes more than {MOST_MONOMIALS:,} Taylor "
+                "features; lower the degree, or use FourierFeatures or NystromAWV"
+            )
+        return r
+
+    def _names_out(self, columns: list[str]) -> list[str]:
+        """Return the monomials, as scikit-learn's PolynomialFeatures writes them."""
+        parent, variable, _ = _monomials(len(columns), int(self.degree))
+        factors: list[tuple[int, ...]] = [()]
+        for p, v in zip(parent[1:], variable[1:], strict=True):
+            factors.append((*factors[p], int(v)))
+        names = []
+        for each in factors:
+            powers = [(columns[v], each.count(v)) for v in dict.fromkeys(each)]
+            names.append(" ".join(name if c == 1 else f"{name}^{c}" for name, c in powers) or "1")
+        return names
+
+    @property
+    def kind(self) -> str:
+        """What the features are, in a few words."""
+        return f"Taylor features of degree {self.degree}"
+
+    def _writer(self, d: int):
+        r = self.size(d)
+        center = np.zeros(d) if self.center is None else as_point(self.center, name="center")[0]
+        if len(center) != d:
+            raise ValueError(f"center has {len(center)} entries, but X has {d} columns; give {d}")
+        parent, variable, ratio = _monomials(d, int(self.degree))
+        ratio = ratio / float(self.sigma)
+        shifted = np.empty(d)
+        rate = 0.5 / float(self.sigma) ** 2
+
+        def write(X: np.ndarray, out: np.ndarray) -> None:
+            taylor_block(X, center, rate, parent, variable, ratio, shifted, out)
+
+        return write, r
+
+    def advice(self, X: np.ndarray) -> str | None:
+        """Return what to change where the basis holds little of the kernel on the first inputs."""
+        share = float(self.captured(as_rows(X)[: self.HEAD]).mean())
+        if share >= self.LOW_SHARE:
+            return None
+        return (
+            f"the Taylor basis holds only {share:.2g} of the kernel on the first inputs, so the "
+            "learner is close to forecasting 0: centre the basis, "
+            "TaylorFeatures(center=X[:500].mean(axis=0)), or scale the inputs to a smaller range, "
+            "or raise sigma or degree"
+        )
+
+
+def _monomials(d: int, degree: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return for each monomial its parent, the coordinate that multiplies it, and the ratio.
+
+    A multi-index is written as its sorted coordinates; its parent lacks the last one, v. If v
+    stands c times in it, the weights 1 / sqrt(k!) have the ratio 1 / sqrt(c).
+    """
+    parent, variable, ratio = [0], [0], [1.0]
+    # Of the last degree: position, last coordinate, how often it stands there.
+    level: list[tuple[int, int, int]] = [(0, 0, 0)]
+    for _ in range(degree):
+        following = []
+        for position, last, count in level:
+            for v in range(last, d):
+                repeated = count + 1 if v == last else 1
+                following.append((len(parent), v, repeated))
+                parent.append(position)
+                variable.append(v)
+                ratio.append(1.0 / sqrt(repeated))
+        level = following
+    return np.array(parent), np.array(variable), np.array(ratio)
+
+
+class FourierFeatures(Features):
+    """Random Fourier features of the Gaussian kernel (Rahimi and Recht 2007; FOGD, Lu et al. 2016).
+
+    z(x) = n^{-1/2} (sin u_1.x, ..., sin u_n.x, cos u_1.x, ..., cos u_n.x) with u_j ~ N(0, I /
+    sigma^2), so that z(x).z(x) = 1 and E z(x).z(x') is the Gaussian kernel.
+
+    Parameters
+    ----------
+    n_frequencies : int >= 1
+        There are twice as many features.
+    sigma : float > 0
+        Width of the Gaussian kernel.
+    seed : int
+        Of the frequencies; the same seed and width d give the same features.
+
+    Remarks
+    -------
+    The span is not a subspace of the RKHS: ``captured`` is 1 by the scaling and says nothing about
+    the quality of the approximation, whose error is about 1 / sqrt(n_frequencies).
+
+    Examples
+    --------
+    >>> import oklnumba as okl
+    >>> z = okl.FourierFeatures(n_frequencies=50, sigma=2.0, seed=1).transform([[0.5, -1.0]])
+    >>> z.shape, float((z @ z.T)[0, 0].round(12))
+    ((1, 100), 1.0)
+    """
+
+    def __init__(self, n_frequencies: int = 400, *, sigma: float = 1.0, seed: int = 0):
+        self.n_frequencies = n_frequencies
+        self.sigma = sigma
+        self.seed = seed
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        require_count("n_frequencies", self.n_frequencies, 1)
+        require_width(self.sigma)
+        require_seed(self.seed)
+
+    def size(self, d: int) -> int:
+        """Return 2 n_frequencies."""
+        self._check_params()
+        require_count("d", d, 1)
+        return 2 * self.n_frequencies
+
+    @property
+    def kind(self) -> str:
+        """What the features are, in a few words."""
+        return f"Fourier features of sigma = {self.sigma:g}"
+
+    def advice(self, X: np.ndarray) -> str | None:
+        """Return what the Gaussian kernel has to say about the first inputs."""
+        return Gaussian(self.sigma).advice(X)
+
+    def _frequencies(self, d: int) -> tuple[np.ndarray, float]:
+        """Return the frequencies, (d, n_frequencies), and the scale of the features."""
+        count = self.size(d) // 2
+        require_memory(f"{count} frequencies in {d} dimensions", COPIES * 8 * count * d)
+        rng = np.random.default_rng(self.seed)
+        frequencies = np.ascontiguousarray(rng.standard_normal((count, d)).T) / float(self.sigma)
+        return frequencies, 1.0 / sqrt(count)
+
+    def _names_out(self, columns: list[str]) -> list[str]:
+        size = self.size(len(columns))
+        require_memory(f"{size} names", BYTES_OF_NAME * size)
+        count = range(size // 2)
+        return [f"fourier_{wave}{j}" for wave in ("sin", "cos") for j in count]
+
+    def _writer(self, d: int):
+        return self._writer_of(*self._frequencies(d))
+
+    def _writer_of(self, frequencies: np.ndarray, scale: float):
+        def write(X: np.ndarray, out: np.ndarray) -> None:
+            fourier_block(X, frequencies, scale, out)
+
+        return write, 2 * frequencies.shape[1]
+
+
+class NystromFeatures(Features):
+    """Nystrom features: coordinates in the span of the kernel at given landmarks.
+
+    z(x) = Lambda^{-1/2} V' k_m(x) with K_mm = V Lambda V'; null directions are dropped and
+    z(x).z(x') is the kernel of the projections of x and x' on the span.
+
+    Parameters
+    ----------
+    landmarks : array_like of shape (m, d)
+    kernel : Kernel
+    rank : int >= 1, optional
+        Keep the ``rank`` leading directions only (None: all that are not null).
+
+    Remarks
+    -------
+    Directions with an eigenvalue of at most 1e-12 times the largest are null: below that they are
+    rounding.
+
+    Examples
+    --------
+    >>> import oklnumba as okl
+    >>> features = okl.NystromFeatures([[0.0], [1.0]], okl.Gaussian(1.0))
+    >>> features.captured([[0.0], [0.5], [9.0]]).round(3)
+    array([1.  , 0.97, 0.  ])
+    """
+
+    NULL = 1e-12
+
+    def __init__(self, landmarks: ArrayLike, kernel: Kernel, *, rank: int | None = None):
+        self.landmarks = landmarks
+        self.kernel = kernel
+        self.rank = rank
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        if isinstance(self.landmarks, Kernel):
+            raise ValueError(
+                "landmarks must be points, an array of shape (m, d), but is a kernel; landmarks "
+                "come first: okl.NystromFeatures(landmarks, kernel)"
+            )
+        check_kernel(self.kernel)
+        if self.rank is not None:
+            require_count("rank", self.rank, 1)
+        as_inputs(self.landmarks, name="landmarks")
+
+    def _map(self, d: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the landmarks and the matrix V Lambda^{-1/2} for inputs of width d."""
+        self._check_params()
+        landmarks = np.ascontiguousarray(as_inputs(self.landmarks, name="landmarks"))
+        if landmarks.shape[1] != d:
+            raise ValueError(
+                f"X has {d} columns, but the landmarks have {landmarks.shape[1]}; pass points of "
+                "one space"
+            )
+        values, vectors = scipy.linalg.eigh(self.kernel(landmarks))
+        order = np.argsort(values)[::-1][: self.rank]
+        order = order[values[order] > self.NULL * values[order[0]]]
+        if len(order) == 0:
+            raise ValueError("the kernel is zero at all landmarks; choose others")
+        return landmarks, np.ascontiguousarray(vectors[:, order] / np.sqrt(values[order]))
+
+    def size(self, d: int) -> int:
+        """Return the number of directions kept."""
+        require_count("d", d, 1)
+        return self._map(d)[1].shape[1]
+
+    def _names_out(self, columns: list[str]) -> list[str]:
+        return [f"nystrom{j}" for j in range(self.size(len(columns)))]
+
+    @property
+    def kind(self) -> str:
+        """What the features are, in a few words."""
+        return f"Nystrom features of {len(self.landmarks)} landmarks"
+
+    def _writer(self, d: int):
+        landmarks, weights = self._map(d)
+        kernel = self.kernel._code()
+        atoms = np.ascontiguousarray(landmarks.T)
+        m, r = weights.shape
+        rows = np.empty((PASS, m))
+
+        def write(X: np.ndarray, out: np.ndarray) -> None:
+            for start in range(0, len(X), PASS):
+                part = X[start : start + PASS]
+                kernel_block(kernel, part, atoms, m, rows)
+                out[start : start + PASS, :r] = rows[: len(part)] @ weights
+
+        return write, r
+
+    def advice(self, X: np.ndarray) -> str | None:
+        """Return what the kernel has to say about the first inputs."""
+        return check_kernel(self.kernel).advice(X)
+
+    def captured(self, X: ArrayLike) -> np.ndarray:
+        """Return |z(x)|^2 / k(x, x), the share of k(x, x) in the span, in [0, 1], shape (n,)."""
+        total = self.kernel.diag(X)
+        share = (np.asarray(self.transform(X)) ** 2).sum(axis=1) / np.where(total > 0.0, total, 1.0)
+        return np.clip(np.where(total > 0.0, share, 1.0), 0.0, 1.0)
+
+
+def check_features(features: Any, name: str = "features") -> Features:
+    """Return a feature map whose hyper-parameters are in range, or raise ValueError."""
+    if isinstance(features, Features):
+        features._check_params()
+        return features
+    hint, what = "", told(features)
+    if isinstance(features, Kernel):
+        what = f"the kernel {what}"
+        hint = (
+            "; learners that take a kernel are NystromAWV and KernelAWV; features of it are "
+            "okl.NystromFeatures(landmarks, kernel), of a Gaussian also okl.TaylorFeatures()"
+        )
+    raise ValueError(
+        f"{name} must be an oklnumba feature map such as okl.TaylorFeatures(degree=2), but is "
+        f"{what}{hint}"
+    )

@@ -1,0 +1,312 @@
+"""RKHS kernels. Each is a light description; the loops are in hot/primitives/rows.py."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from oklnumba.core.blocks import blocks, whole
+from oklnumba.core.checks import (
+    number,
+    require,
+    require_count,
+    require_memory,
+    require_nonnegative,
+    require_positive,
+    require_width,
+)
+from oklnumba.core.inputs import as_rows
+from oklnumba.core.params import Params, told
+from oklnumba.hot.primitives.elementary import FAR
+from oklnumba.hot.primitives.rows import (
+    GAUSSIAN,
+    LAPLACIAN,
+    LINEAR,
+    MATERN_3_2,
+    MATERN_5_2,
+    POLYNOMIAL,
+    RATE,
+    kernel_block,
+    kernel_diags,
+)
+
+ROWS, COLUMNS = 128, 512  # of a kernel matrix that are computed in one go: they stay in the cache
+FEWEST = 32  # inputs; fewer tell nothing of a width
+APART, TOGETHER = 1e-24, 1.0 - 1e-12  # of a radial kernel: ten widths of the Gaussian, rounding
+SMOOTHNESS = {0.5: LAPLACIAN, 1.5: MATERN_3_2, 2.5: MATERN_5_2}  # of Matern: its code
+BEYOND = 1e15  # k(x, x) beside which a regularisation of 1 is rounding
+
+
+class Kernel(Params):
+    """A kernel k(x, z): call it for a matrix of values, ``diag`` for k(x, x)."""
+
+    def _code(self) -> tuple[int, np.ndarray]:
+        """Return the kernel's code and numbers for the hot loops, once they have been checked."""
+        raise NotImplementedError
+
+    def __call__(self, X: ArrayLike, Z: ArrayLike | None = None) -> np.ndarray:
+        """Return the kernel matrix k(X[i], Z[j]).
+
+        Parameters
+        ----------
+        X : array_like or scipy.sparse of shape (n, d)
+        Z : array_like or scipy.sparse of shape (m, d), optional
+            X itself if None; the result is then exactly symmetric.
+
+        Returns
+        -------
+        ndarray of shape (n, m)
+
+        Raises
+        ------
+        ValueError
+            If an input is not numeric, not finite or not of the right shape, or a hyper-parameter
+            is outside its domain.
+
+        Examples
+        --------
+        >>> import oklnumba as okl
+        >>> okl.Gaussian(sigma=1.0)([[0.0], [1.0]], [[0.0]]).round(4)
+        array([[1.    ],
+               [0.6065]])
+        """
+        kernel = kernel_code(self)
+        X = as_rows(X)
+        Z = X if Z is None else as_rows(Z, name="Z")
+        if Z.shape[1] != X.shape[1]:
+            raise ValueError(
+                f"Z has {Z.shape[1]} columns, but X has {X.shape[1]}; pass points of one space"
+            )
+        n, m = X.shape[0], Z.shape[0]
+        require_memory(f"a kernel matrix of {n} by {m}", 8 * n * m)
+        out = np.empty((n, m))
+        for columns, z in blocks(Z, COLUMNS):
+            atoms = np.array(z.T, order="C")
+            for rows, x in blocks(X, ROWS):
+                part = np.empty((len(x), len(z)))
+                kernel_block(kernel, x, atoms, len(z), part)
+                out[rows, columns] = part
+        return out
+
+    def advice(self, X: np.ndarray) -> str | None:
+        """Return what to change where the kernel does not suit the first inputs X, else None."""
+        X = as_rows(X)
+        largest = float(self.diag(X).max())
+        if X.shape[0] < FEWEST or not largest > BEYOND:
+            return None
+        return (
+            f"the kernel's k(x, x) is up to {largest:.2g} on the first inputs, and lam = 1 is "
+            "rounding beside it: scale the inputs, okl.datasets.scale_to(X)"
+        )
+
+    def diag(self, X: ArrayLike) -> np.ndarray:
+        """Return k(X[i], X[i]) for X of shape (n, d), as an array of shape (n,)."""
+        kernel = kernel_code(self)
+        X = as_rows(X)
+        out = np.empty(X.shape[0])
+        for rows, x in blocks(X, COLUMNS):
+            kernel_diags(kernel, x, out[rows])
+        return out
+
+
+def _radial(code: int, rate: float) -> tuple[int, np.ndarray]:
+    return code, np.array([rate, 0.0, 0.0])
+
+
+class _Radial(Kernel):
+    """A function of |x - z| / sigma that falls from 1 to 0."""
+
+    sigma: float
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        require_width(self.sigma)
+
+    def _falls(self, distances: np.ndarray) -> np.ndarray:
+        """Return k at these distances to rounding, without compiling anything."""
+        code, numbers = self._code()
+        squared = code == GAUSSIAN
+        s = np.minimum(numbers[RATE] * (distances**2 if squared else distances), FAR)
+        front = {MATERN_3_2: 1.0 + s, MATERN_5_2: 1.0 + s + s * s / 3.0}.get(code, 1.0)
+        return front * np.exp(-s)
+
+    def advice(self, X: np.ndarray) -> str | None:
+        """Return what to change where all first inputs X are alike or strangers, else None."""
+        self._check_params()
+        X = whole(as_rows(X))
+        if len(X) < FEWEST:
+            return None
+        with np.errstate(over="ignore"):
+            distances = np.stack([np.sqrt(((X - x) ** 2).sum(axis=1)) for x in X])
+        different = distances > 0.0
+        if not different.any():
+            return None
+        K = self._falls(distances)
+        alike = K[different].min() > TOGETHER
+        np.fill_diagonal(K, 0.0)
+        strangers = np.quantile(K.max(axis=1), 0.9) < APART  # nine in ten have no neighbour
+        if not (alike or strangers):
+            return None
+        what = "the same for all" if alike else "0 between nearly all"
+        median = float(np.median(distances[different]))
+        return (
+            f"the kernel is {what} of the first inputs to rounding, so that nothing can be learnt "
+            f"from one about another: sigma is {self.sigma:.3g}, their median distance {median:.3g}"
+            f"; take sigma about {median:.2g}, or scale the inputs, okl.datasets.scale_to(X)"
+        )
+
+
+class Gaussian(_Radial):
+    """Gaussian kernel exp(-|x - z|^2 / (2 sigma^2)).
+
+    Parameters
+    ----------
+    sigma : float > 0
+        Width, in the unit of the inputs.
+
+    Examples
+    --------
+    >>> import oklnumba as okl
+    >>> float(okl.Gaussian(sigma=2.0)([[0.0, 0.0]], [[2.0, 0.0]])[0, 0].round(6))
+    0.606531
+    """
+
+    def __init__(self, sigma: float = 1.0):
+        self.sigma = sigma
+
+    def _code(self) -> tuple[int, np.ndarray]:
+        return _radial(GAUSSIAN, 0.5 / float(self.sigma) ** 2)
+
+
+class Laplacian(_Radial):
+    """Laplacian kernel exp(-|x - z| / sigma) with the Euclidean distance.
+
+    Parameters
+    ----------
+    sigma : float > 0
+        Width, in the unit of the inputs.
+
+    Examples
+    --------
+    >>> import oklnumba as okl
+    >>> float(okl.Laplacian(sigma=1.0)([[0.0]], [[2.0]])[0, 0].round(6))
+    0.135335
+    """
+
+    def __init__(self, sigma: float = 1.0):
+        self.sigma = sigma
+
+    def _code(self) -> tuple[int, np.ndarray]:
+        return _radial(LAPLACIAN, 1.0 / float(self.sigma))
+
+
+class Matern(_Radial):
+    """Matern kernel of smoothness nu = 1/2, 3/2 or 5/2, with s = sqrt(2 nu) |x - z| / sigma.
+
+    exp(-s), (1 + s) exp(-s) and (1 + s + s^2/3) exp(-s) in this order.
+
+    Parameters
+    ----------
+    nu : {0.5, 1.5, 2.5}
+        The functions of the space have about nu derivatives. Other values need a Bessel function.
+    sigma : float > 0
+        Width, in the unit of the inputs.
+
+    Examples
+    --------
+    >>> import oklnumba as okl
+    >>> float(okl.Matern(nu=1.5, sigma=1.0)([[0.0]], [[1.0]])[0, 0].round(6))
+    0.483358
+    """
+
+    def __init__(self, nu: float = 1.5, *, sigma: float = 1.0):
+        self.nu = nu
+        self.sigma = sigma
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        require(number(self.nu) and self.nu in SMOOTHNESS, "nu", self.nu, "0.5, 1.5 or 2.5")
+
+    def _code(self) -> tuple[int, np.ndarray]:
+        return _radial(SMOOTHNESS[self.nu], np.sqrt(2.0 * self.nu) / float(self.sigma))
+
+
+class Polynomial(Kernel):
+    """Polynomial kernel (scale x.z + coef0)^degree.
+
+    Parameters
+    ----------
+    degree : int >= 1
+    scale : float > 0
+    coef0 : float >= 0
+        Non-negative, so that the kernel is positive.
+
+    Examples
+    --------
+    >>> import oklnumba as okl
+    >>> float(okl.Polynomial(degree=2)([[1.0]], [[3.0]])[0, 0])
+    16.0
+    """
+
+    def __init__(self, degree: int = 2, *, scale: float = 1.0, coef0: float = 1.0):
+        self.degree = degree
+        self.scale = scale
+        self.coef0 = coef0
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        require_count("degree", self.degree, 1)
+        require_positive("scale", self.scale)
+        require_nonnegative("coef0", self.coef0)
+
+    def _code(self) -> tuple[int, np.ndarray]:
+        return POLYNOMIAL, np.array([self.scale, self.coef0, self.degree], dtype=float)
+
+
+class Linear(Kernel):
+    """Linear kernel x.z.
+
+    Examples
+    --------
+    >>> import oklnumba as okl
+    >>> float(okl.Linear()([[1.0, 2.0]], [[3.0, 4.0]])[0, 0])
+    11.0
+    """
+
+    def __init__(self) -> None:
+        pass
+
+    def _code(self) -> tuple[int, np.ndarray]:
+        return LINEAR, np.zeros(3)
+
+
+NAMES = {  # what other libraries call kernels
+    **dict.fromkeys(("rbf", "gaussian", "gauss", "squared_exponential"), "okl.Gaussian(sigma=1.0)"),
+    **dict.fromkeys(("poly", "polynomial"), "okl.Polynomial(degree=2)"),
+    **dict.fromkeys(("laplacian", "laplace"), "okl.Laplacian(sigma=1.0)"),
+    "matern": "okl.Matern(nu=1.5)",
+    "linear": "okl.Linear()",
+}
+
+
+def check_kernel(kernel: Any, name: str = "kernel") -> Kernel:
+    """Return a kernel whose hyper-parameters are in range, or raise ValueError."""
+    if isinstance(kernel, Kernel):
+        kernel._check_params()
+        return kernel
+    hint, what = "", told(kernel)
+    if isinstance(kernel, str):
+        hint = f"; pass {NAMES.get(kernel.lower(), 'an object')}"
+    elif hasattr(type(kernel), "captured"):
+        what = f"the feature map {what}"
+        hint = "; learners that take features are PKAWV, FOGD and WithFeatures"
+    raise ValueError(
+        f"{name} must be an oklnumba kernel such as okl.Gaussian(sigma=1.0), but is {what}{hint}"
+    )
+
+
+def kernel_code(kernel: Any, name: str = "kernel") -> tuple[int, np.ndarray]:
+    """Return a kernel's code and numbers for the hot loops; ValueError for what is not a kernel."""
+    return check_kernel(kernel, name)._code()

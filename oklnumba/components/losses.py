@@ -1,0 +1,205 @@
+"""Convex losses of a forecast: value, derivative, curvature and Lipschitz constant.
+
+With margin m = y * forecast: squared (y - f)^2, absolute |y - f|, epsilon_insensitive
+max(|y - f| - 0.1, 0), hinge max(1 - m, 0), squared_hinge max(1 - m, 0)^2 and logistic
+log(1 + exp(-m)). The last three take labels -1 and +1; for another tube than 0.1 scale the labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from math import exp, sqrt
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from oklnumba.core.checks import formula, require_number, require_positive, shown
+from oklnumba.core.inputs import as_numbers
+from oklnumba.hot.primitives.losses import (
+    ABSOLUTE,
+    EPSILON_INSENSITIVE,
+    HINGE,
+    LOGISTIC,
+    SQUARED,
+    SQUARED_HINGE,
+    TUBE,
+    loss_derivative,
+    loss_values,
+)
+
+__all__ = ["LOSSES", "Loss", "get"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A loss by its name; ``get`` makes it.
+
+    Attributes
+    ----------
+    name : str
+    code : int
+        Its code in hot/primitives/losses.py.
+    classes : bool
+        Whether its labels must be -1 or +1.
+    """
+
+    name: str
+    code: int
+    classes: bool
+    _values: Callable[[np.ndarray, np.ndarray], np.ndarray] = field(repr=False)
+    _curvature: Callable[[float], float] = field(repr=False)
+    _lipschitz: Callable[[float], float] = field(repr=False)
+
+    def value(self, forecast: ArrayLike, y: ArrayLike) -> np.ndarray:
+        """Return the losses of forecasts at labels y, elementwise."""
+        forecast, y = as_numbers(forecast, "forecast"), as_numbers(y, "y")
+        try:
+            forecast, y = np.broadcast_arrays(forecast, y)
+        except ValueError:
+            raise ValueError(
+                f"forecast has shape {forecast.shape} and y {y.shape}; pass one label a forecast"
+            ) from None
+        with np.errstate(over="ignore"):  # infinite, as in the compiled loops
+            return self._values(forecast.ravel(), y.ravel()).reshape(forecast.shape)
+
+    def derivative(self, forecast: float, y: float) -> float:
+        """Return the derivative in the forecast, 0 at a kink."""
+        forecast, y = require_number("forecast", forecast), require_number("y", y)
+        return float(loss_derivative(self.code, forecast, y))
+
+    @formula
+    def curvature(self, C: float) -> float:
+        """Return the curvature sigma of the loss on [-C, C] (kons Assumption 2).
+
+        The largest sigma with l(a) >= l(b) + l'(b)(a - b) + sigma/2 (l'(b)(a - b))^2; labels in
+        [-C, C] for the squared loss. 0 for losses without curvature (kons Assumption 2).
+        """
+        C = require_positive("C", C)
+        return float(self._curvature(C))
+
+    @formula
+    def lipschitz(self, C: float) -> float:
+        """Return the largest |l'| for forecasts (and labels, in regression) in [-C, C]."""
+        C = require_positive("C", C)
+        return float(self._lipschitz(C))
+
+
+def _squared_hinge_curvature(C: float) -> float:
+    # Worst pair: b = -C and a = C for margins; a beyond the kink only where C > 1.
+    return (3 * C - 1) / (8 * C * C * (1 + C)) if C > 1 else 1 / (2 * (1 + C) ** 2)
+
+
+def _logistic(forecast: np.ndarray, y: np.ndarray) -> np.ndarray:
+    values = np.empty(len(y))
+    loss_values(LOGISTIC, forecast, y, values)  # NumPy's exp has other bits on other processors
+    return values
+
+
+def _shortfall(forecast: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return np.maximum(1.0 - y * forecast, 0.0)
+
+
+# Values in NumPy, where it has the bits of hot/primitives/losses.py: every run records them, and
+# compiling takes 0.2 s.
+LOSSES = {
+    loss.name: loss
+    for loss in (
+        Loss(
+            "squared",
+            SQUARED,
+            False,
+            lambda forecast, y: (y - forecast) ** 2,
+            lambda C: 1 / (8 * C * C),
+            lambda C: 4 * C,
+        ),
+        Loss(
+            "absolute",
+            ABSOLUTE,
+            False,
+            lambda forecast, y: np.abs(y - forecast),
+            lambda C: 0.0,
+            lambda C: 1.0,
+        ),
+        Loss(
+            "epsilon_insensitive",
+            EPSILON_INSENSITIVE,
+            False,
+            lambda forecast, y: np.maximum(np.abs(y - forecast) - TUBE, 0.0),
+            lambda C: 0.0,
+            lambda C: 1.0,
+        ),
+        Loss("hinge", HINGE, True, _shortfall, lambda C: 0.0, lambda C: 1.0),
+        Loss(
+            "squared_hinge",
+            SQUARED_HINGE,
+            True,
+            lambda forecast, y: _shortfall(forecast, y) ** 2,
+            _squared_hinge_curvature,
+            lambda C: 2 * (1 + C),
+        ),
+        Loss(
+            "logistic",
+            LOGISTIC,
+            True,
+            _logistic,
+            lambda C: exp(-C),
+            lambda C: 1 / (1 + exp(-C)),
+        ),
+    )
+}
+
+
+def get(name: str) -> Loss:
+    """Return the loss of that name.
+
+    Raises
+    ------
+    ValueError
+        For a name that is not one of ``LOSSES``.
+
+    Examples
+    --------
+    >>> from oklnumba import losses
+    >>> losses.get("hinge").value([0.5, -1.0], [1.0, 1.0])
+    array([0.5, 2. ])
+    """
+    if not isinstance(name, str) or name not in LOSSES:
+        raise ValueError(f"loss must be one of {', '.join(LOSSES)}, but is {shown(name)}")
+    return LOSSES[name]
+
+
+@formula
+def kons_step(loss: str, C: float = 1.0, dimension: float = 1.0) -> float:
+    """Return eta of KONS's steps eta_t = eta / sqrt(t) for losses without curvature (kons Thm 1).
+
+    sqrt(dimension) / (L C), L the largest slope of the loss on [-C, C]. Dimension 1 is the step of
+    the theorem's second case, with regret O(d_eff sqrt(n)); where an oracle tells the effective
+    dimension d_eff(alpha) beforehand, it gives regret O(sqrt(d_eff n)).
+
+    Parameters
+    ----------
+    loss : str
+        One of ``losses.LOSSES``.
+    C : float > 0
+    dimension : float > 0
+        ``effective_dimension(kernel, X, alpha)`` of the stream to come, or 1.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not valid.
+
+    Examples
+    --------
+    >>> import oklnumba as okl
+    >>> okl.theory.kons_step("hinge", C=2.0), okl.theory.kons_step("hinge", C=2.0, dimension=9.0)
+    (0.5, 1.5)
+    """
+    C = require_positive("C", C)
+    dimension = require_positive("dimension", dimension)
+    return sqrt(dimension) / (get(loss).lipschitz(C) * C)

@@ -1,0 +1,252 @@
+"""Regularisers, their conjugates and mirror maps, norms and Bregman divergences (oco)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import inf, log, sqrt
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from oklnumba.core import inputs
+from oklnumba.core.checks import as_float, formula, require, require_instance, require_positive
+from oklnumba.core.display import brief
+from oklnumba.hot.first_order import entropy_map, p_norm_map
+from oklnumba.hot.primitives.linalg import project_ball
+
+ON_SIMPLEX = 1e-9  # how far a point may be off the simplex, relative to its scale
+
+
+def as_vector(values: ArrayLike, name: str, width: int | None = None) -> np.ndarray:
+    """Return one finite vector as a float64 array of shape (d,); ValueError for anything else."""
+    return inputs.as_point(values, width, name)[0]
+
+
+def check_simplex(w: ArrayLike, scale: float = 1.0, name: str = "w") -> np.ndarray:
+    """Return a point of the simplex {w >= 0, sum w = scale}.
+
+    Raises
+    ------
+    ValueError
+        If w is not a finite vector, or outside the simplex by more than rounding.
+    """
+    require_instance("name", name, str, "a text")
+    w, scale = as_vector(w, name), require_positive("scale", scale)
+    if w.min() < -ON_SIMPLEX * scale:
+        raise ValueError(
+            f"{name} is outside the simplex: it has {w.min():g} at column {int(w.argmin())}; "
+            "entries must be at least 0"
+        )
+    if abs(w.sum() - scale) > ON_SIMPLEX * scale:
+        raise ValueError(
+            f"{name} is outside the simplex: it sums to {w.sum():.12g}, not {scale:g}; divide it "
+            "by its sum"
+        )
+    return np.maximum(w, 0.0)
+
+
+@dataclass(frozen=True, repr=False)
+class Potential:
+    """A strongly convex regulariser Phi (oco sections 1.5 and 2.1).
+
+    Attributes
+    ----------
+    name : str
+    value, gradient : callable
+        Phi(w) and its gradient; ValueError outside the domain.
+    conjugate, mirror_map : callable
+        Phi*(s) = max_w <s, w> - Phi(w) and its gradient, the maximiser.
+    strength : float
+        Phi is strength-strongly convex in ``norm``.
+    norm, dual_norm : callable
+
+    Examples
+    --------
+    >>> from oklnumba import oco
+    >>> phi = oco.negative_entropy(eta=1.0)
+    >>> phi.mirror_map([0.0, 0.0]), round(phi.conjugate([0.0, 0.0]), 6)
+    (array([0.5, 0.5]), 0.693147)
+    """
+
+    name: str
+    value: Callable[[ArrayLike], float]
+    gradient: Callable[[ArrayLike], np.ndarray]
+    conjugate: Callable[[ArrayLike], float]
+    mirror_map: Callable[[ArrayLike], np.ndarray]
+    strength: float
+    norm: Callable[[ArrayLike], float]
+    dual_norm: Callable[[ArrayLike], float]
+
+    def __repr__(self) -> str:
+        return brief(self, name=self.name, strength=self.strength)
+
+
+def _as_exponent(p: float) -> float:
+    found = as_float(p)
+    require(found >= 1.0, "p", p, "a number >= 1, or infinity")
+    return found
+
+
+@formula
+def p_norm(w: ArrayLike, p: float) -> float:
+    """Return |w|_p, p >= 1 or infinity."""
+    return float(np.linalg.norm(as_vector(w, "w"), _as_exponent(p)))
+
+
+def dual_exponent(p: float) -> float:
+    """Return q with 1/p + 1/q = 1; |.|_q is the dual norm of |.|_p (oco Example 1)."""
+    p = _as_exponent(p)
+    return 1.0 if p == inf else inf if p == 1 else p / (p - 1.0)
+
+
+@formula
+def mahalanobis_norm(w: ArrayLike, A: np.ndarray) -> float:
+    """Return sqrt(w' A w), whose dual norm is that of A^-1 (oco Example 1)."""
+    w = as_vector(w, "w")
+    A = inputs.as_inputs(A, len(w), "A")
+    require(len(A) == len(w), "A", A, f"a square matrix of {len(w)} columns, as w is long")
+    return sqrt(max(float(w @ A @ w), 0.0))
+
+
+@formula
+def euclidean(eta: float = 1.0, radius: float | None = None) -> Potential:
+    """Return |w|^2 / (2 eta), on a ball if ``radius`` is given (oco Example 6.2, 6.3)."""
+    eta = require_positive("eta", eta)
+    radius = check_radius(radius)
+
+    def inside(w: ArrayLike) -> np.ndarray:
+        w = as_vector(w, "w")
+        if np.linalg.norm(w) > radius * (1 + ON_SIMPLEX):
+            raise ValueError(
+                f"w is outside the ball: its norm is {np.linalg.norm(w):g}, the radius {radius:g}"
+            )
+        return w
+
+    @formula
+    def mirror_map(s: ArrayLike) -> np.ndarray:
+        w = eta * as_vector(s, "s")
+        project_ball(w, radius, len(w))
+        return w
+
+    @formula
+    def conjugate(s: ArrayLike) -> float:
+        w = mirror_map(s)
+        return float(as_vector(s, "s") @ w - w @ w / (2 * eta))
+
+    return Potential(
+        f"|w|^2 / (2 {eta:g})" + (f" on the ball of radius {radius:g}" if radius < inf else ""),
+        formula(lambda w: float(inside(w) @ inside(w) / (2 * eta))),
+        formula(lambda w: inside(w) / eta),
+        conjugate,
+        mirror_map,
+        1.0 / eta,
+        lambda w: p_norm(w, 2),
+        lambda g: p_norm(g, 2),
+    )
+
+
+@formula
+def squared_p_norm(eta: float = 1.0, p: float = 1.5) -> Potential:
+    """Return |w|_p^2 / (2 eta), 1 < p <= 2 (oco section 2.3, item 3)."""
+    eta = require_positive("eta", eta)
+    p = check_p(p)
+    q = dual_exponent(p)
+
+    @formula
+    def mirror_map(s: ArrayLike) -> np.ndarray:
+        s = as_vector(s, "s")
+        w = np.empty(len(s))
+        p_norm_map(-s, float(eta), float(p), w, len(w))
+        return w
+
+    @formula
+    def gradient(w: ArrayLike) -> np.ndarray:
+        w = as_vector(w, "w")
+        largest = np.abs(w).max()
+        if largest == 0.0:
+            return w
+        scaled = w / largest
+        norm = np.linalg.norm(scaled, p)
+        return largest * norm ** (2 - p) * np.sign(w) * np.abs(scaled) ** (p - 1) / eta
+
+    return Potential(
+        f"|w|_{p:g}^2 / (2 {eta:g})",
+        formula(lambda w: p_norm(w, p) ** 2 / (2 * eta)),
+        gradient,
+        formula(lambda s: eta * p_norm(s, q) ** 2 / 2),
+        mirror_map,
+        (p - 1.0) / eta,
+        lambda w: p_norm(w, p),
+        lambda g: p_norm(g, q),
+    )
+
+
+@formula
+def negative_entropy(eta: float = 1.0, scale: float = 1.0) -> Potential:
+    """Return sum w_i log(w_i) / eta on the simplex {w >= 0, sum w = scale} (oco Example 6.1)."""
+    eta = require_positive("eta", eta)
+    scale = require_positive("scale", scale)
+
+    @formula
+    def value(w: ArrayLike) -> float:
+        w = check_simplex(w, scale)
+        return float((w * np.log(np.where(w > 0, w, 1.0))).sum() / eta)
+
+    @formula
+    def gradient(w: ArrayLike) -> np.ndarray:
+        w = check_simplex(w, scale)
+        if w.min() <= 0.0:
+            raise ValueError(f"w has 0 at column {int(w.argmin())}; the entropy is smooth inside")
+        return (np.log(w) + 1.0) / eta
+
+    @formula
+    def mirror_map(s: ArrayLike) -> np.ndarray:
+        s = as_vector(s, "s")
+        w = np.empty(len(s))
+        entropy_map(-s, float(eta), float(scale), w, len(w))
+        return w
+
+    @formula
+    def conjugate(s: ArrayLike) -> float:
+        s = as_vector(s, "s")
+        top = s.max()
+        return float(scale * (top + (log(np.exp(eta * (s - top)).sum()) - log(scale)) / eta))
+
+    return Potential(
+        f"entropy / {eta:g} on the simplex of sum {scale:g}",
+        value,
+        gradient,
+        conjugate,
+        mirror_map,
+        1.0 / (eta * scale),
+        lambda w: p_norm(w, 1),
+        lambda g: p_norm(g, inf),
+    )
+
+
+@formula
+def bregman(potential: Potential, u: ArrayLike, v: ArrayLike) -> float:
+    """Return D(u, v) = Phi(u) - Phi(v) - <grad Phi(v), u - v> (oco Definition 5).
+
+    Examples
+    --------
+    >>> from oklnumba import oco
+    >>> oco.bregman(oco.euclidean(eta=1.0), [3.0, 4.0], [0.0, 0.0])
+    12.5
+    """
+    require_instance("potential", potential, Potential, "a Potential such as okl.oco.euclidean()")
+    step = as_vector(u, "u") - as_vector(v, "v", len(as_vector(u, "u")))
+    return float(potential.value(u) - potential.value(v) - potential.gradient(v) @ step)
+
+
+def check_radius(radius: float | None) -> float:
+    """Return a radius, infinity for None; ValueError unless it is positive."""
+    return inf if radius is None else require_positive("radius", radius)
+
+
+def check_p(p: float) -> float:
+    """Return p as a float; ValueError unless 1 < p <= 2, where |w|_p^2 is strongly convex."""
+    found = as_float(p)
+    require(1.0 < found <= 2.0, "p", p, "a number with 1 < p <= 2")
+    return found

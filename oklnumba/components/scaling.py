@@ -1,0 +1,281 @@
+"""Inputs on one scale, by statistics of the past only."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from oklnumba.core.checks import require_positive
+from oklnumba.core.guard import HOLD
+from oklnumba.core.inputs import as_inputs
+from oklnumba.core.params import Params
+from oklnumba.core.state import State
+from oklnumba.core.threads import Locked, locked
+from oklnumba.core.transformers import Transformer, in_frames, not_fitted
+from oklnumba.hot.primitives.scaling import ROUNDING, standardise_rows, standardise_stream
+
+LARGEST = 1e140  # inputs beyond have squares that overflow
+_SEEN = "_fixed", "_rooms", "n_features_in_", "feature_names_in_"
+
+
+def moments(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the mean and the scale of rows that are at hand, as Standardizer has them, (d,) each.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+    """
+    shifted = X - X[0]
+    middle = shifted.mean(axis=0)
+    mean = X[0] + middle
+    return mean, _scale(np.square(shifted - middle).mean(axis=0), mean)
+
+
+def _scale(variance: np.ndarray, mean: np.ndarray) -> np.ndarray:
+    """Return the root of a variance, 1 where that is rounding."""
+    scale = np.sqrt(variance)
+    return np.where(scale <= ROUNDING * np.abs(mean), 1.0, scale)
+
+
+class Standardizer(State, Transformer, Locked, Params):
+    """Columns with mean 0 and scale 1, by the running mean and standard deviation of the past.
+
+    ``stream(X)`` is for an online protocol: every row is transformed by what the rows before it
+    have told, then it is learned; no row sees itself or a later one. The very first row becomes
+    zeros. O(d) a row, O(d) memory.
+
+    As a step of scikit-learn's pipelines it transforms all rows of a ``fit`` by all of them, as
+    ``StandardScaler`` does; so a run on its output has looked ahead. ``okl.Standardized(learner)``,
+    of which scikit-learn's estimators take one, scales by the past within the run.
+
+    Parameters
+    ----------
+    clip : float > 0, optional
+        What is further from the mean than this many scales is cut to it; None: nothing is.
+
+    Attributes
+    ----------
+    mean_ : ndarray of shape (d,)
+        Of the rows so far.
+    scale_ : ndarray of shape (d,)
+        Root of the mean squared deviation from it (divided by n, not n - 1), and 1 for a column
+        that is constant so far: it is centred and not scaled, so its first other value comes in
+        the units of the data, clipped. Deviations below 8 * 2^-52 |mean| are rounding and count as
+        constant.
+    n_seen_ : int
+        Rows so far.
+    n_features_in_ : int
+        Width of X.
+    feature_names_in_ : ndarray of str, shape (n_features_in_,)
+        Names of the columns, where the first rows came in a frame with names.
+
+    Remarks
+    -------
+    Welford's recursion (Welford 1962), row by row, so that the bits do not depend on how the rows
+    are cut; on differences from the first row, so that columns far from zero lose no digits.
+
+    Examples
+    --------
+    >>> import oklnumba as okl
+    >>> scaler = okl.Standardizer()
+    >>> scaler.stream([[7.0], [9.0], [10.0]]).ravel()
+    array([0., 2., 2.])
+    >>> scaler.partial_fit([[6.0]]).mean_, scaler.n_seen_
+    (array([8.]), 4)
+    """
+
+    _STATE = {
+        "origin": ("d",), "mean": ("d",), "squares": ("d",), "counts": ("counts",),
+    }  # fmt: skip
+
+    # ``_counts`` has one entry, the number of rows.
+
+    def __init__(self, clip: float | None = 5.0):
+        self.clip = clip
+
+    @property
+    def n_seen_(self) -> int:
+        """Rows so far."""
+        return int(self._counts[0]) if hasattr(self, "_counts") else 0
+
+    @property
+    @locked
+    def mean_(self) -> np.ndarray:
+        """Mean of the rows so far, shape (d,)."""
+        self._refuse_unseen()
+        return self._origin + self._mean
+
+    @property
+    @locked
+    def scale_(self) -> np.ndarray:
+        """Root mean squared deviation of the rows so far, 1 if constant, shape (d,)."""
+        self._refuse_unseen()
+        return _scale(self._squares / self.n_seen_, self._origin + self._mean)
+
+    @locked
+    def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
+        """Forget what was learned and learn the rows of X; return self. See ``partial_fit``."""
+        rows = self._inputs(X)  # before anything is forgotten
+        with HOLD:
+            self.reset()
+            self._learn(rows, X)
+        return self
+
+    def partial_fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
+        """Learn the rows of X; return self.
+
+        Parameters
+        ----------
+        X : array_like of shape (n, d)
+        y : ignored
+            So that it fits in pipelines.
+
+        Raises
+        ------
+        ValueError
+            If X is not valid, or has numbers beyond 1e140 (nothing has changed then).
+        """
+        self.stream(X)
+        return self
+
+    @locked
+    @in_frames
+    def transform(self, X: ArrayLike) -> np.ndarray:
+        """Return the rows of X standardised by what is known now, which stays as it is.
+
+        Parameters
+        ----------
+        X : array_like of shape (n, d)
+
+        Returns
+        -------
+        ndarray of shape (n, d)
+
+        Raises
+        ------
+        ValueError
+            As in ``partial_fit``, or before any data.
+        """
+        self._refuse_unseen()
+        return self._transform(self._inputs(X, self._width()))
+
+    @locked
+    def stream(self, X: ArrayLike) -> np.ndarray:
+        """Return each row of X standardised by the rows before it, and learn it then.
+
+        The bits are the same however the rows are cut into calls.
+
+        Parameters
+        ----------
+        X : array_like of shape (n, d)
+
+        Returns
+        -------
+        ndarray of shape (n, d)
+
+        Raises
+        ------
+        ValueError
+            As in ``partial_fit``.
+        """
+        self._compare(X)
+        return self._learn(self._inputs(X, self._width()), X)
+
+    @locked
+    def reset(self) -> Self:
+        """Go back to no data; return self."""
+        with HOLD:  # what scikit-learn has put there stays
+            for name in (*(f"_{name}" for name in self._STATE), *_SEEN):
+                vars(self).pop(name, None)
+        return self
+
+    def set_params(self, **params: Any) -> Self:
+        """Set hyper-parameters before any data; return self.
+
+        Raises
+        ------
+        ValueError
+            For an unknown name, or once rows have been learned.
+        """
+        if params and self.n_seen_:
+            raise ValueError(
+                f"this Standardizer has seen {self.n_seen_} rows with its present "
+                f"{', '.join(params)}; call reset() first, or make a new one"
+            )
+        super().set_params(**params)
+        return self
+
+    def _data(self) -> str | None:
+        return f"has seen {self.n_seen_} rows" if self.n_seen_ else None
+
+    def _fitted(self) -> dict[str, Any]:
+        return {"rows seen": self.n_seen_} if self.n_seen_ else {}
+
+    def _names_out(self, columns: list[str]) -> list[str]:
+        return columns
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = False  # a centred row has no zeros
+        return tags
+
+    def _begin(self, d: int) -> None:
+        """Make the state for rows of width d."""
+        self._clip()
+        self._make_state(d=d, counts=1)
+
+    def _width(self) -> int | None:
+        return len(self._mean) if hasattr(self, "_mean") else None
+
+    def _learn(self, rows: np.ndarray, X: Any) -> np.ndarray:
+        """Stream rows that X gave, the first perhaps; interrupts come after them."""
+        with HOLD:
+            if not hasattr(self, "_counts"):
+                self._begin(rows.shape[1])
+                self._note(X, rows.shape[1])
+            return self._stream(rows)
+
+    def _stream(self, X: np.ndarray) -> np.ndarray:
+        """Return what ``stream`` does of checked inputs, C-contiguous."""
+        clip, out = self._clip(), np.empty(X.shape)
+        with HOLD:
+            standardise_stream(X, self._moments(), self.n_seen_, clip, out)
+            self._counts[0] += len(X)
+        return out
+
+    def _transform(self, X: np.ndarray) -> np.ndarray:
+        """Return what ``transform`` does of checked inputs, C-contiguous; zeros before any data."""
+        out = np.zeros(X.shape)
+        if self.n_seen_:
+            standardise_rows(X, self._moments(), self.n_seen_, self._clip(), out)
+        return out
+
+    def _moments(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return self._origin, self._mean, self._squares
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        if self.clip is not None:
+            require_positive("clip", self.clip)
+
+    def _clip(self) -> float:
+        self._check_params()
+        return float("inf") if self.clip is None else float(self.clip)
+
+    def _inputs(self, X: Any, width: int | None = None) -> np.ndarray:
+        """Return checked inputs, C-contiguous."""
+        X = as_inputs(X, width)
+        beyond = np.abs(X) > LARGEST
+        if beyond.any():
+            row, column = np.argwhere(beyond)[0]
+            raise ValueError(
+                f"X has {float(X[row, column])!r} at row {row}, column {column}, beyond "
+                f"{LARGEST:g}, where squares overflow; scale such a column first"
+            )
+        return np.array(X, order="C")
+
+    def _refuse_unseen(self) -> None:
+        if not self.n_seen_:
+            raise not_fitted("Standardizer has seen no data; call fit(X) or partial_fit(X) first")

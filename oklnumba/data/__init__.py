@@ -1,0 +1,1 @@
+"""Data sets by name, and streams from files."""

@@ -1,0 +1,1 @@
+"""Sweeps, tables, adversaries and games."""

@@ -1,0 +1,468 @@
+"""Streams that are made to be hard: a greedy adversary, and synthetic streams with known features.
+
+The greedy adversary is that of Jezequel, Gaillard and Rudi 2019 (pkawv, appendix G), the
+alternating stream that of Calandriello, Lazaric and Valko 2017 (kons, section 6).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy
+from numpy.typing import ArrayLike
+
+from oklnumba.components.kernels import Kernel, kernel_code
+from oklnumba.core import inputs
+from oklnumba.core.checks import (
+    require,
+    require_choice,
+    require_count,
+    require_memory,
+    require_nonnegative,
+    require_positive,
+    require_seed,
+)
+from oklnumba.core.cholesky import BLAS
+from oklnumba.core.display import brief
+from oklnumba.learners.base.learner import Learner
+
+__all__ = [
+    "GreedyGame",
+    "RKHSFunction",
+    "alternating",
+    "drifting",
+    "greedy",
+    "rkhs_function",
+    "sorted_by",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+CANDIDATES = 64  # random inputs that the greedy adversary looks at before it refines the best
+APART = 0.5  # so far from each other in some coordinate its local searches start
+STEP = 1e-6  # of finite differences
+
+
+class GreedyGame(NamedTuple):
+    """What a greedy adversary played against a learner.
+
+    Attributes
+    ----------
+    X : ndarray of shape (n, d)
+    y : ndarray of shape (n,)
+    predictions : ndarray of shape (n,)
+        The learner's forecasts.
+    regret : ndarray of shape (n,)
+        After each round, against the best penalised function so far: its loss with or without the
+        penalty, as the game's comparator has it.
+    """
+
+    X: np.ndarray
+    y: np.ndarray
+    predictions: np.ndarray
+    regret: np.ndarray
+
+    def __repr__(self) -> str:
+        n, d = self.X.shape
+        return brief(self, rounds=n, d=d, regret=float(self.regret[-1]))
+
+
+class _Ridge:
+    """Kernel ridge regression on the points played so far, by rows of a Cholesky factor.
+
+    L L' = K + lam I and u = L^-1 y. Its loss is min_f sum (y - f(x))^2 + lam |f|^2.
+    """
+
+    def __init__(self, kernel: Kernel, lam: float, n: int, d: int):
+        require_memory(f"a factor of {n} rounds", 8 * n * (n + d))
+        self.kernel, self.lam, self.t = kernel, lam, 0
+        self.X, self.L, self.u = np.empty((n, d)), np.zeros((n, n)), np.empty(n)
+
+    def look(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return forecasts, pivots lam + k(x,x) - k'(K + lam I)^-1 k, and solved columns."""
+        t = self.t
+        if t == 0:
+            return np.zeros(len(X)), self.lam + self.kernel.diag(X), np.zeros((0, len(X)))
+        columns = scipy.linalg.solve_triangular(
+            self.L[:t, :t], self.kernel(X, self.X[:t]).T, lower=True, check_finite=False
+        )
+        rest = self.kernel.diag(X) - np.einsum("ij,ij->j", columns, columns)
+        return self.u[:t] @ columns, self.lam + np.maximum(rest, 0.0), columns
+
+    def growth(self, X: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """Return what the loss grows by with each of the points; labels: (..., points)."""
+        m, s, _ = self.look(X)
+        return (labels - m) ** 2 * self.lam / s
+
+    def learn(self, x: np.ndarray, y: float) -> None:
+        forecast, pivot, column = self.look(x[None])
+        t = self.t
+        self.X[t], self.L[t, :t], self.L[t, t] = x, column[:, 0], np.sqrt(pivot[0])
+        self.u[t] = (y - forecast[0]) / np.sqrt(pivot[0])
+        self.t += 1
+
+
+class _Unpenalised(_Ridge):
+    """The same functions; their loss is sum (y - f(x))^2, without the penalty that chose them."""
+
+    def growth(self, X: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        # The residuals are lam a, with a = (K + lam I)^-1 y. A point appends c = (y - m) / s to a
+        # and takes c b off what was there, b = (K + lam I)^-1 k.
+        t = self.t
+        m, s, columns = self.look(X)
+        c = (labels - m) / s
+        if t == 0:
+            return (self.lam * c) ** 2
+        solved = scipy.linalg.solve_triangular(
+            self.L[:t, :t], np.column_stack([self.u[:t], columns]), lower=True, trans="T",
+            check_finite=False,
+        )  # fmt: skip
+        a, b = solved[:, 0], solved[:, 1:]
+        return self.lam**2 * (c**2 * (1.0 + np.einsum("ij,ij->j", b, b)) - 2.0 * c * (a @ b))
+
+
+COMPARATORS = {"penalised": _Ridge, "unpenalised": _Unpenalised}
+
+
+def greedy(
+    learner: Learner,
+    kernel: Kernel,
+    n: int,
+    d: int,
+    lam: float = 1.0,
+    restarts: int = 3,
+    seed: int = 0,
+    *,
+    comparator: str = "penalised",
+    search: str = "thorough",
+) -> GreedyGame:
+    """Play rounds that each make the learner's regret as large as can be (pkawv appendix G).
+
+    At each round (x, y) in [-1, 1]^d x [-1, 1] maximises the regret so far against kernel ridge
+    regression on all points, (x, y) among them: the function f_t that minimises sum (y - f(x))^2 +
+    lam |f|^2. With m the ridge forecast and s = lam + k(x,x) - k'(K + lam I)^-1 k, a round adds
+
+        (y - yhat(x))^2 - (y - m(x))^2 lam / s(x)
+
+    to the regret against the penalised loss of f_t. Against its loss alone, and with a = (K + lam
+    I)^-1 y, b = (K + lam I)^-1 k, c = (y - m) / s, it adds
+
+        (y - yhat(x))^2 - lam^2 [c^2 (1 + |b|^2) - 2 c a'b].
+
+    Both are convex in y.
+
+    Parameters
+    ----------
+    learner : Learner
+        Is reset, then plays the rounds. Its loss must take labels -1 and 1; those in between too
+        if the search is single.
+    kernel : Kernel
+        Of the comparator.
+    n : int >= 1
+        Rounds.
+    d : int >= 1
+        Width of the inputs.
+    lam : float > 0
+        Of the comparator.
+    restarts : int >= 1
+        Local searches a round, if the search is thorough.
+    seed : int
+        Of the random inputs.
+    comparator : {"penalised", "unpenalised"}
+        Loss of the comparator: with lam |f|^2, or without it as in the paper's experiment.
+    search : {"thorough", "single"}
+        Thorough: L-BFGS-B over x from the best of some random inputs, y = -1 or 1. Single: as in
+        the authors' code, one L-BFGS-B over x and y from a point uniform in [0, 1]^(d+1).
+
+    Remarks
+    -------
+    The paper does not define its adversary; its authors' code plays the unpenalised comparator with
+    the single search, which ends in a local maximum. For the thorough search the end points of y
+    are enough. The adversary sees the coin with which a learner such as Nystrom-AWV will decide
+    about the next point.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not valid.
+
+    Examples
+    --------
+    >>> import oklnumba as okl
+    >>> kernel = okl.Gaussian(1.0)
+    >>> game = okl.adversary.greedy(okl.KernelAWV(kernel), kernel, n=10, d=2)
+    >>> game.X.shape, bool((game.regret[1:] >= game.regret[:-1]).all())
+    ((10, 2), True)
+    """
+    if not isinstance(learner, Learner):
+        raise ValueError(f"learner must be an oklnumba learner, but is {learner!r}")
+    kernel_code(kernel)
+    n = require_count("n", n, 1)
+    d = require_count("d", d, 1)
+    lam = require_positive("lam", lam)
+    restarts = require_count("restarts", restarts, 1)
+    seed = require_seed(seed)
+    comparator = require_choice("comparator", comparator, COMPARATORS)
+    search = require_choice("search", search, SEARCHES)
+    require_memory(f"{n} rounds in {d} dimensions", 8 * n * (d + 3))
+    rng = np.random.default_rng(seed)
+    ridge = COMPARATORS[comparator](kernel, float(lam), n, d)
+    best_move = SEARCHES[search]
+    learner.reset()
+    X, y, predictions, regret = np.empty((n, d)), np.empty(n), np.empty(n), np.empty(n)
+    with BLAS.limit(limits=1, user_api="blas"):  # for small matrices a second thread is a burden
+        for t in range(n):
+            X[t], y[t], gain = best_move(learner, ridge, rng, restarts)
+            predictions[t] = learner.predict_one(X[t])
+            regret[t] = gain + (regret[t - 1] if t else 0.0)
+            learner.learn_one(X[t], y[t])
+            ridge.learn(X[t], y[t])
+    return GreedyGame(X, y, predictions, regret)
+
+
+def _gains(learner: Learner, ridge: _Ridge, points: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Return what each point adds to the regret; labels: (..., points)."""
+    return (labels - learner.predict(points)) ** 2 - ridge.growth(points, labels)
+
+
+def _ascend(gains: Callable[[np.ndarray], np.ndarray], start: np.ndarray) -> np.ndarray:
+    """Return the local maximum in [-1, 1]^k that L-BFGS-B finds, the slopes by differences."""
+    steps = np.vstack([np.zeros(len(start)), STEP * np.eye(len(start))])
+
+    def objective(z: np.ndarray) -> tuple[float, np.ndarray]:
+        # Forward differences, backward at the upper bound: one call for the value and all slopes.
+        signs = np.where(z + STEP > 1.0, -1.0, 1.0)
+        values = gains(z + steps * signs)
+        return -values[0], -(values[1:] - values[0]) / (STEP * signs)
+
+    bounds = [(-1.0, 1.0)] * len(start)
+    found = scipy.optimize.minimize(objective, start, jac=True, method="L-BFGS-B", bounds=bounds)
+    return np.clip(found.x, -1.0, 1.0)
+
+
+def _thorough(
+    learner: Learner, ridge: _Ridge, rng: np.random.Generator, restarts: int
+) -> tuple[np.ndarray, float, float]:
+    """Return the point and label that add most to the regret, of those found, and what they add."""
+    ends = np.array([[-1.0], [1.0]])
+
+    def gains(points: np.ndarray) -> np.ndarray:
+        return _gains(learner, ridge, points, ends).max(axis=0)
+
+    candidates = rng.uniform(-1.0, 1.0, (CANDIDATES, ridge.X.shape[1]))
+    starts = _spread(candidates[np.argsort(-gains(candidates))], restarts)
+    points = np.vstack([[_ascend(gains, x) for x in starts], starts])
+    values = _gains(learner, ridge, points, ends)
+    label, best = np.unravel_index(np.argmax(values), values.shape)
+    return points[best], ends[label, 0], values[label, best]
+
+
+def _single(
+    learner: Learner, ridge: _Ridge, rng: np.random.Generator, restarts: int
+) -> tuple[np.ndarray, float, float]:
+    """Return the point and label where one local search over both ends, and what they add."""
+
+    def gains(rows: np.ndarray) -> np.ndarray:
+        return _gains(learner, ridge, rows[:, :-1], rows[:, -1])
+
+    found = _ascend(gains, rng.uniform(0.0, 1.0, ridge.X.shape[1] + 1))
+    return found[:-1], found[-1], gains(found[None])[0]
+
+
+SEARCHES = {"thorough": _thorough, "single": _single}
+
+
+def _spread(points: np.ndarray, count: int) -> np.ndarray:
+    """Return the first of the points and others, in their order, that are not near one taken."""
+    taken = [points[0]]
+    for x in points[1:]:
+        if len(taken) == count:
+            break
+        if min(np.abs(x - other).max() for other in taken) > APART:
+            taken.append(x)
+    return np.array(taken)
+
+
+def alternating(n: int, x: ArrayLike = (1.0,), C: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
+    """Return the same point for ever with labels C, -C, C, ... (kons section 6).
+
+    Parameters
+    ----------
+    n : int >= 1
+        Rounds.
+    x : array_like of shape (d,)
+    C : float > 0
+
+    Returns
+    -------
+    X : ndarray of shape (n, d)
+    y : ndarray of shape (n,)
+
+    Raises
+    ------
+    ValueError
+        If an argument is not valid.
+
+    Examples
+    --------
+    >>> import oklnumba as okl
+    >>> X, y = okl.adversary.alternating(3)
+    >>> y
+    array([ 1., -1.,  1.])
+    """
+    n = require_count("n", n, 1)
+    C = require_positive("C", C)
+    x = inputs.as_point(x)
+    require_memory(f"{n} rounds in {x.size} dimensions", 8 * n * (x.size + 3))
+    return np.repeat(x, n, axis=0), np.where(np.arange(n) % 2, -float(C), float(C))
+
+
+def sorted_by(X: ArrayLike, y: ArrayLike, column: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Return a stream in the order of one input: each round is beyond what was seen before.
+
+    Parameters
+    ----------
+    X : array_like of shape (n, d)
+    y : array_like of shape (n,)
+    column : int
+        -1 for the order of the labels.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not valid.
+
+    Examples
+    --------
+    >>> import oklnumba as okl
+    >>> X, y = okl.adversary.sorted_by([[2.0], [1.0]], [1.0, -1.0])
+    >>> y
+    array([-1.,  1.])
+    """
+    X = inputs.as_inputs(X)
+    y = inputs.as_labels(y, len(X))
+    require_count("column", column, -1)
+    require(column < X.shape[1], "column", column, f"less than the width of X, {X.shape[1]}")
+    order = np.argsort(y if column == -1 else X[:, column], kind="stable")
+    return X[order], y[order]
+
+
+def drifting(
+    n: int, d: int = 2, turns: float = 1.0, noise: float = 0.1, seed: int = 0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return a stream whose function turns: y = sin(3 w_t.x) + noise, in [-1, 1].
+
+    w_t goes ``turns`` times round a circle over the run, so that no fixed function is good for all
+    of it.
+
+    Parameters
+    ----------
+    n : int >= 1
+        Rounds.
+    d : int >= 2
+        Width of the inputs, uniform in [-1, 1]^d.
+    turns : float >= 0
+    noise : float >= 0
+        Standard deviation; labels are clipped to [-1, 1].
+    seed : int
+
+    Raises
+    ------
+    ValueError
+        If an argument is not valid.
+
+    Examples
+    --------
+    >>> import oklnumba as okl
+    >>> X, y = okl.adversary.drifting(100)
+    >>> X.shape, bool(abs(y).max() <= 1)
+    ((100, 2), True)
+    """
+    n = require_count("n", n, 1)
+    d = require_count("d", d, 2)
+    turns = require_nonnegative("turns", turns)
+    noise = require_nonnegative("noise", noise)
+    seed = require_seed(seed)
+    require_memory(f"{n} rounds in {d} dimensions", 8 * n * (d + 3))
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1.0, 1.0, (n, d))
+    angle = 2.0 * np.pi * turns * np.arange(n) / n
+    y = np.sin(3.0 * (np.cos(angle) * X[:, 0] + np.sin(angle) * X[:, 1]))
+    return X, np.clip(y + noise * rng.standard_normal(n), -1.0, 1.0)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RKHSFunction:
+    """A function f = sum_j a_j k(c_j, .) of an RKHS, called on inputs (n, d).
+
+    Attributes
+    ----------
+    kernel : Kernel
+    centers : ndarray of shape (m, d)
+    coefs : ndarray of shape (m,)
+    norm : float
+        |f| in the RKHS.
+    """
+
+    kernel: Any
+    centers: np.ndarray
+    coefs: np.ndarray
+    norm: float
+
+    def __call__(self, X: ArrayLike) -> np.ndarray:
+        """Return f(x) for the rows of X."""
+        return self.kernel(X, self.centers) @ self.coefs
+
+    def __repr__(self) -> str:
+        return brief(self, kernel=self.kernel, centers=len(self.coefs), norm=self.norm)
+
+
+def rkhs_function(
+    kernel: Kernel, d: int, norm: float = 1.0, centers: int = 20, seed: int = 0
+) -> RKHSFunction:
+    """Return a random function of an RKHS with a known norm.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    d : int >= 1
+        Width of its inputs.
+    norm : float > 0
+        Its norm.
+    centers : int >= 1
+        Kernel functions in it, at points uniform in [-1, 1]^d with normal coefficients.
+    seed : int
+
+    Returns
+    -------
+    RKHSFunction
+
+    Raises
+    ------
+    ValueError
+        If an argument is not valid.
+
+    Examples
+    --------
+    >>> import oklnumba as okl
+    >>> f = okl.adversary.rkhs_function(okl.Gaussian(1.0), d=2, norm=3.0)
+    >>> f([[0.0, 0.0]]).shape, f.norm
+    ((1,), 3.0)
+    """
+    kernel_code(kernel)
+    d = require_count("d", d, 1)
+    norm = require_positive("norm", norm)
+    centers = require_count("centers", centers, 1)
+    seed = require_seed(seed)
+    require_memory(f"{centers} centers in {d} dimensions", 8 * centers * (d + 1))
+    rng = np.random.default_rng(seed)
+    C = rng.uniform(-1.0, 1.0, (centers, d))
+    a = rng.standard_normal(centers)
+    a *= norm / np.sqrt(a @ kernel(C) @ a)
+    return RKHSFunction(kernel, C, a, float(norm))

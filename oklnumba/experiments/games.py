@@ -1,0 +1,261 @@
+"""Ready games to play with the linear learners: portfolios and least squares (oco section 4)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import log
+from typing import Any
+
+import numpy as np
+import scipy
+from numpy.typing import ArrayLike
+
+from oklnumba.components.potentials import as_vector, check_radius, check_simplex
+from oklnumba.core import checks, inputs
+from oklnumba.core.display import brief
+from oklnumba.hot.exp_concave import MOST_STEPS, quadratic_on_simplex
+from oklnumba.learners.awv import LinearAWV
+from oklnumba.learners.base.linear import LinearLearner
+
+GAME = "rounds", "d", "loss", "gradient", "losses", "best"  # what a game has
+
+
+def as_round(t: int, rounds: int) -> int:
+    """Return the number of a round, from 0; ValueError for one that the game does not have."""
+    t = checks.require_count("t", t, 0)
+    checks.require(t < rounds, "t", t, f"a round of this game, from 0 to {rounds - 1}")
+    return t
+
+
+class Portfolio:
+    """Sequential investing against the best constant rebalanced portfolio (oco section 4).
+
+    A round plays shares w on the simplex; its loss is -log(c_t.w), so that wealth is the
+    exponential of minus the loss.
+
+    Parameters
+    ----------
+    relatives : array_like of shape (n, d)
+        c_t: the price of each asset at the end of round t over that at its start; above 0.
+
+    Examples
+    --------
+    >>> from oklnumba import oco
+    >>> game = oco.Portfolio([[2.0, 0.5], [0.5, 2.0]])
+    >>> game.best(), game.wealth([[0.5, 0.5], [0.5, 0.5]])
+    (array([0.5, 0.5]), array([1.25  , 1.5625]))
+    """
+
+    def __init__(self, relatives: ArrayLike):
+        relatives = inputs.as_inputs(relatives, name="relatives")
+        if relatives.min() <= 0.0:
+            row, column = np.argwhere(relatives <= 0.0)[0]
+            raise ValueError(
+                f"relatives has {relatives[row, column]:g} at row {row}, column {column}; "
+                "price relatives must be above 0"
+            )
+        self.relatives = relatives
+        self.rounds, self.d = relatives.shape
+
+    def __repr__(self) -> str:
+        return brief(self, rounds=self.rounds, d=self.d)
+
+    @checks.formula
+    def loss(self, t: int, w: ArrayLike) -> float:
+        """Return -log(c_t.w); ValueError for a w outside the simplex."""
+        t = as_round(t, self.rounds)
+        return -log(self.relatives[t] @ self._shares(w))
+
+    @checks.formula
+    def gradient(self, t: int, w: ArrayLike) -> np.ndarray:
+        """Return the gradient -c_t / (c_t.w)."""
+        t = as_round(t, self.rounds)
+        return -self.relatives[t] / (self.relatives[t] @ self._shares(w))
+
+    @checks.formula
+    def losses(self, w: ArrayLike) -> np.ndarray:
+        """Return the losses of one constant w, shape (n,)."""
+        return -np.log(self.relatives @ self._shares(w))
+
+    def _shares(self, w: ArrayLike) -> np.ndarray:
+        """Return shares of the assets; ValueError for what are none."""
+        return check_simplex(as_vector(w, "w", self.d))
+
+    @checks.formula
+    def wealth(self, points: ArrayLike) -> np.ndarray:
+        """Return the wealth after each round of shares w_1, ..., w_n from 1 at the start."""
+        points = inputs.as_inputs(points, self.d, "points")
+        checks.require(
+            len(points) <= self.rounds, "points", points, f"one row a round, at most {self.rounds}"
+        )
+        growth = np.einsum("td,td->t", self.relatives[: len(points)], points)
+        for w in points:
+            check_simplex(w, name="points")
+        return np.cumprod(growth)
+
+    @checks.formula
+    def best(self) -> np.ndarray:
+        """Return the best constant rebalanced portfolio in hindsight, to about 1e-9 a round.
+
+        Newton's method, each step minimising the quadratic model on the simplex.
+        """
+        w = np.full(self.d, 1.0 / self.d)
+        work = np.arange(self.d), np.zeros((self.d, self.d)), np.zeros(self.d), np.zeros(self.d)
+        for _ in range(MOST_STEPS):
+            growth = self.relatives @ w
+            ratios = self.relatives / growth[:, None]
+            gradient, hessian = -ratios.sum(axis=0), ratios.T @ ratios
+            # A little of the identity: assets may be copies of each other.
+            hessian[np.diag_indices(self.d)] += 1e-10 * hessian.trace() / self.d
+            target = w.copy()
+            quadratic_on_simplex(hessian, hessian @ w - gradient, target, work)
+            step = target - w
+            gap = -float(gradient @ step)
+            if gap <= 1e-12 * self.rounds:
+                break
+            size, value = 1.0, -np.log(growth).sum()
+            while -np.log(self.relatives @ (w + size * step)).sum() > value - 1e-4 * size * gap:
+                size /= 2
+                if size < 1e-12:
+                    return w
+            w = w + size * step
+        return w
+
+
+class LeastSquares:
+    """Online least squares, f_t(w) = (w.x_t - y_t)^2 / 2 (oco section 4).
+
+    Parameters
+    ----------
+    X : array_like of shape (n, d)
+    y : array_like of shape (n,)
+    radius : float > 0, optional
+        The comparator's ball; None: the whole space.
+
+    Examples
+    --------
+    >>> from oklnumba import oco
+    >>> oco.LeastSquares([[1.0], [1.0]], [0.0, 1.0]).best()
+    array([0.5])
+    """
+
+    def __init__(self, X: ArrayLike, y: ArrayLike, *, radius: float | None = None):
+        self.X = inputs.as_inputs(X)
+        self.y = inputs.as_labels(y, len(self.X))
+        self.radius = check_radius(radius)
+        self.rounds, self.d = self.X.shape
+
+    def __repr__(self) -> str:
+        return brief(self, rounds=self.rounds, d=self.d, radius=self.radius)
+
+    @checks.formula
+    def loss(self, t: int, w: ArrayLike) -> float:
+        """Return (w.x_t - y_t)^2 / 2."""
+        t = as_round(t, self.rounds)
+        return float((self.X[t] @ as_vector(w, "w", self.d) - self.y[t]) ** 2 / 2)
+
+    @checks.formula
+    def gradient(self, t: int, w: ArrayLike) -> np.ndarray:
+        """Return (w.x_t - y_t) x_t."""
+        t = as_round(t, self.rounds)
+        return (self.X[t] @ as_vector(w, "w", self.d) - self.y[t]) * self.X[t]
+
+    @checks.formula
+    def losses(self, w: ArrayLike) -> np.ndarray:
+        """Return the losses of one constant w, shape (n,)."""
+        return (self.X @ as_vector(w, "w", self.d) - self.y) ** 2 / 2
+
+    @checks.formula
+    def best(self) -> np.ndarray:
+        """Return the least squares solution (of least norm) in the ball, in hindsight."""
+        w = np.linalg.lstsq(self.X, self.y, rcond=None)[0]
+        if np.linalg.norm(w) <= self.radius:
+            return w
+        values, vectors = np.linalg.eigh(self.X.T @ self.X)
+        values, target = np.maximum(values, 0.0), vectors.T @ (self.X.T @ self.y)
+
+        def excess(mu: float) -> float:
+            return float(np.linalg.norm(target / (values + mu)) - self.radius)
+
+        high = float(np.linalg.norm(target)) / self.radius
+        mu = scipy.optimize.brentq(excess, high * 1e-16, high, xtol=1e-300)
+        return vectors @ (target / (values + mu))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Played:
+    """What a game leaves behind.
+
+    Attributes
+    ----------
+    points, gradients : ndarray of shape (n, d)
+    losses : ndarray of shape (n,)
+    """
+
+    points: np.ndarray
+    gradients: np.ndarray
+    losses: np.ndarray
+    game: Any
+
+    def regret(self, w: ArrayLike | None = None) -> np.ndarray:
+        """Return the regret after each round against w; None: the best w of the whole game."""
+        w = self.game.best() if w is None else w
+        return np.cumsum(self.losses - self.game.losses(w)[: len(self.losses)])
+
+    def __repr__(self) -> str:
+        total = float(self.losses.sum())
+        return brief(self, game=self.game, rounds=len(self.losses), loss=total)
+
+
+def play(learner: LinearLearner, game: Portfolio | LeastSquares) -> Played:
+    """Play a game from its first round with the learner's game face.
+
+    Parameters
+    ----------
+    learner : LinearLearner
+        Is reset first.
+    game : object with rounds, d, loss(t, w), gradient(t, w), losses(w) and best()
+
+    Examples
+    --------
+    >>> import oklnumba as okl
+    >>> game = okl.oco.Portfolio([[2.0, 0.5], [0.5, 2.0]])
+    >>> okl.oco.play(okl.Hedge(eta=0.1), game).regret().round(4)
+    array([0.    , 0.0366])
+    """
+    checks.require_instance(
+        "learner", learner, (LinearLearner, LinearAWV), "a linear learner, such as okl.OGD()"
+    )
+    checks.require_has("game", game, GAME, "a game such as okl.oco.LeastSquares(X, y)")
+    points, gradients = np.empty((2, game.rounds, game.d))
+    values = np.empty(game.rounds)
+    learner.reset(game.d)
+    for t in range(game.rounds):
+        points[t] = learner.w
+        values[t] = game.loss(t, points[t])
+        gradients[t] = game.gradient(t, points[t])
+        learner.update(gradients[t])
+    return Played(points, gradients, values, game)
+
+
+def online_to_batch(points: ArrayLike) -> np.ndarray:
+    """Return the average of the points w_1, ..., w_T that were played (oco section 3).
+
+    On independent draws of a convex loss its expected loss is at most that of the best w, plus the
+    expected regret over T.
+
+    Parameters
+    ----------
+    points : array_like of shape (T, d)
+
+    Returns
+    -------
+    ndarray of shape (d,)
+
+    Examples
+    --------
+    >>> from oklnumba import oco
+    >>> oco.online_to_batch([[0.0, 1.0], [1.0, 1.0]])
+    array([0.5, 1. ])
+    """
+    return inputs.as_inputs(points, name="points").mean(axis=0)

@@ -1,0 +1,1 @@
+"""What the loops share: the decorator, kernel rows, linear algebra, dictionaries, losses."""

@@ -1,0 +1,231 @@
+"""Which points a dictionary keeps: leverage scores, KORS, ALD, and the span of the kept."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from oklnumba.hot.primitives.elementary import larger, smaller
+from oklnumba.hot.primitives.jit import ATOMS, DONE, NEED_ROOM, NOT_FINITE, NOT_POSITIVE, hot
+from oklnumba.hot.primitives.linalg import (
+    bordered_cholesky,
+    dot,
+    solve_upper,
+    solve_upper_transposed,
+)
+from oklnumba.hot.primitives.rows import kernel_diag, kernel_row, put_atom
+
+# Rounding the kernel's values moves the eigenvalues of a dictionary's kernel matrix by about 1e-16
+# sqrt(m). Atoms that nearly coincide, as on time series, have smaller ones, and what is lost then
+# multiplies from atom to atom. So k(x, x) of an atom stands in the matrix as (1 + NUGGET) k(x, x):
+# no eigenvalue is below the rounding, and no distance loses its digits, however atoms are ordered.
+NUGGET = 1e-14
+# A point whose squared distance to a dictionary's span, its nugget included, is this share of
+# k(x, x) or less is in the span, whatever the learner's threshold.
+IN_SPAN = 1e-13
+
+
+@hot
+def leverage(C, b, corner, alpha, m):
+    """Return the ridge leverage score 1 - alpha / s of a new point, s = alpha + corner - b' M b.
+
+    C : (cap, cap), upper factor of M^-1 = S K S + alpha I over the dictionary; b : (cap,), S k,
+    turned in place into C^-T b; corner : k(x, x). Returns NaN where s has lost all its digits.
+    """
+    solve_upper_transposed(C, b, m)
+    s = alpha + corner - dot(b, b, m)
+    return 1.0 - alpha / s if s > 0.0 else np.nan
+
+
+@hot
+def kors_probability(row, weights, C, b, corner, alpha, beta, eps, m):
+    """Return the probability min(beta tau, 1) with which KORS keeps a point (kons eq. 4).
+
+    row : (cap,), k(x, dictionary); weights : (cap,), 1 / sqrt(p_i); b : (cap,), left as C^-T S row.
+    """
+    for j in range(m):
+        b[j] = weights[j] * row[j]
+    tau = (1.0 + eps) * leverage(C, b, corner, alpha, m)
+    return smaller(larger(beta * tau, 0.0), 1.0) if tau == tau else np.nan
+
+
+@hot
+def kors_keep(weights, C, b, corner, alpha, probability, m):
+    """Add a point, with weight 1 / sqrt(probability), to KORS's factor C; b : (cap,), C^-T S row.
+
+    Returns the new pivot; where it is not positive nothing has changed.
+    """
+    w = 1.0 / math.sqrt(probability)
+    for j in range(m):
+        b[j] *= w
+    weights[m] = w
+    return bordered_cholesky(C, b, alpha + corner * w * w, m)
+
+
+@hot
+def joining_probability(rule, row, weights, C, b, corner, m):
+    """Return the probability with which a learner's dictionary takes a point.
+
+    rule : (alpha, beta and eps of KORS; a fixed probability in its place, or 0; 1 for weights as
+    listed); other arguments as in kors_probability.
+    """
+    alpha, beta, eps, fixed, _ = rule
+    if fixed > 0.0:
+        return fixed
+    return kors_probability(row, weights, C, b, corner, alpha, beta, eps, m)
+
+
+@hot
+def keep_joined(rule, weights, C, b, corner, probability, m):
+    """Add a point to KORS's factor C, where the rule has one; return whether that succeeded."""
+    alpha, _, _, fixed, listed = rule
+    if fixed > 0.0:
+        return True
+    if listed > 0.0:
+        probability *= probability  # weights 1 / p on each side, errata 16
+    return kors_keep(weights, C, b, corner, alpha, probability, m) > 0.0
+
+
+@hot
+def kors_rounds(X, coins, first, kernel, setting, counts, dictionary, work, out):
+    """Play KORS (kons Algorithm 2) over the rows of X, from row ``first``.
+
+    X : (n, d); coins : (n,), uniform draws; setting : (alpha, beta, eps, largest size); counts :
+    (1,) integers, ATOMS; dictionary : atoms (d, cap), weights (cap,) and C (cap, cap), KORS's
+    factor, in place; work : (2, cap), workspace; out : (n,), probabilities, and (n,), 0 or 1 for
+    what is kept, written. Returns (rows played, status).
+    """
+    alpha, beta, eps, largest = setting
+    atoms, weights, C = dictionary
+    played, kept = out
+    row, b = work[0], work[1]
+    for t in range(first, X.shape[0]):
+        m = counts[ATOMS]
+        if m == weights.shape[0]:
+            return t, NEED_ROOM
+        x = X[t]
+        kernel_row(kernel, x, atoms, m, row)
+        corner = kernel_diag(kernel, x)
+        probability = kors_probability(row, weights, C, b, corner, alpha, beta, eps, m)  # line 5
+        if not probability >= 0.0:
+            return t, NOT_FINITE
+        played[t] = probability
+        kept[t] = 0
+        if coins[t] < probability and m < largest:  # line 6: the coin z_t
+            if not kors_keep(weights, C, b, corner, alpha, probability, m) > 0.0:  # 1 / p_t
+                return t, NOT_POSITIVE
+            put_atom(atoms, m, x)
+            counts[ATOMS] = m + 1
+            kept[t] = 1
+    return X.shape[0], DONE
+
+
+@hot
+def span_distance(q, corner, m):
+    """Return the squared distance of a point to a span, with the point's nugget.
+
+    q : (cap,), coordinates of the point in the span; corner : k(x, x).
+    """
+    return corner + NUGGET * corner - dot(q, q, m)
+
+
+@hot
+def ald_residual(R, row, corner, q, m):
+    """Return the squared distance of a point to the span of a dictionary (pomdr eq. 4).
+
+    R : (cap, cap), upper factor of the dictionary's kernel matrix with nuggets; row : (cap,), its
+    kernel values with the point; corner : k(x, x); q : (cap,), R^-T row, written.
+    """
+    for j in range(m):
+        q[j] = row[j]
+    solve_upper_transposed(R, q, m)
+    return span_distance(q, corner, m)
+
+
+@hot
+def ald_grow(R, q, corner, m):
+    """Add the point of ald_residual to the factor R; return the new pivot as bordered_cholesky."""
+    return bordered_cholesky(R, q, corner + NUGGET * corner, m)
+
+
+@hot
+def own_coordinate(rho, corner):
+    """Return the last coordinate of an atom at the distance rho from the span of those before."""
+    return rho - NUGGET * corner / rho
+
+
+@hot
+def ald_rounds(X, first, kernel, threshold, counts, dictionary, work, kept):
+    """Keep the rows of X that are farther than ``threshold`` from the span of those kept before.
+
+    dictionary : atoms (d, cap) and R (cap, cap), upper Cholesky factor of their kernel matrix, in
+    place; other arguments as in kors_rounds. Returns (rows played, status).
+    """
+    atoms, R = dictionary
+    row, q = work[0], work[1]
+    for t in range(first, X.shape[0]):
+        m = counts[ATOMS]
+        if m == R.shape[0]:
+            return t, NEED_ROOM
+        x = X[t]
+        kernel_row(kernel, x, atoms, m, row)
+        corner = kernel_diag(kernel, x)
+        residual = ald_residual(R, row, corner, q, m)  # delta_t of Engel et al.
+        if not abs(residual) < np.inf:
+            return t, NOT_FINITE
+        kept[t] = 0
+        if residual > IN_SPAN * corner and math.sqrt(residual) > threshold:
+            ald_grow(R, q, corner, m)
+            put_atom(atoms, m, x)
+            counts[ATOMS] = m + 1
+            kept[t] = 1
+    return X.shape[0], DONE
+
+
+@hot
+def span_coordinates(row, span, R, q, rank):
+    """Write the coordinates R^-T k of a point in the dictionary's span.
+
+    R : (cap, cap), upper factor of the kernel matrix, with nuggets, of the atoms that span; row :
+    (cap,), k(x, dictionary); span : (cap,) integers, the atoms that span; q : (cap,), written.
+    """
+    for j in range(rank):
+        q[j] = row[span[j]]
+    solve_upper_transposed(R, q, rank)
+
+
+@hot
+def adds_direction(R, q, square, corner, v, rank):
+    """Return whether a point is off the span by more than what nuggets alone would leave.
+
+    One that is not still counts in KORS, whose weights are about frequency, not about rank.
+
+    q : (cap,), its coordinates; square : span_distance; corner : k(x, x); v : (cap,), its
+    coefficients on the atoms of the span, R^-1 q, written.
+    """
+    for j in range(rank):
+        v[j] = q[j]
+    solve_upper(R, v, rank)
+    nuggets = corner
+    for i in range(rank):  # v' diag(R' R) v
+        part, rest = R[i, i:rank], v[i:rank]
+        for j in range(part.shape[0]):
+            share = part[j] * rest[j]
+            nuggets += share * share
+    # |k_x - sum v_j k_j|^2 = corner - v' k - v' (nuggets) v
+    return square > 1.1 * NUGGET * nuggets
+
+
+@hot
+def span_grow(R, span, q, rho, corner, rank, m):
+    """Add atom m to the span: its coordinates q and its distance rho are a new column of R.
+
+    corner : k(x, x); other arguments as in span_coordinates; all in place, q too, which gets its
+    new entry.
+    """
+    for j in range(rank):
+        R[j, rank] = q[j]
+    R[rank, rank] = rho
+    q[rank] = own_coordinate(rho, corner)
+    span[rank] = m

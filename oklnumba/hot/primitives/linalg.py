@@ -1,0 +1,258 @@
+"""Vectors, triangular solves and growing Cholesky factors."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from oklnumba.hot.primitives.elementary import larger
+from oklnumba.hot.primitives.jit import hot, hot_apart
+
+REFUSED, SAME, OTHER = range(3)  # what take_finite returns
+
+
+@hot
+def dot(a, b, m):
+    """Return the product of the first m entries of a and b."""
+    s = 0.0
+    for j in range(m):
+        s += a[j] * b[j]
+    return s
+
+
+@hot
+def all_finite(a):
+    """Say whether all entries of a : (m,) are finite."""
+    finite = True
+    for j in range(a.shape[0]):
+        finite = finite & (abs(a[j]) < np.inf)
+    return finite
+
+
+@hot
+def take_finite(x, a):
+    """Copy x : (m,) into a : (d,); return REFUSED where m is not d or an entry not finite.
+
+    Else SAME where ``a`` was equal, to the sign of zeros, and OTHER where not.
+    """
+    if x.shape[0] != a.shape[0]:
+        return REFUSED
+    finite, other = True, False
+    for j in range(a.shape[0]):
+        old, new = a[j], x[j]
+        a[j] = new
+        finite = finite & (abs(new) < np.inf)
+        other = other | (old != new) | (math.copysign(1.0, old) != math.copysign(1.0, new))
+    if not finite:
+        return REFUSED
+    return OTHER if other else SAME
+
+
+@hot
+def product_rows(Z, w, out):
+    """Write Z w. Z : (n, r); w : (r,); out : (n,), modified in place."""
+    for t in range(out.shape[0]):
+        out[t] = dot(Z[t], w, w.shape[0])
+
+
+@hot_apart
+def solve_upper_transposed(R, b, m):
+    """Solve R' x = b for upper triangular R, four rows a pass.
+
+    R : (cap, cap); b : (cap,), modified in place.
+    """
+    k = 0
+    while k + 4 <= m:
+        v0 = b[k] / R[k, k]
+        v1 = (b[k + 1] - v0 * R[k, k + 1]) / R[k + 1, k + 1]
+        v2 = (b[k + 2] - v0 * R[k, k + 2] - v1 * R[k + 1, k + 2]) / R[k + 2, k + 2]
+        v3 = b[k + 3] - v0 * R[k, k + 3] - v1 * R[k + 1, k + 3] - v2 * R[k + 2, k + 3]
+        v3 = v3 / R[k + 3, k + 3]
+        b[k], b[k + 1], b[k + 2], b[k + 3] = v0, v1, v2, v3
+        r0, r1, r2, r3 = (
+            R[k, k + 4 : m],
+            R[k + 1, k + 4 : m],
+            R[k + 2, k + 4 : m],
+            R[k + 3, k + 4 : m],
+        )
+        z = b[k + 4 : m]
+        for j in range(z.shape[0]):
+            z[j] -= (v0 * r0[j] + v1 * r1[j]) + (v2 * r2[j] + v3 * r3[j])
+        k += 4
+    while k < m:  # at most three rows are left, whose off-diagonal part is inside this corner
+        v = b[k] / R[k, k]
+        b[k] = v
+        for j in range(k + 1, m):
+            b[j] -= v * R[k, j]
+        k += 1
+
+
+@hot
+def solve_upper(R, b, m):
+    """Solve R x = b for upper triangular R. R : (cap, cap); b : (cap,), in place."""
+    for k in range(m - 1, -1, -1):
+        row = R[k, k + 1 : m]
+        z = b[k + 1 : m]
+        s = 0.0
+        for j in range(z.shape[0]):
+            s += row[j] * z[j]
+        b[k] = (b[k] - s) / R[k, k]
+
+
+@hot
+def solve_lower(L, b, m):
+    """Solve L x = b for lower triangular, row-major L, four rows a pass.
+
+    L : (cap, cap); b : (cap,), in place.
+    """
+    k = 0
+    while k + 4 <= m:
+        r0, r1, r2, r3 = L[k, :k], L[k + 1, :k], L[k + 2, :k], L[k + 3, :k]
+        x = b[:k]
+        s0 = s1 = s2 = s3 = 0.0
+        for j in range(k):
+            s0 += r0[j] * x[j]
+            s1 += r1[j] * x[j]
+            s2 += r2[j] * x[j]
+            s3 += r3[j] * x[j]
+        v0 = (b[k] - s0) / L[k, k]
+        v1 = (b[k + 1] - s1 - L[k + 1, k] * v0) / L[k + 1, k + 1]
+        v2 = b[k + 2] - s2 - L[k + 2, k] * v0 - L[k + 2, k + 1] * v1
+        v2 = v2 / L[k + 2, k + 2]
+        v3 = b[k + 3] - s3 - L[k + 3, k] * v0 - L[k + 3, k + 1] * v1 - L[k + 3, k + 2] * v2
+        v3 = v3 / L[k + 3, k + 3]
+        b[k], b[k + 1], b[k + 2], b[k + 3] = v0, v1, v2, v3
+        k += 4
+    while k < m:
+        b[k] = (b[k] - dot(L[k, :k], b[:k], k)) / L[k, k]
+        k += 1
+
+
+@hot
+def solve_lower_transposed(L, b, m):
+    """Solve L' x = b for lower triangular, row-major L. L : (cap, cap); b : (cap,), in place."""
+    for k in range(m - 1, -1, -1):
+        v = b[k] / L[k, k]
+        b[k] = v
+        row = L[k, :k]
+        z = b[:k]
+        for j in range(k):
+            z[j] -= v * row[j]
+
+
+@hot
+def bordered_cholesky(R, column, corner, m):
+    """Turn the upper factor of A (m x m) into that of [[A, c], [c', corner]], given R^-T c.
+
+    R : (cap, cap), in place; column : (cap,), R^-T c, of which m entries count; corner : the new
+    diagonal entry. Returns the new pivot corner - |column|^2; where it is not positive R is left as
+    it was.
+    """
+    pivot = corner - dot(column, column, m)
+    if pivot > 0.0:
+        for i in range(m):
+            R[i, m] = column[i]
+        R[m, m] = math.sqrt(pivot)
+    return pivot
+
+
+@hot
+def sherman_morrison(P, z, v, r):
+    """Turn P = A^-1 into (A + z z')^-1 and return 1 + z' P z (of the old P).
+
+    P : (cap, cap) symmetric, in place; z : (cap,); v : (cap,), workspace (P z on return).
+    """
+    q = 1.0
+    for i in range(r):
+        v[i] = dot(P[i, :r], z[:r], r)
+        q += v[i] * z[i]
+    for i in range(r):
+        c = v[i] / q
+        row = P[i, :r]
+        for j in range(r):
+            row[j] -= c * v[j]
+    return q
+
+
+@hot
+def cholesky_row(L, t):
+    """Turn row t of L from that of the matrix into that of its factor; return the pivot squared."""
+    row = L[t]
+    solve_lower(L, row, t)
+    pivot = row[t] - dot(row, row, t)
+    if pivot > 0.0:
+        row[t] = math.sqrt(pivot)
+    return pivot
+
+
+@hot
+def multiply(a, factor, m):
+    """Multiply the first m entries of a. a : (cap,), in place."""
+    part = a[:m]
+    for j in range(m):
+        part[j] *= factor
+
+
+@hot
+def add_multiple(a, factor, b, m):
+    """Add factor * b to a, first m entries. a, b : (cap,), a in place."""
+    own, other = a[:m], b[:m]
+    for j in range(m):
+        own[j] += factor * other[j]
+
+
+@hot
+def upper_product(R, scales, v, out, m):
+    """Write R' diag(scales) R v for upper triangular R, in one pass over it.
+
+    R : (cap, cap); scales, v : (>= m,); out : (>= m,), written.
+    """
+    for j in range(m):
+        out[j] = 0.0
+    for k in range(m):
+        row = R[k, k:m]
+        s = scales[k] * dot(row, v[k:m], m - k)
+        add_multiple(out[k:m], s, row, m - k)
+
+
+@hot
+def lower_product(L, v, work, out, m):
+    """Write L L' v for lower triangular, row-major L, whose entries above are not read.
+
+    L : (cap, cap); v : (>= m,); work : (>= m,), L' v, and out : (>= m,), written.
+    """
+    for j in range(m):
+        work[j] = 0.0
+    for k in range(m):
+        add_multiple(work, v[k], L[k], k + 1)
+    for k in range(m):
+        out[k] = dot(L[k], work, k + 1)
+
+
+@hot
+def euclidean_norm(w, d):
+    """Return |w|_2, also where the squares overflow."""
+    square = dot(w, w, d)
+    if square < np.inf and square > 1e-280:
+        return math.sqrt(square)
+    largest = 0.0
+    for j in range(d):
+        largest = larger(largest, abs(w[j]))
+    if largest == 0.0 or not largest < np.inf:
+        return largest
+    s = 0.0
+    for j in range(d):
+        share = w[j] / largest
+        s += share * share
+    return largest * math.sqrt(s)
+
+
+@hot
+def project_ball(w, radius, d):
+    """Project w on the Euclidean ball, in place."""
+    norm = euclidean_norm(w, d)
+    if norm > radius:
+        shrink = radius / norm
+        for j in range(d):
+            w[j] *= shrink

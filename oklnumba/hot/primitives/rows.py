@@ -1,0 +1,185 @@
+"""Kernel rows: k(x, atom_j) along a dictionary, and blocks and products of them."""
+
+from __future__ import annotations
+
+import math
+
+from oklnumba.hot.primitives.elementary import FAR, exp_nonpositive, smaller
+from oklnumba.hot.primitives.jit import hot, hot_apart
+
+GAUSSIAN = 0
+LAPLACIAN = 1
+MATERN_3_2 = 2
+MATERN_5_2 = 3
+POLYNOMIAL = 4
+LINEAR = 5
+# Entries of a kernel's numbers: of the radial ones; of Polynomial.
+RATE = 0
+SCALE, COEF0, DEGREE = range(3)
+TILE = 512  # points; of kernel_product
+
+
+@hot
+def square_distances(x, atoms, m, out):
+    """Write |x - atom_j|^2 for the first m atoms.
+
+    Differences, not norms and products: exact for equal points and for data far from the origin.
+
+    x : (d,); atoms : (d, cap); out : (cap,), modified in place.
+    """
+    d = x.shape[0]
+    for j in range(m):
+        out[j] = 0.0
+    k = 0
+    while k + 4 <= d:
+        x0, x1, x2, x3 = x[k], x[k + 1], x[k + 2], x[k + 3]
+        r0, r1, r2, r3 = atoms[k], atoms[k + 1], atoms[k + 2], atoms[k + 3]
+        for j in range(m):
+            a = x0 - r0[j]
+            b = x1 - r1[j]
+            c = x2 - r2[j]
+            e = x3 - r3[j]
+            out[j] += (a * a + b * b) + (c * c + e * e)
+        k += 4
+    while k < d:
+        xk = x[k]
+        rk = atoms[k]
+        for j in range(m):
+            a = xk - rk[j]
+            out[j] += a * a
+        k += 1
+
+
+@hot
+def products(x, atoms, m, out):
+    """Write x . atom_j for the first m atoms.
+
+    x : (d,); atoms : (d, cap); out : (cap,), modified in place.
+    """
+    d = x.shape[0]
+    for j in range(m):
+        out[j] = 0.0
+    k = 0
+    while k + 4 <= d:
+        x0, x1, x2, x3 = x[k], x[k + 1], x[k + 2], x[k + 3]
+        r0, r1, r2, r3 = atoms[k], atoms[k + 1], atoms[k + 2], atoms[k + 3]
+        for j in range(m):
+            out[j] += (x0 * r0[j] + x1 * r1[j]) + (x2 * r2[j] + x3 * r3[j])
+        k += 4
+    while k < d:
+        xk = x[k]
+        rk = atoms[k]
+        for j in range(m):
+            out[j] += xk * rk[j]
+        k += 1
+
+
+@hot
+def integer_power(x, degree):
+    """Return x**degree for an integer degree >= 0 held in a float."""
+    power = 1.0
+    for _ in range(int(degree)):
+        power *= x
+    return power
+
+
+@hot_apart
+def kernel_row(kernel, x, atoms, m, out):
+    """Write k(x, atom_j) for the first m atoms.
+
+    kernel : its code (constants above) and its (3,) numbers, as kernels.py makes them;
+    x : (d,); atoms : (d, cap); out : (cap,), modified in place.
+    """
+    code, par = kernel
+    o = out[:m]
+    if code == LINEAR or code == POLYNOMIAL:
+        products(x, atoms, m, out)
+        if code == POLYNOMIAL:
+            scale, coef0, degree = par[SCALE], par[COEF0], par[DEGREE]
+            for j in range(m):
+                o[j] = integer_power(scale * o[j] + coef0, degree)
+        return
+    square_distances(x, atoms, m, out)
+    rate = par[RATE]
+    if code == GAUSSIAN:
+        for j in range(m):
+            o[j] = exp_nonpositive(-rate * o[j])
+        return
+    linear = 0.0 if code == LAPLACIAN else 1.0  # a loop for each would take longer to compile
+    quadratic = 1.0 / 3.0 if code == MATERN_5_2 else 0.0
+    for j in range(m):
+        s = smaller(rate * math.sqrt(o[j]), FAR)
+        o[j] = (1.0 + linear * s + quadratic * s * s) * exp_nonpositive(-s)
+
+
+@hot
+def kernel_diag(kernel, x):
+    """Return k(x, x). Arguments as in kernel_row."""
+    code, par = kernel
+    if code == LINEAR or code == POLYNOMIAL:
+        s = 0.0
+        for k in range(x.shape[0]):
+            s += x[k] * x[k]
+        if code == LINEAR:
+            return s
+        return integer_power(par[SCALE] * s + par[COEF0], par[DEGREE])
+    return 1.0
+
+
+@hot
+def kernel_diags(kernel, X, out):
+    """Write k(x_i, x_i). X : (n, d); out : (n,), modified in place."""
+    for i in range(X.shape[0]):
+        out[i] = kernel_diag(kernel, X[i])
+
+
+@hot
+def kernel_block(kernel, X, atoms, m, out):
+    """Write k(x_i, atom_j). X : (n, d); atoms : (d, cap); out : (n, >= m), modified in place."""
+    for i in range(X.shape[0]):
+        kernel_row(kernel, X[i], atoms, m, out[i])
+
+
+@hot
+def kernel_product(kernel, X, v, share, shares, tile, row, own, out):
+    """Add to ``out`` one share of K v, each pair of points once and no matrix, from squares of K.
+
+    The squares are TILE points wide; the share has every shares-th column of them. A sum has
+    512 + n / 256 terms in a chain, however many rounds there are.
+
+    X : (n, d); v : (n,); tile : (d, TILE), row and own : (TILE,), workspace; out : (n,), added to.
+    """
+    n, d = X.shape
+    for first in range(share * TILE, n, shares * TILE):
+        width = smaller(TILE, n - first)
+        for k in range(d):
+            for j in range(width):
+                tile[k, j] = X[first + j, k]
+        part = v[first : first + width]
+        for start in range(first, n, TILE):
+            for j in range(width):
+                own[j] = 0.0
+            for i in range(start, smaller(start + TILE, n)):
+                kernel_row(kernel, X[i], tile, width, row)
+                s = 0.0
+                vi = v[i] if start > first else 0.0  # the square on the diagonal is whole
+                for j in range(width):
+                    s += row[j] * part[j]
+                    own[j] += row[j] * vi
+                out[i] += s
+            for j in range(width):
+                out[first + j] += own[j]
+
+
+@hot
+def put_atom(atoms, j, x):
+    """Write x into column j of the dictionary. atoms : (d, cap), in place; x : (d,)."""
+    for i in range(x.shape[0]):
+        atoms[i, j] = x[i]
+
+
+@hot
+def get_atom(atoms, j, x):
+    """Copy column j of the dictionary into x. atoms : (d, cap); x : (d,), in place."""
+    for i in range(x.shape[0]):
+        x[i] = atoms[i, j]

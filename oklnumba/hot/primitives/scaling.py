@@ -1,0 +1,67 @@
+"""Running mean and variance of every column, and rows standardised by those of the rows before."""
+
+from __future__ import annotations
+
+import math
+
+from oklnumba.hot.primitives.elementary import larger, smaller
+from oklnumba.hot.primitives.jit import exact
+
+ROUNDING = 8 * 2.0**-52  # deviations below this share of a column's mean are rounding
+
+# ``exact``: the differences from the first row and the mean must not be reordered.
+
+
+@exact
+def standardise_row(x, moments, count, clip, out):
+    """Write (x - mean) / scale, cut to [-clip, clip]; zeros where nothing has been seen.
+
+    The scale is the root of the mean squared deviation, 1 for a column that is constant so far.
+    x, out : (d,); moments : origin, mean and squares, (d,) each, as in ``learn_row``; count : rows
+    in them; clip : inf for none.
+    """
+    origin, mean, squares = moments
+    if count == 0:
+        for j in range(x.shape[0]):
+            out[j] = 0.0
+        return
+    for j in range(x.shape[0]):
+        scale = math.sqrt(squares[j] / count)
+        if scale <= ROUNDING * abs(origin[j] + mean[j]):
+            scale = 1.0
+        out[j] = smaller(larger((x[j] - origin[j] - mean[j]) / scale, -clip), clip)
+
+
+@exact
+def learn_row(x, moments, count):
+    """Take a row into the moments (Welford 1962), of differences from the first row.
+
+    The differences are exact where a column varies little about a large mean. x : (d,); origin :
+    (d,), the first row; mean : (d,), of x - origin; squares : (d,), sum of squared deviations from
+    the mean; in place. count : rows before this one.
+    """
+    origin, mean, squares = moments
+    if count == 0:
+        for j in range(x.shape[0]):
+            origin[j] = x[j]
+        return
+    for j in range(x.shape[0]):
+        shifted = x[j] - origin[j]
+        before = shifted - mean[j]
+        mean[j] += before / (count + 1)
+        squares[j] += before * (shifted - mean[j])
+
+
+@exact
+def standardise_rows(X, moments, count, clip, out):
+    """Write all rows of X standardised by the same moments; arguments as in standardise_row."""
+    for t in range(X.shape[0]):
+        standardise_row(X[t], moments, count, clip, out[t])
+
+
+@exact
+def standardise_stream(X, moments, count, clip, out):
+    """Write each row of X standardised by the moments of the rows before it, then learn it."""
+    for t in range(X.shape[0]):
+        standardise_row(X[t], moments, count + t, clip, out[t])
+        learn_row(X[t], moments, count + t)

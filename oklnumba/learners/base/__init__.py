@@ -1,0 +1,1 @@
+"""The base classes of all learners."""

@@ -1,0 +1,1 @@
+"""SelfTuning: the learner, its grid of members, and the layers that aggregate them."""

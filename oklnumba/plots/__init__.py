@@ -1,0 +1,53 @@
+"""Figures of runs: losses, times, sizes, and certificates of regret."""
+
+from __future__ import annotations
+
+from oklnumba.plots.curves import (
+    certificate,
+    loss_curves,
+    progress,
+    regret_vs_size,
+    size_curves,
+    thin_checkpoints,
+    time_curves,
+)
+from oklnumba.plots.drawing import (
+    COLOURS,
+    DASHES,
+    FONT,
+    POINTS,
+    band,
+    figure,
+    label_ticks,
+    line_style,
+    shared_legend,
+    thin,
+    tidy,
+    title,
+)
+
+__all__ = [
+    "COLOURS",
+    "DASHES",
+    "FONT",
+    "POINTS",
+    "band",
+    "certificate",
+    "figure",
+    "label_ticks",
+    "line_style",
+    "loss_curves",
+    "progress",
+    "regret_vs_size",
+    "shared_legend",
+    "size_curves",
+    "thin",
+    "thin_checkpoints",
+    "tidy",
+    "time_curves",
+    "title",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__

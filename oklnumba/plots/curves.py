@@ -1,0 +1,501 @@
+"""Figures of runs: losses, times, and certificates of regret.
+
+All functions draw on the Axes they are given. pyplot and the global settings of matplotlib are
+never touched, so they work without a display, in threads, and inside figures of your own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, NullLocator
+
+from oklnumba.core.checks import require, require_count, require_flag, require_instance, shown
+from oklnumba.experiments.table import Table
+from oklnumba.plots.drawing import (
+    COLOURS,
+    FONT,
+    POINTS,
+    as_styles,
+    figure,
+    label_ticks,
+    line_style,
+    require_axes,
+    thin,
+    tidy,
+    title,
+)
+from oklnumba.plots.labels import direct_labels
+from oklnumba.protocol.runs import Run
+
+FAMILIES = "a mapping of title to a list of learners, or None"
+
+
+def _require_run(run: Any) -> None:
+    require_instance("run", run, Run, "a Run, what okl.run(learner, X, y) returns")
+
+
+def _require_runs(runs: Any) -> None:
+    """Raise ValueError unless there is a mapping of labels to runs."""
+    if not isinstance(runs, Mapping) or not all(isinstance(run, Run) for run in runs.values()):
+        raise ValueError(
+            "runs must be a mapping of labels to runs, such as {'FOGD': okl.run(learner, X, y)}, "
+            f"but is {shown(runs)}"
+        )
+
+
+def loss_curves(
+    runs: Mapping[str, Run],
+    axes: Axes,
+    mistakes: bool | None = None,
+    first: int = 10,
+    styles: Mapping[str, Mapping[str, Any]] | None = None,
+    legend: bool = True,
+) -> None:
+    """Draw the average loss, or the share of mistakes, of the rounds so far; both axes logarithmic.
+
+    Parameters
+    ----------
+    runs : mapping of label to Run
+    axes : matplotlib Axes
+    mistakes : bool, optional
+        Whether to draw mistakes in place of losses; None: if all runs count them.
+    first : int
+        First round drawn; averages of fewer rounds are noise.
+    styles : mapping of label to keywords of ``Axes.plot``, optional
+        For labels that should not take the next of ``line_style``.
+    legend : bool
+
+    Raises
+    ------
+    ValueError
+        If mistakes are asked for and a run has none (its labels are not all -1 or +1).
+
+    Examples
+    --------
+    >>> import numpy as np, oklnumba as okl
+    >>> from oklnumba import plots
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
+    >>> runs = {f"lam = {lam}": okl.run(okl.KernelAWV(okl.Gaussian(), lam=lam), X, X[:, 0])
+    ...         for lam in (0.1, 1.0)}
+    >>> fig, axes = plots.figure(columns=1)
+    >>> plots.loss_curves(runs, axes[0, 0])
+    >>> axes[0, 0].get_ylabel(), len(axes[0, 0].lines)
+    ('average squared loss', 2)
+    """
+    _require_runs(runs)
+    require_axes(axes)
+    if mistakes is None:
+        mistakes = all(run.mistakes is not None for run in runs.values())
+    mistakes = require_flag("mistakes", mistakes)
+    for number, (label, run) in enumerate(runs.items()):
+        if mistakes and run.mistakes is None:
+            raise ValueError(f"the run {label!r} counts no mistakes: its labels are not -1 and +1")
+        if run.rounds:
+            at = _recorded(run, first)
+            sums = 100.0 * run.mistake_sums if mistakes else run.loss_sums  # type: ignore[operator]
+            of_rounds = sums.reshape(len(sums), -1).mean(axis=1)  # over several outputs
+            averages = of_rounds[np.searchsorted(run.recorded, at)] / at
+            axes.plot(at, averages, **_look(label, number, styles))
+    kinds = " / ".join(sorted({run.loss for run in runs.values()}))
+    _finish(axes, "mistakes so far (%)" if mistakes else f"average {kinds} loss", legend)
+
+
+def time_curves(
+    runs: Mapping[str, Run],
+    axes: Axes,
+    styles: Mapping[str, Mapping[str, Any]] | None = None,
+    legend: bool = True,
+) -> None:
+    """Draw the seconds spent in the learner against rounds, at the run's readings of the clock.
+
+    Parameters
+    ----------
+    runs : mapping of label to Run
+    axes : matplotlib Axes
+    styles : mapping of label to keywords of ``Axes.plot``, optional
+        For labels that should not take the next of ``line_style``.
+    legend : bool
+
+    Examples
+    --------
+    >>> import numpy as np, oklnumba as okl
+    >>> from oklnumba import plots
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
+    >>> fig, axes = plots.figure(columns=1)
+    >>> plots.time_curves({"FOGD": okl.run(okl.FOGD(loss="squared"), X, X[:, 0])}, axes[0, 0])
+    >>> axes[0, 0].lines[0].get_xdata()
+    array([ 64, 128, 256, 500])
+    """
+    _require_runs(runs)
+    require_axes(axes)
+    for number, (label, run) in enumerate(runs.items()):
+        if run.rounds:
+            at = thin_checkpoints(run)
+            axes.plot(
+                run.checkpoints[at], run.checkpoint_seconds[at], **_look(label, number, styles)
+            )
+    _finish(axes, "time in the learner (s)", legend)
+
+
+def thin_checkpoints(run: Run, points: int = POINTS) -> np.ndarray:
+    """Return the indices of up to ``points`` checkpoints of a run, geometrically spaced in rounds.
+
+    Examples
+    --------
+    >>> import numpy as np, oklnumba as okl
+    >>> from oklnumba import plots
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
+    >>> run = okl.run(okl.FOGD(loss="squared"), X, X[:, 0], every=10)
+    >>> run.checkpoints[plots.thin_checkpoints(run, points=3)]
+    array([ 10,  80, 500])
+    """
+    _require_run(run)
+    at = thin(run.rounds, points, first=int(run.checkpoints[0]))
+    return np.unique(np.searchsorted(run.checkpoints, at))
+
+
+def certificate(
+    run: Run,
+    axes: Axes,
+    label: str = "",
+    first: int = 10,
+    style: Mapping[str, Any] | None = None,
+    legend: bool = True,
+) -> None:
+    """Draw the regret of an AWV run in its own space and the bound that holds for it, by rounds.
+
+    Runs in different spaces do not compare: ``run.certificate.space`` says which it is.
+    The regret is drawn solid and the bound dashed, in one colour; both axes are logarithmic, so
+    rounds with a regret of 0 or below are left out. Those of several outputs are added up.
+
+    Parameters
+    ----------
+    run : Run
+    axes : matplotlib Axes
+    label : str
+        Name of the run in the legend.
+    first : int
+        First round drawn.
+    style : keywords of ``Axes.plot``, optional
+        For example ``{"color": plots.COLOURS[1]}``.
+    legend : bool
+
+    Raises
+    ------
+    ValueError
+        If the run has no certificate.
+
+    Examples
+    --------
+    >>> import numpy as np, oklnumba as okl
+    >>> from oklnumba import plots
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
+    >>> run = okl.run(okl.KernelAWV(okl.Gaussian()), X, np.sign(X[:, 0]))
+    >>> fig, axes = plots.figure(columns=1)
+    >>> plots.certificate(run, axes[0, 0])
+    >>> [text.get_text() for text in axes[0, 0].get_legend().get_texts()]
+    ['regret', 'bound']
+    """
+    _require_run(run)
+    if run.certificate is None:
+        raise ValueError(f"a run of {run.learner} has no certificate: only AWV and ridge runs do")
+    require_axes(axes)
+    name = f"{label}: " if label else ""
+    keywords: dict[str, Any] = {"color": COLOURS[0], "linewidth": 1.3} | as_styles(style, "style")
+    keywords.pop("linestyle", None)
+    at = _recorded(run, first)
+    regret, bound = _regrets(run, at)
+    axes.plot(
+        at, np.where(regret > 0.0, regret, np.nan), linestyle="-", label=f"{name}regret", **keywords
+    )
+    if np.isfinite(bound).any():  # ridge forecasts have none
+        axes.plot(at, bound, linestyle="--", label=f"{name}bound", **keywords)
+    _finish(axes, "regret (sum of squared losses)", legend)
+
+
+def progress(run: Run, first: int = 10) -> tuple[Figure, np.ndarray]:
+    """Return a figure of one run: its error so far, and its regret with the bound if certified.
+
+    As ``loss_curves`` and ``certificate`` draw them, but on a linear axis where an average is 0 or
+    a regret is below 0.
+
+    Parameters
+    ----------
+    run : Run
+    first : int
+        First round drawn, the run being longer; averages of fewer rounds are noise.
+
+    Returns
+    -------
+    Figure, ndarray of Axes
+        Of shape (1, 2), or (1, 1) without a certificate.
+
+    Raises
+    ------
+    ValueError
+        If the run has no rounds.
+
+    Examples
+    --------
+    >>> import numpy as np, oklnumba as okl
+    >>> from oklnumba import plots
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
+    >>> fig, axes = plots.progress(okl.run(okl.FOGD(), X, np.sign(X[:, 0])))
+    >>> axes.shape, axes[0, 0].get_title()
+    ((1, 1), 'FOGD: 6.2 % mistakes')
+    """
+    _require_run(run)
+    first = require_count("first", first, 1)
+    if run.rounds == 0:
+        raise ValueError("the run has no rounds, so there is nothing to draw; play some first")
+    certified = run.certificate is not None
+    fig, axes = figure(columns=1 + certified, width=7.0 if certified else 4.5)
+    name = run.learner.split("(")[0]
+    loss_curves({name: run}, axes[0, 0], first=first, legend=False)
+    error = f"mean {run.loss} loss {run.mean_loss:.3g}"
+    if run.mistakes is not None:
+        error = f"{100.0 * run.mistake_rate:.3g} % mistakes"
+    title(axes[0, 0], f"{name}: {error}")
+    if certified:
+        certificate(run, axes[0, 1], first=first, style={"color": COLOURS[2]})
+        several = run.certificate.regret.ndim > 1
+        title(axes[0, 1], f"regret in the learner's own space{', all outputs' if several else ''}")
+        line = axes[0, 1].lines[0]
+        line.set_ydata(_regrets(run, line.get_xdata())[0])  # those below 0 too
+    for ax in axes[0]:
+        ax.relim()
+        if min(np.min(line.get_ydata()) for line in ax.lines) <= 0.0:
+            ax.set_yscale("linear")
+        if run.rounds <= first:
+            for line in ax.lines:
+                line.set_marker("o")  # a single point makes no line
+        label_ticks(ax.xaxis, *ax.get_xlim())
+    return fig, axes
+
+
+def _regrets(run: Run, at: np.ndarray) -> list[np.ndarray]:
+    """Return regret and bound of a certificate after some rounds, all outputs added up."""
+    both = run.certificate.regret, run.certificate.bound
+    return [a[np.searchsorted(run.recorded, at)].reshape(len(at), -1).sum(axis=1) for a in both]
+
+
+def _recorded(run: Run, first: int) -> np.ndarray:
+    """Return rounds as ``thin`` does, or those recorded that come next."""
+    at = np.searchsorted(run.recorded, thin(run.rounds, first=first))
+    return run.recorded[np.unique(at)]
+
+
+def regret_vs_size(
+    table: Table,
+    families: Mapping[str, Sequence[str]] | None = None,
+    values: str = "regret",
+    styles: Mapping[str, Mapping[str, Any]] | None = None,
+) -> Figure:
+    """Return a figure of regret against dictionary size, a panel for each family of learners.
+
+    Lines are means over seeds, bands reach from the least to the most; dotted: the bound of the
+    learner's certificate. Where squared losses are drawn, a vertical line is the effective
+    dimension, and a grey dashed one the bound of Kernel-AWV, if they are within the panel.
+
+    Parameters
+    ----------
+    table : Table
+        Of ``okl.regret_vs_size``.
+    families : mapping of title to learners, optional
+        The panels. None: one for each loss.
+    values : str
+        Column on the other axis: "regret", "mistakes", "seconds", "memory", ...
+    styles : mapping of learner to keywords of ``Axes.plot``, optional
+        None: one of ``line_style`` for each learner of the table, the same in all panels.
+
+    Raises
+    ------
+    ValueError
+        If the table has no such learner or column, or a family regrets in different losses.
+
+    Examples
+    --------
+    >>> import numpy as np, oklnumba as okl
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (300, 2))
+    >>> kernel = okl.Gaussian(0.5)
+    >>> learners = [okl.NystromAWV(kernel), okl.FOGD(loss="squared"), okl.NOGD(kernel)]
+    >>> y = np.sign(X[:, 0])
+    >>> table = okl.regret_vs_size(learners, X, y, kernel, lam=1.0, seeds=2, sizes=[10, 40])
+    >>> fig = okl.plots.regret_vs_size(table)
+    >>> [axes.get_title() for axes in fig.axes]
+    ['squared loss', 'hinge loss']
+    """
+    _require_table(table)
+    names = list(dict.fromkeys(row["learner"] for row in table))
+    if families is None:
+        losses = dict.fromkeys(row["loss"] for row in table if not row["error"])
+        families = {
+            f"{loss} loss": list(dict.fromkeys(table.select(loss=loss)["learner"]))
+            for loss in losses
+        }
+    require(isinstance(families, Mapping) and len(families) > 0, "families", families, FAMILIES)
+    looks = {name: line_style(i) for i, name in enumerate(names)} | as_styles(styles)
+    columns = min(len(families), 2)
+    rows = -(-len(families) // columns)
+    fig, axes = figure(rows, columns, width=3.6 * columns, row_height=2.8)
+    for ax, (text, learners) in zip(axes.flat, families.items(), strict=False):
+        size_curves(table, learners, ax, values, looks)
+        title(ax, text)
+    for ax in axes.flat[len(families) :]:
+        ax.remove()
+    return fig
+
+
+def size_curves(
+    table: Table,
+    learners: Sequence[str],
+    axes: Axes,
+    values: str = "regret",
+    styles: Mapping[str, Mapping[str, Any]] | None = None,
+    names: bool = True,
+) -> None:
+    """Draw one panel of ``regret_vs_size``: some learners, each named at the end of its line.
+
+    Parameters
+    ----------
+    table, values, styles
+        As there.
+    learners : sequence of str
+    axes : matplotlib Axes
+    names : bool
+        Whether the lines are named.
+
+    Raises
+    ------
+    ValueError
+        If the table has no such learner or column, or they regret in different losses.
+
+    Examples
+    --------
+    >>> import numpy as np, oklnumba as okl
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (300, 2))
+    >>> kernel = okl.Gaussian(0.5)
+    >>> table = okl.regret_vs_size(okl.NystromAWV(kernel), X, X[:, 0], kernel, 1.0, sizes=[10, 40])
+    >>> fig, axes = okl.plots.figure(columns=1)
+    >>> okl.plots.size_curves(table, ["NystromAWV"], axes[0, 0], "mean_loss")
+    >>> axes[0, 0].lines[0].get_xdata()
+    array([10., 40.])
+    """
+    _require_table(table)
+    require_axes(axes)
+    require(isinstance(learners, list | tuple), "learners", learners, "a list of names")
+    losses, ends = set(), {}
+    for number, name in enumerate(learners):
+        own = [row for row in table.select(learner=name) if not row["error"]]
+        if not own:
+            raise ValueError(f"the table has no run of {name!r}")
+        losses |= {row["loss"] for row in own}
+        look = _look(name, number, styles) | {"markersize": 3.0}
+        x, mean, low, high = _by_setting(own, values)
+        axes.plot(x, mean, **{"marker": "o"} | look)
+        if len(x) > 1:
+            axes.fill_between(x, low, high, color=look["color"], alpha=0.18, lw=0)
+        ends[name] = _end(x, mean, look["color"])
+        if values == "regret" and any(row.get("bound") is not None for row in own):
+            bounds = _by_setting(own, "bound")[1]
+            axes.plot(x, bounds, color=look["color"], linewidth=0.9, linestyle=(0, (1, 1.5)))
+    if values in ("regret", "mean_loss", "total_loss") and len(losses) > 1:
+        raise ValueError(
+            f"{', '.join(learners)} have different losses, {' and '.join(sorted(losses))}, which "
+            "do not compare: draw them in panels of their own"
+        )
+    _finish(axes, _unit(values, losses), legend=False)
+    axes.set_xlabel("largest number of atoms or features", fontsize=FONT)
+    if values == "regret" and losses == {"squared"}:
+        ends |= _theory_lines(table, axes)
+    low, high = axes.get_xlim()
+    label_ticks(axes.xaxis, low, high)
+    if names:
+        axes.set_xlim(low, high * (high / low) ** 0.75)  # room for them
+        ticks = axes.xaxis.get_majorticklocs()
+        axes.xaxis.set_major_locator(FixedLocator(ticks[(ticks >= low) & (ticks <= high)].tolist()))
+        axes.xaxis.set_minor_locator(NullLocator())
+        direct_labels(axes, ends, FONT - 1.0)
+
+
+def _require_table(table: Any) -> None:
+    """Raise ValueError for what is no table of ``okl.regret_vs_size`` or ``okl.sweep``."""
+    what = "a Table that okl.regret_vs_size returned"
+    require_instance("table", table, Table, what)
+    columns = {"learner", "loss", "setting", "size", "error"}
+    require(columns <= set(table.columns) and len(table) > 0, "table", table, what)
+
+
+def _by_setting(rows: list[dict[str, Any]], values: str) -> tuple[np.ndarray, ...]:
+    """Return sizes, and mean, least and most of a column over seeds; sizes increase."""
+    groups: dict[Any, list[tuple[float, float]]] = {}
+    for row in rows:
+        if not isinstance(values, str) or values not in row:
+            raise ValueError(f"the table has no column {shown(values)}")
+        value = np.nan if row[values] is None else row[values]
+        groups.setdefault(row["setting"], []).append((row["size"], value))
+    points = []
+    for group in groups.values():
+        found = np.array(group)
+        points.append(
+            (found[:, 0].mean(), found[:, 1].mean(), found[:, 1].min(), found[:, 1].max())
+        )
+    return tuple(np.array(sorted(points)).T)
+
+
+def _end(x: np.ndarray, y: np.ndarray, colour: Any) -> tuple[float, float, Any]:
+    """Return where a line ends; y NaN where that is not on a logarithmic axis."""
+    return x[-1], y[-1] if y[-1] > 0.0 else np.nan, colour
+
+
+def _unit(values: str, losses: set[str]) -> str:
+    loss = " / ".join(sorted(losses))
+    return {
+        "regret": f"regret ({loss} loss)",
+        "mean_loss": f"average {loss} loss",
+        "total_loss": f"sum of {loss} losses",
+        "mistakes": "share of mistakes",
+        "seconds": "time in the learner (s)",
+        "memory": "memory of the learner (bytes)",
+    }.get(values, values)
+
+
+def _theory_lines(table: Table, axes: Axes) -> dict[str, tuple[float, float, str]]:
+    """Draw the effective dimension and the bound of Kernel-AWV, where the table has them.
+
+    Returns names and ends of the lines: like those of learners, names keep clear of each other.
+    """
+    left, right = axes.get_xlim()
+    low, high = axes.get_ylim()
+    grey: dict[str, Any] = {"color": "0.45", "linewidth": 0.9, "linestyle": (0, (4, 2))}
+    dimension, bound = (table.about.get(name) for name in ("effective_dimension", "awv_bound"))
+    ends = {}
+    if dimension is not None and left < dimension < right:
+        axes.axvline(dimension, **grey)
+        ends["effective dimension"] = dimension, low, "0.35"
+    if bound is not None and low < bound < high:
+        axes.plot((left, right), (bound, bound), scalex=False, scaley=False, **grey)
+        ends["bound of Kernel-AWV"] = right, bound, "0.35"
+    return ends
+
+
+def _look(
+    label: str, number: int, styles: Mapping[str, Mapping[str, Any]] | None
+) -> dict[str, Any]:
+    chosen = as_styles(styles).get(label, line_style(number))
+    require_instance("styles", chosen, Mapping, "a mapping of label to keywords of Axes.plot")
+    return {"label": label, "linewidth": 1.3} | dict(chosen)
+
+
+def _finish(axes: Axes, ylabel: str, legend: bool) -> None:
+    legend = require_flag("legend", legend)
+    positive = any(np.any(line.get_ydata() > 0.0) for line in axes.lines)
+    axes.set_xscale("log")
+    tidy(axes, "rounds", ylabel, log="y" if positive or not axes.lines else "")
+    if legend and axes.lines:
+        axes.legend(fontsize=FONT - 0.5, handlelength=2.8, frameon=False)

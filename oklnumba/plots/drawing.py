@@ -1,0 +1,292 @@
+"""What all figures share: axes, colours and dashes, titles, ticks, legends.
+
+Users call these by ``oklnumba.plots.curves``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
+from numpy.typing import ArrayLike
+
+from oklnumba.core.checks import (
+    require,
+    require_count,
+    require_instance,
+    require_memory,
+    require_positive,
+)
+
+# Okabe and Ito's colours, for all kinds of colour vision, without their yellow: too faint on white.
+COLOURS = ("#000000", "#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+DASHES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)), (0, (7, 2)))
+FONT = 8.5  # points, at the width the figure is drawn
+MOST_AXES = 1000  # of a figure: more are a slip
+POINTS = 300  # points a curve is thinned to: more than a printed line can show
+
+
+def line_style(number: int) -> dict[str, Any]:
+    """Return colour and dashes of the ``number``-th line of an axes; both differ from line to line.
+
+    Examples
+    --------
+    >>> from oklnumba import plots
+    >>> plots.line_style(1)
+    {'color': '#D55E00', 'linestyle': '--'}
+    """
+    number = require_count("number", number, 0)
+    dashes = (number + number // len(COLOURS)) % len(DASHES)
+    return {"color": COLOURS[number % len(COLOURS)], "linestyle": DASHES[dashes]}
+
+
+def figure(
+    rows: int = 1, columns: int = 2, width: float = 7.0, row_height: float = 2.5
+) -> tuple[Figure, np.ndarray]:
+    """Return a figure of a page's width and its (rows, columns) array of Axes, without pyplot.
+
+    Parameters
+    ----------
+    rows, columns : int
+    width, row_height : float
+        Inches.
+
+    Examples
+    --------
+    >>> from oklnumba import plots
+    >>> fig, axes = plots.figure(rows=2)
+    >>> axes.shape, fig.get_size_inches().tolist()
+    ((2, 2), [7.0, 5.0])
+    """
+    rows, columns = require_count("rows", rows, 1), require_count("columns", columns, 1)
+    require(rows * columns <= MOST_AXES, "columns", columns, f"so that there are {MOST_AXES} axes")
+    width, row_height = require_positive("width", width), require_positive("row_height", row_height)
+    fig = Figure(figsize=(width, row_height * rows), layout="constrained")
+    return fig, fig.subplots(rows, columns, squeeze=False)
+
+
+def thin(n: int, points: int = POINTS, first: int = 1) -> np.ndarray:
+    """Return up to ``points`` geometrically spaced rounds from ``first`` to n, both included.
+
+    Examples
+    --------
+    >>> from oklnumba import plots
+    >>> plots.thin(1000, points=4)
+    array([   1,   10,  100, 1000])
+    """
+    n, first = require_count("n", n, 1), require_count("first", first, 1)
+    points = require_count("points", points, 1)
+    require_memory(f"{points} points", 8 * points)
+    return np.unique(np.geomspace(min(first, n), n, points).round().astype(np.int64))
+
+
+def require_axes(axes: Any) -> None:
+    """Raise ValueError for what is no Axes."""
+    require_instance("axes", axes, Axes, "matplotlib Axes, such as plots.figure()[1][0, 0]")
+
+
+def as_styles(styles: Any, name: str = "styles") -> dict[Any, Any]:
+    """Return keywords of ``Axes.plot`` as a dict; ValueError for what are none."""
+    require(styles is None or isinstance(styles, Mapping), name, styles, "a mapping, or None")
+    return dict(styles or {})
+
+
+def shared_legend(fig: Figure, columns: int = 4) -> None:
+    """Draw one legend above all axes of a figure, each label once.
+
+    Examples
+    --------
+    >>> from oklnumba import plots
+    >>> fig, axes = plots.figure()
+    >>> for ax in axes[0]:
+    ...     _ = ax.plot([1, 2], [1, 2], label="identity")
+    >>> plots.shared_legend(fig)
+    >>> len(fig.legends[0].get_texts())
+    1
+    """
+    require_instance("fig", fig, Figure, "a matplotlib Figure")
+    columns = require_count("columns", columns, 1)
+    lines: dict[str, Any] = {}
+    for axes in fig.axes:
+        for line, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            lines.setdefault(label, line)
+    fig.legend(
+        list(lines.values()),
+        list(lines),
+        loc="outside upper center",
+        ncols=columns,
+        fontsize=FONT,
+        handlelength=2.8,
+        frameon=False,
+    )
+
+
+def title(axes: Axes, text: str) -> None:
+    """Write the title of an axes in the size of its labels.
+
+    Examples
+    --------
+    >>> from oklnumba import plots
+    >>> fig, axes = plots.figure()
+    >>> plots.title(axes[0, 0], "casp")
+    """
+    require_axes(axes)
+    require_instance("text", text, str, "a text")
+    axes.set_title(text, fontsize=FONT + 0.5)
+
+
+def band(
+    axes: Axes,
+    x: ArrayLike,
+    values: ArrayLike,
+    label: str = "",
+    style: Mapping[str, Any] | None = None,
+    middle: Callable[..., Any] = np.median,
+) -> None:
+    """Draw the middle of repeated curves as a line, and their range as a band.
+
+    Parameters
+    ----------
+    axes : matplotlib Axes
+    x : array_like of shape (n,)
+    values : array_like of shape (repetitions, n)
+    label : str
+    style : keywords of ``Axes.plot``, optional
+        None: the first of ``line_style``.
+    middle : function of (values, axis)
+        ``np.median``, ``np.mean``, ...
+
+    Raises
+    ------
+    ValueError
+        If the shapes of x and values do not go together.
+
+    Examples
+    --------
+    >>> from oklnumba import plots
+    >>> fig, axes = plots.figure(columns=1)
+    >>> plots.band(axes[0, 0], [1, 2], [[1.0, 2.0], [3.0, 5.0], [9.0, 3.0]], "loss")
+    >>> axes[0, 0].lines[0].get_ydata()
+    array([3., 3.])
+    """
+    require_axes(axes)
+    x, values = np.asarray(x), np.asarray(values)
+    fits = values.ndim == 2 and values.shape[1:] == x.shape and len(values) > 0
+    require(fits, "values", values.shape, "of shape (repetitions, n), x of shape (n,)")
+    look = {"label": label, "linewidth": 1.3} | (as_styles(style, "style") or line_style(0))
+    (line,) = axes.plot(x, middle(values, axis=0), **look)
+    if len(values) > 1:
+        low, high = values.min(axis=0), values.max(axis=0)
+        axes.fill_between(x, low, high, color=line.get_color(), alpha=0.2, lw=0)
+
+
+def tidy(
+    axes: Axes,
+    xlabel: str = "",
+    ylabel: str = "",
+    text: str = "",
+    *,
+    log: str = "",
+    font: float = FONT,
+    small: float = 0.5,
+) -> None:
+    """Finish an axes after everything is drawn: scales, names, ticks, a grid and the title.
+
+    Parameters
+    ----------
+    axes : matplotlib Axes
+    xlabel, ylabel, text : str
+        Names of the axes and title; "": what is there stays.
+    log : str
+        What to make logarithmic: "", "x", "y" or "xy". Ticks as ``label_ticks`` has them.
+    font, small : float
+        Points of the names, and by how much the numbers at the ticks are smaller.
+
+    Examples
+    --------
+    >>> from oklnumba import plots
+    >>> fig, axes = plots.figure(columns=1)
+    >>> _ = axes[0, 0].plot([1, 1000], [0.2, 0.5])
+    >>> plots.tidy(axes[0, 0], "rounds", "loss", "casp", log="xy")
+    >>> axes[0, 0].get_xscale(), axes[0, 0].get_ylabel()
+    ('log', 'loss')
+    """
+    require_axes(axes)
+    require(log in ("", "x", "y", "xy"), "log", log, '"", "x", "y" or "xy"')
+    for name, label in (("x", xlabel), ("y", ylabel)):
+        if name in log:
+            axes.set(**{f"{name}scale": "log"})
+            axis = axes.xaxis if name == "x" else axes.yaxis
+            label_ticks(axis, *axis.get_view_interval())
+        if label:
+            axes.set(**{f"{name}label": label})
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.label.set_size(font)
+    axes.tick_params(which="both", labelsize=font - small)
+    axes.grid(True, which="major", linewidth=0.4, alpha=0.5)
+    axes.spines[["top", "right"]].set_visible(False)
+    if text:
+        title(axes, text)
+
+
+class Decades(LogLocator):
+    """Ticks at 1, 2 and 5 of each decade, or at 1 and 3, or at 1: as many as there is room for."""
+
+    def __call__(self) -> np.ndarray:
+        """Return the ticks of the axis as it is now."""
+        low, high = self.axis.get_view_interval()
+        if high < 8.0 * low:  # hardly any power of ten in sight
+            locator = MaxNLocator(7, steps=[1, 2, 2.5, 5, 10])
+            return _within(locator.tick_values(low, high), low, high)
+        if high > 1e4 * low:  # someone has zoomed out
+            self.set_params(subs=(1.0,), numticks="auto")
+            return super().__call__()
+        ticks = np.empty(0)
+        for subs in ((1.0, 2.0, 5.0), (1.0, 3.0), (1.0,))[int(high >= 100.0 * low) :]:
+            self.set_params(subs=subs, numticks=99)
+            found = _within(self.tick_values(low, high), low, high)
+            if len(found) > 1:
+                ticks = found
+            if len(ticks) <= self.axis.get_tick_space():
+                break
+        return ticks
+
+
+def _within(ticks: ArrayLike, low: float, high: float) -> np.ndarray:
+    ticks = np.asarray(ticks)
+    return ticks[(ticks >= low) & (ticks <= high)]
+
+
+def label_ticks(axis: Axis, low: float, high: float) -> None:
+    """Label a logarithmic axis of at most three decades with plain numbers: 0.2, not 2 x 10^-1.
+
+    Parameters
+    ----------
+    axis : matplotlib Axis
+        ``axes.xaxis`` or ``axes.yaxis``; over more decades it stays as it is.
+    low, high : float
+        Its limits.
+
+    Examples
+    --------
+    >>> from oklnumba import plots
+    >>> fig, axes = plots.figure(columns=1)
+    >>> axes[0, 0].set_yscale("log")
+    >>> axes[0, 0].set_ylim(0.2, 0.5)
+    (0.2, 0.5)
+    >>> plots.label_ticks(axes[0, 0].yaxis, 0.2, 0.5)
+    >>> [tick.get_text() for tick in axes[0, 0].get_yticklabels()]
+    ['0.2', '0.25', '0.3', '0.35', '0.4', '0.45', '0.5']
+    """
+    require_instance("axis", axis, Axis, "a matplotlib Axis, such as axes.xaxis")
+    low, high = require_positive("low", low), require_positive("high", high)
+    if np.log10(high) - np.log10(low) > 3.0:
+        return
+    axis.set_major_locator(Decades())
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))

@@ -1,0 +1,1 @@
+"""okl.run and what it returns; wrappers that play several learners."""

@@ -1,0 +1,340 @@
+"""One fixed function out of an online run."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from oklnumba.components.losses import Loss
+from oklnumba.core import checks, inputs
+from oklnumba.core.checks import require_count, require_seed
+from oklnumba.core.health import Part, of_members
+from oklnumba.core.state import NoRoom, count_in, refuse_outside, under
+from oklnumba.core.threads import locked
+from oklnumba.learners.base.learner import Learner, check_learner, fresh
+from oklnumba.learners.base.player import Player, Trace
+from oklnumba.learners.base.saving import refuse_other
+
+
+class OnlineToBatch(Player):
+    """One fixed function out of an online run: f_r of a uniformly drawn round r, or their mean.
+
+    For an i.i.d. stream the expected excess risk of f_r is at most the regret bound divided by n
+    (Helmbold and Warmuth 1995; pomdr Theorem 3 for POMDR), and so is that of the mean of several
+    draws, for convex losses: ``risk_bound``.
+
+    Parameters
+    ----------
+    learner : Learner
+        Its hyper-parameters are played afresh; it is not played itself.
+    draws : int >= 1
+        Rounds drawn, with replacement; the forecast is the mean of their functions. With many draws
+        this is close to the average of all f_1, ..., f_n.
+    seed : int
+        Of the draws.
+
+    Attributes
+    ----------
+    rounds_ : ndarray of int, shape (draws,)
+        The rounds drawn, from 1 to n, in increasing order.
+
+    Remarks
+    -------
+    f_r depends on the first r - 1 examples only, so ``fit`` draws first and ends at the last round
+    drawn. ``okl.run`` and ``partial_fit`` play every round, and need not know how many will come: a
+    draw that stands at round r moves on to round t with probability 1/t (a reservoir, Vitter 1985),
+    so that after any n rounds it is uniform on 1, ..., n, independent of the data and of the other
+    draws; about draws * log n functions are kept on the way, ``draws`` of them at a time. The same
+    seed draws other rounds in ``fit``; both are uniform. A time limit ends at a round that the
+    clock chose: then the bound holds as far as the clock did not look at the data.
+
+    Examples
+    --------
+    >>> import numpy as np, oklnumba as okl
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (3000, 2))
+    >>> y = np.sign(X[:, 0] * X[:, 1])
+    >>> batch = okl.OnlineToBatch(okl.POMDR(okl.Gaussian(1.0)), draws=20).fit(X[:2000], y[:2000])
+    >>> bool((np.sign(batch.predict(X[2000:])) != y[2000:]).mean() < 0.1)
+    True
+    >>> run = okl.run(batch.reset(), X[:2000], y[:2000])
+    >>> bool((np.sign(batch.predict(X[2000:])) != y[2000:]).mean() < 0.1), run.rounds
+    (True, 2000)
+    """
+
+    _learner: Learner | None = None  # which plays; none before any data, and after ``fit``
+    _seen = 0  # n
+
+    def __init__(self, learner: Learner, *, draws: int = 1, seed: int = 0):
+        self.learner = learner
+        self.draws = draws
+        self.seed = seed
+
+    @property
+    @locked
+    def rounds_(self) -> np.ndarray:
+        """The rounds drawn, in increasing order, shape (draws,)."""
+        self._refuse_unseen()
+        return np.sort(self._drawn)
+
+    @property
+    def rounds(self) -> int:
+        """Rounds of the stream so far."""
+        return self._seen
+
+    @property
+    def size(self) -> int:
+        """Size of the learner that plays; 0 before any data and after ``fit``."""
+        return self._learner.size if self._learner else 0
+
+    @property
+    def _certified(self) -> bool:  # type: ignore[override]  # as the learner is
+        return check_learner(self.learner)._certified
+
+    @property
+    def _run_rows(self) -> int:  # type: ignore[override]
+        return check_learner(self.learner)._run_rows
+
+    def _loss(self) -> Loss:
+        return check_learner(self.learner)._loss()
+
+    def _space(self) -> str | None:
+        return self._learner._space() if self._learner else None
+
+    def _as_labels(self, y: Any, n: int, signs: bool = False) -> np.ndarray:
+        return check_learner(self.learner)._as_labels(y, n, signs)
+
+    def _advise(self, X: np.ndarray, y: np.ndarray) -> None:
+        if self._seen == 0:
+            fresh(self.learner)._advise(X, y)
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        check_learner(self.learner)._check_params()
+        require_count("draws", self.draws, 1)
+        require_seed(self.seed)
+
+    @locked
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Play the stream up to the last round drawn, keeping the functions; return self.
+
+        What was played before is forgotten.
+
+        Parameters
+        ----------
+        X : array_like of shape (n, d)
+        y : array_like of shape (n,)
+
+        Raises
+        ------
+        ValueError
+            If an argument is not valid.
+        """
+        self._check_params()
+        learner = fresh(self.learner)
+        X = inputs.as_rows(X)
+        y = self._as_labels(y, X.shape[0])
+        rng = np.random.default_rng(self.seed)
+        drawn = np.sort(rng.integers(1, len(y) + 1, int(self.draws)))
+        functions: dict[int, Learner] = {}
+        for r in np.unique(drawn).tolist():
+            start = learner.rounds
+            if r - 1 > start:
+                learner.partial_fit(X[start : r - 1], y[start : r - 1])
+            functions[r] = copy.deepcopy(learner)
+        self.reset()
+        self._use_parts()
+        self._seen, self._width = X.shape
+        self._drawn, self._functions = drawn, functions
+        return self
+
+    # ---- okl.run: a reservoir ----
+
+    @property
+    def _broken(self) -> str | None:  # type: ignore[override]  # as the learner that plays
+        return self._learner._broken if self._learner else None
+
+    def _begin(self, d: int, outputs: int = 1) -> None:
+        self._refuse_fault()
+        if self._learner is None and self._seen:
+            raise ValueError(
+                "fit(X, y) ended at the last round drawn and cannot go on; call reset() first, or "
+                "play the whole stream by okl.run"
+            )
+        if self._learner is None:
+            self._check_params()
+            learner = fresh(self.learner)
+            learner._begin(d)
+            self._learner, self._width = learner, d
+            self._use_parts()
+            self._rng = np.random.default_rng(self.seed)
+            self._drawn = np.zeros(int(self.draws), dtype=np.int64)
+            self._next = np.ones_like(self._drawn)  # the rounds that the draws move to
+            self._functions = {}
+        self._learner._begin(d)
+
+    def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
+        start = 0
+        while start < len(X):
+            if self._next.min() == self._seen + 1:
+                self._draw(self._seen + 1)
+            stop = min(len(X), start + int(self._next.min()) - 1 - self._seen)
+            try:
+                self._learner._play(X[start:stop], y[start:stop], trace.rows(start, stop))
+            except NoRoom as full:
+                self._seen = self._learner.rounds
+                if full.of is self._learner:
+                    full.of = self
+                raise
+            self._seen += stop - start
+            start = stop
+
+    def _draw(self, t: int) -> None:
+        """Move the draws that are due to round t, and say when each moves again.
+
+        It stays until s with probability t/s, the product of 1 - 1/j for j = t + 1, ..., s.
+        """
+        try:
+            now = copy.deepcopy(self._learner)
+        except MemoryError as error:
+            raise NoRoom(f"OnlineToBatch has no memory for a copy: {error}", self) from error
+        for i in np.flatnonzero(self._next == t):
+            self._drawn[i] = t
+            later = t / (1.0 - self._rng.random()) + 1.0  # above s with probability t/s
+            self._next[i] = int(min(later, FAR))
+        self._functions[t] = now
+        self._functions = {r: self._functions[r] for r in np.unique(self._drawn).tolist()}
+
+    def risk_bound(self, regret_bound: float) -> float:
+        """Return regret_bound / n, a bound on the expected excess risk (pomdr Theorem 3).
+
+        If the n examples are drawn i.i.d., E[loss(f(x), y)] for a new example and the function f of
+        ``predict`` exceeds that of any function g by at most this, in the mean over streams and
+        draws, where ``regret_bound`` bounds the regret against g over all n rounds, be they of
+        ``fit``, of ``okl.run`` or of ``partial_fit``.
+
+        Parameters
+        ----------
+        regret_bound : float >= 0
+            Of the learner's own loss, which must be convex if ``draws`` is more than 1:
+            ``theory.pomdr_bound(kernel, X, y, radius)`` for POMD and POMDR, U^2 / (2 eta) + eta n D
+            / 2 for KernelOGD with a radius U and the hinge loss, D = max k(x, x). Where the bound
+            is against sum loss + lam |g|^2, as in ``run.certificate``, add lam |g|^2.
+
+        Raises
+        ------
+        ValueError
+            Before any data, or if ``regret_bound`` is not valid.
+
+        Remarks
+        -------
+        A bound that looks at the stream, as ``theory.pomdr_bound`` does, holds in the mean over
+        streams: Theorem 3 has E[A_T]. The theorem promises no excess risk with high probability;
+        its 1 - delta is for the size of the dictionary, so there is no such form here.
+
+        Examples
+        --------
+        >>> import numpy as np, oklnumba as okl
+        >>> X = np.random.default_rng(0).uniform(-1, 1, (400, 2))
+        >>> learner = okl.KernelOGD(okl.Gaussian(1.0), eta=0.25, radius=5.0)
+        >>> batch = okl.OnlineToBatch(learner).fit(X, np.sign(X[:, 0]))
+        >>> batch.risk_bound(5.0**2 / (2 * 0.25) + 0.25 * 400 / 2)
+        0.25
+        """
+        self._refuse_unseen()
+        regret_bound = checks.require_nonnegative("regret_bound", regret_bound)
+        return float(regret_bound) / self._seen
+
+    @locked
+    def predict(self, X: ArrayLike) -> np.ndarray:
+        """Return the mean forecast of the functions drawn for the rows of X, shape (n,).
+
+        Raises
+        ------
+        ValueError
+            Before any data, or if X is not valid.
+        """
+        self._refuse_unseen()
+        inputs.as_rows(X, self._width)  # f_1 takes inputs of any width
+        rounds, times = np.unique(self._drawn, return_counts=True)
+        parts = zip(rounds.tolist(), times.tolist(), strict=True)
+        total = sum(count * self._functions[r].predict(X) for r, count in parts)
+        return np.asarray(total) / len(self._drawn)
+
+    def _refuse_unseen(self) -> None:
+        self._refuse_fault()
+        if not self._seen:
+            raise ValueError("OnlineToBatch has seen no data; call fit(X, y) first")
+
+    def _diagnose(self) -> list[Part]:
+        if not self._seen:
+            return []
+        functions = self._functions.items()
+        parts = of_members((f"the function of round {r}", f._diagnose()) for r, f in functions)
+        return parts + (self._learner._diagnose() if self._learner else [])
+
+    # ---- saving ----
+
+    def _contents(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        meta, arrays = super()._contents()
+        meta |= {"width": self._width, "seen": self._seen, "learner": None, "functions": {}}
+        if self._fault:
+            meta["fault"] = self._fault
+        if self._width is None:
+            return meta, arrays
+        kept = {f"function{r}": function for r, function in self._functions.items()}
+        if self._learner is not None:
+            kept["learner"] = self._learner
+            meta["rng"] = self._rng.bit_generator.state
+            arrays["next"] = self._next
+        arrays["drawn"] = self._drawn
+        for name, learner in kept.items():
+            own, more = learner._contents()
+            meta["functions"][name] = own
+            arrays |= {f"{name}_{key}": array for key, array in more.items()}
+        return meta, arrays
+
+    def _adopt(self, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        self.reset()
+        if meta["width"] is None:
+            return
+        try:
+            self._take(meta, arrays)
+        except BaseException:
+            self.reset()
+            raise
+
+    def _take(self, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        """Take over a state with data; ValueError if it cannot be."""
+        self._use_parts()
+        self._width, self._seen, self._fault = meta["width"], meta["seen"], meta.get("fault")
+        if not (count_in(self._width, 1) and count_in(self._seen, 0)):
+            raise ValueError(f"its state has width={self._width!r} and seen={self._seen!r}")
+        # After trouble in the round that a draw had just moved to it is ahead of those seen.
+        self._drawn, self._functions = self._of_draws(arrays["drawn"], 0, self._seen + 1), {}
+        for name, own in meta["functions"].items():
+            learner = fresh(self.learner)
+            learner._adopt(own, under(f"{name}_", arrays))
+            if name == "learner":
+                refuse_other(learner, self)
+                self._learner = learner
+            elif learner._width in (None, self._width):
+                self._functions[int(name.removeprefix("function"))] = learner
+        if self._seen and set(self._drawn.tolist()) - self._functions.keys():
+            raise ValueError("its functions are not those of the rounds drawn")
+        if self._learner is not None:
+            self._next = self._of_draws(arrays["next"], self._seen + 1, FAR)
+            self._rng = np.random.default_rng(0)
+            self._rng.bit_generator.state = meta["rng"]
+
+    def _of_draws(self, rounds: np.ndarray, least: int, most: int) -> np.ndarray:
+        """Return rounds, one for each draw, which are from ``least`` to ``most``."""
+        if rounds.shape != (int(self.draws),) or rounds.dtype != np.int64:
+            raise ValueError(f"its rounds of {self.draws} draws have the shape {rounds.shape}")
+        refuse_outside("rounds drawn", rounds, least, most)
+        return np.array(rounds)
+
+
+FAR = 2**62  # a round that is never reached

@@ -1,0 +1,306 @@
+"""The one streaming loop: forecast, see the label, update."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from oklnumba.core import checks, inputs
+from oklnumba.core.blocks import compilable, fitting
+from oklnumba.core.checks import shown
+from oklnumba.core.display import Bar
+from oklnumba.core.guard import Stop
+from oklnumba.core.params import told
+from oklnumba.core.state import NoRoom
+from oklnumba.learners.base.player import FIRST_ROWS, Player
+from oklnumba.protocol.recording import Played, Recorder, check_record
+from oklnumba.protocol.runs import Run
+
+
+def _is_chunked(X: Any) -> bool:
+    if isinstance(X, list | tuple):
+        return bool(X) and isinstance(X[0], tuple)
+    return isinstance(X, Iterable) and not hasattr(X, "__array__")
+
+
+def _pieces(X: Any, y: Any, chunked: bool, recorder: Recorder) -> Iterator[tuple[Any, np.ndarray]]:
+    """Yield checked (X, y) pieces; an array is checked whole, before its first round."""
+    as_labels, signs = recorder.learner._as_labels, recorder.loss.classes
+    if not chunked:
+        X = inputs.as_rows(X, recorder.width())
+        yield X, as_labels(y, X.shape[0], signs)
+        return
+    first = 0
+    for i, chunk in enumerate(X):
+        if not (isinstance(chunk, tuple | list) and len(chunk) == 2):
+            raise ValueError(
+                f"chunk {i} of the stream must be a pair (X, y), but is {shown(chunk)}; pass pairs "
+                "of arrays, or two arrays: okl.run(learner, X, y)"
+            )
+        try:
+            part = inputs.as_rows(chunk[0], recorder.width())
+            labels = as_labels(chunk[1], part.shape[0], signs)
+        except ValueError as error:
+            raise ValueError(_of_stream(str(error), i, first)) from error
+        yield part, labels
+        first += len(labels)
+
+
+def _of_stream(message: str, chunk: int, first: int) -> str:
+    """Return the message of an error in a chunk with the row of the whole stream."""
+    message = re.sub(r"(?<=at row )\d+", lambda row: str(first + int(row[0])), message)
+    return f"chunk {chunk} of the stream, from row {first} on: {message}"
+
+
+def run(
+    learner: Player,
+    X: ArrayLike | Iterable,
+    y: ArrayLike | None = None,
+    loss: str | None = None,
+    progress: bool = False,
+    time_limit: float | None = None,
+    checkpoint: str | os.PathLike | None = None,
+    every: int | None = None,
+    *,
+    record: str | int = "all",
+    resume: bool = False,
+) -> Run:
+    """Play the online protocol: at each round forecast, then see the label, then update.
+
+    Gives the same forecasts as the loop ``learner.predict_one(x); learner.learn_one(x, y)``,
+    compiled.
+
+    Parameters
+    ----------
+    learner : Learner, OneVsRest, MultiOutput or OnlineToBatch
+        Goes on from where it stands; afterwards it has played these rounds too.
+    X : array_like or scipy.sparse of shape (n, d), or iterable of pairs (X, y)
+        Frames and tables of pandas, polars and pyarrow too: all give the same bits. Memory-mapped
+        float64 arrays are read piece by piece, other types are converted first, sparse rows are
+        made dense block by block; pairs are for streams larger than memory,
+        such as files: ``okl.stream``.
+    y : array_like of shape (n,), optional
+        Labels, (n, K) for MultiOutput, in the order of the rows (the index of a Series does not
+        matter); None if X is an iterable of pairs.
+    loss : str, optional
+        Loss that is recorded; None: the learner's own.
+    progress : bool
+        Show a progress bar.
+    time_limit : float, optional
+        Seconds in the learner after which the run ends, at that end of a block of rounds which is
+        nearest. Blocks end after 64 rounds, 128, 256, ... up to what the learner takes in one go,
+        and then after multiples of that.
+    checkpoint : path, optional
+        File that holds learner and run. If it exists the run goes on from it, with the same data
+        from the start, which a digest of its rows and labels tells from other data, and a fresh
+        learner of the same hyper-parameters; the result is that of a run in one go, to the bit,
+        where ``every`` and the pairs of an iterable are the same, too. (Cuts elsewhere, and data
+        that has become longer, change the last digits of learners that take blocks by BLAS:
+        KernelAWV, KernelRidge, KONS, OnlineNewtonStep, ExpConcaveFTRL.) Until the run ends a log
+        of its rounds, NAME.rounds, stands beside it, so that a save costs what the rounds since
+        the last one cost.
+    every : int >= 1, optional
+        Rounds between two saves and readings of the clock; None: about every minute.
+    record : "all", int k >= 1 or "none"
+        What the run keeps: every round; rounds k, 2 k, 3 k, ... and the last one; or the last one
+        alone, so that memory and checkpoint do not grow with the run. ``Run.recorded`` says which
+        rounds, and what is kept of them is the same; sums and means are over all rounds.
+    resume : bool
+        With a checkpoint: the data starts where the checkpoint ends, for a stream that cannot be
+        replayed; ``Run.load(checkpoint).rounds`` says where that is. Without the file the run
+        starts from the beginning.
+
+    Returns
+    -------
+    Run
+
+    Raises
+    ------
+    ValueError
+        If the data or an argument is not valid: for arrays before the first round, for an iterable
+        before the first round of the bad pair. If the checkpoint is damaged, of another run, or of
+        other data.
+    FloatingPointError
+        If the numbers of a round are beyond double precision, or a first-order learner diverges (a
+        forecast beyond 1e100); the message names the round and what to change.
+    MemoryError
+        If there is no room for the learner to grow. It is intact, the message says after how many
+        rounds, and the checkpoint, if there is one, holds them.
+    KeyboardInterrupt
+        At the second Ctrl-C, as below.
+    RuntimeError
+        If the learner had an error in mid-round before, until its ``reset``.
+
+    Notes
+    -----
+    In the main thread the first Ctrl-C ends the run after the present block of rounds, as a time
+    limit does: the Run so far is returned, ``finished`` is False and ``interrupted`` True, and the
+    checkpoint is written. The second raises KeyboardInterrupt after that block, when learner and
+    rounds agree. The third does so at once, and the learner, which may be in mid-round, then
+    refuses to go on. With a checkpoint SIGTERM ends the run as Ctrl-C does.
+
+    Warns
+    -----
+    UserWarning
+        Before the learner's first round, once: if Taylor features hold little of the kernel on the
+        first inputs, if a kernel is 0 or 1 between nearly all of them, or if all labels are 0 and
+        1, which squared loss takes for a regression.
+
+    Examples
+    --------
+    >>> import oklnumba as okl
+    >>> data = okl.datasets.load("magic04", permute=0)
+    >>> learner = okl.PKAWV(okl.TaylorFeatures(degree=2, sigma=2.0))
+    >>> run = okl.run(learner, data.X, data.y)
+    >>> run.rounds, round(run.mistake_rate, 2)
+    (19020, 0.16)
+    """
+    _check_players(learner, X, y)
+    _check_options(progress, time_limit, checkpoint, every, record, resume)
+    recorder = Recorder(learner, learner._recorded(loss), record, checkpoint, every)
+    recorder.resume()
+    skip = 0 if resume else recorder.rounds
+    chunked = y is None and not hasattr(X, "shape") and _is_chunked(X)
+    finished, data = True, None
+    with (
+        Stop(terminate=checkpoint is not None) as stop,
+        Bar(disable=not progress, unit=" rounds", initial=recorder.rounds, unit_scale=True) as bar,
+        closing(_pieces(X, y, chunked, recorder)) as pieces,
+    ):
+        for part, labels in _until_stopped(pieces, stop):
+            if not chunked:
+                bar.total = len(labels) + recorder.rounds - skip
+                data = (part, labels) if bar.total == len(labels) else None
+                recorder.expect(bar.total, labels if data else None)
+                if data and not recorder.rounds:
+                    recorder.played = Played()
+            if skip:
+                recorder.skip(part[:skip], labels[:skip])
+            if skip >= len(labels):
+                skip -= len(labels)
+                continue
+            part, labels = part[skip:], labels[skip:]
+            recorder.adopt(labels)
+            learner._advise(part, labels)
+            finished = _play_piece(recorder, part, labels, time_limit, bar, stop)
+            skip = 0
+            if not finished:
+                break
+        recorder.interrupted = bool(stop.came)
+        finished = finished and not recorder.interrupted  # by now one may have come
+        if skip and finished:
+            raise recorder.too_many(recorder.rounds - skip)
+        recorder.adopt()
+        if checkpoint is not None:
+            recorder.close(finished)
+    data = (*data, recorder.played) if data else None
+    return Run(recorder.arrays(), recorder.meta(finished), data)
+
+
+def _check_players(learner: Any, X: Any, y: Any) -> None:
+    """Raise ValueError for what is no learner, or plainly no data."""
+    if not isinstance(learner, Player):
+        data = isinstance(learner, list | tuple) or hasattr(learner, "shape")
+        hint = "; the learner comes first: okl.run(learner, X, y)" if data else ""
+        raise ValueError(
+            "learner must be an oklnumba learner such as okl.PKAWV(okl.TaylorFeatures(2)), or "
+            f"OneVsRest, MultiOutput or OnlineToBatch around one, but is {told(learner)}{hint}"
+        )
+    if isinstance(X, str | os.PathLike):
+        raise ValueError(f"X is the path {str(X)!r}; pass okl.stream({str(X)!r}, label=...)")
+    inputs.refuse_swapped(X, y)
+
+
+def _check_options(
+    progress: Any, time_limit: Any, checkpoint: Any, every: Any, record: Any, resume: Any
+) -> None:
+    """Raise ValueError for options of ``run`` that are not valid."""
+    checks.require_flag("progress", progress)
+    if time_limit is not None:
+        checks.require_positive("time_limit", time_limit)
+    if every is not None:
+        checks.require_count("every", every, 1)
+    check_record(record)
+    checks.require_flag("resume", resume)
+    if checkpoint is not None:
+        checks.as_path(checkpoint, "checkpoint")
+    if resume and checkpoint is None:
+        raise ValueError("resume=True goes on from a checkpoint; name its file: checkpoint=...")
+
+
+def _until_stopped(pieces: Iterator[Any], stop: Stop) -> Iterator[Any]:
+    """Yield the pieces of the data until a signal comes, also while waiting for one."""
+    while not stop.came:
+        try:
+            stop.open = True
+            piece = next(pieces, None)
+        except KeyboardInterrupt:
+            if not stop.came:  # the data's own
+                raise
+            return
+        finally:
+            stop.open = False
+        if piece is None:
+            return
+        yield piece
+
+
+def _play_piece(
+    recorder: Recorder,
+    X: Any,
+    y: np.ndarray,
+    time_limit: float | None,
+    bar: Bar,
+    stop: Stop,
+) -> bool:
+    """Play the rows of X with looks at the clock and for signals; False where that is the end."""
+    start = 0
+    while start < len(y):
+        rows = 0
+        if not stop.came:
+            rows = _next_rows(recorder, X.shape[1], len(y) - start, time_limit)
+        if rows == 0:
+            return False
+        part, labels = compilable(X[start : start + rows]), y[start : start + rows]
+        begin = time.perf_counter()
+        try:
+            trace = recorder.learner._play_rows(part, labels, len(y) - start)
+        except NoRoom as full:
+            recorder.add_part(part, labels, full.trace, time.perf_counter() - begin)
+            raise
+        recorder.add(part, labels, trace, time.perf_counter() - begin)
+        bar.update(rows)
+        start += rows
+        if recorder.due():
+            recorder.save()
+    return True
+
+
+def _next_rows(recorder: Recorder, d: int, left: int, time_limit: float | None) -> int:
+    """Return how many rounds to play before the clock is looked at; 0 when time is up.
+
+    Where blocks are cut depends on the rounds so far alone, not on the clock: where BLAS takes a
+    block in one go, a run that was stopped and resumed has the bits of the one that was not.
+    """
+    rounds, most = recorder.rounds, fitting(d, recorder.learner._run_rows)
+    doubled = FIRST_ROWS << (rounds // FIRST_ROWS).bit_length()  # the first above rounds
+    cut = doubled if doubled <= most else (rounds // most + 1) * most
+    rows = min(left, cut - rounds)
+    if recorder.every is not None:
+        rows = min(rows, recorder.every - rounds % recorder.every)
+    if time_limit is not None:
+        rest = time_limit - recorder.seconds
+        if rest <= 0.0:
+            return 0
+        if len(recorder.clock) > 1:
+            (r0, s0), (r1, s1) = recorder.clock[-2:]
+            if rows * (s1 - s0) > 2.0 * rest * (r1 - r0):  # its end is further off than now
+                return 0
+    return rows

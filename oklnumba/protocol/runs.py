@@ -1,0 +1,386 @@
+"""What a run of the online protocol leaves behind: its rounds, and the certificate."""
+
+from __future__ import annotations
+
+import os
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from oklnumba import theory
+from oklnumba.components import losses
+from oklnumba.core.blocks import whole
+from oklnumba.core.display import pandas_for, table
+from oklnumba.core.files import write_npz
+from oklnumba.protocol.recording import Played, read_run
+from oklnumba.protocol.rounds import STEPS, losses_of, sizes_of
+
+CHANGED = "has changed since the run, which holds the arrays it was given, not copies of them"
+SUMS = {"losses": "loss_sums", "mistakes": "mistake_sums"}  # where not every round is recorded
+
+
+class Certificate(NamedTuple):
+    """Regret in the learner's own space and its bound at every round, for squared loss.
+
+    A poor space has a poor best function, against which any learner looks good: ``space`` says
+    which it is. ``Run.regret(kernel, lam, at=1)`` has the regret against a whole RKHS.
+
+    Of a learner with a discount g < 1 all sums up to round t weigh round s by g^(t - s): the loss,
+    the comparator, which is the least discounted penalised loss, and log det, a sum over the
+    rounds. The penalty is that which the learner has then (lam |f|^2 at first, discounted, with the
+    floor of PKAWV). This says how well the learner has done lately;
+    ``theory.discounted_awv_bound`` has the undiscounted regret against functions that move.
+
+    Attributes
+    ----------
+    loss : ndarray of shape (n,)
+        Cumulative squared loss of the forecasts; discounted where the learner is.
+    comparator : ndarray of shape (n,)
+        min_f sum (y - f(x))^2 + lam |f|^2 over the learner's space, on each prefix; discounted
+        where the learner is.
+    regret : ndarray of shape (n,)
+        loss - comparator.
+    bound : ndarray of shape (n,)
+        max |y|^2 log det(A / lam) so far (pkawv Proposition 1), plus what growth of the space took
+        off the comparator; NaN for ridge forecasts, for which no such bound holds.
+    space : str
+        The space, after the last round, and the discount if there is one.
+    """
+
+    loss: np.ndarray
+    comparator: np.ndarray
+    regret: np.ndarray
+    bound: np.ndarray
+    space: str
+
+    def __repr__(self) -> str:
+        n = len(self.loss)
+        last = [", ".join(f"{v:.4g}" for v in np.ravel(a[-1:])) for a in (self.regret, self.bound)]
+        end = f": regret {last[0]}, bound {last[1]}" if n else ""
+        return f"Certificate({n} rounds against the best function of {self.space}{end})"
+
+    def _repr_html_(self) -> str:
+        return table("certificate", {"rounds": len(self.loss), "space": self.space} | self._last())
+
+    def _last(self) -> dict[str, float]:
+        """Return the regret and its bound after the last round, those of all outputs added up."""
+        pairs = {"regret": self.regret, "bound on the regret": self.bound}
+        return {name: float(np.sum(a[-1])) for name, a in pairs.items() if len(a)}
+
+
+class Run:
+    """A finished or interrupted run of the online protocol.
+
+    Of ``MultiOutput``, with K labels a round, predictions, losses, mistakes and the certificate
+    have the shape (n, K). Of ``OneVsRest`` the predictions are classes, the loss is 0 or 1, and the
+    certificate, (n, K), is that of the scores of each class, in squared loss.
+
+    What there is for each round has n entries, one for each of the rounds ``recorded``: all of
+    them, unless ``okl.run`` was told otherwise. Means are over all rounds played in any case.
+
+    Attributes
+    ----------
+    predictions : ndarray of shape (n,)
+        Forecast of each round.
+    mistakes : ndarray of bool, shape (n,), or None
+        y * prediction <= 0, so that a forecast of exactly 0 counts; None unless all labels are -1
+        or +1. Of ``OneVsRest``: whether the class was another one.
+    scores : ndarray of shape (n, K), or None
+        The forecasts of the scorers of ``OneVsRest``, one column a class.
+    seconds : float
+        Time in the learner.
+    checkpoints, checkpoint_seconds : ndarray
+        Rounds after which the clock was read, and the seconds then.
+    finished : bool
+        False when a time limit or an interrupt ended the run.
+    interrupted : bool
+        Whether it was an interrupt: Ctrl-C, or SIGTERM where there is a checkpoint.
+    loss : str
+        Name of the loss.
+    certificate : Certificate or None
+        For AWV and ridge learners.
+    """
+
+    def __init__(self, arrays: dict[str, np.ndarray], meta: dict[str, Any], data: Any = None):
+        self._arrays = arrays
+        self._meta = meta
+        self._data = data
+        self.predictions = arrays["predictions"]
+        self.rounds = int(meta.get("rounds", len(self.predictions)))  # not in older files
+        self.mistakes = arrays.get("mistakes")
+        self.scores = arrays.get("scores")
+        self.checkpoints = arrays["checkpoints"]
+        self.checkpoint_seconds = arrays["checkpoint_seconds"]
+        self.seconds = float(meta["seconds"])
+        self.finished = bool(meta["finished"])
+        self.interrupted = bool(meta.get("interrupted", False))  # not in older files
+        self.loss = meta["loss"]
+        self.learner = meta["learner"]
+        self.certificate = None
+        if "comparator" in arrays:
+            loss, comparator = arrays["loss"], arrays["comparator"]
+            space = meta.get("space") or "the learner's own space"  # files before version 0.3
+            self.certificate = Certificate(
+                loss, comparator, loss - comparator, arrays["bound"], space
+            )
+
+    @cached_property
+    def recorded(self) -> np.ndarray:
+        """The rounds that were kept, counted from 1, shape (n,); the last one always is."""
+        found = self._arrays.get("recorded")
+        return np.arange(1, self.rounds + 1) if found is None else found
+
+    @cached_property
+    def losses(self) -> np.ndarray:
+        """Loss of each round, shape (n,) or (n, K).
+
+        Those of real labels are made of y when they are first asked for, if the run was given all
+        of it at once; a y that has changed by then is a ValueError.
+        """
+        return self._losses()
+
+    @cached_property
+    def sizes(self) -> np.ndarray:
+        """Size of the dictionary, or number of features, after each round, shape (n,)."""
+        found = self._arrays.get("sizes")
+        if found is not None:
+            return found
+        return sizes_of(*(self._arrays[name] for name in STEPS), 0, len(self.predictions))
+
+    def _losses(self) -> np.ndarray:
+        """Return the losses, or make them of what tells them."""
+        found, loss = self._arrays.get("losses", vars(self).get("losses")), self.loss
+        if found is not None:
+            return found
+        if self.mistakes is not None:
+            return losses_of(losses.get(loss), self.predictions, self.mistakes)
+        return losses.get(loss).value(self.predictions, self._labels())
+
+    def without_data(self) -> Run:
+        """Return the run without inputs and labels: ``regret`` is refused, all else stays."""
+        losses = {} if self.mistakes is not None else {"losses": self._losses()}
+        return Run(self._arrays | losses, self._meta)
+
+    def _labels(self) -> np.ndarray:
+        """Return the labels of a run that holds its data; ValueError if they have changed."""
+        y, played = self._data[1][: self.rounds], self._data[2]
+        now = Played()
+        now.add(np.empty((len(y), 0)), y)
+        if not now.is_of(played.of_labels()):
+            raise ValueError(f"y {CHANGED}; play the run again, or give a copy: y.copy()")
+        return y
+
+    def _rows(self) -> dict[str, np.ndarray]:
+        """Return all arrays as files have them."""
+        found = {name: a for name, a in self._arrays.items() if name not in STEPS}
+        return found | {"losses": self._losses(), "sizes": self.sizes}
+
+    def _last_size(self) -> int:
+        sizes = self._arrays.get("sizes")
+        return int((self._arrays[STEPS[1]] if sizes is None else sizes)[-1])
+
+    @property
+    def loss_sums(self) -> np.ndarray:
+        """Sums of the losses of all rounds up to each of those recorded, shape (n,) or (n, K)."""
+        sums = self._arrays.get("loss_sums")
+        return np.cumsum(self.losses, axis=0) if sums is None else sums
+
+    @property
+    def mistake_sums(self) -> np.ndarray | None:
+        """Mistakes in all rounds up to each of those recorded; None for regression."""
+        if self.mistakes is None:
+            return None
+        sums = self._arrays.get("mistake_sums")
+        return np.cumsum(self.mistakes, axis=0) if sums is None else sums
+
+    @cached_property
+    def mean_loss(self) -> float:
+        """Average loss a round."""
+        return self._mean("losses")  # the losses it is made of need not be kept
+
+    @property
+    def mistake_rate(self) -> float | None:
+        """Share of rounds with a mistake; None for regression."""
+        return None if self.mistakes is None else self._mean("mistakes")
+
+    def _mean(self, name: str) -> float:
+        if not self.rounds:
+            return float("nan")
+        sums = self._arrays.get(SUMS[name])
+        if sums is not None:
+            return float(sums[-1].mean() / self.rounds)
+        return float((self._losses() if name == "losses" else self.mistakes).mean())
+
+    def _require_all(self, what: str) -> None:
+        """Raise ValueError where rounds are missing."""
+        if len(self.recorded) < self.rounds:
+            raise ValueError(
+                f"{what} needs the forecast of every round, but this run keeps "
+                f"{len(self.recorded)} of {self.rounds}; play it with record='all'"
+            )
+
+    def regret(
+        self, kernel: Any, lam: float, at: int | ArrayLike | None = None, loss: str | None = None
+    ) -> np.ndarray | theory.RegretCurve:
+        """Return the regret, in the run's own loss, against the best functions of an RKHS.
+
+        The cost and the accuracy are those of ``theory.Hindsight``, which serves several runs over
+        the same stream: ``best = theory.Hindsight(kernel, X, y, lam, loss)``, then
+        ``best.regret(run.predictions, at)``.
+
+        Parameters
+        ----------
+        kernel : Kernel
+        lam : float > 0
+            Of the penalty lam |f|^2.
+        at : int or array_like of int, optional
+            Rounds at which to have it, increasing; one number k: k rounds, evenly spread, the last
+            one included.
+        loss : str, optional
+            One of ``losses.LOSSES``, of forecasts and best functions; None: ``run.loss``.
+
+        Returns
+        -------
+        ndarray of shape (n,) or theory.RegretCurve
+            With ``at``: against the best function so far and the final one, penalised and not, with
+            an interval. Without, for squared loss and at most 20,000 rounds: after every round,
+            against the best penalised function so far, sum_{s<=t} (y_s - prediction_s)^2 - min_f
+            [sum_{s<=t} (y_s - f(x_s))^2 + lam |f|^2]; otherwise the curve of the last round alone
+            (``theory.regret`` solves for every round of any loss).
+
+        Raises
+        ------
+        ValueError
+            If an argument is not valid, the run has several outputs, it did not keep every round
+            (``record``), X or y has changed since the run, or it does not hold its data (it was
+            loaded, resumed without its past, or came in chunks): then use
+            ``theory.regret(run.predictions, kernel, X, y, lam, run.loss)`` or
+            ``theory.regret_curve``.
+        FloatingPointError
+            If the solver of a loss other than the squared one is not within 1e-6 of the best.
+
+        Examples
+        --------
+        >>> import numpy as np, oklnumba as okl
+        >>> X = np.random.default_rng(0).uniform(-1, 1, (300, 2))
+        >>> run = okl.run(okl.POMDR(okl.Gaussian(1.0)), X, np.sign(X[:, 0]))
+        >>> run.loss, run.regret(okl.Gaussian(1.0), lam=1.0, at=3).prefix_penalised.round(1)
+        ('hinge', array([55.6, 70.2, 69.5]))
+        """
+        if self.scores is not None or self.predictions.ndim > 1:
+            raise ValueError(
+                "this run has several outputs; take the regret of one of them, on its labels y: "
+                "theory.Hindsight(kernel, X, y, lam).regret(forecasts[:, k], at), forecasts being "
+                "run.scores of OneVsRest or run.predictions of MultiOutput"
+            )
+        self._require_all("the regret")
+        if self._data is None:
+            raise ValueError(
+                "this run does not hold its data; "
+                f"use theory.regret(run.predictions, kernel, X, y, lam, {loss or self.loss!r})"
+            )
+        n = self.rounds
+        X, y = self._data[0][:n], self._data[1][:n]
+        now = Played()
+        now.add_all(X, y)
+        if not now.is_of(self._data[2]):
+            raise ValueError(
+                f"X or y {CHANGED}; play the run again, or give copies: okl.run(learner, X.copy(), "
+                "y.copy())"
+            )
+        best = theory.Hindsight(kernel, whole(X), y, lam, self.loss if loss is None else loss)
+        return best.regret(self.predictions, at)
+
+    def to_frame(self) -> Any:
+        """Return the run as a pandas DataFrame, a row for each round that was recorded.
+
+        Returns
+        -------
+        pandas.DataFrame
+            ``round``, from 1; ``prediction``; ``loss``; ``mean_loss``, the average of the losses so
+            far; where mistakes are counted ``mistake`` and ``mistake_rate``, their share so far;
+            ``size``; of a run with a certificate ``comparator``, ``regret`` and ``bound``, in
+            squared loss so far. ``OneVsRest`` adds ``score_c`` for each class c, and has a
+            certificate for each, ``regret_c``; ``MultiOutput`` has a column for each output k,
+            ``prediction_k``, where there is one above. The last row of ``mean_loss`` and
+            ``mistake_rate`` is the run's.
+
+        Raises
+        ------
+        ImportError
+            Without pandas.
+
+        Examples
+        --------
+        >>> import numpy as np, oklnumba as okl
+        >>> X = np.random.default_rng(0).uniform(-1, 1, (200, 2))
+        >>> run = okl.run(okl.KernelAWV(okl.Gaussian(1.0)), X, X[:, 0] * X[:, 1])
+        >>> run.to_frame().columns.tolist()
+        ['round', 'prediction', 'loss', 'mean_loss', 'size', 'comparator', 'regret', 'bound']
+        """
+        pandas = pandas_for("Run.to_frame")
+        columns = {"round": self.recorded, **self._columns("prediction", self.predictions)}
+        if self.scores is not None:
+            columns |= self._columns("score", self.scores)
+        columns |= self._columns("loss", self.losses)
+        columns["mean_loss"] = self._means("losses")
+        if self.mistakes is not None:
+            columns |= self._columns("mistake", self.mistakes)
+            columns["mistake_rate"] = self._means("mistakes")
+        columns["size"] = self.sizes
+        for name in ("comparator", "regret", "bound") if self.certificate else ():
+            columns |= self._columns(name, getattr(self.certificate, name))
+        return pandas.DataFrame(columns)
+
+    def _means(self, name: str) -> np.ndarray:
+        """Return the means over all rounds up to each of those recorded, and all outputs."""
+        sums = self._arrays.get(SUMS[name])
+        values = getattr(self, name) if sums is None else sums
+        of_rounds = values.mean(axis=tuple(range(1, values.ndim)))
+        return (np.cumsum(of_rounds) if sums is None else of_rounds) / self.recorded
+
+    def _columns(self, name: str, values: np.ndarray) -> dict[str, np.ndarray]:
+        """Return the values by name, one for each output where they have a column for each."""
+        if values.ndim == 1:
+            return {name: values}
+        outputs = self._meta.get("outputs") or range(values.shape[1])  # not in older files
+        return {f"{name}_{output}": values[:, k] for k, output in enumerate(outputs)}
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Write the run into one ``.npz`` file, without the data."""
+        write_npz(path, {"run": self._meta}, self._rows())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike) -> Run:
+        """Return a run that ``save`` or a checkpoint wrote."""
+        meta, _, arrays = read_run(path)
+        if "run" not in meta:
+            raise ValueError(f"{path} holds no run; a learner is read by oklnumba.load")
+        return cls(arrays, {name: value for name, value in meta["run"].items() if name != "log"})
+
+    def __repr__(self) -> str:
+        what = f"mean {self.loss} loss {self.mean_loss:.4g}"
+        if self.mistakes is not None:
+            what += f", mistake rate {100 * self.mistake_rate:.2f} %"
+        end = self._end()
+        size = f", size {self._last_size()}" if self.rounds else ""
+        return f"Run({self.learner}: {self.rounds} rounds{end}, {what}{size}, {self.seconds:.3g} s)"
+
+    def _end(self) -> str:
+        if self.interrupted:
+            return ", interrupted"
+        return "" if self.finished else ", stopped by its time limit"
+
+    def _repr_html_(self) -> str:
+        end = self._end()
+        rows: dict[str, Any] = {"learner": self.learner, "rounds": f"{self.rounds:,}{end}"}
+        rows[f"mean {self.loss} loss"] = self.mean_loss
+        if self.mistakes is not None:
+            rows["mistakes"] = f"{100 * self.mistake_rate:.2f} %"
+        if self.certificate is not None:
+            rows |= self.certificate._last()
+        if self.rounds:
+            rows["size"] = self._last_size()
+        return table("run", rows | {"seconds": f"{self.seconds:.3g}"})

@@ -1,0 +1,485 @@
+"""Several outputs of any learner: classes, one against the rest, or several real labels.
+
+One learner plays all outputs on one state where it can (``_several``: the AWV and ridge learners,
+whose factor does not depend on the labels), else there is a learner for each output.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from oklnumba.components.losses import Loss
+from oklnumba.core import checks, frames, inputs
+from oklnumba.core.health import Part, of_members
+from oklnumba.core.params import Params, told
+from oklnumba.core.state import NoRoom, Reserving, under
+from oklnumba.core.threads import locked
+from oklnumba.learners.base.learner import Learner, check_learner, fresh
+from oklnumba.learners.base.player import Player, Trace
+from oklnumba.learners.base.saving import refuse_other
+from oklnumba.protocol import run
+from oklnumba.protocol.runs import Run
+
+LABELS = str | int | float | np.number | np.bool_ | None  # what classes may be compared with
+
+
+class Several(Player):
+    """K outputs of learners of the same hyper-parameters; their forecasts are (n, K).
+
+    A subclass checks the labels (``_as_labels``) and makes numbers of them for each output
+    (``_column``).
+    """
+
+    learner: Learner
+    _learners: tuple[Learner, ...] = ()  # none before any data
+    _outputs = 0  # K, known with the first labels
+
+    @property
+    def learners_(self) -> list[Learner]:
+        """The learners that play: one for all outputs, or one for each; none before any data."""
+        return list(self._learners)
+
+    @property
+    def rounds(self) -> int:
+        """Rounds played."""
+        return self._learners[0].rounds if self._learners else 0
+
+    @property
+    def size(self) -> int:
+        """Size of the one learner, or the sizes of all, added up."""
+        return sum(one.size for one in self._learners)
+
+    @property
+    def _width(self) -> int | None:  # type: ignore[override]  # that of the learners
+        return self._learners[0]._width if self._learners else None
+
+    @property
+    def _certified(self) -> bool:  # type: ignore[override]  # as the learners are
+        return check_learner(self.learner)._certified
+
+    @property
+    def _run_rows(self) -> int:  # type: ignore[override]
+        return check_learner(self.learner)._run_rows
+
+    @property
+    def _together(self) -> bool:
+        """Whether one learner plays several outputs."""
+        return len(self._learners) < self._outputs
+
+    def _loss(self) -> Loss:
+        return check_learner(self.learner)._loss()
+
+    def _space(self) -> str | None:
+        return self._learners[0]._space() if self._learners else None
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        check_learner(self.learner)._check_params()
+
+    def _column(self, labels: np.ndarray, k: int) -> np.ndarray:
+        """Return the labels of output k, (n,)."""
+        raise NotImplementedError
+
+    def _advise(self, X: np.ndarray, labels: np.ndarray) -> None:
+        if self.rounds == 0:  # the learners are all alike
+            fresh(self.learner)._advise(X, self._column(labels, 0))
+
+    @property
+    def _broken(self) -> str | None:  # type: ignore[override]  # as one of the learners
+        return next((one._broken for one in self._learners if one._broken), None)
+
+    def _mark(self, fault: str) -> None:
+        for one in self._learners:
+            one._mark(fault)
+
+    def _begin(self, d: int, outputs: int = 1) -> None:
+        new = not self._learners
+        if new:
+            self._check_params()
+            one = fresh(self.learner)
+            count = 1 if one._several else outputs
+            self._learners = (one, *(fresh(one) for _ in range(count - 1)))
+            self._outputs = outputs
+            self._use_parts()
+        try:
+            for one in self._learners:
+                if self._together:
+                    one._begin(d, self._outputs)
+                else:
+                    one._begin(d)
+        except BaseException:
+            if new:
+                self.reset()
+            raise
+
+    def _add_output(self) -> None:
+        """Add an output whose past is that of the last one."""
+        if self._together:
+            self._learners = (self._learners[0]._with_output(),)
+        elif self._learners:
+            self._learners += (copy.deepcopy(self._learners[-1]),)
+        self._outputs += bool(self._learners)
+
+    def _trace(self, n: int) -> Trace:
+        outputs = self._outputs or self._outputs_told()
+        trace = Trace.empty(n, self._certified, outputs)
+        if outputs == 1:  # columns here too
+            numbers = {name: getattr(trace, name) for name in NUMBERS}
+            trace = trace._replace(**{k: a[:, None] for k, a in numbers.items() if a is not None})
+        return trace
+
+    def _outputs_told(self) -> int:
+        """Return K where the hyper-parameters say it; 1 before the labels do."""
+        return 1
+
+    def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
+        if self._together:
+            columns = [self._column(y, k) for k in range(self._outputs)]
+            one = self._learners[0]
+            try:
+                with one._lock:
+                    one._play(X, np.stack(columns, axis=1), trace)
+            except NoRoom as full:
+                if full.of is one:
+                    full.of = self
+                raise
+            return
+        start = 0
+        while start < len(X):
+            with Reserving(self):  # all have room before any of them plays
+                rows = min(one._ahead(len(X) - start) for one in self._learners)
+                part = slice(start, start + rows)
+                for k, one in enumerate(self._learners):
+                    one._prepare(X[part], self._column(y[part], k))
+            self._play_each(X[part], y[part], trace.rows(start, start + rows))
+            start += rows
+
+    def _play_each(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
+        """Let the learner of each output play rounds that there is room for."""
+        trace.sizes[:] = 0
+        for k, one in enumerate(self._learners):
+            own = Trace.empty(len(X), one._certified)
+            with one._lock:
+                one._play(X, self._column(y, k), own)
+            trace.sizes[:] += own.sizes
+            for name in NUMBERS:
+                if getattr(own, name) is not None:
+                    getattr(trace, name)[:, k] = getattr(own, name)
+
+    def _forecasts(self, X: ArrayLike) -> np.ndarray:
+        """Return the forecasts of all outputs for the rows of X, (n, K), after some data."""
+        with self._lock:
+            forecasts = [one.predict(X) for one in self._learners]
+        return forecasts[0] if self._together else np.stack(forecasts, axis=1)
+
+    def _diagnose(self) -> list[Part]:
+        if self._together:
+            return self._learners[0]._diagnose()
+        classes = self._output_names()
+        what, names = ("class", classes) if classes else ("output", range(len(self._learners)))
+        members = zip(names, self._learners, strict=False)  # no learners before any data
+        return of_members((f"{what} {name}", one._diagnose()) for name, one in members)
+
+    def _contents(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        meta, arrays = super()._contents()
+        meta |= {"width": self._width, "outputs": self._outputs, "scorers": []}
+        for k, one in enumerate(self._learners):
+            own, more = one._contents()
+            meta["scorers"].append(own)
+            arrays |= {f"scorer{k}_{name}": array for name, array in more.items()}
+        return meta, arrays
+
+    def _adopt(self, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        self.reset()
+        scorers = meta["scorers"]
+        if all(own["width"] is None for own in scorers):  # as 0.1.0 saved it without data
+            return
+        outputs = meta.get("outputs", len(scorers))
+        learners = tuple(fresh(self.learner) for _ in scorers)
+        for k, one in enumerate(learners):
+            one._adopt(scorers[k], under(f"scorer{k}_", arrays))
+            refuse_other(one, learners[0])
+        each = outputs if len(learners) == 1 else 1
+        if len(learners) * each != outputs or any(one._outputs != each for one in learners):
+            raise ValueError(f"its {len(learners)} learners have not {outputs!r} outputs")
+        self._check_outputs(outputs)
+        self._learners, self._outputs = learners, outputs
+        self._use_parts()
+
+    def _check_outputs(self, outputs: int) -> None:
+        """Raise ValueError for a number of outputs that a file cannot have."""
+
+
+NUMBERS = "predictions", "loss", "comparator", "bound"  # of a Trace: those with K columns
+
+
+class ZeroOne(NamedTuple):
+    """The loss of classes: 1 for a mistake, else 0."""
+
+    name: str = "zero-one"
+    classes: bool = False  # whether labels must be -1 or +1
+
+    def value(self, forecast: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Return the losses of classes forecast."""
+        return (forecast != y).astype(float)
+
+
+def _refuse_no_labels(labels: np.ndarray) -> None:
+    """Raise ValueError for what is no number and no text, and cannot be compared with them."""
+    kind = labels.dtype.kind
+    other = np.full(len(labels), kind not in "biufUSO")
+    if kind == "O":
+        other = np.array([not isinstance(one, LABELS) for one in labels])
+    if other.any():
+        row = int(np.argmax(other))
+        raise ValueError(
+            f"y has {checks.shown(labels[row])} at row {row}, which is no label: labels are "
+            "numbers or texts"
+        )
+
+
+class OneVsRest(Several):
+    """Several classes by one scorer each, whatever the learner (Rifkin and Klautau 2004).
+
+    The scorer of class c learns +1 for c and -1 for all other classes; the forecast is the class
+    with the largest score, the first one on ties (so the first class before any data). The AWV and
+    ridge learners play all scorers on one factor, which costs little more than a binary learner;
+    with the others it costs K times that.
+
+    Parameters
+    ----------
+    learner : Learner
+        Its hyper-parameters are those of every scorer; it is not played itself.
+    classes : sequence of at least two different labels
+        Numbers or texts; all that the stream may have.
+
+    Attributes
+    ----------
+    learners_ : list of Learner
+        One learner that plays all K scorers, its forecasts (n, K), or a learner for each class, in
+        the order of ``classes``. Empty before any data.
+    scorers_ : list of Learner
+        ``learners_`` where there is one for each class; AttributeError where one plays them all.
+
+    Remarks
+    -------
+    The scorers do not see each other, so all that holds for a learner (any cut of the stream gives
+    the same run, no look at later labels, save and load) holds here. One factor gives the bits of
+    K learners. ``okl.run`` records the classes forecast, the scores and the zero-one loss; with AWV
+    and ridge learners ``run.certificate`` has a column for each class: squared loss of its scores.
+
+    Examples
+    --------
+    >>> import numpy as np, oklnumba as okl
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (1500, 2))
+    >>> y = np.array(["left", "middle", "right"])[np.digitize(X[:, 0], [-0.3, 0.3])]
+    >>> learner = okl.OneVsRest(okl.FOGD(eta=0.5), classes=["left", "middle", "right"])
+    >>> run = okl.run(learner, X, y)
+    >>> bool(run.mistake_rate < 0.12), run.scores.shape, str(learner.predict_one([0.9, 0.0]))
+    (True, (1500, 3), 'right')
+    """
+
+    def __init__(self, learner: Learner, classes: Any):
+        self.learner = learner
+        self.classes = classes
+
+    @property
+    @locked
+    def scorers_(self) -> list[Learner]:
+        """The learner of each class; AttributeError where one learner plays all classes."""
+        if self._together:
+            raise AttributeError(
+                f"one learner plays all {self._outputs} classes on one factor: it is "
+                "learners_[0], whose predict(X) has a column for each class, as scores(X) has"
+            )
+        return self.learners_
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        classes, found = self.classes, self._names()
+        proper = found.ndim == 1 and len(found) >= 2 and found.dtype.kind in "iufUb"
+        proper = proper and not isinstance(classes, str | Params)
+        proper = proper and (found.dtype.kind != "f" or np.isfinite(found).all())
+        if not proper or len(np.unique(found)) != len(found):
+            raise ValueError(
+                "classes must be at least two different labels, all numbers or all texts, such as "
+                f"[0, 1, 2] or ['no', 'yes'], but are {told(classes)}"
+            )
+        check_learner(self.learner)._as_labels(np.array([-1.0, 1.0]), 2)
+
+    def _names(self) -> np.ndarray:
+        """Return the classes as an array, of objects where they are no labels."""
+        classes = np.asarray(self.classes)
+        if classes.dtype.kind == "O" and len({type(one) for one in classes.flat}) == 1:
+            return np.array(classes.tolist())  # texts of a data frame
+        mixed = not hasattr(self.classes, "dtype") and classes.dtype.kind == "U"
+        if mixed and not all(isinstance(one, str) for one in self.classes):
+            return classes.astype(object)
+        return classes
+
+    def _add_class(self, name: Any) -> None:
+        """Add a class that has had no rounds so far; so must the last class have had none.
+
+        The new scorer, which knew -1 only, is the last one's: the same as one from the start.
+        """
+        vars(self)["classes"] = *self.classes, name  # which belongs to the data from now on
+        self._add_output()
+
+    def _check_outputs(self, outputs: int) -> None:
+        if outputs != len(self._names()):
+            raise ValueError(f"it has {outputs} outputs for {len(self._names())} classes")
+
+    def _recorded(self, loss: str | None) -> ZeroOne:
+        checks.require(loss in (None, ZeroOne().name), "loss", loss, "'zero-one' for classes")
+        return ZeroOne()
+
+    def _as_labels(self, y: Any, n: int, signs: bool = False) -> np.ndarray:
+        """Return the places of the labels in ``classes``, (n,); ValueError for other labels."""
+        if y is None:
+            raise ValueError("labels are missing: pass y, one of classes for each row of X")
+        classes, labels = self._names(), frames.as_labels(y)
+        if labels.shape != (n,):
+            raise ValueError(f"y must have shape ({n},), one class a row, but has {labels.shape}")
+        _refuse_no_labels(labels)
+        places = np.full(n, -1)
+        for k, name in enumerate(classes):
+            places[labels == name] = k
+        if n and places.min() < 0:
+            row = int(np.argmin(places))
+            raise ValueError(
+                f"y has {labels[row]} at row {row}, which is not one of the classes "
+                f"{classes.tolist()}; name all classes when you make the learner"
+            )
+        return places
+
+    def _column(self, labels: np.ndarray, k: int) -> np.ndarray:
+        return np.where(labels == k, 1.0, -1.0)
+
+    def _output_names(self) -> list[Any]:
+        return self._names().tolist()
+
+    def _outputs_told(self) -> int:
+        return len(self._names())
+
+    def _begin(self, d: int, outputs: int = 1) -> None:
+        super()._begin(d, self._outputs_told())
+
+    def _record(self, y: np.ndarray, trace: Trace, loss: Any) -> dict[str, np.ndarray]:
+        chosen = np.argmax(trace.predictions, axis=1)
+        part = {name: a for name, a in trace._asdict().items() if a is not None}
+        part |= {"predictions": self._names()[chosen], "scores": trace.predictions}
+        return part | {"losses": loss.value(chosen, y), "mistakes": chosen != y}
+
+    @locked
+    def scores(self, X: ArrayLike) -> np.ndarray:
+        """Return the scores of the rows of X, shape (n, K), one column a class."""
+        classes = self._names()
+        if self._learners:
+            return self._forecasts(X)
+        return np.zeros((inputs.as_rows(X).shape[0], len(classes)))
+
+    def predict(self, X: ArrayLike) -> np.ndarray:
+        """Return the classes forecast for the rows of X, each on its own; nothing changes."""
+        return self._names()[np.argmax(self.scores(X), axis=1)]
+
+    def predict_one(self, x: ArrayLike) -> Any:
+        """Return the class forecast if ``x`` came next; nothing changes."""
+        return self.predict(inputs.as_point(x, self._width))[0]
+
+    def run(self, X: ArrayLike, y: ArrayLike) -> Run:
+        """Play the online protocol over the rows of X: short for ``okl.run(self, X, y)``.
+
+        Parameters
+        ----------
+        X : array_like of shape (n, d)
+        y : array_like of shape (n,)
+            One of ``classes`` each.
+
+        Raises
+        ------
+        ValueError
+            As in ``partial_fit``.
+        """
+        return run.run(self, X, y)
+
+
+class MultiOutput(Several):
+    """Several real labels a round, each forecast for itself by a learner of the same kind.
+
+    The AWV and ridge learners play all labels on one factor, which costs little more than one
+    label; with the others it costs K times as much.
+
+    Parameters
+    ----------
+    learner : Learner
+        Its hyper-parameters are those of every output; it is not played itself.
+
+    Attributes
+    ----------
+    learners_ : list of Learner
+        One learner that plays all K outputs, its forecasts (n, K), or a learner for each. Empty
+        before any data.
+
+    Remarks
+    -------
+    The outputs do not see each other: each has the forecasts of a run of its own, to the bit.
+    ``okl.run`` takes labels of shape (n, K), and what it records for each round and label is
+    (n, K): predictions, losses, the certificate; ``run.mean_loss`` is the mean over both.
+
+    Examples
+    --------
+    >>> import numpy as np, oklnumba as okl
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
+    >>> Y = np.column_stack([np.sin(X[:, 0]), X[:, 0] * X[:, 1]])
+    >>> learner = okl.MultiOutput(okl.PKAWV(okl.TaylorFeatures(3)))
+    >>> run = okl.run(learner, X, Y)
+    >>> learner.predict([[0.5, 0.5]]).round(2), run.losses.shape, len(learner.learners_)
+    (array([[0.49, 0.31]]), (500, 2), 1)
+    """
+
+    def __init__(self, learner: Learner):
+        self.learner = learner
+
+    def _as_labels(self, y: Any, n: int, signs: bool = False) -> np.ndarray:
+        """Return checked labels, (n, K)."""
+        if y is None:
+            raise ValueError("labels are missing: pass y of shape (n, K), one row a row of X")
+        listed = isinstance(y, list) and any(map(np.isscalar, y[:1]))
+        if listed or checks.has_shape(y) and len(y.shape) == 1:
+            raise ValueError(
+                f"y must have shape (n, K), one row a row of X, but has ({len(y)},); use "
+                "y.reshape(-1, 1) for one output, or the learner itself"
+            )
+        Y = inputs.as_inputs(y, self._outputs or None, "y")
+        if len(Y) != n:
+            raise ValueError(f"y must have {n} rows, one a row of X, but has {len(Y)}")
+        for k in range(Y.shape[1]):
+            try:
+                check_learner(self.learner)._as_labels(Y[:, k], n, signs)
+            except ValueError as error:
+                raise ValueError(f"column {k} of y: {error}") from None
+        return np.require(Y, requirements=["C", "W"])
+
+    def _column(self, labels: np.ndarray, k: int) -> np.ndarray:
+        return labels[:, k].copy()
+
+    @locked
+    def predict(self, X: ArrayLike) -> np.ndarray:
+        """Return the forecasts for the rows of X, shape (n, K); nothing changes.
+
+        Raises
+        ------
+        ValueError
+            Before any data, when K is not known, or if X is not valid.
+        """
+        if not self._learners:
+            raise ValueError("MultiOutput has seen no data; play a round first")
+        return self._forecasts(X)
+
+    def predict_one(self, x: ArrayLike) -> np.ndarray:
+        """Return the forecasts if ``x`` came next, shape (K,); nothing changes."""
+        return self.predict(inputs.as_point(x, self._width))[0]

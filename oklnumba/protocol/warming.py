@@ -1,0 +1,173 @@
+"""Compile beforehand: ``okl.warm_up`` fills the cache of compiled code, for deployments."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Iterator
+from difflib import get_close_matches
+from itertools import product
+
+import numpy as np
+
+from oklnumba.components.features import FourierFeatures, NystromFeatures, TaylorFeatures
+from oklnumba.components.kernels import Gaussian
+from oklnumba.core.checks import require_flag
+from oklnumba.core.display import Bar
+from oklnumba.core.params import Params, anew, exported, told
+from oklnumba.hot.primitives.jit import cache_folder
+from oklnumba.learners.awv import PKAWV
+from oklnumba.learners.base.player import Player, level_of_caller
+from oklnumba.learners.catalogue import CATALOGUE
+from oklnumba.learners.first_order import OGD
+from oklnumba.protocol.run import run
+from oklnumba.protocol.several import MultiOutput, OneVsRest
+
+NO_FOLDER = (
+    "no folder for it is writable, set NUMBA_CACHE_DIR; or the package lies in an archive, "
+    "unpack it"
+)
+ROWS = 100
+BY_HAND = 3
+WIDTH = 2
+# What stands for an argument without a default; each of several is compiled.
+LANDMARKS = np.linspace(-1, 1, 5 * WIDTH).reshape(5, WIDTH)
+MAPS = TaylorFeatures(2), FourierFeatures(4), NystromFeatures(LANDMARKS, Gaussian())
+GIVEN = {
+    "kernel": (Gaussian(),),
+    "kernels": ([Gaussian(0.5), Gaussian(2.0)],),
+    "features": MAPS,
+    "learner": (OGD(),),
+    "learners": ([OGD(eta=0.1), OGD(eta=1.0)],),
+    "classes": ((0, 1, 2),),
+}
+# Of classes that take less, or have more loops than their defaults play.
+INSTEAD = {"GrowingPKAWV": {"features": MAPS[:1]}}
+MORE = {
+    "FOGD": ({"features": TaylorFeatures(2)},),
+    "ExpConcaveFTRL": ({"domain": "simplex"}, {"domain": "ball", "radius": 1.0}),
+    "MultiOutput": ({"learner": PKAWV(TaylorFeatures(2))},),
+    "OneVsRest": ({"learner": PKAWV(TaylorFeatures(2))},),
+}
+
+
+def warm_up(*learners: str | Player, progress: bool = False) -> dict[str, float]:
+    """Compile what learners need to run, learn and predict, and keep it in the cache on disk.
+
+    The cache is the folder ``NUMBA_CACHE_DIR``, or else lies beside the package or, where that is
+    read-only, in the user's cache folder. Processes that find it compile nothing.
+
+    Parameters
+    ----------
+    *learners : str or learner
+        Names of classes, which stand for their defaults and any feature map; or learners, which are
+        left as they are. None: every learner of the package.
+    progress : bool
+        Show a progress bar.
+
+    Returns
+    -------
+    dict of str to float
+        CPU seconds by learner. Learners share code, so the first ones take longest.
+
+    Raises
+    ------
+    ValueError
+        If there is no learner of that name.
+
+    Warns
+    -----
+    UserWarning
+        If compiled code cannot be kept, so that other processes compile again.
+
+    Examples
+    --------
+    >>> import oklnumba as okl
+    >>> list(okl.warm_up("OGD", okl.LinearRidge(lam=0.1)))
+    ['OGD', 'LinearRidge(lam=0.1, discount=1.0)']
+    """
+    progress = require_flag("progress", progress)
+    wanted = {one if isinstance(one, str) else repr(one): one for one in learners or warmable()}
+    found = {title: list(examples(one)) for title, one in wanted.items()}
+    if cache_folder() is None:
+        warnings.warn(
+            f"compiled code is not kept, so that other processes compile again: {NO_FOLDER}",
+            UserWarning,
+            stacklevel=level_of_caller(),
+        )
+    seconds = {}
+    for title, made in Bar(found.items(), unit=" learner", disable=not progress):
+        start = time.process_time()
+        for learner in made:
+            _play(learner)
+        seconds[title] = time.process_time() - start
+    return seconds
+
+
+def warmable() -> list[str]:
+    """Return the names of the classes of learners, in the order of the catalogue."""
+    names = [name for entry in CATALOGUE for name in entry.names.split(", ")]
+    return [name for name in names if issubclass(exported(name) or Params, Player)]
+
+
+def examples(learner: str | Player) -> Iterator[Player]:
+    """Yield learners without data that play all the loops of one that is named, or of a copy.
+
+    Parameters
+    ----------
+    learner : str or learner
+
+    Raises
+    ------
+    ValueError
+        If it is neither.
+
+    Examples
+    --------
+    >>> from oklnumba.protocol.warming import examples
+    >>> len(list(examples("PKAWV"))), list(examples("KRLS"))
+    (3, [KRLS(kernel=Gaussian(sigma=1.0), threshold=0.01)])
+    """
+    if isinstance(learner, Player):
+        yield anew(learner)
+        return
+    if not isinstance(learner, str):
+        raise ValueError(f"learners must be names or learners, but there is {told(learner)}")
+    if learner not in warmable():
+        known = {name.lower(): name for name in warmable()}
+        close = get_close_matches(learner.lower(), known, n=1)
+        hint = f"did you mean {known[close[0]]!r}?" if close else f"one of {', '.join(warmable())}"
+        raise ValueError(f"no learner {learner!r}; {hint}")
+    cls = exported(learner)
+    needed = [name for name, p in cls.__signature__.parameters.items() if p.default is p.empty]
+    given = GIVEN | INSTEAD.get(learner, {})
+    for values in product(*(given[name] for name in needed)):
+        for more in ({}, *MORE.get(learner, ())):
+            yield cls(**dict(zip(needed, values, strict=True)) | more)
+
+
+def _width(learner: Params) -> int:
+    """Return the width of inputs that a learner takes; WIDTH where it takes any."""
+    fixed = {"landmarks": lambda v: np.shape(v)[1], "center": np.size}
+    for name, value in learner.get_params(deep=True).items():
+        if name.split("__")[-1] in fixed and np.ndim(value) > 0:
+            return int(fixed[name.split("__")[-1]](value))
+    return WIDTH
+
+
+def _play(learner: Player) -> None:
+    """Play some rounds of made-up data: in bulk, and by hand."""
+    X = np.random.default_rng(0).uniform(-1, 1, (ROWS, _width(learner)))
+    y = np.sign(X[:, 0] + 0.1)
+    if isinstance(learner, OneVsRest):
+        y = np.asarray(learner.classes)[np.arange(ROWS) % len(learner.classes)]
+    elif isinstance(learner, MultiOutput):
+        y = np.stack([y, -y], axis=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # kernels and features need not suit these inputs
+        if run(learner, X, y).interrupted:
+            raise KeyboardInterrupt
+    learner.predict(X)
+    for t in range(BY_HAND if hasattr(learner, "predict_one") else 0):
+        learner.predict_one(X[t])
+        learner.learn_one(X[t], y[t])

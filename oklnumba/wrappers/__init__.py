@@ -1,1 +1,0 @@
-"""What works around any learner: several outputs, and one fixed function out of a whole run."""
