@@ -2,42 +2,40 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from oklnumba.components.features import NystromFeatures
-from oklnumba.components.kernels import Kernel, check_kernel
+from oklnumba.components.kernels import Kernel, kernel_field
 from oklnumba.core.blocks import blocks
-from oklnumba.core.checks import number, require, require_positive, require_seed, require_within
-from oklnumba.core.guard import HOLD
+from oklnumba.core.checks import number, require
+from oklnumba.core.guard import locked
 from oklnumba.core.inputs import as_rows
-from oklnumba.core.params import Params
-from oklnumba.core.state import Coins, NoRoom, State, aligned_zeros, padded
-from oklnumba.core.threads import Locked, locked
+from oklnumba.core.params import Params, positive, random_seed, within
+from oklnumba.core.state import Coins, State, aligned_zeros, round_up_to_vector
 from oklnumba.core.transformers import Transformer, in_frames, not_fitted
 from oklnumba.hot.primitives.dictionary import ald_rounds, kors_rounds
 from oklnumba.hot.primitives.jit import ATOMS, DONE
 
-# What says that there was data, of a sampler; all else is made anew with the next.
-_SEEN = "_seen", "_fault", "indices_", "probabilities_", "n_features_in_", "feature_names_in_"
-
 ROWS = 8192  # points looked at in one go
 
 
-class _Sampler(State, Transformer, Locked, Params):
+class _Sampler(State, Transformer, Params):
     """A streaming dictionary: looks at points in order, keeps some, and never drops them.
 
     A step of scikit-learn's pipelines: ``fit`` starts afresh, ``partial_fit`` goes on.
 
-    A subclass has ``_check_params()``, ``_start(d)`` where it has state of its own, and ``_play``.
+    A subclass has ``_start(d)`` where it has state of its own, and ``_play``.
     """
 
     _STATE = {"atoms": ("d", ATOMS), "counts": ("counts",)}
-    _fault = ""  # after an error in the middle of a point
     _FIRST_ROOM = 32
     _REMEDY = "scale the inputs"  # of points whose numbers are beyond double precision
+
+    kernel: Kernel = kernel_field()
 
     @locked
     def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
@@ -50,9 +48,9 @@ class _Sampler(State, Transformer, Locked, Params):
     @locked
     def reset(self) -> Self:
         """Go back to no data; return self."""
-        with HOLD:
-            for name in _SEEN:
-                vars(self).pop(name, None)
+        self._clear()
+        for name in ("indices_", "probabilities_", "n_features_in_", "feature_names_in_"):
+            vars(self).pop(name, None)
         return self
 
     @locked
@@ -68,71 +66,44 @@ class _Sampler(State, Transformer, Locked, Params):
         Raises
         ------
         ValueError
-            If X is not valid or a hyper-parameter is outside its domain (nothing has changed then).
+            If X is not valid (nothing has changed then).
         FloatingPointError
             If the numbers of a point are beyond double precision; the message names it.
-        MemoryError
-            If there is no room to grow; the message says how many points have been looked at.
         RuntimeError
-            After an error in the middle of a point, until ``reset``.
+            After an error or Ctrl-C in the middle of a point, until ``reset``.
         """
-        started = hasattr(self, "_seen")
-        if started and self._broken:
-            raise FloatingPointError(self._broken)
-        if self._fault:
-            raise RuntimeError(self._fault)
+        self._refuse_fault()
         self._compare(X)
-        rows = as_rows(X, len(self._atoms) if started else None)
-        if not started:
-            self._check_params()
+        rows = as_rows(X, len(self._atoms) if self._started else None)
         return self._look_at(rows, X)
+
+    @property
+    def _started(self) -> bool:
+        return hasattr(self, "_seen")
 
     def _look_at(self, rows: Any, X: ArrayLike) -> Self:
         """Look at checked rows, which X gave."""
-        if not hasattr(self, "_seen"):
-            with HOLD:
-                try:
-                    self._start(rows.shape[1])
-                    self._note(X, rows.shape[1])
-                except BaseException:
-                    self.reset()
-                    raise
-        before = self._seen
+        if not self._started:
+            self._hyper = self._checked_params()
+            self._start(rows.shape[1])
+            self._note(X, rows.shape[1])
+        self._mark_changing()
         for _, block in blocks(rows, ROWS):
-            with HOLD:  # interrupts come between blocks
-                try:
-                    self._look(block)
-                except NoRoom as full:
-                    done = f"{self._seen - before} of these {rows.shape[0]} points were looked at"
-                    full.args = (f"{full}; {done}, and the sampler is intact",)
-                    raise
-                except BaseException as error:
-                    if not self._broken:
-                        self._fault = (
-                            f"this {type(self).__name__} is no longer whole: "
-                            f"{type(error).__name__} in the middle of a point; call reset() and "
-                            "start again"
-                        )
-                    raise
+            self._look(block)
+        self._fault = None
         return self
 
     def _look(self, X: np.ndarray) -> None:
         """Look at some points; raise FloatingPointError for numbers beyond double precision."""
         played, kept = np.empty(len(X)), np.empty(len(X), dtype=np.int64)
-        try:
-            first, status = self._play(X, played, kept)
-        except NoRoom as full:
-            for name in self._COINS:
-                getattr(self, f"_{name}").give_back(len(X) - full.first, len(X))
-            self._record(played, kept, full.first)
-            raise
+        first, status = self._play(X, played, kept)
         self._record(played, kept, first)
         if status != DONE:
-            self._broken = (
+            self._fault = FloatingPointError(
                 f"{type(self).__name__}, point {self._seen + 1}: its distance to the dictionary is "
-                f"lost in double precision; {self._REMEDY}, and start with a new one"
+                f"lost in double precision; {self._REMEDY}, then reset() and start again"
             )
-            raise FloatingPointError(self._broken)
+            raise self._fault
 
     def _record(self, played: np.ndarray, kept: np.ndarray, first: int) -> None:
         """Note which of the next ``first`` points were kept, and with what probability."""
@@ -142,18 +113,12 @@ class _Sampler(State, Transformer, Locked, Params):
         self._seen += first
 
     def _start(self, d: int) -> None:
-        self._use_parts()
-        self._kernel = self.kernel._code()
+        self._kernel = self._hyper.kernel._code()
         self._make_state(d=d, counts=1)
         self._work = np.zeros((2, 0))
         self._seen = 0
-        self._broken = ""
         self.indices_ = np.zeros(0, dtype=np.int64)
         self.probabilities_ = np.zeros(0)
-
-    def _check_params(self) -> None:
-        super()._check_params()
-        check_kernel(self.kernel)
 
     def _play(self, X: np.ndarray, played: np.ndarray, kept: np.ndarray) -> tuple[int, int]:
         """Look at points; write their probabilities and whether they were kept.
@@ -162,44 +127,23 @@ class _Sampler(State, Transformer, Locked, Params):
         """
         raise NotImplementedError
 
-    def _buffers(self, rooms: dict[int, int]) -> dict[str, np.ndarray]:
-        return super()._buffers(rooms) | {"work": aligned_zeros(2, padded(rooms[ATOMS]))}
+    def _make_buffers(self, rooms: dict[int, int]) -> dict[str, np.ndarray]:
+        work = aligned_zeros(2, round_up_to_vector(rooms[ATOMS]))
+        return super()._make_buffers(rooms) | {"work": work}
 
-    def _data(self) -> str | None:
-        return f"has seen {self._seen} points" if hasattr(self, "_seen") else None
-
-    @locked
-    def set_params(self, **params: Any) -> Self:
-        """Set hyper-parameters before any data; return self.
-
-        Raises
-        ------
-        ValueError
-            For an unknown name, or once points have been seen.
-        """
-        if params and hasattr(self, "_seen"):
-            raise ValueError(
-                f"this {type(self).__name__} has seen {self._seen} points with its present "
-                f"{', '.join(params)}; call reset() first, or make a new one"
-            )
-        super().set_params(**params)
-        return self
-
-    def _fitted(self) -> dict[str, Any]:
-        if not hasattr(self, "_seen"):
-            return {}
-        return {"points seen": self._seen, "points kept": self.size}
+    def _describe_data(self) -> dict[str, Any]:
+        return {"points seen": self._seen, "points kept": self.size} if self._started else {}
 
     @property
     def size(self) -> int:
         """Points kept."""
-        return int(self._counts[ATOMS]) if hasattr(self, "_seen") else 0
+        return int(self._counts[ATOMS]) if self._started else 0
 
     @property
     @locked
     def landmarks_(self) -> np.ndarray:
         """The points kept, shape (m, d)."""
-        if not hasattr(self, "_seen"):
+        if not self._started:
             name = type(self).__name__
             raise not_fitted(f"{name} has seen no data; call fit(X) or partial_fit(X) first")
         return self._used("atoms").T.copy()
@@ -281,33 +225,21 @@ class KORS(_Sampler):
     _COINS = ("coins",)
     _REMEDY = "raise alpha or scale the inputs"
 
-    def __init__(
-        self,
-        kernel: Kernel,
-        *,
-        alpha: float = 1.0,
-        beta: float = 1.0,
-        eps: float = 0.5,
-        seed: int = 0,
-    ):
-        self.kernel = kernel
-        self.alpha = alpha
-        self.beta = beta
-        self.eps = eps
-        self.seed = seed
-
-    def _check_params(self) -> None:
-        super()._check_params()
-        check_kors(self.alpha, "alpha", self.beta, self.eps, self.seed)
+    _: KW_ONLY
+    alpha: float = positive(1.0)
+    beta: float = positive(1.0)
+    eps: float = within("(0, 1)", 0.5)
+    seed: int = random_seed(0)
 
     def _start(self, d: int) -> None:
         super()._start(d)
-        self._coins = Coins(self.seed)
+        self._coins = Coins(self._hyper.seed)
 
     def _play(self, X: np.ndarray, played: np.ndarray, kept: np.ndarray) -> tuple[int, int]:
-        setting = (float(self.alpha), float(self.beta), float(self.eps), np.inf)
+        hyper = self._hyper
+        setting = hyper.alpha, hyper.beta, hyper.eps, np.inf
         coins = self._coins.take(len(X))
-        return self._with_room(
+        return self._play_with_room(
             lambda first: kors_rounds(
                 X, coins, first, self._kernel, setting, self._counts,
                 (self._atoms, self._weights, self._C), self._work, (played, kept),
@@ -345,24 +277,17 @@ class UniformSampling(_Sampler):
 
     _COINS = ("coins",)
 
-    def __init__(self, kernel: Kernel, *, probability: float = 0.1, seed: int = 0):
-        self.kernel = kernel
-        self.probability = probability
-        self.seed = seed
-
-    def _check_params(self) -> None:
-        super()._check_params()
-        p = self.probability
-        require(number(p) and 0 < p <= 1, "probability", p, "a number in (0, 1]")
-        require_seed(self.seed)
+    _: KW_ONLY
+    probability: float = within("(0, 1]", 0.1)
+    seed: int = random_seed(0)
 
     def _start(self, d: int) -> None:
         super()._start(d)
-        self._coins = Coins(self.seed)
+        self._coins = Coins(self._hyper.seed)
 
     def _play(self, X: np.ndarray, played: np.ndarray, kept: np.ndarray) -> tuple[int, int]:
-        played[:] = self.probability
-        kept[:] = self._coins.take(len(X)) < self.probability
+        played[:] = self._hyper.probability
+        kept[:] = self._coins.take(len(X)) < played
         m, new = self.size, X[kept == 1]
         self._reserve({ATOMS: m + len(new)})
         self._atoms[:, m : m + len(new)] = new.T
@@ -406,46 +331,28 @@ class ALD(_Sampler):
     _STATE = _Sampler._STATE | {"R": (ATOMS, ATOMS)}
     _REMEDY = "raise threshold or scale the inputs"
 
-    def __init__(self, kernel: Kernel, *, threshold: float = 0.1):
-        self.kernel = kernel
-        self.threshold = threshold
-
-    def _check_params(self) -> None:
-        super()._check_params()
-        require_positive("threshold", self.threshold)
+    _: KW_ONLY
+    threshold: float = positive(0.1)
 
     def _play(self, X: np.ndarray, played: np.ndarray, kept: np.ndarray) -> tuple[int, int]:
         played[:] = 1.0
-        return self._with_room(
+        return self._play_with_room(
             lambda first: ald_rounds(
-                X, first, self._kernel, float(self.threshold), self._counts,
+                X, first, self._kernel, self._hyper.threshold, self._counts,
                 (self._atoms, self._R), self._work, kept,
             ),
         )  # fmt: skip
 
 
-# Why mu, beta and eps are refused beside a sampler that is a probability.
-UNIFORM = "uniform sampling has no use for it; leave it out, or take sampler='kors'"
+def check_sampler(name: str, value: Any) -> str | float:
+    """Return the sampler of a learner: "kors", "kors_listed" or a probability in (0, 1]."""
+    named = isinstance(value, str) and value in ("kors", "kors_listed")
+    fixed = not isinstance(value, str) and number(value) and 0 < value <= 1
+    require(named or fixed, name, value, '"kors", "kors_listed", or a probability in (0, 1]')
+    return value if named else float(value)
 
 
-def joining_rule(
-    sampler: str | float, mu: float, beta: float, eps: float, seed: int
-) -> tuple[float, ...]:
-    """Return the rule of ``joining_probability`` for a learner's sampler; ValueError if not valid.
-
-    sampler : "kors", "kors_listed", or the probability of uniform sampling.
-    """
-    check_kors(mu, "mu", beta, eps, seed)
-    named = isinstance(sampler, str) and sampler in ("kors", "kors_listed")
-    fixed = not isinstance(sampler, str) and number(sampler) and 0 < sampler <= 1
-    require(named or fixed, "sampler", sampler, '"kors", "kors_listed", or a probability in (0, 1]')
-    listed = float(sampler == "kors_listed")
-    return float(mu), float(beta), float(eps), float(sampler) if fixed else 0.0, listed
-
-
-def check_kors(alpha: float, name: str, beta: float, eps: float, seed: int) -> None:
-    """Refuse hyper-parameters of KORS that are out of range; ``name`` is what alpha is called."""
-    require_positive(name, alpha)
-    require_positive("beta", beta)
-    require_within("eps", eps, "(0, 1)")
-    require_seed(seed)
+def joining_rule(sampler: str | float, mu: float, beta: float, eps: float) -> tuple[float, ...]:
+    """Return the rule of ``joining_probability`` (hot/primitives/dictionary.py) for a sampler."""
+    uniform = 0.0 if isinstance(sampler, str) else sampler
+    return mu, beta, eps, uniform, float(sampler == "kors_listed")

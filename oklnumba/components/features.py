@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, MISSING
 from math import comb, sqrt
 from typing import Any, Self
 
@@ -9,11 +10,11 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
-from oklnumba.components.kernels import Gaussian, Kernel, check_kernel
+from oklnumba.components.kernels import Gaussian, Kernel, check_kernel, kernel_field
 from oklnumba.core.blocks import blocks
-from oklnumba.core.checks import require_count, require_memory, require_seed, require_width
+from oklnumba.core.checks import require_count, require_memory
 from oklnumba.core.inputs import as_inputs, as_point, as_rows
-from oklnumba.core.params import Params, told
+from oklnumba.core.params import Params, checked, clone, count, describe, random_seed, width
 from oklnumba.core.transformers import Transformer, in_frames
 from oklnumba.hot.primitives.features import fourier_block, taylor_block
 from oklnumba.hot.primitives.rows import kernel_block
@@ -108,6 +109,10 @@ class Features(Transformer, Params):
         return None
 
 
+def _check_center(name: str, value: Any) -> np.ndarray:
+    return as_point(value, name=name)[0]
+
+
 class TaylorFeatures(Features):
     """Taylor features of the Gaussian kernel: all distinct monomials of degree <= ``degree``.
 
@@ -145,17 +150,10 @@ class TaylorFeatures(Features):
     LOW_SHARE = 0.1  # of the kernel: below there is advice
     HEAD = 500  # inputs looked at for that
 
-    def __init__(self, degree: int = 2, *, sigma: float = 1.0, center: ArrayLike | None = None):
-        self.degree = degree
-        self.sigma = sigma
-        self.center = center
-
-    def _check_params(self) -> None:
-        super()._check_params()
-        require_count("degree", self.degree, 0)
-        require_width(self.sigma)
-        if self.center is not None:
-            as_point(self.center, name="center")
+    degree: int = count(0, 2)
+    _: KW_ONLY
+    sigma: float = width(1.0)
+    center: ArrayLike | None = checked(_check_center, None, optional=True)
 
     def size(self, d: int) -> int:
         """Return C(d + degree, degree)."""
@@ -195,9 +193,9 @@ class TaylorFeatures(Features):
         if len(center) != d:
             raise ValueError(f"center has {len(center)} entries, but X has {d} columns; give {d}")
         parent, variable, ratio = _monomials(d, int(self.degree))
-        ratio = ratio / float(self.sigma)
+        ratio = ratio / self.sigma
         shifted = np.empty(d)
-        rate = 0.5 / float(self.sigma) ** 2
+        rate = 0.5 / self.sigma**2
 
         def write(X: np.ndarray, out: np.ndarray) -> None:
             taylor_block(X, center, rate, parent, variable, ratio, shifted, out)
@@ -228,9 +226,9 @@ def _monomials(d: int, degree: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]
     level: list[tuple[int, int, int]] = [(0, 0, 0)]
     for _ in range(degree):
         following = []
-        for position, last, count in level:
+        for position, last, times in level:
             for v in range(last, d):
-                repeated = count + 1 if v == last else 1
+                repeated = times + 1 if v == last else 1
                 following.append((len(parent), v, repeated))
                 parent.append(position)
                 variable.append(v)
@@ -267,16 +265,10 @@ class FourierFeatures(Features):
     ((1, 100), 1.0)
     """
 
-    def __init__(self, n_frequencies: int = 400, *, sigma: float = 1.0, seed: int = 0):
-        self.n_frequencies = n_frequencies
-        self.sigma = sigma
-        self.seed = seed
-
-    def _check_params(self) -> None:
-        super()._check_params()
-        require_count("n_frequencies", self.n_frequencies, 1)
-        require_width(self.sigma)
-        require_seed(self.seed)
+    n_frequencies: int = count(1, 400)
+    _: KW_ONLY
+    sigma: float = width(1.0)
+    seed: int = random_seed(0)
 
     def size(self, d: int) -> int:
         """Return 2 n_frequencies."""
@@ -295,17 +287,17 @@ class FourierFeatures(Features):
 
     def _frequencies(self, d: int) -> tuple[np.ndarray, float]:
         """Return the frequencies, (d, n_frequencies), and the scale of the features."""
-        count = self.size(d) // 2
-        require_memory(f"{count} frequencies in {d} dimensions", COPIES * 8 * count * d)
+        n = self.size(d) // 2
+        require_memory(f"{n} frequencies in {d} dimensions", COPIES * 8 * n * d)
         rng = np.random.default_rng(self.seed)
-        frequencies = np.ascontiguousarray(rng.standard_normal((count, d)).T) / float(self.sigma)
-        return frequencies, 1.0 / sqrt(count)
+        frequencies = np.ascontiguousarray(rng.standard_normal((n, d)).T) / self.sigma
+        return frequencies, 1.0 / sqrt(n)
 
     def _names_out(self, columns: list[str]) -> list[str]:
         size = self.size(len(columns))
         require_memory(f"{size} names", BYTES_OF_NAME * size)
-        count = range(size // 2)
-        return [f"fourier_{wave}{j}" for wave in ("sin", "cos") for j in count]
+        numbers = range(size // 2)
+        return [f"fourier_{wave}{j}" for wave in ("sin", "cos") for j in numbers]
 
     def _writer(self, d: int):
         return self._writer_of(*self._frequencies(d))
@@ -315,6 +307,15 @@ class FourierFeatures(Features):
             fourier_block(X, frequencies, scale, out)
 
         return write, 2 * frequencies.shape[1]
+
+
+def _check_landmarks(name: str, value: Any) -> np.ndarray:
+    if isinstance(value, Kernel):
+        raise ValueError(
+            "landmarks must be points, an array of shape (m, d), but is a kernel; landmarks "
+            "come first: okl.NystromFeatures(landmarks, kernel)"
+        )
+    return np.array(as_inputs(value, name=name), order="C")
 
 
 class NystromFeatures(Features):
@@ -345,22 +346,10 @@ class NystromFeatures(Features):
 
     NULL = 1e-12
 
-    def __init__(self, landmarks: ArrayLike, kernel: Kernel, *, rank: int | None = None):
-        self.landmarks = landmarks
-        self.kernel = kernel
-        self.rank = rank
-
-    def _check_params(self) -> None:
-        super()._check_params()
-        if isinstance(self.landmarks, Kernel):
-            raise ValueError(
-                "landmarks must be points, an array of shape (m, d), but is a kernel; landmarks "
-                "come first: okl.NystromFeatures(landmarks, kernel)"
-            )
-        check_kernel(self.kernel)
-        if self.rank is not None:
-            require_count("rank", self.rank, 1)
-        as_inputs(self.landmarks, name="landmarks")
+    landmarks: ArrayLike = checked(_check_landmarks)
+    kernel: Kernel = kernel_field()
+    _: KW_ONLY
+    rank: int | None = count(1, None, optional=True)
 
     def _map(self, d: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the landmarks and the matrix V Lambda^{-1/2} for inputs of width d."""
@@ -418,18 +407,22 @@ class NystromFeatures(Features):
 
 
 def check_features(features: Any, name: str = "features") -> Features:
-    """Return a feature map whose hyper-parameters are in range, or raise ValueError."""
+    """Return a feature map; raise ValueError for anything else, or parameters out of range."""
     if isinstance(features, Features):
         features._check_params()
         return features
-    hint, what = "", told(features)
+    hint = ""
     if isinstance(features, Kernel):
-        what = f"the kernel {what}"
         hint = (
-            "; learners that take a kernel are NystromAWV and KernelAWV; features of it are "
-            "okl.NystromFeatures(landmarks, kernel), of a Gaussian also okl.TaylorFeatures()"
+            "; NystromAWV and KernelAWV take a kernel, and okl.NystromFeatures(landmarks, kernel) "
+            "are features of it"
         )
     raise ValueError(
         f"{name} must be an oklnumba feature map such as okl.TaylorFeatures(degree=2), but is "
-        f"{what}{hint}"
+        f"{describe(features)}{hint}"
     )
+
+
+def features_field(default: Any = MISSING, optional: bool = False) -> Any:
+    """Declare a hyper-parameter that is a feature map."""
+    return checked(lambda name, value: clone(check_features(value, name)), default, optional)

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from oklnumba.core.blocks import blocks, whole
-from oklnumba.core.checks import (
-    number,
-    require,
-    require_count,
-    require_memory,
-    require_nonnegative,
-    require_positive,
-    require_width,
-)
+from oklnumba.core.checks import number, require, require_memory
 from oklnumba.core.inputs import as_rows
-from oklnumba.core.params import Params, told
+from oklnumba.core.params import (
+    Params,
+    checked,
+    clone,
+    count,
+    describe,
+    nonnegative,
+    positive,
+    width,
+)
 from oklnumba.hot.primitives.elementary import FAR
 from oklnumba.hot.primitives.rows import (
     GAUSSIAN,
@@ -118,12 +120,6 @@ def _radial(code: int, rate: float) -> tuple[int, np.ndarray]:
 class _Radial(Kernel):
     """A function of |x - z| / sigma that falls from 1 to 0."""
 
-    sigma: float
-
-    def _check_params(self) -> None:
-        super()._check_params()
-        require_width(self.sigma)
-
     def _falls(self, distances: np.ndarray) -> np.ndarray:
         """Return k at these distances to rounding, without compiling anything."""
         code, numbers = self._code()
@@ -173,11 +169,10 @@ class Gaussian(_Radial):
     0.606531
     """
 
-    def __init__(self, sigma: float = 1.0):
-        self.sigma = sigma
+    sigma: float = width(1.0)
 
     def _code(self) -> tuple[int, np.ndarray]:
-        return _radial(GAUSSIAN, 0.5 / float(self.sigma) ** 2)
+        return _radial(GAUSSIAN, 0.5 / self.sigma**2)
 
 
 class Laplacian(_Radial):
@@ -195,11 +190,15 @@ class Laplacian(_Radial):
     0.135335
     """
 
-    def __init__(self, sigma: float = 1.0):
-        self.sigma = sigma
+    sigma: float = width(1.0)
 
     def _code(self) -> tuple[int, np.ndarray]:
-        return _radial(LAPLACIAN, 1.0 / float(self.sigma))
+        return _radial(LAPLACIAN, 1.0 / self.sigma)
+
+
+def _check_smoothness(name: str, value: Any) -> float:
+    require(number(value) and value in SMOOTHNESS, name, value, "0.5, 1.5 or 2.5")
+    return float(value)
 
 
 class Matern(_Radial):
@@ -221,16 +220,12 @@ class Matern(_Radial):
     0.483358
     """
 
-    def __init__(self, nu: float = 1.5, *, sigma: float = 1.0):
-        self.nu = nu
-        self.sigma = sigma
-
-    def _check_params(self) -> None:
-        super()._check_params()
-        require(number(self.nu) and self.nu in SMOOTHNESS, "nu", self.nu, "0.5, 1.5 or 2.5")
+    nu: float = checked(_check_smoothness, 1.5)
+    _: KW_ONLY
+    sigma: float = width(1.0)
 
     def _code(self) -> tuple[int, np.ndarray]:
-        return _radial(SMOOTHNESS[self.nu], np.sqrt(2.0 * self.nu) / float(self.sigma))
+        return _radial(SMOOTHNESS[self.nu], np.sqrt(2.0 * self.nu) / self.sigma)
 
 
 class Polynomial(Kernel):
@@ -250,16 +245,10 @@ class Polynomial(Kernel):
     16.0
     """
 
-    def __init__(self, degree: int = 2, *, scale: float = 1.0, coef0: float = 1.0):
-        self.degree = degree
-        self.scale = scale
-        self.coef0 = coef0
-
-    def _check_params(self) -> None:
-        super()._check_params()
-        require_count("degree", self.degree, 1)
-        require_positive("scale", self.scale)
-        require_nonnegative("coef0", self.coef0)
+    degree: int = count(1, 2)
+    _: KW_ONLY
+    scale: float = positive(1.0)
+    coef0: float = nonnegative(1.0)
 
     def _code(self) -> tuple[int, np.ndarray]:
         return POLYNOMIAL, np.array([self.scale, self.coef0, self.degree], dtype=float)
@@ -275,36 +264,24 @@ class Linear(Kernel):
     11.0
     """
 
-    def __init__(self) -> None:
-        pass
-
     def _code(self) -> tuple[int, np.ndarray]:
         return LINEAR, np.zeros(3)
 
 
-NAMES = {  # what other libraries call kernels
-    **dict.fromkeys(("rbf", "gaussian", "gauss", "squared_exponential"), "okl.Gaussian(sigma=1.0)"),
-    **dict.fromkeys(("poly", "polynomial"), "okl.Polynomial(degree=2)"),
-    **dict.fromkeys(("laplacian", "laplace"), "okl.Laplacian(sigma=1.0)"),
-    "matern": "okl.Matern(nu=1.5)",
-    "linear": "okl.Linear()",
-}
-
-
 def check_kernel(kernel: Any, name: str = "kernel") -> Kernel:
-    """Return a kernel whose hyper-parameters are in range, or raise ValueError."""
+    """Return a kernel; raise ValueError for anything else, or hyper-parameters out of range."""
     if isinstance(kernel, Kernel):
         kernel._check_params()
         return kernel
-    hint, what = "", told(kernel)
-    if isinstance(kernel, str):
-        hint = f"; pass {NAMES.get(kernel.lower(), 'an object')}"
-    elif hasattr(type(kernel), "captured"):
-        what = f"the feature map {what}"
-        hint = "; learners that take features are PKAWV, FOGD and WithFeatures"
     raise ValueError(
-        f"{name} must be an oklnumba kernel such as okl.Gaussian(sigma=1.0), but is {what}{hint}"
+        f"{name} must be an oklnumba kernel such as okl.Gaussian(sigma=1.0), but is "
+        f"{describe(kernel)}"
     )
+
+
+def kernel_field() -> Any:
+    """Declare a hyper-parameter that is a kernel."""
+    return checked(lambda name, value: clone(check_kernel(value, name)))
 
 
 def kernel_code(kernel: Any, name: str = "kernel") -> tuple[int, np.ndarray]:

@@ -7,17 +7,14 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from oklnumba.core.checks import require_positive
-from oklnumba.core.guard import HOLD
+from oklnumba.core.guard import locked
 from oklnumba.core.inputs import as_inputs
-from oklnumba.core.params import Params
+from oklnumba.core.params import Params, positive
 from oklnumba.core.state import State
-from oklnumba.core.threads import Locked, locked
 from oklnumba.core.transformers import Transformer, in_frames, not_fitted
 from oklnumba.hot.primitives.scaling import ROUNDING, standardise_rows, standardise_stream
 
 LARGEST = 1e140  # inputs beyond have squares that overflow
-_SEEN = "_fixed", "_rooms", "n_features_in_", "feature_names_in_"
 
 
 def moments(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -39,7 +36,7 @@ def _scale(variance: np.ndarray, mean: np.ndarray) -> np.ndarray:
     return np.where(scale <= ROUNDING * np.abs(mean), 1.0, scale)
 
 
-class Standardizer(State, Transformer, Locked, Params):
+class Standardizer(State, Transformer, Params):
     """Columns with mean 0 and scale 1, by the running mean and standard deviation of the past.
 
     ``stream(X)`` is for an online protocol: every row is transformed by what the rows before it
@@ -92,8 +89,7 @@ class Standardizer(State, Transformer, Locked, Params):
 
     # ``_counts`` has one entry, the number of rows.
 
-    def __init__(self, clip: float | None = 5.0):
-        self.clip = clip
+    clip: float | None = positive(5.0, optional=True)
 
     @property
     def n_seen_(self) -> int:
@@ -118,9 +114,8 @@ class Standardizer(State, Transformer, Locked, Params):
     def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
         """Forget what was learned and learn the rows of X; return self. See ``partial_fit``."""
         rows = self._inputs(X)  # before anything is forgotten
-        with HOLD:
-            self.reset()
-            self._learn(rows, X)
+        self.reset()
+        self._learn(rows, X)
         return self
 
     def partial_fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
@@ -186,31 +181,12 @@ class Standardizer(State, Transformer, Locked, Params):
     @locked
     def reset(self) -> Self:
         """Go back to no data; return self."""
-        with HOLD:  # what scikit-learn has put there stays
-            for name in (*(f"_{name}" for name in self._STATE), *_SEEN):
-                vars(self).pop(name, None)
+        self._clear()
+        for name in ("n_features_in_", "feature_names_in_"):
+            vars(self).pop(name, None)
         return self
 
-    def set_params(self, **params: Any) -> Self:
-        """Set hyper-parameters before any data; return self.
-
-        Raises
-        ------
-        ValueError
-            For an unknown name, or once rows have been learned.
-        """
-        if params and self.n_seen_:
-            raise ValueError(
-                f"this Standardizer has seen {self.n_seen_} rows with its present "
-                f"{', '.join(params)}; call reset() first, or make a new one"
-            )
-        super().set_params(**params)
-        return self
-
-    def _data(self) -> str | None:
-        return f"has seen {self.n_seen_} rows" if self.n_seen_ else None
-
-    def _fitted(self) -> dict[str, Any]:
+    def _describe_data(self) -> dict[str, Any]:
         return {"rows seen": self.n_seen_} if self.n_seen_ else {}
 
     def _names_out(self, columns: list[str]) -> list[str]:
@@ -221,48 +197,44 @@ class Standardizer(State, Transformer, Locked, Params):
         tags.input_tags.sparse = False  # a centred row has no zeros
         return tags
 
-    def _begin(self, d: int) -> None:
-        """Make the state for rows of width d."""
-        self._clip()
-        self._make_state(d=d, counts=1)
-
     def _width(self) -> int | None:
         return len(self._mean) if hasattr(self, "_mean") else None
 
+    def _begin(self, d: int) -> None:
+        """Make the state for rows of width d."""
+        self._set_clip()
+        self._make_state(d=d, counts=1)
+
     def _learn(self, rows: np.ndarray, X: Any) -> np.ndarray:
-        """Stream rows that X gave, the first perhaps; interrupts come after them."""
-        with HOLD:
-            if not hasattr(self, "_counts"):
-                self._begin(rows.shape[1])
-                self._note(X, rows.shape[1])
-            return self._stream(rows)
+        """Stream rows that X gave, perhaps the first."""
+        if not hasattr(self, "_counts"):
+            self._begin(rows.shape[1])
+            self._note(X, rows.shape[1])
+        return self._stream(rows)
 
     def _stream(self, X: np.ndarray) -> np.ndarray:
-        """Return what ``stream`` does of checked inputs, C-contiguous."""
-        clip, out = self._clip(), np.empty(X.shape)
-        with HOLD:
-            standardise_stream(X, self._moments(), self.n_seen_, clip, out)
-            self._counts[0] += len(X)
+        """Do what ``stream`` does, for checked inputs, C-contiguous."""
+        self._refuse_fault()
+        out = np.empty(X.shape)
+        self._mark_changing()
+        standardise_stream(X, self._moments(), self.n_seen_, self._clip_at, out)
+        self._counts[0] += len(X)
+        self._fault = None
         return out
 
     def _transform(self, X: np.ndarray) -> np.ndarray:
         """Return what ``transform`` does of checked inputs, C-contiguous; zeros before any data."""
         out = np.zeros(X.shape)
         if self.n_seen_:
-            standardise_rows(X, self._moments(), self.n_seen_, self._clip(), out)
+            standardise_rows(X, self._moments(), self.n_seen_, self._clip_at, out)
         return out
 
     def _moments(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         return self._origin, self._mean, self._squares
 
-    def _check_params(self) -> None:
-        super()._check_params()
-        if self.clip is not None:
-            require_positive("clip", self.clip)
-
-    def _clip(self) -> float:
-        self._check_params()
-        return float("inf") if self.clip is None else float(self.clip)
+    def _set_clip(self) -> None:
+        clip = self._checked_params().clip
+        self._clip_at = np.inf if clip is None else clip
 
     def _inputs(self, X: Any, width: int | None = None) -> np.ndarray:
         """Return checked inputs, C-contiguous."""

@@ -13,7 +13,7 @@ import scipy
 from threadpoolctl import ThreadpoolController
 
 from oklnumba.core import blas
-from oklnumba.core.state import NoRoom, State, spread
+from oklnumba.core.state import State, pad_row_length
 from oklnumba.hot.primitives.linalg import cholesky_row, solve_lower
 
 BLOCK = 512  # rows and columns of a block of the factor
@@ -31,7 +31,7 @@ def threads(rows: int, block: int) -> AbstractContextManager:
 def capacity(rows: int, old: int) -> int:
     """Return how many rows to make room for, where ``old`` were not enough for ``rows``."""
     # Later steps are smaller: for a moment the old and the new factor are both there.
-    return spread(max(rows, 64, 2 * old if old < 8192 else old + old // 4))
+    return pad_row_length(max(rows, 64, 2 * old if old < 8192 else old + old // 4))
 
 
 def expect(learner: State, axis: int, n: int) -> None:
@@ -40,7 +40,7 @@ def expect(learner: State, axis: int, n: int) -> None:
     if rows <= AT_ONCE:
         try:
             learner._reserve({axis: rows})
-        except NoRoom:  # the rounds will say where there is none
+        except MemoryError:  # the rounds will ask for less
             pass
 
 

@@ -12,6 +12,7 @@ from html import escape
 from importlib import import_module
 from typing import Any
 
+import numpy as np
 from tqdm import tqdm
 
 SHORT = 6  # numbers of an array that are still read
@@ -48,6 +49,8 @@ def cut(text: str, longest: int) -> str:
 
 def short(value: Any) -> str:
     """Return repr(value), or only the shape of an array or a frame too large to read."""
+    if isinstance(value, np.generic):
+        value = value.item()
     shape = getattr(value, "shape", None)
     if isinstance(shape, tuple) and getattr(value, "size", SHORT + 1) > SHORT:
         name = type(value).__name__.removeprefix("nd")

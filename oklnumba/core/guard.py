@@ -1,125 +1,134 @@
-"""Signals held back while a learner changes: Ctrl-C takes effect between blocks of rounds.
-
-Python runs a signal's handler between any two of its steps, in the main thread only. A learner
-whose compiled loop has ended but whose rounds are not yet counted would be left in between. So
-blocks of rounds are played with a handler that only notes what came; at the end of the block the
-old one is back and gets it. Other threads see no signals, and nothing is done there.
-"""
+"""Locks, threads, and Ctrl-C."""
 
 from __future__ import annotations
 
+import contextvars
+import functools
 import os
+import signal
 import threading
-
-# signal.signal wraps these in enumerations, ten times the cost of a round of a small learner.
-from _signal import SIG_DFL, SIGINT, SIGTERM, getsignal, raise_signal, signal
-from _thread import get_ident
-from contextvars import ContextVar
-from types import TracebackType
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Self
 
-AT_ONCE = 3  # signals in one block; the third does not wait for its end
+FEWEST_ROUNDS = 16  # for fewer, threads cost more than they bring
 
 
-class _Hold:
-    """``with HOLD:`` holds SIGINT back; it comes when the outermost of these has ended."""
+def locked(method: Callable) -> Callable:
+    """Make a method hold the lock of its object: one thread at a time is inside."""
 
-    __slots__ = ("came", "depth", "main", "note", "old")
+    @functools.wraps(method)
+    def call_locked(self: Any, *args: Any, **kwargs: Any) -> Any:
+        with self._lock:
+            return method(self, *args, **kwargs)
 
-    def __init__(self) -> None:
-        self.main = threading.main_thread().ident
-        self.depth, self.came = 0, 0
-        self.old: Any = None
-        self.note = self._note  # bound once: each round of a small learner passes here
-
-    def __enter__(self) -> None:
-        if get_ident() != self.main:
-            return
-        if not self.depth:
-            old = getsignal(SIGINT)
-            if callable(old):
-                self.came, self.old = 0, old
-                signal(SIGINT, self.note)
-            else:  # no function: it is not ours
-                self.old = None
-        self.depth += 1
-
-    def __exit__(self, *_: object) -> None:
-        if get_ident() != self.main:
-            return
-        self.depth -= 1
-        if self.depth or self.old is None:
-            return
-        signal(SIGINT, self.old)
-        while self.came:
-            self.came -= 1
-            raise_signal(SIGINT)
-
-    def _note(self, number: int, frame: Any) -> None:
-        self.came += 1
-        if self.came >= AT_ONCE:
-            self.came = 0
-            raise KeyboardInterrupt
+    return call_locked
 
 
-HOLD = _Hold()
-
-
-def _in_child() -> None:
-    """After a fork the thread that is left is the main one, and holds nothing back."""
-    if HOLD.depth and HOLD.old is not None and get_ident() == HOLD.main:
-        signal(SIGINT, HOLD.old)
-    HOLD.__init__()  # type: ignore[misc]
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_in_child)
-
-
-# Where signals come from to a run in another thread than the main one: the list of who began it.
-FROM_ABOVE: ContextVar[list[int] | None] = ContextVar("FROM_ABOVE", default=None)
+# ---- Ctrl-C ----
 
 
 class Stop:
-    """What ends a run: the first signal after the block, the second so that it raises, the third.
+    """Stops a run on Ctrl-C: the first press after the current block, the second at once.
 
-    In the main thread, as long as the context lasts. A signal that comes while the run waits for
-    its data, when it has set ``open``, raises KeyboardInterrupt there; the run takes it for the
-    first. In other threads it ends a run after the block if whoever began it writes a signal into
-    the list that stands in ``FROM_ABOVE``.
+    In the main thread, while the context lasts. While ``waiting``, which the run sets when it
+    waits for data, the first press raises KeyboardInterrupt too, for nothing changes then.
 
     Parameters
     ----------
     terminate : bool
-        Whether SIGTERM ends the run too.
+        Whether SIGTERM stops the run too.
     """
 
-    def __init__(self, terminate: bool):
-        self.numbers = (SIGINT, SIGTERM) if terminate else (SIGINT,)
+    def __init__(self, terminate: bool = False):
+        self.signals = (signal.SIGINT, signal.SIGTERM) if terminate else (signal.SIGINT,)
         self.old: dict[int, Any] = {}
-        above = FROM_ABOVE.get()
-        self.came: list[int] = [] if above is None else above
-        self.open = False  # whether a signal raises at once, for nothing changes
+        self.pressed = 0
+        self.waiting = False
 
     def __enter__(self) -> Self:
-        if threading.current_thread() is not threading.main_thread():
-            return self
-        for number in self.numbers:
-            old = getsignal(number)
-            if callable(old) or (number == SIGTERM and old == SIG_DFL):
-                self.old[number] = old
-                signal(number, self._note)
+        if threading.current_thread() is threading.main_thread():
+            for number in self.signals:
+                if callable(signal.getsignal(number)) or number == signal.SIGTERM:
+                    self.old[number] = signal.signal(number, self._note)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
-    ) -> None:
-        for number, old in self.old.items():
-            signal(number, old)
-        if self.old and len(self.came) > 1 and kind is None:
-            raise_signal(self.came[-1])
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self.old.items():
+            signal.signal(number, handler)
 
     def _note(self, number: int, frame: Any) -> None:
-        self.came.append(number)
-        if self.open or len(self.came) >= AT_ONCE:
+        self.pressed += 1
+        if self.pressed > 1 or self.waiting:
             raise KeyboardInterrupt
+
+
+# ---- threads ----
+
+
+def count_cores() -> int:
+    """Return the number of cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+_pool: ThreadPoolExecutor | None = None  # made when first needed
+_pool_lock = threading.Lock()
+_inside = threading.local()  # .now is True in a call of ``run_together``
+
+
+def _forget_pool() -> None:
+    """Drop the pool: in a forked child its threads are gone, and its lock may be held."""
+    global _pool, _pool_lock
+    _pool, _pool_lock = None, threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_pool)
+
+
+def run_together(calls: Sequence[Callable[[], object]], rounds: int = FEWEST_ROUNDS) -> None:
+    """Make all calls, on as many threads as there are cores; return when all have ended.
+
+    One after the other where there is one core, where the rounds are few, and inside another
+    ``run_together``, so that no call waits for itself. The calls must not share what they change;
+    then the result does not depend on the threads. What the first failing call raised is raised.
+
+    Parameters
+    ----------
+    calls : sequence of functions without arguments
+    rounds : int
+        That each call plays.
+
+    Examples
+    --------
+    >>> from oklnumba.core.guard import run_together
+    >>> squares = [0, 0, 0]
+    >>> run_together([lambda i=i: squares.__setitem__(i, i * i) for i in range(3)])
+    >>> squares
+    [0, 1, 4]
+    """
+    global _pool
+    alone = getattr(_inside, "now", False) or rounds < FEWEST_ROUNDS
+    if alone or len(calls) < 2 or count_cores() < 2:
+        for call in calls:
+            call()
+        return
+    with _pool_lock:
+        if _pool is None:
+            _pool = ThreadPoolExecutor(count_cores(), thread_name_prefix="oklnumba")
+    # In the caller's context: numpy's error state and the like are the caller's.
+    tasks = [_pool.submit(contextvars.copy_context().run, _call_inside, call) for call in calls]
+    errors = [task.exception() for task in tasks]
+    for error in errors:
+        if error is not None:
+            raise error
+
+
+def _call_inside(call: Callable[[], object]) -> None:
+    _inside.now = True
+    try:
+        call()
+    finally:
+        _inside.now = False

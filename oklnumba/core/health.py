@@ -1,14 +1,13 @@
-"""How a learner stands numerically: what ``learner.health()`` says, and how it is measured.
+"""Numerical health: the condition of a learner's matrices, and the digits left of its forecasts.
 
-A learner names the matrices that it solves with, each as a ``Part``. Estimates cost a few sweeps
-over the factor, O(m^2) for m rows.
+Estimates cost a few sweeps over each factor, O(m^2) for m rows.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple, Protocol, Self
+from typing import NamedTuple, Protocol, Self
 
 import numpy as np
 
@@ -23,36 +22,31 @@ from oklnumba.hot.primitives.linalg import (
 )
 
 UNIT = 2.0**-53  # relative rounding of one operation
-SIX = 6.0  # digits; with fewer ``health`` warns
+FEWEST_DIGITS = 6.0  # with fewer ``health`` warns
 STEPS = 10  # of a power iteration
-COLUMNS = 4  # of a matrix that are made anew
-LARGEST_WEIGHT = 1e50  # half way, in digits, to the forecasts that end a learner
 
 
 class Part(NamedTuple):
-    """What there is to say of one matrix of a learner, or of its weights where it has none."""
+    """One matrix of a learner: its condition and the error it leaves in a forecast."""
 
     matrix: str  # what it is; "" where nothing is solved
     condition: float = 1.0
-    drift: float | None = None
-    refused: float | None = 0.0
-    error: float = UNIT  # that rounding leaves in a forecast, relative to the scale of labels
-    largest: float = 0.0  # weight or coefficient
+    error: float = UNIT  # of a forecast, relative to the scale of the labels
     remedy: str = ""
 
     @property
     def digits(self) -> float:
-        """Digits that are left of a forecast; infinities and NaN leave none."""
-        trouble = max(self.error, self.drift or 0.0, UNIT)
+        """Decimal digits that are left of a forecast; 0 for infinities and NaN."""
+        trouble = max(self.error, UNIT)
         return max(-math.log10(trouble), 0.0) if trouble < math.inf else 0.0
 
-    def within(self, whose: str) -> Part:
-        """Return the part of a member."""
-        return self._replace(matrix=f"{whose}: {self.matrix or 'no matrix'}")
+    def within(self, member: str) -> Part:
+        """Return the part with its member's name in front."""
+        return self._replace(matrix=f"{member}: {self.matrix or 'no matrix'}")
 
 
 class Health(NamedTuple):
-    """How a learner stands numerically; the worst of its matrices, or of its members.
+    """How a learner stands numerically: the worst of its matrices, or of its members.
 
     Attributes
     ----------
@@ -60,33 +54,20 @@ class Health(NamedTuple):
         Played so far.
     condition : float or None
         Largest over smallest eigenvalue of the matrix that is solved with, by power iterations on
-        its factor: at most the truth up to rounding, and, for m rows, at least a ninth of it but
-        for a start that has a probability of 3e-5 sqrt(m) (Dixon 1983). 1 for learners that solve
+        its factor: at most the truth up to rounding, and, for m rows, at least a ninth of it with
+        probability 1 - 3e-5 sqrt(m) over the start (Dixon 1983). 1 for learners that solve
         nothing; None before any data.
-    drift : float or None
-        Largest difference between the factor times itself and the matrix, made anew from the data
-        that the learner keeps, in a few columns, the last among them, relative to the largest entry
-        of the column. None where the learner does not keep what the matrix was made of.
-    refused : float or None
-        Share of directions that were left out of a dictionary or a map, for they were in its span
-        to rounding. None where they are not counted.
     digits : float or None
-        Decimal digits that are left of a forecast for inputs like those so far, relative to the
-        largest label: -log10 of the rounding of a solve with the factor at the present solution, or
-        of the drift. Between -log10(1e-16 condition) and 15.95, and nearer the truth than the
-        condition, which is about the worst labels. Far from all inputs so far there may be fewer.
-    largest : float or None
-        Largest weight or coefficient. Steps that are too long show here first.
+        Decimal digits left of a forecast for inputs like those so far, relative to the largest
+        label: -log10 of the rounding of a solve at the present solution. Between
+        -log10(1e-16 condition) and 15.95.
     weakest : str
-        Which matrix, or member, has the fewest digits; "" where nothing is solved.
+        The matrix or member with the fewest digits; "" where nothing is solved.
     """
 
     rounds: int
     condition: float | None = None
-    drift: float | None = None
-    refused: float | None = None
     digits: float | None = None
-    largest: float | None = None
     weakest: str = ""
 
     @classmethod
@@ -95,15 +76,7 @@ class Health(NamedTuple):
         if not parts:
             return cls(rounds)
         worst = min(parts, key=lambda part: part.digits)
-        return cls(
-            rounds,
-            condition=max(part.condition for part in parts),
-            drift=max((part.drift for part in parts if part.drift is not None), default=None),
-            refused=max((part.refused for part in parts if part.refused is not None), default=None),
-            digits=worst.digits,
-            largest=max(part.largest for part in parts),
-            weakest=worst.matrix,
-        )
+        return cls(rounds, max(part.condition for part in parts), worst.digits, worst.matrix)
 
     def __repr__(self) -> str:
         return brief(self, **self._asdict())
@@ -112,27 +85,17 @@ class Health(NamedTuple):
         return table("health", self._asdict())
 
 
-def warning(health: Health, parts: list[Part]) -> str | None:
-    """Return what to tell of a learner that has lost digits or is about to diverge; None: all well.
-
-    parts : those that ``health`` is of.
-    """
+def warn_of(parts: list[Part], rounds: int) -> str | None:
+    """Return the warning for a learner that has lost digits, None if all is well."""
     if not parts:
         return None
     worst = min(parts, key=lambda part: part.digits)
-    if worst.digits < SIX:
-        drift = "" if worst.drift is None else f", drift {worst.drift:.2g}"
-        return (
-            f"{worst.digits:.1f} of 16 digits are left of the forecasts after {health.rounds} "
-            f"rounds ({worst.matrix}: condition {worst.condition:.2g}{drift}); {worst.remedy}"
-        )
-    heaviest = max(parts, key=lambda part: part.largest)
-    if not heaviest.largest < LARGEST_WEIGHT:
-        return (
-            f"the largest weight is {heaviest.largest:.2g} after {health.rounds} rounds: the run "
-            f"diverges; {heaviest.remedy}"
-        )
-    return None
+    if worst.digits >= FEWEST_DIGITS:
+        return None
+    return (
+        f"{worst.digits:.1f} of 16 digits are left of the forecasts after {rounds} rounds "
+        f"({worst.matrix}: condition {worst.condition:.2g}); {worst.remedy}"
+    )
 
 
 # ---- estimates ----
@@ -204,11 +167,11 @@ class Lower:
         return v
 
 
-def top(apply: Callable[[np.ndarray], np.ndarray], m: int) -> float:
+def largest_eigenvalue(apply: Callable[[np.ndarray], np.ndarray], m: int) -> float:
     """Return the largest eigenvalue of a positive definite map, by a power iteration.
 
     It is at most the truth; theta times it is less with probability 0.8 theta^-STEPS sqrt(m) only
-    (Dixon 1983, Theorem 1, for the start is Gaussian, and the last step grows the most).
+    (Dixon 1983, Theorem 1: the start is Gaussian, and the last step grows the most).
     """
     v = np.random.default_rng(0).standard_normal(m)
     value = 0.0
@@ -223,30 +186,17 @@ def top(apply: Callable[[np.ndarray], np.ndarray], m: int) -> float:
     return value
 
 
-def drifted(matrix: Factored, column: Callable[[int], np.ndarray]) -> float:
-    """Return how far some columns of a matrix are from those made anew; see ``Health.drift``."""
-    found = 0.0
-    for i in np.unique(np.linspace(0, matrix.m - 1, COLUMNS).astype(int)):
-        unit, truth = np.zeros(matrix.m), column(int(i))
-        unit[i] = 1.0
-        with np.errstate(all="ignore"):
-            far = np.abs(matrix.product(unit) - truth).max() / np.abs(truth).max()
-        found = max(found, float(far)) if far == far else math.inf
-    return found
-
-
-def part_of(
+def measure_part(
     name: str,
     matrix: Factored,
     solutions: Iterable[np.ndarray] = (),
     scales: Iterable[float] = (),
-    column: Callable[[int], np.ndarray] | None = None,
     reach: float = 1.0,
 ) -> Part:
     """Return the part of a matrix A = T' T that forecasts are solved with.
 
     A forecast p.c, p = T^-T z, c the solution in these coordinates, is in error by about UNIT |T|
-    |T^-1 c| |p|, for a solve is exact for a T that is off by UNIT |T|.
+    |T^-1 c| |p|, since a solve is exact for a T that is off by UNIT |T|.
 
     Parameters
     ----------
@@ -256,45 +206,29 @@ def part_of(
         T^-1 c of each output; none where the matrix has no part in forecasts.
     scales : floats
         Of the labels of each output; 0 where nothing is known of it yet.
-    column : callable, optional
-        Makes column i of A anew.
     reach : float
         About the largest |p|.
     """
-    largest = top(matrix.product, matrix.m)
-    condition = largest * top(matrix.solve, matrix.m)
-    errors, weights = [UNIT], [0.0]
+    largest = largest_eigenvalue(matrix.product, matrix.m)
+    condition = largest * largest_eigenvalue(matrix.solve, matrix.m)
+    errors = [UNIT]
     for solution, scale in zip(solutions, scales, strict=True):
         size = float(np.linalg.norm(solution)) * reach * math.sqrt(largest)
         errors.append(UNIT * size / float(scale) if scale > 0.0 else UNIT)
-        weights.append(float(np.abs(solution).max(initial=0.0)))
-    return Part(
-        name,
-        condition=known(max(condition, 1.0)),
-        drift=None if column is None else drifted(matrix, column),
-        error=max(known(error) for error in errors),
-        largest=max(known(weight) for weight in weights),
-    )
+    error = max(math.inf if error != error else error for error in errors)
+    return Part(name, math.inf if condition != condition else max(condition, 1.0), error)
 
 
-def known(value: float) -> float:
-    """Return a value, infinity for NaN."""
-    return value if value == value else math.inf
-
-
-def dense_part(name: str, A: np.ndarray, power: float = 1.0) -> Part:
-    """Return the part of a small matrix to a power, whose rounds take O(d^3) as this does."""
+def measure_dense_part(name: str, A: np.ndarray, power: float = 1.0) -> Part:
+    """Return the part of a small dense matrix to a power, by its eigenvalues: O(d^3)."""
     values = np.linalg.eigvalsh(A)
     condition = float(values[-1] / values[0]) ** power if values[0] > 0.0 else math.inf
-    return Part(name, condition=condition, error=UNIT * condition)
+    return Part(name, condition, UNIT * condition)
 
 
-def weights_part(*weights: np.ndarray, **told: Any) -> Part:
-    """Return the part of a learner that solves nothing, but has weights."""
-    sizes = (float(np.abs(one).max(initial=0.0)) for one in weights)
-    return Part("", largest=max(sizes, default=0.0), **told)
-
-
-def of_members(members: Iterable[tuple[str, list[Part]]]) -> list[Part]:
-    """Return the parts of all members, each with the name of its member."""
+def name_members(members: Iterable[tuple[str, list[Part]]]) -> list[Part]:
+    """Return the parts of all members, each with the name of its member in front."""
     return [part.within(name) for name, parts in members for part in parts]
+
+
+NO_MATRIX = Part("")  # of a learner that has weights and solves nothing

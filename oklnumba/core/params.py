@@ -1,325 +1,254 @@
-"""Hyper-parameters: stored verbatim, listed, printed, and written as plain JSON."""
+"""Hyper-parameters: fields with a domain, listed, printed, copied, and written as plain JSON."""
 
 from __future__ import annotations
 
 import copy
-import functools
 import inspect
 import sys
-import threading
-from abc import ABCMeta
-from collections.abc import Iterator
-from typing import Any
-from weakref import WeakKeyDictionary, WeakSet
+from collections.abc import Callable, Iterable
+from dataclasses import MISSING, dataclass, field, fields
+from difflib import get_close_matches
+from types import SimpleNamespace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from oklnumba.core.arguments import call, cure, wrong_arguments
-from oklnumba.core.checks import as_number, number, require_flag, shown
+from oklnumba.core import checks
+from oklnumba.core.checks import require_flag, shown
 from oklnumba.core.display import short, table
 
-# Objects with hyper-parameters, and what began with them: a learner with its kernel, say.
-_users: WeakKeyDictionary[Params, WeakSet[Params]] = WeakKeyDictionary()
-_users_lock = threading.Lock()
+# What other libraries call some of our hyper-parameters.
+SYNONYMS = {
+    **dict.fromkeys(("bandwidth", "length_scale", "gamma", "width"), "sigma"),
+    **dict.fromkeys(("C", "alpha", "lambda_", "reg", "l2", "ridge", "penalty"), "lam"),
+    **dict.fromkeys(("learning_rate", "lr", "eta0", "step_size"), "eta"),
+    **dict.fromkeys(("random_state", "random_seed", "rng"), "seed"),
+    **dict.fromkeys(("half_life", "forgetting_factor"), "discount"),
+    **dict.fromkeys(("max_atoms", "dictionary_size", "n_landmarks", "max_size"), "budget"),
+    **dict.fromkeys(("n_components", "n_features"), "n_frequencies"),
+    **dict.fromkeys(("estimator", "model"), "learner"),
+}
 
 
-class Hyper:
-    """A hyper-parameter as an attribute: not assigned while there is data that it belongs to.
+# ---- declarations: each is a dataclass field with the check of its domain ----
 
-    It has no ``__get__``, so that reading takes what stands in ``vars``, at full speed.
+Check = Callable[[str, Any], Any]
+
+
+def checked(check: Check, default: Any = MISSING, optional: bool = False) -> Any:
+    """Declare a hyper-parameter with its domain.
+
+    Parameters
+    ----------
+    check : callable
+        ``check(name, value)`` returns the value that loops compute with, or raises ValueError.
+    default : object
+    optional : bool
+        Whether None is allowed too.
     """
 
-    def __init__(self, name: str):
-        self.name = name
+    def check_or_none(name: str, value: Any) -> Any:
+        return None if value is None else check(name, value)
 
-    def __set__(self, one: Params, value: Any) -> None:
-        """Store the value, lists as tuples; raise ValueError if it is another and there is data."""
-        values, value = vars(one), _as_tuples(value)
-        if self.name in values and not _same(values[self.name], value):
-            one._refuse_in_use(self.name)
-        values[self.name] = value
+    return field(default=default, metadata={"check": check_or_none if optional else check})
 
 
-def _same(old: Any, new: Any) -> bool:
-    """Say whether a value is the old one: the same object, or an equal number or text."""
-    plain = type(new) is type(old) and isinstance(new, bool | int | float | str)
-    return new is old or (plain and new == old)
+def positive(default: Any = MISSING, optional: bool = False) -> Any:
+    """Declare a finite number > 0."""
+    return checked(checks.require_positive, default, optional)
 
 
-def _as_tuples(value: Any) -> Any:
-    """Return a tuple for a list, which could change in mid-stream; anything else as it is.
-
-    Columns of data frames too, which files hold as lists.
-    """
-    if hasattr(value, "tolist") and not isinstance(value, np.ndarray | np.generic | type):
-        value = value.tolist()
-    return tuple(_as_tuples(one) for one in value) if isinstance(value, list) else value
+def nonnegative(default: Any = MISSING, optional: bool = False) -> Any:
+    """Declare a finite number >= 0."""
+    return checked(checks.require_nonnegative, default, optional)
 
 
-def _own(value: Any) -> Any:
-    """Return a value that nobody else can change: a read-only copy of what is an array."""
-    if isinstance(value, tuple):
-        owned = tuple(_own(one) for one in value)
-        return value if all(a is b for a, b in zip(owned, value, strict=True)) else owned
-    if not hasattr(value, "__array__") or np.ndim(value) == 0:
-        return value
-    if isinstance(value, np.ndarray) and value.base is None and not value.flags.writeable:
-        return value
-    copied = np.array(value)
-    copied.flags.writeable = False
-    return copied
+def within(interval: str, default: Any = MISSING, optional: bool = False) -> Any:
+    """Declare a number in an interval, written as "(0, 1]"."""
+    return checked(
+        lambda name, value: checks.require_within(name, value, interval), default, optional
+    )
 
 
-class Checked(ABCMeta):
-    """The class of classes with hyper-parameters: an object is checked as soon as it is made.
-
-    Not in ``__init__``, which only stores, nor by copies and files, which bring back what was. A
-    call with arguments that the class does not have says which are meant.
-    """
-
-    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        """Return a new object, checked; raise TypeError for arguments it does not have."""
-        try:
-            made = super().__call__(*args, **kwargs)
-        except TypeError:
-            wrong = wrong_arguments(cls.__name__, cls.__signature__, args, kwargs)
-            if not wrong:
-                raise
-            raise TypeError(wrong) from None
-        made._check_params()
-        return made
-
-    @property
-    def __signature__(cls) -> inspect.Signature:
-        """That of ``__init__``, where ``inspect.signature`` would take the one of ``__call__``."""
-        if cls.__init__ is object.__init__:
-            return inspect.Signature()
-        parameters = inspect.signature(cls.__init__).parameters.values()
-        return inspect.Signature(list(parameters)[1:])
-
-    def unchecked(cls, **params: Any) -> Any:
-        """Return an object of these hyper-parameters, which were checked when they were set.
-
-        So a file of an older version, which allowed more, can be read.
-        """
-        made = cls.__new__(cls)
-        made.__init__(**params)
-        return made
+def count(least: int, default: Any = MISSING, optional: bool = False) -> Any:
+    """Declare an integer >= least."""
+    return checked(lambda name, value: checks.require_count(name, value, least), default, optional)
 
 
-class Ignored(ValueError):
-    """What is raised for a hyper-parameter that changes nothing: older files may have one."""
+def width(default: Any = MISSING) -> Any:
+    """Declare the width of a kernel: a number > 0 whose square does not overflow."""
+    return checked(lambda name, value: checks.require_width(value, name), default)
 
 
-class Params(metaclass=Checked):
+def discount_factor(default: Any = 1.0) -> Any:
+    """Declare a discount, a number in (0, 1]."""
+    return checked(lambda name, value: checks.require_discount(value), default)
+
+
+def random_seed(default: Any = 0) -> Any:
+    """Declare the seed of a random generator, an integer >= 0."""
+    return checked(lambda name, value: checks.require_seed(value, name), default)
+
+
+def choice(words: Iterable[str], default: Any = MISSING, optional: bool = False) -> Any:
+    """Declare one of some words."""
+    words = list(words)
+    return checked(lambda name, value: checks.require_choice(name, value, words), default, optional)
+
+
+def flag(default: Any = MISSING) -> Any:
+    """Declare True or False."""
+    return checked(require_flag, default)
+
+
+# ---- objects that have hyper-parameters ----
+
+
+class Params:
     """Base of every object with hyper-parameters: kernels, feature maps, learners.
 
-    ``__init__`` of a subclass stores each argument under its own name and does nothing else, as in
-    scikit-learn; so ``sklearn.base.clone`` and ``GridSearchCV`` work on it. Lists are kept as
-    tuples, and with the first data arrays become read-only copies. ``_check_params``
-    refuses those that are out of range: it is called once an object has been made, by
-    ``set_params``, and before the first round, for attributes may be assigned too.
+    Every subclass is a dataclass. Its hyper-parameters are fields whose domain stands beside them,
+    ``lam: float = positive(1.0)``; ``__init__``, the checks, ``get_params``, the repr and the file
+    follow from them. What the user gives is kept as it is (so ``sklearn.base.clone`` and
+    ``GridSearchCV`` work), checked when the object is made, by ``set_params``, and again before
+    the first data.
     """
 
-    def _check_params(self) -> None:
-        """Raise ValueError for hyper-parameters out of range, as far as no data is needed.
-
-        Here: store numbers of NumPy, fractions and decimals as Python's own, and integers too large
-        for 64 bits as floats where a float is meant, so that formulas and compiled loops see no
-        other types. Subclasses call it first.
-        """
-        for name, is_float in _numbers_of(type(self)).items():
-            value = getattr(self, name)
-            if type(value) is float or value is None:
-                continue
-            plain = as_number(value)
-            if isinstance(plain, int) and is_float and abs(plain) > 2**53 and number(plain):
-                plain = float(plain)
-            if plain is not None and type(plain) is not type(value):
-                setattr(self, name, plain)
+    __signature__: ClassVar[inspect.Signature]
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Make an attribute of each hyper-parameter that the class has and its bases have not."""
+        """Make the subclass a dataclass."""
         super().__init_subclass__(**options)
-        for name in cls.__signature__.parameters:
-            if name not in vars(cls):
-                setattr(cls, name, Hyper(name))
+        dataclass(eq=False, repr=False)(cls)
+        parameters = list(inspect.signature(cls.__init__).parameters.values())
+        cls.__signature__ = inspect.Signature(parameters[1:])
 
-    @classmethod
-    @functools.cache
-    def _param_names(cls) -> tuple[str, ...]:
-        return tuple(name for name in inspect.signature(cls).parameters if name != "self")
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        """Return a new object; raise TypeError that names what an unknown argument may mean."""
+        known = list(cls.__signature__.parameters)
+        for name in kwargs:
+            if name not in known:
+                raise TypeError(unknown_name(cls, name, "argument"))
+        return super().__new__(cls)
 
-    def _refuse_ignored(self, why: str, *names: str) -> None:
-        """Raise ValueError for hyper-parameters other than the default that change nothing.
+    def __post_init__(self) -> None:
+        """Check the hyper-parameters."""
+        self._check_params()
 
-        why : beside what, and what to do.
+    def _check_params(self) -> None:
+        """Raise ValueError for hyper-parameters out of range.
+
+        Subclasses add what concerns several of them, after this.
         """
-        defaults = type(self).__signature__.parameters
-        for name in names:
-            value, default = getattr(self, name), defaults[name].default
-            if value is not default and value != default:
-                raise Ignored(f"{name}={shown(value)} would be ignored: {why}")
+        self._checked_params()
+
+    def _checked_params(self) -> SimpleNamespace:
+        """Return the hyper-parameters as loops take them: plain numbers, copies of objects."""
+        values = {}
+        for one in fields(self):
+            value = getattr(self, one.name)
+            check = one.metadata.get("check")
+            values[one.name] = check(one.name, value) if check else clone(value)
+        return SimpleNamespace(**values)
+
+    def _refuse_unused(self, why: str, *names: str) -> None:
+        """Raise ValueError for hyper-parameters other than the default that change nothing."""
+        for one in fields(self):
+            value = getattr(self, one.name)
+            if one.name in names and value is not one.default and value != one.default:
+                raise ValueError(f"{one.name}={shown(value)} would be ignored: {why}")
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return hyper-parameters; ``deep`` adds those of nested objects as ``outer__inner``."""
         deep = require_flag("deep", deep)
-        params: dict[str, Any] = {}
-        for name in self._param_names():
-            value = getattr(self, name)
-            params[name] = value
-            if deep and isinstance(value, Params):
-                nested = value.get_params()
-                params.update({f"{name}__{inner}": v for inner, v in nested.items()})
+        params = {name: getattr(self, name) for name in self.__signature__.parameters}
+        if deep:
+            for name, value in list(params.items()):
+                if isinstance(value, Params):
+                    nested = value.get_params()
+                    params |= {f"{name}__{inner}": v for inner, v in nested.items()}
         return params
 
-    def set_params(self, **params: Any) -> Params:
+    def set_params(self, **params: Any) -> Self:
         """Set hyper-parameters by name, ``outer__inner`` for those of nested objects; return self.
+
+        After the first data they take effect at ``reset()``, as any assigned hyper-parameter does.
 
         Raises
         ------
         ValueError
-            For a name that is not a hyper-parameter, or a value out of range (nothing has changed
-            then).
+            For an unknown name or a value out of range; nothing has changed then.
         """
-        own, nested = self._sorted_params(params)
-        parts = [self, *(value for value in own.values() if isinstance(value, Params))]
-        before = [(one, one.get_params(deep=False)) for part in parts for one in part._nested()]
+        own = {name: value for name, value in params.items() if "__" not in name}
+        nested: dict[str, dict[str, Any]] = {}
+        for name, value in params.items():
+            outer, _, inner = name.partition("__")
+            if outer not in self.__signature__.parameters:
+                raise ValueError(unknown_name(type(self), outer, "hyper-parameter"))
+            if inner:
+                nested.setdefault(outer, {})[inner] = value
+        undo = [(self, {name: getattr(self, name) for name in own})]
         try:
             for name, value in own.items():
                 setattr(self, name, value)
             for outer, inner_params in nested.items():
-                getattr(self, outer).set_params(**inner_params)
+                one = getattr(self, outer)
+                if not isinstance(one, Params):
+                    raise ValueError(f"{outer}={shown(one)} has no hyper-parameters")
+                undo.append((one, one.get_params(deep=False)))
+                one.set_params(**inner_params)
             self._check_params()
         except BaseException:
-            for one, values in before:
+            for one, values in undo:
                 vars(one).update(values)
             raise
         return self
 
-    def _sorted_params(self, params: dict[str, Any]) -> tuple[dict[str, Any], dict[str, dict]]:
-        """Return those of the object itself, and of each nested one; ValueError if unknown."""
-        own = {name: value for name, value in params.items() if "__" not in name}
-        nested: dict[str, dict[str, Any]] = {}
-        for name in params:
-            outer, _, inner = name.partition("__")
-            target = own.get(outer, getattr(self, outer, None))
-            known = outer in self._param_names()
-            if inner:
-                known = known and isinstance(target, Params) and inner in target.get_params()
-                nested.setdefault(outer, {})[inner] = params[name]
-            if not known:
-                nests = inner and isinstance(target, Params)
-                owner, wrong = (target, inner) if nests else (self, outer)
-                meant = cure(type(owner).__name__, type(owner).__signature__, wrong)
-                raise ValueError(
-                    f"{type(self).__name__} has no hyper-parameter {name!r}: {meant}; "
-                    f"it has {', '.join(self.get_params())}"
-                )
-        return own, nested
-
-    def _nested(self) -> Iterator[Params]:
-        """Yield the object and those among its hyper-parameters, also in lists, and theirs."""
-        yield self
-        for value in self.get_params(deep=False).values():
-            for one in value if isinstance(value, list | tuple) else (value,):
-                if isinstance(one, Params):
-                    yield from one._nested()
-
-    # ---- data that belongs to hyper-parameters ----
-
-    def _data(self) -> str | None:
-        """Return what the object has done with its hyper-parameters, None before any data."""
-        return None
-
-    def _use_parts(self) -> None:
-        """Note that data is about to come, for which all that is within must stay as it is."""
-        with _users_lock:
-            for part in self._nested():
-                vars(part).update((n, _own(v)) for n, v in part.get_params(deep=False).items())
-                if part is not self:
-                    _users.setdefault(part, WeakSet()).add(self)
-
-    def _refuse_in_use(self, name: str) -> None:
-        """Raise ValueError where there is data that belongs to the hyper-parameter as it is."""
-        done = self._data()
-        if done:
-            raise ValueError(
-                f"this {type(self).__name__} {done} with its present {name}; call reset() first, "
-                "or make a new one"
-            )
-        with _users_lock:
-            users = list(_users.get(self, ()))
-        for user in users:
-            done = user._data()
-            if done:
-                raise ValueError(
-                    f"this {type(self).__name__} belongs to a {type(user).__name__} that {done} "
-                    f"with its present {name}; reset() that one first, or make a new "
-                    f"{type(self).__name__}"
-                )
-
     def __repr__(self) -> str:
-        params = ", ".join(f"{name}={short(getattr(self, name))}" for name in self._param_names())
-        return f"{type(self).__name__}({params})"
+        params = self.get_params(deep=False)
+        inside = ", ".join(f"{name}={short(value)}" for name, value in params.items())
+        return f"{type(self).__name__}({inside})"
 
-    def _fitted(self) -> dict[str, Any]:
-        """Return what there is to say of the data seen, by name; nothing before any."""
+    def _describe_data(self) -> dict[str, Any]:
+        """Return what to show of the data seen, by name; empty before any."""
         return {}
 
     def _repr_html_(self) -> str:
-        rows = {name: short(getattr(self, name)) for name in self._param_names()}
-        return table(type(self).__name__, rows | self._fitted())
+        rows = {name: short(value) for name, value in self.get_params(deep=False).items()}
+        return table(type(self).__name__, rows | self._describe_data())
 
 
-@functools.cache
-def _numbers_of(cls: type) -> dict[str, bool]:
-    """Return the hyper-parameters of a class that may be numbers; whether they may be floats."""
-    declared = {p.name: str(p.annotation) for p in cls.__signature__.parameters.values()}
-    return {n: "float" in kind for n, kind in declared.items() if "float" in kind or "int" in kind}
+def unknown_name(cls: type[Params], name: str, what: str) -> str:
+    """Return the message for a name that a class does not have, with the one that may be meant."""
+    known = list(cls.__signature__.parameters)
+    close = get_close_matches(name, known, n=1, cutoff=0.7)
+    meant = SYNONYMS.get(name) if SYNONYMS.get(name) in known else (close[0] if close else None)
+    hint = f"; did you mean {meant}?" if meant else ";"
+    has = ", ".join(known) or "none"
+    return f"{cls.__name__} has no {what} {name!r}{hint} It has {has}"
 
 
-def anew(value: Any) -> Any:
-    """Return hyper-parameters, and objects of them, as they were given: without data."""
+def clone(value: Any) -> Any:
+    """Return a copy of an object with hyper-parameters, without its data; lists of them too."""
     if isinstance(value, Params):
         params = value.get_params(deep=False)
-        return type(value).unchecked(**{name: anew(v) for name, v in params.items()})
+        return type(value)(**{name: clone(v) for name, v in params.items()})
     if type(value) in (list, tuple):
-        return type(value)(anew(v) for v in value)
+        return type(value)(clone(v) for v in value)
     return copy.deepcopy(value)
 
 
-def told(value: Any) -> str:
-    """Return what a value is that is none of ours, or a class of ours; for messages."""
-    if isinstance(value, Checked):
-        return f"the class {value.__name__}; make one: {call(value.__name__, value.__signature__)}"
+def describe(value: Any) -> str:
+    """Return what a value of the wrong kind is, for messages."""
+    if isinstance(value, type) and issubclass(value, Params):
+        return f"the class {value.__name__}; make an object of it: okl.{value.__name__}(...)"
     library = {"sklearn": "scikit-learn", "river": "river"}.get(
         type(value).__module__.split(".")[0]
     )
-    if library:
-        return f"{library}'s {type(value).__name__}, which is none"
-    return shown(value)
+    return f"{library}'s {type(value).__name__}" if library else shown(value)
 
 
-def exported(name: str) -> type[Params] | None:
-    """Return the class of objects with hyper-parameters that oklnumba exports under a name.
-
-    None where it exports none: bases of others, and whatever else there is, no file can name.
-    """
-    package = sys.modules["oklnumba"]
-    found = getattr(package, name) if name in package.__all__ else None
-    return found if isinstance(found, Checked) else None
-
-
-def same_spec(a: tuple[Any, Any], b: tuple[Any, Any]) -> bool:
-    """Say whether two pairs (spec, arrays) of ``to_spec`` describe equal hyper-parameters.
-
-    One that was written before a hyper-parameter existed has its default.
-    """
-    arrays_a: dict[str, np.ndarray] = {}
-    arrays_b: dict[str, np.ndarray] = {}
-    equal = to_spec(from_spec(*a), arrays_a) == to_spec(from_spec(*b), arrays_b)
-    return equal and all(np.array_equal(arrays_a[name], arrays_b[name]) for name in arrays_a)
+# ---- plain data, for files ----
 
 
 def to_spec(value: Any, arrays: dict[str, np.ndarray]) -> Any:
@@ -339,37 +268,25 @@ def to_spec(value: Any, arrays: dict[str, np.ndarray]) -> Any:
         return {"list": [to_spec(v, arrays) for v in value], "tuple": isinstance(value, tuple)}
     if value is None or isinstance(value, bool | int | float | str):
         return value
+    if checks.as_number(value) is not None:  # a fraction or a decimal
+        return float(value)
     raise ValueError(
         f"cannot save a hyper-parameter of type {type(value).__name__}; "
         "use numbers, strings, arrays, lists or oklnumba's own objects"
     )
 
 
-def from_spec(spec: Any, arrays: Any, checked: bool = False) -> Any:
-    """Return the value that ``to_spec`` wrote; only public classes of oklnumba are made.
-
-    checked : whether hyper-parameters out of range are refused, as those of a file are; ones that
-    change nothing are not, for older versions allowed them.
-    """
+def from_spec(spec: Any, arrays: Any) -> Any:
+    """Return the value that ``to_spec`` wrote; only public classes of oklnumba are made."""
     if not isinstance(spec, dict):
         return spec
     if "array" in spec:
         return arrays[spec["array"]]
     if "list" in spec:
-        items = [from_spec(v, arrays, checked) for v in spec["list"]]
+        items = [from_spec(v, arrays) for v in spec["list"]]
         return tuple(items) if spec["tuple"] else items
-    cls = exported(spec["class"])
-    if cls is None:
-        raise ValueError(
-            f"the file names the class {spec['class']!r}, which this oklnumba does not have; "
-            "it was written by another version"
-        )
-    made = cls.unchecked(
-        **{name: from_spec(v, arrays, checked) for name, v in spec["params"].items()}
-    )
-    if checked:
-        try:
-            made._check_params()
-        except Ignored:
-            pass
-    return made
+    package = sys.modules["oklnumba"]
+    cls = getattr(package, spec["class"], None) if spec["class"] in package.__all__ else None
+    if not (isinstance(cls, type) and issubclass(cls, Params)):
+        raise ValueError(f"it names the class {spec['class']!r}, which this oklnumba does not have")
+    return cls(**{name: from_spec(v, arrays) for name, v in spec["params"].items()})

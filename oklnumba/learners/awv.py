@@ -7,22 +7,22 @@ large scale problems" (pkawv below).
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
+from dataclasses import KW_ONLY
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from oklnumba.components.dictionaries import KORS
-from oklnumba.components.features import Features, NystromFeatures, check_features
-from oklnumba.components.kernels import Kernel, check_kernel
+from oklnumba.components.features import Features, NystromFeatures, features_field
+from oklnumba.components.kernels import Kernel, kernel_field
 from oklnumba.core import cholesky
-from oklnumba.core.checks import require, require_count, require_discount, require_positive
-from oklnumba.core.health import Lower, Part, Upper, part_of
-from oklnumba.core.state import check_factor, padded, refuse_outside, sweep_room
+from oklnumba.core.checks import require_count
+from oklnumba.core.health import Lower, Part, Upper, measure_part
+from oklnumba.core.params import choice, discount_factor, positive
+from oklnumba.core.state import round_up_to_vector, sweep_workspace
 from oklnumba.hot.awv import (
     LARGEST,
-    LOG_DET,
     RIDGE,
     awv_certified_rounds,
     awv_forecasts,
@@ -35,80 +35,34 @@ from oklnumba.hot.primitives.jit import ATOMS, DONE, NOT_FINITE, NOT_POSITIVE
 from oklnumba.hot.primitives.linalg import solve_upper
 from oklnumba.hot.primitives.rows import kernel_block, kernel_diags
 from oklnumba.hot.primitives.udu import NO_DISCOUNT
-from oklnumba.learners.base.learner import Learner
-from oklnumba.learners.base.on_features import OnFeatures
-from oklnumba.learners.base.player import Trace, per_round
-from oklnumba.learners.base.sharing import MOST_ROWS
+from oklnumba.learners.base.features import BLOCK_ROWS, FeatureRows
+from oklnumba.learners.base.learner import Learner, Trace, empty_per_round
 from oklnumba.learners.base.single import SingleRound
 
+REMEDY = "raise lam, or scale the inputs and labels"
+FORECASTERS = "awv", "ridge"
+TOTALS = 6  # running sums of the certificate, of each output (hot/awv.py)
 
-def discounted(space: str, discount: float) -> str:
+
+def name_space(space: str, discount: float) -> str:
     """Return the name of a certificate's space, with the discount where there is one."""
     return space if discount == 1.0 else f"{space}, rounds discounted by {discount:g}"
 
 
-class Ridge(Learner):
-    """What AWV and ridge learners share: running totals of the certificate.
-
-    Compiled loops have the labels and forecasts of all rounds and outputs as (n, K).
-    """
-
-    _REMEDY = "raise lam, or scale the inputs and labels"
-    _UNBOUNDED = frozenset({"totals"})
-    _certified = True
-    _factor_of: str | None = None  # the class whose factor it has, where that is not its own
-    _OWN: tuple[str, ...] = ("_totals", "_ridge")  # what it keeps where it follows another
-    discount = 1.0
-
-    lam: float
-    forecaster: str
-
-    def _check_params(self) -> None:
-        super()._check_params()
-        require_positive("lam", self.lam)
-        require_discount(self.discount)
-        valid = isinstance(self.forecaster, str) and self.forecaster in ("awv", "ridge")
-        require(valid, "forecaster", self.forecaster, "'awv' or 'ridge'")
-
-    def _fading(self) -> tuple[float, float]:
-        """Return 1 / discount and 1 / the floor of D; without a discount there is no floor."""
-        if self.discount == 1.0:
-            return NO_DISCOUNT
-        return 1.0 / float(self.discount), 1.0 / float(self.lam)
-
-    def _certify(
-        self, y: np.ndarray, shrinks: np.ndarray, growth: np.ndarray, trace: Trace
-    ) -> None:
-        shape = len(y), self._outputs
-        Y, forecasts = y.reshape(shape), trace.predictions.reshape(shape)
-        proof = (
-            trace.loss.reshape(shape), trace.comparator.reshape(shape), trace.bound.reshape(shape)
-        )  # fmt: skip
-        certify(Y, forecasts, shrinks, growth, float(self.discount), self._totals, proof)
-        self._proof = shrinks, growth
-
-    def _follow(self, lead: Ridge, y: np.ndarray, led: Trace, trace: Trace) -> None:
-        """Take over the rounds that ``lead`` has just played, which made ridge forecasts."""
-        own = {name: vars(self)[name] for name in self._OWN}
-        state = {name: value for name, value in vars(lead).items() if name.startswith("_")}
-        vars(self).update(state | own)
-        shrinks, growth = lead._proof  # of these rounds, and perhaps room for more
-        ridge = led.predictions
-        trace.predictions[:] = ridge if self._ridge else ridge / shrinks[: len(y)]
-        trace.sizes[:] = led.sizes
-        self._certify(y, shrinks, growth, trace)
-
-    def _label_scales(self) -> np.ndarray:
-        """Return the largest |y| of each output so far, (K,)."""
-        return self._totals[:, LARGEST]
-
-    @cached_property
-    def _ridge(self) -> float:
-        """1.0 for ridge forecasts, 0.0 for those of AWV."""
-        return float(self.forecaster == "ridge")
+def forgetting(discount: float, lam: float) -> tuple[float, float]:
+    """Return 1 / discount and 1 / the floor of D; without a discount there is no floor."""
+    return NO_DISCOUNT if discount == 1.0 else (1.0 / discount, 1.0 / lam)
 
 
-class KernelAWV(Ridge):
+def certificate_of(trace: Trace, outputs: int) -> tuple[np.ndarray, ...]:
+    """Return loss, comparator and bound of a trace as loops take them, (n, K) each (views)."""
+    shape = len(trace.predictions), outputs
+    return (
+        trace.loss.reshape(shape), trace.comparator.reshape(shape), trace.bound.reshape(shape)
+    )  # fmt: skip
+
+
+class KernelAWV(Learner):
     """Exact Kernel-AWV (pkawv section 2, eq. 3).
 
     f_t = argmin_f sum_{s<t} (y_s - f(x_s))^2 + lam |f|^2 + f(x_t)^2 over the whole RKHS, forecast
@@ -145,46 +99,39 @@ class KernelAWV(Ridge):
         "u": ("outputs", ATOMS), "past": ("d", ATOMS), "totals": ("outputs", "totals"),
         "counts": ("counts",),
     }  # fmt: skip
-    _several = True
-    _run_rows = 1024
-    forecaster = "awv"
+    _UNBOUNDED = frozenset({"totals"})
+    _REMEDY = REMEDY
+    _certified = _several = True
+    _run_rows = _block_rows = 1024
+    _forecaster = "awv"
 
-    def __init__(self, kernel: Kernel, *, lam: float = 1.0):
-        self.kernel = kernel
-        self.lam = lam
-
-    def _check_params(self) -> None:
-        super()._check_params()
-        check_kernel(self.kernel)
+    kernel: Kernel = kernel_field()
+    _: KW_ONLY
+    lam: float = positive(1.0)
 
     def _start(self, d: int) -> None:
-        self._lam = float(self.lam)
-        self._kernel = self.kernel._code()
-        self._make_state(d=d, outputs=self._outputs, totals=6, counts=1)
-        self._totals[:, RIDGE] = self._ridge
+        self._lam, self._kernel = self._hyper.lam, self._hyper.kernel._code()
+        self._make_state(d=d, outputs=self._outputs, totals=TOTALS, counts=1)
+        self._ridge = self._totals[:, RIDGE] = float(self._forecaster == "ridge")
         self._L = np.empty((0, 0))
 
     def _space(self) -> str:
-        return f"the RKHS of {self.kernel!r}"
+        return f"the RKHS of {self._hyper.kernel!r}"
 
-    def _expect(self, n: int) -> None:
+    def _hint_rounds(self, n: int) -> None:
         cholesky.expect(self, ATOMS, n)
 
-    def _room(self, axis: int, least: int) -> int:
+    def _choose_room(self, axis: int, least: int) -> int:
         return cholesky.capacity(least, self._rooms[axis])
 
-    def _buffers(self, rooms: dict[int, int]) -> dict[str, np.ndarray]:
+    def _make_buffers(self, rooms: dict[int, int]) -> dict[str, np.ndarray]:
         L = cholesky.grown(
             self._L, min(self._played, len(self._L)), rooms[ATOMS], "use PKAWV or NystromAWV"
         )
-        return super()._buffers(rooms) | {"L": L}
-
-    def _ahead(self, n: int) -> int:
-        self._reserve({ATOMS: self._played + n})
-        return n
+        return super()._make_buffers(rooms) | {"L": L}
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        self._ahead(len(X))
+        self._reserve({ATOMS: self._played + len(X)})
         for start in range(0, len(X), cholesky.BLOCK):
             stop = min(start + cholesky.BLOCK, len(X))
             with cholesky.threads(self._played, stop - start):
@@ -196,17 +143,18 @@ class KernelAWV(Ridge):
         kernel_awv_rows(self._kernel, X, self._past, t, self._lam, self._L)
         status = cholesky.append_rows(self._L, t, b)
         if status:
-            self._check(NOT_POSITIVE, status - 1)
+            self._raise_status(NOT_POSITIVE, status - 1)
         shape = b, self._outputs
         forecasts, shrinks = trace.predictions.reshape(shape), np.empty(b)
-        kernel_awv_labels(
-            self._L, self._u, y.reshape(shape), t, self._lam, self._ridge, forecasts, shrinks
-        )
+        Y = y.reshape(shape)
+        kernel_awv_labels(self._L, self._u, Y, t, self._lam, self._ridge, forecasts, shrinks)
         finite = np.isfinite(forecasts).all(axis=1) & np.isfinite(shrinks)
         if not finite.all():
-            self._check(NOT_FINITE, int(np.argmin(finite)))
+            self._raise_status(NOT_FINITE, int(np.argmin(finite)))
         trace.sizes[:] = np.arange(t + 1, t + b + 1)
-        self._certify(y, shrinks, np.zeros(shape), trace)
+        growth = np.zeros(shape)  # the space does not grow
+        proof = certificate_of(trace, self._outputs)
+        certify(Y, forecasts, shrinks, growth, 1.0, self._totals, proof)
         self._played = self._counts[ATOMS] = t + b
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
@@ -229,26 +177,17 @@ class KernelAWV(Ridge):
     def _matrices(self) -> list[Part]:
         t, past = self._played, self._past[:, : self._played].T
         matrix = Lower(self._L, t)
-
-        def column(i: int) -> np.ndarray:
-            found = self.kernel(past, past[i : i + 1])[:, 0]
-            found[i] += self._lam
-            return found
-
-        reach = float(np.sqrt(self.kernel.diag(past).max()))  # |L^-1 k(x, past)| <= |k(x, .)|
+        # |L^-1 k(x, past)| <= |k(x, .)|
+        reach = float(np.sqrt(self._hyper.kernel.diag(past).max()))
         solutions = [matrix.half_solve(u) for u in self._u]
-        return [part_of("K + lam I", matrix, solutions, self._label_scales(), column, reach)]
+        return [measure_part("K + lam I", matrix, solutions, self._totals[:, LARGEST], reach)]
 
     def _state(self) -> dict[str, Any]:
         return super()._state() | {"lower": cholesky.packed(self._L, self._played)}
 
     def _restore(self, state: dict[str, Any]) -> None:
-        t = np.shape(state["u"])[-1]
-        super()._restore({"counts": np.array([t])} | state)  # not in files of version 0.1.0
-        cholesky.unpack(check_factor(state["lower"], t, self), self._L, t)
-
-    def _check_state(self) -> None:
-        refuse_outside("counts", self._counts, self._played, self._played)
+        super()._restore(state)
+        cholesky.unpack(state["lower"], self._L, self._played)
 
 
 class KernelRidge(KernelAWV):
@@ -276,98 +215,101 @@ class KernelRidge(KernelAWV):
     0.282367
     """
 
-    forecaster = "ridge"
+    _forecaster = "ridge"
 
 
-class FeatureRidge(OnFeatures, Ridge):
+class FeatureRidge(Learner):
     """AWV and ridge regression in the coordinates of some features; the factor U' D U of A."""
 
     _STATE = {
         "U": ("r", "r"), "inv_d": ("r",), "c": ("outputs", "r"), "totals": ("outputs", "totals"),
     }  # fmt: skip
-    _SPREAD = frozenset({"U"})
-    _several = _in_threads = _follows = True
+    _PADDED = frozenset({"U"})
+    _UNBOUNDED = frozenset({"totals"})
+    _REMEDY = REMEDY
+    _certified = _several = _in_threads = True
+    _block_rows = BLOCK_ROWS
 
     @property
     def size(self) -> int:
         """Number of features; 0 before any data."""
         return self._r if self._width is not None else 0
 
-    def _start_features(self, write: Callable[[np.ndarray, np.ndarray], None], r: int) -> None:
+    def _start_features(
+        self, write: Callable[[np.ndarray, np.ndarray], None], r: int, forecaster: str
+    ) -> None:
         """Make the state for r features, which ``write`` writes."""
-        self._r, room = r, padded(r)
+        lam, discount = self._hyper.lam, self._hyper.discount
+        self._r, room = r, round_up_to_vector(r)
         try:
-            self._make_state(r=room, outputs=self._outputs, totals=6)
+            self._make_state(r=room, outputs=self._outputs, totals=TOTALS)
         except MemoryError as error:
             raise MemoryError(
                 f"{type(self).__name__} keeps a factor of {room} x {room} numbers, which does not "
                 f"fit in memory ({error}); take fewer features: a lower degree, a smaller rank"
             ) from None
         np.fill_diagonal(self._U, 1.0)
-        self._inv_d[:] = 1.0 / float(self.lam)
-        self._setting = self._fading()
-        self._totals[:, RIDGE] = self._ridge
-        self._discount, self._work = float(self.discount), sweep_room(self._U)
-        shape = MOST_ROWS, self._outputs
-        shrinks, growth = np.empty(MOST_ROWS), np.zeros(shape)  # the space does not grow
-        self._room_of_rounds = np.empty(shape), shrinks, growth
-        self._proof = shrinks, growth
-        self._start_map(write, room)
+        self._inv_d[:] = 1.0 / lam
+        ridge = self._totals[0, RIDGE] = float(forecaster == "ridge")
+        self._totals[:, RIDGE] = ridge
+        self._features = FeatureRows(write, room)
+        factor = self._U, self._inv_d, self._c
+        self._setting = (
+            room, factor, forgetting(discount, lam), sweep_workspace(self._U), ridge
+        )  # fmt: skip
+        shape = BLOCK_ROWS, self._outputs
+        # Workspace: ridge forecasts, shrinks, and the growth of the space, which does not grow.
+        self._rounds_room = np.empty(shape), np.empty(BLOCK_ROWS), np.zeros(shape)
+
+    def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
+        self._play_features(self._features.of(X, self._single), y, trace)
+
+    def _forecast(self, X: np.ndarray) -> np.ndarray:
+        return self._forecast_features(self._features.of(X, self._single))
+
+    def _round_arguments(self, trace: Trace) -> tuple:
+        """Return the arguments of awv_certified_rounds after the labels."""
+        out = trace.predictions.reshape(-1, self._outputs), *self._rounds_room
+        proof = certificate_of(trace, self._outputs)
+        return *self._setting, self._hyper.discount, self._totals, out, proof
+
+    def _single_arguments(self, single: SingleRound) -> tuple[tuple, tuple]:
+        """Return the arguments of single rounds: of forecasts, and of rounds. Made once."""
+        if single.kept is None:
+            arguments = self._round_arguments(single.trace)
+            single.kept = (*self._setting, arguments[-2][:3]), arguments
+        return single.kept
+
+    def _play_features(self, Z: np.ndarray, y: np.ndarray, trace: Trace) -> None:
+        """Play up to BLOCK_ROWS rounds of features Z, which stay as they are."""
+        n, single = len(Z), self._single
+        if single is not None and trace is single.trace:
+            loop, arguments = (
+                single.enter(awv_certified_rounds), self._single_arguments(single)[1]
+            )  # fmt: skip
+        else:
+            loop, arguments = awv_certified_rounds, self._round_arguments(trace)
+            trace.sizes.fill(self._r)
+        played, status = loop(Z, y.reshape(n, self._outputs), *arguments)
+        if status != DONE:
+            self._raise_status(status, played)
+        self._played += n
+
+    def _forecast_features(self, Z: np.ndarray) -> np.ndarray:
+        n, single = len(Z), self._single
+        if n == 1 and single is not None:
+            single.enter(awv_forecasts)(Z, *self._single_arguments(single)[0])
+            return single.trace.predictions
+        forecasts = empty_per_round(n, self._outputs)
+        out = forecasts.reshape(n, self._outputs), *self._rounds_room[:2]
+        awv_forecasts(Z, *self._setting, out)
+        return forecasts
 
     def _matrices(self) -> list[Part]:
         r = self._r
         matrix = Upper(self._U, r, 1.0 / self._inv_d[:r])
-        drift = None
-        if self.discount == 1.0:  # what the past was is gone, but not its log det
-            log_det = float(np.log(matrix.scales / float(self.lam)).sum())
-            far = np.abs(self._totals[:, LOG_DET] - log_det).max()
-            drift = float(far / max(abs(log_det), 1.0))
         solutions = [matrix.half_solve(c) for c in self._c]
-        part = part_of("lam I + sum z z'", matrix, solutions, self._label_scales())
-        return [part._replace(drift=drift)]
-
-    def _arguments(self) -> tuple:
-        """Return the arguments of the compiled loops from ``r`` to ``ridge``."""
-        factor = self._U, self._inv_d, self._c
-        return self._feature_room, factor, self._setting, self._work, self._ridge
-
-    def _to_play(self, trace: Trace) -> tuple:
-        """Return the arguments of awv_certified_rounds after the labels."""
-        shape = len(trace.predictions), self._outputs
-        out = trace.predictions.reshape(shape), *self._room_of_rounds
-        proof = (
-            trace.loss.reshape(shape), trace.comparator.reshape(shape), trace.bound.reshape(shape)
-        )  # fmt: skip
-        return *self._arguments(), self._discount, self._totals, out, proof
-
-    def _kept(self, single: SingleRound) -> tuple[tuple, tuple]:
-        """Return the arguments of single rounds, of forecasts and of both, made once."""
-        if single.kept is None:
-            arguments = self._to_play(single.trace)
-            single.kept = (*self._arguments(), arguments[-2][:3]), arguments
-        return single.kept
-
-    def _play_features(self, Z: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        n, single = len(Z), self._single
-        if single is not None and trace is single.trace:
-            loop, arguments = single.entered(awv_certified_rounds), self._kept(single)[1]
-        else:
-            loop, arguments = awv_certified_rounds, self._to_play(trace)
-            trace.sizes.fill(self._r)
-        played, status = loop(Z, y.reshape(n, self._outputs), *arguments)
-        if status != DONE:
-            self._check(status, played)
-        self._played += n
-
-    def _forecast_features(self, Z: np.ndarray) -> np.ndarray:
-        shape = n, outputs = len(Z), self._outputs
-        single = self._single
-        if n == 1 and single is not None:
-            single.entered(awv_forecasts)(Z, *self._kept(single)[0])
-            return single.trace.predictions
-        forecasts = per_round(n, outputs)
-        awv_forecasts(Z, *self._arguments(), (forecasts.reshape(shape), *self._room_of_rounds[:2]))
-        return forecasts
+        return [measure_part("lam I + sum z z'", matrix, solutions, self._totals[:, LARGEST])]
 
 
 class PKAWV(FeatureRidge):
@@ -428,18 +370,11 @@ class PKAWV(FeatureRidge):
     [0.53, 0.2]
     """
 
-    def __init__(
-        self,
-        features: Features,
-        *,
-        lam: float = 1.0,
-        forecaster: str = "awv",
-        discount: float = 1.0,
-    ):
-        self.features = features
-        self.lam = lam
-        self.forecaster = forecaster
-        self.discount = discount
+    features: Features = features_field()
+    _: KW_ONLY
+    lam: float = positive(1.0)
+    forecaster: str = choice(FORECASTERS, "awv")
+    discount: float = discount_factor(1.0)
 
     @classmethod
     def known_inputs(
@@ -480,18 +415,11 @@ class PKAWV(FeatureRidge):
         features = NystromFeatures(sampler.landmarks_, kernel)
         return cls(features, lam=lam, forecaster=forecaster, discount=discount)
 
-    def _check_params(self) -> None:
-        super()._check_params()
-        check_features(self.features)
-
     def _start(self, d: int) -> None:
-        self._start_features(*self.features._writer(d))
-
-    def _lengths(self, d: int) -> dict[str, int]:
-        return {"r": padded(self.features.size(d))}
+        self._start_features(*self._hyper.features._writer(d), self._hyper.forecaster)
 
     def _space(self) -> str:
-        return discounted(f"the {self.size} {self.features.kind}", self.discount)
+        return name_space(f"the {self.size} {self._hyper.features.kind}", self._hyper.discount)
 
 
 class LinearAWV(FeatureRidge):
@@ -524,23 +452,20 @@ class LinearAWV(FeatureRidge):
     (array([0.5]), 0.3333)
     """
 
-    forecaster = "awv"
+    _forecaster = "awv"
 
-    def __init__(self, lam: float = 1.0, *, discount: float = 1.0):
-        self.lam = lam
-        self.discount = discount
+    lam: float = positive(1.0)
+    _: KW_ONLY
+    discount: float = discount_factor(1.0)
 
     def _start(self, d: int) -> None:
         def write(X: np.ndarray, out: np.ndarray) -> None:
             out[: len(X), :d] = X
 
-        self._start_features(write, d)
-
-    def _lengths(self, d: int) -> dict[str, int]:
-        return {"r": padded(d)}
+        self._start_features(write, d, self._forecaster)
 
     def _space(self) -> str:
-        return discounted(f"the linear functions of {self.size} inputs", self.discount)
+        return name_space(f"the linear functions of {self.size} inputs", self._hyper.discount)
 
     def reset(self, d: int | None = None) -> Self:
         """Go back to no data, or start in R^d; return self; ValueError if d is no count."""
@@ -600,5 +525,4 @@ class LinearRidge(LinearAWV):
     0.5
     """
 
-    forecaster = "ridge"
-    _factor_of = "LinearAWV"
+    _forecaster = "ridge"

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
+
 import numpy as np
 
-from oklnumba.components.kernels import Kernel
-from oklnumba.components.potentials import check_radius
-from oklnumba.core.checks import require_count, require_positive, require_seed
-from oklnumba.core.state import Coins, refuse_outside
-from oklnumba.hot.kernel_ogd import FACTOR, OLDEST, bogd_rounds, kernel_ogd_rounds
+from oklnumba.core.params import count, flag, nonnegative, positive, random_seed
+from oklnumba.core.state import Coins
+from oklnumba.hot.kernel_ogd import FACTOR, bogd_rounds, kernel_ogd_rounds
 from oklnumba.hot.primitives.jit import ATOMS
-from oklnumba.learners.base.expansion import Expansion, check_budget, check_lam
-from oklnumba.learners.base.player import Trace
+from oklnumba.learners.base.expansion import Expansion, check_decay
+from oklnumba.learners.base.learner import Trace, loss_field
 
 
 class KernelOGD(Expansion):
@@ -52,22 +52,12 @@ class KernelOGD(Expansion):
     True
     """
 
-    def __init__(
-        self,
-        kernel: Kernel,
-        *,
-        loss: str = "hinge",
-        eta: float = 0.1,
-        lam: float = 0.0,
-        budget: int | None = None,
-        radius: float | None = None,
-    ):
-        self.kernel = kernel
-        self.loss = loss
-        self.eta = eta
-        self.lam = lam
-        self.budget = budget
-        self.radius = radius
+    _: KW_ONLY
+    loss: str = loss_field("hinge")
+    eta: float = positive(0.1)
+    lam: float = nonnegative(0.0)
+    budget: int | None = count(2, None, optional=True)
+    radius: float | None = positive(None, optional=True)
 
     @property
     def _factor(self) -> float:
@@ -75,20 +65,14 @@ class KernelOGD(Expansion):
 
     def _check_params(self) -> None:
         super()._check_params()
-        require_positive("eta", self.eta)
-        check_lam(self.lam, self.eta)
-        check_budget(self.budget)
-        check_radius(self.radius)
+        check_decay(self.lam, self.eta)
 
     def _start(self, d: int) -> None:
-        budget = np.inf if self.budget is None else float(self.budget)
-        radius = check_radius(self.radius)
-        self._setting = float(self.eta), float(self.lam), budget, radius
+        p = self._hyper
+        budget, radius = (np.inf if v is None else float(v) for v in (p.budget, p.radius))
+        self._setting = p.eta, p.lam, budget, radius
         self._start_expansion(d, budget, counts=2, sums=2)
         self._sums[FACTOR] = 1.0
-
-    def _check_state(self) -> None:
-        refuse_outside("counts", self._counts[[OLDEST]], 0, max(self.size - 1, 0))
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         loop, loss, out = self._loop(kernel_ogd_rounds, X), self._loss_code, trace[:2]
@@ -147,43 +131,25 @@ class BOGD(Expansion):
     _STATE = Expansion._STATE | {"diagonal": (ATOMS,)}
     _COINS = ("coins",)
 
-    def __init__(
-        self,
-        kernel: Kernel,
-        *,
-        loss: str = "hinge",
-        eta: float = 0.1,
-        lam: float = 0.0,
-        budget: int = 400,
-        gamma: float | None = None,
-        seed: int = 0,
-        weighted: bool = False,
-    ):
-        self.kernel = kernel
-        self.loss = loss
-        self.eta = eta
-        self.lam = lam
-        self.budget = budget
-        self.gamma = gamma
-        self.seed = seed
-        self.weighted = weighted
+    _: KW_ONLY
+    loss: str = loss_field("hinge")
+    eta: float = positive(0.1)
+    lam: float = nonnegative(0.0)
+    budget: int = count(2, 400)
+    gamma: float | None = positive(None, optional=True)
+    seed: int = random_seed(0)
+    weighted: bool = flag(False)
 
     def _check_params(self) -> None:
         super()._check_params()
-        require_positive("eta", self.eta)
-        check_lam(self.lam, self.eta)
-        require_count("budget", self.budget, 2)
-        if self.gamma is not None:
-            require_positive("gamma", self.gamma)
-        require_seed(self.seed)
+        check_decay(self.lam, self.eta)
 
     def _start(self, d: int) -> None:
-        gamma = np.inf if self.gamma is None else float(self.gamma)
-        self._setting = (
-            float(self.eta), float(self.lam), float(self.budget), gamma, float(self.weighted)
-        )  # fmt: skip
-        self._coins = Coins(self.seed)
-        self._start_expansion(d, float(self.budget))
+        p = self._hyper
+        gamma = np.inf if p.gamma is None else p.gamma
+        self._setting = p.eta, p.lam, float(p.budget), gamma, float(p.weighted)
+        self._coins = Coins(p.seed)
+        self._start_expansion(d, float(p.budget))
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         loop, loss, out = self._loop(bogd_rounds, X), self._loss_code, trace[:2]

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
+
 import numpy as np
 
-from oklnumba.components.kernels import Kernel
-from oklnumba.core.checks import require_nonnegative
-from oklnumba.core.health import Part, Upper, part_of
+from oklnumba.core.health import Part, Upper, measure_part
+from oklnumba.core.params import nonnegative
 from oklnumba.hot.krls import krls_rounds
 from oklnumba.hot.primitives.jit import ATOMS
-from oklnumba.learners.base.expansion import Expansion
-from oklnumba.learners.base.matrices import span_part
-from oklnumba.learners.base.player import Trace
+from oklnumba.learners.base.expansion import Expansion, measure_span
+from oklnumba.learners.base.learner import Trace
 
 
 class KRLS(Expansion):
@@ -49,16 +49,21 @@ class KRLS(Expansion):
     _REMEDY = "raise threshold, or scale the inputs and labels"
     _fixed_loss = "squared"
 
-    def __init__(self, kernel: Kernel, *, threshold: float = 0.01):
-        self.kernel = kernel
-        self.threshold = threshold
-
-    def _check_params(self) -> None:
-        super()._check_params()
-        require_nonnegative("threshold", self.threshold)
+    _: KW_ONLY
+    threshold: float = nonnegative(0.01)
 
     def _start(self, d: int) -> None:
         self._start_expansion(d, np.inf)
+
+    def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
+        loop, threshold, out = self._loop(krls_rounds, X), self._hyper.threshold, trace[:2]
+        self._play_rounds(
+            len(X),
+            lambda first: loop(
+                X, y, first, self._kernel, threshold, self._counts,
+                (self._atoms, self._a, self._R), (self._Q, self._z), self._work, out,
+            ),
+        )  # fmt: skip
 
     def _matrices(self) -> list[Part]:
         m = self.size
@@ -68,17 +73,6 @@ class KRLS(Expansion):
         w = squares.half_solve(self._z)
         scale = float(np.linalg.norm(self._z[:m])) / np.sqrt(self._played)  # of fitted forecasts
         return [
-            part_of("least squares", squares, [w], [scale]),
-            span_part(self.kernel, self.atoms, self._R, [w], [scale]),
+            measure_part("least squares", squares, [w], [scale]),
+            measure_span(self._hyper.kernel, self.atoms, self._R, [w], [scale]),
         ]
-
-    def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        loop = self._loop(krls_rounds, X)
-        threshold, out = float(self.threshold), trace[:2]
-        self._play_rounds(
-            len(X),
-            lambda first: loop(
-                X, y, first, self._kernel, threshold, self._counts,
-                (self._atoms, self._a, self._R), (self._Q, self._z), self._work, out,
-            ),
-        )  # fmt: skip

@@ -2,42 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from oklnumba.components import losses
-from oklnumba.components.kernels import Kernel, check_kernel
-from oklnumba.core.checks import require, require_count, require_nonnegative
-from oklnumba.core.health import Part, weights_part
+from oklnumba.components.kernels import Kernel, kernel_field
+from oklnumba.core.checks import require
+from oklnumba.core.health import NO_MATRIX, Part, Upper, measure_part
 from oklnumba.core.state import aligned_zeros
 from oklnumba.hot.primitives.expansion import expansion_forecasts
 from oklnumba.hot.primitives.jit import ATOMS
 from oklnumba.learners.base.learner import Learner
-from oklnumba.learners.base.matrices import span_part
 
 
 class Expansion(Learner):
-    """A learner whose function is sum_j a_j k(atom_j, .): what all of them share.
+    """A learner whose function is sum_j a_j k(atom_j, .).
 
     A subclass calls ``_start_expansion`` in ``_start``, and in ``_play`` its compiled loop, which
     asks for room for one more atom where the buffers are full.
     """
 
     _STATE = {"atoms": ("d", ATOMS), "a": (ATOMS,), "counts": ("counts",), "sums": ("sums",)}
-    _OLD_NAMES = {"counts": "ints", "sums": "reals"}
     _REMEDY = "lower eta, or scale the inputs and labels"
-
-    kernel: Kernel
     _factor = 1.0  # of all coefficients
-    _fixed_loss: str | None = None  # where the algorithm has one loss only
+    _fixed_loss = None  # its name, where the algorithm has one loss only
 
-    def _loss(self) -> losses.Loss:
-        return losses.get(self._fixed_loss) if self._fixed_loss else super()._loss()
-
-    def _check_params(self) -> None:
-        super()._check_params()
-        check_kernel(self.kernel)
+    kernel: Kernel = kernel_field()
 
     @property
     def atoms(self) -> np.ndarray:
@@ -55,34 +47,37 @@ class Expansion(Learner):
         if self.size == 0:
             return 0.0
         a, atoms = self.coefficients, self.atoms
-        return float(np.sqrt(max(a @ self.kernel(atoms) @ a, 0.0)))
+        return float(np.sqrt(max(a @ self._hyper.kernel(atoms) @ a, 0.0)))
+
+    def _loss(self) -> losses.Loss:
+        return losses.get(self._fixed_loss) if self._fixed_loss else super()._loss()
 
     def _start_expansion(
         self, d: int, largest: float, counts: int = 1, sums: int = 1, **lengths: int
     ) -> None:
         """Make the state for at most ``largest`` atoms, infinity where there is no budget."""
-        self._kernel = self.kernel._code()
+        self._kernel = self._hyper.kernel._code()
         self._largest = largest
         self._make_state(d=d, counts=counts, sums=sums, **lengths)
         self._reserve({ATOMS: 1})
 
-    def _room(self, axis: int, least: int) -> int:
-        return int(min(super()._room(axis, least), self._largest))
+    def _choose_room(self, axis: int, least: int) -> int:
+        return int(min(super()._choose_room(axis, least), self._largest))
 
-    def _buffers(self, rooms: dict[int, int]) -> dict[str, np.ndarray]:
+    def _make_buffers(self, rooms: dict[int, int]) -> dict[str, np.ndarray]:
         # Three rows as wide as the atoms, or the inputs.
         work = aligned_zeros(3, max(rooms[ATOMS], len(self._atoms)))
-        return super()._buffers(rooms) | {"work": work}
+        return super()._make_buffers(rooms) | {"work": work}
 
     def _matrices(self) -> list[Part]:
-        return [weights_part(self.coefficients)]
+        return [NO_MATRIX]
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         loop, single = expansion_forecasts, self._single
         if single is None or X is not single.X:
             forecasts = np.empty(len(X))
         else:
-            loop, forecasts = single.entered(loop), single.trace.predictions
+            loop, forecasts = single.enter(loop), single.trace.predictions
         loop(
             X, self._kernel, (self._atoms, self._a), self._counts, self._factor, self._work,
             forecasts,
@@ -101,19 +96,29 @@ class OnSpan(Expansion):
         m = self._factored
         if m == 0:
             return super()._matrices()
-        R, atoms = self._R[:m, :m], self.atoms
-        w = R @ self.coefficients  # of norm |f|, which is the scale of forecasts
-        scale = float(np.linalg.norm(w)) * float(np.sqrt(self.kernel.diag(atoms).max()))
-        return [span_part(self.kernel, atoms, self._R, [w], [scale])]
+        w = self._R[:m, :m] @ self.coefficients  # of norm |f|, which is the scale of forecasts
+        diagonal = self._hyper.kernel.diag(self.atoms)
+        scale = float(np.linalg.norm(w)) * float(np.sqrt(diagonal.max()))
+        return [measure_span(self._hyper.kernel, self.atoms, self._R, [w], [scale])]
 
 
-def check_lam(lam: Any, eta: float) -> None:
-    """Raise ValueError unless lam is a regularisation for which a step shrinks, and no more."""
-    require_nonnegative("lam", lam)
+def measure_span(
+    kernel: Kernel,
+    atoms: np.ndarray,
+    R: np.ndarray,
+    functions: Iterable[np.ndarray],
+    scales: Iterable[float],
+) -> Part:
+    """Return the part of R' R = K, the kernel matrix of m atoms (m, d).
+
+    functions : (m,) each, one for each output, in the coordinates R^-T k; scales : of its labels.
+    """
+    matrix = Upper(R, len(atoms))
+    reach = float(np.sqrt(kernel.diag(atoms).max()))  # |R^-T k(x, atoms)| <= |k(x, .)|
+    solutions = [matrix.half_solve(w) for w in functions]
+    return measure_part("the kernel matrix of the dictionary", matrix, solutions, scales, reach)
+
+
+def check_decay(lam: Any, eta: float) -> None:
+    """Raise ValueError unless lam is a regularisation by which a step shrinks, eta lam < 1."""
     require(eta * lam < 1.0, "lam", lam, f"less than 1 / eta = {1.0 / eta:g}")
-
-
-def check_budget(budget: Any) -> None:
-    """Raise ValueError for a budget less than 2; None is none."""
-    if budget is not None:
-        require_count("budget", budget, 2)

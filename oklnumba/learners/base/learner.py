@@ -1,60 +1,34 @@
-"""The base class of all learners: forecasts, single rounds, and the contract with other rooms.
+"""The base class of all learners: hyper-parameters, the protocol, room for growth, faults, files.
 
-The inner contract
-------------------
-What a learner keeps besides its hyper-parameters lies in attributes with a leading underscore,
-which ``reset`` removes. Other rooms (protocol, experts, wrappers, interop) may use these, and no
-more:
+What a subclass writes
+----------------------
+A learner keeps its state in attributes with a leading underscore, which ``reset`` removes: the
+arrays that ``_STATE`` declares, and ``_hyper``, the hyper-parameters that the state was made with
+(plain numbers, copies of objects). One that is assigned later takes effect at ``reset``. It has
 
-- **How many.** ``_counts`` is an array of int64 whose entry ``ATOMS`` is the number of atoms; the
-  other entries have names in the learner's file of ``hot``. ``size`` is for users.
-- **Room for more.** ``_STATE`` gives the shape of each array of the state, ``_make_state`` makes
-  them, ``_reserve`` makes room (state.py). ``_ahead(n)`` makes it for rounds to come, before any of
-  several learners side by side plays these, and ``_prepare(X, y)`` whatever else they need.
-- **Code of the loss.** ``_loss_code``, the integer that the compiled loops take. (Other codes have
-  names of their own: ``_kernel``, ``_rule``, ``_kind``, ``_domain``.)
-- **Remedy.** ``_REMEDY``, what to change after numerical trouble, for ``_check``.
-- **Saved state.** ``_state()`` and ``_restore(state)``: the arrays of ``_STATE``, cut to what is
-  used, and the coins named in ``_COINS`` (state.py). A file may say anything: ``_check_state()``
-  refuses counts and indices that cannot be, ``_lengths(d)`` returns what else tells fixed lengths.
-- **Health.** ``_matrices()``: what there is to say of the matrices that are solved with, or of the
-  weights (health.py); ``_diagnose()`` returns it for a learner with data, with its remedy.
-- **Ready features.** A learner with a map, ``_map_of_inputs()``, says in ``_feature_room`` how wide
-  a Z, zero beyond them, ``_write(X, Z)`` takes, and ``_play_features(Z, y, trace)`` and
-  ``_forecast_features(Z)``, which leave it as it is: ``Experts`` shares it.
+- ``_start(d)``: make the state for inputs of width d, by ``_make_state`` (core/state.py);
+- ``_play(X, y, trace)``: play rounds, each forecast written before its label is read;
+- ``_forecast(X)``: forecasts of single rounds against the present state, which does not change;
 
-- **Several labels a round.** A learner whose ``_several`` is True plays K labels a round on one
-  state, as K learners would. After ``_begin(d, outputs=K)``, K > 1, the labels that ``_play``
-  takes, its forecasts and what else there is for each label (``Trace.empty(n, certified, K)``) and
-  what ``_forecast`` returns have shape (n, K) in place of (n,); sizes stay (n,). ``_outputs`` is K.
-  ``_with_output()`` returns the learner with one label more, whose past is that of the last.
+and may have ``_check_params`` (what concerns several hyper-parameters), ``_check_labels(y)``,
+``_space()`` (the space of its certificate), ``_matrices()`` (for ``health``) and ``_REMEDY`` (what
+to change after numerical trouble). ``okl.run`` plays blocks by ``_play_rows``.
 
-- **Threads.** A learner whose ``_in_threads`` is True plays beside others in ``Experts``. Where
-  BLAS has a part in the rounds it is False: how many threads BLAS takes, and so its bits, is one
-  setting of the process.
-- **One dictionary.** Learners whose ``_leans`` is True and that differ in lam and the forecaster
-  only: after ``_lean_on(lead)`` they have its dictionary, and ``_play_features`` of each plays what
-  its ``_shared_rows(X, y)`` makes of rounds for which there is room.
-- **One factor.** Learners whose ``_follows`` is True and that differ in the forecaster only: one
-  with ridge forecasts plays, and ``_follow(lead, y, led, trace)`` makes the others' rounds of it.
-
-And the calls: ``_check_params()``; ``_begin(d, outputs=1)`` before the first round, which checks
-the hyper-parameters and then makes the state, by ``_open(d, outputs=1)``, as files and learners
-around others do, which have been checked; ``_check_labels(y)``,
-``_play(X, y, trace)``, ``_play_rows(X, y)``, which cuts rows, sparse ones too, into blocks for it,
-``_advise(X, y)``, ``_forecast(X)``, ``_space()``, ``_ready()``, ``_contents()`` and
-``_adopt(meta, arrays)``.
-
-``okl.run`` asks for less, which is the base ``Player``: a wrapper of learners is one too.
+A learner whose ``_several`` is True plays K labels a round on one state, as K learners would: after
+``_begin(d, K)`` labels, forecasts and certificates have shape (n, K). One whose ``_in_threads`` is
+True plays without BLAS, whose threads are one setting of the process, so it may play on a thread of
+its own. A learner made of others (``OneVsRest``, ``Experts``) overrides what it does otherwise.
 """
 
 from __future__ import annotations
 
 import math
+import os
+import sys
 import warnings
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -64,10 +38,11 @@ from oklnumba.components.features import Features
 from oklnumba.components.kernels import Kernel
 from oklnumba.core import inputs
 from oklnumba.core.blocks import blocks, compilable
-from oklnumba.core.guard import HOLD
-from oklnumba.core.health import Part
-from oklnumba.core.params import anew, told
-from oklnumba.core.state import NoRoom
+from oklnumba.core.files import read_npz, refuse_damage, write_npz
+from oklnumba.core.guard import locked
+from oklnumba.core.health import Health, Part, warn_of
+from oklnumba.core.params import Params, checked, clone, describe, from_spec, to_spec
+from oklnumba.core.state import State, select_prefix
 from oklnumba.hot.primitives.jit import (
     ATOMS,
     DIVERGED,
@@ -76,44 +51,65 @@ from oklnumba.hot.primitives.jit import (
     NOT_FINITE,
     NOT_POSITIVE,
 )
-from oklnumba.learners.base.player import (
-    FIRST_ROWS,
-    PLAY_ROWS,
-    Player,
-    Trace,
-    level_of_caller,
-    per_round,
-)
-from oklnumba.learners.base.saving import SavedState
 from oklnumba.learners.base.single import SingleRound
 
 FEWEST_LABELS = 8  # fewer may be 0 and 1 by chance
+FIRST_ROWS = 64  # rounds of the first block of a run; each later one is as long as all before it
+PLAY_ROWS = 8192  # rounds handed to the compiled loops in one go
 
 
-class Learner(SavedState, Player):
+def empty_per_round(n: int, outputs: int) -> np.ndarray:
+    """Return room for a number for each of n rounds, or for each output of each round."""
+    return np.empty(n) if outputs == 1 else np.empty((n, outputs))
+
+
+class Trace(NamedTuple):
+    """What rounds leave behind, one entry each; the last three only for certified learners.
+
+    A learner that plays K > 1 labels a round has (n, K) numbers of each kind but the sizes.
+    """
+
+    predictions: np.ndarray
+    sizes: np.ndarray
+    loss: np.ndarray | None
+    comparator: np.ndarray | None
+    bound: np.ndarray | None
+
+    @classmethod
+    def empty(cls, n: int, certified: bool, outputs: int = 1) -> Trace:
+        """Return room for n rounds."""
+        extra = [empty_per_round(n, outputs) if certified else None for _ in range(3)]
+        return cls(empty_per_round(n, outputs), np.empty(n, dtype=np.int64), *extra)
+
+    def rows(self, start: int, stop: int) -> Trace:
+        """Return the part of some rounds (views)."""
+        return Trace(*(None if a is None else a[start:stop] for a in self))
+
+
+def level_of_caller() -> int:
+    """Return the ``stacklevel`` with which a warning points at the first frame outside oklnumba."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back and frame.f_globals.get("__name__", "").startswith("oklnumba."):
+        frame, level = frame.f_back, level + 1
+    return level
+
+
+class Learner(State, Params):
     """An online learner: forecast, then see the label, then update.
-
-    A subclass stores its hyper-parameters in ``__init__``, says in ``_STATE`` what it keeps, and
-    has
-
-    - ``_check_params()``: refuse hyper-parameters out of range;
-    - ``_start(d)``: make the state for inputs of width d;
-    - ``_play(X, y, trace)``: play rounds, writing forecasts before labels are read;
-    - ``_forecast(X)``: forecasts of single rounds against the current state, which stays as it is.
 
     Any thread may call any method; calls on one learner come one after the other.
     """
 
     _REMEDY = "scale the inputs and labels"
-
-    _played = 0
-    _single: SingleRound | None = None  # buffers of single rounds
     _several = False  # whether it can play several labels a round
-    _in_threads = False  # whether rounds are compiled throughout, without BLAS, so that threads pay
-    _follows = False  # whether it can take over the rounds of one with another forecaster
-    _leans = False  # whether it can have the dictionary of one with another lam
-    _prepares = False  # whether ``_prepare`` does anything
-    _feature_room = 0  # columns of ready features that the learner takes; 0: it has no map
+    _in_threads = False  # whether its rounds are compiled throughout, without BLAS
+    _certified = False  # whether rounds come with a certificate
+    _run_rows = PLAY_ROWS  # rounds between two looks at the clock
+    _block_rows = PLAY_ROWS  # most rounds in one call of ``_play`` or ``_forecast``
+    _width = None  # of the inputs; None before any data
+    _outputs = 1  # labels a round
+    _played = 0
+    _single = None  # buffers of single rounds
 
     # ---- the protocol ----
 
@@ -139,11 +135,11 @@ class Learner(SavedState, Player):
         ValueError
             If x is not one finite numeric point of the width seen so far.
         FloatingPointError
-            If the numbers of the forecast are beyond double precision (nothing has changed then).
+            If the forecast is beyond double precision.
         """
         with self._lock:
-            single = self._takes(x)
-            if single is not None:
+            single = self._single
+            if single is not None and self._fault is None and single.take_point(x):
                 X = single.X
             else:
                 X = inputs.as_point(x, self._width)
@@ -175,28 +171,17 @@ class Learner(SavedState, Player):
         ValueError
             If X is not numeric, finite, 2-D, non-empty and of the width seen so far.
         FloatingPointError
-            If the numbers of a forecast are beyond double precision (nothing has changed then).
+            If a forecast is beyond double precision.
         """
         with self._lock:
             X = inputs.as_rows(X, self._width)
-            out = per_round(X.shape[0], self._outputs)
+            out = empty_per_round(X.shape[0], self._outputs)
             out[:] = 0.0
             if self._ready():
-                for rows, block in blocks(X, PLAY_ROWS):
+                for rows, block in blocks(X, self._block_rows):
                     out[rows] = self._forecast(block)
                 self._refuse_not_finite(out)
         return out
-
-    def _refuse_not_finite(self, forecasts: np.ndarray) -> None:
-        """Raise FloatingPointError that names the first row with a forecast that is none."""
-        finite = np.isfinite(forecasts)
-        if not finite.all():
-            row = int(np.argmin(finite.reshape(len(finite), -1).all(axis=1)))
-            raise FloatingPointError(
-                f"the forecast of this {type(self).__name__} for row {row} of the inputs is beyond "
-                f"double precision, for such numbers as the row has; leave it out, or "
-                f"{self._REMEDY}"
-            )
 
     def learn_one(self, x: ArrayLike, y: float | None = None) -> Self:
         """Play one round: forecast ``x`` (not returned), then learn its label ``y``; return self.
@@ -207,29 +192,94 @@ class Learner(SavedState, Player):
             If x or y is not valid (nothing has changed then).
         FloatingPointError
             If the numbers of this round are beyond double precision.
-        MemoryError
-            If there is no room to grow (the learner is as it was then).
         RuntimeError
-            After an error in mid-round, until ``reset``.
+            After an error or Ctrl-C in mid-round, until ``reset``.
         """
-        with self._lock, HOLD:
-            single = self._takes(x)
-            if single is not None and single.takes_label(y):
+        with self._lock:
+            single = self._single
+            if (
+                single is not None
+                and self._fault is None
+                and single.take_point(x)
+                and single.take_label(y)
+            ):
                 X, label = single.X, single.y
             else:
                 X = inputs.as_point(x, self._width)
                 label = inputs.as_label(y, self._loss().classes)
             self._check_labels(label)
-            if single is None:
+            if single is None or self._fault is not None:
                 self._begin(X.shape[1])
                 single = self._keep_single()
-            try:
-                self._attempt(X, label, single.trace)
-            except NoRoom as full:
-                if not self._fault:
-                    full.told(0, 1)
-                raise
+            self._mark_changing()
+            self._play(X, label, single.trace)
+            self._fault = None
         return self
+
+    def partial_fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
+        """Play a round for each row of X in order; return self.
+
+        Parameters
+        ----------
+        X : array_like or scipy.sparse of shape (n, d)
+            Sparse rows are made dense block by block, never all at once.
+        y : array_like of shape (n,)
+            One label for each row; of shape (n, K) where a round has K labels (``MultiOutput``).
+
+        Raises
+        ------
+        ValueError
+            If X or y is not valid, or a hyper-parameter (nothing has changed then).
+        FloatingPointError
+            If the numbers of a round are beyond double precision, or a first-order learner diverges
+            (a forecast beyond 1e100); the message names the round and what to change.
+        RuntimeError
+            After an error, Ctrl-C or a MemoryError in mid-round, until ``reset``.
+
+        Warns
+        -----
+        UserWarning
+            As ``okl.run``, before the first round.
+        """
+        inputs.refuse_swapped(X, y)
+        with self._lock:
+            X = inputs.as_rows(X, self._width)
+            y = self._as_labels(y, X.shape[0])
+            self._advise(X, y)
+            self._play_rows(X, y)
+        return self
+
+    @locked
+    def reset(self) -> Self:
+        """Go back to no data; return self."""
+        self._clear()
+        return self
+
+    @locked
+    def health(self) -> Health:
+        """Return how the learner stands numerically: condition and digits. Nothing changes.
+
+        Costs a few dozen sweeps over each factor, O(m^2) for m rows. See docs/numerics.md.
+
+        Warns
+        -----
+        UserWarning
+            If fewer than six digits of the forecasts are left; it says what to change.
+
+        Examples
+        --------
+        >>> import numpy as np, oklnumba as okl
+        >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
+        >>> learner = okl.KernelRidge(okl.Gaussian(1.0), lam=1e-4)
+        >>> health = learner.partial_fit(X, np.sin(3 * X[:, 0])).health()
+        >>> f"{health.condition:.0e}", round(health.digits)
+        ('3e+06', 12)
+        """
+        parts = self._diagnose()
+        message = warn_of(parts, self.rounds)
+        if message:
+            warnings.warn(message, UserWarning, stacklevel=level_of_caller())
+        return Health.of(self.rounds, parts)
 
     # ---- what subclasses write ----
 
@@ -242,23 +292,103 @@ class Learner(SavedState, Player):
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         raise NotImplementedError
 
-    # ---- what they share ----
+    def _check_labels(self, y: np.ndarray) -> None:
+        """Raise ValueError for labels that the learner cannot take though its loss can."""
 
-    def _prepare(self, X: np.ndarray, y: np.ndarray) -> None:
-        """Make what these rounds need beside room, before they are played, or leave all as it was.
+    def _space(self) -> str | None:
+        """Return the space of the certificate now; None for learners without one."""
+        return None
 
-        They may not be played after all, or other ones. Raises NoRoom.
+    def _matrices(self) -> list[Part]:
+        """Return the parts of its matrices, for ``health``; called after some data only."""
+        return []
+
+    def _hint_rounds(self, n: int) -> None:
+        """Hint that n more rounds follow, so that buffers can grow once."""
+
+    # ---- rounds ----
+
+    def _begin(self, d: int, outputs: int = 1) -> None:
+        """Make the state at the first round; refuse to go on after trouble or with other widths."""
+        self._refuse_fault()
+        if self._width is None:
+            self._open(d, outputs)
+            return
+        if d != self._width:  # another thread was first
+            raise ValueError(f"X has {d} columns, but this learner has seen {self._width}")
+        inputs.require_outputs(outputs, self._outputs)
+
+    def _open(self, d: int, outputs: int = 1) -> None:
+        """Make the state, of the present hyper-parameters."""
+        self._check_params()
+        self._hyper = self._checked_params()
+        self._outputs = outputs
+        try:
+            self._start(d)
+        except BaseException:
+            self._clear()
+            raise
+        self._width = d
+
+    def _ready(self) -> bool:
+        """Say whether there is a state to forecast from; refuse after trouble."""
+        self._refuse_fault()
+        return self._width is not None
+
+    def _play_rows(self, X: Any, y: np.ndarray, coming: int = 0) -> Trace:
+        """Play checked rows, dense or sparse, block by block; return what they leave behind.
+
+        coming : rounds that the caller is going to play, with these, where they are more.
         """
+        n = X.shape[0]
+        with self._lock:
+            self._begin(X.shape[1], *y.shape[1:])
+            self._mark_changing()
+            self._hint_rounds(max(n, coming))
+            trace = self._trace(n)
+            if n <= self._block_rows and isinstance(X, np.ndarray):
+                self._play(compilable(X), y, trace)
+            else:
+                for rows, block in blocks(X, self._block_rows):
+                    self._play(block, y[rows], trace.rows(rows.start, rows.stop))
+            self._fault = None
+        return trace
 
-    def _takes(self, x: Any) -> SingleRound | None:
-        """Return the buffers of single rounds, with x in them, or None.
+    def _play_rounds(self, n: int, rounds: Callable[[int], tuple[int, int]]) -> None:
+        """Play n rounds by calls of ``rounds(first)``, making room wherever it asks for it."""
+        first, status = self._play_with_room(rounds)
+        if status != DONE:
+            self._raise_status(status, first)
+        self._played += n
 
-        None before they are kept, after trouble, and for what is no plain point.
-        """
-        single = self._single
-        if single is None or self._broken or self._fault or not single.takes_point(x):
-            return None
-        return single
+    def _raise_status(self, status: int, played: int) -> None:
+        """Turn a status of the compiled loops into an error that names the round."""
+        what = {
+            NOT_POSITIVE: "a matrix lost its positive definiteness",
+            NOT_FINITE: "the forecast is not finite",
+            DIVERGED: f"the run diverges, its forecast is beyond {LARGEST_FORECAST:g}",
+        }[status]
+        eta = getattr(self._hyper, "eta", None) if status == DIVERGED else None
+        what += f" with eta={eta!r}" if eta is not None else ""
+        self._fault = FloatingPointError(
+            f"{type(self).__name__}, round {self._played + played + 1}: {what}; {self._REMEDY}, "
+            "then reset() and start again"
+        )
+        raise self._fault
+
+    def _refuse_not_finite(self, forecasts: np.ndarray) -> None:
+        """Raise FloatingPointError that names the first row whose forecast is not finite."""
+        finite = np.isfinite(forecasts)
+        if not finite.all():
+            row = int(np.argmin(finite.reshape(len(finite), -1).all(axis=1)))
+            raise FloatingPointError(
+                f"the forecast of this {type(self).__name__} for row {row} is beyond double "
+                f"precision; leave the row out, or {self._REMEDY}"
+            )
+
+    def _trace(self, n: int) -> Trace:
+        """Return room for what n rounds leave behind."""
+        return Trace.empty(n, self._certified, self._outputs)
 
     def _keep_single(self) -> SingleRound | None:
         """Return the buffers of single rounds, made with the first; None for several labels."""
@@ -267,83 +397,25 @@ class Learner(SavedState, Player):
         return self._single
 
     def _loop(self, loop: Callable, X: np.ndarray) -> Callable:
-        """Return a compiled loop, for single rounds as what they enter it by."""
+        """Return a compiled loop, by its machine code for single rounds."""
         single = self._single
-        return loop if single is None or X is not single.X else single.entered(loop)
+        return loop if single is None or X is not single.X else single.enter(loop)
+
+    # ---- labels, losses, advice ----
 
     def _loss(self) -> losses.Loss:
-        return losses.get(getattr(self, "loss", "squared"))
+        made_with = self if self._width is None else self._hyper
+        return losses.get(getattr(made_with, "loss", "squared"))
 
     @cached_property
-    def _loss_code(self) -> int:  # looked up in the first round, gone with the state
+    def _loss_code(self) -> int:
         return self._loss().code
-
-    def _space(self) -> str | None:
-        """Return the space of the certificate now; None for learners without one."""
-        return None
 
     def _as_labels(self, y: Any, n: int, signs: bool = False) -> np.ndarray:
         """Return checked labels of n rounds, -1 and +1 only if ``signs`` or the loss says so."""
         y = inputs.as_labels(y, n, signs or self._loss().classes)
         self._check_labels(y)
         return y
-
-    def _check_labels(self, y: np.ndarray) -> None:
-        """Raise ValueError for labels that a learner cannot take though its loss can."""
-
-    def _check_params(self) -> None:
-        super()._check_params()
-        self._loss()
-
-    def _begin(self, d: int, outputs: int = 1) -> None:
-        """Make the state at the first round; refuse to go on after numerical trouble."""
-        self._refuse_trouble()
-        if self._width is not None:
-            if d != self._width:  # another thread was first
-                raise ValueError(f"X has {d} columns, but this learner has seen {self._width}")
-            inputs.require_outputs(outputs, self._outputs)
-            return
-        self._check_params()
-        self._open(d, outputs)
-
-    def _open(self, d: int, outputs: int = 1) -> None:
-        """Make the state, of hyper-parameters that have been checked."""
-        self._outputs = outputs
-        self._use_parts()
-        try:
-            self._start(d)
-        except BaseException:
-            self.reset()
-            raise
-        self._width = d
-
-    def _ready(self) -> bool:
-        """Say whether there is a state to forecast from; refuse after numerical trouble."""
-        self._refuse_trouble()
-        return self._width is not None
-
-    def _refuse_trouble(self) -> None:
-        if self._broken:
-            raise FloatingPointError(self._broken)
-        if self._fault:
-            raise RuntimeError(self._fault)
-
-    def _check(self, status: int, played: int) -> None:
-        """Turn a status of the compiled loops into an error that names the round."""
-        if status == DONE:
-            return
-        what = {
-            NOT_POSITIVE: "a matrix lost its positive definiteness",
-            NOT_FINITE: "the forecast is not finite",
-            DIVERGED: f"the run diverges, its forecast is beyond {LARGEST_FORECAST:g}",
-        }[status]
-        eta = getattr(self, "eta", None) if status == DIVERGED else None
-        what += f" with eta={eta!r}" if eta is not None else ""
-        self._broken = (
-            f"{type(self).__name__}, round {self._played + played + 1}: {what}; {self._REMEDY}, "
-            "then reset() and start again"
-        )
-        raise FloatingPointError(self._broken)
 
     def _advise(self, X: np.ndarray, y: np.ndarray) -> None:
         """Warn, before the first round, of inputs and labels that do not suit."""
@@ -355,9 +427,9 @@ class Learner(SavedState, Player):
         zeros = y == 0.0
         if len(y) >= FEWEST_LABELS and (zeros | (y == 1.0)).all() and len(np.unique(zeros)) == 2:
             warnings.warn(
-                "the labels are 0 and 1, which this loss takes for numbers, a regression, so that "
+                "the labels are 0 and 1, which this loss takes for numbers, a regression, so "
                 "Run.mistake_rate is None: for two classes make them -1 and +1, y = 2 * y - 1, or "
-                "take okl.interop.OnlineClassifier, whose classes are any",
+                "take okl.interop.OnlineClassifier, which takes any classes",
                 UserWarning,
                 stacklevel=level_of_caller(),
             )
@@ -365,45 +437,155 @@ class Learner(SavedState, Player):
     def _advice(self, X: np.ndarray) -> str | None:
         """Return what to change where the first inputs do not suit the hyper-parameters."""
         parts = getattr(self, "features", None), getattr(self, "kernel", None)
-        told = (part.advice(X) for part in parts if isinstance(part, Features | Kernel))
-        return next(filter(None, told), None)
-
-    def _matrices(self) -> list[Part]:
-        """Return what there is to say of its matrices, or weights; called after some data only."""
-        return []
+        advice = (part.advice(X) for part in parts if isinstance(part, Features | Kernel))
+        return next(filter(None, advice), None)
 
     def _diagnose(self) -> list[Part]:
         if not self._ready() or not self._played:
             return []
         return [part._replace(remedy=part.remedy or self._REMEDY) for part in self._matrices()]
 
-    def _play_rounds(self, n: int, rounds: Callable[[int], tuple[int, int]]) -> None:
-        """Play n rounds by calls of ``rounds(first)``, making room wherever it asks for it."""
-        try:
-            first, status = self._with_room(rounds)
-        except NoRoom as full:
-            self._played_only(full.first, n)
-            raise
-        if status != DONE:
-            self._check(status, first)
-        self._played += n
+    def _describe_data(self) -> dict[str, Any]:
+        return {"rounds played": self.rounds, "size": self.size} if self.rounds else {}
 
-    def _played_only(self, first: int, n: int) -> None:
-        """Count the first of n rounds, after which there was no room."""
-        self._played += first
-        for name in self._COINS:
-            getattr(self, f"_{name}").give_back(n - first, n)
+    # ---- what a run records ----
+
+    def _recorded(self, loss: str | None) -> losses.Loss:
+        """Return the loss of that name, or its own."""
+        return self._loss() if loss is None else losses.get(loss)
+
+    def _record(self, y: np.ndarray, trace: Trace, loss: losses.Loss) -> dict[str, np.ndarray]:
+        """Return what a run keeps of rounds, by the names of ``Run`` and of ``Certificate``."""
+        part = {name: a for name, a in trace._asdict().items() if a is not None}
+        part["losses"] = loss.value(trace.predictions, y)
+        if np.isin(y, (-1.0, 1.0)).all():
+            part["mistakes"] = y * trace.predictions <= 0.0
+        return part
+
+    def _output_names(self) -> list[Any] | None:
+        """Return the names of the columns of (n, K) numbers, plain JSON data; None: 0 to K - 1."""
+        return None
+
+    # ---- files, copies and pickles ----
+
+    @locked
+    def save(self, path: str | os.PathLike) -> None:
+        """Write hyper-parameters, state and random state into one ``.npz`` file (no pickle inside).
+
+        ``oklnumba.load(path)`` goes on bit for bit where this learner stands.
+
+        Raises
+        ------
+        FloatingPointError, RuntimeError
+            After an error in mid-round: there is no whole state to save.
+        """
+        write_npz(path, *self._contents())
+
+    def _contents(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return everything as JSON data and arrays."""
+        self._refuse_fault()
+        arrays: dict[str, np.ndarray] = {}
+        made_with = self if self._width is None else self._made_with()
+        meta = {"spec": to_spec(made_with, arrays), "width": self._width, "rounds": self.rounds}
+        meta["outputs"] = self._outputs
+        if self._width is not None:
+            meta["state"] = {}
+            for name, value in self._state().items():
+                if isinstance(value, np.ndarray):
+                    arrays[f"state_{name}"] = value
+                else:
+                    meta["state"][name] = value
+        return meta, arrays
+
+    def _made_with(self) -> Learner:
+        """Return a learner without data of the hyper-parameters that the state was made with."""
+        return type(self)(**vars(self._hyper))
+
+    def _adopt(self, meta: dict[str, Any], arrays: Any) -> None:
+        """Take over a state that ``_contents`` wrote, of the same hyper-parameters."""
+        self._clear()
+        if meta["width"] is None:
+            return
+        try:
+            self._open(meta["width"], meta["outputs"])
+            self._played = meta["rounds"]
+            self._restore(select_prefix("state_", arrays) | meta["state"])
+        except BaseException:
+            self._clear()
+            raise
+
+    @locked
+    def __getstate__(self) -> dict[str, Any]:
+        """Return hyper-parameters and state; closures and buffers are made again."""
+        meta, arrays = self._contents()
+        arrays = {name: np.array(a) for name, a in arrays.items()}  # others may learn meanwhile
+        return {"params": self.get_params(deep=False), "meta": meta, "arrays": arrays}
+
+    def __setstate__(self, contents: dict[str, Any]) -> None:
+        """Take over what ``__getstate__`` returned."""
+        meta, arrays = contents["meta"], contents["arrays"]
+        super().__setstate__(from_spec(meta["spec"], arrays).get_params(deep=False))
+        self._adopt(meta, arrays)
+        vars(self).update(contents["params"])  # what was assigned since, for the next reset
+
+    def _copy_with_output(self) -> Self:
+        """Return a copy with one more output, initialised as a copy of the last."""
+        meta, arrays = self._contents()
+        meta["outputs"] += 1
+        for name, axis in self._output_axes().items():
+            array = arrays[f"state_{name}"]
+            last = array.take([-1], axis=axis)
+            arrays[f"state_{name}"] = np.concatenate([array, last], axis=axis)
+        more = self._made_with()
+        more._adopt(meta, arrays)
+        return more
+
+
+def load(path: str | os.PathLike) -> Learner:
+    """Return the learner saved at ``path``; it goes on bit for bit where it stopped.
+
+    Raises
+    ------
+    FileNotFoundError
+    ValueError
+        If the file is damaged, holds no learner, or a later oklnumba wrote it. Damage is found by
+        a digest; an intact file is believed, so load files from people you trust.
+
+    Examples
+    --------
+    >>> import oklnumba as okl, tempfile, os
+    >>> learner = okl.KernelAWV(okl.Gaussian(1.0)).learn_one([0.5], 1.0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     learner.save(os.path.join(folder, "awv.npz"))
+    ...     again = okl.load(os.path.join(folder, "awv.npz"))
+    >>> again.rounds, again.predict_one([0.5]) == learner.predict_one([0.5])
+    (1, True)
+    """
+    meta, arrays = read_npz(path)
+    if "spec" not in meta:
+        raise ValueError(f"{path} holds no learner; a run is read by Run.load")
+    with refuse_damage(path):
+        learner = from_spec(meta["spec"], arrays)
+        if not isinstance(learner, Learner):
+            raise ValueError(f"it holds {describe(learner)}, expected a learner")
+        learner._adopt(meta, arrays)
+    return learner
+
+
+def loss_field(default: str = "squared") -> Any:
+    """Declare a hyper-parameter that is the name of a loss."""
+    return checked(lambda name, value: losses.get(value).name, default)
 
 
 def check_learner(learner: Any) -> Learner:
-    """Return a learner, or raise ValueError for what is not one."""
+    """Return a learner; raise ValueError for anything else."""
     if not isinstance(learner, Learner):
         raise ValueError(
-            f"learner must be an oklnumba learner such as okl.FOGD(), but is {told(learner)}"
+            f"learner must be an oklnumba learner such as okl.FOGD(), but is {describe(learner)}"
         )
     return learner
 
 
-def fresh(learner: Any) -> Learner:
+def clone_learner(learner: Any) -> Learner:
     """Return a learner of the same hyper-parameters without data."""
-    return anew(check_learner(learner))
+    return clone(check_learner(learner))

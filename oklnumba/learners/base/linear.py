@@ -15,24 +15,22 @@ from numpy.typing import ArrayLike
 
 from oklnumba.core import inputs
 from oklnumba.core.checks import require_count
-from oklnumba.core.health import Part, weights_part
+from oklnumba.core.health import NO_MATRIX, Part
 from oklnumba.hot.primitives.jit import DONE, NOT_FINITE
 from oklnumba.hot.primitives.linalg import all_finite, product_rows
 from oklnumba.hot.primitives.losses import LINEAR_LOSS
-from oklnumba.learners.base.learner import Learner
-from oklnumba.learners.base.player import Trace
+from oklnumba.learners.base.learner import Learner, Trace
 
 
 class LinearLearner(Learner):
     """A point w in R^d for each round; the base of all linear learners.
 
-    A subclass says in ``_STATE`` what it keeps, all of it of fixed lengths, and has
-    ``_check_params``, ``_begin_rounds`` (make the state) and ``_rounds`` (play rounds, of
-    a loss by its code, and return how many and a status); ``_point`` where w is not kept as such.
+    A subclass declares its arrays in ``_STATE``, all of fixed lengths, and has ``_start`` (make the
+    state) and ``_rounds`` (play rounds, of a loss by its code, and return how many and a status);
+    ``_point`` where w is not kept as such.
     """
 
     _REMEDY = "lower eta, or scale the inputs and labels"
-    _w: np.ndarray
 
     def reset(self, d: int | None = None) -> Self:
         """Go back to no data, or start a game in R^d; return self.
@@ -77,7 +75,9 @@ class LinearLearner(Learner):
         """
         g = inputs.as_point(g, self._width, "g")
         self._begin(g.shape[1])
+        self._mark_changing()
         self._close(g, np.zeros(1), LINEAR_LOSS, np.empty(1))
+        self._fault = None
         return self
 
     @property
@@ -89,9 +89,9 @@ class LinearLearner(Learner):
         """Play rounds and count them; trouble is an error."""
         played, status = self._rounds(X, y, loss, forecasts)
         if status != DONE:
-            self._check(status, played)
+            self._raise_status(status, played)
         if not self._finite():
-            self._check(NOT_FINITE, len(X) - 1)
+            self._raise_status(NOT_FINITE, len(X) - 1)
         self._played += len(X)
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
@@ -111,13 +111,7 @@ class LinearLearner(Learner):
         return forecasts
 
     def _matrices(self) -> list[Part]:
-        return [weights_part(self._point())]
-
-    def _start(self, d: int) -> None:
-        self._begin_rounds(d)
-
-    def _begin_rounds(self, d: int) -> None:
-        raise NotImplementedError
+        return [NO_MATRIX]
 
     def _rounds(
         self, X: np.ndarray, y: np.ndarray, loss: int, forecasts: np.ndarray
@@ -138,12 +132,10 @@ class EitherLearner(LinearLearner):
     and plays the rounds.
     """
 
-    _algorithm: LinearLearner
-
     def _choose(self) -> LinearLearner:
         raise NotImplementedError
 
-    def _begin_rounds(self, d: int) -> None:
+    def _start(self, d: int) -> None:
         self._algorithm = self._choose()
         self._algorithm._open(d)
 
@@ -167,9 +159,5 @@ class EitherLearner(LinearLearner):
     def _state(self) -> dict[str, Any]:
         return self._algorithm._state()
 
-    def _refuse_others(self, state: dict[str, Any], d: int, outputs: int = 1) -> None:
-        self._choose()._refuse_others(state, d, outputs)
-
     def _restore(self, state: dict[str, Any]) -> None:
-        self._algorithm._broken = self._broken or self._fault
         self._algorithm._restore(state)

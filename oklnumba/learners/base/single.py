@@ -1,4 +1,4 @@
-"""Room for one round from Python, kept between rounds so that none of them makes arrays."""
+"""Buffers of single rounds from Python, kept between rounds so that none of them makes arrays."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ FLOAT64 = np.dtype(np.float64)
 class SingleRound:
     """The input, the label and the trace of one round, which the next one overwrites.
 
-    A plain point or label, which most are, is checked and copied here; what else is valid, or why
-    it is not, ``checks`` says.
+    A plain point or label is checked and copied here; ``inputs`` says what is wrong with others.
 
     Attributes
     ----------
@@ -28,11 +27,12 @@ class SingleRound:
     y : ndarray of shape (1,)
     trace : Trace
     inputs : int
-        How many other inputs there have been: what was made of one holds until this changes.
-    kept : what the learner likes to keep for the next one: arguments of its loops
+        How many different inputs there have been: what was made of one holds until this changes.
+    kept : object
+        Arguments of the learner's loops, which it may keep for the next round.
     entries : dict
-        The machine code of loops, by their ids, that are called with arguments of the same types
-        each time. Weak, so that who adds up what a learner holds does not add up Numba.
+        Machine code of loops, by their ids. Weak references, so that adding up what a learner
+        holds does not add up numba.
     """
 
     __slots__ = ("X", "classes", "entries", "inputs", "kept", "take", "trace", "x", "y")
@@ -43,9 +43,9 @@ class SingleRound:
         self.entries: dict[int, ref[Callable]] = {}
         self.take = ref(entry(take_finite, (self.x, self.x)))
 
-    def takes_point(self, x: Any) -> bool:
+    def take_point(self, x: Any) -> bool:
         """Copy a finite vector of float64 of the width so far; False for anything else."""
-        # Others would be compiled for anew: carray says contiguous, aligned and writeable.
+        # carray: contiguous, aligned and writeable. Other arrays would be compiled for again.
         if type(x) is np.ndarray and x.dtype is FLOAT64 and x.ndim == 1 and x.flags.carray:
             taken = self.take()(x, self.x)
             if taken != SAME:
@@ -53,19 +53,19 @@ class SingleRound:
             return taken != REFUSED
         return False
 
-    def takes_label(self, y: Any) -> bool:
-        """Copy a finite float, one of -1 and +1 where the loss asks for it; False for others."""
-        if not isinstance(y, float) or not isfinite(y):  # float64 is a float
+    def take_label(self, y: Any) -> bool:
+        """Copy a finite float, -1 or +1 where the loss asks for it; False for others."""
+        if not isinstance(y, float) or not isfinite(y):  # np.float64 is a float
             return False
         self.y[0] = y
         return not self.classes or y == 1.0 or y == -1.0
 
-    def entered(self, loop: Callable) -> Callable:
-        """Return what calls a loop without a look at the types, which are those of the first."""
+    def enter(self, loop: Callable) -> Callable:
+        """Return what calls a loop without looking at types: those of its first call."""
         found = self.entries.get(id(loop))
-        return found() if found is not None else partial(self._enter, loop)
+        return found() if found is not None else partial(self._compile, loop)
 
-    def _enter(self, loop: Callable, *arguments: Any) -> Any:
+    def _compile(self, loop: Callable, *arguments: Any) -> Any:
         found = entry(loop, arguments)
         self.entries[id(loop)] = ref(found)
         return found(*arguments)
