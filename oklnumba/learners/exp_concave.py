@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
+from math import inf
+
 import numpy as np
 
-from oklnumba.components.potentials import check_radius
-from oklnumba.core.checks import require, require_positive
-from oklnumba.core.health import Part, dense_part
+from oklnumba.core.checks import require_positive
+from oklnumba.core.health import Part, measure_dense_part
+from oklnumba.core.params import choice, positive, within
 from oklnumba.core.state import aligned_zeros
 from oklnumba.hot.exp_concave import BALL, SIMPLEX, exp_concave_rounds
+from oklnumba.learners.base.learner import loss_field
 from oklnumba.learners.base.linear import EitherLearner, LinearLearner
 from oklnumba.learners.newton import NewtonLearner
+
+_DOMAINS = {"ball": BALL, "simplex": SIMPLEX}
 
 
 class _OnSpace(NewtonLearner):
     """Over the whole space: the online Newton step without projection."""
 
-    def __init__(self, alpha_tilde: float, lipschitz: float):
-        self.alpha_tilde = alpha_tilde
-        self.lipschitz = lipschitz
+    alpha_tilde: float
+    lipschitz: float
 
-    def _begin_rounds(self, d: int) -> None:
+    def _start(self, d: int) -> None:
         self._begin_factor(d, self.lipschitz**2 * self.alpha_tilde, self.alpha_tilde)
 
 
@@ -28,16 +33,14 @@ class _OnDomain(LinearLearner):
     """On a ball or the simplex: a quadratic is minimised there each round."""
 
     _STATE = {"A": ("d", "d"), "b": ("d",), "w": ("d",)}
-    _DOMAINS = {"ball": BALL, "simplex": SIMPLEX}
 
-    def __init__(self, alpha_tilde: float, lipschitz: float, domain: str, radius: float):
-        self.alpha_tilde = alpha_tilde
-        self.lipschitz = lipschitz
-        self.domain = domain
-        self.radius = radius
+    alpha_tilde: float
+    lipschitz: float
+    domain: str
+    radius: float
 
-    def _begin_rounds(self, d: int) -> None:
-        self._domain = self._DOMAINS[self.domain]
+    def _start(self, d: int) -> None:
+        self._domain = _DOMAINS[self.domain]
         self._make_state(d=d)
         np.fill_diagonal(self._A, self.lipschitz**2)
         if self._domain == SIMPLEX:
@@ -54,7 +57,7 @@ class _OnDomain(LinearLearner):
         )  # fmt: skip
 
     def _matrices(self) -> list[Part]:
-        return [dense_part("L^2 I + sum g g'", self._A)]
+        return [measure_dense_part("L^2 I + sum g g'", self._A)]
 
     def _finite(self) -> bool:
         return True  # the domain is bounded
@@ -96,37 +99,23 @@ class ExpConcaveFTRL(EitherLearner):
 
     _REMEDY = "raise lipschitz or alpha_tilde, or scale the inputs and labels"
 
-    def __init__(
-        self,
-        alpha_tilde: float = 0.1,
-        *,
-        lipschitz: float = 1.0,
-        domain: str = "all",
-        radius: float | None = None,
-        loss: str = "squared",
-    ):
-        self.alpha_tilde = alpha_tilde
-        self.lipschitz = lipschitz
-        self.domain = domain
-        self.radius = radius
-        self.loss = loss
+    alpha_tilde: float = positive(0.1)
+    _: KW_ONLY
+    lipschitz: float = within("(1e-150, 1e150)", 1.0)
+    domain: str = choice(("all", *_DOMAINS), "all")
+    radius: float | None = positive(None, optional=True)
+    loss: str = loss_field("squared")
 
     def _check_params(self) -> None:
         super()._check_params()
-        require_positive("alpha_tilde", self.alpha_tilde)
-        require_positive("lipschitz", self.lipschitz)
-        lipschitz = float(self.lipschitz)
-        require(1e-150 < lipschitz < 1e150, "lipschitz", lipschitz, "between 1e-150 and 1e150")
-        valid = isinstance(self.domain, str) and self.domain in ("all", *_OnDomain._DOMAINS)
-        require(valid, "domain", self.domain, "'all', 'ball' or 'simplex'")
         if self.domain == "ball":
             require_positive("radius", self.radius)
-        check_radius(self.radius)
-        if self.domain != "ball":
-            self._refuse_ignored("it is that of domain='ball'; take this domain", "radius")
+        else:
+            self._refuse_unused("it is that of domain='ball'; take this domain", "radius")
 
     def _choose(self) -> LinearLearner:
-        alpha_tilde, lipschitz = float(self.alpha_tilde), float(self.lipschitz)
-        if self.domain == "all":
-            return _OnSpace(alpha_tilde, lipschitz)
-        return _OnDomain(alpha_tilde, lipschitz, self.domain, check_radius(self.radius))
+        p = self._hyper
+        if p.domain == "all":
+            return _OnSpace(p.alpha_tilde, p.lipschitz)
+        radius = inf if p.radius is None else p.radius
+        return _OnDomain(p.alpha_tilde, p.lipschitz, p.domain, radius)

@@ -5,12 +5,16 @@ After Zhang 2019, "CSC 665: Online convex optimization" (oco below).
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
+from math import inf
+
 import numpy as np
 
 from oklnumba.components import losses
-from oklnumba.components.potentials import check_p, check_radius
-from oklnumba.core.checks import require, require_positive
-from oklnumba.core.health import Part, dense_part
+from oklnumba.components.potentials import check_p
+from oklnumba.core.checks import require_positive
+from oklnumba.core.health import Part, measure_dense_part
+from oklnumba.core.params import checked, choice, positive
 from oklnumba.hot.first_order import (
     ADAGRAD,
     ENTROPY,
@@ -26,6 +30,7 @@ from oklnumba.hot.first_order import (
 from oklnumba.hot.primitives.jit import DIVERGED, DONE, LARGEST_FORECAST, NOT_FINITE
 from oklnumba.hot.primitives.linalg import dot
 from oklnumba.hot.primitives.losses import MISTAKE_LOSS, round_derivative
+from oklnumba.learners.base.learner import loss_field
 from oklnumba.learners.base.linear import EitherLearner, LinearLearner
 
 POWERS = {"constant": 0.0, "sqrt": 0.5, "strong": 1.0}  # of t in the step, for a schedule of OGD
@@ -36,13 +41,12 @@ class _FirstOrder(LinearLearner):
 
     _STATE = {"clock": ("clock",), "w": ("d",), "G": ("d",), "S": ("d",)}
     _UNBOUNDED = frozenset({"clock", "S"})  # sums of squares: the steps they divide are 0 then
-    _rule: int
 
     def _settings(self) -> Setting:
         """Return the hyper-parameters that the loop takes."""
         raise NotImplementedError
 
-    def _begin_rounds(self, d: int) -> None:
+    def _start(self, d: int) -> None:
         setting = self._settings()
         self._setting = tuple(float(value) for value in setting)
         self._make_state(clock=2, d=d)
@@ -90,49 +94,37 @@ class OGD(_FirstOrder):
 
     _rule = GRADIENT_STEP
 
-    def __init__(
-        self,
-        eta: float = 0.1,
-        *,
-        schedule: str = "constant",
-        lam: float | None = None,
-        radius: float | None = None,
-        loss: str = "squared",
-    ):
-        self.eta = eta
-        self.schedule = schedule
-        self.lam = lam
-        self.radius = radius
-        self.loss = loss
+    eta: float = positive(0.1)
+    _: KW_ONLY
+    schedule: str = choice(POWERS, "constant")
+    lam: float | None = positive(None, optional=True)
+    radius: float | None = positive(None, optional=True)
+    loss: str = loss_field("squared")
 
     @property
-    def _REMEDY(self) -> str:  # type: ignore[override]  # here the schedule decides
+    def _REMEDY(self) -> str:  # type: ignore[override]  # the schedule decides
         step = "raise lam" if self.schedule == "strong" else "lower eta"
         return f"{step}, or scale the inputs and labels"
 
     def _check_params(self) -> None:
         super()._check_params()
-        require_positive("eta", self.eta)
-        valid = isinstance(self.schedule, str) and self.schedule in POWERS
-        require(valid, "schedule", self.schedule, "'constant', 'sqrt' or 'strong'")
-        if self.lam is not None or self.schedule == "strong":
-            require_positive("lam", self.lam)
-        check_radius(self.radius)
         if self.schedule == "strong":
-            self._refuse_ignored(
+            require_positive("lam", self.lam)
+            self._refuse_unused(
                 "the steps of schedule='strong' are 1 / (lam t); set lam instead", "eta"
             )
         else:
-            self._refuse_ignored("it is for schedule='strong'; leave it out", "lam")
+            self._refuse_unused("it is for schedule='strong'; leave it out", "lam")
 
     def _settings(self) -> Setting:
-        lam = self.lam or 0.0
+        p = self._hyper
+        lam = p.lam or 0.0
         return Setting(
-            eta=self.eta,
-            power=POWERS[self.schedule],
+            eta=p.eta,
+            power=POWERS[p.schedule],
             lam=lam,
-            radius=check_radius(self.radius),
-            decay=lam if self.schedule == "strong" else 0.0,
+            radius=inf if p.radius is None else p.radius,
+            decay=lam if p.schedule == "strong" else 0.0,
         )
 
 
@@ -163,18 +155,14 @@ class LazyOGD(_FirstOrder):
 
     _rule = LAZY_BALL
 
-    def __init__(self, eta: float = 0.1, *, radius: float = 1.0, loss: str = "squared"):
-        self.eta = eta
-        self.radius = radius
-        self.loss = loss
-
-    def _check_params(self) -> None:
-        super()._check_params()
-        require_positive("eta", self.eta)
-        require_positive("radius", self.radius)
+    eta: float = positive(0.1)
+    _: KW_ONLY
+    radius: float = positive(1.0)
+    loss: str = loss_field("squared")
 
     def _settings(self) -> Setting:
-        return Setting(eta=self.eta, radius=self.radius)
+        p = self._hyper
+        return Setting(eta=p.eta, radius=p.radius)
 
 
 class PNorm(_FirstOrder):
@@ -204,18 +192,14 @@ class PNorm(_FirstOrder):
 
     _rule = P_NORM
 
-    def __init__(self, eta: float = 0.1, *, p: float = 1.5, loss: str = "squared"):
-        self.eta = eta
-        self.p = p
-        self.loss = loss
-
-    def _check_params(self) -> None:
-        super()._check_params()
-        require_positive("eta", self.eta)
-        check_p(self.p)
+    eta: float = positive(0.1)
+    _: KW_ONLY
+    p: float = checked(lambda name, value: check_p(value), 1.5)
+    loss: str = loss_field("squared")
 
     def _settings(self) -> Setting:
-        return Setting(eta=self.eta, p=self.p)
+        p = self._hyper
+        return Setting(eta=p.eta, p=p.p)
 
 
 class ExponentiatedGradient(_FirstOrder):
@@ -250,18 +234,14 @@ class ExponentiatedGradient(_FirstOrder):
 
     _rule = ENTROPY
 
-    def __init__(self, eta: float = 0.1, *, scale: float = 1.0, loss: str = "squared"):
-        self.eta = eta
-        self.scale = scale
-        self.loss = loss
-
-    def _check_params(self) -> None:
-        super()._check_params()
-        require_positive("eta", self.eta)
-        require_positive("scale", self.scale)
+    eta: float = positive(0.1)
+    _: KW_ONLY
+    scale: float = positive(1.0)
+    loss: str = loss_field("squared")
 
     def _settings(self) -> Setting:
-        return Setting(eta=self.eta, scale=self.scale)
+        p = self._hyper
+        return Setting(eta=p.eta, scale=p.scale)
 
 
 Hedge = ExponentiatedGradient
@@ -270,13 +250,12 @@ Hedge = ExponentiatedGradient
 class _AdaptiveSteps(_FirstOrder):
     """A_t a multiple of the identity, or diagonal."""
 
-    def __init__(self, rule: int, eta: float, sigma: float):
-        self.rule = rule
-        self.eta = eta
-        self.sigma = sigma
+    rule: int
+    eta: float
+    sigma: float
 
     @property
-    def _rule(self) -> int:  # type: ignore[override]  # here the kind decides
+    def _rule(self) -> int:  # the kind decides
         return self.rule
 
     def _settings(self) -> Setting:
@@ -288,11 +267,10 @@ class _FullAdaGrad(LinearLearner):
 
     _STATE = {"w": ("d",), "G": ("d",), "S": ("d", "d")}
 
-    def __init__(self, eta: float, sigma: float):
-        self.eta = eta
-        self.sigma = sigma
+    eta: float
+    sigma: float
 
-    def _begin_rounds(self, d: int) -> None:
+    def _start(self, d: int) -> None:
         self._make_state(d=d)
         np.fill_diagonal(self._S, self.sigma)
 
@@ -311,7 +289,7 @@ class _FullAdaGrad(LinearLearner):
 
     def _matrices(self) -> list[Part]:
         # Its root is inverted.
-        return [dense_part("(sigma I + sum g g')^(1/2)", self._S, 0.5)]
+        return [measure_dense_part("(sigma I + sum g g')^(1/2)", self._S, 0.5)]
 
     def _learn(self, slope: float, x: np.ndarray) -> bool:
         """Take w to -A_t^-1 G_t (oco section 2.5, full matrices); False after an overflow."""
@@ -356,27 +334,22 @@ class AdaptiveFTRL(EitherLearner):
 
     _RULES = {"sqrt": SQRT_STEPS, "gradient": LENGTH_STEPS, "adagrad": ADAGRAD}
 
-    def __init__(
-        self, kind: str = "sqrt", *, eta: float = 0.5, sigma: float = 1.0, loss: str = "squared"
-    ):
-        self.kind = kind
-        self.eta = eta
-        self.sigma = sigma
-        self.loss = loss
+    kind: str = choice((*_RULES, "adagrad_full"), "sqrt")
+    _: KW_ONLY
+    eta: float = positive(0.5)
+    sigma: float = positive(1.0)
+    loss: str = loss_field("squared")
 
     def _check_params(self) -> None:
         super()._check_params()
-        valid = isinstance(self.kind, str) and self.kind in (*self._RULES, "adagrad_full")
-        require(valid, "kind", self.kind, "'sqrt', 'gradient', 'adagrad' or 'adagrad_full'")
-        require_positive("eta", self.eta)
-        require_positive("sigma", self.sigma)
         if self.kind == "sqrt":
-            self._refuse_ignored("kind='sqrt' has no use for it; leave it out", "sigma")
+            self._refuse_unused("kind='sqrt' has no use for it; leave it out", "sigma")
 
     def _choose(self) -> LinearLearner:
-        if self.kind == "adagrad_full":
-            return _FullAdaGrad(float(self.eta), float(self.sigma))
-        return _AdaptiveSteps(self._RULES[self.kind], self.eta, self.sigma)
+        p = self._hyper
+        if p.kind == "adagrad_full":
+            return _FullAdaGrad(p.eta, p.sigma)
+        return _AdaptiveSteps(self._RULES[p.kind], p.eta, p.sigma)
 
 
 class StronglyConvexFTRL(_FirstOrder):
@@ -407,33 +380,24 @@ class StronglyConvexFTRL(_FirstOrder):
     _rule = STRONGLY_CONVEX
     _REMEDY = "raise lam, or scale the inputs and labels"
 
-    def __init__(self, lam: float = 1.0, *, loss: str = "hinge"):
-        self.lam = lam
-        self.loss = loss
-
-    def _check_params(self) -> None:
-        super()._check_params()
-        require_positive("lam", self.lam)
+    lam: float = positive(1.0)
+    _: KW_ONLY
+    loss: str = loss_field("hinge")
 
     def _settings(self) -> Setting:
-        return Setting(lam=self.lam, decay=self.lam)
+        return Setting(lam=self._hyper.lam, decay=self._hyper.lam)
 
 
 class _MistakeDriven(_FirstOrder):
     """Learners that move at a mistake only (oco section 2.4, Algorithm 2)."""
 
-    eta: float
     _loss_code = MISTAKE_LOSS
 
     def _loss(self) -> losses.Loss:
         return losses.get("hinge")
 
-    def _check_params(self) -> None:
-        super()._check_params()
-        require_positive("eta", self.eta)
-
     def _settings(self) -> Setting:
-        return Setting(eta=self.eta)
+        return Setting(eta=self._hyper.eta)
 
 
 class Perceptron(_MistakeDriven):
@@ -458,8 +422,7 @@ class Perceptron(_MistakeDriven):
 
     _rule = GRADIENT_STEP
 
-    def __init__(self, eta: float = 1.0):
-        self.eta = eta
+    eta: float = positive(1.0)
 
 
 class Winnow(_MistakeDriven):
@@ -487,5 +450,4 @@ class Winnow(_MistakeDriven):
 
     _rule = ENTROPY
 
-    def __init__(self, eta: float = 0.5):
-        self.eta = eta
+    eta: float = positive(0.5)

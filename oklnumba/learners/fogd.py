@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
 from typing import Any
 
 import numpy as np
 
-from oklnumba.components.features import Features, FourierFeatures, check_features
-from oklnumba.core.checks import require_positive
-from oklnumba.core.health import Part, weights_part
-from oklnumba.core.state import refuse_outside
+from oklnumba.components.features import Features, FourierFeatures, features_field
+from oklnumba.core.health import NO_MATRIX, Part
+from oklnumba.core.params import count, positive, random_seed, width
 from oklnumba.hot.fogd import fogd_forecasts, fogd_rounds
 from oklnumba.hot.primitives.jit import ATOMS, DONE
-from oklnumba.learners.base.on_features import OnFeatures
-from oklnumba.learners.base.player import Trace
+from oklnumba.learners.base.features import FeatureRows
+from oklnumba.learners.base.learner import Learner, Trace, loss_field
+
+ROWS = 120  # rounds whose features are kept at a time: few, so that they stay in the cache
 
 
-class FOGD(OnFeatures):
+class FOGD(Learner):
     """Fourier online gradient descent: w <- w - eta l'(w.z, y) z (Lu et al. 2016, Alg. 1).
 
     O(r d) time a round for r features, mostly for these.
@@ -47,104 +49,83 @@ class FOGD(OnFeatures):
     """
 
     _STATE = {"w": ("r",), "counts": ("counts",)}
-    _ROWS = 120  # few, so that their features stay in the cache
     _in_threads = True
     _REMEDY = "lower eta, or scale the labels"
 
-    def __init__(
-        self,
-        features: Features | None = None,
-        *,
-        loss: str = "hinge",
-        eta: float = 0.1,
-        sigma: float = 1.0,
-        n_frequencies: int = 400,
-        seed: int = 0,
-    ):
-        self.features = features
-        self.loss = loss
-        self.eta = eta
-        self.sigma = sigma
-        self.n_frequencies = n_frequencies
-        self.seed = seed
+    features: Features | None = features_field(None, optional=True)
+    _: KW_ONLY
+    loss: str = loss_field("hinge")
+    eta: float = positive(0.1)
+    sigma: float = width(1.0)
+    n_frequencies: int = count(1, 400)
+    seed: int = random_seed(0)
 
     def _check_params(self) -> None:
         super()._check_params()
-        require_positive("eta", self.eta)
-        if self.features is None:
-            FourierFeatures(self.n_frequencies, sigma=self.sigma, seed=self.seed)
-            return
-        check_features(self.features)
-        self._refuse_ignored(
-            "it is for the Fourier features of features=None; set it in features, or leave it out",
-            "sigma", "n_frequencies", "seed",
-        )  # fmt: skip
+        if self.features is not None:
+            self._refuse_unused(
+                "it is for the Fourier features of features=None; set it in features, or leave it "
+                "out",
+                "sigma", "n_frequencies", "seed",
+            )  # fmt: skip
 
     def _start(self, d: int) -> None:
-        points = self._map_of_inputs()
-        self._fused = isinstance(points, FourierFeatures)
+        features = choose_features(self._hyper)
+        self._fused = isinstance(features, FourierFeatures)  # written in the loop itself
         if self._fused:
-            self._fourier = points._frequencies(d)
-            write, r = points._writer_of(*self._fourier)
+            self._fourier = features._frequencies(d)
+            write, r = features._writer_of(*self._fourier)
         else:
             self._fourier = np.empty((0, 0)), 0.0
-            write, r = points._writer(d)
-        self._start_map(write, r)
+            write, r = features._writer(d)
+            self._block_rows = ROWS
+        self._features = FeatureRows(write, r, ROWS)
         self._no_inputs = np.empty((0, d))
-        self._step = float(self.eta)
         self._make_state(r=r, counts=1)
         self._counts[ATOMS] = r  # features are what this learner has for atoms
 
     def _advice(self, X: np.ndarray) -> str | None:
-        return self._map_of_inputs().advice(X)
-
-    def _map_of_inputs(self) -> Features:
-        if self.features is None:
-            return FourierFeatures(self.n_frequencies, sigma=self.sigma, seed=self.seed)
-        return check_features(self.features)
-
-    def _matrices(self) -> list[Part]:
-        return [weights_part(self._w)]
+        return choose_features(self).advice(X)
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        if self._fused:
-            self._play_on(X, self._Z, y, trace)
-        else:
-            super()._play(X, y, trace)
+        if not self._fused:
+            self._play_features(self._features.of(X, self._single), y, trace)
+            return
+        loop, X, current = self._loop(fogd_rounds, X), *self._unwritten(X)
+        if current is None:
+            trace.sizes.fill(len(self._w))
+        self._play_loop(loop, X, self._features.rows, y, trace)
+        self._features.written = current
 
     def _play_features(self, Z: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        self._play_on(self._no_inputs, Z, y, trace)
+        """Play a block of rounds of features Z, which stay as they are."""
+        trace.sizes.fill(len(self._w))
+        self._play_loop(fogd_rounds, self._no_inputs, Z, y, trace)
 
-    def _play_on(self, X: np.ndarray, Z: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        loop, new, inputs, single = fogd_rounds, X, None, self._single
-        if single is None or X is not single.X:
-            trace.sizes.fill(len(self._w))
-        else:
-            loop, inputs = single.entered(loop), single.inputs
-            if inputs == self._written:  # by predict_one, which learn_one comes after mostly
-                new = self._no_inputs
-        self._written = None
+    def _play_loop(self, loop: Any, X: np.ndarray, Z: np.ndarray, y: np.ndarray, trace: Trace):
         played, status = loop(
-            new, y, self._fourier, Z, self._w, self._loss_code, self._step, trace.predictions
+            X, y, self._fourier, Z, self._w, self._loss_code, self._hyper.eta, trace.predictions
         )
-        self._written = inputs
         if status != DONE:
-            self._check(status, played)
+            self._raise_status(status, played)
         self._played += len(y)
+
+    def _unwritten(self, X: np.ndarray) -> tuple[np.ndarray, int | None]:
+        """Return X, or no rows where its features are in the buffer, and the current input."""
+        single = self._single
+        if single is None or X is not single.X:
+            return X, None
+        written = single.inputs == self._features.written  # learn_one mostly follows predict_one
+        return (self._no_inputs if written else X), single.inputs
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         if not self._fused:
-            return super()._forecast(X)
-        loop, new, inputs, single = fogd_forecasts, X, None, self._single
-        if single is None or X is not single.X:
-            forecasts = np.empty(len(X))
-        else:
-            loop, inputs, forecasts = single.entered(loop), single.inputs, single.trace.predictions
-            if inputs == self._written:
-                new = self._no_inputs
-        self._written = None
-        loop(new, self._fourier, self._Z, self._w, forecasts)
-        self._written = inputs
+            return self._forecast_features(self._features.of(X, self._single))
+        loop, n = self._loop(fogd_forecasts, X), len(X)
+        X, current = self._unwritten(X)
+        forecasts = np.empty(n) if current is None else self._single.trace.predictions
+        loop(X, self._fourier, self._features.rows, self._w, forecasts)
+        self._features.written = current
         return forecasts
 
     def _forecast_features(self, Z: np.ndarray) -> np.ndarray:
@@ -152,11 +133,12 @@ class FOGD(OnFeatures):
         fogd_forecasts(self._no_inputs, self._fourier, Z, self._w, forecasts)
         return forecasts
 
-    def _restore(self, state: dict[str, Any]) -> None:
-        super()._restore({"counts": self._counts} | state)  # version 0.1.0 saved w alone
+    def _matrices(self) -> list[Part]:
+        return [NO_MATRIX]
 
-    def _lengths(self, d: int) -> dict[str, int]:
-        return {"r": self._map_of_inputs().size(d)}
 
-    def _check_state(self) -> None:
-        refuse_outside("counts", self._counts, len(self._w), len(self._w))
+def choose_features(params: Any) -> Features:
+    """Return the features of these hyper-parameters of FOGD."""
+    if params.features is not None:
+        return params.features
+    return FourierFeatures(params.n_frequencies, sigma=params.sigma, seed=params.seed)

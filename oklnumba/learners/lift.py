@@ -7,16 +7,26 @@ from typing import Any
 import numpy as np
 
 from oklnumba.components import losses
-from oklnumba.components.features import Features, check_features
+from oklnumba.components.features import Features, features_field
 from oklnumba.core.health import Part
-from oklnumba.core.params import anew, told
-from oklnumba.learners.awv import LinearAWV, discounted
+from oklnumba.core.params import checked, clone, describe
+from oklnumba.learners.awv import LinearAWV, name_space
+from oklnumba.learners.base.features import BLOCK_ROWS, FeatureRows
+from oklnumba.learners.base.learner import Learner, Trace, empty_per_round
 from oklnumba.learners.base.linear import LinearLearner
-from oklnumba.learners.base.on_features import OnFeatures
-from oklnumba.learners.base.player import Trace, per_round
 
 
-class WithFeatures(OnFeatures):
+def _check_linear(name: str, value: Any) -> LinearLearner | LinearAWV:
+    if not isinstance(value, LinearLearner | LinearAWV):
+        hint = "; pass okl.WithFeatures(features, learner), features first"
+        raise ValueError(
+            "learner must be a linear learner of oklnumba such as okl.OGD(), but is "
+            f"{describe(value)}{hint if isinstance(value, Features) else ''}"
+        )
+    return clone(value)
+
+
+class WithFeatures(Learner):
     """A linear learner on features of the inputs: a kernel learner in an explicit space (oco).
 
     FOGD is WithFeatures(FourierFeatures(...), OGD(...)) and PKAWV is
@@ -42,20 +52,21 @@ class WithFeatures(OnFeatures):
     True
     """
 
-    def __init__(self, features: Features, learner: LinearLearner | LinearAWV):
-        self.features = features
-        self.learner = learner
+    _block_rows = BLOCK_ROWS
+
+    features: Features = features_field()
+    learner: LinearLearner | LinearAWV = checked(_check_linear)
 
     @property
-    def _certified(self) -> bool:  # type: ignore[override]  # as the learner within
+    def _certified(self) -> bool:
         return bool(getattr(self.learner, "_certified", False))
 
     @property
-    def _several(self) -> bool:  # type: ignore[override]  # as the learner within
+    def _several(self) -> bool:
         return bool(getattr(self.learner, "_several", False))
 
     @property
-    def _in_threads(self) -> bool:  # type: ignore[override]  # as the learner within
+    def _in_threads(self) -> bool:
         return bool(getattr(self.learner, "_in_threads", False))
 
     @property
@@ -71,54 +82,44 @@ class WithFeatures(OnFeatures):
         return self._inner.w
 
     def _space(self) -> str | None:
-        if not isinstance(self.learner, LinearAWV):
+        inner, features = self._inner, self._hyper.features
+        if not isinstance(inner, LinearAWV):
             return None
-        return discounted(f"the {self.size} {self.features.kind}", self.learner.discount)
-
-    def _linear(self) -> LinearLearner | LinearAWV:
-        if not isinstance(self.learner, LinearLearner | LinearAWV):
-            hint = "; pass okl.WithFeatures(features, learner), features first"
-            raise ValueError(
-                "learner must be a linear learner of oklnumba such as okl.OGD(), but is "
-                f"{told(self.learner)}{hint if isinstance(self.learner, Features) else ''}"
-            )
-        return self.learner
-
-    def _check_params(self) -> None:
-        super()._check_params()
-        self._linear()._check_params()
-        check_features(self.features)
+        return name_space(f"the {self.size} {features.kind}", inner.discount)
 
     def _loss(self) -> losses.Loss:
-        return self._linear()._loss()
+        return self.learner._loss()
 
     def _check_labels(self, y: np.ndarray) -> None:
-        self._linear()._check_labels(y)
+        self._in_force.learner._check_labels(y)
 
     def _start(self, d: int) -> None:
-        learner = self._linear()
-        write, r = self.features._writer(d)
-        self._inner = anew(learner)
+        write, r = self._hyper.features._writer(d)
+        self._inner = self._hyper.learner
         self._inner._open(r, self._outputs)
-        # LinearAWV takes inputs as features of their own, with room for whole vectors.
-        self._start_map(write, self._inner._feature_room or r)
+        self._on_features = isinstance(self._inner, LinearAWV)  # it takes padded rows as they are
+        self._features = FeatureRows(write, self._inner._features.width if self._on_features else r)
+
+    def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
+        self._play_features(self._features.of(X, self._single), y, trace)
+
+    def _forecast(self, X: np.ndarray) -> np.ndarray:
+        return self._forecast_features(self._features.of(X, self._single))
 
     def _play_features(self, Z: np.ndarray, y: np.ndarray, trace: Trace) -> None:
+        """Play a block of rounds of features Z, which stay as they are."""
         inner = self._inner
-        inner._played = self._played  # which a state that was loaded does not tell
-        play = inner._play_features if inner._feature_room else inner._play
-        try:
-            play(Z, y, trace)
-        except FloatingPointError as error:
-            self._broken = str(error)
-            raise
+        inner._played = self._played
+        if self._on_features:
+            inner._play_features(Z, y, trace)
+        else:
+            inner._play(Z, y, trace)
         self._played += len(Z)
 
     def _forecast_features(self, Z: np.ndarray) -> np.ndarray:
         if self._played == 0:  # as before any data, though a simplex starts in its centre
-            return np.zeros_like(per_round(len(Z), self._outputs))
-        inner = self._inner
-        return inner._forecast_features(Z) if inner._feature_room else inner._forecast(Z)
+            return np.zeros_like(empty_per_round(len(Z), self._outputs))
+        return self._inner._forecast_features(Z) if self._on_features else self._inner._forecast(Z)
 
     def _matrices(self) -> list[Part]:
         return [part._replace(remedy=self._inner._REMEDY) for part in self._inner._matrices()]
@@ -126,12 +127,9 @@ class WithFeatures(OnFeatures):
     def _state(self) -> dict[str, Any]:
         return self._inner._state()
 
-    def _refuse_others(self, state: dict[str, Any], d: int, outputs: int = 1) -> None:
-        self._linear()._refuse_others(state, self.features.size(d), outputs)
-
     def _output_axes(self) -> dict[str, int]:
         return self._inner._output_axes()
 
     def _restore(self, state: dict[str, Any]) -> None:
-        self._inner._played, self._inner._broken = self._played, self._broken or self._fault
+        self._inner._played = self._played
         self._inner._restore(state)

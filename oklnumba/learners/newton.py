@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
 from math import inf
 
 import numpy as np
 
+from oklnumba.components import losses
 from oklnumba.core import inputs
-from oklnumba.core.checks import require_count, require_positive
-from oklnumba.core.health import UNIT, Part, Upper, part_of
-from oklnumba.core.state import aligned_zeros, padded, refuse_outside
+from oklnumba.core.health import UNIT, Part, Upper, measure_part
+from oklnumba.core.params import count, positive
+from oklnumba.core.state import aligned_zeros, round_up_to_vector
 from oklnumba.hot.newton import SMALL, USED, newton_forecasts, newton_rounds, sketched_newton_rounds
 from oklnumba.hot.primitives.jit import DONE, NEED_ROOM
 from oklnumba.hot.primitives.linalg import all_finite, solve_upper
 from oklnumba.hot.primitives.losses import LINEAR_LOSS
 from oklnumba.hot.primitives.udu import TOGETHER
+from oklnumba.learners.base.learner import loss_field
 from oklnumba.learners.base.linear import LinearLearner
 
 NEWTON = "A_0 + eta sum g g'"
@@ -25,13 +28,13 @@ class NewtonLearner(LinearLearner):
     """Learners with A = A_0 + eta sum g g' as a factor U' D U: O(d^2) a round."""
 
     _STATE = {"U": ("r", "r"), "inv_d": ("r",), "c": ("r",)}
-    _SPREAD = frozenset({"U"})
+    _PADDED = frozenset({"U"})
     _C = inf
     _ROWS = 512  # rounds whose padded inputs are kept at a time
 
     def _begin_factor(self, d: int, start: float, eta: float) -> None:
         """Start at A = start I and w = 0."""
-        r = padded(d)
+        r = round_up_to_vector(d)
         self._make_state(r=r)
         np.fill_diagonal(self._U, 1.0)
         self._inv_d[:] = 1.0 / start
@@ -41,10 +44,7 @@ class NewtonLearner(LinearLearner):
         self._work = aligned_zeros(2 * TOGETHER + 1, stride), aligned_zeros(TOGETHER + 5, SMALL)
         self._Z = aligned_zeros(self._ROWS, r)
 
-    def _lengths(self, d: int) -> dict[str, int]:
-        return {"r": padded(d)}
-
-    def _padded(self, X: np.ndarray) -> np.ndarray:
+    def _pad(self, X: np.ndarray) -> np.ndarray:
         Z = self._Z[: len(X)]
         Z[:, : X.shape[1]] = X
         return Z
@@ -56,7 +56,7 @@ class NewtonLearner(LinearLearner):
             return self._in_parts(X, y, loss, forecasts)
         # Gradients alone do not say where the next x will lie: a game has no slab to project on.
         C = inf if loss == LINEAR_LOSS else self._C
-        Z = self._padded(X)
+        Z = self._pad(X)
         return newton_rounds(Z, y, loss, self._eta, C, self._factor, self._work, forecasts)
 
     def _in_parts(
@@ -73,7 +73,7 @@ class NewtonLearner(LinearLearner):
         forecasts = np.empty(len(X))
         for start in range(0, len(X), self._ROWS):
             part = slice(start, start + self._ROWS)
-            Z = self._padded(X[part])
+            Z = self._pad(X[part])
             newton_forecasts(Z, self._C, self._factor, self._work[0], forecasts[part])
         return forecasts
 
@@ -87,7 +87,7 @@ class NewtonLearner(LinearLearner):
         matrix = Upper(self._U, d, 1.0 / self._inv_d[:d])
         bounded = self._C < inf
         scale = self._C if bounded else 0.0
-        part = part_of(NEWTON, matrix, [matrix.half_solve(self._c)], [scale])
+        part = measure_part(NEWTON, matrix, [matrix.half_solve(self._c)], [scale])
         # Without a bound on forecasts nothing is known of their scale: the worst.
         return [part if bounded else part._replace(error=UNIT * part.condition)]
 
@@ -98,34 +98,24 @@ class NewtonLearner(LinearLearner):
 class _ProjectedStep(LinearLearner):
     """What the learners with a slab share: bounds on labels, and the curvature of the loss."""
 
-    C: float
-    alpha: float
-    eta: float | None
-
     def _check_labels(self, y: np.ndarray) -> None:
-        require_positive("C", self.C)
-        if self._loss().name == "squared":  # beyond C it has not the curvature that the step uses
-            inputs.refuse_beyond(y, self.C, "C", inputs.NO_CURVATURE)
+        if self._loss().name == "squared":  # beyond C the loss has less curvature than the step
+            inputs.refuse_beyond(y, self._in_force.C, "C", inputs.NO_CURVATURE)
 
     def _check_params(self) -> None:
         super()._check_params()
-        require_positive("C", self.C)
-        require_positive("alpha", self.alpha)
-        if self.eta is not None:
-            require_positive("eta", self.eta)
-            return
-        curvature = self._loss().curvature(float(self.C))
-        if not (curvature > 0.0 and np.isfinite(curvature)):
-            raise ValueError(
-                f"the {self._loss().name} loss has no usable curvature on [-C, C] at C = "
-                f"{self.C!r}: give eta, or take another loss or C"
-            )
+        if self.eta is None:
+            curvature = self._loss().curvature(float(self.C))
+            if not (curvature > 0.0 and np.isfinite(curvature)):
+                raise ValueError(
+                    f"the {self._loss().name} loss has no usable curvature on [-C, C] at C = "
+                    f"{self.C!r}: give eta, or take another loss or C"
+                )
 
-    def _values(self) -> tuple[float, float, float]:
-        """Return alpha, eta, by default the loss's curvature, and C."""
-        C = float(self.C)
-        eta = self._loss().curvature(C) if self.eta is None else float(self.eta)
-        return float(self.alpha), eta, C
+    def _choose_eta(self) -> float:
+        """Return eta, by default the curvature of the loss on [-C, C]."""
+        p = self._hyper
+        return losses.get(p.loss).curvature(p.C) if p.eta is None else p.eta
 
 
 class OnlineNewtonStep(_ProjectedStep, NewtonLearner):
@@ -162,22 +152,15 @@ class OnlineNewtonStep(_ProjectedStep, NewtonLearner):
 
     _REMEDY = "raise alpha, or scale the inputs and labels"
 
-    def __init__(
-        self,
-        loss: str = "squared",
-        *,
-        C: float = 1.0,
-        alpha: float = 1.0,
-        eta: float | None = None,
-    ):
-        self.loss = loss
-        self.C = C
-        self.alpha = alpha
-        self.eta = eta
+    loss: str = loss_field("squared")
+    _: KW_ONLY
+    C: float = positive(1.0)
+    alpha: float = positive(1.0)
+    eta: float | None = positive(None, optional=True)
 
-    def _begin_rounds(self, d: int) -> None:
-        alpha, eta, self._C = self._values()
-        self._begin_factor(d, alpha, eta)
+    def _start(self, d: int) -> None:
+        self._C = self._hyper.C
+        self._begin_factor(d, self._hyper.alpha, self._choose_eta())
 
 
 class SketchedONS(_ProjectedStep):
@@ -213,34 +196,18 @@ class SketchedONS(_ProjectedStep):
     """
 
     _STATE = {"S": ("rows", "d"), "R": ("rows", "rows"), "w": ("d",), "counts": ("counts",)}
-    _OLD_NAMES = {"counts": "used"}
     _REMEDY = "raise alpha, or scale the inputs and labels"
 
-    def __init__(
-        self,
-        rank: int = 10,
-        *,
-        alpha: float = 1.0,
-        eta: float | None = None,
-        C: float = 1.0,
-        loss: str = "squared",
-    ):
-        self.rank = rank
-        self.alpha = alpha
-        self.eta = eta
-        self.C = C
-        self.loss = loss
+    rank: int = count(1, 10)
+    _: KW_ONLY
+    alpha: float = positive(1.0)
+    eta: float | None = positive(None, optional=True)
+    C: float = positive(1.0)
+    loss: str = loss_field("squared")
 
-    def _check_params(self) -> None:
-        super()._check_params()
-        require_count("rank", self.rank, 1)
-
-    def _lengths(self, d: int) -> dict[str, int]:
-        return {"rows": 2 * int(self.rank)}
-
-    def _begin_rounds(self, d: int) -> None:
-        self._alpha, self._eta, self._C = self._values()
-        rows = 2 * int(self.rank)
+    def _start(self, d: int) -> None:
+        self._alpha, self._eta, self._C = self._hyper.alpha, self._choose_eta(), self._hyper.C
+        rows = 2 * self._hyper.rank
         self._make_state(rows=rows, d=d, counts=1)
         self._work = aligned_zeros(rows), aligned_zeros(rows), aligned_zeros(d)
 
@@ -264,7 +231,7 @@ class SketchedONS(_ProjectedStep):
         """Make room in the sketch: frequent directions, from the small matrix S S'."""
         square, vectors = np.linalg.eigh(self._S @ self._S.T)
         square, vectors = np.maximum(square[::-1], 0.0), vectors[:, ::-1]
-        rank = int(self.rank)
+        rank = self._hyper.rank
         kept = square[:rank] - square[rank]
         # Directions that are null to rounding are dropped, and with them division by 0.
         m = int((kept > NULL_SQUARE * square[0]).sum())
@@ -275,21 +242,13 @@ class SketchedONS(_ProjectedStep):
         self._R[range(m), range(m)] = np.sqrt(self._alpha + kept[:m])
         self._counts[USED] = m
 
-    def _check_state(self) -> None:
-        refuse_outside("counts", self._counts, 0, len(self._S))
-
     def _matrices(self) -> list[Part]:
         m = int(self._counts[USED])
         if m == 0:
             return super()._matrices()
-        S = self._S[:m]
-
-        def column(i: int) -> np.ndarray:
-            return S @ S[i] + self._alpha * (np.arange(m) == i)
-
-        part = part_of("alpha I + S S'", Upper(self._R, m), column=column)
+        part = measure_part("alpha I + S S'", Upper(self._R, m))
         # x - S' (alpha I + S S')^-1 S x cancels by as much.
-        return [part._replace(error=UNIT * part.condition, largest=super()._matrices()[0].largest)]
+        return [part._replace(error=UNIT * part.condition)]
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         return np.clip(super()._forecast(X), -self._C, self._C)

@@ -21,15 +21,19 @@ class FeatureRows:
         ``write(X, Z)`` writes the features of the rows of X into those of Z.
     width : int
         Columns of Z; those beyond the features stay zero.
+    rows : int
+        Most inputs of a block.
     """
 
-    def __init__(self, write: Callable[[np.ndarray, np.ndarray], None], width: int):
+    def __init__(
+        self, write: Callable[[np.ndarray, np.ndarray], None], width: int, rows: int = BLOCK_ROWS
+    ):
         self.write, self.width = write, width
-        self.rows = aligned_zeros(BLOCK_ROWS, width)
+        self.rows = aligned_zeros(rows, width)
         self.written: int | None = None  # the input of single rounds whose features are there
 
     def of(self, X: np.ndarray, single: SingleRound | None) -> np.ndarray:
-        """Return the features of up to BLOCK_ROWS inputs (a view of the buffer)."""
+        """Return the features of a block of inputs (a view of the buffer)."""
         Z = self.rows[: len(X)]
         current = single.inputs if single is not None and X is single.X else None
         if current is None or current != self.written:  # learn_one mostly follows predict_one

@@ -403,9 +403,13 @@ class Learner(State, Params):
 
     # ---- labels, losses, advice ----
 
+    @property
+    def _in_force(self) -> Any:
+        """The hyper-parameters of the state; before any data, those that are set."""
+        return self if self._width is None else self._hyper
+
     def _loss(self) -> losses.Loss:
-        made_with = self if self._width is None else self._hyper
-        return losses.get(getattr(made_with, "loss", "squared"))
+        return losses.get(getattr(self._in_force, "loss", "squared"))
 
     @cached_property
     def _loss_code(self) -> int:
