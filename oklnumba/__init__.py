@@ -20,7 +20,7 @@ from oklnumba.experiments.table import Table
 from oklnumba.learners import catalogue
 from oklnumba.learners.awv import PKAWV, KernelAWV, KernelRidge, LinearAWV, LinearRidge
 from oklnumba.learners.bao2ks import BAO2KS
-from oklnumba.learners.base.saving import load
+from oklnumba.learners.base.learner import load
 from oklnumba.learners.exp_concave import ExpConcaveFTRL
 from oklnumba.learners.experts import Experts
 from oklnumba.learners.first_order import (

@@ -8,7 +8,7 @@ from typing import Any
 
 import oklnumba as okl
 from oklnumba.core.params import Params
-from oklnumba.learners.base.player import Player
+from oklnumba.learners.base.learner import Learner as Player
 
 EXAMPLE = "PKAWV(TaylorFeatures(degree=2), lam=0.1)"
 

@@ -285,8 +285,14 @@ def from_spec(spec: Any, arrays: Any) -> Any:
     if "list" in spec:
         items = [from_spec(v, arrays) for v in spec["list"]]
         return tuple(items) if spec["tuple"] else items
-    package = sys.modules["oklnumba"]
-    cls = getattr(package, spec["class"], None) if spec["class"] in package.__all__ else None
-    if not (isinstance(cls, type) and issubclass(cls, Params)):
+    cls = find_class(spec["class"])
+    if cls is None:
         raise ValueError(f"it names the class {spec['class']!r}, which this oklnumba does not have")
     return cls(**{name: from_spec(v, arrays) for name, v in spec["params"].items()})
+
+
+def find_class(name: str) -> type[Params] | None:
+    """Return the class with hyper-parameters that oklnumba exports under a name, if any."""
+    package = sys.modules["oklnumba"]
+    found = getattr(package, name, None) if name in package.__all__ else None
+    return found if isinstance(found, type) and issubclass(found, Params) else None

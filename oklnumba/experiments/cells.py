@@ -25,10 +25,10 @@ from threadpoolctl import threadpool_limits
 from oklnumba.core import checks, frames, inputs
 from oklnumba.core.files import read_npz, write_npz
 from oklnumba.core.guard import FROM_ABOVE, HOLD
-from oklnumba.core.params import anew, to_spec
-from oklnumba.core.threads import cores
+from oklnumba.core.params import clone as anew, to_spec
+from oklnumba.core.guard import count_cores as cores
 from oklnumba.experiments.resident import Peak
-from oklnumba.learners.base.player import Player
+from oklnumba.learners.base.learner import Learner as Player
 from oklnumba.protocol.run import run
 from oklnumba.protocol.runs import Run
 

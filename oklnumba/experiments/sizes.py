@@ -27,7 +27,7 @@ from oklnumba.experiments.sweep import (
     streams_of,
 )
 from oklnumba.experiments.table import Table
-from oklnumba.learners.base.player import Player
+from oklnumba.learners.base.learner import Learner as Player
 from oklnumba.protocol.runs import Run
 
 SIZES = (12, 25, 50, 100, 200, 400)

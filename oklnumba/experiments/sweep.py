@@ -16,12 +16,12 @@ from oklnumba import theory
 from oklnumba.components.kernels import check_kernel
 from oklnumba.core import checks
 from oklnumba.core.display import Bar
-from oklnumba.core.params import anew, told
+from oklnumba.core.params import clone as anew, describe as told
 from oklnumba.data import datasets
 from oklnumba.experiments import cells
 from oklnumba.experiments.cells import Cell, Measure, Options, Stream
 from oklnumba.experiments.table import Table
-from oklnumba.learners.base.player import Player
+from oklnumba.learners.base.learner import Learner as Player
 
 MOST_RUNS = 10**6  # of one learner: more are a slip
 TUNING_SEED = 1000  # of the permutation on which settings are chosen, or one beyond all others

@@ -17,10 +17,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from oklnumba.core.checks import require
 from oklnumba.core.frames import as_classes, as_labels, is_frame
 from oklnumba.core.inputs import as_rows
-from oklnumba.core.params import Checked
 from oklnumba.interop.probabilities import LOSSES, probabilities
-from oklnumba.learners.base.learner import Learner, fresh
-from oklnumba.learners.base.player import Player
+from oklnumba.learners.base.learner import Learner, clone_learner
 from oklnumba.learners.self_tuning.learner import SelfTuning
 from oklnumba.protocol.run import run
 from oklnumba.protocol.several import MultiOutput, OneVsRest
@@ -32,13 +30,10 @@ def __dir__() -> list[str]:
     return __all__
 
 
-class OnlineEstimator(BaseEstimator, metaclass=Checked):
+class OnlineEstimator(BaseEstimator):
     """What classifier and regressor share: the learner that is given, and the one that plays."""
 
     learner: Learner | None
-
-    def _check_params(self) -> None:
-        """Leave ``learner`` to ``fit``, as scikit-learn does; it has checked itself."""
 
     def set_params(self, **params: Any) -> Self:
         """Set ``learner``, or ``learner__name`` of the learner that was given; return self.
@@ -70,12 +65,12 @@ class OnlineEstimator(BaseEstimator, metaclass=Checked):
         what, name = self.learner, type(self).__name__
         if what is None:
             return SelfTuning()
-        if isinstance(what, Learner):
-            return fresh(what)
+        if isinstance(what, Learner) and what._can_be_member:
+            return clone_learner(what)
         cure = "pass one such as okl.PKAWV(okl.TaylorFeatures(2)), or None for okl.SelfTuning()"
         if isinstance(what, type) and issubclass(what, Learner):
             cure = f"make one of that class, {name}(okl.{what.__name__}(...))"
-        elif isinstance(what, Player) and hasattr(what, "learner"):
+        elif isinstance(what, Learner):
             cure = f"pass the learner within: {name} sees to several classes or labels itself"
         raise ValueError(f"learner must be an oklnumba learner, but is {what!r}; {cure}")
 
@@ -105,7 +100,7 @@ class OnlineEstimator(BaseEstimator, metaclass=Checked):
             vars(self).update(before)
             raise
 
-    def _play(self, player: Player, X: np.ndarray, y: np.ndarray) -> Self:
+    def _play(self, player: Learner, X: np.ndarray, y: np.ndarray) -> Self:
         """Play the rounds; keep the player and the run."""
         player._as_labels(y, X.shape[0])  # here, so that errors do not speak of a stream
         done = run(player, [(X, y)])  # in a chunk: the run does not hold the data
@@ -114,7 +109,7 @@ class OnlineEstimator(BaseEstimator, metaclass=Checked):
         self.run_, self.learner_, self._made_of = done, player, repr(self.learner)
         return self
 
-    def _playing(self) -> Player:
+    def _playing(self) -> Learner:
         """Return the player so far, or raise ValueError where another ``learner`` is given now."""
         before = getattr(self, "_made_of", repr(self.learner))
         if before != repr(self.learner):

@@ -18,7 +18,7 @@ from river import base
 
 from oklnumba.core import checks, inputs
 from oklnumba.interop.probabilities import LOSSES, probabilities
-from oklnumba.learners.base.learner import Learner, check_learner, fresh
+from oklnumba.learners.base.learner import Learner, check_learner, clone_learner
 from oklnumba.learners.self_tuning.learner import SelfTuning
 from oklnumba.protocol.several import OneVsRest
 
@@ -186,8 +186,8 @@ class _Model:
     def _one(self) -> Learner:
         """Return a learner, or scorer, of the hyper-parameters, without data."""
         if isinstance(self.learner, OneVsRest):
-            return fresh(self.learner.learner)
-        return SelfTuning() if self.learner is None else fresh(self.learner)
+            return clone_learner(self.learner.learner)
+        return SelfTuning() if self.learner is None else clone_learner(self.learner)
 
     def _unit_test_skips(self) -> set[str]:
         """Name the checks of river in which keys come and go, which is an error here.
@@ -371,7 +371,7 @@ class RiverClassifier(_Model, base.MiniBatchClassifier):
         if len(labels) != len(rows):
             raise ValueError(f"y must have {len(rows)} labels, one a row of X, has {len(labels)}")
         codes = self._known(labels)
-        two = isinstance(self._player, Learner)
+        two = not isinstance(self._player, OneVsRest)
         self._player.partial_fit(rows, 2.0 * codes - 1.0 if two else codes)
 
     def _scores(self, rows: np.ndarray) -> np.ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import KW_ONLY
 from typing import Any, Self
 
 import numpy as np
@@ -10,16 +11,23 @@ from numpy.typing import ArrayLike
 
 from oklnumba.components.losses import Loss
 from oklnumba.core import checks, inputs
-from oklnumba.core.checks import require_count, require_seed
-from oklnumba.core.health import Part, of_members
-from oklnumba.core.state import NoRoom, count_in, refuse_outside, under
-from oklnumba.core.threads import locked
-from oklnumba.learners.base.learner import Learner, check_learner, fresh
-from oklnumba.learners.base.player import Player, Trace
-from oklnumba.learners.base.saving import refuse_other
+from oklnumba.core.guard import locked
+from oklnumba.core.health import Part, name_members
+from oklnumba.core.params import count, random_seed
+from oklnumba.learners.base.learner import (
+    Learner,
+    Trace,
+    check_learner,
+    clone_learner,
+    learner_field,
+    pack_learner,
+    unpack_learner,
+)
+
+FAR = 2**62  # a round that is never reached
 
 
-class OnlineToBatch(Player):
+class OnlineToBatch(Learner):
     """One fixed function out of an online run: f_r of a uniformly drawn round r, or their mean.
 
     For an i.i.d. stream the expected excess risk of f_r is at most the regret bound divided by n
@@ -64,13 +72,13 @@ class OnlineToBatch(Player):
     (True, 2000)
     """
 
-    _learner: Learner | None = None  # which plays; none before any data, and after ``fit``
-    _seen = 0  # n
+    _can_be_member = False
+    _learner = None  # which plays; none before any data, and after ``fit``
 
-    def __init__(self, learner: Learner, *, draws: int = 1, seed: int = 0):
-        self.learner = learner
-        self.draws = draws
-        self.seed = seed
+    learner: Learner = learner_field()
+    _: KW_ONLY
+    draws: int = count(1, 1)
+    seed: int = random_seed(0)
 
     @property
     @locked
@@ -80,21 +88,16 @@ class OnlineToBatch(Player):
         return np.sort(self._drawn)
 
     @property
-    def rounds(self) -> int:
-        """Rounds of the stream so far."""
-        return self._seen
-
-    @property
     def size(self) -> int:
         """Size of the learner that plays; 0 before any data and after ``fit``."""
         return self._learner.size if self._learner else 0
 
     @property
-    def _certified(self) -> bool:  # type: ignore[override]  # as the learner is
+    def _certified(self) -> bool:
         return check_learner(self.learner)._certified
 
     @property
-    def _run_rows(self) -> int:  # type: ignore[override]
+    def _run_rows(self) -> int:
         return check_learner(self.learner)._run_rows
 
     def _loss(self) -> Loss:
@@ -107,14 +110,8 @@ class OnlineToBatch(Player):
         return check_learner(self.learner)._as_labels(y, n, signs)
 
     def _advise(self, X: np.ndarray, y: np.ndarray) -> None:
-        if self._seen == 0:
-            fresh(self.learner)._advise(X, y)
-
-    def _check_params(self) -> None:
-        super()._check_params()
-        check_learner(self.learner)._check_params()
-        require_count("draws", self.draws, 1)
-        require_seed(self.seed)
+        if not self._played:
+            clone_learner(self.learner)._advise(X, y)
 
     @locked
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
@@ -127,17 +124,13 @@ class OnlineToBatch(Player):
         X : array_like of shape (n, d)
         y : array_like of shape (n,)
 
-        Raises
-        ------
-        ValueError
-            If an argument is not valid.
         """
-        self._check_params()
-        learner = fresh(self.learner)
+        hyper = self._checked_params()
+        learner = clone_learner(self.learner)
         X = inputs.as_rows(X)
         y = self._as_labels(y, X.shape[0])
-        rng = np.random.default_rng(self.seed)
-        drawn = np.sort(rng.integers(1, len(y) + 1, int(self.draws)))
+        rng = np.random.default_rng(hyper.seed)
+        drawn = np.sort(rng.integers(1, len(y) + 1, hyper.draws))
         functions: dict[int, Learner] = {}
         for r in np.unique(drawn).tolist():
             start = learner.rounds
@@ -145,61 +138,49 @@ class OnlineToBatch(Player):
                 learner.partial_fit(X[start : r - 1], y[start : r - 1])
             functions[r] = copy.deepcopy(learner)
         self.reset()
-        self._use_parts()
-        self._seen, self._width = X.shape
+        self._hyper = hyper
+        self._played, self._width = X.shape
         self._drawn, self._functions = drawn, functions
         return self
 
     # ---- okl.run: a reservoir ----
 
-    @property
-    def _broken(self) -> str | None:  # type: ignore[override]  # as the learner that plays
-        return self._learner._broken if self._learner else None
-
     def _begin(self, d: int, outputs: int = 1) -> None:
-        self._refuse_fault()
-        if self._learner is None and self._seen:
+        if self._learner is None and self._played:
             raise ValueError(
                 "fit(X, y) ended at the last round drawn and cannot go on; call reset() first, or "
                 "play the whole stream by okl.run"
             )
-        if self._learner is None:
-            self._check_params()
-            learner = fresh(self.learner)
-            learner._begin(d)
-            self._learner, self._width = learner, d
-            self._use_parts()
-            self._rng = np.random.default_rng(self.seed)
-            self._drawn = np.zeros(int(self.draws), dtype=np.int64)
-            self._next = np.ones_like(self._drawn)  # the rounds that the draws move to
-            self._functions = {}
-        self._learner._begin(d)
+        super()._begin(d, outputs)
+
+    def _start(self, d: int) -> None:
+        self._learner = self._hyper.learner
+        self._learner._open(d)
+        self._rng = np.random.default_rng(self._hyper.seed)
+        self._drawn = np.zeros(self._hyper.draws, dtype=np.int64)
+        self._next = np.ones_like(self._drawn)  # the rounds that the draws move to
+        self._functions = {}
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         start = 0
         while start < len(X):
-            if self._next.min() == self._seen + 1:
-                self._draw(self._seen + 1)
-            stop = min(len(X), start + int(self._next.min()) - 1 - self._seen)
-            try:
-                self._learner._play(X[start:stop], y[start:stop], trace.rows(start, stop))
-            except NoRoom as full:
-                self._seen = self._learner.rounds
-                if full.of is self._learner:
-                    full.of = self
-                raise
-            self._seen += stop - start
+            if self._next.min() == self._played + 1:
+                self._draw(self._played + 1)
+            stop = min(len(X), start + int(self._next.min()) - 1 - self._played)
+            self._learner._play(X[start:stop], y[start:stop], trace.rows(start, stop))
+            self._played += stop - start
             start = stop
+
+    def learn_one(self, x: ArrayLike, y: Any = None) -> Self:
+        """Play one round; return self."""
+        return self.partial_fit(inputs.as_point(x, self._width), [y])
 
     def _draw(self, t: int) -> None:
         """Move the draws that are due to round t, and say when each moves again.
 
         It stays until s with probability t/s, the product of 1 - 1/j for j = t + 1, ..., s.
         """
-        try:
-            now = copy.deepcopy(self._learner)
-        except MemoryError as error:
-            raise NoRoom(f"OnlineToBatch has no memory for a copy: {error}", self) from error
+        now = copy.deepcopy(self._learner)
         for i in np.flatnonzero(self._next == t):
             self._drawn[i] = t
             later = t / (1.0 - self._rng.random()) + 1.0  # above s with probability t/s
@@ -245,7 +226,7 @@ class OnlineToBatch(Player):
         """
         self._refuse_unseen()
         regret_bound = checks.require_nonnegative("regret_bound", regret_bound)
-        return float(regret_bound) / self._seen
+        return regret_bound / self._played
 
     @locked
     def predict(self, X: ArrayLike) -> np.ndarray:
@@ -263,78 +244,41 @@ class OnlineToBatch(Player):
         total = sum(count * self._functions[r].predict(X) for r, count in parts)
         return np.asarray(total) / len(self._drawn)
 
+    def predict_one(self, x: ArrayLike) -> float:
+        """Return the mean forecast of the functions drawn for one point."""
+        return float(self.predict(inputs.as_point(x, self._width))[0])
+
     def _refuse_unseen(self) -> None:
         self._refuse_fault()
-        if not self._seen:
+        if not self._played:
             raise ValueError("OnlineToBatch has seen no data; call fit(X, y) first")
 
     def _diagnose(self) -> list[Part]:
-        if not self._seen:
+        if not self._played:
             return []
         functions = self._functions.items()
-        parts = of_members((f"the function of round {r}", f._diagnose()) for r, f in functions)
+        parts = name_members((f"the function of round {r}", f._diagnose()) for r, f in functions)
         return parts + (self._learner._diagnose() if self._learner else [])
 
     # ---- saving ----
 
-    def _contents(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        meta, arrays = super()._contents()
-        meta |= {"width": self._width, "seen": self._seen, "learner": None, "functions": {}}
-        if self._fault:
-            meta["fault"] = self._fault
-        if self._width is None:
-            return meta, arrays
-        kept = {f"function{r}": function for r, function in self._functions.items()}
+    def _state(self) -> dict[str, Any]:
+        state: dict[str, Any] = {"drawn": self._drawn, "plays": self._learner is not None}
+        for r, function in self._functions.items():
+            state |= pack_learner(f"function{r}", function)
         if self._learner is not None:
-            kept["learner"] = self._learner
-            meta["rng"] = self._rng.bit_generator.state
-            arrays["next"] = self._next
-        arrays["drawn"] = self._drawn
-        for name, learner in kept.items():
-            own, more = learner._contents()
-            meta["functions"][name] = own
-            arrays |= {f"{name}_{key}": array for key, array in more.items()}
-        return meta, arrays
+            state |= pack_learner("learner", self._learner)
+            state |= {"next": self._next, "rng": self._rng.bit_generator.state}
+        return state
 
-    def _adopt(self, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        self.reset()
-        if meta["width"] is None:
+    def _restore(self, state: dict[str, Any]) -> None:
+        self._drawn = np.array(state["drawn"])
+        for r in np.unique(self._drawn).tolist() if self._played else ():
+            self._functions[r] = clone_learner(self.learner)
+            unpack_learner(f"function{r}", self._functions[r], state)
+        if not state["plays"]:
+            self._learner = None
             return
-        try:
-            self._take(meta, arrays)
-        except BaseException:
-            self.reset()
-            raise
-
-    def _take(self, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        """Take over a state with data; ValueError if it cannot be."""
-        self._use_parts()
-        self._width, self._seen, self._fault = meta["width"], meta["seen"], meta.get("fault")
-        if not (count_in(self._width, 1) and count_in(self._seen, 0)):
-            raise ValueError(f"its state has width={self._width!r} and seen={self._seen!r}")
-        # After trouble in the round that a draw had just moved to it is ahead of those seen.
-        self._drawn, self._functions = self._of_draws(arrays["drawn"], 0, self._seen + 1), {}
-        for name, own in meta["functions"].items():
-            learner = fresh(self.learner)
-            learner._adopt(own, under(f"{name}_", arrays))
-            if name == "learner":
-                refuse_other(learner, self)
-                self._learner = learner
-            elif learner._width in (None, self._width):
-                self._functions[int(name.removeprefix("function"))] = learner
-        if self._seen and set(self._drawn.tolist()) - self._functions.keys():
-            raise ValueError("its functions are not those of the rounds drawn")
-        if self._learner is not None:
-            self._next = self._of_draws(arrays["next"], self._seen + 1, FAR)
-            self._rng = np.random.default_rng(0)
-            self._rng.bit_generator.state = meta["rng"]
-
-    def _of_draws(self, rounds: np.ndarray, least: int, most: int) -> np.ndarray:
-        """Return rounds, one for each draw, which are from ``least`` to ``most``."""
-        if rounds.shape != (int(self.draws),) or rounds.dtype != np.int64:
-            raise ValueError(f"its rounds of {self.draws} draws have the shape {rounds.shape}")
-        refuse_outside("rounds drawn", rounds, least, most)
-        return np.array(rounds)
-
-
-FAR = 2**62  # a round that is never reached
+        unpack_learner("learner", self._learner, state)
+        self._next = np.array(state["next"])
+        self._rng.bit_generator.state = state["rng"]

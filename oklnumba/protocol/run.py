@@ -17,10 +17,9 @@ from oklnumba.core.blocks import compilable, fitting
 from oklnumba.core.checks import shown
 from oklnumba.core.display import Bar
 from oklnumba.core.guard import Stop
-from oklnumba.core.params import told
-from oklnumba.core.state import NoRoom
-from oklnumba.learners.base.player import FIRST_ROWS, Player
-from oklnumba.protocol.recording import Played, Recorder, check_record
+from oklnumba.core.params import describe
+from oklnumba.learners.base.learner import FIRST_ROWS, Learner
+from oklnumba.protocol.recording import Recorder, check_record
 from oklnumba.protocol.runs import Run
 
 
@@ -34,7 +33,7 @@ def _pieces(X: Any, y: Any, chunked: bool, recorder: Recorder) -> Iterator[tuple
     """Yield checked (X, y) pieces; an array is checked whole, before its first round."""
     as_labels, signs = recorder.learner._as_labels, recorder.loss.classes
     if not chunked:
-        X = inputs.as_rows(X, recorder.width())
+        X = inputs.as_rows(X, recorder.width)
         yield X, as_labels(y, X.shape[0], signs)
         return
     first = 0
@@ -45,22 +44,22 @@ def _pieces(X: Any, y: Any, chunked: bool, recorder: Recorder) -> Iterator[tuple
                 "of arrays, or two arrays: okl.run(learner, X, y)"
             )
         try:
-            part = inputs.as_rows(chunk[0], recorder.width())
+            part = inputs.as_rows(chunk[0], recorder.width)
             labels = as_labels(chunk[1], part.shape[0], signs)
         except ValueError as error:
-            raise ValueError(_of_stream(str(error), i, first)) from error
+            raise ValueError(_name_chunk(str(error), i, first)) from error
         yield part, labels
         first += len(labels)
 
 
-def _of_stream(message: str, chunk: int, first: int) -> str:
+def _name_chunk(message: str, chunk: int, first: int) -> str:
     """Return the message of an error in a chunk with the row of the whole stream."""
     message = re.sub(r"(?<=at row )\d+", lambda row: str(first + int(row[0])), message)
     return f"chunk {chunk} of the stream, from row {first} on: {message}"
 
 
 def run(
-    learner: Player,
+    learner: Learner,
     X: ArrayLike | Iterable,
     y: ArrayLike | None = None,
     loss: str | None = None,
@@ -99,13 +98,11 @@ def run(
         and then after multiples of that.
     checkpoint : path, optional
         File that holds learner and run. If it exists the run goes on from it, with the same data
-        from the start, which a digest of its rows and labels tells from other data, and a fresh
-        learner of the same hyper-parameters; the result is that of a run in one go, to the bit,
-        where ``every`` and the pairs of an iterable are the same, too. (Cuts elsewhere, and data
-        that has become longer, change the last digits of learners that take blocks by BLAS:
-        KernelAWV, KernelRidge, KONS, OnlineNewtonStep, ExpConcaveFTRL.) Until the run ends a log
-        of its rounds, NAME.rounds, stands beside it, so that a save costs what the rounds since
-        the last one cost.
+        from the start and a fresh learner of the same hyper-parameters; the result is that of a run
+        in one go, to the bit, where ``every`` and the pairs of an iterable are the same, too. (Cuts
+        elsewhere change the last digits of learners that take blocks by BLAS: KernelAWV,
+        KernelRidge, KONS, OnlineNewtonStep, ExpConcaveFTRL.) Each save writes all rounds that are
+        kept; ``record=k`` keeps them few.
     every : int >= 1, optional
         Rounds between two saves and readings of the clock; None: about every minute.
     record : "all", int k >= 1 or "none"
@@ -125,14 +122,10 @@ def run(
     ------
     ValueError
         If the data or an argument is not valid: for arrays before the first round, for an iterable
-        before the first round of the bad pair. If the checkpoint is damaged, of another run, or of
-        other data.
+        before the first round of the bad pair. If the checkpoint is damaged or of another run.
     FloatingPointError
         If the numbers of a round are beyond double precision, or a first-order learner diverges (a
         forecast beyond 1e100); the message names the round and what to change.
-    MemoryError
-        If there is no room for the learner to grow. It is intact, the message says after how many
-        rounds, and the checkpoint, if there is one, holds them.
     KeyboardInterrupt
         At the second Ctrl-C, as below.
     RuntimeError
@@ -142,9 +135,9 @@ def run(
     -----
     In the main thread the first Ctrl-C ends the run after the present block of rounds, as a time
     limit does: the Run so far is returned, ``finished`` is False and ``interrupted`` True, and the
-    checkpoint is written. The second raises KeyboardInterrupt after that block, when learner and
-    rounds agree. The third does so at once, and the learner, which may be in mid-round, then
-    refuses to go on. With a checkpoint SIGTERM ends the run as Ctrl-C does.
+    checkpoint is written. The second raises KeyboardInterrupt at once; the learner, which may be in
+    mid-round, then asks for ``reset`` or the last checkpoint. With a checkpoint SIGTERM ends the
+    run as Ctrl-C does.
 
     Warns
     -----
@@ -162,11 +155,11 @@ def run(
     >>> run.rounds, round(run.mistake_rate, 2)
     (19020, 0.16)
     """
-    _check_players(learner, X, y)
+    _check_learner_and_data(learner, X, y)
     _check_options(progress, time_limit, checkpoint, every, record, resume)
     recorder = Recorder(learner, learner._recorded(loss), record, checkpoint, every)
     recorder.resume()
-    skip = 0 if resume else recorder.rounds
+    skip = 0 if resume else recorder.rounds  # rounds of the checkpoint, which are passed again
     chunked = y is None and not hasattr(X, "shape") and _is_chunked(X)
     finished, data = True, None
     with (
@@ -176,42 +169,40 @@ def run(
     ):
         for part, labels in _until_stopped(pieces, stop):
             if not chunked:
-                bar.total = len(labels) + recorder.rounds - skip
+                bar.total = recorder.expected = len(labels) + recorder.rounds - skip
                 data = (part, labels) if bar.total == len(labels) else None
-                recorder.expect(bar.total, labels if data else None)
-                if data and not recorder.rounds:
-                    recorder.played = Played()
-            if skip:
-                recorder.skip(part[:skip], labels[:skip])
             if skip >= len(labels):
                 skip -= len(labels)
                 continue
             part, labels = part[skip:], labels[skip:]
-            recorder.adopt(labels)
+            skip = 0
+            recorder.adopt()
             learner._advise(part, labels)
             finished = _play_piece(recorder, part, labels, time_limit, bar, stop)
-            skip = 0
             if not finished:
                 break
-        recorder.interrupted = bool(stop.came)
-        finished = finished and not recorder.interrupted  # by now one may have come
+        recorder.interrupted = stop.pressed > 0
+        finished = finished and not recorder.interrupted
         if skip and finished:
-            raise recorder.too_many(recorder.rounds - skip)
+            raise ValueError(
+                f"the checkpoint {checkpoint} has played {recorder.rounds} rounds, but the data "
+                f"has only {recorder.rounds - skip}; pass the same data from the start (or, with "
+                "resume=True, only what comes after these rounds), or name another file"
+            )
         recorder.adopt()
         if checkpoint is not None:
-            recorder.close(finished)
-    data = (*data, recorder.played) if data else None
+            recorder.save(finished)
     return Run(recorder.arrays(), recorder.meta(finished), data)
 
 
-def _check_players(learner: Any, X: Any, y: Any) -> None:
+def _check_learner_and_data(learner: Any, X: Any, y: Any) -> None:
     """Raise ValueError for what is no learner, or plainly no data."""
-    if not isinstance(learner, Player):
+    if not isinstance(learner, Learner):
         data = isinstance(learner, list | tuple) or hasattr(learner, "shape")
         hint = "; the learner comes first: okl.run(learner, X, y)" if data else ""
         raise ValueError(
             "learner must be an oklnumba learner such as okl.PKAWV(okl.TaylorFeatures(2)), or "
-            f"OneVsRest, MultiOutput or OnlineToBatch around one, but is {told(learner)}{hint}"
+            f"OneVsRest, MultiOutput or OnlineToBatch around one, but is {describe(learner)}{hint}"
         )
     if isinstance(X, str | os.PathLike):
         raise ValueError(f"X is the path {str(X)!r}; pass okl.stream({str(X)!r}, label=...)")
@@ -236,17 +227,17 @@ def _check_options(
 
 
 def _until_stopped(pieces: Iterator[Any], stop: Stop) -> Iterator[Any]:
-    """Yield the pieces of the data until a signal comes, also while waiting for one."""
-    while not stop.came:
+    """Yield the pieces of the data until Ctrl-C, also while waiting for one."""
+    while not stop.pressed:
         try:
-            stop.open = True
+            stop.waiting = True
             piece = next(pieces, None)
         except KeyboardInterrupt:
-            if not stop.came:  # the data's own
+            if not stop.pressed:  # the data's own
                 raise
             return
         finally:
-            stop.open = False
+            stop.waiting = False
         if piece is None:
             return
         yield piece
@@ -260,25 +251,21 @@ def _play_piece(
     bar: Bar,
     stop: Stop,
 ) -> bool:
-    """Play the rows of X with looks at the clock and for signals; False where that is the end."""
+    """Play the rows of X with looks at the clock and at Ctrl-C; False where that is the end."""
     start = 0
     while start < len(y):
         rows = 0
-        if not stop.came:
+        if not stop.pressed:
             rows = _next_rows(recorder, X.shape[1], len(y) - start, time_limit)
         if rows == 0:
             return False
         part, labels = compilable(X[start : start + rows]), y[start : start + rows]
         begin = time.perf_counter()
-        try:
-            trace = recorder.learner._play_rows(part, labels, len(y) - start)
-        except NoRoom as full:
-            recorder.add_part(part, labels, full.trace, time.perf_counter() - begin)
-            raise
-        recorder.add(part, labels, trace, time.perf_counter() - begin)
+        trace = recorder.learner._play_rows(part, labels, len(y) - start)
+        recorder.add(labels, trace, time.perf_counter() - begin)
         bar.update(rows)
         start += rows
-        if recorder.due():
+        if recorder.due:
             recorder.save()
     return True
 

@@ -10,14 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from oklnumba import theory
-from oklnumba.components import losses
 from oklnumba.core.blocks import whole
 from oklnumba.core.display import pandas_for, table
 from oklnumba.core.files import write_npz
-from oklnumba.protocol.recording import Played, read_run
-from oklnumba.protocol.rounds import STEPS, losses_of, sizes_of
+from oklnumba.protocol.recording import read_run
 
-CHANGED = "has changed since the run, which holds the arrays it was given, not copies of them"
 SUMS = {"losses": "loss_sums", "mistakes": "mistake_sums"}  # where not every round is recorded
 
 
@@ -101,29 +98,36 @@ class Run:
         Name of the loss.
     certificate : Certificate or None
         For AWV and ridge learners.
+    losses : ndarray of shape (n,) or (n, K)
+        Loss of each round.
+    sizes : ndarray of int, shape (n,)
+        Size of the dictionary, or number of features, after each round.
+
+    Remarks
+    -------
+    A run holds the arrays X and y it was given, not copies of them: ``regret`` needs them as they
+    were.
     """
 
     def __init__(self, arrays: dict[str, np.ndarray], meta: dict[str, Any], data: Any = None):
-        self._arrays = arrays
-        self._meta = meta
-        self._data = data
-        self.predictions = arrays["predictions"]
-        self.rounds = int(meta.get("rounds", len(self.predictions)))  # not in older files
+        self._arrays, self._meta, self._data = arrays, meta, data
+        self.predictions, self.losses = arrays["predictions"], arrays["losses"]
+        self.sizes = arrays["sizes"]
+        self.rounds = int(meta["rounds"])
         self.mistakes = arrays.get("mistakes")
         self.scores = arrays.get("scores")
         self.checkpoints = arrays["checkpoints"]
         self.checkpoint_seconds = arrays["checkpoint_seconds"]
         self.seconds = float(meta["seconds"])
         self.finished = bool(meta["finished"])
-        self.interrupted = bool(meta.get("interrupted", False))  # not in older files
+        self.interrupted = bool(meta["interrupted"])
         self.loss = meta["loss"]
         self.learner = meta["learner"]
         self.certificate = None
         if "comparator" in arrays:
             loss, comparator = arrays["loss"], arrays["comparator"]
-            space = meta.get("space") or "the learner's own space"  # files before version 0.3
             self.certificate = Certificate(
-                loss, comparator, loss - comparator, arrays["bound"], space
+                loss, comparator, loss - comparator, arrays["bound"], meta["space"]
             )
 
     @cached_property
@@ -132,54 +136,9 @@ class Run:
         found = self._arrays.get("recorded")
         return np.arange(1, self.rounds + 1) if found is None else found
 
-    @cached_property
-    def losses(self) -> np.ndarray:
-        """Loss of each round, shape (n,) or (n, K).
-
-        Those of real labels are made of y when they are first asked for, if the run was given all
-        of it at once; a y that has changed by then is a ValueError.
-        """
-        return self._losses()
-
-    @cached_property
-    def sizes(self) -> np.ndarray:
-        """Size of the dictionary, or number of features, after each round, shape (n,)."""
-        found = self._arrays.get("sizes")
-        if found is not None:
-            return found
-        return sizes_of(*(self._arrays[name] for name in STEPS), 0, len(self.predictions))
-
-    def _losses(self) -> np.ndarray:
-        """Return the losses, or make them of what tells them."""
-        found, loss = self._arrays.get("losses", vars(self).get("losses")), self.loss
-        if found is not None:
-            return found
-        if self.mistakes is not None:
-            return losses_of(losses.get(loss), self.predictions, self.mistakes)
-        return losses.get(loss).value(self.predictions, self._labels())
-
     def without_data(self) -> Run:
         """Return the run without inputs and labels: ``regret`` is refused, all else stays."""
-        losses = {} if self.mistakes is not None else {"losses": self._losses()}
-        return Run(self._arrays | losses, self._meta)
-
-    def _labels(self) -> np.ndarray:
-        """Return the labels of a run that holds its data; ValueError if they have changed."""
-        y, played = self._data[1][: self.rounds], self._data[2]
-        now = Played()
-        now.add(np.empty((len(y), 0)), y)
-        if not now.is_of(played.of_labels()):
-            raise ValueError(f"y {CHANGED}; play the run again, or give a copy: y.copy()")
-        return y
-
-    def _rows(self) -> dict[str, np.ndarray]:
-        """Return all arrays as files have them."""
-        found = {name: a for name, a in self._arrays.items() if name not in STEPS}
-        return found | {"losses": self._losses(), "sizes": self.sizes}
-
-    def _last_size(self) -> int:
-        sizes = self._arrays.get("sizes")
-        return int((self._arrays[STEPS[1]] if sizes is None else sizes)[-1])
+        return Run(self._arrays, self._meta)
 
     @property
     def loss_sums(self) -> np.ndarray:
@@ -195,10 +154,10 @@ class Run:
         sums = self._arrays.get("mistake_sums")
         return np.cumsum(self.mistakes, axis=0) if sums is None else sums
 
-    @cached_property
+    @property
     def mean_loss(self) -> float:
         """Average loss a round."""
-        return self._mean("losses")  # the losses it is made of need not be kept
+        return self._mean("losses")
 
     @property
     def mistake_rate(self) -> float | None:
@@ -211,7 +170,7 @@ class Run:
         sums = self._arrays.get(SUMS[name])
         if sums is not None:
             return float(sums[-1].mean() / self.rounds)
-        return float((self._losses() if name == "losses" else self.mistakes).mean())
+        return float(getattr(self, name).mean())
 
     def _require_all(self, what: str) -> None:
         """Raise ValueError where rounds are missing."""
@@ -254,8 +213,8 @@ class Run:
         ------
         ValueError
             If an argument is not valid, the run has several outputs, it did not keep every round
-            (``record``), X or y has changed since the run, or it does not hold its data (it was
-            loaded, resumed without its past, or came in chunks): then use
+            (``record``), or it does not hold its data (it was loaded, resumed without its past, or
+            came in chunks): then use
             ``theory.regret(run.predictions, kernel, X, y, lam, run.loss)`` or
             ``theory.regret_curve``.
         FloatingPointError
@@ -281,15 +240,7 @@ class Run:
                 "this run does not hold its data; "
                 f"use theory.regret(run.predictions, kernel, X, y, lam, {loss or self.loss!r})"
             )
-        n = self.rounds
-        X, y = self._data[0][:n], self._data[1][:n]
-        now = Played()
-        now.add_all(X, y)
-        if not now.is_of(self._data[2]):
-            raise ValueError(
-                f"X or y {CHANGED}; play the run again, or give copies: okl.run(learner, X.copy(), "
-                "y.copy())"
-            )
+        X, y = (part[: self.rounds] for part in self._data)
         best = theory.Hindsight(kernel, whole(X), y, lam, self.loss if loss is None else loss)
         return best.regret(self.predictions, at)
 
@@ -345,12 +296,13 @@ class Run:
         """Return the values by name, one for each output where they have a column for each."""
         if values.ndim == 1:
             return {name: values}
-        outputs = self._meta.get("outputs") or range(values.shape[1])  # not in older files
+        outputs = self._meta["outputs"] or range(values.shape[1])
         return {f"{name}_{output}": values[:, k] for k, output in enumerate(outputs)}
 
     def save(self, path: str | os.PathLike) -> None:
         """Write the run into one ``.npz`` file, without the data."""
-        write_npz(path, {"run": self._meta}, self._rows())
+        rows = {f"run_{name}": a for name, a in self._arrays.items()}
+        write_npz(path, {"run": self._meta}, rows)
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> Run:
@@ -358,14 +310,18 @@ class Run:
         meta, _, arrays = read_run(path)
         if "run" not in meta:
             raise ValueError(f"{path} holds no run; a learner is read by oklnumba.load")
-        return cls(arrays, {name: value for name, value in meta["run"].items() if name != "log"})
+        tail = {name.removeprefix("tail_"): a for name, a in arrays.items() if name[:5] == "tail_"}
+        arrays = {name: a for name, a in arrays.items() if name[:5] != "tail_"}
+        for name, last in tail.items():  # a checkpoint of a run under way
+            arrays[name] = np.concatenate([arrays[name], last]) if name in arrays else last
+        return cls(arrays, meta["run"])
 
     def __repr__(self) -> str:
         what = f"mean {self.loss} loss {self.mean_loss:.4g}"
         if self.mistakes is not None:
             what += f", mistake rate {100 * self.mistake_rate:.2f} %"
         end = self._end()
-        size = f", size {self._last_size()}" if self.rounds else ""
+        size = f", size {int(self.sizes[-1])}" if self.rounds else ""
         return f"Run({self.learner}: {self.rounds} rounds{end}, {what}{size}, {self.seconds:.3g} s)"
 
     def _end(self) -> str:
@@ -382,5 +338,5 @@ class Run:
         if self.certificate is not None:
             rows |= self.certificate._last()
         if self.rounds:
-            rows["size"] = self._last_size()
+            rows["size"] = int(self.sizes[-1])
         return table("run", rows | {"seconds": f"{self.seconds:.3g}"})

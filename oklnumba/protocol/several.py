@@ -7,36 +7,43 @@ whose factor does not depend on the labels), else there is a learner for each ou
 from __future__ import annotations
 
 import copy
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from oklnumba.components.losses import Loss
 from oklnumba.core import checks, frames, inputs
-from oklnumba.core.health import Part, of_members
-from oklnumba.core.params import Params, told
-from oklnumba.core.state import NoRoom, Reserving, under
-from oklnumba.core.threads import locked
-from oklnumba.learners.base.learner import Learner, check_learner, fresh
-from oklnumba.learners.base.player import Player, Trace
-from oklnumba.learners.base.saving import refuse_other
+from oklnumba.core.guard import locked
+from oklnumba.core.health import Part, name_members
+from oklnumba.core.params import Params, checked, describe
+from oklnumba.learners.base.learner import (
+    Learner,
+    Trace,
+    check_learner,
+    clone_learner,
+    learner_field,
+    pack_learner,
+    unpack_learner,
+)
 from oklnumba.protocol import run
 from oklnumba.protocol.runs import Run
 
 LABELS = str | int | float | np.number | np.bool_ | None  # what classes may be compared with
 
 
-class Several(Player):
+class Several(Learner):
     """K outputs of learners of the same hyper-parameters; their forecasts are (n, K).
 
     A subclass checks the labels (``_as_labels``) and makes numbers of them for each output
     (``_column``).
     """
 
-    learner: Learner
-    _learners: tuple[Learner, ...] = ()  # none before any data
+    _can_be_member = False
+    _learners = ()  # none before any data
     _outputs = 0  # K, known with the first labels
+
+    learner: Learner = learner_field()
 
     @property
     def learners_(self) -> list[Learner]:
@@ -44,26 +51,21 @@ class Several(Player):
         return list(self._learners)
 
     @property
-    def rounds(self) -> int:
-        """Rounds played."""
-        return self._learners[0].rounds if self._learners else 0
-
-    @property
     def size(self) -> int:
-        """Size of the one learner, or the sizes of all, added up."""
+        """Size of the one learner, or the sum of the sizes of all."""
         return sum(one.size for one in self._learners)
 
     @property
-    def _width(self) -> int | None:  # type: ignore[override]  # that of the learners
-        return self._learners[0]._width if self._learners else None
-
-    @property
-    def _certified(self) -> bool:  # type: ignore[override]  # as the learners are
+    def _certified(self) -> bool:
         return check_learner(self.learner)._certified
 
     @property
-    def _run_rows(self) -> int:  # type: ignore[override]
+    def _run_rows(self) -> int:
         return check_learner(self.learner)._run_rows
+
+    @property
+    def _block_rows(self) -> int:
+        return (self._learners[0] if self._learners else self.learner)._block_rows
 
     @property
     def _together(self) -> bool:
@@ -76,104 +78,57 @@ class Several(Player):
     def _space(self) -> str | None:
         return self._learners[0]._space() if self._learners else None
 
-    def _check_params(self) -> None:
-        super()._check_params()
-        check_learner(self.learner)._check_params()
-
     def _column(self, labels: np.ndarray, k: int) -> np.ndarray:
         """Return the labels of output k, (n,)."""
         raise NotImplementedError
 
     def _advise(self, X: np.ndarray, labels: np.ndarray) -> None:
         if self.rounds == 0:  # the learners are all alike
-            fresh(self.learner)._advise(X, self._column(labels, 0))
+            clone_learner(self.learner)._advise(X, self._column(labels, 0))
 
-    @property
-    def _broken(self) -> str | None:  # type: ignore[override]  # as one of the learners
-        return next((one._broken for one in self._learners if one._broken), None)
+    def learn_one(self, x: ArrayLike, y: Any = None) -> Self:
+        """Play one round, whose label or labels are ``y``; return self."""
+        return self.partial_fit(inputs.as_point(x, self._width), [y])
 
-    def _mark(self, fault: str) -> None:
-        for one in self._learners:
-            one._mark(fault)
-
-    def _begin(self, d: int, outputs: int = 1) -> None:
-        new = not self._learners
-        if new:
-            self._check_params()
-            one = fresh(self.learner)
-            count = 1 if one._several else outputs
-            self._learners = (one, *(fresh(one) for _ in range(count - 1)))
-            self._outputs = outputs
-            self._use_parts()
-        try:
-            for one in self._learners:
-                if self._together:
-                    one._begin(d, self._outputs)
-                else:
-                    one._begin(d)
-        except BaseException:
-            if new:
-                self.reset()
-            raise
-
-    def _add_output(self) -> None:
-        """Add an output whose past is that of the last one."""
-        if self._together:
-            self._learners = (self._learners[0]._with_output(),)
-        elif self._learners:
-            self._learners += (copy.deepcopy(self._learners[-1]),)
-        self._outputs += bool(self._learners)
+    def _start(self, d: int) -> None:
+        one = self._hyper.learner
+        count = 1 if one._several else self._outputs
+        self._learners = one, *(clone_learner(one) for _ in range(count - 1))
+        for each in self._learners:
+            each._open(d, self._outputs if self._together else 1)
 
     def _trace(self, n: int) -> Trace:
-        outputs = self._outputs or self._outputs_told()
+        outputs = self._outputs or self._count_outputs()
         trace = Trace.empty(n, self._certified, outputs)
         if outputs == 1:  # columns here too
             numbers = {name: getattr(trace, name) for name in NUMBERS}
             trace = trace._replace(**{k: a[:, None] for k, a in numbers.items() if a is not None})
         return trace
 
-    def _outputs_told(self) -> int:
+    def _count_outputs(self) -> int:
         """Return K where the hyper-parameters say it; 1 before the labels do."""
         return 1
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
+        self._played += len(X)
         if self._together:
             columns = [self._column(y, k) for k in range(self._outputs)]
-            one = self._learners[0]
-            try:
-                with one._lock:
-                    one._play(X, np.stack(columns, axis=1), trace)
-            except NoRoom as full:
-                if full.of is one:
-                    full.of = self
-                raise
+            self._learners[0]._play(X, np.stack(columns, axis=1), trace)
             return
-        start = 0
-        while start < len(X):
-            with Reserving(self):  # all have room before any of them plays
-                rows = min(one._ahead(len(X) - start) for one in self._learners)
-                part = slice(start, start + rows)
-                for k, one in enumerate(self._learners):
-                    one._prepare(X[part], self._column(y[part], k))
-            self._play_each(X[part], y[part], trace.rows(start, start + rows))
-            start += rows
-
-    def _play_each(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        """Let the learner of each output play rounds that there is room for."""
         trace.sizes[:] = 0
         for k, one in enumerate(self._learners):
             own = Trace.empty(len(X), one._certified)
-            with one._lock:
-                one._play(X, self._column(y, k), own)
+            one._play(X, self._column(y, k), own)
             trace.sizes[:] += own.sizes
             for name in NUMBERS:
                 if getattr(own, name) is not None:
                     getattr(trace, name)[:, k] = getattr(own, name)
 
-    def _forecasts(self, X: ArrayLike) -> np.ndarray:
+    @locked
+    def _forecast_outputs(self, X: ArrayLike) -> np.ndarray:
         """Return the forecasts of all outputs for the rows of X, (n, K), after some data."""
-        with self._lock:
-            forecasts = [one.predict(X) for one in self._learners]
+        self._refuse_fault()
+        forecasts = [one.predict(X) for one in self._learners]
         return forecasts[0] if self._together else np.stack(forecasts, axis=1)
 
     def _diagnose(self) -> list[Part]:
@@ -182,36 +137,26 @@ class Several(Player):
         classes = self._output_names()
         what, names = ("class", classes) if classes else ("output", range(len(self._learners)))
         members = zip(names, self._learners, strict=False)  # no learners before any data
-        return of_members((f"{what} {name}", one._diagnose()) for name, one in members)
+        return name_members((f"{what} {name}", one._diagnose()) for name, one in members)
 
-    def _contents(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        meta, arrays = super()._contents()
-        meta |= {"width": self._width, "outputs": self._outputs, "scorers": []}
+    def _add_output(self) -> None:
+        """Add an output whose past is that of the last one."""
+        if self._together:
+            self._learners = (self._learners[0]._copy_with_output(),)
+        elif self._learners:
+            self._learners += (copy.deepcopy(self._learners[-1]),)
+        self._outputs += bool(self._learners)
+
+    def _state(self) -> dict[str, Any]:
+        return {
+            name: value
+            for k, one in enumerate(self._learners)
+            for name, value in pack_learner(f"learner{k}", one).items()
+        }
+
+    def _restore(self, state: dict[str, Any]) -> None:
         for k, one in enumerate(self._learners):
-            own, more = one._contents()
-            meta["scorers"].append(own)
-            arrays |= {f"scorer{k}_{name}": array for name, array in more.items()}
-        return meta, arrays
-
-    def _adopt(self, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        self.reset()
-        scorers = meta["scorers"]
-        if all(own["width"] is None for own in scorers):  # as 0.1.0 saved it without data
-            return
-        outputs = meta.get("outputs", len(scorers))
-        learners = tuple(fresh(self.learner) for _ in scorers)
-        for k, one in enumerate(learners):
-            one._adopt(scorers[k], under(f"scorer{k}_", arrays))
-            refuse_other(one, learners[0])
-        each = outputs if len(learners) == 1 else 1
-        if len(learners) * each != outputs or any(one._outputs != each for one in learners):
-            raise ValueError(f"its {len(learners)} learners have not {outputs!r} outputs")
-        self._check_outputs(outputs)
-        self._learners, self._outputs = learners, outputs
-        self._use_parts()
-
-    def _check_outputs(self, outputs: int) -> None:
-        """Raise ValueError for a number of outputs that a file cannot have."""
+            unpack_learner(f"learner{k}", one, state)
 
 
 NUMBERS = "predictions", "loss", "comparator", "bound"  # of a Trace: those with K columns
@@ -228,7 +173,7 @@ class ZeroOne(NamedTuple):
         return (forecast != y).astype(float)
 
 
-def _refuse_no_labels(labels: np.ndarray) -> None:
+def _refuse_odd_labels(labels: np.ndarray) -> None:
     """Raise ValueError for what is no number and no text, and cannot be compared with them."""
     kind = labels.dtype.kind
     other = np.full(len(labels), kind not in "biufUSO")
@@ -237,9 +182,33 @@ def _refuse_no_labels(labels: np.ndarray) -> None:
     if other.any():
         row = int(np.argmax(other))
         raise ValueError(
-            f"y has {checks.shown(labels[row])} at row {row}, which is no label: labels are "
-            "numbers or texts"
+            f"y has {checks.shown(labels[row])} at row {row}, but labels are numbers or texts"
         )
+
+
+def as_classes(given: Any) -> np.ndarray:
+    """Return classes as an array, of objects where they are no labels."""
+    classes = np.asarray(given)
+    if classes.dtype.kind == "O" and len({type(one) for one in classes.flat}) == 1:
+        return np.array(classes.tolist())  # texts of a data frame
+    mixed = not hasattr(given, "dtype") and classes.dtype.kind == "U"
+    if mixed and not all(isinstance(one, str) for one in given):
+        return classes.astype(object)
+    return classes
+
+
+def check_classes(given: Any) -> tuple[Any, ...]:
+    """Return classes as a tuple; ValueError unless they are two or more different labels."""
+    found = as_classes(given)
+    proper = found.ndim == 1 and len(found) >= 2 and found.dtype.kind in "iufUb"
+    proper = proper and not isinstance(given, str | Params)
+    proper = proper and (found.dtype.kind != "f" or np.isfinite(found).all())
+    if not proper or len(np.unique(found)) != len(found):
+        raise ValueError(
+            "classes must be at least two different labels, all numbers or all texts, such as "
+            f"[0, 1, 2] or ['no', 'yes'], but are {describe(given)}"
+        )
+    return tuple(found.tolist())
 
 
 class OneVsRest(Several):
@@ -283,9 +252,7 @@ class OneVsRest(Several):
     (True, (1500, 3), 'right')
     """
 
-    def __init__(self, learner: Learner, classes: Any):
-        self.learner = learner
-        self.classes = classes
+    classes: Any = checked(lambda name, value: check_classes(value))
 
     @property
     @locked
@@ -300,38 +267,22 @@ class OneVsRest(Several):
 
     def _check_params(self) -> None:
         super()._check_params()
-        classes, found = self.classes, self._names()
-        proper = found.ndim == 1 and len(found) >= 2 and found.dtype.kind in "iufUb"
-        proper = proper and not isinstance(classes, str | Params)
-        proper = proper and (found.dtype.kind != "f" or np.isfinite(found).all())
-        if not proper or len(np.unique(found)) != len(found):
-            raise ValueError(
-                "classes must be at least two different labels, all numbers or all texts, such as "
-                f"[0, 1, 2] or ['no', 'yes'], but are {told(classes)}"
-            )
-        check_learner(self.learner)._as_labels(np.array([-1.0, 1.0]), 2)
+        self.learner._as_labels(np.array([-1.0, 1.0]), 2)
 
     def _names(self) -> np.ndarray:
-        """Return the classes as an array, of objects where they are no labels."""
-        classes = np.asarray(self.classes)
-        if classes.dtype.kind == "O" and len({type(one) for one in classes.flat}) == 1:
-            return np.array(classes.tolist())  # texts of a data frame
-        mixed = not hasattr(self.classes, "dtype") and classes.dtype.kind == "U"
-        if mixed and not all(isinstance(one, str) for one in self.classes):
-            return classes.astype(object)
-        return classes
+        """Return the classes as an array."""
+        return as_classes(self._in_force.classes)
 
     def _add_class(self, name: Any) -> None:
         """Add a class that has had no rounds so far; so must the last class have had none.
 
-        The new scorer, which knew -1 only, is the last one's: the same as one from the start.
+        The new scorer, which knew -1 only, is a copy of the last one: the same as one from the
+        start.
         """
-        vars(self)["classes"] = *self.classes, name  # which belongs to the data from now on
+        self.classes = *self.classes, name
+        if self._width is not None:
+            self._hyper.classes = *self._hyper.classes, name
         self._add_output()
-
-    def _check_outputs(self, outputs: int) -> None:
-        if outputs != len(self._names()):
-            raise ValueError(f"it has {outputs} outputs for {len(self._names())} classes")
 
     def _recorded(self, loss: str | None) -> ZeroOne:
         checks.require(loss in (None, ZeroOne().name), "loss", loss, "'zero-one' for classes")
@@ -344,7 +295,7 @@ class OneVsRest(Several):
         classes, labels = self._names(), frames.as_labels(y)
         if labels.shape != (n,):
             raise ValueError(f"y must have shape ({n},), one class a row, but has {labels.shape}")
-        _refuse_no_labels(labels)
+        _refuse_odd_labels(labels)
         places = np.full(n, -1)
         for k, name in enumerate(classes):
             places[labels == name] = k
@@ -362,11 +313,11 @@ class OneVsRest(Several):
     def _output_names(self) -> list[Any]:
         return self._names().tolist()
 
-    def _outputs_told(self) -> int:
+    def _count_outputs(self) -> int:
         return len(self._names())
 
     def _begin(self, d: int, outputs: int = 1) -> None:
-        super()._begin(d, self._outputs_told())
+        super()._begin(d, self._count_outputs())
 
     def _record(self, y: np.ndarray, trace: Trace, loss: Any) -> dict[str, np.ndarray]:
         chosen = np.argmax(trace.predictions, axis=1)
@@ -377,10 +328,9 @@ class OneVsRest(Several):
     @locked
     def scores(self, X: ArrayLike) -> np.ndarray:
         """Return the scores of the rows of X, shape (n, K), one column a class."""
-        classes = self._names()
         if self._learners:
-            return self._forecasts(X)
-        return np.zeros((inputs.as_rows(X).shape[0], len(classes)))
+            return self._forecast_outputs(X)
+        return np.zeros((inputs.as_rows(X).shape[0], len(self._names())))
 
     def predict(self, X: ArrayLike) -> np.ndarray:
         """Return the classes forecast for the rows of X, each on its own; nothing changes."""
@@ -441,9 +391,6 @@ class MultiOutput(Several):
     (array([[0.49, 0.31]]), (500, 2), 1)
     """
 
-    def __init__(self, learner: Learner):
-        self.learner = learner
-
     def _as_labels(self, y: Any, n: int, signs: bool = False) -> np.ndarray:
         """Return checked labels, (n, K)."""
         if y is None:
@@ -478,7 +425,7 @@ class MultiOutput(Several):
         """
         if not self._learners:
             raise ValueError("MultiOutput has seen no data; play a round first")
-        return self._forecasts(X)
+        return self._forecast_outputs(X)
 
     def predict_one(self, x: ArrayLike) -> np.ndarray:
         """Return the forecasts if ``x`` came next, shape (K,); nothing changes."""

@@ -14,10 +14,10 @@ from oklnumba.components.features import FourierFeatures, NystromFeatures, Taylo
 from oklnumba.components.kernels import Gaussian
 from oklnumba.core.checks import require_flag
 from oklnumba.core.display import Bar
-from oklnumba.core.params import Params, anew, exported, told
+from oklnumba.core.params import Params, clone, describe, find_class
 from oklnumba.hot.primitives.jit import cache_folder
 from oklnumba.learners.awv import PKAWV
-from oklnumba.learners.base.player import Player, level_of_caller
+from oklnumba.learners.base.learner import Learner, level_of_caller
 from oklnumba.learners.catalogue import CATALOGUE
 from oklnumba.learners.first_order import OGD
 from oklnumba.protocol.run import run
@@ -51,7 +51,7 @@ MORE = {
 }
 
 
-def warm_up(*learners: str | Player, progress: bool = False) -> dict[str, float]:
+def warm_up(*learners: str | Learner, progress: bool = False) -> dict[str, float]:
     """Compile what learners need to run, learn and predict, and keep it in the cache on disk.
 
     The cache is the folder ``NUMBA_CACHE_DIR``, or else lies beside the package or, where that is
@@ -107,10 +107,10 @@ def warm_up(*learners: str | Player, progress: bool = False) -> dict[str, float]
 def warmable() -> list[str]:
     """Return the names of the classes of learners, in the order of the catalogue."""
     names = [name for entry in CATALOGUE for name in entry.names.split(", ")]
-    return [name for name in names if issubclass(exported(name) or Params, Player)]
+    return [name for name in names if issubclass(find_class(name) or Params, Learner)]
 
 
-def examples(learner: str | Player) -> Iterator[Player]:
+def examples(learner: str | Learner) -> Iterator[Learner]:
     """Yield learners without data that play all the loops of one that is named, or of a copy.
 
     Parameters
@@ -128,17 +128,17 @@ def examples(learner: str | Player) -> Iterator[Player]:
     >>> len(list(examples("PKAWV"))), list(examples("KRLS"))
     (3, [KRLS(kernel=Gaussian(sigma=1.0), threshold=0.01)])
     """
-    if isinstance(learner, Player):
-        yield anew(learner)
+    if isinstance(learner, Learner):
+        yield clone(learner)
         return
     if not isinstance(learner, str):
-        raise ValueError(f"learners must be names or learners, but there is {told(learner)}")
+        raise ValueError(f"learners must be names or learners, but is {describe(learner)}")
     if learner not in warmable():
         known = {name.lower(): name for name in warmable()}
         close = get_close_matches(learner.lower(), known, n=1)
         hint = f"did you mean {known[close[0]]!r}?" if close else f"one of {', '.join(warmable())}"
         raise ValueError(f"no learner {learner!r}; {hint}")
-    cls = exported(learner)
+    cls = find_class(learner)
     needed = [name for name, p in cls.__signature__.parameters.items() if p.default is p.empty]
     given = GIVEN | INSTEAD.get(learner, {})
     for values in product(*(given[name] for name in needed)):
@@ -155,7 +155,7 @@ def _width(learner: Params) -> int:
     return WIDTH
 
 
-def _play(learner: Player) -> None:
+def _play(learner: Learner) -> None:
     """Play some rounds of made-up data: in bulk, and by hand."""
     X = np.random.default_rng(0).uniform(-1, 1, (ROWS, _width(learner)))
     y = np.sign(X[:, 0] + 0.1)

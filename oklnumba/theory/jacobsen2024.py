@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from oklnumba.core import checks, inputs
 from oklnumba.core.checks import require, require_discount, require_positive
-from oklnumba.core.state import aligned_zeros, padded, sweep_room
+from oklnumba.core.state import aligned_zeros, round_up_to_vector, sweep_workspace
 from oklnumba.hot.awv import awv_rounds
 from oklnumba.hot.primitives.udu import NO_DISCOUNT
 
@@ -93,11 +93,11 @@ class _Factor:
     """The factor U' D U of discounted AWV, round by round, before and after its discount."""
 
     def __init__(self, r: int, lam: float, discount: float):
-        room = padded(r)
+        room = round_up_to_vector(r)
         self.r, self.discount, self.inv_lam = r, discount, 1.0 / lam
         self.Z = aligned_zeros(1, room)
         self.U, self.inv_d, self.c = np.eye(room), np.full(room, 1.0 / lam), np.zeros((1, room))
-        self.work = sweep_room(self.U)
+        self.work = sweep_workspace(self.U)
         self.out = np.empty((1, 1)), np.empty((1, 1)), np.empty(1)
 
     def play(self, z: np.ndarray, label: float) -> float:

@@ -106,6 +106,7 @@ class Learner(State, Params):
     _certified = False  # whether rounds come with a certificate
     _run_rows = PLAY_ROWS  # rounds between two looks at the clock
     _block_rows = PLAY_ROWS  # most rounds in one call of ``_play`` or ``_forecast``
+    _can_be_member = True  # whether it can play within another learner
     _width = None  # of the inputs; None before any data
     _outputs = 1  # labels a round
     _played = 0
@@ -583,7 +584,7 @@ def loss_field(default: str = "squared") -> Any:
 
 def check_learner(learner: Any) -> Learner:
     """Return a learner; raise ValueError for anything else."""
-    if not isinstance(learner, Learner):
+    if not isinstance(learner, Learner) or not learner._can_be_member:
         raise ValueError(
             f"learner must be an oklnumba learner such as okl.FOGD(), but is {describe(learner)}"
         )
@@ -593,3 +594,20 @@ def check_learner(learner: Any) -> Learner:
 def clone_learner(learner: Any) -> Learner:
     """Return a learner of the same hyper-parameters without data."""
     return clone(check_learner(learner))
+
+
+def learner_field() -> Any:
+    """Declare a hyper-parameter that is a learner."""
+    return checked(lambda name, value: clone_learner(value))
+
+
+def pack_learner(name: str, learner: Learner) -> dict[str, Any]:
+    """Return the state of a learner within another, under names that start with ``name_``."""
+    meta, arrays = learner._contents()
+    return {f"{name}_meta": meta} | {f"{name}_{key}": array for key, array in arrays.items()}
+
+
+def unpack_learner(name: str, learner: Learner, state: dict[str, Any]) -> None:
+    """Give a learner within another the state that ``pack_learner`` returned."""
+    own = select_prefix(f"{name}_", state)
+    learner._adopt(own.pop("meta"), own)
