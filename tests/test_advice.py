@@ -13,7 +13,7 @@ from tests.battery import LEARNERS, make, stream
 WITH_KERNELS = [
     cls
     for cls in LEARNERS
-    if {"kernel", "kernels", "features", "learners"} & set(make(cls)._param_names())
+    if {"kernel", "kernels", "features", "learners"} & set(make(cls).__signature__.parameters)
 ]
 REGRESSION = [cls for cls in LEARNERS if not make(cls)._loss().classes]
 

@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import oklnumba as okl
 from oklnumba.hot.primitives.jit import DONE, NOT_FINITE
-from oklnumba.learners.base.player import Trace
+from oklnumba.learners.base.learner import Trace
 from tests import naive
 from tests.battery import assert_refused
 from tests.buffers import Factor

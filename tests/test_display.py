@@ -128,7 +128,7 @@ def test_what_the_table_of_a_run_says():
 def test_the_table_of_a_learner(cls):
     learner = make(cls)
     rows = Reader(learner._repr_html_()).rows
-    assert tuple(rows) == learner._param_names()
+    assert tuple(rows) == learner.__signature__.parameters
     learner._adopt(*read(plain(cls, 90)[1]))
     after = Reader(learner._repr_html_()).rows
     assert after == rows | {"rounds played": "90", "size": f"{learner.size:,}"}

@@ -26,7 +26,7 @@ from oklnumba.hot.primitives.features import taylor_block
 from oklnumba.hot.primitives.jit import DONE
 from oklnumba.learners import experts
 from oklnumba.learners.base.learner import Learner
-from oklnumba.learners.base.player import Trace
+from oklnumba.learners.base.learner import Trace
 from oklnumba.learners.base.sharing import factor_groups
 from oklnumba.learners.experts import expert_setting
 from tests import naive_linear

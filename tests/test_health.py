@@ -100,8 +100,13 @@ def test_learners_that_solve_nothing_have_the_condition_1():
 # ---- the drift ----
 
 
-def ordinary(rng, n):
-    return rng.uniform(-1, 1, (n, 3))
+FACTORS = [
+    (okl.KernelRidge, "_L"), (okl.KernelAWV, "_L"), (okl.KRLS, "_R"), (okl.POMD, "_R"),
+    (okl.Projectron, "_R"), (okl.NystromAWV, "_R"), (okl.ProsNKONS, "_R"), (okl.KONS, "_L"),
+]  # fmt: skip
+
+
+# ---- the digits ----
 
 
 def clustered(rng, n):
@@ -111,47 +116,6 @@ def clustered(rng, n):
 
 def repeated(rng, n):
     return rng.uniform(-1, 1, (7, 3))[rng.integers(0, 7, n)]
-
-
-@every_learner
-@pytest.mark.parametrize("inputs", [clustered, repeated])
-def test_many_rounds_on_few_points_leave_no_drift(cls, inputs):
-    learner = make(cls)
-    X = inputs(np.random.default_rng(0), 2 * N)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a kernel that suits nothing here
-        learner.partial_fit(X, stream(learner, 2 * N)[1])
-    found = strictly(learner)
-    assert found.drift is None or found.drift < 1e-12
-    assert found.digits > SIX
-
-
-FACTORS = [
-    (okl.KernelRidge, "_L"), (okl.KernelAWV, "_L"), (okl.KRLS, "_R"), (okl.POMD, "_R"),
-    (okl.Projectron, "_R"), (okl.NystromAWV, "_R"), (okl.ProsNKONS, "_R"), (okl.KONS, "_L"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("cls, name", FACTORS, ids=lambda one: getattr(one, "__name__", ""))
-def test_a_factor_that_is_off_is_noticed(cls, name):
-    learner = make(cls)
-    learner.partial_fit(*stream(learner))
-    assert strictly(learner).drift < 1e-12
-    getattr(learner, name)[0, 0] *= 1.0 + 1e-4  # in the first column that is made anew
-    with pytest.warns(UserWarning, match=r"digits are left of the forecasts after .* rounds"):
-        found = learner.health()
-    assert 1e-5 < found.drift < 1e-2 and found.digits < SIX
-
-
-def test_the_pivots_of_features_are_held_against_their_log_det():
-    learner = make(okl.PKAWV)
-    learner.partial_fit(*stream(learner))
-    assert strictly(learner).drift < 1e-12
-    learner._inv_d[3] *= 1.001
-    assert quietly(learner).drift > 1e-6
-
-
-# ---- the digits ----
 
 
 def solved(A, b):

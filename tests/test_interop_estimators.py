@@ -55,7 +55,7 @@ def for_regression(cls):
     learner = gentle(cls)
     if not learner._loss().classes:
         return learner
-    return gentle(cls, loss="squared") if "loss" in learner._param_names() else None
+    return gentle(cls, loss="squared") if "loss" in learner.__signature__.parameters else None
 
 
 REGRESSORS = [cls for cls in LEARNERS if for_regression(cls) is not None]

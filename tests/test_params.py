@@ -42,13 +42,27 @@ def test_the_constructor_stores_its_arguments_and_nothing_else(cls):
     names = list(inspect.signature(cls).parameters)
     given_values = make(cls).get_params(deep=False)
     learner = cls(**given_values)
-    assert vars(learner) == given_values and list(given_values) == names
+    assert vars(learner).keys() == {*names, "_lock"} and list(given_values) == names
     for name, value in given_values.items():
         assert getattr(learner, name) is value
-    strange = object()
-    bare = cls.__new__(cls)
-    cls.__init__(bare, **dict.fromkeys(names, strange))
-    assert vars(bare) == dict.fromkeys(names, strange)
+
+
+@every_variant
+def test_an_assigned_hyper_parameter_takes_effect_at_reset(case, tmp_path):
+    learner, other = make(getattr(case, "cls", case)), make(case)
+    X, y = stream(learner, 120)
+    whole = okl.run(make(type(learner)), X, y)
+    learner.partial_fit(X[:60], y[:60])
+    learner.set_params(**other.get_params(deep=False))
+    learner.save(tmp_path / "learner.npz")
+    loaded = okl.load(tmp_path / "learner.npz")
+    run = okl.run(copy.copy(learner), X[60:], y[60:])
+    assert_allclose(run.predictions, whole.predictions[60:], rtol=1e-9, atol=1e-12)
+    for one in (learner, loaded):  # the same blocks, so the same bits
+        assert_array_equal(okl.run(one, X[60:], y[60:]).predictions, run.predictions)
+    assert repr(learner) == repr(other)
+    again = okl.run(learner.reset(), *stream(other, 120))
+    assert_same_run(again, okl.run(other, *stream(other, 120)))
 
 
 @every_learner
@@ -82,7 +96,7 @@ def test_set_params_takes_the_params_of_another_learner(case):
 @every_learner
 def test_set_params_sets_nested_names_of_the_new_object_whatever_their_order(cls):
     learner = make(cls)
-    if "kernel" in learner._param_names():
+    if "kernel" in learner.__signature__.parameters:
         old, new = learner.kernel, okl.Polynomial(2)
         learner.set_params(kernel__degree=3, kernel=new)
         assert learner.kernel is new and (new.degree, old.sigma) == (3, 1.0)
@@ -91,7 +105,7 @@ def test_set_params_sets_nested_names_of_the_new_object_whatever_their_order(cls
 @every_learner
 def test_set_params_refuses_unknown_names_and_changes_nothing_then(cls):
     learner = make(cls)
-    names = learner._param_names()
+    names = learner.__signature__.parameters
     shown = repr(learner)
     numbers = [n for n in names if isinstance(getattr(learner, n), int | float)]
     unknown = [{"nonsense": 1}, {"nonsense__sigma": 1}, {"_width": 3}]
@@ -105,26 +119,13 @@ def test_set_params_refuses_unknown_names_and_changes_nothing_then(cls):
 
 
 @every_learner
-def test_set_params_after_data_is_refused(cls):
-    learner = make(cls)
-    X, y = stream(learner, 40)
-    learner.partial_fit(X, y)
-    before = contents(learner)
-    for name, value in learner.get_params().items():
-        with pytest.raises(ValueError, match="reset"):
-            learner.set_params(**{name: value})
-    assert contents(learner) == before
-    learner.reset().set_params(**learner.get_params())
-
-
-@every_learner
 def test_repr_is_one_readable_line(cls):
     learner = make(cls)
     shown = repr(learner)
     assert (
         "\n" not in shown and shown.startswith(f"{cls.__name__}(") and "object at 0x" not in shown
     )
-    for name in learner._param_names():
+    for name in learner.__signature__.parameters:
         assert f"{name}=" in shown
     assert repr(eval(shown, vars(okl).copy())) == shown
     X, y = stream(learner, 40)
@@ -183,36 +184,9 @@ def test_what_a_learner_was_made_of_may_change_and_it_does_not(name, tmp_path):
     assert repr(given) != before
     assert contents(learner) == kept
     learner.save(tmp_path / "one.npz")
-    for one in (learner, copy.deepcopy(learner), okl.load(tmp_path / "one.npz"), clone(learner)):
-        if one.rounds == 0:
-            one.partial_fit(X[:40], y[:40])
+    for one in (learner, copy.deepcopy(learner), okl.load(tmp_path / "one.npz")):
         np.testing.assert_array_equal(one.predict(X), expected)
     learner.partial_fit(X[40:], y[40:])
-
-
-@pytest.mark.parametrize("name", HOLDING)
-def test_what_a_learner_with_data_holds_cannot_be_changed(name):
-    learner, _, _ = holding(name)
-    X, y = stream(make(okl.POMDR), 40)
-    learner.partial_fit(X, y)
-    for one in (learner, copy.deepcopy(learner)):
-        assert not list(changeable(one))
-
-
-def changeable(one):
-    """Yield the lists and the arrays among hyper-parameters that can be written to."""
-    for part in one._nested():
-        waiting = list(part.get_params(deep=False).values())
-        while waiting:
-            value = waiting.pop()
-            waiting += value if isinstance(value, tuple) else []
-            array = isinstance(value, np.ndarray)
-            if (
-                isinstance(value, list)
-                or array
-                and (value.flags.writeable or value.base is not None)
-            ):
-                yield value
 
 
 @pytest.mark.parametrize("name", HOLDING)
@@ -223,13 +197,3 @@ def test_a_run_goes_on_with_a_fresh_learner_of_the_same_lists(name, tmp_path):
     again = holding(name)[0]
     run = okl.run(again, X[40:], y[40:], checkpoint=tmp_path / "run.npz", resume=True)
     np.testing.assert_array_equal(run.predictions, whole.predictions)
-
-
-def test_lists_are_kept_as_tuples_which_clone_again():
-    learner = okl.Experts([okl.OGD(0.1), okl.OGD(1.0)], B=None)
-    assert isinstance(learner.learners, tuple)
-    assert repr(clone(clone(learner))) == repr(learner)
-    assert isinstance(learner.set_params(learners=[okl.OGD(0.3)]).learners, tuple)
-    center = np.arange(3.0)
-    features = okl.TaylorFeatures(2, center=center)
-    assert features.center is center and center.flags.writeable

@@ -283,7 +283,7 @@ def test_extreme_hyper_parameters_work_or_say_what_to_change(cls, name, value):
 @far_from_the_origin
 def test_an_overflow_is_an_error_that_names_the_round_and_stays_until_reset(cls, size, tmp_path):
     learner = make(cls)
-    params = learner._param_names()
+    params = learner.__signature__.parameters
     if "kernel" in params:
         learner.set_params(kernel=okl.Polynomial(3))
     elif "features" in params and cls is not okl.GrowingPKAWV:

@@ -158,60 +158,6 @@ def test_wherever_the_clock_stops_a_run_it_resumes_to_the_run_without_a_limit(
 
 
 @every_learner
-def test_a_checkpoint_of_other_data_is_refused(cls, tmp_path):
-    learner = make(cls)
-    X, y = stream(learner, 200)
-    path = tmp_path / "run.npz"
-    okl.run(make(cls), X, y, checkpoint=path, time_limit=1e-9)
-    kept = path.read_bytes()
-    last = X.copy()
-    last[63, -1] += 1e-12
-    flipped = y.copy()
-    flipped[[5, 6]] *= -1.0
-    for other in ((last, y), (-X, y), (X, flipped), (X[::-1], y), (X + 0.0, -y)):
-        fresh = contents(learner)
-        with pytest.raises(ValueError, match=r"first 64 rounds are not those .* digests"):
-            okl.run(learner, *other, checkpoint=path)
-        with pytest.raises(ValueError, match="digests"):
-            okl.run(learner, iter([other]), checkpoint=path)
-        assert contents(learner) == fresh and path.read_bytes() == kept
-    later = X.copy()
-    later[64:] = 0.5  # what comes after the checkpoint is not known
-    whole = okl.run(make(cls), later, y)
-    halves = iter([(scipy.sparse.csr_array(later[:10]), y[:10]), (later[10:64], y[10:64])])
-    okl.run(make(cls), halves, checkpoint=path)
-    run = okl.run(learner, later, y, checkpoint=path)
-    assert_array_equal(run.predictions, whole.predictions)
-    with pytest.raises(ValueError, match="digests"):
-        okl.run(make(cls), X, y, checkpoint=path)
-
-
-def test_a_checkpoint_without_a_digest_goes_on_as_it_did(tmp_path):
-    X, y = stream(make(okl.OGD), 200)
-    path = tmp_path / "run.npz"
-    okl.run(make(okl.OGD), X, y, checkpoint=path, time_limit=1e-9)
-    meta, arrays = read_npz(path)
-    write_npz(path, meta, {k: a for k, a in arrays.items() if k != "digest_of_rounds"})
-    learner = make(okl.OGD)
-    run = okl.run(learner, X, y, checkpoint=path)
-    assert_same_run(run, okl.run(make(okl.OGD), X, y))
-    assert run.regret(okl.Gaussian(1.0), 1.0, at=2) is not None
-
-
-@every_learner
-def test_regret_notices_that_the_data_has_changed(cls):
-    learner = make(cls)
-    X, y = stream(learner, 90)
-    for change in (lambda: X.__setitem__((80, 0), 0.123), lambda: y.__imul__(-1.0)):
-        run = okl.run(make(cls), X, y)
-        before = run.regret(okl.Gaussian(1.0), 1.0, at=1)
-        change()
-        with pytest.raises(ValueError, match="X or y has changed since the run"):
-            run.regret(okl.Gaussian(1.0), 1.0, at=1)
-        assert before.rounds[-1] == 90
-
-
-@every_learner
 def test_a_run_over_chunks_resumes_in_the_middle_of_a_chunk(cls, tmp_path):
     def chunks(upto):
         X, y = stream(make(cls), 200)

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import oklnumba as okl
-from oklnumba.core.params import anew
+from oklnumba.core.params import clone
 from oklnumba.experiments import cells, resident, sizes
 from oklnumba.experiments.resident import Peak
 from oklnumba.plots.labels import direct_labels

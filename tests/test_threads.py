@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from oklnumba.core import threads
-from oklnumba.core.threads import together
+from oklnumba.core.guard import together
 
 
 @pytest.fixture(params=[1, 2, 5])

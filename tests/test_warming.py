@@ -13,7 +13,7 @@ import pytest
 import oklnumba as okl
 from oklnumba.command.parser import main
 from oklnumba.hot.primitives import jit
-from oklnumba.learners.base.player import Player
+from oklnumba.learners.base.learner import Player
 from oklnumba.protocol import warming
 from tests.battery import LEARNERS
 from tests.test_numba_assumptions import ROOT, python
