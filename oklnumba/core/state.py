@@ -189,6 +189,13 @@ class State:
                 larger[name] = grow_array(old, *shape)
         return larger
 
+    def _free(self, axis: int) -> None:
+        """Free the arrays along a count whose entries are needed no more."""
+        self._counts[axis] = self._rooms[axis] = 0
+        for name, axes in self._STATE.items():
+            if axis in axes:
+                setattr(self, f"_{name}", self._used(name).copy())
+
     def _used(self, name: str) -> np.ndarray:
         """Return the part of an array of the state that is in use (a view)."""
         cut = (

@@ -213,7 +213,11 @@ class Learner(State, Params):
                 self._begin(X.shape[1])
                 single = self._keep_single()
             self._mark_changing()
-            self._play(X, label, single.trace)
+            try:
+                self._play(X, label, single.trace)
+            except FloatingPointError as error:  # perhaps of a learner within
+                self._fault = error
+                raise
             self._fault = None
         return self
 
@@ -347,11 +351,15 @@ class Learner(State, Params):
             self._mark_changing()
             self._hint_rounds(max(n, coming))
             trace = self._trace(n)
-            if n <= self._block_rows and isinstance(X, np.ndarray):
-                self._play(compilable(X), y, trace)
-            else:
-                for rows, block in blocks(X, self._block_rows):
-                    self._play(block, y[rows], trace.rows(rows.start, rows.stop))
+            try:
+                if n <= self._block_rows and isinstance(X, np.ndarray):
+                    self._play(compilable(X), y, trace)
+                else:
+                    for rows, block in blocks(X, self._block_rows):
+                        self._play(block, y[rows], trace.rows(rows.start, rows.stop))
+            except FloatingPointError as error:
+                self._fault = error
+                raise
             self._fault = None
         return trace
 
