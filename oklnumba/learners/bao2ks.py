@@ -2,28 +2,44 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
 from typing import Any
 
 import numpy as np
 
 from oklnumba.components import losses
 from oklnumba.components.kernels import Kernel, check_kernel
-from oklnumba.core.checks import require_count, require_positive, require_seed
-from oklnumba.core.health import Part, weights_part
-from oklnumba.core.params import told
-from oklnumba.core.state import Coins, aligned_zeros, refuse_outside
+from oklnumba.core.checks import require
+from oklnumba.core.health import NO_MATRIX, Part
+from oklnumba.core.params import checked, clone, count, positive, random_seed
+from oklnumba.core.state import Coins, aligned_zeros
 from oklnumba.hot.bao2ks import (
     ACCURACY,
-    FILLED,
     MOST,
     RESTARTS,
     SQUARE,
     bao2ks_forecasts,
     bao2ks_rounds,
 )
-from oklnumba.hot.primitives.jit import ATOMS
-from oklnumba.learners.base.learner import Learner
-from oklnumba.learners.base.player import Trace
+from oklnumba.learners.base.learner import Learner, Trace
+
+CONFIDENCE = 0.01
+MOST_HINTS = 64  # room of the reservoir where ``hints`` is None: ln T is at most 44
+
+
+def list_kernels(kernels: Any) -> list[Any]:
+    """Return the kernels of a list, or the one kernel, as a list."""
+    return list(kernels) if isinstance(kernels, list | tuple) else [kernels]
+
+
+def check_kernels(name: str, value: Any) -> Any:
+    """Return a copy of a kernel or a list of kernels; raise ValueError for anything else."""
+    listed = list_kernels(value)
+    domain = "a kernel, or a list such as [okl.Gaussian(0.5), okl.Gaussian(2.0)]"
+    require(len(listed) > 0, name, value, domain)
+    for kernel in listed:
+        check_kernel(kernel, name)
+    return clone(value)
 
 
 class BAO2KS(Learner):
@@ -52,7 +68,7 @@ class BAO2KS(Learner):
     hints : int >= 1, optional
         M, the size of the reservoir; None: ln T, rounded.
     beta : float > 0
-        Larger, and fewer examples join; with several kernels refused if not the default.
+        Larger, and fewer examples join. For one kernel only.
     horizon : int >= 1, optional
         T; None: the current round.
     seed : int
@@ -63,7 +79,7 @@ class BAO2KS(Learner):
     After the authors' code: without a loss the one-kernel form does not move; the observed loss (1
     - y f) / (1 + U) may be negative; epochs double the accuracy of the weights when eps^2 times the
     loss in the epoch passes K ln(100 K). A reservoir without a horizon grows with ln t, so its
-    sample is uniform up to that. The budget applies to each kernel in the second form too, where
+    sample is only nearly uniform. The budget applies to each kernel in the second form too, where
     the paper has none.
 
     Examples
@@ -78,54 +94,23 @@ class BAO2KS(Learner):
 
     # The functions of K kernels, then the bandit that plays one, then the reservoir.
     _STATE = {
-        "atoms": ("K", "d", MOST),
-        "a": ("K", MOST),
-        "held": ("K",),
-        "place": ("K", "M"),
-        "kept": ("K", "kept"),
-        "p": ("K",),
-        "L": ("K",),
-        "sums": ("sums",),
-        "V": ("d", "M"),
-        "labels": ("M",),
-        "counts": ("counts",),
-    }
+        "atoms": ("K", "d", MOST), "a": ("K", MOST), "held": ("K",), "place": ("K", "M"),
+        "kept": ("K", "kept"), "p": ("K",), "L": ("K",), "sums": ("sums",), "V": ("d", "M"),
+        "labels": ("M",), "counts": ("counts",),
+    }  # fmt: skip
     _INTEGERS = Learner._INTEGERS | {"held", "place"}
     _COINS = ("coins",)
-    _OLD_NAMES = {"sums": "reals"}
     _REMEDY = "lower eta or radius, or scale the inputs"
 
-    MOST_HINTS = 64  # room of the reservoir where ``hints`` is None: ln T is at most 44
-    CONFIDENCE = 0.01
-
-    def __init__(
-        self,
-        kernels: Any,
-        *,
-        radius: float = 30.0,
-        eta: float | None = None,
-        budget: int = 400,
-        hints: int | None = None,
-        beta: float = 6.0,
-        horizon: int | None = None,
-        seed: int = 0,
-    ):
-        self.kernels = kernels
-        self.radius = radius
-        self.eta = eta
-        self.budget = budget
-        self.hints = hints
-        self.beta = beta
-        self.horizon = horizon
-        self.seed = seed
-
-    def _loss(self) -> losses.Loss:
-        return losses.get("hinge")
-
-    def _advice(self, X: np.ndarray) -> str | None:
-        kernels = self.kernels if isinstance(self.kernels, list | tuple) else [self.kernels]
-        told = [one.advice(X) for one in kernels if isinstance(one, Kernel)]
-        return told[0] if told and all(told) else None  # one that suits is enough
+    kernels: Any = checked(check_kernels)
+    _: KW_ONLY
+    radius: float = positive(30.0)
+    eta: float | None = positive(None, optional=True)
+    budget: int = count(2, 400)
+    hints: int | None = count(1, None, optional=True)
+    beta: float = positive(6.0)
+    horizon: int | None = count(1, None, optional=True)
+    seed: int = random_seed(0)
 
     @property
     def restarts(self) -> int:
@@ -135,7 +120,7 @@ class BAO2KS(Learner):
     @property
     def probabilities(self) -> np.ndarray:
         """With which each kernel is played, shape (K,), before small ones are frozen."""
-        K = 1 if isinstance(self.kernels, Kernel) else len(self.kernels)
+        K = len(list_kernels(self.kernels))
         return self._p.copy() if self._width is not None else np.full(K, 1.0 / K)
 
     @property
@@ -143,50 +128,35 @@ class BAO2KS(Learner):
         """The norms of the functions f' that the rounds maintain, shape (K,)."""
         return np.sqrt(self._kept[:, SQUARE]) if self._width is not None else np.zeros(0)
 
-    def _matrices(self) -> list[Part]:
-        return [weights_part(self._a)]
-
-    def _listed(self) -> list[Kernel]:
-        return [self.kernels] if isinstance(self.kernels, Kernel) else list(self.kernels)
-
     def _check_params(self) -> None:
         super()._check_params()
-        listed = isinstance(self.kernels, list | tuple) and len(self.kernels) > 0
-        if not listed and not isinstance(self.kernels, Kernel):
-            raise ValueError(
-                "kernels must be a kernel or a list of some, such as "
-                f"[okl.Gaussian(0.5), okl.Gaussian(2.0)], but is {told(self.kernels)}"
-            )
-        for kernel in self._listed():
-            check_kernel(kernel, "kernels")
-        require_positive("radius", self.radius)
-        require_count("budget", self.budget, 2)
-        require_positive("beta", self.beta)
-        require_seed(self.seed)
-        if self.eta is not None:
-            require_positive("eta", self.eta)
-        for name in ("hints", "horizon"):
-            if getattr(self, name) is not None:
-                require_count(name, getattr(self, name), 1)
-        if len(self._listed()) > 1:
-            self._refuse_ignored("several kernels have no use for it; leave it out", "beta")
+        if len(list_kernels(self.kernels)) > 1:
+            self._refuse_unused("several kernels have no use for it; leave it out", "beta")
+
+    def _loss(self) -> losses.Loss:
+        return losses.get("hinge")
+
+    def _advice(self, X: np.ndarray) -> str | None:
+        advice = [one.advice(X) for one in list_kernels(self.kernels) if isinstance(one, Kernel)]
+        return advice[0] if advice and all(advice) else None  # one kernel that suits is enough
 
     def _start(self, d: int) -> None:
-        codes = [kernel._code() for kernel in self._listed()]
-        K, M = len(codes), int(self.hints or self.MOST_HINTS)
-        self._kernels = np.array([code for code, _ in codes]), np.array([par for _, par in codes])
+        p = self._hyper
+        codes, pars = zip(*(kernel._code() for kernel in list_kernels(p.kernels)), strict=True)
+        K, M = len(codes), p.hints or MOST_HINTS
+        self._kernels = np.array(codes), np.array(pars)
         self._setting = (
-            float(self.radius), float(self.eta or 0.0), float(self.budget), float(self.hints or 0),
-            float(self.beta), float(self.horizon or 0), self.CONFIDENCE,
+            p.radius, p.eta or 0.0, float(p.budget), float(p.hints or 0), p.beta,
+            float(p.horizon or 0), CONFIDENCE,
         )  # fmt: skip
-        self._coins = Coins(self.seed)
-        self._most = int(self.budget) + 1 + M  # atoms before a function starts again
+        self._coins = Coins(p.seed)
+        self._most = p.budget + 1 + M  # atoms before a function starts again
         self._make_state(d=d, K=K, M=M, kept=3, sums=2, counts=4)
         self._reserve({MOST: self._most})
         self._place[:], self._p[:], self._sums[ACCURACY] = -1, 1.0 / K, 1.0
         self._work = aligned_zeros(3, max(self._most, d))
 
-    def _room(self, axis: int, least: int) -> int:
+    def _choose_room(self, axis: int, least: int) -> int:
         return self._most
 
     def _groups(self) -> tuple[tuple, tuple, tuple]:
@@ -213,18 +183,5 @@ class BAO2KS(Learner):
         )  # fmt: skip
         return forecasts
 
-    def _restore(self, state: dict[str, Any]) -> None:
-        if "ints" in state:  # version 0.1.0: the filled part and the restarts
-            held = state["counts"]
-            counts = np.array([held.sum(), held.max(), *state["ints"]])
-            state = state | {"held": held, "counts": counts}
-        super()._restore(state)
-
-    def _check_state(self) -> None:
-        refuse_outside("held", self._held, 0, int(self.budget))
-        refuse_outside("counts", self._counts[[FILLED]], 0, len(self._labels))
-        for place, held in zip(self._place, self._held, strict=True):
-            refuse_outside("place", place, -1, int(held) - 1)
-        sizes = int(self._held.sum()), int(self._held.max())
-        if sizes != (self._counts[ATOMS], self._counts[MOST]):
-            raise ValueError(f"it holds {sizes[0]} atoms, but counts {self._counts.tolist()}")
+    def _matrices(self) -> list[Part]:
+        return [NO_MATRIX]

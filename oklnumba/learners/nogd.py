@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import KW_ONLY
 
 import numpy as np
 import scipy
 
-from oklnumba.components.kernels import Kernel
-from oklnumba.core.checks import require, require_count, require_positive, require_seed
-from oklnumba.core.health import UNIT, Part, weights_part
-from oklnumba.core.state import NoRoom, refuse_outside
+from oklnumba.core.checks import require
+from oklnumba.core.health import NO_MATRIX, UNIT, Part
+from oklnumba.core.params import count, positive, random_seed
 from oklnumba.hot.nogd import FEATURES, LOSSES, STORED, mapped_gradient_rounds, mapped_step
 from oklnumba.hot.primitives.jit import ATOMS, NEED_MAP, NOT_FINITE
 from oklnumba.learners.base.expansion import Expansion
-from oklnumba.learners.base.player import Trace
+from oklnumba.learners.base.learner import Trace, loss_field
 
 NULL_EIGENVALUE = 1e-10  # share of the largest below which an eigenvalue of a map is rounding
 NULL_SINGULAR = 1.5e-8  # the same for singular values of a sketch, as in R's ginv
 
 
-def leading(matrix: np.ndarray, rank: int) -> tuple[np.ndarray, np.ndarray]:
+def leading_eigenvectors(matrix: np.ndarray, rank: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the leading eigenvalues that are not null, largest first, and their vectors."""
     values, vectors = scipy.linalg.eigh(matrix)
     order = np.argsort(values)[::-1][:rank]
@@ -29,35 +28,36 @@ def leading(matrix: np.ndarray, rank: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 class _Mapped(Expansion):
-    """What NOGD and SkeGD share: kernel gradient descent, then linear descent on a feature map.
+    """Base of NOGD and SkeGD: kernel gradient descent, then linear descent on a feature map.
 
-    On features z = W k(x, atoms) the function w.z is the expansion with coefficients W' w.
+    On features z = W k(x, atoms) the function w.z is the expansion with coefficients W' w. A
+    subclass has ``rank``, the largest number of features, and ``_make_map``.
     """
 
     _STATE = Expansion._STATE | {"W": (FEATURES, ATOMS)}
+    _waits = 0.0  # 1.0 where a new map is made in the next round with a loss
 
-    _waiting = 0.0  # 1.0 where a new map waits for the next round with a loss
+    _: KW_ONLY
+    loss: str = loss_field("hinge")
+    eta: float = positive(0.1)
+    budget: int = count(2, 400)
 
     def _check_params(self) -> None:
         super()._check_params()
-        require_positive("eta", self.eta)
-        require_count("budget", self.budget, 2)
-        require_count("rank", self.rank, 1)
-        domain = f"at most budget = {self.budget}"
-        require(self.rank <= self.budget, "rank", self.rank, domain)
+        require(self.rank <= self.budget, "rank", self.rank, f"at most budget = {self.budget}")
 
     def _start_mapped(self, d: int, period: float, **lengths: int) -> None:
-        self._setting = float(self.eta), float(self.budget), period, self._waiting
-        self._start_expansion(d, float(self.budget), counts=4, **lengths)
-        self._reserve({FEATURES: 1})  # the room of a map, which then is not lacking in mid-round
+        p = self._hyper
+        self._setting = p.eta, float(p.budget), period, self._waits
+        self._start_expansion(d, float(p.budget), counts=4, **lengths)
 
     @property
     def size(self) -> int:
         """Atoms that are stored; 0 before any data."""
         return int(max(self._counts[[ATOMS, STORED]])) if self._width is not None else 0
 
-    def _room(self, axis: int, least: int) -> int:
-        return int(self.rank) if axis == FEATURES else super()._room(axis, least)
+    def _choose_room(self, axis: int, least: int) -> int:
+        return self._hyper.rank if axis == FEATURES else super()._choose_room(axis, least)
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         loss, out = self._loss_code, trace[:2]
@@ -70,11 +70,7 @@ class _Mapped(Expansion):
                 )  # fmt: skip
                 if status != NEED_MAP:
                     return first, status
-                try:
-                    first = self._make_map(X, y, first, trace)
-                except NoRoom as full:
-                    full.first = first
-                    raise
+                first = self._make_map(X, y, first, trace)
 
         self._play_rounds(len(X), rounds)
 
@@ -82,46 +78,31 @@ class _Mapped(Expansion):
         """Make the map when row t has been forecast; return the next row to play."""
         raise NotImplementedError
 
-    def _finite_kernel(self, atoms: np.ndarray, t: int) -> np.ndarray:
-        """Return the kernel matrix of the atoms when row t - 1 completed them."""
-        K = self.kernel(atoms)
-        if not np.isfinite(K).all():
-            self._check(NOT_FINITE, t - 1)
-        return K
-
-    def _matrices(self) -> list[Part]:
-        W, a = self._used("W"), self._used("a")
-        if not W.any():
-            return [weights_part(a)]
-        values = np.linalg.svd(W, compute_uv=False) ** 2  # rank^2 B; W of NOGD has them as rows
-        K = self.kernel(self.atoms)
-        norm = np.sqrt(max(a @ K @ a, 0.0))
-        terms = float(np.abs(a) @ np.sqrt(K.diagonal()))  # of the sum that a forecast is
-        return [
-            weights_part(
-                a,
-                condition=float(values[0] / values[-1]) if values[-1] > 0.0 else np.inf,
-                drift=self._map_drift(W, K),
-                refused=max(self.rank - len(W), 0) / self.rank,
-                error=UNIT * max(terms / norm, 1.0) if norm > 0.0 else UNIT,
-            )._replace(matrix="the feature map")
-        ]
-
-    def _map_drift(self, W: np.ndarray, K: np.ndarray) -> float | None:
-        """Return how far the map is from what it was made to be; None where that is not kept."""
-        return None
-
-    def _adopt_map(self, W: np.ndarray) -> None:
-        """Take a map over the atoms; one without rows, of a kernel that is 0, has a row of 0."""
+    def _set_map(self, W: np.ndarray) -> None:
+        """Take over a map of the atoms; without rows (the kernel is 0) it becomes a row of 0."""
         r = max(len(W), 1)
         self._reserve({FEATURES: r})
         self._counts[FEATURES] = r
         self._used("W")[...] = W if len(W) else 0.0
 
-    def _restore(self, state: dict[str, Any]) -> None:
-        if not len(state["W"]):  # version 0.1.0 saved no map as (0, 0)
-            state = state | {"W": np.zeros((0, len(state["a"])))}
-        super()._restore(state)
+    def _finite_kernel(self, atoms: np.ndarray, t: int) -> np.ndarray:
+        """Return the kernel matrix of the atoms, the last of which is row t - 1."""
+        K = self._hyper.kernel(atoms)
+        if not np.isfinite(K).all():
+            self._raise_status(NOT_FINITE, t - 1)
+        return K
+
+    def _matrices(self) -> list[Part]:
+        W, a = self._used("W"), self._used("a")
+        if not W.any():
+            return [NO_MATRIX]
+        values = np.linalg.svd(W, compute_uv=False) ** 2
+        condition = float(values[0] / values[-1]) if values[-1] > 0.0 else np.inf
+        K = self._hyper.kernel(self.atoms)
+        norm = np.sqrt(max(a @ K @ a, 0.0))
+        terms = float(np.abs(a) @ np.sqrt(K.diagonal()))  # of the sum that a forecast is
+        error = UNIT * max(terms / norm, 1.0) if norm > 0.0 else UNIT
+        return [Part("the feature map", condition, error)]
 
 
 class NOGD(_Mapped):
@@ -160,35 +141,16 @@ class NOGD(_Mapped):
     (True, 50)
     """
 
-    def __init__(
-        self,
-        kernel: Kernel,
-        *,
-        loss: str = "hinge",
-        eta: float = 0.1,
-        budget: int = 400,
-        rank: int = 80,
-    ):
-        self.kernel = kernel
-        self.loss = loss
-        self.eta = eta
-        self.budget = budget
-        self.rank = rank
+    _: KW_ONLY
+    rank: int = count(1, 80)
 
     def _start(self, d: int) -> None:
         self._start_mapped(d, np.inf)
 
-    def _check_state(self) -> None:
-        refuse_outside("counts", self._counts[[STORED]], 0, int(self._counts[ATOMS]))
-
-    def _map_drift(self, W: np.ndarray, K: np.ndarray) -> float:
-        v = np.random.default_rng(0).standard_normal(len(W))
-        return float(np.linalg.norm(W @ (K @ (W.T @ v)) - v) / np.linalg.norm(v))  # W K W' = I
-
     def _make_map(self, X: np.ndarray, y: np.ndarray, t: int, trace: Trace) -> int:
-        values, V = leading(self._finite_kernel(self.atoms, t), int(self.rank))
+        values, V = leading_eigenvectors(self._finite_kernel(self.atoms, t), self._hyper.rank)
         projected = V @ (V.T @ self._used("a"))  # w = Lambda^{1/2} V' a
-        self._adopt_map(V.T / np.sqrt(values)[:, None])  # z = Lambda^{-1/2} V' k
+        self._set_map(V.T / np.sqrt(values)[:, None])  # z = Lambda^{-1/2} V' k
         self._used("a")[:] = projected
         return t
 
@@ -228,10 +190,10 @@ class SkeGD(_Mapped):
 
     Remarks
     -------
-    As in the code that the authors passed on: a new map keeps the forecast of the current point and
-    nothing else, w = f(x) phi(x) / |phi(x)|^2; only the atoms of the update rounds enter the
-    sketches. Their period of 0.3 n needs the number of rounds n: the default makes one map. Our
-    first map is cut to rank k like the later ones.
+    As in the code that the authors sent us: a new map keeps only the forecast of the current point,
+    w = f(x) phi(x) / |phi(x)|^2, and only the atoms of the update rounds enter the sketches. Their
+    period of 0.3 n needs the number of rounds n; by default we make one map. Our first map is cut
+    to rank k like the later ones.
 
     Examples
     --------
@@ -245,83 +207,53 @@ class SkeGD(_Mapped):
 
     # All atoms, their rows of S_p, the columns of S_m, Phi_pp and Phi_pm.
     _STATE = _Mapped._STATE | {
-        "stored": ("d", STORED),
-        "S": (STORED, "sketch"),
-        "sampled": ("columns",),
-        "pp": ("sketch", "sketch"),
-        "pm": ("sketch", "columns"),
-    }
+        "stored": ("d", STORED), "S": (STORED, "sketch"), "sampled": ("columns",),
+        "pp": ("sketch", "sketch"), "pm": ("sketch", "columns"),
+    }  # fmt: skip
     _INTEGERS = _Mapped._INTEGERS | {"sampled"}
+    _waits = 1.0
 
-    _waiting = 1.0
-
-    def __init__(
-        self,
-        kernel: Kernel,
-        *,
-        loss: str = "hinge",
-        eta: float = 0.1,
-        budget: int = 400,
-        sketch: int = 300,
-        columns: int = 60,
-        blocks: int = 4,
-        rank: int = 40,
-        period: int | None = None,
-        seed: int = 0,
-    ):
-        self.kernel = kernel
-        self.loss = loss
-        self.eta = eta
-        self.budget = budget
-        self.sketch = sketch
-        self.columns = columns
-        self.blocks = blocks
-        self.rank = rank
-        self.period = period
-        self.seed = seed
+    _: KW_ONLY
+    sketch: int = count(1, 300)
+    columns: int = count(1, 60)
+    blocks: int = count(1, 4)
+    rank: int = count(1, 40)
+    period: int | None = count(1, None, optional=True)
+    seed: int = random_seed(0)
 
     def _check_params(self) -> None:
         super()._check_params()
-        for name in ("sketch", "columns", "blocks"):
-            require_count(name, getattr(self, name), 1)
-        require_seed(self.seed)
-        if self.period is not None:
-            require_count("period", self.period, 1)
         domain = f"a multiple of blocks = {self.blocks}"
         require(self.sketch % self.blocks == 0, "sketch", self.sketch, domain)
         domain = f"at most budget = {self.budget}"
         require(self.columns <= self.budget, "columns", self.columns, domain)
         least = min(self.sketch, self.columns)
-        domain = f"at most sketch and columns, that is {least}"
-        require(self.rank <= least, "rank", self.rank, domain)
+        require(self.rank <= least, "rank", self.rank, f"at most sketch and columns, here {least}")
 
     def _start(self, d: int) -> None:
-        self._start_mapped(
-            d, np.inf if self.period is None else float(self.period),
-            sketch=int(self.sketch), columns=int(self.columns),
-        )  # fmt: skip
-        self._sampled[:] = self._sample()
-        self._reserve({STORED: 1})
+        p = self._hyper
+        period = np.inf if p.period is None else float(p.period)
+        self._start_mapped(d, period, sketch=p.sketch, columns=p.columns)
+        self._sampled[:] = self._sample_columns()
 
-    def _room(self, axis: int, least: int) -> int:
-        if axis == STORED:  # of all that the first map takes; beyond that where there is a period
-            more = 0 if self.period is None else max(least, 2 * self._rooms[axis])
-            return max(int(self.budget), more)
-        return super()._room(axis, least)
+    def _choose_room(self, axis: int, least: int) -> int:
+        if axis == STORED:  # at first all atoms of the first map
+            return max(least, self._hyper.budget, 2 * self._rooms[axis])
+        return super()._choose_room(axis, least)
 
     def _sketch_row(self, i: int) -> np.ndarray:
         """Return row i of the count sketch; it depends on the seed and i only."""
-        rng = np.random.default_rng([int(self.seed), i + 1])
-        blocks, width = int(self.blocks), int(self.sketch // self.blocks)
-        row = np.zeros(int(self.sketch))
-        places = np.arange(blocks) * width + rng.integers(0, width, blocks)
-        row[places] = rng.choice([-1.0, 1.0], blocks) / np.sqrt(blocks)
+        p = self._hyper
+        rng = np.random.default_rng([p.seed, i + 1])
+        row, width = np.zeros(p.sketch), p.sketch // p.blocks
+        places = np.arange(p.blocks) * width + rng.integers(0, width, p.blocks)
+        row[places] = rng.choice([-1.0, 1.0], p.blocks) / np.sqrt(p.blocks)
         return row
 
-    def _sample(self) -> np.ndarray:
+    def _sample_columns(self) -> np.ndarray:
         """Return the sampled columns; they depend on the seed only."""
-        rng = np.random.default_rng([int(self.seed), 0])
-        return rng.choice(int(self.budget), int(self.columns), replace=False)
+        p = self._hyper
+        return np.random.default_rng([p.seed, 0]).choice(p.budget, p.columns, replace=False)
 
     def _first_sketches(self, t: int) -> tuple[np.ndarray, ...]:
         """Return the atoms of the full dictionary, their rows of S_p, Phi_pp and Phi_pm."""
@@ -332,47 +264,35 @@ class SkeGD(_Mapped):
 
     def _more_sketches(self, x: np.ndarray) -> tuple[np.ndarray, ...]:
         """Return the same with one more atom, x : (1, d); the first two of that atom alone."""
-        psi = self.kernel(self._used("stored").T, x)[:, 0]
+        kernel = self._hyper.kernel
+        psi = kernel(self._used("stored").T, x)[:, 0]
         s, psi_s = self._sketch_row(int(self._counts[STORED])), self._used("S").T @ psi
         cross = np.outer(s, psi_s)
-        pp = self._pp + (cross + cross.T + self.kernel.diag(x)[0] * np.outer(s, s))
+        pp = self._pp + (cross + cross.T + kernel.diag(x)[0] * np.outer(s, s))
         return x, s[None], pp, self._pm + np.outer(s, psi[self._sampled])
 
     def _make_map(self, X: np.ndarray, y: np.ndarray, t: int, trace: Trace) -> int:
-        x, forecast = X[t : t + 1], trace.predictions[t]
-        m, stored = int(self._counts[ATOMS]), int(self._counts[STORED])
-        self._reserve({FEATURES: 1, STORED: max(m, stored + 1)})
-        first = self._counts[FEATURES] == 0
+        p, x, forecast = self._hyper, X[t : t + 1], trace.predictions[t]
+        first, stored = self._counts[FEATURES] == 0, int(self._counts[STORED])
         points, S, pp, pm = self._first_sketches(t) if first else self._more_sketches(x)
-        values, V = leading(pp, int(self.rank))
-        inverse = scipy.linalg.pinv(pm, rtol=NULL_SINGULAR)
-        more = slice(stored, stored + len(S))  # all that may fail has been done
-        self._stored[:, more], self._S[more], self._pp[...], self._pm[...] = points.T, S, pp, pm
-        self._counts[STORED] = more.stop
+        self._reserve({STORED: stored + len(S)})
+        new = slice(stored, stored + len(S))
+        self._stored[:, new], self._S[new], self._pp[...], self._pm[...] = points.T, S, pp, pm
+        self._counts[STORED] = new.stop
         if first:  # the sampled atoms become those of f
             self._counts[ATOMS] = len(self._sampled)
             self._used("atoms")[...] = points[self._sampled].T
-        self._adopt_map((inverse @ (V * np.sqrt(values))).T)  # Q' = Sigma^{1/2} V' pinv(Phi_pm)'
-        W, a, row = self._used("W"), self._used("a"), self.kernel(x, self.atoms)[0]
+        values, V = leading_eigenvectors(pp, p.rank)
+        inverse = scipy.linalg.pinv(pm, rtol=NULL_SINGULAR)
+        self._set_map((inverse @ (V * np.sqrt(values))).T)  # Q' = Sigma^{1/2} V' pinv(Phi_pm)'
+        W, a, row = self._used("W"), self._used("a"), p.kernel(x, self.atoms)[0]
         phi = W @ row
         square = phi @ phi
         a[:] = 0.0
-        if square > NULL_EIGENVALUE * self.kernel.diag(x)[0]:
+        if square > NULL_EIGENVALUE * p.kernel.diag(x)[0]:
             a[:] = W.T @ phi * (forecast / square)  # w = f(x) phi / |phi|^2
-        step = float(self.eta) * self._loss().derivative(forecast, y[t])
+        step = p.eta * self._loss().derivative(forecast, y[t])
         mapped_step(self._a, self._W, row, step, len(row), len(W))
         self._counts[LOSSES] = 0
         trace.sizes[t] = self.size
         return t + 1
-
-    def _restore(self, state: dict[str, Any]) -> None:
-        if not len(state["pp"]):  # version 0.1.0 saved no sketches as (0, 0)
-            state = state | {"pp": self._pp, "pm": self._pm}
-        super()._restore(state)
-
-    def _check_state(self) -> None:
-        atoms, features, _, stored = (int(n) for n in self._counts)
-        mapped = features > 0  # the sampled atoms are those of f then
-        refuse_outside("sampled", self._sampled, 0, (stored if mapped else int(self.budget)) - 1)
-        if mapped != (stored > 0) or (mapped and atoms != len(self._sampled)):
-            raise ValueError(f"it has {stored} atoms aside and {atoms} in use, which cannot be")

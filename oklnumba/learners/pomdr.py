@@ -6,25 +6,17 @@ below).
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from dataclasses import KW_ONLY
+from typing import NamedTuple
 
 import numpy as np
 
-from oklnumba.components.kernels import Kernel
-from oklnumba.core.checks import require, require_count, require_nonnegative, require_positive
-from oklnumba.core.state import aligned_zeros, refuse_outside
-from oklnumba.hot.pomdr import (
-    ALL_DELTA,
-    FACTORED,
-    SQUARE,
-    SWITCH,
-    omdr_plays,
-    pomdr_forecasts,
-    pomdr_rounds,
-)
-from oklnumba.hot.primitives.jit import ATOMS
+from oklnumba.core.checks import require
+from oklnumba.core.params import count, nonnegative, positive
+from oklnumba.core.state import aligned_zeros
+from oklnumba.hot.pomdr import ALL_DELTA, FACTORED, SQUARE, pomdr_forecasts, pomdr_rounds
 from oklnumba.learners.base.expansion import Expansion, OnSpan
-from oklnumba.learners.base.player import Trace
+from oklnumba.learners.base.learner import Trace
 
 
 class Diary(NamedTuple):
@@ -33,7 +25,7 @@ class Diary(NamedTuple):
     Attributes
     ----------
     switch_round : int or None
-        t-bar, the round from which OMDR runs; None while it has not come (t-bar = infinity).
+        t-bar, the round from which OMDR runs; None before it is known (t-bar = infinity).
     size : int
         Atoms in the dictionary, |S|.
     alignment : float
@@ -97,30 +89,17 @@ class POMD(OnSpan):
     """
 
     _STATE = Expansion._STATE | {
-        "hints": ("d", "M"),
-        "signs": ("M",),
-        "R": (FACTORED, FACTORED),
-        "H": ("M", FACTORED),
-    }
+        "hints": ("d", "M"), "signs": ("M",), "R": (FACTORED, FACTORED), "H": ("M", FACTORED),
+    }  # fmt: skip
     _REMEDY = "scale the inputs, or lower radius"
     _fixed_loss = "hinge"
 
-    def __init__(
-        self,
-        kernel: Kernel,
-        *,
-        radius: float = 25.0,
-        hints: int = 15,
-        zeta: float = 1.0,
-        ald_scale: float = 1.0,
-        horizon: int | None = None,
-    ):
-        self.kernel = kernel
-        self.radius = radius
-        self.hints = hints
-        self.zeta = zeta
-        self.ald_scale = ald_scale
-        self.horizon = horizon
+    _: KW_ONLY
+    radius: float = positive(25.0)
+    hints: int = count(1, 15)
+    zeta: float = nonnegative(1.0)
+    ald_scale: float = nonnegative(1.0)
+    horizon: int | None = count(1, None, optional=True)
 
     @property
     def diary(self) -> Diary:
@@ -139,62 +118,34 @@ class POMD(OnSpan):
         """The norm of f' that the rounds maintain, at most ``radius``."""
         return float(np.sqrt(self._sums[SQUARE])) if self._width is not None else 0.0
 
-    def _omdr(self) -> tuple[float, float, float]:
-        """Return the switch size (0: by the rounds), the budget and the rate scale of OMDR."""
-        return np.inf, np.inf, 1.0
-
-    def _check_params(self) -> None:
-        super()._check_params()
-        require_positive("radius", self.radius)
-        require_count("hints", self.hints, 1)
-        for name in ("zeta", "ald_scale"):
-            require_nonnegative(name, getattr(self, name))
-        if self.horizon is not None:
-            require_count("horizon", self.horizon, 1)
-
     def _start(self, d: int) -> None:
-        switch_size, budget, rate_scale = self._omdr()
+        self._start_descent(d, np.inf, np.inf, 1.0)  # OMDR never takes over
+
+    def _start_descent(self, d: int, switch_size: float, budget: float, rate_scale: float) -> None:
+        p = self._hyper
         self._setting = (
-            float(self.radius), float(self.zeta), float(self.ald_scale),
-            float(self.horizon or 0), switch_size, budget, rate_scale,
+            p.radius, p.zeta, p.ald_scale, float(p.horizon or 0), switch_size, budget, rate_scale,
         )  # fmt: skip
-        self._hint_row = aligned_zeros(int(self.hints))
-        self._start_expansion(d, budget, counts=5, sums=4, M=int(self.hints))
+        self._hint_row = aligned_zeros(p.hints)
+        self._start_expansion(d, budget, counts=5, sums=4, M=p.hints)
         self._reserve({FACTORED: 1})
+
+    def _arguments(self) -> tuple:
+        """Return the arguments of the compiled loops from ``played`` to ``work``."""
+        return (
+            self._played, self._kernel, self._setting, self._counts, self._sums,
+            (self._atoms, self._a, self._R), (self._hints, self._signs, self._H, self._hint_row),
+            self._work,
+        )  # fmt: skip
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         loop, out = self._loop(pomdr_rounds, X), trace[:2]
-        self._play_rounds(
-            len(X),
-            lambda first: loop(
-                X, y, first, self._played, self._kernel, self._setting, self._counts, self._sums,
-                *self._groups(), out,
-            ),
-        )  # fmt: skip
+        self._play_rounds(len(X), lambda first: loop(X, y, first, *self._arguments(), out))
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         forecasts = np.empty(len(X))
-        self._loop(pomdr_forecasts, X)(
-            X, self._played, self._kernel, self._setting, self._counts, self._sums,
-            *self._groups(), forecasts,
-        )  # fmt: skip
+        self._loop(pomdr_forecasts, X)(X, *self._arguments(), forecasts)
         return forecasts
-
-    def _groups(self) -> tuple[tuple, tuple, np.ndarray]:
-        """Return the function, the hints and the workspace for the compiled loops."""
-        hints = self._hints, self._signs, self._H, self._hint_row
-        return (self._atoms, self._a, self._R), hints, self._work
-
-    def _restore(self, state: dict[str, Any]) -> None:
-        if "ints" in state:  # version 0.1.0 did not count the atoms of the factor
-            state = state | {"counts": np.append(state["ints"], 0)}
-        super()._restore(state)
-
-    def _check_state(self) -> None:
-        refuse_outside("counts", self._counts[[SWITCH]], 0, self._played + 1)
-        omdr = omdr_plays(self._counts, float(self.horizon or 0), self._played + 1)
-        if not omdr and self._counts[FACTORED] != self._counts[ATOMS]:
-            raise ValueError("its factor is not of all its atoms")
 
 
 class POMDR(POMD):
@@ -208,11 +159,8 @@ class POMDR(POMD):
 
     Parameters
     ----------
-    kernel : Kernel
-    radius : float > 0
-        U, the largest norm of f'.
-    hints : int >= 1
-        M, how many of the last examples make the hint.
+    kernel, radius, hints, horizon
+        As in POMD.
     zeta : float >= 0
         Exponent of the ALD threshold; the theory has 1, the experiments 1/2 or 2/3.
     ald_scale : float >= 0
@@ -223,16 +171,14 @@ class POMDR(POMD):
         OMDR from the second round on.
     budget : int >= 2, even
         B, atoms at which half of the dictionary is removed.
-    horizon : int >= 1, optional
-        T; None: the current round.
     rate_scale : float >= 0
         Factor of the learning rate after the first removal; the theory has 1, the experiments 0.05
         or 0.1.
 
     Remarks
     -------
-    As in POMD, and errata 29 to 33: the learning rate has 3 D in place of a maximum over rounds to
-    come, and is reset after a removal only; OMDR runs from t-bar itself; after a removal f' is
+    As in POMD, and errata 29 to 33: the learning rate has 3 D instead of a maximum over future
+    rounds, and is reset only after a removal; OMDR runs from t-bar itself; after a removal f' is
     scaled to norm U even if it was shorter.
 
     Examples
@@ -245,42 +191,20 @@ class POMDR(POMD):
     (True, True)
     """
 
-    def __init__(
-        self,
-        kernel: Kernel,
-        *,
-        radius: float = 25.0,
-        hints: int = 15,
-        zeta: float = 2 / 3,
-        ald_scale: float = 10.0,
-        switch_size: int | None = None,
-        budget: int = 400,
-        horizon: int | None = None,
-        rate_scale: float = 0.1,
-    ):
-        super().__init__(
-            kernel,
-            radius=radius,
-            hints=hints,
-            zeta=zeta,
-            ald_scale=ald_scale,
-            horizon=horizon,
-        )
-        self.switch_size = switch_size
-        self.budget = budget
-        self.rate_scale = rate_scale
+    _: KW_ONLY
+    zeta: float = nonnegative(2 / 3)
+    ald_scale: float = nonnegative(10.0)
+    switch_size: int | None = count(1, None, optional=True)
+    budget: int = count(2, 400)
+    rate_scale: float = nonnegative(0.1)
 
     def _check_params(self) -> None:
         super()._check_params()
-        require_count("budget", self.budget, 2)
-        require(
-            self.budget % 2 == 0, "budget", self.budget, "even, for half of it is removed at a time"
-        )
-        require_nonnegative("rate_scale", self.rate_scale)
-        if self.switch_size is not None:
-            require_count("switch_size", self.switch_size, 1)
-            domain = f"less than budget = {self.budget}"
-            require(self.switch_size < self.budget, "switch_size", self.switch_size, domain)
+        domain = "even, for half of it is removed at a time"
+        require(self.budget % 2 == 0, "budget", self.budget, domain)
+        below = self.switch_size is None or self.switch_size < self.budget
+        require(below, "switch_size", self.switch_size, f"less than budget = {self.budget}")
 
-    def _omdr(self) -> tuple[float, float, float]:
-        return float(self.switch_size or 0), float(self.budget), float(self.rate_scale)
+    def _start(self, d: int) -> None:
+        p = self._hyper
+        self._start_descent(d, float(p.switch_size or 0), float(p.budget), p.rate_scale)

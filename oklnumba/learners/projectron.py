@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
+
 import numpy as np
 
-from oklnumba.components.kernels import Kernel
-from oklnumba.core.checks import require_nonnegative
+from oklnumba.core.params import count, flag, nonnegative
 from oklnumba.hot.primitives.jit import ATOMS
 from oklnumba.hot.projectron import projectron_rounds
-from oklnumba.learners.base.expansion import Expansion, OnSpan, check_budget
-from oklnumba.learners.base.player import Trace
+from oklnumba.learners.base.expansion import Expansion, OnSpan
+from oklnumba.learners.base.learner import Trace
 
 
 class Projectron(OnSpan):
@@ -28,16 +29,17 @@ class Projectron(OnSpan):
     threshold : float >= 0
         eta of the paper, a distance in the RKHS.
     budget : int >= 2, optional
-        Most atoms; from then on every update is projected. With threshold=0 the budget alone rules.
+        Most atoms; from then on every update is projected. With threshold=0 only the budget limits
+        the dictionary.
     aggressive : bool
         Projectron++.
 
     Remarks
     -------
     The distance itself is compared with the threshold, as in the paper; the author's code (DOGMA)
-    compares its square. An empty dictionary accepts any point. Where threshold is 0 the term
-    distance / threshold of Projectron++ has 1/4 sqrt((B + 1) / ln(B + 1)) for 1 / threshold, as in
-    the budgeted versions in use, or is infinite without a budget.
+    compares its square. An empty dictionary accepts any point. With threshold 0 the term distance /
+    threshold of Projectron++ takes 1/4 sqrt((B + 1) / ln(B + 1)) for 1 / threshold, as other
+    budgeted versions do; without a budget B it is infinite.
 
     Examples
     --------
@@ -53,33 +55,20 @@ class Projectron(OnSpan):
     _REMEDY = "raise threshold, or scale the inputs"
     _fixed_loss = "hinge"
 
-    def __init__(
-        self,
-        kernel: Kernel,
-        *,
-        threshold: float = 0.1,
-        budget: int | None = None,
-        aggressive: bool = False,
-    ):
-        self.kernel = kernel
-        self.threshold = threshold
-        self.budget = budget
-        self.aggressive = aggressive
-
-    def _check_params(self) -> None:
-        super()._check_params()
-        require_nonnegative("threshold", self.threshold)
-        check_budget(self.budget)
+    _: KW_ONLY
+    threshold: float = nonnegative(0.1)
+    budget: int | None = count(2, None, optional=True)
+    aggressive: bool = flag(False)
 
     def _start(self, d: int) -> None:
-        budget = np.inf if self.budget is None else float(self.budget)
-        slack = np.inf
-        if self.threshold > 0:
-            slack = 1.0 / float(self.threshold)
-        elif self.budget is not None:
-            slack = 0.25 * float(np.sqrt((budget + 1) / np.log(budget + 1)))
-        safe = 1.0 if self.aggressive else 0.0  # a smaller margin is worth a step
-        self._setting = float(self.threshold), budget, safe, slack
+        p = self._hyper
+        budget = np.inf if p.budget is None else float(p.budget)
+        slack = np.inf  # 1 / threshold, or what takes its place
+        if p.threshold > 0.0:
+            slack = 1.0 / p.threshold
+        elif p.budget is not None:
+            slack = 0.25 * float(np.sqrt((budget + 1.0) / np.log(budget + 1.0)))
+        self._setting = p.threshold, budget, float(p.aggressive), slack
         self._start_expansion(d, budget)
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
