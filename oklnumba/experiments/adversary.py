@@ -16,18 +16,11 @@ from oklnumba.core.cholesky import BLAS
 from oklnumba.core.display import brief
 from oklnumba.learners.base.learner import Learner
 
-__all__ = [
-    "GreedyGame", "RKHSFunction", "alternating", "drifting", "greedy", "rkhs_function", "sorted_by",
-]  # fmt: skip
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 CANDIDATES = 64  # random inputs per round; the thorough search refines the best
 APART = 0.5  # least distance, in some coordinate, of the points where local searches start
 STEP = 1e-6  # of finite differences
+
+Move = tuple[np.ndarray, float, float]  # point, label, and the regret they add
 
 
 class GreedyGame(NamedTuple):
@@ -167,15 +160,13 @@ def greedy(
     """
     checks.require_instance("learner", learner, Learner, "an oklnumba learner")
     check_kernel(kernel)
-    n = checks.require_count("n", n, 1)
-    d = checks.require_count("d", d, 1)
+    n, d = checks.require_count("n", n, 1), checks.require_count("d", d, 1)
     lam = checks.require_positive("lam", lam)
     restarts = checks.require_count("restarts", restarts, 1)
-    seed = checks.require_seed(seed)
+    rng = np.random.default_rng(checks.require_seed(seed))
     comparator = checks.require_choice("comparator", comparator, COMPARATORS)
     search = checks.require_choice("search", search, SEARCHES)
-    rng = np.random.default_rng(seed)
-    ridge = COMPARATORS[comparator](kernel, float(lam), n, d)
+    ridge = COMPARATORS[comparator](kernel, lam, n, d)
     best_move = SEARCHES[search]
     learner.reset()
     X, y, predictions, regret = np.empty((n, d)), np.empty(n), np.empty(n), np.empty(n)
@@ -209,10 +200,8 @@ def _ascend(gains: Callable[[np.ndarray], np.ndarray], start: np.ndarray) -> np.
     return np.clip(found.x, -1.0, 1.0)
 
 
-def _thorough(
-    learner: Learner, ridge: _Ridge, rng: np.random.Generator, restarts: int
-) -> tuple[np.ndarray, float, float]:
-    """Return the best point found, its label, and the regret they add."""
+def _thorough(learner: Learner, ridge: _Ridge, rng: np.random.Generator, restarts: int) -> Move:
+    """Return the best of several local searches over x, with y = -1 or 1."""
     ends = np.array([[-1.0], [1.0]])
 
     def gains(points: np.ndarray) -> np.ndarray:
@@ -226,10 +215,8 @@ def _thorough(
     return points[best], ends[label, 0], values[label, best]
 
 
-def _single(
-    learner: Learner, ridge: _Ridge, rng: np.random.Generator, restarts: int
-) -> tuple[np.ndarray, float, float]:
-    """Return the point and label where one local search stops, and the regret they add."""
+def _single(learner: Learner, ridge: _Ridge, rng: np.random.Generator, restarts: int) -> Move:
+    """Return where one local search over x and y stops."""
 
     def gains(rows: np.ndarray) -> np.ndarray:
         return _gains(learner, ridge, rows[:, :-1], rows[:, -1])
@@ -262,10 +249,8 @@ def alternating(n: int, x: ArrayLike = (1.0,), C: float = 1.0) -> tuple[np.ndarr
     >>> y
     array([ 1., -1.,  1.])
     """
-    n = checks.require_count("n", n, 1)
-    C = checks.require_positive("C", C)
-    x = inputs.as_point(x)
-    return np.repeat(x, n, axis=0), np.where(np.arange(n) % 2, -float(C), float(C))
+    n, C = checks.require_count("n", n, 1), checks.require_positive("C", C)
+    return np.repeat(inputs.as_point(x), n, axis=0), np.where(np.arange(n) % 2, -C, C)
 
 
 def sorted_by(X: ArrayLike, y: ArrayLike, column: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -291,17 +276,8 @@ def drifting(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return a stream whose function changes: y = sin(3 w_t.x) + noise, clipped to [-1, 1].
 
-    w_t goes round a circle ``turns`` times, so no fixed function fits all rounds.
-
-    Parameters
-    ----------
-    n : int >= 1
-    d : int >= 2
-        Width of the inputs, uniform in [-1, 1]^d.
-    turns : float >= 0
-    noise : float >= 0
-        Standard deviation.
-    seed : int
+    w_t goes round a circle ``turns`` times, so no fixed function fits all rounds. The inputs are
+    uniform in [-1, 1]^d, and ``noise`` is a standard deviation.
 
     Examples
     --------
@@ -310,12 +286,10 @@ def drifting(
     >>> X.shape, bool(abs(y).max() <= 1)
     ((100, 2), True)
     """
-    n = checks.require_count("n", n, 1)
-    d = checks.require_count("d", d, 2)
+    n, d = checks.require_count("n", n, 1), checks.require_count("d", d, 2)
     turns = checks.require_nonnegative("turns", turns)
     noise = checks.require_nonnegative("noise", noise)
-    seed = checks.require_seed(seed)
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(checks.require_seed(seed))
     X = rng.uniform(-1.0, 1.0, (n, d))
     angle = 2.0 * np.pi * turns * np.arange(n) / n
     y = np.sin(3.0 * (np.cos(angle) * X[:, 0] + np.sin(angle) * X[:, 1]))
@@ -324,16 +298,7 @@ def drifting(
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RKHSFunction:
-    """A function f = sum_j a_j k(c_j, .) of an RKHS; call it on inputs (n, d).
-
-    Attributes
-    ----------
-    kernel : Kernel
-    centers : ndarray of shape (m, d)
-    coefs : ndarray of shape (m,)
-    norm : float
-        Norm of f in the RKHS.
-    """
+    """A function f = sum_j coefs_j k(centers_j, .) of an RKHS and its norm; call it on X (n, d)."""
 
     kernel: Any
     centers: np.ndarray
@@ -363,11 +328,9 @@ def rkhs_function(
     ((1,), 3.0)
     """
     check_kernel(kernel)
-    d = checks.require_count("d", d, 1)
+    d, centers = checks.require_count("d", d, 1), checks.require_count("centers", centers, 1)
     norm = checks.require_positive("norm", norm)
-    centers = checks.require_count("centers", centers, 1)
-    seed = checks.require_seed(seed)
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(checks.require_seed(seed))
     C = rng.uniform(-1.0, 1.0, (centers, d))
     a = rng.standard_normal(centers)
     a *= norm / np.sqrt(a @ kernel(C) @ a)

@@ -8,10 +8,11 @@ import json
 import pickle
 import platform
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from pathlib import Path
-from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,7 +39,7 @@ class Stream:
 
     @functools.cached_property
     def digest(self) -> str:
-        """SHA-256 of the data: streams without a name of their own would share their files."""
+        """SHA-256 of the data: names such as "data 0" do not tell streams apart."""
         found = hashlib.sha256(f"{self.X.shape} {self.y.shape} {self.y.dtype}".encode())
         for array in (self.X, self.y):
             found.update(np.ascontiguousarray(array).tobytes())
@@ -70,7 +71,7 @@ def check_options(of_run: Any, measure: Any, path: Any, n_jobs: Any, progress: A
         checks.require(callable(measure), "measure", measure, "a function of (learner, run)")
     if n_jobs is not None and checks.as_number(n_jobs) != -1:
         n_jobs = checks.require_count("n_jobs", n_jobs, 1)
-    if n_jobs not in (None, 1) and find_joblib() is None:
+    if n_jobs not in (None, 1) and find_spec("joblib") is None:
         raise ImportError(f"n_jobs={n_jobs} needs joblib: pip install oklnumba[sweep]")
     path = None if path is None else checks.as_path(path)
     return Options(of_run, measure, path, n_jobs, checks.require_flag("progress", progress))
@@ -87,13 +88,11 @@ def make_stream(name: str, X: Any, y: Any, kernel: Any) -> Stream:
 @functools.cache
 def list_versions() -> str:
     """Return the versions that results may depend on, in one line."""
-    found = []
+    found = {"oklnumba": "?", "Python": platform.python_version()}
     for name in ("oklnumba", "numba", "numpy"):
-        try:
-            found.append(f"{name} {version(name)}")
-        except PackageNotFoundError:  # a source tree that was not installed
-            found.append(f"{name} ?")
-    return ", ".join([*found, f"Python {platform.python_version()}"])
+        with suppress(PackageNotFoundError):  # a source tree that was not installed
+            found[name] = version(name)
+    return ", ".join(f"{name} {found[name]}" for name in ("oklnumba", "numba", "numpy", "Python"))
 
 
 # ---- play one cell ----
@@ -156,25 +155,16 @@ def count_bytes(player: Player) -> int:
 # ---- play many ----
 
 
-def find_joblib() -> ModuleType | None:
-    """Return joblib, or None if it is not installed."""
-    try:
-        import joblib
-    except ImportError:
-        return None
-    return joblib
-
-
 def play_all(tasks: Sequence[tuple], n_jobs: int | None) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the number of each task and its columns, in the order in which the tasks end."""
-    joblib = find_joblib()
-    if joblib is None:
+    if find_spec("joblib") is None:
         yield from map(_play_numbered, enumerate(tasks))
         return
-    parallel = joblib.Parallel(  # single tasks, so that the last cells are shared evenly
-        n_jobs=n_jobs, prefer="threads", return_as="generator_unordered", batch_size=1
-    )
-    yield from parallel(map(joblib.delayed(_play_numbered), enumerate(tasks)))
+    from joblib import Parallel, delayed
+
+    given = {} if n_jobs is None else {"n_jobs": n_jobs}  # else parallel_config decides
+    parallel = Parallel(prefer="threads", return_as="generator_unordered", batch_size=1, **given)
+    yield from parallel(map(delayed(_play_numbered), enumerate(tasks)))
 
 
 def _play_numbered(task: tuple[int, tuple]) -> tuple[int, dict[str, Any]]:

@@ -48,12 +48,8 @@ class Portfolio:
 
     def __init__(self, relatives: ArrayLike):
         relatives = inputs.as_inputs(relatives, name="relatives")
-        if relatives.min() <= 0.0:
-            row, column = np.argwhere(relatives <= 0.0)[0]
-            raise ValueError(
-                f"relatives must be > 0, but has {relatives[row, column]:g} at row {row}, "
-                f"column {column}"
-            )
+        for row, column in np.argwhere(relatives <= 0.0):
+            raise ValueError(f"relatives must be > 0, but are not at row {row}, column {column}")
         self.relatives = relatives
         self.rounds, self.d = relatives.shape
 
@@ -93,9 +89,9 @@ class Portfolio:
 
     @checks.formula
     def best(self) -> np.ndarray:
-        """Return the best constant rebalanced portfolio in hindsight, to about 1e-9 per round.
+        """Return the best constant rebalanced portfolio, to about 1e-9 per round.
 
-        By Newton's method, where each step minimises the quadratic model on the simplex.
+        Each step of Newton's method minimises the quadratic model on the simplex.
         """
         w = np.full(self.d, 1.0 / self.d)
         work = np.arange(self.d), np.zeros((self.d, self.d)), np.zeros(self.d), np.zeros(self.d)
@@ -182,13 +178,7 @@ class LeastSquares:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Played:
-    """A game that was played.
-
-    Attributes
-    ----------
-    points, gradients : ndarray of shape (n, d)
-    losses : ndarray of shape (n,)
-    """
+    """A game that was played: points and gradients (n, d), losses (n,)."""
 
     points: np.ndarray
     gradients: np.ndarray
@@ -206,12 +196,9 @@ class Played:
 
 
 def play(learner: LinearLearner, game: Portfolio | LeastSquares) -> Played:
-    """Reset the learner and play a game with its methods ``w`` and ``update``.
+    """Reset a linear learner and play a game with its ``w`` and ``update``.
 
-    Parameters
-    ----------
-    learner : LinearLearner
-    game : object with rounds, d, loss(t, w), gradient(t, w), losses(w) and best()
+    A game has ``rounds``, ``d``, ``loss(t, w)``, ``gradient(t, w)``, ``losses(w)`` and ``best()``.
 
     Examples
     --------
@@ -220,9 +207,8 @@ def play(learner: LinearLearner, game: Portfolio | LeastSquares) -> Played:
     >>> okl.oco.play(okl.Hedge(eta=0.1), game).regret().round(4)
     array([0.    , 0.0366])
     """
-    checks.require_instance(
-        "learner", learner, (LinearLearner, LinearAWV), "a linear learner, such as okl.OGD()"
-    )
+    what = "a linear learner, such as okl.OGD()"
+    checks.require_instance("learner", learner, (LinearLearner, LinearAWV), what)
     checks.require_has("game", game, GAME, "a game such as okl.oco.LeastSquares(X, y)")
     points, gradients = np.empty((2, game.rounds, game.d))
     values = np.empty(game.rounds)

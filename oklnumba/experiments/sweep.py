@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import product
+from itertools import count, product
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,6 @@ from oklnumba.experiments.table import Table
 from oklnumba.learners.base.player import Player
 
 WARM_UP_ROWS, WARM_UP_SECONDS = 1500, 1.0  # enough to fill and compile dictionaries of usual size
-MOST_PERMUTATIONS = 10**6
 TUNING_SEED = 1000
 COLUMNS = (
     "data", "learner", "setting", "permutation", "n", "d", "loss", "mean_loss", "mistakes",
@@ -72,9 +71,8 @@ def sweep(
         seed)`` permutes the rows, as in ``datasets.load(..., permute=seed)``. 0: one run in the
         given order.
     tune : mapping, optional
-        From parameters to lists of values, for every learner that has the parameter, or from
-        learners' names to such mappings. Parameters are hyper-parameters (``kernel__sigma`` for
-        nested ones) or a function's arguments. All combinations play one more permutation, with
+        From hyper-parameters (``kernel__sigma`` for nested ones) or arguments of functions to lists
+        of values, for every learner that has them. All combinations play one more permutation, with
         seed 1000 or a larger one that the table does not use. The best combination plays the table
         and is in the column ``chosen``: fewest mistakes if labels are -1 and +1, else least loss.
     kernel : Kernel, or mapping of data to Kernel, optional
@@ -164,15 +162,11 @@ def play_table(table: list[Cell], options: Options, lam: Penalty) -> Table:
 def check_seeds(permutations: int | Sequence[int]) -> list[int]:
     """Return the seeds of the permutations; an empty list means the given order."""
     if isinstance(permutations, int | np.integer):
-        permutations = checks.require_count("permutations", permutations, 0)
-        few = permutations <= MOST_PERMUTATIONS
-        checks.require(few, "permutations", permutations, f"<= {MOST_PERMUTATIONS}")
-        return list(range(permutations))
+        return list(range(checks.require_count("permutations", permutations, 0)))
     what = "a number of permutations, or a list of different seeds"
     given = checks.require_list("permutations", permutations, what)
     seeds = [checks.require_seed(seed, "a seed of permutations") for seed in given]
-    different = bool(seeds) and len(set(seeds)) == len(seeds)
-    checks.require(different, "permutations", permutations, what)
+    checks.require(0 < len(set(seeds)) == len(seeds), "permutations", permutations, what)
     return seeds
 
 
@@ -183,24 +177,20 @@ def check_penalty(name: str, lam: Penalty) -> Penalty:
     return None if lam is None else checks.require_positive(name, lam)
 
 
-def name_all(values: Iterable[Any], name: Callable[[Any, int], str]) -> dict[str, Any]:
+def name_all(names: Iterable[str], values: Iterable[Any]) -> dict[str, Any]:
     """Return values by name; a name that is taken gets a number."""
     named: dict[str, Any] = {}
-    for i, value in enumerate(values):
-        first = found = name(value, i)
-        number = 2
-        while found in named:
-            found, number = f"{first} {number}", number + 1
-        named[found] = value
+    for name, value in zip(names, values, strict=True):
+        numbered = (f"{name} {i}" for i in count(2))
+        named[name if name not in named else next(n for n in numbered if n not in named)] = value
     return named
 
 
 def _is_pair(value: Any) -> bool:
     """Say whether this is (X, y), not a tuple of two data sets."""
     sets = str | tuple | datasets.Dataset
-    return (
-        isinstance(value, tuple) and len(value) == 2 and not any(isinstance(v, sets) for v in value)
-    )
+    pair = isinstance(value, tuple) and len(value) == 2
+    return pair and not any(isinstance(v, sets) for v in value)
 
 
 def name_streams(data: Any, kernel: Any = None) -> list[Stream]:
@@ -209,9 +199,9 @@ def name_streams(data: Any, kernel: Any = None) -> list[Stream]:
     if isinstance(data, str | datasets.Dataset) or _is_pair(data):
         data = [data]
     if isinstance(data, list | tuple):
-        data = name_all(
-            data, lambda v, i: v if isinstance(v, str) else getattr(v, "name", f"data {i}")
-        )
+        names = [v if isinstance(v, str) else getattr(v, "name", f"data {i}")
+                 for i, v in enumerate(data)]  # fmt: skip
+        data = name_all(names, data)
     checks.require(isinstance(data, Mapping) and len(data) > 0, "data", data, what)
     streams = []
     for name, value in data.items():
@@ -232,10 +222,8 @@ def name_learners(learners: Any) -> dict[str, list[Maker]]:
     if isinstance(learners, Player) or callable(learners):
         learners = [learners]
     if not isinstance(learners, Mapping):
-        learners = name_all(
-            checks.require_list("learners", learners, what),
-            lambda v, _: getattr(v, "__name__", type(v).__name__),
-        )
+        learners = checks.require_list("learners", learners, what)
+        learners = name_all([getattr(v, "__name__", type(v).__name__) for v in learners], learners)
     checks.require(bool(learners), "learners", learners, what)
     lines = {
         str(name): list(value) if isinstance(value, list | tuple) else [value]
@@ -266,28 +254,23 @@ def expand_grids(
     checks.require(tune is None or isinstance(tune, Mapping), "tune", tune, what)
     if not tune:
         return {}
-    by_learner = any(isinstance(values, Mapping) for values in tune.values())
-    unknown = set(tune) - set(lines) if by_learner else set(tune)
-    grids: dict[str, list[Choice]] = {}
+    values = {name: checks.require_list("tune", given, what) for name, given in tune.items()}
+    checks.require(all(values.values()), "tune", tune, what)
+    unknown, grids = set(tune), {}
     for name, makers in lines.items():
         known = set.intersection(*map(_list_tunable, makers))
-        if by_learner:
-            asked = tune.get(name, {})
-            checks.require(isinstance(asked, Mapping), "tune", tune, what)
-            unknown |= {f"{name}: {parameter}" for parameter in asked if parameter not in known}
-        else:
-            asked = {k: v for k, v in tune.items() if k in known}
-            unknown -= known
-        values = [checks.require_list("tune", one, what) for one in asked.values()]
-        checks.require(all(map(len, values)), "tune", tune, what)
-        if asked:
-            plain = [[v.item() if isinstance(v, np.generic) else v for v in one] for one in values]
-            grids[name] = [dict(zip(asked, point, strict=True)) for point in product(*plain)]
+        unknown -= known
+        own = {
+            k: [v.item() if isinstance(v, np.generic) else v for v in given]
+            for k, given in values.items()
+            if k in known
+        }
+        if own:
+            grids[name] = [dict(zip(own, point, strict=True)) for point in product(*own.values())]
     if unknown:
         raise ValueError(
-            f"tune names what no learner has: {', '.join(sorted(unknown))}; it takes arguments "
-            "of the functions and hyper-parameters of the learners (kernel__sigma for nested "
-            "ones), or {learner: {parameter: values}}"
+            f"tune names what no learner has: {', '.join(sorted(unknown))}; it takes arguments of "
+            "functions and hyper-parameters of learners (kernel__sigma for nested ones)"
         )
     return grids
 

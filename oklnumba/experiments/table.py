@@ -61,9 +61,7 @@ class Table:
 
     def __init__(self, rows: Iterable[Mapping[str, Any]], about: dict[str, Any] | None = None):
         what = "an iterable of mappings of names to cells"
-        checks.require(
-            isinstance(rows, Iterable) and not checks.has_shape(rows), "rows", rows, what
-        )
+        checks.require(isinstance(rows, Iterable), "rows", rows, what)
         given = list(rows)
         for row in given:
             named = isinstance(row, Mapping) and all(isinstance(name, str) for name in row)

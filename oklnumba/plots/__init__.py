@@ -27,27 +27,7 @@ from oklnumba.plots.drawing import (
 )
 
 __all__ = [
-    "COLOURS",
-    "DASHES",
-    "FONT",
-    "POINTS",
-    "band",
-    "certificate",
-    "figure",
-    "label_ticks",
-    "line_style",
-    "loss_curves",
-    "progress",
-    "regret_vs_size",
-    "shared_legend",
-    "size_curves",
-    "thin",
-    "thin_checkpoints",
-    "tidy",
-    "time_curves",
-    "title",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
+    "COLOURS", "DASHES", "FONT", "POINTS", "band", "certificate", "figure", "label_ticks",
+    "line_style", "loss_curves", "progress", "regret_vs_size", "shared_legend", "size_curves",
+    "thin", "thin_checkpoints", "tidy", "time_curves", "title",
+]  # fmt: skip
