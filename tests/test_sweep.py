@@ -14,7 +14,6 @@ import pytest
 import oklnumba as okl
 from oklnumba.core.params import anew
 from oklnumba.experiments import cells, sizes
-from oklnumba.plots.drawing import label_ends
 from tests.compiled import COMPILED
 
 RNG = np.random.default_rng(0)
@@ -98,7 +97,7 @@ def test_cells_are_played_where_joblib_says():
     assert workers() == workers(n_jobs=1) == HERE
     processes, threads = workers(n_jobs=2)
     assert processes == HERE[0] and not threads & HERE[1]
-    with joblib.parallel_config(n_jobs=2):
+    with joblib.parallel_config(backend="threading", n_jobs=2):
         assert not workers()[1] & HERE[1]
         assert workers(n_jobs=1) == HERE
     if COMPILED:
@@ -510,7 +509,7 @@ def test_labels_do_not_cover_each_other():
     figure, axes = okl.plots.figure(columns=1)
     axes[0, 0].set_ylim(0.0, 1.0)
     ends = {f"line {i}": (0.5, 0.5, "k") for i in range(8)}
-    label_ends(axes[0, 0], ends, 7.5)
+    okl.plots.direct_labels(axes[0, 0], ends, 7.5)
     figure.draw_without_rendering()
     boxes = [text.get_window_extent() for text in axes[0, 0].texts]
     middles = sorted(box.y0 + box.height / 2 for box in boxes)

@@ -16,6 +16,15 @@ from oklnumba.core.cholesky import BLAS
 from oklnumba.core.display import brief
 from oklnumba.learners.base.learner import Learner
 
+__all__ = [
+    "GreedyGame", "RKHSFunction", "alternating", "drifting", "greedy", "rkhs_function", "sorted_by",
+]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 CANDIDATES = 64  # random inputs per round; the thorough search refines the best
 APART = 0.5  # least distance, in some coordinate, of the points where local searches start
 STEP = 1e-6  # of finite differences

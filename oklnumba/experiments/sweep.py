@@ -84,8 +84,8 @@ def sweep(
         Returns a dict of more columns: numbers, texts, or Runs (stored without their data).
     n_jobs : int, optional
         Runs played at the same time, as in joblib (``pip install oklnumba[sweep]``): -1 for all
-        cores; None for one, or what ``joblib.parallel_config`` sets. Threads, unless
-        ``parallel_config`` sets a backend such as "loky" or "dask".
+        cores; None for one, or what ``joblib.parallel_config(backend, n_jobs=...)`` sets. Threads,
+        unless it sets a backend such as "loky" or "dask".
     path : path, optional
         Folder for finished runs. A later call loads those with the same hyper-parameters, data,
         permutation, options, name of ``measure`` and versions. Failed runs are played again.

@@ -20,8 +20,8 @@ from oklnumba.plots.drawing import (
     FONT,
     POINTS,
     as_styles,
+    direct_labels,
     figure,
-    label_ends,
     label_ticks,
     line_style,
     require_axes,
@@ -368,7 +368,7 @@ def size_curves(
         ticks = axes.xaxis.get_majorticklocs()
         axes.xaxis.set_major_locator(FixedLocator(ticks[(ticks >= low) & (ticks <= high)].tolist()))
         axes.xaxis.set_minor_locator(NullLocator())
-        label_ends(axes, ends, FONT - 1.0)
+        direct_labels(axes, ends, FONT - 1.0)
 
 
 def _require_table(table: Any) -> None:

@@ -266,7 +266,9 @@ def label_ticks(axis: Axis, low: float, high: float) -> None:
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
 
 
-def label_ends(axes: Axes, ends: Mapping[str, tuple[float, float, Any]], fontsize: float) -> None:
+def direct_labels(
+    axes: Axes, ends: Mapping[str, tuple[float, float, Any]], fontsize: float
+) -> None:
     """Write names next to the ends of lines, spread so that none covers another.
 
     Parameters
@@ -280,9 +282,8 @@ def label_ends(axes: Axes, ends: Mapping[str, tuple[float, float, Any]], fontsiz
     Examples
     --------
     >>> from oklnumba import plots
-    >>> from oklnumba.plots.drawing import label_ends
     >>> fig, axes = plots.figure(columns=1)
-    >>> label_ends(axes[0, 0], {"a": (0.5, 0.3, "k"), "b": (0.5, 0.3, "r")}, 8.0)
+    >>> plots.direct_labels(axes[0, 0], {"a": (0.5, 0.3, "k"), "b": (0.5, 0.3, "r")}, 8.0)
     >>> len(axes[0, 0].texts)
     2
     """

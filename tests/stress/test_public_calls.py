@@ -45,7 +45,6 @@ TOO_LARGE = {
     "Fourier features": lambda: okl.FourierFeatures(HUGE).transform(X),
     "Fourier features of a learner": lambda: okl.FOGD(n_frequencies=HUGE).learn_one(X[0], 1.0),
     "a factor": lambda: okl.LinearAWV().learn_one(np.zeros(1_000_000), 1.0),
-    "a stream": lambda: okl.adversary.drifting(n=HUGE, d=1000),
     "a kernel matrix": lambda: okl.theory.log_det(
         okl.Linear(), np.broadcast_to([0.0], (1_000_000, 1)), 1.0
     ),
