@@ -56,9 +56,9 @@ class Cell(NamedTuple):
 
 
 class Options(NamedTuple):
-    """What all cells of a sweep share."""
+    """What all cells of a sweep share; ``of_run`` are keywords of okl.run."""
 
-    of_run: dict[str, Any]  # keywords of okl.run
+    of_run: dict[str, Any]
     measure: Measure | None
     path: Path | None
     n_jobs: int | None
@@ -174,20 +174,16 @@ def _play_numbered(task: tuple[int, tuple]) -> tuple[int, dict[str, Any]]:
 # ---- files ----
 
 
-def name_file(params: Any, stream: Stream, *rest: Any) -> str:
-    """Return a name made of hyper-parameters, data, versions, and plain values."""
+def name_cell(cell: Cell, options: Options) -> str:
+    """Return a digest of hyper-parameters, data, options and the name of ``measure``."""
     arrays: dict[str, np.ndarray] = {}
-    parts = [to_spec(params, arrays), stream.digest, *rest, list_versions()]
+    spec = to_spec(cell.player, arrays)
+    measure = getattr(options.measure, "__qualname__", type(options.measure).__name__)
+    parts = [spec, cell.stream.digest, cell.order, options.of_run, measure, list_versions()]
     found = hashlib.sha256(json.dumps(parts, sort_keys=True).encode())
     for name, array in arrays.items():
         found.update(f"{name} {array.shape} {array.dtype}".encode() + array.tobytes())
     return found.hexdigest()
-
-
-def name_cell(cell: Cell, options: Options) -> str:
-    """Return the file name of a cell; of ``measure`` only the name is in it, not the code."""
-    measure = getattr(options.measure, "__qualname__", type(options.measure).__name__)
-    return name_file(cell.player, cell.stream, cell.order, options.of_run, measure)
 
 
 def load_cell(path: Path, name: str) -> dict[str, Any] | None:

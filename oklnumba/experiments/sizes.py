@@ -18,6 +18,7 @@ from oklnumba.components.kernels import check_kernel
 from oklnumba.core import checks
 from oklnumba.experiments.cells import Stream, check_options
 from oklnumba.experiments.sweep import (
+    Penalty,
     check_penalty,
     check_seeds,
     list_required,
@@ -41,7 +42,7 @@ def regret_vs_size(
     X: ArrayLike,
     y: ArrayLike,
     kernel: Any,
-    lam: float | Mapping[str, float],
+    lam: Penalty,
     seeds: int | Sequence[int] = 1,
     *,
     sizes: Sequence[int] = SIZES,
@@ -110,7 +111,7 @@ def regret_vs_size(
     permute = checks.require_flag("permute", permute)
     options = check_options(of_run, bound_loss, path, n_jobs, progress)
     check_kernel(kernel)
-    lam = check_penalty("lam", lam)
+    check_penalty("lam", lam)
     stream = name_streams({"data": (X, y)}, kernel)[0]
     seeds = check_seeds(seeds) or [0]
     table = [
@@ -196,7 +197,7 @@ def bound_loss(player: Player, run: Run) -> dict[str, float | None]:
     return {"loss_bound": bound if undiscounted and np.isfinite(bound) else None}
 
 
-def add_theory(found: Table, stream: Stream, lam: float | Mapping[str, float]) -> Table:
+def add_theory(found: Table, stream: Stream, lam: Penalty) -> Table:
     """Return the table with bounds on the regret, and the theory's quantities of the stream."""
     rows = []
     for row in found.rows:
@@ -204,8 +205,9 @@ def add_theory(found: Table, stream: Stream, lam: float | Mapping[str, float]) -
         best = found.about["best"].get(f"{stream.name}, {row['loss']}")
         rows.append(row | {"bound": None if bound is None or best is None else bound - best})
     about = found.about | {"kernel": repr(stream.kernel)}
-    own = lam.get("squared") if isinstance(lam, Mapping) else lam
-    if len(stream.X) <= MOST_ROUNDS and any(row["loss"] == "squared" for row in rows):
+    squared = any(row["loss"] == "squared" and not row["error"] for row in rows)
+    if squared and len(stream.X) <= MOST_ROUNDS:
+        own = lam["squared"] if isinstance(lam, Mapping) else lam
         largest = float(np.abs(stream.y).max())
         about["effective_dimension"] = theory.effective_dimension(stream.kernel, stream.X, own)
         about["awv_bound"] = theory.awv_bound(stream.kernel, stream.X, own, B=largest)

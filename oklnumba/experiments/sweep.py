@@ -6,7 +6,6 @@ import inspect
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import count, product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -32,8 +31,8 @@ COLUMNS = (
 )  # fmt: skip
 
 Maker = Player | Callable[..., Player]
+Penalty = float | Mapping[str, float]  # for all losses, or by loss
 Choice = dict[str, Any]  # values of tuned parameters
-Penalty = float | Mapping[str, float] | None
 
 
 def sweep(
@@ -43,7 +42,7 @@ def sweep(
     tune: Mapping[str, Any] | None = None,
     *,
     kernel: Any = None,
-    regret: Penalty = None,
+    regret: Penalty | None = None,
     measure: Measure | None = None,
     n_jobs: int | None = None,
     path: str | os.PathLike | None = None,
@@ -133,9 +132,10 @@ def sweep(
     lines = name_learners(learners)
     grids = expand_grids(tune, lines)
     options = cells.check_options(of_run, measure, path, n_jobs, progress)
-    regret = check_penalty("regret", regret)
-    if regret is not None and any(stream.kernel is None for stream in streams):
-        raise ValueError("regret needs the kernel of its RKHS; pass kernel=okl.Gaussian(sigma)")
+    if regret is not None:
+        check_penalty("regret", regret)
+        if any(stream.kernel is None for stream in streams):
+            raise ValueError("regret needs the kernel of its RKHS; pass kernel=okl.Gaussian(sigma)")
     tuning_seed = max(TUNING_SEED, 1 + max(seeds, default=0))
     chosen = choose(streams, lines, grids, tuning_seed, options) if grids else {}
     table = [
@@ -148,12 +148,12 @@ def sweep(
     return play_table(table, options, regret)
 
 
-def play_table(table: list[Cell], options: Options, lam: Penalty) -> Table:
+def play_table(table: list[Cell], options: Options, lam: Penalty | None) -> Table:
     """Play cells and return their table, with the regret if lam is given."""
     rows = play_cells(table, options)
     if lam is None:
         return Table(rows)
-    return Table(rows, {"lam": lam, "best": add_regret(table, rows, lam, options.path)})
+    return Table(rows, {"lam": lam, "best": add_regret(table, rows, lam)})
 
 
 # ---- arguments ----
@@ -170,11 +170,10 @@ def check_seeds(permutations: int | Sequence[int]) -> list[int]:
     return seeds
 
 
-def check_penalty(name: str, lam: Penalty) -> Penalty:
-    """Return lam, or the lam of each loss, checked to be > 0."""
-    if isinstance(lam, Mapping):
-        return {loss: checks.require_positive(name, value) for loss, value in lam.items()}
-    return None if lam is None else checks.require_positive(name, lam)
+def check_penalty(name: str, lam: Penalty) -> None:
+    """Raise ValueError unless lam, or the lam of each loss, is > 0."""
+    for value in lam.values() if isinstance(lam, Mapping) else [lam]:
+        checks.require_positive(name, value)
 
 
 def name_all(names: Iterable[str], values: Iterable[Any]) -> dict[str, Any]:
@@ -379,36 +378,20 @@ def choose(
     return {place: choice for place, (_, choice) in best.items()}
 
 
-# ---- regret ----
-
-
-def add_regret(
-    table: Sequence[Cell], rows: list[dict[str, Any]], lam: Penalty, path: Path | None
-) -> dict[str, float]:
+def add_regret(table: Sequence[Cell], rows: list[dict[str, Any]], lam: Penalty) -> dict[str, float]:
     """Add the regret to the rows; return min_f sum loss + lam |f|^2 by "data, loss"."""
     best: dict[str, float] = {}
-    for cell, row in zip(table, rows, strict=True):
-        if row["error"] or row["n"] < len(cell.stream.X):
+    for (stream, *_), row in zip(table, rows, strict=True):
+        if row["error"] or row["n"] < len(stream.X):
             continue
-        loss, place = row["loss"], f"{row['data']}, {row['loss']}"
+        place = f"{row['data']}, {row['loss']}"
         try:
             if place not in best:
-                own = lam[loss] if isinstance(lam, Mapping) else lam
-                best[place] = find_best(cell.stream, loss, own, path)
+                own = lam[row["loss"]] if isinstance(lam, Mapping) else lam
+                hindsight = theory.Hindsight(stream.kernel, stream.X, stream.y, own, row["loss"])
+                found = hindsight.comparator()
+                best[place] = float(found.loss + own * found.norm**2)
             row["regret"] = row["total_loss"] - best[place]
         except (ValueError, FloatingPointError, KeyError) as error:
             row["error"] = f"no regret: {type(error).__name__}: {error}"
-    return best
-
-
-def find_best(stream: Stream, loss: str, lam: float, path: Path | None) -> float:
-    """Return min_f sum loss + lam |f|^2 over the RKHS of a stream's kernel; saved like a cell."""
-    name = cells.name_file(stream.kernel, stream, "best", loss, lam)
-    known = None if path is None else cells.load_cell(path, name)
-    if known is not None:
-        return known["best"]
-    found = theory.Hindsight(stream.kernel, stream.X, stream.y, lam, loss).comparator()
-    best = float(found.loss + lam * found.norm**2)
-    if path is not None:
-        cells.save_cell(path, name, {"best": best})
     return best
