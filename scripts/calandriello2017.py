@@ -52,7 +52,7 @@ def play(
     """Return what a sweep has of each job (label, gamma or None, seed, learner), in their order."""
     lines = {f"{label}, gamma = {gamma}, seed {seed}": one for label, gamma, seed, one in jobs}
     table = okl.sweep(lines, {name: data}, 0, measure=measure, time_limit=args.limit,
-                      progress=True, **options)  # fmt: skip
+                      progress=True, **{"n_jobs": -1} | options)  # fmt: skip
     rows = []
     for (label, gamma, seed, _), row in zip(jobs, table, strict=True):
         if row["error"] or not row["finished"]:

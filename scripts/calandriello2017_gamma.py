@@ -81,7 +81,7 @@ def measure(name: str, sigma: float, n: int, args: argparse.Namespace) -> list[d
     dimension = okl.theory.sketched_kons_bound(kernel, X, 1.0, C=C, alpha=ALPHA)
     rows = []
     with cpu_clock():
-        played = play(name, (X, y), jobs(kernel, args.quick), args, costs, time_alone=True)
+        played = play(name, (X, y), jobs(kernel, args.quick), args, costs, n_jobs=1)
     for run in played:
         regret = run["total_loss"] - best
         theorem = ALPHA * norm**2 + dimension / (run["gamma"] or 1.0)

@@ -175,7 +175,7 @@ def timed(
     with warnings.catch_warnings(record=True) as caught, cpu_clock():
         warnings.simplefilter("always")
         table = okl.sweep(lines, {name: (X, y)}, 0, measure=measure, path=args.keep,
-                          time_limit=args.limit, time_alone=True, progress=True)  # fmt: skip
+                          time_limit=args.limit, n_jobs=1, progress=True)  # fmt: skip
     for text in dict.fromkeys(str(one.message) for one in caught):
         print(f"note: {name}: {text}")
     for row in table:

@@ -102,9 +102,9 @@ def learners(case: Case) -> dict[str, Callable[..., Learner]]:
 
 def play(case: Case, args: argparse.Namespace, seeds: Sequence[int], **options: Any) -> okl.Table:
     """Play a case; ``options`` are those of ``okl.sweep``."""
-    options = {"learners": learners(case), "kernel": okl.Gaussian(case.sigma)} | options
+    options = {"learners": learners(case), "n_jobs": -1} | options
     found = okl.sweep(data={case.name: data(case)}, permutations=seeds, time_limit=args.limit,
-                      progress=True, **options)  # fmt: skip
+                      kernel=okl.Gaussian(case.sigma), progress=True, **options)  # fmt: skip
     for row in found:
         if row["error"]:
             raise SystemExit(f"{case.name}, {row['learner']}: {row['error']}")
@@ -114,12 +114,9 @@ def play(case: Case, args: argparse.Namespace, seeds: Sequence[int], **options: 
 
 
 def play_timed(case: Case, args: argparse.Namespace, seeds: Sequence[int]) -> okl.Table:
-    """Play all algorithms, timed alone, in CPU seconds, with tuned steps.
-
-    These are tuned on a permutation of their own, in threads.
-    """
+    """Play all algorithms one after another, in CPU seconds, with tuned steps."""
     with cpu_clock():
-        return play(case, args, seeds, tune={"exponent": EXPONENTS}, time_alone=True)
+        return play(case, args, seeds, tune={"exponent": EXPONENTS}, n_jobs=1)
 
 
 def best_widths(

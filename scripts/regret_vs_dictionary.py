@@ -106,7 +106,7 @@ def measure(name: str, args: argparse.Namespace) -> okl.Table:
     learners = {label: maker for own in made.values() for label, maker in own.items()}
     found = okl.regret_vs_size(
         learners, X, y, kernel, LAM, QUICK_SEEDS if args.quick else SEEDS, sizes=SIZES,
-        permute=True, path=args.keep, progress=True, time_limit=args.limit,
+        permute=True, n_jobs=-1, path=args.keep, progress=True, time_limit=args.limit,
     )  # fmt: skip
     for error in {row["error"] for row in found if row["error"]}:
         print(f"{name}, left out: {error}")

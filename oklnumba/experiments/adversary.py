@@ -1,8 +1,4 @@
-"""Streams that are made to be hard: a greedy adversary, and synthetic streams with known features.
-
-The greedy adversary is that of Jezequel, Gaillard and Rudi 2019 (pkawv, appendix G), the
-alternating stream that of Calandriello, Lazaric and Valko 2017 (kons, section 6).
-"""
+"""Hard streams: a greedy adversary (Jezequel, Gaillard and Rudi 2019) and synthetic ones."""
 
 from __future__ import annotations
 
@@ -14,53 +10,33 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
-from oklnumba.components.kernels import Kernel, kernel_code
-from oklnumba.core import inputs
-from oklnumba.core.checks import (
-    require,
-    require_choice,
-    require_count,
-    require_memory,
-    require_nonnegative,
-    require_positive,
-    require_seed,
-)
+from oklnumba.components.kernels import Kernel, check_kernel
+from oklnumba.core import checks, inputs
 from oklnumba.core.cholesky import BLAS
 from oklnumba.core.display import brief
 from oklnumba.learners.base.learner import Learner
 
 __all__ = [
-    "GreedyGame",
-    "RKHSFunction",
-    "alternating",
-    "drifting",
-    "greedy",
-    "rkhs_function",
-    "sorted_by",
-]
+    "GreedyGame", "RKHSFunction", "alternating", "drifting", "greedy", "rkhs_function", "sorted_by",
+]  # fmt: skip
 
 
 def __dir__() -> list[str]:
     return __all__
 
 
-CANDIDATES = 64  # random inputs that the greedy adversary looks at before it refines the best
-APART = 0.5  # so far from each other in some coordinate its local searches start
+CANDIDATES = 64  # random inputs per round; the thorough search refines the best
+APART = 0.5  # least distance, in some coordinate, of the points where local searches start
 STEP = 1e-6  # of finite differences
+
+Move = tuple[np.ndarray, float, float]  # point, label, and the regret they add
 
 
 class GreedyGame(NamedTuple):
-    """What a greedy adversary played against a learner.
+    """The rounds of ``greedy``: X (n, d), y, predictions and regret (n,).
 
-    Attributes
-    ----------
-    X : ndarray of shape (n, d)
-    y : ndarray of shape (n,)
-    predictions : ndarray of shape (n,)
-        The learner's forecasts.
-    regret : ndarray of shape (n,)
-        After each round, against the best penalised function so far: its loss with or without the
-        penalty, as the game's comparator has it.
+    The regret after each round is against the best penalised function so far; whether its penalty
+    counts is the game's ``comparator``.
     """
 
     X: np.ndarray
@@ -74,13 +50,12 @@ class GreedyGame(NamedTuple):
 
 
 class _Ridge:
-    """Kernel ridge regression on the points played so far, by rows of a Cholesky factor.
+    """Kernel ridge regression on the points so far; its loss is min_f sum (y - f(x))^2 + lam |f|^2.
 
-    L L' = K + lam I and u = L^-1 y. Its loss is min_f sum (y - f(x))^2 + lam |f|^2.
+    The Cholesky factor L L' = K + lam I and u = L^-1 y grow by one row per round.
     """
 
     def __init__(self, kernel: Kernel, lam: float, n: int, d: int):
-        require_memory(f"a factor of {n} rounds", 8 * n * (n + d))
         self.kernel, self.lam, self.t = kernel, lam, 0
         self.X, self.L, self.u = np.empty((n, d)), np.zeros((n, n)), np.empty(n)
 
@@ -96,7 +71,7 @@ class _Ridge:
         return self.u[:t] @ columns, self.lam + np.maximum(rest, 0.0), columns
 
     def growth(self, X: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        """Return what the loss grows by with each of the points; labels: (..., points)."""
+        """Return by how much each point would increase the loss; labels: (..., points)."""
         m, s, _ = self.look(X)
         return (labels - m) ** 2 * self.lam / s
 
@@ -109,11 +84,11 @@ class _Ridge:
 
 
 class _Unpenalised(_Ridge):
-    """The same functions; their loss is sum (y - f(x))^2, without the penalty that chose them."""
+    """The same function f; its loss is sum (y - f(x))^2, without the penalty."""
 
     def growth(self, X: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        # The residuals are lam a, with a = (K + lam I)^-1 y. A point appends c = (y - m) / s to a
-        # and takes c b off what was there, b = (K + lam I)^-1 k.
+        # The residuals are lam a, with a = (K + lam I)^-1 y. A new point subtracts c b from a, with
+        # b = (K + lam I)^-1 k, and appends c = (y - m) / s.
         t = self.t
         m, s, columns = self.look(X)
         c = (labels - m) / s
@@ -142,16 +117,16 @@ def greedy(
     comparator: str = "penalised",
     search: str = "thorough",
 ) -> GreedyGame:
-    """Play rounds that each make the learner's regret as large as can be (pkawv appendix G).
+    """Play rounds that each make the learner's regret as large as possible (pkawv appendix G).
 
-    At each round (x, y) in [-1, 1]^d x [-1, 1] maximises the regret so far against kernel ridge
-    regression on all points, (x, y) among them: the function f_t that minimises sum (y - f(x))^2 +
-    lam |f|^2. With m the ridge forecast and s = lam + k(x,x) - k'(K + lam I)^-1 k, a round adds
+    Each round (x, y) in [-1, 1]^d x [-1, 1] maximises the regret against kernel ridge regression on
+    all points including (x, y), the function f_t that minimises sum (y - f(x))^2 + lam |f|^2. With
+    the ridge forecast m and s = lam + k(x,x) - k'(K + lam I)^-1 k, a round adds
 
         (y - yhat(x))^2 - (y - m(x))^2 lam / s(x)
 
-    to the regret against the penalised loss of f_t. Against its loss alone, and with a = (K + lam
-    I)^-1 y, b = (K + lam I)^-1 k, c = (y - m) / s, it adds
+    to the regret against the penalised loss of f_t. To the regret against its unpenalised loss,
+    with a = (K + lam I)^-1 y, b = (K + lam I)^-1 k and c = (y - m) / s, it adds
 
         (y - yhat(x))^2 - lam^2 [c^2 (1 + |b|^2) - 2 c a'b].
 
@@ -160,37 +135,29 @@ def greedy(
     Parameters
     ----------
     learner : Learner
-        Is reset, then plays the rounds. Its loss must take labels -1 and 1; those in between too
-        if the search is single.
+        Is reset, then plays the rounds. Its loss must accept the labels -1 and 1, and with the
+        single search all between.
     kernel : Kernel
         Of the comparator.
-    n : int >= 1
-        Rounds.
-    d : int >= 1
-        Width of the inputs.
+    n, d : int >= 1
+        Rounds, and width of the inputs.
     lam : float > 0
-        Of the comparator.
+        Regularisation of the comparator.
     restarts : int >= 1
-        Local searches a round, if the search is thorough.
+        Local searches per round of the thorough search.
     seed : int
         Of the random inputs.
     comparator : {"penalised", "unpenalised"}
         Loss of the comparator: with lam |f|^2, or without it as in the paper's experiment.
     search : {"thorough", "single"}
-        Thorough: L-BFGS-B over x from the best of some random inputs, y = -1 or 1. Single: as in
-        the authors' code, one L-BFGS-B over x and y from a point uniform in [0, 1]^(d+1).
+        Thorough: L-BFGS-B over x from the best of some random inputs, with y = -1 or 1. Single: as
+        in the authors' code, one L-BFGS-B over x and y from a uniform point in [0, 1]^(d+1).
 
     Remarks
     -------
-    The paper does not define its adversary; its authors' code plays the unpenalised comparator with
-    the single search, which ends in a local maximum. For the thorough search the end points of y
-    are enough. The adversary sees the coin with which a learner such as Nystrom-AWV will decide
-    about the next point.
-
-    Raises
-    ------
-    ValueError
-        If an argument is not valid.
+    The paper does not define its adversary. Its authors' code plays the unpenalised comparator with
+    the single search, which stops at a local maximum. The adversary knows the random numbers with
+    which a learner such as NystromAWV will decide about the next point.
 
     Examples
     --------
@@ -200,23 +167,19 @@ def greedy(
     >>> game.X.shape, bool((game.regret[1:] >= game.regret[:-1]).all())
     ((10, 2), True)
     """
-    if not isinstance(learner, Learner):
-        raise ValueError(f"learner must be an oklnumba learner, but is {learner!r}")
-    kernel_code(kernel)
-    n = require_count("n", n, 1)
-    d = require_count("d", d, 1)
-    lam = require_positive("lam", lam)
-    restarts = require_count("restarts", restarts, 1)
-    seed = require_seed(seed)
-    comparator = require_choice("comparator", comparator, COMPARATORS)
-    search = require_choice("search", search, SEARCHES)
-    require_memory(f"{n} rounds in {d} dimensions", 8 * n * (d + 3))
-    rng = np.random.default_rng(seed)
-    ridge = COMPARATORS[comparator](kernel, float(lam), n, d)
+    checks.require_instance("learner", learner, Learner, "an oklnumba learner")
+    check_kernel(kernel)
+    n, d = checks.require_count("n", n, 1), checks.require_count("d", d, 1)
+    lam = checks.require_positive("lam", lam)
+    restarts = checks.require_count("restarts", restarts, 1)
+    rng = np.random.default_rng(checks.require_seed(seed))
+    comparator = checks.require_choice("comparator", comparator, COMPARATORS)
+    search = checks.require_choice("search", search, SEARCHES)
+    ridge = COMPARATORS[comparator](kernel, lam, n, d)
     best_move = SEARCHES[search]
     learner.reset()
     X, y, predictions, regret = np.empty((n, d)), np.empty(n), np.empty(n), np.empty(n)
-    with BLAS.limit(limits=1, user_api="blas"):  # for small matrices a second thread is a burden
+    with BLAS.limit(limits=1, user_api="blas"):  # faster for small matrices
         for t in range(n):
             X[t], y[t], gain = best_move(learner, ridge, rng, restarts)
             predictions[t] = learner.predict_one(X[t])
@@ -227,16 +190,16 @@ def greedy(
 
 
 def _gains(learner: Learner, ridge: _Ridge, points: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """Return what each point adds to the regret; labels: (..., points)."""
+    """Return by how much each point would increase the regret; labels: (..., points)."""
     return (labels - learner.predict(points)) ** 2 - ridge.growth(points, labels)
 
 
 def _ascend(gains: Callable[[np.ndarray], np.ndarray], start: np.ndarray) -> np.ndarray:
-    """Return the local maximum in [-1, 1]^k that L-BFGS-B finds, the slopes by differences."""
+    """Return the local maximum in [-1, 1]^k that L-BFGS-B finds with finite differences."""
     steps = np.vstack([np.zeros(len(start)), STEP * np.eye(len(start))])
 
     def objective(z: np.ndarray) -> tuple[float, np.ndarray]:
-        # Forward differences, backward at the upper bound: one call for the value and all slopes.
+        # Forward differences, backward at the upper bound, all in one call.
         signs = np.where(z + STEP > 1.0, -1.0, 1.0)
         values = gains(z + steps * signs)
         return -values[0], -(values[1:] - values[0]) / (STEP * signs)
@@ -246,27 +209,23 @@ def _ascend(gains: Callable[[np.ndarray], np.ndarray], start: np.ndarray) -> np.
     return np.clip(found.x, -1.0, 1.0)
 
 
-def _thorough(
-    learner: Learner, ridge: _Ridge, rng: np.random.Generator, restarts: int
-) -> tuple[np.ndarray, float, float]:
-    """Return the point and label that add most to the regret, of those found, and what they add."""
+def _thorough(learner: Learner, ridge: _Ridge, rng: np.random.Generator, restarts: int) -> Move:
+    """Return the best of several local searches over x, with y = -1 or 1."""
     ends = np.array([[-1.0], [1.0]])
 
     def gains(points: np.ndarray) -> np.ndarray:
         return _gains(learner, ridge, points, ends).max(axis=0)
 
     candidates = rng.uniform(-1.0, 1.0, (CANDIDATES, ridge.X.shape[1]))
-    starts = _spread(candidates[np.argsort(-gains(candidates))], restarts)
+    starts = _pick_apart(candidates[np.argsort(-gains(candidates))], restarts)
     points = np.vstack([[_ascend(gains, x) for x in starts], starts])
     values = _gains(learner, ridge, points, ends)
     label, best = np.unravel_index(np.argmax(values), values.shape)
     return points[best], ends[label, 0], values[label, best]
 
 
-def _single(
-    learner: Learner, ridge: _Ridge, rng: np.random.Generator, restarts: int
-) -> tuple[np.ndarray, float, float]:
-    """Return the point and label where one local search over both ends, and what they add."""
+def _single(learner: Learner, ridge: _Ridge, rng: np.random.Generator, restarts: int) -> Move:
+    """Return where one local search over x and y stops."""
 
     def gains(rows: np.ndarray) -> np.ndarray:
         return _gains(learner, ridge, rows[:, :-1], rows[:, -1])
@@ -278,8 +237,8 @@ def _single(
 SEARCHES = {"thorough": _thorough, "single": _single}
 
 
-def _spread(points: np.ndarray, count: int) -> np.ndarray:
-    """Return the first of the points and others, in their order, that are not near one taken."""
+def _pick_apart(points: np.ndarray, count: int) -> np.ndarray:
+    """Return the first points, in order, that are not near an earlier pick."""
     taken = [points[0]]
     for x in points[1:]:
         if len(taken) == count:
@@ -290,24 +249,7 @@ def _spread(points: np.ndarray, count: int) -> np.ndarray:
 
 
 def alternating(n: int, x: ArrayLike = (1.0,), C: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
-    """Return the same point for ever with labels C, -C, C, ... (kons section 6).
-
-    Parameters
-    ----------
-    n : int >= 1
-        Rounds.
-    x : array_like of shape (d,)
-    C : float > 0
-
-    Returns
-    -------
-    X : ndarray of shape (n, d)
-    y : ndarray of shape (n,)
-
-    Raises
-    ------
-    ValueError
-        If an argument is not valid.
+    """Return n times the point x, with labels C, -C, C, ... (kons section 6).
 
     Examples
     --------
@@ -316,27 +258,12 @@ def alternating(n: int, x: ArrayLike = (1.0,), C: float = 1.0) -> tuple[np.ndarr
     >>> y
     array([ 1., -1.,  1.])
     """
-    n = require_count("n", n, 1)
-    C = require_positive("C", C)
-    x = inputs.as_point(x)
-    require_memory(f"{n} rounds in {x.size} dimensions", 8 * n * (x.size + 3))
-    return np.repeat(x, n, axis=0), np.where(np.arange(n) % 2, -float(C), float(C))
+    n, C = checks.require_count("n", n, 1), checks.require_positive("C", C)
+    return np.repeat(inputs.as_point(x), n, axis=0), np.where(np.arange(n) % 2, -C, C)
 
 
 def sorted_by(X: ArrayLike, y: ArrayLike, column: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Return a stream in the order of one input: each round is beyond what was seen before.
-
-    Parameters
-    ----------
-    X : array_like of shape (n, d)
-    y : array_like of shape (n,)
-    column : int
-        -1 for the order of the labels.
-
-    Raises
-    ------
-    ValueError
-        If an argument is not valid.
+    """Return a stream sorted by one input, so that each round extrapolates; -1: by label.
 
     Examples
     --------
@@ -347,8 +274,8 @@ def sorted_by(X: ArrayLike, y: ArrayLike, column: int = 0) -> tuple[np.ndarray, 
     """
     X = inputs.as_inputs(X)
     y = inputs.as_labels(y, len(X))
-    require_count("column", column, -1)
-    require(column < X.shape[1], "column", column, f"less than the width of X, {X.shape[1]}")
+    checks.require_count("column", column, -1)
+    checks.require(column < X.shape[1], "column", column, f"less than the width of X, {X.shape[1]}")
     order = np.argsort(y if column == -1 else X[:, column], kind="stable")
     return X[order], y[order]
 
@@ -356,26 +283,10 @@ def sorted_by(X: ArrayLike, y: ArrayLike, column: int = 0) -> tuple[np.ndarray, 
 def drifting(
     n: int, d: int = 2, turns: float = 1.0, noise: float = 0.1, seed: int = 0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return a stream whose function turns: y = sin(3 w_t.x) + noise, in [-1, 1].
+    """Return a stream whose function changes: y = sin(3 w_t.x) + noise, clipped to [-1, 1].
 
-    w_t goes ``turns`` times round a circle over the run, so that no fixed function is good for all
-    of it.
-
-    Parameters
-    ----------
-    n : int >= 1
-        Rounds.
-    d : int >= 2
-        Width of the inputs, uniform in [-1, 1]^d.
-    turns : float >= 0
-    noise : float >= 0
-        Standard deviation; labels are clipped to [-1, 1].
-    seed : int
-
-    Raises
-    ------
-    ValueError
-        If an argument is not valid.
+    w_t goes round a circle ``turns`` times, so no fixed function fits all rounds. The inputs are
+    uniform in [-1, 1]^d, and ``noise`` is a standard deviation.
 
     Examples
     --------
@@ -384,13 +295,10 @@ def drifting(
     >>> X.shape, bool(abs(y).max() <= 1)
     ((100, 2), True)
     """
-    n = require_count("n", n, 1)
-    d = require_count("d", d, 2)
-    turns = require_nonnegative("turns", turns)
-    noise = require_nonnegative("noise", noise)
-    seed = require_seed(seed)
-    require_memory(f"{n} rounds in {d} dimensions", 8 * n * (d + 3))
-    rng = np.random.default_rng(seed)
+    n, d = checks.require_count("n", n, 1), checks.require_count("d", d, 2)
+    turns = checks.require_nonnegative("turns", turns)
+    noise = checks.require_nonnegative("noise", noise)
+    rng = np.random.default_rng(checks.require_seed(seed))
     X = rng.uniform(-1.0, 1.0, (n, d))
     angle = 2.0 * np.pi * turns * np.arange(n) / n
     y = np.sin(3.0 * (np.cos(angle) * X[:, 0] + np.sin(angle) * X[:, 1]))
@@ -399,16 +307,7 @@ def drifting(
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RKHSFunction:
-    """A function f = sum_j a_j k(c_j, .) of an RKHS, called on inputs (n, d).
-
-    Attributes
-    ----------
-    kernel : Kernel
-    centers : ndarray of shape (m, d)
-    coefs : ndarray of shape (m,)
-    norm : float
-        |f| in the RKHS.
-    """
+    """A function f = sum_j coefs_j k(centers_j, .) of an RKHS and its norm; call it on X (n, d)."""
 
     kernel: Any
     centers: np.ndarray
@@ -426,27 +325,9 @@ class RKHSFunction:
 def rkhs_function(
     kernel: Kernel, d: int, norm: float = 1.0, centers: int = 20, seed: int = 0
 ) -> RKHSFunction:
-    """Return a random function of an RKHS with a known norm.
+    """Return a random function of an RKHS with a given norm.
 
-    Parameters
-    ----------
-    kernel : Kernel
-    d : int >= 1
-        Width of its inputs.
-    norm : float > 0
-        Its norm.
-    centers : int >= 1
-        Kernel functions in it, at points uniform in [-1, 1]^d with normal coefficients.
-    seed : int
-
-    Returns
-    -------
-    RKHSFunction
-
-    Raises
-    ------
-    ValueError
-        If an argument is not valid.
+    Its centers are uniform in [-1, 1]^d, its coefficients normal before scaling.
 
     Examples
     --------
@@ -455,13 +336,10 @@ def rkhs_function(
     >>> f([[0.0, 0.0]]).shape, f.norm
     ((1,), 3.0)
     """
-    kernel_code(kernel)
-    d = require_count("d", d, 1)
-    norm = require_positive("norm", norm)
-    centers = require_count("centers", centers, 1)
-    seed = require_seed(seed)
-    require_memory(f"{centers} centers in {d} dimensions", 8 * centers * (d + 1))
-    rng = np.random.default_rng(seed)
+    check_kernel(kernel)
+    d, centers = checks.require_count("d", d, 1), checks.require_count("centers", centers, 1)
+    norm = checks.require_positive("norm", norm)
+    rng = np.random.default_rng(checks.require_seed(seed))
     C = rng.uniform(-1.0, 1.0, (centers, d))
     a = rng.standard_normal(centers)
     a *= norm / np.sqrt(a @ kernel(C) @ a)

@@ -1,4 +1,4 @@
-"""Ready games to play with the linear learners: portfolios and least squares (oco section 4)."""
+"""Games for the linear learners: portfolios and least squares (oco section 4)."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from oklnumba.hot.exp_concave import MOST_STEPS, quadratic_on_simplex
 from oklnumba.learners.awv import LinearAWV
 from oklnumba.learners.base.linear import LinearLearner
 
-GAME = "rounds", "d", "loss", "gradient", "losses", "best"  # what a game has
+GAME = "rounds", "d", "loss", "gradient", "losses", "best"
 
 
-def as_round(t: int, rounds: int) -> int:
-    """Return the number of a round, from 0; ValueError for one that the game does not have."""
+def check_round(t: int, rounds: int) -> int:
+    """Return the index of a round."""
     t = checks.require_count("t", t, 0)
     checks.require(t < rounds, "t", t, f"a round of this game, from 0 to {rounds - 1}")
     return t
@@ -30,13 +30,13 @@ def as_round(t: int, rounds: int) -> int:
 class Portfolio:
     """Sequential investing against the best constant rebalanced portfolio (oco section 4).
 
-    A round plays shares w on the simplex; its loss is -log(c_t.w), so that wealth is the
-    exponential of minus the loss.
+    In each round the learner plays shares w on the simplex and pays -log(c_t.w). Wealth is the
+    exponential of minus the total loss.
 
     Parameters
     ----------
     relatives : array_like of shape (n, d)
-        c_t: the price of each asset at the end of round t over that at its start; above 0.
+        c_t, prices at the end of round t divided by prices at its start; > 0.
 
     Examples
     --------
@@ -48,12 +48,8 @@ class Portfolio:
 
     def __init__(self, relatives: ArrayLike):
         relatives = inputs.as_inputs(relatives, name="relatives")
-        if relatives.min() <= 0.0:
-            row, column = np.argwhere(relatives <= 0.0)[0]
-            raise ValueError(
-                f"relatives has {relatives[row, column]:g} at row {row}, column {column}; "
-                "price relatives must be above 0"
-            )
+        for row, column in np.argwhere(relatives <= 0.0):
+            raise ValueError(f"relatives must be > 0, but are not at row {row}, column {column}")
         self.relatives = relatives
         self.rounds, self.d = relatives.shape
 
@@ -62,14 +58,14 @@ class Portfolio:
 
     @checks.formula
     def loss(self, t: int, w: ArrayLike) -> float:
-        """Return -log(c_t.w); ValueError for a w outside the simplex."""
-        t = as_round(t, self.rounds)
+        """Return -log(c_t.w)."""
+        t = check_round(t, self.rounds)
         return -log(self.relatives[t] @ self._shares(w))
 
     @checks.formula
     def gradient(self, t: int, w: ArrayLike) -> np.ndarray:
         """Return the gradient -c_t / (c_t.w)."""
-        t = as_round(t, self.rounds)
+        t = check_round(t, self.rounds)
         return -self.relatives[t] / (self.relatives[t] @ self._shares(w))
 
     @checks.formula
@@ -78,26 +74,24 @@ class Portfolio:
         return -np.log(self.relatives @ self._shares(w))
 
     def _shares(self, w: ArrayLike) -> np.ndarray:
-        """Return shares of the assets; ValueError for what are none."""
+        """Return w, checked to be on the simplex."""
         return check_simplex(as_vector(w, "w", self.d))
 
     @checks.formula
     def wealth(self, points: ArrayLike) -> np.ndarray:
-        """Return the wealth after each round of shares w_1, ..., w_n from 1 at the start."""
+        """Return the wealth after each round of shares w_1, ..., w_n, starting from 1."""
         points = inputs.as_inputs(points, self.d, "points")
-        checks.require(
-            len(points) <= self.rounds, "points", points, f"one row a round, at most {self.rounds}"
-        )
-        growth = np.einsum("td,td->t", self.relatives[: len(points)], points)
+        few = len(points) <= self.rounds
+        checks.require(few, "points", points, f"one row per round, at most {self.rounds}")
         for w in points:
             check_simplex(w, name="points")
-        return np.cumprod(growth)
+        return np.cumprod(np.einsum("td,td->t", self.relatives[: len(points)], points))
 
     @checks.formula
     def best(self) -> np.ndarray:
-        """Return the best constant rebalanced portfolio in hindsight, to about 1e-9 a round.
+        """Return the best constant rebalanced portfolio, to about 1e-9 per round.
 
-        Newton's method, each step minimising the quadratic model on the simplex.
+        Each step of Newton's method minimises the quadratic model on the simplex.
         """
         w = np.full(self.d, 1.0 / self.d)
         work = np.arange(self.d), np.zeros((self.d, self.d)), np.zeros(self.d), np.zeros(self.d)
@@ -105,7 +99,7 @@ class Portfolio:
             growth = self.relatives @ w
             ratios = self.relatives / growth[:, None]
             gradient, hessian = -ratios.sum(axis=0), ratios.T @ ratios
-            # A little of the identity: assets may be copies of each other.
+            # regularised: assets may be copies of each other
             hessian[np.diag_indices(self.d)] += 1e-10 * hessian.trace() / self.d
             target = w.copy()
             quadratic_on_simplex(hessian, hessian @ w - gradient, target, work)
@@ -130,7 +124,7 @@ class LeastSquares:
     X : array_like of shape (n, d)
     y : array_like of shape (n,)
     radius : float > 0, optional
-        The comparator's ball; None: the whole space.
+        Radius of the comparator's ball; None: the whole space.
 
     Examples
     --------
@@ -151,13 +145,13 @@ class LeastSquares:
     @checks.formula
     def loss(self, t: int, w: ArrayLike) -> float:
         """Return (w.x_t - y_t)^2 / 2."""
-        t = as_round(t, self.rounds)
+        t = check_round(t, self.rounds)
         return float((self.X[t] @ as_vector(w, "w", self.d) - self.y[t]) ** 2 / 2)
 
     @checks.formula
     def gradient(self, t: int, w: ArrayLike) -> np.ndarray:
         """Return (w.x_t - y_t) x_t."""
-        t = as_round(t, self.rounds)
+        t = check_round(t, self.rounds)
         return (self.X[t] @ as_vector(w, "w", self.d) - self.y[t]) * self.X[t]
 
     @checks.formula
@@ -167,7 +161,7 @@ class LeastSquares:
 
     @checks.formula
     def best(self) -> np.ndarray:
-        """Return the least squares solution (of least norm) in the ball, in hindsight."""
+        """Return the least-squares solution of least norm in the ball."""
         w = np.linalg.lstsq(self.X, self.y, rcond=None)[0]
         if np.linalg.norm(w) <= self.radius:
             return w
@@ -184,13 +178,7 @@ class LeastSquares:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Played:
-    """What a game leaves behind.
-
-    Attributes
-    ----------
-    points, gradients : ndarray of shape (n, d)
-    losses : ndarray of shape (n,)
-    """
+    """A game that was played: points and gradients (n, d), losses (n,)."""
 
     points: np.ndarray
     gradients: np.ndarray
@@ -198,7 +186,7 @@ class Played:
     game: Any
 
     def regret(self, w: ArrayLike | None = None) -> np.ndarray:
-        """Return the regret after each round against w; None: the best w of the whole game."""
+        """Return the regret after each round against w; None: against the best w of the game."""
         w = self.game.best() if w is None else w
         return np.cumsum(self.losses - self.game.losses(w)[: len(self.losses)])
 
@@ -208,13 +196,9 @@ class Played:
 
 
 def play(learner: LinearLearner, game: Portfolio | LeastSquares) -> Played:
-    """Play a game from its first round with the learner's game face.
+    """Reset a linear learner and play a game with its ``w`` and ``update``.
 
-    Parameters
-    ----------
-    learner : LinearLearner
-        Is reset first.
-    game : object with rounds, d, loss(t, w), gradient(t, w), losses(w) and best()
+    A game has ``rounds``, ``d``, ``loss(t, w)``, ``gradient(t, w)``, ``losses(w)`` and ``best()``.
 
     Examples
     --------
@@ -223,9 +207,8 @@ def play(learner: LinearLearner, game: Portfolio | LeastSquares) -> Played:
     >>> okl.oco.play(okl.Hedge(eta=0.1), game).regret().round(4)
     array([0.    , 0.0366])
     """
-    checks.require_instance(
-        "learner", learner, (LinearLearner, LinearAWV), "a linear learner, such as okl.OGD()"
-    )
+    what = "a linear learner, such as okl.OGD()"
+    checks.require_instance("learner", learner, (LinearLearner, LinearAWV), what)
     checks.require_has("game", game, GAME, "a game such as okl.oco.LeastSquares(X, y)")
     points, gradients = np.empty((2, game.rounds, game.d))
     values = np.empty(game.rounds)
@@ -239,18 +222,10 @@ def play(learner: LinearLearner, game: Portfolio | LeastSquares) -> Played:
 
 
 def online_to_batch(points: ArrayLike) -> np.ndarray:
-    """Return the average of the points w_1, ..., w_T that were played (oco section 3).
+    """Return the average of the points w_1, ..., w_T, points (T, d) (oco section 3).
 
-    On independent draws of a convex loss its expected loss is at most that of the best w, plus the
-    expected regret over T.
-
-    Parameters
-    ----------
-    points : array_like of shape (T, d)
-
-    Returns
-    -------
-    ndarray of shape (d,)
+    If the losses are independent draws of a convex loss, its expected loss exceeds that of the best
+    w by at most the expected regret divided by T.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Linear online convex optimisation in one place: players, games, mirror maps and norms (oco)."""
+"""Linear online convex optimisation in one place: learners, games, mirror maps and norms."""
 
 from __future__ import annotations
 
@@ -32,37 +32,12 @@ from oklnumba.learners.lift import WithFeatures
 from oklnumba.learners.newton import OnlineNewtonStep, SketchedONS
 
 __all__ = [
-    "OGD",
-    "AdaptiveFTRL",
-    "ExpConcaveFTRL",
-    "ExponentiatedGradient",
-    "Hedge",
-    "LazyOGD",
-    "LeastSquares",
-    "LinearAWV",
-    "LinearLearner",
-    "LinearRidge",
-    "OnlineNewtonStep",
-    "PNorm",
-    "Perceptron",
-    "Played",
-    "Portfolio",
-    "Potential",
-    "SketchedONS",
-    "StronglyConvexFTRL",
-    "Winnow",
-    "WithFeatures",
-    "bregman",
-    "check_simplex",
-    "dual_exponent",
-    "euclidean",
-    "mahalanobis_norm",
-    "negative_entropy",
-    "online_to_batch",
-    "p_norm",
-    "play",
-    "squared_p_norm",
-]
+    "OGD", "AdaptiveFTRL", "ExpConcaveFTRL", "ExponentiatedGradient", "Hedge", "LazyOGD",
+    "LeastSquares", "LinearAWV", "LinearLearner", "LinearRidge", "OnlineNewtonStep", "PNorm",
+    "Perceptron", "Played", "Portfolio", "Potential", "SketchedONS", "StronglyConvexFTRL", "Winnow",
+    "WithFeatures", "bregman", "check_simplex", "dual_exponent", "euclidean", "mahalanobis_norm",
+    "negative_entropy", "online_to_batch", "p_norm", "play", "squared_p_norm",
+]  # fmt: skip
 
 
 def __dir__() -> list[str]:

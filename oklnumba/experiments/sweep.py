@@ -4,35 +4,35 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Mapping, Sequence
-from itertools import product
-from pathlib import Path
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import count, product
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from oklnumba import theory
 from oklnumba.components.kernels import check_kernel
 from oklnumba.core import checks
+from oklnumba.core.cholesky import BLAS
 from oklnumba.core.display import Bar
-from oklnumba.core.params import clone as anew, describe as told
+from oklnumba.core.params import clone
 from oklnumba.data import datasets
 from oklnumba.experiments import cells
 from oklnumba.experiments.cells import Cell, Measure, Options, Stream
 from oklnumba.experiments.table import Table
-from oklnumba.learners.base.learner import Learner as Player
+from oklnumba.learners.base.learner import Learner
 
-MOST_RUNS = 10**6  # of one learner: more are a slip
-TUNING_SEED = 1000  # of the permutation on which settings are chosen, or one beyond all others
+WARM_UP_ROWS, WARM_UP_SECONDS = 1500, 1.0  # enough to fill and compile dictionaries of usual size
+TUNING_SEED = 1000
 COLUMNS = (
     "data", "learner", "setting", "permutation", "n", "d", "loss", "mean_loss", "mistakes",
-    "regret", "size", "seconds", "memory", "peak", "finished", "total_loss", "seed", "chosen",
+    "regret", "size", "seconds", "memory", "finished", "total_loss", "seed", "chosen",
     "parameters", "versions", "error",
 )  # fmt: skip
 
-Maker = Player | Callable[..., Player]
-Choice = dict[str, Any]  # of tuned parameters
+Maker = Learner | Callable[..., Learner]
+Penalty = float | Mapping[str, float]  # for all losses, or by loss
+Choice = dict[str, Any]  # values of tuned parameters
 
 
 def sweep(
@@ -42,90 +42,73 @@ def sweep(
     tune: Mapping[str, Any] | None = None,
     *,
     kernel: Any = None,
-    regret: float | Mapping[str, float] | None = None,
+    regret: Penalty | None = None,
     measure: Measure | None = None,
-    backend: str | None = None,
     n_jobs: int | None = None,
     path: str | os.PathLike | None = None,
-    time_alone: bool = False,
     progress: bool = False,
     **of_run: Any,
 ) -> Table:
-    """Play learners on data sets over permutations of their rows; return a table, a row a run.
+    """Play learners on data sets over permutations of their rows; return a table, one row per run.
 
-    Each run is a cell of its own: one that fails is recorded with its error and stops nothing. The
-    numbers do not depend on where and beside what a cell is played (BLAS keeps to one thread);
-    ``seconds`` and ``peak`` do.
+    A run that fails becomes a row with its error; the others go on. Results do not depend on
+    ``n_jobs`` (BLAS is limited to one thread), but ``seconds`` does: use ``n_jobs=1`` to compare
+    times. Loops are compiled before the first run.
 
     Parameters
     ----------
     learners : learner, function, or a list or mapping of these
-        By name, or named by their class. A list under one name makes one line of several settings.
-        A function is called with those of these arguments that it names, without a default: ``T``
-        (rounds), ``d`` (width), ``X`` (inputs as they are in the data, unpermuted), ``kernel``,
-        ``seed`` (that of the permutation); and with what is tuned. A learner is copied and starts
-        without data; every hyper-parameter ``seed`` of it is moved by the permutation's seed.
+        In a mapping, the keys are the names; else the class or function gives the name. A list
+        under one name holds several settings. If a value is a function, ``sweep`` calls it with
+        those of ``T`` (rounds), ``d`` (width), ``X`` (unpermuted inputs), ``kernel``, ``seed`` (of
+        the permutation) that it has as arguments without a default, and with the tuned parameters.
+        Learners are copied without data; the permutation's seed is added to every ``seed``.
     data : name, Dataset, pair (X, y), or a list or mapping of these
         Names are those of ``okl.datasets``, with inputs scaled to [-1, 1].
     permutations : int or sequence of int
-        Number of permutations, 0, 1, ..., or their seeds: ``np.random.default_rng(seed)``
-        permutes the rows, as ``datasets.load(..., permute=seed)`` does. 0: the order given, once.
+        Number of permutations, with the seeds 0, 1, ..., or the seeds. ``np.random.default_rng(
+        seed)`` permutes the rows, as in ``datasets.load(..., permute=seed)``. 0: one run in the
+        given order.
     tune : mapping, optional
-        Of parameters (of the learner, ``kernel__sigma`` for those of parts, or of the function) to
-        values, for every learner that has them, or of learners' names to such mappings. All
-        combinations play a permutation of their own, with seed 1000 or one beyond all of
-        ``permutations``; that with the fewest mistakes (where labels are -1 and +1, else with the
-        least loss) plays the others, and is in the column ``chosen``.
+        From hyper-parameters (``kernel__sigma`` for nested ones) or arguments of functions to lists
+        of values, for every learner that has them. All combinations play one more permutation, with
+        seed 1000 or a larger one that the table does not use. The best combination plays the table
+        and is in the column ``chosen``: fewest mistakes if labels are -1 and +1, else least loss.
     kernel : Kernel, or mapping of data to Kernel, optional
-        For ``regret`` and for functions that ask for it.
+        For ``regret`` and for functions that take it.
     regret : float > 0, or mapping of loss to float, optional
-        The lam of min_f sum loss + lam |f|^2 over the RKHS of ``kernel``, the regret against which
-        is then recorded, in the learner's own loss; one ``theory.Hindsight`` for all runs of a loss
-        on a data set.
+        Records the regret against min_f sum loss + lam |f|^2 over the RKHS of ``kernel``, with this
+        lam and the learner's own loss.
     measure : function of (learner, run), optional
-        Returns more columns, a dict of numbers and texts, from the learner after its run. A ``Run``
-        among them, such as this one, is kept too, without its data.
-    backend : str, optional
-        Of joblib: "loky" (processes), "dask" (the running cluster), "threading". None: threads, or
-        what ``joblib.parallel_config`` says; without joblib (``pip install oklnumba[sweep]``) cells
-        are played one after another, in the calling thread.
+        Returns a dict of more columns: numbers, texts, or Runs (stored without their data).
     n_jobs : int, optional
-        Cells played side by side; None: what ``joblib.parallel_config`` says, or as many as there
-        are cores (for "dask": workers).
+        Runs played at the same time, as in joblib (``pip install oklnumba[sweep]``): -1 for all
+        cores; None for one, or what ``joblib.parallel_config(backend, n_jobs=...)`` sets. Threads,
+        unless it sets a backend such as "loky" or "dask".
     path : path, optional
-        Folder, made if need be, in which each finished cell is kept as soon as it is known; a
-        second call takes from it what it has. Cells are told apart by hyper-parameters, data,
-        permutation, further arguments and versions. Failed cells are tried again.
-    time_alone : bool
-        Play the cells of the table, not those of tuning, one after another in this process, so that
-        their ``seconds`` compare; loops are compiled before.
+        Folder for finished runs. A later call loads those with the same hyper-parameters, data,
+        permutation, options, name of ``measure`` and versions. Failed runs are played again.
     progress : bool
-        Show a progress bar with the time left.
+        Show a progress bar.
     **of_run
-        Further keywords of ``okl.run``: ``loss``, ``time_limit``, ``every``, ``record`` (sums are
-        of all rounds in any case, ``size`` is the largest of those recorded).
+        Further keywords of ``okl.run``: ``loss``, ``time_limit``, ``every``, ``record``.
 
     Returns
     -------
     Table
-        With the columns ``data``, ``learner``, ``setting`` (place in a list), ``permutation``,
+        With the columns ``data``, ``learner``, ``setting`` (index in a list), ``permutation``,
         ``n`` (rounds played), ``d``, ``loss``, ``mean_loss``, ``mistakes`` (share of rounds; None
-        for regression), ``regret`` (None unless asked for and all rounds were played), ``size``
-        (largest dictionary of the run, or features), ``seconds`` (in the learner), ``memory``
-        (bytes of the learner as it is pickled after the run: what it holds), ``peak`` (bytes by
-        which the resident set of the process rose at most during the run; None where another cell
-        ran in a thread beside it, or the system is not Linux, whose own record of the peak begins
-        anew with each cell), ``finished``, ``total_loss``, ``seed``, ``chosen``, ``parameters``,
-        ``versions``, ``error`` ("" where there was none), then those of ``measure``.
+        for regression), ``regret`` (None unless all rounds were played), ``size`` (largest
+        dictionary of the run, or number of features), ``seconds`` (in the learner), ``memory``
+        (bytes of the pickled learner after the run), ``finished``, ``total_loss``, ``seed``,
+        ``chosen``, ``parameters``, ``versions``, ``error`` ("" if none), and those of ``measure``.
 
     Raises
     ------
-    ValueError
-        If an argument is not valid.
-    FileNotFoundError
-        If a named data set is nowhere to be had.
     ImportError
-        If ``backend`` is given, or ``n_jobs`` other than 1, and joblib is not there.
+        If ``n_jobs`` is neither None nor 1 and joblib is not installed.
+    KeyboardInterrupt
+        At Ctrl-C. Finished runs are in ``path``; threads still end the runs they have begun.
 
     Examples
     --------
@@ -144,198 +127,149 @@ def sweep(
     >>> table.select(learner="FOGD")["chosen"]
     array(['step=10.0', 'step=10.0', 'step=10.0'], dtype='<U9')
     """
-    seeds = seeds_of(permutations)
-    streams = streams_of(data, kernel)
-    lines = lines_of(learners)
-    grids = grids_of(tune, lines)
-    options = Options(of_run, measure, None if path is None else checks.as_path(path))
-    time_alone = checks.require_flag("time_alone", time_alone)
-    progress = checks.require_flag("progress", progress)
-    regret = checked_penalty("regret", regret)
-    if regret is not None and any(s.kernel is None for s in streams):
-        raise ValueError("regret needs the kernel of its RKHS; pass kernel=okl.Gaussian(sigma)")
-    where = cells.checked_where(backend, n_jobs)
-    if measure is not None:
-        checks.require(callable(measure), "measure", measure, "a function of (learner, run)")
-    chosen: dict[tuple, Choice | str] = {}
-    if grids:
-        tuning_seed = max(TUNING_SEED, 1 + max(seeds, default=0))
-        chosen = choose(streams, lines, grids, tuning_seed, options._replace(measure=None), where,
-                        progress)  # fmt: skip
-    order = [(seed, seed) for seed in seeds] or [(0, None)]
+    seeds = check_seeds(permutations)
+    streams = name_streams(data, kernel)
+    lines = name_learners(learners)
+    grids = expand_grids(tune, lines)
+    options = cells.check_options(of_run, measure, path, n_jobs, progress)
+    if regret is not None:
+        check_penalty("regret", regret)
+        if any(stream.kernel is None for stream in streams):
+            raise ValueError("regret needs the kernel of its RKHS; pass kernel=okl.Gaussian(sigma)")
+    tuning_seed = max(TUNING_SEED, 1 + max(seeds, default=0))
+    chosen = choose(streams, lines, grids, tuning_seed, options) if grids else {}
     table = [
-        made(stream, name, setting, maker, seed, permuted, chosen.get((stream.name, name, setting)))
+        make_cell(stream, name, setting, maker, seed, order, chosen.get((stream, name, setting)))
         for stream in streams
         for name, makers in lines.items()
         for setting, maker in enumerate(makers)
-        for seed, permuted in order
+        for seed, order in [(seed, seed) for seed in seeds] or [(0, None)]
     ]
-    return play_table(table, options, where, regret, time_alone, progress)
+    return play_table(table, options, regret)
 
 
-def play_table(
-    table: list[Cell],
-    options: Options,
-    where: tuple[str | None, int | None],
-    regret: float | Mapping[str, float] | None,
-    time_alone: bool,
-    progress: bool,
-) -> Table:
-    """Play cells and return the table of them."""
-    found = play_cells(table, options, (None, 1) if time_alone else where, progress,
-                       cells.TIMED_ROWS if time_alone else cells.FIRST_ROWS)  # fmt: skip
-    rows = [dict.fromkeys(COLUMNS) | cell.head | out
-            for cell, out in zip(table, found, strict=True)]  # fmt: skip
-    about: dict[str, Any] = {}
-    if regret is not None:
-        about = {"lam": regret, "best": against_the_best(table, rows, regret, options.path)}
-    return Table(rows, about)
+def play_table(table: list[Cell], options: Options, lam: Penalty | None) -> Table:
+    """Play cells and return their table, with the regret if lam is given."""
+    rows = play_cells(table, options)
+    if lam is None:
+        return Table(rows)
+    return Table(rows, {"lam": lam, "best": add_regret(table, rows, lam)})
 
 
-# ---- what the arguments are ----
+# ---- arguments ----
 
 
-def seeds_of(permutations: int | Sequence[int]) -> list[int]:
-    """Return the seeds of permutations; none for the order given."""
+def check_seeds(permutations: int | Sequence[int]) -> list[int]:
+    """Return the seeds of the permutations; an empty list means the given order."""
     if isinstance(permutations, int | np.integer):
-        permutations = checks.require_count("permutations", permutations, 0)
-        checks.require(permutations <= MOST_RUNS, "permutations", permutations, f"<= {MOST_RUNS}")
-        return list(range(permutations))
-    what = "a number of permutations, or seeds that differ"
-    seeds = [checks.require_seed(seed, "a seed of permutations")
-             for seed in checks.require_list("permutations", permutations, what)]  # fmt: skip
-    checks.require(
-        bool(seeds) and len(set(seeds)) == len(seeds),
-        "permutations", permutations, what,
-    )  # fmt: skip
+        return list(range(checks.require_count("permutations", permutations, 0)))
+    what = "a number of permutations, or a list of different seeds"
+    given = checks.require_list("permutations", permutations, what)
+    seeds = [checks.require_seed(seed, "a seed of permutations") for seed in given]
+    checks.require(0 < len(set(seeds)) == len(seeds), "permutations", permutations, what)
     return seeds
 
 
-def checked_penalty(
-    name: str, lam: float | Mapping[str, float] | None
-) -> float | dict[str, float] | None:
-    """Return lam, or that of each loss, > 0; None is none."""
-    if isinstance(lam, Mapping):
-        return {loss: checks.require_positive(name, value) for loss, value in lam.items()}
-    return None if lam is None else checks.require_positive(name, lam)
+def check_penalty(name: str, lam: Penalty) -> None:
+    """Raise ValueError unless lam, or the lam of each loss, is > 0."""
+    for value in lam.values() if isinstance(lam, Mapping) else [lam]:
+        checks.require_positive(name, value)
 
 
-def _pair(one: Any) -> bool:
-    """Say whether this is inputs and labels, and not two data sets."""
-    return (
-        isinstance(one, tuple)
-        and len(one) == 2
-        and not any(isinstance(part, str | tuple | datasets.Dataset) for part in one)
-    )
+def name_all(names: Iterable[str], values: Iterable[Any]) -> dict[str, Any]:
+    """Return values by name; a name that is taken gets a number."""
+    named: dict[str, Any] = {}
+    for name, value in zip(names, values, strict=True):
+        numbered = (f"{name} {i}" for i in count(2))
+        named[name if name not in named else next(n for n in numbered if n not in named)] = value
+    return named
 
 
-def streams_of(data: Any, kernel: Any = None) -> list[Stream]:
-    """Return the data sets of a sweep, each with its kernel."""
-    if isinstance(data, str | datasets.Dataset) or _pair(data):
+def _is_pair(value: Any) -> bool:
+    """Say whether this is (X, y), not a tuple of two data sets."""
+    sets = str | tuple | datasets.Dataset
+    pair = isinstance(value, tuple) and len(value) == 2
+    return pair and not any(isinstance(v, sets) for v in value)
+
+
+def name_streams(data: Any, kernel: Any = None) -> list[Stream]:
+    """Return the streams of a sweep, each with its kernel."""
+    what = "the name of a data set, a Dataset, a pair (X, y), or a list or mapping of these"
+    if isinstance(data, str | datasets.Dataset) or _is_pair(data):
         data = [data]
-    if not isinstance(data, Mapping):
-        what = "a name, a Dataset, a pair (X, y), or a list or mapping of these"
-        checks.require(isinstance(data, list | tuple) and len(data) > 0, "data", data, what)
-        named: dict[str, Any] = {}
-        for i, one in enumerate(data):
-            name = one if isinstance(one, str) else getattr(one, "name", f"data {i}")
-            named[_unused(name, named)] = one
-        data = named
+    if isinstance(data, list | tuple):
+        names = [v if isinstance(v, str) else getattr(v, "name", f"data {i}")
+                 for i, v in enumerate(data)]  # fmt: skip
+        data = name_all(names, data)
+    checks.require(isinstance(data, Mapping) and len(data) > 0, "data", data, what)
     streams = []
-    for name, one in data.items():
-        if isinstance(one, str):
-            one = datasets.load(one)
-        if isinstance(one, datasets.Dataset):
-            one = one.X, one.y
-        if not _pair(one):
-            raise ValueError(
-                f"data {name!r} must be the name of a set, a Dataset or a pair (X, y), "
-                f"but is {told(one)}"
-            )
+    for name, value in data.items():
+        if isinstance(value, str):
+            value = datasets.load(value)
+        pair = (value.X, value.y) if isinstance(value, datasets.Dataset) else value
+        checks.require(_is_pair(pair), f"data {name!r}", value, what)
         own = kernel.get(name) if isinstance(kernel, Mapping) else kernel
         if own is not None:
             check_kernel(own)
-        streams.append(cells.stream_of(str(name), *one, own))
-    checks.require(bool(streams), "data", data, "one data set or more")
+        streams.append(cells.make_stream(str(name), *pair, own))
     return streams
 
 
-def _unused(name: str, taken: Mapping[str, Any]) -> str:
-    number = 2
-    while (found := name if number == 2 and name not in taken else f"{name} {number}") in taken:
-        number += 1
-    return found
-
-
-def lines_of(learners: Any) -> dict[str, list[Maker]]:
-    """Return the settings of each line by its name."""
-    if isinstance(learners, Player) or callable(learners):
+def name_learners(learners: Any) -> dict[str, list[Maker]]:
+    """Return the settings of each learner by its name."""
+    what = "a learner, a function that returns one, or a list or mapping of these"
+    if isinstance(learners, Learner) or callable(learners):
         learners = [learners]
     if not isinstance(learners, Mapping):
-        named: dict[str, Any] = {}
-        what = "a learner, a function, or a list or mapping of these"
-        for one in checks.require_list("learners", learners, what):
-            name = getattr(one, "__name__", type(one).__name__)
-            named[_unused(name, named)] = one
-        learners = named
+        learners = checks.require_list("learners", learners, what)
+        learners = name_all([getattr(v, "__name__", type(v).__name__) for v in learners], learners)
+    checks.require(bool(learners), "learners", learners, what)
     lines = {
-        str(name): list(ones) if isinstance(ones, list | tuple) else [ones]
-        for name, ones in learners.items()
+        str(name): list(value) if isinstance(value, list | tuple) else [value]
+        for name, value in learners.items()
     }
-    for name, ones in lines.items():
-        for one in ones:
-            if isinstance(one, type) or not (isinstance(one, Player) or callable(one)):
-                raise ValueError(
-                    f"learner {name!r} must be a learner, a function that returns one, or a list "
-                    f"of these, but is {told(one)}"
-                )
-    checks.require(bool(lines) and all(lines.values()), "learners", learners, "one or more")
+    for name, makers in lines.items():
+        good = [isinstance(v, Learner) or callable(v) and not isinstance(v, type) for v in makers]
+        checks.require(bool(good) and all(good), f"learner {name!r}", learners[name], what)
     return lines
 
 
-def _arguments(maker: Maker) -> set[str]:
-    """Return what can be tuned: hyper-parameters of a learner, arguments of a function."""
-    if isinstance(maker, Player):
-        return set(maker.get_params())
-    return set(inspect.signature(maker).parameters)
-
-
-def needed(maker: Callable[..., Player]) -> set[str]:
+def list_required(maker: Callable[..., Learner]) -> set[str]:
     """Return the arguments of a function that have no default."""
     parameters = inspect.signature(maker).parameters.values()
     return {one.name for one in parameters if one.default is inspect.Parameter.empty}
 
 
-def grids_of(
+def _list_tunable(maker: Maker) -> set[str]:
+    is_learner = isinstance(maker, Learner)
+    return set(maker.get_params() if is_learner else inspect.signature(maker).parameters)
+
+
+def expand_grids(
     tune: Mapping[str, Any] | None, lines: Mapping[str, list[Maker]]
 ) -> dict[str, list[Choice]]:
-    """Return the combinations to choose from, for each line that has any."""
-    if tune is None or isinstance(tune, Mapping) and not tune:
+    """Return the combinations to choose from, by learner."""
+    what = "a mapping of parameters to lists of one value or more"
+    checks.require(tune is None or isinstance(tune, Mapping), "tune", tune, what)
+    if not tune:
         return {}
-    checks.require(isinstance(tune, Mapping), "tune", tune, "a mapping of parameters to values")
-    own = any(isinstance(values, Mapping) for values in tune.values())
-    unknown = set(tune) - set(lines) if own else set()
-    grids: dict[str, list[Choice]] = {}
+    values = {name: checks.require_list("tune", given, what) for name, given in tune.items()}
+    checks.require(all(values.values()), "tune", tune, what)
+    unknown, grids = set(tune), {}
     for name, makers in lines.items():
-        has = set.intersection(*map(_arguments, makers))
-        asked = tune.get(name, {}) if own else {k: v for k, v in tune.items() if k in has}
-        what = "parameters with one value or more each, in a list"
-        checks.require(isinstance(asked, Mapping), "tune", tune, what)
-        unknown |= {f"{name}: {k}" for k in asked if k not in has}
-        values = [
-            [v.item() if isinstance(v, np.generic) else v for v in one]
-            for one in (checks.require_list("tune", vs, what) for vs in asked.values())
-        ]
-        checks.require(all(values), "tune", tune, what)
-        if asked:
-            grids[name] = [dict(zip(asked, point, strict=True)) for point in product(*values)]
-    if not own:
-        unknown |= set(tune) - {k for grid in grids.values() for k in grid[0]}
+        known = set.intersection(*map(_list_tunable, makers))
+        unknown -= known
+        own = {
+            k: [v.item() if isinstance(v, np.generic) else v for v in given]
+            for k, given in values.items()
+            if k in known
+        }
+        if own:
+            grids[name] = [dict(zip(own, point, strict=True)) for point in product(*own.values())]
     if unknown:
         raise ValueError(
-            f"tune names what no learner has: {', '.join(sorted(unknown))}; it takes arguments "
-            "of the functions and hyper-parameters of the learners (kernel__sigma for those of "
-            "parts), or {learner: {parameter: values}}"
+            f"tune names what no learner has: {', '.join(sorted(unknown))}; it takes arguments of "
+            "functions and hyper-parameters of learners (kernel__sigma for nested ones)"
         )
     return grids
 
@@ -343,13 +277,13 @@ def grids_of(
 # ---- cells ----
 
 
-def made(
+def make_cell(
     stream: Stream, name: str, setting: int, maker: Maker, seed: int, order: int | None,
     choice: Choice | str | None = None,
 ) -> Cell:  # fmt: skip
     """Return a cell with its learner, or with the error of making it.
 
-    choice : tuned parameters; text: why none could be chosen.
+    choice : values of tuned parameters, or why none could be chosen.
     """
     head = {
         "data": stream.name, "learner": name, "setting": setting, "seed": seed,
@@ -358,78 +292,62 @@ def made(
     try:
         if isinstance(choice, str):
             raise ValueError(choice)
-        player = _learner(maker, stream, seed, choice or {})
+        player = _make_learner(maker, stream, seed, choice or {})
     except Exception as error:
         return Cell(stream, None, order, head | {"error": f"{type(error).__name__}: {error}"})
     text = ", ".join(f"{k}={v!r}" for k, v in (choice or {}).items())
     return Cell(stream, player, order, head | {"chosen": text, "parameters": repr(player)})
 
 
-def _learner(maker: Maker, stream: Stream, seed: int, choice: Choice) -> Player:
-    """Return the learner that a line plays."""
-    if isinstance(maker, Player):
-        player = anew(maker).set_params(**choice)
-        names = [k for k in player.get_params() if k.split("__")[-1] == "seed" and k not in choice]
-        return player.set_params(**{k: player.get_params()[k] + seed for k in names})
+def _make_learner(maker: Maker, stream: Stream, seed: int, choice: Choice) -> Learner:
+    if isinstance(maker, Learner):
+        player = clone(maker).set_params(**choice)
+        params = player.get_params()
+        names = [k for k in params if k.split("__")[-1] == "seed" and k not in choice]
+        return player.set_params(**{k: params[k] + seed for k in names})
     n, d = stream.X.shape
-    known = {"T": n, "d": d, "X": stream.X, "kernel": stream.kernel, "seed": seed}
-    asked = needed(maker)
-    player = maker(**{k: v for k, v in known.items() if k in asked} | choice)
-    if not isinstance(player, Player):
-        raise ValueError(f"the function must return a learner, but returned {told(player)}")
-    return anew(player)
+    given = {"T": n, "d": d, "X": stream.X, "kernel": stream.kernel, "seed": seed}
+    required = list_required(maker)
+    player = maker(**{k: v for k, v in given.items() if k in required} | choice)
+    checks.require_instance("the function's result", player, Learner, "a learner")
+    return clone(player)
 
 
-def play_cells(
-    table: Sequence[Cell],
-    options: Options,
-    where: tuple[str | None, int | None],
-    progress: bool,
-    first_rows: int = cells.FIRST_ROWS,
-) -> list[dict[str, Any]]:
-    """Return what each cell left, playing those that are not kept."""
+def play_cells(table: Sequence[Cell], options: Options) -> list[dict[str, Any]]:
+    """Return the row of each cell, playing those that are not in the folder."""
+    rows = [dict.fromkeys(COLUMNS) | cell.head for cell in table]
+    left = [i for i, cell in enumerate(table) if cell.player is not None]
+    names = {}
     if options.path is not None:
         options.path.mkdir(parents=True, exist_ok=True)
-    found: list[dict[str, Any]] = [{} for _ in table]
-    keys: list[str | None] = [None] * len(table)
-    left = []
-    for i, cell in enumerate(table):
-        if cell.player is None:
-            continue
-        if options.path is not None:
-            keys[i] = cells.key(cell, options)
-            before = cells.kept(options.path, keys[i])
-            if before is not None:
-                found[i] = before
-                continue
-        left.append(i)
-    tasks = [_task(table[i], options) for i in left]
-    bar = Bar(total=len(table), initial=len(table) - len(left), unit=" run", disable=not progress)
-    with bar, threadpool_limits(1):
-        compile_loops([table[i] for i in left], options, first_rows)
-        for j, out in cells.results(tasks, *where):
-            i = left[j]
-            found[i] = out
-            if options.path is not None and not out["error"]:
-                cells.keep(options.path, str(keys[i]), out)
+        names = {i: cells.name_cell(table[i], options) for i in left}
+        found = {i: cells.load_cell(options.path, names[i]) for i in left}
+        for i, columns in found.items():
+            rows[i] |= columns or {}
+        left = [i for i in left if found[i] is None]
+    shared = options.of_run, options.measure
+    tasks = [(c.player, c.stream.X, c.stream.y, c.order, *shared) for c in (table[i] for i in left)]
+    done = len(table) - len(left)
+    with (
+        Bar(total=len(table), initial=done, unit=" run", disable=not options.progress) as bar,
+        BLAS.limit(limits=1, user_api="blas"),
+    ):
+        compile_loops([table[i] for i in left], options.of_run)
+        for k, columns in cells.play_all(tasks, options.n_jobs):
+            rows[left[k]] |= columns
+            if options.path is not None and not columns["error"]:
+                cells.save_cell(options.path, names[left[k]], columns)
             bar.update()
-    return found
+    return rows
 
 
-def _task(cell: Cell, options: Options) -> tuple:
-    return (
-        cell.player, cell.stream.X, cell.stream.y, cell.order, options.of_run, options.measure,
-    )  # fmt: skip
-
-
-def compile_loops(table: Sequence[Cell], options: Options, rows: int) -> None:
-    """Play the first rounds of each line: threads would wait for one that compiles."""
+def compile_loops(table: Sequence[Cell], of_run: dict[str, Any]) -> None:
+    """Play the first rounds of each learner, so that no run's ``seconds`` include compilation."""
+    limit = min(WARM_UP_SECONDS, of_run.get("time_limit") or WARM_UP_SECONDS)
     lines = {(cell.head["learner"], type(cell.player)): cell for cell in table}
-    ways = {cells.FIRST_ROWS: options.of_run}
-    ways[rows] = options.of_run | ({"time_limit": cells.TIMED_SECONDS} if rows not in ways else {})
-    for cell, (n, of_run) in product(lines.values(), ways.items()):
-        assert cell.player is not None
-        cells.play(cell.player, cell.stream.X[:n], cell.stream.y[:n], None, of_run, None)
+    for cell in lines.values():
+        X, y = cell.stream.X[:WARM_UP_ROWS], cell.stream.y[:WARM_UP_ROWS]
+        cells.play(cell.player, X, y, None, of_run | {"time_limit": limit}, None)
 
 
 def choose(
@@ -438,68 +356,42 @@ def choose(
     grids: Mapping[str, list[Choice]],
     seed: int,
     options: Options,
-    where: tuple[str | None, int | None],
-    progress: bool,
 ) -> dict[tuple, Choice | str]:
-    """Return the best combination by data, learner and setting; text where none could be played."""
-    places = [
-        (stream, name, setting, maker)
-        for stream in streams
-        for name in grids
-        for setting, maker in enumerate(lines[name])
-    ]
-    points = [(place, choice) for place in places for choice in grids[place[1]]]
-    table = [made(*place, seed, seed, choice) for place, choice in points]
+    """Return the best combination by (stream, learner, setting); text says why there is none."""
+    keys, table = [], []
+    for stream in streams:
+        for name, grid in grids.items():
+            for (setting, maker), choice in product(enumerate(lines[name]), grid):
+                keys.append(((stream, name, setting), choice))
+                table.append(make_cell(stream, name, setting, maker, seed, seed, choice))
     best: dict[tuple, tuple[float, Choice | str]] = {}
-    found = play_cells(table, options, where, progress)
-    for ((stream, name, setting, _), choice), cell, out in zip(points, table, found, strict=True):
-        told = cell.head | out
-        place = stream.name, name, setting
-        if told["error"]:
-            best.setdefault(place, (np.inf, f"tuning, {choice}: {told['error']}"))
+    rows = play_cells(table, options._replace(measure=None))
+    for (place, choice), row in zip(keys, rows, strict=True):
+        if row["error"]:
+            best.setdefault(place, (np.inf, f"tuning, {choice}: {row['error']}"))
             continue
-        score = out["mean_loss"] if out["mistakes"] is None else out["mistakes"]
-        unlimited = score if out["finished"] else np.inf
-        known, before = best.get(place, (np.inf, ""))
-        if unlimited < known or isinstance(before, str):
-            best[place] = unlimited, choice
+        score = row["mean_loss"] if row["mistakes"] is None else row["mistakes"]
+        if not row["finished"]:  # at the time limit: chosen only if nothing else is left
+            score = np.inf
+        if place not in best or score < best[place][0] or isinstance(best[place][1], str):
+            best[place] = score, choice
     return {place: choice for place, (_, choice) in best.items()}
 
 
-# ---- regret ----
-
-
-def against_the_best(
-    table: Sequence[Cell],
-    rows: list[dict[str, Any]],
-    lam: float | Mapping[str, float],
-    path: Path | None,
-) -> dict[str, float]:
-    """Fill in the regret of the rows; return min_f sum loss + lam |f|^2 by data and loss."""
-    best: dict[tuple[str, str], float] = {}
-    for cell, row in zip(table, rows, strict=True):
-        stream = cell.stream
+def add_regret(table: Sequence[Cell], rows: list[dict[str, Any]], lam: Penalty) -> dict[str, float]:
+    """Add the regret to the rows; return min_f sum loss + lam |f|^2 by "data, loss"."""
+    best: dict[str, float] = {}
+    for (stream, *_), row in zip(table, rows, strict=True):
         if row["error"] or row["n"] < len(stream.X):
             continue
-        place = stream.name, row["loss"]
+        place = f"{row['data']}, {row['loss']}"
         try:
             if place not in best:
                 own = lam[row["loss"]] if isinstance(lam, Mapping) else lam
-                best[place] = least(stream, row["loss"], own, path)
+                hindsight = theory.Hindsight(stream.kernel, stream.X, stream.y, own, row["loss"])
+                found = hindsight.comparator()
+                best[place] = float(found.loss + own * found.norm**2)
             row["regret"] = row["total_loss"] - best[place]
         except (ValueError, FloatingPointError, KeyError) as error:
             row["error"] = f"no regret: {type(error).__name__}: {error}"
-    return {", ".join(place): value for place, value in best.items()}
-
-
-def least(stream: Stream, loss: str, lam: float, path: Path | None) -> float:
-    """Return min_f sum loss + lam |f|^2 over the RKHS of a stream's kernel, kept like a cell."""
-    what = cells.key_of_best(stream, loss, lam)
-    before = None if path is None else cells.kept(path, what)
-    if before is not None:
-        return before["best"]
-    found = theory.Hindsight(stream.kernel, stream.X, stream.y, lam, loss).comparator()
-    value = float(found.loss + lam * found.norm**2)
-    if path is not None:
-        cells.keep(path, what, {"best": value})
-    return value
+    return best

@@ -17,6 +17,7 @@ from oklnumba.plots.drawing import (
     FONT,
     POINTS,
     band,
+    direct_labels,
     figure,
     label_ticks,
     line_style,
@@ -27,26 +28,10 @@ from oklnumba.plots.drawing import (
 )
 
 __all__ = [
-    "COLOURS",
-    "DASHES",
-    "FONT",
-    "POINTS",
-    "band",
-    "certificate",
-    "figure",
-    "label_ticks",
-    "line_style",
-    "loss_curves",
-    "progress",
-    "regret_vs_size",
-    "shared_legend",
-    "size_curves",
-    "thin",
-    "thin_checkpoints",
-    "tidy",
-    "time_curves",
-    "title",
-]
+    "COLOURS", "DASHES", "FONT", "POINTS", "band", "certificate", "direct_labels", "figure",
+    "label_ticks", "line_style", "loss_curves", "progress", "regret_vs_size", "shared_legend",
+    "size_curves", "thin", "thin_checkpoints", "tidy", "time_curves", "title",
+]  # fmt: skip
 
 
 def __dir__() -> list[str]:

@@ -1,7 +1,6 @@
-"""Figures of runs: losses, times, and certificates of regret.
+"""Curves of losses, times, sizes and regret, drawn on given Axes.
 
-All functions draw on the Axes they are given. pyplot and the global settings of matplotlib are
-never touched, so they work without a display, in threads, and inside figures of your own.
+Nothing uses pyplot or changes global settings of matplotlib.
 """
 
 from __future__ import annotations
@@ -14,13 +13,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator
 
-from oklnumba.core.checks import require, require_count, require_flag, require_instance, shown
+from oklnumba.core import checks
 from oklnumba.experiments.table import Table
 from oklnumba.plots.drawing import (
     COLOURS,
     FONT,
     POINTS,
     as_styles,
+    direct_labels,
     figure,
     label_ticks,
     line_style,
@@ -29,23 +29,26 @@ from oklnumba.plots.drawing import (
     tidy,
     title,
 )
-from oklnumba.plots.labels import direct_labels
 from oklnumba.protocol.runs import Run
 
-FAMILIES = "a mapping of title to a list of learners, or None"
+YLABELS = {
+    "regret": "regret ({} loss)",
+    "mean_loss": "average {} loss",
+    "total_loss": "sum of {} losses",
+    "mistakes": "share of mistakes",
+    "seconds": "time in the learner (s)",
+    "memory": "memory of the learner (bytes)",
+}
 
 
 def _require_run(run: Any) -> None:
-    require_instance("run", run, Run, "a Run, what okl.run(learner, X, y) returns")
+    checks.require_instance("run", run, Run, "a Run, what okl.run(learner, X, y) returns")
 
 
 def _require_runs(runs: Any) -> None:
-    """Raise ValueError unless there is a mapping of labels to runs."""
-    if not isinstance(runs, Mapping) or not all(isinstance(run, Run) for run in runs.values()):
-        raise ValueError(
-            "runs must be a mapping of labels to runs, such as {'FOGD': okl.run(learner, X, y)}, "
-            f"but is {shown(runs)}"
-        )
+    good = isinstance(runs, Mapping) and all(isinstance(run, Run) for run in runs.values())
+    what = "a mapping of labels to runs, such as {'FOGD': okl.run(learner, X, y)}"
+    checks.require(good, "runs", runs, what)
 
 
 def loss_curves(
@@ -56,24 +59,20 @@ def loss_curves(
     styles: Mapping[str, Mapping[str, Any]] | None = None,
     legend: bool = True,
 ) -> None:
-    """Draw the average loss, or the share of mistakes, of the rounds so far; both axes logarithmic.
+    """Draw the average loss, or the share of mistakes, after each round; both axes logarithmic.
 
     Parameters
     ----------
     runs : mapping of label to Run
     axes : matplotlib Axes
     mistakes : bool, optional
-        Whether to draw mistakes in place of losses; None: if all runs count them.
+        Whether to draw mistakes instead of losses; None: if all runs count them, that is if their
+        labels are -1 and +1.
     first : int
         First round drawn; averages of fewer rounds are noise.
     styles : mapping of label to keywords of ``Axes.plot``, optional
-        For labels that should not take the next of ``line_style``.
+        For labels that should not get the next ``line_style``.
     legend : bool
-
-    Raises
-    ------
-    ValueError
-        If mistakes are asked for and a run has none (its labels are not all -1 or +1).
 
     Examples
     --------
@@ -91,7 +90,7 @@ def loss_curves(
     require_axes(axes)
     if mistakes is None:
         mistakes = all(run.mistakes is not None for run in runs.values())
-    mistakes = require_flag("mistakes", mistakes)
+    mistakes = checks.require_flag("mistakes", mistakes)
     for number, (label, run) in enumerate(runs.items()):
         if mistakes and run.mistakes is None:
             raise ValueError(f"the run {label!r} counts no mistakes: its labels are not -1 and +1")
@@ -111,15 +110,7 @@ def time_curves(
     styles: Mapping[str, Mapping[str, Any]] | None = None,
     legend: bool = True,
 ) -> None:
-    """Draw the seconds spent in the learner against rounds, at the run's readings of the clock.
-
-    Parameters
-    ----------
-    runs : mapping of label to Run
-    axes : matplotlib Axes
-    styles : mapping of label to keywords of ``Axes.plot``, optional
-        For labels that should not take the next of ``line_style``.
-    legend : bool
+    """Draw the seconds in the learner at the run's checkpoints; arguments as in ``loss_curves``.
 
     Examples
     --------
@@ -136,14 +127,13 @@ def time_curves(
     for number, (label, run) in enumerate(runs.items()):
         if run.rounds:
             at = thin_checkpoints(run)
-            axes.plot(
-                run.checkpoints[at], run.checkpoint_seconds[at], **_look(label, number, styles)
-            )
+            look = _look(label, number, styles)
+            axes.plot(run.checkpoints[at], run.checkpoint_seconds[at], **look)
     _finish(axes, "time in the learner (s)", legend)
 
 
 def thin_checkpoints(run: Run, points: int = POINTS) -> np.ndarray:
-    """Return the indices of up to ``points`` checkpoints of a run, geometrically spaced in rounds.
+    """Return the indices of up to ``points`` checkpoints of a run, geometrically spaced.
 
     Examples
     --------
@@ -167,11 +157,11 @@ def certificate(
     style: Mapping[str, Any] | None = None,
     legend: bool = True,
 ) -> None:
-    """Draw the regret of an AWV run in its own space and the bound that holds for it, by rounds.
+    """Draw the certified regret of an AWV run, solid, and its bound, dashed.
 
-    Runs in different spaces do not compare: ``run.certificate.space`` says which it is.
-    The regret is drawn solid and the bound dashed, in one colour; both axes are logarithmic, so
-    rounds with a regret of 0 or below are left out. Those of several outputs are added up.
+    The regret is in the space that ``run.certificate.space`` names, so runs in different spaces do
+    not compare. Both axes are logarithmic; a regret of 0 or below is left out. Several outputs are
+    added up.
 
     Parameters
     ----------
@@ -179,16 +169,10 @@ def certificate(
     axes : matplotlib Axes
     label : str
         Name of the run in the legend.
-    first : int
-        First round drawn.
     style : keywords of ``Axes.plot``, optional
         For example ``{"color": plots.COLOURS[1]}``.
-    legend : bool
-
-    Raises
-    ------
-    ValueError
-        If the run has no certificate.
+    first, legend
+        As in ``loss_curves``.
 
     Examples
     --------
@@ -210,35 +194,18 @@ def certificate(
     keywords.pop("linestyle", None)
     at = _recorded(run, first)
     regret, bound = _regrets(run, at)
-    axes.plot(
-        at, np.where(regret > 0.0, regret, np.nan), linestyle="-", label=f"{name}regret", **keywords
-    )
+    regret = np.where(regret > 0.0, regret, np.nan)
+    axes.plot(at, regret, linestyle="-", label=f"{name}regret", **keywords)
     if np.isfinite(bound).any():  # ridge forecasts have none
         axes.plot(at, bound, linestyle="--", label=f"{name}bound", **keywords)
     _finish(axes, "regret (sum of squared losses)", legend)
 
 
 def progress(run: Run, first: int = 10) -> tuple[Figure, np.ndarray]:
-    """Return a figure of one run: its error so far, and its regret with the bound if certified.
+    """Return a figure of one run: its error and, if certified, its regret with the bound.
 
-    As ``loss_curves`` and ``certificate`` draw them, but on a linear axis where an average is 0 or
-    a regret is below 0.
-
-    Parameters
-    ----------
-    run : Run
-    first : int
-        First round drawn, the run being longer; averages of fewer rounds are noise.
-
-    Returns
-    -------
-    Figure, ndarray of Axes
-        Of shape (1, 2), or (1, 1) without a certificate.
-
-    Raises
-    ------
-    ValueError
-        If the run has no rounds.
+    Like ``loss_curves`` and ``certificate``, but with a linear axis if a value is 0 or below. The
+    array of Axes has shape (1, 2), or (1, 1) without a certificate.
 
     Examples
     --------
@@ -250,9 +217,9 @@ def progress(run: Run, first: int = 10) -> tuple[Figure, np.ndarray]:
     ((1, 1), 'FOGD: 6.2 % mistakes')
     """
     _require_run(run)
-    first = require_count("first", first, 1)
+    first = checks.require_count("first", first, 1)
     if run.rounds == 0:
-        raise ValueError("the run has no rounds, so there is nothing to draw; play some first")
+        raise ValueError("the run has no rounds to draw")
     certified = run.certificate is not None
     fig, axes = figure(columns=1 + certified, width=7.0 if certified else 4.5)
     name = run.learner.split("(")[0]
@@ -266,26 +233,26 @@ def progress(run: Run, first: int = 10) -> tuple[Figure, np.ndarray]:
         several = run.certificate.regret.ndim > 1
         title(axes[0, 1], f"regret in the learner's own space{', all outputs' if several else ''}")
         line = axes[0, 1].lines[0]
-        line.set_ydata(_regrets(run, line.get_xdata())[0])  # those below 0 too
+        line.set_ydata(_regrets(run, line.get_xdata())[0])  # also below 0
     for ax in axes[0]:
         ax.relim()
         if min(np.min(line.get_ydata()) for line in ax.lines) <= 0.0:
             ax.set_yscale("linear")
         if run.rounds <= first:
             for line in ax.lines:
-                line.set_marker("o")  # a single point makes no line
+                line.set_marker("o")  # one point makes no line
         label_ticks(ax.xaxis, *ax.get_xlim())
     return fig, axes
 
 
 def _regrets(run: Run, at: np.ndarray) -> list[np.ndarray]:
-    """Return regret and bound of a certificate after some rounds, all outputs added up."""
+    """Return regret and bound after some rounds, summed over outputs."""
     both = run.certificate.regret, run.certificate.bound
     return [a[np.searchsorted(run.recorded, at)].reshape(len(at), -1).sum(axis=1) for a in both]
 
 
 def _recorded(run: Run, first: int) -> np.ndarray:
-    """Return rounds as ``thin`` does, or those recorded that come next."""
+    """Return the rounds of ``thin``, or the next ones that are recorded."""
     at = np.searchsorted(run.recorded, thin(run.rounds, first=first))
     return run.recorded[np.unique(at)]
 
@@ -296,27 +263,22 @@ def regret_vs_size(
     values: str = "regret",
     styles: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Figure:
-    """Return a figure of regret against dictionary size, a panel for each family of learners.
+    """Return a figure of regret against dictionary size, one panel per family of learners.
 
-    Lines are means over seeds, bands reach from the least to the most; dotted: the bound of the
-    learner's certificate. Where squared losses are drawn, a vertical line is the effective
-    dimension, and a grey dashed one the bound of Kernel-AWV, if they are within the panel.
+    Lines are means over seeds, bands the range; a dotted line is the bound from the learner's
+    certificate. With squared loss, a vertical line is the effective dimension and a grey dashed one
+    the bound of Kernel-AWV, if they are within the panel.
 
     Parameters
     ----------
     table : Table
-        Of ``okl.regret_vs_size``.
+        From ``okl.regret_vs_size``.
     families : mapping of title to learners, optional
         The panels. None: one for each loss.
     values : str
-        Column on the other axis: "regret", "mistakes", "seconds", "memory", ...
+        Column on the y axis: "regret", "mistakes", "seconds", "memory", ...
     styles : mapping of learner to keywords of ``Axes.plot``, optional
-        None: one of ``line_style`` for each learner of the table, the same in all panels.
-
-    Raises
-    ------
-    ValueError
-        If the table has no such learner or column, or a family regrets in different losses.
+        None: a ``line_style`` for each learner, the same in all panels.
 
     Examples
     --------
@@ -335,10 +297,10 @@ def regret_vs_size(
     if families is None:
         losses = dict.fromkeys(row["loss"] for row in table if not row["error"])
         families = {
-            f"{loss} loss": list(dict.fromkeys(table.select(loss=loss)["learner"]))
-            for loss in losses
+            f"{v} loss": list(dict.fromkeys(table.select(loss=v)["learner"])) for v in losses
         }
-    require(isinstance(families, Mapping) and len(families) > 0, "families", families, FAMILIES)
+    what = "a mapping of title to a list of learners, or None"
+    checks.require(isinstance(families, Mapping) and len(families) > 0, "families", families, what)
     looks = {name: line_style(i) for i, name in enumerate(names)} | as_styles(styles)
     columns = min(len(families), 2)
     rows = -(-len(families) // columns)
@@ -359,21 +321,7 @@ def size_curves(
     styles: Mapping[str, Mapping[str, Any]] | None = None,
     names: bool = True,
 ) -> None:
-    """Draw one panel of ``regret_vs_size``: some learners, each named at the end of its line.
-
-    Parameters
-    ----------
-    table, values, styles
-        As there.
-    learners : sequence of str
-    axes : matplotlib Axes
-    names : bool
-        Whether the lines are named.
-
-    Raises
-    ------
-    ValueError
-        If the table has no such learner or column, or they regret in different losses.
+    """Draw one panel of ``regret_vs_size``; with ``names``, name each learner at its line's end.
 
     Examples
     --------
@@ -388,7 +336,7 @@ def size_curves(
     """
     _require_table(table)
     require_axes(axes)
-    require(isinstance(learners, list | tuple), "learners", learners, "a list of names")
+    checks.require(isinstance(learners, list | tuple), "learners", learners, "a list of names")
     losses, ends = set(), {}
     for number, name in enumerate(learners):
         own = [row for row in table.select(learner=name) if not row["error"]]
@@ -400,23 +348,23 @@ def size_curves(
         axes.plot(x, mean, **{"marker": "o"} | look)
         if len(x) > 1:
             axes.fill_between(x, low, high, color=look["color"], alpha=0.18, lw=0)
-        ends[name] = _end(x, mean, look["color"])
+        ends[name] = x[-1], mean[-1] if mean[-1] > 0.0 else np.nan, look["color"]
         if values == "regret" and any(row.get("bound") is not None for row in own):
             bounds = _by_setting(own, "bound")[1]
             axes.plot(x, bounds, color=look["color"], linewidth=0.9, linestyle=(0, (1, 1.5)))
     if values in ("regret", "mean_loss", "total_loss") and len(losses) > 1:
         raise ValueError(
             f"{', '.join(learners)} have different losses, {' and '.join(sorted(losses))}, which "
-            "do not compare: draw them in panels of their own"
+            "do not compare: draw them in different panels"
         )
-    _finish(axes, _unit(values, losses), legend=False)
+    _finish(axes, YLABELS.get(values, values).format(" / ".join(sorted(losses))), legend=False)
     axes.set_xlabel("largest number of atoms or features", fontsize=FONT)
     if values == "regret" and losses == {"squared"}:
         ends |= _theory_lines(table, axes)
     low, high = axes.get_xlim()
     label_ticks(axes.xaxis, low, high)
     if names:
-        axes.set_xlim(low, high * (high / low) ** 0.75)  # room for them
+        axes.set_xlim(low, high * (high / low) ** 0.75)  # room for the names
         ticks = axes.xaxis.get_majorticklocs()
         axes.xaxis.set_major_locator(FixedLocator(ticks[(ticks >= low) & (ticks <= high)].tolist()))
         axes.xaxis.set_minor_locator(NullLocator())
@@ -424,52 +372,29 @@ def size_curves(
 
 
 def _require_table(table: Any) -> None:
-    """Raise ValueError for what is no table of ``okl.regret_vs_size`` or ``okl.sweep``."""
+    """Raise ValueError unless this is a table of ``okl.regret_vs_size`` or ``okl.sweep``."""
     what = "a Table that okl.regret_vs_size returned"
-    require_instance("table", table, Table, what)
+    checks.require_instance("table", table, Table, what)
     columns = {"learner", "loss", "setting", "size", "error"}
-    require(columns <= set(table.columns) and len(table) > 0, "table", table, what)
+    checks.require(columns <= set(table.columns) and len(table) > 0, "table", table, what)
 
 
 def _by_setting(rows: list[dict[str, Any]], values: str) -> tuple[np.ndarray, ...]:
-    """Return sizes, and mean, least and most of a column over seeds; sizes increase."""
+    """Return increasing sizes, and mean, minimum and maximum of a column over seeds."""
     groups: dict[Any, list[tuple[float, float]]] = {}
     for row in rows:
         if not isinstance(values, str) or values not in row:
-            raise ValueError(f"the table has no column {shown(values)}")
+            raise ValueError(f"the table has no column {values!r}")
         value = np.nan if row[values] is None else row[values]
         groups.setdefault(row["setting"], []).append((row["size"], value))
     points = []
-    for group in groups.values():
-        found = np.array(group)
-        points.append(
-            (found[:, 0].mean(), found[:, 1].mean(), found[:, 1].min(), found[:, 1].max())
-        )
+    for size, found in (np.array(group).T for group in groups.values()):
+        points.append((size.mean(), found.mean(), found.min(), found.max()))
     return tuple(np.array(sorted(points)).T)
 
 
-def _end(x: np.ndarray, y: np.ndarray, colour: Any) -> tuple[float, float, Any]:
-    """Return where a line ends; y NaN where that is not on a logarithmic axis."""
-    return x[-1], y[-1] if y[-1] > 0.0 else np.nan, colour
-
-
-def _unit(values: str, losses: set[str]) -> str:
-    loss = " / ".join(sorted(losses))
-    return {
-        "regret": f"regret ({loss} loss)",
-        "mean_loss": f"average {loss} loss",
-        "total_loss": f"sum of {loss} losses",
-        "mistakes": "share of mistakes",
-        "seconds": "time in the learner (s)",
-        "memory": "memory of the learner (bytes)",
-    }.get(values, values)
-
-
 def _theory_lines(table: Table, axes: Axes) -> dict[str, tuple[float, float, str]]:
-    """Draw the effective dimension and the bound of Kernel-AWV, where the table has them.
-
-    Returns names and ends of the lines: like those of learners, names keep clear of each other.
-    """
+    """Draw the effective dimension and the bound of Kernel-AWV; return names and ends of lines."""
     left, right = axes.get_xlim()
     low, high = axes.get_ylim()
     grey: dict[str, Any] = {"color": "0.45", "linewidth": 0.9, "linestyle": (0, (4, 2))}
@@ -488,12 +413,13 @@ def _look(
     label: str, number: int, styles: Mapping[str, Mapping[str, Any]] | None
 ) -> dict[str, Any]:
     chosen = as_styles(styles).get(label, line_style(number))
-    require_instance("styles", chosen, Mapping, "a mapping of label to keywords of Axes.plot")
+    what = "a mapping of label to keywords of Axes.plot"
+    checks.require_instance("styles", chosen, Mapping, what)
     return {"label": label, "linewidth": 1.3} | dict(chosen)
 
 
 def _finish(axes: Axes, ylabel: str, legend: bool) -> None:
-    legend = require_flag("legend", legend)
+    legend = checks.require_flag("legend", legend)
     positive = any(np.any(line.get_ydata() > 0.0) for line in axes.lines)
     axes.set_xscale("log")
     tidy(axes, "rounds", ylabel, log="y" if positive or not axes.lines else "")

@@ -1,7 +1,4 @@
-"""What all figures share: axes, colours and dashes, titles, ticks, legends.
-
-Users call these by ``oklnumba.plots.curves``.
-"""
+"""What all figures share: axes, colours and dashes, titles, ticks, legends, labels."""
 
 from __future__ import annotations
 
@@ -15,24 +12,17 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 from numpy.typing import ArrayLike
 
-from oklnumba.core.checks import (
-    require,
-    require_count,
-    require_instance,
-    require_memory,
-    require_positive,
-)
+from oklnumba.core import checks
 
-# Okabe and Ito's colours, for all kinds of colour vision, without their yellow: too faint on white.
+# Okabe and Ito's colours for all kinds of colour vision, without yellow: too faint on white.
 COLOURS = ("#000000", "#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 DASHES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)), (0, (7, 2)))
-FONT = 8.5  # points, at the width the figure is drawn
-MOST_AXES = 1000  # of a figure: more are a slip
-POINTS = 300  # points a curve is thinned to: more than a printed line can show
+FONT = 8.5  # points
+POINTS = 300  # of a curve
 
 
 def line_style(number: int) -> dict[str, Any]:
-    """Return colour and dashes of the ``number``-th line of an axes; both differ from line to line.
+    """Return colour and dashes of line ``number`` of an axes; both change from line to line.
 
     Examples
     --------
@@ -40,7 +30,7 @@ def line_style(number: int) -> dict[str, Any]:
     >>> plots.line_style(1)
     {'color': '#D55E00', 'linestyle': '--'}
     """
-    number = require_count("number", number, 0)
+    number = checks.require_count("number", number, 0)
     dashes = (number + number // len(COLOURS)) % len(DASHES)
     return {"color": COLOURS[number % len(COLOURS)], "linestyle": DASHES[dashes]}
 
@@ -48,13 +38,7 @@ def line_style(number: int) -> dict[str, Any]:
 def figure(
     rows: int = 1, columns: int = 2, width: float = 7.0, row_height: float = 2.5
 ) -> tuple[Figure, np.ndarray]:
-    """Return a figure of a page's width and its (rows, columns) array of Axes, without pyplot.
-
-    Parameters
-    ----------
-    rows, columns : int
-    width, row_height : float
-        Inches.
+    """Return a figure and its (rows, columns) array of Axes, without pyplot; sizes in inches.
 
     Examples
     --------
@@ -63,9 +47,11 @@ def figure(
     >>> axes.shape, fig.get_size_inches().tolist()
     ((2, 2), [7.0, 5.0])
     """
-    rows, columns = require_count("rows", rows, 1), require_count("columns", columns, 1)
-    require(rows * columns <= MOST_AXES, "columns", columns, f"so that there are {MOST_AXES} axes")
-    width, row_height = require_positive("width", width), require_positive("row_height", row_height)
+    for name, count in (("rows", rows), ("columns", columns)):
+        checks.require_count(name, count, 1)
+    checks.require(rows * columns <= 1000, "columns", columns, "so that there are <= 1000 axes")
+    for name, inches in (("width", width), ("row_height", row_height)):
+        checks.require_positive(name, inches)
     fig = Figure(figsize=(width, row_height * rows), layout="constrained")
     return fig, fig.subplots(rows, columns, squeeze=False)
 
@@ -79,25 +65,25 @@ def thin(n: int, points: int = POINTS, first: int = 1) -> np.ndarray:
     >>> plots.thin(1000, points=4)
     array([   1,   10,  100, 1000])
     """
-    n, first = require_count("n", n, 1), require_count("first", first, 1)
-    points = require_count("points", points, 1)
-    require_memory(f"{points} points", 8 * points)
+    n, first = checks.require_count("n", n, 1), checks.require_count("first", first, 1)
+    points = checks.require_count("points", points, 1)
     return np.unique(np.geomspace(min(first, n), n, points).round().astype(np.int64))
 
 
 def require_axes(axes: Any) -> None:
-    """Raise ValueError for what is no Axes."""
-    require_instance("axes", axes, Axes, "matplotlib Axes, such as plots.figure()[1][0, 0]")
+    """Raise ValueError unless this is an Axes."""
+    checks.require_instance("axes", axes, Axes, "matplotlib Axes, such as plots.figure()[1][0, 0]")
 
 
 def as_styles(styles: Any, name: str = "styles") -> dict[Any, Any]:
-    """Return keywords of ``Axes.plot`` as a dict; ValueError for what are none."""
-    require(styles is None or isinstance(styles, Mapping), name, styles, "a mapping, or None")
+    """Return a dict of styles; None gives an empty one."""
+    good = styles is None or isinstance(styles, Mapping)
+    checks.require(good, name, styles, "a mapping, or None")
     return dict(styles or {})
 
 
 def shared_legend(fig: Figure, columns: int = 4) -> None:
-    """Draw one legend above all axes of a figure, each label once.
+    """Draw one legend above a figure, with each label of its axes once.
 
     Examples
     --------
@@ -109,25 +95,18 @@ def shared_legend(fig: Figure, columns: int = 4) -> None:
     >>> len(fig.legends[0].get_texts())
     1
     """
-    require_instance("fig", fig, Figure, "a matplotlib Figure")
-    columns = require_count("columns", columns, 1)
+    checks.require_instance("fig", fig, Figure, "a matplotlib Figure")
+    columns = checks.require_count("columns", columns, 1)
     lines: dict[str, Any] = {}
     for axes in fig.axes:
         for line, label in zip(*axes.get_legend_handles_labels(), strict=True):
             lines.setdefault(label, line)
-    fig.legend(
-        list(lines.values()),
-        list(lines),
-        loc="outside upper center",
-        ncols=columns,
-        fontsize=FONT,
-        handlelength=2.8,
-        frameon=False,
-    )
+    look = {"fontsize": FONT, "handlelength": 2.8, "frameon": False}
+    fig.legend(lines.values(), lines, loc="outside upper center", ncols=columns, **look)
 
 
 def title(axes: Axes, text: str) -> None:
-    """Write the title of an axes in the size of its labels.
+    """Write the title of an axes.
 
     Examples
     --------
@@ -136,7 +115,7 @@ def title(axes: Axes, text: str) -> None:
     >>> plots.title(axes[0, 0], "casp")
     """
     require_axes(axes)
-    require_instance("text", text, str, "a text")
+    checks.require_instance("text", text, str, "a text")
     axes.set_title(text, fontsize=FONT + 0.5)
 
 
@@ -148,7 +127,7 @@ def band(
     style: Mapping[str, Any] | None = None,
     middle: Callable[..., Any] = np.median,
 ) -> None:
-    """Draw the middle of repeated curves as a line, and their range as a band.
+    """Draw the middle of repeated curves, values (repetitions, n), and their range as a band.
 
     Parameters
     ----------
@@ -157,14 +136,9 @@ def band(
     values : array_like of shape (repetitions, n)
     label : str
     style : keywords of ``Axes.plot``, optional
-        None: the first of ``line_style``.
+        None: ``line_style(0)``.
     middle : function of (values, axis)
         ``np.median``, ``np.mean``, ...
-
-    Raises
-    ------
-    ValueError
-        If the shapes of x and values do not go together.
 
     Examples
     --------
@@ -177,7 +151,7 @@ def band(
     require_axes(axes)
     x, values = np.asarray(x), np.asarray(values)
     fits = values.ndim == 2 and values.shape[1:] == x.shape and len(values) > 0
-    require(fits, "values", values.shape, "of shape (repetitions, n), x of shape (n,)")
+    checks.require(fits, "values", values.shape, "of shape (repetitions, n), x of shape (n,)")
     look = {"label": label, "linewidth": 1.3} | (as_styles(style, "style") or line_style(0))
     (line,) = axes.plot(x, middle(values, axis=0), **look)
     if len(values) > 1:
@@ -195,17 +169,17 @@ def tidy(
     font: float = FONT,
     small: float = 0.5,
 ) -> None:
-    """Finish an axes after everything is drawn: scales, names, ticks, a grid and the title.
+    """Set scales, names, ticks, grid and title of an axes; call it after everything is drawn.
 
     Parameters
     ----------
     axes : matplotlib Axes
     xlabel, ylabel, text : str
-        Names of the axes and title; "": what is there stays.
-    log : str
-        What to make logarithmic: "", "x", "y" or "xy". Ticks as ``label_ticks`` has them.
+        Names of the axes and title; "" changes nothing.
+    log : {"", "x", "y", "xy"}
+        Logarithmic axes, with the ticks of ``label_ticks``.
     font, small : float
-        Points of the names, and by how much the numbers at the ticks are smaller.
+        Size of the names in points, and how much smaller the ticks' numbers are.
 
     Examples
     --------
@@ -217,7 +191,7 @@ def tidy(
     ('log', 'loss')
     """
     require_axes(axes)
-    require(log in ("", "x", "y", "xy"), "log", log, '"", "x", "y" or "xy"')
+    checks.require(log in ("", "x", "y", "xy"), "log", log, '"", "x", "y" or "xy"')
     for name, label in (("x", xlabel), ("y", ylabel)):
         if name in log:
             axes.set(**{f"{name}scale": "log"})
@@ -235,15 +209,15 @@ def tidy(
 
 
 class Decades(LogLocator):
-    """Ticks at 1, 2 and 5 of each decade, or at 1 and 3, or at 1: as many as there is room for."""
+    """Ticks at 1, 2 and 5 of each decade, or at 1 and 3, or at 1: as many as fit."""
 
     def __call__(self) -> np.ndarray:
-        """Return the ticks of the axis as it is now."""
+        """Return the ticks of the current view."""
         low, high = self.axis.get_view_interval()
-        if high < 8.0 * low:  # hardly any power of ten in sight
+        if high < 8.0 * low:
             locator = MaxNLocator(7, steps=[1, 2, 2.5, 5, 10])
             return _within(locator.tick_values(low, high), low, high)
-        if high > 1e4 * low:  # someone has zoomed out
+        if high > 1e4 * low:  # zoomed out
             self.set_params(subs=(1.0,), numticks="auto")
             return super().__call__()
         ticks = np.empty(0)
@@ -263,12 +237,12 @@ def _within(ticks: ArrayLike, low: float, high: float) -> np.ndarray:
 
 
 def label_ticks(axis: Axis, low: float, high: float) -> None:
-    """Label a logarithmic axis of at most three decades with plain numbers: 0.2, not 2 x 10^-1.
+    """Label a logarithmic axis with plain numbers: 0.2, not 2 x 10^-1.
 
     Parameters
     ----------
     axis : matplotlib Axis
-        ``axes.xaxis`` or ``axes.yaxis``; over more decades it stays as it is.
+        ``axes.xaxis`` or ``axes.yaxis``; unchanged if it has more than three decades.
     low, high : float
         Its limits.
 
@@ -283,10 +257,59 @@ def label_ticks(axis: Axis, low: float, high: float) -> None:
     >>> [tick.get_text() for tick in axes[0, 0].get_yticklabels()]
     ['0.2', '0.25', '0.3', '0.35', '0.4', '0.45', '0.5']
     """
-    require_instance("axis", axis, Axis, "a matplotlib Axis, such as axes.xaxis")
-    low, high = require_positive("low", low), require_positive("high", high)
+    checks.require_instance("axis", axis, Axis, "a matplotlib Axis, such as axes.xaxis")
+    low, high = checks.require_positive("low", low), checks.require_positive("high", high)
     if np.log10(high) - np.log10(low) > 3.0:
         return
     axis.set_major_locator(Decades())
     axis.set_minor_locator(NullLocator())
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+
+
+def direct_labels(
+    axes: Axes, ends: Mapping[str, tuple[float, float, Any]], fontsize: float
+) -> None:
+    """Write names next to the ends of lines, spread so that none covers another.
+
+    Parameters
+    ----------
+    axes : matplotlib Axes
+        With its limits and scales set.
+    ends : mapping of name to (x, y, colour)
+        y is NaN if a line ends below 0 on a logarithmic axis.
+    fontsize : float
+
+    Examples
+    --------
+    >>> from oklnumba import plots
+    >>> fig, axes = plots.figure(columns=1)
+    >>> plots.direct_labels(axes[0, 0], {"a": (0.5, 0.3, "k"), "b": (0.5, 0.3, "r")}, 8.0)
+    >>> len(axes[0, 0].texts)
+    2
+    """
+    axes.figure.draw_without_rendering()  # computes the layout
+    place = axes.transData + axes.transAxes.inverted()
+    height = axes.get_window_extent().height * 72.0 / axes.figure.dpi
+    step = 1.2 * fontsize / height
+    bottom = axes.get_ylim()[0]
+    spots = sorted(
+        (*place.transform((x, y if y == y else bottom))[::-1], name)
+        for name, (x, y, _) in ends.items()
+    )
+    at = np.array([spot[0] for spot in spots])
+    for _ in range(200):  # push neighbours apart and all into the panel
+        gaps = np.diff(at)
+        push = np.maximum(step - gaps, 0.0) / 2.0
+        at[:-1] -= push
+        at[1:] += push
+        at = np.clip(at, 0.6 * step, 1.0 - 0.4 * step)
+    right = max(spot[1] for spot in spots) + 0.05
+    for (y, x, name), where in zip(spots, at, strict=True):
+        seen, colour = ends[name][1] == ends[name][1], ends[name][2]
+        line = {"arrowstyle": "-", "color": colour, "lw": 0.5, "shrinkA": 0, "shrinkB": 2,
+                "relpos": (0.0, 0.5)}  # fmt: skip
+        axes.annotate(
+            name if seen else f"{name} (< 0)", (x, y), (right, where),
+            xycoords="axes fraction", color=colour, va="center", fontsize=fontsize,
+            annotation_clip=False, arrowprops=line if seen else None,
+        )  # fmt: skip
