@@ -13,14 +13,7 @@ from oklnumba.core.checks import require
 from oklnumba.core.health import NO_MATRIX, Part
 from oklnumba.core.params import checked, clone, count, positive, random_seed
 from oklnumba.core.state import Coins, aligned_zeros
-from oklnumba.hot.bao2ks import (
-    ACCURACY,
-    MOST,
-    RESTARTS,
-    SQUARE,
-    bao2ks_forecasts,
-    bao2ks_rounds,
-)
+from oklnumba.hot.bao2ks import ACCURACY, MOST, RESTARTS, SQUARE, bao2ks_forecasts, bao2ks_rounds
 from oklnumba.learners.base.learner import Learner, Trace
 
 CONFIDENCE = 0.01

@@ -123,18 +123,22 @@ class _KernelForm(Curved):
             return np.full(n, self._step)
         return self._step / np.sqrt(np.arange(self._played + 1.0, self._played + n + 1.0))
 
-    def _end_rounds(self, status: int, played: int) -> None:
-        """Count rounds that were learned from, and note whether they were the last."""
-        if status not in (DONE, STOPPED):
-            self._raise_status(status, played)
-        self._counts[ENDED] = status == STOPPED
-        self._played += played
+    def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
+        start, n = 0, len(X)
+        while start < n and not self.stopped:
+            played, status = self._learn(X[start:], y[start:], trace.rows(start, n))
+            if status not in (DONE, STOPPED):
+                self._raise_status(status, played)
+            self._counts[ENDED] = status == STOPPED
+            self._played += played
+            start += played
+        if start < n:
+            trace.predictions[start:], trace.sizes[start:] = self._forecast(X[start:]), self.size
+            self._played += n - start
 
-    def _only_forecast(self, X: np.ndarray, trace: Trace) -> None:
-        """Play rounds after the learning has ended."""
-        trace.predictions[:] = self._forecast(X)
-        trace.sizes[:] = self.size
-        self._played += len(X)
+    def _learn(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> tuple[int, int]:
+        """Play some of the rounds; return how many, and a status of the compiled loops."""
+        raise NotImplementedError
 
     def _choose_room(self, axis: int, least: int) -> int:
         if axis == ROWS:
@@ -183,13 +187,13 @@ class KONS(_KernelForm):
 
     A projected Newton step in the whole RKHS: u_t = w_{t-1} - A_{t-1}^-1 g_{t-1}, then w_t is the
     projection of u_t onto {w : |w(x_t)| <= C} in the norm of A_{t-1}; A_t = A_{t-1} + eta_t g_t
-    g_t' and A_0 = alpha I. Its regret against every f with |f| <= C on the stream is at most that
-    of ``theory.kons_bound`` (Theorem 1): logarithmic in the rounds for losses with curvature and
-    eta_t = sigma, of order sqrt(t) for the others and eta_t of order 1 / sqrt(t).
+    g_t' and A_0 = alpha I. Its regret against every f with |f| <= C on the stream is at most
+    ``theory.kons_bound`` (Theorem 1): logarithmic in the rounds for losses with curvature and eta_t
+    = sigma, O(sqrt(t)) for the others and eta_t of order 1 / sqrt(t).
 
-    O(t^2) time a round and 4 t^2 bytes after t rounds (8 t^2 of address space). Rounds in which the
-    hinges or the epsilon-insensitive loss are 0 and nothing is projected are not stored. Whole runs
-    go at the speed of BLAS-3.
+    O(t^2) time a round and 4 t^2 bytes after t rounds (8 t^2 of address space), at the speed of
+    BLAS-3 in whole runs. Rounds with a loss of 0 on the flat part of a hinge or of the
+    epsilon-insensitive loss are not stored unless they are projected.
 
     Parameters
     ----------
@@ -202,29 +206,29 @@ class KONS(_KernelForm):
     alpha : float > 0
         Regularisation.
     eta : float > 0, optional
-        Step size. None: as in the theory, the curvature sigma of the loss on [-C, C] or, with the
-        schedule "sqrt", 1 / (L C), where L is the loss's Lipschitz constant. If you know the
-        effective dimension beforehand, take ``theory.kons_step(loss, C, dimension)``.
+        Step size. None: the curvature sigma of the loss on [-C, C] or, with the schedule "sqrt", 1
+        / (L C) with the loss's Lipschitz constant L. If you know the effective dimension
+        beforehand, take ``theory.kons_step(loss, C, dimension)``.
     schedule : {"constant", "sqrt"}
         eta_t = eta or eta / sqrt(t).
     stop : float >= 0
         Learning ends with the first round whose Newton decrement g_t' A_t^-1 g_t is smaller
-        (section 6); later rounds only forecast. 0: never.
+        (section 6); later rounds only forecast.
 
     Remarks
     -------
     Section 6 proposes ``stop`` for batch optimisation, where all rounds have the same loss: there
     the excess loss in the last round of learning is at most sqrt(stop R / (1 - eta stop)) with R =
-    alpha |w*|^2 + R_G + R_D. On an ordinary stream, one round with a good forecast ends it.
-
-    If a loss has its kink at a forecast of exactly C (the hinge with C = 1, the absolute loss with
-    |y| = C), rounding decides on the gradient at a repeated point there. It may then depend on how
-    the stream is cut into blocks.
+    alpha |w*|^2 + R_G + R_D. On an ordinary stream one good forecast ends the learning.
 
     Errata 1 to 3: our kernel form holds for zero gradients too. They leave the inverse unchanged,
     but a projection may still move w. Coefficients are updated in the coordinates of the factor,
-    where nothing of order 1 / alpha cancels: forecasts have about the error that rounding the
-    kernel's values causes, n 2e-16 / alpha for k(x, x) = 1.
+    where nothing of order 1 / alpha cancels: forecasts are off by what rounding the kernel's values
+    costs, about n 2e-16 / alpha for k(x, x) = 1.
+
+    If a loss has its kink at a forecast of exactly C (the hinge with C = 1, the absolute loss with
+    |y| = C), rounding decides its gradient at a repeated point, which may depend on how a run is
+    cut.
 
     Examples
     --------
@@ -245,51 +249,41 @@ class KONS(_KernelForm):
     def _hint_rounds(self, n: int) -> None:
         cholesky.expect(self, ROWS, n)
 
-    def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        n, start = len(X), 0
-        block = BLOCK if self._counts[ROWS] < LARGE else LARGE_BLOCK
-        while start < n and not self.stopped:
-            stop = min(start + block, n)
-            with cholesky.threads(int(self._counts[ROWS]), stop - start):
-                start += self._play_block(X[start:stop], y[start:stop], trace.rows(start, stop))
-        if start < n:
-            self._only_forecast(X[start:], trace.rows(start, n))
-
-    def _play_block(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> int:
-        """Return how many rounds were played: fewer than given if learning ends in the block."""
-        m, r, b = int(self._counts[ATOMS]), int(self._counts[ROWS]), len(X)
+    def _learn(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> tuple[int, int]:
+        m, r = int(self._counts[ATOMS]), int(self._counts[ROWS])
+        b = min(len(X), BLOCK if r < LARGE else LARGE_BLOCK)
+        X, y, loss, steps = X[:b], y[:b], self._loss_code, self._choose_steps(b)
         self._reserve({ATOMS: m + b, ROWS: r + b})
-        offsets, H = np.empty(b), np.empty((b, b))
-        kons_rows(self._kernel, X, self._function, self._counts, np.empty(m), offsets)
-        solved = self._L[r : r + b, :r]
-        cholesky.solve_rows(self._L, solved, r)
-        columns = np.array(X.T, order="C")
-        kons_corner(self._kernel, X, columns, self._L, self._z, r, H, offsets)
-        blas.subtract_squares(solved, H)
-        L, steps, loss = np.empty((b, b)), self._choose_steps(b), self._loss_code
+        offsets, H, L = np.empty(b), np.empty((b, b)), np.empty((b, b))
         block = L, np.empty(b), np.empty(b), np.empty(b)
-        played, status = 0, DONE
-        while played < b and status == DONE:
-            first, last = played, min(played + SPAN, b)
-            kons_fold(H, offsets, block, first, last)
-            cholesky.solve_rows(L, L[first:last, :first], first)
-            blas.subtract_squares(L[first:last, :first], H[first:last, first:last])
-            played, status = kons_rounds(
-                H, offsets, y, steps, loss, self._setting, self._totals, block, (first, last),
-                trace.predictions,
-            )  # fmt: skip
-        self._end_rounds(status, played)
+        with cholesky.threads(r, b):
+            kons_rows(self._kernel, X, self._function, self._counts, np.empty(m), offsets)
+            solved = self._L[r : r + b, :r]
+            cholesky.solve_rows(self._L, solved, r)
+            columns = np.array(X.T, order="C")
+            kons_corner(self._kernel, X, columns, self._L, self._z, r, H, offsets)
+            blas.subtract_squares(solved, H)
+            played, status = 0, DONE
+            while played < b and status == DONE:
+                first, last = played, min(played + SPAN, b)
+                kons_fold(H, offsets, block, first, last)
+                cholesky.solve_rows(L, L[first:last, :first], first)
+                blas.subtract_squares(L[first:last, :first], H[first:last, first:last])
+                played, status = kons_rounds(
+                    H, offsets, y, steps, loss, self._setting, self._totals, block, (first, last),
+                    trace.predictions,
+                )  # fmt: skip
         kons_append(X[:played], loss, block, self._counts, self._function, trace.sizes)
-        return played
+        return played, status
 
 
 class SketchedKONS(_KernelForm):
     """Sketched-KONS: KONS with only some of the rounds in its inverse (kons Algorithm 3).
 
-    After its label round t enters A with probability p = max(min(beta tau, 1), gamma), where tau
-    estimates its leverage score by a run of KORS on the rescaled points g sqrt(eta) phi. The
-    gradient of a round counts in any case. With gamma = 1 it is KONS; smaller gamma takes gamma^2
-    of the time and up to 1/gamma of the regret (Theorem 3, ``theory.sketched_kons_bound``).
+    After its label, round t enters A with probability p = max(min(beta tau, 1), gamma), where tau
+    estimates its leverage score by KORS on the rescaled points g sqrt(eta) phi. Its gradient counts
+    in any case. gamma = 1 is KONS; smaller gamma takes gamma^2 of the time and up to 1/gamma of the
+    regret (Theorem 3, ``theory.sketched_kons_bound``).
 
     O(t + m^2) time a round for m points in the inverse, 8 (t d + m^2) bytes.
 
@@ -299,25 +293,23 @@ class SketchedKONS(_KernelForm):
         As in KONS; the Newton decrement is that of the sketched A.
     gamma : float in (0, 1]
         Least probability.
-    beta : float > 0
-        Oversampling of KORS.
-    eps : float in (0, 1)
-        Accuracy of KORS.
+    beta, eps : float
+        Oversampling, > 0, and accuracy, in (0, 1), of KORS.
     sampling : {"independent", "shared", "weighted"}
-        "independent": KORS has coins of its own, and rounds in A have weight 1, as in the listing.
-        "shared": one coin a round, with probability p, decides about both; KORS's weight is 1/p
-        then (section 5, Corollary 1). "weighted": as "independent", but rounds in A have weight 1/p
-        (A^w of section 6): A is unbiased, R_D may be large, and there is no theorem.
+        "independent": KORS tosses its own coins, and rounds in A have weight 1, as in the listing.
+        "shared": one coin a round, with probability p, decides about both, and KORS's weight is 1/p
+        (section 5, Corollary 1). "weighted": as "independent", but rounds in A have weight 1/p (A^w
+        of section 6): A is unbiased, R_D may be large, and no theorem holds.
     seed : int
         Of the coins: ``[seed, 0]`` of KORS, ``[seed, 1]`` of the inverse.
 
     Remarks
     -------
     Errata 1 to 6 and 9: a round left out of the inverse keeps its gradient and its projection; KORS
-    sees the rescaled kernel, after the label. With a shared coin A is the unweighted counterpart of
-    KORS's dictionary, and Corollary 1 holds: (1 - eps) p A_t <= p (KORS's A) <= A, p the least of
-    the probabilities so far, the first part with high probability for the beta of Theorem 2 (but
-    see errata 61). With two coins the second part may fail.
+    sees the rescaled kernel, after the label. With a shared coin A is KORS's matrix without the
+    weights, and Corollary 1 holds: (1 - eps) p A_t <= p (KORS's A) <= A, p the least probability so
+    far, the first part with high probability for the beta of Theorem 2 (but see errata 61). With
+    two coins the second part may fail.
 
     Examples
     --------
@@ -358,19 +350,15 @@ class SketchedKONS(_KernelForm):
     def _make_buffers(self, rooms: dict[int, int]) -> dict[str, np.ndarray]:
         return super()._make_buffers(rooms) | {"work": aligned_zeros(4, max(rooms.values()))}
 
-    def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        n, played = len(X), 0
+    def _learn(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> tuple[int, int]:
+        n, loss = len(X), self._loss_code
         kors_coins, coins = self._kors_coins.take(n), self._coins.take(n)
-        if not self.stopped:
-            shared = self._hyper.sampling == "shared"
-            rounds = y, self._choose_steps(n), coins if shared else kors_coins, coins
-            loss, out = self._loss_code, (trace.predictions, trace.sizes, self._totals)
-            played, status = self._play_with_room(
-                lambda first: sketched_kons_rounds(
-                    X, rounds, first, self._kernel, loss, self._setting, self._counts,
-                    self._function, (self._members, self._weights, self._kors), self._work, out,
-                )
-            )  # fmt: skip
-            self._end_rounds(status, played)
-        if played < n:
-            self._only_forecast(X[played:], trace.rows(played, n))
+        shared = self._hyper.sampling == "shared"
+        rounds = y, self._choose_steps(n), coins if shared else kors_coins, coins
+        out = trace.predictions, trace.sizes, self._totals
+        return self._play_with_room(
+            lambda first: sketched_kons_rounds(
+                X, rounds, first, self._kernel, loss, self._setting, self._counts,
+                self._function, (self._members, self._weights, self._kors), self._work, out,
+            )
+        )  # fmt: skip

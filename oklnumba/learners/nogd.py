@@ -128,8 +128,7 @@ class NOGD(_Mapped):
     Remarks
     -------
     One step size for both phases, where the paper has two; eigenvalues of at most 1e-10 times the
-    largest are dropped. The linear function w.z is kept as an expansion over the atoms, so that a
-    forecast costs no projection.
+    largest are dropped. w.z is kept as an expansion over the atoms: forecasts need no features.
 
     Examples
     --------
@@ -167,11 +166,8 @@ class SkeGD(_Mapped):
 
     Parameters
     ----------
-    kernel : Kernel
-    loss : str
-        A loss of losses.py.
-    eta : float > 0
-        Step size.
+    kernel, loss, eta
+        As in NOGD.
     budget : int >= 2
         Atoms before the map is made.
     sketch : int >= 1
@@ -190,10 +186,10 @@ class SkeGD(_Mapped):
 
     Remarks
     -------
-    As in the code that the authors sent us: a new map keeps only the forecast of the current point,
-    w = f(x) phi(x) / |phi(x)|^2, and only the atoms of the update rounds enter the sketches. Their
-    period of 0.3 n needs the number of rounds n; by default we make one map. Our first map is cut
-    to rank k like the later ones.
+    As in the authors' own code: a new map keeps only the forecast of the current point, w = f(x)
+    phi(x) / |phi(x)|^2, and only the atoms of the update rounds enter the sketches. Their period of
+    0.3 n needs the number of rounds n; by default we make one map. Our first map is cut to rank k
+    like the later ones.
 
     Examples
     --------
@@ -234,26 +230,23 @@ class SkeGD(_Mapped):
         p = self._hyper
         period = np.inf if p.period is None else float(p.period)
         self._start_mapped(d, period, sketch=p.sketch, columns=p.columns)
-        self._sampled[:] = self._sample_columns()
+        # Sketch and sample depend on the seed only, not on the data.
+        sample = np.random.default_rng([p.seed, 0]).choice(p.budget, p.columns, replace=False)
+        self._sampled[:] = sample
 
     def _choose_room(self, axis: int, least: int) -> int:
-        if axis == STORED:  # at first all atoms of the first map
+        if axis == STORED:
             return max(least, self._hyper.budget, 2 * self._rooms[axis])
         return super()._choose_room(axis, least)
 
     def _sketch_row(self, i: int) -> np.ndarray:
-        """Return row i of the count sketch; it depends on the seed and i only."""
+        """Return row i of the count sketch."""
         p = self._hyper
         rng = np.random.default_rng([p.seed, i + 1])
         row, width = np.zeros(p.sketch), p.sketch // p.blocks
         places = np.arange(p.blocks) * width + rng.integers(0, width, p.blocks)
         row[places] = rng.choice([-1.0, 1.0], p.blocks) / np.sqrt(p.blocks)
         return row
-
-    def _sample_columns(self) -> np.ndarray:
-        """Return the sampled columns; they depend on the seed only."""
-        p = self._hyper
-        return np.random.default_rng([p.seed, 0]).choice(p.budget, p.columns, replace=False)
 
     def _first_sketches(self, t: int) -> tuple[np.ndarray, ...]:
         """Return the atoms of the full dictionary, their rows of S_p, Phi_pp and Phi_pm."""

@@ -20,7 +20,7 @@ from oklnumba.learners.base.learner import Trace
 
 
 class Diary(NamedTuple):
-    """What a POMD or POMDR learner notes about itself.
+    """Statistics of a POMD or POMDR learner.
 
     Attributes
     ----------
@@ -47,13 +47,13 @@ class Diary(NamedTuple):
 class POMD(OnSpan):
     """POMD: optimistic mirror descent with gradients projected under ALD (pomdr eq. 2, 6 and 7).
 
-    Hinge loss. Each round steps from f'_{t-1} towards a hint, the mean gradient that the last
-    ``hints`` examples would have, and forecasts there. Where the loss is positive its gradient is
-    projected on the span of the dictionary if x_t is nearly in it (the ALD condition), else x_t
-    joins. Regret against |f| <= U of at most 6 U sqrt(A_T + 2 D) + 9 U with the kernel alignment
-    A_T (Corollary 1, with zeta = 1 and ald_scale = 1), and a dictionary whose size Theorem 1 bounds
-    by the decay of the kernel's eigenvalues (``theory.ald_budget_bound``): a few dozen atoms where
-    it is exponential, very many where it is not.
+    Hinge loss. Each round steps from f'_{t-1} against a hint, the mean gradient that the last
+    ``hints`` examples would have, and forecasts there. If the loss is positive, its gradient is
+    projected on the span of the dictionary where x_t is nearly in it (the ALD condition); else x_t
+    joins. The regret against |f| <= U is at most 6 U sqrt(A_T + 2 D) + 9 U with the kernel
+    alignment A_T (Corollary 1, for zeta = ald_scale = 1). Theorem 1 bounds the dictionary's size by
+    the decay of the kernel's eigenvalues (``theory.ald_budget_bound``): a few dozen atoms if it is
+    exponential, else very many.
 
     O(m d + m^2) time a round for m atoms, 8 m (m + d) bytes.
 
@@ -159,21 +159,16 @@ class POMDR(POMD):
 
     Parameters
     ----------
-    kernel, radius, hints, horizon
-        As in POMD.
-    zeta : float >= 0
-        Exponent of the ALD threshold; the theory has 1, the experiments 1/2 or 2/3.
-    ald_scale : float >= 0
-        ALD holds where the distance to the span is at most sqrt(D) ald_scale T^-zeta; the theory
-        has 1, the experiments 10.
+    kernel, radius, hints, zeta, ald_scale, horizon
+        As in POMD. The theory has zeta = 1 and ald_scale = 1, the experiments 1/2 or 2/3 and 10.
     switch_size : int >= 1, optional
         B_0, atoms at which OMDR takes over; None: ceil(15 ln T), and less than the budget. 1 is
         OMDR from the second round on.
     budget : int >= 2, even
         B, atoms at which half of the dictionary is removed.
     rate_scale : float >= 0
-        Factor of the learning rate after the first removal; the theory has 1, the experiments 0.05
-        or 0.1.
+        Factor of the learning rate after the first removal; 1 in the theory, 0.05 or 0.1 in the
+        experiments.
 
     Remarks
     -------

@@ -29,17 +29,16 @@ class Projectron(OnSpan):
     threshold : float >= 0
         eta of the paper, a distance in the RKHS.
     budget : int >= 2, optional
-        Most atoms; from then on every update is projected. With threshold=0 only the budget limits
-        the dictionary.
+        Most atoms; a full dictionary projects every update.
     aggressive : bool
         Projectron++.
 
     Remarks
     -------
     The distance itself is compared with the threshold, as in the paper; the author's code (DOGMA)
-    compares its square. An empty dictionary accepts any point. With threshold 0 the term distance /
-    threshold of Projectron++ takes 1/4 sqrt((B + 1) / ln(B + 1)) for 1 / threshold, as other
-    budgeted versions do; without a budget B it is infinite.
+    compares its square. An empty dictionary accepts any point. At threshold 0, where only the
+    budget B limits the dictionary, Projectron++ uses 1/4 sqrt((B + 1) / ln(B + 1)) for 1 /
+    threshold, as other budgeted versions do, or infinity without a budget.
 
     Examples
     --------

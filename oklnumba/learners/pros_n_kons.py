@@ -31,25 +31,17 @@ class ProsNKONS(Curved):
 
     Parameters
     ----------
-    kernel : Kernel
-    loss : {"squared", "squared_hinge", "logistic"}
-        Squared: labels in [-C, C]; the others: labels -1 and +1.
-    C : float > 0
-        Forecasts are in [-C, C].
-    alpha : float > 0
-        Regularisation.
+    kernel, loss, C, alpha
+        As in KONS with the constant schedule.
     eta : float > 0, optional
-        Curvature that is used; None: the curvature sigma of the loss on [-C, C].
-    mu : float > 0
-        Regularisation (alpha) of KORS: the accuracy of the subspace.
-    beta : float > 0
-        Oversampling of KORS.
-    eps : float in (0, 1)
-        Accuracy of KORS.
+        Curvature to use; None: that of the loss on [-C, C].
+    mu, beta, eps : float
+        Regularisation (alpha), oversampling and accuracy of KORS; mu decides how well the span
+        approximates the RKHS.
     sampler : {"kors", "kors_listed"} or float in (0, 1]
-        What joins the dictionary. "kors_listed" has the weights 1/p on both sides as in the printed
-        code (errata 16), which gives smaller dictionaries. A number is the probability of uniform
-        sampling, which has no mu, beta and eps.
+        How points join the dictionary. "kors_listed" has the weights 1/p on both sides as in the
+        printed code (errata 16), which gives smaller dictionaries. A number is the probability of
+        uniform sampling, which has no mu, beta and eps.
     restart : bool
         False: CON-KONS.
     seed : int
