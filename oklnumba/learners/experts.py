@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
+from dataclasses import KW_ONLY
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from oklnumba.components import losses
-from oklnumba.core.checks import number, require, require_positive, require_within
-from oklnumba.core.health import Part, of_members
+from oklnumba.core.guard import run_together
+from oklnumba.core.health import Part, name_members
 from oklnumba.core.inputs import refuse_beyond
-from oklnumba.core.params import anew, told
-from oklnumba.core.state import Reserving, aligned_zeros, under
-from oklnumba.core.threads import together
+from oklnumba.core.params import checked, choice, clone, describe, positive, to_spec, within
+from oklnumba.core.state import aligned_zeros, select_prefix
 from oklnumba.hot.experts import (
     AGGREGATING,
     AVERAGE,
@@ -27,56 +29,40 @@ from oklnumba.hot.experts import (
     label_bound,
     write_weights,
 )
-from oklnumba.learners.base.learner import Learner
-from oklnumba.learners.base.player import Trace
-from oklnumba.learners.base.saving import refuse_other
-from oklnumba.learners.base.sharing import (
-    SharedFeatures,
-    dictionary_groups,
-    factor_groups,
-    rows_of,
-    shared_features,
-)
+from oklnumba.hot.primitives.jit import DONE
+from oklnumba.learners.awv import PKAWV
+from oklnumba.learners.base.features import BLOCK_ROWS, FeatureRows
+from oklnumba.learners.base.learner import Learner, Trace
+from oklnumba.learners.fogd import FOGD, choose_features
+from oklnumba.learners.lift import WithFeatures
 
-KINDS = {
-    "aggregating": AGGREGATING,
-    "average": AVERAGE,
-    "hedge": HEDGE,
-    "mlpoly": ML_POLY,
-}
+KINDS = {"aggregating": AGGREGATING, "average": AVERAGE, "hedge": HEDGE, "mlpoly": ML_POLY}
 
 
-def expert_setting(kind: str, B: float | None, share: float, loss: losses.Loss) -> tuple:
-    """Return the kind and the setting that the compiled loops take, or raise ValueError.
-
-    Parameters
-    ----------
-    kind, B, share
-        As in Experts.
-    loss : Loss
-        Of the experts.
-    """
-    valid = isinstance(kind, str) and kind in KINDS
-    require(valid, "kind", kind, "'aggregating', 'average', 'hedge' or 'mlpoly'")
-    require_within("share", share, "[0, 1)")
-    if kind in ("aggregating", "average") and loss.name != "squared":
+def _check_learners(name: str, value: Any) -> list[Learner]:
+    if not isinstance(value, list | tuple) or not value:
         raise ValueError(
-            f"kind {kind!r} is for the squared loss, but the learners have the {loss.name} loss; "
-            "take kind='mlpoly' or kind='hedge'"
+            f"{name} must be a list of one or more oklnumba learners, such as "
+            f"[okl.FOGD(eta=0.1), okl.FOGD(eta=1.0)], but is {describe(value)}"
         )
-    if kind == "hedge" and B is None:
-        raise ValueError(
-            "kind 'hedge' needs B, a bound on the losses; B=None is the largest |y| so far, which "
-            "is none: give B, or take kind='mlpoly', which needs no bound"
-        )
-    if kind == "mlpoly" and share > 0.0:
-        raise ValueError(
-            f"share must be 0 for kind 'mlpoly', but is {share!r}: no tracking bound of ML-Poly is "
-            "known; take kind='aggregating', 'average' or 'hedge'"
-        )
-    if B is not None:
-        require(number(B) and B > 0, "B", B, "a number > 0, or None")
-    return KINDS[kind], (loss.code, LEARNED if B is None else float(B), float(share))
+    for i, one in enumerate(value):
+        if not isinstance(one, Learner) or not one._can_be_member:
+            raise ValueError(
+                f"{name} must be oklnumba learners, but {name}[{i}] is {describe(one)}"
+            )
+    return clone(list(value))
+
+
+def group_equal_features(learners: Sequence[Any]) -> list[list[int]]:
+    """Return the learners, by number, that have equal features, in groups of two or more."""
+    groups: dict[Any, list[int]] = {}
+    for i, one in enumerate(learners):
+        if isinstance(one, PKAWV | FOGD | WithFeatures):
+            arrays: dict[str, np.ndarray] = {}
+            spec = json.dumps(to_spec(choose_features(one._hyper), arrays))
+            key = spec, one._features.width, *(a.tobytes() for a in arrays.values())
+            groups.setdefault(key, []).append(i)
+    return [group for group in groups.values() if len(group) > 1]
 
 
 class Experts(Learner):
@@ -161,18 +147,11 @@ class Experts(Learner):
     _STATE = EXPERT_STATE
     _REMEDY = "lower the learners' steps, or scale the labels"
 
-    def __init__(
-        self,
-        learners: list,
-        *,
-        B: float | None = 1.0,
-        kind: str = "aggregating",
-        share: float = 0.0,
-    ):
-        self.learners = learners
-        self.B = B
-        self.kind = kind
-        self.share = share
+    learners: Sequence[Learner] = checked(_check_learners)
+    _: KW_ONLY
+    B: float | None = positive(1.0, optional=True)
+    kind: str = choice(KINDS, "aggregating")
+    share: float = within("[0, 1)", 0.0)
 
     @property
     def size(self) -> int:
@@ -198,185 +177,123 @@ class Experts(Learner):
     def _sums(self) -> tuple[np.ndarray, ...]:
         return self._totals, self._squares, self._tally
 
-    def _checked(self) -> list[Learner]:
-        if not isinstance(self.learners, list | tuple) or not self.learners:
-            raise ValueError(
-                "learners must be a list of one or more oklnumba learners, such as "
-                f"[okl.FOGD(eta=0.1), okl.FOGD(eta=1.0)], but is {told(self.learners)}"
-            )
-        for i, one in enumerate(self.learners):
-            if not isinstance(one, Learner):
-                raise ValueError(
-                    f"learners must be oklnumba learners, but learners[{i}] is {told(one)}"
-                )
-        return list(self.learners)
-
     def _loss(self) -> losses.Loss:
-        found = {one._loss().name: one._loss() for one in self._checked()}
-        if len(found) > 1:
-            raise ValueError(f"learners must have one loss, but have {', '.join(sorted(found))}")
-        return next(iter(found.values()))
+        return self._in_force.learners[0]._loss()
 
     def _advice(self, X: np.ndarray) -> str | None:
-        told = [one._advice(X) for one in self._checked()]
-        return told[0] if all(told) else None  # one that suits is enough
+        advice = [one._advice(X) for one in self.learners]
+        return advice[0] if all(advice) else None  # one learner that suits is enough
 
     def _check_labels(self, y: np.ndarray) -> None:
-        for one in self._checked():
+        p = self._in_force
+        for one in p.learners:
             one._check_labels(y)
-        if self.kind in ("hedge", "mlpoly") or self.B is None:
-            return
-        require_positive("B", self.B)
-        refuse_beyond(y, self.B, "B", "the bound on |y| that the aggregation is told")
+        if p.kind in ("aggregating", "average") and p.B is not None:
+            refuse_beyond(y, p.B, "B", "the bound on |y| of this aggregation")
 
     def _check_params(self) -> None:
         super()._check_params()
-        for one in self._checked():
-            one._check_params()
-        expert_setting(self.kind, self.B, self.share, self._loss())
-        if self.kind == "mlpoly" and self.B is not None:
-            self._refuse_ignored("kind='mlpoly' needs no bound; leave it out", "B")
+        names = sorted({one._loss().name for one in self.learners})
+        if len(names) > 1:
+            raise ValueError(f"learners must have one loss, but have {', '.join(names)}")
+        if self.kind in ("aggregating", "average") and names != ["squared"]:
+            raise ValueError(
+                f"kind={self.kind!r} is for the squared loss, but the learners have the "
+                f"{names[0]} loss; take kind='mlpoly' or kind='hedge'"
+            )
+        if self.kind == "hedge" and self.B is None:
+            raise ValueError(
+                "kind='hedge' needs B, an upper bound on the loss of one round; kind='mlpoly' "
+                "needs none"
+            )
+        if self.kind == "mlpoly":
+            if self.B is not None:
+                self._refuse_unused("kind='mlpoly' needs no bound; leave it out", "B")
+            if self.share > 0.0:
+                raise ValueError(
+                    f"share must be 0 for kind='mlpoly', but is {self.share!r}: no tracking bound "
+                    "of ML-Poly is known; take kind='aggregating', 'average' or 'hedge'"
+                )
 
     def _start(self, d: int) -> None:
-        learners = self._checked()
-        self._kind, self._setting = expert_setting(self.kind, self.B, self.share, self._loss())
-        self._experts: list[Any] = anew(learners)
+        p = self._hyper
+        self._experts = p.learners
         for one in self._experts:
             one._open(d)
-        self._rows = rows_of(max(one._feature_room for one in self._experts))
-        self._shared = shared_features(self._experts, self._rows)
-        self._dictionaries = dictionary_groups(self._experts)
-        self._lean()
-        groups = factor_groups(self._experts)
-        aside = [[group] for group in groups if self._experts[group[0]]._in_threads]
-        in_turn = [group for group in groups if not self._experts[group[0]]._in_threads]
-        self._parts = [*aside, in_turn] if in_turn else aside  # each is played by one thread
-        # Apart in memory: where small arrays touch, loops over both may not run as vectors, and
-        # sums round in another order.
-        self._make_state(experts=len(learners), tally=TALLY)
-        self._weights = aligned_zeros(len(learners))
-        self._traces: list[Trace] = []  # of the last block, for another of the same length
-
-    def _lean(self) -> None:
-        """Let learners on one dictionary have it together."""
-        for lead, *others in self._dictionaries:
-            for i in others:
-                self._experts[i]._lean_on(self._experts[lead])
-
-    def _features(self, X: np.ndarray) -> list[np.ndarray | None]:
-        """Return the features of a block for each learner, None if it has no map."""
-        ready: dict[SharedFeatures, dict[int, np.ndarray]] = {}
-        for shared in self._shared:
-            if shared is not None and shared not in ready:
-                ready[shared] = shared.of(X)
-        return [
-            None if shared is None else ready[shared][one._feature_room]
-            for one, shared in zip(self._experts, self._shared, strict=True)
+        self._kind = KINDS[p.kind]
+        self._setting = self._loss().code, LEARNED if p.B is None else p.B, p.share
+        self._block_rows = min(BLOCK_ROWS, *(one._block_rows for one in self._experts))
+        self._groups = [
+            (group, FeatureRows(lead._features.write, lead._features.width, self._block_rows))
+            for group in group_equal_features(self._experts)
+            for lead in [self._experts[group[0]]]
         ]
+        aside = [[i] for i, one in enumerate(self._experts) if one._in_threads]
+        in_turn = [i for i, one in enumerate(self._experts) if not one._in_threads]
+        self._parts = [*aside, in_turn]  # each is played by one thread
+        self._make_state(experts=len(self._experts), tally=TALLY)
+        self._weights = aligned_zeros(len(self._experts))
+
+    def _write_features(self, X: np.ndarray) -> dict[int, np.ndarray]:
+        """Return the features of a block for the learners, by number, that share them."""
+        return {i: Z for group, rows in self._groups for Z in [rows.of(X, None)] for i in group}
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        start = 0
-        while start < len(X):
-            stop = start + self._ahead(min(self._rows, len(X) - start))
-            self._prepare(X[start:stop], y[start:stop])
-            self._play_block(X[start:stop], y[start:stop], trace.rows(start, stop))
-            start = stop
-
-    def _ahead(self, n: int) -> int:
-        with Reserving(self):  # all have room before any of them plays
-            return min(one._ahead(n) for one in self._experts)
-
-    @property
-    def _prepares(self) -> bool:  # type: ignore[override]  # as one of the learners
-        return any(one._prepares for one in self._experts)
-
-    def _prepare(self, X: np.ndarray, y: np.ndarray) -> None:
-        with Reserving(self):
-            for one in self._experts:
-                one._prepare(X, y)
-
-    def _play_block(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        Z: list[Any] = self._features(X)
-        together([partial(self._see, group, X, y, Z) for group in self._dictionaries], len(X))
-        if not self._traces or len(self._traces[0].sizes) != len(X):
-            self._traces = [Trace.empty(len(X), one._certified) for one in self._experts]
-        traces = self._traces
-        calls = [partial(self._play_groups, part, X, y, Z, traces) for part in self._parts]
-        try:
-            together(calls, len(X))
-        except FloatingPointError as error:
-            self._broken = str(error)
-            raise
+        Z = self._write_features(X)
+        traces = [Trace.empty(len(X), one._certified) for one in self._experts]
+        calls = [partial(self._play_learners, part, X, y, Z, traces) for part in self._parts]
+        run_together(calls, len(X))
         forecasts = np.stack([own.predictions for own in traces], axis=1)
         trace.sizes[:] = sum(own.sizes for own in traces)
         played, status = experts_rounds(
             forecasts, y, self._kind, self._setting, self._played, self._sums, self._weights,
             (trace.predictions, np.empty(len(X))),
         )  # fmt: skip
-        self._check(status, played)
+        if status != DONE:
+            self._raise_status(status, played)
         self._played += len(X)
 
-    def _see(self, group: list[int], X: np.ndarray, y: np.ndarray, Z: list[Any]) -> None:
-        """Let a dictionary see a block, for the learners on it to play."""
-        seen = self._experts[group[0]]._shared_rows(X, y)
-        for i in group:
-            Z[i] = seen
-
-    def _play_groups(
+    def _play_learners(
         self,
-        groups: list[list[int]],
+        numbers: list[int],
         X: np.ndarray,
         y: np.ndarray,
-        Z: list[Any],
+        Z: dict[int, np.ndarray],
         traces: list[Trace],
     ) -> None:
-        """Let the first of each group play a block, and the others follow."""
-        for lead, *others in groups:
-            one = self._experts[lead]
+        """Let some learners play a block, one after the other."""
+        for i in numbers:
+            one = self._experts[i]
             try:
-                if Z[lead] is None:
-                    one._play(X, y, traces[lead])
+                if i in Z:
+                    one._play_features(Z[i], y, traces[i])
                 else:
-                    one._play_features(Z[lead], y, traces[lead])
+                    one._play(X, y, traces[i])
             except FloatingPointError as error:
-                raise FloatingPointError(f"learner {lead}: {error}") from None
-            for i in others:
-                self._experts[i]._follow(one, y, traces[lead], traces[i])
+                raise FloatingPointError(f"learner {i}: {error}") from None
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
-        forecasts = np.empty(len(X))
-        weights, B = self.weights, float(label_bound(self._setting, self._sums))
-        for start in range(0, len(X), self._rows):
-            part = X[start : start + self._rows]
-            columns = [
-                one._forecast(part) if Z is None else one._forecast_features(Z)
-                for one, Z in zip(self._experts, self._features(part), strict=True)
-            ]
-            out = forecasts[start : start + self._rows]
-            expert_forecasts(self._kind, B, weights, np.stack(columns, axis=1), out)
+        Z, forecasts = self._write_features(X), np.empty(len(X))
+        columns = [
+            one._forecast_features(Z[i]) if i in Z else one._forecast(X)
+            for i, one in enumerate(self._experts)
+        ]
+        B = float(label_bound(self._setting, self._sums))
+        expert_forecasts(self._kind, B, self.weights, np.stack(columns, axis=1), forecasts)
         return forecasts
 
     def _matrices(self) -> list[Part]:
         members = enumerate(self._experts)
-        return of_members((f"learner {i}", one._diagnose()) for i, one in members)
+        return name_members((f"learner {i}", one._diagnose()) for i, one in members)
 
     def _state(self) -> dict[str, Any]:
         state = super()._state()
         for i, one in enumerate(self._experts):
-            meta, arrays = one._contents()
-            state[f"meta{i}"] = meta
-            state |= {f"expert{i}_{name}": array for name, array in arrays.items()}
+            state |= {f"expert{i}_{name}": value for name, value in one._state().items()}
         return state
 
-    def _refuse_others(self, state: dict[str, Any], d: int, outputs: int = 1) -> None:
-        super()._refuse_others(state, d, outputs)
-        for i, one in enumerate(self._checked()):
-            one._refuse_others(under(f"expert{i}_state_", state), d, outputs)
-
     def _restore(self, state: dict[str, Any]) -> None:
-        # Version 0.1.0 had the totals only.
-        super()._restore({"squares": self._squares, "tally": self._tally} | state)
+        super()._restore(state)
         for i, one in enumerate(self._experts):
-            one._adopt(state[f"meta{i}"], under(f"expert{i}_", state))
-            refuse_other(one, self)
-        self._lean()
+            one._played = self._played
+            one._restore(select_prefix(f"expert{i}_", state))

@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
 from math import comb
 from typing import Any
 
 import numpy as np
 
 from oklnumba.components.features import TaylorFeatures, check_features
-from oklnumba.core.checks import require_count, shown
+from oklnumba.core.checks import shown
 from oklnumba.core.health import Part
-from oklnumba.core.state import Reserving, refuse_outside
+from oklnumba.core.params import checked, choice, clone, count, discount_factor, positive
 from oklnumba.hot.awv import BEST, GROWTH, LARGEST, LOG_DET, LOSS
 from oklnumba.hot.primitives.jit import ATOMS
-from oklnumba.learners.awv import PKAWV, Ridge
-from oklnumba.learners.base.player import Trace
+from oklnumba.learners.awv import FORECASTERS, PKAWV, REMEDY
+from oklnumba.learners.base.features import BLOCK_ROWS
+from oklnumba.learners.base.learner import Learner, Trace
 
 # Entries of the counts after ATOMS: rounds whose inputs are kept, degree of the features.
 PAST, DEGREE = 1, 2
-MOST_DOUBLINGS = 64  # of the rounds, a degree each
 
 
-class GrowingPKAWV(Ridge):
+def _check_taylor(name: str, value: Any) -> TaylorFeatures:
+    if not isinstance(check_features(value), TaylorFeatures):
+        raise ValueError(
+            f"{name} must be TaylorFeatures, whose degrees are nested, but is {shown(value)}; "
+            "PKAWV takes any"
+        )
+    return clone(value)
+
+
+class GrowingPKAWV(Learner):
     """PKAWV on Taylor features that gain a degree whenever the rounds have doubled.
 
     Theorem 4 of pkawv (Jezequel, Gaillard, Rudi 2019) asks for a degree of order log(n / lam), so
@@ -69,125 +79,75 @@ class GrowingPKAWV(Ridge):
     """
 
     _STATE = {"counts": ("counts",), "past": (PAST, "d"), "labels": ("outputs", PAST)}
-    _several = _in_threads = True
-    _grown: tuple[PKAWV, Trace] | None = None  # the next features, just before they are due
+    _REMEDY = REMEDY
+    _certified = _several = _in_threads = True
+    _block_rows = BLOCK_ROWS
 
-    def __init__(
-        self,
-        features: TaylorFeatures,
-        *,
-        lam: float = 1.0,
-        forecaster: str = "awv",
-        first: int = 64,
-        max_size: int = 1000,
-        discount: float = 1.0,
-    ):
-        self.features = features
-        self.lam = lam
-        self.forecaster = forecaster
-        self.first = first
-        self.max_size = max_size
-        self.discount = discount
-
-    @property
-    def size(self) -> int:
-        """Number of features; 0 before any data."""
-        return self._inner.size if self._width is not None else 0
-
-    def _check_params(self) -> None:
-        super()._check_params()
-        check_features(self.features)
-        if not isinstance(self.features, TaylorFeatures):
-            raise ValueError(
-                "features must be TaylorFeatures, whose degrees are nested, "
-                f"but is {shown(self.features)}; PKAWV takes any"
-            )
-        require_count("first", self.first, 1)
-        require_count("max_size", self.max_size, 1)
+    features: TaylorFeatures = checked(_check_taylor)
+    _: KW_ONLY
+    lam: float = positive(1.0)
+    forecaster: str = choice(FORECASTERS, "awv")
+    first: int = count(1, 64)
+    max_size: int = count(1, 1000)
+    discount: float = discount_factor(1.0)
 
     def _start(self, d: int) -> None:
         self._make_state(counts=3, d=d, outputs=self._outputs)
-        self._take(self._fresh(self.features.degree))
+        self._take(self._make_inner(self._hyper.features.degree))
 
-    def _space(self) -> str | None:
-        return self._inner._space() if self._width is not None else None
+    def _space(self) -> str:
+        return self._inner._space()
 
-    def _fresh(self, degree: int) -> PKAWV:
+    def _make_inner(self, degree: int) -> PKAWV:
         """Return PKAWV with features of a degree, before its first round."""
-        params = self.features.get_params(deep=False) | {"degree": degree}
-        inner = PKAWV(
-            TaylorFeatures(**params),
-            lam=self.lam,
-            forecaster=self.forecaster,
-            discount=self.discount,
-        )
+        p = self._hyper
+        features = TaylorFeatures(degree, sigma=p.features.sigma, center=p.features.center)
+        inner = PKAWV(features, lam=p.lam, forecaster=p.forecaster, discount=p.discount)
         inner._open(self._past.shape[1], self._outputs)
         return inner
 
     def _take(self, inner: PKAWV) -> None:
+        """Go on with a learner that has played all rounds so far."""
         self._inner = inner
         self._counts[ATOMS], self._counts[DEGREE] = inner.size, inner.features.degree
 
     def _may_grow(self) -> bool:
-        return self._fits(int(self._counts[DEGREE]) + 1)
-
-    def _fits(self, degree: int) -> bool:
-        return comb(self._past.shape[1] + degree, degree) <= self.max_size
+        d, degree = self._past.shape[1], int(self._counts[DEGREE]) + 1
+        return comb(d + degree, degree) <= self._hyper.max_size
 
     def _next_growth(self) -> int:
         """Return the round after which the degree grows next, if it may."""
-        after = int(self.first)
+        after = self._hyper.first
         while after <= self._played:
             after *= 2
         return after
 
-    def _ahead(self, n: int) -> int:
-        if not self._may_grow():
-            return n
-        after = self._next_growth()
-        rows = min(n, after - self._played)
-        self._reserve({PAST: int(self._counts[PAST]) + rows})
-        if self._played + rows == after and self._grown is None:
-            with Reserving(self):  # what the growth takes, before the round after which it is
-                grown = self._fresh(int(self._counts[DEGREE]) + 1)
-                self._grown = grown, Trace.empty(after, True, self._outputs)
-        return rows
-
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         start = 0
         while start < len(X):
-            to_grow, after = self._may_grow(), self._next_growth()
-            stop = start + self._ahead(len(X) - start)
+            growing, after = self._may_grow(), self._next_growth()
+            stop = min(len(X), start + after - self._played) if growing else len(X)
             part, labels = X[start:stop], y[start:stop]
-            if to_grow:
+            if growing:
                 self._keep(part, labels)
-            self._inner._played = self._played  # which a state that was loaded does not tell
-            self._play_inner(self._inner, part, labels, trace.rows(start, stop))
+            self._inner._play(part, labels, trace.rows(start, stop))
             self._played += stop - start
-            if to_grow and self._played == after:
+            if growing and self._played == after:
                 self._grow(trace.rows(stop - 1, stop))
             start = stop
 
     def _keep(self, X: np.ndarray, y: np.ndarray) -> None:
         kept = int(self._counts[PAST])
         total = kept + len(y)
+        self._reserve({PAST: total})
         self._past[kept:total], self._labels[:, kept:total] = X, y.T
         self._counts[PAST] = total
 
-    def _play_inner(self, inner: PKAWV, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        try:
-            inner._play(X, y, trace)
-        except FloatingPointError as error:
-            self._broken = str(error)
-            raise
-
     def _grow(self, last: Trace) -> None:
         """Take one degree more over all rounds so far, the last of which left this trace."""
-        X, y = self._used("past"), self._used("labels").T.copy()
-        y = y if self._outputs > 1 else y[:, 0]
-        grown, trace = self._grown
-        self._grown = None
-        self._play_inner(grown, X, y, trace)
+        y = self._used("labels").T.copy()
+        grown = self._make_inner(int(self._counts[DEGREE]) + 1)
+        grown._play_rows(self._used("past"), y if self._outputs > 1 else y[:, 0])
         # Its totals are those of a run of its own; only the best function's loss is also ours.
         totals, old = grown._totals, self._inner._totals
         gain = old[:, BEST] - totals[:, BEST]
@@ -198,17 +158,14 @@ class GrowingPKAWV(Ridge):
         last.bound.reshape(-1)[:] += gain
         last.sizes[0] = grown.size
         self._take(grown)
-        if not self._may_grow():  # the past was for growing
-            self._counts[PAST] = 0
-            self._past, self._labels = np.zeros((0, X.shape[1])), np.zeros((self._outputs, 0))
-            self._rooms[PAST] = 0
+        if not self._may_grow():
+            self._free(PAST)
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         return self._inner._forecast(X)
 
     def _matrices(self) -> list[Part]:
-        # Its log det is that of all spaces there were.
-        return [part._replace(drift=None) for part in self._inner._matrices()]
+        return self._inner._matrices()
 
     def _state(self) -> dict[str, Any]:
         return super()._state() | self._inner._state()
@@ -218,12 +175,6 @@ class GrowingPKAWV(Ridge):
 
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)
-        self._take(self._fresh(int(self._counts[DEGREE])))
-        self._inner._broken = self._broken or self._fault
+        self._take(self._make_inner(int(self._counts[DEGREE])))
+        self._inner._played = self._played
         self._inner._restore(state)
-
-    def _check_state(self) -> None:
-        first, degree = int(self.features.degree), int(self._counts[DEGREE])
-        refuse_outside("counts", self._counts[[DEGREE]], first, first + MOST_DOUBLINGS)
-        if degree > first and not self._fits(degree):
-            raise ValueError(f"its features have the degree {degree}, beyond max_size")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
 from typing import Any
 
 import numpy as np
@@ -9,11 +10,10 @@ import numpy as np
 from oklnumba.components import losses
 from oklnumba.components.scaling import LARGEST, Standardizer
 from oklnumba.core.health import Part
-from oklnumba.core.state import NoRoom, Reserving, under
+from oklnumba.core.params import positive
+from oklnumba.core.state import select_prefix
 from oklnumba.hot.primitives.jit import NOT_FINITE
-from oklnumba.learners.base.learner import Learner, check_learner, fresh
-from oklnumba.learners.base.player import Trace
-from oklnumba.learners.base.saving import refuse_other
+from oklnumba.learners.base.learner import Learner, Trace, check_learner, learner_field
 
 
 class Standardized(Learner):
@@ -47,21 +47,34 @@ class Standardized(Learner):
     True
     """
 
-    def __init__(self, learner: Learner, *, clip: float | None = 5.0):
-        self.learner = learner
-        self.clip = clip
+    learner: Learner = learner_field()
+    _: KW_ONLY
+    clip: float | None = positive(5.0, optional=True)
 
     @property
-    def _certified(self) -> bool:  # type: ignore[override]  # as the learner within
-        return check_learner(self.learner)._certified
+    def _inner(self) -> Learner:
+        """The learner within; before any data the one that was given."""
+        return check_learner(self._in_force.learner)
+
+    @property
+    def _certified(self) -> bool:  # type: ignore[override]
+        return self._inner._certified
 
     @property
     def _several(self) -> bool:  # type: ignore[override]
-        return check_learner(self.learner)._several
+        return self._inner._several
+
+    @property
+    def _in_threads(self) -> bool:  # type: ignore[override]
+        return self._inner._in_threads
 
     @property
     def _run_rows(self) -> int:  # type: ignore[override]
-        return check_learner(self.learner)._run_rows
+        return self._inner._run_rows
+
+    @property
+    def _block_rows(self) -> int:  # type: ignore[override]
+        return self._inner._block_rows
 
     @property
     def size(self) -> int:
@@ -69,67 +82,30 @@ class Standardized(Learner):
         return self._inner.size if self._width is not None else 0
 
     def _space(self) -> str | None:
-        inside = self._inner if self._width is not None else check_learner(self.learner)
-        space = inside._space()
+        space = self._inner._space()
         return space and f"{space}, of standardised inputs"
 
-    def _check_params(self) -> None:
-        super()._check_params()
-        check_learner(self.learner)._check_params()
-        Standardizer(self.clip)
-
     def _loss(self) -> losses.Loss:
-        return check_learner(self.learner)._loss()
+        return self._inner._loss()
 
     def _check_labels(self, y: np.ndarray) -> None:
-        check_learner(self.learner)._check_labels(y)
+        self._inner._check_labels(y)
 
     def _advice(self, X: np.ndarray) -> str | None:
         Z = Standardizer(self.clip).stream(np.clip(X, -LARGEST, LARGEST))
-        return check_learner(self.learner)._advice(Z)
+        return self._inner._advice(Z)
 
     def _start(self, d: int) -> None:
-        self._scaler = Standardizer(self.clip)
+        p = self._hyper
+        self._scaler = Standardizer(p.clip)
         self._scaler._begin(d)
-        self._inner = fresh(self.learner)
-        self._inner._open(d, self._outputs)
-
-    def _ahead(self, n: int) -> int:
-        with Reserving(self):
-            return self._inner._ahead(n)
-
-    @property
-    def _prepares(self) -> bool:  # type: ignore[override]  # as the learner is
-        return self._inner._prepares
-
-    def _prepare(self, X: np.ndarray, y: np.ndarray) -> None:
-        if not self._prepares or (np.abs(X) > LARGEST).any():  # those are refused when played
-            return
-        before = {name: np.array(a) for name, a in self._scaler._state().items()}
-        Z = self._scaler._stream(X)
-        self._scaler._restore(before)
-        with Reserving(self):
-            self._inner._prepare(Z, y)
+        p.learner._open(d, self._outputs)
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         beyond = (np.abs(X) > LARGEST).any(axis=1)
         if beyond.any():
-            self._check(NOT_FINITE, int(np.argmax(beyond)))
-        before = {name: np.array(a) for name, a in self._scaler._state().items()}
-        try:
-            self._inner._play(self._scaler._stream(X), y, trace)
-        except FloatingPointError as error:
-            self._broken = str(error)
-            raise
-        except NoRoom as full:
-            self._scaler._restore(before)
-            done = self._inner.rounds - self._played
-            if done:
-                self._scaler._stream(X[:done])
-            self._played += done
-            if full.of is self._inner:
-                full.of = self
-            raise
+            self._raise_status(NOT_FINITE, int(np.argmax(beyond)))
+        self._inner._play(self._scaler._stream(X), y, trace)
         self._played += len(X)
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
@@ -139,18 +115,13 @@ class Standardized(Learner):
         return self._inner._diagnose()
 
     def _state(self) -> dict[str, Any]:
-        meta, arrays = self._inner._contents()
-        state = {f"scaler_{name}": value for name, value in self._scaler._state().items()}
-        return state | {"inner": meta} | {f"inner_{name}": a for name, a in arrays.items()}
+        parts = {"scaler": self._scaler, "inner": self._inner}
+        return {f"{p}_{n}": a for p, one in parts.items() for n, a in one._state().items()}
 
     def _output_axes(self) -> dict[str, int]:
-        return {f"inner_state_{n}": axis for n, axis in self._inner._output_axes().items()}
-
-    def _refuse_others(self, state: dict[str, Any], d: int, outputs: int = 1) -> None:
-        inner = check_learner(self.learner)
-        inner._refuse_others(under("inner_state_", state), d, outputs)
+        return {f"inner_{name}": axis for name, axis in self._inner._output_axes().items()}
 
     def _restore(self, state: dict[str, Any]) -> None:
-        self._scaler._restore(under("scaler_", state))
-        self._inner._adopt(state["inner"] | {"outputs": self._outputs}, under("inner_", state))
-        refuse_other(self._inner, self)
+        self._scaler._restore(select_prefix("scaler_", state))
+        self._inner._played = self._played
+        self._inner._restore(select_prefix("inner_", state))

@@ -7,18 +7,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from oklnumba.components.kernels import Kernel, kernel_code
-from oklnumba.core.health import Part, Upper, part_of
+from oklnumba.components.kernels import Kernel
+from oklnumba.core.health import Part, Upper, measure_part
 from oklnumba.core.state import (
     Coins,
     State,
     aligned_zeros,
-    padded,
-    refuse_outside,
-    spread,
-    sweep_room,
+    pad_row_length,
+    round_up_to_vector,
+    sweep_workspace,
 )
-from oklnumba.hot.awv import RIDGE, awv_certified_rounds, awv_forecasts
+from oklnumba.hot.awv import awv_certified_rounds, awv_forecasts
 from oklnumba.hot.primitives.jit import ATOMS, DONE
 from oklnumba.hot.primitives.udu import TOGETHER
 from oklnumba.hot.self_tuning import (
@@ -29,11 +28,27 @@ from oklnumba.hot.self_tuning import (
     coordinate_rounds,
     map_rounds,
 )
-from oklnumba.learners.base.matrices import span_part
+from oklnumba.learners.awv import TOTALS
+from oklnumba.learners.base.expansion import measure_span
 
 ROWS = 512  # rounds whose coordinates and forecasts are kept at a time
 # KORS of all dictionaries: alpha, beta, eps, by leverage, unlisted weights (joining_probability).
 RULE = 0.1, 1.0, 0.5, 0.0, 0.0
+
+
+class Trouble(Exception):
+    """A compiled loop ended after ``played`` rounds with a status other than DONE."""
+
+    def __init__(self, played: int, status: int):
+        super().__init__(played, status)
+        self.played, self.status = played, status
+
+
+def require_done(ended: tuple[int, int], before: int = 0) -> None:
+    """Raise Trouble unless a loop, which began after ``before`` rounds, has played to its end."""
+    played, status = ended
+    if status != DONE:
+        raise Trouble(before + played, status)
 
 
 class Setting(NamedTuple):
@@ -54,7 +69,7 @@ class Setting(NamedTuple):
 
 
 class Member(NamedTuple):
-    """One forecaster of SelfTuning: what it is, in the units of the standardised inputs."""
+    """One forecaster of SelfTuning, in the units of the standardised inputs."""
 
     # "ridge", "awv", "passive-aggressive", "gradient descent" or "last label"
     forecaster: str
@@ -77,28 +92,25 @@ class Member(NamedTuple):
 
 
 class LinearMap(State):
-    """Inputs as they are, after a 1 for the intercept."""
+    """The inputs themselves, after a 1 for the intercept."""
+
+    size = 0
 
     def __init__(self, d: int):
-        self._make_state()  # of no arrays
-        self.room = padded(d + 1)
-        self.size = 0
-        self.columns = d + 1  # coordinates
+        self.columns = d + 1
+        self.room = round_up_to_vector(d + 1)
 
-    def write(self, X: np.ndarray, learn: bool, out: tuple) -> tuple[int, int]:
-        """Write coordinates, how many they are, and 0 for atoms; return (rows, status)."""
+    def write(self, X: np.ndarray, learn: bool, out: tuple) -> None:
+        """Write coordinates, and how many they are; ``out`` as in map_rounds."""
         Z, columns, _ = out
-        d = X.shape[1]
         Z[: len(X), 0] = 1.0
-        Z[: len(X), 1 : d + 1] = X
+        Z[: len(X), 1 : self.columns] = X
         columns[:] = self.room
-        return len(X), DONE
 
-    def choose(self, X: np.ndarray, out: tuple) -> tuple[int, int]:
+    def choose(self, X: np.ndarray, out: tuple) -> None:
         """Do nothing: there is no dictionary."""
-        return len(X), DONE
 
-    def parts(self, functions: list[np.ndarray], scales: list[float]) -> list[Part]:
+    def measure(self, functions: list[np.ndarray], scales: list[float]) -> list[Part]:
         """Return nothing: no matrix makes the coordinates."""
         return []
 
@@ -118,12 +130,12 @@ class SpanMap(State):
     _SHARES_ROOM = {RANK: ATOMS}
 
     def __init__(self, kernel: Kernel, d: int, budget: int, seed: list[int]):
-        self.kernel, self._kernel = kernel, kernel_code(kernel)
+        self.kernel, self._kernel = kernel, kernel._code()
         self._budget = budget
         self._coins = Coins(seed)
         self._make_state(d=d, counts=2)
         self._reserve({ATOMS: budget})
-        self.room = padded(budget + 1)
+        self.room = round_up_to_vector(budget + 1)
 
     @property
     def size(self) -> int:
@@ -135,29 +147,16 @@ class SpanMap(State):
         """Coordinates: the 1, and the rank of the span."""
         return 1 + int(self._counts[RANK])
 
-    def parts(self, functions: list[np.ndarray], scales: list[float]) -> list[Part]:
-        """Return what there is to say of the span's matrix; functions : in its coordinates."""
-        rank, atoms = self.columns - 1, self._used("atoms").T
-        if rank == 0:
-            return []
-        spanning, refused = atoms[self._used("span")], 1.0 - rank / len(atoms)
-        functions = [w[1:] for w in functions]
-        return [span_part(self.kernel, spanning, self._R, functions, scales, refused)]
+    def _choose_room(self, axis: int, least: int) -> int:
+        return pad_row_length(round_up_to_vector(least))
 
-    def _room(self, axis: int, least: int) -> int:
-        return spread(padded(least))
-
-    def _buffers(self, rooms: dict[int, int]) -> dict[str, np.ndarray]:
+    def _make_buffers(self, rooms: dict[int, int]) -> dict[str, np.ndarray]:
         cap = rooms[ATOMS]
         rows = aligned_zeros(cap), aligned_zeros(cap), aligned_zeros(2 * TOGETHER, cap)
         unit = aligned_zeros(cap, cap), aligned_zeros(cap)
         np.fill_diagonal(unit[0], 1.0)
-        return super()._buffers(rooms) | {"work": (*rows, aligned_zeros(TOGETHER)), "unit": unit}
-
-    def _check_state(self) -> None:
-        refuse_outside("counts", self._counts[[ATOMS]], 0, self._budget)
-        refuse_outside("counts", self._counts[[RANK]], 0, self.size)
-        refuse_outside("span", self._used("span"), 0, self.size - 1)
+        work = {"work": (*rows, aligned_zeros(TOGETHER)), "unit": unit}
+        return super()._make_buffers(rooms) | work
 
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)
@@ -168,22 +167,34 @@ class SpanMap(State):
         U[:rank, :rank] = R * scales[:rank, None]
         np.fill_diagonal(U, 1.0)
 
-    def write(self, X: np.ndarray, learn: bool, out: tuple) -> tuple[int, int]:
-        """Write coordinates, how many they are, and atoms, row by row; return (rows, status)."""
+    def write(self, X: np.ndarray, learn: bool, out: tuple) -> None:
+        """Write coordinates, how many they are, and atoms, row by row; ``out`` as in map_rounds.
+
+        learn : whether rows may join the dictionary.
+        """
         coins = self._coins.take(len(X)) if learn else np.ones(len(X))
-        largest = float(self._budget) if learn else 0.0  # nothing joins
+        setting = RULE, float(self._budget) if learn else 0.0
         dictionary = self._atoms, self._weights, self._kors, self._span, self._R
-        return map_rounds(
-            X, coins, self._kernel, (RULE, largest), self._counts, dictionary, self._unit,
-            self._work, out,
+        require_done(
+            map_rounds(
+                X, coins, self._kernel, setting, self._counts, dictionary, self._unit,
+                self._work, out,
+            )
         )  # fmt: skip
 
-    def choose(self, X: np.ndarray, out: tuple) -> tuple[int, int]:
-        """Let the dictionary choose among the rows of X; return (rows, status)."""
+    def choose(self, X: np.ndarray, out: tuple) -> None:
+        """Let the dictionary choose among the rows of X."""
         if self.size < self._budget:
-            return self.write(X, True, out)
-        self._coins.take(len(X))  # as if it had looked at them
-        return len(X), DONE
+            self.write(X, True, out)
+        else:
+            self._coins.take(len(X))  # as if it had looked at them
+
+    def measure(self, functions: list[np.ndarray], scales: list[float]) -> list[Part]:
+        """Return the part of the span's matrix; functions : in its coordinates."""
+        if self.columns == 1:
+            return []
+        spanning = self._used("atoms").T[self._used("span")]
+        return [measure_span(self.kernel, spanning, self._R, [w[1:] for w in functions], scales)]
 
 
 class Factor(State):
@@ -192,21 +203,16 @@ class Factor(State):
     _STATE = {
         "U": ("r", "r"), "inv_d": ("r",), "c": ("outputs", "r"), "totals": ("outputs", "totals"),
     }  # fmt: skip
-
     _UNBOUNDED = frozenset({"totals"})
-    _SPREAD = frozenset({"U"})
+    _PADDED = frozenset({"U"})
 
     def __init__(self, room: int, outputs: int, setting: Setting):
-        self._make_state(r=room, outputs=outputs, totals=RIDGE + 1)
+        self._make_state(r=room, outputs=outputs, totals=TOTALS)
         np.fill_diagonal(self._U, 1.0)
         self._inv_d[:] = 1.0 / setting.lam
-        self._setting = setting.inverses
         self._discount = setting.discount
-        self._work = sweep_room(self._U)
-
-    def _arguments(self) -> tuple:
         factor = self._U, self._inv_d, self._c
-        return factor, self._setting, self._work, 0.0
+        self._arguments = factor, setting.inverses, sweep_workspace(self._U), 0.0
 
     def play(
         self, Z: np.ndarray, Y: np.ndarray, r: int, out: tuple, proof: tuple
@@ -216,64 +222,54 @@ class Factor(State):
         ``out`` and ``proof`` as in awv_certified_rounds: of the AWV forecasts.
         """
         return awv_certified_rounds(
-            Z, Y, r, *self._arguments(), self._discount, self._totals, out, proof
+            Z, Y, r, *self._arguments, self._discount, self._totals, out, proof
         )
 
     def forecast(self, Z: np.ndarray, r: int, out: tuple) -> None:
         """Write the forecasts of single rounds."""
-        awv_forecasts(Z, r, *self._arguments(), out)
+        awv_forecasts(Z, r, *self._arguments, out)
 
-    def solved(self, r: int) -> tuple[Upper, list[np.ndarray]]:
+    def solve(self, r: int) -> tuple[Upper, list[np.ndarray]]:
         """Return the matrix of r coordinates, and the ridge estimates."""
         matrix = Upper(self._U, r, 1.0 / self._inv_d[:r])
         return matrix, [matrix.half_solve(c) for c in self._c]
 
 
 class FirstOrder(State):
-    """A linear learner on coordinates; rate : C of PA-I, the step of gradient descent."""
+    """A linear learner on coordinates: PA-I (Crammer et al. 2006) or gradient descent.
 
-    _RULE: int
+    PA-I has the hinge loss where labels are -1 and +1, else the absolute loss; descent the logistic
+    loss, else the squared loss. rate : C of PA-I, the step of descent.
+    """
 
-    def __init__(self, room: int, signs: np.ndarray, rate: float):
+    _STATE = {"weights": ("outputs", "r"), "largest": ("outputs",)}
+
+    def __init__(self, room: int, signs: np.ndarray, rule: int, rate: float):
         self._make_state(r=room, outputs=len(signs))
-        self._signs, self._rate = signs, rate
+        self._rule, self._rate, self._signs = rule, rate, signs
 
-    def play(self, Z: np.ndarray, columns: np.ndarray, Y: np.ndarray, out: np.ndarray) -> tuple:
-        """Play rounds on coordinates, write their forecasts; return (rounds, status)."""
-        return coordinate_rounds(
-            Z, columns, Y, self._RULE, self._rate, self._signs, self._weights, self._largest, out
-        )
+    def play(self, Z: np.ndarray, columns: np.ndarray, Y: np.ndarray, out: np.ndarray) -> None:
+        """Play rounds on coordinates, and write their forecasts."""
+        require_done(
+            coordinate_rounds(
+                Z, columns, Y, self._rule, self._rate, self._signs, self._weights, self._largest,
+                out,
+            )
+        )  # fmt: skip
 
     def forecast(self, Z: np.ndarray, columns: np.ndarray, out: np.ndarray) -> None:
         """Write the forecasts of single rounds."""
-        coordinate_forecasts(Z, columns, self._RULE, self._signs, self._weights, out)
-
-
-class PassiveAggressive(FirstOrder):
-    """PA-I (Crammer et al. 2006): hinge loss where labels are -1 and +1, else absolute loss."""
-
-    _RULE = PASSIVE_AGGRESSIVE
-    _STATE = {"weights": ("outputs", "r"), "largest": ("outputs",)}
-
-
-class Descent(FirstOrder):
-    """Gradient descent: logistic loss where labels are -1 and +1, else squared loss."""
-
-    _RULE = DESCENT
-    _STATE = {"weights": ("outputs", "r")}
-
-    def __init__(self, room: int, signs: np.ndarray, rate: float):
-        super().__init__(room, signs, rate)
-        self._largest = aligned_zeros(len(signs))  # the rule has no use for it
+        coordinate_forecasts(Z, columns, self._rule, self._signs, self._weights, out)
 
 
 class Group:
     """A map, and the factors, PA-I learners and descents on its coordinates.
 
     ``forecasts``, of shape (2 factors + others, ROWS, K), holds the ridge and AWV forecasts of each
-    factor in turn, then those of PA-I and of descent. Where the past is discounted those of AWV are
-    no member's: they never led, and have no certificate. ``sizes`` : atoms after each round. signs
-    : (K,), 1 where labels are -1 and +1, else 0; rates : C of PA-I; steps : of descent.
+    factor in turn, then those of PA-I and of descent. AWV forecasts of factors that forget belong
+    to no member: they never led, and have no certificate. ``sizes`` : atoms after each round.
+
+    signs : (K,), 1 where labels are -1 and +1, else 0; rates : C of PA-I; steps : of descent.
     """
 
     def __init__(
@@ -285,74 +281,69 @@ class Group:
         steps: tuple[float, ...] = (),
     ):
         self.map, self.settings, self.rates, self.steps = points, settings, rates, steps
-        self.factors = [Factor(points.room, len(signs), setting) for setting in settings]
-        self.first_order: list[FirstOrder] = [
-            *(PassiveAggressive(points.room, signs, C) for C in rates),
-            *(Descent(points.room, signs, step) for step in steps),
+        room, outputs = points.room, len(signs)
+        self.factors = [Factor(room, outputs, setting) for setting in settings]
+        self.first_order = [
+            *(FirstOrder(room, signs, PASSIVE_AGGRESSIVE, C) for C in rates),
+            *(FirstOrder(room, signs, DESCENT, step) for step in steps),
         ]
         count = 2 * len(settings) + len(self.first_order)
-        self.forecasts = np.zeros((count, ROWS, len(signs)))
-        self._lasting = [i for i, one in enumerate(settings) if one.half_life is None]
-        fading = {2 * i + 1 for i in range(len(settings)) if i not in self._lasting}
-        self._shown = [i for i in range(count) if i not in fading]
+        self.forecasts = np.zeros((count, ROWS, outputs))
+        self._static = [i for i, one in enumerate(settings) if one.half_life is None]
+        fading = {2 * i + 1 for i in range(len(settings)) if i not in self._static}
+        self._members = [i for i in range(count) if i not in fading]
         self._shrinks = np.zeros((len(settings), ROWS))
-        self._proofs = np.zeros((len(settings), 3, ROWS, len(signs)))
+        self._proofs = np.zeros((len(settings), 3, ROWS, outputs))
         # What a growing space takes off: nothing, for a new coordinate is 0 in all rounds before.
-        self._growth = np.zeros((ROWS, len(signs)))
-        self._Z = aligned_zeros(ROWS, points.room)
+        self._growth = np.zeros((ROWS, outputs))
+        self._Z = aligned_zeros(ROWS, room)
         self._columns = np.zeros(ROWS, dtype=np.int64)
         self.sizes = np.zeros(ROWS, dtype=np.int64)
 
-    def choose(self, X: np.ndarray) -> tuple[int, int]:
-        """Let the dictionary choose among up to ROWS inputs; return (rows, status)."""
-        return self.map.choose(X, (self._Z, self._columns, self.sizes))
-
-    def play(self, X: np.ndarray, Y: np.ndarray, learn: bool) -> tuple[int, int]:
-        """Write the forecasts of up to ROWS rounds, then learn them; return (rounds, status)."""
-        played, status = self.map.write(X, learn, (self._Z, self._columns, self.sizes))
-        if status != DONE:
-            return played, status
-        for start, stop, r in self._stretches(len(X)):
-            for i, factor in enumerate(self.factors):
-                out = *self._out(i, start, stop), self._growth[start:stop]
-                proof = tuple(part[start:stop] for part in self._proofs[i])
-                played, status = factor.play(self._Z[start:stop], Y[start:stop], r, out, proof)
-                if status != DONE:
-                    return start + played, status
-        n = len(X)
-        for one, out in zip(self.first_order, self.forecasts[2 * len(self.factors) :], strict=True):
-            played, status = one.play(self._Z[:n], self._columns[:n], Y, out[:n])
-            if status != DONE:
-                return played, status
-        return n, DONE
-
-    def forecast(self, X: np.ndarray) -> None:
-        """Write the forecasts of up to ROWS single rounds; nothing is learned."""
-        self.map.write(X, False, (self._Z, self._columns, self.sizes))
-        for start, stop, r in self._stretches(len(X)):
-            for i, factor in enumerate(self.factors):
-                factor.forecast(self._Z[start:stop], r, self._out(i, start, stop))
-        n = len(X)
-        for one, out in zip(self.first_order, self.forecasts[2 * len(self.factors) :], strict=True):
-            one.forecast(self._Z[:n], self._columns[:n], out[:n])
-
-    def members(self, sigma: float | None) -> list[Member]:
-        """Return what the members of ``shown`` are; sigma : width of the kernel, None if linear."""
+    def describe_members(self, sigma: float | None) -> list[Member]:
+        """Return what the members are; sigma : width of the kernel, None if linear."""
         found = [Member(name, sigma, *one) for one in self.settings for name in ("ridge", "awv")]
         found += [Member("passive-aggressive", sigma, C=C) for C in self.rates]
         found += [Member("gradient descent", sigma, step=step) for step in self.steps]
-        return [found[i] for i in self._shown]
+        return [found[i] for i in self._members]
 
-    def shown(self, n: int) -> np.ndarray:
+    def choose(self, X: np.ndarray) -> None:
+        """Let the dictionary choose among up to ROWS inputs."""
+        self.map.choose(X, (self._Z, self._columns, self.sizes))
+
+    def play(self, X: np.ndarray, Y: np.ndarray, learn: bool) -> None:
+        """Write the forecasts of up to ROWS rounds, then learn them."""
+        n = len(X)
+        self.map.write(X, learn, (self._Z, self._columns, self.sizes))
+        for start, stop, r in self._stretches(n):
+            for i, factor in enumerate(self.factors):
+                out = *self._out(i, start, stop), self._growth[start:stop]
+                proof = tuple(part[start:stop] for part in self._proofs[i])
+                ended = factor.play(self._Z[start:stop], Y[start:stop], r, out, proof)
+                require_done(ended, start)
+        for one, out in zip(self.first_order, self.forecasts[2 * len(self.factors) :], strict=True):
+            one.play(self._Z[:n], self._columns[:n], Y, out[:n])
+
+    def forecast(self, X: np.ndarray) -> None:
+        """Write the forecasts of up to ROWS single rounds; nothing is learned."""
+        n = len(X)
+        self.map.write(X, False, (self._Z, self._columns, self.sizes))
+        for start, stop, r in self._stretches(n):
+            for i, factor in enumerate(self.factors):
+                factor.forecast(self._Z[start:stop], r, self._out(i, start, stop))
+        for one, out in zip(self.first_order, self.forecasts[2 * len(self.factors) :], strict=True):
+            one.forecast(self._Z[:n], self._columns[:n], out[:n])
+
+    def member_forecasts(self, n: int) -> np.ndarray:
         """Return the forecasts of the members in the last n rounds, (members, n, K)."""
-        return self.forecasts[self._shown, :n]
+        return self.forecasts[self._members, :n]
 
     def certificates(self, n: int) -> np.ndarray:
-        """Return those of the AWV forecasts in the last n rounds, of factors that forget nothing.
+        """Return loss, comparator and bound of the AWV forecasts in the last n rounds.
 
-        Loss, comparator and bound of each: (factors, 3, n, K).
+        Of the factors that forget nothing: (factors, 3, n, K).
         """
-        return self._proofs[self._lasting, :, :n]
+        return self._proofs[self._static, :, :n]
 
     def _out(self, i: int, start: int, stop: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         ridge, awv = self.forecasts[2 * i], self.forecasts[2 * i + 1]
@@ -364,22 +355,17 @@ class Group:
         Rounding depends on how many they are, so this must not depend on how the stream is cut.
         """
         columns, cuts = self._columns[:n], [0, n]
-        if n > 1:  # NumPy takes a tenth of a single round to say that it has none
+        if n > 1:  # NumPy takes a tenth of the time of a single round to find no cut
             cuts[1:1] = (np.flatnonzero(np.diff(columns)) + 1).tolist()
         for start, stop in zip(cuts[:-1], cuts[1:], strict=True):
             yield start, stop, int(columns[start])
 
-    def matrices(self, scales: np.ndarray) -> list[Part]:
-        """Return what there is to say of its matrices; scales : (K,), of the labels."""
+    def measure(self, scales: np.ndarray) -> list[Part]:
+        """Return the parts of its matrices; scales : (K,), of the labels."""
         found, functions = [], []
         for setting, factor in zip(self.settings, self.factors, strict=True):
-            matrix, estimates = factor.solved(self.map.columns)
-            part = part_of("lam I + sum z z'", matrix, estimates, scales)
+            matrix, estimates = factor.solve(self.map.columns)
+            part = measure_part("lam I + sum z z'", matrix, estimates, scales)
             found.append(part.within(f"lam = {setting.lam:g}"))
             functions += estimates
-        return found + self.map.parts(functions, list(scales) * len(self.factors))
-
-    def parts(self) -> dict[str, Any]:
-        """Return what has state, by name."""
-        parts = {"map": self.map} | {f"factor{i}": one for i, one in enumerate(self.factors)}
-        return parts | {f"first_order{i}": one for i, one in enumerate(self.first_order)}
+        return found + self.map.measure(functions, list(scales) * len(self.factors))

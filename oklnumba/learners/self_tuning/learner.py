@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -11,14 +12,21 @@ import numpy as np
 from oklnumba.components.kernels import Gaussian, Linear
 from oklnumba.components.scaling import LARGEST as LARGEST_INPUT
 from oklnumba.components.scaling import moments
-from oklnumba.core.checks import require_count, require_seed
-from oklnumba.core.health import Part, of_members
-from oklnumba.core.state import Reserving, State, padded, under
-from oklnumba.core.threads import together
-from oklnumba.hot.primitives.jit import DONE
-from oklnumba.learners.base.learner import Learner
-from oklnumba.learners.base.player import Trace, per_round
-from oklnumba.learners.self_tuning.grid import ROWS, Group, LinearMap, Member, Setting, SpanMap
+from oklnumba.core.checks import require_memory
+from oklnumba.core.guard import run_together
+from oklnumba.core.health import Part, name_members
+from oklnumba.core.params import count, random_seed
+from oklnumba.core.state import State, round_up_to_vector, select_prefix
+from oklnumba.learners.base.learner import Learner, Trace, empty_per_round
+from oklnumba.learners.self_tuning.grid import (
+    ROWS,
+    Group,
+    LinearMap,
+    Member,
+    Setting,
+    SpanMap,
+    Trouble,
+)
 from oklnumba.learners.self_tuning.layers import Layers
 
 RESTARTS = (32, 128, 512, 2048)
@@ -26,30 +34,25 @@ PAST = 0  # entry of the counts: rounds kept for the next restart
 FAR = 4.0  # standard deviations from which on inputs count by their logarithm
 SPREAD = 500  # inputs whose distances give the median
 LEAST = 1e-12  # median distance: below, all inputs but a few are equal on the common scale
-# Widths of Gaussian kernels, in medians, and the settings of their members; of the linear ones. How
-# they were chosen is in docs/self_tuning.md.
+# Widths of Gaussian kernels, in medians, and the settings of their members; of the linear ones.
+# docs/self_tuning.md tells how they were chosen.
 KERNELS = (
     (0.25, (Setting(0.1, None),)),
     (0.5, (Setting(0.1, None), Setting(0.1, 250))),
     (1.0, (Setting(0.01, None), Setting(1.0, None), Setting(0.01, 125))),
     (2.0, (Setting(0.01, 250),)),
 )
-# After a change few atoms and a short memory are first: width, largest dictionary, settings.
+# After a change few atoms and a short memory are ahead: width, largest dictionary, settings.
 QUICK = 1.0, 100, (Setting(0.1, 50),)
 LINEAR = tuple(Setting(lam, half) for lam in (0.001, 1.0) for half in (None, 100, 50, 20, 6))
 AGGRESSIVENESS = 0.1, 1.0  # C of PA-I, in units of the largest label
 STEPS = 0.3, 3.0  # of gradient descent, linear, over the squared length of the input
 
 
-def _distances(X: np.ndarray) -> np.ndarray:
-    """Return those of all pairs of rows; scipy.spatial has them, and takes 0.2 s to load."""
+def pair_distances(X: np.ndarray) -> np.ndarray:
+    """Return the distances of all pairs of rows (scipy.spatial takes 0.2 s to load)."""
     apart = (X[i + 1 :] - X[i] for i in range(len(X)))
     return np.sqrt(np.concatenate([np.einsum("ij,ij->i", one, one) for one in apart]))
-
-
-def restarts(rounds: int) -> int:
-    """Return how many restarts there are in so many rounds."""
-    return sum(end <= rounds for end in RESTARTS)
 
 
 class Scales(NamedTuple):
@@ -62,11 +65,10 @@ class Scales(NamedTuple):
     median: float  # distance of two inputs; 0 before any data
 
     @classmethod
-    def of(cls, X: np.ndarray, Y: np.ndarray) -> Scales:
-        """Return those of past rounds."""
+    def measure(cls, X: np.ndarray, Y: np.ndarray) -> Scales:
+        """Return the scales of past rounds."""
         if len(X) == 0:
-            d = X.shape[1]
-            zeros = np.zeros(Y.shape[1])
+            d, zeros = X.shape[1], np.zeros(Y.shape[1])
             return cls(np.zeros(d), np.full(d, np.inf), zeros, zeros, 0.0)
         mean, scale = moments(np.clip(X, -LARGEST_INPUT, LARGEST_INPUT))
         signs = np.isin(Y, (-1.0, 1.0)).all(axis=0)
@@ -74,23 +76,11 @@ class Scales(NamedTuple):
         offsets = np.where(signs, 0.0, 0.5 * Y.min(axis=0) + 0.5 * Y.max(axis=0))
         scales = cls(mean, scale, offsets, signs.astype(float), 1.0)
         spread = np.linspace(0, len(X) - 1, min(len(X), SPREAD)).astype(int)
-        distances = _distances(scales.transform(X[spread]))
+        distances = pair_distances(scales.transform(X[spread]))
         distances = distances[distances > 0.0]
         if len(distances) == 0:
             return scales
         return scales._replace(median=max(float(np.median(distances)), LEAST))
-
-    def check(self, d: int, outputs: int) -> None:
-        """Raise ValueError where these are no scales of inputs and labels of that width."""
-        for name, n in (("mean", d), ("scale", d), ("offsets", outputs), ("signs", outputs)):
-            values = getattr(self, name)
-            good = isinstance(values, np.ndarray) and values.dtype == float
-            good = good and values.shape == (n,) and not np.isnan(values).any()
-            if not good or (np.isinf(values).any() and name != "scale"):
-                raise ValueError(f"its {name!r} is no array of {n} numbers")
-        good = isinstance(self.median, float) and 0.0 <= self.median < np.inf
-        if not good or not (self.scale > 0.0).all() or not np.isin(self.signs, (0.0, 1.0)).all():
-            raise ValueError("its scales cannot be")
 
     def transform(self, X: np.ndarray) -> np.ndarray:
         """Return the inputs of the members."""
@@ -103,11 +93,11 @@ class Scales(NamedTuple):
 
 
 class Stage(State):
-    """What is made anew at a restart: scales, members and their weights, for K labels a round.
+    """What each restart makes: scales, members and their weights, for K labels a round.
 
-    ``loss`` and ``losses`` are those of the aggregate and the members in the rounds played here,
-    the replayed ones included; ``before`` and ``losses_before`` make them those of the rounds as
-    they were.
+    ``loss`` and ``losses`` are the sums of the aggregate and of the members in the rounds that this
+    stage has played, replayed rounds included. ``before`` and ``losses_before`` correct them to
+    the losses of the forecasts that were given at the time.
     """
 
     _STATE = {
@@ -134,57 +124,45 @@ class Stage(State):
 
     def _add(self, group: Group, sigma: float | None) -> None:
         self.groups.append(group)
-        self.members += group.members(sigma)
+        self.members += group.describe_members(sigma)
 
     # ---- rounds ----
 
-    def play(self, X: np.ndarray, Y: np.ndarray, learn: bool, trace: Trace) -> tuple[int, int]:
-        """Play up to ROWS rounds; X is standardised, Y less its offsets; return (rounds, status).
+    def play(self, X: np.ndarray, Y: np.ndarray, learn: bool, trace: Trace) -> None:
+        """Play up to ROWS rounds; X is standardised, Y less its offsets.
 
-        ``learn``: whether inputs may join dictionaries. trace : arrays of shape (n, K).
+        learn : whether inputs may join dictionaries. trace : arrays of shape (n, K).
         """
-        played, status = self._in_groups(len(X), lambda group: group.play(X, Y, learn))
-        if status != DONE:
-            return played, status
+        n = len(X)
+        self._in_groups(n, lambda group: group.play(X, Y, learn))
         F = self._forecasts(np.vstack([self._last, Y[:-1]]))
         self._last[:] = Y[-1]
-        proofs = np.concatenate([group.certificates(len(X)) for group in self.groups])
+        proofs = np.concatenate([group.certificates(n) for group in self.groups])
         for k, y in enumerate(np.ascontiguousarray(Y.T)):
-            played, status = self._aggregate(k, F[k], y, proofs[..., k], trace)
-            if status != DONE:
-                return played, status
-        return len(X), DONE
+            self._aggregate(k, F[k], y, proofs[..., k], trace)
 
-    def choose(self, X: np.ndarray) -> tuple[int, int]:
+    def choose(self, X: np.ndarray) -> None:
         """Let the dictionaries choose among up to ROWS standardised inputs."""
-        return self._in_groups(len(X), lambda group: group.choose(X))
+        self._in_groups(len(X), lambda group: group.choose(X))
 
-    def _in_groups(self, n: int, call: Callable[[Group], tuple[int, int]]) -> tuple[int, int]:
-        """Call for all groups, n rounds each; return (rounds, status) of the first in trouble."""
-        found: list[tuple[int, int]] = [(0, DONE)] * len(self.groups)
-
-        def store(i: int) -> None:
-            found[i] = call(self.groups[i])
-
-        together([partial(store, i) for i in range(len(self.groups))], n)
-        return min((one for one in found if one[1] != DONE), default=found[0])
+    def _in_groups(self, n: int, call: Callable[[Group], None]) -> None:
+        """Call for each group, n rounds, on as many threads as there are cores."""
+        run_together([partial(call, group) for group in self.groups], n)
 
     def _forecasts(self, before: np.ndarray) -> np.ndarray:
         """Return the members' forecasts, which the groups have just made, (K, n, N).
 
         before : (n, K), the label before each round.
         """
-        shown = [group.shown(len(before)) for group in self.groups]
-        F = np.concatenate([*shown, before[None]])
+        forecasts = [group.member_forecasts(len(before)) for group in self.groups]
+        F = np.concatenate([*forecasts, before[None]])
         return np.ascontiguousarray(F.transpose(2, 1, 0))
 
     def _aggregate(
         self, k: int, F: np.ndarray, y: np.ndarray, proofs: np.ndarray, trace: Trace
-    ) -> tuple[int, int]:
+    ) -> None:
         """Aggregate the members' forecasts F, (n, N), of output k; proofs : (static, 3, n)."""
-        forecasts, excess, (played, status) = self.layers.play(k, F, y)
-        if status != DONE:
-            return played, status
+        forecasts, excess = self.layers.play(k, F, y)
         trace.predictions[:, k] = forecasts + self.scales.offsets[k]
         # Running sums one by one, so that they do not depend on how the stream is cut.
         loss = np.add.accumulate(np.append(self._loss[k], (forecasts - y) ** 2))
@@ -195,7 +173,6 @@ class Stage(State):
         trace.loss[:, k] = loss[1:] + self._before[k]
         trace.comparator[:, k] = proofs[best, 1, rounds]
         trace.bound[:, k] = proofs[best, 2, rounds] + excess + self._before[k]
-        return played, status
 
     def forecast(self, X: np.ndarray, out: np.ndarray) -> None:
         """Write the forecasts of single rounds, X standardised, up to ROWS; out : (n, K)."""
@@ -213,8 +190,8 @@ class Stage(State):
 
     # ---- what came before, and saving ----
 
-    def follow(self, other: Stage) -> None:
-        """Take over the losses as they were in the rounds that were replayed here."""
+    def correct_losses(self, other: Stage) -> None:
+        """Correct the losses of the rounds replayed here to those of the stage that played them."""
         self._before[:] = other._loss + other._before - self._loss
         same = other._losses.shape == self._losses.shape
         # Before there were these members, the learner's own loss stands for theirs.
@@ -222,23 +199,22 @@ class Stage(State):
         self._losses_before[:] = were - self._losses
 
     def played_losses(self) -> np.ndarray:
-        """Return the members' losses in the rounds as they were, (K, N)."""
+        """Return the members' losses as they forecast at the time, (K, N)."""
         return self._losses + self._losses_before
 
-    def matrices(self) -> list[Part]:
-        """Return what there is to say of all matrices."""
-        scales = self.layers.scales()
-        parts = [(f"group {g}", group.matrices(scales)) for g, group in enumerate(self.groups)]
-        return of_members([*parts, ("layers", self.layers.matrices())])
+    def measure(self) -> list[Part]:
+        """Return the parts of all matrices."""
+        scales = self.layers.largest_labels()
+        parts = [(f"group {g}", group.measure(scales)) for g, group in enumerate(self.groups)]
+        return name_members([*parts, ("layers", self.layers.measure())])
 
     def parts(self) -> dict[str, State]:
         """Return everything with a state, by name."""
-        parts = {
-            f"group{g}_{name}": part
-            for g, group in enumerate(self.groups)
-            for name, part in group.parts().items()
-        }
-        return parts | {"layers": self.layers, "stage": self}
+        parts: dict[str, State] = {"stage": self, "layers": self.layers}
+        for g, group in enumerate(self.groups):
+            own = group.map, *group.factors, *group.first_order
+            parts |= {f"group{g}_{i}": one for i, one in enumerate(own)}
+        return parts
 
 
 class SelfTuning(Learner):
@@ -300,28 +276,24 @@ class SelfTuning(Learner):
 
     _STATE = {"counts": ("counts",), "inputs": (PAST, "d"), "labels": (PAST, "outputs")}
     _REMEDY = "scale the labels"
-    _certified = True
-    _several = True
-    _prepares = True
+    _certified = _several = True
     _run_rows = 2048
-    _following: tuple | None = None  # a restart to come: for which rounds, its stage and status
+    _block_rows = ROWS
 
-    def __init__(self, budget: int = 300, *, seed: int = 0):
-        self.budget = budget
-        self.seed = seed
+    budget: int = count(1, 300)
+    _: KW_ONLY
+    seed: int = random_seed(0)
 
     @property
     def size(self) -> int:
         """Atoms in all dictionaries together; 0 before any data."""
-        if self._width is None:
-            return 0
-        return sum(group.map.size for group in self._stage.groups)
+        return sum(group.map.size for group in self._stage.groups) if self._width else 0
 
     @property
     def members(self) -> list[Member]:
         """What each member is; sigma in the units of the standardised inputs.
 
-        Linear ones only before round 32, and of all inputs zero: constants.
+        Before round 32, and where all inputs are zero, there are linear members only: constants.
         """
         return list(self._stage_now().members)
 
@@ -329,8 +301,8 @@ class SelfTuning(Learner):
     def weights(self) -> np.ndarray:
         """The posterior of the members in the next round, (N,), or (K, N) for K outputs.
 
-        Those of dynamic model averaging: how likely each is to be the best one now. (The forecast
-        has other weights, by the regressions also negative ones.)
+        By dynamic model averaging: how likely each is to be the best one now. (The forecast has
+        other weights, by the regressions also negative ones.)
         """
         return self._of_outputs(self._stage_now().weights())
 
@@ -345,8 +317,8 @@ class SelfTuning(Learner):
     def member_losses(self) -> np.ndarray:
         """Squared losses of the members, summed, (N,), or (K, N) for K outputs.
 
-        As they forecast at the time, cut to the largest label; in the first 32 rounds, before there
-        were these members, the learner's own.
+        As they forecast at the time, cut to the largest label; for the first 32 rounds, before
+        there were these members, the learner's own losses.
         """
         return self._of_outputs(self._stage_now().played_losses())
 
@@ -361,121 +333,76 @@ class SelfTuning(Learner):
     def _space(self) -> str:
         return "the span of one of its dictionaries or of the inputs"
 
-    def _check_params(self) -> None:
-        super()._check_params()
-        require_count("budget", self.budget, 1)
-        require_seed(self.seed)
-
     def _start(self, d: int) -> None:
-        room = padded(int(self.budget) + 1)
+        budget = self._hyper.budget
         matrices = sum(3 + len(settings) for _, settings in KERNELS)
-        try:  # before any round, not at the first restart
-            np.empty((matrices, room, room))
-        except (MemoryError, ValueError):
-            raise MemoryError(
-                f"SelfTuning(budget={self.budget}) keeps {matrices} matrices of {room} x {room} "
-                "numbers, which do not fit in memory; lower the budget"
-            ) from None
+        what = f"SelfTuning(budget={budget}), {matrices} matrices of {budget} rows,"
+        require_memory(what, 8 * matrices * round_up_to_vector(budget + 1) ** 2)
         self._make_state(counts=1, d=d, outputs=self._outputs)
-        self._stage = self._new_stage(Scales.of(self._inputs, self._labels), 0)
+        self._stage = self._make_stage(Scales.measure(self._inputs, self._labels))
 
-    def _new_stage(self, scales: Scales, rounds: int) -> Stage:
-        """Return the stage that begins after so many rounds."""
-        return Stage(scales, int(self.budget), [int(self.seed), restarts(rounds)])
-
-    def _to_restart(self, n: int) -> int:
-        """Return how many of n rounds there are until the next restart."""
-        return min([n, *(end - self._played for end in RESTARTS if end > self._played)])
-
-    def _ahead(self, n: int) -> int:
-        return super()._ahead(self._to_restart(n)) if self._played < RESTARTS[-1] else n
-
-    def _prepare(self, X: np.ndarray, y: np.ndarray) -> None:
-        if self._played >= RESTARTS[-1]:
-            return
-        first, end = int(self._counts[PAST]), self._played + len(X)
-        total = first + len(X)
-        self._reserve({PAST: total})
-        self._inputs[first:total], self._labels[first:total] = X, y.reshape(len(X), self._outputs)
-        if end not in RESTARTS:
-            return
-        rounds = end, X.tobytes(), y.tobytes()
-        if self._following is None or self._following[0] != rounds:
-            with Reserving(self):
-                self._following = rounds, *self._replay(total)
+    def _make_stage(self, scales: Scales) -> Stage:
+        """Return the stage that begins now."""
+        restarts = sum(end <= self._played for end in RESTARTS)
+        return Stage(scales, self._hyper.budget, [self._hyper.seed, restarts])
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        Y = y.reshape(len(X), self._outputs)
-        start = 0
+        Y, start = y.reshape(len(X), self._outputs), 0
         while start < len(X):
-            stop = start + self._to_restart(min(ROWS, len(X) - start))
-            self._play_block(X[start:stop], Y[start:stop], trace.rows(start, stop))
-            start = stop
+            left = (end - self._played for end in RESTARTS if end > self._played)
+            rows = slice(start, min(len(X), start + next(left, len(X))))
+            try:
+                self._play_block(X[rows], Y[rows], trace.rows(rows.start, rows.stop))
+            except Trouble as trouble:
+                self._raise_status(trouble.status, trouble.played)
+            start = rows.stop
 
     def _play_block(self, X: np.ndarray, Y: np.ndarray, trace: Trace) -> None:
-        """Play up to ROWS rounds, none of which a restart comes after but the last."""
-        shape = Y.shape
-        own = Trace(*(a if a is trace.sizes else a.reshape(shape) for a in trace))
-        self._prepare(X, Y)
-        stage, scales = self._stage, self._stage.scales
-        points = scales.transform(X)
-        played, status = stage.play(points, Y - scales.offsets, True, own)
-        self._check(status, played)
-        trace.sizes[:] = sum(group.sizes[: len(X)] for group in stage.groups)
+        """Play up to ROWS rounds; a restart may come after the last one only."""
+        n, stage = len(X), self._stage
+        own = Trace(*(a if a is trace.sizes else a.reshape(Y.shape) for a in trace))
+        stage.play(stage.scales.transform(X), Y - stage.scales.offsets, True, own)
+        trace.sizes[:] = sum(group.sizes[:n] for group in stage.groups)
         if self._played < RESTARTS[-1]:
-            self._counts[PAST] += len(X)
-        self._played += len(X)
+            first, total = self._played, self._played + n
+            self._reserve({PAST: total})
+            self._inputs[first:total], self._labels[first:total] = X, Y
+            self._counts[PAST] = total
+        self._played += n
         if self._played in RESTARTS:
-            (_, following, replayed), self._following = self._following, None
-            self._check(replayed, 0)
-            self._restart(following)
+            self._restart()
             trace.sizes[-1] = self.size
 
-    def _matrices(self) -> list[Part]:
-        return self._stage.matrices()
-
-    def _replay(self, n: int) -> tuple[Stage, int]:
-        """Take scales and members anew from the first n rounds, and let these play them.
-
-        Returns the stage and the status of its compiled loops.
-        """
-        X, Y = self._inputs[:n], self._labels[:n]
-        stage = self._new_stage(Scales.of(X, Y), n)
+    def _restart(self) -> None:
+        """Take scales and members from all rounds so far; the members play these rounds again."""
+        X, Y = self._used("inputs"), self._used("labels")
+        stage = self._make_stage(Scales.measure(X, Y))
         points, labels = stage.scales.transform(X), Y - stage.scales.offsets
-        blocks = [slice(start, start + ROWS) for start in range(0, n, ROWS)]
-        for block in blocks:
-            status = stage.choose(points[block])[1]
-            if status != DONE:
-                return stage, status
-        for block in blocks:
-            part = points[block]
-            trace = Trace(*(np.empty((len(part), self._outputs)) for _ in range(5)))
-            status = stage.play(part, labels[block], False, trace)[1]
-            if status != DONE:
-                return stage, status
-        return stage, DONE
-
-    def _restart(self, stage: Stage) -> None:
-        """Go on with a stage that has played all rounds so far again."""
-        stage.follow(self._stage)
+        blocks = [slice(start, start + ROWS) for start in range(0, len(X), ROWS)]
+        try:
+            for block in blocks:
+                stage.choose(points[block])
+            for block in blocks:
+                trace = Trace(*np.empty((5, *labels[block].shape)))
+                stage.play(points[block], labels[block], False, trace)
+        except Trouble as trouble:
+            raise Trouble(-1, trouble.status) from None  # of the last round played
+        stage.correct_losses(self._stage)
         self._stage = stage
-        if self._played == RESTARTS[-1]:  # the past is no longer needed
-            self._counts[PAST] = 0
-            self._inputs, self._labels = self._inputs[:0].copy(), self._labels[:0].copy()
-            self._rooms[PAST] = 0
+        if self._played == RESTARTS[-1]:
+            self._free(PAST)
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
-        forecasts = per_round(len(X), self._outputs)
+        forecasts = empty_per_round(len(X), self._outputs)
         columns = forecasts.reshape(len(X), self._outputs)
-        points = self._stage.scales.transform(X)
-        for start in range(0, len(X), ROWS):
-            part = points[start : start + ROWS]
-            self._stage.forecast(part, columns[start : start + ROWS])
+        self._stage.forecast(self._stage.scales.transform(X), columns)
         return forecasts
 
+    def _matrices(self) -> list[Part]:
+        return self._stage.measure()
+
     def _state(self) -> dict[str, Any]:
-        scales = self._stage.scales
-        state = super()._state() | {"restarts": restarts(self._played)} | scales._asdict()
+        state = super()._state() | self._stage.scales._asdict()
         for part, holder in self._stage.parts().items():
             state |= {f"{part}/{name}": value for name, value in holder._state().items()}
         return state
@@ -488,9 +415,6 @@ class SelfTuning(Learner):
 
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)
-        scales = Scales(*(state[name] for name in Scales._fields))
-        scales.check(self._inputs.shape[1], self._outputs)
-        self._stage = self._new_stage(scales, self._played)
+        self._stage = self._make_stage(Scales(*(state[name] for name in Scales._fields)))
         for part, holder in self._stage.parts().items():
-            holder._broken = self._broken or self._fault
-            holder._restore(under(f"{part}/", state))
+            holder._restore(select_prefix(f"{part}/", state))
