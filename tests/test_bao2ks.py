@@ -9,7 +9,6 @@ import pytest
 
 import oklnumba as okl
 from tests import naive, naive_expansions
-from tests.battery import assert_refused
 from tests.compare import assert_close
 from tests.compiled import COMPILED
 from tests.expansions import N, data, long_run, stream
@@ -42,15 +41,9 @@ def test_bao2ks_equals_the_textbook(sigmas, params, horizon):
     assert (learner.norms <= settings["radius"] * (1 + 1e-12)).all()
 
 
-def test_beta_is_for_one_kernel():
-    kernels = [okl.Gaussian(0.5), okl.Gaussian(2.0)]
-    assert_refused(okl.BAO2KS, {"kernels": kernels, "beta": 1.5}, "beta=1.5 would be ignored")
-    assert okl.BAO2KS(kernels[:1], beta=1.5).beta == 1.5
-
-
 @long_run
 def test_bao2ks_with_bandit_feedback_plays_the_better_kernel_more_often():
     X, y = stream(4000)
-    kernels = [okl.Gaussian(0.02), okl.Gaussian(0.8)]  # the first learns nothing here
+    kernels = [okl.Gaussian(0.02), okl.Gaussian(0.8)]  # the first is too narrow to learn
     learner = okl.BAO2KS(kernels, radius=5.0, horizon=4000, budget=2000).partial_fit(X, y)
     assert learner.probabilities[1] > 0.7

@@ -1,4 +1,4 @@
-"""KONS and Sketched-KONS against explicit features, and what they and their kin owe their users."""
+"""KONS and Sketched-KONS against explicit features; causality and refusals of all their kind."""
 
 from __future__ import annotations
 
@@ -57,9 +57,9 @@ def test_kons_equals_the_explicit_newton_step(space, loss, C, eta, must_happen, 
 @every_setting
 @every_space
 def test_kons_with_small_alpha(space, loss, C, eta, must_happen, alpha):
-    """The kernel matrix is rounded by up to n eps max k, which counts divided by alpha.
+    """Rounding the kernel matrix, by up to n eps max k, costs that over alpha.
 
-    Measured for three streams down to alpha = 1e-8, errors are 0.2 to 1.4 times that.
+    On three streams down to alpha = 1e-8 the errors were 0.2 to 1.4 times that.
     """
     kernel, _, features = SPACES[space]
     X, y = stream(loss, C)
@@ -97,7 +97,7 @@ def test_small_alpha_in_an_infinite_space_costs_no_more_than_rounding_the_kernel
 
 @every_setting
 def test_kons_in_any_cut_is_kons_round_by_round(loss, C, eta, must_happen):
-    n = 700 if COMPILED else 120  # blocks have 256 rounds
+    n = 700 if COMPILED else 120  # more than a block of 512 rounds
     X, y = stream(loss, C, n)
     whole = okl.KONS(okl.Gaussian(0.7), loss=loss, C=C, alpha=0.01, eta=eta)
     run = okl.run(whole, X, y)
@@ -105,7 +105,7 @@ def test_kons_in_any_cut_is_kons_round_by_round(loss, C, eta, must_happen):
     np.testing.assert_allclose(one_by_one(single, X, y), run.predictions, rtol=0, atol=1e-9)
     parts = okl.KONS(okl.Gaussian(0.7), loss=loss, C=C, alpha=0.01, eta=eta)
     forecasts = []
-    for rows in np.split(np.arange(n), [1, 3, 50, 51, *(c for c in (255, 257, 513, 690) if c < n)]):
+    for rows in np.split(np.arange(n), [1, 3, 50, 51, *(c for c in (511, 513, 600, 690) if c < n)]):
         forecasts.append(okl.run(parts, X[rows], y[rows]).predictions)
     np.testing.assert_allclose(np.concatenate(forecasts), run.predictions, rtol=0, atol=1e-9)
     probe = stream(seed=9)[0][:20]
@@ -119,10 +119,10 @@ def test_kons_in_any_cut_is_kons_round_by_round(loss, C, eta, must_happen):
 
 
 def assert_equals(learner, run, steps, loss):
-    """A learner with all rounds played is the explicit Newton step."""
+    """Assert that a learner has played the explicit Newton steps."""
     np.testing.assert_allclose(run.predictions, steps.forecasts, rtol=0, atol=1e-9)
     np.testing.assert_allclose(learner.R_G, steps.R_G, rtol=1e-9)
-    # Where w has just been projected for the same point, rounding says whether it is once more.
+    # After a projection at the same point, rounding decides whether w is projected again.
     flat, edge = flat_rounds(steps, loss), np.abs(steps.forecasts)
     sure = ~flat | (np.abs(steps.over) > 1e-12)
     possible = ~flat | (edge > edge.max() * (1 - 1e-12))
@@ -256,17 +256,17 @@ def test_sketched_kons_equals_the_explicit_form_with_its_coins(
     coin = naive.SketchCoin(D, alpha, beta, 0.4, gamma, *both, weighted=sampling == "weighted")
     steps = explicit(features, X, y, loss, C, alpha, eta, coin=coin)
     assert_equals(learner, run, steps, loss)
-    # A slope of rounding may be exactly zero elsewhere; then it adds nothing.
+    # A slope that is only rounding may be exactly zero; then the round adds nothing.
     entered = coins < np.array(coin.p)
     inside = entered & ~flat_rounds(steps, loss)
     sure = inside & (np.abs(steps.slopes) > 1e-12)
     assert sure.sum() <= learner.sketch_size <= inside.sum() < n * 0.9
-    if sampling != "weighted":  # which holds w so fast that there are few projections
+    if sampling != "weighted":  # which moves w so little that few projections happen
         assert (steps.projected & ~entered).any()  # a round left out keeps its projection
         assert_happened(steps, must_happen)
 
 
-# ---- what every learner here owes its users ----
+# ---- all learners that use curvature ----
 
 
 def curved_learners(kernel=None, **params):
@@ -289,42 +289,12 @@ def test_no_label_is_seen_before_its_forecast(which, loss, C, eta, must_happen):
     X, y = stream(loss, C, n)
     params = {"loss": loss, "C": C, "alpha": 0.01, "eta": eta}
     run = okl.run(curved_learners(**params)[which], X, y)
-    for t in (0, 1, 70, 255, 256, 257, 590):
+    for t in (0, 1, 63, 64, 511, 512, 590):  # blocks of 512 rounds, spans of 64
         if t < n:
             other = okl.run(curved_learners(**params)[which], X, np.where(np.arange(n) < t, y, -y))
             np.testing.assert_array_equal(other.predictions[: t + 1], run.predictions[: t + 1])
             later = other.predictions[t + 1 :] != run.predictions[t + 1 :]
             assert later.any() or n - t < 20
-
-
-@every_setting
-@every_learner
-def test_forecasts_change_nothing_and_saved_learners_go_on(
-    which, loss, C, eta, must_happen, tmp_path
-):
-    X, y = stream(loss, C, 400 if COMPILED else 60)
-    params = {"loss": loss, "C": C, "alpha": 0.01, "eta": eta}
-    asked, quiet = (curved_learners(**params)[which] for _ in range(2))
-    half = len(X) // 2 + 3
-    for learner in (asked, quiet):
-        learner.partial_fit(X[:half], y[:half])
-    for t in range(half, half + 20):
-        assert asked.predict_one(X[t]) == asked.predict_one(X[t])
-        asked.predict(X)
-        forecast = asked.predict_one(X[t])
-        np.testing.assert_allclose(
-            okl.run(quiet, X[t : t + 1], y[t : t + 1]).predictions, forecast, rtol=0, atol=1e-9
-        )
-        asked.learn_one(X[t], y[t])
-    asked.save(tmp_path / "learner.npz")
-    loaded = okl.load(tmp_path / "learner.npz")
-    rest = slice(half + 20, None)
-    expected = okl.run(quiet, X[rest], y[rest]).predictions
-    for learner in (loaded, asked):
-        np.testing.assert_array_equal(okl.run(learner, X[rest], y[rest]).predictions, expected)
-    for name in ("size", "R_G", "sketch_size", "restarts"):
-        if hasattr(quiet, name):
-            assert getattr(loaded, name) == getattr(quiet, name) == getattr(asked, name)
 
 
 @pytest.mark.parametrize("alpha", [1.0, 1e-6])
@@ -343,86 +313,28 @@ def test_points_at_zero_and_repeated_points(which, alpha):
     assert zeros.predict_one([1.0, 1.0]) == 0.0
 
 
-BAD = [
-    ({"C": 0.0}, "C must be a number > 0"),
-    ({"C": np.inf}, "C must be a number > 0"),
-    ({"C": True}, "C must be a number > 0"),
-    ({"alpha": 0.0}, "alpha must be a number > 0, but is 0.0"),
-    ({"alpha": "1"}, "alpha must be a number > 0, but is '1'"),
-    ({"eta": -1.0}, "eta must be a number > 0, but is -1.0"),
-    ({"eta": np.nan}, "eta must be a number > 0, but is nan"),
-    ({"loss": "hinge"}, "loss='hinge' has no curvature.*FOGD"),
-    ({"loss": "absolute"}, "loss='absolute' has no curvature.*FOGD"),
-    ({"schedule": "strong"}, "schedule must be 'constant' or 'sqrt', but is 'strong'"),
-    ({"schedule": "sqrt", "eta": 0}, "eta must be a number > 0, but is 0"),
-    ({"schedule": "sqrt", "alpha": 0.0}, "alpha must be a number > 0, but is 0.0"),
-    ({"schedule": "sqrt", "C": -1}, "C must be a number > 0"),
-    ({"stop": -1.0}, "stop must be a number >= 0, but is -1.0"),
-    ({"sampling": True}, "sampling must be 'independent', 'shared' or 'weighted', but is True"),
-    ({"loss": "cubic"}, "loss must be one of squared, .*but is 'cubic'"),
-    ({"kernel": "gaussian"}, "kernel must be an oklnumba kernel.*but is 'gaussian'"),
-    ({"gamma": 0.0}, r"gamma must be a number in \(0, 1\], but is 0.0"),
-    ({"gamma": 1.5}, r"gamma must be a number in \(0, 1\], but is 1.5"),
-    ({"beta": 0.0}, "beta must be a number > 0, but is 0.0"),
-    ({"eps": 1.0}, r"eps must be a number in \(0, 1\), but is 1.0"),
-    ({"mu": -1.0}, "mu must be a number > 0, but is -1.0"),
-    ({"seed": -1}, "seed must be an integer >= 0, but is -1"),
-    ({"seed": 0.5}, "seed must be an integer >= 0, but is 0.5"),
-    ({"restart": "no"}, "restart must be True or False, but is 'no'"),
-]
-
-
-@pytest.mark.parametrize(("params", "message"), BAD, ids=[repr(params) for params, _ in BAD])
+@pytest.mark.parametrize("loss", ["hinge", "absolute"])
 @pytest.mark.parametrize("cls", [okl.KONS, okl.SketchedKONS, okl.ProsNKONS])
-def test_bad_hyper_parameters_are_named_and_nothing_changes(cls, params, message):
-    learner = cls(okl.Gaussian(1.0))
-    if not set(params) <= set(learner.get_params(deep=False)):
-        with pytest.raises(ValueError, match=next(iter(params))):
-            learner.set_params(**params)
-        return
-    good = learner.get_params(deep=False)
-    with pytest.raises(ValueError, match=message):
-        learner.set_params(**params)
-    assert learner.get_params(deep=False) == good
-    learner = assert_refused(cls, good | params, message)
-    X, y = stream()
-    for call in (
-        lambda: learner.partial_fit(X, y),
-        lambda: learner.learn_one(X[0], y[0]),
-        lambda: okl.run(learner, X, y),
-    ):
-        with pytest.raises(ValueError, match=message):
-            call()
-        assert (learner.rounds, learner.size) == (0, 0)
-    learner.set_params(**good)
-    run, expected = okl.run(learner, X, y), okl.run(cls(okl.Gaussian(1.0)), X, y)
-    np.testing.assert_array_equal(run.predictions, expected.predictions)
+def test_a_loss_without_curvature_is_refused(cls, loss):
+    X, y = stream("hinge")
+    params = {"kernel": okl.Gaussian(1.0), "loss": loss}
+    message = f"loss='{loss}' has no curvature.*FOGD"
+    assert_refused(cls, params, message, lambda one: one.partial_fit(X, y))
+    if cls is not okl.ProsNKONS:
+        assert cls(**params, schedule="sqrt").partial_fit(X, y).rounds == len(X)
 
 
 @every_learner
-def test_labels_outside_the_domain_change_nothing(which):
+def test_labels_beyond_C_are_refused_and_change_nothing(which):
     X, y = stream("squared", 0.5)
     learner, twin = (curved_learners(C=0.5)[which].partial_fit(X[:100], y[:100]) for _ in "ab")
     bad = y[100:].copy()
     bad[17] = 0.6
     message = r"y has 0.6 at row 17, outside \[-C, C\] with C = 0.5.*raise C or scale"
-    for call in (
-        lambda: learner.partial_fit(X[100:], bad),
-        lambda: okl.run(learner, X[100:], bad),
-    ):
-        with pytest.raises(ValueError, match=message):
-            call()
+    with pytest.raises(ValueError, match=message):
+        learner.partial_fit(X[100:], bad)
     with pytest.raises(ValueError, match=r"y has -2.0 at row 0, outside \[-C, C\]"):
         learner.learn_one(X[100], -2.0)
-    for bad in (np.nan, np.inf):
-        with pytest.raises(ValueError, match="y has (nan|inf)"):
-            learner.learn_one(X[100], bad)
-    with pytest.raises(ValueError, match="x has 3 columns"):
-        learner.learn_one([0.0, 0.0, 0.0], 0.1)
     assert learner.rounds == 100
     run, expected = (okl.run(other, X[100:], y[100:]) for other in (learner, twin))
     np.testing.assert_array_equal(run.predictions, expected.predictions)
-    classes = curved_learners(loss="logistic")[which]
-    with pytest.raises(ValueError, match="takes labels -1 and"):
-        classes.partial_fit(X, y)
-    assert classes.rounds == 0

@@ -1,4 +1,4 @@
-"""NOGD and SkeGD against the textbook, and the count sketch."""
+"""NOGD and SkeGD against the textbook; the count sketch."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_skegd_equals_the_textbook(loss, period):
     )  # fmt: skip
     run = okl.run(learner, X, y)
     forecasts, sizes, support = naive_expansions.skegd(
-        K, y, slope, 0.1, 40, 8, learner._sample(), learner._sketch_row, period or np.inf
+        K, y, slope, 0.1, 40, 8, learner._sampled, learner._sketch_row, period or np.inf
     )
     assert_close(run.predictions, forecasts)
     np.testing.assert_array_equal(run.sizes, sizes)
@@ -53,9 +53,9 @@ def test_skegd_may_update_its_sketches_at_every_loss():
 
 def test_the_count_sketch_has_one_entry_in_each_block_of_a_row():
     learner = okl.SkeGD(KERNEL, sketch=30, columns=20, blocks=5, rank=9, seed=1)
+    learner.learn_one([0.0], 1.0)
     rows = np.array([learner._sketch_row(i) for i in range(200)])
     assert (np.count_nonzero(rows.reshape(200, 5, 6), axis=2) == 1).all()
     np.testing.assert_allclose((rows**2).sum(axis=1), 1.0)
     assert len({tuple(row) for row in rows}) > 190
-    sample = learner._sample()
-    assert len(set(sample)) == 20 and sample.max() < 400
+    assert len(set(learner._sampled)) == 20 and learner._sampled.max() < 400

@@ -195,9 +195,9 @@ def hinge_twins(K, y):
     slope, n = naive_expansions.hinge_slope, len(y)
     skegd = okl.SkeGD(KERNEL, eta=0.1, budget=30, sketch=20, columns=10, blocks=2, rank=8, seed=1)
 
-    def sketched():
-        sampled = skegd._sample()
-        return naive_expansions.skegd(K, y, slope, 0.1, 30, 8, sampled, skegd._sketch_row)
+    def sketched():  # after the run
+        columns, row = skegd._sampled, skegd._sketch_row
+        return naive_expansions.skegd(K, y, slope, 0.1, 30, 8, columns, row)
 
     def optimistic():
         pomd = okl.POMD(KERNEL)

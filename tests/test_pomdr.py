@@ -89,7 +89,7 @@ def test_the_norm_is_maintained_and_never_exceeds_the_radius():
 
 
 def test_the_printed_norm_update_would_be_wrong():
-    """Errata 26, a negative control: with lambda |grad|^2 for lambda^2 |grad|^2 the norm is off."""
+    """Errata 26, negative control: lambda |grad|^2 in place of lambda^2 |grad|^2 is wrong."""
     learner = okl.POMDR(okl.Gaussian(1.0), radius=1.0).learn_one([0.0], 1.0)
     rate = 1.0 / math.sqrt(3.0)
     assert learner.norm == pytest.approx(rate) and abs(learner.norm - math.sqrt(rate)) > 0.1
@@ -144,13 +144,13 @@ def test_the_diary():
         ([-1.0, 1.0, 0.0, 3.0], [0, 1]),
         ([1.0, -1.0, 0.0, -3.0], [0, 1]),
         ([4.0, 1.0, -1.0, 0.0, 6.0, -3.0], [1, 0, 2]),  # nearer to two others than to the first
-        ([2.0, 2.0, 2.0, 2.0], [0, 0]),  # inputs that repeat: every kept atom is as near
+        ([2.0, 2.0, 2.0, 2.0], [0, 0]),  # repeated inputs: all kept atoms are equally near
         ([0.0, 2.0, 0.0, 2.0, 0.0, 1.0], [1, 0, 0]),  # three ties of two kinds
     ],
     ids=str,
 )
-def test_a_dropped_atom_as_near_to_several_goes_to_the_first(points, homes):
-    """Here kernel values are equal to the bit, as those of repeated and of symmetric inputs are."""
+def test_a_dropped_atom_at_equal_distances_goes_to_the_first(points, homes):
+    """Repeated and symmetric inputs have kernel values that are equal to the bit."""
     kernel, budget = okl.Gaussian(1.0), len(points)
     half = budget // 2
     X, y = np.array(points)[:, None], np.where(np.arange(budget) % 3, 1.0, -1.0)
@@ -180,7 +180,7 @@ def test_pomdr_is_pomd_until_it_switches():
 
 
 def test_a_t_bar_of_the_horizon_leaves_that_round_to_pomd_after_a_save_too(tmp_path):
-    """Errata 31. 64 atoms are in the buffers then, which must grow, factor and all."""
+    """Errata 31. The buffers have room for 64 atoms and must grow, the factor too."""
     X, _ = stream(ROUNDS if not numba.config.DISABLE_JIT else 80)
     y = np.random.default_rng(3).choice([-1.0, 1.0], len(X))
     parameters = {"radius": 0.01, "switch_size": 64, "budget": 100, "ald_scale": 0.0}

@@ -23,7 +23,7 @@ from tests.curved import (
 def with_nuggets(features, atoms):
     """Return features in which the atoms' kernel matrix has the learner's nugget.
 
-    The stream begins with the atoms, none of which has a part in what comes after it.
+    The stream begins with the atoms; an atom has no entry for the atoms after it.
     """
     F = features(atoms.astype(np.longdouble))
     K = F @ F.T
@@ -44,7 +44,7 @@ def with_nuggets(features, atoms):
     "kernel", [okl.Linear(), okl.Polynomial(2, scale=1.0, coef0=0.0)], ids=repr
 )
 def test_pros_n_kons_on_a_dictionary_that_never_changes(kernel, restart):
-    """Huge points with label 0 first: they span the space, move nothing, and KORS has enough."""
+    """Huge points with label 0 first: they span the space, do not move w, and satisfy KORS."""
     X, y = stream("squared", 0.5)
     D = 2 if isinstance(kernel, okl.Linear) else 3
     X[:D] *= 300
@@ -63,7 +63,7 @@ def test_pros_n_kons_on_a_dictionary_that_never_changes(kernel, restart):
 @every_setting
 @every_space
 def test_con_kons_in_a_space_that_is_complete(space, loss, C, eta, must_happen, alpha):
-    """The first points span the space; what KORS keeps later adds null directions only."""
+    """The first points span the space; later atoms add no direction."""
     kernel, _, features = SPACES[space]
     X, y = stream(loss, C)
     D = features(X).shape[1]
