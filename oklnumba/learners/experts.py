@@ -69,11 +69,8 @@ class Experts(Learner):
     """Aggregate learners over a grid of hyper-parameters (Vovk 1998; oco Example 6, Hedge).
 
     Every learner plays every round; the forecast weighs theirs by exp(-eta L_i), L_i the loss of
-    learner i so far. Learners with equal features map each input once; NystromAWV that differ in
-    lam and the forecaster only keep one dictionary, for its coins depend on neither (on mu they
-    do); those that differ in the forecaster only, "awv" and "ridge" or LinearAWV and LinearRidge,
-    keep one factor. AWV and ridge learners on features or dictionaries play side by side on all
-    cores, to the same bits.
+    learner i so far. Learners with equal feature maps share the features of a block. AWV, ridge and
+    FOGD learners play side by side on all cores; the bits do not depend on that.
 
     Parameters
     ----------
@@ -82,7 +79,7 @@ class Experts(Learner):
     B : float > 0 or None
         "aggregating" and "average": a bound on |y|; None: the largest |y| so far, to which the
         forecasts of the learners are cut (Gerchinovitz and Yu 2014). "hedge": a bound on the
-        losses. "mlpoly" needs none, and refuses any but 1 and None.
+        losses. "mlpoly" needs none.
     kind : {"aggregating", "average", "hedge", "mlpoly"}
         "aggregating": Vovk's aggregating algorithm for the squared loss, regret <= 2 B^2 log N
         against the best learner. "average": the exponentially weighted average for the squared
@@ -90,35 +87,34 @@ class Experts(Learner):
         with t: B (sqrt(2 T log N) + sqrt(log N / 8)). "mlpoly": ML-Poly (Gaillard, Stoltz and van
         Erven 2014), any convex loss, no bound needed, weights (R_i)_+ / (max r^2 + sum r_i^2) with
         R_i the sum of r_i = l'(p) (p - f_i); about sqrt(N log(T) sum r_i^2), theory.mlpoly_bound.
-        None of B adds at most 2 max y^2 to the first two: theory.experts_bound.
+        For the first two, B=None adds at most 2 max y^2: theory.experts_bound.
     share : float in [0, 1)
         Fixed share (Herbster and Warmuth 1998): after each round w_i <- (1 - share) w_i + share /
         N. With it the regret is bounded against sequences of learners that switch k times:
         2 B^2 (log N + k log(N / share) + (T - 1 - k) log(1 / (1 - share))), about best for a share
-        of k / T; theory.fixed_share_bound. Not for "mlpoly", for which no such bound is known.
+        of k / T; theory.fixed_share_bound. Not for "mlpoly", which has no known bound of that kind.
 
     Raises
     ------
     ValueError
-        Where the learners have several losses, or one that the kind does not take, or an argument
-        is not valid. For "aggregating" and "average" with a B, also
-        where a label is outside [-B, B].
+        For learners with different losses, or a loss that the kind does not take; for "aggregating"
+        and "average" with a B, also for a label outside [-B, B].
     FloatingPointError
-        Where a learner has numerical trouble; the message says which.
+        For numerical trouble of a learner, which the message names.
 
     Remarks
     -------
-    A learner's forecasts beyond [-B, B] count as -B or B for the squared loss: it can only gain by
-    that, so the bounds hold against the learners as they are. For "hedge" nothing is cut, and where
-    a loss exceeds B there is no bound. Labels are checked before any learner sees them.
+    For the squared loss, forecasts of a learner beyond [-B, B] count as -B or B: it can only gain
+    by that, so the bounds hold against the learners as they are. For "hedge" nothing is cut, and
+    where a loss exceeds B there is no bound. Labels are checked before any learner sees them.
 
-    With B=None the forecast is 0 until a label is not, and a label beyond all before it counts as
-    the largest before it in the update of the weights: what that leaves out adds up to the 2 max
-    y^2. Weights are kept as logarithms: with a share a learner comes back from any loss. "mlpoly"
-    forecasts the mean where no R_i is positive; the paper has losses in [0, 1] and 1 for max r^2,
-    the authors' R package opera the largest so far, as here.
+    With B=None the forecast is 0 until the first label other than 0, and a label larger than all
+    before it counts, in the update of the weights, as the largest before it: what that leaves out
+    adds up to the 2 max y^2. Weights are kept as logarithms, so with a share a learner comes back
+    from any loss. "mlpoly" forecasts the mean where no R_i is positive; the paper has losses in
+    [0, 1] and 1 for max r^2, we take the largest so far, as the authors' R package opera does.
 
-    Which: "aggregating" with a small share for bounded labels; "mlpoly" for labels with outliers.
+    Take "aggregating" with a small share for bounded labels, "mlpoly" for labels with outliers.
 
     Examples
     --------
@@ -131,7 +127,7 @@ class Experts(Learner):
     >>> bool(run.losses.sum() <= best + 2 * np.log(3))
     True
 
-    Under noise small steps are better, until the sign changes: with a share large ones take over.
+    Under noise small steps are better until the sign changes; with a share, large ones take over.
 
     >>> rng = np.random.default_rng(0)
     >>> X, noise = rng.uniform(-1, 1, (600, 2)), 0.3 * rng.standard_normal(600)
@@ -160,13 +156,7 @@ class Experts(Learner):
 
     @property
     def weights(self) -> np.ndarray:
-        """The weights of the learners in the next round, shape (N,).
-
-        Raises
-        ------
-        ValueError
-            Before any data.
-        """
+        """The weights of the learners in the next round, shape (N,)."""
         if not self._ready():
             raise ValueError("there are no weights yet: play a round first")
         weights = aligned_zeros(len(self._totals))

@@ -34,16 +34,15 @@ def _check_taylor(name: str, value: Any) -> TaylorFeatures:
 class GrowingPKAWV(Learner):
     """PKAWV on Taylor features that gain a degree whenever the rounds have doubled.
 
-    Theorem 4 of pkawv (Jezequel, Gaillard, Rudi 2019) asks for a degree of order log(n / lam), so
-    for n in advance; section 3.1 has it "increased slowly over time". After rounds ``first``, 2
-    ``first``, 4 ``first``, ... the degree grows by one, as long as there are at most ``max_size``
-    features. From there on forecasts are those of PKAWV (Algorithm 1) with the larger degree, fed
-    with the same rounds from the start, to the bit.
+    Theorem 4 of pkawv (Jezequel, Gaillard, Rudi 2019) asks for a degree of order log(n / lam), so n
+    must be known; section 3.1 has it "increased slowly over time". After ``first``, 2 ``first``, 4
+    ``first``, ... rounds the degree grows by one, while there are at most ``max_size`` features.
+    From then on forecasts are, bit for bit, those of PKAWV (Algorithm 1) with the larger degree on
+    the same rounds from the start.
 
-    O(r^2) time a round for r features. A growth after t rounds goes over them once more with the
-    new features, O(t r^2), as long as the t rounds until the next one take. The past takes 8 t (d +
-    1) bytes (up to twice that in buffers) while the basis may grow; then it is freed, and memory is
-    O(r^2).
+    O(r^2) time a round for r features. A growth after t rounds plays them again on the new
+    features, O(t r^2), as much as the t rounds until the next growth cost. While the basis may
+    grow, the past takes 8 t (d + 1) bytes (up to twice that in buffers); then memory is O(r^2).
 
     Parameters
     ----------
@@ -52,21 +51,22 @@ class GrowingPKAWV(Learner):
     lam : float > 0
         Regularisation.
     forecaster : {"awv", "ridge"}
+        As in PKAWV.
     first : int >= 1
         Rounds before the first growth.
     max_size : int >= 1
-        Number of features that growth does not exceed.
+        Most features.
     discount : float in (0, 1]
         As in PKAWV.
 
     Remarks
     -------
     Ours; the paper says neither when nor how. One degree a doubling is 1.44 log n, Theorem 4 has 2
-    log n: the certificate tells what it costs. It is against the best function of the present space
-    on each prefix, and its bound adds what each growth took off that function's loss; ``size`` and
-    ``run.sizes`` after a round that ends with a growth are those of the grown space. Against the
-    whole RKHS: ``theory.growing_bound``. Where labels have little noise, "ridge" loses less, as in
-    PKAWV.
+    log n; the certificate shows what the difference costs. It is against the best function of the
+    present space on each prefix, and its bound adds what each growth took off that function's loss;
+    ``size`` and ``run.sizes`` after a round that ends with a growth are those of the larger space.
+    Against the whole RKHS: ``theory.growing_bound``. Where labels have little noise, "ridge" loses
+    less, as in PKAWV.
 
     Examples
     --------

@@ -49,9 +49,9 @@ class NystromAWV(Learner):
     At round t KORS decides whether x_t joins the dictionary; the forecast is that of AWV on the
     span of the dictionary, x_t included if it joined, over all past rounds.
 
-    O(m^2) time a round for m atoms, and O(t m) once for each new atom: the column over past rounds
-    needs the past, 8 t (m + d) bytes for coordinates and inputs. ``max_size`` bounds it: once the
-    dictionary has that size nothing of the past is kept, and memory and time stay flat.
+    O(m^2) time a round for m atoms, and O(t m) for each new atom, whose column over past rounds
+    needs the past: 8 t (m + d) bytes for coordinates and inputs. Once the dictionary has
+    ``max_size`` atoms the past is freed, and memory and time stay flat.
 
     Parameters
     ----------
@@ -65,35 +65,33 @@ class NystromAWV(Learner):
     eps : float in (0, 1)
         Accuracy of KORS.
     forecaster : {"awv", "ridge"}
+        As in PKAWV.
     sampler : {"kors", "kors_listed"} or float in (0, 1]
         What joins the dictionary. "kors_listed" has the weights 1/p on both sides of the printed
-        code (errata 16), so that dictionaries are smaller; a number is the probability of uniform
-        sampling, which refuses mu, beta and eps other than the default.
+        code (errata 16) and so smaller dictionaries; a number is the probability of uniform
+        sampling, which does not use mu, beta and eps.
     max_size : int >= 1, optional
         Largest dictionary.
     seed : int
         Of the coins.
     discount : float in (0, 1]
-        Weight of a round in the next one's past, in all sums: 2 ** (-1 / h) for a half-life of h
-        rounds; 1 forgets nothing.
-        KORS forgets nothing.
+        As in PKAWV. KORS forgets nothing.
 
     Remarks
     -------
     Errata 16 to 20: weights 1/sqrt(p) on each side, mu apart from lam, labels (Y_{t-1}, 0), and x_t
     may enter before its own forecast. In place of cholup on K'K + lam K_mm we use coordinates in
-    which K_mm is the identity, which are far better conditioned. K_mm has 1e-14 k(x, x) added to
-    its diagonal (NUGGET), so that no digits are lost on nearly coincident
-    atoms, as time series have them; an atom that is off the span by no more than these leave
-    counts in ``size`` and adds no direction. The certificate is against the best function of the
-    present space on each prefix; its bound adds what each growth of the space took off that
-    function's loss.
+    which K_mm is the identity, which are far better conditioned. 1e-14 k(x, x) is added to the
+    diagonal of K_mm (NUGGET), so that nearly coincident atoms, as in time series, cost no digits;
+    an atom that is no further off the span counts in ``size`` and adds no direction. The
+    certificate is against the best function of the present space on each prefix; its bound adds
+    what each growth of the space took off that function's loss.
 
-    With ``discount`` < 1 as in PKAWV, on a space that grows: for a new direction the column over
-    the past has the weights discount^(t - s) of the coming round t, and the direction brings the
-    penalty lam v^2 of its own coordinate v, as if it had stood at the floor all the time. The
-    penalties of earlier floors have no part in it. So the forecast is the argmin of the discounted
-    loss over the whole past with the penalties as they stand, and A exact, in every round.
+    With ``discount`` < 1 as in PKAWV, on a space that grows: the column of a new direction over the
+    past has the weights discount^(t - s) of the coming round t, and the direction brings the
+    penalty lam v^2 of its own coordinate v, as if it had stood at the floor all the time; penalties
+    of earlier floors do not involve it. So in every round A is exact, and the forecast is the
+    argmin of the discounted loss over the whole past with the penalties as they stand.
 
     Forecasts shrink new points: where labels have little noise, "ridge" loses less. On y = sin(x_1
     + ... + x_5), 1000 rounds, mu = 0.1, the squared errors add up to 56, 67 and 126 at lam = 1, 0.1

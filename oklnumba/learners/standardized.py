@@ -16,20 +16,24 @@ from oklnumba.hot.primitives.jit import NOT_FINITE
 from oklnumba.learners.base.learner import Learner, Trace, check_learner, learner_field
 
 
+def _from_inner(name: str) -> Any:
+    """Return a property whose value is that of the learner within."""
+    return property(lambda self: getattr(self._inner, name))
+
+
 class Standardized(Learner):
     """A learner on inputs that are standardised by their own past (Welford 1962).
 
     Each input is brought to mean 0 and scale 1 by the mean and the deviation of the inputs before
-    it, as ``Standardizer.stream`` does, then the learner plays it; the first input is 0. So widths
-    of kernels and learning rates are in units of the data's own scale, without a first pass.
+    it, as ``Standardizer.stream`` does, then the learner plays it; the first input is 0. So kernel
+    widths and learning rates are in units of the data's own scale, without a first pass.
 
     Parameters
     ----------
     learner : Learner
         Its hyper-parameters are used; it is not played itself.
     clip : float > 0, optional
-        Of ``Standardizer``: what is further from the mean than this many scales is cut to it; None:
-        nothing is.
+        Inputs further than this many scales from the mean are cut to it; None: no cut.
 
     Remarks
     -------
@@ -56,25 +60,11 @@ class Standardized(Learner):
         """The learner within; before any data the one that was given."""
         return check_learner(self._in_force.learner)
 
-    @property
-    def _certified(self) -> bool:  # type: ignore[override]
-        return self._inner._certified
-
-    @property
-    def _several(self) -> bool:  # type: ignore[override]
-        return self._inner._several
-
-    @property
-    def _in_threads(self) -> bool:  # type: ignore[override]
-        return self._inner._in_threads
-
-    @property
-    def _run_rows(self) -> int:  # type: ignore[override]
-        return self._inner._run_rows
-
-    @property
-    def _block_rows(self) -> int:  # type: ignore[override]
-        return self._inner._block_rows
+    _certified = _from_inner("_certified")
+    _several = _from_inner("_several")
+    _in_threads = _from_inner("_in_threads")
+    _run_rows = _from_inner("_run_rows")
+    _block_rows = _from_inner("_block_rows")
 
     @property
     def size(self) -> int:

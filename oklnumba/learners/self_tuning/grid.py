@@ -37,18 +37,14 @@ RULE = 0.1, 1.0, 0.5, 0.0, 0.0
 
 
 class Trouble(Exception):
-    """A compiled loop ended after ``played`` rounds with a status other than DONE."""
-
-    def __init__(self, played: int, status: int):
-        super().__init__(played, status)
-        self.played, self.status = played, status
+    """A compiled loop ended with this status, not DONE, after so many rounds."""
 
 
 def require_done(ended: tuple[int, int], before: int = 0) -> None:
     """Raise Trouble unless a loop, which began after ``before`` rounds, has played to its end."""
     played, status = ended
     if status != DONE:
-        raise Trouble(before + played, status)
+        raise Trouble(status, before + played)
 
 
 class Setting(NamedTuple):

@@ -146,7 +146,7 @@ class Stage(State):
         self._in_groups(len(X), lambda group: group.choose(X))
 
     def _in_groups(self, n: int, call: Callable[[Group], None]) -> None:
-        """Call for each group, n rounds, on as many threads as there are cores."""
+        """Call for each group, n rounds, in threads."""
         run_together([partial(call, group) for group in self.groups], n)
 
     def _forecasts(self, before: np.ndarray) -> np.ndarray:
@@ -220,15 +220,15 @@ class Stage(State):
 class SelfTuning(Learner):
     """A learner without anything to tune, for the squared loss: real labels, or -1 and +1.
 
-    Members with Gaussian kernels of four widths and linear ones, of several lam and half-lives, by
-    ridge regression and, where nothing is forgotten, AWV, passive-aggressive ones, linear gradient
-    descent, and the last label are aggregated in two layers, with ridge regression on all forecasts
-    between them: the whole has a guarantee, follows drift, is quick where there is hardly any
-    noise, and is better than its best member where members know different things. Inputs are
-    standardised, beyond 4 standard deviations they count by their logarithm; widths are multiples
-    of the median distance of inputs, dictionaries are by KORS. All that is taken from the past
-    only, anew after 32, 128, 512 and 2048 rounds, and the new members play the rounds so far again:
-    nothing is known beforehand, no forecast looks ahead.
+    Its members are ridge regressions with Gaussian kernels of four widths and on the inputs
+    themselves, of several lam and half-lives; AWV where nothing is forgotten; passive-aggressive
+    learners; linear gradient descent; and the last label. Two layers aggregate them, with ridge
+    regression on all forecasts between: the whole has a guarantee, follows drift, learns fast where
+    there is hardly any noise, and beats its best member where members know different things. Inputs
+    are standardised; beyond 4 standard deviations they count by their logarithm. Widths are
+    multiples of the median distance of inputs, dictionaries are by KORS. All this is taken from the
+    past only: after 32, 128, 512 and 2048 rounds scales and members are made again, and the new
+    members replay the rounds so far. No forecast looks ahead.
 
     About 40 us a round on one core for d <= 30; memory does not grow after round 2048.
 
@@ -250,9 +250,9 @@ class SelfTuning(Learner):
     the variance of the noise learned, and ML-Poly (Gaillard, Stoltz and van Erven 2014), which also
     weighs two of these and the regressions on top. Ridge on forecasts is stacking (Breiman 1996),
     online: on what each adds to the last label, over the largest label, lam = 10, without
-    forgetting and with a half-life of 500 rounds. A point that joins a dictionary adds its
-    direction for the rounds after it, and counts as 0 in those before. Labels count from their
-    middle, that of the past at the last restart; 0 for labels -1 and +1.
+    forgetting and with a half-life of 500 rounds. A point that joins a dictionary adds a direction,
+    whose coordinate is 0 in the rounds before. Labels count from their middle in the past at the
+    last restart, labels -1 and +1 from 0.
 
     The certificate is against the best penalised function of each member that forgets nothing, in
     its own space, at once: ``comparator`` and ``bound`` of a round are those of the member whose
@@ -354,7 +354,7 @@ class SelfTuning(Learner):
             try:
                 self._play_block(X[rows], Y[rows], trace.rows(rows.start, rows.stop))
             except Trouble as trouble:
-                self._raise_status(trouble.status, trouble.played)
+                self._raise_status(*trouble.args)
             start = rows.stop
 
     def _play_block(self, X: np.ndarray, Y: np.ndarray, trace: Trace) -> None:
@@ -386,7 +386,7 @@ class SelfTuning(Learner):
                 trace = Trace(*np.empty((5, *labels[block].shape)))
                 stage.play(points[block], labels[block], False, trace)
         except Trouble as trouble:
-            raise Trouble(-1, trouble.status) from None  # of the last round played
+            raise Trouble(trouble.args[0], -1) from None  # in the last round played
         stage.correct_losses(self._stage)
         self._stage = stage
         if self._played == RESTARTS[-1]:
