@@ -9,10 +9,9 @@ from numpy.typing import ArrayLike
 
 from oklnumba.components.features import NystromFeatures
 from oklnumba.components.kernels import Kernel, check_kernel
-from oklnumba.core.blocks import blocks
 from oklnumba.core.checks import number, require, require_positive, require_seed, require_within
 from oklnumba.core.guard import HOLD
-from oklnumba.core.inputs import as_rows
+from oklnumba.core.inputs import as_rows, cut_blocks
 from oklnumba.core.params import Params
 from oklnumba.core.state import Coins, NoRoom, State, aligned_zeros, padded
 from oklnumba.core.threads import Locked, locked
@@ -81,7 +80,7 @@ class _Sampler(State, Transformer, Locked, Params):
             raise FloatingPointError(self._broken)
         if self._fault:
             raise RuntimeError(self._fault)
-        self._compare(X)
+        self._compare_columns(X)
         rows = as_rows(X, len(self._atoms) if started else None)
         if not started:
             self._check_params()
@@ -93,12 +92,12 @@ class _Sampler(State, Transformer, Locked, Params):
             with HOLD:
                 try:
                     self._start(rows.shape[1])
-                    self._note(X, rows.shape[1])
+                    self._remember_columns(X, rows.shape[1])
                 except BaseException:
                     self.reset()
                     raise
         before = self._seen
-        for _, block in blocks(rows, ROWS):
+        for _, block in cut_blocks(rows, ROWS):
             with HOLD:  # interrupts come between blocks
                 try:
                     self._look(block)

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from oklnumba.core import checks, frames, inputs
+from oklnumba.core import checks, inputs
 from oklnumba.core.files import read_npz, write_npz
 from oklnumba.core.guard import FROM_ABOVE, HOLD
 from oklnumba.core.params import anew, to_spec
@@ -74,7 +74,7 @@ class Options(NamedTuple):
 
 def stream_of(name: str, X: Any, y: Any, kernel: Any) -> Stream:
     """Return a stream of checked inputs; the labels are for the learner to check."""
-    X, labels = inputs.as_inputs(X), frames.as_labels(y)
+    X, labels = inputs.as_inputs(X), inputs.as_label_array(y)
     if len(labels.shape) == 0 or len(labels) != len(X):
         raise ValueError(
             f"data {name!r}: y must have a label for each of the {len(X)} rows of X, but is "

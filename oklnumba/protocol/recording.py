@@ -21,9 +21,9 @@ import numpy as np
 
 from oklnumba.components import losses
 from oklnumba.core import checks
-from oklnumba.core.blocks import blocks
 from oklnumba.core.files import read_array, read_npz, refusing, sweep, write_npz
 from oklnumba.core.guard import HOLD
+from oklnumba.core.inputs import cut_blocks
 from oklnumba.core.params import same_spec
 from oklnumba.core.state import count_in, under
 from oklnumba.hot.primitives.digest import fold_rows
@@ -103,7 +103,7 @@ class Played:
 
     def add_all(self, X: Any, y: np.ndarray) -> None:
         """Take in many rounds, dense or sparse."""
-        for rows, block in blocks(X, BLOCK_ROWS):
+        for rows, block in cut_blocks(X, BLOCK_ROWS):
             self.add(block, y[rows])
 
     def of_labels(self) -> Played:

@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike
 
 from oklnumba import theory
 from oklnumba.components import losses
-from oklnumba.core.blocks import whole
 from oklnumba.core.display import pandas_for, table
 from oklnumba.core.files import write_npz
+from oklnumba.core.inputs import make_dense
 from oklnumba.protocol.recording import Played, read_run
 from oklnumba.protocol.rounds import STEPS, losses_of, sizes_of
 
@@ -290,7 +290,7 @@ class Run:
                 f"X or y {CHANGED}; play the run again, or give copies: okl.run(learner, X.copy(), "
                 "y.copy())"
             )
-        best = theory.Hindsight(kernel, whole(X), y, lam, self.loss if loss is None else loss)
+        best = theory.Hindsight(kernel, make_dense(X), y, lam, self.loss if loss is None else loss)
         return best.regret(self.predictions, at)
 
     def to_frame(self) -> Any:

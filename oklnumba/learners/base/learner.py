@@ -63,9 +63,9 @@ from oklnumba.components import losses
 from oklnumba.components.features import Features
 from oklnumba.components.kernels import Kernel
 from oklnumba.core import inputs
-from oklnumba.core.blocks import blocks, compilable
 from oklnumba.core.guard import HOLD
 from oklnumba.core.health import Part
+from oklnumba.core.inputs import cut_blocks, make_compilable
 from oklnumba.core.params import anew, told
 from oklnumba.core.state import NoRoom
 from oklnumba.hot.primitives.jit import (
@@ -182,7 +182,7 @@ class Learner(SavedState, Player):
             out = per_round(X.shape[0], self._outputs)
             out[:] = 0.0
             if self._ready():
-                for rows, block in blocks(X, PLAY_ROWS):
+                for rows, block in cut_blocks(X, PLAY_ROWS):
                     out[rows] = self._forecast(block)
                 self._refuse_not_finite(out)
         return out
@@ -349,7 +349,7 @@ class Learner(SavedState, Player):
         """Warn, before the first round, of inputs and labels that do not suit."""
         if self._played:
             return
-        advice = self._advice(compilable(X[:FIRST_ROWS]))
+        advice = self._advice(make_compilable(X[:FIRST_ROWS]))
         if advice:
             warnings.warn(advice, UserWarning, stacklevel=level_of_caller())
         zeros = y == 0.0

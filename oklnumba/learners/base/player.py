@@ -21,9 +21,9 @@ from numpy.typing import ArrayLike
 from oklnumba.components import losses
 from oklnumba.core import inputs
 from oklnumba.core.arguments import CALLS_ELSEWHERE
-from oklnumba.core.blocks import blocks
 from oklnumba.core.guard import HOLD
 from oklnumba.core.health import Health, Part, warning
+from oklnumba.core.inputs import cut_blocks
 from oklnumba.core.state import NoRoom
 from oklnumba.core.threads import Locked, locked
 from oklnumba.learners.base.saving import Saved
@@ -228,7 +228,7 @@ class Player(Saved, Locked):
                 self._expect(max(n, coming))
             before, trace = self.rounds, self._trace(n)
             try:
-                for rows, block in blocks(X, self._run_rows):
+                for rows, block in cut_blocks(X, self._run_rows):
                     with HOLD:
                         self._attempt(block, y[rows], trace.rows(rows.start, rows.stop))
             except NoRoom as full:
