@@ -16,7 +16,6 @@ import numpy as np
 import pytest
 
 import oklnumba as okl
-from oklnumba.command.parser import main
 from oklnumba.core import files
 from oklnumba.core.files import FORMAT, read_npz, write_npz
 from tests.battery import contents, every_learner, every_variant, make, stream
@@ -301,17 +300,14 @@ def test_whatever_is_written_to_a_full_disk_leaves_the_old_file(small_disk):
     table = okl.Table({"round": i, "loss": float(v)} for i, v in enumerate(run.losses))
     for name, write in WRITERS.items():
         write(learner, run, table, small_disk / name)
-    plot = ["run", "magic04", "--learner", "LinearAWV", "--rows", "400", "--plot"]
-    assert main([*plot, str(small_disk / "plot.png")]) == 0
     old = {path.name: path.read_bytes() for path in small_disk.iterdir()}
-    assert old.keys() == {*WRITERS, "plot.png"}
+    assert old.keys() == WRITERS.keys()
     with pytest.raises(OSError, match="No space"), open(small_disk / "others", "wb", 0) as file:
         while True:
             file.write(bytes(512))
     for name, write in WRITERS.items():
         with pytest.raises(OSError, match="No space"):
             write(learner, run, table, small_disk / name)
-    assert main([*plot, str(small_disk / "plot.png")]) == 2
     new = {path.name: path.read_bytes() for path in small_disk.iterdir() if path.name in old}
     assert new == old and sorted(os.listdir(small_disk)) == sorted([*old, "others"])
     assert learner.rounds == 600 and contents(okl.load(small_disk / "learner.npz")) == contents(
