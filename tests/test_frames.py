@@ -181,13 +181,6 @@ def test_a_row_of_a_frame_is_a_point(make, kind):
     assert learner.predict_one(rows[50]) == plain.predict_one(pa.array(QUARTERS[50]))
 
 
-def test_a_row_of_a_mixed_frame_is_a_point():
-    row = mixed(BITS).iloc[3]
-    assert row.dtype == object
-    learner = LEARNERS["PKAWV"]().partial_fit(BITS, SIGNS)
-    assert learner.predict_one(row) == learner.predict_one(BITS[3])
-
-
 def test_pairs_of_frames():
     cuts = [slice(0, 50), slice(50, 51), slice(51, N)]
     holders = frame, lambda a: pl.DataFrame(a, schema=NAMES), lambda a: pa.table(list(a.T), NAMES)
@@ -259,7 +252,7 @@ TEXT = ["red", "green", "blue"] * 50
 DAYS = [datetime.datetime(2026, 1, 1)] * N
 GAP = np.where(np.arange(N) == 7, np.nan, 1.0)
 WRONG = {
-    "text": (with_column(TEXT), "column 'colour' of X holds text, 'red' at row 0; drop it or"),
+    "text": (with_column(TEXT), "column 'colour' of X holds text, 'red' at row 0; drop it, or"),
     "one text": (
         with_column([1.0] * 9 + ["red"] + [1.0] * 140),
         "column 'colour' of X holds text, 'red' at row 9",

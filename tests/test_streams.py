@@ -113,11 +113,6 @@ def test_a_run_over_a_file_is_the_run_over_the_arrays(name, tmp_path):
     assert_same_run(okl.run(learner(), okl.stream(path, **options)), okl.run(learner(), X, y))
 
 
-def test_rows_of_a_block_fit_the_width():
-    rows = streams._count_rows
-    assert [rows(d) for d in (1, 18, 100, 2**20, 2**21)] == [2**16, 2**15, 2**13, 1, 1]
-
-
 @pytest.mark.parametrize("name", ["points.parquet", "points.csv", "points.arrow"])
 def test_columns_by_name_and_by_place_in_the_order_asked_for(name, tmp_path):
     path, _ = written(tmp_path, name)
@@ -242,11 +237,6 @@ def test_two_classes_become_signs(kind, name, tmp_path):
     other = ("b", "u") if kind == "text" else (5, 1)
     with pytest.raises(ValueError, match=rf"{name}: the label is .* at row \d+ of the stream"):
         together(okl.stream(path, label="y", classes=other))
-
-
-def test_classes_of_a_libsvm_file(tmp_path):
-    path, _ = written(tmp_path, "points.libsvm", TABLE.set_column(3, "y", pa.array(y + 1)))
-    assert_rows(okl.stream(path, classes=(0, 2)))
 
 
 def test_more_classes_are_for_one_vs_rest(tmp_path):

@@ -379,7 +379,7 @@ def _refuse_text(column: Any, where: str) -> None:
 def _encode(where: str) -> str:
     if where == "y":
         return "map two classes to -1 and +1, or use OneVsRest(learner, classes=[...])"
-    return "drop it or encode it as numbers, such as one column for each category"
+    return "drop it, or encode it as numbers, such as one column for each category"
 
 
 # ---- blocks of rows for the compiled loops ----
