@@ -7,7 +7,7 @@ Missing: SUSY and HIGGS where they are not at hand; then a made-up stream of the
     plays a part, and its times are extrapolated (column "played"): river, and learners whose
     dictionary grows. One draw of the stream; settings out of a few, chosen on another draw.
 Time: about 40 minutes of CPU time; --quick (six learners, 200,000 rounds): about 15 s.
-Data: susy and higgs where they are at hand, else made up; block by block, never all in memory.
+Data: susy and higgs if they are at hand (held as float32), else made up, block by block.
 """
 
 import argparse

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.testing import assert_array_equal
 
 import oklnumba as okl
-from oklnumba.core import blocks
+from oklnumba.core import inputs
 from tests.battery import (
     SAMPLERS,
     assert_same_run,
@@ -80,7 +80,7 @@ FORMATS = {
 @pytest.fixture
 def small(monkeypatch):
     """Cut blocks of the fewest rows, 64."""
-    monkeypatch.setattr(blocks, "BLOCK_BYTES", 1)
+    monkeypatch.setattr(inputs, "BLOCK_BYTES", 1)
 
 
 # ---- the same bits ----
@@ -160,7 +160,7 @@ def test_wrappers_play_sparse_rows(small):
 def test_kernels_of_sparse_rows(kernel, cut, monkeypatch):
     expected, diagonal = kernel(DENSE, DENSE[:90]), kernel.diag(DENSE)
     if cut:
-        monkeypatch.setattr(blocks, "BLOCK_BYTES", 1)
+        monkeypatch.setattr(inputs, "BLOCK_BYTES", 1)
     for X, Z in [(SPARSE, SPARSE[:90]), (SPARSE, DENSE[:90]), (DENSE, SPARSE[:90]), (DENSE,) * 2]:
         assert_array_equal(kernel(X, Z[:90]), expected)
     gram = kernel(SPARSE)
@@ -181,7 +181,7 @@ def test_kernels_of_sparse_rows(kernel, cut, monkeypatch):
 )
 def test_features_of_sparse_rows(features, monkeypatch):
     expected, share = features.transform(DENSE), features.captured(DENSE)
-    monkeypatch.setattr(blocks, "BLOCK_BYTES", 1)
+    monkeypatch.setattr(inputs, "BLOCK_BYTES", 1)
     assert_array_equal(features.transform(SPARSE), expected)
     assert_array_equal(features.transform(DENSE), expected)
     assert_array_equal(features.captured(SPARSE), share)
@@ -190,7 +190,7 @@ def test_features_of_sparse_rows(features, monkeypatch):
 @pytest.mark.parametrize("cls", SAMPLERS, ids=lambda cls: cls.__name__)
 def test_samplers_of_sparse_rows(cls, monkeypatch):
     plain = cls(okl.Gaussian(0.5)).partial_fit(DENSE)
-    monkeypatch.setattr(blocks, "BLOCK_BYTES", 1)
+    monkeypatch.setattr(inputs, "BLOCK_BYTES", 1)
     for rows in (SPARSE, DENSE):
         sampler = cls(okl.Gaussian(0.5)).partial_fit(rows)
         assert 0 < sampler.size == plain.size < N and sampler._seen == N
@@ -245,13 +245,13 @@ def test_all_rows_are_never_dense_at_once():
 def test_blocks_cover_the_rows_in_order(monkeypatch):
     for X in (DENSE, SPARSE):
         for size, most in [(2**23, 8192), (2**23, 100), (1, 8192), (8 * D * 130, 8192)]:
-            monkeypatch.setattr(blocks, "BLOCK_BYTES", size)
-            parts = list(blocks.blocks(X, most))
+            monkeypatch.setattr(inputs, "BLOCK_BYTES", size)
+            parts = list(inputs.cut_blocks(X, most))
             assert_array_equal(np.vstack([block for _, block in parts]), DENSE)
             assert [part.start for part, _ in parts[1:]] == [part.stop for part, _ in parts[:-1]]
             assert all(len(block) <= most for _, block in parts)
     assert [len(block) for _, block in parts] == [128, 128, 44]
-    assert all(np.shares_memory(block, DENSE) for _, block in blocks.blocks(DENSE, 64))
+    assert all(np.shares_memory(block, DENSE) for _, block in inputs.cut_blocks(DENSE, 64))
 
 
 # ---- what is refused ----
@@ -320,6 +320,6 @@ def test_what_needs_all_rows_at_once_says_so(monkeypatch):
     with pytest.raises(ValueError, match=r"y is sparse.*y\.toarray\(\)\.ravel\(\)"):
         okl.run(okl.FOGD(), DENSE, sp.csr_array(y[:, None]))
     run = okl.run(okl.KernelAWV(okl.Gaussian()), SPARSE, y)
-    monkeypatch.setattr(blocks, "LARGEST", 100)
+    monkeypatch.setattr(inputs, "LARGEST", 100)
     with pytest.raises(ValueError, match="300 dense rows of X with 7 columns"):
         run.regret(okl.Gaussian(), 1.0)

@@ -48,7 +48,6 @@ LONG_BODIES = {
     "hot.primitives.udu:_factor_rows_codegen": "LLVM code, with the next one in it",
     "hot.primitives.udu:codegen": "the same",
     "hot.kons:sketched_kons_rounds": "a round in one piece: its steps share nearly all names",
-    "data.datasets:_fetch": "attempt after attempt, each with an error of its own",
 }
 
 

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import oklnumba as okl
-from oklnumba.command import play, source, spelling, warm_up
-from oklnumba.command.parser import main
+from oklnumba.command import source, spelling
+from oklnumba.command.parser import INTERRUPTED, main
 
 ROOT = Path(__file__).resolve().parents[1]
 N = 1500
@@ -68,7 +68,8 @@ def said(capsys, *argv, status=0):
     out, err = capsys.readouterr()
     assert found == status, err
     if status == 2:
-        assert re.fullmatch(r"(oklnumba: note: .*\n)*oklnumba: error: [^\n]+\n", err)
+        one_line = re.fullmatch(r"(oklnumba: note: .*\n)*oklnumba: error: [^\n]+\n", err)
+        assert one_line or err.startswith("usage: ")
         return err
     return out
 
@@ -120,8 +121,8 @@ def test_numbers_are_a_regression_and_three_texts_are_classes(capsys, table):
 )
 def test_what_labels_are(y, task, classes):
     raw = np.array(y)
-    found = source.look(source.Source("t", "y", ["x"], lambda: iter(()), lambda: iter([raw])), task)
-    assert found.classes == classes
+    table = source.Source("t", "y", ["x"], lambda: iter(()), lambda: iter([raw]))
+    assert source.look_at_labels(table, task).classes == classes
 
 
 # ---- the table and the summary ----
@@ -141,7 +142,7 @@ def test_the_table_is_that_of_the_run(capsys, table, folder, label):
     run = okl.run(okl.LinearAWV(), X, data[label].astype(float))
     measure = 100.0 * run.mistakes if label == "signs" else run.losses
     rows = rows_of(out)
-    assert [int(row[2]) for row in rows] == [1 << k for k in range(11)]  # up to 1024 of 1500
+    assert [int(row[2]) for row in rows] == [64, 128, 256, 512, 1024]
     last = 0
     for so_far, since, t, y, forecast, size in rows:
         t = int(t)
@@ -199,15 +200,15 @@ def test_a_csv_without_names(capsys, folder, table, tmp_path):
     assert rows_of(out) == rows_of(reference)
     path.write_text("0.1,0.2,1\n0.3,0.4,-1\n")
     error = said(capsys, "run", str(path), "--label", "2", "--format", "csv", status=2)
-    assert "pass --no-header" in error
+    assert "pass header=False" in error
 
 
 def test_a_data_set_by_name_a_part_of_it_and_its_model(capsys, tmp_path):
-    model, plot = tmp_path / "m.npz", tmp_path / "p.png"
+    model = tmp_path / "m.npz"
     out = said(
         capsys, "run", "magic04", "--permute", "1", "--rows", "700", "--learner", "PKAWV",
         "--set", "features=TaylorFeatures(degree=1, sigma=500)", "--set", "lam=0.5",
-        "--save", str(model), "--plot", str(plot),
+        "--save", str(model),
     )  # fmt: skip
     data = okl.datasets.load("magic04", scale=None, permute=1)
     learner = okl.PKAWV(okl.TaylorFeatures(degree=1, sigma=500), lam=0.5)
@@ -216,16 +217,12 @@ def test_a_data_set_by_name_a_part_of_it_and_its_model(capsys, tmp_path):
     again = okl.load(model)
     assert repr(again) == repr(learner) and again.rounds == 700
     np.testing.assert_allclose(again.predict(data.X[700:]), learner.predict(data.X[700:]))
-    assert plot.read_bytes().startswith(b"\x89PNG")
 
 
 def test_the_default_learner_tunes_itself_and_seeds_are_its_own(capsys, table):
-    out = said(capsys, "run", table, "--label", "text", *INPUTS, "--seed", "3", "--rows", "400")
+    out = said(capsys, "run", table, "--label", "text", *INPUTS, "--set", "seed=3", "--rows", "400")
     assert "learner   SelfTuning(budget=300, seed=3)" in out and "\nleader    " in out
     assert "regret    " in out and "mistakes  " in out
-    assert "has no" in said(
-        capsys, "run", table, "--label", "text", *INPUTS, *FAST, "--seed", "3", status=2
-    )
 
 
 def test_warnings_are_notes_on_stderr(capsys):
@@ -273,12 +270,10 @@ def test_a_learner_that_breaks_down_does_not_stop_the_others(capsys, table):
 # ---- data ----
 
 
-def test_data_sets_are_listed_and_described(capsys):
+def test_data_sets_are_listed_and_fetched(capsys):
     out = said(capsys, "data", "list")
     assert [line.split()[0] for line in out.splitlines()] == okl.datasets.names()
     assert re.search(r"^magic04 +19,020 rows +10 columns +classification +here$", out, re.M)
-    out = said(capsys, "data", "info", "casp")
-    assert "regression" in out and "45,730" in out and "at hand   yes" in out
     assert "19,020 rows, 10 columns" in said(capsys, "data", "fetch", "magic04")
 
 
@@ -290,20 +285,17 @@ def test_data_sets_are_listed_and_described(capsys):
     [
         (["run", "al.csv", "--label", "text"], r"no file and no data set 'al.csv'"),
         (["run", "magik04"], "did you mean magic04"),
-        (["run", "{table}"], "name the column of the labels: --label COLUMN"),
+        (["run", "{table}"], "name the column of the labels: label="),
         (["run", "{table}", "--label", "txt"], "no column 'txt'; did you mean 'text'"),
         (["run", "{table}", "--label", "signs", "--columns", "firts"], "did you mean 'first'"),
         (["run", "{table}", "--label", "signs"], "column 'text' holds string, no numbers"),
         (["run", "magic04", "--learner", "FOGDD"], "no learner 'FOGDD'; did you mean FOGD"),
-        (["run", "magic04", "--learner", "Gaussian"], "no learner 'Gaussian'"),
         (["run", "magic04", "--learner", "FOGD", "--set", "eta"], "write it as --set lam=0.1"),
         (["run", "magic04", "--learner", "FOGD", "--set", "eta=-1"], "eta must be"),
         (["run", "magic04", "--learner", "FOGD", "--set", "etta=1"], "eta is meant"),
         (["run", "magic04", "--learner", "PKAWV"], "PKAWV needs features"),
         (["run", "magic04", "--learner", "__import__('os').getcwd()"], "no class"),
-        (["run", "magic04", "--loss", "hing"], "hing"),
         (["run", "magic04", "--save", "nowhere/m.npz"], "there is no such folder"),
-        (["run", "magic04", "--plot", "course.pgn"], "course.pgn: no picture is written so"),
         (["run", "{table}", "--label", "text", *INPUTS, "--save", "{table}"], "that is played"),
         (
             ["run", "{table}", "--label", "text", "--columns", "first,first"],
@@ -311,14 +303,14 @@ def test_data_sets_are_listed_and_described(capsys):
         ),
         (["run", "{table}", "--label", "text", "--permute", "0"], "read in order"),
         (["run", "magic04", "--rows", "0"], "--rows"),
-        (["run", "magic04", "--label", "z"], "the labels of magic04 are y; there is no column 'z'"),
-        (["run", "{npz}", "--columns", "x0,x9"], "has no column 'x9'; it has x0 to x2, y"),
-        (["run", "{npz}", "--label", "x0"], "has no column 'x0'; it has x0 to x2, y"),
+        (["run", "magic04", "--label", "z"], "magic04 has no column 'z'; it has x0 to x9, label y"),
+        (["run", "{npz}", "--columns", "x0,x9"], "has no column 'x9'; it has x0 to x2, label y"),
+        (["run", "{npz}", "--label", "x0"], "has no column 'x0'; it has x0 to x2, label y"),
         (["run", "{table}", "--label", "text", *INPUTS, *REGRESS], "holds text: no regression"),
-        (["run", "{table}", "--label", "number", *INPUTS, *CLASSIFY], "too many for classes: use"),
+        (["run", "{table}", "--label", "number", *INPUTS, *CLASSIFY], "too many classes: use"),
         (["runn"], "runn"),
-        (["data", "info", "magic4"], "did you mean magic04"),
-        (["data", "info"], "name the data set"),
+        (["data", "fetch", "magic4"], "did you mean magic04"),
+        (["data", "fetch"], "data fetch NAME"),
         (["compare", "magic04", "--learner", "Nothing()"], "no class 'Nothing'"),
     ],
 )
@@ -336,7 +328,7 @@ def test_errors_take_one_line(capsys, table, folder, argv, words):
         ("1,2,1\n1,,-1\n", "column 'b' has no value at row 1"),
         ("1,2,1\n1,inf,-1\n", "row 1 (the first is 0), column 'b': inf"),
         ("1,2,1\n1,3,\n", "column 'y' has no value at row 1"),
-        ("1,2,yes\n1,3,\n2,3,no\n", "row 1 (the first is 0) has no label in column 'y'"),
+        ("1,2,yes\n1,3,\n2,3,no\n", "row 1 (the first is 0) has no label in 'y'"),
         ("1,2,1\n1,3\n", "Expected 3 columns"),
     ],
 )
@@ -375,27 +367,15 @@ def test_a_broken_pipe_and_an_interrupt_end_without_a_traceback(monkeypatch, cap
     """As in ``oklnumba data list | head``."""
     for error, status, told in (
         (BrokenPipeError, 0, ""),
-        (KeyboardInterrupt, play.INTERRUPTED, "interrupted\n"),
+        (KeyboardInterrupt, INTERRUPTED, "interrupted\n"),
     ):
-        monkeypatch.setattr(okl.datasets, "names", Raising(error))
+
+        def fail(error=error):
+            raise error
+
+        monkeypatch.setattr(okl.datasets, "names", fail)
         assert main(["data", "list"]) == status
         assert capfd.readouterr().err == told
-
-
-class Raising:
-    """A function that raises."""
-
-    def __init__(self, error):
-        self.error = error
-
-    def __call__(self, *_, **__):
-        raise self.error
-
-
-def test_warming_up_says_where_compiled_code_cannot_be_kept(monkeypatch, capsys):
-    monkeypatch.setattr(warm_up, "cache_folder", lambda: None)
-    error = said(capsys, "warm-up", "LinearAWV", status=2)
-    assert "compiled code cannot be kept" in error
 
 
 def test_bad_rows_are_counted_over_the_whole_stream(capsys, folder, tmp_path):
@@ -411,25 +391,17 @@ def test_bad_rows_are_counted_over_the_whole_stream(capsys, folder, tmp_path):
 
 
 def test_values_and_learners_of_texts():
-    made = spelling.learner("okl.PKAWV(okl.TaylorFeatures(2, sigma=0.5), lam=1e-3)", ["lam=2"])
+    made = spelling.parse_learner("PKAWV(TaylorFeatures(2, sigma=0.5), lam=1e-3)", ["lam=2"])
     assert repr(made) == repr(okl.PKAWV(okl.TaylorFeatures(2, sigma=0.5), lam=2))
-    made = spelling.learner("Experts", ["learners=[LinearAWV, OGD(0.1)]", "B=None"])
+    made = spelling.parse_learner("Experts", ["learners=[LinearAWV(), OGD(0.1)]", "B=None"])
     assert repr(made) == repr(okl.Experts([okl.LinearAWV(), okl.OGD(0.1)], B=None))
-    assert spelling.value("-2") == -2 and spelling.value("(1, 'a')") == (1, "a")
-    for text in (
-        "1 + 1",
-        "lambda: 0",
-        "FOGD(**{})",
-        "FOGD().eta",
-        "[x for x in y]",
-        "a b",
-        "f'{1}'",
-    ):
-        with pytest.raises(ValueError, match="cannot read|no class"):
-            spelling.value(text)
-    for text in ("open('x')", "okl.load('x')", "okl.datasets.load('casp')", "os.getcwd()"):
+    assert spelling.parse_value("-2") == -2 and spelling.parse_value("(1, 'a')") == (1, "a")
+    for text in ("lambda: 0", "FOGD(**{})", "FOGD().eta", "[x for x in y]", "a b", "f'{1}'"):
+        with pytest.raises(ValueError, match="cannot read"):
+            spelling.parse_value(text)
+    for text in ("open('x')", "okl.load('x')", "os.getcwd()"):
         with pytest.raises(ValueError, match="no class"):
-            spelling.value(text)
+            spelling.parse_value(text)
 
 
 # ---- processes ----
@@ -456,7 +428,7 @@ def test_it_is_a_module_and_help_loads_little():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "compare" in done.stdout
-    child = command("data", "info", "magik04")
+    child = command("data", "fetch", "magik04")
     out, err = child.communicate(timeout=60)
     assert (child.returncode, out) == (2, "") and "did you mean magic04?" in err
 
@@ -475,7 +447,7 @@ def test_an_interrupt_ends_with_the_table_so_far(tmp_path, folder):
     time.sleep(0.2)
     child.send_signal(signal.SIGINT)
     out, err = child.communicate(timeout=60)
-    assert child.returncode == play.INTERRUPTED == 130
+    assert child.returncode == INTERRUPTED == 130
     assert err == "interrupted\n"
     rounds = int(re.search(r"rounds    (\d+)\n", out)[1])
     assert 1024 <= rounds < 300_000 and okl.load(model).rounds == rounds
@@ -500,4 +472,4 @@ def test_the_commands_of_the_page_run(folder, tmp_path, monkeypatch, capsys):
         words = shlex.split(line, comments=True)
         assert words[0] == "oklnumba", line
         assert main(words[1:]) == 0, f"{line}: {capsys.readouterr().err}"
-    assert (tmp_path / "model.npz").exists() and (tmp_path / "course.png").exists()
+    assert (tmp_path / "model.npz").exists()

@@ -89,26 +89,18 @@ def threads():
 
 
 @every_format
-def test_the_numbers_of_the_file_in_blocks_of_one_size(name, tmp_path, monkeypatch):
+def test_the_numbers_of_the_file_in_blocks_of_one_size(name, tmp_path):
     path, options = written(tmp_path, name)
     data = okl.stream(path, **options)
     assert_rows(data)
     assert_rows(data)  # each iteration starts anew
     assert len(list(data)) == 1
-    monkeypatch.setattr(streams, "PIECE_BYTES", 1000)
     for batch in (1, 100, 256, ROWS, ROWS + 1):
         data = okl.stream(str(path), batch=batch, **options)
         assert_rows(data)
         sizes = [len(labels) for _, labels in data]
         assert sizes[:-1] == [batch] * (len(sizes) - 1) and 1 <= sizes[-1] <= batch
     assert name in repr(data) and len(repr(data)) < 60 + len(str(path)) and "\n" not in repr(data)
-
-
-def test_pieces_of_a_libsvm_file_lose_no_row_wherever_they_are_cut(tmp_path, monkeypatch):
-    path, _ = written(tmp_path, "points.libsvm", TABLE.slice(0, 12))
-    for length in range(1, path.stat().st_size + 2, 13):
-        monkeypatch.setattr(streams, "PIECE_BYTES", length)
-        assert_rows(okl.stream(path, width=3), X[:12], y[:12])
 
 
 @every_format
@@ -119,11 +111,6 @@ def test_a_run_over_a_file_is_the_run_over_the_arrays(name, tmp_path):
     assert_same_run(run, okl.run(learner(), pairs))
     # A block as long as it is by itself begins and ends where a run cuts arrays, too.
     assert_same_run(okl.run(learner(), okl.stream(path, **options)), okl.run(learner(), X, y))
-
-
-def test_rows_of_a_block_fit_the_width():
-    rows = okl.stream([(X, y)])._rows
-    assert [rows(d) for d in (1, 18, 100, 2**20, 2**21)] == [2**16, 2**15, 2**13, 1, 1]
 
 
 @pytest.mark.parametrize("name", ["points.parquet", "points.csv", "points.arrow"])
@@ -152,16 +139,6 @@ def test_a_csv_file_without_names_as_susy_is(tmp_path):
     assert_rows(data)
     with pytest.raises(ValueError, match=r"SUSY.csv: the first line holds numbers.*header=False"):
         okl.stream(path, label=0)
-
-
-@pytest.mark.parametrize(
-    ("line", "format"), [("a;b;y", None), ("a\tb\ty", "csv"), ("a,b,y", "tsv")]
-)
-def test_a_file_that_is_split_elsewhere_says_so(tmp_path, line, format):
-    file = tmp_path / "points.csv"
-    file.write_text(f"{line}\n{line}\n".replace("a", "1"))
-    with pytest.raises(ValueError, match=r"points.csv: its first line, '.*', is one column where"):
-        next(iter(okl.stream(file, label="y", format=format)))
 
 
 def test_any_number_becomes_a_double(tmp_path):
@@ -229,13 +206,10 @@ def test_files_that_differ_are_refused_by_name(tmp_path):
         suffix = name.removeprefix("points")
         for k, table in enumerate([TABLE, TABLE.select(["a", "b", "y"])]):
             WRITERS[name](table, folder / f"part-{k}{suffix}")
-        with pytest.raises(ValueError, match=r"part-1.* has no column 'c'"):
+        with pytest.raises(ValueError, match=r"part-1.*column 'c' has no value at row 1200"):
             together(okl.stream(folder, label="y"))
         assert_rows(okl.stream(folder, label="y", columns=["b"]), X[np.r_[:ROWS, :ROWS], 1:2],
                     np.r_[y, y])  # fmt: skip
-        WRITERS[name](TABLE.append_column("z", pa.array(y)), folder / f"part-1{suffix}")
-        with pytest.raises(ValueError, match=r"part-1.* has a column 'z' more"):
-            together(okl.stream(folder, label="y"))
 
 
 # ---- labels ----
@@ -255,19 +229,14 @@ def test_two_classes_become_signs(kind, name, tmp_path):
     labels, classes = LABELS[kind]
     path, _ = written(tmp_path, name, TABLE.set_column(3, "y", pa.array(labels)))
     assert_rows(okl.stream(path, label="y", classes=classes))
-    if kind in ("text", "bool"):
-        with pytest.raises(ValueError, match=r"the label 'y' holds (string|bool).*classes="):
+    if kind == "text":
+        with pytest.raises(ValueError, match=r"column 'y' holds string, no numbers.*classes="):
             okl.stream(path, label="y")
     else:
         assert_rows(okl.stream(path, label="y"), labels=labels)
     other = ("b", "u") if kind == "text" else (5, 1)
     with pytest.raises(ValueError, match=rf"{name}: the label is .* at row \d+ of the stream"):
         together(okl.stream(path, label="y", classes=other))
-
-
-def test_classes_of_a_libsvm_file(tmp_path):
-    path, _ = written(tmp_path, "points.libsvm", TABLE.set_column(3, "y", pa.array(y + 1)))
-    assert_rows(okl.stream(path, classes=(0, 2)))
 
 
 def test_more_classes_are_for_one_vs_rest(tmp_path):
@@ -406,7 +375,7 @@ def test_what_cannot_be_streamed_is_refused_at_the_call(tmp_path):
     bad = [
         (path, {"label": "z"}, "no column 'z'.*columns are 'a', 'b', 'c', 'y'"),
         (path, {"label": "y", "columns": ["aa", "b"]}, "no column 'aa'; did you mean 'a'"),
-        (path, {"label": "y", "columns": ["a", "y"]}, "label 'y' is among columns"),
+        (path, {"label": "y", "columns": ["a", "y"]}, "'y' is named twice in columns and label"),
         (path, {"label": "y", "columns": []}, "columns must be"),
         (path, {"label": "y", "columns": "a"}, "columns must be"),
         (path, {"label": 4}, "place 4, but there are 4 columns"),
@@ -435,7 +404,7 @@ def test_the_width_of_a_libsvm_file(tmp_path):
     path = tmp_path / "points.svm"
     write_libsvm(TABLE, path, zero_based=True)
     assert_rows(okl.stream(path))
-    with pytest.raises(ValueError, match=r"points.svm: .*leave width out"):
+    with pytest.raises(ValueError, match=r"points.svm: .*leave it out"):
         together(okl.stream(path, width=3))
     write_libsvm(TABLE, path)
     wide = np.column_stack([X, np.zeros(ROWS)])

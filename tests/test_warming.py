@@ -164,7 +164,7 @@ def test_the_command_takes_names_and_calls(played, capsys):
         ("ogd", "no learner 'ogd'; did you mean 'OGD'?"),
         ("PKAWV(", "cannot read 'PKAWV('"),
         ("PKAWV()", "PKAWV"),
-        ("Gaussian(1)", "'Gaussian(1)' is no learner"),
+        ("Gaussian(1)", "'Gaussian(1)' is not a learner"),
     ],
 )
 def test_errors_of_the_command_take_one_line(played, capsys, argument, said):
@@ -175,7 +175,7 @@ def test_errors_of_the_command_take_one_line(played, capsys, argument, said):
 
 
 def test_the_command_fails_where_nothing_can_be_kept(played, capsys, monkeypatch):
-    monkeypatch.setattr("oklnumba.command.warm_up.cache_folder", lambda: None)
+    monkeypatch.setattr("oklnumba.command.data.cache_folder", lambda: None)
     assert main(["warm-up", "OGD"]) == 2
     assert "set NUMBA_CACHE_DIR" in capsys.readouterr().err and not played
 

@@ -13,36 +13,22 @@ import numpy as np
 
 import oklnumba as okl
 from oklnumba.command import source, spelling
-from oklnumba.command.play import (
-    Course,
-    ended,
-    for_classes,
-    interruptible,
-    notes,
-    rate,
-    task_of,
-    warm,
-)
-from oklnumba.core.display import Bar
+from oklnumba.command.run import Course, open_table, print_warnings, wrap_for_classes
 
-UNITS = 1000  # first rows of a regression, at most a tenth: they set the unit of the labels
-MOST_FEATURES = 2000  # Taylor features of degree 2 beyond which they are left out
+UNIT_ROWS = 1000  # at the begin of a regression, at most a tenth: they set the unit of the labels
+MOST_FEATURES = 2000  # with more Taylor features of degree 2 their learners are left out
 
 
-def defaults(d: int, classification: bool) -> dict[str, Any]:
+def make_defaults(d: int, classification: bool) -> dict[str, Any]:
     """Return the learners that are compared, by name.
 
-    Parameters
-    ----------
-    d : int
-        Inputs; widths of kernels are sqrt(d), for inputs standardised by their past.
-    classification : bool
-        Then gradient learners have the logistic loss, else the squared one.
+    The widths of kernels are sqrt(d), for inputs standardised by their past; gradient learners have
+    the logistic loss in classification, else the squared one.
 
     Examples
     --------
-    >>> from oklnumba.command.compare import defaults
-    >>> len(defaults(5, True)), defaults(5, True)["LinearAWV"]
+    >>> from oklnumba.command.compare import make_defaults
+    >>> len(make_defaults(5, True)), make_defaults(5, True)["LinearAWV"]
     (12, Standardized(learner=LinearAWV(lam=1.0, discount=1.0), clip=5.0))
     """
     sigma = sqrt(d)
@@ -68,79 +54,55 @@ def defaults(d: int, classification: bool) -> dict[str, Any]:
     return {"SelfTuning": okl.SelfTuning()} | {n: okl.Standardized(x) for n, x in found.items()}
 
 
-def compare(args: argparse.Namespace) -> int:
-    """Play learners side by side on a file or a data set; return the exit status.
-
-    Parameters
-    ----------
-    args : Namespace
-        Options of ``oklnumba compare``.
-
-    Raises
-    ------
-    ValueError, TypeError, OSError
-        If an option, the file or its content is not valid.
-    """
-    named = {text: spelling.learner(text) for text in args.learner or []}
-    table, labels = task_of(args)
-    regression = labels.classes is None
+def compare(args: argparse.Namespace) -> None:
+    """Play learners side by side on a file or a data set."""
+    named = {text: spelling.parse_learner(text) for text in args.learner or []}
+    table, labels = open_table(args)
+    regression, d = labels.classes is None, len(table.columns)
     if not named:
-        named = defaults(len(table.columns), not regression)
+        named = make_defaults(d, not regression)
         print(f"learners  {len(named)}, all but SelfTuning on inputs standardised by their past,")
-        print(f"          kernels and features of width {sqrt(len(table.columns)):.3g}")
-    courses = {name: Course(for_classes(one, labels)) for name, one in named.items()}
-    stream = source.rounds(table, labels, args.rows)
-    stream, skipped = in_units(stream) if regression and not args.learner else (stream, 0)
+        print(f"          kernels and features of width {sqrt(d):.3g}")
+    courses = {name: Course(wrap_for_classes(one, labels)) for name, one in named.items()}
+    pieces, skipped = source.read_rounds(table, labels, args.rows), 0
+    if regression and not args.learner:
+        pieces, skipped = scale_labels(pieces)
     if skipped:
         print(f"          the first {skipped} rows set the unit of the labels and are not played")
     sys.stdout.flush()
-    broken: dict[str, str] = {}
-    stopped = False
-    total = args.rows or labels.rows
-    bar = Bar(total=total, unit=" rounds", unit_scale=True, disable=not args.progress)
-    with closing(stream), bar, notes(), interruptible() as interrupted:
-        for X, y in stream:
-            for name, course in courses.items():
-                if name not in broken and (trouble := _try(course, X, y)):
-                    broken[name] = trouble
-            bar.update(len(y))
-            if stopped := bool(interrupted) or any(c.interrupted for c in courses.values()):
-                break
-    for name, trouble in broken.items():
-        print(f"oklnumba: note: {name} stopped: {trouble}", file=sys.stderr)
-    show({n: c for n, c in courses.items() if c.rounds and n not in broken})
-    return ended(stopped)
+    with closing(pieces), print_warnings():
+        try:
+            for X, y in pieces:
+                for name in list(courses):
+                    if not _play(name, courses[name], X, y):
+                        del courses[name]
+        finally:
+            print_comparison({name: course for name, course in courses.items() if course.rounds})
 
 
-def _try(course: Course, X: np.ndarray, y: np.ndarray) -> str:
-    """Play a piece; return why that cannot be, "" if it can."""
+def _play(name: str, course: Course, X: np.ndarray, y: np.ndarray) -> bool:
+    """Play a piece; return False, and say why, if the learner cannot."""
     try:
-        if not course.rounds:
-            warm(course.learner, X, y)
         course.play(X, y)
     except (ValueError, FloatingPointError) as error:
-        return source.first_line(error)
-    return ""
+        print(f"oklnumba: note: {name} stopped: {source.join_lines(error)}", file=sys.stderr)
+        return False
+    return True
 
 
-def in_units(stream: Any) -> tuple[Any, int]:
-    """Return the stream with labels in units of the first rows, and how many these were."""
-    X, y = next(stream)
-    few = min(UNITS, len(y) // 10)
+def scale_labels(pieces: source.Pairs) -> tuple[Any, int]:
+    """Return the pieces after the first rows, labels in units of these, and their number."""
+    X, y = next(pieces)
+    few = min(UNIT_ROWS, len(y) // 10)
     scale = float(y[:few].std()) if few > 1 else 0.0
     if scale == 0.0:
-        few, scale = 0, 1.0
-    center = float(y[:few].mean()) if few else 0.0
-
-    def rest() -> Any:
-        with closing(stream):
-            for inputs, targets in itertools.chain([(X[few:], y[few:])], stream):
-                yield inputs, (targets - center) / scale
-
-    return rest(), few
+        return itertools.chain([(X, y)], pieces), 0
+    center = float(y[:few].mean())
+    rest = itertools.chain([(X[few:], y[few:])], pieces)
+    return ((inputs, (targets - center) / scale) for inputs, targets in rest), few
 
 
-def show(courses: dict[str, Course]) -> None:
+def print_comparison(courses: dict[str, Course]) -> None:
     """Print the table, the fewest mistakes or the least loss first."""
     if not courses:
         return
@@ -149,6 +111,6 @@ def show(courses: dict[str, Course]) -> None:
     what = "mistakes %" if classes else "mean loss"
     print(f"\n{'learner':{width}} {what:>11} {'loss':>11} {'':12} {'rounds/s':>11} {'size':>7}"
           f" {'rounds':>10}")  # fmt: skip
-    for name, c in sorted(courses.items(), key=lambda item: item[1].error):
-        print(f"{name:{width}} {c.error:11.4g} {c.total / c.rounds:11.4g} {c.name:12} "
-              f"{rate(c):>11} {c.size:7d} {c.rounds:10d}")  # fmt: skip
+    for name, c in sorted(courses.items(), key=lambda item: item[1].mean):
+        print(f"{name:{width}} {c.mean:11.4g} {c.total / c.rounds:11.4g} {c.name:12} "
+              f"{c.rate:>11} {c.size:7d} {c.rounds:10d}")  # fmt: skip

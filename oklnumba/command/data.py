@@ -1,28 +1,18 @@
-"""``oklnumba data``: the named data sets."""
+"""``oklnumba data`` and ``oklnumba warm-up``, which play no stream."""
 
 from __future__ import annotations
 
 import argparse
 
-import numpy as np
-
-from oklnumba.command.spelling import nearest
+import oklnumba as okl
+from oklnumba.command import spelling
 from oklnumba.data import datasets
+from oklnumba.hot.primitives.jit import cache_folder
+from oklnumba.protocol.warming import NO_FOLDER
 
 
-def data(args: argparse.Namespace) -> int:
-    """List, fetch or describe data sets; return the exit status.
-
-    Parameters
-    ----------
-    args : Namespace
-        ``what``: list, fetch or info; ``name``: the set.
-
-    Raises
-    ------
-    ValueError, OSError
-        If there is no such set, or it cannot be fetched.
-    """
+def data(args: argparse.Namespace) -> None:
+    """List the data sets, or fetch one."""
     names = datasets.names()
     if args.what == "list":
         for name in names:
@@ -30,21 +20,24 @@ def data(args: argparse.Namespace) -> int:
             n, d = spec.shape
             here = "here" if datasets.found(name) else "to be fetched" if spec.urls else "by hand"
             print(f"{name:12} {n:10,} rows {d:5} columns  {spec.task:15} {here}")
-        return 0
-    if args.name is None:
-        raise ValueError(f"name the data set: oklnumba data {args.what} NAME")
+        return
     if args.name not in names:
-        raise ValueError(f"no data set {args.name!r}{nearest(args.name, names)}")
-    spec = datasets.SPECS[args.name]
-    if args.what == "info":
-        n, d = spec.shape
-        print(f"name      {args.name}\nrows      {n:,}\ncolumns   {d}\ntask      {spec.task}")
-        if spec.positives is not None:
-            print(f"+1        {spec.positives:,} rows ({100 * spec.positives / n:.1f} %)")
-        print(f"source    {' '.join(spec.urls) or spec.advice}")
-        print(f"at hand   {'yes' if datasets.found(args.name) else 'no'}")
-        return 0
+        hint = spelling.suggest(str(args.name), names)
+        raise ValueError(f"no data set {args.name!r}{hint}: oklnumba data fetch NAME")
     found = datasets.load(args.name, scale=None)
     print(f"{args.name}: {len(found.y):,} rows, {found.X.shape[1]} columns, labels "
-          f"{np.min(found.y):g} to {np.max(found.y):g}")  # fmt: skip
-    return 0
+          f"{found.y.min():g} to {found.y.max():g}")  # fmt: skip
+
+
+def warm_up(args: argparse.Namespace) -> None:
+    """Fill the cache of compiled code and print how long it took."""
+    learners = [
+        text if text.isidentifier() else spelling.parse_learner(text) for text in args.learners
+    ]
+    folder = cache_folder()
+    if folder is None:
+        raise OSError(f"compiled code cannot be kept: {NO_FOLDER}")
+    seconds = okl.warm_up(*learners, progress=args.progress)
+    for title, spent in seconds.items():
+        print(f"{spent:7.2f} s  {title}")
+    print(f"{sum(seconds.values()):7.2f} s  in all; kept in {folder}")

@@ -11,121 +11,95 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import oklnumba as okl
-from oklnumba.command.spelling import nearest
+from oklnumba.command.spelling import suggest
+from oklnumba.core.checks import require_count
 from oklnumba.data import datasets
 
-ROWS = 16384  # handed on in one go
+ROWS = 16384  # of a piece
+LOOK_ROWS = 100_000  # labels looked at to tell what they are
 MOST_CLASSES = 100
 FORMS = "Parquet, CSV, Arrow or LIBSVM file, a folder of such, or .npz with X and y"
 ANY = (0, 1)  # with some classes a stream takes labels of any kind
-WORDS = {  # of okl.stream, and of the command line
-    "label=...": "--label COLUMN",
-    "columns=[...]": "--columns a,b,c",
-    "format=": "--format",
-    "header=False, and label by place, such as label=0": "--no-header, and --label 0 or so",
-}
 
-Pieces = Iterator[tuple[np.ndarray, np.ndarray]]
+Pairs = Iterator[tuple[np.ndarray, np.ndarray]]
 
 
 class Source(NamedTuple):
-    """A table that can be read any number of times.
-
-    Attributes
-    ----------
-    name, label : str
-        The file and its column of labels.
-    columns : sequence of str
-        The inputs.
-    pieces : callable
-        ``pieces(labels)`` yields inputs, float64 (n, d), and labels as a learner takes them.
-    labels : callable
-        ``labels()`` yields the labels as they are in the file.
-    """
+    """A table that can be read any number of times."""
 
     name: str
-    label: str
-    columns: Sequence[str]
-    pieces: Callable[[Labels], Pieces]
-    labels: Callable[[], Iterator[np.ndarray]]
+    label: str  # the column of the labels
+    columns: Sequence[str]  # the inputs
+    read: Callable[[Labels], Pairs]  # yields inputs and labels as a learner takes them
+    read_labels: Callable[[], Iterator[np.ndarray]]  # as they are in the file
 
 
-def find(args: Namespace) -> Source:
-    """Return the file, or the data set, that the options name.
+class Labels(NamedTuple):
+    """What the labels are.
 
-    Parameters
-    ----------
-    args : Namespace
-        ``file``, a path or one of ``okl.datasets.names()``; ``label``, ``columns``, ``format``,
-        ``no_header`` and ``permute`` as the command line has them.
-
-    Raises
-    ------
-    ValueError
-        If there is no such file, data set or column, or the file is of another kind.
+    Two classes are -1 and +1, in this order; ``classes`` is None in a regression. ``rows`` is None
+    if the table was not read to its end.
     """
+
+    classes: list | None
+    rows: int | None
+    words: str
+
+    def encode(self, raw: np.ndarray) -> np.ndarray:
+        """Return labels as a learner takes them: -1 and +1, classes unchanged, or numbers."""
+        if self.classes is None:
+            return raw.astype(np.float64)
+        if len(self.classes) == 2:
+            return np.where(raw == self.classes[1], 1.0, -1.0)
+        return np.asarray(raw, dtype=np.asarray(self.classes).dtype)
+
+
+def find_source(args: Namespace) -> Source:
+    """Return the file or the data set that the options name."""
     path = Path(args.file)
     columns = args.columns.split(",") if args.columns else None
     if path.exists() and path.suffix.lower() != ".npz":
         if args.permute is not None:
             raise ValueError("--permute is for data sets and .npz files; others are read in order")
-        return _of_stream(args, columns)
+        return _from_stream(args, columns)
     if path.exists():
-        X, y = _archive(path)
+        X, y = _read_archive(path)
         if args.permute is not None:
             order = np.random.default_rng(args.permute).permutation(len(y))
             X, y = X[order], y[order]
     elif args.file in datasets.names():
-        if datasets.found(args.file) and args.permute is None and columns is None:
-            return _of_stream(args, None)  # in pieces
         data = datasets.load(args.file, scale=None, permute=args.permute)
         X, y = data.X, data.y
     else:
-        there = [*datasets.names(), *map(str, path.parent.glob("*"))]
-        raise ValueError(f"no file and no data set {args.file!r}{nearest(args.file, there)}")
-    return _of_arrays(args.file, X, y, args.label, columns)
+        known = [*datasets.names(), *map(str, path.parent.glob("*"))]
+        raise ValueError(f"no file and no data set {args.file!r}{suggest(args.file, known)}")
+    return _from_arrays(args.file, X, y, args.label, columns)
 
 
-def _of_stream(args: Namespace, columns: list[str] | None) -> Source:
-    """Return what ``okl.stream`` reads."""
-    label = args.label
-    named = args.file in datasets.names() and not Path(args.file).exists()
-    if named and label not in (None, "y"):
-        raise ValueError(f"the labels of {args.file} are y; there is no column {label!r}")
+def _from_stream(args: Namespace, columns: list[str] | None) -> Source:
+    def get_place(name: str | None) -> str | int | None:  # without a header columns have numbers
+        digits = name is not None and name.lstrip("-").isdigit()
+        return int(name) if digits and args.no_header else name
 
     def stream(classes: Sequence | None) -> Any:
-        if named:  # its labels are -1 and +1, or numbers
-            return okl.stream(args.file, batch=ROWS)
-        places = [_place(one, args.no_header) for one in (label, *(columns or []))]
+        places = [get_place(one) for one in columns or ()]
         return okl.stream(
-            args.file, label=places[0], columns=places[1:] or None, classes=classes,
+            args.file, label=get_place(args.label), columns=places or None, classes=classes,
             batch=ROWS, format=args.format, header=not args.no_header,
         )  # fmt: skip
 
-    try:
-        table = stream(ANY)
-    except ValueError as error:  # in the words of the command line
-        told = str(error)
-        for here, there in WORDS.items():
-            told = told.replace(here, there)
-        raise ValueError(told) from None
+    table = stream(ANY)
     names = table.columns
     if names is None:  # LIBSVM has no names
         with closing(iter(stream(None))) as first:
             names = [f"x{j}" for j in range(next(first)[0].shape[1])]
     return Source(
-        args.file, label or "y", names, lambda labels: iter(stream(labels.classes)), table.labels
-    )
+        args.file, args.label or "y", names, lambda labels: iter(stream(labels.classes)),
+        table.labels,
+    )  # fmt: skip
 
 
-def _place(name: str | None, by_number: bool) -> str | int | None:
-    """Return a column as ``okl.stream`` takes it: by its place where there are no names."""
-    if name is not None and by_number and name.lstrip("-").isdigit():
-        return int(name)
-    return name
-
-
-def _archive(path: Path) -> tuple[np.ndarray, np.ndarray]:
+def _read_archive(path: Path) -> tuple[np.ndarray, np.ndarray]:
     with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
         if not {"X", "y"} <= set(archive.files):
             raise ValueError(f"{path} holds {', '.join(archive.files)}, but no X and y")
@@ -135,133 +109,71 @@ def _archive(path: Path) -> tuple[np.ndarray, np.ndarray]:
     return X, y
 
 
-def _of_arrays(
+def _from_arrays(
     name: str, X: np.ndarray, y: np.ndarray, label: str | None, columns: list[str] | None
 ) -> Source:
-    """Return arrays in memory as a source; columns are x0, x1, ... and the label y."""
-    there = [f"x{j}" for j in range(X.shape[1])]
-    for one, names in [(label or "y", ["y"]), *((c, there) for c in columns or [])]:
-        if one not in names:
-            raise ValueError(f"{name} has no column {one!r}; it has {there[0]} to {there[-1]}, y")
-    places = [there.index(one) for one in columns or there]
+    """Return arrays as a source with columns x0, x1, ... and the label y."""
+    names = [f"x{j}" for j in range(X.shape[1])]
+    unknown = [one for one in columns or () if one not in names]
+    unknown += [label] if label not in (None, "y") else []
+    if unknown:
+        raise ValueError(f"{name} has no column {unknown[0]!r}; it has x0 to {names[-1]}, label y")
+    places = [names.index(one) for one in columns or names]
 
-    def pieces(labels: Labels) -> Pieces:
+    def read(labels: Labels) -> Pairs:
         for start in range(0, len(y), ROWS):
             rows = slice(start, start + ROWS)
             yield np.array(X[rows, places], dtype=np.float64, order="C"), labels.encode(y[rows])
 
-    return Source(name, "y", columns or there, pieces, lambda: iter([y]))
+    return Source(name, "y", columns or names, read, lambda: iter([y]))
 
 
-def first_line(error: BaseException) -> str:
-    """Return the message of an error on one line."""
-    return " ".join(str(error).split()) or type(error).__name__
+def look_at_labels(source: Source, task: str | None = None) -> Labels:
+    """Return what the labels are, from the first LOOK_ROWS of them.
 
-
-class Labels(NamedTuple):
-    """What the labels are.
-
-    Attributes
-    ----------
-    classes : list or None
-        Of a classification, the first stands for -1 where there are two; None: regression.
-    rows : int or None
-        Rows of the table, None where it was not read to its end.
-    said : str
-        The same in words.
-    """
-
-    classes: list | None
-    rows: int | None
-    said: str
-
-    def encode(self, raw: np.ndarray) -> np.ndarray:
-        """Return labels as a learner takes them: -1 and +1, classes as they are, or numbers."""
-        if self.classes is None:
-            return raw.astype(np.float64)
-        if len(self.classes) == 2:
-            return np.where(raw == self.classes[1], 1.0, -1.0)
-        return np.asarray(raw, dtype=np.asarray(self.classes).dtype)
-
-
-def look(source: Source, task: str | None = None) -> Labels:
-    """Return what the labels of a source are, after a pass over their column alone.
-
-    The pass ends early at a third number: then it is a regression, unless ``task`` says otherwise.
-
-    Parameters
-    ----------
-    source : Source
-    task : {"classification", "regression"}, optional
-        None: two different labels or texts are classes, other numbers a regression.
-
-    Raises
-    ------
-    ValueError
-        If a label is missing, all are the same, or there are too many classes.
+    Without a ``task``, two different labels or texts are classes, other numbers a regression.
     """
     found: set = set()
-    rows, numbers = 0, True
-    for raw in source.labels():
+    rows, numbers, ended = 0, True, True
+    for raw in source.read_labels():
         numbers = raw.dtype.kind in "iufb"
-        _refuse_missing(raw, rows, source.label)
+        missing = raw == "" if raw.dtype.kind == "U" else raw != raw
+        if missing.any():
+            row = rows + int(np.argmax(missing))
+            raise ValueError(
+                f"row {row} (the first is 0) has no label in {source.label!r}; drop it"
+            )
         found.update(np.unique(raw).tolist())
         rows += len(raw)
-        if numbers and len(found) > 2 and task != "classification":
-            return Labels(None, None, "numbers: regression")
-        if len(found) > MOST_CLASSES and task != "regression":
-            raise ValueError(
-                f"column {source.label!r} has more than {MOST_CLASSES} different labels, too many "
-                "for classes" + (": use --task regression" if numbers else "")
-            )
+        if rows >= LOOK_ROWS:
+            ended = False
+            break
+    total = rows if ended else None
     if not rows:
         raise ValueError(f"{source.name} has no rows")
-    if task == "regression":
+    if task == "regression" or task is None and numbers and len(found) > 2:
         if not numbers:
             raise ValueError(f"column {source.label!r} holds text: no regression on it")
-        return Labels(None, rows, "numbers: regression")
+        return Labels(None, total, "numbers: regression")
+    if len(found) > MOST_CLASSES:
+        hint = ": use --task regression" if numbers else ""
+        raise ValueError(f"column {source.label!r} has {len(found)} labels, too many classes{hint}")
     if len(found) == 1:
         raise ValueError(f"all labels of column {source.label!r} are {found.pop()!r}")
     classes = sorted(found)
     if len(classes) == 2:
-        said = f"two classes: {classes[0]} is -1, {classes[1]} is +1"
-        return Labels(classes, rows, "two classes, -1 and +1" if classes == [-1, 1] else said)
+        words = f"two classes: {classes[0]} is -1, {classes[1]} is +1"
+        return Labels(classes, total, words if classes != [-1, 1] else "two classes, -1 and +1")
     shown = ", ".join(map(str, classes[:6])) + (", ..." if len(classes) > 6 else "")
-    return Labels(classes, rows, f"{len(classes)} classes: {shown}")
+    return Labels(classes, total, f"{len(classes)} classes: {shown}")
 
 
-def _refuse_missing(raw: np.ndarray, before: int, label: str) -> None:
-    if raw.dtype == object:
-        missing = np.array([v is None or v != v for v in raw])
-    else:  # a CSV has an empty text where it has no label
-        missing = raw == "" if raw.dtype.kind == "U" else raw != raw
-    if missing.any():
-        row = before + int(np.argmax(missing))
-        raise ValueError(f"row {row} (the first is 0) has no label in column {label!r}; drop it")
-
-
-def rounds(
-    source: Source, labels: Labels, most: int | None = None
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield inputs and labels as a learner takes them, all finite.
-
-    Parameters
-    ----------
-    source : Source
-    labels : Labels
-    most : int, optional
-        Rows after which it ends.
-
-    Raises
-    ------
-    ValueError
-        If a number is missing or infinite; the message has its row and column.
-    """
-    done = 0
-    with closing(source.pieces(labels)) as pieces:
+def read_rounds(source: Source, labels: Labels, most: int | None = None) -> Pairs:
+    """Yield finite inputs and labels as a learner takes them, at most ``most`` rows."""
+    done, most = 0, None if most is None else require_count("--rows", most, 1)
+    with closing(source.read(labels)) as pieces:
         for X, y in pieces:
-            if most is not None:
-                X, y = X[: most - done], y[: most - done]
+            X, y = (X, y) if most is None else (X[: most - done], y[: most - done])
             bad = ~np.isfinite(X)
             if bad.any():
                 row, column = np.argwhere(bad)[0]
@@ -273,3 +185,8 @@ def rounds(
             done += len(y)
             if done == most:
                 return
+
+
+def join_lines(error: object) -> str:
+    """Return the message of an error on one line."""
+    return " ".join(str(error).split()) or type(error).__name__

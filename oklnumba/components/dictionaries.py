@@ -10,10 +10,9 @@ from numpy.typing import ArrayLike
 
 from oklnumba.components.features import NystromFeatures
 from oklnumba.components.kernels import Kernel, kernel_field
-from oklnumba.core.blocks import blocks
 from oklnumba.core.checks import number, require
 from oklnumba.core.guard import locked
-from oklnumba.core.inputs import as_rows
+from oklnumba.core.inputs import as_rows, cut_blocks
 from oklnumba.core.params import Params, positive, random_seed, within
 from oklnumba.core.state import Coins, State, aligned_zeros, round_up_to_vector
 from oklnumba.core.transformers import Transformer, in_frames, not_fitted
@@ -73,7 +72,7 @@ class _Sampler(State, Transformer, Params):
             After an error or Ctrl-C in the middle of a point, until ``reset``.
         """
         self._refuse_fault()
-        self._compare(X)
+        self._compare_columns(X)
         rows = as_rows(X, len(self._atoms) if self._started else None)
         return self._look_at(rows, X)
 
@@ -86,9 +85,9 @@ class _Sampler(State, Transformer, Params):
         if not self._started:
             self._hyper = self._checked_params()
             self._start(rows.shape[1])
-            self._note(X, rows.shape[1])
+            self._remember_columns(X, rows.shape[1])
         self._mark_changing()
-        for _, block in blocks(rows, ROWS):
+        for _, block in cut_blocks(rows, ROWS):
             self._look(block)
         self._fault = None
         return self

@@ -11,9 +11,8 @@ import scipy
 from numpy.typing import ArrayLike
 
 from oklnumba.components.kernels import Gaussian, Kernel, check_kernel, kernel_field
-from oklnumba.core.blocks import blocks
 from oklnumba.core.checks import require_count, require_memory
-from oklnumba.core.inputs import as_inputs, as_point, as_rows
+from oklnumba.core.inputs import as_inputs, as_point, as_rows, cut_blocks
 from oklnumba.core.params import Params, checked, clone, count, describe, random_seed, width
 from oklnumba.core.transformers import Transformer, in_frames
 from oklnumba.hot.primitives.features import fourier_block, taylor_block
@@ -58,14 +57,14 @@ class Features(Transformer, Params):
         """
         d = as_rows(X).shape[1]
         self._writer(d)
-        self._note(X, d)
+        self._remember_columns(X, d)
         return self
 
     def partial_fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
         """Check more rows, of the columns seen before; return self. See ``fit``."""
         if not hasattr(self, "n_features_in_"):
             return self.fit(X)
-        self._compare(X)
+        self._compare_columns(X)
         as_rows(X)
         return self
 
@@ -91,7 +90,7 @@ class Features(Transformer, Params):
         write, r = self._writer(X.shape[1])
         require_memory(f"{r} features of {X.shape[0]} rows", 8 * r * X.shape[0])
         out = np.empty((X.shape[0], r))
-        for rows, block in blocks(X, ROWS):
+        for rows, block in cut_blocks(X, ROWS):
             write(block, out[rows])
         return out
 

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from oklnumba.core.blocks import blocks, whole
 from oklnumba.core.checks import number, require, require_memory
-from oklnumba.core.inputs import as_rows
+from oklnumba.core.inputs import as_rows, cut_blocks, make_dense
 from oklnumba.core.params import (
     Params,
     checked,
@@ -84,9 +83,9 @@ class Kernel(Params):
         n, m = X.shape[0], Z.shape[0]
         require_memory(f"a kernel matrix of {n} by {m}", 8 * n * m)
         out = np.empty((n, m))
-        for columns, z in blocks(Z, COLUMNS):
+        for columns, z in cut_blocks(Z, COLUMNS):
             atoms = np.array(z.T, order="C")
-            for rows, x in blocks(X, ROWS):
+            for rows, x in cut_blocks(X, ROWS):
                 part = np.empty((len(x), len(z)))
                 kernel_block(kernel, x, atoms, len(z), part)
                 out[rows, columns] = part
@@ -108,7 +107,7 @@ class Kernel(Params):
         kernel = kernel_code(self)
         X = as_rows(X)
         out = np.empty(X.shape[0])
-        for rows, x in blocks(X, COLUMNS):
+        for rows, x in cut_blocks(X, COLUMNS):
             kernel_diags(kernel, x, out[rows])
         return out
 
@@ -131,7 +130,7 @@ class _Radial(Kernel):
     def advice(self, X: np.ndarray) -> str | None:
         """Return what to change where all first inputs X are alike or strangers, else None."""
         self._check_params()
-        X = whole(as_rows(X))
+        X = make_dense(as_rows(X))
         if len(X) < FEWEST:
             return None
         with np.errstate(over="ignore"):

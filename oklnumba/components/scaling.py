@@ -175,7 +175,7 @@ class Standardizer(State, Transformer, Params):
         ValueError
             As in ``partial_fit``.
         """
-        self._compare(X)
+        self._compare_columns(X)
         return self._learn(self._inputs(X, self._width()), X)
 
     @locked
@@ -209,7 +209,7 @@ class Standardizer(State, Transformer, Params):
         """Stream rows that X gave, perhaps the first."""
         if not hasattr(self, "_counts"):
             self._begin(rows.shape[1])
-            self._note(X, rows.shape[1])
+            self._remember_columns(X, rows.shape[1])
         return self._stream(rows)
 
     def _stream(self, X: np.ndarray) -> np.ndarray:

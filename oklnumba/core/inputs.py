@@ -1,101 +1,43 @@
-"""X and y become arrays: what was wrong, where, and what to do, before anything has changed."""
+"""X and y become arrays, once, before anything changes; errors say what was wrong, where and why.
+
+Data frames and Arrow tables are read column by column. pandas, polars, pyarrow and scipy.sparse are
+optional and never imported here: their objects can only arrive where they have been imported.
+Sparse rows stay sparse and become dense one block at a time.
+"""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from oklnumba.core import blocks, frames
 from oklnumba.core.checks import has_shape
+from oklnumba.core.display import cut
 
-BLOCK_ROWS = 16384  # rows looked at in one go, so that checking takes little memory
+CHECKED_ROWS = 16384  # rows tested for NaN at once, so that checking takes little memory
+BLOCK_BYTES = 2**23
+LEAST_ROWS = 64  # the smallest block; the rows of larger ones are a multiple of it
+LARGEST = 2**32  # bytes of a dense array made of sparse rows: 4 GiB
+LONGEST = 40  # characters of a value in a message
 
-
-def _as_floats(values: Any, name: str) -> np.ndarray:
-    """Return ``values`` as a float64 array (without a copy where it already is one)."""
-    if type(values) is np.ndarray and values.dtype == np.float64:
-        return values
-    if blocks.is_sparse(values):
-        flat = ".ravel()" if name == "y" else ""
-        raise ValueError(
-            f"{name} is sparse, where dense numbers are needed: pass {name}.toarray(){flat}"
-        )
-    floats = frames.as_floats(values, name)
-    if floats is not None:
-        return floats
-    if np.ma.is_masked(values):
-        raise ValueError(f"{name} has masked entries; fill or drop them first")
-    try:
-        array = np.asarray(values)
-        if array.dtype.kind == "c":
-            raise TypeError
-        if array.dtype.kind in "OSUMm":  # numbers in an object array are welcome, text is not
-            if array.dtype.kind != "O" or any(isinstance(v, str | bytes) for v in array.flat):
-                raise TypeError
-        with np.errstate(over="ignore"):  # a long double beyond is infinity, refused later
-            return array.astype(np.float64, copy=False)
-    except (TypeError, ValueError, OverflowError):
-        raise ValueError(
-            f"{name} must hold real numbers in a rectangular array; {_instead(values, name)}"
-        ) from None
+# How the names of dtypes begin, in lower case, in NumPy, pandas, polars and Arrow.
+NUMBERS = ("int", "uint", "float", "bool", "double", "half", "decimal", "sparse[", "null")
+TIMES = ("date", "time", "duration", "period", "month_")
+CATEGORIES = ("cat", "enum", "dict")
 
 
-def _instead(values: Any, name: str) -> str:
-    """Return what to do with what are no numbers."""
-    if isinstance(values, dict):
-        return f"it is a dict: pass list({name}.values()), or take okl.interop.to_river(learner)"
-    if hasattr(values, "__next__"):
-        return f"it is an iterator: pass np.array(list({name})), or pairs (X, y) to okl.run"
-    classes = "two classes are -1 and +1, others are for okl.OneVsRest(learner, classes)"
-    what = "encode text and drop ragged rows first"
-    return f"{what}; {classes}" if name == "y" else what
-
-
-def as_numbers(values: Any, name: str) -> np.ndarray:
-    """Return numbers of any shape as a finite float64 array; ValueError for anything else."""
-    array = _as_floats(values, name)
-    bad = np.argwhere(~np.isfinite(array))
-    if len(bad):
-        at = ", ".join(map(str, bad[0].tolist()))
-        where = f"{name}[{at}]" if at else name
-        raise ValueError(f"{name} must be finite, but {where} is {array[tuple(bad[0])]}")
-    return array
-
-
-def _refuse_not_finite(array: np.ndarray, name: str, given: Any = None) -> None:
-    """Raise where an array holds NaN or infinity, naming the first place.
-
-    given : what the array was made of, a frame perhaps, whose column is named then.
-    """
-    for start in range(0, len(array), BLOCK_ROWS):
-        part = array[start : start + BLOCK_ROWS]
-        finite = np.isfinite(part)
-        if finite.all():
-            continue
-        place = np.argwhere(~finite)[0]
-        column = place[1] if array.ndim == 2 else None
-        names = frames.column_names(given)
-        label = None if names is None else names[column]
-        raise _not_finite(part[tuple(place)], name, start + place[0], column, label)
-
-
-def _not_finite(value: float, name: str, row: int, column: int | None, label: Any) -> ValueError:
-    where = f"row {row}" + ("" if column is None else f", column {column}")
-    where += "" if label is None else f" ({label!r})"
-    return ValueError(f"{name} has {value} at {where}; remove or impute such values first")
+# ---- X ----
 
 
 def as_inputs(X: Any, width: int | None = None, name: str = "X") -> np.ndarray:
-    """Return X as a float64 array of shape (n, d), n and d at least 1, all finite.
+    """Return X as a finite float64 array of shape (n, d), n and d at least 1.
 
-    Raises
-    ------
-    ValueError
-        If X is not numeric, not 2-D, empty, not finite, or not ``width`` columns wide.
+    ``width`` is the d of the data so far, None before any.
     """
     array = _as_floats(X, name)
-    if frames.is_column(X):
+    if _is_column(X):
         raise ValueError(
             f"{name} must be 2-D, one row a round, but is one column; pass a table that has it, "
             f"such as {name}.to_frame()"
@@ -106,19 +48,13 @@ def as_inputs(X: Any, width: int | None = None, name: str = "X") -> np.ndarray:
 
 
 def as_rows(X: Any, width: int | None = None, name: str = "X") -> Any:
-    """Return X as ``as_inputs`` does, or sparse X as CSR float64: rows that ``blocks`` cuts.
-
-    Raises
-    ------
-    ValueError
-        As ``as_inputs``, or if 64 rows of sparse X take more than 4 GiB.
-    """
-    if not blocks.is_sparse(X):
+    """Return X as ``as_inputs`` does, or sparse X as CSR float64 for ``cut_blocks``."""
+    if not is_sparse(X):
         return as_inputs(X, width, name)
     _check_shape(X.shape, width, name)
     if X.dtype.kind not in "biuf":
         raise ValueError(f"{name} must hold real numbers, but its dtype is {X.dtype}")
-    blocks.refuse_too_large(min(blocks.LEAST_ROWS, X.shape[0]), X.shape[1], name)
+    _refuse_too_large(min(LEAST_ROWS, X.shape[0]), X.shape[1], name)
     rows = X.tocsr().astype(np.float64, copy=False)
     finite = np.isfinite(rows.data)
     if not finite.all():
@@ -126,6 +62,41 @@ def as_rows(X: Any, width: int | None = None, name: str = "X") -> Any:
         row = int(np.searchsorted(rows.indptr, first, side="right")) - 1
         raise _not_finite(rows.data[first], name, row, rows.indices[first], None)
     return rows
+
+
+def as_point(x: Any, width: int | None = None, name: str = "x") -> np.ndarray:
+    """Return one input x as a C-contiguous float64 array of shape (1, d)."""
+    if is_sparse(x) and x.shape[: x.ndim - 1] in ((), (1,)):  # one sparse row
+        x = x.toarray().ravel()
+    array = _as_floats(x, name)
+    if array.ndim != 1:
+        raise ValueError(
+            f"{name} must be one point, a 1-D array of numbers, but has shape {array.shape}"
+            + ("; for many points use predict(X) and partial_fit(X, y)" if name == "x" else "")
+        )
+    _check_shape((1, len(array)), width, name)
+    _refuse_not_finite(array[None, :], name, x)
+    return np.array(array[None, :], order="C")
+
+
+def as_numbers(values: Any, name: str) -> np.ndarray:
+    """Return numbers of any shape as a finite float64 array."""
+    array = _as_floats(values, name)
+    bad = np.argwhere(~np.isfinite(array))
+    if len(bad):
+        at = ", ".join(map(str, bad[0].tolist()))
+        where = f"{name}[{at}]" if at else name
+        raise ValueError(f"{name} must be finite, but {where} is {array[tuple(bad[0])]}")
+    return array
+
+
+def check_width(found: int, width: int | None, name: str = "X") -> None:
+    """Raise if the number of columns differs from that of the data so far."""
+    if width is not None and found != width:
+        raise ValueError(
+            f"{name} has {found} columns, but the data so far had {width}; "
+            f"pass {width} columns, or start afresh with {found}"
+        )
 
 
 def _check_shape(shape: tuple[int, ...], width: int | None, name: str) -> None:
@@ -139,41 +110,32 @@ def _check_shape(shape: tuple[int, ...], width: int | None, name: str) -> None:
     check_width(shape[1], width, name)
 
 
-def check_width(found: int, width: int | None, name: str = "X") -> None:
-    """Raise where the number of columns is not that of the data seen before."""
-    if width is not None and found != width:
-        raise ValueError(
-            f"{name} has {found} columns, but the data so far had {width}; "
-            f"pass {width} columns, or start afresh with {found}"
-        )
+def _refuse_not_finite(array: np.ndarray, name: str, given: Any = None) -> None:
+    """Raise at the first NaN or infinity; ``given``, the user's object, may name its column."""
+    for start in range(0, len(array), CHECKED_ROWS):
+        part = array[start : start + CHECKED_ROWS]
+        finite = np.isfinite(part)
+        if not finite.all():
+            row, *column = np.argwhere(~finite)[0]
+            names = column_names(given)
+            label = names[column[0]] if names and column else None
+            raise _not_finite(part[row, *column], name, start + row, *(column or [None]), label)
 
 
-def as_point(x: Any, width: int | None = None, name: str = "x") -> np.ndarray:
-    """Return one input x as a C-contiguous float64 array of shape (1, d); see as_inputs."""
-    if blocks.is_sparse(x) and x.shape[: x.ndim - 1] in ((), (1,)):  # one sparse row
-        x = x.toarray().ravel()
-    array = _as_floats(x, name)
-    if array.ndim != 1:
-        raise ValueError(
-            f"{name} must be one point, a 1-D array of numbers, but has shape {array.shape}"
-            + ("; for many points use predict(X) and partial_fit(X, y)" if name == "x" else "")
-        )
-    _check_shape((1, len(array)), width, name)
-    _refuse_not_finite(array[None, :], name, x)
-    return np.array(array[None, :], order="C")
+def _not_finite(value: float, name: str, row: int, column: int | None, label: Any) -> ValueError:
+    where = f"row {row}" + ("" if column is None else f", column {column}")
+    where += "" if label is None else f" ({label!r})"
+    return ValueError(f"{name} has {value} at {where}; remove or impute such values first")
+
+
+# ---- y ----
 
 
 def as_values(values: Any, n: int, name: str, what: str = "number") -> np.ndarray:
-    """Return numbers, one a row of X, as a finite float64 array of shape (n,).
-
-    Raises
-    ------
-    ValueError
-        If they are not numeric, of another length or shape, or not finite.
-    """
+    """Return numbers, one for each row of X, as a finite float64 array of shape (n,)."""
     array = _as_floats(values, name)
     if array.shape != (n,):
-        names = frames.column_names(values) if frames.is_frame(values) else None
+        names = column_names(values) if is_frame(values) else None
         column = f"{name}[{names[0]!r}]" if names else f"{name}.ravel()"
         hint = f"; use {column}" if array.size == n and array.ndim > 1 else ""
         raise ValueError(
@@ -184,13 +146,7 @@ def as_values(values: Any, n: int, name: str, what: str = "number") -> np.ndarra
 
 
 def as_labels(y: Any, n: int, classes: bool = False) -> np.ndarray:
-    """Return labels as a finite float64 array of shape (n,); ``classes`` asks for -1 and +1.
-
-    Raises
-    ------
-    ValueError
-        If y is missing, not numeric, of another length or shape, not finite, or outside the domain.
-    """
+    """Return labels as a finite float64 array of shape (n,); ``classes`` asks for -1 and +1."""
     if y is None:
         raise ValueError("labels are missing: pass y, one number for each row of X")
     array = as_values(y, n, "y", "label")
@@ -203,12 +159,52 @@ def as_labels(y: Any, n: int, classes: bool = False) -> np.ndarray:
                 "map the two classes to them (0 and 1 by y = 2 * y - 1), or use loss='squared' for "
                 "regression"
             )
-    # Compiled loops take writable arrays: read-only ones would be compiled for anew.
+    # Read-only arrays would have the loops compiled once more.
     return np.require(array, requirements=["C", "W"])
 
 
+def as_label(y: Any, classes: bool = False) -> np.ndarray:
+    """Return one label as a float64 array of shape (1,)."""
+    if y is None:
+        return as_labels(y, 1)
+    array = _as_floats(y, "y")
+    if array.size != 1:
+        raise ValueError(f"y must be one label, but has shape {array.shape}")
+    return as_labels(array.reshape(1), 1, classes)
+
+
+def as_label_array(values: Any) -> np.ndarray:
+    """Return labels of any kind, texts too, as an array; a missing one in pandas becomes None."""
+    if _is(values, "pandas", "Series") and not isinstance(values.dtype, np.dtype):
+        return values.to_numpy(dtype=object, na_value=None)
+    try:
+        return np.asarray(values)
+    except ValueError:  # ragged lists
+        return np.asarray(None)
+
+
+def as_classes(values: Any, name: str) -> Any:
+    """Return a column of classes, or a frame with one column, as an array without missing labels.
+
+    Anything else is returned unchanged.
+    """
+    if is_frame(values) and len(column_names(values) or ()) == 1:
+        return as_classes(next(_columns(values))[1], name).reshape(-1, 1)
+    of_pandas = _is(values, "pandas", "Series", "Index")
+    of_pandas |= _is(values, "pandas.api.extensions", "ExtensionArray")
+    if not of_pandas and not _is_column(values):
+        return values
+    missing = np.asarray(values.isna() if of_pandas else values.is_null())
+    if missing.any():
+        row = int(np.argmax(missing))
+        raise ValueError(f"{name} has no label at row {row}; drop the rows without one first")
+    # scikit-learn would turn nullable integers and bools into floats.
+    kind = getattr(values.dtype, "numpy_dtype", None) if of_pandas else None
+    return np.asarray(values) if kind is None else values.to_numpy(dtype=kind)
+
+
 def refuse_swapped(X: Any, y: Any) -> None:
-    """Raise where X is a column and y a table of as many rows: they have changed places."""
+    """Raise if X is a column and y a table with as many rows."""
     found, other = (one.shape if has_shape(one) else () for one in (X, y))
     if len(found) == 1 and len(other) == 2 and found[0] == other[0]:
         raise ValueError(
@@ -218,7 +214,7 @@ def refuse_swapped(X: Any, y: Any) -> None:
 
 
 def require_outputs(found: int, outputs: int) -> None:
-    """Raise where a round has another number of labels than the rounds before."""
+    """Raise if a round has another number of labels than the rounds before."""
     if found != outputs:
         raise ValueError(
             f"y has {found} label{'s' if found > 1 else ''} a round, but this learner plays "
@@ -226,8 +222,11 @@ def require_outputs(found: int, outputs: int) -> None:
         )
 
 
+NO_CURVATURE = "where the loss has the curvature that this learner uses"
+
+
 def refuse_beyond(y: np.ndarray, bound: float, name: str, why: str) -> None:
-    """Raise where a label is outside [-bound, bound]; ``name`` is the bound's hyper-parameter."""
+    """Raise if a label is outside [-bound, bound]; ``name`` is the hyper-parameter of the bound."""
     outside = np.abs(y) > bound
     if outside.any():
         row = int(np.argmax(outside))
@@ -237,14 +236,199 @@ def refuse_beyond(y: np.ndarray, bound: float, name: str, why: str) -> None:
         )
 
 
-NO_CURVATURE = "where the loss has the curvature that this learner uses"
+# ---- anything to floats ----
 
 
-def as_label(y: Any, classes: bool = False) -> np.ndarray:
-    """Return one label as a float64 array of shape (1,); errors as in as_labels."""
-    if y is None:
-        return as_labels(y, 1)
-    array = _as_floats(y, "y")
-    if array.size != 1:
-        raise ValueError(f"y must be one label, but has shape {array.shape}")
-    return as_labels(array.reshape(1), 1, classes)
+def _as_floats(values: Any, name: str) -> np.ndarray:
+    """Return ``values`` as a float64 array, the same one if it already is."""
+    if type(values) is np.ndarray and values.dtype == np.float64:
+        return values
+    if is_sparse(values):
+        flat = ".ravel()" if name == "y" else ""
+        raise ValueError(
+            f"{name} is sparse, where dense numbers are needed: pass {name}.toarray(){flat}"
+        )
+    if _is_column(values):
+        return _column_as_floats(values, name)
+    if is_frame(values):
+        return _frame_as_floats(values, name)
+    if np.ma.is_masked(values):
+        raise ValueError(f"{name} has masked entries; fill or drop them first")
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind in "cSUMm" or (
+            array.dtype.kind == "O" and any(isinstance(v, str | bytes) for v in array.flat)
+        ):
+            raise TypeError
+        with np.errstate(over="ignore"):  # a long double may become infinite, refused later
+            return array.astype(np.float64, copy=False)
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(
+            f"{name} must hold real numbers in a rectangular array; {_advice(values, name)}"
+        ) from None
+
+
+def _advice(values: Any, name: str) -> str:
+    if isinstance(values, dict):
+        return f"it is a dict: pass list({name}.values()), or take okl.interop.to_river(learner)"
+    if hasattr(values, "__next__"):
+        return f"it is an iterator: pass np.array(list({name})), or pairs (X, y) to okl.run"
+    classes = "two classes are -1 and +1, others are for okl.OneVsRest(learner, classes)"
+    what = "encode text and drop ragged rows first"
+    return f"{what}; {classes}" if name == "y" else what
+
+
+# ---- data frames and Arrow tables ----
+
+
+def _is(values: Any, library: str, *classes: str) -> bool:
+    """Whether a value is of one of these classes of a library that need not be loaded."""
+    module = sys.modules.get(library)
+    found = [getattr(module, name, None) for name in classes]
+    return isinstance(values, tuple(one for one in found if isinstance(one, type)))
+
+
+def is_frame(values: Any) -> bool:
+    """Whether a value is a table with named columns."""
+    return (
+        _is(values, "pandas", "DataFrame")
+        or _is(values, "polars", "DataFrame", "LazyFrame")
+        or _is(values, "pyarrow", "Table", "RecordBatch")
+    )
+
+
+def _is_column(values: Any) -> bool:
+    """Whether a value is one column of a table, or an Arrow array."""
+    return (
+        _is(values, "pandas", "Series", "Index")
+        or _is(values, "polars", "Series")
+        or _is(values, "pyarrow", "Array", "ChunkedArray")
+    )
+
+
+def column_names(frame: Any) -> list[Any] | None:
+    """Return the names of the columns of a frame, or of one row of it; None for anything else."""
+    if _is(frame, "pandas", "Series"):
+        return list(frame.index)
+    if not is_frame(frame):
+        return None
+    return list(frame.column_names if hasattr(frame, "column_names") else frame.columns)
+
+
+def _columns(frame: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield names, which need not differ, and columns."""
+    if _is(frame, "pandas", "DataFrame"):
+        yield from frame.items()
+    else:
+        columns = frame.get_columns() if hasattr(frame, "get_columns") else frame.columns
+        yield from zip(column_names(frame) or [], columns, strict=True)
+
+
+def _frame_as_floats(frame: Any, name: str) -> np.ndarray:
+    """Return the numbers of a frame, (n, d), with NaN for missing values."""
+    if _is(frame, "polars", "LazyFrame"):
+        raise ValueError(f"{name} is a lazy frame; pass {name}.collect()")
+    if _is(frame, "pandas", "DataFrame") and all(dtype == np.float64 for dtype in frame.dtypes):
+        return frame.to_numpy(dtype=np.float64)
+    out = np.empty(frame.shape)
+    for k, (label, column) in enumerate(_columns(frame)):
+        out[:, k] = _column_as_floats(column, f"column {label!r} of {name}")
+    return out
+
+
+def _column_as_floats(column: Any, where: str) -> np.ndarray:
+    """Return the numbers of a column, (n,), with NaN for missing values."""
+    dtype = str(column.type if hasattr(column, "type") else column.dtype).lower()
+    if dtype.startswith(TIMES):
+        raise ValueError(f"{where} holds dates or times; drop it, or take numbers, such as hours")
+    if dtype.startswith(CATEGORIES):
+        raise ValueError(
+            f"{where} is categorical; {_encode(where)}; categories that are numbers can be "
+            "passed as floats"
+        )
+    of_pandas = _is(column, "pandas", "Series", "Index")
+    if not dtype.startswith(NUMBERS):
+        _refuse_text(column.to_pylist() if hasattr(column, "to_pylist") else column, where)
+        if dtype.startswith("complex") or not of_pandas:
+            raise ValueError(f"{where} holds {dtype}, not real numbers; {_encode(where)}")
+    try:
+        if of_pandas:
+            return column.to_numpy(dtype=np.float64, na_value=np.nan)
+        return np.asarray(column).astype(np.float64, copy=False)
+    except (TypeError, ValueError, OverflowError):
+        for row, value in enumerate(column):
+            try:
+                float(value)
+            except (TypeError, ValueError, OverflowError):
+                if value is not None and str(value) not in ("<NA>", "NaT"):
+                    found = f"{cut(repr(value), LONGEST)} at row {row}, not a real number"
+                    raise ValueError(f"{where} has {found}; {_encode(where)}") from None
+        raise ValueError(f"{where} holds {dtype}, not real numbers; {_encode(where)}") from None
+
+
+def _refuse_text(column: Any, where: str) -> None:
+    for row, value in enumerate(column):
+        if isinstance(value, str | bytes):
+            place = f"row {row}"
+            if _is(column, "pandas", "Series") and isinstance(column.index[row], str):
+                place = repr(column.index[row])  # one row of a frame: its index names the columns
+            text = cut(repr(value), LONGEST)
+            raise ValueError(f"{where} holds text, {text} at {place}; {_encode(where)}")
+
+
+def _encode(where: str) -> str:
+    if where == "y":
+        return "map two classes to -1 and +1, or use OneVsRest(learner, classes=[...])"
+    return "drop it, or encode it as numbers, such as one column for each category"
+
+
+# ---- blocks of rows for the compiled loops ----
+
+
+def is_sparse(values: Any) -> bool:
+    """Whether a value is a sparse matrix or array of SciPy."""
+    sparse = sys.modules.get("scipy.sparse")
+    return sparse is not None and bool(sparse.issparse(values))
+
+
+def make_compilable(X: Any) -> np.ndarray:
+    """Return X as a writable C-ordered array (others compile the loops again); copy if needed."""
+    if is_sparse(X):
+        return X.toarray()
+    plain = X.flags.c_contiguous and X.flags.writeable and type(X) is np.ndarray
+    return X if plain else np.array(X, order="C")
+
+
+def count_block_rows(d: int, most: int) -> int:
+    """Return how many rows of width d are in a block, at most ``most``."""
+    return min(most, max(LEAST_ROWS, BLOCK_BYTES // (8 * d * LEAST_ROWS) * LEAST_ROWS))
+
+
+def cut_blocks(X: Any, most: int) -> Iterator[tuple[slice, np.ndarray]]:
+    """Yield where at most ``most`` rows of X are, and these rows: views, or dense copies if sparse.
+
+    X comes from ``as_rows``. Dense rows are cut where sparse ones are, so that both give the same
+    bits where BLAS takes a block at once.
+    """
+    n, d = X.shape
+    most = count_block_rows(d, most)
+    for start in range(0, n, most):
+        part = slice(start, min(start + most, n))
+        yield part, make_compilable(X[part])
+
+
+def make_dense(X: Any, name: str = "X") -> np.ndarray:
+    """Return all rows in one array; ValueError if a dense copy of sparse X takes over 4 GiB."""
+    if is_sparse(X):
+        _refuse_too_large(X.shape[0], X.shape[1], name)
+        return X.toarray()
+    return X
+
+
+def _refuse_too_large(rows: int, columns: int, name: str) -> None:
+    if 8 * rows * columns > LARGEST:
+        raise ValueError(
+            f"{rows} dense rows of {name} with {columns} columns take "
+            f"{8 * rows * columns / 2**30:.3g} GiB, more than {LARGEST // 2**30}; hash or project "
+            "the columns to fewer first, or take fewer rows"
+        )

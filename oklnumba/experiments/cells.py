@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from oklnumba.core import checks, frames, inputs
+from oklnumba.core import checks, inputs
 from oklnumba.core.cholesky import BLAS
 from oklnumba.core.files import replace_file
 from oklnumba.core.params import clone, to_spec
@@ -79,7 +79,7 @@ def check_options(of_run: Any, measure: Any, path: Any, n_jobs: Any, progress: A
 
 def make_stream(name: str, X: Any, y: Any, kernel: Any) -> Stream:
     """Return a stream of checked inputs; each learner checks the labels itself."""
-    X, labels = inputs.as_inputs(X), frames.as_labels(y)
+    X, labels = inputs.as_inputs(X), inputs.as_label_array(y)
     if labels.ndim == 0 or len(labels) != len(X):
         raise ValueError(f"data {name!r}: X has {len(X)} rows, but y has shape {labels.shape}")
     return Stream(name, X, labels, kernel)

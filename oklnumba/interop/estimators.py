@@ -15,8 +15,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from oklnumba.core.checks import require
-from oklnumba.core.frames import as_classes, as_labels, is_frame
-from oklnumba.core.inputs import as_rows
+from oklnumba.core.inputs import as_classes, as_label_array, as_rows, is_frame
 from oklnumba.interop.probabilities import LOSSES, probabilities
 from oklnumba.learners.base.learner import Learner, clone_learner
 from oklnumba.learners.self_tuning.learner import SelfTuning
@@ -270,7 +269,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         """
         first = not hasattr(self, "learner_")
         if classes is not None:
-            classes = as_labels(as_classes(classes, "classes"))
+            classes = as_label_array(as_classes(classes, "classes"))
             classes = np.unique(check_label_type(classes, "classes"))
         if first and (classes is None or len(classes) < 2):
             raise ValueError(

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from oklnumba.core import checks, inputs
-from oklnumba.core.blocks import compilable, fitting
 from oklnumba.core.checks import shown
 from oklnumba.core.display import Bar
 from oklnumba.core.guard import Stop
+from oklnumba.core.inputs import count_block_rows, make_compilable
 from oklnumba.core.params import describe
 from oklnumba.learners.base.learner import FIRST_ROWS, Learner
 from oklnumba.protocol.recording import Recorder, check_record
@@ -259,7 +259,7 @@ def _play_piece(
             rows = _next_rows(recorder, X.shape[1], len(y) - start, time_limit)
         if rows == 0:
             return False
-        part, labels = compilable(X[start : start + rows]), y[start : start + rows]
+        part, labels = make_compilable(X[start : start + rows]), y[start : start + rows]
         begin = time.perf_counter()
         trace = recorder.learner._play_rows(part, labels, len(y) - start)
         recorder.add(labels, trace, time.perf_counter() - begin)
@@ -276,7 +276,7 @@ def _next_rows(recorder: Recorder, d: int, left: int, time_limit: float | None) 
     Where blocks are cut depends on the rounds so far alone, not on the clock: where BLAS takes a
     block in one go, a run that was stopped and resumed has the bits of the one that was not.
     """
-    rounds, most = recorder.rounds, fitting(d, recorder.learner._run_rows)
+    rounds, most = recorder.rounds, count_block_rows(d, recorder.learner._run_rows)
     doubled = FIRST_ROWS << (rounds // FIRST_ROWS).bit_length()  # the first above rounds
     cut = doubled if doubled <= most else (rounds // most + 1) * most
     rows = min(left, cut - rounds)

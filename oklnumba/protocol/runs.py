@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from oklnumba import theory
-from oklnumba.core.blocks import whole
 from oklnumba.core.display import pandas_for, table
 from oklnumba.core.files import write_npz
+from oklnumba.core.inputs import make_dense
 from oklnumba.protocol.recording import read_run
 
 SUMS = {"losses": "loss_sums", "mistakes": "mistake_sums"}  # where not every round is recorded
@@ -241,7 +241,7 @@ class Run:
                 f"use theory.regret(run.predictions, kernel, X, y, lam, {loss or self.loss!r})"
             )
         X, y = (part[: self.rounds] for part in self._data)
-        best = theory.Hindsight(kernel, whole(X), y, lam, self.loss if loss is None else loss)
+        best = theory.Hindsight(kernel, make_dense(X), y, lam, self.loss if loss is None else loss)
         return best.regret(self.predictions, at)
 
     def to_frame(self) -> Any:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from oklnumba.components.losses import Loss
-from oklnumba.core import checks, frames, inputs
+from oklnumba.core import checks, inputs
 from oklnumba.core.guard import locked
 from oklnumba.core.health import Part, name_members
 from oklnumba.core.params import Params, checked, describe
@@ -292,7 +292,7 @@ class OneVsRest(Several):
         """Return the places of the labels in ``classes``, (n,); ValueError for other labels."""
         if y is None:
             raise ValueError("labels are missing: pass y, one of classes for each row of X")
-        classes, labels = self._names(), frames.as_labels(y)
+        classes, labels = self._names(), inputs.as_label_array(y)
         if labels.shape != (n,):
             raise ValueError(f"y must have shape ({n},), one class a row, but has {labels.shape}")
         _refuse_odd_labels(labels)

@@ -37,10 +37,10 @@ from oklnumba.components import losses
 from oklnumba.components.features import Features
 from oklnumba.components.kernels import Kernel
 from oklnumba.core import inputs
-from oklnumba.core.blocks import blocks, compilable
 from oklnumba.core.files import read_npz, refuse_damage, write_npz
 from oklnumba.core.guard import locked
 from oklnumba.core.health import Health, Part, warn_of
+from oklnumba.core.inputs import cut_blocks, make_compilable
 from oklnumba.core.params import Params, checked, clone, describe, from_spec, to_spec
 from oklnumba.core.state import State, select_prefix
 from oklnumba.hot.primitives.jit import (
@@ -179,7 +179,7 @@ class Learner(State, Params):
             out = empty_per_round(X.shape[0], self._outputs)
             out[:] = 0.0
             if self._ready():
-                for rows, block in blocks(X, self._block_rows):
+                for rows, block in cut_blocks(X, self._block_rows):
                     out[rows] = self._forecast(block)
                 self._refuse_not_finite(out)
         return out
@@ -353,9 +353,9 @@ class Learner(State, Params):
             trace = self._trace(n)
             try:
                 if n <= self._block_rows and isinstance(X, np.ndarray):
-                    self._play(compilable(X), y, trace)
+                    self._play(make_compilable(X), y, trace)
                 else:
-                    for rows, block in blocks(X, self._block_rows):
+                    for rows, block in cut_blocks(X, self._block_rows):
                         self._play(block, y[rows], trace.rows(rows.start, rows.stop))
             except FloatingPointError as error:
                 self._fault = error
@@ -434,7 +434,7 @@ class Learner(State, Params):
         """Warn, before the first round, of inputs and labels that do not suit."""
         if self._played:
             return
-        advice = self._advice(compilable(X[:FIRST_ROWS]))
+        advice = self._advice(make_compilable(X[:FIRST_ROWS]))
         if advice:
             warnings.warn(advice, UserWarning, stacklevel=level_of_caller())
         zeros = y == 0.0

@@ -1,0 +1,182 @@
+"""``oklnumba run``: the progressive table and the summary."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import oklnumba as okl
+from oklnumba.command import source, spelling
+
+FIRST = 64  # round of the first line of the table
+WARM_ROWS = 600  # played before the run, to compile
+
+
+class Course:
+    """A learner and the sums of its run, which is played in pieces."""
+
+    def __init__(self, learner: Any):
+        self.learner = learner
+        self.rounds, self.total, self.wrong, self.seconds, self.size = 0, 0.0, 0, 0.0, 0
+        self.classes, self.certificate = True, None
+
+    def play(self, X: np.ndarray, y: np.ndarray) -> okl.Run:
+        """Play a piece and add it to the sums; KeyboardInterrupt if Ctrl-C came meanwhile."""
+        if not self.rounds:
+            self._compile(X, y)
+        run = okl.run(self.learner, X, y)
+        self.classes = run.mistakes is not None
+        self.rounds += run.rounds
+        self.total += float(run.losses.sum())
+        self.wrong += int(run.mistakes.sum()) if self.classes else 0
+        self.seconds += run.seconds
+        if run.rounds:
+            self.size, self.certificate, self.name = int(run.sizes[-1]), run.certificate, run.loss
+        if run.interrupted:
+            raise KeyboardInterrupt
+        return run
+
+    def _compile(self, X: np.ndarray, y: np.ndarray) -> None:
+        """Play a few rounds and forget them, so that times are without compilation."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            if okl.run(self.learner, X[:WARM_ROWS], y[:WARM_ROWS]).interrupted:
+                raise KeyboardInterrupt
+        self.learner.reset()
+
+    @property
+    def sum(self) -> float:
+        """Mistakes times 100, or the sum of the losses."""
+        return 100.0 * self.wrong if self.classes else self.total
+
+    @property
+    def mean(self) -> float:
+        """Mistakes in per cent, or the mean loss."""
+        return self.sum / max(self.rounds, 1)
+
+    @property
+    def rate(self) -> str:
+        """Rounds a second, two digits."""
+        return f"{float(f'{self.rounds / max(self.seconds, 1e-9):.2g}'):,.0f}"
+
+
+def open_table(args: argparse.Namespace) -> tuple[source.Source, source.Labels]:
+    """Return the table that the options name and what its labels are; print both."""
+    table = source.find_source(args)
+    labels = source.look_at_labels(table, args.task)
+    size = f"{labels.rows} rows, " if labels.rows else ""
+    count = len(table.columns)
+    print(f"file      {table.name}: {size}{count} column{'s' * (count != 1)}")
+    print(f"labels    {table.label}: {labels.words}")
+    return table, labels
+
+
+def wrap_for_classes(learner: Any, labels: source.Labels) -> Any:
+    """Return the learner, in a OneVsRest if there are more than two classes."""
+    if labels.classes is None or len(labels.classes) == 2:
+        return learner
+    return okl.OneVsRest(learner, classes=labels.classes)
+
+
+@contextmanager
+def print_warnings() -> Iterator[None]:
+    """Write warnings as lines on stderr."""
+
+    def note(message: Any, *_: Any, **__: Any) -> None:
+        print(f"oklnumba: note: {source.join_lines(message)}", file=sys.stderr)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        warnings.showwarning = note
+        yield
+
+
+def run(args: argparse.Namespace) -> None:
+    """Play a file or a data set."""
+    learner = spelling.parse_learner(args.learner, args.set)
+    if args.save and not Path(args.save).parent.is_dir():
+        raise ValueError(f"{args.save}: there is no such folder; make it first")
+    if args.save and Path(args.save).resolve() == Path(args.file).resolve():
+        raise ValueError(f"{args.save} is the file that is played; write to another")
+    table, labels = open_table(args)
+    course = Course(wrap_for_classes(learner, labels))
+    print(f"learner   {course.learner!r}", flush=True)
+    pieces = source.read_rounds(table, labels, args.rows)
+    interrupted = None
+    with closing(pieces), print_warnings():
+        try:
+            print_table(course, cut_at_powers(pieces))
+        except KeyboardInterrupt as error:
+            interrupted = error
+    summarise(course)
+    if args.save and course.rounds:
+        course.learner.save(args.save)
+        print(f"saved     {args.save}: oklnumba.load reads it")
+    if interrupted:
+        raise interrupted
+
+
+def cut_at_powers(pieces: source.Pairs) -> source.Pairs:
+    """Cut pieces so that one ends at each of the rounds 64, 128, 256 and so on."""
+    done, stop = 0, FIRST
+    for X, y in pieces:
+        while len(y):
+            rows = min(len(y), stop - done)
+            yield X[:rows], y[:rows]
+            X, y, done = X[rows:], y[rows:], done + rows
+            stop *= 1 + (done == stop)
+
+
+def print_table(course: Course, pieces: source.Pairs) -> None:
+    """Play the pieces and print a line at rounds 64, 128, 256 and so on."""
+    last_rounds, last_sum = 0, 0.0
+    for X, y in pieces:
+        played = course.play(X, y)
+        if course.rounds == played.rounds:
+            what = "mistakes %" if course.classes else played.loss
+            heads = ((what, "since", "round", "current", "current"),
+                     ("so far", "last", "", "label", "forecast"))  # fmt: skip
+            first, second = (" ".join(f"{one:>12}" for one in head) for head in heads)
+            print(f"\n{first} {'size':>8}\n{second}")
+        if course.rounds == max(FIRST, 2 * last_rounds):
+            since = (course.sum - last_sum) / (course.rounds - last_rounds)
+            label, forecast = (_shorten(one[-1]) for one in (y, played.predictions))
+            print(
+                f"{course.mean:12.5g} {since:12.5g} {course.rounds:12d} {label:>12} "
+                f"{forecast:>12} {course.size:8d}",
+                flush=True,
+            )
+            last_rounds, last_sum = course.rounds, course.sum
+
+
+def _shorten(value: Any) -> str:
+    """Return a label or forecast in at most 12 characters."""
+    return str(value)[:12] if isinstance(value, str) else f"{float(value):.5g}"
+
+
+def summarise(course: Course) -> None:
+    """Print the totals and, if there is one, the certificate."""
+    if not course.rounds:
+        return
+    print(f"\nrounds    {course.rounds}")
+    if course.classes:
+        print(f"mistakes  {course.mean:.4g} % ({course.wrong})")
+    if course.name != "zero-one":
+        print(f"loss      {course.total / course.rounds:.6g} ({course.name}, mean)")
+    print(f"time      {course.seconds:.3g} s in the learner, {course.rate} rounds a second")
+    print(f"size      {course.size}")
+    if hasattr(course.learner, "leader"):
+        print(f"leader    {course.learner.leader}")
+    if (found := course.certificate) is not None:
+        regret, bound = (np.max(a[-1]) for a in (found.regret, found.bound))
+        each = ", the largest of all classes" if found.regret.ndim > 1 else ""
+        within = f", bound {bound:.5g}" if np.isfinite(bound) else ""
+        print(f"regret    {regret:.5g}{within}{each}, squared loss, against the best function of")
+        print(f"          {found.space}")
