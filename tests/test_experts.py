@@ -12,8 +12,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 import oklnumba as okl
 from oklnumba import losses, theory
 from oklnumba.components import features
-from oklnumba.core import threads
-from oklnumba.core.state import AHEAD, APART, aligned_zeros
+from oklnumba.core import guard
+from oklnumba.core.state import APART, aligned_zeros
 from oklnumba.hot.experts import (
     AGGREGATING,
     PEAK,
@@ -26,9 +26,6 @@ from oklnumba.hot.primitives.features import taylor_block
 from oklnumba.hot.primitives.jit import DONE
 from oklnumba.learners import experts
 from oklnumba.learners.base.learner import Learner
-from oklnumba.learners.base.learner import Trace
-from oklnumba.learners.base.sharing import factor_groups
-from oklnumba.learners.experts import expert_setting
 from tests import naive_linear
 from tests.battery import assert_refused
 
@@ -89,9 +86,15 @@ def test_mlpoly_is_that_of_the_definition(loss):
     assert_allclose(own, bounds, rtol=1e-9)
 
 
+def setting_of(kind, B, share, loss="squared"):
+    """Return kind and setting as the compiled loops take them."""
+    bound = experts.LEARNED if B is None else B
+    return experts.KINDS[kind], (losses.get(loss).code, bound, share)
+
+
 def aggregated(F, y, B, kind, loss="squared", share=0.0):
     """Return the aggregate's forecasts of given experts."""
-    code, setting = expert_setting(kind, B, share, losses.get(loss))
+    code, setting = setting_of(kind, B, share, loss)
     state = aligned_zeros(F.shape[1]), aligned_zeros(F.shape[1]), np.zeros(TALLY)
     weights, out = aligned_zeros(F.shape[1]), np.empty((2, len(y)))
     played, status = experts_rounds(F, y, code, setting, 0, state, weights, (out[0], out[1]))
@@ -373,7 +376,7 @@ def test_shared_features_are_computed_once(monkeypatch):
     )
     lams = (0.1, 1.0, 10.0)
     learners = [okl.PKAWV(okl.TaylorFeatures(2, sigma=0.7), lam=lam) for lam in lams]
-    learners.append(okl.WithFeatures(okl.TaylorFeatures(2, sigma=0.7), okl.OGD()))
+    learners.append(okl.WithFeatures(okl.TaylorFeatures(2, sigma=0.7), okl.LinearAWV()))
     together = okl.Experts(learners)
     run = okl.run(together, X, y)
     assert sum(rows) == len(X)
@@ -480,20 +483,21 @@ def test_what_does_not_go_together_is_refused():
     def play(learner):
         learner.partial_fit(X, np.where(y > 0, 1.0, -1.0))
 
-    hinge = [okl.FOGD(), okl.FOGD(eta=1.0)]
+    hinge, wrong = [okl.FOGD(), okl.FOGD(eta=1.0)], okl.OGD()
+    wrong.eta = -1.0
     for learners, params, named in (
         ([okl.FOGD(), okl.LinearAWV()], {}, "one loss"),
         (hinge, {}, "hedge"),
-        ([okl.OGD, okl.OGD()], {}, r"learners\[0\] is the class OGD; make one: okl.OGD"),
+        ([okl.OGD, okl.OGD()], {}, r"learners\[0\] is the class OGD; make an object of it"),
         (okl.OGD(), {}, "learners must be a list"),
         ([], {}, "learners must be a list of one or more"),
-        ([okl.OGD.unchecked(eta=-1.0)], {}, "eta"),
-        (hinge, {"kind": "hedge", "B": None}, "a bound on the losses"),
+        ([wrong], {}, "eta"),
+        (hinge, {"kind": "hedge", "B": None}, "an upper bound on the loss"),
         (hinge, {"kind": "mlpoly", "share": 0.1}, "share must be 0"),
         (hinge, {"kind": "mlpoly", "B": 2.0}, "B=2.0 would be ignored"),
         (hinge, {"kind": "hedge", "share": 1.0}, "share must be a number in"),
         (hinge, {"kind": "hedge", "share": -0.1}, "share"),
-        (hinge, {"kind": "poly"}, "'mlpoly'"),
+        (hinge, {"kind": "poly"}, "one of aggregating"),
         ([okl.OGD()], {"B": 0.0}, "B must be"),
     ):
         params = {"learners": learners} | params
@@ -547,11 +551,11 @@ def test_blocks_are_cut_alike_whatever_room_there_is(half, tmp_path):
     assert_array_equal(runs[1].predictions, runs[0].predictions)
 
 
-# ---- one factor for several learners, and threads ----
+# ---- threads ----
 
 
 def twins():
-    """Return learners of which some differ in the forecaster only, and one of each without."""
+    """Return learners of which some differ in the forecaster only, or in nothing."""
     kernel, features = okl.Gaussian(0.5), okl.TaylorFeatures(2, sigma=0.7)
     return [
         okl.PKAWV(features, lam=0.1),
@@ -560,57 +564,39 @@ def twins():
         okl.PKAWV(okl.TaylorFeatures(2, sigma=0.7), lam=0.1, forecaster="ridge"),
         okl.NystromAWV(kernel, mu=0.1),
         okl.NystromAWV(kernel, mu=0.1, max_size=9),
-        okl.LinearRidge(0.5),
-        okl.LinearRidge(0.7),
-        okl.NystromAWV(kernel, mu=0.1, max_size=9, forecaster="ridge"),
-        okl.LinearAWV(0.5),
-        okl.LinearAWV(0.5, discount=0.9),
-        okl.NystromAWV(kernel, mu=0.1, discount=0.98),
         okl.LinearRidge(0.5, discount=0.9),
-        okl.NystromAWV(kernel, mu=0.1, discount=0.98, forecaster="ridge"),
+        okl.LinearAWV(0.5),
+        okl.NystromAWV(kernel, mu=0.1, discount=0.98),
         okl.KernelAWV(kernel),
     ]
 
 
-def test_learners_that_differ_in_the_forecaster_are_found():
-    together = okl.Experts(twins()).partial_fit(*data(20))
-    found = [[3, 0], [1, 4], [6, 2, 9], [8, 5], [7], [12, 10], [13, 11], [14]]
-    assert factor_groups(together._experts) == found
-    for lead, *others in found:
-        for i in others:
-            assert together._experts[i]._U is together._experts[lead]._U
-    alike = okl.Experts([okl.LinearAWV(), okl.LinearAWV()]).partial_fit(*data(20))
-    assert factor_groups(alike._experts) == [[0], [1]]  # nobody makes ridge forecasts
-    assert together._parts == [[group] for group in found]  # BLAS is last
-
-
-def test_what_follows_another_learner_has_the_bits_it_has_alone(monkeypatch, tmp_path):
-    X, y = data(400 if COMPILED else 60)
+def test_every_learner_has_the_bits_it_has_alone(monkeypatch, tmp_path):
+    """Also where blocks, single rounds and a file are between."""
+    X, y = data(1100 if COMPILED else 60)
     played = []
     rounds = experts.experts_rounds
     monkeypatch.setattr(
         experts, "experts_rounds", lambda F, *a: (played.append(F), rounds(F, *a))[1]
     )
-    together = okl.Experts(twins())
+    learners = twins()[:-1]  # BLAS, the last one, has the bits of its blocks
+    together = okl.Experts(learners)
     half = len(X) // 2
     together.partial_fit(X[:half], y[:half])
+    together.predict(X[:5])
+    together.learn_one(X[half], y[half])
     together.save(tmp_path / "half.npz")
-    together = okl.load(tmp_path / "half.npz")  # there each has a factor of its own
-    together.partial_fit(X[half:], y[half:])
+    together = okl.load(tmp_path / "half.npz")
+    together.partial_fit(X[half + 1 :], y[half + 1 :])
     F = np.concatenate(played)
-    rows = AHEAD  # as long as one of them grows
-    for i, one in enumerate(twins()):
-        one._begin(2)
-        for first, last in ((0, half), (half, len(X))):
-            trace = Trace.empty(last - first, one._certified)
-            for start in range(first, last, rows):
-                stop = min(start + rows, last)
-                one._play(X[start:stop], y[start:stop], trace.rows(start - first, stop - first))
-        assert_array_equal(F[half:, i], trace.predictions, err_msg=repr(one))
-        follower = together._experts[i]
-        assert_array_equal(follower._totals, one._totals, err_msg=repr(one))
-        assert_array_equal(follower.predict(X), one.predict(X))
-        assert follower.size == one.size and follower.rounds == one.rounds
+    for i, one in enumerate(learners):
+        run = okl.run(one, X, y)
+        assert_array_equal(F[:, i], run.predictions, err_msg=repr(one))
+        member = together._experts[i]
+        assert_array_equal(member._totals, one._totals, err_msg=repr(one))
+        assert_array_equal(member.predict(X), one.predict(X))
+        assert member.size == one.size and member.rounds == one.rounds == len(X)
+        assert member.health() == one.health()
 
 
 def play_at(distance, F, y, kind, share):
@@ -622,7 +608,7 @@ def play_at(distance, F, y, kind, share):
     parts = [memory[end - size - distance :][:size] for end, size in zip(ends, sizes, strict=True)]
     totals, squares, tally, weights, rows, out = parts
     rows[:] = F.ravel()
-    code, setting = expert_setting(kind, 1.0, share, losses.get("squared"))
+    code, setting = setting_of(kind, 1.0, share)
     state = totals, squares, tally
     out = out, np.empty(len(y))
     experts_rounds(rows.reshape(F.shape), y, code, setting, 0, state, weights, out)
@@ -645,11 +631,11 @@ def test_bits_do_not_depend_on_where_arrays_lie(kind):
 @pytest.mark.parametrize("cores", [1, 2, 4])
 def test_threads_leave_the_bits(cores, monkeypatch):
     X, y = data(300 if COMPILED else 60)
-    monkeypatch.setattr(threads, "cores", lambda: 1)
+    monkeypatch.setattr(guard, "_pool", None)
+    monkeypatch.setattr(guard, "count_cores", lambda: 1)
     serial = okl.Experts([*twins(), *grid()], share=0.01)
     expected = okl.run(serial, X, y)
-    monkeypatch.setattr(threads, "cores", lambda: cores)
-    threads.renew()
+    monkeypatch.setattr(guard, "count_cores", lambda: cores)
     learner = okl.Experts([*twins(), *grid()], share=0.01)
     run = okl.run(learner, X, y)
     assert_array_equal(run.predictions, expected.predictions)
@@ -657,16 +643,15 @@ def test_threads_leave_the_bits(cores, monkeypatch):
     assert_array_equal(learner.predict(X[:40]), serial.predict(X[:40]))
     nested = okl.Experts([okl.Experts(twins(), share=0.01), okl.Experts(grid())])
     again = okl.run(nested, X, y).predictions
-    monkeypatch.setattr(threads, "cores", lambda: 1)
+    monkeypatch.setattr(guard, "count_cores", lambda: 1)
     assert_array_equal(again, okl.run(nested.reset(), X, y).predictions)
-    threads.renew()
 
 
 @pytest.mark.skipif(not COMPILED, reason="numpy warns of overflows where compiled code does not")
 @pytest.mark.parametrize("cores", [1, 3])
 def test_trouble_in_a_thread_names_the_learner(cores, monkeypatch):
-    monkeypatch.setattr(threads, "cores", lambda: cores)
-    threads.renew()
+    monkeypatch.setattr(guard, "_pool", None)
+    monkeypatch.setattr(guard, "count_cores", lambda: cores)
     X, y = data(60)
     X[41] = 1e200
     learner = okl.Experts([okl.FOGD(loss="squared"), okl.LinearRidge(), okl.LinearAWV()])
@@ -677,4 +662,3 @@ def test_trouble_in_a_thread_names_the_learner(cores, monkeypatch):
         learner.predict(X)
     X, y = data(60)
     assert learner.reset().partial_fit(X, y).rounds == 60
-    threads.renew()

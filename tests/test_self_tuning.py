@@ -187,7 +187,7 @@ def test_it_is_back_after_a_change_of_concept_and_static_members_are_not():
 
 def test_far_inputs_count_by_their_logarithm():
     past = np.random.default_rng(0).standard_normal((50, 1))
-    scales = self_tuning.Scales.of(past, np.ones((50, 1)))
+    scales = self_tuning.Scales.measure(past, np.ones((50, 1)))
     x = np.array([-1e308, -1e9, -8.0, -4.0, 0.0, 1.0, 4.5, 9.0, 1e9, 1e300])[:, None]
     Z = scales.transform(x)
     expected = naive_self_tuning.standardised(x[1:-1], past)

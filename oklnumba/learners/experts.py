@@ -168,6 +168,8 @@ class Experts(Learner):
         return self._totals, self._squares, self._tally
 
     def _loss(self) -> losses.Loss:
+        if self._width is None:
+            self._check_params()  # what was assigned too, before labels are compared with B
         return self._in_force.learners[0]._loss()
 
     def _advice(self, X: np.ndarray) -> str | None:
