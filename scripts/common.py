@@ -144,8 +144,8 @@ def read_csv(path: Path) -> list[dict]:
 
 
 def published_rows(paper: str) -> list[dict]:
-    """Return the values of a paper that are kept beside the scripts."""
-    return read_csv(Path(__file__).with_name("published") / f"{paper}.csv")
+    """Return the values of a paper that are kept in papers/published."""
+    return read_csv(Path(__file__).with_name("papers") / "published" / f"{paper}.csv")
 
 
 def publish(

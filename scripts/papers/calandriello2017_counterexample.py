@@ -1,0 +1,248 @@
+"""The same point for ever: why sketches of existing rows have a hard time, regret in its parts.
+
+Reproduces: the counterexample of section 6 of Calandriello, Lazaric, Valko (2017, ICML), which the
+    paper treats in words and closed forms: one point, labels +C and -C in turn, squared loss,
+    eta = sigma = 1/(8 C^2), alpha = 1. figures/README.md has R_G, R_D and "largest R_D".
+Missing: nothing.
+Time: half a minute; memory about 1 GB.
+Data: none.
+
+With w* = 0, the best function in hindsight, the regret is at most (R_G + R_D) / 2 (Proposition 1
+without the factor that it wastes), which the script checks for every algorithm, seed and T.
+"""
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+from tqdm import tqdm
+
+import oklnumba as okl
+from oklnumba import plots
+from oklnumba.learners.base.learner import Learner
+from scripts.common import arguments, cells, publish, series
+
+C, ALPHA = 1.0, 1.0
+SIGMA = 1.0 / (8.0 * C**2)
+PHI = np.array([0.6, 0.0, 0.8])  # the point of Frequent Directions, of norm 1
+ROUNDS, QUICK_ROUNDS = 10_000, 1500
+SEEDS, QUICK_SEEDS = 10, 3
+POINTS = 30  # values of T
+GAMMAS = (0.1, 0.01)
+RANDOM = ("Sketched", "weights 1/p")
+SKETCH = "Frequent Directions, m = 2"
+PARTS = ("R_G", "R_D", "largest R_D", "regret", "size")
+
+# All points are one, of norm 1: w and A matter along it only, where w_t is the forecast of a round
+# and A_t = alpha + sum of weights, each sigma g^2 times what a dictionary gives the round.
+
+
+def labels(n: int) -> np.ndarray:
+    return np.where(np.arange(n) % 2 == 0, C, -C)
+
+
+def squares(forecasts: np.ndarray) -> np.ndarray:
+    """Return sigma g^2, the weights of Newton."""
+    return SIGMA * (2.0 * (forecasts - labels(len(forecasts)))) ** 2
+
+
+def parts_of(
+    forecasts: np.ndarray, weights: np.ndarray, alpha: float = ALPHA
+) -> dict[str, np.ndarray]:
+    """Return the parts of the regret after each round, from the weights that entered A."""
+    y, above = labels(len(forecasts)), weights - squares(forecasts)
+    return {
+        "R_G": np.cumsum(squares(forecasts) / (alpha + np.cumsum(weights))) / SIGMA,
+        "R_D": np.cumsum(above * forecasts**2),
+        "largest R_D": np.cumsum(np.maximum(above, 0.0)) * C**2,
+        "regret": np.cumsum((forecasts - y) ** 2 - C**2),
+        "size": np.cumsum(weights > 0.0),
+    }
+
+
+def newton(
+    weight: Callable[[int, float, float], float], n: int, alpha: float = ALPHA
+) -> dict[str, np.ndarray]:
+    """Play the projected online Newton step; return its parts after each round.
+
+    weight : what enters A, of the round t (from 1), of sigma g^2 and of A.
+    """
+    forecasts, weights, A, u = np.empty(n), np.empty(n), alpha, 0.0
+    for t, y in enumerate(labels(n)):
+        forecasts[t] = min(max(u, -C), C)
+        slope = 2.0 * (forecasts[t] - y)
+        weights[t] = weight(t + 1, SIGMA * slope**2, A)
+        A += weights[t]
+        u = forecasts[t] - slope / A
+    return parts_of(forecasts, weights, alpha)
+
+
+def library(learner: Learner, n: int) -> dict[str, np.ndarray]:
+    """Return the parts of KONS or Sketched-KONS; stop if its own R_G is another."""
+    forecasts = okl.run(learner, np.zeros((n, 1)), labels(n)).predictions
+    parts = parts_of(forecasts, squares(forecasts) * (learner.A_weights > 0.0))
+    if abs(parts["R_G"][-1] - learner.R_G) > 1e-8 * n:
+        raise SystemExit(f"{learner}: R_G is {learner.R_G}, from its weights {parts['R_G'][-1]}")
+    return parts
+
+
+def frequent_directions(n: int) -> dict[str, np.ndarray]:
+    """Return the parts of a sketch in R^3, which holds all gradients: ``main`` looks."""
+    learner = okl.SketchedONS(1, alpha=ALPHA, C=C)
+    forecasts = okl.run(learner, np.tile(PHI, (n, 1)), labels(n)).predictions
+    return parts_of(forecasts, squares(forecasts)) | {"size": np.ones(n)}
+
+
+def gradient_descent(n: int) -> dict[str, np.ndarray]:
+    """Return the parts of the Newton step with A_t = t, which keeps no row."""
+    return newton(lambda *_: 1.0, n, alpha=0.0) | {"size": np.zeros(n)}
+
+
+def unbiased(seed: int, eps: float = 0.5) -> Callable[[int, float, float], float]:
+    """Return weights 1/p with probability p, KORS's estimate of the leverage score (beta = 1)."""
+    coins = np.random.default_rng(seed)
+
+    def weight(t: int, square: float, A: float) -> float:
+        p = min((1.0 + eps) * square / (A + square), 1.0)
+        return square / p if coins.random() < p else 0.0
+
+    return weight
+
+
+def few(T: int) -> int:
+    """Return a logarithmic budget."""
+    return int(np.ceil(np.log2(T)))
+
+
+def schedule(T: int, heavy: int) -> Callable[[int, float, float], float]:
+    """Return the paper's schedule: weight T - B in round ``heavy``, 1 in B others."""
+    return lambda t, square, _: square * (T - few(T) if t == heavy else t <= few(T) + 1)
+
+
+def algorithms(n: int, at: np.ndarray) -> dict[str, Callable[[int], dict[str, np.ndarray]]]:
+    """Return, for each algorithm, a function of a seed that gives its parts at the rounds."""
+    kernel = okl.Gaussian(1.0)
+
+    def last(weight: Callable) -> Callable:  # weights depend on T: a run for each T
+        def ends(_: int) -> dict[str, np.ndarray]:
+            runs = [newton(weight(T), T) for T in at]
+            return {part: np.array([run[part][-1] for run in runs]) for part in PARTS}
+
+        return ends
+
+    def whole(play: Callable[[int], dict]) -> Callable:
+        return lambda seed: {part: values[at - 1] for part, values in play(seed).items()}
+
+    def sketched(gamma: float) -> Callable:
+        return whole(lambda seed: library(okl.SketchedKONS(kernel, C=C, gamma=gamma, seed=seed), n))
+
+    return {
+        "KONS": whole(lambda _: library(okl.KONS(kernel, C=C, alpha=ALPHA), n)),
+        **{f"Sketched-KONS, gamma = {gamma}": sketched(gamma) for gamma in GAMMAS},
+        "weights 1/p, unbiased": whole(lambda seed: newton(unbiased(seed), n)),
+        "weight T - B in round 1, then ones": last(lambda T: schedule(T, 1)),
+        "weight T - B in round 2, else ones": last(lambda T: schedule(T, 2)),
+        "B ones only": last(lambda T: lambda t, square, _: square * (t <= few(T))),
+        "gradient descent, steps 1/t": whole(lambda _: gradient_descent(n)),
+        SKETCH: whole(lambda _: frequent_directions(n)),
+    }
+
+
+def checked(label: str, parts: dict[str, np.ndarray], at: np.ndarray) -> dict[str, np.ndarray]:
+    """Return the parts; stop if a regret exceeds what Proposition 1 allows."""
+    bound = (parts["R_G"] + parts["R_D"]) / 2.0
+    if (parts["regret"] > bound + 1e-9 * at).any():
+        raise SystemExit(f"{label}: the regret exceeds (R_G + R_D) / 2")
+    return parts | {"bound": bound}
+
+
+def closed_forms(R_G: np.ndarray, at: np.ndarray) -> dict[str, np.ndarray]:
+    """Return the bounds on R_G: as printed, with the gradient's usual size 2C, and Lemma 3's.
+
+    The last is log(A_T / alpha) / sigma with the A_T of the run; R_G as it is after each round.
+    """
+    determinant = -np.cumsum(np.log1p(-SIGMA * np.diff(R_G, prepend=0.0))) / SIGMA
+    t = np.arange(1, at[-1] + 1)
+    printed = np.cumsum(C**2 / (C**2 * SIGMA * t + ALPHA))[at - 1]
+    corrected = np.cumsum(4 * C**2 / (4 * C**2 * SIGMA * t + ALPHA))[at - 1]
+    return dict(zip(FORMS, (printed, corrected, determinant[at - 1]), strict=True))
+
+
+# ---- figure ----
+
+FORMS = {
+    "sum C^2/(C^2 sigma t + alpha), printed": {"color": "0.4", "linestyle": ":"},
+    "the same with 4 C^2": {"color": "0.4", "linestyle": "--"},
+    "log(A_T/alpha)/sigma, Lemma 3": {"color": "0.4", "linestyle": (0, (6, 1, 1, 1))},
+}
+STYLES = {  # the others have plots.line_style
+    "Frequent": {"color": "0", "linestyle": "none", "marker": "x", "markersize": 4},  # on KONS
+    "gradient": {"color": "0.65", "linestyle": "-", "linewidth": 2.0, "zorder": 1.5},
+}
+PANELS = {
+    "R_G": ("R_G", "log"),
+    "R_D": ("R_D, with its sign", "symlog"),
+    "forms": ("closed form / R_G of KONS", "log"),
+    "largest R_D": ("largest R_D", "log"),
+    "regret": ("regret against w* = 0", "log"),
+    "size": ("rounds or rows kept", "log"),
+}
+
+
+def draw(rows: list[dict], forms: dict[str, np.ndarray], at: np.ndarray):
+    """Return the figure."""
+    labels = dict.fromkeys(row["algorithm"] for row in rows)
+    fig, axes = plots.figure(rows=3, columns=2, width=7.2, row_height=2.4)
+    for ax, (part, (ylabel, scale)) in zip(axes.flat, PANELS.items(), strict=True):
+        if scale == "symlog":
+            ax.set_yscale("symlog", linthresh=1.0)
+        if part == "forms":
+            for label, values in forms.items():
+                exact = cells(rows, "T", "R_G", algorithm="KONS")[1][0]
+                ax.plot(at, values / exact, label=label, **FORMS[label])
+            ax.axhline(1.0, color="0", linewidth=1.3)
+        for number, label in enumerate(labels if part in PARTS else ()):
+            _, values = cells(rows, "T", part, algorithm=label)
+            if scale == "log":
+                values = np.where(values > 1e-6, values, np.nan)  # not zeros, nor rounding
+            if not np.isnan(values).all():
+                style = STYLES.get(label.split()[0], plots.line_style(number))
+                plots.band(ax, at, values, label, style)
+        ax.set_xlim(0.8 * at[0], 1.25 * at[-1])
+        plots.tidy(ax, "rounds T", ylabel, log="xy" if scale == "log" else "x")
+    return fig
+
+
+def main() -> None:
+    args = arguments(__doc__ or "", limit=300.0, quick_limit=8.0)
+    n, seeds = (QUICK_ROUNDS, QUICK_SEEDS) if args.quick else (ROUNDS, SEEDS)
+    at = plots.thin(n, POINTS, first=2)
+    at = np.unique(at + at % 2)  # even: then 0 is the best function in hindsight
+    rows, table = [], []
+    for label, play in tqdm(algorithms(n, at).items(), disable=None):
+        done, start = [], time.monotonic()
+        for seed in range(seeds if label.startswith(RANDOM) else 1):
+            done.append(checked(label, play(seed), at))
+            rows += series({"algorithm": label, "seed": seed}, {"T": at} | done[-1])
+            if time.monotonic() - start > args.limit:
+                break
+        middle = {part: np.median([parts[part][-1] for parts in done]) for part in done[0]}
+        table.append({"algorithm": label, "seeds": len(done), "T": at[-1]} | middle)
+    explicit = newton(lambda t, square, A: square, n)
+    for label in ("KONS", SKETCH):  # in kernel form, and in R^3, they are the Newton step above
+        for part in ("R_G", "regret"):
+            gap = np.abs(cells(rows, "T", part, algorithm=label)[1][0] - explicit[part][at - 1])
+            if gap.max() > 1e-8 * at[-1]:
+                raise SystemExit(f"{label} and the Newton step differ in {part}: {gap.max()}")
+    forms, exact = closed_forms(explicit["R_G"], at), explicit["R_G"][at - 1]
+    figure = draw(rows, forms, at)
+    for label, values in forms.items():
+        below = at[values < exact]
+        said = f"below it up to T = {below[-1]}" if len(below) else "never below it"
+        print(f"{label}: {values[-1]:.2f}; R_G of KONS {exact[-1]:.2f}; {said}")
+        rows += series({"algorithm": label}, {"T": at, "R_G": values})
+    publish(figure, rows, args, table, legend=2)
+
+
+if __name__ == "__main__":
+    main()
