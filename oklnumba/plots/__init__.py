@@ -25,6 +25,7 @@ from oklnumba.plots.drawing import (
     tidy,
     title,
 )
+from oklnumba.plots.labels import direct_labels
 
 __all__ = [
     "COLOURS",
@@ -33,6 +34,7 @@ __all__ = [
     "POINTS",
     "band",
     "certificate",
+    "direct_labels",
     "figure",
     "label_ticks",
     "line_style",

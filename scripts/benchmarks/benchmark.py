@@ -26,11 +26,9 @@ from tqdm import tqdm
 
 import oklnumba as okl
 from oklnumba import plots
-from oklnumba.learners.base.learner import Learner
-from oklnumba.plots.labels import direct_labels
 from scripts.benchmarks import peers
 from scripts.benchmarks.peers import Batches, Own, Peer, Rows, Wabbit, combinations
-from scripts.common import arguments, at_hand, publish, read_csv, write_csv
+from scripts.common import Learner, arguments, at_hand, publish, read_csv, write_csv
 
 ROWS, QUICK_ROWS = {"ijcnn1": 50_000, "cod-rna": 50_000}, {"magic04": 3000}
 SLOW_ROWS, REHEARSED_BY_SLOW = 10_000, 3000  # of slow peers
@@ -318,7 +316,7 @@ def draw(rows: list[dict]):
         title = f"{data}, {n:,} rows" + part * f" (open: {SLOW_ROWS:,} of them)"
         x = f"CPU time of a row (\N{MICRO SIGN}s)\n{unseen}".rstrip()
         plots.tidy(ax, x, "mistakes (%)", title, log="xy")
-        direct_labels(ax, ends, plots.FONT - 1.0)
+        plots.direct_labels(ax, ends, plots.FONT - 1.0)
     return figure
 
 

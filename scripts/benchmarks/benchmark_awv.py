@@ -9,13 +9,12 @@ Data: synthetic (uniform inputs in [-1, 1]^d, noisy signs as labels).
 import time
 from functools import partial
 
+import numba
 import numpy as np
 
 import oklnumba as okl
-from oklnumba.experiments.resident import Peak
-from oklnumba.hot.awv import certify, listing_rounds
 from scripts.benchmarks.timing import least, report, row, seconds, stream, timed
-from scripts.common import alone
+from scripts.common import alone, peak_memory
 from tests import naive  # the printed listings
 
 PRINTED = "the printed listing"
@@ -33,9 +32,28 @@ def play_listing(learner, X: np.ndarray, y: np.ndarray, coins=None) -> np.ndarra
 def play_compiled(features: okl.TaylorFeatures, X: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Play the listing as it stands, compiled, on distinct monomials."""
     Z = features.transform(X)
-    r = Z.shape[1]
-    forecasts = np.empty(len(Z))
-    listing_rounds(Z, y, np.eye(r), np.zeros(r), np.empty(r), forecasts)
+    return listing_rounds(Z, y, np.eye(Z.shape[1]), np.zeros(Z.shape[1]))
+
+
+@numba.njit(fastmath=True, error_model="numpy")
+def listing_rounds(Z, y, P, b):
+    """Return the forecasts of the listing: P = A^-1 by Sherman-Morrison, b the sum of y z."""
+    forecasts, v, r = np.zeros(len(y)), np.empty(len(b)), len(b)
+    for t in range(len(y)):
+        z, share = Z[t], 1.0
+        for i in range(r):
+            v[i] = 0.0
+            for j in range(r):
+                v[i] += P[i, j] * z[j]
+            share += v[i] * z[i]
+        for i in range(r):
+            row = 0.0
+            for j in range(r):
+                P[i, j] -= v[i] * v[j] / share
+                row += P[i, j] * b[j]
+            forecasts[t] += z[i] * row
+        for i in range(r):
+            b[i] += y[t] * z[i]
     return forecasts
 
 
@@ -83,19 +101,12 @@ def nystrom(sigma: float, n: int) -> dict:
 
 
 def certificate(n: int) -> dict:
-    """What the certificate costs: its compiled pass against the whole run."""
-    X, y = stream(n, 18)
-    run = okl.run(okl.PKAWV(okl.TaylorFeatures(2, sigma=3.0)), X, y)
-    out = [np.empty((n, 1)) for _ in range(3)]
-    shrinks, growth = np.full(n, 1.01), np.zeros((n, 1))
-    Y, forecasts = y.reshape(n, 1), run.predictions.reshape(n, 1)
-
-    def once():
-        certify(Y, forecasts, shrinks, growth, 1.0, np.zeros((1, 6)), tuple(out))
-
-    cost = seconds(once)
-    name = f"certificate of {n} rounds, PKAWV r=190"
-    return row(name, cost, 100 * cost / run.seconds, 2, "percent of the run", at_most=True)
+    """What the certificate, with the losses, costs: a run with every round of them or none."""
+    (X, y), learner = stream(n, 18), okl.PKAWV(okl.TaylorFeatures(2, sigma=3.0))
+    plays = [lambda r=r: okl.run(learner.reset(), X, y, record=r) for r in ("none", "all")]
+    none, every = least(*(partial(timed, f, time.process_time) for f in plays), repeat=15)
+    name, percent = f"certificate of {n} rounds, PKAWV r=190", 100 * (every - none) / none
+    return row(name, every - none, percent, 2, "percent of the run", at_most=True)
 
 
 def discount(n: int) -> dict:
@@ -140,20 +151,19 @@ def classes(n: int, K: int = 10) -> dict:
     return row(name, ours, theirs / ours, None, f"{K} learners")
 
 
-def above_the_data(n: int) -> int | None:
-    """Return the peak memory of a run above the data, bytes; None where that is not told."""
+def above_the_data(n: int) -> float:
+    """Return the peak memory of a run above that before it, MB."""
     (X, y), learner = stream(n, 18), okl.PKAWV(okl.TaylorFeatures(2, sigma=3.0))
     okl.run(learner, X[:600], y[:600])  # compiles
-    with Peak() as peak:
-        okl.run(learner.reset(), X, y)
-    return peak.rise
+    before = peak_memory()
+    okl.run(learner.reset(), X, y)
+    return peak_memory() - before
 
 
 def memory(n: int) -> list[dict]:
     """Peak memory of a PKAWV run above the data, in a process of its own (Linux)."""
     name, what = f"PKAWV r=190, run of {n} rounds", "MB above the data, peak"
-    rise = alone(above_the_data, n)
-    return [] if rise is None else [row(name, np.nan, rise / 2**20, 400, what, at_most=True)]
+    return [row(name, np.nan, alone(above_the_data, n), 400, what, at_most=True)]
 
 
 def jobs(quick: bool) -> list:
@@ -162,7 +172,7 @@ def jobs(quick: bool) -> list:
         lambda: taylor(18, 2, million, 300, 45),
         lambda: taylor(8, 4, million // 50, 8, 2000),
         lambda: [nystrom(sigma, 1000) for sigma in (1.6, 1.0)],
-        lambda: [certificate(million)],
+        lambda: [certificate(million // 10)],
         lambda: [stride(500 if quick else 2000)],
         lambda: memory(million),
         lambda: [discount(million // 10), classes(million // 50)],

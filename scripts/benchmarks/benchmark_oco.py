@@ -15,9 +15,8 @@ from collections.abc import Callable
 import numpy as np
 
 import oklnumba as okl
-from oklnumba.learners.base.learner import Learner
 from scripts.benchmarks.timing import by_hand, least, report, row, timed
-from scripts.common import cpu_clock
+from scripts.common import Learner, cpu_clock
 
 D = 100
 REPEAT = 5

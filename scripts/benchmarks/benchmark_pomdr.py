@@ -16,10 +16,8 @@ from pathlib import Path
 import numpy as np
 
 import oklnumba as okl
-from oklnumba.experiments.resident import resident
-from oklnumba.learners.base.learner import Learner
 from scripts.benchmarks.timing import report, row, seconds, stream
-from scripts.common import alone
+from scripts.common import Learner, alone, resident
 
 KERNEL = okl.Gaussian(4.0)
 
@@ -138,11 +136,11 @@ def growth(learner: Learner, n: int) -> tuple[float, float, int]:
 
     okl.run(learner, *noise(3000))
     learner.reset()
-    before, peak, start = resident("VmRSS"), 0, time.perf_counter()
+    before, peak, start = resident("VmRSS"), 0.0, time.perf_counter()
     for _ in range(0, n, 10_000):
         learner.partial_fit(*noise(10_000))
         peak = max(peak, resident("VmRSS"))
-    return (peak - before) / 2**20, time.perf_counter() - start, learner.size
+    return peak - before, time.perf_counter() - start, learner.size
 
 
 def memory(n: int) -> list[dict]:

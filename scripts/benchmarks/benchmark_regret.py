@@ -6,18 +6,22 @@ Time: about ten minutes.
 Data: synthetic.
 """
 
+import inspect
 import time
 
 import numpy as np
 import scipy.linalg
 
 import oklnumba as okl
-from oklnumba.learners.base.learner import Learner
-from oklnumba.protocol.warming import examples, warmable
 from scripts.benchmarks.timing import report, row, seconds, stream, timed
 from scripts.common import alone, peak_memory
 
 KERNEL = okl.Gaussian(1.0)
+SEVERAL = ("OneVsRest", "MultiOutput", "OnlineToBatch")  # they play no single real label
+GIVEN = {
+    "kernel": KERNEL, "kernels": [KERNEL], "features": okl.TaylorFeatures(2), "learner": okl.OGD(),
+    "learners": [okl.OGD(eta=0.1), okl.OGD(eta=1.0)],
+}  # fmt: skip
 
 
 def curve(n: int) -> list[dict]:
@@ -61,10 +65,19 @@ def long_stream(n: int, at: int, how: str, goal: float | None) -> list[dict]:
     ]
 
 
+def needs(cls: type, name: str) -> bool:
+    """Return whether a class has this argument, without a default."""
+    found = inspect.signature(cls).parameters
+    return name in found and found[name].default is inspect.Parameter.empty
+
+
 def greedy(n: int) -> list[dict]:
     """The greedy adversary against every learner of the package, d = 5."""
-    found = [next(examples(name)) for name in warmable()]
-    learners = [one for one in found if isinstance(one, Learner)]  # no wrappers
+    classes = [getattr(okl, name) for name in okl.__all__ if name not in SEVERAL]
+    learners = [
+        cls(**{name: value for name, value in GIVEN.items() if needs(cls, name)})
+        for cls in classes if isinstance(cls, type) and hasattr(cls, "learn_one")
+    ]  # fmt: skip
     for learner in learners:  # compiled before
         okl.adversary.greedy(learner, KERNEL, 3, 5)
     took = timed(lambda: [okl.adversary.greedy(one, KERNEL, n, 5) for one in learners])

@@ -11,32 +11,26 @@ import os
 import numpy as np
 
 import oklnumba as okl
-from oklnumba.core import threads
 from scripts.benchmarks.timing import report, row, stream, timed
+from scripts.common import Learner, alone
 
 ONE_CORE, TWO_CORES = 60.0, 50.0  # goals, microseconds a round
 CLASSES = 10
 
 
-def microseconds(learner, X: np.ndarray, y: np.ndarray, cores: int) -> float:
-    """Return the time of a round on so many cores."""
-    allowed = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, sorted(allowed)[:cores])
-    threads.renew()
-    try:
-        return 1e6 * timed(lambda: okl.run(learner, X, y)) / len(y)
-    finally:
-        os.sched_setaffinity(0, allowed)
-        threads.renew()
+def play(learner: Learner, X: np.ndarray, y: np.ndarray, cores: int) -> float:
+    """Return the microseconds of a round on so many cores, to which it keeps this process."""
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
+    okl.run(learner, X[:600], y[:600])  # compiles
+    return 1e6 * timed(lambda: okl.run(learner.reset(), X, y)) / len(y)
 
 
 def rounds(n: int, d: int) -> list[dict]:
     """A run from its first round, restarts included."""
     X, y = stream(n, d)
-    okl.SelfTuning().partial_fit(X[:600], y[:600])  # compiles
     rows = []
     for cores, goal in ((1, ONE_CORE), (2, TWO_CORES)):
-        took = min(microseconds(okl.SelfTuning(), X, y, cores) for _ in range(2))
+        took = min(alone(play, okl.SelfTuning(), X, y, cores) for _ in range(2))
         what = f"SelfTuning, d={d}, {n} rounds, {cores} core{'s' if cores > 1 else ''}"
         rows.append(row(what, 1e-6 * n * took, took, goal, "microseconds a round", at_most=True))
     return rows
@@ -47,8 +41,8 @@ def classes(n: int) -> list[dict]:
     X, _ = stream(n, 16)
     y = np.random.default_rng(1).integers(0, CLASSES, n)
     several = okl.OneVsRest(okl.SelfTuning(), classes=range(CLASSES))
-    one = microseconds(okl.SelfTuning(), X, np.where(y == 0, 1.0, -1.0), 1)
-    took = microseconds(several, X, y, 1)
+    one = alone(play, okl.SelfTuning(), X, np.where(y == 0, 1.0, -1.0), 1)
+    took = alone(play, several, X, y, 1)
     what = f"OneVsRest(SelfTuning), {CLASSES} classes, d=16, {n} rounds"
     of = "times a round of one class"
     return [row(what, 1e-6 * n * took, took / one, None, of, at_most=True)]

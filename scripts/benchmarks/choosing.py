@@ -23,12 +23,10 @@ from tqdm import tqdm
 
 import oklnumba as okl
 from oklnumba import plots
-from oklnumba.learners.base.learner import Learner
-from oklnumba.plots.labels import direct_labels
 from scripts.benchmarks.peers import absent, combinations, survived
 from scripts.benchmarks.streams import Stream, drifts, of_set
 from scripts.benchmarks.timing import by_hand, timed
-from scripts.common import arguments, at_hand, publish
+from scripts.common import Learner, arguments, at_hand, publish
 
 CHOOSING_ROWS, QUICK_ROUNDS = 2000, 1200
 WIDTHS = (0.25, 0.5, 1.0, 2.0)  # of the kernel, times the square root of d
@@ -299,7 +297,7 @@ def panel(ax: Axes, rows: list[dict]) -> None:
         ax.plot(at, value, "o", color=colour, markersize=4)
         ends[row["learner"].replace("half-life 500", "forgets")] = at, value, colour
     ax.set(xscale="log", xlim=(0.03, 1e3), ymargin=0.06)
-    direct_labels(ax, ends, plots.FONT - 2)
+    plots.direct_labels(ax, ends, plots.FONT - 2)
 
 
 def bars(ax: Axes, rows: list[dict]) -> None:

@@ -22,7 +22,6 @@ import numpy as np
 
 import oklnumba as okl
 from oklnumba import plots
-from oklnumba.plots.labels import direct_labels
 from scripts.benchmarks.peers import Own, Rows, absent, combinations, on_features, river_logistic
 from scripts.common import alone, arguments, peak_memory, publish, some, write_csv
 
@@ -257,7 +256,7 @@ def draw(rows: list[dict]):
         title = f"{stream}: {sizes} million rounds (open: a part was played, time extrapolated)"
         seconds = "CPU seconds in the learner, one core"
         plots.tidy(ax, seconds, what if least else "mistakes (%)", title, log="xy")
-        direct_labels(ax, ends, plots.FONT - 1.0)
+        plots.direct_labels(ax, ends, plots.FONT - 1.0)
     return figure
 
 

@@ -4,6 +4,7 @@ The others are no dependency of the package: pip install "oklnumba[benchmark]". 
 rows into the shape that its library wants (``prepare``), and plays those (``mistakes``).
 """
 
+import copy
 import tempfile
 import warnings
 from collections.abc import Callable, Sequence
@@ -15,8 +16,7 @@ from typing import Any
 import numpy as np
 
 import oklnumba as okl
-from oklnumba.core.params import anew
-from oklnumba.learners.base.learner import Learner
+from scripts.common import Learner
 
 MODULES = {"Vowpal Wabbit": "vowpalwabbit", "scikit-learn": "sklearn", "river": "river"}
 
@@ -30,8 +30,8 @@ def combinations(
     make : a function of these arguments, or a learner whose hyper-parameters they are.
     told : format of the text; "": "name = value, ...".
     """
-    if isinstance(make, Learner):
-        learner, make = make, lambda **given: anew(learner).set_params(**given)
+    if hasattr(make, "set_params"):
+        learner, make = make, lambda **given: copy.deepcopy(learner).set_params(**given)
     found = {}
     for values in product(*lists.values()):
         given = dict(zip(lists, values, strict=True))

@@ -16,9 +16,7 @@ from matplotlib.axes import Axes
 
 import oklnumba as okl
 from oklnumba import plots, theory
-from oklnumba.components.features import Features
-from oklnumba.learners.base.learner import Learner
-from scripts.common import arguments, at_hand, publish, series, stream, timed_run
+from scripts.common import Features, Learner, arguments, at_hand, publish, series, stream, timed_run
 
 SIGMA = {"casp": 1.0, "magic04": 2.0}  # 1 on other sets
 LAM, C = 1.0, 1.0

@@ -13,8 +13,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
-from oklnumba.learners.base.learner import Learner
-from scripts.common import FIGURES, write_csv
+from scripts.common import FIGURES, Learner, write_csv
 
 
 def stream(n: int, d: int) -> tuple[np.ndarray, np.ndarray]:

@@ -12,9 +12,9 @@ from itertools import product
 import numpy as np
 
 import oklnumba as okl
-from oklnumba.learners.base.learner import Learner
 from scripts.benchmarks.peers import combinations, survived
 from scripts.benchmarks.streams import SETS, Stream, of_group, of_set
+from scripts.common import Learner
 
 TUNING_SEED = 1000  # of the permutation, or of the made-up stream
 TUNING_ROWS = 10_000

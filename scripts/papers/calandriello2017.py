@@ -9,8 +9,7 @@ import scipy.linalg
 
 import oklnumba as okl
 from oklnumba import plots
-from oklnumba.learners.base.learner import Learner
-from scripts.common import arguments, at_hand, publish
+from scripts.common import Learner, arguments, at_hand, publish
 
 C, ALPHA = 1.0, 1.0
 ROWS, QUICK_ROWS = 4000, 1200  # of gamma and weights

@@ -19,8 +19,7 @@ from tqdm import tqdm
 
 import oklnumba as okl
 from oklnumba import plots
-from oklnumba.learners.base.learner import Learner
-from scripts.common import arguments, cells, publish, series
+from scripts.common import Learner, arguments, cells, publish, series
 
 C, ALPHA = 1.0, 1.0
 SIGMA = 1.0 / (8.0 * C**2)

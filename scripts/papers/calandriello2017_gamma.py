@@ -17,8 +17,7 @@ from matplotlib.axes import Axes
 
 import oklnumba as okl
 from oklnumba import plots
-from oklnumba.learners.base.learner import Learner
-from scripts.common import cells, cpu_clock, stream
+from scripts.common import Learner, cells, cpu_clock, stream
 from scripts.papers.calandriello2017 import (
     ALPHA,
     QUICK_SEEDS,

@@ -14,8 +14,7 @@ from tqdm import tqdm
 
 import oklnumba as okl
 from oklnumba import plots
-from oklnumba.theory.matrix import square_root
-from scripts.common import arguments, cells, publish, stream
+from scripts.common import Kernel, arguments, cells, publish, stream
 from scripts.papers.calandriello2017 import BUNDLED
 
 DELTA, EPS = 0.1, 0.5
@@ -60,6 +59,12 @@ class Meter:
         part = self.white[indices] * np.sqrt(weights)[:, None]
         values = scipy.linalg.eigvalsh(part.T @ part - self.all)
         return float(np.abs(values[[0, -1]]).max())
+
+
+def square_root(kernel: Kernel, X: np.ndarray, tol: float = -1.0) -> np.ndarray:
+    """Return F with F F' = K, but for ``tol`` on the diagonal (below 0: but for rounding)."""
+    F, order, rank, _ = scipy.linalg.lapack.dpstrf(kernel(X), lower=1, tol=tol)
+    return np.tril(F)[np.argsort(order), :rank]
 
 
 def theory_beta(n: int, eps: float) -> float:

@@ -11,8 +11,7 @@ from matplotlib.axes import Axes
 
 import oklnumba as okl
 from oklnumba import plots
-from oklnumba.learners.base.learner import Learner
-from scripts.common import arguments, at_hand, cpu_clock, publish, published_rows, series
+from scripts.common import Learner, arguments, at_hand, cpu_clock, publish, published_rows, series
 
 DEGREES = (2, 3, 4)
 CENTRED = 2500  # features; a larger centred basis, which is ours, is not run

@@ -23,8 +23,7 @@ from tqdm import tqdm
 
 import oklnumba as okl
 from oklnumba import plots
-from oklnumba.learners.base.learner import Learner
-from scripts.common import arguments, cells, print_table, publish, series
+from scripts.common import Learner, arguments, cells, print_table, publish, series
 from scripts.papers.jezequel2019 import AUTHORS, DEGREES, STYLES, published
 
 D, ROUNDS, QUICK_ROUNDS = 5, 80, 25

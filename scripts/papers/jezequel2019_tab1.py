@@ -24,9 +24,7 @@ from tqdm import tqdm
 
 import oklnumba as okl
 from oklnumba import plots
-from oklnumba.components.kernels import Kernel
-from oklnumba.learners.base.learner import Learner
-from scripts.common import arguments, cells, cpu_clock, exponent, publish
+from scripts.common import Kernel, Learner, arguments, cells, cpu_clock, exponent, publish
 
 SIZES, QUICK_SIZES = [2**k for k in range(7, 14)], [2**k for k in range(6, 11)]
 SEEDS, QUICK_SEEDS = 3, 1

@@ -10,8 +10,7 @@ import numpy as np
 
 import oklnumba as okl
 from oklnumba import plots
-from oklnumba.learners.base.learner import Learner
-from scripts.common import arguments, at_hand, cpu_clock, publish, published_rows, some
+from scripts.common import Learner, arguments, at_hand, cpu_clock, publish, published_rows, some
 
 PERMUTATIONS, QUICK_PERMUTATIONS = 10, 2
 TUNING_SEED = 1000  # of the permutation on which steps are tuned, not one of those of the table

@@ -13,8 +13,7 @@ from tqdm import tqdm
 
 import oklnumba as okl
 from oklnumba import plots
-from oklnumba.components.kernels import Kernel
-from scripts.common import arguments, publish
+from scripts.common import Kernel, arguments, publish
 
 ROUNDS = (100, 200, 400, 800, 1600, 3200)
 QUICK_LARGEST = 800

@@ -21,9 +21,7 @@ from tqdm import tqdm
 
 import oklnumba as okl
 from oklnumba import plots
-from oklnumba.components.kernels import Kernel
-from oklnumba.learners.base.learner import Learner
-from scripts.common import arguments, cells, exponent, publish
+from scripts.common import Kernel, Learner, arguments, cells, exponent, publish
 from scripts.papers.jezequel2019_tab1 import play
 
 SIZES, QUICK_SIZES = [2**k for k in range(8, 14)], [2**k for k in range(7, 11)]
