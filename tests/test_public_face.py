@@ -151,7 +151,7 @@ def test_files_are_written_and_data_is_missed_in_one_place(path):
         return
     text = path.read_text(encoding="utf-8")
     writers = r"csv\.(?:Dict)?[wW]riter|savetxt|savefig|write_text|\.write\(|open\([^)]*\"w"
-    if path.name != "peers.py":  # which writes the rows as Vowpal Wabbit reads them
+    if path.name != "rivals.py":  # which writes the rows as Vowpal Wabbit reads them
         assert not re.search(writers, text), "use write_csv or save of common.py"
     assert not re.search(r"\bhow_to_get\b|sys\.exit\(NO_DATA|SystemExit\(NO_DATA", text), (
         "use at_hand of common.py"

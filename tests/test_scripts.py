@@ -212,7 +212,7 @@ def test_what_a_script_publishes(script, tmp_path, capsys, quick, partial, stem)
 
 
 def test_combinations_of_arguments_and_of_hyper_parameters(script):
-    combinations = script("peers").combinations
+    combinations = script("rivals").combinations
     kernel = okl.Gaussian(1.0)
     lists = {"kernel__sigma": (0.5, 2), "lam": (0.1,)}
     one = combinations(okl.KernelAWV(kernel), **lists)
@@ -357,7 +357,7 @@ def test_a_million_rows_stand_for_susy(script, monkeypatch, tmp_path):
 
 def test_millions_leaves_out_libraries_that_are_not_there(script, monkeypatch, capsys):
     millions, played = script("millions"), []
-    monkeypatch.setattr(script("peers"), "installed", lambda library: library == "river")
+    monkeypatch.setattr(script("rivals"), "installed", lambda library: library == "river")
     monkeypatch.setattr(millions, "play_all", lambda jobs, args: played.extend(jobs))
     monkeypatch.setattr(millions, "draw", lambda rows: None)
     monkeypatch.setattr(millions, "publish", lambda *_, **__: None)
@@ -755,7 +755,7 @@ def test_streams_of_a_data_set(script):
 
 
 def test_rivals_see_the_past_only(script):
-    rivals, streams, tuned = script("rivals"), script("streams"), script("tuned")
+    rivals, streams, tuned = script("rivals"), script("streams"), script("rivals")
     rng = np.random.default_rng(0)
     X, y = rng.normal(5.0, 3.0, (50, 2)), rng.normal(1e4, 1.0, 50)
     found = rivals.standardised_online(X)
@@ -781,7 +781,7 @@ def test_rivals_see_the_past_only(script):
 
 
 def test_settings_are_tuned_on_other_rows_than_they_play(script, monkeypatch):
-    tuned, streams = script("tuned"), script("streams")
+    tuned, streams = script("rivals"), script("streams")
     monkeypatch.setattr(tuned, "TUNING_ROWS", 400)
     stream = tuned.rehearsal("magic04")
     played = next(s for s in streams.from_data("magic04") if s.name == "magic04, permuted")
@@ -962,7 +962,7 @@ def test_no_forecast_of_the_benchmark_knows_its_label(script):
 
 def test_vowpal_wabbit_counts_the_forecasts_that_it_makes_before_labels(script):
     workspace = pytest.importorskip("vowpalwabbit").Workspace
-    peers = script("peers")
+    peers = script("rivals")
     X, y = sorted_out(np.random.default_rng(1))
     options = "--loss_function logistic --interactions :: -l 2"
     vw, wrong = workspace(f"{options} --quiet"), 0

@@ -26,8 +26,8 @@ from tqdm import tqdm
 
 import oklnumba as okl
 from oklnumba import plots
-from scripts.benchmarks import peers
-from scripts.benchmarks.peers import Batches, Own, Peer, Rows, Wabbit, combinations
+from scripts.benchmarks import rivals
+from scripts.benchmarks.rivals import Batches, Own, Peer, Rows, Wabbit, combinations
 from scripts.common import Learner, arguments, at_hand, publish, read_csv, write_csv
 
 ROWS, QUICK_ROWS = {"ijcnn1": 50_000, "cod-rna": 50_000}, {"magic04": 3000}
@@ -139,13 +139,13 @@ def wabbits(d: int) -> list[Method]:
 
 def sklearns(d: int) -> list[Method]:
     def on(kind: str, size: int) -> Method:
-        make = partial(peers.on_features, kind, size, batches=Growing)
+        make = partial(rivals.on_features, kind, size, batches=Growing)
         return method(SKLEARN, f"{kind} + SGD, {size}", make, sigma=(0.5 * d**0.5, d**0.5),
                       eta=(0.1, 0.3, 1.0))  # fmt: skip
 
     return [
         method(SKLEARN, "SGD, linear", lambda loss, eta: Growing(
-            None, loss=loss, **peers.sgd_step(eta)),
+            None, loss=loss, **rivals.sgd_step(eta)),
                loss=("log_loss", "hinge"), eta=(0, 0.01, 0.03)),
         method(SKLEARN, "passive-aggressive", lambda C: Growing(
             None, loss="hinge", penalty=None, learning_rate="pa1", eta0=C),
@@ -163,7 +163,7 @@ def rivers(d: int) -> list[Method]:
         return features | linear_model.LogisticRegression(optim.SGD(step / d))
 
     return [
-        method(RIVER, "logistic regression", peers.river_logistic, Rows,
+        method(RIVER, "logistic regression", rivals.river_logistic, Rows,
                step=(0.003, 0.01, 0.03, 0.1, 0.3, 1.0)),
         method(RIVER, "RBFSampler + logistic", sampled, Rows, True, gamma=(0.3, 1.0),
                step=(0.03, 0.1, 0.3)),
@@ -181,7 +181,7 @@ def methods(d: int, quick: bool) -> list[Method]:
     """Return all methods whose library is here."""
     found = ours(d)
     for library, make in ((VW, wabbits), (SKLEARN, sklearns), (RIVER, rivers)):
-        found += make(d) if peers.installed(library) else []
+        found += make(d) if rivals.installed(library) else []
     return [one for one in found if not quick or one.name in QUICK]
 
 
@@ -323,7 +323,7 @@ def draw(rows: list[dict]):
 def main() -> None:
     args = arguments(__doc__ or "", limit=600.0, quick_limit=60.0, keeps=True)
     warnings.simplefilter("ignore")
-    peers.absent(VW, SKLEARN, RIVER)
+    rivals.absent(VW, SKLEARN, RIVER)
     wanted = QUICK_ROWS if args.quick else ROWS
     here = at_hand(wanted)
     rows = summary([run for name in here for run in play_all(name, args)])

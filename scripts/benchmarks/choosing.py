@@ -23,7 +23,7 @@ from tqdm import tqdm
 
 import oklnumba as okl
 from oklnumba import plots
-from scripts.benchmarks.peers import absent, combinations, survived
+from scripts.benchmarks.rivals import absent, combinations, survived
 from scripts.benchmarks.streams import Stream, drifts, of_set
 from scripts.benchmarks.timing import by_hand, timed
 from scripts.common import Learner, arguments, at_hand, publish

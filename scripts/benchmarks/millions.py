@@ -22,7 +22,7 @@ import numpy as np
 
 import oklnumba as okl
 from oklnumba import plots
-from scripts.benchmarks.peers import Own, Rows, absent, combinations, on_features, river_logistic
+from scripts.benchmarks.rivals import Own, Rows, absent, combinations, on_features, river_logistic
 from scripts.common import alone, arguments, peak_memory, publish, some, write_csv
 
 ROUNDS, QUICK_ROUNDS = (10**6, 5 * 10**6, 10**7), (50_000, 100_000, 200_000)

@@ -23,7 +23,7 @@ from tqdm import tqdm
 import oklnumba as okl
 from oklnumba import plots
 from scripts.benchmarks import rivals
-from scripts.benchmarks.peers import absent
+from scripts.benchmarks.rivals import absent
 from scripts.benchmarks.streams import ROWS, SETS, Stream, streams
 from scripts.common import FIGURES, arguments, publish, read_csv
 
