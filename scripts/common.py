@@ -25,7 +25,6 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("MKL_NUM_THREADS", "1")
 
 import numpy as np  # noqa: E402
-from matplotlib.figure import Figure  # noqa: E402
 
 import oklnumba as okl  # noqa: E402
 from oklnumba import datasets, plots  # noqa: E402
@@ -35,9 +34,7 @@ NO_DATA = 77  # exit status "nothing could be done here", as automake has it for
 FIGURES = Path(__file__).resolve().parents[1] / "figures"
 
 
-def arguments(
-    doc: str, limit: float, quick_limit: float, keeps: bool = False, **more: dict
-) -> argparse.Namespace:
+def arguments(doc: str, limit: float, quick_limit: float, keeps: bool = False, **more: dict):
     """Return the options of a script; ``limit`` is in seconds for each algorithm.
 
     A script that ``keeps`` its runs also takes ``--keep DIR``, the ``path`` of ``okl.sweep``;
@@ -152,10 +149,7 @@ def published_rows(paper: str) -> list[dict]:
     return read_csv(Path(__file__).with_name("papers") / "published" / f"{paper}.csv")
 
 
-def publish(
-    figure: Figure, rows: list[dict], args: argparse.Namespace, table: Iterable[dict] | None = None,
-    *, legend: int = 0, partial: bool = False, but: tuple[str, ...] = (),
-) -> None:  # fmt: skip
+def publish(figure, rows, args, table=None, *, legend=0, partial=False, but=()):
     """Write figure and numbers; print the table, else the rows, without the columns ``but``.
 
     legend : columns of one that all panels share. Quick or partial runs never replace the files

@@ -28,7 +28,6 @@ QUICK = ["--quick", "--limit", "8"]
 
 
 def header(path: Path) -> str:
-    """Return the docstring of a file."""
     return ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
 
 
@@ -48,7 +47,6 @@ def bundled_only(empty: str) -> dict[str, str]:
 
 
 def run(script: Path, options: list[str], env: dict[str, str], everything: bool) -> dict[str, str]:
-    """Run a script; return its row of the table."""
     print(f"--- {script.name} {' '.join(options)}", flush=True)
     start = time.monotonic()
     command = [sys.executable, "-m", f"scripts.{script.parent.name}.{script.stem}", *options]
@@ -62,7 +60,6 @@ def run(script: Path, options: list[str], env: dict[str, str], everything: bool)
 
 
 def main() -> int:
-    """Return the exit status: 1 if a script failed."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

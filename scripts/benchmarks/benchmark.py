@@ -18,6 +18,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from importlib.util import find_spec
 from textwrap import fill
 from typing import Any
 
@@ -27,7 +28,18 @@ from tqdm import tqdm
 import oklnumba as okl
 from oklnumba import plots
 from scripts.benchmarks import rivals
-from scripts.benchmarks.rivals import Batches, Own, Peer, Rows, Wabbit, combinations
+from scripts.benchmarks.rivals import (
+    OURS,
+    RIVER,
+    SKLEARN,
+    VW,
+    Batches,
+    Own,
+    Peer,
+    Rows,
+    Wabbit,
+    combinations,
+)
 from scripts.common import Learner, arguments, at_hand, publish, read_csv, write_csv
 
 ROWS, QUICK_ROWS = {"ijcnn1": 50_000, "cod-rna": 50_000}, {"magic04": 3000}
@@ -36,7 +48,7 @@ SEEDS, QUICK_SEEDS, TUNING_SEED = 5, 2, 1000
 TRIED = 6  # settings of each, but of what has none
 WARM_ROWS, BATCH, MOST_MONOMIALS = 1500, 500, 300
 MOST = 1.5  # times the median of mistakes: what has more is named, not drawn
-OURS, VW, SKLEARN, RIVER = "oklnumba", "Vowpal Wabbit", "scikit-learn", "river"
+
 QUICK = ("OGD, linear", "FOGD, 200 features", "PKAWV, Taylor", "VW, linear",
          "RBFSampler + SGD, 400", "logistic regression")  # fmt: skip
 
@@ -66,16 +78,13 @@ class Growing(Batches):
 
 
 def edges(n: int) -> Iterator[tuple[int, int]]:
-    """Yield first and last row of the batches."""
     start, size = 0, 10
     while start < n:
         yield start, min(start + size, n)
         start, size = start + size, min(2 * size if start else size, BATCH)
 
 
-def method(by: str, name: str, make: Any, wrap: Callable = lambda peer: peer,
-           slow: bool = False, **lists: tuple) -> Method:  # fmt: skip
-    """Return a method whose settings are all combinations of the lists."""
+def method(by, name, make, wrap=lambda peer: peer, slow=False, **lists):
     return Method(by, name, combinations(make, wrap, **lists), slow)
 
 
@@ -91,8 +100,7 @@ def ours(d: int) -> list[Method]:
     by_steps = {"kernel__sigma": two, "eta": (0.3, 1.0, 3.0)}
     fogd = {"sigma": two, "eta": (0.3, 1.0, 3.0)}
 
-    def own(name: str, learner: Learner, ones: bool = False, slow: bool = False,
-            **lists: tuple) -> Method:  # fmt: skip
+    def own(name: str, learner: Learner, ones: bool = False, slow: bool = False, **lists: tuple):
         return method(OURS, name, learner, lambda made: Own(made, ones), slow, **lists)
 
     return [
@@ -178,10 +186,9 @@ def rivers(d: int) -> list[Method]:
 
 
 def methods(d: int, quick: bool) -> list[Method]:
-    """Return all methods whose library is here."""
     found = ours(d)
     for library, make in ((VW, wabbits), (SKLEARN, sklearns), (RIVER, rivers)):
-        found += make(d) if rivals.installed(library) else []
+        found += make(d) if find_spec(rivals.MODULES[library]) else []
     return [one for one in found if not quick or one.name in QUICK]
 
 
@@ -204,7 +211,6 @@ def played(make: Callable[[], Peer], X: np.ndarray, y: np.ndarray) -> tuple[floa
 
 
 def best_setting(one: Method, X: np.ndarray, y: np.ndarray) -> str:
-    """Return the setting with the fewest mistakes on these rows."""
     wrong = {text: played(make, X, y)[0] for text, make in one.makers.items()}
     return min(wrong, key=wrong.__getitem__)
 
@@ -293,7 +299,6 @@ LOOKS = {
 
 
 def draw(rows: list[dict]):
-    """Draw mistakes against CPU time, a panel for each data set; open: what is slow."""
     sets = list(dict.fromkeys(row["data"] for row in rows))
     figure, axes = plots.figure(rows=len(sets), columns=1, width=7.2, row_height=4.4)
     for ax, data in zip(axes[:, 0], sets, strict=True):
@@ -323,7 +328,7 @@ def draw(rows: list[dict]):
 def main() -> None:
     args = arguments(__doc__ or "", limit=600.0, quick_limit=60.0, keeps=True)
     warnings.simplefilter("ignore")
-    rivals.absent(VW, SKLEARN, RIVER)
+    rivals.missing_libraries(VW, SKLEARN, RIVER)
     wanted = QUICK_ROWS if args.quick else ROWS
     here = at_hand(wanted)
     rows = summary([run for name in here for run in play_all(name, args)])

@@ -110,7 +110,6 @@ def certificate(n: int) -> dict:
 
 
 def discount(n: int) -> dict:
-    """What a discount costs PKAWV."""
     X, y = stream(n, 18)
     features = okl.TaylorFeatures(2, sigma=3.0)
     plays = [
@@ -152,7 +151,6 @@ def classes(n: int, K: int = 10) -> dict:
 
 
 def above_the_data(n: int) -> float:
-    """Return the peak memory of a run above that before it, MB."""
     (X, y), learner = stream(n, 18), okl.PKAWV(okl.TaylorFeatures(2, sigma=3.0))
     okl.run(learner, X[:600], y[:600])  # compiles
     before = peak_memory()
@@ -161,7 +159,6 @@ def above_the_data(n: int) -> float:
 
 
 def memory(n: int) -> list[dict]:
-    """Peak memory of a PKAWV run above the data, in a process of its own (Linux)."""
     name, what = f"PKAWV r=190, run of {n} rounds", "MB above the data, peak"
     return [row(name, np.nan, alone(above_the_data, n), 400, what, at_most=True)]
 

@@ -24,7 +24,6 @@ KERNEL = okl.Gaussian(3.0)
 
 
 def at_once(function: Callable) -> None:
-    """Call it in two threads."""
     with ThreadPoolExecutor(2) as pool:
         for call in [pool.submit(function) for _ in range(2)]:
             call.result()
@@ -100,10 +99,7 @@ def sketched(quick: bool) -> list[dict]:
     return [rows[0], rows[1] | {"seconds": f"{large[-1][0]:.4g}", "of": text}]
 
 
-def exponents(
-    what: str, step: str, held: str, lengths: list[int], longer: list[tuple], larger: list[tuple],
-    goals: tuple[float | None, float | None],
-) -> list[dict]:  # fmt: skip
+def exponents(what: str, step: str, held: str, lengths: list[int], longer, larger, goals):
     """Return the rows of the cost of a step in t and in the size m of what is held.
 
     longer, larger : pairs (seconds, m), one for each length, and for more held at the first.
@@ -121,10 +117,7 @@ def exponents(
     ]  # fmt: skip
 
 
-def dictionary(
-    what: str, step: str, make: Callable, values: tuple[float, ...],
-    goals: tuple[float | None, float | None], quick: bool,
-) -> list[dict]:  # fmt: skip
+def dictionary(what: str, step: str, make: Callable, values, goals, quick: bool) -> list[dict]:
     """Exponents of the cost of a step in t and in the size m of a dictionary of KORS.
 
     make : a learner, or KORS itself, for a mu (KORS: alpha).

@@ -83,7 +83,6 @@ def first_order(n: int) -> list[dict]:
 
 
 def cost(what: str, ours: Callable, theirs: Callable, of: str, goal: float | None) -> dict:
-    """Return a row for a ratio of times that should be small."""
     mine, other = least(ours, theirs, repeat=REPEAT)
     return row(what, mine, mine / other, goal, f"times the time of {of}", at_most=True)
 
@@ -125,7 +124,6 @@ def logistic_of_river(X: list[dict], y: list[bool]) -> None:
 
 
 def from_python(n: int) -> list[dict]:
-    """One round from Python, predict_one and learn_one, beside river's logistic regression."""
     X, y = stream(n, 22)
     kernel, sketch = okl.Gaussian(1.0), okl.FourierFeatures(200)
     learners = [

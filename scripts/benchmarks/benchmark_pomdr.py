@@ -22,10 +22,7 @@ from scripts.common import Learner, alone, resident
 KERNEL = okl.Gaussian(4.0)
 
 
-def compared(
-    what: str, learner: Learner, loop: Callable, X: np.ndarray, y: np.ndarray, goal: float,
-    atol: float = 1e-9,
-) -> dict:  # fmt: skip
+def compared(what: str, learner: Learner, loop: Callable, X, y, goal: float, atol: float = 1e-09):
     """Return the row of a learner beside a NumPy loop, which must forecast alike."""
     expected: list[np.ndarray] = []
     theirs = seconds(lambda: expected.append(loop(X, y)))
@@ -128,7 +125,6 @@ def fogd(n: int) -> dict:
 
 
 def growth(learner: Learner, n: int) -> tuple[float, float, int]:
-    """Return the growth of this process (MB), the seconds and the atoms of n rounds of noise."""
     rng = np.random.default_rng(0)
 
     def noise(rows: int) -> tuple[np.ndarray, np.ndarray]:

@@ -25,7 +25,6 @@ GIVEN = {
 
 
 def curve(n: int) -> list[dict]:
-    """Regret curves at 100 checkpoints against one Cholesky factor of the same size."""
     X, y = stream(n, 5)
     run = okl.run(okl.PKAWV(okl.TaylorFeatures(2)), X, y)
     K = KERNEL(X)
@@ -72,7 +71,6 @@ def needs(cls: type, name: str) -> bool:
 
 
 def greedy(n: int) -> list[dict]:
-    """The greedy adversary against every learner of the package, d = 5."""
     classes = [getattr(okl, name) for name in okl.__all__ if name not in SEVERAL]
     learners = [
         cls(**{name: value for name, value in GIVEN.items() if needs(cls, name)})

@@ -26,7 +26,6 @@ def play(learner: Learner, X: np.ndarray, y: np.ndarray, cores: int) -> float:
 
 
 def rounds(n: int, d: int) -> list[dict]:
-    """A run from its first round, restarts included."""
     X, y = stream(n, d)
     rows = []
     for cores, goal in ((1, ONE_CORE), (2, TWO_CORES)):
@@ -37,7 +36,6 @@ def rounds(n: int, d: int) -> list[dict]:
 
 
 def classes(n: int) -> list[dict]:
-    """Ten classes on shared factors."""
     X, _ = stream(n, 16)
     y = np.random.default_rng(1).integers(0, CLASSES, n)
     several = okl.OneVsRest(okl.SelfTuning(), classes=range(CLASSES))

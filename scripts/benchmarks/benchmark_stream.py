@@ -29,7 +29,6 @@ def learner() -> okl.PKAWV:
 
 
 def write(path: Path, rounds: int) -> None:
-    """Write the stream, part by part."""
     rng = np.random.default_rng(0)
     names = [f"x{k}" for k in range(WIDTH)] + ["y"]
     schema = pa.schema([(name, pa.float64()) for name in names])
@@ -66,7 +65,6 @@ def play(path: str, rounds: int) -> dict[str, float]:
 
 
 def compare(rounds: int, in_memory: int) -> list[dict]:
-    """Return the rows of the table: the stream between two runs in memory."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "stream.parquet")
         write(path, rounds)

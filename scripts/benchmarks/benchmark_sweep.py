@@ -36,7 +36,6 @@ def side_by_side(rounds: int) -> list[dict]:
 
 
 def in_one_call(rows: int) -> list[dict]:
-    """Return how long eight learners of six sizes and three seeds take."""
     data = okl.datasets.load("magic04", permute=0)
     X, y = data.X[:rows], data.y[:rows]
     eta = 10.0 / rows**0.5

@@ -62,7 +62,6 @@ def draw(ax: Axes, run: okl.Run, curve: okl.theory.RegretCurve | None, colour: s
 
 
 def rows_of(name: str, label: str, run: okl.Run, curve: okl.theory.RegretCurve | None) -> list:
-    """Return the numbers of a run for the file."""
     proof, ends = run.certificate, {}
     if curve is not None:
         texts = ([f"{end:.7g}" for end in ends] for ends in (curve.low, curve.high))

@@ -23,7 +23,7 @@ from tqdm import tqdm
 
 import oklnumba as okl
 from oklnumba import plots
-from scripts.benchmarks.rivals import absent, combinations, survived
+from scripts.benchmarks.rivals import combinations, missing_libraries, run_unless_overflow
 from scripts.benchmarks.streams import Stream, drifts, of_set
 from scripts.benchmarks.timing import by_hand, timed
 from scripts.common import Learner, arguments, at_hand, publish
@@ -77,7 +77,7 @@ Maker = Callable[[], Learner]
 
 def digits() -> Iterator[Stream]:
     """Yield the ten classes of scikit-learn's digits, if it is installed."""
-    if absent("scikit-learn"):
+    if missing_libraries("scikit-learn"):
         return
     from sklearn.datasets import load_digits
 
@@ -108,16 +108,15 @@ def streams(quick: bool) -> Iterator[Stream]:
 
 
 def grid(stream: Stream) -> dict[str, dict[str, Maker]]:
-    """Return the settings of each learner, by name, and how to make it."""
     (n, d), signs, kernel = stream.X.shape, stream.kind != "regression", okl.Gaussian()
     sigmas = [width * d**0.5 for width in WIDTHS]
     forget = {"discount": 2.0 ** (-1.0 / HALF_LIFE)}
     loss, smooth = ({"loss": name if signs else "squared"} for name in ("hinge", "logistic"))
     fourier, taylor = okl.FourierFeatures(FREQUENCIES), okl.TaylorFeatures(2)
     ridge, steps = "sigma={sigma:.3g} lam={lam:g}", "sigma={sigma:.3g} eta={eta:g}"
-    on_features = partial(combinations, told=ridge, features__sigma=sigmas, lam=LAMS)
-    on_atoms = partial(combinations, told=ridge, kernel__sigma=sigmas, lam=LAMS)
-    linear = partial(combinations, told="lam={lam:g}", lam=LAMS)
+    on_features = partial(combinations, label=ridge, features__sigma=sigmas, lam=LAMS)
+    on_atoms = partial(combinations, label=ridge, kernel__sigma=sigmas, lam=LAMS)
+    linear = partial(combinations, label="lam={lam:g}", lam=LAMS)
     nystrom = {"max_size": ATOMS}
     found: dict[str, dict[str, Maker]] = {
         SELF: {"": okl.SelfTuning},
@@ -128,15 +127,15 @@ def grid(stream: Stream) -> dict[str, dict[str, Maker]]:
         "PKAWV, Taylor": on_features(okl.PKAWV(taylor)),
         "KernelAWV": on_atoms(okl.KernelAWV(kernel)),
         "KernelRidge": on_atoms(okl.KernelRidge(kernel)),
-        "FOGD": combinations(okl.FOGD(n_frequencies=FREQUENCIES, **loss), told=steps, sigma=sigmas,
+        "FOGD": combinations(okl.FOGD(n_frequencies=FREQUENCIES, **loss), label=steps, sigma=sigmas,
                              eta=STEPS),
-        "NOGD": combinations(okl.NOGD(kernel, budget=ATOMS, **loss), told=steps,
+        "NOGD": combinations(okl.NOGD(kernel, budget=ATOMS, **loss), label=steps,
                              kernel__sigma=sigmas, eta=STEPS),
-        "POMDR": combinations(okl.POMDR(kernel, budget=ATOMS, horizon=n), told="sigma={sigma:.3g}",
+        "POMDR": combinations(okl.POMDR(kernel, budget=ATOMS, horizon=n), label="sigma={sigma:.3g}",
                               kernel__sigma=sigmas),
         "LinearAWV": linear(okl.LinearAWV()),
         "LinearAWV, half-life 500": linear(okl.LinearAWV(**forget)),
-        "OGD": combinations(okl.OGD(**smooth), told="eta={eta:g}", eta=LINEAR_STEPS),
+        "OGD": combinations(okl.OGD(**smooth), label="eta={eta:g}", eta=LINEAR_STEPS),
     }  # fmt: skip
     absent = {
         "PKAWV, Taylor": taylor.size(d) > MOST_MONOMIALS,
@@ -187,18 +186,18 @@ def single_rounds(learner: Learner, X: np.ndarray, y: np.ndarray, rounds: int) -
     return min([timed(play, time.process_time) for play in plays][1:]) / rounds  # one compiles
 
 
-def entry(
-    label: str, settings: dict[str, Maker], stream: Stream, rows: int, one: int
-) -> dict | None:
+def entry(label: str, settings: dict[str, Maker], stream: Stream, rows: int, one: int):
     """Return the row of a learner on a stream: error, times and memory with the best setting."""
     X, y = prepared(label, stream, rows)
     scores = {}
     for setting, make in settings.items():
-        scores[setting] = error(survived(made(make, stream), X[:rows], y[:rows]), y[:rows], 0)
+        scores[setting] = error(
+            run_unless_overflow(made(make, stream), X[:rows], y[:rows]), y[:rows], 0
+        )
     chosen = min(scores, key=scores.__getitem__)
     learner = made(settings[chosen], stream)
     start = time.process_time()
-    run = survived(learner, X, y)
+    run = run_unless_overflow(learner, X, y)
     seconds = time.process_time() - start
     if run is None:
         return None
@@ -210,7 +209,6 @@ def entry(
 
 
 def game(rounds: int) -> Iterator[dict]:
-    """Yield the rows of the greedy adversary, who makes a stream for each learner."""
     kernel, d = okl.Gaussian(1.0), GAME_INPUTS
     learners = {
         SELF: okl.SelfTuning(),
@@ -254,7 +252,6 @@ def advice(rows: list[dict]) -> str:
 
 
 def overview(rows: list[dict]) -> str:
-    """Return the table of all errors, a line for each learner."""
     names = list(dict.fromkeys(row["stream"] for row in rows))
     labels = sorted({row["learner"] for row in rows}, key=lambda label: (group(label), label))
     found = {(row["learner"], row["stream"]): row["error"] for row in rows}
@@ -263,7 +260,6 @@ def overview(rows: list[dict]) -> str:
 
 
 def latencies(rows: list[dict]) -> str:
-    """Return the table of times on one stream."""
     here = [row for row in rows if row["stream"] == "magic04"]
     body = [[row["learner"], *(short(row[key]) for key in NUMBERS[:2])] for row in here]
     return markdown(["learner", "a round in bulk", "predict_one and learn_one"], body, 1)
@@ -301,7 +297,6 @@ def panel(ax: Axes, rows: list[dict]) -> None:
 
 
 def bars(ax: Axes, rows: list[dict]) -> None:
-    """Draw the regrets of the game."""
     rows = sorted(rows, key=lambda row: -float(row["error"]))
     for i, row in enumerate(rows):
         colour = plots.COLOURS[COLOURS[group(row["learner"])]]
@@ -313,7 +308,6 @@ def bars(ax: Axes, rows: list[dict]) -> None:
 
 
 def draw(rows: list[dict]) -> Figure:
-    """Draw one panel a stream."""
     names = list(dict.fromkeys(row["stream"] for row in rows))
     figure, axes = plots.figure(rows=-(-len(names) // 3), columns=3, width=10.5, row_height=2.6)
     for ax, name in zip(axes.flat, names, strict=False):
@@ -329,7 +323,6 @@ def draw(rows: list[dict]) -> Figure:
 
 
 def played(args: argparse.Namespace) -> Iterator[dict]:
-    """Yield all rows."""
     one = QUICK_SINGLE if args.quick else SINGLE
     for stream in streams(args.quick):
         rows = min(CHOOSING_ROWS, len(stream.y) // (8 if args.quick else 4))

@@ -22,7 +22,16 @@ import numpy as np
 
 import oklnumba as okl
 from oklnumba import plots
-from scripts.benchmarks.rivals import Own, Rows, absent, combinations, on_features, river_logistic
+from scripts.benchmarks.rivals import (
+    RIVER,
+    SKLEARN,
+    Own,
+    Rows,
+    combinations,
+    missing_libraries,
+    on_features,
+    river_logistic,
+)
 from scripts.common import alone, arguments, peak_memory, publish, some, write_csv
 
 ROUNDS, QUICK_ROUNDS = (10**6, 5 * 10**6, 10**7), (50_000, 100_000, 200_000)
@@ -33,7 +42,7 @@ TUNE_ROUNDS, QUICK_TUNE = 50_000, 1000
 D, DECAY, STEEP = 18, 0.7, 4.0
 CONCEPT, PLAYED, REHEARSED = 0, 1, 2  # seeds: of the concept, of the draw that is played, and tuned
 REAL, MADE_UP, LENGTH = ("susy", "higgs"), "made up", 2.8  # LENGTH of inputs, root mean square
-SELF, SKLEARN, RIVER = "SelfTuning", "scikit-learn", "river"
+SELF = "SelfTuning"
 
 
 class Block(NamedTuple):
@@ -80,12 +89,10 @@ def real(name: str, draw: int) -> Iterator[Block]:
 
 
 def blocks(stream: str, draw: int) -> Iterator[Block]:
-    """Return a stream by name."""
     return made_up(draw) if stream == MADE_UP else real(stream, draw)
 
 
 def lengths(stream: str, quick: bool) -> tuple[int, ...]:
-    """Return after how many rounds all are compared."""
     wanted = QUICK_ROUNDS if quick else ROUNDS
     if stream == MADE_UP:
         return wanted
@@ -122,7 +129,6 @@ def families() -> dict[str, dict[str, Callable]]:
 
 
 def others(name: str) -> dict[str, Callable]:
-    """Return the settings of a rival."""
     if "tree" in name:
         from river.tree import HoeffdingAdaptiveTreeClassifier
 
@@ -130,8 +136,8 @@ def others(name: str) -> dict[str, Callable]:
     if name.startswith(RIVER):
         return combinations(river_logistic, Rows, step=(0.01, 0.1))
     kind, size = ("Nystroem", 200) if "Nystroem" in name else ("RBFSampler", 400)
-    told, steps = "sigma = {sigma:g}, step = {eta:g}", (0, 0.3, 1)  # 0: scikit-learn's own
-    return combinations(partial(on_features, kind, size), told=told, sigma=(1, 2), eta=steps)
+    label, steps = "sigma = {sigma:g}, step = {eta:g}", (0, 0.3, 1)  # 0: scikit-learn's own
+    return combinations(partial(on_features, kind, size), label=label, sigma=(1, 2), eta=steps)
 
 
 RIVALS = (
@@ -231,7 +237,6 @@ FAMILIES = {  # colours, in the order of plots.COLOURS
 
 
 def draw(rows: list[dict]):
-    """Draw mistakes against time, a path over the numbers of rounds for each learner."""
     streams = list(dict.fromkeys(row["stream"] for row in rows))
     figure, axes = plots.figure(rows=len(streams), columns=1, width=7.0, row_height=4.8)
     for ax, stream in zip(axes[:, 0], streams, strict=True):
@@ -264,7 +269,7 @@ def main() -> None:
     only = {"action": "append", "metavar": "NAME", "help": "play these alone"}
     args = arguments(__doc__ or "", LIMIT, QUICK_LIMIT, only=only)
     names = args.only or (list(QUICK) if args.quick else [*families(), *RIVALS])
-    missing = absent(SKLEARN, RIVER)
+    missing = missing_libraries(SKLEARN, RIVER)
     names = some([name for name in names if not name.startswith(missing)])
     known = okl.datasets.names()
     streams = [name for name in REAL if name in known and okl.datasets.found(name)]

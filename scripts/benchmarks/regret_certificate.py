@@ -58,11 +58,9 @@ class Stream:
         return run, {REGRET: curve.prefix_penalised}
 
     def each(self, bound: Callable[[np.ndarray, float], float]) -> np.ndarray:
-        """Return a bound of the inputs and the largest label, at the checkpoints."""
         return np.array([bound(X, B) for X, B in zip(self.parts, self.B, strict=True)])
 
     def metered(self, features: Features) -> Curves:
-        """Return the effective dimension as a meter reads it from features."""
         meter, begin, out = theory.Meter(features, LAM), 0, []
         for t in self.at:
             meter.partial_fit(self.X[begin:t], self.y[begin:t])

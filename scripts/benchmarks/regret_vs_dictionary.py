@@ -11,7 +11,6 @@ Data: casp, magic04 and mushrooms (all come with the package), inputs and the la
 """
 
 import argparse
-from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -33,9 +32,7 @@ THRESHOLDS = (0.9, 0.7, 0.5, 0.35, 0.25, 0.15)
 SIGNS_ONLY = ("BOGD", "BOGD++", "POMD", "POMDR", "B(AO)2KS", "Projectron", "Projectron++")
 
 
-def families(
-    kernel: okl.Gaussian, center: np.ndarray, T: int, signs: bool = True
-) -> dict[str, dict[str, Any]]:
+def families(kernel: okl.Gaussian, center: np.ndarray, T: int, signs: bool = True):
     """Return the learners by family; steps as the tables of POMDR tuned them.
 
     signs : whether the labels are -1 and +1, else the loss is squared and some cannot play.
@@ -96,7 +93,6 @@ def families(
 
 
 def measure(name: str, args: argparse.Namespace) -> okl.Table:
-    """Return the table of a data set."""
     T = QUICK_ROUNDS if args.quick else ROUNDS
     data = okl.datasets.load(name, permute=0)
     y = data.y if data.task == "classification" else okl.datasets.scale_to(data.y)

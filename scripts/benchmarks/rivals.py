@@ -1,40 +1,34 @@
-"""What the learners of the package are held against: tuned by hand, and other libraries.
+"""What the benchmarks compare: learners of the package tuned by hand, and other libraries.
 
-Everyone forecasts a row first and then sees its label. The other libraries are no dependency of the
-package: pip install "oklnumba[benchmark]". A ``Peer`` counts mistakes; the rivals of self-tuning
-return forecasts, and have a row of a csv for each stream.
+Everyone forecasts a row before it sees the label. The other libraries are no dependency of the
+package: pip install "oklnumba[benchmark]". A ``Peer`` counts mistakes. The rivals of self-tuning
+return forecasts, and each has a row of a csv for each stream.
 """
 
 import copy
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache, partial
 from importlib.util import find_spec
 from itertools import product
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 from tqdm import tqdm
 
 import oklnumba as okl
 from scripts.benchmarks.streams import SETS, Stream, groups, of_group, of_set
-from scripts.common import Learner, read_csv, write_csv
+from scripts.common import read_csv, write_csv
 
 OURS, VW, SKLEARN, RIVER = "oklnumba", "Vowpal Wabbit", "scikit-learn", "river"
 MODULES = {VW: "vowpalwabbit", SKLEARN: "sklearn", RIVER: "river"}
 
 
-def combinations(
-    make: Callable[..., Any] | Learner, wrap: Callable[[Any], Any] | None = None, told: str = "",
-    **lists: Sequence,
-) -> dict[str, Callable[..., Any]]:  # fmt: skip
-    """Return makers of every combination of arguments, by a text that tells it.
+def combinations(make, wrap=None, label="", **lists):
+    """Return a dict from a label to a maker, for every combination of the lists.
 
     make : a function of these arguments, or a learner whose hyper-parameters they are.
-    told : format of the text; "": "name = value, ...".
+    label : a format; "" stands for "name = value, ...".
     """
     if hasattr(make, "set_params"):
         learner, make = make, lambda **given: copy.deepcopy(learner).set_params(**given)
@@ -43,14 +37,14 @@ def combinations(
         given = dict(zip(lists, values, strict=True))
         short = {name.split("__")[-1]: value for name, value in given.items()}
         shown = {k: f"{v:.4g}" if isinstance(v, float) else v for k, v in short.items()}
-        text = told.format(**short) or ", ".join(f"{k} = {v}" for k, v in shown.items())
+        text = label.format(**short) or ", ".join(f"{k} = {v}" for k, v in shown.items())
         one = partial(make, **given)
         found[text] = one if wrap is None else lambda one=one: wrap(one())
     return found
 
 
-def survived(learner: Any, X: np.ndarray, y: np.ndarray) -> okl.Run | None:
-    """Return the run, None where numbers overflow (a step too long for squared loss)."""
+def run_unless_overflow(learner, X, y):
+    """Return the run, or None if numbers overflow (a step too long for squared loss)."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         try:
@@ -59,70 +53,66 @@ def survived(learner: Any, X: np.ndarray, y: np.ndarray) -> okl.Run | None:
             return None
 
 
-def installed(library: str) -> bool:
-    return find_spec(MODULES[library]) is not None
-
-
-def absent(*libraries: str) -> tuple[str, ...]:
-    """Return which libraries are not installed, and say so."""
-    found = tuple(library for library in libraries if not installed(library))
+def missing_libraries(*libraries):
+    """Return and print which libraries are not installed."""
+    found = tuple(library for library in libraries if find_spec(MODULES[library]) is None)
     for library in found:
         print(f'{library} is not installed and is left out: pip install "oklnumba[benchmark]"')
     return found
 
 
+# ---- peers: classifiers of labels -1 and +1 that count their mistakes ----
+
+
 class Peer:
-    """A classifier of labels -1 and +1."""
+    """Converts rows for its library (``prepare``, not timed), then plays them (``mistakes``)."""
 
-    rows: int | None = 1000  # it is given at once; None: all
-    certificate: Any = None
-    size: Any = ""
+    rows: int | None = 1000  # rows given at once; None: all
+    certificate = None
+    size = ""
 
-    def prepare(self, X: np.ndarray, y: np.ndarray) -> Any:
+    def prepare(self, X, y):
         return X, y
 
-    def mistakes(self, prepared: Any) -> int:
+    def mistakes(self, prepared) -> int:
+        """Return how many forecasts were wrong, each made before its label was seen."""
         raise NotImplementedError
 
-    def play(self, X: np.ndarray, y: np.ndarray) -> int:
-        """Return how many forecasts were wrong, each made before its label was seen."""
+    def play(self, X, y) -> int:
         return self.mistakes(self.prepare(X, y))
 
 
 class Own(Peer):
-    """A learner of the package, with or without a column of ones beside its inputs."""
+    """A learner of the package; ``ones`` adds a column of ones to its inputs."""
 
     rows = None
 
-    def __init__(self, learner: Any, ones: bool = False):
+    def __init__(self, learner, ones=False):
         self.learner, self.ones = learner, ones
 
-    def prepare(self, X: np.ndarray, y: np.ndarray) -> Any:
+    def prepare(self, X, y):
         return (np.column_stack([X, np.ones(len(X))]) if self.ones else X), y
 
-    def mistakes(self, prepared: Any) -> int:
+    def mistakes(self, prepared):
         run = okl.run(self.learner, *prepared)
-        self.certificate = run.certificate
+        self.certificate, self.size = run.certificate, self.learner.size
         return int(run.mistakes.sum())
-
-    @property
-    def size(self) -> int:
-        return self.learner.size
 
 
 class Batches(Peer):
-    """SGDClassifier of scikit-learn, on features if any: forecasts of a batch, then its labels."""
+    """SGDClassifier of scikit-learn, on features or not: forecasts a batch, then learns it."""
 
-    def __init__(self, features: Any, **keywords: Any):
+    def __init__(self, features, **keywords):
         from sklearn.linear_model import SGDClassifier
 
         self.features, self.fitted = features, features is None
         self.model = SGDClassifier(random_state=0, **keywords)
+        self.size = features.n_components if features else ""
 
-    def fit_features(self, X: np.ndarray) -> None:
+    def fit_features(self, X):
         self.features, self.fitted = self.features and self.features.fit(X), True
 
-    def mistakes(self, prepared: Any) -> int:
+    def mistakes(self, prepared):
         X, y = prepared
         if not self.fitted:
             self.fit_features(X)
@@ -132,23 +122,19 @@ class Batches(Peer):
         self.model.partial_fit(Z, y, classes=(-1.0, 1.0))
         return wrong
 
-    @property
-    def size(self) -> int:
-        return self.features.n_components
-
 
 class Rows(Peer):
-    """A classifier of river, row by row, on its dictionaries."""
+    """A classifier of river, row by row."""
 
-    def __init__(self, model: Any):
+    def __init__(self, model):
         self.model = model
 
-    def prepare(self, X: np.ndarray, y: np.ndarray) -> Any:
+    def prepare(self, X, y):
         keys = [f"x{j}" for j in range(X.shape[1])]
         rows = [dict(zip(keys, values, strict=True)) for values in X.tolist()]
         return rows, (y > 0.0).tolist()
 
-    def mistakes(self, prepared: Any) -> int:
+    def mistakes(self, prepared):
         wrong = 0
         for x, label in zip(*prepared, strict=True):
             wrong += self.model.predict_one(x) is not label
@@ -156,53 +142,29 @@ class Rows(Peer):
         return wrong
 
 
-def sgd_step(eta: float) -> dict[str, Any]:
-    """Return keywords of SGDClassifier for a constant step, 0: for its "optimal" schedule."""
-    return {"alpha": 1e-6} | ({"learning_rate": "constant", "eta0": eta} if eta else {})
-
-
-def on_features(
-    kind: str, size: int, sigma: float, eta: float, batches: type[Batches] = Batches
-) -> Batches:
-    """Return logistic SGD on the "RBFSampler" or "Nystroem" of a Gaussian kernel."""
-    from sklearn import kernel_approximation
-
-    make = getattr(kernel_approximation, kind)
-    features = make(gamma=0.5 / sigma**2, n_components=size, random_state=0)
-    return batches(features, loss="log_loss", **sgd_step(eta))
-
-
-def river_logistic(step: float) -> Any:
-    """Return river's logistic regression on inputs standardised by the past."""
-    from river import linear_model, optim, preprocessing
-
-    model = linear_model.LogisticRegression(optim.SGD(step), intercept_lr=step)
-    return preprocessing.StandardScaler() | model
-
-
 class Wabbit(Peer):
-    """Vowpal Wabbit, one pass over its own binary cache of the rows, its progressive mistakes."""
+    """Vowpal Wabbit: one pass over its binary cache of the rows, its own count of mistakes."""
 
     rows = None
 
     def __init__(self, options: str):
         self.options, self.folder = options, tempfile.TemporaryDirectory()
 
-    def __del__(self) -> None:
+    def __del__(self):
         self.folder.cleanup()
 
-    def prepare(self, X: np.ndarray, y: np.ndarray) -> Any:
+    def prepare(self, X, y):
         from vowpalwabbit import Workspace
 
         path = f"{self.folder.name}/rows"
         with open(path, "w", encoding="utf-8") as file:
             for label, values in zip(y.tolist(), X.tolist(), strict=True):
-                told = " ".join(f"{j}:{v:.6g}" for j, v in enumerate(values))
-                file.write(f"{label:g} |f {told}\n")
+                inputs = " ".join(f"{j}:{v:.6g}" for j, v in enumerate(values))
+                file.write(f"{label:g} |f {inputs}\n")
         Workspace(f"-d {path} --cache_file {path}.cache --noop --quiet").finish()
         return path, len(y)
 
-    def mistakes(self, prepared: Any) -> int:
+    def mistakes(self, prepared):
         from vowpalwabbit import Workspace
 
         path, n = prepared
@@ -213,7 +175,31 @@ class Wabbit(Peer):
         return round(learner.get_sum_loss())
 
 
-# ---- the package's learners, tuned by hand ----
+def sgd_step(eta: float) -> dict:
+    """Return keywords of SGDClassifier for a constant step; 0 stands for its own schedule."""
+    return {"alpha": 1e-6} | ({"learning_rate": "constant", "eta0": eta} if eta else {})
+
+
+def on_features(kind: str, size: int, sigma: float, eta: float, batches=Batches) -> Batches:
+    """Return logistic SGD on the "RBFSampler" or "Nystroem" of a Gaussian kernel."""
+    from sklearn import kernel_approximation
+
+    make = getattr(kernel_approximation, kind)
+    features = make(gamma=0.5 / sigma**2, n_components=size, random_state=0)
+    return batches(features, loss="log_loss", **sgd_step(eta))
+
+
+def river_logistic(step: float):
+    from river import linear_model, optim, preprocessing
+
+    model = linear_model.LogisticRegression(optim.SGD(step), intercept_lr=step)
+    return preprocessing.StandardScaler() | model
+
+
+# ---- learners of the package tuned by hand, as the papers tune them ----
+# Inputs, and labels of a regression, are scaled with the whole stream, which looks ahead. The
+# setting is chosen with labels, on another permutation of the set or another draw of a made-up
+# stream: each setting plays TUNING_ROWS / 4 rows, and the best quarter of them TUNING_ROWS.
 
 TUNING_SEED = 1000  # of the permutation, or of the made-up stream
 TUNING_ROWS = 10_000
@@ -225,31 +211,27 @@ MOST_MONOMIALS = 600  # else Taylor features are left out
 LINEAR = {"LinearAWV", "LinearRidge", "OGD", "OGD, logistic"}  # with an intercept
 HINGE_ONLY = {"POMDR", "OGD, logistic"}  # labels -1 and +1 only
 
-Maker = Callable[[int], Learner]  # of the number of rounds
-Forecasts = np.ndarray | None
 
-
-def scalings(X: np.ndarray) -> dict[str, np.ndarray]:
-    """Return the inputs scaled over the whole stream in the two usual ways."""
+def scale_both_ways(X) -> dict:
     standardised = okl.Standardizer(clip=None).fit_transform(X)
     return {"to [-1, 1]": okl.datasets.scale_to(X), "standardised": standardised}
 
 
-def grids(kind: str, d: int) -> dict[str, dict[str, Maker]]:
-    """Return the settings of each family, by name, and how to make the learner."""
+def grids(kind: str, d: int) -> dict:
+    """Return, by family and setting, a function from the number of rounds T to a learner."""
     signs, G = kind == "classification", okl.Gaussian
     loss = {"loss": "hinge" if signs else "squared"}
 
-    def taylor(sigma: float) -> okl.TaylorFeatures:
+    def taylor(sigma):
         return okl.TaylorFeatures(2, sigma=sigma)
 
-    def step(exponent: int, T: int) -> float:
+    def step(exponent, T):
         return 10.0**exponent / T**0.5
 
-    lams = partial(combinations, told="lam={lam:g}", lam=LAMS)
-    steps = partial(combinations, told="step=1e{exponent}/sqrt(T)", exponent=EXPONENTS)
-    curved = partial(combinations, told="sigma={sigma:g} lam={lam:g}", sigma=SIGMAS, lam=LAMS)
-    moved = partial(combinations, told="sigma={sigma:g} step=1e{exponent}/sqrt(T)", sigma=SIGMAS,
+    lams = partial(combinations, label="lam={lam:g}", lam=LAMS)
+    steps = partial(combinations, label="step=1e{exponent}/sqrt(T)", exponent=EXPONENTS)
+    curved = partial(combinations, label="sigma={sigma:g} lam={lam:g}", sigma=SIGMAS, lam=LAMS)
+    moved = partial(combinations, label="sigma={sigma:g} step=1e{exponent}/sqrt(T)", sigma=SIGMAS,
                     exponent=EXPONENTS)  # fmt: skip
     found = {
         "LinearAWV": lams(lambda T, lam: okl.LinearAWV(lam)),
@@ -257,7 +239,7 @@ def grids(kind: str, d: int) -> dict[str, dict[str, Maker]]:
         "OGD": steps(lambda T, exponent: okl.OGD(step(exponent, T), **loss)),
         "OGD, logistic": steps(lambda T, exponent: okl.OGD(step(exponent, T), loss="logistic")),
         "POMDR": combinations(
-            lambda T, sigma: okl.POMDR(G(sigma), horizon=T), told="sigma={sigma:g}", sigma=SIGMAS),
+            lambda T, sigma: okl.POMDR(G(sigma), horizon=T), label="sigma={sigma:g}", sigma=SIGMAS),
         "PKAWV, Fourier": curved(lambda T, sigma, lam: okl.PKAWV(
             okl.FourierFeatures(FREQUENCIES, sigma=sigma), lam=lam)),
         "PKAWV, Taylor": curved(lambda T, sigma, lam: okl.PKAWV(taylor(sigma), lam=lam)),
@@ -278,12 +260,10 @@ def grids(kind: str, d: int) -> dict[str, dict[str, Maker]]:
     return {family: grid for family, grid in found.items() if family not in absent}
 
 
-def play(
-    family: str, make: Maker, X: np.ndarray, stream: Stream, rows: int | None = None
-) -> Forecasts:
-    """Return forecasts in the units of the labels; None where the learner's numbers overflow.
+def play(family: str, make, X, stream: Stream, rows: int | None = None) -> np.ndarray | None:
+    """Return forecasts of the first rows in the units of the labels, None if numbers overflow.
 
-    ``X`` are the inputs, scaled; of a stream of which ``rows`` are played.
+    X : the inputs of the stream, scaled.
     """
     y, rows = stream.y, rows or len(stream.y)
     if family in LINEAR:
@@ -291,12 +271,12 @@ def play(
     middle, half = 0.0, 1.0
     if stream.kind == "regression":  # labels scaled to [-1, 1]
         middle, half = (y.max() + y.min()) / 2.0, (y.max() - y.min()) / 2.0
-    run = survived(make(rows), X[:rows], (y[:rows] - middle) / half)
+    run = run_unless_overflow(make(rows), X[:rows], (y[:rows] - middle) / half)
     return None if run is None else middle + half * run.predictions
 
 
-def clipped(forecasts: np.ndarray, stream: Stream) -> np.ndarray:
-    """Return forecasts within [-1, 1], or within the labels seen so far."""
+def clip(forecasts, stream: Stream):
+    """Return forecasts clipped to [-1, 1], or in a regression to the labels seen so far."""
     if stream.kind == "classification":
         return np.clip(forecasts, -1.0, 1.0)
     y = stream.y[: len(forecasts)]
@@ -306,18 +286,18 @@ def clipped(forecasts: np.ndarray, stream: Stream) -> np.ndarray:
     return out
 
 
-def score(forecasts: Forecasts, stream: Stream) -> float:
+def score(forecasts, stream: Stream) -> float:
     """Return the share of mistakes, or the mean squared error of a regression."""
     if forecasts is None or not np.isfinite(forecasts).all():
         return np.inf
     y = stream.y[: len(forecasts)]
     if stream.kind == "classification":
         return float(np.mean(y * forecasts <= 0.0))
-    return float(np.square(clipped(forecasts, stream) - y).mean())
+    return float(np.square(clip(forecasts, stream) - y).mean())
 
 
 @lru_cache(maxsize=4)
-def rehearsal(group: str) -> Stream:
+def tuning_stream(group: str) -> Stream:
     """Return the stream on which a group of streams (a set, or a made-up stream) is tuned."""
     return of_set(group, TUNING_SEED) if group in SETS else next(of_group(group, TUNING_SEED))
 
@@ -325,8 +305,8 @@ def rehearsal(group: str) -> Stream:
 @lru_cache(maxsize=1)
 def tune(group: str, family: str) -> tuple[str, str]:
     """Return the scaling and the setting with the lowest score."""
-    stream = rehearsal(group)
-    inputs = scalings(stream.X)
+    stream = tuning_stream(group)
+    inputs = scale_both_ways(stream.X)
     grid = grids(stream.kind, stream.X.shape[1])[family]
     left = list(product(inputs, grid))
     for rows in (TUNING_ROWS // 4, TUNING_ROWS):
@@ -339,19 +319,18 @@ def tune(group: str, family: str) -> tuple[str, str]:
     return left[0]
 
 
-# ---- the rivals of self-tuning ----
+# ---- rivals of self-tuning: functions from a stream and a limit to a setting and forecasts ----
 
-HORIZONS = (5000, 10_000, 20_000)  # rounds after which the averages are kept, beside all
+HORIZONS = (5000, 10_000, 20_000)  # averages are kept after so many rounds, and after all
 SLOW_ROWS, FEWER_ROWS = 10_000, 5000  # of slow rivals; of those on more than NARROW inputs
 NARROW, WIDE = 10, 60  # on more than WIDE inputs all of river is slow
 COMPONENTS = 400  # random Fourier features
 RIVER_COMPONENTS = 50  # its RBFSampler has so many of each input by itself, unscaled
 OWN, PLAIN = "oklnumba, tuned by hand", "none"
+TREE, FOREST = "HoeffdingAdaptiveTree", "AdaptiveRandomForest"
 
-Player = Callable[[Stream, float], tuple[str, np.ndarray]]  # to setting and forecasts
 
-
-def averages(series: np.ndarray, n: int, unit: float = 1.0) -> list[str]:
+def averages(series, n: int, unit: float = 1.0) -> list[str]:
     """Return means of the first rounds at HORIZONS and of all n, "" where they were not played."""
     found = [
         f"{unit * series[:at].mean():.6g}" if at <= min(n, len(series)) else "" for at in HORIZONS
@@ -359,54 +338,46 @@ def averages(series: np.ndarray, n: int, unit: float = 1.0) -> list[str]:
     return [*found, f"{unit * series.mean():.6g}" if len(series) == n else ""]
 
 
-def row(stream: Stream, forecasts: np.ndarray) -> dict:
+def row(stream: Stream, forecasts) -> dict:
     """Return mistakes (%) and mean squared loss of the clipped forecasts."""
     n, y = len(stream.y), stream.y[: len(forecasts)]
-    loss = averages(np.square(clipped(forecasts, stream) - y), n)
+    loss = averages(np.square(clip(forecasts, stream) - y), n)
     mistakes = [""] * len(loss)
     if stream.kind == "classification":
         mistakes = averages(y * forecasts <= 0.0, n, 100.0)
-    at = [*HORIZONS, "all"]
-    names = [f"{measure}_{h}" for measure in ("mistakes", "loss") for h in at]
+    names = [f"{measure}_{h}" for measure in ("mistakes", "loss") for h in (*HORIZONS, "all")]
     return {"n": n, "rounds": len(forecasts)} | dict(zip(names, mistakes + loss, strict=True))
 
 
-# ---- nothing learnt, and the package's own ----
-
-
-def last_label(stream: Stream, limit: float) -> tuple[str, np.ndarray]:
+def last_label(stream: Stream, limit: float):
     return "last label", np.concatenate([[0.0], stream.y[:-1]])
 
 
-def plain(stream: Stream, limit: float) -> tuple[str, np.ndarray]:
+def plain(stream: Stream, limit: float):
     """Forecast the last label, or in a regression the mean of the labels so far."""
     if stream.kind == "classification":
         return last_label(stream, limit)
-    return "mean so far", np.concatenate([[0.0], moments(stream.y)[0][:-1]])
+    return "mean so far", np.concatenate([[0.0], running_moments(stream.y)[0][:-1]])
 
 
-def by_hand(group: str, family: str, stream: Stream, limit: float) -> tuple[str, np.ndarray]:
-    """Play a family with the setting that was best on the group's rehearsal."""
+def play_tuned(group: str, family: str, stream: Stream, limit: float):
     how, setting = tune(group, family)
     make = grids(stream.kind, stream.X.shape[1])[family][setting]
-    forecasts = play(family, make, scalings(stream.X)[how], stream)
+    forecasts = play(family, make, scale_both_ways(stream.X)[how], stream)
     return f"{setting} {how}", np.zeros(0) if forecasts is None else forecasts
 
 
-# ---- scikit-learn ----
-
-
-def standardised_online(V: np.ndarray) -> np.ndarray:
+def standardise_online(V):
     """Return each row less the mean of the rows up to it, over their deviation (1 where it is 0).
 
     A row itself counts: inputs are seen before the forecast, and the step comes after the label.
     """
     V = V.reshape(len(V), -1) - V[0]  # the sums of squares keep their digits
-    mean, deviation = moments(V)
+    mean, deviation = running_moments(V)
     return (V - mean) / np.where(deviation > 0.0, deviation, 1.0)
 
 
-def moments(V: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def running_moments(V):
     """Return mean and deviation of the first rows, for every number of rows."""
     count = np.arange(1, len(V) + 1).reshape(-1, *[1] * (V.ndim - 1))
     mean = np.cumsum(V, axis=0) / count
@@ -414,7 +385,7 @@ def moments(V: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return mean, np.sqrt(np.where(variance > 1e-12 * mean**2, variance, 0.0))
 
 
-def sklearn_models(kind: str, d: int) -> dict[str, tuple[dict, float | None]]:
+def sklearn_models(kind: str, d: int) -> dict:
     """Return keywords of SGDClassifier or SGDRegressor and gamma of the RBFSampler, by name."""
     constant = {"learning_rate": "constant"}
     if kind == "classification":
@@ -434,7 +405,7 @@ def sklearn_models(kind: str, d: int) -> dict[str, tuple[dict, float | None]]:
     }
 
 
-def with_sklearn(name: str, stream: Stream, limit: float) -> tuple[str, np.ndarray]:
+def play_sklearn(name: str, stream: Stream, limit: float):
     """Play one of ``sklearn_models`` on inputs (and labels) standardised online."""
     import sklearn
     from sklearn.kernel_approximation import RBFSampler
@@ -442,7 +413,7 @@ def with_sklearn(name: str, stream: Stream, limit: float) -> tuple[str, np.ndarr
 
     keywords, gamma = sklearn_models(stream.kind, stream.X.shape[1])[name]
     y = stream.y[: slow_rows(stream.X.shape[1])]
-    Z = standardised_online(stream.X[: len(y)])
+    Z = standardise_online(stream.X[: len(y)])
     if gamma is not None:
         Z = RBFSampler(gamma=gamma, n_components=COMPONENTS, random_state=0).fit_transform(Z)
     forecasts = np.zeros(len(y))
@@ -451,9 +422,9 @@ def with_sklearn(name: str, stream: Stream, limit: float) -> tuple[str, np.ndarr
             model, targets = SGDClassifier(random_state=0, **keywords), y
             first = {"classes": (-1.0, 1.0)}
         else:
-            model, targets = SGDRegressor(random_state=0, **keywords), standardised_online(y)
+            model, targets = SGDRegressor(random_state=0, **keywords), standardise_online(y)
             first, targets = {}, targets[:, 0]
-        for t in stopwatch(len(y), limit):
+        for t in rounds_within(limit, len(y)):
             if t:
                 forecasts[t] = Z[t] @ model.coef_.ravel() + model.intercept_[0]
             model.partial_fit(Z[t : t + 1], targets[t : t + 1], **({} if t else first))
@@ -461,13 +432,13 @@ def with_sklearn(name: str, stream: Stream, limit: float) -> tuple[str, np.ndarr
     if keywords.get("loss") == "log_loss":
         forecasts = np.tanh(forecasts / 2.0)  # 2 p - 1
     elif stream.kind == "regression":  # in the units of the labels, 0 for the first
-        mean, deviation = (past[:t] for past in moments(y - y[0]))
+        mean, deviation = (past[:t] for past in running_moments(y - y[0]))
         forecasts[1:] = y[0] + mean + np.where(deviation > 0.0, deviation, 1.0) * forecasts[1:]
     return "", forecasts
 
 
-def stopwatch(rows: int, limit: float) -> Iterator[int]:
-    """Yield 0 .. rows - 1 until the limit, in CPU seconds."""
+def rounds_within(limit: float, rows: int):
+    """Yield 0 .. rows - 1, and stop early after ``limit`` CPU seconds."""
     start = time.process_time()
     for t in range(rows):
         if t % 256 == 0 and time.process_time() - start > limit:
@@ -475,14 +446,10 @@ def stopwatch(rows: int, limit: float) -> Iterator[int]:
         yield t
 
 
-# ---- river ----
-
-
-def river_models(kind: str, d: int) -> dict[str, Any]:
-    """Return models by name."""
+def river_models(kind: str, d: int) -> dict:
     from river import feature_extraction, forest, linear_model, optim, preprocessing, tree
 
-    def scaled(model, gamma: float | None = None):
+    def scaled(model, gamma=None):
         front = preprocessing.StandardScaler()
         if gamma is not None:
             front |= feature_extraction.RBFSampler(gamma, n_components=RIVER_COMPONENTS, seed=0)
@@ -500,7 +467,7 @@ def river_models(kind: str, d: int) -> dict[str, Any]:
             FOREST: forest.ARFClassifier(seed=0),
         }
 
-    def target(model, gamma: float | None = None):
+    def target(model, gamma=None):
         return scaled(preprocessing.TargetStandardScaler(regressor=model), gamma)
 
     return {
@@ -512,16 +479,14 @@ def river_models(kind: str, d: int) -> dict[str, Any]:
     }
 
 
-TREE, FOREST = "HoeffdingAdaptiveTree", "AdaptiveRandomForest"
-
-
-def with_river(name: str, stream: Stream, limit: float) -> tuple[str, np.ndarray]:
+def play_river(name: str, stream: Stream, limit: float):
     """Play one of ``river_models``; classifiers forecast 2 p - 1."""
     n, d = stream.X.shape
-    rows = min(n, slow_rows(d)) if is_slow(RIVER, name, d) else n
+    slow = name in (FOREST, TREE) or name.startswith("RBF") or d > WIDE
+    rows = min(n, slow_rows(d)) if slow else n
     model, keys = river_models(stream.kind, d)[name], [f"x{j}" for j in range(d)]
     forecasts = np.zeros(rows)
-    for t in stopwatch(rows, limit):
+    for t in rounds_within(limit, rows):
         x = dict(zip(keys, stream.X[t].tolist(), strict=True))
         if stream.kind == "classification":
             p = model.predict_proba_one(x)
@@ -531,9 +496,6 @@ def with_river(name: str, stream: Stream, limit: float) -> tuple[str, np.ndarray
             forecasts[t] = model.predict_one(x) or 0.0
             model.learn_one(x, float(stream.y[t]))
     return "", forecasts[: t + 1]
-
-
-# ---- all of them ----
 
 
 @lru_cache(maxsize=2)
@@ -546,27 +508,23 @@ def slow_rows(d: int) -> int:
     return SLOW_ROWS if d <= NARROW else FEWER_ROWS
 
 
-def is_slow(by: str, learner: str, d: int) -> bool:
-    return by == SKLEARN or learner in (FOREST, TREE) or learner.startswith("RBF") or d > WIDE
-
-
-def jobs(libraries: bool) -> Iterator[tuple[str, str, str, Player]]:
-    """Yield group, library, learner and player of all; other libraries only where wanted."""
+def jobs(libraries: bool):
+    """Yield group, library, learner and player; other libraries only if wanted."""
     for group in groups():
         found = streams_of(group)
         d, kind = found[0].X.shape[1], found[0].kind
         for player in (plain, last_label) if kind == "regression" else (plain,):
             yield group, PLAIN, player.__name__, player
         for family in grids(kind, d):
-            yield group, OWN, family, partial(by_hand, group, family)
-        others = (SKLEARN, sklearn_models, with_sklearn), (RIVER, river_models, with_river)
+            yield group, OWN, family, partial(play_tuned, group, family)
+        others = (SKLEARN, sklearn_models, play_sklearn), (RIVER, river_models, play_river)
         for by, models, player in others if libraries else ():
             for name in models(kind, d):
                 yield group, by, name, partial(player, name)
 
 
-def play_all(path: Path, libraries: bool, limit: float) -> None:
-    """Play what the csv has not; ``limit`` in CPU seconds for each cell."""
+def play_all(path, libraries: bool, limit: float) -> None:
+    """Play what the csv lacks, ``limit`` CPU seconds each, and write it after every run."""
     rows = read_csv(path)
     done = {(r["stream"], r["by"], r["learner"]) for r in rows}
     for group, by, learner, play in tqdm(list(jobs(libraries)), unit=" job"):
@@ -576,13 +534,13 @@ def play_all(path: Path, libraries: bool, limit: float) -> None:
             start = time.process_time()
             setting, forecasts = play(stream, limit)
             head = {"stream": stream.name, "kind": stream.kind, "by": by, "learner": learner}
-            head["setting"] = setting
             seconds = {"cpu_seconds": f"{time.process_time() - start:.3g}"}
-            rows.append(head | row(stream, np.nan_to_num(forecasts)) | seconds)
+            scores = row(stream, np.nan_to_num(forecasts))
+            rows.append(head | {"setting": setting} | scores | seconds)
             write_csv(path, rows)
 
 
-def best(rows: Iterable[dict], at: str, measure: str) -> dict | None:
+def find_best(rows, at: str, measure: str) -> dict | None:
     """Return the row with the least ``measure`` ("mistakes" or "loss") at a horizon."""
     column = f"{measure}_{at}"
     there = [r for r in rows if r[column] != ""]

@@ -23,7 +23,7 @@ from tqdm import tqdm
 import oklnumba as okl
 from oklnumba import plots
 from scripts.benchmarks import rivals
-from scripts.benchmarks.rivals import absent
+from scripts.benchmarks.rivals import missing_libraries
 from scripts.benchmarks.streams import ROWS, SETS, Stream, streams
 from scripts.common import FIGURES, arguments, publish, read_csv
 
@@ -51,13 +51,10 @@ class Played(NamedTuple):
 
     @property
     def best(self) -> int:
-        """The best member in hindsight."""
         return int(self.pieces.sum(axis=0).argmin())
 
 
-def played(
-    stream: Stream, every: int | None = None, limit: float | None = None, seed: int = 0
-) -> Played:
+def played(stream: Stream, every: int | None = None, limit: float | None = None, seed: int = 0):
     """Play a stream; ``every`` rounds the members' losses are read.
 
     In the first rounds, before there are those members, its own loss counts as theirs.
@@ -110,14 +107,12 @@ def horizon(stream: Stream) -> int:
 
 
 def name(found: dict) -> str:
-    """Return whose learner it is, and its setting."""
     by = {rivals.OWN: "", rivals.PLAIN: ""}.get(found["by"], f"{found['by']}: ")
     learner = "" if found["by"] == rivals.PLAIN else found["learner"]
     return f"{by}{learner} {found['setting']}".strip()
 
 
 def entry(stream: Stream, run: Played, others: list[dict]) -> dict:
-    """Return a row of the csv: self-tuning, tuned by hand and the best rival."""
     (n, d), rows = stream.X.shape, horizon(stream)
     measure = "loss" if run.mistakes is None else "mistakes"
     series = run.losses if run.mistakes is None else 100.0 * run.mistakes
@@ -137,7 +132,7 @@ def entry(stream: Stream, run: Played, others: list[dict]) -> dict:
         ("tuned by hand at horizon", own, rows),
         ("rival at horizon", foreign, rows),
     ):
-        found = rivals.best(group, column(where), measure)
+        found = rivals.find_best(group, column(where), measure)
         out[label] = found[f"{measure}_{column(where)}"] if found else ""
         out[f"{label}, name"] = name(found) if found else ""
     out |= {"horizon": rows, "self-tuning at horizon": series[:rows].mean()}
@@ -147,7 +142,6 @@ def entry(stream: Stream, run: Played, others: list[dict]) -> dict:
 
 
 def draw(rows: list[dict]):
-    """Draw mistakes or losses by those of self-tuning, in the rounds that all have played."""
     looks = {
         "rival": ("best of river, scikit-learn, last label", 1, "s"),
         "tuned by hand": ("best of this package, tuned by hand", 2, "D"),
@@ -185,7 +179,6 @@ def draw(rows: list[dict]):
 
 
 def verdicts(rows: list[dict]) -> Iterator[str]:
-    """Yield how many streams keep each goal, and which do not."""
     own, rival = "self-tuning at horizon", "rival at horizon"
     signs = [r for r in rows if r["kind"] == "classification"]
     real = [r for r in rows if r["kind"] == "regression" and r[rival]]
@@ -210,7 +203,7 @@ def main() -> None:
     args = arguments(__doc__ or "", 120.0, 20.0, rivals={"action": "store_true"})
     own = args.output / f"{RIVALS}.csv"
     if args.rivals:
-        rivals.play_all(own, not absent(rivals.RIVER, rivals.SKLEARN), args.limit)
+        rivals.play_all(own, not missing_libraries(rivals.RIVER, rivals.SKLEARN), args.limit)
     others = read_csv(own if own.exists() else FIGURES / own.name)
     okl.run(okl.SelfTuning(), np.ones((600, 2)), np.ones(600))  # compiles
     rows = []

@@ -16,7 +16,7 @@ from tqdm import tqdm
 
 import oklnumba as okl
 from oklnumba import plots
-from scripts.benchmarks.rivals import standardised_online
+from scripts.benchmarks.rivals import standardise_online
 from scripts.benchmarks.self_tuning import played
 from scripts.benchmarks.streams import DRIFT_ROUNDS, GAPS, Stream, drifts
 from scripts.common import arguments, publish
@@ -32,10 +32,9 @@ PKAWV, ORACLE = "PKAWV without discount", "self-tuning, told to start anew"
 
 
 def pkawv(stream: Stream) -> np.ndarray:
-    """Return the losses of PKAWV on inputs standardised online."""
     learner = okl.PKAWV(okl.FourierFeatures(200, sigma=stream.X.shape[1] ** 0.5), lam=0.1)
     half = np.abs(stream.y).max()
-    return half**2 * okl.run(learner, standardised_online(stream.X), stream.y / half).losses
+    return half**2 * okl.run(learner, standardise_online(stream.X), stream.y / half).losses
 
 
 def told(stream: Stream, points: np.ndarray) -> np.ndarray:
@@ -107,7 +106,6 @@ def measure(draws: int, rounds: int) -> dict[str, dict[str, np.ndarray]]:
 
 
 def rows_of(found: dict[str, dict[str, np.ndarray]]) -> list[dict]:
-    """Return one row for each stream and learner."""
     rows = []
     for name, curves in found.items():
         own = curves[SELF].mean(axis=0)[: BEFORE // EVERY].mean()
@@ -125,7 +123,6 @@ def rows_of(found: dict[str, dict[str, np.ndarray]]) -> list[dict]:
 
 
 def draw(found: dict[str, dict[str, np.ndarray]]):
-    """Draw the running mean of the loss against the rounds since the change."""
     figure, axes = plots.figure(rows=2, columns=2, width=7.2, row_height=2.3)
     at = np.arange(-BEFORE + WINDOW, AFTER + 1, EVERY)
     for ax, (name, curves) in zip(axes.flat, found.items(), strict=True):

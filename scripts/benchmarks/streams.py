@@ -44,7 +44,6 @@ def of_set(name: str, seed: int | None = None) -> Stream:
 
 
 def from_data(name: str) -> Iterator[Stream]:
-    """Yield the streams of a data set."""
     yield of_set(name)._replace(name=f"{name}, file order")
     _, X, y, kind = of_set(name, PERMUTATION)
     yield Stream(f"{name}, permuted", X, y, kind)
@@ -54,7 +53,6 @@ def from_data(name: str) -> Iterator[Stream]:
 
 
 def rotation(d: int, rng: np.random.Generator) -> np.ndarray:
-    """Return a random orthogonal matrix (d, d)."""
     return np.linalg.qr(rng.standard_normal((d, d)))[0]
 
 
@@ -157,7 +155,6 @@ def groups() -> list[str]:
 
 
 def of_group(group: str, seed: int = 0) -> Iterator[Stream]:
-    """Yield the streams of a data set, or the one made-up stream of this name."""
     if group in SETS:
         yield from from_data(group)
     elif group == ELECTRICITY:

@@ -24,14 +24,12 @@ def stream(n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def timed(function: Callable[[], Any], clock: Callable[[], float] = time.perf_counter) -> float:
-    """Return the time of a call."""
     start = clock()
     function()
     return clock() - start
 
 
 def by_hand(learner: Learner, X: Iterable[np.ndarray], y: Iterable[float]) -> None:
-    """Play rounds from Python, predict_one and learn_one."""
     for x, label in zip(X, y, strict=True):
         learner.predict_one(x)
         learner.learn_one(x, label)
@@ -49,9 +47,7 @@ def least(*functions: Callable[[], float], repeat: int) -> list[float]:
     return [min(column) for column in zip(*times[1:], strict=True)]
 
 
-def row(
-    what: str, took: float, value: float, goal: float | None, unit: str, at_most: bool = False
-) -> dict:
+def row(what: str, took: float, value: float, goal: float | None, unit: str, at_most: bool = False):
     kept = "" if goal is None else "yes" if (value <= goal if at_most else value >= goal) else "NO"
     wanted = "" if goal is None else f"{'<=' if at_most else '>='} {goal:g}"
     return {

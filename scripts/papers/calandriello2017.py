@@ -1,6 +1,5 @@
 """What the scripts of Calandriello, Lazaric, Valko (ICML 2017) share."""
 
-import argparse
 from collections.abc import Callable
 from typing import Any
 
@@ -9,7 +8,7 @@ import scipy.linalg
 
 import oklnumba as okl
 from oklnumba import plots
-from scripts.common import Learner, arguments, at_hand, publish
+from scripts.common import arguments, at_hand, publish
 
 C, ALPHA = 1.0, 1.0
 ROWS, QUICK_ROWS = 4000, 1200  # of gamma and weights
@@ -19,9 +18,7 @@ SETS = BUNDLED | {"ijcnn1": 1.0}
 ITERATIONS = 400  # of competitor, at most
 
 
-def competitor(
-    kernel: okl.Gaussian, X: np.ndarray, y: np.ndarray, C: float = 1.0, alpha: float = 1.0
-) -> tuple[np.ndarray, float]:
+def competitor(kernel, X, y, C: float = 1.0, alpha: float = 1.0) -> tuple[np.ndarray, float]:
     """Return values and norm of argmin sum (y - f)^2 + alpha |f|^2 over f with |f(x_t)| <= C.
 
     Its dual is a lasso: f is the ridge fit to y - v, with v sparse; proximal gradient steps of
@@ -44,10 +41,7 @@ def competitor(
     return scale * f, scale * float(np.sqrt(max(a @ f, 0.0)))
 
 
-def play(
-    name: str, data: tuple[np.ndarray, np.ndarray], jobs: list[tuple], args: argparse.Namespace,
-    measure: Callable[[Learner, okl.Run], dict], **options: Any,
-) -> list[dict]:  # fmt: skip
+def play(name: str, data, jobs, args, measure, **options: Any) -> list[dict]:
     """Return what a sweep has of each job (label, gamma or None, seed, learner), in their order."""
     lines = {f"{label}, gamma = {gamma}, seed {seed}": one for label, gamma, seed, one in jobs}
     table = okl.sweep(lines, {name: data}, 0, measure=measure, time_limit=args.limit,

@@ -45,9 +45,7 @@ def squares(forecasts: np.ndarray) -> np.ndarray:
     return SIGMA * (2.0 * (forecasts - labels(len(forecasts)))) ** 2
 
 
-def parts_of(
-    forecasts: np.ndarray, weights: np.ndarray, alpha: float = ALPHA
-) -> dict[str, np.ndarray]:
+def parts_of(forecasts: np.ndarray, weights: np.ndarray, alpha: float = ALPHA):
     """Return the parts of the regret after each round, from the weights that entered A."""
     y, above = labels(len(forecasts)), weights - squares(forecasts)
     return {
@@ -59,9 +57,7 @@ def parts_of(
     }
 
 
-def newton(
-    weight: Callable[[int, float, float], float], n: int, alpha: float = ALPHA
-) -> dict[str, np.ndarray]:
+def newton(weight: Callable[[int, float, float], float], n: int, alpha: float = ALPHA):
     """Play the projected online Newton step; return its parts after each round.
 
     weight : what enters A, of the round t (from 1), of sigma g^2 and of A.
@@ -109,7 +105,6 @@ def unbiased(seed: int, eps: float = 0.5) -> Callable[[int, float, float], float
 
 
 def few(T: int) -> int:
-    """Return a logarithmic budget."""
     return int(np.ceil(np.log2(T)))
 
 
@@ -122,8 +117,8 @@ def algorithms(n: int, at: np.ndarray) -> dict[str, Callable[[int], dict[str, np
     """Return, for each algorithm, a function of a seed that gives its parts at the rounds."""
     kernel = okl.Gaussian(1.0)
 
-    def last(weight: Callable) -> Callable:  # weights depend on T: a run for each T
-        def ends(_: int) -> dict[str, np.ndarray]:
+    def last(weight: Callable) -> Callable:
+        def ends(seed: int) -> dict[str, np.ndarray]:
             runs = [newton(weight(T), T) for T in at]
             return {part: np.array([run[part][-1] for run in runs]) for part in PARTS}
 
@@ -189,7 +184,6 @@ PANELS = {
 
 
 def draw(rows: list[dict], forms: dict[str, np.ndarray], at: np.ndarray):
-    """Return the figure."""
     labels = dict.fromkeys(row["algorithm"] for row in rows)
     fig, axes = plots.figure(rows=3, columns=2, width=7.2, row_height=2.4)
     for ax, (part, (ylabel, scale)) in zip(axes.flat, PANELS.items(), strict=True):

@@ -63,7 +63,6 @@ def costs(learner: Learner, run: okl.Run) -> dict:
 
 
 def jobs(kernel: okl.Gaussian, quick: bool) -> list[tuple[str, float | None, int, Learner]]:
-    """Return label, gamma, seed and learner of each run."""
     seeds = range(QUICK_SEEDS if quick else SEEDS)
     common = {"C": C, "alpha": ALPHA}
     out: list[tuple] = [("KONS", None, 0, okl.KONS(kernel, **common))]
@@ -104,7 +103,6 @@ def measure(name: str, sigma: float, n: int, args: argparse.Namespace) -> list[d
 
 
 def draw(axes: list[Axes], name: str, rows: list[dict]) -> None:
-    """Draw the panels of a data set, from top to bottom."""
     grid = np.array([min(GAMMAS), 1.0])
     for ax, (key, (unit, power, ylabel)) in zip(axes, PANELS.items(), strict=False):
         for label, style in REFERENCES.items():

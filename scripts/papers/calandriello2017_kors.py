@@ -72,14 +72,11 @@ def theory_beta(n: int, eps: float) -> float:
     return 3.0 * np.log(n / DELTA) / eps**2
 
 
-def kors(
-    kernel: okl.Gaussian, X: np.ndarray, alpha: float, beta: float, eps: float, seed: int
-) -> okl.KORS:
+def kors(kernel: okl.Gaussian, X: np.ndarray, alpha: float, beta: float, eps: float, seed: int):
     return okl.KORS(kernel, alpha=alpha, beta=beta, eps=eps, seed=seed).partial_fit(X)
 
 
 def sizes(name: str, sigma: float, rows: tuple, seeds: int) -> list[dict]:
-    """Return dictionary sizes for streams of several lengths and several alphas."""
     kernel, out = okl.Gaussian(sigma), []
     for n in rows:
         X, _ = stream(name, n)
@@ -97,7 +94,6 @@ def sizes(name: str, sigma: float, rows: tuple, seeds: int) -> list[dict]:
 
 
 def accuracy(meter: Meter, kernel: okl.Gaussian, X: np.ndarray, seeds: int) -> list[dict]:
-    """Return measured eps where some eps was asked for."""
     out = []
     for asked in ASKED:
         for mode, beta in (("practice", 1.0), ("theory", theory_beta(len(X), asked))):
@@ -134,7 +130,6 @@ def samplers(meter: Meter, kernel: okl.Gaussian, X: np.ndarray, seeds: int) -> l
 
 
 def draw(axes: list, name: str, rows: list[dict]) -> None:
-    """Draw the panels of a data set, from top to bottom."""
     for mode, style, label in (("practice", ONE, "KORS, beta = 1"), ("theory", MANY, THEORY)):
         x, size = cells(rows, "d_onl", "size", part="size", mode=mode)
         axes[0].plot(np.tile(x, len(size)), size.ravel(), **style | {"linestyle": "none"})

@@ -78,7 +78,6 @@ def measure(name: str, sigma: float, n: int, args: argparse.Namespace) -> list[d
 
 
 def draw(axes: list[Axes], name: str, rows: list[dict]) -> None:
-    """Draw the panels of a data set, from top to bottom."""
     for ax, (part, ylabel) in zip(axes, PARTS.items(), strict=True):
         if part == "R_D":
             ax.set_yscale("symlog", linthresh=10.0)

@@ -2,7 +2,6 @@
 
 import warnings
 from argparse import Namespace
-from collections.abc import Callable
 from dataclasses import dataclass
 from math import comb
 
@@ -52,8 +51,6 @@ CURVES = {
 
 @dataclass(frozen=True)
 class Panel:
-    """One data set of a figure."""
-
     name: str
     sigma: float = 1.0
     test_part: bool = False  # only the rows of the source's test file, as published
@@ -80,9 +77,7 @@ def authors_labels(rmsd: np.ndarray) -> np.ndarray:
     return (2.0 * rmsd - 1.0) / (2.0 * rmsd - 1.0).max()
 
 
-def stream(
-    panel: Panel, scaling: tuple[float, float], seed: int = SEED
-) -> tuple[np.ndarray, np.ndarray]:
+def stream(panel: Panel, scaling: tuple[float, float], seed: int = SEED):
     """Return inputs and labels, scaled and in a random order (some sets are sorted by class)."""
     data = okl.datasets.load(panel.name, scale=None)
     start = data.n_train if panel.test_part else 0
@@ -123,7 +118,6 @@ def averages(run: okl.Run) -> np.ndarray:
 
 
 def csv_rows(head: dict, run: okl.Run, finished: bool) -> list[dict]:
-    """Return tidy rows at some readings of the clock."""
     at = plots.thin_checkpoints(run, points=40)
     rounds, seconds = run.checkpoints[at], [f"{s:.4g}" for s in run.checkpoint_seconds[at]]
     curve = {"round": rounds, "average_loss": averages(run)[rounds - 1], "seconds": seconds}
@@ -139,7 +133,6 @@ def order(panel: Panel, scaling: str, runs: dict[str, okl.Run]) -> str:
 
 
 def draw(axes: np.ndarray, panel: Panel, scaling: str, runs: dict[str, okl.Run], n: int) -> None:
-    """Draw losses on the left and times on the right."""
     plots.loss_curves(runs, axes[0], first=FIRST, styles=STYLES, legend=False)
     plots.time_curves(runs, axes[1], styles=STYLES, legend=False)
     name = f"{panel.name}, inputs scaled to {scaling}"
@@ -151,7 +144,6 @@ def draw(axes: np.ndarray, panel: Panel, scaling: str, runs: dict[str, okl.Run],
 
 
 def draw_published(ax: Axes, figure: str) -> None:
-    """Draw the points of the authors' curves in the colours of ours."""
     for curve, (rounds, values) in published(figure).items():
         shown = rounds >= FIRST
         ax.plot(
@@ -161,9 +153,7 @@ def draw_published(ax: Axes, figure: str) -> None:
     ax.plot([], [], linestyle="", marker="o", markersize=3.6, color="0.45", label=AUTHORS)
 
 
-def timed(
-    lines: dict[str, Learner], name: str, X: np.ndarray, y: np.ndarray, args: Namespace
-) -> list[dict]:
+def timed(lines: dict[str, Learner], name: str, X: np.ndarray, y: np.ndarray, args: Namespace):
     """Return what a sweep has of each algorithm, in CPU seconds; say what it warned of."""
 
     def measure(learner: Learner, run: okl.Run) -> dict:
@@ -184,16 +174,13 @@ def timed(
 
 
 def play(panel: Panel, scaling: str, args: Namespace) -> tuple[list[dict], int]:
-    """Return the runs of a row of the figure, and the stream's length."""
     X, y = stream(panel, SCALINGS[scaling])
     lines, n = learners(panel, X), KERNEL_ROWS
     ridge, name = {"KernelRidge": lines.pop("KernelRidge")}, f"{panel.name} {scaling}"
     return timed(ridge, name, X[:n], y[:n], args) + timed(lines, name, X, y, args), len(X)
 
 
-def reproduce(
-    doc: str | None, panels: list[Panel], also: Callable[[Namespace], list[dict]] | None = None
-) -> None:
+def reproduce(doc, panels, also=None) -> None:
     """Make a figure of all panels and scalings, its numbers and those of ``also``, and a table."""
     args = arguments(doc or "", LIMIT, QUICK_LIMIT, keeps=True)
     here = at_hand(panel.name for panel in panels)

@@ -43,9 +43,7 @@ def bordered(inverse: np.ndarray, column: np.ndarray, corner: float) -> np.ndarr
                      [-b / pivot, np.array([[1.0 / pivot]])]])  # fmt: skip
 
 
-def pros_n_kons(
-    X: np.ndarray, y: np.ndarray, coins: np.ndarray, lags: bool
-) -> tuple[np.ndarray, int]:
+def pros_n_kons(X: np.ndarray, y: np.ndarray, coins: np.ndarray, lags: bool):
     """Return forecasts of Pros-N-KONS and the size of its dictionary, by NumPy, slowly.
 
     If it lags, a forecast is made with the w of the round before (and in the span of the dictionary
@@ -105,7 +103,6 @@ def theirs() -> dict[str, tuple[np.ndarray, np.ndarray]]:
 
 
 def measure(permutations: int) -> list[dict]:
-    """Return a row for each algorithm, permutation and round of the authors' points."""
     found: dict[str, list[dict]] = {}
     for seed in tqdm(range(permutations), desc="permutations", disable=None):
         for label, own, size in losses(seed):
@@ -130,7 +127,6 @@ def draw(ax: Axes, name: str, rows: list[dict]) -> None:
 
 
 def table(rows: list[dict]) -> list[dict[str, str]]:
-    """Return theirs, ours and the difference at some rounds."""
     out = []
     for label in dict.fromkeys(row["algorithm"] for row in rows):
         columns = "average_loss", "authors", "size at the end"

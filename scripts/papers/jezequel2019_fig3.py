@@ -78,7 +78,6 @@ def games(quick: bool) -> tuple[Game, Game]:
 
 
 def learner(label: str, game: Game, seed: int) -> Learner:
-    """Return the learner of a label, with the settings of the paper's experiments."""
     if label == EXACT:
         return okl.KernelAWV(KERNEL, lam=LAM)
     if label.startswith("PKAWV"):

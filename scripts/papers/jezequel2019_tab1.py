@@ -96,7 +96,6 @@ def tuning(setting: Setting, n: int) -> dict[str, float]:
 
 
 def learners(setting: Setting, n: int, seed: int) -> dict[str, Learner]:
-    """Return the algorithms that play n rounds."""
     kernel, at = setting.kernel, tuning(setting, n)
     found: dict[str, Learner] = {"Kernel-AWV": okl.KernelAWV(kernel, lam=at["lam"])}
     if isinstance(kernel, okl.Gaussian):
@@ -135,7 +134,6 @@ def play(learner: Learner, X: np.ndarray, y: np.ndarray, limit: float) -> tuple:
 
 
 def measure(setting: Setting, sizes: list[int], seeds: int, limit: float) -> list[dict]:
-    """Return regret, time and size by algorithm, rounds and seed."""
     for learner in learners(setting, 600, 0).values():
         okl.run(learner, *stream(setting, 600, 0))  # compiles
     found: list[tuple] = []
@@ -165,7 +163,6 @@ def slope(n: np.ndarray, values: np.ndarray, of_log: bool) -> tuple[float, float
 
 
 def summary(setting: Setting, found: list[dict]) -> list[dict[str, str]]:
-    """Return the rows of the table."""
     rows = []
     logs = setting.gamma is None
     for label in (BOUND, *LABELS):
@@ -200,7 +197,6 @@ def summary(setting: Setting, found: list[dict]) -> list[dict[str, str]]:
 
 
 def draw(axes: np.ndarray, setting: Setting, found: list[dict]) -> None:
-    """Draw regret and time against n, and the stated rates through our last values."""
     logs = setting.gamma is None
     for i, label in enumerate((*LABELS, BOUND)):
         n, regret, us = cells(found, "rounds", "regret", "us", algorithm=label)

@@ -27,8 +27,6 @@ LINES = (*ALGORITHMS[:2], RELEASED, *ALGORITHMS[2:])  # of Tables 2 and 4
 
 @dataclass(frozen=True)
 class Case:
-    """One data set with the settings that the paper gives for it."""
-
     name: str
     sigma: float
     zeta: float
@@ -121,9 +119,7 @@ def play_timed(case: Case, args: argparse.Namespace, seeds: Sequence[int]) -> ok
         return play(case, args, seeds, tune={"exponent": EXPONENTS}, time_alone=True)
 
 
-def best_widths(
-    case: Case, exponents: dict[str, int], args: argparse.Namespace
-) -> dict[str, tuple[float, float, float]]:
+def best_widths(case: Case, exponents: dict[str, int], args: argparse.Namespace):
     """Return the width with the fewest mistakes, these, and those with the paper's width.
 
     For every algorithm over 2^(-2..6), with the step tuned at the paper's width, on the permutation
@@ -235,7 +231,6 @@ def compare(doc: str | None, table: int, cases: list[Case]) -> None:
 
 
 def draw_comparison(cases: list[Case], rows: list[dict]):
-    """Draw mistake ratios (above) and times (below), published beside ours."""
     figure, axes = plots.figure(rows=2, columns=len(cases), width=7.2, row_height=2.5)
     for column, case in enumerate(cases):
         own = [row for row in rows if row["dataset"] == case.name]
@@ -261,7 +256,6 @@ def draw_comparison(cases: list[Case], rows: list[dict]):
 
 
 def diary(learner: okl.POMDR, run: okl.Run) -> dict[str, float | int | None]:
-    """Return what POMDR notes of a run."""
     return {name: getattr(learner.diary, name) for name in ("alignment", "switch_round", "size")}
 
 
@@ -292,7 +286,6 @@ def widths(doc: str | None, table: int, cases: list[Case]) -> None:
 
 
 def draw_widths(rows: list[dict]):
-    """Draw mistakes, A_T and t-bar of each case, published beside ours."""
     figure, axes = plots.figure(rows=1, columns=3, width=7.2, row_height=3.0)
     places = np.arange(len(rows))
     names = [f"{row['dataset']}, {row['sigma']:g}" for row in rows]

@@ -60,9 +60,7 @@ def tuned(T: int) -> float:
     return sqrt(2.0 * (4.5 + 4.0 * log(T))) / (U * sqrt(T))
 
 
-def over_draws(
-    learner: Learner, X: np.ndarray, y: np.ndarray, seed: int, excess: Callable[[np.ndarray], float]
-) -> tuple[float, float]:
+def over_draws(learner: Learner, X, y, seed: int, excess) -> tuple[float, float]:
     """Return the mean excess of f_1, ..., f_T, and that of the mean of some of them."""
     batch = okl.OnlineToBatch(learner, draws=DRAWS, seed=seed).fit(X, y)
     total = 0.0
@@ -73,7 +71,6 @@ def over_draws(
 
 
 def hinge_panel(flip: float, T: int, streams: int) -> list[dict[str, float]]:
-    """Return excess risks and bounds of T examples, a row a stream."""
     found = []
 
     def excess(values: np.ndarray) -> float:
@@ -133,9 +130,7 @@ LOOKS = {  # and the names
 BOUND_OF = {"Theorem 2": POMD, "Theorem 3": POMD, "Theorem 4": SGD}
 
 
-def table(
-    title: str, sizes: list[int], measure: Callable[[int], list[dict[str, float]]]
-) -> list[dict]:
+def table(title: str, sizes: list[int], measure: Callable[[int], list[dict[str, float]]]):
     """Measure one panel; stop if a mean excess risk is above a bound."""
     rows = []
     for T in tqdm(sizes, desc=title, disable=None):
@@ -152,7 +147,6 @@ def table(
 
 
 def draw(ax: Axes, rows: list[dict], ylabel: str) -> None:
-    """Draw the rows of one panel."""
     for name, look in LOOKS.items():
         sizes, means, errors = cells(rows, "T", "mean", "standard_error", what=name)
         if not len(sizes):

@@ -101,7 +101,6 @@ def learners(setting: Setting, T: int, A: float, seed: int) -> dict[str, Learner
 
 
 def measure(setting: Setting, sizes: list[int], seeds: int, limit: float) -> list[dict]:
-    """Return regret, CPU time of a late round, size and A_T, by algorithm, rounds and seed."""
     rows = []
     for learner in learners(setting, 600, 600.0, 0).values():
         okl.run(learner, *stream(setting, 600, 0))  # compiles
@@ -134,14 +133,12 @@ def growth(T: np.ndarray, regret: np.ndarray) -> tuple[float, float]:
 
 
 def upper_half(found: list[dict]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the larger T and the mean A_T there."""
     T, A = cells(found, "rounds", "A", algorithm="POMDR")
     half = len(T) // 2
     return T[half:].astype(float), A[:, half:].mean(axis=0)
 
 
 def summary(setting: Setting, found: list[dict]) -> list[dict[str, str]]:
-    """Return the rows of the table."""
     T, A = upper_half(found)
     rows = []
     for label in LABELS:
@@ -162,7 +159,6 @@ def summary(setting: Setting, found: list[dict]) -> list[dict[str, str]]:
 
 
 def draw(axes: np.ndarray, setting: Setting, found: list[dict], labels: tuple[str, str]) -> None:
-    """Draw regret and time against T, and the stated rates through our last values."""
     T, A = upper_half(found)
     for i, label in enumerate(LABELS):
         sizes, regret, us = cells(found, "rounds", "regret", "us", algorithm=label)

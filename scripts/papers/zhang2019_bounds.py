@@ -68,9 +68,7 @@ PANELS = [
 ]  # fmt: skip
 
 
-def gradient(
-    stream: str, t: int, w: np.ndarray, G: np.ndarray, kind: str, rng: np.random.Generator
-) -> np.ndarray:
+def gradient(stream: str, t: int, w, G, kind: str, rng) -> np.ndarray:
     """Return the gradient of the linear part of round t, of 2-norm at most 1."""
     # On a simplex some coordinates are better than others. Elsewhere nothing is to be learnt:
     # points without a domain would leave the comparators' ball, to a negative regret.
@@ -103,7 +101,6 @@ def best(kind: str, G: np.ndarray, t: int) -> np.ndarray:
 
 
 def play_linear(panel: Panel, stream: str, n: int, rounds: np.ndarray) -> list[tuple]:
-    """Play a game; return round, regret and bound at some rounds."""
     rng = np.random.default_rng(0)
     eta = step(panel.kind, n)
     learner = panel.make(eta).reset(D)

@@ -25,7 +25,6 @@ EG = "EG on (x, -x)"
 
 
 def game(sparse: bool, d: int, n: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return inputs, labels and the comparator."""
     rng = np.random.default_rng(seed)
     if sparse:
         X, w = rng.choice([-1.0, 1.0], (n, d)), np.eye(d)[0]
