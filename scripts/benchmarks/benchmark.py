@@ -12,15 +12,13 @@ Data: ijcnn1 and cod-rna, 50,000 rows of each permutation; inputs standardised o
     rows, the same for all (SelfTuning, which needs no scale, too).
 """
 
-import argparse
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 from textwrap import fill
-from typing import Any
 
 import numpy as np
 from tqdm import tqdm
@@ -40,7 +38,7 @@ from scripts.benchmarks.rivals import (
     Wabbit,
     combinations,
 )
-from scripts.common import Learner, arguments, at_hand, publish, read_csv, write_csv
+from scripts.common import available, parse_arguments, publish, read_csv, write_csv
 
 ROWS, QUICK_ROWS = {"ijcnn1": 50_000, "cod-rna": 50_000}, {"magic04": 3000}
 SLOW_ROWS, REHEARSED_BY_SLOW = 10_000, 3000  # of slow peers
@@ -71,13 +69,13 @@ class Growing(Batches):
 
     rows = None
 
-    def mistakes(self, prepared: Any) -> int:
+    def mistakes(self, prepared) -> int:
         X, y = prepared
         self.fit_features(X[:BATCH])
-        return sum(super(Growing, self).mistakes((X[a:b], y[a:b])) for a, b in edges(len(y)))
+        return sum(super(Growing, self).mistakes((X[a:b], y[a:b])) for a, b in batch_edges(len(y)))
 
 
-def edges(n: int) -> Iterator[tuple[int, int]]:
+def batch_edges(n: int):
     start, size = 0, 10
     while start < n:
         yield start, min(start + size, n)
@@ -88,7 +86,7 @@ def method(by, name, make, wrap=lambda peer: peer, slow=False, **lists):
     return Method(by, name, combinations(make, wrap, **lists), slow)
 
 
-def ours(d: int) -> list[Method]:
+def ours(d: int):
     """Return the learners of the package; widths of kernels are in proportion to sqrt(d)."""
     width, kernel, smooth = d**0.5, okl.Gaussian(), {"loss": "logistic"}
     three, two = (width / 4, width / 2, width), (width / 2, width)
@@ -100,7 +98,7 @@ def ours(d: int) -> list[Method]:
     by_steps = {"kernel__sigma": two, "eta": (0.3, 1.0, 3.0)}
     fogd = {"sigma": two, "eta": (0.3, 1.0, 3.0)}
 
-    def own(name: str, learner: Learner, ones: bool = False, slow: bool = False, **lists: tuple):
+    def own(name: str, learner, ones: bool = False, slow: bool = False, **lists):
         return method(OURS, name, learner, lambda made: Own(made, ones), slow, **lists)
 
     return [
@@ -125,11 +123,11 @@ def ours(d: int) -> list[Method]:
     ]  # fmt: skip
 
 
-def wabbits(d: int) -> list[Method]:
+def wabbits(d: int):
     """Return Vowpal Wabbit with its own updates (adaptive, normalised, invariant), and others."""
     rates, both = (0.5, 2.0, 8.0), ("logistic", "hinge")
 
-    def vw(name: str, options: str, slow: bool = False, **lists: tuple) -> Method:
+    def vw(name: str, options: str, slow: bool = False, **lists) -> Method:
         return method(VW, f"VW, {name}", options.format, Wabbit, slow, **lists)
 
     by_loss = {"loss": both, "rate": rates}
@@ -145,7 +143,7 @@ def wabbits(d: int) -> list[Method]:
     ]  # fmt: skip
 
 
-def sklearns(d: int) -> list[Method]:
+def sklearns(d: int):
     def on(kind: str, size: int) -> Method:
         make = partial(rivals.on_features, kind, size, batches=Growing)
         return method(SKLEARN, f"{kind} + SGD, {size}", make, sigma=(0.5 * d**0.5, d**0.5),
@@ -163,10 +161,10 @@ def sklearns(d: int) -> list[Method]:
     ]  # fmt: skip
 
 
-def rivers(d: int) -> list[Method]:
+def rivers(d: int):
     from river import feature_extraction, forest, linear_model, optim, tree
 
-    def sampled(gamma: float, step: float) -> Any:
+    def sampled(gamma: float, step: float):
         features = feature_extraction.RBFSampler(gamma, n_components=50, seed=0)
         return features | linear_model.LogisticRegression(optim.SGD(step / d))
 
@@ -185,7 +183,7 @@ def rivers(d: int) -> list[Method]:
     ]  # fmt: skip
 
 
-def methods(d: int, quick: bool) -> list[Method]:
+def methods(d: int, quick: bool):
     found = ours(d)
     for library, make in ((VW, wabbits), (SKLEARN, sklearns), (RIVER, rivers)):
         found += make(d) if find_spec(rivals.MODULES[library]) else []
@@ -195,12 +193,12 @@ def methods(d: int, quick: bool) -> list[Method]:
 # ---- playing ----
 
 
-def permuted(X: np.ndarray, y: np.ndarray, seed: int, n: int) -> tuple[np.ndarray, np.ndarray]:
+def permute(X, y, seed: int, n: int):
     order = np.random.default_rng(seed).permutation(len(y))[:n]
     return X[order], y[order]
 
 
-def played(make: Callable[[], Peer], X: np.ndarray, y: np.ndarray) -> tuple[float, float]:
+def play(make, X, y):
     """Return mistakes (%) and CPU seconds of all threads of one run."""
     peer = make()
     step = peer.rows or len(y)
@@ -210,12 +208,12 @@ def played(make: Callable[[], Peer], X: np.ndarray, y: np.ndarray) -> tuple[floa
     return 100.0 * wrong / len(y), time.process_time() - begin
 
 
-def best_setting(one: Method, X: np.ndarray, y: np.ndarray) -> str:
-    wrong = {text: played(make, X, y)[0] for text, make in one.makers.items()}
+def best_setting(one: Method, X, y) -> str:
+    wrong = {text: play(make, X, y)[0] for text, make in one.makers.items()}
     return min(wrong, key=wrong.__getitem__)
 
 
-def play_all(name: str, args: argparse.Namespace) -> list[dict]:
+def play_all(name: str, args) -> list[dict]:
     """Return a row for each run on a data set, in turn over the methods; take what is kept."""
     data = okl.datasets.load(name, scale=None)
     X, y = okl.Standardizer(clip=None).fit_transform(data.X), data.y
@@ -228,11 +226,11 @@ def play_all(name: str, args: argparse.Namespace) -> list[dict]:
         if (one.name, seed, rows) in done:
             continue
         if one.name not in chosen:
-            rehearsal = permuted(X, y, TUNING_SEED, REHEARSED_BY_SLOW if one.slow else n)
+            rehearsal = permute(X, y, TUNING_SEED, REHEARSED_BY_SLOW if one.slow else n)
             chosen[one.name] = best_setting(one, *rehearsal)
-        make, (Z, labels) = one.makers[chosen[one.name]], permuted(X, y, seed, rows)
-        played(make, Z[:WARM_ROWS], labels[:WARM_ROWS])
-        mistakes, seconds = played(make, Z, labels)
+        make, (Z, labels) = one.makers[chosen[one.name]], permute(X, y, seed, rows)
+        play(make, Z[:WARM_ROWS], labels[:WARM_ROWS])
+        mistakes, seconds = play(make, Z, labels)
         runs.append({
             "data": name, "by": one.by, "method": one.name, "setting": chosen[one.name],
             "tried": str(len(one.makers)), "permutation": str(seed), "rows": str(rows),
@@ -243,7 +241,7 @@ def play_all(name: str, args: argparse.Namespace) -> list[dict]:
     return runs
 
 
-def jobs(d: int, n: int, seeds: int, quick: bool) -> list[tuple[Method, int, int]]:
+def jobs(d: int, n: int, seeds: int, quick: bool):
     """Return method, permutation and rows of all runs, in turn over the methods, slow ones last.
 
     Ours also play the rows that the slow ones play, to be compared with them.
@@ -260,7 +258,7 @@ def jobs(d: int, n: int, seeds: int, quick: bool) -> list[tuple[Method, int, int
 HEAD = ("data", "by", "method", "setting", "tried", "rows")
 
 
-def summary(runs: list[dict]) -> list[dict]:
+def summary(runs) -> list[dict]:
     """Return a row for each method on each data set, peers beside ours at equal error."""
     rows = []
     for key in dict.fromkeys(tuple(run[k] for k in HEAD) for run in runs):
@@ -272,7 +270,7 @@ def summary(runs: list[dict]) -> list[dict]:
             row[f"{key}_sd"] = f"{np.std(values, ddof=1):.2g}" if len(values) > 1 else ""
         rows.append(row | {"seconds_least": f"{min(float(run['seconds']) for run in own):.4g}"})
     for row in rows:
-        match = None if row["by"] == OURS else equal(row, rows)
+        match = None if row["by"] == OURS else fastest_as_good(row, rows)
         row["ours_at_equal_error"] = match["method"] if match else ""
         row["its_mistakes"] = match["mistakes"] if match else ""
         # of each the least seconds: the machine may be busy
@@ -281,7 +279,7 @@ def summary(runs: list[dict]) -> list[dict]:
     return rows
 
 
-def equal(peer: dict, rows: list[dict]) -> dict | None:
+def fastest_as_good(peer, rows):
     """Return the fastest of ours on the same rows that makes no more mistakes than a peer."""
     least, where = float(peer["mistakes"]), (OURS, peer["data"], peer["rows"])
     own = [row for row in rows if (row["by"], row["data"], row["rows"]) == where]
@@ -298,7 +296,7 @@ LOOKS = {
 }
 
 
-def draw(rows: list[dict]):
+def draw(rows):
     sets = list(dict.fromkeys(row["data"] for row in rows))
     figure, axes = plots.figure(rows=len(sets), columns=1, width=7.2, row_height=4.4)
     for ax, data in zip(axes[:, 0], sets, strict=True):
@@ -326,11 +324,11 @@ def draw(rows: list[dict]):
 
 
 def main() -> None:
-    args = arguments(__doc__ or "", limit=600.0, quick_limit=60.0, keeps=True)
+    args = parse_arguments(__doc__, limit=600.0, quick_limit=60.0, keeps=True)
     warnings.simplefilter("ignore")
     rivals.missing_libraries(VW, SKLEARN, RIVER)
     wanted = QUICK_ROWS if args.quick else ROWS
-    here = at_hand(wanted)
+    here = available(wanted)
     rows = summary([run for name in here for run in play_all(name, args)])
     partial = len(here) < len(wanted)
     publish(draw(rows), rows, args, legend=4, partial=partial, but=("tried",))

@@ -13,15 +13,15 @@ import numba
 import numpy as np
 
 import oklnumba as okl
-from scripts.benchmarks.timing import least, report, row, seconds, stream, timed
-from scripts.common import alone, peak_memory
+from scripts.benchmarks.timing import least_times, median_seconds, report, row, stream, timed
+from scripts.common import peak_memory, run_in_process
 from tests import naive  # the printed listings
 
 PRINTED = "the printed listing"
 SIZES = 1000, 1024
 
 
-def play_listing(learner, X: np.ndarray, y: np.ndarray, coins=None) -> np.ndarray:
+def play_listing(learner, X, y, coins=None):
     out = []
     for x, label in zip(X, y, strict=True):
         out.append(learner.predict(x, coins.random()) if coins else learner.predict(x))
@@ -29,7 +29,7 @@ def play_listing(learner, X: np.ndarray, y: np.ndarray, coins=None) -> np.ndarra
     return np.array(out)
 
 
-def play_compiled(features: okl.TaylorFeatures, X: np.ndarray, y: np.ndarray) -> np.ndarray:
+def play_compiled(features, X, y):
     """Play the listing as it stands, compiled, on distinct monomials."""
     Z = features.transform(X)
     return listing_rounds(Z, y, np.eye(Z.shape[1]), np.zeros(Z.shape[1]))
@@ -67,14 +67,14 @@ def taylor(d: int, degree: int, n: int, slice_rounds: int, goal: float) -> list[
     def listed() -> None:
         expected.append(play_listing(naive.PhiAWV(d, sigma=3.0, M=degree), *small))
 
-    listing = seconds(listed, repeat=1) / slice_rounds
-    compiled = seconds(lambda: play_compiled(features, *small)) / slice_rounds
+    listing = median_seconds(listed, repeat=1) / slice_rounds
+    compiled = median_seconds(lambda: play_compiled(features, *small)) / slice_rounds
     for found in (
         okl.run(okl.PKAWV(features), *small).predictions,
         play_compiled(features, *small),
     ):
         np.testing.assert_allclose(found, expected[0], rtol=0, atol=1e-10)
-    bulk = seconds(lambda: okl.run(okl.PKAWV(features), X, y))
+    bulk = median_seconds(lambda: okl.run(okl.PKAWV(features), X, y))
     r = features.size(d)
     name = f"PKAWV d={d} M={degree} (r={r})"
     return [
@@ -95,7 +95,7 @@ def nystrom(sigma: float, n: int) -> dict:
     run = okl.run(okl.NystromAWV(kernel), X, y)
     # Later the block inverse of the listing's KORS has lost its digits: its coins fall otherwise.
     np.testing.assert_allclose(run.predictions[:200], expected[:200], rtol=0, atol=1e-6)
-    ours = seconds(lambda: okl.run(okl.NystromAWV(kernel), X, y))
+    ours = median_seconds(lambda: okl.run(okl.NystromAWV(kernel), X, y))
     name = f"NystromAWV with KORS, {n} rounds, {run.sizes[-1]} atoms at the end"
     return row(name, ours, theirs / ours, 100, "the printed listing, slips corrected")
 
@@ -104,7 +104,7 @@ def certificate(n: int) -> dict:
     """What the certificate, with the losses, costs: a run with every round of them or none."""
     (X, y), learner = stream(n, 18), okl.PKAWV(okl.TaylorFeatures(2, sigma=3.0))
     plays = [lambda r=r: okl.run(learner.reset(), X, y, record=r) for r in ("none", "all")]
-    none, every = least(*(partial(timed, f, time.process_time) for f in plays), repeat=15)
+    none, every = least_times(*(partial(timed, f, time.process_time) for f in plays), repeat=15)
     name, percent = f"certificate of {n} rounds, PKAWV r=190", 100 * (every - none) / none
     return row(name, every - none, percent, 2, "percent of the run", at_most=True)
 
@@ -115,7 +115,9 @@ def discount(n: int) -> dict:
     plays = [
         lambda g=g: okl.PKAWV(features, discount=g).partial_fit(X, y) for g in (1, 2 ** (-1 / 500))
     ]
-    plain, discounted = least(*(partial(timed, f, time.process_time) for f in plays), repeat=15)
+    plain, discounted = least_times(
+        *(partial(timed, f, time.process_time) for f in plays), repeat=15
+    )
     name = f"PKAWV r=190 with a discount, run of {n} rounds"
     return row(name, discounted, discounted / plain, 1.05, "CPU time without", at_most=True)
 
@@ -125,7 +127,7 @@ def stride(n: int) -> dict:
     rng = np.random.default_rng(0)
     runs = [(rng.uniform(-1, 1, (n, r)) / np.sqrt(r), rng.choice([-1.0, 1.0], n)) for r in SIZES]
     plays = [partial(okl.run, okl.LinearAWV(), *run) for run in runs]
-    times = least(*(partial(timed, f, time.process_time) for f in plays), repeat=7)
+    times = least_times(*(partial(timed, f, time.process_time) for f in plays), repeat=7)
     ratio = times[1] / times[0] * (SIZES[0] / SIZES[1]) ** 2
     name = f"LinearAWV, r = {SIZES[1]}, run of {n} rounds"
     what = f"CPU time of r = {SIZES[0]}, for each number of the factor"
@@ -140,12 +142,12 @@ def classes(n: int, K: int = 10) -> dict:
     learner = okl.PKAWV(okl.FourierFeatures(100, sigma=6.0))
     several = okl.OneVsRest(learner, classes=range(K))
 
-    def apart() -> np.ndarray:
+    def apart():
         runs = [okl.run(learner.reset(), X, np.where(y == k, 1.0, -1.0)) for k in range(K)]
         return np.stack([run.predictions for run in runs], axis=1)
 
     np.testing.assert_array_equal(okl.run(several, X, y).scores, apart())
-    ours, theirs = seconds(lambda: okl.run(several.reset(), X, y)), seconds(apart)
+    ours, theirs = median_seconds(lambda: okl.run(several.reset(), X, y)), median_seconds(apart)
     name = f"OneVsRest(PKAWV) of {K} classes, d=64, r=200, run of {n} rounds"
     return row(name, ours, theirs / ours, None, f"{K} learners")
 
@@ -160,7 +162,7 @@ def above_the_data(n: int) -> float:
 
 def memory(n: int) -> list[dict]:
     name, what = f"PKAWV r=190, run of {n} rounds", "MB above the data, peak"
-    return [row(name, np.nan, alone(above_the_data, n), 400, what, at_most=True)]
+    return [row(name, np.nan, run_in_process(above_the_data, n), 400, what, at_most=True)]
 
 
 def jobs(quick: bool) -> list:

@@ -8,7 +8,6 @@ Data: synthetic (uniform inputs in [-1, 1]^d, noisy signs as labels).
 """
 
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
@@ -17,13 +16,13 @@ import scipy.linalg
 from threadpoolctl import threadpool_limits
 
 import oklnumba as okl
-from scripts.benchmarks.timing import least, report, row, seconds, stream, timed
-from scripts.common import Learner, exponent
+from scripts.benchmarks.timing import least_times, median_seconds, report, row, stream, timed
+from scripts.common import fit_exponent
 
 KERNEL = okl.Gaussian(3.0)
 
 
-def at_once(function: Callable) -> None:
+def run_twice(function) -> None:
     with ThreadPoolExecutor(2) as pool:
         for call in [pool.submit(function) for _ in range(2)]:
             call.result()
@@ -44,15 +43,17 @@ def exact(n: int, repeat: int) -> list[dict]:
     rows = []
     for threads, goal in ((1, 1.1), (2, 1.15)):
         with threadpool_limits(threads):
-            reference, *ours = least(*(partial(timed, f) for f in (factor, *runs)), repeat=repeat)
+            reference, *ours = least_times(
+                *(partial(timed, f) for f in (factor, *runs)), repeat=repeat
+            )
         of = f"time of Gram matrix + dpotrf in place, {threads} BLAS thread{'s' * (threads > 1)}"
         for cls, took in zip(learners, ours, strict=True):
             name = f"{cls.__name__}, run of {n} rounds"
             rows.append(row(name, took, took / reference, goal, of, at_most=True))
     for cls, run in zip(learners, runs, strict=True):
         with threadpool_limits(1):  # more would be four on two cores
-            one, two = partial(timed, run), partial(timed, partial(at_once, run))
-            alone, both = least(one, two, repeat=repeat)
+            one, two = partial(timed, run), partial(timed, partial(run_twice, run))
+            alone, both = least_times(one, two, repeat=repeat)
         name = f"{cls.__name__}, two runs of {n} rounds in two threads"
         rows.append(row(name, both, both / alone, 1.2, "time of one run", at_most=True))
     return rows
@@ -64,12 +65,12 @@ def kons(n: int) -> list[dict]:
     blocks, rows = okl.KONS(KERNEL), okl.SketchedKONS(KERNEL, gamma=1.0)
     plays = [lambda one=one: okl.run(one.reset(), *data).predictions for one in (blocks, rows)]
     np.testing.assert_allclose(*(play() for play in plays), rtol=0, atol=1e-9)
-    ours, plain = seconds(plays[0]), seconds(plays[1], repeat=1)
+    ours, plain = median_seconds(plays[0]), median_seconds(plays[1], repeat=1)
     name = f"KONS, run of {n} rounds"
     return [row(name, ours, plain / ours, 3, "the compiled loop that adds row by row")]
 
 
-def a_round(learner: Learner | okl.KORS, X: np.ndarray, y: np.ndarray, rounds: int) -> float:
+def round_seconds(learner, X, y, rounds: int) -> float:
     """Return the median time of a round over five pieces of the stream.
 
     Seconds of this thread, which count no waiting for a core.
@@ -85,9 +86,9 @@ def sketched(quick: bool) -> list[dict]:
     rounds = 200
     X, y = stream(lengths[-1] + 5 * rounds, 18)
 
-    def after(n: int, gamma: float) -> tuple[float, int]:
+    def after(n: int, gamma: float):
         learner = okl.SketchedKONS(KERNEL, gamma=gamma, beta=0.01).partial_fit(X[:n], y[:n])
-        return a_round(learner, X[n:], y[n:], rounds), learner.sketch_size
+        return round_seconds(learner, X[n:], y[n:], rounds), learner.sketch_size
 
     small = [after(n, 1e-6) for n in lengths]
     large = [after(lengths[0], gamma) for gamma in (0.05, 0.1, 0.2, 0.4)]
@@ -99,7 +100,7 @@ def sketched(quick: bool) -> list[dict]:
     return [rows[0], rows[1] | {"seconds": f"{large[-1][0]:.4g}", "of": text}]
 
 
-def exponents(what: str, step: str, held: str, lengths: list[int], longer, larger, goals):
+def exponents(what: str, step: str, held: str, lengths, longer, larger, goals):
     """Return the rows of the cost of a step in t and in the size m of what is held.
 
     longer, larger : pairs (seconds, m), one for each length, and for more held at the first.
@@ -107,8 +108,8 @@ def exponents(what: str, step: str, held: str, lengths: list[int], longer, large
     sizes = [m for _, m in longer]
     span = f"t from {lengths[0]} to {lengths[-1]}, {held.format(min(sizes), max(sizes))}"
     most = f"t = {lengths[0]}, {held.format(larger[0][1], larger[-1][1])}"
-    by_t = exponent(lengths, [took for took, _ in longer])
-    by_m = exponent([m for _, m in larger], [took for took, _ in larger])
+    by_t = fit_exponent(lengths, [took for took, _ in longer])
+    by_m = fit_exponent([m for _, m in larger], [took for took, _ in larger])
     return [
         row(f"{what}, {span}, a {step} at the end", longer[-1][0], by_t, goals[0],
             "exponent of the cost in t", at_most=True),
@@ -117,7 +118,7 @@ def exponents(what: str, step: str, held: str, lengths: list[int], longer, large
     ]  # fmt: skip
 
 
-def dictionary(what: str, step: str, make: Callable, values, goals, quick: bool) -> list[dict]:
+def dictionary(what: str, step: str, make, values, goals, quick: bool) -> list[dict]:
     """Exponents of the cost of a step in t and in the size m of a dictionary of KORS.
 
     make : a learner, or KORS itself, for a mu (KORS: alpha).
@@ -126,9 +127,9 @@ def dictionary(what: str, step: str, make: Callable, values, goals, quick: bool)
     rounds = 2000
     X, y = stream(lengths[-1] + 5 * rounds, 4)
 
-    def after(n: int, mu: float) -> tuple[float, int]:
+    def after(n: int, mu: float):
         learner = make(okl.Gaussian(1.0), mu).partial_fit(X[:n], y[:n])
-        return a_round(learner, X[n:], y[n:], rounds), learner.size
+        return round_seconds(learner, X[n:], y[n:], rounds), learner.size
 
     # Dictionaries never stop growing (as log t): to see the cost at one size, mu grows with t.
     longer, larger = [after(n, n / 5000) for n in lengths], [after(lengths[0], v) for v in values]

@@ -10,25 +10,24 @@ Data: synthetic (uniform inputs of norm about 0.6, noisy signs as labels).
 """
 
 import time
-from collections.abc import Callable
 
 import numpy as np
 
 import oklnumba as okl
-from scripts.benchmarks.timing import by_hand, least, report, row, timed
-from scripts.common import Learner, cpu_clock
+from scripts.benchmarks.timing import least_times, play_one_by_one, report, row, timed
+from scripts.common import cpu_clock
 
 D = 100
 REPEAT = 5
 
 
-def stream(n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
+def stream(n: int, d: int):
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (n, d)) / np.sqrt(d)
     return X, np.sign(X[:, 0] + X[:, 1] * X[:, 2] + 0.05 * rng.standard_normal(n))
 
 
-def ogd_loop(X: np.ndarray, y: np.ndarray, eta: float = 0.1) -> np.ndarray:
+def ogd_loop(X, y, eta: float = 0.1):
     w, out = np.zeros(X.shape[1]), np.empty(len(y))
     for t in range(len(y)):
         x = X[t]
@@ -37,7 +36,7 @@ def ogd_loop(X: np.ndarray, y: np.ndarray, eta: float = 0.1) -> np.ndarray:
     return out
 
 
-def adagrad_loop(X: np.ndarray, y: np.ndarray, eta: float = 0.5, sigma: float = 1.0) -> np.ndarray:
+def adagrad_loop(X, y, eta: float = 0.5, sigma: float = 1.0):
     w, G = np.zeros(X.shape[1]), np.zeros(X.shape[1])
     S, out = np.full(X.shape[1], sigma), np.empty(len(y))
     for t in range(len(y)):
@@ -50,7 +49,7 @@ def adagrad_loop(X: np.ndarray, y: np.ndarray, eta: float = 0.5, sigma: float = 
     return out
 
 
-def in_learner(learner: Learner, X: np.ndarray, y: np.ndarray):
+def in_learner(learner, X, y):
     """Return a function that plays the rounds from the first and returns its CPU seconds."""
 
     def play() -> float:
@@ -60,7 +59,7 @@ def in_learner(learner: Learner, X: np.ndarray, y: np.ndarray):
     return play
 
 
-def in_loop(loop, X: np.ndarray, y: np.ndarray):
+def in_loop(loop, X, y):
     return lambda: timed(lambda: loop(X, y), time.thread_time)
 
 
@@ -73,17 +72,17 @@ def first_order(n: int) -> list[dict]:
     ):
         found = okl.run(learner.reset(), X, y).predictions
         np.testing.assert_allclose(found, loop(X, y), rtol=1e-9, atol=1e-12)
-        ours, theirs = least(in_learner(learner, X, y), in_loop(loop, X, y), repeat=REPEAT)
+        ours, theirs = least_times(in_learner(learner, X, y), in_loop(loop, X, y), repeat=REPEAT)
         rows.append(row(f"{name}, d = {D}, {n:,} rounds", ours, theirs / ours, 20, "a NumPy loop"))
         if name == "OGD":
-            (reading,) = least(in_loop(lambda X, y: X.sum(), X, y), repeat=REPEAT)
+            (reading,) = least_times(in_loop(lambda X, y: X.sum(), X, y), repeat=REPEAT)
             unit = "times the time of numpy.sum over the inputs"
             rows.append(row("the same", ours, ours / reading, None, unit, at_most=True))
     return rows
 
 
-def cost(what: str, ours: Callable, theirs: Callable, of: str, goal: float | None) -> dict:
-    mine, other = least(ours, theirs, repeat=REPEAT)
+def cost(what: str, ours, theirs, of: str, goal) -> dict:
+    mine, other = least_times(ours, theirs, repeat=REPEAT)
     return row(what, mine, mine / other, goal, f"times the time of {of}", at_most=True)
 
 
@@ -114,7 +113,7 @@ def second_order(n: int) -> list[dict]:
     return rows
 
 
-def logistic_of_river(X: list[dict], y: list[bool]) -> None:
+def logistic_of_river(X, y) -> None:
     from river.linear_model import LogisticRegression
 
     model = LogisticRegression()
@@ -134,12 +133,12 @@ def from_python(n: int) -> list[dict]:
         (okl.PKAWV(okl.TaylorFeatures(2)), 18, 2.1),
     ]
     ours = [
-        in_loop(lambda X, y, a=a: by_hand(a, X, y), [x[:d].copy() for x in X], y.tolist())
+        in_loop(lambda X, y, a=a: play_one_by_one(a, X, y), [x[:d].copy() for x in X], y.tolist())
         for a, d, _ in learners
     ]
     points = [dict(enumerate(x)) for x in X.tolist()]  # river's inputs, made beforehand
     theirs = in_loop(logistic_of_river, points, (y > 0.0).tolist())
-    *ours, theirs = least(*ours, theirs, repeat=20 * REPEAT)  # a few milliseconds each
+    *ours, theirs = least_times(*ours, theirs, repeat=20 * REPEAT)  # a few milliseconds each
     of = "times the time of river's LogisticRegression, d = 22"
     return [
         row(f"{type(a).__name__}, d = {d}, {a.size} features or atoms, a round from Python",

@@ -10,29 +10,28 @@ Data: ijcnn1 for POMDR (without it, synthetic data of its shape), else synthetic
 
 import math
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
 import oklnumba as okl
-from scripts.benchmarks.timing import report, row, seconds, stream
-from scripts.common import Learner, alone, resident
+from scripts.benchmarks.timing import median_seconds, report, row, stream
+from scripts.common import resident, run_in_process
 
 KERNEL = okl.Gaussian(4.0)
 
 
-def compared(what: str, learner: Learner, loop: Callable, X, y, goal: float, atol: float = 1e-09):
+def compare(what: str, learner, loop, X, y, goal: float, atol: float = 1e-09):
     """Return the row of a learner beside a NumPy loop, which must forecast alike."""
-    expected: list[np.ndarray] = []
-    theirs = seconds(lambda: expected.append(loop(X, y)))
+    expected = []
+    theirs = median_seconds(lambda: expected.append(loop(X, y)))
     forecasts = okl.run(learner, X, y).predictions
     np.testing.assert_allclose(forecasts, expected[0], rtol=0, atol=atol)
-    ours = seconds(lambda: okl.run(learner.reset(), X, y))
+    ours = median_seconds(lambda: okl.run(learner.reset(), X, y))
     return row(what, ours, theirs / ours, goal, "the per-round NumPy version")
 
 
-def numpy_pomdr(X: np.ndarray, y: np.ndarray, sigma: float, zeta: float) -> np.ndarray:
+def numpy_pomdr(X, y, sigma: float, zeta: float):
     """POMDR with the paper's settings, one round at a time in NumPy, on preallocated arrays."""
     n, d = X.shape
     U, M, B, scale = 25.0, 15, 400, 0.1
@@ -98,7 +97,7 @@ def pomdr(quick: bool) -> dict:
     n = len(y) // 10 if quick else len(y)
     learner = okl.POMDR(KERNEL, horizon=n, rate_scale=0.1)
     # The grown inverse of the NumPy version loses digits: its rounds are ours to 1e-6.
-    return compared(f"POMDR on {name}, {n} rounds, budget 400", learner,
+    return compare(f"POMDR on {name}, {n} rounds, budget 400", learner,
                     lambda X, y: numpy_pomdr(X, y, 4.0, 2 / 3), X[:n], y[:n], 10,
                     atol=1e-6)  # fmt: skip
 
@@ -120,14 +119,14 @@ def fogd(n: int) -> dict:
     learner = okl.FOGD(eta=0.01, n_frequencies=400)
     # as FourierFeatures draws them from seed 0
     frequencies = np.ascontiguousarray(np.random.default_rng(0).standard_normal((400, 22)).T)
-    return compared(f"FOGD, 400 frequencies, d = 22, {n} rounds", learner,
+    return compare(f"FOGD, 400 frequencies, d = 22, {n} rounds", learner,
                     lambda X, y: numpy_fogd(X, y, frequencies, 0.01), X, y, 14)  # fmt: skip
 
 
-def growth(learner: Learner, n: int) -> tuple[float, float, int]:
+def growth(learner, n: int):
     rng = np.random.default_rng(0)
 
-    def noise(rows: int) -> tuple[np.ndarray, np.ndarray]:
+    def noise(rows: int):
         return rng.uniform(-1, 1, (rows, 10)), rng.choice([-1.0, 1.0], rows)
 
     okl.run(learner, *noise(3000))
@@ -151,7 +150,7 @@ def memory(n: int) -> list[dict]:
         ("SkeGD", okl.SkeGD(kernel)),
     ):
         if Path("/proc/self/status").exists():
-            megabytes, took, atoms = alone(growth, learner, n)
+            megabytes, took, atoms = run_in_process(growth, learner, n)
             what = f"{name} {n} rounds of noise, {atoms} atoms"
             rows.append(row(what, took, megabytes, 20, "MB, growth of memory", at_most=True))
     return rows

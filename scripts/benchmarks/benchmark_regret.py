@@ -13,8 +13,8 @@ import numpy as np
 import scipy.linalg
 
 import oklnumba as okl
-from scripts.benchmarks.timing import report, row, seconds, stream, timed
-from scripts.common import alone, peak_memory
+from scripts.benchmarks.timing import median_seconds, report, row, stream, timed
+from scripts.common import peak_memory, run_in_process
 
 KERNEL = okl.Gaussian(1.0)
 SEVERAL = ("OneVsRest", "MultiOutput", "OnlineToBatch")  # they play no single real label
@@ -33,12 +33,12 @@ def curve(n: int) -> list[dict]:
     def factor():
         scipy.linalg.cholesky(K, lower=True, check_finite=False)
 
-    one, ours = seconds(factor), seconds(lambda: run.regret(KERNEL, 1.0, at=100))
+    one, ours = median_seconds(factor), median_seconds(lambda: run.regret(KERNEL, 1.0, at=100))
     name = f"Run.regret at 100 checkpoints, {n} rounds, Gram matrix included"
     return [row(name, ours, ours / one, 2, "time of scipy.linalg.cholesky", at_most=True)]
 
 
-def regret_of(n: int, at: int) -> tuple[float, float, float]:
+def regret_of(n: int, at: int):
     """Return the wall seconds of a regret, the share of its interval, and the peak memory."""
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (n, 8))
@@ -51,10 +51,10 @@ def regret_of(n: int, at: int) -> tuple[float, float, float]:
     return wall, share, peak_memory()
 
 
-def long_stream(n: int, at: int, how: str, goal: float | None) -> list[dict]:
+def long_stream(n: int, at: int, how: str, goal) -> list[dict]:
     """Regret of a long run in a process of its own, with two threads of BLAS."""
     two = {"OPENBLAS_NUM_THREADS": "2", "MKL_NUM_THREADS": "2"}
-    wall, share, megabytes = alone(regret_of, n, at, **two)
+    wall, share, megabytes = run_in_process(regret_of, n, at, **two)
     name = f"Run.regret at {at} of {n} rounds, d = 8, {how}"
     goals = (goal, 1024, 1e-3) if goal else (None, None, None)
     return [
@@ -64,7 +64,7 @@ def long_stream(n: int, at: int, how: str, goal: float | None) -> list[dict]:
     ]
 
 
-def needs(cls: type, name: str) -> bool:
+def needs(cls, name: str) -> bool:
     """Return whether a class has this argument, without a default."""
     found = inspect.signature(cls).parameters
     return name in found and found[name].default is inspect.Parameter.empty

@@ -17,18 +17,18 @@ import pyarrow.parquet as pq
 
 import oklnumba as okl
 from scripts.benchmarks.timing import report, row
-from scripts.common import alone, peak_memory
+from scripts.common import peak_memory, run_in_process
 
 WIDTH = 18
 PART = 500_000  # rows made at once, and a row group of the file
 GOAL, MEMORY = 0.85, 400.0
 
 
-def learner() -> okl.PKAWV:
+def learner():
     return okl.PKAWV(okl.TaylorFeatures(degree=2, sigma=3.0))
 
 
-def write(path: Path, rounds: int) -> None:
+def write(path, rounds: int) -> None:
     rng = np.random.default_rng(0)
     names = [f"x{k}" for k in range(WIDTH)] + ["y"]
     schema = pa.schema([(name, pa.float64()) for name in names])
@@ -39,7 +39,7 @@ def write(path: Path, rounds: int) -> None:
             writer.write_table(pa.table([*X.T, y], schema=schema))
 
 
-def timed(data: tuple) -> dict[str, float]:
+def timed(data):
     """Return what a run took: wall time, and CPU time of all threads.
 
     The memory is that beyond the interpreter with everything imported and compiled.
@@ -55,7 +55,7 @@ def timed(data: tuple) -> dict[str, float]:
     }
 
 
-def play(path: str, rounds: int) -> dict[str, float]:
+def play(path: str, rounds: int):
     """Play the file, or its first rounds as arrays, in this process."""
     warm = okl.stream(path, label="y", batch=20_000)
     okl.run(learner(), [next(iter(warm))], record="none")
@@ -68,7 +68,9 @@ def compare(rounds: int, in_memory: int) -> list[dict]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "stream.parquet")
         write(path, rounds)
-        before, stream, after = (alone(play, str(path), n) for n in (in_memory, 0, in_memory))
+        before, stream, after = (
+            run_in_process(play, str(path), n) for n in (in_memory, 0, in_memory)
+        )
     arrays = {key: (before[key] + after[key]) / 2 for key in stream}
     name = f"PKAWV d={WIDTH} M=2, {rounds} rounds from Parquet"
     unit = f"arrays in memory, {in_memory} rounds before and after"

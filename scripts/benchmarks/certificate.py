@@ -13,11 +13,10 @@ Data: casp and magic04 (both come with the package), inputs scaled to [-1, 1].
 """
 
 import numpy as np
-from matplotlib.axes import Axes
 
 import oklnumba as okl
 from oklnumba import plots
-from scripts.common import arguments, publish, series, stream, timed_run
+from scripts.common import curve_rows, parse_arguments, publish, stream, timed_run
 
 KERNEL_ROWS = 4000  # rounds of the exact learner, whose time grows with their cube
 SIGMA = {"casp": 1.0, "magic04": 2.0}
@@ -26,7 +25,7 @@ MARKS, FIRST = 9, 100  # rounds at which the regret in the RKHS is measured, and
 LEARNERS = ("Kernel-AWV", "PKAWV, M = 1", "PKAWV, M = 2", "PKAWV, Nystrom")
 
 
-def play(name: str, limit: float) -> dict[str, tuple[okl.Run, okl.theory.RegretCurve | None]]:
+def play(name: str, limit: float):
     """Return the runs on a data set, with their regret in the RKHS where it is not their own."""
     X, y = stream(name)
     kernel, center = okl.Gaussian(SIGMA[name]), X[:500].mean(axis=0)
@@ -48,7 +47,7 @@ def play(name: str, limit: float) -> dict[str, tuple[okl.Run, okl.theory.RegretC
     return found
 
 
-def draw(ax: Axes, run: okl.Run, curve: okl.theory.RegretCurve | None, colour: str) -> None:
+def draw(ax, run, curve, colour: str) -> None:
     at, proof = plots.thin(run.rounds, first=10), run.certificate
     style = {"color": colour, "linewidth": 1.3}
     ax.plot(at, np.where(proof.regret[at - 1] > 0, proof.regret[at - 1], np.nan), "-", **style)
@@ -61,7 +60,7 @@ def draw(ax: Axes, run: okl.Run, curve: okl.theory.RegretCurve | None, colour: s
         )  # fmt: skip
 
 
-def rows_of(name: str, label: str, run: okl.Run, curve: okl.theory.RegretCurve | None) -> list:
+def rows_of(name: str, label: str, run, curve) -> list:
     proof, ends = run.certificate, {}
     if curve is not None:
         texts = ([f"{end:.7g}" for end in ends] for ends in (curve.low, curve.high))
@@ -72,11 +71,11 @@ def rows_of(name: str, label: str, run: okl.Run, curve: okl.theory.RegretCurve |
         columns[what] = getattr(proof, what)[rounds - 1]
     for i, what in enumerate(("regret in the RKHS, at least", "at most")):
         columns[what] = [ends[t][i] if t in ends else None for t in rounds]
-    return series({"dataset": name, "algorithm": label, "space": proof.space}, columns)
+    return curve_rows({"dataset": name, "algorithm": label, "space": proof.space}, columns)
 
 
 def main() -> None:
-    args = arguments(__doc__ or "", limit=60.0, quick_limit=20.0)
+    args = parse_arguments(__doc__, limit=60.0, quick_limit=20.0)
     fig, axes = plots.figure(columns=2, width=7.2, row_height=3.4)
     numbers, table = [], []
     colours = dict(zip(LEARNERS, plots.COLOURS, strict=False))

@@ -10,23 +10,19 @@ Data: magic04, mushrooms, casp (come with the package), ijcnn1; digits of scikit
 figures/README.md says how error, times and memory are measured. Nothing has looked ahead.
 """
 
-import argparse
 import pickle
 import time
-from collections.abc import Callable, Iterator
 from functools import partial
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from tqdm import tqdm
 
 import oklnumba as okl
 from oklnumba import plots
 from scripts.benchmarks.rivals import combinations, missing_libraries, run_unless_overflow
-from scripts.benchmarks.streams import Stream, drifts, of_set
-from scripts.benchmarks.timing import by_hand, timed
-from scripts.common import Learner, arguments, at_hand, publish
+from scripts.benchmarks.streams import Stream, drifts, load_stream
+from scripts.benchmarks.timing import play_one_by_one, timed
+from scripts.common import available, parse_arguments, publish
 
 CHOOSING_ROWS, QUICK_ROUNDS = 2000, 1200
 WIDTHS = (0.25, 0.5, 1.0, 2.0)  # of the kernel, times the square root of d
@@ -69,13 +65,11 @@ ABOUT = {
 NUMBERS = "microseconds, bulk", "microseconds, one at a time", "megabytes"
 COLUMNS = ("stream", "kind", "n", "d", "learner", "setting", "measure", "error", *NUMBERS)
 
-Maker = Callable[[], Learner]
-
 
 # ---- the streams ----
 
 
-def digits() -> Iterator[Stream]:
+def digits():
     """Yield the ten classes of scikit-learn's digits, if it is installed."""
     if missing_libraries("scikit-learn"):
         return
@@ -86,20 +80,20 @@ def digits() -> Iterator[Stream]:
     yield Stream("digits, 10 classes", found.data[order], found.target[order], "classes")
 
 
-def first(stream: Stream, rows: int, name: str = "") -> Stream:
+def first_rows(stream: Stream, rows: int, name: str = "") -> Stream:
     return stream._replace(name=name or stream.name, X=stream.X[:rows], y=stream.y[:rows])
 
 
-def streams(quick: bool) -> Iterator[Stream]:
+def streams(quick: bool):
     """Yield all streams but the game, sets in raw units, permuted; first rounds where quick."""
     drifting = {stream.name: stream for stream, _ in drifts()}
-    magic = of_set("magic04", 0)
-    short = first(magic, 4000, "magic04, 4000 rounds")
+    magic = load_stream("magic04", 0)
+    short = first_rows(magic, 4000, "magic04, 4000 rounds")
     if quick:
-        yield from (first(stream, QUICK_ROUNDS) for stream in (short, drifting[DRIFTS[0]]))
+        yield from (first_rows(stream, QUICK_ROUNDS) for stream in (short, drifting[DRIFTS[0]]))
         return
     yield from (short, magic)
-    yield from (of_set(name, 0) for name in at_hand(("mushrooms", "casp", "ijcnn1")))
+    yield from (load_stream(name, 0) for name in available(("mushrooms", "casp", "ijcnn1")))
     yield from digits()
     yield from (drifting[name] for name in DRIFTS)
 
@@ -107,7 +101,7 @@ def streams(quick: bool) -> Iterator[Stream]:
 # ---- the learners ----
 
 
-def grid(stream: Stream) -> dict[str, dict[str, Maker]]:
+def grid(stream: Stream):
     (n, d), signs, kernel = stream.X.shape, stream.kind != "regression", okl.Gaussian()
     sigmas = [width * d**0.5 for width in WIDTHS]
     forget = {"discount": 2.0 ** (-1.0 / HALF_LIFE)}
@@ -118,7 +112,7 @@ def grid(stream: Stream) -> dict[str, dict[str, Maker]]:
     on_atoms = partial(combinations, label=ridge, kernel__sigma=sigmas, lam=LAMS)
     linear = partial(combinations, label="lam={lam:g}", lam=LAMS)
     nystrom = {"max_size": ATOMS}
-    found: dict[str, dict[str, Maker]] = {
+    found = {
         SELF: {"": okl.SelfTuning},
         "PKAWV, Fourier": on_features(okl.PKAWV(fourier)),
         "PKAWV, Fourier, half-life 500": on_features(okl.PKAWV(fourier, **forget)),
@@ -153,7 +147,7 @@ def group(label: str) -> str:
 # ---- playing ----
 
 
-def prepared(label: str, stream: Stream, rows: int) -> tuple[np.ndarray, np.ndarray]:
+def scale_by_first_rows(label: str, stream: Stream, rows: int):
     """Return inputs and labels in the scale that the first rows tell; raw for self-tuning."""
     X, y = stream.X, stream.y
     if label != SELF:
@@ -165,12 +159,12 @@ def prepared(label: str, stream: Stream, rows: int) -> tuple[np.ndarray, np.ndar
     return X, y
 
 
-def made(make: Maker, stream: Stream) -> Learner | okl.OneVsRest:
+def make_learner(make, stream: Stream):
     learner = make()
     return okl.OneVsRest(learner, np.unique(stream.y)) if stream.kind == "classes" else learner
 
 
-def error(run: okl.Run | None, y: np.ndarray, first: int) -> float:
+def error(run, y, first: int) -> float:
     """Return mistakes (%) or squared error by the variance, in the rounds from ``first``."""
     if run is None or not np.isfinite(run.predictions).all():
         return np.inf
@@ -179,23 +173,23 @@ def error(run: okl.Run | None, y: np.ndarray, first: int) -> float:
     return float(np.square(run.predictions - y)[first:].mean() / y[first:].var())
 
 
-def single_rounds(learner: Learner, X: np.ndarray, y: np.ndarray, rounds: int) -> float:
+def single_rounds(learner, X, y, rounds: int) -> float:
     """Return the CPU seconds of a round, predict_one and learn_one, the least of three lots."""
     pieces = [slice(start, start + rounds) for start in range(0, 4 * rounds, rounds)]
-    plays = [partial(by_hand, learner, X[piece], y[piece]) for piece in pieces]
+    plays = [partial(play_one_by_one, learner, X[piece], y[piece]) for piece in pieces]
     return min([timed(play, time.process_time) for play in plays][1:]) / rounds  # one compiles
 
 
-def entry(label: str, settings: dict[str, Maker], stream: Stream, rows: int, one: int):
+def measure(label: str, settings, stream: Stream, rows: int, one: int):
     """Return the row of a learner on a stream: error, times and memory with the best setting."""
-    X, y = prepared(label, stream, rows)
+    X, y = scale_by_first_rows(label, stream, rows)
     scores = {}
     for setting, make in settings.items():
         scores[setting] = error(
-            run_unless_overflow(made(make, stream), X[:rows], y[:rows]), y[:rows], 0
+            run_unless_overflow(make_learner(make, stream), X[:rows], y[:rows]), y[:rows], 0
         )
     chosen = min(scores, key=scores.__getitem__)
-    learner = made(settings[chosen], stream)
+    learner = make_learner(settings[chosen], stream)
     start = time.process_time()
     run = run_unless_overflow(learner, X, y)
     seconds = time.process_time() - start
@@ -208,7 +202,7 @@ def entry(label: str, settings: dict[str, Maker], stream: Stream, rows: int, one
     return dict(zip(COLUMNS, (*head, f"{error(run, y, rows):.4g}", *costs), strict=True))
 
 
-def game(rounds: int) -> Iterator[dict]:
+def game(rounds: int):
     kernel, d = okl.Gaussian(1.0), GAME_INPUTS
     learners = {
         SELF: okl.SelfTuning(),
@@ -231,13 +225,13 @@ def game(rounds: int) -> Iterator[dict]:
 # ---- the tables of docs/choosing.md ----
 
 
-def markdown(head: list[str], body: list[list[str]], texts: int) -> str:
+def markdown(head, body, texts: int) -> str:
     """Return a table whose columns after the first ``texts`` are numbers."""
     rule = ["---"] * texts + ["--:"] * (len(head) - texts)
     return "\n".join("| " + " | ".join(cells) + " |" for cells in [head, rule, *body])
 
 
-def advice(rows: list[dict]) -> str:
+def advice(rows) -> str:
     """Return the table of CASES with the numbers of the csv."""
     head = ["your stream", "take", "measured on", "error", "least error there"]
     head += ["\N{MICRO SIGN}s a round, bulk", "\N{MICRO SIGN}s, one at a time", "MB"]
@@ -247,11 +241,11 @@ def advice(rows: list[dict]) -> str:
         own = next(row for row in here if row["learner"] == label)
         least = min(here, key=lambda row: float(row["error"]))
         cells = [case, label, stream, own["error"], f"{least['error']}, {least['learner']}"]
-        body.append(cells + [short(own[key]) for key in NUMBERS])
+        body.append(cells + [two_digits(own[key]) for key in NUMBERS])
     return markdown(head, body, 3)
 
 
-def overview(rows: list[dict]) -> str:
+def overview(rows) -> str:
     names = list(dict.fromkeys(row["stream"] for row in rows))
     labels = sorted({row["learner"] for row in rows}, key=lambda label: (group(label), label))
     found = {(row["learner"], row["stream"]): row["error"] for row in rows}
@@ -259,18 +253,18 @@ def overview(rows: list[dict]) -> str:
     return markdown(["learner", *names], body, 1)
 
 
-def latencies(rows: list[dict]) -> str:
+def latencies(rows) -> str:
     here = [row for row in rows if row["stream"] == "magic04"]
-    body = [[row["learner"], *(short(row[key]) for key in NUMBERS[:2])] for row in here]
+    body = [[row["learner"], *(two_digits(row[key]) for key in NUMBERS[:2])] for row in here]
     return markdown(["learner", "a round in bulk", "predict_one and learn_one"], body, 1)
 
 
-def short(cell: str) -> str:
+def two_digits(cell: str) -> str:
     """Return two digits of a number, without an exponent; nothing of nothing."""
     return f"{float(f'{float(cell):.2g}'):g}" if cell else ""
 
 
-def with_tables(text: str, rows: list[dict]) -> str:
+def with_tables(text: str, rows) -> str:
     """Return the text of a page with its tables made anew."""
     for table in (advice, overview, latencies):
         begin = f"<!-- {table.__name__}: made by scripts/benchmarks/choosing.py -->\n"
@@ -284,7 +278,7 @@ def with_tables(text: str, rows: list[dict]) -> str:
 # ---- the figure ----
 
 
-def panel(ax: Axes, rows: list[dict]) -> None:
+def panel(ax, rows) -> None:
     """Draw error by time, each learner with its name to the right, on one line of text each."""
     ends = {}
     for row in rows:
@@ -296,7 +290,7 @@ def panel(ax: Axes, rows: list[dict]) -> None:
     plots.direct_labels(ax, ends, plots.FONT - 2)
 
 
-def bars(ax: Axes, rows: list[dict]) -> None:
+def bars(ax, rows) -> None:
     rows = sorted(rows, key=lambda row: -float(row["error"]))
     for i, row in enumerate(rows):
         colour = plots.COLOURS[COLOURS[group(row["learner"])]]
@@ -307,7 +301,7 @@ def bars(ax: Axes, rows: list[dict]) -> None:
     ax.set_xlim(0.0, 1.5 * float(rows[0]["error"]))
 
 
-def draw(rows: list[dict]) -> Figure:
+def draw(rows):
     names = list(dict.fromkeys(row["stream"] for row in rows))
     figure, axes = plots.figure(rows=-(-len(names) // 3), columns=3, width=10.5, row_height=2.6)
     for ax, name in zip(axes.flat, names, strict=False):
@@ -322,22 +316,22 @@ def draw(rows: list[dict]) -> Figure:
     return figure
 
 
-def played(args: argparse.Namespace) -> Iterator[dict]:
+def play_all(args):
     one = QUICK_SINGLE if args.quick else SINGLE
     for stream in streams(args.quick):
         rows = min(CHOOSING_ROWS, len(stream.y) // (8 if args.quick else 4))
         for label, settings in tqdm(grid(stream).items(), desc=stream.name, disable=None):
-            row = entry(label, settings, stream, rows, one)
+            row = measure(label, settings, stream, rows, one)
             if row:
                 yield row
     yield from game(20 if args.quick else GAME_ROUNDS)
 
 
 def main() -> None:
-    args = arguments(__doc__ or "", limit=600.0, quick_limit=20.0)
+    args = parse_arguments(__doc__, limit=600.0, quick_limit=20.0)
     start = time.monotonic()
     rows = []
-    for row in played(args):
+    for row in play_all(args):
         rows.append(row)
         if time.monotonic() - start > args.limit:
             print(f"stopped after {args.limit:g} s")

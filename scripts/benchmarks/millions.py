@@ -10,13 +10,11 @@ Time: about 40 minutes of CPU time; --quick (six learners, 200,000 rounds): abou
 Data: susy and higgs where they are at hand, else made up; block by block, never all in memory.
 """
 
-import argparse
 import os
 import time
 import warnings
-from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -32,7 +30,14 @@ from scripts.benchmarks.rivals import (
     on_features,
     river_logistic,
 )
-from scripts.common import alone, arguments, peak_memory, publish, some, write_csv
+from scripts.common import (
+    exit_if_empty,
+    parse_arguments,
+    peak_memory,
+    publish,
+    run_in_process,
+    write_csv,
+)
 
 ROUNDS, QUICK_ROUNDS = (10**6, 5 * 10**6, 10**7), (50_000, 100_000, 200_000)
 LIMIT, QUICK_LIMIT = 200.0, 0.4  # CPU seconds for a learner
@@ -53,7 +58,7 @@ class Block(NamedTuple):
     least: float | None
 
 
-def made_up(seed: int) -> Iterator[Block]:
+def made_up(seed: int):
     """Yield a stream for ever: D inputs that span few directions well, two classes that overlap.
 
     The standard deviations of the inputs along their axes fall by DECAY, as in measured data; the
@@ -74,7 +79,7 @@ def made_up(seed: int) -> Iterator[Block]:
         number += 1
 
 
-def real(name: str, draw: int) -> Iterator[Block]:
+def real_stream(name: str, draw: int):
     """Yield SUSY or HIGGS in the order of the file, standardised by the past.
 
     The last TUNE_ROUNDS rows are those on which settings are chosen.
@@ -88,11 +93,11 @@ def real(name: str, draw: int) -> Iterator[Block]:
             yield Block(scaler.stream(X[rows]) * (LENGTH / np.sqrt(X.shape[1])), y[rows], None)
 
 
-def blocks(stream: str, draw: int) -> Iterator[Block]:
-    return made_up(draw) if stream == MADE_UP else real(stream, draw)
+def blocks(stream: str, draw: int):
+    return made_up(draw) if stream == MADE_UP else real_stream(stream, draw)
 
 
-def lengths(stream: str, quick: bool) -> tuple[int, ...]:
+def lengths(stream: str, quick: bool):
     wanted = QUICK_ROUNDS if quick else ROUNDS
     if stream == MADE_UP:
         return wanted
@@ -103,7 +108,7 @@ def lengths(stream: str, quick: bool) -> tuple[int, ...]:
 # ---- the learners, each with a few settings ----
 
 
-def families() -> dict[str, dict[str, Callable]]:
+def families():
     """Return the settings of the learners of the package by name, makers by text."""
     kernel, smooth = okl.Gaussian(), {"loss": "logistic"}
     adagrad = okl.AdaptiveFTRL("adagrad", **smooth)
@@ -128,7 +133,7 @@ def families() -> dict[str, dict[str, Callable]]:
     return {name: combinations(one, Own, **lists) for name, (one, lists) in found.items()}
 
 
-def others(name: str) -> dict[str, Callable]:
+def rival_settings(name: str):
     if "tree" in name:
         from river.tree import HoeffdingAdaptiveTreeClassifier
 
@@ -152,7 +157,7 @@ QUICK = ("LinearAWV", "PKAWV, Taylor M=2", "FOGD", "POMDR", RIVALS[0], RIVALS[2]
 # ---- one learner, in a process of its own ----
 
 
-def pieces(blocks: Iterator[Block], rows: int, total: int) -> Iterator[Block]:
+def pieces(blocks, rows: int, total: int):
     """Cut the first ``total`` rows of a stream into pieces; the first of a block has its least."""
     for X, y, least in blocks:
         for start in range(0, min(len(y), total), rows):
@@ -163,7 +168,7 @@ def pieces(blocks: Iterator[Block], rows: int, total: int) -> Iterator[Block]:
             return
 
 
-def choose(stream: str, settings: dict[str, Callable], rounds: int) -> str:
+def choose(stream: str, settings, rounds: int) -> str:
     """Return the setting with the fewest mistakes on another draw; this compiles too."""
 
     def wrong(text: str) -> int:
@@ -178,7 +183,7 @@ def play(stream: str, name: str, quick: bool, limit: float) -> list[dict]:
     """Play a learner on one core; return a row for each number of rounds."""
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     warnings.simplefilter("ignore")
-    settings = families().get(name) or others(name)
+    settings = families().get(name) or rival_settings(name)
     text = choose(stream, settings, QUICK_TUNE if quick else TUNE_ROUNDS)
     player, rounds, rows = settings[text](), lengths(stream, quick), []
     start, played, wrong, before, least, seconds = peak_memory(), 0, 0, (0, 0), 0.0, 0.0
@@ -191,7 +196,7 @@ def play(stream: str, name: str, quick: bool, limit: float) -> list[dict]:
         over = seconds > limit
         for at in (at for at in rounds if at == played or over and at > played):
             lately = (wrong - before[1]) / (played - before[0]) if played > before[0] else np.nan
-            regret, bound = ends(player)
+            regret, bound = certificate_ends(player)
             known = least is not None and played % BLOCK == 0  # it comes with whole blocks
             rows.append({
                 "stream": stream, "learner": name, "setting": text, "rounds": at, "played": played,
@@ -206,7 +211,7 @@ def play(stream: str, name: str, quick: bool, limit: float) -> list[dict]:
     return rows
 
 
-def ends(player: Any) -> tuple[str, str]:
+def certificate_ends(player):
     """Return regret in the own space and its bound, squared loss, after all rounds so far."""
     if player.certificate is None:
         return "", ""
@@ -216,12 +221,12 @@ def ends(player: Any) -> tuple[str, str]:
 # ---- all of them ----
 
 
-def play_all(jobs: list[tuple[str, str]], args: argparse.Namespace) -> list[dict]:
+def play_all(jobs, args) -> list[dict]:
     """Play pairs of stream and learner, each in a process whose memory is its own."""
-    rows: list[dict] = []
+    rows = []
     for stream, name in jobs:
         limit = args.limit * SHARES.get(name.split(",")[0], 1.0)
-        rows += alone(play, stream, name, args.quick, limit)
+        rows += run_in_process(play, stream, name, args.quick, limit)
         write_csv(args.output / f"{args.stem}_{'quick' if args.quick else 'unfinished'}.csv", rows)
     return rows
 
@@ -236,7 +241,7 @@ FAMILIES = {  # colours, in the order of plots.COLOURS
 }
 
 
-def draw(rows: list[dict]):
+def draw(rows):
     streams = list(dict.fromkeys(row["stream"] for row in rows))
     figure, axes = plots.figure(rows=len(streams), columns=1, width=7.0, row_height=4.8)
     for ax, stream in zip(axes[:, 0], streams, strict=True):
@@ -267,10 +272,10 @@ def draw(rows: list[dict]):
 
 def main() -> None:
     only = {"action": "append", "metavar": "NAME", "help": "play these alone"}
-    args = arguments(__doc__ or "", LIMIT, QUICK_LIMIT, only=only)
+    args = parse_arguments(__doc__, LIMIT, QUICK_LIMIT, only=only)
     names = args.only or (list(QUICK) if args.quick else [*families(), *RIVALS])
     missing = missing_libraries(SKLEARN, RIVER)
-    names = some([name for name in names if not name.startswith(missing)])
+    names = exit_if_empty([name for name in names if not name.startswith(missing)])
     known = okl.datasets.names()
     streams = [name for name in REAL if name in known and okl.datasets.found(name)]
     streams = [MADE_UP] if args.quick or not streams else streams

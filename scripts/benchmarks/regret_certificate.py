@@ -9,14 +9,11 @@ Data: casp and magic04 (both come with the package); --data NAME for another; in
     scaled to [-1, 1], the first 2000 rows of a permutation.
 """
 
-from collections.abc import Callable
-
 import numpy as np
-from matplotlib.axes import Axes
 
 import oklnumba as okl
 from oklnumba import plots, theory
-from scripts.common import Features, Learner, arguments, at_hand, publish, series, stream, timed_run
+from scripts.common import available, curve_rows, parse_arguments, publish, stream, timed_run
 
 SIGMA = {"casp": 1.0, "magic04": 2.0}  # 1 on other sets
 LAM, C = 1.0, 1.0
@@ -46,7 +43,7 @@ class Stream:
         dimensions = [theory.effective_dimension(self.kernel, X, LAM) for X in self.parts]
         self.dimension = {EXACT: np.array(dimensions)}
 
-    def play(self, learner: Learner) -> tuple[okl.Run, Curves]:
+    def play(self, learner):
         """Return a whole run and its regret at the checkpoints.
 
         Against min_f sum (y - f(x))^2 + lam |f|^2 over the RKHS, of the rounds so far.
@@ -57,10 +54,10 @@ class Stream:
         curve = run.regret(self.kernel, LAM, at=self.at)
         return run, {REGRET: curve.prefix_penalised}
 
-    def each(self, bound: Callable[[np.ndarray, float], float]) -> np.ndarray:
+    def each(self, bound):
         return np.array([bound(X, B) for X, B in zip(self.parts, self.B, strict=True)])
 
-    def metered(self, features: Features) -> Curves:
+    def metered(self, features):
         meter, begin, out = theory.Meter(features, LAM), 0, []
         for t in self.at:
             meter.partial_fit(self.X[begin:t], self.y[begin:t])
@@ -69,30 +66,30 @@ class Stream:
         return {METER: np.array(out)}
 
 
-def kernel_awv(s: Stream) -> Curves:
+def kernel_awv(s: Stream):
     _, curves = s.play(okl.KernelAWV(s.kernel, lam=LAM))
     first = s.each(lambda X, B: theory.awv_bound(s.kernel, X, LAM, B))
     second = s.each(lambda X, B: B**2 * theory.log_det_bound(s.kernel, X, LAM))
     return curves | {"Proposition 1": first, "Propositions 1 and 2": second} | s.dimension
 
 
-def on_features(s: Stream, features: Features) -> Curves:
+def on_features(s: Stream, features):
     _, curves = s.play(okl.PKAWV(features, lam=LAM))
     third = s.each(lambda X, B: theory.pkawv_bound(s.kernel, features, X, LAM, B))
     return curves | {"Theorem 3": third} | s.dimension | s.metered(features)
 
 
-def taylor(s: Stream) -> Curves:
+def taylor(s: Stream):
     center = s.X[:100].mean(axis=0)
     return on_features(s, okl.TaylorFeatures(DEGREE, sigma=s.kernel.sigma, center=center))
 
 
-def known_inputs(s: Stream) -> Curves:
+def known_inputs(s: Stream):
     kors = okl.KORS(s.kernel, alpha=MU).partial_fit(s.X)
     return on_features(s, kors.features())
 
 
-def nystrom(s: Stream) -> Curves:
+def nystrom(s: Stream):
     run, curves = s.play(okl.NystromAWV(s.kernel, lam=LAM, mu=MU))
     mu, sizes = np.maximum.accumulate(gaps(s, run.sizes)), run.sizes[s.at - 1].tolist()
     sixth = [
@@ -104,7 +101,7 @@ def nystrom(s: Stream) -> Curves:
     return curves | {"Theorem 6": np.array(sixth)} | own | s.dimension | s.metered(features)
 
 
-def gaps(s: Stream, sizes: np.ndarray) -> np.ndarray:
+def gaps(s: Stream, sizes):
     """Return mu as it was: the largest |(I - P_t) C_t^1/2|^2 since the checkpoint before.
 
     For one dictionary it grows with t, so the last round of each dictionary is enough.
@@ -118,7 +115,7 @@ def gaps(s: Stream, sizes: np.ndarray) -> np.ndarray:
     return worst
 
 
-def kons(s: Stream) -> Curves:
+def kons(s: Stream):
     run, _ = s.play(okl.KONS(s.kernel, C=C, alpha=LAM))
     losses, out = np.cumsum(run.losses), []
     for X, t in zip(s.parts, s.at, strict=True):
@@ -137,7 +134,7 @@ LEARNERS = {
     "Nystrom-AWV": nystrom,
     "KONS": kons,
 }
-STYLES: dict[str, dict] = {
+STYLES = {
     REGRET: {"color": plots.COLOURS[0], "linewidth": 1.6},
     OWN: {"color": plots.COLOURS[6], "linewidth": 1.6, "linestyle": ":"},
     EXACT: {"color": plots.COLOURS[3], "linewidth": 1.0},
@@ -148,13 +145,13 @@ STYLES: dict[str, dict] = {
 }
 
 
-def draw(ax: Axes, s: Stream, label: str, curves: Curves) -> None:
+def draw(ax, s: Stream, label: str, curves) -> None:
     for name, values in curves.items():
         ax.plot(s.at, np.where(values > 0.0, values, np.nan), label=name, **STYLES[name])
     plots.tidy(ax, "rounds", "sum of squared losses", f"{s.name}: {label}", log="xy")
 
 
-def report(s: Stream, label: str, curves: Curves) -> list[dict[str, str]]:
+def report(s: Stream, label: str, curves):
     """Return the rows of the table, one a bound; stop if a regret exceeds its bound."""
     rows = []
     for name in BOUNDS:
@@ -175,8 +172,8 @@ def report(s: Stream, label: str, curves: Curves) -> list[dict[str, str]]:
 
 
 def main() -> None:
-    args = arguments(__doc__ or "", 60.0, 8.0, data={"choices": okl.datasets.names()})
-    sets = at_hand([args.data] if args.data else SIGMA)
+    args = parse_arguments(__doc__, 60.0, 8.0, data={"choices": okl.datasets.names()})
+    sets = available([args.data] if args.data else SIGMA)
     fig, axes = plots.figure(rows=len(LEARNERS), columns=len(sets), width=7.2, row_height=1.9)
     table, numbers = [], []
     for i, name in enumerate(sets):
@@ -187,7 +184,7 @@ def main() -> None:
             table += report(s, label, curves)
             for what, values in curves.items():
                 head = {"dataset": name, "algorithm": label, "curve": what}
-                numbers += series(head, {"round": s.at, "value": values})
+                numbers += curve_rows(head, {"round": s.at, "value": values})
     args.stem += f"_{args.data}" if args.data else ""
     publish(fig, numbers, args, table, legend=3)
 

@@ -10,14 +10,11 @@ Data: casp, magic04 and mushrooms (all come with the package), inputs and the la
     to [-1, 1], five permutations.
 """
 
-import argparse
-
 import numpy as np
-from matplotlib.figure import Figure
 
 import oklnumba as okl
 from oklnumba import plots
-from scripts.common import arguments, publish
+from scripts.common import parse_arguments, publish
 
 ROUNDS, QUICK_ROUNDS = 4000, 400
 SEEDS, QUICK_SEEDS = 5, 1
@@ -32,7 +29,7 @@ THRESHOLDS = (0.9, 0.7, 0.5, 0.35, 0.25, 0.15)
 SIGNS_ONLY = ("BOGD", "BOGD++", "POMD", "POMDR", "B(AO)2KS", "Projectron", "Projectron++")
 
 
-def families(kernel: okl.Gaussian, center: np.ndarray, T: int, signs: bool = True):
+def families(kernel, center, T: int, signs: bool = True):
     """Return the learners by family; steps as the tables of POMDR tuned them.
 
     signs : whether the labels are -1 and +1, else the loss is squared and some cannot play.
@@ -92,7 +89,7 @@ def families(kernel: okl.Gaussian, center: np.ndarray, T: int, signs: bool = Tru
             for family, own in found.items()}  # fmt: skip
 
 
-def measure(name: str, args: argparse.Namespace) -> okl.Table:
+def measure(name: str, args):
     T = QUICK_ROUNDS if args.quick else ROUNDS
     data = okl.datasets.load(name, permute=0)
     y = data.y if data.task == "classification" else okl.datasets.scale_to(data.y)
@@ -108,7 +105,7 @@ def measure(name: str, args: argparse.Namespace) -> okl.Table:
     return okl.Table([row | {"data": name} for row in found], found.about)
 
 
-def draw(tables: dict[str, okl.Table]) -> Figure:
+def draw(tables):
     """Draw a row of panels for each family, a column for each data set; names stand at the right.
 
     Every learner is in one family, so a colour within it means one learner in all panels.
@@ -130,7 +127,7 @@ def draw(tables: dict[str, okl.Table]) -> Figure:
 
 
 def main() -> None:
-    args = arguments(__doc__ or "", limit=300.0, quick_limit=60.0, keeps=True)
+    args = parse_arguments(__doc__, limit=300.0, quick_limit=60.0, keeps=True)
     tables = {name: measure(name, args) for name in SIGMAS}
     rows = [row for table in tables.values() for row in table if not row["error"]]
     for name, table in tables.items():

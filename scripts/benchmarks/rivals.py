@@ -17,7 +17,7 @@ import numpy as np
 from tqdm import tqdm
 
 import oklnumba as okl
-from scripts.benchmarks.streams import SETS, Stream, groups, of_group, of_set
+from scripts.benchmarks.streams import SETS, Stream, groups, load_stream, streams_of_group
 from scripts.common import read_csv, write_csv
 
 OURS, VW, SKLEARN, RIVER = "oklnumba", "Vowpal Wabbit", "scikit-learn", "river"
@@ -260,7 +260,7 @@ def grids(kind: str, d: int) -> dict:
     return {family: grid for family, grid in found.items() if family not in absent}
 
 
-def play(family: str, make, X, stream: Stream, rows: int | None = None) -> np.ndarray | None:
+def play(family: str, make, X, stream: Stream, rows=None):
     """Return forecasts of the first rows in the units of the labels, None if numbers overflow.
 
     X : the inputs of the stream, scaled.
@@ -299,11 +299,15 @@ def score(forecasts, stream: Stream) -> float:
 @lru_cache(maxsize=4)
 def tuning_stream(group: str) -> Stream:
     """Return the stream on which a group of streams (a set, or a made-up stream) is tuned."""
-    return of_set(group, TUNING_SEED) if group in SETS else next(of_group(group, TUNING_SEED))
+    return (
+        load_stream(group, TUNING_SEED)
+        if group in SETS
+        else next(streams_of_group(group, TUNING_SEED))
+    )
 
 
 @lru_cache(maxsize=1)
-def tune(group: str, family: str) -> tuple[str, str]:
+def tune(group: str, family: str):
     """Return the scaling and the setting with the lowest score."""
     stream = tuning_stream(group)
     inputs = scale_both_ways(stream.X)
@@ -330,7 +334,7 @@ OWN, PLAIN = "oklnumba, tuned by hand", "none"
 TREE, FOREST = "HoeffdingAdaptiveTree", "AdaptiveRandomForest"
 
 
-def averages(series, n: int, unit: float = 1.0) -> list[str]:
+def averages(series, n: int, unit: float = 1.0):
     """Return means of the first rounds at HORIZONS and of all n, "" where they were not played."""
     found = [
         f"{unit * series[:at].mean():.6g}" if at <= min(n, len(series)) else "" for at in HORIZONS
@@ -499,8 +503,8 @@ def play_river(name: str, stream: Stream, limit: float):
 
 
 @lru_cache(maxsize=2)
-def streams_of(group: str) -> tuple[Stream, ...]:
-    return tuple(of_group(group))
+def streams_of(group: str):
+    return tuple(streams_of_group(group))
 
 
 def slow_rows(d: int) -> int:
@@ -540,7 +544,7 @@ def play_all(path, libraries: bool, limit: float) -> None:
             write_csv(path, rows)
 
 
-def find_best(rows, at: str, measure: str) -> dict | None:
+def find_best(rows, at: str, measure: str):
     """Return the row with the least ``measure`` ("mistakes" or "loss") at a horizon."""
     column = f"{measure}_{at}"
     there = [r for r in rows if r[column] != ""]

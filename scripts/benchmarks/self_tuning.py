@@ -14,7 +14,6 @@ river and scikit-learn: pip install river scikit-learn (without them the others 
 """
 
 import time
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -25,7 +24,7 @@ from oklnumba import plots
 from scripts.benchmarks import rivals
 from scripts.benchmarks.rivals import missing_libraries
 from scripts.benchmarks.streams import ROWS, SETS, Stream, streams
-from scripts.common import FIGURES, arguments, publish, read_csv
+from scripts.common import FIGURES, parse_arguments, publish, read_csv
 
 RIVALS = "self_tuning_rivals"
 QUICK_ROWS = 5000
@@ -54,7 +53,7 @@ class Played(NamedTuple):
         return int(self.pieces.sum(axis=0).argmin())
 
 
-def played(stream: Stream, every: int | None = None, limit: float | None = None, seed: int = 0):
+def play(stream: Stream, every=None, limit=None, seed: int = 0):
     """Play a stream; ``every`` rounds the members' losses are read.
 
     In the first rounds, before there are those members, its own loss counts as theirs.
@@ -78,14 +77,14 @@ def played(stream: Stream, every: int | None = None, limit: float | None = None,
     return Played(losses, mistakes, seconds, members, np.diff(found, axis=0, prepend=0.0))
 
 
-def averaged(stream: Stream, limit: float | None) -> Played:
+def play_seeds(stream: Stream, limit) -> Played:
     """Play a stream, a short one with SEEDS seeds; return the means, member by member.
 
     Or the first run that the limit has cut.
     """
     runs = []
     for seed in range(SEEDS if len(stream.y) < LONG else 1):
-        runs.append(played(stream, limit=limit, seed=seed))
+        runs.append(play(stream, limit=limit, seed=seed))
         if len(runs[-1].losses) < len(stream.y):
             return runs[-1]
     wrong = None if runs[0].mistakes is None else np.mean([run.mistakes for run in runs], axis=0)
@@ -106,13 +105,13 @@ def horizon(stream: Stream) -> int:
     return min(rivals.slow_rows(stream.X.shape[1]), len(stream.y))
 
 
-def name(found: dict) -> str:
+def describe(found) -> str:
     by = {rivals.OWN: "", rivals.PLAIN: ""}.get(found["by"], f"{found['by']}: ")
     learner = "" if found["by"] == rivals.PLAIN else found["learner"]
     return f"{by}{learner} {found['setting']}".strip()
 
 
-def entry(stream: Stream, run: Played, others: list[dict]) -> dict:
+def summarise(stream: Stream, run: Played, others) -> dict:
     (n, d), rows = stream.X.shape, horizon(stream)
     measure = "loss" if run.mistakes is None else "mistakes"
     series = run.losses if run.mistakes is None else 100.0 * run.mistakes
@@ -134,14 +133,14 @@ def entry(stream: Stream, run: Played, others: list[dict]) -> dict:
     ):
         found = rivals.find_best(group, column(where), measure)
         out[label] = found[f"{measure}_{column(where)}"] if found else ""
-        out[f"{label}, name"] = name(found) if found else ""
+        out[f"{label}, name"] = describe(found) if found else ""
     out |= {"horizon": rows, "self-tuning at horizon": series[:rows].mean()}
     for at, value in zip(rivals.HORIZONS, rivals.averages(series, n), strict=False):
         out[f"self-tuning at {at}"] = value
     return out | {"rounds a CPU second": f"{n / run.seconds:.0f}"}
 
 
-def draw(rows: list[dict]):
+def draw(rows):
     looks = {
         "rival": ("best of river, scikit-learn, last label", 1, "s"),
         "tuned by hand": ("best of this package, tuned by hand", 2, "D"),
@@ -178,7 +177,7 @@ def draw(rows: list[dict]):
     return figure
 
 
-def verdicts(rows: list[dict]) -> Iterator[str]:
+def verdicts(rows):
     own, rival = "self-tuning at horizon", "rival at horizon"
     signs = [r for r in rows if r["kind"] == "classification"]
     real = [r for r in rows if r["kind"] == "regression" and r[rival]]
@@ -200,7 +199,7 @@ def verdicts(rows: list[dict]) -> Iterator[str]:
 
 
 def main() -> None:
-    args = arguments(__doc__ or "", 120.0, 20.0, rivals={"action": "store_true"})
+    args = parse_arguments(__doc__, 120.0, 20.0, rivals={"action": "store_true"})
     own = args.output / f"{RIVALS}.csv"
     if args.rivals:
         rivals.play_all(own, not missing_libraries(rivals.RIVER, rivals.SKLEARN), args.limit)
@@ -208,11 +207,11 @@ def main() -> None:
     okl.run(okl.SelfTuning(), np.ones((600, 2)), np.ones(600))  # compiles
     rows = []
     for stream in tqdm(streams(QUICK_ROWS if args.quick else ROWS), unit=" stream", disable=None):
-        run = averaged(stream, args.limit)
+        run = play_seeds(stream, args.limit)
         if len(run.losses) < len(stream.y):
             print(f"{stream.name}: not played to its end within {args.limit:g} s, left out")
             continue
-        rows.append(entry(stream, run, others))
+        rows.append(summarise(stream, run, others))
     here = {row["stream"].split(",")[0] for row in rows}
     table = okl.Table(rows)[list(SHOWN)]
     publish(draw(rows), rows, args, table, legend=3, partial=not here.issuperset(SETS))

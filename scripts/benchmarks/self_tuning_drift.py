@@ -17,9 +17,9 @@ from tqdm import tqdm
 import oklnumba as okl
 from oklnumba import plots
 from scripts.benchmarks.rivals import standardise_online
-from scripts.benchmarks.self_tuning import played
+from scripts.benchmarks.self_tuning import play
 from scripts.benchmarks.streams import DRIFT_ROUNDS, GAPS, Stream, drifts
-from scripts.common import arguments, publish
+from scripts.common import parse_arguments, publish
 
 DRAWS, QUICK_DRAWS = 6, 1
 QUICK_ROUNDS = 12_000
@@ -31,37 +31,37 @@ SELF, STATIC = "self-tuning", "its best static member"
 PKAWV, ORACLE = "PKAWV without discount", "self-tuning, told to start anew"
 
 
-def pkawv(stream: Stream) -> np.ndarray:
+def pkawv(stream: Stream):
     learner = okl.PKAWV(okl.FourierFeatures(200, sigma=stream.X.shape[1] ** 0.5), lam=0.1)
     half = np.abs(stream.y).max()
     return half**2 * okl.run(learner, standardise_online(stream.X), stream.y / half).losses
 
 
-def told(stream: Stream, points: np.ndarray) -> np.ndarray:
+def restart_at_changes(stream: Stream, points):
     """Return the losses of self-tuning that begins anew at each change."""
     pieces = np.split(np.arange(len(stream.y)), points)
     runs = [okl.run(okl.SelfTuning(), stream.X[piece], stream.y[piece]) for piece in pieces]
     return np.concatenate([run.losses for run in runs])
 
 
-def losses(stream: Stream, points: np.ndarray) -> dict[str, np.ndarray]:
+def losses(stream: Stream, points):
     """Return the losses of each learner, summed by pieces of EVERY rounds."""
-    run = played(stream, EVERY)
+    run = play(stream, EVERY)
     static = [i for i, name in enumerate(run.members) if KEEPS in name]
     best = min(static, key=run.pieces.sum(axis=0).__getitem__)
 
-    def pieces(series: np.ndarray) -> np.ndarray:
+    def pieces(series):
         return series.reshape(-1, EVERY).sum(axis=1)
 
     return {
         SELF: pieces(run.losses),
         STATIC: run.pieces[:, best],
         PKAWV: pieces(pkawv(stream)),
-        ORACLE: pieces(told(stream, points)),
+        ORACLE: pieces(restart_at_changes(stream, points)),
     }
 
 
-def around(pieces: np.ndarray, points: np.ndarray) -> np.ndarray:
+def around(pieces, points):
     """Return the mean loss a round around the changes, by rounds since the change (from -BEFORE).
 
     Of the piece in which the concept changes the loss is taken evenly.
@@ -72,24 +72,24 @@ def around(pieces: np.ndarray, points: np.ndarray) -> np.ndarray:
     return np.diff(sums, axis=1) / EVERY
 
 
-def running(curve: np.ndarray) -> np.ndarray:
+def running_mean(curve):
     """Return the mean over the last WINDOW rounds, at every reading from -BEFORE + WINDOW on."""
     return np.convolve(curve, np.ones(WINDOW // EVERY) * EVERY / WINDOW, mode="valid")
 
 
-def recovery(curve: np.ndarray, level: float) -> int | None:
+def recovery(curve, level: float):
     """Return the rounds after the change until the running mean is within 10 % of the level.
 
     The first window that is looked at begins with the change; None: not within AFTER rounds.
     """
-    since = running(curve)[BEFORE // EVERY :]
+    since = running_mean(curve)[BEFORE // EVERY :]
     back = np.flatnonzero(since <= WITHIN * level)
     return WINDOW + EVERY * int(back[0]) if len(back) else None
 
 
-def measure(draws: int, rounds: int) -> dict[str, dict[str, np.ndarray]]:
+def measure(draws: int, rounds: int):
     """Return for each stream with abrupt changes, and each learner, its curves (changes, times)."""
-    found: dict[str, dict[str, list]] = {}
+    found = {}
     for seed in tqdm(range(draws), desc="draws", disable=None):
         for stream, points in drifts(seed):
             if not len(points):
@@ -105,7 +105,7 @@ def measure(draws: int, rounds: int) -> dict[str, dict[str, np.ndarray]]:
     }
 
 
-def rows_of(found: dict[str, dict[str, np.ndarray]]) -> list[dict]:
+def rows_of(found) -> list[dict]:
     rows = []
     for name, curves in found.items():
         own = curves[SELF].mean(axis=0)[: BEFORE // EVERY].mean()
@@ -115,20 +115,20 @@ def rows_of(found: dict[str, dict[str, np.ndarray]]) -> list[dict]:
             rows.append({
                 "stream": name, "learner": label, "changes": len(parts),
                 "loss before / variance": f"{level:.4f}",
-                f"first {WINDOW} rounds after": f"{running(curve)[BEFORE // EVERY]:.4f}",
+                f"first {WINDOW} rounds after": f"{running_mean(curve)[BEFORE // EVERY]:.4f}",
                 "rounds to its own level": recovery(curve, level) or f"> {AFTER}",
                 "rounds to the level of self-tuning": recovery(curve, own) or f"> {AFTER}",
             })  # fmt: skip
     return rows
 
 
-def draw(found: dict[str, dict[str, np.ndarray]]):
+def draw(found):
     figure, axes = plots.figure(rows=2, columns=2, width=7.2, row_height=2.3)
     at = np.arange(-BEFORE + WINDOW, AFTER + 1, EVERY)
     for ax, (name, curves) in zip(axes.flat, found.items(), strict=True):
         for number, (label, parts) in enumerate(curves.items()):
             shown = at >= -BEFORE // 2
-            curve = running(parts.mean(axis=0))
+            curve = running_mean(parts.mean(axis=0))
             ax.plot(at[shown], curve[shown], label=label, linewidth=1.3,
                     **plots.line_style(number))  # fmt: skip
         level = curves[SELF].mean(axis=0)[: BEFORE // EVERY].mean()
@@ -143,7 +143,7 @@ def draw(found: dict[str, dict[str, np.ndarray]]):
 
 
 def main() -> None:
-    args = arguments(__doc__ or "", limit=600.0, quick_limit=20.0)
+    args = parse_arguments(__doc__, limit=600.0, quick_limit=20.0)
     draws, rounds = (QUICK_DRAWS, QUICK_ROUNDS) if args.quick else (DRAWS, DRIFT_ROUNDS)
     found = measure(draws, rounds)
     publish(draw(found), rows_of(found), args, legend=2)

@@ -4,14 +4,13 @@ Every data set at hand in the order of its file (some are sorted by class) and p
 by a column, and made-up ones that drift. No stream has more than ROWS rounds.
 """
 
-from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
 import scipy.signal
 
 import oklnumba as okl
-from scripts.common import at_hand
+from scripts.common import available
 
 ROWS = 50_000
 PERMUTATION = 0  # seed of the order "permuted"
@@ -37,35 +36,35 @@ class Stream(NamedTuple):
     kind: str
 
 
-def of_set(name: str, seed: int | None = None) -> Stream:
+def load_stream(name: str, seed=None) -> Stream:
     """Return the first rows of a data set, in raw units, as in its file or permuted."""
     data = okl.datasets.load(name, scale=None, permute=seed)
     return Stream(name, data.X[:ROWS], data.y[:ROWS], data.task)
 
 
-def from_data(name: str) -> Iterator[Stream]:
-    yield of_set(name)._replace(name=f"{name}, file order")
-    _, X, y, kind = of_set(name, PERMUTATION)
+def streams_of_set(name: str):
+    yield load_stream(name)._replace(name=f"{name}, file order")
+    _, X, y, kind = load_stream(name, PERMUTATION)
     yield Stream(f"{name}, permuted", X, y, kind)
     if name in SORTED:
         X, y = okl.adversary.sorted_by(X, y, column=SORTED[name])
         yield Stream(f"{name}, sorted by input {SORTED[name]}", X, y, kind)
 
 
-def rotation(d: int, rng: np.random.Generator) -> np.ndarray:
+def rotation(d: int, rng):
     return np.linalg.qr(rng.standard_normal((d, d)))[0]
 
 
-def linear(U: np.ndarray) -> np.ndarray:
+def linear(U):
     return U[:, 0]
 
 
-def curved(U: np.ndarray) -> np.ndarray:
+def curved(U):
     """Return a function of two directions that no linear one is close to."""
     return np.sqrt(2.0) * np.sin(1.5 * U[:, 0]) * np.cos(U[:, 1]) + 0.5 * (U[:, 1] ** 2 - 1.0)
 
 
-def turned(X: np.ndarray, how: str, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+def turn_axes(X, how: str, rng):
     """Return normal inputs in the axes of the concept of their round, and the change points.
 
     All concepts are one function in other axes, so they are equally difficult.
@@ -84,7 +83,7 @@ def turned(X: np.ndarray, how: str, rng: np.random.Generator) -> tuple[np.ndarra
     return np.concatenate([piece @ rotation(d, rng) for piece in pieces]), points
 
 
-def drift(how: str, function: Callable, kind: str, seed: int) -> tuple[Stream, np.ndarray]:
+def drift(how: str, function, kind: str, seed: int):
     """Return a stream whose concept changes, and its change points (0-based first rounds).
 
     Normal inputs in unlike units; a tenth of the labels flipped, or noise of a half of the signal's
@@ -93,7 +92,7 @@ def drift(how: str, function: Callable, kind: str, seed: int) -> tuple[Stream, n
     rng = np.random.default_rng([seed, DRIFTS.index(how), len(kind), function is curved])
     n, d = DRIFT_ROUNDS, 8 if function is linear else 3
     X = rng.standard_normal((n, d))
-    U, points = turned(X, how, rng)
+    U, points = turn_axes(X, how, rng)
     signal = function(U)
     if kind == "classification":
         y = np.where(signal > 0.0, 1.0, -1.0) * np.where(rng.random(n) < 0.1, -1.0, 1.0)
@@ -104,7 +103,7 @@ def drift(how: str, function: Callable, kind: str, seed: int) -> tuple[Stream, n
     return Stream(f"{how} drift, {function.__name__} {kind}", raw, y, kind), points
 
 
-def autoregression(n: int, memory: float, rng: np.random.Generator) -> np.ndarray:
+def autoregression(n: int, memory: float, rng):
     """Return v_t = memory v_{t-1} + noise, of variance 1."""
     noise = np.sqrt(1.0 - memory**2) * rng.standard_normal(n)
     first = [memory * rng.standard_normal()]
@@ -141,7 +140,7 @@ def electricity_like(seed: int = 0) -> Stream:
     return Stream(ELECTRICITY, X, y, "classification")
 
 
-def drifts(seed: int = 0) -> Iterator[tuple[Stream, np.ndarray]]:
+def drifts(seed: int = 0):
     """Yield the made-up streams with their change points, none where the drift is slow."""
     for how in DRIFTS:
         for function in (linear, curved):
@@ -149,22 +148,22 @@ def drifts(seed: int = 0) -> Iterator[tuple[Stream, np.ndarray]]:
                 yield drift(how, function, kind, seed)
 
 
-def groups() -> list[str]:
+def groups():
     """Return what ``of_group`` takes: made-up streams, and the sets at hand, small ones first."""
-    return [*(stream.name for stream, _ in drifts()), ELECTRICITY, *at_hand(SETS)]
+    return [*(stream.name for stream, _ in drifts()), ELECTRICITY, *available(SETS)]
 
 
-def of_group(group: str, seed: int = 0) -> Iterator[Stream]:
+def streams_of_group(group: str, seed: int = 0):
     if group in SETS:
-        yield from from_data(group)
+        yield from streams_of_set(group)
     elif group == ELECTRICITY:
         yield electricity_like(seed)
     else:
         yield next(stream for stream, _ in drifts(seed) if stream.name == group)
 
 
-def streams(rows: int = ROWS) -> Iterator[Stream]:
+def streams(rows: int = ROWS):
     """Yield the first rows of all streams, those made up first, then those of the data sets."""
     for group in groups():
-        for stream in of_group(group):
+        for stream in streams_of_group(group):
             yield stream._replace(X=stream.X[:rows], y=stream.y[:rows])

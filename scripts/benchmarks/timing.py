@@ -5,49 +5,47 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
-from scripts.common import FIGURES, Learner, write_csv
+from scripts.common import FIGURES, write_csv
 
 
-def stream(n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
+def stream(n: int, d: int):
     """Return uniform inputs in [-1, 1]^d and noisy signs."""
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (n, d))
     return X, np.sign(X[:, 0] * X[:, 1] + 0.3 * rng.standard_normal(n))
 
 
-def timed(function: Callable[[], Any], clock: Callable[[], float] = time.perf_counter) -> float:
+def timed(function, clock=time.perf_counter) -> float:
     start = clock()
     function()
     return clock() - start
 
 
-def by_hand(learner: Learner, X: Iterable[np.ndarray], y: Iterable[float]) -> None:
+def play_one_by_one(learner, X, y) -> None:
     for x, label in zip(X, y, strict=True):
         learner.predict_one(x)
         learner.learn_one(x, label)
 
 
-def seconds(function: Callable[[], Any], repeat: int = 3) -> float:
+def median_seconds(function, repeat: int = 3) -> float:
     """Return the median time of a call, after one call to warm up (and compile)."""
     function()
     return sorted(timed(function) for _ in range(repeat))[repeat // 2]
 
 
-def least(*functions: Callable[[], float], repeat: int) -> list[float]:
+def least_times(*functions, repeat: int):
     """Return the least of what each, a time, returns; they take turns, after one to warm up."""
     times = [[function() for function in functions] for _ in range(repeat + 1)]
     return [min(column) for column in zip(*times[1:], strict=True)]
 
 
-def row(what: str, took: float, value: float, goal: float | None, unit: str, at_most: bool = False):
+def row(what: str, took: float, value: float, goal, unit: str, at_most: bool = False):
     kept = "" if goal is None else "yes" if (value <= goal if at_most else value >= goal) else "NO"
     wanted = "" if goal is None else f"{'<=' if at_most else '>='} {goal:g}"
     return {
@@ -69,7 +67,7 @@ def machine() -> str:
     return f"{name}, {os.cpu_count()} cores"
 
 
-def report(doc: str | None, quick: str, jobs: Callable[[bool], list[Callable]]) -> None:
+def report(doc, quick: str, jobs) -> None:
     """Run the jobs, of which each returns rows; write these to a csv and print them.
 
     quick : what --quick does, with which ``jobs`` is called.

@@ -1,14 +1,11 @@
 """What the scripts of Calandriello, Lazaric, Valko (ICML 2017) share."""
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 import scipy.linalg
 
 import oklnumba as okl
 from oklnumba import plots
-from scripts.common import arguments, at_hand, publish
+from scripts.common import available, parse_arguments, publish
 
 C, ALPHA = 1.0, 1.0
 ROWS, QUICK_ROWS = 4000, 1200  # of gamma and weights
@@ -18,7 +15,7 @@ SETS = BUNDLED | {"ijcnn1": 1.0}
 ITERATIONS = 400  # of competitor, at most
 
 
-def competitor(kernel, X, y, C: float = 1.0, alpha: float = 1.0) -> tuple[np.ndarray, float]:
+def competitor(kernel, X, y, C: float = 1.0, alpha: float = 1.0):
     """Return values and norm of argmin sum (y - f)^2 + alpha |f|^2 over f with |f(x_t)| <= C.
 
     Its dual is a lasso: f is the ridge fit to y - v, with v sparse; proximal gradient steps of
@@ -41,7 +38,7 @@ def competitor(kernel, X, y, C: float = 1.0, alpha: float = 1.0) -> tuple[np.nda
     return scale * f, scale * float(np.sqrt(max(a @ f, 0.0)))
 
 
-def play(name: str, data, jobs, args, measure, **options: Any) -> list[dict]:
+def play(name: str, data, jobs, args, measure, **options) -> list[dict]:
     """Return what a sweep has of each job (label, gamma or None, seed, learner), in their order."""
     lines = {f"{label}, gamma = {gamma}, seed {seed}": one for label, gamma, seed, one in jobs}
     table = okl.sweep(lines, {name: data}, 0, measure=measure, time_limit=args.limit,
@@ -57,12 +54,12 @@ def play(name: str, data, jobs, args, measure, **options: Any) -> list[dict]:
     return rows
 
 
-def reproduce(doc: str | None, panels: int, measure: Callable, draw: Callable, *told: str) -> None:
+def reproduce(doc, panels: int, measure, draw, *told: str) -> None:
     """Make the figure of gamma or weights, a column a data set; print means of ``told``."""
-    args = arguments(doc or "", limit=60.0, quick_limit=8.0)
-    sets = at_hand(SETS)
+    args = parse_arguments(doc or "", limit=60.0, quick_limit=8.0)
+    sets = available(SETS)
     fig, axes = plots.figure(rows=panels, columns=len(sets), width=7.2, row_height=2.1)
-    numbers: list[dict] = []
+    numbers = []
     for i, name in enumerate(sets):
         rows = measure(name, SETS[name], QUICK_ROWS if args.quick else ROWS, args)
         draw(list(axes[:, i]), name, rows)

@@ -12,14 +12,13 @@ without the factor that it wastes), which the script checks for every algorithm,
 """
 
 import time
-from collections.abc import Callable
 
 import numpy as np
 from tqdm import tqdm
 
 import oklnumba as okl
 from oklnumba import plots
-from scripts.common import Learner, arguments, cells, publish, series
+from scripts.common import collect, curve_rows, parse_arguments, publish
 
 C, ALPHA = 1.0, 1.0
 SIGMA = 1.0 / (8.0 * C**2)
@@ -36,16 +35,16 @@ PARTS = ("R_G", "R_D", "largest R_D", "regret", "size")
 # and A_t = alpha + sum of weights, each sigma g^2 times what a dictionary gives the round.
 
 
-def labels(n: int) -> np.ndarray:
+def labels(n: int):
     return np.where(np.arange(n) % 2 == 0, C, -C)
 
 
-def squares(forecasts: np.ndarray) -> np.ndarray:
+def squares(forecasts):
     """Return sigma g^2, the weights of Newton."""
     return SIGMA * (2.0 * (forecasts - labels(len(forecasts)))) ** 2
 
 
-def parts_of(forecasts: np.ndarray, weights: np.ndarray, alpha: float = ALPHA):
+def parts_of(forecasts, weights, alpha: float = ALPHA):
     """Return the parts of the regret after each round, from the weights that entered A."""
     y, above = labels(len(forecasts)), weights - squares(forecasts)
     return {
@@ -57,7 +56,7 @@ def parts_of(forecasts: np.ndarray, weights: np.ndarray, alpha: float = ALPHA):
     }
 
 
-def newton(weight: Callable[[int, float, float], float], n: int, alpha: float = ALPHA):
+def newton(weight, n: int, alpha: float = ALPHA):
     """Play the projected online Newton step; return its parts after each round.
 
     weight : what enters A, of the round t (from 1), of sigma g^2 and of A.
@@ -72,7 +71,7 @@ def newton(weight: Callable[[int, float, float], float], n: int, alpha: float = 
     return parts_of(forecasts, weights, alpha)
 
 
-def library(learner: Learner, n: int) -> dict[str, np.ndarray]:
+def library(learner, n: int):
     """Return the parts of KONS or Sketched-KONS; stop if its own R_G is another."""
     forecasts = okl.run(learner, np.zeros((n, 1)), labels(n)).predictions
     parts = parts_of(forecasts, squares(forecasts) * (learner.A_weights > 0.0))
@@ -81,19 +80,19 @@ def library(learner: Learner, n: int) -> dict[str, np.ndarray]:
     return parts
 
 
-def frequent_directions(n: int) -> dict[str, np.ndarray]:
+def frequent_directions(n: int):
     """Return the parts of a sketch in R^3, which holds all gradients: ``main`` looks."""
     learner = okl.SketchedONS(1, alpha=ALPHA, C=C)
     forecasts = okl.run(learner, np.tile(PHI, (n, 1)), labels(n)).predictions
     return parts_of(forecasts, squares(forecasts)) | {"size": np.ones(n)}
 
 
-def gradient_descent(n: int) -> dict[str, np.ndarray]:
+def gradient_descent(n: int):
     """Return the parts of the Newton step with A_t = t, which keeps no row."""
     return newton(lambda *_: 1.0, n, alpha=0.0) | {"size": np.zeros(n)}
 
 
-def unbiased(seed: int, eps: float = 0.5) -> Callable[[int, float, float], float]:
+def unbiased(seed: int, eps: float = 0.5):
     """Return weights 1/p with probability p, KORS's estimate of the leverage score (beta = 1)."""
     coins = np.random.default_rng(seed)
 
@@ -104,30 +103,32 @@ def unbiased(seed: int, eps: float = 0.5) -> Callable[[int, float, float], float
     return weight
 
 
-def few(T: int) -> int:
+def log_budget(T: int) -> int:
     return int(np.ceil(np.log2(T)))
 
 
-def schedule(T: int, heavy: int) -> Callable[[int, float, float], float]:
+def schedule(T: int, heavy: int):
     """Return the paper's schedule: weight T - B in round ``heavy``, 1 in B others."""
-    return lambda t, square, _: square * (T - few(T) if t == heavy else t <= few(T) + 1)
+    return lambda t, square, _: (
+        square * (T - log_budget(T) if t == heavy else t <= log_budget(T) + 1)
+    )
 
 
-def algorithms(n: int, at: np.ndarray) -> dict[str, Callable[[int], dict[str, np.ndarray]]]:
+def algorithms(n: int, at):
     """Return, for each algorithm, a function of a seed that gives its parts at the rounds."""
     kernel = okl.Gaussian(1.0)
 
-    def last(weight: Callable) -> Callable:
-        def ends(seed: int) -> dict[str, np.ndarray]:
+    def last(weight):
+        def ends(seed: int):
             runs = [newton(weight(T), T) for T in at]
             return {part: np.array([run[part][-1] for run in runs]) for part in PARTS}
 
         return ends
 
-    def whole(play: Callable[[int], dict]) -> Callable:
+    def whole(play):
         return lambda seed: {part: values[at - 1] for part, values in play(seed).items()}
 
-    def sketched(gamma: float) -> Callable:
+    def sketched(gamma: float):
         return whole(lambda seed: library(okl.SketchedKONS(kernel, C=C, gamma=gamma, seed=seed), n))
 
     return {
@@ -136,13 +137,13 @@ def algorithms(n: int, at: np.ndarray) -> dict[str, Callable[[int], dict[str, np
         "weights 1/p, unbiased": whole(lambda seed: newton(unbiased(seed), n)),
         "weight T - B in round 1, then ones": last(lambda T: schedule(T, 1)),
         "weight T - B in round 2, else ones": last(lambda T: schedule(T, 2)),
-        "B ones only": last(lambda T: lambda t, square, _: square * (t <= few(T))),
+        "B ones only": last(lambda T: lambda t, square, _: square * (t <= log_budget(T))),
         "gradient descent, steps 1/t": whole(lambda _: gradient_descent(n)),
         SKETCH: whole(lambda _: frequent_directions(n)),
     }
 
 
-def checked(label: str, parts: dict[str, np.ndarray], at: np.ndarray) -> dict[str, np.ndarray]:
+def check(label: str, parts, at):
     """Return the parts; stop if a regret exceeds what Proposition 1 allows."""
     bound = (parts["R_G"] + parts["R_D"]) / 2.0
     if (parts["regret"] > bound + 1e-9 * at).any():
@@ -150,7 +151,7 @@ def checked(label: str, parts: dict[str, np.ndarray], at: np.ndarray) -> dict[st
     return parts | {"bound": bound}
 
 
-def closed_forms(R_G: np.ndarray, at: np.ndarray) -> dict[str, np.ndarray]:
+def closed_forms(R_G, at):
     """Return the bounds on R_G: as printed, with the gradient's usual size 2C, and Lemma 3's.
 
     The last is log(A_T / alpha) / sigma with the A_T of the run; R_G as it is after each round.
@@ -183,7 +184,7 @@ PANELS = {
 }
 
 
-def draw(rows: list[dict], forms: dict[str, np.ndarray], at: np.ndarray):
+def draw(rows, forms, at):
     labels = dict.fromkeys(row["algorithm"] for row in rows)
     fig, axes = plots.figure(rows=3, columns=2, width=7.2, row_height=2.4)
     for ax, (part, (ylabel, scale)) in zip(axes.flat, PANELS.items(), strict=True):
@@ -191,11 +192,11 @@ def draw(rows: list[dict], forms: dict[str, np.ndarray], at: np.ndarray):
             ax.set_yscale("symlog", linthresh=1.0)
         if part == "forms":
             for label, values in forms.items():
-                exact = cells(rows, "T", "R_G", algorithm="KONS")[1][0]
+                exact = collect(rows, "T", "R_G", algorithm="KONS")[1][0]
                 ax.plot(at, values / exact, label=label, **FORMS[label])
             ax.axhline(1.0, color="0", linewidth=1.3)
         for number, label in enumerate(labels if part in PARTS else ()):
-            _, values = cells(rows, "T", part, algorithm=label)
+            _, values = collect(rows, "T", part, algorithm=label)
             if scale == "log":
                 values = np.where(values > 1e-6, values, np.nan)  # not zeros, nor rounding
             if not np.isnan(values).all():
@@ -207,7 +208,7 @@ def draw(rows: list[dict], forms: dict[str, np.ndarray], at: np.ndarray):
 
 
 def main() -> None:
-    args = arguments(__doc__ or "", limit=300.0, quick_limit=8.0)
+    args = parse_arguments(__doc__, limit=300.0, quick_limit=8.0)
     n, seeds = (QUICK_ROUNDS, QUICK_SEEDS) if args.quick else (ROUNDS, SEEDS)
     at = plots.thin(n, POINTS, first=2)
     at = np.unique(at + at % 2)  # even: then 0 is the best function in hindsight
@@ -215,8 +216,8 @@ def main() -> None:
     for label, play in tqdm(algorithms(n, at).items(), disable=None):
         done, start = [], time.monotonic()
         for seed in range(seeds if label.startswith(RANDOM) else 1):
-            done.append(checked(label, play(seed), at))
-            rows += series({"algorithm": label, "seed": seed}, {"T": at} | done[-1])
+            done.append(check(label, play(seed), at))
+            rows += curve_rows({"algorithm": label, "seed": seed}, {"T": at} | done[-1])
             if time.monotonic() - start > args.limit:
                 break
         middle = {part: np.median([parts[part][-1] for parts in done]) for part in done[0]}
@@ -224,7 +225,7 @@ def main() -> None:
     explicit = newton(lambda t, square, A: square, n)
     for label in ("KONS", SKETCH):  # in kernel form, and in R^3, they are the Newton step above
         for part in ("R_G", "regret"):
-            gap = np.abs(cells(rows, "T", part, algorithm=label)[1][0] - explicit[part][at - 1])
+            gap = np.abs(collect(rows, "T", part, algorithm=label)[1][0] - explicit[part][at - 1])
             if gap.max() > 1e-8 * at[-1]:
                 raise SystemExit(f"{label} and the Newton step differ in {part}: {gap.max()}")
     forms, exact = closed_forms(explicit["R_G"], at), explicit["R_G"][at - 1]
@@ -233,7 +234,7 @@ def main() -> None:
         below = at[values < exact]
         said = f"below it up to T = {below[-1]}" if len(below) else "never below it"
         print(f"{label}: {values[-1]:.2f}; R_G of KONS {exact[-1]:.2f}; {said}")
-        rows += series({"algorithm": label}, {"T": at, "R_G": values})
+        rows += curve_rows({"algorithm": label}, {"T": at, "R_G": values})
     publish(figure, rows, args, table, legend=2)
 
 

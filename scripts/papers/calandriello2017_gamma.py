@@ -9,15 +9,13 @@ Data: casp and magic04 (both come with the package), and ijcnn1 where it is at h
     rows of a permutation, inputs and labels scaled to [-1, 1], squared loss.
 """
 
-import argparse
 import pickle
 
 import numpy as np
-from matplotlib.axes import Axes
 
 import oklnumba as okl
 from oklnumba import plots
-from scripts.common import Learner, cells, cpu_clock, stream
+from scripts.common import collect, cpu_clock, stream
 from scripts.papers.calandriello2017 import (
     ALPHA,
     QUICK_SEEDS,
@@ -48,7 +46,7 @@ PANELS = {  # column: its unit, power of gamma, name of the axis
 LATE = ("sketch", "round_us")
 
 
-def costs(learner: Learner, run: okl.Run) -> dict:
+def costs(learner, run) -> dict:
     """Return what a run cost, but its seconds, for a sweep."""
     last = len(run.checkpoints) - 2  # the last reading of the clock but one
     late = run.seconds - run.checkpoint_seconds[last]
@@ -62,10 +60,10 @@ def costs(learner: Learner, run: okl.Run) -> dict:
     }
 
 
-def jobs(kernel: okl.Gaussian, quick: bool) -> list[tuple[str, float | None, int, Learner]]:
+def jobs(kernel, quick: bool):
     seeds = range(QUICK_SEEDS if quick else SEEDS)
     common = {"C": C, "alpha": ALPHA}
-    out: list[tuple] = [("KONS", None, 0, okl.KONS(kernel, **common))]
+    out = [("KONS", None, 0, okl.KONS(kernel, **common))]
     for seed in seeds:
         for label, restart in (("Pros-N-KONS", True), ("CON-KONS", False)):
             learner = okl.ProsNKONS(kernel, restart=restart, seed=seed, **common)
@@ -78,7 +76,7 @@ def jobs(kernel: okl.Gaussian, quick: bool) -> list[tuple[str, float | None, int
     return out
 
 
-def measure(name: str, sigma: float, n: int, args: argparse.Namespace) -> list[dict]:
+def measure(name: str, sigma: float, n: int, args) -> list[dict]:
     """Return the runs on a data set; stop if a regret exceeds its bound."""
     X, y = stream(name, n)
     kernel = okl.Gaussian(sigma)
@@ -102,19 +100,19 @@ def measure(name: str, sigma: float, n: int, args: argparse.Namespace) -> list[d
     return rows
 
 
-def draw(axes: list[Axes], name: str, rows: list[dict]) -> None:
+def draw(axes, name: str, rows) -> None:
     grid = np.array([min(GAMMAS), 1.0])
     for ax, (key, (unit, power, ylabel)) in zip(axes, PANELS.items(), strict=False):
         for label, style in REFERENCES.items():
-            values = unit * cells(rows, "gamma", key, algorithm=label)[1]
+            values = unit * collect(rows, "gamma", key, algorithm=label)[1]
             if values.size:
                 ax.axhline(np.median(values), label=label, linewidth=1.3, **style)
                 ax.axhspan(values.min(), values.max(), color=style["color"], alpha=0.15, lw=0)
         for beta, label in BETAS.items():
-            gammas, values = cells(rows, "gamma", key, algorithm=label)
+            gammas, values = collect(rows, "gamma", key, algorithm=label)
             if values.size:
                 plots.band(ax, gammas, unit * values, label, STYLES[beta] | {"markersize": 3})
-        gammas, values = cells(rows, "gamma", key, algorithm=BETAS[1.0])
+        gammas, values = collect(rows, "gamma", key, algorithm=BETAS[1.0])
         if gammas[-1] == 1.0:
             line = unit * np.median(values[:, -1]) * grid**power
             ax.plot(grid, line, label="1/gamma (regret), gamma^2 (time, memory)", **THEORY)
@@ -123,13 +121,13 @@ def draw(axes: list[Axes], name: str, rows: list[dict]) -> None:
             ax.set_ylim(bottom=min(np.min(line.get_ydata()) for line in lines) / 5.0)
         plots.tidy(ax, "gamma", ylabel, name if key == "regret" else "", log="xy")
     for beta, label in BETAS.items():
-        gammas, bound, sketch, us = cells(rows, "gamma", "own bound", *LATE, algorithm=label)
+        gammas, bound, sketch, us = collect(rows, "gamma", "own bound", *LATE, algorithm=label)
         style = {"color": STYLES[beta]["color"], "linestyle": (0, (1, 1.5)), "linewidth": 0.9}
         own = f"(alpha |f|^2 + R_G) / 2, beta = {beta:g}"
         axes[0].plot(gammas, np.median(bound, axis=0), label=own, **style)
         style = STYLES[beta] | {"linestyle": "none", "markersize": 3}
         axes[3].plot(sketch.ravel(), us.ravel(), **style)
-    gammas, values = cells(rows, "gamma", "Theorem 3", algorithm=BETAS[1.0])
+    gammas, values = collect(rows, "gamma", "Theorem 3", algorithm=BETAS[1.0])
     axes[0].plot(gammas, values[0], color="0.35", linewidth=1.0, label="bound of Theorem 3")
     m, us = max(tuple(r[key] for key in LATE) for r in rows if r["algorithm"] == BETAS[1.0])
     span = np.array([m / 20.0, m])

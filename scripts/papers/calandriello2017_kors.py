@@ -14,7 +14,7 @@ from tqdm import tqdm
 
 import oklnumba as okl
 from oklnumba import plots
-from scripts.common import Kernel, arguments, cells, publish, stream
+from scripts.common import collect, parse_arguments, publish, stream
 from scripts.papers.calandriello2017 import BUNDLED
 
 DELTA, EPS = 0.1, 0.5
@@ -45,12 +45,12 @@ MANY = {"color": plots.COLOURS[1], "marker": "s", "markersize": 3.5, "linestyle"
 class Meter:
     """Measures dictionaries of one set of points at one alpha, by F with F F' = K but for LOST."""
 
-    def __init__(self, F: np.ndarray, alpha: float):
+    def __init__(self, F, alpha: float):
         values, vectors = scipy.linalg.eigh(F.T @ F)
         self.white = F @ (vectors / np.sqrt(np.maximum(values, 0.0) + alpha))  # F A^{-1/2}
         self.all = self.white.T @ self.white
 
-    def eps(self, indices: np.ndarray, weights: np.ndarray) -> float:
+    def eps(self, indices, weights) -> float:
         """Return the smallest e with (1 - e) A <= A' <= (1 + e) A.
 
         A = sum phi phi' + alpha I over all points, A' its weighted sum over the dictionary: the
@@ -61,7 +61,7 @@ class Meter:
         return float(np.abs(values[[0, -1]]).max())
 
 
-def square_root(kernel: Kernel, X: np.ndarray, tol: float = -1.0) -> np.ndarray:
+def square_root(kernel, X, tol: float = -1.0):
     """Return F with F F' = K, but for ``tol`` on the diagonal (below 0: but for rounding)."""
     F, order, rank, _ = scipy.linalg.lapack.dpstrf(kernel(X), lower=1, tol=tol)
     return np.tril(F)[np.argsort(order), :rank]
@@ -72,11 +72,11 @@ def theory_beta(n: int, eps: float) -> float:
     return 3.0 * np.log(n / DELTA) / eps**2
 
 
-def kors(kernel: okl.Gaussian, X: np.ndarray, alpha: float, beta: float, eps: float, seed: int):
+def kors(kernel, X, alpha: float, beta: float, eps: float, seed: int):
     return okl.KORS(kernel, alpha=alpha, beta=beta, eps=eps, seed=seed).partial_fit(X)
 
 
-def sizes(name: str, sigma: float, rows: tuple, seeds: int) -> list[dict]:
+def sizes(name: str, sigma: float, rows, seeds: int) -> list[dict]:
     kernel, out = okl.Gaussian(sigma), []
     for n in rows:
         X, _ = stream(name, n)
@@ -93,7 +93,7 @@ def sizes(name: str, sigma: float, rows: tuple, seeds: int) -> list[dict]:
     return out
 
 
-def accuracy(meter: Meter, kernel: okl.Gaussian, X: np.ndarray, seeds: int) -> list[dict]:
+def accuracy(meter, kernel, X, seeds: int) -> list[dict]:
     out = []
     for asked in ASKED:
         for mode, beta in (("practice", 1.0), ("theory", theory_beta(len(X), asked))):
@@ -106,7 +106,7 @@ def accuracy(meter: Meter, kernel: okl.Gaussian, X: np.ndarray, seeds: int) -> l
     return out
 
 
-def samplers(meter: Meter, kernel: okl.Gaussian, X: np.ndarray, seeds: int) -> list[dict]:
+def samplers(meter, kernel, X, seeds: int) -> list[dict]:
     """Return measured eps and projection gap of the three samplers over their sizes.
 
     KORS and uniform sampling have weights 1/p; ALD knows none, so its points have weight 1.
@@ -129,11 +129,11 @@ def samplers(meter: Meter, kernel: okl.Gaussian, X: np.ndarray, seeds: int) -> l
     return out
 
 
-def draw(axes: list, name: str, rows: list[dict]) -> None:
+def draw(axes, name: str, rows) -> None:
     for mode, style, label in (("practice", ONE, "KORS, beta = 1"), ("theory", MANY, THEORY)):
-        x, size = cells(rows, "d_onl", "size", part="size", mode=mode)
+        x, size = collect(rows, "d_onl", "size", part="size", mode=mode)
         axes[0].plot(np.tile(x, len(size)), size.ravel(), **style | {"linestyle": "none"})
-        asked, measured = cells(rows, "requested", "measured", part="accuracy", mode=mode)
+        asked, measured = collect(rows, "requested", "measured", part="accuracy", mode=mode)
         plots.band(axes[1], asked, measured, label, style)
     span = np.array([x.min(), x.max()])
     rho = (1.0 + EPS) / (1.0 - EPS)
@@ -142,7 +142,7 @@ def draw(axes: list, name: str, rows: list[dict]) -> None:
     for (label, text), (colour, marker) in zip(LABELS.items(), MARKERS, strict=True):
         style = {"color": colour, "marker": marker, "markersize": 3.5, "linestyle": "-."}
         own = {"part": "samplers", "sampler": label}
-        _, size, *found = cells(rows, "setting", "size", "measured", "gap", **own)
+        _, size, *found = collect(rows, "setting", "size", "measured", "gap", **own)
         for ax, values in zip(axes[2:], found, strict=True):
             plots.band(ax, np.median(size, axis=0), values, text, style)
     enough = 1.0 / (1.0 - EPS)  # of a dictionary with measured eps <= EPS
@@ -151,7 +151,7 @@ def draw(axes: list, name: str, rows: list[dict]) -> None:
         plots.tidy(ax, *text, title, log="xy")
 
 
-def check(name: str, rows: list[dict]) -> None:
+def check(name: str, rows) -> None:
     """Stop if Theorem 2 fails more often than it may, where its beta was used."""
     mine = [row for row in rows if row.get("mode") == "theory"]
     too_large = [row["size"] > row["bound"] for row in mine if row["part"] == "size"]
@@ -162,10 +162,10 @@ def check(name: str, rows: list[dict]) -> None:
 
 
 def main() -> None:
-    args = arguments(__doc__ or "", limit=300.0, quick_limit=8.0)
+    args = parse_arguments(__doc__, limit=300.0, quick_limit=8.0)
     rows, seeds = (QUICK_ROWS, QUICK_SEEDS) if args.quick else (ROWS, SEEDS)
     fig, axes = plots.figure(rows=4, columns=len(BUNDLED), width=7.2, row_height=2.1)
-    numbers: list[dict] = []
+    numbers = []
     for i, (name, sigma) in enumerate(tqdm(BUNDLED.items(), disable=None)):
         kernel = okl.Gaussian(sigma)
         found = sizes(name, sigma, rows, seeds)

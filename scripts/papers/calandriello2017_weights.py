@@ -8,14 +8,11 @@ Time: about 2 minutes; memory about 2 GB.
 Data: as calandriello2017_gamma.py.
 """
 
-import argparse
-
 import numpy as np
-from matplotlib.axes import Axes
 
 import oklnumba as okl
 from oklnumba import plots
-from scripts.common import Learner, cells, stream
+from scripts.common import collect, stream
 from scripts.papers.calandriello2017 import (
     ALPHA,
     QUICK_SEEDS,
@@ -41,12 +38,12 @@ KONS = {"color": plots.COLOURS[0], "linestyle": "-", "linewidth": 1.3}
 PARTS = {"regret": "regret (squared loss)", "R_G": "R_G", "R_D": "R_D, with its sign"}
 
 
-def measure(name: str, sigma: float, n: int, args: argparse.Namespace) -> list[dict]:
+def measure(name: str, sigma: float, n: int, args) -> list[dict]:
     """Return the runs on a data set; stop if a regret exceeds what Proposition 1 allows."""
     X, y = stream(name, n)
     kernel = okl.Gaussian(sigma)
     best, norm = competitor(kernel, X, y, C, ALPHA)
-    jobs: list[tuple] = [("KONS", None, 0, okl.KONS(kernel, C=C, alpha=ALPHA))]
+    jobs = [("KONS", None, 0, okl.KONS(kernel, C=C, alpha=ALPHA))]
     for label, (beta, sampling, *_) in VARIANTS.items():
         for gamma in QUICK_GAMMAS if args.quick else GAMMAS:
             for seed in range(QUICK_SEEDS if args.quick else SEEDS):
@@ -54,7 +51,7 @@ def measure(name: str, sigma: float, n: int, args: argparse.Namespace) -> list[d
                 learner = okl.SketchedKONS(kernel, C=C, alpha=ALPHA, **params)
                 jobs.append((label, gamma, seed, learner))
 
-    def parts(learner: Learner, run: okl.Run) -> dict:
+    def parts(learner, run) -> dict:
         # a_t - sigma l'_t^2, a_t the weight of phi_t phi_t' in A
         above = learner.A_weights - SIGMA * 4.0 * np.square(run.predictions - y)
         R_D = float((above * np.square(run.predictions - best)).sum())
@@ -77,7 +74,7 @@ def measure(name: str, sigma: float, n: int, args: argparse.Namespace) -> list[d
     return rows
 
 
-def draw(axes: list[Axes], name: str, rows: list[dict]) -> None:
+def draw(axes, name: str, rows) -> None:
     for ax, (part, ylabel) in zip(axes, PARTS.items(), strict=True):
         if part == "R_D":
             ax.set_yscale("symlog", linthresh=10.0)
@@ -85,7 +82,7 @@ def draw(axes: list[Axes], name: str, rows: list[dict]) -> None:
         ax.axhline(exact, label="KONS", **KONS)
         for label, (_, _, colour, dashes, marker) in VARIANTS.items():
             style = {"color": colour, "linestyle": dashes, "marker": marker, "markersize": 3}
-            plots.band(ax, *cells(rows, "gamma", part, algorithm=label), label, style)
+            plots.band(ax, *collect(rows, "gamma", part, algorithm=label), label, style)
         title = name if part == "regret" else ""
         plots.tidy(ax, "gamma", ylabel, title, log="x" if part == "R_D" else "xy")
 

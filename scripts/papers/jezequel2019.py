@@ -1,16 +1,21 @@
 """The experiment behind Figures 2 and 4 of Jezequel, Gaillard, Rudi (2019)."""
 
 import warnings
-from argparse import Namespace
 from dataclasses import dataclass
 from math import comb
 
 import numpy as np
-from matplotlib.axes import Axes
 
 import oklnumba as okl
 from oklnumba import plots
-from scripts.common import Learner, arguments, at_hand, cpu_clock, publish, published_rows, series
+from scripts.common import (
+    available,
+    cpu_clock,
+    curve_rows,
+    parse_arguments,
+    publish,
+    published_rows,
+)
 
 DEGREES = (2, 3, 4)
 CENTRED = 2500  # features; a larger centred basis, which is ours, is not run
@@ -24,7 +29,7 @@ KERNEL_ROWS = 32_768
 FIRST = 200  # first round drawn; before it the averages are noise
 
 # One colour for each degree: the published basis solid, ours dashed.
-STYLES: dict[str, dict] = {
+STYLES = {
     "KernelRidge": {"color": plots.COLOURS[0], "linestyle": "-", "linewidth": 1.8},
     "Nystrom": {"color": plots.COLOURS[4], "linestyle": (0, (5, 1, 1, 1))},
     "FOGD": {"color": plots.COLOURS[6], "linestyle": ":", "linewidth": 1.8},
@@ -56,7 +61,7 @@ class Panel:
     test_part: bool = False  # only the rows of the source's test file, as published
 
 
-def published(figure: str) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+def published(figure: str):
     """Return rounds and values of the curves in a picture of the authors' notebooks.
 
     They are read off the pictures that github.com/Remjez/kernel-online-learning holds at commit
@@ -72,12 +77,12 @@ def published(figure: str) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     }
 
 
-def authors_labels(rmsd: np.ndarray) -> np.ndarray:
+def authors_labels(rmsd):
     """Return the labels of casp as the released code scales them: from -1/41 to 1."""
     return (2.0 * rmsd - 1.0) / (2.0 * rmsd - 1.0).max()
 
 
-def stream(panel: Panel, scaling: tuple[float, float], seed: int = SEED):
+def stream(panel: Panel, scaling, seed: int = SEED):
     """Return inputs and labels, scaled and in a random order (some sets are sorted by class)."""
     data = okl.datasets.load(panel.name, scale=None)
     start = data.n_train if panel.test_part else 0
@@ -86,7 +91,7 @@ def stream(panel: Panel, scaling: tuple[float, float], seed: int = SEED):
     return X[order], (authors_labels(y) if data.task == "regression" else y)[order]
 
 
-def learners(panel: Panel, X: np.ndarray, seed: int = SEED) -> dict[str, Learner]:
+def learners(panel: Panel, X, seed: int = SEED):
     """Return the algorithms of the figure by their labels.
 
     On real data the paper plays ridge forecasts ("Projected-KRR") in place of AWV ones. An AWV
@@ -94,7 +99,7 @@ def learners(panel: Panel, X: np.ndarray, seed: int = SEED) -> dict[str, Learner
     KORS is played as published, and with the weights of the code that the paper lists.
     """
     kernel = okl.Gaussian(panel.sigma)
-    out: dict[str, Learner] = {"KernelRidge": okl.KernelRidge(kernel)}
+    out = {"KernelRidge": okl.KernelRidge(kernel)}
     for degree in DEGREES:
         features = okl.TaylorFeatures(degree, sigma=panel.sigma)
         out[f"PKAWV M={degree}"] = okl.PKAWV(features, forecaster="ridge")
@@ -111,20 +116,20 @@ def learners(panel: Panel, X: np.ndarray, seed: int = SEED) -> dict[str, Learner
     return out
 
 
-def averages(run: okl.Run) -> np.ndarray:
+def averages(run):
     """Return the average loss, or the share of mistakes, of the rounds so far, by rounds."""
     errors = run.losses if run.mistakes is None else run.mistakes
     return np.cumsum(errors) / np.arange(1, run.rounds + 1)
 
 
-def csv_rows(head: dict, run: okl.Run, finished: bool) -> list[dict]:
+def csv_rows(head, run, finished: bool) -> list[dict]:
     at = plots.thin_checkpoints(run, points=40)
     rounds, seconds = run.checkpoints[at], [f"{s:.4g}" for s in run.checkpoint_seconds[at]]
     curve = {"round": rounds, "average_loss": averages(run)[rounds - 1], "seconds": seconds}
-    return series(head, curve | {"finished": [finished] * len(at)})
+    return curve_rows(head, curve | {"finished": [finished] * len(at)})
 
 
-def order(panel: Panel, scaling: str, runs: dict[str, okl.Run]) -> str:
+def order(panel: Panel, scaling: str, runs) -> str:
     """Return our order of the published algorithms, for what the paper says in words."""
     common = min(run.rounds for run in runs.values())
     there = {k: averages(run)[common - 1] for k, run in runs.items() if "ours" not in k}
@@ -132,7 +137,7 @@ def order(panel: Panel, scaling: str, runs: dict[str, okl.Run]) -> str:
     return f"{panel.name} {scaling}, average loss of the first {common} rounds: {text}"
 
 
-def draw(axes: np.ndarray, panel: Panel, scaling: str, runs: dict[str, okl.Run], n: int) -> None:
+def draw(axes, panel: Panel, scaling: str, runs, n: int) -> None:
     plots.loss_curves(runs, axes[0], first=FIRST, styles=STYLES, legend=False)
     plots.time_curves(runs, axes[1], styles=STYLES, legend=False)
     name = f"{panel.name}, inputs scaled to {scaling}"
@@ -143,7 +148,7 @@ def draw(axes: np.ndarray, panel: Panel, scaling: str, runs: dict[str, okl.Run],
         draw_published(axes[1], "casp cumulative seconds")
 
 
-def draw_published(ax: Axes, figure: str) -> None:
+def draw_published(ax, figure: str) -> None:
     for curve, (rounds, values) in published(figure).items():
         shown = rounds >= FIRST
         ax.plot(
@@ -153,10 +158,10 @@ def draw_published(ax: Axes, figure: str) -> None:
     ax.plot([], [], linestyle="", marker="o", markersize=3.6, color="0.45", label=AUTHORS)
 
 
-def timed(lines: dict[str, Learner], name: str, X: np.ndarray, y: np.ndarray, args: Namespace):
+def timed(lines, name: str, X, y, args):
     """Return what a sweep has of each algorithm, in CPU seconds; say what it warned of."""
 
-    def measure(learner: Learner, run: okl.Run) -> dict:
+    def measure(learner, run) -> dict:
         if not isinstance(learner, okl.PKAWV):
             return {"run": run, "captured": ""}
         return {"run": run, "captured": f"{learner.features.captured(X[:HEAD]).mean():.4f}"}
@@ -173,7 +178,7 @@ def timed(lines: dict[str, Learner], name: str, X: np.ndarray, y: np.ndarray, ar
     return list(table)
 
 
-def play(panel: Panel, scaling: str, args: Namespace) -> tuple[list[dict], int]:
+def play(panel: Panel, scaling: str, args):
     X, y = stream(panel, SCALINGS[scaling])
     lines, n = learners(panel, X), KERNEL_ROWS
     ridge, name = {"KernelRidge": lines.pop("KernelRidge")}, f"{panel.name} {scaling}"
@@ -182,8 +187,8 @@ def play(panel: Panel, scaling: str, args: Namespace) -> tuple[list[dict], int]:
 
 def reproduce(doc, panels, also=None) -> None:
     """Make a figure of all panels and scalings, its numbers and those of ``also``, and a table."""
-    args = arguments(doc or "", LIMIT, QUICK_LIMIT, keeps=True)
-    here = at_hand(panel.name for panel in panels)
+    args = parse_arguments(doc or "", LIMIT, QUICK_LIMIT, keeps=True)
+    here = available(panel.name for panel in panels)
     jobs = [(p, scaling) for p in panels if p.name in here for scaling in SCALINGS]
     figure, axes = plots.figure(rows=len(jobs), columns=2, width=7.2, row_height=2.35)
     numbers, table, said = [], [], []

@@ -9,15 +9,12 @@ Time: two minutes.
 Data: casp (comes with the package); scripts/papers/published/jezequel2019.csv.
 """
 
-from collections.abc import Iterator
-
 import numpy as np
-from matplotlib.axes import Axes
 from tqdm import tqdm
 
 import oklnumba as okl
 from oklnumba import plots
-from scripts.common import arguments, cells, publish, series
+from scripts.common import collect, curve_rows, parse_arguments, publish
 from scripts.papers.jezequel2019 import CURVES, STYLES, Panel, learners, published, stream
 
 PERMUTATIONS, QUICK_PERMUTATIONS = 10, 2
@@ -35,7 +32,7 @@ PANELS = {
 }
 
 
-def bordered(inverse: np.ndarray, column: np.ndarray, corner: float) -> np.ndarray:
+def bordered(inverse, column, corner: float):
     """Return the inverse of a symmetric matrix that has grown by a column."""
     b = inverse @ column
     pivot = corner - column @ b
@@ -43,7 +40,7 @@ def bordered(inverse: np.ndarray, column: np.ndarray, corner: float) -> np.ndarr
                      [-b / pivot, np.array([[1.0 / pivot]])]])  # fmt: skip
 
 
-def pros_n_kons(X: np.ndarray, y: np.ndarray, coins: np.ndarray, lags: bool):
+def pros_n_kons(X, y, coins, lags: bool):
     """Return forecasts of Pros-N-KONS and the size of its dictionary, by NumPy, slowly.
 
     If it lags, a forecast is made with the w of the round before (and in the span of the dictionary
@@ -82,7 +79,7 @@ def pros_n_kons(X: np.ndarray, y: np.ndarray, coins: np.ndarray, lags: bool):
     return forecasts, len(atoms)
 
 
-def losses(seed: int) -> Iterator[tuple[str, np.ndarray, int]]:
+def losses(seed: int):
     """Yield label, squared losses and size of each algorithm on a permutation."""
     X, y = stream(CASP, (0.0, 1.0), seed)
     made = learners(CASP, X, seed)
@@ -94,7 +91,7 @@ def losses(seed: int) -> Iterator[tuple[str, np.ndarray, int]]:
     yield RELEASED, np.square(y - forecasts), size
 
 
-def theirs() -> dict[str, tuple[np.ndarray, np.ndarray]]:
+def theirs():
     """Return rounds and average losses of the authors by our labels."""
     curves = published("casp average squared loss")
     found = {CURVES[name]: curve for name, curve in curves.items()}
@@ -103,21 +100,21 @@ def theirs() -> dict[str, tuple[np.ndarray, np.ndarray]]:
 
 
 def measure(permutations: int) -> list[dict]:
-    found: dict[str, list[dict]] = {}
+    found = {}
     for seed in tqdm(range(permutations), desc="permutations", disable=None):
         for label, own, size in losses(seed):
             rounds, values = theirs()[label]
             curve = {"round": rounds, "size at the end": [size] * len(rounds)}
             curve |= {"average_loss": np.cumsum(own)[rounds - 1] / rounds, "authors": values}
             head = {"algorithm": label, "permutation": seed}
-            found.setdefault(label, []).extend(series(head, curve))
+            found.setdefault(label, []).extend(curve_rows(head, curve))
     return sum(found.values(), [])
 
 
-def draw(ax: Axes, name: str, rows: list[dict]) -> None:
+def draw(ax, name: str, rows) -> None:
     """Draw mean and range over the permutations of our loss divided by the authors'."""
     for label in PANELS[name]:
-        rounds, ours, values = cells(rows, "round", "average_loss", "authors", algorithm=label)
+        rounds, ours, values = collect(rows, "round", "average_loss", "authors", algorithm=label)
         shown = rounds >= FIRST
         look = LOOKS[label] | {"marker": "o", "markersize": 2.5}
         plots.band(ax, rounds[shown], (ours / values)[:, shown], label, look, np.mean)
@@ -126,11 +123,11 @@ def draw(ax: Axes, name: str, rows: list[dict]) -> None:
     plots.tidy(ax, "rounds", text=name, log="x")
 
 
-def table(rows: list[dict]) -> list[dict[str, str]]:
+def table(rows):
     out = []
     for label in dict.fromkeys(row["algorithm"] for row in rows):
         columns = "average_loss", "authors", "size at the end"
-        rounds, ours, values, sizes = cells(rows, "round", *columns, algorithm=label)
+        rounds, ours, values, sizes = collect(rows, "round", *columns, algorithm=label)
         row = {"algorithm": label, "size": f"{sizes[:, 0].mean():.0f}"}
         for t in (*TABLE, RIDGE_ROUNDS):
             texts = ["-"] * 3
@@ -145,7 +142,7 @@ def table(rows: list[dict]) -> list[dict[str, str]]:
 
 
 def main() -> None:
-    args = arguments(__doc__ or "", limit=300.0, quick_limit=8.0)
+    args = parse_arguments(__doc__, limit=300.0, quick_limit=8.0)
     permutations = QUICK_PERMUTATIONS if args.quick else PERMUTATIONS
     rows = measure(permutations)
     fig, axes = plots.figure(columns=2, width=7.2, row_height=3.4)

@@ -18,7 +18,7 @@ import numpy as np
 
 import oklnumba as okl
 from oklnumba import plots
-from scripts.common import arguments, publish, series
+from scripts.common import curve_rows, parse_arguments, publish
 
 GAMMAS = {0.25: "0.25", sqrt(2.0) - 1.0: "sqrt(2) - 1", 0.75: "0.75"}
 POINTS = 2001
@@ -27,7 +27,7 @@ NAMES = ("Sketched-KONS", "Pros-N-KONS", "PKAWV", "PKAWV (beforehand features)")
 SIDES = {"2g/(1+g)": "right", "2g/(1-g^2)": "left"}  # of the marks of a, where a name stands
 
 
-def marks(gamma: float) -> dict[str, float]:
+def marks(gamma: float):
     """Return the published marks of the axes, and the lowest value that eq. (8) has."""
     return {
         "2g/(1+g)": 2.0 * gamma / (1.0 + gamma),
@@ -38,7 +38,7 @@ def marks(gamma: float) -> dict[str, float]:
     }
 
 
-def check(gamma: float, found: dict[str, np.ndarray]) -> dict[str, str]:
+def check(gamma: float, found):
     """Stop if a curve is not where the marks say; return what was compared."""
     a, at, step = found["a"], marks(gamma), 1.0 / (POINTS - 1)
     best = at["g/(1+g)"]
@@ -66,7 +66,7 @@ def check(gamma: float, found: dict[str, np.ndarray]) -> dict[str, str]:
 
 
 def main() -> None:
-    args = arguments(__doc__ or "", limit=10.0, quick_limit=8.0)
+    args = parse_arguments(__doc__, limit=10.0, quick_limit=8.0)
     fig, axes = plots.figure(columns=3, width=7.2, row_height=3.6)
     numbers, table = [], []
     for ax, gamma in zip(axes[0], GAMMAS, strict=True):
@@ -95,7 +95,7 @@ def main() -> None:
         title = f"$\\gamma$ = {GAMMAS[gamma].replace('sqrt(2)', '√2')}"
         plots.tidy(ax, "a: the dictionary has $n^a$ atoms", text=title, small=0.0)
         curves = {name: found[name][::20] for name in ("a", *NAMES, AS_PUBLISHED)}
-        numbers += series({"gamma": gamma}, curves)
+        numbers += curve_rows({"gamma": gamma}, curves)
     axes[0, 0].set_ylabel("b: the regret is of order $n^b$", fontsize=plots.FONT)
     publish(fig, numbers, args, table, legend=3)
 

@@ -12,8 +12,6 @@ Data: cod-rna (its test file, n = 271,617), susy or else susy30k, from OKLNUMBA_
     never downloaded here.
 """
 
-from argparse import Namespace
-
 import numpy as np
 
 import oklnumba as okl
@@ -29,7 +27,7 @@ def susy_panel() -> Panel:
     return Panel("susy" if okl.datasets.found("susy") else "susy30k", sigma=SIGMA)
 
 
-def million() -> tuple[str, np.ndarray, np.ndarray]:
+def million():
     """Return a name, and inputs in [-1, 1] and labels: the first million rows of SUSY, or made up.
 
     The made-up labels are those of a smooth function, one in five of them turned over at random.
@@ -48,7 +46,7 @@ def million() -> tuple[str, np.ndarray, np.ndarray]:
     return MADE_UP, X, y
 
 
-def claim(args: Namespace) -> list[dict]:
+def claim(args) -> list[dict]:
     """Run M = 2 on a million rows, and return its rows of the numbers."""
     name, X, y = million()
     learner = okl.PKAWV(okl.TaylorFeatures(2, sigma=SIGMA), forecaster="ridge")

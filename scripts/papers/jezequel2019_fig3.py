@@ -18,12 +18,11 @@ from dataclasses import dataclass
 from math import sqrt
 
 import numpy as np
-from matplotlib.axes import Axes
 from tqdm import tqdm
 
 import oklnumba as okl
 from oklnumba import plots
-from scripts.common import Learner, arguments, cells, print_table, publish, series
+from scripts.common import collect, curve_rows, parse_arguments, print_table, publish
 from scripts.papers.jezequel2019 import AUTHORS, DEGREES, STYLES, published
 
 D, ROUNDS, QUICK_ROUNDS = 5, 80, 25
@@ -31,7 +30,7 @@ SIGMA, LAM = 1.0, 1.0
 KERNEL = okl.Gaussian(SIGMA)
 EXACT = "Kernel-AWV"
 # Colours as in Figures 2 and 4; the two that are ours to add in grey.
-LOOKS: dict[str, dict] = {
+LOOKS = {
     EXACT: STYLES["KernelRidge"],
     **{f"PKAWV, M = {degree}": STYLES[f"PKAWV M={degree}"] for degree in DEGREES},
     "Nystrom-AWV": STYLES["Nystrom"],
@@ -67,7 +66,7 @@ class Game:
     sampler: str
 
 
-def games(quick: bool) -> tuple[Game, Game]:
+def games(quick: bool):
     theirs = tuple(label for label in LABELS if label not in ("KONS", "CON-KONS"))
     seeds, rounds = ((2, 1), QUICK_ROUNDS) if quick else ((20, 7), ROUNDS)
     return (
@@ -77,7 +76,7 @@ def games(quick: bool) -> tuple[Game, Game]:
     )  # fmt: skip
 
 
-def learner(label: str, game: Game, seed: int) -> Learner:
+def learner(label: str, game: Game, seed: int):
     if label == EXACT:
         return okl.KernelAWV(KERNEL, lam=LAM)
     if label.startswith("PKAWV"):
@@ -93,7 +92,7 @@ def learner(label: str, game: Game, seed: int) -> Learner:
     return okl.ProsNKONS(KERNEL, alpha=LAM, restart=label == "Pros-N-KONS", **kors)
 
 
-def check(game: Game, played: okl.adversary.GreedyGame) -> np.ndarray:
+def check(game: Game, played):
     """Return Kernel-AWV's bound after each round; stop if the regret exceeds it."""
     rounds = np.arange(1, len(played.y) + 1)
     log_det = np.array([okl.theory.awv_bound(KERNEL, played.X[:t], LAM) for t in rounds])
@@ -122,15 +121,15 @@ def play(game: Game, n: int, limit: float) -> list[dict]:
         spent[label] += time.thread_time() - start
         head = {"game": game.name, "algorithm": label, "seed": seed}
         bound = check(game, played) if label == EXACT else [None] * n
-        rows += series(head, {"round": rounds, "regret": played.regret, "bound": bound})
+        rows += curve_rows(head, {"round": rounds, "regret": played.regret, "bound": bound})
     return rows
 
 
-def draw(ax: Axes, game: Game, rows: list[dict]) -> None:
+def draw(ax, game: Game, rows) -> None:
     """Draw medians and ranges of the regrets, and the bound of Kernel-AWV."""
     for label in game.labels:
-        plots.band(ax, *cells(rows, "round", "regret", algorithm=label), label, LOOKS[label])
-    rounds, bounds = cells(rows, "round", "bound", algorithm=EXACT)
+        plots.band(ax, *collect(rows, "round", "regret", algorithm=label), label, LOOKS[label])
+    rounds, bounds = collect(rows, "round", "bound", algorithm=EXACT)
     ax.plot(rounds, np.median(bounds, axis=0), color="black", linestyle=(0, (1, 1.5)),
             linewidth=1.0, label=f"bound of {EXACT} (Prop. 1)")  # fmt: skip
     ax.set(xlim=(0, len(rounds)), ylim=(0, None))
@@ -138,7 +137,7 @@ def draw(ax: Axes, game: Game, rows: list[dict]) -> None:
     plots.tidy(ax, "rounds", text=f"{game.name}, {seeds}")
 
 
-def draw_published(ax: Axes) -> None:
+def draw_published(ax) -> None:
     """Draw every second point of the authors' curves in the colours of ours, and go no further."""
     look = {"linestyle": "", "markersize": 3.8}
     curves = published("adversary d=5 regret")
@@ -153,11 +152,11 @@ def draw_published(ax: Axes) -> None:
     ax.set(xlim=(0, last + 1), ylim=(0, 1.25 * top))
 
 
-def compare(rows: list[dict]) -> list[dict[str, str]]:
+def compare(rows):
     """Return the authors' values beside ours, at some round and where their curves end."""
     table = []
     for curve, (rounds, values) in published("adversary d=5 regret").items():
-        _, ours = cells(rows, "round", "regret", algorithm=CURVES[curve])
+        _, ours = collect(rows, "round", "regret", algorithm=CURVES[curve])
         row = {"authors' curve": curve}
         for name, t in (("at 21", 21), ("at its end", int(rounds[-1]))):
             there = values[rounds == t] if t <= ours.shape[1] else []
@@ -172,7 +171,7 @@ def compare(rows: list[dict]) -> list[dict[str, str]]:
 
 
 def main() -> None:
-    args = arguments(__doc__ or "", limit=300.0, quick_limit=8.0)
+    args = parse_arguments(__doc__, limit=300.0, quick_limit=8.0)
     n = QUICK_ROUNDS if args.quick else ROUNDS
     fig, axes = plots.figure(columns=3, width=7.2, row_height=4.2)
     numbers, said = [], []
@@ -186,7 +185,7 @@ def main() -> None:
             plots.title(axes[0, 0], "their game, with their points")
             theirs = compare(rows)
         numbers += rows
-        _, regrets, bounds = cells(rows, "round", "regret", "bound", algorithm=EXACT)
+        _, regrets, bounds = collect(rows, "round", "regret", "bound", algorithm=EXACT)
         shares = regrets / bounds
         said.append(
             f"{game.name}, {EXACT}: largest share of the bound at any round {shares.max():.3f}, at "

@@ -24,7 +24,7 @@ from tqdm import tqdm
 
 import oklnumba as okl
 from oklnumba import plots
-from scripts.common import Kernel, Learner, arguments, cells, cpu_clock, exponent, publish
+from scripts.common import collect, cpu_clock, fit_exponent, parse_arguments, publish
 
 SIZES, QUICK_SIZES = [2**k for k in range(7, 14)], [2**k for k in range(6, 11)]
 SEEDS, QUICK_SEEDS = 3, 1
@@ -43,7 +43,7 @@ class Setting:
 
     name: str
     d: int
-    kernel: Kernel
+    kernel: okl.Gaussian | okl.Matern
     regret: dict[str, float]
     time: dict[str, float]
     gamma: float | None = None  # of a polynomial spectrum
@@ -68,7 +68,7 @@ def matern(n: int) -> Setting:
     # n / lam from the lam of the regressor, about n^0.2, to the mu of its dictionary, about n^-1
     ratio = np.geomspace(n**0.8, n**2.1, 12)
     dimensions = [okl.theory.effective_dimension(kernel, X, n / r) for r in ratio]
-    g = exponent(ratio, dimensions)
+    g = fit_exponent(ratio, dimensions)
     print(f"Matern 3/2, d = 1: d_eff(lam) grows as (n / lam)^{g:.3f} (n = {n}; in theory 1/4)")
     best = g / (1.0 + g)
     stated = dict.fromkeys((BOUND, "Kernel-AWV", "Nystrom-AWV", "Sketched-KONS"), best)
@@ -78,7 +78,7 @@ def matern(n: int) -> Setting:
     return Setting("Matern 3/2, d = 1", 1, kernel, stated, times, gamma=g)
 
 
-def tuning(setting: Setting, n: int) -> dict[str, float]:
+def tuning(setting: Setting, n: int):
     """Return lam and mu of Nystrom-AWV, and alpha and mu of Pros-N-KONS, for n rounds."""
     g = setting.gamma
     if g is None:
@@ -95,9 +95,9 @@ def tuning(setting: Setting, n: int) -> dict[str, float]:
     }
 
 
-def learners(setting: Setting, n: int, seed: int) -> dict[str, Learner]:
+def learners(setting: Setting, n: int, seed: int):
     kernel, at = setting.kernel, tuning(setting, n)
-    found: dict[str, Learner] = {"Kernel-AWV": okl.KernelAWV(kernel, lam=at["lam"])}
+    found = {"Kernel-AWV": okl.KernelAWV(kernel, lam=at["lam"])}
     if isinstance(kernel, okl.Gaussian):
         degree = okl.theory.taylor_degree(n, at["lam"], sqrt(setting.d), kernel.sigma)
         features = okl.TaylorFeatures(degree, sigma=kernel.sigma)
@@ -110,14 +110,14 @@ def learners(setting: Setting, n: int, seed: int) -> dict[str, Learner]:
     return found | {"Pros-N-KONS": pros}
 
 
-def stream(setting: Setting, n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def stream(setting: Setting, n: int, seed: int):
     rng = np.random.default_rng(seed)
     X = rng.uniform(-1.0, 1.0, (n, setting.d))
     mean = okl.adversary.rkhs_function(setting.kernel, setting.d, norm=1.0, seed=seed)(X)
     return X, np.where(rng.random(n) < 0.5 + 0.5 * mean, 1.0, -1.0)
 
 
-def play(learner: Learner, X: np.ndarray, y: np.ndarray, limit: float) -> tuple:
+def play(learner, X, y, limit: float):
     """Return a run and its CPU time a round in the last quarter (us), short ones at their best."""
     quarter = len(y) // 4
     begin, late = time.thread_time(), np.inf
@@ -133,10 +133,10 @@ def play(learner: Learner, X: np.ndarray, y: np.ndarray, limit: float) -> tuple:
     return run, late
 
 
-def measure(setting: Setting, sizes: list[int], seeds: int, limit: float) -> list[dict]:
+def measure(setting: Setting, sizes, seeds: int, limit: float) -> list[dict]:
     for learner in learners(setting, 600, 0).values():
         okl.run(learner, *stream(setting, 600, 0))  # compiles
-    found: list[tuple] = []
+    found = []
     for n, seed in tqdm(list(product(sizes, range(seeds))), desc=setting.name, disable=None):
         X, y = stream(setting, n, seed)
         for label, learner in learners(setting, n, seed).items():
@@ -149,7 +149,7 @@ def measure(setting: Setting, sizes: list[int], seeds: int, limit: float) -> lis
     return [{"kernel": setting.name} | dict(zip(COLUMNS, row, strict=True)) for row in found]
 
 
-def slope(n: np.ndarray, values: np.ndarray, of_log: bool) -> tuple[float, float]:
+def slope(n, values, of_log: bool):
     """Return the exponent of n (of log n) in the upper half of the sizes, and its error.
 
     The error is the standard error over seeds; nan for one seed.
@@ -157,16 +157,16 @@ def slope(n: np.ndarray, values: np.ndarray, of_log: bool) -> tuple[float, float
     half = len(n) // 2
     x = np.log(n[half:]) if of_log else n[half:]
     with np.errstate(invalid="ignore"):
-        slopes = [exponent(x, row[half:]) for row in values]
+        slopes = [fit_exponent(x, row[half:]) for row in values]
     error = np.std(slopes, ddof=1) / sqrt(len(slopes)) if len(slopes) > 1 else np.nan
     return float(np.mean(slopes)), float(error)
 
 
-def summary(setting: Setting, found: list[dict]) -> list[dict[str, str]]:
+def summary(setting: Setting, found):
     rows = []
     logs = setting.gamma is None
     for label in (BOUND, *LABELS):
-        n, regret = cells(found, "rounds", "regret", algorithm=label)
+        n, regret = collect(found, "rounds", "regret", algorithm=label)
         if len(n) < 4:
             continue
         fitted, error = slope(n, regret, logs)
@@ -186,7 +186,7 @@ def summary(setting: Setting, found: list[dict]) -> list[dict[str, str]]:
         if label == BOUND:
             rows.append(row | dict.fromkeys(TIMES, "-"))
             continue
-        _, us, size = cells(found, "rounds", "us", "size", algorithm=label)
+        _, us, size = collect(found, "rounds", "us", "size", algorithm=label)
         power = label in setting.powers_of_log
         took = us.min(axis=0, keepdims=True)
         stated = ("(log n)^" if power else "n^") + f"{setting.time[label]:.3g}"
@@ -196,10 +196,10 @@ def summary(setting: Setting, found: list[dict]) -> list[dict[str, str]]:
     return rows
 
 
-def draw(axes: np.ndarray, setting: Setting, found: list[dict]) -> None:
+def draw(axes, setting: Setting, found) -> None:
     logs = setting.gamma is None
     for i, label in enumerate((*LABELS, BOUND)):
-        n, regret, us = cells(found, "rounds", "regret", "us", algorithm=label)
+        n, regret, us = collect(found, "rounds", "regret", "us", algorithm=label)
         if not len(n):
             continue
         # the first three run on one another: wide lines below narrow ones
@@ -223,7 +223,7 @@ def draw(axes: np.ndarray, setting: Setting, found: list[dict]) -> None:
 
 
 def main() -> None:
-    args = arguments(__doc__ or "", limit=60.0, quick_limit=8.0)
+    args = parse_arguments(__doc__, limit=60.0, quick_limit=8.0)
     sizes, seeds = (QUICK_SIZES, QUICK_SEEDS) if args.quick else (SIZES, SEEDS)
     settings = [gaussian(1), gaussian(2), matern(sizes[-3])]
     fig, axes = plots.figure(rows=2, columns=len(settings), width=7.4, row_height=2.6)

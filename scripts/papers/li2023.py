@@ -1,16 +1,20 @@
 """The experiments behind Tables 2 to 5 of Li and Liao (2023)."""
 
-import argparse
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import Any
 
 import numpy as np
 
 import oklnumba as okl
 from oklnumba import plots
-from scripts.common import Learner, arguments, at_hand, cpu_clock, publish, published_rows, some
+from scripts.common import (
+    available,
+    cpu_clock,
+    exit_if_empty,
+    parse_arguments,
+    publish,
+    published_rows,
+)
 
 PERMUTATIONS, QUICK_PERMUTATIONS = 10, 2
 TUNING_SEED = 1000  # of the permutation on which steps are tuned, not one of those of the table
@@ -52,7 +56,7 @@ def susy() -> Case:
     return Case("susy30k", 4.0, 2 / 3, instead_of="50,000 rows of SUSY")
 
 
-def published(table: int, case: Case) -> dict[str, dict[str, str]]:
+def published(table: int, case: Case):
     """Return what a table of the paper has of a case, by algorithm.
 
     Mean and deviation of the mistake ratio (%), time (s), A_T (the sum of delta), t-bar.
@@ -63,7 +67,7 @@ def published(table: int, case: Case) -> dict[str, dict[str, str]]:
 
 
 @cache
-def data(case: Case) -> tuple[np.ndarray, np.ndarray]:
+def data(case: Case):
     """Return inputs, scaled as in the files of the paper's authors, and labels."""
     loaded = okl.datasets.load(case.name, scale=case.scale)
     if case.name == "mnist12":  # the paper's 12,700 rows, pixels in [0, 1]
@@ -75,13 +79,13 @@ def data(case: Case) -> tuple[np.ndarray, np.ndarray]:
     return loaded.X, loaded.y
 
 
-def permuted(case: Case, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def permute(case: Case, seed: int):
     X, y = data(case)
     order = np.random.default_rng(seed).permutation(len(y))
     return np.ascontiguousarray(X[order]), y[order]
 
 
-def learners(case: Case) -> dict[str, Callable[..., Learner]]:
+def learners(case: Case):
     """Return the algorithms with the paper's settings and the step 10^exponent / sqrt(T)."""
     return {
         "FOGD": lambda T, kernel, seed, exponent: okl.FOGD(
@@ -97,7 +101,7 @@ def learners(case: Case) -> dict[str, Callable[..., Learner]]:
     }  # fmt: skip
 
 
-def play(case: Case, args: argparse.Namespace, seeds: Sequence[int], **options: Any) -> okl.Table:
+def play(case: Case, args, seeds, **options):
     """Play a case; ``options`` are those of ``okl.sweep``."""
     options = {"learners": learners(case), "kernel": okl.Gaussian(case.sigma)} | options
     found = okl.sweep(data={case.name: data(case)}, permutations=seeds, time_limit=args.limit,
@@ -110,7 +114,7 @@ def play(case: Case, args: argparse.Namespace, seeds: Sequence[int], **options: 
     return found.select(finished=True)
 
 
-def play_timed(case: Case, args: argparse.Namespace, seeds: Sequence[int]) -> okl.Table:
+def play_timed(case: Case, args, seeds):
     """Play all algorithms, timed alone, in CPU seconds, with tuned steps.
 
     These are tuned on a permutation of their own, in threads.
@@ -119,7 +123,7 @@ def play_timed(case: Case, args: argparse.Namespace, seeds: Sequence[int]) -> ok
         return play(case, args, seeds, tune={"exponent": EXPONENTS}, time_alone=True)
 
 
-def best_widths(case: Case, exponents: dict[str, int], args: argparse.Namespace):
+def best_widths(case: Case, exponents, args):
     """Return the width with the fewest mistakes, these, and those with the paper's width.
 
     For every algorithm over 2^(-2..6), with the step tuned at the paper's width, on the permutation
@@ -139,7 +143,7 @@ def best_widths(case: Case, exponents: dict[str, int], args: argparse.Namespace)
     return best
 
 
-def nogd_as_released(X: np.ndarray, y: np.ndarray, sigma: float) -> np.ndarray:
+def nogd_as_released(X, y, sigma: float):
     """Return the mistakes, round by round, of NOGD as the authors' NOGD.R plays it.
 
     It differs from Lu et al. (2016), whom ``okl.NOGD`` follows, in these: all of the first BUDGET
@@ -165,14 +169,14 @@ def nogd_as_released(X: np.ndarray, y: np.ndarray, sigma: float) -> np.ndarray:
     return wrong
 
 
-def begin(doc: str, cases: list[Case]) -> tuple:
+def begin(doc: str, cases):
     """Return the options, the cases whose data is here (small ones if quick), and if any lacks."""
-    args = arguments(doc, LIMIT, QUICK_LIMIT)
-    names = at_hand(case.name for case in cases)
+    args = parse_arguments(doc, LIMIT, QUICK_LIMIT)
+    names = available(case.name for case in cases)
     here = [case for case in cases if case.name in names]
     lacks = len(here) < len(cases)
     if args.quick:
-        here = some([case for case in here if len(data(case)[1]) <= QUICK_ROWS])
+        here = exit_if_empty([case for case in here if len(data(case)[1]) <= QUICK_ROWS])
     args.seeds = range(QUICK_PERMUTATIONS if args.quick else PERMUTATIONS)
     for case in here:
         if case.instead_of:
@@ -180,12 +184,12 @@ def begin(doc: str, cases: list[Case]) -> tuple:
     return args, here, lacks
 
 
-def spread(values: Sequence[float]) -> tuple[float, float]:
+def mean_and_sd(values):
     """Return mean and deviation (that of a sample, as R's sd)."""
     return float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
 
 
-def compare(doc: str | None, table: int, cases: list[Case]) -> None:
+def compare(doc, table: int, cases) -> None:
     """Run a script of Table 2 or 4: mistake ratios and times of all algorithms."""
     args, cases, lacks = begin(doc or "", cases)
     rows = []
@@ -198,12 +202,12 @@ def compare(doc: str | None, table: int, cases: list[Case]) -> None:
             runs, released = results.select(learner=algorithm), algorithm == RELEASED
             ratios = [100.0 * row["mistakes"] for row in runs]
             if released:  # in plain NumPy: its time says nothing
-                streams = [permuted(case, seed) for seed in args.seeds]
+                streams = [permute(case, seed) for seed in args.seeds]
                 ratios = [100.0 * nogd_as_released(*xy, case.sigma).mean() for xy in streams]
             if not ratios:
                 continue
-            mistakes = spread(ratios)
-            seconds = spread([row["seconds"] for row in runs] or [np.nan])
+            mistakes = mean_and_sd(ratios)
+            seconds = mean_and_sd([row["seconds"] for row in runs] or [np.nan])
             theirs = published(table, case)["NOGD" if released else algorithm]
             step = f"1e{2 if released else exponents.get(algorithm)}/sqrt(T)"
             best = widths.get(algorithm)
@@ -230,7 +234,7 @@ def compare(doc: str | None, table: int, cases: list[Case]) -> None:
             print(f"{case.name}, {whose}: " + " < ".join(row["algorithm"] for row in order))
 
 
-def draw_comparison(cases: list[Case], rows: list[dict]):
+def draw_comparison(cases, rows):
     figure, axes = plots.figure(rows=2, columns=len(cases), width=7.2, row_height=2.5)
     for column, case in enumerate(cases):
         own = [row for row in rows if row["dataset"] == case.name]
@@ -255,11 +259,11 @@ def draw_comparison(cases: list[Case], rows: list[dict]):
     return figure
 
 
-def diary(learner: okl.POMDR, run: okl.Run) -> dict[str, float | int | None]:
+def diary(learner, run):
     return {name: getattr(learner.diary, name) for name in ("alignment", "switch_round", "size")}
 
 
-def widths(doc: str | None, table: int, cases: list[Case]) -> None:
+def widths(doc, table: int, cases) -> None:
     """Run a script of Table 3 or 5: POMDR at several kernel widths."""
     args, cases, lacks = begin(doc or "", cases)
     rows = []
@@ -268,11 +272,11 @@ def widths(doc: str | None, table: int, cases: list[Case]) -> None:
         runs = play(case, args, args.seeds, learners=only, measure=diary)
         if not len(runs):
             continue
-        mistakes, alignment = spread(100.0 * runs["mistakes"]), spread(runs["alignment"])
+        mistakes, alignment = mean_and_sd(100.0 * runs["mistakes"]), mean_and_sd(runs["alignment"])
         switches = [row["switch_round"] for row in runs if row["switch_round"] is not None]
-        settled = spread(switches) if len(switches) > len(runs) / 2 else (np.inf, 0.0)
+        settled = mean_and_sd(switches) if len(switches) > len(runs) / 2 else (np.inf, 0.0)
         theirs = published(table, case)["POMDR"]
-        exact = okl.theory.kernel_alignment(okl.Gaussian(case.sigma), *permuted(case, 0))
+        exact = okl.theory.kernel_alignment(okl.Gaussian(case.sigma), *permute(case, 0))
         rows.append({
             "dataset": case.name, "sigma": case.sigma, "permutations": len(runs),
             "mistakes": f"{mistakes[0]:.3f}", "mistakes_sd": f"{mistakes[1]:.3f}",
@@ -285,7 +289,7 @@ def widths(doc: str | None, table: int, cases: list[Case]) -> None:
     publish(draw_widths(rows), rows, args, legend=3, partial=lacks)
 
 
-def draw_widths(rows: list[dict]):
+def draw_widths(rows):
     figure, axes = plots.figure(rows=1, columns=3, width=7.2, row_height=3.0)
     places = np.arange(len(rows))
     names = [f"{row['dataset']}, {row['sigma']:g}" for row in rows]

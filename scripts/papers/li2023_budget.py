@@ -13,7 +13,7 @@ from tqdm import tqdm
 
 import oklnumba as okl
 from oklnumba import plots
-from scripts.common import Kernel, arguments, publish
+from scripts.common import parse_arguments, publish
 
 ROUNDS = (100, 200, 400, 800, 1600, 3200)
 QUICK_LARGEST = 800
@@ -34,7 +34,7 @@ LINES = {  # column: name, colour and look
 }
 
 
-def measure(kernel: Kernel, d: int, T: int) -> tuple[list[int], okl.theory.AldBudget]:
+def measure(kernel, d: int, T: int):
     """Return sizes of dictionaries over some streams, and the bounds for the first stream."""
     sizes = []
     for seed in range(SEEDS):
@@ -51,7 +51,7 @@ def measure(kernel: Kernel, d: int, T: int) -> tuple[list[int], okl.theory.AldBu
 
 
 def main() -> None:
-    args = arguments(__doc__ or "", limit=600.0, quick_limit=60.0)
+    args = parse_arguments(__doc__, limit=600.0, quick_limit=60.0)
     rounds = [T for T in ROUNDS if not args.quick or T <= QUICK_LARGEST]
     figure, axes = plots.figure(rows=2, columns=2, width=7.2, row_height=2.7)
     rows = []

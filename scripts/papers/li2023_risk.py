@@ -8,16 +8,14 @@ Time: a minute and a half (--quick: up to 512 examples, some seconds).
 Data: synthetic: x one of 40 points, chosen uniformly, whose labels flip with probability 0 or 0.1.
 """
 
-from collections.abc import Callable
 from math import log, sqrt
 
 import numpy as np
-from matplotlib.axes import Axes
 from tqdm import tqdm
 
 import oklnumba as okl
 from oklnumba import plots
-from scripts.common import Learner, arguments, cells, publish
+from scripts.common import collect, parse_arguments, publish
 
 SIZES, QUICK_SIZES = [2**k for k in range(5, 13)], [2**k for k in range(5, 10)]
 STREAMS, QUICK_STREAMS = 24, 4
@@ -34,19 +32,19 @@ DRAWS = 20
 POMD, SGD, MEAN = "POMD", "SGD, steps 1 / (lam t)", f"mean of {DRAWS} draws"
 
 
-def draw_stream(T: int, flip: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def draw_stream(T: int, flip: float, seed: int):
     rng = np.random.default_rng([seed, T])
     chosen = rng.integers(0, len(POINTS), T)
     return POINTS[chosen], np.where(rng.random(T) < flip, -1.0, 1.0) * SIGNS[chosen]
 
 
-def risk(values: np.ndarray, flip: float) -> float:
+def risk(values, flip: float) -> float:
     """Return the hinge risk of a function with these values on the points."""
     right, wrong = (np.maximum(1.0 - s * SIGNS * values, 0.0) for s in (1.0, -1.0))
     return float(((1.0 - flip) * right + flip * wrong).mean())
 
 
-def sgd(lam: float) -> okl.WithFeatures:
+def sgd(lam: float):
     return okl.WithFeatures(FEATURES, okl.OGD(schedule="strong", lam=lam, loss="hinge"))
 
 
@@ -55,12 +53,12 @@ def svm_bound(T: int, lam: float) -> float:
     return (4.5 + 4.0 * log(T)) / (lam * T)
 
 
-def tuned(T: int) -> float:
+def best_lam(T: int) -> float:
     """Return the lam with the least lam U^2 / 2 + svm_bound(T, lam)."""
     return sqrt(2.0 * (4.5 + 4.0 * log(T))) / (U * sqrt(T))
 
 
-def over_draws(learner: Learner, X, y, seed: int, excess) -> tuple[float, float]:
+def over_draws(learner, X, y, seed: int, excess):
     """Return the mean excess of f_1, ..., f_T, and that of the mean of some of them."""
     batch = okl.OnlineToBatch(learner, draws=DRAWS, seed=seed).fit(X, y)
     total = 0.0
@@ -70,15 +68,15 @@ def over_draws(learner: Learner, X, y, seed: int, excess) -> tuple[float, float]
     return total / len(y), excess(batch.predict(POINTS))
 
 
-def hinge_panel(flip: float, T: int, streams: int) -> list[dict[str, float]]:
+def hinge_panel(flip: float, T: int, streams: int):
     found = []
 
-    def excess(values: np.ndarray) -> float:
+    def excess(values) -> float:
         return risk(values, flip) - 2.0 * flip  # no function has less
 
     for seed in range(streams):
         X, y = draw_stream(T, flip, seed)
-        pomd, lam = okl.POMD(KERNEL, radius=U, horizon=T), tuned(T)
+        pomd, lam = okl.POMD(KERNEL, radius=U, horizon=T), best_lam(T)
         own, averaged = over_draws(pomd, X, y, seed, excess)
         theirs, their_averaged = over_draws(sgd(lam), X, y, seed, excess)
         found.append({
@@ -95,12 +93,12 @@ def hinge_panel(flip: float, T: int, streams: int) -> list[dict[str, float]]:
     return found
 
 
-def regularised(values: np.ndarray) -> float:
+def regularised(values) -> float:
     """Return lam / 2 |f|^2 + hinge risk of the function in the span that has these values."""
     return LAM / 2.0 * (values @ INVERSE @ values) + risk(values, FLIPS[1])
 
 
-def svm_panel(T: int, streams: int, least: float) -> list[dict[str, float]]:
+def svm_panel(T: int, streams: int, least: float):
     found = []
     for seed in range(streams):
         X, y = draw_stream(T, FLIPS[1], seed)
@@ -130,7 +128,7 @@ LOOKS = {  # and the names
 BOUND_OF = {"Theorem 2": POMD, "Theorem 3": POMD, "Theorem 4": SGD}
 
 
-def table(title: str, sizes: list[int], measure: Callable[[int], list[dict[str, float]]]):
+def table(title: str, sizes, measure):
     """Measure one panel; stop if a mean excess risk is above a bound."""
     rows = []
     for T in tqdm(sizes, desc=title, disable=None):
@@ -146,9 +144,9 @@ def table(title: str, sizes: list[int], measure: Callable[[int], list[dict[str, 
     return rows
 
 
-def draw(ax: Axes, rows: list[dict], ylabel: str) -> None:
+def draw(ax, rows, ylabel: str) -> None:
     for name, look in LOOKS.items():
-        sizes, means, errors = cells(rows, "T", "mean", "standard_error", what=name)
+        sizes, means, errors = collect(rows, "T", "mean", "standard_error", what=name)
         if not len(sizes):
             continue
         means = np.where(means > 0.0, means, np.nan)[0]  # a logarithmic axis has no 0
@@ -161,7 +159,7 @@ def draw(ax: Axes, rows: list[dict], ylabel: str) -> None:
 
 
 def main() -> None:
-    args = arguments(__doc__ or "", limit=600.0, quick_limit=60.0)
+    args = parse_arguments(__doc__, limit=600.0, quick_limit=60.0)
     sizes, streams = (QUICK_SIZES, QUICK_STREAMS) if args.quick else (SIZES, STREAMS)
     figure, axes = plots.figure(rows=1, columns=3, width=7.4, row_height=2.8)
     panels = []

@@ -12,7 +12,6 @@ function in hindsight is known: its loss is T - sqrt(y'K y) = T - sqrt(T (T - A_
 coins and rare coins, are in figures/README.md, so is what the exponents are.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from math import sqrt
 
@@ -21,7 +20,7 @@ from tqdm import tqdm
 
 import oklnumba as okl
 from oklnumba import plots
-from scripts.common import Kernel, Learner, arguments, cells, exponent, publish
+from scripts.common import collect, fit_exponent, parse_arguments, publish
 from scripts.papers.jezequel2019_tab1 import play
 
 SIZES, QUICK_SIZES = [2**k for k in range(8, 14)], [2**k for k in range(7, 11)]
@@ -30,7 +29,7 @@ U, B, BETA = 1.0, 100, 1.0
 LABELS = ("OGD", "BOGD", "NOGD", "SkeGD", "B(AO)2KS", "POMDR")
 REMOVING = "POMDR, removals"
 # Regret and time as the table has them, and in numbers, without constants, d = 1 and polylog T.
-STATED: dict[str, tuple[str, str, Callable]] = {
+STATED = {
     "OGD": ("sqrt(T)", "d T", lambda T, A: (T**0.5, T)),
     "BOGD": ("sqrt(T) + T / sqrt(B)", "d B", lambda T, A: (T**0.5 + T / B**0.5, T**0)),
     "NOGD": ("sqrt(T) + T / B", "d B + B^2", lambda T, A: (T**0.5 + T / B, T**0)),
@@ -50,18 +49,18 @@ class Setting:
     """A stream and a kernel: the probability of a coin is t^-rarity; whether POMDR removes."""
 
     name: str
-    kernel: Kernel
+    kernel: okl.Gaussian | okl.Laplacian
     rarity: float
     removes: bool
 
-    def stated(self, label: str) -> tuple[str, str, Callable]:
+    def stated(self, label: str):
         return STATED[REMOVING if label == "POMDR" and self.removes else label]
 
-    def rates(self, label: str, T: np.ndarray, A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def rates(self, label: str, T, A):
         return self.stated(label)[2](T, A)
 
 
-def settings() -> list[Setting]:
+def settings():
     smooth, rough = okl.Gaussian(1.0), okl.Laplacian(1.0)
     return [
         Setting("Gaussian, coins", smooth, 0.0, False),
@@ -71,14 +70,14 @@ def settings() -> list[Setting]:
     ]
 
 
-def stream(setting: Setting, T: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def stream(setting: Setting, T: int, seed: int):
     rng = np.random.default_rng([seed, T])
     coin = rng.random(T) < np.arange(1, T + 1) ** -setting.rarity
     X = np.where(coin, rng.uniform(-1.0, 1.0, T), 0.0)
     return X[:, None], np.where(coin & (rng.random(T) < 0.5), -1.0, 1.0)
 
 
-def learners(setting: Setting, T: int, A: float, seed: int) -> dict[str, Learner]:
+def learners(setting: Setting, T: int, A: float, seed: int):
     """Return the algorithms that play T rounds of alignment A.
 
     BOGD's lam is 1 / (eta B), so that a removal leaves the other coefficients as they are; no
@@ -100,7 +99,7 @@ def learners(setting: Setting, T: int, A: float, seed: int) -> dict[str, Learner
     }  # fmt: skip
 
 
-def measure(setting: Setting, sizes: list[int], seeds: int, limit: float) -> list[dict]:
+def measure(setting: Setting, sizes, seeds: int, limit: float) -> list[dict]:
     rows = []
     for learner in learners(setting, 600, 600.0, 0).values():
         okl.run(learner, *stream(setting, 600, 0))  # compiles
@@ -124,44 +123,44 @@ def measure(setting: Setting, sizes: list[int], seeds: int, limit: float) -> lis
     return rows
 
 
-def growth(T: np.ndarray, regret: np.ndarray) -> tuple[float, float]:
+def growth(T, regret):
     """Return the exponent of the mean over seeds, and its standard error by leaving one out."""
     n = len(regret)
     total = regret.sum(axis=0)
-    without = [exponent(T, (total - one) / (n - 1)) for one in regret]
-    return exponent(T, total / n), sqrt((n - 1) * np.var(without))
+    without = [fit_exponent(T, (total - one) / (n - 1)) for one in regret]
+    return fit_exponent(T, total / n), sqrt((n - 1) * np.var(without))
 
 
-def upper_half(found: list[dict]) -> tuple[np.ndarray, np.ndarray]:
-    T, A = cells(found, "rounds", "A", algorithm="POMDR")
+def upper_half(found):
+    T, A = collect(found, "rounds", "A", algorithm="POMDR")
     half = len(T) // 2
     return T[half:].astype(float), A[:, half:].mean(axis=0)
 
 
-def summary(setting: Setting, found: list[dict]) -> list[dict[str, str]]:
+def summary(setting: Setting, found):
     T, A = upper_half(found)
     rows = []
     for label in LABELS:
-        sizes, regret, us, atoms, _ = cells(found, "rounds", *MEASURED, algorithm=label)
+        sizes, regret, us, atoms, _ = collect(found, "rounds", *MEASURED, algorithm=label)
         texts = setting.stated(label)
-        slopes = [f"{exponent(T, rate):.2f}" for rate in setting.rates(label, T, A)]
+        slopes = [f"{fit_exponent(T, rate):.2f}" for rate in setting.rates(label, T, A)]
         fitted, error = growth(T, regret[:, len(sizes) - len(T) :])
         took = us.min(axis=0)
         rows.append({
-            "stream": f"{setting.name} (A_T ~ T^{exponent(T, A):.2f})", "algorithm": label,
+            "stream": f"{setting.name} (A_T ~ T^{fit_exponent(T, A):.2f})", "algorithm": label,
             "stated regret": texts[0], "exponent": slopes[0],
             "measured": f"{fitted:.2f} +- {error:.2f}", "at the end": f"{regret[:, -1].mean():.1f}",
             "atoms": f"{atoms[:, -1].mean():.0f}",
             "us a round": f"{took[-1]:.3g}", "stated time": texts[1], "exponent ": slopes[1],
-            "measured ": f"{exponent(T, took[-len(T) :]):.2f}",
+            "measured ": f"{fit_exponent(T, took[-len(T) :]):.2f}",
         })  # fmt: skip
     return rows
 
 
-def draw(axes: np.ndarray, setting: Setting, found: list[dict], labels: tuple[str, str]) -> None:
+def draw(axes, setting: Setting, found, labels) -> None:
     T, A = upper_half(found)
     for i, label in enumerate(LABELS):
-        sizes, regret, us = cells(found, "rounds", "regret", "us", algorithm=label)
+        sizes, regret, us = collect(found, "rounds", "regret", "us", algorithm=label)
         look = plots.line_style(i) | {"marker": "o", "markersize": 2.5}
         thin = {"color": look["color"], "linewidth": 0.8, "linestyle": (0, (1, 1.5))}
         named = {"label": "stated rate, through our last value"} if label == LABELS[-1] else {}
@@ -176,7 +175,7 @@ def draw(axes: np.ndarray, setting: Setting, found: list[dict], labels: tuple[st
 
 
 def main() -> None:
-    args = arguments(__doc__ or "", limit=60.0, quick_limit=20.0)
+    args = parse_arguments(__doc__, limit=60.0, quick_limit=20.0)
     sizes, seeds = (QUICK_SIZES, QUICK_SEEDS) if args.quick else (SIZES, SEEDS)
     every = settings()
     fig, axes = plots.figure(rows=2, columns=len(every), width=7.6, row_height=2.5)

@@ -17,7 +17,7 @@ import numpy as np
 
 import oklnumba as okl
 from oklnumba import plots, theory
-from scripts.common import arguments, publish, series
+from scripts.common import curve_rows, parse_arguments, publish
 
 D = 20
 LAM = 0.5
@@ -68,7 +68,7 @@ PANELS = [
 ]  # fmt: skip
 
 
-def gradient(stream: str, t: int, w, G, kind: str, rng) -> np.ndarray:
+def gradient(stream: str, t: int, w, G, kind: str, rng):
     """Return the gradient of the linear part of round t, of 2-norm at most 1."""
     # On a simplex some coordinates are better than others. Elsewhere nothing is to be learnt:
     # points without a domain would leave the comparators' ball, to a negative regret.
@@ -89,7 +89,7 @@ def gradient(stream: str, t: int, w, G, kind: str, rng) -> np.ndarray:
     return g if g @ w >= 0 else -g
 
 
-def best(kind: str, G: np.ndarray, t: int) -> np.ndarray:
+def best(kind: str, G, t: int):
     """Return the best comparator for the linear losses <G, w> (plus t lam |w|^2 / 2)."""
     if kind == "ball":
         return -G / max(np.linalg.norm(G), 1e-300)
@@ -100,7 +100,7 @@ def best(kind: str, G: np.ndarray, t: int) -> np.ndarray:
     return np.eye(len(G))[int(np.argmin(G))]
 
 
-def play_linear(panel: Panel, stream: str, n: int, rounds: np.ndarray) -> list[tuple]:
+def play_linear(panel: Panel, stream: str, n: int, rounds):
     rng = np.random.default_rng(0)
     eta = step(panel.kind, n)
     learner = panel.make(eta).reset(D)
@@ -125,14 +125,14 @@ def play_linear(panel: Panel, stream: str, n: int, rounds: np.ndarray) -> list[t
     return rows
 
 
-def play_mistakes(name: str, stream: str, n: int, rounds: np.ndarray) -> list[tuple]:
+def play_mistakes(name: str, stream: str, n: int, rounds):
     """Play a separable stream; return round, mistakes and their bound at some rounds."""
     rng = np.random.default_rng(0)
     sparse = name == "Winnow"
     truth = np.eye(D)[0] if sparse else np.ones(D) / sqrt(D)
     margin = 1.0 if sparse else 0.1
 
-    def draw(count: int) -> np.ndarray:
+    def draw(count: int):
         if sparse:  # entries -1, 0 and 1; the first is the label
             X = rng.choice([-1.0, 1.0], size=(count, D))
             if stream == "sparse":
@@ -162,7 +162,7 @@ def play_mistakes(name: str, stream: str, n: int, rounds: np.ndarray) -> list[tu
 
 
 def main() -> None:
-    args = arguments(__doc__ or "", limit=60.0, quick_limit=5.0)
+    args = parse_arguments(__doc__, limit=60.0, quick_limit=5.0)
     n = 300 if args.quick else 5000
     rounds = plots.thin(n, points=25)
     fig, axes = plots.figure(rows=4, columns=4, width=7.2, row_height=1.75)
@@ -180,7 +180,7 @@ def main() -> None:
             ax.plot(t, bound, color=colour, ls="--", lw=0.9)
             lowest = min(lowest, 1.5 * measured.min())
             curve = {"round": rounds, "measured": measured, "bound": bound}
-            numbers += series({"algorithm": name, "stream": stream}, curve)
+            numbers += curve_rows({"algorithm": name, "stream": stream}, curve)
         ax.set_xscale("log")
         ax.set_yscale("symlog", linthresh=1.0)
         ax.set_ylim(bottom=lowest)

@@ -17,14 +17,14 @@ import numpy as np
 
 import oklnumba as okl
 from oklnumba import plots
-from scripts.common import arguments, cells, publish
+from scripts.common import collect, parse_arguments, publish
 
 SEEDS = 5
 NOISE = 0.5  # labels are off by at most this
 EG = "EG on (x, -x)"
 
 
-def game(sparse: bool, d: int, n: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def game(sparse: bool, d: int, n: int, seed: int):
     rng = np.random.default_rng(seed)
     if sparse:
         X, w = rng.choice([-1.0, 1.0], (n, d)), np.eye(d)[0]
@@ -34,10 +34,10 @@ def game(sparse: bool, d: int, n: int, seed: int) -> tuple[np.ndarray, np.ndarra
     return X, X @ w + rng.uniform(-NOISE, NOISE, n), w
 
 
-def learners(d: int, n: int, w: np.ndarray, X: np.ndarray) -> dict[str, okl.oco.LinearLearner]:
+def learners(d: int, n: int, w, X):
     """Return the learners, each tuned for the norms of this game."""
 
-    def norms(p: float) -> tuple[float, float]:
+    def norms(p: float):
         q = okl.oco.dual_exponent(p)
         return okl.oco.p_norm(w, p), float(np.linalg.norm(X[:1000], q, axis=1).max())
 
@@ -53,7 +53,7 @@ def learners(d: int, n: int, w: np.ndarray, X: np.ndarray) -> dict[str, okl.oco.
 
 
 def main() -> None:
-    args = arguments(__doc__ or "", limit=60.0, quick_limit=5.0)
+    args = parse_arguments(__doc__, limit=60.0, quick_limit=5.0)
     n = 500 if args.quick else 10_000
     widths = [4, 16, 64] if args.quick else [4, 8, 16, 32, 64, 128, 256, 512, 1024]
     fig, axes = plots.figure(columns=2, width=7.2, row_height=3.2)
@@ -65,7 +65,7 @@ def main() -> None:
     for ax, (sparse, title) in zip(axes[0], titles.items(), strict=True):
         own = []
         for d in widths:
-            regrets: dict[str, list[float]] = {}
+            regrets = {}
             for seed in range(1 if args.quick else SEEDS):
                 X, y, w = game(sparse, d, n, seed)
                 best = np.abs(y - X @ w).sum()
@@ -88,7 +88,7 @@ def main() -> None:
                     raise SystemExit(f"{own[-1]}: the regret exceeds its bound")
         for i, label in enumerate(regrets):
             style = plots.line_style(i if i < 3 else 4)  # dotted lines are the bounds
-            _, values, limits = cells(own, "d", "regret", "bound", learner=label)
+            _, values, limits = collect(own, "d", "regret", "bound", learner=label)
             ax.plot(widths, values[0], label=label, marker="o", ms=3, lw=1.2, **style)
             ax.plot(widths, limits[0], color=style["color"], ls=":", lw=1.4)
         ax.set_xscale("log", base=2)

@@ -20,13 +20,13 @@ import numpy as np
 
 import oklnumba as okl
 from oklnumba import oco, plots, theory
-from scripts.common import arguments, publish, series
+from scripts.common import curve_rows, parse_arguments, publish
 
 BEST = "best rebalanced (hindsight)"
 BOLD = "ONS, alpha~ = 1/2, L = 1"  # beyond the constants of Theorem 6: no bound is claimed
 
 
-def stocks() -> tuple[np.ndarray, list[str]]:
+def stocks():
     """Return monthly price relatives of the assets of Stocks.csv that have all the months."""
     path = Path(matplotlib.get_data_path()) / "sample_data" / "Stocks.csv"
     lines = [line for line in path.read_text().splitlines() if not line.startswith("#")]
@@ -38,12 +38,12 @@ def stocks() -> tuple[np.ndarray, list[str]]:
     return prices[1:] / prices[:-1], [names[j] for j in whole]
 
 
-def cover(n: int) -> np.ndarray:
+def cover(n: int):
     """Return cash and a stock that doubles and halves in turn (Cover's example)."""
     return np.stack([np.ones(n), np.where(np.arange(n) % 2, 0.5, 2.0)], axis=1)
 
 
-def simulated(n: int, d: int = 8) -> np.ndarray:
+def simulated(n: int, d: int = 8):
     """Return geometric Brownian motions of different drift and volatility."""
     rng = np.random.default_rng(0)
     volatility = np.linspace(0.02, 0.12, d)
@@ -52,7 +52,7 @@ def simulated(n: int, d: int = 8) -> np.ndarray:
     return np.exp(drift - volatility**2 / 2 + market + volatility * rng.standard_normal((n, d)))
 
 
-def learners(game: oco.Portfolio) -> dict[str, oco.LinearLearner]:
+def learners(game):
     """Return the learners with the constants of the theory for this game's prices."""
     # |grad f|_inf <= max c / min c of a round, whatever the portfolio.
     ratio = float((game.relatives.max(axis=1) / game.relatives.min(axis=1)).max())
@@ -67,14 +67,14 @@ def learners(game: oco.Portfolio) -> dict[str, oco.LinearLearner]:
     }
 
 
-def bound(learner: oco.LinearLearner, gradients: np.ndarray, w: np.ndarray) -> float:
+def bound(learner, gradients, w) -> float:
     if isinstance(learner, okl.ExpConcaveFTRL):
         return theory.exp_concave_bound(gradients, w, learner.alpha_tilde, learner.lipschitz)
     return theory.exponentiated_gradient_bound(gradients, w, learner.eta)
 
 
 def main() -> None:
-    args = arguments(__doc__ or "", limit=60.0, quick_limit=5.0)
+    args = parse_arguments(__doc__, limit=60.0, quick_limit=5.0)
     n = 60 if args.quick else 1500
     relatives, names = stocks()
     games = {
@@ -107,7 +107,7 @@ def main() -> None:
             if label in bounds:
                 column[1].plot(marks, bounds[label], color=style["color"], ls=":", lw=1.6)
             curve = {"round": points, "wealth": wealth[points - 1], "regret": regret[points - 1]}
-            numbers += series({"game": name, "strategy": label}, curve)
+            numbers += curve_rows({"game": name, "strategy": label}, curve)
             last = bounds[label][-1] if label in bounds else None
             table.append(numbers[-1] | {"bound": last, "best single asset": single})
         column[1].set_yscale("symlog", linthresh=1.0)
