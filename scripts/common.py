@@ -1,8 +1,7 @@
-"""What the scripts share: their options, finding data without a download, and their output.
+"""What all scripts share: options, data sets (never downloaded), times, and output.
 
-Every figure script ``<paper><year>_<what>.py`` takes ``--quick``, ``--limit SECONDS`` and
-``--output DIR``, writes ``<stem>.png`` and ``<stem>.csv``, and exits with NO_DATA if none of its
-data sets is at hand.
+A script takes ``--quick``, ``--limit SECONDS`` and ``--output DIR``, writes ``<stem>.png`` and
+``<stem>.csv``, and exits with NO_DATA if none of its data sets is at hand.
 """
 
 import argparse

@@ -1,15 +1,12 @@
 """Error against time, beside Vowpal Wabbit, scikit-learn and river, all tuned with the same effort.
 
-Reproduces: nothing published; prequential mistakes and CPU seconds of learners of every family and
-    of peers, each with the best of TRIED settings on a permutation of its own, on five others.
-    figures/README.md says what is in the seconds.
-Missing: peers that are not installed (pip install "oklnumba[benchmark]"). What is slow (most of
-    river, kernels without a budget) plays 10,000 rows of one permutation, where all of ours are
-    played too and compared with it; its settings are chosen on 3,000.
-Time: about 15 minutes of CPU time, of which --limit cuts nothing off; --quick (a few of them,
-    3,000 rows of magic04, two permutations): 10 seconds.
-Data: ijcnn1 and cod-rna, 50,000 rows of each permutation; inputs standardised over all
-    rows, the same for all (SelfTuning, which needs no scale, too).
+Reproduces: nothing published; mistakes and CPU seconds of learners and peers, each with the best of
+    TRIED settings, chosen on one permutation and played on five others. figures/README.md says what
+    the seconds include.
+Missing: peers that are not installed (pip install "oklnumba[benchmark]"). Slow methods (most of
+    river, exact kernels) play 10,000 rows of one permutation; ours play these too, to compare.
+Time: 15 minutes of CPU time, whatever --limit says; --quick (3000 rows of magic04): 10 seconds.
+Data: ijcnn1 and cod-rna, 50,000 rows of each permutation, inputs standardised over all rows.
 """
 
 import time

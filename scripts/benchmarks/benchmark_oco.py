@@ -1,10 +1,9 @@
 """Speed of linear online learning, as ratios taken in one run on one machine.
 
-Reproduces: nothing published; first-order learners against the plain NumPy loop, whose forecasts
-    must be the same, the online Newton step against PKAWV at an equal number of features, and
-    single rounds from Python beside river's.
-Missing: nothing. Times are CPU seconds in the learner (one thread), what okl.run counts but by
-    another clock: the machine may be shared.
+Reproduces: nothing published; first-order learners against a plain NumPy loop with the same
+    forecasts, the online Newton step against PKAWV with as many features, and rounds played one by
+    one from Python against river's.
+Missing: nothing. Times are CPU seconds of one thread, because the machine may be shared.
 Time: about two minutes (ten seconds with --quick, which plays a tenth of the rounds).
 Data: synthetic (uniform inputs of norm about 0.6, noisy signs as labels).
 """

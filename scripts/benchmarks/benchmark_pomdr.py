@@ -1,11 +1,10 @@
 """Speed and memory of POMDR and the first-order learners, as ratios taken in one run.
 
-Reproduces: the speed of per-round NumPy versions of POMDR and FOGD beside ours; the NumPy loops do
-    what the authors' R scripts do each round, vectorised over the dictionary.
-Missing: the R scripts themselves; the paper's times, from another machine, are in li2023_tab2.py
-    and li2023_tab4.py.
+Reproduces: the speed of NumPy versions of POMDR and FOGD beside ours; they do what the authors' R
+    scripts do each round, vectorised over the dictionary.
+Missing: the R scripts; the paper's times, from another machine, are in li2023_tab2 and li2023_tab4.
 Time: about two minutes (half a minute with --quick, which plays a tenth of the rounds).
-Data: ijcnn1 for POMDR (without it, synthetic data of its shape), else synthetic.
+Data: ijcnn1 for POMDR (if missing, synthetic data of its shape), else synthetic.
 """
 
 import math

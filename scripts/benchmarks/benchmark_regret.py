@@ -1,6 +1,6 @@
-"""Cost of regret, of long streams too, and of the greedy adversary, in one run on one machine.
+"""Cost of regret curves, also of long streams, and of the greedy adversary.
 
-Reproduces: nothing published; the costs of what `Run.regret` and `adversary.greedy` do.
+Reproduces: nothing published; the costs of `Run.regret` and `adversary.greedy`.
 Missing: nothing.
 Time: about ten minutes.
 Data: synthetic.

@@ -1,6 +1,6 @@
-"""Sweeps: cells side by side against one after another, and regret against size in one call.
+"""Sweeps in two threads against one, and the time of one call of `okl.regret_vs_size`.
 
-Reproduces: nothing published; two goals of the project's own, a ratio and a time in one run.
+Reproduces: nothing published; two goals of the project's own.
 Missing: processes and Dask clusters, whose gain depends on the machine.
 Time: two to three minutes on two quiet cores.
 Data: magic04, which comes with the package.

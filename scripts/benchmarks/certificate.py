@@ -1,12 +1,10 @@
-"""The certificate of a run, in the learner's own space, and beside it the regret in the RKHS.
+"""The certificate of a run, in the learner's own space, beside its regret in the RKHS.
 
-Reproduces: nothing published; it shows Proposition 1 of Jezequel, Gaillard, Rudi (2019) at work on
-    real data, for the exact learner and in the spaces of approximate ones. Every AWV run carries
-    the first of the two regrets at every round (``run.certificate``): against the best penalised
-    function of the learner's own space on each prefix, with the bound that holds for it. The second
-    is against the best of the whole RKHS, at some rounds, as an interval
-    (``theory.Hindsight``): one stream's best functions serve all its learners. PKAWV of degree 1 is
-    there for a poor space, in which nobody is good, so that the certificate alone looks best.
+Reproduces: nothing published; Proposition 1 of Jezequel, Gaillard, Rudi (2019) on real data.
+    ``run.certificate`` has the regret against the best penalised function of the learner's own
+    space, and its bound, at every round; ``theory.Hindsight`` the regret against the best of the
+    whole RKHS, as an interval, at some. PKAWV of degree 1 shows that a poor space looks good in its
+    own certificate.
 Missing: nothing.
 Time: about two minutes.
 Data: casp and magic04 (both come with the package), inputs scaled to [-1, 1].

@@ -1,13 +1,11 @@
-"""Error, time, latency and memory of a dozen learners on nine streams: which to choose.
+"""Error, time, latency and memory of fourteen learners on nine streams: which to choose.
 
-Reproduces: nothing published; the numbers behind the table of docs/choosing.md, which is made of
-    choosing.csv: a row has a learner on a stream, with the setting that the first rows chose.
+Reproduces: nothing published; choosing.csv, from which docs/choosing.md has its tables. The first
+    rows of a stream choose the settings; figures/README.md says how all is measured.
 Missing: more than one order of each stream, so small differences of errors are chance.
 Time: six minutes (--quick: 15 seconds, three streams and a short game).
 Data: magic04, mushrooms, casp (come with the package), ijcnn1; digits of scikit-learn; two made-up
-    streams that drift (streams.py), and the greedy adversary, who plays each learner by itself.
-
-figures/README.md says how error, times and memory are measured. Nothing has looked ahead.
+    streams that drift, and the greedy adversary, who plays against each learner.
 """
 
 import pickle

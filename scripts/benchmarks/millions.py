@@ -1,13 +1,11 @@
 """One, five and ten million rounds of every family, beside scikit-learn and river.
 
-Reproduces: nothing published; what ten million rounds cost and bring: mistakes, certificate,
-    seconds and peak memory of each learner, one after the other on one core, a process for each.
-Missing: SUSY and HIGGS where they are not at hand; then a made-up stream of the width of SUSY,
-    whose least possible error is known, stands for them. What does not finish within its limit
-    plays a part, and its times are extrapolated (column "played"): river, and learners whose
-    dictionary grows. One draw of the stream; settings out of a few, chosen on another draw.
+Reproduces: nothing published; mistakes, certificate, seconds and peak memory of each learner, each
+    in a process of its own on one core. Settings are chosen on another draw of the stream.
+Missing: SUSY and HIGGS if they are not at hand; a made-up stream with known least error stands for
+    them. Who does not finish within the limit plays a part ("played"), and times are extrapolated.
 Time: about 40 minutes of CPU time; --quick (six learners, 200,000 rounds): about 15 s.
-Data: susy and higgs where they are at hand, else made up; block by block, never all in memory.
+Data: susy and higgs if at hand, else made up; block by block, never all in memory.
 """
 
 import os

@@ -1,13 +1,12 @@
 """Regret against dictionary size, for every kernel learner of the package on three streams.
 
-Reproduces: nothing published; the comparison that this toolkit is for: what a larger dictionary, or
-    more features, buy in regret against the best function in hindsight (the CSV has the mistakes).
-Missing: learners named below the printed table, if any; linear learners stand for themselves only
-    where features lift them. On casp, whose labels are real: those that take signs only, and BOGD,
-    which diverges there with squared loss, few atoms and this step.
+Reproduces: nothing published; what a larger dictionary, or more features, buy in regret against the
+    best function in hindsight.
+Missing: learners named below the printed table; linear learners play on features only. On casp,
+    whose labels are real: learners of signs, and BOGD, which diverges there with few atoms.
 Time: eleven minutes of CPU time (--quick: 400 rounds, one seed, ten seconds).
-Data: casp, magic04 and mushrooms (all come with the package), inputs and the labels of casp scaled
-    to [-1, 1], five permutations.
+Data: casp, magic04 and mushrooms (all come with the package), inputs and real labels scaled to [-1,
+    1], five permutations.
 """
 
 import numpy as np

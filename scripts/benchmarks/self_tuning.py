@@ -1,16 +1,13 @@
-"""Self-tuning with no argument beside learners tuned by hand, river and scikit-learn.
+"""Self-tuning without an argument, beside learners tuned by hand, river and scikit-learn.
 
-Reproduces: nothing published; what a learner that is told nothing costs against one that was tuned:
-    loss against its best member in hindsight, mistakes against the best learner of this package
-    tuned by hand, and against river's and scikit-learn's, on the same rows in the same order.
-Missing: slow rivals play the first 10,000 rows (5,000 on more than 10 inputs); all are compared
-    there. Their other settings, which are their defaults but for those that the csv names.
-Time: three minutes; --rivals, which plays those as well, half an hour more.
-Data: all sets (casp, magic04 and mushrooms come with the package); at most 50,000 rows of each, in
-    the order of the file, permuted, some sorted by an input; made-up streams that drift.
-
-``--rivals`` plays what self_tuning_rivals.csv has not, and can be stopped and called again; for
-river and scikit-learn: pip install river scikit-learn (without them the others are played).
+Reproduces: nothing published; loss against its best member in hindsight, and mistakes against the
+    best learner tuned by hand and the best of other libraries, on the same rows in the same order.
+Missing: slow rivals play the first 10,000 rows (5,000 on more than 10 inputs), where all are
+    compared. Their settings are their defaults, except for what the csv names.
+Time: three minutes. --rivals first plays what self_tuning_rivals.csv lacks: half an hour if it is
+    empty; it can be stopped and called again.
+Data: all sets (three come with the package), at most 50,000 rows, in the order of the file,
+    permuted, some sorted by an input; made-up streams that drift.
 """
 
 import time

@@ -1,14 +1,11 @@
-"""Loss around abrupt changes: self-tuning, also told of them, its best static member, and PKAWV.
+"""Loss around abrupt changes: self-tuning, its best static member, and PKAWV.
 
 Reproduces: nothing published; how many rounds after a change of the concept a learner takes until
-    its loss is back, within 10 %, to what it was before: of itself, and of self-tuning.
+    its loss is within 10 % of its own level before, or of that of self-tuning. One more self-tuning
+    restarts at each change: so long takes the new concept to learn from nothing.
 Missing: streams that drift slowly have no change points; self_tuning.csv has their losses.
 Time: two minutes (--quick: the first 12,000 rounds of one draw).
 Data: made up (streams.py): the function's axes turn every 2000 to 5000 rounds.
-
-PKAWV has 200 frequencies, sigma the square root of the number of inputs, lam = 0.1. One more
-self-tuning is told of each change and made anew, which no learner can be in earnest: how many
-rounds the new concept takes to learn from nothing.
 """
 
 import numpy as np

@@ -1,7 +1,7 @@
-"""The streams on which learners that need no settings are compared: in raw units, in a fixed order.
+"""The streams on which self-tuning is compared: raw units, a fixed order, at most ROWS rounds.
 
-Every data set at hand in the order of its file (some are sorted by class) and permuted, some sorted
-by a column, and made-up ones that drift. No stream has more than ROWS rounds.
+Every data set at hand in the order of its file (some are sorted by class), permuted, and some
+sorted by a column; and made-up streams that drift.
 """
 
 from typing import NamedTuple

@@ -1,14 +1,12 @@
 """The same point for ever: why sketches of existing rows have a hard time, regret in its parts.
 
-Reproduces: the counterexample of section 6 of Calandriello, Lazaric, Valko (2017, ICML), which the
-    paper treats in words and closed forms: one point, labels +C and -C in turn, squared loss,
-    eta = sigma = 1/(8 C^2), alpha = 1. figures/README.md has R_G, R_D and "largest R_D".
+Reproduces: the counterexample of section 6 of Calandriello, Lazaric, Valko (2017, ICML), which has
+    words and closed forms: one point, labels +C and -C in turn, squared loss, eta = sigma = 1/(8
+    C^2), alpha = 1. The best function in hindsight is 0, and the regret at most (R_G + R_D) / 2
+    (Proposition 1 without a factor that it wastes), which is checked for every algorithm and T.
 Missing: nothing.
 Time: half a minute; memory about 1 GB.
 Data: none.
-
-With w* = 0, the best function in hindsight, the regret is at most (R_G + R_D) / 2 (Proposition 1
-without the factor that it wastes), which the script checks for every algorithm, seed and T.
 """
 
 import time

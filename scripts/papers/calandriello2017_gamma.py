@@ -1,12 +1,11 @@
 """Sketched-KONS: regret, time and memory against gamma, beside the lines of Theorem 3.
 
-Reproduces: the trade-off that Calandriello, Lazaric, Valko (2017, ICML) state in words and in
-    Theorem 3: with gamma, 1/gamma times the regret for gamma^2 of time and memory. The paper has
-    no experiments; figures/README.md has the settings.
+Reproduces: the trade-off that Theorem 3 of Calandriello, Lazaric, Valko (2017, ICML) states:
+    1/gamma times the regret for gamma^2 of time and memory. The paper has no experiments.
 Missing: nothing.
 Time: about 2 minutes; memory about 1 GB.
-Data: casp and magic04 (both come with the package), and ijcnn1 where it is at hand; the first 4000
-    rows of a permutation, inputs and labels scaled to [-1, 1], squared loss.
+Data: casp and magic04 (both come with the package), ijcnn1 if at hand; the first 4000 rows of a
+    permutation, inputs and labels scaled to [-1, 1], squared loss.
 """
 
 import pickle

@@ -1,9 +1,9 @@
-"""KORS: dictionary size against the effective dimension, and accuracy against what was asked for.
+"""KORS: size against the effective dimension, measured against requested accuracy.
 
-Reproduces: the claims of Theorem 2 of Calandriello, Lazaric, Valko (2017, ICML) on real data; the
-    paper has no experiments. KORS beside uniform sampling and approximate linear dependence (ALD).
+Reproduces: the claims of Theorem 2 of Calandriello, Lazaric, Valko (2017, ICML) on data, beside
+    uniform sampling and approximate linear dependence (ALD). The paper has no experiments.
 Missing: nothing.
-Time: about 2 minutes, in which --limit cuts nothing off; memory about 1 GB.
+Time: about 2 minutes, whatever --limit says; memory about 1 GB.
 Data: casp and magic04 (both come with the package); the first rows of a permutation, inputs scaled
     to [-1, 1].
 """

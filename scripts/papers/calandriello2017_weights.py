@@ -1,8 +1,8 @@
 """Sketched-KONS with and without weights, with one coin and two: regret and its parts on data.
 
-Reproduces: the claim of section 6 of Calandriello, Lazaric, Valko (2017, ICML) that the weighted,
-    unbiased A^w has an accurate R_G but "a large regret R_D in high probability", and the shared
-    coin that section 5 and Corollary 1 have in mind. The paper has no experiments.
+Reproduces: the claim of section 6 of Calandriello, Lazaric, Valko (2017, ICML) that the unbiased
+    A^w has an accurate R_G but "a large regret R_D in high probability", and the shared coin of
+    section 5 and Corollary 1. The paper has no experiments.
 Missing: nothing.
 Time: about 2 minutes; memory about 2 GB.
 Data: as calandriello2017_gamma.py.

@@ -1,10 +1,9 @@
-"""Average loss on casp beside the authors' own run, over ten permutations.
+"""Average loss on casp divided by that of the authors' own run, over ten permutations.
 
-Reproduces: the upper left panel of Figure 4 of Jezequel, Gaillard, Rudi (2019) as the authors'
-    repository has it, in numbers, with the settings of their code (figures/README.md). Drawn is our
-    loss divided by theirs, at the rounds at which their picture was read.
-Missing: their permutation and seeds, which are not known; theirs is one run. Kernel ridge
-    regression is played for 2708 rounds, where theirs was cut.
+Reproduces: the upper left panel of Figure 4 of Jezequel, Gaillard, Rudi (2019), in numbers, as the
+    authors' repository has it and with the settings of their code (figures/README.md).
+Missing: their permutation and seeds, which are not known; theirs is one run, and cuts kernel ridge
+    regression after 2708 rounds.
 Time: two minutes.
 Data: casp (comes with the package); scripts/papers/published/jezequel2019.csv.
 """

@@ -1,15 +1,12 @@
 """Rates of regret against the size of the dictionary: what the theory promises.
 
-Reproduces: Figure 1 of Jezequel, Gaillard, Rudi (2019): regret n^b with n^a atoms,
-    d_eff(lam) = (n / lam)^gamma, lam tuned, at gamma = 0.25, sqrt(2) - 1, 0.75.
-Missing: nothing that is marked in the published figure. Its curve of Pros-N-KONS stands beside
-    ours, which ends below it: ours is the minimum over lam of the form in eq. (8), see
-    ``theory.rates``.
+Reproduces: Figure 1 of Jezequel, Gaillard, Rudi (2019): regret n^b with n^a atoms, d_eff(lam) = (n
+    / lam)^gamma, lam tuned, at gamma = 0.25, sqrt(2) - 1, 0.75. It stops if a curve misses the
+    published marks.
+Missing: nothing that is marked in the published figure. The published curve of Pros-N-KONS is drawn
+    beside ours, which ends below it (``theory.rates``, errata 57, figures/README.md).
 Time: a second.
 Data: none.
-
-The script stops if the curves miss the published marks. Where the two of Pros-N-KONS part, and why:
-errata 57 and figures/README.md.
 """
 
 from math import sqrt

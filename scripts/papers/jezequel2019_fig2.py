@@ -1,15 +1,12 @@
 """Figure 2 of Jezequel, Gaillard, Rudi (2019): classification error and time on cod-rna and SUSY.
 
-Reproduces: what jezequel2019_fig4.py does, for the share of mistakes on these sets, and a run of
-    M = 2 on a million rows, the first of SUSY.
-Missing: values of the paper, whose figure is a picture only. SUSY is run where it is at hand;
-    otherwise 30,000 of its rows stand for it, and made-up rows of its width for the million. The
-    ends of kernel ridge regression on cod-rna, and of Nystrom there with inputs in [-1, 1], cut by
-    the limit. The centred basis of M = 4 on SUSY (7315 features). The rest as in Figure 4.
-Time: at most 5 minutes of CPU time for each algorithm that does not finish, half an hour in all,
-    more with the full SUSY; 5 GB of memory, 8 GB with the full SUSY; --quick: about 4 minutes.
-Data: cod-rna (its test file, n = 271,617), susy or else susy30k, from OKLNUMBA_DATA or the cache;
-    never downloaded here.
+Reproduces: as jezequel2019_fig4.py, the share of mistakes; and M = 2 on a million rows of SUSY.
+Missing: values of the paper, whose figure is a picture only. Without the full SUSY 30,000 of its
+    rows stand for it, and made-up rows for the million. The limit cuts kernel ridge regression on
+    cod-rna, and Nystrom there with inputs in [-1, 1]. No centred basis of M = 4 on SUSY.
+Time: at most 5 minutes of CPU time for each algorithm, half an hour in all, more with the full
+    SUSY; 5 GB of memory, 8 GB with the full SUSY; --quick: about 4 minutes.
+Data: cod-rna (its test file, n = 271,617), susy or else susy30k.
 """
 
 import numpy as np

@@ -1,16 +1,14 @@
 """Regret against a greedy adversary: the game of the authors, and ours.
 
 Reproduces: Figure 3 of Jezequel, Gaillard, Rudi (2019): at each round (x, y) in [-1,1]^5 x [-1,1]
-    maximises the regret against kernel ridge regression. Left and middle the game of the authors'
-    code, with points of their own curves; right ours. figures/README.md has both games.
-Missing: the paper's own picture, of which no values are known: the authors' curves end after 15 to
-    45 rounds, at 20 s an algorithm, the paper's go to 80. Their "nystrom_vovk" is a second game of
-    Kernel-AWV, so there are no values of Nystrom-AWV. Their Pros-N-KONS lags, see
-    jezequel2019_casp.py; ours does not. The seeds are ours, so are KONS and CON-KONS.
+    maximises the regret against kernel ridge regression. Left and middle: the game of the authors'
+    code, with points of their curves; right: ours (figures/README.md). A game that would begin
+    after its algorithm's time limit is left out.
+Missing: values of the paper's own picture (80 rounds); the authors' curves end after 15 to 45.
+    Their "nystrom_vovk" is a second game of Kernel-AWV, so Nystrom-AWV has no values. Their
+    Pros-N-KONS lags (jezequel2019_casp.py). The seeds are ours, so are KONS and CON-KONS.
 Time: two minutes.
 Data: none (scripts/papers/published/jezequel2019.csv).
-
-A game that would begin after the time limit of its algorithm is left out.
 """
 
 import time

@@ -2,14 +2,11 @@
 
 Reproduces: Table 1 of Li and Liao (2023), whose rates are upper bounds, by runs of T = 256 to 8192
     rounds: all seven rows, on streams whose kernel alignment A_T grows like T and like sqrt(T),
-    with a kernel whose eigenvalues decay exponentially and one with a decay like i^-2.
-Missing: nothing; d and B are not varied (d = 1, and budgets are fixed, as in the experiments).
+    with kernels whose eigenvalues decay exponentially and like i^-2.
+Missing: nothing; d = 1 and the budgets are fixed, as in the experiments.
 Time: about two minutes (--quick: up to 1024 rounds, some seconds).
-Data: none.
-
-All of the table is for the hinge loss and |f| <= U; here U = 1 and k(x, x) = 1, so that the best
-function in hindsight is known: its loss is T - sqrt(y'K y) = T - sqrt(T (T - A_T)). Two streams,
-coins and rare coins, are in figures/README.md, so is what the exponents are.
+Data: none. Hinge loss and |f| <= U = 1 with k(x, x) = 1, so the best function in hindsight is
+    known, with loss T - sqrt(y'K y) = T - sqrt(T (T - A_T)). figures/README.md has the streams.
 """
 
 from dataclasses import dataclass

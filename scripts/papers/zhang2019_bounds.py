@@ -1,10 +1,10 @@
 """Measured regret, or mistakes, against the bound of its theorem, for every algorithm of the notes.
 
-Reproduces: nothing published; it shows Theorems 1 to 6 and Corollary 1 of Zhang's lecture notes
-    (2019) at work. One panel for each algorithm, three streams each: random gradients, sparse ones
-    (one coordinate a round) and an adversary that looks at the point played. Solid: regret against
-    the best point of the comparator set on the rounds so far. Dashed: the bound at that point.
-Missing: nothing. The constants are those of the theorems with errata 42 to 46.
+Reproduces: nothing published; Theorems 1 to 6 and Corollary 1 of Zhang's lecture notes (2019), with
+    errata 42 to 46. A panel for each algorithm, on random gradients, on sparse ones (one coordinate
+    a round), and against an adversary that sees the point played. Solid: regret against the best
+    point of the comparator set so far. Dashed: the bound at that point.
+Missing: nothing.
 Time: about half a minute.
 Data: synthetic.
 """

@@ -1,11 +1,10 @@
 """Which geometry suits which comparator: gradient descent, exponentiated gradient, p-norms.
 
-Reproduces: nothing published; it is the comparison that sections 2.3 and 2.5 of Zhang's lecture
-    notes (2019) make in words (Example 7; "incomparable" bounds): B_2 R_2 sqrt(2 T) of gradient
-    descent against 2 B_1 R_inf sqrt(T log d) of exponentiated gradient. Left: one coordinate of w
-    counts and inputs are dense signs. Right: all coordinates of w count alike and inputs have one
-    entry. Regret after T rounds of the absolute loss, against the w that makes the labels, on a
-    growing number of coordinates; dotted: the bounds of the two extremes.
+Reproduces: nothing published; what sections 2.3 and 2.5 of Zhang's notes (2019) say in words
+    (Example 7): B_2 R_2 sqrt(2 T) of gradient descent against 2 B_1 R_inf sqrt(T log d) of
+    exponentiated gradient. Left: one coordinate of w counts, inputs are dense signs. Right: all
+    count alike, inputs have one entry. Regret of the absolute loss after T rounds, against the w
+    that makes the labels, by the number of coordinates; dotted: the two bounds.
 Missing: nothing.
 Time: about a minute.
 Data: synthetic.
