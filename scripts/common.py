@@ -30,11 +30,7 @@ FIGURES = Path(__file__).resolve().parents[1] / "figures"
 
 
 def parse_arguments(doc: str, limit: float, quick_limit: float, keeps: bool = False, **more):
-    """Return the options of a script; ``limit`` is in seconds for each algorithm.
-
-    A script that ``keeps`` its runs also takes ``--keep DIR``, the ``path`` of ``okl.sweep``;
-    ``more`` are options of its own.
-    """
+    """Return the options of a script; limits are in seconds, ``more`` are options of its own."""
     parser = argparse.ArgumentParser(
         description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -104,22 +100,12 @@ def run_in_process(function, *given, **environment: str):
         return pool.submit(function, *given).result()
 
 
-def resident(field: str) -> float:
+def memory_mb(field: str = "VmHWM") -> float:
     """Return the memory of this process in MB: VmRSS now, VmHWM at its peak; NaN if not Linux."""
     status = Path("/proc/self/status")
     lines = status.read_text(encoding="ascii").splitlines() if status.exists() else []
     found = [float(line.split()[1]) / 1024 for line in lines if line.startswith(f"{field}:")]
     return found[0] if found else np.nan
-
-
-def peak_memory() -> float:
-    """Return the most memory that this process has had, MB."""
-    return resident("VmHWM")
-
-
-def round_row(row) -> dict:
-    """Return a row with six digits of each number that is not whole."""
-    return {k: f"{v:.6g}" if isinstance(v, float) else v for k, v in row.items()}
 
 
 def write_csv(path, rows, end: str = "\n") -> None:
@@ -145,15 +131,11 @@ def published_rows(paper: str) -> list[dict]:
 
 
 def publish(figure, rows, args, table=None, *, legend=0, partial=False, but=()):
-    """Write figure and numbers; print the table, else the rows, without the columns ``but``.
-
-    legend : columns of one that all panels share. Quick or partial runs never replace the files
-    of full ones.
-    """
+    """Write figure and csv, full ones never over quick or partial; print the table or rows."""
     if legend:
         plots.shared_legend(figure, columns=legend)
     stem = args.stem + ("_quick" if args.quick else "_partial" if partial else "")
-    rows = [round_row(row) for row in rows]
+    rows = [{k: f"{v:.6g}" if isinstance(v, float) else v for k, v in r.items()} for r in rows]
     write_csv(args.output / f"{stem}.csv", rows)
     figure.savefig(args.output / f"{stem}.png", dpi=200)
     print_table(rows if table is None else table, *but)
@@ -167,9 +149,9 @@ def curve_rows(head, columns) -> list[dict]:
 
 
 def collect(rows, x: str, *keys: str, **chosen):
-    """Return the values of x in the chosen rows, and those of each key there, (seeds, values of x).
+    """Return x in the chosen rows, and for each key an array (seeds, values of x).
 
-    Where fewer seeds were played, as where nothing is random, the first stands for the others.
+    Where fewer seeds were played (nothing is random), the first stands for the others.
     """
     found = {}
     for row in rows:
@@ -189,12 +171,12 @@ def fit_exponent(x, y) -> float:
 def print_table(rows, *but: str) -> None:
     """Print rows in columns, numbers to the right, without the columns ``but``."""
 
-    def told(cell) -> str:
+    def text(cell) -> str:
         if cell is None or cell == "":
             return "-"
         return f"{cell:.4g}" if isinstance(cell, float) else str(cell)
 
-    texts = [{k: told(v) for k, v in row.items() if k not in but} for row in rows]
+    texts = [{k: text(v) for k, v in row.items() if k not in but} for row in rows]
     widths = {k: max(len(k), *(len(row[k]) for row in texts)) for k in texts[0]}
     print("  ".join(k.ljust(w) for k, w in widths.items()))
     for row in texts:

@@ -39,13 +39,6 @@ def scripts(everything: bool) -> list[Path]:
     return sorted(wanted, key=lambda path: path.stem)
 
 
-def bundled_only(empty: str) -> dict[str, str]:
-    """Return an environment in which only the package's own data sets are found."""
-    env = dict(os.environ, OKLNUMBA_CACHE=empty)
-    env.pop("OKLNUMBA_DATA", None)
-    return env
-
-
 def run(script: Path, options: list[str], env: dict[str, str], everything: bool) -> dict[str, str]:
     print(f"--- {script.name} {' '.join(options)}", flush=True)
     start = time.monotonic()
@@ -75,10 +68,10 @@ def main() -> int:
     if args.all:
         rows = [run(path, output, dict(os.environ), True) for path in scripts(True)]
     else:
-        with tempfile.TemporaryDirectory() as empty:
-            rows = [
-                run(path, QUICK + output, bundled_only(empty), False) for path in scripts(False)
-            ]
+        with tempfile.TemporaryDirectory() as empty:  # only the package's own data are found
+            env = os.environ | {"OKLNUMBA_CACHE": empty}
+            env.pop("OKLNUMBA_DATA", None)
+            rows = [run(path, QUICK + output, env, False) for path in scripts(False)]
     print_table(rows)
     return int(any(row["outcome"].startswith("FAILED") for row in rows))
 

@@ -154,5 +154,5 @@ def test_files_are_written_and_data_is_missed_in_one_place(path):
     if path.name != "rivals.py":  # which writes the rows as Vowpal Wabbit reads them
         assert not re.search(writers, text), "use write_csv or save of common.py"
     assert not re.search(r"\bhow_to_get\b|sys\.exit\(NO_DATA|SystemExit\(NO_DATA", text), (
-        "use at_hand of common.py"
+        "use available of common.py"
     )

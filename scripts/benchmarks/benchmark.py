@@ -50,8 +50,6 @@ QUICK = ("OGD, linear", "FOGD, 200 features", "PKAWV, Taylor", "VW, linear",
 
 @dataclass(frozen=True)
 class Method:
-    """A learner by name, and makers of it by setting."""
-
     by: str
     name: str
     makers: dict[str, Callable[[], Peer]]
@@ -59,10 +57,7 @@ class Method:
 
 
 class Growing(Batches):
-    """Batches that grow from 10 rows to BATCH, so that few forecasts are made of nothing.
-
-    Landmarks of Nystroem are drawn from the first BATCH inputs, before any forecast.
-    """
+    """Batches that grow from 10 to BATCH rows; landmarks come from the first BATCH inputs."""
 
     rows = None
 
@@ -187,9 +182,6 @@ def methods(d: int, quick: bool):
     return [one for one in found if not quick or one.name in QUICK]
 
 
-# ---- playing ----
-
-
 def permute(X, y, seed: int, n: int):
     order = np.random.default_rng(seed).permutation(len(y))[:n]
     return X[order], y[order]
@@ -203,11 +195,6 @@ def play(make, X, y):
     begin = time.process_time()
     wrong = sum(map(peer.mistakes, pieces))
     return 100.0 * wrong / len(y), time.process_time() - begin
-
-
-def best_setting(one: Method, X, y) -> str:
-    wrong = {text: play(make, X, y)[0] for text, make in one.makers.items()}
-    return min(wrong, key=wrong.__getitem__)
 
 
 def play_all(name: str, args) -> list[dict]:
@@ -224,7 +211,8 @@ def play_all(name: str, args) -> list[dict]:
             continue
         if one.name not in chosen:
             rehearsal = permute(X, y, TUNING_SEED, REHEARSED_BY_SLOW if one.slow else n)
-            chosen[one.name] = best_setting(one, *rehearsal)
+            wrong = {text: play(make, *rehearsal)[0] for text, make in one.makers.items()}
+            chosen[one.name] = min(wrong, key=wrong.__getitem__)
         make, (Z, labels) = one.makers[chosen[one.name]], permute(X, y, seed, rows)
         play(make, Z[:WARM_ROWS], labels[:WARM_ROWS])
         mistakes, seconds = play(make, Z, labels)
@@ -239,24 +227,17 @@ def play_all(name: str, args) -> list[dict]:
 
 
 def jobs(d: int, n: int, seeds: int, quick: bool):
-    """Return method, permutation and rows of all runs, in turn over the methods, slow ones last.
-
-    Ours also play the rows that the slow ones play, to be compared with them.
-    """
+    """Return method, permutation and rows of all runs; ours also play the slow ones' rows."""
     found = methods(d, quick)
     whole = [(one, seed, n) for seed in range(seeds) for one in found if not one.slow]
     part = [one for one in found if one.slow or one.by == OURS and n > SLOW_ROWS]
     return whole + [(one, 0, min(n, SLOW_ROWS)) for one in part]
 
 
-# ---- what came out ----
-
-
 HEAD = ("data", "by", "method", "setting", "tried", "rows")
 
 
 def summary(runs) -> list[dict]:
-    """Return a row for each method on each data set, peers beside ours at equal error."""
     rows = []
     for key in dict.fromkeys(tuple(run[k] for k in HEAD) for run in runs):
         own = [run for run in runs if tuple(run[k] for k in HEAD) == key]

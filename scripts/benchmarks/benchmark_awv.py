@@ -14,7 +14,7 @@ import numpy as np
 
 import oklnumba as okl
 from scripts.benchmarks.timing import least_times, median_seconds, report, row, stream, timed
-from scripts.common import peak_memory, run_in_process
+from scripts.common import memory_mb, run_in_process
 from tests import naive  # the printed listings
 
 PRINTED = "the printed listing"
@@ -155,9 +155,9 @@ def classes(n: int, K: int = 10) -> dict:
 def above_the_data(n: int) -> float:
     (X, y), learner = stream(n, 18), okl.PKAWV(okl.TaylorFeatures(2, sigma=3.0))
     okl.run(learner, X[:600], y[:600])  # compiles
-    before = peak_memory()
+    before = memory_mb()
     okl.run(learner.reset(), X, y)
-    return peak_memory() - before
+    return memory_mb() - before
 
 
 def memory(n: int) -> list[dict]:

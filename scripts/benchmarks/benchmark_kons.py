@@ -71,10 +71,7 @@ def kons(n: int) -> list[dict]:
 
 
 def round_seconds(learner, X, y, rounds: int) -> float:
-    """Return the median time of a round over five pieces of the stream.
-
-    Seconds of this thread, which count no waiting for a core.
-    """
+    """Return the median CPU time of a round over five pieces of the stream."""
     pieces = [slice(start, start + rounds) for start in range(0, 5 * rounds, rounds)]
     plays = [partial(learner.partial_fit, X[piece], y[piece]) for piece in pieces]
     return float(np.median([timed(play, time.thread_time) for play in plays])) / rounds
@@ -101,10 +98,7 @@ def sketched(quick: bool) -> list[dict]:
 
 
 def exponents(what: str, step: str, held: str, lengths, longer, larger, goals):
-    """Return the rows of the cost of a step in t and in the size m of what is held.
-
-    longer, larger : pairs (seconds, m), one for each length, and for more held at the first.
-    """
+    """Return the rows of cost in t and in m; longer, larger: pairs (seconds, m) of growing t, m."""
     sizes = [m for _, m in longer]
     span = f"t from {lengths[0]} to {lengths[-1]}, {held.format(min(sizes), max(sizes))}"
     most = f"t = {lengths[0]}, {held.format(larger[0][1], larger[-1][1])}"
@@ -119,10 +113,7 @@ def exponents(what: str, step: str, held: str, lengths, longer, larger, goals):
 
 
 def dictionary(what: str, step: str, make, values, goals, quick: bool) -> list[dict]:
-    """Exponents of the cost of a step in t and in the size m of a dictionary of KORS.
-
-    make : a learner, or KORS itself, for a mu (KORS: alpha).
-    """
+    """Exponents of the cost in t and in the size of a dictionary; make: from kernel and mu."""
     lengths = [10_000, 20_000, 40_000] if quick else [25_000, 50_000, 100_000, 200_000]
     rounds = 2000
     X, y = stream(lengths[-1] + 5 * rounds, 4)

@@ -15,7 +15,7 @@ import numpy as np
 
 import oklnumba as okl
 from scripts.benchmarks.timing import median_seconds, report, row, stream
-from scripts.common import resident, run_in_process
+from scripts.common import memory_mb, run_in_process
 
 KERNEL = okl.Gaussian(4.0)
 
@@ -130,10 +130,10 @@ def growth(learner, n: int):
 
     okl.run(learner, *noise(3000))
     learner.reset()
-    before, peak, start = resident("VmRSS"), 0.0, time.perf_counter()
+    before, peak, start = memory_mb("VmRSS"), 0.0, time.perf_counter()
     for _ in range(0, n, 10_000):
         learner.partial_fit(*noise(10_000))
-        peak = max(peak, resident("VmRSS"))
+        peak = max(peak, memory_mb("VmRSS"))
     return peak - before, time.perf_counter() - start, learner.size
 
 

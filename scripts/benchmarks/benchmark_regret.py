@@ -14,7 +14,7 @@ import scipy.linalg
 
 import oklnumba as okl
 from scripts.benchmarks.timing import median_seconds, report, row, stream, timed
-from scripts.common import peak_memory, run_in_process
+from scripts.common import memory_mb, run_in_process
 
 KERNEL = okl.Gaussian(1.0)
 SEVERAL = ("OneVsRest", "MultiOutput", "OnlineToBatch")  # they play no single real label
@@ -48,11 +48,10 @@ def regret_of(n: int, at: int):
     curve = run.regret(okl.Gaussian(2.0), 1.0, at=at)
     wall = time.perf_counter() - start
     share = (curve.high[-1] - curve.low[-1]) / (run.losses.sum() - curve.high[-1])
-    return wall, share, peak_memory()
+    return wall, share, memory_mb()
 
 
 def long_stream(n: int, at: int, how: str, goal) -> list[dict]:
-    """Regret of a long run in a process of its own, with two threads of BLAS."""
     two = {"OPENBLAS_NUM_THREADS": "2", "MKL_NUM_THREADS": "2"}
     wall, share, megabytes = run_in_process(regret_of, n, at, **two)
     name = f"Run.regret at {at} of {n} rounds, d = 8, {how}"
@@ -65,7 +64,6 @@ def long_stream(n: int, at: int, how: str, goal) -> list[dict]:
 
 
 def needs(cls, name: str) -> bool:
-    """Return whether a class has this argument, without a default."""
     found = inspect.signature(cls).parameters
     return name in found and found[name].default is inspect.Parameter.empty
 

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 import oklnumba as okl
 from scripts.benchmarks.timing import report, row
-from scripts.common import peak_memory, run_in_process
+from scripts.common import memory_mb, run_in_process
 
 WIDTH = 18
 PART = 500_000  # rows made at once, and a row group of the file
@@ -40,23 +40,19 @@ def write(path, rounds: int) -> None:
 
 
 def timed(data):
-    """Return what a run took: wall time, and CPU time of all threads.
-
-    The memory is that beyond the interpreter with everything imported and compiled.
-    """
-    before = peak_memory()
+    """Return wall, CPU time and loss of a run, and the memory beyond the warm interpreter."""
+    before = memory_mb()
     wall, cpu = time.perf_counter(), time.process_time()
     run = okl.run(learner(), *data, record="none")
     return {
         "wall": (time.perf_counter() - wall) / run.rounds,
         "cpu": (time.process_time() - cpu) / run.rounds,
-        "memory": peak_memory() - before,
+        "memory": memory_mb() - before,
         "loss": run.mean_loss,
     }
 
 
 def play(path: str, rounds: int):
-    """Play the file, or its first rounds as arrays, in this process."""
     warm = okl.stream(path, label="y", batch=20_000)
     okl.run(learner(), [next(iter(warm))], record="none")
     if not rounds:

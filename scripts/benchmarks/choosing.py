@@ -35,7 +35,12 @@ DRIFTS = "abrupt drift, linear regression", "abrupt drift, curved classification
 SELF = "SelfTuning"
 COLOURS = {SELF: 0, "second": 2, "first": 1, "linear": 3}  # of plots.COLOURS
 LINEAR, FIRST = ("LinearAWV", "LinearAWV, half-life 500", "OGD"), ("FOGD", "NOGD", "POMDR")
-GROUPS = {SELF: SELF} | dict.fromkeys(LINEAR, "linear") | dict.fromkeys(FIRST, "first")
+GROUPS = defaultdict(
+    lambda: "second",
+    {SELF: SELF},
+    **dict.fromkeys(LINEAR, "linear"),
+    **dict.fromkeys(FIRST, "first"),
+)
 CASES = (  # what is known of a stream, the learner to take, and the stream that backs it
     ("nothing is known, or not enough to tune", SELF, "magic04"),
     ("the same, real labels", SELF, "casp"),
@@ -64,26 +69,11 @@ NUMBERS = "microseconds, bulk", "microseconds, one at a time", "megabytes"
 COLUMNS = ("stream", "kind", "n", "d", "learner", "setting", "measure", "error", *NUMBERS)
 
 
-# ---- the streams ----
-
-
-def digits():
-    """Yield the ten classes of scikit-learn's digits, if it is installed."""
-    if missing_libraries("scikit-learn"):
-        return
-    from sklearn.datasets import load_digits
-
-    found = load_digits()
-    order = np.random.default_rng(0).permutation(len(found.target))
-    yield Stream("digits, 10 classes", found.data[order], found.target[order], "classes")
-
-
 def first_rows(stream: Stream, rows: int, name: str = "") -> Stream:
     return stream._replace(name=name or stream.name, X=stream.X[:rows], y=stream.y[:rows])
 
 
 def streams(quick: bool):
-    """Yield all streams but the game, sets in raw units, permuted; first rounds where quick."""
     drifting = {stream.name: stream for stream, _ in drifts()}
     magic = load_stream("magic04", 0)
     short = first_rows(magic, 4000, "magic04, 4000 rounds")
@@ -92,11 +82,13 @@ def streams(quick: bool):
         return
     yield from (short, magic)
     yield from (load_stream(name, 0) for name in available(("mushrooms", "casp", "ijcnn1")))
-    yield from digits()
+    if not missing_libraries("scikit-learn"):
+        from sklearn.datasets import load_digits
+
+        X, y = load_digits(return_X_y=True)
+        order = np.random.default_rng(0).permutation(len(y))
+        yield Stream("digits, 10 classes", X[order], y[order], "classes")
     yield from (drifting[name] for name in DRIFTS)
-
-
-# ---- the learners ----
 
 
 def grid(stream: Stream):
@@ -138,13 +130,6 @@ def grid(stream: Stream):
     return {label: settings for label, settings in found.items() if not absent.get(label)}
 
 
-def group(label: str) -> str:
-    return GROUPS.get(label, "second")
-
-
-# ---- playing ----
-
-
 def scale_by_first_rows(label: str, stream: Stream, rows: int):
     """Return inputs and labels in the scale that the first rows tell; raw for self-tuning."""
     X, y = stream.X, stream.y
@@ -152,7 +137,7 @@ def scale_by_first_rows(label: str, stream: Stream, rows: int):
         X = okl.Standardizer().partial_fit(X[:rows]).transform(X)
         if stream.kind == "regression":
             y = (y - y[:rows].mean()) / y[:rows].std()
-    if group(label) == "linear":
+    if GROUPS.get(label, "second") == "linear":
         X = np.column_stack([X, np.ones(len(X))])
     return X, y
 
@@ -163,19 +148,11 @@ def make_learner(make, stream: Stream):
 
 
 def error(run, y, first: int) -> float:
-    """Return mistakes (%) or squared error by the variance, in the rounds from ``first``."""
     if run is None or not np.isfinite(run.predictions).all():
         return np.inf
     if run.mistakes is not None:
         return 100.0 * float(run.mistakes[first:].mean())
     return float(np.square(run.predictions - y)[first:].mean() / y[first:].var())
-
-
-def single_rounds(learner, X, y, rounds: int) -> float:
-    """Return the CPU seconds of a round, predict_one and learn_one, the least of three lots."""
-    pieces = [slice(start, start + rounds) for start in range(0, 4 * rounds, rounds)]
-    plays = [partial(play_one_by_one, learner, X[piece], y[piece]) for piece in pieces]
-    return min([timed(play, time.process_time) for play in plays][1:]) / rounds  # one compiles
 
 
 def measure(label: str, settings, stream: Stream, rows: int, one: int):
@@ -194,7 +171,9 @@ def measure(label: str, settings, stream: Stream, rows: int, one: int):
     if run is None:
         return None
     size = len(pickle.dumps(learner)) / 1e6
-    single = single_rounds(learner, X[-4 * one :], y[-4 * one :], one)
+    lots = zip(np.split(X[-4 * one :], 4), np.split(y[-4 * one :], 4), strict=True)
+    plays = [partial(play_one_by_one, learner, *lot) for lot in lots]
+    single = min([timed(play, time.process_time) for play in plays][1:]) / one  # the first compiles
     costs = (f"{v:.3g}" for v in (1e6 * seconds / len(y), 1e6 * single, size))
     head = stream.name, stream.kind, *stream.X.shape, label, chosen, ABOUT[stream.kind]
     return dict(zip(COLUMNS, (*head, f"{error(run, y, rows):.4g}", *costs), strict=True))
@@ -215,12 +194,9 @@ def game(rounds: int):
     }
     for label, learner in learners.items():
         played = okl.adversary.greedy(learner, kernel, rounds, d)
-        setting = "sigma=1 lam=1" if group(label) == "second" else ""
+        setting = "sigma=1 lam=1" if GROUPS.get(label, "second") == "second" else ""
         head = GAME, "game", rounds, d, label, setting, ABOUT["game"]
         yield dict(zip(COLUMNS, (*head, f"{played.regret[-1]:.4g}", "", "", ""), strict=True))
-
-
-# ---- the tables of docs/choosing.md ----
 
 
 def markdown(head, body, texts: int) -> str:
@@ -230,7 +206,6 @@ def markdown(head, body, texts: int) -> str:
 
 
 def advice(rows) -> str:
-    """Return the table of CASES with the numbers of the csv."""
     head = ["your stream", "take", "measured on", "error", "least error there"]
     head += ["\N{MICRO SIGN}s a round, bulk", "\N{MICRO SIGN}s, one at a time", "MB"]
     body = []
@@ -245,7 +220,9 @@ def advice(rows) -> str:
 
 def overview(rows) -> str:
     names = list(dict.fromkeys(row["stream"] for row in rows))
-    labels = sorted({row["learner"] for row in rows}, key=lambda label: (group(label), label))
+    labels = sorted(
+        {row["learner"] for row in rows}, key=lambda label: (GROUPS.get(label, "second"), label)
+    )
     found = {(row["learner"], row["stream"]): row["error"] for row in rows}
     body = [[label, *(found.get((label, name), "") for name in names)] for label in labels]
     return markdown(["learner", *names], body, 1)
@@ -273,15 +250,12 @@ def with_tables(text: str, rows) -> str:
     return text
 
 
-# ---- the figure ----
-
-
 def panel(ax, rows) -> None:
     """Draw error by time, each learner with its name to the right, on one line of text each."""
     ends = {}
     for row in rows:
         at, value = float(row["microseconds, bulk"]), float(row["error"])
-        colour = plots.COLOURS[COLOURS[group(row["learner"])]]
+        colour = plots.COLOURS[COLOURS[GROUPS.get(row["learner"], "second")]]
         ax.plot(at, value, "o", color=colour, markersize=4)
         ends[row["learner"].replace("half-life 500", "forgets")] = at, value, colour
     ax.set(xscale="log", xlim=(0.03, 1e3), ymargin=0.06)
@@ -291,7 +265,7 @@ def panel(ax, rows) -> None:
 def bars(ax, rows) -> None:
     rows = sorted(rows, key=lambda row: -float(row["error"]))
     for i, row in enumerate(rows):
-        colour = plots.COLOURS[COLOURS[group(row["learner"])]]
+        colour = plots.COLOURS[COLOURS[GROUPS.get(row["learner"], "second")]]
         ax.plot([0.0, float(row["error"])], [i, i], color=colour, linewidth=2.5)
         ax.text(1.02 * float(row["error"]) + 1.5, i, row["learner"], color=colour, va="center",
                 fontsize=plots.FONT - 2)  # fmt: skip

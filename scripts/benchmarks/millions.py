@@ -30,8 +30,8 @@ from scripts.benchmarks.rivals import (
 )
 from scripts.common import (
     exit_if_empty,
+    memory_mb,
     parse_arguments,
-    peak_memory,
     publish,
     run_in_process,
     write_csv,
@@ -57,11 +57,10 @@ class Block(NamedTuple):
 
 
 def made_up(seed: int):
-    """Yield a stream for ever: D inputs that span few directions well, two classes that overlap.
+    """Yield a stream of two classes that overlap for ever, and its least possible error.
 
-    The standard deviations of the inputs along their axes fall by DECAY, as in measured data; the
-    log odds are a smooth function of the first four axes that no quadratic one is close to, so the
-    least possible error is the mean of min(p, 1 - p).
+    Deviations along the axes fall by DECAY, as in measured data; the log odds are a function of
+    four axes that no quadratic one is close to, and the least error is the mean of min(p, 1 - p).
     """
     axes = np.linalg.qr(np.random.default_rng(CONCEPT).standard_normal((D, D)))[0]
     mixing = (2.0 * DECAY ** np.arange(D))[:, None] * axes
@@ -78,10 +77,7 @@ def made_up(seed: int):
 
 
 def real_stream(name: str, draw: int):
-    """Yield SUSY or HIGGS in the order of the file, standardised by the past.
-
-    The last TUNE_ROUNDS rows are those on which settings are chosen.
-    """
+    """Yield SUSY or HIGGS, standardised by the past; the last TUNE_ROUNDS rows choose settings."""
     scaler, first, done = okl.Standardizer(), okl.datasets.SPECS[name].shape[0] - TUNE_ROUNDS, 0
     for X, y in okl.stream(name, batch=BLOCK):
         cut = min(max(first - done, 0), len(y))
@@ -101,9 +97,6 @@ def lengths(stream: str, quick: bool):
         return wanted
     most = okl.datasets.SPECS[stream].shape[0] - TUNE_ROUNDS
     return tuple(sorted({min(most, rounds) for rounds in wanted}))
-
-
-# ---- the learners, each with a few settings ----
 
 
 def families():
@@ -152,9 +145,6 @@ RIVALS = (
 QUICK = ("LinearAWV", "PKAWV, Taylor M=2", "FOGD", "POMDR", RIVALS[0], RIVALS[2])
 
 
-# ---- one learner, in a process of its own ----
-
-
 def pieces(blocks, rows: int, total: int):
     """Cut the first ``total`` rows of a stream into pieces; the first of a block has its least."""
     for X, y, least in blocks:
@@ -166,15 +156,11 @@ def pieces(blocks, rows: int, total: int):
             return
 
 
-def choose(stream: str, settings, rounds: int) -> str:
-    """Return the setting with the fewest mistakes on another draw; this compiles too."""
-
-    def wrong(text: str) -> int:
-        player = settings[text]()
-        cut = pieces(blocks(stream, REHEARSED), player.rows or BLOCK, rounds)
-        return sum(player.play(piece.X, piece.y) for piece in cut)
-
-    return min(settings, key=wrong)
+def count_mistakes(make, stream: str, rounds: int) -> int:
+    """Return the mistakes on another draw, to choose a setting; this compiles too."""
+    player = make()
+    cut = pieces(blocks(stream, REHEARSED), player.rows or BLOCK, rounds)
+    return sum(player.play(piece.X, piece.y) for piece in cut)
 
 
 def play(stream: str, name: str, quick: bool, limit: float) -> list[dict]:
@@ -182,9 +168,10 @@ def play(stream: str, name: str, quick: bool, limit: float) -> list[dict]:
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     warnings.simplefilter("ignore")
     settings = families().get(name) or rival_settings(name)
-    text = choose(stream, settings, QUICK_TUNE if quick else TUNE_ROUNDS)
+    tuned = QUICK_TUNE if quick else TUNE_ROUNDS
+    text = min(settings, key=lambda text: count_mistakes(settings[text], stream, tuned))
     player, rounds, rows = settings[text](), lengths(stream, quick), []
-    start, played, wrong, before, least, seconds = peak_memory(), 0, 0, (0, 0), 0.0, 0.0
+    start, played, wrong, before, least, seconds = memory_mb(), 0, 0, (0, 0), 0.0, 0.0
     for piece in pieces(blocks(stream, PLAYED), player.rows or BLOCK, rounds[-1]):
         begin = time.process_time()
         wrong += player.play(piece.X, piece.y)
@@ -194,14 +181,15 @@ def play(stream: str, name: str, quick: bool, limit: float) -> list[dict]:
         over = seconds > limit
         for at in (at for at in rounds if at == played or over and at > played):
             lately = (wrong - before[1]) / (played - before[0]) if played > before[0] else np.nan
-            regret, bound = certificate_ends(player)
+            proof = player.certificate  # in the own space, squared loss
+            ends = [f"{a[-1]:.6g}" for a in (proof.regret, proof.bound)] if proof else ["", ""]
             known = least is not None and played % BLOCK == 0  # it comes with whole blocks
             rows.append({
                 "stream": stream, "learner": name, "setting": text, "rounds": at, "played": played,
                 "mistakes": f"{100 * wrong / played:.4f}", "lately": f"{100 * lately:.4f}",
                 "least": f"{100 * least / played:.4f}" if known else "",
-                "regret": regret, "bound": bound, "seconds": f"{seconds * at / played:.4g}",
-                "size": player.size, "peak_mb": f"{peak_memory():.0f}", "start_mb": f"{start:.0f}",
+                "regret": ends[0], "bound": ends[1], "seconds": f"{seconds * at / played:.4g}",
+                "size": player.size, "peak_mb": f"{memory_mb():.0f}", "start_mb": f"{start:.0f}",
             })  # fmt: skip
             before = before if over else (played, wrong)
         if over:
@@ -209,18 +197,7 @@ def play(stream: str, name: str, quick: bool, limit: float) -> list[dict]:
     return rows
 
 
-def certificate_ends(player):
-    """Return regret in the own space and its bound, squared loss, after all rounds so far."""
-    if player.certificate is None:
-        return "", ""
-    return tuple(f"{a[-1]:.6g}" for a in (player.certificate.regret, player.certificate.bound))
-
-
-# ---- all of them ----
-
-
 def play_all(jobs, args) -> list[dict]:
-    """Play pairs of stream and learner, each in a process whose memory is its own."""
     rows = []
     for stream, name in jobs:
         limit = args.limit * SHARES.get(name.split(",")[0], 1.0)

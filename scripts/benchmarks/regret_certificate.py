@@ -26,7 +26,6 @@ BOUNDS = {  # and their colours and dashes, of plots
     "Proposition 1": (1, 1), "Propositions 1 and 2": (5, 2), "Theorem 3": (2, 3),
     "Theorem 6": (4, 5), "certificate": (6, 6), "KONS Theorem 1": (2, 1),
 }  # fmt: skip
-Curves = dict[str, np.ndarray]
 
 
 class Stream:
@@ -43,10 +42,7 @@ class Stream:
         self.dimension = {EXACT: np.array(dimensions)}
 
     def play(self, learner):
-        """Return a whole run and its regret at the checkpoints.
-
-        Against min_f sum (y - f(x))^2 + lam |f|^2 over the RKHS, of the rounds so far.
-        """
+        """Return a run and its regret so far against the best penalised function of the RKHS."""
         run = timed_run(learner, self.X, self.y, self.limit)
         if not run.finished:
             raise SystemExit(f"{self.name}, {run.learner}: more than {self.limit:g} s")
@@ -78,16 +74,6 @@ def on_features(s: Stream, features):
     return curves | {"Theorem 3": third} | s.dimension | s.metered(features)
 
 
-def taylor(s: Stream):
-    center = s.X[:100].mean(axis=0)
-    return on_features(s, okl.TaylorFeatures(DEGREE, sigma=s.kernel.sigma, center=center))
-
-
-def known_inputs(s: Stream):
-    kors = okl.KORS(s.kernel, alpha=MU).partial_fit(s.X)
-    return on_features(s, kors.features())
-
-
 def nystrom(s: Stream):
     run, curves = s.play(okl.NystromAWV(s.kernel, lam=LAM, mu=MU))
     mu, sizes = np.maximum.accumulate(gaps(s, run.sizes)), run.sizes[s.at - 1].tolist()
@@ -101,7 +87,7 @@ def nystrom(s: Stream):
 
 
 def gaps(s: Stream, sizes):
-    """Return mu as it was: the largest |(I - P_t) C_t^1/2|^2 since the checkpoint before.
+    """Return the largest |(I - P_t) C_t^1/2|^2 since the checkpoint before.
 
     For one dictionary it grows with t, so the last round of each dictionary is enough.
     """
@@ -128,11 +114,13 @@ def kons(s: Stream):
 
 LEARNERS = {
     "Kernel-AWV": kernel_awv,
-    f"PKAWV, Taylor, M = {DEGREE} centred": taylor,
-    "PKAWV, inputs known, KORS": known_inputs,
+    f"PKAWV, Taylor, M = {DEGREE} centred": lambda s: on_features(s, okl.TaylorFeatures(
+        DEGREE, sigma=s.kernel.sigma, center=s.X[:100].mean(axis=0))),
+    "PKAWV, inputs known, KORS": lambda s: on_features(
+        s, okl.KORS(s.kernel, alpha=MU).partial_fit(s.X).features()),
     "Nystrom-AWV": nystrom,
     "KONS": kons,
-}
+}  # fmt: skip
 STYLES = {
     REGRET: {"color": plots.COLOURS[0], "linewidth": 1.6},
     OWN: {"color": plots.COLOURS[6], "linewidth": 1.6, "linestyle": ":"},
@@ -142,12 +130,6 @@ STYLES = {
     name: {"linewidth": 1.3, "color": plots.COLOURS[colour], "linestyle": plots.DASHES[dash]}
     for name, (colour, dash) in BOUNDS.items()
 }
-
-
-def draw(ax, s: Stream, label: str, curves) -> None:
-    for name, values in curves.items():
-        ax.plot(s.at, np.where(values > 0.0, values, np.nan), label=name, **STYLES[name])
-    plots.tidy(ax, "rounds", "sum of squared losses", f"{s.name}: {label}", log="xy")
 
 
 def report(s: Stream, label: str, curves):
@@ -179,11 +161,12 @@ def main() -> None:
         s = Stream(name, QUICK_ROWS if args.quick else ROWS, args.limit)
         for ax, (label, play) in zip(axes[:, i], LEARNERS.items(), strict=True):
             curves = play(s)
-            draw(ax, s, label, curves)
             table += report(s, label, curves)
             for what, values in curves.items():
+                ax.plot(s.at, np.where(values > 0.0, values, np.nan), label=what, **STYLES[what])
                 head = {"dataset": name, "algorithm": label, "curve": what}
                 numbers += curve_rows(head, {"round": s.at, "value": values})
+            plots.tidy(ax, "rounds", "sum of squared losses", f"{name}: {label}", log="xy")
     args.stem += f"_{args.data}" if args.data else ""
     publish(fig, numbers, args, table, legend=3)
 

@@ -29,10 +29,7 @@ SIGNS_ONLY = ("BOGD", "BOGD++", "POMD", "POMDR", "B(AO)2KS", "Projectron", "Proj
 
 
 def families(kernel, center, T: int, signs: bool = True):
-    """Return the learners by family; steps as the tables of POMDR tuned them.
-
-    signs : whether the labels are -1 and +1, else the loss is squared and some cannot play.
-    """
+    """Return the learners by family, their steps tuned as in the tables of POMDR."""
     sigma, eta = kernel.sigma, 10.0 / T**0.5
     given = {"loss": "hinge" if signs else "squared"}
     linear, taylor = (okl.TaylorFeatures(k, sigma=sigma, center=center) for k in (1, 2))
@@ -105,10 +102,7 @@ def measure(name: str, args):
 
 
 def draw(tables):
-    """Draw a row of panels for each family, a column for each data set; names stand at the right.
-
-    Every learner is in one family, so a colour within it means one learner in all panels.
-    """
+    """Draw a row of panels for each family, a column for each data set, names at the right."""
     every = families(okl.Gaussian(), np.zeros(1), 1)
     figure, axes = plots.figure(rows=len(every), columns=len(tables), width=7.4, row_height=2.2)
     axes[0, 0].get_gridspec().set_width_ratios((1.0,) * (len(tables) - 1) + (1.9,))

@@ -34,10 +34,7 @@ ROUNDED = 1.0 + 1e-5  # the csv of the rivals has six digits
 
 
 class Played(NamedTuple):
-    """A run of self-tuning: losses, mistakes or None, CPU seconds of all threads, members.
-
-    ``pieces`` (k, N) are the members' losses by pieces of ``every`` rounds.
-    """
+    """A run of self-tuning; pieces (k, N): the members' losses in each ``every`` rounds."""
 
     losses: np.ndarray
     mistakes: np.ndarray | None
@@ -51,10 +48,7 @@ class Played(NamedTuple):
 
 
 def play(stream: Stream, every=None, limit=None, seed: int = 0):
-    """Play a stream; ``every`` rounds the members' losses are read.
-
-    In the first rounds, before there are those members, its own loss counts as theirs.
-    """
+    """Play a stream; before there are members, its own loss counts as theirs."""
     learner = okl.SelfTuning(seed=seed)
     n, runs, totals = len(stream.y), [], []
     start = time.process_time()
@@ -75,10 +69,7 @@ def play(stream: Stream, every=None, limit=None, seed: int = 0):
 
 
 def play_seeds(stream: Stream, limit) -> Played:
-    """Play a stream, a short one with SEEDS seeds; return the means, member by member.
-
-    Or the first run that the limit has cut.
-    """
+    """Play a stream, if short with SEEDS seeds; return the means, or the run that the limit cut."""
     runs = []
     for seed in range(SEEDS if len(stream.y) < LONG else 1):
         runs.append(play(stream, limit=limit, seed=seed))
@@ -93,12 +84,10 @@ def play_seeds(stream: Stream, limit) -> Played:
 
 
 def column(rows: int) -> str:
-    """Return which column of the rivals' csv has the averages of so many rows."""
     return str(rows) if rows in rivals.HORIZONS else "all"
 
 
 def horizon(stream: Stream) -> int:
-    """Return the number of rounds that all rivals have played."""
     return min(rivals.slow_rows(stream.X.shape[1]), len(stream.y))
 
 

@@ -28,22 +28,12 @@ SELF, STATIC = "self-tuning", "its best static member"
 PKAWV, ORACLE = "PKAWV without discount", "self-tuning, told to start anew"
 
 
-def pkawv(stream: Stream):
-    learner = okl.PKAWV(okl.FourierFeatures(200, sigma=stream.X.shape[1] ** 0.5), lam=0.1)
-    half = np.abs(stream.y).max()
-    return half**2 * okl.run(learner, standardise_online(stream.X), stream.y / half).losses
-
-
-def restart_at_changes(stream: Stream, points):
-    """Return the losses of self-tuning that begins anew at each change."""
-    pieces = np.split(np.arange(len(stream.y)), points)
-    runs = [okl.run(okl.SelfTuning(), stream.X[piece], stream.y[piece]) for piece in pieces]
-    return np.concatenate([run.losses for run in runs])
-
-
 def losses(stream: Stream, points):
     """Return the losses of each learner, summed by pieces of EVERY rounds."""
-    run = play(stream, EVERY)
+    run, (_, X, y, _) = play(stream, EVERY), stream
+    pkawv = okl.PKAWV(okl.FourierFeatures(200, sigma=X.shape[1] ** 0.5), lam=0.1)
+    half, parts = np.abs(y).max(), np.split(np.arange(len(y)), points)
+    restarted = [okl.run(okl.SelfTuning(), X[part], y[part]).losses for part in parts]
     static = [i for i, name in enumerate(run.members) if KEEPS in name]
     best = min(static, key=run.pieces.sum(axis=0).__getitem__)
 
@@ -53,16 +43,13 @@ def losses(stream: Stream, points):
     return {
         SELF: pieces(run.losses),
         STATIC: run.pieces[:, best],
-        PKAWV: pieces(pkawv(stream)),
-        ORACLE: pieces(restart_at_changes(stream, points)),
+        PKAWV: pieces(half**2 * okl.run(pkawv, standardise_online(X), y / half).losses),
+        ORACLE: pieces(np.concatenate(restarted)),
     }
 
 
 def around(pieces, points):
-    """Return the mean loss a round around the changes, by rounds since the change (from -BEFORE).
-
-    Of the piece in which the concept changes the loss is taken evenly.
-    """
+    """Return the mean loss of a round around the changes, by rounds since the change."""
     total = np.concatenate([[0.0], np.cumsum(pieces)])
     at = np.arange(-BEFORE, AFTER + 1, EVERY)
     sums = np.interp(points[:, None] + at, EVERY * np.arange(len(total)), total)
@@ -75,17 +62,13 @@ def running_mean(curve):
 
 
 def recovery(curve, level: float):
-    """Return the rounds after the change until the running mean is within 10 % of the level.
-
-    The first window that is looked at begins with the change; None: not within AFTER rounds.
-    """
+    """Return the rounds until the running mean is within 10 % of the level; None: over AFTER."""
     since = running_mean(curve)[BEFORE // EVERY :]
     back = np.flatnonzero(since <= WITHIN * level)
     return WINDOW + EVERY * int(back[0]) if len(back) else None
 
 
 def measure(draws: int, rounds: int):
-    """Return for each stream with abrupt changes, and each learner, its curves (changes, times)."""
     found = {}
     for seed in tqdm(range(draws), desc="draws", disable=None):
         for stream, points in drifts(seed):

@@ -7,7 +7,6 @@ sorted by a column; and made-up streams that drift.
 from typing import NamedTuple
 
 import numpy as np
-import scipy.signal
 
 import oklnumba as okl
 from scripts.common import available
@@ -37,7 +36,6 @@ class Stream(NamedTuple):
 
 
 def load_stream(name: str, seed=None) -> Stream:
-    """Return the first rows of a data set, in raw units, as in its file or permuted."""
     data = okl.datasets.load(name, scale=None, permute=seed)
     return Stream(name, data.X[:ROWS], data.y[:ROWS], data.task)
 
@@ -65,10 +63,7 @@ def curved(U):
 
 
 def turn_axes(X, how: str, rng):
-    """Return normal inputs in the axes of the concept of their round, and the change points.
-
-    All concepts are one function in other axes, so they are equally difficult.
-    """
+    """Return inputs in the axes of their round's concept, all equally hard, and change points."""
     n, d = X.shape
     Q = rotation(d, rng)
     if how == "slow":
@@ -86,8 +81,7 @@ def turn_axes(X, how: str, rng):
 def drift(how: str, function, kind: str, seed: int):
     """Return a stream whose concept changes, and its change points (0-based first rounds).
 
-    Normal inputs in unlike units; a tenth of the labels flipped, or noise of a half of the signal's
-    standard deviation.
+    Normal inputs in different units; a tenth of the labels flipped, or noise of half the signal.
     """
     rng = np.random.default_rng([seed, DRIFTS.index(how), len(kind), function is curved])
     n, d = DRIFT_ROUNDS, 8 if function is linear else 3
@@ -105,17 +99,18 @@ def drift(how: str, function, kind: str, seed: int):
 
 def autoregression(n: int, memory: float, rng):
     """Return v_t = memory v_{t-1} + noise, of variance 1."""
+    from scipy.signal import lfilter  # 60 MB, which millions.py would count
+
     noise = np.sqrt(1.0 - memory**2) * rng.standard_normal(n)
     first = [memory * rng.standard_normal()]
-    return scipy.signal.lfilter([1.0], [1.0, -memory], noise, zi=first)[0]
+    return lfilter([1.0], [1.0, -memory], noise, zi=first)[0]
 
 
 def electricity_like(seed: int = 0) -> Stream:
-    """Return a stand-in for electricity prices; the label: is it above the mean of its last day.
+    """Return a stand-in for electricity prices; label: is it above the mean of its last day.
 
-    As there: half-hours; day, time, price and demand at home and next door, and the transfer
-    between them. Level and slope of the price against the demand drift. Repeating the last label
-    makes 15 % mistakes.
+    Inputs: day, time, price and demand at home and next door, and the transfer between them. Price
+    level and slope drift. Repeating the last label makes 15 % mistakes.
     """
     n = ELECTRICITY_ROUNDS
     rng, t = np.random.default_rng([seed, n]), np.arange(n)

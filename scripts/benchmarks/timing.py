@@ -15,7 +15,6 @@ from scripts.common import FIGURES, write_csv
 
 
 def stream(n: int, d: int):
-    """Return uniform inputs in [-1, 1]^d and noisy signs."""
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (n, d))
     return X, np.sign(X[:, 0] * X[:, 1] + 0.3 * rng.standard_normal(n))
@@ -59,7 +58,6 @@ def row(what: str, took: float, value: float, goal, unit: str, at_most: bool = F
 
 
 def machine() -> str:
-    """Return the processor's name and the number of cores."""
     cpuinfo = Path("/proc/cpuinfo")
     lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
     names = [line.split(":")[1].strip() for line in lines if line.startswith("model name")]
@@ -68,11 +66,8 @@ def machine() -> str:
 
 
 def report(doc, quick: str, jobs) -> None:
-    """Run the jobs, of which each returns rows; write these to a csv and print them.
-
-    quick : what --quick does, with which ``jobs`` is called.
-    """
-    parser = argparse.ArgumentParser(description=(doc or "").splitlines()[0])
+    """Run the jobs, each of which returns rows; write them to a csv and print them."""
+    parser = argparse.ArgumentParser(description=doc.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help=quick)
     parser.add_argument("--output", type=Path, default=FIGURES, help="folder of the csv")
     args, rows = parser.parse_args(), []

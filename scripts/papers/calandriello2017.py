@@ -55,8 +55,7 @@ def play(name: str, data, jobs, args, measure, **options) -> list[dict]:
 
 
 def reproduce(doc, panels: int, measure, draw, *told: str) -> None:
-    """Make the figure of gamma or weights, a column a data set; print means of ``told``."""
-    args = parse_arguments(doc or "", limit=60.0, quick_limit=8.0)
+    args = parse_arguments(doc, limit=60.0, quick_limit=8.0)
     sets = available(SETS)
     fig, axes = plots.figure(rows=panels, columns=len(sets), width=7.2, row_height=2.1)
     numbers = []

@@ -55,10 +55,7 @@ def parts_of(forecasts, weights, alpha: float = ALPHA):
 
 
 def newton(weight, n: int, alpha: float = ALPHA):
-    """Play the projected online Newton step; return its parts after each round.
-
-    weight : what enters A, of the round t (from 1), of sigma g^2 and of A.
-    """
+    """Play the projected online Newton step; weight(t, sigma g^2, A) is what enters A."""
     forecasts, weights, A, u = np.empty(n), np.empty(n), alpha, 0.0
     for t, y in enumerate(labels(n)):
         forecasts[t] = min(max(u, -C), C)
@@ -85,11 +82,6 @@ def frequent_directions(n: int):
     return parts_of(forecasts, squares(forecasts)) | {"size": np.ones(n)}
 
 
-def gradient_descent(n: int):
-    """Return the parts of the Newton step with A_t = t, which keeps no row."""
-    return newton(lambda *_: 1.0, n, alpha=0.0) | {"size": np.zeros(n)}
-
-
 def unbiased(seed: int, eps: float = 0.5):
     """Return weights 1/p with probability p, KORS's estimate of the leverage score (beta = 1)."""
     coins = np.random.default_rng(seed)
@@ -101,15 +93,10 @@ def unbiased(seed: int, eps: float = 0.5):
     return weight
 
 
-def log_budget(T: int) -> int:
-    return int(np.ceil(np.log2(T)))
-
-
 def schedule(T: int, heavy: int):
-    """Return the paper's schedule: weight T - B in round ``heavy``, 1 in B others."""
-    return lambda t, square, _: (
-        square * (T - log_budget(T) if t == heavy else t <= log_budget(T) + 1)
-    )
+    """Return the paper's schedule: weight T - B in round ``heavy`` (0: in none), 1 in B others."""
+    B = int(np.ceil(np.log2(T)))
+    return lambda t, square, _: square * (T - B if t == heavy else t <= B + (heavy > 0))
 
 
 def algorithms(n: int, at):
@@ -135,10 +122,12 @@ def algorithms(n: int, at):
         "weights 1/p, unbiased": whole(lambda seed: newton(unbiased(seed), n)),
         "weight T - B in round 1, then ones": last(lambda T: schedule(T, 1)),
         "weight T - B in round 2, else ones": last(lambda T: schedule(T, 2)),
-        "B ones only": last(lambda T: lambda t, square, _: square * (t <= log_budget(T))),
-        "gradient descent, steps 1/t": whole(lambda _: gradient_descent(n)),
+        "B ones only": last(lambda T: schedule(T, 0)),
+        # gradient descent is the Newton step with A_t = t, and keeps no row
+        "gradient descent, steps 1/t": whole(
+            lambda _: newton(lambda *_: 1.0, n, alpha=0.0) | {"size": np.zeros(n)}),
         SKETCH: whole(lambda _: frequent_directions(n)),
-    }
+    }  # fmt: skip
 
 
 def check(label: str, parts, at):
@@ -150,18 +139,13 @@ def check(label: str, parts, at):
 
 
 def closed_forms(R_G, at):
-    """Return the bounds on R_G: as printed, with the gradient's usual size 2C, and Lemma 3's.
-
-    The last is log(A_T / alpha) / sigma with the A_T of the run; R_G as it is after each round.
-    """
+    """Return bounds on R_G: as printed, with gradient 2C, and Lemma 3's log(A_T/alpha)/sigma."""
     determinant = -np.cumsum(np.log1p(-SIGMA * np.diff(R_G, prepend=0.0))) / SIGMA
     t = np.arange(1, at[-1] + 1)
     printed = np.cumsum(C**2 / (C**2 * SIGMA * t + ALPHA))[at - 1]
     corrected = np.cumsum(4 * C**2 / (4 * C**2 * SIGMA * t + ALPHA))[at - 1]
     return dict(zip(FORMS, (printed, corrected, determinant[at - 1]), strict=True))
 
-
-# ---- figure ----
 
 FORMS = {
     "sum C^2/(C^2 sigma t + alpha), printed": {"color": "0.4", "linestyle": ":"},

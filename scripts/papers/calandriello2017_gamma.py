@@ -46,7 +46,6 @@ LATE = ("sketch", "round_us")
 
 
 def costs(learner, run) -> dict:
-    """Return what a run cost, but its seconds, for a sweep."""
     last = len(run.checkpoints) - 2  # the last reading of the clock but one
     late = run.seconds - run.checkpoint_seconds[last]
     return {
@@ -76,7 +75,6 @@ def jobs(kernel, quick: bool):
 
 
 def measure(name: str, sigma: float, n: int, args) -> list[dict]:
-    """Return the runs on a data set; stop if a regret exceeds its bound."""
     X, y = stream(name, n)
     kernel = okl.Gaussian(sigma)
     best, norm = competitor(kernel, X, y, C, ALPHA)

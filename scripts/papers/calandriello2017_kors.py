@@ -107,10 +107,7 @@ def accuracy(meter, kernel, X, seeds: int) -> list[dict]:
 
 
 def samplers(meter, kernel, X, seeds: int) -> list[dict]:
-    """Return measured eps and projection gap of the three samplers over their sizes.
-
-    KORS and uniform sampling have weights 1/p; ALD knows none, so its points have weight 1.
-    """
+    """Return measured eps and projection gap by size; weights are 1/p, of ALD 1."""
     out, runs = [], []
     for beta in BETAS:
         drawn = [kors(kernel, X, ALPHA, beta, EPS, seed) for seed in range(seeds)]

@@ -39,7 +39,6 @@ PARTS = {"regret": "regret (squared loss)", "R_G": "R_G", "R_D": "R_D, with its 
 
 
 def measure(name: str, sigma: float, n: int, args) -> list[dict]:
-    """Return the runs on a data set; stop if a regret exceeds what Proposition 1 allows."""
     X, y = stream(name, n)
     kernel = okl.Gaussian(sigma)
     best, norm = competitor(kernel, X, y, C, ALPHA)

@@ -77,18 +77,15 @@ def published(figure: str):
     }
 
 
-def authors_labels(rmsd):
-    """Return the labels of casp as the released code scales them: from -1/41 to 1."""
-    return (2.0 * rmsd - 1.0) / (2.0 * rmsd - 1.0).max()
-
-
 def stream(panel: Panel, scaling, seed: int = SEED):
     """Return inputs and labels, scaled and in a random order (some sets are sorted by class)."""
     data = okl.datasets.load(panel.name, scale=None)
     start = data.n_train if panel.test_part else 0
     X, y = okl.datasets.scale_to(data.X[start:], *scaling), data.y[start:]
     order = np.random.default_rng(seed).permutation(len(y))
-    return X[order], (authors_labels(y) if data.task == "regression" else y)[order]
+    if data.task == "regression":  # casp as the released code scales it: from -1/41 to 1
+        y = (2.0 * y - 1.0) / (2.0 * y - 1.0).max()
+    return X[order], y[order]
 
 
 def learners(panel: Panel, X, seed: int = SEED):
@@ -130,7 +127,6 @@ def csv_rows(head, run, finished: bool) -> list[dict]:
 
 
 def order(panel: Panel, scaling: str, runs) -> str:
-    """Return our order of the published algorithms, for what the paper says in words."""
     common = min(run.rounds for run in runs.values())
     there = {k: averages(run)[common - 1] for k, run in runs.items() if "ours" not in k}
     text = " <= ".join(f"{label} {there[label]:.4g}" for label in sorted(there, key=there.get))
@@ -186,8 +182,7 @@ def play(panel: Panel, scaling: str, args):
 
 
 def reproduce(doc, panels, also=None) -> None:
-    """Make a figure of all panels and scalings, its numbers and those of ``also``, and a table."""
-    args = parse_arguments(doc or "", LIMIT, QUICK_LIMIT, keeps=True)
+    args = parse_arguments(doc, LIMIT, QUICK_LIMIT, keeps=True)
     here = available(panel.name for panel in panels)
     jobs = [(p, scaling) for p in panels if p.name in here for scaling in SCALINGS]
     figure, axes = plots.figure(rows=len(jobs), columns=2, width=7.2, row_height=2.35)

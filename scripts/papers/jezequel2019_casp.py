@@ -79,7 +79,6 @@ def pros_n_kons(X, y, coins, lags: bool):
 
 
 def losses(seed: int):
-    """Yield label, squared losses and size of each algorithm on a permutation."""
     X, y = stream(CASP, (0.0, 1.0), seed)
     made = learners(CASP, X, seed)
     for label in (label for labels in PANELS.values() for label in labels if label != RELEASED):
@@ -91,7 +90,6 @@ def losses(seed: int):
 
 
 def theirs():
-    """Return rounds and average losses of the authors by our labels."""
     curves = published("casp average squared loss")
     found = {CURVES[name]: curve for name, curve in curves.items()}
     found["Nystrom"] = found[NYSTROM]
@@ -111,7 +109,6 @@ def measure(permutations: int) -> list[dict]:
 
 
 def draw(ax, name: str, rows) -> None:
-    """Draw mean and range over the permutations of our loss divided by the authors'."""
     for label in PANELS[name]:
         rounds, ours, values = collect(rows, "round", "average_loss", "authors", algorithm=label)
         shown = rounds >= FIRST

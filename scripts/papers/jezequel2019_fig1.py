@@ -98,7 +98,6 @@ def main() -> None:
 
 
 def _fraction(text: str) -> str:
-    """Return a mark such as 2g/(1+g) as mathtext."""
     if "/" not in text:
         return text
     above, below = (part.replace("g", r"\gamma ") for part in text.split("/"))

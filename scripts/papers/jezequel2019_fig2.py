@@ -20,15 +20,11 @@ MADE_UP = "made up, of the width of SUSY"
 
 
 def susy_panel() -> Panel:
-    """Return SUSY if it is at hand, else the subset of 30,000 rows."""
     return Panel("susy" if okl.datasets.found("susy") else "susy30k", sigma=SIGMA)
 
 
 def million():
-    """Return a name, and inputs in [-1, 1] and labels: the first million rows of SUSY, or made up.
-
-    The made-up labels are those of a smooth function, one in five of them turned over at random.
-    """
+    """Return name, inputs, labels: a million rows of SUSY, or made up, a fifth flipped."""
     if okl.datasets.found("susy"):
         data = okl.datasets.load("susy", scale=None)
         stored = data.X.astype(np.float32), data.y.astype(np.int8)
@@ -44,7 +40,6 @@ def million():
 
 
 def claim(args) -> list[dict]:
-    """Run M = 2 on a million rows, and return its rows of the numbers."""
     name, X, y = million()
     learner = okl.PKAWV(okl.TaylorFeatures(2, sigma=SIGMA), forecaster="ridge")
     run = timed({"PKAWV M=2": learner}, name, X, y, args)[0]["run"]

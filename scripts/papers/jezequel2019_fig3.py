@@ -52,8 +52,6 @@ CURVES = {
 
 @dataclass(frozen=True)
 class Game:
-    """A panel: how the adversary plays, and against whom."""
-
     name: str
     comparator: str
     search: str
@@ -104,7 +102,6 @@ def check(game: Game, played):
 
 
 def play(game: Game, n: int, limit: float) -> list[dict]:
-    """Return a row for each algorithm, seed and round: the regret, and the bound of Kernel-AWV."""
     rows, rounds = [], np.arange(1, n + 1)
     spent = dict.fromkeys(game.labels, 0.0)
     jobs = [(label, seed) for label in game.labels for seed in range(game.seeds)]
@@ -124,7 +121,6 @@ def play(game: Game, n: int, limit: float) -> list[dict]:
 
 
 def draw(ax, game: Game, rows) -> None:
-    """Draw medians and ranges of the regrets, and the bound of Kernel-AWV."""
     for label in game.labels:
         plots.band(ax, *collect(rows, "round", "regret", algorithm=label), label, LOOKS[label])
     rounds, bounds = collect(rows, "round", "bound", algorithm=EXACT)

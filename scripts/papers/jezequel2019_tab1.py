@@ -146,10 +146,7 @@ def measure(setting: Setting, sizes, seeds: int, limit: float) -> list[dict]:
 
 
 def slope(n, values, of_log: bool):
-    """Return the exponent of n (of log n) in the upper half of the sizes, and its error.
-
-    The error is the standard error over seeds; nan for one seed.
-    """
+    """Return the exponent of n (of log n) in the upper half, and its standard error over seeds."""
     half = len(n) // 2
     x = np.log(n[half:]) if of_log else n[half:]
     with np.errstate(invalid="ignore"):

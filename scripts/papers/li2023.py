@@ -57,10 +57,7 @@ def susy() -> Case:
 
 
 def published(table: int, case: Case):
-    """Return what a table of the paper has of a case, by algorithm.
-
-    Mean and deviation of the mistake ratio (%), time (s), A_T (the sum of delta), t-bar.
-    """
+    """Return what a table of the paper has of a case, by algorithm."""
     where = str(table), case.name.removesuffix("30k"), f"{case.sigma:g}"
     return {row["algorithm"]: row for row in published_rows("li2023")
             if (row["table"], row["dataset"], row["sigma"]) == where}  # fmt: skip
@@ -114,21 +111,8 @@ def play(case: Case, args, seeds, **options):
     return found.select(finished=True)
 
 
-def play_timed(case: Case, args, seeds):
-    """Play all algorithms, timed alone, in CPU seconds, with tuned steps.
-
-    These are tuned on a permutation of their own, in threads.
-    """
-    with cpu_clock():
-        return play(case, args, seeds, tune={"exponent": EXPONENTS}, time_alone=True)
-
-
 def best_widths(case: Case, exponents, args):
-    """Return the width with the fewest mistakes, these, and those with the paper's width.
-
-    For every algorithm over 2^(-2..6), with the step tuned at the paper's width, on the permutation
-    of the steps.
-    """
+    """Return, by algorithm, the best width of WIDTHS, its mistakes, and those of the paper's."""
     lines, best = {}, {}
     for name, make in learners(case).items():
         given = {"exponent": exponents[name]} if name in exponents else {}
@@ -190,11 +174,11 @@ def mean_and_sd(values):
 
 
 def compare(doc, table: int, cases) -> None:
-    """Run a script of Table 2 or 4: mistake ratios and times of all algorithms."""
-    args, cases, lacks = begin(doc or "", cases)
+    args, cases, lacks = begin(doc, cases)
     rows = []
     for case in cases:
-        results = play_timed(case, args, args.seeds)
+        with cpu_clock():  # one at a time, steps tuned on another permutation
+            results = play(case, args, args.seeds, tune={"exponent": EXPONENTS}, time_alone=True)
         chosen = {row["learner"]: row["chosen"] for row in results if row["chosen"]}
         exponents = {name: int(text.removeprefix("exponent=")) for name, text in chosen.items()}
         widths = best_widths(case, exponents, args)
@@ -259,17 +243,16 @@ def draw_comparison(cases, rows):
     return figure
 
 
-def diary(learner, run):
+def read_diary(learner, run):
     return {name: getattr(learner.diary, name) for name in ("alignment", "switch_round", "size")}
 
 
 def widths(doc, table: int, cases) -> None:
-    """Run a script of Table 3 or 5: POMDR at several kernel widths."""
-    args, cases, lacks = begin(doc or "", cases)
+    args, cases, lacks = begin(doc, cases)
     rows = []
     for case in cases:
         only = {"POMDR": learners(case)["POMDR"]}
-        runs = play(case, args, args.seeds, learners=only, measure=diary)
+        runs = play(case, args, args.seeds, learners=only, measure=read_diary)
         if not len(runs):
             continue
         mistakes, alignment = mean_and_sd(100.0 * runs["mistakes"]), mean_and_sd(runs["alignment"])

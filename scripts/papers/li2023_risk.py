@@ -39,7 +39,6 @@ def draw_stream(T: int, flip: float, seed: int):
 
 
 def risk(values, flip: float) -> float:
-    """Return the hinge risk of a function with these values on the points."""
     right, wrong = (np.maximum(1.0 - s * SIGNS * values, 0.0) for s in (1.0, -1.0))
     return float(((1.0 - flip) * right + flip * wrong).mean())
 
@@ -59,7 +58,6 @@ def best_lam(T: int) -> float:
 
 
 def over_draws(learner, X, y, seed: int, excess):
-    """Return the mean excess of f_1, ..., f_T, and that of the mean of some of them."""
     batch = okl.OnlineToBatch(learner, draws=DRAWS, seed=seed).fit(X, y)
     total = 0.0
     for t in range(len(y)):
@@ -129,7 +127,6 @@ BOUND_OF = {"Theorem 2": POMD, "Theorem 3": POMD, "Theorem 4": SGD}
 
 
 def table(title: str, sizes, measure):
-    """Measure one panel; stop if a mean excess risk is above a bound."""
     rows = []
     for T in tqdm(sizes, desc=title, disable=None):
         found = okl.Table(measure(T))

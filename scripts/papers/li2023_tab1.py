@@ -77,8 +77,7 @@ def stream(setting: Setting, T: int, seed: int):
 def learners(setting: Setting, T: int, A: float, seed: int):
     """Return the algorithms that play T rounds of alignment A.
 
-    BOGD's lam is 1 / (eta B), so that a removal leaves the other coefficients as they are; no
-    budget of B(AO)2KS, whose part the coins play.
+    BOGD's lam = 1 / (eta B) keeps the other coefficients at a removal; B(AO)2KS has no budget.
     """
     kernel, eta = setting.kernel, U / sqrt(T)
     rate = U / sqrt(BETA * sqrt(A * T))

@@ -34,7 +34,6 @@ def game(sparse: bool, d: int, n: int, seed: int):
 
 
 def learners(d: int, n: int, w, X):
-    """Return the learners, each tuned for the norms of this game."""
 
     def norms(p: float):
         q = okl.oco.dual_exponent(p)

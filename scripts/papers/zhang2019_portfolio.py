@@ -43,7 +43,6 @@ def cover(n: int):
 
 
 def simulated(n: int, d: int = 8):
-    """Return geometric Brownian motions of different drift and volatility."""
     rng = np.random.default_rng(0)
     volatility = np.linspace(0.02, 0.12, d)
     drift = np.linspace(0.001, 0.012, d)
@@ -52,7 +51,6 @@ def simulated(n: int, d: int = 8):
 
 
 def learners(game):
-    """Return the learners with the constants of the theory for this game's prices."""
     # |grad f|_inf <= max c / min c of a round, whatever the portfolio.
     ratio = float((game.relatives.max(axis=1) / game.relatives.min(axis=1)).max())
     lipschitz = ratio * sqrt(game.d)
