@@ -35,12 +35,7 @@ DRIFTS = "abrupt drift, linear regression", "abrupt drift, curved classification
 SELF = "SelfTuning"
 COLOURS = {SELF: 0, "second": 2, "first": 1, "linear": 3}  # of plots.COLOURS
 LINEAR, FIRST = ("LinearAWV", "LinearAWV, half-life 500", "OGD"), ("FOGD", "NOGD", "POMDR")
-GROUPS = defaultdict(
-    lambda: "second",
-    {SELF: SELF},
-    **dict.fromkeys(LINEAR, "linear"),
-    **dict.fromkeys(FIRST, "first"),
-)
+GROUPS = {SELF: SELF} | dict.fromkeys(LINEAR, "linear") | dict.fromkeys(FIRST, "first")
 CASES = (  # what is known of a stream, the learner to take, and the stream that backs it
     ("nothing is known, or not enough to tune", SELF, "magic04"),
     ("the same, real labels", SELF, "casp"),
@@ -130,6 +125,10 @@ def grid(stream: Stream):
     return {label: settings for label, settings in found.items() if not absent.get(label)}
 
 
+def group(label: str) -> str:
+    return GROUPS.get(label, "second")
+
+
 def scale_by_first_rows(label: str, stream: Stream, rows: int):
     """Return inputs and labels in the scale that the first rows tell; raw for self-tuning."""
     X, y = stream.X, stream.y
@@ -137,7 +136,7 @@ def scale_by_first_rows(label: str, stream: Stream, rows: int):
         X = okl.Standardizer().partial_fit(X[:rows]).transform(X)
         if stream.kind == "regression":
             y = (y - y[:rows].mean()) / y[:rows].std()
-    if GROUPS.get(label, "second") == "linear":
+    if group(label) == "linear":
         X = np.column_stack([X, np.ones(len(X))])
     return X, y
 
@@ -194,7 +193,7 @@ def game(rounds: int):
     }
     for label, learner in learners.items():
         played = okl.adversary.greedy(learner, kernel, rounds, d)
-        setting = "sigma=1 lam=1" if GROUPS.get(label, "second") == "second" else ""
+        setting = "sigma=1 lam=1" if group(label) == "second" else ""
         head = GAME, "game", rounds, d, label, setting, ABOUT["game"]
         yield dict(zip(COLUMNS, (*head, f"{played.regret[-1]:.4g}", "", "", ""), strict=True))
 
@@ -220,9 +219,7 @@ def advice(rows) -> str:
 
 def overview(rows) -> str:
     names = list(dict.fromkeys(row["stream"] for row in rows))
-    labels = sorted(
-        {row["learner"] for row in rows}, key=lambda label: (GROUPS.get(label, "second"), label)
-    )
+    labels = sorted({row["learner"] for row in rows}, key=lambda label: (group(label), label))
     found = {(row["learner"], row["stream"]): row["error"] for row in rows}
     body = [[label, *(found.get((label, name), "") for name in names)] for label in labels]
     return markdown(["learner", *names], body, 1)
@@ -255,7 +252,7 @@ def panel(ax, rows) -> None:
     ends = {}
     for row in rows:
         at, value = float(row["microseconds, bulk"]), float(row["error"])
-        colour = plots.COLOURS[COLOURS[GROUPS.get(row["learner"], "second")]]
+        colour = plots.COLOURS[COLOURS[group(row["learner"])]]
         ax.plot(at, value, "o", color=colour, markersize=4)
         ends[row["learner"].replace("half-life 500", "forgets")] = at, value, colour
     ax.set(xscale="log", xlim=(0.03, 1e3), ymargin=0.06)
@@ -265,7 +262,7 @@ def panel(ax, rows) -> None:
 def bars(ax, rows) -> None:
     rows = sorted(rows, key=lambda row: -float(row["error"]))
     for i, row in enumerate(rows):
-        colour = plots.COLOURS[COLOURS[GROUPS.get(row["learner"], "second")]]
+        colour = plots.COLOURS[COLOURS[group(row["learner"])]]
         ax.plot([0.0, float(row["error"])], [i, i], color=colour, linewidth=2.5)
         ax.text(1.02 * float(row["error"]) + 1.5, i, row["learner"], color=colour, va="center",
                 fontsize=plots.FONT - 2)  # fmt: skip
