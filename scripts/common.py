@@ -29,7 +29,7 @@ NO_DATA = 77  # exit status "nothing could be done here", as automake has it for
 FIGURES = Path(__file__).resolve().parents[1] / "figures"
 
 
-def parse_arguments(doc: str, limit: float, quick_limit: float, keeps: bool = False, **more):
+def parse_args(doc: str, limit: float, quick_limit: float, keeps: bool = False, **more):
     """Return the options of a script; limits are in seconds, ``more`` are options of its own."""
     parser = argparse.ArgumentParser(
         description=doc, formatter_class=argparse.RawDescriptionHelpFormatter

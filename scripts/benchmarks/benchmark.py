@@ -23,19 +23,8 @@ from tqdm import tqdm
 import oklnumba as okl
 from oklnumba import plots
 from scripts.benchmarks import rivals
-from scripts.benchmarks.rivals import (
-    OURS,
-    RIVER,
-    SKLEARN,
-    VW,
-    Batches,
-    Own,
-    Peer,
-    Rows,
-    Wabbit,
-    combinations,
-)
-from scripts.common import available, parse_arguments, publish, read_csv, write_csv
+from scripts.benchmarks.rivals import OURS, RIVER, SKLEARN, VW, Batches, Own, Peer, Rows
+from scripts.common import available, parse_args, publish, read_csv, write_csv
 
 ROWS, QUICK_ROWS = {"ijcnn1": 50_000, "cod-rna": 50_000}, {"magic04": 3000}
 SLOW_ROWS, REHEARSED_BY_SLOW = 10_000, 3000  # of slow peers
@@ -75,7 +64,7 @@ def batch_edges(n: int):
 
 
 def method(by, name, make, wrap=lambda peer: peer, slow=False, **lists):
-    return Method(by, name, combinations(make, wrap, **lists), slow)
+    return Method(by, name, rivals.combinations(make, wrap, **lists), slow)
 
 
 def ours(d: int):
@@ -120,7 +109,7 @@ def wabbits(d: int):
     rates, both = (0.5, 2.0, 8.0), ("logistic", "hinge")
 
     def vw(name: str, options: str, slow: bool = False, **lists) -> Method:
-        return method(VW, f"VW, {name}", options.format, Wabbit, slow, **lists)
+        return method(VW, f"VW, {name}", options.format, rivals.Wabbit, slow, **lists)
 
     by_loss = {"loss": both, "rate": rates}
     sgd = "--loss_function {loss} -l {rate}"
@@ -302,7 +291,7 @@ def draw(rows):
 
 
 def main() -> None:
-    args = parse_arguments(__doc__, limit=600.0, quick_limit=60.0, keeps=True)
+    args = parse_args(__doc__, limit=600.0, quick_limit=60.0, keeps=True)
     warnings.simplefilter("ignore")
     rivals.missing_libraries(VW, SKLEARN, RIVER)
     wanted = QUICK_ROWS if args.quick else ROWS

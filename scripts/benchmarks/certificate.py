@@ -14,7 +14,7 @@ import numpy as np
 
 import oklnumba as okl
 from oklnumba import plots
-from scripts.common import curve_rows, parse_arguments, publish, stream, timed_run
+from scripts.common import curve_rows, parse_args, publish, stream, timed_run
 
 KERNEL_ROWS = 4000  # rounds of the exact learner, whose time grows with their cube
 SIGMA = {"casp": 1.0, "magic04": 2.0}
@@ -73,7 +73,7 @@ def rows_of(name: str, label: str, run, curve) -> list:
 
 
 def main() -> None:
-    args = parse_arguments(__doc__, limit=60.0, quick_limit=20.0)
+    args = parse_args(__doc__, limit=60.0, quick_limit=20.0)
     fig, axes = plots.figure(columns=2, width=7.2, row_height=3.4)
     numbers, table = [], []
     colours = dict(zip(LEARNERS, plots.COLOURS, strict=False))

@@ -20,7 +20,7 @@ from oklnumba import plots
 from scripts.benchmarks.rivals import combinations, missing_libraries, run_unless_overflow
 from scripts.benchmarks.streams import Stream, drifts, load_stream
 from scripts.benchmarks.timing import play_one_by_one, timed
-from scripts.common import available, parse_arguments, publish
+from scripts.common import available, parse_args, publish
 
 CHOOSING_ROWS, QUICK_ROUNDS = 2000, 1200
 WIDTHS = (0.25, 0.5, 1.0, 2.0)  # of the kernel, times the square root of d
@@ -297,7 +297,7 @@ def play_all(args):
 
 
 def main() -> None:
-    args = parse_arguments(__doc__, limit=600.0, quick_limit=20.0)
+    args = parse_args(__doc__, limit=600.0, quick_limit=20.0)
     start = time.monotonic()
     rows = []
     for row in play_all(args):

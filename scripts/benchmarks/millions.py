@@ -18,24 +18,9 @@ import numpy as np
 
 import oklnumba as okl
 from oklnumba import plots
-from scripts.benchmarks.rivals import (
-    RIVER,
-    SKLEARN,
-    Own,
-    Rows,
-    combinations,
-    missing_libraries,
-    on_features,
-    river_logistic,
-)
-from scripts.common import (
-    exit_if_empty,
-    memory_mb,
-    parse_arguments,
-    publish,
-    run_in_process,
-    write_csv,
-)
+from scripts.benchmarks import rivals
+from scripts.benchmarks.rivals import RIVER, SKLEARN, Own, Rows, combinations
+from scripts.common import exit_if_empty, memory_mb, parse_args, publish, run_in_process, write_csv
 
 ROUNDS, QUICK_ROUNDS = (10**6, 5 * 10**6, 10**7), (50_000, 100_000, 200_000)
 LIMIT, QUICK_LIMIT = 200.0, 0.4  # CPU seconds for a learner
@@ -130,10 +115,12 @@ def rival_settings(name: str):
 
         return {"": lambda: Rows(HoeffdingAdaptiveTreeClassifier(seed=0))}
     if name.startswith(RIVER):
-        return combinations(river_logistic, Rows, step=(0.01, 0.1))
+        return combinations(rivals.river_logistic, Rows, step=(0.01, 0.1))
     kind, size = ("Nystroem", 200) if "Nystroem" in name else ("RBFSampler", 400)
     label, steps = "sigma = {sigma:g}, step = {eta:g}", (0, 0.3, 1)  # 0: scikit-learn's own
-    return combinations(partial(on_features, kind, size), label=label, sigma=(1, 2), eta=steps)
+    return combinations(
+        partial(rivals.on_features, kind, size), label=label, sigma=(1, 2), eta=steps
+    )
 
 
 RIVALS = (
@@ -247,9 +234,9 @@ def draw(rows):
 
 def main() -> None:
     only = {"action": "append", "metavar": "NAME", "help": "play these alone"}
-    args = parse_arguments(__doc__, LIMIT, QUICK_LIMIT, only=only)
+    args = parse_args(__doc__, LIMIT, QUICK_LIMIT, only=only)
     names = args.only or (list(QUICK) if args.quick else [*families(), *RIVALS])
-    missing = missing_libraries(SKLEARN, RIVER)
+    missing = rivals.missing_libraries(SKLEARN, RIVER)
     names = exit_if_empty([name for name in names if not name.startswith(missing)])
     known = okl.datasets.names()
     streams = [name for name in REAL if name in known and okl.datasets.found(name)]

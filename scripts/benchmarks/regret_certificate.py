@@ -12,7 +12,7 @@ import numpy as np
 
 import oklnumba as okl
 from oklnumba import plots, theory
-from scripts.common import available, curve_rows, parse_arguments, publish, stream, timed_run
+from scripts.common import available, curve_rows, parse_args, publish, stream, timed_run
 
 SIGMA = {"casp": 1.0, "magic04": 2.0}  # 1 on other sets
 LAM, C = 1.0, 1.0
@@ -153,7 +153,7 @@ def report(s: Stream, label: str, curves):
 
 
 def main() -> None:
-    args = parse_arguments(__doc__, 60.0, 8.0, data={"choices": okl.datasets.names()})
+    args = parse_args(__doc__, 60.0, 8.0, data={"choices": okl.datasets.names()})
     sets = available([args.data] if args.data else SIGMA)
     fig, axes = plots.figure(rows=len(LEARNERS), columns=len(sets), width=7.2, row_height=1.9)
     table, numbers = [], []

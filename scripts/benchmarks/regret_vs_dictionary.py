@@ -13,7 +13,7 @@ import numpy as np
 
 import oklnumba as okl
 from oklnumba import plots
-from scripts.common import parse_arguments, publish
+from scripts.common import parse_args, publish
 
 ROUNDS, QUICK_ROUNDS = 4000, 400
 SEEDS, QUICK_SEEDS = 5, 1
@@ -120,7 +120,7 @@ def draw(tables):
 
 
 def main() -> None:
-    args = parse_arguments(__doc__, limit=300.0, quick_limit=60.0, keeps=True)
+    args = parse_args(__doc__, limit=300.0, quick_limit=60.0, keeps=True)
     tables = {name: measure(name, args) for name in SIGMAS}
     rows = [row for table in tables.values() for row in table if not row["error"]]
     for name, table in tables.items():

@@ -21,7 +21,7 @@ from oklnumba import plots
 from scripts.benchmarks import rivals
 from scripts.benchmarks.rivals import missing_libraries
 from scripts.benchmarks.streams import ROWS, SETS, Stream, streams
-from scripts.common import FIGURES, parse_arguments, publish, read_csv
+from scripts.common import FIGURES, parse_args, publish, read_csv
 
 RIVALS = "self_tuning_rivals"
 QUICK_ROWS = 5000
@@ -185,7 +185,7 @@ def verdicts(rows):
 
 
 def main() -> None:
-    args = parse_arguments(__doc__, 120.0, 20.0, rivals={"action": "store_true"})
+    args = parse_args(__doc__, 120.0, 20.0, rivals={"action": "store_true"})
     own = args.output / f"{RIVALS}.csv"
     if args.rivals:
         rivals.play_all(own, not missing_libraries(rivals.RIVER, rivals.SKLEARN), args.limit)

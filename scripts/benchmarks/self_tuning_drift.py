@@ -16,7 +16,7 @@ from oklnumba import plots
 from scripts.benchmarks.rivals import standardise_online
 from scripts.benchmarks.self_tuning import play
 from scripts.benchmarks.streams import DRIFT_ROUNDS, GAPS, Stream, drifts
-from scripts.common import parse_arguments, publish
+from scripts.common import parse_args, publish
 
 DRAWS, QUICK_DRAWS = 6, 1
 QUICK_ROUNDS = 12_000
@@ -123,7 +123,7 @@ def draw(found):
 
 
 def main() -> None:
-    args = parse_arguments(__doc__, limit=600.0, quick_limit=20.0)
+    args = parse_args(__doc__, limit=600.0, quick_limit=20.0)
     draws, rounds = (QUICK_DRAWS, QUICK_ROUNDS) if args.quick else (DRAWS, DRIFT_ROUNDS)
     found = measure(draws, rounds)
     publish(draw(found), rows_of(found), args, legend=2)

@@ -5,7 +5,7 @@ import scipy.linalg
 
 import oklnumba as okl
 from oklnumba import plots
-from scripts.common import available, parse_arguments, publish
+from scripts.common import available, parse_args, publish
 
 C, ALPHA = 1.0, 1.0
 ROWS, QUICK_ROWS = 4000, 1200  # of gamma and weights
@@ -55,7 +55,8 @@ def play(name: str, data, jobs, args, measure, **options) -> list[dict]:
 
 
 def reproduce(doc, panels: int, measure, draw, *told: str) -> None:
-    args = parse_arguments(doc, limit=60.0, quick_limit=8.0)
+    args = parse_args(doc, limit=60.0, quick_limit=8.0)
+    args.seeds = range(QUICK_SEEDS if args.quick else SEEDS)
     sets = available(SETS)
     fig, axes = plots.figure(rows=panels, columns=len(sets), width=7.2, row_height=2.1)
     numbers = []

@@ -16,7 +16,7 @@ from tqdm import tqdm
 
 import oklnumba as okl
 from oklnumba import plots
-from scripts.common import collect, curve_rows, parse_arguments, publish
+from scripts.common import collect, curve_rows, parse_args, publish
 
 C, ALPHA = 1.0, 1.0
 SIGMA = 1.0 / (8.0 * C**2)
@@ -190,7 +190,7 @@ def draw(rows, forms, at):
 
 
 def main() -> None:
-    args = parse_arguments(__doc__, limit=300.0, quick_limit=8.0)
+    args = parse_args(__doc__, limit=300.0, quick_limit=8.0)
     n, seeds = (QUICK_ROUNDS, QUICK_SEEDS) if args.quick else (ROUNDS, SEEDS)
     at = plots.thin(n, POINTS, first=2)
     at = np.unique(at + at % 2)  # even: then 0 is the best function in hindsight

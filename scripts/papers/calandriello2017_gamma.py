@@ -15,15 +15,7 @@ import numpy as np
 import oklnumba as okl
 from oklnumba import plots
 from scripts.common import collect, cpu_clock, stream
-from scripts.papers.calandriello2017 import (
-    ALPHA,
-    QUICK_SEEDS,
-    SEEDS,
-    C,
-    competitor,
-    play,
-    reproduce,
-)
+from scripts.papers.calandriello2017 import ALPHA, C, competitor, play, reproduce
 
 GAMMAS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 QUICK_GAMMAS = (0.01, 0.1, 1.0)
@@ -58,16 +50,15 @@ def costs(learner, run) -> dict:
     }
 
 
-def jobs(kernel, quick: bool):
-    seeds = range(QUICK_SEEDS if quick else SEEDS)
-    common = {"C": C, "alpha": ALPHA}
+def jobs(kernel, args):
+    seeds, common = args.seeds, {"C": C, "alpha": ALPHA}
     out = [("KONS", None, 0, okl.KONS(kernel, **common))]
     for seed in seeds:
         for label, restart in (("Pros-N-KONS", True), ("CON-KONS", False)):
             learner = okl.ProsNKONS(kernel, restart=restart, seed=seed, **common)
             out.append((label, None, seed, learner))
     for beta, label in BETAS.items():
-        for gamma in QUICK_GAMMAS if quick else GAMMAS:
+        for gamma in QUICK_GAMMAS if args.quick else GAMMAS:
             for seed in seeds if gamma < 1.0 else (0,):  # every coin is heads
                 learner = okl.SketchedKONS(kernel, gamma=gamma, beta=beta, seed=seed, **common)
                 out.append((label, gamma, seed, learner))
@@ -82,7 +73,7 @@ def measure(name: str, sigma: float, n: int, args) -> list[dict]:
     dimension = okl.theory.sketched_kons_bound(kernel, X, 1.0, C=C, alpha=ALPHA)
     rows = []
     with cpu_clock():
-        played = play(name, (X, y), jobs(kernel, args.quick), args, costs, time_alone=True)
+        played = play(name, (X, y), jobs(kernel, args), args, costs, time_alone=True)
     for run in played:
         regret = run["total_loss"] - best
         theorem = ALPHA * norm**2 + dimension / (run["gamma"] or 1.0)

@@ -14,7 +14,7 @@ from tqdm import tqdm
 
 import oklnumba as okl
 from oklnumba import plots
-from scripts.common import collect, parse_arguments, publish, stream
+from scripts.common import collect, parse_args, publish, stream
 from scripts.papers.calandriello2017 import BUNDLED
 
 DELTA, EPS = 0.1, 0.5
@@ -159,7 +159,7 @@ def check(name: str, rows) -> None:
 
 
 def main() -> None:
-    args = parse_arguments(__doc__, limit=300.0, quick_limit=8.0)
+    args = parse_args(__doc__, limit=300.0, quick_limit=8.0)
     rows, seeds = (QUICK_ROWS, QUICK_SEEDS) if args.quick else (ROWS, SEEDS)
     fig, axes = plots.figure(rows=4, columns=len(BUNDLED), width=7.2, row_height=2.1)
     numbers = []

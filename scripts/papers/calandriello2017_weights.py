@@ -13,15 +13,7 @@ import numpy as np
 import oklnumba as okl
 from oklnumba import plots
 from scripts.common import collect, stream
-from scripts.papers.calandriello2017 import (
-    ALPHA,
-    QUICK_SEEDS,
-    SEEDS,
-    C,
-    competitor,
-    play,
-    reproduce,
-)
+from scripts.papers.calandriello2017 import ALPHA, C, competitor, play, reproduce
 
 SIGMA = okl.losses.get("squared").curvature(C)
 GAMMAS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
@@ -45,7 +37,7 @@ def measure(name: str, sigma: float, n: int, args) -> list[dict]:
     jobs = [("KONS", None, 0, okl.KONS(kernel, C=C, alpha=ALPHA))]
     for label, (beta, sampling, *_) in VARIANTS.items():
         for gamma in QUICK_GAMMAS if args.quick else GAMMAS:
-            for seed in range(QUICK_SEEDS if args.quick else SEEDS):
+            for seed in args.seeds:
                 params = {"gamma": gamma, "beta": beta, "sampling": sampling, "seed": seed}
                 learner = okl.SketchedKONS(kernel, C=C, alpha=ALPHA, **params)
                 jobs.append((label, gamma, seed, learner))

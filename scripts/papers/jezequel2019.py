@@ -8,14 +8,7 @@ import numpy as np
 
 import oklnumba as okl
 from oklnumba import plots
-from scripts.common import (
-    available,
-    cpu_clock,
-    curve_rows,
-    parse_arguments,
-    publish,
-    published_rows,
-)
+from scripts.common import available, cpu_clock, curve_rows, parse_args, publish, published_rows
 
 DEGREES = (2, 3, 4)
 CENTRED = 2500  # features; a larger centred basis, which is ours, is not run
@@ -182,7 +175,7 @@ def play(panel: Panel, scaling: str, args):
 
 
 def reproduce(doc, panels, also=None) -> None:
-    args = parse_arguments(doc, LIMIT, QUICK_LIMIT, keeps=True)
+    args = parse_args(doc, LIMIT, QUICK_LIMIT, keeps=True)
     here = available(panel.name for panel in panels)
     jobs = [(p, scaling) for p in panels if p.name in here for scaling in SCALINGS]
     figure, axes = plots.figure(rows=len(jobs), columns=2, width=7.2, row_height=2.35)

@@ -13,7 +13,7 @@ from tqdm import tqdm
 
 import oklnumba as okl
 from oklnumba import plots
-from scripts.common import collect, curve_rows, parse_arguments, publish
+from scripts.common import collect, curve_rows, parse_args, publish
 from scripts.papers.jezequel2019 import CURVES, STYLES, Panel, learners, published, stream
 
 PERMUTATIONS, QUICK_PERMUTATIONS = 10, 2
@@ -138,7 +138,7 @@ def table(rows):
 
 
 def main() -> None:
-    args = parse_arguments(__doc__, limit=300.0, quick_limit=8.0)
+    args = parse_args(__doc__, limit=300.0, quick_limit=8.0)
     permutations = QUICK_PERMUTATIONS if args.quick else PERMUTATIONS
     rows = measure(permutations)
     fig, axes = plots.figure(columns=2, width=7.2, row_height=3.4)

@@ -15,7 +15,7 @@ import numpy as np
 
 import oklnumba as okl
 from oklnumba import plots
-from scripts.common import curve_rows, parse_arguments, publish
+from scripts.common import curve_rows, parse_args, publish
 
 GAMMAS = {0.25: "0.25", sqrt(2.0) - 1.0: "sqrt(2) - 1", 0.75: "0.75"}
 POINTS = 2001
@@ -63,7 +63,7 @@ def check(gamma: float, found):
 
 
 def main() -> None:
-    args = parse_arguments(__doc__, limit=10.0, quick_limit=8.0)
+    args = parse_args(__doc__, limit=10.0, quick_limit=8.0)
     fig, axes = plots.figure(columns=3, width=7.2, row_height=3.6)
     numbers, table = [], []
     for ax, gamma in zip(axes[0], GAMMAS, strict=True):

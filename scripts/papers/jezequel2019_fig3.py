@@ -20,7 +20,7 @@ from tqdm import tqdm
 
 import oklnumba as okl
 from oklnumba import plots
-from scripts.common import collect, curve_rows, parse_arguments, print_table, publish
+from scripts.common import collect, curve_rows, parse_args, print_table, publish
 from scripts.papers.jezequel2019 import AUTHORS, DEGREES, STYLES, published
 
 D, ROUNDS, QUICK_ROUNDS = 5, 80, 25
@@ -165,7 +165,7 @@ def compare(rows):
 
 
 def main() -> None:
-    args = parse_arguments(__doc__, limit=300.0, quick_limit=8.0)
+    args = parse_args(__doc__, limit=300.0, quick_limit=8.0)
     n = QUICK_ROUNDS if args.quick else ROUNDS
     fig, axes = plots.figure(columns=3, width=7.2, row_height=4.2)
     numbers, said = [], []

@@ -20,7 +20,7 @@ from tqdm import tqdm
 
 import oklnumba as okl
 from oklnumba import plots
-from scripts.common import collect, cpu_clock, fit_exponent, parse_arguments, publish
+from scripts.common import collect, cpu_clock, fit_exponent, parse_args, publish
 
 SIZES, QUICK_SIZES = [2**k for k in range(7, 14)], [2**k for k in range(6, 11)]
 SEEDS, QUICK_SEEDS = 3, 1
@@ -216,7 +216,7 @@ def draw(axes, setting: Setting, found) -> None:
 
 
 def main() -> None:
-    args = parse_arguments(__doc__, limit=60.0, quick_limit=8.0)
+    args = parse_args(__doc__, limit=60.0, quick_limit=8.0)
     sizes, seeds = (QUICK_SIZES, QUICK_SEEDS) if args.quick else (SIZES, SEEDS)
     settings = [gaussian(1), gaussian(2), matern(sizes[-3])]
     fig, axes = plots.figure(rows=2, columns=len(settings), width=7.4, row_height=2.6)

@@ -7,14 +7,7 @@ import numpy as np
 
 import oklnumba as okl
 from oklnumba import plots
-from scripts.common import (
-    available,
-    cpu_clock,
-    exit_if_empty,
-    parse_arguments,
-    publish,
-    published_rows,
-)
+from scripts.common import available, cpu_clock, exit_if_empty, parse_args, publish, published_rows
 
 PERMUTATIONS, QUICK_PERMUTATIONS = 10, 2
 TUNING_SEED = 1000  # of the permutation on which steps are tuned, not one of those of the table
@@ -155,7 +148,7 @@ def nogd_as_released(X, y, sigma: float):
 
 def begin(doc: str, cases):
     """Return the options, the cases whose data is here (small ones if quick), and if any lacks."""
-    args = parse_arguments(doc, LIMIT, QUICK_LIMIT)
+    args = parse_args(doc, LIMIT, QUICK_LIMIT)
     names = available(case.name for case in cases)
     here = [case for case in cases if case.name in names]
     lacks = len(here) < len(cases)

@@ -13,7 +13,7 @@ from tqdm import tqdm
 
 import oklnumba as okl
 from oklnumba import plots
-from scripts.common import parse_arguments, publish
+from scripts.common import parse_args, publish
 
 ROUNDS = (100, 200, 400, 800, 1600, 3200)
 QUICK_LARGEST = 800
@@ -51,7 +51,7 @@ def measure(kernel, d: int, T: int):
 
 
 def main() -> None:
-    args = parse_arguments(__doc__, limit=600.0, quick_limit=60.0)
+    args = parse_args(__doc__, limit=600.0, quick_limit=60.0)
     rounds = [T for T in ROUNDS if not args.quick or T <= QUICK_LARGEST]
     figure, axes = plots.figure(rows=2, columns=2, width=7.2, row_height=2.7)
     rows = []

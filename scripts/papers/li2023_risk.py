@@ -15,7 +15,7 @@ from tqdm import tqdm
 
 import oklnumba as okl
 from oklnumba import plots
-from scripts.common import collect, parse_arguments, publish
+from scripts.common import collect, parse_args, publish
 
 SIZES, QUICK_SIZES = [2**k for k in range(5, 13)], [2**k for k in range(5, 10)]
 STREAMS, QUICK_STREAMS = 24, 4
@@ -156,7 +156,7 @@ def draw(ax, rows, ylabel: str) -> None:
 
 
 def main() -> None:
-    args = parse_arguments(__doc__, limit=600.0, quick_limit=60.0)
+    args = parse_args(__doc__, limit=600.0, quick_limit=60.0)
     sizes, streams = (QUICK_SIZES, QUICK_STREAMS) if args.quick else (SIZES, STREAMS)
     figure, axes = plots.figure(rows=1, columns=3, width=7.4, row_height=2.8)
     panels = []

@@ -17,7 +17,7 @@ from tqdm import tqdm
 
 import oklnumba as okl
 from oklnumba import plots
-from scripts.common import collect, fit_exponent, parse_arguments, publish
+from scripts.common import collect, fit_exponent, parse_args, publish
 from scripts.papers.jezequel2019_tab1 import play
 
 SIZES, QUICK_SIZES = [2**k for k in range(8, 14)], [2**k for k in range(7, 11)]
@@ -171,7 +171,7 @@ def draw(axes, setting: Setting, found, labels) -> None:
 
 
 def main() -> None:
-    args = parse_arguments(__doc__, limit=60.0, quick_limit=20.0)
+    args = parse_args(__doc__, limit=60.0, quick_limit=20.0)
     sizes, seeds = (QUICK_SIZES, QUICK_SEEDS) if args.quick else (SIZES, SEEDS)
     every = settings()
     fig, axes = plots.figure(rows=2, columns=len(every), width=7.6, row_height=2.5)

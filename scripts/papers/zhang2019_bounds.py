@@ -17,7 +17,7 @@ import numpy as np
 
 import oklnumba as okl
 from oklnumba import plots, theory
-from scripts.common import curve_rows, parse_arguments, publish
+from scripts.common import curve_rows, parse_args, publish
 
 D = 20
 LAM = 0.5
@@ -162,7 +162,7 @@ def play_mistakes(name: str, stream: str, n: int, rounds):
 
 
 def main() -> None:
-    args = parse_arguments(__doc__, limit=60.0, quick_limit=5.0)
+    args = parse_args(__doc__, limit=60.0, quick_limit=5.0)
     n = 300 if args.quick else 5000
     rounds = plots.thin(n, points=25)
     fig, axes = plots.figure(rows=4, columns=4, width=7.2, row_height=1.75)

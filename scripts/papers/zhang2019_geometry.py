@@ -16,7 +16,7 @@ import numpy as np
 
 import oklnumba as okl
 from oklnumba import plots
-from scripts.common import collect, parse_arguments, publish
+from scripts.common import collect, parse_args, publish
 
 SEEDS = 5
 NOISE = 0.5  # labels are off by at most this
@@ -51,7 +51,7 @@ def learners(d: int, n: int, w, X):
 
 
 def main() -> None:
-    args = parse_arguments(__doc__, limit=60.0, quick_limit=5.0)
+    args = parse_args(__doc__, limit=60.0, quick_limit=5.0)
     n = 500 if args.quick else 10_000
     widths = [4, 16, 64] if args.quick else [4, 8, 16, 32, 64, 128, 256, 512, 1024]
     fig, axes = plots.figure(columns=2, width=7.2, row_height=3.2)

@@ -19,7 +19,7 @@ import numpy as np
 
 import oklnumba as okl
 from oklnumba import oco, plots, theory
-from scripts.common import curve_rows, parse_arguments, publish
+from scripts.common import curve_rows, parse_args, publish
 
 BEST = "best rebalanced (hindsight)"
 BOLD = "ONS, alpha~ = 1/2, L = 1"  # beyond the constants of Theorem 6: no bound is claimed
@@ -71,7 +71,7 @@ def bound(learner, gradients, w) -> float:
 
 
 def main() -> None:
-    args = parse_arguments(__doc__, limit=60.0, quick_limit=5.0)
+    args = parse_args(__doc__, limit=60.0, quick_limit=5.0)
     n = 60 if args.quick else 1500
     relatives, names = stocks()
     games = {
