@@ -1,4 +1,4 @@
-"""Error against time, beside Vowpal Wabbit, scikit-learn and river, all tuned with the same effort.
+"""Error against time: ours, Vowpal Wabbit, scikit-learn and river, tuned with the same effort.
 
 Reproduces: nothing published; mistakes and CPU seconds of learners and peers, each with the best of
     TRIED settings, chosen on one permutation and played on five others. figures/README.md says what

@@ -1,6 +1,6 @@
 """Speed and memory of POMDR and the first-order learners, as ratios taken in one run.
 
-Reproduces: the speed of NumPy versions of POMDR and FOGD beside ours; they do what the authors' R
+Reproduces: the speed of NumPy versions of POMDR and FOGD next to ours; they do what the authors' R
     scripts do each round, vectorised over the dictionary.
 Missing: the R scripts; the paper's times, from another machine, are in li2023_tab2 and li2023_tab4.
 Time: about two minutes (half a minute with --quick, which plays a tenth of the rounds).
@@ -21,7 +21,7 @@ KERNEL = okl.Gaussian(4.0)
 
 
 def compare(what: str, learner, loop, X, y, goal: float, atol: float = 1e-09):
-    """Return the row of a learner beside a NumPy loop, which must forecast alike."""
+    """Return the row of a learner next to a NumPy loop, which must forecast alike."""
     expected = []
     theirs = median_seconds(lambda: expected.append(loop(X, y)))
     forecasts = okl.run(learner, X, y).predictions

@@ -1,4 +1,4 @@
-"""The certificate of a run, in the learner's own space, beside its regret in the RKHS.
+"""The certificate of a run, in the learner's own space, next to its regret in the RKHS.
 
 Reproduces: nothing published; Proposition 1 of Jezequel, Gaillard, Rudi (2019) on real data.
     ``run.certificate`` has the regret against the best penalised function of the learner's own

@@ -237,7 +237,7 @@ def two_digits(cell: str) -> str:
 
 
 def with_tables(text: str, rows) -> str:
-    """Return the text of a page with its tables made anew."""
+    """Return the text of a page with its tables updated."""
     for table in (advice, overview, latencies):
         begin = f"<!-- {table.__name__}: made by scripts/benchmarks/choosing.py -->\n"
         before, begin, rest = text.partition(begin)

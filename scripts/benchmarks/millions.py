@@ -1,4 +1,4 @@
-"""One, five and ten million rounds of every family, beside scikit-learn and river.
+"""One, five and ten million rounds of every family, next to scikit-learn and river.
 
 Reproduces: nothing published; mistakes, certificate, seconds and peak memory of each learner, each
     in a process of its own on one core. Settings are chosen on another draw of the stream.

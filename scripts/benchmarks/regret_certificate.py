@@ -1,7 +1,7 @@
 """Regret of the learners on a stream, and every bound that holds for it.
 
 Reproduces: nothing published; Propositions 1 and 2 and Theorems 3 and 6 of Jezequel, Gaillard, Rudi
-    (2019) and Theorem 1 of Calandriello, Lazaric, Valko (2017, ICML) beside measured regrets.
+    (2019) and Theorem 1 of Calandriello, Lazaric, Valko (2017, ICML) next to measured regrets.
 Missing: Theorem 4, whose degree has a million features or more on every set of the package.
 Time: about a minute.
 Data: casp and magic04 (both come with the package), or --data NAME; the first 2000 rows of a

@@ -124,8 +124,8 @@ def main() -> None:
     tables = {name: measure(name, args) for name in SIGMAS}
     rows = [row for table in tables.values() for row in table if not row["error"]]
     for name, table in tables.items():
-        told = table.about["best"] | table.about
-        print(name, {k: round(v, 1) for k, v in told.items() if isinstance(v, float)})
+        numbers = table.about["best"] | table.about
+        print(name, {k: round(v, 1) for k, v in numbers.items() if isinstance(v, float)})
     shown = ["data", "learner", "loss", "size", "mistakes", "regret", "bound", "seconds"]
     numbers = [{name: row[name] for name in COLUMNS} for row in rows]
     publish(draw(tables), numbers, args, okl.Table(rows).mean()[shown])

@@ -1,4 +1,4 @@
-"""Self-tuning without an argument, beside learners tuned by hand, river and scikit-learn.
+"""Self-tuning without an argument, next to learners tuned by hand, river and scikit-learn.
 
 Reproduces: nothing published; loss against its best member in hindsight, and mistakes against the
     best learner tuned by hand and the best of other libraries, on the same rows in the same order.

@@ -54,7 +54,7 @@ def play(name: str, data, jobs, args, measure, **options) -> list[dict]:
     return rows
 
 
-def reproduce(doc, panels: int, measure, draw, *told: str) -> None:
+def reproduce(doc, panels: int, measure, draw, *columns: str) -> None:
     args = parse_args(doc, limit=60.0, quick_limit=8.0)
     args.seeds = range(QUICK_SEEDS if args.quick else SEEDS)
     sets = available(SETS)
@@ -65,5 +65,5 @@ def reproduce(doc, panels: int, measure, draw, *told: str) -> None:
         draw(list(axes[:, i]), name, rows)
         numbers += rows
     by = ["dataset", "algorithm", "gamma"]
-    table = okl.Table(numbers).mean(by)[[*by, *told]]
+    table = okl.Table(numbers).mean(by)[[*by, *columns]]
     publish(fig, numbers, args, table, legend=2, partial=len(sets) < len(SETS))

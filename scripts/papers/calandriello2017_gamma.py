@@ -1,4 +1,4 @@
-"""Sketched-KONS: regret, time and memory against gamma, beside the lines of Theorem 3.
+"""Sketched-KONS: regret, time and memory against gamma, next to the lines of Theorem 3.
 
 Reproduces: the trade-off that Theorem 3 of Calandriello, Lazaric, Valko (2017, ICML) states:
     1/gamma times the regret for gamma^2 of time and memory. The paper has no experiments.
@@ -125,5 +125,5 @@ def draw(axes, name: str, rows) -> None:
 
 
 if __name__ == "__main__":
-    told = "sketch", "restarts", "regret", "own bound", "Theorem 3", "seconds", "bytes"
-    reproduce(__doc__, 4, measure, draw, *told)
+    columns = "sketch", "restarts", "regret", "own bound", "Theorem 3", "seconds", "bytes"
+    reproduce(__doc__, 4, measure, draw, *columns)

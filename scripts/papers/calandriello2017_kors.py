@@ -1,6 +1,6 @@
 """KORS: size against the effective dimension, measured against requested accuracy.
 
-Reproduces: the claims of Theorem 2 of Calandriello, Lazaric, Valko (2017, ICML) on data, beside
+Reproduces: the claims of Theorem 2 of Calandriello, Lazaric, Valko (2017, ICML) on data, next to
     uniform sampling and approximate linear dependence (ALD). The paper has no experiments.
 Missing: nothing.
 Time: about 2 minutes, whatever --limit says; memory about 1 GB.

@@ -79,5 +79,5 @@ def draw(axes, name: str, rows) -> None:
 
 
 if __name__ == "__main__":
-    told = "sketch", "bound", *PARTS, "R_D_sd", "largest R_D"
-    reproduce(__doc__, len(PARTS), measure, draw, *told)
+    columns = "sketch", "bound", *PARTS, "R_D_sd", "largest R_D"
+    reproduce(__doc__, len(PARTS), measure, draw, *columns)

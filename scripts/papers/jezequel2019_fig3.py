@@ -147,7 +147,7 @@ def draw_published(ax) -> None:
 
 
 def compare(rows):
-    """Return the authors' values beside ours, at some round and where their curves end."""
+    """Return the authors' values next to ours, at some round and where their curves end."""
     table = []
     for curve, (rounds, values) in published("adversary d=5 regret").items():
         _, ours = collect(rows, "round", "regret", algorithm=CURVES[curve])
@@ -157,8 +157,8 @@ def compare(rows):
             texts = ["-"] * 3
             if len(there):
                 low, middle, high = np.percentile(ours[:, t - 1], (0, 50, 100))
-                told = f"{middle:.2f} ({low:.2f} to {high:.2f})"
-                texts = [f"round {t}", f"{there[0]:.2f}", told]
+                text = f"{middle:.2f} ({low:.2f} to {high:.2f})"
+                texts = [f"round {t}", f"{there[0]:.2f}", text]
             row |= zip((name, f"{name}: theirs", f"{name}: ours"), texts, strict=True)
         table.append(row)
     return table

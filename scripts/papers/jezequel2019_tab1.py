@@ -1,4 +1,4 @@
-"""Exponents of regret and time, measured at growing n beside the stated ones.
+"""Exponents of regret and time, measured at growing n next to the stated ones.
 
 Reproduces: Table 1 of Jezequel, Gaillard, Rudi (2019), whose rates are upper bounds, by runs of 128
     to 8192 rounds: the Gaussian kernel in d = 1 and 2, and a polynomial spectrum by the Matern

@@ -1,7 +1,7 @@
 """Excess risk of one function drawn out of a run, against the number of examples.
 
 Reproduces: nothing drawn in the paper; Theorem 3 of Li and Liao (2023), online-to-batch conversion
-    of POMD, beside Pegasos-style SGD (steps 1 / (lam t)) and the rate of that for a support vector
+    of POMD, next to Pegasos-style SGD (steps 1 / (lam t)) and the rate of that for a support vector
     machine from Zhang's notes (2019), section 3.
 Missing: Theorem 3's second case, with removals (its bound: errata 62).
 Time: a minute and a half (--quick: up to 512 examples, some seconds).

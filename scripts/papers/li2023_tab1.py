@@ -1,4 +1,4 @@
-"""Exponents of regret and time of first-order kernel learners, beside the stated ones.
+"""Exponents of regret and time of first-order kernel learners, next to the stated ones.
 
 Reproduces: Table 1 of Li and Liao (2023), whose rates are upper bounds, by runs of T = 256 to 8192
     rounds: all seven rows, on streams whose kernel alignment A_T grows like T and like sqrt(T),

@@ -1,6 +1,6 @@
 """Table 3 of Li and Liao (2023): kernel alignment and t-bar of POMDR at several kernel widths.
 
-Reproduces: the whole table, and the exact A_T beside the sum of delta that the paper shows for it.
+Reproduces: the whole table, and the exact A_T next to the sum of delta that the paper shows for it.
 Missing: nothing. Widths are those of the table.
 Time: about two minutes, most of it the exact A_T of w8a (--quick: without w8a, ten seconds).
 Data: magic04 and mushrooms (both come with the package), w8a.
