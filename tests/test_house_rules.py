@@ -45,7 +45,7 @@ def compiled_functions():
     return found
 
 
-@pytest.mark.parametrize("path", SOURCES + SCRIPTS, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.name)
 def test_only_the_decorator_of_hot_compiles(path):
     calls = re.findall(r"\b(?:njit|jit|jitclass|vectorize|guvectorize|cfunc)\(", path.read_text())
     if path == JIT:
