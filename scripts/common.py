@@ -1,8 +1,7 @@
-"""What the scripts share: their options, finding data without a download, and their output.
+"""What all scripts share: options, data sets (never downloaded), times, and output.
 
-Every figure script ``<paper><year>_<what>.py`` takes ``--quick``, ``--limit SECONDS`` and
-``--output DIR``, writes ``<stem>.png`` and ``<stem>.csv``, and exits with NO_DATA if none of its
-data sets is at hand.
+A script takes ``--quick``, ``--limit SECONDS`` and ``--output DIR``, writes ``<stem>.png`` and
+``<stem>.csv``, and exits with NO_DATA if none of its data sets is at hand.
 """
 
 import argparse
@@ -12,11 +11,8 @@ import os
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
 from unittest.mock import patch
 
 # One thread of BLAS, set before NumPy loads it: the compiled loops use one core, so times compare,
@@ -25,25 +21,16 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("MKL_NUM_THREADS", "1")
 
 import numpy as np  # noqa: E402
-from matplotlib.figure import Figure  # noqa: E402
 
 import oklnumba as okl  # noqa: E402
 from oklnumba import datasets, plots  # noqa: E402
-from oklnumba.experiments.resident import resident  # noqa: E402
-from oklnumba.learners.base.learner import Learner  # noqa: E402
 
 NO_DATA = 77  # exit status "nothing could be done here", as automake has it for tests
 FIGURES = Path(__file__).resolve().parents[1] / "figures"
 
 
-def arguments(
-    doc: str, limit: float, quick_limit: float, keeps: bool = False, **more: dict
-) -> argparse.Namespace:
-    """Return the options of a script; ``limit`` is in seconds for each algorithm.
-
-    A script that ``keeps`` its runs also takes ``--keep DIR``, the ``path`` of ``okl.sweep``;
-    ``more`` are options of its own.
-    """
+def parse_args(doc: str, limit: float, quick_limit: float, keeps: bool = False, **more):
+    """Return the options of a script; limits are in seconds, ``more`` are options of its own."""
     parser = argparse.ArgumentParser(
         description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -67,7 +54,7 @@ def arguments(
     return args
 
 
-def at_hand(names: Iterable[str]) -> list[str]:
+def available(names):
     """Return which data sets are here, and say how to get the others; end the script if none is."""
     here = []
     for name in dict.fromkeys(names):
@@ -75,16 +62,16 @@ def at_hand(names: Iterable[str]) -> list[str]:
             here.append(name)
         else:
             print(f"{name} is not here and is left out: {datasets.how_to_get(name)}")
-    return some(here)
+    return exit_if_empty(here)
 
 
-def stream(name: str, n: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+def stream(name: str, n=None):
     """Return the first n rows of a permutation: inputs and labels, both scaled to [-1, 1]."""
     data = datasets.load(name, permute=0)
     return np.ascontiguousarray(data.X[:n]), datasets.scale_to(data.y)[:n]
 
 
-def some(items: list) -> list:
+def exit_if_empty(items) -> list:
     """Return the items; a script that has none to work on ends with the exit status NO_DATA."""
     if not items:
         print("nothing to do")
@@ -92,12 +79,12 @@ def some(items: list) -> list:
     return items
 
 
-def cpu_clock() -> AbstractContextManager:
+def cpu_clock():
     """Return a context in which ``okl.run`` counts the CPU seconds of this thread."""
     return patch.object(time, "perf_counter", time.thread_time)
 
 
-def timed_run(learner: Learner, X: np.ndarray, y: np.ndarray, limit: float) -> okl.Run:
+def timed_run(learner, X, y, limit: float):
     """Run a learner under the time limit, in CPU seconds, its loops compiled before."""
     with warnings.catch_warnings(), cpu_clock():
         warnings.simplefilter("ignore")
@@ -106,27 +93,22 @@ def timed_run(learner: Learner, X: np.ndarray, y: np.ndarray, limit: float) -> o
         return okl.run(learner.reset(), X, y, time_limit=limit)
 
 
-def alone(function: Callable, *given: Any, **environment: str) -> Any:
+def run_in_process(function, *given, **environment: str):
     """Return what a function does in a process of its own, whose memory is then its own."""
     context = multiprocessing.get_context("spawn")
     with patch.dict(os.environ, environment), ProcessPoolExecutor(1, mp_context=context) as pool:
         return pool.submit(function, *given).result()
 
 
-def peak_memory() -> float:
-    """Return the most memory that this process has had, MB; NaN where that is not told."""
-    try:
-        return resident("VmHWM") / 2**20
-    except OSError:  # not Linux
-        return np.nan
+def memory_mb(field: str = "VmHWM") -> float:
+    """Return the memory of this process in MB: VmRSS now, VmHWM at its peak; NaN if not Linux."""
+    status = Path("/proc/self/status")
+    lines = status.read_text(encoding="ascii").splitlines() if status.exists() else []
+    found = [float(line.split()[1]) / 1024 for line in lines if line.startswith(f"{field}:")]
+    return found[0] if found else np.nan
 
 
-def rounded(row: dict) -> dict:
-    """Return a row with six digits of each number that is not whole."""
-    return {k: f"{v:.6g}" if isinstance(v, float) else v for k, v in row.items()}
-
-
-def write_csv(path: Path, rows: list[dict], end: str = "\n") -> None:
+def write_csv(path, rows, end: str = "\n") -> None:
     """Write rows, of which the first has all the columns; make the folder if need be."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with open(path, "w", newline="", encoding="utf-8") as file:
@@ -135,7 +117,7 @@ def write_csv(path: Path, rows: list[dict], end: str = "\n") -> None:
         writer.writerows(rows)
 
 
-def read_csv(path: Path) -> list[dict]:
+def read_csv(path) -> list[dict]:
     """Return the rows of a file, none where there is no file."""
     if not path.exists():
         return []
@@ -144,41 +126,34 @@ def read_csv(path: Path) -> list[dict]:
 
 
 def published_rows(paper: str) -> list[dict]:
-    """Return the values of a paper that are kept beside the scripts."""
-    return read_csv(Path(__file__).with_name("published") / f"{paper}.csv")
+    """Return the values of a paper that are kept in papers/published."""
+    return read_csv(Path(__file__).with_name("papers") / "published" / f"{paper}.csv")
 
 
-def publish(
-    figure: Figure, rows: list[dict], args: argparse.Namespace, table: Iterable[dict] | None = None,
-    *, legend: int = 0, partial: bool = False, but: tuple[str, ...] = (),
-) -> None:  # fmt: skip
-    """Write figure and numbers; print the table, else the rows, without the columns ``but``.
-
-    legend : columns of one that all panels share. Quick or partial runs never replace the files
-    of full ones.
-    """
+def publish(figure, rows, args, table=None, *, legend=0, partial=False, but=()):
+    """Write figure and csv, full ones never over quick or partial; print the table or rows."""
     if legend:
         plots.shared_legend(figure, columns=legend)
     stem = args.stem + ("_quick" if args.quick else "_partial" if partial else "")
-    rows = [rounded(row) for row in rows]
+    rows = [{k: f"{v:.6g}" if isinstance(v, float) else v for k, v in r.items()} for r in rows]
     write_csv(args.output / f"{stem}.csv", rows)
     figure.savefig(args.output / f"{stem}.png", dpi=200)
     print_table(rows if table is None else table, *but)
     print(f"wrote {stem}.png and {stem}.csv in {args.output}")
 
 
-def series(head: dict, columns: dict[str, Iterable]) -> list[dict]:
+def curve_rows(head, columns) -> list[dict]:
     """Return a row for each entry of the columns, each behind the head."""
     entries = zip(*columns.values(), strict=True)
     return [head | dict(zip(columns, entry, strict=True)) for entry in entries]
 
 
-def cells(rows: Iterable[dict], x: str, *keys: str, **chosen: Any) -> tuple[np.ndarray, ...]:
-    """Return the values of x in the chosen rows, and those of each key there, (seeds, values of x).
+def collect(rows, x: str, *keys: str, **chosen):
+    """Return x in the chosen rows, and for each key an array (seeds, values of x).
 
-    Where fewer seeds were played, as where nothing is random, the first stands for the others.
+    Where fewer seeds were played (nothing is random), the first stands for the others.
     """
-    found: dict[Any, list[dict]] = {}
+    found = {}
     for row in rows:
         if all(row[k] == v for k, v in chosen.items()):
             found.setdefault(row[x], []).append(row)
@@ -188,20 +163,20 @@ def cells(rows: Iterable[dict], x: str, *keys: str, **chosen: Any) -> tuple[np.n
     return np.array(list(found)), *(each.T for each in values)
 
 
-def exponent(x: Sequence[float], y: Sequence[float]) -> float:
+def fit_exponent(x, y) -> float:
     """Return the p of the best fit y ~ x^p."""
     return float(np.polyfit(np.log(x), np.log(y), 1)[0])
 
 
-def print_table(rows: Iterable[dict], *but: str) -> None:
+def print_table(rows, *but: str) -> None:
     """Print rows in columns, numbers to the right, without the columns ``but``."""
 
-    def told(cell: Any) -> str:
+    def text(cell) -> str:
         if cell is None or cell == "":
             return "-"
         return f"{cell:.4g}" if isinstance(cell, float) else str(cell)
 
-    texts = [{k: told(v) for k, v in row.items() if k not in but} for row in rows]
+    texts = [{k: text(v) for k, v in row.items() if k not in but} for row in rows]
     widths = {k: max(len(k), *(len(row[k]) for row in texts)) for k in texts[0]}
     print("  ".join(k.ljust(w) for k, w in widths.items()))
     for row in texts:

@@ -1,23 +1,20 @@
-"""Run the figure and table scripts of this folder, and print one table of how they went.
+"""Run the scripts of the figures and tables, and print one table of how they went.
 
-Without arguments: a quick tour on the data that comes with the package, whatever else is installed,
-with a time limit of 8 seconds for each algorithm; under three minutes on two cores, first
-compilation included. Files get the suffix _quick, so that full figures stay. Scripts that need
-other data are skipped.
+Without arguments: a quick tour on the data that comes with the package, with a time limit of 8
+seconds for each algorithm; under three minutes on two cores, first compilation included. Files get
+the suffix _quick, so full figures stay. Scripts that need other data are skipped.
 
 ``--all`` runs every script with the paper's settings on the data in OKLNUMBA_DATA or the cache,
-the benchmarks (``benchmark_*.py``) too; this takes two to three hours, more with the full SUSY. A
-script that finds none of its data then counts as failed.
+the benchmarks of speed (``benchmark_*.py``) too; this takes two to three hours, more with the full
+SUSY. A script that finds none of its data then counts as failed.
 
-A script joins by its name: ``benchmark.py``, ``certificate.py``, ``choosing.py``, ``millions.py``,
-``regret_<what>.py``, ``self_tuning*.py``, or ``<paper><year>_<what>.py``, where ``<what>`` is figN
-or tabN if the paper has that figure or table; see common.py for the options it must take.
+A file of papers/ or benchmarks/ is a script if its docstring says what it "Reproduces:"; common.py
+has the options that it must take. One alone: ``python -m scripts.papers.li2023_tab2 --quick``.
 """
 
 import argparse
 import ast
 import os
-import re
 import subprocess
 import sys
 import tempfile
@@ -27,30 +24,26 @@ from pathlib import Path
 from common import FIGURES, NO_DATA, print_table
 
 FOLDER = Path(__file__).resolve().parent
-NAME = re.compile(
-    r"[a-z]+\d{4}_\w+|benchmark|certificate|choosing|millions|regret_\w+|self_tuning\w*"
-)
 QUICK = ["--quick", "--limit", "8"]
+
+
+def header(path: Path) -> str:
+    return ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
 
 
 def scripts(everything: bool) -> list[Path]:
     """Return the scripts to run, in the order of their names."""
-    found = [path for path in FOLDER.glob("*.py") if NAME.fullmatch(path.stem)]
-    return sorted(found + list(FOLDER.glob("benchmark_*.py")) if everything else found)
-
-
-def bundled_only(empty: str) -> dict[str, str]:
-    """Return an environment in which only the package's own data sets are found."""
-    env = dict(os.environ, OKLNUMBA_CACHE=empty)
-    env.pop("OKLNUMBA_DATA", None)
-    return env
+    files = [*FOLDER.glob("papers/*.py"), *FOLDER.glob("benchmarks/*.py")]
+    found = [path for path in files if "\nReproduces: " in header(path)]
+    wanted = [path for path in found if everything or not path.stem.startswith("benchmark_")]
+    return sorted(wanted, key=lambda path: path.stem)
 
 
 def run(script: Path, options: list[str], env: dict[str, str], everything: bool) -> dict[str, str]:
-    """Run a script; return its row of the table."""
     print(f"--- {script.name} {' '.join(options)}", flush=True)
     start = time.monotonic()
-    status = subprocess.run([sys.executable, str(script), *options], env=env).returncode
+    command = [sys.executable, "-m", f"scripts.{script.parent.name}.{script.stem}", *options]
+    status = subprocess.run(command, env=env, cwd=FOLDER.parent).returncode
     outcome = "ok" if status == 0 else f"FAILED (exit {status})"
     if status == NO_DATA:
         outcome = "FAILED (no data)" if everything else "skipped (no data)"
@@ -60,7 +53,6 @@ def run(script: Path, options: list[str], env: dict[str, str], everything: bool)
 
 
 def main() -> int:
-    """Return the exit status: 1 if a script failed."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -70,17 +62,16 @@ def main() -> int:
     args = parser.parse_args()
     if args.list:
         for path in scripts(everything=True):
-            doc = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
-            print(f"{path.name}: {doc.splitlines()[0]}")
+            print(f"{path.name}: {header(path).splitlines()[0]}")
         return 0
-    output = ["--output", str(args.output)]
+    output = ["--output", str(args.output.resolve())]
     if args.all:
         rows = [run(path, output, dict(os.environ), True) for path in scripts(True)]
     else:
-        with tempfile.TemporaryDirectory() as empty:
-            rows = [
-                run(path, QUICK + output, bundled_only(empty), False) for path in scripts(False)
-            ]
+        with tempfile.TemporaryDirectory() as empty:  # only the package's own data are found
+            env = os.environ | {"OKLNUMBA_CACHE": empty}
+            env.pop("OKLNUMBA_DATA", None)
+            rows = [run(path, QUICK + output, env, False) for path in scripts(False)]
     print_table(rows)
     return int(any(row["outcome"].startswith("FAILED") for row in rows))
 

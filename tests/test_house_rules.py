@@ -18,7 +18,7 @@ ROOT = Path(__file__).parent.parent
 SOURCES = sorted((ROOT / "oklnumba").rglob("*.py"))
 HOT = sorted((ROOT / "oklnumba" / "hot").rglob("*.py"))
 JIT = ROOT / "oklnumba" / "hot" / "primitives" / "jit.py"
-SCRIPTS = sorted((ROOT / "scripts").glob("*.py"))
+SCRIPTS = sorted((ROOT / "scripts").rglob("*.py"))
 TESTS = sorted((ROOT / "tests").glob("*.py"))
 DECORATORS = {"hot", "hot_apart", "exact"}
 MODERN_RANDOM = {"default_rng", "Generator", "BitGenerator", "PCG64", "SeedSequence"}
@@ -45,7 +45,7 @@ def compiled_functions():
     return found
 
 
-@pytest.mark.parametrize("path", SOURCES + SCRIPTS, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.name)
 def test_only_the_decorator_of_hot_compiles(path):
     calls = re.findall(r"\b(?:njit|jit|jitclass|vectorize|guvectorize|cfunc)\(", path.read_text())
     if path == JIT:

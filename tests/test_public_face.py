@@ -19,7 +19,7 @@ import oklnumba as okl
 from oklnumba.learners import catalogue
 
 ROOT = Path(__file__).resolve().parents[1]
-SCRIPTS = sorted((ROOT / "scripts").glob("*.py"))
+SCRIPTS = {path.name: path for path in sorted((ROOT / "scripts").rglob("*.py"))}
 TESTS = [ROOT / "tests" / f"test_{name}.py" for name in ("datasets", "plots", "scripts")]
 MODULES = ["adversary", "datasets", "interop", "losses", "oco", "plots", "theory"]
 # What users of 0.1.0 call; new names may come, none of these may go.
@@ -124,17 +124,16 @@ def test_names_and_scripts_of_the_table_exist(entry):
         assert callable(operator.attrgetter(name)(okl))
     shows = r"\bokl\.(" + "|".join(listed(entry)) + r")\("
     for script in filter(None, entry.scripts.split(", ")):
-        text = (ROOT / "scripts" / script).read_text(encoding="utf-8")
-        for shared in re.findall(r"^from (\w+) import", text, flags=re.MULTILINE):
-            path = ROOT / "scripts" / f"{shared}.py"
-            text += path.read_text(encoding="utf-8") if path in SCRIPTS else ""
+        text = SCRIPTS[script].read_text(encoding="utf-8")
+        for shared in re.findall(r"^from scripts\.papers\.(\w+) import", text, re.MULTILINE):
+            text += SCRIPTS[f"{shared}.py"].read_text(encoding="utf-8")
         assert re.search(shows, text), f"{script} shows no {entry.names}"
 
 
 # ---- the scripts are users ----
 
 
-@pytest.mark.parametrize("path", SCRIPTS + TESTS, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", [*SCRIPTS.values(), *TESTS], ids=lambda path: path.name)
 def test_no_script_reaches_for_private_names(path):
     for node in ast.walk(tree(path)):
         names = []
@@ -146,14 +145,14 @@ def test_no_script_reaches_for_private_names(path):
             assert not re.match(r"_(?!_)", name), f"line {node.lineno}: {name} is private"
 
 
-@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", SCRIPTS.values(), ids=lambda path: path.name)
 def test_files_are_written_and_data_is_missed_in_one_place(path):
     if path.name == "common.py":
         return
     text = path.read_text(encoding="utf-8")
     writers = r"csv\.(?:Dict)?[wW]riter|savetxt|savefig|write_text|\.write\(|open\([^)]*\"w"
-    if path.name != "peers.py":  # which writes the rows as Vowpal Wabbit reads them
+    if path.name != "rivals.py":  # which writes the rows as Vowpal Wabbit reads them
         assert not re.search(writers, text), "use write_csv or save of common.py"
     assert not re.search(r"\bhow_to_get\b|sys\.exit\(NO_DATA|SystemExit\(NO_DATA", text), (
-        "use at_hand of common.py"
+        "use available of common.py"
     )

@@ -1,0 +1,182 @@
+"""Speed and memory of the AWV family, as ratios taken in one run on one machine.
+
+Reproduces: the speed of the listings printed in Jezequel et al. 2019, appendix H.2, next to ours.
+Missing: nothing; the listings play a slice of the stream, and times are per round.
+Time: about two minutes (one with --quick, which plays a tenth of the rounds).
+Data: synthetic (uniform inputs in [-1, 1]^d, noisy signs as labels).
+"""
+
+import time
+from functools import partial
+
+import numba
+import numpy as np
+
+import oklnumba as okl
+from scripts.benchmarks.timing import least_times, median_seconds, report, row, stream, timed
+from scripts.common import memory_mb, run_in_process
+from tests import naive  # the printed listings
+
+PRINTED = "the printed listing"
+SIZES = 1000, 1024
+
+
+def play_listing(learner, X, y, coins=None):
+    out = []
+    for x, label in zip(X, y, strict=True):
+        out.append(learner.predict(x, coins.random()) if coins else learner.predict(x))
+        learner.update(label)
+    return np.array(out)
+
+
+def play_compiled(features, X, y):
+    """Play the listing as it stands, compiled, on distinct monomials."""
+    Z = features.transform(X)
+    return listing_rounds(Z, y, np.eye(Z.shape[1]), np.zeros(Z.shape[1]))
+
+
+@numba.njit(fastmath=True, error_model="numpy")
+def listing_rounds(Z, y, P, b):
+    """Return the forecasts of the listing: P = A^-1 by Sherman-Morrison, b the sum of y z."""
+    forecasts, v, r = np.zeros(len(y)), np.empty(len(b)), len(b)
+    for t in range(len(y)):
+        z, share = Z[t], 1.0
+        for i in range(r):
+            v[i] = 0.0
+            for j in range(r):
+                v[i] += P[i, j] * z[j]
+            share += v[i] * z[i]
+        for i in range(r):
+            row = 0.0
+            for j in range(r):
+                P[i, j] -= v[i] * v[j] / share
+                row += P[i, j] * b[j]
+            forecasts[t] += z[i] * row
+        for i in range(r):
+            b[i] += y[t] * z[i]
+    return forecasts
+
+
+def taylor(d: int, degree: int, n: int, slice_rounds: int, goal: float) -> list[dict]:
+    """PKAWV against the printed listing, whose forecasts must be the same."""
+    X, y = stream(n, d)
+    # Taylor features of degree 2 hold little of the kernel here; speed does not care.
+    features = okl.TaylorFeatures(degree, sigma=3.0)
+    small, expected = (X[:slice_rounds], y[:slice_rounds]), []
+
+    def listed() -> None:
+        expected.append(play_listing(naive.PhiAWV(d, sigma=3.0, M=degree), *small))
+
+    listing = median_seconds(listed, repeat=1) / slice_rounds
+    compiled = median_seconds(lambda: play_compiled(features, *small)) / slice_rounds
+    for found in (
+        okl.run(okl.PKAWV(features), *small).predictions,
+        play_compiled(features, *small),
+    ):
+        np.testing.assert_allclose(found, expected[0], rtol=0, atol=1e-10)
+    bulk = median_seconds(lambda: okl.run(okl.PKAWV(features), X, y))
+    r = features.size(d)
+    name = f"PKAWV d={d} M={degree} (r={r})"
+    return [
+        row(f"{name}, run of {n} rounds", bulk, listing * n / bulk, goal, PRINTED),
+        row(f"{name}, the listing compiled, a round", compiled, listing / compiled, None, PRINTED),
+    ]
+
+
+def nystrom(sigma: float, n: int) -> dict:
+    """NystromAWV with its KORS against the printed listing on the same coins."""
+    X, y = stream(n, 4)
+    kernel = okl.Gaussian(sigma)
+
+    learner = naive.NystromListing(4, lambda a, b: np.exp(-((a - b) @ (a - b)) / (2 * sigma**2)))
+    start = time.perf_counter()
+    expected = play_listing(learner, X, y, np.random.default_rng(0))
+    theirs = time.perf_counter() - start
+    run = okl.run(okl.NystromAWV(kernel), X, y)
+    # Later the block inverse of the listing's KORS has lost its digits: its coins fall otherwise.
+    np.testing.assert_allclose(run.predictions[:200], expected[:200], rtol=0, atol=1e-6)
+    ours = median_seconds(lambda: okl.run(okl.NystromAWV(kernel), X, y))
+    name = f"NystromAWV with KORS, {n} rounds, {run.sizes[-1]} atoms at the end"
+    return row(name, ours, theirs / ours, 100, "the printed listing, slips corrected")
+
+
+def certificate(n: int) -> dict:
+    """What the certificate, with the losses, costs: a run with every round of them or none."""
+    (X, y), learner = stream(n, 18), okl.PKAWV(okl.TaylorFeatures(2, sigma=3.0))
+    plays = [lambda r=r: okl.run(learner.reset(), X, y, record=r) for r in ("none", "all")]
+    none, every = least_times(*(partial(timed, f, time.process_time) for f in plays), repeat=15)
+    name, percent = f"certificate of {n} rounds, PKAWV r=190", 100 * (every - none) / none
+    return row(name, every - none, percent, 2, "percent of the run", at_most=True)
+
+
+def discount(n: int) -> dict:
+    X, y = stream(n, 18)
+    features = okl.TaylorFeatures(2, sigma=3.0)
+    plays = [
+        lambda g=g: okl.PKAWV(features, discount=g).partial_fit(X, y) for g in (1, 2 ** (-1 / 500))
+    ]
+    plain, discounted = least_times(
+        *(partial(timed, f, time.process_time) for f in plays), repeat=15
+    )
+    name = f"PKAWV r=190 with a discount, run of {n} rounds"
+    return row(name, discounted, discounted / plain, 1.05, "CPU time without", at_most=True)
+
+
+def stride(n: int) -> dict:
+    """A factor whose rows would lie a multiple of 4096 bytes apart, against one whose do not."""
+    rng = np.random.default_rng(0)
+    runs = [(rng.uniform(-1, 1, (n, r)) / np.sqrt(r), rng.choice([-1.0, 1.0], n)) for r in SIZES]
+    plays = [partial(okl.run, okl.LinearAWV(), *run) for run in runs]
+    times = least_times(*(partial(timed, f, time.process_time) for f in plays), repeat=7)
+    ratio = times[1] / times[0] * (SIZES[0] / SIZES[1]) ** 2
+    name = f"LinearAWV, r = {SIZES[1]}, run of {n} rounds"
+    what = f"CPU time of r = {SIZES[0]}, for each number of the factor"
+    return row(name, times[1], ratio, 1.05, what, at_most=True)
+
+
+def classes(n: int, K: int = 10) -> dict:
+    """OneVsRest on one factor against a learner for each class, whose scores must be the same."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, K, n)
+    X = 0.3 * rng.standard_normal((n, 64)) + rng.uniform(-1, 1, (K, 64))[y]
+    learner = okl.PKAWV(okl.FourierFeatures(100, sigma=6.0))
+    several = okl.OneVsRest(learner, classes=range(K))
+
+    def apart():
+        runs = [okl.run(learner.reset(), X, np.where(y == k, 1.0, -1.0)) for k in range(K)]
+        return np.stack([run.predictions for run in runs], axis=1)
+
+    np.testing.assert_array_equal(okl.run(several, X, y).scores, apart())
+    ours, theirs = median_seconds(lambda: okl.run(several.reset(), X, y)), median_seconds(apart)
+    name = f"OneVsRest(PKAWV) of {K} classes, d=64, r=200, run of {n} rounds"
+    return row(name, ours, theirs / ours, None, f"{K} learners")
+
+
+def above_the_data(n: int) -> float:
+    (X, y), learner = stream(n, 18), okl.PKAWV(okl.TaylorFeatures(2, sigma=3.0))
+    okl.run(learner, X[:600], y[:600])  # compiles
+    before = memory_mb()
+    okl.run(learner.reset(), X, y)
+    return memory_mb() - before
+
+
+def memory(n: int) -> list[dict]:
+    name, what = f"PKAWV r=190, run of {n} rounds", "MB above the data, peak"
+    return [row(name, np.nan, run_in_process(above_the_data, n), 400, what, at_most=True)]
+
+
+def jobs(quick: bool) -> list:
+    million = 100_000 if quick else 1_000_000
+    return [
+        lambda: taylor(18, 2, million, 300, 45),
+        lambda: taylor(8, 4, million // 50, 8, 2000),
+        lambda: [nystrom(sigma, 1000) for sigma in (1.6, 1.0)],
+        lambda: [certificate(million // 10)],
+        lambda: [stride(500 if quick else 2000)],
+        lambda: memory(million),
+        lambda: [discount(million // 10), classes(million // 50)],
+    ]
+
+
+if __name__ == "__main__":
+    report(__doc__, "play a tenth of the rounds", jobs)

@@ -1,0 +1,155 @@
+"""Speed of linear online learning, as ratios taken in one run on one machine.
+
+Reproduces: nothing published; first-order learners against a plain NumPy loop with the same
+    forecasts, the online Newton step against PKAWV with as many features, and rounds played one by
+    one from Python against river's.
+Missing: nothing. Times are CPU seconds of one thread, because the machine may be shared.
+Time: about two minutes (ten seconds with --quick, which plays a tenth of the rounds).
+Data: synthetic (uniform inputs of norm about 0.6, noisy signs as labels).
+"""
+
+import time
+
+import numpy as np
+
+import oklnumba as okl
+from scripts.benchmarks.timing import least_times, play_one_by_one, report, row, timed
+from scripts.common import cpu_clock
+
+D = 100
+REPEAT = 5
+
+
+def stream(n: int, d: int):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (n, d)) / np.sqrt(d)
+    return X, np.sign(X[:, 0] + X[:, 1] * X[:, 2] + 0.05 * rng.standard_normal(n))
+
+
+def ogd_loop(X, y, eta: float = 0.1):
+    w, out = np.zeros(X.shape[1]), np.empty(len(y))
+    for t in range(len(y)):
+        x = X[t]
+        out[t] = x @ w
+        w -= eta * 2 * (out[t] - y[t]) * x
+    return out
+
+
+def adagrad_loop(X, y, eta: float = 0.5, sigma: float = 1.0):
+    w, G = np.zeros(X.shape[1]), np.zeros(X.shape[1])
+    S, out = np.full(X.shape[1], sigma), np.empty(len(y))
+    for t in range(len(y)):
+        x = X[t]
+        out[t] = x @ w
+        g = 2 * (out[t] - y[t]) * x
+        G += g
+        S += g * g
+        w = -eta * G / np.sqrt(S)
+    return out
+
+
+def in_learner(learner, X, y):
+    """Return a function that plays the rounds from the first and returns its CPU seconds."""
+
+    def play() -> float:
+        with cpu_clock():
+            return okl.run(learner.reset(), X, y).seconds
+
+    return play
+
+
+def in_loop(loop, X, y):
+    return lambda: timed(lambda: loop(X, y), time.thread_time)
+
+
+def first_order(n: int) -> list[dict]:
+    X, y = stream(n, D)
+    rows = []
+    for name, learner, loop in (
+        ("OGD", okl.OGD(0.1), ogd_loop),
+        ("AdaGrad, diagonal", okl.AdaptiveFTRL("adagrad", eta=0.5), adagrad_loop),
+    ):
+        found = okl.run(learner.reset(), X, y).predictions
+        np.testing.assert_allclose(found, loop(X, y), rtol=1e-9, atol=1e-12)
+        ours, theirs = least_times(in_learner(learner, X, y), in_loop(loop, X, y), repeat=REPEAT)
+        rows.append(row(f"{name}, d = {D}, {n:,} rounds", ours, theirs / ours, 20, "a NumPy loop"))
+        if name == "OGD":
+            (reading,) = least_times(in_loop(lambda X, y: X.sum(), X, y), repeat=REPEAT)
+            unit = "times the time of numpy.sum over the inputs"
+            rows.append(row("the same", ours, ours / reading, None, unit, at_most=True))
+    return rows
+
+
+def cost(what: str, ours, theirs, of: str, goal) -> dict:
+    mine, other = least_times(ours, theirs, repeat=REPEAT)
+    return row(what, mine, mine / other, goal, f"times the time of {of}", at_most=True)
+
+
+def second_order(n: int) -> list[dict]:
+    rows = []
+    for d, rounds in ((D, n), (190, n // 10)):
+        X, y = stream(rounds, d)
+        awv, of = in_learner(okl.LinearAWV(), X, y), f"LinearAWV (PKAWV on the inputs), r = {d}"
+        for learner in (okl.OnlineNewtonStep(), okl.ExpConcaveFTRL(0.1)):
+            what = f"{type(learner).__name__}, r = {d}, {rounds:,} rounds"
+            rows.append(cost(what, in_learner(learner, X, y), awv, of, 1.5))
+    X, y = stream(n // 500, 1000)
+    newton = in_learner(okl.OnlineNewtonStep(), X, y)
+    what = f"SketchedONS(rank=10), r = 1000, {n // 500:,} rounds"
+    of = "OnlineNewtonStep, r = 1000"
+    rows.append(cost(what, in_learner(okl.SketchedONS(10), X, y), newton, of, None))
+    X, y = stream(n // 20, 18)
+    features = okl.TaylorFeatures(2, sigma=1.0)
+    lifted = in_learner(okl.WithFeatures(features, okl.OnlineNewtonStep()), X, y)
+    awv, of = in_learner(okl.PKAWV(features), X, y), "PKAWV(TaylorFeatures(2)), r = 190"
+    what = f"WithFeatures(TaylorFeatures(2), OnlineNewtonStep()), r = 190, {n // 20:,} rounds"
+    rows.append(cost(what, lifted, awv, of, 1.5))
+    grid = [okl.WithFeatures(okl.FourierFeatures(200), okl.OGD(eta)) for eta in (1, 0.3, 0.1, 0.03)]
+    alone = [in_learner(one, X, y) for one in grid]
+    what = f"Experts of 4 steps on one set of 400 Fourier features, {n // 20:,} rounds"
+    together = in_learner(okl.Experts(grid), X, y)
+    rows.append(cost(what, together, lambda: sum(f() for f in alone), "the 4 learners alone", None))
+    return rows
+
+
+def logistic_of_river(X, y) -> None:
+    from river.linear_model import LogisticRegression
+
+    model = LogisticRegression()
+    for x, label in zip(X, y, strict=True):
+        model.predict_proba_one(x)
+        model.learn_one(x, label)
+
+
+def from_python(n: int) -> list[dict]:
+    X, y = stream(n, 22)
+    kernel, sketch = okl.Gaussian(1.0), okl.FourierFeatures(200)
+    learners = [
+        (okl.OGD(), 22, 1.05),
+        (okl.FOGD(sketch), 22, 1.05),
+        (okl.KRLS(kernel, threshold=0.1), 5, 1.05),
+        (okl.POMDR(kernel), 5, 1.6),
+        (okl.PKAWV(okl.TaylorFeatures(2)), 18, 2.1),
+    ]
+    ours = [
+        in_loop(lambda X, y, a=a: play_one_by_one(a, X, y), [x[:d].copy() for x in X], y.tolist())
+        for a, d, _ in learners
+    ]
+    points = [dict(enumerate(x)) for x in X.tolist()]  # river's inputs, made beforehand
+    theirs = in_loop(logistic_of_river, points, (y > 0.0).tolist())
+    *ours, theirs = least_times(*ours, theirs, repeat=20 * REPEAT)  # a few milliseconds each
+    of = "times the time of river's LogisticRegression, d = 22"
+    return [
+        row(f"{type(a).__name__}, d = {d}, {a.size} features or atoms, a round from Python",
+            took / n, took / theirs, goal, of, at_most=True)
+        for (a, d, goal), took in zip(learners, ours, strict=True)
+    ]  # fmt: skip
+
+
+def jobs(quick: bool) -> list:
+    million = 100_000 if quick else 1_000_000
+    return [lambda: first_order(million), lambda: second_order(million), lambda: from_python(400)]
+
+
+if __name__ == "__main__":
+    report(__doc__, "play a tenth of the rounds", jobs)

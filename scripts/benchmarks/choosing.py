@@ -1,0 +1,313 @@
+"""Error, time, latency and memory of fourteen learners on nine streams: which to choose.
+
+Reproduces: nothing published; choosing.csv, from which docs/choosing.md has its tables. The first
+    rows of a stream choose the settings; figures/README.md says how all is measured.
+Missing: more than one order of each stream, so small differences of errors are chance.
+Time: six minutes (--quick: 15 seconds, three streams and a short game).
+Data: magic04, mushrooms, casp (come with the package), ijcnn1; digits of scikit-learn; two made-up
+    streams that drift, and the greedy adversary, who plays against each learner.
+"""
+
+import pickle
+import time
+from functools import partial
+
+import numpy as np
+from tqdm import tqdm
+
+import oklnumba as okl
+from oklnumba import plots
+from scripts.benchmarks.rivals import combinations, missing_libraries, run_unless_overflow
+from scripts.benchmarks.streams import Stream, drifts, load_stream
+from scripts.benchmarks.timing import play_one_by_one, timed
+from scripts.common import available, parse_args, publish
+
+CHOOSING_ROWS, QUICK_ROUNDS = 2000, 1200
+WIDTHS = (0.25, 0.5, 1.0, 2.0)  # of the kernel, times the square root of d
+LAMS, STEPS = (0.01, 0.1, 1.0), (0.01, 0.1, 1.0, 10.0)
+LINEAR_STEPS = (0.001, 0.01, 0.1)
+HALF_LIFE = 500  # fixed: the first rows cannot tell how the later ones will drift
+FREQUENCIES, ATOMS, MOST_MONOMIALS = 200, 300, 600
+MOST_EXACT = 5000  # rounds of learners whose memory grows with n^2
+SINGLE, QUICK_SINGLE = 100, 20  # rounds played one at a time, three times
+GAME, GAME_ROUNDS, GAME_INPUTS = "greedy adversary", 80, 5
+DRIFTS = "abrupt drift, linear regression", "abrupt drift, curved classification"
+SELF = "SelfTuning"
+COLOURS = {SELF: 0, "second": 2, "first": 1, "linear": 3}  # of plots.COLOURS
+LINEAR, FIRST = ("LinearAWV", "LinearAWV, half-life 500", "OGD"), ("FOGD", "NOGD", "POMDR")
+GROUPS = {SELF: SELF} | dict.fromkeys(LINEAR, "linear") | dict.fromkeys(FIRST, "first")
+CASES = (  # what is known of a stream, the learner to take, and the stream that backs it
+    ("nothing is known, or not enough to tune", SELF, "magic04"),
+    ("the same, real labels", SELF, "casp"),
+    ("the concept changes, nobody knows how fast", SELF, DRIFTS[1]),
+    ("several classes", SELF, "digits, 10 classes"),
+    ("a few thousand rounds, several classes, exact kernel", "KernelAWV", "digits, 10 classes"),
+    ("no drift, any d, a tenth of SelfTuning's latency", "NystromAWV", "magic04"),
+    ("no drift, d up to 20 or so, a microsecond a round", "PKAWV, Taylor", "magic04"),
+    ("the same, up to 600 monomials", "PKAWV, Taylor", "ijcnn1"),
+    ("no drift, memory known beforehand, any d", "PKAWV, Fourier", "casp"),
+    ("a few kilobytes, a microsecond a round, curved", "FOGD", "ijcnn1"),
+    ("the same, drift", "FOGD", DRIFTS[1]),
+    ("hinge loss, a budget of atoms", "POMDR", "magic04"),
+    ("many inputs that separate the classes", "OGD", "mushrooms"),
+    ("linear and drifting, least time", "OGD", DRIFTS[0]),
+    ("inputs and labels are chosen against you", "KernelAWV", GAME),
+)
+ABOUT = {
+    "classification": "mistakes (%)",
+    "classes": "mistakes (%)",
+    "regression": "squared error / variance",
+    "game": "regret",
+}
+
+NUMBERS = "microseconds, bulk", "microseconds, one at a time", "megabytes"
+COLUMNS = ("stream", "kind", "n", "d", "learner", "setting", "measure", "error", *NUMBERS)
+
+
+def first_rows(stream: Stream, rows: int, name: str = "") -> Stream:
+    return stream._replace(name=name or stream.name, X=stream.X[:rows], y=stream.y[:rows])
+
+
+def streams(quick: bool):
+    drifting = {stream.name: stream for stream, _ in drifts()}
+    magic = load_stream("magic04", 0)
+    short = first_rows(magic, 4000, "magic04, 4000 rounds")
+    if quick:
+        yield from (first_rows(stream, QUICK_ROUNDS) for stream in (short, drifting[DRIFTS[0]]))
+        return
+    yield from (short, magic)
+    yield from (load_stream(name, 0) for name in available(("mushrooms", "casp", "ijcnn1")))
+    if not missing_libraries("scikit-learn"):
+        from sklearn.datasets import load_digits
+
+        X, y = load_digits(return_X_y=True)
+        order = np.random.default_rng(0).permutation(len(y))
+        yield Stream("digits, 10 classes", X[order], y[order], "classes")
+    yield from (drifting[name] for name in DRIFTS)
+
+
+def grid(stream: Stream):
+    (n, d), signs, kernel = stream.X.shape, stream.kind != "regression", okl.Gaussian()
+    sigmas = [width * d**0.5 for width in WIDTHS]
+    forget = {"discount": 2.0 ** (-1.0 / HALF_LIFE)}
+    loss, smooth = ({"loss": name if signs else "squared"} for name in ("hinge", "logistic"))
+    fourier, taylor = okl.FourierFeatures(FREQUENCIES), okl.TaylorFeatures(2)
+    ridge, steps = "sigma={sigma:.3g} lam={lam:g}", "sigma={sigma:.3g} eta={eta:g}"
+    on_features = partial(combinations, label=ridge, features__sigma=sigmas, lam=LAMS)
+    on_atoms = partial(combinations, label=ridge, kernel__sigma=sigmas, lam=LAMS)
+    linear = partial(combinations, label="lam={lam:g}", lam=LAMS)
+    nystrom = {"max_size": ATOMS}
+    found = {
+        SELF: {"": okl.SelfTuning},
+        "PKAWV, Fourier": on_features(okl.PKAWV(fourier)),
+        "PKAWV, Fourier, half-life 500": on_features(okl.PKAWV(fourier, **forget)),
+        "NystromAWV": on_atoms(okl.NystromAWV(kernel, **nystrom)),
+        "NystromAWV, ridge": on_atoms(okl.NystromAWV(kernel, forecaster="ridge", **nystrom)),
+        "PKAWV, Taylor": on_features(okl.PKAWV(taylor)),
+        "KernelAWV": on_atoms(okl.KernelAWV(kernel)),
+        "KernelRidge": on_atoms(okl.KernelRidge(kernel)),
+        "FOGD": combinations(okl.FOGD(n_frequencies=FREQUENCIES, **loss), label=steps, sigma=sigmas,
+                             eta=STEPS),
+        "NOGD": combinations(okl.NOGD(kernel, budget=ATOMS, **loss), label=steps,
+                             kernel__sigma=sigmas, eta=STEPS),
+        "POMDR": combinations(okl.POMDR(kernel, budget=ATOMS, horizon=n), label="sigma={sigma:.3g}",
+                              kernel__sigma=sigmas),
+        "LinearAWV": linear(okl.LinearAWV()),
+        "LinearAWV, half-life 500": linear(okl.LinearAWV(**forget)),
+        "OGD": combinations(okl.OGD(**smooth), label="eta={eta:g}", eta=LINEAR_STEPS),
+    }  # fmt: skip
+    absent = {
+        "PKAWV, Taylor": taylor.size(d) > MOST_MONOMIALS,
+        "KernelAWV": n > MOST_EXACT,
+        "KernelRidge": n > MOST_EXACT,
+        "POMDR": not signs,
+    }
+    return {label: settings for label, settings in found.items() if not absent.get(label)}
+
+
+def group(label: str) -> str:
+    return GROUPS.get(label, "second")
+
+
+def scale_by_first_rows(label: str, stream: Stream, rows: int):
+    """Return inputs and labels in the scale that the first rows tell; raw for self-tuning."""
+    X, y = stream.X, stream.y
+    if label != SELF:
+        X = okl.Standardizer().partial_fit(X[:rows]).transform(X)
+        if stream.kind == "regression":
+            y = (y - y[:rows].mean()) / y[:rows].std()
+    if group(label) == "linear":
+        X = np.column_stack([X, np.ones(len(X))])
+    return X, y
+
+
+def make_learner(make, stream: Stream):
+    learner = make()
+    return okl.OneVsRest(learner, np.unique(stream.y)) if stream.kind == "classes" else learner
+
+
+def error(run, y, first: int) -> float:
+    if run is None or not np.isfinite(run.predictions).all():
+        return np.inf
+    if run.mistakes is not None:
+        return 100.0 * float(run.mistakes[first:].mean())
+    return float(np.square(run.predictions - y)[first:].mean() / y[first:].var())
+
+
+def measure(label: str, settings, stream: Stream, rows: int, one: int):
+    """Return the row of a learner on a stream: error, times and memory with the best setting."""
+    X, y = scale_by_first_rows(label, stream, rows)
+    scores = {}
+    for setting, make in settings.items():
+        scores[setting] = error(
+            run_unless_overflow(make_learner(make, stream), X[:rows], y[:rows]), y[:rows], 0
+        )
+    chosen = min(scores, key=scores.__getitem__)
+    learner = make_learner(settings[chosen], stream)
+    start = time.process_time()
+    run = run_unless_overflow(learner, X, y)
+    seconds = time.process_time() - start
+    if run is None:
+        return None
+    size = len(pickle.dumps(learner)) / 1e6
+    lots = zip(np.split(X[-4 * one :], 4), np.split(y[-4 * one :], 4), strict=True)
+    plays = [partial(play_one_by_one, learner, *lot) for lot in lots]
+    single = min([timed(play, time.process_time) for play in plays][1:]) / one  # the first compiles
+    costs = (f"{v:.3g}" for v in (1e6 * seconds / len(y), 1e6 * single, size))
+    head = stream.name, stream.kind, *stream.X.shape, label, chosen, ABOUT[stream.kind]
+    return dict(zip(COLUMNS, (*head, f"{error(run, y, rows):.4g}", *costs), strict=True))
+
+
+def game(rounds: int):
+    kernel, d = okl.Gaussian(1.0), GAME_INPUTS
+    learners = {
+        SELF: okl.SelfTuning(),
+        "KernelAWV": okl.KernelAWV(kernel),
+        "KernelRidge": okl.KernelRidge(kernel),
+        "PKAWV, Taylor": okl.PKAWV(okl.TaylorFeatures(2)),
+        "PKAWV, Fourier": okl.PKAWV(okl.FourierFeatures(FREQUENCIES)),
+        "NystromAWV": okl.NystromAWV(kernel),
+        "NystromAWV, ridge": okl.NystromAWV(kernel, forecaster="ridge"),
+        "FOGD": okl.FOGD(loss="squared", n_frequencies=FREQUENCIES),
+        "NOGD": okl.NOGD(kernel, loss="squared", budget=ATOMS),
+    }
+    for label, learner in learners.items():
+        played = okl.adversary.greedy(learner, kernel, rounds, d)
+        setting = "sigma=1 lam=1" if group(label) == "second" else ""
+        head = GAME, "game", rounds, d, label, setting, ABOUT["game"]
+        yield dict(zip(COLUMNS, (*head, f"{played.regret[-1]:.4g}", "", "", ""), strict=True))
+
+
+def markdown(head, body, texts: int) -> str:
+    """Return a table whose columns after the first ``texts`` are numbers."""
+    rule = ["---"] * texts + ["--:"] * (len(head) - texts)
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in [head, rule, *body])
+
+
+def advice(rows) -> str:
+    head = ["your stream", "take", "measured on", "error", "least error there"]
+    head += ["\N{MICRO SIGN}s a round, bulk", "\N{MICRO SIGN}s, one at a time", "MB"]
+    body = []
+    for case, label, stream in CASES:
+        here = [row for row in rows if row["stream"] == stream]
+        own = next(row for row in here if row["learner"] == label)
+        least = min(here, key=lambda row: float(row["error"]))
+        cells = [case, label, stream, own["error"], f"{least['error']}, {least['learner']}"]
+        body.append(cells + [two_digits(own[key]) for key in NUMBERS])
+    return markdown(head, body, 3)
+
+
+def overview(rows) -> str:
+    names = list(dict.fromkeys(row["stream"] for row in rows))
+    labels = sorted({row["learner"] for row in rows}, key=lambda label: (group(label), label))
+    found = {(row["learner"], row["stream"]): row["error"] for row in rows}
+    body = [[label, *(found.get((label, name), "") for name in names)] for label in labels]
+    return markdown(["learner", *names], body, 1)
+
+
+def latencies(rows) -> str:
+    here = [row for row in rows if row["stream"] == "magic04"]
+    body = [[row["learner"], *(two_digits(row[key]) for key in NUMBERS[:2])] for row in here]
+    return markdown(["learner", "a round in bulk", "predict_one and learn_one"], body, 1)
+
+
+def two_digits(cell: str) -> str:
+    """Return two digits of a number, without an exponent; nothing of nothing."""
+    return f"{float(f'{float(cell):.2g}'):g}" if cell else ""
+
+
+def with_tables(text: str, rows) -> str:
+    """Return the text of a page with its tables updated."""
+    for table in (advice, overview, latencies):
+        begin = f"<!-- {table.__name__}: made by scripts/benchmarks/choosing.py -->\n"
+        before, begin, rest = text.partition(begin)
+        if begin:
+            _, end, after = rest.partition("<!-- end -->")
+            text = f"{before}{begin}\n{table(rows)}\n\n{end}{after}"
+    return text
+
+
+def panel(ax, rows) -> None:
+    """Draw error by time, each learner with its name to the right, on one line of text each."""
+    ends = {}
+    for row in rows:
+        at, value = float(row["microseconds, bulk"]), float(row["error"])
+        colour = plots.COLOURS[COLOURS[group(row["learner"])]]
+        ax.plot(at, value, "o", color=colour, markersize=4)
+        ends[row["learner"].replace("half-life 500", "forgets")] = at, value, colour
+    ax.set(xscale="log", xlim=(0.03, 1e3), ymargin=0.06)
+    plots.direct_labels(ax, ends, plots.FONT - 2)
+
+
+def bars(ax, rows) -> None:
+    rows = sorted(rows, key=lambda row: -float(row["error"]))
+    for i, row in enumerate(rows):
+        colour = plots.COLOURS[COLOURS[group(row["learner"])]]
+        ax.plot([0.0, float(row["error"])], [i, i], color=colour, linewidth=2.5)
+        ax.text(1.02 * float(row["error"]) + 1.5, i, row["learner"], color=colour, va="center",
+                fontsize=plots.FONT - 2)  # fmt: skip
+    ax.set_yticks([])
+    ax.set_xlim(0.0, 1.5 * float(rows[0]["error"]))
+
+
+def draw(rows):
+    names = list(dict.fromkeys(row["stream"] for row in rows))
+    figure, axes = plots.figure(rows=-(-len(names) // 3), columns=3, width=10.5, row_height=2.6)
+    for ax, name in zip(axes.flat, names, strict=False):
+        here = [row for row in rows if row["stream"] == name]
+        (bars if name == GAME else panel)(ax, here)
+        texts = "CPU time of a round in bulk (\N{MICRO SIGN}s)", here[0]["measure"]
+        if name == GAME:
+            texts = f"regret after {here[0]['n']} rounds", ""
+        plots.tidy(ax, *texts, f"{name}, d = {here[0]['d']}", font=plots.FONT - 1)
+    for ax in axes.flat[len(names) :]:
+        ax.set_visible(False)
+    return figure
+
+
+def play_all(args):
+    one = QUICK_SINGLE if args.quick else SINGLE
+    for stream in streams(args.quick):
+        rows = min(CHOOSING_ROWS, len(stream.y) // (8 if args.quick else 4))
+        for label, settings in tqdm(grid(stream).items(), desc=stream.name, disable=None):
+            row = measure(label, settings, stream, rows, one)
+            if row:
+                yield row
+    yield from game(20 if args.quick else GAME_ROUNDS)
+
+
+def main() -> None:
+    args = parse_args(__doc__, limit=600.0, quick_limit=20.0)
+    start = time.monotonic()
+    rows = []
+    for row in play_all(args):
+        rows.append(row)
+        if time.monotonic() - start > args.limit:
+            print(f"stopped after {args.limit:g} s")
+            break
+    names = {row["stream"] for row in rows}
+    publish(draw(rows), rows, args, partial=len(names) < 9, but=("measure",))
+
+
+if __name__ == "__main__":
+    main()

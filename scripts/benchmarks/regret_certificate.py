@@ -1,0 +1,175 @@
+"""Regret of the learners on a stream, and every bound that holds for it.
+
+Reproduces: nothing published; Propositions 1 and 2 and Theorems 3 and 6 of Jezequel, Gaillard, Rudi
+    (2019) and Theorem 1 of Calandriello, Lazaric, Valko (2017, ICML) next to measured regrets.
+Missing: Theorem 4, whose degree has a million features or more on every set of the package.
+Time: about a minute.
+Data: casp and magic04 (both come with the package), or --data NAME; the first 2000 rows of a
+    permutation, inputs and labels scaled to [-1, 1].
+"""
+
+import numpy as np
+
+import oklnumba as okl
+from oklnumba import plots, theory
+from scripts.common import available, curve_rows, parse_args, publish, stream, timed_run
+
+SIGMA = {"casp": 1.0, "magic04": 2.0}  # 1 on other sets
+LAM, C = 1.0, 1.0
+DEGREE = 2
+MU = 0.1  # of the Nystrom learners' dictionaries
+ROWS, QUICK_ROWS = 2000, 400
+CHECKPOINTS = 12
+REGRET, OWN = "regret", "regret in its own space"
+EXACT, METER = "effective dimension (a number)", "effective dimension, by a meter"
+BOUNDS = {  # and their colours and dashes, of plots
+    "Proposition 1": (1, 1), "Propositions 1 and 2": (5, 2), "Theorem 3": (2, 3),
+    "Theorem 6": (4, 5), "certificate": (6, 6), "KONS Theorem 1": (2, 1),
+}  # fmt: skip
+
+
+class Stream:
+    """A data set's first rows, and the rounds at which everything is measured."""
+
+    def __init__(self, name: str, n: int, limit: float):
+        self.name, self.limit = name, limit
+        self.X, self.y = stream(name, n)
+        self.kernel = okl.Gaussian(SIGMA.get(name, 1.0))
+        self.at = plots.thin(len(self.X), CHECKPOINTS, first=30)
+        self.B = [np.abs(self.y[:t]).max() for t in self.at]
+        self.parts = [self.X[:t] for t in self.at]
+        dimensions = [theory.effective_dimension(self.kernel, X, LAM) for X in self.parts]
+        self.dimension = {EXACT: np.array(dimensions)}
+
+    def play(self, learner):
+        """Return a run and its regret so far against the best penalised function of the RKHS."""
+        run = timed_run(learner, self.X, self.y, self.limit)
+        if not run.finished:
+            raise SystemExit(f"{self.name}, {run.learner}: more than {self.limit:g} s")
+        curve = run.regret(self.kernel, LAM, at=self.at)
+        return run, {REGRET: curve.prefix_penalised}
+
+    def each(self, bound):
+        return np.array([bound(X, B) for X, B in zip(self.parts, self.B, strict=True)])
+
+    def metered(self, features):
+        meter, begin, out = theory.Meter(features, LAM), 0, []
+        for t in self.at:
+            meter.partial_fit(self.X[begin:t], self.y[begin:t])
+            out.append(meter.read().effective_dimension)
+            begin = t
+        return {METER: np.array(out)}
+
+
+def kernel_awv(s: Stream):
+    _, curves = s.play(okl.KernelAWV(s.kernel, lam=LAM))
+    first = s.each(lambda X, B: theory.awv_bound(s.kernel, X, LAM, B))
+    second = s.each(lambda X, B: B**2 * theory.log_det_bound(s.kernel, X, LAM))
+    return curves | {"Proposition 1": first, "Propositions 1 and 2": second} | s.dimension
+
+
+def on_features(s: Stream, features):
+    _, curves = s.play(okl.PKAWV(features, lam=LAM))
+    third = s.each(lambda X, B: theory.pkawv_bound(s.kernel, features, X, LAM, B))
+    return curves | {"Theorem 3": third} | s.dimension | s.metered(features)
+
+
+def nystrom(s: Stream):
+    run, curves = s.play(okl.NystromAWV(s.kernel, lam=LAM, mu=MU))
+    mu, sizes = np.maximum.accumulate(gaps(s, run.sizes)), run.sizes[s.at - 1].tolist()
+    sixth = [
+        theory.nystrom_bound(s.kernel, X, LAM, m, size, B) if m <= LAM else np.nan
+        for X, B, size, m in zip(s.parts, s.B, sizes, mu, strict=True)
+    ]
+    own = {OWN: run.certificate.regret[s.at - 1], "certificate": run.certificate.bound[s.at - 1]}
+    features = okl.NystromFeatures(s.X[np.diff(run.sizes, prepend=0) > 0], s.kernel)
+    return curves | {"Theorem 6": np.array(sixth)} | own | s.dimension | s.metered(features)
+
+
+def gaps(s: Stream, sizes):
+    """Return the largest |(I - P_t) C_t^1/2|^2 since the checkpoint before.
+
+    For one dictionary it grows with t, so the last round of each dictionary is enough.
+    """
+    worst, joined = np.zeros(len(s.at)), np.flatnonzero(np.diff(sizes, prepend=0))
+    for t in sorted({*joined[1:], *s.at}):  # rounds up to t have been played, x_t (from 0) has not
+        atoms = okl.NystromFeatures(s.X[joined[joined < t]], s.kernel)
+        gap = theory.projection_gap(s.kernel, atoms, s.X[:t], method="lanczos")
+        i = int(np.searchsorted(s.at, t))
+        worst[i] = max(worst[i], gap * (1.0 + 1e-5))  # it is from below
+    return worst
+
+
+def kons(s: Stream):
+    run, _ = s.play(okl.KONS(s.kernel, C=C, alpha=LAM))
+    losses, out = np.cumsum(run.losses), []
+    for X, t in zip(s.parts, s.at, strict=True):
+        best = theory.comparator(s.kernel, X, s.y[:t], LAM)
+        scale = min(1.0, C / np.abs(best.predictions).max())  # then |f(x_t)| <= C
+        fit = np.square(s.y[:t] - scale * best.predictions).sum()
+        out.append(losses[t - 1] - fit - LAM * (scale * best.norm) ** 2)
+    bound = s.each(lambda X, B: theory.kons_bound(s.kernel, X, "squared", C, LAM))
+    return {REGRET: np.array(out), "KONS Theorem 1": bound} | s.dimension
+
+
+LEARNERS = {
+    "Kernel-AWV": kernel_awv,
+    f"PKAWV, Taylor, M = {DEGREE} centred": lambda s: on_features(s, okl.TaylorFeatures(
+        DEGREE, sigma=s.kernel.sigma, center=s.X[:100].mean(axis=0))),
+    "PKAWV, inputs known, KORS": lambda s: on_features(
+        s, okl.KORS(s.kernel, alpha=MU).partial_fit(s.X).features()),
+    "Nystrom-AWV": nystrom,
+    "KONS": kons,
+}  # fmt: skip
+STYLES = {
+    REGRET: {"color": plots.COLOURS[0], "linewidth": 1.6},
+    OWN: {"color": plots.COLOURS[6], "linewidth": 1.6, "linestyle": ":"},
+    EXACT: {"color": plots.COLOURS[3], "linewidth": 1.0},
+    METER: {"color": plots.COLOURS[3], "linewidth": 1.0, "linestyle": "none", "marker": "+"},
+} | {
+    name: {"linewidth": 1.3, "color": plots.COLOURS[colour], "linestyle": plots.DASHES[dash]}
+    for name, (colour, dash) in BOUNDS.items()
+}
+
+
+def report(s: Stream, label: str, curves):
+    """Return the rows of the table, one a bound; stop if a regret exceeds its bound."""
+    rows = []
+    for name in BOUNDS:
+        if name not in curves:
+            continue
+        regret = curves[OWN if name == "certificate" else REGRET]
+        shares = regret / curves[name]
+        known = shares[np.isfinite(shares)]
+        if not len(known) or known.max() > 1.0:
+            raise SystemExit(f"{s.name}, {label}: regret above {name}, or nothing is compared")
+        rows.append({
+            "data": s.name, "learner": label, "bound": name, "regret": f"{regret[-1]:.1f}",
+            "its bound": f"{curves[name][-1]:.4g}" if np.isfinite(curves[name][-1]) else "-",
+            "largest share": f"{known.max():.2g}", "d_eff": f"{curves[EXACT][-1]:.1f}",
+            "meter": f"{curves[METER][-1]:.1f}" if METER in curves else "-",
+        })  # fmt: skip
+    return rows
+
+
+def main() -> None:
+    args = parse_args(__doc__, 60.0, 8.0, data={"choices": okl.datasets.names()})
+    sets = available([args.data] if args.data else SIGMA)
+    fig, axes = plots.figure(rows=len(LEARNERS), columns=len(sets), width=7.2, row_height=1.9)
+    table, numbers = [], []
+    for i, name in enumerate(sets):
+        s = Stream(name, QUICK_ROWS if args.quick else ROWS, args.limit)
+        for ax, (label, play) in zip(axes[:, i], LEARNERS.items(), strict=True):
+            curves = play(s)
+            table += report(s, label, curves)
+            for what, values in curves.items():
+                ax.plot(s.at, np.where(values > 0.0, values, np.nan), label=what, **STYLES[what])
+                head = {"dataset": name, "algorithm": label, "curve": what}
+                numbers += curve_rows(head, {"round": s.at, "value": values})
+            plots.tidy(ax, "rounds", "sum of squared losses", f"{name}: {label}", log="xy")
+    args.stem += f"_{args.data}" if args.data else ""
+    publish(fig, numbers, args, table, legend=3)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,551 @@
+"""What the benchmarks compare: learners of the package tuned by hand, and other libraries.
+
+Everyone forecasts a row before it sees the label. The other libraries are no dependency of the
+package: pip install "oklnumba[benchmark]". A ``Peer`` counts mistakes. The rivals of self-tuning
+return forecasts, and each has a row of a csv for each stream.
+"""
+
+import copy
+import tempfile
+import time
+import warnings
+from functools import lru_cache, partial
+from importlib.util import find_spec
+from itertools import product
+
+import numpy as np
+from tqdm import tqdm
+
+import oklnumba as okl
+from scripts.benchmarks.streams import SETS, Stream, groups, load_stream, streams_of_group
+from scripts.common import read_csv, write_csv
+
+OURS, VW, SKLEARN, RIVER = "oklnumba", "Vowpal Wabbit", "scikit-learn", "river"
+MODULES = {VW: "vowpalwabbit", SKLEARN: "sklearn", RIVER: "river"}
+
+
+def combinations(make, wrap=None, label="", **lists):
+    """Return a dict from a label to a maker, for every combination of the lists.
+
+    make : a function of these arguments, or a learner whose hyper-parameters they are.
+    label : a format; "" stands for "name = value, ...".
+    """
+    if hasattr(make, "set_params"):
+        learner, make = make, lambda **given: copy.deepcopy(learner).set_params(**given)
+    found = {}
+    for values in product(*lists.values()):
+        given = dict(zip(lists, values, strict=True))
+        short = {name.split("__")[-1]: value for name, value in given.items()}
+        shown = {k: f"{v:.4g}" if isinstance(v, float) else v for k, v in short.items()}
+        text = label.format(**short) or ", ".join(f"{k} = {v}" for k, v in shown.items())
+        one = partial(make, **given)
+        found[text] = one if wrap is None else lambda one=one: wrap(one())
+    return found
+
+
+def run_unless_overflow(learner, X, y):
+    """Return the run, or None if numbers overflow (a step too long for squared loss)."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        try:
+            return okl.run(learner, X, y)
+        except FloatingPointError:
+            return None
+
+
+def missing_libraries(*libraries):
+    """Return and print which libraries are not installed."""
+    found = tuple(library for library in libraries if find_spec(MODULES[library]) is None)
+    for library in found:
+        print(f'{library} is not installed and is left out: pip install "oklnumba[benchmark]"')
+    return found
+
+
+# ---- peers: classifiers of labels -1 and +1 that count their mistakes ----
+
+
+class Peer:
+    """Converts rows for its library (``prepare``, not timed), then plays them (``mistakes``)."""
+
+    rows: int | None = 1000  # rows given at once; None: all
+    certificate = None
+    size = ""
+
+    def prepare(self, X, y):
+        return X, y
+
+    def mistakes(self, prepared) -> int:
+        """Return how many forecasts were wrong, each made before its label was seen."""
+        raise NotImplementedError
+
+    def play(self, X, y) -> int:
+        return self.mistakes(self.prepare(X, y))
+
+
+class Own(Peer):
+    """A learner of the package; ``ones`` adds a column of ones to its inputs."""
+
+    rows = None
+
+    def __init__(self, learner, ones=False):
+        self.learner, self.ones = learner, ones
+
+    def prepare(self, X, y):
+        return (np.column_stack([X, np.ones(len(X))]) if self.ones else X), y
+
+    def mistakes(self, prepared):
+        run = okl.run(self.learner, *prepared)
+        self.certificate, self.size = run.certificate, self.learner.size
+        return int(run.mistakes.sum())
+
+
+class Batches(Peer):
+    """SGDClassifier of scikit-learn, on features or not: forecasts a batch, then learns it."""
+
+    def __init__(self, features, **keywords):
+        from sklearn.linear_model import SGDClassifier
+
+        self.features, self.fitted = features, features is None
+        self.model = SGDClassifier(random_state=0, **keywords)
+        self.size = features.n_components if features else ""
+
+    def fit_features(self, X):
+        self.features, self.fitted = self.features and self.features.fit(X), True
+
+    def mistakes(self, prepared):
+        X, y = prepared
+        if not self.fitted:
+            self.fit_features(X)
+        Z = self.features.transform(X) if self.features else X
+        known = hasattr(self.model, "coef_")
+        wrong = int(np.sum(self.model.predict(Z) != y)) if known else len(y)
+        self.model.partial_fit(Z, y, classes=(-1.0, 1.0))
+        return wrong
+
+
+class Rows(Peer):
+    """A classifier of river, row by row."""
+
+    def __init__(self, model):
+        self.model = model
+
+    def prepare(self, X, y):
+        keys = [f"x{j}" for j in range(X.shape[1])]
+        rows = [dict(zip(keys, values, strict=True)) for values in X.tolist()]
+        return rows, (y > 0.0).tolist()
+
+    def mistakes(self, prepared):
+        wrong = 0
+        for x, label in zip(*prepared, strict=True):
+            wrong += self.model.predict_one(x) is not label
+            self.model.learn_one(x, label)
+        return wrong
+
+
+class Wabbit(Peer):
+    """Vowpal Wabbit: one pass over its binary cache of the rows, its own count of mistakes."""
+
+    rows = None
+
+    def __init__(self, options: str):
+        self.options, self.folder = options, tempfile.TemporaryDirectory()
+
+    def __del__(self):
+        self.folder.cleanup()
+
+    def prepare(self, X, y):
+        from vowpalwabbit import Workspace
+
+        path = f"{self.folder.name}/rows"
+        with open(path, "w", encoding="utf-8") as file:
+            for label, values in zip(y.tolist(), X.tolist(), strict=True):
+                inputs = " ".join(f"{j}:{v:.6g}" for j, v in enumerate(values))
+                file.write(f"{label:g} |f {inputs}\n")
+        Workspace(f"-d {path} --cache_file {path}.cache --noop --quiet").finish()
+        return path, len(y)
+
+    def mistakes(self, prepared):
+        from vowpalwabbit import Workspace
+
+        path, n = prepared
+        learner = Workspace(f"-d {path} --cache_file {path}.cache --binary --quiet {self.options}")
+        learner.finish()
+        if learner.get_weighted_examples() != n:
+            raise RuntimeError(f"Vowpal Wabbit read {learner.get_weighted_examples()} of {n} rows")
+        return round(learner.get_sum_loss())
+
+
+def sgd_step(eta: float) -> dict:
+    """Return keywords of SGDClassifier for a constant step; 0 stands for its own schedule."""
+    return {"alpha": 1e-6} | ({"learning_rate": "constant", "eta0": eta} if eta else {})
+
+
+def on_features(kind: str, size: int, sigma: float, eta: float, batches=Batches) -> Batches:
+    """Return logistic SGD on the "RBFSampler" or "Nystroem" of a Gaussian kernel."""
+    from sklearn import kernel_approximation
+
+    make = getattr(kernel_approximation, kind)
+    features = make(gamma=0.5 / sigma**2, n_components=size, random_state=0)
+    return batches(features, loss="log_loss", **sgd_step(eta))
+
+
+def river_logistic(step: float):
+    from river import linear_model, optim, preprocessing
+
+    model = linear_model.LogisticRegression(optim.SGD(step), intercept_lr=step)
+    return preprocessing.StandardScaler() | model
+
+
+# ---- learners of the package tuned by hand, as the papers tune them ----
+# Inputs, and labels of a regression, are scaled with the whole stream, which looks ahead. The
+# setting is chosen with labels, on another permutation of the set or another draw of a made-up
+# stream: each setting plays TUNING_ROWS / 4 rows, and the best quarter of them TUNING_ROWS.
+
+TUNING_SEED = 1000  # of the permutation, or of the made-up stream
+TUNING_ROWS = 10_000
+SIGMAS = tuple(2.0**k for k in range(-2, 7, 2))
+EXPONENTS = range(-3, 4)  # steps 10^(-3..3) / sqrt(T)
+LAMS = (0.01, 0.1, 1.0)
+BUDGET, RANK, FREQUENCIES = 400, 80, 200
+MOST_MONOMIALS = 600  # else Taylor features are left out
+LINEAR = {"LinearAWV", "LinearRidge", "OGD", "OGD, logistic"}  # with an intercept
+HINGE_ONLY = {"POMDR", "OGD, logistic"}  # labels -1 and +1 only
+
+
+def scale_both_ways(X) -> dict:
+    standardised = okl.Standardizer(clip=None).fit_transform(X)
+    return {"to [-1, 1]": okl.datasets.scale_to(X), "standardised": standardised}
+
+
+def grids(kind: str, d: int) -> dict:
+    """Return, by family and setting, a function from the number of rounds T to a learner."""
+    signs, G = kind == "classification", okl.Gaussian
+    loss = {"loss": "hinge" if signs else "squared"}
+
+    def taylor(sigma):
+        return okl.TaylorFeatures(2, sigma=sigma)
+
+    def step(exponent, T):
+        return 10.0**exponent / T**0.5
+
+    lams = partial(combinations, label="lam={lam:g}", lam=LAMS)
+    steps = partial(combinations, label="step=1e{exponent}/sqrt(T)", exponent=EXPONENTS)
+    curved = partial(combinations, label="sigma={sigma:g} lam={lam:g}", sigma=SIGMAS, lam=LAMS)
+    moved = partial(combinations, label="sigma={sigma:g} step=1e{exponent}/sqrt(T)", sigma=SIGMAS,
+                    exponent=EXPONENTS)  # fmt: skip
+    found = {
+        "LinearAWV": lams(lambda T, lam: okl.LinearAWV(lam)),
+        "LinearRidge": lams(lambda T, lam: okl.LinearRidge(lam)),
+        "OGD": steps(lambda T, exponent: okl.OGD(step(exponent, T), **loss)),
+        "OGD, logistic": steps(lambda T, exponent: okl.OGD(step(exponent, T), loss="logistic")),
+        "POMDR": combinations(
+            lambda T, sigma: okl.POMDR(G(sigma), horizon=T), label="sigma={sigma:g}", sigma=SIGMAS),
+        "PKAWV, Fourier": curved(lambda T, sigma, lam: okl.PKAWV(
+            okl.FourierFeatures(FREQUENCIES, sigma=sigma), lam=lam)),
+        "PKAWV, Taylor": curved(lambda T, sigma, lam: okl.PKAWV(taylor(sigma), lam=lam)),
+        **{f"NystromAWV, {kind}": curved(lambda T, sigma, lam, kind=kind: okl.NystromAWV(
+            G(sigma), lam=lam, max_size=BUDGET, forecaster=kind)) for kind in ("awv", "ridge")},
+        "FOGD": moved(lambda T, sigma, exponent: okl.FOGD(
+            eta=step(exponent, T), sigma=sigma, n_frequencies=FREQUENCIES, **loss)),
+        "NOGD": moved(lambda T, sigma, exponent: okl.NOGD(
+            G(sigma), eta=step(exponent, T), budget=BUDGET, rank=RANK, **loss)),
+        "KernelOGD": moved(lambda T, sigma, exponent: okl.KernelOGD(
+            G(sigma), eta=step(exponent, T), budget=BUDGET, **loss)),
+        "BOGD": moved(lambda T, sigma, exponent: okl.BOGD(
+            G(sigma), eta=step(exponent, T), budget=BUDGET, **loss)),
+    }  # fmt: skip
+    absent = set() if signs else HINGE_ONLY
+    if taylor(1.0).size(d) > MOST_MONOMIALS:
+        absent = absent | {"PKAWV, Taylor"}
+    return {family: grid for family, grid in found.items() if family not in absent}
+
+
+def play(family: str, make, X, stream: Stream, rows=None):
+    """Return forecasts of the first rows in the units of the labels, None if numbers overflow.
+
+    X : the inputs of the stream, scaled.
+    """
+    y, rows = stream.y, rows or len(stream.y)
+    if family in LINEAR:
+        X = np.column_stack([X, np.ones(len(X))])
+    middle, half = 0.0, 1.0
+    if stream.kind == "regression":  # labels scaled to [-1, 1]
+        middle, half = (y.max() + y.min()) / 2.0, (y.max() - y.min()) / 2.0
+    run = run_unless_overflow(make(rows), X[:rows], (y[:rows] - middle) / half)
+    return None if run is None else middle + half * run.predictions
+
+
+def clip(forecasts, stream: Stream):
+    """Return forecasts clipped to [-1, 1], or in a regression to the labels seen so far."""
+    if stream.kind == "classification":
+        return np.clip(forecasts, -1.0, 1.0)
+    y = stream.y[: len(forecasts)]
+    low, high = np.minimum.accumulate(y), np.maximum.accumulate(y)
+    out = forecasts.copy()
+    out[1:] = np.clip(out[1:], low[:-1], high[:-1])
+    return out
+
+
+def score(forecasts, stream: Stream) -> float:
+    """Return the share of mistakes, or the mean squared error of a regression."""
+    if forecasts is None or not np.isfinite(forecasts).all():
+        return np.inf
+    y = stream.y[: len(forecasts)]
+    if stream.kind == "classification":
+        return float(np.mean(y * forecasts <= 0.0))
+    return float(np.square(clip(forecasts, stream) - y).mean())
+
+
+@lru_cache(maxsize=4)
+def tuning_stream(group: str) -> Stream:
+    """Return the stream on which a group of streams (a set, or a made-up stream) is tuned."""
+    return (
+        load_stream(group, TUNING_SEED)
+        if group in SETS
+        else next(streams_of_group(group, TUNING_SEED))
+    )
+
+
+@lru_cache(maxsize=1)
+def tune(group: str, family: str):
+    """Return the scaling and the setting with the lowest score."""
+    stream = tuning_stream(group)
+    inputs = scale_both_ways(stream.X)
+    grid = grids(stream.kind, stream.X.shape[1])[family]
+    left = list(product(inputs, grid))
+    for rows in (TUNING_ROWS // 4, TUNING_ROWS):
+        rows = min(rows, len(stream.y))
+        scores = {
+            (how, setting): score(play(family, grid[setting], inputs[how], stream, rows), stream)
+            for how, setting in left
+        }
+        left = sorted(left, key=scores.__getitem__)[: max(3, len(left) // 4)]
+    return left[0]
+
+
+# ---- rivals of self-tuning: functions from a stream and a limit to a setting and forecasts ----
+
+HORIZONS = (5000, 10_000, 20_000)  # averages are kept after so many rounds, and after all
+SLOW_ROWS, FEWER_ROWS = 10_000, 5000  # of slow rivals; of those on more than NARROW inputs
+NARROW, WIDE = 10, 60  # on more than WIDE inputs all of river is slow
+COMPONENTS = 400  # random Fourier features
+RIVER_COMPONENTS = 50  # its RBFSampler has so many of each input by itself, unscaled
+OWN, PLAIN = "oklnumba, tuned by hand", "none"
+TREE, FOREST = "HoeffdingAdaptiveTree", "AdaptiveRandomForest"
+
+
+def averages(series, n: int, unit: float = 1.0):
+    """Return means of the first rounds at HORIZONS and of all n, "" where they were not played."""
+    found = [
+        f"{unit * series[:at].mean():.6g}" if at <= min(n, len(series)) else "" for at in HORIZONS
+    ]
+    return [*found, f"{unit * series.mean():.6g}" if len(series) == n else ""]
+
+
+def row(stream: Stream, forecasts) -> dict:
+    """Return mistakes (%) and mean squared loss of the clipped forecasts."""
+    n, y = len(stream.y), stream.y[: len(forecasts)]
+    loss = averages(np.square(clip(forecasts, stream) - y), n)
+    mistakes = [""] * len(loss)
+    if stream.kind == "classification":
+        mistakes = averages(y * forecasts <= 0.0, n, 100.0)
+    names = [f"{measure}_{h}" for measure in ("mistakes", "loss") for h in (*HORIZONS, "all")]
+    return {"n": n, "rounds": len(forecasts)} | dict(zip(names, mistakes + loss, strict=True))
+
+
+def last_label(stream: Stream, limit: float):
+    return "last label", np.concatenate([[0.0], stream.y[:-1]])
+
+
+def plain(stream: Stream, limit: float):
+    """Forecast the last label, or in a regression the mean of the labels so far."""
+    if stream.kind == "classification":
+        return last_label(stream, limit)
+    return "mean so far", np.concatenate([[0.0], running_moments(stream.y)[0][:-1]])
+
+
+def play_tuned(group: str, family: str, stream: Stream, limit: float):
+    how, setting = tune(group, family)
+    make = grids(stream.kind, stream.X.shape[1])[family][setting]
+    forecasts = play(family, make, scale_both_ways(stream.X)[how], stream)
+    return f"{setting} {how}", np.zeros(0) if forecasts is None else forecasts
+
+
+def standardise_online(V):
+    """Return each row less the mean of the rows up to it, over their deviation (1 where it is 0).
+
+    A row itself counts: inputs are seen before the forecast, and the step comes after the label.
+    """
+    V = V.reshape(len(V), -1) - V[0]  # the sums of squares keep their digits
+    mean, deviation = running_moments(V)
+    return (V - mean) / np.where(deviation > 0.0, deviation, 1.0)
+
+
+def running_moments(V):
+    """Return mean and deviation of the first rows, for every number of rows."""
+    count = np.arange(1, len(V) + 1).reshape(-1, *[1] * (V.ndim - 1))
+    mean = np.cumsum(V, axis=0) / count
+    variance = np.cumsum(V * V, axis=0) / count - mean**2
+    return mean, np.sqrt(np.where(variance > 1e-12 * mean**2, variance, 0.0))
+
+
+def sklearn_models(kind: str, d: int) -> dict:
+    """Return keywords of SGDClassifier or SGDRegressor and gamma of the RBFSampler, by name."""
+    constant = {"learning_rate": "constant"}
+    if kind == "classification":
+        logistic, fast = {"loss": "log_loss"}, constant | {"eta0": 1.0}
+        passive = {"loss": "hinge", "penalty": None, "learning_rate": "pa1"}
+        return {
+            "SGD, logistic": (logistic, None),
+            "passive-aggressive, C=0.01": (passive | {"eta0": 0.01}, None),
+            "RBFSampler + SGD, logistic, gamma=1/d": (logistic, 1.0 / d),
+            "RBFSampler + SGD, logistic, step 1, gamma=0.3/d": (logistic | fast, 0.3 / d),
+        }
+    return {
+        "SGD": ({}, None),
+        "SGD, step 0.001": (constant | {"eta0": 0.001}, None),
+        "RBFSampler + SGD, step 0.3, gamma=1/d": (constant | {"eta0": 0.3}, 1.0 / d),
+        "RBFSampler + SGD, step 0.3, gamma=0.1/d": (constant | {"eta0": 0.3}, 0.1 / d),
+    }
+
+
+def play_sklearn(name: str, stream: Stream, limit: float):
+    """Play one of ``sklearn_models`` on inputs (and labels) standardised online."""
+    import sklearn
+    from sklearn.kernel_approximation import RBFSampler
+    from sklearn.linear_model import SGDClassifier, SGDRegressor
+
+    keywords, gamma = sklearn_models(stream.kind, stream.X.shape[1])[name]
+    y = stream.y[: slow_rows(stream.X.shape[1])]
+    Z = standardise_online(stream.X[: len(y)])
+    if gamma is not None:
+        Z = RBFSampler(gamma=gamma, n_components=COMPONENTS, random_state=0).fit_transform(Z)
+    forecasts = np.zeros(len(y))
+    with sklearn.config_context(assume_finite=True, skip_parameter_validation=True):
+        if stream.kind == "classification":
+            model, targets = SGDClassifier(random_state=0, **keywords), y
+            first = {"classes": (-1.0, 1.0)}
+        else:
+            model, targets = SGDRegressor(random_state=0, **keywords), standardise_online(y)
+            first, targets = {}, targets[:, 0]
+        for t in rounds_within(limit, len(y)):
+            if t:
+                forecasts[t] = Z[t] @ model.coef_.ravel() + model.intercept_[0]
+            model.partial_fit(Z[t : t + 1], targets[t : t + 1], **({} if t else first))
+    forecasts = forecasts[: t + 1]
+    if keywords.get("loss") == "log_loss":
+        forecasts = np.tanh(forecasts / 2.0)  # 2 p - 1
+    elif stream.kind == "regression":  # in the units of the labels, 0 for the first
+        mean, deviation = (past[:t] for past in running_moments(y - y[0]))
+        forecasts[1:] = y[0] + mean + np.where(deviation > 0.0, deviation, 1.0) * forecasts[1:]
+    return "", forecasts
+
+
+def rounds_within(limit: float, rows: int):
+    """Yield 0 .. rows - 1, and stop early after ``limit`` CPU seconds."""
+    start = time.process_time()
+    for t in range(rows):
+        if t % 256 == 0 and time.process_time() - start > limit:
+            return
+        yield t
+
+
+def river_models(kind: str, d: int) -> dict:
+    from river import feature_extraction, forest, linear_model, optim, preprocessing, tree
+
+    def scaled(model, gamma=None):
+        front = preprocessing.StandardScaler()
+        if gamma is not None:
+            front |= feature_extraction.RBFSampler(gamma, n_components=RIVER_COMPONENTS, seed=0)
+        return front | model
+
+    logistic, linear = linear_model.LogisticRegression, linear_model.LinearRegression
+    sgd = optim.SGD
+    if kind == "classification":
+        return {
+            "LogisticRegression": scaled(logistic()),
+            "LogisticRegression, step 0.1": scaled(logistic(sgd(0.1), intercept_lr=0.1)),
+            "PAClassifier": scaled(linear_model.PAClassifier()),
+            "RBFSampler + LogisticRegression, step 0.1/d": scaled(logistic(sgd(0.1 / d)), 1.0),
+            TREE: tree.HoeffdingAdaptiveTreeClassifier(seed=0),
+            FOREST: forest.ARFClassifier(seed=0),
+        }
+
+    def target(model, gamma=None):
+        return scaled(preprocessing.TargetStandardScaler(regressor=model), gamma)
+
+    return {
+        "LinearRegression": target(linear()),
+        "PARegressor, C=0.01": target(linear_model.PARegressor(C=0.01)),
+        "RBFSampler + LinearRegression, step 0.02/d": target(linear(sgd(0.02 / d)), 1.0),
+        TREE: tree.HoeffdingAdaptiveTreeRegressor(seed=0),
+        FOREST: forest.ARFRegressor(seed=0),
+    }
+
+
+def play_river(name: str, stream: Stream, limit: float):
+    """Play one of ``river_models``; classifiers forecast 2 p - 1."""
+    n, d = stream.X.shape
+    slow = name in (FOREST, TREE) or name.startswith("RBF") or d > WIDE
+    rows = min(n, slow_rows(d)) if slow else n
+    model, keys = river_models(stream.kind, d)[name], [f"x{j}" for j in range(d)]
+    forecasts = np.zeros(rows)
+    for t in rounds_within(limit, rows):
+        x = dict(zip(keys, stream.X[t].tolist(), strict=True))
+        if stream.kind == "classification":
+            p = model.predict_proba_one(x)
+            forecasts[t] = 2.0 * p.get(True, 0.0) - 1.0 if p else 0.0
+            model.learn_one(x, bool(stream.y[t] > 0.0))
+        else:
+            forecasts[t] = model.predict_one(x) or 0.0
+            model.learn_one(x, float(stream.y[t]))
+    return "", forecasts[: t + 1]
+
+
+@lru_cache(maxsize=2)
+def streams_of(group: str):
+    return tuple(streams_of_group(group))
+
+
+def slow_rows(d: int) -> int:
+    """Return the rounds that slow rivals play, and in which all are compared."""
+    return SLOW_ROWS if d <= NARROW else FEWER_ROWS
+
+
+def jobs(libraries: bool):
+    """Yield group, library, learner and player; other libraries only if wanted."""
+    for group in groups():
+        found = streams_of(group)
+        d, kind = found[0].X.shape[1], found[0].kind
+        for player in (plain, last_label) if kind == "regression" else (plain,):
+            yield group, PLAIN, player.__name__, player
+        for family in grids(kind, d):
+            yield group, OWN, family, partial(play_tuned, group, family)
+        others = (SKLEARN, sklearn_models, play_sklearn), (RIVER, river_models, play_river)
+        for by, models, player in others if libraries else ():
+            for name in models(kind, d):
+                yield group, by, name, partial(player, name)
+
+
+def play_all(path, libraries: bool, limit: float) -> None:
+    """Play what the csv lacks, ``limit`` CPU seconds each, and write it after every run."""
+    rows = read_csv(path)
+    done = {(r["stream"], r["by"], r["learner"]) for r in rows}
+    for group, by, learner, play in tqdm(list(jobs(libraries)), unit=" job"):
+        for stream in streams_of(group):
+            if (stream.name, by, learner) in done:
+                continue
+            start = time.process_time()
+            setting, forecasts = play(stream, limit)
+            head = {"stream": stream.name, "kind": stream.kind, "by": by, "learner": learner}
+            seconds = {"cpu_seconds": f"{time.process_time() - start:.3g}"}
+            scores = row(stream, np.nan_to_num(forecasts))
+            rows.append(head | {"setting": setting} | scores | seconds)
+            write_csv(path, rows)
+
+
+def find_best(rows, at: str, measure: str):
+    """Return the row with the least ``measure`` ("mistakes" or "loss") at a horizon."""
+    column = f"{measure}_{at}"
+    there = [r for r in rows if r[column] != ""]
+    return min(there, key=lambda r: float(r[column])) if there else None

@@ -1,0 +1,208 @@
+"""Self-tuning without an argument, next to learners tuned by hand, river and scikit-learn.
+
+Reproduces: nothing published; loss against its best member in hindsight, and mistakes against the
+    best learner tuned by hand and the best of other libraries, on the same rows in the same order.
+Missing: slow rivals play the first 10,000 rows (5,000 on more than 10 inputs), where all are
+    compared. Their settings are their defaults, except for what the csv names.
+Time: three minutes. --rivals first plays what self_tuning_rivals.csv lacks: half an hour if it is
+    empty; it can be stopped and called again.
+Data: all sets (three come with the package), at most 50,000 rows, in the order of the file,
+    permuted, some sorted by an input; made-up streams that drift.
+"""
+
+import time
+from typing import NamedTuple
+
+import numpy as np
+from tqdm import tqdm
+
+import oklnumba as okl
+from oklnumba import plots
+from scripts.benchmarks import rivals
+from scripts.benchmarks.rivals import missing_libraries
+from scripts.benchmarks.streams import ROWS, SETS, Stream, streams
+from scripts.common import FIGURES, parse_args, publish, read_csv
+
+RIVALS = "self_tuning_rivals"
+QUICK_ROWS = 5000
+LONG, GOAL, SHORT_GOAL = 20_000, 1.02, 1.06  # loss / best member's: streams of LONG rounds or more
+SHOWN = ("stream", "n", "ratio", "scale", "self-tuning", "tuned by hand", "self-tuning at horizon",
+         "rival at horizon", "rival at horizon, name")  # fmt: skip
+NEAR = 0.5  # percentage points of mistakes
+SEEDS = 5  # of the coins, on streams of fewer than LONG rounds: the mean is shown
+ROUNDED = 1.0 + 1e-5  # the csv of the rivals has six digits
+
+
+class Played(NamedTuple):
+    """A run of self-tuning; pieces (k, N): the members' losses in each ``every`` rounds."""
+
+    losses: np.ndarray
+    mistakes: np.ndarray | None
+    seconds: float
+    members: list[str]
+    pieces: np.ndarray
+
+    @property
+    def best(self) -> int:
+        return int(self.pieces.sum(axis=0).argmin())
+
+
+def play(stream: Stream, every=None, limit=None, seed: int = 0):
+    """Play a stream; before there are members, its own loss counts as theirs."""
+    learner = okl.SelfTuning(seed=seed)
+    n, runs, totals = len(stream.y), [], []
+    start = time.process_time()
+    for first in range(0, n, every or n):
+        piece = slice(first, first + (every or n))
+        runs.append(okl.run(learner, stream.X[piece], stream.y[piece], time_limit=limit))
+        totals.append(learner.member_losses)
+    seconds = time.process_time() - start
+    own = np.cumsum([run.losses.sum() for run in runs])
+    members = [str(member) for member in learner.members]
+    found = [t if len(t) == len(members) else np.full(len(members), o)
+             for t, o in zip(totals, own, strict=True)]  # fmt: skip
+    mistakes = None
+    if stream.kind == "classification":
+        mistakes = np.concatenate([run.mistakes for run in runs])
+    losses = np.concatenate([run.losses for run in runs])
+    return Played(losses, mistakes, seconds, members, np.diff(found, axis=0, prepend=0.0))
+
+
+def play_seeds(stream: Stream, limit) -> Played:
+    """Play a stream, if short with SEEDS seeds; return the means, or the run that the limit cut."""
+    runs = []
+    for seed in range(SEEDS if len(stream.y) < LONG else 1):
+        runs.append(play(stream, limit=limit, seed=seed))
+        if len(runs[-1].losses) < len(stream.y):
+            return runs[-1]
+    wrong = None if runs[0].mistakes is None else np.mean([run.mistakes for run in runs], axis=0)
+    losses, seconds, pieces = (
+        np.mean([getattr(run, name) for run in runs], axis=0)
+        for name in ("losses", "seconds", "pieces")
+    )
+    return Played(losses, wrong, float(seconds), runs[0].members, pieces)
+
+
+def column(rows: int) -> str:
+    return str(rows) if rows in rivals.HORIZONS else "all"
+
+
+def horizon(stream: Stream) -> int:
+    return min(rivals.slow_rows(stream.X.shape[1]), len(stream.y))
+
+
+def describe(found) -> str:
+    by = {rivals.OWN: "", rivals.PLAIN: ""}.get(found["by"], f"{found['by']}: ")
+    learner = "" if found["by"] == rivals.PLAIN else found["learner"]
+    return f"{by}{learner} {found['setting']}".strip()
+
+
+def summarise(stream: Stream, run: Played, others) -> dict:
+    (n, d), rows = stream.X.shape, horizon(stream)
+    measure = "loss" if run.mistakes is None else "mistakes"
+    series = run.losses if run.mistakes is None else 100.0 * run.mistakes
+    loss, best = run.losses.sum(), run.pieces[:, run.best].sum()
+    here = [r for r in others if r["stream"] == stream.name]
+    own = [r for r in here if r["by"] == rivals.OWN]
+    foreign = [r for r in here if r["by"] != rivals.OWN]
+    out = {
+        "stream": stream.name, "kind": stream.kind, "n": n, "d": d, "loss": loss / n,
+        "best member": run.members[run.best], "its loss": best / n, "ratio": f"{loss / best:.4f}",
+        "measure": "mean squared loss" if run.mistakes is None else "mistakes (%)",
+        "scale": stream.y.var() if run.mistakes is None else 1, "self-tuning": series.mean(),
+    }  # fmt: skip
+    for label, group, where in (
+        ("tuned by hand", own, n),
+        ("rival", foreign, n),
+        ("tuned by hand at horizon", own, rows),
+        ("rival at horizon", foreign, rows),
+    ):
+        found = rivals.find_best(group, column(where), measure)
+        out[label] = found[f"{measure}_{column(where)}"] if found else ""
+        out[f"{label}, name"] = describe(found) if found else ""
+    out |= {"horizon": rows, "self-tuning at horizon": series[:rows].mean()}
+    for at, value in zip(rivals.HORIZONS, rivals.averages(series, n), strict=False):
+        out[f"self-tuning at {at}"] = value
+    return out | {"rounds a CPU second": f"{n / run.seconds:.0f}"}
+
+
+def draw(rows):
+    looks = {
+        "rival": ("best of river, scikit-learn, last label", 1, "s"),
+        "tuned by hand": ("best of this package, tuned by hand", 2, "D"),
+    }
+    kinds = {
+        "classification": "mistakes / those of self-tuning (in brackets, %)",
+        "regression": "loss / that of self-tuning\n(in brackets, / variance)",
+    }
+    groups = [[row for row in rows if row["kind"] == kind] for kind in kinds]
+    tallest = max(map(len, groups))
+    figure, axes = plots.figure(columns=2, width=7.2, row_height=1.3 + 0.185 * tallest)
+    for ax, group, label in zip(axes[0], groups, kinds.values(), strict=True):
+        places = np.arange(len(group))[::-1]
+        ax.axvline(1.0, color=plots.COLOURS[0], linewidth=1.2, label="self-tuning")
+        for row, y in zip(group, places, strict=True):
+            least = 50.0 / row["horizon"] if row["kind"] == "classification" else 0.0
+            own = max(float(row["self-tuning at horizon"]), least)  # half a mistake
+            for key, (label_of, colour, marker) in looks.items():
+                if not row[f"{key} at horizon"]:
+                    continue
+                x = max(float(row[f"{key} at horizon"]), least) / own
+                ax.plot([1.0, x], [y, y], color="0.8", linewidth=1.0, zorder=0)
+                ax.plot(x, y, marker, color=plots.COLOURS[colour], label=label_of, markersize=4.5,
+                        linestyle="none", markerfacecolor="none", clip_on=False)  # fmt: skip
+        ax.set_xscale("log")
+        low, high = ax.get_xlim()
+        ax.set_xlim(min(low, 0.7), max(high, 1.5))
+        values = (float(row["self-tuning at horizon"]) / float(row["scale"]) for row in group)
+        names = zip((row["stream"] for row in group), values, strict=True)
+        ax.set_yticks(places, [f"{name} ({value:.2g})" for name, value in names])
+        ax.set_ylim(-0.7, len(group) - 0.3)
+        plots.tidy(ax, label, log="x", font=plots.FONT - 0.5, small=1.0)
+        ax.grid(False, axis="y")
+    return figure
+
+
+def verdicts(rows):
+    own, rival = "self-tuning at horizon", "rival at horizon"
+    signs = [r for r in rows if r["kind"] == "classification"]
+    real = [r for r in rows if r["kind"] == "regression" and r[rival]]
+    for what, those, kept in (
+        (f"loss at most {GOAL} ({SHORT_GOAL} below {LONG} rounds) of the best member's", rows,
+         lambda r: float(r["ratio"]) <= (GOAL if r["n"] >= LONG else SHORT_GOAL)),
+        ("loss under the best member's", rows, lambda r: float(r["ratio"]) < 1),
+        (f"mistakes at most {NEAR} points over the best tuned by hand",
+         [r for r in signs if r["tuned by hand"]],
+         lambda r: r["self-tuning"] <= float(r["tuned by hand"]) + NEAR),
+        ("mistakes at most those of the best rival, in the rounds all have played",
+         [r for r in signs if r[rival]], lambda r: r[own] <= float(r[rival]) * ROUNDED),
+        ("loss of a regression at most that of the best rival, in the rounds all have played",
+         real, lambda r: r[own] <= float(r[rival])),
+    ):  # fmt: skip
+        missed = [r["stream"] for r in those if not kept(r)]
+        tail = f"; not: {'; '.join(missed)}" if missed else ""
+        yield f"{what}: {len(those) - len(missed)} of {len(those)} streams{tail}"
+
+
+def main() -> None:
+    args = parse_args(__doc__, 120.0, 20.0, rivals={"action": "store_true"})
+    own = args.output / f"{RIVALS}.csv"
+    if args.rivals:
+        rivals.play_all(own, not missing_libraries(rivals.RIVER, rivals.SKLEARN), args.limit)
+    others = read_csv(own if own.exists() else FIGURES / own.name)
+    okl.run(okl.SelfTuning(), np.ones((600, 2)), np.ones(600))  # compiles
+    rows = []
+    for stream in tqdm(streams(QUICK_ROWS if args.quick else ROWS), unit=" stream", disable=None):
+        run = play_seeds(stream, args.limit)
+        if len(run.losses) < len(stream.y):
+            print(f"{stream.name}: not played to its end within {args.limit:g} s, left out")
+            continue
+        rows.append(summarise(stream, run, others))
+    here = {row["stream"].split(",")[0] for row in rows}
+    table = okl.Table(rows)[list(SHOWN)]
+    publish(draw(rows), rows, args, table, legend=3, partial=not here.issuperset(SETS))
+    print(*verdicts(rows), sep="\n")
+
+
+if __name__ == "__main__":
+    main()

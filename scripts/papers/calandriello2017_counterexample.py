@@ -1,0 +1,224 @@
+"""The same point for ever: why sketches of existing rows have a hard time, regret in its parts.
+
+Reproduces: the counterexample of section 6 of Calandriello, Lazaric, Valko (2017, ICML), which has
+    words and closed forms: one point, labels +C and -C in turn, squared loss, eta = sigma = 1/(8
+    C^2), alpha = 1. The best function in hindsight is 0, and the regret at most (R_G + R_D) / 2
+    (Proposition 1 without a factor that it wastes), which is checked for every algorithm and T.
+Missing: nothing.
+Time: half a minute; memory about 1 GB.
+Data: none.
+"""
+
+import time
+
+import numpy as np
+from tqdm import tqdm
+
+import oklnumba as okl
+from oklnumba import plots
+from scripts.common import collect, curve_rows, parse_args, publish
+
+C, ALPHA = 1.0, 1.0
+SIGMA = 1.0 / (8.0 * C**2)
+PHI = np.array([0.6, 0.0, 0.8])  # the point of Frequent Directions, of norm 1
+ROUNDS, QUICK_ROUNDS = 10_000, 1500
+SEEDS, QUICK_SEEDS = 10, 3
+POINTS = 30  # values of T
+GAMMAS = (0.1, 0.01)
+RANDOM = ("Sketched", "weights 1/p")
+SKETCH = "Frequent Directions, m = 2"
+PARTS = ("R_G", "R_D", "largest R_D", "regret", "size")
+
+# All points are one, of norm 1: w and A matter along it only, where w_t is the forecast of a round
+# and A_t = alpha + sum of weights, each sigma g^2 times what a dictionary gives the round.
+
+
+def labels(n: int):
+    return np.where(np.arange(n) % 2 == 0, C, -C)
+
+
+def squares(forecasts):
+    """Return sigma g^2, the weights of Newton."""
+    return SIGMA * (2.0 * (forecasts - labels(len(forecasts)))) ** 2
+
+
+def parts_of(forecasts, weights, alpha: float = ALPHA):
+    """Return the parts of the regret after each round, from the weights that entered A."""
+    y, above = labels(len(forecasts)), weights - squares(forecasts)
+    return {
+        "R_G": np.cumsum(squares(forecasts) / (alpha + np.cumsum(weights))) / SIGMA,
+        "R_D": np.cumsum(above * forecasts**2),
+        "largest R_D": np.cumsum(np.maximum(above, 0.0)) * C**2,
+        "regret": np.cumsum((forecasts - y) ** 2 - C**2),
+        "size": np.cumsum(weights > 0.0),
+    }
+
+
+def newton(weight, n: int, alpha: float = ALPHA):
+    """Play the projected online Newton step; weight(t, sigma g^2, A) is what enters A."""
+    forecasts, weights, A, u = np.empty(n), np.empty(n), alpha, 0.0
+    for t, y in enumerate(labels(n)):
+        forecasts[t] = min(max(u, -C), C)
+        slope = 2.0 * (forecasts[t] - y)
+        weights[t] = weight(t + 1, SIGMA * slope**2, A)
+        A += weights[t]
+        u = forecasts[t] - slope / A
+    return parts_of(forecasts, weights, alpha)
+
+
+def library(learner, n: int):
+    """Return the parts of KONS or Sketched-KONS; stop if its own R_G is another."""
+    forecasts = okl.run(learner, np.zeros((n, 1)), labels(n)).predictions
+    parts = parts_of(forecasts, squares(forecasts) * (learner.A_weights > 0.0))
+    if abs(parts["R_G"][-1] - learner.R_G) > 1e-8 * n:
+        raise SystemExit(f"{learner}: R_G is {learner.R_G}, from its weights {parts['R_G'][-1]}")
+    return parts
+
+
+def frequent_directions(n: int):
+    """Return the parts of a sketch in R^3, which holds all gradients: ``main`` looks."""
+    learner = okl.SketchedONS(1, alpha=ALPHA, C=C)
+    forecasts = okl.run(learner, np.tile(PHI, (n, 1)), labels(n)).predictions
+    return parts_of(forecasts, squares(forecasts)) | {"size": np.ones(n)}
+
+
+def unbiased(seed: int, eps: float = 0.5):
+    """Return weights 1/p with probability p, KORS's estimate of the leverage score (beta = 1)."""
+    coins = np.random.default_rng(seed)
+
+    def weight(t: int, square: float, A: float) -> float:
+        p = min((1.0 + eps) * square / (A + square), 1.0)
+        return square / p if coins.random() < p else 0.0
+
+    return weight
+
+
+def schedule(T: int, heavy: int):
+    """Return the paper's schedule: weight T - B in round ``heavy`` (0: in none), 1 in B others."""
+    B = int(np.ceil(np.log2(T)))
+    return lambda t, square, _: square * (T - B if t == heavy else t <= B + (heavy > 0))
+
+
+def algorithms(n: int, at):
+    """Return, for each algorithm, a function of a seed that gives its parts at the rounds."""
+    kernel = okl.Gaussian(1.0)
+
+    def last(weight):
+        def ends(seed: int):
+            runs = [newton(weight(T), T) for T in at]
+            return {part: np.array([run[part][-1] for run in runs]) for part in PARTS}
+
+        return ends
+
+    def whole(play):
+        return lambda seed: {part: values[at - 1] for part, values in play(seed).items()}
+
+    def sketched(gamma: float):
+        return whole(lambda seed: library(okl.SketchedKONS(kernel, C=C, gamma=gamma, seed=seed), n))
+
+    return {
+        "KONS": whole(lambda _: library(okl.KONS(kernel, C=C, alpha=ALPHA), n)),
+        **{f"Sketched-KONS, gamma = {gamma}": sketched(gamma) for gamma in GAMMAS},
+        "weights 1/p, unbiased": whole(lambda seed: newton(unbiased(seed), n)),
+        "weight T - B in round 1, then ones": last(lambda T: schedule(T, 1)),
+        "weight T - B in round 2, else ones": last(lambda T: schedule(T, 2)),
+        "B ones only": last(lambda T: schedule(T, 0)),
+        # gradient descent is the Newton step with A_t = t, and keeps no row
+        "gradient descent, steps 1/t": whole(
+            lambda _: newton(lambda *_: 1.0, n, alpha=0.0) | {"size": np.zeros(n)}),
+        SKETCH: whole(lambda _: frequent_directions(n)),
+    }  # fmt: skip
+
+
+def check(label: str, parts, at):
+    """Return the parts; stop if a regret exceeds what Proposition 1 allows."""
+    bound = (parts["R_G"] + parts["R_D"]) / 2.0
+    if (parts["regret"] > bound + 1e-9 * at).any():
+        raise SystemExit(f"{label}: the regret exceeds (R_G + R_D) / 2")
+    return parts | {"bound": bound}
+
+
+def closed_forms(R_G, at):
+    """Return bounds on R_G: as printed, with gradient 2C, and Lemma 3's log(A_T/alpha)/sigma."""
+    determinant = -np.cumsum(np.log1p(-SIGMA * np.diff(R_G, prepend=0.0))) / SIGMA
+    t = np.arange(1, at[-1] + 1)
+    printed = np.cumsum(C**2 / (C**2 * SIGMA * t + ALPHA))[at - 1]
+    corrected = np.cumsum(4 * C**2 / (4 * C**2 * SIGMA * t + ALPHA))[at - 1]
+    return dict(zip(FORMS, (printed, corrected, determinant[at - 1]), strict=True))
+
+
+FORMS = {
+    "sum C^2/(C^2 sigma t + alpha), printed": {"color": "0.4", "linestyle": ":"},
+    "the same with 4 C^2": {"color": "0.4", "linestyle": "--"},
+    "log(A_T/alpha)/sigma, Lemma 3": {"color": "0.4", "linestyle": (0, (6, 1, 1, 1))},
+}
+STYLES = {  # the others have plots.line_style
+    "Frequent": {"color": "0", "linestyle": "none", "marker": "x", "markersize": 4},  # on KONS
+    "gradient": {"color": "0.65", "linestyle": "-", "linewidth": 2.0, "zorder": 1.5},
+}
+PANELS = {
+    "R_G": ("R_G", "log"),
+    "R_D": ("R_D, with its sign", "symlog"),
+    "forms": ("closed form / R_G of KONS", "log"),
+    "largest R_D": ("largest R_D", "log"),
+    "regret": ("regret against w* = 0", "log"),
+    "size": ("rounds or rows kept", "log"),
+}
+
+
+def draw(rows, forms, at):
+    labels = dict.fromkeys(row["algorithm"] for row in rows)
+    fig, axes = plots.figure(rows=3, columns=2, width=7.2, row_height=2.4)
+    for ax, (part, (ylabel, scale)) in zip(axes.flat, PANELS.items(), strict=True):
+        if scale == "symlog":
+            ax.set_yscale("symlog", linthresh=1.0)
+        if part == "forms":
+            for label, values in forms.items():
+                exact = collect(rows, "T", "R_G", algorithm="KONS")[1][0]
+                ax.plot(at, values / exact, label=label, **FORMS[label])
+            ax.axhline(1.0, color="0", linewidth=1.3)
+        for number, label in enumerate(labels if part in PARTS else ()):
+            _, values = collect(rows, "T", part, algorithm=label)
+            if scale == "log":
+                values = np.where(values > 1e-6, values, np.nan)  # not zeros, nor rounding
+            if not np.isnan(values).all():
+                style = STYLES.get(label.split()[0], plots.line_style(number))
+                plots.band(ax, at, values, label, style)
+        ax.set_xlim(0.8 * at[0], 1.25 * at[-1])
+        plots.tidy(ax, "rounds T", ylabel, log="xy" if scale == "log" else "x")
+    return fig
+
+
+def main() -> None:
+    args = parse_args(__doc__, limit=300.0, quick_limit=8.0)
+    n, seeds = (QUICK_ROUNDS, QUICK_SEEDS) if args.quick else (ROUNDS, SEEDS)
+    at = plots.thin(n, POINTS, first=2)
+    at = np.unique(at + at % 2)  # even: then 0 is the best function in hindsight
+    rows, table = [], []
+    for label, play in tqdm(algorithms(n, at).items(), disable=None):
+        done, start = [], time.monotonic()
+        for seed in range(seeds if label.startswith(RANDOM) else 1):
+            done.append(check(label, play(seed), at))
+            rows += curve_rows({"algorithm": label, "seed": seed}, {"T": at} | done[-1])
+            if time.monotonic() - start > args.limit:
+                break
+        middle = {part: np.median([parts[part][-1] for parts in done]) for part in done[0]}
+        table.append({"algorithm": label, "seeds": len(done), "T": at[-1]} | middle)
+    explicit = newton(lambda t, square, A: square, n)
+    for label in ("KONS", SKETCH):  # in kernel form, and in R^3, they are the Newton step above
+        for part in ("R_G", "regret"):
+            gap = np.abs(collect(rows, "T", part, algorithm=label)[1][0] - explicit[part][at - 1])
+            if gap.max() > 1e-8 * at[-1]:
+                raise SystemExit(f"{label} and the Newton step differ in {part}: {gap.max()}")
+    forms, exact = closed_forms(explicit["R_G"], at), explicit["R_G"][at - 1]
+    figure = draw(rows, forms, at)
+    for label, values in forms.items():
+        below = at[values < exact]
+        said = f"below it up to T = {below[-1]}" if len(below) else "never below it"
+        print(f"{label}: {values[-1]:.2f}; R_G of KONS {exact[-1]:.2f}; {said}")
+        rows += curve_rows({"algorithm": label}, {"T": at, "R_G": values})
+    publish(figure, rows, args, table, legend=2)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,198 @@
+"""Regret against a greedy adversary: the game of the authors, and ours.
+
+Reproduces: Figure 3 of Jezequel, Gaillard, Rudi (2019): at each round (x, y) in [-1,1]^5 x [-1,1]
+    maximises the regret against kernel ridge regression. Left and middle: the game of the authors'
+    code, with points of their curves; right: ours (figures/README.md). A game that would begin
+    after its algorithm's time limit is left out.
+Missing: values of the paper's own picture (80 rounds); the authors' curves end after 15 to 45.
+    Their "nystrom_vovk" is a second game of Kernel-AWV, so Nystrom-AWV has no values. Their
+    Pros-N-KONS lags (jezequel2019_casp.py). The seeds are ours, so are KONS and CON-KONS.
+Time: two minutes.
+Data: none (scripts/papers/published/jezequel2019.csv).
+"""
+
+import time
+from dataclasses import dataclass
+from math import sqrt
+
+import numpy as np
+from tqdm import tqdm
+
+import oklnumba as okl
+from oklnumba import plots
+from scripts.common import collect, curve_rows, parse_args, print_table, publish
+from scripts.papers.jezequel2019 import AUTHORS, DEGREES, STYLES, published
+
+D, ROUNDS, QUICK_ROUNDS = 5, 80, 25
+SIGMA, LAM = 1.0, 1.0
+KERNEL = okl.Gaussian(SIGMA)
+EXACT = "Kernel-AWV"
+# Colours as in Figures 2 and 4; the two that are ours to add in grey.
+LOOKS = {
+    EXACT: STYLES["KernelRidge"],
+    **{f"PKAWV, M = {degree}": STYLES[f"PKAWV M={degree}"] for degree in DEGREES},
+    "Nystrom-AWV": STYLES["Nystrom"],
+    "FOGD": STYLES["FOGD"],
+    "KONS": {"color": "0.6", "linestyle": "-"},
+    "CON-KONS": {"color": "0.6", "linestyle": "--"},
+    "Pros-N-KONS": STYLES["Pros-N-KONS"],
+}
+LABELS = tuple(LOOKS)
+# Our labels of the curves in the authors' notebook.
+CURVES = {
+    "vovk": EXACT,
+    "nystrom_vovk": EXACT,  # so it is in the code
+    "taylor2_vovk": "PKAWV, M = 2",
+    "taylor3_vovk": "PKAWV, M = 3",
+    "taylor4_vovk": "PKAWV, M = 4",
+    "FODG": "FOGD",
+    "pros_n_kons": "Pros-N-KONS",
+}
+
+
+@dataclass(frozen=True)
+class Game:
+    name: str
+    comparator: str
+    search: str
+    seeds: int
+    labels: tuple[str, ...]
+    frequencies: int
+    horizon: int  # of FOGD's step
+    sampler: str
+
+
+def games(quick: bool):
+    theirs = tuple(label for label in LABELS if label not in ("KONS", "CON-KONS"))
+    seeds, rounds = ((2, 1), QUICK_ROUNDS) if quick else ((20, 7), ROUNDS)
+    return (
+        Game("the authors' game", "unpenalised", "single", seeds[0], theirs, 100, 1000,
+             "kors_listed"),
+        Game("our game", "penalised", "thorough", seeds[1], LABELS, 1000, rounds, "kors"),
+    )  # fmt: skip
+
+
+def learner(label: str, game: Game, seed: int):
+    if label == EXACT:
+        return okl.KernelAWV(KERNEL, lam=LAM)
+    if label.startswith("PKAWV"):
+        return okl.PKAWV(okl.TaylorFeatures(int(label[-1]), sigma=SIGMA), lam=LAM)
+    kors = {"mu": LAM, "beta": 1.0, "eps": 0.5, "sampler": game.sampler, "seed": seed}
+    if label == "Nystrom-AWV":
+        return okl.NystromAWV(KERNEL, lam=LAM, **kors)
+    if label == "FOGD":
+        size = {"n_frequencies": game.frequencies, "eta": 1.0 / sqrt(game.horizon)}
+        return okl.FOGD(loss="squared", sigma=SIGMA, seed=seed, **size)
+    if label == "KONS":
+        return okl.KONS(KERNEL, alpha=LAM)
+    return okl.ProsNKONS(KERNEL, alpha=LAM, restart=label == "Pros-N-KONS", **kors)
+
+
+def check(game: Game, played):
+    """Return Kernel-AWV's bound after each round; stop if the regret exceeds it."""
+    rounds = np.arange(1, len(played.y) + 1)
+    log_det = np.array([okl.theory.awv_bound(KERNEL, played.X[:t], LAM) for t in rounds])
+    curve = okl.theory.regret_curve(played.predictions, KERNEL, played.X, played.y, LAM, rounds)
+    regret = curve.prefix if game.comparator == "unpenalised" else curve.prefix_penalised
+    # Without the penalty in the comparator's loss, it stands in the bound.
+    bound = log_det + regret - curve.prefix_penalised
+    if not (np.allclose(regret, played.regret) and (regret <= bound).all()):
+        raise SystemExit(f"{EXACT}: the regret exceeds its bound, or the game does not add up")
+    return bound
+
+
+def play(game: Game, n: int, limit: float) -> list[dict]:
+    rows, rounds = [], np.arange(1, n + 1)
+    spent = dict.fromkeys(game.labels, 0.0)
+    jobs = [(label, seed) for label in game.labels for seed in range(game.seeds)]
+    for label, seed in tqdm(jobs, desc=game.name, disable=None):
+        if spent[label] > limit:
+            continue
+        start = time.thread_time()
+        played = okl.adversary.greedy(
+            learner(label, game, seed), KERNEL, n, D, LAM,
+            seed=seed, comparator=game.comparator, search=game.search,
+        )  # fmt: skip
+        spent[label] += time.thread_time() - start
+        head = {"game": game.name, "algorithm": label, "seed": seed}
+        bound = check(game, played) if label == EXACT else [None] * n
+        rows += curve_rows(head, {"round": rounds, "regret": played.regret, "bound": bound})
+    return rows
+
+
+def draw(ax, game: Game, rows) -> None:
+    for label in game.labels:
+        plots.band(ax, *collect(rows, "round", "regret", algorithm=label), label, LOOKS[label])
+    rounds, bounds = collect(rows, "round", "bound", algorithm=EXACT)
+    ax.plot(rounds, np.median(bounds, axis=0), color="black", linestyle=(0, (1, 1.5)),
+            linewidth=1.0, label=f"bound of {EXACT} (Prop. 1)")  # fmt: skip
+    ax.set(xlim=(0, len(rounds)), ylim=(0, None))
+    seeds = f"{game.seeds} seed{'s' * (game.seeds > 1)}"
+    plots.tidy(ax, "rounds", text=f"{game.name}, {seeds}")
+
+
+def draw_published(ax) -> None:
+    """Draw every second point of the authors' curves in the colours of ours, and go no further."""
+    look = {"linestyle": "", "markersize": 3.8}
+    curves = published("adversary d=5 regret")
+    for curve, (rounds, values) in curves.items():
+        own = {"marker": "s" if curve == "nystrom_vovk" else "o", "zorder": 3} | look
+        shown = rounds % 2 == 1
+        ax.plot(rounds[shown], values[shown], color=LOOKS[CURVES[curve]]["color"],
+                markeredgecolor="white", markeredgewidth=0.4, **own)  # fmt: skip
+    for marker, label in (("o", AUTHORS), ("s", f"their second {EXACT}")):
+        ax.plot([], [], marker=marker, color="0.45", label=label, **look)
+    last, top = (max(curve[i].max() for curve in curves.values()) for i in (0, 1))
+    ax.set(xlim=(0, last + 1), ylim=(0, 1.25 * top))
+
+
+def compare(rows):
+    """Return the authors' values next to ours, at some round and where their curves end."""
+    table = []
+    for curve, (rounds, values) in published("adversary d=5 regret").items():
+        _, ours = collect(rows, "round", "regret", algorithm=CURVES[curve])
+        row = {"authors' curve": curve}
+        for name, t in (("at 21", 21), ("at its end", int(rounds[-1]))):
+            there = values[rounds == t] if t <= ours.shape[1] else []
+            texts = ["-"] * 3
+            if len(there):
+                low, middle, high = np.percentile(ours[:, t - 1], (0, 50, 100))
+                text = f"{middle:.2f} ({low:.2f} to {high:.2f})"
+                texts = [f"round {t}", f"{there[0]:.2f}", text]
+            row |= zip((name, f"{name}: theirs", f"{name}: ours"), texts, strict=True)
+        table.append(row)
+    return table
+
+
+def main() -> None:
+    args = parse_args(__doc__, limit=300.0, quick_limit=8.0)
+    n = QUICK_ROUNDS if args.quick else ROUNDS
+    fig, axes = plots.figure(columns=3, width=7.2, row_height=4.2)
+    numbers, said = [], []
+    for ax, game in zip(axes[0, 1:], games(args.quick), strict=True):
+        okl.adversary.greedy(learner("FOGD", game, 0), KERNEL, 2, D)  # compiles what all share
+        rows = play(game, n, args.limit)
+        draw(ax, game, rows)
+        if game.search == "single":
+            draw(axes[0, 0], game, rows)
+            draw_published(axes[0, 0])
+            plots.title(axes[0, 0], "their game, with their points")
+            theirs = compare(rows)
+        numbers += rows
+        _, regrets, bounds = collect(rows, "round", "regret", "bound", algorithm=EXACT)
+        shares = regrets / bounds
+        said.append(
+            f"{game.name}, {EXACT}: largest share of the bound at any round {shares.max():.3f}, at "
+            f"the last {shares[:, -1].max():.3f}; bound there {np.median(bounds[:, -1]):.1f}"
+        )
+    axes[0, 0].set_ylabel("regret (sum of squared losses)", fontsize=plots.FONT)
+    ends = okl.Table([row for row in numbers if row["round"] in (n // 4, n // 2, n)])
+    by = ["game", "algorithm", "round"]
+    table = ends.mean(by)[[*by, "permutations", "regret", "regret_sd", "bound"]]
+    publish(fig, numbers, args, table, legend=3)
+    print_table(theirs)
+    print(*said, sep="\n")
+
+
+if __name__ == "__main__":
+    main()

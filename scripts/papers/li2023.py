@@ -1,0 +1,297 @@
+"""The experiments behind Tables 2 to 5 of Li and Liao (2023)."""
+
+from dataclasses import dataclass
+from functools import cache, partial
+
+import numpy as np
+
+import oklnumba as okl
+from oklnumba import plots
+from scripts.common import available, cpu_clock, exit_if_empty, parse_args, publish, published_rows
+
+PERMUTATIONS, QUICK_PERMUTATIONS = 10, 2
+TUNING_SEED = 1000  # of the permutation on which steps are tuned, not one of those of the table
+EXPONENTS = range(-3, 4)  # steps 10^(-3..3) / sqrt(T)
+WIDTHS = tuple(2.0**k for k in range(-2, 7))
+BUDGET, RANK = 400, 80  # of NOGD
+DRAW_SEED = 2023  # of rows drawn from a larger file
+QUICK_ROWS = 20_000  # --quick leaves out larger sets
+LIMIT, QUICK_LIMIT = 600.0, 60.0  # seconds
+ALGORITHMS = ("FOGD", "NOGD", "SkeGD", "B(AO)2KS", "POMDR")
+RELEASED = "NOGD, as released"
+LINES = (*ALGORITHMS[:2], RELEASED, *ALGORITHMS[2:])  # of Tables 2 and 4
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    sigma: float
+    zeta: float
+    rate_scale: float = 0.1
+    scale: tuple[float, float] | None = None
+    rows: int = 0  # drawn from the file; 0: all
+    instead_of: str = ""  # what the paper has, where ours is another set
+
+
+# Scaled to [0, 1]: so t-bar, and the values for sigma = 4, are those of the paper; not in [-1, 1].
+MAGIC04 = Case("magic04", 0.5, 2 / 3, scale=(0.0, 1.0))
+W8A = Case("w8a", 4.0, 1 / 2)
+MUSHROOMS = Case("mushrooms", 2.0, 2 / 3)
+MNIST12 = Case("mnist12", 4.0, 2 / 3)
+A9A = Case("a9a", 4.0, 1 / 2, rate_scale=0.05)
+IJCNN1 = Case("ijcnn1", 4.0, 2 / 3)
+
+
+def susy() -> Case:
+    """Return SUSY: 50,000 rows of the full file if it is here, else the 30,000 of susy30k."""
+    if okl.datasets.found("susy"):
+        return Case("susy", 4.0, 2 / 3, rows=50_000)
+    return Case("susy30k", 4.0, 2 / 3, instead_of="50,000 rows of SUSY")
+
+
+def published(table: int, case: Case):
+    """Return what a table of the paper has of a case, by algorithm."""
+    where = str(table), case.name.removesuffix("30k"), f"{case.sigma:g}"
+    return {row["algorithm"]: row for row in published_rows("li2023")
+            if (row["table"], row["dataset"], row["sigma"]) == where}  # fmt: skip
+
+
+@cache
+def data(case: Case):
+    """Return inputs, scaled as in the files of the paper's authors, and labels."""
+    loaded = okl.datasets.load(case.name, scale=case.scale)
+    if case.name == "mnist12":  # the paper's 12,700 rows, pixels in [0, 1]
+        return loaded.X[: loaded.n_train] / 255.0, loaded.y[: loaded.n_train]
+    if case.rows:
+        rng = np.random.default_rng(DRAW_SEED)
+        drawn = rng.choice(len(loaded.y), case.rows, replace=False)
+        return loaded.X[drawn], loaded.y[drawn]
+    return loaded.X, loaded.y
+
+
+def permute(case: Case, seed: int):
+    X, y = data(case)
+    order = np.random.default_rng(seed).permutation(len(y))
+    return np.ascontiguousarray(X[order]), y[order]
+
+
+def learners(case: Case):
+    """Return the algorithms with the paper's settings and the step 10^exponent / sqrt(T)."""
+    return {
+        "FOGD": lambda T, kernel, seed, exponent: okl.FOGD(
+            eta=10.0**exponent / T**0.5, sigma=kernel.sigma, n_frequencies=400, seed=seed),
+        "NOGD": lambda T, kernel, exponent: okl.NOGD(
+            kernel, eta=10.0**exponent / T**0.5, budget=BUDGET, rank=RANK),
+        "SkeGD": lambda T, kernel, seed, exponent: okl.SkeGD(
+            kernel, eta=10.0**exponent / T**0.5, period=round(0.3 * T), seed=seed),
+        "B(AO)2KS": lambda T, kernel, seed, exponent: okl.BAO2KS(
+            [kernel], eta=10.0**exponent / T**0.5, radius=30.0, beta=6.0, horizon=T, seed=seed),
+        "POMDR": lambda T, kernel: okl.POMDR(
+            kernel, zeta=case.zeta, horizon=T, rate_scale=case.rate_scale),
+    }  # fmt: skip
+
+
+def play(case: Case, args, seeds, **options):
+    """Play a case; ``options`` are those of ``okl.sweep``."""
+    options = {"learners": learners(case), "n_jobs": -1} | options
+    found = okl.sweep(data={case.name: data(case)}, permutations=seeds, time_limit=args.limit,
+                      kernel=okl.Gaussian(case.sigma), progress=True, **options)  # fmt: skip
+    for row in found:
+        if row["error"]:
+            raise SystemExit(f"{case.name}, {row['learner']}: {row['error']}")
+        if not row["finished"]:
+            print(f"{case.name}, {row['learner']}: not finished within {args.limit:g} s")
+    return found.select(finished=True)
+
+
+def best_widths(case: Case, exponents, args):
+    """Return, by algorithm, the best width of WIDTHS, its mistakes, and those of the paper's."""
+    lines, best = {}, {}
+    for name, make in learners(case).items():
+        given = {"exponent": exponents[name]} if name in exponents else {}
+        lines[name] = [partial(make, kernel=okl.Gaussian(s), **given) for s in WIDTHS]
+    found = play(case, args, [TUNING_SEED], learners=lines)
+    for name in lines:
+        runs = found.select(learner=name)
+        own = {WIDTHS[row["setting"]]: 100.0 * row["mistakes"] for row in runs}
+        if case.sigma in own:
+            sigma = min(own, key=own.__getitem__)
+            best[name] = sigma, own[sigma], own[case.sigma]
+    return best
+
+
+def nogd_as_released(X, y, sigma: float):
+    """Return the mistakes, round by round, of NOGD as the authors' NOGD.R plays it.
+
+    It differs from Lu et al. (2016), whom ``okl.NOGD`` follows, in these: all of the first BUDGET
+    examples are stored, with a loss or without; the last of them is played again on the features;
+    with K = V D V' these start from the first entries of D^(1/2) V a, where D^(1/2) V' a is the
+    function so far. The step is 100 / sqrt(T). The first round is a mistake, and 0 a forecast of 1.
+    """
+    eta, kernel, atoms = 100.0 / len(y) ** 0.5, okl.Gaussian(sigma), X[:BUDGET]
+    K, a = kernel(atoms), eta * y[:BUDGET]
+    V, d, _ = np.linalg.svd(K)
+    w = (np.sqrt(d) * (V @ a))[:RANK]
+    wrong = np.zeros(len(y), dtype=bool)
+    wrong[:BUDGET] = (np.tril(K, -1) @ a >= 0.0) != (y[:BUDGET] > 0.0)
+    wrong[0] = True
+    for first in range(BUDGET - 1, len(y), 5000):
+        block = slice(first, first + 5000)
+        Z = kernel(X[block], atoms) @ (V[:, :RANK] / np.sqrt(d[:RANK]))
+        for t, z in enumerate(Z, first):
+            forecast = w @ z
+            if y[t] * forecast < 1.0:
+                w = w + eta * y[t] * z
+            wrong[t] |= (forecast >= 0.0) != (y[t] > 0.0)
+    return wrong
+
+
+def begin(doc: str, cases):
+    """Return the options, the cases whose data is here (small ones if quick), and if any lacks."""
+    args = parse_args(doc, LIMIT, QUICK_LIMIT)
+    names = available(case.name for case in cases)
+    here = [case for case in cases if case.name in names]
+    lacks = len(here) < len(cases)
+    if args.quick:
+        here = exit_if_empty([case for case in here if len(data(case)[1]) <= QUICK_ROWS])
+    args.seeds = range(QUICK_PERMUTATIONS if args.quick else PERMUTATIONS)
+    for case in here:
+        if case.instead_of:
+            print(f"{case.name} stands for {case.instead_of}, which could not be had")
+    return args, here, lacks
+
+
+def mean_and_sd(values):
+    """Return mean and deviation (that of a sample, as R's sd)."""
+    return float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
+
+
+def compare(doc, table: int, cases) -> None:
+    args, cases, lacks = begin(doc, cases)
+    rows = []
+    for case in cases:
+        with cpu_clock():  # one at a time, steps tuned on another permutation
+            results = play(case, args, args.seeds, tune={"exponent": EXPONENTS}, time_alone=True)
+        chosen = {row["learner"]: row["chosen"] for row in results if row["chosen"]}
+        exponents = {name: int(text.removeprefix("exponent=")) for name, text in chosen.items()}
+        widths = best_widths(case, exponents, args)
+        for algorithm in LINES:
+            runs, released = results.select(learner=algorithm), algorithm == RELEASED
+            ratios = [100.0 * row["mistakes"] for row in runs]
+            if released:  # in plain NumPy: its time says nothing
+                streams = [permute(case, seed) for seed in args.seeds]
+                ratios = [100.0 * nogd_as_released(*xy, case.sigma).mean() for xy in streams]
+            if not ratios:
+                continue
+            mistakes = mean_and_sd(ratios)
+            seconds = mean_and_sd([row["seconds"] for row in runs] or [np.nan])
+            theirs = published(table, case)["NOGD" if released else algorithm]
+            step = f"1e{2 if released else exponents.get(algorithm)}/sqrt(T)"
+            best = widths.get(algorithm)
+            rows.append({
+                "dataset": case.name, "sigma": case.sigma, "algorithm": algorithm,
+                "step": "" if algorithm == "POMDR" else step, "permutations": len(ratios),
+                "mistakes": f"{mistakes[0]:.3f}", "mistakes_sd": f"{mistakes[1]:.3f}",
+                "mistakes_published": theirs["mistakes"],
+                "mistakes_sd_published": theirs["mistakes_sd"],
+                "seconds": "" if released else f"{seconds[0]:.4g}",
+                "seconds_sd": "" if released else f"{seconds[1]:.2g}",
+                "seconds_published": theirs["seconds"],
+                "best_sigma": f"{best[0]:g}" if best else "",
+                "mistakes_at_best_sigma": f"{best[1]:.3f}" if best else "",
+                "mistakes_at_sigma": f"{best[2]:.3f}" if best else "",
+            })  # fmt: skip
+    print(f"{len(args.seeds)} permutations; steps tuned, and widths tried, on another one")
+    figure, but = draw_comparison(cases, rows), ("sigma", "permutations")
+    publish(figure, rows, args, legend=2, partial=lacks, but=but)
+    for case in cases:
+        own = [row for row in rows if row["dataset"] == case.name and row["algorithm"] != RELEASED]
+        for whose, key in (("ours", "mistakes"), ("published", "mistakes_published")):
+            order = sorted(own, key=lambda row: float(row[key]))
+            print(f"{case.name}, {whose}: " + " < ".join(row["algorithm"] for row in order))
+
+
+def draw_comparison(cases, rows):
+    figure, axes = plots.figure(rows=2, columns=len(cases), width=7.2, row_height=2.5)
+    for column, case in enumerate(cases):
+        own = [row for row in rows if row["dataset"] == case.name]
+        places = np.arange(len(own))
+        for ax, key, label in (
+            (axes[0, column], "mistakes", "mistake ratio (%)"),
+            (axes[1, column], "seconds", "CPU time of a run (s)"),
+        ):
+            ours = [float(row[key] or "nan") for row in own]
+            theirs = [float(row[f"{key}_published"]) if row[key] else np.nan for row in own]
+            bars = [float(row[f"{key}_sd"] or "nan") for row in own]
+            ax.errorbar(places - 0.12, ours, bars, fmt="o", color=plots.COLOURS[2], markersize=4,
+                        label="ours (mean and deviation)")  # fmt: skip
+            ax.plot(places + 0.12, theirs, "D", color=plots.COLOURS[1], markersize=4,
+                    markerfacecolor="white", label="published")  # fmt: skip
+            names = [row["algorithm"].removeprefix("NOGD, ") for row in own]
+            ax.set_xticks(places, names, rotation=60, ha="right")
+            ax.set_ylim(np.nanmin([ours, theirs]) / 1.4, np.nanmax([ours, theirs]) * 1.4)
+            plots.tidy(ax, "", "" if column else label, log="y", small=1.0)
+        axes[0, column].set_xticklabels([])
+        plots.title(axes[0, column], f"{case.name}, sigma = {case.sigma:g}")
+    return figure
+
+
+def read_diary(learner, run):
+    return {name: getattr(learner.diary, name) for name in ("alignment", "switch_round", "size")}
+
+
+def widths(doc, table: int, cases) -> None:
+    args, cases, lacks = begin(doc, cases)
+    rows = []
+    for case in cases:
+        only = {"POMDR": learners(case)["POMDR"]}
+        runs = play(case, args, args.seeds, learners=only, measure=read_diary)
+        if not len(runs):
+            continue
+        mistakes, alignment = mean_and_sd(100.0 * runs["mistakes"]), mean_and_sd(runs["alignment"])
+        switches = [row["switch_round"] for row in runs if row["switch_round"] is not None]
+        settled = mean_and_sd(switches) if len(switches) > len(runs) / 2 else (np.inf, 0.0)
+        theirs = published(table, case)["POMDR"]
+        exact = okl.theory.kernel_alignment(okl.Gaussian(case.sigma), *permute(case, 0))
+        rows.append({
+            "dataset": case.name, "sigma": case.sigma, "permutations": len(runs),
+            "mistakes": f"{mistakes[0]:.3f}", "mistakes_sd": f"{mistakes[1]:.3f}",
+            "mistakes_published": theirs["mistakes"], "sum_delta": f"{alignment[0]:.1f}",
+            "sum_delta_sd": f"{alignment[1]:.1f}", "A_T_published": theirs["alignment"],
+            "A_T_exact": f"{exact:.1f}", "t_bar": f"{settled[0]:.0f}",
+            "t_bar_sd": f"{settled[1]:.0f}", "switched": f"{len(switches)}/{len(runs)}",
+            "t_bar_published": theirs["t_bar"], "size": f"{runs['size'].mean():.0f}",
+        })  # fmt: skip
+    publish(draw_widths(rows), rows, args, legend=3, partial=lacks)
+
+
+def draw_widths(rows):
+    figure, axes = plots.figure(rows=1, columns=3, width=7.2, row_height=3.0)
+    places = np.arange(len(rows))
+    names = [f"{row['dataset']}, {row['sigma']:g}" for row in rows]
+    ours, theirs = ({"color": plots.COLOURS[i], "linestyle": "", "markersize": 4} for i in (2, 1))
+    looks = (
+        (0.12, ours | {"marker": "o", "label": "ours (A_T: sum of delta)"}),
+        (-0.12, theirs | {"marker": "D", "markerfacecolor": "white", "label": "published"}),
+        (0.0, {"color": plots.COLOURS[0], "linestyle": "", "markersize": 5, "marker": "x",
+               "label": "exact A_T (ours)"}),
+    )  # fmt: skip
+    for ax, label, *keys in (
+        (axes[0, 0], "mistake ratio (%)", "mistakes", "mistakes_published"),
+        (axes[0, 1], "kernel alignment", "sum_delta", "A_T_published", "A_T_exact"),
+        (axes[0, 2], "t-bar, first round of OMDR", "t_bar", "t_bar_published"),
+    ):
+        values = np.array([[float(row[key]) for row in rows] for key in keys])
+        finite = np.isfinite(values)
+        top = 4 * values[finite].max()  # where infinity is drawn
+        for own, (above, look) in zip(np.minimum(values, top), looks, strict=False):
+            ax.plot(own, places + above, **look)
+        if not finite.all():
+            ax.axvline(top, color="grey", linewidth=0.8, linestyle=":")
+            ax.annotate("infinite", (top, len(rows) - 0.55), fontsize=plots.FONT - 1.5, ha="right",
+                        xytext=(-3, 0), textcoords="offset points")  # fmt: skip
+        ax.set_yticks(places, names if ax is axes[0, 0] else [])
+        ax.set_ylim(-0.5, len(rows) - 0.3)
+        ylabel = "data set, sigma" if ax is axes[0, 0] else ""
+        plots.tidy(ax, label, ylabel, log="x", small=1.0)
+    return figure

@@ -1,0 +1,81 @@
+"""Theorem 1 of Li and Liao (2023): the dictionary that ALD keeps, against the number of rounds.
+
+Reproduces: nothing drawn in the paper; sizes of POMD's dictionary for kernels whose eigenvalues
+    decay exponentially and polynomially, with the theorem's two curves (decays fitted to the
+    spectrum) and the assumption-free bound of its proof.
+Missing: nothing.
+Time: about a minute, most of it eigenvalues (--quick: up to 800 rounds, a few seconds).
+Data: synthetic, uniform inputs in [-1, 1]^d and labels by coins, so that most rounds have a loss.
+"""
+
+import numpy as np
+from tqdm import tqdm
+
+import oklnumba as okl
+from oklnumba import plots
+from scripts.common import parse_args, publish
+
+ROUNDS = (100, 200, 400, 800, 1600, 3200)
+QUICK_LARGEST = 800
+SEEDS = 5
+ZETA = 1.0  # as in Theorem 2: ALD holds where the distance is at most 1 / T
+PANELS = (
+    ("exponential decay: Gaussian, d = 1", okl.Gaussian(1.0), 1),
+    ("faster than polynomial: Gaussian, d = 3", okl.Gaussian(1.0), 3),
+    ("polynomial decay, p = 6: Matern 5/2, d = 1", okl.Matern(2.5, sigma=1.0), 1),
+    ("polynomial decay, p = 2: Laplacian, d = 1", okl.Laplacian(1.0), 1),
+)
+LINES = {  # column: name, colour and look
+    "size": ("dictionary of POMD", 2, {"marker": "o", "markersize": 3.5}),
+    "sharp_bound": ("bound of the proof, no fit", 0, {"linestyle": "-"}),
+    "exponential_bound": ("Theorem 1, exponential fit", 1, {"linestyle": "--"}),
+    "polynomial_bound": ("Theorem 1, polynomial fit", 3, {"linestyle": ":"}),
+    "T": ("T, all points", 0, {"linestyle": (0, (1, 3)), "linewidth": 0.8}),
+}
+
+
+def measure(kernel, d: int, T: int):
+    """Return sizes of dictionaries over some streams, and the bounds for the first stream."""
+    sizes = []
+    for seed in range(SEEDS):
+        rng = np.random.default_rng(seed)
+        X, y = rng.uniform(-1, 1, (T, d)), rng.choice([-1.0, 1.0], T)
+        learner = okl.POMD(kernel, radius=5.0, zeta=ZETA, horizon=T).partial_fit(X, y)
+        bound = okl.theory.ald_budget_bound(kernel, X, float(T) ** (-2 * ZETA))
+        sizes.append(learner.size)
+        if learner.size > bound.size:
+            raise SystemExit(f"{kernel}, T = {T}: {learner.size} atoms, the bound is {bound.size}")
+        if T > 1000:  # the spectrum hardly differs from stream to stream
+            break
+    return sizes, bound
+
+
+def main() -> None:
+    args = parse_args(__doc__, limit=600.0, quick_limit=60.0)
+    rounds = [T for T in ROUNDS if not args.quick or T <= QUICK_LARGEST]
+    figure, axes = plots.figure(rows=2, columns=2, width=7.2, row_height=2.7)
+    rows = []
+    for (name, kernel, d), ax in zip(tqdm(PANELS, unit=" panel"), axes.flat, strict=True):
+        own = []
+        for T in rounds:
+            sizes, bound = measure(kernel, d, T)
+            own.append({
+                "panel": name, "T": T, "size": f"{np.mean(sizes):.1f}", "sharp_bound": bound.size,
+                "exponential_bound": f"{bound.exponential:.1f}",
+                "polynomial_bound": f"{bound.polynomial:.1f}", "fitted_r": f"{bound.r:.4f}",
+                "fitted_p": f"{bound.p:.2f}", "15_ln_T": f"{15 * np.log(T):.0f}",
+            })  # fmt: skip
+        rows += own
+        for key, (label, colour, style) in LINES.items():
+            look = {"color": plots.COLOURS[colour], "label": label} | style
+            ax.plot(rounds, [float(r[key]) for r in own], **look)
+        ax.set_ylim(3, 2 * rounds[-1])
+        plots.tidy(ax, "T (rounds)", "atoms", name, log="xy", small=1.0)
+        ax.set_xticks(rounds, [str(T) for T in rounds])
+        ax.label_outer()
+    print(f"ALD: distance at most T^-{ZETA:g}")
+    publish(figure, rows, args, legend=3)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,179 @@
+"""Excess risk of one function drawn out of a run, against the number of examples.
+
+Reproduces: nothing drawn in the paper; Theorem 3 of Li and Liao (2023), online-to-batch conversion
+    of POMD, next to Pegasos-style SGD (steps 1 / (lam t)) and the rate of that for a support vector
+    machine from Zhang's notes (2019), section 3.
+Missing: Theorem 3's second case, with removals (its bound: errata 62).
+Time: a minute and a half (--quick: up to 512 examples, some seconds).
+Data: synthetic: x one of 40 points, chosen uniformly, whose labels flip with probability 0 or 0.1.
+"""
+
+from math import log, sqrt
+
+import numpy as np
+from tqdm import tqdm
+
+import oklnumba as okl
+from oklnumba import plots
+from scripts.common import collect, parse_args, publish
+
+SIZES, QUICK_SIZES = [2**k for k in range(5, 13)], [2**k for k in range(5, 10)]
+STREAMS, QUICK_STREAMS = 24, 4
+FLIPS = (0.0, 0.1)
+LAM = 0.05  # of the third panel
+KERNEL = okl.Gaussian(0.5)
+POINTS = np.random.default_rng(1).uniform(-1.0, 1.0, (80, 2))
+POINTS = POINTS[np.abs(POINTS.prod(axis=1)) > 0.1][:40]
+SIGNS = np.sign(POINTS.prod(axis=1))
+FEATURES = okl.NystromFeatures(POINTS, KERNEL)  # exact on the points
+INVERSE = np.linalg.inv(KERNEL(POINTS))
+U = sqrt(SIGNS @ INVERSE @ SIGNS)  # norm of the function that has the labels as its values
+DRAWS = 20
+POMD, SGD, MEAN = "POMD", "SGD, steps 1 / (lam t)", f"mean of {DRAWS} draws"
+
+
+def draw_stream(T: int, flip: float, seed: int):
+    rng = np.random.default_rng([seed, T])
+    chosen = rng.integers(0, len(POINTS), T)
+    return POINTS[chosen], np.where(rng.random(T) < flip, -1.0, 1.0) * SIGNS[chosen]
+
+
+def risk(values, flip: float) -> float:
+    right, wrong = (np.maximum(1.0 - s * SIGNS * values, 0.0) for s in (1.0, -1.0))
+    return float(((1.0 - flip) * right + flip * wrong).mean())
+
+
+def sgd(lam: float):
+    return okl.WithFeatures(FEATURES, okl.OGD(schedule="strong", lam=lam, loss="hinge"))
+
+
+def svm_bound(T: int, lam: float) -> float:
+    """Return the bound that ``theory.svm_rounds`` solves for T, with R = 1."""
+    return (4.5 + 4.0 * log(T)) / (lam * T)
+
+
+def best_lam(T: int) -> float:
+    """Return the lam with the least lam U^2 / 2 + svm_bound(T, lam)."""
+    return sqrt(2.0 * (4.5 + 4.0 * log(T))) / (U * sqrt(T))
+
+
+def over_draws(learner, X, y, seed: int, excess):
+    batch = okl.OnlineToBatch(learner, draws=DRAWS, seed=seed).fit(X, y)
+    total = 0.0
+    for t in range(len(y)):
+        total += excess(learner.predict(POINTS))  # f_{t + 1}, which has seen t examples
+        learner.partial_fit(X[t : t + 1], y[t : t + 1])
+    return total / len(y), excess(batch.predict(POINTS))
+
+
+def hinge_panel(flip: float, T: int, streams: int):
+    found = []
+
+    def excess(values) -> float:
+        return risk(values, flip) - 2.0 * flip  # no function has less
+
+    for seed in range(streams):
+        X, y = draw_stream(T, flip, seed)
+        pomd, lam = okl.POMD(KERNEL, radius=U, horizon=T), best_lam(T)
+        own, averaged = over_draws(pomd, X, y, seed, excess)
+        theirs, their_averaged = over_draws(sgd(lam), X, y, seed, excess)
+        found.append({
+            POMD: own,
+            f"{POMD}, {MEAN}": averaged,
+            "Theorem 3": okl.theory.pomdr_bound(KERNEL, X, y, U) / T,
+            "Theorem 2": okl.theory.pomdr_data_bound(pomd.diary.alignment, U) / T,
+            SGD: theirs,
+            f"{SGD}, {MEAN}": their_averaged,
+            "Theorem 4": lam * U**2 / 2.0 + svm_bound(T, lam),
+            "A_T / T": okl.theory.kernel_alignment(KERNEL, X, y) / T,
+            "sum of delta": pomd.diary.alignment,
+        })  # fmt: skip
+    return found
+
+
+def regularised(values) -> float:
+    """Return lam / 2 |f|^2 + hinge risk of the function in the span that has these values."""
+    return LAM / 2.0 * (values @ INVERSE @ values) + risk(values, FLIPS[1])
+
+
+def svm_panel(T: int, streams: int, least: float):
+    found = []
+    for seed in range(streams):
+        X, y = draw_stream(T, FLIPS[1], seed)
+        one, averaged = over_draws(sgd(LAM), X, y, seed, lambda v: regularised(v) - least)
+        found.append({SGD: one, f"{SGD}, {MEAN}": averaged, "Theorem 4": svm_bound(T, LAM)})
+    return found
+
+
+def least_regularised() -> float:
+    """Return the least lam / 2 |f|^2 + hinge risk, each point standing ten times, once flipped."""
+    X, y = np.repeat(POINTS, 10, axis=0), np.repeat(SIGNS, 10)
+    y[::10] *= -1.0
+    best = okl.theory.comparator(KERNEL, X, y, LAM * len(y) / 2.0, loss="hinge")
+    return LAM / 2.0 * best.norm**2 + best.loss / len(y)
+
+
+BLUE, ORANGE = {"color": plots.COLOURS[2]}, {"color": plots.COLOURS[1]}
+LOOKS = {  # and the names
+    POMD: BLUE | {"linestyle": "-", "marker": "o", "label": "POMD, one draw"},
+    "Theorem 2": BLUE | {"linestyle": "--", "label": "bound: POMD, Theorem 2"},
+    "Theorem 3": BLUE | {"linestyle": ":", "label": "bound: POMD, Theorem 3"},
+    SGD: ORANGE | {"linestyle": "-", "marker": "s", "label": "SGD, one draw"},
+    "Theorem 4": ORANGE | {"linestyle": "--", "label": "bound: SGD, Zhang's Theorem 4"},
+    f"{POMD}, {MEAN}": BLUE | {"linestyle": "", "marker": "x", "label": f"{POMD}, {MEAN}"},
+    f"{SGD}, {MEAN}": ORANGE | {"linestyle": "", "marker": "+", "label": f"SGD, {MEAN}"},
+}
+BOUND_OF = {"Theorem 2": POMD, "Theorem 3": POMD, "Theorem 4": SGD}
+
+
+def table(title: str, sizes, measure):
+    rows = []
+    for T in tqdm(sizes, desc=title, disable=None):
+        found = okl.Table(measure(T))
+        means = {name: found[name].mean() for name in found.columns}
+        for bound, of in BOUND_OF.items():
+            if bound in means and means[of] > means[bound]:
+                raise SystemExit(f"{title}, T = {T}: {of} is above {bound}")
+        for name, mean in means.items():
+            error = np.std(found[name], ddof=1) / sqrt(len(found))
+            rows.append({"panel": title, "T": T, "what": name, "mean": mean,
+                         "standard_error": f"{error:.3g}"})  # fmt: skip
+    return rows
+
+
+def draw(ax, rows, ylabel: str) -> None:
+    for name, look in LOOKS.items():
+        sizes, means, errors = collect(rows, "T", "mean", "standard_error", what=name)
+        if not len(sizes):
+            continue
+        means = np.where(means > 0.0, means, np.nan)[0]  # a logarithmic axis has no 0
+        if "marker" in look and look["linestyle"]:
+            bars = 2.0 * errors[0]
+            ax.errorbar(sizes, means, bars, markersize=3, linewidth=1.2, **look)
+        else:
+            ax.plot(sizes, means, markersize=4.5, **look)
+    plots.tidy(ax, "examples T", ylabel, rows[0]["panel"], log="xy")
+
+
+def main() -> None:
+    args = parse_args(__doc__, limit=600.0, quick_limit=60.0)
+    sizes, streams = (QUICK_SIZES, QUICK_STREAMS) if args.quick else (SIZES, STREAMS)
+    figure, axes = plots.figure(rows=1, columns=3, width=7.4, row_height=2.8)
+    panels = []
+    for flip in FLIPS:
+        title = "no noise" if flip == 0.0 else f"{100 * flip:.0f} % of labels flipped"
+        panels.append(table(title, sizes, lambda T, flip=flip: hinge_panel(flip, T, streams)))
+    least = least_regularised()
+    title = f"lam = {LAM:g}, {100 * FLIPS[1]:.0f} % flipped"
+    panels.append(table(title, sizes, lambda T: svm_panel(T, streams, least)))
+    labels = "excess hinge risk", "", "excess regularised risk"
+    for ax, rows, label in zip(axes[0], panels, labels, strict=True):
+        draw(ax, rows, label)
+    print(f"U = {U:.2f}, {len(POINTS)} points, least regularised risk {least:.4f}")
+    publish(figure, sum(panels, []), args, legend=3)
+    for eps in (0.5, 0.1):
+        print(f"svm_rounds({LAM:g}, {eps:g}) = {okl.theory.svm_rounds(LAM, eps)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,100 @@
+"""Which geometry suits which comparator: gradient descent, exponentiated gradient, p-norms.
+
+Reproduces: nothing published; what sections 2.3 and 2.5 of Zhang's notes (2019) say in words
+    (Example 7): B_2 R_2 sqrt(2 T) of gradient descent against 2 B_1 R_inf sqrt(T log d) of
+    exponentiated gradient. Left: one coordinate of w counts, inputs are dense signs. Right: all
+    count alike, inputs have one entry. Regret of the absolute loss after T rounds, against the w
+    that makes the labels, by the number of coordinates; dotted: the two bounds.
+Missing: nothing.
+Time: about a minute.
+Data: synthetic.
+"""
+
+from math import log, sqrt
+
+import numpy as np
+
+import oklnumba as okl
+from oklnumba import plots
+from scripts.common import collect, parse_args, publish
+
+SEEDS = 5
+NOISE = 0.5  # labels are off by at most this
+EG = "EG on (x, -x)"
+
+
+def game(sparse: bool, d: int, n: int, seed: int):
+    rng = np.random.default_rng(seed)
+    if sparse:
+        X, w = rng.choice([-1.0, 1.0], (n, d)), np.eye(d)[0]
+    else:
+        X = np.eye(d)[rng.integers(d, size=n)]
+        w = rng.choice([-1.0, 1.0], d)
+    return X, X @ w + rng.uniform(-NOISE, NOISE, n), w
+
+
+def learners(d: int, n: int, w, X):
+
+    def norms(p: float):
+        q = okl.oco.dual_exponent(p)
+        return okl.oco.p_norm(w, p), float(np.linalg.norm(X[:1000], q, axis=1).max())
+
+    (B2, R2), (B1, R1), loss = norms(2), norms(1), {"loss": "absolute"}
+    p = min(max(1.05, 2 * log(d) / (2 * log(d) - 1)), 2.0)
+    Bp, Rp = norms(p)
+    return {
+        "OGD": okl.OGD(B2 / (R2 * sqrt(2 * n)), **loss),
+        "p-norm, p near 1": okl.PNorm(Bp / Rp * sqrt((p - 1) / (2 * n)), p=p, **loss),
+        EG: okl.ExponentiatedGradient(sqrt(log(2 * d) / n) / R1, scale=B1, **loss),
+        "AdaGrad": okl.AdaptiveFTRL("adagrad", eta=float(np.abs(w).max()), sigma=1.0, **loss),
+    }
+
+
+def main() -> None:
+    args = parse_args(__doc__, limit=60.0, quick_limit=5.0)
+    n = 500 if args.quick else 10_000
+    widths = [4, 16, 64] if args.quick else [4, 8, 16, 32, 64, 128, 256, 512, 1024]
+    fig, axes = plots.figure(columns=2, width=7.2, row_height=3.2)
+    numbers = []
+    titles = {
+        True: "sparse w, dense inputs:\n|w|_1 = |w|_2 = 1, |x|_inf = 1",
+        False: "dense w, sparse inputs:\n|w|_inf = 1, |x|_1 = 1",
+    }
+    for ax, (sparse, title) in zip(axes[0], titles.items(), strict=True):
+        own = []
+        for d in widths:
+            regrets = {}
+            for seed in range(1 if args.quick else SEEDS):
+                X, y, w = game(sparse, d, n, seed)
+                best = np.abs(y - X @ w).sum()
+                for label, learner in learners(d, n, w, X).items():
+                    run = okl.run(learner, np.hstack([X, -X]) if label == EG else X, y)
+                    regrets.setdefault(label, []).append(run.losses.sum() - best)
+            R2 = sqrt(d) if sparse else 1.0
+            bounds = {
+                "OGD": np.linalg.norm(w) * R2 * sqrt(2 * n),
+                EG: 2 * np.abs(w).sum() * sqrt(n * log(2 * d)),
+            }
+            for label, values in regrets.items():
+                own.append({
+                    "comparator": "sparse" if sparse else "dense", "learner": label, "d": d,
+                    "rounds": n, "regret": np.mean(values),
+                    "standard_error": f"{np.std(values) / sqrt(len(values)):.3g}",
+                    "bound": bounds.get(label),
+                })  # fmt: skip
+                if label in bounds and max(values) > bounds[label]:
+                    raise SystemExit(f"{own[-1]}: the regret exceeds its bound")
+        for i, label in enumerate(regrets):
+            style = plots.line_style(i if i < 3 else 4)  # dotted lines are the bounds
+            _, values, limits = collect(own, "d", "regret", "bound", learner=label)
+            ax.plot(widths, values[0], label=label, marker="o", ms=3, lw=1.2, **style)
+            ax.plot(widths, limits[0], color=style["color"], ls=":", lw=1.4)
+        ax.set_xscale("log", base=2)
+        plots.tidy(ax, "coordinates d", f"regret after {n:,} rounds", title, log="y", small=1.0)
+        numbers += own
+    axes[0, 0].plot([], [], color="0.4", ls=":", lw=1.4, label="bound (OGD, EG)")
+    publish(fig, numbers, args, legend=5)
+
+
+if __name__ == "__main__":
+    main()
