@@ -203,7 +203,8 @@ def hard_stream(name, learner, n):
     else:
         assert name == "wide" and n >= 10
         X = rng.standard_normal((n, 40))
-    kernelised = {"kernel", "kernels", "features", "learners"} & set(learner.__signature__.parameters)
+    parameters = learner.__signature__.parameters.keys()
+    kernelised = {"kernel", "kernels", "features", "learners"} & parameters
     if not kernelised:  # a linear learner sees these inputs as they are: keep them bounded
         X = X / max(1.0, np.sqrt((X**2).sum(axis=1).max()))
     return X, y

@@ -171,7 +171,7 @@ def compare(doc, table: int, cases) -> None:
     rows = []
     for case in cases:
         with cpu_clock():  # one at a time, steps tuned on another permutation
-            results = play(case, args, args.seeds, tune={"exponent": EXPONENTS}, time_alone=True)
+            results = play(case, args, args.seeds, tune={"exponent": EXPONENTS}, n_jobs=1)
         chosen = {row["learner"]: row["chosen"] for row in results if row["chosen"]}
         exponents = {name: int(text.removeprefix("exponent=")) for name, text in chosen.items()}
         widths = best_widths(case, exponents, args)
