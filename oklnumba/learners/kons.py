@@ -42,7 +42,7 @@ LARGE = 4096
 
 
 class Curved(Learner):
-    """Base of learners whose step follows from the curvature of the loss."""
+    """Base of learners that take their step size from the curvature of the loss."""
 
     _REMEDY = "raise alpha, lower eta, or scale the inputs"
 
@@ -65,10 +65,6 @@ class Curved(Learner):
                 f"{type(self).__name__} needs: use 'squared', 'squared_hinge' or 'logistic' (with "
                 f"C below a few hundred), {instead}"
             )
-
-    def _newton_step(self) -> float:
-        """Return eta, by default the curvature of the loss."""
-        return self._hyper.eta or self._loss().curvature(self._hyper.C)
 
 
 class _KernelForm(Curved):
@@ -109,11 +105,11 @@ class _KernelForm(Curved):
         if self.schedule == "constant":
             self._require_curvature("schedule='sqrt', or FOGD, a first-order learner")
 
-    def _start_kernel_form(self, d: int) -> None:
+    def _start(self, d: int) -> None:
         p = self._hyper
         self._kernel = p.kernel._code()
-        listed = p.schedule == "sqrt" and p.eta is None
-        self._step = losses.kons_step(p.loss, p.C) if listed else self._newton_step()
+        sqrt, loss = p.schedule == "sqrt", self._loss()
+        self._step = p.eta or (losses.kons_step(p.loss, p.C) if sqrt else loss.curvature(p.C))
         self._make_state(d=d, counts=4, totals=1)
         self._L = np.zeros((0, 0))
 
@@ -244,7 +240,7 @@ class KONS(_KernelForm):
 
     def _start(self, d: int) -> None:
         self._setting = self._hyper.C, self._hyper.alpha, self._hyper.stop
-        self._start_kernel_form(d)
+        super()._start(d)
 
     def _hint_rounds(self, n: int) -> None:
         cholesky.expect(self, ROWS, n)
@@ -293,8 +289,8 @@ class SketchedKONS(_KernelForm):
         As in KONS; the Newton decrement is that of the sketched A.
     gamma : float in (0, 1]
         Least probability.
-    beta, eps : float
-        Oversampling, > 0, and accuracy, in (0, 1), of KORS.
+    beta > 0, eps in (0, 1) : float
+        Oversampling and accuracy of KORS.
     sampling : {"independent", "shared", "weighted"}
         "independent": KORS tosses its own coins, and rounds in A have weight 1, as in the listing.
         "shared": one coin a round, with probability p, decides about both, and KORS's weight is 1/p
@@ -344,7 +340,7 @@ class SketchedKONS(_KernelForm):
         weighted = float(p.sampling == "weighted")
         self._setting = p.C, p.alpha, p.gamma, p.beta, p.eps, floor, weighted, p.stop
         self._kors_coins, self._coins = Coins([p.seed, 0]), Coins([p.seed, 1])
-        self._start_kernel_form(d)
+        super()._start(d)
         self._work = np.zeros((4, 0))
 
     def _make_buffers(self, rooms: dict[int, int]) -> dict[str, np.ndarray]:
