@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import oklnumba as okl
-from oklnumba.theory.li2023 import _eigenvalue_bounds
+from oklnumba.theory.li2023 import _bound_eigenvalues
 from tests import naive
 from tests.compiled import COMPILED
 from tests.expansions import ROUNDS, STREAMS, best_in_ball, play
@@ -161,7 +161,7 @@ def test_theorem_1_bounds_the_dictionary(kernel, name, zeta):
 def test_small_eigenvalues_are_not_lost_in_the_rounding_of_large_ones():
     """Against extended precision: the Gaussian kernel on a line, T eigenvalues from 30 to 0."""
     X = np.linspace(-1, 1, 40)[:, None]
-    found = _eigenvalue_bounds(okl.Gaussian(1.0), X)
+    found = _bound_eigenvalues(okl.Gaussian(1.0), X)
     # K = F F' with F of the Taylor series, whose columns fall fast: graded, so that the singular
     # values of its QR factor keep their digits.
     k = np.arange(30)
