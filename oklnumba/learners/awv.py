@@ -168,13 +168,13 @@ class KernelAWV(Ridge):
         return f"the RKHS of {self.kernel!r}"
 
     def _expect(self, n: int) -> None:
-        cholesky.expect(self, ATOMS, n)
+        cholesky.reserve_rows(self, ATOMS, n)
 
     def _room(self, axis: int, least: int) -> int:
-        return cholesky.capacity(least, self._rooms[axis])
+        return cholesky.choose_capacity(least, self._rooms[axis])
 
     def _buffers(self, rooms: dict[int, int]) -> dict[str, np.ndarray]:
-        L = cholesky.grown(
+        L = cholesky.grow_factor(
             self._L, min(self._played, len(self._L)), rooms[ATOMS], "use PKAWV or NystromAWV"
         )
         return super()._buffers(rooms) | {"L": L}
@@ -187,7 +187,7 @@ class KernelAWV(Ridge):
         self._ahead(len(X))
         for start in range(0, len(X), cholesky.BLOCK):
             stop = min(start + cholesky.BLOCK, len(X))
-            with cholesky.threads(self._played, stop - start):
+            with cholesky.limit_threads(self._played, stop - start):
                 self._play_block(X[start:stop], y[start:stop], trace.rows(start, stop))
 
     def _play_block(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
@@ -216,7 +216,7 @@ class KernelAWV(Ridge):
             part = X[start : start + cholesky.BLOCK]
             rows = np.empty((len(part), t))
             kernel_block(self._kernel, part, self._past, t, rows)
-            with cholesky.threads(t, len(part)):
+            with cholesky.limit_threads(t, len(part)):
                 cholesky.solve_rows(self._L, rows, t)
             corners = np.empty(len(part))
             kernel_diags(self._kernel, part, corners)
@@ -240,12 +240,12 @@ class KernelAWV(Ridge):
         return [part_of("K + lam I", matrix, solutions, self._label_scales(), column, reach)]
 
     def _state(self) -> dict[str, Any]:
-        return super()._state() | {"lower": cholesky.packed(self._L, self._played)}
+        return super()._state() | {"lower": cholesky.pack_rows(self._L, self._played)}
 
     def _restore(self, state: dict[str, Any]) -> None:
         t = np.shape(state["u"])[-1]
         super()._restore({"counts": np.array([t])} | state)  # not in files of version 0.1.0
-        cholesky.unpack(check_factor(state["lower"], t, self), self._L, t)
+        cholesky.unpack_rows(check_factor(state["lower"], t, self), self._L, t)
 
     def _check_state(self) -> None:
         refuse_outside("counts", self._counts, self._played, self._played)

@@ -13,7 +13,7 @@ import numpy as np
 from oklnumba.components.dictionaries import check_kors
 from oklnumba.components.kernels import Kernel, check_kernel
 from oklnumba.components.losses import kons_step
-from oklnumba.core import blas, cholesky
+from oklnumba.core import cholesky
 from oklnumba.core.checks import (
     require,
     require_nonnegative,
@@ -147,7 +147,7 @@ class _KernelForm(Curved):
 
     def _room(self, axis: int, least: int) -> int:
         return (
-            cholesky.capacity(least, self._rooms[axis])
+            cholesky.choose_capacity(least, self._rooms[axis])
             if axis == ROWS
             else super()._room(axis, least)
         )
@@ -157,7 +157,7 @@ class _KernelForm(Curved):
         if rooms[ROWS] > self._rooms[ROWS]:
             instead = "use SketchedKONS with a small gamma, or ProsNKONS"
             used = min(int(self._counts[ROWS]), len(self._L))
-            buffers["L"] = cholesky.grown(self._L, used, rooms[ROWS], instead)
+            buffers["L"] = cholesky.grow_factor(self._L, used, rooms[ROWS], instead)
         return buffers
 
     @property
@@ -194,13 +194,13 @@ class _KernelForm(Curved):
         return [part_of("D K D + alpha I", matrix, solutions, [float(self.C)], column, reach)]
 
     def _state(self) -> dict[str, Any]:
-        lower = cholesky.packed(self._L, int(self._counts[ROWS]))
+        lower = cholesky.pack_rows(self._L, int(self._counts[ROWS]))
         return super()._state() | {"lower": lower, "stopped": self._stopped}
 
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)
         r = int(self._counts[ROWS])
-        cholesky.unpack(check_factor(state["lower"], r, self), self._L, r)
+        cholesky.unpack_rows(check_factor(state["lower"], r, self), self._L, r)
         self._stopped = bool(state.get("stopped", False))  # version 0.1.0 never stopped
 
     def _check_state(self) -> None:
@@ -293,7 +293,7 @@ class KONS(_KernelForm):
         self.stop = stop
 
     def _expect(self, n: int) -> None:
-        cholesky.expect(self, ROWS, n)
+        cholesky.reserve_rows(self, ROWS, n)
 
     def _start(self, d: int) -> None:
         self._setting = float(self.C), float(self.alpha), float(self.stop)
@@ -315,7 +315,7 @@ class KONS(_KernelForm):
         n, start = len(X), 0
         while start < n and not self._stopped:
             stop = start + self._block(n - start)
-            with cholesky.threads(int(self._counts[ROWS]), stop - start):
+            with cholesky.limit_threads(int(self._counts[ROWS]), stop - start):
                 start += self._play_block(X[start:stop], y[start:stop], trace.rows(start, stop))
         if start < n:
             self._only_forecast(X[start:], trace.rows(start, n))
@@ -330,7 +330,7 @@ class KONS(_KernelForm):
         cholesky.solve_rows(self._L, solved, r)
         columns = np.array(X.T, order="C")
         kons_corner(self._kernel, X, columns, self._L, self._z, r, H, offsets)
-        blas.subtract_squares(solved, H)
+        cholesky.subtract_squares(solved, H)
         block = np.empty((b, b)), np.empty(b), np.empty(b), np.empty(b)
         played, status = self._play_spans(H, offsets, y, block, trace.predictions)
         self._note(status, played)
@@ -348,7 +348,7 @@ class KONS(_KernelForm):
             first, last = played, min(played + SPAN, b)
             kons_fold(H, offsets, block, first, last)
             cholesky.solve_rows(L, L[first:last, :first], first)
-            blas.subtract_squares(L[first:last, :first], H[first:last, first:last])
+            cholesky.subtract_squares(L[first:last, :first], H[first:last, first:last])
             played, status = kons_rounds(
                 H, offsets, y, steps, self._loss_code, self._setting, self._totals, block,
                 (first, last), out,

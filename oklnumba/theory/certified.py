@@ -49,7 +49,7 @@ class Span:
         A = lam * np.eye(r)
         for _, Z in self._parts():
             A += Z.T @ Z
-        self._L = cholesky.cholesky(A)
+        self._L = cholesky.factor_matrix(A)
 
     def _parts(self) -> Iterator[tuple[slice, np.ndarray]]:
         for start in range(0, len(self._X), ROWS):

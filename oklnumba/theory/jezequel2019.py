@@ -262,7 +262,7 @@ def _compute_leverages(Z: np.ndarray, ranks: np.ndarray, lam: float) -> np.ndarr
     cuts = np.unique([*np.flatnonzero(np.diff(ranks)) + 1, *range(0, len(Z), BLOCK), len(Z)])
     for start, stop in zip(cuts, cuts[1:], strict=False):
         past, rows = Z[:start, : ranks[start]], Z[start:stop, : ranks[start]]
-        L = cholesky.cholesky(past.T @ past + lam * np.eye(ranks[start]))
+        L = cholesky.factor_matrix(past.T @ past + lam * np.eye(ranks[start]))
         half = scipy.linalg.solve_triangular(L, rows.T, lower=True)
         shrinks = np.eye(len(rows)) + half.T @ half
         pivots = np.diag(np.linalg.cholesky(shrinks)) ** 2  # 1 + z' A_{t-1}^-1 z

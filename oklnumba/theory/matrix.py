@@ -28,7 +28,7 @@ def factor_shifted(K: np.ndarray, lam: float) -> np.ndarray:
     """Overwrite the lower triangle of K by the Cholesky factor of K + lam I; return K."""
     K[np.diag_indices_from(K)] += lam
     try:
-        return cholesky.cholesky(K)
+        return cholesky.factor_matrix(K)
     except scipy.linalg.LinAlgError:
         raise ValueError(
             f"K + lam I is not positive definite to double precision at lam = {lam!r}; raise lam"

@@ -36,7 +36,7 @@ class Failing:
         for name, module in list(sys.modules.items()):
             if name.startswith("oklnumba.") and hasattr(module, "aligned_zeros"):
                 monkeypatch.setattr(module, "aligned_zeros", self.counted(module.aligned_zeros))
-        monkeypatch.setattr(cholesky, "grown", self.counted(cholesky.grown))
+        monkeypatch.setattr(cholesky, "grow_factor", self.counted(cholesky.grow_factor))
 
     def counted(self, allocate):
         def counted(*args, **kwargs):
