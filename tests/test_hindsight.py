@@ -111,12 +111,6 @@ def test_a_comparator_that_is_not_proved_is_an_error(monkeypatch):
         okl.theory.norm_ball_comparator(KERNEL, X, SIGNS, 7.0)
 
 
-def test_an_unknown_loss_is_refused():
-    for call in (okl.theory.comparator, okl.theory.norm_ball_comparator, okl.theory.Hindsight):
-        with pytest.raises(ValueError, match="loss must be one of squared"):
-            call(KERNEL, X, Y, 1.0, loss="cubic")
-
-
 def test_a_stream_too_long_for_every_round_says_what_to_do():
     rows = np.zeros((20_001, 1))
     with pytest.raises(ValueError, match="X has 20001 rows.*regret_curve"):

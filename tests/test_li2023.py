@@ -95,17 +95,6 @@ def test_theorem_2_needs_3_D_for_every_removal(T):
     assert (regret > printed) == (T == 1000)
 
 
-def test_the_data_bound_refuses_bad_arguments():
-    for call, named in [
-        (lambda: okl.theory.pomdr_data_bound(-1.0, 1.0), "alignment"),
-        (lambda: okl.theory.pomdr_data_bound(1.0, 0.0), "radius"),
-        (lambda: okl.theory.pomdr_data_bound(1.0, 1.0, -1), "removals"),
-        (lambda: okl.theory.pomdr_data_bound(1.0, 1.0, 0, np.nan), "largest"),
-    ]:
-        with pytest.raises(ValueError, match=named):
-            call()
-
-
 def test_corollary_1_needs_3_D_in_the_rate():
     """Errata 28: the printed 3 for 3 D fails on this stream; the largest k(x, x) so far does not.
 
