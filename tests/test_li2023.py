@@ -15,19 +15,17 @@ from tests import naive
 from tests.compiled import COMPILED
 from tests.expansions import ROUNDS, STREAMS, best_in_ball, play
 
+THEORY = {"zeta": 1.0, "ald_scale": 1.0, "rate_scale": 1.0}  # settings of the theorems
+
 
 @pytest.mark.parametrize("radius", [1.0, 5.0, 25.0])
 @pytest.mark.parametrize("name", STREAMS)
 @pytest.mark.parametrize("switch_size", [None, 1])
 def test_corollary_1_holds(name, radius, switch_size):
-    learner = okl.POMD(okl.Gaussian(1.0), radius=radius, horizon=ROUNDS)
-    budget = None
+    learner, budget = okl.POMD(okl.Gaussian(1.0), radius=radius, horizon=ROUNDS), None
     if switch_size is not None:
-        budget = 20
-        learner = okl.POMDR(
-            okl.Gaussian(1.0), radius=radius, switch_size=1, budget=budget, horizon=ROUNDS,
-            zeta=1.0, ald_scale=1.0, rate_scale=1.0,
-        )  # fmt: skip
+        budget, params = 20, THEORY | {"radius": radius, "horizon": ROUNDS}
+        learner = okl.POMDR(okl.Gaussian(1.0), switch_size=1, budget=budget, **params)
     X, y, hinge = play(name, learner, ROUNDS)
     regret = hinge.sum() - best_in_ball(naive.gaussian(X, X), y, radius)
     assert regret <= okl.theory.pomdr_bound(okl.Gaussian(1.0), X, y, radius, budget)
@@ -80,10 +78,8 @@ def test_theorem_2_needs_3_D_for_every_removal(T):
     """
     X, y = np.full((T, 1), 10.0), np.ones(T)
     X[0] = 0.0
-    learner = okl.POMDR(
-        okl.Gaussian(1.0), radius=1.0, hints=1, switch_size=1, budget=2, horizon=T, zeta=1.0,
-        ald_scale=1.0, rate_scale=1.0,
-    )  # fmt: skip
+    params = THEORY | {"radius": 1.0, "hints": 1, "switch_size": 1, "budget": 2, "horizon": T}
+    learner = okl.POMDR(okl.Gaussian(1.0), **params)
     regret = okl.run(learner, X, y).losses.sum() - 1.0  # against k(10, .)
     diary = learner.diary
     assert (diary.alignment, diary.removals) == (pytest.approx(2.0), T - 1)
