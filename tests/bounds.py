@@ -123,7 +123,7 @@ def proposition_1(s):
 
 
 def proposition_2(s):
-    """Its left side, log det, is what Proposition 1 has, so it is tested as a bound of that."""
+    """The log det of Proposition 1 itself."""
     return s.log_dets[-1], theory.log_det_bound(s.kernel, s.X, s.lam)
 
 
@@ -140,13 +140,12 @@ def theorem_3_landmarks(s):
 
 
 def theorem_3(s, features):
-    learner = okl.PKAWV(features, lam=s.lam)
-    predictions = learner_forecasts(learner, s)
+    regret = s.regret(learner_forecasts(okl.PKAWV(features, lam=s.lam), s))
     at = sorted({1, s.n // 3, s.n})
     bounds = [
         theory.pkawv_bound(s.kernel, features, s.X[:t], s.lam, np.abs(s.y[:t]).max()) for t in at
     ]
-    return s.regret(predictions)[np.array(at) - 1], np.array(bounds)
+    return regret[np.array(at) - 1], np.array(bounds)
 
 
 def learner_forecasts(learner, s):
@@ -171,34 +170,36 @@ def theorem_4(s):
     return s.regret(predictions)[-1], theory.taylor_bound(features, s.X, s.lam, s.B)
 
 
+def run_nystrom(s, mu=1.0, beta=1.0):
+    """Return a run of Nystrom-AWV with a multiple of lam as mu."""
+    learner = okl.NystromAWV(s.kernel, lam=s.lam, mu=mu * s.lam, beta=beta, seed=s.seed)
+    return okl.run(learner, s.X, s.y)
+
+
 def nystrom_certificate(s):
     """Nystrom-AWV against the best function of its own space, at every round."""
-    run = okl.run(okl.NystromAWV(s.kernel, lam=s.lam, mu=s.lam, seed=s.seed), s.X, s.y)
+    run = run_nystrom(s)
     return run.certificate.regret, run.certificate.bound
 
 
 def theorem_6(s):
     """Nystrom-AWV with the beta of Proposition 5."""
-    mu = s.lam * 10.0 ** -(s.seed % 4)
-    beta = 12 * log(s.n / DELTA)
-    run = okl.run(okl.NystromAWV(s.kernel, lam=s.lam, mu=mu, beta=beta, seed=s.seed), s.X, s.y)
-    size = int(run.sizes[-1])
-    return s.regret(run.predictions)[-1], theory.nystrom_bound(s.kernel, s.X, s.lam, mu, size, s.B)
+    mu = 10.0 ** -(s.seed % 4)
+    run = run_nystrom(s, mu, beta=12 * log(s.n / DELTA))
+    bound = theory.nystrom_bound(s.kernel, s.X, s.lam, mu * s.lam, int(run.sizes[-1]), s.B)
+    return s.regret(run.predictions)[-1], bound
 
 
 def theorem_6_measured(s):
-    """Nystrom-AWV with the beta of practice and mu as it was: the largest |(I - P_t) C_t^1/2|^2.
+    """Nystrom-AWV with the beta of practice and the largest |(I - P_t) C_t^1/2|^2 of the run as mu.
 
     Then the theorem is deterministic, wherever this mu is at most lam.
     """
-    learner = okl.NystromAWV(s.kernel, lam=s.lam, mu=s.lam / 3, beta=1.0, seed=s.seed)
-    run = okl.run(learner, s.X, s.y)
-    mu = largest_gap(s.K, run.sizes)
-    if mu > s.lam or run.sizes[-1] == 0:
+    run = run_nystrom(s, 1 / 3)
+    mu, size = largest_gap(s.K, run.sizes), int(run.sizes[-1])
+    if mu > s.lam or size == 0:
         return None
-    bound = theory.nystrom_bound(
-        s.kernel, s.X, s.lam, max(mu, 1e-12 * s.lam), int(run.sizes[-1]), s.B
-    )
+    bound = theory.nystrom_bound(s.kernel, s.X, s.lam, max(mu, 1e-12 * s.lam), size, s.B)
     return s.regret(run.predictions)[-1], bound
 
 
@@ -212,13 +213,12 @@ def proposition_5_size(s):
 def proposition_5_accuracy(s):
     """What that dictionary leaves of the kernel, |(I - P_t) C_t^1/2|^2, at its worst round."""
     beta = theory.nystrom_size_bound(s.kernel, s.X, s.lam, DELTA).beta
-    learner = okl.NystromAWV(s.kernel, lam=s.lam, mu=s.lam, beta=beta, seed=s.seed)
-    return largest_gap(s.K, okl.run(learner, s.X, s.y).sizes), s.lam
+    return largest_gap(s.K, run_nystrom(s, beta=beta).sizes), s.lam
 
 
 def theorem_9(s):
     """Nystrom-AWV on the dictionary that it happens to have."""
-    run = okl.run(okl.NystromAWV(s.kernel, lam=s.lam, mu=s.lam, seed=s.seed), s.X, s.y)
+    run = run_nystrom(s)
     return s.regret(run.predictions)[-1], theory.growing_bound(s.kernel, s.X, s.y, s.lam, run.sizes)
 
 
@@ -252,10 +252,8 @@ def largest_gap(K, sizes):
     """
     joined = np.flatnonzero(np.diff(sizes, prepend=0))
     largest = 0.0
-    for t in sorted({*joined, len(K)}):  # rounds 0, ..., t - 1 were played with atoms below t
+    for t in sorted({*joined, len(K)} - {0}):  # rounds 0, ..., t - 1 were played with atoms below t
         atoms = joined[joined < t]
-        if t == 0:
-            continue
         rest = K[:t, :t].copy()
         if len(atoms):
             values, V = np.linalg.eigh(K[np.ix_(atoms, atoms)])
@@ -268,25 +266,24 @@ def largest_gap(K, sizes):
 
 def theorem_1(loss, make=okl.KONS):
     """KONS and its kin, against feasible competitors: multiples of the best functions."""
+    rule = losses.get(loss)
 
     def measure(s):
-        numbers = not losses.get(loss).classes
-        C = float(s.largest) if numbers else [0.5, 1.0, 3.0][s.seed % 3]
-        y = s.y if numbers else np.where(s.y >= 0, 1.0, -1.0)
+        C = [0.5, 1.0, 3.0][s.seed % 3] if rule.classes else float(s.largest)
+        y = np.where(s.y >= 0, 1.0, -1.0) if rule.classes else s.y
         predictions = okl.run(make(s.kernel, loss=loss, C=C, alpha=s.lam), s.X, y).predictions
         assert np.abs(predictions).max() <= C
-        played = losses.get(loss).value(predictions, y).sum()
-        bound = theory.kons_bound(s.kernel, s.X, loss, C, s.lam)
-        worst = played - losses.get(loss).value(np.zeros(s.n), y).sum()
+        played = rule.value(predictions, y).sum()
+        worst = played - rule.value(np.zeros(s.n), y).sum()
         for lam in (s.lam, s.lam / 10):
             # with a kink the best is not always found where lam is small: any competitor will do
-            near = loss if losses.get(loss).curvature(C) > 0.0 else "squared"
+            near = loss if rule.curvature(C) > 0.0 else "squared"
             best = theory.comparator(s.kernel, s.X, y, lam, near)
             reach = np.abs(best.predictions).max()
             for scale in (min(1.0, C / reach), min(0.5, 0.5 * C / reach)) if reach > 0 else ():
-                fit = losses.get(loss).value(scale * best.predictions, y).sum()
+                fit = rule.value(scale * best.predictions, y).sum()
                 worst = max(worst, played - fit - s.lam * (scale * best.norm) ** 2)
-        return worst, bound
+        return worst, theory.kons_bound(s.kernel, s.X, loss, C, s.lam)
 
     return measure
 

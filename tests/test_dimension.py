@@ -8,41 +8,34 @@ import numpy as np
 import pytest
 
 import oklnumba as okl
+from oklnumba import theory
 from tests.points import KERNEL, SIGNS, K, X, Y
 
 
-@pytest.mark.parametrize("lam", [10.0, 1.0, 1e-3])
-def test_log_det_and_effective_dimension(lam):
+@pytest.mark.parametrize("lam", [10.0, 1.0, 0.1, 1e-3])
+def test_dimensions_are_those_of_dense_algebra(lam):
     eigenvalues = np.linalg.eigvalsh(K)
     log_det = np.log1p(eigenvalues / lam).sum()
     dimension = (eigenvalues / (eigenvalues + lam)).sum()
-    np.testing.assert_allclose(okl.theory.log_det(KERNEL, X, lam), log_det, rtol=1e-10)
-    found = okl.theory.effective_dimension(KERNEL, X, lam)
+    np.testing.assert_allclose(theory.log_det(KERNEL, X, lam), log_det, rtol=1e-10)
+    found = theory.effective_dimension(KERNEL, X, lam)
     np.testing.assert_allclose(found, dimension, rtol=1e-9)
-    # Proposition 2 of pkawv, kappa = 1.
-    assert log_det <= np.log(np.e + np.e * len(X) / lam) * found
-
-
-@pytest.mark.parametrize("alpha", [2.0, 0.1])
-def test_leverage_scores_and_online_effective_dimension(alpha):
-    scores = np.diag(K @ np.linalg.inv(K + alpha * np.eye(60)))
-    found = okl.theory.leverage_scores(KERNEL, X, alpha)
-    np.testing.assert_allclose(found, scores, rtol=1e-9)
-    online = sum(
-        (K[:t, :t] @ np.linalg.inv(K[:t, :t] + alpha * np.eye(t)))[-1, -1] for t in range(1, 61)
-    )
-    dimension = okl.theory.online_effective_dimension(KERNEL, X, alpha)
-    np.testing.assert_allclose(dimension, online, rtol=1e-9)
-    assert found.sum() <= dimension <= okl.theory.log_det(KERNEL, X, alpha)
+    assert log_det <= np.log(np.e + np.e * len(X) / lam) * found  # pkawv Prop. 2, kappa = 1
+    assert log_det <= theory.log_det_bound(KERNEL, X, lam)
+    scores = theory.leverage_scores(KERNEL, X, lam)
+    expected = np.diag(np.linalg.solve(K + lam * np.eye(60), K))
+    np.testing.assert_allclose(scores, expected, rtol=1e-9)
+    prefixes = [(K[:t, :t], K[:t, t - 1]) for t in range(1, 61)]
+    online = sum(np.linalg.solve(P + lam * np.eye(len(P)), k)[-1] for P, k in prefixes)
+    measured = theory.online_effective_dimension(KERNEL, X, lam)
+    np.testing.assert_allclose(measured, online, rtol=1e-9)
+    assert scores.sum() <= measured <= log_det
 
 
 def test_kernel_alignment_is_its_formula():
-    y = np.sign(Y)
-    expected = np.trace(K) - y @ K @ y / 60
-    np.testing.assert_allclose(okl.theory.kernel_alignment(KERNEL, X, y), expected, rtol=1e-12)
-    found = okl.theory.kernel_alignment(KERNEL, X, y)
-    np.testing.assert_allclose(found, expected, rtol=1e-12)
-    ideal = okl.theory.kernel_alignment(okl.Linear(), y[:, None], y)
+    expected = np.trace(K) - SIGNS @ K @ SIGNS / 60
+    np.testing.assert_allclose(theory.kernel_alignment(KERNEL, X, SIGNS), expected, rtol=1e-12)
+    ideal = theory.kernel_alignment(okl.Linear(), SIGNS[:, None], SIGNS)
     np.testing.assert_allclose(ideal, 0.0, atol=1e-12)
 
 
@@ -51,27 +44,62 @@ def test_projection_gap_by_lanczos(landmarks):
     features = okl.NystromFeatures(X[:landmarks], KERNEL)
     F = features.transform(X)
     expected = np.linalg.eigvalsh(K - F @ F.T)[-1]
-    exact = okl.theory.projection_gap(KERNEL, features, X)
+    exact = theory.projection_gap(KERNEL, features, X)
     np.testing.assert_allclose(exact, expected, rtol=1e-8, atol=1e-10)
-    lanczos = okl.theory.projection_gap(KERNEL, features, X, method="lanczos")
+    lanczos = theory.projection_gap(KERNEL, features, X, method="lanczos")
     np.testing.assert_allclose(lanczos, expected, rtol=1e-5, atol=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: okl.theory.log_det(KERNEL, X, 0.0), "lam"),
-        (lambda: okl.theory.log_det("gaussian", X, 1.0), "kernel"),
-        (lambda: okl.theory.log_det(KERNEL, X * np.nan, 1.0), "row 0"),
-        (lambda: okl.theory.comparator(KERNEL, X, Y[:-1], 1.0), "shape"),
-        (lambda: okl.theory.leverage_scores(KERNEL, X, -1.0), "alpha"),
-        (lambda: okl.theory.kernel_alignment(KERNEL, X, Y), "-1 and"),
-        (lambda: okl.theory.taylor_degree(0, 1.0, 1.0, 1.0), "n must"),
-        (lambda: okl.theory.taylor_degree(9, 1.0, -1.0, 1.0), "radius"),
-        (lambda: okl.theory.awv_bound(KERNEL, X, 1.0, B=-1.0), "B must"),
-        (lambda: okl.theory.log_det(okl.Linear(), np.ones((5, 1)), 1e-30), "raise lam"),
-    ],
-)
+G, W, INTEGERS = [[1.0, 2.0]], [0.5, 0.5], np.arange(1, 61)
+REFUSED = [  # one call for each rule of theory/arguments.py, and for each rule of one function
+    (lambda: theory.log_det(KERNEL, X, 0.0), "lam must"),
+    (lambda: theory.log_det("gaussian", X, 1.0), "kernel must"),
+    (lambda: theory.log_det(KERNEL, X * np.nan, 1.0), "row 0"),
+    (lambda: theory.log_det(okl.Linear(), np.ones((5, 1)), 1e-30), "raise lam"),
+    (lambda: theory.leverage_scores(KERNEL, X, alpha=-1.0), "alpha must"),
+    (lambda: theory.kernel_alignment(KERNEL, X, Y), "-1 and"),
+    (lambda: theory.projection_gap(KERNEL, KERNEL, X), "features must"),
+    (lambda: theory.projection_gap(KERNEL, okl.TaylorFeatures(1), X, "qr"), "method must"),
+    (lambda: theory.comparator(KERNEL, X, Y[:-1], 1.0), "shape"),
+    (lambda: theory.comparator(KERNEL, X, Y, 1.0, loss="cubic"), "loss must be one of squared"),
+    (lambda: theory.norm_ball_comparator(KERNEL, X, SIGNS, 0.0), "radius must"),
+    (lambda: theory.taylor_degree(0, 1.0, 1.0, 1.0), "n must"),
+    (lambda: theory.taylor_degree(9, 1.0, -1.0, 1.0), "radius must"),
+    (lambda: theory.taylor_degree(9, 1.0, 1.0, sigma=0.0), "sigma must"),
+    (lambda: theory.taylor_bound(okl.FourierFeatures(9), X, 1.0), "a TaylorFeatures"),
+    (lambda: theory.taylor_bound(okl.TaylorFeatures(3), X, 1.0), "degree is 3, but Theorem 4 asks"),
+    (lambda: theory.awv_bound(KERNEL, X, 1.0, B=-1.0), "B must"),
+    (lambda: theory.nystrom_bound(KERNEL, X, 1.0, mu=2.0, size=3), "mu must .* = .0, 1.0."),
+    (lambda: theory.nystrom_size_bound(KERNEL, X, 1.0, delta=1.0), "delta must"),
+    (lambda: theory.growing_bound(KERNEL, X, Y, 1.0, INTEGERS[:59]), "60 integers"),
+    (lambda: theory.growing_bound(KERNEL, X, Y, 1.0, INTEGERS + 0.0), "60 integers"),
+    (lambda: theory.growing_bound(KERNEL, X, Y, 1.0, INTEGERS[::-1]), "never fall"),
+    (lambda: theory.growing_bound(KERNEL, X, Y, 1.0, -INTEGERS), "never fall"),
+    (lambda: theory.growing_bound(KERNEL, X, Y, 1.0, 0 * INTEGERS + 2), "by one at most"),
+    (lambda: theory.growing_bound(KERNEL, X, Y, 1.0, INTEGERS, okl.TaylorFeatures(2)), "at most 6"),
+    (lambda: theory.capacity_bound(10, 3, gamma=1.0), "gamma must"),
+    (lambda: theory.kons_bound(KERNEL, X, steps=-INTEGERS), "steps must"),
+    (lambda: theory.sketched_kons_bound(KERNEL, X, 0.5, "hinge"), "with curvature"),
+    (lambda: theory.kors_size_bound(KERNEL, X, eps=1.0), "eps must"),
+    (lambda: theory.discounted_awv_bound(X, Y, 1.0, 0.0, X), "discount must"),
+    (lambda: theory.discounted_awv_bound(X, Y, 1.0, 0.9, X[:3]), "comparators must"),
+    (lambda: theory.pomdr_bound(KERNEL, X, SIGNS, 1.0, budget=1), "budget must"),
+    (lambda: theory.pomdr_data_bound(-1.0, 1.0), "alignment must"),
+    (lambda: theory.pomdr_data_bound(1.0, 1.0, removals=-1), "removals must"),
+    (lambda: theory.ogd_bound(G, [1.0], 0.1), "w has 1 columns"),
+    (lambda: theory.ogd_bound([[np.nan, 1.0]], W, 0.1), "gradients has nan at row 0, column 0"),
+    (lambda: theory.p_norm_bound(G, W, 0.1, 3.0), "p must"),
+    (lambda: theory.exponentiated_gradient_bound(G, [0.5, 0.6], 0.1), "simplex"),
+    (lambda: theory.winnow_bound(G, [0.5], W), "-1 and"),
+    (lambda: theory.adaptive_ftrl_bound(G, W, "nonsense"), "kind must"),
+    (lambda: theory.adagrad_bound(G, W, sigma=3.0), "sigma must be at least"),
+    (lambda: theory.svm_rounds(1.0, 0.0), "eps must"),
+    (lambda: theory.experts_bound(0), "count must"),
+    (lambda: theory.experts_bound(2, kind="nonsense"), "kind must"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "message"), REFUSED)
 def test_errors_say_what_is_wrong(call, message):
     with pytest.raises(ValueError, match=message):
         call()
@@ -80,14 +108,11 @@ def test_errors_say_what_is_wrong(call, message):
 @pytest.mark.parametrize(
     "function",
     [
-        lambda X: okl.theory.log_det(KERNEL, X, 1.0),
-        lambda X: okl.theory.leverage_scores(KERNEL, X, 1.0),
-        lambda X: okl.theory.effective_dimension(KERNEL, X, 1.0),
-        lambda X: okl.theory.online_effective_dimension(KERNEL, X, 1.0),
-        lambda X: okl.theory.kons_bound(KERNEL, X),
-        lambda X: okl.theory.kons_bound(KERNEL, X, "hinge"),
-        lambda X: okl.theory.sketched_kons_bound(KERNEL, X, 0.5),
-        lambda X: okl.theory.kors_size_bound(KERNEL, X),
+        lambda X: theory.log_det(KERNEL, X, 1.0),
+        lambda X: theory.leverage_scores(KERNEL, X, 1.0),
+        lambda X: theory.online_effective_dimension(KERNEL, X, 1.0),
+        lambda X: theory.kons_bound(KERNEL, X),
+        lambda X: theory.kons_bound(KERNEL, X, "hinge"),
     ],
 )
 def test_one_matrix_of_all_pairs_is_enough(function, monkeypatch):
@@ -111,11 +136,10 @@ def test_one_matrix_of_all_pairs_is_enough(function, monkeypatch):
 def test_the_meter_measures_the_kernel_of_its_features(features):
     F = features.transform(X)
     gram = F @ F.T
-    meter = okl.theory.Meter(features, lam=0.3)
+    meter = theory.Meter(features, lam=0.3)
     with pytest.raises(ValueError, match="partial_fit"):
         meter.read()
-    learner = okl.KernelAWV(KERNEL)
-    run = okl.run(learner, meter.follow(X, SIGNS, every=25))
+    run = okl.run(okl.KernelAWV(KERNEL), meter.follow(X, SIGNS, every=25))
     assert run.rounds == 60 and [reading.rounds for reading in meter.history] == [25, 50, 60]
     for t, reading in zip((25, 50, 60), meter.history, strict=True):
         values = np.linalg.eigvalsh(gram[:t, :t])
@@ -124,7 +148,7 @@ def test_the_meter_measures_the_kernel_of_its_features(features):
         aligned = SIGNS[:t] @ gram[:t, :t] @ SIGNS[:t] / t
         np.testing.assert_allclose(reading.alignment, np.trace(gram[:t, :t]) - aligned)
     pairs = [(X[:30], SIGNS[:30]), (X[30:], SIGNS[30:])]
-    again = okl.theory.Meter(features, lam=0.3)
+    again = theory.Meter(features, lam=0.3)
     assert len(list(again.follow(pairs))) == 2
     np.testing.assert_allclose(again.read(), meter.read(), rtol=1e-12)
     before = again.read()

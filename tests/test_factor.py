@@ -1,4 +1,4 @@
-"""The blocked Cholesky factor, and that LAPACK's is called on its blocks only."""
+"""The blocked Cholesky factor; LAPACK's is called on its blocks only."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 import scipy.linalg
 
 import oklnumba as okl
-from oklnumba.core import blas, cholesky
+from oklnumba.core import cholesky
 from oklnumba.theory import matrix
 
 MATRICES = {n: okl.Gaussian(1.0)(np.random.default_rng(n).uniform(-1, 1, (n, 3))) for n in
@@ -23,7 +23,7 @@ def small_blocks(monkeypatch):
 @pytest.mark.parametrize("n", MATRICES)
 def test_factor_solve_and_inverse_are_those_of_dense_algebra(n):
     A = MATRICES[n] + 0.1 * np.eye(n)
-    L = np.tril(cholesky.cholesky(A.copy()))
+    L = np.tril(cholesky.factor_matrix(A.copy()))
     np.testing.assert_allclose(L, np.linalg.cholesky(A), rtol=1e-10, atol=1e-12)
     b = np.arange(1.0, n + 1.0)
     np.testing.assert_allclose(
@@ -38,7 +38,7 @@ def test_a_matrix_that_is_not_positive_is_refused(row):
     A = np.eye(150)
     A[row, row] = -1.0
     with pytest.raises(scipy.linalg.LinAlgError, match=f"row {row} is not positive"):
-        cholesky.cholesky(A)
+        cholesky.factor_matrix(A)
 
 
 def test_lapack_factors_blocks_only(monkeypatch):
@@ -52,7 +52,7 @@ def test_lapack_factors_blocks_only(monkeypatch):
 
         return call
 
-    monkeypatch.setattr(blas, "cholesky", watched(blas.cholesky, "blas"))
+    monkeypatch.setattr(cholesky, "factor_block", watched(cholesky.factor_block, "blas"))
     for name in ("dpotrf", "dpstrf", "dpotri", "dtrtri", "dposv", "dsysv"):
         function = getattr(scipy.linalg.lapack, name)
         monkeypatch.setattr(scipy.linalg.lapack, name, watched(function, name))
@@ -82,11 +82,11 @@ def test_lapack_factors_blocks_only(monkeypatch):
     assert max(rows for _, rows in seen) <= 32
 
 
-def test_blas_refuses_what_it_would_misread():
+def test_arrays_that_blas_would_misread_are_refused():
     A = np.ones((4, 4))
     for wrong in (A[:, ::2], A.T[:3], A.astype(np.float32), A[:3]):
         with pytest.raises(ValueError, match=r"BLAS needs \(\d, \d\) float64 numbers, adjacent"):
-            blas.subtract_squares(np.ones((4, 2)), wrong)
+            cholesky.subtract_squares(np.ones((4, 2)), wrong)
     A.flags.writeable = False
     with pytest.raises(ValueError, match="and writeable"):
-        blas.subtract_squares(np.ones((4, 2)), A)
+        cholesky.subtract_squares(np.ones((4, 2)), A)

@@ -42,12 +42,12 @@ def adversarial(learner, Z):
 def comparators(Z, y, w):
     """Return sequences to compare with: the truth, ridge on each quarter and on all, and zero."""
     n, r = Z.shape
-    segments = np.empty_like(w)
-    for part in np.split(np.arange(n), 4):
-        A = Z[part].T @ Z[part] + 0.1 * np.eye(r)
-        segments[part] = np.linalg.solve(A, Z[part].T @ y[part])
-    ridge = np.linalg.solve(Z.T @ Z + 0.1 * np.eye(r), Z.T @ y)
-    return {"truth": w, "segments": segments, "ridge": ridge, "zero": np.zeros(r)}
+    segments, ridge = np.empty_like(w), np.empty_like(w)
+    for parts, fitted in ((4, segments), (1, ridge)):
+        for part in np.split(np.arange(n), parts):
+            A = Z[part].T @ Z[part] + 0.1 * np.eye(r)
+            fitted[part] = np.linalg.solve(A, Z[part].T @ y[part])
+    return w, segments, ridge[0], np.zeros(r)
 
 
 def regrets(y, forecasts, Z, u):
@@ -69,7 +69,7 @@ def test_dynamic_regret_is_under_the_bound(kind):
         else:
             y = (Z * w).sum(axis=1) + noise
             forecasts = okl.run(learner, Z, y).predictions
-        for u in comparators(Z, y, w).values():
+        for u in comparators(Z, y, w):
             bound = discounted_awv_bound(Z, y, lam, discount, u)
             assert (regrets(y, forecasts, Z, u) <= bound + 1e-9).all()
 
@@ -110,7 +110,7 @@ def test_pkawv_is_under_the_bound_and_features_are_its_inputs():
     features = okl.TaylorFeatures(2)
     run = okl.run(okl.PKAWV(features, lam=0.1, discount=0.95), X, y)
     Z = features.transform(X)
-    for u in comparators(Z, y, np.ones_like(Z)).values():
+    for u in comparators(Z, y, np.ones_like(Z)):
         bound = discounted_awv_bound(Z, y, 0.1, 0.95, u)
         assert (regrets(y, run.predictions, Z, u) <= bound + 1e-9).all()
 
@@ -125,20 +125,3 @@ def test_half_the_bound_is_exceeded_where_each_direction_is_new_again():
     bound = discounted_awv_bound(Z, signs, 1e-3, 0.5, u)
     assert (regret <= bound).all()
     assert (regret > bound / 2).all()
-
-
-@pytest.mark.parametrize(
-    ("change", "word"),
-    [
-        ({"discount": 0.0}, "discount"),
-        ({"lam": 0.0}, "lam"),
-        ({"comparators": np.zeros(2)}, "comparators"),
-        ({"comparators": np.full(3, np.nan)}, "comparators"),
-        ({"y": np.ones(3)}, "y"),
-        ({"Z": np.full((5, 3), np.inf)}, "Z"),
-    ],
-)
-def test_bad_arguments_are_named(change, word):
-    good = dict(Z=np.ones((5, 3)), y=np.ones(5), lam=1.0, discount=0.9, comparators=np.ones(3))
-    with pytest.raises(ValueError, match=word):
-        discounted_awv_bound(**(good | change))

@@ -22,18 +22,19 @@ from oklnumba.experiments.games import Portfolio
 from tests.compiled import COMPILED
 from tests.linear_games import D, game_gradients, played
 
-POTENTIALS = [
-    euclidean(0.7),
-    euclidean(2.0, radius=1.5),
-    squared_p_norm(0.5, 1.3),
-    squared_p_norm(1.0, 2.0),
-    negative_entropy(0.8),
-    negative_entropy(0.3, scale=4.0),
-]
+LEARNERS = {  # whose points the mirror maps are
+    euclidean(0.7): okl.OGD(0.7),
+    euclidean(2.0, radius=1.5): okl.LazyOGD(2.0, radius=1.5),
+    squared_p_norm(0.5, 1.3): okl.PNorm(0.5, p=1.3),
+    squared_p_norm(1.0, 2.0): okl.PNorm(1.0, p=2.0),
+    negative_entropy(0.8): okl.Hedge(0.8),
+    negative_entropy(0.3, scale=4.0): okl.Hedge(0.3, scale=4.0),
+}
+every_potential = pytest.mark.parametrize("potential", LEARNERS, ids=lambda one: one.name)
 vectors = st.lists(st.floats(-20, 20), min_size=D, max_size=D).map(np.array)
 
 
-@pytest.mark.parametrize("potential", POTENTIALS, ids=lambda one: one.name)
+@every_potential
 @settings(max_examples=60 if COMPILED else 5)
 @given(s=vectors, r=vectors)
 def test_identities_of_conjugates_and_mirror_maps(potential, s, r):
@@ -74,20 +75,12 @@ def test_examples_of_the_notes():
     assert (dual_exponent(1), dual_exponent(np.inf)) == (np.inf, 1.0)
 
 
-@pytest.mark.parametrize("potential", POTENTIALS, ids=lambda one: one.name)
+@every_potential
 def test_mirror_maps_are_the_points_of_the_learners(potential):
     gradients = game_gradients(2)
-    learner = {
-        "|w|^2 / (2 0.7)": okl.OGD(0.7),
-        "|w|^2 / (2 2) on the ball of radius 1.5": okl.LazyOGD(2.0, radius=1.5),
-        "|w|_1.3^2 / (2 0.5)": okl.PNorm(0.5, p=1.3),
-        "|w|_2^2 / (2 1)": okl.PNorm(1.0, p=2.0),
-        "entropy / 0.8 on the simplex of sum 1": okl.Hedge(0.8),
-        "entropy / 0.3 on the simplex of sum 4": okl.Hedge(0.3, scale=4.0),
-    }[potential.name]
     sums = np.vstack([np.zeros(D), np.cumsum(gradients, axis=0)])
     expected = [potential.mirror_map(-G) for G in sums]
-    assert_allclose(played(learner, gradients), expected, rtol=1e-9, atol=1e-12)
+    assert_allclose(played(LEARNERS[potential], gradients), expected, rtol=1e-9, atol=1e-12)
 
 
 def test_points_outside_the_domain_are_refused():
@@ -100,19 +93,15 @@ def test_points_outside_the_domain_are_refused():
         for call in calls:
             with pytest.raises(ValueError, match=why):
                 call(bad)
-    with pytest.raises(ValueError, match="column 0"):
-        entropy.gradient([0.0, 1.0])
-    with pytest.raises(ValueError, match="outside the ball"):
-        ball.value([1.0, 1.0])
-    with pytest.raises(ValueError, match="row 0, column 1"):
-        Portfolio([[1.0, 0.0]])
-    with pytest.raises(ValueError, match="points"):
-        game.wealth([[0.5, 0.5, 0.0]])
-    for call in (
-        lambda: euclidean(eta=0.0),
-        lambda: squared_p_norm(1.0, 1.0),
-        lambda: negative_entropy(scale=-1.0),
-        lambda: dual_exponent(0.5),
-    ):
-        with pytest.raises(ValueError, match="must be"):
+    for call, why in [
+        (lambda: entropy.gradient([0.0, 1.0]), "column 0"),
+        (lambda: ball.value([1.0, 1.0]), "outside the ball"),
+        (lambda: Portfolio([[1.0, 0.0]]), "row 0, column 1"),
+        (lambda: game.wealth([[0.5, 0.5, 0.0]]), "points"),
+        (lambda: euclidean(eta=0.0), "eta must be"),
+        (lambda: squared_p_norm(1.0, 1.0), "p must be"),
+        (lambda: negative_entropy(scale=-1.0), "scale must be"),
+        (lambda: dual_exponent(0.5), "p must be"),
+    ]:
+        with pytest.raises(ValueError, match=why):
             call()

@@ -61,9 +61,11 @@ def test_rounds_a_pass_change_no_bit(d):
 def test_a_run_makes_room_for_its_rounds_once(cls, monkeypatch):
     rng = np.random.default_rng(0)
     X, y = rng.uniform(-1, 1, (700, 2)), rng.uniform(-1, 1, 700)
-    rooms, grown = [], cholesky.grown
+    rooms, grown = [], cholesky.grow_factor
     monkeypatch.setattr(
-        cholesky, "grown", lambda L, t, rows, *rest: rooms.append(rows) or grown(L, t, rows, *rest)
+        cholesky,
+        "grow_factor",
+        lambda L, t, rows, *rest: rooms.append(rows) or grown(L, t, rows, *rest),
     )
     okl.run(cls(okl.Gaussian(1.0)), X, y)
     assert rooms == [spread(700)]

@@ -37,15 +37,10 @@ def __dir__() -> list[str]:
 
 @dataclass(frozen=True)
 class Loss:
-    """A loss by its name; ``get`` makes it.
+    """A loss by its name; ``get`` returns it.
 
-    Attributes
-    ----------
-    name : str
-    code : int
-        Its code in hot/primitives/losses.py.
-    classes : bool
-        Whether its labels must be -1 or +1.
+    ``code`` is its code in hot/primitives/losses.py, ``classes`` says whether its labels must be -1
+    or +1.
     """
 
     name: str
@@ -74,19 +69,17 @@ class Loss:
 
     @formula
     def curvature(self, C: float) -> float:
-        """Return the curvature sigma of the loss on [-C, C] (kons Assumption 2).
+        """Return the curvature sigma of the loss on [-C, C], C > 0 (kons Assumption 2).
 
         The largest sigma with l(a) >= l(b) + l'(b)(a - b) + sigma/2 (l'(b)(a - b))^2; labels in
-        [-C, C] for the squared loss. 0 for losses without curvature (kons Assumption 2).
+        [-C, C] for the squared loss. 0 for losses without curvature.
         """
-        C = require_positive("C", C)
-        return float(self._curvature(C))
+        return float(self._curvature(require_positive("C", C)))
 
     @formula
     def lipschitz(self, C: float) -> float:
-        """Return the largest |l'| for forecasts (and labels, in regression) in [-C, C]."""
-        C = require_positive("C", C)
-        return float(self._lipschitz(C))
+        """Return the largest |l'| for forecasts (and labels, in regression) in [-C, C], C > 0."""
+        return float(self._lipschitz(require_positive("C", C)))
 
 
 def _squared_hinge_curvature(C: float) -> float:
@@ -94,7 +87,7 @@ def _squared_hinge_curvature(C: float) -> float:
     return (3 * C - 1) / (8 * C * C * (1 + C)) if C > 1 else 1 / (2 * (1 + C) ** 2)
 
 
-def _logistic(forecast: np.ndarray, y: np.ndarray) -> np.ndarray:
+def _logistic_values(forecast: np.ndarray, y: np.ndarray) -> np.ndarray:
     values = np.empty(len(y))
     loss_values(LOGISTIC, forecast, y, values)  # NumPy's exp has other bits on other processors
     return values
@@ -106,61 +99,24 @@ def _shortfall(forecast: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 # Values in NumPy, where it has the bits of hot/primitives/losses.py: every run records them, and
 # compiling takes 0.2 s.
-LOSSES = {
-    loss.name: loss
-    for loss in (
-        Loss(
-            "squared",
-            SQUARED,
-            False,
-            lambda forecast, y: (y - forecast) ** 2,
-            lambda C: 1 / (8 * C * C),
-            lambda C: 4 * C,
-        ),
-        Loss(
-            "absolute",
-            ABSOLUTE,
-            False,
-            lambda forecast, y: np.abs(y - forecast),
-            lambda C: 0.0,
-            lambda C: 1.0,
-        ),
-        Loss(
-            "epsilon_insensitive",
-            EPSILON_INSENSITIVE,
-            False,
-            lambda forecast, y: np.maximum(np.abs(y - forecast) - TUBE, 0.0),
-            lambda C: 0.0,
-            lambda C: 1.0,
-        ),
-        Loss("hinge", HINGE, True, _shortfall, lambda C: 0.0, lambda C: 1.0),
-        Loss(
-            "squared_hinge",
-            SQUARED_HINGE,
-            True,
-            lambda forecast, y: _shortfall(forecast, y) ** 2,
-            _squared_hinge_curvature,
-            lambda C: 2 * (1 + C),
-        ),
-        Loss(
-            "logistic",
-            LOGISTIC,
-            True,
-            _logistic,
-            lambda C: exp(-C),
-            lambda C: 1 / (1 + exp(-C)),
-        ),
-    )
-}
+LOSSES = {loss.name: loss for loss in (
+    Loss("squared", SQUARED, False,
+         lambda f, y: (y - f) ** 2, lambda C: 1 / (8 * C * C), lambda C: 4 * C),
+    Loss("absolute", ABSOLUTE, False,
+         lambda f, y: np.abs(y - f), lambda C: 0.0, lambda C: 1.0),
+    Loss("epsilon_insensitive", EPSILON_INSENSITIVE, False,
+         lambda f, y: np.maximum(np.abs(y - f) - TUBE, 0.0), lambda C: 0.0, lambda C: 1.0),
+    Loss("hinge", HINGE, True,
+         _shortfall, lambda C: 0.0, lambda C: 1.0),
+    Loss("squared_hinge", SQUARED_HINGE, True,
+         lambda f, y: _shortfall(f, y) ** 2, _squared_hinge_curvature, lambda C: 2 * (1 + C)),
+    Loss("logistic", LOGISTIC, True,
+         _logistic_values, lambda C: exp(-C), lambda C: 1 / (1 + exp(-C))),
+)}  # fmt: skip
 
 
 def get(name: str) -> Loss:
-    """Return the loss of that name.
-
-    Raises
-    ------
-    ValueError
-        For a name that is not one of ``LOSSES``.
+    """Return the loss of that name; ValueError for a name that is not one of ``LOSSES``.
 
     Examples
     --------
@@ -178,21 +134,8 @@ def kons_step(loss: str, C: float = 1.0, dimension: float = 1.0) -> float:
     """Return eta of KONS's steps eta_t = eta / sqrt(t) for losses without curvature (kons Thm 1).
 
     sqrt(dimension) / (L C), L the largest slope of the loss on [-C, C]. Dimension 1 is the step of
-    the theorem's second case, with regret O(d_eff sqrt(n)); where an oracle tells the effective
-    dimension d_eff(alpha) beforehand, it gives regret O(sqrt(d_eff n)).
-
-    Parameters
-    ----------
-    loss : str
-        One of ``losses.LOSSES``.
-    C : float > 0
-    dimension : float > 0
-        ``effective_dimension(kernel, X, alpha)`` of the stream to come, or 1.
-
-    Raises
-    ------
-    ValueError
-        If an argument is not valid.
+    the theorem's second case, with regret O(d_eff sqrt(n)); ``effective_dimension(kernel, X,
+    alpha)`` of the stream to come, if it is known, gives regret O(sqrt(d_eff n)).
 
     Examples
     --------

@@ -24,13 +24,7 @@ def as_vector(values: ArrayLike, name: str, width: int | None = None) -> np.ndar
 
 
 def check_simplex(w: ArrayLike, scale: float = 1.0, name: str = "w") -> np.ndarray:
-    """Return a point of the simplex {w >= 0, sum w = scale}.
-
-    Raises
-    ------
-    ValueError
-        If w is not a finite vector, or outside the simplex by more than rounding.
-    """
+    """Return w (d,), a point of the simplex {w >= 0, sum w = scale}; ValueError if it is not."""
     require_instance("name", name, str, "a text")
     w, scale = as_vector(w, name), require_positive("scale", scale)
     if w.min() < -ON_SIMPLEX * scale:
@@ -82,6 +76,16 @@ class Potential:
         return brief(self, name=self.name, strength=self.strength)
 
 
+def _define(
+    name: str, strength: float, p: float, value: Callable, gradient: Callable, conjugate: Callable,
+    mirror_map: Callable,
+) -> Potential:  # fmt: skip
+    """Return the potential of these functions, strongly convex in the p-norm."""
+    q = dual_exponent(p)
+    functions = map(formula, (value, gradient, conjugate, mirror_map))
+    return Potential(name, *functions, strength, lambda w: p_norm(w, p), lambda g: p_norm(g, q))
+
+
 def _as_exponent(p: float) -> float:
     found = as_float(p)
     require(found >= 1.0, "p", p, "a number >= 1, or infinity")
@@ -115,7 +119,7 @@ def euclidean(eta: float = 1.0, radius: float | None = None) -> Potential:
     eta = require_positive("eta", eta)
     radius = check_radius(radius)
 
-    def inside(w: ArrayLike) -> np.ndarray:
+    def check_ball(w: ArrayLike) -> np.ndarray:
         w = as_vector(w, "w")
         if np.linalg.norm(w) > radius * (1 + ON_SIMPLEX):
             raise ValueError(
@@ -123,27 +127,21 @@ def euclidean(eta: float = 1.0, radius: float | None = None) -> Potential:
             )
         return w
 
-    @formula
     def mirror_map(s: ArrayLike) -> np.ndarray:
         w = eta * as_vector(s, "s")
         project_ball(w, radius, len(w))
         return w
 
-    @formula
     def conjugate(s: ArrayLike) -> float:
         w = mirror_map(s)
         return float(as_vector(s, "s") @ w - w @ w / (2 * eta))
 
-    return Potential(
-        f"|w|^2 / (2 {eta:g})" + (f" on the ball of radius {radius:g}" if radius < inf else ""),
-        formula(lambda w: float(inside(w) @ inside(w) / (2 * eta))),
-        formula(lambda w: inside(w) / eta),
-        conjugate,
-        mirror_map,
-        1.0 / eta,
-        lambda w: p_norm(w, 2),
-        lambda g: p_norm(g, 2),
-    )
+    def value(w: ArrayLike) -> float:
+        w = check_ball(w)
+        return float(w @ w / (2 * eta))
+
+    name = f"|w|^2 / (2 {eta:g})" + (f" on the ball of radius {radius:g}" if radius < inf else "")
+    return _define(name, 1.0 / eta, 2, value, lambda w: check_ball(w) / eta, conjugate, mirror_map)
 
 
 @formula
@@ -153,14 +151,6 @@ def squared_p_norm(eta: float = 1.0, p: float = 1.5) -> Potential:
     p = check_p(p)
     q = dual_exponent(p)
 
-    @formula
-    def mirror_map(s: ArrayLike) -> np.ndarray:
-        s = as_vector(s, "s")
-        w = np.empty(len(s))
-        p_norm_map(-s, float(eta), float(p), w, len(w))
-        return w
-
-    @formula
     def gradient(w: ArrayLike) -> np.ndarray:
         w = as_vector(w, "w")
         largest = np.abs(w).max()
@@ -170,16 +160,16 @@ def squared_p_norm(eta: float = 1.0, p: float = 1.5) -> Potential:
         norm = np.linalg.norm(scaled, p)
         return largest * norm ** (2 - p) * np.sign(w) * np.abs(scaled) ** (p - 1) / eta
 
-    return Potential(
-        f"|w|_{p:g}^2 / (2 {eta:g})",
-        formula(lambda w: p_norm(w, p) ** 2 / (2 * eta)),
-        gradient,
-        formula(lambda s: eta * p_norm(s, q) ** 2 / 2),
-        mirror_map,
-        (p - 1.0) / eta,
-        lambda w: p_norm(w, p),
-        lambda g: p_norm(g, q),
-    )
+    def mirror_map(s: ArrayLike) -> np.ndarray:
+        s = as_vector(s, "s")
+        w = np.empty(len(s))
+        p_norm_map(-s, eta, p, w, len(w))
+        return w
+
+    return _define(
+        f"|w|_{p:g}^2 / (2 {eta:g})", (p - 1.0) / eta, p, lambda w: p_norm(w, p) ** 2 / (2 * eta),
+        gradient, lambda s: eta * p_norm(s, q) ** 2 / 2, mirror_map,
+    )  # fmt: skip
 
 
 @formula
@@ -188,41 +178,29 @@ def negative_entropy(eta: float = 1.0, scale: float = 1.0) -> Potential:
     eta = require_positive("eta", eta)
     scale = require_positive("scale", scale)
 
-    @formula
     def value(w: ArrayLike) -> float:
         w = check_simplex(w, scale)
         return float((w * np.log(np.where(w > 0, w, 1.0))).sum() / eta)
 
-    @formula
     def gradient(w: ArrayLike) -> np.ndarray:
         w = check_simplex(w, scale)
         if w.min() <= 0.0:
             raise ValueError(f"w has 0 at column {int(w.argmin())}; the entropy is smooth inside")
         return (np.log(w) + 1.0) / eta
 
-    @formula
-    def mirror_map(s: ArrayLike) -> np.ndarray:
-        s = as_vector(s, "s")
-        w = np.empty(len(s))
-        entropy_map(-s, float(eta), float(scale), w, len(w))
-        return w
-
-    @formula
     def conjugate(s: ArrayLike) -> float:
         s = as_vector(s, "s")
         top = s.max()
         return float(scale * (top + (log(np.exp(eta * (s - top)).sum()) - log(scale)) / eta))
 
-    return Potential(
-        f"entropy / {eta:g} on the simplex of sum {scale:g}",
-        value,
-        gradient,
-        conjugate,
-        mirror_map,
-        1.0 / (eta * scale),
-        lambda w: p_norm(w, 1),
-        lambda g: p_norm(g, inf),
-    )
+    def mirror_map(s: ArrayLike) -> np.ndarray:
+        s = as_vector(s, "s")
+        w = np.empty(len(s))
+        entropy_map(-s, eta, scale, w, len(w))
+        return w
+
+    name = f"entropy / {eta:g} on the simplex of sum {scale:g}"
+    return _define(name, 1.0 / (eta * scale), 1, value, gradient, conjugate, mirror_map)
 
 
 @formula

@@ -1,41 +1,135 @@
-"""Cholesky factors by rows, whole or growing, at the speed of BLAS-3, block by block.
+"""Cholesky factors, whole or growing by rows, at the speed of BLAS-3, block by block and in place.
 
-LAPACK's Cholesky is called here and on blocks only: that of OpenBLAS with several threads ends in a
-segmentation fault beyond some 16,500 rows on some machines.
+LAPACK's Cholesky is called on blocks only: with several threads OpenBLAS ends in a segmentation
+fault beyond some 16,500 rows on some machines.
+
+BLAS is SciPy's: NumPy brings a second OpenBLAS, and the threads of the two slow each other down.
+SciPy's wrappers copy everything but whole Fortran-ordered arrays; the pointers that it exports for
+Cython take a leading dimension, so they work on rows of a larger row-major array where they lie.
+They are called through ctypes, which releases the GIL; compiled loops that call them could not be
+cached. A row-major (m, k) array is a column-major (k, m) one: lower triangles are upper ones there.
 """
 
 from __future__ import annotations
 
+import ctypes
+import re
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from functools import cache
 
 import numpy as np
 import scipy
 from threadpoolctl import ThreadpoolController
 
-from oklnumba.core import blas
 from oklnumba.core.state import State, pad_row_length
 from oklnumba.hot.primitives.linalg import cholesky_row, solve_lower
 
 BLOCK = 512  # rows and columns of a block of the factor
-AT_ONCE = 16_384  # rows for which room is made before they come: 2 GiB, of addresses as yet
-FEW_ROWS = 2048  # below, a second BLAS thread gains little, and waits long on a busy machine
+AT_ONCE = 16_384  # most rows reserved ahead: 2 GiB, of addresses until they are written
+FEW_ROWS = 2048  # below, a second BLAS thread gains little, and is slow on a busy machine
 BLAS = ThreadpoolController()
 
+# ---- BLAS and LAPACK ----
 
-def threads(rows: int, block: int) -> AbstractContextManager:
+_python = ctypes.pythonapi
+_get_name = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(("PyCapsule_GetName", _python))
+_get_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+    ("PyCapsule_GetPointer", _python)
+)
+
+
+@cache
+def _load(module: str, name: str, arguments: str) -> Callable[..., None]:
+    """Return a function of scipy.linalg.cython_blas or cython_lapack; ImportError for other types.
+
+    arguments : the types of its pointers, a letter each: "c" char, "i" int, "d" double.
+    """
+    capsule = getattr(scipy.linalg, module).__pyx_capi__[name]
+    signature = _get_name(capsule)
+    types = {"c": "char", "i": "int", "d": "double"}
+    expected = f"void ({', '.join(f'{types[letter]} *' for letter in arguments)})"
+    found = re.sub(r"\b__pyx_t_\w+_d\b", "double", signature.decode())
+    if found != expected:
+        raise ImportError(
+            f"this SciPy exports {name} as {found}, where {expected} is expected: "
+            "install SciPy from its wheels, or from a build with 32-bit BLAS integers"
+        )
+    pointers = (ctypes.c_void_p,) * len(arguments)
+    return ctypes.CFUNCTYPE(None, *pointers)(_get_pointer(capsule, signature))
+
+
+_MINUS, _ONE = (ctypes.byref(ctypes.c_double(value)) for value in (-1.0, 1.0))
+
+
+def _int(value: int):
+    return ctypes.byref(ctypes.c_int(value))
+
+
+def _locate(A: np.ndarray, rows: int, columns: int, written: bool = False) -> tuple:
+    """Return the address of A and its leading dimension; ValueError if BLAS would misread it."""
+    fits = A.ndim == 2 and A.shape == (rows, columns) and A.dtype == np.float64
+    stride = max(columns, 1) if rows < 2 else A.strides[0] // 8
+    dense = A.size == 0 or columns == 1 or A.strides[1] == 8
+    if not (fits and dense and columns <= stride < 2**31 and (A.flags.writeable or not written)):
+        raise ValueError(
+            f"BLAS needs ({rows}, {columns}) float64 numbers, adjacent in each row"
+            f"{' and writeable' if written else ''}; got {A.shape}, {A.dtype}, strides {A.strides}"
+        )
+    return A.__array_interface__["data"][0], _int(max(stride, 1))
+
+
+def subtract_squares(A: np.ndarray, C: np.ndarray) -> None:
+    """Subtract A A' from the lower triangle of C; above, C is neither read nor written.
+
+    A : (m, k), C : (m, m), apart from each other; rows, perhaps of larger row-major arrays.
+    """
+    m, k = A.shape
+    (a, lda), (c, ldc) = _locate(A, m, k), _locate(C, m, m, written=True)
+    if m and k:
+        dsyrk = _load("cython_blas", "dsyrk", "cciiddiddi")
+        dsyrk(b"U", b"T", _int(m), _int(k), _MINUS, a, lda, _ONE, c, ldc)
+
+
+def _solve_block(L: np.ndarray, A: np.ndarray) -> None:
+    """Overwrite each row of A (m, k) by L^-1 of it; above the diagonal L (k, k) is not read."""
+    m, k = A.shape
+    (factor, ld), (a, lda) = _locate(L, k, k), _locate(A, m, k, written=True)
+    if m and k:
+        dtrsm = _load("cython_blas", "dtrsm", "cccciiddidi")
+        dtrsm(b"L", b"U", b"T", b"N", _int(k), _int(m), _ONE, factor, ld, a, lda)
+
+
+def factor_block(A: np.ndarray) -> int:
+    """Overwrite the lower triangle of A (k, k) by its factor; above, A is not touched.
+
+    Returns 0, or which row, counted from 1, has no positive pivot.
+    """
+    k, status = len(A), ctypes.c_int(0)
+    a, ld = _locate(A, k, k, written=True)
+    if k:
+        dpotrf = _load("cython_lapack", "dpotrf", "cidii")
+        dpotrf(b"U", _int(k), a, ld, ctypes.byref(status))
+    return status.value
+
+
+# ---- a factor that grows: L (cap, cap), row-major, whose first t rows are in use ----
+
+
+def limit_threads(rows: int, block: int) -> AbstractContextManager:
     """Return a context in which BLAS uses one thread for a block of a factor with few rows."""
     small = rows < FEW_ROWS and block > 1  # single rounds do not use BLAS
     return BLAS.limit(limits=1, user_api="blas") if small else nullcontext()
 
 
-def capacity(rows: int, old: int) -> int:
-    """Return how many rows to make room for, where ``old`` were not enough for ``rows``."""
-    # Later steps are smaller: for a moment the old and the new factor are both there.
+def choose_capacity(rows: int, old: int) -> int:
+    """Return how many rows to allocate for ``rows`` when ``old`` were not enough."""
+    # Later steps are smaller, because the old and the new factor exist at the same time.
     return pad_row_length(max(rows, 64, 2 * old if old < 8192 else old + old // 4))
 
 
-def expect(learner: State, axis: int, n: int) -> None:
-    """Make room for the rows of n rounds to come, where there is some: later it would be copied."""
+def reserve_rows(learner: State, axis: int, n: int) -> None:
+    """Reserve rows for the next n rounds if there is memory, so that they are not copied later."""
     rows = int(learner._counts[axis]) + n
     if rows <= AT_ONCE:
         try:
@@ -44,15 +138,10 @@ def expect(learner: State, axis: int, n: int) -> None:
             pass
 
 
-def grown(L: np.ndarray, t: int, rows: int, instead: str) -> np.ndarray:
-    """Return room for ``rows`` rows of the factor, of which the first t are taken over.
+def grow_factor(L: np.ndarray, t: int, rows: int, instead: str) -> np.ndarray:
+    """Return a larger factor with the first t rows of L; MemoryError says what to use ``instead``.
 
-    Pages that no row reaches are never touched, nor are those above the diagonal.
-
-    Raises
-    ------
-    MemoryError
-        If they do not fit; the message says what to use ``instead``.
+    Only the lower triangle is copied: pages that no row reaches take no memory.
     """
     try:
         larger = np.empty((rows, rows))
@@ -66,13 +155,13 @@ def grown(L: np.ndarray, t: int, rows: int, instead: str) -> np.ndarray:
     return larger
 
 
-def packed(L: np.ndarray, t: int) -> np.ndarray:
+def pack_rows(L: np.ndarray, t: int) -> np.ndarray:
     """Return the first t rows up to the diagonal, one after the other."""
     return np.concatenate([L[i, : i + 1] for i in range(t)]) if t else np.empty(0)
 
 
-def unpack(lower: np.ndarray, L: np.ndarray, t: int) -> None:
-    """Write back the t rows that ``packed`` returned."""
+def unpack_rows(lower: np.ndarray, L: np.ndarray, t: int) -> None:
+    """Write the t rows that ``pack_rows`` returned into L."""
     start = 0
     for i in range(t):
         L[i, : i + 1] = lower[start : start + i + 1]
@@ -80,42 +169,35 @@ def unpack(lower: np.ndarray, L: np.ndarray, t: int) -> None:
 
 
 def solve_rows(L: np.ndarray, rows: np.ndarray, t: int) -> None:
-    """Overwrite rows (b, t) by L^-1 of each.
-
-    L : (cap, cap), row-major, lower; rows : row-major, perhaps further ones of L.
-    """
+    """Overwrite rows (b, t), perhaps later ones of L, by L^-1 of each."""
     if len(rows) == 1:
         solve_lower(L, rows[0], t)
     else:
-        blas.solve_rows(L[:t, :t], rows)
+        _solve_block(L[:t, :t], rows)
 
 
 def append_rows(L: np.ndarray, t: int, b: int) -> int:
     """Turn rows t to t + b of L from those of a matrix into those of its factor.
 
-    L : (cap, cap), row-major, of which the first t rows are the factor's; above the diagonal it is
-    neither read nor written. Returns 0, or which of the rows, counted from 1, has no positive
-    pivot.
+    Above the diagonal L is neither read nor written. Returns 0, or which of the rows, counted from
+    1, has no positive pivot.
     """
     if b == 1:
         return 0 if cholesky_row(L, t) > 0.0 else 1
     rows, corner = L[t : t + b, :t], L[t : t + b, t : t + b]
-    blas.solve_rows(L[:t, :t], rows)
-    blas.subtract_squares(rows, corner)
-    return blas.cholesky(corner)
+    _solve_block(L[:t, :t], rows)
+    subtract_squares(rows, corner)
+    return factor_block(corner)
 
 
-def cholesky(A: np.ndarray) -> np.ndarray:
-    """Overwrite the lower triangle of A, row-major, by its factor; return A.
+# ---- a whole matrix; LinAlgError if it is not positive definite to double precision ----
 
-    Raises
-    ------
-    scipy.linalg.LinAlgError
-        If A is not positive definite to double precision.
-    """
+
+def factor_matrix(A: np.ndarray) -> np.ndarray:
+    """Overwrite the lower triangle of A, row-major, by its factor; return A."""
     for start in range(0, len(A), BLOCK):
         rows = min(BLOCK, len(A) - start)
-        with threads(start, rows):
+        with limit_threads(start, rows):
             status = append_rows(A, start, rows)
         if status:
             raise scipy.linalg.LinAlgError(f"the pivot of row {start + status - 1} is not positive")
@@ -123,18 +205,12 @@ def cholesky(A: np.ndarray) -> np.ndarray:
 
 
 def solve_positive(A: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return A^-1 b for a positive definite A, row-major, which is spoilt.
-
-    Raises
-    ------
-    scipy.linalg.LinAlgError
-        If A is not positive definite to double precision.
-    """
-    return solve(cholesky(A), b)
+    """Return A^-1 b for a positive definite A, row-major, which is overwritten."""
+    return solve(factor_matrix(A), b)
 
 
 def solve(L: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return (L L')^-1 b for a lower factor; above its diagonal it is not read."""
+    """Return (L L')^-1 b for a lower factor, which is not read above its diagonal."""
     half = scipy.linalg.solve_triangular(L, b, lower=True, check_finite=False)
     return scipy.linalg.solve_triangular(L, half, lower=True, trans=1, check_finite=False)
 

@@ -119,13 +119,13 @@ class KernelAWV(Learner):
         return f"the RKHS of {self._hyper.kernel!r}"
 
     def _hint_rounds(self, n: int) -> None:
-        cholesky.expect(self, ATOMS, n)
+        cholesky.reserve_rows(self, ATOMS, n)
 
     def _choose_room(self, axis: int, least: int) -> int:
-        return cholesky.capacity(least, self._rooms[axis])
+        return cholesky.choose_capacity(least, self._rooms[axis])
 
     def _make_buffers(self, rooms: dict[int, int]) -> dict[str, np.ndarray]:
-        L = cholesky.grown(
+        L = cholesky.grow_factor(
             self._L, min(self._played, len(self._L)), rooms[ATOMS], "use PKAWV or NystromAWV"
         )
         return super()._make_buffers(rooms) | {"L": L}
@@ -134,7 +134,7 @@ class KernelAWV(Learner):
         self._reserve({ATOMS: self._played + len(X)})
         for start in range(0, len(X), cholesky.BLOCK):
             stop = min(start + cholesky.BLOCK, len(X))
-            with cholesky.threads(self._played, stop - start):
+            with cholesky.limit_threads(self._played, stop - start):
                 self._play_block(X[start:stop], y[start:stop], trace.rows(start, stop))
 
     def _play_block(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
@@ -164,7 +164,7 @@ class KernelAWV(Learner):
             part = X[start : start + cholesky.BLOCK]
             rows = np.empty((len(part), t))
             kernel_block(self._kernel, part, self._past, t, rows)
-            with cholesky.threads(t, len(part)):
+            with cholesky.limit_threads(t, len(part)):
                 cholesky.solve_rows(self._L, rows, t)
             corners = np.empty(len(part))
             kernel_diags(self._kernel, part, corners)
@@ -183,11 +183,11 @@ class KernelAWV(Learner):
         return [measure_part("K + lam I", matrix, solutions, self._totals[:, LARGEST], reach)]
 
     def _state(self) -> dict[str, Any]:
-        return super()._state() | {"lower": cholesky.packed(self._L, self._played)}
+        return super()._state() | {"lower": cholesky.pack_rows(self._L, self._played)}
 
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)
-        cholesky.unpack(state["lower"], self._L, self._played)
+        cholesky.unpack_rows(state["lower"], self._L, self._played)
 
 
 class KernelRidge(KernelAWV):

@@ -13,7 +13,7 @@ import numpy as np
 
 from oklnumba.components import losses
 from oklnumba.components.kernels import Kernel, kernel_field
-from oklnumba.core import blas, cholesky
+from oklnumba.core import cholesky
 from oklnumba.core.checks import require_width
 from oklnumba.core.health import NO_MATRIX, Lower, Part, measure_part
 from oklnumba.core.inputs import NO_CURVATURE, refuse_beyond
@@ -138,7 +138,7 @@ class _KernelForm(Curved):
 
     def _choose_room(self, axis: int, least: int) -> int:
         if axis == ROWS:
-            return cholesky.capacity(least, self._rooms[axis])
+            return cholesky.choose_capacity(least, self._rooms[axis])
         return super()._choose_room(axis, least)
 
     def _make_buffers(self, rooms: dict[int, int]) -> dict[str, np.ndarray]:
@@ -146,7 +146,7 @@ class _KernelForm(Curved):
         if rooms[ROWS] > self._rooms[ROWS]:
             used = min(int(self._counts[ROWS]), len(self._L))
             instead = "use SketchedKONS with a small gamma, or ProsNKONS"
-            buffers["L"] = cholesky.grown(self._L, used, rooms[ROWS], instead)
+            buffers["L"] = cholesky.grow_factor(self._L, used, rooms[ROWS], instead)
         return buffers
 
     @property
@@ -171,11 +171,11 @@ class _KernelForm(Curved):
         return [measure_part("D K D + alpha I", matrix, [matrix.half_solve(self._z)], [p.C], reach)]
 
     def _state(self) -> dict[str, Any]:
-        return super()._state() | {"lower": cholesky.packed(self._L, int(self._counts[ROWS]))}
+        return super()._state() | {"lower": cholesky.pack_rows(self._L, int(self._counts[ROWS]))}
 
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)
-        cholesky.unpack(state["lower"], self._L, int(self._counts[ROWS]))
+        cholesky.unpack_rows(state["lower"], self._L, int(self._counts[ROWS]))
 
 
 class KONS(_KernelForm):
@@ -243,7 +243,7 @@ class KONS(_KernelForm):
         super()._start(d)
 
     def _hint_rounds(self, n: int) -> None:
-        cholesky.expect(self, ROWS, n)
+        cholesky.reserve_rows(self, ROWS, n)
 
     def _learn(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> tuple[int, int]:
         m, r = int(self._counts[ATOMS]), int(self._counts[ROWS])
@@ -252,19 +252,19 @@ class KONS(_KernelForm):
         self._reserve({ATOMS: m + b, ROWS: r + b})
         offsets, H, L = np.empty(b), np.empty((b, b)), np.empty((b, b))
         block = L, np.empty(b), np.empty(b), np.empty(b)
-        with cholesky.threads(r, b):
+        with cholesky.limit_threads(r, b):
             kons_rows(self._kernel, X, self._function, self._counts, np.empty(m), offsets)
             solved = self._L[r : r + b, :r]
             cholesky.solve_rows(self._L, solved, r)
             columns = np.array(X.T, order="C")
             kons_corner(self._kernel, X, columns, self._L, self._z, r, H, offsets)
-            blas.subtract_squares(solved, H)
+            cholesky.subtract_squares(solved, H)
             played, status = 0, DONE
             while played < b and status == DONE:
                 first, last = played, min(played + SPAN, b)
                 kons_fold(H, offsets, block, first, last)
                 cholesky.solve_rows(L, L[first:last, :first], first)
-                blas.subtract_squares(L[first:last, :first], H[first:last, first:last])
+                cholesky.subtract_squares(L[first:last, :first], H[first:last, first:last])
                 played, status = kons_rounds(
                     H, offsets, y, steps, loss, self._setting, self._totals, block, (first, last),
                     trace.predictions,

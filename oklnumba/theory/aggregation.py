@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from math import log, sqrt
 
 import numpy as np
@@ -9,13 +10,14 @@ from numpy.typing import ArrayLike
 
 from oklnumba.components import losses
 from oklnumba.core import checks, inputs
-from oklnumba.core.checks import require, require_count, require_positive
+from oklnumba.core.checks import require, require_positive
+from oklnumba.theory.arguments import checked
 
 
-def _price(B: float | None, kind: str, y: ArrayLike | None) -> tuple[float, float]:
-    """Return 1 / eta of the last round, and what growths of the bound on labels add."""
-    named = isinstance(kind, str) and kind in ("aggregating", "average")
-    require(named, "kind", kind, "a kind of Experts with such a bound")
+def _find_rate(B: float | None, kind: str, y: ArrayLike | None) -> tuple[float, float]:
+    """Return 1 / eta of the last round, and the terms for changes of the bound on the labels."""
+    known = isinstance(kind, str) and kind in ("aggregating", "average")
+    require(known, "kind", kind, "a kind of Experts with such a bound")
     factor = 2 if kind == "aggregating" else 8
     if B is not None:
         B = require_positive("B", B)
@@ -28,14 +30,11 @@ def _price(B: float | None, kind: str, y: ArrayLike | None) -> tuple[float, floa
     return factor * bounds[-2] ** 2, float(growth)
 
 
-@checks.formula
+@checked(B=None)
 def experts_bound(
-    count: int,
-    B: float | None = 1.0,
-    kind: str = "aggregating",
-    n: int = 1,
+    count: int, B: float | None = 1.0, kind: str = "aggregating", n: int = 1,
     y: ArrayLike | None = None,
-) -> float:
+) -> float:  # fmt: skip
     """Return the regret bound of Experts against the best of ``count`` learners.
 
     2 B^2 log N, 8 B^2 log N, or B (sqrt(2 n log N) + sqrt(log(N) / 8)) for "hedge" (Cesa-Bianchi
@@ -57,11 +56,6 @@ def experts_bound(
     y : array_like of shape (n,)
         The labels of the run, for B=None.
 
-    Raises
-    ------
-    ValueError
-        If an argument is not valid, or labels are missing.
-
     Remarks
     -------
     B=None is the clipping of Gerchinovitz and Yu 2014, with labels clipped in the update too. The
@@ -82,26 +76,18 @@ def experts_bound(
     >>> round(okl.theory.experts_bound(3, B=None, y=[0.5, -1.0, 0.7]), 6)
     3.697225
     """
-    count = require_count("count", count, 1)
-    n = require_count("n", n, 1)
     if isinstance(kind, str) and kind == "hedge":
         B = require_positive("B", B)
         return B * (sqrt(2 * n * log(count)) + sqrt(log(count) / 8))
-    cost, growth = _price(B, kind, y)
+    cost, growth = _find_rate(B, kind, y)
     return float(cost * log(count) + growth)
 
 
-@checks.formula
+@checked(B=None, switches=partial(checks.require_count, least=0))
 def fixed_share_bound(
-    count: int,
-    n: int,
-    switches: int,
-    share: float,
-    *,
-    B: float | None = 1.0,
-    kind: str = "aggregating",
-    y: ArrayLike | None = None,
-) -> float:
+    count: int, n: int, switches: int, share: float, *, B: float | None = 1.0,
+    kind: str = "aggregating", y: ArrayLike | None = None,
+) -> float:  # fmt: skip
     """Return the bound of Experts with a share on the regret against sequences of learners.
 
     (1 / eta) [log N + k log(N / s) + (n - 1 - k) log(1 / (1 - s))] for any choice of a learner for
@@ -122,11 +108,6 @@ def fixed_share_bound(
     B, kind, y
         As in experts_bound.
 
-    Raises
-    ------
-    ValueError
-        If an argument is not valid, or labels are missing.
-
     Remarks
     -------
     For this share, w_i <- (1 - s) w_i + s / N, a learner keeps at least 1 - s of its weight, and
@@ -141,18 +122,14 @@ def fixed_share_bound(
     >>> round(okl.theory.fixed_share_bound(3, 1000, switches=2, share=0.002), 4)
     35.4421
     """
-    count = require_count("count", count, 1)
-    n = require_count("n", n, 1)
-    switches = require_count("switches", switches, 0)
     require(switches < n, "switches", switches, f"less than the {n} rounds")
-    least = 0.0 if switches == 0 else np.nextafter(0.0, 1.0)
-    given, share = share, checks.as_float(share)
-    valid = least <= share < 1.0
-    require(valid, "share", given, "a number in (0, 1), or 0 where there is no switch")
-    codes = log(count) - (n - 1 - switches) * np.log1p(-share)
-    codes += switches * log(count / share) if switches else 0.0
+    s = checks.as_float(share)
+    valid = 0.0 < s < 1.0 or s == switches == 0
+    require(valid, "share", share, "a number in (0, 1), or 0 where there is no switch")
+    codes = log(count) - (n - 1 - switches) * np.log1p(-s)
+    codes += switches * log(count / s) if switches else 0.0
     if not isinstance(kind, str) or kind != "hedge":
-        cost, growth = _price(B, kind, y)
+        cost, growth = _find_rate(B, kind, y)
         return float(cost * codes + growth)
     B = require_positive("B", B)
     if count == 1:
@@ -160,7 +137,7 @@ def fixed_share_bound(
     return float(B * (sqrt(n / (8 * log(count))) * codes + sqrt(n * log(count) / 2)))
 
 
-@checks.formula
+@checked
 def mlpoly_bound(
     experts: ArrayLike, forecasts: ArrayLike, y: ArrayLike, loss: str = "squared"
 ) -> np.ndarray:
@@ -179,23 +156,14 @@ def mlpoly_bound(
         The learners' forecasts.
     forecasts : array_like of shape (n,)
         Those of the aggregate.
-    y : array_like of shape (n,)
-    loss : str
-        A convex loss of ``oklnumba.components.losses``.
-
-    Raises
-    ------
-    ValueError
-        If an argument is not valid.
 
     Remarks
     -------
-    The paper has M = 1, a bound known beforehand; their R package opera has the largest so far, as
-    here. The proof for a growing M: Phi_t bounds
-    sum_i (R_ti)_+^2 / (M_t + V_ti), R the sums of r. With the weights of the round sum_i w_i r_ti =
-    0, so without M_t - M_{t-1} the square (R + r)_+^2 <= (R_+ + r)^2 adds only the first sum, and
-    larger M and V only lower it. The second form is the triangle inequality, and is the smaller
-    where r_ti^2 is far beyond M_{t-1}.
+    The paper has M = 1, a bound known beforehand; the authors' R package opera has the largest so
+    far, as here. The proof for a growing M: Phi_t bounds sum_i (R_ti)_+^2 / (M_t + V_ti), R the
+    sums of r. With the weights of the round sum_i w_i r_ti = 0, so without M_t - M_{t-1} the square
+    (R + r)_+^2 <= (R_+ + r)^2 adds only the first sum, and larger M and V only lower it. The second
+    form is the triangle inequality, and is the smaller where r_ti^2 is far beyond M_{t-1}.
 
     Examples
     --------
@@ -205,9 +173,9 @@ def mlpoly_bound(
     """
     F = inputs.as_inputs(experts, name="experts")
     p = inputs.as_values(forecasts, len(F), "forecasts")
-    found = losses.get(loss)
-    labels = inputs.as_labels(y, len(F), found.classes)
-    slopes = np.array([found.derivative(*pair) for pair in zip(p, labels, strict=True)])
+    rule = losses.get(loss)
+    labels = inputs.as_labels(y, len(F), rule.classes)
+    slopes = np.array([rule.derivative(*pair) for pair in zip(p, labels, strict=True)])
     r2 = (slopes[:, None] * (p[:, None] - F)) ** 2
     M, V, phi = 0.0, np.zeros(F.shape[1]), 0.0
     for squares in r2:

@@ -1,34 +1,35 @@
 """Best functions of many rounds without a kernel matrix, with an interval that holds the optimum.
 
 Squared loss: P(f) = sum (y - f)^2 + lam |f|^2 has the dual D(a) = 2 a'y - |a|^2 - a'Ka / lam, with
-D(a) <= min P <= P(K a / lam) for every a, the two ends apart by |y - a - K a / lam|^2. Every number
-of both comes from the one product K a, so they hold however far a solver has come.
+D(a) <= min P <= P(K a / lam) for every a, and P - D = |y - a - K a / lam|^2. Both are computed from
+the one product K a, so the interval is right however far a solver has come.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from oklnumba.components import losses
 from oklnumba.components.dictionaries import KORS
-from oklnumba.components.features import Features, check_features
+from oklnumba.components.features import Features
+from oklnumba.components.losses import Loss
 from oklnumba.core import cholesky
 from oklnumba.hot.primitives.losses import loss_derivatives
 from oklnumba.theory.comparators import Comparator, best_weights
-from oklnumba.theory.matrix import EPS, kernel_times, rounding
+from oklnumba.theory.matrix import EPS, kernel_times, rounding_share
 
 STEPS = 30  # of conjugate gradients, at most
-ROWS = 4096  # whose features are there at a time
-HEAD, ATOMS = 20_000, 400  # rows that are looked at for a dictionary, and its size
+ROWS = 4096  # whose features are computed at a time
+HEAD, ATOMS = 20_000, 400  # rows from which a dictionary is drawn, and its size
 
 
-def dictionary(kernel: Any, X: np.ndarray, lam: float) -> Features:
-    """Return features of a KORS dictionary for ridge regression on X at ``lam``, from some rows.
+def choose_features(kernel: Any, X: np.ndarray, lam: float) -> Features:
+    """Return features of a KORS dictionary for ridge regression on X at ``lam``.
 
-    The rows are HEAD drawn ones, seen at alpha = lam HEAD / n in their place; it ends at about
-    ATOMS atoms, of which a small lam would take more.
+    It is drawn from HEAD random rows at alpha = lam HEAD / n, and stops at about ATOMS atoms (a
+    small lam would take more).
     """
     rows = np.random.default_rng(0).permutation(len(X))[:HEAD]
     kors = KORS(kernel, alpha=lam * len(rows) / len(X))
@@ -40,17 +41,17 @@ def dictionary(kernel: Any, X: np.ndarray, lam: float) -> Features:
 
 
 class Span:
-    """Ridge regression on features, whose rows are written anew each time: O(r^2) memory."""
+    """Ridge regression on features that are computed again in each pass: O(r^2) memory."""
 
     def __init__(self, features: Features, X: np.ndarray, lam: float):
-        self._write, r = check_features(features)._writer(X.shape[1])
+        self._write, r = features._writer(X.shape[1])
         self._X, self._rows = X, np.empty((min(ROWS, len(X)), r))
         A = lam * np.eye(r)
         for _, Z in self._parts():
             A += Z.T @ Z
-        self._L = cholesky.cholesky(A)
+        self._L = cholesky.factor_matrix(A)
 
-    def _parts(self):
+    def _parts(self) -> Iterator[tuple[slice, np.ndarray]]:
         for start in range(0, len(self._X), ROWS):
             part = np.array(self._X[start : start + ROWS], order="C")
             Z = self._rows[: len(part)]
@@ -58,7 +59,7 @@ class Span:
             yield slice(start, start + ROWS), Z
 
     def residual(self, v: np.ndarray) -> np.ndarray:
-        """Return (I + Z Z' / lam)^-1 v, what ridge regression leaves of v."""
+        """Return (I + Z Z' / lam)^-1 v, the residual of ridge regression on v."""
         b = np.zeros(len(self._L))
         for rows, Z in self._parts():
             b += v[rows] @ Z
@@ -75,10 +76,10 @@ class Bounds:
     def __init__(self, kernel: Any, X: np.ndarray, y: np.ndarray, lam: float):
         self.roots = np.sqrt(kernel.diag(X))
         self.y, self.lam = y, lam
-        self.c = rounding(kernel, *X.shape)
+        self.c = rounding_share(kernel, *X.shape)
         self.sum = 2.0 * EPS * 64  # of NumPy's pairwise sums
 
-    def of(self, a: np.ndarray, Ka: np.ndarray, size: float) -> Comparator:
+    def evaluate(self, a: np.ndarray, Ka: np.ndarray, size: float) -> Comparator:
         """Return f = K a / lam and its bounds; ``size`` >= sum sqrt(k(x_i, x_i)) |a_i|."""
         y, lam, f = self.y, self.lam, Ka / self.lam
         square, aligned = float((a * a).sum()), float((a * y).sum())
@@ -100,7 +101,7 @@ def conjugate_gradients(
     Conjugate gradients on (I + K / lam) a = y, preconditioned by ridge regression on the features:
     one product with K a step.
     """
-    # The products have threads of their own; those of BLAS wait long on a busy machine.
+    # The products use threads of their own, and BLAS threads are slow on a busy machine.
     with cholesky.BLAS.limit(limits=1, user_api="blas"):
         span, bounds = Span(features, X, lam), Bounds(kernel, X, y, lam)
         a, Ka, r = np.zeros(len(y)), np.zeros(len(y)), y.copy()
@@ -112,14 +113,14 @@ def conjugate_gradients(
             p = z + (rho / before) * p
             Kp = kernel_times(kernel, X, p)
             curved = float(p @ p) + float(p @ Kp) / lam
-            if not (rho > 0.0 and curved > 0.0):  # nothing is left but rounding
+            if not (rho > 0.0 and curved > 0.0):  # only rounding remains
                 break
             step = rho / curved
             a += step * p
             Ka += step * Kp
             r -= step * (p + Kp / lam)
             size += abs(step) * float((bounds.roots * np.abs(p)).sum())
-            now = bounds.of(a, Ka, size)
+            now = bounds.evaluate(a, Ka, size)
             lower = max(best.lower, now.lower)
             best = (now if now.upper <= best.upper else best)._replace(lower=lower)
             width = best.upper - best.lower
@@ -128,20 +129,20 @@ def conjugate_gradients(
         return best
 
 
-def on_features(
-    kernel: Any, X: np.ndarray, y: np.ndarray, lam: float, features: Features, loss: losses.Loss
+def solve_on_features(
+    kernel: Any, X: np.ndarray, y: np.ndarray, lam: float, features: Features, loss: Loss
 ) -> Comparator:
-    """Return the best function of a span for any loss, or a better one, with bounds for the RKHS.
+    """Return a function for any loss that is at least as good as the best of a span, with bounds.
 
-    One product with K: the dual variables a of the solution are feasible for the whole RKHS too,
-    and f = K a / (2 lam) is a function of it; of a multiple of a, where the span is poor.
+    One product with K: the dual variables a of the span's solution are feasible for the whole RKHS
+    too, and f = s K a / (2 lam) is a function of it, with a factor s < 1 where the span is poor.
     """
-    Z = check_features(features).transform(X)
+    Z = features.transform(X)
     best, weights = best_weights(Z, y, lam, loss)
     a = weights.dual
     Ka, captured = kernel_times(kernel, X, a), a @ Z
     form, roots = float((a * Ka).sum()), np.sqrt(kernel.diag(X))
-    off = rounding(kernel, *X.shape) * float((roots * np.abs(a)).sum()) / (2.0 * lam)  # of f
+    off = rounding_share(kernel, *X.shape) * float((roots * np.abs(a)).sum()) / (2.0 * lam)  # of f
     loose = off * float((roots * np.abs(a)).sum())
     # D(s a) >= s sum -l*(-a_i) - s^2 a'Ka / (4 lam) for s in [0, 1], as every loss has infimum 0
     linear = best.lower + float(captured @ captured) / (4.0 * lam)

@@ -7,13 +7,13 @@ from typing import NamedTuple
 import numpy as np
 import scipy
 
-from oklnumba.components import losses
+from oklnumba.components.losses import Loss
 from oklnumba.core import cholesky
 from oklnumba.core.display import brief
 from oklnumba.hot.primitives.losses import TUBE, loss_derivatives
 
-RESTARTS = 10  # of an iterative comparator
-GAP = 1e-6  # largest share of the objective by which an iterative comparator may miss the best
+RESTARTS = 10  # of an iterative solver
+GAP = 1e-6  # largest share of the objective by which an iterative solver may miss the best
 BOXES = ("hinge", "absolute", "epsilon_insensitive")  # losses that are solved in the dual
 
 
@@ -29,7 +29,7 @@ class Comparator(NamedTuple):
     predictions : ndarray of shape (n,)
         Its values f(x_i).
     lower, upper : float
-        The least loss + lam |f|^2 of all functions lies between, rounding included.
+        Bounds on the least loss + lam |f|^2 of all functions, rounding included.
     """
 
     loss: float
@@ -44,7 +44,7 @@ class Comparator(NamedTuple):
 
 
 class Weights(NamedTuple):
-    """A solution on features: weights, dual variables, duality gap, and where the solver ended.
+    """A solution on features: weights, dual variables, duality gap, and the solver's last point.
 
     With a = ``dual`` the gap is |2 lam w - F'a|^2 / (4 lam): P(w) - D(a) for the dual function
     D(a) = sum -l*(-a_i) - |F'a|^2 / (4 lam), and a_i = -l'(F w)_i where the loss is smooth.
@@ -57,27 +57,22 @@ class Weights(NamedTuple):
 
 
 def best_weights(
-    F: np.ndarray, y: np.ndarray, lam: float, loss: losses.Loss, start: np.ndarray | None = None
+    F: np.ndarray, y: np.ndarray, lam: float, loss: Loss, start: np.ndarray | None = None
 ) -> tuple[Comparator, Weights]:
-    """Return the best penalised function of the span of features and how it was found.
+    """Return the best penalised function of a span of features, bounds for that span, and weights.
 
-    F : (n, r); ``start`` : the state of a solution for fewer rounds. The bounds are those of the
-    span.
-
-    Raises
-    ------
-    FloatingPointError
-        If the solver is not within GAP = 1e-6 of the best (lam too small).
+    F : (n, r); ``start`` : state of a solution for fewer rounds. FloatingPointError if the solver
+    is not within GAP = 1e-6 of the best (lam too small).
     """
     if loss.name == "squared":
         A = F.T @ F
         A[np.diag_indices_from(A)] += lam
-        w = cholesky.solve_positive(A, F.T @ y)
-        return _found(F, y, lam, loss, _primal_weights(F, y, lam, loss, w))
-    solve = _best_dual if loss.name in BOXES else _best_primal
-    for _ in range(RESTARTS):  # with a fresh memory L-BFGS often goes on where it had stopped
+        weights = _with_dual(F, y, lam, loss, cholesky.solve_positive(A, F.T @ y))
+        return _evaluate(F, y, lam, loss, weights), weights
+    solve = _solve_dual if loss.name in BOXES else _solve_primal
+    for _ in range(RESTARTS):  # with a new memory L-BFGS often goes on from where it stopped
         weights = solve(F, y, lam, loss, start)
-        best, _ = _found(F, y, lam, loss, weights)
+        best = _evaluate(F, y, lam, loss, weights)
         if weights.gap <= GAP * (1.0 + best.upper):
             return best, weights
         start = weights.state
@@ -87,27 +82,24 @@ def best_weights(
     )
 
 
-def _found(
-    F: np.ndarray, y: np.ndarray, lam: float, loss: losses.Loss, weights: Weights
-) -> tuple[Comparator, Weights]:
+def _evaluate(F: np.ndarray, y: np.ndarray, lam: float, loss: Loss, weights: Weights) -> Comparator:
+    """Return the function of some weights, with its objective and gap as bounds."""
     fitted = F @ weights.w
     total, norm = float(loss.value(fitted, y).sum()), float(np.linalg.norm(weights.w))
     value = total + lam * norm**2
-    return Comparator(total, norm, fitted, max(value - weights.gap, 0.0), value), weights
+    return Comparator(total, norm, fitted, max(value - weights.gap, 0.0), value)
 
 
-def _primal_weights(
-    F: np.ndarray, y: np.ndarray, lam: float, loss: losses.Loss, w: np.ndarray
-) -> Weights:
-    """Return weights with the dual variables that belong to them where the loss is smooth."""
+def _with_dual(F: np.ndarray, y: np.ndarray, lam: float, loss: Loss, w: np.ndarray) -> Weights:
+    """Return weights for a smooth loss with their dual variables."""
     slopes = np.empty(len(y))
     loss_derivatives(loss.code, F @ w, y, slopes)
     gradient = F.T @ slopes + 2.0 * lam * w
     return Weights(w, -slopes, float(gradient @ gradient) / (4.0 * lam), w)
 
 
-def _best_primal(
-    F: np.ndarray, y: np.ndarray, lam: float, loss: losses.Loss, start: np.ndarray | None
+def _solve_primal(
+    F: np.ndarray, y: np.ndarray, lam: float, loss: Loss, start: np.ndarray | None
 ) -> Weights:
     """Minimise a smooth loss over the weights."""
     slopes = np.empty(len(y))
@@ -121,11 +113,11 @@ def _best_primal(
     start = np.zeros(F.shape[1]) if start is None else start
     options = {"maxiter": 20_000, "maxfun": 40_000, "ftol": 1e-15, "gtol": 1e-9, "maxcor": 30}
     w = scipy.optimize.minimize(objective, start, jac=True, method="L-BFGS-B", options=options).x
-    return _primal_weights(F, y, lam, loss, w)
+    return _with_dual(F, y, lam, loss, w)
 
 
-def _best_dual(
-    F: np.ndarray, y: np.ndarray, lam: float, loss: losses.Loss, start: np.ndarray | None
+def _solve_dual(
+    F: np.ndarray, y: np.ndarray, lam: float, loss: Loss, start: np.ndarray | None
 ) -> Weights:
     """Maximise the dual of a loss with a kink, c'b - |F'a|^2 / (4 lam) over a box; w = F'a/(2 lam).
 
@@ -146,12 +138,10 @@ def _best_dual(
         slope = np.concatenate([slope, -slope]) if paired else slope
         return float(w @ w) / (4.0 * lam) - float(c @ b), slope - c
 
-    if start is None:
-        start = np.zeros(len(c))
     options = {"maxiter": 50_000, "maxfun": 100_000, "ftol": 1e-16, "gtol": 1e-9, "maxcor": 30}
     b = scipy.optimize.minimize(
-        objective, start, jac=True, method="L-BFGS-B", options=options,
-        bounds=scipy.optimize.Bounds(low, high),
+        objective, np.zeros(len(c)) if start is None else start, jac=True, method="L-BFGS-B",
+        options=options, bounds=scipy.optimize.Bounds(low, high),
     ).x  # fmt: skip
     a = b[:n] - b[n:] if paired else b
     w = F.T @ a / (2.0 * lam)
@@ -159,7 +149,7 @@ def _best_dual(
     return Weights(w, a, primal + objective(b)[0], b)
 
 
-def resumed(state: np.ndarray, loss: losses.Loss, before: int, n: int) -> np.ndarray:
+def extend_state(state: np.ndarray, loss: Loss, before: int, n: int) -> np.ndarray:
     """Return the state of a solution for ``before`` rounds as a start for n."""
     if loss.name not in BOXES:
         return state

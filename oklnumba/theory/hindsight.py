@@ -10,19 +10,17 @@ import scipy
 from numpy.typing import ArrayLike
 
 from oklnumba.components import losses
-from oklnumba.components.features import check_features
-from oklnumba.components.kernels import kernel_code
 from oklnumba.core import checks, inputs
-from oklnumba.core.checks import require_positive
 from oklnumba.core.display import brief
-from oklnumba.theory.certified import conjugate_gradients, dictionary, on_features
-from oklnumba.theory.comparators import GAP, Comparator, best_weights, resumed
-from oklnumba.theory.matrix import EPS, factor_of, kernel_times, rounding, square_root
+from oklnumba.theory.arguments import checked
+from oklnumba.theory.certified import choose_features, conjugate_gradients, solve_on_features
+from oklnumba.theory.comparators import GAP, Comparator, best_weights, extend_state
+from oklnumba.theory.matrix import EPS, factor_kernel, kernel_times, rounding_share, square_root
 
-EXACT_ROUNDS = 20_000  # of one factor: a kernel matrix of 3.2 GB
-EVERY_ROUND = 2_000  # rounds after each of which a loss other than the squared one is solved for
-COLUMNS = 64  # rounds whose residuals are solved for at a time
-SHARE = 1e-4  # of the objective, to which the interval of a long stream is narrowed
+EXACT_ROUNDS = 20_000  # with one factor: a kernel matrix of 3.2 GB
+EVERY_ROUND = 2_000  # most rounds for regret after each one, in other losses than the squared one
+COLUMNS = 64  # rounds whose residuals are solved for together
+SHARE = 1e-4  # of the objective: the width of the interval at which a long stream's solver stops
 
 
 class RegretCurve(NamedTuple):
@@ -41,9 +39,9 @@ class RegretCurve(NamedTuple):
     final_penalised : ndarray of shape (k,)
         Against that loss + lam |f_n|^2.
     low, high : ndarray of shape (k,)
-        ``prefix_penalised`` against the exact best function lies between, rounding included. The
-        other regrets are against the functions that were found; f_t is unique, so they differ from
-        the exact ones as little as the penalised objective allows.
+        Bounds on ``prefix_penalised`` against the exact best function, rounding included. The
+        other regrets are against the functions that the solver found; f_t is unique, so they differ
+        from the exact ones as little as the penalised objective allows.
     """
 
     rounds: np.ndarray
@@ -60,18 +58,8 @@ class RegretCurve(NamedTuple):
         return brief(self, points=points, **last)
 
 
-def _checked(
-    kernel: Any, X: ArrayLike, y: ArrayLike, loss: str
-) -> tuple[np.ndarray, np.ndarray, losses.Loss]:
-    """Return a stream as arrays and its loss; ValueError for what is not valid."""
-    kernel_code(kernel)
-    rule = losses.get(loss)
-    X = inputs.as_inputs(X)
-    return X, inputs.as_labels(y, len(X), rule.classes), rule
-
-
 class Hindsight:
-    """The best penalised functions of a stream, found once and asked by any number of runs.
+    """The best penalised functions of a stream, computed once for any number of runs.
 
     f_t = argmin_f sum_{s<=t} loss(f(x_s), y_s) + lam |f|^2 over the RKHS, for any round t, with an
     interval that holds the minimum, rounding included. How they are found:
@@ -80,31 +68,30 @@ class Hindsight:
       all rounds; with u = L^-1 y the minimum after t rounds is lam sum_{s<=t} u_s^2. O(n^3) time,
       8 n^2 bytes;
     - squared loss, longer streams, or with ``features``: conjugate gradients on (I + K / lam) a = y
-      for each round asked, preconditioned by ridge regression on the features, without a kernel
-      matrix: O(t^2 d) time a step in all cores, O(t) memory;
-    - other losses: SciPy's L-BFGS-B for each round asked, going on from the round before, in the
-      coordinates of a pivoted factor of K (O(n r) memory for rank r) up to EXACT_ROUNDS; beyond, or
-      with ``features``, in the span of the features, then one product with K lifts the solution and
-      its bounds to the RKHS.
+      at each round asked for, preconditioned by ridge regression on the features, without a kernel
+      matrix: O(t^2 d) time a step on all cores, O(t) memory;
+    - other losses: SciPy's L-BFGS-B at each round asked for, starting from the solution of the
+      round before, in the coordinates of a pivoted factor of K (O(n r) memory for rank r) up to
+      EXACT_ROUNDS; beyond, or with ``features``, in the span of the features, then one product with
+      K lifts the solution and its bounds to the RKHS.
 
     Parameters
     ----------
     kernel : Kernel
-    X : array_like of shape (n, d)
-    y : array_like of shape (n,)
+    X, y : array_like of shape (n, d) and (n,)
     lam : float > 0
-        Of the penalty lam |f|^2; a theorem with lam / 2 |f|^2 asks for half of its lam.
+        Of the penalty lam |f|^2; for a theorem with lam / 2 |f|^2 pass half of its lam.
     loss : str
         One of ``losses.LOSSES``.
     features : Features, optional
-        For solving without a kernel matrix; the functions are those of the whole RKHS all the same,
-        and the better the features hold the kernel, the fewer steps it takes and the narrower the
+        For solving without a kernel matrix. The functions are still those of the whole RKHS; the
+        better the features approximate the kernel, the fewer the steps and the narrower the
         interval. None: a KORS dictionary, for streams of more than EXACT_ROUNDS.
 
     Raises
     ------
     ValueError
-        If an argument is not valid, or K + lam I is not positive definite to double precision.
+        If K + lam I is not positive definite to double precision.
 
     Examples
     --------
@@ -118,38 +105,30 @@ class Hindsight:
     [3.26 3.58]
     """
 
-    @checks.formula
+    @checked
     def __init__(
-        self,
-        kernel: Any,
-        X: ArrayLike,
-        y: ArrayLike,
-        lam: float,
-        loss: str = "squared",
+        self, kernel: Any, X: ArrayLike, y: ArrayLike, lam: float, loss: str = "squared",
         features: Any = None,
-    ):
-        lam = require_positive("lam", lam)
-        X, y, rule = _checked(kernel, X, y, loss)
-        self.kernel, self.lam, self.loss = kernel, float(lam), loss
-        self._X, self._y, self._rule = X, y, rule
-        self._known: dict[int, _Known] = {}
-        self._last: Comparator | None = None
+    ):  # fmt: skip
+        self.kernel, self.lam, self.loss = kernel, lam, loss
+        self._rule = losses.get(loss)
+        self._X, self._y = X, inputs.as_labels(y, len(X), self._rule.classes)
+        self._known: dict[int, tuple[float, ...]] = {}  # round: loss, objective, lower, upper
+        self._last: Any = None  # the comparator of the whole stream
         self._minima: np.ndarray | None = None
-        if features is not None:
-            check_features(features)
-        elif len(X) > EXACT_ROUNDS:
-            features = dictionary(kernel, X, self.lam)
+        if features is None and len(X) > EXACT_ROUNDS:
+            features = choose_features(kernel, X, lam)
         self._features = features
         if features is None and loss == "squared":
-            L = factor_of(kernel, X, lam)
-            u = scipy.linalg.solve_triangular(L, y, lower=True, check_finite=False)
-            self._factor, self._minima = (L, u), self.lam * np.cumsum(u**2)
+            L = factor_kernel(kernel, X, lam)
+            u = scipy.linalg.solve_triangular(L, self._y, lower=True, check_finite=False)
+            self._factor, self._minima = (L, u), lam * np.cumsum(u**2)
         elif features is None:
             self._root = square_root(kernel, X)
 
     def __repr__(self) -> str:
-        known = {"kernel": self.kernel, "rounds": self.rounds, "lam": self.lam, "loss": self.loss}
-        return brief(self, **known)
+        shown = {"kernel": self.kernel, "rounds": self.rounds, "lam": self.lam, "loss": self.loss}
+        return brief(self, **shown)
 
     @property
     def rounds(self) -> int:
@@ -165,7 +144,6 @@ class Hindsight:
             If the solver of a loss other than the squared one is not within 1e-6 of the best.
         """
         self._solve(np.array([self.rounds]))
-        assert self._last is not None
         return self._last
 
     def regret(
@@ -175,33 +153,29 @@ class Hindsight:
 
         Parameters
         ----------
-        predictions : array_like of shape (n,)
         at : int or array_like of int, optional
-            Rounds at which to have it, increasing; one number k: k rounds, evenly spread, the last
-            one included.
+            The rounds to evaluate, increasing; one number k: k rounds, evenly spaced, the last one
+            included.
 
         Returns
         -------
         ndarray of shape (n,) or RegretCurve
             With ``at``: against the best function so far and the final one, penalised and not.
-            Without: after every round, against the best penalised function so far, where one factor
-            tells it (squared loss, no features); else the curve of the last round alone.
+            Without: after every round, against the best penalised function so far, if one factor
+            gives all of them (squared loss, no features), else the curve of the last round alone.
 
         Raises
         ------
-        ValueError
-            If an argument is not valid.
         FloatingPointError
-            If the solver of a loss other than the squared one is not within 1e-6 of the best.
+            As ``comparator``.
         """
         predictions = inputs.as_values(predictions, self.rounds, "predictions")
         losses_so_far = np.cumsum(self._rule.value(predictions, self._y))
         if at is None and self._minima is not None:
             return losses_so_far - self._minima
-        at = self._rounds_at(1 if at is None else at)
+        at = self._choose_rounds(1 if at is None else at)
         self._solve(np.append(at, self.rounds))
         played, last = losses_so_far[at - 1], self._last
-        assert last is not None
         known = np.array([self._known[int(t)] for t in at])
         of_last = np.cumsum(self._rule.value(last.predictions, self._y))[at - 1]
         final, rounded = played - of_last, EPS * (at + 2) * played  # of the sum of losses
@@ -215,53 +189,51 @@ class Hindsight:
             played - known[:, 2] + rounded,
         )
 
-    def _rounds_at(self, at: int | ArrayLike) -> np.ndarray:
-        """Return the rounds that ``at`` asks for."""
+    def _choose_rounds(self, at: int | ArrayLike) -> np.ndarray:
+        """Return rounds as an increasing array; an integer means so many, evenly spaced."""
         n = self.rounds
-        if isinstance(at, int | float | str | np.integer):  # a count, or not valid
+        if isinstance(at, int | float | str | np.integer):
             at = checks.require_count("at", at, 1)
             return np.unique(np.linspace(0, n, min(int(at), n) + 1).round().astype(int)[1:])
-        asked = at
-        at = inputs.as_numbers(at, "at")
-        whole = bool((at == np.floor(at)).all()) and np.asarray(asked).dtype.kind in "iu"
-        valid = whole and at.ndim == 1 and at.size > 0
-        if not (valid and at[0] >= 1 and at[-1] <= n and (np.diff(at) > 0).all()):
+        rounds = inputs.as_numbers(at, "at")
+        valid = rounds.ndim == 1 and rounds.size > 0 and np.asarray(at).dtype.kind in "iu"
+        if not (valid and rounds[0] >= 1 and rounds[-1] <= n and (np.diff(rounds) > 0).all()):
             raise ValueError(
-                f"at must be increasing rounds from 1 to {n}, but is {checks.shown(asked)}"
+                f"at must be increasing rounds from 1 to {n}, but is {checks.shown(at)}"
             )
-        return at.astype(np.int64)
+        return rounds.astype(np.int64)
 
     def _solve(self, at: np.ndarray) -> None:
-        """Find the best functions after some rounds, where they are not known."""
+        """Find the best functions after the rounds ``at``, each only once."""
         left = [int(t) for t in np.unique(at) if int(t) not in self._known]
-        if not left:
-            return
         if self._features is not None:
-            found = self._on_features(left)
+            found = self._solve_on_features(left)
+        elif self.loss == "squared":
+            found = self._solve_by_factor(left)
         else:
-            found = self._by_factor(left) if self.loss == "squared" else self._by_root(left)
+            found = self._solve_by_root(left)
         for t, best in zip(left, found, strict=True):
             value = float(np.clip(best.loss + self.lam * best.norm**2, best.lower, best.upper))
-            self._known[t] = _Known(best.loss, value, best.lower, best.upper)
+            self._known[t] = best.loss, value, best.lower, best.upper
             if t == self.rounds:
                 self._last = best
 
-    def _on_features(self, at: list[int]) -> Iterator[Comparator]:
+    def _solve_on_features(self, at: list[int]) -> Iterator[Comparator]:
         for t in at:
             stream = self.kernel, self._X[:t], self._y[:t], self.lam, self._features
             if self.loss == "squared":
                 yield conjugate_gradients(*stream, SHARE)
             else:
-                yield on_features(*stream, self._rule)
+                yield solve_on_features(*stream, self._rule)
 
-    def _by_factor(self, at: list[int]) -> Iterator[Comparator]:
-        """Solve for the residuals lam L_t^-T u_t of the best functions, many at a time."""
+    def _solve_by_factor(self, at: list[int]) -> Iterator[Comparator]:
+        """Solve for the residuals lam L_t^-T u_t of the best functions, COLUMNS at a time."""
         L, u = self._factor
         n, d = self._X.shape
         trace = float(self.kernel.diag(self._X).sum()) + n * self.lam
         # K + lam I and its factor are off by a matrix of this norm, times lam: it changes the
         # minimum lam y'(K + lam I)^-1 y by no larger a share.
-        off = (rounding(self.kernel, n, d) + 8.0 * EPS * n) * trace / self.lam
+        off = (rounding_share(self.kernel, n, d) + 8.0 * EPS * n) * trace / self.lam
         for start in range(0, len(at), COLUMNS):
             some = at[start : start + COLUMNS]
             columns = np.zeros((n, len(some)), order="F")
@@ -281,60 +253,38 @@ class Hindsight:
                     least * (1.0 + off),
                 )
 
-    def _by_root(self, at: list[int]) -> Iterator[Comparator]:
+    def _solve_by_root(self, at: list[int]) -> Iterator[Comparator]:
         """Solve in coordinates F with F F' = K to rounding, each time from the last solution."""
         F, state, before = self._root, None, 0
         n, d = self._X.shape
         # What F leaves of K, and rounding, as a share of (sum |a_i| sqrt(k(x_i, x_i)))^2
-        off = rounding(self.kernel, n, d) + 8.0 * EPS * (n + F.shape[1])
+        off = rounding_share(self.kernel, n, d) + 8.0 * EPS * (n + F.shape[1])
         roots = np.sqrt(self.kernel.diag(self._X))
         for t in at:
-            start = None if state is None else resumed(state, self._rule, before, t)
+            start = None if state is None else extend_state(state, self._rule, before, t)
             best, weights = best_weights(F[:t], self._y[:t], self.lam, self._rule, start)
             state, before = weights.state, t
             loose = off * float(roots[:t] @ np.abs(weights.dual)) ** 2 / (4.0 * self.lam)
             yield best._replace(lower=max(best.lower - loose, 0.0), upper=best.upper + loose)
 
 
-class _Known(NamedTuple):
-    """What is kept of the best function of some rounds: not its values."""
-
-    loss: float
-    value: float
-    lower: float
-    upper: float
-
-
-@checks.formula
+@checked
 def comparator(
-    kernel: Any,
-    X: ArrayLike,
-    y: ArrayLike,
-    lam: float,
-    loss: str = "squared",
+    kernel: Any, X: ArrayLike, y: ArrayLike, lam: float, loss: str = "squared",
     features: Any = None,
-) -> Comparator:
+) -> Comparator:  # fmt: skip
     """Return argmin_f sum loss(f(x), y) + lam |f|^2 over the RKHS, and an interval of the minimum.
 
-    As ``Hindsight(kernel, X, y, lam, loss).comparator()``, for any number of rounds; with
-    ``features``, over their span only.
+    As ``Hindsight(kernel, X, y, lam, loss).comparator()``, for any number of rounds.
 
     Parameters
     ----------
-    kernel : Kernel
-    X : array_like of shape (n, d)
-    y : array_like of shape (n,)
-    lam : float > 0
-    loss : str
-        One of ``losses.LOSSES``.
     features : TaylorFeatures or NystromFeatures, optional
         The argmin over their span instead, in O(n r^2); the interval is that of the span.
-        ``comparator_gap`` says how far from that over the RKHS it can be.
+        ``comparator_gap`` bounds the distance to the minimum over the RKHS.
 
     Raises
     ------
-    ValueError
-        If an argument is not valid.
     FloatingPointError
         If the solver of a loss other than the squared one is not within GAP = 1e-6 of the best (lam
         too small).
@@ -342,46 +292,35 @@ def comparator(
     Examples
     --------
     >>> import oklnumba as okl
-    >>> best = okl.theory.comparator(okl.Linear(), [[1.0], [1.0]], [1.0, 3.0], 2.0)
-    >>> round(best.loss, 6), round(best.norm, 6)
-    (4.0, 1.0)
     >>> best = okl.theory.comparator(okl.Linear(), [[1.0], [2.0]], [1.0, 1.0], 1.0, loss="hinge")
     >>> round(best.loss, 6), round(best.norm, 6)
     (0.5, 0.5)
     """
     if features is None:
         return Hindsight(kernel, X, y, lam, loss).comparator()
-    check_features(features)
-    lam = require_positive("lam", lam)
-    X, y, rule = _checked(kernel, X, y, loss)
-    return best_weights(features.transform(X), y, float(lam), rule)[0]
+    rule = losses.get(loss)
+    y = inputs.as_labels(y, len(X), rule.classes)
+    return best_weights(features.transform(X), y, lam, rule)[0]
 
 
-@checks.formula
+@checked
 def norm_ball_comparator(
     kernel: Any, X: ArrayLike, y: ArrayLike, radius: float, loss: str = "hinge"
 ) -> Comparator:
     """Return argmin of sum loss(f(x), y) over |f| <= radius: loss, norm and predictions.
 
-    That of ``comparator`` for the lam at which its norm is ``radius``, found by SciPy's brentq to a
-    relative 1e-6 of the norm; the norm never exceeds ``radius``. Where no lam >= 1e-6 reaches it,
-    or a smaller norm is enough for a loss of 1e-6, that function.
+    It is the ``comparator`` at the lam for which its norm is ``radius``, found by SciPy's brentq to
+    a relative 1e-6 of the norm, which never exceeds ``radius``. If no lam >= 1e-6 reaches it, or a
+    smaller norm already has a loss of at most 1e-6, it is that function.
 
     Parameters
     ----------
-    kernel : Kernel
-    X : array_like of shape (n, d)
-    y : array_like of shape (n,)
     radius : float > 0
-    loss : str
-        One of ``losses.LOSSES``.
 
     Raises
     ------
-    ValueError
-        If an argument is not valid.
     FloatingPointError
-        If the solver is not within GAP = 1e-6 of the best at a lam that a large radius asks for.
+        If the solver is not within GAP = 1e-6 of the best at the lam of a large radius.
 
     Examples
     --------
@@ -390,8 +329,8 @@ def norm_ball_comparator(
     >>> round(best.loss, 4), round(best.norm, 4)
     (0.5, 0.5)
     """
-    radius = require_positive("radius", radius)
-    X, y, rule = _checked(kernel, X, y, loss)
+    rule = losses.get(loss)
+    y = inputs.as_labels(y, len(X), rule.classes)
     F = square_root(kernel, X)
     found: dict[float, Comparator] = {}
     start: list[np.ndarray | None] = [None]
@@ -420,31 +359,12 @@ def norm_ball_comparator(
     return min((b for b in found.values() if b.norm <= radius), key=lambda b: b.loss)
 
 
-@checks.formula
+@checked
 def comparator_gap(kernel: Any, features: Any, X: ArrayLike, y: ArrayLike, lam: float) -> float:
-    """Return how much the best penalised function of a span can lose against that of the RKHS.
+    """Return a bound on what the best function of a span loses against the best of the RKHS.
 
-    For the squared loss, with r the residuals of the comparator over the span: at most r'(K - F F')
-    r / lam, by one pass over all pairs, O(n^2 d) time and O(n) memory.
-
-    Parameters
-    ----------
-    kernel : Kernel
-    features : TaylorFeatures or NystromFeatures
-        Coordinates in an orthonormal basis of a subspace of the kernel's RKHS.
-    X : array_like of shape (n, d)
-    y : array_like of shape (n,)
-    lam : float > 0
-
-    Returns
-    -------
-    float
-        Bound on (loss + lam |f|^2 over the span) - (the same over the RKHS).
-
-    Raises
-    ------
-    ValueError
-        If an argument is not valid.
+    Both with loss + lam |f|^2 and the squared loss; with r the residuals of the comparator over the
+    span: r'(K - F F') r / lam, by one pass over all pairs, O(n^2 d) time and O(n) memory.
 
     Examples
     --------
@@ -454,10 +374,6 @@ def comparator_gap(kernel: Any, features: Any, X: ArrayLike, y: ArrayLike, lam: 
     >>> round(okl.theory.comparator_gap(kernel, features, X, y, 1.0), 4)
     0.766
     """
-    check_features(features)
-    lam = checks.require_positive("lam", lam)
-    kernel_code(kernel)
-    X = inputs.as_inputs(X)
     best = comparator(kernel, X, y, lam, features=features)
     residuals = inputs.as_labels(y, len(X)) - best.predictions
     captured = features.transform(X).T @ residuals
@@ -465,41 +381,24 @@ def comparator_gap(kernel: Any, features: Any, X: ArrayLike, y: ArrayLike, lam: 
     return max(beyond, 0.0) / lam
 
 
-@checks.formula
+@checked
 def regret(
-    predictions: ArrayLike,
-    kernel: Any,
-    X: ArrayLike,
-    y: ArrayLike,
-    lam: float,
+    predictions: ArrayLike, kernel: Any, X: ArrayLike, y: ArrayLike, lam: float,
     loss: str = "squared",
-) -> np.ndarray:
+) -> np.ndarray:  # fmt: skip
     """Return the regret after each round against the best penalised function of that prefix.
 
     Squared loss: one factor serves every prefix (see ``Hindsight``). Other losses: one solve a
-    round, each going on from the one before.
+    round, each starting from the one before.
 
     Parameters
     ----------
-    predictions : array_like of shape (n,)
-    kernel : Kernel
     X : array_like of shape (n, d)
         At most EXACT_ROUNDS = 20,000 rows for squared loss, EVERY_ROUND = 2,000 for others.
-    y : array_like of shape (n,)
-    lam : float > 0
-    loss : str
-        One of ``losses.LOSSES``.
 
     Returns
     -------
     ndarray of shape (n,)
-
-    Raises
-    ------
-    ValueError
-        If an argument is not valid, or the stream is too long for every round.
-    FloatingPointError
-        If the solver of a loss other than the squared one is not within 1e-6 of the best.
 
     Examples
     --------
@@ -507,9 +406,6 @@ def regret(
     >>> okl.theory.regret([0.0, 0.0], okl.Linear(), [[1.0], [1.0]], [1.0, 3.0], 2.0).round(6)
     array([0.333333, 4.      ])
     """
-    lam = checks.require_positive("lam", lam)
-    losses.get(loss)
-    X = inputs.as_inputs(X)
     most = EXACT_ROUNDS if loss == "squared" else EVERY_ROUND
     if len(X) > most:
         raise ValueError(
@@ -522,42 +418,14 @@ def regret(
     return best.regret(predictions, at=len(X)).prefix_penalised  # type: ignore[union-attr]
 
 
-@checks.formula
+@checked
 def regret_curve(
-    predictions: ArrayLike,
-    kernel: Any,
-    X: ArrayLike,
-    y: ArrayLike,
-    lam: float,
-    at: int | ArrayLike,
-    loss: str = "squared",
-) -> RegretCurve:
+    predictions: ArrayLike, kernel: Any, X: ArrayLike, y: ArrayLike, lam: float,
+    at: int | ArrayLike, loss: str = "squared",
+) -> RegretCurve:  # fmt: skip
     """Return the regret of forecasts after some rounds, against four comparators in hindsight.
 
-    As ``Hindsight(kernel, X, y, lam, loss).regret(predictions, at)``.
-
-    Parameters
-    ----------
-    predictions : array_like of shape (n,)
-    kernel : Kernel
-    X : array_like of shape (n, d)
-    y : array_like of shape (n,)
-    lam : float > 0
-    at : int or array_like of int, shape (k,)
-        Rounds, from 1 to n, increasing; one number: as many, evenly spread.
-    loss : str
-        One of ``losses.LOSSES``.
-
-    Returns
-    -------
-    RegretCurve
-
-    Raises
-    ------
-    ValueError
-        If an argument is not valid.
-    FloatingPointError
-        If the solver of a loss other than the squared one is not within 1e-6 of the best.
+    As ``Hindsight(kernel, X, y, lam, loss).regret(predictions, at)``, which has the parameters.
 
     Examples
     --------
@@ -566,6 +434,4 @@ def regret_curve(
     >>> okl.theory.regret_curve([0.0, 0.0], okl.Linear(), X, y, 2.0, at=[2]).prefix.round(6)
     array([6.])
     """
-    lam = checks.require_positive("lam", lam)
-    best = Hindsight(kernel, X, y, lam, loss)
-    return best.regret(predictions, at)  # type: ignore[return-value]
+    return Hindsight(kernel, X, y, lam, loss).regret(predictions, at)  # type: ignore[return-value]

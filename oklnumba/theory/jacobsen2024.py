@@ -5,18 +5,19 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from oklnumba.core import checks, inputs
-from oklnumba.core.checks import require, require_discount, require_positive
+from oklnumba.core import inputs
+from oklnumba.core.checks import require, require_discount
 from oklnumba.core.state import aligned_zeros, round_up_to_vector, sweep_workspace
 from oklnumba.hot.awv import awv_rounds
 from oklnumba.hot.primitives.udu import NO_DISCOUNT
+from oklnumba.theory.arguments import checked
 
 
-@checks.formula
+@checked(discount=lambda name, value: require_discount(value))
 def discounted_awv_bound(
     Z: ArrayLike, y: ArrayLike, lam: float, discount: float, comparators: ArrayLike
 ) -> np.ndarray:
-    """Return the bound on the dynamic regret of discounted AWV, after every round.
+    """Return the bound on the dynamic regret of discounted AWV, after every round, shape (n,).
 
     sum_t (y_t - f_t)^2 - sum_t (y_t - u_t.z_t)^2 of the forecasts f_t of PKAWV or LinearAWV with
     this lam and discount g, against any sequence u_1, ..., u_n, is at most
@@ -30,22 +31,9 @@ def discounted_awv_bound(
     ----------
     Z : array_like of shape (n, r)
         The features of the inputs, ``features.transform(X)``; the inputs for LinearAWV.
-    y : array_like of shape (n,)
-    lam : float > 0
     discount : float in (0, 1]
     comparators : array_like of shape (n, r) or (r,)
         u_t, which forecasts round t; one for all rounds: the static regret.
-
-    Returns
-    -------
-    ndarray of shape (n,)
-
-    Raises
-    ------
-    ValueError
-        If an argument is not valid.
-    FloatingPointError
-        If the numbers of a round are beyond double precision.
 
     Remarks
     -------
@@ -67,25 +55,22 @@ def discounted_awv_bound(
     >>> bool((np.cumsum(run.losses) <= bound).all()), round(run.losses.sum()), round(bound[-1])
     (True, 57, 137)
     """
-    Z = inputs.as_inputs(Z, name="Z")
     y = inputs.as_labels(y, len(Z))
-    lam = require_positive("lam", lam)
-    discount = require_discount(discount)
     U = inputs.as_numbers(comparators, "comparators")
     valid = U.shape in (Z.shape, Z.shape[1:])
     require(valid, "comparators", comparators, f"finite, of shape {Z.shape} or {Z.shape[1:]}")
     U = np.broadcast_to(U, Z.shape)
-    factor = _Factor(Z.shape[1], float(lam), float(discount))
+    factor = _Factor(Z.shape[1], lam, discount)
     out = np.empty(len(y))
-    bound = float(lam) * float(U[0] @ U[0])
+    bound = lam * float(U[0] @ U[0])
     for t, (z, label) in enumerate(zip(Z, y, strict=True)):
         bound += label**2 * (1.0 - 1.0 / factor.play(z, label))
         out[t] = bound
-        before, after = factor.value(U[t]), 0.0
-        factor.fade()
+        before, after = factor.evaluate(U[t]), 0.0
+        factor.apply_discount()
         if t + 1 < len(y):
-            after = factor.value(U[t + 1])
-        bound += after - float(discount) * before
+            after = factor.evaluate(U[t + 1])
+        bound += after - discount * before
     return out
 
 
@@ -111,11 +96,11 @@ class _Factor:
             raise FloatingPointError("a forecast is not finite; raise lam, or scale Z and y")
         return float(self.out[2][0])
 
-    def fade(self) -> None:
+    def apply_discount(self) -> None:
         """Discount the past: D <- g D, kept >= lam."""
         self.inv_d[:] = np.minimum(self.inv_d / self.discount, self.inv_lam)
 
-    def value(self, u: np.ndarray) -> float:
-        """Return the penalised loss of u beyond the least, sum_k D_k (U_k.u - c_k)^2."""
+    def evaluate(self, u: np.ndarray) -> float:
+        """Return the penalised loss of u less its minimum, sum_k D_k (U_k.u - c_k)^2."""
         gap = (self.U[: self.r, : self.r] @ u - self.c[0, : self.r]) ** 2
         return float((gap / self.inv_d[: self.r]).sum())

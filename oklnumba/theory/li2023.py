@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from math import log, sqrt
 from typing import Any, NamedTuple
 
@@ -9,27 +10,25 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
-from oklnumba.components.kernels import kernel_code
-from oklnumba.core import checks, inputs
-from oklnumba.core.checks import require_nonnegative, require_positive
+from oklnumba.core.checks import require_count
+from oklnumba.theory.arguments import checked
 from oklnumba.theory.dimension import kernel_alignment
 from oklnumba.theory.matrix import EPS, square_root
 
 
-@checks.formula
+@checked(budget=partial(require_count, least=2))
 def pomdr_bound(
     kernel: Any, X: ArrayLike, y: ArrayLike, radius: float, budget: int | None = None
 ) -> float:
     """Return the regret bound of POMDR against every |f| <= U (pomdr Corollary 1, errata 38, 62).
 
-    6 U sqrt(A_T + 2 D) + 9 U sqrt(D), with the kernel alignment A_T and D = max k(x, x); with
+    6 U sqrt(A_T + 2 D) + 9 U sqrt(D), with the kernel alignment A_T and D = max k(x, x). With
     ``budget`` B, for runs with removals, 6 U sqrt(2 T (A_T + 2 D) / B) + 6 sqrt(3) U sqrt(D) T / B
-    more. For hinge loss and learners with zeta = 1, ald_scale = 1, rate_scale = 1 and a horizon.
+    are added. For hinge loss and learners with zeta = 1, ald_scale = 1, rate_scale = 1 and a
+    horizon.
 
     Parameters
     ----------
-    kernel : Kernel
-    X : array_like of shape (n, d)
     y : array_like of shape (n,)
         Labels -1 and +1.
     radius : float > 0
@@ -37,15 +36,10 @@ def pomdr_bound(
     budget : int >= 2, optional
         B; None: no removals (the dictionary stayed small, or POMD).
 
-    Raises
-    ------
-    ValueError
-        If an argument is not valid.
-
     Remarks
     -------
-    The last term, linear in T / B, is missing in the paper; without it there are streams with more
-    regret (errata 62). ``pomdr_data_bound`` is sharper, and needs a run.
+    The last term, linear in T / B, is missing in the paper; there are streams whose regret exceeds
+    the bound without it (errata 62). ``pomdr_data_bound`` is sharper, and needs a run.
 
     Examples
     --------
@@ -53,46 +47,38 @@ def pomdr_bound(
     >>> round(okl.theory.pomdr_bound(okl.Gaussian(), [[0.0], [0.0]], [1.0, 1.0], radius=1.0), 6)
     17.485281
     """
-    kernel_code(kernel)
-    radius = require_positive("radius", radius)
     A = max(kernel_alignment(kernel, X, y), 0.0)
     D = float(kernel.diag(X).max())
     bound = 6.0 * radius * sqrt(A + 2.0 * D) + 9.0 * radius * sqrt(D)
     if budget is None:
         return bound
-    budget = checks.require_count("budget", budget, 2)
-    T = len(inputs.as_inputs(X))
+    T = len(X)
     bound += 6.0 * radius * sqrt(2.0 * T * (A + 2.0 * D) / budget)
     return bound + 6.0 * sqrt(3.0) * radius * sqrt(D) * T / budget
 
 
-@checks.formula
+@checked(removals=partial(require_count, least=0))
 def pomdr_data_bound(
     alignment: float, radius: float, removals: int = 0, largest: float = 1.0
 ) -> float:
     """Return the regret bound of a run of POMD or POMDR by its own diary (pomdr Theorem 2).
 
-    3 U sqrt(S + 3 D) + (1 + 1 / sqrt(3)) U sqrt(D) with S the sum of delta_t: the regret against
-    every |f| <= U is at most this, of which the paper's 3 U sqrt(S) + 9 U is a rounding up (D = 1).
-    A run with N removals has N + 1 learning rates, hence
-    3 U sqrt((N + 1) (S + 3 (N + 1) D)) in place of the first term. For hinge loss and learners with
-    zeta = 1, ald_scale = 1, rate_scale = 1 and the number of rounds as their horizon.
+    3 U sqrt(S + 3 D) + (1 + 1 / sqrt(3)) U sqrt(D) with S the sum of delta_t, against every
+    |f| <= U; the paper's 3 U sqrt(S) + 9 U is this rounded up (D = 1). A run with N removals has
+    N + 1 learning rates, hence 3 U sqrt((N + 1) (S + 3 (N + 1) D)) in place of the first term. For
+    hinge loss and learners with zeta = 1, ald_scale = 1, rate_scale = 1 and the number of rounds as
+    their horizon.
 
     Parameters
     ----------
     alignment : float >= 0
-        S, as in ``learner.diary.alignment``.
+        S, ``learner.diary.alignment``.
     radius : float > 0
         U.
     removals : int >= 0
-        N, as in ``learner.diary.removals``.
+        N, ``learner.diary.removals``.
     largest : float > 0
         D, the largest k(x, x); 1 for kernels of unit diagonal.
-
-    Raises
-    ------
-    ValueError
-        If an argument is not valid.
 
     Remarks
     -------
@@ -109,10 +95,6 @@ def pomdr_data_bound(
     >>> bool(own < okl.theory.pomdr_bound(okl.Gaussian(1.0), X, y, radius=5.0))
     True
     """
-    alignment = require_nonnegative("alignment", alignment)
-    radius = require_positive("radius", radius)
-    removals = checks.require_count("removals", removals, 0)
-    largest = require_positive("largest", largest)
     pieces = removals + 1
     rates = 3.0 * sqrt(pieces * (alignment + 3.0 * pieces * largest))
     return radius * (rates + (1.0 + 1.0 / sqrt(3.0)) * sqrt(largest))
@@ -141,11 +123,11 @@ class AldBudget(NamedTuple):
     p: float
 
 
-def _eigenvalue_bounds(kernel: Any, X: np.ndarray) -> np.ndarray:
+def _bound_eigenvalues(kernel: Any, X: np.ndarray) -> np.ndarray:
     """Return the eigenvalues of the kernel matrix, largest first, none too small by rounding.
 
-    As squared singular values of the pivoted Cholesky factor, to which what the factor leaves of
-    the trace is added: accurate far below eps times the largest eigenvalue.
+    They are squared singular values of the pivoted Cholesky factor, plus the part of the trace that
+    the factor leaves out: accurate far below eps times the largest eigenvalue.
     """
     n, largest = len(X), float(kernel.diag(X).max())
     F = square_root(kernel, X, tol=EPS * largest)
@@ -154,25 +136,18 @@ def _eigenvalue_bounds(kernel: Any, X: np.ndarray) -> np.ndarray:
     return np.maximum(values + n * EPS * largest, 1e-300)
 
 
-@checks.formula
+@checked
 def ald_budget_bound(kernel: Any, X: ArrayLike, alpha: float) -> AldBudget:
     """Return bounds on the size of a dictionary that ALD keeps (pomdr Theorem 1, errata 40).
 
-    For any learner that lets a point of X join where its squared distance to the span is more than
-    alpha, in any order. The decays are fitted to the eigenvalues of the kernel matrix that the
-    proof uses, those before the sharpest bound; O(n^3) time.
+    For any learner that adds a point of X if its squared distance to the span is more than alpha,
+    in any order. The decays are fitted to the eigenvalues of the kernel matrix that the proof uses,
+    those before the sharpest bound. O(n^3) time.
 
     Parameters
     ----------
-    kernel : Kernel
-    X : array_like of shape (n, d)
     alpha : float > 0
         The squared threshold: D T^(-2 zeta) times the square of ald_scale.
-
-    Raises
-    ------
-    ValueError
-        If an argument is not valid.
 
     Remarks
     -------
@@ -186,10 +161,7 @@ def ald_budget_bound(kernel: Any, X: ArrayLike, alpha: float) -> AldBudget:
     >>> bool(bound.size <= bound.exponential < 300)
     True
     """
-    alpha = require_positive("alpha", alpha)
-    kernel_code(kernel)
-    X = inputs.as_inputs(X)
-    logs = np.log(_eigenvalue_bounds(kernel, X) / alpha)
+    logs = np.log(_bound_eigenvalues(kernel, X) / alpha)
     # (k - 1) ln alpha + ln k(x, x) <= sum of the logs, for whichever x came first.
     least = float(kernel.diag(X).min())
     slack = np.cumsum(logs) - log(max(least, 1e-300) / alpha)

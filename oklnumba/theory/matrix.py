@@ -1,4 +1,4 @@
-"""The kernel matrix of a stream, for what theory asks of it: factors, roots and products."""
+"""The kernel matrix of a stream: factors, low-rank roots, products and their rounding."""
 
 from __future__ import annotations
 
@@ -8,31 +8,27 @@ from typing import Any
 
 import numpy as np
 import scipy
-from numpy.typing import ArrayLike
 
 from oklnumba.components.kernels import kernel_code
 from oklnumba.core import cholesky
-from oklnumba.core.checks import require_positive
 from oklnumba.hot.primitives.rows import DEGREE, POLYNOMIAL, TILE, kernel_product
 
-SHARES = 8  # of a product, for threads; always as many, so that the bits do not depend on them
-PIVOTS = 256  # of a square root that are looked for at a time
-SPREAD = 0.1  # least share of the largest pivot that the others of its block may have
+SHARES = 8  # of a product, one a thread; a fixed number, so that results do not depend on the cores
+PIVOTS = 256  # columns of a square root computed at a time
+SPREAD = 0.1  # pivots of one block are at least this share of its largest
 EPS = float(np.finfo(float).eps)
 
 
-def factor_of(kernel: Any, X: ArrayLike, lam: float) -> np.ndarray:
-    """Return K + lam I in whose lower triangle is its Cholesky factor; above it is K."""
-    lam = require_positive("lam", lam)
-    kernel_code(kernel)
-    return shifted_cholesky(kernel(X), lam)
+def factor_kernel(kernel: Any, X: np.ndarray, lam: float) -> np.ndarray:
+    """Return a matrix whose lower triangle is the Cholesky factor of K + lam I; above it is K."""
+    return factor_shifted(kernel(X), lam)
 
 
-def shifted_cholesky(K: np.ndarray, lam: float) -> np.ndarray:
-    """Return the Cholesky factor of K + lam I in the lower triangle of K."""
+def factor_shifted(K: np.ndarray, lam: float) -> np.ndarray:
+    """Overwrite the lower triangle of K by the Cholesky factor of K + lam I; return K."""
     K[np.diag_indices_from(K)] += lam
     try:
-        return cholesky.cholesky(K)
+        return cholesky.factor_matrix(K)
     except scipy.linalg.LinAlgError:
         raise ValueError(
             f"K + lam I is not positive definite to double precision at lam = {lam!r}; raise lam"
@@ -40,39 +36,38 @@ def shifted_cholesky(K: np.ndarray, lam: float) -> np.ndarray:
 
 
 def kernel_times(kernel: Any, X: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """Return K v without the matrix K, each pair of points once, in as many threads as cores.
+    """Return K v without the matrix K, computing k(x, z) once a pair, on all cores.
 
     O(n^2 d) time and O(n) memory. Where the values of the kernel are exact, entry i is within
     (TILE + n / 256 + SHARES) eps sum_j |K_ij v_j| of the truth.
     """
     coded = kernel_code(kernel)
-    X = np.array(X, order="C")  # a copy: read-only arrays would be compiled for anew
+    X = np.array(X, order="C")  # copies: the loop would be compiled again for read-only arrays
     v = np.array(v, dtype=float)
 
-    def share(number: int) -> np.ndarray:
+    def compute_share(number: int) -> np.ndarray:
         tile, out = np.empty((X.shape[1], TILE)), np.zeros(len(X))
-        kernel_product(
-            coded, X, v, number, SHARES, tile, np.empty(TILE), np.empty(TILE), out
-        )  # fmt: skip
+        rooms = tile, np.empty(TILE), np.empty(TILE)
+        kernel_product(coded, X, v, number, SHARES, *rooms, out)
         return out
 
     with ThreadPoolExecutor(min(SHARES, os.cpu_count() or 1)) as pool:
-        return np.sum(list(pool.map(share, range(SHARES))), axis=0)
+        return np.sum(list(pool.map(compute_share, range(SHARES))), axis=0)
 
 
-def energy_beyond(kernel: Any, X: np.ndarray, F: np.ndarray) -> float:
+def residual_energy(kernel: Any, X: np.ndarray, F: np.ndarray) -> float:
     """Return lambda_max(K - F F'), at least 0. F : (n, r)."""
     gap, n = kernel(X) - F @ F.T, len(X)
     top = scipy.linalg.eigh(gap, eigvals_only=True, subset_by_index=[n - 1, n - 1])
     return max(float(top[0]), 0.0)
 
 
-def rounding(kernel: Any, n: int, d: int) -> float:
+def rounding_share(kernel: Any, n: int, d: int) -> float:
     """Return c with |fl(v'K v) - v'K v| <= c (sum_i sqrt(k(x_i, x_i)) |v_i|)^2, with a margin of 2.
 
     A computed value k(x, z) is within (d + 4) eps sqrt(k(x, x) k(z, z)) of the truth for radial
-    kernels (t e^-t < 1), degree times as much for polynomial ones (Cauchy-Schwarz); then come the
-    sums of ``kernel_times`` and NumPy's pairwise sum over i. First order in eps.
+    kernels (t e^-t < 1), degree times as much for polynomial ones (Cauchy-Schwarz). Added to it are
+    the sums of ``kernel_times`` and NumPy's pairwise sum over i. First order in eps.
     """
     code, numbers = kernel_code(kernel)
     value = (d + 4.0) * (numbers[DEGREE] if code == POLYNOMIAL else 1.0)
@@ -82,9 +77,9 @@ def rounding(kernel: Any, n: int, d: int) -> float:
 def square_root(kernel: Any, X: np.ndarray, tol: float | None = None) -> np.ndarray:
     """Return F (n, r) with F F' = K to rounding: a pivoted Cholesky factor, in O(n r) memory.
 
-    The pivots of a block are the largest of what is left of the diagonal, as long as none is below
-    SPREAD times the first; then rounding grows no more than where each is the largest of all. It
-    ends where nothing above ``tol`` is left; None: n eps max(diag), as in LAPACK's dpstrf.
+    Each block takes the largest entries of the remaining diagonal as pivots, down to SPREAD times
+    the first; then rounding grows no more than where each pivot is the largest of all. It ends when
+    no entry is above ``tol``; None: n eps max(diag), as in LAPACK's dpstrf.
     """
     rest = kernel.diag(X)
     n = len(rest)
@@ -97,7 +92,7 @@ def square_root(kernel: Any, X: np.ndarray, tol: float | None = None) -> np.ndar
         corner, order, rank, _ = scipy.linalg.lapack.dpstrf(
             np.asfortranarray(corner), lower=1, tol=max(tol, SPREAD * float(rest[take[0]]))
         )
-        if rank == 0:  # the diagonal says more than there is: rounding
+        if rank == 0:  # the remaining diagonal is only rounding
             rest[take] = 0.0
             continue
         take = take[order[:rank] - 1]

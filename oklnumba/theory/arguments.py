@@ -1,0 +1,79 @@
+"""Checks of arguments by their names, which mean the same in all functions of theory."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import partial, wraps
+from typing import Any
+
+from oklnumba.components import losses
+from oklnumba.components.features import check_features
+from oklnumba.components.kernels import kernel_code
+from oklnumba.core import checks, inputs
+
+
+def _check_kernel(name: str, kernel: Any) -> Any:
+    kernel_code(kernel)
+    return kernel
+
+
+def _check_loss(name: str, loss: Any) -> str:
+    return losses.get(loss).name
+
+
+def _as_matrix(name: str, rows: Any) -> Any:
+    return inputs.as_inputs(rows, name=name)
+
+
+def as_width(name: str, value: Any) -> float:
+    """Return the width of a Gaussian kernel as a float; ValueError for anything else."""
+    return checks.require_width(value, name)
+
+
+POSITIVE = "lam alpha alpha_tilde beta C eta eps lipschitz mu kappa radius largest R sigma"
+NONNEGATIVE = "B norm alignment hinge_loss gap"
+RULES: dict[str, Any] = {
+    "kernel": _check_kernel,
+    "features": lambda name, features: check_features(features, name),
+    "loss": _check_loss,
+    "delta": "(0, 1)",
+    **dict.fromkeys(("X", "Z", "gradients"), _as_matrix),
+    **dict.fromkeys(POSITIVE.split(), checks.require_positive),
+    **dict.fromkeys(NONNEGATIVE.split(), checks.require_nonnegative),
+    **dict.fromkeys(("n", "m", "d", "count", "size"), partial(checks.require_count, least=1)),
+}
+
+
+def checked(function: Callable | None = None, **own: Any) -> Callable:
+    """Decorate a formula, so that its arguments are checked and converted before it is called.
+
+    Parameters
+    ----------
+    function : callable
+        Arguments that are in neither ``own`` nor ``RULES`` are passed on unchecked, None too where
+        that is the default.
+    **own : callable (name, value), str or None
+        Rules of this function; a str is an interval such as "(0, 1]", None is no check.
+    """
+    if function is None:
+        return partial(checked, **own)
+    parameters = inspect.signature(function).parameters
+    rules = {name: rule for name, rule in (RULES | own).items() if name in parameters and rule}
+
+    def check(name: str, value: Any) -> Any:
+        rule = rules.get(name)
+        if rule is None or (value is None and parameters[name].default is None):
+            return value
+        if isinstance(rule, str):
+            return checks.require_within(name, value, rule)
+        return rule(name, value)
+
+    @checks.formula
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        known = [check(name, value) for name, value in zip(parameters, args, strict=False)]
+        named = {name: check(name, value) for name, value in kwargs.items()}
+        return function(*known, *args[len(known) :], **named)  # too many are its own TypeError
+
+    return call
