@@ -46,7 +46,7 @@ class _Mapped(Expansion):
         super()._check_params()
         require(self.rank <= self.budget, "rank", self.rank, f"at most budget = {self.budget}")
 
-    def _start_mapped(self, d: int, period: float, **lengths: int) -> None:
+    def _start(self, d: int, period: float = np.inf, **lengths: int) -> None:
         p = self._hyper
         self._setting = p.eta, float(p.budget), period, self._waits
         self._start_expansion(d, float(p.budget), counts=4, **lengths)
@@ -143,9 +143,6 @@ class NOGD(_Mapped):
     _: KW_ONLY
     rank: int = count(1, 80)
 
-    def _start(self, d: int) -> None:
-        self._start_mapped(d, np.inf)
-
     def _make_map(self, X: np.ndarray, y: np.ndarray, t: int, trace: Trace) -> int:
         values, V = leading_eigenvectors(self._finite_kernel(self.atoms, t), self._hyper.rank)
         projected = V @ (V.T @ self._used("a"))  # w = Lambda^{1/2} V' a
@@ -229,7 +226,7 @@ class SkeGD(_Mapped):
     def _start(self, d: int) -> None:
         p = self._hyper
         period = np.inf if p.period is None else float(p.period)
-        self._start_mapped(d, period, sketch=p.sketch, columns=p.columns)
+        super()._start(d, period, sketch=p.sketch, columns=p.columns)
         # Sketch and sample depend on the seed only, not on the data.
         sample = np.random.default_rng([p.seed, 0]).choice(p.budget, p.columns, replace=False)
         self._sampled[:] = sample

@@ -118,10 +118,9 @@ class POMD(OnSpan):
         """The norm of f' that the rounds maintain, at most ``radius``."""
         return float(np.sqrt(self._sums[SQUARE])) if self._width is not None else 0.0
 
-    def _start(self, d: int) -> None:
-        self._start_descent(d, np.inf, np.inf, 1.0)  # OMDR never takes over
-
-    def _start_descent(self, d: int, switch_size: float, budget: float, rate_scale: float) -> None:
+    def _start(
+        self, d: int, switch_size: float = np.inf, budget: float = np.inf, rate_scale: float = 1.0
+    ) -> None:
         p = self._hyper
         self._setting = (
             p.radius, p.zeta, p.ald_scale, float(p.horizon or 0), switch_size, budget, rate_scale,
@@ -202,4 +201,4 @@ class POMDR(POMD):
 
     def _start(self, d: int) -> None:
         p = self._hyper
-        self._start_descent(d, float(p.switch_size or 0), float(p.budget), p.rate_scale)
+        super()._start(d, float(p.switch_size or 0), float(p.budget), p.rate_scale)

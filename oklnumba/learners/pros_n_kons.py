@@ -35,9 +35,9 @@ class ProsNKONS(Curved):
         As in KONS with the constant schedule.
     eta : float > 0, optional
         Curvature to use; None: that of the loss on [-C, C].
-    mu, beta, eps : float
-        Regularisation (alpha), oversampling and accuracy of KORS; mu decides how well the span
-        approximates the RKHS.
+    mu > 0, beta > 0, eps in (0, 1) : float
+        Regularisation (alpha), oversampling and accuracy of KORS. The smaller mu, the closer the
+        span comes to the RKHS.
     sampler : {"kors", "kors_listed"} or float in (0, 1]
         How points join the dictionary. "kors_listed" has the weights 1/p on both sides as in the
         printed code (errata 16), which gives smaller dictionaries. A number is the probability of
@@ -100,7 +100,8 @@ class ProsNKONS(Curved):
     def _start(self, d: int) -> None:
         p = self._hyper
         rule = joining_rule(p.sampler, p.mu, p.beta, p.eps)
-        self._setting = p.C, p.alpha, self._newton_step(), rule, float(p.restart)
+        eta = p.eta or self._loss().curvature(p.C)
+        self._setting = p.C, p.alpha, eta, rule, float(p.restart)
         self._kernel, self._coins = p.kernel._code(), Coins(p.seed)
         self._make_state(d=d, counts=3)
         self._reserve({ATOMS: 1})
