@@ -1,4 +1,15 @@
-"""Rounds of FTRL for exp-concave losses on a ball or the simplex (oco Theorem 6)."""
+"""Rounds of FTRL for exp-concave losses on a ball or the simplex.
+
+Zhang 2019, lecture notes ("oco"), Theorem 6 (errata 46), alpha~ = min(1 / (16 B L), alpha / 2):
+
+    for t = 1, ..., T:
+        w_t = argmin_{w in C} alpha~ L^2 |w|^2 / 2
+                              + sum_{s<t} (<g_s, w> + alpha~ <g_s, w - w_s>^2 / 2)
+        forecast w_t.x_t;   g_t = l'(w_t.x_t) x_t
+
+Divided by alpha~, that is the minimiser of w'Aw / 2 - b.w on C, with A = L^2 I + sum g g' and b =
+sum g (g.w - 1 / alpha~). It is found anew in each round, on the simplex from the last point.
+"""
 
 from __future__ import annotations
 
@@ -21,14 +32,15 @@ from oklnumba.hot.primitives.losses import round_derivative
 BALL = 0
 SIMPLEX = 1
 MOST_STEPS = 100  # of the Newton iteration for a multiplier; it takes about 5
-NULL_MULTIPLIER = 1e-14  # of the size of its terms: below that the sign of a multiplier is rounding
+NULL_MULTIPLIER = 1e-14  # relative to its terms: below this the sign of a multiplier is rounding
 
 
 @hot
 def factor_part(A, index, m, shift, R):
-    """Write the upper factor of A + shift I on some rows and columns; False if there is none.
+    """Write the upper factor of A + shift I on some rows and columns; False if it is not positive.
 
-    A : (d, d) symmetric; index : (m,), the rows; R : (d, d), of which m rows and columns count.
+    A : (d, d) symmetric; index : (m,), the rows; R : (d, d), of which m rows and columns are
+    written.
     """
     for i in range(m):
         row = R[i, i:m]
@@ -89,7 +101,7 @@ def face_minimiser(A, b, m, work):
     """Write the minimiser v of w'Aw / 2 - b.w on the plane of a face: sum w = 1, 0 off the face.
 
     work : index, of which m entries are the face, and R, v, u as in quadratic_on_simplex. Returns
-    (whether A is positive there, the multiplier of the sum).
+    (whether A is positive definite there, the multiplier of the sum).
     """
     index, R, v, u = work
     if not factor_part(A, index, m, 0.0, R):
@@ -116,7 +128,7 @@ def face_minimiser(A, b, m, work):
 def step_to_face(w, index, v, m):
     """Move w towards v, as far as it stays in the simplex; return which entry of v stopped it.
 
-    w : (d,), in place; index, v : (d,), of which m entries count. Returns -1 where w becomes v.
+    w : (d,), modified in place; index, v : (d,), first m entries. Returns -1 if w becomes v.
     """
     step = 1.0
     first = -1
@@ -137,7 +149,7 @@ def step_to_face(w, index, v, m):
 
 @hot
 def entering_coordinate(A, b, mu, w, index, v, m):
-    """Return the coordinate off the face with the most negative multiplier; -1 if none is."""
+    """Return the coordinate off the face with the most negative multiplier; -1 if all are >= 0."""
     worst = 0.0
     enters = -1
     for j in range(b.shape[0]):
@@ -158,13 +170,13 @@ def entering_coordinate(A, b, mu, w, index, v, m):
 
 @hot
 def quadratic_on_simplex(A, b, w, work):
-    """Improve w to the minimiser of w'Aw / 2 - b.w on the simplex by an active-set method.
+    """Move w to the minimiser of w'Aw / 2 - b.w on the simplex by an active-set method.
 
     The support grows by the coordinate with the most negative multiplier, and loses those that
     reach 0 on the way to the minimiser of its face. Returns DONE or NOT_POSITIVE.
 
-    A : (d, d) positive definite; b : (d,); w : (d,), a point of the simplex, in place; work : index
-    (d,) integers, R (d, d), v and u (d,), workspace.
+    A : (d, d) positive definite; b : (d,); w : (d,), a point of the simplex, modified in place;
+    work : index (d,) integers, R (d, d), v and u (d,), workspace.
     """
     index, R, v, u = work
     d = b.shape[0]
@@ -173,7 +185,7 @@ def quadratic_on_simplex(A, b, w, work):
         if w[j] > 0.0:
             index[m] = j
             m += 1
-    for _ in range(20 * d + 100):  # it takes a few; each face is met at most once
+    for _ in range(20 * d + 100):  # it takes a few: no face comes twice
         positive, mu = face_minimiser(A, b, m, work)
         if not positive:
             return NOT_POSITIVE
@@ -194,12 +206,9 @@ def quadratic_on_simplex(A, b, w, work):
 def exp_concave_rounds(X, y, loss, rate, domain, radius, state, work, forecasts):
     """Play rounds of FTRL for exp-concave losses on a ball or the simplex (oco Theorem 6).
 
-    A = L^2 I + sum g g' and b = sum g (g.w - rate) with rate = 1 / alpha~: the regularised leader
-    minimises w'Aw / 2 - b.w on the domain (errata 46).
-
-    X : (n, d); y : (n,); loss, domain : codes; state : A (d, d), b and w (d,), in place; work :
-    index, R, v, u as in quadratic_on_simplex; forecasts : (n,), written. Returns (rounds played,
-    status).
+    X : (n, d); y : (n,); loss, domain : codes; rate : 1 / alpha~; state : A (d, d), b and w (d,),
+    modified in place; work : index, R, v, u as in quadratic_on_simplex; forecasts : (n,), written.
+    Returns (rounds played, status).
     """
     A, b, w = state
     d = w.shape[0]

@@ -1,4 +1,16 @@
-"""Coordinates of a stream in a dictionary that grows with it; PA-I and descent on coordinates."""
+"""Rounds of SelfTuning's members on shared coordinates of a stream, and these coordinates.
+
+map_rounds, with KORS (dictionary.py) and K_I = R'R over its dictionary I:
+
+    for t = 1, ..., n: z_t = (1, R^-T k_I(x_t));   KORS looks at x_t and may add it to I
+
+coordinate_rounds, for PA-I (Crammer et al. 2006, Figure 1) or for gradient descent:
+
+    w_1 = 0; for t = 1, ..., n:
+        yhat_t = w_t.z_t;   w_{t+1} = w_t + tau_t z_t
+        PA-I: tau_t = y_t min(C, l_t / |z_t|^2), l_t the hinge loss
+        descent: tau_t = step (y_t - yhat_t) / |z_t|^2
+"""
 
 from __future__ import annotations
 
@@ -52,17 +64,17 @@ def let_join(kernel, x, corner, probability, rule, counts, dictionary, unit, q, 
 def map_rounds(X, coins, kernel, setting, counts, dictionary, unit, work, out):
     """Write each row's coordinates in the span of the dictionary; then the row may join it.
 
-    A row that joins adds its direction for the rows after it: in all rows before, and its own, that
-    coordinate is 0. So coordinates depend on the past alone, and none is ever changed.
+    A row that joins adds its direction for the rows after it; in earlier rows, and its own, that
+    coordinate is 0. So coordinates depend on the past only and never change.
 
     X : (n, d); coins : (n,), uniform draws; setting : (rule of joining_probability, largest size);
     counts : integers ATOMS and RANK of their span; dictionary : atoms (d, cap), weights (cap,) and
     kors (cap, cap) of KORS, span (cap,) and R (cap, cap) of span_coordinates; unit : U (cap, cap)
-    and scales (cap,), R = diag(1 / scales) U, the unit matrix behind the rank; all in place; work :
-    row and b (cap,), (2 TOGETHER, cap) and (TOGETHER,), workspace; out : Z (n, > cap), 1
-    for the intercept, the coordinates, and zeros up to whole vectors; columns (n,) integers, how
-    many these are; sizes (n,) integers, atoms after the row; written. Returns (rows played,
-    status).
+    and scales (cap,), R = diag(1 / scales) U, the unit matrix behind the rank; all modified in
+    place; work : row and b (cap,), (2 TOGETHER, cap) and (TOGETHER,), workspace; out : Z (n, >
+    cap), 1 for the intercept, the coordinates, and zeros up to whole vectors; columns (n,)
+    integers, how many these are; sizes (n,) integers, atoms after the row; written. Returns (rows
+    played, status).
     """
     rule, largest = setting
     atoms, weights, kors, span, _ = dictionary
@@ -116,7 +128,7 @@ def linked(rule, sign, score):
 
 @hot
 def step_along(rule, sign, rate, largest, y, forecast, square):
-    """Return how far a rule goes along z, of squared length ``square``, after a round."""
+    """Return tau, how far a rule moves along z, with ``square`` = |z|^2, after a round."""
     if rule == DESCENT:
         length = 0.5 * rate if sign > 0.0 else rate / (1.0 + rate)
         return length * (y - forecast) / square
@@ -129,16 +141,16 @@ def step_along(rule, sign, rate, largest, y, forecast, square):
 
 @hot
 def coordinate_rounds(Z, columns, Y, rule, rate, signs, weights, largest, forecasts):
-    """Play PA-I (Crammer et al. 2006, Figure 1) or gradient descent on coordinates.
+    """Play PA-I or gradient descent on coordinates.
 
-    PASSIVE_AGGRESSIVE has the hinge loss where labels are -1 and +1, the absolute loss where they
-    are real; DESCENT the logistic loss, with the forecast 2 P(y = 1) - 1, and the squared loss, by
-    the implicit step, which is stable for any length.
+    PASSIVE_AGGRESSIVE has the hinge loss for labels -1 and +1 and the absolute loss for real ones;
+    DESCENT the logistic loss, with the forecast 2 P(y = 1) - 1, and the squared loss with an
+    implicit step, stable for any length.
 
     Z : (n, cap) and columns : (n,), as map_rounds writes them; Y : (n, K); rate : C, in units of
-    the largest label, or the step over |z|^2; signs : (K,), 1 where labels are -1 and +1, 0 where
-    they are real; weights : (K, cap) and largest : (K,), largest |y| so far, the state, in place;
-    forecasts : (n, K), written. Returns (rounds played, status).
+    the largest label, or the step over |z|^2; signs : (K,), 1 for labels -1 and +1, 0 for real
+    ones; weights : (K, cap) and largest : (K,), largest |y| so far, modified in place; forecasts :
+    (n, K), written. Returns (rounds played, status).
     """
     n, outputs = Y.shape
     for t in range(n):
