@@ -18,15 +18,13 @@ f(x_s))^2 + lam |f|^2 + f(x_t)^2. With L L' = K + lam I and u = L^-1 y, each rou
     m_t = sum_{j<t} L_tj u_j;   yhat_t = m_t lam / L_tt^2  (ridge: m_t);   u_t = (y_t - m_t) / L_tt
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
 
 from oklnumba.hot.primitives.elementary import larger, smaller
 from oklnumba.hot.primitives.jit import DONE, NOT_FINITE, hot
-from oklnumba.hot.primitives.linalg import add_multiple, dot, sherman_morrison
+from oklnumba.hot.primitives.linalg import dot
 from oklnumba.hot.primitives.rows import kernel_diag, kernel_row
 from oklnumba.hot.primitives.udu import (
     SWEEP,
@@ -166,26 +164,6 @@ def awv_certified_rounds(Z, Y, r, factor, setting, work, ridge, discount, totals
     if status == DONE:
         certify(Y, forecasts, shrinks, growth, discount, totals, proof)
     return played, status
-
-
-@hot
-def listing_rounds(Z, y, P, b, v, forecasts):
-    """Play AWV rounds as the listing printed in the paper has them: A^-1 by Sherman-Morrison.
-
-    For scripts/benchmark_awv.py only: what compiling alone buys. (The inverse drifts, and takes
-    twice the work of the factor.)
-
-    Z : (n, r); y : (n,); P : (r, r), A^-1, b : (r,), sum of y z, in place; v : (r,), workspace;
-    forecasts : (n,), written.
-    """
-    r = b.shape[0]
-    for t in range(y.shape[0]):
-        z = Z[t]
-        sherman_morrison(P, z, v, r)  # A_t^-1 from A_{t-1}^-1
-        forecasts[t] = 0.0
-        for i in range(r):
-            forecasts[t] += z[i] * dot(P[i], b, r)
-        add_multiple(b, y[t], z, r)
 
 
 @hot

@@ -16,17 +16,16 @@ with grad = -y_t k(x_t, .) if y_t f_t(x_t) < 1, else 0. |f'|^2, <f', hint> and |
 Groups of K kernels: ``kernels``, their codes (K,) and pars (K, 3); ``functions``, the atoms (K, d,
 cap), a (K, cap) and held (K,), how many, of f', place (K, M), where the reservoir's examples stand
 among them (-1: nowhere), and kept (K, 3), columns below; ``bandit``, p and L, (K,), and sums (2,),
-entries below. The ``reservoir`` is V (d, M) and its labels (M,), of which n are in use.
+entries below; ``reservoir``, V (d, M) and its labels (M,), of which n are in use. Workspace: x and
+spare (d,), rows (2, cap).
 """
-
-from __future__ import annotations
 
 import math
 
 import numpy as np
 
 from oklnumba.hot.primitives.elementary import larger, smaller
-from oklnumba.hot.primitives.expansion import expansion_value, mean, to_ball
+from oklnumba.hot.primitives.expansion import expansion_value, mean, project
 from oklnumba.hot.primitives.jit import ATOMS, DONE, NOT_FINITE, hot
 from oklnumba.hot.primitives.rows import get_atom, kernel_diag, put_atom
 
@@ -49,7 +48,7 @@ def bao2ks_rate(eta, horizon, this):
 
 
 @hot
-def bao2ks_choose(p, coin):
+def choose_kernel(p, coin):
     """Return the kernel that the coin picks; probabilities below 1 / 2K count as 0."""
     K = p.shape[0]
     total = 0.0
@@ -67,11 +66,8 @@ def bao2ks_choose(p, coin):
 
 
 @hot
-def bao2ks_value(i, kernels, functions, reservoir, n, rate, radius, x, rows):
-    """Return (f(x), f'(x), minus the hint at x) of kernel i, f = Proj(f' - rate hint).
-
-    rows : (2, cap), workspace.
-    """
+def evaluate_kernel(i, kernels, functions, reservoir, n, rate, radius, x, rows):
+    """Return (f(x), f'(x), minus the hint at x) of kernel i, f = Proj(f' - rate hint)."""
     codes, pars = kernels
     atoms, a, held, _, kept = functions
     kernel = codes[i], pars[i]
@@ -85,7 +81,7 @@ def bao2ks_value(i, kernels, functions, reservoir, n, rate, radius, x, rows):
 
 
 @hot
-def bao2ks_weights(K, label, forecast, values, kept, beta, coin):
+def choose_step(K, label, forecast, values, kept, beta, coin):
     """Return (up, hint_up): the explored kernel steps along up grad + hint_up hint.
 
     forecast : f(x); values : f'(x), minus the hint at x, k(x, x); kept : (3,), of this kernel.
@@ -105,11 +101,10 @@ def bao2ks_weights(K, label, forecast, values, kept, beta, coin):
 
 
 @hot
-def bao2ks_step(i, x, label, weights, values, rate, radius, functions, reservoir, n):
+def step_kernel(i, x, label, weights, values, rate, radius, functions, reservoir, n):
     """Take f' -= rate (up grad + hint_up hint), grad = -y k(x, .), for kernel i, then project f'.
 
-    weights : up (0 adds no atom for x) and hint_up; values : f'(x), minus the hint at x, k(x, x);
-    functions modified in place.
+    weights : up (0 adds no atom for x) and hint_up; values : f'(x), minus the hint at x, k(x, x).
     """
     atoms, a, held, place, kept = functions
     V, labels = reservoir
@@ -136,31 +131,28 @@ def bao2ks_step(i, x, label, weights, values, rate, radius, functions, reservoir
                 m += 1
             a[i, place[i, r]] += rate * hint_up * labels[r] / n
     held[i] = m
-    kept[i, SQUARE] = to_ball(a[i], square, radius, m)
+    kept[i, SQUARE] = project(a[i], square, radius, m)
     kept[i, INNER] = inner - rate * (up * across + hint_up * hint_square)
     if square > radius * radius:
         kept[i, INNER] *= radius / math.sqrt(square)
 
 
 @hot
-def bao2ks_steps(explored, x, label, weights, values, rate, radius, functions, reservoir, n):
-    """Step along ``weights`` in the explored kernel and along the hint in the others.
-
-    Arguments as in bao2ks_step. Returns whether all norms are finite.
-    """
+def step_kernels(explored, x, label, weights, values, rate, radius, functions, reservoir, n):
+    """Step along ``weights`` in the explored kernel, along the hint in others; False: overflow."""
     _, _, held, _, kept = functions
     finite = True
     for i in range(held.shape[0]):
         w, v = (0.0, 1.0), (0.0, 0.0, 0.0)
         if i == explored:
             w, v = weights, values
-        bao2ks_step(i, x, label, w, v, rate, radius, functions, reservoir, n)
+        step_kernel(i, x, label, w, v, rate, radius, functions, reservoir, n)
         finite = finite and kept[i, SQUARE] < np.inf
     return finite
 
 
 @hot
-def bao2ks_bandit(bandit, chosen, observed, confidence):
+def update_bandit(bandit, chosen, observed, confidence):
     """Update the probabilities of the kernels after a loss of the chosen one (GREEN-IX)."""
     p, L, sums = bandit
     K = p.shape[0]
@@ -183,7 +175,7 @@ def bao2ks_bandit(bandit, chosen, observed, confidence):
 
 
 @hot
-def bao2ks_restart(i, functions):
+def restart_function(i, functions):
     """Set the function of kernel i to 0 and clear its buffers."""
     atoms, a, held, place, kept = functions
     for j in range(held[i]):
@@ -198,21 +190,21 @@ def bao2ks_restart(i, functions):
 
 
 @hot
-def bao2ks_budget(counts, functions, budget):
+def enforce_budget(counts, functions, budget):
     """Restart functions beyond the budget, and count the atoms."""
     _, _, held, _, _ = functions
     counts[ATOMS] = 0
     counts[MOST] = 0
     for i in range(held.shape[0]):
         if held[i] > budget:
-            bao2ks_restart(i, functions)
+            restart_function(i, functions)
             counts[RESTARTS] += 1
         counts[ATOMS] += held[i]
         counts[MOST] = larger(counts[MOST], held[i])
 
 
 @hot
-def bao2ks_slot(hints, horizon, this, n, room, coin):
+def choose_slot(hints, horizon, this, n, room, coin):
     """Return the slot of the round's example in a reservoir of n examples, -1 to leave it out.
 
     hints : the reservoir's size, or 0 for round(ln T); room : the most it can hold.
@@ -225,11 +217,8 @@ def bao2ks_slot(hints, horizon, this, n, room, coin):
 
 
 @hot
-def bao2ks_hint(i, kernels, functions, reservoir, n, x, rows):
-    """Update <f', hint> and |hint|^2 of kernel i after a change of the reservoir.
-
-    x : (d,), rows : (2, cap), workspace.
-    """
+def update_hint(i, kernels, functions, reservoir, n, x, rows):
+    """Update <f', hint> and |hint|^2 of kernel i after a change of the reservoir."""
     codes, pars = kernels
     atoms, a, held, _, kept = functions
     V, labels = reservoir
@@ -244,11 +233,10 @@ def bao2ks_hint(i, kernels, functions, reservoir, n, x, rows):
 
 
 @hot
-def bao2ks_store(slot, x, label, explored, stands, kernels, functions, reservoir, n, spare, rows):
+def store_example(slot, x, label, explored, stands, kernels, functions, reservoir, n, spare, rows):
     """Put the round's example into the reservoir, which then has n examples.
 
-    stands : the slot of x in the explored kernel's function, -1 for none; spare : (d,), rows : (2,
-    cap), workspace.
+    stands : the slot of x in the explored kernel's function, -1 for none.
     """
     _, _, held, place, _ = functions
     V, labels = reservoir
@@ -256,7 +244,7 @@ def bao2ks_store(slot, x, label, explored, stands, kernels, functions, reservoir
     labels[slot] = label
     for i in range(held.shape[0]):  # a restart has dropped x
         place[i, slot] = stands if i == explored and stands < held[i] else -1
-        bao2ks_hint(i, kernels, functions, reservoir, n, spare, rows)
+        update_hint(i, kernels, functions, reservoir, n, spare, rows)
 
 
 @hot
@@ -280,31 +268,31 @@ def bao2ks_rounds(
     for t in range(X.shape[0]):
         x, label, this, n = X[t], y[t], float(played + t + 1), counts[FILLED]
         rate = bao2ks_rate(eta, horizon, this)
-        i = bao2ks_choose(p, coins[t, PLAY])  # I_t
+        i = choose_kernel(p, coins[t, PLAY])  # I_t
         j = smaller(int(coins[t, EXPLORE] * K), K - 1)  # J_t
-        forecast, own, hinted = bao2ks_value(
+        forecast, own, hinted = evaluate_kernel(
             i, kernels, functions, reservoir, n, rate, radius, x, rows
         )
         if not (abs(forecast) < np.inf and kept[i, SQUARE] < np.inf):
             return t, NOT_FINITE
         forecasts[t] = value = forecast
         if j != i:
-            value, own, hinted = bao2ks_value(
+            value, own, hinted = evaluate_kernel(
                 j, kernels, functions, reservoir, n, rate, radius, x, rows
             )
         values = own, hinted, kernel_diag((codes[j], pars[j]), x)
-        up, hint_up = bao2ks_weights(K, label, value, values, kept[j], beta, coins[t, EXPLORE])
+        up, hint_up = choose_step(K, label, value, values, kept[j], beta, coins[t, EXPLORE])
         weights = up, hint_up
         stands = held[j] if up != 0.0 else -1  # the slot of x in the function of J_t
-        if not bao2ks_steps(j, x, label, weights, values, rate, radius, functions, reservoir, n):
+        if not step_kernels(j, x, label, weights, values, rate, radius, functions, reservoir, n):
             return t, NOT_FINITE
         if K > 1:
-            bao2ks_bandit(bandit, i, (1.0 - label * forecast) / (1.0 + radius), confidence)
-        bao2ks_budget(counts, functions, budget)
-        slot = bao2ks_slot(hints, horizon, this, n, labels.shape[0], coins[t, STORE])
+            update_bandit(bandit, i, (1.0 - label * forecast) / (1.0 + radius), confidence)
+        enforce_budget(counts, functions, budget)
+        slot = choose_slot(hints, horizon, this, n, labels.shape[0], coins[t, STORE])
         if slot >= 0:
             counts[FILLED] = n = larger(n, slot + 1)
-            bao2ks_store(slot, x, label, j, stands, kernels, functions, reservoir, n, spare, rows)
+            store_example(slot, x, label, j, stands, kernels, functions, reservoir, n, spare, rows)
         sizes[t] = counts[ATOMS]
     return X.shape[0], DONE
 
@@ -315,10 +303,10 @@ def bao2ks_forecasts(
 ):
     """Write what B(AO)2KS would forecast for each row of X with the next round's coin."""
     radius, eta, _, _, _, horizon, _ = setting
-    i = bao2ks_choose(p, coin)
+    i = choose_kernel(p, coin)
     rate = bao2ks_rate(eta, horizon, float(played + 1))
     n, rows = counts[FILLED], work[:2]
     for t in range(X.shape[0]):
-        forecasts[t], _, _ = bao2ks_value(
+        forecasts[t], _, _ = evaluate_kernel(
             i, kernels, functions, reservoir, n, rate, radius, X[t], rows
         )

@@ -11,8 +11,6 @@ Divided by alpha~, that is the minimiser of w'Aw / 2 - b.w on C, with A = L^2 I 
 sum g (g.w - 1 / alpha~). It is found anew in each round, on the simplex from the last point.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -36,7 +34,7 @@ NULL_MULTIPLIER = 1e-14  # relative to its terms: below this the sign of a multi
 
 
 @hot
-def factor_part(A, index, m, shift, R):
+def factor_submatrix(A, index, m, shift, R):
     """Write the upper factor of A + shift I on some rows and columns; False if it is not positive.
 
     A : (d, d) symmetric; index : (m,), the rows; R : (d, d), of which m rows and columns are
@@ -74,7 +72,7 @@ def quadratic_on_ball(A, b, radius, w, work):
     d = b.shape[0]
     mu = 0.0
     for _ in range(MOST_STEPS):
-        if not factor_part(A, index, d, mu, R):
+        if not factor_submatrix(A, index, d, mu, R):
             return NOT_POSITIVE
         for j in range(d):
             w[j] = b[j]
@@ -97,14 +95,14 @@ def quadratic_on_ball(A, b, radius, w, work):
 
 
 @hot
-def face_minimiser(A, b, m, work):
+def minimise_on_face(A, b, m, work):
     """Write the minimiser v of w'Aw / 2 - b.w on the plane of a face: sum w = 1, 0 off the face.
 
     work : index, of which m entries are the face, and R, v, u as in quadratic_on_simplex. Returns
     (whether A is positive definite there, the multiplier of the sum).
     """
     index, R, v, u = work
-    if not factor_part(A, index, m, 0.0, R):
+    if not factor_submatrix(A, index, m, 0.0, R):
         return False, 0.0
     for i in range(m):
         v[i] = b[index[i]]
@@ -148,7 +146,7 @@ def step_to_face(w, index, v, m):
 
 
 @hot
-def entering_coordinate(A, b, mu, w, index, v, m):
+def find_entering_coordinate(A, b, mu, w, index, v, m):
     """Return the coordinate off the face with the most negative multiplier; -1 if all are >= 0."""
     worst = 0.0
     enters = -1
@@ -186,7 +184,7 @@ def quadratic_on_simplex(A, b, w, work):
             index[m] = j
             m += 1
     for _ in range(20 * d + 100):  # it takes a few: no face comes twice
-        positive, mu = face_minimiser(A, b, m, work)
+        positive, mu = minimise_on_face(A, b, m, work)
         if not positive:
             return NOT_POSITIVE
         first = step_to_face(w, index, v, m)
@@ -194,7 +192,7 @@ def quadratic_on_simplex(A, b, w, work):
             m -= 1
             index[first] = index[m]
             continue
-        enters = entering_coordinate(A, b, mu, w, index, v, m)
+        enters = find_entering_coordinate(A, b, mu, w, index, v, m)
         if enters < 0:
             return DONE
         index[m] = enters

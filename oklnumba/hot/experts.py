@@ -14,8 +14,6 @@ DYNAMIC (dynamic model averaging) has as l the negative log likelihood under nor
 variance is learned.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -40,8 +38,8 @@ EXPERT_STATE = {
     "squares": ("experts",),  # ML-Poly: sums of squared regrets of the rounds; else 0
     "tally": ("tally",),  # the four numbers below
 }
-# Largest |y| so far and the sum of its squared increases (0 if B is given); ML-Poly: largest r^2 and
-# bound on its potential; DYNAMIC: variance and its number of rounds, discounted.
+# Largest |y| so far, sum of its squared increases (both 0 if B is given); ML-Poly: largest r^2,
+# bound on its potential; DYNAMIC: variance, discounted number of rounds in it.
 LARGEST, GROWN, PEAK, POTENTIAL = range(4)
 VARIANCE, COUNT = PEAK, POTENTIAL
 TALLY = 4
@@ -50,7 +48,7 @@ SMALLEST = 1e-300  # a floor under B^2 and max r^2, so that rates stay finite
 
 
 @hot
-def clamped(forecast, B):
+def clip(forecast, B):
     """Return the value in [-B, B] next to a forecast."""
     return larger(-B, smaller(B, forecast))
 
@@ -60,12 +58,6 @@ def label_bound(setting, state):
     """Return the bound on |y| in the next round: B as given, or the largest |y| so far."""
     _, B, _ = setting
     return state[2][LARGEST] if B == LEARNED else B
-
-
-@hot
-def expert_weights(totals, eta, weights):
-    """Write exp(-eta total) for each expert, scaled to the sum 1 (oco Example 6.1, errata 47)."""
-    entropy_map(totals, eta, 1.0, weights, totals.shape[0])
 
 
 @hot
@@ -81,7 +73,7 @@ def expert_rate(kind, B, played, count):
 
 
 @hot
-def poly_weights(state, weights):
+def write_poly_weights(state, weights):
     """Write ML-Poly's weights (R)_+ / (max r^2 + sum r^2), scaled to sum 1; equal if no R > 0."""
     totals, squares, tally = state
     count = totals.shape[0]
@@ -97,22 +89,11 @@ def poly_weights(state, weights):
 def write_weights(kind, setting, played, state, weights):
     """Write the weights of the next round; arguments as in experts_rounds. weights : (experts,)."""
     if kind == ML_POLY:
-        poly_weights(state, weights)
+        write_poly_weights(state, weights)
         return
     B = label_bound(setting, state)
-    expert_weights(state[0], expert_rate(kind, B, played, state[0].shape[0]), weights)
-
-
-@hot
-def mean_forecast(kind, B, weights, row):
-    """Return the weighted mean of the forecasts, clamped for AVERAGE. weights, row : (experts,)."""
-    s = 0.0
-    for i in range(row.shape[0]):
-        value = row[i]
-        if kind == AVERAGE:
-            value = clamped(value, B)
-        s += weights[i] * value
-    return s
+    count = state[0].shape[0]
+    entropy_map(state[0], expert_rate(kind, B, played, count), 1.0, weights, count)
 
 
 @hot
@@ -126,32 +107,38 @@ def aggregating_forecast(B, weights, row):
     highest = -np.inf
     for i in range(row.shape[0]):
         if weights[i] > 0.0:
-            value = clamped(row[i], B)
+            value = clip(row[i], B)
             lowest = smaller(lowest, value)
             highest = larger(highest, value)
     sum_low = 0.0
     sum_high = 0.0
     for i in range(row.shape[0]):
         if weights[i] > 0.0:
-            value = clamped(row[i], B)
+            value = clip(row[i], B)
             low = (value - lowest) / B * ((value + lowest) / B + 2.0)
             high = (highest - value) / B * (2.0 - (value + highest) / B)
             sum_low += weights[i] * math.exp(-0.5 * low)
             sum_high += weights[i] * math.exp(-0.5 * high)
     middle = 0.5 * (lowest + highest) * (1.0 + (lowest - highest) / (2.0 * B))
     forecast = middle + 0.5 * B * (math.log(sum_high) - math.log(sum_low))
-    return clamped(forecast, B)
+    return clip(forecast, B)
 
 
 @hot
 def expert_forecast(kind, B, weights, row):
-    """Return the aggregate of the experts' forecasts. B : label_bound; weights, row : (experts,).
+    """Return the aggregate of the experts' forecasts; 0 if B is learned and all labels were 0.
 
-    If B is learned, it is 0 before the first label other than 0.
+    B : label_bound; weights, row : (experts,).
     """
     if kind == AGGREGATING:
         return aggregating_forecast(B, weights, row) if B > 0.0 else 0.0
-    return mean_forecast(kind, B, weights, row)
+    s = 0.0
+    for i in range(row.shape[0]):
+        value = row[i]
+        if kind == AVERAGE:
+            value = clip(value, B)
+        s += weights[i] * value
+    return s
 
 
 @hot
@@ -168,7 +155,7 @@ def share_weights(share, eta, totals, weights):
     It is kept as totals = -log(w) / eta, so a weight that underflowed to 0 comes back.
     """
     count = totals.shape[0]
-    expert_weights(totals, eta, weights)
+    entropy_map(totals, eta, 1.0, weights, count)
     for i in range(count):
         totals[i] = -math.log((1.0 - share) * weights[i] + share / count) / eta
 
@@ -195,7 +182,7 @@ def learn_losses(kind, setting, played, state, weights, row, forecast, label):
         if kind == HEDGE:
             totals[i] += loss_value(loss, row[i], label)
         else:
-            totals[i] += unit * loss_value(loss, clamped(row[i], B), clamped(label, B))
+            totals[i] += unit * loss_value(loss, clip(row[i], B), clip(label, B))
     if given == LEARNED and abs(label) > B:
         tally[GROWN] += (abs(label) - B) * (abs(label) - B)
         tally[LARGEST] = abs(label)
@@ -232,13 +219,6 @@ def learn_regrets(setting, state, row, forecast, label):
 
 
 @hot
-def poly_bound(state, i):
-    """Return the bound of theory.mlpoly_bound on the regret against expert i so far."""
-    _, squares, tally = state
-    return math.sqrt((tally[PEAK] + squares[i]) * tally[POTENTIAL])
-
-
-@hot
 def experts_rounds(F, y, kind, setting, played, state, weights, out):
     """Aggregate the forecasts of experts, round by round.
 
@@ -259,5 +239,5 @@ def experts_rounds(F, y, kind, setting, played, state, weights, out):
         elif not learn_regrets(setting, state, F[t], forecast, y[t]):
             return t, NOT_FINITE
         else:
-            bounds[t] = poly_bound(state, 0)
+            bounds[t] = math.sqrt((state[2][PEAK] + state[1][0]) * state[2][POTENTIAL])
     return y.shape[0], DONE

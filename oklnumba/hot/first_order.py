@@ -15,8 +15,6 @@ GRADIENT_STEP moves w itself, w_{t+1} = Proj(w_t - eta_t g_t), which also allows
 change; the others keep G (and S) and write w_{t+1} after the round.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 
@@ -125,10 +123,7 @@ def strongly_convex_step(lam, decay, slope, x, clock, w, S):
 
 @hot
 def map_step(rule, setting, slope, x, state):
-    """Add the gradient to G and take w to the mirror map of -G (oco section 2.1).
-
-    Arguments as in first_order_rounds.
-    """
+    """Add the gradient to G, take w to the mirror map of -G; arguments as in first_order_rounds."""
     eta, _, _, radius, p, scale, sigma, _ = setting
     clock, w, G, _ = state
     d = w.shape[0]

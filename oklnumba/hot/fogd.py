@@ -9,8 +9,6 @@ Lu et al. 2016, Algorithm 1:
 Features of a few rounds are written at a time, all sines before all cosines.
 """
 
-from __future__ import annotations
-
 from oklnumba.hot.primitives.elementary import smaller
 from oklnumba.hot.primitives.features import fourier_rows
 from oklnumba.hot.primitives.jit import DIVERGED, DONE, LARGEST_FORECAST, hot

@@ -16,8 +16,6 @@ away:
 NORMA's f is factor * sum_j a_j k(x_j, .), so shrinking costs one product; |f|^2 is kept up to date.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -55,10 +53,7 @@ def square_without(kernel, function, slot, sums, m, x, row):
 
 @hot
 def step_in_ball(sums, step, value, corner, radius):
-    """Update |f|^2 after f -= step k(x, .) and project f on the ball; False after an overflow.
-
-    value : f(x) before the step; corner : k(x, x).
-    """
+    """Update |f|^2 after f -= step k(x, .), value = f(x) before, and project; False on overflow."""
     square = larger(sums[SQUARE] - 2.0 * step * value + step * step * corner, 0.0)
     if not square < np.inf:
         return False

@@ -24,8 +24,6 @@ of A have a coefficient c. The c_t above are of order 1 / alpha and cancel: this
 products and one to two digits.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -62,13 +60,7 @@ def scaled_slope(g, eta):
 
 
 @hot
-def kons_pull(over, schur):
-    """Return (ybar - yhat) / schur; 0 without a projection."""
-    return over / schur if over != 0.0 else 0.0
-
-
-@hot
-def flat(loss, g):
+def is_flat(loss, g):
     """Say whether the loss is flat around this forecast, given its derivative g.
 
     Where a smooth loss has g = 0, that is a coincidence of rounding: sizes must not depend on it.
@@ -122,7 +114,7 @@ def kons_fold(H, offsets, block, first, last):
 
 
 @hot
-def kons_solve(h, d, L, first, i):
+def kons_solve_row(h, d, L, first, i):
     """Write row i of the block's factor, before its scaling by d_i, from column first on.
 
     h : row i of H.
@@ -135,7 +127,7 @@ def kons_solve(h, d, L, first, i):
 
 
 @hot
-def kons_enter(block, i, di, g, pull, pivot):
+def kons_finish_row(block, i, di, g, pull, pivot):
     """Scale row i of the block's factor by d_i; write its pivot, and d, c and z of the round."""
     L, d, c, z = block
     w = L[i]
@@ -174,7 +166,7 @@ def kons_rounds(H, offsets, y, steps, loss, setting, R_G, block, span, forecasts
         offsets[i] += dot(L[i], z, first)
     for i in range(first, last):
         h = H[i]
-        kons_solve(h, d, L, first, i)
+        kons_solve_row(h, d, L, first, i)
         own = L[i, first:i]
         schur = larger(h[i] - dot(own, own, i - first), 0.0)  # negative only by rounding
         raw = offsets[i] + dot(h[first:i], c[first:i], i - first) + dot(own, z[first:i], i - first)
@@ -188,7 +180,9 @@ def kons_rounds(H, offsets, y, steps, loss, setting, R_G, block, span, forecasts
         g = loss_derivative(loss, forecast, y[i])
         di = scaled_slope(g, steps[i])
         pivot = math.sqrt(alpha + di * di * schur)
-        kons_enter(block, i, di, g, kons_pull(raw - forecast, schur), pivot)
+        over = raw - forecast
+        pull = over / schur if over != 0.0 else 0.0
+        kons_finish_row(block, i, di, g, pull, pivot)
         decrement = g * g * q / (1.0 + di * di * q)  # g_t' A_t^-1 g_t
         R_G[0] += decrement  # Prop. 1
         if decrement < stop:
@@ -212,7 +206,7 @@ def kons_append(X, loss, block, counts, function, sizes):
         if c[i] != 0.0:
             add_multiple(z, -c[i], s, r)
         m = counts[ATOMS]
-        if not (flat(loss, d[i]) and c[i] == 0.0):
+        if not (is_flat(loss, d[i]) and c[i] == 0.0):
             put_atom(atoms, m, X[i])
             coefs[m] = c[i]
             counts[ATOMS] = m + 1
@@ -258,7 +252,7 @@ def clipped_forecasts(rows, coefs, C, out):
 
 
 @hot
-def sketch_sees(row, corner, d, setting, counts, sketch, coins, work):
+def toss_coins(row, corner, d, setting, counts, sketch, coins, work):
     """Show KORS the rescaled point d phi_t and toss both coins; return (v_t, status).
 
     v_t is the round's weight in A: 0 if it is left out, else 1 or, if ``weighted``, 1 / p_t.
@@ -290,7 +284,7 @@ def sketch_sees(row, corner, d, setting, counts, sketch, coins, work):
 
 
 @hot
-def enter_inverse(function, counts, s, d, schur, alpha, g, pull):
+def append_row(function, counts, s, d, schur, alpha, g, pull):
     """Add the row [d s, sqrt(alpha + d^2 schur)] of x_t, the coming atom ATOMS, to L, and its z."""
     _, _, index, scale, z, L = function
     r = counts[ROWS]
@@ -345,14 +339,14 @@ def sketched_kons_rounds(
             return t, NOT_POSITIVE
         g = loss_derivative(loss, forecasts[t], y[t])
         d, v = scaled_slope(g, steps[t]), 0.0
-        if not flat(loss, g):  # lines 8 to 10
+        if not is_flat(loss, g):  # lines 8 to 10
             pair = kors_coins[t], coins[t]
-            v, status = sketch_sees(row, corner, d, setting, counts, sketch, pair, (kbar, b))
+            v, status = toss_coins(row, corner, d, setting, counts, sketch, pair, (kbar, b))
             if status != DONE:
                 return t, status
-        pull, c = kons_pull(over, schur), 0.0
+        pull, c = over / schur if over != 0.0 else 0.0, 0.0
         if v > 0.0:
-            enter_inverse(function, counts, s, d * math.sqrt(v), schur, alpha, g, pull)
+            append_row(function, counts, s, d * math.sqrt(v), schur, alpha, g, pull)
         else:  # left out of A: the gradient step and the projection stay (errata 4)
             c = -g / alpha - pull
             add_multiple(z, -c, s, r)
@@ -360,7 +354,7 @@ def sketched_kons_rounds(
         weight = steps[t] * g * g if v > 0.0 else 0.0
         decrement = g * g * q / (1.0 + weight * (v * q))  # g_t' A_t^-1 g_t
         R_G[0] += decrement  # Prop. 1
-        if not (flat(loss, g) and c == 0.0):
+        if not (is_flat(loss, g) and c == 0.0):
             put_atom(atoms, m, x)
             coefs[m] = c
             counts[ATOMS] = m + 1

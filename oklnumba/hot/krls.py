@@ -12,8 +12,6 @@ The paper updates K^-1 and (sum a a')^-1 by their inverses. Here K = R'R, rounds
 coordinates q_s = R a_s = R^-T k_s, and Q'Q = sum q q', Q'z = sum y q grow by rotations.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -27,10 +25,7 @@ from oklnumba.hot.primitives.rows import kernel_diag, put_atom
 
 @hot
 def least_squares_row(Q, z, x, y, m):
-    """Add the row (x, y) to the factor of least squares: Q'Q = sum x x', Q'z = sum y x.
-
-    Q : (cap, cap), upper; z, x : (cap,); all modified in place.
-    """
+    """Add the row (x, y) to Q, z in place: Q'Q = sum x x', Q upper triangular, Q'z = sum y x."""
     for k in range(m):
         old, new = Q[k, k], x[k]
         t = math.sqrt(old * old + new * new)

@@ -16,8 +16,6 @@ this small matrix, so all forecasts and weights are known before the sweep. Wher
 its differences would cancel, and the rounds are played one by one.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -52,10 +50,7 @@ USED = 0  # entry of the sketch's counts: its rows in use
 
 @hot
 def slab_shift(forecast, C, q):
-    """Return how far the point moves along A^-1 x to forecast within [-C, C] (kons eq. 1).
-
-    q : x' A^-1 x.
-    """
+    """Return how far w moves along A^-1 x to forecast within [-C, C] (kons eq. 1); q = x'A^-1 x."""
     if forecast > C:
         return (forecast - C) / q
     if forecast < -C:
@@ -136,8 +131,8 @@ def newton_weights(H, m, y, loss, eta, C, count, slopes, shifts, late, forecasts
 
 
 @hot
-def newton_learn(X, eta, slopes, shifts, factor, rounds, betas, a, scan):
-    """Add the rounds of a block to the factor, and move the point by those with a gradient.
+def newton_learn(X, eta, slopes, shifts, late, factor, rounds, betas, a, scan):
+    """Add the rounds of a block to the factor, and move the point.
 
     scan : (r,), workspace; other arguments as in newton_products and newton_weights.
     """
@@ -157,13 +152,6 @@ def newton_learn(X, eta, slopes, shifts, factor, rounds, betas, a, scan):
             forecast = ridge_forecast(rounds[s], c, scan, r)
             move = (shifts[s] * a[s] + slopes[s]) / (root * slopes[s])
             ridge_learn(forecast - move, betas[s], c, scan, r)
-
-
-@hot
-def newton_move_late(X, late, factor, rounds, betas, a):
-    """Move the point by A^-1 sum late_j x_j; arguments as in newton_products."""
-    U, inv_d, c = factor
-    count, r = X.shape
     any_late = False
     for s in range(count):
         any_late = any_late or late[s] != 0.0
@@ -176,7 +164,7 @@ def newton_move_late(X, late, factor, rounds, betas, a):
         if late[s] != 0.0:
             add_multiple(p, late[s], X[s], r)
     solve_round(U, inv_d, rounds, betas, a, r)
-    for j in range(r):
+    for j in range(r):  # by A^-1 sum late_j x_j
         c[j] += inv_d[j] * p[j]
 
 
@@ -196,8 +184,7 @@ def newton_block(X, y, loss, eta, C, factor, work, forecasts):
     played, status = newton_weights(H, m, y, loss, eta, C, count, slopes, shifts, late, forecasts)
     if status != DONE:
         return played, status
-    newton_learn(X, eta, slopes, shifts, factor, rounds, betas, a, scan)
-    newton_move_late(X, late, factor, rounds, betas, a)
+    newton_learn(X, eta, slopes, shifts, late, factor, rounds, betas, a, scan)
     return count, DONE
 
 

@@ -10,8 +10,6 @@ SkeGD (Zhang and Liao 2019) makes z(x) = W k(x) from sketches of K, anew every `
 keep w as coefficients a = W' w on the atoms: then a forecast needs no z. The caller makes W.
 """
 
-from __future__ import annotations
-
 from oklnumba.hot.primitives.elementary import larger
 from oklnumba.hot.primitives.expansion import expansion_value
 from oklnumba.hot.primitives.jit import (

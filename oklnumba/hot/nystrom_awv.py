@@ -15,15 +15,13 @@ A point off the span borders the factor U' D U of A with its coordinate in all p
 in the span, up to rounding, joins the dictionary and adds no column.
 """
 
-from __future__ import annotations
-
 import math
 
 from oklnumba.hot.awv import awv_rounds
 from oklnumba.hot.primitives.dictionary import (
     adds_direction,
     joining_probability,
-    keep_joined,
+    keep_point,
     own_coordinate,
     span_coordinates,
     span_distance,
@@ -40,7 +38,7 @@ RANK, PAST = 1, 2
 
 
 @hot
-def span_column(kernel, x, past, discount, t, q, rho, rank, columns, moments, gains):
+def write_span_column(kernel, x, past, discount, t, q, rho, rank, columns, moments, gains):
     """Write the new direction's coordinate for all past rounds into Phi[:, rank], and its moments.
 
     The direction is (k(x, .) - its projection) / rho, and q : (cap,) the coordinates of that
@@ -102,32 +100,29 @@ def border_factor(U, inv_d, c, moments, corner, gains, rank):
 
 
 @hot
-def join(kernel, x, corner, probability, setting, counts, dictionary, past, q, work):
+def add_atom(kernel, x, corner, probability, setting, counts, dictionary, past, q, work):
     """Add x to the dictionary, and its direction to the span if x is off it by more than rounding.
 
     corner : k(x, x); probability : the one with which x was kept; q : (cap,), coordinates of x in
     the span, with a new last one if the span grows; work : b of joining_probability, columns of
-    span_column, and what a new direction adds to A and b, written: moments (cap,) of span_column
-    with their sum of squares behind them, and gains (K,); other arguments as in nystrom_rows.
-    Returns a status.
+    write_span_column, and what a new direction adds to A and b, written: moments (cap,), with their
+    sum of squares behind them, and gains (K,); other arguments as in nystrom_rows. Returns a
+    status.
     """
     discount, rule, _ = setting
-    atoms, weights, kors, span, R = dictionary
+    _, _, _, span, R = dictionary
     b, columns, moments, gains = work
     m, rank = counts[ATOMS], counts[RANK]
     rho_square = span_distance(q, corner, rank)
     if adds_direction(R, q, rho_square, corner, moments, rank):
         rho = math.sqrt(rho_square)
-        moments[rank] = span_column(
+        moments[rank] = write_span_column(
             kernel, x, past, discount, counts[PAST], q, rho, rank, columns, moments, gains
         )
         span_grow(R, span, q, rho, corner, rank, m)
         counts[RANK] = rank + 1
-    if not keep_joined(rule, weights, kors, b, corner, probability, m):
-        return NOT_POSITIVE
-    put_atom(atoms, m, x)
-    counts[ATOMS] = m + 1
-    return DONE
+    kept = keep_point(rule, x, corner, probability, counts, dictionary, b)
+    return DONE if kept else NOT_POSITIVE
 
 
 @hot
@@ -143,8 +138,8 @@ def nystrom_rows(X, Y, coins, first, kernel, setting, counts, dictionary, past, 
     cap) of span_coordinates; past : inputs (d, cap_n), labels (K, cap_n) and coordinates Phi
     (cap_n, cap) of past rounds; all modified in place; work : (8, cap) and (2, cap_n), workspace;
     out : coordinates (b, cap) of up to b rounds, zero up to whole vectors, ranks (b + 1,) before
-    and after each, borders (g, cap) and gains (g, K) of join for up to g growths, and sizes (b,),
-    written. Returns (rounds written, status).
+    and after each, moments (g, cap) and gains (g, K) of add_atom for up to g growths, and sizes
+    (b,), written. Returns (rounds written, status).
     """
     _, rule, largest = setting
     atoms, weights, kors, span, R = dictionary
@@ -170,7 +165,7 @@ def nystrom_rows(X, Y, coins, first, kernel, setting, counts, dictionary, past, 
             if not probability >= 0.0:
                 return t, NOT_FINITE
             if coins[first + t] < probability:  # Alg. 2: x_t joins before its own forecast
-                status = join(
+                status = add_atom(
                     kernel, x, corner, probability, setting, counts, dictionary, past, q,
                     (b, columns, borders[growths], gains[growths]),
                 )  # fmt: skip
@@ -259,7 +254,7 @@ def nystrom_awv_forecasts(
         rho_square = span_distance(q, corner, rank)
         if coin < probability and adds_direction(R, q, rho_square, corner, moments, rank):
             rho, gains = math.sqrt(rho_square), forecasts[t]
-            square = span_column(
+            square = write_span_column(
                 kernel, x, past, discount, stored, q, rho, rank, columns, moments, gains
             )
             if border_factor(U, inv_d, c, moments, square + lam, gains, rank):

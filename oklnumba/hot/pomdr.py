@@ -16,15 +16,13 @@ Li and Liao 2023 ("pomdr"), Algorithm 1, with errata 26 to 36:
 We keep the factor R of K_S = R'R instead of K_S^-1, and update |f'_t|^2 from round to round.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
 
 from oklnumba.hot.primitives.dictionary import IN_SPAN, ald_grow, ald_residual
 from oklnumba.hot.primitives.elementary import larger, smaller
-from oklnumba.hot.primitives.expansion import expansion_square, expansion_value, mean, to_ball
+from oklnumba.hot.primitives.expansion import expansion_square, expansion_value, mean, project
 from oklnumba.hot.primitives.jit import ATOMS, DONE, NEED_ROOM, NOT_FINITE, NOT_POSITIVE, hot
 from oklnumba.hot.primitives.linalg import add_multiple, dot, multiply, solve_upper
 from oklnumba.hot.primitives.rows import get_atom, kernel_diag, kernel_row, put_atom
@@ -40,17 +38,7 @@ SWITCH_FACTOR = 15.0  # B_0 = ceil(15 ln T), as in the paper's experiments
 
 
 @hot
-def pomdr_rate(radius, rate_scale, counts, sums, corner):
-    """Return lambda_t (eq. 10 with 3 D as its first term, errata 28, 29). corner : k(x_t, x_t)."""
-    under = 3.0 * larger(sums[LARGEST], corner) + sums[DELTA]
-    if not under > 0.0:
-        return 0.0  # k(x, x) = 0 so far: every function is 0 on the data
-    rate = radius / math.sqrt(under)
-    return rate * rate_scale if counts[REMOVALS] > 0 else rate
-
-
-@hot
-def pomdr_parts(kernel, radius, rate_scale, counts, sums, function, hints, count, x, row):
+def pomdr_terms(kernel, radius, rate_scale, counts, sums, function, hints, count, x, row):
     """Return k(x, x), lambda_t, f'_{t-1}(x) and minus hint_t(x).
 
     row : (cap,) and hint_row of hints : (M,), the kernel values of x with atoms and hints, written.
@@ -58,7 +46,11 @@ def pomdr_parts(kernel, radius, rate_scale, counts, sums, function, hints, count
     atoms, a, _ = function
     points, signs, _, hint_row = hints
     corner = kernel_diag(kernel, x)
-    rate = pomdr_rate(radius, rate_scale, counts, sums, corner)  # line 3
+    under = 3.0 * larger(sums[LARGEST], corner) + sums[DELTA]
+    rate = 0.0  # k(x, x) = 0 so far: every function is 0 on the data
+    if under > 0.0:
+        rate = radius / math.sqrt(under)
+        rate = rate * rate_scale if counts[REMOVALS] > 0 else rate
     own = expansion_value(kernel, (atoms, a), counts[ATOMS], x, row)
     hinted = mean(expansion_value(kernel, (points, signs), count, x, hint_row), count)
     return corner, rate, own, hinted
@@ -77,7 +69,7 @@ def omdr_plays(counts, horizon, this):
 
 
 @hot
-def pomd_ald(R, row, corner, bound, largest, q, m):
+def check_ald(R, row, corner, bound, largest, q, m):
     """Return whether x_t is far from the span of S (ALD_t fails, eq. 5), and |grad|^2.
 
     row : (cap,), k_t; corner : k(x_t, x_t); bound : T^-zeta, scaled; largest : D; q : (cap,), R^-T
@@ -106,31 +98,21 @@ def pomd_project(function, hints, count, q, step, m):
 
 
 @hot
-def pomdr_add(function, counts, x, step):
-    """Take f' += step k(x, .): x joins the dictionary."""
-    atoms, a, _ = function
-    m = counts[ATOMS]
-    put_atom(atoms, m, x)
-    a[m] = step
-    counts[ATOMS] = m + 1
-
-
-@hot
-def pomdr_account(a, counts, sums, radius, rate, label, own, square, hinted):
+def pomdr_update_sums(a, counts, sums, radius, rate, label, own, square, hinted):
     """Update |f'|^2 and the sums of delta after a step, and project f' on the ball.
 
     own : f'_{t-1}(x); square : |grad|^2; hinted : minus the hint's product with -label grad.
     """
     # <f', grad> = -y f'(x) for the projected gradient too, because f' is in the span (errata 26).
     stepped = sums[SQUARE] + rate * rate * square + 2.0 * rate * label * own
-    sums[SQUARE] = to_ball(a, stepped, radius, counts[ATOMS])
+    sums[SQUARE] = project(a, stepped, radius, counts[ATOMS])
     delta = larger(square - 2.0 * label * hinted, 0.0)  # eq. 10, errata 27
     sums[DELTA] += delta
     sums[ALL_DELTA] += delta
 
 
 @hot
-def pomdr_remember(hints, slot, count, x, label, corner, row, omdr, m, grown):
+def pomdr_store_hint(hints, slot, count, x, label, corner, row, omdr, m, grown):
     """Put the round's example among the hints, with its kernel values with all atoms.
 
     row : (cap,), its kernel values with the m atoms before the round; grown : m or m + 1, atoms
@@ -150,7 +132,7 @@ def pomdr_remember(hints, slot, count, x, label, corner, row, omdr, m, grown):
 
 
 @hot
-def pomdr_remove(kernel, radius, function, counts, sums, x, row):
+def merge_half(kernel, radius, function, counts, sums, x, row):
     """Keep the older half of the dictionary and merge the newer half into it (eq. 9).
 
     Each dropped coefficient goes to the kept atom with the largest kernel value (the first on
@@ -199,16 +181,15 @@ def pomdr_rounds(X, y, first, played, kernel, setting, counts, sums, function, h
     d), workspace; out : forecasts and sizes, (n,), written. Returns (rounds played, status).
     """
     radius, zeta, ald_scale, horizon, switch_size, budget, rate_scale = setting
-    _, a, R = function
-    _, signs, _, _ = hints
+    atoms, a, R = function
     forecasts, sizes = out
-    row, q, M = work[0], work[1], signs.shape[0]
+    row, q, M = work[0], work[1], hints[1].shape[0]
     for t in range(first, X.shape[0]):
         m = counts[ATOMS]
         if m == a.shape[0]:
             return t, NEED_ROOM
         x, label, this, count = X[t], y[t], played + t + 1, smaller(played + t, M)
-        corner, rate, own, hinted = pomdr_parts(
+        corner, rate, own, hinted = pomdr_terms(
             kernel, radius, rate_scale, counts, sums, function, hints, count, x, row
         )
         forecast = own + rate * hinted  # line 4, eq. 2: f_t = f'_{t-1} - lambda_t hint_t
@@ -221,19 +202,21 @@ def pomdr_rounds(X, y, first, played, kernel, setting, counts, sums, function, h
             joins, square = True, corner
             if not omdr:
                 bound = ald_scale * pomdr_horizon(horizon, this) ** -zeta
-                joins, square = pomd_ald(R, row, corner, bound, sums[LARGEST], q, m)  # lines 10, 11
+                joins, square = check_ald(R, row, corner, bound, sums[LARGEST], q, m)  # line 11
             if not joins:
                 hinted = pomd_project(function, hints, count, q, rate * label, m)  # lines 12, 13
                 counts[PROJECTIONS] += 1
             elif omdr or ald_grow(R, q, corner, m) > 0.0:
-                pomdr_add(function, counts, x, rate * label)  # lines 15, 16 or 20, 21
+                put_atom(atoms, m, x)  # lines 15, 16 or 20, 21: f' += rate y k(x, .)
+                a[m] = rate * label
+                counts[ATOMS] = m + 1
             else:
                 return t, NOT_POSITIVE
-            pomdr_account(a, counts, sums, radius, rate, label, own, square, hinted)
+            pomdr_update_sums(a, counts, sums, radius, rate, label, own, square, hinted)
         grown = counts[ATOMS]
-        pomdr_remember(hints, (this - 1) % M, count, x, label, corner, row, omdr, m, grown)
+        pomdr_store_hint(hints, (this - 1) % M, count, x, label, corner, row, omdr, m, grown)
         if omdr and grown >= budget:
-            pomdr_remove(kernel, radius, function, counts, sums, q[: x.shape[0]], row)  # line 22
+            merge_half(kernel, radius, function, counts, sums, q[: x.shape[0]], row)  # line 22
         pomdr_switch(counts, switch_size, budget, horizon, this, grown > m)  # line 17
         sizes[t] = counts[ATOMS]
     return X.shape[0], DONE
@@ -243,10 +226,9 @@ def pomdr_rounds(X, y, first, played, kernel, setting, counts, sums, function, h
 def pomdr_forecasts(X, played, kernel, setting, counts, sums, function, hints, work, forecasts):
     """Write what POMDR would forecast for each row of X; arguments as in pomdr_rounds."""
     radius, _, _, _, _, _, rate_scale = setting
-    _, signs, _, _ = hints
-    count = smaller(played, signs.shape[0])
+    count = smaller(played, hints[1].shape[0])
     for t in range(X.shape[0]):
-        _, rate, own, hinted = pomdr_parts(
+        _, rate, own, hinted = pomdr_terms(
             kernel, radius, rate_scale, counts, sums, function, hints, count, X[t], work[0]
         )
         forecasts[t] = own + rate * hinted

@@ -12,8 +12,6 @@ Orabona, Keshet and Caputo 2009:
 We keep the factor R of K_S = R'R instead of K_S^-1; with a budget, a full S is projected on.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

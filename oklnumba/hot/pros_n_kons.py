@@ -14,15 +14,13 @@ Our map is phi(x) = R^-T k_I(x) with K_I = R'R, a rotation of the paper's. Large
 append coordinates, so CON-KONS carries w and A over unchanged. A and w are kept as in newton.py.
 """
 
-from __future__ import annotations
-
 import math
 
 from oklnumba.hot.newton import newton_round
 from oklnumba.hot.primitives.dictionary import (
     adds_direction,
     joining_probability,
-    keep_joined,
+    keep_point,
     span_coordinates,
     span_distance,
     span_grow,
@@ -30,7 +28,7 @@ from oklnumba.hot.primitives.dictionary import (
 from oklnumba.hot.primitives.elementary import larger, smaller
 from oklnumba.hot.primitives.jit import ATOMS, DONE, NEED_ROOM, NOT_FINITE, NOT_POSITIVE, hot
 from oklnumba.hot.primitives.linalg import dot, solve_upper_transposed
-from oklnumba.hot.primitives.rows import kernel_diag, kernel_row, put_atom
+from oklnumba.hot.primitives.rows import kernel_diag, kernel_row
 from oklnumba.hot.primitives.udu import pad
 
 # Entries of the counts after ATOMS: rank of the atoms' span, restarts.
@@ -38,7 +36,7 @@ RANK, RESTARTS = 1, 2
 
 
 @hot
-def start_again(factor, alpha, rank):
+def reset_factor(factor, alpha, rank):
     """Set w = 0 and A = alpha I on the first ``rank`` directions."""
     U, inv_d, c = factor
     for k in range(rank):
@@ -78,7 +76,7 @@ def pros_n_kons_rounds(
             return t, NOT_FINITE
         if coins[t] < probability:
             if restart and m > 0:
-                start_again(factor, alpha, rank)
+                reset_factor(factor, alpha, rank)
                 counts[RESTARTS] += 1
             rho_square = span_distance(q, corner, rank)
             if adds_direction(R, q, rho_square, corner, newton[0], rank):
@@ -86,10 +84,8 @@ def pros_n_kons_rounds(
                 inv_d[rank] = 1.0 / alpha  # as padding, rounding may have changed it
                 rank += 1
                 counts[RANK] = rank
-            if not keep_joined(rule, weights, kors, b, corner, probability, m):
+            if not keep_point(rule, x, corner, probability, counts, dictionary, b):
                 return t, NOT_POSITIVE
-            put_atom(atoms, m, x)
-            counts[ATOMS] = m + 1
         sizes[t], forecasts[t] = counts[ATOMS], 0.0
         if rank == 0:
             continue

@@ -12,8 +12,6 @@ coordinate_rounds, for PA-I (Crammer et al. 2006, Figure 1) or for gradient desc
         descent: tau_t = step (y_t - yhat_t) / |z_t|^2
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -21,14 +19,14 @@ import numpy as np
 from oklnumba.hot.primitives.dictionary import (
     adds_direction,
     joining_probability,
-    keep_joined,
+    keep_point,
     span_distance,
     span_grow,
 )
 from oklnumba.hot.primitives.elementary import larger, smaller
 from oklnumba.hot.primitives.jit import ATOMS, DONE, NOT_FINITE, NOT_POSITIVE, hot
 from oklnumba.hot.primitives.linalg import add_multiple, dot
-from oklnumba.hot.primitives.rows import kernel_diag, kernel_row, put_atom
+from oklnumba.hot.primitives.rows import kernel_diag, kernel_row
 from oklnumba.hot.primitives.udu import SWEEP, TOGETHER, pad, solve_rounds
 
 RANK = 1  # entry of the counts after ATOMS: rank of the atoms' span
@@ -36,13 +34,13 @@ PASSIVE_AGGRESSIVE, DESCENT = range(2)  # rules of coordinate_rounds
 
 
 @hot
-def let_join(kernel, x, corner, probability, rule, counts, dictionary, unit, q, work):
+def grow_map(kernel, x, corner, probability, rule, counts, dictionary, unit, q, work):
     """Let x join the dictionary, and its direction the span, for the rounds to come.
 
     corner : k(x, x); q : (cap,), coordinates of x in the span; other arguments as in map_rounds.
     Returns whether KORS's factor stayed positive definite.
     """
-    atoms, weights, kors, span, R = dictionary
+    _, _, _, span, R = dictionary
     U, scales = unit
     b, v = work
     m, rank = counts[ATOMS], counts[RANK]
@@ -53,11 +51,7 @@ def let_join(kernel, x, corner, probability, rule, counts, dictionary, unit, q, 
         scales[rank] = 1.0 / math.sqrt(square)
         span_grow(R, span, q, math.sqrt(square), corner, rank, m)
         counts[RANK] = rank + 1
-    if not keep_joined(rule, weights, kors, b, corner, probability, m):
-        return False
-    put_atom(atoms, m, x)
-    counts[ATOMS] = m + 1
-    return True
+    return keep_point(rule, x, corner, probability, counts, dictionary, b)
 
 
 @hot
@@ -108,7 +102,7 @@ def map_rounds(X, coins, kernel, setting, counts, dictionary, unit, work, out):
             probability = joining_probability(rule, row, weights, kors, b, corner, m)
             if not probability >= 0.0:
                 return t, NOT_FINITE
-            if coins[t] < probability and not let_join(
+            if coins[t] < probability and not grow_map(
                 kernel, X[t], corner, probability, rule, counts, dictionary, unit, rounds[0],
                 (b, row),
             ):  # fmt: skip
@@ -119,7 +113,7 @@ def map_rounds(X, coins, kernel, setting, counts, dictionary, unit, work, out):
 
 
 @hot
-def linked(rule, sign, score):
+def apply_link(rule, sign, score):
     """Return the forecast of a score: 2 / (1 + exp(-score)) - 1 for the logistic loss."""
     if rule == DESCENT and sign > 0.0:
         return 2.0 / (1.0 + math.exp(-score)) - 1.0
@@ -127,7 +121,7 @@ def linked(rule, sign, score):
 
 
 @hot
-def step_along(rule, sign, rate, largest, y, forecast, square):
+def step_length(rule, sign, rate, largest, y, forecast, square):
     """Return tau, how far a rule moves along z, with ``square`` = |z|^2, after a round."""
     if rule == DESCENT:
         length = 0.5 * rate if sign > 0.0 else rate / (1.0 + rate)
@@ -158,12 +152,12 @@ def coordinate_rounds(Z, columns, Y, rule, rate, signs, weights, largest, foreca
         square = dot(z, z, r)  # >= 1, the intercept
         for k in range(outputs):
             w, y = weights[k], Y[t, k]
-            forecast = linked(rule, signs[k], dot(w, z, r))
+            forecast = apply_link(rule, signs[k], dot(w, z, r))
             if not abs(forecast) < np.inf:
                 return t, NOT_FINITE
             forecasts[t, k] = forecast
             largest[k] = larger(largest[k], abs(y))
-            step = step_along(rule, signs[k], rate, largest[k], y, forecast, square)
+            step = step_length(rule, signs[k], rate, largest[k], y, forecast, square)
             add_multiple(w, step, z, r)
     return n, DONE
 
@@ -173,4 +167,4 @@ def coordinate_forecasts(Z, columns, rule, signs, weights, forecasts):
     """Write what the rule would forecast for each row; arguments as in coordinate_rounds."""
     for t in range(Z.shape[0]):
         for k in range(weights.shape[0]):
-            forecasts[t, k] = linked(rule, signs[k], dot(weights[k], Z[t], columns[t]))
+            forecasts[t, k] = apply_link(rule, signs[k], dot(weights[k], Z[t], columns[t]))

@@ -1,6 +1,4 @@
-"""exp, sine and cosine that vectorise, the bit casts they need, and the larger of two numbers."""
-
-from __future__ import annotations
+"""exp, sine and cosine that vectorise, their bit casts, and the larger of two numbers."""
 
 import numba
 import numpy as np
@@ -39,8 +37,7 @@ else:
 
         return chosen
 
-    # max and min of two numbers. Numba's own are functions that it compiles for each pair of types,
-    # 30 ms each.
+    # max and min of two numbers. Numba compiles its own for each pair of types, 30 ms each.
     larger, smaller = _chosen(">"), _chosen("<")
 
     @intrinsic
@@ -69,7 +66,7 @@ LOG2_E = 1.4426950408889634
 LN2_HIGH = 6.93145751953125e-1  # 20 trailing zero bits: n * LN2_HIGH is exact
 LN2_LOW = 1.42860682030941723212e-6
 EXP_LOWEST = -708.0  # exp underflows to subnormal numbers below
-FAR = 1e3  # exp(-FAR) is 0: a distance beyond must not become infinity times 0
+FAR = 1e3  # exp(-FAR) is 0; longer distances are cut to it, lest they become infinity times 0
 TWO_OVER_PI = 0.6366197723675814
 HALF_PI_1 = 1.5707963267341256  # pi/2 in three parts (Cody and Waite)
 HALF_PI_2 = 6.077100506303966e-11

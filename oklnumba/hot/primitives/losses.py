@@ -1,7 +1,5 @@
 """Losses and their derivatives by integer code."""
 
-from __future__ import annotations
-
 import math
 
 from oklnumba.hot.primitives.elementary import larger
@@ -69,9 +67,9 @@ def loss_derivatives(code, forecasts, y, out):
         out[t] = loss_derivative(code, forecasts[t], y[t])
 
 
-# A linear learner has two faces, and one loop for both. A round on features x has the gradient
-# g = l'(w.x, y) x (oco section 2.2); a round of a game is the linear loss <g, w> (oco
-# Definition 10): x is the gradient and the derivative is 1.
+# Linear learners play two protocols with one loop. A round on features x has the gradient
+# g = l'(w.x, y) x (oco section 2.2); a round of a game has the linear loss <g, w> (oco
+# Definition 10): there x is the gradient and the derivative is 1.
 LINEAR_LOSS = -1  # the loss <x, w>, whatever the label
 MISTAKE_LOSS = -2  # oco Algorithm 2: -y where y f <= 0, else 0
 
