@@ -8,14 +8,14 @@ PKAWV on fixed features (Jezequel, Gaillard and Rudi 2019, "pkawv", Algorithm 1;
         yhat_t = z_t' A_t^-1 b_{t-1}                         # ridge: z_t' A_{t-1}^-1 b_{t-1}
         b_t = b_{t-1} + y_t z_t
 
-Instead of A^-1 we keep A = U' D U (udu.py) and c = D^-1 U^-T b: half the work, and no drift. With p
-= U^-T z_t the ridge forecast is m = p . c and the AWV forecast m / a, a = 1 + z_t' A_{t-1}^-1 z_t.
-A discount g multiplies A_{t-1} and b_{t-1} before the round (Jacobsen and Cutkosky 2024).
+Instead of A^-1 we keep A = U' D U (udu.py) and c = D^-1 U^-T b: half the work, and no drift. With
+p = U^-T z_t the ridge forecast is m = p.c and AWV's m / a, a = 1 + z_t' A_{t-1}^-1 z_t. A discount
+g multiplies A_{t-1} and b_{t-1} before the round (Jacobsen and Cutkosky 2024).
 
-Kernel-AWV (pkawv eq. 3) forecasts f_t(x_t), where f_t is the minimiser of sum_{s<t} (y_s -
-f(x_s))^2 + lam |f|^2 + f(x_t)^2. With L L' = K + lam I and u = L^-1 y, each round adds a row:
+Kernel-AWV (pkawv eq. 3), L L' = K + lam I and u = L^-1 y, each with a new row a round:
 
-    m_t = sum_{j<t} L_tj u_j;   yhat_t = m_t lam / L_tt^2  (ridge: m_t);   u_t = (y_t - m_t) / L_tt
+    f_t = argmin sum_{s<t} (y_s - f(x_s))^2 + lam |f|^2 + f(x_t)^2;   m_t = sum_{j<t} L_tj u_j
+    yhat_t = f_t(x_t) = m_t lam / L_tt^2  (ridge: m_t);   u_t = (y_t - m_t) / L_tt
 """
 
 import math
@@ -59,14 +59,11 @@ def awv_rounds(Z, Y, r, factor, setting, work, ridge, out):
     forecasts, ridge_forecasts, shrinks = out
     t = 0
     while t < n:
-        count = smaller(together, (n - t) // SWEEP * SWEEP)
-        count = larger(count, 1)
+        count = larger(smaller(together, (n - t) // SWEEP * SWEEP), 1)
         for s in range(count):
             a[s] = 1.0
-            target = rounds[s]
-            source = Z[t + s]
             for j in range(r):
-                target[j] = source[j]
+                rounds[s, j] = Z[t + s, j]
         factor_rounds(U, inv_d, setting, rounds, betas, a, count, r)  # A_t = g A_{t-1} + z z'
         for s in range(count):
             shrinks[t + s] = a[s]
@@ -94,10 +91,8 @@ def awv_forecasts(Z, r, factor, setting, work, ridge, out):
     while t < n:
         count = larger(smaller(together, (n - t) // SWEEP * SWEEP), 1)
         for s in range(count):
-            target = rounds[s]
-            source = Z[t + s]
             for j in range(r):
-                target[j] = source[j]
+                rounds[s, j] = Z[t + s, j]
         solve_rounds(U, inv_d, rounds, betas, a, count, r)
         for s in range(count):
             p = rounds[s]
@@ -118,13 +113,12 @@ def certify(Y, forecasts, shrinks, growth, discount, totals, proof):
     """Write the certificate of AWV or ridge rounds: pkawv Proposition 1 with exact comparators.
 
     With m the ridge forecast and s the shrink, a round adds (y - m)^2 / s to the penalised loss of
-    the best function in hindsight, and log(s) to log det. A discount g multiplies all sums before
-    the round; the bound still holds, since (y - m/s)^2 - (y - m)^2 / s <= y^2 log s in each round,
-    whatever the past.
+    the best function in hindsight, and log(s) to log det. A discount multiplies all sums before the
+    round; the bound holds, as (y - m/s)^2 - (y - m)^2 / s <= y^2 log s in each round, whatever the
+    past.
 
     Y, forecasts : (n, K); growth : (n, K), what a growing space took off that loss; shrinks : (n,);
-    totals : (K, 6), entries above, modified in place; proof : loss, comparator and bound after each
-    round, (n, K), written.
+    totals : (K, 6), in place; proof : loss, comparator, bound after each round, (n, K), written.
     """
     loss, comparator, bound = proof
     for k in range(Y.shape[1]):
@@ -151,11 +145,10 @@ def certify(Y, forecasts, shrinks, growth, discount, totals, proof):
 
 @hot
 def awv_certified_rounds(Z, Y, r, factor, setting, work, ridge, discount, totals, out, proof):
-    """Play rounds as awv_rounds does, then certify them.
+    """Play rounds as awv_rounds does, then certify them. Returns (rounds played, status).
 
     out : forecasts (n, K), ridge forecasts and shrinks as in awv_rounds, and growth, all zeros,
-    each for n rounds or more; discount, totals and proof as in certify. Returns (rounds played,
-    status).
+    each for n rounds or more; discount, totals and proof as in certify.
     """
     forecasts, ridge_forecasts, shrinks, growth = out
     played, status = awv_rounds(
@@ -189,10 +182,9 @@ def kernel_awv_labels(L, u, Y, first, lam, ridge, forecasts, shrinks):
 
 @hot
 def kernel_awv_rows(kernel, X, past, first, lam, L):
-    """Write the kernel rows of new rounds into L: k(x_i, x_j) for j <= i, with lam on the diagonal.
+    """Write the kernel rows of new rounds into L : (cap, cap), with lam on the diagonal.
 
-    X : (b, d), the rounds first, first + 1, ...; past : (d, cap), all inputs, X among them; L :
-    (cap, cap).
+    X : (b, d), the rounds first, first + 1, ...; past : (d, cap), all inputs, X among them.
     """
     for i in range(X.shape[0]):
         t = first + i

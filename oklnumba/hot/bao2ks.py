@@ -55,8 +55,7 @@ def choose_kernel(p, coin):
     for i in range(K):
         if p[i] >= 0.5 / K:
             total += p[i]
-    running = 0.0
-    chosen = 0
+    running, chosen = 0.0, 0
     for i in range(K):
         if p[i] >= 0.5 / K:
             if running <= coin * total:

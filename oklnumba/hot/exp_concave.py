@@ -7,8 +7,9 @@ Zhang 2019, lecture notes ("oco"), Theorem 6 (errata 46), alpha~ = min(1 / (16 B
                               + sum_{s<t} (<g_s, w> + alpha~ <g_s, w - w_s>^2 / 2)
         forecast w_t.x_t;   g_t = l'(w_t.x_t) x_t
 
-Divided by alpha~, that is the minimiser of w'Aw / 2 - b.w on C, with A = L^2 I + sum g g' and b =
-sum g (g.w - 1 / alpha~). It is found anew in each round, on the simplex from the last point.
+Divided by alpha~, this minimises w'Aw / 2 - b.w on C, with A = L^2 I + sum g g' and
+b = sum g (g.w - 1 / alpha~). The simplex solver starts from the last point, the one on the ball
+afresh.
 """
 
 import math
@@ -27,8 +28,7 @@ from oklnumba.hot.primitives.linalg import (
 )
 from oklnumba.hot.primitives.losses import round_derivative
 
-BALL = 0
-SIMPLEX = 1
+BALL, SIMPLEX = range(2)
 MOST_STEPS = 100  # of the Newton iteration for a multiplier; it takes about 5
 NULL_MULTIPLIER = 1e-14  # relative to its terms: below this the sign of a multiplier is rounding
 
@@ -37,8 +37,7 @@ NULL_MULTIPLIER = 1e-14  # relative to its terms: below this the sign of a multi
 def factor_submatrix(A, index, m, shift, R):
     """Write the upper factor of A + shift I on some rows and columns; False if it is not positive.
 
-    A : (d, d) symmetric; index : (m,), the rows; R : (d, d), of which m rows and columns are
-    written.
+    A : (d, d) symmetric; index : (m,), the rows; R : (d, d), m rows and columns of it written.
     """
     for i in range(m):
         row = R[i, i:m]
@@ -63,10 +62,8 @@ def quadratic_on_ball(A, b, radius, w, work):
     """Write the minimiser of w'Aw / 2 - b.w on |w| <= radius; return DONE or NOT_POSITIVE.
 
     The multiplier mu with |(A + mu I)^-1 b| = radius is found by Newton's method on 1 / |w|, which
-    is nearly linear in mu and approached from below (More and Sorensen 1983).
-
-    A : (d, d); b : (d,); w : (d,), written; work : index (d,), 0, ..., d-1, and R (d, d), v and u
-    (d,), workspace.
+    is nearly linear in mu and approached from below (More and Sorensen 1983). w : (d,), written;
+    other arguments as in quadratic_on_simplex, but index is 0, ..., d - 1.
     """
     index, R, v, u = work
     d = b.shape[0]
@@ -111,8 +108,7 @@ def minimise_on_face(A, b, m, work):
     solve_upper_transposed(R, u, m)
     solve_upper(R, v, m)
     solve_upper(R, u, m)
-    sum_v = 0.0
-    sum_u = 0.0
+    sum_v = sum_u = 0.0
     for i in range(m):
         sum_v += v[i]
         sum_u += u[i]
@@ -128,8 +124,7 @@ def step_to_face(w, index, v, m):
 
     w : (d,), modified in place; index, v : (d,), first m entries. Returns -1 if w becomes v.
     """
-    step = 1.0
-    first = -1
+    step, first = 1.0, -1
     for i in range(m):
         if v[i] < 0.0:
             here = w[index[i]]
@@ -148,8 +143,7 @@ def step_to_face(w, index, v, m):
 @hot
 def find_entering_coordinate(A, b, mu, w, index, v, m):
     """Return the coordinate off the face with the most negative multiplier; -1 if all are >= 0."""
-    worst = 0.0
-    enters = -1
+    worst, enters = 0.0, -1
     for j in range(b.shape[0]):
         if w[j] == 0.0:
             multiplier = mu - b[j]

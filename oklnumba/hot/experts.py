@@ -10,8 +10,7 @@ Experts i = 1, ..., N forecast f_i,t; L_i and R_i start at 0, and l is the loss:
 
 AGGREGATING forecasts [g(-B) - g(B)] / (4 B) with g(y) = -log(sum_i w_i exp(-eta (y - f_i)^2)) / eta
 and eta = 1 / (2 B^2) (Vovk 1998); AVERAGE has eta = 1 / (8 B^2), HEDGE eta = sqrt(8 log N / t) / B.
-DYNAMIC (dynamic model averaging) has as l the negative log likelihood under normal noise, whose
-variance is learned.
+DYNAMIC (dynamic model averaging) has the loss -log of a normal density of learned variance.
 """
 
 import math
@@ -23,11 +22,7 @@ from oklnumba.hot.primitives.elementary import larger, smaller
 from oklnumba.hot.primitives.jit import DONE, NOT_FINITE, hot
 from oklnumba.hot.primitives.losses import loss_derivative, loss_value
 
-AGGREGATING = 0
-AVERAGE = 1
-HEDGE = 2
-ML_POLY = 3
-DYNAMIC = 4
+AGGREGATING, AVERAGE, HEDGE, ML_POLY, DYNAMIC = range(5)
 MEMORY = 2.0 ** (-1.0 / 100.0)  # of DYNAMIC's variance: a half-life of 100 rounds
 LEAST_VARIANCE = 1e-4  # times B^2
 
@@ -103,15 +98,13 @@ def aggregating_forecast(B, weights, row):
     The nearest forecasts are taken out of the exponents, and differences of squares written as
     products, so large B costs no digits.
     """
-    lowest = np.inf
-    highest = -np.inf
+    lowest, highest = np.inf, -np.inf
     for i in range(row.shape[0]):
         if weights[i] > 0.0:
             value = clip(row[i], B)
             lowest = smaller(lowest, value)
             highest = larger(highest, value)
-    sum_low = 0.0
-    sum_high = 0.0
+    sum_low = sum_high = 0.0
     for i in range(row.shape[0]):
         if weights[i] > 0.0:
             value = clip(row[i], B)
@@ -134,10 +127,7 @@ def expert_forecast(kind, B, weights, row):
         return aggregating_forecast(B, weights, row) if B > 0.0 else 0.0
     s = 0.0
     for i in range(row.shape[0]):
-        value = row[i]
-        if kind == AVERAGE:
-            value = clip(value, B)
-        s += weights[i] * value
+        s += weights[i] * (clip(row[i], B) if kind == AVERAGE else row[i])
     return s
 
 
@@ -205,8 +195,7 @@ def learn_regrets(setting, state, row, forecast, label):
         r = slope * (forecast - row[i])
         tally[PEAK] = larger(tally[PEAK], r * r)
     after = larger(tally[PEAK], SMALLEST)
-    slow = 0.0
-    fast = 0.0
+    slow = fast = 0.0
     for i in range(row.shape[0]):
         r = slope * (forecast - row[i])
         slow += r * r / (before + squares[i])

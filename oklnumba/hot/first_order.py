@@ -26,14 +26,8 @@ from oklnumba.hot.primitives.linalg import add_multiple, dot, project_ball
 from oklnumba.hot.primitives.losses import LINEAR_LOSS, round_derivative
 
 # Update rules.
-GRADIENT_STEP = 0
-LAZY_BALL = 1
-P_NORM = 2
-ENTROPY = 3
-SQRT_STEPS = 4
-LENGTH_STEPS = 5
-ADAGRAD = 6
-STRONGLY_CONVEX = 7
+GRADIENT_STEP, LAZY_BALL, P_NORM, ENTROPY = range(4)
+SQRT_STEPS, LENGTH_STEPS, ADAGRAD, STRONGLY_CONVEX = range(4, 8)
 # Entries of the clock: rounds played, sum of |g|^2.
 ROUNDS, LENGTHS = 0, 1
 
@@ -109,10 +103,7 @@ def step_size(eta, power, lam, t):
 
 @hot
 def strongly_convex_step(lam, decay, slope, x, clock, w, S):
-    """Take w to (sum of points - sum of gradients / lam) / (t + 1) (oco section 3, Theorem 4).
-
-    S : (d,), the numerator; other arguments as in first_order_rounds.
-    """
+    """Take w to S / (t + 1), S = sum of points - sum of gradients / lam (oco Theorem 4)."""
     rate = slope / lam
     keep = 1.0 - decay / lam
     share = 1.0 / (clock[ROUNDS] + 1.0)

@@ -21,9 +21,9 @@ def fogd_rounds(X, y, fourier, Z, w, loss, eta, forecasts):
     """Play FOGD. One loop for all feature maps, so that their bits agree.
 
     X : (n, d), or (0, d) if Z holds the features of the n rounds; y : (n,); fourier : frequencies
-    (d, f), feature-major, and the scale of the features; Z : (rows, r), workspace for the features
-    of some rounds; w : (r,), modified in place; loss : code; forecasts : (n,), written. Returns
-    (rounds played, status).
+    (d, f), feature-major, and the scale of the features; Z : (rows, r), workspace for some rounds'
+    features; w : (r,), in place; loss : code; forecasts : (n,), written. Returns (rounds played,
+    status).
     """
     frequencies, scale = fourier
     n, r = y.shape[0], w.shape[0]

@@ -7,11 +7,10 @@ NORMA (Kivinen, Smola and Williamson 2004), here also with a ball |f| <= U:
         f_{t+1} = Proj_{|f| <= U}((1 - eta lam) f_t - eta l'(yhat_t) k(x_t, .))
         with more than ``window`` atoms: drop the oldest
 
-BOGD (Zhao et al. 2012) has a budget B in place of window and ball. A loss at B atoms takes one
-away:
+BOGD (Zhao et al. 2012) has a budget B instead of window and ball. With B atoms, a round with a loss
 
-        drop atom i with probability p_i (1 / B, or in BOGD++ by weight); the others: a_j /= 1 - p_j
-        after the step: if max |a_j| > eta gamma, scale all a_j by eta gamma / max |a_j|
+        drops atom i with probability p_i (1 / B; BOGD++: by weight); the others: a_j /= 1 - p_j
+        takes the step;   if max |a_j| > eta gamma, scales all a_j by eta gamma / max |a_j|
 
 NORMA's f is factor * sum_j a_j k(x_j, .), so shrinking costs one product; |f|^2 is kept up to date.
 """
@@ -130,8 +129,7 @@ def bogd_drop(a, diagonal, coin, weighted, p, m):
     for j in range(m):
         p[j] = larger(1.0 - (m - 1) * (p[j] / total), 0.0)
         rest += p[j]
-    running = 0.0
-    chosen = 0
+    running, chosen = 0.0, 0
     for j in range(m):
         p[j] /= rest
         if p[j] > 0.0 and running <= coin:
@@ -152,12 +150,12 @@ def limit_largest(a, most, m):
 
 @hot
 def bogd_rounds(X, y, coins, first, kernel, loss, setting, counts, function, work, out):
-    """Play BOGD or BOGD++ (Zhao et al. 2012) from row ``first`` of X.
+    """Play BOGD or BOGD++ from row ``first`` of X.
 
     coins : (n,), uniform draws; setting : (eta, lam, budget, gamma or inf, weighted); counts : (1,)
-    integers, ATOMS; function : atoms (d, cap), a and diagonal k(atom, atom), both (cap,), modified
-    in place; work : (2, cap), workspace; out : forecasts and sizes, (n,), written. Returns (rounds
-    played, status).
+    integers, ATOMS; function : atoms (d, cap), a and diagonal k(atom, atom), both (cap,), in place;
+    work : (2, cap), workspace; out : forecasts and sizes, (n,), written. Returns (rounds played,
+    status).
     """
     eta, lam, budget, gamma, weighted = setting
     atoms, a, diagonal = function

@@ -9,9 +9,8 @@ Calandriello, Lazaric and Valko 2017 (ICML, "kons"), Algorithm 1 with the coeffi
         A_t = A_{t-1} + v_t eta_t g_t^2 phi_t phi_t'                             # KONS: v_t = 1
         c_t = v_t eta_t g_t^2 yhat_t - g_t - h(ybar_t) / q_t
 
-Sketched-KONS (Algorithm 3, errata 4): tau_t is KORS's leverage score of g_t sqrt(eta_t) phi_t, v_t
-= 1 with probability p_t = max(min(beta tau_t, 1), gamma), or 1 / p_t (A^w of section 6); else v_t =
-0.
+Sketched-KONS (Algorithm 3, errata 4) has v_t = 1, or 1 / p_t (A^w of section 6), with probability
+p_t = max(min(beta tau_t, 1), gamma), tau_t KORS's score of g_t sqrt(eta_t) phi_t, and else v_t = 0.
 
 In kernel form, with d_t = g_t sqrt(v_t eta_t) and L L' = D K D + alpha I over the rounds in A:
 
@@ -19,9 +18,9 @@ In kernel form, with d_t = g_t sqrt(v_t eta_t) and L L' = D K D + alpha I over t
     u_{t+1} = u_t - (g_t / (1 + d_t^2 q_t) + h(ybar_t) / q_t) A_{t-1}^-1 phi_t
 
 L gets the row [d_t s, sqrt(alpha + d_t^2 schur)], and A_{t-1}^-1 phi_t at x is a multiple of the
-entry that this row adds to s(x). So we keep u(x) = s(x).z + k(x).c, in which only rounds left out
-of A have a coefficient c. The c_t above are of order 1 / alpha and cancel: this form saves their
-products and one to two digits.
+entry that this row adds to s(x). So we keep u(x) = s(x).z + k(x).c, with coefficients c only of
+rounds left out of A. The c_t above are of order 1 / alpha and cancel: this saves their products and
+1 to 2 digits.
 """
 
 import math
@@ -61,10 +60,7 @@ def scaled_slope(g, eta):
 
 @hot
 def is_flat(loss, g):
-    """Say whether the loss is flat around this forecast, given its derivative g.
-
-    Where a smooth loss has g = 0, that is a coincidence of rounding: sizes must not depend on it.
-    """
+    """Say whether a loss with derivative g is flat here; a smooth loss is not, whatever g is."""
     flats = loss == HINGE or loss == SQUARED_HINGE or loss == EPSILON_INSENSITIVE
     return flats and g == 0.0
 
@@ -115,10 +111,7 @@ def kons_fold(H, offsets, block, first, last):
 
 @hot
 def kons_solve_row(h, d, L, first, i):
-    """Write row i of the block's factor, before its scaling by d_i, from column first on.
-
-    h : row i of H.
-    """
+    """Write row i of the block's factor, not yet scaled by d_i, from column first on; h = H[i]."""
     w = L[i]
     for j in range(first, i):
         w[j] = d[j] * h[j]
@@ -149,15 +142,15 @@ def kons_finish_row(block, i, di, g, pull, pivot):
 def kons_rounds(H, offsets, y, steps, loss, setting, R_G, block, span, forecasts):
     """Play rounds first to last of a block of KONS (kons Algorithm 1); those before are folded in.
 
-    The rows of a block come from one matrix solve, up to the scales d, which depend on labels: the
+    Rows of a block come from one matrix solve, up to the scales d, which depend on labels: the
     factor grows row by row.
 
     H : (b, b), k(x_i, x_j) - s_i.s_j, j <= i, with s over all rounds before the span; offsets :
     (b,), k_i.c + s_i.z of the past plus k_i.c of the block before the span, completed for the span;
     y, steps : (b,), labels and eta_t; setting : (C, alpha, decrement at which to stop); R_G : (1,),
-    sum of g'A^-1 g, modified in place; block : L (b, b), whose columns before the span hold its
-    s_i, d, c and z (b,), entries of the span written; span : (first, last); forecasts : (b,),
-    written. Returns (round after the last played, status).
+    sum of g'A^-1 g, in place; block : L (b, b), whose columns before the span hold its s_i, d, c
+    and z (b,), entries of the span written; span : (first, last); forecasts : (b,), written.
+    Returns (round after the last played, status).
     """
     C, alpha, stop = setting
     L, d, c, z = block
@@ -231,8 +224,7 @@ def kons_append(X, loss, block, counts, function, sizes):
 def kons_function(function, m, r, work, out):
     """Write the coefficients of u_t on the atoms: u_t(x) = sum_j out_j k(x_j, x).
 
-    function : as in kons_append, with m atoms and r rows; work : (r,), workspace; out : (m,),
-    written.
+    function : as in kons_append, with m atoms and r rows; work : (r,), workspace; out : (m,).
     """
     atoms, coefs, index, scale, z, L = function
     for j in range(r):

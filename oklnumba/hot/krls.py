@@ -49,9 +49,9 @@ def krls_rounds(X, y, first, kernel, threshold, counts, function, squares, work,
     """Play KRLS from row ``first`` of X.
 
     counts : (1,) integers, ATOMS; function : atoms (d, cap), a (cap,), which is alpha, and R (cap,
-    cap), upper factor of the atoms' kernel matrix; squares : Q (cap, cap) and z (cap,); all
-    modified in place; work : (2, cap), workspace; out : forecasts and sizes, (n,), written. Returns
-    (rounds played, status).
+    cap), upper factor of the atoms' kernel matrix; squares : Q (cap, cap) and z (cap,); all in
+    place; work : (2, cap), workspace; out : forecasts and sizes, (n,), written. Returns (rounds
+    played, status).
     """
     atoms, a, R = function
     Q, z = squares

@@ -10,10 +10,10 @@ Calandriello, Lazaric and Valko 2017 (ICML, "kons"), Algorithm 1 with phi(x) = x
 The sketch (Luo et al. 2016) has A = alpha I + S'S, S with few rows, which the caller shrinks.
 
 A is kept as U' D U (udu.py) and w as c = U w: a step is a ridge update with the point sqrt(eta) g_t
-and the label sqrt(eta) g_t.w_t - 1 / sqrt(eta). Several rounds share a sweep over U: with P = U^-T
-X before all of them, H = P' D^-1 P holds x_i' A^-1 x_j. The formula of Sherman and Morrison updates
-this small matrix, so all forecasts and weights are known before the sweep. Where eta H is large,
-its differences would cancel, and the rounds are played one by one.
+and the label sqrt(eta) g_t.w_t - 1 / sqrt(eta). Several rounds share a sweep over U: with
+P = U^-T X before all of them, H = P' D^-1 P holds x_i' A^-1 x_j, and the formula of Sherman and
+Morrison updates it round by round, so forecasts and weights are known before the sweep. Where eta H
+is large its differences would cancel, and the rounds are played one by one.
 """
 
 import math
@@ -43,7 +43,7 @@ from oklnumba.hot.primitives.udu import (
     solve_rounds,
 )
 
-CANCELS = 100.0  # the largest eta H for which a block is played at once
+CANCELS = 100.0  # the largest eta H with which a block is played together
 SMALL = 2 * LANES  # columns of a block's arrays: loops of constant length become vectors
 USED = 0  # entry of the sketch's counts: its rows in use
 
@@ -68,10 +68,8 @@ def newton_products(X, eta, factor, rounds, betas, a, H, m):
     U, inv_d, c = factor
     count, r = X.shape
     for s in range(count):
-        target = rounds[s]
-        source = X[s]
         for j in range(r):
-            target[j] = source[j]
+            rounds[s, j] = X[s, j]
     solve_rounds(U, inv_d, rounds, betas, a, count, r)
     for i in range(count):
         p = rounds[i]
@@ -132,19 +130,14 @@ def newton_weights(H, m, y, loss, eta, C, count, slopes, shifts, late, forecasts
 
 @hot
 def newton_learn(X, eta, slopes, shifts, late, factor, rounds, betas, a, scan):
-    """Add the rounds of a block to the factor, and move the point.
-
-    scan : (r,), workspace; other arguments as in newton_products and newton_weights.
-    """
+    """Add the rounds of a block to the factor, and move the point. scan : (r,), workspace."""
     U, inv_d, c = factor
     count, r = X.shape
     root = math.sqrt(eta)
     for s in range(count):
-        target = rounds[s]
-        source = X[s]
         scale = root * slopes[s]
         for j in range(r):
-            target[j] = scale * source[j]
+            rounds[s, j] = scale * X[s, j]
         a[s] = 1.0
     factor_rounds(U, inv_d, NO_DISCOUNT, rounds, betas, a, count, r)
     for s in range(count):
@@ -190,9 +183,9 @@ def newton_block(X, y, loss, eta, C, factor, work, forecasts):
 
 @hot
 def newton_round(x, y, loss, eta, C, factor, wide, forecasts):
-    """Play one round: x : (r,), one label y; wide : (4, r), workspace; forecasts : (1,), written.
+    """Play one round with x : (r,), y a label and forecasts : (1,), written; return a status.
 
-    Other arguments as in newton_rounds. Returns a status.
+    wide : (4, r), workspace; other arguments as in newton_rounds.
     """
     U, inv_d, c = factor
     r = x.shape[0]
@@ -231,9 +224,9 @@ def newton_rounds(X, y, loss, eta, C, factor, work, forecasts):
     """Play rounds of the online Newton step, projected on |w.x| <= C.
 
     X : (n, r), padded with zeros to r a multiple of LANES; y : (n,); loss : code; C : inf for no
-    projection; factor : U (r, r), inv_d and c (r,), modified in place; work : wide (2 TOGETHER + 1,
-    r) and small (TOGETHER + 5, SMALL), workspace; forecasts : (n,), written. Returns (rounds
-    played, status).
+    projection; factor : U (r, r), inv_d and c (r,), in place; work : wide (2 TOGETHER + 1, r) and
+    small (TOGETHER + 5, SMALL), workspace; forecasts : (n,), written. Returns (rounds played,
+    status).
     """
     wide, small = work
     n = y.shape[0]
@@ -276,8 +269,7 @@ def newton_forecasts(X, C, factor, wide, forecasts):
 def sketch_solve(x, alpha, sketch, m, column, v, u):
     """Write u = A^-1 x = (x - S' (alpha I + SS')^-1 S x) / alpha, and column = R^-T S x.
 
-    m : rows of S in use; column, v : (rows,), u : (d,), written; other arguments as in
-    sketched_newton_rounds.
+    m : rows of S in use; v : (rows,), workspace; others as in sketched_newton_rounds.
     """
     S, R = sketch
     d = x.shape[0]

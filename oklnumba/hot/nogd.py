@@ -6,8 +6,8 @@ NOGD (Lu et al. 2016, Algorithm 2):
     at |S| = B: K_S ~ V D V' (k largest eigenvalues), z(x) = D^-1/2 V' k_S(x), w = D^1/2 V' a
     then: yhat_t = w.z(x_t);   w = w - eta l'(yhat_t) z(x_t)
 
-SkeGD (Zhang and Liao 2019) makes z(x) = W k(x) from sketches of K, anew every ``period`` losses. We
-keep w as coefficients a = W' w on the atoms: then a forecast needs no z. The caller makes W.
+SkeGD (Zhang and Liao 2019) has z(x) = W k(x) from sketches of K, a new W every ``period`` losses.
+We keep w as coefficients a = W' w on the atoms, so a forecast needs no z. The caller makes W.
 """
 
 from oklnumba.hot.primitives.elementary import larger
@@ -32,10 +32,7 @@ FEATURES, LOSSES, STORED = 1, 2, 3
 
 @hot
 def mapped_step(a, W, row, step, m, r):
-    """Take the gradient step w -= step z on features z = W k, in terms of f = (W' w) . k.
-
-    a : (cap,), W' w, modified in place; W : (>= r, cap); row : (cap,), k.
-    """
+    """Take the step w -= step z, z = W k, on a = W' w : (cap,), in place. row : (cap,), k."""
     for i in range(r):
         add_multiple(a, -step * dot(W[i], row, m), W[i], m)
 

@@ -106,8 +106,7 @@ def add_atom(kernel, x, corner, probability, setting, counts, dictionary, past, 
     corner : k(x, x); probability : the one with which x was kept; q : (cap,), coordinates of x in
     the span, with a new last one if the span grows; work : b of joining_probability, columns of
     write_span_column, and what a new direction adds to A and b, written: moments (cap,), with their
-    sum of squares behind them, and gains (K,); other arguments as in nystrom_rows. Returns a
-    status.
+    sum of squares behind them, and gains (K,); others as in nystrom_rows. Returns a status.
     """
     discount, rule, _ = setting
     _, _, _, span, R = dictionary
@@ -191,8 +190,8 @@ def nystrom_awv_rounds(rows, Y, lam, factor, setting, work, ridge, out):
     """Play Nystrom-AWV (pkawv Algorithm 2) on rounds that nystrom_rows has written.
 
     rows : its ``out``; Y : (n, K); out : forecasts (n, K), ridge forecasts (>= n, K), shrinks (>=
-    n,), growth (>= n, K) and sizes (n,), written; other arguments as in awv_rounds. Returns (rounds
-    played, status).
+    n,), growth (>= n, K), sizes (n,), written; others as in awv_rounds. Returns (rounds played,
+    status).
     """
     Z, ranks, borders, gains, seen_sizes = rows
     U, inv_d, c = factor

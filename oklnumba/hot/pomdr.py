@@ -115,8 +115,8 @@ def pomdr_update_sums(a, counts, sums, radius, rate, label, own, square, hinted)
 def pomdr_store_hint(hints, slot, count, x, label, corner, row, omdr, m, grown):
     """Put the round's example among the hints, with its kernel values with all atoms.
 
-    row : (cap,), its kernel values with the m atoms before the round; grown : m or m + 1, atoms
-    now.
+    row : (cap,), its kernel values with the m atoms before the round; grown : atoms now, m or m +
+    1.
     """
     points, signs, H, hint_row = hints
     put_atom(points, slot, x)

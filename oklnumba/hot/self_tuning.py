@@ -8,7 +8,7 @@ coordinate_rounds, for PA-I (Crammer et al. 2006, Figure 1) or for gradient desc
 
     w_1 = 0; for t = 1, ..., n:
         yhat_t = w_t.z_t;   w_{t+1} = w_t + tau_t z_t
-        PA-I: tau_t = y_t min(C, l_t / |z_t|^2), l_t the hinge loss
+        PA-I: tau_t = y_t min(C, l_t / |z_t|^2), l_t the hinge loss, C in units of the largest |y|
         descent: tau_t = step (y_t - yhat_t) / |z_t|^2
 """
 
@@ -35,7 +35,7 @@ PASSIVE_AGGRESSIVE, DESCENT = range(2)  # rules of coordinate_rounds
 
 @hot
 def grow_map(kernel, x, corner, probability, rule, counts, dictionary, unit, q, work):
-    """Let x join the dictionary, and its direction the span, for the rounds to come.
+    """Add x to the dictionary, and its direction to the span, for later rounds.
 
     corner : k(x, x); q : (cap,), coordinates of x in the span; other arguments as in map_rounds.
     Returns whether KORS's factor stayed positive definite.
@@ -64,11 +64,10 @@ def map_rounds(X, coins, kernel, setting, counts, dictionary, unit, work, out):
     X : (n, d); coins : (n,), uniform draws; setting : (rule of joining_probability, largest size);
     counts : integers ATOMS and RANK of their span; dictionary : atoms (d, cap), weights (cap,) and
     kors (cap, cap) of KORS, span (cap,) and R (cap, cap) of span_coordinates; unit : U (cap, cap)
-    and scales (cap,), R = diag(1 / scales) U, the unit matrix behind the rank; all modified in
-    place; work : row and b (cap,), (2 TOGETHER, cap) and (TOGETHER,), workspace; out : Z (n, >
-    cap), 1 for the intercept, the coordinates, and zeros up to whole vectors; columns (n,)
-    integers, how many these are; sizes (n,) integers, atoms after the row; written. Returns (rows
-    played, status).
+    and scales (cap,), R = diag(1 / scales) U, the unit matrix behind the rank; all in place; work :
+    row and b (cap,), (2 TOGETHER, cap) and (TOGETHER,), workspace; out : Z (n, > cap), 1 for the
+    intercept, the coordinates, zeros up to whole vectors; columns (n,) integers, how many these
+    are; sizes (n,) integers, atoms after the row; written. Returns (rows played, status).
     """
     rule, largest = setting
     atoms, weights, kors, span, _ = dictionary

@@ -51,10 +51,7 @@ def expansion_forecasts(X, kernel, function, counts, factor, work, forecasts):
 
 @hot
 def project(a, square, radius, m):
-    """Project f with |f|^2 = square on the ball |f| <= radius; return the new |f|^2.
-
-    a : (cap,), its coefficients, modified in place.
-    """
+    """Project f = a.k with |f|^2 = square on |f| <= radius, in place; return the new |f|^2."""
     square = larger(square, 0.0)  # negative only by rounding
     if square > radius * radius:
         multiply(a, radius / math.sqrt(square), m)

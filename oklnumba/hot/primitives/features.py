@@ -132,7 +132,7 @@ def fourier_rows(X, first, count, frequencies, scale, out):
 def fourier_block(X, frequencies, scale, out):
     """Write the Fourier features (sin u_j.x, cos u_j.x) * scale of the rows of X.
 
-    Each row has the bits that it has alone. X : (b, d); frequencies : (d, f), feature-major; out :
-    (b, >= 2 f), written.
+    X : (b, d); frequencies : (d, f), feature-major; out : (b, >= 2 f), written. A row has the same
+    bits alone.
     """
     fourier_rows(X, 0, X.shape[0], frequencies, scale, out)

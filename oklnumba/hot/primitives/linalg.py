@@ -65,12 +65,8 @@ def solve_upper_transposed(R, b, m):
         v3 = b[k + 3] - v0 * R[k, k + 3] - v1 * R[k + 1, k + 3] - v2 * R[k + 2, k + 3]
         v3 = v3 / R[k + 3, k + 3]
         b[k], b[k + 1], b[k + 2], b[k + 3] = v0, v1, v2, v3
-        r0, r1, r2, r3 = (
-            R[k, k + 4 : m],
-            R[k + 1, k + 4 : m],
-            R[k + 2, k + 4 : m],
-            R[k + 3, k + 4 : m],
-        )
+        r0, r1 = R[k, k + 4 : m], R[k + 1, k + 4 : m]
+        r2, r3 = R[k + 2, k + 4 : m], R[k + 3, k + 4 : m]
         z = b[k + 4 : m]
         for j in range(z.shape[0]):
             z[j] -= (v0 * r0[j] + v1 * r1[j]) + (v2 * r2[j] + v3 * r3[j])

@@ -5,12 +5,7 @@ import math
 from oklnumba.hot.primitives.elementary import larger
 from oklnumba.hot.primitives.jit import hot
 
-SQUARED = 0
-ABSOLUTE = 1
-HINGE = 2
-SQUARED_HINGE = 3
-LOGISTIC = 4
-EPSILON_INSENSITIVE = 5
+SQUARED, ABSOLUTE, HINGE, SQUARED_HINGE, LOGISTIC, EPSILON_INSENSITIVE = range(6)
 TUBE = 0.1  # half the width of the tube in which the epsilon-insensitive loss is 0
 
 

@@ -5,12 +5,7 @@ import math
 from oklnumba.hot.primitives.elementary import FAR, exp_nonpositive, smaller
 from oklnumba.hot.primitives.jit import hot, hot_apart
 
-GAUSSIAN = 0
-LAPLACIAN = 1
-MATERN_3_2 = 2
-MATERN_5_2 = 3
-POLYNOMIAL = 4
-LINEAR = 5
+GAUSSIAN, LAPLACIAN, MATERN_3_2, MATERN_5_2, POLYNOMIAL, LINEAR = range(6)
 # Entries of a kernel's numbers: of the radial ones; of Polynomial.
 RATE = 0
 SCALE, COEF0, DEGREE = range(3)

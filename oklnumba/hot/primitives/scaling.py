@@ -16,7 +16,7 @@ def standardise_row(x, moments, count, clip, out):
 
     The scale is the root of the mean squared deviation, 1 for a column that is constant so far. x,
     out : (d,); moments : origin, mean and squares, (d,) each, as in ``learn_row``; count : rows in
-    them; clip : inf for none.
+    them.
     """
     origin, mean, squares = moments
     if count == 0:
