@@ -11,7 +11,7 @@ Li and Liao 2023 ("pomdr"), Algorithm 1, with errata 26 to 36:
         grad = -y_t P_t if near, else -y_t k(x_t, .) and S = S + {x_t}             # lines 12 to 21
         f'_t = Proj_{|f| <= U}(f'_{t-1} - lambda_t grad)
         delta_t = max(|grad|^2 - 2 <grad, hint_t>, 0)
-        POMD: tbar = t + 1 if |S| = B_0;   OMDR: halve S if |S| = B               # lines 17 and 22
+        POMD: tbar = t + 1 if |S| = B_0;   OMDR: merge half of S (eq. 9) if |S| = B    # 17, 22
 
 We keep the factor R of K_S = R'R instead of K_S^-1, and update |f'_t|^2 from round to round.
 """
