@@ -1,4 +1,6 @@
-"""exp, sine and cosine that vectorise, their bit casts, and the larger of two numbers."""
+"""exp, sine and cosine that vectorise, the bit casts they need, and the larger of two numbers."""
+
+from __future__ import annotations
 
 import numba
 import numpy as np
@@ -37,7 +39,8 @@ else:
 
         return chosen
 
-    # max and min of two numbers. Numba compiles its own for each pair of types, 30 ms each.
+    # max and min of two numbers. Numba's own are functions that it compiles for each pair of types,
+    # 30 ms each.
     larger, smaller = _chosen(">"), _chosen("<")
 
     @intrinsic
