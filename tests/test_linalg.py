@@ -12,7 +12,6 @@ from oklnumba.hot.primitives.linalg import (
     bordered_cholesky,
     dot,
     product_rows,
-    sherman_morrison,
     solve_lower,
     solve_lower_transposed,
     solve_upper,
@@ -82,40 +81,6 @@ def test_bordered_cholesky_leaves_the_factor_where_the_pivot_is_not_positive(cor
     before = R.copy()
     assert bordered_cholesky(R, np.array([0.6, 0.8, 0.0]), corner, 3) <= 0.0
     np.testing.assert_array_equal(R, before)
-
-
-def wrong_sherman_morrison(P, z, v, r):
-    """Negative control: the sign of the update is wrong."""
-    v[:r] = P[:r, :r] @ z[:r]
-    q = 1 + z[:r] @ v[:r]
-    P[:r, :r] += np.outer(v[:r], v[:r]) / q
-    return q
-
-
-def after_sherman_morrison(update, r=11, cap=13, rounds=150):
-    """Return the inverse that updates maintain, and that of the dense matrix."""
-    rng = np.random.default_rng(11)
-    A, P, v = np.eye(r), poisoned(cap, cap), poisoned(cap)
-    P[:r, :r] = np.eye(r)
-    for _ in range(rounds):
-        z = poisoned(cap)
-        z[:r] = rng.standard_normal(r)
-        expected = 1 + z[:r] @ np.linalg.solve(A, z[:r])
-        q = update(P, z, v, r)
-        if update is sherman_morrison:
-            assert q == pytest.approx(expected, rel=1e-11)
-        A += np.outer(z[:r], z[:r])
-    assert untouched(P[r:]) and untouched(P[:r, r:]) and untouched(v[r:])
-    return P[:r, :r], np.linalg.inv(A)
-
-
-@with_poison
-def test_sherman_morrison_keeps_the_inverse():
-    # relative to the largest entry of the inverse, which is about 1/100
-    got, expected = after_sherman_morrison(sherman_morrison)
-    np.testing.assert_allclose(got, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
-    wrong, _ = after_sherman_morrison(wrong_sherman_morrison)
-    assert np.abs(wrong - expected).max() > 1e-3 * np.abs(expected).max()
 
 
 @with_poison

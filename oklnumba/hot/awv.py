@@ -1,6 +1,22 @@
-"""Rounds of the Azoury-Warmuth-Vovk forecaster and of ridge regression (pkawv)."""
+"""Rounds of the Azoury-Warmuth-Vovk forecaster (AWV) and of ridge regression.
 
-from __future__ import annotations
+PKAWV on fixed features (Jezequel, Gaillard and Rudi 2019, "pkawv", Algorithm 1; errata 21):
+
+    A_0 = lam I, b_0 = 0; for t = 1, ..., n:
+        z_t = phi(x_t)                                       # the caller writes the features
+        A_t^-1 = A_{t-1}^-1 - (A_{t-1}^-1 z_t)(A_{t-1}^-1 z_t)' / (1 + z_t' A_{t-1}^-1 z_t)
+        yhat_t = z_t' A_t^-1 b_{t-1}                         # ridge: z_t' A_{t-1}^-1 b_{t-1}
+        b_t = b_{t-1} + y_t z_t
+
+Instead of A^-1 we keep A = U' D U (udu.py) and c = D^-1 U^-T b: half the work, and no drift. With
+p = U^-T z_t the ridge forecast is m = p.c and AWV's m / a, a = 1 + z_t' A_{t-1}^-1 z_t. A discount
+g multiplies A_{t-1} and b_{t-1} before the round (Jacobsen and Cutkosky 2024).
+
+Kernel-AWV (pkawv eq. 3), L L' = K + lam I and u = L^-1 y, each with a new row a round:
+
+    f_t = argmin sum_{s<t} (y_s - f(x_s))^2 + lam |f|^2 + f(x_t)^2;   m_t = sum_{j<t} L_tj u_j
+    yhat_t = f_t(x_t) = m_t lam / L_tt^2  (ridge: m_t);   u_t = (y_t - m_t) / L_tt
+"""
 
 import math
 
@@ -8,7 +24,7 @@ import numpy as np
 
 from oklnumba.hot.primitives.elementary import larger, smaller
 from oklnumba.hot.primitives.jit import DONE, NOT_FINITE, hot
-from oklnumba.hot.primitives.linalg import add_multiple, dot, sherman_morrison
+from oklnumba.hot.primitives.linalg import dot
 from oklnumba.hot.primitives.rows import kernel_diag, kernel_row
 from oklnumba.hot.primitives.udu import (
     SWEEP,
@@ -18,23 +34,22 @@ from oklnumba.hot.primitives.udu import (
     solve_rounds,
 )
 
-# The running totals of the certificate: loss, that of the best penalised function, log det, what
-# growing spaces took off the latter, max |y|, and 1 for ridge forecasts, which have no bound.
+# The certificate's running totals: loss, penalised loss of the best function, log det, what growing
+# spaces took off that loss, max |y|, and 1 for ridge forecasts, which have no bound.
 LOSS, BEST, LOG_DET, GROWTH, LARGEST, RIDGE = range(6)
 
 
 @hot
 def awv_rounds(Z, Y, r, factor, setting, work, ridge, out):
-    """Play AWV (pkawv Algorithm 1) or ridge rounds on features, for K labels a round.
+    """Play AWV (pkawv Algorithm 1) or ridge rounds on features, with K labels a round.
 
     Z : (n, >= r), zero from the last feature up to r; Y : (n, K); r : columns in use, a multiple of
-    LANES; factor : U (cap, cap), inv_d (cap,), the unit matrix and 1 / lam before any round, later
-    those of g A, the past as the next round finds it, and c (K, cap), the state, in place; setting
-    : (1 / g, 1 / lam), g the discount; work : (2 T + 1, cap) and (T,), workspace for T rounds, a
-    multiple of SWEEP, that share a pass over U: any T has the same bits;
-    ridge : 1 for ridge forecasts, 0 for AWV; out : forecasts (n, K), ridge forecasts m (n, K) and
-    shrinks a = 1 + z' (g A)^-1 z (n,), written: AWV forecasts m / a. Returns (rounds played,
-    status).
+    LANES; factor : U (cap, cap) and inv_d (cap,), of g A (the past, discounted for the next round;
+    at first I and 1 / lam), and c (K, cap), modified in place; setting : (1 / g, 1 / lam), g the
+    discount; work : (2 T + 1, cap) and (T,), workspace for T rounds that share a pass over U, T a
+    multiple of SWEEP (any T gives the same bits); ridge : 1 for ridge forecasts, 0 for AWV; out :
+    forecasts (n, K), ridge forecasts m (n, K) and shrinks a = 1 + z' (g A)^-1 z (n,), written.
+    Returns (rounds played, status).
     """
     U, inv_d, c = factor
     n, outputs = Y.shape
@@ -44,14 +59,11 @@ def awv_rounds(Z, Y, r, factor, setting, work, ridge, out):
     forecasts, ridge_forecasts, shrinks = out
     t = 0
     while t < n:
-        count = smaller(together, (n - t) // SWEEP * SWEEP)
-        count = larger(count, 1)
+        count = larger(smaller(together, (n - t) // SWEEP * SWEEP), 1)
         for s in range(count):
             a[s] = 1.0
-            target = rounds[s]
-            source = Z[t + s]
             for j in range(r):
-                target[j] = source[j]
+                rounds[s, j] = Z[t + s, j]
         factor_rounds(U, inv_d, setting, rounds, betas, a, count, r)  # A_t = g A_{t-1} + z z'
         for s in range(count):
             shrinks[t + s] = a[s]
@@ -79,10 +91,8 @@ def awv_forecasts(Z, r, factor, setting, work, ridge, out):
     while t < n:
         count = larger(smaller(together, (n - t) // SWEEP * SWEEP), 1)
         for s in range(count):
-            target = rounds[s]
-            source = Z[t + s]
             for j in range(r):
-                target[j] = source[j]
+                rounds[s, j] = Z[t + s, j]
         solve_rounds(U, inv_d, rounds, betas, a, count, r)
         for s in range(count):
             p = rounds[s]
@@ -93,29 +103,29 @@ def awv_forecasts(Z, r, factor, setting, work, ridge, out):
             for k in range(c.shape[0]):
                 m = ridge_forecast(p, c[k], scan, r)
                 ridge_forecasts[t + s, k] = m
-                # By what was stored, not by 1 / shrink, made once for all k.
+                # Read from memory, so that the compiler does not multiply by one 1 / shrink.
                 forecasts[t + s, k] = m if ridge else m / shrinks[t + s]
         t += count
 
 
 @hot
 def certify(Y, forecasts, shrinks, growth, discount, totals, proof):
-    """Write the certificate of AWV or ridge rounds (pkawv Proposition 1, with exact comparators).
+    """Write the certificate of AWV or ridge rounds: pkawv Proposition 1 with exact comparators.
 
-    With m = forecast * shrink the ridge forecast (AWV), a round adds (y - m)^2 / shrink to the
-    penalised loss of the best function in hindsight, and log(shrink) to log det. ``growth`` is what
-    a growing space took off that loss. A discount g multiplies all these sums before the round: for
-    (y - m/a)^2 - (y - m)^2 / a <= y^2 log a in each round, whatever the past.
+    With m the ridge forecast and s the shrink, a round adds (y - m)^2 / s to the penalised loss of
+    the best function in hindsight, and log(s) to log det. A discount multiplies all sums before the
+    round; the bound holds, as (y - m/s)^2 - (y - m)^2 / s <= y^2 log s in each round, whatever the
+    past.
 
-    Y, forecasts, growth : (n, K); shrinks : (n,); totals : (K, 6), in place (names above); proof :
-    loss, comparator and bound after each round, (n, K), written.
+    Y, forecasts : (n, K); growth : (n, K), what a growing space took off that loss; shrinks : (n,);
+    totals : (K, 6), in place; proof : loss, comparator, bound after each round, (n, K), written.
     """
     loss, comparator, bound = proof
     for k in range(Y.shape[1]):
         total = totals[k]
         ridge = total[RIDGE]
         for t in range(Y.shape[0]):
-            if discount < 1.0:  # apart, so that without one no product below is fused otherwise
+            if discount < 1.0:  # a branch, so that discount 1 leaves the bits of the sums below
                 for entry in range(LOSS, GROWTH + 1):
                     total[entry] *= discount
             s = shrinks[t]
@@ -135,11 +145,10 @@ def certify(Y, forecasts, shrinks, growth, discount, totals, proof):
 
 @hot
 def awv_certified_rounds(Z, Y, r, factor, setting, work, ridge, discount, totals, out, proof):
-    """Play rounds as awv_rounds does, then certify them.
+    """Play rounds as awv_rounds does, then certify them. Returns (rounds played, status).
 
-    out : forecasts (n, K), written, and room for n rounds or more: ridge forecasts and shrinks, as
-    in awv_rounds, and growth, zeros; discount, totals and proof as in certify. Returns (rounds
-    played, status).
+    out : forecasts (n, K), ridge forecasts and shrinks as in awv_rounds, and growth, all zeros,
+    each for n rounds or more; discount, totals and proof as in certify.
     """
     forecasts, ridge_forecasts, shrinks, growth = out
     played, status = awv_rounds(
@@ -151,40 +160,21 @@ def awv_certified_rounds(Z, Y, r, factor, setting, work, ridge, discount, totals
 
 
 @hot
-def listing_rounds(Z, y, P, b, v, forecasts):
-    """Play AWV rounds as the listing printed in the paper has them: A^-1 by Sherman-Morrison.
-
-    For scripts/benchmark_awv.py only: what compiling alone buys. (The inverse drifts, and takes
-    twice the work of the factor.)
-
-    Z : (n, r); y : (n,); P : (r, r), A^-1, b : (r,), sum of y z, in place; v : (r,), workspace;
-    forecasts : (n,), written.
-    """
-    r = b.shape[0]
-    for t in range(y.shape[0]):
-        z = Z[t]
-        sherman_morrison(P, z, v, r)  # A_t^-1 from A_{t-1}^-1
-        forecasts[t] = 0.0
-        for i in range(r):
-            forecasts[t] += z[i] * dot(P[i], b, r)
-        add_multiple(b, y[t], z, r)
-
-
-@hot
 def kernel_awv_labels(L, u, Y, first, lam, ridge, forecasts, shrinks):
-    """Play the labels of rounds whose rows of L are known (pkawv eq. 3), K a round.
+    """Play rounds of Kernel-AWV (pkawv eq. 3) whose rows of L are known, with K labels a round.
 
-    m = k' (K + lam I)^-1 y is the ridge forecast, s = L_tt^2. AWV is ridge with the point (x_t, 0)
-    added; its coefficient is -m / s, so the last equation of the system gives m lam / s.
-    L : (cap, cap), lower factor of K + lam I; u : (K, cap), L^-1 y of each output, in place; Y :
-    (n, K), labels of rows first, first + 1, ... of L; forecasts : (n, K) and shrinks : (n,),
-    written. A label is read after its forecast is written.
+    AWV is ridge with the point (x_t, 0) added; that point's coefficient is -m / s, s = L_tt^2, so
+    the last equation of the system gives m lam / s.
+
+    L : (cap, cap), lower factor of K + lam I; u : (K, cap), L^-1 y of each output, modified in
+    place; Y : (n, K), labels of the rows first, first + 1, ... of L; forecasts : (n, K) and shrinks
+    : (n,), written. A label is read after its forecast is written.
     """
     for i in range(Y.shape[0]):
         t = first + i
         for k in range(Y.shape[1]):
             m = dot(L[t, :t], u[k, :t], t)
-            pivot = L[t, t]  # read for each k: divided by, not multiplied by 1 / pivot, made once
+            pivot = L[t, t]  # read for each k, so that no one multiplies by one 1 / pivot
             shrinks[i] = pivot * pivot / lam
             forecasts[i, k] = m if ridge else m * lam / (pivot * pivot)
             u[k, t] = (Y[i, k] - m) / pivot
@@ -192,10 +182,9 @@ def kernel_awv_labels(L, u, Y, first, lam, ridge, forecasts, shrinks):
 
 @hot
 def kernel_awv_rows(kernel, X, past, first, lam, L):
-    """Write the kernel rows of new rounds into L: k(x_i, x_j) for j <= i, with lam on the diagonal.
+    """Write the kernel rows of new rounds into L : (cap, cap), with lam on the diagonal.
 
-    X : (b, d), the rounds first, first + 1, ...; past : (d, cap), all inputs, these included; L :
-    (cap, cap).
+    X : (b, d), the rounds first, first + 1, ...; past : (d, cap), all inputs, X among them.
     """
     for i in range(X.shape[0]):
         t = first + i
@@ -207,12 +196,12 @@ def kernel_awv_rows(kernel, X, past, first, lam, L):
 def kernel_awv_forecasts(rows, corners, L, u, t, lam, ridge, forecasts):
     """Write what Kernel-AWV or ridge would forecast.
 
-    rows : (n, t), L^-1 k(x, past); corners : (n,), k(x, x), less what the past holds of it
-    afterwards; u : (K, cap); forecasts : (n, K), written.
+    rows : (n, t), L^-1 k(x, past); corners : (n,), k(x, x), replaced by k(x, x) - |row|^2; u : (K,
+    cap); forecasts : (n, K), written.
     """
     for i in range(rows.shape[0]):
         rest = larger(corners[i] - dot(rows[i], rows[i], t), 0.0)  # negative only by rounding
         corners[i] = rest
         for k in range(u.shape[0]):
             m = dot(rows[i], u[k], t)
-            forecasts[i, k] = m if ridge else m * lam / (lam + corners[i])  # as above
+            forecasts[i, k] = m if ridge else m * lam / (lam + corners[i])

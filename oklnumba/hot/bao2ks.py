@@ -1,27 +1,38 @@
 """Rounds of B(AO)2KS: optimistic updates with a reservoir as the hint, one kernel or several.
 
-Groups of K kernels: ``kernels``, their codes (K,) and pars (K, 3); ``functions``, the atoms (K, d,
-cap), a (K, cap) and held (K,), how many, of f', then place (K, M), where the reservoir's examples
-stand among them (-1: nowhere), and kept (K, 3), columns below; ``bandit``, p and L, (K,), and sums
-(2,), entries below. The ``reservoir`` is V (d, M) and its labels (M,), of which n count; the hint
-is -sum_r labels_r k(V_r, .) / n.
-"""
+Liao and Li 2021; for one kernel, K = 1, the version that Li and Liao 2023 compare with:
 
-from __future__ import annotations
+    f'_0 = 0 for each kernel, V = {}; for t = 1, ..., T:
+        draw kernel I_t ~ p and kernel J_t uniformly;   hint = -mean of y k(x, .) over V
+        f_t = Proj_{|f| <= U}(f' - rate hint);   yhat_t = f_t(x_t) of I_t
+        K > 1: f' = Proj(f' - rate (K (grad - hint) + hint)) of J_t, Proj(f' - rate hint) of others
+        K = 1, if y_t yhat_t < 1: d = |grad - hint|, q = d / (beta (d + |hint|))
+            with probability q: f' = Proj(f' - rate ((grad - hint) / q + hint)), else as the others
+        GREEN-IX updates p by the loss of I_t;   f' = 0 where it has more atoms than the budget
+        V takes (x_t, y_t) as a reservoir sample of the past
+
+with grad = -y_t k(x_t, .) if y_t f_t(x_t) < 1, else 0. |f'|^2, <f', hint> and |hint|^2 are updated.
+
+Groups of K kernels: ``kernels``, their codes (K,) and pars (K, 3); ``functions``, the atoms (K, d,
+cap), a (K, cap) and held (K,), how many, of f', place (K, M), where the reservoir's examples stand
+among them (-1: nowhere), and kept (K, 3), columns below; ``bandit``, p and L, (K,), and sums (2,),
+entries below; ``reservoir``, V (d, M) and its labels (M,), of which n are in use. Workspace: x and
+spare (d,), rows (2, cap).
+"""
 
 import math
 
 import numpy as np
 
 from oklnumba.hot.primitives.elementary import larger, smaller
-from oklnumba.hot.primitives.expansion import expansion_value, mean, to_ball
+from oklnumba.hot.primitives.expansion import expansion_value, mean, project
 from oklnumba.hot.primitives.jit import ATOMS, DONE, NOT_FINITE, hot
 from oklnumba.hot.primitives.rows import get_atom, kernel_diag, put_atom
 
-# Entries of counts (ATOMS: of all functions together): atoms of the largest function, filled part
-# of the reservoir, restarts.
+# Entries of counts (ATOMS: of all functions together): atoms of the largest function, examples in
+# the reservoir, restarts.
 MOST, FILLED, RESTARTS = 1, 2, 3
-# Entries of sums: the accuracy eps of this epoch of the bandit, and the loss in it.
+# Entries of sums: the accuracy eps of the bandit's present epoch, and the loss in it.
 ACCURACY, EPOCH_LOSS = range(2)
 # Columns of kept: |f'|^2, <f', hint>, |hint|^2.
 SQUARE, INNER, HINT_SQUARE = range(3)
@@ -37,15 +48,14 @@ def bao2ks_rate(eta, horizon, this):
 
 
 @hot
-def bao2ks_choose(p, coin):
-    """Return the kernel that the coin picks: probabilities below 1 / 2K frozen at 0."""
+def choose_kernel(p, coin):
+    """Return the kernel that the coin picks; probabilities below 1 / 2K count as 0."""
     K = p.shape[0]
     total = 0.0
     for i in range(K):
         if p[i] >= 0.5 / K:
             total += p[i]
-    running = 0.0
-    chosen = 0
+    running, chosen = 0.0, 0
     for i in range(K):
         if p[i] >= 0.5 / K:
             if running <= coin * total:
@@ -55,11 +65,8 @@ def bao2ks_choose(p, coin):
 
 
 @hot
-def bao2ks_value(i, kernels, functions, reservoir, n, rate, radius, x, rows):
-    """Return (f(x), f'(x), minus the hint at x) of kernel i, f = Proj(f' - rate hint).
-
-    rows : (2, cap), workspace.
-    """
+def evaluate_kernel(i, kernels, functions, reservoir, n, rate, radius, x, rows):
+    """Return (f(x), f'(x), minus the hint at x) of kernel i, f = Proj(f' - rate hint)."""
     codes, pars = kernels
     atoms, a, held, _, kept = functions
     kernel = codes[i], pars[i]
@@ -73,20 +80,19 @@ def bao2ks_value(i, kernels, functions, reservoir, n, rate, radius, x, rows):
 
 
 @hot
-def bao2ks_weights(K, label, forecast, values, kept, beta, coin):
+def choose_step(K, label, forecast, values, kept, beta, coin):
     """Return (up, hint_up): the explored kernel steps along up grad + hint_up hint.
 
     forecast : f(x); values : f'(x), minus the hint at x, k(x, x); kept : (3,), of this kernel.
     """
     _, hinted, corner = values
     violated = label * forecast < 1.0
-    if K > 1:  # (grad - hint) / q + hint, explored with probability q = 1 / K
+    if K > 1:  # K (grad - hint) + hint
         return float(K) if violated else 0.0, 1.0 - K
     if not violated:
         return 0.0, 0.0
-    # |grad - hint|
-    apart = math.sqrt(larger(corner + kept[HINT_SQUARE] - 2.0 * label * hinted, 0.0))
-    included = 0.0  # with which probability: (grad - hint) / p + hint
+    apart = math.sqrt(larger(corner + kept[HINT_SQUARE] - 2.0 * label * hinted, 0.0))  # d
+    included = 0.0  # q
     if apart > 0.0:
         hint = math.sqrt(larger(kept[HINT_SQUARE], 0.0))
         included = smaller(apart / (beta * (apart + hint)), 1.0)
@@ -94,11 +100,10 @@ def bao2ks_weights(K, label, forecast, values, kept, beta, coin):
 
 
 @hot
-def bao2ks_step(i, x, label, weights, values, rate, radius, functions, reservoir, n):
+def step_kernel(i, x, label, weights, values, rate, radius, functions, reservoir, n):
     """Take f' -= rate (up grad + hint_up hint), grad = -y k(x, .), for kernel i, then project f'.
 
-    weights : up (0 adds no atom for x) and hint_up; values : f'(x), minus the hint at x, k(x, x);
-    functions in place.
+    weights : up (0 adds no atom for x) and hint_up; values : f'(x), minus the hint at x, k(x, x).
     """
     atoms, a, held, place, kept = functions
     V, labels = reservoir
@@ -125,31 +130,28 @@ def bao2ks_step(i, x, label, weights, values, rate, radius, functions, reservoir
                 m += 1
             a[i, place[i, r]] += rate * hint_up * labels[r] / n
     held[i] = m
-    kept[i, SQUARE] = to_ball(a[i], square, radius, m)
+    kept[i, SQUARE] = project(a[i], square, radius, m)
     kept[i, INNER] = inner - rate * (up * across + hint_up * hint_square)
     if square > radius * radius:
         kept[i, INNER] *= radius / math.sqrt(square)
 
 
 @hot
-def bao2ks_steps(explored, x, label, weights, values, rate, radius, functions, reservoir, n):
-    """Step along ``weights`` in the explored kernel and along the hint in the others.
-
-    Arguments as in bao2ks_step. Returns whether all norms are finite.
-    """
+def step_kernels(explored, x, label, weights, values, rate, radius, functions, reservoir, n):
+    """Step along ``weights`` in the explored kernel, along the hint in others; False: overflow."""
     _, _, held, _, kept = functions
     finite = True
     for i in range(held.shape[0]):
         w, v = (0.0, 1.0), (0.0, 0.0, 0.0)
         if i == explored:
             w, v = weights, values
-        bao2ks_step(i, x, label, w, v, rate, radius, functions, reservoir, n)
+        step_kernel(i, x, label, w, v, rate, radius, functions, reservoir, n)
         finite = finite and kept[i, SQUARE] < np.inf
     return finite
 
 
 @hot
-def bao2ks_bandit(bandit, chosen, observed, confidence):
+def update_bandit(bandit, chosen, observed, confidence):
     """Update the probabilities of the kernels after a loss of the chosen one (GREEN-IX)."""
     p, L, sums = bandit
     K = p.shape[0]
@@ -172,8 +174,8 @@ def bao2ks_bandit(bandit, chosen, observed, confidence):
 
 
 @hot
-def bao2ks_restart(i, functions):
-    """Let the function of kernel i start again from 0, with nothing left in its buffers."""
+def restart_function(i, functions):
+    """Set the function of kernel i to 0 and clear its buffers."""
     atoms, a, held, place, kept = functions
     for j in range(held[i]):
         a[i, j] = 0.0
@@ -187,24 +189,24 @@ def bao2ks_restart(i, functions):
 
 
 @hot
-def bao2ks_budget(counts, functions, budget):
-    """Let functions beyond the budget start again, and count the atoms."""
+def enforce_budget(counts, functions, budget):
+    """Restart functions beyond the budget, and count the atoms."""
     _, _, held, _, _ = functions
     counts[ATOMS] = 0
     counts[MOST] = 0
     for i in range(held.shape[0]):
         if held[i] > budget:
-            bao2ks_restart(i, functions)
+            restart_function(i, functions)
             counts[RESTARTS] += 1
         counts[ATOMS] += held[i]
         counts[MOST] = larger(counts[MOST], held[i])
 
 
 @hot
-def bao2ks_slot(hints, horizon, this, n, room, coin):
-    """Return where in a reservoir of n examples the round's goes, -1 for nowhere.
+def choose_slot(hints, horizon, this, n, room, coin):
+    """Return the slot of the round's example in a reservoir of n examples, -1 to leave it out.
 
-    hints : its size, or 0 for round(ln T); room : the largest there may be.
+    hints : the reservoir's size, or 0 for round(ln T); room : the most it can hold.
     """
     T = horizon if horizon > 0.0 else this
     capacity = hints if hints > 0.0 else math.floor(math.log(T) + 0.5)
@@ -214,11 +216,8 @@ def bao2ks_slot(hints, horizon, this, n, room, coin):
 
 
 @hot
-def bao2ks_hint(i, kernels, functions, reservoir, n, x, rows):
-    """Bring <f', hint> and |hint|^2 of kernel i up to date after a change of the reservoir.
-
-    x : (d,), rows : (2, cap), workspace.
-    """
+def update_hint(i, kernels, functions, reservoir, n, x, rows):
+    """Update <f', hint> and |hint|^2 of kernel i after a change of the reservoir."""
     codes, pars = kernels
     atoms, a, held, _, kept = functions
     V, labels = reservoir
@@ -233,31 +232,30 @@ def bao2ks_hint(i, kernels, functions, reservoir, n, x, rows):
 
 
 @hot
-def bao2ks_store(slot, x, label, explored, stands, kernels, functions, reservoir, n, spare, rows):
-    """Put the round's example into the reservoir, which has n examples then.
+def store_example(slot, x, label, explored, stands, kernels, functions, reservoir, n, spare, rows):
+    """Put the round's example into the reservoir, which then has n examples.
 
-    stands : where x joined the function of the explored kernel, -1 for nowhere; spare : (d,), rows
-    : (2, cap), workspace.
+    stands : the slot of x in the explored kernel's function, -1 for none.
     """
     _, _, held, place, _ = functions
     V, labels = reservoir
     put_atom(V, slot, x)
     labels[slot] = label
-    for i in range(held.shape[0]):  # after a restart x stands nowhere
+    for i in range(held.shape[0]):  # a restart has dropped x
         place[i, slot] = stands if i == explored and stands < held[i] else -1
-        bao2ks_hint(i, kernels, functions, reservoir, n, spare, rows)
+        update_hint(i, kernels, functions, reservoir, n, spare, rows)
 
 
 @hot
 def bao2ks_rounds(
     X, y, coins, played, kernels, setting, counts, functions, bandit, reservoir, work, out
 ):
-    """Play B(AO)2KS (Liao and Li 2021) over the rows of X; ``played`` rounds came before.
+    """Play B(AO)2KS over the rows of X; ``played`` rounds came before.
 
     coins : (n, 3), uniform draws; setting : (radius, eta or 0, budget, size of the reservoir or 0,
     beta, horizon or 0, confidence); counts : (4,) integers, entries above; counts and the groups
-    above in place; work : (3, cap or d), workspace; out : forecasts and sizes, (n,), written.
-    Returns (rounds played, status).
+    above modified in place; work : (3, cap or d), workspace; out : forecasts and sizes, (n,),
+    written. Returns (rounds played, status).
     """
     radius, eta, budget, hints, beta, horizon, confidence = setting
     codes, pars = kernels
@@ -269,31 +267,31 @@ def bao2ks_rounds(
     for t in range(X.shape[0]):
         x, label, this, n = X[t], y[t], float(played + t + 1), counts[FILLED]
         rate = bao2ks_rate(eta, horizon, this)
-        i = bao2ks_choose(p, coins[t, PLAY])  # I_t, whose function forecasts
-        j = smaller(int(coins[t, EXPLORE] * K), K - 1)  # J_t, whose function sees the gradient
-        forecast, own, hinted = bao2ks_value(
+        i = choose_kernel(p, coins[t, PLAY])  # I_t
+        j = smaller(int(coins[t, EXPLORE] * K), K - 1)  # J_t
+        forecast, own, hinted = evaluate_kernel(
             i, kernels, functions, reservoir, n, rate, radius, x, rows
         )
         if not (abs(forecast) < np.inf and kept[i, SQUARE] < np.inf):
             return t, NOT_FINITE
         forecasts[t] = value = forecast
         if j != i:
-            value, own, hinted = bao2ks_value(
+            value, own, hinted = evaluate_kernel(
                 j, kernels, functions, reservoir, n, rate, radius, x, rows
             )
         values = own, hinted, kernel_diag((codes[j], pars[j]), x)
-        up, hint_up = bao2ks_weights(K, label, value, values, kept[j], beta, coins[t, EXPLORE])
+        up, hint_up = choose_step(K, label, value, values, kept[j], beta, coins[t, EXPLORE])
         weights = up, hint_up
-        stands = held[j] if up != 0.0 else -1  # where x joins the function of J_t
-        if not bao2ks_steps(j, x, label, weights, values, rate, radius, functions, reservoir, n):
+        stands = held[j] if up != 0.0 else -1  # the slot of x in the function of J_t
+        if not step_kernels(j, x, label, weights, values, rate, radius, functions, reservoir, n):
             return t, NOT_FINITE
         if K > 1:
-            bao2ks_bandit(bandit, i, (1.0 - label * forecast) / (1.0 + radius), confidence)
-        bao2ks_budget(counts, functions, budget)
-        slot = bao2ks_slot(hints, horizon, this, n, labels.shape[0], coins[t, STORE])
+            update_bandit(bandit, i, (1.0 - label * forecast) / (1.0 + radius), confidence)
+        enforce_budget(counts, functions, budget)
+        slot = choose_slot(hints, horizon, this, n, labels.shape[0], coins[t, STORE])
         if slot >= 0:
             counts[FILLED] = n = larger(n, slot + 1)
-            bao2ks_store(slot, x, label, j, stands, kernels, functions, reservoir, n, spare, rows)
+            store_example(slot, x, label, j, stands, kernels, functions, reservoir, n, spare, rows)
         sizes[t] = counts[ATOMS]
     return X.shape[0], DONE
 
@@ -304,10 +302,10 @@ def bao2ks_forecasts(
 ):
     """Write what B(AO)2KS would forecast for each row of X with the next round's coin."""
     radius, eta, _, _, _, horizon, _ = setting
-    i = bao2ks_choose(p, coin)
+    i = choose_kernel(p, coin)
     rate = bao2ks_rate(eta, horizon, float(played + 1))
     n, rows = counts[FILLED], work[:2]
     for t in range(X.shape[0]):
-        forecasts[t], _, _ = bao2ks_value(
+        forecasts[t], _, _ = evaluate_kernel(
             i, kernels, functions, reservoir, n, rate, radius, X[t], rows
         )

@@ -1,6 +1,16 @@
-"""Rounds of FTRL for exp-concave losses on a ball or the simplex (oco Theorem 6)."""
+"""Rounds of FTRL for exp-concave losses on a ball or the simplex.
 
-from __future__ import annotations
+Zhang 2019, lecture notes ("oco"), Theorem 6 (errata 46), alpha~ = min(1 / (16 B L), alpha / 2):
+
+    for t = 1, ..., T:
+        w_t = argmin_{w in C} alpha~ L^2 |w|^2 / 2
+                              + sum_{s<t} (<g_s, w> + alpha~ <g_s, w - w_s>^2 / 2)
+        forecast w_t.x_t;   g_t = l'(w_t.x_t) x_t
+
+Divided by alpha~, this minimises w'Aw / 2 - b.w on C, with A = L^2 I + sum g g' and
+b = sum g (g.w - 1 / alpha~). The simplex solver starts from the last point, the one on the ball
+afresh.
+"""
 
 import math
 
@@ -18,17 +28,16 @@ from oklnumba.hot.primitives.linalg import (
 )
 from oklnumba.hot.primitives.losses import round_derivative
 
-BALL = 0
-SIMPLEX = 1
+BALL, SIMPLEX = range(2)
 MOST_STEPS = 100  # of the Newton iteration for a multiplier; it takes about 5
-NULL_MULTIPLIER = 1e-14  # of the size of its terms: below that the sign of a multiplier is rounding
+NULL_MULTIPLIER = 1e-14  # relative to its terms: below this the sign of a multiplier is rounding
 
 
 @hot
-def factor_part(A, index, m, shift, R):
-    """Write the upper factor of A + shift I on some rows and columns; False if there is none.
+def factor_submatrix(A, index, m, shift, R):
+    """Write the upper factor of A + shift I on some rows and columns; False if it is not positive.
 
-    A : (d, d) symmetric; index : (m,), the rows; R : (d, d), of which m rows and columns count.
+    A : (d, d) symmetric; index : (m,), the rows; R : (d, d), m rows and columns of it written.
     """
     for i in range(m):
         row = R[i, i:m]
@@ -53,16 +62,14 @@ def quadratic_on_ball(A, b, radius, w, work):
     """Write the minimiser of w'Aw / 2 - b.w on |w| <= radius; return DONE or NOT_POSITIVE.
 
     The multiplier mu with |(A + mu I)^-1 b| = radius is found by Newton's method on 1 / |w|, which
-    is nearly linear in mu and approached from below (More and Sorensen 1983).
-
-    A : (d, d); b : (d,); w : (d,), written; work : index (d,), 0, ..., d-1, and R (d, d), v and u
-    (d,), workspace.
+    is nearly linear in mu and approached from below (More and Sorensen 1983). w : (d,), written;
+    other arguments as in quadratic_on_simplex, but index is 0, ..., d - 1.
     """
     index, R, v, u = work
     d = b.shape[0]
     mu = 0.0
     for _ in range(MOST_STEPS):
-        if not factor_part(A, index, d, mu, R):
+        if not factor_submatrix(A, index, d, mu, R):
             return NOT_POSITIVE
         for j in range(d):
             w[j] = b[j]
@@ -85,14 +92,14 @@ def quadratic_on_ball(A, b, radius, w, work):
 
 
 @hot
-def face_minimiser(A, b, m, work):
+def minimise_on_face(A, b, m, work):
     """Write the minimiser v of w'Aw / 2 - b.w on the plane of a face: sum w = 1, 0 off the face.
 
     work : index, of which m entries are the face, and R, v, u as in quadratic_on_simplex. Returns
-    (whether A is positive there, the multiplier of the sum).
+    (whether A is positive definite there, the multiplier of the sum).
     """
     index, R, v, u = work
-    if not factor_part(A, index, m, 0.0, R):
+    if not factor_submatrix(A, index, m, 0.0, R):
         return False, 0.0
     for i in range(m):
         v[i] = b[index[i]]
@@ -101,8 +108,7 @@ def face_minimiser(A, b, m, work):
     solve_upper_transposed(R, u, m)
     solve_upper(R, v, m)
     solve_upper(R, u, m)
-    sum_v = 0.0
-    sum_u = 0.0
+    sum_v = sum_u = 0.0
     for i in range(m):
         sum_v += v[i]
         sum_u += u[i]
@@ -116,10 +122,9 @@ def face_minimiser(A, b, m, work):
 def step_to_face(w, index, v, m):
     """Move w towards v, as far as it stays in the simplex; return which entry of v stopped it.
 
-    w : (d,), in place; index, v : (d,), of which m entries count. Returns -1 where w becomes v.
+    w : (d,), modified in place; index, v : (d,), first m entries. Returns -1 if w becomes v.
     """
-    step = 1.0
-    first = -1
+    step, first = 1.0, -1
     for i in range(m):
         if v[i] < 0.0:
             here = w[index[i]]
@@ -136,10 +141,9 @@ def step_to_face(w, index, v, m):
 
 
 @hot
-def entering_coordinate(A, b, mu, w, index, v, m):
-    """Return the coordinate off the face with the most negative multiplier; -1 if none is."""
-    worst = 0.0
-    enters = -1
+def find_entering_coordinate(A, b, mu, w, index, v, m):
+    """Return the coordinate off the face with the most negative multiplier; -1 if all are >= 0."""
+    worst, enters = 0.0, -1
     for j in range(b.shape[0]):
         if w[j] == 0.0:
             multiplier = mu - b[j]
@@ -158,13 +162,13 @@ def entering_coordinate(A, b, mu, w, index, v, m):
 
 @hot
 def quadratic_on_simplex(A, b, w, work):
-    """Improve w to the minimiser of w'Aw / 2 - b.w on the simplex by an active-set method.
+    """Move w to the minimiser of w'Aw / 2 - b.w on the simplex by an active-set method.
 
     The support grows by the coordinate with the most negative multiplier, and loses those that
     reach 0 on the way to the minimiser of its face. Returns DONE or NOT_POSITIVE.
 
-    A : (d, d) positive definite; b : (d,); w : (d,), a point of the simplex, in place; work : index
-    (d,) integers, R (d, d), v and u (d,), workspace.
+    A : (d, d) positive definite; b : (d,); w : (d,), a point of the simplex, modified in place;
+    work : index (d,) integers, R (d, d), v and u (d,), workspace.
     """
     index, R, v, u = work
     d = b.shape[0]
@@ -173,8 +177,8 @@ def quadratic_on_simplex(A, b, w, work):
         if w[j] > 0.0:
             index[m] = j
             m += 1
-    for _ in range(20 * d + 100):  # it takes a few; each face is met at most once
-        positive, mu = face_minimiser(A, b, m, work)
+    for _ in range(20 * d + 100):  # it takes a few: no face comes twice
+        positive, mu = minimise_on_face(A, b, m, work)
         if not positive:
             return NOT_POSITIVE
         first = step_to_face(w, index, v, m)
@@ -182,7 +186,7 @@ def quadratic_on_simplex(A, b, w, work):
             m -= 1
             index[first] = index[m]
             continue
-        enters = entering_coordinate(A, b, mu, w, index, v, m)
+        enters = find_entering_coordinate(A, b, mu, w, index, v, m)
         if enters < 0:
             return DONE
         index[m] = enters
@@ -194,12 +198,9 @@ def quadratic_on_simplex(A, b, w, work):
 def exp_concave_rounds(X, y, loss, rate, domain, radius, state, work, forecasts):
     """Play rounds of FTRL for exp-concave losses on a ball or the simplex (oco Theorem 6).
 
-    A = L^2 I + sum g g' and b = sum g (g.w - rate) with rate = 1 / alpha~: the regularised leader
-    minimises w'Aw / 2 - b.w on the domain (errata 46).
-
-    X : (n, d); y : (n,); loss, domain : codes; state : A (d, d), b and w (d,), in place; work :
-    index, R, v, u as in quadratic_on_simplex; forecasts : (n,), written. Returns (rounds played,
-    status).
+    X : (n, d); y : (n,); loss, domain : codes; rate : 1 / alpha~; state : A (d, d), b and w (d,),
+    modified in place; work : index, R, v, u as in quadratic_on_simplex; forecasts : (n,), written.
+    Returns (rounds played, status).
     """
     A, b, w = state
     d = w.shape[0]

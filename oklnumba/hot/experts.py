@@ -1,6 +1,17 @@
-"""Aggregation of experts, round by round: exponential weights, fixed share, and ML-Poly."""
+"""Rounds of learners that aggregate experts: exponential weights, fixed share, and ML-Poly.
 
-from __future__ import annotations
+Experts i = 1, ..., N forecast f_i,t; L_i and R_i start at 0, and l is the loss:
+
+    w_i = exp(-eta L_i) / sum_j exp(-eta L_j)                # oco Example 6.1, errata 47
+    yhat_t = sum_i w_i f_i,t;   L_i = L_i + l(f_i,t, y_t)
+    fixed share (Herbster and Warmuth 1998): w_i = (1 - s) w_i + s / N, put back into L_i
+    ML-Poly (Gaillard, Stoltz and van Erven 2014): w_i ~ (R_i)_+ / (max r^2 + sum_t r_i,t^2),
+        r_i,t = l'(yhat_t) (yhat_t - f_i,t);   R_i = R_i + r_i,t
+
+AGGREGATING forecasts [g(-B) - g(B)] / (4 B) with g(y) = -log(sum_i w_i exp(-eta (y - f_i)^2)) / eta
+and eta = 1 / (2 B^2) (Vovk 1998); AVERAGE has eta = 1 / (8 B^2), HEDGE eta = sqrt(8 log N / t) / B.
+DYNAMIC (dynamic model averaging) has the loss -log of a normal density of learned variance.
+"""
 
 import math
 
@@ -11,34 +22,28 @@ from oklnumba.hot.primitives.elementary import larger, smaller
 from oklnumba.hot.primitives.jit import DONE, NOT_FINITE, hot
 from oklnumba.hot.primitives.losses import loss_derivative, loss_value
 
-AGGREGATING = 0
-AVERAGE = 1
-HEDGE = 2
-ML_POLY = 3
-DYNAMIC = 4  # dynamic model averaging: the posterior under noise of a variance that is learned
-MEMORY = 2.0 ** (-1.0 / 100.0)  # of that variance: a half-life of 100 rounds
+AGGREGATING, AVERAGE, HEDGE, ML_POLY, DYNAMIC = range(5)
+MEMORY = 2.0 ** (-1.0 / 100.0)  # of DYNAMIC's variance: a half-life of 100 rounds
 LEAST_VARIANCE = 1e-4  # times B^2
 
-# The state, the one place that says so; as arguments (totals, squares, tally), all 1-D:
+# The state, passed to the loops as (totals, squares, tally), all 1-D:
 EXPERT_STATE = {
-    # Losses so far, -log(weight) / eta where shared or DYNAMIC, whose eta is 1; ML-Poly: regrets.
+    # Losses L so far; with a share or DYNAMIC (eta 1) -log(weight) / eta; ML-Poly: regrets R.
     "totals": ("experts",),
     "squares": ("experts",),  # ML-Poly: sums of squared regrets of the rounds; else 0
-    "tally": ("tally",),  # the four numbers below; 0 where B is given
+    "tally": ("tally",),  # the four numbers below
 }
-# Largest |y| so far, sum of the squares of its growths (both only where B is learned); ML-Poly:
-# largest squared regret of a round, bound on its potential; DYNAMIC: variance, rounds it is of.
+# Largest |y| so far, sum of its squared increases (both 0 if B is given); ML-Poly: largest r^2,
+# bound on its potential; DYNAMIC: variance, discounted number of rounds in it.
 LARGEST, GROWN, PEAK, POTENTIAL = range(4)
 VARIANCE, COUNT = PEAK, POTENTIAL
 TALLY = 4
-LEARNED = 0.0  # the setting's B where it is the largest |y| so far
-
-# Below these nothing is told apart: rates stay finite, and lower ones are as good.
-SMALLEST = 1e-300
+LEARNED = 0.0  # the setting's B if B is the largest |y| so far
+SMALLEST = 1e-300  # a floor under B^2 and max r^2, so that rates stay finite
 
 
 @hot
-def clamped(forecast, B):
+def clip(forecast, B):
     """Return the value in [-B, B] next to a forecast."""
     return larger(-B, smaller(B, forecast))
 
@@ -51,17 +56,11 @@ def label_bound(setting, state):
 
 
 @hot
-def expert_weights(totals, eta, weights):
-    """Write exp(-eta total) for each expert, scaled to the sum 1 (oco Example 6.1, errata 47)."""
-    entropy_map(totals, eta, 1.0, weights, totals.shape[0])
-
-
-@hot
 def expert_rate(kind, B, played, count):
     """Return the learning rate of the next round."""
-    if kind == AGGREGATING:  # the squared loss on [-B, B] mixes (Vovk 1998)
+    if kind == AGGREGATING:  # the squared loss on [-B, B] is mixable (Vovk 1998)
         return 1.0 / (2.0 * larger(B * B, SMALLEST))
-    if kind == AVERAGE:  # and is exp-concave (oco Lemma 5)
+    if kind == AVERAGE:  # and exp-concave (oco Lemma 5)
         return 1.0 / (8.0 * larger(B * B, SMALLEST))
     if kind == DYNAMIC:
         return 1.0
@@ -69,8 +68,8 @@ def expert_rate(kind, B, played, count):
 
 
 @hot
-def poly_weights(state, weights):
-    """Write ML-Poly's weights (R)_+ / (M + sum r^2), scaled to the sum 1; equal if no R > 0."""
+def write_poly_weights(state, weights):
+    """Write ML-Poly's weights (R)_+ / (max r^2 + sum r^2), scaled to sum 1; equal if no R > 0."""
     totals, squares, tally = state
     count = totals.shape[0]
     total = 0.0
@@ -85,62 +84,51 @@ def poly_weights(state, weights):
 def write_weights(kind, setting, played, state, weights):
     """Write the weights of the next round; arguments as in experts_rounds. weights : (experts,)."""
     if kind == ML_POLY:
-        poly_weights(state, weights)
+        write_poly_weights(state, weights)
         return
     B = label_bound(setting, state)
-    expert_weights(state[0], expert_rate(kind, B, played, state[0].shape[0]), weights)
-
-
-@hot
-def mean_forecast(kind, B, weights, row):
-    """Return the weighted mean of the forecasts, clamped for AVERAGE. weights, row : (experts,)."""
-    s = 0.0
-    for i in range(row.shape[0]):
-        value = row[i]
-        if kind == AVERAGE:
-            value = clamped(value, B)
-        s += weights[i] * value
-    return s
+    count = state[0].shape[0]
+    entropy_map(state[0], expert_rate(kind, B, played, count), 1.0, weights, count)
 
 
 @hot
 def aggregating_forecast(B, weights, row):
     """Return Vovk's forecast (g(-B) - g(B)) / (4 B). weights, row : (experts,).
 
-    g(y) = -log(sum w exp(-eta (y - f)^2)) / eta, eta = 1 / (2 B^2), is the loss that the mixture
-    guarantees (Vovk 1998). The nearest forecasts are taken out of the exponents, and squares are
-    differenced as products: exact at large B.
+    The nearest forecasts are taken out of the exponents, and differences of squares written as
+    products, so large B costs no digits.
     """
-    lowest = np.inf
-    highest = -np.inf
+    lowest, highest = np.inf, -np.inf
     for i in range(row.shape[0]):
         if weights[i] > 0.0:
-            value = clamped(row[i], B)
+            value = clip(row[i], B)
             lowest = smaller(lowest, value)
             highest = larger(highest, value)
-    sum_low = 0.0
-    sum_high = 0.0
+    sum_low = sum_high = 0.0
     for i in range(row.shape[0]):
         if weights[i] > 0.0:
-            value = clamped(row[i], B)
+            value = clip(row[i], B)
             low = (value - lowest) / B * ((value + lowest) / B + 2.0)
             high = (highest - value) / B * (2.0 - (value + highest) / B)
             sum_low += weights[i] * math.exp(-0.5 * low)
             sum_high += weights[i] * math.exp(-0.5 * high)
     middle = 0.5 * (lowest + highest) * (1.0 + (lowest - highest) / (2.0 * B))
     forecast = middle + 0.5 * B * (math.log(sum_high) - math.log(sum_low))
-    return clamped(forecast, B)
+    return clip(forecast, B)
 
 
 @hot
 def expert_forecast(kind, B, weights, row):
-    """Return the aggregate of the experts' forecasts. B : label_bound; weights, row : (experts,).
+    """Return the aggregate of the experts' forecasts; 0 if B is learned and all labels were 0.
 
-    0 before the first label that is not, where B is learned.
+    B : label_bound; weights, row : (experts,).
     """
     if kind == AGGREGATING:
         return aggregating_forecast(B, weights, row) if B > 0.0 else 0.0
-    return mean_forecast(kind, B, weights, row)
+    s = 0.0
+    for i in range(row.shape[0]):
+        s += weights[i] * (clip(row[i], B) if kind == AVERAGE else row[i])
+    return s
 
 
 @hot
@@ -152,29 +140,29 @@ def expert_forecasts(kind, B, weights, F, forecasts):
 
 @hot
 def share_weights(share, eta, totals, weights):
-    """Give w <- (1 - share) w + share / N (Herbster and Warmuth 1998) to exp(-eta total).
+    """Give exp(-eta total) the fixed share: w = (1 - share) w + share / N.
 
-    Kept as totals = -log(w) / eta: no weight is lost, and those that were 0 come back.
+    It is kept as totals = -log(w) / eta, so a weight that underflowed to 0 comes back.
     """
     count = totals.shape[0]
-    expert_weights(totals, eta, weights)
+    entropy_map(totals, eta, 1.0, weights, count)
     for i in range(count):
         totals[i] = -math.log((1.0 - share) * weights[i] + share / count) / eta
 
 
 @hot
 def learn_losses(kind, setting, played, state, weights, row, forecast, label):
-    """Add a round's losses to the totals, then share. row : (experts,); weights : workspace.
+    """Add a round's losses to the totals, then share. row, weights (workspace) : (experts,).
 
-    Where B is learned, the label counts as cut to the bound before it; theory.experts_bound says
-    why. The next round's rate is that of the share: weights are taken to its power first.
+    If B is learned, the label is cut to the bound before it (theory.experts_bound says why), and
+    the share uses the next round's rate.
     """
     loss, given, share = setting
     totals, _, tally = state
     count = totals.shape[0]
     B = label_bound(setting, state)
     unit = 1.0
-    if kind == DYNAMIC:  # -log of the normal density, but for what is common to all
+    if kind == DYNAMIC:  # -log of the normal density, up to a term common to all experts
         least = larger(LEAST_VARIANCE * B * B, SMALLEST)
         unit = 0.5 / larger(tally[VARIANCE], least)
         tally[COUNT] = MEMORY * tally[COUNT] + 1.0
@@ -184,7 +172,7 @@ def learn_losses(kind, setting, played, state, weights, row, forecast, label):
         if kind == HEDGE:
             totals[i] += loss_value(loss, row[i], label)
         else:
-            totals[i] += unit * loss_value(loss, clamped(row[i], B), clamped(label, B))
+            totals[i] += unit * loss_value(loss, clip(row[i], B), clip(label, B))
     if given == LEARNED and abs(label) > B:
         tally[GROWN] += (abs(label) - B) * (abs(label) - B)
         tally[LARGEST] = abs(label)
@@ -195,10 +183,10 @@ def learn_losses(kind, setting, played, state, weights, row, forecast, label):
 
 @hot
 def learn_regrets(setting, state, row, forecast, label):
-    """Add a round's regrets r = l'(p) (p - f), p the forecast, and squares. row : (experts,).
+    """Add a round's regrets r = l'(p) (p - f), p the forecast, and their squares. row : (experts,).
 
-    Returns whether all is finite. POTENTIAL bounds sum_i (R_i)_+^2 / (M + sum r_i^2): as
-    theory.mlpoly_bound has it.
+    Returns whether all is finite. POTENTIAL bounds sum_i (R_i)_+^2 / (max r^2 + sum r_i^2), as
+    theory.mlpoly_bound derives.
     """
     totals, squares, tally = state
     slope = loss_derivative(setting[0], forecast, label)
@@ -207,8 +195,7 @@ def learn_regrets(setting, state, row, forecast, label):
         r = slope * (forecast - row[i])
         tally[PEAK] = larger(tally[PEAK], r * r)
     after = larger(tally[PEAK], SMALLEST)
-    slow = 0.0
-    fast = 0.0
+    slow = fast = 0.0
     for i in range(row.shape[0]):
         r = slope * (forecast - row[i])
         slow += r * r / (before + squares[i])
@@ -221,20 +208,13 @@ def learn_regrets(setting, state, row, forecast, label):
 
 
 @hot
-def poly_bound(state, i):
-    """Return the bound of theory.mlpoly_bound on the regret against expert i so far."""
-    _, squares, tally = state
-    return math.sqrt((tally[PEAK] + squares[i]) * tally[POTENTIAL])
-
-
-@hot
 def experts_rounds(F, y, kind, setting, played, state, weights, out):
     """Aggregate the forecasts of experts, round by round.
 
     F : (n, experts); y : (n,); kind : code; setting : (code of the loss, B or LEARNED, share);
-    played : rounds before; state : the arrays of EXPERT_STATE, in place; weights : (experts,),
-    workspace; out : forecasts (n,), and bounds of the regret against expert 0 (n,), of ML-Poly
-    only, written. Returns (rounds played, status).
+    played : rounds before; state : the arrays of EXPERT_STATE, modified in place; weights :
+    (experts,), workspace; out : forecasts (n,), written, and bounds (n,) of the regret against
+    expert 0, written by ML-Poly only. Returns (rounds played, status).
     """
     forecasts, bounds = out
     for t in range(y.shape[0]):
@@ -248,5 +228,5 @@ def experts_rounds(F, y, kind, setting, played, state, weights, out):
         elif not learn_regrets(setting, state, F[t], forecast, y[t]):
             return t, NOT_FINITE
         else:
-            bounds[t] = poly_bound(state, 0)
+            bounds[t] = math.sqrt((state[2][PEAK] + state[1][0]) * state[2][POTENTIAL])
     return y.shape[0], DONE

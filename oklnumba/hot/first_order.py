@@ -1,6 +1,19 @@
-"""Rounds of first-order linear learners: one loop, several update rules (oco)."""
+"""Rounds of first-order linear learners: follow the regularised leader (FTRL), with several rules.
 
-from __future__ import annotations
+Zhang 2019, lecture notes ("oco"), sections 2.1 to 2.5 and 3:
+
+    G_0 = 0; for t = 1, ..., T:
+        w_t = argmin_w Phi_t(w) + <G_{t-1}, w>;   forecast w_t.x_t
+        g_t = l'(w_t.x_t) x_t;   G_t = G_{t-1} + g_t
+
+    Phi_t = |w|^2 / (2 eta) (GRADIENT_STEP), on a ball (LAZY_BALL), |w|_p^2 / (2 eta) (P_NORM),
+        sum w log w / eta on the simplex (ENTROPY), |w|^2 sqrt(t) / (2 eta) (SQRT_STEPS),
+        |w|^2 sqrt(sigma + sum |g|^2) / (2 eta) (LENGTH_STEPS), the same by coordinate (ADAGRAD),
+        or lam / 2 (|w|^2 + sum_{s<t} |w - w_s|^2) (STRONGLY_CONVEX)
+
+GRADIENT_STEP moves w itself, w_{t+1} = Proj(w_t - eta_t g_t), which also allows steps eta_t that
+change; the others keep G (and S) and write w_{t+1} after the round.
+"""
 
 import math
 from typing import NamedTuple
@@ -13,17 +26,10 @@ from oklnumba.hot.primitives.linalg import add_multiple, dot, project_ball
 from oklnumba.hot.primitives.losses import LINEAR_LOSS, round_derivative
 
 # Update rules.
-GRADIENT_STEP = 0
-LAZY_BALL = 1
-P_NORM = 2
-ENTROPY = 3
-SQRT_STEPS = 4
-LENGTH_STEPS = 5
-ADAGRAD = 6
-STRONGLY_CONVEX = 7
-# Entries of the clock.
-ROUNDS = 0  # closed so far
-LENGTHS = 1  # sum of |g|^2
+GRADIENT_STEP, LAZY_BALL, P_NORM, ENTROPY = range(4)
+SQRT_STEPS, LENGTH_STEPS, ADAGRAD, STRONGLY_CONVEX = range(4, 8)
+# Entries of the clock: rounds played, sum of |g|^2.
+ROUNDS, LENGTHS = 0, 1
 
 
 class Setting(NamedTuple):
@@ -36,7 +42,7 @@ class Setting(NamedTuple):
     p: float = 2.0
     scale: float = 1.0  # sum of a point of the simplex
     sigma: float = 0.0
-    decay: float = 0.0  # weight of |w|^2 / 2, which rounds on features add to their loss
+    decay: float = 0.0  # weight of |w|^2 / 2 in the losses of rounds on features
 
 
 @hot
@@ -97,10 +103,7 @@ def step_size(eta, power, lam, t):
 
 @hot
 def strongly_convex_step(lam, decay, slope, x, clock, w, S):
-    """Take w to (sum of points - sum of gradients / lam) / (t + 1) (oco section 3, Theorem 4).
-
-    S : (d,), the numerator; other arguments as in first_order_rounds.
-    """
+    """Take w to S / (t + 1), S = sum of points - sum of gradients / lam (oco Theorem 4)."""
     rate = slope / lam
     keep = 1.0 - decay / lam
     share = 1.0 / (clock[ROUNDS] + 1.0)
@@ -111,10 +114,7 @@ def strongly_convex_step(lam, decay, slope, x, clock, w, S):
 
 @hot
 def map_step(rule, setting, slope, x, state):
-    """Add the gradient to G and take w to the mirror map of -G (oco section 2.1).
-
-    Arguments as in first_order_rounds.
-    """
+    """Add the gradient to G, take w to the mirror map of -G; arguments as in first_order_rounds."""
     eta, _, _, radius, p, scale, sigma, _ = setting
     clock, w, G, _ = state
     d = w.shape[0]
@@ -140,18 +140,18 @@ def map_step(rule, setting, slope, x, state):
 def first_order_rounds(X, y, loss, rule, setting, state, forecasts):
     """Play rounds of a first-order learner: forecast w.x, then the update rule.
 
-    The gradient is slope x + decay w; decay is 0 but for the two rules for strongly convex losses.
-    The two rules that reach the speed of memory are written out in the loop: as helpers they take 6
-    and 20 ns more a round.
+    The gradient is slope x + decay w; decay is 0 except in the two rules for strongly convex
+    losses. The two rules that run at the speed of memory are written out in the loop: as functions
+    they take 6 and 20 ns more a round.
 
     X : (n, d); y : (n,); loss, rule : codes; setting : a Setting as a plain tuple; state : clock
-    (2,), w, G and S (d,), the point, the sum of gradients and a second sum, in place; forecasts :
-    (n,), written. Returns (rounds played, status).
+    (2,), the point w, the sum of gradients G and a second sum S, (d,), modified in place; forecasts
+    : (n,), written. Returns (rounds played, status).
     """
     eta, power, lam, radius, _, _, sigma, decay = setting
     clock, w, G, S = state
     d = w.shape[0]
-    if loss == LINEAR_LOSS:  # a game's gradient is all of it
+    if loss == LINEAR_LOSS:  # a game gives its whole gradient
         decay = 0.0
     for t in range(y.shape[0]):
         x = X[t]

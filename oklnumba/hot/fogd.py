@@ -1,6 +1,13 @@
-"""Rounds of FOGD on features, which Fourier maps write a few rounds ahead."""
+"""Rounds of FOGD: gradient descent on Fourier features.
 
-from __future__ import annotations
+Lu et al. 2016, Algorithm 1:
+
+    u_1, ..., u_D ~ N(0, I / sigma^2), w_1 = 0; for t = 1, ..., T:
+        z_t = (sin u_1.x_t, cos u_1.x_t, ..., sin u_D.x_t, cos u_D.x_t) / sqrt(D)
+        yhat_t = w_t.z_t;   w_{t+1} = w_t - eta l'(yhat_t) z_t
+
+Features of a few rounds are written at a time, all sines before all cosines.
+"""
 
 from oklnumba.hot.primitives.elementary import smaller
 from oklnumba.hot.primitives.features import fourier_rows
@@ -11,11 +18,11 @@ from oklnumba.hot.primitives.losses import loss_derivative
 
 @hot
 def fogd_rounds(X, y, fourier, Z, w, loss, eta, forecasts):
-    """Play FOGD (Lu et al. 2016, Algorithm 1). One loop for all maps, so that their bits agree.
+    """Play FOGD. One loop for all feature maps, so that their bits agree.
 
-    X : (n, d), or (0, d) where Z has the features of the n rounds; y : (n,); fourier : frequencies
-    (d, f), feature-major, and the scale of the features; Z : (rows, r), their place for some rounds
-    at a time; w : (r,), in place; loss : code; forecasts : (n,), written. Returns (rounds played,
+    X : (n, d), or (0, d) if Z holds the features of the n rounds; y : (n,); fourier : frequencies
+    (d, f), feature-major, and the scale of the features; Z : (rows, r), workspace for some rounds'
+    features; w : (r,), in place; loss : code; forecasts : (n,), written. Returns (rounds played,
     status).
     """
     frequencies, scale = fourier
@@ -32,7 +39,7 @@ def fogd_rounds(X, y, fourier, Z, w, loss, eta, forecasts):
             forecasts[t] = forecast
             step = eta * loss_derivative(loss, forecast, y[t])
             if step != 0.0:
-                add_multiple(w, -step, z, r)  # w <- w - eta l' z
+                add_multiple(w, -step, z, r)
     return n, DONE
 
 

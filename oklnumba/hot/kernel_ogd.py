@@ -1,6 +1,19 @@
-"""Rounds of kernel online gradient descent (NORMA) and of BOGD."""
+"""Rounds of kernel online gradient descent (NORMA) and of BOGD.
 
-from __future__ import annotations
+NORMA (Kivinen, Smola and Williamson 2004), here also with a ball |f| <= U:
+
+    f_1 = 0; for t = 1, ..., T:
+        yhat_t = f_t(x_t)
+        f_{t+1} = Proj_{|f| <= U}((1 - eta lam) f_t - eta l'(yhat_t) k(x_t, .))
+        with more than ``window`` atoms: drop the oldest
+
+BOGD (Zhao et al. 2012) has a budget B instead of window and ball. With B atoms, a round with a loss
+
+        drops atom i with probability p_i (1 / B; BOGD++: by weight); the others: a_j /= 1 - p_j
+        takes the step;   if max |a_j| > eta gamma, scales all a_j by eta gamma / max |a_j|
+
+NORMA's f is factor * sum_j a_j k(x_j, .), so shrinking costs one product; |f|^2 is kept up to date.
+"""
 
 import math
 
@@ -21,7 +34,7 @@ from oklnumba.hot.primitives.linalg import multiply
 from oklnumba.hot.primitives.losses import loss_derivative
 from oklnumba.hot.primitives.rows import get_atom, kernel_diag, put_atom
 
-# Entries of kernel_ogd_rounds' counts and sums.
+# Entries of kernel_ogd_rounds' counts (ATOMS, OLDEST) and sums (FACTOR, SQUARE).
 OLDEST = 1  # the slot of the oldest atom once the window is full
 FACTOR = 0  # of all coefficients
 SQUARE = 1  # |f|^2, where there is a radius
@@ -39,10 +52,7 @@ def square_without(kernel, function, slot, sums, m, x, row):
 
 @hot
 def step_in_ball(sums, step, value, corner, radius):
-    """Bring |f|^2 up to date after f -= step k(x, .) and project f; False after an overflow.
-
-    value : f(x) before the step; corner : k(x, x).
-    """
+    """Update |f|^2 after f -= step k(x, .), value = f(x) before, and project; False on overflow."""
     square = larger(sums[SQUARE] - 2.0 * step * value + step * step * corner, 0.0)
     if not square < np.inf:
         return False
@@ -57,10 +67,9 @@ def step_in_ball(sums, step, value, corner, radius):
 def kernel_ogd_rounds(X, y, first, kernel, loss, setting, counts, sums, function, work, out):
     """Play kernel online gradient descent (NORMA) from row ``first`` of X.
 
-    f = factor sum_j a_j k(atom_j, .). setting : (eta, lam, window or inf, radius or inf); counts :
-    (2,) integers, ATOMS and OLDEST; sums : (2,), FACTOR and SQUARE; function : atoms (d, cap) and a
-    (cap,); all in place; work : (3, >= cap and d), workspace; out : forecasts and sizes, (n,),
-    written. Returns (rounds played, status).
+    setting : (eta, lam, window or inf, radius or inf); counts : (2,) integers and sums : (2,),
+    entries above; function : atoms (d, cap) and a (cap,); all modified in place; work : (3, >= cap
+    and d), workspace; out : forecasts and sizes, (n,), written. Returns (rounds played, status).
     """
     eta, lam, window, radius = setting
     atoms, a = function
@@ -80,7 +89,7 @@ def kernel_ogd_rounds(X, y, first, kernel, loss, setting, counts, sums, function
         sums[SQUARE] *= shrink * shrink
         if slope != 0.0:
             value, step, slot = forecast * shrink, eta * slope, m
-            if m == window:  # truncation: the newest atom takes the place of the oldest
+            if m == window:  # the newest atom takes the place of the oldest
                 slot = counts[OLDEST]
                 counts[OLDEST] = (slot + 1) % m
                 value -= sums[FACTOR] * a[slot] * row[slot]
@@ -105,7 +114,8 @@ def kernel_ogd_rounds(X, y, first, kernel, loss, setting, counts, sums, function
 def bogd_drop(a, diagonal, coin, weighted, p, m):
     """Return which atom BOGD drops; p : (cap,), the probabilities, written.
 
-    weighted : 1 for p_i = 1 - s |a_i| sqrt(k_ii), negative ones cut at 0, 0 for uniform ones.
+    weighted : 0 for p_i = 1 / m, 1 for p_i in proportion to 1 - (m - 1) s_i, cut at 0, with s_i the
+    share of |a_i| sqrt(k_ii) in their sum.
     """
     total = 0.0
     for j in range(m):
@@ -119,8 +129,7 @@ def bogd_drop(a, diagonal, coin, weighted, p, m):
     for j in range(m):
         p[j] = larger(1.0 - (m - 1) * (p[j] / total), 0.0)
         rest += p[j]
-    running = 0.0
-    chosen = 0
+    running, chosen = 0.0, 0
     for j in range(m):
         p[j] /= rest
         if p[j] > 0.0 and running <= coin:
@@ -131,7 +140,7 @@ def bogd_drop(a, diagonal, coin, weighted, p, m):
 
 @hot
 def limit_largest(a, most, m):
-    """Scale the first m entries of a so that none exceeds ``most``."""
+    """Scale the first m entries of a so that none exceeds ``most`` in absolute value."""
     largest = 0.0
     for j in range(m):
         largest = larger(largest, abs(a[j]))
@@ -141,7 +150,7 @@ def limit_largest(a, most, m):
 
 @hot
 def bogd_rounds(X, y, coins, first, kernel, loss, setting, counts, function, work, out):
-    """Play BOGD or BOGD++ (Zhao et al. 2012) from row ``first`` of X.
+    """Play BOGD or BOGD++ from row ``first`` of X.
 
     coins : (n,), uniform draws; setting : (eta, lam, budget, gamma or inf, weighted); counts : (1,)
     integers, ATOMS; function : atoms (d, cap), a and diagonal k(atom, atom), both (cap,), in place;

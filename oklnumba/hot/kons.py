@@ -1,6 +1,27 @@
-"""Rounds of the kernel online Newton step: KONS and Sketched-KONS (kons)."""
+"""Rounds of the kernel online Newton step: KONS and Sketched-KONS.
 
-from __future__ import annotations
+Calandriello, Lazaric and Valko 2017 (ICML, "kons"), Algorithm 1 with the coefficients of errata 3:
+
+    A_0 = alpha I; for t = 1, ..., T:
+        u_t = A_{t-1}^-1 sum_{s<t} c_s phi_s;   ybar_t = phi_t' u_t
+        yhat_t = ybar_t - h(ybar_t),   h(z) = sign(z) max(|z| - C, 0)            # eq. 1
+        g_t = l_t'(yhat_t);   q_t = phi_t' A_{t-1}^-1 phi_t
+        A_t = A_{t-1} + v_t eta_t g_t^2 phi_t phi_t'                             # KONS: v_t = 1
+        c_t = v_t eta_t g_t^2 yhat_t - g_t - h(ybar_t) / q_t
+
+Sketched-KONS (Algorithm 3, errata 4) has v_t = 1, or 1 / p_t (A^w of section 6), with probability
+p_t = max(min(beta tau_t, 1), gamma), tau_t KORS's score of g_t sqrt(eta_t) phi_t, and else v_t = 0.
+
+In kernel form, with d_t = g_t sqrt(v_t eta_t) and L L' = D K D + alpha I over the rounds in A:
+
+    s = L^-1 D k_t;   schur = k_tt - s.s = alpha q_t
+    u_{t+1} = u_t - (g_t / (1 + d_t^2 q_t) + h(ybar_t) / q_t) A_{t-1}^-1 phi_t
+
+L gets the row [d_t s, sqrt(alpha + d_t^2 schur)], and A_{t-1}^-1 phi_t at x is a multiple of the
+entry that this row adds to s(x). So we keep u(x) = s(x).z + k(x).c, with coefficients c only of
+rounds left out of A. The c_t above are of order 1 / alpha and cancel: this saves their products and
+1 to 2 digits.
+"""
 
 import math
 
@@ -26,51 +47,27 @@ from oklnumba.hot.primitives.losses import (
 )
 from oklnumba.hot.primitives.rows import kernel_diag, kernel_row, put_atom
 
-# KONS in kernel form (kons section 3; errata 3 and 4). With D = diag(g_i sqrt(eta)) over the rounds
-# in the inverse and L L' = D K D + alpha I,
-#
-#     s = L^-1 D k_t;  schur = k_tt - s.s;  q = schur / alpha;  yhat = clip(ybar)
-#     u_{t+1} = u_t - (g / (1 + d^2 q) + (ybar - yhat) / q) A_{t-1}^-1 phi_t,  d = g sqrt(eta_t v_t)
-#
-# where A_{t-1}^-1 phi_t = (phi_t - Phi D L^-T s) / alpha, and v_t is the round's weight in A: 1, or
-# 0 where it is left out, or one over its probability (A^w of section 6). For a round in the inverse
-# the value of that function at x is, but for its scale, the entry of s(x) that belongs to the new
-# row of L, [d s, sqrt(alpha + d^2 schur)]. Hence u(x) = s(x).z + k(x).c, in which only the rounds
-# left out of the inverse have a coefficient c. Against the coefficients of the paper's lemmas, of
-# order 1/alpha and cancelling, this saves the products with c and one to two digits.
-
-
-# Entries of the counts after ATOMS: rows of L (rounds in the inverse), points in KORS's dictionary.
+# Entries of the counts after ATOMS: rows of L (rounds in A), points in KORS's dictionary.
 ROWS, MEMBERS = 1, 2
 
 
 @hot
 def scaled_slope(g, eta):
-    """Return d = g sqrt(eta); 0 where d^2 is, for such a gradient adds nothing to the inverse."""
+    """Return d = g sqrt(eta); 0 where d^2 underflows, since such a gradient adds nothing to A."""
     d = g * math.sqrt(eta)
     return d if d * d > 0.0 else 0.0
 
 
 @hot
-def kons_pull(over, schur):
-    """Return (ybar - yhat) / schur; 0 without a projection."""
-    return over / schur if over != 0.0 else 0.0
-
-
-@hot
-def flat(loss, g):
-    """Say whether a loss has no gradient on a whole interval there.
-
-    Elsewhere a gradient of exactly zero is a coincidence of rounding, on which sizes must not
-    depend.
-    """
+def is_flat(loss, g):
+    """Say whether a loss with derivative g is flat here; a smooth loss is not, whatever g is."""
     flats = loss == HINGE or loss == SQUARED_HINGE or loss == EPSILON_INSENSITIVE
     return flats and g == 0.0
 
 
 @hot
 def kons_rows(kernel, X, function, counts, row, offsets):
-    """Write D k_i of new rounds behind the rows of L, of the past in the inverse only, and k_i.c.
+    """Write D k_i of new rounds behind the rows of L, over the past rounds in A, and k_i.c.
 
     X : (b, d); function : as in kons_append, rows ROWS to ROWS + b of L written; counts : integers
     ATOMS and ROWS; row : (>= ATOMS,), workspace; offsets : (b,), k_i.c, written.
@@ -89,7 +86,7 @@ def kons_rows(kernel, X, function, counts, row, offsets):
 def kons_corner(kernel, X, columns, L, z, r, H, offsets):
     """Write k(x_i, x_j), j <= i, of a block; add s_i.z to the offsets.
 
-    X : (b, d); columns : (d, b), the same; L : rows r to r + b of which are s_i; z : (>= r,); H :
+    X : (b, d) and columns : (d, b), its transpose; L : rows r to r + b are s_i; z : (>= r,); H :
     (b, b), written up to its diagonal; offsets : (b,), added to.
     """
     for i in range(X.shape[0]):
@@ -100,10 +97,9 @@ def kons_corner(kernel, X, columns, L, z, r, H, offsets):
 
 @hot
 def kons_fold(H, offsets, block, first, last):
-    """Scale the matrix rows of rounds first to last of a block by the d of those before.
+    """Scale the matrix rows of rounds first to last of a block by the d of the rounds before first.
 
-    H, offsets : as in kons_rounds, of which h.c is added to the offsets; block : as there, L
-    written.
+    H, offsets, block : as in kons_rounds; h.c is added to the offsets, L is written.
     """
     L, d, c, _ = block
     for i in range(first, last):
@@ -114,8 +110,8 @@ def kons_fold(H, offsets, block, first, last):
 
 
 @hot
-def kons_solve(h, d, L, first, i):
-    """Write row i of the block's factor, less its scale, from row i of H, behind column first."""
+def kons_solve_row(h, d, L, first, i):
+    """Write row i of the block's factor, not yet scaled by d_i, from column first on; h = H[i]."""
     w = L[i]
     for j in range(first, i):
         w[j] = d[j] * h[j]
@@ -124,7 +120,7 @@ def kons_solve(h, d, L, first, i):
 
 
 @hot
-def kons_enter(block, i, di, g, pull, pivot):
+def kons_finish_row(block, i, di, g, pull, pivot):
     """Scale row i of the block's factor by d_i; write its pivot, and d, c and z of the round."""
     L, d, c, z = block
     w = L[i]
@@ -144,26 +140,26 @@ def kons_enter(block, i, di, g, pull, pivot):
 
 @hot
 def kons_rounds(H, offsets, y, steps, loss, setting, R_G, block, span, forecasts):
-    """Play rounds ``span`` of a block of KONS (kons Algorithm 1), those before folded in.
+    """Play rounds first to last of a block of KONS (kons Algorithm 1); those before are folded in.
 
-    Rows of a block differ from their share of the matrix solve only by the scales d, which depend
-    on labels: within the span the factor grows row by row.
+    Rows of a block come from one matrix solve, up to the scales d, which depend on labels: the
+    factor grows row by row.
 
-    H : (b, b), k(x_i, x_j) - s_i.s_j for j <= i, s of all before the span, where both are in it;
-    offsets : (b,), k_i.c + s_i.z of the past, and k_i.c of the block before the span; those of the
-    span become whole; steps : (b,), eta_t; setting : (C, alpha, decrement at which to stop); R_G :
-    (1,), sum of g'A^-1 g, in place; block : L (b, b), d, c and z (b,), the block's own rows and
-    entries, those of the span written; the columns of L before the span hold its s_i; span :
-    (first, last); forecasts : (b,), written. Returns (round after the last played, status).
+    H : (b, b), k(x_i, x_j) - s_i.s_j, j <= i, with s over all rounds before the span; offsets :
+    (b,), k_i.c + s_i.z of the past plus k_i.c of the block before the span, completed for the span;
+    y, steps : (b,), labels and eta_t; setting : (C, alpha, decrement at which to stop); R_G : (1,),
+    sum of g'A^-1 g, in place; block : L (b, b), whose columns before the span hold its s_i, d, c
+    and z (b,), entries of the span written; span : (first, last); forecasts : (b,), written.
+    Returns (round after the last played, status).
     """
     C, alpha, stop = setting
     L, d, c, z = block
     first, last = span
-    for i in range(first, last):  # z of before as it is now: H has what the span makes of it
+    for i in range(first, last):  # z before the span; H accounts for its changes within the span
         offsets[i] += dot(L[i], z, first)
     for i in range(first, last):
         h = H[i]
-        kons_solve(h, d, L, first, i)
+        kons_solve_row(h, d, L, first, i)
         own = L[i, first:i]
         schur = larger(h[i] - dot(own, own, i - first), 0.0)  # negative only by rounding
         raw = offsets[i] + dot(h[first:i], c[first:i], i - first) + dot(own, z[first:i], i - first)
@@ -177,7 +173,9 @@ def kons_rounds(H, offsets, y, steps, loss, setting, R_G, block, span, forecasts
         g = loss_derivative(loss, forecast, y[i])
         di = scaled_slope(g, steps[i])
         pivot = math.sqrt(alpha + di * di * schur)
-        kons_enter(block, i, di, g, kons_pull(raw - forecast, schur), pivot)
+        over = raw - forecast
+        pull = over / schur if over != 0.0 else 0.0
+        kons_finish_row(block, i, di, g, pull, pivot)
         decrement = g * g * q / (1.0 + di * di * q)  # g_t' A_t^-1 g_t
         R_G[0] += decrement  # Prop. 1
         if decrement < stop:
@@ -187,11 +185,11 @@ def kons_rounds(H, offsets, y, steps, loss, setting, R_G, block, span, forecasts
 
 @hot
 def kons_append(X, loss, block, counts, function, sizes):
-    """Add a block of rounds, as kons_rounds left it, to the learner; leave out what is zero.
+    """Add a block of rounds, as kons_rounds left it, to the learner; skip rounds without effect.
 
     X : (b, d); loss : its code; block : as in kons_rounds; counts : integers ATOMS and ROWS;
     function : atoms (d, cap), coefs (cap,), index, scale and z (cap_r,), L (cap_r, >= cap_r), whose
-    rows ROWS to ROWS + b are s_i, all in place; sizes : (b,), written.
+    rows ROWS to ROWS + b are s_i, all modified in place; sizes : (b,), written.
     """
     rows, d, c, block_z = block
     atoms, coefs, index, scale, z, L = function
@@ -201,13 +199,13 @@ def kons_append(X, loss, block, counts, function, sizes):
         if c[i] != 0.0:
             add_multiple(z, -c[i], s, r)
         m = counts[ATOMS]
-        if not (flat(loss, d[i]) and c[i] == 0.0):
+        if not (is_flat(loss, d[i]) and c[i] == 0.0):
             put_atom(atoms, m, X[i])
             coefs[m] = c[i]
             counts[ATOMS] = m + 1
         if d[i] != 0.0:
             last = counts[ROWS]
-            row = L[last]  # that of s_i, or one before
+            row = L[last]  # row r + i, which holds s_i, or an earlier one
             for j in range(r):
                 row[j] = d[i] * s[j]
             k = r
@@ -226,7 +224,7 @@ def kons_append(X, loss, block, counts, function, sizes):
 def kons_function(function, m, r, work, out):
     """Write the coefficients of u_t on the atoms: u_t(x) = sum_j out_j k(x_j, x).
 
-    function : as in kons_append, m atoms and r rows of it; work : (r,); out : (m,), written.
+    function : as in kons_append, with m atoms and r rows; work : (r,), workspace; out : (m,).
     """
     atoms, coefs, index, scale, z, L = function
     for j in range(r):
@@ -246,14 +244,13 @@ def clipped_forecasts(rows, coefs, C, out):
 
 
 @hot
-def sketch_sees(row, corner, d, setting, counts, sketch, coins, work):
-    """Show KORS the rescaled point d phi_t; return (its weight in the inverse, status).
+def toss_coins(row, corner, d, setting, counts, sketch, coins, work):
+    """Show KORS the rescaled point d phi_t and toss both coins; return (v_t, status).
 
-    The weight is 0 for a point that is left out, else 1 or, ``weighted``, one over its probability.
+    v_t is the round's weight in A: 0 if it is left out, else 1 or, if ``weighted``, 1 / p_t.
 
-    row : (cap,), kernel values of x_t, which becomes atom ATOMS, with the atoms; coins : that of
-    KORS and that of the inverse; work : kbar and b, (cap_k,); other arguments as in
-    sketched_kons_rounds.
+    row : (cap,), kernel values of x_t, the coming atom ATOMS, with the atoms; coins : KORS's and
+    that of v_t; work : kbar and b, (cap_k,); other arguments as in sketched_kons_rounds.
     """
     _, alpha, gamma, beta, eps, floor, weighted, _ = setting
     members, weights, kors = sketch
@@ -279,8 +276,8 @@ def sketch_sees(row, corner, d, setting, counts, sketch, coins, work):
 
 
 @hot
-def enter_inverse(function, counts, s, d, schur, alpha, g, pull):
-    """Add the row [d s, sqrt(alpha + d^2 schur)] of x_t, atom ATOMS, to L, and its z."""
+def append_row(function, counts, s, d, schur, alpha, g, pull):
+    """Add the row [d s, sqrt(alpha + d^2 schur)] of x_t, the coming atom ATOMS, to L, and its z."""
     _, _, index, scale, z, L = function
     r = counts[ROWS]
     pivot = math.sqrt(alpha + d * d * schur)
@@ -300,14 +297,14 @@ def sketched_kons_rounds(
 ):
     """Play Sketched-KONS (kons Algorithm 3) from row ``first``.
 
-    KORS sees the rescaled points d_t phi_t, after the label (errata 9).
+    KORS sees the rescaled points g_t sqrt(eta_t) phi_t, after the label (errata 9).
 
-    X : (n, d); rounds : labels, eta_t, coins of KORS and coins of the inverse, (n,); setting : (C,
-    alpha, gamma, beta, eps, least probability of KORS, whether the inverse has weights 1/p,
-    decrement at which to stop); counts : integers ATOMS, ROWS and MEMBERS; function : as in
-    kons_append; sketch : KORS's members (cap_k,), integers, weights d_i / sqrt(p_i), and factor
-    (cap_k, cap_k); all in place; work : (4, at least each cap), workspace; out : forecasts and
-    sizes, (n,), written, and R_G, (1,), in place. Returns (rounds played, status).
+    X : (n, d); rounds : labels, eta_t, coins of KORS and coins of v_t, (n,); setting : (C, alpha,
+    gamma, beta, eps, least probability of KORS, whether A is weighted by 1/p, decrement at which to
+    stop); counts : integers ATOMS, ROWS and MEMBERS; function : as in kons_append; sketch : KORS's
+    members (cap_k,), integers, weights d_i / sqrt(p_i), and factor (cap_k, cap_k); all modified in
+    place; work : (4, at least each cap), workspace; out : forecasts and sizes, (n,), written, and
+    R_G, (1,), modified in place. Returns (rounds played, status).
     """
     C, alpha, _, _, _, _, _, stop = setting
     y, steps, kors_coins, coins = rounds
@@ -325,31 +322,31 @@ def sketched_kons_rounds(
             s[j] = scale[j] * row[index[j]]
         solve_lower(L, s, r)
         schur = larger(corner - dot(s, s, r), 0.0)  # negative only by rounding
-        raw = dot(row, coefs, m) + dot(s, z, r)
+        raw = dot(row, coefs, m) + dot(s, z, r)  # line 6: ybar_t
         if not abs(raw) < np.inf:
             return t, NOT_FINITE
-        forecasts[t] = smaller(larger(raw, -C), C)  # the projection, eq. 1
+        forecasts[t] = smaller(larger(raw, -C), C)  # line 7: the projection, eq. 1
         over = raw - forecasts[t]
         if over != 0.0 and not schur > 0.0:
             return t, NOT_POSITIVE
         g = loss_derivative(loss, forecasts[t], y[t])
         d, v = scaled_slope(g, steps[t]), 0.0
-        if not flat(loss, g):  # Alg. 3: the coin z_t
+        if not is_flat(loss, g):  # lines 8 to 10
             pair = kors_coins[t], coins[t]
-            v, status = sketch_sees(row, corner, d, setting, counts, sketch, pair, (kbar, b))
+            v, status = toss_coins(row, corner, d, setting, counts, sketch, pair, (kbar, b))
             if status != DONE:
                 return t, status
-        pull, c = kons_pull(over, schur), 0.0
+        pull, c = over / schur if over != 0.0 else 0.0, 0.0
         if v > 0.0:
-            enter_inverse(function, counts, s, d * math.sqrt(v), schur, alpha, g, pull)
-        else:  # left out of the inverse: the gradient step and the projection stay (errata 3)
+            append_row(function, counts, s, d * math.sqrt(v), schur, alpha, g, pull)
+        else:  # left out of A: the gradient step and the projection stay (errata 4)
             c = -g / alpha - pull
             add_multiple(z, -c, s, r)
         q = schur / alpha  # phi_t' A_{t-1}^-1 phi_t
         weight = steps[t] * g * g if v > 0.0 else 0.0
         decrement = g * g * q / (1.0 + weight * (v * q))  # g_t' A_t^-1 g_t
         R_G[0] += decrement  # Prop. 1
-        if not (flat(loss, g) and c == 0.0):
+        if not (is_flat(loss, g) and c == 0.0):
             put_atom(atoms, m, x)
             coefs[m] = c
             counts[ATOMS] = m + 1

@@ -1,6 +1,16 @@
-"""Rounds of kernel recursive least squares with ALD."""
+"""Rounds of kernel recursive least squares (KRLS).
 
-from __future__ import annotations
+Engel, Mannor and Meir 2004:
+
+    D = {}; for t = 1, ..., n:
+        yhat_t = sum_{j in D} alpha_j k(x_j, x_t)
+        a_t = K^-1 k_t;   delta_t = k_tt - k_t' a_t          # k_t and K over D
+        if delta_t > nu:   D = D + {x_t};   a_t = (0, ..., 0, 1)
+        alpha = argmin sum_{s<=t} (y_s - a_s' K alpha)^2
+
+The paper updates K^-1 and (sum a a')^-1 by their inverses. Here K = R'R, rounds have the
+coordinates q_s = R a_s = R^-T k_s, and Q'Q = sum q q', Q'z = sum y q grow by rotations.
+"""
 
 import math
 
@@ -15,10 +25,7 @@ from oklnumba.hot.primitives.rows import kernel_diag, put_atom
 
 @hot
 def least_squares_row(Q, z, x, y, m):
-    """Add the row (x, y) to the factor of least squares: Q'Q = sum x x', Q'z = sum y x.
-
-    Q : (cap, cap), upper; z, x : (cap,), all in place.
-    """
+    """Add the row (x, y) to Q, z in place: Q'Q = sum x x', Q upper triangular, Q'z = sum y x."""
     for k in range(m):
         old, new = Q[k, k], x[k]
         t = math.sqrt(old * old + new * new)
@@ -39,12 +46,12 @@ def least_squares_row(Q, z, x, y, m):
 
 @hot
 def krls_rounds(X, y, first, kernel, threshold, counts, function, squares, work, out):
-    """Play KRLS with ALD (Engel et al. 2004) from row ``first`` of X.
+    """Play KRLS from row ``first`` of X.
 
-    counts : (1,) integers, ATOMS; function : atoms (d, cap), a (cap,) and R (cap, cap), upper
-    factor of the atoms' kernel matrix; squares : Q (cap, cap) and z (cap,), factor and right side
-    of least squares in the coordinates R^-T k; all in place; work : (2, cap), workspace; out :
-    forecasts and sizes, (n,), written. Returns (rounds played, status).
+    counts : (1,) integers, ATOMS; function : atoms (d, cap), a (cap,), which is alpha, and R (cap,
+    cap), upper factor of the atoms' kernel matrix; squares : Q (cap, cap) and z (cap,); all in
+    place; work : (2, cap), workspace; out : forecasts and sizes, (n,), written. Returns (rounds
+    played, status).
     """
     atoms, a, R = function
     Q, z = squares
@@ -62,13 +69,13 @@ def krls_rounds(X, y, first, kernel, threshold, counts, function, squares, work,
         corner = kernel_diag(kernel, x)
         if not corner < np.inf:
             return t, NOT_FINITE
-        rest = ald_residual(R, row, corner, q, m)  # delta_t; q : the coordinates of x_t
+        rest = ald_residual(R, row, corner, q, m)  # delta_t; q = R a_t
         if rest > IN_SPAN * corner and (m == 0 or rest > threshold):
             if not ald_grow(R, q, corner, m) > 0.0:
                 return t, NOT_POSITIVE
             put_atom(atoms, m, x)
             q[m] = own_coordinate(R[m, m], corner)
-            for i in range(m + 1):  # no past row has a part in the new direction
+            for i in range(m + 1):  # past rounds have coordinate 0 in the new direction
                 Q[i, m] = 0.0
             z[m] = 0.0
             m += 1

@@ -1,6 +1,20 @@
-"""Rounds of the online Newton step, exact and sketched, in the primal."""
+"""Rounds of the online Newton step in the primal: exact, and with a sketch of the gradients.
 
-from __future__ import annotations
+Calandriello, Lazaric and Valko 2017 (ICML, "kons"), Algorithm 1 with phi(x) = x:
+
+    w_0 = 0, A_0 = alpha I; for t = 1, ..., T:
+        u_t = w_{t-1} - A_{t-1}^-1 g_{t-1};   ybar_t = u_t.x_t                    # lines 5, 6
+        w_t = u_t - h(ybar_t) / (x_t' A_{t-1}^-1 x_t) A_{t-1}^-1 x_t              # line 7, eq. 1
+        yhat_t = w_t.x_t;   g_t = l'(yhat_t) x_t;   A_t = A_{t-1} + eta g_t g_t'  # line 8
+
+The sketch (Luo et al. 2016) has A = alpha I + S'S, S with few rows, which the caller shrinks.
+
+A is kept as U' D U (udu.py) and w as c = U w: a step is a ridge update with the point sqrt(eta) g_t
+and the label sqrt(eta) g_t.w_t - 1 / sqrt(eta). Several rounds share a sweep over U: with
+P = U^-T X before all of them, H = P' D^-1 P holds x_i' A^-1 x_j, and the formula of Sherman and
+Morrison updates it round by round, so forecasts and weights are known before the sweep. Where eta H
+is large its differences would cancel, and the rounds are played one by one.
+"""
 
 import math
 
@@ -29,25 +43,14 @@ from oklnumba.hot.primitives.udu import (
     solve_rounds,
 )
 
-# A = alpha I + eta sum g g' is kept as U' D U, and the point w as c = U w. A round takes w to
-# w - A^-1 g: the ridge estimate after one more point z = sqrt(eta) g with the label
-# z.w - 1 / sqrt(eta), which udu.py learns.
-#
-# Several rounds together: with p = U^-T x of each round for the U before all of them, H = P D^-1 P'
-# holds x_i' A^-1 x_j, which Sherman and Morrison bring up to date in the small, so that all
-# forecasts and weights are known before one sweep adds the rounds to the factor. Where eta H is
-# large their differences would cancel: there the rounds are played one by one.
-CANCELS = 100.0
-SMALL = 2 * LANES  # columns of the arrays for a block: loops of constant length become vectors
+CANCELS = 100.0  # the largest eta H with which a block is played together
+SMALL = 2 * LANES  # columns of a block's arrays: loops of constant length become vectors
 USED = 0  # entry of the sketch's counts: its rows in use
 
 
 @hot
 def slab_shift(forecast, C, q):
-    """Return how far along A^-1 x the point moves to forecast within [-C, C] (kons eq. 1).
-
-    q : x' A^-1 x.
-    """
+    """Return how far w moves along A^-1 x to forecast within [-C, C] (kons eq. 1); q = x'A^-1 x."""
     if forecast > C:
         return (forecast - C) / q
     if forecast < -C:
@@ -59,16 +62,14 @@ def slab_shift(forecast, C, q):
 def newton_products(X, eta, factor, rounds, betas, a, H, m):
     """Write H and m of a block; False if differences of its entries would cancel.
 
-    X : (count, r); rounds, betas : (TOGETHER, r), a : (SMALL,), workspace; H : (TOGETHER, SMALL)
-    and m : (SMALL,), x_i' A^-1 x_j and w.x_i for A and w before the block, written.
+    X : (count, r); rounds, betas : (TOGETHER, r), a : (SMALL,), workspace; H : (TOGETHER, SMALL),
+    x_i' A^-1 x_j, and m : (SMALL,), w.x_i, for A and w before the block, written.
     """
     U, inv_d, c = factor
     count, r = X.shape
     for s in range(count):
-        target = rounds[s]
-        source = X[s]
         for j in range(r):
-            target[j] = source[j]
+            rounds[s, j] = X[s, j]
     solve_rounds(U, inv_d, rounds, betas, a, count, r)
     for i in range(count):
         p = rounds[i]
@@ -86,12 +87,11 @@ def newton_products(X, eta, factor, rounds, betas, a, H, m):
 
 @hot
 def newton_weights(H, m, y, loss, eta, C, count, slopes, shifts, late, forecasts):
-    """Play the rounds of a block in the small; return (rounds played, status).
+    """Play the rounds of a block on its small matrix; return (rounds played, status).
 
-    H : (TOGETHER, SMALL), x_i' A^-1 x_j, and m : (SMALL,), w.x_j, for A and w before the block, in
-    place; slopes, shifts : (SMALL,), written: derivatives and moves onto the slab; late : (SMALL,),
-    written: the moves of rounds without a gradient, as A^-1 sum late_j x_j with the A after the
-    block.
+    H, m : as newton_products wrote them, modified in place; slopes, shifts : (SMALL,), written,
+    derivatives and moves onto the slab; late : (SMALL,), written, the moves of rounds without a
+    gradient, as A^-1 sum late_j x_j with the A after the block.
     """
     for i in range(count):
         late[i] = 0.0
@@ -129,20 +129,15 @@ def newton_weights(H, m, y, loss, eta, C, count, slopes, shifts, late, forecasts
 
 
 @hot
-def newton_learn(X, eta, slopes, shifts, factor, rounds, betas, a, scan):
-    """Add the rounds of a block to the factor, and move the point by those with a gradient.
-
-    scan : (r,), workspace; other arguments as in newton_products and newton_weights.
-    """
+def newton_learn(X, eta, slopes, shifts, late, factor, rounds, betas, a, scan):
+    """Add the rounds of a block to the factor, and move the point. scan : (r,), workspace."""
     U, inv_d, c = factor
     count, r = X.shape
     root = math.sqrt(eta)
     for s in range(count):
-        target = rounds[s]
-        source = X[s]
         scale = root * slopes[s]
         for j in range(r):
-            target[j] = scale * source[j]
+            rounds[s, j] = scale * X[s, j]
         a[s] = 1.0
     factor_rounds(U, inv_d, NO_DISCOUNT, rounds, betas, a, count, r)
     for s in range(count):
@@ -150,13 +145,6 @@ def newton_learn(X, eta, slopes, shifts, factor, rounds, betas, a, scan):
             forecast = ridge_forecast(rounds[s], c, scan, r)
             move = (shifts[s] * a[s] + slopes[s]) / (root * slopes[s])
             ridge_learn(forecast - move, betas[s], c, scan, r)
-
-
-@hot
-def newton_move_late(X, late, factor, rounds, betas, a):
-    """Move the point by A^-1 sum late_j x_j; arguments as in newton_products."""
-    U, inv_d, c = factor
-    count, r = X.shape
     any_late = False
     for s in range(count):
         any_late = any_late or late[s] != 0.0
@@ -169,7 +157,7 @@ def newton_move_late(X, late, factor, rounds, betas, a):
         if late[s] != 0.0:
             add_multiple(p, late[s], X[s], r)
     solve_round(U, inv_d, rounds, betas, a, r)
-    for j in range(r):
+    for j in range(r):  # by A^-1 sum late_j x_j
         c[j] += inv_d[j] * p[j]
 
 
@@ -189,16 +177,15 @@ def newton_block(X, y, loss, eta, C, factor, work, forecasts):
     played, status = newton_weights(H, m, y, loss, eta, C, count, slopes, shifts, late, forecasts)
     if status != DONE:
         return played, status
-    newton_learn(X, eta, slopes, shifts, factor, rounds, betas, a, scan)
-    newton_move_late(X, late, factor, rounds, betas, a)
+    newton_learn(X, eta, slopes, shifts, late, factor, rounds, betas, a, scan)
     return count, DONE
 
 
 @hot
 def newton_round(x, y, loss, eta, C, factor, wide, forecasts):
-    """Play one round; arguments as in newton_rounds but for x, (r,), wide, (4, r), and one label.
+    """Play one round with x : (r,), y a label and forecasts : (1,), written; return a status.
 
-    forecasts : (1,), written. Returns a status.
+    wide : (4, r), workspace; other arguments as in newton_rounds.
     """
     U, inv_d, c = factor
     r = x.shape[0]
@@ -234,12 +221,12 @@ def newton_round(x, y, loss, eta, C, factor, wide, forecasts):
 
 @hot
 def newton_rounds(X, y, loss, eta, C, factor, work, forecasts):
-    """Play rounds of the online Newton step, projected on |w.x| <= C (kons Algorithm 1, linear).
+    """Play rounds of the online Newton step, projected on |w.x| <= C.
 
-    X : (n, r), padded with zeros to r a multiple of LANES; y : (n,); loss : code; C : infinity for
-    no projection; factor : U (r, r), inv_d and c (r,), the state, in place; work : wide
-    (2 TOGETHER + 1, r) and small (TOGETHER + 5, SMALL), workspace; forecasts : (n,), written.
-    Returns (rounds played, status).
+    X : (n, r), padded with zeros to r a multiple of LANES; y : (n,); loss : code; C : inf for no
+    projection; factor : U (r, r), inv_d and c (r,), in place; work : wide (2 TOGETHER + 1, r) and
+    small (TOGETHER + 5, SMALL), workspace; forecasts : (n,), written. Returns (rounds played,
+    status).
     """
     wide, small = work
     n = y.shape[0]
@@ -282,8 +269,7 @@ def newton_forecasts(X, C, factor, wide, forecasts):
 def sketch_solve(x, alpha, sketch, m, column, v, u):
     """Write u = A^-1 x = (x - S' (alpha I + SS')^-1 S x) / alpha, and column = R^-T S x.
 
-    m : rows of S in use; column, v : (rows,), u : (d,), written; other arguments as in
-    sketched_newton_rounds.
+    m : rows of S in use; v : (rows,), workspace; others as in sketched_newton_rounds.
     """
     S, R = sketch
     d = x.shape[0]
@@ -305,9 +291,9 @@ def sketch_solve(x, alpha, sketch, m, column, v, u):
 
 @hot
 def sketch_append(x, scale, alpha, square, sketch, m, column):
-    """Append the row scale x to S and bring R up to date; return the new pivot of R.
+    """Append the row scale x to S and to the factor R; return the new pivot of R.
 
-    square : x.x; column : (rows,), R^-T S x, which becomes that of scale x.
+    square : x.x; column : (rows,), R^-T S x, replaced by that of scale x.
     """
     S, R = sketch
     row = S[m]
@@ -323,9 +309,9 @@ def sketched_newton_rounds(X, y, loss, setting, counts, sketch, w, work, forecas
     """Play rounds of the online Newton step with A = alpha I + S'S, S a sketch of the gradients.
 
     setting : (alpha, eta, C); counts : (1,) integers, USED; sketch : S (rows, d) and R (rows,
-    rows), upper factor of alpha I + SS'; w : (d,); all in place; work : column and v (rows,) and u
-    (d,), workspace; forecasts : (n,), written. Returns (rounds played, status); NEED_ROOM: the
-    sketch is full, shrink it first.
+    rows), upper factor of alpha I + SS'; w : (d,); all modified in place; work : column and v
+    (rows,) and u (d,), workspace; forecasts : (n,), written. Returns (rounds played, status);
+    NEED_ROOM: the sketch is full, shrink it first.
     """
     alpha, eta, C = setting
     S, R = sketch

@@ -1,6 +1,14 @@
-"""Rounds of NOGD and SkeGD: gradient descent on a map of a full dictionary."""
+"""Rounds of NOGD and SkeGD: gradient descent on a map of a full dictionary.
 
-from __future__ import annotations
+NOGD (Lu et al. 2016, Algorithm 2):
+
+    while |S| < B: kernel gradient descent, f = f - eta l' k(x_t, .), S = S + {x_t} if l' is not 0
+    at |S| = B: K_S ~ V D V' (k largest eigenvalues), z(x) = D^-1/2 V' k_S(x), w = D^1/2 V' a
+    then: yhat_t = w.z(x_t);   w = w - eta l'(yhat_t) z(x_t)
+
+SkeGD (Zhang and Liao 2019) has z(x) = W k(x) from sketches of K, a new W every ``period`` losses.
+We keep w as coefficients a = W' w on the atoms, so a forecast needs no z. The caller makes W.
+"""
 
 from oklnumba.hot.primitives.elementary import larger
 from oklnumba.hot.primitives.expansion import expansion_value
@@ -18,30 +26,26 @@ from oklnumba.hot.primitives.losses import loss_derivative
 from oklnumba.hot.primitives.rows import put_atom
 
 # Entries of counts: features of the map (0: no map yet), rounds with a loss since the last map,
-# atoms that SkeGD has stored aside, those of its function among them.
+# atoms that SkeGD stores, including those of its function.
 FEATURES, LOSSES, STORED = 1, 2, 3
 
 
 @hot
 def mapped_step(a, W, row, step, m, r):
-    """Take the gradient step w -= step z on features z = W k, in terms of f = (W' w) . k.
-
-    a : (cap,), W' w, in place; W : (>= r, cap); row : (cap,), k.
-    """
+    """Take the step w -= step z, z = W k, on a = W' w : (cap,), in place. row : (cap,), k."""
     for i in range(r):
         add_multiple(a, -step * dot(W[i], row, m), W[i], m)
 
 
 @hot
 def mapped_gradient_rounds(X, y, first, kernel, loss, setting, counts, function, W, work, out):
-    """Play NOGD (Lu et al. 2016) or SkeGD (Zhang and Liao 2019) from row ``first`` of X.
+    """Play NOGD or SkeGD from row ``first`` of X.
 
-    Kernel gradient descent until the dictionary is full, then linear gradient descent on z = W k.
     setting : (eta, budget, period or inf, whether a new map waits for the next loss); counts : (4,)
-    integers, ATOMS, FEATURES, LOSSES and STORED; function : atoms (d, cap) and a (cap,), in place;
-    W : (FEATURES, cap); work : (1, cap), workspace; out : forecasts and sizes, (n,), written.
-    Returns (rounds played, status); at NEED_MAP of a waiting learner, round ``rounds played`` has
-    its forecast, and its update is the caller's business.
+    integers, ATOMS, FEATURES, LOSSES and STORED; function : atoms (d, cap) and a (cap,), modified
+    in place; W : (FEATURES, cap); work : (1, cap), workspace; out : forecasts and sizes, (n,),
+    written. Returns (rounds played, status). On NEED_MAP with ``waiting``, round ``rounds played``
+    has its forecast, and the caller makes its update.
     """
     eta, budget, period, waiting = setting
     atoms, a = function

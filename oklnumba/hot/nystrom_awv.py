@@ -1,6 +1,19 @@
-"""Rounds of AWV on a growing Nystrom subspace (pkawv Algorithm 2)."""
+"""Rounds of AWV on a growing Nystrom subspace.
 
-from __future__ import annotations
+PKAWV with Nystrom projections (Jezequel, Gaillard and Rudi 2019, Algorithm 2; errata 18 to 20):
+
+    I_0 = {}; for t = 1, ..., n:
+        KORS looks at x_t and tosses the coin z_t;   I_t = I_{t-1} + {t} if z_t = 1, else I_{t-1}
+        K = (k(x_i, x_j)), i <= t, j in I_t;   K_mm = (k(x_i, x_j)), i, j in I_t
+        R_t' R_t = K'K + lam K_mm          # from R_{t-1}: a row, and a column if z_t = 1
+        alpha_t = R_t^-1 R_t^-T K' (Y_{t-1}, 0)
+        yhat_t = sum_{j in I_t} alpha_tj k(x_t, x_j)
+
+Our coordinates q = R^-T k_m(x), K_mm = R'R, make K_mm the identity, which is far better conditioned
+than K'K + lam K_mm. Between two growths of the span the algorithm is then AWV on features (awv.py).
+A point off the span borders the factor U' D U of A with its coordinate in all past rounds; a point
+in the span, up to rounding, joins the dictionary and adds no column.
+"""
 
 import math
 
@@ -8,7 +21,7 @@ from oklnumba.hot.awv import awv_rounds
 from oklnumba.hot.primitives.dictionary import (
     adds_direction,
     joining_probability,
-    keep_joined,
+    keep_point,
     own_coordinate,
     span_coordinates,
     span_distance,
@@ -25,14 +38,15 @@ RANK, PAST = 1, 2
 
 
 @hot
-def span_column(kernel, x, past, discount, t, q, rho, rank, columns, moments, gains):
+def write_span_column(kernel, x, past, discount, t, q, rho, rank, columns, moments, gains):
     """Write the new direction's coordinate for all past rounds into Phi[:, rank], and its moments.
 
     The direction is (k(x, .) - its projection) / rho, and q : (cap,) the coordinates of that
     projection. Sums weigh the last round by the discount g, the one before by g^2, and so on.
-    past : inputs (d, cap_n), labels (K, cap_n) and Phi (cap_n, cap), in place; columns : (2,
-    cap_n), workspace; moments : (cap,), written: sum_s g^(t-s) f_s Phi_s; gains : (K,), written:
-    sum_s g^(t-s) f_s y_s. Returns sum g^(t-s) f_s^2.
+
+    past : inputs (d, cap_n), labels (K, cap_n) and Phi (cap_n, cap), modified in place; columns :
+    (2, cap_n), workspace; moments : (cap,), sum_s g^(t-s) f_s Phi_s, and gains : (K,), sum_s
+    g^(t-s) f_s y_s, written. Returns sum_s g^(t-s) f_s^2.
     """
     inputs, labels, Phi = past
     column, weights = columns[0], columns[1]
@@ -65,7 +79,7 @@ def border_factor(U, inv_d, c, moments, corner, gains, rank):
 
     moments : (cap,), replaced by U^-T moments; gains : (K,), the new entries of b, replaced by what
     the new direction takes off the penalised loss of the best function. Returns whether the pivot
-    is positive; where it is not, nothing valid has changed.
+    is positive; if not, the factor is unchanged.
     """
     solve_upper_transposed(U, moments, rank)
     pivot = corner
@@ -86,51 +100,45 @@ def border_factor(U, inv_d, c, moments, corner, gains, rank):
 
 
 @hot
-def join(kernel, x, corner, probability, setting, counts, dictionary, past, q, work):
-    """Let x join the dictionary, and its direction the span, where it is not in it to rounding.
+def add_atom(kernel, x, corner, probability, setting, counts, dictionary, past, q, work):
+    """Add x to the dictionary, and its direction to the span if x is off it by more than rounding.
 
-    corner : k(x, x); probability : with which x was kept; q : (cap,), coordinates of x in the
-    span, with a new last one where the span grows; work : b of joining_probability, columns of
-    span_column, and what a new direction adds to A and b, written: moments (cap,) of span_column
-    with their sum of squares behind them, and gains (K,); other arguments as in nystrom_rows.
-    Returns a status.
+    corner : k(x, x); probability : the one with which x was kept; q : (cap,), coordinates of x in
+    the span, with a new last one if the span grows; work : b of joining_probability, columns of
+    write_span_column, and what a new direction adds to A and b, written: moments (cap,), with their
+    sum of squares behind them, and gains (K,); others as in nystrom_rows. Returns a status.
     """
     discount, rule, _ = setting
-    atoms, weights, kors, span, R = dictionary
+    _, _, _, span, R = dictionary
     b, columns, moments, gains = work
     m, rank = counts[ATOMS], counts[RANK]
     rho_square = span_distance(q, corner, rank)
     if adds_direction(R, q, rho_square, corner, moments, rank):
         rho = math.sqrt(rho_square)
-        moments[rank] = span_column(
+        moments[rank] = write_span_column(
             kernel, x, past, discount, counts[PAST], q, rho, rank, columns, moments, gains
         )
         span_grow(R, span, q, rho, corner, rank, m)
         counts[RANK] = rank + 1
-    if not keep_joined(rule, weights, kors, b, corner, probability, m):
-        return NOT_POSITIVE
-    put_atom(atoms, m, x)
-    counts[ATOMS] = m + 1
-    return DONE
+    kept = keep_point(rule, x, corner, probability, counts, dictionary, b)
+    return DONE if kept else NOT_POSITIVE
 
 
 @hot
 def nystrom_rows(X, Y, coins, first, kernel, setting, counts, dictionary, past, work, out):
-    """Let KORS look at rounds from row ``first``, and write their coordinates in the span.
+    """Let KORS look at the rounds from row ``first``, and write their coordinates in the span.
 
-    In these the kernel matrix of the span is the identity. No regulariser and no forecast is in
-    it: learners on one dictionary can play the same rows.
+    No regulariser and no forecast enters here, so learners on one dictionary can play the same
+    rows. Once the dictionary has its largest size, the past is no longer kept.
 
     X : (n, d); Y : (n, K); coins : (n,); setting : (discount, rule of joining_probability, largest
     size); counts : integers ATOMS, RANK of their span, PAST, rounds whose inputs are kept;
     dictionary : atoms (d, cap), weights (cap,) and kors (cap, cap) of KORS, span (cap,) and R (cap,
     cap) of span_coordinates; past : inputs (d, cap_n), labels (K, cap_n) and coordinates Phi
-    (cap_n, cap) of past rounds; all in place; work : (8, cap) and (2, cap_n), workspace; out : for
-    up to b rounds coordinates (b, cap), zero up to whole vectors, and ranks (b + 1,) before and
-    after each; for up to g growths of the span borders (g, cap) and gains (g, K) of join; sizes
-    (b,); written.
-    Once the dictionary has its largest size, the past is no longer kept. Returns (rounds written,
-    status).
+    (cap_n, cap) of past rounds; all modified in place; work : (8, cap) and (2, cap_n), workspace;
+    out : coordinates (b, cap) of up to b rounds, zero up to whole vectors, ranks (b + 1,) before
+    and after each, moments (g, cap) and gains (g, K) of add_atom for up to g growths, and sizes
+    (b,), written. Returns (rounds written, status).
     """
     _, rule, largest = setting
     atoms, weights, kors, span, R = dictionary
@@ -156,7 +164,7 @@ def nystrom_rows(X, Y, coins, first, kernel, setting, counts, dictionary, past, 
             if not probability >= 0.0:
                 return t, NOT_FINITE
             if coins[first + t] < probability:  # Alg. 2: x_t joins before its own forecast
-                status = join(
+                status = add_atom(
                     kernel, x, corner, probability, setting, counts, dictionary, past, q,
                     (b, columns, borders[growths], gains[growths]),
                 )  # fmt: skip
@@ -179,13 +187,11 @@ def nystrom_rows(X, Y, coins, first, kernel, setting, counts, dictionary, past, 
 
 @hot
 def nystrom_awv_rounds(rows, Y, lam, factor, setting, work, ridge, out):
-    """Play Nystrom-AWV (pkawv Algorithm 2) on rounds from nystrom_rows.
+    """Play Nystrom-AWV (pkawv Algorithm 2) on rounds that nystrom_rows has written.
 
-    Between two growths of the span that is AWV on features.
-
-    rows : what nystrom_rows writes; Y : (n, K); out : forecasts (n, K), ridge forecasts (>= n, K),
-    shrinks (>= n,), growth (>= n, K) and sizes (n,), written; other arguments as in awv_rounds.
-    Returns (rounds played, status).
+    rows : its ``out``; Y : (n, K); out : forecasts (n, K), ridge forecasts (>= n, K), shrinks (>=
+    n,), growth (>= n, K), sizes (n,), written; others as in awv_rounds. Returns (rounds played,
+    status).
     """
     Z, ranks, borders, gains, seen_sizes = rows
     U, inv_d, c = factor
@@ -204,7 +210,7 @@ def nystrom_awv_rounds(rows, Y, lam, factor, setting, work, ridge, out):
         if rank > old:
             for j in range(old):
                 moments[j] = borders[growths, j]
-            corner = borders[growths, old] + lam  # the direction brings a penalty of its own
+            corner = borders[growths, old] + lam  # lam |w|^2 has one coordinate more
             if not border_factor(U, inv_d, c, moments, corner, growth[t], old):
                 return t, NOT_POSITIVE
             growths += 1
@@ -225,9 +231,9 @@ def nystrom_awv_forecasts(
 ):
     """Write what Nystrom-AWV would forecast for each row of X with the next round's coin.
 
-    Where the coin would keep x, the border is written behind the valid part of the buffers (room
-    for one more atom is the caller's business) and wiped afterwards. Arguments as in
-    nystrom_rows and awv_rounds; forecasts : (n, K), written.
+    Where the coin would keep x, the border is written behind the valid part of the buffers (the
+    caller makes room for one more atom) and wiped afterwards. Arguments as in nystrom_rows and
+    awv_rounds; forecasts : (n, K), written.
     """
     discount, rule, largest = setting
     atoms, weights, kors, span, R = dictionary
@@ -247,7 +253,7 @@ def nystrom_awv_forecasts(
         rho_square = span_distance(q, corner, rank)
         if coin < probability and adds_direction(R, q, rho_square, corner, moments, rank):
             rho, gains = math.sqrt(rho_square), forecasts[t]
-            square = span_column(
+            square = write_span_column(
                 kernel, x, past, discount, stored, q, rho, rank, columns, moments, gains
             )
             if border_factor(U, inv_d, c, moments, square + lam, gains, rank):
@@ -258,7 +264,7 @@ def nystrom_awv_forecasts(
         a = 1.0
         for k in range(padded):
             a += inv_d[k] * q[k] * q[k]
-        shrink[0] = a  # from memory, so that no output is multiplied by 1 / a in its place
+        shrink[0] = a  # in memory, so that the compiler does not multiply by one 1 / a
         for k in range(c.shape[0]):
             forecast = ridge_forecast(q, c[k], scan, padded)
             forecasts[t, k] = forecast if ridge else forecast / shrink[0]

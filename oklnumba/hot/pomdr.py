@@ -1,6 +1,20 @@
-"""Rounds of optimistic mirror descent: POMD and POMDR (pomdr Algorithm 1)."""
+"""Rounds of optimistic mirror descent: POMD and POMDR.
 
-from __future__ import annotations
+Li and Liao 2023 ("pomdr"), Algorithm 1, with errata 26 to 36:
+
+    f'_0 = 0, S = {}, tbar = inf; for t = 1, ..., T:
+        lambda_t = U / sqrt(3 D + sum of delta_s, s < t, since the last removal)          # line 3
+        hint_t = -mean of y k(x, .) over the last M examples
+        f_t = f'_{t-1} - lambda_t hint_t;   stop here if y_t f_t(x_t) >= 1           # lines 4 to 7
+        if t < tbar (POMD): P_t = projection of k(x_t, .) on span S                # lines 8 to 10
+            near = |k(x_t, .) - P_t| <= sqrt(D) T^-zeta (ALD; in OMDR, t >= tbar, never)       # 11
+        grad = -y_t P_t if near, else -y_t k(x_t, .) and S = S + {x_t}             # lines 12 to 21
+        f'_t = Proj_{|f| <= U}(f'_{t-1} - lambda_t grad)
+        delta_t = max(|grad|^2 - 2 <grad, hint_t>, 0)
+        POMD: tbar = t + 1 if |S| = B_0;   OMDR: merge half of S (eq. 9) if |S| = B    # 17, 22
+
+We keep the factor R of K_S = R'R instead of K_S^-1, and update |f'_t|^2 from round to round.
+"""
 
 import math
 
@@ -8,33 +22,23 @@ import numpy as np
 
 from oklnumba.hot.primitives.dictionary import IN_SPAN, ald_grow, ald_residual
 from oklnumba.hot.primitives.elementary import larger, smaller
-from oklnumba.hot.primitives.expansion import expansion_square, expansion_value, mean, to_ball
+from oklnumba.hot.primitives.expansion import expansion_square, expansion_value, mean, project
 from oklnumba.hot.primitives.jit import ATOMS, DONE, NEED_ROOM, NOT_FINITE, NOT_POSITIVE, hot
 from oklnumba.hot.primitives.linalg import add_multiple, dot, multiply, solve_upper
 from oklnumba.hot.primitives.rows import get_atom, kernel_diag, kernel_row, put_atom
 
-# Entries of counts: the round t-bar from which OMDR runs (0: not yet), removals, projections, atoms
-# in the factor R: those of the dictionary until OMDR, which has no use for it.
+# Entries of counts: tbar, the first round of OMDR (0: not known yet), removals, projections, atoms
+# in the factor R (all atoms in POMD, none in OMDR).
 SWITCH, REMOVALS, PROJECTIONS, FACTORED = 1, 2, 3, 4
-# Entries of sums: |f'|^2, the sum of delta since the last removal, that over all rounds, D = max
-# k(x, x) so far.
+# Entries of sums: |f'|^2, sums of delta since the last removal and over all rounds, and D, the
+# largest k(x, x) so far.
 SQUARE, DELTA, ALL_DELTA, LARGEST = range(4)
 
 SWITCH_FACTOR = 15.0  # B_0 = ceil(15 ln T), as in the paper's experiments
 
 
 @hot
-def pomdr_rate(radius, rate_scale, counts, sums, corner):
-    """Return lambda_t (eq. 10 with 3 D for its first term, errata 28, 29). corner : k(x_t, x_t)."""
-    under = 3.0 * larger(sums[LARGEST], corner) + sums[DELTA]
-    if not under > 0.0:
-        return 0.0  # k(x, x) = 0 so far: every function is 0 on the data
-    rate = radius / math.sqrt(under)
-    return rate * rate_scale if counts[REMOVALS] > 0 else rate
-
-
-@hot
-def pomdr_parts(kernel, radius, rate_scale, counts, sums, function, hints, count, x, row):
+def pomdr_terms(kernel, radius, rate_scale, counts, sums, function, hints, count, x, row):
     """Return k(x, x), lambda_t, f'_{t-1}(x) and minus hint_t(x).
 
     row : (cap,) and hint_row of hints : (M,), the kernel values of x with atoms and hints, written.
@@ -42,7 +46,11 @@ def pomdr_parts(kernel, radius, rate_scale, counts, sums, function, hints, count
     atoms, a, _ = function
     points, signs, _, hint_row = hints
     corner = kernel_diag(kernel, x)
-    rate = pomdr_rate(radius, rate_scale, counts, sums, corner)  # line 3
+    under = 3.0 * larger(sums[LARGEST], corner) + sums[DELTA]
+    rate = 0.0  # k(x, x) = 0 so far: every function is 0 on the data
+    if under > 0.0:
+        rate = radius / math.sqrt(under)
+        rate = rate * rate_scale if counts[REMOVALS] > 0 else rate
     own = expansion_value(kernel, (atoms, a), counts[ATOMS], x, row)
     hinted = mean(expansion_value(kernel, (points, signs), count, x, hint_row), count)
     return corner, rate, own, hinted
@@ -50,22 +58,22 @@ def pomdr_parts(kernel, radius, rate_scale, counts, sums, function, hints, count
 
 @hot
 def pomdr_horizon(horizon, this):
-    """Return T: the horizon, or the present round, and at least 2 then."""
+    """Return T: the horizon, or the present round, but at least 2."""
     return horizon if horizon > 0.0 else larger(float(this), 2.0)
 
 
 @hot
 def omdr_plays(counts, horizon, this):
-    """Say whether OMDR plays round ``this`` (line 8); a t-bar of T stays POMD (errata 31)."""
+    """Say whether OMDR plays round ``this`` (line 8); a round tbar = T is POMD's (errata 31)."""
     return counts[SWITCH] > 0 and not (this == counts[SWITCH] and this == horizon)
 
 
 @hot
-def pomd_ald(R, row, corner, bound, largest, q, m):
-    """Return whether ALD_t fails (eq. 5; without atoms it does) and |grad~_t|^2.
+def check_ald(R, row, corner, bound, largest, q, m):
+    """Return whether x_t is far from the span of S (ALD_t fails, eq. 5), and |grad|^2.
 
-    row : (cap,), k_t; corner : k(x_t, x_t); bound : T^-zeta, scaled; largest : D; q : (cap,),
-    R^-T k_t, written.
+    row : (cap,), k_t; corner : k(x_t, x_t); bound : T^-zeta, scaled; largest : D; q : (cap,), R^-T
+    k_t, written. With S empty x_t is far, unless it is 0 itself.
     """
     alpha = ald_residual(R, row, corner, q, m)  # eq. 4
     if alpha <= IN_SPAN * corner or (m > 0 and alpha <= bound * bound * largest):
@@ -75,9 +83,9 @@ def pomd_ald(R, row, corner, bound, largest, q, m):
 
 @hot
 def pomd_project(function, hints, count, q, step, m):
-    """Take f' += step sum_i beta_i k(x_i, .) (eq. 6); return minus the hint's product with the sum.
+    """Take f' += step sum_i beta_i k(x_i, .) (eq. 6); return minus <hint, sum_i beta_i k(x_i, .)>.
 
-    q : (cap,), R^-T k_t, turned in place into beta_t.
+    q : (cap,), R^-T k_t, replaced by beta_t = R^-1 R^-T k_t.
     """
     _, a, R = function
     _, signs, H, _ = hints
@@ -90,40 +98,31 @@ def pomd_project(function, hints, count, q, step, m):
 
 
 @hot
-def pomdr_add(function, counts, x, step):
-    """Take f' += step k(x, .): x joins the dictionary."""
-    atoms, a, _ = function
-    m = counts[ATOMS]
-    put_atom(atoms, m, x)
-    a[m] = step
-    counts[ATOMS] = m + 1
-
-
-@hot
-def pomdr_account(a, counts, sums, radius, rate, label, own, square, hinted):
-    """Bring |f'|^2 and the sums of delta up to date after a step, and project f' on the ball.
+def pomdr_update_sums(a, counts, sums, radius, rate, label, own, square, hinted):
+    """Update |f'|^2 and the sums of delta after a step, and project f' on the ball.
 
     own : f'_{t-1}(x); square : |grad|^2; hinted : minus the hint's product with -label grad.
     """
-    # <f', grad> = -y f'(x) for the projected gradient too: f' is in the span. Errata 26.
+    # <f', grad> = -y f'(x) for the projected gradient too, because f' is in the span (errata 26).
     stepped = sums[SQUARE] + rate * rate * square + 2.0 * rate * label * own
-    sums[SQUARE] = to_ball(a, stepped, radius, counts[ATOMS])
+    sums[SQUARE] = project(a, stepped, radius, counts[ATOMS])
     delta = larger(square - 2.0 * label * hinted, 0.0)  # eq. 10, errata 27
     sums[DELTA] += delta
     sums[ALL_DELTA] += delta
 
 
 @hot
-def pomdr_remember(hints, slot, count, x, label, corner, row, omdr, m, grown):
+def pomdr_store_hint(hints, slot, count, x, label, corner, row, omdr, m, grown):
     """Put the round's example among the hints, with its kernel values with all atoms.
 
-    row : (cap,), those with the m atoms that there were before the round; grown : m, or m + 1.
+    row : (cap,), its kernel values with the m atoms before the round; grown : atoms now, m or m +
+    1.
     """
     points, signs, H, hint_row = hints
     put_atom(points, slot, x)
     signs[slot] = label
     if omdr:
-        return  # nothing is projected any more
+        return  # OMDR does not project
     if grown > m:  # x is an atom too
         for r in range(count):
             H[r, m] = hint_row[r]
@@ -133,8 +132,8 @@ def pomdr_remember(hints, slot, count, x, label, corner, row, omdr, m, grown):
 
 
 @hot
-def pomdr_remove(kernel, radius, function, counts, sums, x, row):
-    """Keep the oldest half of the dictionary and merge the rest into it (eq. 9).
+def merge_half(kernel, radius, function, counts, sums, x, row):
+    """Keep the older half of the dictionary and merge the newer half into it (eq. 9).
 
     Each dropped coefficient goes to the kept atom with the largest kernel value (the first on
     ties); then f' is scaled to norm U (errata 33). x : (d,), row : (cap,), workspace.
@@ -161,7 +160,7 @@ def pomdr_remove(kernel, radius, function, counts, sums, x, row):
 
 @hot
 def pomdr_switch(counts, switch_size, budget, horizon, this, grown):
-    """Let OMDR take over where the dictionary has grown to B_0 atoms, and drop the factor then."""
+    """Let OMDR take over once the dictionary has B_0 atoms, and drop the factor then."""
     if grown and counts[SWITCH] == 0:
         size = math.ceil(SWITCH_FACTOR * math.log(pomdr_horizon(horizon, this)))
         by_rounds = smaller(size, budget - 1.0)
@@ -174,25 +173,23 @@ def pomdr_switch(counts, switch_size, budget, horizon, this, grown):
 def pomdr_rounds(X, y, first, played, kernel, setting, counts, sums, function, hints, work, out):
     """Play POMDR (pomdr Algorithm 1) from row ``first`` of X; ``played`` rounds came before X.
 
-    setting : (U, zeta, ALD scale, horizon or 0, switch size or 0, budget, rate scale), of which
-    POMD has inf, inf and 1 for the last three; counts : (5,) integers and sums : (4,), entries
-    above; function : atoms (d, cap), a (cap,) and R (cap, cap), upper factor of the atoms' kernel
-    matrix until OMDR; hints : the last M examples, points (d, M) and signs (M,), their kernel
-    values with the atoms until OMDR, H (M, cap), and with x_t, hint_row (M,), workspace; all in
-    place; work : (2, cap or d), workspace; out : forecasts and sizes, (n,), written. Returns
-    (rounds played, status).
+    setting : (U, zeta, ALD scale, horizon or 0, switch size or 0, budget, rate scale), the last
+    three inf, inf and 1 for POMD; counts : (5,) integers and sums : (4,), entries above; function :
+    atoms (d, cap), a (cap,) and, in POMD, R (cap, cap), upper factor of the atoms' kernel matrix;
+    hints : the last M examples, points (d, M) and signs (M,), in POMD H (M, cap), their kernel
+    values with the atoms, and hint_row (M,), workspace; all modified in place; work : (2, cap or
+    d), workspace; out : forecasts and sizes, (n,), written. Returns (rounds played, status).
     """
     radius, zeta, ald_scale, horizon, switch_size, budget, rate_scale = setting
-    _, a, R = function
-    _, signs, _, _ = hints
+    atoms, a, R = function
     forecasts, sizes = out
-    row, q, M = work[0], work[1], signs.shape[0]
+    row, q, M = work[0], work[1], hints[1].shape[0]
     for t in range(first, X.shape[0]):
         m = counts[ATOMS]
         if m == a.shape[0]:
             return t, NEED_ROOM
         x, label, this, count = X[t], y[t], played + t + 1, smaller(played + t, M)
-        corner, rate, own, hinted = pomdr_parts(
+        corner, rate, own, hinted = pomdr_terms(
             kernel, radius, rate_scale, counts, sums, function, hints, count, x, row
         )
         forecast = own + rate * hinted  # line 4, eq. 2: f_t = f'_{t-1} - lambda_t hint_t
@@ -205,19 +202,21 @@ def pomdr_rounds(X, y, first, played, kernel, setting, counts, sums, function, h
             joins, square = True, corner
             if not omdr:
                 bound = ald_scale * pomdr_horizon(horizon, this) ** -zeta
-                joins, square = pomd_ald(R, row, corner, bound, sums[LARGEST], q, m)  # lines 10, 11
+                joins, square = check_ald(R, row, corner, bound, sums[LARGEST], q, m)  # line 11
             if not joins:
                 hinted = pomd_project(function, hints, count, q, rate * label, m)  # lines 12, 13
                 counts[PROJECTIONS] += 1
             elif omdr or ald_grow(R, q, corner, m) > 0.0:
-                pomdr_add(function, counts, x, rate * label)  # lines 15, 16 or 20, 21
+                put_atom(atoms, m, x)  # lines 15, 16 or 20, 21: f' += rate y k(x, .)
+                a[m] = rate * label
+                counts[ATOMS] = m + 1
             else:
                 return t, NOT_POSITIVE
-            pomdr_account(a, counts, sums, radius, rate, label, own, square, hinted)
+            pomdr_update_sums(a, counts, sums, radius, rate, label, own, square, hinted)
         grown = counts[ATOMS]
-        pomdr_remember(hints, (this - 1) % M, count, x, label, corner, row, omdr, m, grown)
+        pomdr_store_hint(hints, (this - 1) % M, count, x, label, corner, row, omdr, m, grown)
         if omdr and grown >= budget:
-            pomdr_remove(kernel, radius, function, counts, sums, q[: x.shape[0]], row)  # line 22
+            merge_half(kernel, radius, function, counts, sums, q[: x.shape[0]], row)  # line 22
         pomdr_switch(counts, switch_size, budget, horizon, this, grown > m)  # line 17
         sizes[t] = counts[ATOMS]
     return X.shape[0], DONE
@@ -227,10 +226,9 @@ def pomdr_rounds(X, y, first, played, kernel, setting, counts, sums, function, h
 def pomdr_forecasts(X, played, kernel, setting, counts, sums, function, hints, work, forecasts):
     """Write what POMDR would forecast for each row of X; arguments as in pomdr_rounds."""
     radius, _, _, _, _, _, rate_scale = setting
-    _, signs, _, _ = hints
-    count = smaller(played, signs.shape[0])
+    count = smaller(played, hints[1].shape[0])
     for t in range(X.shape[0]):
-        _, rate, own, hinted = pomdr_parts(
+        _, rate, own, hinted = pomdr_terms(
             kernel, radius, rate_scale, counts, sums, function, hints, count, X[t], work[0]
         )
         forecasts[t] = own + rate * hinted

@@ -1,6 +1,16 @@
-"""Rounds of Projectron and Projectron++."""
+"""Rounds of Projectron and Projectron++.
 
-from __future__ import annotations
+Orabona, Keshet and Caputo 2009:
+
+    S = {}, f = 0; for t = 1, ..., T:
+        margin = y_t f(x_t);   P = projection of k(x_t, .) on span S;   far = |k(x_t, .) - P|
+        if margin <= 0 (mistake): f = f + y_t P                   if far <= eta
+                                  f = f + y_t k(x_t, .), S = S + {x_t}   otherwise
+        Projectron++, if 0 < margin < 1 and loss = 1 - margin > far / eta: f = f + tau y_t P,
+            tau = min(1, loss / |P|^2, 2 (loss - far / eta) / |P|^2)
+
+We keep the factor R of K_S = R'R instead of K_S^-1; with a budget, a full S is projected on.
+"""
 
 import math
 
@@ -25,7 +35,7 @@ from oklnumba.hot.primitives.rows import kernel_diag, put_atom
 
 @hot
 def projectron_tau(loss, far, inside):
-    """Return the length tau of Projectron++'s step at a right sign, 0 where it takes none.
+    """Return the length tau of Projectron++'s step at a right sign, 0 for no step.
 
     far : distance to the span / threshold; inside : |projection of k(x, .)|^2.
     """
@@ -36,11 +46,11 @@ def projectron_tau(loss, far, inside):
 
 @hot
 def projectron_rounds(X, y, first, kernel, setting, counts, function, work, out):
-    """Play Projectron or Projectron++ (Orabona et al. 2009) from row ``first`` of X.
+    """Play Projectron or Projectron++ from row ``first`` of X.
 
     setting : (threshold, budget or inf, margin below which a right sign steps too, 1 / threshold or
-    what takes its place); counts : (1,) integers, ATOMS; function : atoms (d, cap), a (cap,) and R
-    (cap, cap), upper factor of the atoms' kernel matrix K; all in place; work : (2, cap),
+    its replacement); counts : (1,) integers, ATOMS; function : atoms (d, cap), a (cap,) and R (cap,
+    cap), upper factor of the atoms' kernel matrix; all modified in place; work : (2, cap),
     workspace; out : forecasts and sizes, (n,), written. Returns (rounds played, status).
     """
     threshold, budget, safe, slack = setting

@@ -1,6 +1,18 @@
-"""Rounds of Pros-N-KONS and CON-KONS: the Newton step in the span of a dictionary."""
+"""Rounds of Pros-N-KONS and CON-KONS: the Newton step in the span of a growing dictionary.
 
-from __future__ import annotations
+Calandriello, Lazaric and Valko 2017 (NIPS), Algorithm 1:
+
+    I = {}, w = 0, A = alpha I; for t = 1, ..., T:
+        KORS looks at x_t and tosses a coin; if it keeps x_t:
+            I = I + {x_t}; K_I = U S^2 U' gives a new map phi(x) = S^-1 U' k_I(x)
+            w = 0, A = alpha I                # CON-KONS carries w and A over to the new map
+        w = w - A^-1 phi_t h(phi_t.w) / (phi_t' A^-1 phi_t),   h(z) = sign(z) max(|z| - C, 0)
+        yhat_t = phi_t.w;   g_t = l'(yhat_t) phi_t
+        A = A + (eta / 2) g_t g_t';   w = w - A^-1 g_t
+
+Our map is phi(x) = R^-T k_I(x) with K_I = R'R, a rotation of the paper's. Larger dictionaries only
+append coordinates, so CON-KONS carries w and A over unchanged. A and w are kept as in newton.py.
+"""
 
 import math
 
@@ -8,7 +20,7 @@ from oklnumba.hot.newton import newton_round
 from oklnumba.hot.primitives.dictionary import (
     adds_direction,
     joining_probability,
-    keep_joined,
+    keep_point,
     span_coordinates,
     span_distance,
     span_grow,
@@ -16,7 +28,7 @@ from oklnumba.hot.primitives.dictionary import (
 from oklnumba.hot.primitives.elementary import larger, smaller
 from oklnumba.hot.primitives.jit import ATOMS, DONE, NEED_ROOM, NOT_FINITE, NOT_POSITIVE, hot
 from oklnumba.hot.primitives.linalg import dot, solve_upper_transposed
-from oklnumba.hot.primitives.rows import kernel_diag, kernel_row, put_atom
+from oklnumba.hot.primitives.rows import kernel_diag, kernel_row
 from oklnumba.hot.primitives.udu import pad
 
 # Entries of the counts after ATOMS: rank of the atoms' span, restarts.
@@ -24,7 +36,7 @@ RANK, RESTARTS = 1, 2
 
 
 @hot
-def start_again(factor, alpha, rank):
+def reset_factor(factor, alpha, rank):
     """Set w = 0 and A = alpha I on the first ``rank`` directions."""
     U, inv_d, c = factor
     for k in range(rank):
@@ -41,15 +53,10 @@ def pros_n_kons_rounds(
 ):
     """Play Pros-N-KONS or, without restarts, CON-KONS from row ``first``.
 
-    Calandriello, Lazaric and Valko 2017 (NIPS), Algorithm 1, in coordinates in which the kernel
-    matrix of the span is the identity; they are nested, so that carrying w and A over to a larger
-    dictionary leaves them as they are.
-
-    X : (n, d); y, coins : (n,); loss : code; setting : (C, alpha, eta, rule of
-    joining_probability, restart);
-    counts : integers ATOMS, RANK and RESTARTS; dictionary : as in nystrom_awv_rounds; factor :
-    U (cap, cap), inv_d and c (cap,), as in newton_rounds; all in place; work : (7, cap), workspace;
-    out : forecasts and sizes, (n,), written. Returns (rounds played, status).
+    X : (n, d); y, coins : (n,); loss : code; setting : (C, alpha, eta, rule of joining_probability,
+    restart); counts : integers ATOMS, RANK and RESTARTS; dictionary : as in nystrom_awv_rounds;
+    factor : U (cap, cap), inv_d and c (cap,), as in newton_rounds; all modified in place; work :
+    (7, cap), workspace; out : forecasts and sizes, (n,), written. Returns (rounds played, status).
     """
     C, alpha, eta, rule, restart = setting
     atoms, weights, kors, span, R = dictionary
@@ -69,18 +76,16 @@ def pros_n_kons_rounds(
             return t, NOT_FINITE
         if coins[t] < probability:
             if restart and m > 0:
-                start_again(factor, alpha, rank)
+                reset_factor(factor, alpha, rank)
                 counts[RESTARTS] += 1
             rho_square = span_distance(q, corner, rank)
             if adds_direction(R, q, rho_square, corner, newton[0], rank):
                 span_grow(R, span, q, math.sqrt(rho_square), corner, rank, m)
-                inv_d[rank] = 1.0 / alpha  # as padding it may have been touched by rounding
+                inv_d[rank] = 1.0 / alpha  # as padding, rounding may have changed it
                 rank += 1
                 counts[RANK] = rank
-            if not keep_joined(rule, weights, kors, b, corner, probability, m):
+            if not keep_point(rule, x, corner, probability, counts, dictionary, b):
                 return t, NOT_POSITIVE
-            put_atom(atoms, m, x)
-            counts[ATOMS] = m + 1
         sizes[t], forecasts[t] = counts[ATOMS], 0.0
         if rank == 0:
             continue
@@ -97,8 +102,8 @@ def pros_n_kons_rounds(
 def pros_n_kons_forecasts(X, coin, kernel, setting, counts, dictionary, factor, work, forecasts):
     """Write what Pros-N-KONS would forecast for each row of X with the next round's coin.
 
-    Where the coin would keep x, a restart forecasts 0, and without restarts the new direction has
-    no weight yet. Arguments as in pros_n_kons_rounds.
+    Where the coin would keep x, a restart makes the forecast 0; without restarts the new direction
+    has no weight yet. Arguments as in pros_n_kons_rounds.
     """
     C, alpha, eta, rule, restart = setting
     atoms, weights, kors, span, R = dictionary

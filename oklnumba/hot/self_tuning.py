@@ -1,6 +1,16 @@
-"""Coordinates of a stream in a dictionary that grows with it; PA-I and descent on coordinates."""
+"""Rounds of SelfTuning's members on shared coordinates of a stream, and these coordinates.
 
-from __future__ import annotations
+map_rounds, with KORS (dictionary.py) and K_I = R'R over its dictionary I:
+
+    for t = 1, ..., n: z_t = (1, R^-T k_I(x_t));   KORS looks at x_t and may add it to I
+
+coordinate_rounds, for PA-I (Crammer et al. 2006, Figure 1) or for gradient descent:
+
+    w_1 = 0; for t = 1, ..., n:
+        yhat_t = w_t.z_t;   w_{t+1} = w_t + tau_t z_t
+        PA-I: tau_t = y_t min(C, l_t / |z_t|^2), l_t the hinge loss, C in units of the largest |y|
+        descent: tau_t = step (y_t - yhat_t) / |z_t|^2
+"""
 
 import math
 
@@ -9,14 +19,14 @@ import numpy as np
 from oklnumba.hot.primitives.dictionary import (
     adds_direction,
     joining_probability,
-    keep_joined,
+    keep_point,
     span_distance,
     span_grow,
 )
 from oklnumba.hot.primitives.elementary import larger, smaller
 from oklnumba.hot.primitives.jit import ATOMS, DONE, NOT_FINITE, NOT_POSITIVE, hot
 from oklnumba.hot.primitives.linalg import add_multiple, dot
-from oklnumba.hot.primitives.rows import kernel_diag, kernel_row, put_atom
+from oklnumba.hot.primitives.rows import kernel_diag, kernel_row
 from oklnumba.hot.primitives.udu import SWEEP, TOGETHER, pad, solve_rounds
 
 RANK = 1  # entry of the counts after ATOMS: rank of the atoms' span
@@ -24,13 +34,13 @@ PASSIVE_AGGRESSIVE, DESCENT = range(2)  # rules of coordinate_rounds
 
 
 @hot
-def let_join(kernel, x, corner, probability, rule, counts, dictionary, unit, q, work):
-    """Let x join the dictionary, and its direction the span, for the rounds to come.
+def grow_map(kernel, x, corner, probability, rule, counts, dictionary, unit, q, work):
+    """Add x to the dictionary, and its direction to the span, for later rounds.
 
     corner : k(x, x); q : (cap,), coordinates of x in the span; other arguments as in map_rounds.
     Returns whether KORS's factor stayed positive definite.
     """
-    atoms, weights, kors, span, R = dictionary
+    _, _, _, span, R = dictionary
     U, scales = unit
     b, v = work
     m, rank = counts[ATOMS], counts[RANK]
@@ -41,28 +51,23 @@ def let_join(kernel, x, corner, probability, rule, counts, dictionary, unit, q, 
         scales[rank] = 1.0 / math.sqrt(square)
         span_grow(R, span, q, math.sqrt(square), corner, rank, m)
         counts[RANK] = rank + 1
-    if not keep_joined(rule, weights, kors, b, corner, probability, m):
-        return False
-    put_atom(atoms, m, x)
-    counts[ATOMS] = m + 1
-    return True
+    return keep_point(rule, x, corner, probability, counts, dictionary, b)
 
 
 @hot
 def map_rounds(X, coins, kernel, setting, counts, dictionary, unit, work, out):
     """Write each row's coordinates in the span of the dictionary; then the row may join it.
 
-    A row that joins adds its direction for the rows after it: in all rows before, and its own, that
-    coordinate is 0. So coordinates depend on the past alone, and none is ever changed.
+    A row that joins adds its direction for the rows after it; in earlier rows, and its own, that
+    coordinate is 0. So coordinates depend on the past only and never change.
 
     X : (n, d); coins : (n,), uniform draws; setting : (rule of joining_probability, largest size);
     counts : integers ATOMS and RANK of their span; dictionary : atoms (d, cap), weights (cap,) and
     kors (cap, cap) of KORS, span (cap,) and R (cap, cap) of span_coordinates; unit : U (cap, cap)
     and scales (cap,), R = diag(1 / scales) U, the unit matrix behind the rank; all in place; work :
-    row and b (cap,), (2 TOGETHER, cap) and (TOGETHER,), workspace; out : Z (n, > cap), 1
-    for the intercept, the coordinates, and zeros up to whole vectors; columns (n,) integers, how
-    many these are; sizes (n,) integers, atoms after the row; written. Returns (rows played,
-    status).
+    row and b (cap,), (2 TOGETHER, cap) and (TOGETHER,), workspace; out : Z (n, > cap), 1 for the
+    intercept, the coordinates, zeros up to whole vectors; columns (n,) integers, how many these
+    are; sizes (n,) integers, atoms after the row; written. Returns (rows played, status).
     """
     rule, largest = setting
     atoms, weights, kors, span, _ = dictionary
@@ -96,7 +101,7 @@ def map_rounds(X, coins, kernel, setting, counts, dictionary, unit, work, out):
             probability = joining_probability(rule, row, weights, kors, b, corner, m)
             if not probability >= 0.0:
                 return t, NOT_FINITE
-            if coins[t] < probability and not let_join(
+            if coins[t] < probability and not grow_map(
                 kernel, X[t], corner, probability, rule, counts, dictionary, unit, rounds[0],
                 (b, row),
             ):  # fmt: skip
@@ -107,7 +112,7 @@ def map_rounds(X, coins, kernel, setting, counts, dictionary, unit, work, out):
 
 
 @hot
-def linked(rule, sign, score):
+def apply_link(rule, sign, score):
     """Return the forecast of a score: 2 / (1 + exp(-score)) - 1 for the logistic loss."""
     if rule == DESCENT and sign > 0.0:
         return 2.0 / (1.0 + math.exp(-score)) - 1.0
@@ -115,8 +120,8 @@ def linked(rule, sign, score):
 
 
 @hot
-def step_along(rule, sign, rate, largest, y, forecast, square):
-    """Return how far a rule goes along z, of squared length ``square``, after a round."""
+def step_length(rule, sign, rate, largest, y, forecast, square):
+    """Return tau, how far a rule moves along z, with ``square`` = |z|^2, after a round."""
     if rule == DESCENT:
         length = 0.5 * rate if sign > 0.0 else rate / (1.0 + rate)
         return length * (y - forecast) / square
@@ -129,16 +134,16 @@ def step_along(rule, sign, rate, largest, y, forecast, square):
 
 @hot
 def coordinate_rounds(Z, columns, Y, rule, rate, signs, weights, largest, forecasts):
-    """Play PA-I (Crammer et al. 2006, Figure 1) or gradient descent on coordinates.
+    """Play PA-I or gradient descent on coordinates.
 
-    PASSIVE_AGGRESSIVE has the hinge loss where labels are -1 and +1, the absolute loss where they
-    are real; DESCENT the logistic loss, with the forecast 2 P(y = 1) - 1, and the squared loss, by
-    the implicit step, which is stable for any length.
+    PASSIVE_AGGRESSIVE has the hinge loss for labels -1 and +1 and the absolute loss for real ones;
+    DESCENT the logistic loss, with the forecast 2 P(y = 1) - 1, and the squared loss with an
+    implicit step, stable for any length.
 
     Z : (n, cap) and columns : (n,), as map_rounds writes them; Y : (n, K); rate : C, in units of
-    the largest label, or the step over |z|^2; signs : (K,), 1 where labels are -1 and +1, 0 where
-    they are real; weights : (K, cap) and largest : (K,), largest |y| so far, the state, in place;
-    forecasts : (n, K), written. Returns (rounds played, status).
+    the largest label, or the step over |z|^2; signs : (K,), 1 for labels -1 and +1, 0 for real
+    ones; weights : (K, cap) and largest : (K,), largest |y| so far, modified in place; forecasts :
+    (n, K), written. Returns (rounds played, status).
     """
     n, outputs = Y.shape
     for t in range(n):
@@ -146,12 +151,12 @@ def coordinate_rounds(Z, columns, Y, rule, rate, signs, weights, largest, foreca
         square = dot(z, z, r)  # >= 1, the intercept
         for k in range(outputs):
             w, y = weights[k], Y[t, k]
-            forecast = linked(rule, signs[k], dot(w, z, r))
+            forecast = apply_link(rule, signs[k], dot(w, z, r))
             if not abs(forecast) < np.inf:
                 return t, NOT_FINITE
             forecasts[t, k] = forecast
             largest[k] = larger(largest[k], abs(y))
-            step = step_along(rule, signs[k], rate, largest[k], y, forecast, square)
+            step = step_length(rule, signs[k], rate, largest[k], y, forecast, square)
             add_multiple(w, step, z, r)
     return n, DONE
 
@@ -161,4 +166,4 @@ def coordinate_forecasts(Z, columns, rule, signs, weights, forecasts):
     """Write what the rule would forecast for each row; arguments as in coordinate_rounds."""
     for t in range(Z.shape[0]):
         for k in range(weights.shape[0]):
-            forecasts[t, k] = linked(rule, signs[k], dot(weights[k], Z[t], columns[t]))
+            forecasts[t, k] = apply_link(rule, signs[k], dot(weights[k], Z[t], columns[t]))

@@ -1,6 +1,15 @@
-"""Which points a dictionary keeps: leverage scores, KORS, ALD, and the span of the kept."""
+"""Which points a dictionary keeps: leverage scores, KORS, ALD, and the span of the kept points.
 
-from __future__ import annotations
+KORS (Calandriello, Lazaric and Valko 2017, "kons", Algorithm 2, errata 7):
+
+    I = {}; for t = 1, ..., T:
+        tau_t = (1 + eps) phi_t' (sum_{i in I} phi_i phi_i' / p_i + phi_t phi_t' + alpha I)^-1 phi_t
+        p_t = min(beta tau_t, 1);   with probability p_t: I = I + {t}, weight 1 / p_t
+
+In kernel form tau_t = (1 + eps) (1 - alpha / s) with s = alpha + k_tt - b' (S K S + alpha I)^-1 b,
+b = S k_t, S = diag(1 / sqrt(p_i)); the matrix is kept as its factor C. ALD (Engel, Mannor and Meir
+2004) keeps a point if its distance to the span of the kept ones is above a threshold.
+"""
 
 import math
 
@@ -17,21 +26,21 @@ from oklnumba.hot.primitives.linalg import (
 from oklnumba.hot.primitives.rows import kernel_diag, kernel_row, put_atom
 
 # Rounding the kernel's values moves the eigenvalues of a dictionary's kernel matrix by about 1e-16
-# sqrt(m). Atoms that nearly coincide, as on time series, have smaller ones, and what is lost then
-# multiplies from atom to atom. So k(x, x) of an atom stands in the matrix as (1 + NUGGET) k(x, x):
-# no eigenvalue is below the rounding, and no distance loses its digits, however atoms are ordered.
+# sqrt(m). Atoms that nearly coincide, as on time series, give smaller eigenvalues, and the errors
+# multiply from atom to atom. So the matrix has (1 + NUGGET) k(x, x) on its diagonal: no eigenvalue
+# is below the rounding, and no distance loses its digits, in any order of the atoms.
 NUGGET = 1e-14
-# A point whose squared distance to a dictionary's span, its nugget included, is this share of
-# k(x, x) or less is in the span, whatever the learner's threshold.
+# A point is in the span, whatever the learner's threshold, if its squared distance to the span
+# (nugget included) is at most this share of k(x, x).
 IN_SPAN = 1e-13
 
 
 @hot
 def leverage(C, b, corner, alpha, m):
-    """Return the ridge leverage score 1 - alpha / s of a new point, s = alpha + corner - b' M b.
+    """Return the ridge leverage score 1 - alpha / s of a new point; NaN if s has lost its digits.
 
-    C : (cap, cap), upper factor of M^-1 = S K S + alpha I over the dictionary; b : (cap,), S k,
-    turned in place into C^-T b; corner : k(x, x). Returns NaN where s has lost all its digits.
+    C : (cap, cap), upper factor of S K S + alpha I over the dictionary; b : (cap,), S k, replaced
+    by C^-T b; corner : k(x, x).
     """
     solve_upper_transposed(C, b, m)
     s = alpha + corner - dot(b, b, m)
@@ -42,7 +51,8 @@ def leverage(C, b, corner, alpha, m):
 def kors_probability(row, weights, C, b, corner, alpha, beta, eps, m):
     """Return the probability min(beta tau, 1) with which KORS keeps a point (kons eq. 4).
 
-    row : (cap,), k(x, dictionary); weights : (cap,), 1 / sqrt(p_i); b : (cap,), left as C^-T S row.
+    row : (cap,), k(x, dictionary); weights : (cap,), 1 / sqrt(p_i); b : (cap,), C^-T S row,
+    written.
     """
     for j in range(m):
         b[j] = weights[j] * row[j]
@@ -52,9 +62,9 @@ def kors_probability(row, weights, C, b, corner, alpha, beta, eps, m):
 
 @hot
 def kors_keep(weights, C, b, corner, alpha, probability, m):
-    """Add a point, with weight 1 / sqrt(probability), to KORS's factor C; b : (cap,), C^-T S row.
+    """Add a point, weighted 1 / sqrt(probability), to KORS's factor C, given b = C^-T S row.
 
-    Returns the new pivot; where it is not positive nothing has changed.
+    Returns the new pivot; if it is not positive nothing has changed.
     """
     w = 1.0 / math.sqrt(probability)
     for j in range(m):
@@ -67,8 +77,8 @@ def kors_keep(weights, C, b, corner, alpha, probability, m):
 def joining_probability(rule, row, weights, C, b, corner, m):
     """Return the probability with which a learner's dictionary takes a point.
 
-    rule : (alpha, beta and eps of KORS; a fixed probability in its place, or 0; 1 for weights as
-    listed); other arguments as in kors_probability.
+    rule : (alpha, beta and eps of KORS, a fixed probability instead or 0, 1 for weights as listed);
+    other arguments as in kors_probability.
     """
     alpha, beta, eps, fixed, _ = rule
     if fixed > 0.0:
@@ -77,14 +87,23 @@ def joining_probability(rule, row, weights, C, b, corner, m):
 
 
 @hot
-def keep_joined(rule, weights, C, b, corner, probability, m):
-    """Add a point to KORS's factor C, where the rule has one; return whether that succeeded."""
+def keep_point(rule, x, corner, probability, counts, dictionary, b):
+    """Add x to the dictionary and, if the rule has one, to KORS's factor; return success.
+
+    counts : integers, ATOMS; dictionary : atoms (d, cap), weights (cap,), C (cap, cap) and more; b
+    : (cap,), as joining_probability left it.
+    """
     alpha, _, _, fixed, listed = rule
-    if fixed > 0.0:
-        return True
-    if listed > 0.0:
-        probability *= probability  # weights 1 / p on each side, errata 16
-    return kors_keep(weights, C, b, corner, alpha, probability, m) > 0.0
+    atoms, weights, C, _, _ = dictionary
+    m = counts[ATOMS]
+    if not fixed > 0.0:
+        if listed > 0.0:
+            probability *= probability  # weights 1 / p on each side, errata 16
+        if not kors_keep(weights, C, b, corner, alpha, probability, m) > 0.0:
+            return False
+    put_atom(atoms, m, x)
+    counts[ATOMS] = m + 1
+    return True
 
 
 @hot
@@ -92,9 +111,9 @@ def kors_rounds(X, coins, first, kernel, setting, counts, dictionary, work, out)
     """Play KORS (kons Algorithm 2) over the rows of X, from row ``first``.
 
     X : (n, d); coins : (n,), uniform draws; setting : (alpha, beta, eps, largest size); counts :
-    (1,) integers, ATOMS; dictionary : atoms (d, cap), weights (cap,) and C (cap, cap), KORS's
-    factor, in place; work : (2, cap), workspace; out : (n,), probabilities, and (n,), 0 or 1 for
-    what is kept, written. Returns (rows played, status).
+    (1,) integers, ATOMS; dictionary : atoms (d, cap), weights (cap,) and C (cap, cap), modified in
+    place; work : (2, cap), workspace; out : probabilities (n,), and kept (n,), 0 or 1, written.
+    Returns (rows played, status).
     """
     alpha, beta, eps, largest = setting
     atoms, weights, C = dictionary
@@ -123,10 +142,7 @@ def kors_rounds(X, coins, first, kernel, setting, counts, dictionary, work, out)
 
 @hot
 def span_distance(q, corner, m):
-    """Return the squared distance of a point to a span, with the point's nugget.
-
-    q : (cap,), coordinates of the point in the span; corner : k(x, x).
-    """
+    """Return the squared distance, with its nugget, of a point with coordinates q to a span."""
     return corner + NUGGET * corner - dot(q, q, m)
 
 
@@ -145,13 +161,13 @@ def ald_residual(R, row, corner, q, m):
 
 @hot
 def ald_grow(R, q, corner, m):
-    """Add the point of ald_residual to the factor R; return the new pivot as bordered_cholesky."""
+    """Add the point of ald_residual to the factor R; return the new pivot, as bordered_cholesky."""
     return bordered_cholesky(R, q, corner + NUGGET * corner, m)
 
 
 @hot
 def own_coordinate(rho, corner):
-    """Return the last coordinate of an atom at the distance rho from the span of those before."""
+    """Return the last coordinate of an atom at distance rho from the span of those before it."""
     return rho - NUGGET * corner / rho
 
 
@@ -159,7 +175,7 @@ def own_coordinate(rho, corner):
 def ald_rounds(X, first, kernel, threshold, counts, dictionary, work, kept):
     """Keep the rows of X that are farther than ``threshold`` from the span of those kept before.
 
-    dictionary : atoms (d, cap) and R (cap, cap), upper Cholesky factor of their kernel matrix, in
+    dictionary : atoms (d, cap) and R (cap, cap), upper factor of their kernel matrix, modified in
     place; other arguments as in kors_rounds. Returns (rows played, status).
     """
     atoms, R = dictionary
@@ -187,8 +203,8 @@ def ald_rounds(X, first, kernel, threshold, counts, dictionary, work, kept):
 def span_coordinates(row, span, R, q, rank):
     """Write the coordinates R^-T k of a point in the dictionary's span.
 
-    R : (cap, cap), upper factor of the kernel matrix, with nuggets, of the atoms that span; row :
-    (cap,), k(x, dictionary); span : (cap,) integers, the atoms that span; q : (cap,), written.
+    row : (cap,), k(x, dictionary); span : (cap,) integers, the atoms that span; R : (cap, cap),
+    upper factor of their kernel matrix with nuggets; q : (cap,), written.
     """
     for j in range(rank):
         q[j] = row[span[j]]
@@ -197,12 +213,10 @@ def span_coordinates(row, span, R, q, rank):
 
 @hot
 def adds_direction(R, q, square, corner, v, rank):
-    """Return whether a point is off the span by more than what nuggets alone would leave.
+    """Return whether a point is farther off the span than nuggets alone would put it.
 
-    One that is not still counts in KORS, whose weights are about frequency, not about rank.
-
-    q : (cap,), its coordinates; square : span_distance; corner : k(x, x); v : (cap,), its
-    coefficients on the atoms of the span, R^-1 q, written.
+    A point that is not still counts in KORS, whose weights are about frequency, not rank. q :
+    (cap,), its coordinates; square : span_distance; corner : k(x, x); v : (cap,), R^-1 q, written.
     """
     for j in range(rank):
         v[j] = q[j]
@@ -219,10 +233,9 @@ def adds_direction(R, q, square, corner, v, rank):
 
 @hot
 def span_grow(R, span, q, rho, corner, rank, m):
-    """Add atom m to the span: its coordinates q and its distance rho are a new column of R.
+    """Append the column (q, rho) to R: atom m, with coordinates q, at distance rho from the span.
 
-    corner : k(x, x); other arguments as in span_coordinates; all in place, q too, which gets its
-    new entry.
+    q gets its new entry too; corner : k(x, x); other arguments as in span_coordinates.
     """
     for j in range(rank):
         R[j, rank] = q[j]

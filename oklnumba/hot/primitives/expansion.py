@@ -3,8 +3,6 @@
 A ``function`` is the pair of its atoms (d, cap) and its coefficients a (cap,).
 """
 
-from __future__ import annotations
-
 import math
 
 from oklnumba.hot.primitives.elementary import larger
@@ -12,7 +10,7 @@ from oklnumba.hot.primitives.jit import ATOMS, exact, hot
 from oklnumba.hot.primitives.linalg import dot, multiply
 from oklnumba.hot.primitives.rows import get_atom, kernel_row
 
-SMALLEST_FACTOR = 1e-100  # a smaller common factor is multiplied into the coefficients
+SMALLEST_FACTOR = 1e-100  # smaller common factors are multiplied into the coefficients
 
 
 @hot
@@ -25,7 +23,7 @@ def expansion_value(kernel, function, m, x, row):
 
 @exact
 def mean(total, count):
-    """Return total / count, 0 of nothing; the same bits whether or not count changes in a loop."""
+    """Return total / count, 0 for count 0; the same bits whether or not count varies in a loop."""
     return total / count if count > 0 else 0.0
 
 
@@ -52,11 +50,8 @@ def expansion_forecasts(X, kernel, function, counts, factor, work, forecasts):
 
 
 @hot
-def to_ball(a, square, radius, m):
-    """Project a function with |f|^2 = square on the ball |f| <= radius; return its new |f|^2.
-
-    a : (cap,), its coefficients, in place.
-    """
+def project(a, square, radius, m):
+    """Project f = a.k with |f|^2 = square on |f| <= radius, in place; return the new |f|^2."""
     square = larger(square, 0.0)  # negative only by rounding
     if square > radius * radius:
         multiply(a, radius / math.sqrt(square), m)

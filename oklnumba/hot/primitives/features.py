@@ -1,7 +1,5 @@
 """Feature maps: Taylor monomials and Fourier features, block by block."""
 
-from __future__ import annotations
-
 import math
 
 from oklnumba.hot.primitives.elementary import SINCOS_LARGEST, exp_nonpositive, sin_cos
@@ -10,11 +8,11 @@ from oklnumba.hot.primitives.jit import exact, hot, hot_apart
 
 @exact
 def taylor_block(X, center, rate, parent, variable, ratio, shifted, out):
-    """Write the Taylor features of the rows of X (pkawv eq. 6), one product each.
+    """Write the Taylor features of the rows of X (pkawv eq. 6), each from its parent.
 
     X : (b, d); center : (d,); rate : 1 / (2 sigma^2); parent, variable : (r,) integers, the parent
     feature and the coordinate that multiplies it; ratio : (r,), the constant of that product;
-    shifted : (d,), workspace; out : (b, >= r), modified in place.
+    shifted : (d,), workspace; out : (b, >= r), written.
     """
     d = X.shape[1]
     for i in range(X.shape[0]):
@@ -55,9 +53,8 @@ def fourier_phase(x, frequencies, phases):
 def fourier_phases(X, first, frequencies, phases, at):
     """Write u_j . x for four rows of X from ``first`` on, in one pass over the frequencies.
 
-    A row has the bits of fourier_phase: products are fused one after the other, in one order.
-
-    X : (n, d); frequencies : (d, f), feature-major; phases : (n, >= f), written from row ``at`` on.
+    A row has the bits of fourier_phase: the same fused products in the same order. X : (n, d);
+    frequencies : (d, f), feature-major; phases : (n, >= f), written from row ``at`` on.
     """
     d, f = frequencies.shape
     x0, x1, x2, x3 = X[first], X[first + 1], X[first + 2], X[first + 3]
@@ -93,15 +90,15 @@ def fourier_phases(X, first, frequencies, phases, at):
 
 
 @hot_apart
-def waves(z, f, scale):
+def write_sin_cos(z, f, scale):
     """Turn the f phases in z : (>= 2 f,) into (sin, cos) * scale, in place.
 
-    Apart: in a loop over rows LLVM asks once for all of them whether the sines of one meet the
-    cosines of another, which they do, and makes no vectors.
+    Not inlined: in a loop over rows LLVM would check once for all whether one row's sines overlap
+    another's cosines, which they do, and would not vectorise.
     """
     sine, cosine = z[:f], z[f : 2 * f]
     small = True
-    for j in range(f):  # not the largest of them, which is no vector loop for NaN's sake
+    for j in range(f):  # a maximum would not vectorise, because of NaN
         small = small & (abs(sine[j]) <= SINCOS_LARGEST)
     if small:
         for j in range(f):
@@ -127,7 +124,7 @@ def fourier_rows(X, first, count, frequencies, scale, out):
         else:
             fourier_phase(X[first + at], frequencies, out[at])
         for i in range(at, at + rows):
-            waves(out[i], f, scale)
+            write_sin_cos(out[i], f, scale)
         at += rows
 
 
@@ -135,7 +132,7 @@ def fourier_rows(X, first, count, frequencies, scale, out):
 def fourier_block(X, frequencies, scale, out):
     """Write the Fourier features (sin u_j.x, cos u_j.x) * scale of the rows of X.
 
-    A row has the same bits alone. X : (b, d); frequencies : (d, f), feature-major; out : (b, >= 2
-    f), modified in place.
+    X : (b, d); frequencies : (d, f), feature-major; out : (b, >= 2 f), written. A row has the same
+    bits alone.
     """
     fourier_rows(X, 0, X.shape[0], frequencies, scale, out)

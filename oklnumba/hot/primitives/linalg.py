@@ -1,7 +1,5 @@
 """Vectors, triangular solves and growing Cholesky factors."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -32,9 +30,9 @@ def all_finite(a):
 
 @hot
 def take_finite(x, a):
-    """Copy x : (m,) into a : (d,); return REFUSED where m is not d or an entry not finite.
+    """Copy x : (m,) into a : (d,); return REFUSED if m is not d or an entry is not finite.
 
-    Else SAME where ``a`` was equal, to the sign of zeros, and OTHER where not.
+    Else SAME if ``a`` had these values, up to the sign of zeros, and OTHER if not.
     """
     if x.shape[0] != a.shape[0]:
         return REFUSED
@@ -51,17 +49,14 @@ def take_finite(x, a):
 
 @hot
 def product_rows(Z, w, out):
-    """Write Z w. Z : (n, r); w : (r,); out : (n,), modified in place."""
+    """Write Z w. Z : (n, r); w : (r,); out : (n,), written."""
     for t in range(out.shape[0]):
         out[t] = dot(Z[t], w, w.shape[0])
 
 
 @hot_apart
 def solve_upper_transposed(R, b, m):
-    """Solve R' x = b for upper triangular R, four rows a pass.
-
-    R : (cap, cap); b : (cap,), modified in place.
-    """
+    """Solve R' x = b for upper triangular R, four rows a pass. b : (cap,), modified in place."""
     k = 0
     while k + 4 <= m:
         v0 = b[k] / R[k, k]
@@ -70,12 +65,8 @@ def solve_upper_transposed(R, b, m):
         v3 = b[k + 3] - v0 * R[k, k + 3] - v1 * R[k + 1, k + 3] - v2 * R[k + 2, k + 3]
         v3 = v3 / R[k + 3, k + 3]
         b[k], b[k + 1], b[k + 2], b[k + 3] = v0, v1, v2, v3
-        r0, r1, r2, r3 = (
-            R[k, k + 4 : m],
-            R[k + 1, k + 4 : m],
-            R[k + 2, k + 4 : m],
-            R[k + 3, k + 4 : m],
-        )
+        r0, r1 = R[k, k + 4 : m], R[k + 1, k + 4 : m]
+        r2, r3 = R[k + 2, k + 4 : m], R[k + 3, k + 4 : m]
         z = b[k + 4 : m]
         for j in range(z.shape[0]):
             z[j] -= (v0 * r0[j] + v1 * r1[j]) + (v2 * r2[j] + v3 * r3[j])
@@ -145,9 +136,8 @@ def solve_lower_transposed(L, b, m):
 def bordered_cholesky(R, column, corner, m):
     """Turn the upper factor of A (m x m) into that of [[A, c], [c', corner]], given R^-T c.
 
-    R : (cap, cap), in place; column : (cap,), R^-T c, of which m entries count; corner : the new
-    diagonal entry. Returns the new pivot corner - |column|^2; where it is not positive R is left as
-    it was.
+    R : (cap, cap), modified in place; column : (cap,), R^-T c. Returns the new pivot corner -
+    |column|^2; if it is not positive R is unchanged.
     """
     pivot = corner - dot(column, column, m)
     if pivot > 0.0:
@@ -158,26 +148,8 @@ def bordered_cholesky(R, column, corner, m):
 
 
 @hot
-def sherman_morrison(P, z, v, r):
-    """Turn P = A^-1 into (A + z z')^-1 and return 1 + z' P z (of the old P).
-
-    P : (cap, cap) symmetric, in place; z : (cap,); v : (cap,), workspace (P z on return).
-    """
-    q = 1.0
-    for i in range(r):
-        v[i] = dot(P[i, :r], z[:r], r)
-        q += v[i] * z[i]
-    for i in range(r):
-        c = v[i] / q
-        row = P[i, :r]
-        for j in range(r):
-            row[j] -= c * v[j]
-    return q
-
-
-@hot
 def cholesky_row(L, t):
-    """Turn row t of L from that of the matrix into that of its factor; return the pivot squared."""
+    """Turn row t of L from the matrix's into its factor's; return the pivot squared."""
     row = L[t]
     solve_lower(L, row, t)
     pivot = row[t] - dot(row, row, t)
@@ -218,7 +190,7 @@ def upper_product(R, scales, v, out, m):
 
 @hot
 def lower_product(L, v, work, out, m):
-    """Write L L' v for lower triangular, row-major L, whose entries above are not read.
+    """Write L L' v for lower triangular, row-major L, whose upper part is not read.
 
     L : (cap, cap); v : (>= m,); work : (>= m,), L' v, and out : (>= m,), written.
     """

@@ -1,18 +1,11 @@
 """Losses and their derivatives by integer code."""
 
-from __future__ import annotations
-
 import math
 
 from oklnumba.hot.primitives.elementary import larger
 from oklnumba.hot.primitives.jit import hot
 
-SQUARED = 0
-ABSOLUTE = 1
-HINGE = 2
-SQUARED_HINGE = 3
-LOGISTIC = 4
-EPSILON_INSENSITIVE = 5
+SQUARED, ABSOLUTE, HINGE, SQUARED_HINGE, LOGISTIC, EPSILON_INSENSITIVE = range(6)
 TUBE = 0.1  # half the width of the tube in which the epsilon-insensitive loss is 0
 
 
@@ -69,9 +62,9 @@ def loss_derivatives(code, forecasts, y, out):
         out[t] = loss_derivative(code, forecasts[t], y[t])
 
 
-# A linear learner has two faces, and one loop for both. A round on features x has the gradient
-# g = l'(w.x, y) x (oco section 2.2); a round of a game is the linear loss <g, w> (oco
-# Definition 10): x is the gradient and the derivative is 1.
+# Linear learners play two protocols with one loop. A round on features x has the gradient
+# g = l'(w.x, y) x (oco section 2.2); a round of a game has the linear loss <g, w> (oco
+# Definition 10): there x is the gradient and the derivative is 1.
 LINEAR_LOSS = -1  # the loss <x, w>, whatever the label
 MISTAKE_LOSS = -2  # oco Algorithm 2: -y where y f <= 0, else 0
 

@@ -1,18 +1,11 @@
 """Kernel rows: k(x, atom_j) along a dictionary, and blocks and products of them."""
 
-from __future__ import annotations
-
 import math
 
 from oklnumba.hot.primitives.elementary import FAR, exp_nonpositive, smaller
 from oklnumba.hot.primitives.jit import hot, hot_apart
 
-GAUSSIAN = 0
-LAPLACIAN = 1
-MATERN_3_2 = 2
-MATERN_5_2 = 3
-POLYNOMIAL = 4
-LINEAR = 5
+GAUSSIAN, LAPLACIAN, MATERN_3_2, MATERN_5_2, POLYNOMIAL, LINEAR = range(6)
 # Entries of a kernel's numbers: of the radial ones; of Polynomial.
 RATE = 0
 SCALE, COEF0, DEGREE = range(3)
@@ -23,9 +16,8 @@ TILE = 512  # points; of kernel_product
 def square_distances(x, atoms, m, out):
     """Write |x - atom_j|^2 for the first m atoms.
 
-    Differences, not norms and products: exact for equal points and for data far from the origin.
-
-    x : (d,); atoms : (d, cap); out : (cap,), modified in place.
+    Differences instead of norms and products: exact for equal points and for data far from the
+    origin. x : (d,); atoms : (d, cap); out : (cap,), written.
     """
     d = x.shape[0]
     for j in range(m):
@@ -51,11 +43,8 @@ def square_distances(x, atoms, m, out):
 
 
 @hot
-def products(x, atoms, m, out):
-    """Write x . atom_j for the first m atoms.
-
-    x : (d,); atoms : (d, cap); out : (cap,), modified in place.
-    """
+def dot_products(x, atoms, m, out):
+    """Write x . atom_j for the first m atoms. x : (d,); atoms : (d, cap); out : (cap,), written."""
     d = x.shape[0]
     for j in range(m):
         out[j] = 0.0
@@ -87,13 +76,13 @@ def integer_power(x, degree):
 def kernel_row(kernel, x, atoms, m, out):
     """Write k(x, atom_j) for the first m atoms.
 
-    kernel : its code (constants above) and its (3,) numbers, as kernels.py makes them;
-    x : (d,); atoms : (d, cap); out : (cap,), modified in place.
+    kernel : its code (above) and its (3,) numbers, as components/kernels.py makes them; x : (d,);
+    atoms : (d, cap); out : (cap,), written.
     """
     code, par = kernel
     o = out[:m]
     if code == LINEAR or code == POLYNOMIAL:
-        products(x, atoms, m, out)
+        dot_products(x, atoms, m, out)
         if code == POLYNOMIAL:
             scale, coef0, degree = par[SCALE], par[COEF0], par[DEGREE]
             for j in range(m):
@@ -128,26 +117,25 @@ def kernel_diag(kernel, x):
 
 @hot
 def kernel_diags(kernel, X, out):
-    """Write k(x_i, x_i). X : (n, d); out : (n,), modified in place."""
+    """Write k(x_i, x_i). X : (n, d); out : (n,), written."""
     for i in range(X.shape[0]):
         out[i] = kernel_diag(kernel, X[i])
 
 
 @hot
 def kernel_block(kernel, X, atoms, m, out):
-    """Write k(x_i, atom_j). X : (n, d); atoms : (d, cap); out : (n, >= m), modified in place."""
+    """Write k(x_i, atom_j). X : (n, d); atoms : (d, cap); out : (n, >= m), written."""
     for i in range(X.shape[0]):
         kernel_row(kernel, X[i], atoms, m, out[i])
 
 
 @hot
 def kernel_product(kernel, X, v, share, shares, tile, row, own, out):
-    """Add to ``out`` one share of K v, each pair of points once and no matrix, from squares of K.
+    """Add one share of K v to ``out``, from squares of K: each pair of points once, and no matrix.
 
-    The squares are TILE points wide; the share has every shares-th column of them. A sum has
-    512 + n / 256 terms in a chain, however many rounds there are.
-
-    X : (n, d); v : (n,); tile : (d, TILE), row and own : (TILE,), workspace; out : (n,), added to.
+    The squares are TILE points wide; the share has every shares-th column of them. A sum is a chain
+    of 512 + n / 256 terms. X : (n, d); v : (n,); tile : (d, TILE), row and own : (TILE,),
+    workspace; out : (n,), added to.
     """
     n, d = X.shape
     for first in range(share * TILE, n, shares * TILE):
@@ -162,7 +150,7 @@ def kernel_product(kernel, X, v, share, shares, tile, row, own, out):
             for i in range(start, smaller(start + TILE, n)):
                 kernel_row(kernel, X[i], tile, width, row)
                 s = 0.0
-                vi = v[i] if start > first else 0.0  # the square on the diagonal is whole
+                vi = v[i] if start > first else 0.0  # a diagonal square has both its halves
                 for j in range(width):
                     s += row[j] * part[j]
                     own[j] += row[j] * vi

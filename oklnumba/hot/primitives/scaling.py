@@ -1,6 +1,4 @@
-"""Running mean and variance of every column, and rows standardised by those of the rows before."""
-
-from __future__ import annotations
+"""Running mean and variance of every column; rows standardised by those of earlier rows."""
 
 import math
 
@@ -9,16 +7,16 @@ from oklnumba.hot.primitives.jit import exact
 
 ROUNDING = 8 * 2.0**-52  # deviations below this share of a column's mean are rounding
 
-# ``exact``: the differences from the first row and the mean must not be reordered.
+# ``exact``: the compiler must not reorder the differences from the first row and the mean.
 
 
 @exact
 def standardise_row(x, moments, count, clip, out):
-    """Write (x - mean) / scale, cut to [-clip, clip]; zeros where nothing has been seen.
+    """Write (x - mean) / scale, cut to [-clip, clip]; zeros if count is 0.
 
-    The scale is the root of the mean squared deviation, 1 for a column that is constant so far.
-    x, out : (d,); moments : origin, mean and squares, (d,) each, as in ``learn_row``; count : rows
-    in them; clip : inf for none.
+    The scale is the root of the mean squared deviation, 1 for a column that is constant so far. x,
+    out : (d,); moments : origin, mean and squares, (d,) each, as in ``learn_row``; count : rows in
+    them.
     """
     origin, mean, squares = moments
     if count == 0:
@@ -34,11 +32,11 @@ def standardise_row(x, moments, count, clip, out):
 
 @exact
 def learn_row(x, moments, count):
-    """Take a row into the moments (Welford 1962), of differences from the first row.
+    """Update the moments by a row (Welford 1962), as differences from the first row.
 
-    The differences are exact where a column varies little about a large mean. x : (d,); origin :
-    (d,), the first row; mean : (d,), of x - origin; squares : (d,), sum of squared deviations from
-    the mean; in place. count : rows before this one.
+    These are exact for a column that varies little about a large mean. x : (d,); origin : (d,), the
+    first row; mean : (d,), of x - origin; squares : (d,), sum of squared deviations from the mean;
+    modified in place. count : rows before this one.
     """
     origin, mean, squares = moments
     if count == 0:
