@@ -320,7 +320,7 @@ class PKAWV(FeatureRidge):
     lam^2.
 
     O(r^2) time a round for r features, O(r^2) memory for any number of rounds. A run over arrays
-    sweeps the factor once for several rounds and gives the same bits as one round at a time.
+    sweeps the factor once for several rounds; the bits do not depend on how the stream is cut.
 
     Parameters
     ----------

@@ -12,7 +12,7 @@ from oklnumba.core.health import Part
 from oklnumba.core.params import checked, clone, describe
 from oklnumba.learners.awv import LinearAWV, name_space
 from oklnumba.learners.base.features import BLOCK_ROWS, FeatureRows
-from oklnumba.learners.base.learner import Learner, Trace, empty_per_round
+from oklnumba.learners.base.learner import Learner, Trace, empty_per_round, from_learner
 from oklnumba.learners.base.linear import LinearLearner
 
 
@@ -57,17 +57,9 @@ class WithFeatures(Learner):
     features: Features = features_field()
     learner: LinearLearner | LinearAWV = checked(_check_linear)
 
-    @property
-    def _certified(self) -> bool:
-        return bool(getattr(self.learner, "_certified", False))
-
-    @property
-    def _several(self) -> bool:
-        return bool(getattr(self.learner, "_several", False))
-
-    @property
-    def _in_threads(self) -> bool:
-        return bool(getattr(self.learner, "_in_threads", False))
+    _certified = from_learner("_certified")
+    _several = from_learner("_several")
+    _in_threads = from_learner("_in_threads")
 
     @property
     def size(self) -> int:
@@ -85,10 +77,10 @@ class WithFeatures(Learner):
         inner, features = self._inner, self._hyper.features
         if not isinstance(inner, LinearAWV):
             return None
-        return name_space(f"the {self.size} {features.kind}", inner.discount)
+        return name_space(f"the {self.size} {features.kind}", inner._hyper.discount)
 
     def _loss(self) -> losses.Loss:
-        return self.learner._loss()
+        return self._in_force.learner._loss()
 
     def _check_labels(self, y: np.ndarray) -> None:
         self._in_force.learner._check_labels(y)

@@ -13,12 +13,7 @@ from oklnumba.core.health import Part
 from oklnumba.core.params import positive
 from oklnumba.core.state import select_prefix
 from oklnumba.hot.primitives.jit import NOT_FINITE
-from oklnumba.learners.base.learner import Learner, Trace, check_learner, learner_field
-
-
-def _from_inner(name: str) -> Any:
-    """Return a property whose value is that of the learner within."""
-    return property(lambda self: getattr(self._inner, name))
+from oklnumba.learners.base.learner import Learner, Trace, from_learner, learner_field
 
 
 class Standardized(Learner):
@@ -55,16 +50,16 @@ class Standardized(Learner):
     _: KW_ONLY
     clip: float | None = positive(5.0, optional=True)
 
+    _certified = from_learner("_certified")
+    _several = from_learner("_several")
+    _in_threads = from_learner("_in_threads")
+    _run_rows = from_learner("_run_rows")
+    _block_rows = from_learner("_block_rows")
+
     @property
     def _inner(self) -> Learner:
         """The learner within; before any data the one that was given."""
-        return check_learner(self._in_force.learner)
-
-    _certified = _from_inner("_certified")
-    _several = _from_inner("_several")
-    _in_threads = _from_inner("_in_threads")
-    _run_rows = _from_inner("_run_rows")
-    _block_rows = _from_inner("_block_rows")
+        return self._in_force.learner
 
     @property
     def size(self) -> int:

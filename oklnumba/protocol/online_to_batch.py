@@ -17,8 +17,8 @@ from oklnumba.core.params import count, random_seed
 from oklnumba.learners.base.learner import (
     Learner,
     Trace,
-    check_learner,
     clone_learner,
+    from_learner,
     learner_field,
     pack_learner,
     unpack_learner,
@@ -74,6 +74,8 @@ class OnlineToBatch(Learner):
 
     _can_be_member = False
     _learner = None  # which plays; none before any data, and after ``fit``
+    _certified = from_learner("_certified")
+    _run_rows = from_learner("_run_rows")
 
     learner: Learner = learner_field()
     _: KW_ONLY
@@ -92,26 +94,18 @@ class OnlineToBatch(Learner):
         """Size of the learner that plays; 0 before any data and after ``fit``."""
         return self._learner.size if self._learner else 0
 
-    @property
-    def _certified(self) -> bool:
-        return check_learner(self.learner)._certified
-
-    @property
-    def _run_rows(self) -> int:
-        return check_learner(self.learner)._run_rows
-
     def _loss(self) -> Loss:
-        return check_learner(self.learner)._loss()
+        return self._in_force.learner._loss()
 
     def _space(self) -> str | None:
         return self._learner._space() if self._learner else None
 
     def _as_labels(self, y: Any, n: int, signs: bool = False) -> np.ndarray:
-        return check_learner(self.learner)._as_labels(y, n, signs)
+        return self._in_force.learner._as_labels(y, n, signs)
 
     def _advise(self, X: np.ndarray, y: np.ndarray) -> None:
         if not self._played:
-            clone_learner(self.learner)._advise(X, y)
+            self._in_force.learner._advise(X, y)
 
     @locked
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:

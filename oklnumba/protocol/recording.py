@@ -175,7 +175,7 @@ class Recorder:
             "interrupted": self.interrupted,
             "loss": self.loss.name,
             "learner": repr(self.learner),
-            "space": self.learner._space(),
+            "space": self.learner._space() if self.rounds else None,
             "outputs": self.learner._output_names(),
             "record": self.record,
             "rounds": self.rounds,

@@ -54,9 +54,13 @@ class Certificate(NamedTuple):
 
     def __repr__(self) -> str:
         n = len(self.loss)
+        if n == 0:
+            return "Certificate(0 rounds)"
         last = [", ".join(f"{v:.4g}" for v in np.ravel(a[-1:])) for a in (self.regret, self.bound)]
-        end = f": regret {last[0]}, bound {last[1]}" if n else ""
-        return f"Certificate({n} rounds against the best function of {self.space}{end})"
+        return (
+            f"Certificate({n} rounds against the best function of {self.space}: "
+            f"regret {last[0]}, bound {last[1]})"
+        )
 
     def _repr_html_(self) -> str:
         return table("certificate", {"rounds": len(self.loss), "space": self.space} | self._last())

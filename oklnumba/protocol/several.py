@@ -20,8 +20,8 @@ from oklnumba.core.params import Params, checked, describe
 from oklnumba.learners.base.learner import (
     Learner,
     Trace,
-    check_learner,
     clone_learner,
+    from_learner,
     learner_field,
     pack_learner,
     unpack_learner,
@@ -43,6 +43,10 @@ class Several(Learner):
     _learners = ()  # none before any data
     _outputs = 0  # K, known with the first labels
 
+    _certified = from_learner("_certified")
+    _run_rows = from_learner("_run_rows")
+    _block_rows = from_learner("_block_rows")
+
     learner: Learner = learner_field()
 
     @property
@@ -56,24 +60,12 @@ class Several(Learner):
         return sum(one.size for one in self._learners)
 
     @property
-    def _certified(self) -> bool:
-        return check_learner(self.learner)._certified
-
-    @property
-    def _run_rows(self) -> int:
-        return check_learner(self.learner)._run_rows
-
-    @property
-    def _block_rows(self) -> int:
-        return (self._learners[0] if self._learners else self.learner)._block_rows
-
-    @property
     def _together(self) -> bool:
         """Whether one learner plays several outputs."""
         return len(self._learners) < self._outputs
 
     def _loss(self) -> Loss:
-        return check_learner(self.learner)._loss()
+        return self._in_force.learner._loss()
 
     def _space(self) -> str | None:
         return self._learners[0]._space() if self._learners else None
@@ -84,7 +76,7 @@ class Several(Learner):
 
     def _advise(self, X: np.ndarray, labels: np.ndarray) -> None:
         if self.rounds == 0:  # the learners are all alike
-            clone_learner(self.learner)._advise(X, self._column(labels, 0))
+            self._in_force.learner._advise(X, self._column(labels, 0))
 
     def learn_one(self, x: ArrayLike, y: Any = None) -> Self:
         """Play one round, whose label or labels are ``y``; return self."""
@@ -406,7 +398,7 @@ class MultiOutput(Several):
             raise ValueError(f"y must have {n} rows, one a row of X, but has {len(Y)}")
         for k in range(Y.shape[1]):
             try:
-                check_learner(self.learner)._as_labels(Y[:, k], n, signs)
+                self._in_force.learner._as_labels(Y[:, k], n, signs)
             except ValueError as error:
                 raise ValueError(f"column {k} of y: {error}") from None
         return np.require(Y, requirements=["C", "W"])

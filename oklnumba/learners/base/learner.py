@@ -414,8 +414,8 @@ class Learner(State, Params):
 
     @property
     def _in_force(self) -> Any:
-        """The hyper-parameters of the state; before any data, those that are set."""
-        return self if self._width is None else self._hyper
+        """The hyper-parameters of the state; before any data, those that are set, checked."""
+        return self._checked_params() if self._width is None else self._hyper
 
     def _loss(self) -> losses.Loss:
         return losses.get(getattr(self._in_force, "loss", "squared"))
@@ -607,6 +607,11 @@ def clone_learner(learner: Any) -> Learner:
 def learner_field() -> Any:
     """Declare a hyper-parameter that is a learner."""
     return checked(lambda name, value: clone_learner(value))
+
+
+def from_learner(name: str) -> Any:
+    """Return a property that is the one of the hyper-parameter ``learner``."""
+    return property(lambda self: getattr(self._in_force.learner, name))
 
 
 def pack_learner(name: str, learner: Learner) -> dict[str, Any]:
