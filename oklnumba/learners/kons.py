@@ -14,7 +14,6 @@ import numpy as np
 from oklnumba.components import losses
 from oklnumba.components.kernels import Kernel, kernel_field
 from oklnumba.core import cholesky
-from oklnumba.core.checks import require_width
 from oklnumba.core.health import NO_MATRIX, Lower, Part, measure_part
 from oklnumba.core.inputs import NO_CURVATURE, refuse_beyond
 from oklnumba.core.params import choice, nonnegative, positive, random_seed, width, within
@@ -54,7 +53,7 @@ class Curved(Learner):
     eta: float | None = positive(None, optional=True)
 
     def _check_labels(self, y: np.ndarray) -> None:
-        loss, C = self._loss(), require_width(self._in_force.C, "C")
+        loss, C = self._loss(), self._in_force.C
         if not loss.classes and np.abs(y).max() > C and loss.curvature(C) > 0.0:
             refuse_beyond(y, C, "C", NO_CURVATURE)
 
