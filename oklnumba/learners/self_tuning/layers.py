@@ -60,8 +60,25 @@ class Layers(State):
         self._U[..., np.arange(r), np.arange(r)] = 1.0
         self._inv_d[:] = 1.0 / np.array([one.lam for one in STACKS])[:, None]
         self._Z = aligned_zeros(ROWS, r)
-        self._work = sweep_workspace(self._U[0, 0])
         self._proof = np.zeros((3, ROWS, 1)), np.zeros((1, TOTALS)), np.zeros((ROWS, 1))
+        work = sweep_workspace(self._U[0, 0])
+        # What the compiled loops take for each output: kind, setting and state of aggregations, the
+        # state of the one at the top, and the arguments of regressions.
+        self._first = [
+            [
+                (kind, squared_loss(share), (totals[j], squares[j], tally[j]))
+                for j, (kind, share) in enumerate(FIRST)
+            ]
+            for totals, squares, tally in zip(self._totals, self._squares, self._tally, strict=True)
+        ]
+        self._top = list(zip(self._top_totals, self._top_squares, self._top_tally, strict=True))
+        self._regressions = [
+            [
+                (r, (U[j], inv_d[j], c[j]), setting.inverses, work, 0.0)
+                for j, setting in enumerate(STACKS)
+            ]
+            for U, inv_d, c in zip(self._U, self._inv_d, self._c, strict=True)
+        ]
 
     def play(self, k: int, F: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Aggregate the members' forecasts F, (n, N), of output k, n <= ROWS; y : (n,), labels.
@@ -76,7 +93,7 @@ class Layers(State):
         np.clip(F, -B[:, None], B[:, None], out=F)
         weights, out = np.empty(F.shape[1]), (np.empty(n), np.empty(n))
         first = np.empty((n, len(FIRST)))
-        for j, (kind, setting, state) in enumerate(self._aggregations(k)):
+        for j, (kind, setting, state) in enumerate(self._first[k]):
             require_done(experts_rounds(F, y, kind, setting, 0, state, weights, out))
             first[:, j] = out[0]
         units = np.where(B > 0.0, B, np.inf)
@@ -84,7 +101,7 @@ class Layers(State):
         Y = ((np.clip(y, -B, B) - F[:, LAST_LABEL]) / units)[:, None]
         stacked = np.empty((len(STACKS), n, 1))
         proof, totals, growth = self._proof
-        for j, arguments in enumerate(self._regressions(k)):
+        for j, arguments in enumerate(self._regressions[k]):
             sides = np.empty_like(Y), stacked[j], np.empty(n), growth[:n]
             require_done(
                 awv_certified_rounds(
@@ -93,7 +110,7 @@ class Layers(State):
                 )
             )  # fmt: skip
         P, weights = self._stack(F, first, stacked, B), np.empty(self._heights)
-        top = ML_POLY, squared_loss(), 0, self._top(k)
+        top = ML_POLY, squared_loss(), 0, self._top[k]
         require_done(experts_rounds(P, y, *top, weights, out))
         forecasts, excess = out
         # theory.experts_bound for the first aggregation, theory.mlpoly_bound for the top on it.
@@ -107,22 +124,22 @@ class Layers(State):
         np.clip(F, -B, B, out=F)
         weights, column = np.empty(F.shape[1]), np.empty(n)
         first = np.empty((n, len(FIRST)))
-        for j, (kind, setting, state) in enumerate(self._aggregations(k)):
+        for j, (kind, setting, state) in enumerate(self._first[k]):
             write_weights(kind, setting, 0, state, weights)
             expert_forecasts(kind, B, weights, F, column)
             first[:, j] = column
         self._write(F, first, B if B > 0.0 else np.inf)
         stacked = np.empty((len(STACKS), n, 1))
-        for j, arguments in enumerate(self._regressions(k)):
+        for j, arguments in enumerate(self._regressions[k]):
             awv_forecasts(self._Z[:n], *arguments, (np.empty((n, 1)), stacked[j], np.empty(n)))
         P, weights = self._stack(F, first, stacked, B), np.empty(self._heights)
-        write_weights(ML_POLY, squared_loss(), 0, self._top(k), weights)
+        write_weights(ML_POLY, squared_loss(), 0, self._top[k], weights)
         expert_forecasts(ML_POLY, 0.0, weights, P, out)
 
     def posterior(self, k: int) -> np.ndarray:
         """Return the posterior of the members in the next round, (N,)."""
         weights = np.empty(self._totals.shape[-1])
-        kind, setting, state = self._aggregations(k)[POSTERIOR]
+        kind, setting, state = self._first[k][POSTERIOR]
         write_weights(kind, setting, 0, state, weights)
         return weights
 
@@ -134,30 +151,11 @@ class Layers(State):
         """Return the parts of the regressions' matrices."""
         parts, m = [], self._columns
         for k in range(len(self._U)):
-            for (_, (U, inv_d, c), *_), setting in zip(self._regressions(k), STACKS, strict=True):
+            for (_, (U, inv_d, c), *_), setting in zip(self._regressions[k], STACKS, strict=True):
                 matrix = Upper(U, m, 1.0 / inv_d[:m])
                 part = measure_part("lam I + sum z z'", matrix, [matrix.half_solve(c[0])], [1.0])
                 parts.append(part.within(f"regression on forecasts, half-life {setting.half_life}"))
         return parts
-
-    def _aggregations(self, k: int) -> list[tuple[int, tuple, tuple]]:
-        """Return kind, setting and state of each of the first layer, for experts_rounds."""
-        states = zip(self._totals[k], self._squares[k], self._tally[k], strict=True)
-        return [
-            (kind, squared_loss(share), state)
-            for (kind, share), state in zip(FIRST, states, strict=True)
-        ]
-
-    def _top(self, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        return self._top_totals[k], self._top_squares[k], self._top_tally[k]
-
-    def _regressions(self, k: int) -> list[tuple]:
-        """Return the arguments of the loops of hot/awv.py for each regression."""
-        r, factors = self._Z.shape[1], zip(self._U[k], self._inv_d[k], self._c[k], strict=True)
-        return [
-            (r, factor, setting.inverses, self._work, 0.0)
-            for setting, factor in zip(STACKS, factors, strict=True)
-        ]
 
     def _write(self, F: np.ndarray, first: np.ndarray, units: np.ndarray | float) -> None:
         """Write what all forecasts, and 0, add to the last label, in units of the largest."""
