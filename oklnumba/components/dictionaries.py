@@ -1,7 +1,8 @@
-"""Streaming dictionaries: KORS, uniform sampling and approximate linear dependence."""
+"""Streaming dictionaries of points: KORS, uniform sampling, approximate linear dependence."""
 
 from __future__ import annotations
 
+import copy
 from dataclasses import KW_ONLY
 from typing import Any, Self
 
@@ -19,30 +20,29 @@ from oklnumba.core.transformers import Transformer, in_frames, not_fitted
 from oklnumba.hot.primitives.dictionary import ald_rounds, kors_rounds
 from oklnumba.hot.primitives.jit import ATOMS, DONE
 
-ROWS = 8192  # points looked at in one go
+ROWS = 8192  # points in one call of a loop
 
 
 class _Sampler(State, Transformer, Params):
-    """A streaming dictionary: looks at points in order, keeps some, and never drops them.
+    """A streaming dictionary: sees points in order and keeps some of them for good.
 
-    A step of scikit-learn's pipelines: ``fit`` starts afresh, ``partial_fit`` goes on.
-
-    A subclass has ``_start(d)`` where it has state of its own, and ``_play``.
+    It is a step of scikit-learn's pipelines: ``fit`` starts again, ``partial_fit`` goes on.
+    A subclass has ``_play``, and ``_start(d)`` if it has more state.
     """
 
     _STATE = {"atoms": ("d", ATOMS), "counts": ("counts",)}
     _FIRST_ROOM = 32
-    _REMEDY = "scale the inputs"  # of points whose numbers are beyond double precision
+    _REMEDY = "scale the inputs"  # what to change after numerical trouble
 
     kernel: Kernel = kernel_field()
 
     @locked
     def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
-        """Forget what was seen and look at the rows of X; return self. See ``partial_fit``."""
-        rows = as_rows(X)  # before anything is forgotten
-        self._check_params()
+        """Start again with the rows of X; return self."""
+        rows = as_rows(X)  # checked before the reset
+        self._checked_params()
         self.reset()
-        return self._look_at(rows, X)
+        return self._see(rows, X)
 
     @locked
     def reset(self) -> Self:
@@ -54,62 +54,47 @@ class _Sampler(State, Transformer, Params):
 
     @locked
     def partial_fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
-        """Look at the rows of X in order and keep some; return self.
-
-        Parameters
-        ----------
-        X : array_like or scipy.sparse of shape (n, d)
-        y : ignored
-            So that it fits in pipelines.
+        """See the rows of X in order and keep some; return self. y is ignored.
 
         Raises
         ------
-        ValueError
-            If X is not valid (nothing has changed then).
         FloatingPointError
             If the numbers of a point are beyond double precision; the message names it.
         RuntimeError
-            After an error or Ctrl-C in the middle of a point, until ``reset``.
+            After an error or Ctrl-C in the middle of a call, until ``reset``.
         """
         self._refuse_fault()
         self._compare_columns(X)
         rows = as_rows(X, len(self._atoms) if self._started else None)
-        return self._look_at(rows, X)
+        return self._see(rows, X)
 
     @property
     def _started(self) -> bool:
         return hasattr(self, "_seen")
 
-    def _look_at(self, rows: Any, X: ArrayLike) -> Self:
-        """Look at checked rows, which X gave."""
+    def _see(self, rows: Any, X: ArrayLike) -> Self:
+        """See the checked rows of X."""
         if not self._started:
-            self._hyper = self._checked_params()
+            self._hyper = copy.deepcopy(self._checked_params())
             self._start(rows.shape[1])
             self._remember_columns(X, rows.shape[1])
         self._mark_changing()
         for _, block in cut_blocks(rows, ROWS):
-            self._look(block)
+            probabilities, kept = np.empty(len(block)), np.empty(len(block), dtype=np.int64)
+            seen, status = self._play(block, probabilities, kept)
+            new = np.flatnonzero(kept[:seen])
+            self.indices_ = np.concatenate([self.indices_, self._seen + new])
+            self.probabilities_ = np.concatenate([self.probabilities_, probabilities[new]])
+            self._seen += seen
+            if status != DONE:
+                self._fault = FloatingPointError(
+                    f"{type(self).__name__}, point {self._seen + 1}: its distance to the "
+                    f"dictionary is lost in double precision; {self._REMEDY}, then reset() and "
+                    "start again"
+                )
+                raise self._fault
         self._fault = None
         return self
-
-    def _look(self, X: np.ndarray) -> None:
-        """Look at some points; raise FloatingPointError for numbers beyond double precision."""
-        played, kept = np.empty(len(X)), np.empty(len(X), dtype=np.int64)
-        first, status = self._play(X, played, kept)
-        self._record(played, kept, first)
-        if status != DONE:
-            self._fault = FloatingPointError(
-                f"{type(self).__name__}, point {self._seen + 1}: its distance to the dictionary is "
-                f"lost in double precision; {self._REMEDY}, then reset() and start again"
-            )
-            raise self._fault
-
-    def _record(self, played: np.ndarray, kept: np.ndarray, first: int) -> None:
-        """Note which of the next ``first`` points were kept, and with what probability."""
-        new = np.flatnonzero(kept[:first])
-        self.indices_ = np.concatenate([self.indices_, self._seen + new])
-        self.probabilities_ = np.concatenate([self.probabilities_, played[new]])
-        self._seen += first
 
     def _start(self, d: int) -> None:
         self._kernel = self._hyper.kernel._code()
@@ -119,10 +104,10 @@ class _Sampler(State, Transformer, Params):
         self.indices_ = np.zeros(0, dtype=np.int64)
         self.probabilities_ = np.zeros(0)
 
-    def _play(self, X: np.ndarray, played: np.ndarray, kept: np.ndarray) -> tuple[int, int]:
-        """Look at points; write their probabilities and whether they were kept.
+    def _play(self, X: np.ndarray, probabilities: np.ndarray, kept: np.ndarray) -> tuple[int, int]:
+        """See points; write their probabilities and whether they are kept.
 
-        Return how many were looked at, and the status of the compiled loop.
+        Return how many were seen, and the status of the compiled loop.
         """
         raise NotImplementedError
 
@@ -135,7 +120,7 @@ class _Sampler(State, Transformer, Params):
 
     @property
     def size(self) -> int:
-        """Points kept."""
+        """Number of points kept."""
         return int(self._counts[ATOMS]) if self._started else 0
 
     @property
@@ -148,12 +133,9 @@ class _Sampler(State, Transformer, Params):
         return self._used("atoms").T.copy()
 
     def features(self, rank: int | None = None) -> NystromFeatures:
-        """Return the Nystrom feature map of the points kept; ValueError if there are none."""
+        """Return the Nystrom feature map of the points kept."""
         if len(self.landmarks_) == 0:
-            raise ValueError(
-                f"{type(self).__name__} has kept no point of the {self._seen} it has seen; show it "
-                "more, or let it keep more"
-            )
+            raise ValueError(f"{type(self).__name__} has kept none of the {self._seen} points seen")
         return NystromFeatures(self.landmarks_, self.kernel, rank=rank)
 
     def _names_out(self, columns: list[str]) -> list[str]:
@@ -167,11 +149,10 @@ class _Sampler(State, Transformer, Params):
 
 
 class KORS(_Sampler):
-    """Kernel online row sampling, a stand-alone streaming dictionary (kons Algorithm 2).
+    """Kernel online row sampling, a streaming dictionary without a learner (kons Algorithm 2).
 
-    Each point is kept with probability min(beta tau, 1) and weight 1/p, where tau is an estimate of
-    its ridge leverage score over the dictionary (eq. 4). Kept points are never dropped. O(m^2) a
-    point.
+    A point is kept with probability p = min(beta tau, 1) and weight 1/p, where tau estimates its
+    ridge leverage score by the dictionary (eq. 4). Each point costs O(m^2).
 
     Parameters
     ----------
@@ -179,28 +160,26 @@ class KORS(_Sampler):
     alpha : float > 0
         Regularisation of the leverage scores.
     beta : float > 0
-        Oversampling; the theory asks 3 log(n / delta) / eps^2, practice uses 1.
+        Oversampling: 3 log(n / delta) / eps^2 in theory, 1 in practice.
     eps : float in (0, 1)
         Accuracy.
     seed : int
-        Of the coins; the same seed gives the same dictionary, however the data is cut.
+        The same seed gives the same dictionary, however the data is cut into calls.
 
     Attributes
     ----------
-    indices_ : ndarray of int, shape (m,)
-        Rounds (from 0) whose points were kept.
-    probabilities_ : ndarray of shape (m,)
-        With which they were kept.
+    indices_, probabilities_ : ndarray of shape (m,)
+        Rounds, from 0, whose points were kept, and the probabilities of keeping them.
     landmarks_ : ndarray of shape (m, d)
-        The points themselves.
+        The points kept.
 
     Remarks
     -------
-    Errata 7 and 8: rounds 1..T, weight 1/p after success, 1/sqrt(p) on each side of the kernel
-    matrix.
+    Errata 7 and 8: rounds 1..T; weight 1/p for a point that is kept, that is 1/sqrt(p) on each
+    side of the kernel matrix.
 
-    In a pipeline of scikit-learn every point kept changes the features, and how many they are: show
-    the sampler a stream first, ``partial_fit`` by ``partial_fit``, then train what comes after it.
+    Each point that is kept adds a feature. So in a pipeline of scikit-learn fit the sampler first,
+    by ``partial_fit`` if the data comes in parts, then train the model after it.
 
     Examples
     --------
@@ -210,7 +189,7 @@ class KORS(_Sampler):
     >>> bool(len(sampler.indices_) < 60), sampler.transform(X).shape[0]
     (True, 300)
 
-    Before a linear model of scikit-learn; ``partial_fit`` shows it a stream in parts.
+    In front of a linear model of scikit-learn:
 
     >>> from sklearn.linear_model import RidgeClassifier
     >>> from sklearn.pipeline import make_pipeline
@@ -234,37 +213,35 @@ class KORS(_Sampler):
         super()._start(d)
         self._coins = Coins(self._hyper.seed)
 
-    def _play(self, X: np.ndarray, played: np.ndarray, kept: np.ndarray) -> tuple[int, int]:
+    def _play(self, X: np.ndarray, probabilities: np.ndarray, kept: np.ndarray) -> tuple[int, int]:
         hyper = self._hyper
         setting = hyper.alpha, hyper.beta, hyper.eps, np.inf
         coins = self._coins.take(len(X))
         return self._play_with_room(
             lambda first: kors_rounds(
                 X, coins, first, self._kernel, setting, self._counts,
-                (self._atoms, self._weights, self._C), self._work, (played, kept),
+                (self._atoms, self._weights, self._C), self._work, (probabilities, kept),
             ),
         )  # fmt: skip
 
 
 class UniformSampling(_Sampler):
-    """Keep each point with the same probability: what KORS is compared with (kons section 6).
+    """Keep each point with the same probability: the baseline of KORS (kons section 6).
 
     Parameters
     ----------
     kernel : Kernel
-        Of ``features`` and ``transform``.
+        For ``features`` and ``transform``.
     probability : float in (0, 1]
     seed : int
-        Of the coins; the same seed gives the same dictionary, however the data is cut.
+        The same seed gives the same dictionary, however the data is cut into calls.
 
     Attributes
     ----------
-    indices_ : ndarray of int, shape (m,)
-        Rounds (from 0) whose points were kept.
-    probabilities_ : ndarray of shape (m,)
-        With which they were kept.
+    indices_, probabilities_ : ndarray of shape (m,)
+        Rounds, from 0, whose points were kept, and the probabilities of keeping them.
     landmarks_ : ndarray of shape (m, d)
-        The points themselves.
+        The points kept.
 
     Examples
     --------
@@ -284,9 +261,9 @@ class UniformSampling(_Sampler):
         super()._start(d)
         self._coins = Coins(self._hyper.seed)
 
-    def _play(self, X: np.ndarray, played: np.ndarray, kept: np.ndarray) -> tuple[int, int]:
-        played[:] = self._hyper.probability
-        kept[:] = self._coins.take(len(X)) < played
+    def _play(self, X: np.ndarray, probabilities: np.ndarray, kept: np.ndarray) -> tuple[int, int]:
+        probabilities[:] = self._hyper.probability
+        kept[:] = self._coins.take(len(X)) < probabilities
         m, new = self.size, X[kept == 1]
         self._reserve({ATOMS: m + len(new)})
         self._atoms[:, m : m + len(new)] = new.T
@@ -295,29 +272,27 @@ class UniformSampling(_Sampler):
 
 
 class ALD(_Sampler):
-    """Keep each point that is far from the span of those kept: approximate linear dependence.
+    """Keep each point far from the span of those kept: approximate linear dependence.
 
-    After Engel, Mannor and Meir 2004. Without randomness; the dictionary is finite on any compact
-    set of inputs. O(m^2) a point.
+    Engel, Mannor and Meir 2004. It is deterministic, and the dictionary stays finite on any compact
+    set of inputs. Each point costs O(m^2).
 
     Parameters
     ----------
     kernel : Kernel
     threshold : float > 0
-        A point is kept if the distance of k(x, .) to the span is larger.
+        A point is kept if the distance of k(x, .) from the span is larger.
 
     Attributes
     ----------
-    indices_ : ndarray of int, shape (m,)
-        Rounds (from 0) whose points were kept.
-    probabilities_ : ndarray of shape (m,)
-        Ones.
+    indices_, probabilities_ : ndarray of shape (m,)
+        Rounds, from 0, whose points were kept, and ones.
     landmarks_ : ndarray of shape (m, d)
-        The points themselves.
+        The points kept.
 
     Remarks
     -------
-    ``threshold`` is on the distance; Engel et al. have nu on its square.
+    ``threshold`` bounds the distance; nu of Engel et al. bounds its square.
 
     Examples
     --------
@@ -333,8 +308,8 @@ class ALD(_Sampler):
     _: KW_ONLY
     threshold: float = positive(0.1)
 
-    def _play(self, X: np.ndarray, played: np.ndarray, kept: np.ndarray) -> tuple[int, int]:
-        played[:] = 1.0
+    def _play(self, X: np.ndarray, probabilities: np.ndarray, kept: np.ndarray) -> tuple[int, int]:
+        probabilities[:] = 1.0
         return self._play_with_room(
             lambda first: ald_rounds(
                 X, first, self._kernel, self._hyper.threshold, self._counts,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, MISSING
-from math import comb, sqrt
+from math import sqrt
 from typing import Any, Self
 
 import numpy as np
@@ -11,57 +11,43 @@ import scipy
 from numpy.typing import ArrayLike
 
 from oklnumba.components.kernels import Gaussian, Kernel, check_kernel, kernel_field
-from oklnumba.core.checks import require_count, require_memory
+from oklnumba.core.checks import require_count
 from oklnumba.core.inputs import as_inputs, as_point, as_rows, cut_blocks
-from oklnumba.core.params import Params, checked, clone, count, describe, random_seed, width
+from oklnumba.core.params import Params, checked, count, describe, random_seed, width
 from oklnumba.core.transformers import Transformer, in_frames
 from oklnumba.hot.primitives.features import fourier_block, taylor_block
 from oklnumba.hot.primitives.rows import kernel_block
 
-MOST_MONOMIALS = 1_000_000  # a table beyond is a slip of degree or width, not a wish
-ROWS = 8192  # points that are looked at in one go
-BYTES_OF_NAME = 72  # of a short text, with its place in a list
-COPIES = 3  # of the frequencies, while they are drawn
-PASS = 32  # points mapped in one pass: the scratch of a pass stays in the cache
+MOST_MONOMIALS = 1_000_000  # more are a mistake in degree or width
+ROWS = 8192  # rows transformed at once
+PASS = 32  # rows that Nystrom features map at once; their kernel values stay in the cache
 
 
 class Features(Transformer, Params):
     """A feature map: ``transform(X)``, ``size(d)`` and ``captured(X)``.
 
-    Nothing is learnt of data, so ``transform`` needs no ``fit``.
+    It learns nothing from data, so ``transform`` needs no ``fit``.
     """
 
     _requires_fit = False
 
     def size(self, d: int) -> int:
-        """Return the number of features for inputs of width d; checks the hyper-parameters."""
+        """Return the number of features for inputs of width d."""
         raise NotImplementedError
 
     def _writer(self, d: int):
-        """Return ``write(X, out)`` and size(d): X C-contiguous of width d, out at least as wide."""
+        """Return ``write(X, out)``, which fills the first size(d) columns of out, and size(d)."""
         raise NotImplementedError
 
     def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
-        """Check X and the hyper-parameters, and note the columns; return self.
-
-        Parameters
-        ----------
-        X : array_like of shape (n, d)
-        y : ignored
-            So that it fits in pipelines.
-
-        Raises
-        ------
-        ValueError
-            As in ``transform``.
-        """
+        """Check X and remember its columns; return self. y is ignored."""
         d = as_rows(X).shape[1]
         self._writer(d)
         self._remember_columns(X, d)
         return self
 
     def partial_fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
-        """Check more rows, of the columns seen before; return self. See ``fit``."""
+        """Check more rows, of the columns seen before; return self."""
         if not hasattr(self, "n_features_in_"):
             return self.fit(X)
         self._compare_columns(X)
@@ -79,16 +65,9 @@ class Features(Transformer, Params):
         Returns
         -------
         ndarray of shape (n, size(d))
-
-        Raises
-        ------
-        ValueError
-            If X is not numeric, not finite, not 2-D or empty, or a hyper-parameter is outside its
-            domain.
         """
         X = as_rows(X)
         write, r = self._writer(X.shape[1])
-        require_memory(f"{r} features of {X.shape[0]} rows", 8 * r * X.shape[0])
         out = np.empty((X.shape[0], r))
         for rows, block in cut_blocks(X, ROWS):
             write(block, out[rows])
@@ -96,15 +75,15 @@ class Features(Transformer, Params):
 
     @property
     def kind(self) -> str:
-        """What the features are, in a few words."""
+        """What kind of features they are, in a few words."""
         return f"features of {self!r}"
 
     def captured(self, X: ArrayLike) -> np.ndarray:
-        """Return |z(x)|^2 / k(x, x), the share of the kernel that the map holds, shape (n,)."""
+        """Return |z(x)|^2 / k(x, x) of each row, the share of k(x, x) in the span, shape (n,)."""
         return np.clip((np.asarray(self.transform(X)) ** 2).sum(axis=1), 0.0, 1.0)
 
     def advice(self, X: np.ndarray) -> str | None:
-        """Return what to change where the map does not suit the first inputs X, else None."""
+        """Return what to change if the map does not suit the first inputs X, else None."""
         return None
 
 
@@ -113,10 +92,11 @@ def _check_center(name: str, value: Any) -> np.ndarray:
 
 
 class TaylorFeatures(Features):
-    """Taylor features of the Gaussian kernel: all distinct monomials of degree <= ``degree``.
+    """Taylor features of the Gaussian kernel: all monomials of degree <= ``degree``.
 
     g_k(x) = exp(-|x|^2 / (2 sigma^2)) prod_i x_i^{k_i} / (sigma^{k_i} sqrt(k_i!)), |k| <= degree
-    (pkawv eq. 6), orthonormal in the RKHS of Gaussian(sigma); C(d + degree, degree) of them.
+    (pkawv eq. 6). These C(d + degree, degree) functions are orthonormal in the RKHS of
+    Gaussian(sigma).
 
     Parameters
     ----------
@@ -125,14 +105,14 @@ class TaylorFeatures(Features):
     sigma : float > 0
         Width of the Gaussian kernel.
     center : array_like of shape (d,), optional
-        The expansion point (None: the origin). The kernel is shift invariant, so the features of x
-        - center span an equally good subspace; near the data's mean it holds far more of the
-        kernel. Choose it before the labels are seen.
+        The expansion point (None: the origin). The kernel is shift invariant, so any point will
+        do, but one near the mean of the inputs captures far more of the kernel. Choose it before
+        you see the labels.
 
     Remarks
     -------
-    The paper's listing keeps all ordered monomials: the same kernel, many more columns (errata 22).
-    ``center`` is ours.
+    The paper's listing has a column for each order of the factors of a monomial: the same kernel
+    with many more columns (errata 22). ``center`` is ours.
 
     Examples
     --------
@@ -142,12 +122,12 @@ class TaylorFeatures(Features):
     190
     >>> features.transform([[0.0, 0.0]])
     array([[1., 0., 0., 0., 0., 0.]])
-    >>> list(features.get_feature_names_out(["u", "v"]))  # of the monomials, less their weights
+    >>> list(features.get_feature_names_out(["u", "v"]))
     ['1', 'u', 'v', 'u^2', 'u v', 'v^2']
     """
 
-    LOW_SHARE = 0.1  # of the kernel: below there is advice
-    HEAD = 500  # inputs looked at for that
+    LOW_SHARE = 0.1  # if less of the kernel is captured there is advice
+    HEAD = 500  # inputs looked at for advice
 
     degree: int = count(0, 2)
     _: KW_ONLY
@@ -156,12 +136,13 @@ class TaylorFeatures(Features):
 
     def size(self, d: int) -> int:
         """Return C(d + degree, degree)."""
-        self._check_params()
+        self._checked_params()
         d, degree = require_count("d", d, 1), int(self.degree)
-        # C(d + degree, degree) is at least one more than each of the two where neither is 0; the
-        # number itself would take long to find where both are large.
-        beyond = degree > 0 and max(d, degree) > MOST_MONOMIALS
-        r = MOST_MONOMIALS + 1 if beyond or min(d, degree) > 20 else comb(d + degree, degree)
+        r = 1
+        for j in range(1, min(d, degree) + 1):  # stops early, as the binomial may be huge
+            r = r * (max(d, degree) + j) // j
+            if r > MOST_MONOMIALS:
+                break
         if r > MOST_MONOMIALS:
             raise ValueError(
                 f"degree {degree} in {d} dimensions makes more than {MOST_MONOMIALS:,} Taylor "
@@ -170,7 +151,7 @@ class TaylorFeatures(Features):
         return r
 
     def _names_out(self, columns: list[str]) -> list[str]:
-        """Return the monomials, as scikit-learn's PolynomialFeatures writes them."""
+        """Return the monomials, written as in scikit-learn's PolynomialFeatures."""
         parent, variable, _ = _monomials(len(columns), int(self.degree))
         factors: list[tuple[int, ...]] = [()]
         for p, v in zip(parent[1:], variable[1:], strict=True):
@@ -183,7 +164,7 @@ class TaylorFeatures(Features):
 
     @property
     def kind(self) -> str:
-        """What the features are, in a few words."""
+        """What kind of features they are, in a few words."""
         return f"Taylor features of degree {self.degree}"
 
     def _writer(self, d: int):
@@ -192,9 +173,10 @@ class TaylorFeatures(Features):
         if len(center) != d:
             raise ValueError(f"center has {len(center)} entries, but X has {d} columns; give {d}")
         parent, variable, ratio = _monomials(d, int(self.degree))
-        ratio = ratio / self.sigma
+        sigma = float(self.sigma)
+        ratio = ratio / sigma
         shifted = np.empty(d)
-        rate = 0.5 / self.sigma**2
+        rate = 0.5 / sigma**2
 
         def write(X: np.ndarray, out: np.ndarray) -> None:
             taylor_block(X, center, rate, parent, variable, ratio, shifted, out)
@@ -202,26 +184,26 @@ class TaylorFeatures(Features):
         return write, r
 
     def advice(self, X: np.ndarray) -> str | None:
-        """Return what to change where the basis holds little of the kernel on the first inputs."""
+        """Return what to change if the basis captures little of the kernel, else None."""
         share = float(self.captured(as_rows(X)[: self.HEAD]).mean())
         if share >= self.LOW_SHARE:
             return None
         return (
-            f"the Taylor basis holds only {share:.2g} of the kernel on the first inputs, so the "
-            "learner is close to forecasting 0: centre the basis, "
-            "TaylorFeatures(center=X[:500].mean(axis=0)), or scale the inputs to a smaller range, "
-            "or raise sigma or degree"
+            f"the Taylor basis captures only {share:.2g} of the kernel on the first inputs, so "
+            "forecasts are close to 0; centre the basis, "
+            "TaylorFeatures(center=X[:500].mean(axis=0)), scale the inputs to a smaller range, or "
+            "raise sigma or degree"
         )
 
 
 def _monomials(d: int, degree: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return for each monomial its parent, the coordinate that multiplies it, and the ratio.
 
-    A multi-index is written as its sorted coordinates; its parent lacks the last one, v. If v
-    stands c times in it, the weights 1 / sqrt(k!) have the ratio 1 / sqrt(c).
+    A monomial is a sorted list of coordinates; its parent lacks the last one, v. If v occurs c
+    times, the weight 1 / sqrt(k!) is that of the parent times 1 / sqrt(c).
     """
     parent, variable, ratio = [0], [0], [1.0]
-    # Of the last degree: position, last coordinate, how often it stands there.
+    # Monomials of the last degree: position, last coordinate, how often it occurs.
     level: list[tuple[int, int, int]] = [(0, 0, 0)]
     for _ in range(degree):
         following = []
@@ -249,12 +231,12 @@ class FourierFeatures(Features):
     sigma : float > 0
         Width of the Gaussian kernel.
     seed : int
-        Of the frequencies; the same seed and width d give the same features.
+        The same seed and width d give the same features.
 
     Remarks
     -------
-    The span is not a subspace of the RKHS: ``captured`` is 1 by the scaling and says nothing about
-    the quality of the approximation, whose error is about 1 / sqrt(n_frequencies).
+    The span is not a subspace of the RKHS. ``captured`` is always 1, so it says nothing about the
+    approximation; its error is about 1 / sqrt(n_frequencies).
 
     Examples
     --------
@@ -271,32 +253,29 @@ class FourierFeatures(Features):
 
     def size(self, d: int) -> int:
         """Return 2 n_frequencies."""
-        self._check_params()
+        self._checked_params()
         require_count("d", d, 1)
         return 2 * self.n_frequencies
 
     @property
     def kind(self) -> str:
-        """What the features are, in a few words."""
+        """What kind of features they are, in a few words."""
         return f"Fourier features of sigma = {self.sigma:g}"
 
     def advice(self, X: np.ndarray) -> str | None:
-        """Return what the Gaussian kernel has to say about the first inputs."""
+        """Return the advice of the Gaussian kernel about the first inputs."""
         return Gaussian(self.sigma).advice(X)
 
     def _frequencies(self, d: int) -> tuple[np.ndarray, float]:
         """Return the frequencies, (d, n_frequencies), and the scale of the features."""
         n = self.size(d) // 2
-        require_memory(f"{n} frequencies in {d} dimensions", COPIES * 8 * n * d)
         rng = np.random.default_rng(self.seed)
-        frequencies = np.ascontiguousarray(rng.standard_normal((n, d)).T) / self.sigma
+        frequencies = np.ascontiguousarray(rng.standard_normal((n, d)).T) / float(self.sigma)
         return frequencies, 1.0 / sqrt(n)
 
     def _names_out(self, columns: list[str]) -> list[str]:
-        size = self.size(len(columns))
-        require_memory(f"{size} names", BYTES_OF_NAME * size)
-        numbers = range(size // 2)
-        return [f"fourier_{wave}{j}" for wave in ("sin", "cos") for j in numbers]
+        n = self.size(len(columns)) // 2
+        return [f"fourier_{wave}{j}" for wave in ("sin", "cos") for j in range(n)]
 
     def _writer(self, d: int):
         return self._writer_of(*self._frequencies(d))
@@ -311,8 +290,8 @@ class FourierFeatures(Features):
 def _check_landmarks(name: str, value: Any) -> np.ndarray:
     if isinstance(value, Kernel):
         raise ValueError(
-            "landmarks must be points, an array of shape (m, d), but is a kernel; landmarks "
-            "come first: okl.NystromFeatures(landmarks, kernel)"
+            "landmarks must be points, an array of shape (m, d), but is a kernel; pass landmarks "
+            "first: okl.NystromFeatures(landmarks, kernel)"
         )
     return np.array(as_inputs(value, name=name), order="C")
 
@@ -320,20 +299,20 @@ def _check_landmarks(name: str, value: Any) -> np.ndarray:
 class NystromFeatures(Features):
     """Nystrom features: coordinates in the span of the kernel at given landmarks.
 
-    z(x) = Lambda^{-1/2} V' k_m(x) with K_mm = V Lambda V'; null directions are dropped and
-    z(x).z(x') is the kernel of the projections of x and x' on the span.
+    z(x) = Lambda^{-1/2} V' k_m(x) with K_mm = V Lambda V', without null directions. So z(x).z(x')
+    is the inner product of the projections of k(x, .) and k(x', .) on the span.
 
     Parameters
     ----------
     landmarks : array_like of shape (m, d)
     kernel : Kernel
     rank : int >= 1, optional
-        Keep the ``rank`` leading directions only (None: all that are not null).
+        Keep only the ``rank`` leading directions (None: all that are not null).
 
     Remarks
     -------
-    Directions with an eigenvalue of at most 1e-12 times the largest are null: below that they are
-    rounding.
+    Directions with an eigenvalue of at most 1e-12 times the largest are null, because such an
+    eigenvalue is rounding.
 
     Examples
     --------
@@ -352,12 +331,12 @@ class NystromFeatures(Features):
 
     def _map(self, d: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the landmarks and the matrix V Lambda^{-1/2} for inputs of width d."""
-        self._check_params()
+        self._checked_params()
         landmarks = np.ascontiguousarray(as_inputs(self.landmarks, name="landmarks"))
         if landmarks.shape[1] != d:
             raise ValueError(
                 f"X has {d} columns, but the landmarks have {landmarks.shape[1]}; pass points of "
-                "one space"
+                "one width"
             )
         values, vectors = scipy.linalg.eigh(self.kernel(landmarks))
         order = np.argsort(values)[::-1][: self.rank]
@@ -376,7 +355,7 @@ class NystromFeatures(Features):
 
     @property
     def kind(self) -> str:
-        """What the features are, in a few words."""
+        """What kind of features they are, in a few words."""
         return f"Nystrom features of {len(self.landmarks)} landmarks"
 
     def _writer(self, d: int):
@@ -395,26 +374,25 @@ class NystromFeatures(Features):
         return write, r
 
     def advice(self, X: np.ndarray) -> str | None:
-        """Return what the kernel has to say about the first inputs."""
-        return check_kernel(self.kernel).advice(X)
+        """Return the advice of the kernel about the first inputs."""
+        return check_kernel("kernel", self.kernel).advice(X)
 
     def captured(self, X: ArrayLike) -> np.ndarray:
-        """Return |z(x)|^2 / k(x, x), the share of k(x, x) in the span, in [0, 1], shape (n,)."""
+        """Return |z(x)|^2 / k(x, x) of each row, in [0, 1], shape (n,)."""
         total = self.kernel.diag(X)
         share = (np.asarray(self.transform(X)) ** 2).sum(axis=1) / np.where(total > 0.0, total, 1.0)
         return np.clip(np.where(total > 0.0, share, 1.0), 0.0, 1.0)
 
 
-def check_features(features: Any, name: str = "features") -> Features:
-    """Return a feature map; raise ValueError for anything else, or parameters out of range."""
+def check_features(name: str, features: Any) -> Features:
+    """Return a feature map; ValueError for anything else, or hyper-parameters out of range."""
     if isinstance(features, Features):
-        features._check_params()
+        features._checked_params()
         return features
     hint = ""
     if isinstance(features, Kernel):
         hint = (
-            "; NystromAWV and KernelAWV take a kernel, and okl.NystromFeatures(landmarks, kernel) "
-            "are features of it"
+            "; use NystromAWV or KernelAWV with a kernel, or okl.NystromFeatures(landmarks, kernel)"
         )
     raise ValueError(
         f"{name} must be an oklnumba feature map such as okl.TaylorFeatures(degree=2), but is "
@@ -424,4 +402,4 @@ def check_features(features: Any, name: str = "features") -> Features:
 
 def features_field(default: Any = MISSING, optional: bool = False) -> Any:
     """Declare a hyper-parameter that is a feature map."""
-    return checked(lambda name, value: clone(check_features(value, name)), default, optional)
+    return checked(check_features, default, optional)

@@ -1,4 +1,4 @@
-"""RKHS kernels. Each is a light description; the loops are in hot/primitives/rows.py."""
+"""RKHS kernels: hyper-parameters and a code; the loops are in hot/primitives/rows.py."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from oklnumba.core.checks import number, require, require_memory
+from oklnumba.core.checks import number, require
 from oklnumba.core.inputs import as_rows, cut_blocks, make_dense
 from oklnumba.core.params import (
     Params,
     checked,
-    clone,
     count,
     describe,
     nonnegative,
@@ -33,18 +32,18 @@ from oklnumba.hot.primitives.rows import (
     kernel_diags,
 )
 
-ROWS, COLUMNS = 128, 512  # of a kernel matrix that are computed in one go: they stay in the cache
-FEWEST = 32  # inputs; fewer tell nothing of a width
-APART, TOGETHER = 1e-24, 1.0 - 1e-12  # of a radial kernel: ten widths of the Gaussian, rounding
-SMOOTHNESS = {0.5: LAPLACIAN, 1.5: MATERN_3_2, 2.5: MATERN_5_2}  # of Matern: its code
-BEYOND = 1e15  # k(x, x) beside which a regularisation of 1 is rounding
+ROWS, COLUMNS = 128, 512  # of a block of a kernel matrix, which stays in the cache
+FEWEST_INPUTS = 32  # needed to judge a width
+FAR_APART, ALIKE = 1e-24, 1.0 - 1e-12  # values of radial kernels: ten widths away, rounding of 1
+HIDES_LAM = 1e15  # if k(x, x) is larger, adding lam = 1 changes nothing in double precision
+SMOOTHNESS = {0.5: LAPLACIAN, 1.5: MATERN_3_2, 2.5: MATERN_5_2}  # nu of Matern: its code
 
 
 class Kernel(Params):
     """A kernel k(x, z): call it for a matrix of values, ``diag`` for k(x, x)."""
 
     def _code(self) -> tuple[int, np.ndarray]:
-        """Return the kernel's code and numbers for the hot loops, once they have been checked."""
+        """Return the kernel's code and numbers for the hot loops."""
         raise NotImplementedError
 
     def __call__(self, X: ArrayLike, Z: ArrayLike | None = None) -> np.ndarray:
@@ -60,12 +59,6 @@ class Kernel(Params):
         -------
         ndarray of shape (n, m)
 
-        Raises
-        ------
-        ValueError
-            If an input is not numeric, not finite or not of the right shape, or a hyper-parameter
-            is outside its domain.
-
         Examples
         --------
         >>> import oklnumba as okl
@@ -78,10 +71,9 @@ class Kernel(Params):
         Z = X if Z is None else as_rows(Z, name="Z")
         if Z.shape[1] != X.shape[1]:
             raise ValueError(
-                f"Z has {Z.shape[1]} columns, but X has {X.shape[1]}; pass points of one space"
+                f"Z has {Z.shape[1]} columns, but X has {X.shape[1]}; pass points of one width"
             )
         n, m = X.shape[0], Z.shape[0]
-        require_memory(f"a kernel matrix of {n} by {m}", 8 * n * m)
         out = np.empty((n, m))
         for columns, z in cut_blocks(Z, COLUMNS):
             atoms = np.array(z.T, order="C")
@@ -90,17 +82,6 @@ class Kernel(Params):
                 kernel_block(kernel, x, atoms, len(z), part)
                 out[rows, columns] = part
         return out
-
-    def advice(self, X: np.ndarray) -> str | None:
-        """Return what to change where the kernel does not suit the first inputs X, else None."""
-        X = as_rows(X)
-        largest = float(self.diag(X).max())
-        if X.shape[0] < FEWEST or not largest > BEYOND:
-            return None
-        return (
-            f"the kernel's k(x, x) is up to {largest:.2g} on the first inputs, and lam = 1 is "
-            "rounding beside it: scale the inputs, okl.datasets.scale_to(X)"
-        )
 
     def diag(self, X: ArrayLike) -> np.ndarray:
         """Return k(X[i], X[i]) for X of shape (n, d), as an array of shape (n,)."""
@@ -111,45 +92,52 @@ class Kernel(Params):
             kernel_diags(kernel, x, out[rows])
         return out
 
-
-def _radial(code: int, rate: float) -> tuple[int, np.ndarray]:
-    return code, np.array([rate, 0.0, 0.0])
+    def advice(self, X: np.ndarray) -> str | None:
+        """Return what to change if the kernel does not suit the first inputs X, else None."""
+        X = as_rows(X)
+        largest = float(self.diag(X).max())
+        if X.shape[0] < FEWEST_INPUTS or not largest > HIDES_LAM:
+            return None
+        return (
+            f"the kernel's k(x, x) is up to {largest:.2g} on the first inputs, so large that "
+            "lam = 1 is lost in rounding; scale the inputs, okl.datasets.scale_to(X)"
+        )
 
 
 class _Radial(Kernel):
     """A function of |x - z| / sigma that falls from 1 to 0."""
 
-    def _falls(self, distances: np.ndarray) -> np.ndarray:
-        """Return k at these distances to rounding, without compiling anything."""
+    def _evaluate(self, distances: np.ndarray) -> np.ndarray:
+        """Return k at these distances by NumPy, which compiles nothing."""
         code, numbers = self._code()
         squared = code == GAUSSIAN
         s = np.minimum(numbers[RATE] * (distances**2 if squared else distances), FAR)
-        front = {MATERN_3_2: 1.0 + s, MATERN_5_2: 1.0 + s + s * s / 3.0}.get(code, 1.0)
-        return front * np.exp(-s)
+        factor = {MATERN_3_2: 1.0 + s, MATERN_5_2: 1.0 + s + s * s / 3.0}.get(code, 1.0)
+        return factor * np.exp(-s)
 
     def advice(self, X: np.ndarray) -> str | None:
-        """Return what to change where all first inputs X are alike or strangers, else None."""
-        self._check_params()
+        """Return what to change if k is 0 or 1 between nearly all first inputs X, else None."""
+        self._checked_params()
         X = make_dense(as_rows(X))
-        if len(X) < FEWEST:
+        if len(X) < FEWEST_INPUTS:
             return None
         with np.errstate(over="ignore"):
             distances = np.stack([np.sqrt(((X - x) ** 2).sum(axis=1)) for x in X])
         different = distances > 0.0
         if not different.any():
             return None
-        K = self._falls(distances)
-        alike = K[different].min() > TOGETHER
+        K = self._evaluate(distances)
+        alike = K[different].min() > ALIKE
         np.fill_diagonal(K, 0.0)
-        strangers = np.quantile(K.max(axis=1), 0.9) < APART  # nine in ten have no neighbour
-        if not (alike or strangers):
+        isolated = np.quantile(K.max(axis=1), 0.9) < FAR_APART  # nine in ten have no neighbour
+        if not (alike or isolated):
             return None
-        what = "the same for all" if alike else "0 between nearly all"
+        value = "1 between all" if alike else "0 between nearly all"
         median = float(np.median(distances[different]))
         return (
-            f"the kernel is {what} of the first inputs to rounding, so that nothing can be learnt "
-            f"from one about another: sigma is {self.sigma:.3g}, their median distance {median:.3g}"
-            f"; take sigma about {median:.2g}, or scale the inputs, okl.datasets.scale_to(X)"
+            f"the kernel is {value} of the first inputs, up to rounding, so nothing can be learnt: "
+            f"sigma is {self.sigma:.3g}, their median distance {median:.3g}; take sigma about "
+            f"{median:.2g}, or scale the inputs, okl.datasets.scale_to(X)"
         )
 
 
@@ -171,7 +159,7 @@ class Gaussian(_Radial):
     sigma: float = width(1.0)
 
     def _code(self) -> tuple[int, np.ndarray]:
-        return _radial(GAUSSIAN, 0.5 / self.sigma**2)
+        return GAUSSIAN, np.array([0.5 / float(self.sigma) ** 2, 0.0, 0.0])
 
 
 class Laplacian(_Radial):
@@ -192,7 +180,7 @@ class Laplacian(_Radial):
     sigma: float = width(1.0)
 
     def _code(self) -> tuple[int, np.ndarray]:
-        return _radial(LAPLACIAN, 1.0 / self.sigma)
+        return LAPLACIAN, np.array([1.0 / float(self.sigma), 0.0, 0.0])
 
 
 def _check_smoothness(name: str, value: Any) -> float:
@@ -203,12 +191,12 @@ def _check_smoothness(name: str, value: Any) -> float:
 class Matern(_Radial):
     """Matern kernel of smoothness nu = 1/2, 3/2 or 5/2, with s = sqrt(2 nu) |x - z| / sigma.
 
-    exp(-s), (1 + s) exp(-s) and (1 + s + s^2/3) exp(-s) in this order.
+    It is exp(-s), (1 + s) exp(-s) and (1 + s + s^2/3) exp(-s), in this order.
 
     Parameters
     ----------
     nu : {0.5, 1.5, 2.5}
-        The functions of the space have about nu derivatives. Other values need a Bessel function.
+        Functions in the space have about nu derivatives. Other values need a Bessel function.
     sigma : float > 0
         Width, in the unit of the inputs.
 
@@ -224,7 +212,8 @@ class Matern(_Radial):
     sigma: float = width(1.0)
 
     def _code(self) -> tuple[int, np.ndarray]:
-        return _radial(SMOOTHNESS[self.nu], np.sqrt(2.0 * self.nu) / self.sigma)
+        nu = float(self.nu)
+        return SMOOTHNESS[nu], np.array([np.sqrt(2.0 * nu) / float(self.sigma), 0.0, 0.0])
 
 
 class Polynomial(Kernel):
@@ -235,7 +224,7 @@ class Polynomial(Kernel):
     degree : int >= 1
     scale : float > 0
     coef0 : float >= 0
-        Non-negative, so that the kernel is positive.
+        Negative values would not give a positive kernel.
 
     Examples
     --------
@@ -267,10 +256,10 @@ class Linear(Kernel):
         return LINEAR, np.zeros(3)
 
 
-def check_kernel(kernel: Any, name: str = "kernel") -> Kernel:
-    """Return a kernel; raise ValueError for anything else, or hyper-parameters out of range."""
+def check_kernel(name: str, kernel: Any) -> Kernel:
+    """Return a kernel; ValueError for anything else, or hyper-parameters out of range."""
     if isinstance(kernel, Kernel):
-        kernel._check_params()
+        kernel._checked_params()
         return kernel
     raise ValueError(
         f"{name} must be an oklnumba kernel such as okl.Gaussian(sigma=1.0), but is "
@@ -280,9 +269,9 @@ def check_kernel(kernel: Any, name: str = "kernel") -> Kernel:
 
 def kernel_field() -> Any:
     """Declare a hyper-parameter that is a kernel."""
-    return checked(lambda name, value: clone(check_kernel(value, name)))
+    return checked(check_kernel)
 
 
 def kernel_code(kernel: Any, name: str = "kernel") -> tuple[int, np.ndarray]:
     """Return a kernel's code and numbers for the hot loops; ValueError for what is not a kernel."""
-    return check_kernel(kernel, name)._code()
+    return check_kernel(name, kernel)._code()

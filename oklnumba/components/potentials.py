@@ -148,7 +148,7 @@ def euclidean(eta: float = 1.0, radius: float | None = None) -> Potential:
 def squared_p_norm(eta: float = 1.0, p: float = 1.5) -> Potential:
     """Return |w|_p^2 / (2 eta), 1 < p <= 2 (oco section 2.3, item 3)."""
     eta = require_positive("eta", eta)
-    p = check_p(p)
+    p = check_p("p", p)
     q = dual_exponent(p)
 
     def gradient(w: ArrayLike) -> np.ndarray:
@@ -223,8 +223,8 @@ def check_radius(radius: float | None) -> float:
     return inf if radius is None else require_positive("radius", radius)
 
 
-def check_p(p: float) -> float:
+def check_p(name: str, p: float) -> float:
     """Return p as a float; ValueError unless 1 < p <= 2, where |w|_p^2 is strongly convex."""
     found = as_float(p)
-    require(1.0 < found <= 2.0, "p", p, "a number with 1 < p <= 2")
+    require(1.0 < found <= 2.0, name, p, "a number with 1 < p <= 2")
     return found

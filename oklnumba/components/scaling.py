@@ -1,4 +1,4 @@
-"""Inputs on one scale, by statistics of the past only."""
+"""Standardising inputs by the rows seen so far."""
 
 from __future__ import annotations
 
@@ -14,16 +14,11 @@ from oklnumba.core.state import State
 from oklnumba.core.transformers import Transformer, in_frames, not_fitted
 from oklnumba.hot.primitives.scaling import ROUNDING, standardise_rows, standardise_stream
 
-LARGEST = 1e140  # inputs beyond have squares that overflow
+LARGEST = 1e140  # squares of larger inputs overflow
 
 
 def moments(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the mean and the scale of rows that are at hand, as Standardizer has them, (d,) each.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, d)
-    """
+    """Return the mean and the scale of the columns of X, as defined by Standardizer, (d,) each."""
     shifted = X - X[0]
     middle = shifted.mean(axis=0)
     mean = X[0] + middle
@@ -31,47 +26,43 @@ def moments(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _scale(variance: np.ndarray, mean: np.ndarray) -> np.ndarray:
-    """Return the root of a variance, 1 where that is rounding."""
+    """Return the root of the variance, 1 where it is only rounding."""
     scale = np.sqrt(variance)
     return np.where(scale <= ROUNDING * np.abs(mean), 1.0, scale)
 
 
 class Standardizer(State, Transformer, Params):
-    """Columns with mean 0 and scale 1, by the running mean and standard deviation of the past.
+    """Columns with mean 0 and scale 1, by the running mean and standard deviation.
 
-    ``stream(X)`` is for an online protocol: every row is transformed by what the rows before it
-    have told, then it is learned; no row sees itself or a later one. The very first row becomes
-    zeros. O(d) a row, O(d) memory.
+    ``stream(X)`` is for online protocols: it transforms each row by the rows before it and then
+    learns it, so no row sees itself or a later one. The very first row becomes zeros. A row costs
+    O(d).
 
-    As a step of scikit-learn's pipelines it transforms all rows of a ``fit`` by all of them, as
-    ``StandardScaler`` does; so a run on its output has looked ahead. ``okl.Standardized(learner)``,
-    of which scikit-learn's estimators take one, scales by the past within the run.
+    As a step of scikit-learn's pipelines, ``fit`` learns all rows before ``transform``, as in
+    ``StandardScaler``, so a run on its output has looked ahead. ``okl.Standardized(learner)``
+    scales within the run, by the past only.
 
     Parameters
     ----------
     clip : float > 0, optional
-        What is further from the mean than this many scales is cut to it; None: nothing is.
+        Clip results to [-clip, clip]. None: do not.
 
     Attributes
     ----------
-    mean_ : ndarray of shape (d,)
-        Of the rows so far.
-    scale_ : ndarray of shape (d,)
-        Root of the mean squared deviation from it (divided by n, not n - 1), and 1 for a column
-        that is constant so far: it is centred and not scaled, so its first other value comes in
-        the units of the data, clipped. Deviations below 8 * 2^-52 |mean| are rounding and count as
-        constant.
+    mean_, scale_ : ndarray of shape (d,)
+        Of the rows so far. The scale is the root mean squared deviation (divided by n, not n - 1).
+        It is 1 for a column that is constant so far, up to deviations of 8 * 2^-52 |mean|, which
+        are rounding: such a column is centred and not scaled.
     n_seen_ : int
-        Rows so far.
-    n_features_in_ : int
-        Width of X.
-    feature_names_in_ : ndarray of str, shape (n_features_in_,)
-        Names of the columns, where the first rows came in a frame with names.
+        Number of rows so far.
+    n_features_in_, feature_names_in_
+        Width of X, and names of its columns if it had some.
 
     Remarks
     -------
     Welford's recursion (Welford 1962), row by row, so that the bits do not depend on how the rows
-    are cut; on differences from the first row, so that columns far from zero lose no digits.
+    are cut into calls; on differences from the first row, so that columns far from zero lose no
+    digits.
 
     Examples
     --------
@@ -83,17 +74,14 @@ class Standardizer(State, Transformer, Params):
     (array([8.]), 4)
     """
 
-    _STATE = {
-        "origin": ("d",), "mean": ("d",), "squares": ("d",), "counts": ("counts",),
-    }  # fmt: skip
-
-    # ``_counts`` has one entry, the number of rows.
+    # The one entry of ``counts`` is the number of rows.
+    _STATE = {"origin": ("d",), "mean": ("d",), "squares": ("d",), "counts": ("counts",)}
 
     clip: float | None = positive(5.0, optional=True)
 
     @property
     def n_seen_(self) -> int:
-        """Rows so far."""
+        """Number of rows so far."""
         return int(self._counts[0]) if hasattr(self, "_counts") else 0
 
     @property
@@ -112,55 +100,27 @@ class Standardizer(State, Transformer, Params):
 
     @locked
     def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
-        """Forget what was learned and learn the rows of X; return self. See ``partial_fit``."""
-        rows = self._inputs(X)  # before anything is forgotten
+        """Start again with the rows of X; return self."""
+        rows = self._check_inputs(X)  # checked before the reset
         self.reset()
         self._learn(rows, X)
         return self
 
     def partial_fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
-        """Learn the rows of X; return self.
-
-        Parameters
-        ----------
-        X : array_like of shape (n, d)
-        y : ignored
-            So that it fits in pipelines.
-
-        Raises
-        ------
-        ValueError
-            If X is not valid, or has numbers beyond 1e140 (nothing has changed then).
-        """
+        """Learn the rows of X, whose numbers are at most 1e140; return self. y is ignored."""
         self.stream(X)
         return self
 
     @locked
     @in_frames
     def transform(self, X: ArrayLike) -> np.ndarray:
-        """Return the rows of X standardised by what is known now, which stays as it is.
-
-        Parameters
-        ----------
-        X : array_like of shape (n, d)
-
-        Returns
-        -------
-        ndarray of shape (n, d)
-
-        Raises
-        ------
-        ValueError
-            As in ``partial_fit``, or before any data.
-        """
+        """Return the rows of X standardised by the rows learnt so far, shape (n, d)."""
         self._refuse_unseen()
-        return self._transform(self._inputs(X, self._width()))
+        return self._transform(self._check_inputs(X, self._width()))
 
     @locked
     def stream(self, X: ArrayLike) -> np.ndarray:
-        """Return each row of X standardised by the rows before it, and learn it then.
-
-        The bits are the same however the rows are cut into calls.
+        """Return each row of X standardised by the rows before it, and learn it after that.
 
         Parameters
         ----------
@@ -169,14 +129,10 @@ class Standardizer(State, Transformer, Params):
         Returns
         -------
         ndarray of shape (n, d)
-
-        Raises
-        ------
-        ValueError
-            As in ``partial_fit``.
+            The same bits however the rows are cut into calls.
         """
         self._compare_columns(X)
-        return self._learn(self._inputs(X, self._width()), X)
+        return self._learn(self._check_inputs(X, self._width()), X)
 
     @locked
     def reset(self) -> Self:
@@ -202,18 +158,19 @@ class Standardizer(State, Transformer, Params):
 
     def _begin(self, d: int) -> None:
         """Make the state for rows of width d."""
-        self._set_clip()
+        clip = self._checked_params().clip
+        self._clip_at = np.inf if clip is None else clip
         self._make_state(d=d, counts=1)
 
     def _learn(self, rows: np.ndarray, X: Any) -> np.ndarray:
-        """Stream rows that X gave, perhaps the first."""
+        """Stream the checked rows of X, perhaps the first."""
         if not hasattr(self, "_counts"):
             self._begin(rows.shape[1])
             self._remember_columns(X, rows.shape[1])
         return self._stream(rows)
 
     def _stream(self, X: np.ndarray) -> np.ndarray:
-        """Do what ``stream`` does, for checked inputs, C-contiguous."""
+        """Stream checked inputs, C-contiguous."""
         self._refuse_fault()
         out = np.empty(X.shape)
         self._mark_changing()
@@ -223,7 +180,7 @@ class Standardizer(State, Transformer, Params):
         return out
 
     def _transform(self, X: np.ndarray) -> np.ndarray:
-        """Return what ``transform`` does of checked inputs, C-contiguous; zeros before any data."""
+        """Transform checked inputs, C-contiguous; to zeros before any data."""
         out = np.zeros(X.shape)
         if self.n_seen_:
             standardise_rows(X, self._moments(), self.n_seen_, self._clip_at, out)
@@ -232,19 +189,15 @@ class Standardizer(State, Transformer, Params):
     def _moments(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         return self._origin, self._mean, self._squares
 
-    def _set_clip(self) -> None:
-        clip = self._checked_params().clip
-        self._clip_at = np.inf if clip is None else clip
-
-    def _inputs(self, X: Any, width: int | None = None) -> np.ndarray:
-        """Return checked inputs, C-contiguous."""
+    def _check_inputs(self, X: Any, width: int | None = None) -> np.ndarray:
+        """Return X checked and C-contiguous."""
         X = as_inputs(X, width)
         beyond = np.abs(X) > LARGEST
         if beyond.any():
             row, column = np.argwhere(beyond)[0]
             raise ValueError(
-                f"X has {float(X[row, column])!r} at row {row}, column {column}, beyond "
-                f"{LARGEST:g}, where squares overflow; scale such a column first"
+                f"X has {float(X[row, column])!r} at row {row}, column {column}; squares overflow "
+                f"beyond {LARGEST:g}, so scale this column first"
             )
         return np.array(X, order="C")
 

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterable
 from dataclasses import MISSING, dataclass, field, fields
 from difflib import get_close_matches
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, ClassVar, Self
 
@@ -46,11 +47,7 @@ def checked(check: Check, default: Any = MISSING, optional: bool = False) -> Any
     optional : bool
         Whether None is allowed too.
     """
-
-    def check_or_none(name: str, value: Any) -> Any:
-        return None if value is None else check(name, value)
-
-    return field(default=default, metadata={"check": check_or_none if optional else check})
+    return field(default=default, metadata={"check": check, "optional": optional})
 
 
 def positive(default: Any = MISSING, optional: bool = False) -> Any:
@@ -65,35 +62,32 @@ def nonnegative(default: Any = MISSING, optional: bool = False) -> Any:
 
 def within(interval: str, default: Any = MISSING, optional: bool = False) -> Any:
     """Declare a number in an interval, written as "(0, 1]"."""
-    return checked(
-        lambda name, value: checks.require_within(name, value, interval), default, optional
-    )
+    return checked(partial(checks.require_within, interval=interval), default, optional)
 
 
 def count(least: int, default: Any = MISSING, optional: bool = False) -> Any:
     """Declare an integer >= least."""
-    return checked(lambda name, value: checks.require_count(name, value, least), default, optional)
+    return checked(partial(checks.require_count, least=least), default, optional)
 
 
 def width(default: Any = MISSING) -> Any:
     """Declare the width of a kernel: a number > 0 whose square does not overflow."""
-    return checked(lambda name, value: checks.require_width(value, name), default)
+    return checked(checks.require_width, default)
 
 
 def discount_factor(default: Any = 1.0) -> Any:
     """Declare a discount, a number in (0, 1]."""
-    return checked(lambda name, value: checks.require_discount(value), default)
+    return checked(checks.require_discount, default)
 
 
 def random_seed(default: Any = 0) -> Any:
     """Declare the seed of a random generator, an integer >= 0."""
-    return checked(lambda name, value: checks.require_seed(value, name), default)
+    return checked(checks.require_seed, default)
 
 
 def choice(words: Iterable[str], default: Any = MISSING, optional: bool = False) -> Any:
     """Declare one of some words."""
-    words = list(words)
-    return checked(lambda name, value: checks.require_choice(name, value, words), default, optional)
+    return checked(partial(checks.require_choice, choices=list(words)), default, optional)
 
 
 def flag(default: Any = MISSING) -> Any:
@@ -133,23 +127,21 @@ class Params:
 
     def __post_init__(self) -> None:
         """Check the hyper-parameters."""
-        self._check_params()
-
-    def _check_params(self) -> None:
-        """Raise ValueError for hyper-parameters out of range.
-
-        Subclasses add what concerns several of them, after this.
-        """
         self._checked_params()
 
     def _checked_params(self) -> SimpleNamespace:
-        """Return the hyper-parameters as loops take them: plain numbers, copies of objects."""
+        """Return the hyper-parameters as loops take them; ValueError for any out of range."""
         values = {}
         for one in fields(self):
-            value = getattr(self, one.name)
-            check = one.metadata.get("check")
-            values[one.name] = check(one.name, value) if check else clone(value)
+            value, check = getattr(self, one.name), one.metadata.get("check")
+            if check and not (value is None and one.metadata["optional"]):
+                value = check(one.name, value)
+            values[one.name] = value
+        self._check_params()
         return SimpleNamespace(**values)
+
+    def _check_params(self) -> None:
+        """Raise ValueError for hyper-parameters, each in its domain, that do not go together."""
 
     def _refuse_unused(self, why: str, *names: str) -> None:
         """Raise ValueError for hyper-parameters other than the default that change nothing."""
@@ -197,7 +189,7 @@ class Params:
                     raise ValueError(f"{outer}={shown(one)} has no hyper-parameters")
                 undo.append((one, one.get_params(deep=False)))
                 one.set_params(**inner_params)
-            self._check_params()
+            self._checked_params()
         except BaseException:
             for one, values in undo:
                 vars(one).update(values)

@@ -186,7 +186,7 @@ def load(
         require(pair, "scale", scale, "a pair (lo, hi), 'past' or None")
         scale = _as_range(*scale)
     if permute is not None:
-        permute = require_seed(permute, "permute")
+        permute = require_seed("permute", permute)
     X, y = read(name)
     if permute is not None:  # before the cast to float64, where a copy is half as large
         order = np.random.default_rng(permute).permutation(len(y))

@@ -168,11 +168,11 @@ def greedy(
     ((10, 2), True)
     """
     checks.require_instance("learner", learner, Learner, "an oklnumba learner")
-    check_kernel(kernel)
+    check_kernel("kernel", kernel)
     n, d = checks.require_count("n", n, 1), checks.require_count("d", d, 1)
     lam = checks.require_positive("lam", lam)
     restarts = checks.require_count("restarts", restarts, 1)
-    rng = np.random.default_rng(checks.require_seed(seed))
+    rng = np.random.default_rng(checks.require_seed("seed", seed))
     comparator = checks.require_choice("comparator", comparator, COMPARATORS)
     search = checks.require_choice("search", search, SEARCHES)
     ridge = COMPARATORS[comparator](kernel, lam, n, d)
@@ -298,7 +298,7 @@ def drifting(
     n, d = checks.require_count("n", n, 1), checks.require_count("d", d, 2)
     turns = checks.require_nonnegative("turns", turns)
     noise = checks.require_nonnegative("noise", noise)
-    rng = np.random.default_rng(checks.require_seed(seed))
+    rng = np.random.default_rng(checks.require_seed("seed", seed))
     X = rng.uniform(-1.0, 1.0, (n, d))
     angle = 2.0 * np.pi * turns * np.arange(n) / n
     y = np.sin(3.0 * (np.cos(angle) * X[:, 0] + np.sin(angle) * X[:, 1]))
@@ -336,10 +336,10 @@ def rkhs_function(
     >>> f([[0.0, 0.0]]).shape, f.norm
     ((1,), 3.0)
     """
-    check_kernel(kernel)
+    check_kernel("kernel", kernel)
     d, centers = checks.require_count("d", d, 1), checks.require_count("centers", centers, 1)
     norm = checks.require_positive("norm", norm)
-    rng = np.random.default_rng(checks.require_seed(seed))
+    rng = np.random.default_rng(checks.require_seed("seed", seed))
     C = rng.uniform(-1.0, 1.0, (centers, d))
     a = rng.standard_normal(centers)
     a *= norm / np.sqrt(a @ kernel(C) @ a)

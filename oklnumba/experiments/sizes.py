@@ -110,7 +110,7 @@ def regret_vs_size(
     checks.require(bool(sizes), "sizes", sizes, what)
     permute = checks.require_flag("permute", permute)
     options = check_options(of_run, bound_loss, path, n_jobs, progress)
-    check_kernel(kernel)
+    check_kernel("kernel", kernel)
     check_penalty("lam", lam)
     stream = name_streams({"data": (X, y)}, kernel)[0]
     seeds = check_seeds(seeds) or [0]

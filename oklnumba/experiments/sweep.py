@@ -165,7 +165,7 @@ def check_seeds(permutations: int | Sequence[int]) -> list[int]:
         return list(range(checks.require_count("permutations", permutations, 0)))
     what = "a number of permutations, or a list of different seeds"
     given = checks.require_list("permutations", permutations, what)
-    seeds = [checks.require_seed(seed, "a seed of permutations") for seed in given]
+    seeds = [checks.require_seed("a seed of permutations", seed) for seed in given]
     checks.require(0 < len(set(seeds)) == len(seeds), "permutations", permutations, what)
     return seeds
 
@@ -210,7 +210,7 @@ def name_streams(data: Any, kernel: Any = None) -> list[Stream]:
         checks.require(_is_pair(pair), f"data {name!r}", value, what)
         own = kernel.get(name) if isinstance(kernel, Mapping) else kernel
         if own is not None:
-            check_kernel(own)
+            check_kernel("kernel", own)
         streams.append(cells.make_stream(str(name), *pair, own))
     return streams
 

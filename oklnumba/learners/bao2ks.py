@@ -31,7 +31,7 @@ def check_kernels(name: str, value: Any) -> Any:
     domain = "a kernel, or a list such as [okl.Gaussian(0.5), okl.Gaussian(2.0)]"
     require(len(listed) > 0, name, value, domain)
     for kernel in listed:
-        check_kernel(kernel, name)
+        check_kernel(name, kernel)
     return clone(value)
 
 

@@ -168,8 +168,6 @@ class Experts(Learner):
         return self._totals, self._squares, self._tally
 
     def _loss(self) -> losses.Loss:
-        if self._width is None:
-            self._check_params()  # what was assigned too, before labels are compared with B
         return self._in_force.learners[0]._loss()
 
     def _advice(self, X: np.ndarray) -> str | None:
@@ -213,7 +211,7 @@ class Experts(Learner):
         for one in self._experts:
             one._open(d)
         self._kind = KINDS[p.kind]
-        self._setting = self._loss().code, LEARNED if p.B is None else p.B, p.share
+        self._setting = p.learners[0]._loss().code, LEARNED if p.B is None else p.B, p.share
         self._block_rows = min(BLOCK_ROWS, *(one._block_rows for one in self._experts))
         self._groups = [
             (group, FeatureRows(lead._features.write, lead._features.width, self._block_rows))
@@ -222,7 +220,7 @@ class Experts(Learner):
         ]
         aside = [[i] for i, one in enumerate(self._experts) if one._in_threads]
         in_turn = [i for i, one in enumerate(self._experts) if not one._in_threads]
-        self._parts = [*aside, in_turn]  # each is played by one thread
+        self._parts = [*aside, in_turn] if in_turn else aside  # each is played by one thread
         self._make_state(experts=len(self._experts), tally=TALLY)
         self._weights = aligned_zeros(len(self._experts))
 

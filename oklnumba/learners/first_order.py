@@ -194,7 +194,7 @@ class PNorm(_FirstOrder):
 
     eta: float = positive(0.1)
     _: KW_ONLY
-    p: float = checked(lambda name, value: check_p(value), 1.5)
+    p: float = checked(check_p, 1.5)
     loss: str = loss_field("squared")
 
     def _settings(self) -> Setting:

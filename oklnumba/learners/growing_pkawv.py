@@ -23,7 +23,7 @@ PAST, DEGREE = 1, 2
 
 
 def _check_taylor(name: str, value: Any) -> TaylorFeatures:
-    if not isinstance(check_features(value), TaylorFeatures):
+    if not isinstance(check_features(name, value), TaylorFeatures):
         raise ValueError(
             f"{name} must be TaylorFeatures, whose degrees are nested, but is {shown(value)}; "
             "PKAWV takes any"

@@ -28,14 +28,14 @@ def _as_matrix(name: str, rows: Any) -> Any:
 
 def as_width(name: str, value: Any) -> float:
     """Return the width of a Gaussian kernel as a float; ValueError for anything else."""
-    return checks.require_width(value, name)
+    return checks.require_width(name, value)
 
 
 POSITIVE = "lam alpha alpha_tilde beta C eta eps lipschitz mu kappa radius largest R sigma"
 NONNEGATIVE = "B norm alignment hinge_loss gap"
 RULES: dict[str, Any] = {
     "kernel": _check_kernel,
-    "features": lambda name, features: check_features(features, name),
+    "features": check_features,
     "loss": _check_loss,
     "delta": "(0, 1)",
     **dict.fromkeys(("X", "Z", "gradients"), _as_matrix),

@@ -160,7 +160,7 @@ class Meter:
     """
 
     def __init__(self, features: Any, lam: float = 1.0):
-        self.features = check_features(features)
+        self.features = check_features("features", features)
         self.lam = checks.require_positive("lam", lam)
         self.history: list[Reading] = []
         self._width: int | None = None

@@ -13,7 +13,7 @@ from oklnumba.hot.primitives.udu import NO_DISCOUNT
 from oklnumba.theory.arguments import checked
 
 
-@checked(discount=lambda name, value: require_discount(value))
+@checked(discount=require_discount)
 def discounted_awv_bound(
     Z: ArrayLike, y: ArrayLike, lam: float, discount: float, comparators: ArrayLike
 ) -> np.ndarray:

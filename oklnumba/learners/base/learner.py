@@ -22,6 +22,7 @@ its own. A learner made of others (``OneVsRest``, ``Experts``) overrides what it
 
 from __future__ import annotations
 
+import copy
 import math
 import os
 import sys
@@ -325,8 +326,7 @@ class Learner(State, Params):
 
     def _open(self, d: int, outputs: int = 1) -> None:
         """Make the state, of the present hyper-parameters."""
-        self._check_params()
-        self._hyper = self._checked_params()
+        self._hyper = copy.deepcopy(self._checked_params())
         self._outputs = outputs
         try:
             self._start(d)
@@ -418,7 +418,8 @@ class Learner(State, Params):
         return self._checked_params() if self._width is None else self._hyper
 
     def _loss(self) -> losses.Loss:
-        return losses.get(getattr(self._in_force, "loss", "squared"))
+        params = self if self._width is None else self._hyper
+        return losses.get(getattr(params, "loss", "squared"))
 
     @cached_property
     def _loss_code(self) -> int:
@@ -532,13 +533,14 @@ class Learner(State, Params):
         """Return hyper-parameters and state; closures and buffers are made again."""
         meta, arrays = self._contents()
         arrays = {name: np.array(a) for name, a in arrays.items()}  # others may learn meanwhile
-        return {"params": self.get_params(deep=False), "meta": meta, "arrays": arrays}
+        made_with = {} if self._width is None else vars(self._hyper)
+        params = self.get_params(deep=False)
+        return {"params": params, "made_with": made_with, "meta": meta, "arrays": arrays}
 
     def __setstate__(self, contents: dict[str, Any]) -> None:
         """Take over what ``__getstate__`` returned."""
-        meta, arrays = contents["meta"], contents["arrays"]
-        super().__setstate__(from_spec(meta["spec"], arrays).get_params(deep=False))
-        self._adopt(meta, arrays)
+        super().__setstate__(contents["params"] | contents["made_with"])
+        self._adopt(contents["meta"], contents["arrays"])
         vars(self).update(contents["params"])  # what was assigned since, for the next reset
 
     def _copy_with_output(self) -> Self:
