@@ -1,4 +1,51 @@
-"""Online kernel learning with regret guarantees, at the speed of the hardware."""
+"""Online kernel learning with regret guarantees, at the speed of the hardware.
+
+Classes and their papers; docs/algorithms.md has the algorithms and scripts too:
+
+SelfTuning                    ours, after Vovk 1998; Jacobsen, Cutkosky 2024
+KernelAWV                     Jézéquel, Gaillard, Rudi 2019, section 2, eq. 3
+KernelRidge                   Jézéquel, Gaillard, Rudi 2019, section 2
+PKAWV                         Jézéquel, Gaillard, Rudi 2019, Algorithm 1
+PKAWV.known_inputs            Jézéquel, Gaillard, Rudi 2019, Corollary 8
+GrowingPKAWV                  Jézéquel, Gaillard, Rudi 2019, section 3.1, Theorem 4
+NystromAWV                    Jézéquel, Gaillard, Rudi 2019, Algorithm 2
+KONS                          Calandriello, Lazaric, Valko 2017 (ICML), Algorithm 1
+SketchedKONS                  Calandriello, Lazaric, Valko 2017 (ICML), Algorithm 3
+ProsNKONS                     Calandriello, Lazaric, Valko 2017 (NIPS), Algorithm 1
+KORS                          Calandriello, Lazaric, Valko 2017 (ICML), Algorithm 2
+UniformSampling, ALD          Engel, Mannor, Meir 2004 (ALD)
+POMDR                         Li, Liao 2023, Algorithm 1
+POMD                          Li, Liao 2023, eq. 2, 6, 7
+KernelOGD                     Kivinen, Smola, Williamson 2004
+BOGD                          Zhao et al. 2012
+Projectron                    Orabona, Keshet, Caputo 2009
+KRLS                          Engel, Mannor, Meir 2004
+FOGD                          Lu, Hoi, Wang, Zhao, Liu 2016, Algorithm 1
+NOGD                          Lu, Hoi, Wang, Zhao, Liu 2016, Algorithm 2
+SkeGD                         Zhang, Liao 2019
+BAO2KS                        Liao, Li 2021
+OGD, LazyOGD                  Zhang 2019, sections 2.3 and 3
+PNorm                         Zhang 2019, section 2.3, item 3
+ExponentiatedGradient, Hedge  Zhang 2019, section 2.3, item 4
+AdaptiveFTRL                  Zhang 2019, section 2.5, Corollary 1
+StronglyConvexFTRL            Zhang 2019, section 3, Theorem 4
+ExpConcaveFTRL                Zhang 2019, section 4, Theorem 6
+OnlineNewtonStep              Calandriello, Lazaric, Valko 2017 (ICML), Algorithm 1
+SketchedONS                   Luo et al. 2016
+Perceptron, Winnow            Zhang 2019, section 2.4
+LinearAWV, LinearRidge        Jézéquel, Gaillard, Rudi 2019, section 2
+TaylorFeatures                Jézéquel, Gaillard, Rudi 2019, eq. 6
+FourierFeatures               Rahimi, Recht 2007
+NystromFeatures               Williams, Seeger 2001
+WithFeatures                  on the features of any map
+Experts                       Vovk 1998; Zhang 2019, Example 6
+OneVsRest, MultiOutput        Rifkin, Klautau 2004
+Standardizer, Standardized    Welford 1962
+OnlineToBatch                 Helmbold, Warmuth 1995; Li, Liao 2023, Theorem 3
+interop.OnlineClassifier      Pedregosa et al. 2011
+interop.OnlineRegressor       Pedregosa et al. 2011
+interop.to_river              Montiel et al. 2021
+"""
 
 from __future__ import annotations
 
@@ -17,7 +64,6 @@ from oklnumba.experiments import adversary, oco
 from oklnumba.experiments.sizes import regret_vs_size
 from oklnumba.experiments.sweep import sweep
 from oklnumba.experiments.table import Table
-from oklnumba.learners import catalogue
 from oklnumba.learners.awv import PKAWV, KernelAWV, KernelRidge, LinearAWV, LinearRidge
 from oklnumba.learners.bao2ks import BAO2KS
 from oklnumba.learners.base.learner import load
@@ -57,7 +103,6 @@ from oklnumba.protocol.warming import warm_up
 MulticlassRun = Run  # what OneVsRest.run returned a class of its own for
 
 __version__ = "0.1.0"
-__doc__ = f"{__doc__}\n\n{catalogue.text()}\n"
 
 __all__ = [
     "ALD",

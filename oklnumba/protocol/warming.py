@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 import warnings
 from collections.abc import Iterator
@@ -18,7 +19,6 @@ from oklnumba.core.params import Params, clone, describe, find_class
 from oklnumba.hot.primitives.jit import cache_folder
 from oklnumba.learners.awv import PKAWV
 from oklnumba.learners.base.learner import Learner, level_of_caller
-from oklnumba.learners.catalogue import CATALOGUE
 from oklnumba.learners.first_order import OGD
 from oklnumba.protocol.run import run
 from oklnumba.protocol.several import MultiOutput, OneVsRest
@@ -105,9 +105,9 @@ def warm_up(*learners: str | Learner, progress: bool = False) -> dict[str, float
 
 
 def warmable() -> list[str]:
-    """Return the names of the classes of learners, in the order of the catalogue."""
-    names = [name for entry in CATALOGUE for name in entry.names.split(", ")]
-    return [name for name in names if issubclass(find_class(name) or Params, Learner)]
+    """Return the names of the classes of learners that oklnumba exports."""
+    found = {name: find_class(name) or Params for name in sys.modules["oklnumba"].__all__}
+    return [n for n, cls in found.items() if issubclass(cls, Learner) and cls is not Learner]
 
 
 def examples(learner: str | Learner) -> Iterator[Learner]:
