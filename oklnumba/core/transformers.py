@@ -1,4 +1,4 @@
-"""What scikit-learn asks of a step in a pipeline (names, widths, frames), without importing it."""
+"""Base class of pipeline steps: names and widths of columns, frames; without scikit-learn."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ OUTPUTS = "default", "pandas", "polars"
 class Transformer:
     """Base of feature maps, samplers and the standardizer, which are steps of pipelines.
 
-    A subclass has ``fit``, ``transform`` decorated by ``in_frames``, and ``_names_out``, which
-    makes the names of the features from those of the columns.
+    A subclass has ``fit``, ``transform`` decorated by ``in_frames``, and ``_names_out(columns)``,
+    which returns the names of the features.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ class Transformer:
     def set_output(self, *, transform: str | None = None) -> Self:
         """Let ``transform`` return arrays ("default") or frames ("pandas", "polars"); return self.
 
-        None changes nothing. Without a call ``sklearn.set_config(transform_output=...)`` decides.
+        None changes nothing. If it is never called, ``sklearn.set_config`` decides.
         """
         if transform is not None:
             require_choice("transform", transform, OUTPUTS)
@@ -85,7 +85,7 @@ class Transformer:
             del self.feature_names_in_
 
     def _compare_columns(self, X: Any) -> None:
-        """Raise, in scikit-learn's words, if X has other columns than the data of ``fit``."""
+        """Raise the errors of scikit-learn if X has other columns than the data of ``fit``."""
         names, known = _get_column_names(X), getattr(self, "feature_names_in_", None)
         if names is not None and known is not None and names != list(known):
             raise ValueError(_describe_difference(names, list(known)))
@@ -112,7 +112,7 @@ class Transformer:
 
 
 def in_frames(transform: Callable) -> Callable:
-    """Decorate ``transform``: compare X with ``fit``, return what ``set_output`` asks for."""
+    """Decorate ``transform``: compare X with ``fit``, return what ``set_output`` chose."""
 
     @functools.wraps(transform)
     def wrapped(self: Transformer, X: Any) -> Any:
@@ -123,7 +123,7 @@ def in_frames(transform: Callable) -> Callable:
         kind = getattr(self, "_sklearn_output_config", {}).get("transform", default)
         if kind == "default":
             return Z
-        columns = None  # those of ``fit``, which a map does not need
+        columns = None  # names of ``fit``, if there was one
         if not hasattr(self, "n_features_in_"):
             columns = _get_column_names(X) or _number_columns(_get_width(X) or 0)
         names = self.get_feature_names_out(columns).tolist()

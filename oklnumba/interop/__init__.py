@@ -1,6 +1,6 @@
-"""Learners in other libraries' clothes, each loaded on first use: scikit-learn and river.
+"""Learners as estimators of scikit-learn and models of river.
 
-Neither library is needed until one of these names is asked for.
+Each is loaded on first use, so neither library is needed before.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""scikit-learn estimators over any learner: one prequential pass is the fit."""
+"""scikit-learn estimators over any learner: ``fit`` plays the rows once, in order."""
 
 from __future__ import annotations
 
@@ -16,38 +16,28 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from oklnumba.core.checks import require
 from oklnumba.core.inputs import as_classes, as_label_array, as_rows, is_frame
-from oklnumba.interop.probabilities import LOSSES, probabilities
+from oklnumba.interop.probabilities import LOSSES, compute_probabilities
 from oklnumba.learners.base.learner import Learner, clone_learner
 from oklnumba.learners.self_tuning.learner import SelfTuning
 from oklnumba.protocol.run import run
 from oklnumba.protocol.several import MultiOutput, OneVsRest
 
-__all__ = ["OnlineClassifier", "OnlineRegressor"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 class OnlineEstimator(BaseEstimator):
-    """What classifier and regressor share: the learner that is given, and the one that plays."""
+    """Base of classifier and regressor: ``learner`` has the hyper-parameters, ``learner_`` plays.
+
+    Hyper-parameters that are set later take effect at the next ``fit``.
+    """
 
     learner: Learner | None
 
     def set_params(self, **params: Any) -> Self:
-        """Set ``learner``, or ``learner__name`` of the learner that was given; return self.
-
-        Raises
-        ------
-        ValueError
-            For a name that is no hyper-parameter, or is one of a learner that was not given.
-        """
-        nested = [name for name in params if name.startswith("learner__")]
+        """Set ``learner``, or hyper-parameters of it as ``learner__name``; return self."""
+        nested = any(name.startswith("learner__") for name in params)
         if nested and params.get("learner", self.learner) is None:
-            name = type(self).__name__
             raise ValueError(
-                f"{nested[0]} cannot be set, for learner is None, which stands for "
-                f"okl.SelfTuning(): give the learner to be set, {name}(okl.SelfTuning()), say"
+                "learner is None, so its hyper-parameters cannot be set; make the estimator with "
+                f"the learner: {type(self).__name__}(okl.SelfTuning())"
             )
         return super().set_params(**params)
 
@@ -59,38 +49,31 @@ class OnlineEstimator(BaseEstimator):
         tags.input_tags.sparse = True
         return tags
 
-    def _fresh(self) -> Learner:
-        """Return a learner without data of the hyper-parameters that were given."""
-        what, name = self.learner, type(self).__name__
-        if what is None:
-            return SelfTuning()
-        if isinstance(what, Learner) and what._can_be_member:
-            return clone_learner(what)
-        cure = "pass one such as okl.PKAWV(okl.TaylorFeatures(2)), or None for okl.SelfTuning()"
-        if isinstance(what, type) and issubclass(what, Learner):
-            cure = f"make one of that class, {name}(okl.{what.__name__}(...))"
-        elif isinstance(what, Learner):
-            cure = f"pass the learner within: {name} sees to several classes or labels itself"
-        raise ValueError(f"learner must be an oklnumba learner, but is {what!r}; {cure}")
+    def _clone_learner(self) -> Learner:
+        """Return a learner without data, of the hyper-parameters of ``learner``."""
+        if isinstance(self.learner, OneVsRest | MultiOutput):
+            raise ValueError(
+                f"learner is a {type(self.learner).__name__}; pass the learner within it, because "
+                f"{type(self).__name__} handles several classes or labels itself"
+            )
+        return SelfTuning() if self.learner is None else clone_learner(self.learner)
 
-    def _validated(self, *data: ArrayLike, reset: bool = False, **options: Any) -> Any:
-        """Return X, or X and y, as scikit-learn checks them; a column that will not do is named."""
+    def _validate(self, *data: ArrayLike, reset: bool = False, **options: Any) -> Any:
+        """Return X, or X and y, checked by scikit-learn; errors name the column of a frame."""
         options |= {"accept_sparse": "csr", "dtype": np.float64}
         try:
-            with np.errstate(over="ignore"):  # what is beyond is infinity, and refused as that
+            with np.errstate(over="ignore"):  # overflows become infinity, which is refused
                 return validate_data(self, *data, reset=reset, **options)
         except (TypeError, ValueError):
             if is_frame(data[0]):
-                as_rows(data[0])  # raises where it is the frame, and says where in it
+                as_rows(data[0])  # raises an error that names the column
             raise
-        except ArithmeticError as error:  # of integers and decimals that no float holds
-            raise ValueError(
-                f"X or y has a number beyond double precision: {error}; scale it, or leave it out"
-            ) from error
+        except ArithmeticError as error:  # integers and decimals beyond all floats
+            raise ValueError(f"X or y has a number beyond double precision: {error}") from error
 
     @contextmanager
-    def _as_before_on_error(self) -> Iterator[None]:
-        """Take back all attributes where the block raises."""
+    def _undo_on_error(self) -> Iterator[None]:
+        """Restore all attributes if the block raises."""
         before = vars(self).copy()
         try:
             yield
@@ -101,107 +84,86 @@ class OnlineEstimator(BaseEstimator):
 
     def _play(self, player: Learner, X: np.ndarray, y: np.ndarray) -> Self:
         """Play the rounds; keep the player and the run."""
-        player._as_labels(y, X.shape[0])  # here, so that errors do not speak of a stream
-        done = run(player, [(X, y)])  # in a chunk: the run does not hold the data
-        if done.interrupted:  # half a fit is none
+        player._as_labels(y, X.shape[0])  # here, so that errors do not speak of chunks
+        done = run(player, [(X, y)])  # a chunk, because the run would keep a reference to X
+        if done.interrupted:
             raise KeyboardInterrupt
-        self.run_, self.learner_, self._made_of = done, player, repr(self.learner)
+        self.run_, self.learner_ = done, player
         return self
-
-    def _playing(self) -> Learner:
-        """Return the player so far, or raise ValueError where another ``learner`` is given now."""
-        before = getattr(self, "_made_of", repr(self.learner))
-        if before != repr(self.learner):
-            raise ValueError(
-                f"learner is now {self.learner!r}, but {before} has played so far; "
-                "call fit to start afresh, or set it back"
-            )
-        return self.learner_
 
 
 def has_probabilities(estimator: OnlineClassifier) -> bool:
-    """Say whether its forecasts are probabilities; AttributeError with the reason if not."""
-    player = getattr(estimator, "learner_", None) or estimator._fresh()
+    """Return True if forecasts are probabilities; else raise AttributeError with the reason."""
+    player = getattr(estimator, "learner_", None) or estimator._clone_learner()
     loss = player._loss().name
     if loss not in LOSSES:
         raise AttributeError(
-            f"forecasts under the {loss} loss are no probabilities: take a learner with the "
-            f"{' or '.join(LOSSES)} loss, or sklearn.calibration.CalibratedClassifierCV"
+            f"forecasts under the {loss} loss are no probabilities; use the {' or '.join(LOSSES)} "
+            "loss, or sklearn.calibration.CalibratedClassifierCV"
         )
     return True
 
 
 def check_label_type(labels: np.ndarray, name: str = "y") -> np.ndarray:
-    """Return labels, or raise ValueError unless they are numbers, bools or texts, of one type.
+    """Return labels; ValueError unless all are texts, all numbers or all bools.
 
-    What an array of objects holds, integers or bools, becomes an array of these.
+    Integers or bools in an array of objects become an array of integers or bools.
     """
     require(labels.ndim == 1, name, labels, "a 1-D array of labels")
-    kind, other = labels.dtype.kind, np.zeros(len(labels), dtype=bool)
-    if kind == "O":
-        kinds = np.array([kind_of(label) for label in labels] or ["U"])
-        kind, other = str(kinds[0]), kinds != kinds[0]
-    if kind not in "biufU" or other.any():
-        row = int(np.argmax(other))
+    kinds, allowed = np.full(len(labels), labels.dtype.kind), "biufU"
+    if labels.dtype.kind == "O":
+        scalars = [np.asarray(one) if np.ndim(one) == 0 else labels for one in labels]
+        kinds, allowed = np.array([one.dtype.kind for one in scalars] or ["U"]), "biU"
+    odd = ~np.isin(kinds, list(allowed)) | (kinds != kinds[:1])
+    if odd.any():
+        row = int(np.argmax(odd))
         label = labels.tolist()[row]
         raise ValueError(
             f"Unknown label type: {name} has {label!r} ({type(label).__name__}) at row {row}; "
-            "labels must be all texts, all integers or all bools: drop rows without a label, or "
-            "make texts of them, y.astype(str)"
+            "labels must be all texts, all integers or all bools; drop rows without a label, or "
+            "convert labels to texts by y.astype(str)"
         )
-    if labels.dtype.kind == "O" and kind in "bi":
-        return labels.astype(bool if kind == "b" else np.int64)
+    if labels.dtype.kind == "O" and kinds[0] in "bi":
+        return labels.astype(bool if kinds[0] == "b" else np.int64)
     return labels
 
 
-def kind_of(label: object) -> str:
-    """Return the letter NumPy has for a label among objects: a text, a bool, an integer; or "O"."""
-    if isinstance(label, str):
-        return "U"
-    if isinstance(label, bool | np.bool_):
-        return "b"
-    whole = isinstance(label, int | np.integer) and -(2**63) <= label < 2**63
-    return "i" if whole else "O"
-
-
 class OnlineClassifier(ClassifierMixin, OnlineEstimator):
-    """A classifier of scikit-learn over any learner; its fit is one pass, forecast by forecast.
+    """A scikit-learn classifier over any learner; its fit is one online pass over the rows.
 
     Parameters
     ----------
     learner : Learner, optional
-        Its hyper-parameters are used; it is not played itself. None: ``okl.SelfTuning()``, which
-        takes raw numbers and needs no tuning. Its own are ``learner__name``, nested to any depth
-        as in ``learner__features__sigma``.
+        Gives the hyper-parameters; it is not played itself. None: ``okl.SelfTuning()``, which
+        takes raw numbers and needs no tuning. In a grid search its hyper-parameters are
+        ``learner__name``, nested to any depth as in ``learner__features__sigma``.
 
     Attributes
     ----------
     learner_ : Learner or OneVsRest
         The learner that has played: for two classes on the labels -1, for ``classes_[0]``, and +1;
-        for more a ``OneVsRest``. ``learner_.save(path)`` writes it without pickle.
+        for more classes a ``OneVsRest``. ``learner_.save(path)`` writes it without pickle.
     classes_ : ndarray of shape (K,)
         The classes, sorted.
     run_ : Run
-        The online protocol of ``fit``, or of the last ``partial_fit``: each forecast was made
-        before its label was seen, so ``run_.mistake_rate`` is an honest error, without a test set,
-        and ``run_.certificate`` has the regret. It does not hold the data.
-    n_features_in_ : int
-        Width of X.
-    feature_names_in_ : ndarray of str, shape (n_features_in_,)
-        Names of the columns, where X had some.
+        The online protocol of ``fit``, or of the last ``partial_fit``. Each forecast was made
+        before its label was seen, so ``run_.mistake_rate`` is an honest error without a test set;
+        ``run_.certificate`` has the regret. It does not hold the data.
+    n_features_in_, feature_names_in_
+        Width of X, and names of its columns if it had some.
 
     Notes
     -----
-    - The rows are played in their order, once; a fit is ``okl.run`` of a fresh learner, to the bit.
-      Sort by time what came in time, and shuffle what is sorted by class.
-    - Linear learners have no intercept: give X a column of ones, or take
+    - The rows are played in their order, once; a fit is ``okl.run`` of a new learner, bit for bit.
+      Sort rows by time if they have one, and shuffle rows that are sorted by class.
+    - Linear learners have no intercept: give X a column of ones, or use
       ``WithFeatures(TaylorFeatures(...), ...)``.
-    - Sparse rows are made dense block by block, never all at once.
-    - No ``sample_weight``: a round is a row, and the regret bounds count each once.
-    - The tag ``poor_score`` is set for any learner but the self-tuning one: what others reach in
-      one pass is for their scales, widths and rates to decide, which are the user's.
-    - A learner that was given a fixed number of rounds (``horizon``) counts those of
-      ``partial_fit`` too.
+    - Sparse rows become dense block by block, never all at once.
+    - There is no ``sample_weight``: regret bounds count each round once.
+    - The tag ``poor_score`` is set for any learner but the self-tuning one: the others reach good
+      scores in one pass only with suitable widths and rates.
+    - A ``horizon`` given to the learner counts the rounds of ``partial_fit`` too.
+    - Hyper-parameters that are set after the first rows take effect at the next ``fit``.
 
     Examples
     --------
@@ -219,7 +181,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         self.learner = learner
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Start afresh and play the rows of X in their order, once; return self.
+        """Play the rows of X in order with a new learner; return self.
 
         Parameters
         ----------
@@ -230,42 +192,33 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         Raises
         ------
         ValueError
-            If X, y or ``learner`` is not valid; the estimator is as before then.
+            If X, y or ``learner`` is not valid; the estimator has not changed then.
         FloatingPointError
             If the numbers of a round are beyond double precision.
         """
-        with self._as_before_on_error():
-            player = self._fresh()
-            X, y = self._validated(X, as_classes(y, "y"), reset=True)
-            with np.errstate(invalid="ignore"):  # labels that no integer holds
+        with self._undo_on_error():
+            player = self._clone_learner()
+            X, y = self._validate(X, as_classes(y, "y"), reset=True)
+            with np.errstate(invalid="ignore"):  # from labels beyond all integers
                 y = check_label_type(y)
                 check_classification_targets(y)
             classes = np.unique(y)
             if len(classes) < 2:
                 raise ValueError(
-                    f"y has 1 class, {classes.tolist()[0]!r} in all rows, but must have two; where "
-                    "others come later use partial_fit(X, y, classes=[...]) with all of them"
+                    f"y has 1 class, {classes.tolist()[0]!r} in all rows, but needs two; if others "
+                    "come later use partial_fit(X, y, classes=[...]) with all of them"
                 )
-            return self._start(player, classes, X, y)
+            return self._play_first(player, classes, X, y)
 
     def partial_fit(self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
-        """Go on: play the rows of X in their order; return self.
+        """Play more rows, in order; return self.
 
         Parameters
         ----------
         X : array_like, frame or scipy.sparse of shape (n, d)
         y : array_like of shape (n,)
         classes : array_like of shape (K,)
-            All labels that may ever come; only needed at the first call, without a ``fit`` before.
-
-        Raises
-        ------
-        ValueError
-            If X, y or ``learner`` is not valid, y has a label that is not in ``classes``, or
-            ``classes`` are missing at the first call or others later; the estimator is as before
-            then.
-        FloatingPointError
-            If the numbers of a round are beyond double precision.
+            All labels that may ever come; needed at the first call if there was no ``fit``.
         """
         first = not hasattr(self, "learner_")
         if classes is not None:
@@ -274,29 +227,28 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         if first and (classes is None or len(classes) < 2):
             raise ValueError(
                 "the first call of partial_fit needs classes, all labels that may ever come, at "
-                f"least two; they are {classes if classes is None else classes.tolist()}"
+                f"least two, but they are {classes if classes is None else classes.tolist()}"
             )
         if not first and classes is not None and not np.array_equal(classes, self.classes_):
             raise ValueError(
                 f"classes are {classes.tolist()}, but were {self.classes_.tolist()} at the first "
-                "call; leave them out, or call fit to start afresh"
+                "call; leave them out, or call fit to start again"
             )
-        with self._as_before_on_error():
-            X, y = self._validated(X, as_classes(y, "y"), reset=first)
+        with self._undo_on_error():
+            X, y = self._validate(X, as_classes(y, "y"), reset=first)
             y = check_label_type(y)
             if first:
-                return self._start(self._fresh(), classes, X, y)
-            return self._play(self._playing(), X, self._labels(y))
+                return self._play_first(self._clone_learner(), classes, X, y)
+            return self._play(self.learner_, X, self._encode_labels(y))
 
-    def _start(self, player: Learner, classes: np.ndarray, X: np.ndarray, y: np.ndarray) -> Self:
+    def _play_first(self, player: Learner, classes: Any, X: np.ndarray, y: np.ndarray) -> Self:
         self.classes_ = classes
-        several = len(classes) > 2
-        return self._play(
-            OneVsRest(player, classes.tolist()) if several else player, X, self._labels(y)
-        )
+        if len(classes) > 2:
+            player = OneVsRest(player, classes.tolist())
+        return self._play(player, X, self._encode_labels(y))
 
-    def _labels(self, y: np.ndarray) -> np.ndarray:
-        """Return the labels that the player takes: -1 and +1 for two classes, else as they are."""
+    def _encode_labels(self, y: np.ndarray) -> np.ndarray:
+        """Return the labels that the player takes: -1 and +1 for two classes, else y itself."""
         known = np.zeros(len(y), dtype=bool)
         for label in self.classes_:
             known |= y == label
@@ -304,7 +256,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
             row = int(np.argmin(known))
             raise ValueError(
                 f"y has {y.tolist()[row]!r} at row {row}, which is not one of the classes "
-                f"{self.classes_.tolist()}; the first call of partial_fit names all classes"
+                f"{self.classes_.tolist()}; pass all classes to the first call of partial_fit"
             )
         return np.where(y == self.classes_[1], 1.0, -1.0) if len(self.classes_) == 2 else y
 
@@ -318,25 +270,14 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         Returns
         -------
         ndarray of shape (n,) or (n, K)
-            For two classes one forecast, above 0 for ``classes_[1]``; else one for each class.
-
-        Raises
-        ------
-        ValueError
-            If X is not valid, or its columns are not those of the fit; NotFittedError before any.
+            For two classes a forecast above 0 means ``classes_[1]``; else a score for each class.
         """
         check_is_fitted(self)
-        X = self._validated(X)
+        X = self._validate(X)
         return self.learner_.predict(X) if len(self.classes_) == 2 else self.learner_.scores(X)
 
     def predict(self, X: ArrayLike) -> np.ndarray:
-        """Return the classes forecast for the rows of X, (n,), as ``decision_function`` has them.
-
-        Raises
-        ------
-        ValueError
-            As in ``decision_function``.
-        """
+        """Return the classes forecast for the rows of X, shape (n,)."""
         F = self.decision_function(X)
         return self.classes_[np.argmax(F, axis=1) if F.ndim == 2 else (F > 0.0).astype(int)]
 
@@ -344,28 +285,22 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
     def predict_proba(self, X: ArrayLike) -> np.ndarray:
         """Return the probabilities of the classes for the rows of X, (n, K).
 
-        Of a forecast f under the logistic loss that of ``classes_[1]`` is 1 / (1 + exp(-f)), and of
-        several classes these, divided by their sum. Under the squared loss it is (1 + f) / 2,
-        clipped to [0, 1], and for several classes the nearest point of the simplex.
-
-        Raises
-        ------
-        ValueError
-            As in ``decision_function``.
-        AttributeError
-            Under another loss, whose forecasts are no probabilities; ``hasattr`` says so before.
+        Under the logistic loss a forecast f gives ``classes_[1]`` the probability
+        1 / (1 + exp(-f)); with several classes these are divided by their sum. Under the squared
+        and the squared hinge loss it is (1 + f) / 2, clipped to [0, 1]; with several classes the
+        nearest point of the simplex. Other losses have no probabilities (AttributeError).
 
         Notes
         -----
-        Under the squared loss the Brier score sum_t (p_t - 1{y_t = +1})^2 of these forecasts in a
-        run is at most a quarter of the run's squared loss, since to clip only takes them nearer to
-        the labels; so regret bounds for the squared loss hold for Brier scores, divided by 4. The
-        same is true of the simplex and the sum over the classes, and of the squared hinge loss,
-        which is not below the squared loss of the clipped forecast.
+        Under the squared loss the Brier score sum_t (p_t - 1{y_t = +1})^2 of a run is at most a
+        quarter of the run's squared loss, because clipping moves forecasts towards the labels. So
+        regret bounds for the squared loss, divided by 4, hold for Brier scores. The same is true
+        of the simplex and the sum over the classes, and of the squared hinge loss, which is at
+        least the squared loss of the clipped forecast.
         """
         F = self.decision_function(X)
         scores = np.stack([-F, F], axis=1) if F.ndim == 1 else F
-        return probabilities(self.learner_._loss().name, scores)
+        return compute_probabilities(self.learner_._loss().name, scores)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -374,36 +309,26 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
 
 
 class OnlineRegressor(RegressorMixin, OnlineEstimator):
-    """A regressor of scikit-learn over any learner; its fit is one pass, forecast by forecast.
+    """A scikit-learn regressor over any learner; its fit is one online pass over the rows.
 
     Parameters
     ----------
     learner : Learner, optional
-        With a loss for real labels. Its hyper-parameters are used; it is not played itself. None:
-        ``okl.SelfTuning()``, which takes raw numbers and needs no tuning. Its own are
-        ``learner__name``, nested to any depth as in ``learner__features__sigma``.
+        As in ``OnlineClassifier``, with a loss for real labels.
 
     Attributes
     ----------
     learner_ : Learner or MultiOutput
         The learner that has played; for labels of shape (n, K) a ``MultiOutput``.
         ``learner_.save(path)`` writes it without pickle.
-    run_ : Run
-        The online protocol of ``fit``, or of the last ``partial_fit``: each forecast was made
-        before its label was seen, so ``run_.mean_loss`` is an honest error, without a test set, and
-        ``run_.certificate`` has the regret. It does not hold the data.
-    n_features_in_ : int
-        Width of X.
-    feature_names_in_ : ndarray of str, shape (n_features_in_,)
-        Names of the columns, where X had some.
+    run_, n_features_in_, feature_names_in_
+        As in ``OnlineClassifier``; the honest error is ``run_.mean_loss``.
 
     Notes
     -----
-    - As in ``OnlineClassifier``: the rows are played in their order, once; no ``sample_weight``;
-      linear learners have no intercept; ``poor_score`` is set for any but the self-tuning learner.
-    - Labels are not scaled. The self-tuning learner shifts them to their middle; for others take
-      ``sklearn.compose.TransformedTargetRegressor``, or bring them to a range that suits the
-      learner's ``C``, ``B`` and ``eta``.
+    The notes of ``OnlineClassifier`` hold here too. Labels are not scaled. The self-tuning learner
+    shifts them to their middle; for others use ``sklearn.compose.TransformedTargetRegressor``, or
+    scale the labels to a range that suits the learner's ``C``, ``B`` and ``eta``.
 
     Examples
     --------
@@ -419,71 +344,43 @@ class OnlineRegressor(RegressorMixin, OnlineEstimator):
     def __init__(self, learner: Learner | None = None):
         self.learner = learner
 
-    def _fresh(self) -> Learner:
-        learner = super()._fresh()
+    def _clone_learner(self) -> Learner:
+        learner = super()._clone_learner()
         loss = learner._loss()
-        if not loss.classes:
-            return learner
-        named = [name for name in learner.get_params() if name.split("__")[-1] == "loss"]
-        cure = f"set {named[0]}='squared'" if named else "take another, okl.SelfTuning(), say"
-        raise ValueError(
-            f"OnlineRegressor takes learners for real labels, but the {loss.name} loss of "
-            f"{learner!r} is for labels -1 and +1; {cure}, or use OnlineClassifier for classes"
-        )
+        if loss.classes:
+            raise ValueError(
+                f"OnlineRegressor needs a learner for real labels, but the {loss.name} loss of "
+                f"{learner!r} is for labels -1 and +1; use a learner with loss='squared', or "
+                "OnlineClassifier for classes"
+            )
+        return learner
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Start afresh and play the rows of X in their order, once; return self.
+        """Play the rows of X in order with a new learner; return self.
 
         Parameters
         ----------
         X : array_like, frame or scipy.sparse of shape (n, d)
         y : array_like of shape (n,) or (n, K)
             Real labels, one or K a row.
-
-        Raises
-        ------
-        ValueError
-            If X, y or ``learner`` is not valid; the estimator is as before then.
-        FloatingPointError
-            If the numbers of a round are beyond double precision.
         """
-        with self._as_before_on_error():
-            player = self._fresh()
-            X, y = self._validated(X, y, reset=True, multi_output=True, y_numeric=True)
+        with self._undo_on_error():
+            player = self._clone_learner()
+            X, y = self._validate(X, y, reset=True, multi_output=True, y_numeric=True)
             return self._play(MultiOutput(player) if y.ndim == 2 else player, X, y)
 
     def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Go on: play the rows of X in their order; return self.
-
-        Parameters
-        ----------
-        X : array_like, frame or scipy.sparse of shape (n, d)
-        y : array_like of shape (n,) or (n, K)
-
-        Raises
-        ------
-        ValueError
-            As in ``fit``, or if rows have another number of labels than before.
-        FloatingPointError
-            If the numbers of a round are beyond double precision.
-        """
+        """Play more rows, in order; return self. Arguments and errors as in ``fit``."""
         if not hasattr(self, "learner_"):
             return self.fit(X, y)
-        with self._as_before_on_error():
-            X, y = self._validated(X, y, multi_output=True, y_numeric=True)
-            return self._play(self._playing(), X, y)
+        with self._undo_on_error():
+            X, y = self._validate(X, y, multi_output=True, y_numeric=True)
+            return self._play(self.learner_, X, y)
 
     def predict(self, X: ArrayLike) -> np.ndarray:
-        """Return the forecasts for the rows of X, (n,) or (n, K), each on its own.
-
-        Raises
-        ------
-        ValueError
-            If X is not valid, or its columns are not those of the fit; NotFittedError before any.
-        """
+        """Return the forecasts for the rows of X, (n,) or (n, K), each on its own."""
         check_is_fitted(self)
-        X = self._validated(X)
-        return self.learner_.predict(X)
+        return self.learner_.predict(self._validate(X))
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -1,23 +1,21 @@
-"""Models for river: a learner that takes dicts and frames, and labels of any kind.
+"""Learners as river models: inputs are dicts or frames, labels anything hashable.
 
-River names what it takes by keys; learners take rows of a fixed width. So a model has columns,
-which are the keys of its first round, sorted by name: their order in a dict does not matter.
+River names inputs by keys, learners take rows of a fixed width. The columns of a model are the keys
+of its first round, sorted by name, so the order of a dict does not matter.
 """
 
 from __future__ import annotations
 
 import math
-import numbers
 import sys
 from collections.abc import Hashable, Iterable, Sequence
-from decimal import Decimal
 from typing import Any
 
 import numpy as np
 from river import base
 
 from oklnumba.core import checks, inputs
-from oklnumba.interop.probabilities import LOSSES, probabilities
+from oklnumba.interop.probabilities import LOSSES, compute_probabilities
 from oklnumba.learners.base.learner import Learner, check_learner, clone_learner
 from oklnumba.learners.self_tuning.learner import SelfTuning
 from oklnumba.protocol.several import OneVsRest
@@ -37,25 +35,17 @@ def to_river(
     Parameters
     ----------
     learner : Learner or OneVsRest, optional
-        Its hyper-parameters are those of the model; it is not played itself. None: SelfTuning(),
-        which needs neither scaling nor tuning.
+        Gives the hyper-parameters; it is not played itself. None: SelfTuning(), which needs
+        neither scaling nor tuning.
     task : {"classification", "regression"}
-        The squared loss serves both, so that it must be told.
     classes : sequence of at least two labels, optional
-        All labels that the stream may have (and those of OneVsRest, which has its own). None: what
-        comes; labels that are bool are two classes, others may become more at any round.
+        All labels that the stream may have (``OneVsRest`` has its own). None: two if the first
+        label is a bool, else new classes may come at any round.
 
     Returns
     -------
     RiverClassifier or RiverRegressor
         A ``river.base.MiniBatchClassifier`` or ``MiniBatchRegressor``.
-
-    Raises
-    ------
-    ValueError
-        If an argument is not valid, or ``classes`` are given for regression.
-    ImportError
-        If river is not installed.
 
     Examples
     --------
@@ -88,44 +78,44 @@ def to_river(
 
 
 class Columns:
-    """The keys of the first round, sorted by name, and the rows that dicts and frames make."""
+    """The keys of the first round, sorted by name; makes rows of dicts and frames."""
 
     def __init__(self) -> None:
-        self.keys: list[Hashable] = []  # none before the first round
+        self.keys: list[Hashable] = []  # empty before the first round
 
-    def row(self, x: dict[Hashable, Any]) -> np.ndarray:
+    def make_row(self, x: dict[Hashable, Any]) -> np.ndarray:
         """Return the values of a dict in the order of the columns, shape (d,)."""
         if not isinstance(x, dict):
             raise ValueError(f"x must be a dict of numbers by name, but is {x!r}")
         keys = self.match(x)
-        return _numbers([x[key] for key in keys], keys)
+        return _as_numbers([x[key] for key in keys], keys)
 
-    def rows(self, X: Any) -> np.ndarray:
+    def make_rows(self, X: Any) -> np.ndarray:
         """Return the rows of a frame in the order of the columns, shape (n, d)."""
         if _library(X) is None:
             raise ValueError(f"X must be a frame of {' or '.join(FRAMES)}, but is {type(X)}")
         return inputs.as_inputs(X[self.match(X.columns)])
 
     def match(self, found: Iterable[Hashable]) -> list[Hashable]:
-        """Return the columns, where these are found; before the first round it is they."""
+        """Return the columns; ValueError if these keys differ from them."""
         found = list(found)
         if not self.keys:
             if not found or len(set(found)) < len(found):
-                raise ValueError(f"x must have one number or more, each by a name, but has {found}")
-            # Names of several types, 1 and "1", have an order too.
+                raise ValueError(f"x needs one or more numbers under different keys, has {found}")
+            # Keys of several types, 1 and "1", are sorted too.
             return sorted(found, key=lambda key: (str(key), type(key).__name__))
         if len(found) == len(self.keys) and set(found) == set(self.keys):
             return self.keys
-        new, missing = _without(found, self.keys), _without(self.keys, found)
+        new = [key for key in found if key not in self.keys]
+        missing = [key for key in self.keys if key not in found]
         what = [f"new keys {new}"] * bool(new) + [f"no {missing}"] * bool(missing)
         raise ValueError(
-            f"x has {' and '.join(what)}, but learners take the same numbers every round, here "
-            f"{self.keys}: leave out new ones by river's compose.Select, write out categories by "
-            "preprocessing.OneHotEncoder(categories=...), which has all of them in every round, "
-            "and impute what is missing"
+            f"x has {' and '.join(what)}, but learners take the same columns every round, here "
+            f"{self.keys}; drop new keys by river's compose.Select, encode categories by "
+            "preprocessing.OneHotEncoder(categories=...), impute missing numbers"
         )
 
-    def keep(self, found: Iterable[Hashable]) -> None:
+    def remember(self, found: Iterable[Hashable]) -> None:
         """Make these the columns, if this was the first round."""
         self.keys = self.match(found)
 
@@ -136,54 +126,34 @@ def _library(X: Any) -> Any:
     return sys.modules[name] if name in FRAMES and hasattr(X, "columns") else None
 
 
-def _series(values: Any, like: Any) -> Any:
+def _as_series(values: Any, like: Any) -> Any:
     """Return a series of the library of a frame, with its index."""
     index = {"index": like.index} if hasattr(like, "index") else {}
     return _library(like).Series(values, **index)
 
 
-def _without(some: list[Hashable], others: list[Hashable]) -> list[Hashable]:
-    return [key for key in some if key not in set(others)]
-
-
-def _numbers(values: list[Any], keys: list[Hashable]) -> np.ndarray:
-    """Return finite numbers as float64, (d,); ValueError that names the key of any other value."""
-    try:
-        array = np.asarray(values)
-        if array.ndim == 1 and array.dtype.kind in "biuf" and np.isfinite(array).all():
-            return array.astype(np.float64)
-    except ValueError:  # a value is itself a sequence
-        pass
+def _as_numbers(values: list[Any], keys: list[Hashable]) -> np.ndarray:
+    """Return finite numbers as float64, (d,); ValueError names the key of any other value."""
     for key, value in zip(keys, values, strict=True):
-        number = isinstance(value, numbers.Real | Decimal | np.bool_)
-        if number and _finite(value):
+        # Most values are floats: the general check is slower.
+        if (type(value) is float and math.isfinite(value)) or isinstance(value, bool | np.bool_):
             continue
-        if number or value is None or str(value) in ("<NA>", "NaT"):
-            cure = "impute it, by river's preprocessing.StatImputer say"
-        else:
-            cure = (
-                f"write it out by river's preprocessing.OneHotEncoder(categories={{{key!r}: ...}})"
+        if not checks.number(value):
+            missing = value is None or isinstance(value, float) or str(value) in ("<NA>", "NaT")
+            cure = "preprocessing.StatImputer" if missing else "preprocessing.OneHotEncoder"
+            raise ValueError(
+                f"x has {checks.shown(value)} under the key {key!r}, but learners take finite "
+                f"numbers; use river's {cure}, or compose.Discard({key!r})"
             )
-        raise ValueError(
-            f"x has {checks.shown(value)} under the key {key!r}, but learners take finite numbers: "
-            f"{cure}, or leave it out by compose.Discard({key!r})"
-        )
-    return np.array([float(value) for value in values])
-
-
-def _finite(value: Any) -> bool:
-    try:
-        return math.isfinite(value)
-    except OverflowError:  # an integer beyond all floats
-        return False
+    return np.array(values, dtype=np.float64)
 
 
 class _Model:
-    """What both models have: a learner that plays, columns, and river's checks that do not fit."""
+    """Base of both models: a learner, and which of river's checks do not fit."""
 
     learner: Learner | OneVsRest | None
 
-    def _one(self) -> Learner:
+    def _clone_learner(self) -> Learner:
         """Return a learner, or scorer, of the hyper-parameters, without data."""
         if isinstance(self.learner, OneVsRest):
             return clone_learner(self.learner.learner)
@@ -192,29 +162,28 @@ class _Model:
     def _unit_test_skips(self) -> set[str]:
         """Name the checks of river in which keys come and go, which is an error here.
 
-        A forecast from a guess of what is missing is none that a bound speaks of. In river's
-        ``check_learn_many_matches_learn_one`` they come and go too.
+        No regret bound holds for forecasts from guesses of missing inputs.
         """
         return {
             "check_emerging_features",
             "check_disappearing_features",
             "check_radically_disappearing_features",
-            "check_learn_many_matches_learn_one",
+            "check_learn_many_matches_learn_one",  # keys come and go in it too
         }
 
 
 class RiverRegressor(_Model, base.MiniBatchRegressor):
-    """A regressor of river that plays a learner; ``to_river(learner, task="regression")``.
+    """A river regressor that plays a learner; ``to_river(learner, task="regression")``.
 
     Parameters
     ----------
     learner : Learner, optional
-        Its hyper-parameters; it is not played itself. None: SelfTuning().
+        Gives the hyper-parameters; it is not played itself. None: SelfTuning().
 
     Remarks
     -------
-    Columns are the keys of the first round, sorted by name; later rounds have the same ones, in any
-    order. Forecasts are 0 before any data. Rounds in bulk and one by one agree as the learner's do.
+    The columns are the keys of the first round, sorted by name; later rounds must have the same
+    keys, in any order. Errors for other keys, values or labels change nothing.
 
     Examples
     --------
@@ -229,71 +198,59 @@ class RiverRegressor(_Model, base.MiniBatchRegressor):
 
     def __init__(self, learner: Learner | None = None):
         self.learner = check_learner(learner) if learner is not None else None
-        self._player = self._one()
+        self._player = self._clone_learner()
         if self._player._loss().classes:
             raise ValueError(
-                f"the {self._player._loss().name} loss is for classes; take loss='squared' for "
+                f"the {self._player._loss().name} loss is for classes; use loss='squared' for "
                 "regression, or task='classification'"
             )
         self._columns = Columns()
 
     def learn_one(self, x: dict, y: float) -> None:
-        """Play a round.
-
-        Parameters
-        ----------
-        x : dict of number by name
-        y : number
-
-        Raises
-        ------
-        ValueError
-            If x lacks a key of the first round, has a new one or no number, or y is none (nothing
-            has changed then).
-        """
-        self._player.learn_one(self._columns.row(x), y)
-        self._columns.keep(x)
+        """Play a round: inputs by key, and a number."""
+        self._player.learn_one(self._columns.make_row(x), y)
+        self._columns.remember(x)
 
     def learn_many(self, X: Any, y: Any) -> None:
-        """Play the rows of a frame in order, labels y; the same as ``learn_one`` for each."""
-        self._player.partial_fit(self._columns.rows(X), y)
-        self._columns.keep(X.columns)
+        """Play the rows of a frame in order, as ``learn_one`` for each."""
+        self._player.partial_fit(self._columns.make_rows(X), y)
+        self._columns.remember(X.columns)
 
     def predict_one(self, x: dict) -> float:
         """Return the forecast; 0.0 before any data."""
-        return self._player.predict_one(self._columns.row(x))
+        return self._player.predict_one(self._columns.make_row(x))
 
     def predict_many(self, X: Any) -> Any:
-        """Return the forecasts of the rows of a frame, as a series of its kind."""
-        return _series(self._player.predict(self._columns.rows(X)), X)
+        """Return the forecasts for the rows of a frame, as a series of its library."""
+        return _as_series(self._player.predict(self._columns.make_rows(X)), X)
 
 
 class RiverClassifier(_Model, base.MiniBatchClassifier):
-    """A classifier of river that plays a learner; ``to_river(learner)``.
+    """A river classifier that plays a learner; ``to_river(learner)``.
 
-    Two classes are played by one learner, as -1 and +1. More, and those that are not known to be
-    two, by ``OneVsRest`` over the classes so far and one class more, which has not come yet: a new
-    class starts from that one's scorer. So forecasts are those of ``OneVsRest`` that had known all
-    classes from the start (but among those seen), to the bit.
+    If it is known that there are two classes, one learner plays them as -1 and +1. Else a
+    ``OneVsRest`` plays the classes so far and one spare class, with which the next new class
+    starts. So the forecasts are bit for bit those of a ``OneVsRest`` that knew all classes from the
+    start, restricted to the classes seen.
 
     Parameters
     ----------
     learner : Learner or OneVsRest, optional
-        Its hyper-parameters; it is not played itself. None: SelfTuning().
+        Gives the hyper-parameters; it is not played itself. None: SelfTuning().
     classes : sequence of at least two labels, optional
-        All that the stream may have. None: those that come, [False, True] where the first is a
-        bool. Naming two spares two of three scorers.
+        All that the stream may have. None: [False, True] if the first label is a bool, else those
+        that come. If you know that there are two, name them: it saves two of three scorers.
 
     Remarks
     -------
-    Columns are the keys of the first round, sorted by name; later rounds have the same ones, in any
-    order. Before any data, ``predict_one`` is None and there are no probabilities, unless the
-    classes are named. Rounds in bulk and one by one agree as the learner's do.
+    The columns are the keys of the first round, sorted by name; later rounds must have the same
+    keys, in any order. Errors for other keys, values or labels change nothing. Labels are bools,
+    texts, integers or anything hashable, but no fractions.
 
-    Probabilities are (1 + f) / 2, cut to [0, 1], of forecasts f by the squared and squared hinge
-    loss (of several classes: the nearest ones to these numbers), and 1 / (1 + exp(-f)) by the
-    logistic one (of several classes: divided by their sum). Other losses have none:
-    NotImplementedError, as river has it.
+    Probabilities are (1 + f) / 2, clipped to [0, 1], for forecasts f under the squared and squared
+    hinge loss (several classes: the nearest point of the simplex), and 1 / (1 + exp(-f)) under the
+    logistic loss (several classes: divided by their sum). Other losses have no probabilities:
+    NotImplementedError, as in river.
 
     Examples
     --------
@@ -315,141 +272,116 @@ class RiverClassifier(_Model, base.MiniBatchClassifier):
         self.classes = classes
         self._columns = Columns()
         self._codes: dict[Hashable, int] = {}  # the classes so far and their places
+        self._fixed = False  # whether no others may come
         self._player: Learner | OneVsRest | None = None
         several = isinstance(learner, OneVsRest)
         if several and classes is not None:
             raise ValueError("this OneVsRest has its classes; leave the argument classes out")
-        self._loss = self._one()._loss().name
+        self._loss = self._clone_learner()._loss().name
         if several or classes is not None:
-            self._name(learner.classes if several else classes, several)
+            self._fix_classes(learner.classes if several else classes)
 
     @property
     def _multiclass(self) -> bool:
         named = self.learner.classes if isinstance(self.learner, OneVsRest) else self.classes
         return named is None or len(named) > 2
 
-    # ---- classes ----
-
-    def _name(self, classes: Sequence[Hashable], several: bool) -> None:
-        """Take these for all the classes there will be."""
+    def _fix_classes(self, classes: Sequence[Hashable]) -> None:
+        """Make these all the classes there will be."""
         what = "at least two different labels"
         labels = checks.require_different("classes", classes, 2, what)
-        labels = [_label(label) for label in labels]
-        self._open = False
-        self._codes = {label: code for code, label in enumerate(labels)}
-        two = len(labels) == 2 and not several
-        self._player = self._one() if two else OneVsRest(self._one(), range(len(labels)))
+        self._codes = {_as_label(label): code for code, label in enumerate(labels)}
+        self._fixed = True
+        self._player = self._clone_learner()
+        if len(labels) > 2 or isinstance(self.learner, OneVsRest):
+            self._player = OneVsRest(self._player, range(len(labels)))
 
-    def _known(self, labels: list[Hashable]) -> np.ndarray:
-        """Return the places of labels among the classes, which grow by new ones."""
-        two = self._player is None and any(isinstance(label, bool) for label in labels)
-        known = [False, True] if two else self._codes
+    def _encode(self, labels: list[Hashable]) -> np.ndarray:
+        """Return the places of labels among the classes, after adding new classes."""
+        bools = self._player is None and any(isinstance(label, bool) for label in labels)
+        known = [False, True] if bools else self._codes
         new = [label for label in dict.fromkeys(labels) if label not in known]
-        if new and (two or (self._player is not None and not self._open)):
+        if new and (bools or self._fixed):
             raise ValueError(
                 f"y is {new[0]!r}, which is not one of the classes {list(known)}; name all "
                 "classes when you make the model: to_river(learner, classes=[...])"
             )
-        if two:
-            self._name(known, several=False)
-        if new and self._player is None:
-            self._open = True
-            self._player = OneVsRest(self._one(), range(len(new) + 1))
-        elif new:
-            for _ in new:
-                self._player._add_class(len(self._player.classes))
+        if bools:
+            self._fix_classes(known)
         for label in new:
+            if self._player is None:
+                self._player = OneVsRest(self._clone_learner(), [0, 1])
+            else:
+                self._player._add_class(len(self._player.classes))
             self._codes[label] = len(self._codes)
         return np.array([self._codes[label] for label in labels])
 
     def _learn(self, rows: np.ndarray, labels: Iterable[Any]) -> None:
-        """Play rounds, labels as they come."""
-        several = isinstance(labels, Iterable) and not isinstance(labels, str)
-        several = several and (not checks.has_shape(labels) or len(labels.shape) == 1)
-        checks.require(several, "y", labels, "labels, one a row of X")
-        labels = [_label(label) for label in labels]
+        labels = [_as_label(label) for label in labels]
         if len(labels) != len(rows):
             raise ValueError(f"y must have {len(rows)} labels, one a row of X, has {len(labels)}")
-        codes = self._known(labels)
-        two = not isinstance(self._player, OneVsRest)
-        self._player.partial_fit(rows, 2.0 * codes - 1.0 if two else codes)
+        codes = self._encode(labels)
+        several = isinstance(self._player, OneVsRest)
+        self._player.partial_fit(rows, codes if several else 2.0 * codes - 1.0)
 
-    def _scores(self, rows: np.ndarray) -> np.ndarray:
+    def _score(self, rows: np.ndarray) -> np.ndarray:
         """Return the scores of the classes so far, (n, K)."""
         if isinstance(self._player, OneVsRest):
             return self._player.scores(rows)[:, : len(self._codes)]
         forecasts = self._player.predict(rows)
         return np.stack([-forecasts, forecasts], axis=1)
 
-    def _probabilities(self, rows: np.ndarray) -> np.ndarray:
+    def _predict_proba(self, rows: np.ndarray) -> np.ndarray:
         """Return the probabilities of the classes so far, (n, K)."""
         if self._loss not in LOSSES:
             raise NotImplementedError(
-                f"forecasts by the {self._loss} loss are no probabilities; take a learner with the "
-                "squared, squared hinge or logistic loss, or a metric of labels"
+                f"forecasts under the {self._loss} loss are no probabilities; use a learner with "
+                "the squared, squared hinge or logistic loss, or a metric of labels"
             )
         if not self._codes:
             return np.zeros((len(rows), 0))
-        return probabilities(self._loss, self._scores(rows))
+        return compute_probabilities(self._loss, self._score(rows))
 
-    def _predicted(self, rows: np.ndarray) -> list[Hashable | None]:
-        """Return the class of the largest score, the first one on ties; None without classes."""
+    def _predict(self, rows: np.ndarray) -> list[Hashable | None]:
+        """Return the classes of the largest scores, the first on ties; None before any class."""
         if not self._codes:
             return [None] * len(rows)
         labels = list(self._codes)
-        return [labels[code] for code in self._scores(rows).argmax(axis=1)]
-
-    # ---- what river calls ----
+        return [labels[code] for code in self._score(rows).argmax(axis=1)]
 
     def learn_one(self, x: dict, y: Hashable) -> None:
-        """Play a round.
-
-        Parameters
-        ----------
-        x : dict of number by name
-        y : label
-            bool, str, int or anything hashable; no fraction, which is for regression.
-
-        Raises
-        ------
-        ValueError
-            If x lacks a key of the first round, has a new one or no number, or y is missing, a
-            fraction, or not one of the classes where these are named (nothing has changed then).
-        """
-        self._learn(self._columns.row(x)[None], [y])
-        self._columns.keep(x)
+        """Play a round: inputs by key, and a label."""
+        self._learn(self._columns.make_row(x)[None], [y])
+        self._columns.remember(x)
 
     def learn_many(self, X: Any, y: Any) -> None:
-        """Play the rows of a frame in order, labels y; the same as ``learn_one`` for each."""
-        self._learn(self._columns.rows(X), y)
-        self._columns.keep(X.columns)
+        """Play the rows of a frame in order, as ``learn_one`` for each."""
+        self._learn(self._columns.make_rows(X), y)
+        self._columns.remember(X.columns)
 
     def predict_one(self, x: dict) -> Hashable | None:
-        """Return the class that is forecast; None before there are classes."""
-        return self._predicted(self._columns.row(x)[None])[0]
+        """Return the class forecast; None before any class is known."""
+        return self._predict(self._columns.make_row(x)[None])[0]
 
     def predict_many(self, X: Any) -> Any:
-        """Return the classes forecast for the rows of a frame, as a series of its kind."""
-        return _series(self._predicted(self._columns.rows(X)), X)
+        """Return the classes forecast for the rows of a frame, as a series of its library."""
+        return _as_series(self._predict(self._columns.make_rows(X)), X)
 
     def predict_proba_one(self, x: dict) -> dict[Hashable, float]:
-        """Return the probability of each class so far; NotImplementedError where there is none."""
-        found = self._probabilities(self._columns.row(x)[None])[0]
+        """Return the probability of each class so far."""
+        found = self._predict_proba(self._columns.make_row(x)[None])[0]
         return dict(zip(self._codes, found.tolist(), strict=True))
 
     def predict_proba_many(self, X: Any) -> Any:
-        """Return the probabilities for the rows of a frame, as a frame with a column a class.
-
-        Names of columns are the classes; polars has them as text.
-        """
-        P, library = self._probabilities(self._columns.rows(X)), _library(X)
+        """Return the probabilities for the rows of a frame, as a frame with a column a class."""
+        P, library = self._predict_proba(self._columns.make_rows(X)), _library(X)
         if hasattr(X, "index"):
             return library.DataFrame(P, columns=list(self._codes), index=X.index)
         return library.DataFrame({str(label): P[:, k] for label, k in self._codes.items()})
 
 
-def _label(y: Any) -> Hashable:
-    """Return a label as Python's own type; ValueError for what is no label."""
+def _as_label(y: Any) -> Hashable:
+    """Return a label as a Python object; ValueError for missing, unhashable and fractional ones."""
     y = y.item() if isinstance(y, np.generic) else y
     try:
         valid = isinstance(y, Hashable) and y is not None and bool(y == y)
@@ -457,5 +389,5 @@ def _label(y: Any) -> Hashable:
         valid = False
     checks.require(valid, "y", y, "a label")
     if isinstance(y, float) and not y.is_integer():
-        raise ValueError(f"y is {y!r}, which is no class; for regression: task='regression'")
+        raise ValueError(f"y is {y!r}, a fraction; for regression pass task='regression'")
     return y
