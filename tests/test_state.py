@@ -1,4 +1,4 @@
-"""Rooms of arrays: rows that are spread in memory, and what of them is in files."""
+"""Arrays of the state: padded rows, room that doubles, and what of them is in files."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ import pytest
 
 import oklnumba as okl
 from oklnumba.core import cholesky
-from oklnumba.core.state import APART, aligned_zeros, spread
+from oklnumba.core.state import APART, aligned_zeros, pad_row_length
+from oklnumba.learners import kons
 
 
 @pytest.mark.parametrize("n", [1, 8, 100, 128, 136, 200, 256, 500, 512, 520, 1000, 1024, 4096])
-def test_rows_that_are_read_together_lie_apart(n):
+def test_rows_that_are_read_together_lie_in_other_cache_sets(n):
     """Four rows of a large matrix, at one column: three lines of 64 bytes apart, modulo 4096."""
-    stride = spread(n)
+    stride = pad_row_length(n)
     assert n <= stride <= n + 64
     if n <= 128:
         assert stride == n
@@ -23,7 +24,7 @@ def test_rows_that_are_read_together_lie_apart(n):
     assert np.minimum(far, 4096 - far).min() >= 3 * 64
 
 
-def test_room_behind_the_rows_is_in_no_file(tmp_path):
+def test_padding_is_not_saved(tmp_path):
     learner = okl.LinearAWV()
     rng = np.random.default_rng(0)
     X, y = rng.uniform(-1, 1, (30, 512)), rng.choice([-1.0, 1.0], 30)
@@ -68,7 +69,7 @@ def test_a_run_makes_room_for_its_rounds_once(cls, monkeypatch):
         lambda L, t, rows, *rest: rooms.append(rows) or grown(L, t, rows, *rest),
     )
     okl.run(cls(okl.Gaussian(1.0)), X, y)
-    assert rooms == [spread(700)]
+    assert rooms == [pad_row_length(700)]
     learner = cls(okl.Gaussian(1.0))
     for start in range(0, 700, 50):  # who comes in small parts gets room that doubles
         learner.partial_fit(X[start : start + 50], y[start : start + 50])
@@ -79,8 +80,10 @@ def test_blocks_of_kons_that_double_find_room_and_start_where_they_would(monkeyp
     rng = np.random.default_rng(0)
     X, y = rng.uniform(-1, 1, (300, 3)), rng.uniform(-0.5, 0.5, 300)
     expected = okl.run(okl.KONS(okl.Gaussian(1.0)), X, y)
-    for name, value in {"_ROWS": 8, "_run_rows": 16, "_LARGE": 64}.items():
-        monkeypatch.setattr(okl.KONS, name, value)
+    for name, value in {"BLOCK": 8, "LARGE_BLOCK": 16, "LARGE": 64}.items():
+        monkeypatch.setattr(kons, name, value)
+    monkeypatch.setattr(okl.KONS, "_run_rows", 16)
+    monkeypatch.setattr(okl.KONS, "_block_rows", 16)
     whole = okl.run(okl.KONS(okl.Gaussian(1.0)), X, y)
     np.testing.assert_allclose(whole.predictions, expected.predictions, rtol=1e-9, atol=1e-12)
     learner = okl.KONS(okl.Gaussian(1.0))
@@ -92,7 +95,7 @@ def test_blocks_of_kons_that_double_find_room_and_start_where_they_would(monkeyp
 
 
 @pytest.mark.parametrize("shape", [(1,), (7,), (3, 4), (500,)])
-def test_no_array_lies_near_another(shape):
+def test_arrays_lie_apart(shape):
     array = aligned_zeros(*shape)
     whole = array
     while whole.base is not None:

@@ -76,8 +76,8 @@ def read_npz(path: str | os.PathLike) -> tuple[dict[str, Any], dict[str, np.ndar
     """
     path = as_path(path)
     with refuse_damage(path):
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
         text, digest = str(arrays.pop("meta")), str(arrays.pop("digest"))
         meta = json.loads(text)
         if meta["format"] > FORMAT:
