@@ -10,37 +10,38 @@ import time
 import numpy as np
 import pytest
 
-from oklnumba.core import threads
-from oklnumba.core.guard import together
+from oklnumba.core import guard
+from oklnumba.core.guard import run_together
 
 
 @pytest.fixture(params=[1, 2, 5])
 def cores(request, monkeypatch):
-    monkeypatch.setattr(threads, "cores", lambda: request.param)
-    threads.renew()
-    yield request.param
-    threads.renew()
+    monkeypatch.setattr(guard, "count_cores", lambda: request.param)
+    monkeypatch.setattr(guard, "_pool", None)
+    return request.param
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 3, 40])
 def test_every_call_is_made_once(cores, n):
     made = []
-    together([lambda i=i: made.append(i) for i in range(n)])
+    run_together([lambda i=i: made.append(i) for i in range(n)])
     assert sorted(made) == list(range(n))
 
 
-def test_calls_overlap_where_there_are_cores(cores):
+@pytest.mark.parametrize("rounds, overlap", [(guard.FEWEST_ROUNDS, True), (1, False)])
+def test_calls_overlap_where_there_are_cores_and_rounds(cores, rounds, overlap):
     """Two calls that wait for each other end only if they run at once."""
+    overlap = overlap and cores > 1
     barrier = threading.Barrier(2)
-    both = [lambda: barrier.wait(5 if cores > 1 else 0.01)] * 2
-    if cores == 1:
-        with pytest.raises(threading.BrokenBarrierError):
-            together(both)
+    both = [lambda: barrier.wait(5 if overlap else 0.01)] * 2
+    if overlap:
+        run_together(both, rounds)
     else:
-        together(both)
+        with pytest.raises(threading.BrokenBarrierError):
+            run_together(both, rounds)
 
 
-def test_the_first_error_is_raised_when_all_have_ended(cores):
+def test_the_first_error_is_raised(cores):
     ended = []
 
     def call(i):
@@ -50,9 +51,9 @@ def test_the_first_error_is_raised_when_all_have_ended(cores):
             raise ValueError(f"call {i}")
 
     with pytest.raises(ValueError, match="call 1"):
-        together([lambda i=i: call(i) for i in range(6)])
-    assert sorted(ended) == list(range(6))
-    together([lambda: ended.append(6)])
+        run_together([lambda i=i: call(i) for i in range(6)])
+    assert sorted(ended) == ([0, 1] if cores == 1 else list(range(6)))  # none is left running
+    run_together([lambda: ended.append(6)])
     assert ended[-1] == 6
 
 
@@ -60,9 +61,9 @@ def test_nested_calls_are_serial_and_end(cores):
     names = [[] for _ in range(8)]
 
     def outer(i):
-        together([lambda: names[i].append(threading.get_ident())] * 5)
+        run_together([lambda: names[i].append(threading.get_ident())] * 5)
 
-    together([lambda i=i: outer(i) for i in range(8)])
+    run_together([lambda i=i: outer(i) for i in range(8)])
     assert all(len(inner) == 5 and len(set(inner)) == 1 for inner in names)
 
 
@@ -71,7 +72,7 @@ def test_several_threads_of_the_user_share_the_pool(cores):
 
     def user(k):
         for _ in range(50):
-            together([lambda i=i: total.__setitem__(i, k) for i in (2 * k, 2 * k + 1)])
+            run_together([lambda i=i: total.__setitem__(i, k) for i in (2 * k, 2 * k + 1)])
 
     users = [threading.Thread(target=user, args=(k,)) for k in range(3)]
     for one in users:
@@ -87,19 +88,18 @@ def test_numpy_errors_are_those_of_the_caller(cores):
         pytest.skip("numpy's error state was not in the context then")
     seen = []
     with np.errstate(over="ignore", divide="raise"):
-        together([lambda: seen.append((np.geterr()["over"], np.geterr()["divide"]))] * 4)
+        run_together([lambda: seen.append((np.geterr()["over"], np.geterr()["divide"]))] * 4)
     assert seen == [("ignore", "raise")] * 4
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
 @pytest.mark.filterwarnings("ignore:.*fork")
 def test_a_fork_has_threads_of_its_own():
-    threads.renew()
-    together([lambda: None] * 3)
+    run_together([lambda: None] * 3)
 
     def child(queue):
         made = []
-        together([lambda i=i: made.append(i) for i in range(4)])
+        run_together([lambda i=i: made.append(i) for i in range(4)])
         queue.put(sorted(made))
 
     context = multiprocessing.get_context("fork")

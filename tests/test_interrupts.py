@@ -1,0 +1,120 @@
+"""Ctrl-C, SIGTERM and kill -9: what ends a run, what is left of it, and that it goes on."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import oklnumba as okl
+from tests.battery import assert_same_run, make, stream
+
+X, Y = stream(make(okl.PKAWV), 2000)
+
+
+def press_in_blocks(monkeypatch, blocks, number=signal.SIGINT):
+    """Send a signal while these blocks are played."""
+    play, played = okl.PKAWV._play, []
+
+    def pressed(self, *args):
+        played.append(self.rounds)
+        play(self, *args)
+        for _ in range(blocks.count(len(played))):
+            signal.raise_signal(number)
+
+    monkeypatch.setattr(okl.PKAWV, "_play", pressed)
+    return played
+
+
+def test_the_first_press_ends_the_run_after_the_block(monkeypatch, tmp_path):
+    path, handler = tmp_path / "run.npz", signal.getsignal(signal.SIGINT)
+    whole = okl.run(make(okl.PKAWV), X, Y)
+    played = press_in_blocks(monkeypatch, [2])
+    learner = make(okl.PKAWV)
+    run = okl.run(learner, X, Y, checkpoint=path)
+    assert run.interrupted and not run.finished and "interrupted" in repr(run)
+    assert run.rounds == learner.rounds == okl.Run.load(path).rounds == 128 and len(played) == 2
+    assert np.isfinite(learner.predict(X)).all()  # it is whole
+    assert signal.getsignal(signal.SIGINT) is handler
+    again = okl.run(make(okl.PKAWV), X, Y, checkpoint=path)
+    assert again.finished and not again.interrupted
+    np.testing.assert_array_equal(again.predictions, whole.predictions)
+
+
+def test_the_second_press_raises_at_once(monkeypatch):
+    played, handler = press_in_blocks(monkeypatch, [2, 2]), signal.getsignal(signal.SIGINT)
+    learner = make(okl.PKAWV)
+    with pytest.raises(KeyboardInterrupt):
+        okl.run(learner, X, Y)
+    assert len(played) == 2 and signal.getsignal(signal.SIGINT) is handler
+    for call in (learner.predict, lambda X: learner.partial_fit(X, Y)):
+        with pytest.raises(RuntimeError, match=r"was interrupted.*call reset\(\)"):
+            call(X)
+    assert learner.reset().partial_fit(X, Y).rounds == 2000
+
+
+def test_a_press_while_the_run_waits_for_data_ends_it():
+    learner = make(okl.PKAWV)
+
+    def chunks():
+        yield X[:500], Y[:500]
+        signal.raise_signal(signal.SIGINT)
+        raise AssertionError("the press comes before this")
+
+    run = okl.run(learner, chunks())
+    assert run.interrupted and run.rounds == learner.rounds == 500
+
+
+@pytest.mark.parametrize("checkpoint", [False, True])
+def test_sigterm_ends_a_run_with_a_checkpoint(monkeypatch, tmp_path, checkpoint):
+    found = []
+    monkeypatch.setattr(signal, "SIGTERM", signal.SIGUSR1)  # not that of this process
+    old = signal.signal(signal.SIGUSR1, lambda *_: found.append("the user's own"))
+    try:
+        press_in_blocks(monkeypatch, [1], signal.SIGUSR1)
+        path = tmp_path / "run.npz" if checkpoint else None
+        run = okl.run(make(okl.PKAWV), X, Y, checkpoint=path)
+    finally:
+        signal.signal(signal.SIGUSR1, old)
+    assert run.interrupted is checkpoint and bool(found) is not checkpoint
+
+
+def test_runs_in_other_threads_leave_signals_alone():
+    runs = []
+    one = threading.Thread(target=lambda: runs.append(okl.run(make(okl.PKAWV), X, Y)))
+    one.start()
+    one.join(60)
+    assert runs[0].finished
+
+
+@pytest.mark.parametrize("name", ["PKAWV", "BOGD", "SelfTuning"])
+def test_a_run_that_is_killed_goes_on_from_its_checkpoint(name, tmp_path):
+    """Kill -9 at any time: the file is the old one or the new one, never half of one."""
+    path = tmp_path / "run.npz"
+    code = f"""if True:
+        import oklnumba as okl
+        from tests.battery import make, stream
+        X, y = stream(make(okl.{name}), 1500)
+        okl.run(make(okl.{name}), X, y, checkpoint={str(path)!r}, every=5)
+    """
+    cls = getattr(okl, name)
+    rows, every = stream(make(cls), 1500), {"every": 5}
+    whole = okl.run(make(cls), *rows, **every)
+    for rest in (0.0, 0.05):
+        before = path.stat().st_mtime_ns if path.exists() else 0
+        process = subprocess.Popen([sys.executable, "-c", code])
+        while process.poll() is None and (not path.exists() or path.stat().st_mtime_ns == before):
+            time.sleep(0.001)
+        time.sleep(rest)
+        process.kill()
+        process.wait()
+        part = okl.Run.load(path)
+        assert 0 < part.rounds <= 1500
+        np.testing.assert_array_equal(part.predictions, whole.predictions[: part.rounds])
+    run = okl.run(make(cls), *rows, checkpoint=path, **every)
+    assert_same_run(run, whole)
