@@ -1,4 +1,4 @@
-"""``health``: conditions of NumPy, planted drifts, digits against sixty-digit arithmetic."""
+"""``health``: conditions of NumPy, and digits against sixty-digit arithmetic."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import pytest
 
 import oklnumba as okl
 from oklnumba.core import health
-from oklnumba.core.health import COLUMNS, SIX, STEPS, Health, top
+from oklnumba.core.health import FEWEST_DIGITS, STEPS, UNIT, Health, largest_eigenvalue
 from oklnumba.hot.primitives.dictionary import NUGGET
-from oklnumba.learners.base.learner import fresh
+from oklnumba.learners.base.learner import clone_learner
 from tests.battery import contents, every_learner, make, stream
 from tests.compiled import COMPILED
 
@@ -72,7 +72,7 @@ MATRICES = [
 @pytest.mark.parametrize("learner, matrix", MATRICES, ids=lambda one: getattr(one, "__name__", ""))
 def test_the_condition_is_that_of_numpy(learner, matrix):
     X, y = stream(learner, N)
-    learner = fresh(learner).partial_fit(X, y)
+    learner = clone_learner(learner).partial_fit(X, y)
     truth = np.linalg.cond(matrix(learner, X))
     assert truth / 9 <= quietly(learner).condition <= truth * (1 + 1e-4)
 
@@ -83,27 +83,15 @@ def test_a_power_iteration_is_at_most_the_truth_and_at_least_a_third(seed):
     m = int(rng.integers(1, 200))
     Q = np.linalg.qr(rng.standard_normal((m, m)))[0]
     for values in (rng.uniform(0, 1, m), 10.0 ** rng.uniform(-15, 5, m), np.ones(m)):
-        found = top(lambda v, values=values: Q @ (values * (Q.T @ v)), m)
+        found = largest_eigenvalue(lambda v, values=values: Q @ (values * (Q.T @ v)), m)
         assert values.max() / 3 <= found <= values.max() * (1 + 1e-12)
 
 
 def test_learners_that_solve_nothing_have_the_condition_1():
     for cls in (okl.OGD, okl.FOGD, okl.KernelOGD):
-        learner = make(cls)
-        found = strictly(learner.partial_fit(*stream(learner)))
-        assert (found.condition, found.drift, found.refused, found.weakest) == (1.0, None, 0.0, "")
-        assert found.digits == pytest.approx(-math.log10(2.0**-53))
-    w = okl.OGD(0.1).partial_fit(*stream(okl.OGD()))
-    assert strictly(w).largest == np.abs(w.w).max()
-
-
-# ---- the drift ----
-
-
-FACTORS = [
-    (okl.KernelRidge, "_L"), (okl.KernelAWV, "_L"), (okl.KRLS, "_R"), (okl.POMD, "_R"),
-    (okl.Projectron, "_R"), (okl.NystromAWV, "_R"), (okl.ProsNKONS, "_R"), (okl.KONS, "_L"),
-]  # fmt: skip
+        found = strictly(make(cls).partial_fit(*stream(make(cls))))
+        assert (found.condition, found.weakest) == (1.0, "")
+        assert found.digits == pytest.approx(-math.log10(UNIT))
 
 
 # ---- the digits ----
@@ -221,11 +209,6 @@ def test_the_warning_says_what_is_wrong_and_what_to_change():
     with pytest.warns(UserWarning, match=rf"after {N} rounds \(K \+ lam I: .*; raise lam") as told:
         learner.health()
     assert told[0].filename == __file__
-    diverging = okl.OGD(1e10)
-    diverging.partial_fit(np.ones((6, 1)), np.ones(6))
-    assert strictly(okl.OGD(0.1).partial_fit(np.ones((6, 1)), np.ones(6))).largest < 1.0
-    with pytest.warns(UserWarning, match=r"the largest weight is .*: the run diverges; .*eta"):
-        assert diverging.health().largest > 1e50
 
 
 # ---- what holds for all learners ----
@@ -243,14 +226,14 @@ def test_nothing_changes(cls):
     runs = [okl.run(learner, X[half:], y[half:]) for learner in (asked, other)]
     np.testing.assert_array_equal(runs[0].predictions, runs[1].predictions)
     assert contents(asked) == contents(other)
-    assert SIX < strictly(asked).digits <= 16.0
+    assert FEWEST_DIGITS < strictly(asked).digits <= 16.0
 
 
 @every_learner
 def test_before_any_data_there_is_nothing_to_say(cls):
     learner = make(cls)
     assert strictly(learner) == Health(0)
-    learner._broken = "numbers beyond double precision"
+    learner._fault = FloatingPointError("beyond double precision")
     with pytest.raises(FloatingPointError, match="beyond double precision"):
         learner.health()
 
@@ -261,29 +244,19 @@ COUNTED = ("lower_product", "upper_product", "solve_lower", "solve_lower_transpo
 
 @pytest.mark.parametrize("cls", [okl.KernelRidge, okl.PKAWV, okl.NystromAWV, okl.KRLS, okl.KONS])
 def test_the_cost_is_a_few_sweeps_however_long_the_past(cls, monkeypatch):
-    sweeps, columns = Counter(), Counter()
+    sweeps = Counter()
     for name in COUNTED:
         call = getattr(health, name)
         monkeypatch.setattr(
             health, name, lambda *a, name=name, call=call: (sweeps.update([name]), call(*a))[1]
         )
-    block = okl.Gaussian.__call__
-    monkeypatch.setattr(
-        okl.Gaussian,
-        "__call__",
-        lambda self, A, B: (columns.update(k=len(B)), block(self, A, B))[1],
-    )
     found = []
     for n in (N, 3 * N):
-        learner = make(cls)
-        learner.partial_fit(*stream(learner, n))
-        sweeps.clear(), columns.clear()
+        learner = make(cls).partial_fit(*stream(make(cls), n))
+        sweeps.clear()
         quietly(learner)
-        found.append((sweeps.total(), columns["k"]))
-    matrices = len(learner._diagnose())
-    assert found[0] == found[1]
-    assert found[0][0] <= matrices * (3 * STEPS + COLUMNS + 1)
-    assert found[0][1] <= matrices * COLUMNS
+        found.append(sweeps.total())
+    assert found[0] == found[1] <= len(learner._diagnose()) * (3 * STEPS + 1)
 
 
 WITHIN = [
