@@ -11,8 +11,8 @@ import oklnumba.hot
 
 COMPILED = not numba.config.DISABLE_JIT
 MODULES = [
-    importlib.import_module(f"oklnumba.hot.{module.name}")
-    for module in pkgutil.iter_modules(oklnumba.hot.__path__)
+    importlib.import_module(module.name)
+    for module in pkgutil.walk_packages(oklnumba.hot.__path__, "oklnumba.hot.")
 ]
 KIND = numba.core.dispatcher.Dispatcher
 

@@ -128,7 +128,7 @@ def test_what_the_table_of_a_run_says():
 def test_the_table_of_a_learner(cls):
     learner = make(cls)
     rows = Reader(learner._repr_html_()).rows
-    assert tuple(rows) == learner.__signature__.parameters
+    assert list(rows) == list(learner.__signature__.parameters)
     learner._adopt(*read(plain(cls, 90)[1]))
     after = Reader(learner._repr_html_()).rows
     assert after == rows | {"rounds played": "90", "size": f"{learner.size:,}"}
@@ -158,7 +158,7 @@ def test_text_is_no_html():
     assert (read.rows["n"], read.rows["f"]) == ("12,345", "0.1235")
     assert len(read.rows["x"]) == LONGEST and read.rows["x"].endswith(" ...")
     learner = okl.OneVsRest(okl.FOGD(), ["<i>", "b"])
-    assert Reader(learner._repr_html_()).rows["classes"] == "('<i>', 'b')"
+    assert Reader(learner._repr_html_()).rows["classes"] == "['<i>', 'b']"
 
 
 def test_what_is_short():
