@@ -1,13 +1,15 @@
-"""Input checks: what was wrong, where, and what to do. They raise before anything has changed."""
+"""Checks of single arguments: they return a plain value, or raise ValueError that says what to do.
+
+They are made before anything changes.
+"""
 
 from __future__ import annotations
 
 import functools
 import math
+import numbers
 import os
 from collections.abc import Callable, Iterable
-from decimal import Decimal
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -18,61 +20,39 @@ from oklnumba.core.display import cut
 LONGEST_SHOWN = 100  # characters of a value in a message
 MOST = 2**63 - 1  # of a count: compiled loops count in 64 bits
 
-try:
-    import resource
-except ImportError:  # not on Windows
-    resource = None
-
 
 def shown(value: Any) -> str:
-    """Return repr(value) on one line that can be read, for messages."""
+    """Return repr(value) on one line for messages; of an array, the shape."""
     if has_shape(value) and value.shape:
         return f"an array of shape {value.shape}"
-    try:
-        text = repr(value)
-    except Exception:  # an integer of thousands of digits, an object of a broken class
-        return f"an object of class {type(value).__name__} that cannot be shown"
-    return cut(" ".join(text.split()), LONGEST_SHOWN)
+    return cut(" ".join(repr(value).split()), LONGEST_SHOWN)
 
 
 def has_shape(value: Any) -> bool:
-    """Say whether a value has a shape as an array has, not as the module NumPy or a class has."""
+    """Say whether a value has a shape as an array has."""
     return isinstance(getattr(value, "shape", None), tuple)
 
 
 def require(valid: bool, name: str, value: Any, domain: str) -> None:
-    """Raise ValueError unless a hyper-parameter is in its domain."""
+    """Raise ValueError unless an argument is valid; ``domain`` says what it must be."""
     if not valid:
-        scalar = isinstance(value, np.ndarray) and value.size == 1
-        hint = f"; pass the number in it, {name}={value.item()!r}" if scalar else ""
-        raise ValueError(f"{name} must be {domain}, but is {shown(value)}{hint}")
+        raise ValueError(f"{name} must be {domain}, but is {shown(value)}")
 
 
 # ---- one number ----
 
 
 def as_number(value: Any) -> int | float | None:
-    """Return a real number as Python's own int or float; None for what is none.
-
-    Of NumPy, of fractions and decimals too; not a bool, a text, an array or a span of time.
-    """
-    if isinstance(value, bool | np.timedelta64):
+    """Return a real number, also of NumPy, as Python's int or float; None for anything else."""
+    if isinstance(value, bool | np.timedelta64) or not isinstance(value, numbers.Real):
         return None
-    if isinstance(value, int | np.integer):
-        return int(value)
-    if isinstance(value, float | np.floating | Fraction | Decimal):
-        try:
-            return float(value)
-        except (ValueError, OverflowError):  # a signalling NaN; a fraction that no float holds
-            return None
-    return None
+    return int(value) if isinstance(value, numbers.Integral) else float(value)
 
 
 def as_float(value: Any) -> float:
-    """Return a real number as a float, NaN for what is none or too large: no test holds of it."""
-    found = as_number(value)
+    """Return a real number as a float; NaN, which fails all tests, for anything else."""
     try:
-        return math.nan if found is None else float(found)
+        return float("nan" if (found := as_number(value)) is None else found)
     except OverflowError:  # an integer that no float holds
         return math.nan
 
@@ -82,78 +62,76 @@ def number(value: Any) -> bool:
     return math.isfinite(as_float(value))
 
 
-def require_number(name: str, value: Any) -> float:
-    """Return a finite real number as a float; ValueError for anything else."""
+def require_float(name: str, value: Any, test: Callable[[float], bool], domain: str) -> float:
+    """Return a number that passes a test as a float."""
     found = as_float(value)
-    require(math.isfinite(found), name, value, "a finite number")
+    require(test(found), name, value, domain)
     return found
+
+
+def require_number(name: str, value: Any) -> float:
+    """Return a finite number as a float."""
+    return require_float(name, value, math.isfinite, "a finite number")
 
 
 def require_positive(name: str, value: Any) -> float:
-    """Return a finite number > 0 as a float; ValueError for anything else."""
-    found = as_float(value)
-    require(0.0 < found < math.inf, name, value, "a number > 0")
-    return found
+    """Return a finite number > 0 as a float."""
+    return require_float(name, value, lambda v: 0.0 < v < math.inf, "a number > 0")
 
 
 def require_nonnegative(name: str, value: Any) -> float:
-    """Return a finite number >= 0 as a float; ValueError for anything else."""
-    found = as_float(value)
-    require(0.0 <= found < math.inf, name, value, "a number >= 0")
-    return found
+    """Return a finite number >= 0 as a float."""
+    return require_float(name, value, lambda v: 0.0 <= v < math.inf, "a number >= 0")
 
 
 def require_within(name: str, value: Any, interval: str) -> float:
-    """Return a number of an interval, written as in "(0, 1]", as a float; ValueError if outside."""
-    found = as_float(value)
+    """Return a number in an interval, written as in "(0, 1]", as a float."""
     low, high = map(float, interval[1:-1].split(","))
-    above = low < found if interval[0] == "(" else low <= found
-    below = found < high if interval[-1] == ")" else found <= high
-    require(above and below, name, value, f"a number in {interval}")
-    return found
+
+    def test(v: float) -> bool:
+        above = low < v if interval[0] == "(" else low <= v
+        return above and (v < high if interval[-1] == ")" else v <= high)
+
+    return require_float(name, value, test, f"a number in {interval}")
 
 
-def require_width(value: Any, name: str = "sigma") -> float:
-    """Return a width as a float; ValueError unless it is > 0 and its square is no overflow."""
-    found = as_float(value)
-    require(1e-100 <= found <= 1e100, name, value, "a number > 0 (between 1e-100 and 1e100)")
-    return found
+def require_width(name: str, value: Any) -> float:
+    """Return a width as a float: a number > 0 whose square does not overflow."""
+    domain = "a number > 0 (between 1e-100 and 1e100)"
+    return require_float(name, value, lambda v: 1e-100 <= v <= 1e100, domain)
 
 
-def require_discount(value: Any) -> float:
-    """Return a discount as a float; ValueError unless in (0, 1] and its inverse no overflow."""
-    found = as_float(value)
+def require_discount(name: str, value: Any) -> float:
+    """Return a discount as a float: a number in (0, 1] whose inverse does not overflow."""
     domain = (
         "a number in (0, 1] (and >= 1e-100): 1 forgets nothing, 2 ** (-1 / h) halves the weight "
         "of a round every h rounds"
     )
-    require(1e-100 <= found <= 1.0, "discount", value, domain)
-    return found
+    return require_float(name, value, lambda v: 1e-100 <= v <= 1.0, domain)
 
 
 def require_count(name: str, value: Any, least: int) -> int:
-    """Return an integer >= least that 64 bits hold; ValueError for anything else."""
+    """Return an integer >= least that 64 bits hold."""
     found = as_number(value)
-    whole = isinstance(found, float) and found.is_integer() and least <= found <= MOST
+    whole = isinstance(found, float) and found.is_integer()
     hint = f" ({int(found)}, not {value})" if whole else ""
-    hint += " (and < 2 ** 63)" if isinstance(found, int) and found > MOST else ""
     valid = isinstance(found, int) and least <= found <= MOST
     require(valid, name, value, f"an integer >= {least}{hint}")
     return found
 
 
-def require_seed(value: Any, name: str = "seed") -> int:
-    """Return a seed, an integer >= 0 of any size; ValueError for anything else."""
+def require_seed(name: str, value: Any) -> int:
+    """Return a seed, an integer >= 0 of any size."""
     found = as_number(value)
     require(isinstance(found, int) and found >= 0, name, value, "an integer >= 0")
     return found
 
 
-# ---- what is no number ----
+# ---- other values ----
 
 
 def require_choice(name: str, value: Any, choices: Iterable[str]) -> str:
-    """Return one of some words; ValueError for anything else."""
+    """Return one of some words."""
     known = list(choices)
     words = " or ".join(map(repr, known)) if len(known) < 3 else f"one of {', '.join(known)}"
     require(isinstance(value, str) and value in known, name, value, words)
@@ -161,26 +139,25 @@ def require_choice(name: str, value: Any, choices: Iterable[str]) -> str:
 
 
 def require_list(name: str, values: Any, what: str) -> list[Any]:
-    """Return the items of a list, a tuple, a range or a 1-D array; ValueError for anything else."""
+    """Return the items of a list, a tuple, a range or a 1-D array."""
     flat = isinstance(values, np.ndarray) and values.ndim == 1
     require(flat or isinstance(values, list | tuple | range), name, values, what)
     return list(values)
 
 
 def require_different(name: str, values: Any, least: int, what: str) -> list[Any]:
-    """Return so many values or more, each once, as a list; ValueError for anything else."""
-    rows = isinstance(values, str | bytes) or has_shape(values) and len(values.shape) != 1
+    """Return ``least`` different values or more as a list."""
     try:
-        found = [] if rows else list(values)
+        found = [] if isinstance(values, str | bytes) else list(values)
         valid = len(found) >= least and len(set(found)) == len(found)
-    except TypeError:  # not iterable, or of values that cannot be told apart
+    except TypeError:  # not iterable, or not hashable
         found, valid = [], False
     require(valid, name, values, what)
     return found
 
 
 def require_flag(name: str, value: Any) -> bool:
-    """Return a truth value; ValueError for what is neither True nor False."""
+    """Return True or False."""
     require(isinstance(value, bool | np.bool_), name, value, "True or False")
     return bool(value)
 
@@ -190,73 +167,28 @@ def require_instance(name: str, value: Any, kind: type | tuple[type, ...], what:
     require(isinstance(value, kind), name, value, what)
 
 
-def require_has(name: str, value: Any, attributes: Iterable[str], what: str) -> None:
-    """Raise ValueError unless a value is an object with some attributes."""
-    has = all(hasattr(value, attribute) for attribute in attributes)
-    require(has and not isinstance(value, type), name, value, what)
-
-
 def as_path(value: Any, name: str = "path") -> Path:
-    """Return where a file is or shall be; ValueError for what names none."""
-    found = value if isinstance(value, str | os.PathLike) else None
-    text = os.fspath(found) if found is not None else None
-    valid = isinstance(text, str) and "\0" not in text and Path(text).name != ""
+    """Return the path of a file."""
+    valid = isinstance(value, str | os.PathLike) and Path(value).name != ""
     require(valid, name, value, "the name of a file, a str or a pathlib.Path")
-    return Path(text)
-
-
-# ---- what would not fit ----
-
-
-def require_memory(what: str, size: int) -> None:
-    """Raise MemoryError, before anything is allocated, for what the machine has no memory for.
-
-    size : int
-        Bytes.
-    """
-    most = memory()
-    if size > most:
-        raise MemoryError(
-            f"{what} needs {told_bytes(size)}, and this machine has {told_bytes(most)}; take less"
-        )
-
-
-def memory() -> int:
-    """Return the bytes of memory that this machine has, or that the process may take of it."""
-    try:
-        most = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, OSError, ValueError):  # not on this system: no limit is known
-        return 2**63
-    if resource is not None:
-        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
-        most = most if limit == resource.RLIM_INFINITY else min(most, limit)
-    return most
-
-
-def told_bytes(size: int) -> str:
-    """Return a number of bytes as people write it: 7.5 TiB."""
-    for unit in ("bytes", "KiB", "MiB", "GiB", "TiB"):
-        if size < 1024:
-            return f"{size:.3g} {unit}"
-        size /= 1024
-    return f"{size:.3g} PiB" if size < 1e9 else "more than any machine has"
+    return Path(value)
 
 
 def formula(function: Callable) -> Callable:
-    """Decorate a formula: what overflows on the way is one FloatingPointError that says so."""
+    """Decorate a formula: an overflow on the way is one FloatingPointError that says so."""
 
     @functools.wraps(function)
-    def told(*args: Any, **kwargs: Any) -> Any:
+    def checked(*args: Any, **kwargs: Any) -> Any:
         try:
             with np.errstate(over="raise", divide="raise", invalid="raise"):
                 return function(*args, **kwargs)
         except ArithmeticError as error:
             if isinstance(error, FloatingPointError) and " encountered in " not in str(error):
-                raise  # it is not NumPy's, and says more
+                raise  # ours, which says more than NumPy's
             name = function.__qualname__.removesuffix(".__init__")
             raise FloatingPointError(
                 f"{name} leaves the range of double precision for these arguments; "
                 "scale them to numbers of moderate size"
             ) from error
 
-    return told
+    return checked

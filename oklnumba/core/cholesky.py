@@ -1,13 +1,13 @@
 """Cholesky factors, whole or growing by rows, at the speed of BLAS-3, block by block and in place.
 
-LAPACK's Cholesky is called on blocks only: with several threads OpenBLAS ends in a segmentation
-fault beyond some 16,500 rows on some machines.
+LAPACK's Cholesky is called on blocks only: on whole matrices of some 16,500 rows OpenBLAS with
+several threads crashes on some machines.
 
-BLAS is SciPy's: NumPy brings a second OpenBLAS, and the threads of the two slow each other down.
-SciPy's wrappers copy everything but whole Fortran-ordered arrays; the pointers that it exports for
-Cython take a leading dimension, so they work on rows of a larger row-major array where they lie.
-They are called through ctypes, which releases the GIL; compiled loops that call them could not be
-cached. A row-major (m, k) array is a column-major (k, m) one: lower triangles are upper ones there.
+The functions of BLAS are those that SciPy exports for Cython: they take a leading dimension, so
+they work in place on rows of a larger array, where SciPy's own wrappers would copy. They are called
+through ctypes, which releases the GIL; compiled loops that call them could not be cached. NumPy has
+a second OpenBLAS, whose threads would slow those of SciPy's. A row-major (m, k) array is a
+column-major (k, m) one: lower triangles are upper ones there.
 """
 
 from __future__ import annotations
@@ -41,20 +41,14 @@ _get_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_cha
 
 @cache
 def _load(module: str, name: str, arguments: str) -> Callable[..., None]:
-    """Return a function of scipy.linalg.cython_blas or cython_lapack; ImportError for other types.
-
-    arguments : the types of its pointers, a letter each: "c" char, "i" int, "d" double.
-    """
+    """Return a function of SciPy, with the types of its pointers: "c" char, "i" int, "d" double."""
     capsule = getattr(scipy.linalg, module).__pyx_capi__[name]
     signature = _get_name(capsule)
     types = {"c": "char", "i": "int", "d": "double"}
     expected = f"void ({', '.join(f'{types[letter]} *' for letter in arguments)})"
     found = re.sub(r"\b__pyx_t_\w+_d\b", "double", signature.decode())
     if found != expected:
-        raise ImportError(
-            f"this SciPy exports {name} as {found}, where {expected} is expected: "
-            "install SciPy from its wheels, or from a build with 32-bit BLAS integers"
-        )
+        raise ImportError(f"SciPy exports {name} as {found}, not {expected}; install its wheel")
     pointers = (ctypes.c_void_p,) * len(arguments)
     return ctypes.CFUNCTYPE(None, *pointers)(_get_pointer(capsule, signature))
 
@@ -66,26 +60,21 @@ def _int(value: int):
     return ctypes.byref(ctypes.c_int(value))
 
 
-def _locate(A: np.ndarray, rows: int, columns: int, written: bool = False) -> tuple:
-    """Return the address of A and its leading dimension; ValueError if BLAS would misread it."""
-    fits = A.ndim == 2 and A.shape == (rows, columns) and A.dtype == np.float64
-    stride = max(columns, 1) if rows < 2 else A.strides[0] // 8
-    dense = A.size == 0 or columns == 1 or A.strides[1] == 8
-    if not (fits and dense and columns <= stride < 2**31 and (A.flags.writeable or not written)):
-        raise ValueError(
-            f"BLAS needs ({rows}, {columns}) float64 numbers, adjacent in each row"
-            f"{' and writeable' if written else ''}; got {A.shape}, {A.dtype}, strides {A.strides}"
-        )
-    return A.__array_interface__["data"][0], _int(max(stride, 1))
+def _locate(A: np.ndarray) -> tuple:
+    """Return the address of A, (m, k), and its leading dimension."""
+    m, k = A.shape
+    if A.dtype != np.float64 or (m and k > 1 and A.strides[1] != 8):
+        raise ValueError(f"BLAS needs adjacent float64 numbers, not {A.dtype}, {A.strides}")
+    return A.__array_interface__["data"][0], _int(max(k, 1) if m < 2 else A.strides[0] // 8)
 
 
 def subtract_squares(A: np.ndarray, C: np.ndarray) -> None:
-    """Subtract A A' from the lower triangle of C; above, C is neither read nor written.
+    """Subtract A A', A (m, k), from the lower triangle of C (m, m); above, C is not touched.
 
-    A : (m, k), C : (m, m), apart from each other; rows, perhaps of larger row-major arrays.
+    Both may be rows of larger row-major arrays.
     """
     m, k = A.shape
-    (a, lda), (c, ldc) = _locate(A, m, k), _locate(C, m, m, written=True)
+    (a, lda), (c, ldc) = _locate(A), _locate(C)
     if m and k:
         dsyrk = _load("cython_blas", "dsyrk", "cciiddiddi")
         dsyrk(b"U", b"T", _int(m), _int(k), _MINUS, a, lda, _ONE, c, ldc)
@@ -94,22 +83,21 @@ def subtract_squares(A: np.ndarray, C: np.ndarray) -> None:
 def _solve_block(L: np.ndarray, A: np.ndarray) -> None:
     """Overwrite each row of A (m, k) by L^-1 of it; above the diagonal L (k, k) is not read."""
     m, k = A.shape
-    (factor, ld), (a, lda) = _locate(L, k, k), _locate(A, m, k, written=True)
+    (factor, ld), (a, lda) = _locate(L), _locate(A)
     if m and k:
         dtrsm = _load("cython_blas", "dtrsm", "cccciiddidi")
         dtrsm(b"L", b"U", b"T", b"N", _int(k), _int(m), _ONE, factor, ld, a, lda)
 
 
 def factor_block(A: np.ndarray) -> int:
-    """Overwrite the lower triangle of A (k, k) by its factor; above, A is not touched.
+    """Overwrite the lower triangle of A by its factor; above, A is not touched.
 
     Returns 0, or which row, counted from 1, has no positive pivot.
     """
-    k, status = len(A), ctypes.c_int(0)
-    a, ld = _locate(A, k, k, written=True)
-    if k:
+    (a, ld), status = _locate(A), ctypes.c_int(0)
+    if len(A):
         dpotrf = _load("cython_lapack", "dpotrf", "cidii")
-        dpotrf(b"U", _int(k), a, ld, ctypes.byref(status))
+        dpotrf(b"U", _int(len(A)), a, ld, ctypes.byref(status))
     return status.value
 
 
@@ -117,7 +105,7 @@ def factor_block(A: np.ndarray) -> int:
 
 
 def limit_threads(rows: int, block: int) -> AbstractContextManager:
-    """Return a context in which BLAS uses one thread for a block of a factor with few rows."""
+    """Return a context in which BLAS uses one thread if the factor has few rows."""
     small = rows < FEW_ROWS and block > 1  # single rounds do not use BLAS
     return BLAS.limit(limits=1, user_api="blas") if small else nullcontext()
 

@@ -1,11 +1,7 @@
-"""How things are shown: results in one line, hyper-parameters and runs in a small HTML table, bars.
-
-Arrays are shown by their shape only.
-"""
+"""Short texts: results on one line, hyper-parameters and runs in HTML tables, progress bars."""
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Mapping
 from html import escape
@@ -15,27 +11,22 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-SHORT = 6  # numbers of an array that are still read
+SHORT = 6  # larger arrays are shown by their shape
 LONGEST = 200  # characters of a value in a table
 
 
 class Bar(tqdm):
-    """A bar of tqdm with a lock of this process alone.
+    """A bar of tqdm without its monitor thread, and with a lock that other processes do not share.
 
-    Forks share tqdm's own, which all bars take, shown or not: one that is killed with it would
-    leave the others waiting for ever.
+    A forked process that is killed while it holds tqdm's own lock would block all others.
     """
 
     _lock = threading.RLock()
-    monitor_interval = 0  # no thread that looks after bars
-
-
-if hasattr(os, "register_at_fork"):  # a thread that is gone there may have had it
-    os.register_at_fork(after_in_child=lambda: Bar.set_lock(threading.RLock()))
+    monitor_interval = 0
 
 
 def pandas_for(caller: str, instead: str = "") -> Any:
-    """Return pandas; ImportError that says what needs it, and what to do instead, without."""
+    """Return pandas; without it, ImportError that names the caller and what to do ``instead``."""
     try:
         return import_module("pandas")
     except ImportError as error:
@@ -53,30 +44,27 @@ def short(value: Any) -> str:
         value = value.item()
     shape = getattr(value, "shape", None)
     if isinstance(shape, tuple) and getattr(value, "size", SHORT + 1) > SHORT:
-        name = type(value).__name__.removeprefix("nd")
-        return f"<{name} {shape}>"
+        return f"<{type(value).__name__.removeprefix('nd')} {shape}>"
     return repr(value)
 
 
-def brief(value: Any, **fields: Any) -> str:
-    """Return the name of a result's class and some of its fields."""
-    shown = ", ".join(f"{name}={number(field)}" for name, field in fields.items())
-    return f"{type(value).__name__}({shown})"
-
-
 def number(value: Any) -> str:
-    """Return a float in four digits, an integer with its thousands, anything else as ``short``."""
-    if isinstance(value, bool):
-        return repr(value)
-    if isinstance(value, int):
+    """Return a float with four digits, an integer with commas, anything else as ``short``."""
+    if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"
     return f"{value:.4g}" if isinstance(value, float) else short(value)
 
 
+def brief(value: Any, **fields: Any) -> str:
+    """Return the name of a result's class and some of its fields."""
+    inside = ", ".join(f"{name}={number(field)}" for name, field in fields.items())
+    return f"{type(value).__name__}({inside})"
+
+
 def table(title: str, rows: Mapping[str, Any]) -> str:
-    """Return an HTML table of names and values; text is shown as it is, not as HTML."""
+    """Return an HTML table of names and values, with all text escaped."""
     lines = [f"<table><caption>{escape(title)}</caption>"]
     for name, value in rows.items():
-        text = value if isinstance(value, str) else number(value)
-        lines.append(f"<tr><th>{escape(name)}</th><td>{escape(cut(text, LONGEST))}</td></tr>")
+        text = cut(value if isinstance(value, str) else number(value), LONGEST)
+        lines.append(f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>")
     return "\n".join([*lines, "</table>"])

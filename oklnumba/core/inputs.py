@@ -1,8 +1,8 @@
-"""X and y become arrays, once, before anything changes; errors say what was wrong, where and why.
+"""X and y become arrays, once, before anything changes; errors say what is wrong and where.
 
 Data frames and Arrow tables are read column by column. pandas, polars, pyarrow and scipy.sparse are
-optional and never imported here: their objects can only arrive where they have been imported.
-Sparse rows stay sparse and become dense one block at a time.
+never imported here: who passes their objects has imported them. Sparse rows stay sparse and become
+dense one block at a time.
 """
 
 from __future__ import annotations
@@ -13,14 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from oklnumba.core.checks import has_shape
-from oklnumba.core.display import cut
+from oklnumba.core.checks import has_shape, shown
 
 CHECKED_ROWS = 16384  # rows tested for NaN at once, so that checking takes little memory
 BLOCK_BYTES = 2**23
 LEAST_ROWS = 64  # the smallest block; the rows of larger ones are a multiple of it
-LARGEST = 2**32  # bytes of a dense array made of sparse rows: 4 GiB
-LONGEST = 40  # characters of a value in a message
 
 # How the names of dtypes begin, in lower case, in NumPy, pandas, polars and Arrow.
 NUMBERS = ("int", "uint", "float", "bool", "double", "half", "decimal", "sparse[", "null")
@@ -32,16 +29,8 @@ CATEGORIES = ("cat", "enum", "dict")
 
 
 def as_inputs(X: Any, width: int | None = None, name: str = "X") -> np.ndarray:
-    """Return X as a finite float64 array of shape (n, d), n and d at least 1.
-
-    ``width`` is the d of the data so far, None before any.
-    """
+    """Return X as a finite float64 array, (n, d); ``width`` is the d of the data so far."""
     array = _as_floats(X, name)
-    if _is_column(X):
-        raise ValueError(
-            f"{name} must be 2-D, one row a round, but is one column; pass a table that has it, "
-            f"such as {name}.to_frame()"
-        )
     _check_shape(array.shape, width, name)
     _refuse_not_finite(array, name, X)
     return array
@@ -54,13 +43,12 @@ def as_rows(X: Any, width: int | None = None, name: str = "X") -> Any:
     _check_shape(X.shape, width, name)
     if X.dtype.kind not in "biuf":
         raise ValueError(f"{name} must hold real numbers, but its dtype is {X.dtype}")
-    _refuse_too_large(min(LEAST_ROWS, X.shape[0]), X.shape[1], name)
     rows = X.tocsr().astype(np.float64, copy=False)
     finite = np.isfinite(rows.data)
     if not finite.all():
         first = int(np.argmin(finite))
         row = int(np.searchsorted(rows.indptr, first, side="right")) - 1
-        raise _not_finite(rows.data[first], name, row, rows.indices[first], None)
+        raise _not_finite(rows.data[first], name, f"row {row}, column {rows.indices[first]}")
     return rows
 
 
@@ -90,15 +78,6 @@ def as_numbers(values: Any, name: str) -> np.ndarray:
     return array
 
 
-def check_width(found: int, width: int | None, name: str = "X") -> None:
-    """Raise if the number of columns differs from that of the data so far."""
-    if width is not None and found != width:
-        raise ValueError(
-            f"{name} has {found} columns, but the data so far had {width}; "
-            f"pass {width} columns, or start afresh with {found}"
-        )
-
-
 def _check_shape(shape: tuple[int, ...], width: int | None, name: str) -> None:
     if len(shape) != 2:
         raise ValueError(
@@ -107,24 +86,27 @@ def _check_shape(shape: tuple[int, ...], width: int | None, name: str) -> None:
         )
     if 0 in shape:
         raise ValueError(f"{name} is empty: its shape is {shape}; it needs a row and a column")
-    check_width(shape[1], width, name)
+    if width is not None and shape[1] != width:
+        raise ValueError(
+            f"{name} has {shape[1]} columns, but the data so far had {width}; "
+            f"pass {width} columns, or start afresh with {shape[1]}"
+        )
 
 
 def _refuse_not_finite(array: np.ndarray, name: str, given: Any = None) -> None:
     """Raise at the first NaN or infinity; ``given``, the user's object, may name its column."""
     for start in range(0, len(array), CHECKED_ROWS):
-        part = array[start : start + CHECKED_ROWS]
-        finite = np.isfinite(part)
+        finite = np.isfinite(array[start : start + CHECKED_ROWS])
         if not finite.all():
-            row, *column = np.argwhere(~finite)[0]
+            row, *column = (int(i) for i in np.argwhere(~finite)[0])
+            where = f"row {start + row}" + "".join(f", column {j}" for j in column)
             names = column_names(given)
-            label = names[column[0]] if names and column else None
-            raise _not_finite(part[row, *column], name, start + row, *(column or [None]), label)
+            if names and column:
+                where += f" ({names[column[0]]!r})"
+            raise _not_finite(array[start + row, *column], name, where)
 
 
-def _not_finite(value: float, name: str, row: int, column: int | None, label: Any) -> ValueError:
-    where = f"row {row}" + ("" if column is None else f", column {column}")
-    where += "" if label is None else f" ({label!r})"
+def _not_finite(value: float, name: str, where: str) -> ValueError:
     return ValueError(f"{name} has {value} at {where}; remove or impute such values first")
 
 
@@ -135,7 +117,7 @@ def as_values(values: Any, n: int, name: str, what: str = "number") -> np.ndarra
     """Return numbers, one for each row of X, as a finite float64 array of shape (n,)."""
     array = _as_floats(values, name)
     if array.shape != (n,):
-        names = column_names(values) if is_frame(values) else None
+        names = column_names(values)
         column = f"{name}[{names[0]!r}]" if names else f"{name}.ravel()"
         hint = f"; use {column}" if array.size == n and array.ndim > 1 else ""
         raise ValueError(
@@ -184,11 +166,11 @@ def as_label_array(values: Any) -> np.ndarray:
 
 
 def as_classes(values: Any, name: str) -> Any:
-    """Return a column of classes, or a frame with one column, as an array without missing labels.
+    """Return a column, or a frame of one column, as an array; ValueError if a label is missing.
 
     Anything else is returned unchanged.
     """
-    if is_frame(values) and len(column_names(values) or ()) == 1:
+    if is_frame(values) and len(column_names(values)) == 1:
         return as_classes(next(_columns(values))[1], name).reshape(-1, 1)
     of_pandas = _is(values, "pandas", "Series", "Index")
     of_pandas |= _is(values, "pandas.api.extensions", "ExtensionArray")
@@ -208,18 +190,14 @@ def refuse_swapped(X: Any, y: Any) -> None:
     found, other = (one.shape if has_shape(one) else () for one in (X, y))
     if len(found) == 1 and len(other) == 2 and found[0] == other[0]:
         raise ValueError(
-            f"X and y have changed places: X has shape {found} and y {other}; pass X, one row a "
-            "round, then y, one label a row"
+            f"X and y have changed places: X has shape {found} and y {other}; pass X, y"
         )
 
 
 def require_outputs(found: int, outputs: int) -> None:
     """Raise if a round has another number of labels than the rounds before."""
     if found != outputs:
-        raise ValueError(
-            f"y has {found} label{'s' if found > 1 else ''} a round, but this learner plays "
-            f"{outputs} of them a round; play the OneVsRest or MultiOutput that it belongs to"
-        )
+        raise ValueError(f"y has labels for {found} outputs, but this learner plays {outputs}")
 
 
 NO_CURVATURE = "where the loss has the curvature that this learner uses"
@@ -263,33 +241,29 @@ def _as_floats(values: Any, name: str) -> np.ndarray:
         with np.errstate(over="ignore"):  # a long double may become infinite, refused later
             return array.astype(np.float64, copy=False)
     except (TypeError, ValueError, OverflowError):
+        advice = "encode text and drop ragged rows first"
+        if isinstance(values, dict):
+            advice = f"it is a dict: pass list({name}.values()), or take okl.interop.to_river"
+        elif hasattr(values, "__next__"):
+            advice = f"it is an iterator: pass np.array(list({name})), or pairs (X, y) to okl.run"
+        elif name == "y":
+            advice = "two classes are -1 and +1, others are for okl.OneVsRest(learner, classes)"
         raise ValueError(
-            f"{name} must hold real numbers in a rectangular array; {_advice(values, name)}"
+            f"{name} must hold real numbers in a rectangular array; {advice}"
         ) from None
-
-
-def _advice(values: Any, name: str) -> str:
-    if isinstance(values, dict):
-        return f"it is a dict: pass list({name}.values()), or take okl.interop.to_river(learner)"
-    if hasattr(values, "__next__"):
-        return f"it is an iterator: pass np.array(list({name})), or pairs (X, y) to okl.run"
-    classes = "two classes are -1 and +1, others are for okl.OneVsRest(learner, classes)"
-    what = "encode text and drop ragged rows first"
-    return f"{what}; {classes}" if name == "y" else what
 
 
 # ---- data frames and Arrow tables ----
 
 
 def _is(values: Any, library: str, *classes: str) -> bool:
-    """Whether a value is of one of these classes of a library that need not be loaded."""
-    module = sys.modules.get(library)
-    found = [getattr(module, name, None) for name in classes]
+    """Say whether a value is of one of these classes of a library that need not be loaded."""
+    found = [getattr(sys.modules.get(library), name, None) for name in classes]
     return isinstance(values, tuple(one for one in found if isinstance(one, type)))
 
 
 def is_frame(values: Any) -> bool:
-    """Whether a value is a table with named columns."""
+    """Say whether a value is a table with named columns."""
     return (
         _is(values, "pandas", "DataFrame")
         or _is(values, "polars", "DataFrame", "LazyFrame")
@@ -298,7 +272,7 @@ def is_frame(values: Any) -> bool:
 
 
 def _is_column(values: Any) -> bool:
-    """Whether a value is one column of a table, or an Arrow array."""
+    """Say whether a value is one column of a table, or an Arrow array."""
     return (
         _is(values, "pandas", "Series", "Index")
         or _is(values, "polars", "Series")
@@ -306,22 +280,22 @@ def _is_column(values: Any) -> bool:
     )
 
 
-def column_names(frame: Any) -> list[Any] | None:
-    """Return the names of the columns of a frame, or of one row of it; None for anything else."""
+def column_names(frame: Any) -> list[Any]:
+    """Return the names of the columns of a frame, or of one row of it; [] for anything else."""
     if _is(frame, "pandas", "Series"):
         return list(frame.index)
     if not is_frame(frame):
-        return None
+        return []
     return list(frame.column_names if hasattr(frame, "column_names") else frame.columns)
 
 
 def _columns(frame: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield names, which need not differ, and columns."""
+    """Yield names, which may be equal, and columns."""
     if _is(frame, "pandas", "DataFrame"):
         yield from frame.items()
     else:
         columns = frame.get_columns() if hasattr(frame, "get_columns") else frame.columns
-        yield from zip(column_names(frame) or [], columns, strict=True)
+        yield from zip(column_names(frame), columns, strict=True)
 
 
 def _frame_as_floats(frame: Any, name: str) -> np.ndarray:
@@ -339,54 +313,32 @@ def _frame_as_floats(frame: Any, name: str) -> np.ndarray:
 def _column_as_floats(column: Any, where: str) -> np.ndarray:
     """Return the numbers of a column, (n,), with NaN for missing values."""
     dtype = str(column.type if hasattr(column, "type") else column.dtype).lower()
-    if dtype.startswith(TIMES):
-        raise ValueError(f"{where} holds dates or times; drop it, or take numbers, such as hours")
-    if dtype.startswith(CATEGORIES):
-        raise ValueError(
-            f"{where} is categorical; {_encode(where)}; categories that are numbers can be "
-            "passed as floats"
-        )
-    of_pandas = _is(column, "pandas", "Series", "Index")
-    if not dtype.startswith(NUMBERS):
-        _refuse_text(column.to_pylist() if hasattr(column, "to_pylist") else column, where)
-        if dtype.startswith("complex") or not of_pandas:
-            raise ValueError(f"{where} holds {dtype}, not real numbers; {_encode(where)}")
-    try:
-        if of_pandas:
-            return column.to_numpy(dtype=np.float64, na_value=np.nan)
-        return np.asarray(column).astype(np.float64, copy=False)
-    except (TypeError, ValueError, OverflowError):
-        for row, value in enumerate(column):
-            try:
-                float(value)
-            except (TypeError, ValueError, OverflowError):
-                if value is not None and str(value) not in ("<NA>", "NaT"):
-                    found = f"{cut(repr(value), LONGEST)} at row {row}, not a real number"
-                    raise ValueError(f"{where} has {found}; {_encode(where)}") from None
-        raise ValueError(f"{where} holds {dtype}, not real numbers; {_encode(where)}") from None
-
-
-def _refuse_text(column: Any, where: str) -> None:
-    for row, value in enumerate(column):
-        if isinstance(value, str | bytes):
-            place = f"row {row}"
-            if _is(column, "pandas", "Series") and isinstance(column.index[row], str):
-                place = repr(column.index[row])  # one row of a frame: its index names the columns
-            text = cut(repr(value), LONGEST)
-            raise ValueError(f"{where} holds text, {text} at {place}; {_encode(where)}")
-
-
-def _encode(where: str) -> str:
+    advice = "drop it, or encode it as numbers, such as one column for each category"
     if where == "y":
-        return "map two classes to -1 and +1, or use OneVsRest(learner, classes=[...])"
-    return "drop it, or encode it as numbers, such as one column for each category"
+        advice = "map two classes to -1 and +1, or use OneVsRest(learner, classes=[...])"
+    what = f"{dtype}, not real numbers"
+    texts = (v for v in column if isinstance(v, str | bytes)) if dtype == "object" else iter(())
+    if dtype.startswith(TIMES):
+        what = "dates or times"
+    elif dtype.startswith(CATEGORIES):
+        what = "categories; pass those that are numbers as floats"
+    elif (text := next(texts, None)) is not None:
+        what = f"text, {shown(text)}"
+    elif dtype == "object" or dtype.startswith(NUMBERS):
+        try:
+            if _is(column, "pandas", "Series", "Index"):
+                return column.to_numpy(dtype=np.float64, na_value=np.nan)
+            return np.asarray(column).astype(np.float64, copy=False)
+        except (TypeError, ValueError, OverflowError):
+            pass
+    raise ValueError(f"{where} holds {what}; {advice}")
 
 
 # ---- blocks of rows for the compiled loops ----
 
 
 def is_sparse(values: Any) -> bool:
-    """Whether a value is a sparse matrix or array of SciPy."""
+    """Say whether a value is a sparse matrix or array of SciPy."""
     sparse = sys.modules.get("scipy.sparse")
     return sparse is not None and bool(sparse.issparse(values))
 
@@ -397,6 +349,11 @@ def make_compilable(X: Any) -> np.ndarray:
         return X.toarray()
     plain = X.flags.c_contiguous and X.flags.writeable and type(X) is np.ndarray
     return X if plain else np.array(X, order="C")
+
+
+def make_dense(X: Any) -> np.ndarray:
+    """Return all rows in one array."""
+    return X.toarray() if is_sparse(X) else X
 
 
 def count_block_rows(d: int, most: int) -> int:
@@ -415,20 +372,3 @@ def cut_blocks(X: Any, most: int) -> Iterator[tuple[slice, np.ndarray]]:
     for start in range(0, n, most):
         part = slice(start, min(start + most, n))
         yield part, make_compilable(X[part])
-
-
-def make_dense(X: Any, name: str = "X") -> np.ndarray:
-    """Return all rows in one array; ValueError if a dense copy of sparse X takes over 4 GiB."""
-    if is_sparse(X):
-        _refuse_too_large(X.shape[0], X.shape[1], name)
-        return X.toarray()
-    return X
-
-
-def _refuse_too_large(rows: int, columns: int, name: str) -> None:
-    if 8 * rows * columns > LARGEST:
-        raise ValueError(
-            f"{rows} dense rows of {name} with {columns} columns take "
-            f"{8 * rows * columns / 2**30:.3g} GiB, more than {LARGEST // 2**30}; hash or project "
-            "the columns to fewer first, or take fewer rows"
-        )

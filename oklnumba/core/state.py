@@ -16,7 +16,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from oklnumba.core.checks import require_memory
 from oklnumba.hot.primitives.jit import NEED_ROOM
 from oklnumba.hot.primitives.udu import LANES, TILE, TOGETHER
 
@@ -40,7 +39,6 @@ def aligned_zeros(*shape: int) -> np.ndarray:
     No other array is nearer than APART, so bits do not depend on where arrays come to lie.
     """
     count = prod(shape)
-    require_memory(f"an array of shape {shape}", 8 * count)
     line = ARRAY_ALIGNMENT // 8
     buffer = np.zeros(APART + line + count + APART)
     skip = APART + (-buffer.ctypes.data // 8) % line
@@ -119,7 +117,7 @@ class State:
 
     def _clear(self) -> None:
         """Remove everything but the hyper-parameters."""
-        kept = ("_lock", "_sklearn")  # what scikit-learn has put here stays
+        kept = ("_lock", "_sklearn", "_parent_callback")  # what scikit-learn has put here stays
         for name in [n for n in vars(self) if n.startswith("_") and not n.startswith(kept)]:
             delattr(self, name)
 

@@ -209,7 +209,8 @@ def play(learner: LinearLearner, game: Portfolio | LeastSquares) -> Played:
     """
     what = "a linear learner, such as okl.OGD()"
     checks.require_instance("learner", learner, (LinearLearner, LinearAWV), what)
-    checks.require_has("game", game, GAME, "a game such as okl.oco.LeastSquares(X, y)")
+    complete = all(hasattr(game, name) for name in GAME) and not isinstance(game, type)
+    checks.require(complete, "game", game, "a game such as okl.oco.LeastSquares(X, y)")
     points, gradients = np.empty((2, game.rounds, game.d))
     values = np.empty(game.rounds)
     learner.reset(game.d)

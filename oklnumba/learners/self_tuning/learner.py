@@ -12,11 +12,10 @@ import numpy as np
 from oklnumba.components.kernels import Gaussian, Linear
 from oklnumba.components.scaling import LARGEST as LARGEST_INPUT
 from oklnumba.components.scaling import moments
-from oklnumba.core.checks import require_memory
 from oklnumba.core.guard import run_together
 from oklnumba.core.health import Part, name_members
 from oklnumba.core.params import count, random_seed
-from oklnumba.core.state import State, round_up_to_vector, select_prefix
+from oklnumba.core.state import State, select_prefix
 from oklnumba.learners.base.learner import Learner, Trace, empty_per_round
 from oklnumba.learners.self_tuning.grid import (
     ROWS,
@@ -334,10 +333,6 @@ class SelfTuning(Learner):
         return "the span of one of its dictionaries or of the inputs"
 
     def _start(self, d: int) -> None:
-        budget = self._hyper.budget
-        matrices = sum(3 + len(settings) for _, settings in KERNELS)
-        what = f"SelfTuning(budget={budget}), {matrices} matrices of {budget} rows,"
-        require_memory(what, 8 * matrices * round_up_to_vector(budget + 1) ** 2)
         self._make_state(counts=1, d=d, outputs=self._outputs)
         self._stage = self._make_stage(Scales.measure(self._inputs, self._labels))
 
