@@ -230,7 +230,7 @@ def pomdr_forecasts(X, played, kernel, setting, counts, sums, function, hints, w
     _, signs, _, _ = hints
     count = smaller(played, signs.shape[0])
     for t in range(X.shape[0]):
-        _, rate, own, hinted = pomdr_parts(
+        corner, rate, own, hinted = pomdr_parts(
             kernel, radius, rate_scale, counts, sums, function, hints, count, X[t], work[0]
         )
         forecasts[t] = own + rate * hinted
