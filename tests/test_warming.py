@@ -9,13 +9,14 @@ from types import SimpleNamespace
 
 import numba
 import pytest
+from numba.core import caching
 
 import oklnumba as okl
 from oklnumba.command.parser import main
 from oklnumba.hot.primitives import jit
 from oklnumba.learners.base.learner import Learner
 from oklnumba.protocol import warming
-from tests.test_numba_assumptions import ROOT, python
+from tests.compiled import ROOT, python
 
 compiled = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="about compiled code")
 EVERY_CLASS = {name for name in okl.__all__ if isinstance(getattr(okl, name), type)}
@@ -105,13 +106,11 @@ def test_it_warns_where_nothing_can_be_kept(played, monkeypatch, capsys):
     assert "set NUMBA_CACHE_DIR" in capsys.readouterr().err and not played
 
 
+@compiled
 def test_the_folder_is_that_of_numba(monkeypatch, tmp_path):
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
     assert jit.cache_folder().startswith(str(tmp_path))
-    monkeypatch.setattr(jit, "STAMP", "")
-    assert jit.cache_folder() is None
-    monkeypatch.setattr(jit._Results, "_locator_classes", [])
-    monkeypatch.setattr(jit, "STAMP", "some")
+    monkeypatch.setattr(caching.CacheImpl, "_locator_classes", [])
     assert jit.cache_folder() is None
 
 

@@ -228,7 +228,7 @@ def pomdr_forecasts(X, played, kernel, setting, counts, sums, function, hints, w
     radius, _, _, _, _, _, rate_scale = setting
     count = smaller(played, hints[1].shape[0])
     for t in range(X.shape[0]):
-        _, rate, own, hinted = pomdr_terms(
+        corner, rate, own, hinted = pomdr_terms(
             kernel, radius, rate_scale, counts, sums, function, hints, count, X[t], work[0]
         )
         forecasts[t] = own + rate * hinted

@@ -2,64 +2,33 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
 from oklnumba.hot.primitives.jit import exact
 
-if numba.config.DISABLE_JIT:
 
-    def float_to_bits(x):
-        """Return the bit pattern of a float64 as int64."""
-        return np.float64(x).view(np.int64)
+@exact
+def larger(a, b):
+    """Return the larger of two numbers; a if one is NaN. Numba's own max takes 30 ms to compile."""
+    return b if b > a else a
 
-    def bits_to_float(bits):
-        """Return the float64 with the given bit pattern."""
-        return np.int64(bits).view(np.float64)
 
-    larger, smaller = max, min
+@exact
+def smaller(a, b):
+    """Return the smaller of two numbers; a if one is NaN."""
+    return b if b < a else a
 
-else:
 
-    def _chosen(comparison):
-        @intrinsic
-        def chosen(typingctx, a, b):
-            number = typingctx.unify_types(types.unliteral(a), types.unliteral(b))
+@exact
+def float_to_bits(x):
+    """Return the bit pattern of a float64 as int64."""
+    return np.float64(x).view(np.int64)
 
-            def codegen(context, builder, signature, args):
-                first, second = args
-                is_float = isinstance(number, types.Float)
-                compare = builder.fcmp_ordered if is_float else builder.icmp_signed
-                return builder.select(compare(comparison, second, first), second, first)
 
-            return number(number, number), codegen
-
-        return chosen
-
-    # max and min of two numbers. Numba's own are functions that it compiles for each pair of types,
-    # 30 ms each.
-    larger, smaller = _chosen(">"), _chosen("<")
-
-    @intrinsic
-    def float_to_bits(typingctx, x):
-        """Return the bit pattern of a float64 as int64."""
-
-        def codegen(context, builder, signature, args):
-            return builder.bitcast(args[0], ir.IntType(64))
-
-        return types.int64(types.float64), codegen
-
-    @intrinsic
-    def bits_to_float(typingctx, bits):
-        """Return the float64 with the given bit pattern."""
-
-        def codegen(context, builder, signature, args):
-            return builder.bitcast(args[0], ir.DoubleType())
-
-        return types.float64(types.int64), codegen
+@exact
+def bits_to_float(bits):
+    """Return the float64 with the given bit pattern."""
+    return np.int64(bits).view(np.float64)
 
 
 # Adding and subtracting 1.5 * 2^52 rounds to the nearest integer and leaves it in the low bits of

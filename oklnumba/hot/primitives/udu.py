@@ -13,7 +13,6 @@ from numba.extending import intrinsic
 
 from oklnumba.hot.primitives.elementary import larger, smaller
 from oklnumba.hot.primitives.jit import hot, hot_apart
-from oklnumba.hot.primitives.passes import constant
 
 # A = lam I + sum z z' = U' D U with U unit upper triangular. Adding z z' (Gill, Golub, Murray and
 # Saunders 1974, method C1) runs down the rows k of U with a running a = 1 + sum_{i<k} p_i^2 / D_i:
@@ -46,6 +45,11 @@ TOGETHER = 4 * SWEEP  # rounds whose sweeps share one pass over U from memory
 LANES = 8  # columns a vector; buffers have a multiple of it
 TILE = 4  # rows of U a pass
 NO_DISCOUNT = 1.0, np.inf  # 1 / discount and 1 / lam, the largest 1 / D that a discount leaves
+
+
+def constant(value: int) -> ir.Constant:
+    """Return LLVM's constant for an integer."""
+    return ir.Constant(ir.IntType(64), value)
 
 
 def _lanes_pass(builder, pointers, p, betas, lanes: int):

@@ -1,0 +1,178 @@
+"""Compile a loop, and all that it calls, as one piece of machine code. Optional, see jit.py.
+
+Numba gives a function that compiled code calls machine code of its own and copies its LLVM code
+into each caller. That takes twice the time, and the two copies may round differently: which one a
+call takes would depend on whether this process compiled it or loaded it from the cache. Here a
+function has machine code only where Python enters it; its callees are LLVM code, put into their
+caller and optimised once, as part of it. For this the file uses internals of numba, which
+tests/test_numba_assumptions.py checks.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import llvmlite.binding as llvm
+import numba
+from numba import types
+from numba.core import caching, compiler, typed_passes, untyped_passes
+from numba.core.codegen import JITCodeLibrary
+from numba.core.runtime import rtsys
+
+
+def _digest_of_folder() -> str:
+    """Return a digest of every source file of hot/; empty if they are in an archive."""
+    digest = hashlib.sha256()
+    paths = sorted(Path(__file__).parents[1].rglob("*.py"))
+    for path in paths:
+        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest() if paths else ""
+
+
+# Numba compares the stamp of a cached function with that of its source when it loads it. Its own
+# stamp covers only the file that defines the function: after an edit in linalg.py, loops in other
+# files would keep the old machine code.
+STAMP = _digest_of_folder()
+
+
+class _Results(caching.CompileResultCacheImpl):
+    """What numba caches of a function, and where, with the stamp of this folder."""
+
+    def __init__(self, function):
+        super().__init__(function)
+        # Set on the instance, because NUMBA_CACHE_LOCATOR_CLASSES may choose another class.
+        self.locator.get_source_stamp = lambda: STAMP
+
+    def reduce(self, data):
+        """Return what is written for a compiled function."""
+        return STAMP, super().reduce(data)
+
+    def rebuild(self, target_context, reduced_data):
+        """Return the compiled function, or None if it was written before an edit.
+
+        Numba writes the index before the file that it names: a process killed in between leaves a
+        new index that points to old machine code.
+        """
+        stamp, written = reduced_data[0], reduced_data[-1]
+        return super().rebuild(target_context, written) if stamp == STAMP else None
+
+
+class FolderCache(caching.FunctionCache):
+    """Numba's cache of compiled functions, stamped with the digest of this folder."""
+
+    _impl_class = _Results
+
+    def load_overload(self, sig, target_context):
+        """Load machine code without numba's tables for compiling, which take 0.25 s to fill."""
+        rtsys.initialize(target_context)
+        found = self._load_overload(sig, target_context)
+        # Two processes that compile at once may write two signatures into one file.
+        return found if found is not None and found.signature.args == tuple(sig) else None
+
+
+class _Part(JITCodeLibrary):
+    """LLVM code of a callee: linked into its caller, which optimises it."""
+
+    def finalize(self):
+        for library in dict.fromkeys(self._linking_libraries):
+            self._final_module.link_in(library._get_module_for_linking(), preserve=True)
+        self._finalized = True
+
+
+class _Whole(JITCodeLibrary):
+    """Machine code of a function that Python calls, and of its callees, which only it can see."""
+
+    def _optimize_final_module(self):
+        """Optimise once; numba does it twice, to remove reference counts in between.
+
+        Loops are unrolled only into vectors: a third less code and time, and no slower.
+        """
+        for function in self._final_module.functions:
+            if not function.is_declaration and function.linkage == llvm.Linkage.linkonce_odr:
+                function.linkage = "internal"
+        options = llvm.create_pipeline_tuning_options(numba.config.OPT)
+        options.loop_vectorization = bool(numba.config.LOOP_VECTORIZE)
+        options.slp_vectorization = bool(numba.config.SLP_VECTORIZE)
+        options.loop_unrolling = False
+        passes = llvm.create_pass_builder(self._codegen._tm, options)
+        passes.getModulePassManager().run(self._final_module, passes)
+
+
+# Numba's passes over a function, in its order, without those that our loops do not need: closures,
+# with-blocks, pruning of branches, array expressions, one name for each type of a variable.
+PASSES = (
+    untyped_passes.TranslateByteCode,
+    untyped_passes.FixupArgs,
+    untyped_passes.IRProcessing,
+    untyped_passes.GenericRewrites,
+    typed_passes.NopythonTypeInference,
+    typed_passes.NativeLowering,
+    typed_passes.NoPythonBackend,
+)
+
+
+class _Short(compiler.CompilerBase):
+    """A compiler with these passes."""
+
+    def define_pipelines(self):
+        """Return the passes as numba wants them."""
+        manager = compiler.PassManager("hot")
+        for one in PASSES:
+            manager.add_pass(one, one.__name__)
+        manager.finalize()
+        return [manager]
+
+
+class _Called(_Short):
+    """Compiles a function that compiled code calls, to LLVM code only."""
+
+    def compile_extra(self, func):
+        """Return what numba knows of the function; its callers find it by ``entry_point``."""
+        target, flags = self.state.targetctx, self.state.flags
+        flags.no_compile = flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
+        self.state.library = library = _Part(target.codegen(), func.__qualname__)
+        result = super().compile_extra(func)._replace(entry_point=object())
+        if not flags.forceinline:
+            name = result.fndesc.llvm_func_name
+            library._final_module.get_function(name).add_function_attribute("noinline")
+        target.insert_user_function(result.entry_point, result.fndesc, [library])
+        return result
+
+
+class _Entered(_Short):
+    """Compiles a function that Python calls, to machine code."""
+
+    def compile_extra(self, func):
+        """Return the compiled function; without a C wrapper, which nobody uses."""
+        self.state.flags.no_cfunc_wrapper = True
+        self.state.library = _Whole(self.state.targetctx.codegen(), func.__qualname__)
+        self.state.library.enable_object_caching()  # keeps the machine code for the cache
+        return super().compile_extra(func)
+
+
+def compile_whole(function, inlined, options):
+    """Return a dispatcher of numba's that compiles as this file says.
+
+    function : of Python; inlined : whether callers take it in, or keep it as a function of their
+    machine code; options : of ``numba.njit``.
+    """
+    # Without _nrt, calls that count references to arrays are gone from the loops, 20 to 130 ns a
+    # round; a function that makes an array does not compile.
+    options = options | {"_nrt": False}
+    called = numba.njit(pipeline_class=_Called, forceinline=inlined, **options)(function)
+    found = called.overloads
+    called.add_overload = lambda r: found.update({tuple(r.signature.args): r})  # not enterable
+    entered = numba.njit(pipeline_class=_Entered, **options)(function)
+
+    def template(args, kws):  # what compiled callers ask for; once for 1 and n, not twice
+        return called.get_call_template([types.unliteral(arg) for arg in args], kws)
+
+    entered.get_call_template = template
+    entered.get_overload = called.get_overload
+    if STAMP:  # without a stamp an edit would not be seen
+        try:
+            entered._cache = FolderCache(function)
+        except RuntimeError:  # no folder is writable: compile in every process
+            pass
+    return entered
