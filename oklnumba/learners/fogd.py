@@ -85,7 +85,7 @@ class FOGD(Learner):
         self._counts[ATOMS] = r  # features are what this learner has for atoms
 
     def _advice(self, X: np.ndarray) -> str | None:
-        return choose_features(self).advice(X)
+        return choose_features(self._checked_params()).advice(X)
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         if not self._fused:
