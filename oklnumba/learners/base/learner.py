@@ -352,11 +352,8 @@ class Learner(State, Params):
             self._hint_rounds(max(n, coming))
             trace = self._trace(n)
             try:
-                if n <= self._block_rows and isinstance(X, np.ndarray):
-                    self._play(make_compilable(X), y, trace)
-                else:
-                    for rows, block in cut_blocks(X, self._block_rows):
-                        self._play(block, y[rows], trace.rows(rows.start, rows.stop))
+                for rows, block in cut_blocks(X, self._block_rows):
+                    self._play(block, y[rows], trace.rows(rows.start, rows.stop))
             except FloatingPointError as error:
                 self._fault = error
                 raise
