@@ -1,4 +1,4 @@
-"""What learners say, once, of inputs and labels that do not suit them, and where they do not."""
+"""Warnings of inputs and labels that do not suit a learner: given once, and no false alarms."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WITH_KERNELS = [
 REGRESSION = [cls for cls in LEARNERS if not make(cls)._loss().classes]
 
 
-def told(call):
+def warnings_of(call):
     """Return the warnings of a call."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -41,38 +41,38 @@ def calls(learner, X, y):
 
 @pytest.mark.parametrize("size", [1e5, 1e150])
 @pytest.mark.parametrize("cls", WITH_KERNELS, ids=lambda cls: cls.__name__)
-def test_every_learner_with_a_kernel_says_where_all_inputs_are_strangers(cls, size):
+def test_every_learner_with_a_kernel_warns_of_isolated_inputs(cls, size):
     learner = make(cls)
     X, y = stream(learner, 64)
     for call in calls(learner, X, y):
-        assert told(call) == []
+        assert warnings_of(call) == []
     for call in calls(learner, size * X, y):
-        (message,) = told(call)
+        (message,) = warnings_of(call)
         assert "scale" in message
 
 
 @pytest.mark.parametrize("kernel", [okl.Gaussian(), okl.Laplacian(), okl.Matern(2.5)], ids=repr)
-def test_the_cure_has_a_number_and_works(kernel):
+def test_the_width_that_is_advised_works(kernel):
     X, y = stream(okl.KernelAWV(kernel), 64)
     losses = []
 
     def play(kernel, size):
         losses.append(okl.run(okl.KernelAWV(kernel), size * X, y).mean_loss)
 
-    for size, what in ((1e4, "0 between nearly all"), (1e-13, "the same for all")):
-        (message,) = told(lambda: play(kernel, size))  # noqa: B023
-        assert message.startswith(f"the kernel is {what} of the first inputs to rounding")
+    for size, what in ((1e4, "0 between nearly all"), (1e-13, "1 between all")):
+        (message,) = warnings_of(lambda: play(kernel, size))  # noqa: B023
+        assert message.startswith(f"the kernel is {what} of the first inputs")
         assert "okl.datasets.scale_to(X)" in message
         sigma = float(message.split("take sigma about ")[1].split(",")[0])
         assert 0.5 < sigma / size < 2.0  # the median distance of points in a cube of side 2
         cured = type(kernel)(**(kernel.get_params() | {"sigma": sigma}))
-        assert told(lambda: play(cured, size)) == []  # noqa: B023
+        assert warnings_of(lambda: play(cured, size)) == []  # noqa: B023
         assert losses[-1] < losses[-2]
     scaled = okl.datasets.scale_to(1e4 * X)
-    assert told(lambda: okl.KernelAWV(kernel).partial_fit(scaled, y)) == []
+    assert warnings_of(lambda: okl.KernelAWV(kernel).partial_fit(scaled, y)) == []
 
 
-def test_fourier_and_nystrom_features_speak_for_their_kernel():
+def test_fourier_and_nystrom_features_warn_as_their_kernel():
     X, y = stream(okl.KernelAWV(okl.Gaussian()), 64)
     for learner in (
         okl.FOGD(loss="squared", eta=1e-3),
@@ -82,66 +82,66 @@ def test_fourier_and_nystrom_features_speak_for_their_kernel():
         okl.WithFeatures(okl.FourierFeatures(8), okl.LinearAWV()),
     ):
         for call in calls(learner, 1e5 * X, y):
-            (message,) = told(call)
+            (message,) = warnings_of(call)
             assert message.startswith("the kernel is 0 between nearly all")
 
 
 @pytest.mark.parametrize("kernel", [okl.Polynomial(3), okl.Linear()], ids=repr)
-def test_other_kernels_say_where_lam_is_lost(kernel):
+def test_other_kernels_warn_where_lam_is_lost(kernel):
     X, y = stream(okl.KernelAWV(kernel), 64)
-    assert told(lambda: okl.KRLS(kernel).partial_fit(1e2 * X, y)) == []
-    (message,) = told(lambda: okl.KRLS(kernel).partial_fit(1e9 * X, y))
-    assert "lam = 1 is rounding beside it" in message
+    assert warnings_of(lambda: okl.KRLS(kernel).partial_fit(1e2 * X, y)) == []
+    (message,) = warnings_of(lambda: okl.KRLS(kernel).partial_fit(1e9 * X, y))
+    assert "lam = 1 is lost in rounding" in message
 
 
-def test_one_kernel_that_suits_is_enough():
+def test_one_suitable_kernel_is_enough():
     X, y = stream(okl.BAO2KS([okl.Gaussian()]), 64)
     X *= 1e5
     right, wrong, tiny = okl.Gaussian(1e5), okl.Gaussian(1.0), okl.Gaussian(1e20)
     for kernels, warns in (((wrong, tiny), 1), ((wrong, right), 0), ((right,), 0), ((wrong,), 1)):
         learners = okl.Experts([okl.KernelAWV(kernel) for kernel in kernels])
         for learner in (okl.BAO2KS(list(kernels)), learners):
-            assert len(told(lambda: learner.partial_fit(X, y))) == warns  # noqa: B023
-    assert len(told(lambda: okl.BAO2KS(wrong).partial_fit(X, y))) == 1
+            assert len(warnings_of(lambda: learner.partial_fit(X, y))) == warns  # noqa: B023
+    assert len(warnings_of(lambda: okl.BAO2KS(wrong).partial_fit(X, y))) == 1
 
 
-def test_several_classes_say_it_once():
+def test_several_classes_warn_once():
     X = 1e5 * np.random.default_rng(0).uniform(-1, 1, (64, 2))
     classes = np.arange(64) % 3
     learner = okl.OneVsRest(okl.KernelAWV(okl.Gaussian()), classes=[0, 1, 2])
-    assert len(told(lambda: learner.run(X, classes))) == 1
-    assert told(lambda: learner.run(X, classes)) == []
+    assert len(warnings_of(lambda: learner.run(X, classes))) == 1
+    assert warnings_of(lambda: learner.run(X, classes)) == []
     for wrapper, y in (
         (learner.reset(), classes),
         (okl.MultiOutput(okl.KernelAWV(okl.Gaussian())), X[:, :2]),
         (okl.OnlineToBatch(okl.KernelAWV(okl.Gaussian())), X[:, 0]),
     ):
         for play in (wrapper.partial_fit, lambda X, y: okl.run(wrapper, X, y)):  # noqa: B023
-            assert len(told(lambda: play(X, y))) == 1  # noqa: B023
-            assert told(lambda: play(X, y)) == []  # noqa: B023
+            assert len(warnings_of(lambda: play(X, y))) == 1  # noqa: B023
+            assert warnings_of(lambda: play(X, y)) == []  # noqa: B023
             wrapper.reset()
 
 
-def test_a_learner_says_it_once_and_says_nothing_of_few_or_repeated_inputs():
+def test_a_learner_warns_once_and_not_of_few_or_repeated_inputs():
     X, y = stream(okl.KernelAWV(okl.Gaussian()), 64)
     learner = okl.KernelAWV(okl.Gaussian())
-    assert len(told(lambda: learner.partial_fit(1e5 * X, y))) == 1
-    assert told(lambda: learner.partial_fit(1e5 * X, y)) == []
-    assert told(lambda: okl.run(learner, 1e5 * X, y)) == []
-    assert len(told(lambda: okl.run(learner.reset(), 1e5 * X, y))) == 1
+    assert len(warnings_of(lambda: learner.partial_fit(1e5 * X, y))) == 1
+    assert warnings_of(lambda: learner.partial_fit(1e5 * X, y)) == []
+    assert warnings_of(lambda: okl.run(learner, 1e5 * X, y)) == []
+    assert len(warnings_of(lambda: okl.run(learner.reset(), 1e5 * X, y))) == 1
     few = okl.KernelAWV(okl.Gaussian())
-    assert told(lambda: few.partial_fit(1e5 * X[:31], y[:31])) == []
+    assert warnings_of(lambda: few.partial_fit(1e5 * X[:31], y[:31])) == []
     for repeated in (np.repeat(X[:1], 64, axis=0), np.repeat(1e5 * X[:32], 2, axis=0)):
         one = okl.KernelAWV(okl.Gaussian())
-        assert told(lambda: one.partial_fit(repeated, y)) == []  # noqa: B023
+        assert warnings_of(lambda: one.partial_fit(repeated, y)) == []  # noqa: B023
 
 
-def test_a_checkpoint_that_is_resumed_says_nothing_again(tmp_path):
+def test_a_resumed_checkpoint_does_not_warn_again(tmp_path):
     X, y = stream(okl.KernelAWV(okl.Gaussian()), 64)
     file = tmp_path / "run.npz"
     first, again = (okl.KernelAWV(okl.Gaussian()) for _ in range(2))
-    assert len(told(lambda: okl.run(first, 1e5 * X[:40], y[:40], checkpoint=file))) == 1
-    assert told(lambda: okl.run(again, 1e5 * X, y, checkpoint=file)) == []
+    assert len(warnings_of(lambda: okl.run(first, 1e5 * X[:40], y[:40], checkpoint=file))) == 1
+    assert warnings_of(lambda: okl.run(again, 1e5 * X, y, checkpoint=file)) == []
 
 
 # ---- no false alarm ----
@@ -162,7 +162,7 @@ REST = ("phishing", "german", "spambase", "svmguide3", "cadata", "abalone", "par
 
 
 @pytest.mark.parametrize("name", [*SETTINGS, *REST])
-def test_no_data_set_with_its_settings_is_told_anything(name):
+def test_no_data_set_with_the_settings_of_the_papers_warns(name):
     if not okl.datasets.found(name):
         pytest.skip(f"{name} is not here")
     for sigma, scale in SETTINGS.get(name, [(1.0, (-1, 1)), (1.0, (0, 1))]):
@@ -171,15 +171,15 @@ def test_no_data_set_with_its_settings_is_told_anything(name):
             rows = np.random.default_rng(seed).permutation(len(data.y))[:64]
             X, y = data.X[rows], data.y[rows]
             for kernel in (okl.Gaussian(sigma), okl.Laplacian(sigma), okl.Matern(1.5, sigma=sigma)):
-                assert told(lambda: okl.KernelAWV(kernel)._advise(X, y)) == []  # noqa: B023
+                assert warnings_of(lambda: okl.KernelAWV(kernel)._advise(X, y)) == []  # noqa: B023
             fogd = okl.FOGD(loss="squared", sigma=sigma)
-            assert told(lambda: fogd._advise(X, y)) == []  # noqa: B023
+            assert warnings_of(lambda: fogd._advise(X, y)) == []  # noqa: B023
         X, y = data.X[:64], data.y[:64]  # some are sorted
-        assert told(lambda: okl.KernelAWV(okl.Gaussian(sigma))._advise(X, y)) == []  # noqa: B023
+        assert warnings_of(lambda: okl.KernelAWV(okl.Gaussian(sigma))._advise(X, y)) == []  # noqa: B023
 
 
 @pytest.mark.parametrize("name", ["casp", "magic04"])
-def test_raw_columns_of_the_bundled_sets_are_told(name):
+def test_raw_columns_of_the_bundled_sets_warn(name):
     data = okl.datasets.load(name, scale=None, permute=0)
     X, y = data.X[:1000], okl.datasets.scale_to(data.y[:1000])
     learner = okl.KernelAWV(okl.Gaussian(1.0))
@@ -189,43 +189,43 @@ def test_raw_columns_of_the_bundled_sets_are_told(name):
         nonlocal run
         run = okl.run(learner, X, y)
 
-    (message,) = told(play)
+    (message,) = warnings_of(play)
     assert "0 between nearly all" in message
     scaled = okl.run(okl.KernelAWV(okl.Gaussian(1.0)), okl.datasets.scale_to(X), y)
     assert scaled.mean_loss < 0.8 * run.mean_loss
 
 
-def test_sorted_and_drifting_streams_are_told_nothing():
+def test_sorted_and_drifting_streams_do_not_warn():
     """The first inputs are close to each other there, but not to rounding."""
     grid = np.linspace(-1, 1, 100_000)[:, None]
     learner = okl.KernelAWV(okl.Gaussian(1.0))
-    assert told(lambda: learner._advise(grid, grid[:, 0])) == []
+    assert warnings_of(lambda: learner._advise(grid, grid[:, 0])) == []
     narrow = okl.KernelAWV(okl.Gaussian(0.001))  # fifty neighbours to a width
     shuffled = np.random.default_rng(0).permutation(grid)
-    assert told(lambda: narrow._advise(shuffled, grid[:, 0])) == []
+    assert warnings_of(lambda: narrow._advise(shuffled, grid[:, 0])) == []
 
 
 # ---- labels ----
 
 
 @pytest.mark.parametrize("cls", REGRESSION, ids=lambda cls: cls.__name__)
-def test_labels_0_and_1_are_told_once_with_the_cure(cls):
+def test_labels_0_and_1_warn_once(cls):
     learner = make(cls)
     X, y = stream(learner, 60)
     binary = (y > 0.0).astype(float)
     for call in calls(learner, X, binary):
-        (message,) = told(call)
+        (message,) = warnings_of(call)
         assert "0 and 1" in message and "y = 2 * y - 1" in message
     learner = make(cls)
-    assert len(told(lambda: learner.partial_fit(X, binary))) == 1
-    assert told(lambda: okl.run(learner, X, binary)) == []
+    assert len(warnings_of(lambda: learner.partial_fit(X, binary))) == 1
+    assert warnings_of(lambda: okl.run(learner, X, binary)) == []
     for labels in (2 * binary - 1, np.ones(60), np.zeros(60), y, np.append(binary[:-1], 0.5)):
         for call in calls(make(cls), X, labels):
-            assert told(call) == []
-    assert told(lambda: make(cls).partial_fit(X[:7], binary[:7])) == []
+            assert warnings_of(call) == []
+    assert warnings_of(lambda: make(cls).partial_fit(X[:7], binary[:7])) == []
 
 
-def test_the_cures_of_labels_work():
+def test_labels_as_advised_work():
     X, y = stream(okl.KernelAWV(okl.Gaussian()), 300)
     y = (y > 0.0).astype(float)
     with pytest.warns(UserWarning, match="0 and 1"):
@@ -238,17 +238,19 @@ def test_the_cures_of_labels_work():
     np.testing.assert_array_equal(model.run_.mistakes, mapped.mistakes)
 
 
-def test_who_takes_the_regressor_for_classes_is_led_to_the_classifier():
+def test_a_regressor_on_classes_names_the_classifier():
     pytest.importorskip("sklearn")
     X, y = stream(okl.KernelAWV(okl.Gaussian()), 300)
     y = (y > 0.0).astype(int)
     for labels in (y, np.column_stack([y, 1 - y])):
         for call in ("fit", "partial_fit"):
             model = okl.interop.OnlineRegressor(okl.KernelAWV(okl.Gaussian()))
-            (message,) = told(lambda: getattr(model, call)(X, labels))  # noqa: B023
+            (message,) = warnings_of(lambda: getattr(model, call)(X, labels))  # noqa: B023
             assert "okl.interop.OnlineClassifier" in message and "OneVsRest" not in message
 
 
-def test_zeros_that_come_late_are_seen_in_an_array():
+def test_labels_sorted_by_class_are_seen_too():
     X, y = stream(okl.KernelAWV(okl.Gaussian()), 300)
-    assert len(told(lambda: okl.run(okl.KernelAWV(okl.Gaussian()), X, np.sort(y > 0.0)))) == 1
+    assert (
+        len(warnings_of(lambda: okl.run(okl.KernelAWV(okl.Gaussian()), X, np.sort(y > 0.0)))) == 1
+    )
