@@ -205,8 +205,14 @@ class State:
     # ---- saving ----
 
     def _state(self) -> dict[str, Any]:
-        """Return the state as arrays and text."""
+        """Return the state as arrays and text; FloatingPointError if a number is not finite."""
         state: dict[str, Any] = {name: self._used(name) for name in self._STATE}
+        for name, array in state.items():
+            if name not in self._UNBOUNDED and not np.isfinite(array).all():
+                raise FloatingPointError(
+                    f"array {name!r} of this {type(self).__name__} is not finite; scale the inputs "
+                    "and labels, then reset() and start again"
+                )
         return state | {name: getattr(self, f"_{name}").state() for name in self._COINS}
 
     def _output_axes(self) -> dict[str, int]:
@@ -220,7 +226,7 @@ class State:
         Raises
         ------
         ValueError
-            If an array is missing, has another shape or type, or is not finite.
+            If an array has another shape or type.
         """
         if "counts" in self._STATE:
             self._restore_array("counts", state["counts"])
@@ -240,8 +246,6 @@ class State:
             raise ValueError(
                 f"array {name!r} has shape {np.shape(value)}, expected {own.shape} of {own.dtype}"
             )
-        if name not in self._UNBOUNDED and not np.isfinite(value).all():
-            raise ValueError(f"array {name!r} is not finite")
         own[...] = value
 
 
