@@ -7,7 +7,6 @@ import pytest
 
 import oklnumba as okl
 from tests import naive, ridge
-from tests.battery import assert_refused
 from tests.curved import SPACES, draws, every_space, stream
 
 
@@ -64,24 +63,3 @@ def test_samplers_serve_as_nystrom_maps(sampler):
     np.testing.assert_array_equal(sampler.features().transform(X), F)
     if isinstance(sampler, okl.ALD):
         assert np.sqrt(np.diag(K - nystrom).max()) <= 0.3
-
-
-@pytest.mark.parametrize(
-    ("cls", "params", "message"),
-    [
-        (okl.KORS, {"alpha": 0.0}, "alpha must be a number > 0, but is 0.0"),
-        (okl.KORS, {"eps": 1.0}, r"eps must be a number in \(0, 1\), but is 1.0"),
-        (okl.KORS, {"seed": None}, "seed must be an integer >= 0, but is None"),
-        (okl.UniformSampling, {"probability": 0.0}, r"probability must be a number in \(0, 1\]"),
-        (okl.UniformSampling, {"seed": -1}, "seed must be an integer >= 0"),
-        (okl.UniformSampling, {"kernel": "linear"}, r"kernel must be .* kernel.*okl.Linear\(\)"),
-        (okl.ALD, {"threshold": -0.1}, "threshold must be a number > 0, but is -0.1"),
-    ],
-)
-def test_samplers_refuse_bad_hyper_parameters(cls, params, message):
-    with pytest.raises(ValueError, match=message):
-        cls(okl.Gaussian(1.0)).set_params(**params)
-    params = {"kernel": okl.Gaussian(1.0)} | params
-    sampler = assert_refused(cls, params, message, lambda one: one.partial_fit([[0.0]]))
-    with pytest.raises(ValueError, match="has seen no data"):
-        _ = sampler.landmarks_

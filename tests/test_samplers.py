@@ -38,10 +38,6 @@ def plain_dictionary(cls):
     return dictionary(sampled(cls).partial_fit(kors_stream()))
 
 
-def test_there_are_samplers():
-    assert {cls.__name__ for cls in SAMPLERS} >= {"KORS", "UniformSampling", "ALD"}
-
-
 @every_sampler
 def test_dictionary_of_a_sampler(cls):
     X = kors_stream()
@@ -89,10 +85,6 @@ def test_seeds_copies_and_inputs_of_a_sampler(cls, tmp_path):
         held = sampled(cls).partial_fit(holder(X, tmp_path / "x.npy"))
         assert dictionary(held) == plain_dictionary(cls)
     assert repr(sampler).startswith(f"{cls.__name__}(kernel=Gaussian(sigma=1.0), ")
-    fresh = sampled(cls)
-    assert fresh.set_params(**fresh.get_params()).get_params().keys() == fresh.get_params().keys()
-    with pytest.raises(ValueError, match="nonsense"):
-        fresh.set_params(nonsense=1)
 
 
 @every_sampler
@@ -125,35 +117,27 @@ def test_a_sampler_refuses_bad_input_and_stays_as_it_was(cls, rounds):
 @pytest.mark.parametrize(
     "cls, name", [(cls, name) for cls in SAMPLERS for name in sampled(cls).get_params()]
 )
-@pytest.mark.parametrize("rounds", [0, 20])
-def test_hyper_parameters_of_a_sampler_out_of_range(cls, name, rounds):
-    X = kors_stream(90)
-    last = name.split("__")[-1]
-    good = sampled(cls).get_params()[name]
-    for bad in bad_values(last, good):
+def test_hyper_parameters_of_a_sampler_out_of_range(cls, name):
+    X, last = kors_stream(90), name.split("__")[-1]
+    for bad in bad_values(last, sampled(cls).get_params()[name]):
         sampler = sampled(cls)
-        if rounds:
-            sampler.partial_fit(X[:rounds])
-        with pytest.raises(ValueError, match=rf"(\b|_){last}\b"):
-            sampler.set_params(**{name: bad}).partial_fit(X[rounds:])
-            raise AssertionError(f"accepted: {name}={bad!r}")
-        sampler = sampled(cls, **({} if "kernel" in name else {name: good}))
-        sampler.partial_fit(X)
-        assert dictionary(sampler) == dictionary(sampled(cls).partial_fit(X))
+        with pytest.raises(ValueError, match=rf"\b{last}\b"):
+            sampler.set_params(**{name: bad})
+        assert dictionary(sampler.fit(X)) == dictionary(sampled(cls).fit(X))
+        vars(sampler.kernel if "__" in name else sampler)[last] = bad
+        with pytest.raises(ValueError, match=rf"\b{last}\b"):
+            sampler.fit(X)
 
 
 @pytest.mark.skipif(not COMPILED, reason="numpy warns of overflows where compiled code does not")
-def test_kors_after_numerical_trouble_is_as_it_was_or_refuses_to_go_on():
+def test_kors_refuses_to_go_on_after_numerical_trouble():
     X = kors_stream(60)
-    sampler, twin = (okl.KORS(okl.Polynomial(3)).partial_fit(X[:30]) for _ in range(2))
+    sampler = okl.KORS(okl.Polynomial(3)).partial_fit(X[:30])
     huge = X.copy()
     huge[45:] *= 1e160  # the first points of the same call are good
     with pytest.raises(FloatingPointError, match=r"point 46\b"):
         sampler.partial_fit(huge[30:])
     assert sampler.size == len(sampler.indices_) == len(sampler.landmarks_)
-    try:
+    with pytest.raises(FloatingPointError, match=r"point 46\b"):
         sampler.partial_fit(X[30:])
-    except FloatingPointError as error:
-        assert "point 46" in str(error)
-    else:
-        assert dictionary(sampler) == dictionary(twin.partial_fit(X[30:]))
+    assert dictionary(sampler.fit(X)) == dictionary(okl.KORS(okl.Polynomial(3)).fit(X))

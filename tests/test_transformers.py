@@ -190,9 +190,10 @@ def test_before_any_data(name):
         for call in (lambda s=seen: s.transform(X), seen.get_feature_names_out, seen.features):
             with pytest.raises(NotFittedError, match=r"call (fit|partial_fit)\(X\)"):
                 call()
-    assert step.set_params(kernel=okl.Gaussian(2.0)).fit(X).size > 0
-    with pytest.raises(ValueError, match=r"reset\(\) first"):
-        step.set_params(kernel=okl.Gaussian(3.0))
+    kept = step.fit(X).indices_
+    step.set_params(kernel=okl.Gaussian(9.0)).partial_fit(X)  # from the next fit on
+    assert_array_equal(step.indices_, made(name).fit(np.vstack([X, X])).indices_)
+    assert_array_equal(kept, made(name).fit(X).indices_)
 
 
 def test_fit_of_a_standardizer_starts_afresh_and_partial_fit_goes_on():
