@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from types import SimpleNamespace
 
 import numba
@@ -16,7 +13,7 @@ from oklnumba.command.parser import main
 from oklnumba.hot.primitives import jit
 from oklnumba.learners.base.learner import Learner
 from oklnumba.protocol import warming
-from tests.compiled import ROOT, python
+from tests.compiled import python
 
 compiled = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="about compiled code")
 EVERY_CLASS = {name for name in okl.__all__ if isinstance(getattr(okl, name), type)}
@@ -117,51 +114,28 @@ def test_the_folder_is_that_of_numba(monkeypatch, tmp_path):
 # ---- nothing is compiled afterwards ----
 
 PLAY = """
-import json, sys, warnings
-from tests.battery import CASES, by_hand, make, stream
-from tests.compiled import dispatchers
+import json, warnings
 import oklnumba as okl
+from tests.battery import CASES, by_hand, make, stream
+from tests.compiled import signatures
 warnings.simplefilter("ignore", UserWarning)
-names = NAMES
+okl.warm_up()
+before = signatures()
 for param in CASES:
     (case,) = param.values
     learner = make(case)
-    if type(learner).__name__ in names:
-        X, y = stream(learner, 300)
-        okl.run(learner, X, y)
-        learner.predict(X)
-        by_hand(make(case), X[:20], y[:20])
-missed = {n: f.stats.cache_misses.total() for n, f in dispatchers().items()}
-hits = sum(f.stats.cache_hits.total() for f in dispatchers().values())
-print(json.dumps([hits, sorted(name for name, misses in missed.items() if misses)]))
+    X, y = stream(learner, 300)
+    okl.run(learner, X, y)
+    learner.predict(X)
+    by_hand(make(case), X[:20], y[:20])
+print(json.dumps([name for name, found in signatures().items() if found != before[name]]))
 """
 
 
 @compiled
 @pytest.mark.slow
-def test_after_the_command_another_process_compiles_nothing(request, tmp_path):
-    long = request.config.getoption("--long")
-    names = [] if long else ["FOGD", "LinearAWV"]
-    done = subprocess.run(
-        [sys.executable, "-c", WARM.format(cache=str(tmp_path), names=names)],
-        cwd=ROOT, capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    lines = done.stdout.splitlines()
-    assert len(lines) == len(names or warming.warmable()) + 1
-    assert str(tmp_path) in lines[-1] and " in all; kept in " in lines[-1]
-    hits, missed = python(
-        PLAY.replace("NAMES", json.dumps(names or warming.warmable())),
-        NUMBA_CACHE_DIR=str(tmp_path),
-    )
-    assert hits > 3 and missed == []
-
-
-WARM = """
-import os, sys
-os.environ["NUMBA_CACHE_DIR"] = {cache!r}
-from oklnumba.command.parser import main
-sys.exit(main(["warm-up", *{names}]))
-"""
+def test_after_it_no_learner_compiles_anything():
+    assert python(PLAY) == []
 
 
 # ---- the command ----

@@ -11,6 +11,7 @@ from itertools import product
 
 import numpy as np
 
+from oklnumba.components import losses
 from oklnumba.components.features import FourierFeatures, NystromFeatures, TaylorFeatures
 from oklnumba.components.kernels import Gaussian
 from oklnumba.core.checks import require_flag
@@ -168,6 +169,7 @@ def _play(learner: Learner) -> None:
         if run(learner, X, y).interrupted:
             raise KeyboardInterrupt
     learner.predict(X)
+    losses.get("logistic").value(X[:, 0], X[:, 1])  # the one loss whose values are compiled
     for t in range(BY_HAND if hasattr(learner, "predict_one") else 0):
         learner.predict_one(X[t])
         learner.learn_one(X[t], y[t])
