@@ -1,12 +1,10 @@
-"""OnlineClassifier and OnlineRegressor: scikit-learn's own checks over every learner, and use."""
+"""OnlineClassifier and OnlineRegressor: scikit-learn's checks over every learner, and use."""
 
 from __future__ import annotations
 
-import io
 import pickle
 import subprocess
 import sys
-import textwrap
 
 import joblib
 import numpy as np
@@ -28,7 +26,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import oklnumba as okl
 from oklnumba.interop import OnlineClassifier, OnlineRegressor
-from oklnumba.interop.probabilities import to_simplex
+from oklnumba.interop.probabilities import project_on_simplex
 from tests.battery import LEARNERS, contents, every_learner, far_from_the_origin, make, stream
 from tests.compiled import COMPILED
 
@@ -80,11 +78,8 @@ def failures(estimator):
     """Return what scikit-learn's checks have against an estimator, and how many there were."""
     results = check_estimator(estimator, on_fail=None, on_skip=None)
     bad = [(r["check_name"], r["exception"]) for r in results if r["status"] != "passed"]
-    # asked for by an environment variable only, and for estimators that claim array API support
+    # only for estimators that claim array API support
     return [one for one in bad if one[0] != "check_array_api_input"], len(results)
-
-
-zeros_and_ones = pytest.mark.filterwarnings("ignore:the labels are 0 and 1")  # meant, there
 
 
 @far_from_the_origin
@@ -95,26 +90,16 @@ def test_a_classifier_over_any_learner_passes_the_checks_of_scikit_learn(cls):
 
 
 @far_from_the_origin
-@zeros_and_ones
+@pytest.mark.filterwarnings("ignore:the labels are 0 and 1")  # on purpose
 @pytest.mark.parametrize("cls", [None, *REGRESSORS], ids=lambda cls: cls and cls.__name__)
 def test_a_regressor_over_any_learner_passes_the_checks_of_scikit_learn(cls):
+    assert len(REGRESSORS) >= 25
     found, played = failures(OnlineRegressor(cls and for_regression(cls)))
     assert found == [] and played > 50
 
 
-@pytest.mark.parametrize("cls", sorted(set(LEARNERS) - set(REGRESSORS), key=lambda c: c.__name__))
-def test_a_regressor_refuses_learners_for_classes(cls):
-    X, y = stream(okl.KernelAWV(okl.Gaussian(1.0)), 20)
-    with pytest.raises(ValueError, match="real labels.*labels -1 and \\+1.*OnlineClassifier"):
-        OnlineRegressor(make(cls)).fit(X, y)
-
-
-def test_most_learners_are_for_both():
-    assert len(REGRESSORS) >= 25 and okl.SelfTuning in REGRESSORS
-
-
 def test_the_checks_would_see_an_estimator_that_is_wrong():
-    """Negative control: a classifier that looks at what is far from it, and one that is poor."""
+    """Negative control: a classifier that changes in predict, and one that forecasts badly."""
 
     class Keeps(OnlineClassifier):
         def predict(self, X):
@@ -193,7 +178,6 @@ def test_several_labels_are_several_outputs(learner):
     expected = okl.run(several, X, Y)
     assert_array_equal(model.fit(X, Y).run_.predictions, expected.predictions)
     assert_array_equal(model.predict(X), several.predict(X))
-    assert model.score(X, Y) == pytest.approx(OnlineRegressor.score(model, X, Y))
     with pytest.raises(ValueError, match="y"):
         model.partial_fit(X, f)
     assert model.fit(X, Y[:, :1]).predict(X).shape == (150, 1)
@@ -215,17 +199,6 @@ def test_partial_fits_in_pieces_are_one_fit(learner, count):
     assert_array_equal(np.concatenate(mistakes), whole.run_.mistakes)
     assert_allclose(pieces.decision_function(X), whole.decision_function(X), rtol=1e-9, atol=1e-12)
     assert pieces.learner_.rounds == len(X)
-    # to the bit where the pieces are the same
-    again = OnlineClassifier(learner).fit(X[:64], y[:64]).partial_fit(X[64:], y[64:], classes)
-    player = make_player(learner, classes)
-    for a, b in ((0, 64), (64, 300)):
-        player.partial_fit(X[a:b], y[a:b] if count > 2 else np.where(y[a:b] == classes[1], 1.0, -1))
-    assert contents(again.learner_) == contents(player)
-
-
-def make_player(learner, classes):
-    learner = clone(learner) if learner else okl.SelfTuning()
-    return okl.OneVsRest(learner, classes.tolist()) if len(classes) > 2 else learner
 
 
 def test_a_second_fit_starts_afresh_and_a_regressor_goes_on():
@@ -245,25 +218,18 @@ def test_a_second_fit_starts_afresh_and_a_regressor_goes_on():
 # ---- labels and frames ----
 
 
-def test_a_raw_frame_with_texts_for_labels_needs_no_argument():
-    X, _, y = moderate(1000)
+def test_a_raw_frame_needs_no_argument():
+    X, f, y = moderate(1000)
+    later, expected, labels = moderate(500, seed=1)
     model = OnlineClassifier().fit(frame(X), y)
-    assert model.run_.mistakes[300:].mean() < 0.1
-    later, _, labels = moderate(500, seed=1)
-    assert model.score(frame(later), labels) > 0.9
+    assert model.run_.mistakes[300:].mean() < 0.1 and model.score(frame(later), labels) > 0.9
     assert_array_equal(model.feature_names_in_, ["age", "height", "weight"])
     assert model.n_features_in_ == 3 and model.predict(frame(later)).dtype.kind in "UO"
-
-
-def test_a_raw_frame_for_regression():
-    X, f, _ = moderate(1000)
-    later, expected, _ = moderate(500, seed=1)
     assert OnlineRegressor().fit(frame(X), 1e6 + f).score(frame(later), 1e6 + expected) > 0.95
 
 
 LABELS = {
     "texts": lambda up: np.where(up, "yes", "no"),
-    "objects": lambda up: np.where(up, "yes", "no").astype(object),
     "list": lambda up: np.where(up, "yes", "no").tolist(),
     "indexed": lambda up: pd.Series(np.where(up, "yes", "no"), index=-np.arange(len(up))),
     "categories": lambda up: pd.Series(np.where(up, "yes", "no"), dtype="category"),
@@ -271,7 +237,6 @@ LABELS = {
     "integers": lambda up: np.where(up, 7, 3),
     "objects that are bools": lambda up: up.astype(object),
     "objects that are integers": lambda up: pd.Series(np.where(up, 7, 3), dtype=object),
-    "bools of NumPy": lambda up: np.array([*up, None], dtype=object)[:-1],
     "signs": lambda up: np.where(up, 1, -1),
     "floats": lambda up: np.where(up, 1.0, 0.0),
     "turned": lambda up: np.where(up, "a", "b"),
@@ -296,16 +261,8 @@ def test_labels_of_every_kind_give_the_same_run(kind):
 
 
 NULLABLE = {  # what pandas calls a type, and what its labels are
-    "Int64": np.int64, "UInt8": np.uint8, "int64[pyarrow]": np.int64,
-    "boolean": np.bool_, "bool[pyarrow]": np.bool_,
-    "string": np.object_, "string[pyarrow]": np.object_,
+    "Int64": np.int64, "int64[pyarrow]": np.int64, "boolean": np.bool_, "string": np.object_,
 }  # fmt: skip
-CONTAINERS = {
-    "Series": pd.Series,
-    "Index": pd.Index,
-    "array": lambda column: column.array,
-    "frame": lambda column: column.to_frame("y"),
-}
 
 
 def nullable(dtype, truth):
@@ -314,74 +271,60 @@ def nullable(dtype, truth):
 
 
 @pytest.mark.filterwarnings("ignore:A column-vector y was passed")  # of scikit-learn, for frames
-@pytest.mark.parametrize("held", CONTAINERS)
+@pytest.mark.parametrize("hold", [pd.Series, pd.Index, pd.Series.to_frame])
 @pytest.mark.parametrize("dtype", NULLABLE)
-def test_nullable_labels_of_pandas_are_the_integers_bools_and_texts_they_are(dtype, held):
+def test_nullable_labels_of_pandas_are_integers_bools_and_texts(dtype, hold):
     X, f, _ = moderate(60)
-    column = nullable(dtype, f > 0)
-    kinds = {"s": ["no", "yes"], "b": [False, True]}.get(dtype[0], [3, 7])
-    y, learner = CONTAINERS[held](column), okl.LinearAWV()
-    expected = OnlineClassifier(learner).fit(X, f > 0)
-    model = OnlineClassifier(learner).fit(X, y)
-    named = y["y"] if held == "frame" else y
-    parts = OnlineClassifier(learner).partial_fit(X, y, classes=named).partial_fit(X, y)
-    for one in (model, parts):
-        assert one.classes_.dtype == NULLABLE[dtype]
-        assert [type(c) for c in one.classes_.tolist()] == [type(c) for c in kinds]
-        assert one.classes_.tolist() == kinds
-        assert_array_equal(one.predict(X) == one.classes_[1], expected.predict(X))
+    y = hold(nullable(dtype, f > 0))
+    expected = OnlineClassifier(okl.LinearAWV()).fit(X, f > 0)
+    model = OnlineClassifier(okl.LinearAWV()).fit(X, y)
+    assert model.classes_.dtype == NULLABLE[dtype]
+    assert model.classes_.tolist() == {"s": ["no", "yes"], "b": [False, True]}.get(dtype[0], [3, 7])
+    assert_array_equal(model.predict(X) == model.classes_[1], expected.predict(X))
     assert_array_equal(model.run_.predictions, expected.run_.predictions)
 
 
 MISSING = {
-    "float": lambda column: column.astype(object).map({7: 7.0, 3: 3.0}).astype(float),
     "category": lambda column: column.astype("category"),
     "object": lambda column: column.astype(object),
     "polars": lambda column: pl.Series([None if pd.isna(v) else v for v in column]),
     "pyarrow": lambda column: pa.array([None if pd.isna(v) else v for v in column]),
-    "chunks": lambda column: pa.chunked_array([[None if pd.isna(v) else v for v in column]]),
 }
 
 
 @pytest.mark.parametrize("how", [*NULLABLE, *MISSING])
-def test_a_missing_label_is_told_with_its_row(how):
+def test_a_missing_label_is_refused_with_its_row(how):
     X, f, _ = moderate(60)
     y = nullable(how if how in NULLABLE else "Int64", f > 0)
-    classes = y.drop_duplicates()
     y[41] = y[7] = None
     y = MISSING.get(how, pd.Series)(y)
     model = OnlineClassifier(okl.LinearAWV())
-    for call in (model.fit, lambda X, y: model.partial_fit(X, y, classes=classes)):
-        with pytest.raises(ValueError, match="y has no label at row 7; drop the rows"):
-            call(X, y)
-        assert not hasattr(model, "learner_")
+    with pytest.raises(ValueError, match="y has no label at row 7; drop the rows"):
+        model.fit(X, y)
     with pytest.raises(ValueError, match="classes has no label at row 7"):
         model.partial_fit(X, f > 0, classes=y)
+    assert not hasattr(model, "learner_")
 
 
-HOLDERS = {
-    "pandas": frame,
-    "polars": lambda X: pl.DataFrame(X, schema=["age", "height", "weight"]),
-    "pyarrow": lambda X: pa.table(dict(zip(["age", "height", "weight"], X.T, strict=True))),
-    "lists": lambda X: X.tolist(),
-    "Fortran": np.asfortranarray,
-    "strided": lambda X: np.repeat(X, 2, axis=0)[::2],
-    "objects": lambda X: X.astype(object),
-}
-
-
-@pytest.mark.parametrize("holder", HOLDERS)
-def test_whatever_holds_the_rows_the_run_is_bitwise_the_same(holder):
+@pytest.mark.parametrize(
+    "hold",
+    [
+        frame,
+        lambda X: pl.from_pandas(frame(X)),
+        lambda X: pa.Table.from_pandas(frame(X)),
+        np.asfortranarray,
+    ],
+)
+def test_whatever_holds_the_rows_the_run_is_bitwise_the_same(hold):
     X, f, _ = moderate(70)
-    A = HOLDERS[holder](X)
-    model, plain = (OnlineRegressor().fit(rows, f) for rows in (A, X))
+    model, plain = (OnlineRegressor().fit(rows, f) for rows in (hold(X), X))
     assert_array_equal(model.run_.predictions, plain.run_.predictions)
-    assert_array_equal(model.predict(A), plain.predict(X))
-    if holder in ("pandas", "polars", "pyarrow"):
+    assert_array_equal(model.predict(hold(X)), plain.predict(X))
+    if hold is not np.asfortranarray:
         assert model.feature_names_in_.tolist() == ["age", "height", "weight"]
 
 
-@pytest.mark.parametrize("form", ["csr", "csc", "coo", "lil"])
+@pytest.mark.parametrize("form", ["csr", "coo"])
 def test_sparse_rows_are_played_as_dense_ones(form):
     X, f, y = moderate(100)
     X[X < 0.0] = 0.0
@@ -399,10 +342,9 @@ def test_columns_are_matched_by_name():
     X, f, _ = moderate(60)
     model = OnlineClassifier().fit(frame(X), f > 0)
     for wrong in (frame(X)[["height", "age", "weight"]], frame(X).rename(columns={"age": "years"})):
-        with pytest.raises(ValueError, match="feature names should match"):
-            model.predict(wrong)
-        with pytest.raises(ValueError, match="feature names should match"):
-            model.partial_fit(wrong, f > 0)
+        for call in (model.predict, lambda X: model.partial_fit(X, f > 0)):
+            with pytest.raises(ValueError, match="feature names should match"):
+                call(wrong)
     with pytest.warns(UserWarning, match="feature names"):
         model.predict(X)
     assert model.learner_.rounds == 60
@@ -457,14 +399,6 @@ def nearest_on_simplex(p):
     return np.maximum(p - low, 0.0)
 
 
-def test_the_simplex_is_never_further_from_a_class_than_the_scores_were():
-    rng = np.random.default_rng(0)
-    P = rng.normal(0.3, 2.0, (2000, 4))
-    to = to_simplex(P)
-    for corner in np.eye(4):
-        assert (((to - corner) ** 2).sum(1) <= ((P - corner) ** 2).sum(1) + 1e-12).all()
-
-
 @pytest.mark.parametrize("order", ["mixed", "sorted", "lagged"])
 @pytest.mark.parametrize("learner", [None, SQUARED, okl.KernelAWV(okl.Gaussian(0.5), lam=0.01)])
 def test_the_brier_score_of_a_run_is_below_its_certificate(learner, order):
@@ -484,7 +418,7 @@ def test_the_brier_score_of_a_run_is_below_its_certificate(learner, order):
     assert brier <= 0.25 * (proof.comparator[-1] + proof.bound[-1]) + 1e-9
     run = OnlineClassifier(learner).fit(X, y).run_  # several classes
     truth = (y[:, None] == CLASSES).astype(float)
-    brier = ((to_simplex(0.5 + 0.5 * run.scores) - truth) ** 2).sum()
+    brier = ((project_on_simplex(0.5 + 0.5 * run.scores) - truth) ** 2).sum()
     proof = run.certificate
     assert brier <= 0.25 * (proof.comparator[-1] + proof.bound[-1]).sum() + 1e-9
 
@@ -514,12 +448,10 @@ def test_grid_search_over_nested_parameters():
     ).fit(X, f > 0)
     assert search.best_params_ == {"learner__features__sigma": 2.0, "learner__lam": 0.1}
     assert search.best_estimator_.learner_.features.sigma == 2.0 and search.best_score_ > 0.9
-    kernel = okl.Gaussian(1.0)
-    given = okl.KernelAWV(kernel)
-    grid = {"learner__kernel__sigma": [0.1, 2.0]}
-    search = GridSearchCV(OnlineRegressor(given), grid, cv=3).fit(X, f)
-    assert search.best_params_ == {"learner__kernel__sigma": 2.0}
-    assert kernel.sigma == 1.0 and given.rounds == 0  # what was given is as it was
+    given = okl.KernelAWV(okl.Gaussian(1.0))
+    search = GridSearchCV(OnlineRegressor(given), {"learner__kernel__sigma": [0.1, 2.0]}, cv=3)
+    assert search.fit(X, f).best_params_ == {"learner__kernel__sigma": 2.0}
+    assert given.kernel.sigma == 1.0 and given.rounds == 0
     learners = [okl.LinearAWV(), okl.SelfTuning()]
     search = GridSearchCV(OnlineRegressor(), {"learner": learners}, cv=3).fit(X, np.abs(f))
     assert isinstance(search.best_params_["learner"], okl.SelfTuning)
@@ -542,7 +474,7 @@ def test_pipelines_and_cross_validation_in_processes():
     assert P.shape == (150, 3)
 
 
-def test_parameters_clones_and_what_is_shown():
+def test_parameters_and_clones():
     model = OnlineClassifier(okl.WithFeatures(okl.TaylorFeatures(2), okl.OGD(eta=0.2)))
     params = model.get_params()
     assert params["learner__learner__eta"] == 0.2 and params["learner__features__degree"] == 2
@@ -550,27 +482,23 @@ def test_parameters_clones_and_what_is_shown():
     assert (twin.learner.learner.eta, twin.learner.features.sigma) == (0.5, 3.0)
     assert model.learner.learner.eta == 0.2 and twin.learner is not model.learner
     X, f, _ = moderate(40)
-    X = (X - X.mean(axis=0)) / X.std(axis=0)
-    model.fit(X, f > 0)
-    assert not hasattr(clone(model), "learner_")
-    assert repr(model) == repr(clone(model)) and "eta=0.2" in repr(model)
-    assert "OnlineClassifier" in model._repr_html_()
+    model.fit((X - X.mean(axis=0)) / X.std(axis=0), f > 0)
+    assert not hasattr(clone(model), "learner_") and repr(model) == repr(clone(model))
+    assert "eta=0.2" in repr(model) and "OnlineClassifier" in model._repr_html_()
 
 
-def test_pickles_and_joblib_and_files(tmp_path):
+def test_pickles_and_files(tmp_path):
     X, f, y = moderate(100)
     for model in (OnlineClassifier().fit(X, f > 0), OnlineClassifier(SQUARED).fit(X / 100, y)):
-        file = io.BytesIO()
-        joblib.dump(model, file)
-        file.seek(0)
-        for twin in (pickle.loads(pickle.dumps(model)), joblib.load(file)):
+        joblib.dump(model, tmp_path / "model")
+        for twin in (pickle.loads(pickle.dumps(model)), joblib.load(tmp_path / "model")):
             assert_array_equal(twin.decision_function(X), model.decision_function(X))
             assert_array_equal(twin.run_.predictions, model.run_.predictions)
         model.learner_.save(tmp_path / "learner.npz")
-        scores = getattr(okl.load(tmp_path / "learner.npz"), "scores", None)
-        scores = scores or okl.load(tmp_path / "learner.npz").predict
-        assert_array_equal(scores(X), model.decision_function(X))
-    many = np.tile(X, (200, 1))  # the rows themselves are no part of it
+        again = okl.load(tmp_path / "learner.npz")
+        scores = again.predict(X) if len(model.classes_) == 2 else again.scores(X)
+        assert_array_equal(scores, model.decision_function(X))
+    many = np.tile(X, (200, 1))  # the run does not hold the rows
     fitted = OnlineRegressor(SQUARED).fit(many / 100, many[:, 0])
     assert len(pickle.dumps(fitted)) < many.nbytes + 8 * 8 * len(many)
     with pytest.raises(ValueError, match="does not hold its data"):
@@ -600,28 +528,22 @@ BAD_FITS = {
     "one class": (lambda: classify(["a"] * 30), "1 class, 'a'.*partial_fit"),
     "a label missing": (lambda: classify([*Y[1:].tolist(), None]), "None.*row 29.*drop"),
     "a bool missing": (lambda: classify(np.array([True, False, None] * 10)), "None.*row 2;"),
-    "a bool among integers": (
-        lambda: classify(np.array([3, 7, True] * 10, object)),
-        "True.*row 2;",
-    ),
+    "bool and integers": (lambda: classify(np.array([3, 7, True] * 10, object)), "True.*row 2;"),
     "beyond integers": (lambda: classify(np.array([3, 2**70] * 15, object)), "row 1;"),
     "two types": (lambda: classify(np.array(["a", 1] * 15, object)), "1 .int. at row 1"),
     "dates": (lambda: classify(np.arange(30).astype("M8[D]")), "row 0.*y.astype"),
     "real labels": (lambda: classify(F), "continuous"),
     "no classes": (lambda: begin(None), "first call of partial_fit needs classes"),
     "one of classes": (lambda: begin(["left"]), "all labels that may ever come, at least two"),
-    "an unknown label": (lambda: begin(["left", "right"]), "'middle' at row.*names all classes"),
+    "unknown label": (lambda: begin(["left", "right"]), "'middle' at row.*pass all classes"),
     "other classes": (lambda: begin(CLASSES).partial_fit(X, Y, [0, 1]), "'left'.*leave them out"),
-    "a class": (lambda: classify(Y, okl.KernelAWV), "make one of that class.*okl.KernelAWV"),
+    "a class": (lambda: classify(Y, okl.KernelAWV), "the class KernelAWV; make an object"),
     "several classes": (lambda: classify(Y, okl.OneVsRest(SQUARED, CLASSES)), "learner within"),
     "several outputs": (lambda: regress(X, okl.MultiOutput(SQUARED)), "pass the learner within"),
-    "a text": (lambda: regress(X, "PKAWV"), "okl.PKAWV.okl.TaylorFeatures"),
-    "hinge": (lambda: regress(X, okl.FOGD()), "set loss='squared', or use OnlineClassifier"),
-    "within": (lambda: regress(X, okl.Standardized(okl.FOGD())), "set learner__loss='squared'"),
-    "texts": (
-        lambda: regress(AGES.assign(town="Rome")),
-        "'town' of X holds text.*drop it, or encode",
-    ),
+    "a text": (lambda: regress(X, "PKAWV"), "must be an oklnumba learner.*'PKAWV'"),
+    "hinge": (lambda: regress(X, okl.FOGD()), "hinge.*loss='squared', or OnlineClassifier"),
+    "labels": (lambda: OnlineRegressor().fit(X, ["a"] * 30), "^y must hold real numbers"),
+    "texts": (lambda: regress(AGES.assign(town="Rome")), "'town' of X holds .*encode"),
     "days": (lambda: regress(AGES.assign(day=pd.Timestamp(2020, 1, 1))), "'day' of X holds dates"),
     "a number missing": (lambda: regress(AGES.mask(X > 5.5)), "nan at row.*'age'.*impute"),
     "nothing to set": (
@@ -632,23 +554,10 @@ BAD_FITS = {
 
 
 @pytest.mark.parametrize("case", BAD_FITS)
-def test_refusals_name_the_cure(case):
+def test_errors_say_what_to_do(case):
     call, message = BAD_FITS[case]
     with pytest.raises(ValueError, match=message):
         call()
-
-
-def test_arguments_of_the_learner_are_sent_to_it():
-    with pytest.raises(TypeError, match="sigma belongs to the learner, learner=okl"):
-        OnlineClassifier(sigma=2.0)
-    with pytest.raises(TypeError, match="OnlineRegressor has no argument estimator: learner is"):
-        OnlineRegressor(estimator=okl.OGD())
-
-
-def test_there_are_no_weights_of_rows():
-    for model, y in ((OnlineClassifier(), Y), (OnlineRegressor(), F)):
-        with pytest.raises(TypeError, match="sample_weight"):
-            model.fit(X, y, sample_weight=np.ones(30))
 
 
 def test_after_a_refusal_an_estimator_is_as_before():
@@ -672,27 +581,8 @@ def test_after_a_refusal_an_estimator_is_as_before():
         fresh.predict(X)
 
 
-# ---- the libraries are optional ----
-
-
-def in_a_process(code):
-    subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True)
-
-
-def test_importing_oklnumba_imports_neither_library():
-    in_a_process("""
-        import sys
-        import oklnumba as okl
-        dir(okl), dir(okl.interop), okl.interop
-        wanted = {"sklearn", "river", "pandas", "joblib"}
-        assert not wanted & {name.split(".")[0] for name in sys.modules}
-        okl.interop.OnlineClassifier
-        assert "sklearn" in sys.modules and "river" not in sys.modules
-    """)
-
-
-def test_without_the_library_an_estimator_says_how_to_get_it():
-    in_a_process("""
+def test_without_scikit_learn_an_estimator_says_how_to_get_it():
+    code = """if True:
         import sys
         sys.modules["sklearn"] = None  # as if it were not installed
         import oklnumba as okl
@@ -703,31 +593,16 @@ def test_without_the_library_an_estimator_says_how_to_get_it():
             assert "pip install scikit-learn" in str(error), error
         else:
             raise AssertionError
-        try:
-            okl.interop.nonsense
-        except AttributeError as error:
-            assert "no attribute 'nonsense'" in str(error)
-        else:
-            raise AssertionError
-    """)
+    """
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_labels_that_are_no_numbers_are_told_without_a_word_of_streams():
-    with pytest.raises(ValueError, match=r"^y must hold real numbers"):
-        OnlineRegressor().fit(np.zeros((4, 1)), ["a"] * 4)
-
-
-@pytest.mark.parametrize("kind", [okl.interop.OnlineClassifier, okl.interop.OnlineRegressor])
-def test_another_learner_after_the_first_rows_is_refused_until_fit(kind):
+@pytest.mark.parametrize("kind", [OnlineClassifier, OnlineRegressor])
+def test_hyper_parameters_set_after_the_first_rows_take_effect_at_fit(kind):
     X, y = np.random.default_rng(0).uniform(-1, 1, (30, 2)), np.arange(30) % 3
-    first = {"classes": [0, 1, 2]} if kind is okl.interop.OnlineClassifier else {}
-    model = kind(okl.LinearAWV(lam=1.0)).partial_fit(X, y, **first)
-    played = model.learner_.rounds
-    model.set_params(learner__lam=2.0)
-    with pytest.raises(ValueError, match=r"now LinearAWV\(lam=2.0.*, but LinearAWV\(.*call fit"):
-        model.partial_fit(X, y)
-    assert model.learner_.rounds == played == 30
-    model.set_params(learner__lam=1.0).partial_fit(X, y)
-    assert model.learner_.rounds == 60
-    anew = model.set_params(learner__lam=2.0).fit(X, y).learner_
-    assert anew.rounds == 30 and "lam=2.0" in repr(anew)
+    first = {"classes": [0, 1, 2]} if kind is OnlineClassifier else {}
+    model, twin = (kind(okl.LinearAWV()).partial_fit(X, y, **first) for _ in range(2))
+    model.set_params(learner__lam=2.0).partial_fit(X, y)
+    assert contents(model.learner_) == contents(twin.partial_fit(X, y).learner_)
+    expected = kind(okl.LinearAWV(lam=2.0)).fit(X, y)
+    assert contents(model.fit(X, y).learner_) == contents(expected.learner_)
