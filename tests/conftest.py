@@ -18,10 +18,6 @@ HELPERS = "battery", "buffers", "curved", "expansions", "linear_games", "bounds"
 pytest.register_assert_rewrite(*(f"tests.{helper}" for helper in HELPERS))
 
 
-def pytest_addoption(parser):
-    parser.addoption("--long", action="store_true", help="tests/stress: every try, not a few")
-
-
 @pytest.fixture(params=[float("nan"), 12345.0], ids=["read", "written"])
 def poison(request):
     """Run a test with each poison: what is read of it shows by NaN, what is written by a number."""

@@ -530,7 +530,8 @@ class Learner(State, Params):
         """Return hyper-parameters and state; closures and buffers are made again."""
         meta, arrays = self._contents()
         arrays = {name: np.array(a) for name, a in arrays.items()}  # others may learn meanwhile
-        made_with = {} if self._width is None else vars(self._hyper)
+        hyper = {} if self._width is None else vars(self._hyper)
+        made_with = {name: clone(value) for name, value in hyper.items()}  # its learners play
         params = self.get_params(deep=False)
         return {"params": params, "made_with": made_with, "meta": meta, "arrays": arrays}
 

@@ -1,1 +1,0 @@
-"""Faults made on purpose: odd arguments, no memory, damaged files, killed processes, threads."""

@@ -1,0 +1,258 @@
+"""Any order of calls on any learner, against the same learner played once from its history.
+
+Whatever else is called in between, forecasts, copies, files, bad input, leaves no trace.
+"""
+
+import copy
+import pickle
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    invariant,
+    rule,
+    run_state_machine_as_test,
+)
+
+import oklnumba as okl
+from tests.battery import BAD_ARRAYS, BAD_X, HOLDERS, LEARNERS, WIDTHS, contents, make
+
+RNG = np.random.default_rng(7)
+POOL = 120
+X = RNG.uniform(-1.0, 1.0, (POOL, 2))
+SIGNS = np.where(X[:, 0] * X[:, 1] + 0.1 * RNG.standard_normal(POOL) > 0.0, 1.0, -1.0)
+PROBES = RNG.uniform(-1.0, 1.0, (5, 2))
+MOST = 3 * POOL  # rounds of one learner; the pool repeats
+
+WRAPPERS = {
+    "OneVsRest": (lambda: okl.OneVsRest(okl.FOGD(n_frequencies=8), [-1.0, 1.0]), SIGNS),
+    "OneVsRest, together": (
+        lambda: okl.OneVsRest(okl.PKAWV(okl.TaylorFeatures(2)), ["no", "yes"]),
+        np.where(SIGNS > 0.0, "yes", "no"),
+    ),
+    "MultiOutput": (lambda: okl.MultiOutput(okl.OGD()), np.column_stack([SIGNS, X[:, 0]])),
+    "OnlineToBatch": (lambda: okl.OnlineToBatch(okl.KernelOGD(okl.Gaussian(1.0))), SIGNS),
+}
+CASES = {cls.__name__: ((lambda cls=cls: make(cls)), SIGNS) for cls in LEARNERS} | WRAPPERS
+NEEDS_DATA = {"MultiOutput", "OnlineToBatch"}  # before it they have no forecasts
+# Whose last digits depend on where their stream is cut: they take blocks by BLAS (okl.run says so).
+CUT = {"KernelAWV", "KernelRidge", "KONS", "OnlineNewtonStep", "ExpConcaveFTRL", "Experts"}
+
+counts = st.integers(1, 12)
+which = st.integers(0, 2)
+places = st.integers(0, POOL - 1)
+BAD_PARAMETERS = {
+    "nonsense": 1, "lam": -1.0, "eta": float("nan"), "kernel": None, "loss": "none", "seed": -1,
+    "radius": 1j, "budget": 10**30, "learner": 3, "features": "x", "discount": 2.0,
+}  # fmt: skip
+
+
+class Played:
+    """A learner, and how its rounds were cut."""
+
+    def __init__(self, learner, cuts=()):
+        self.learner, self.cuts = learner, list(cuts)
+
+    @property
+    def rounds(self):
+        return sum(self.cuts)
+
+
+class Machine(RuleBasedStateMachine):
+    """Rules are calls; the model is the number of rounds played, and where they were cut."""
+
+    name = ""  # of CASES
+
+    def __init__(self):
+        super().__init__()
+        self.folder = tempfile.TemporaryDirectory()
+        self.path = Path(self.folder.name) / "file.npz"
+        self.made, self.labels = CASES[self.name]
+        self.all = [Played(self.made())]
+
+    def rows(self, start, count):
+        at = np.arange(start, start + count) % POOL
+        return X[at], self.labels[at]
+
+    def one(self, which):
+        """Return one of the learners: the first, or a copy that goes on by itself."""
+        return self.all[which % len(self.all)]
+
+    def keep(self, learner, cuts):
+        self.all = [*self.all, Played(learner, cuts)][-3:]
+
+    def unchanged(self, played, call, *errors):
+        """Make a call, which raises one of the errors if there are any; nothing changes."""
+        before = contents(played.learner)
+        if errors:
+            with pytest.raises(errors) as caught:
+                call()
+            assert len(str(caught.value)) > 20, "an error without words"
+        else:
+            call()
+        assert contents(played.learner) == before
+
+    # ---- rounds ----
+
+    @rule(
+        which=which,
+        count=counts,
+        how=st.sampled_from(["one", "run", "read-only", "Fortran", "lists"]),
+    )
+    def play(self, which, count, how):
+        played = self.one(which)
+        count = 1 if how == "one" else count
+        if played.rounds + count > MOST:
+            return
+        A, b = self.rows(played.rounds, count)
+        if how == "one":
+            played.learner.learn_one(A[0], b[0])
+        elif how == "run":
+            assert okl.run(played.learner, A, b).rounds == count
+        else:
+            played.learner.partial_fit(HOLDERS[how](A, None), b)
+        played.cuts.append(count)
+
+    @rule(which=which, count=counts, cut=counts)
+    def run_with_checkpoint(self, which, count, cut):
+        played = self.one(which)
+        self.path.unlink(missing_ok=True)
+        if played.rounds:
+            return
+        okl.run(played.learner, *self.rows(0, count), checkpoint=self.path)
+        resumed = self.made()
+        run = okl.run(resumed, *self.rows(count, cut), checkpoint=self.path, resume=True)
+        assert run.rounds == count + cut == resumed.rounds
+        played.cuts.append(count)
+        self.keep(resumed, [count, cut])
+
+    @rule(which=which)
+    def reset(self, which):
+        played = self.one(which)
+        played.learner.reset()
+        played.cuts = []
+
+    @rule(which=which, how=st.sampled_from(["file", "pickle", "copy"]))
+    def copied(self, which, how):
+        played = self.one(which)
+        if how == "file":
+            played.learner.save(self.path)
+            learner = okl.load(self.path)
+        else:
+            learner = copy.deepcopy(played.learner) if how == "copy" else pickle.loads(
+                pickle.dumps(played.learner))  # fmt: skip
+        self.keep(learner, played.cuts)
+
+    # ---- what leaves no trace ----
+
+    @rule(which=which, place=places, count=counts)
+    def predict(self, which, place, count):
+        played = self.one(which)
+        A = X[(place + np.arange(count)) % POOL]
+        if self.name in NEEDS_DATA and not played.rounds:
+            self.unchanged(played, lambda: played.learner.predict(A), ValueError)
+            return
+        found = []
+        self.unchanged(played, lambda: found.append(np.asarray(played.learner.predict(A))))
+        alone = np.array([played.learner.predict_one(x) for x in A])
+        if found[0].dtype.kind == "f":
+            np.testing.assert_allclose(found[0], alone, rtol=1e-9, atol=1e-12)
+
+    @rule(which=which)
+    def look(self, which):
+        played = self.one(which)
+        learner = played.learner
+        for call in (learner.health, learner.get_params, learner._repr_html_, learner.__repr__):
+            self.unchanged(played, call)
+        assert learner.size >= 0
+
+    @rule(
+        which=which,
+        place=places,
+        bad=st.sampled_from([*BAD_X.values(), *WIDTHS.values()]),
+        how=st.sampled_from(["one", "predict", "run", "partial_fit"]),
+    )
+    def bad_inputs(self, which, place, bad, how):
+        played = self.one(which)
+        A, b = self.rows(place, 4)
+        learner = played.learner
+        if bad in WIDTHS.values() and not played.rounds:
+            return  # any width is good then
+        if how == "one":
+            x = bad(A[0].copy()) if bad not in (BAD_X["1-D"], BAD_X["no columns"]) else A
+            calls = [lambda: learner.predict_one(x), lambda: learner.learn_one(x, b[0])]
+        elif how == "run":
+            calls = [lambda: okl.run(learner, bad(A), b)]
+        else:
+            calls = [lambda: getattr(learner, how)(bad(A), *[b][: how == "partial_fit"])]
+        for call in calls:
+            self.unchanged(played, call, ValueError, TypeError)
+
+    @rule(
+        which=which,
+        place=places,
+        bad=st.sampled_from([change for name, change in BAD_ARRAYS.items() if name != "bytes"]),
+        play=st.booleans(),
+    )
+    def bad_labels(self, which, place, bad, play):
+        played = self.one(which)
+        A, b = self.rows(place, 4)
+        wrong = bad(np.array([1.0, -1.0, 1.0, 1.0])) if b.dtype.kind == "U" else bad(b)
+        call = (lambda: okl.run(played.learner, A, wrong)) if play else (
+            lambda: played.learner.partial_fit(A, wrong))  # fmt: skip
+        self.unchanged(played, call, ValueError, TypeError)
+
+    @rule(which=which, name=st.sampled_from(list(BAD_PARAMETERS)))
+    def bad_parameters(self, which, name):
+        played = self.one(which)
+        bad = {name: BAD_PARAMETERS[name]}
+        self.unchanged(played, lambda: played.learner.set_params(**bad), ValueError)
+
+    # ---- the model ----
+
+    @invariant()
+    def rounds_are_counted(self):
+        assert all(played.learner.rounds == played.rounds for played in self.all)
+
+    @rule()
+    def compare(self):
+        for played in self.all:
+            if not played.rounds:
+                continue
+            twin, bulk, start = self.made(), self.made(), 0
+            for count in played.cuts:
+                twin.partial_fit(*self.rows(start, count))
+                start += count
+            found = played.learner.predict(PROBES)
+            np.testing.assert_array_equal(found, twin.predict(PROBES))
+            okl.run(bulk, *self.rows(0, played.rounds))
+            if self.name in CUT:
+                np.testing.assert_allclose(found, bulk.predict(PROBES), rtol=1e-9, atol=1e-12)
+            else:
+                np.testing.assert_array_equal(found, bulk.predict(PROBES))
+
+    def teardown(self):
+        try:
+            self.compare()
+        finally:
+            self.folder.cleanup()
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.filterwarnings("ignore:the (Taylor basis|kernel)")
+@pytest.mark.filterwarnings("ignore:.*digits:UserWarning")
+def test_any_order_of_calls_leaves_what_the_rounds_alone_leave(name):
+    run_state_machine_as_test(
+        type(f"MachineOf{name}", (Machine,), {"name": name}),
+        settings=settings(
+            max_examples=3,
+            stateful_step_count=25,
+            report_multiple_bugs=False,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
