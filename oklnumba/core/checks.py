@@ -140,8 +140,9 @@ def require_choice(name: str, value: Any, choices: Iterable[str]) -> str:
 
 def require_list(name: str, values: Any, what: str) -> list[Any]:
     """Return the items of a list, a tuple, a range or a 1-D array."""
-    flat = isinstance(values, np.ndarray) and values.ndim == 1
-    require(flat or isinstance(values, list | tuple | range), name, values, what)
+    if isinstance(values, np.ndarray) and values.ndim == 1:
+        return values.tolist()
+    require(isinstance(values, list | tuple | range), name, values, what)
     return list(values)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,15 +28,11 @@ CANDIDATES = 64  # random inputs per round; the thorough search refines the best
 APART = 0.5  # least distance, in some coordinate, of the points where local searches start
 STEP = 1e-6  # of finite differences
 
-Move = tuple[np.ndarray, float, float]  # point, label, and the regret they add
+Move = tuple[np.ndarray, float, float]  # point, label, and what they add to the regret
 
 
 class GreedyGame(NamedTuple):
-    """The rounds of ``greedy``: X (n, d), y, predictions and regret (n,).
-
-    The regret after each round is against the best penalised function so far; whether its penalty
-    counts is the game's ``comparator``.
-    """
+    """The rounds of ``greedy``: X (n, d); y, predictions and the regret after each round, (n,)."""
 
     X: np.ndarray
     y: np.ndarray
@@ -50,10 +45,7 @@ class GreedyGame(NamedTuple):
 
 
 class _Ridge:
-    """Kernel ridge regression on the points so far; its loss is min_f sum (y - f(x))^2 + lam |f|^2.
-
-    The Cholesky factor L L' = K + lam I and u = L^-1 y grow by one row per round.
-    """
+    """Kernel ridge regression: the factor L L' = K + lam I and u = L^-1 y grow round by round."""
 
     def __init__(self, kernel: Kernel, lam: float, n: int, d: int):
         self.kernel, self.lam, self.t = kernel, lam, 0
@@ -71,7 +63,10 @@ class _Ridge:
         return self.u[:t] @ columns, self.lam + np.maximum(rest, 0.0), columns
 
     def growth(self, X: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        """Return by how much each point would increase the loss; labels: (..., points)."""
+        """Return how much each point adds to min_f sum (y - f(x))^2 + lam |f|^2.
+
+        labels : (..., points).
+        """
         m, s, _ = self.look(X)
         return (labels - m) ** 2 * self.lam / s
 
@@ -84,9 +79,10 @@ class _Ridge:
 
 
 class _Unpenalised(_Ridge):
-    """The same function f; its loss is sum (y - f(x))^2, without the penalty."""
+    """The same function f, without its penalty in the loss."""
 
     def growth(self, X: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """Return how much each point adds to sum (y - f(x))^2."""
         # The residuals are lam a, with a = (K + lam I)^-1 y. A new point subtracts c b from a, with
         # b = (K + lam I)^-1 k, and appends c = (y - m) / s.
         t = self.t
@@ -125,24 +121,17 @@ def greedy(
 
         (y - yhat(x))^2 - (y - m(x))^2 lam / s(x)
 
-    to the regret against the penalised loss of f_t. To the regret against its unpenalised loss,
-    with a = (K + lam I)^-1 y, b = (K + lam I)^-1 k and c = (y - m) / s, it adds
-
-        (y - yhat(x))^2 - lam^2 [c^2 (1 + |b|^2) - 2 c a'b].
-
-    Both are convex in y.
+    to the regret against the penalised loss of f_t. This is convex in y, as is the regret against
+    the loss without penalty.
 
     Parameters
     ----------
     learner : Learner
-        Is reset, then plays the rounds. Its loss must accept the labels -1 and 1, and with the
-        single search all between.
-    kernel : Kernel
+        Is reset, then plays the rounds.
+    kernel, lam : Kernel, float > 0
         Of the comparator.
     n, d : int >= 1
         Rounds, and width of the inputs.
-    lam : float > 0
-        Regularisation of the comparator.
     restarts : int >= 1
         Local searches per round of the thorough search.
     seed : int
@@ -205,8 +194,7 @@ def _ascend(gains: Callable[[np.ndarray], np.ndarray], start: np.ndarray) -> np.
         return -values[0], -(values[1:] - values[0]) / (STEP * signs)
 
     bounds = [(-1.0, 1.0)] * len(start)
-    found = scipy.optimize.minimize(objective, start, jac=True, method="L-BFGS-B", bounds=bounds)
-    return np.clip(found.x, -1.0, 1.0)
+    return scipy.optimize.minimize(objective, start, jac=True, bounds=bounds).x
 
 
 def _thorough(learner: Learner, ridge: _Ridge, rng: np.random.Generator, restarts: int) -> Move:
@@ -263,7 +251,7 @@ def alternating(n: int, x: ArrayLike = (1.0,), C: float = 1.0) -> tuple[np.ndarr
 
 
 def sorted_by(X: ArrayLike, y: ArrayLike, column: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Return a stream sorted by one input, so that each round extrapolates; -1: by label.
+    """Return a stream sorted by one input (-1: by label), so that each round extrapolates.
 
     Examples
     --------
@@ -274,8 +262,8 @@ def sorted_by(X: ArrayLike, y: ArrayLike, column: int = 0) -> tuple[np.ndarray, 
     """
     X = inputs.as_inputs(X)
     y = inputs.as_labels(y, len(X))
-    checks.require_count("column", column, -1)
-    checks.require(column < X.shape[1], "column", column, f"less than the width of X, {X.shape[1]}")
+    column = checks.require_count("column", column, -1)
+    checks.require(column < X.shape[1], "column", column, f"less than {X.shape[1]}")
     order = np.argsort(y if column == -1 else X[:, column], kind="stable")
     return X[order], y[order]
 
@@ -305,8 +293,7 @@ def drifting(
     return X, np.clip(y + noise * rng.standard_normal(n), -1.0, 1.0)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class RKHSFunction:
+class RKHSFunction(NamedTuple):
     """A function f = sum_j coefs_j k(centers_j, .) of an RKHS and its norm; call it on X (n, d)."""
 
     kernel: Any
@@ -325,9 +312,7 @@ class RKHSFunction:
 def rkhs_function(
     kernel: Kernel, d: int, norm: float = 1.0, centers: int = 20, seed: int = 0
 ) -> RKHSFunction:
-    """Return a random function of an RKHS with a given norm.
-
-    Its centers are uniform in [-1, 1]^d, its coefficients normal before scaling.
+    """Return a random function of an RKHS with a given norm and centers in [-1, 1]^d.
 
     Examples
     --------

@@ -8,7 +8,6 @@ import json
 import pickle
 import platform
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
@@ -59,10 +58,10 @@ class Options(NamedTuple):
     """What all cells of a sweep share; ``of_run`` are keywords of okl.run."""
 
     of_run: dict[str, Any]
-    measure: Measure | None
-    path: Path | None
-    n_jobs: int | None
-    progress: bool
+    measure: Measure | None = None
+    path: Path | None = None
+    n_jobs: int | None = None
+    progress: bool = False
 
 
 def check_options(of_run: Any, measure: Any, path: Any, n_jobs: Any, progress: Any) -> Options:
@@ -73,7 +72,9 @@ def check_options(of_run: Any, measure: Any, path: Any, n_jobs: Any, progress: A
         n_jobs = checks.require_count("n_jobs", n_jobs, 1)
     if n_jobs not in (None, 1) and find_spec("joblib") is None:
         raise ImportError(f"n_jobs={n_jobs} needs joblib: pip install oklnumba[sweep]")
-    path = None if path is None else checks.as_path(path)
+    if path is not None:
+        path = checks.as_path(path)
+        path.mkdir(parents=True, exist_ok=True)
     return Options(of_run, measure, path, n_jobs, checks.require_flag("progress", progress))
 
 
@@ -88,35 +89,30 @@ def make_stream(name: str, X: Any, y: Any, kernel: Any) -> Stream:
 @functools.cache
 def list_versions() -> str:
     """Return the versions that results may depend on, in one line."""
-    found = {"oklnumba": "?", "Python": platform.python_version()}
-    for name in ("oklnumba", "numba", "numpy"):
-        with suppress(PackageNotFoundError):  # a source tree that was not installed
-            found[name] = version(name)
-    return ", ".join(f"{name} {found[name]}" for name in ("oklnumba", "numba", "numpy", "Python"))
+    try:
+        own = version("oklnumba")
+    except PackageNotFoundError:  # a source tree that was not installed
+        own = "?"
+    found = f"oklnumba {own}, numba {version('numba')}, numpy {np.__version__}"
+    return f"{found}, Python {platform.python_version()}"
 
 
 # ---- play one cell ----
 
 
-def play(
-    player: Learner,
-    X: np.ndarray,
-    y: np.ndarray,
-    order: int | None,
-    of_run: dict[str, Any],
-    measure: Measure | None,
-) -> dict[str, Any]:
+def play(player: Learner, stream: Stream, order: int | None, options: Options) -> dict[str, Any]:
     """Return the columns of a run, or its error."""
     BLAS.limit(limits=1, user_api="blas")  # for joblib's processes; here sweep has done so
     try:
+        X, y = stream.X, stream.y
         if order is not None:
             rows = np.random.default_rng(order).permutation(len(X))
             X, y = X[rows], y[rows]
         player = clone(player)  # freed, with all that it learns, when this function returns
-        done = run(player, X, y, **of_run)
+        done = run(player, X, y, **options.of_run)
         if done.interrupted:
             raise KeyboardInterrupt  # Ctrl-C ends the whole sweep
-        return measure_run(player, done, measure)
+        return measure_run(player, done, options.measure)
     except Exception as error:
         return {"error": f"{type(error).__name__}: {error}"}
 
@@ -162,7 +158,7 @@ def play_all(tasks: Sequence[tuple], n_jobs: int | None) -> Iterator[tuple[int, 
         return
     from joblib import Parallel, delayed
 
-    given = {} if n_jobs is None else {"n_jobs": n_jobs}  # else parallel_config decides
+    given = {} if n_jobs is None else {"n_jobs": n_jobs}  # None: parallel_config decides
     parallel = Parallel(prefer="threads", return_as="generator_unordered", batch_size=1, **given)
     yield from parallel(map(delayed(_play_numbered), enumerate(tasks)))
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import log
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy
@@ -20,14 +19,22 @@ from oklnumba.learners.base.linear import LinearLearner
 GAME = "rounds", "d", "loss", "gradient", "losses", "best"
 
 
-def check_round(t: int, rounds: int) -> int:
-    """Return the index of a round."""
-    t = checks.require_count("t", t, 0)
-    checks.require(t < rounds, "t", t, f"a round of this game, from 0 to {rounds - 1}")
-    return t
+class _Game:
+    """What the games share: rounds and points are checked."""
+
+    def __repr__(self) -> str:
+        return brief(self, rounds=self.rounds, d=self.d)
+
+    def _check(self, t: int, w: ArrayLike) -> tuple[int, np.ndarray]:
+        t = checks.require_count("t", t, 0)
+        checks.require(t < self.rounds, "t", t, f"a round of this game, 0 to {self.rounds - 1}")
+        return t, self._point(w)
+
+    def _point(self, w: ArrayLike) -> np.ndarray:
+        return as_vector(w, "w", self.d)
 
 
-class Portfolio:
+class Portfolio(_Game):
     """Sequential investing against the best constant rebalanced portfolio (oco section 4).
 
     In each round the learner plays shares w on the simplex and pays -log(c_t.w). Wealth is the
@@ -48,41 +55,34 @@ class Portfolio:
 
     def __init__(self, relatives: ArrayLike):
         relatives = inputs.as_inputs(relatives, name="relatives")
-        for row, column in np.argwhere(relatives <= 0.0):
-            raise ValueError(f"relatives must be > 0, but are not at row {row}, column {column}")
+        checks.require(relatives.min() > 0.0, "relatives", relatives, "numbers > 0")
         self.relatives = relatives
         self.rounds, self.d = relatives.shape
 
-    def __repr__(self) -> str:
-        return brief(self, rounds=self.rounds, d=self.d)
+    def _point(self, w: ArrayLike) -> np.ndarray:
+        return check_simplex(super()._point(w))
 
     @checks.formula
     def loss(self, t: int, w: ArrayLike) -> float:
         """Return -log(c_t.w)."""
-        t = check_round(t, self.rounds)
-        return -log(self.relatives[t] @ self._shares(w))
+        t, w = self._check(t, w)
+        return -log(self.relatives[t] @ w)
 
     @checks.formula
     def gradient(self, t: int, w: ArrayLike) -> np.ndarray:
         """Return the gradient -c_t / (c_t.w)."""
-        t = check_round(t, self.rounds)
-        return -self.relatives[t] / (self.relatives[t] @ self._shares(w))
+        t, w = self._check(t, w)
+        return -self.relatives[t] / (self.relatives[t] @ w)
 
     @checks.formula
     def losses(self, w: ArrayLike) -> np.ndarray:
         """Return the losses of one constant w, shape (n,)."""
-        return -np.log(self.relatives @ self._shares(w))
-
-    def _shares(self, w: ArrayLike) -> np.ndarray:
-        """Return w, checked to be on the simplex."""
-        return check_simplex(as_vector(w, "w", self.d))
+        return -np.log(self.relatives @ self._point(w))
 
     @checks.formula
     def wealth(self, points: ArrayLike) -> np.ndarray:
         """Return the wealth after each round of shares w_1, ..., w_n, starting from 1."""
         points = inputs.as_inputs(points, self.d, "points")
-        few = len(points) <= self.rounds
-        checks.require(few, "points", points, f"one row per round, at most {self.rounds}")
         for w in points:
             check_simplex(w, name="points")
         return np.cumprod(np.einsum("td,td->t", self.relatives[: len(points)], points))
@@ -116,7 +116,7 @@ class Portfolio:
         return w
 
 
-class LeastSquares:
+class LeastSquares(_Game):
     """Online least squares, f_t(w) = (w.x_t - y_t)^2 / 2 (oco section 4).
 
     Parameters
@@ -139,25 +139,22 @@ class LeastSquares:
         self.radius = check_radius(radius)
         self.rounds, self.d = self.X.shape
 
-    def __repr__(self) -> str:
-        return brief(self, rounds=self.rounds, d=self.d, radius=self.radius)
-
     @checks.formula
     def loss(self, t: int, w: ArrayLike) -> float:
         """Return (w.x_t - y_t)^2 / 2."""
-        t = check_round(t, self.rounds)
-        return float((self.X[t] @ as_vector(w, "w", self.d) - self.y[t]) ** 2 / 2)
+        t, w = self._check(t, w)
+        return float((self.X[t] @ w - self.y[t]) ** 2 / 2)
 
     @checks.formula
     def gradient(self, t: int, w: ArrayLike) -> np.ndarray:
         """Return (w.x_t - y_t) x_t."""
-        t = check_round(t, self.rounds)
-        return (self.X[t] @ as_vector(w, "w", self.d) - self.y[t]) * self.X[t]
+        t, w = self._check(t, w)
+        return (self.X[t] @ w - self.y[t]) * self.X[t]
 
     @checks.formula
     def losses(self, w: ArrayLike) -> np.ndarray:
         """Return the losses of one constant w, shape (n,)."""
-        return (self.X @ as_vector(w, "w", self.d) - self.y) ** 2 / 2
+        return (self.X @ self._point(w) - self.y) ** 2 / 2
 
     @checks.formula
     def best(self) -> np.ndarray:
@@ -176,8 +173,7 @@ class LeastSquares:
         return vectors @ (target / (values + mu))
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Played:
+class Played(NamedTuple):
     """A game that was played: points and gradients (n, d), losses (n,)."""
 
     points: np.ndarray

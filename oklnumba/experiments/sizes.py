@@ -65,18 +65,16 @@ def regret_vs_size(
         that fits); ``rank``, ``sketch``, ``columns`` and ``switch_size`` are scaled with it. A
         learner without these is played once. A function is also called with ``size``. A list of
         learners, for example with different thresholds, is played as it is.
-    X : array_like of shape (n, d)
-    y : array_like of shape (n,)
-    kernel : Kernel
-    lam : float > 0, or mapping of loss to float
-        Regularisation of the best function.
+    X, y : array_like of shape (n, d) and (n,)
+    kernel, lam : Kernel, and float > 0 or mapping of loss to float
+        Of the best function.
     seeds : int or sequence of int
-        Number of seeds, 0, 1, ..., or the seeds. They are added to the learners' seeds and, with
-        ``permute``, permute the rows. Without ``permute``, deterministic learners play once.
+        Number of seeds, 0, 1, ..., or the seeds, which are added to the learners' seeds.
+        Deterministic learners play once.
     sizes : sequence of int
         Atoms or features.
     permute : bool
-        Whether each seed permutes the rows.
+        Whether each seed also permutes the rows, for all learners.
     n_jobs, path, progress, of_run
         As in ``okl.sweep``.
 
@@ -104,10 +102,8 @@ def regret_vs_size(
     NystromAWV    20   23.91   50.6
     KernelAWV    400   15.25  47.15
     """
-    what = "a list of one size or more"
-    sizes = [checks.require_count("a size", n, 1)
-             for n in checks.require_list("sizes", sizes, what)]  # fmt: skip
-    checks.require(bool(sizes), "sizes", sizes, what)
+    sizes = checks.require_list("sizes", sizes, "a list of sizes")
+    sizes = [checks.require_count("a size", n, 1) for n in sizes]
     permute = checks.require_flag("permute", permute)
     options = check_options(of_run, bound_loss, path, n_jobs, progress)
     check_kernel("kernel", kernel)
@@ -134,33 +130,31 @@ def list_settings(
                 yield (partial(maker, size=size) if takes_size else maker), None
             continue
         name = find_size_name(maker) if len(makers) == 1 else None
-        seen: list[dict[str, Any] | None] = [None]
-        for choice in [scale_to(maker, name, size, d) for size in sizes] if name else [{}]:
-            if choice not in seen:  # several sizes may give the same degree
-                seen.append(choice)
+        choices = [scale_to(maker, name, size, d) for size in sizes] if name else [{}]
+        for i, choice in enumerate(choices):
+            if choice is not None and choice not in choices[:i]:  # sizes of the same degree
                 yield maker, choice
 
 
 def find_size_name(player: Learner) -> str | None:
     """Return the hyper-parameter that sets the size of a learner."""
     params = player.get_params()
-    found = []
-    for name in params:
-        outer, _, last = name.rpartition("__")
-        if last not in SIZE_NAMES:
-            continue
-        part = params[outer] if outer else player
-        unused = last == "n_frequencies" and getattr(part, "features", None) is not None
-        if not unused and (last != "degree" or isinstance(part, TaylorFeatures)):
-            found.append((SIZE_NAMES.index(last), name))
-    return min(found)[1] if found else None
+    for size_name in SIZE_NAMES:
+        for name in params:
+            outer, _, last = name.rpartition("__")
+            part = params[outer] if outer else player
+            unused = last == "n_frequencies" and getattr(part, "features", None) is not None
+            if last == "degree" and not isinstance(part, TaylorFeatures):
+                continue
+            if last == size_name and not unused:
+                return name
+    return None
 
 
 def scale_to(player: Learner, name: str, size: int, d: int) -> dict[str, Any] | None:
     """Return the hyper-parameters for about this size; None if even degree 1 is larger."""
     params = player.get_params()
-    prefix = name[: name.rfind("__") + 2] if "__" in name else ""
-    last = name.removeprefix(prefix)
+    outer, mark, last = name.rpartition("__")
     if last == "degree":
         degree = 0
         while comb(d + degree + 1, d) <= size:
@@ -168,15 +162,15 @@ def scale_to(player: Learner, name: str, size: int, d: int) -> dict[str, Any] | 
         return {name: degree} if degree else None
     if last == "n_frequencies":
         return {name: max(size // 2, 1)}
-    if f"{prefix}switch_size" in params:
+    if f"{outer}{mark}switch_size" in params:
         size += size % 2  # POMDR removes half of its budget
     share = size / (params[name] or size)
     choice = {name: size}
     for other in SHARES:
-        old = params.get(prefix + other)
+        old = params.get(outer + mark + other)
         if old is not None and share != 1.0:
-            least = params.get(f"{prefix}blocks", 1) if other == "sketch" else 1
-            choice[prefix + other] = max(int(old * share) // least * least, least)
+            least = params.get(f"{outer}{mark}blocks", 1) if other == "sketch" else 1
+            choice[outer + mark + other] = max(int(old * share) // least * least, least)
     return choice
 
 
@@ -190,7 +184,7 @@ def is_random(maker: Any) -> bool:
 def bound_loss(player: Learner, run: Run) -> dict[str, float | None]:
     """Return the bound on the total loss from a run's certificate, None without one."""
     found = run.certificate
-    if found is None or found.loss.ndim > 1 or not run.rounds:
+    if found is None or not run.rounds:
         return {"loss_bound": None}
     bound = float(found.comparator[-1] + found.bound[-1])
     undiscounted = np.isclose(found.loss[-1], run.losses.sum())

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import inspect
 import os
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import count, product
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -52,8 +55,8 @@ def sweep(
     """Play learners on data sets over permutations of their rows; return a table, one row per run.
 
     A run that fails becomes a row with its error; the others go on. Results do not depend on
-    ``n_jobs`` (BLAS is limited to one thread), but ``seconds`` does: use ``n_jobs=1`` to compare
-    times. Loops are compiled before the first run.
+    ``n_jobs``, but ``seconds`` does: use ``n_jobs=1`` to compare times. Loops are compiled before
+    the first run.
 
     Parameters
     ----------
@@ -66,15 +69,14 @@ def sweep(
     data : name, Dataset, pair (X, y), or a list or mapping of these
         Names are those of ``okl.datasets``, with inputs scaled to [-1, 1].
     permutations : int or sequence of int
-        Number of permutations, with the seeds 0, 1, ..., or the seeds. ``np.random.default_rng(
-        seed)`` permutes the rows, as in ``datasets.load(..., permute=seed)``. 0: one run in the
-        given order.
+        Number of permutations, with the seeds 0, 1, ..., or the seeds, as in
+        ``datasets.load(..., permute=seed)``. 0: one run in the given order.
     tune : mapping, optional
         From hyper-parameters (``kernel__sigma`` for nested ones) or arguments of functions to lists
         of values, for every learner that has them. All combinations play one more permutation, with
         seed 1000 or a larger one that the table does not use. The best combination plays the table
         and is in the column ``chosen``: fewest mistakes if labels are -1 and +1, else least loss.
-    kernel : Kernel, or mapping of data to Kernel, optional
+    kernel : Kernel, optional
         For ``regret`` and for functions that take it.
     regret : float > 0, or mapping of loss to float, optional
         Records the regret against min_f sum loss + lam |f|^2 over the RKHS of ``kernel``, with this
@@ -83,13 +85,12 @@ def sweep(
         Returns a dict of more columns: numbers, texts, or Runs (stored without their data).
     n_jobs : int, optional
         Runs played at the same time, as in joblib (``pip install oklnumba[sweep]``): -1 for all
-        cores; None for one, or what ``joblib.parallel_config(backend, n_jobs=...)`` sets. Threads,
-        unless it sets a backend such as "loky" or "dask".
+        cores; None for one, or what ``joblib.parallel_config(backend, n_jobs=...)`` sets, "loky" or
+        "dask" for processes. The default backend is threads.
     path : path, optional
         Folder for finished runs. A later call loads those with the same hyper-parameters, data,
         permutation, options, name of ``measure`` and versions. Failed runs are played again.
     progress : bool
-        Show a progress bar.
     **of_run
         Further keywords of ``okl.run``: ``loss``, ``time_limit``, ``every``, ``record``.
 
@@ -102,13 +103,6 @@ def sweep(
         dictionary of the run, or number of features), ``seconds`` (in the learner), ``memory``
         (bytes of the pickled learner after the run), ``finished``, ``total_loss``, ``seed``,
         ``chosen``, ``parameters``, ``versions``, ``error`` ("" if none), and those of ``measure``.
-
-    Raises
-    ------
-    ImportError
-        If ``n_jobs`` is neither None nor 1 and joblib is not installed.
-    KeyboardInterrupt
-        At Ctrl-C. Finished runs are in ``path``; threads still end the runs they have begun.
 
     Examples
     --------
@@ -151,9 +145,7 @@ def sweep(
 def play_table(table: list[Cell], options: Options, lam: Penalty | None) -> Table:
     """Play cells and return their table, with the regret if lam is given."""
     rows = play_cells(table, options)
-    if lam is None:
-        return Table(rows)
-    return Table(rows, {"lam": lam, "best": add_regret(table, rows, lam)})
+    return Table(rows, lam and {"lam": lam, "best": add_regret(table, rows, lam)})
 
 
 # ---- arguments ----
@@ -164,10 +156,8 @@ def check_seeds(permutations: int | Sequence[int]) -> list[int]:
     if isinstance(permutations, int | np.integer):
         return list(range(checks.require_count("permutations", permutations, 0)))
     what = "a number of permutations, or a list of different seeds"
-    given = checks.require_list("permutations", permutations, what)
-    seeds = [checks.require_seed("a seed of permutations", seed) for seed in given]
-    checks.require(0 < len(set(seeds)) == len(seeds), "permutations", permutations, what)
-    return seeds
+    seeds = checks.require_different("permutations", permutations, 1, what)
+    return [checks.require_seed("a seed of permutations", seed) for seed in seeds]
 
 
 def check_penalty(name: str, lam: Penalty) -> None:
@@ -202,16 +192,14 @@ def name_streams(data: Any, kernel: Any = None) -> list[Stream]:
                  for i, v in enumerate(data)]  # fmt: skip
         data = name_all(names, data)
     checks.require(isinstance(data, Mapping) and len(data) > 0, "data", data, what)
+    if kernel is not None:
+        check_kernel("kernel", kernel)
     streams = []
     for name, value in data.items():
-        if isinstance(value, str):
-            value = datasets.load(value)
-        pair = (value.X, value.y) if isinstance(value, datasets.Dataset) else value
+        found = datasets.load(value) if isinstance(value, str) else value
+        pair = (found.X, found.y) if isinstance(found, datasets.Dataset) else found
         checks.require(_is_pair(pair), f"data {name!r}", value, what)
-        own = kernel.get(name) if isinstance(kernel, Mapping) else kernel
-        if own is not None:
-            check_kernel("kernel", own)
-        streams.append(cells.make_stream(str(name), *pair, own))
+        streams.append(cells.make_stream(str(name), *pair, kernel))
     return streams
 
 
@@ -224,13 +212,12 @@ def name_learners(learners: Any) -> dict[str, list[Maker]]:
         learners = checks.require_list("learners", learners, what)
         learners = name_all([getattr(v, "__name__", type(v).__name__) for v in learners], learners)
     checks.require(bool(learners), "learners", learners, what)
-    lines = {
-        str(name): list(value) if isinstance(value, list | tuple) else [value]
-        for name, value in learners.items()
-    }
-    for name, makers in lines.items():
+    lines = {}
+    for name, value in learners.items():
+        makers = list(value) if isinstance(value, list | tuple) else [value]
         good = [isinstance(v, Learner) or callable(v) and not isinstance(v, type) for v in makers]
-        checks.require(bool(good) and all(good), f"learner {name!r}", learners[name], what)
+        checks.require(bool(good) and all(good), f"learner {name!r}", value, what)
+        lines[str(name)] = makers
     return lines
 
 
@@ -251,26 +238,19 @@ def expand_grids(
     """Return the combinations to choose from, by learner."""
     what = "a mapping of parameters to lists of one value or more"
     checks.require(tune is None or isinstance(tune, Mapping), "tune", tune, what)
-    if not tune:
-        return {}
-    values = {name: checks.require_list("tune", given, what) for name, given in tune.items()}
+    values = {
+        name: checks.require_list("tune", given, what) for name, given in (tune or {}).items()
+    }
     checks.require(all(values.values()), "tune", tune, what)
-    unknown, grids = set(tune), {}
+    unknown, grids = set(values), {}
     for name, makers in lines.items():
         known = set.intersection(*map(_list_tunable, makers))
         unknown -= known
-        own = {
-            k: [v.item() if isinstance(v, np.generic) else v for v in given]
-            for k, given in values.items()
-            if k in known
-        }
+        own = {k: given for k, given in values.items() if k in known}
         if own:
             grids[name] = [dict(zip(own, point, strict=True)) for point in product(*own.values())]
     if unknown:
-        raise ValueError(
-            f"tune names what no learner has: {', '.join(sorted(unknown))}; it takes arguments of "
-            "functions and hyper-parameters of learners (kernel__sigma for nested ones)"
-        )
+        raise ValueError(f"tune names what no learner has: {', '.join(sorted(unknown))}")
     return grids
 
 
@@ -316,17 +296,16 @@ def _make_learner(maker: Maker, stream: Stream, seed: int, choice: Choice) -> Le
 def play_cells(table: Sequence[Cell], options: Options) -> list[dict[str, Any]]:
     """Return the row of each cell, playing those that are not in the folder."""
     rows = [dict.fromkeys(COLUMNS) | cell.head for cell in table]
-    left = [i for i, cell in enumerate(table) if cell.player is not None]
-    names = {}
-    if options.path is not None:
-        options.path.mkdir(parents=True, exist_ok=True)
-        names = {i: cells.name_cell(table[i], options) for i in left}
-        found = {i: cells.load_cell(options.path, names[i]) for i in left}
-        for i, columns in found.items():
-            rows[i] |= columns or {}
-        left = [i for i in left if found[i] is None]
-    shared = options.of_run, options.measure
-    tasks = [(c.player, c.stream.X, c.stream.y, c.order, *shared) for c in (table[i] for i in left)]
+    left, names = [], {}
+    for i, cell in enumerate(table):
+        found = None
+        if options.path is not None and cell.player is not None:
+            names[i] = cells.name_cell(cell, options)
+            found = cells.load_cell(options.path, names[i])
+            rows[i] |= found or {}
+        if found is None and cell.player is not None:
+            left.append(i)
+    tasks = [(table[i].player, table[i].stream, table[i].order, options) for i in left]
     done = len(table) - len(left)
     with (
         Bar(total=len(table), initial=done, unit=" run", disable=not options.progress) as bar,
@@ -335,7 +314,7 @@ def play_cells(table: Sequence[Cell], options: Options) -> list[dict[str, Any]]:
         compile_loops([table[i] for i in left], options.of_run)
         for k, columns in cells.play_all(tasks, options.n_jobs):
             rows[left[k]] |= columns
-            if options.path is not None and not columns["error"]:
+            if left[k] in names and not columns["error"]:
                 cells.save_cell(options.path, names[left[k]], columns)
             bar.update()
     return rows
@@ -344,19 +323,18 @@ def play_cells(table: Sequence[Cell], options: Options) -> list[dict[str, Any]]:
 def compile_loops(table: Sequence[Cell], of_run: dict[str, Any]) -> None:
     """Play the first rounds of each learner, so that no run's ``seconds`` include compilation."""
     limit = min(WARM_UP_SECONDS, of_run.get("time_limit") or WARM_UP_SECONDS)
-    lines = {(cell.head["learner"], type(cell.player)): cell for cell in table}
-    for cell in lines.values():
-        X, y = cell.stream.X[:WARM_UP_ROWS], cell.stream.y[:WARM_UP_ROWS]
-        cells.play(cell.player, X, y, None, of_run | {"time_limit": limit}, None)
+    options = Options(of_run | {"time_limit": limit})
+    for cell in {(cell.head["learner"], type(cell.player)): cell for cell in table}.values():
+        stream = replace(
+            cell.stream, X=cell.stream.X[:WARM_UP_ROWS], y=cell.stream.y[:WARM_UP_ROWS]
+        )
+        cells.play(cell.player, stream, None, options)
 
 
 def choose(
-    streams: Sequence[Stream],
-    lines: Mapping[str, list[Maker]],
-    grids: Mapping[str, list[Choice]],
-    seed: int,
-    options: Options,
-) -> dict[tuple, Choice | str]:
+    streams: Sequence[Stream], lines: Mapping[str, list[Maker]],
+    grids: Mapping[str, list[Choice]], seed: int, options: Options,
+) -> dict[tuple, Choice | str]:  # fmt: skip
     """Return the best combination by (stream, learner, setting); text says why there is none."""
     keys, table = [], []
     for stream in streams:
@@ -364,18 +342,17 @@ def choose(
             for (setting, maker), choice in product(enumerate(lines[name]), grid):
                 keys.append(((stream, name, setting), choice))
                 table.append(make_cell(stream, name, setting, maker, seed, seed, choice))
-    best: dict[tuple, tuple[float, Choice | str]] = {}
+    found: dict[tuple, list[tuple[float, Choice | str]]] = {}
     rows = play_cells(table, options._replace(measure=None))
     for (place, choice), row in zip(keys, rows, strict=True):
         if row["error"]:
-            best.setdefault(place, (np.inf, f"tuning, {choice}: {row['error']}"))
-            continue
-        score = row["mean_loss"] if row["mistakes"] is None else row["mistakes"]
-        if not row["finished"]:  # at the time limit: chosen only if nothing else is left
-            score = np.inf
-        if place not in best or score < best[place][0] or isinstance(best[place][1], str):
-            best[place] = score, choice
-    return {place: choice for place, (_, choice) in best.items()}
+            scored = np.inf, f"tuning, {choice}: {row['error']}"
+        elif not row["finished"]:  # at the time limit: chosen only if nothing else is left
+            scored = sys.float_info.max, choice
+        else:
+            scored = row["mean_loss"] if row["mistakes"] is None else row["mistakes"], choice
+        found.setdefault(place, []).append(scored)
+    return {place: min(scores, key=itemgetter(0))[1] for place, scores in found.items()}
 
 
 def add_regret(table: Sequence[Cell], rows: list[dict[str, Any]], lam: Penalty) -> dict[str, float]:

@@ -34,18 +34,12 @@ class Table:
 
     Columns of Runs are neither printed nor saved.
 
-    Parameters
-    ----------
-    rows : iterable of mappings
-        Missing columns become None.
-    about : dict, optional
-        What holds for all rows, as plain data.
-
     Attributes
     ----------
     rows : list of dict
     columns : tuple of str
     about : dict
+        What holds for all rows, as plain data.
 
     Examples
     --------
@@ -60,14 +54,7 @@ class Table:
     """
 
     def __init__(self, rows: Iterable[Mapping[str, Any]], about: dict[str, Any] | None = None):
-        what = "an iterable of mappings of names to cells"
-        checks.require(isinstance(rows, Iterable), "rows", rows, what)
         given = list(rows)
-        for row in given:
-            named = isinstance(row, Mapping) and all(isinstance(name, str) for name in row)
-            checks.require(named, "rows", row, what)
-        known = about is None or isinstance(about, Mapping)
-        checks.require(known, "about", about, "a dict or None")
         self.columns = tuple(dict.fromkeys(name for row in given for name in row))
         self.rows = [
             {name: _as_cell(row.get(name), name) for name in self.columns} for row in given
@@ -76,7 +63,7 @@ class Table:
         for name in self.columns:
             kinds = {_kind(row[name]) for row in self.rows if row[name] is not None}
             if len(kinds) > 1:
-                mixed = " and ".join(sorted(kinds, reverse=True))
+                mixed = " and ".join(sorted(kinds))
                 raise ValueError(f"column {name} holds {mixed}; put None where there is no number")
 
     def __len__(self) -> int:
@@ -95,9 +82,8 @@ class Table:
         kind = next((_kind(cell) for cell in cells if cell is not None), "numbers")
         if kind == "Runs":
             return np.array(cells, dtype=object)
-        if None in cells:
-            cells = [("" if kind == "texts" else np.nan) if c is None else c for c in cells]
-        return np.array(cells)
+        empty = "" if kind == "texts" else np.nan
+        return np.array([empty if cell is None else cell for cell in cells])
 
     def select(self, **equal: Cell) -> Table:
         """Return the rows with these values in these columns.
@@ -109,7 +95,6 @@ class Table:
         1
         """
         self._require(*equal)
-        equal = {name: _as_cell(value, name) for name, value in equal.items()}
         found = [r for r in self.rows if all(r[name] == v for name, v in equal.items())]
         return Table(found, self.about)
 
@@ -133,7 +118,6 @@ class Table:
         learner  permutations  regret  regret_sd
         x                   2       2      1.414
         """
-        checks.require(isinstance(by, list | tuple), "by", by, "a list of columns")
         by = [name for name in by if name in self.columns or by is not GROUPS]
         averaged = []
         for key, rows in self._group(by).items():
@@ -177,15 +161,12 @@ class Table:
 
     def to_frame(self) -> Any:
         """Return a pandas DataFrame."""
-        pandas = pandas_for("Table.to_frame", "; Table.rows and table[column] do not need it")
-        return pandas.DataFrame(self.rows, columns=list(self.columns))
+        return pandas_for("Table.to_frame").DataFrame(self.rows, columns=list(self.columns))
 
     def to_csv(self, path: str | os.PathLike | None = None) -> str | None:
         """Write a CSV file, or return its text if there is no path. None becomes an empty cell."""
-        text = io.StringIO()
-        writer = csv.DictWriter(
-            text, self._list_saved(), extrasaction="ignore", lineterminator="\n"
-        )
+        text, columns = io.StringIO(), self._list_saved()
+        writer = csv.DictWriter(text, columns, extrasaction="ignore", lineterminator="\n")
         writer.writeheader()
         writer.writerows(self.rows)
         if path is None:
@@ -236,13 +217,13 @@ class Table:
 
     def _repr_html_(self) -> str:
         names, cells = self._format()
-
-        def line(row: list[str], tag: str) -> str:
-            return "<tr>" + "".join(f"<{tag}>{html.escape(c)}</{tag}>" for c in row) + "</tr>"
-
-        body = "".join(line(row, "td") for row in cells)
-        more = f"<caption>{len(self)} rows</caption>" if len(self) > ROWS_IN_REPR else ""
-        return f"<table>{more}<thead>{line(names, 'th')}</thead><tbody>{body}</tbody></table>"
+        lines = [
+            "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in row)
+            for tag, rows in (("th", [names]), ("td", cells))
+            for row in rows
+        ]
+        body = "".join(f"<tr>{line}</tr>" for line in lines)
+        return f"<table><caption>{len(self)} rows</caption>{body}</table>"
 
     # ---- parts ----
 
@@ -253,7 +234,7 @@ class Table:
 
     def _require(self, *names: str) -> None:
         for name in names:
-            if not isinstance(name, str) or name not in self.columns:
+            if name not in self.columns:
                 raise ValueError(f"no column {name!r}; there are {', '.join(self.columns)}")
 
     def _group(self, by: Sequence[str]) -> dict[tuple, list[dict[str, Cell]]]:
@@ -274,10 +255,9 @@ def _as_cell(value: Any, name: str) -> Cell:
     """Return a value as a cell, NumPy's scalars as Python's."""
     if isinstance(value, np.generic):
         value = value.item()
-    if value is None or isinstance(value, str | bool | int | float | Run):
-        return value
-    kind = type(value).__name__
-    raise ValueError(f"{name} must be text, a number, a Run or None in a table, but is a {kind}")
+    valid = value is None or isinstance(value, str | bool | int | float | Run)
+    checks.require(valid, name, value, "text, a number, a Run or None in a table")
+    return value
 
 
 def _average(name: str, cells: list[Cell]) -> dict[str, Any]:
