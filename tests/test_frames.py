@@ -17,7 +17,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import oklnumba as okl
-from tests.battery import assert_same_run, contents, saved
+from tests.battery import assert_same_run, contents
 
 NAMES = ["length", "width", "colour"]
 N = 150
@@ -27,15 +27,9 @@ COUNTS = RNG.integers(0, 4, (N, 3)).astype(float)  # exact in every number type
 BITS = RNG.integers(0, 2, (N, 3)).astype(float)
 SIGNS = np.where(QUARTERS[:, 0] * QUARTERS[:, 1] > 0.1, 1.0, -1.0)
 
-LEARNERS = {
-    "PKAWV": lambda: okl.PKAWV(okl.TaylorFeatures(2)),
-    "KernelAWV": lambda: okl.KernelAWV(okl.Gaussian(1.0)),
-    "FOGD": lambda: okl.FOGD(n_frequencies=20),
-    "POMDR": lambda: okl.POMDR(okl.Gaussian(1.0)),
-    "NystromAWV": lambda: okl.NystromAWV(okl.Gaussian(1.0)),
-    "Perceptron": lambda: okl.Perceptron(),
-}
-every_kind = pytest.mark.parametrize("make", LEARNERS.values(), ids=LEARNERS)
+
+def make():
+    return okl.PKAWV(okl.TaylorFeatures(2))
 
 
 def frame(a):
@@ -60,32 +54,23 @@ def read_only(a):
     return a
 
 
-def backwards(a):
-    return a[::-1, ::-1].copy()[::-1, ::-1]
-
-
 HOLDERS = {  # the numbers and what holds them
     "lists": (QUARTERS, lambda a: a.tolist()),
-    "tuples of tuples": (QUARTERS, lambda a: tuple(map(tuple, a))),
     "float32": (QUARTERS, lambda a: a.astype(np.float32)),
     "float16": (QUARTERS, lambda a: a.astype(np.float16)),
     "long double": (QUARTERS, lambda a: a.astype(np.longdouble)),
     "int64": (COUNTS, lambda a: a.astype(np.int64)),
-    "int8": (COUNTS, lambda a: a.astype(np.int8)),
     "uint8": (COUNTS, lambda a: a.astype(np.uint8)),
     "bool": (BITS, lambda a: a.astype(bool)),
     "objects": (QUARTERS, lambda a: a.astype(object)),
     "decimals": (QUARTERS, lambda a: np.vectorize(decimal.Decimal, otypes=[object])(a)),
     "Fortran": (QUARTERS, np.asfortranarray),
     "strided": (QUARTERS, lambda a: np.repeat(np.repeat(a, 2, axis=0), 3, axis=1)[::2, ::3]),
-    "backwards": (QUARTERS, backwards),
     "read-only": (QUARTERS, read_only),
     "matrix": (QUARTERS, lambda a: np.asmatrix(a)),
     "memory-mapped": (QUARTERS, mapped),
     "big-endian": (QUARTERS, lambda a: a.astype(">f8")),
     "pandas": (QUARTERS, frame),
-    "pandas float32": (QUARTERS, lambda a: frame(a).astype("float32")),
-    "pandas bool": (BITS, lambda a: frame(a).astype(bool)),
     "pandas int, bool and float": (BITS, mixed),
     "pandas nullable": (COUNTS, lambda a: frame(a).convert_dtypes()),
     "pandas nullable bool": (BITS, lambda a: frame(a).astype("boolean")),
@@ -95,7 +80,6 @@ HOLDERS = {  # the numbers and what holds them
     "pandas sparse columns": (QUARTERS, lambda a: frame(a).astype(pd.SparseDtype(float, 0.0))),
     "pandas, columns of one name": (QUARTERS, lambda a: frame(a).set_axis(["a"] * 3, axis=1)),
     "polars": (QUARTERS, lambda a: pl.DataFrame(a, schema=NAMES)),
-    "polars int8": (COUNTS, lambda a: pl.DataFrame(a, schema=NAMES).cast(pl.Int8)),
     "polars mixed": (BITS, lambda a: pl.from_pandas(mixed(a))),
     "polars decimals": (COUNTS, lambda a: pl.DataFrame(a, schema=NAMES).cast(pl.Decimal(9, 2))),
     "arrow": (QUARTERS, lambda a: pa.table(list(a.T), names=NAMES)),
@@ -115,16 +99,13 @@ every_holder = pytest.mark.parametrize("numbers, hold", HOLDERS.values(), ids=HO
 
 LABELS = {
     "list": lambda y: y.tolist(),
-    "int8": lambda y: y.astype(np.int8),
     "float16": lambda y: y.astype(np.float16),
     "read-only": read_only,
-    "backwards": lambda y: y[::-1].copy()[::-1],
     "Series of another index": lambda y: pd.Series(y, index=np.arange(len(y))[::-1] * 7),
     "Series indexed by text": lambda y: pd.Series(y.astype(int), index=list("ab") * 75),
     "nullable Series": lambda y: pd.Series(y.astype(int)).astype("Int8"),
     "pandas index": lambda y: pd.Index(y),
     "polars": lambda y: pl.Series(y),
-    "polars int8": lambda y: pl.Series(y.astype(np.int8)),
     "arrow": lambda y: pa.array(y),
     "arrow in pieces": lambda y: pa.chunked_array([y[:40], y[40:]]),
 }
@@ -135,30 +116,19 @@ pytestmark = pytest.mark.filterwarnings("ignore:the matrix subclass:PendingDepre
 # ---- the same bits ----
 
 
-@every_kind
 @every_holder
-def test_whatever_holds_the_inputs(numbers, hold, make, tmp_path):
-    plain, learner, at_once = make(), make(), make().partial_fit(numbers, SIGNS)
-    expected = okl.run(plain, numbers, SIGNS)
-    assert_same_run(okl.run(learner, hold(numbers), SIGNS), expected)
+def test_whatever_holds_the_inputs(numbers, hold):
+    plain, learner, held = make(), make(), hold(numbers)
+    assert_same_run(okl.run(learner, held, SIGNS), okl.run(plain, numbers, SIGNS))
     assert contents(learner) == contents(plain)
-    assert saved(learner, tmp_path / "a") == saved(plain, tmp_path / "b")
-    assert contents(make().partial_fit(hold(numbers), SIGNS)) == contents(at_once)
-    assert_array_equal(learner.predict(hold(numbers)), plain.predict(numbers))
+    assert contents(make().partial_fit(held, SIGNS)) == contents(make().partial_fit(numbers, SIGNS))
+    assert_array_equal(learner.predict(held), plain.predict(numbers))
+    other = hold(numbers)  # nothing was written into it
+    assert held.equals(other) if hasattr(held, "equals") else np.array_equal(held, other)
 
 
-def test_what_holds_the_inputs_stays_as_it_is():
-    for numbers, hold in HOLDERS.values():
-        held = hold(numbers)
-        LEARNERS["PKAWV"]().partial_fit(held, SIGNS)
-        other = hold(numbers)
-        equal = held.equals(other) if hasattr(held, "equals") else np.array_equal(held, other)
-        assert equal
-
-
-@every_kind
 @pytest.mark.parametrize("hold", LABELS.values(), ids=LABELS)
-def test_whatever_holds_the_labels(hold, make):
+def test_whatever_holds_the_labels(hold):
     plain, learner = make(), make()
     expected = okl.run(plain, QUARTERS, SIGNS)
     assert_same_run(okl.run(learner, frame(QUARTERS), hold(SIGNS)), expected)
@@ -167,9 +137,8 @@ def test_whatever_holds_the_labels(hold, make):
     assert contents(make().partial_fit(QUARTERS, hold(SIGNS))) == contents(at_once)
 
 
-@every_kind
 @pytest.mark.parametrize("kind", ["float64", "float16", "Float64", "object", "float[pyarrow]"])
-def test_a_row_of_a_frame_is_a_point(make, kind):
+def test_a_row_of_a_frame_is_a_point(kind):
     plain, learner = make(), make()
     table, labels = frame(QUARTERS).astype(kind), pd.Series(SIGNS.astype(int))
     for i in range(40):
@@ -184,7 +153,7 @@ def test_a_row_of_a_frame_is_a_point(make, kind):
 def test_pairs_of_frames():
     cuts = [slice(0, 50), slice(50, 51), slice(51, N)]
     holders = frame, lambda a: pl.DataFrame(a, schema=NAMES), lambda a: pa.table(list(a.T), NAMES)
-    plain, learner = (LEARNERS["PKAWV"]() for _ in range(2))
+    plain, learner = (make() for _ in range(2))
     pairs = [(h(QUARTERS[c]), pd.Series(SIGNS)[c]) for h, c in zip(holders, cuts, strict=True)]
     predictions = okl.run(learner, iter(pairs)).predictions
     assert_array_equal(predictions, okl.run(plain, QUARTERS, SIGNS).predictions)
@@ -196,17 +165,14 @@ def test_pairs_of_frames():
     [
         lambda y: pd.Series(y, index=np.arange(N)[::-1]),
         lambda y: pd.Series(y).astype("category"),
-        lambda y: pd.Series(y).astype(object),
-        pl.Series,
         lambda y: pl.Series(y, dtype=pl.Categorical),
         pa.array,
-        lambda y: pa.array(y).dictionary_encode(),
         lambda y: pa.chunked_array([y[:9], y[9:]]),
     ],
 )
 def test_classes_that_are_texts(hold):
     texts = np.where(SIGNS > 0, "yes", "no")
-    plain, learner = (okl.OneVsRest(LEARNERS["FOGD"](), ["no", "yes"]) for _ in range(2))
+    plain, learner = (okl.OneVsRest(okl.FOGD(n_frequencies=20), ["no", "yes"]) for _ in range(2))
     expected, found = okl.run(plain, QUARTERS, texts), okl.run(learner, QUARTERS, hold(texts))
     assert_same_run(found, expected)
     assert contents(learner) == contents(plain)
@@ -214,7 +180,7 @@ def test_classes_that_are_texts(hold):
 
 def test_several_labels_in_a_frame():
     Y = QUARTERS[:, :2] ** 2
-    plain, learner = (okl.MultiOutput(LEARNERS["PKAWV"]()) for _ in range(2))
+    plain, learner = (okl.MultiOutput(make()) for _ in range(2))
     expected = okl.run(plain, QUARTERS, Y)
     for held in (frame(QUARTERS)[NAMES[:2]] ** 2, pl.DataFrame(Y, schema=NAMES[:2])):
         assert_same_run(okl.run(learner.reset(), QUARTERS, held), expected)
@@ -254,39 +220,22 @@ DAYS = [datetime.datetime(2026, 1, 1)] * N
 GAP = np.where(np.arange(N) == 7, np.nan, 1.0)
 WRONG = {
     "text": (with_column(TEXT, object), "column 'colour' of X holds text, 'red'; drop it, or"),
-    "one text": (with_column([1.0] * 9 + ["red"] + [1.0] * 140), "'colour' of X holds text, 'red'"),
     "text of pandas": (with_column(TEXT, "string"), "'colour' of X holds string, not real"),
     "categories": (with_column(pd.Categorical([3, 4, 5] * 50)), "'colour' of X holds categories;"),
     "times": (with_column(DAYS), "'colour' of X holds dates or times; drop it, or"),
-    "zones": (with_column(pd.to_datetime(DAYS, utc=True)), "'colour' of X holds dates"),
-    "spans": (with_column(pd.Timedelta("1s")), "column 'colour' of X holds dates or times"),
-    "months": (with_column(pd.Period("2026-01")), "column 'colour' of X holds dates or times"),
     "dates": (with_column(DAYS[0].date()), "'colour' of X holds object, not real numbers"),
     "complex": (with_column(1j), "column 'colour' of X holds complex128, not real numbers"),
     "lists": (with_column([[1.0]] * N), "column 'colour' of X holds object, not real numbers"),
     "NaN": (with_column(GAP), "X has nan at row 7, column 2 ('colour'); remove or impute"),
-    "infinity": (with_column(np.inf), "X has inf at"),
     "a gap": (missing(frame(QUARTERS)), "X has nan at row 7, column 1 ('width')"),
     "a nullable gap": (missing(frame(QUARTERS).convert_dtypes()), "row 7, column 1 ('width')"),
     "an integer gap": (missing(frame(COUNTS).astype("Int64")), "row 7, column 1 ('width')"),
-    "a bool gap": (missing(frame(BITS).astype("boolean")), "row 7, column 1 ('width')"),
     "an arrow gap": (missing(frame(COUNTS).astype("int8[pyarrow]")), "row 7, column 1 ('width')"),
-    "an object gap": (missing(frame(QUARTERS).astype(object)), "row 7, column 1 ('width')"),
     "polars text": (polars_of(TEXT), "column 'colour' of X holds string, not real numbers"),
     "polars categories": (polars_of(TEXT, pl.Categorical), "'colour' of X holds categories"),
-    "polars enum": (polars_of(TEXT, pl.Enum(["red", "green", "blue"])), "X holds categories"),
-    "polars times": (polars_of(DAYS), "column 'colour' of X holds dates or times"),
     "polars gap": (polars_of([None] + [1] * (N - 1)), "X has nan at row 0, column 1 ('colour')"),
-    "polars nothing": (polars_of([None] * N), "X has nan at row 0, column 1 ('colour')"),
-    "polars lists": (polars_of([[1]] * N), "column 'colour' of X holds list"),
     "polars lazy": (polars_of(TEXT).lazy(), "X is a lazy frame; pass X.collect()"),
     "arrow text": (polars_of(TEXT).to_arrow(), "column 'colour' of X holds large_string, not real"),
-    "arrow categories": (
-        pa.table({"colour": pa.array(TEXT).dictionary_encode()}),
-        "column 'colour' of X holds categories",
-    ),
-    "arrow times": (polars_of(DAYS).to_arrow(), "column 'colour' of X holds dates or times"),
-    "arrow gap": (polars_of([1] * 8 + [None] * (N - 8)).to_arrow(), "row 8, column 1 ('colour')"),
     "arrow lists": (polars_of([[1]] * N).to_arrow(), "column 'colour' of X holds "),
     "one column": (frame(QUARTERS)["width"], "X must be 2-D, one row a round"),
     "one arrow column": (pa.array(QUARTERS[:, 0]), "X must be 2-D, one row a round"),
@@ -341,7 +290,7 @@ def test_a_row_that_will_not_do():
 
 
 def test_a_class_that_is_missing():
-    learner = okl.OneVsRest(LEARNERS["FOGD"](), ["red", "green", "blue"])
+    learner = okl.OneVsRest(okl.FOGD(n_frequencies=20), ["red", "green", "blue"])
     gaps = ["red", None] * 75
     for labels in (pd.Series(gaps), pd.Series(gaps, dtype="string"), pl.Series(gaps), gaps):
         with pytest.raises(ValueError, match="y has .* at row 1, which is not one of the classes"):
