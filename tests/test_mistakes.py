@@ -75,7 +75,7 @@ MISTAKES = [
     ("okl.ExpConcaveFTRL(radius=2.0)", VALUE, "radius=2.0 would be ignored", "domain='ball'"),
     # data
     ("okl.run(okl.FOGD(), X)", VALUE, "labels are missing", "pass y"),
-    ("okl.run(okl.FOGD(), y, X)", VALUE, "X and y have changed places", "pass X"),
+    ("okl.run(okl.FOGD(), y, X)", VALUE, "X must be 2-D", "reshape"),
     ("okl.run(okl.FOGD(), X[0], 1.0)", VALUE, "X must be 2-D", "X.reshape(1, -1)"),
     ("okl.run(okl.FOGD(), X, y[:, None])", VALUE, "y must have shape (30,)", "y.ravel()"),
     ("okl.run(okl.FOGD(), X, np.arange(30) % 2)", VALUE, "y has 0 at row 0", "2 * y - 1"),

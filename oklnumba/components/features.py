@@ -66,7 +66,10 @@ class Features(Transformer, Params):
         -------
         ndarray of shape (n, size(d))
         """
-        X = as_rows(X)
+        return self._write_rows(as_rows(X))
+
+    def _write_rows(self, X: Any) -> np.ndarray:
+        """Return the features of checked rows."""
         write, r = self._writer(X.shape[1])
         out = np.empty((X.shape[0], r))
         for rows, block in cut_blocks(X, ROWS):
@@ -80,7 +83,7 @@ class Features(Transformer, Params):
 
     def captured(self, X: ArrayLike) -> np.ndarray:
         """Return |z(x)|^2 / k(x, x) of each row, the share of k(x, x) in the span, shape (n,)."""
-        return np.clip((np.asarray(self.transform(X)) ** 2).sum(axis=1), 0.0, 1.0)
+        return np.clip((self._write_rows(as_rows(X)) ** 2).sum(axis=1), 0.0, 1.0)
 
     def advice(self, X: np.ndarray) -> str | None:
         """Return what to change if the map does not suit the first inputs X, else None."""
@@ -185,7 +188,7 @@ class TaylorFeatures(Features):
 
     def advice(self, X: np.ndarray) -> str | None:
         """Return what to change if the basis captures little of the kernel, else None."""
-        share = float(self.captured(as_rows(X)[: self.HEAD]).mean())
+        share = float((self._write_rows(X[: self.HEAD]) ** 2).sum(axis=1).mean())
         if share >= self.LOW_SHARE:
             return None
         return (

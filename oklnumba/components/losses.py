@@ -59,8 +59,12 @@ class Loss:
             raise ValueError(
                 f"forecast has shape {forecast.shape} and y {y.shape}; pass one label a forecast"
             ) from None
+        return self.of_rounds(forecast, y)
+
+    def of_rounds(self, forecasts: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Return the losses of rounds that have been played, without checks."""
         with np.errstate(over="ignore"):  # infinite, as in the compiled loops
-            return self._values(forecast.ravel(), y.ravel()).reshape(forecast.shape)
+            return self._values(forecasts.ravel(), y.ravel()).reshape(forecasts.shape)
 
     def derivative(self, forecast: float, y: float) -> float:
         """Return the derivative in the forecast, 0 at a kink."""

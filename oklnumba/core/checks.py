@@ -15,10 +15,24 @@ from typing import Any
 
 import numpy as np
 
-from oklnumba.core.display import cut
-
 LONGEST_SHOWN = 100  # characters of a value in a message
+SHORT = 6  # larger arrays are shown by their shape
 MOST = 2**63 - 1  # of a count: compiled loops count in 64 bits
+
+
+def cut(text: str, longest: int) -> str:
+    """Return a text, or its beginning and dots."""
+    return text if len(text) <= longest else f"{text[: longest - 4]} ..."
+
+
+def short(value: Any) -> str:
+    """Return repr(value), or only the shape of an array or a frame too large to read."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    shape = getattr(value, "shape", None)
+    if isinstance(shape, tuple) and getattr(value, "size", SHORT + 1) > SHORT:
+        return f"<{type(value).__name__.removeprefix('nd')} {shape}>"
+    return repr(value)
 
 
 def shown(value: Any) -> str:

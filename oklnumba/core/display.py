@@ -8,10 +8,10 @@ from html import escape
 from importlib import import_module
 from typing import Any
 
-import numpy as np
 from tqdm import tqdm
 
-SHORT = 6  # larger arrays are shown by their shape
+from oklnumba.core.checks import cut, short
+
 LONGEST = 200  # characters of a value in a table
 
 
@@ -31,21 +31,6 @@ def pandas_for(caller: str, instead: str = "") -> Any:
         return import_module("pandas")
     except ImportError as error:
         raise ImportError(f"{caller} needs pandas: pip install pandas{instead}") from error
-
-
-def cut(text: str, longest: int) -> str:
-    """Return a text, or its beginning and dots."""
-    return text if len(text) <= longest else f"{text[: longest - 4]} ..."
-
-
-def short(value: Any) -> str:
-    """Return repr(value), or only the shape of an array or a frame too large to read."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    shape = getattr(value, "shape", None)
-    if isinstance(shape, tuple) and getattr(value, "size", SHORT + 1) > SHORT:
-        return f"<{type(value).__name__.removeprefix('nd')} {shape}>"
-    return repr(value)
 
 
 def number(value: Any) -> str:

@@ -9,6 +9,7 @@ import signal
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 FEWEST_ROUNDS = 16  # for fewer, threads cost more than they bring
@@ -28,6 +29,7 @@ def locked(method: Callable) -> Callable:
 # ---- Ctrl-C ----
 
 
+@dataclass
 class Stop:
     """Stops a run on Ctrl-C: the first press after the current block, the second at once.
 
@@ -40,15 +42,14 @@ class Stop:
         Whether SIGTERM stops the run too.
     """
 
-    def __init__(self, terminate: bool = False):
-        self.signals = (signal.SIGINT, signal.SIGTERM) if terminate else (signal.SIGINT,)
-        self.old: dict[int, Any] = {}
-        self.pressed = 0
-        self.waiting = False
+    terminate: bool = False
+    pressed: int = 0
+    waiting: bool = False
+    old: dict[int, Any] = field(default_factory=dict)  # the handlers before
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
-            for number in self.signals:
+            for number in (signal.SIGINT, signal.SIGTERM)[: 1 + self.terminate]:
                 if callable(signal.getsignal(number)) or number == signal.SIGTERM:
                     self.old[number] = signal.signal(number, self._note)
         return self

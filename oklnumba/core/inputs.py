@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from oklnumba.core.checks import has_shape, shown
+from oklnumba.core.checks import shown
 
 CHECKED_ROWS = 16384  # rows tested for NaN at once, so that checking takes little memory
 BLOCK_BYTES = 2**23
@@ -183,21 +183,6 @@ def as_classes(values: Any, name: str) -> Any:
     # scikit-learn would turn nullable integers and bools into floats.
     kind = getattr(values.dtype, "numpy_dtype", None) if of_pandas else None
     return np.asarray(values) if kind is None else values.to_numpy(dtype=kind)
-
-
-def refuse_swapped(X: Any, y: Any) -> None:
-    """Raise if X is a column and y a table with as many rows."""
-    found, other = (one.shape if has_shape(one) else () for one in (X, y))
-    if len(found) == 1 and len(other) == 2 and found[0] == other[0]:
-        raise ValueError(
-            f"X and y have changed places: X has shape {found} and y {other}; pass X, y"
-        )
-
-
-def require_outputs(found: int, outputs: int) -> None:
-    """Raise if a round has another number of labels than the rounds before."""
-    if found != outputs:
-        raise ValueError(f"y has labels for {found} outputs, but this learner plays {outputs}")
 
 
 NO_CURVATURE = "where the loss has the curvature that this learner uses"

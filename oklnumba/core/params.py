@@ -15,8 +15,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from oklnumba.core import checks
-from oklnumba.core.checks import require_flag, shown
-from oklnumba.core.display import short, table
+from oklnumba.core.checks import require_flag, short, shown
+from oklnumba.core.display import table
 
 # What other libraries call some of our hyper-parameters.
 SYNONYMS = {
@@ -197,8 +197,8 @@ class Params:
         return self
 
     def __repr__(self) -> str:
-        params = self.get_params(deep=False)
-        inside = ", ".join(f"{name}={short(value)}" for name, value in params.items())
+        names = self.__signature__.parameters
+        inside = ", ".join(f"{name}={short(getattr(self, name))}" for name in names)
         return f"{type(self).__name__}({inside})"
 
     def _describe_data(self) -> dict[str, Any]:

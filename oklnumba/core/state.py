@@ -25,6 +25,7 @@ ARRAY_ALIGNMENT = 64  # bytes: a cache line and a full vector register
 APART = 64
 SET = 64  # lines after which addresses meet in the first cache: 4096 bytes
 FEWEST_LINES = 3  # by which they are kept apart
+BLOCK_ROWS = 504  # rounds whose features are kept at a time: whole sweeps of udu.py
 LARGE = 600  # columns of a factor from which more rounds share a pass over it
 
 INTERRUPTED = (
@@ -247,6 +248,36 @@ class State:
                 f"array {name!r} has shape {np.shape(value)}, expected {own.shape} of {own.dtype}"
             )
         own[...] = value
+
+
+class FeatureRows:
+    """Room for the features of a block of inputs.
+
+    Parameters
+    ----------
+    write : callable
+        ``write(X, Z)`` writes the features of the rows of X into those of Z.
+    width : int
+        Columns of Z; those beyond the features stay zero.
+    rows : int
+        Most inputs of a block.
+    """
+
+    def __init__(
+        self, write: Callable[[np.ndarray, np.ndarray], None], width: int, rows: int = BLOCK_ROWS
+    ):
+        self.write, self.width = write, width
+        self.rows = aligned_zeros(rows, width)
+        self.written: int | None = None  # the input of single rounds whose features are there
+
+    def of(self, X: np.ndarray, single: Any) -> np.ndarray:
+        """Return the features of a block of inputs (a view of the buffer)."""
+        Z = self.rows[: len(X)]
+        current = single.inputs if single is not None and X is single.X else None
+        if current is None or current != self.written:  # learn_one mostly follows predict_one
+            self.write(X, Z)
+            self.written = current
+        return Z
 
 
 class Coins:

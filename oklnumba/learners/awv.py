@@ -20,7 +20,7 @@ from oklnumba.core import cholesky
 from oklnumba.core.checks import require_count
 from oklnumba.core.health import Lower, Part, Upper, measure_part
 from oklnumba.core.params import choice, discount_factor, positive
-from oklnumba.core.state import round_up_to_vector, sweep_workspace
+from oklnumba.core.state import BLOCK_ROWS, FeatureRows, round_up_to_vector, sweep_workspace
 from oklnumba.hot.awv import (
     LARGEST,
     RIDGE,
@@ -35,7 +35,6 @@ from oklnumba.hot.primitives.jit import ATOMS, DONE, NOT_FINITE, NOT_POSITIVE
 from oklnumba.hot.primitives.linalg import solve_upper
 from oklnumba.hot.primitives.rows import kernel_block, kernel_diags
 from oklnumba.hot.primitives.udu import NO_DISCOUNT
-from oklnumba.learners.base.features import BLOCK_ROWS, FeatureRows
 from oklnumba.learners.base.learner import Learner, Trace, empty_per_round
 from oklnumba.learners.base.single import SingleRound
 

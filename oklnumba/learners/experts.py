@@ -15,7 +15,7 @@ from oklnumba.core.guard import run_together
 from oklnumba.core.health import Part, name_members
 from oklnumba.core.inputs import refuse_beyond
 from oklnumba.core.params import checked, choice, clone, describe, positive, to_spec, within
-from oklnumba.core.state import aligned_zeros, select_prefix
+from oklnumba.core.state import BLOCK_ROWS, FeatureRows, aligned_zeros, select_prefix
 from oklnumba.hot.experts import (
     AGGREGATING,
     AVERAGE,
@@ -31,7 +31,6 @@ from oklnumba.hot.experts import (
 )
 from oklnumba.hot.primitives.jit import DONE
 from oklnumba.learners.awv import PKAWV
-from oklnumba.learners.base.features import BLOCK_ROWS, FeatureRows
 from oklnumba.learners.base.learner import Learner, Trace
 from oklnumba.learners.fogd import FOGD, choose_features
 from oklnumba.learners.lift import WithFeatures
@@ -230,7 +229,7 @@ class Experts(Learner):
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         Z = self._write_features(X)
-        traces = [Trace.empty(len(X), one._certified) for one in self._experts]
+        traces = [one._trace(len(X)) for one in self._experts]
         calls = [partial(self._play_learners, part, X, y, Z, traces) for part in self._parts]
         run_together(calls, len(X))
         forecasts = np.stack([own.predictions for own in traces], axis=1)

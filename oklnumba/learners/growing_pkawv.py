@@ -12,10 +12,10 @@ from oklnumba.components.features import TaylorFeatures, check_features
 from oklnumba.core.checks import shown
 from oklnumba.core.health import Part
 from oklnumba.core.params import checked, choice, clone, count, discount_factor, positive
+from oklnumba.core.state import BLOCK_ROWS
 from oklnumba.hot.awv import BEST, GROWTH, LARGEST, LOG_DET, LOSS
 from oklnumba.hot.primitives.jit import ATOMS
 from oklnumba.learners.awv import FORECASTERS, PKAWV, REMEDY
-from oklnumba.learners.base.features import BLOCK_ROWS
 from oklnumba.learners.base.learner import Learner, Trace
 
 # Entries of the counts after ATOMS: rounds whose inputs are kept, degree of the features.

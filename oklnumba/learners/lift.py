@@ -10,8 +10,8 @@ from oklnumba.components import losses
 from oklnumba.components.features import Features, features_field
 from oklnumba.core.health import Part
 from oklnumba.core.params import checked, clone, describe
+from oklnumba.core.state import BLOCK_ROWS, FeatureRows
 from oklnumba.learners.awv import LinearAWV, name_space
-from oklnumba.learners.base.features import BLOCK_ROWS, FeatureRows
 from oklnumba.learners.base.learner import Learner, Trace, empty_per_round, from_learner
 from oklnumba.learners.base.linear import LinearLearner
 

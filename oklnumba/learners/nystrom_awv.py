@@ -18,7 +18,14 @@ from oklnumba.core.params import (
     random_seed,
     within,
 )
-from oklnumba.core.state import Coins, aligned_zeros, round_up_to_vector, sweep_workspace
+from oklnumba.core.state import (
+    BLOCK_ROWS,
+    Coins,
+    aligned_zeros,
+    pad_row_length,
+    round_up_to_vector,
+    sweep_workspace,
+)
 from oklnumba.hot.awv import LARGEST, RIDGE, certify
 from oklnumba.hot.nystrom_awv import (
     PAST,
@@ -37,7 +44,6 @@ from oklnumba.learners.awv import (
     name_space,
 )
 from oklnumba.learners.base.expansion import measure_span
-from oklnumba.learners.base.features import BLOCK_ROWS
 from oklnumba.learners.base.learner import Learner, Trace, empty_per_round
 
 GROWTHS = 120  # of the span, in rounds that the dictionary sees before they are played
@@ -157,7 +163,10 @@ class NystromAWV(Learner):
         return name_space(space, self._hyper.discount)
 
     def _choose_room(self, axis: int, least: int) -> int:
-        return round_up_to_vector(super()._choose_room(axis, least))
+        if axis == PAST:
+            return super()._choose_room(axis, least)
+        # By half: as many columns as atoms have room there are for each round of the past.
+        return pad_row_length(round_up_to_vector(max(least, 40, self._rooms[axis] * 3 // 2)))
 
     def _make_buffers(self, rooms: dict[int, int]) -> dict[str, np.ndarray]:
         buffers, cap = super()._make_buffers(rooms), rooms[ATOMS]

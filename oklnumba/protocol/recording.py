@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -43,12 +44,13 @@ def add_up(before: Any, values: np.ndarray) -> np.ndarray:
     return np.cumsum(np.concatenate([first, values]), axis=0)[1:]
 
 
+@dataclass
 class Column:
     """An array that rows are appended to; its room doubles wherever it is full."""
 
-    def __init__(self, room: int = 0):
-        self.count, self.room = 0, room
-        self.array: np.ndarray | None = None
+    room: int = 0
+    count: int = 0
+    array: np.ndarray | None = None
 
     def append(self, values: np.ndarray) -> None:
         """Append rows; longer text is taken in."""
@@ -64,11 +66,6 @@ class Column:
             self.array = larger
         self.array[before : self.count] = values
 
-    @property
-    def rows(self) -> np.ndarray:
-        """The rows so far, a view."""
-        return self.array[: self.count]
-
 
 def read_run(path: str | os.PathLike) -> tuple[dict[str, Any], Rows, Rows]:
     """Return the JSON data, the arrays of the learner, and those of the run.
@@ -79,30 +76,27 @@ def read_run(path: str | os.PathLike) -> tuple[dict[str, Any], Rows, Rows]:
     return meta, arrays, select_prefix("run_", arrays)
 
 
+@dataclass
 class Recorder:
     """Collects what the rounds leave behind, and writes it with the learner to a checkpoint."""
 
-    def __init__(
-        self,
-        learner: Learner,
-        loss: losses.Loss,
-        record: str | int = "all",
-        path: str | os.PathLike | None = None,
-        every: int | None = None,
-    ):
-        self.learner, self.loss, self.every = learner, loss, every
-        self.path = None if path is None else Path(path)
-        self.record = record if isinstance(record, str) else int(record)
-        self.columns: dict[str, Column] = {}
-        self.expected = 0  # rounds in all, where that is known
-        self.tail: Rows = {}  # of the last round, where ``record`` does not keep it
-        self.sums: tuple[Any, Any] = (0.0, 0)  # of losses and mistakes, unless all rounds are kept
-        self.counted = True  # whether all rounds so far had mistakes
-        self.rounds, self.seconds = 0, 0.0
-        self.interrupted = False
-        self.clock: list[tuple[int, float]] = []
-        self.saved: tuple[dict, dict] | None = None  # a checkpoint that is not taken over yet
-        self.saved_at, self.saved_rounds = time.monotonic(), 0
+    learner: Learner
+    loss: losses.Loss
+    record: str | int = "all"
+    path: Path | None = None
+    every: int | None = None
+    columns: dict[str, Column] = field(default_factory=dict)
+    expected: int = 0  # rounds in all, where that is known
+    tail: Rows = field(default_factory=dict)  # of the last round, where ``record`` drops it
+    sums: tuple[Any, Any] = (0.0, 0)  # of losses and mistakes, unless all rounds are kept
+    counted: bool = True  # whether all rounds so far had mistakes
+    rounds: int = 0
+    seconds: float = 0.0
+    interrupted: bool = False
+    clock: list[tuple[int, float]] = field(default_factory=list)
+    saved: tuple[dict, dict] | None = None  # a checkpoint that is not taken over yet
+    saved_at: float = field(default_factory=time.monotonic)
+    saved_rounds: int = 0
 
     # ---- rounds ----
 
@@ -157,7 +151,7 @@ class Recorder:
             if self.record != "all":
                 rows |= {"recorded": np.empty(0, dtype=np.int64), "loss_sums": rows["losses"]}
         else:
-            rows = {name: column.rows for name, column in self.columns.items()}
+            rows = {name: c.array[: c.count] for name, c in self.columns.items()}
         return rows | self._readings()
 
     def _readings(self) -> Rows:
@@ -176,25 +170,22 @@ class Recorder:
             "loss": self.loss.name,
             "learner": repr(self.learner),
             "space": self.learner._space() if self.rounds else None,
-            "outputs": self.learner._output_names(),
+            "outputs": self.learner._output_names,
             "record": self.record,
             "rounds": self.rounds,
         }
 
     # ---- checkpoints ----
 
-    @property
     def due(self) -> bool:
-        """Whether it is time for a checkpoint."""
-        if self.path is None:
-            return False
+        """Say whether it is time for a checkpoint."""
         if self.every is not None:
             return self.rounds - self.saved_rounds >= self.every
         return time.monotonic() - self.saved_at >= SAVE_SECONDS
 
     def save(self, finished: bool = False) -> None:
         """Write a checkpoint."""
-        rows = {name: column.rows for name, column in self.columns.items()}
+        rows = {name: c.array[: c.count] for name, c in self.columns.items()}
         if finished or not (rows or self.tail):
             rows = self.arrays()
         rows |= {f"tail_{name}": a for name, a in self.tail.items()} | self._readings()
@@ -206,8 +197,6 @@ class Recorder:
 
     def resume(self) -> None:
         """Read the checkpoint, if the file exists; ``adopt`` gives the learner its state."""
-        if self.path is None:
-            return
         if not self.path.parent.is_dir():
             raise ValueError(f"checkpoint {self.path}: its folder does not exist; make it first")
         if not self.path.exists():
@@ -269,7 +258,6 @@ class Recorder:
 
     def adopt(self) -> None:
         """Give the learner the state of the checkpoint, once."""
-        if self.saved:
-            with refuse_damage(self.path), self.learner._lock:
-                self.learner._adopt(*self.saved)
-            self.saved = None
+        with refuse_damage(self.path), self.learner._lock:
+            self.learner._adopt(*self.saved)
+        self.saved = None

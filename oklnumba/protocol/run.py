@@ -7,6 +7,7 @@ import re
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -155,10 +156,12 @@ def run(
     >>> run.rounds, round(run.mistake_rate, 2)
     (19020, 0.16)
     """
-    _check_learner_and_data(learner, X, y)
-    _check_options(progress, time_limit, checkpoint, every, record, resume)
-    recorder = Recorder(learner, learner._recorded(loss), record, checkpoint, every)
-    recorder.resume()
+    _check_arguments(learner, X, progress, time_limit, checkpoint, every, resume)
+    check_record(record)
+    path = None if checkpoint is None else Path(checkpoint)
+    recorder = Recorder(learner, learner._recorded(loss), record, path, every)
+    if checkpoint is not None:
+        recorder.resume()
     skip = 0 if resume else recorder.rounds  # rounds of the checkpoint, which are passed again
     chunked = y is None and not hasattr(X, "shape") and _is_chunked(X)
     finished, data = True, None
@@ -176,7 +179,8 @@ def run(
                 continue
             part, labels = part[skip:], labels[skip:]
             skip = 0
-            recorder.adopt()
+            if recorder.saved:
+                recorder.adopt()
             learner._advise(part, labels)
             finished = _play_piece(recorder, part, labels, time_limit, bar, stop)
             if not finished:
@@ -189,14 +193,17 @@ def run(
                 f"has only {recorder.rounds - skip}; pass the same data from the start (or, with "
                 "resume=True, only what comes after these rounds), or name another file"
             )
-        recorder.adopt()
         if checkpoint is not None:
+            if recorder.saved:
+                recorder.adopt()
             recorder.save(finished)
     return Run(recorder.arrays(), recorder.meta(finished), data)
 
 
-def _check_learner_and_data(learner: Any, X: Any, y: Any) -> None:
-    """Raise ValueError for what is no learner, or plainly no data."""
+def _check_arguments(
+    learner: Any, X: Any, progress: Any, time_limit: Any, checkpoint: Any, every: Any, resume: Any
+) -> None:
+    """Raise ValueError for arguments that are not valid, as far as the data is not looked at."""
     if not isinstance(learner, Learner):
         data = isinstance(learner, list | tuple) or hasattr(learner, "shape")
         hint = "; the learner comes first: okl.run(learner, X, y)" if data else ""
@@ -206,19 +213,12 @@ def _check_learner_and_data(learner: Any, X: Any, y: Any) -> None:
         )
     if isinstance(X, str | os.PathLike):
         raise ValueError(f"X is the path {str(X)!r}; pass okl.stream({str(X)!r}, label=...)")
-    inputs.refuse_swapped(X, y)
 
-
-def _check_options(
-    progress: Any, time_limit: Any, checkpoint: Any, every: Any, record: Any, resume: Any
-) -> None:
-    """Raise ValueError for options of ``run`` that are not valid."""
     checks.require_flag("progress", progress)
     if time_limit is not None:
         checks.require_positive("time_limit", time_limit)
     if every is not None:
         checks.require_count("every", every, 1)
-    check_record(record)
     checks.require_flag("resume", resume)
     if checkpoint is not None:
         checks.as_path(checkpoint, "checkpoint")
@@ -265,7 +265,7 @@ def _play_piece(
         recorder.add(labels, trace, time.perf_counter() - begin)
         bar.update(rows)
         start += rows
-        if recorder.due:
+        if recorder.path is not None and recorder.due():
             recorder.save()
     return True
 

@@ -90,12 +90,9 @@ class Several(Learner):
             each._open(d, self._outputs if self._together else 1)
 
     def _trace(self, n: int) -> Trace:
-        outputs = self._outputs or self._count_outputs()
-        trace = Trace.empty(n, self._certified, outputs)
-        if outputs == 1:  # columns here too
-            numbers = {name: getattr(trace, name) for name in NUMBERS}
-            trace = trace._replace(**{k: a[:, None] for k, a in numbers.items() if a is not None})
-        return trace
+        shape = n, self._outputs or self._count_outputs()  # columns, even for one output
+        proof = [np.empty(shape) if self._certified else None for _ in range(3)]
+        return Trace(np.empty(shape), np.empty(n, dtype=np.int64), *proof)
 
     def _count_outputs(self) -> int:
         """Return K where the hyper-parameters say it; 1 before the labels do."""
@@ -109,7 +106,7 @@ class Several(Learner):
             return
         trace.sizes[:] = 0
         for k, one in enumerate(self._learners):
-            own = Trace.empty(len(X), one._certified)
+            own = one._trace(len(X))
             one._play(X, self._column(y, k), own)
             trace.sizes[:] += own.sizes
             for name in NUMBERS:
@@ -126,7 +123,7 @@ class Several(Learner):
     def _diagnose(self) -> list[Part]:
         if self._together:
             return self._learners[0]._diagnose()
-        classes = self._output_names()
+        classes = self._output_names
         what, names = ("class", classes) if classes else ("output", range(len(self._learners)))
         members = zip(names, self._learners, strict=False)  # no learners before any data
         return name_members((f"{what} {name}", one._diagnose()) for name, one in members)
@@ -302,6 +299,7 @@ class OneVsRest(Several):
     def _column(self, labels: np.ndarray, k: int) -> np.ndarray:
         return np.where(labels == k, 1.0, -1.0)
 
+    @property
     def _output_names(self) -> list[Any]:
         return self._names().tolist()
 
@@ -388,7 +386,7 @@ class MultiOutput(Several):
         if y is None:
             raise ValueError("labels are missing: pass y of shape (n, K), one row a row of X")
         listed = isinstance(y, list) and any(map(np.isscalar, y[:1]))
-        if listed or checks.has_shape(y) and len(y.shape) == 1:
+        if listed or getattr(y, "ndim", 0) == 1:
             raise ValueError(
                 f"y must have shape (n, K), one row a row of X, but has ({len(y)},); use "
                 "y.reshape(-1, 1) for one output, or the learner itself"

@@ -76,12 +76,6 @@ class Trace(NamedTuple):
     comparator: np.ndarray | None
     bound: np.ndarray | None
 
-    @classmethod
-    def empty(cls, n: int, certified: bool, outputs: int = 1) -> Trace:
-        """Return room for n rounds."""
-        extra = [empty_per_round(n, outputs) if certified else None for _ in range(3)]
-        return cls(empty_per_round(n, outputs), np.empty(n, dtype=np.int64), *extra)
-
     def rows(self, start: int, stop: int) -> Trace:
         """Return the part of some rounds (views)."""
         return Trace(*(None if a is None else a[start:stop] for a in self))
@@ -110,6 +104,7 @@ class Learner(State, Params):
     _can_be_member = True  # whether it can play within another learner
     _width = None  # of the inputs; None before any data
     _outputs = 1  # labels a round
+    _output_names = None  # of the columns of (n, K) numbers, plain JSON data; None: 0 to K - 1
     _played = 0
     _single = None  # buffers of single rounds
 
@@ -247,7 +242,6 @@ class Learner(State, Params):
         UserWarning
             As ``okl.run``, before the first round.
         """
-        inputs.refuse_swapped(X, y)
         with self._lock:
             X = inputs.as_rows(X, self._width)
             y = self._as_labels(y, X.shape[0])
@@ -322,7 +316,8 @@ class Learner(State, Params):
             return
         if d != self._width:  # another thread was first
             raise ValueError(f"X has {d} columns, but this learner has seen {self._width}")
-        inputs.require_outputs(outputs, self._outputs)
+        if outputs != self._outputs:
+            raise ValueError(f"y has {outputs} labels a round, but before it had {self._outputs}")
 
     def _open(self, d: int, outputs: int = 1) -> None:
         """Make the state, of the present hyper-parameters."""
@@ -394,7 +389,9 @@ class Learner(State, Params):
 
     def _trace(self, n: int) -> Trace:
         """Return room for what n rounds leave behind."""
-        return Trace.empty(n, self._certified, self._outputs)
+        shape = n if self._outputs == 1 else (n, self._outputs)
+        proof = [np.empty(shape) if self._certified else None for _ in range(3)]
+        return Trace(np.empty(shape), np.empty(n, dtype=np.int64), *proof)
 
     def _keep_single(self) -> SingleRound | None:
         """Return the buffers of single rounds, made with the first; None for several labels."""
@@ -468,14 +465,10 @@ class Learner(State, Params):
     def _record(self, y: np.ndarray, trace: Trace, loss: losses.Loss) -> dict[str, np.ndarray]:
         """Return what a run keeps of rounds, by the names of ``Run`` and of ``Certificate``."""
         part = {name: a for name, a in trace._asdict().items() if a is not None}
-        part["losses"] = loss.value(trace.predictions, y)
+        part["losses"] = loss.of_rounds(trace.predictions, y)
         if np.isin(y, (-1.0, 1.0)).all():
             part["mistakes"] = y * trace.predictions <= 0.0
         return part
-
-    def _output_names(self) -> list[Any] | None:
-        """Return the names of the columns of (n, K) numbers, plain JSON data; None: 0 to K - 1."""
-        return None
 
     # ---- files, copies and pickles ----
 
