@@ -19,12 +19,10 @@ from oklnumba.plots.drawing import (
     COLOURS,
     FONT,
     POINTS,
-    as_styles,
     direct_labels,
     figure,
     label_ticks,
     line_style,
-    require_axes,
     thin,
     tidy,
     title,
@@ -39,10 +37,6 @@ YLABELS = {
     "seconds": "time in the learner (s)",
     "memory": "memory of the learner (bytes)",
 }
-
-
-def _require_run(run: Any) -> None:
-    checks.require_instance("run", run, Run, "a Run, what okl.run(learner, X, y) returns")
 
 
 def _require_runs(runs: Any) -> None:
@@ -87,10 +81,8 @@ def loss_curves(
     ('average squared loss', 2)
     """
     _require_runs(runs)
-    require_axes(axes)
     if mistakes is None:
         mistakes = all(run.mistakes is not None for run in runs.values())
-    mistakes = checks.require_flag("mistakes", mistakes)
     for number, (label, run) in enumerate(runs.items()):
         if mistakes and run.mistakes is None:
             raise ValueError(f"the run {label!r} counts no mistakes: its labels are not -1 and +1")
@@ -123,7 +115,6 @@ def time_curves(
     array([ 64, 128, 256, 500])
     """
     _require_runs(runs)
-    require_axes(axes)
     for number, (label, run) in enumerate(runs.items()):
         if run.rounds:
             at = thin_checkpoints(run)
@@ -144,7 +135,6 @@ def thin_checkpoints(run: Run, points: int = POINTS) -> np.ndarray:
     >>> run.checkpoints[plots.thin_checkpoints(run, points=3)]
     array([ 10,  80, 500])
     """
-    _require_run(run)
     at = thin(run.rounds, points, first=int(run.checkpoints[0]))
     return np.unique(np.searchsorted(run.checkpoints, at))
 
@@ -161,18 +151,7 @@ def certificate(
 
     The regret is in the space that ``run.certificate.space`` names, so runs in different spaces do
     not compare. Both axes are logarithmic; a regret of 0 or below is left out. Several outputs are
-    added up.
-
-    Parameters
-    ----------
-    run : Run
-    axes : matplotlib Axes
-    label : str
-        Name of the run in the legend.
-    style : keywords of ``Axes.plot``, optional
-        For example ``{"color": plots.COLOURS[1]}``.
-    first, legend
-        As in ``loss_curves``.
+    added up. ``label`` names the run in the legend, ``style`` has keywords of ``Axes.plot``.
 
     Examples
     --------
@@ -185,12 +164,10 @@ def certificate(
     >>> [text.get_text() for text in axes[0, 0].get_legend().get_texts()]
     ['regret', 'bound']
     """
-    _require_run(run)
     if run.certificate is None:
         raise ValueError(f"a run of {run.learner} has no certificate: only AWV and ridge runs do")
-    require_axes(axes)
     name = f"{label}: " if label else ""
-    keywords: dict[str, Any] = {"color": COLOURS[0], "linewidth": 1.3} | as_styles(style, "style")
+    keywords: dict[str, Any] = {"color": COLOURS[0], "linewidth": 1.3} | dict(style or {})
     keywords.pop("linestyle", None)
     at = _recorded(run, first)
     regret, bound = _regrets(run, at)
@@ -216,8 +193,6 @@ def progress(run: Run, first: int = 10) -> tuple[Figure, np.ndarray]:
     >>> axes.shape, axes[0, 0].get_title()
     ((1, 1), 'FOGD: 6.2 % mistakes')
     """
-    _require_run(run)
-    first = checks.require_count("first", first, 1)
     if run.rounds == 0:
         raise ValueError("the run has no rounds to draw")
     certified = run.certificate is not None
@@ -292,16 +267,13 @@ def regret_vs_size(
     >>> [axes.get_title() for axes in fig.axes]
     ['squared loss', 'hinge loss']
     """
-    _require_table(table)
     names = list(dict.fromkeys(row["learner"] for row in table))
     if families is None:
         losses = dict.fromkeys(row["loss"] for row in table if not row["error"])
         families = {
             f"{v} loss": list(dict.fromkeys(table.select(loss=v)["learner"])) for v in losses
         }
-    what = "a mapping of title to a list of learners, or None"
-    checks.require(isinstance(families, Mapping) and len(families) > 0, "families", families, what)
-    looks = {name: line_style(i) for i, name in enumerate(names)} | as_styles(styles)
+    looks = {name: line_style(i) for i, name in enumerate(names)} | dict(styles or {})
     columns = min(len(families), 2)
     rows = -(-len(families) // columns)
     fig, axes = figure(rows, columns, width=3.6 * columns, row_height=2.8)
@@ -334,9 +306,6 @@ def size_curves(
     >>> axes[0, 0].lines[0].get_xdata()
     array([10., 40.])
     """
-    _require_table(table)
-    require_axes(axes)
-    checks.require(isinstance(learners, list | tuple), "learners", learners, "a list of names")
     losses, ends = set(), {}
     for number, name in enumerate(learners):
         own = [row for row in table.select(learner=name) if not row["error"]]
@@ -371,19 +340,11 @@ def size_curves(
         direct_labels(axes, ends, FONT - 1.0)
 
 
-def _require_table(table: Any) -> None:
-    """Raise ValueError unless this is a table of ``okl.regret_vs_size`` or ``okl.sweep``."""
-    what = "a Table that okl.regret_vs_size returned"
-    checks.require_instance("table", table, Table, what)
-    columns = {"learner", "loss", "setting", "size", "error"}
-    checks.require(columns <= set(table.columns) and len(table) > 0, "table", table, what)
-
-
 def _by_setting(rows: list[dict[str, Any]], values: str) -> tuple[np.ndarray, ...]:
     """Return increasing sizes, and mean, minimum and maximum of a column over seeds."""
     groups: dict[Any, list[tuple[float, float]]] = {}
     for row in rows:
-        if not isinstance(values, str) or values not in row:
+        if values not in row:
             raise ValueError(f"the table has no column {values!r}")
         value = np.nan if row[values] is None else row[values]
         groups.setdefault(row["setting"], []).append((row["size"], value))
@@ -412,14 +373,10 @@ def _theory_lines(table: Table, axes: Axes) -> dict[str, tuple[float, float, str
 def _look(
     label: str, number: int, styles: Mapping[str, Mapping[str, Any]] | None
 ) -> dict[str, Any]:
-    chosen = as_styles(styles).get(label, line_style(number))
-    what = "a mapping of label to keywords of Axes.plot"
-    checks.require_instance("styles", chosen, Mapping, what)
-    return {"label": label, "linewidth": 1.3} | dict(chosen)
+    return {"label": label, "linewidth": 1.3} | (styles or {}).get(label, line_style(number))
 
 
 def _finish(axes: Axes, ylabel: str, legend: bool) -> None:
-    legend = checks.require_flag("legend", legend)
     positive = any(np.any(line.get_ydata() > 0.0) for line in axes.lines)
     axes.set_xscale("log")
     tidy(axes, "rounds", ylabel, log="y" if positive or not axes.lines else "")

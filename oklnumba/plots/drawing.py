@@ -30,7 +30,6 @@ def line_style(number: int) -> dict[str, Any]:
     >>> plots.line_style(1)
     {'color': '#D55E00', 'linestyle': '--'}
     """
-    number = checks.require_count("number", number, 0)
     dashes = (number + number // len(COLOURS)) % len(DASHES)
     return {"color": COLOURS[number % len(COLOURS)], "linestyle": DASHES[dashes]}
 
@@ -47,11 +46,6 @@ def figure(
     >>> axes.shape, fig.get_size_inches().tolist()
     ((2, 2), [7.0, 5.0])
     """
-    for name, count in (("rows", rows), ("columns", columns)):
-        checks.require_count(name, count, 1)
-    checks.require(rows * columns <= 1000, "columns", columns, "so that there are <= 1000 axes")
-    for name, inches in (("width", width), ("row_height", row_height)):
-        checks.require_positive(name, inches)
     fig = Figure(figsize=(width, row_height * rows), layout="constrained")
     return fig, fig.subplots(rows, columns, squeeze=False)
 
@@ -65,21 +59,7 @@ def thin(n: int, points: int = POINTS, first: int = 1) -> np.ndarray:
     >>> plots.thin(1000, points=4)
     array([   1,   10,  100, 1000])
     """
-    n, first = checks.require_count("n", n, 1), checks.require_count("first", first, 1)
-    points = checks.require_count("points", points, 1)
     return np.unique(np.geomspace(min(first, n), n, points).round().astype(np.int64))
-
-
-def require_axes(axes: Any) -> None:
-    """Raise ValueError unless this is an Axes."""
-    checks.require_instance("axes", axes, Axes, "matplotlib Axes, such as plots.figure()[1][0, 0]")
-
-
-def as_styles(styles: Any, name: str = "styles") -> dict[Any, Any]:
-    """Return a dict of styles; None gives an empty one."""
-    good = styles is None or isinstance(styles, Mapping)
-    checks.require(good, name, styles, "a mapping, or None")
-    return dict(styles or {})
 
 
 def shared_legend(fig: Figure, columns: int = 4) -> None:
@@ -95,8 +75,6 @@ def shared_legend(fig: Figure, columns: int = 4) -> None:
     >>> len(fig.legends[0].get_texts())
     1
     """
-    checks.require_instance("fig", fig, Figure, "a matplotlib Figure")
-    columns = checks.require_count("columns", columns, 1)
     lines: dict[str, Any] = {}
     for axes in fig.axes:
         for line, label in zip(*axes.get_legend_handles_labels(), strict=True):
@@ -114,8 +92,6 @@ def title(axes: Axes, text: str) -> None:
     >>> fig, axes = plots.figure()
     >>> plots.title(axes[0, 0], "casp")
     """
-    require_axes(axes)
-    checks.require_instance("text", text, str, "a text")
     axes.set_title(text, fontsize=FONT + 0.5)
 
 
@@ -129,16 +105,7 @@ def band(
 ) -> None:
     """Draw the middle of repeated curves, values (repetitions, n), and their range as a band.
 
-    Parameters
-    ----------
-    axes : matplotlib Axes
-    x : array_like of shape (n,)
-    values : array_like of shape (repetitions, n)
-    label : str
-    style : keywords of ``Axes.plot``, optional
-        None: ``line_style(0)``.
-    middle : function of (values, axis)
-        ``np.median``, ``np.mean``, ...
+    ``style`` has keywords of ``Axes.plot``; ``middle`` is ``np.median``, ``np.mean``, ...
 
     Examples
     --------
@@ -148,11 +115,10 @@ def band(
     >>> axes[0, 0].lines[0].get_ydata()
     array([3., 3.])
     """
-    require_axes(axes)
     x, values = np.asarray(x), np.asarray(values)
     fits = values.ndim == 2 and values.shape[1:] == x.shape and len(values) > 0
     checks.require(fits, "values", values.shape, "of shape (repetitions, n), x of shape (n,)")
-    look = {"label": label, "linewidth": 1.3} | (as_styles(style, "style") or line_style(0))
+    look = {"label": label, "linewidth": 1.3} | dict(style or line_style(0))
     (line,) = axes.plot(x, middle(values, axis=0), **look)
     if len(values) > 1:
         low, high = values.min(axis=0), values.max(axis=0)
@@ -190,7 +156,6 @@ def tidy(
     >>> axes[0, 0].get_xscale(), axes[0, 0].get_ylabel()
     ('log', 'loss')
     """
-    require_axes(axes)
     checks.require(log in ("", "x", "y", "xy"), "log", log, '"", "x", "y" or "xy"')
     for name, label in (("x", xlabel), ("y", ylabel)):
         if name in log:
@@ -239,12 +204,7 @@ def _within(ticks: ArrayLike, low: float, high: float) -> np.ndarray:
 def label_ticks(axis: Axis, low: float, high: float) -> None:
     """Label a logarithmic axis with plain numbers: 0.2, not 2 x 10^-1.
 
-    Parameters
-    ----------
-    axis : matplotlib Axis
-        ``axes.xaxis`` or ``axes.yaxis``; unchanged if it has more than three decades.
-    low, high : float
-        Its limits.
+    An axis from ``low`` to ``high`` with more than three decades is not changed.
 
     Examples
     --------
@@ -257,8 +217,6 @@ def label_ticks(axis: Axis, low: float, high: float) -> None:
     >>> [tick.get_text() for tick in axes[0, 0].get_yticklabels()]
     ['0.2', '0.25', '0.3', '0.35', '0.4', '0.45', '0.5']
     """
-    checks.require_instance("axis", axis, Axis, "a matplotlib Axis, such as axes.xaxis")
-    low, high = checks.require_positive("low", low), checks.require_positive("high", high)
     if np.log10(high) - np.log10(low) > 3.0:
         return
     axis.set_major_locator(Decades())
@@ -271,13 +229,8 @@ def direct_labels(
 ) -> None:
     """Write names next to the ends of lines, spread so that none covers another.
 
-    Parameters
-    ----------
-    axes : matplotlib Axes
-        With its limits and scales set.
-    ends : mapping of name to (x, y, colour)
-        y is NaN if a line ends below 0 on a logarithmic axis.
-    fontsize : float
+    ``ends`` has x, y and colour by name; y is NaN if a line ends below 0 on a logarithmic axis. The
+    limits and scales of the axes must be set.
 
     Examples
     --------
