@@ -1,4 +1,4 @@
-"""How Sphinx builds the site, ``sphinx-build -W docs site``; docstrings make the reference."""
+"""Settings of Sphinx for ``sphinx-build -W docs site``; the reference is made of docstrings."""
 
 import importlib
 import inspect
@@ -9,10 +9,9 @@ from pathlib import Path
 from sphinx.ext import autosummary
 
 import oklnumba as okl
-from oklnumba import catalogue
 
 HERE = Path(__file__).resolve().parent
-REFERENCE = HERE / "reference"  # made anew by every build
+REFERENCE = HERE / "reference"  # every build writes it again
 
 project = "oklnumba"
 author = "the authors of oklnumba"
@@ -29,7 +28,7 @@ html_title = f"oklnumba {okl.__version__}"
 html_show_sphinx = html_show_copyright = html_copy_source = False
 pygments_style = "friendly"
 
-autodoc_typehints = "none"  # docstrings say types and shapes
+autodoc_typehints = "none"  # docstrings have types and shapes
 autodoc_member_order = "bysource"
 napoleon_google_docstring = False
 napoleon_use_rtype = napoleon_use_param = napoleon_use_ivar = False
@@ -37,38 +36,38 @@ smartquotes = False
 napoleon_custom_sections = [("Remarks", "notes_style")]
 
 
-autosummary.WELL_KNOWN_ABBREVIATIONS += ("eq.", "Fig.", "Alg.")  # no end of a sentence
+autosummary.WELL_KNOWN_ABBREVIATIONS += ("eq.", "Fig.", "Alg.")  # they end no sentence
 
 
 # ---- the pages of the reference ----
 
 
-def about(module: str) -> str:
+def summarise_module(module: str) -> str:
     """Return the first sentence of a module's docstring."""
     text = inspect.getdoc(importlib.import_module(module)) or module
     return re.split(r"\.(?:\s|$)", " ".join(text.split("\n\n")[0].split()))[0]
 
 
-def table(names: list[str], module: str = "oklnumba") -> str:
+def make_table(names: list[str], module: str = "oklnumba") -> str:
     """Return a table of objects, each with a page of its own."""
     lines = [".. autosummary::", "   :toctree: .", "   :nosignatures:", ""]
     return "\n".join([*lines, *(f"   ~{module}.{name}" for name in names), ""])
 
 
-def heading(text: str, under: str = "-") -> str:
+def underline(text: str, under: str = "-") -> str:
     """Return an underlined heading."""
     return f"{text}\n{under * len(text)}\n"
 
 
-def families() -> dict[str, list[str]]:
-    """Return the names in ``oklnumba`` by the module that has them, the catalogue's order first."""
-    listed = [n for entry in catalogue.CATALOGUE for n in entry.names.split(", ") if "." not in n]
+def group_names() -> dict[str, list[str]]:
+    """Return the names in ``oklnumba`` by module, in the order of docs/algorithms.md."""
+    listed = re.findall(r"`(\w+)`", (HERE / "algorithms.md").read_text(encoding="utf-8"))
     found: dict[str, list[str]] = {}
-    for name in dict.fromkeys([*listed, *okl.__all__]):
+    for name in sorted(okl.__all__, key=lambda n: listed.index(n) if n in listed else 999):
         value = getattr(okl, name)
         if not inspect.ismodule(value) and getattr(value, "__name__", name) == name:
             found.setdefault(value.__module__, []).append(name)
-    found["oklnumba.runs"].append("runs.Certificate")  # of runs; nobody makes one
+    found["oklnumba.protocol.runs"].append("protocol.runs.Certificate")  # of a run
     return found
 
 
@@ -76,30 +75,30 @@ def write_reference() -> None:
     """Write a page of all classes by family, and one of each public module."""
     shutil.rmtree(REFERENCE, ignore_errors=True)
     REFERENCE.mkdir()
-    groups = families()
+    groups = group_names()
     pages = {
-        "learners": ("Learners", "oklnumba.learners."),
-        "around": ("Around learners", "oklnumba.wrappers."),
-        "parts": ("Runs, kernels, features, dictionaries", "oklnumba."),
+        "learners": ("Learners", r"oklnumba\.learners\.(?!base)"),
+        "parts": ("Kernels, features, dictionaries", r"oklnumba\.components\."),
+        "around": ("Runs and experiments", ""),
     }
-    for page, (title, start) in pages.items():
-        modules = [module for module in groups if module.startswith(start)]
-        parts = [heading(title, "=")]
+    for page, (title, pattern) in pages.items():
+        modules = [module for module in groups if re.match(pattern, module)]
+        parts = [underline(title, "=")]
         if page == "learners":
             names = [name for module in modules for name in groups.pop(module)]
-            parts += ["What all of them have:\n", table(["learners.learner.Learner"])]
-            parts += ["Learners, those of one paper together:\n", table(names)]
+            parts += ["What all of them have:\n", make_table(["learners.base.learner.Learner"])]
+            parts += ["Learners, those of one paper together:\n", make_table(names)]
         else:
             for module in modules:
-                parts += [heading(about(module)), table(groups.pop(module))]
+                parts += [underline(summarise_module(module)), make_table(groups.pop(module))]
         (REFERENCE / f"{page}.rst").write_text("\n".join(parts), encoding="utf-8")
     modules = [name for name in okl.__all__ if inspect.ismodule(getattr(okl, name))]
     for name in modules:
         module = getattr(okl, name)
         names = [n for n in module.__all__ if n not in okl.__all__ and not n.isupper()]
-        text = heading(f"okl.{name}", "=") + f"\n{about(module.__name__)}.\n\n"
-        (REFERENCE / f"{name}.rst").write_text(text + table(names, module.__name__), "utf-8")
-    index = heading("Reference", "=") + "\n.. toctree::\n   :maxdepth: 2\n\n"
+        text = underline(f"okl.{name}", "=") + f"\n{summarise_module(module.__name__)}.\n\n"
+        (REFERENCE / f"{name}.rst").write_text(text + make_table(names, module.__name__), "utf-8")
+    index = underline("Reference", "=") + "\n.. toctree::\n   :maxdepth: 2\n\n"
     index += "\n".join(f"   {name}" for name in [*pages, *modules])
     (REFERENCE / "index.rst").write_text(index + "\n", encoding="utf-8")
 
@@ -107,7 +106,7 @@ def write_reference() -> None:
 # ---- the pages ----
 
 
-def with_pictures(text: str) -> str:
+def insert_pictures(text: str) -> str:
     """Return figures/README.md as a page of docs/, each picture at the head of its section."""
     parts = re.split(r"^(## .*)$", text.replace("](../docs/", "]("), flags=re.MULTILINE)
     for i in range(1, len(parts), 2):
@@ -117,33 +116,33 @@ def with_pictures(text: str) -> str:
     return "".join(parts)
 
 
-def read(app, docname, source) -> None:
-    """Fill the page of the figures, and drop the empty lines that end examples for doctest."""
+def read_page(app, docname, source) -> None:
+    """Fill the page of the figures, and drop the empty line with which doctests end."""
     if docname == "figures":
-        source[0] = with_pictures((HERE.parent / "figures/README.md").read_text(encoding="utf-8"))
+        source[0] = insert_pictures((HERE.parent / "figures/README.md").read_text(encoding="utf-8"))
     source[0] = re.sub(r"\n\n```$", "\n```", source[0], flags=re.MULTILINE)
 
 
-# ---- docstrings have formulas in plain text, with | and * and a_ that mean nothing ----
+# ---- docstrings have formulas in plain text, whose |, * and a_ are no markup ----
 
 DOCTEST = re.compile(r"^\s*(>>>|\.\.\. )")
 MARKUP = re.compile(r"(``.*?``|(?<![\w*])\*\w[^*]*\w\*(?![\w*]))")  # code and *emphasis*
 
 
-def plain(line: str) -> str:
-    """Return a line with | and * that mean nothing escaped."""
-    return escaped(r"([|*])", line)
+def escape_formulas(line: str) -> str:
+    """Return a line with a backslash before | and * that are no markup."""
+    return escape(r"([|*])", line)
 
 
-def escaped(pattern: str, line: str) -> str:
-    """Return a line with a backslash before what the pattern finds, but in code and emphasis."""
+def escape(pattern: str, line: str) -> str:
+    """Return a line with a backslash before each match outside code and emphasis."""
     parts = MARKUP.split(line)
     parts[::2] = [re.sub(pattern, r"\\\1", part) for part in parts[::2]]
     return "".join(parts)
 
 
-def prose(lines: list[str]) -> list[int]:
-    """Return which lines of a docstring are in no example."""
+def find_prose(lines: list[str]) -> list[int]:
+    """Return the numbers of the lines of a docstring outside its examples."""
     found, code = [], False
     for i, line in enumerate(lines):
         code = bool(DOCTEST.match(line)) or (code and bool(line.strip()))
@@ -154,27 +153,27 @@ def prose(lines: list[str]) -> list[int]:
 
 def before_napoleon(app, what, name, obj, options, lines) -> None:
     """Escape the formulas of a docstring."""
-    for i in prose(lines):
-        lines[i] = plain(lines[i])
+    for i in find_prose(lines):
+        lines[i] = escape_formulas(lines[i])
 
 
 def after_napoleon(app, what, name, obj, options, lines) -> None:
     """Escape names_ that are no links, and keep attributes out of the index, which has them."""
-    for i in reversed(prose(lines)):
+    for i in reversed(find_prose(lines)):
         if lines[i].startswith(".. attribute::"):
             lines.insert(i + 1, "   :no-index:")
         else:
-            lines[i] = escaped(r"(?<=[a-zA-Z0-9])(_)(?!\w)", lines[i])
+            lines[i] = escape(r"(?<=[a-zA-Z0-9])(_)(?!\w)", lines[i])
 
 
-def skip(app, what, name, obj, skipped, options) -> bool | None:
-    """Leave out fields of named tuples, of which their classes tell, and scikit-learn's methods."""
+def skip_member(app, what, name, obj, skipped, options) -> bool | None:
+    """Leave out fields of named tuples, described by their classes, and scikit-learn's methods."""
     alias = "Alias for field number" in str(getattr(obj, "__doc__", ""))
     return True if alias or re.fullmatch(r"set_\w+_request", name) else None
 
 
 def begin(app, config) -> None:
-    """Write the pages of the reference, before Sphinx looks for pages."""
+    """Write the pages of the reference before Sphinx looks for pages."""
     write_reference()
     config.autosummary_generate = sorted(map(str, REFERENCE.glob("*.rst")))
 
@@ -182,7 +181,7 @@ def begin(app, config) -> None:
 def setup(app) -> None:
     """Connect the functions above."""
     app.connect("config-inited", begin)
-    app.connect("source-read", read)
+    app.connect("source-read", read_page)
     app.connect("autodoc-process-docstring", before_napoleon, priority=100)
     app.connect("autodoc-process-docstring", after_napoleon, priority=900)
-    app.connect("autodoc-skip-member", skip)
+    app.connect("autodoc-skip-member", skip_member)

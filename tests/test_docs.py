@@ -1,4 +1,4 @@
-"""What the code and the figures cite is there: entries of docs/errata.md, and Markdown files."""
+"""The documentation: its examples run, and the errata, files and names that are cited exist."""
 
 import doctest
 import importlib
@@ -47,7 +47,7 @@ def markdown_files(text):
 
 
 def dangling(text, known, folder):
-    """Return citations of errata that are not known, and names of files that are not there."""
+    """Return citations of errata that have no entry, and names of files that do not exist."""
     absent = []
     for name in sorted(markdown_files(text)):
         places = [(start / name).resolve() for start in (ROOT, folder)]
@@ -80,14 +80,14 @@ def conf(monkeypatch):
 
 
 def test_the_reference_has_every_public_name(conf):
-    shown = {name for names in conf.families().values() for name in names}
+    shown = {name for names in conf.group_names().values() for name in names}
     aliases = {"MulticlassRun", "Hedge"}  # of Run and ExponentiatedGradient
     modules = {name for name in okl.__all__ if inspect.ismodule(getattr(okl, name))}
-    assert shown == set(okl.__all__) - modules - aliases | {"runs.Certificate"}
+    assert shown == set(okl.__all__) - modules - aliases | {"protocol.runs.Certificate"}
 
 
 def test_every_picture_is_on_the_page_of_the_figures(conf):
-    text = conf.with_pictures((ROOT / "figures/README.md").read_text(encoding="utf-8"))
+    text = conf.insert_pictures((ROOT / "figures/README.md").read_text(encoding="utf-8"))
     shown = re.findall(r"^!\[.*\]\(\.\./figures/(\w+)\.png\)", text, re.MULTILINE)
     there = {path.stem for path in (ROOT / "figures").glob("*.png")}
     there = {name for name in there if not name.endswith(("_quick", "_partial"))}
@@ -108,7 +108,9 @@ def test_formulas_are_no_markup(conf, line, html):
     from docutils.core import publish_parts
 
     strict = {"halt_level": 2, "report_level": 5}
-    shown = publish_parts(conf.plain(line), writer="html", settings_overrides=strict)["body"]
+    shown = publish_parts(conf.escape_formulas(line), writer="html", settings_overrides=strict)[
+        "body"
+    ]
     assert shown == f"<p>{html}</p>\n"
 
 
@@ -118,7 +120,7 @@ def test_entries_are_numbered_from_one_without_a_gap():
 
 
 @pytest.mark.parametrize("path", CITING, ids=lambda path: str(path.relative_to(ROOT)))
-def test_what_is_cited_is_there(path):
+def test_citations_exist(path):
     known = entries(ERRATA.read_text(encoding="utf-8"))
     assert dangling(path.read_text(encoding="utf-8"), known, path.parent) == ([], [])
 
@@ -129,7 +131,7 @@ def test_there_are_citations():
     assert set().union(*everything) >= {1, 9, 14, 22, *range(26, 47)}
 
 
-def test_the_code_that_errata_name_is_there():
+def test_the_code_that_errata_name_exists():
     text = ERRATA.read_text(encoding="utf-8")
     names, scripts = re.findall(r"`([^`]+)`", text), re.findall(r"scripts/[\w/]+\.py", text)
     assert len(names) > 40 and len(scripts) > 3
@@ -163,7 +165,7 @@ def test_citations_are_found(text, numbers):
 
 
 def test_dangling_citations_are_found():
-    """Negative control: numbers without an entry, and files that are not there."""
+    """Negative control: numbers without an entry, and files that do not exist."""
     known, away = entries("1. **[A]** one\n   1.5 times\n2. two\n\n10. ten\n"), "nowhere" + ".md"
     assert known == [1, 2, 10]
     assert dangling(f"{E_}1, 2 and 10; docs/{ERRATA.name}", known, ROOT) == ([], [])
@@ -177,7 +179,7 @@ def test_dangling_citations_are_found():
 
 
 def test_files_outside_the_repository_are_not_there(tmp_path):
-    """Negative control: a file that only this machine has does not count."""
+    """Negative control: a file outside the repository does not count."""
     outside = tmp_path / ERRATA.name
     outside.touch()
     assert dangling(str(outside), [], tmp_path) == ([], [str(outside)])
