@@ -235,11 +235,11 @@ def test_what_it_tells():
 
 def test_members_say_what_they_are():
     members = okl.SelfTuning(BUDGET).partial_fit(*stream(n=40)).members
-    told = [str(one) for one in members]
-    assert len(set(told)) == len(told) and told[-1] == "last label"
-    kinds = {one.split(",")[0] for one in told}
+    names = [str(one) for one in members]
+    assert len(set(names)) == len(names) and names[-1] == "last label"
+    kinds = {one.split(",")[0] for one in names}
     assert kinds == {"ridge", "awv", "passive-aggressive", "gradient descent", "last label"}
-    assert "gradient descent, linear, step = 0.3" in told
-    assert any(one.startswith("passive-aggressive, Gaussian kernel, sigma = ") for one in told)
-    assert any(one.endswith(", no forgetting") for one in told)
-    assert any(one.endswith(", half-life 250 rounds") for one in told)
+    assert "gradient descent, linear, step = 0.3" in names
+    assert any(one.startswith("passive-aggressive, Gaussian kernel, sigma = ") for one in names)
+    assert any(one.endswith(", no forgetting") for one in names)
+    assert any(one.endswith(", half-life 250 rounds") for one in names)

@@ -165,7 +165,7 @@ class NystromAWV(Learner):
     def _choose_room(self, axis: int, least: int) -> int:
         if axis == PAST:
             return super()._choose_room(axis, least)
-        # By half: as many columns as atoms have room there are for each round of the past.
+        # By half only, for Phi has this many numbers for each round of the past.
         return pad_row_length(round_up_to_vector(max(least, 40, self._rooms[axis] * 3 // 2)))
 
     def _make_buffers(self, rooms: dict[int, int]) -> dict[str, np.ndarray]:
