@@ -364,11 +364,8 @@ DAMAGES = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-@pytest.mark.parametrize(
-    "place, advice",
-    [("data", "replace it"), ("cache", "delete it"), ("own", "reinstall oklnumba")],
-)
-def test_damaged_archive(home, add, monkeypatch, damage, place, advice):
+@pytest.mark.parametrize("place", ["data", "cache", "own"])
+def test_damaged_archive(home, add, monkeypatch, damage, place):
     add("toy", toy_spec())
     (home / "data").mkdir()
     monkeypatch.setenv("OKLNUMBA_DATA", str(home / "data"))
@@ -376,7 +373,7 @@ def test_damaged_archive(home, add, monkeypatch, damage, place, advice):
     path = save_toy(home / place)
     datasets.load("toy")
     DAMAGES[damage](path)
-    with pytest.raises(ValueError, match=f"{place}/toy.npz is damaged or not .*{advice}"):
+    with pytest.raises(ValueError, match=f"{place}/toy.npz is damaged or not .*replace it"):
         datasets.load("toy")
     gc.collect()
 

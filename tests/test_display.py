@@ -97,7 +97,7 @@ def test_numbers_of_results_are_those_of_the_last_round():
 
 
 HTML = ["Run", "run of classes", "run of outputs", "Certificate", "certificate of outputs"]
-HTML += ["Dataset", "NystromFeatures", "OnlineToBatch", "Standardizer"]
+HTML += ["NystromFeatures", "OnlineToBatch", "Standardizer"]
 
 
 @pytest.mark.parametrize("name", HTML)

@@ -30,7 +30,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from oklnumba.components.scaling import Standardizer
 from oklnumba.core.checks import as_float, require, require_seed, shown
-from oklnumba.core.display import table
 from oklnumba.core.inputs import as_numbers
 from oklnumba.data.originals import SPECS, Spec
 
@@ -53,16 +52,13 @@ class Dataset:
     Attributes
     ----------
     X : (n, d) float64 array
-        Features, C-contiguous, writable.
+        C-contiguous.
     y : (n,) float64 array
         Labels -1 and +1 (classification) or the unscaled targets (regression).
     name : str
-        Its name.
-    task : str
-        "classification" or "regression".
+    task : {"classification", "regression"}
     n_train : int
-        Rows of the source's train file; the others, if any, are its test file. See `load` for
-        permuted sets.
+        Rows of the source's train file; the others, if any, are its test file.
     """
 
     X: NDArray[np.float64]
@@ -72,18 +68,8 @@ class Dataset:
     n_train: int
 
     def __repr__(self) -> str:
-        """Return name, task and shape, not the numbers."""
         n, d = self.X.shape
         return f"Dataset({self.name!r}, {self.task}, n={n}, d={d}, n_train={self.n_train})"
-
-    def _repr_html_(self) -> str:
-        n, d = self.X.shape
-        kind = {"task": self.task, "rows": n, "columns": d, "n_train": self.n_train}
-        if self.task == "classification":
-            labels = {"labels +1": f"{100 * float((self.y > 0).mean()):.1f} %"}
-        else:
-            labels = {"targets": f"{self.y.min():.4g} to {self.y.max():.4g}"}
-        return table(f"data set {self.name}", kind | labels)
 
 
 def names() -> list[str]:
@@ -140,14 +126,13 @@ def load(
     scale : (lo, hi), "past" or None
         A pair: each feature is scaled to this range over the whole set, as `scale_to` does. Papers
         scale so, but it looks ahead: an online learner does not know the smallest and largest
-        values of later rows. "past": each row is standardised by the mean and the standard
-        deviation of the rows before it, in the order that `permute` gives, and cut at 5 standard
-        deviations, as ``Standardizer().stream(X)`` does; the first row becomes zeros. None leaves
-        the features unchanged. Targets are never scaled: ``scale_to(data.y, -1, 1)`` does it.
+        values of later rows. "past": each row is standardised by the rows before it, in the order
+        that `permute` gives, and cut at 5 standard deviations, as ``Standardizer().stream(X)``
+        does; the first row becomes zeros. Targets are never scaled: use ``scale_to(data.y)``.
     permute : int or None
-        Seed of a permutation of all rows. Some sets are sorted by class (cod-rna, w8a, magic04,
-        spambase, svmguide3); permute them before an online run. The permutation mixes the source's
-        train and test rows: ``X[:n_train]`` is then a random part of that size.
+        Seed of a permutation of all rows, of the source's train and test rows together. Some sets
+        are sorted by class (cod-rna, w8a, magic04, spambase, svmguide3); permute them before an
+        online run.
 
     Returns
     -------
@@ -163,9 +148,8 @@ def load(
 
     Notes
     -----
-    The module's docstring lists the sources and their order. "susy" takes 0.4 GB in the cache and
-    at most 1.2 GB of memory while it loads, "higgs" 1.3 and 3.8 GB. The checksums of these two are
-    not known here: shape, finiteness, labels and their balance are checked.
+    "susy" takes 0.4 GB in the cache and at most 1.2 GB of memory while it loads, "higgs" 1.3 and
+    3.8 GB. Of these two shape, finiteness and labels are checked, but no checksum.
 
     Examples
     --------
@@ -182,8 +166,7 @@ def load(
     spec = _get_spec(name)
     past = isinstance(scale, str) and scale == "past"
     if scale is not None and not past:
-        pair = np.shape(scale) == (2,) and not isinstance(scale, str)
-        require(pair, "scale", scale, "a pair (lo, hi), 'past' or None")
+        require(np.shape(scale) == (2,), "scale", scale, "a pair (lo, hi), 'past' or None")
         scale = _as_range(*scale)
     if permute is not None:
         permute = require_seed("permute", permute)
@@ -263,7 +246,7 @@ def _as_range(lo: float, hi: float) -> tuple[float, float]:
 
 def _get_spec(name: str) -> Spec:
     if not isinstance(name, str) or name not in SPECS:
-        close = get_close_matches(name, names(), n=1) if isinstance(name, str) else []
+        close = get_close_matches(str(name), names(), n=1)
         hint = f" (did you mean {close[0]!r}?)" if close else ""
         raise ValueError(f"unknown data set {shown(name)}{hint}; known are: {', '.join(names())}")
     return SPECS[name]
@@ -275,22 +258,20 @@ def _get_cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "oklnumba"
 
 
-def _list_places(name: str) -> dict[Path, str]:
-    """Return the files that may hold a set, in order, and what to do if one is damaged."""
-    folders = {}
+def _list_places(name: str) -> list[Path]:
+    """Return the files that may hold a set, in order."""
+    folders = [_get_cache_folder(), OWN]
     if given := os.environ.get("OKLNUMBA_DATA"):
-        folders[Path(given).expanduser()] = "replace it or unset OKLNUMBA_DATA"
-        if not Path(given).expanduser().is_dir():
+        folders.insert(0, Path(given).expanduser())
+        if not folders[0].is_dir():
             raise NotADirectoryError(f"OKLNUMBA_DATA is {given!r}, not a folder; correct or unset")
-    folders[_get_cache_folder()] = "delete it, then it is downloaded again"
-    folders[OWN] = "reinstall oklnumba"
-    return {folder / f"{name}.npz": advice for folder, advice in folders.items()}
+    return [folder / f"{name}.npz" for folder in folders]
 
 
 def read(name: str) -> tuple[NDArray, NDArray]:
     """Return X and y as stored, from the first source that has the set."""
     spec, places = _get_spec(name), _list_places(name)
-    for path, advice in places.items():
+    for path in places:
         if path.exists():
             try:
                 # opened here because np.load leaves the file open when the archive is damaged
@@ -299,7 +280,7 @@ def read(name: str) -> tuple[NDArray, NDArray]:
                 _check_content(spec, X, y)
             except Exception as err:  # a damaged archive can raise nearly anything
                 raise ValueError(
-                    f"{path} is damaged or not this data set ({err}): {advice}"
+                    f"{path} is damaged or not this data set ({err}): delete or replace it"
                 ) from err
             return X, y
     folders = ", ".join(str(path.parent) for path in places)
@@ -344,9 +325,9 @@ def _fetch(name: str, spec: Spec, missing: str) -> tuple[NDArray, NDArray]:
         import pooch
         import sklearn.datasets  # noqa: F401  (asked for before the download, not after it)
     except ImportError as err:
+        extra = 'pip install "oklnumba[data]"'
         raise FileNotFoundError(
-            f"{missing} Downloading it needs {err.name}: "
-            f'pip install "oklnumba[data]"; or {by_hand}.'
+            f"{missing} Downloading it needs {err.name}: {extra}; or {by_hand}."
         ) from err
     cache, urls = _get_cache_folder(), " + ".join(spec.urls)
     download = pooch.HTTPDownloader(progressbar=True, chunk_size=2**20, timeout=60)
