@@ -58,20 +58,6 @@ def test_save_load_and_copies_go_on_bit_for_bit(case, t, tmp_path):
 
 
 @every_variant
-def test_save_load_every_few_rounds_goes_on_bit_for_bit(case, tmp_path):
-    going, stopping = make(case), make(case)
-    X, y = stream(going, 60)
-    for t in range(60):
-        assert stopping.predict_one(X[t]) == going.predict_one(X[t])
-        going.learn_one(X[t], y[t])
-        stopping.learn_one(X[t], y[t])
-        if t % 4 == 0:
-            stopping.save(tmp_path / "learner.npz")
-            stopping = okl.load(tmp_path / "learner.npz")
-    assert contents(going) == contents(stopping)
-
-
-@every_variant
 def test_an_interrupted_run_resumes_to_the_run_in_one_go(case, tmp_path, monkeypatch):
     whole = make(case)
     X, y = stream(whole)
