@@ -15,7 +15,7 @@ from oklnumba.core.checks import number, require
 from oklnumba.core.guard import locked
 from oklnumba.core.inputs import as_rows, cut_blocks
 from oklnumba.core.params import Params, positive, random_seed, within
-from oklnumba.core.state import Coins, State, aligned_zeros, round_up_to_vector
+from oklnumba.core.state import INTERRUPTED, Coins, State, aligned_zeros, round_up_to_vector
 from oklnumba.core.transformers import Transformer, in_frames, not_fitted
 from oklnumba.hot.primitives.dictionary import ald_rounds, kors_rounds
 from oklnumba.hot.primitives.jit import ATOMS, DONE
@@ -78,7 +78,7 @@ class _Sampler(State, Transformer, Params):
             self._hyper = copy.deepcopy(self._checked_params())
             self._start(rows.shape[1])
             self._remember_columns(X, rows.shape[1])
-        self._mark_changing()
+        self._fault = INTERRUPTED
         for _, block in cut_blocks(rows, ROWS):
             probabilities, kept = np.empty(len(block)), np.empty(len(block), dtype=np.int64)
             seen, status = self._play(block, probabilities, kept)

@@ -66,6 +66,7 @@ class Features(Transformer, Params):
         -------
         ndarray of shape (n, size(d))
         """
+        self._checked_params()
         return self._write_rows(as_rows(X))
 
     def _write_rows(self, X: Any) -> np.ndarray:
@@ -139,7 +140,6 @@ class TaylorFeatures(Features):
 
     def size(self, d: int) -> int:
         """Return C(d + degree, degree)."""
-        self._checked_params()
         d, degree = require_count("d", d, 1), int(self.degree)
         r = 1
         for j in range(1, min(d, degree) + 1):  # stops early, as the binomial may be huge
@@ -256,7 +256,6 @@ class FourierFeatures(Features):
 
     def size(self, d: int) -> int:
         """Return 2 n_frequencies."""
-        self._checked_params()
         require_count("d", d, 1)
         return 2 * self.n_frequencies
 
@@ -334,7 +333,6 @@ class NystromFeatures(Features):
 
     def _map(self, d: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the landmarks and the matrix V Lambda^{-1/2} for inputs of width d."""
-        self._checked_params()
         landmarks = np.ascontiguousarray(as_inputs(self.landmarks, name="landmarks"))
         if landmarks.shape[1] != d:
             raise ValueError(

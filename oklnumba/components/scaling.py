@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from oklnumba.core.guard import locked
 from oklnumba.core.inputs import as_inputs
 from oklnumba.core.params import Params, positive
-from oklnumba.core.state import State
+from oklnumba.core.state import INTERRUPTED, State
 from oklnumba.core.transformers import Transformer, in_frames, not_fitted
 from oklnumba.hot.primitives.scaling import ROUNDING, standardise_rows, standardise_stream
 
@@ -173,7 +173,7 @@ class Standardizer(State, Transformer, Params):
         """Stream checked inputs, C-contiguous."""
         self._refuse_fault()
         out = np.empty(X.shape)
-        self._mark_changing()
+        self._fault = INTERRUPTED
         standardise_stream(X, self._moments(), self.n_seen_, self._clip_at, out)
         self._counts[0] += len(X)
         self._fault = None

@@ -65,6 +65,8 @@ def as_number(value: Any) -> int | float | None:
 
 def as_float(value: Any) -> float:
     """Return a real number as a float; NaN, which fails all tests, for anything else."""
+    if type(value) is float:
+        return value
     try:
         return float("nan" if (found := as_number(value)) is None else found)
     except OverflowError:  # an integer that no float holds
@@ -76,52 +78,52 @@ def number(value: Any) -> bool:
     return math.isfinite(as_float(value))
 
 
-def require_float(name: str, value: Any, test: Callable[[float], bool], domain: str) -> float:
-    """Return a number that passes a test as a float."""
-    found = as_float(value)
-    require(test(found), name, value, domain)
-    return found
-
-
 def require_number(name: str, value: Any) -> float:
     """Return a finite number as a float."""
-    return require_float(name, value, math.isfinite, "a finite number")
+    found = as_float(value)
+    require(math.isfinite(found), name, value, "a finite number")
+    return found
 
 
 def require_positive(name: str, value: Any) -> float:
     """Return a finite number > 0 as a float."""
-    return require_float(name, value, lambda v: 0.0 < v < math.inf, "a number > 0")
+    found = as_float(value)
+    require(0.0 < found < math.inf, name, value, "a number > 0")
+    return found
 
 
 def require_nonnegative(name: str, value: Any) -> float:
     """Return a finite number >= 0 as a float."""
-    return require_float(name, value, lambda v: 0.0 <= v < math.inf, "a number >= 0")
+    found = as_float(value)
+    require(0.0 <= found < math.inf, name, value, "a number >= 0")
+    return found
 
 
 def require_within(name: str, value: Any, interval: str) -> float:
     """Return a number in an interval, written as in "(0, 1]", as a float."""
-    low, high = map(float, interval[1:-1].split(","))
-
-    def test(v: float) -> bool:
-        above = low < v if interval[0] == "(" else low <= v
-        return above and (v < high if interval[-1] == ")" else v <= high)
-
-    return require_float(name, value, test, f"a number in {interval}")
+    found, (low, high) = as_float(value), map(float, interval[1:-1].split(","))
+    above = low < found if interval[0] == "(" else low <= found
+    below = found < high if interval[-1] == ")" else found <= high
+    require(above and below, name, value, f"a number in {interval}")
+    return found
 
 
 def require_width(name: str, value: Any) -> float:
     """Return a width as a float: a number > 0 whose square does not overflow."""
-    domain = "a number > 0 (between 1e-100 and 1e100)"
-    return require_float(name, value, lambda v: 1e-100 <= v <= 1e100, domain)
+    found = as_float(value)
+    require(1e-100 <= found <= 1e100, name, value, "a number > 0 (between 1e-100 and 1e100)")
+    return found
 
 
 def require_discount(name: str, value: Any) -> float:
     """Return a discount as a float: a number in (0, 1] whose inverse does not overflow."""
+    found = as_float(value)
     domain = (
         "a number in (0, 1] (and >= 1e-100): 1 forgets nothing, 2 ** (-1 / h) halves the weight "
         "of a round every h rounds"
     )
-    return require_float(name, value, lambda v: 1e-100 <= v <= 1.0, domain)
+    require(1e-100 <= found <= 1.0, name, value, domain)
+    return found
 
 
 def require_count(name: str, value: Any, least: int) -> int:

@@ -11,6 +11,7 @@ import functools
 import json
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from math import prod
 from typing import Any, ClassVar
 
@@ -28,9 +29,9 @@ FEWEST_LINES = 3  # by which they are kept apart
 BLOCK_ROWS = 504  # rounds whose features are kept at a time: whole sweeps of udu.py
 LARGE = 600  # columns of a factor from which more rounds share a pass over it
 
-INTERRUPTED = (
-    "this {} was interrupted, or ran out of memory, in mid-round; call reset(), or go on from a "
-    "file that was saved before"
+INTERRUPTED = RuntimeError(
+    "this object was interrupted, or ran out of memory, in mid-round; call reset(), or go on from "
+    "a file that was saved before"
 )
 
 
@@ -123,13 +124,9 @@ class State:
             delattr(self, name)
 
     def _refuse_fault(self) -> None:
-        """Raise the error that this object had in mid-round, until ``reset``."""
+        """Raise the error that this object had in mid-round, if any, until ``reset``."""
         if self._fault is not None:
             raise type(self._fault)(*self._fault.args)
-
-    def _mark_changing(self) -> None:
-        """Refuse to go on from here, until ``_fault`` is None again."""
-        self._fault = RuntimeError(INTERRUPTED.format(type(self).__name__))
 
     # ---- making and growing ----
 
@@ -250,25 +247,23 @@ class State:
         own[...] = value
 
 
+@dataclass
 class FeatureRows:
     """Room for the features of a block of inputs.
 
-    Parameters
+    Attributes
     ----------
     write : callable
         ``write(X, Z)`` writes the features of the rows of X into those of Z.
-    width : int
-        Columns of Z; those beyond the features stay zero.
-    rows : int
-        Most inputs of a block.
+    rows : ndarray of shape (most rows of a block, r)
+        Columns beyond the features stay zero.
+    written : int or None
+        The input of single rounds whose features are there.
     """
 
-    def __init__(
-        self, write: Callable[[np.ndarray, np.ndarray], None], width: int, rows: int = BLOCK_ROWS
-    ):
-        self.write, self.width = write, width
-        self.rows = aligned_zeros(rows, width)
-        self.written: int | None = None  # the input of single rounds whose features are there
+    write: Callable[[np.ndarray, np.ndarray], None]
+    rows: np.ndarray
+    written: int | None = None
 
     def of(self, X: np.ndarray, single: Any) -> np.ndarray:
         """Return the features of a block of inputs (a view of the buffer)."""

@@ -20,7 +20,13 @@ from oklnumba.core import cholesky
 from oklnumba.core.checks import require_count
 from oklnumba.core.health import Lower, Part, Upper, measure_part
 from oklnumba.core.params import choice, discount_factor, positive
-from oklnumba.core.state import BLOCK_ROWS, FeatureRows, round_up_to_vector, sweep_workspace
+from oklnumba.core.state import (
+    BLOCK_ROWS,
+    FeatureRows,
+    aligned_zeros,
+    round_up_to_vector,
+    sweep_workspace,
+)
 from oklnumba.hot.awv import (
     LARGEST,
     RIDGE,
@@ -117,9 +123,6 @@ class KernelAWV(Learner):
     def _space(self) -> str:
         return f"the RKHS of {self._hyper.kernel!r}"
 
-    def _hint_rounds(self, n: int) -> None:
-        cholesky.reserve_rows(self, ATOMS, n)
-
     def _choose_room(self, axis: int, least: int) -> int:
         return cholesky.choose_capacity(least, self._rooms[axis])
 
@@ -130,6 +133,7 @@ class KernelAWV(Learner):
         return super()._make_buffers(rooms) | {"L": L}
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
+        cholesky.reserve_rows(self, ATOMS, self._expected - self._played)
         self._reserve({ATOMS: self._played + len(X)})
         for start in range(0, len(X), cholesky.BLOCK):
             stop = min(start + cholesky.BLOCK, len(X))
@@ -251,7 +255,7 @@ class FeatureRidge(Learner):
         self._inv_d[:] = 1.0 / lam
         ridge = self._totals[0, RIDGE] = float(forecaster == "ridge")
         self._totals[:, RIDGE] = ridge
-        self._features = FeatureRows(write, room)
+        self._features = FeatureRows(write, aligned_zeros(BLOCK_ROWS, room))
         factor = self._U, self._inv_d, self._c
         self._setting = (
             room, factor, forgetting(discount, lam), sweep_workspace(self._U), ridge
@@ -418,7 +422,7 @@ class PKAWV(FeatureRidge):
         self._start_features(*self._hyper.features._writer(d), self._hyper.forecaster)
 
     def _space(self) -> str:
-        return name_space(f"the {self.size} {self._hyper.features.kind}", self._hyper.discount)
+        return name_space(f"the {self._r} {self._hyper.features.kind}", self._hyper.discount)
 
 
 class LinearAWV(FeatureRidge):

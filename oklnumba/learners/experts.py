@@ -59,7 +59,7 @@ def group_equal_features(learners: Sequence[Any]) -> list[list[int]]:
         if isinstance(one, PKAWV | FOGD | WithFeatures):
             arrays: dict[str, np.ndarray] = {}
             spec = json.dumps(to_spec(choose_features(one._hyper), arrays))
-            key = spec, one._features.width, *(a.tobytes() for a in arrays.values())
+            key = spec, one._features.rows.shape[1], *(a.tobytes() for a in arrays.values())
             groups.setdefault(key, []).append(i)
     return [group for group in groups.values() if len(group) > 1]
 
@@ -212,11 +212,11 @@ class Experts(Learner):
         self._kind = KINDS[p.kind]
         self._setting = p.learners[0]._loss().code, LEARNED if p.B is None else p.B, p.share
         self._block_rows = min(BLOCK_ROWS, *(one._block_rows for one in self._experts))
-        self._groups = [
-            (group, FeatureRows(lead._features.write, lead._features.width, self._block_rows))
-            for group in group_equal_features(self._experts)
-            for lead in [self._experts[group[0]]]
-        ]
+        self._groups = []
+        for group in group_equal_features(self._experts):
+            own = self._experts[group[0]]._features
+            buffer = aligned_zeros(self._block_rows, own.rows.shape[1])
+            self._groups.append((group, FeatureRows(own.write, buffer)))
         aside = [[i] for i, one in enumerate(self._experts) if one._in_threads]
         in_turn = [i for i, one in enumerate(self._experts) if not one._in_threads]
         self._parts = [*aside, in_turn] if in_turn else aside  # each is played by one thread

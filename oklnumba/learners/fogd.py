@@ -10,7 +10,7 @@ import numpy as np
 from oklnumba.components.features import Features, FourierFeatures, features_field
 from oklnumba.core.health import NO_MATRIX, Part
 from oklnumba.core.params import count, positive, random_seed, width
-from oklnumba.core.state import FeatureRows
+from oklnumba.core.state import FeatureRows, aligned_zeros
 from oklnumba.hot.fogd import fogd_forecasts, fogd_rounds
 from oklnumba.hot.primitives.jit import ATOMS, DONE
 from oklnumba.learners.base.learner import Learner, Trace, loss_field
@@ -79,7 +79,7 @@ class FOGD(Learner):
             self._fourier = np.empty((0, 0)), 0.0
             write, r = features._writer(d)
             self._block_rows = ROWS
-        self._features = FeatureRows(write, r, ROWS)
+        self._features = FeatureRows(write, aligned_zeros(ROWS, r))
         self._no_inputs = np.empty((0, d))
         self._make_state(r=r, counts=1)
         self._counts[ATOMS] = r  # features are what this learner has for atoms

@@ -153,6 +153,7 @@ class _KernelForm(Curved):
         return self._atoms, self._coefs, self._index, self._scale, self._z, self._L
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
+        cholesky.reserve_rows(self, ROWS, self._expected - self._played)
         m, r = int(self._counts[ATOMS]), int(self._counts[ROWS])
         coefs, rows, forecasts = np.empty(m), np.empty((len(X), m)), np.empty(len(X))
         kons_function(self._function, m, r, np.empty(r), coefs)
@@ -241,10 +242,8 @@ class KONS(_KernelForm):
         self._setting = self._hyper.C, self._hyper.alpha, self._hyper.stop
         super()._start(d)
 
-    def _hint_rounds(self, n: int) -> None:
-        cholesky.reserve_rows(self, ROWS, n)
-
     def _learn(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> tuple[int, int]:
+        cholesky.reserve_rows(self, ROWS, self._expected - self._played)
         m, r = int(self._counts[ATOMS]), int(self._counts[ROWS])
         b = min(len(X), BLOCK if r < LARGE else LARGE_BLOCK)
         X, y, loss, steps = X[:b], y[:b], self._loss_code, self._choose_steps(b)

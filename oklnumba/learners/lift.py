@@ -10,7 +10,7 @@ from oklnumba.components import losses
 from oklnumba.components.features import Features, features_field
 from oklnumba.core.health import Part
 from oklnumba.core.params import checked, clone, describe
-from oklnumba.core.state import BLOCK_ROWS, FeatureRows
+from oklnumba.core.state import BLOCK_ROWS, FeatureRows, aligned_zeros
 from oklnumba.learners.awv import LinearAWV, name_space
 from oklnumba.learners.base.learner import Learner, Trace, empty_per_round, from_learner
 from oklnumba.learners.base.linear import LinearLearner
@@ -90,7 +90,8 @@ class WithFeatures(Learner):
         self._inner = self._hyper.learner
         self._inner._open(r, self._outputs)
         self._on_features = isinstance(self._inner, LinearAWV)  # it takes padded rows as they are
-        self._features = FeatureRows(write, self._inner._features.width if self._on_features else r)
+        width = self._inner._features.rows.shape[1] if self._on_features else r
+        self._features = FeatureRows(write, aligned_zeros(BLOCK_ROWS, width))
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         self._play_features(self._features.of(X, self._single), y, trace)

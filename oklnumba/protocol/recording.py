@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from oklnumba.components import losses
-from oklnumba.core import checks
 from oklnumba.core.files import read_npz, refuse_damage, write_npz
 from oklnumba.core.params import to_spec
 from oklnumba.core.state import select_prefix
@@ -26,16 +25,6 @@ READINGS = 1024  # of the clock that a run keeps at least, where it does not kee
 MISTAKES = ("mistakes", "mistake_sums")
 
 Rows = dict[str, np.ndarray]  # what is kept of some rounds, by the names of ``Run``
-
-
-def check_record(record: Any) -> None:
-    """Raise ValueError for a ``record`` that ``okl.run`` does not take."""
-    if isinstance(record, str) and record in ("all", "none"):
-        return
-    found = checks.as_number(record)
-    is_count = isinstance(found, int) and 1 <= found <= checks.MOST
-    domain = "'all', 'none' or an integer k >= 1, which keeps every k-th round"
-    checks.require(is_count, "record", record, domain)
 
 
 def add_up(before: Any, values: np.ndarray) -> np.ndarray:
@@ -141,25 +130,19 @@ class Recorder:
             room = self.expected if self.record == "all" else 0
             self.columns.setdefault(name, Column(room)).append(values)
 
-    def arrays(self) -> Rows:
-        """Return all that the run keeps, at its end."""
-        if self.tail:
+    def arrays(self, final: bool = True) -> Rows:
+        """Return all that the run keeps; at its end the last round too."""
+        if final and self.tail:
             self._append({n: a for n, a in self.tail.items() if self.counted or n not in MISTAKES})
             self.tail = {}
-        if not self.columns:
+        rows = {name: c.array[: c.count] for name, c in self.columns.items()}
+        if not rows and not self.tail:
             rows = self.learner._record(np.empty(0), self.learner._trace(0), self.loss)
             if self.record != "all":
                 rows |= {"recorded": np.empty(0, dtype=np.int64), "loss_sums": rows["losses"]}
-        else:
-            rows = {name: c.array[: c.count] for name, c in self.columns.items()}
-        return rows | self._readings()
-
-    def _readings(self) -> Rows:
-        rounds, seconds = zip(*self.clock, strict=True) if self.clock else ((), ())
-        return {
-            "checkpoints": np.array(rounds, dtype=np.int64),
-            "checkpoint_seconds": np.array(seconds, dtype=float),
-        }
+        clock = np.array(self.clock, dtype=float).reshape(-1, 2)
+        rows["checkpoints"] = clock[:, 0].astype(np.int64)
+        return rows | {"checkpoint_seconds": clock[:, 1].copy()}
 
     def meta(self, finished: bool) -> dict[str, Any]:
         """Return what the run is, apart from its rounds."""
@@ -185,10 +168,7 @@ class Recorder:
 
     def save(self, finished: bool = False) -> None:
         """Write a checkpoint."""
-        rows = {name: c.array[: c.count] for name, c in self.columns.items()}
-        if finished or not (rows or self.tail):
-            rows = self.arrays()
-        rows |= {f"tail_{name}": a for name, a in self.tail.items()} | self._readings()
+        rows = self.arrays(final=finished) | {f"tail_{name}": a for name, a in self.tail.items()}
         with self.learner._lock:
             meta, state = self.learner._contents()
             run_rows = {f"run_{name}": a for name, a in rows.items()}
@@ -250,11 +230,6 @@ class Recorder:
                 f"the learner has played {self.learner.rounds} rounds; resume {self.path} with a "
                 "fresh one"
             )
-
-    @property
-    def width(self) -> int | None:
-        """Width of the data so far."""
-        return self.saved[0]["width"] if self.saved else self.learner._width
 
     def adopt(self) -> None:
         """Give the learner the state of the checkpoint, once."""

@@ -20,7 +20,7 @@ from oklnumba.core.guard import Stop
 from oklnumba.core.inputs import count_block_rows, make_compilable
 from oklnumba.core.params import describe
 from oklnumba.learners.base.learner import FIRST_ROWS, Learner
-from oklnumba.protocol.recording import Recorder, check_record
+from oklnumba.protocol.recording import Recorder
 from oklnumba.protocol.runs import Run
 
 
@@ -33,8 +33,9 @@ def _is_chunked(X: Any) -> bool:
 def _pieces(X: Any, y: Any, chunked: bool, recorder: Recorder) -> Iterator[tuple[Any, np.ndarray]]:
     """Yield checked (X, y) pieces; an array is checked whole, before its first round."""
     as_labels, signs = recorder.learner._as_labels, recorder.loss.classes
+    width = recorder.saved[0]["width"] if recorder.saved else recorder.learner._width
     if not chunked:
-        X = inputs.as_rows(X, recorder.width)
+        X = inputs.as_rows(X, width)
         yield X, as_labels(y, X.shape[0], signs)
         return
     first = 0
@@ -45,12 +46,12 @@ def _pieces(X: Any, y: Any, chunked: bool, recorder: Recorder) -> Iterator[tuple
                 "of arrays, or two arrays: okl.run(learner, X, y)"
             )
         try:
-            part = inputs.as_rows(chunk[0], recorder.width)
+            part = inputs.as_rows(chunk[0], width)
             labels = as_labels(chunk[1], part.shape[0], signs)
         except ValueError as error:
             raise ValueError(_name_chunk(str(error), i, first)) from error
         yield part, labels
-        first += len(labels)
+        first, width = first + len(labels), part.shape[1]
 
 
 def _name_chunk(message: str, chunk: int, first: int) -> str:
@@ -156,8 +157,7 @@ def run(
     >>> run.rounds, round(run.mistake_rate, 2)
     (19020, 0.16)
     """
-    _check_arguments(learner, X, progress, time_limit, checkpoint, every, resume)
-    check_record(record)
+    _check_arguments(learner, X, progress, time_limit, checkpoint, every, record, resume)
     path = None if checkpoint is None else Path(checkpoint)
     recorder = Recorder(learner, learner._recorded(loss), record, path, every)
     if checkpoint is not None:
@@ -201,7 +201,14 @@ def run(
 
 
 def _check_arguments(
-    learner: Any, X: Any, progress: Any, time_limit: Any, checkpoint: Any, every: Any, resume: Any
+    learner: Any,
+    X: Any,
+    progress: Any,
+    time_limit: Any,
+    checkpoint: Any,
+    every: Any,
+    record: Any,
+    resume: Any,
 ) -> None:
     """Raise ValueError for arguments that are not valid, as far as the data is not looked at."""
     if not isinstance(learner, Learner):
@@ -219,6 +226,11 @@ def _check_arguments(
         checks.require_positive("time_limit", time_limit)
     if every is not None:
         checks.require_count("every", every, 1)
+    if record not in ("all", "none"):
+        k = checks.as_number(record)
+        valid = isinstance(k, int) and 1 <= k <= checks.MOST
+        domain = "'all', 'none' or an integer k >= 1, which keeps every k-th round"
+        checks.require(valid, "record", record, domain)
     checks.require_flag("resume", resume)
     if checkpoint is not None:
         checks.as_path(checkpoint, "checkpoint")

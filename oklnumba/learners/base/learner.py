@@ -43,7 +43,7 @@ from oklnumba.core.guard import locked
 from oklnumba.core.health import Health, Part, warn_of
 from oklnumba.core.inputs import cut_blocks, make_compilable
 from oklnumba.core.params import Params, checked, clone, describe, from_spec, to_spec
-from oklnumba.core.state import State, select_prefix
+from oklnumba.core.state import INTERRUPTED, State, select_prefix
 from oklnumba.hot.primitives.jit import (
     ATOMS,
     DIVERGED,
@@ -106,6 +106,7 @@ class Learner(State, Params):
     _outputs = 1  # labels a round
     _output_names = None  # of the columns of (n, K) numbers, plain JSON data; None: 0 to K - 1
     _played = 0
+    _expected = 0  # rounds in all that the caller is going to play, as far as it says
     _single = None  # buffers of single rounds
 
     # ---- the protocol ----
@@ -208,7 +209,7 @@ class Learner(State, Params):
             if single is None or self._fault is not None:
                 self._begin(X.shape[1])
                 single = self._keep_single()
-            self._mark_changing()
+            self._fault = INTERRUPTED
             try:
                 self._play(X, label, single.trace)
             except FloatingPointError as error:  # perhaps of a learner within
@@ -303,14 +304,12 @@ class Learner(State, Params):
         """Return the parts of its matrices, for ``health``; called after some data only."""
         return []
 
-    def _hint_rounds(self, n: int) -> None:
-        """Hint that n more rounds follow, so that buffers can grow once."""
-
     # ---- rounds ----
 
     def _begin(self, d: int, outputs: int = 1) -> None:
         """Make the state at the first round; refuse to go on after trouble or with other widths."""
-        self._refuse_fault()
+        if self._fault is not None:
+            self._refuse_fault()
         if self._width is None:
             self._open(d, outputs)
             return
@@ -332,7 +331,8 @@ class Learner(State, Params):
 
     def _ready(self) -> bool:
         """Say whether there is a state to forecast from; refuse after trouble."""
-        self._refuse_fault()
+        if self._fault is not None:
+            self._refuse_fault()
         return self._width is not None
 
     def _play_rows(self, X: Any, y: np.ndarray, coming: int = 0) -> Trace:
@@ -343,8 +343,8 @@ class Learner(State, Params):
         n = X.shape[0]
         with self._lock:
             self._begin(X.shape[1], *y.shape[1:])
-            self._mark_changing()
-            self._hint_rounds(max(n, coming))
+            self._fault = INTERRUPTED
+            self._expected = self.rounds + max(n, coming)
             trace = self._trace(n)
             try:
                 for rows, block in cut_blocks(X, self._block_rows):
@@ -445,8 +445,10 @@ class Learner(State, Params):
     def _advice(self, X: np.ndarray) -> str | None:
         """Return what to change where the first inputs do not suit the hyper-parameters."""
         parts = getattr(self, "features", None), getattr(self, "kernel", None)
-        advice = (part.advice(X) for part in parts if isinstance(part, Features | Kernel))
-        return next(filter(None, advice), None)
+        for part in parts:
+            if isinstance(part, Features | Kernel):
+                return part.advice(X)
+        return None
 
     def _diagnose(self) -> list[Part]:
         if not self._ready() or not self._played:
@@ -487,7 +489,8 @@ class Learner(State, Params):
 
     def _contents(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return everything as JSON data and arrays."""
-        self._refuse_fault()
+        if self._fault is not None:
+            self._refuse_fault()
         arrays: dict[str, np.ndarray] = {}
         made_with = self if self._width is None else self._made_with()
         meta = {"spec": to_spec(made_with, arrays), "width": self._width, "rounds": self.rounds}
