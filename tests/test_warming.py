@@ -98,7 +98,7 @@ def test_it_warns_where_nothing_can_be_kept(played, monkeypatch, capsys):
         okl.warm_up("OGD")
     assert caught[0].filename == __file__
     played.clear()
-    monkeypatch.setattr("oklnumba.command.data.cache_folder", lambda: None)
+    monkeypatch.setattr("oklnumba.command.parser.cache_folder", lambda: None)
     assert main(["warm-up", "OGD"]) == 2
     assert "set NUMBA_CACHE_DIR" in capsys.readouterr().err and not played
 

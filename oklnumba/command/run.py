@@ -28,7 +28,7 @@ class Course:
         self.classes, self.certificate = True, None
 
     def play(self, X: np.ndarray, y: np.ndarray) -> okl.Run:
-        """Play a piece and add it to the sums; KeyboardInterrupt if Ctrl-C came meanwhile."""
+        """Play a piece and add it to the sums."""
         if not self.rounds:
             self._compile(X, y)
         run = okl.run(self.learner, X, y)
@@ -45,8 +45,7 @@ class Course:
 
     def _compile(self, X: np.ndarray, y: np.ndarray) -> None:
         """Play a few rounds and forget them, so that times are without compilation."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             if okl.run(self.learner, X[:WARM_ROWS], y[:WARM_ROWS]).interrupted:
                 raise KeyboardInterrupt
         self.learner.reset()
@@ -141,10 +140,9 @@ def print_table(course: Course, pieces: source.Pairs) -> None:
         played = course.play(X, y)
         if course.rounds == played.rounds:
             what = "mistakes %" if course.classes else played.loss
-            heads = ((what, "since", "round", "current", "current"),
-                     ("so far", "last", "", "label", "forecast"))  # fmt: skip
-            first, second = (" ".join(f"{one:>12}" for one in head) for head in heads)
-            print(f"\n{first} {'size':>8}\n{second}")
+            print(f"\n{what:>12} {'since':>12} {'round':>12} {'current':>12} {'current':>12} "
+                  f"{'size':>8}\n{'so far':>12} {'last':>12} {'':12} {'label':>12} "
+                  f"{'forecast':>12}")  # fmt: skip
         if course.rounds == max(FIRST, 2 * last_rounds):
             since = (course.sum - last_sum) / (course.rounds - last_rounds)
             label, forecast = (_shorten(one[-1]) for one in (y, played.predictions))

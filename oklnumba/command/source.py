@@ -35,14 +35,10 @@ class Source(NamedTuple):
 
 
 class Labels(NamedTuple):
-    """What the labels are.
-
-    Two classes are -1 and +1, in this order; ``classes`` is None in a regression. ``rows`` is None
-    if the table was not read to its end.
-    """
+    """What the labels are: two classes, -1 and +1 in this order, more, or None for a regression."""
 
     classes: list | None
-    rows: int | None
+    rows: int | None  # None if the table was not read to its end
     words: str
 
     def encode(self, raw: np.ndarray) -> np.ndarray:
@@ -51,7 +47,7 @@ class Labels(NamedTuple):
             return raw.astype(np.float64)
         if len(self.classes) == 2:
             return np.where(raw == self.classes[1], 1.0, -1.0)
-        return np.asarray(raw, dtype=np.asarray(self.classes).dtype)
+        return raw
 
 
 def find_source(args: Namespace) -> Source:
@@ -101,9 +97,7 @@ def _from_stream(args: Namespace, columns: list[str] | None) -> Source:
 
 def _read_archive(path: Path) -> tuple[np.ndarray, np.ndarray]:
     with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
-        if not {"X", "y"} <= set(archive.files):
-            raise ValueError(f"{path} holds {', '.join(archive.files)}, but no X and y")
-        X, y = archive["X"], archive["y"]
+        X, y = (archive.get(name, np.empty(0)) for name in ("X", "y"))
     if X.ndim != 2 or y.shape != X.shape[:1]:
         raise ValueError(f"{path} holds X {X.shape} and y {y.shape}; (n, d) and (n,) are needed")
     return X, y

@@ -110,21 +110,20 @@ def stream(
     if classes is not None:
         what = "two values of the label or more, each once, such as (0, 1)"
         classes = tuple(checks.require_different("classes", classes, 2, what))
-    checks.require_flag("header", header)
-    if _is_pairs(source):
-        return Stream(f"pairs of a {type(source).__name__}", source)
-    if isinstance(source, str) and source in datasets.names() and not Path(source).exists():
-        if label is not None or columns is not None or classes is not None:
-            raise ValueError(f"{source} is a named set, with labels: drop label, columns, classes")
-        return Stream(repr(source), partial(_read_named, source), batch)
-    if _is_dataset(source):
+    if hasattr(source, "get_fragments"):  # a pyarrow Dataset
         tables = _Tables(source, "a pyarrow Dataset", label, columns, classes)
         return Stream(tables.name, tables.read, batch, classes, tables.columns)
-    paths, kind = _list_files(source, format)
+    if _is_pairs(source):
+        return Stream(f"pairs of a {type(source).__name__}", source)
+    named = isinstance(source, str) and source in datasets.names() and not Path(source).exists()
+    paths, kind = ([source], "named") if named else _list_files(source, format)
     name = repr(str(paths[0])) + (f" and {len(paths) - 1} more" if paths[1:] else "")
-    if kind == "libsvm":
+    if kind in ("named", "libsvm"):
         if label is not None or columns is not None:
-            raise ValueError("LIBSVM files have the label first and no names: drop label, columns")
+            raise ValueError(f"{name} has labels and no names of columns: drop label, columns")
+    if named:
+        return Stream(name, partial(_read_named, source), batch, classes)
+    if kind == "libsvm":
         load = _import("sklearn.datasets", "LIBSVM files").load_svmlight_file
         return Stream(name, partial(_read_libsvm, paths, width, batch, load), batch, classes)
     tables = _Tables(_open(paths, kind, header), name, label, columns, classes)
@@ -186,10 +185,7 @@ class Stream:
 
 
 def read_ahead(blocks: Generator[Any, None, None]) -> Iterator[Any]:
-    """Yield what a generator yields, made by a thread while the last block is used.
-
-    Errors of the generator are raised here; the thread ends with this iterator.
-    """
+    """Yield what a generator yields, made by a thread while the last block is used."""
     done = object()
     pool = ThreadPoolExecutor(1, thread_name_prefix="oklnumba-stream")
     try:
@@ -240,9 +236,10 @@ def _read_libsvm(paths: list[Path], width: int | None, batch: int | None, load: 
         low, high = 1, 0
         for path in paths:
             for X, _ in _parse_libsvm(path, MOST_ROWS, load, None, True):
-                if len(X.indices):
-                    low, high = min(low, int(X.indices.min())), max(high, int(X.indices.max()))
-        zero_based, width = low == 0, max(1, high + (low == 0))
+                low = min(low, X.indices.min(initial=1))
+                high = max(high, X.indices.max(initial=0))
+        zero_based = bool(low == 0)
+        width = max(1, int(high) + zero_based)
     for path in paths:
         for X, y in _parse_libsvm(path, batch or _count_rows(width), load, width, zero_based):
             yield str(path), X.toarray(), y
@@ -257,8 +254,7 @@ def _parse_libsvm(
             try:
                 piece = load(io.BytesIO(lines), n_features=width, zero_based=zero_based)
             except ValueError as error:
-                hint = "" if width is None else f" (width={width}; leave it out to have it found)"
-                raise ValueError(f"{path}: {error}{hint}") from error
+                raise ValueError(f"{path} with width={width}: {error}") from error
             yield piece
 
 
@@ -271,12 +267,11 @@ class _Tables:
             raise ValueError(f"name the column of the labels: label=..., {_list_names(names)}")
         self.label = _find_column(label, names, "label")
         wanted = [n for n in names if n != self.label] if columns is None else columns
-        if isinstance(wanted, str) or not len(wanted):
-            raise ValueError(f"columns must be one name or more in a sequence, but is {wanted!r}")
+        wanted = checks.require_list("columns", wanted, "a list of one name or more")
         self.columns = tuple(_find_column(one, names, "columns") for one in wanted)
         every = [*self.columns, self.label]
-        if twice := {one for one in every if every.count(one) > 1}:
-            raise ValueError(f"{min(twice)!r} is named twice in columns and label; name it once")
+        if not wanted or len(set(every)) < len(every):
+            raise ValueError(f"columns must be others than the label, each once, not {wanted}")
         self.name, self._dataset = name, dataset
         self._schema = self._make_schema(any_label=classes is not None)
 
@@ -339,26 +334,19 @@ def _import(module: str, what: str) -> Any:
 
 
 def _is_pairs(source: Any) -> bool:
-    if isinstance(source, str | os.PathLike) or _is_dataset(source):
+    if isinstance(source, str | os.PathLike):
         return False
     if isinstance(source, Sequence):
         return bool(source) and isinstance(source[0], tuple)
     return isinstance(source, Iterable)
 
 
-def _is_dataset(source: Any) -> bool:
-    return hasattr(source, "get_fragments") and hasattr(source, "schema")
-
-
 def _list_files(source: Any, format: str | None) -> tuple[list[Path], str]:
     """Return the files of a source in order, and their format."""
     given = [source] if isinstance(source, str | os.PathLike) else source
     named = isinstance(given, Sequence) and all(isinstance(one, str | os.PathLike) for one in given)
-    if not named or not given:
-        raise ValueError(
-            "source must be a file, a folder, a pyarrow Dataset or pairs (X, y), "
-            f"but is {checks.shown(source)}"
-        )
+    what = "a file, a folder, a list of files, a pyarrow Dataset or pairs (X, y)"
+    checks.require(named and len(given) > 0, "source", source, what)
     paths: list[Path] = []
     for one in map(Path, given):
         if not one.exists():
@@ -367,19 +355,16 @@ def _list_files(source: Any, format: str | None) -> tuple[list[Path], str]:
         paths += inside if one.is_dir() else [one]
     if not paths:
         raise ValueError(f"{given[0]} has no files")
-    kinds = {}
+    kinds = set()
     for path in paths:
         suffix = path.suffix if path.suffix not in OPEN else path.with_suffix("").suffix
-        kinds[format or SUFFIXES.get(suffix.lower())] = path
-    if None in kinds:
+        kinds.add(format or SUFFIXES.get(suffix.lower()))
+    if None in kinds or len(kinds) > 1:
         raise ValueError(
-            f"{kinds[None]}: its suffix does not say what it holds; pass format=, "
+            f"{paths[0]} and others: the suffixes do not name one format; pass format=, "
             f"one of {', '.join(FORMATS)}"
         )
-    if len(kinds) > 1:
-        files = " and ".join(map(str, kinds.values()))
-        raise ValueError(f"{files} are of two formats; stream them one after the other")
-    return paths, next(iter(kinds))
+    return paths, kinds.pop()
 
 
 def _open(paths: list[Path], kind: str, header: bool) -> Any:
@@ -407,9 +392,7 @@ def _open(paths: list[Path], kind: str, header: bool) -> Any:
 
 def _find_column(one: Any, names: list[str], what: str) -> str:
     """Return the name of a column given by its name or its place."""
-    if isinstance(one, int | np.integer) and not isinstance(one, bool):
-        if not -len(names) <= one < len(names):
-            raise ValueError(f"{what} has the place {one}, but there are {len(names)} columns")
+    if isinstance(one, int | np.integer) and -len(names) <= one < len(names):
         return names[one]
     if names.count(one) != 1:
         near = difflib.get_close_matches(str(one), set(names) - {one}, n=1)
