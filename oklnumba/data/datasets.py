@@ -36,10 +36,6 @@ from oklnumba.data.originals import SPECS, Spec
 __all__ = ["Dataset", "found", "how_to_get", "load", "names", "scale_to"]
 
 
-def __dir__() -> list[str]:
-    return __all__
-
-
 OWN = Path(__file__).parent
 _BLOCK_ROWS = 10_000  # rows parsed or scaled at once: 5 MB of text for susy
 _OPEN = {".gz": gzip.open, ".bz2": bz2.open}
@@ -187,17 +183,8 @@ def load(
 def scale_to(values: ArrayLike, lo: float = -1.0, hi: float = 1.0) -> NDArray[np.float64]:
     """Scale linearly so that the smallest value becomes `lo` and the largest `hi`, exactly.
 
-    Parameters
-    ----------
-    values : (n, d) or (n,) array
-        Scaled column by column, or as a whole if 1-D. Not changed.
-    lo, hi : float
-        The range, lo < hi.
-
-    Returns
-    -------
-    float64 array of the same shape, C-contiguous
-        A constant column becomes 0 if lo <= 0 <= hi, else lo.
+    Each column of a 2-D array is scaled for itself. A constant one becomes 0 if lo <= 0 <= hi, else
+    lo.
 
     Examples
     --------

@@ -59,8 +59,7 @@ def stream(
     ----------
     source : path, sequence of paths, pyarrow Dataset, name, or iterable of pairs (X, y)
         Parquet, CSV, Arrow IPC or LIBSVM files (text also as .gz or .bz2), or folders of them, read
-        in the order of their names. A name of ``datasets.names()``, such as "higgs": that set,
-        unscaled. Pairs are only read ahead.
+        in the order of their names; a name of ``datasets.names()``: that set, unscaled.
     label : str or int
         Column of the labels by name, or by place (0 is the first, -1 the last). LIBSVM files need
         none: their label comes first.
@@ -81,15 +80,7 @@ def stream(
     Returns
     -------
     Stream
-        Iterable of pairs (X, y): X of shape (rows, d), C-contiguous float64, and y of shape
-        (rows,). ``columns`` has the names of the columns of X.
-
-    Raises
-    ------
-    ValueError
-        The message has the file, the column and, while reading, the row of the stream.
-    ImportError
-        Without pyarrow, or scikit-learn for LIBSVM: ``pip install "oklnumba[stream]"``.
+        Iterable of pairs (X, y), X (rows, d) and y (rows,), with the names of its ``columns``.
 
     Examples
     --------
@@ -131,13 +122,7 @@ def stream(
 
 
 class Stream:
-    """Pairs (X, y) of blocks of rows, as ``okl.stream`` returns them; iterate as often as you like.
-
-    Attributes
-    ----------
-    columns : tuple of str, or None
-        Names of the columns of X, if they have names.
-    """
+    """Pairs (X, y) of blocks of rows; iterate as often as you like. ``columns``: names, if any."""
 
     def __init__(
         self,

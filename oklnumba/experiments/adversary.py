@@ -20,10 +20,6 @@ __all__ = [
 ]  # fmt: skip
 
 
-def __dir__() -> list[str]:
-    return __all__
-
-
 CANDIDATES = 64  # random inputs per round; the thorough search refines the best
 APART = 0.5  # least distance, in some coordinate, of the points where local searches start
 STEP = 1e-6  # of finite differences

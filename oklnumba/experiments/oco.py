@@ -38,7 +38,3 @@ __all__ = [
     "WithFeatures", "bregman", "check_simplex", "dual_exponent", "euclidean", "mahalanobis_norm",
     "negative_entropy", "online_to_batch", "p_norm", "play", "squared_p_norm",
 ]  # fmt: skip
-
-
-def __dir__() -> list[str]:
-    return __all__

@@ -67,7 +67,7 @@ def sweep(
         the permutation) that it has as arguments without a default, and with the tuned parameters.
         Learners are copied without data; the permutation's seed is added to every ``seed``.
     data : name, Dataset, pair (X, y), or a list or mapping of these
-        Names are those of ``okl.datasets``, with inputs scaled to [-1, 1].
+        Data sets by name have inputs scaled to [-1, 1].
     permutations : int or sequence of int
         Number of permutations, with the seeds 0, 1, ..., or the seeds, as in
         ``datasets.load(..., permute=seed)``. 0: one run in the given order.
@@ -79,8 +79,8 @@ def sweep(
     kernel : Kernel, optional
         For ``regret`` and for functions that take it.
     regret : float > 0, or mapping of loss to float, optional
-        Records the regret against min_f sum loss + lam |f|^2 over the RKHS of ``kernel``, with this
-        lam and the learner's own loss.
+        The lam of min_f sum loss + lam |f|^2 over the RKHS of ``kernel``, against which the regret
+        in the learner's own loss is recorded.
     measure : function of (learner, run), optional
         Returns a dict of more columns: numbers, texts, or Runs (stored without their data).
     n_jobs : int, optional
@@ -118,8 +118,8 @@ def sweep(
     >>> table.pivot("mistakes")
     data       FOGD     AWV
     magic04  0.2271  0.2404
-    >>> table.select(learner="FOGD")["chosen"]
-    array(['step=10.0', 'step=10.0', 'step=10.0'], dtype='<U9')
+    >>> table.select(learner="FOGD").rows[0]["chosen"]
+    'step=10.0'
     """
     seeds = check_seeds(permutations)
     streams = name_streams(data, kernel)

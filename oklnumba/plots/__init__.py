@@ -32,7 +32,3 @@ __all__ = [
     "label_ticks", "line_style", "loss_curves", "progress", "regret_vs_size", "shared_legend",
     "size_curves", "thin", "thin_checkpoints", "tidy", "time_curves", "title",
 ]  # fmt: skip
-
-
-def __dir__() -> list[str]:
-    return __all__
