@@ -66,7 +66,7 @@ from oklnumba.experiments.sweep import sweep
 from oklnumba.experiments.table import Table
 from oklnumba.learners.awv import PKAWV, KernelAWV, KernelRidge, LinearAWV, LinearRidge
 from oklnumba.learners.bao2ks import BAO2KS
-from oklnumba.learners.base.learner import load
+from oklnumba.learners.base.learner import Learner, load
 from oklnumba.learners.exp_concave import ExpConcaveFTRL
 from oklnumba.learners.experts import Experts
 from oklnumba.learners.first_order import (
@@ -130,6 +130,7 @@ __all__ = [
     "KernelRidge",
     "Laplacian",
     "LazyOGD",
+    "Learner",
     "Linear",
     "LinearAWV",
     "LinearRidge",

@@ -23,6 +23,7 @@ LEARNERS = list(
         for name in okl.__all__
         if isinstance(value := getattr(okl, name), type)
         and issubclass(value, Learner)
+        and value is not Learner
         and value._can_be_member
     )
 )

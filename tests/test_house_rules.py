@@ -26,7 +26,9 @@ MODERN_RANDOM = {"default_rng", "Generator", "BitGenerator", "PCG64", "SeedSeque
 LEARNERS = [
     value
     for name in okl.__all__
-    if isinstance(value := getattr(okl, name), type) and issubclass(value, Learner)
+    if isinstance(value := getattr(okl, name), type)
+    and issubclass(value, Learner)
+    and value is not Learner
 ]
 
 

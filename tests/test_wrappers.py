@@ -24,7 +24,7 @@ def test_one_vs_rest_around_every_learner(cls, tmp_path):
     X, y = stream()
     learner = okl.OneVsRest(make(cls), CLASSES)
     assert (learner.rounds, learner.size, learner.predict_one(X[0])) == (0, 0, "red")
-    run = learner.run(X, y)
+    run = okl.run(learner, X, y)
     # The definition: a binary learner a class, the largest forecast wins.
     expected = np.stack(
         [okl.run(make(cls), X, np.where(y == c, 1.0, -1.0)).predictions for c in CLASSES], axis=1
@@ -39,16 +39,16 @@ def test_one_vs_rest_around_every_learner(cls, tmp_path):
     for t in range(40):
         assert other.predict_one(X[t]) == run.predictions[t]
         other.learn_one(X[t], y[t])
-    np.testing.assert_allclose(other.run(X[40:], y[40:]).scores, run.scores[40:], rtol=1e-9,
+    np.testing.assert_allclose(okl.run(other, X[40:], y[40:]).scores, run.scores[40:], rtol=1e-9,
                                atol=1e-12)  # fmt: skip
     # save, load and copies go on
     learner.save(tmp_path / "many.npz")
     again = [okl.load(tmp_path / "many.npz"), pickle.loads(pickle.dumps(learner))]
     again.append(copy.deepcopy(learner))
-    ahead = learner.run(X[:30], y[:30]).scores
+    ahead = okl.run(learner, X[:30], y[:30]).scores
     for one in again:
         assert one.rounds == 120
-        np.testing.assert_array_equal(one.run(X[:30], y[:30]).scores, ahead)
+        np.testing.assert_array_equal(okl.run(one, X[:30], y[:30]).scores, ahead)
         np.testing.assert_array_equal(one.predict(X), learner.predict(X))
     assert learner.reset().rounds == 0
 
@@ -56,7 +56,7 @@ def test_one_vs_rest_around_every_learner(cls, tmp_path):
 def test_two_classes_are_the_binary_learner():
     X, _ = stream()
     y = np.where(X[:, 0] > 0, 1, -1)
-    run = okl.OneVsRest(okl.KernelOGD(okl.Gaussian()), [-1, 1]).run(X, y)
+    run = okl.run(okl.OneVsRest(okl.KernelOGD(okl.Gaussian()), [-1, 1]), X, y)
     binary = okl.run(okl.KernelOGD(okl.Gaussian()), X, y)
     np.testing.assert_allclose(run.scores[:, 1], binary.predictions, rtol=1e-12)
     np.testing.assert_allclose(run.scores[:, 0], -binary.predictions, rtol=1e-12)
@@ -67,7 +67,7 @@ def test_two_classes_are_the_binary_learner():
 def test_it_learns_more_classes_than_two():
     X, y = stream(3000)
     for learner in (okl.POMDR(okl.Gaussian(0.7)), okl.PKAWV(okl.TaylorFeatures(4, sigma=1.0))):
-        run = okl.OneVsRest(learner, CLASSES).run(X, y)
+        run = okl.run(okl.OneVsRest(learner, CLASSES), X, y)
         constant = min((y != c).mean() for c in CLASSES)
         assert run.mistakes[1000:].mean() < constant / 3
 

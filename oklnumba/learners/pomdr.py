@@ -44,49 +44,8 @@ class Diary(NamedTuple):
     projections: int
 
 
-class POMD(OnSpan):
-    """POMD: optimistic mirror descent with gradients projected under ALD (pomdr eq. 2, 6 and 7).
-
-    Hinge loss. Each round steps from f'_{t-1} against a hint, the mean gradient that the last
-    ``hints`` examples would have, and forecasts there. If the loss is positive, its gradient is
-    projected on the span of the dictionary where x_t is nearly in it (the ALD condition); else x_t
-    joins. The regret against |f| <= U is at most 6 U sqrt(A_T + 2 D) + 9 U with the kernel
-    alignment A_T (Corollary 1, for zeta = ald_scale = 1). Theorem 1 bounds the dictionary's size by
-    the decay of the kernel's eigenvalues (``theory.ald_budget_bound``): a few dozen atoms if it is
-    exponential, else very many.
-
-    O(m d + m^2) time a round for m atoms, 8 m (m + d) bytes.
-
-    Parameters
-    ----------
-    kernel : Kernel
-    radius : float > 0
-        U, the largest norm of f'.
-    hints : int >= 1
-        M, how many of the last examples make the hint.
-    zeta : float >= 0
-        Exponent of the ALD threshold.
-    ald_scale : float >= 0
-        ALD holds where the distance to the span is at most sqrt(D) ald_scale T^-zeta.
-    horizon : int >= 1, optional
-        T; None: the current round.
-
-    Remarks
-    -------
-    Errata 26 to 28 and 34 to 37: |f'|^2 grows by lambda^2 |grad|^2; the learning rate has 3 D in
-    place of 3, D the largest k(x, x) so far; an empty dictionary accepts any point; f_t is not
-    projected, f'_t is. A bordered Cholesky factor takes the place of the growing inverse, which
-    loses all digits after some 70 atoms.
-
-    Examples
-    --------
-    >>> import numpy as np, oklnumba as okl
-    >>> X = np.random.default_rng(0).uniform(-1, 1, (2000, 2))
-    >>> learner = okl.POMD(okl.Gaussian(1.0), horizon=2000)
-    >>> run = okl.run(learner, X, np.sign(X[:, 0] * X[:, 1]))
-    >>> bool(run.mistake_rate < 0.1), learner.size < 60
-    (True, True)
-    """
+class OptimisticDescent(OnSpan):
+    """What POMD and POMDR share: optimistic mirror descent on a dictionary."""
 
     _STATE = Expansion._STATE | {
         "hints": ("d", "M"), "signs": ("M",), "R": (FACTORED, FACTORED), "H": ("M", FACTORED),
@@ -99,7 +58,6 @@ class POMD(OnSpan):
     hints: int = count(1, 15)
     zeta: float = nonnegative(1.0)
     ald_scale: float = nonnegative(1.0)
-    horizon: int | None = count(1, None, optional=True)
 
     @property
     def diary(self) -> Diary:
@@ -147,7 +105,55 @@ class POMD(OnSpan):
         return forecasts
 
 
-class POMDR(POMD):
+class POMD(OptimisticDescent):
+    """POMD: optimistic mirror descent with gradients projected under ALD (pomdr eq. 2, 6 and 7).
+
+    Hinge loss. Each round steps from f'_{t-1} against a hint, the mean gradient that the last
+    ``hints`` examples would have, and forecasts there. If the loss is positive, its gradient is
+    projected on the span of the dictionary where x_t is nearly in it (the ALD condition); else x_t
+    joins. The regret against |f| <= U is at most 6 U sqrt(A_T + 2 D) + 9 U with the kernel
+    alignment A_T (Corollary 1, for zeta = ald_scale = 1). Theorem 1 bounds the dictionary's size by
+    the decay of the kernel's eigenvalues (``theory.ald_budget_bound``): a few dozen atoms if it is
+    exponential, else very many.
+
+    O(m d + m^2) time a round for m atoms, 8 m (m + d) bytes.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    radius : float > 0
+        U, the largest norm of f'.
+    hints : int >= 1
+        M, how many of the last examples make the hint.
+    zeta : float >= 0
+        Exponent of the ALD threshold.
+    ald_scale : float >= 0
+        ALD holds where the distance to the span is at most sqrt(D) ald_scale T^-zeta.
+    horizon : int >= 1, optional
+        T; None: the current round.
+
+    Remarks
+    -------
+    Errata 26 to 28 and 34 to 37: |f'|^2 grows by lambda^2 |grad|^2; the learning rate has 3 D in
+    place of 3, D the largest k(x, x) so far; an empty dictionary accepts any point; f_t is not
+    projected, f'_t is. A bordered Cholesky factor takes the place of the growing inverse, which
+    loses all digits after some 70 atoms.
+
+    Examples
+    --------
+    >>> import numpy as np, oklnumba as okl
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (2000, 2))
+    >>> learner = okl.POMD(okl.Gaussian(1.0), horizon=2000)
+    >>> run = okl.run(learner, X, np.sign(X[:, 0] * X[:, 1]))
+    >>> bool(run.mistake_rate < 0.1), learner.size < 60
+    (True, True)
+    """
+
+    _: KW_ONLY
+    horizon: int | None = count(1, None, optional=True)
+
+
+class POMDR(OptimisticDescent):
     """POMDR: projected optimistic mirror descent, then with removing (pomdr Algorithm 1).
 
     POMD until the dictionary has ``switch_size`` atoms; then OMDR: every x_t with a loss joins, and
@@ -190,6 +196,7 @@ class POMDR(POMD):
     ald_scale: float = nonnegative(10.0)
     switch_size: int | None = count(1, None, optional=True)
     budget: int = count(2, 400)
+    horizon: int | None = count(1, None, optional=True)
     rate_scale: float = nonnegative(0.1)
 
     def _check_params(self) -> None:

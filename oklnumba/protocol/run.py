@@ -188,11 +188,7 @@ def run(
         recorder.interrupted = stop.pressed > 0
         finished = finished and not recorder.interrupted
         if skip and finished:
-            raise ValueError(
-                f"the checkpoint {checkpoint} has played {recorder.rounds} rounds, but the data "
-                f"has only {recorder.rounds - skip}; pass the same data from the start (or, with "
-                "resume=True, only what comes after these rounds), or name another file"
-            )
+            raise _short_data(recorder, recorder.rounds - skip)
         if checkpoint is not None:
             if recorder.saved:
                 recorder.adopt()
@@ -236,6 +232,15 @@ def _check_arguments(
         checks.as_path(checkpoint, "checkpoint")
     if resume and checkpoint is None:
         raise ValueError("resume=True goes on from a checkpoint; name its file: checkpoint=...")
+
+
+def _short_data(recorder: Recorder, rounds: int) -> ValueError:
+    """Return the error of a checkpoint that is ahead of its data."""
+    return ValueError(
+        f"the checkpoint {recorder.path} has played {recorder.rounds} rounds, but the data has "
+        f"only {rounds}; pass the same data from the start (or, with resume=True, only what comes "
+        "after these rounds), or name another file"
+    )
 
 
 def _until_stopped(pieces: Iterator[Any], stop: Stop) -> Iterator[Any]:

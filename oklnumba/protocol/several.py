@@ -26,8 +26,6 @@ from oklnumba.learners.base.learner import (
     pack_learner,
     unpack_learner,
 )
-from oklnumba.protocol import run
-from oklnumba.protocol.runs import Run
 
 LABELS = str | int | float | np.number | np.bool_ | None  # what classes may be compared with
 
@@ -329,22 +327,6 @@ class OneVsRest(Several):
     def predict_one(self, x: ArrayLike) -> Any:
         """Return the class forecast if ``x`` came next; nothing changes."""
         return self.predict(inputs.as_point(x, self._width))[0]
-
-    def run(self, X: ArrayLike, y: ArrayLike) -> Run:
-        """Play the online protocol over the rows of X: short for ``okl.run(self, X, y)``.
-
-        Parameters
-        ----------
-        X : array_like of shape (n, d)
-        y : array_like of shape (n,)
-            One of ``classes`` each.
-
-        Raises
-        ------
-        ValueError
-            As in ``partial_fit``.
-        """
-        return run.run(self, X, y)
 
 
 class MultiOutput(Several):
