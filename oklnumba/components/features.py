@@ -188,6 +188,7 @@ class TaylorFeatures(Features):
 
     def advice(self, X: np.ndarray) -> str | None:
         """Return what to change if the basis captures little of the kernel, else None."""
+        self._checked_params()
         share = float((self._write_rows(X[: self.HEAD]) ** 2).sum(axis=1).mean())
         if share >= self.LOW_SHARE:
             return None
