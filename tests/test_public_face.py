@@ -52,10 +52,9 @@ def test_dir_shows_what_is_exported():
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_dir_of_a_module_shows_what_it_exports(name):
+def test_a_module_exports_its_own_public_names(name):
     module = getattr(okl, name)
-    assert dir(module) == sorted(set(module.__all__))
-    for shown in dir(module):
+    for shown in module.__all__:
         value = getattr(module, shown)
         assert not shown.startswith("_") and not inspect.ismodule(value)
         if inspect.isroutine(value) or isinstance(value, type):
