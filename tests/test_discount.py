@@ -11,7 +11,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import oklnumba as okl
 from oklnumba.hot.primitives.jit import DONE, NOT_FINITE
-from oklnumba.learners.base.learner import Trace
 from tests import naive
 from tests.battery import assert_refused
 from tests.buffers import Factor
@@ -177,7 +176,7 @@ def played(learner, X, Y, cuts):
     n, K = Y.shape
     assert learner._several
     learner._begin(X.shape[1], K)
-    trace = Trace.empty(n, True, K)
+    trace = learner._trace(n)
     for rows in np.split(np.arange(n), cuts):
         start, stop = rows[0], rows[-1] + 1
         learner._play(X[start:stop], Y[start:stop], trace.rows(start, stop))

@@ -538,7 +538,7 @@ def test_nested_experts_save_and_go_on(tmp_path, B):
 
 @pytest.mark.parametrize("half", [301, 450])
 def test_blocks_are_cut_alike_whatever_room_there_is(half, tmp_path):
-    """A loaded learner has less room; the blocks of a learner with BLAS decide about its last bits."""
+    """A loaded learner has less room; blocks decide about the last bits of one with BLAS."""
     X, y = data(900 if COMPILED else 500)
     whole = okl.Experts(
         [okl.NystromAWV(okl.Gaussian(0.2), mu=0.01), okl.KernelAWV(okl.Gaussian(0.5))]
