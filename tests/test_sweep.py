@@ -127,7 +127,9 @@ def test_a_second_call_plays_nothing_again(tmp_path, undisturbed, monkeypatch):
     monkeypatch.setattr(cells, "play", lambda *task: played.append(task) or before(*task))
     again = play(path=tmp_path)
     assert again.rows == first.rows  # their times too
-    assert {task[0].loss for task in played if task[2] is not None} == {"hinge"}  # failed before
+    assert {cell.player.loss for cell, _ in played if cell.order is not None} == {
+        "hinge"
+    }  # failed before
     more = okl.sweep(LEARNERS["FOGD"], {"1": DATA["one"]}, 3, path=tmp_path)  # names do not matter
     assert more.rows[0]["seconds"] == first.rows[0]["seconds"]
     assert more.rows[2]["mean_loss"] not in first["mean_loss"]
@@ -157,7 +159,7 @@ def test_an_interrupt_leaves_finished_cells(tmp_path, monkeypatch):
 
     def interrupted(*task):
         calls.append(task)
-        if len([t for t in calls if t[2] is not None]) == 4:
+        if len([t for t in calls if t[0].order is not None]) == 4:
             raise KeyboardInterrupt
         return before(*task)
 
@@ -256,7 +258,7 @@ def test_settings_are_chosen_on_a_permutation_of_their_own():
 
 def test_tuning_reads_no_permutation_of_the_table(monkeypatch):
     played, before = [], cells.play
-    monkeypatch.setattr(cells, "play", lambda *task: played.append(task[2]) or before(*task))
+    monkeypatch.setattr(cells, "play", lambda *task: played.append(task[0].order) or before(*task))
     okl.sweep(fogd, (X, Y), [0, 1000, 7], tune={"step": [0.1, 1.0]})
     assert [order for order in played if order is not None] == [1001, 1001, 0, 1000, 7]
 

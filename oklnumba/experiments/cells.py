@@ -29,7 +29,7 @@ Measure = Callable[[Learner, Run], dict[str, Any]]
 
 @dataclass(frozen=True, eq=False)
 class Stream:
-    """Inputs and labels, with a name and perhaps a kernel."""
+    """Inputs and labels with a name, and a kernel or None."""
 
     name: str
     X: np.ndarray
@@ -100,15 +100,15 @@ def list_versions() -> str:
 # ---- play one cell ----
 
 
-def play(player: Learner, stream: Stream, order: int | None, options: Options) -> dict[str, Any]:
+def play(cell: Cell, options: Options) -> dict[str, Any]:
     """Return the columns of a run, or its error."""
     BLAS.limit(limits=1, user_api="blas")  # for joblib's processes; here sweep has done so
     try:
-        X, y = stream.X, stream.y
-        if order is not None:
-            rows = np.random.default_rng(order).permutation(len(X))
+        X, y = cell.stream.X, cell.stream.y
+        if cell.order is not None:
+            rows = np.random.default_rng(cell.order).permutation(len(X))
             X, y = X[rows], y[rows]
-        player = clone(player)  # freed, with all that it learns, when this function returns
+        player = clone(cell.player)  # freed, with all that it learns, when this function returns
         done = run(player, X, y, **options.of_run)
         if done.interrupted:
             raise KeyboardInterrupt  # Ctrl-C ends the whole sweep
@@ -151,20 +151,20 @@ def count_bytes(player: Learner) -> int:
 # ---- play many ----
 
 
-def play_all(tasks: Sequence[tuple], n_jobs: int | None) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the number of each task and its columns, in the order in which the tasks end."""
+def play_all(table: Sequence[Cell], options: Options) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the index of each cell and its columns, in the order in which the runs end."""
     if find_spec("joblib") is None:
-        yield from map(_play_numbered, enumerate(tasks))
+        yield from ((i, play(cell, options)) for i, cell in enumerate(table))
         return
     from joblib import Parallel, delayed
 
-    given = {} if n_jobs is None else {"n_jobs": n_jobs}  # None: parallel_config decides
+    given = {} if options.n_jobs is None else {"n_jobs": options.n_jobs}  # or parallel_config
     parallel = Parallel(prefer="threads", return_as="generator_unordered", batch_size=1, **given)
-    yield from parallel(map(delayed(_play_numbered), enumerate(tasks)))
+    yield from parallel(delayed(_play_numbered)(i, cell, options) for i, cell in enumerate(table))
 
 
-def _play_numbered(task: tuple[int, tuple]) -> tuple[int, dict[str, Any]]:
-    return task[0], play(*task[1])
+def _play_numbered(i: int, cell: Cell, options: Options) -> tuple[int, dict[str, Any]]:
+    return i, play(cell, options)
 
 
 # ---- files ----

@@ -298,23 +298,24 @@ def play_cells(table: Sequence[Cell], options: Options) -> list[dict[str, Any]]:
     rows = [dict.fromkeys(COLUMNS) | cell.head for cell in table]
     left, names = [], {}
     for i, cell in enumerate(table):
+        if cell.player is None:
+            continue
         found = None
-        if options.path is not None and cell.player is not None:
+        if options.path is not None:
             names[i] = cells.name_cell(cell, options)
             found = cells.load_cell(options.path, names[i])
-            rows[i] |= found or {}
-        if found is None and cell.player is not None:
+        if found is None:
             left.append(i)
-    tasks = [(table[i].player, table[i].stream, table[i].order, options) for i in left]
-    done = len(table) - len(left)
+        rows[i] |= found or {}
+    done, waiting = len(table) - len(left), [table[i] for i in left]
     with (
         Bar(total=len(table), initial=done, unit=" run", disable=not options.progress) as bar,
         BLAS.limit(limits=1, user_api="blas"),
     ):
-        compile_loops([table[i] for i in left], options.of_run)
-        for k, columns in cells.play_all(tasks, options.n_jobs):
+        compile_loops(waiting, options.of_run)
+        for k, columns in cells.play_all(waiting, options):
             rows[left[k]] |= columns
-            if left[k] in names and not columns["error"]:
+            if options.path is not None and not columns["error"]:
                 cells.save_cell(options.path, names[left[k]], columns)
             bar.update()
     return rows
@@ -325,10 +326,8 @@ def compile_loops(table: Sequence[Cell], of_run: dict[str, Any]) -> None:
     limit = min(WARM_UP_SECONDS, of_run.get("time_limit") or WARM_UP_SECONDS)
     options = Options(of_run | {"time_limit": limit})
     for cell in {(cell.head["learner"], type(cell.player)): cell for cell in table}.values():
-        stream = replace(
-            cell.stream, X=cell.stream.X[:WARM_UP_ROWS], y=cell.stream.y[:WARM_UP_ROWS]
-        )
-        cells.play(cell.player, stream, None, options)
+        X, y = cell.stream.X[:WARM_UP_ROWS], cell.stream.y[:WARM_UP_ROWS]
+        cells.play(cell._replace(stream=replace(cell.stream, X=X, y=y), order=None), options)
 
 
 def choose(

@@ -43,14 +43,17 @@ class Table:
 
     Examples
     --------
-    >>> from oklnumba.experiments.table import Table
-    >>> table = Table([{"data": "a", "learner": "x", "loss": v} for v in (1.0, 2.0)])
-    >>> table["loss"].sum(), len(table)
-    (np.float64(3.0), 2)
-    >>> table
-    data  learner  loss
-    a     x           1
-    a     x           2
+    >>> import oklnumba as okl
+    >>> cells = [("a", "x", 1.0), ("a", "y", 2.0), ("a", "y", 4.0), ("b", "x", 3.0)]
+    >>> names = "data", "learner", "mean_loss"
+    >>> table = okl.Table([dict(zip(names, cell)) for cell in cells])
+    >>> table.select(learner="y").mean()
+    data  learner  permutations  mean_loss  mean_loss_sd
+    a     y                   2          3         1.414
+    >>> table.pivot()
+    data  x  y
+    a     1  3
+    b     3
     """
 
     def __init__(self, rows: Iterable[Mapping[str, Any]], about: dict[str, Any] | None = None):
@@ -86,37 +89,17 @@ class Table:
         return np.array([empty if cell is None else cell for cell in cells])
 
     def select(self, **equal: Cell) -> Table:
-        """Return the rows with these values in these columns.
-
-        Examples
-        --------
-        >>> from oklnumba.experiments.table import Table
-        >>> len(Table([{"learner": "x"}, {"learner": "y"}]).select(learner="y"))
-        1
-        """
+        """Return the rows with these values in these columns."""
         self._require(*equal)
         found = [r for r in self.rows if all(r[name] == v for name, v in equal.items())]
         return Table(found, self.about)
 
     def mean(self, by: Sequence[str] = GROUPS) -> Table:
-        """Return one averaged row per group; by default a group holds all permutations.
+        """Return one averaged row per group of rows with the same values in the columns ``by``.
 
         Numbers become their mean and, as ``<column>_sd``, the sample standard deviation (None for
         one row). ``permutations`` counts the rows. Rows with an error are left out and counted in
         ``failed``.
-
-        Parameters
-        ----------
-        by : sequence of str
-            Rows with the same values in these columns make a group.
-
-        Examples
-        --------
-        >>> from oklnumba.experiments.table import Table
-        >>> table = Table([{"learner": "x", "regret": v} for v in (1.0, 3.0)])
-        >>> table.mean(by=["learner"])
-        learner  permutations  regret  regret_sd
-        x                   2       2      1.414
         """
         by = [name for name in by if name in self.columns or by is not GROUPS]
         averaged = []
@@ -136,16 +119,6 @@ class Table:
         """Return the means of a column, with one row and one column per value of two others.
 
         Rows with an error are left out.
-
-        Examples
-        --------
-        >>> from oklnumba.experiments.table import Table
-        >>> cells = [("a", "x", 1.0), ("a", "y", 2.0), ("b", "x", 3.0), ("b", "y", 4.0)]
-        >>> names = "data", "learner", "mean_loss"
-        >>> Table([dict(zip(names, cell)) for cell in cells]).pivot()
-        data  x  y
-        a     1  2
-        b     3  4
         """
         self._require(values, rows, columns)
         if self[values].dtype.kind not in "bif":
@@ -225,10 +198,8 @@ class Table:
         body = "".join(f"<tr>{line}</tr>" for line in lines)
         return f"<table><caption>{len(self)} rows</caption>{body}</table>"
 
-    # ---- parts ----
-
     def _list_saved(self) -> list[str]:
-        """Return the columns that are printed and saved: all without Runs."""
+        """Return the columns without Runs."""
         runs = {name for row in self.rows for name, cell in row.items() if isinstance(cell, Run)}
         return [name for name in self.columns if name not in runs]
 
