@@ -20,14 +20,15 @@ from oklnumba.core.display import table
 
 # What other libraries call some of our hyper-parameters.
 SYNONYMS = {
-    **dict.fromkeys(("bandwidth", "length_scale", "gamma", "width"), "sigma"),
-    **dict.fromkeys(("C", "alpha", "lambda_", "reg", "l2", "ridge", "penalty"), "lam"),
-    **dict.fromkeys(("learning_rate", "lr", "eta0", "step_size"), "eta"),
-    **dict.fromkeys(("random_state", "random_seed", "rng"), "seed"),
-    **dict.fromkeys(("half_life", "forgetting_factor"), "discount"),
-    **dict.fromkeys(("max_atoms", "dictionary_size", "n_landmarks", "max_size"), "budget"),
-    **dict.fromkeys(("n_components", "n_features"), "n_frequencies"),
-    **dict.fromkeys(("estimator", "model"), "learner"),
+    **dict.fromkeys(("bandwidth", "length_scale", "gamma", "width"), ("sigma",)),
+    **dict.fromkeys(("C", "alpha", "lambda_", "reg", "l2", "ridge", "penalty"), ("lam",)),
+    **dict.fromkeys(("learning_rate", "lr", "eta0", "step_size"), ("eta",)),
+    **dict.fromkeys(("random_state", "random_seed", "rng"), ("seed",)),
+    **dict.fromkeys(("half_life", "forgetting_factor"), ("discount",)),
+    **dict.fromkeys(("max_atoms", "dictionary_size", "n_landmarks"), ("budget", "max_size")),
+    **{"budget": ("max_size",), "max_size": ("budget",)},
+    **dict.fromkeys(("n_components", "n_features"), ("n_frequencies", "rank")),
+    **dict.fromkeys(("estimator", "model"), ("learner",)),
 }
 
 
@@ -213,11 +214,10 @@ class Params:
 def unknown_name(cls: type[Params], name: str, what: str) -> str:
     """Return the message for a name that a class does not have, with the one that may be meant."""
     known = list(cls.__signature__.parameters)
-    close = get_close_matches(name, known, n=1, cutoff=0.7)
-    meant = SYNONYMS.get(name) if SYNONYMS.get(name) in known else (close[0] if close else None)
-    hint = f"; did you mean {meant}?" if meant else ";"
-    has = ", ".join(known) or "none"
-    return f"{cls.__name__} has no {what} {name!r}{hint} It has {has}"
+    meant = [one for one in SYNONYMS.get(name, ()) if one in known]
+    meant += get_close_matches(name, known, n=1, cutoff=0.7)
+    hint = f"did you mean {meant[0]}? " if meant else ""
+    return f"{cls.__name__} has no {what} {name!r}; {hint}it has {', '.join(known) or 'none'}"
 
 
 def clone(value: Any) -> Any:
