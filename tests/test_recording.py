@@ -1,8 +1,6 @@
-"""What a run keeps with ``record=``, and checkpoints whose rounds lie in a log."""
+"""What a run keeps with ``record=``, and checkpoints of it."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,18 +8,8 @@ from numpy.testing import assert_array_equal
 
 import oklnumba as okl
 from oklnumba.protocol import recording
-from tests.battery import (
-    N,
-    assert_same_run,
-    contents,
-    every_learner,
-    make,
-    plain,
-    proofs,
-    stream,
-)
+from tests.battery import N, assert_same_run, contents, every_learner, make, plain, proofs, stream
 
-ROOT = Path(__file__).parents[1]
 CHOICES = [1, 7, N, N + 5, "none"]
 
 
@@ -72,6 +60,8 @@ def test_whatever_is_kept_and_however_rounds_are_cut(record, tmp_path):
     whole = okl.run(make(okl.PKAWV), X, y)
     assert whole.recorded.tolist() == list(range(1, N + 1))
     assert_array_equal(whole.loss_sums, np.cumsum(whole.losses))
+    with pytest.raises(ValueError, match=r"keeps \d+ of \d+; play it with record='all'"):
+        okl.run(make(okl.PKAWV), X, y, record=N // 2).regret(okl.Gaussian(1.0), 1.0)
     for cut in (1, 13, N):
         pairs = [(X[i : i + cut], y[i : i + cut]) for i in range(0, N, cut)]
         together = okl.run(make(okl.PKAWV), pairs)  # cuts change the last bits of forecasts
@@ -110,13 +100,6 @@ def test_a_run_without_rounds():
         run = okl.run(make(okl.PKAWV), iter([]), record=record)
         assert (run.rounds, len(run.recorded), len(run.loss_sums)) == (0, 0, 0)
         assert np.isnan(run.mean_loss)
-
-
-def test_what_needs_every_forecast_says_what_to_do():
-    X, y = stream(make(okl.PKAWV))
-    run = okl.run(make(okl.PKAWV), X, y, record=7)
-    with pytest.raises(ValueError, match=r"keeps \d+ of \d+; play it with record='all'"):
-        run.regret(okl.Gaussian(1.0), 1.0)
 
 
 @pytest.mark.parametrize("record", [7, "none"])
@@ -198,7 +181,8 @@ def test_resume_over_arrays_does_not_ask_for_the_past_again(tmp_path):
     learner = make(okl.PKAWV)
     run = okl.run(learner, X[80:], y[80:], checkpoint=path, resume=True)
     assert learner.rounds == run.rounds == okl.Run.load(path).rounds == 200
-    np.testing.assert_allclose(run.predictions, plain_predictions(X, y), rtol=1e-9, atol=1e-12)
+    whole = okl.run(make(okl.PKAWV), X, y)
+    np.testing.assert_allclose(run.predictions, whole.predictions, rtol=1e-9, atol=1e-12)
     with pytest.raises(ValueError, match="does not hold its data"):
         run.regret(okl.Gaussian(1.0), 1.0)
     with pytest.raises(ValueError, match="resume=True"):
@@ -206,10 +190,6 @@ def test_resume_over_arrays_does_not_ask_for_the_past_again(tmp_path):
     for resume, options in ((1, {"checkpoint": path}), (True, {})):
         with pytest.raises(ValueError, match="resume"):
             okl.run(make(okl.PKAWV), X, y, resume=resume, **options)
-
-
-def plain_predictions(X, y):
-    return okl.run(make(okl.PKAWV), X, y).predictions
 
 
 def test_a_checkpoint_of_another_record_is_refused(tmp_path):
