@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import numba
 import numpy as np
 import pytest
@@ -87,33 +85,6 @@ def test_linear_awv_and_ridge_are_the_argmins_of_their_definitions():
             with pytest.raises(ValueError, match="learn_one"):
                 learner.update(X[0])
     assert run.certificate is not None
-
-
-EASY = np.random.default_rng(0).uniform(-1, 1, (1000, 5))
-SINE = np.sin(EASY.sum(axis=1))
-LINE = EASY @ np.arange(1.0, 6.0)
-PAIRS = {
-    "NystromAWV": (lambda lam: okl.NystromAWV(okl.Gaussian(1.0), lam=lam, mu=0.1),
-                   lambda lam: okl.NystromAWV(okl.Gaussian(1.0), lam=lam, mu=0.1,
-                                              forecaster="ridge"), SINE),
-    "KernelAWV": (lambda lam: okl.KernelAWV(okl.Gaussian(1.0), lam=lam),
-                  lambda lam: okl.KernelRidge(okl.Gaussian(1.0), lam=lam), SINE),
-    "PKAWV": (lambda lam: okl.PKAWV(okl.TaylorFeatures(3), lam=lam),
-              lambda lam: okl.PKAWV(okl.TaylorFeatures(3), lam=lam, forecaster="ridge"), SINE),
-    "LinearAWV": (okl.LinearAWV, okl.LinearRidge, LINE),
-}  # fmt: skip
-
-
-@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="18 runs of 1000 rounds")
-@pytest.mark.parametrize("name", PAIRS)
-def test_what_awv_loses_to_ridge_on_easy_streams_is_as_the_docstring_says(name):
-    *makers, y = PAIRS[name]
-    said = " ".join(getattr(okl, name).__doc__.split())
-    found = re.search(r"add up to (\d+), (\d+) and (\d+) at lam = 1, 0.1 and 0.01", said)
-    other = re.search(r"those of \S+ to (\d+), (\d+) and (\d+)", said)
-    for make, numbers in zip(makers, (found, other), strict=True):
-        losses = [okl.run(make(lam), EASY, y).losses.sum() for lam in (1.0, 0.1, 0.01)]
-        assert [f"{loss:.0f}" for loss in losses] == list(numbers.groups())
 
 
 # ---- limits ----

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,7 +17,6 @@ from oklnumba.components.dictionaries import KORS
 from oklnumba.components.features import Features, NystromFeatures, features_field
 from oklnumba.components.kernels import Kernel, kernel_field
 from oklnumba.core import cholesky
-from oklnumba.core.checks import require_count
 from oklnumba.core.health import Lower, Part, Upper, measure_part
 from oklnumba.core.params import choice, discount_factor, positive
 from oklnumba.core.state import (
@@ -27,21 +26,13 @@ from oklnumba.core.state import (
     round_up_to_vector,
     sweep_workspace,
 )
-from oklnumba.hot.awv import (
-    LARGEST,
-    RIDGE,
-    awv_certified_rounds,
-    awv_forecasts,
-    certify,
-    kernel_awv_forecasts,
-    kernel_awv_labels,
-    kernel_awv_rows,
-)
+from oklnumba.hot import awv as hot
 from oklnumba.hot.primitives.jit import ATOMS, DONE, NOT_FINITE, NOT_POSITIVE
 from oklnumba.hot.primitives.linalg import solve_upper
 from oklnumba.hot.primitives.rows import kernel_block, kernel_diags
 from oklnumba.hot.primitives.udu import NO_DISCOUNT
 from oklnumba.learners.base.learner import Learner, Trace, empty_per_round
+from oklnumba.learners.base.linear import Game
 from oklnumba.learners.base.single import SingleRound
 
 REMEDY = "raise lam, or scale the inputs and labels"
@@ -61,21 +52,18 @@ def forgetting(discount: float, lam: float) -> tuple[float, float]:
 
 def certificate_of(trace: Trace, outputs: int) -> tuple[np.ndarray, ...]:
     """Return loss, comparator and bound of a trace as loops take them, (n, K) each (views)."""
-    shape = len(trace.predictions), outputs
-    return (
-        trace.loss.reshape(shape), trace.comparator.reshape(shape), trace.bound.reshape(shape)
-    )  # fmt: skip
+    return tuple([part.reshape(-1, outputs) for part in trace[2:]])
 
 
 class KernelAWV(Learner):
     """Exact Kernel-AWV (pkawv section 2, eq. 3).
 
-    f_t = argmin_f sum_{s<t} (y_s - f(x_s))^2 + lam |f|^2 + f(x_t)^2 over the whole RKHS, forecast
-    f_t(x_t). Its regret against every f is at most lam |f|^2 + B^2 log det(I + K / lam)
-    (Proposition 1), without knowing a bound B on the labels beforehand.
+    f_t = argmin_f sum_{s<t} (y_s - f(x_s))^2 + lam |f|^2 + f(x_t)^2 over the RKHS, forecast
+    f_t(x_t). Its regret against every f is at most lam |f|^2 + B^2 log det(I + K / lam) for labels
+    in [-B, B], without knowing B beforehand (Proposition 1).
 
-    One row of a Cholesky factor a round: O(t^2) time, and 4 t^2 bytes in all after t rounds (8 t^2
-    of address space). Whole runs go at the speed of BLAS-3.
+    O(t^2) time a round, 4 t^2 bytes after t rounds (8 t^2 of address space); whole runs go at the
+    speed of BLAS-3.
 
     Parameters
     ----------
@@ -85,11 +73,9 @@ class KernelAWV(Learner):
 
     Remarks
     -------
-    As published. With m the ridge forecast and s = lam + k(x,x) - k'(K + lam I)^-1 k, the forecast
-    is m lam / s. So new points are shrunk, and more the smaller lam is: where labels have little
-    noise, KernelRidge loses far less. On y = sin(x_1 + ... + x_5), 1000 rounds, sigma = 1, the
-    squared errors add up to 57, 72 and 151 at lam = 1, 0.1 and 0.01, those of KernelRidge to 39, 15
-    and 11 (docs/awv_or_ridge.md).
+    As published. The forecast is that of ridge regression times lam / s, s = lam + k(x, x) - k'(K +
+    lam I)^-1 k. It shrinks at new points, and more the smaller lam is: where labels have little
+    noise, KernelRidge loses far less (docs/awv_or_ridge.md).
 
     Examples
     --------
@@ -107,7 +93,7 @@ class KernelAWV(Learner):
     _UNBOUNDED = frozenset({"totals"})
     _REMEDY = REMEDY
     _certified = _several = True
-    _run_rows = _block_rows = 1024
+    _run_rows, _block_rows = 1024, cholesky.BLOCK
     _forecaster = "awv"
 
     kernel: Kernel = kernel_field()
@@ -117,7 +103,7 @@ class KernelAWV(Learner):
     def _start(self, d: int) -> None:
         self._lam, self._kernel = self._hyper.lam, self._hyper.kernel._code()
         self._make_state(d=d, outputs=self._outputs, totals=TOTALS, counts=1)
-        self._ridge = self._totals[:, RIDGE] = float(self._forecaster == "ridge")
+        self._ridge = self._totals[:, hot.RIDGE] = float(self._forecaster == "ridge")
         self._L = np.empty((0, 0))
 
     def _space(self) -> str:
@@ -134,56 +120,43 @@ class KernelAWV(Learner):
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         cholesky.reserve_rows(self, ATOMS, self._expected - self._played)
-        self._reserve({ATOMS: self._played + len(X)})
-        for start in range(0, len(X), cholesky.BLOCK):
-            stop = min(start + cholesky.BLOCK, len(X))
-            with cholesky.limit_threads(self._played, stop - start):
-                self._play_block(X[start:stop], y[start:stop], trace.rows(start, stop))
-
-    def _play_block(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         t, b = self._played, len(X)
+        self._reserve({ATOMS: t + b})
         self._past[:, t : t + b] = X.T
-        kernel_awv_rows(self._kernel, X, self._past, t, self._lam, self._L)
-        status = cholesky.append_rows(self._L, t, b)
+        Y, shrinks = y.reshape(b, self._outputs), np.empty(b)
+        forecasts = trace.predictions.reshape(Y.shape)
+        with cholesky.limit_threads(t, b):
+            hot.kernel_awv_rows(self._kernel, X, self._past, t, self._lam, self._L)
+            status = cholesky.append_rows(self._L, t, b)
         if status:
             self._raise_status(NOT_POSITIVE, status - 1)
-        shape = b, self._outputs
-        forecasts, shrinks = trace.predictions.reshape(shape), np.empty(b)
-        Y = y.reshape(shape)
-        kernel_awv_labels(self._L, self._u, Y, t, self._lam, self._ridge, forecasts, shrinks)
+        hot.kernel_awv_labels(self._L, self._u, Y, t, self._lam, self._ridge, forecasts, shrinks)
         finite = np.isfinite(forecasts).all(axis=1) & np.isfinite(shrinks)
         if not finite.all():
             self._raise_status(NOT_FINITE, int(np.argmin(finite)))
         trace.sizes[:] = np.arange(t + 1, t + b + 1)
-        growth = np.zeros(shape)  # the space does not grow
+        growth = np.zeros(Y.shape)  # the space does not grow
         proof = certificate_of(trace, self._outputs)
-        certify(Y, forecasts, shrinks, growth, 1.0, self._totals, proof)
+        hot.certify(Y, forecasts, shrinks, growth, 1.0, self._totals, proof)
         self._played = self._counts[ATOMS] = t + b
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
-        t = self._played
-        forecasts = np.empty((len(X), self._outputs))
-        for start in range(0, len(X), cholesky.BLOCK):
-            part = X[start : start + cholesky.BLOCK]
-            rows = np.empty((len(part), t))
-            kernel_block(self._kernel, part, self._past, t, rows)
-            with cholesky.limit_threads(t, len(part)):
-                cholesky.solve_rows(self._L, rows, t)
-            corners = np.empty(len(part))
-            kernel_diags(self._kernel, part, corners)
-            kernel_awv_forecasts(
-                rows, corners, self._L, self._u, t, self._lam, self._ridge,
-                forecasts[start : start + cholesky.BLOCK],
-            )  # fmt: skip
+        t, n = self._played, len(X)
+        rows, corners, forecasts = np.empty((n, t)), np.empty(n), np.empty((n, self._outputs))
+        kernel_block(self._kernel, X, self._past, t, rows)
+        with cholesky.limit_threads(t, n):
+            cholesky.solve_rows(self._L, rows, t)
+        kernel_diags(self._kernel, X, corners)
+        hot.kernel_awv_forecasts(
+            rows, corners, self._L, self._u, t, self._lam, self._ridge, forecasts
+        )
         return forecasts if self._outputs > 1 else forecasts[:, 0]
 
     def _matrices(self) -> list[Part]:
-        t, past = self._played, self._past[:, : self._played].T
-        matrix = Lower(self._L, t)
-        # |L^-1 k(x, past)| <= |k(x, .)|
-        reach = float(np.sqrt(self._hyper.kernel.diag(past).max()))
+        matrix, past = Lower(self._L, self._played), self._used("past").T
+        reach = float(np.sqrt(self._hyper.kernel.diag(past).max()))  # |L^-1 k| <= |k(x, .)|
         solutions = [matrix.half_solve(u) for u in self._u]
-        return [measure_part("K + lam I", matrix, solutions, self._totals[:, LARGEST], reach)]
+        return [measure_part("K + lam I", matrix, solutions, self._totals[:, hot.LARGEST], reach)]
 
     def _state(self) -> dict[str, Any]:
         return super()._state() | {"lower": cholesky.pack_rows(self._L, self._played)}
@@ -196,14 +169,13 @@ class KernelAWV(Learner):
 class KernelRidge(KernelAWV):
     """Online kernel ridge regression: f_t = argmin_f sum_{s<t} (y_s - f(x_s))^2 + lam |f|^2.
 
-    The classical forecaster that Kernel-AWV is compared with (pkawv section 2); time and memory as
-    there. No regret bound holds without a bound on its forecasts.
+    The forecaster that Kernel-AWV is compared with (pkawv section 2); time and memory as there. No
+    regret bound holds without a bound on its forecasts.
 
     Parameters
     ----------
-    kernel : Kernel
-    lam : float > 0
-        Regularisation.
+    kernel, lam
+        As in KernelAWV.
 
     Remarks
     -------
@@ -248,18 +220,15 @@ class FeatureRidge(Learner):
             self._make_state(r=room, outputs=self._outputs, totals=TOTALS)
         except MemoryError as error:
             raise MemoryError(
-                f"{type(self).__name__} keeps a factor of {room} x {room} numbers, which does not "
-                f"fit in memory ({error}); take fewer features: a lower degree, a smaller rank"
+                f"a factor of {room} x {room} numbers does not fit in memory ({error}); take fewer "
+                "features: a lower degree, a smaller rank"
             ) from None
         np.fill_diagonal(self._U, 1.0)
         self._inv_d[:] = 1.0 / lam
-        ridge = self._totals[0, RIDGE] = float(forecaster == "ridge")
-        self._totals[:, RIDGE] = ridge
+        ridge = self._totals[:, hot.RIDGE] = float(forecaster == "ridge")
         self._features = FeatureRows(write, aligned_zeros(BLOCK_ROWS, room))
-        factor = self._U, self._inv_d, self._c
-        self._setting = (
-            room, factor, forgetting(discount, lam), sweep_workspace(self._U), ridge
-        )  # fmt: skip
+        factor, work = (self._U, self._inv_d, self._c), sweep_workspace(self._U)
+        self._setting = room, factor, forgetting(discount, lam), work, ridge
         shape = BLOCK_ROWS, self._outputs
         # Workspace: ridge forecasts, shrinks, and the growth of the space, which does not grow.
         self._rounds_room = np.empty(shape), np.empty(BLOCK_ROWS), np.zeros(shape)
@@ -286,12 +255,11 @@ class FeatureRidge(Learner):
     def _play_features(self, Z: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         """Play up to BLOCK_ROWS rounds of features Z, which stay as they are."""
         n, single = len(Z), self._single
+        loop = hot.awv_certified_rounds
         if single is not None and trace is single.trace:
-            loop, arguments = (
-                single.enter(awv_certified_rounds), self._single_arguments(single)[1]
-            )  # fmt: skip
+            loop, arguments = single.enter(loop), self._single_arguments(single)[1]
         else:
-            loop, arguments = awv_certified_rounds, self._round_arguments(trace)
+            arguments = self._round_arguments(trace)
             trace.sizes.fill(self._r)
         played, status = loop(Z, y.reshape(n, self._outputs), *arguments)
         if status != DONE:
@@ -301,18 +269,18 @@ class FeatureRidge(Learner):
     def _forecast_features(self, Z: np.ndarray) -> np.ndarray:
         n, single = len(Z), self._single
         if n == 1 and single is not None:
-            single.enter(awv_forecasts)(Z, *self._single_arguments(single)[0])
+            single.enter(hot.awv_forecasts)(Z, *self._single_arguments(single)[0])
             return single.trace.predictions
         forecasts = empty_per_round(n, self._outputs)
         out = forecasts.reshape(n, self._outputs), *self._rounds_room[:2]
-        awv_forecasts(Z, *self._setting, out)
+        hot.awv_forecasts(Z, *self._setting, out)
         return forecasts
 
     def _matrices(self) -> list[Part]:
         r = self._r
         matrix = Upper(self._U, r, 1.0 / self._inv_d[:r])
         solutions = [matrix.half_solve(c) for c in self._c]
-        return [measure_part("lam I + sum z z'", matrix, solutions, self._totals[:, LARGEST])]
+        return [measure_part("lam I + sum z z'", matrix, solutions, self._totals[:, hot.LARGEST])]
 
 
 class PKAWV(FeatureRidge):
@@ -322,8 +290,8 @@ class PKAWV(FeatureRidge):
     of order log(n / lam) (Theorem 4); with any projection, Theorem 3 adds (mu + lam) n mu B^2 /
     lam^2.
 
-    O(r^2) time a round for r features, O(r^2) memory for any number of rounds. A run over arrays
-    sweeps the factor once for several rounds; the bits do not depend on how the stream is cut.
+    O(r^2) time a round for r features, O(r^2) memory. The bits do not depend on how the stream is
+    cut.
 
     Parameters
     ----------
@@ -340,19 +308,16 @@ class PKAWV(FeatureRidge):
     Remarks
     -------
     The inverse A^-1 of the listing is replaced by the factor U' D U of A: half the work, no drift,
-    and small lam is safe. Errata 21: the forecast uses A_t, which includes x_t. It shrinks new
-    points: where labels have little noise, "ridge" loses less. On y = sin(x_1 + ... + x_5), 1000
-    rounds, with TaylorFeatures(3), the squared errors add up to 54, 41 and 51 at lam = 1, 0.1 and
-    0.01, those of "ridge" to 42, 16 and 13 (docs/awv_or_ridge.md).
+    and small lam is safe. Errata 21: the forecast uses A_t, which includes x_t. Where labels have
+    little noise, "ridge" loses less (docs/awv_or_ridge.md).
 
     With ``discount`` g < 1 this is the discounted Vovk-Azoury-Warmuth forecaster of Jacobsen and
     Cutkosky (2024, ICML, "Online linear regression in dynamic environments via discounting"), for
-    streams that drift: A_t = g A_{t-1} + z_t z_t', b likewise. Ours is the floor: after each
-    discount the pivots D_k of A = U' D U are kept >= lam, for lam g^t would underflow and novelty
-    grow without end. Raising D_k to lam adds the penalty (lam - D_k) (u_k.w - c_k)^2, u_k the row
-    of U, which vanishes at the present estimate: that stays, the forecasts are finite for ever, and
-    ``theory.discounted_awv_bound``, on the dynamic regret, counts these penalties. They depend on
-    the order of the features. The certificate then is of the discounted sums (``Certificate``).
+    streams that drift: A_t = g A_{t-1} + z_t z_t', b likewise, and the certificate is of the
+    discounted sums. Ours is the floor: after each discount the pivots D_k of A = U' D U are raised
+    to lam, for lam g^t would underflow. That adds the penalty (lam - D_k) (u_k.w - c_k)^2, u_k the
+    row of U, which vanishes at the present estimate and depends on the order of the features;
+    ``theory.discounted_awv_bound``, on the dynamic regret, counts these penalties.
 
     Examples
     --------
@@ -362,13 +327,12 @@ class PKAWV(FeatureRidge):
     >>> round(learner.predict_one([0.0]), 4)
     0.1933
 
-    A stream whose labels turn round every 500 rounds, and a half-life of 50:
+    Labels that turn round every 500 rounds, and a half-life of 50:
 
     >>> import numpy as np
     >>> X = np.random.default_rng(0).uniform(-1, 1, (2000, 2))
     >>> y = np.sin(3 * X[:, 0]) * np.where(np.arange(2000) // 500 % 2 == 0, 1.0, -1.0)
-    >>> features = okl.TaylorFeatures(degree=3, sigma=1.0)
-    >>> grid = [okl.PKAWV(features, discount=g) for g in (1.0, 2 ** (-1 / 50))]
+    >>> grid = [okl.PKAWV(okl.TaylorFeatures(3), discount=g) for g in (1.0, 2 ** (-1 / 50))]
     >>> [round(okl.run(learner, X, y).mean_loss, 2) for learner in grid]
     [0.53, 0.2]
     """
@@ -381,21 +345,12 @@ class PKAWV(FeatureRidge):
 
     @classmethod
     def known_inputs(
-        cls,
-        kernel: Kernel,
-        X: ArrayLike,
-        lam: float = 1.0,
-        mu: float = 1.0,
-        beta: float = 1.0,
-        eps: float = 0.5,
-        forecaster: str = "awv",
-        seed: int = 0,
-        discount: float = 1.0,
-    ) -> PKAWV:
+        cls, kernel: Kernel, X: ArrayLike, lam: float = 1.0, mu: float = 1.0, beta: float = 1.0,
+        eps: float = 0.5, forecaster: str = "awv", seed: int = 0, discount: float = 1.0,
+    ) -> PKAWV:  # fmt: skip
         """Return PKAWV on a KORS dictionary of inputs known beforehand (Corollary 8).
 
-        The inputs are used without their labels; then play the stream on the learner that is
-        returned.
+        Play the stream on the learner that is returned.
 
         Parameters
         ----------
@@ -425,7 +380,7 @@ class PKAWV(FeatureRidge):
         return name_space(f"the {self._r} {self._hyper.features.kind}", self._hyper.discount)
 
 
-class LinearAWV(FeatureRidge):
+class LinearAWV(Game, FeatureRidge):
     """The Azoury-Warmuth-Vovk forecaster on the inputs themselves (pkawv section 2; oco section 4).
 
     argmin_w sum_{s<t} (y_s - w.x_s)^2 + lam |w|^2 + (w.x_t)^2 at x_t; O(d^2) a round. Its regret
@@ -436,16 +391,13 @@ class LinearAWV(FeatureRidge):
     lam : float > 0
         Regularisation.
     discount : float in (0, 1]
-        Weight of a round in the next one's past, in all sums: 2 ** (-1 / h) for a half-life of h
-        rounds; 1 forgets nothing.
+        As in PKAWV.
 
     Remarks
     -------
-    PKAWV with the identity for features; WithFeatures lifts it. For ``discount`` < 1 see PKAWV. Its
-    point depends on x_t, which a gradient does not tell: ``w`` is the ridge estimate so far, and
-    ``update(g)`` is refused. Where labels have little noise LinearRidge loses less: on y = x_1 + 2
-    x_2 + ... + 5 x_5, 1000 rounds, the squared errors add up to 223, 173 and 168 at lam = 1, 0.1
-    and 0.01, those of LinearRidge to 120, 93 and 94 (docs/awv_or_ridge.md).
+    PKAWV with the identity for features. Its point depends on x_t, which a gradient does not tell:
+    ``w`` is the ridge estimate so far, and ``update(g)`` is refused. Where labels have little noise
+    LinearRidge loses less (docs/awv_or_ridge.md).
 
     Examples
     --------
@@ -470,15 +422,6 @@ class LinearAWV(FeatureRidge):
     def _space(self) -> str:
         return name_space(f"the linear functions of {self.size} inputs", self._hyper.discount)
 
-    def reset(self, d: int | None = None) -> Self:
-        """Go back to no data, or start in R^d; return self; ValueError if d is no count."""
-        if d is not None:
-            d = require_count("d", d, 1)
-        super().reset()
-        if d is not None:
-            self._begin(int(d))
-        return self
-
     @property
     def w(self) -> np.ndarray:
         """The ridge estimate from the rounds so far, shape (d,)."""
@@ -489,14 +432,8 @@ class LinearAWV(FeatureRidge):
             solve_upper(self._U, row, len(row))
         return (w if self._outputs > 1 else w[0])[..., : self._width].copy()
 
-    def update(self, g: ArrayLike) -> Self:
-        """Refuse: least squares needs x and y, and a gradient is only their product.
-
-        Raises
-        ------
-        ValueError
-            Always.
-        """
+    def update(self, g: ArrayLike) -> None:
+        """Raise ValueError: least squares needs x and y, a gradient is only their product."""
         raise ValueError(
             f"{type(self).__name__} needs x and y, which the gradient g does not tell; use "
             "learn_one(x, y), or play g with OnlineNewtonStep or ExpConcaveFTRL"
@@ -510,16 +447,13 @@ class LinearRidge(LinearAWV):
 
     Parameters
     ----------
-    lam : float > 0
-        Regularisation.
-    discount : float in (0, 1]
-        Weight of a round in the next one's past, in all sums: 2 ** (-1 / h) for a half-life of h
-        rounds; 1 forgets nothing.
+    lam, discount
+        As in LinearAWV.
 
     Remarks
     -------
-    As published, but for the discount; see LinearAWV and PKAWV. No regret bound holds without a
-    bound on the forecasts.
+    As published, but for the discount (see PKAWV). No regret bound holds without a bound on the
+    forecasts.
 
     Examples
     --------

@@ -10,7 +10,6 @@ import numpy as np
 from oklnumba.components import losses
 from oklnumba.components.kernels import Kernel, check_kernel
 from oklnumba.core.checks import require
-from oklnumba.core.health import NO_MATRIX, Part
 from oklnumba.core.params import checked, clone, count, positive, random_seed
 from oklnumba.core.state import Coins, aligned_zeros
 from oklnumba.hot.bao2ks import ACCURACY, MOST, RESTARTS, SQUARE, bao2ks_forecasts, bao2ks_rounds
@@ -71,9 +70,8 @@ class BAO2KS(Learner):
     -------
     After the authors' code: without a loss the one-kernel form does not move; the observed loss (1
     - y f) / (1 + U) may be negative; epochs double the accuracy of the weights when eps^2 times the
-    loss in the epoch passes K ln(100 K). A reservoir without a horizon grows with ln t, so its
-    sample is only nearly uniform. The budget applies to each kernel in the second form too, where
-    the paper has none.
+    loss in the epoch passes K ln(100 K). A reservoir without a horizon grows with ln t: its sample
+    is nearly uniform. With several kernels each has the budget; the paper has none there.
 
     Examples
     --------
@@ -112,7 +110,7 @@ class BAO2KS(Learner):
 
     @property
     def probabilities(self) -> np.ndarray:
-        """With which each kernel is played, shape (K,), before small ones are frozen."""
+        """Probabilities to play each kernel, shape (K,), before small ones are frozen."""
         K = len(list_kernels(self.kernels))
         return self._p.copy() if self._width is not None else np.full(K, 1.0 / K)
 
@@ -159,13 +157,10 @@ class BAO2KS(Learner):
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         coins, out = self._coins.take(3 * len(X)).reshape(-1, 3), trace[:2]
-        self._play_rounds(
-            len(X),
-            lambda _: bao2ks_rounds(
-                X, y, coins, self._played, self._kernels, self._setting, self._counts,
-                *self._groups(), self._work, out,
-            ),
-        )  # fmt: skip
+        self._play_rounds(len(X), lambda _: bao2ks_rounds(
+            X, y, coins, self._played, self._kernels, self._setting, self._counts,
+            *self._groups(), self._work, out,
+        ))  # fmt: skip
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         forecasts = np.empty(len(X))
@@ -175,6 +170,3 @@ class BAO2KS(Learner):
             functions, p, reservoir, self._work, forecasts,
         )  # fmt: skip
         return forecasts
-
-    def _matrices(self) -> list[Part]:
-        return [NO_MATRIX]

@@ -47,14 +47,11 @@ class _OnDomain(LinearLearner):
             self._w[:] = 1.0 / d
         self._work = np.arange(d), aligned_zeros(d, d), aligned_zeros(d), aligned_zeros(d)
 
-    def _rounds(
-        self, X: np.ndarray, y: np.ndarray, loss: int, forecasts: np.ndarray
-    ) -> tuple[int, int]:
-        state = self._A, self._b, self._w
+    def _rounds(self, X: np.ndarray, y: np.ndarray, loss: int, out: np.ndarray) -> tuple[int, int]:
+        state, step = (self._A, self._b, self._w), 1.0 / self.alpha_tilde
         return exp_concave_rounds(
-            X, y, loss, 1.0 / self.alpha_tilde, self._domain, self.radius, state, self._work,
-            forecasts,
-        )  # fmt: skip
+            X, y, loss, step, self._domain, self.radius, state, self._work, out
+        )
 
     def _matrices(self) -> list[Part]:
         return [measure_dense_part("L^2 I + sum g g'", self._A)]
@@ -67,7 +64,7 @@ class ExpConcaveFTRL(EitherLearner):
     """FTRL for exp-concave losses, a form of the online Newton step (oco section 4, Theorem 6).
 
     w_t minimises sum_{s<t} <g_s, w> + alpha~ L^2 |w|^2 / 2 + sum_{s<t} alpha~ (g_s.(w - w_s))^2 / 2
-    over the domain.
+    over the domain. O(d^2) a round on the whole space, O(d^3) on the others.
 
     Parameters
     ----------
@@ -80,14 +77,14 @@ class ExpConcaveFTRL(EitherLearner):
     radius : float > 0, optional
         Of the ball, which needs one; the other domains refuse it.
     loss : str
-        A loss of losses.py, for the learner face.
+        As in OGD.
 
     Remarks
     -------
     Errata 46: the first term has alpha~, not alpha; and the theorem needs points in the domain,
-    which only "ball" and "simplex" guarantee. There the quadratic is minimised exactly each round,
-    in O(d^3): by Newton's method for the multiplier of the ball, by an active set on the simplex.
-    On the simplex the forecast 0 is reported for the first round; see ExponentiatedGradient.
+    which only "ball" and "simplex" guarantee. There the quadratic is minimised exactly: by Newton's
+    method for the multiplier of the ball, by an active set on the simplex. On the simplex the
+    forecast 0 is reported for the first round; see ExponentiatedGradient.
 
     Examples
     --------
@@ -98,6 +95,7 @@ class ExpConcaveFTRL(EitherLearner):
     """
 
     _REMEDY = "raise lipschitz or alpha_tilde, or scale the inputs and labels"
+    _block_rows = NewtonLearner._block_rows
 
     alpha_tilde: float = positive(0.1)
     _: KW_ONLY
@@ -109,7 +107,7 @@ class ExpConcaveFTRL(EitherLearner):
     def _check_params(self) -> None:
         super()._check_params()
         if self.domain == "ball":
-            require_positive("radius", self.radius)
+            require_positive("radius", self.radius)  # not None
         else:
             self._refuse_unused("it is that of domain='ball'; take this domain", "radius")
 
@@ -117,5 +115,4 @@ class ExpConcaveFTRL(EitherLearner):
         p = self._hyper
         if p.domain == "all":
             return _OnSpace(p.alpha_tilde, p.lipschitz)
-        radius = inf if p.radius is None else p.radius
-        return _OnDomain(p.alpha_tilde, p.lipschitz, p.domain, radius)
+        return _OnDomain(p.alpha_tilde, p.lipschitz, p.domain, p.radius or inf)

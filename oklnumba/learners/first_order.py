@@ -15,18 +15,7 @@ from oklnumba.components.potentials import check_p
 from oklnumba.core.checks import require_positive
 from oklnumba.core.health import Part, measure_dense_part
 from oklnumba.core.params import checked, choice, positive
-from oklnumba.hot.first_order import (
-    ADAGRAD,
-    ENTROPY,
-    GRADIENT_STEP,
-    LAZY_BALL,
-    LENGTH_STEPS,
-    P_NORM,
-    SQRT_STEPS,
-    STRONGLY_CONVEX,
-    Setting,
-    first_order_rounds,
-)
+from oklnumba.hot import first_order as hot
 from oklnumba.hot.primitives.jit import DIVERGED, DONE, LARGEST_FORECAST, NOT_FINITE
 from oklnumba.hot.primitives.linalg import dot
 from oklnumba.hot.primitives.losses import MISTAKE_LOSS, round_derivative
@@ -37,28 +26,27 @@ POWERS = {"constant": 0.0, "sqrt": 0.5, "strong": 1.0}  # of t in the step, for 
 
 
 class _FirstOrder(LinearLearner):
-    """Learners whose round takes O(d): one compiled loop, several update rules."""
+    """Learners whose round takes O(d): one compiled loop, several rules, ``_rule``."""
 
     _STATE = {"clock": ("clock",), "w": ("d",), "G": ("d",), "S": ("d",)}
     _UNBOUNDED = frozenset({"clock", "S"})  # sums of squares: the steps they divide are 0 then
 
-    def _settings(self) -> Setting:
+    def _settings(self) -> hot.Setting:
         """Return the hyper-parameters that the loop takes."""
-        raise NotImplementedError
+        given = vars(self._hyper)
+        return hot.Setting(**{name: given[name] for name in hot.Setting._fields if name in given})
 
     def _start(self, d: int) -> None:
         setting = self._settings()
         self._setting = tuple(float(value) for value in setting)
         self._make_state(clock=2, d=d)
         self._arrays = self._clock, self._w, self._G, self._S
-        if self._rule == ENTROPY:  # the first point is the centre of the simplex
+        if self._rule == hot.ENTROPY:  # the first point is the centre of the simplex
             self._w[:] = setting.scale / d
 
-    def _rounds(
-        self, X: np.ndarray, y: np.ndarray, loss: int, forecasts: np.ndarray
-    ) -> tuple[int, int]:
-        loop = self._loop(first_order_rounds, X)
-        return loop(X, y, loss, self._rule, self._setting, self._arrays, forecasts)
+    def _rounds(self, X: np.ndarray, y: np.ndarray, loss: int, out: np.ndarray) -> tuple[int, int]:
+        loop = self._loop(hot.first_order_rounds, X)
+        return loop(X, y, loss, self._rule, self._setting, self._arrays, out)
 
 
 class OGD(_FirstOrder):
@@ -67,22 +55,22 @@ class OGD(_FirstOrder):
     Parameters
     ----------
     eta : float > 0
-        Step size, of the first two schedules; the third refuses another than the default.
+        Step size, of the first two schedules.
     schedule : {"constant", "sqrt", "strong"}
         eta_t = eta, eta / sqrt(t) or 1 / (lam t).
     lam : float > 0, optional
         Strong convexity of the losses, for the schedule "strong" only.
     radius : float > 0, optional
-        Radius of the Euclidean ball of the projection; None: none.
+        Of the Euclidean ball to project on; None: no projection.
     loss : str
-        A loss of losses.py, for the learner face.
+        A loss of losses.py; the game face has no use for it.
 
     Remarks
     -------
-    With a constant step and no projection this is FTRL with |w|^2 / (2 eta). With a projection the
-    point itself is projected; LazyOGD projects the sum of gradients instead. The learner face with
-    the schedule "strong" plays lam |w|^2 / 2 + l(w.x, y), which is lam-strongly convex (oco section
-    3's example; with the hinge loss it is Pegasos); l alone is not.
+    With a constant step and no projection this is FTRL with |w|^2 / (2 eta). The projection is that
+    of the point; LazyOGD projects the sum of gradients. The learner face with the schedule "strong"
+    plays lam |w|^2 / 2 + l(w.x, y), which is lam-strongly convex (example of oco section 3; Pegasos
+    with the hinge loss); l alone is not.
 
     Examples
     --------
@@ -92,7 +80,7 @@ class OGD(_FirstOrder):
     array([-0.5,  0. ])
     """
 
-    _rule = GRADIENT_STEP
+    _rule = hot.GRADIENT_STEP
 
     eta: float = positive(0.1)
     _: KW_ONLY
@@ -116,16 +104,10 @@ class OGD(_FirstOrder):
         else:
             self._refuse_unused("it is for schedule='strong'; leave it out", "lam")
 
-    def _settings(self) -> Setting:
+    def _settings(self) -> hot.Setting:
         p = self._hyper
-        lam = p.lam or 0.0
-        return Setting(
-            eta=p.eta,
-            power=POWERS[p.schedule],
-            lam=lam,
-            radius=inf if p.radius is None else p.radius,
-            decay=lam if p.schedule == "strong" else 0.0,
-        )
+        lam, power = p.lam or 0.0, POWERS[p.schedule]  # lam is None but for "strong"
+        return hot.Setting(p.eta, power, lam, radius=p.radius or inf, decay=lam)
 
 
 class LazyOGD(_FirstOrder):
@@ -140,7 +122,7 @@ class LazyOGD(_FirstOrder):
     radius : float > 0
         Of the Euclidean ball.
     loss : str
-        A loss of losses.py, for the learner face.
+        As in OGD.
 
     Remarks
     -------
@@ -153,22 +135,18 @@ class LazyOGD(_FirstOrder):
     array([-0.6,  0.8])
     """
 
-    _rule = LAZY_BALL
+    _rule = hot.LAZY_BALL
 
     eta: float = positive(0.1)
     _: KW_ONLY
     radius: float = positive(1.0)
     loss: str = loss_field("squared")
 
-    def _settings(self) -> Setting:
-        p = self._hyper
-        return Setting(eta=p.eta, radius=p.radius)
-
 
 class PNorm(_FirstOrder):
     """The p-norm algorithm: FTRL with |w|_p^2 / (2 eta) (oco section 2.3, item 3).
 
-    Between gradient descent (p = 2) and, for p near 1, an algorithm for sparse comparators.
+    Gradient descent for p = 2; for p near 1 it suits sparse comparators.
 
     Parameters
     ----------
@@ -177,7 +155,7 @@ class PNorm(_FirstOrder):
     p : float, 1 < p <= 2
         2 log(d) / (2 log(d) - 1) suits comparators of small 1-norm.
     loss : str
-        A loss of losses.py, for the learner face.
+        As in OGD.
 
     Remarks
     -------
@@ -190,23 +168,19 @@ class PNorm(_FirstOrder):
     array([-3.,  4.])
     """
 
-    _rule = P_NORM
+    _rule = hot.P_NORM
 
     eta: float = positive(0.1)
     _: KW_ONLY
     p: float = checked(check_p, 1.5)
     loss: str = loss_field("squared")
 
-    def _settings(self) -> Setting:
-        p = self._hyper
-        return Setting(eta=p.eta, p=p.p)
-
 
 class ExponentiatedGradient(_FirstOrder):
     """Exponentiated gradient, or Hedge: FTRL with the entropy on a simplex (oco section 2.3).
 
-    w_i = scale exp(-eta sum g_i) / Z. As a game on losses of experts it is Hedge, and the name
-    ``Hedge`` is this class.
+    w_i = scale exp(-eta sum g_i) / Z. As a game on losses of experts it is Hedge; ``Hedge`` is this
+    class.
 
     Parameters
     ----------
@@ -215,14 +189,13 @@ class ExponentiatedGradient(_FirstOrder):
     scale : float > 0
         The simplex is {w >= 0, sum w = scale}.
     loss : str
-        A loss of losses.py, for the learner face.
+        As in OGD.
 
     Remarks
     -------
     oco Example 6.1 leaves the normalisation out. The learner face reports the forecast 0 in the
-    first round, as every learner here does before any data; the update of that round is at the
-    centre of the simplex, so that w is the point of the game. Negative weights: give the features
-    (x, -x).
+    first round, as every learner here does; the update of that round is at the centre of the
+    simplex, the point of the game. For negative weights give the features (x, -x).
 
     Examples
     --------
@@ -232,16 +205,12 @@ class ExponentiatedGradient(_FirstOrder):
     (array([0.5, 0.5]), array([0.7311, 0.2689]))
     """
 
-    _rule = ENTROPY
+    _rule = hot.ENTROPY
 
     eta: float = positive(0.1)
     _: KW_ONLY
     scale: float = positive(1.0)
     loss: str = loss_field("squared")
-
-    def _settings(self) -> Setting:
-        p = self._hyper
-        return Setting(eta=p.eta, scale=p.scale)
 
 
 Hedge = ExponentiatedGradient
@@ -254,12 +223,7 @@ class _AdaptiveSteps(_FirstOrder):
     eta: float
     sigma: float
 
-    @property
-    def _rule(self) -> int:  # the kind decides
-        return self.rule
-
-    def _settings(self) -> Setting:
-        return Setting(eta=self.eta, sigma=self.sigma)
+    _rule = property(lambda self: self.rule)  # the kind decides
 
 
 class _FullAdaGrad(LinearLearner):
@@ -274,15 +238,13 @@ class _FullAdaGrad(LinearLearner):
         self._make_state(d=d)
         np.fill_diagonal(self._S, self.sigma)
 
-    def _rounds(
-        self, X: np.ndarray, y: np.ndarray, loss: int, forecasts: np.ndarray
-    ) -> tuple[int, int]:
+    def _rounds(self, X: np.ndarray, y: np.ndarray, loss: int, out: np.ndarray) -> tuple[int, int]:
         # With O(d^3) a round the loop around it need not be compiled.
         for t, x in enumerate(X):
-            forecasts[t] = dot(x, self._w, len(x))
-            if not abs(forecasts[t]) < LARGEST_FORECAST:
+            out[t] = dot(x, self._w, len(x))
+            if not abs(out[t]) < LARGEST_FORECAST:
                 return t, DIVERGED
-            slope = round_derivative(loss, float(forecasts[t]), float(y[t]))
+            slope = round_derivative(loss, float(out[t]), float(y[t]))
             if slope != 0.0 and not self._learn(slope, x):
                 return t, NOT_FINITE
         return len(X), DONE
@@ -317,9 +279,9 @@ class AdaptiveFTRL(EitherLearner):
         Step size.
     sigma : float > 0
         At least the largest |g|^2 (of a coordinate, for "adagrad") for the cleanest bounds; not
-        for "sqrt", which refuses another than the default.
+        for "sqrt".
     loss : str
-        A loss of losses.py, for the learner face.
+        As in OGD.
 
     Remarks
     -------
@@ -332,7 +294,7 @@ class AdaptiveFTRL(EitherLearner):
     array([-0.7071,  0.8944])
     """
 
-    _RULES = {"sqrt": SQRT_STEPS, "gradient": LENGTH_STEPS, "adagrad": ADAGRAD}
+    _RULES = {"sqrt": hot.SQRT_STEPS, "gradient": hot.LENGTH_STEPS, "adagrad": hot.ADAGRAD}
 
     kind: str = choice((*_RULES, "adagrad_full"), "sqrt")
     _: KW_ONLY
@@ -362,13 +324,13 @@ class StronglyConvexFTRL(_FirstOrder):
     lam : float > 0
         Strong convexity of the losses.
     loss : str
-        A loss of losses.py, for the learner face. With the squared loss, which is not Lipschitz,
-        points can grow without bound where lam is far below |x|^2.
+        As in OGD. With the squared loss, which is not Lipschitz, points can grow without bound
+        where lam is far below |x|^2.
 
     Remarks
     -------
-    As published. The learner face plays lam |w|^2 / 2 + l(w.x, y), which is lam-strongly convex
-    (with the hinge loss the notes' example of a support vector machine); l alone is not.
+    As published. The learner face plays lam |w|^2 / 2 + l(w.x, y), which is lam-strongly convex; l
+    alone is not.
 
     Examples
     --------
@@ -377,15 +339,15 @@ class StronglyConvexFTRL(_FirstOrder):
     array([-0.5,  1. ])
     """
 
-    _rule = STRONGLY_CONVEX
+    _rule = hot.STRONGLY_CONVEX
     _REMEDY = "raise lam, or scale the inputs and labels"
 
     lam: float = positive(1.0)
     _: KW_ONLY
     loss: str = loss_field("hinge")
 
-    def _settings(self) -> Setting:
-        return Setting(lam=self._hyper.lam, decay=self._hyper.lam)
+    def _settings(self) -> hot.Setting:
+        return super()._settings()._replace(decay=self._hyper.lam)
 
 
 class _MistakeDriven(_FirstOrder):
@@ -395,9 +357,6 @@ class _MistakeDriven(_FirstOrder):
 
     def _loss(self) -> losses.Loss:
         return losses.get("hinge")
-
-    def _settings(self) -> Setting:
-        return Setting(eta=self._hyper.eta)
 
 
 class Perceptron(_MistakeDriven):
@@ -420,7 +379,7 @@ class Perceptron(_MistakeDriven):
     array([1., 2.])
     """
 
-    _rule = GRADIENT_STEP
+    _rule = hot.GRADIENT_STEP
 
     eta: float = positive(1.0)
 
@@ -438,8 +397,8 @@ class Winnow(_MistakeDriven):
     Remarks
     -------
     Labels are -1 and +1; runs record the hinge loss. Errata 42: the bound for data with margin 1 is
-    4 R^2 log d, not 2 R^2 log d. The forecast 0 is reported for the first round; see
-    ExponentiatedGradient. Whether that round is a mistake is decided at the centre of the simplex.
+    4 R^2 log d, not 2 R^2 log d. In the first round the forecast 0 is reported, but whether it is a
+    mistake is decided at the centre of the simplex.
 
     Examples
     --------
@@ -448,6 +407,6 @@ class Winnow(_MistakeDriven):
     array([0.7311, 0.2689])
     """
 
-    _rule = ENTROPY
+    _rule = hot.ENTROPY
 
     eta: float = positive(0.5)

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from oklnumba.components.features import Features, FourierFeatures, features_field
-from oklnumba.core.health import NO_MATRIX, Part
 from oklnumba.core.params import count, positive, random_seed, width
 from oklnumba.core.state import FeatureRows, aligned_zeros
 from oklnumba.hot.fogd import fogd_forecasts, fogd_rounds
@@ -21,7 +20,7 @@ ROWS = 120  # rounds whose features are kept at a time: few, so that they stay i
 class FOGD(Learner):
     """Fourier online gradient descent: w <- w - eta l'(w.z, y) z (Lu et al. 2016, Alg. 1).
 
-    O(r d) time a round for r features, mostly for these.
+    O(r d) time a round for r features.
 
     Parameters
     ----------
@@ -32,12 +31,11 @@ class FOGD(Learner):
     eta : float > 0
         Step size; of order 1/sqrt(n) for n rounds.
     sigma, n_frequencies, seed
-        Of the Fourier features; beside ``features`` values other than the default are refused.
+        Of the Fourier features of features=None.
 
     Remarks
     -------
-    z(x).z(x) = 1 here; code that leaves z unscaled has a step n_frequencies times smaller for the
-    same update.
+    z(x).z(x) = 1 here; where z is not scaled, a step n_frequencies times smaller does the same.
 
     Examples
     --------
@@ -63,11 +61,8 @@ class FOGD(Learner):
     def _check_params(self) -> None:
         super()._check_params()
         if self.features is not None:
-            self._refuse_unused(
-                "it is for the Fourier features of features=None; set it in features, or leave it "
-                "out",
-                "sigma", "n_frequencies", "seed",
-            )  # fmt: skip
+            why = "it is for the Fourier features of features=None; set it in features"
+            self._refuse_unused(why, "sigma", "n_frequencies", "seed")
 
     def _start(self, d: int) -> None:
         features = choose_features(self._hyper)
@@ -132,9 +127,6 @@ class FOGD(Learner):
         forecasts = np.empty(len(Z))
         fogd_forecasts(self._no_inputs, self._fourier, Z, self._w, forecasts)
         return forecasts
-
-    def _matrices(self) -> list[Part]:
-        return [NO_MATRIX]
 
 
 def choose_features(params: Any) -> Features:

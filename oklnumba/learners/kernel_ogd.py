@@ -6,15 +6,30 @@ from dataclasses import KW_ONLY
 
 import numpy as np
 
+from oklnumba.core.checks import require
 from oklnumba.core.params import count, flag, nonnegative, positive, random_seed
 from oklnumba.core.state import Coins
 from oklnumba.hot.kernel_ogd import FACTOR, bogd_rounds, kernel_ogd_rounds
 from oklnumba.hot.primitives.jit import ATOMS
-from oklnumba.learners.base.expansion import Expansion, check_decay
+from oklnumba.learners.base.expansion import Expansion
 from oklnumba.learners.base.learner import Trace, loss_field
 
 
-class KernelOGD(Expansion):
+class _Shrinking(Expansion):
+    """Kernel gradient descent whose function shrinks by 1 - eta lam each round."""
+
+    _: KW_ONLY
+    loss: str = loss_field("hinge")
+    eta: float = positive(0.1)
+    lam: float = nonnegative(0.0)
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        shrinks = self.eta * self.lam < 1.0
+        require(shrinks, "lam", self.lam, f"less than 1 / eta = {1.0 / self.eta:g}")
+
+
+class KernelOGD(_Shrinking):
     """Kernel online gradient descent: f <- (1 - eta lam) f - eta l'(f(x), y) k(x, .).
 
     NORMA (Kivinen, Smola and Williamson 2004) where lam > 0. With ``radius`` U the regret against
@@ -39,8 +54,8 @@ class KernelOGD(Expansion):
 
     Remarks
     -------
-    The forecast is made before the function shrinks (kafbox shrinks first). One common factor holds
-    the shrinking and the projections. NORMA's nu-trick is left out.
+    The forecast is made before the function shrinks (kafbox shrinks first). NORMA's nu-trick is
+    left out.
 
     Examples
     --------
@@ -53,39 +68,27 @@ class KernelOGD(Expansion):
     """
 
     _: KW_ONLY
-    loss: str = loss_field("hinge")
-    eta: float = positive(0.1)
-    lam: float = nonnegative(0.0)
     budget: int | None = count(2, None, optional=True)
     radius: float | None = positive(None, optional=True)
 
-    @property
-    def _factor(self) -> float:
-        return float(self._sums[FACTOR])
-
-    def _check_params(self) -> None:
-        super()._check_params()
-        check_decay(self.lam, self.eta)
+    _factor = property(lambda self: float(self._sums[FACTOR]))
 
     def _start(self, d: int) -> None:
         p = self._hyper
-        budget, radius = (np.inf if v is None else float(v) for v in (p.budget, p.radius))
-        self._setting = p.eta, p.lam, budget, radius
+        budget = float(p.budget or np.inf)
+        self._setting = p.eta, p.lam, budget, p.radius or np.inf
         self._start_expansion(d, budget, counts=2, sums=2)
         self._sums[FACTOR] = 1.0
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         loop, loss, out = self._loop(kernel_ogd_rounds, X), self._loss_code, trace[:2]
-        self._play_rounds(
-            len(X),
-            lambda first: loop(
-                X, y, first, self._kernel, loss, self._setting, self._counts, self._sums,
-                (self._atoms, self._a), self._work, out,
-            ),
-        )  # fmt: skip
+        self._play_rounds(len(X), lambda first: loop(
+            X, y, first, self._kernel, loss, self._setting, self._counts, self._sums,
+            (self._atoms, self._a), self._work, out,
+        ))  # fmt: skip
 
 
-class BOGD(Expansion):
+class BOGD(_Shrinking):
     """Bounded online gradient descent: at a full budget one atom is dropped at random.
 
     Zhao, Wang, Wu, Jin and Hoi 2012. The others are scaled so that the function stays the same in
@@ -96,13 +99,8 @@ class BOGD(Expansion):
 
     Parameters
     ----------
-    kernel : Kernel
-    loss : str
-        A loss of losses.py.
-    eta : float > 0
-        Step size.
-    lam : float >= 0
-        Regularisation, less than 1 / eta.
+    kernel, loss, eta, lam
+        As in KernelOGD.
     budget : int >= 2
         Most atoms.
     gamma : float > 0, optional
@@ -132,32 +130,21 @@ class BOGD(Expansion):
     _COINS = ("coins",)
 
     _: KW_ONLY
-    loss: str = loss_field("hinge")
-    eta: float = positive(0.1)
-    lam: float = nonnegative(0.0)
     budget: int = count(2, 400)
     gamma: float | None = positive(None, optional=True)
     seed: int = random_seed(0)
     weighted: bool = flag(False)
 
-    def _check_params(self) -> None:
-        super()._check_params()
-        check_decay(self.lam, self.eta)
-
     def _start(self, d: int) -> None:
         p = self._hyper
-        gamma = np.inf if p.gamma is None else p.gamma
-        self._setting = p.eta, p.lam, float(p.budget), gamma, float(p.weighted)
+        self._setting = p.eta, p.lam, float(p.budget), p.gamma or np.inf, float(p.weighted)
         self._coins = Coins(p.seed)
         self._start_expansion(d, float(p.budget))
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         loop, loss, out = self._loop(bogd_rounds, X), self._loss_code, trace[:2]
         coins = self._coins.take(len(X))
-        self._play_rounds(
-            len(X),
-            lambda first: loop(
-                X, y, coins, first, self._kernel, loss, self._setting, self._counts,
-                (self._atoms, self._a, self._diagonal), self._work, out,
-            ),
-        )  # fmt: skip
+        self._play_rounds(len(X), lambda first: loop(
+            X, y, coins, first, self._kernel, loss, self._setting, self._counts,
+            (self._atoms, self._a, self._diagonal), self._work, out,
+        ))  # fmt: skip

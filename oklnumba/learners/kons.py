@@ -18,18 +18,8 @@ from oklnumba.core.health import NO_MATRIX, Lower, Part, measure_part
 from oklnumba.core.inputs import NO_CURVATURE, refuse_beyond
 from oklnumba.core.params import choice, nonnegative, positive, random_seed, width, within
 from oklnumba.core.state import Coins, aligned_zeros
-from oklnumba.hot.kons import (
-    MEMBERS,
-    ROWS,
-    clipped_forecasts,
-    kons_append,
-    kons_corner,
-    kons_fold,
-    kons_function,
-    kons_rounds,
-    kons_rows,
-    sketched_kons_rounds,
-)
+from oklnumba.hot import kons as hot
+from oklnumba.hot.kons import MEMBERS, ROWS
 from oklnumba.hot.primitives.jit import ATOMS, DONE, STOPPED
 from oklnumba.hot.primitives.rows import kernel_block
 from oklnumba.learners.base.learner import Learner, Trace, loss_field
@@ -105,9 +95,8 @@ class _KernelForm(Curved):
             self._require_curvature("schedule='sqrt', or FOGD, a first-order learner")
 
     def _start(self, d: int) -> None:
-        p = self._hyper
-        self._kernel = p.kernel._code()
-        sqrt, loss = p.schedule == "sqrt", self._loss()
+        p, loss = self._hyper, self._loss()
+        self._kernel, sqrt = p.kernel._code(), p.schedule == "sqrt"
         self._step = p.eta or (losses.kons_step(p.loss, p.C) if sqrt else loss.curvature(p.C))
         self._make_state(d=d, counts=4, totals=1)
         self._L = np.zeros((0, 0))
@@ -156,9 +145,9 @@ class _KernelForm(Curved):
         cholesky.reserve_rows(self, ROWS, self._expected - self._played)
         m, r = int(self._counts[ATOMS]), int(self._counts[ROWS])
         coefs, rows, forecasts = np.empty(m), np.empty((len(X), m)), np.empty(len(X))
-        kons_function(self._function, m, r, np.empty(r), coefs)
+        hot.kons_function(self._function, m, r, np.empty(r), coefs)
         kernel_block(self._kernel, X, self._atoms, m, rows)
-        clipped_forecasts(rows, coefs, self._hyper.C, forecasts)
+        hot.clipped_forecasts(rows, coefs, self._hyper.C, forecasts)
         return forecasts
 
     def _matrices(self) -> list[Part]:
@@ -181,15 +170,14 @@ class _KernelForm(Curved):
 class KONS(_KernelForm):
     """Kernel online Newton step (kons Algorithm 1).
 
-    A projected Newton step in the whole RKHS: u_t = w_{t-1} - A_{t-1}^-1 g_{t-1}, then w_t is the
+    A projected Newton step in the RKHS: u_t = w_{t-1} - A_{t-1}^-1 g_{t-1}, then w_t is the
     projection of u_t onto {w : |w(x_t)| <= C} in the norm of A_{t-1}; A_t = A_{t-1} + eta_t g_t
-    g_t' and A_0 = alpha I. Its regret against every f with |f| <= C on the stream is at most
+    g_t', A_0 = alpha I. Its regret against every f with |f| <= C on the stream is at most
     ``theory.kons_bound`` (Theorem 1): logarithmic in the rounds for losses with curvature and eta_t
     = sigma, O(sqrt(t)) for the others and eta_t of order 1 / sqrt(t).
 
-    O(t^2) time a round and 4 t^2 bytes after t rounds (8 t^2 of address space), at the speed of
-    BLAS-3 in whole runs. Rounds with a loss of 0 on the flat part of a hinge or of the
-    epsilon-insensitive loss are not stored unless they are projected.
+    O(t^2) time a round and 4 t^2 bytes after t rounds (8 t^2 of address space). Rounds without
+    gradient and projection are not stored.
 
     Parameters
     ----------
@@ -203,28 +191,27 @@ class KONS(_KernelForm):
         Regularisation.
     eta : float > 0, optional
         Step size. None: the curvature sigma of the loss on [-C, C] or, with the schedule "sqrt", 1
-        / (L C) with the loss's Lipschitz constant L. If you know the effective dimension
-        beforehand, take ``theory.kons_step(loss, C, dimension)``.
+        / (L C), L the loss's Lipschitz constant; ``theory.kons_step(loss, C, dimension)`` where the
+        effective dimension is known beforehand.
     schedule : {"constant", "sqrt"}
         eta_t = eta or eta / sqrt(t).
     stop : float >= 0
         Learning ends with the first round whose Newton decrement g_t' A_t^-1 g_t is smaller
-        (section 6); later rounds only forecast.
+        (section 6).
 
     Remarks
     -------
-    Section 6 proposes ``stop`` for batch optimisation, where all rounds have the same loss: there
-    the excess loss in the last round of learning is at most sqrt(stop R / (1 - eta stop)) with R =
-    alpha |w*|^2 + R_G + R_D. On an ordinary stream one good forecast ends the learning.
+    ``stop`` is for batch optimisation, where all rounds have the same loss: there the excess loss
+    in the last round of learning is at most sqrt(stop R / (1 - eta stop)) with R = alpha |w*|^2 +
+    R_G + R_D. On an ordinary stream one good forecast ends the learning.
 
-    Errata 1 to 3: our kernel form holds for zero gradients too. They leave the inverse unchanged,
-    but a projection may still move w. Coefficients are updated in the coordinates of the factor,
-    where nothing of order 1 / alpha cancels: forecasts are off by what rounding the kernel's values
-    costs, about n 2e-16 / alpha for k(x, x) = 1.
+    Errata 1 to 3: our kernel form holds for zero gradients too, where a projection may still move
+    w. Coefficients are updated in the coordinates of the factor, where nothing of order 1 / alpha
+    cancels: rounding costs about n 2e-16 / alpha for k(x, x) = 1.
 
     If a loss has its kink at a forecast of exactly C (the hinge with C = 1, the absolute loss with
-    |y| = C), rounding decides its gradient at a repeated point, which may depend on how a run is
-    cut.
+    |y| = C), rounding decides its gradient at a repeated point, and may differ with the cut of a
+    run.
 
     Examples
     --------
@@ -251,35 +238,34 @@ class KONS(_KernelForm):
         offsets, H, L = np.empty(b), np.empty((b, b)), np.empty((b, b))
         block = L, np.empty(b), np.empty(b), np.empty(b)
         with cholesky.limit_threads(r, b):
-            kons_rows(self._kernel, X, self._function, self._counts, np.empty(m), offsets)
+            hot.kons_rows(self._kernel, X, self._function, self._counts, np.empty(m), offsets)
             solved = self._L[r : r + b, :r]
             cholesky.solve_rows(self._L, solved, r)
             columns = np.array(X.T, order="C")
-            kons_corner(self._kernel, X, columns, self._L, self._z, r, H, offsets)
+            hot.kons_corner(self._kernel, X, columns, self._L, self._z, r, H, offsets)
             cholesky.subtract_squares(solved, H)
             played, status = 0, DONE
             while played < b and status == DONE:
                 first, last = played, min(played + SPAN, b)
-                kons_fold(H, offsets, block, first, last)
+                hot.kons_fold(H, offsets, block, first, last)
                 cholesky.solve_rows(L, L[first:last, :first], first)
                 cholesky.subtract_squares(L[first:last, :first], H[first:last, first:last])
-                played, status = kons_rounds(
+                played, status = hot.kons_rounds(
                     H, offsets, y, steps, loss, self._setting, self._totals, block, (first, last),
                     trace.predictions,
                 )  # fmt: skip
-        kons_append(X[:played], loss, block, self._counts, self._function, trace.sizes)
+        hot.kons_append(X[:played], loss, block, self._counts, self._function, trace.sizes)
         return played, status
 
 
 class SketchedKONS(_KernelForm):
     """Sketched-KONS: KONS with only some of the rounds in its inverse (kons Algorithm 3).
 
-    After its label, round t enters A with probability p = max(min(beta tau, 1), gamma), where tau
-    estimates its leverage score by KORS on the rescaled points g sqrt(eta) phi. Its gradient counts
-    in any case. gamma = 1 is KONS; smaller gamma takes gamma^2 of the time and up to 1/gamma of the
-    regret (Theorem 3, ``theory.sketched_kons_bound``).
-
-    O(t + m^2) time a round for m points in the inverse, 8 (t d + m^2) bytes.
+    After its label, round t enters A with probability p = max(min(beta tau, 1), gamma), where KORS
+    estimates its leverage score tau on the rescaled points g sqrt(eta) phi; its gradient counts in
+    any case. gamma = 1 is KONS; smaller gamma takes gamma^2 of the time and up to 1/gamma of the
+    regret (Theorem 3, ``theory.sketched_kons_bound``). O(t + m^2) time a round for m points in the
+    inverse, 8 (t d + m^2) bytes.
 
     Parameters
     ----------
@@ -290,20 +276,19 @@ class SketchedKONS(_KernelForm):
     beta > 0, eps in (0, 1) : float
         Oversampling and accuracy of KORS.
     sampling : {"independent", "shared", "weighted"}
-        "independent": KORS tosses its own coins, and rounds in A have weight 1, as in the listing.
-        "shared": one coin a round, with probability p, decides about both, and KORS's weight is 1/p
+        "independent": KORS has its own coins, and rounds in A have weight 1, as in the listing.
+        "shared": one coin, with probability p, decides about both, and KORS's weight is 1/p
         (section 5, Corollary 1). "weighted": as "independent", but rounds in A have weight 1/p (A^w
-        of section 6): A is unbiased, R_D may be large, and no theorem holds.
+        of section 6): A is unbiased, and no theorem holds.
     seed : int
         Of the coins: ``[seed, 0]`` of KORS, ``[seed, 1]`` of the inverse.
 
     Remarks
     -------
     Errata 1 to 6 and 9: a round left out of the inverse keeps its gradient and its projection; KORS
-    sees the rescaled kernel, after the label. With a shared coin A is KORS's matrix without the
-    weights, and Corollary 1 holds: (1 - eps) p A_t <= p (KORS's A) <= A, p the least probability so
-    far, the first part with high probability for the beta of Theorem 2 (but see errata 61). With
-    two coins the second part may fail.
+    sees the rescaled kernel, after the label. With a shared coin Corollary 1 holds: (1 - eps) p A_t
+    <= p (KORS's A) <= A, p the least probability so far, the first part with high probability for
+    the beta of Theorem 2 (but see errata 61). With two coins the second part may fail.
 
     Examples
     --------
@@ -350,9 +335,7 @@ class SketchedKONS(_KernelForm):
         shared = self._hyper.sampling == "shared"
         rounds = y, self._choose_steps(n), coins if shared else kors_coins, coins
         out = trace.predictions, trace.sizes, self._totals
-        return self._play_with_room(
-            lambda first: sketched_kons_rounds(
-                X, rounds, first, self._kernel, loss, self._setting, self._counts,
-                self._function, (self._members, self._weights, self._kors), self._work, out,
-            )
-        )  # fmt: skip
+        return self._play_with_room(lambda first: hot.sketched_kons_rounds(
+            X, rounds, first, self._kernel, loss, self._setting, self._counts,
+            self._function, (self._members, self._weights, self._kors), self._work, out,
+        ))  # fmt: skip

@@ -18,10 +18,8 @@ class KRLS(Expansion):
     """Kernel recursive least squares with ALD (Engel, Mannor and Meir 2004).
 
     x_t joins the dictionary where its squared distance to the span is more than ``threshold``; the
-    coefficients are those of least squares over all past points, each projected on the span that
-    there was in its round.
-
-    O(m d + m^2) time a round for m atoms; the dictionary stays finite on bounded inputs.
+    coefficients are those of least squares over all past points, each projected on the span of its
+    round. O(m d + m^2) time a round for m atoms; the dictionary stays finite on bounded inputs.
 
     Parameters
     ----------
@@ -31,9 +29,9 @@ class KRLS(Expansion):
 
     Remarks
     -------
-    The inverse of the kernel matrix and the matrix P of the paper are replaced by two triangular
-    factors, in coordinates in which the kernel matrix is the identity: the same coefficients, and
-    no digits lost. An empty dictionary accepts any point. No regulariser, as published.
+    Two triangular factors take the place of the inverse of the kernel matrix and of the paper's P:
+    the same coefficients, and no digits lost. An empty dictionary accepts any point. No
+    regulariser, as published.
 
     Examples
     --------
@@ -57,13 +55,10 @@ class KRLS(Expansion):
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         loop, threshold, out = self._loop(krls_rounds, X), self._hyper.threshold, trace[:2]
-        self._play_rounds(
-            len(X),
-            lambda first: loop(
-                X, y, first, self._kernel, threshold, self._counts,
-                (self._atoms, self._a, self._R), (self._Q, self._z), self._work, out,
-            ),
-        )  # fmt: skip
+        self._play_rounds(len(X), lambda first: loop(
+            X, y, first, self._kernel, threshold, self._counts,
+            (self._atoms, self._a, self._R), (self._Q, self._z), self._work, out,
+        ))  # fmt: skip
 
     def _matrices(self) -> list[Part]:
         m = self.size

@@ -13,7 +13,7 @@ from oklnumba.core.health import UNIT, Part, Upper, measure_part
 from oklnumba.core.params import count, positive
 from oklnumba.core.state import aligned_zeros, round_up_to_vector
 from oklnumba.hot.newton import SMALL, USED, newton_forecasts, newton_rounds, sketched_newton_rounds
-from oklnumba.hot.primitives.jit import DONE, NEED_ROOM
+from oklnumba.hot.primitives.jit import NEED_ROOM
 from oklnumba.hot.primitives.linalg import all_finite, solve_upper
 from oklnumba.hot.primitives.losses import LINEAR_LOSS
 from oklnumba.hot.primitives.udu import TOGETHER
@@ -30,7 +30,7 @@ class NewtonLearner(LinearLearner):
     _STATE = {"U": ("r", "r"), "inv_d": ("r",), "c": ("r",)}
     _PADDED = frozenset({"U"})
     _C = inf
-    _ROWS = 512  # rounds whose padded inputs are kept at a time
+    _block_rows = 512
 
     def _begin_factor(self, d: int, start: float, eta: float) -> None:
         """Start at A = start I and w = 0."""
@@ -38,43 +38,24 @@ class NewtonLearner(LinearLearner):
         self._make_state(r=r)
         np.fill_diagonal(self._U, 1.0)
         self._inv_d[:] = 1.0 / start
-        self._eta = eta
-        self._factor = self._U, self._inv_d, self._c
+        self._eta, self._factor = eta, (self._U, self._inv_d, self._c)
         stride = self._U.shape[1]
         self._work = aligned_zeros(2 * TOGETHER + 1, stride), aligned_zeros(TOGETHER + 5, SMALL)
-        self._Z = aligned_zeros(self._ROWS, r)
+        self._Z = aligned_zeros(self._block_rows, r)
 
     def _pad(self, X: np.ndarray) -> np.ndarray:
         Z = self._Z[: len(X)]
         Z[:, : X.shape[1]] = X
         return Z
 
-    def _rounds(
-        self, X: np.ndarray, y: np.ndarray, loss: int, forecasts: np.ndarray
-    ) -> tuple[int, int]:
-        if len(X) > self._ROWS:
-            return self._in_parts(X, y, loss, forecasts)
+    def _rounds(self, X: np.ndarray, y: np.ndarray, loss: int, out: np.ndarray) -> tuple[int, int]:
         # Gradients alone do not say where the next x will lie: a game has no slab to project on.
         C = inf if loss == LINEAR_LOSS else self._C
-        Z = self._pad(X)
-        return newton_rounds(Z, y, loss, self._eta, C, self._factor, self._work, forecasts)
-
-    def _in_parts(
-        self, X: np.ndarray, y: np.ndarray, loss: int, forecasts: np.ndarray
-    ) -> tuple[int, int]:
-        for start in range(0, len(X), self._ROWS):
-            part = slice(start, start + self._ROWS)
-            played, status = self._rounds(X[part], y[part], loss, forecasts[part])
-            if status != DONE:
-                return start + played, status
-        return len(X), DONE
+        return newton_rounds(self._pad(X), y, loss, self._eta, C, self._factor, self._work, out)
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         forecasts = np.empty(len(X))
-        for start in range(0, len(X), self._ROWS):
-            part = slice(start, start + self._ROWS)
-            Z = self._pad(X[part])
-            newton_forecasts(Z, self._C, self._factor, self._work[0], forecasts[part])
+        newton_forecasts(self._pad(X), self._C, self._factor, self._work[0], forecasts)
         return forecasts
 
     def _point(self) -> np.ndarray:
@@ -83,13 +64,11 @@ class NewtonLearner(LinearLearner):
         return w[: self._width].copy()
 
     def _matrices(self) -> list[Part]:
-        d = int(self._width or 0)
+        d = self._width
         matrix = Upper(self._U, d, 1.0 / self._inv_d[:d])
-        bounded = self._C < inf
-        scale = self._C if bounded else 0.0
-        part = measure_part(NEWTON, matrix, [matrix.half_solve(self._c)], [scale])
+        part = measure_part(NEWTON, matrix, [matrix.half_solve(self._c)], [self._C])
         # Without a bound on forecasts nothing is known of their scale: the worst.
-        return [part if bounded else part._replace(error=UNIT * part.condition)]
+        return [part if self._C < inf else part._replace(error=UNIT * part.condition)]
 
     def _finite(self) -> bool:
         return all_finite(self._c) and all_finite(self._inv_d)
@@ -97,6 +76,8 @@ class NewtonLearner(LinearLearner):
 
 class _ProjectedStep(LinearLearner):
     """What the learners with a slab share: bounds on labels, and the curvature of the loss."""
+
+    _REMEDY = "raise alpha, or scale the inputs and labels"
 
     def _check_labels(self, y: np.ndarray) -> None:
         if self._loss().name == "squared":  # beyond C the loss has less curvature than the step
@@ -122,8 +103,8 @@ class OnlineNewtonStep(_ProjectedStep, NewtonLearner):
     """The online Newton step, projected on |w.x_t| <= C (kons Algorithm 1 with features for phi).
 
     w <- w - A^-1 g with A = alpha I + sum eta g g'; before the forecast w is projected, in the norm
-    of A, on the slab of points that forecast within [-C, C]. O(d^2) time and memory. Its game face
-    has no projection: a gradient does not tell the next x.
+    of A, on the slab of points that forecast within [-C, C]; O(d^2) a round. A game has no
+    projection, since a gradient does not tell the next x.
 
     Parameters
     ----------
@@ -138,9 +119,8 @@ class OnlineNewtonStep(_ProjectedStep, NewtonLearner):
 
     Remarks
     -------
-    KONS in the primal: with a linear kernel they make the same forecasts. A is kept as U' D U,
-    which neither drifts nor needs a matrix inverse. The exp-concave FTRL of oco Theorem 6 over the
-    whole space is the same recursion without the projection.
+    KONS with a linear kernel makes the same forecasts. A is kept as U' D U, which does not drift.
+    ExpConcaveFTRL over the whole space is the same recursion without the projection.
 
     Examples
     --------
@@ -149,8 +129,6 @@ class OnlineNewtonStep(_ProjectedStep, NewtonLearner):
     >>> round(learner.predict_one([1.0]), 4)
     0.6607
     """
-
-    _REMEDY = "raise alpha, or scale the inputs and labels"
 
     loss: str = loss_field("squared")
     _: KW_ONLY
@@ -173,14 +151,8 @@ class SketchedONS(_ProjectedStep):
     ----------
     rank : int >= 1
         Directions kept by the sketch.
-    alpha : float > 0
-        Regularisation.
-    eta : float > 0, optional
-        Weight of a gradient in A; None: the curvature of the loss on [-C, C].
-    C : float > 0
-        Bound on forecasts, as in OnlineNewtonStep.
-    loss : str
-        A loss of losses.py.
+    alpha, eta, C, loss
+        As in OnlineNewtonStep.
 
     Remarks
     -------
@@ -196,7 +168,6 @@ class SketchedONS(_ProjectedStep):
     """
 
     _STATE = {"S": ("rows", "d"), "R": ("rows", "rows"), "w": ("d",), "counts": ("counts",)}
-    _REMEDY = "raise alpha, or scale the inputs and labels"
 
     rank: int = count(1, 10)
     _: KW_ONLY
@@ -206,21 +177,19 @@ class SketchedONS(_ProjectedStep):
     loss: str = loss_field("squared")
 
     def _start(self, d: int) -> None:
-        self._alpha, self._eta, self._C = self._hyper.alpha, self._choose_eta(), self._hyper.C
-        rows = 2 * self._hyper.rank
+        p, rows = self._hyper, 2 * self._hyper.rank
+        self._alpha, self._eta, self._C = p.alpha, self._choose_eta(), p.C
         self._make_state(rows=rows, d=d, counts=1)
         self._work = aligned_zeros(rows), aligned_zeros(rows), aligned_zeros(d)
 
-    def _rounds(
-        self, X: np.ndarray, y: np.ndarray, loss: int, forecasts: np.ndarray
-    ) -> tuple[int, int]:
+    def _rounds(self, X: np.ndarray, y: np.ndarray, loss: int, out: np.ndarray) -> tuple[int, int]:
         # A game has no slab, as in NewtonLearner.
         setting = self._alpha, self._eta, inf if loss == LINEAR_LOSS else self._C
         done = 0
         while True:
             played, status = sketched_newton_rounds(
                 X[done:], y[done:], loss, setting, self._counts, (self._S, self._R), self._w,
-                self._work, forecasts[done:],
+                self._work, out[done:],
             )  # fmt: skip
             done += played
             if status != NEED_ROOM:
@@ -233,7 +202,7 @@ class SketchedONS(_ProjectedStep):
         square, vectors = np.maximum(square[::-1], 0.0), vectors[:, ::-1]
         rank = self._hyper.rank
         kept = square[:rank] - square[rank]
-        # Directions that are null to rounding are dropped, and with them division by 0.
+        # Directions that are null to rounding are dropped: no division by 0.
         m = int((kept > NULL_SQUARE * square[0]).sum())
         weights = np.sqrt(kept[:m] / square[:m])
         self._S[:m] = (vectors[:, :m] * weights).T @ self._S

@@ -110,7 +110,6 @@ class NOGD(_Mapped):
 
     Kernel gradient descent until the dictionary has ``budget`` atoms; then gradient descent on the
     leading ``rank`` Nystrom features of these atoms, from the projection of the function so far.
-
     O(B d) time a round, O(B rank) more where there is a loss; memory bounded by the budget B.
 
     Parameters
@@ -155,11 +154,10 @@ class SkeGD(_Mapped):
     """Sketched online gradient descent (Zhang and Liao 2019).
 
     Kernel gradient descent until the dictionary has ``budget`` atoms; then gradient descent on
-    features phi(x) = Q' k(x, sampled atoms), where Q comes from a count sketch S_p (budget x
-    sketch) and a column sample S_m of the kernel matrix K: with Phi_pp = S_p' K S_p ~ V_k Sigma_k
-    V_k' and Phi_pm = S_p' K S_m, Q = pinv(Phi_pm) V_k Sigma_k^{1/2}.
-
-    O(c d) time a round for c columns, O(c rank) more where there is a loss.
+    features phi(x) = Q' k(x, sampled atoms). With a count sketch S_p (budget x sketch) and a column
+    sample S_m of the kernel matrix K, Phi_pp = S_p' K S_p ~ V_k Sigma_k V_k' and Phi_pm = S_p' K
+    S_m, Q is pinv(Phi_pm) V_k Sigma_k^{1/2}. O(c d) time a round for c columns, O(c rank) more
+    where there is a loss.
 
     Parameters
     ----------
@@ -172,21 +170,21 @@ class SkeGD(_Mapped):
     columns : int >= 1
         Atoms sampled for the map, at most the budget.
     blocks : int >= 1
-        Blocks of the count sketch; each row has one entry +-1 / sqrt(blocks) in each.
+        Of the count sketch; each row has one entry +-1 / sqrt(blocks) in each.
     rank : int >= 1
         Features, at most sketch and columns.
     period : int >= 1, optional
-        Rounds with a loss between two updates of the sketches, each of which stores one more atom
-        and rebuilds the map; None: the map is made once, and memory is bounded by the budget.
+        Rounds with a loss between two updates of the sketches, which store one more atom and
+        rebuild the map; None: the map is made once, and memory is bounded by the budget.
     seed : int
         Of the sketch and the sample.
 
     Remarks
     -------
-    As in the authors' own code: a new map keeps only the forecast of the current point, w = f(x)
-    phi(x) / |phi(x)|^2, and only the atoms of the update rounds enter the sketches. Their period of
-    0.3 n needs the number of rounds n; by default we make one map. Our first map is cut to rank k
-    like the later ones.
+    As in the authors' code, a new map keeps only the forecast of the current point, w = f(x) phi(x)
+    / |phi(x)|^2, and only the atoms of the update rounds enter the sketches. Their period of 0.3 n
+    needs the number of rounds n; by default we make one map. Our first map has rank k like the
+    later ones.
 
     Examples
     --------
@@ -216,17 +214,15 @@ class SkeGD(_Mapped):
 
     def _check_params(self) -> None:
         super()._check_params()
-        domain = f"a multiple of blocks = {self.blocks}"
-        require(self.sketch % self.blocks == 0, "sketch", self.sketch, domain)
-        domain = f"at most budget = {self.budget}"
-        require(self.columns <= self.budget, "columns", self.columns, domain)
-        least = min(self.sketch, self.columns)
+        sketch, columns, blocks, budget = self.sketch, self.columns, self.blocks, self.budget
+        require(sketch % blocks == 0, "sketch", sketch, f"a multiple of blocks = {blocks}")
+        require(columns <= budget, "columns", columns, f"at most budget = {budget}")
+        least = min(sketch, columns)
         require(self.rank <= least, "rank", self.rank, f"at most sketch and columns, here {least}")
 
     def _start(self, d: int) -> None:
         p = self._hyper
-        period = np.inf if p.period is None else float(p.period)
-        super()._start(d, period, sketch=p.sketch, columns=p.columns)
+        super()._start(d, float(p.period or np.inf), sketch=p.sketch, columns=p.columns)
         # Sketch and sample depend on the seed only, not on the data.
         sample = np.random.default_rng([p.seed, 0]).choice(p.budget, p.columns, replace=False)
         self._sampled[:] = sample

@@ -99,9 +99,7 @@ class NystromAWV(Learner):
     of earlier floors do not involve it. So in every round A is exact, and the forecast is the
     argmin of the discounted loss over the whole past with the penalties as they stand.
 
-    Forecasts shrink new points: where labels have little noise, "ridge" loses less. On y = sin(x_1
-    + ... + x_5), 1000 rounds, mu = 0.1, the squared errors add up to 56, 67 and 126 at lam = 1, 0.1
-    and 0.01, those of "ridge" to 39, 15 and 11 (docs/awv_or_ridge.md).
+    Where labels have little noise, "ridge" loses less (docs/awv_or_ridge.md).
 
     Examples
     --------

@@ -25,12 +25,12 @@ class Diary(NamedTuple):
     Attributes
     ----------
     switch_round : int or None
-        t-bar, the round from which OMDR runs; None before it is known (t-bar = infinity).
+        t-bar, the round from which OMDR runs; None before.
     size : int
         Atoms in the dictionary, |S|.
     alignment : float
-        The sum of delta_t, which the paper uses as a proxy of the kernel alignment A_T; the regret
-        of POMD is at most 3 U sqrt(this + 3 D) + 9 U (``theory.pomdr_data_bound`` is sharper).
+        The sum of delta_t, the paper's proxy of the kernel alignment A_T; the regret of POMD is at
+        most 3 U sqrt(this + 3 D) + 9 U (``theory.pomdr_data_bound`` is sharper).
     removals : int
         Times half of the dictionary was merged into the other half.
     projections : int
@@ -52,6 +52,7 @@ class OptimisticDescent(OnSpan):
     }  # fmt: skip
     _REMEDY = "scale the inputs, or lower radius"
     _fixed_loss = "hinge"
+    _removing = np.inf, np.inf, 1.0  # switch_size, budget and rate_scale: no removals
 
     _: KW_ONLY
     radius: float = positive(25.0)
@@ -67,24 +68,18 @@ class OptimisticDescent(OnSpan):
         m, switch, removals, projections, _ = (int(v) for v in self._counts)
         return Diary(switch or None, m, float(self._sums[ALL_DELTA]), removals, projections)
 
-    @property
-    def _factored(self) -> int:
-        return int(self._counts[FACTORED])
+    _factored = property(lambda self: int(self._counts[FACTORED]))
 
     @property
     def norm(self) -> float:
         """The norm of f' that the rounds maintain, at most ``radius``."""
         return float(np.sqrt(self._sums[SQUARE])) if self._width is not None else 0.0
 
-    def _start(
-        self, d: int, switch_size: float = np.inf, budget: float = np.inf, rate_scale: float = 1.0
-    ) -> None:
-        p = self._hyper
-        self._setting = (
-            p.radius, p.zeta, p.ald_scale, float(p.horizon or 0), switch_size, budget, rate_scale,
-        )  # fmt: skip
+    def _start(self, d: int) -> None:
+        p, removing = self._hyper, self._removing
+        self._setting = p.radius, p.zeta, p.ald_scale, float(p.horizon or 0), *removing
         self._hint_row = aligned_zeros(p.hints)
-        self._start_expansion(d, budget, counts=5, sums=4, M=p.hints)
+        self._start_expansion(d, removing[1], counts=5, sums=4, M=p.hints)
         self._reserve({FACTORED: 1})
 
     def _arguments(self) -> tuple:
@@ -109,14 +104,12 @@ class POMD(OptimisticDescent):
     """POMD: optimistic mirror descent with gradients projected under ALD (pomdr eq. 2, 6 and 7).
 
     Hinge loss. Each round steps from f'_{t-1} against a hint, the mean gradient that the last
-    ``hints`` examples would have, and forecasts there. If the loss is positive, its gradient is
-    projected on the span of the dictionary where x_t is nearly in it (the ALD condition); else x_t
-    joins. The regret against |f| <= U is at most 6 U sqrt(A_T + 2 D) + 9 U with the kernel
-    alignment A_T (Corollary 1, for zeta = ald_scale = 1). Theorem 1 bounds the dictionary's size by
-    the decay of the kernel's eigenvalues (``theory.ald_budget_bound``): a few dozen atoms if it is
-    exponential, else very many.
-
-    O(m d + m^2) time a round for m atoms, 8 m (m + d) bytes.
+    ``hints`` examples would have, and forecasts there. A gradient is projected on the span of the
+    dictionary where x_t is nearly in it (the ALD condition); else x_t joins. The regret against |f|
+    <= U is at most 6 U sqrt(A_T + 2 D) + 9 U with the kernel alignment A_T (Corollary 1, for zeta =
+    ald_scale = 1). The decay of the kernel's eigenvalues bounds the dictionary (Theorem 1,
+    ``theory.ald_budget_bound``): a few dozen atoms if it is exponential, else very many. O(m d +
+    m^2) time a round for m atoms, 8 m (m + d) bytes.
 
     Parameters
     ----------
@@ -124,7 +117,7 @@ class POMD(OptimisticDescent):
     radius : float > 0
         U, the largest norm of f'.
     hints : int >= 1
-        M, how many of the last examples make the hint.
+        M, examples of the hint.
     zeta : float >= 0
         Exponent of the ALD threshold.
     ald_scale : float >= 0
@@ -136,8 +129,8 @@ class POMD(OptimisticDescent):
     -------
     Errata 26 to 28 and 34 to 37: |f'|^2 grows by lambda^2 |grad|^2; the learning rate has 3 D in
     place of 3, D the largest k(x, x) so far; an empty dictionary accepts any point; f_t is not
-    projected, f'_t is. A bordered Cholesky factor takes the place of the growing inverse, which
-    loses all digits after some 70 atoms.
+    projected, f'_t is. A Cholesky factor takes the place of the inverse, which loses all digits
+    after some 70 atoms.
 
     Examples
     --------
@@ -157,10 +150,9 @@ class POMDR(OptimisticDescent):
     """POMDR: projected optimistic mirror descent, then with removing (pomdr Algorithm 1).
 
     POMD until the dictionary has ``switch_size`` atoms; then OMDR: every x_t with a loss joins, and
-    at ``budget`` atoms the newest half is merged into the oldest. Regret against |f| <= U: that of
-    POMD, 6 U sqrt(A_T + 2 D) + 9 U, without removals (Corollary 1).
-
-    O(m d + m^2) time a round for m atoms in POMD, O(m d) in OMDR; memory bounded by the budget.
+    at ``budget`` atoms the newest half is merged into the oldest. Without removals the regret is
+    that of POMD (Corollary 1). O(m d + m^2) time a round for m atoms in POMD, O(m d) in OMDR;
+    memory bounded by the budget.
 
     Parameters
     ----------
@@ -172,7 +164,7 @@ class POMDR(OptimisticDescent):
     budget : int >= 2, even
         B, atoms at which half of the dictionary is removed.
     rate_scale : float >= 0
-        Factor of the learning rate after the first removal; 1 in the theory, 0.05 or 0.1 in the
+        Of the learning rate after the first removal; 1 in the theory, 0.05 or 0.1 in the
         experiments.
 
     Remarks
@@ -201,11 +193,12 @@ class POMDR(OptimisticDescent):
 
     def _check_params(self) -> None:
         super()._check_params()
-        domain = "even, for half of it is removed at a time"
-        require(self.budget % 2 == 0, "budget", self.budget, domain)
+        even = self.budget % 2 == 0
+        require(even, "budget", self.budget, "even, for half of it is removed at a time")
         below = self.switch_size is None or self.switch_size < self.budget
         require(below, "switch_size", self.switch_size, f"less than budget = {self.budget}")
 
     def _start(self, d: int) -> None:
         p = self._hyper
-        super()._start(d, float(p.switch_size or 0), float(p.budget), p.rate_scale)
+        self._removing = float(p.switch_size or 0), float(p.budget), p.rate_scale
+        super()._start(d)

@@ -18,10 +18,8 @@ class Projectron(OnSpan):
 
     Orabona, Keshet and Caputo 2009. At a mistake x_t joins the dictionary if it is farther than
     ``threshold`` from its span, else the update is projected on the span. Projectron++
-    (``aggressive``) also takes projected steps where the margin is below 1.
-
-    O(m d) time a round for m atoms, O(m^2) at a mistake; the dictionary stays finite on bounded
-    inputs.
+    (``aggressive``) also takes projected steps where the margin is below 1. O(m d) time a round for
+    m atoms, O(m^2) at a mistake; the dictionary stays finite on bounded inputs.
 
     Parameters
     ----------
@@ -36,9 +34,8 @@ class Projectron(OnSpan):
     Remarks
     -------
     The distance itself is compared with the threshold, as in the paper; the author's code (DOGMA)
-    compares its square. An empty dictionary accepts any point. At threshold 0, where only the
-    budget B limits the dictionary, Projectron++ uses 1/4 sqrt((B + 1) / ln(B + 1)) for 1 /
-    threshold, as other budgeted versions do, or infinity without a budget.
+    compares its square. An empty dictionary accepts any point. At threshold 0 Projectron++ takes
+    1/4 sqrt((B + 1) / ln(B + 1)) for 1 / threshold with a budget B, infinity without one.
 
     Examples
     --------
@@ -61,21 +58,18 @@ class Projectron(OnSpan):
 
     def _start(self, d: int) -> None:
         p = self._hyper
-        budget = np.inf if p.budget is None else float(p.budget)
+        budget = float(p.budget or np.inf)
         slack = np.inf  # 1 / threshold, or what takes its place
         if p.threshold > 0.0:
             slack = 1.0 / p.threshold
-        elif p.budget is not None:
+        elif p.budget:
             slack = 0.25 * float(np.sqrt((budget + 1.0) / np.log(budget + 1.0)))
         self._setting = p.threshold, budget, float(p.aggressive), slack
         self._start_expansion(d, budget)
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         loop, out = self._loop(projectron_rounds, X), trace[:2]
-        self._play_rounds(
-            len(X),
-            lambda first: loop(
-                X, y, first, self._kernel, self._setting, self._counts,
-                (self._atoms, self._a, self._R), self._work, out,
-            ),
-        )  # fmt: skip
+        self._play_rounds(len(X), lambda first: loop(
+            X, y, first, self._kernel, self._setting, self._counts,
+            (self._atoms, self._a, self._R), self._work, out,
+        ))  # fmt: skip

@@ -25,9 +25,8 @@ class ProsNKONS(Curved):
     adaptive embedding" (NIPS), Algorithm 1. KORS decides whether x_t joins the dictionary; then the
     projected Newton step of KONS is played in the dictionary's span, with A = alpha I + sum (eta /
     2) g g'. When the dictionary grows, Pros-N-KONS starts again (w = 0, A = alpha I), and CON-KONS
-    (``restart=False``) goes on with w and A.
-
-    O(m^2) time a round and 8 m (d + 3 m) bytes for m atoms, whatever the number of rounds.
+    (``restart=False``) goes on with w and A. O(m^2) time a round and 8 m (d + 3 m) bytes for m
+    atoms, whatever the number of rounds.
 
     Parameters
     ----------
@@ -40,8 +39,8 @@ class ProsNKONS(Curved):
         span comes to the RKHS.
     sampler : {"kors", "kors_listed"} or float in (0, 1]
         How points join the dictionary. "kors_listed" has the weights 1/p on both sides as in the
-        printed code (errata 16), which gives smaller dictionaries. A number is the probability of
-        uniform sampling, which has no mu, beta and eps.
+        printed code (errata 16): smaller dictionaries. A number is the probability of uniform
+        sampling, which has no mu, beta and eps.
     restart : bool
         False: CON-KONS.
     seed : int
@@ -49,10 +48,9 @@ class ProsNKONS(Curved):
 
     Remarks
     -------
-    The embedding of the paper, Sigma^-1 U' k, is replaced by R^-T k with K = R' R: a rotation of
-    it, which leaves all forecasts as they are and grows by one entry an atom. K has 1e-14 k(x, x)
-    added to its diagonal (NUGGET). Restarts cost much on short streams: each new atom brings a
-    forecast of 0 and a fresh A.
+    The embedding Sigma^-1 U' k of the paper is replaced by a rotation of it, R^-T k with K = R' R:
+    the same forecasts. K has 1e-14 k(x, x) added to its diagonal (NUGGET). Restarts cost much on
+    short streams: each new atom brings a forecast of 0 and a fresh A.
 
     Examples
     --------
@@ -125,12 +123,9 @@ class ProsNKONS(Curved):
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         coins, loss, out = self._coins.take(len(X)), self._loss_code, trace[:2]
-        self._play_rounds(
-            len(X),
-            lambda first: pros_n_kons_rounds(
-                X, y, coins, first, self._kernel, loss, *self._arguments(), out
-            ),
-        )
+        self._play_rounds(len(X), lambda first: pros_n_kons_rounds(
+            X, y, coins, first, self._kernel, loss, *self._arguments(), out
+        ))  # fmt: skip
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         forecasts = np.empty(len(X))

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 
 from oklnumba.components import losses
 from oklnumba.components.kernels import Kernel, kernel_field
-from oklnumba.core.checks import require
-from oklnumba.core.health import NO_MATRIX, Part, Upper, measure_part
+from oklnumba.core.health import Part, Upper, measure_part
 from oklnumba.core.state import aligned_zeros
 from oklnumba.hot.primitives.expansion import expansion_forecasts
 from oklnumba.hot.primitives.jit import ATOMS
@@ -56,8 +54,7 @@ class Expansion(Learner):
         self, d: int, largest: float, counts: int = 1, sums: int = 1, **lengths: int
     ) -> None:
         """Make the state for at most ``largest`` atoms, infinity where there is no budget."""
-        self._kernel = self._hyper.kernel._code()
-        self._largest = largest
+        self._kernel, self._largest = self._hyper.kernel._code(), largest
         self._make_state(d=d, counts=counts, sums=sums, **lengths)
         self._reserve({ATOMS: 1})
 
@@ -69,20 +66,14 @@ class Expansion(Learner):
         work = aligned_zeros(3, max(rooms[ATOMS], len(self._atoms)))
         return super()._make_buffers(rooms) | {"work": work}
 
-    def _matrices(self) -> list[Part]:
-        return [NO_MATRIX]
-
     def _forecast(self, X: np.ndarray) -> np.ndarray:
-        loop, single = expansion_forecasts, self._single
+        single, loop, function = self._single, expansion_forecasts, (self._atoms, self._a)
         if single is None or X is not single.X:
-            forecasts = np.empty(len(X))
+            out = np.empty(len(X))
         else:
-            loop, forecasts = single.enter(loop), single.trace.predictions
-        loop(
-            X, self._kernel, (self._atoms, self._a), self._counts, self._factor, self._work,
-            forecasts,
-        )  # fmt: skip
-        return forecasts
+            loop, out = single.enter(loop), single.trace.predictions
+        loop(X, self._kernel, function, self._counts, self._factor, self._work, out)
+        return out
 
 
 class OnSpan(Expansion):
@@ -109,16 +100,11 @@ def measure_span(
     functions: Iterable[np.ndarray],
     scales: Iterable[float],
 ) -> Part:
-    """Return the part of R' R = K, the kernel matrix of m atoms (m, d).
+    """Return the part of R' R = K, the kernel matrix of atoms (m, d).
 
-    functions : (m,) each, one for each output, in the coordinates R^-T k; scales : of its labels.
+    functions : (m,), one for each output, in the coordinates R^-T k; scales : of its labels.
     """
     matrix = Upper(R, len(atoms))
     reach = float(np.sqrt(kernel.diag(atoms).max()))  # |R^-T k(x, atoms)| <= |k(x, .)|
     solutions = [matrix.half_solve(w) for w in functions]
     return measure_part("the kernel matrix of the dictionary", matrix, solutions, scales, reach)
-
-
-def check_decay(lam: Any, eta: float) -> None:
-    """Raise ValueError unless lam is a regularisation by which a step shrinks, eta lam < 1."""
-    require(eta * lam < 1.0, "lam", lam, f"less than 1 / eta = {1.0 / eta:g}")

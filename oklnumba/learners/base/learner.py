@@ -40,7 +40,7 @@ from oklnumba.components.kernels import Kernel
 from oklnumba.core import inputs
 from oklnumba.core.files import read_npz, refuse_damage, write_npz
 from oklnumba.core.guard import locked
-from oklnumba.core.health import Health, Part, warn_of
+from oklnumba.core.health import NO_MATRIX, Health, Part, warn_of
 from oklnumba.core.inputs import cut_blocks, make_compilable
 from oklnumba.core.params import Params, checked, clone, describe, from_spec, to_spec
 from oklnumba.core.state import INTERRUPTED, State, select_prefix
@@ -302,7 +302,7 @@ class Learner(State, Params):
 
     def _matrices(self) -> list[Part]:
         """Return the parts of its matrices, for ``health``; called after some data only."""
-        return []
+        return [NO_MATRIX]
 
     # ---- rounds ----
 

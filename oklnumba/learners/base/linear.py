@@ -1,21 +1,20 @@
 """The base of linear learners, with two faces: a game, and the learner of this package.
 
 - the game: ``reset(d)``, then each round plays ``w`` and ``update(g)`` takes a (sub)gradient of the
-  round's loss at it. Any convex losses will do.
+  round's convex loss at it;
 - the learner: features x, label y, forecast w.x, loss l(w.x, y), whose gradient l'(w.x, y) x closes
   the round; compiled, through ``okl.run``.
 """
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from oklnumba.core import inputs
 from oklnumba.core.checks import require_count
-from oklnumba.core.health import NO_MATRIX, Part
 from oklnumba.core.state import INTERRUPTED
 from oklnumba.hot.primitives.jit import DONE, NOT_FINITE
 from oklnumba.hot.primitives.linalg import all_finite, product_rows
@@ -23,15 +22,8 @@ from oklnumba.hot.primitives.losses import LINEAR_LOSS
 from oklnumba.learners.base.learner import Learner, Trace
 
 
-class LinearLearner(Learner):
-    """A point w in R^d for each round; the base of all linear learners.
-
-    A subclass declares its arrays in ``_STATE``, all of fixed lengths, and has ``_start`` (make the
-    state) and ``_rounds`` (play rounds, of a loss by its code, and return how many and a status);
-    ``_point`` where w is not kept as such.
-    """
-
-    _REMEDY = "lower eta, or scale the inputs and labels"
+class Game(Learner):
+    """A learner whose ``reset`` can start a game in R^d."""
 
     def reset(self, d: int | None = None) -> Self:
         """Go back to no data, or start a game in R^d; return self.
@@ -40,18 +32,23 @@ class LinearLearner(Learner):
         ----------
         d : int >= 1, optional
             Number of coordinates; None: given by the first gradient or input.
-
-        Raises
-        ------
-        ValueError
-            If d or a hyper-parameter is out of range.
         """
-        if d is not None:
-            d = require_count("d", d, 1)
-        super().reset()
-        if d is not None:
-            self._begin(int(d))
+        if d is None:
+            return super().reset()
+        d = require_count("d", d, 1)
+        super().reset()._begin(d)
         return self
+
+
+class LinearLearner(Game):
+    """A point w in R^d for each round; the base of all linear learners.
+
+    A subclass declares its arrays in ``_STATE``, all of fixed lengths, and has ``_start`` (make the
+    state) and ``_rounds`` (play rounds, of a loss by its code, and return how many and a status);
+    ``_point`` where w is not kept as such.
+    """
+
+    _REMEDY = "lower eta, or scale the inputs and labels"
 
     @property
     def w(self) -> np.ndarray:
@@ -86,9 +83,9 @@ class LinearLearner(Learner):
         """Number of weights; 0 before any data."""
         return self._width or 0
 
-    def _close(self, X: np.ndarray, y: np.ndarray, loss: int, forecasts: np.ndarray) -> None:
+    def _close(self, X: np.ndarray, y: np.ndarray, loss: int, out: np.ndarray) -> None:
         """Play rounds and count them; trouble is an error."""
-        played, status = self._rounds(X, y, loss, forecasts)
+        played, status = self._rounds(X, y, loss, out)
         if status != DONE:
             self._raise_status(status, played)
         if not self._finite():
@@ -111,12 +108,7 @@ class LinearLearner(Learner):
         product_rows(X, self._point(), forecasts)
         return forecasts
 
-    def _matrices(self) -> list[Part]:
-        return [NO_MATRIX]
-
-    def _rounds(
-        self, X: np.ndarray, y: np.ndarray, loss: int, forecasts: np.ndarray
-    ) -> tuple[int, int]:
+    def _rounds(self, X: np.ndarray, y: np.ndarray, loss: int, out: np.ndarray) -> tuple[int, int]:
         raise NotImplementedError
 
     def _point(self) -> np.ndarray:
@@ -137,28 +129,8 @@ class EitherLearner(LinearLearner):
         raise NotImplementedError
 
     def _start(self, d: int) -> None:
-        self._algorithm = self._choose()
-        self._algorithm._open(d)
-
-    def _rounds(
-        self, X: np.ndarray, y: np.ndarray, loss: int, forecasts: np.ndarray
-    ) -> tuple[int, int]:
-        return self._algorithm._rounds(X, y, loss, forecasts)
-
-    def _forecast(self, X: np.ndarray) -> np.ndarray:
-        return self._algorithm._forecast(X)
-
-    def _point(self) -> np.ndarray:
-        return self._algorithm._point()
-
-    def _finite(self) -> bool:
-        return self._algorithm._finite()
-
-    def _matrices(self) -> list[Part]:
-        return self._algorithm._matrices()
-
-    def _state(self) -> dict[str, Any]:
-        return self._algorithm._state()
-
-    def _restore(self, state: dict[str, Any]) -> None:
-        self._algorithm._restore(state)
+        algorithm = self._choose()
+        algorithm._open(d)
+        methods = "_rounds", "_forecast", "_point", "_finite", "_matrices", "_state", "_restore"
+        for name in methods:
+            setattr(self, name, getattr(algorithm, name))

@@ -1,4 +1,4 @@
-"""Buffers of single rounds from Python, kept between rounds so that none of them makes arrays."""
+"""Buffers of single rounds from Python, so that a round makes no arrays."""
 
 from __future__ import annotations
 
@@ -19,20 +19,10 @@ FLOAT64 = np.dtype(np.float64)
 class SingleRound:
     """The input, the label and the trace of one round, which the next one overwrites.
 
-    A plain point or label is checked and copied here; ``inputs`` says what is wrong with others.
-
-    Attributes
-    ----------
-    X : ndarray of shape (1, d)
-    y : ndarray of shape (1,)
-    trace : Trace
-    inputs : int
-        How many different inputs there have been: what was made of one holds until this changes.
-    kept : object
-        Arguments of the learner's loops, which it may keep for the next round.
-    entries : dict
-        Machine code of loops, by their ids. Weak references, so that adding up what a learner
-        holds does not add up numba.
+    A plain point or label is checked and copied here; ``core.inputs`` says what is wrong with
+    others. ``inputs`` counts the different inputs: what was made of one holds until it changes.
+    ``kept`` is the learner's own, arguments of its loops; ``entries`` is the machine code of loops
+    by their ids, in weak references, so that the size of a learner does not include numba.
     """
 
     __slots__ = ("X", "classes", "entries", "inputs", "kept", "take", "trace", "x", "y")
@@ -46,12 +36,12 @@ class SingleRound:
     def take_point(self, x: Any) -> bool:
         """Copy a finite vector of float64 of the width so far; False for anything else."""
         # carray: contiguous, aligned and writeable. Other arrays would be compiled for again.
-        if type(x) is np.ndarray and x.dtype is FLOAT64 and x.ndim == 1 and x.flags.carray:
-            taken = self.take()(x, self.x)
-            if taken != SAME:
-                self.inputs += 1
-            return taken != REFUSED
-        return False
+        if type(x) is not np.ndarray or x.dtype is not FLOAT64 or x.ndim != 1 or not x.flags.carray:
+            return False
+        taken = self.take()(x, self.x)
+        if taken != SAME:
+            self.inputs += 1
+        return taken != REFUSED
 
     def take_label(self, y: Any) -> bool:
         """Copy a finite float, -1 or +1 where the loss asks for it; False for others."""
