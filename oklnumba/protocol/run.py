@@ -75,78 +75,65 @@ def run(
 ) -> Run:
     """Play the online protocol: at each round forecast, then see the label, then update.
 
-    Gives the same forecasts as the loop ``learner.predict_one(x); learner.learn_one(x, y)``,
-    compiled.
+    The forecasts are those of the loop ``learner.predict_one(x); learner.learn_one(x, y)``.
 
     Parameters
     ----------
-    learner : Learner, OneVsRest, MultiOutput or OnlineToBatch
+    learner : Learner
         Goes on from where it stands; afterwards it has played these rounds too.
     X : array_like or scipy.sparse of shape (n, d), or iterable of pairs (X, y)
-        Frames and tables of pandas, polars and pyarrow too: all give the same bits. Memory-mapped
-        float64 arrays are read piece by piece, other types are converted first, sparse rows are
-        made dense block by block; pairs are for streams larger than memory,
-        such as files: ``okl.stream``.
+        Frames of pandas, polars and pyarrow too. Memory-mapped float64 arrays are read piece by
+        piece, sparse rows made dense block by block; pairs are for streams larger than memory,
+        such as ``okl.stream``.
     y : array_like of shape (n,), optional
-        Labels, (n, K) for MultiOutput, in the order of the rows (the index of a Series does not
-        matter); None if X is an iterable of pairs.
+        Labels, (n, K) for MultiOutput, in the order of the rows; None if X is an iterable of pairs.
     loss : str, optional
         Loss that is recorded; None: the learner's own.
     progress : bool
         Show a progress bar.
     time_limit : float, optional
-        Seconds in the learner after which the run ends, at that end of a block of rounds which is
-        nearest. Blocks end after 64 rounds, 128, 256, ... up to what the learner takes in one go,
-        and then after multiples of that.
+        Seconds in the learner after which the run ends, at the nearest end of a block. Blocks end
+        after 64, 128, 256, ... rounds, and from the learner's largest block on after multiples of
+        that.
     checkpoint : path, optional
-        File that holds learner and run. If it exists the run goes on from it, with the same data
-        from the start and a fresh learner of the same hyper-parameters; the result is that of a run
-        in one go, to the bit, where ``every`` and the pairs of an iterable are the same, too. (Cuts
-        elsewhere change the last digits of learners that take blocks by BLAS: KernelAWV,
-        KernelRidge, KONS, OnlineNewtonStep, ExpConcaveFTRL.) Each save writes all rounds that are
-        kept; ``record=k`` keeps them few.
+        File that holds learner and run. If it exists, the run goes on from it: pass the same data
+        from the start and a fresh learner of the same hyper-parameters. The result is that of a run
+        in one go, to the bit, for the same ``every`` and the same pairs. (Other cuts change the
+        last digits of learners that take blocks by BLAS: KernelAWV, KernelRidge, KONS,
+        OnlineNewtonStep, ExpConcaveFTRL.) Each save writes all rounds that are kept; ``record=k``
+        keeps few.
     every : int >= 1, optional
-        Rounds between two saves and readings of the clock; None: about every minute.
+        Rounds between two saves; None: about a minute.
     record : "all", int k >= 1 or "none"
-        What the run keeps: every round; rounds k, 2 k, 3 k, ... and the last one; or the last one
-        alone, so that memory and checkpoint do not grow with the run. ``Run.recorded`` says which
-        rounds, and what is kept of them is the same; sums and means are over all rounds.
+        Keep every round, every k-th and the last, or the last alone, so that memory and checkpoint
+        stay small. ``Run.recorded`` says which rounds; sums and means are over all rounds.
     resume : bool
         With a checkpoint: the data starts where the checkpoint ends, for a stream that cannot be
-        replayed; ``Run.load(checkpoint).rounds`` says where that is. Without the file the run
-        starts from the beginning.
-
-    Returns
-    -------
-    Run
+        replayed; ``Run.load(checkpoint).rounds`` says where that is.
 
     Raises
     ------
     ValueError
-        If the data or an argument is not valid: for arrays before the first round, for an iterable
-        before the first round of the bad pair. If the checkpoint is damaged or of another run.
+        If arrays are not valid, before the first round; if a pair is not, before its first round;
+        if the checkpoint is damaged or of another run.
     FloatingPointError
         If the numbers of a round are beyond double precision, or a first-order learner diverges (a
         forecast beyond 1e100); the message names the round and what to change.
-    KeyboardInterrupt
-        At the second Ctrl-C, as below.
     RuntimeError
         If the learner had an error in mid-round before, until its ``reset``.
-
-    Notes
-    -----
-    In the main thread the first Ctrl-C ends the run after the present block of rounds, as a time
-    limit does: the Run so far is returned, ``finished`` is False and ``interrupted`` True, and the
-    checkpoint is written. The second raises KeyboardInterrupt at once; the learner, which may be in
-    mid-round, then asks for ``reset`` or the last checkpoint. With a checkpoint SIGTERM ends the
-    run as Ctrl-C does.
 
     Warns
     -----
     UserWarning
-        Before the learner's first round, once: if Taylor features hold little of the kernel on the
-        first inputs, if a kernel is 0 or 1 between nearly all of them, or if all labels are 0 and
-        1, which squared loss takes for a regression.
+        Before the first round, if Taylor features or a kernel do not suit the first inputs, or all
+        labels are 0 and 1, which squared loss takes for a regression.
+
+    Notes
+    -----
+    In the main thread the first Ctrl-C ends the run after the present block, as a time limit does:
+    the run so far is returned with ``interrupted`` True, and the checkpoint is written. The second
+    raises KeyboardInterrupt at once; the learner may be in mid-round then, and asks for ``reset``
+    or the last checkpoint. With a checkpoint SIGTERM acts as Ctrl-C does.
 
     Examples
     --------

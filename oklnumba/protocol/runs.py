@@ -19,31 +19,28 @@ SUMS = {"losses": "loss_sums", "mistakes": "mistake_sums"}  # where not every ro
 
 
 class Certificate(NamedTuple):
-    """Regret in the learner's own space and its bound at every round, for squared loss.
+    """Regret in the learner's own space and its bound after every round, for squared loss.
 
-    A poor space has a poor best function, against which any learner looks good: ``space`` says
-    which it is. ``Run.regret(kernel, lam, at=1)`` has the regret against a whole RKHS.
+    A poor space has a poor best function, against which any learner looks good: ``space`` names the
+    space. ``Run.regret(kernel, lam, at=1)`` has the regret against a whole RKHS.
 
-    Of a learner with a discount g < 1 all sums up to round t weigh round s by g^(t - s): the loss,
-    the comparator, which is the least discounted penalised loss, and log det, a sum over the
-    rounds. The penalty is that which the learner has then (lam |f|^2 at first, discounted, with the
-    floor of PKAWV). This says how well the learner has done lately;
+    For a learner with a discount g < 1 all sums up to round t weigh round s by g^(t - s), and the
+    penalty is the one that the learner has then. So they say how well it has done lately;
     ``theory.discounted_awv_bound`` has the undiscounted regret against functions that move.
 
     Attributes
     ----------
     loss : ndarray of shape (n,)
-        Cumulative squared loss of the forecasts; discounted where the learner is.
+        Cumulative squared loss of the forecasts.
     comparator : ndarray of shape (n,)
-        min_f sum (y - f(x))^2 + lam |f|^2 over the learner's space, on each prefix; discounted
-        where the learner is.
+        min_f sum (y - f(x))^2 + lam |f|^2 over the learner's space, on each prefix.
     regret : ndarray of shape (n,)
         loss - comparator.
     bound : ndarray of shape (n,)
         max |y|^2 log det(A / lam) so far (pkawv Proposition 1), plus what growth of the space took
         off the comparator; NaN for ridge forecasts, for which no such bound holds.
     space : str
-        The space, after the last round, and the discount if there is one.
+        The space after the last round, with the discount if there is one.
     """
 
     loss: np.ndarray
@@ -72,45 +69,39 @@ class Certificate(NamedTuple):
 
 
 class Run:
-    """A finished or interrupted run of the online protocol.
+    """A run of the online protocol.
 
-    Of ``MultiOutput``, with K labels a round, predictions, losses, mistakes and the certificate
-    have the shape (n, K). Of ``OneVsRest`` the predictions are classes, the loss is 0 or 1, and the
-    certificate, (n, K), is that of the scores of each class, in squared loss.
-
-    What there is for each round has n entries, one for each of the rounds ``recorded``: all of
-    them, unless ``okl.run`` was told otherwise. Means are over all rounds played in any case.
+    Arrays have one entry for each of the n rounds ``recorded``: all of them, unless ``okl.run`` was
+    told otherwise. Means are over all rounds played. Of ``MultiOutput``, with K labels a round,
+    predictions, losses, mistakes and the certificate have shape (n, K). Of ``OneVsRest`` the
+    predictions are classes, the loss is 0 or 1, and the certificate, (n, K), is that of the scores,
+    in squared loss.
 
     Attributes
     ----------
     predictions : ndarray of shape (n,)
-        Forecast of each round.
+    losses : ndarray of shape (n,)
+    sizes : ndarray of int, shape (n,)
+        Size of the dictionary, or number of features, after each round.
     mistakes : ndarray of bool, shape (n,), or None
-        y * prediction <= 0, so that a forecast of exactly 0 counts; None unless all labels are -1
-        or +1. Of ``OneVsRest``: whether the class was another one.
+        y * prediction <= 0, so a forecast of exactly 0 counts; None unless all labels are -1 or +1.
+        Of ``OneVsRest``: whether the class was another one.
     scores : ndarray of shape (n, K), or None
-        The forecasts of the scorers of ``OneVsRest``, one column a class.
+        The scores of ``OneVsRest``, one column a class.
     seconds : float
         Time in the learner.
     checkpoints, checkpoint_seconds : ndarray
         Rounds after which the clock was read, and the seconds then.
-    finished : bool
-        False when a time limit or an interrupt ended the run.
-    interrupted : bool
-        Whether it was an interrupt: Ctrl-C, or SIGTERM where there is a checkpoint.
-    loss : str
-        Name of the loss.
+    finished, interrupted : bool
+        Whether the data was played to its end, and whether Ctrl-C (or SIGTERM) ended the run.
+    loss, learner : str
+        Name of the loss, and the learner's repr.
     certificate : Certificate or None
         For AWV and ridge learners.
-    losses : ndarray of shape (n,) or (n, K)
-        Loss of each round.
-    sizes : ndarray of int, shape (n,)
-        Size of the dictionary, or number of features, after each round.
 
     Remarks
     -------
-    A run holds the arrays X and y it was given, not copies of them: ``regret`` needs them as they
-    were.
+    A run holds the arrays X and y it was given, not copies: ``regret`` needs them unchanged.
     """
 
     def __init__(self, arrays: dict[str, np.ndarray], meta: dict[str, Any], data: Any = None):
@@ -189,9 +180,8 @@ class Run:
     ) -> np.ndarray | theory.RegretCurve:
         """Return the regret, in the run's own loss, against the best functions of an RKHS.
 
-        The cost and the accuracy are those of ``theory.Hindsight``, which serves several runs over
-        the same stream: ``best = theory.Hindsight(kernel, X, y, lam, loss)``, then
-        ``best.regret(run.predictions, at)``.
+        ``theory.Hindsight(kernel, X, y, lam, loss).regret(run.predictions, at)`` is the same, and
+        serves several runs over one stream; cost and accuracy are described there.
 
         Parameters
         ----------
@@ -199,28 +189,23 @@ class Run:
         lam : float > 0
             Of the penalty lam |f|^2.
         at : int or array_like of int, optional
-            Rounds at which to have it, increasing; one number k: k rounds, evenly spread, the last
-            one included.
+            Rounds at which to have it, increasing; one number k: k rounds, evenly spread, with the
+            last one.
         loss : str, optional
-            One of ``losses.LOSSES``, of forecasts and best functions; None: ``run.loss``.
+            One of ``losses.LOSSES``; None: ``run.loss``.
 
         Returns
         -------
         ndarray of shape (n,) or theory.RegretCurve
             With ``at``: against the best function so far and the final one, penalised and not, with
             an interval. Without, for squared loss and at most 20,000 rounds: after every round,
-            against the best penalised function so far, sum_{s<=t} (y_s - prediction_s)^2 - min_f
-            [sum_{s<=t} (y_s - f(x_s))^2 + lam |f|^2]; otherwise the curve of the last round alone
-            (``theory.regret`` solves for every round of any loss).
+            against the best penalised function so far; otherwise the curve of the last round alone.
 
         Raises
         ------
         ValueError
-            If an argument is not valid, the run has several outputs, it did not keep every round
-            (``record``), or it does not hold its data (it was loaded, resumed without its past, or
-            came in chunks): then use
-            ``theory.regret(run.predictions, kernel, X, y, lam, run.loss)`` or
-            ``theory.regret_curve``.
+            If the run has several outputs, did not keep every round, or does not hold its data
+            (it was loaded or resumed, or the data came in chunks): then use ``theory.regret``.
         FloatingPointError
             If the solver of a loss other than the squared one is not within 1e-6 of the best.
 
@@ -251,21 +236,10 @@ class Run:
     def to_frame(self) -> Any:
         """Return the run as a pandas DataFrame, a row for each round that was recorded.
 
-        Returns
-        -------
-        pandas.DataFrame
-            ``round``, from 1; ``prediction``; ``loss``; ``mean_loss``, the average of the losses so
-            far; where mistakes are counted ``mistake`` and ``mistake_rate``, their share so far;
-            ``size``; of a run with a certificate ``comparator``, ``regret`` and ``bound``, in
-            squared loss so far. ``OneVsRest`` adds ``score_c`` for each class c, and has a
-            certificate for each, ``regret_c``; ``MultiOutput`` has a column for each output k,
-            ``prediction_k``, where there is one above. The last row of ``mean_loss`` and
-            ``mistake_rate`` is the run's.
-
-        Raises
-        ------
-        ImportError
-            Without pandas.
+        Columns: ``round``, from 1; ``prediction``; ``loss``; ``mean_loss`` so far; where mistakes
+        are counted ``mistake`` and ``mistake_rate`` so far; ``size``; with a certificate
+        ``comparator``, ``regret`` and ``bound``. ``OneVsRest`` adds ``score_c`` for each class c;
+        where there are several outputs k, ``prediction_k`` and so on.
 
         Examples
         --------
