@@ -19,7 +19,7 @@ from oklnumba.protocol import warming
 from tests.battery import LEARNERS
 from tests.compiled import ROOT, python
 
-compiled = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="about compiled code")
+pytestmark = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="about compiled code")
 EVERY_CLASS = {name for name in okl.__all__ if isinstance(getattr(okl, name), type)}
 EVERY_CLASS = {name for name in EVERY_CLASS if issubclass(getattr(okl, name), Player)}
 
@@ -87,7 +87,6 @@ def test_it_warns_where_nothing_can_be_kept(played, monkeypatch):
     assert caught[0].filename == __file__
 
 
-@compiled
 def test_the_folder_is_that_of_numba(monkeypatch, tmp_path):
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
     assert jit.cache_folder().startswith(str(tmp_path))
@@ -118,7 +117,6 @@ print(json.dumps([hits, sorted(name for name, misses in missed.items() if misses
 """
 
 
-@compiled
 @pytest.mark.slow
 def test_after_the_command_another_process_compiles_nothing(request, tmp_path):
     long = request.config.getoption("--long")
@@ -179,7 +177,6 @@ def test_the_command_fails_where_nothing_can_be_kept(played, capsys, monkeypatch
     assert "set NUMBA_CACHE_DIR" in capsys.readouterr().err and not played
 
 
-@compiled
 @pytest.mark.parametrize(
     "learner",
     [
