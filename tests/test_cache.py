@@ -18,7 +18,7 @@ from numba.core import caching
 
 import oklnumba as okl
 from oklnumba.hot.primitives import jit
-from tests.battery import CASES, SAMPLERS, by_hand, contents, make, stream
+from tests.battery import CASES, by_hand, contents, make, stream
 from tests.compiled import COMPILED, ROOT, dispatchers, needs_own_compiler, python, signatures
 
 if COMPILED and not jit.PLAIN:
@@ -85,16 +85,6 @@ def test_machine_code_of_another_signature_is_not_loaded(folder):
     shutil.copy(one, other)
     assert (second(2.0), second(2)) == (4.0, 4.0)
     assert hits_and_misses(second) == (1, 1)
-
-
-@pytest.mark.parametrize("locator", ["", "InTreeCacheLocator", "UserWideCacheLocator"])
-def test_the_stamp_is_that_of_the_folder_wherever_the_cache_is(folder, monkeypatch, locator):
-    # The empty one lets numba choose; NUMBA_CACHE_LOCATOR_CLASSES of the environment names others.
-    monkeypatch.setattr(numba.config, "CACHE_LOCATOR_CLASSES", locator)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(folder))
-    cache = doubled()._cache
-    assert type(cache._impl.locator).__name__ == (locator or "UserProvidedCacheLocator")
-    assert cache._cache_file._source_stamp == compiler.STAMP
 
 
 def test_the_digest_sees_every_byte_and_every_name(monkeypatch, tmp_path):
@@ -232,7 +222,7 @@ def play(folder):
             "contents after the run": digest(contents(whole)),
             "by hand": digest(*by_hand(make(case), X[:BY_HAND], y[:BY_HAND])),
         }
-    return found | {"elsewhere": play_elsewhere()}
+    return found
 
 
 def resume(folder):
@@ -243,24 +233,6 @@ def resume(folder):
         learner = okl.load(folder / f"{param.id}.npz")
         found[param.id] = second_half(learner, *stream(learner, ROUNDS))
     return found
-
-
-def play_elsewhere():
-    """Return digests of what is compiled but called by no learner."""
-    kernel, features = okl.Gaussian(1.0), okl.TaylorFeatures(2)
-    X, y = stream(okl.KernelAWV(kernel), ROUNDS)
-    signs = np.sign(y)
-    found = {}
-    for cls in SAMPLERS:
-        sampler = cls(kernel).partial_fit(2 * X)
-        found[cls.__name__] = digest(sampler.landmarks_, sampler.transform(X))
-    best = okl.theory.comparator(kernel, X, signs, 0.1, loss="logistic")
-    gap = okl.theory.projection_gap(kernel, features, X, method="lanczos")
-    moving = okl.theory.discounted_awv_bound(X, signs, 0.1, 0.9, X)
-    return found | {
-        "theory": digest(*best, gap, moving),
-        "derivative": digest(okl.losses.get("logistic").derivative(0.3, 1.0)),
-    }
 
 
 def counts(folder):
@@ -336,7 +308,7 @@ def test_the_one_process_compiled_everything_and_the_other_nothing(answers):
 def test_compiled_loaded_and_resumed_are_the_same_bits(answers, how):
     # "cold" makes the same pause, for where a run is cut, learners that work by blocks of rounds
     # sum in another order.
-    assert len(answers[how]) >= len(CASES)
+    assert len(answers[how]) == len(CASES)
     wrong = {
         case: [name for name, value in parts.items() if answers["cold"][case][name] != value]
         for case, parts in answers[how].items()

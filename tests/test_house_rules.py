@@ -21,7 +21,7 @@ JIT = ROOT / "oklnumba" / "hot" / "primitives" / "jit.py"
 COMPILER = JIT.with_name("compiler.py")
 SCRIPTS = sorted((ROOT / "scripts").rglob("*.py"))
 TESTS = sorted((ROOT / "tests").glob("*.py"))
-DECORATORS = {"hot", "hot_apart", "exact"}
+DECORATORS = {"hot", "hot_apart", "exact", "exact_apart"}
 MODERN_RANDOM = {"default_rng", "Generator", "BitGenerator", "PCG64", "SeedSequence"}
 LEARNERS = [
     value
@@ -61,9 +61,9 @@ def test_only_the_decorator_of_hot_compiles(path):
             )
 
 
-def test_internals_of_numba_are_used_in_two_files():
+def test_internals_of_numba_are_used_in_one_file():
     used = [p for p in SOURCES if re.search(r"\bllvmlite\b|\bnumba\.core\b", p.read_text())]
-    assert used == [COMPILER, JIT.with_name("udu.py")]
+    assert used == [COMPILER]
 
 
 def test_all_compiled_functions_come_from_the_one_factory():

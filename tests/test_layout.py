@@ -45,8 +45,6 @@ LEANS = {
 LONGEST_FILE, LONGEST_BODY, MOST_ARGUMENTS = 650, 40, 12
 LONG_BODIES = {
     "hot.nystrom_awv:nystrom_rows": "a round in one piece, six lines of which unpack groups",
-    "hot.primitives.udu:_factor_rows_codegen": "LLVM code, with the next one in it",
-    "hot.primitives.udu:codegen": "the same",
     "hot.kons:sketched_kons_rounds": "a round in one piece: its steps share nearly all names",
 }
 

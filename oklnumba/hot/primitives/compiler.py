@@ -131,6 +131,7 @@ class _Called(_Short):
         """Return what numba knows of the function; its callers find it by ``entry_point``."""
         target, flags = self.state.targetctx, self.state.flags
         flags.no_compile = flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
+        flags.noalias = not flags.forceinline  # the arrays of a function apart never overlap
         self.state.library = library = _Part(target.codegen(), func.__qualname__)
         result = super().compile_extra(func)._replace(entry_point=object())
         if not flags.forceinline:

@@ -74,11 +74,12 @@ def _jit(fastmath: set[str], inlined: bool = True):
 # Sums may be reordered (vectorised) and products fused; NaN and infinity keep their meaning.
 REORDERED = {"reassoc", "contract", "arcp", "nsz"}
 hot = _jit(REORDERED)
-# For bodies so long that a copy at each call would take most of the time of compiling, and loops
-# that LLVM vectorises only where no other loop is around them.
+# For long bodies, where a copy at each call would take most of the time of compiling, and for loops
+# that LLVM vectorises only where it need not ask whether their arrays overlap: they must not.
 hot_apart = _jit(REORDERED, inlined=False)
 # Fused products only: range reductions must not be reordered.
 exact = _jit({"contract"})
+exact_apart = _jit({"contract"}, inlined=False)
 
 
 def cache_folder() -> str | None:

@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
-import numba
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
 
 from oklnumba.hot.primitives.elementary import larger, smaller
-from oklnumba.hot.primitives.jit import hot, hot_apart
+from oklnumba.hot.primitives.jit import exact, exact_apart, hot
 
 # A = lam I + sum z z' = U' D U with U unit upper triangular. Adding z z' (Gill, Golub, Murray and
 # Saunders 1974, method C1) runs down the rows k of U with a running a = 1 + sum_{i<k} p_i^2 / D_i:
@@ -33,254 +26,16 @@ from oklnumba.hot.primitives.jit import hot, hot_apart
 # that nor the minimum changes. With the pair (1, inf) the product and the minimum return D_k as it
 # is, to the bit. (With (1, 1 / lam) nearly so: the floor is lam up to rounding.)
 #
-# A sweep of three rounds reads and writes U once. Every entry sees the same fused products in the
-# same order as in three sweeps of one round: the results are the same bits, however a stream is
-# cut. LLVM does not vectorise this with its many arrays, so the vectors are written out as LLVM
-# code.
+# A sweep of three rounds reads and writes U once. It takes TILE rows of U at a time: first the
+# corner on the diagonal, number by number, then the columns to its right, as vectors. Every entry
+# sees the same fused products in the same order as in three sweeps of one round: the results are
+# the same bits, however a stream is cut.
 
 SWEEP = 3  # rounds a sweep: coefficients, rounds and rows just fit in 32 vector registers
-PAIR = 2 * SWEEP  # rounds of two sweeps whose corners are worked out side by side
-NARROW = 256  # columns up to which that pays: the rows of both stay in the first cache
 TOGETHER = 4 * SWEEP  # rounds whose sweeps share one pass over U from memory
 LANES = 8  # columns a vector; buffers have a multiple of it
 TILE = 4  # rows of U a pass
 NO_DISCOUNT = 1.0, np.inf  # 1 / discount and 1 / lam, the largest 1 / D that a discount leaves
-
-
-def constant(value: int) -> ir.Constant:
-    """Return LLVM's constant for an integer."""
-    return ir.Constant(ir.IntType(64), value)
-
-
-def _lanes_pass(builder, pointers, p, betas, lanes: int):
-    """Return a function that writes LLVM code: ``lanes`` columns of TILE rows through the rounds.
-
-    pointers : to the rows of U and the rounds in Z; p, betas : a row of numbers each round, no
-    betas where U stays as it is.
-    """
-    vector = ir.VectorType(ir.DoubleType(), lanes)
-    fma_type = ir.FunctionType(vector, [vector] * 3)
-    fma = cgutils.get_or_insert_function(builder.module, fma_type, f"llvm.fma.v{lanes}f64")
-    undefined = ir.Constant(vector, ir.Undefined)
-    zeros = ir.Constant(ir.VectorType(ir.IntType(32), lanes), [0] * lanes)
-
-    def broadcast(scalar):
-        first = builder.insert_element(undefined, scalar, ir.Constant(ir.IntType(32), 0))
-        return builder.shuffle_vector(first, undefined, zeros)
-
-    def load(address):
-        loaded = builder.load(address)
-        loaded.align = 8
-        return loaded
-
-    minus_p = [[broadcast(builder.fneg(value)) for value in row] for row in p]
-    betas = [[broadcast(value) for value in row] for row in betas]
-    rounds = len(p)
-
-    def update(column):
-        rows, starts = (
-            [builder.bitcast(builder.gep(at, [column]), vector.as_pointer()) for at in part]
-            for part in pointers
-        )
-        z, x = [load(at) for at in starts], [load(at) for at in rows]
-        # Row i meets round t at step i + t: neighbours in this order do not wait for each other.
-        for step in range(TILE + rounds - 1):
-            pairs = [(i, step - i) for i in range(TILE) if 0 <= step - i < rounds]
-            for i, t in pairs:
-                z[t] = builder.call(fma, [minus_p[t][i], x[i], z[t]])
-            for i, t in pairs if betas else ():
-                x[i] = builder.call(fma, [betas[t][i], z[t], x[i]])
-        for value, at in zip(x, rows, strict=True) if betas else ():
-            builder.store(value, at).align = 8
-        for value, at in zip(z, starts, strict=True):
-            builder.store(value, at).align = 8
-
-    return update
-
-
-def _columns(module, rounds: int, learn: bool):
-    """Return the LLVM function that takes TILE rows, right of their corner, through some rounds.
-
-    Its arguments: where row k of U, and the rounds in Z and B, have column k; the stride of all
-    three; k; and r.
-    """
-    index, pointer = ir.IntType(64), ir.DoubleType().as_pointer()
-    kind = ir.FunctionType(ir.VoidType(), [pointer] * 3 + [index] * 3)
-    function = cgutils.get_or_insert_function(module, kind, f"columns_{rounds}_{learn}")
-    if function.blocks:
-        return function
-    function.linkage = "internal"
-    function.attributes.add("noinline")
-    U, Z, B, stride, k, r = function.args
-    builder = ir.IRBuilder(function.append_basic_block())
-
-    def starts(pointer, count):
-        return [builder.gep(pointer, [builder.mul(stride, constant(i))]) for i in range(count)]
-
-    def numbers(pointer):
-        return [
-            [builder.load(builder.gep(start, [constant(i)])) for i in range(TILE)]
-            for start in starts(pointer, rounds)
-        ]
-
-    p, betas = numbers(Z), numbers(B) if learn else []
-    pointers = starts(U, TILE), starts(Z, rounds)
-    # Four columns to reach a multiple of LANES, then LANES at a time.
-    in_first_half = builder.icmp_unsigned("==", builder.and_(k, constant(TILE)), constant(0))
-    with builder.if_then(in_first_half):
-        _lanes_pass(builder, pointers, p, betas, TILE)(constant(TILE))
-    start = builder.sub(builder.and_(builder.add(k, constant(TILE + 7)), constant(-LANES)), k)
-    passes = builder.udiv(builder.sub(builder.sub(r, k), start), constant(LANES))
-    update = _lanes_pass(builder, pointers, p, betas, LANES)
-    with cgutils.for_range(builder, passes) as loop:
-        update(builder.add(start, builder.mul(loop.index, constant(LANES))))
-    builder.ret_void()
-    return function
-
-
-def _factor_rows_codegen(rounds: int, learn: bool, waves: int):
-    """Return the LLVM code generator of one pass over TILE rows of U, for that many rounds.
-
-    With two waves there are rounds for both, and the second is one tile behind the first. Without
-    ``learn`` U and D stay as they are: p = U^-T z only.
-    """
-    one = ir.Constant(ir.DoubleType(), 1.0)
-
-    def codegen(context, builder, signature, args):
-        arrays = [
-            context.make_array(kind)(context, builder, value=value)
-            for kind, value in zip(signature.args[:5], args[:5], strict=True)
-        ]
-        U, inv_d, Z, B, a = (array.data for array in arrays)
-        first, r, inv_discount, inv_lam = args[5:]
-        stride = cgutils.unpack_tuple(builder, arrays[0].shape, 2)[1]  # that of Z and B too
-
-        def at(pointer, *terms):
-            where = terms[0]
-            for term in terms[1:]:
-                where = builder.add(where, term)
-            return builder.gep(pointer, [where])
-
-        def begin(wave):
-            """Return where a wave stands, and the numbers of the corner that it finds there."""
-            k = builder.sub(first, constant(wave * TILE)) if wave else first
-            rows = [
-                builder.add(builder.mul(builder.add(k, constant(i)), stride), k)
-                for i in range(TILE)
-            ]
-            own = [constant(wave * rounds + t) for t in range(rounds)]
-            starts = [builder.add(builder.mul(t, stride), k) for t in own]
-            d = [builder.load(at(inv_d, k, constant(i))) for i in range(TILE)]
-            u = {
-                (i, j): builder.load(at(U, rows[i], constant(j)))
-                for i in range(TILE)
-                for j in range(i + 1, TILE)
-            }
-            p = [[builder.load(at(Z, s, constant(j))) for j in range(TILE)] for s in starts]
-            running = [builder.load(at(a, t)) for t in own] if learn else []
-            beta = [[one] * TILE for _ in range(rounds)]
-            return SimpleNamespace(
-                k=k, rows=rows, own=own, starts=starts, d=d, u=u, p=p, running=running, beta=beta
-            )
-
-        def corner(w, t, i):
-            """Take row i of the TILE x TILE corner on the diagonal through round t."""
-            p = w.p[t]
-            if learn:
-                gain = builder.fmul(w.d[i], p[i])
-                following = builder.fma(gain, p[i], w.running[t])
-                inverse = builder.fdiv(one, following)
-                w.beta[t][i] = builder.fmul(gain, inverse)
-                # The discount and its floor, times a', are there before the division has ended:
-                # they do not prolong the chain. A flag of their own keeps these products in this
-                # order, in one round and in three.
-                kept = builder.fmul(w.d[i], inv_discount, flags=("nsz",))
-                kept = builder.fmul(kept, w.running[t], flags=("nsz",))
-                most = builder.fmul(inv_lam, following, flags=("nsz",))
-                below = builder.fcmp_ordered("<", most, kept)  # False for NaN, which stays
-                kept = builder.select(below, most, kept)
-                w.d[i] = builder.fmul(kept, inverse, flags=("nsz",))
-                w.running[t] = following
-            for j in range(i + 1, TILE):
-                p[j] = builder.fma(builder.fneg(p[i]), w.u[i, j], p[j])
-                if learn:
-                    w.u[i, j] = builder.fma(w.beta[t][i], p[j], w.u[i, j])
-
-        def end(w):
-            """Write the corner back."""
-            for value, t in zip(w.running, w.own, strict=learn):
-                builder.store(value, at(a, t))
-            for i in range(TILE):
-                for t in range(rounds):
-                    builder.store(w.p[t][i], at(Z, w.starts[t], constant(i)))
-                if not learn:
-                    continue
-                builder.store(w.d[i], at(inv_d, w.k, constant(i)))
-                for j in range(i + 1, TILE):
-                    builder.store(w.u[i, j], at(U, w.rows[i], constant(j)))
-                for t in range(rounds):
-                    builder.store(w.beta[t][i], at(B, w.starts[t], constant(i)))
-
-        both = [begin(wave) for wave in range(waves)]
-        for t in range(rounds):
-            for i in range(TILE):
-                for w in both:  # side by side: each alone waits for its divisions
-                    corner(w, t, i)
-        for w in both:
-            end(w)
-        columns = _columns(builder.module, rounds, learn)
-        for w in both:
-            places = at(U, w.rows[0]), at(Z, w.starts[0]), at(B, w.starts[0])
-            builder.call(columns, [*places, stride, w.k, r])
-        return context.get_dummy_value()
-
-    return codegen
-
-
-if numba.config.DISABLE_JIT:
-
-    def _factor_rows(rounds, learn=True, waves=1):
-        def factor_rows(U, inv_d, Z, B, a, first, r, inv_discount, inv_lam):
-            for s in range(waves * rounds):
-                k = first - s // rounds * TILE
-                for i in range(k, k + TILE):
-                    p = Z[s, i]
-                    if not learn:
-                        Z[s, i + 1 : r] -= p * U[i, i + 1 : r]
-                        continue
-                    following = a[s] + inv_d[i] * p * p
-                    beta = inv_d[i] * p / following
-                    kept = inv_d[i] * inv_discount * a[s]
-                    inv_d[i] = min(kept, inv_lam * following) / following
-                    a[s] = following
-                    B[s, i] = beta
-                    Z[s, i + 1 : r] -= p * U[i, i + 1 : r]
-                    U[i, i + 1 : r] += beta * Z[s, i + 1 : r]
-
-        return factor_rows
-
-else:
-
-    def _factor_rows(rounds, learn=True, waves=1):
-        codegen = _factor_rows_codegen(rounds, learn, waves)
-
-        @intrinsic
-        def factor_rows(typingctx, U, inv_d, Z, B, a, k, r, inv_discount, inv_lam):
-            scalars = types.int64, types.int64, types.float64, types.float64
-            return types.void(U, inv_d, Z, B, a, *scalars), codegen
-
-        return factor_rows
-
-
-# U : (cap, cap); inv_d : (cap,); Z, B : (SWEEP, cap); a : (SWEEP,); rows k to k + TILE of r, all in
-# place; 1 / discount and 1 / lam, of which only learning takes notice.
-factor_rows_1 = _factor_rows(1)
-factor_rows_3 = _factor_rows(SWEEP)
-# Two sweeps, the second one TILE behind the first: Z, B : (2 SWEEP, cap); a : (2 SWEEP,).
-factor_rows_pair = _factor_rows(SWEEP, waves=2)
-# The same without learning: Z becomes Z U^-1, nothing else changes.
-solve_rows_1 = _factor_rows(1, learn=False)
-solve_rows_3 = _factor_rows(SWEEP, learn=False)
 
 
 @hot
@@ -323,15 +78,189 @@ def ridge_learn(y, beta, c, scan, r):
         rest -= sk[q - 1]
 
 
-@hot_apart
+# ---- the corner ----
+
+
+@exact
+def four(row, k):
+    """Return entries k to k + 3 of a row."""
+    return row[k], row[k + 1], row[k + 2], row[k + 3]
+
+
+@exact
+def read_corner(U, inv_d, k):
+    """Return 1 / D of rows k to k + 3, and the six entries of U between these rows."""
+    u0, u1, u2 = U[k], U[k + 1], U[k + 2]
+    return four(inv_d, k), (u0[k + 1], u0[k + 2], u0[k + 3], u1[k + 2], u1[k + 3], u2[k + 3])
+
+
+@exact
+def write_corner(U, inv_d, k, corner):
+    """Write what read_corner returned."""
+    d, u = corner
+    u0, u1, u2 = U[k], U[k + 1], U[k + 2]
+    inv_d[k], inv_d[k + 1], inv_d[k + 2], inv_d[k + 3] = d
+    u0[k + 1], u0[k + 2], u0[k + 3], u1[k + 2], u1[k + 3], u2[k + 3] = u
+
+
+@exact
+def learn_pivot(p, a, inv_d, setting):
+    """Return a', beta and the new 1 / D, discounted, of the row where a round has the entry p."""
+    inv_discount, inv_lam = setting
+    gain = inv_d * p
+    following = gain * p + a
+    inverse = 1.0 / following
+    kept = smaller(inv_d * inv_discount * a, inv_lam * following)  # does not wait for the division
+    return following, gain * inverse, kept * inverse
+
+
+@exact
+def learn_corner(z, beta, k, a, corner, setting):
+    """Take one round through the corner that read_corner returned. Returns a and the corner.
+
+    z, beta : (cap,), whose entries k to k + 3 are written.
+    """
+    (d0, d1, d2, d3), (u01, u02, u03, u12, u13, u23) = corner
+    p0, p1, p2, p3 = four(z, k)
+    a, b0, d0 = learn_pivot(p0, a, d0, setting)
+    p1 -= p0 * u01
+    u01 += b0 * p1
+    p2 -= p0 * u02
+    u02 += b0 * p2
+    p3 -= p0 * u03
+    u03 += b0 * p3
+    a, b1, d1 = learn_pivot(p1, a, d1, setting)
+    p2 -= p1 * u12
+    u12 += b1 * p2
+    p3 -= p1 * u13
+    u13 += b1 * p3
+    a, b2, d2 = learn_pivot(p2, a, d2, setting)
+    p3 -= p2 * u23
+    u23 += b2 * p3
+    a, b3, d3 = learn_pivot(p3, a, d3, setting)
+    z[k + 1], z[k + 2], z[k + 3] = p1, p2, p3
+    beta[k], beta[k + 1], beta[k + 2], beta[k + 3] = b0, b1, b2, b3
+    return a, ((d0, d1, d2, d3), (u01, u02, u03, u12, u13, u23))
+
+
+@exact
+def solve_corner(U, z, k):
+    """Take one round through the corner at k without learning. z : (cap,), in place."""
+    (u01, u02, u03, u12, u13, u23) = read_corner(U, z, k)[1]
+    p0, p1, p2, p3 = four(z, k)
+    p1 -= p0 * u01
+    p2 -= p0 * u02
+    p2 -= p1 * u12
+    p3 -= p0 * u03
+    p3 -= p1 * u13
+    p3 -= p2 * u23
+    z[k + 1], z[k + 2], z[k + 3] = p1, p2, p3
+
+
+# ---- the columns right of the corner ----
+
+
+@exact
+def rows_after(U, k, r):
+    """Return rows k to k + 3 of U, from column k + 4 up to r."""
+    i = k + TILE
+    return U[k, i:r], U[k + 1, i:r], U[k + 2, i:r], U[k + 3, i:r]
+
+
+@exact
+def learn_column(u, z, p, beta):
+    """Take one round through a column u of four rows, where it has the entry z. Returns both."""
+    u0, u1, u2, u3 = u
+    z -= p[0] * u0
+    u0 += beta[0] * z
+    z -= p[1] * u1
+    u1 += beta[1] * z
+    z -= p[2] * u2
+    u2 += beta[2] * z
+    z -= p[3] * u3
+    u3 += beta[3] * z
+    return (u0, u1, u2, u3), z
+
+
+@exact
+def solve_column(u, z, p):
+    """Return the entry z of a round after a column u of four rows."""
+    z -= p[0] * u[0]
+    z -= p[1] * u[1]
+    z -= p[2] * u[2]
+    z -= p[3] * u[3]
+    return z
+
+
+@exact_apart
+def learn_columns(rows, z, p, beta, n):
+    """Take one round through n columns of four rows."""
+    u0, u1, u2, u3 = rows
+    for j in range(n):
+        u = u0[j], u1[j], u2[j], u3[j]
+        u, z[j] = learn_column(u, z[j], p, beta)
+        u0[j], u1[j], u2[j], u3[j] = u
+
+
+@exact
+def learn_loop_3(rows, rounds, p, betas, n):
+    """Do what learn_columns_3 does, as one loop."""
+    u0, u1, u2, u3 = rows
+    z0, z1, z2 = rounds
+    for j in range(n):
+        u = u0[j], u1[j], u2[j], u3[j]
+        u, z0[j] = learn_column(u, z0[j], p[0], betas[0])
+        u, z1[j] = learn_column(u, z1[j], p[1], betas[1])
+        u, z2[j] = learn_column(u, z2[j], p[2], betas[2])
+        u0[j], u1[j], u2[j], u3[j] = u
+
+
+@exact_apart
+def learn_columns_3(rows, rounds, p, betas, n):
+    """Take three rounds through n columns of four rows."""
+    u0, u1, u2, u3 = rows
+    z0, z1, z2 = rounds
+    h = n & TILE  # n is a multiple of TILE; what is beyond whole vectors would be slow at the end
+    learn_loop_3(rows, rounds, p, betas, h)
+    rows, rounds = (u0[h:], u1[h:], u2[h:], u3[h:]), (z0[h:], z1[h:], z2[h:])
+    learn_loop_3(rows, rounds, p, betas, n - h)
+
+
+@exact_apart
+def solve_columns(rows, z, p, n):
+    """Take one round through n columns of four rows without learning."""
+    u0, u1, u2, u3 = rows
+    for j in range(n):
+        z[j] = solve_column((u0[j], u1[j], u2[j], u3[j]), z[j], p)
+
+
+@exact_apart
+def solve_columns_3(rows, rounds, p, n):
+    """Take three rounds through n columns of four rows without learning."""
+    u0, u1, u2, u3 = rows
+    z0, z1, z2 = rounds
+    for j in range(n):
+        u = u0[j], u1[j], u2[j], u3[j]
+        z0[j] = solve_column(u, z0[j], p[0])
+        z1[j] = solve_column(u, z1[j], p[1])
+        z2[j] = solve_column(u, z2[j], p[2])
+
+
+# ---- whole sweeps ----
+
+
+@exact_apart
 def factor_round(U, inv_d, setting, round, beta, a, r):
     """Add one round to the factor; round, beta : (1, cap); a : (1,); else as in factor_rounds."""
-    inv_discount, inv_lam = setting
+    z, b = round[0], beta[0]
     for k in range(0, r, TILE):
-        factor_rows_1(U, inv_d, round, beta, a, k, r, inv_discount, inv_lam)
+        i = k + TILE
+        a[0], corner = learn_corner(z, b, k, a[0], read_corner(U, inv_d, k), setting)
+        write_corner(U, inv_d, k, corner)
+        learn_columns(rows_after(U, k, r), z[i:r], four(z, k), four(b, k), r - i)
 
 
-@hot_apart
+@exact_apart
 def factor_rounds(U, inv_d, setting, rounds, betas, a, count, r):
     """Add the first ``count`` rounds to the factor: whole sweeps together, or one round.
 
@@ -342,47 +271,44 @@ def factor_rounds(U, inv_d, setting, rounds, betas, a, count, r):
     if count == 1:
         factor_round(U, inv_d, setting, rounds, betas, a, r)
         return
-    inv_discount, inv_lam = setting
-    pairs = count // PAIR if r <= NARROW else 0
-    for step in range(0, r + pairs * TILE, TILE):
+    for k in range(0, r, TILE):
+        i = k + TILE
+        rows = rows_after(U, k, r)
         for s in range(0, count - 1, SWEEP):
-            k = step - smaller(s // PAIR, pairs) * TILE  # a sweep follows all those before
-            if s < pairs * PAIR:
-                second = s % PAIR != 0
-                if 0 < k < r:
-                    stop = s + PAIR
-                    if not second:
-                        factor_rows_pair(
-                            U, inv_d, rounds[s:stop], betas[s:stop], a[s:stop], k, r,
-                            inv_discount, inv_lam,
-                        )  # fmt: skip
-                    continue
-                k -= TILE * second  # where the first begins, and the second ends, it is alone
-            if 0 <= k < r:
-                stop = s + SWEEP
-                factor_rows_3(
-                    U, inv_d, rounds[s:stop], betas[s:stop], a[s:stop], k, r, inv_discount, inv_lam
-                )
+            z0, z1, z2 = rounds[s], rounds[s + 1], rounds[s + 2]
+            b0, b1, b2 = betas[s], betas[s + 1], betas[s + 2]
+            corner = read_corner(U, inv_d, k)
+            a[s], corner = learn_corner(z0, b0, k, a[s], corner, setting)
+            a[s + 1], corner = learn_corner(z1, b1, k, a[s + 1], corner, setting)
+            a[s + 2], corner = learn_corner(z2, b2, k, a[s + 2], corner, setting)
+            write_corner(U, inv_d, k, corner)
+            p, b = (four(z0, k), four(z1, k), four(z2, k)), (four(b0, k), four(b1, k), four(b2, k))
+            learn_columns_3(rows, (z0[i:r], z1[i:r], z2[i:r]), p, b, r - i)
 
 
-@hot_apart
+@exact_apart
 def solve_round(U, inv_d, round, beta, a, r):
     """Turn one round x into p = U^-T x; arguments as in factor_round."""
-    inv_discount, inv_lam = NO_DISCOUNT
+    z = round[0]
     for k in range(0, r, TILE):
-        solve_rows_1(U, inv_d, round, beta, a, k, r, inv_discount, inv_lam)
+        i = k + TILE
+        solve_corner(U, z, k)
+        solve_columns(rows_after(U, k, r), z[i:r], four(z, k), r - i)
 
 
-@hot_apart
+@exact_apart
 def solve_rounds(U, inv_d, rounds, betas, a, count, r):
     """Turn the first ``count`` rounds x into p = U^-T x; arguments as in factor_rounds."""
     if count == 1:
         solve_round(U, inv_d, rounds, betas, a, r)
         return
-    inv_discount, inv_lam = NO_DISCOUNT
     for k in range(0, r, TILE):
+        i = k + TILE
+        rows = rows_after(U, k, r)
         for s in range(0, count - 1, SWEEP):
-            stop = s + SWEEP
-            solve_rows_3(
-                U, inv_d, rounds[s:stop], betas[s:stop], a[s:stop], k, r, inv_discount, inv_lam
-            )
+            z0, z1, z2 = rounds[s], rounds[s + 1], rounds[s + 2]
+            solve_corner(U, z0, k)
+            solve_corner(U, z1, k)
+            solve_corner(U, z2, k)
+            p = four(z0, k), four(z1, k), four(z2, k)
+            solve_columns_3(rows, (z0[i:r], z1[i:r], z2[i:r]), p, r - i)
