@@ -20,7 +20,7 @@ def stream(n=120, seed=0):
 
 
 @every_learner
-def test_one_vs_rest_around_every_learner(cls, tmp_path):
+def test_one_vs_rest_around_every_learner(cls):
     X, y = stream()
     learner = okl.OneVsRest(make(cls), CLASSES)
     assert (learner.rounds, learner.size, learner.predict_one(X[0])) == (0, 0, "red")
@@ -39,18 +39,8 @@ def test_one_vs_rest_around_every_learner(cls, tmp_path):
     for t in range(40):
         assert other.predict_one(X[t]) == run.predictions[t]
         other.learn_one(X[t], y[t])
-    np.testing.assert_allclose(okl.run(other, X[40:], y[40:]).scores, run.scores[40:], rtol=1e-9,
-                               atol=1e-12)  # fmt: skip
-    # save, load and copies go on
-    learner.save(tmp_path / "many.npz")
-    again = [okl.load(tmp_path / "many.npz"), pickle.loads(pickle.dumps(learner))]
-    again.append(copy.deepcopy(learner))
-    ahead = okl.run(learner, X[:30], y[:30]).scores
-    for one in again:
-        assert one.rounds == 120
-        np.testing.assert_array_equal(okl.run(one, X[:30], y[:30]).scores, ahead)
-        np.testing.assert_array_equal(one.predict(X), learner.predict(X))
-    assert learner.reset().rounds == 0
+    rest = okl.run(other, X[40:], y[40:]).scores
+    np.testing.assert_allclose(rest, run.scores[40:], rtol=1e-9, atol=1e-12)
 
 
 def test_two_classes_are_the_binary_learner():
@@ -92,7 +82,7 @@ def several(learner, n=120, seed=0):
 
 
 @every_learner
-def test_several_outputs_are_so_many_runs_to_the_bit(cls, tmp_path):
+def test_several_outputs_are_so_many_runs_to_the_bit(cls):
     X, Y = several(make(cls))
     learner = okl.MultiOutput(make(cls))
     run = okl.run(learner, X, Y)
@@ -111,21 +101,13 @@ def test_several_outputs_are_so_many_runs_to_the_bit(cls, tmp_path):
             expected = [getattr(one.certificate, name) for one in single]
             np.testing.assert_array_equal(values, np.stack(expected, axis=1))
         assert "nan" in repr(run.certificate) or repr(run.certificate).count(",") == 5
-    # forecasts, one at a time, save, load, copies
+    # forecasts, one at a time
     expected = np.stack([make(cls).partial_fit(X, y).predict(X[:9]) for y in Y.T], axis=1)
     np.testing.assert_allclose(learner.predict(X[:9]), expected, rtol=1e-9, atol=1e-12)
     other = okl.MultiOutput(make(cls)).learn_one(X[0], Y[0])
     for t in range(1, 30):
-        np.testing.assert_allclose(
-            other.predict_one(X[t]), run.predictions[t], rtol=1e-9, atol=1e-12
-        )
+        np.testing.assert_allclose(other.predict_one(X[t]), run.predictions[t], 1e-9, 1e-12)
         other.learn_one(X[t], Y[t])
-    learner.save(tmp_path / "several.npz")
-    again = okl.load(tmp_path / "several.npz"), pickle.loads(pickle.dumps(learner))
-    ahead = okl.run(learner, X[:30], Y[:30])
-    for one in again:
-        assert_same_run(okl.run(one, X[:30], Y[:30]), ahead)
-    assert learner.reset().rounds == 0
 
 
 ON_ONE_FACTOR = (
@@ -300,7 +282,8 @@ def test_a_run_is_saved_and_a_player_goes_on_bit_for_bit(name, tmp_path):
         assert run.loss == "zero-one" and run.mean_loss == run.mistake_rate == run.mistakes.mean()
         np.testing.assert_array_equal(run.mistakes, run.predictions != y)
     learner.save(tmp_path / "player.npz")
-    copies = [okl.load(tmp_path / "player.npz"), copy.deepcopy(learner)]
+    copies = okl.load(tmp_path / "player.npz"), copy.deepcopy(learner)
+    copies += (pickle.loads(pickle.dumps(learner)),)
     ahead = okl.run(learner, X[::-1], y[::-1])
     for one in copies:
         assert one.rounds == 120
