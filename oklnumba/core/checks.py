@@ -128,12 +128,9 @@ def require_discount(name: str, value: Any) -> float:
 
 def require_count(name: str, value: Any, least: int) -> int:
     """Return an integer >= least that 64 bits hold."""
-    found = as_number(value)
-    whole = isinstance(found, float) and found.is_integer()
-    hint = f" ({int(found)}, not {value})" if whole else ""
-    valid = isinstance(found, int) and least <= found <= MOST
-    require(valid, name, value, f"an integer >= {least}{hint}")
-    return found
+    whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    require(whole and least <= value <= MOST, name, value, f"an integer >= {least}")
+    return int(value)
 
 
 def require_seed(name: str, value: Any) -> int:

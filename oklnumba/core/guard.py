@@ -7,10 +7,11 @@ import functools
 import os
 import signal
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from typing import Any, Self
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
 
 FEWEST_ROUNDS = 16  # for fewer, threads cost more than they bring
 
@@ -30,38 +31,35 @@ def locked(method: Callable) -> Callable:
 
 
 @dataclass
-class Stop:
-    """Stops a run on Ctrl-C: the first press after the current block, the second at once.
+class Presses:
+    """How often Ctrl-C was pressed, and whether the run waits for data, when nothing changes."""
 
-    In the main thread, while the context lasts. While ``waiting``, which the run sets when it
-    waits for data, the first press raises KeyboardInterrupt too, for nothing changes then.
-
-    Parameters
-    ----------
-    terminate : bool
-        Whether SIGTERM stops the run too.
-    """
-
-    terminate: bool = False
-    pressed: int = 0
+    count: int = 0
     waiting: bool = False
-    old: dict[int, Any] = field(default_factory=dict)  # the handlers before
 
-    def __enter__(self) -> Self:
-        if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGINT, signal.SIGTERM)[: 1 + self.terminate]:
-                if callable(signal.getsignal(number)) or number == signal.SIGTERM:
-                    self.old[number] = signal.signal(number, self._note)
-        return self
 
-    def __exit__(self, *_: object) -> None:
-        for number, handler in self.old.items():
-            signal.signal(number, handler)
+@contextmanager
+def catch_ctrl_c(terminate: bool = False) -> Iterator[Presses]:
+    """Count presses of Ctrl-C; the second, or any while ``waiting``, raises KeyboardInterrupt.
 
-    def _note(self, number: int, frame: Any) -> None:
-        self.pressed += 1
-        if self.pressed > 1 or self.waiting:
+    In the main thread, while the context lasts. terminate : whether SIGTERM counts too.
+    """
+    presses, handlers = Presses(), {}
+
+    def note(number: int, frame: Any) -> None:
+        presses.count += 1
+        if presses.count > 1 or presses.waiting:
             raise KeyboardInterrupt
+
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGINT, signal.SIGTERM)[: 1 + terminate]:
+            if callable(signal.getsignal(number)) or number == signal.SIGTERM:
+                handlers[number] = signal.signal(number, note)
+    try:
+        yield presses
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
 
 
 # ---- threads ----

@@ -7,7 +7,6 @@ says how much of the array is in use along it; beyond that there is room for mor
 
 from __future__ import annotations
 
-import functools
 import json
 import threading
 from collections.abc import Callable
@@ -140,14 +139,8 @@ class State:
             integers = name in self._INTEGERS
             zeros = np.zeros(shape, dtype=np.int64) if integers else aligned_zeros(*shape)
             setattr(self, f"_{name}", zeros)
-        self._rooms = dict.fromkeys(self._growing_counts(), 0)
-
-    @classmethod
-    @functools.cache
-    def _growing_counts(cls) -> frozenset[int]:
-        """Return the entries of ``counts`` with a room of their own."""
-        axes = {axis for axes in cls._STATE.values() for axis in axes if isinstance(axis, int)}
-        return frozenset(axis for axis in axes if axis not in cls._SHARES_ROOM)
+        growing = {axis for axes in self._STATE.values() for axis in axes if isinstance(axis, int)}
+        self._rooms = dict.fromkeys(growing - self._SHARES_ROOM.keys(), 0)
 
     def _reserve(self, needed: dict[int, int]) -> None:
         """Make room for so many entries of these counts: all new buffers, then one exchange."""
@@ -164,7 +157,7 @@ class State:
         """Call ``rounds(first)`` until it no longer asks for room; return what it says then."""
         first, status = rounds(0)
         while status == NEED_ROOM:
-            self._reserve({axis: int(self._counts[axis]) + 1 for axis in self._growing_counts()})
+            self._reserve({axis: int(self._counts[axis]) + 1 for axis in self._rooms})
             first, status = rounds(first)
         return first, status
 
@@ -228,7 +221,7 @@ class State:
         """
         if "counts" in self._STATE:
             self._restore_array("counts", state["counts"])
-            counts = {axis: int(self._counts[axis]) for axis in self._growing_counts()}
+            counts = {axis: int(self._counts[axis]) for axis in self._rooms}
             for axis, other in self._SHARES_ROOM.items():
                 counts[other] = max(counts[other], int(self._counts[axis]))
             self._reserve(counts)

@@ -33,29 +33,6 @@ def add_up(before: Any, values: np.ndarray) -> np.ndarray:
     return np.cumsum(np.concatenate([first, values]), axis=0)[1:]
 
 
-@dataclass
-class Column:
-    """An array that rows are appended to; its room doubles wherever it is full."""
-
-    room: int = 0
-    count: int = 0
-    array: np.ndarray | None = None
-
-    def append(self, values: np.ndarray) -> None:
-        """Append rows; longer text is taken in."""
-        before, self.count = self.count, self.count + len(values)
-        dtype = values.dtype
-        if self.array is not None:
-            dtype = np.promote_types(self.array.dtype, dtype)
-        if self.array is None or self.count > len(self.array) or dtype != self.array.dtype:
-            room = max(self.count, 2 * before, self.room)
-            larger = np.empty((room, *values.shape[1:]), dtype)
-            if before:
-                larger[:before] = self.array[:before]
-            self.array = larger
-        self.array[before : self.count] = values
-
-
 def read_run(path: str | os.PathLike) -> tuple[dict[str, Any], Rows, Rows]:
     """Return the JSON data, the arrays of the learner, and those of the run.
 
@@ -74,7 +51,8 @@ class Recorder:
     record: str | int = "all"
     path: Path | None = None
     every: int | None = None
-    columns: dict[str, Column] = field(default_factory=dict)
+    columns: dict[str, np.ndarray] = field(default_factory=dict)  # with room for more rows
+    kept: int = 0  # rows in use
     expected: int = 0  # rounds in all, where that is known
     tail: Rows = field(default_factory=dict)  # of the last round, where ``record`` drops it
     sums: tuple[Any, Any] = (0.0, 0)  # of losses and mistakes, unless all rounds are kept
@@ -126,16 +104,24 @@ class Recorder:
             self._append({name: a[kept] for name, a in part.items()})
 
     def _append(self, part: Rows) -> None:
+        """Append rows; where there is no room, or text is longer, arrays are copied once."""
+        before, self.kept = self.kept, self.kept + len(part["sizes"])
+        expected = self.expected if self.record == "all" else 0
         for name, values in part.items():
-            room = self.expected if self.record == "all" else 0
-            self.columns.setdefault(name, Column(room)).append(values)
+            old = self.columns.get(name, values[:0])
+            dtype = np.promote_types(old.dtype, values.dtype)
+            if self.kept > len(old) or dtype != old.dtype:
+                room = max(self.kept, 2 * before, expected)
+                self.columns[name] = np.empty((room, *values.shape[1:]), dtype)
+                self.columns[name][:before] = old[:before]
+            self.columns[name][before : self.kept] = values
 
     def arrays(self, final: bool = True) -> Rows:
         """Return all that the run keeps; at its end the last round too."""
         if final and self.tail:
             self._append({n: a for n, a in self.tail.items() if self.counted or n not in MISTAKES})
             self.tail = {}
-        rows = {name: c.array[: c.count] for name, c in self.columns.items()}
+        rows = {name: column[: self.kept] for name, column in self.columns.items()}
         if not rows and not self.tail:
             rows = self.learner._record(np.empty(0), self.learner._trace(0), self.loss)
             if self.record != "all":

@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike
 from oklnumba.core import checks, inputs
 from oklnumba.core.checks import shown
 from oklnumba.core.display import Bar
-from oklnumba.core.guard import Stop
-from oklnumba.core.inputs import count_block_rows, make_compilable
+from oklnumba.core.guard import Presses, catch_ctrl_c
+from oklnumba.core.inputs import count_block_rows
 from oklnumba.core.params import describe
 from oklnumba.learners.base.learner import FIRST_ROWS, Learner
 from oklnumba.protocol.recording import Recorder
@@ -30,8 +30,10 @@ def _is_chunked(X: Any) -> bool:
     return isinstance(X, Iterable) and not hasattr(X, "__array__")
 
 
-def _pieces(X: Any, y: Any, chunked: bool, recorder: Recorder) -> Iterator[tuple[Any, np.ndarray]]:
-    """Yield checked (X, y) pieces; an array is checked whole, before its first round."""
+def _pieces(
+    X: Any, y: Any, chunked: bool, recorder: Recorder, presses: Presses
+) -> Iterator[tuple[Any, np.ndarray]]:
+    """Yield checked (X, y) pieces until Ctrl-C; an array is checked whole, before it is played."""
     as_labels, signs = recorder.learner._as_labels, recorder.loss.classes
     width = recorder.saved[0]["width"] if recorder.saved else recorder.learner._width
     if not chunked:
@@ -39,7 +41,7 @@ def _pieces(X: Any, y: Any, chunked: bool, recorder: Recorder) -> Iterator[tuple
         yield X, as_labels(y, X.shape[0], signs)
         return
     first = 0
-    for i, chunk in enumerate(X):
+    for i, chunk in enumerate(_chunks(iter(X), presses)):
         if not (isinstance(chunk, tuple | list) and len(chunk) == 2):
             raise ValueError(
                 f"chunk {i} of the stream must be a pair (X, y), but is {shown(chunk)}; pass pairs "
@@ -52,6 +54,24 @@ def _pieces(X: Any, y: Any, chunked: bool, recorder: Recorder) -> Iterator[tuple
             raise ValueError(_name_chunk(str(error), i, first)) from error
         yield part, labels
         first, width = first + len(labels), part.shape[1]
+
+
+def _chunks(stream: Iterator[Any], presses: Presses) -> Iterator[Any]:
+    """Yield the items of a stream until Ctrl-C, also while waiting for one."""
+    end = object()
+    while not presses.count:
+        try:
+            presses.waiting = True
+            chunk = next(stream, end)
+        except KeyboardInterrupt:
+            if not presses.count:  # the stream's own
+                raise
+            return
+        finally:
+            presses.waiting = False
+        if chunk is end:
+            return
+        yield chunk
 
 
 def _name_chunk(message: str, chunk: int, first: int) -> str:
@@ -153,11 +173,11 @@ def run(
     chunked = y is None and not hasattr(X, "shape") and _is_chunked(X)
     finished, data = True, None
     with (
-        Stop(terminate=checkpoint is not None) as stop,
+        catch_ctrl_c(terminate=checkpoint is not None) as presses,
         Bar(disable=not progress, unit=" rounds", initial=recorder.rounds, unit_scale=True) as bar,
-        closing(_pieces(X, y, chunked, recorder)) as pieces,
+        closing(_pieces(X, y, chunked, recorder, presses)) as pieces,
     ):
-        for part, labels in _until_stopped(pieces, stop):
+        for part, labels in pieces:
             if not chunked:
                 bar.total = recorder.expected = len(labels) + recorder.rounds - skip
                 data = (part, labels) if bar.total == len(labels) else None
@@ -169,10 +189,10 @@ def run(
             if recorder.saved:
                 recorder.adopt()
             learner._advise(part, labels)
-            finished = _play_piece(recorder, part, labels, time_limit, bar, stop)
+            finished = _play_piece(recorder, part, labels, time_limit, bar, presses)
             if not finished:
                 break
-        recorder.interrupted = stop.pressed > 0
+        recorder.interrupted = presses.count > 0
         finished = finished and not recorder.interrupted
         if skip and finished:
             raise _short_data(recorder, recorder.rounds - skip)
@@ -204,7 +224,6 @@ def _check_arguments(
     if isinstance(X, str | os.PathLike):
         raise ValueError(f"X is the path {str(X)!r}; pass okl.stream({str(X)!r}, label=...)")
 
-    checks.require_flag("progress", progress)
     if time_limit is not None:
         checks.require_positive("time_limit", time_limit)
     if every is not None:
@@ -214,7 +233,6 @@ def _check_arguments(
         valid = isinstance(k, int) and 1 <= k <= checks.MOST
         domain = "'all', 'none' or an integer k >= 1, which keeps every k-th round"
         checks.require(valid, "record", record, domain)
-    checks.require_flag("resume", resume)
     if checkpoint is not None:
         checks.as_path(checkpoint, "checkpoint")
     if resume and checkpoint is None:
@@ -230,40 +248,23 @@ def _short_data(recorder: Recorder, rounds: int) -> ValueError:
     )
 
 
-def _until_stopped(pieces: Iterator[Any], stop: Stop) -> Iterator[Any]:
-    """Yield the pieces of the data until Ctrl-C, also while waiting for one."""
-    while not stop.pressed:
-        try:
-            stop.waiting = True
-            piece = next(pieces, None)
-        except KeyboardInterrupt:
-            if not stop.pressed:  # the data's own
-                raise
-            return
-        finally:
-            stop.waiting = False
-        if piece is None:
-            return
-        yield piece
-
-
 def _play_piece(
     recorder: Recorder,
     X: Any,
     y: np.ndarray,
     time_limit: float | None,
     bar: Bar,
-    stop: Stop,
+    presses: Presses,
 ) -> bool:
     """Play the rows of X with looks at the clock and at Ctrl-C; False where that is the end."""
     start = 0
     while start < len(y):
         rows = 0
-        if not stop.pressed:
+        if not presses.count:
             rows = _next_rows(recorder, X.shape[1], len(y) - start, time_limit)
         if rows == 0:
             return False
-        part, labels = make_compilable(X[start : start + rows]), y[start : start + rows]
+        part, labels = X[start : start + rows], y[start : start + rows]
         begin = time.perf_counter()
         trace = recorder.learner._play_rows(part, labels, len(y) - start)
         recorder.add(labels, trace, time.perf_counter() - begin)
