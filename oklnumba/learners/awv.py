@@ -169,8 +169,8 @@ class KernelAWV(Learner):
 class KernelRidge(KernelAWV):
     """Online kernel ridge regression: f_t = argmin_f sum_{s<t} (y_s - f(x_s))^2 + lam |f|^2.
 
-    The forecaster that Kernel-AWV is compared with (pkawv section 2); time and memory as there. No
-    regret bound holds without a bound on its forecasts.
+    Time and memory as of KernelAWV (pkawv section 2). No regret bound holds without a bound on its
+    forecasts.
 
     Parameters
     ----------
@@ -290,8 +290,7 @@ class PKAWV(FeatureRidge):
     of order log(n / lam) (Theorem 4); with any projection, Theorem 3 adds (mu + lam) n mu B^2 /
     lam^2.
 
-    O(r^2) time a round for r features, O(r^2) memory. The bits do not depend on how the stream is
-    cut.
+    O(r^2) time a round and memory for r features.
 
     Parameters
     ----------
@@ -326,15 +325,6 @@ class PKAWV(FeatureRidge):
     >>> _ = learner.partial_fit([[0.0], [1.0]], [1.0, -1.0])
     >>> round(learner.predict_one([0.0]), 4)
     0.1933
-
-    Labels that turn round every 500 rounds, and a half-life of 50:
-
-    >>> import numpy as np
-    >>> X = np.random.default_rng(0).uniform(-1, 1, (2000, 2))
-    >>> y = np.sin(3 * X[:, 0]) * np.where(np.arange(2000) // 500 % 2 == 0, 1.0, -1.0)
-    >>> grid = [okl.PKAWV(okl.TaylorFeatures(3), discount=g) for g in (1.0, 2 ** (-1 / 50))]
-    >>> [round(okl.run(learner, X, y).mean_loss, 2) for learner in grid]
-    [0.53, 0.2]
     """
 
     features: Features = features_field()
@@ -348,15 +338,12 @@ class PKAWV(FeatureRidge):
         cls, kernel: Kernel, X: ArrayLike, lam: float = 1.0, mu: float = 1.0, beta: float = 1.0,
         eps: float = 0.5, forecaster: str = "awv", seed: int = 0, discount: float = 1.0,
     ) -> PKAWV:  # fmt: skip
-        """Return PKAWV on a KORS dictionary of inputs known beforehand (Corollary 8).
-
-        Play the stream on the learner that is returned.
+        """Return PKAWV on a KORS dictionary of all inputs X of the stream to come (Corollary 8).
 
         Parameters
         ----------
         kernel : Kernel
         X : array_like of shape (n, d)
-            All inputs of the stream to come.
         lam, mu, beta, eps, forecaster, seed, discount
             As in PKAWV and KORS (alpha := mu).
 
@@ -364,8 +351,7 @@ class PKAWV(FeatureRidge):
         --------
         >>> import numpy as np, oklnumba as okl
         >>> X = np.random.default_rng(0).uniform(-1, 1, (200, 2))
-        >>> learner = okl.PKAWV.known_inputs(okl.Gaussian(1.0), X)
-        >>> run = okl.run(learner, X, X[:, 0] * X[:, 1])
+        >>> run = okl.run(okl.PKAWV.known_inputs(okl.Gaussian(1.0), X), X, X[:, 0] * X[:, 1])
         >>> bool(run.sizes[0] == run.sizes[-1] < 60)
         True
         """
@@ -452,8 +438,7 @@ class LinearRidge(LinearAWV):
 
     Remarks
     -------
-    As published, but for the discount (see PKAWV). No regret bound holds without a bound on the
-    forecasts.
+    As published, but for the discount (see PKAWV). No regret bound, as for KernelRidge.
 
     Examples
     --------

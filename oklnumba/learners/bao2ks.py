@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from oklnumba.components import losses
 from oklnumba.components.kernels import Kernel, check_kernel
 from oklnumba.core.checks import require
 from oklnumba.core.params import checked, clone, count, positive, random_seed
@@ -45,7 +44,7 @@ class BAO2KS(Learner):
     - several kernels: each round plays a kernel drawn from exponential weights and updates a second
       one, drawn uniformly, with its gradient; the others follow the hint.
 
-    A function whose dictionary exceeds the budget starts again from 0. O(m d + M d) time a round
+    A function whose dictionary exceeds the budget starts again from 0. O((m + M) d) time a round
     for m atoms; memory bounded by the budget.
 
     Parameters
@@ -91,6 +90,7 @@ class BAO2KS(Learner):
     }  # fmt: skip
     _INTEGERS = Learner._INTEGERS | {"held", "place"}
     _COINS = ("coins",)
+    _fixed_loss = "hinge"
     _REMEDY = "lower eta or radius, or scale the inputs"
 
     kernels: Any = checked(check_kernels)
@@ -123,9 +123,6 @@ class BAO2KS(Learner):
         super()._check_params()
         if len(list_kernels(self.kernels)) > 1:
             self._refuse_unused("several kernels have no use for it; leave it out", "beta")
-
-    def _loss(self) -> losses.Loss:
-        return losses.get("hinge")
 
     def _advice(self, X: np.ndarray) -> str | None:
         advice = [one.advice(X) for one in list_kernels(self.kernels) if isinstance(one, Kernel)]

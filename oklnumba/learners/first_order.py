@@ -10,7 +10,6 @@ from math import inf
 
 import numpy as np
 
-from oklnumba.components import losses
 from oklnumba.components.potentials import check_p
 from oklnumba.core.checks import require_positive
 from oklnumba.core.health import Part, measure_dense_part
@@ -113,20 +112,16 @@ class OGD(_FirstOrder):
 class LazyOGD(_FirstOrder):
     """Online gradient descent with lazy projection: w = Proj(-eta sum g) (oco Example 6.3).
 
-    FTRL with |w|^2 / (2 eta) on a ball.
-
     Parameters
     ----------
-    eta : float > 0
-        Step size.
+    eta, loss
+        As in OGD.
     radius : float > 0
         Of the Euclidean ball.
-    loss : str
-        As in OGD.
 
     Remarks
     -------
-    As published, for a ball.
+    As published: FTRL with |w|^2 / (2 eta), on a ball.
 
     Examples
     --------
@@ -150,12 +145,10 @@ class PNorm(_FirstOrder):
 
     Parameters
     ----------
-    eta : float > 0
-        Step size.
+    eta, loss
+        As in OGD.
     p : float, 1 < p <= 2
         2 log(d) / (2 log(d) - 1) suits comparators of small 1-norm.
-    loss : str
-        As in OGD.
 
     Remarks
     -------
@@ -184,12 +177,10 @@ class ExponentiatedGradient(_FirstOrder):
 
     Parameters
     ----------
-    eta : float > 0
-        Step size.
+    eta, loss
+        As in OGD.
     scale : float > 0
         The simplex is {w >= 0, sum w = scale}.
-    loss : str
-        As in OGD.
 
     Remarks
     -------
@@ -275,13 +266,11 @@ class AdaptiveFTRL(EitherLearner):
     kind : {"sqrt", "gradient", "adagrad", "adagrad_full"}
         A_t is sqrt(t + 1) I / eta; sqrt(sigma + sum |g|^2) I / eta; (sigma I + diag sum g g')^{1/2}
         / eta; or the same with the full matrix, whose round takes O(d^3).
-    eta : float > 0
-        Step size.
+    eta, loss
+        As in OGD.
     sigma : float > 0
         At least the largest |g|^2 (of a coordinate, for "adagrad") for the cleanest bounds; not
         for "sqrt".
-    loss : str
-        As in OGD.
 
     Remarks
     -------
@@ -315,9 +304,9 @@ class AdaptiveFTRL(EitherLearner):
 
 
 class StronglyConvexFTRL(_FirstOrder):
-    """FTRL for lam-strongly convex losses (oco section 3, Theorem 4).
+    """FTRL for lam-strongly convex losses (oco section 3, Theorem 4): no step size.
 
-    w_t = (sum_{s<t} w_s - sum_{s<t} g_s / lam) / t: logarithmic regret without a step size.
+    w_t = (sum_{s<t} w_s - sum_{s<t} g_s / lam) / t, with logarithmic regret.
 
     Parameters
     ----------
@@ -353,10 +342,7 @@ class StronglyConvexFTRL(_FirstOrder):
 class _MistakeDriven(_FirstOrder):
     """Learners that move at a mistake only (oco section 2.4, Algorithm 2)."""
 
-    _loss_code = MISTAKE_LOSS
-
-    def _loss(self) -> losses.Loss:
-        return losses.get("hinge")
+    _loss_code, _fixed_loss = MISTAKE_LOSS, "hinge"
 
 
 class Perceptron(_MistakeDriven):

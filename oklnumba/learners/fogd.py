@@ -26,10 +26,8 @@ class FOGD(Learner):
     ----------
     features : Features, optional
         None: FourierFeatures(n_frequencies, sigma, seed).
-    loss : str
-        A loss of losses.py.
-    eta : float > 0
-        Step size; of order 1/sqrt(n) for n rounds.
+    loss, eta
+        As in KernelOGD.
     sigma, n_frequencies, seed
         Of the Fourier features of features=None.
 

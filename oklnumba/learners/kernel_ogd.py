@@ -33,9 +33,7 @@ class KernelOGD(_Shrinking):
     """Kernel online gradient descent: f <- (1 - eta lam) f - eta l'(f(x), y) k(x, .).
 
     NORMA (Kivinen, Smola and Williamson 2004) where lam > 0. With ``radius`` U the regret against
-    |f| <= U is at most U^2 / (2 eta) + eta / 2 sum l'^2 k(x, x) (Zinkevich 2003), of order sqrt(n)
-    for eta of order 1 / sqrt(n).
-
+    |f| <= U is at most U^2 / (2 eta) + eta / 2 sum l'^2 k(x, x) (Zinkevich 2003), of order sqrt(n).
     O(m d) time a round for m atoms. Without a budget every round with a loss adds one.
 
     Parameters
@@ -44,7 +42,7 @@ class KernelOGD(_Shrinking):
     loss : str
         A loss of losses.py.
     eta : float > 0
-        Step size.
+        Step size, of order 1 / sqrt(n) for n rounds.
     lam : float >= 0
         Regularisation, less than 1 / eta.
     budget : int >= 2, optional
@@ -93,9 +91,7 @@ class BOGD(_Shrinking):
 
     Zhao, Wang, Wu, Jin and Hoi 2012. The others are scaled so that the function stays the same in
     expectation. BOGD drops uniformly; BOGD++ (``weighted``) drops atoms of small weight |a_i|
-    sqrt(k(x_i, x_i)) more often.
-
-    O(m d) time a round for m atoms; memory bounded by the budget.
+    sqrt(k(x_i, x_i)) more often. O(m d) time a round for m atoms; memory bounded by the budget.
 
     Parameters
     ----------

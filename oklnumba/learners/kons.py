@@ -174,10 +174,8 @@ class KONS(_KernelForm):
     projection of u_t onto {w : |w(x_t)| <= C} in the norm of A_{t-1}; A_t = A_{t-1} + eta_t g_t
     g_t', A_0 = alpha I. Its regret against every f with |f| <= C on the stream is at most
     ``theory.kons_bound`` (Theorem 1): logarithmic in the rounds for losses with curvature and eta_t
-    = sigma, O(sqrt(t)) for the others and eta_t of order 1 / sqrt(t).
-
-    O(t^2) time a round and 4 t^2 bytes after t rounds (8 t^2 of address space). Rounds without
-    gradient and projection are not stored.
+    = sigma, O(sqrt(t)) for the others and eta_t of order 1 / sqrt(t). O(t^2) time a round and 4 t^2
+    bytes after t rounds (8 t^2 of address space).
 
     Parameters
     ----------
@@ -209,9 +207,8 @@ class KONS(_KernelForm):
     w. Coefficients are updated in the coordinates of the factor, where nothing of order 1 / alpha
     cancels: rounding costs about n 2e-16 / alpha for k(x, x) = 1.
 
-    If a loss has its kink at a forecast of exactly C (the hinge with C = 1, the absolute loss with
-    |y| = C), rounding decides its gradient at a repeated point, and may differ with the cut of a
-    run.
+    Where a loss has its kink at the forecast C (the hinge with C = 1, the absolute loss with |y| =
+    C), rounding decides its gradient at a repeated point, and may differ with the cut of a run.
 
     Examples
     --------
@@ -220,9 +217,6 @@ class KONS(_KernelForm):
     >>> run = okl.run(okl.KONS(okl.Gaussian(1.0)), X, np.sin(3 * X[:, 0]))
     >>> round(run.mean_loss, 3), int(run.sizes[-1])
     (0.057, 500)
-    >>> absolute = okl.KONS(okl.Gaussian(1.0), loss="absolute", schedule="sqrt")
-    >>> round(okl.run(absolute, X, np.sin(3 * X[:, 0])).mean_loss, 3)
-    0.151
     """
 
     def _start(self, d: int) -> None:

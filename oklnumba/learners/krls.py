@@ -45,7 +45,6 @@ class KRLS(Expansion):
 
     _STATE = Expansion._STATE | {"R": (ATOMS, ATOMS), "Q": (ATOMS, ATOMS), "z": (ATOMS,)}
     _REMEDY = "raise threshold, or scale the inputs and labels"
-    _fixed_loss = "squared"
 
     _: KW_ONLY
     threshold: float = nonnegative(0.01)

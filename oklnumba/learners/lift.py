@@ -13,15 +13,15 @@ from oklnumba.core.params import checked, clone, describe
 from oklnumba.core.state import BLOCK_ROWS, FeatureRows, aligned_zeros
 from oklnumba.learners.awv import LinearAWV, name_space
 from oklnumba.learners.base.learner import Learner, Trace, empty_per_round, from_learner
-from oklnumba.learners.base.linear import LinearLearner
+from oklnumba.learners.base.linear import Game
 
 
-def _check_linear(name: str, value: Any) -> LinearLearner | LinearAWV:
-    if not isinstance(value, LinearLearner | LinearAWV):
-        hint = "; pass okl.WithFeatures(features, learner), features first"
+def _check_linear(name: str, value: Any) -> Game:
+    if not isinstance(value, Game):
+        swapped = isinstance(value, Features)
         raise ValueError(
             "learner must be a linear learner of oklnumba such as okl.OGD(), but is "
-            f"{describe(value)}{hint if isinstance(value, Features) else ''}"
+            f"{describe(value)}{'; pass WithFeatures(features, learner)' if swapped else ''}"
         )
     return clone(value)
 
@@ -29,14 +29,14 @@ def _check_linear(name: str, value: Any) -> LinearLearner | LinearAWV:
 class WithFeatures(Learner):
     """A linear learner on features of the inputs: a kernel learner in an explicit space (oco).
 
-    FOGD is WithFeatures(FourierFeatures(...), OGD(...)) and PKAWV is
-    WithFeatures(TaylorFeatures(...), LinearAWV(...)): the same forecasts.
+    The forecasts of WithFeatures(FourierFeatures(...), OGD(...)) are those of FOGD, and those with
+    LinearAWV are those of PKAWV.
 
     Parameters
     ----------
     features : Features
         TaylorFeatures, FourierFeatures or NystromFeatures.
-    learner : LinearLearner, LinearAWV or LinearRidge
+    learner : linear learner
         Its hyper-parameters are used; it is not changed itself.
 
     Remarks
@@ -55,7 +55,7 @@ class WithFeatures(Learner):
     _block_rows = BLOCK_ROWS
 
     features: Features = features_field()
-    learner: LinearLearner | LinearAWV = checked(_check_linear)
+    learner: Game = checked(_check_linear)
 
     _certified = from_learner("_certified")
     _several = from_learner("_several")
@@ -74,10 +74,10 @@ class WithFeatures(Learner):
         return self._inner.w
 
     def _space(self) -> str | None:
-        inner, features = self._inner, self._hyper.features
-        if not isinstance(inner, LinearAWV):
+        if not self._on_features:
             return None
-        return name_space(f"the {self.size} {features.kind}", inner._hyper.discount)
+        space = f"the {self.size} {self._hyper.features.kind}"
+        return name_space(space, self._inner._hyper.discount)
 
     def _loss(self) -> losses.Loss:
         return self._in_force.learner._loss()
@@ -87,10 +87,10 @@ class WithFeatures(Learner):
 
     def _start(self, d: int) -> None:
         write, r = self._hyper.features._writer(d)
-        self._inner = self._hyper.learner
-        self._inner._open(r, self._outputs)
-        self._on_features = isinstance(self._inner, LinearAWV)  # it takes padded rows as they are
-        width = self._inner._features.rows.shape[1] if self._on_features else r
+        self._inner = inner = self._hyper.learner
+        inner._open(r, self._outputs)
+        self._on_features = isinstance(inner, LinearAWV)  # it takes padded rows as they are
+        width = inner._features.rows.shape[1] if self._on_features else r
         self._features = FeatureRows(write, aligned_zeros(BLOCK_ROWS, width))
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
@@ -103,10 +103,7 @@ class WithFeatures(Learner):
         """Play a block of rounds of features Z, which stay as they are."""
         inner = self._inner
         inner._played = self._played
-        if self._on_features:
-            inner._play_features(Z, y, trace)
-        else:
-            inner._play(Z, y, trace)
+        (inner._play_features if self._on_features else inner._play)(Z, y, trace)
         self._played += len(Z)
 
     def _forecast_features(self, Z: np.ndarray) -> np.ndarray:

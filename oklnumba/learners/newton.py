@@ -156,8 +156,8 @@ class SketchedONS(_ProjectedStep):
 
     Remarks
     -------
-    With gradients in a subspace of dimension at most ``rank`` it is OnlineNewtonStep. Luo et al.
-    shrink every round with a buffer of rank rows, or every rank rounds as here.
+    With gradients in a subspace of dimension at most ``rank`` it is OnlineNewtonStep. The sketch
+    shrinks every rank rounds, one of the two ways of Luo et al.
 
     Examples
     --------

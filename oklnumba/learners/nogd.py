@@ -106,7 +106,7 @@ class _Mapped(Expansion):
 
 
 class NOGD(_Mapped):
-    """Nystrom online gradient descent (Lu, Hoi, Wang, Zhao and Liu 2016, Alg. 2).
+    """Nystrom online gradient descent (Lu, Hoi, Wang, Zhao and Liu 2016, Algorithm 2).
 
     Kernel gradient descent until the dictionary has ``budget`` atoms; then gradient descent on the
     leading ``rank`` Nystrom features of these atoms, from the projection of the function so far.
@@ -114,11 +114,8 @@ class NOGD(_Mapped):
 
     Parameters
     ----------
-    kernel : Kernel
-    loss : str
-        A loss of losses.py.
-    eta : float > 0
-        Step size, of both phases.
+    kernel, loss, eta
+        As in KernelOGD.
     budget : int >= 2
         Atoms of the dictionary.
     rank : int >= 1

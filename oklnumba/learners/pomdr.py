@@ -27,14 +27,12 @@ class Diary(NamedTuple):
     switch_round : int or None
         t-bar, the round from which OMDR runs; None before.
     size : int
-        Atoms in the dictionary, |S|.
+        Atoms in the dictionary.
     alignment : float
         The sum of delta_t, the paper's proxy of the kernel alignment A_T; the regret of POMD is at
         most 3 U sqrt(this + 3 D) + 9 U (``theory.pomdr_data_bound`` is sharper).
-    removals : int
-        Times half of the dictionary was merged into the other half.
-    projections : int
-        Rounds whose gradient was projected on the span of the dictionary (ALD held).
+    removals, projections : int
+        Halves of a dictionary merged into the other; gradients projected on its span.
     """
 
     switch_round: int | None

@@ -60,9 +60,6 @@ class ProsNKONS(Curved):
     >>> run = okl.run(learner, X, np.sin(3 * X[:, 0]))
     >>> round(run.mean_loss, 3), learner.size, learner.restarts
     (0.299, 38, 37)
-    >>> con_kons = okl.ProsNKONS(okl.Gaussian(1.0), restart=False)
-    >>> round(okl.run(con_kons, X, np.sin(3 * X[:, 0])).mean_loss, 3)
-    0.07
     """
 
     _STATE = {

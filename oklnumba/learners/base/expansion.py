@@ -6,7 +6,6 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from oklnumba.components import losses
 from oklnumba.components.kernels import Kernel, kernel_field
 from oklnumba.core.health import Part, Upper, measure_part
 from oklnumba.core.state import aligned_zeros
@@ -25,7 +24,6 @@ class Expansion(Learner):
     _STATE = {"atoms": ("d", ATOMS), "a": (ATOMS,), "counts": ("counts",), "sums": ("sums",)}
     _REMEDY = "lower eta, or scale the inputs and labels"
     _factor = 1.0  # of all coefficients
-    _fixed_loss = None  # its name, where the algorithm has one loss only
 
     kernel: Kernel = kernel_field()
 
@@ -46,9 +44,6 @@ class Expansion(Learner):
             return 0.0
         a, atoms = self.coefficients, self.atoms
         return float(np.sqrt(max(a @ self._hyper.kernel(atoms) @ a, 0.0)))
-
-    def _loss(self) -> losses.Loss:
-        return losses.get(self._fixed_loss) if self._fixed_loss else super()._loss()
 
     def _start_expansion(
         self, d: int, largest: float, counts: int = 1, sums: int = 1, **lengths: int

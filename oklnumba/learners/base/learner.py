@@ -96,6 +96,7 @@ class Learner(State, Params):
     """
 
     _REMEDY = "scale the inputs and labels"
+    _fixed_loss = "squared"  # of learners without a hyper-parameter ``loss``
     _several = False  # whether it can play several labels a round
     _in_threads = False  # whether its rounds are compiled throughout, without BLAS
     _certified = False  # whether rounds come with a certificate
@@ -413,7 +414,7 @@ class Learner(State, Params):
 
     def _loss(self) -> losses.Loss:
         params = self if self._width is None else self._hyper
-        return losses.get(getattr(params, "loss", "squared"))
+        return losses.get(getattr(params, "loss", self._fixed_loss))
 
     @cached_property
     def _loss_code(self) -> int:

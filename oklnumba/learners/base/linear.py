@@ -26,13 +26,7 @@ class Game(Learner):
     """A learner whose ``reset`` can start a game in R^d."""
 
     def reset(self, d: int | None = None) -> Self:
-        """Go back to no data, or start a game in R^d; return self.
-
-        Parameters
-        ----------
-        d : int >= 1, optional
-            Number of coordinates; None: given by the first gradient or input.
-        """
+        """Go back to no data, or start a game in R^d, d >= 1; return self."""
         if d is None:
             return super().reset()
         d = require_count("d", d, 1)
@@ -58,16 +52,10 @@ class LinearLearner(Game):
         return self._point().copy()
 
     def update(self, g: ArrayLike) -> Self:
-        """Close the round with a subgradient of its loss at ``w``; return self.
-
-        Parameters
-        ----------
-        g : array_like of shape (d,)
+        """Close the round with a subgradient g, (d,), of its loss at ``w``; return self.
 
         Raises
         ------
-        ValueError
-            If g is not one finite vector of width d (nothing has changed then).
         FloatingPointError
             If the next point is beyond double precision.
         """
@@ -121,8 +109,7 @@ class LinearLearner(Game):
 class EitherLearner(LinearLearner):
     """A linear learner that is one of several algorithms, by its hyper-parameters.
 
-    A subclass has ``_choose``, which returns the algorithm: a LinearLearner that keeps the state
-    and plays the rounds.
+    A subclass has ``_choose``, which returns the algorithm; it takes over the methods of that.
     """
 
     def _choose(self) -> LinearLearner:
