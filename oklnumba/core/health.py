@@ -13,17 +13,16 @@ import numpy as np
 
 from oklnumba.core.display import brief, table
 from oklnumba.hot.primitives.linalg import (
-    lower_product,
     solve_lower,
     solve_lower_transposed,
     solve_upper,
     solve_upper_transposed,
-    upper_product,
 )
 
 UNIT = 2.0**-53  # relative rounding of one operation
 FEWEST_DIGITS = 6.0  # with fewer ``health`` warns
 STEPS = 10  # of a power iteration
+BLOCK = 512  # rows of a factor that a product copies at a time
 
 
 class Part(NamedTuple):
@@ -122,8 +121,10 @@ class Upper:
 
     def product(self, v: np.ndarray) -> np.ndarray:
         """Return the matrix times v."""
-        out = np.empty(self.m)
-        upper_product(self.R, self.scales, v, out, self.m)
+        out = np.zeros(self.m)
+        for k in range(0, self.m, BLOCK):
+            rows = np.triu(self.R[k : min(k + BLOCK, self.m), k : self.m])
+            out[k:] += (self.scales[k : k + len(rows)] * (rows @ v[k:])) @ rows
         return out
 
     def solve(self, v: np.ndarray) -> np.ndarray:
@@ -149,9 +150,7 @@ class Lower:
 
     def product(self, v: np.ndarray) -> np.ndarray:
         """Return the matrix times v."""
-        out = np.empty(self.m)
-        lower_product(self.L, v, np.empty(self.m), out, self.m)
-        return out
+        return Upper(self.L.T, self.m).product(v)
 
     def solve(self, v: np.ndarray) -> np.ndarray:
         """Return the inverse times v."""

@@ -43,21 +43,19 @@ LOSS, BEST, LOG_DET, GROWTH, LARGEST, RIDGE = range(6)
 def awv_rounds(Z, Y, r, factor, setting, work, ridge, out):
     """Play AWV (pkawv Algorithm 1) or ridge rounds on features, with K labels a round.
 
-    Z : (n, >= r), zero from the last feature up to r; Y : (n, K); r : columns in use, a multiple of
-    LANES; factor : U (cap, cap) and inv_d (cap,), of g A (the past, discounted for the next round;
-    at first I and 1 / lam), and c (K, cap), modified in place; setting : (1 / g, 1 / lam), g the
-    discount; work : (2 T + 1, cap) and (T,), workspace for T rounds that share a pass over U, T a
-    multiple of SWEEP (any T gives the same bits); ridge : 1 for ridge forecasts, 0 for AWV; out :
-    forecasts (n, K), ridge forecasts m (n, K) and shrinks a = 1 + z' (g A)^-1 z (n,), written.
-    Returns (rounds played, status).
+    Z : (n, >= r), zero from the last feature up to r; r : columns in use, a multiple of LANES;
+    factor : U (cap, cap) and inv_d (cap,), of g A (the past, discounted for the next round; at
+    first I and 1 / lam), and c (K, cap); setting : (1 / g, 1 / lam), g the discount; work : (2 T +
+    1, cap) and (T,), for T rounds that share a pass over U, T a multiple of SWEEP (any T gives the
+    same bits); ridge : 1 for ridge forecasts, 0 for AWV; out : forecasts and ridge forecasts m (n,
+    K), shrinks a = 1 + z' (g A)^-1 z (n,).
     """
     U, inv_d, c = factor
     n, outputs = Y.shape
     rows, a = work
-    together = a.shape[0]
+    t, together = 0, a.shape[0]
     rounds, betas, scan = rows[:together], rows[together : 2 * together], rows[2 * together]
     forecasts, ridge_forecasts, shrinks = out
-    t = 0
     while t < n:
         count = larger(smaller(together, (n - t) // SWEEP * SWEEP), 1)
         for s in range(count):
@@ -82,12 +80,10 @@ def awv_rounds(Z, Y, r, factor, setting, work, ridge, out):
 def awv_forecasts(Z, r, factor, setting, work, ridge, out):
     """Write what AWV or ridge would forecast for each row of Z; arguments as in awv_rounds."""
     U, inv_d, c = factor
-    n = Z.shape[0]
     rows, a = work
-    together = a.shape[0]
+    n, t, together = Z.shape[0], 0, a.shape[0]
     rounds, betas, scan = rows[:together], rows[together : 2 * together], rows[2 * together]
     forecasts, ridge_forecasts, shrinks = out
-    t = 0
     while t < n:
         count = larger(smaller(together, (n - t) // SWEEP * SWEEP), 1)
         for s in range(count):
@@ -117,8 +113,8 @@ def certify(Y, forecasts, shrinks, growth, discount, totals, proof):
     round; the bound holds, as (y - m/s)^2 - (y - m)^2 / s <= y^2 log s in each round, whatever the
     past.
 
-    Y, forecasts : (n, K); growth : (n, K), what a growing space took off that loss; shrinks : (n,);
-    totals : (K, 6), in place; proof : loss, comparator, bound after each round, (n, K), written.
+    growth : (n, K), what a growing space took off that loss; totals : (K, 6), in place; others as
+    in awv_rounds; proof : loss, comparator and bound after each round, (n, K), written.
     """
     loss, comparator, bound = proof
     for k in range(Y.shape[1]):
@@ -145,17 +141,10 @@ def certify(Y, forecasts, shrinks, growth, discount, totals, proof):
 
 @hot
 def awv_certified_rounds(Z, Y, r, factor, setting, work, ridge, discount, totals, out, proof):
-    """Play rounds as awv_rounds does, then certify them. Returns (rounds played, status).
-
-    out : forecasts (n, K), ridge forecasts and shrinks as in awv_rounds, and growth, all zeros,
-    each for n rounds or more; discount, totals and proof as in certify.
-    """
-    forecasts, ridge_forecasts, shrinks, growth = out
-    played, status = awv_rounds(
-        Z, Y, r, factor, setting, work, ridge, (forecasts, ridge_forecasts, shrinks)
-    )
+    """Play rounds as awv_rounds does, then certify them; out has zeros as growth too."""
+    played, status = awv_rounds(Z, Y, r, factor, setting, work, ridge, out[:3])
     if status == DONE:
-        certify(Y, forecasts, shrinks, growth, discount, totals, proof)
+        certify(Y, out[0], out[2], out[3], discount, totals, proof)
     return played, status
 
 
@@ -166,9 +155,8 @@ def kernel_awv_labels(L, u, Y, first, lam, ridge, forecasts, shrinks):
     AWV is ridge with the point (x_t, 0) added; that point's coefficient is -m / s, s = L_tt^2, so
     the last equation of the system gives m lam / s.
 
-    L : (cap, cap), lower factor of K + lam I; u : (K, cap), L^-1 y of each output, modified in
-    place; Y : (n, K), labels of the rows first, first + 1, ... of L; forecasts : (n, K) and shrinks
-    : (n,), written. A label is read after its forecast is written.
+    L : (cap, cap), lower factor of K + lam I; u : (K, cap), L^-1 y of each output, in place; Y :
+    labels of the rows first, first + 1, ... of L. A label is read after its forecast is written.
     """
     for i in range(Y.shape[0]):
         t = first + i
@@ -196,8 +184,7 @@ def kernel_awv_rows(kernel, X, past, first, lam, L):
 def kernel_awv_forecasts(rows, corners, L, u, t, lam, ridge, forecasts):
     """Write what Kernel-AWV or ridge would forecast.
 
-    rows : (n, t), L^-1 k(x, past); corners : (n,), k(x, x), replaced by k(x, x) - |row|^2; u : (K,
-    cap); forecasts : (n, K), written.
+    rows : (n, t), L^-1 k(x, past); corners : (n,), k(x, x), replaced by k(x, x) - |row|^2.
     """
     for i in range(rows.shape[0]):
         rest = larger(corners[i] - dot(rows[i], rows[i], t), 0.0)  # negative only by rounding

@@ -43,8 +43,7 @@ PLAY, EXPLORE, STORE = range(3)
 @hot
 def bao2ks_rate(eta, horizon, this):
     """Return the learning rate: eta, or 10 / sqrt(T) with T the horizon or this round."""
-    T = horizon if horizon > 0.0 else this
-    return eta if eta > 0.0 else 10.0 / math.sqrt(T)
+    return eta if eta > 0.0 else 10.0 / math.sqrt(horizon if horizon > 0.0 else this)
 
 
 @hot
@@ -139,14 +138,11 @@ def step_kernel(i, x, label, weights, values, rate, radius, functions, reservoir
 @hot
 def step_kernels(explored, x, label, weights, values, rate, radius, functions, reservoir, n):
     """Step along ``weights`` in the explored kernel, along the hint in others; False: overflow."""
-    _, _, held, _, kept = functions
     finite = True
-    for i in range(held.shape[0]):
-        w, v = (0.0, 1.0), (0.0, 0.0, 0.0)
-        if i == explored:
-            w, v = weights, values
+    for i in range(functions[2].shape[0]):
+        w, v = (weights, values) if i == explored else ((0.0, 1.0), (0.0, 0.0, 0.0))
         step_kernel(i, x, label, w, v, rate, radius, functions, reservoir, n)
-        finite = finite and kept[i, SQUARE] < np.inf
+        finite = finite and functions[4][i, SQUARE] < np.inf
     return finite
 
 
@@ -174,29 +170,17 @@ def update_bandit(bandit, chosen, observed, confidence):
 
 
 @hot
-def restart_function(i, functions):
-    """Set the function of kernel i to 0 and clear its buffers."""
-    atoms, a, held, place, kept = functions
-    for j in range(held[i]):
-        a[i, j] = 0.0
-        for k in range(atoms.shape[1]):
-            atoms[i, k, j] = 0.0
-    for r in range(place.shape[1]):
-        place[i, r] = -1
-    held[i] = 0
-    kept[i, SQUARE] = 0.0
-    kept[i, INNER] = 0.0
-
-
-@hot
 def enforce_budget(counts, functions, budget):
-    """Restart functions beyond the budget, and count the atoms."""
-    _, _, held, _, _ = functions
-    counts[ATOMS] = 0
-    counts[MOST] = 0
+    """Set functions beyond the budget to 0, clear their buffers, and count the atoms."""
+    atoms, a, held, place, kept = functions
+    counts[ATOMS] = counts[MOST] = 0
     for i in range(held.shape[0]):
         if held[i] > budget:
-            restart_function(i, functions)
+            a[i, : held[i]] = 0.0
+            atoms[i, :, : held[i]] = 0.0
+            place[i] = -1
+            held[i] = 0
+            kept[i, SQUARE] = kept[i, INNER] = 0.0
             counts[RESTARTS] += 1
         counts[ATOMS] += held[i]
         counts[MOST] = larger(counts[MOST], held[i])
@@ -221,14 +205,12 @@ def update_hint(i, kernels, functions, reservoir, n, x, rows):
     codes, pars = kernels
     atoms, a, held, _, kept = functions
     V, labels = reservoir
-    kernel = codes[i], pars[i]
-    inner, square = 0.0, 0.0
+    kernel, inner, square = (codes[i], pars[i]), 0.0, 0.0
     for r in range(n):
         get_atom(V, r, x)
         inner -= labels[r] * expansion_value(kernel, (atoms[i], a[i]), held[i], x, rows[0]) / n
         square += labels[r] * expansion_value(kernel, reservoir, n, x, rows[1]) / (n * n)
-    kept[i, INNER] = inner
-    kept[i, HINT_SQUARE] = square
+    kept[i, INNER], kept[i, HINT_SQUARE] = inner, square
 
 
 @hot
@@ -238,9 +220,8 @@ def store_example(slot, x, label, explored, stands, kernels, functions, reservoi
     stands : the slot of x in the explored kernel's function, -1 for none.
     """
     _, _, held, place, _ = functions
-    V, labels = reservoir
-    put_atom(V, slot, x)
-    labels[slot] = label
+    put_atom(reservoir[0], slot, x)
+    reservoir[1][slot] = label
     for i in range(held.shape[0]):  # a restart has dropped x
         place[i, slot] = stands if i == explored and stands < held[i] else -1
         update_hint(i, kernels, functions, reservoir, n, spare, rows)
@@ -252,18 +233,14 @@ def bao2ks_rounds(
 ):
     """Play B(AO)2KS over the rows of X; ``played`` rounds came before.
 
-    coins : (n, 3), uniform draws; setting : (radius, eta or 0, budget, size of the reservoir or 0,
-    beta, horizon or 0, confidence); counts : (4,) integers, entries above; counts and the groups
-    above modified in place; work : (3, cap or d), workspace; out : forecasts and sizes, (n,),
-    written. Returns (rounds played, status).
+    coins : (n, 3); setting : (radius, eta or 0, budget, size of the reservoir or 0, beta, horizon
+    or 0, confidence); counts : (4,), entries above.
     """
     radius, eta, budget, hints, beta, horizon, confidence = setting
     codes, pars = kernels
     _, _, held, _, kept = functions
-    p, _, _ = bandit
-    _, labels = reservoir
     forecasts, sizes = out
-    K, rows, spare = p.shape[0], work[:2], work[2, : X.shape[1]]
+    p, K, rows, spare = bandit[0], bandit[0].shape[0], work[:2], work[2, : X.shape[1]]
     for t in range(X.shape[0]):
         x, label, this, n = X[t], y[t], float(played + t + 1), counts[FILLED]
         rate = bao2ks_rate(eta, horizon, this)
@@ -280,15 +257,14 @@ def bao2ks_rounds(
                 j, kernels, functions, reservoir, n, rate, radius, x, rows
             )
         values = own, hinted, kernel_diag((codes[j], pars[j]), x)
-        up, hint_up = choose_step(K, label, value, values, kept[j], beta, coins[t, EXPLORE])
-        weights = up, hint_up
-        stands = held[j] if up != 0.0 else -1  # the slot of x in the function of J_t
+        weights = choose_step(K, label, value, values, kept[j], beta, coins[t, EXPLORE])
+        stands = held[j] if weights[0] != 0.0 else -1  # the slot of x in the function of J_t
         if not step_kernels(j, x, label, weights, values, rate, radius, functions, reservoir, n):
             return t, NOT_FINITE
         if K > 1:
             update_bandit(bandit, i, (1.0 - label * forecast) / (1.0 + radius), confidence)
         enforce_budget(counts, functions, budget)
-        slot = choose_slot(hints, horizon, this, n, labels.shape[0], coins[t, STORE])
+        slot = choose_slot(hints, horizon, this, n, reservoir[1].shape[0], coins[t, STORE])
         if slot >= 0:
             counts[FILLED] = n = larger(n, slot + 1)
             store_example(slot, x, label, j, stands, kernels, functions, reservoir, n, spare, rows)

@@ -9,7 +9,7 @@ Zhang 2019, lecture notes ("oco"), Theorem 6 (errata 46), alpha~ = min(1 / (16 B
 
 Divided by alpha~, this minimises w'Aw / 2 - b.w on C, with A = L^2 I + sum g g' and
 b = sum g (g.w - 1 / alpha~). The simplex solver starts from the last point, the one on the ball
-afresh.
+afresh. Their workspace: index (d,), integers, R (d, d), v and u (d,).
 """
 
 import math
@@ -35,10 +35,7 @@ NULL_MULTIPLIER = 1e-14  # relative to its terms: below this the sign of a multi
 
 @hot
 def factor_submatrix(A, index, m, shift, R):
-    """Write the upper factor of A + shift I on some rows and columns; False if it is not positive.
-
-    A : (d, d) symmetric; index : (m,), the rows; R : (d, d), m rows and columns of it written.
-    """
+    """Write the factor R of A + shift I on the rows ``index`` : (m,); False if not positive."""
     for i in range(m):
         row = R[i, i:m]
         for j in range(m - i):
@@ -63,11 +60,10 @@ def quadratic_on_ball(A, b, radius, w, work):
 
     The multiplier mu with |(A + mu I)^-1 b| = radius is found by Newton's method on 1 / |w|, which
     is nearly linear in mu and approached from below (More and Sorensen 1983). w : (d,), written;
-    other arguments as in quadratic_on_simplex, but index is 0, ..., d - 1.
+    index : 0, ..., d - 1.
     """
     index, R, v, u = work
-    d = b.shape[0]
-    mu = 0.0
+    d, mu = b.shape[0], 0.0
     for _ in range(MOST_STEPS):
         if not factor_submatrix(A, index, d, mu, R):
             return NOT_POSITIVE
@@ -95,8 +91,8 @@ def quadratic_on_ball(A, b, radius, w, work):
 def minimise_on_face(A, b, m, work):
     """Write the minimiser v of w'Aw / 2 - b.w on the plane of a face: sum w = 1, 0 off the face.
 
-    work : index, of which m entries are the face, and R, v, u as in quadratic_on_simplex. Returns
-    (whether A is positive definite there, the multiplier of the sum).
+    The face is the first m entries of index. Returns (whether A is positive definite there, the
+    multiplier of the sum).
     """
     index, R, v, u = work
     if not factor_submatrix(A, index, m, 0.0, R):
@@ -120,9 +116,9 @@ def minimise_on_face(A, b, m, work):
 
 @hot
 def step_to_face(w, index, v, m):
-    """Move w towards v, as far as it stays in the simplex; return which entry of v stopped it.
+    """Move w towards v, as far as it stays in the simplex; return the entry of v that stops it.
 
-    w : (d,), modified in place; index, v : (d,), first m entries. Returns -1 if w becomes v.
+    -1 if w becomes v.
     """
     step, first = 1.0, -1
     for i in range(m):
@@ -130,8 +126,7 @@ def step_to_face(w, index, v, m):
             here = w[index[i]]
             share = here / (here - v[i])
             if share < step or first < 0:
-                step = share
-                first = i
+                step, first = share, i
     for i in range(m):
         j = index[i]
         w[j] = larger(w[j] + step * (v[i] - w[j]), 0.0) if first >= 0 else v[i]
@@ -155,8 +150,7 @@ def find_entering_coordinate(A, b, mu, w, index, v, m):
                 size += abs(part)
                 inside = inside or index[i] == j
             if not inside and multiplier < worst and multiplier < -NULL_MULTIPLIER * size:
-                worst = multiplier
-                enters = j
+                worst, enters = multiplier, j
     return enters
 
 
@@ -165,14 +159,11 @@ def quadratic_on_simplex(A, b, w, work):
     """Move w to the minimiser of w'Aw / 2 - b.w on the simplex by an active-set method.
 
     The support grows by the coordinate with the most negative multiplier, and loses those that
-    reach 0 on the way to the minimiser of its face. Returns DONE or NOT_POSITIVE.
-
-    A : (d, d) positive definite; b : (d,); w : (d,), a point of the simplex, modified in place;
-    work : index (d,) integers, R (d, d), v and u (d,), workspace.
+    reach 0 on the way to the minimiser of its face. w : (d,), a point of the simplex, in place; A :
+    (d, d), b : (d,). Returns DONE or NOT_POSITIVE.
     """
     index, R, v, u = work
-    d = b.shape[0]
-    m = 0
+    d, m = b.shape[0], 0
     for j in range(d):
         if w[j] > 0.0:
             index[m] = j
@@ -198,9 +189,7 @@ def quadratic_on_simplex(A, b, w, work):
 def exp_concave_rounds(X, y, loss, rate, domain, radius, state, work, forecasts):
     """Play rounds of FTRL for exp-concave losses on a ball or the simplex (oco Theorem 6).
 
-    X : (n, d); y : (n,); loss, domain : codes; rate : 1 / alpha~; state : A (d, d), b and w (d,),
-    modified in place; work : index, R, v, u as in quadratic_on_simplex; forecasts : (n,), written.
-    Returns (rounds played, status).
+    rate : 1 / alpha~; domain : a code; state : A (d, d), b and w (d,).
     """
     A, b, w = state
     d = w.shape[0]
@@ -213,8 +202,7 @@ def exp_concave_rounds(X, y, loss, rate, domain, radius, state, work, forecasts)
         slope = round_derivative(loss, forecast, y[t])
         if slope == 0.0:
             continue
-        weight = slope * slope
-        pull = slope * (slope * forecast - rate)
+        weight, pull = slope * slope, slope * (slope * forecast - rate)
         for i in range(d):  # Theorem 6's Phi_t, and <g_t, w>
             add_multiple(A[i], weight * x[i], x, d)
             b[i] += pull * x[i]

@@ -68,11 +68,15 @@ def expert_rate(kind, B, played, count):
 
 
 @hot
-def write_poly_weights(state, weights):
-    """Write ML-Poly's weights (R)_+ / (max r^2 + sum r^2), scaled to sum 1; equal if no R > 0."""
+def write_weights(kind, setting, played, state, weights):
+    """Write the weights of the next round; arguments as in experts_rounds."""
     totals, squares, tally = state
     count = totals.shape[0]
-    total = 0.0
+    if kind != ML_POLY:
+        rate = expert_rate(kind, label_bound(setting, state), played, count)
+        entropy_map(totals, rate, 1.0, weights, count)
+        return
+    total = 0.0  # (R)_+ / (max r^2 + sum r^2), scaled to sum 1; equal if no R > 0
     for i in range(count):
         weights[i] = larger(totals[i], 0.0) / (larger(tally[PEAK], SMALLEST) + squares[i])
         total += weights[i]
@@ -81,19 +85,8 @@ def write_poly_weights(state, weights):
 
 
 @hot
-def write_weights(kind, setting, played, state, weights):
-    """Write the weights of the next round; arguments as in experts_rounds. weights : (experts,)."""
-    if kind == ML_POLY:
-        write_poly_weights(state, weights)
-        return
-    B = label_bound(setting, state)
-    count = state[0].shape[0]
-    entropy_map(state[0], expert_rate(kind, B, played, count), 1.0, weights, count)
-
-
-@hot
 def aggregating_forecast(B, weights, row):
-    """Return Vovk's forecast (g(-B) - g(B)) / (4 B). weights, row : (experts,).
+    """Return Vovk's forecast (g(-B) - g(B)) / (4 B).
 
     The nearest forecasts are taken out of the exponents, and differences of squares written as
     products, so large B costs no digits.
@@ -102,8 +95,7 @@ def aggregating_forecast(B, weights, row):
     for i in range(row.shape[0]):
         if weights[i] > 0.0:
             value = clip(row[i], B)
-            lowest = smaller(lowest, value)
-            highest = larger(highest, value)
+            lowest, highest = smaller(lowest, value), larger(highest, value)
     sum_low = sum_high = 0.0
     for i in range(row.shape[0]):
         if weights[i] > 0.0:
@@ -113,16 +105,12 @@ def aggregating_forecast(B, weights, row):
             sum_low += weights[i] * math.exp(-0.5 * low)
             sum_high += weights[i] * math.exp(-0.5 * high)
     middle = 0.5 * (lowest + highest) * (1.0 + (lowest - highest) / (2.0 * B))
-    forecast = middle + 0.5 * B * (math.log(sum_high) - math.log(sum_low))
-    return clip(forecast, B)
+    return clip(middle + 0.5 * B * (math.log(sum_high) - math.log(sum_low)), B)
 
 
 @hot
 def expert_forecast(kind, B, weights, row):
-    """Return the aggregate of the experts' forecasts; 0 if B is learned and all labels were 0.
-
-    B : label_bound; weights, row : (experts,).
-    """
+    """Return the aggregate of the experts' forecasts; 0 if B is learned and all labels were 0."""
     if kind == AGGREGATING:
         return aggregating_forecast(B, weights, row) if B > 0.0 else 0.0
     s = 0.0
@@ -152,19 +140,16 @@ def share_weights(share, eta, totals, weights):
 
 @hot
 def learn_losses(kind, setting, played, state, weights, row, forecast, label):
-    """Add a round's losses to the totals, then share. row, weights (workspace) : (experts,).
+    """Add a round's losses to the totals, then share; ``weights`` is workspace.
 
     If B is learned, the label is cut to the bound before it (theory.experts_bound says why), and
     the share uses the next round's rate.
     """
     loss, given, share = setting
     totals, _, tally = state
-    count = totals.shape[0]
-    B = label_bound(setting, state)
-    unit = 1.0
+    count, B, unit = totals.shape[0], label_bound(setting, state), 1.0
     if kind == DYNAMIC:  # -log of the normal density, up to a term common to all experts
-        least = larger(LEAST_VARIANCE * B * B, SMALLEST)
-        unit = 0.5 / larger(tally[VARIANCE], least)
+        unit = 0.5 / larger(tally[VARIANCE], larger(LEAST_VARIANCE * B * B, SMALLEST))
         tally[COUNT] = MEMORY * tally[COUNT] + 1.0
         square = (label - forecast) * (label - forecast)
         tally[VARIANCE] += (square - tally[VARIANCE]) / tally[COUNT]
@@ -183,7 +168,7 @@ def learn_losses(kind, setting, played, state, weights, row, forecast, label):
 
 @hot
 def learn_regrets(setting, state, row, forecast, label):
-    """Add a round's regrets r = l'(p) (p - f), p the forecast, and their squares. row : (experts,).
+    """Add a round's regrets r = l'(p) (p - f), p the forecast, and their squares.
 
     Returns whether all is finite. POTENTIAL bounds sum_i (R_i)_+^2 / (max r^2 + sum r_i^2), as
     theory.mlpoly_bound derives.
@@ -211,10 +196,9 @@ def learn_regrets(setting, state, row, forecast, label):
 def experts_rounds(F, y, kind, setting, played, state, weights, out):
     """Aggregate the forecasts of experts, round by round.
 
-    F : (n, experts); y : (n,); kind : code; setting : (code of the loss, B or LEARNED, share);
-    played : rounds before; state : the arrays of EXPERT_STATE, modified in place; weights :
-    (experts,), workspace; out : forecasts (n,), written, and bounds (n,) of the regret against
-    expert 0, written by ML-Poly only. Returns (rounds played, status).
+    F : (n, experts), one ``row`` a round; kind : code; setting : (code of the loss, B or LEARNED,
+    share); played : rounds before; state : the arrays of EXPERT_STATE; weights : (experts,),
+    workspace; out : forecasts and, by ML-Poly only, bounds of the regret against expert 0, (n,).
     """
     forecasts, bounds = out
     for t in range(y.shape[0]):

@@ -22,7 +22,7 @@ import numpy as np
 
 from oklnumba.hot.primitives.elementary import exp_nonpositive, larger, smaller
 from oklnumba.hot.primitives.jit import DIVERGED, DONE, LARGEST_FORECAST, hot
-from oklnumba.hot.primitives.linalg import add_multiple, dot, project_ball
+from oklnumba.hot.primitives.linalg import add_multiple, dot, multiply, project_ball
 from oklnumba.hot.primitives.losses import LINEAR_LOSS, round_derivative
 
 # Update rules.
@@ -68,25 +68,19 @@ def p_norm_map(G, eta, p, w, d):
 
 @hot
 def entropy_map(G, eta, scale, w, d):
-    """Write the maximiser of <-G, w> - sum w log(w) / eta on the simplex (of oco Example 5.4).
-
-    G, w : (d,); scale : the sum of w.
-    """
-    lowest = np.inf
+    """Write the maximiser of <-G, w> - sum w log(w) / eta, sum w = scale (of oco Example 5.4)."""
+    lowest, total = np.inf, 0.0
     for j in range(d):
         lowest = smaller(lowest, G[j])
-    total = 0.0
     for j in range(d):
         w[j] = exp_nonpositive(-eta * (G[j] - lowest))
         total += w[j]
-    shrink = scale / total
-    for j in range(d):
-        w[j] *= shrink
+    multiply(w, scale / total, d)
 
 
 @hot
 def multiple_map(G, factor, w, d):
-    """Write factor G. G, w : (d,)."""
+    """Write factor G."""
     for j in range(d):
         w[j] = factor * G[j]
 
@@ -94,18 +88,15 @@ def multiple_map(G, factor, w, d):
 @hot
 def step_size(eta, power, lam, t):
     """Return eta_t of gradient descent: eta, eta / sqrt(t), or 1 / (lam t) (oco Theorem 5)."""
-    if power == 0.5:
-        return eta / math.sqrt(t)
     if power == 1.0:
         return 1.0 / (lam * t)
-    return eta
+    return eta / math.sqrt(t) if power == 0.5 else eta
 
 
 @hot
 def strongly_convex_step(lam, decay, slope, x, clock, w, S):
     """Take w to S / (t + 1), S = sum of points - sum of gradients / lam (oco Theorem 4)."""
-    rate = slope / lam
-    keep = 1.0 - decay / lam
+    rate, keep = slope / lam, 1.0 - decay / lam
     share = 1.0 / (clock[ROUNDS] + 1.0)
     for j in range(w.shape[0]):
         S[j] += keep * w[j] - rate * x[j]
@@ -144,9 +135,8 @@ def first_order_rounds(X, y, loss, rule, setting, state, forecasts):
     losses. The two rules that run at the speed of memory are written out in the loop: as functions
     they take 6 and 20 ns more a round.
 
-    X : (n, d); y : (n,); loss, rule : codes; setting : a Setting as a plain tuple; state : clock
-    (2,), the point w, the sum of gradients G and a second sum S, (d,), modified in place; forecasts
-    : (n,), written. Returns (rounds played, status).
+    rule : a code; setting : a Setting as a plain tuple; state : clock (2,), the point w, the sum of
+    gradients G and a second sum S, (d,).
     """
     eta, power, lam, radius, _, _, sigma, decay = setting
     clock, w, G, S = state
@@ -163,8 +153,7 @@ def first_order_rounds(X, y, loss, rule, setting, state, forecasts):
         clock[ROUNDS] += 1.0
         if rule == GRADIENT_STEP:  # oco section 2.3, item 1, and section 3, before Theorem 5
             step = step_size(eta, power, lam, clock[ROUNDS])
-            keep = 1.0 - step * decay
-            move = step * slope
+            keep, move = 1.0 - step * decay, step * slope
             if keep != 1.0:
                 for j in range(d):
                     w[j] = keep * w[j] - move * x[j]
@@ -177,10 +166,8 @@ def first_order_rounds(X, y, loss, rule, setting, state, forecasts):
             if slope != 0.0:
                 for j in range(d):
                     g = slope * x[j]
-                    sum_g = G[j] + g
-                    sum_square = S[j] + g * g
-                    G[j] = sum_g
-                    S[j] = sum_square
+                    sum_g, sum_square = G[j] + g, S[j] + g * g
+                    G[j], S[j] = sum_g, sum_square
                     w[j] = -eta * sum_g / math.sqrt(sigma + sum_square)
         elif rule == STRONGLY_CONVEX:
             strongly_convex_step(lam, decay, slope, x, clock, w, S)

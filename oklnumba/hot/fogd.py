@@ -10,7 +10,7 @@ Features of a few rounds are written at a time, all sines before all cosines.
 """
 
 from oklnumba.hot.primitives.elementary import smaller
-from oklnumba.hot.primitives.features import fourier_rows
+from oklnumba.hot.primitives.features import fourier_block
 from oklnumba.hot.primitives.jit import DIVERGED, DONE, LARGEST_FORECAST, hot
 from oklnumba.hot.primitives.linalg import add_multiple, dot
 from oklnumba.hot.primitives.losses import loss_derivative
@@ -20,17 +20,15 @@ from oklnumba.hot.primitives.losses import loss_derivative
 def fogd_rounds(X, y, fourier, Z, w, loss, eta, forecasts):
     """Play FOGD. One loop for all feature maps, so that their bits agree.
 
-    X : (n, d), or (0, d) if Z holds the features of the n rounds; y : (n,); fourier : frequencies
-    (d, f), feature-major, and the scale of the features; Z : (rows, r), workspace for some rounds'
-    features; w : (r,), in place; loss : code; forecasts : (n,), written. Returns (rounds played,
-    status).
+    X : (n, d), or (0, d) if Z holds the features of the n rounds; fourier : frequencies (d, f),
+    feature-major, and the scale of the features; Z : (rows, r), workspace for some rounds'
+    features; w : (r,).
     """
-    frequencies, scale = fourier
     n, r = y.shape[0], w.shape[0]
     for start in range(0, n, Z.shape[0]):
         count = smaller(Z.shape[0], n - start)
         if X.shape[0] > 0:
-            fourier_rows(X, start, count, frequencies, scale, Z)
+            fourier_block(X[start : start + count], fourier[0], fourier[1], Z)
         for t in range(start, start + count):
             z = Z[t - start]
             forecast = dot(z, w, r)
@@ -46,11 +44,10 @@ def fogd_rounds(X, y, fourier, Z, w, loss, eta, forecasts):
 @hot
 def fogd_forecasts(X, fourier, Z, w, forecasts):
     """Write what FOGD would forecast in each round; arguments as in fogd_rounds."""
-    frequencies, scale = fourier
     n, r = forecasts.shape[0], w.shape[0]
     for start in range(0, n, Z.shape[0]):
         count = smaller(Z.shape[0], n - start)
         if X.shape[0] > 0:
-            fourier_rows(X, start, count, frequencies, scale, Z)
+            fourier_block(X[start : start + count], fourier[0], fourier[1], Z)
         for t in range(start, start + count):
             forecasts[t] = dot(Z[t - start], w, r)

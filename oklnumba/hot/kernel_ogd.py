@@ -42,7 +42,7 @@ SQUARE = 1  # |f|^2, where there is a radius
 
 @hot
 def square_without(kernel, function, slot, sums, m, x, row):
-    """Return |f|^2 without the atom in ``slot``. x : (d,), row : (cap,), workspace."""
+    """Return |f|^2 without the atom in ``slot``; x and row are workspace."""
     atoms, a = function
     dropped = sums[FACTOR] * a[slot]
     get_atom(atoms, slot, x)
@@ -65,11 +65,10 @@ def step_in_ball(sums, step, value, corner, radius):
 
 @hot
 def kernel_ogd_rounds(X, y, first, kernel, loss, setting, counts, sums, function, work, out):
-    """Play kernel online gradient descent (NORMA) from row ``first`` of X.
+    """Play kernel online gradient descent (NORMA).
 
-    setting : (eta, lam, window or inf, radius or inf); counts : (2,) integers and sums : (2,),
-    entries above; function : atoms (d, cap) and a (cap,); all modified in place; work : (3, >= cap
-    and d), workspace; out : forecasts and sizes, (n,), written. Returns (rounds played, status).
+    setting : (eta, lam, window or inf, radius or inf); counts, sums : (2,), entries above;
+    function : atoms (d, cap) and a (cap,); work : (3, >= cap and d).
     """
     eta, lam, window, radius = setting
     atoms, a = function
@@ -139,29 +138,16 @@ def bogd_drop(a, diagonal, coin, weighted, p, m):
 
 
 @hot
-def limit_largest(a, most, m):
-    """Scale the first m entries of a so that none exceeds ``most`` in absolute value."""
-    largest = 0.0
-    for j in range(m):
-        largest = larger(largest, abs(a[j]))
-    if largest > most:
-        multiply(a, most / largest, m)
-
-
-@hot
 def bogd_rounds(X, y, coins, first, kernel, loss, setting, counts, function, work, out):
-    """Play BOGD or BOGD++ from row ``first`` of X.
+    """Play BOGD or BOGD++.
 
-    coins : (n,), uniform draws; setting : (eta, lam, budget, gamma or inf, weighted); counts : (1,)
-    integers, ATOMS; function : atoms (d, cap), a and diagonal k(atom, atom), both (cap,), in place;
-    work : (2, cap), workspace; out : forecasts and sizes, (n,), written. Returns (rounds played,
-    status).
+    setting : (eta, lam, budget, gamma or inf, weighted); function : atoms (d, cap), a and diagonal
+    k(atom, atom), both (cap,); work : (2, cap).
     """
     eta, lam, budget, gamma, weighted = setting
     atoms, a, diagonal = function
     forecasts, sizes = out
-    row, p = work[0], work[1]
-    shrink = 1.0 - eta * lam
+    row, p, shrink = work[0], work[1], 1.0 - eta * lam
     for t in range(first, X.shape[0]):
         m = counts[ATOMS]
         if m == a.shape[0] and m < budget:
@@ -189,6 +175,10 @@ def bogd_rounds(X, y, coins, first, kernel, loss, setting, counts, function, wor
                 return t, NOT_FINITE
             a[slot] = -eta * slope  # f <- f - eta l' k(x, .)
             if m == budget:
-                limit_largest(a, eta * gamma, m)
+                largest = 0.0
+                for j in range(m):
+                    largest = larger(largest, abs(a[j]))
+                if largest > eta * gamma:
+                    multiply(a, eta * gamma / largest, m)
         sizes[t] = counts[ATOMS]
     return X.shape[0], DONE

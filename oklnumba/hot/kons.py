@@ -21,6 +21,10 @@ L gets the row [d_t s, sqrt(alpha + d_t^2 schur)], and A_{t-1}^-1 phi_t at x is 
 entry that this row adds to s(x). So we keep u(x) = s(x).z + k(x).c, with coefficients c only of
 rounds left out of A. The c_t above are of order 1 / alpha and cancel: this saves their products and
 1 to 2 digits.
+
+KONS plays blocks of b rounds. ``function``: atoms (d, cap), coefs (cap,), which are c, index, scale
+(D) and z (cap_r,), L (cap_r, >= cap_r), whose next b rows are the block's s_i; ``block``: L (b, b),
+d, c and z (b,); H (b, b), k(x_i, x_j) - s_i.s_j for j <= i; offsets (b,), k_i.c + s_i.z.
 """
 
 import math
@@ -67,11 +71,7 @@ def is_flat(loss, g):
 
 @hot
 def kons_rows(kernel, X, function, counts, row, offsets):
-    """Write D k_i of new rounds behind the rows of L, over the past rounds in A, and k_i.c.
-
-    X : (b, d); function : as in kons_append, rows ROWS to ROWS + b of L written; counts : integers
-    ATOMS and ROWS; row : (>= ATOMS,), workspace; offsets : (b,), k_i.c, written.
-    """
+    """Write D k_i of new rounds behind the rows of L, and k_i.c; row : (cap,), workspace."""
     atoms, coefs, index, scale, _, L = function
     m, r = counts[ATOMS], counts[ROWS]
     for i in range(X.shape[0]):
@@ -84,11 +84,7 @@ def kons_rows(kernel, X, function, counts, row, offsets):
 
 @hot
 def kons_corner(kernel, X, columns, L, z, r, H, offsets):
-    """Write k(x_i, x_j), j <= i, of a block; add s_i.z to the offsets.
-
-    X : (b, d) and columns : (d, b), its transpose; L : rows r to r + b are s_i; z : (>= r,); H :
-    (b, b), written up to its diagonal; offsets : (b,), added to.
-    """
+    """Write k(x_i, x_j), j <= i, of a block to H; add s_i.z to the offsets; columns is X'."""
     for i in range(X.shape[0]):
         offsets[i] += dot(L[r + i], z, r)
         kernel_row(kernel, X[i], columns, i, H[i])
@@ -97,10 +93,7 @@ def kons_corner(kernel, X, columns, L, z, r, H, offsets):
 
 @hot
 def kons_fold(H, offsets, block, first, last):
-    """Scale the matrix rows of rounds first to last of a block by the d of the rounds before first.
-
-    H, offsets, block : as in kons_rounds; h.c is added to the offsets, L is written.
-    """
+    """Scale the rows of H from first to last by the d before first; add h.c to the offsets."""
     L, d, c, _ = block
     for i in range(first, last):
         h, w = H[i], L[i]
@@ -145,12 +138,11 @@ def kons_rounds(H, offsets, y, steps, loss, setting, R_G, block, span, forecasts
     Rows of a block come from one matrix solve, up to the scales d, which depend on labels: the
     factor grows row by row.
 
-    H : (b, b), k(x_i, x_j) - s_i.s_j, j <= i, with s over all rounds before the span; offsets :
-    (b,), k_i.c + s_i.z of the past plus k_i.c of the block before the span, completed for the span;
-    y, steps : (b,), labels and eta_t; setting : (C, alpha, decrement at which to stop); R_G : (1,),
-    sum of g'A^-1 g, in place; block : L (b, b), whose columns before the span hold its s_i, d, c
-    and z (b,), entries of the span written; span : (first, last); forecasts : (b,), written.
-    Returns (round after the last played, status).
+    H : with s over all rounds before the span; offsets : of the past, plus k_i.c of the block
+    before the span, completed for the span; steps : (b,), eta_t; setting : (C, alpha, decrement at
+    which to stop); R_G : (1,), sum of g'A^-1 g; block : columns of L before the span hold its s_i,
+    the entries of the span are written; span : (first, last). Returns (round after the last played,
+    status).
     """
     C, alpha, stop = setting
     L, d, c, z = block
@@ -185,12 +177,7 @@ def kons_rounds(H, offsets, y, steps, loss, setting, R_G, block, span, forecasts
 
 @hot
 def kons_append(X, loss, block, counts, function, sizes):
-    """Add a block of rounds, as kons_rounds left it, to the learner; skip rounds without effect.
-
-    X : (b, d); loss : its code; block : as in kons_rounds; counts : integers ATOMS and ROWS;
-    function : atoms (d, cap), coefs (cap,), index, scale and z (cap_r,), L (cap_r, >= cap_r), whose
-    rows ROWS to ROWS + b are s_i, all modified in place; sizes : (b,), written.
-    """
+    """Add a block of rounds, as kons_rounds left it, to the learner; skip rounds without effect."""
     rows, d, c, block_z = block
     atoms, coefs, index, scale, z, L = function
     r = counts[ROWS]
@@ -213,20 +200,15 @@ def kons_append(X, loss, block, counts, function, sizes):
                 if d[j] != 0.0:
                     row[k] = rows[i, j]
                     k += 1
-            index[last] = m
-            scale[last] = d[i]
-            z[last] = block_z[i]
+            index[last], scale[last], z[last] = m, d[i], block_z[i]
             counts[ROWS] = last + 1
         sizes[i] = counts[ATOMS]
 
 
 @hot
 def kons_function(function, m, r, work, out):
-    """Write the coefficients of u_t on the atoms: u_t(x) = sum_j out_j k(x_j, x).
-
-    function : as in kons_append, with m atoms and r rows; work : (r,), workspace; out : (m,).
-    """
-    atoms, coefs, index, scale, z, L = function
+    """Write out : (m,) with u_t(x) = sum_j out_j k(x_j, x), for m atoms and r rows of L."""
+    _, coefs, index, scale, z, L = function
     for j in range(r):
         work[j] = z[j]
     solve_lower_transposed(L, work, r)
@@ -238,7 +220,7 @@ def kons_function(function, m, r, work, out):
 
 @hot
 def clipped_forecasts(rows, coefs, C, out):
-    """Write rows . coefs, clipped to [-C, C]. rows : (n, m); coefs : (m,); out : (n,)."""
+    """Write rows . coefs, clipped to [-C, C]. rows : (n, m); coefs : (m,)."""
     for t in range(out.shape[0]):
         out[t] = smaller(larger(dot(rows[t], coefs, coefs.shape[0]), -C), C)
 
@@ -247,10 +229,8 @@ def clipped_forecasts(rows, coefs, C, out):
 def toss_coins(row, corner, d, setting, counts, sketch, coins, work):
     """Show KORS the rescaled point d phi_t and toss both coins; return (v_t, status).
 
-    v_t is the round's weight in A: 0 if it is left out, else 1 or, if ``weighted``, 1 / p_t.
-
-    row : (cap,), kernel values of x_t, the coming atom ATOMS, with the atoms; coins : KORS's and
-    that of v_t; work : kbar and b, (cap_k,); other arguments as in sketched_kons_rounds.
+    v_t is the round's weight in A: 0 if it is left out, else 1 or, if ``weighted``, 1 / p_t. row :
+    (cap,), kernel values of x_t, the coming atom ATOMS, with the atoms; work : kbar and b, (cap_k,)
     """
     _, alpha, gamma, beta, eps, floor, weighted, _ = setting
     members, weights, kors = sketch
@@ -267,8 +247,7 @@ def toss_coins(row, corner, d, setting, counts, sketch, coins, work):
         if not kors_keep(weights, kors, b, square, alpha, kept, k) > 0.0:
             return 0.0, NOT_POSITIVE
         weights[k] *= d
-        members[k] = counts[ATOMS]
-        counts[MEMBERS] = k + 1
+        members[k], counts[MEMBERS] = counts[ATOMS], k + 1
     p = larger(probability, gamma)  # Alg. 3, line 9
     if d == 0.0 or not coins[1] < p:
         return 0.0, DONE
@@ -286,25 +265,21 @@ def append_row(function, counts, s, d, schur, alpha, g, pull):
         target[j] = d * s[j]
     target[r] = pivot
     z[r] = -(g / pivot + pivot * pull) / d
-    index[r] = counts[ATOMS]
-    scale[r] = d
-    counts[ROWS] = r + 1
+    index[r], scale[r], counts[ROWS] = counts[ATOMS], d, r + 1
 
 
 @hot
 def sketched_kons_rounds(
     X, rounds, first, kernel, loss, setting, counts, function, sketch, work, out
 ):
-    """Play Sketched-KONS (kons Algorithm 3) from row ``first``.
+    """Play Sketched-KONS (kons Algorithm 3).
 
     KORS sees the rescaled points g_t sqrt(eta_t) phi_t, after the label (errata 9).
 
-    X : (n, d); rounds : labels, eta_t, coins of KORS and coins of v_t, (n,); setting : (C, alpha,
-    gamma, beta, eps, least probability of KORS, whether A is weighted by 1/p, decrement at which to
-    stop); counts : integers ATOMS, ROWS and MEMBERS; function : as in kons_append; sketch : KORS's
-    members (cap_k,), integers, weights d_i / sqrt(p_i), and factor (cap_k, cap_k); all modified in
-    place; work : (4, at least each cap), workspace; out : forecasts and sizes, (n,), written, and
-    R_G, (1,), modified in place. Returns (rounds played, status).
+    rounds : labels, eta_t, coins of KORS and coins of v_t, (n,); setting : (C, alpha, gamma, beta,
+    eps, least probability of KORS, whether A is weighted by 1/p, decrement at which to stop);
+    sketch : KORS's members (cap_k,), integers, weights d_i / sqrt(p_i), and factor (cap_k, cap_k);
+    work : (4, at least each cap); out : also R_G, (1,).
     """
     C, alpha, _, _, _, _, _, stop = setting
     y, steps, kors_coins, coins = rounds

@@ -33,8 +33,7 @@ def least_squares_row(Q, z, x, y, m):
             continue
         c, s = old / t, new / t
         Q[k, k] = t
-        row = Q[k, k + 1 : m]
-        rest = x[k + 1 : m]
+        row, rest = Q[k, k + 1 : m], x[k + 1 : m]
         for j in range(rest.shape[0]):
             u, v = row[j], rest[j]
             row[j] = c * u + s * v
@@ -46,12 +45,10 @@ def least_squares_row(Q, z, x, y, m):
 
 @hot
 def krls_rounds(X, y, first, kernel, threshold, counts, function, squares, work, out):
-    """Play KRLS from row ``first`` of X.
+    """Play KRLS.
 
-    counts : (1,) integers, ATOMS; function : atoms (d, cap), a (cap,), which is alpha, and R (cap,
-    cap), upper factor of the atoms' kernel matrix; squares : Q (cap, cap) and z (cap,); all in
-    place; work : (2, cap), workspace; out : forecasts and sizes, (n,), written. Returns (rounds
-    played, status).
+    function : atoms (d, cap), a (cap,), which is alpha, and R (cap, cap), upper factor of the
+    atoms' kernel matrix; squares : Q (cap, cap) and z (cap,); work : (2, cap).
     """
     atoms, a, R = function
     Q, z = squares
@@ -62,12 +59,9 @@ def krls_rounds(X, y, first, kernel, threshold, counts, function, squares, work,
         if m == a.shape[0]:
             return t, NEED_ROOM
         x = X[t]
-        forecast = expansion_value(kernel, (atoms, a), m, x, row)
-        if not abs(forecast) < np.inf:
-            return t, NOT_FINITE
-        forecasts[t] = forecast
+        forecasts[t] = forecast = expansion_value(kernel, (atoms, a), m, x, row)
         corner = kernel_diag(kernel, x)
-        if not corner < np.inf:
+        if not (abs(forecast) < np.inf and corner < np.inf):
             return t, NOT_FINITE
         rest = ald_residual(R, row, corner, q, m)  # delta_t; q = R a_t
         if rest > IN_SPAN * corner and (m == 0 or rest > threshold):
@@ -75,11 +69,9 @@ def krls_rounds(X, y, first, kernel, threshold, counts, function, squares, work,
                 return t, NOT_POSITIVE
             put_atom(atoms, m, x)
             q[m] = own_coordinate(R[m, m], corner)
-            for i in range(m + 1):  # past rounds have coordinate 0 in the new direction
-                Q[i, m] = 0.0
+            Q[: m + 1, m] = 0.0  # past rounds have coordinate 0 in the new direction
             z[m] = 0.0
-            m += 1
-            counts[ATOMS] = m
+            counts[ATOMS] = m = m + 1
         least_squares_row(Q, z, q, y[t], m)
         for j in range(m):
             a[j] = z[j]

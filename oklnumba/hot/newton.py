@@ -14,6 +14,10 @@ and the label sqrt(eta) g_t.w_t - 1 / sqrt(eta). Several rounds share a sweep ov
 P = U^-T X before all of them, H = P' D^-1 P holds x_i' A^-1 x_j, and the formula of Sherman and
 Morrison updates it round by round, so forecasts and weights are known before the sweep. Where eta H
 is large its differences would cancel, and the rounds are played one by one.
+
+``factor``: U (r, r), inv_d and c (r,); rounds, betas (TOGETHER, r), a (SMALL,) and scan (r,) are
+workspace; of a block, slopes and shifts (SMALL,) are derivatives and moves onto the slab, ``late``
+(SMALL,) the moves of rounds without a gradient, as A^-1 sum late_j x_j with the A after the block.
 """
 
 import math
@@ -26,6 +30,7 @@ from oklnumba.hot.primitives.linalg import (
     add_multiple,
     bordered_cholesky,
     dot,
+    multiply,
     solve_upper,
     solve_upper_transposed,
 )
@@ -62,8 +67,7 @@ def slab_shift(forecast, C, q):
 def newton_products(X, eta, factor, rounds, betas, a, H, m):
     """Write H and m of a block; False if differences of its entries would cancel.
 
-    X : (count, r); rounds, betas : (TOGETHER, r), a : (SMALL,), workspace; H : (TOGETHER, SMALL),
-    x_i' A^-1 x_j, and m : (SMALL,), w.x_i, for A and w before the block, written.
+    H : (TOGETHER, SMALL), x_i' A^-1 x_j, and m : (SMALL,), w.x_i, for A and w before the block.
     """
     U, inv_d, c = factor
     count, r = X.shape
@@ -72,13 +76,11 @@ def newton_products(X, eta, factor, rounds, betas, a, H, m):
             rounds[s, j] = X[s, j]
     solve_rounds(U, inv_d, rounds, betas, a, count, r)
     for i in range(count):
-        p = rounds[i]
-        v = betas[i]
+        p, v = rounds[i], betas[i]
         for j in range(r):
             v[j] = inv_d[j] * p[j]
         for j in range(i + 1):
-            H[i, j] = dot(v, rounds[j], r)
-            H[j, i] = H[i, j]
+            H[i, j] = H[j, i] = dot(v, rounds[j], r)
         if not eta * H[i, i] <= CANCELS:
             return False
         m[i] = dot(p, c, r)
@@ -87,14 +89,8 @@ def newton_products(X, eta, factor, rounds, betas, a, H, m):
 
 @hot
 def newton_weights(H, m, y, loss, eta, C, count, slopes, shifts, late, forecasts):
-    """Play the rounds of a block on its small matrix; return (rounds played, status).
-
-    H, m : as newton_products wrote them, modified in place; slopes, shifts : (SMALL,), written,
-    derivatives and moves onto the slab; late : (SMALL,), written, the moves of rounds without a
-    gradient, as A^-1 sum late_j x_j with the A after the block.
-    """
-    for i in range(count):
-        late[i] = 0.0
+    """Play the rounds of a block on its H and m; return (rounds played, status)."""
+    late[:count] = 0.0
     for i in range(count):
         forecast = m[i]  # kons Algorithm 1, line 6
         if not abs(forecast) < np.inf:
@@ -108,8 +104,7 @@ def newton_weights(H, m, y, loss, eta, C, count, slopes, shifts, late, forecasts
         weight = eta * slope * slope  # of x x' in A, line 8
         grown = 1.0 + weight * q
         moved = shift + slope / grown
-        slopes[i] = slope
-        shifts[i] = shift
+        slopes[i], shifts[i] = slope, shift
         for j in range(i):  # A has grown by the weight of this round
             if late[j] != 0.0:
                 late[i] += weight * late[j] * H[i, j]
@@ -121,8 +116,7 @@ def newton_weights(H, m, y, loss, eta, C, count, slopes, shifts, late, forecasts
         if weight != 0.0:
             rate = weight / grown
             for j in range(i + 1, count):
-                other = H[j]
-                share = rate * other[i]
+                other, share = H[j], rate * H[j, i]
                 for k in range(SMALL):
                     other[k] -= share * row[k]
     return count, DONE
@@ -130,7 +124,7 @@ def newton_weights(H, m, y, loss, eta, C, count, slopes, shifts, late, forecasts
 
 @hot
 def newton_learn(X, eta, slopes, shifts, late, factor, rounds, betas, a, scan):
-    """Add the rounds of a block to the factor, and move the point. scan : (r,), workspace."""
+    """Add the rounds of a block to the factor, and move the point."""
     U, inv_d, c = factor
     count, r = X.shape
     root = math.sqrt(eta)
@@ -145,14 +139,12 @@ def newton_learn(X, eta, slopes, shifts, late, factor, rounds, betas, a, scan):
             forecast = ridge_forecast(rounds[s], c, scan, r)
             move = (shifts[s] * a[s] + slopes[s]) / (root * slopes[s])
             ridge_learn(forecast - move, betas[s], c, scan, r)
-    any_late = False
+    any_late, p = False, rounds[0]
     for s in range(count):
         any_late = any_late or late[s] != 0.0
     if not any_late:
         return
-    p = rounds[0]
-    for j in range(r):
-        p[j] = 0.0
+    p[:r] = 0.0
     for s in range(count):
         if late[s] != 0.0:
             add_multiple(p, late[s], X[s], r)
@@ -165,7 +157,7 @@ def newton_learn(X, eta, slopes, shifts, late, factor, rounds, betas, a, scan):
 def newton_block(X, y, loss, eta, C, factor, work, forecasts):
     """Play a block of rounds together; (0, NEED_ROOM) if they must be played one by one.
 
-    Arguments as in newton_rounds; X has a multiple of SWEEP rows, at most TOGETHER.
+    X has a multiple of SWEEP rows, at most TOGETHER.
     """
     count = X.shape[0]
     wide, small = work
@@ -183,14 +175,10 @@ def newton_block(X, y, loss, eta, C, factor, work, forecasts):
 
 @hot
 def newton_round(x, y, loss, eta, C, factor, wide, forecasts):
-    """Play one round with x : (r,), y a label and forecasts : (1,), written; return a status.
-
-    wide : (4, r), workspace; other arguments as in newton_rounds.
-    """
+    """Play one round, forecasts : (1,); return a status. wide : (4, r), workspace."""
     U, inv_d, c = factor
-    r = x.shape[0]
-    z, betas, scan = wide[0:1], wide[1:2], wide[2]
-    p, a = z[0], wide[3]
+    z, betas, scan, a = wide[0:1], wide[1:2], wide[2], wide[3]
+    p, r = z[0], x.shape[0]
     for j in range(r):
         p[j] = x[j]
     solve_round(U, inv_d, z, betas, a, r)
@@ -223,14 +211,10 @@ def newton_round(x, y, loss, eta, C, factor, wide, forecasts):
 def newton_rounds(X, y, loss, eta, C, factor, work, forecasts):
     """Play rounds of the online Newton step, projected on |w.x| <= C.
 
-    X : (n, r), padded with zeros to r a multiple of LANES; y : (n,); loss : code; C : inf for no
-    projection; factor : U (r, r), inv_d and c (r,), in place; work : wide (2 TOGETHER + 1, r) and
-    small (TOGETHER + 5, SMALL), workspace; forecasts : (n,), written. Returns (rounds played,
-    status).
+    X : (n, r), padded with zeros to r a multiple of LANES; C : inf for no projection; work : wide
+    (2 TOGETHER + 1, r) and small (TOGETHER + 5, SMALL).
     """
-    wide, small = work
-    n = y.shape[0]
-    t = 0
+    n, t = y.shape[0], 0
     while t < n:
         count = smaller(TOGETHER, (n - t) // SWEEP * SWEEP)
         if count > 0:
@@ -245,7 +229,7 @@ def newton_rounds(X, y, loss, eta, C, factor, work, forecasts):
                 continue
         stop = t + larger(count, 1)
         while t < stop:
-            status = newton_round(X[t], y[t], loss, eta, C, factor, wide, forecasts[t : t + 1])
+            status = newton_round(X[t], y[t], loss, eta, C, factor, work[0], forecasts[t : t + 1])
             if status != DONE:
                 return t, status
             t += 1
@@ -254,7 +238,7 @@ def newton_rounds(X, y, loss, eta, C, factor, work, forecasts):
 
 @hot
 def newton_forecasts(X, C, factor, wide, forecasts):
-    """Write what the online Newton step would forecast for each row of X; as in newton_rounds."""
+    """Write what the online Newton step would forecast for each row of X : (n, r)."""
     U, inv_d, c = factor
     n, r = X.shape
     p, betas, a = wide[0:1], wide[1:2], wide[2]
@@ -269,7 +253,7 @@ def newton_forecasts(X, C, factor, wide, forecasts):
 def sketch_solve(x, alpha, sketch, m, column, v, u):
     """Write u = A^-1 x = (x - S' (alpha I + SS')^-1 S x) / alpha, and column = R^-T S x.
 
-    m : rows of S in use; v : (rows,), workspace; others as in sketched_newton_rounds.
+    m : rows of S in use; v : workspace.
     """
     S, R = sketch
     d = x.shape[0]
@@ -282,9 +266,7 @@ def sketch_solve(x, alpha, sketch, m, column, v, u):
     for j in range(d):
         u[j] = x[j]
     for i in range(m):
-        row = S[i]
-        for j in range(d):
-            u[j] -= v[i] * row[j]
+        add_multiple(u, -v[i], S[i], d)
     for j in range(d):
         u[j] /= alpha
 
@@ -293,14 +275,12 @@ def sketch_solve(x, alpha, sketch, m, column, v, u):
 def sketch_append(x, scale, alpha, square, sketch, m, column):
     """Append the row scale x to S and to the factor R; return the new pivot of R.
 
-    square : x.x; column : (rows,), R^-T S x, replaced by that of scale x.
+    square : x.x; column : R^-T S x, replaced by that of scale x.
     """
     S, R = sketch
-    row = S[m]
     for j in range(x.shape[0]):
-        row[j] = scale * x[j]
-    for i in range(m):
-        column[i] *= scale
+        S[m, j] = scale * x[j]
+    multiply(column, scale, m)
     return bordered_cholesky(R, column, alpha + scale * scale * square, m)
 
 
@@ -308,19 +288,16 @@ def sketch_append(x, scale, alpha, square, sketch, m, column):
 def sketched_newton_rounds(X, y, loss, setting, counts, sketch, w, work, forecasts):
     """Play rounds of the online Newton step with A = alpha I + S'S, S a sketch of the gradients.
 
-    setting : (alpha, eta, C); counts : (1,) integers, USED; sketch : S (rows, d) and R (rows,
-    rows), upper factor of alpha I + SS'; w : (d,); all modified in place; work : column and v
-    (rows,) and u (d,), workspace; forecasts : (n,), written. Returns (rounds played, status);
-    NEED_ROOM: the sketch is full, shrink it first.
+    setting : (alpha, eta, C); counts : (1,), USED; sketch : S (rows, d) and R (rows, rows), upper
+    factor of alpha I + SS'; w : (d,); work : column and v (rows,) and u (d,). NEED_ROOM: the sketch
+    is full, shrink it first.
     """
     alpha, eta, C = setting
-    S, R = sketch
     column, v, u = work
-    d = w.shape[0]
-    root = math.sqrt(eta)
+    d, root = w.shape[0], math.sqrt(eta)
     for t in range(y.shape[0]):
         m = counts[USED]
-        if m == S.shape[0]:
+        if m == sketch[0].shape[0]:
             return t, NEED_ROOM
         x = X[t]
         forecast = dot(x, w, d)  # kons Algorithm 1, line 6

@@ -39,13 +39,11 @@ def mapped_step(a, W, row, step, m, r):
 
 @hot
 def mapped_gradient_rounds(X, y, first, kernel, loss, setting, counts, function, W, work, out):
-    """Play NOGD or SkeGD from row ``first`` of X.
+    """Play NOGD or SkeGD.
 
-    setting : (eta, budget, period or inf, whether a new map waits for the next loss); counts : (4,)
-    integers, ATOMS, FEATURES, LOSSES and STORED; function : atoms (d, cap) and a (cap,), modified
-    in place; W : (FEATURES, cap); work : (1, cap), workspace; out : forecasts and sizes, (n,),
-    written. Returns (rounds played, status). On NEED_MAP with ``waiting``, round ``rounds played``
-    has its forecast, and the caller makes its update.
+    setting : (eta, budget, period or inf, whether a new map waits for the next loss); function :
+    atoms (d, cap) and a (cap,); W : (FEATURES, cap); work : (1, cap). On NEED_MAP with ``waiting``,
+    round ``rounds played`` has its forecast, and the caller makes its update.
     """
     eta, budget, period, waiting = setting
     atoms, a = function
@@ -74,8 +72,7 @@ def mapped_gradient_rounds(X, y, first, kernel, loss, setting, counts, function,
         else:
             put_atom(atoms, m, x)
             a[m] = -eta * slope  # f <- f - eta l' k(x, .)
-            counts[ATOMS] = m + 1
-            sizes[t] = m + 1
+            counts[ATOMS] = sizes[t] = m + 1
             if m + 1 == budget and not waiting:
                 return t + 1, NEED_MAP
     return X.shape[0], DONE

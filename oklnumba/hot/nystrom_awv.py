@@ -13,6 +13,10 @@ Our coordinates q = R^-T k_m(x), K_mm = R'R, make K_mm the identity, which is fa
 than K'K + lam K_mm. Between two growths of the span the algorithm is then AWV on features (awv.py).
 A point off the span borders the factor U' D U of A with its coordinate in all past rounds; a point
 in the span, up to rounding, joins the dictionary and adds no column.
+
+``dictionary`` is that of dictionary.py; ``past``: inputs (d, cap_n), labels (K, cap_n) and
+coordinates Phi (cap_n, cap) of past rounds; ``factor``: as in awv.py. corner is k(x, x), and q
+(cap,) the coordinates of x.
 """
 
 import math
@@ -44,22 +48,18 @@ def write_span_column(kernel, x, past, discount, t, q, rho, rank, columns, momen
     The direction is (k(x, .) - its projection) / rho, and q : (cap,) the coordinates of that
     projection. Sums weigh the last round by the discount g, the one before by g^2, and so on.
 
-    past : inputs (d, cap_n), labels (K, cap_n) and Phi (cap_n, cap), modified in place; columns :
-    (2, cap_n), workspace; moments : (cap,), sum_s g^(t-s) f_s Phi_s, and gains : (K,), sum_s
-    g^(t-s) f_s y_s, written. Returns sum_s g^(t-s) f_s^2.
+    columns : (2, cap_n), workspace; moments : (cap,), sum_s g^(t-s) f_s Phi_s, and gains : (K,),
+    sum_s g^(t-s) f_s y_s, written. Returns sum_s g^(t-s) f_s^2.
     """
     inputs, labels, Phi = past
     column, weights = columns[0], columns[1]
     kernel_row(kernel, x, inputs, t, column)
-    weight = 1.0
+    weight, square = 1.0, 0.0
     for s in range(t - 1, -1, -1):
         weight *= discount
         weights[s] = weight
-    for j in range(rank):
-        moments[j] = 0.0
-    for k in range(labels.shape[0]):
-        gains[k] = 0.0
-    square = 0.0
+    moments[:rank] = 0.0
+    gains[:] = 0.0
     for s in range(t):
         phi = Phi[s, :rank]
         f = (column[s] - dot(phi, q, rank)) / rho
@@ -77,9 +77,9 @@ def write_span_column(kernel, x, past, discount, t, q, rho, rank, columns, momen
 def border_factor(U, inv_d, c, moments, corner, gains, rank):
     """Add a column to the factor U' D U of A and to c: A gets the border (moments, corner).
 
-    moments : (cap,), replaced by U^-T moments; gains : (K,), the new entries of b, replaced by what
-    the new direction takes off the penalised loss of the best function. Returns whether the pivot
-    is positive; if not, the factor is unchanged.
+    moments is replaced by U^-T moments; gains, the new entries of b, by what the new direction
+    takes off the penalised loss of the best function. Returns whether the pivot is positive; if
+    not, the factor is unchanged.
     """
     solve_upper_transposed(U, moments, rank)
     pivot = corner
@@ -103,10 +103,10 @@ def border_factor(U, inv_d, c, moments, corner, gains, rank):
 def add_atom(kernel, x, corner, probability, setting, counts, dictionary, past, q, work):
     """Add x to the dictionary, and its direction to the span if x is off it by more than rounding.
 
-    corner : k(x, x); probability : the one with which x was kept; q : (cap,), coordinates of x in
-    the span, with a new last one if the span grows; work : b of joining_probability, columns of
-    write_span_column, and what a new direction adds to A and b, written: moments (cap,), with their
-    sum of squares behind them, and gains (K,); others as in nystrom_rows. Returns a status.
+    probability : the one with which x was kept; q : coordinates of x, with a new last one if the
+    span grows; work : b of joining_probability, columns of write_span_column, and what a new
+    direction adds to A and b, written: moments (cap,), with their sum of squares behind them, and
+    gains (K,). Returns a status.
     """
     discount, rule, _ = setting
     _, _, _, span, R = dictionary
@@ -131,21 +131,16 @@ def nystrom_rows(X, Y, coins, first, kernel, setting, counts, dictionary, past, 
     No regulariser and no forecast enters here, so learners on one dictionary can play the same
     rows. Once the dictionary has its largest size, the past is no longer kept.
 
-    X : (n, d); Y : (n, K); coins : (n,); setting : (discount, rule of joining_probability, largest
-    size); counts : integers ATOMS, RANK of their span, PAST, rounds whose inputs are kept;
-    dictionary : atoms (d, cap), weights (cap,) and kors (cap, cap) of KORS, span (cap,) and R (cap,
-    cap) of span_coordinates; past : inputs (d, cap_n), labels (K, cap_n) and coordinates Phi
-    (cap_n, cap) of past rounds; all modified in place; work : (8, cap) and (2, cap_n), workspace;
+    setting : (discount, rule of joining_probability, largest size); work : (8, cap) and (2, cap_n);
     out : coordinates (b, cap) of up to b rounds, zero up to whole vectors, ranks (b + 1,) before
     and after each, moments (g, cap) and gains (g, K) of add_atom for up to g growths, and sizes
-    (b,), written. Returns (rounds written, status).
+    (b,). Returns (rounds written, status).
     """
     _, rule, largest = setting
     atoms, weights, kors, span, R = dictionary
     inputs, labels, Phi = past
     Z, ranks, borders, gains, sizes = out
-    rows, columns = work
-    row, b, q = rows[0], rows[1], rows[4]
+    row, b, q = work[0][0], work[0][1], work[0][4]
     count = smaller(Z.shape[0], X.shape[0] - first)
     ranks[0], growths = counts[RANK], 0
     for t in range(count):
@@ -166,7 +161,7 @@ def nystrom_rows(X, Y, coins, first, kernel, setting, counts, dictionary, past, 
             if coins[first + t] < probability:  # Alg. 2: x_t joins before its own forecast
                 status = add_atom(
                     kernel, x, corner, probability, setting, counts, dictionary, past, q,
-                    (b, columns, borders[growths], gains[growths]),
+                    (b, work[1], borders[growths], gains[growths]),
                 )  # fmt: skip
                 if status != DONE:
                     return t, status
@@ -189,9 +184,8 @@ def nystrom_rows(X, Y, coins, first, kernel, setting, counts, dictionary, past, 
 def nystrom_awv_rounds(rows, Y, lam, factor, setting, work, ridge, out):
     """Play Nystrom-AWV (pkawv Algorithm 2) on rounds that nystrom_rows has written.
 
-    rows : its ``out``; Y : (n, K); out : forecasts (n, K), ridge forecasts (>= n, K), shrinks (>=
-    n,), growth (>= n, K), sizes (n,), written; others as in awv_rounds. Returns (rounds played,
-    status).
+    rows : its ``out``; out : forecasts (n, K), ridge forecasts (>= n, K), shrinks (>= n,), growth
+    (>= n, K), sizes (n,); others as in awv_rounds.
     """
     Z, ranks, borders, gains, seen_sizes = rows
     U, inv_d, c = factor
@@ -232,8 +226,7 @@ def nystrom_awv_forecasts(
     """Write what Nystrom-AWV would forecast for each row of X with the next round's coin.
 
     Where the coin would keep x, the border is written behind the valid part of the buffers (the
-    caller makes room for one more atom) and wiped afterwards. Arguments as in nystrom_rows and
-    awv_rounds; forecasts : (n, K), written.
+    caller makes room for one more atom) and wiped afterwards.
     """
     discount, rule, largest = setting
     atoms, weights, kors, span, R = dictionary
@@ -269,7 +262,6 @@ def nystrom_awv_forecasts(
             forecast = ridge_forecast(q, c[k], scan, padded)
             forecasts[t, k] = forecast if ridge else forecast / shrink[0]
         if rank > old_rank:
-            for k in range(old_rank):
-                U[k, old_rank] = 0.0
+            U[:old_rank, old_rank] = 0.0
             inv_d[old_rank] = 1.0 / lam
             c[:, old_rank] = 0.0

@@ -14,6 +14,10 @@ Li and Liao 2023 ("pomdr"), Algorithm 1, with errata 26 to 36:
         POMD: tbar = t + 1 if |S| = B_0;   OMDR: merge half of S (eq. 9) if |S| = B    # 17, 22
 
 We keep the factor R of K_S = R'R instead of K_S^-1, and update |f'_t|^2 from round to round.
+
+``function``: atoms (d, cap), a (cap,) and, in POMD, R (cap, cap); ``hints``: the last M examples,
+points (d, M) and signs (M,), in POMD H (M, cap), their kernel values with the atoms, and hint_row
+(M,), workspace. corner is k(x_t, x_t), row (cap,) the kernel values of x_t with the atoms.
 """
 
 import math
@@ -39,10 +43,7 @@ SWITCH_FACTOR = 15.0  # B_0 = ceil(15 ln T), as in the paper's experiments
 
 @hot
 def pomdr_terms(kernel, radius, rate_scale, counts, sums, function, hints, count, x, row):
-    """Return k(x, x), lambda_t, f'_{t-1}(x) and minus hint_t(x).
-
-    row : (cap,) and hint_row of hints : (M,), the kernel values of x with atoms and hints, written.
-    """
+    """Return k(x, x), lambda_t, f'_{t-1}(x) and minus hint_t(x); write row and hint_row."""
     atoms, a, _ = function
     points, signs, _, hint_row = hints
     corner = kernel_diag(kernel, x)
@@ -72,8 +73,8 @@ def omdr_plays(counts, horizon, this):
 def check_ald(R, row, corner, bound, largest, q, m):
     """Return whether x_t is far from the span of S (ALD_t fails, eq. 5), and |grad|^2.
 
-    row : (cap,), k_t; corner : k(x_t, x_t); bound : T^-zeta, scaled; largest : D; q : (cap,), R^-T
-    k_t, written. With S empty x_t is far, unless it is 0 itself.
+    bound : T^-zeta, scaled; largest : D; q : (cap,), R^-T k_t, written. With S empty x_t is far,
+    unless it is 0 itself.
     """
     alpha = ald_residual(R, row, corner, q, m)  # eq. 4
     if alpha <= IN_SPAN * corner or (m > 0 and alpha <= bound * bound * largest):
@@ -85,7 +86,7 @@ def check_ald(R, row, corner, bound, largest, q, m):
 def pomd_project(function, hints, count, q, step, m):
     """Take f' += step sum_i beta_i k(x_i, .) (eq. 6); return minus <hint, sum_i beta_i k(x_i, .)>.
 
-    q : (cap,), R^-T k_t, replaced by beta_t = R^-1 R^-T k_t.
+    q : R^-T k_t, replaced by beta_t = R^-1 R^-T k_t.
     """
     _, a, R = function
     _, signs, H, _ = hints
@@ -113,11 +114,7 @@ def pomdr_update_sums(a, counts, sums, radius, rate, label, own, square, hinted)
 
 @hot
 def pomdr_store_hint(hints, slot, count, x, label, corner, row, omdr, m, grown):
-    """Put the round's example among the hints, with its kernel values with all atoms.
-
-    row : (cap,), its kernel values with the m atoms before the round; grown : atoms now, m or m +
-    1.
-    """
+    """Put the round's example among the hints; m atoms before the round, grown atoms now."""
     points, signs, H, hint_row = hints
     put_atom(points, slot, x)
     signs[slot] = label
@@ -136,11 +133,10 @@ def merge_half(kernel, radius, function, counts, sums, x, row):
     """Keep the older half of the dictionary and merge the newer half into it (eq. 9).
 
     Each dropped coefficient goes to the kept atom with the largest kernel value (the first on
-    ties); then f' is scaled to norm U (errata 33). x : (d,), row : (cap,), workspace.
+    ties); then f' is scaled to norm U (errata 33). x and row are workspace.
     """
     atoms, a, _ = function
-    m = counts[ATOMS]
-    half = m // 2
+    m, half = counts[ATOMS], counts[ATOMS] // 2
     for j in range(half, m):
         get_atom(atoms, j, x)
         kernel_row(kernel, x, atoms, half, row)
@@ -171,14 +167,11 @@ def pomdr_switch(counts, switch_size, budget, horizon, this, grown):
 
 @hot
 def pomdr_rounds(X, y, first, played, kernel, setting, counts, sums, function, hints, work, out):
-    """Play POMDR (pomdr Algorithm 1) from row ``first`` of X; ``played`` rounds came before X.
+    """Play POMDR (pomdr Algorithm 1); ``played`` rounds came before X.
 
     setting : (U, zeta, ALD scale, horizon or 0, switch size or 0, budget, rate scale), the last
-    three inf, inf and 1 for POMD; counts : (5,) integers and sums : (4,), entries above; function :
-    atoms (d, cap), a (cap,) and, in POMD, R (cap, cap), upper factor of the atoms' kernel matrix;
-    hints : the last M examples, points (d, M) and signs (M,), in POMD H (M, cap), their kernel
-    values with the atoms, and hint_row (M,), workspace; all modified in place; work : (2, cap or
-    d), workspace; out : forecasts and sizes, (n,), written. Returns (rounds played, status).
+    three inf, inf and 1 for POMD; counts : (5,) and sums : (4,), entries above; work : (2, cap or
+    d).
     """
     radius, zeta, ald_scale, horizon, switch_size, budget, rate_scale = setting
     atoms, a, R = function
@@ -224,7 +217,7 @@ def pomdr_rounds(X, y, first, played, kernel, setting, counts, sums, function, h
 
 @hot
 def pomdr_forecasts(X, played, kernel, setting, counts, sums, function, hints, work, forecasts):
-    """Write what POMDR would forecast for each row of X; arguments as in pomdr_rounds."""
+    """Write what POMDR would forecast for each row of X."""
     radius, _, _, _, _, _, rate_scale = setting
     count = smaller(played, hints[1].shape[0])
     for t in range(X.shape[0]):

@@ -35,10 +35,7 @@ from oklnumba.hot.primitives.rows import kernel_diag, put_atom
 
 @hot
 def projectron_tau(loss, far, inside):
-    """Return the length tau of Projectron++'s step at a right sign, 0 for no step.
-
-    far : distance to the span / threshold; inside : |projection of k(x, .)|^2.
-    """
+    """Return the length tau of Projectron++'s step at a right sign; inside : |P|^2."""
     if not (loss > far and inside > 0.0):
         return 0.0
     return smaller(smaller(loss / inside, 1.0), 2.0 * (loss - far) / inside)
@@ -46,12 +43,11 @@ def projectron_tau(loss, far, inside):
 
 @hot
 def projectron_rounds(X, y, first, kernel, setting, counts, function, work, out):
-    """Play Projectron or Projectron++ from row ``first`` of X.
+    """Play Projectron or Projectron++.
 
     setting : (threshold, budget or inf, margin below which a right sign steps too, 1 / threshold or
-    its replacement); counts : (1,) integers, ATOMS; function : atoms (d, cap), a (cap,) and R (cap,
-    cap), upper factor of the atoms' kernel matrix; all modified in place; work : (2, cap),
-    workspace; out : forecasts and sizes, (n,), written. Returns (rounds played, status).
+    its replacement); function : atoms (d, cap), a (cap,) and R (cap, cap), upper factor of the
+    atoms' kernel matrix; work : (2, cap).
     """
     threshold, budget, safe, slack = setting
     atoms, a, R = function

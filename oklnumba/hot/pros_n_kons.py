@@ -39,29 +39,24 @@ RANK, RESTARTS = 1, 2
 def reset_factor(factor, alpha, rank):
     """Set w = 0 and A = alpha I on the first ``rank`` directions."""
     U, inv_d, c = factor
+    inv_d[:rank] = 1.0 / alpha
+    c[:rank] = 0.0
     for k in range(rank):
-        inv_d[k] = 1.0 / alpha
-        c[k] = 0.0
-        tail = U[k, k + 1 : rank]
-        for j in range(tail.shape[0]):
-            tail[j] = 0.0
+        U[k, k + 1 : rank] = 0.0
 
 
 @hot
 def pros_n_kons_rounds(
     X, y, coins, first, kernel, loss, setting, counts, dictionary, factor, work, out
 ):
-    """Play Pros-N-KONS or, without restarts, CON-KONS from row ``first``.
+    """Play Pros-N-KONS or, without restarts, CON-KONS.
 
-    X : (n, d); y, coins : (n,); loss : code; setting : (C, alpha, eta, rule of joining_probability,
-    restart); counts : integers ATOMS, RANK and RESTARTS; dictionary : as in nystrom_awv_rounds;
-    factor : U (cap, cap), inv_d and c (cap,), as in newton_rounds; all modified in place; work :
-    (7, cap), workspace; out : forecasts and sizes, (n,), written. Returns (rounds played, status).
+    setting : (C, alpha, eta, rule of joining_probability, restart); dictionary : that of
+    dictionary.py; factor : U (cap, cap), inv_d and c (cap,), as in newton.py; work : (7, cap).
     """
     C, alpha, eta, rule, restart = setting
     atoms, weights, kors, span, R = dictionary
-    U, inv_d, c = factor
-    forecasts, sizes = out
+    inv_d, (forecasts, sizes) = factor[1], out
     row, b, q, newton = work[0], work[1], work[2], work[3:7]
     for t in range(first, y.shape[0]):
         m, rank = counts[ATOMS], counts[RANK]
@@ -82,8 +77,7 @@ def pros_n_kons_rounds(
             if adds_direction(R, q, rho_square, corner, newton[0], rank):
                 span_grow(R, span, q, math.sqrt(rho_square), corner, rank, m)
                 inv_d[rank] = 1.0 / alpha  # as padding, rounding may have changed it
-                rank += 1
-                counts[RANK] = rank
+                counts[RANK] = rank = rank + 1
             if not keep_point(rule, x, corner, probability, counts, dictionary, b):
                 return t, NOT_POSITIVE
         sizes[t], forecasts[t] = counts[ATOMS], 0.0
@@ -103,11 +97,11 @@ def pros_n_kons_forecasts(X, coin, kernel, setting, counts, dictionary, factor, 
     """Write what Pros-N-KONS would forecast for each row of X with the next round's coin.
 
     Where the coin would keep x, a restart makes the forecast 0; without restarts the new direction
-    has no weight yet. Arguments as in pros_n_kons_rounds.
+    has no weight yet.
     """
-    C, alpha, eta, rule, restart = setting
+    C, _, _, rule, restart = setting
     atoms, weights, kors, span, R = dictionary
-    U, inv_d, c = factor
+    U, _, c = factor
     row, b, q = work[0], work[1], work[2]
     m, rank = counts[ATOMS], counts[RANK]
     for t in range(X.shape[0]):

@@ -35,10 +35,9 @@ PASSIVE_AGGRESSIVE, DESCENT = range(2)  # rules of coordinate_rounds
 
 @hot
 def grow_map(kernel, x, corner, probability, rule, counts, dictionary, unit, q, work):
-    """Add x to the dictionary, and its direction to the span, for later rounds.
+    """Add x, with coordinates q, to the dictionary, and its direction to the span.
 
-    corner : k(x, x); q : (cap,), coordinates of x in the span; other arguments as in map_rounds.
-    Returns whether KORS's factor stayed positive definite.
+    For later rounds. Returns whether KORS's factor stayed positive definite.
     """
     _, _, _, span, R = dictionary
     U, scales = unit
@@ -61,13 +60,11 @@ def map_rounds(X, coins, kernel, setting, counts, dictionary, unit, work, out):
     A row that joins adds its direction for the rows after it; in earlier rows, and its own, that
     coordinate is 0. So coordinates depend on the past only and never change.
 
-    X : (n, d); coins : (n,), uniform draws; setting : (rule of joining_probability, largest size);
-    counts : integers ATOMS and RANK of their span; dictionary : atoms (d, cap), weights (cap,) and
-    kors (cap, cap) of KORS, span (cap,) and R (cap, cap) of span_coordinates; unit : U (cap, cap)
-    and scales (cap,), R = diag(1 / scales) U, the unit matrix behind the rank; all in place; work :
-    row and b (cap,), (2 TOGETHER, cap) and (TOGETHER,), workspace; out : Z (n, > cap), 1 for the
-    intercept, the coordinates, zeros up to whole vectors; columns (n,) integers, how many these
-    are; sizes (n,) integers, atoms after the row; written. Returns (rows played, status).
+    setting : (rule of joining_probability, largest size); dictionary : that of dictionary.py; unit
+    : U (cap, cap) and scales (cap,), R = diag(1 / scales) U, the unit matrix behind the rank; work
+    : row and b (cap,), (2 TOGETHER, cap) and (TOGETHER,); out : Z (n, > cap), 1 for the intercept,
+    the coordinates, zeros up to whole vectors; columns (n,), how many these are; sizes (n,), atoms
+    after the row.
     """
     rule, largest = setting
     atoms, weights, kors, span, _ = dictionary
@@ -140,10 +137,9 @@ def coordinate_rounds(Z, columns, Y, rule, rate, signs, weights, largest, foreca
     DESCENT the logistic loss, with the forecast 2 P(y = 1) - 1, and the squared loss with an
     implicit step, stable for any length.
 
-    Z : (n, cap) and columns : (n,), as map_rounds writes them; Y : (n, K); rate : C, in units of
-    the largest label, or the step over |z|^2; signs : (K,), 1 for labels -1 and +1, 0 for real
-    ones; weights : (K, cap) and largest : (K,), largest |y| so far, modified in place; forecasts :
-    (n, K), written. Returns (rounds played, status).
+    rate : C, in units of the largest label, or the step over |z|^2; signs : (K,), 1 for labels -1
+    and +1, 0 for real ones; weights : (K, cap); largest : (K,), largest |y| so far; forecasts : (n,
+    K).
     """
     n, outputs = Y.shape
     for t in range(n):
@@ -163,7 +159,7 @@ def coordinate_rounds(Z, columns, Y, rule, rate, signs, weights, largest, foreca
 
 @hot
 def coordinate_forecasts(Z, columns, rule, signs, weights, forecasts):
-    """Write what the rule would forecast for each row; arguments as in coordinate_rounds."""
+    """Write what the rule would forecast for each row of Z."""
     for t in range(Z.shape[0]):
         for k in range(weights.shape[0]):
             forecasts[t, k] = apply_link(rule, signs[k], dot(weights[k], Z[t], columns[t]))

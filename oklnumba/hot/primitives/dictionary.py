@@ -9,6 +9,12 @@ KORS (Calandriello, Lazaric and Valko 2017, "kons", Algorithm 2, errata 7):
 In kernel form tau_t = (1 + eps) (1 - alpha / s) with s = alpha + k_tt - b' (S K S + alpha I)^-1 b,
 b = S k_t, S = diag(1 / sqrt(p_i)); the matrix is kept as its factor C. ALD (Engel, Mannor and Meir
 2004) keeps a point if its distance to the span of the kept ones is above a threshold.
+
+A learner's ``dictionary``: atoms (d, cap), weights (cap,), 1 / sqrt(p_i), and C (cap, cap), upper
+factor of S K S + alpha I, of KORS; span (cap,), integers, the atoms that span, and R (cap, cap),
+upper factor of their kernel matrix with nuggets. Of a point x: row (cap,), k(x, dictionary);
+corner, k(x, x); q (cap,), its coordinates; b (cap,), C^-T S row. A rule: (alpha, beta and eps of
+KORS, a fixed probability instead or 0, 1 for weights as listed).
 """
 
 import math
@@ -20,6 +26,7 @@ from oklnumba.hot.primitives.jit import ATOMS, DONE, NEED_ROOM, NOT_FINITE, NOT_
 from oklnumba.hot.primitives.linalg import (
     bordered_cholesky,
     dot,
+    multiply,
     solve_upper,
     solve_upper_transposed,
 )
@@ -39,8 +46,7 @@ IN_SPAN = 1e-13
 def leverage(C, b, corner, alpha, m):
     """Return the ridge leverage score 1 - alpha / s of a new point; NaN if s has lost its digits.
 
-    C : (cap, cap), upper factor of S K S + alpha I over the dictionary; b : (cap,), S k, replaced
-    by C^-T b; corner : k(x, x).
+    b : S row, replaced by C^-T S row.
     """
     solve_upper_transposed(C, b, m)
     s = alpha + corner - dot(b, b, m)
@@ -49,11 +55,7 @@ def leverage(C, b, corner, alpha, m):
 
 @hot
 def kors_probability(row, weights, C, b, corner, alpha, beta, eps, m):
-    """Return the probability min(beta tau, 1) with which KORS keeps a point (kons eq. 4).
-
-    row : (cap,), k(x, dictionary); weights : (cap,), 1 / sqrt(p_i); b : (cap,), C^-T S row,
-    written.
-    """
+    """Return the probability min(beta tau, 1) with which KORS keeps a point (kons eq. 4)."""
     for j in range(m):
         b[j] = weights[j] * row[j]
     tau = (1.0 + eps) * leverage(C, b, corner, alpha, m)
@@ -66,20 +68,14 @@ def kors_keep(weights, C, b, corner, alpha, probability, m):
 
     Returns the new pivot; if it is not positive nothing has changed.
     """
-    w = 1.0 / math.sqrt(probability)
-    for j in range(m):
-        b[j] *= w
-    weights[m] = w
+    weights[m] = w = 1.0 / math.sqrt(probability)
+    multiply(b, w, m)
     return bordered_cholesky(C, b, alpha + corner * w * w, m)
 
 
 @hot
 def joining_probability(rule, row, weights, C, b, corner, m):
-    """Return the probability with which a learner's dictionary takes a point.
-
-    rule : (alpha, beta and eps of KORS, a fixed probability instead or 0, 1 for weights as listed);
-    other arguments as in kors_probability.
-    """
+    """Return the probability with which a learner's dictionary takes a point."""
     alpha, beta, eps, fixed, _ = rule
     if fixed > 0.0:
         return fixed
@@ -88,10 +84,9 @@ def joining_probability(rule, row, weights, C, b, corner, m):
 
 @hot
 def keep_point(rule, x, corner, probability, counts, dictionary, b):
-    """Add x to the dictionary and, if the rule has one, to KORS's factor; return success.
+    """Add x to the dictionary and to KORS's factor, b as joining_probability left it; say success.
 
-    counts : integers, ATOMS; dictionary : atoms (d, cap), weights (cap,), C (cap, cap) and more; b
-    : (cap,), as joining_probability left it.
+    A fixed probability has no factor.
     """
     alpha, _, _, fixed, listed = rule
     atoms, weights, C, _, _ = dictionary
@@ -108,12 +103,10 @@ def keep_point(rule, x, corner, probability, counts, dictionary, b):
 
 @hot
 def kors_rounds(X, coins, first, kernel, setting, counts, dictionary, work, out):
-    """Play KORS (kons Algorithm 2) over the rows of X, from row ``first``.
+    """Play KORS (kons Algorithm 2) over the rows of X.
 
-    X : (n, d); coins : (n,), uniform draws; setting : (alpha, beta, eps, largest size); counts :
-    (1,) integers, ATOMS; dictionary : atoms (d, cap), weights (cap,) and C (cap, cap), modified in
-    place; work : (2, cap), workspace; out : probabilities (n,), and kept (n,), 0 or 1, written.
-    Returns (rows played, status).
+    setting : (alpha, beta, eps, largest size); dictionary : atoms, weights and C; work : (2, cap);
+    out : probabilities (n,), and kept (n,), 0 or 1.
     """
     alpha, beta, eps, largest = setting
     atoms, weights, C = dictionary
@@ -148,11 +141,7 @@ def span_distance(q, corner, m):
 
 @hot
 def ald_residual(R, row, corner, q, m):
-    """Return the squared distance of a point to the span of a dictionary (pomdr eq. 4).
-
-    R : (cap, cap), upper factor of the dictionary's kernel matrix with nuggets; row : (cap,), its
-    kernel values with the point; corner : k(x, x); q : (cap,), R^-T row, written.
-    """
+    """Return the squared distance of a point to the span of a dictionary (pomdr eq. 4); write q."""
     for j in range(m):
         q[j] = row[j]
     solve_upper_transposed(R, q, m)
@@ -175,8 +164,7 @@ def own_coordinate(rho, corner):
 def ald_rounds(X, first, kernel, threshold, counts, dictionary, work, kept):
     """Keep the rows of X that are farther than ``threshold`` from the span of those kept before.
 
-    dictionary : atoms (d, cap) and R (cap, cap), upper factor of their kernel matrix, modified in
-    place; other arguments as in kors_rounds. Returns (rows played, status).
+    dictionary : atoms and R; work : (2, cap); kept : (n,), 0 or 1, written.
     """
     atoms, R = dictionary
     row, q = work[0], work[1]
@@ -201,11 +189,7 @@ def ald_rounds(X, first, kernel, threshold, counts, dictionary, work, kept):
 
 @hot
 def span_coordinates(row, span, R, q, rank):
-    """Write the coordinates R^-T k of a point in the dictionary's span.
-
-    row : (cap,), k(x, dictionary); span : (cap,) integers, the atoms that span; R : (cap, cap),
-    upper factor of their kernel matrix with nuggets; q : (cap,), written.
-    """
+    """Write the coordinates q = R^-T k of a point in the dictionary's span."""
     for j in range(rank):
         q[j] = row[span[j]]
     solve_upper_transposed(R, q, rank)
@@ -215,8 +199,8 @@ def span_coordinates(row, span, R, q, rank):
 def adds_direction(R, q, square, corner, v, rank):
     """Return whether a point is farther off the span than nuggets alone would put it.
 
-    A point that is not still counts in KORS, whose weights are about frequency, not rank. q :
-    (cap,), its coordinates; square : span_distance; corner : k(x, x); v : (cap,), R^-1 q, written.
+    A point that is not still counts in KORS, whose weights are about frequency, not rank. square :
+    span_distance; v : (cap,), R^-1 q, written.
     """
     for j in range(rank):
         v[j] = q[j]
@@ -235,7 +219,7 @@ def adds_direction(R, q, square, corner, v, rank):
 def span_grow(R, span, q, rho, corner, rank, m):
     """Append the column (q, rho) to R: atom m, with coordinates q, at distance rho from the span.
 
-    q gets its new entry too; corner : k(x, x); other arguments as in span_coordinates.
+    q gets its new entry too.
     """
     for j in range(rank):
         R[j, rank] = q[j]

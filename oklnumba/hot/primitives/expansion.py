@@ -30,20 +30,16 @@ def mean(total, count):
 @hot
 def expansion_square(kernel, function, m, x, row):
     """Return |f|^2 = a' K a from scratch. x : (d,), row : (cap,), workspace."""
-    atoms, a = function
     square = 0.0
     for j in range(m):
-        get_atom(atoms, j, x)
-        square += a[j] * expansion_value(kernel, function, m, x, row)
+        get_atom(function[0], j, x)
+        square += function[1][j] * expansion_value(kernel, function, m, x, row)
     return square
 
 
 @hot
 def expansion_forecasts(X, kernel, function, counts, factor, work, forecasts):
-    """Write factor * f(x) for the rows of X.
-
-    counts : integers, ATOMS; work : (1 or more, cap), workspace; forecasts : (n,), written.
-    """
+    """Write factor * f(x) for the rows of X. work : (1 or more, cap)."""
     m, row = counts[ATOMS], work[0]
     for t in range(X.shape[0]):
         forecasts[t] = factor * expansion_value(kernel, function, m, X[t], row)

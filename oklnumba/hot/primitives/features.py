@@ -14,11 +14,9 @@ def taylor_block(X, center, rate, parent, variable, ratio, shifted, out):
     feature and the coordinate that multiplies it; ratio : (r,), the constant of that product;
     shifted : (d,), workspace; out : (b, >= r), written.
     """
-    d = X.shape[1]
     for i in range(X.shape[0]):
-        row = out[i]
-        square = 0.0
-        for k in range(d):
+        row, square = out[i], 0.0
+        for k in range(X.shape[1]):
             v = X[i, k] - center[k]
             shifted[k] = v
             square += v * v
@@ -42,28 +40,23 @@ def fourier_phase(x, frequencies, phases):
             p[j] = p[j] + a0 * u0[j] + a1 * u1[j] + a2 * u2[j] + a3 * u3[j]
         k += 4
     while k < d:
-        u = frequencies[k]
-        a = x[k]
+        u, a = frequencies[k], x[k]
         for j in range(f):
             p[j] += a * u[j]
         k += 1
 
 
 @exact
-def fourier_phases(X, first, frequencies, phases, at):
-    """Write u_j . x for four rows of X from ``first`` on, in one pass over the frequencies.
+def fourier_phases(X, frequencies, phases, at):
+    """Write u_j . x for four rows of X from row ``at`` on, in one pass over the frequencies.
 
-    A row has the bits of fourier_phase: the same fused products in the same order. X : (n, d);
-    frequencies : (d, f), feature-major; phases : (n, >= f), written from row ``at`` on.
+    A row has the bits of fourier_phase: the same fused products in the same order.
     """
     d, f = frequencies.shape
-    x0, x1, x2, x3 = X[first], X[first + 1], X[first + 2], X[first + 3]
+    x0, x1, x2, x3 = X[at], X[at + 1], X[at + 2], X[at + 3]
     p0, p1, p2, p3 = phases[at, :f], phases[at + 1, :f], phases[at + 2, :f], phases[at + 3, :f]
     for j in range(f):
-        p0[j] = 0.0
-        p1[j] = 0.0
-        p2[j] = 0.0
-        p3[j] = 0.0
+        p0[j] = p1[j] = p2[j] = p3[j] = 0.0
     k = 0
     while k + 4 <= d:
         u0, u1, u2, u3 = frequencies[k], frequencies[k + 1], frequencies[k + 2], frequencies[k + 3]
@@ -103,36 +96,27 @@ def write_sin_cos(z, f, scale):
     if small:
         for j in range(f):
             s, c = sin_cos(sine[j])
-            sine[j] = s * scale
-            cosine[j] = c * scale
+            sine[j], cosine[j] = s * scale, c * scale
         return
     for j in range(f):
         phase = sine[j]
-        sine[j] = math.sin(phase) * scale
-        cosine[j] = math.cos(phase) * scale
-
-
-@hot
-def fourier_rows(X, first, count, frequencies, scale, out):
-    """Write the features of ``count`` rows of X from ``first`` on, as fourier_block does."""
-    f = frequencies.shape[1]
-    at = 0
-    while at < count:
-        rows = 4 if at + 4 <= count else 1
-        if rows == 4:
-            fourier_phases(X, first + at, frequencies, out, at)
-        else:
-            fourier_phase(X[first + at], frequencies, out[at])
-        for i in range(at, at + rows):
-            write_sin_cos(out[i], f, scale)
-        at += rows
+        sine[j], cosine[j] = math.sin(phase) * scale, math.cos(phase) * scale
 
 
 @hot
 def fourier_block(X, frequencies, scale, out):
     """Write the Fourier features (sin u_j.x, cos u_j.x) * scale of the rows of X.
 
-    X : (b, d); frequencies : (d, f), feature-major; out : (b, >= 2 f), written. A row has the same
-    bits alone.
+    X : (b, d); frequencies : (d, f), feature-major; out : (>= b, >= 2 f), written. A row has the
+    same bits alone.
     """
-    fourier_rows(X, 0, X.shape[0], frequencies, scale, out)
+    at = 0
+    while at < X.shape[0]:
+        rows = 4 if at + 4 <= X.shape[0] else 1
+        if rows == 4:
+            fourier_phases(X, frequencies, out, at)
+        else:
+            fourier_phase(X[at], frequencies, out[at])
+        for i in range(at, at + rows):
+            write_sin_cos(out[i], frequencies.shape[1], scale)
+        at += rows

@@ -1,4 +1,7 @@
-"""Vectors, triangular solves and growing Cholesky factors."""
+"""Vectors, triangular solves and growing Cholesky factors.
+
+Factors are (cap, cap), vectors (cap,), of which the first m rows and entries are in use.
+"""
 
 import math
 
@@ -56,7 +59,7 @@ def product_rows(Z, w, out):
 
 @hot_apart
 def solve_upper_transposed(R, b, m):
-    """Solve R' x = b for upper triangular R, four rows a pass. b : (cap,), modified in place."""
+    """Solve R' x = b for upper triangular R, four rows a pass; b becomes x."""
     k = 0
     while k + 4 <= m:
         v0 = b[k] / R[k, k]
@@ -72,8 +75,7 @@ def solve_upper_transposed(R, b, m):
             z[j] -= (v0 * r0[j] + v1 * r1[j]) + (v2 * r2[j] + v3 * r3[j])
         k += 4
     while k < m:  # at most three rows are left, whose off-diagonal part is inside this corner
-        v = b[k] / R[k, k]
-        b[k] = v
+        b[k] = v = b[k] / R[k, k]
         for j in range(k + 1, m):
             b[j] -= v * R[k, j]
         k += 1
@@ -81,11 +83,9 @@ def solve_upper_transposed(R, b, m):
 
 @hot
 def solve_upper(R, b, m):
-    """Solve R x = b for upper triangular R. R : (cap, cap); b : (cap,), in place."""
+    """Solve R x = b for upper triangular R; b becomes x."""
     for k in range(m - 1, -1, -1):
-        row = R[k, k + 1 : m]
-        z = b[k + 1 : m]
-        s = 0.0
+        row, z, s = R[k, k + 1 : m], b[k + 1 : m], 0.0
         for j in range(z.shape[0]):
             s += row[j] * z[j]
         b[k] = (b[k] - s) / R[k, k]
@@ -93,10 +93,7 @@ def solve_upper(R, b, m):
 
 @hot
 def solve_lower(L, b, m):
-    """Solve L x = b for lower triangular, row-major L, four rows a pass.
-
-    L : (cap, cap); b : (cap,), in place.
-    """
+    """Solve L x = b for lower triangular, row-major L, four rows a pass; b becomes x."""
     k = 0
     while k + 4 <= m:
         r0, r1, r2, r3 = L[k, :k], L[k + 1, :k], L[k + 2, :k], L[k + 3, :k]
@@ -122,22 +119,19 @@ def solve_lower(L, b, m):
 
 @hot
 def solve_lower_transposed(L, b, m):
-    """Solve L' x = b for lower triangular, row-major L. L : (cap, cap); b : (cap,), in place."""
+    """Solve L' x = b for lower triangular, row-major L; b becomes x."""
     for k in range(m - 1, -1, -1):
-        v = b[k] / L[k, k]
-        b[k] = v
-        row = L[k, :k]
-        z = b[:k]
+        b[k] = v = b[k] / L[k, k]
+        row, z = L[k, :k], b[:k]
         for j in range(k):
             z[j] -= v * row[j]
 
 
 @hot
 def bordered_cholesky(R, column, corner, m):
-    """Turn the upper factor of A (m x m) into that of [[A, c], [c', corner]], given R^-T c.
+    """Turn the upper factor R of A into that of [[A, c], [c', corner]], given column = R^-T c.
 
-    R : (cap, cap), modified in place; column : (cap,), R^-T c. Returns the new pivot corner -
-    |column|^2; if it is not positive R is unchanged.
+    Returns the new pivot corner - |column|^2; if it is not positive R is unchanged.
     """
     pivot = corner - dot(column, column, m)
     if pivot > 0.0:
@@ -160,7 +154,7 @@ def cholesky_row(L, t):
 
 @hot
 def multiply(a, factor, m):
-    """Multiply the first m entries of a. a : (cap,), in place."""
+    """Multiply the first m entries of a."""
     part = a[:m]
     for j in range(m):
         part[j] *= factor
@@ -168,38 +162,10 @@ def multiply(a, factor, m):
 
 @hot
 def add_multiple(a, factor, b, m):
-    """Add factor * b to a, first m entries. a, b : (cap,), a in place."""
+    """Add factor * b to a, first m entries."""
     own, other = a[:m], b[:m]
     for j in range(m):
         own[j] += factor * other[j]
-
-
-@hot
-def upper_product(R, scales, v, out, m):
-    """Write R' diag(scales) R v for upper triangular R, in one pass over it.
-
-    R : (cap, cap); scales, v : (>= m,); out : (>= m,), written.
-    """
-    for j in range(m):
-        out[j] = 0.0
-    for k in range(m):
-        row = R[k, k:m]
-        s = scales[k] * dot(row, v[k:m], m - k)
-        add_multiple(out[k:m], s, row, m - k)
-
-
-@hot
-def lower_product(L, v, work, out, m):
-    """Write L L' v for lower triangular, row-major L, whose upper part is not read.
-
-    L : (cap, cap); v : (>= m,); work : (>= m,), L' v, and out : (>= m,), written.
-    """
-    for j in range(m):
-        work[j] = 0.0
-    for k in range(m):
-        add_multiple(work, v[k], L[k], k + 1)
-    for k in range(m):
-        out[k] = dot(L[k], work, k + 1)
 
 
 @hot
@@ -225,6 +191,4 @@ def project_ball(w, radius, d):
     """Project w on the Euclidean ball, in place."""
     norm = euclidean_norm(w, d)
     if norm > radius:
-        shrink = radius / norm
-        for j in range(d):
-            w[j] *= shrink
+        multiply(w, radius / norm, d)

@@ -50,14 +50,14 @@ def loss_derivative(code, forecast, y):
 
 @hot
 def loss_values(code, forecasts, y, out):
-    """Write the losses of many forecasts. forecasts, y, out : (n,)."""
+    """Write the losses of many forecasts, (n,)."""
     for t in range(y.shape[0]):
         out[t] = loss_value(code, forecasts[t], y[t])
 
 
 @hot
 def loss_derivatives(code, forecasts, y, out):
-    """Write the derivatives of the losses of many forecasts. forecasts, y, out : (n,)."""
+    """Write the derivatives of the losses of many forecasts, (n,)."""
     for t in range(y.shape[0]):
         out[t] = loss_derivative(code, forecasts[t], y[t])
 

@@ -1,4 +1,7 @@
-"""Kernel rows: k(x, atom_j) along a dictionary, and blocks and products of them."""
+"""Kernel rows: k(x, atom_j) along a dictionary, and blocks and products of them.
+
+x : (d,); atoms : (d, cap), of which the first m are in use; out : (cap,) or (n, cap), written.
+"""
 
 import math
 
@@ -17,7 +20,7 @@ def square_distances(x, atoms, m, out):
     """Write |x - atom_j|^2 for the first m atoms.
 
     Differences instead of norms and products: exact for equal points and for data far from the
-    origin. x : (d,); atoms : (d, cap); out : (cap,), written.
+    origin.
     """
     d = x.shape[0]
     for j in range(m):
@@ -27,15 +30,11 @@ def square_distances(x, atoms, m, out):
         x0, x1, x2, x3 = x[k], x[k + 1], x[k + 2], x[k + 3]
         r0, r1, r2, r3 = atoms[k], atoms[k + 1], atoms[k + 2], atoms[k + 3]
         for j in range(m):
-            a = x0 - r0[j]
-            b = x1 - r1[j]
-            c = x2 - r2[j]
-            e = x3 - r3[j]
+            a, b, c, e = x0 - r0[j], x1 - r1[j], x2 - r2[j], x3 - r3[j]
             out[j] += (a * a + b * b) + (c * c + e * e)
         k += 4
     while k < d:
-        xk = x[k]
-        rk = atoms[k]
+        xk, rk = x[k], atoms[k]
         for j in range(m):
             a = xk - rk[j]
             out[j] += a * a
@@ -44,7 +43,7 @@ def square_distances(x, atoms, m, out):
 
 @hot
 def dot_products(x, atoms, m, out):
-    """Write x . atom_j for the first m atoms. x : (d,); atoms : (d, cap); out : (cap,), written."""
+    """Write x . atom_j for the first m atoms."""
     d = x.shape[0]
     for j in range(m):
         out[j] = 0.0
@@ -56,8 +55,7 @@ def dot_products(x, atoms, m, out):
             out[j] += (x0 * r0[j] + x1 * r1[j]) + (x2 * r2[j] + x3 * r3[j])
         k += 4
     while k < d:
-        xk = x[k]
-        rk = atoms[k]
+        xk, rk = x[k], atoms[k]
         for j in range(m):
             out[j] += xk * rk[j]
         k += 1
@@ -76,8 +74,7 @@ def integer_power(x, degree):
 def kernel_row(kernel, x, atoms, m, out):
     """Write k(x, atom_j) for the first m atoms.
 
-    kernel : its code (above) and its (3,) numbers, as components/kernels.py makes them; x : (d,);
-    atoms : (d, cap); out : (cap,), written.
+    kernel : its code (above) and its (3,) numbers, as components/kernels.py makes them.
     """
     code, par = kernel
     o = out[:m]
@@ -103,7 +100,7 @@ def kernel_row(kernel, x, atoms, m, out):
 
 @hot
 def kernel_diag(kernel, x):
-    """Return k(x, x). Arguments as in kernel_row."""
+    """Return k(x, x)."""
     code, par = kernel
     if code == LINEAR or code == POLYNOMIAL:
         s = 0.0
@@ -117,14 +114,14 @@ def kernel_diag(kernel, x):
 
 @hot
 def kernel_diags(kernel, X, out):
-    """Write k(x_i, x_i). X : (n, d); out : (n,), written."""
+    """Write k(x_i, x_i). X : (n, d); out : (n,)."""
     for i in range(X.shape[0]):
         out[i] = kernel_diag(kernel, X[i])
 
 
 @hot
 def kernel_block(kernel, X, atoms, m, out):
-    """Write k(x_i, atom_j). X : (n, d); atoms : (d, cap); out : (n, >= m), written."""
+    """Write k(x_i, atom_j). X : (n, d)."""
     for i in range(X.shape[0]):
         kernel_row(kernel, X[i], atoms, m, out[i])
 
@@ -145,8 +142,7 @@ def kernel_product(kernel, X, v, share, shares, tile, row, own, out):
                 tile[k, j] = X[first + j, k]
         part = v[first : first + width]
         for start in range(first, n, TILE):
-            for j in range(width):
-                own[j] = 0.0
+            own[:width] = 0.0
             for i in range(start, smaller(start + TILE, n)):
                 kernel_row(kernel, X[i], tile, width, row)
                 s = 0.0
@@ -161,13 +157,13 @@ def kernel_product(kernel, X, v, share, shares, tile, row, own, out):
 
 @hot
 def put_atom(atoms, j, x):
-    """Write x into column j of the dictionary. atoms : (d, cap), in place; x : (d,)."""
+    """Write x into column j of the dictionary."""
     for i in range(x.shape[0]):
         atoms[i, j] = x[i]
 
 
 @hot
 def get_atom(atoms, j, x):
-    """Copy column j of the dictionary into x. atoms : (d, cap); x : (d,), in place."""
+    """Copy column j of the dictionary into x."""
     for i in range(x.shape[0]):
         x[i] = atoms[i, j]

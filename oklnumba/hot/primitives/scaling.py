@@ -1,4 +1,8 @@
-"""Running mean and variance of every column; rows standardised by those of earlier rows."""
+"""Running mean and variance of every column; rows standardised by those of earlier rows.
+
+``moments``, (d,) each: the first row, ``origin``; the mean of x - origin; the sum of squared
+deviations from the mean. ``count`` rows are in them.
+"""
 
 import math
 
@@ -12,16 +16,13 @@ ROUNDING = 8 * 2.0**-52  # deviations below this share of a column's mean are ro
 
 @exact
 def standardise_row(x, moments, count, clip, out):
-    """Write (x - mean) / scale, cut to [-clip, clip]; zeros if count is 0.
+    """Write (x - mean) / scale, cut to [-clip, clip]; zeros if count is 0. x, out : (d,).
 
-    The scale is the root of the mean squared deviation, 1 for a column that is constant so far. x,
-    out : (d,); moments : origin, mean and squares, (d,) each, as in ``learn_row``; count : rows in
-    them.
+    The scale is the root of the mean squared deviation, 1 for a column that is constant so far.
     """
     origin, mean, squares = moments
     if count == 0:
-        for j in range(x.shape[0]):
-            out[j] = 0.0
+        out[:] = 0.0
         return
     for j in range(x.shape[0]):
         scale = math.sqrt(squares[j] / count)
@@ -34,9 +35,7 @@ def standardise_row(x, moments, count, clip, out):
 def learn_row(x, moments, count):
     """Update the moments by a row (Welford 1962), as differences from the first row.
 
-    These are exact for a column that varies little about a large mean. x : (d,); origin : (d,), the
-    first row; mean : (d,), of x - origin; squares : (d,), sum of squared deviations from the mean;
-    modified in place. count : rows before this one.
+    These are exact for a column that varies little about a large mean.
     """
     origin, mean, squares = moments
     if count == 0:
@@ -52,7 +51,7 @@ def learn_row(x, moments, count):
 
 @exact
 def standardise_rows(X, moments, count, clip, out):
-    """Write all rows of X standardised by the same moments; arguments as in standardise_row."""
+    """Write all rows of X standardised by the same moments."""
     for t in range(X.shape[0]):
         standardise_row(X[t], moments, count, clip, out[t])
 
