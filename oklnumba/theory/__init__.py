@@ -13,8 +13,9 @@ These arguments mean the same in all functions, whose docstrings list only the o
   the comparator; eta > 0: the step;
 - n, d >= 1: rounds, and the width of the inputs.
 
-An argument outside its domain is a ValueError that names it; numbers beyond double precision are a
-FloatingPointError.
+An argument outside its domain is a ValueError that names it; numbers beyond double precision, or a
+solver that is not within 1e-6 of the best function (lam too small), are a FloatingPointError.
+Examples assume ``import oklnumba as okl``.
 """
 
 from __future__ import annotations

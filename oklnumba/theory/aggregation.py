@@ -49,12 +49,9 @@ def experts_bound(
     count : int >= 1
         N.
     B : float > 0 or None
+        None needs the labels ``y`` of the run.
     kind : {"aggregating", "average", "hedge"}
-        For "mlpoly" see mlpoly_bound.
-    n : int >= 1
-        Rounds, for "hedge".
-    y : array_like of shape (n,)
-        The labels of the run, for B=None.
+        "hedge" needs the rounds ``n``; for "mlpoly" see mlpoly_bound.
 
     Remarks
     -------
@@ -70,7 +67,6 @@ def experts_bound(
 
     Examples
     --------
-    >>> import oklnumba as okl
     >>> round(okl.theory.experts_bound(3), 6)
     2.197225
     >>> round(okl.theory.experts_bound(3, B=None, y=[0.5, -1.0, 0.7]), 6)
@@ -97,10 +93,8 @@ def fixed_share_bound(
 
     Parameters
     ----------
-    count : int >= 1
-        N.
-    n : int >= 1
-        Rounds.
+    count, n : int >= 1
+        N, and rounds.
     switches : int, 0 <= k < n
         Rounds whose learner is not that of the round before.
     share : float in (0, 1)
@@ -118,7 +112,6 @@ def fixed_share_bound(
 
     Examples
     --------
-    >>> import oklnumba as okl
     >>> round(okl.theory.fixed_share_bound(3, 1000, switches=2, share=0.002), 4)
     35.4421
     """
@@ -152,10 +145,8 @@ def mlpoly_bound(
 
     Parameters
     ----------
-    experts : array_like of shape (n, N)
-        The learners' forecasts.
-    forecasts : array_like of shape (n,)
-        Those of the aggregate.
+    experts, forecasts : array_like of shape (n, N) and (n,)
+        Those of the learners, and of the aggregate.
 
     Remarks
     -------
@@ -167,7 +158,6 @@ def mlpoly_bound(
 
     Examples
     --------
-    >>> import oklnumba as okl
     >>> okl.theory.mlpoly_bound([[0.0, 1.0]], [0.5], [1.0]).round(6)
     array([0.707107, 0.707107])
     """

@@ -48,13 +48,8 @@ RULES: dict[str, Any] = {
 def checked(function: Callable | None = None, **own: Any) -> Callable:
     """Decorate a formula, so that its arguments are checked and converted before it is called.
 
-    Parameters
-    ----------
-    function : callable
-        Arguments that are in neither ``own`` nor ``RULES`` are passed on unchecked, None too where
-        that is the default.
-    **own : callable (name, value), str or None
-        Rules of this function; a str is an interval such as "(0, 1]", None is no check.
+    ``own`` rules are callables (name, value), intervals such as "(0, 1]", or None for no check.
+    Arguments in neither ``own`` nor ``RULES`` pass unchecked, None too where it is the default.
     """
     if function is None:
         return partial(checked, **own)

@@ -48,7 +48,6 @@ def kons_bound(
 
     Examples
     --------
-    >>> import oklnumba as okl
     >>> X = [[1.0], [1.0], [-1.0]]
     >>> round(okl.theory.kons_bound(okl.Linear(), X, norm=1.0), 3)
     21.201
@@ -86,11 +85,10 @@ def sketched_kons_bound(
 
     Parameters
     ----------
-    gamma : float in (0, 1]
+    gamma, beta : float
+        In (0, 1], and the oversampling of KORS, > 0.
     loss : str
         With curvature; squared: labels in [-C, C].
-    beta : float > 0
-        Oversampling of KORS.
     tau_min : float in [0, 1)
         Least leverage score of the rescaled points, known only after the run; 0 is safe.
 
@@ -101,7 +99,6 @@ def sketched_kons_bound(
 
     Examples
     --------
-    >>> import oklnumba as okl
     >>> round(okl.theory.sketched_kons_bound(okl.Linear(), [[1.0], [1.0], [-1.0]], gamma=0.5), 3)
     40.401
     """
@@ -127,7 +124,6 @@ def kors_size_bound(
 
     Examples
     --------
-    >>> import oklnumba as okl
     >>> round(okl.theory.kors_size_bound(okl.Linear(), [[1.0], [1.0]], alpha=2.0), 6)
     5.25
     """

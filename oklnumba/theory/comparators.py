@@ -22,10 +22,8 @@ class Comparator(NamedTuple):
 
     Attributes
     ----------
-    loss : float
-        Its cumulative loss, sum loss(f(x), y).
-    norm : float
-        Its norm |f| in the RKHS.
+    loss, norm : float
+        Its cumulative loss, sum loss(f(x), y), and its norm |f| in the RKHS.
     predictions : ndarray of shape (n,)
         Its values f(x_i).
     lower, upper : float
@@ -62,7 +60,7 @@ def best_weights(
     """Return the best penalised function of a span of features, bounds for that span, and weights.
 
     F : (n, r); ``start`` : state of a solution for fewer rounds. FloatingPointError if the solver
-    is not within GAP = 1e-6 of the best (lam too small).
+    is not within GAP of the best (lam too small).
     """
     if loss.name == "squared":
         A = F.T @ F

@@ -22,7 +22,6 @@ def log_det(kernel: Any, X: ArrayLike, lam: float) -> float:
 
     Examples
     --------
-    >>> import oklnumba as okl
     >>> round(okl.theory.log_det(okl.Linear(), [[1.0], [1.0]], 2.0), 6)
     0.693147
     """
@@ -36,7 +35,6 @@ def effective_dimension(kernel: Any, X: ArrayLike, lam: float) -> float:
 
     Examples
     --------
-    >>> import oklnumba as okl
     >>> round(okl.theory.effective_dimension(okl.Linear(), [[1.0], [1.0]], 2.0), 6)
     0.5
     """
@@ -51,7 +49,6 @@ def leverage_scores(kernel: Any, X: ArrayLike, alpha: float) -> np.ndarray:
 
     Examples
     --------
-    >>> import oklnumba as okl
     >>> okl.theory.leverage_scores(okl.Linear(), [[1.0], [1.0]], 2.0).round(6)
     array([0.25, 0.25])
     """
@@ -67,7 +64,6 @@ def online_effective_dimension(kernel: Any, X: ArrayLike, alpha: float) -> float
 
     Examples
     --------
-    >>> import oklnumba as okl
     >>> round(okl.theory.online_effective_dimension(okl.Linear(), [[1.0], [1.0]], 2.0), 6)
     0.583333
     """
@@ -83,7 +79,6 @@ def kernel_alignment(kernel: Any, X: ArrayLike, y: ArrayLike) -> float:
 
     Examples
     --------
-    >>> import oklnumba as okl
     >>> okl.theory.kernel_alignment(okl.Linear(), [[1.0], [-1.0]], [1.0, -1.0])
     0.0
     """
@@ -95,15 +90,11 @@ def kernel_alignment(kernel: Any, X: ArrayLike, y: ArrayLike) -> float:
 def projection_gap(kernel: Any, features: Any, X: ArrayLike, method: str = "exact") -> float:
     """Return mu = lambda_max(K - F F'), the energy of the inputs outside the features' span.
 
-    Parameters
-    ----------
-    method : {"exact", "lanczos"}
-        "lanczos" is for streams whose kernel matrix does not fit: SciPy's eigsh on products with K,
-        O(n^2 d) time each and O(n r) memory; relative error about 1e-6, from below.
+    ``method`` "exact", or "lanczos" for streams whose kernel matrix does not fit: SciPy's eigsh on
+    products with K, O(n^2 d) time each and O(n r) memory; relative error about 1e-6, from below.
 
     Examples
     --------
-    >>> import oklnumba as okl
     >>> kernel = okl.Gaussian(1.0)
     >>> features = okl.NystromFeatures([[0.0], [1.0]], kernel)
     >>> abs(okl.theory.projection_gap(kernel, features, [[0.0], [1.0]])) < 1e-12
@@ -151,7 +142,7 @@ class Meter:
 
     Examples
     --------
-    >>> import numpy as np, oklnumba as okl
+    >>> import numpy as np
     >>> X = np.random.default_rng(0).uniform(-1, 1, (3000, 2))
     >>> meter = okl.theory.Meter(okl.FourierFeatures(50), lam=1.0)
     >>> run = okl.run(okl.PKAWV(okl.TaylorFeatures(2)), meter.follow(X, X[:, 0], every=1000))
@@ -173,9 +164,8 @@ class Meter:
         X = inputs.as_inputs(X, self._width)
         y = inputs.as_labels(y, len(X))
         Z = self.features.transform(X)
-        moments, labels = self._moments + Z.T @ Z, self._labels + y @ Z
-        trace = self._trace + float(np.square(Z).sum())
-        self._moments, self._labels, self._trace = moments, labels, trace
+        sums = self._moments + Z.T @ Z, self._labels + y @ Z, self._trace + float((Z**2).sum())
+        self._moments, self._labels, self._trace = sums
         self._width, self._rounds = X.shape[1], self._rounds + len(Z)
         return self
 
@@ -200,25 +190,18 @@ class Meter:
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield a stream in pieces, for ``okl.run``, and take a reading after each.
 
-        Parameters
-        ----------
-        X : array_like of shape (n, d), or iterable of pairs (X, y)
-        y : array_like of shape (n,), optional
-            None if X is an iterable of pairs.
-        every : int >= 1
-            Rounds in a piece; pairs are passed on as they are.
+        The stream is X (n, d) and y (n,), in pieces of ``every`` rounds, or X is an iterable of
+        pairs (X, y), which are passed on as they are.
         """
         every = checks.require_count("every", every, 1)
         pieces: Any = X
         if y is not None:
             rows = inputs.as_inputs(X)
-            labels = inputs.as_labels(y, len(rows))
-            cuts = range(0, len(rows), every)
+            labels, cuts = inputs.as_labels(y, len(rows)), range(0, len(rows), every)
             pieces = ((rows[i : i + every], labels[i : i + every]) for i in cuts)
         iterable = isinstance(pieces, Iterable) and not checks.has_shape(pieces)
         checks.require(iterable, "X", X, PAIRS)
         for piece in pieces:
-            pair = isinstance(piece, tuple | list) and len(piece) == 2
-            checks.require(pair, "X", piece, PAIRS)
+            checks.require(isinstance(piece, tuple | list) and len(piece) == 2, "X", piece, PAIRS)
             yield piece
             self.history.append(self.partial_fit(*piece).read())

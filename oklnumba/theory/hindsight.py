@@ -30,14 +30,11 @@ class RegretCurve(NamedTuple):
     ----------
     rounds : ndarray of int, shape (k,)
         Rounds played.
-    prefix : ndarray of shape (k,)
-        Against the loss of f_t, the best penalised function of the rounds so far.
-    prefix_penalised : ndarray of shape (k,)
-        Against its loss + lam |f_t|^2.
-    final : ndarray of shape (k,)
-        Against the loss so far of f_n, the best penalised function of the whole run.
-    final_penalised : ndarray of shape (k,)
-        Against that loss + lam |f_n|^2.
+    prefix, prefix_penalised : ndarray of shape (k,)
+        Against the loss of f_t, the best penalised function of the rounds so far, and against its
+        loss + lam |f_t|^2.
+    final, final_penalised : ndarray of shape (k,)
+        The same against f_n, the best penalised function of the whole run.
     low, high : ndarray of shape (k,)
         Bounds on ``prefix_penalised`` against the exact best function, rounding included. The
         other regrets are against the functions that the solver found; f_t is unique, so they differ
@@ -53,9 +50,8 @@ class RegretCurve(NamedTuple):
     high: np.ndarray
 
     def __repr__(self) -> str:
-        points = len(self.rounds)
-        last = {name: a[-1].item() for name, a in self._asdict().items() if points}
-        return brief(self, points=points, **last)
+        last = {name: a[-1].item() for name, a in self._asdict().items() if len(a)}
+        return brief(self, points=len(self.rounds), **last)
 
 
 class Hindsight:
@@ -77,25 +73,16 @@ class Hindsight:
 
     Parameters
     ----------
-    kernel : Kernel
-    X, y : array_like of shape (n, d) and (n,)
     lam : float > 0
         Of the penalty lam |f|^2; for a theorem with lam / 2 |f|^2 pass half of its lam.
-    loss : str
-        One of ``losses.LOSSES``.
     features : Features, optional
         For solving without a kernel matrix. The functions are still those of the whole RKHS; the
         better the features approximate the kernel, the fewer the steps and the narrower the
         interval. None: a KORS dictionary, for streams of more than EXACT_ROUNDS.
 
-    Raises
-    ------
-    ValueError
-        If K + lam I is not positive definite to double precision.
-
     Examples
     --------
-    >>> import numpy as np, oklnumba as okl
+    >>> import numpy as np
     >>> X = np.random.default_rng(0).uniform(-1, 1, (400, 2))
     >>> y, kernel = np.sin(3 * X[:, 0]), okl.Gaussian(1.0)
     >>> best = okl.theory.Hindsight(kernel, X, y, 1.0)
@@ -136,13 +123,7 @@ class Hindsight:
         return len(self._y)
 
     def comparator(self) -> Comparator:
-        """Return the best function of the whole stream: loss, norm, predictions and interval.
-
-        Raises
-        ------
-        FloatingPointError
-            If the solver of a loss other than the squared one is not within 1e-6 of the best.
-        """
+        """Return the best function of the whole stream: loss, norm, predictions and interval."""
         self._solve(np.array([self.rounds]))
         return self._last
 
@@ -163,11 +144,6 @@ class Hindsight:
             With ``at``: against the best function so far and the final one, penalised and not.
             Without: after every round, against the best penalised function so far, if one factor
             gives all of them (squared loss, no features), else the curve of the last round alone.
-
-        Raises
-        ------
-        FloatingPointError
-            As ``comparator``.
         """
         predictions = inputs.as_values(predictions, self.rounds, "predictions")
         losses_so_far = np.cumsum(self._rule.value(predictions, self._y))
@@ -177,17 +153,11 @@ class Hindsight:
         self._solve(np.append(at, self.rounds))
         played, last = losses_so_far[at - 1], self._last
         known = np.array([self._known[int(t)] for t in at])
-        of_last = np.cumsum(self._rule.value(last.predictions, self._y))[at - 1]
-        final, rounded = played - of_last, EPS * (at + 2) * played  # of the sum of losses
-        return RegretCurve(
-            at,
-            played - known[:, 0],
-            played - known[:, 1],
-            final,
-            final - self.lam * last.norm**2,
-            played - known[:, 3] - rounded,
-            played - known[:, 2] + rounded,
-        )
+        final = played - np.cumsum(self._rule.value(last.predictions, self._y))[at - 1]
+        prefix, penalised, high, low = played - known.T
+        rounded = EPS * (at + 2) * played  # of the sum of losses
+        ours = final, final - self.lam * last.norm**2
+        return RegretCurve(at, prefix, penalised, *ours, low - rounded, high + rounded)
 
     def _choose_rounds(self, at: int | ArrayLike) -> np.ndarray:
         """Return rounds as an increasing array; an integer means so many, evenly spaced."""
@@ -198,9 +168,8 @@ class Hindsight:
         rounds = inputs.as_numbers(at, "at")
         valid = rounds.ndim == 1 and rounds.size > 0 and np.asarray(at).dtype.kind in "iu"
         if not (valid and rounds[0] >= 1 and rounds[-1] <= n and (np.diff(rounds) > 0).all()):
-            raise ValueError(
-                f"at must be increasing rounds from 1 to {n}, but is {checks.shown(at)}"
-            )
+            shown = checks.shown(at)
+            raise ValueError(f"at must be increasing rounds from 1 to {n}, but is {shown}")
         return rounds.astype(np.int64)
 
     def _solve(self, at: np.ndarray) -> None:
@@ -245,13 +214,9 @@ class Hindsight:
             for k, t in enumerate(some):
                 rest, y = residuals[:t, k], self._y[:t]
                 least = float(self._minima[t - 1])  # type: ignore[index]
-                yield Comparator(
-                    float(rest @ rest),
-                    float(np.sqrt(max(float(rest @ (y - rest)) / self.lam, 0.0))),
-                    y - rest,
-                    max(least * (1.0 - off), 0.0),
-                    least * (1.0 + off),
-                )
+                norm = float(np.sqrt(max(float(rest @ (y - rest)) / self.lam, 0.0)))
+                bounds = max(least * (1.0 - off), 0.0), least * (1.0 + off)
+                yield Comparator(float(rest @ rest), norm, y - rest, *bounds)
 
     def _solve_by_root(self, at: list[int]) -> Iterator[Comparator]:
         """Solve in coordinates F with F F' = K to rounding, each time from the last solution."""
@@ -275,23 +240,12 @@ def comparator(
 ) -> Comparator:  # fmt: skip
     """Return argmin_f sum loss(f(x), y) + lam |f|^2 over the RKHS, and an interval of the minimum.
 
-    As ``Hindsight(kernel, X, y, lam, loss).comparator()``, for any number of rounds.
-
-    Parameters
-    ----------
-    features : TaylorFeatures or NystromFeatures, optional
-        The argmin over their span instead, in O(n r^2); the interval is that of the span.
-        ``comparator_gap`` bounds the distance to the minimum over the RKHS.
-
-    Raises
-    ------
-    FloatingPointError
-        If the solver of a loss other than the squared one is not within GAP = 1e-6 of the best (lam
-        too small).
+    As ``Hindsight(kernel, X, y, lam, loss).comparator()``, for any number of rounds. With
+    ``features`` the argmin over their span instead, in O(n r^2), and the interval of the span;
+    ``comparator_gap`` bounds the distance to the minimum over the RKHS.
 
     Examples
     --------
-    >>> import oklnumba as okl
     >>> best = okl.theory.comparator(okl.Linear(), [[1.0], [2.0]], [1.0, 1.0], 1.0, loss="hinge")
     >>> round(best.loss, 6), round(best.norm, 6)
     (0.5, 0.5)
@@ -313,18 +267,8 @@ def norm_ball_comparator(
     a relative 1e-6 of the norm, which never exceeds ``radius``. If no lam >= 1e-6 reaches it, or a
     smaller norm already has a loss of at most 1e-6, it is that function.
 
-    Parameters
-    ----------
-    radius : float > 0
-
-    Raises
-    ------
-    FloatingPointError
-        If the solver is not within GAP = 1e-6 of the best at the lam of a large radius.
-
     Examples
     --------
-    >>> import oklnumba as okl
     >>> best = okl.theory.norm_ball_comparator(okl.Linear(), [[1.0], [2.0]], [1.0, 1.0], 0.5)
     >>> round(best.loss, 4), round(best.norm, 4)
     (0.5, 0.5)
@@ -368,7 +312,6 @@ def comparator_gap(kernel: Any, features: Any, X: ArrayLike, y: ArrayLike, lam: 
 
     Examples
     --------
-    >>> import oklnumba as okl
     >>> kernel, X, y = okl.Gaussian(1.0), [[0.0], [1.0]], [1.0, -1.0]
     >>> features = okl.NystromFeatures([[0.0]], kernel)
     >>> round(okl.theory.comparator_gap(kernel, features, X, y, 1.0), 4)
@@ -386,23 +329,14 @@ def regret(
     predictions: ArrayLike, kernel: Any, X: ArrayLike, y: ArrayLike, lam: float,
     loss: str = "squared",
 ) -> np.ndarray:  # fmt: skip
-    """Return the regret after each round against the best penalised function of that prefix.
+    """Return the regret after each round against the best penalised function of that prefix, (n,).
 
-    Squared loss: one factor serves every prefix (see ``Hindsight``). Other losses: one solve a
-    round, each starting from the one before.
-
-    Parameters
-    ----------
-    X : array_like of shape (n, d)
-        At most EXACT_ROUNDS = 20,000 rows for squared loss, EVERY_ROUND = 2,000 for others.
-
-    Returns
-    -------
-    ndarray of shape (n,)
+    Squared loss: one factor serves every prefix (see ``Hindsight``), for at most EXACT_ROUNDS =
+    20,000 rounds. Other losses: one solve a round, each starting from the one before, EVERY_ROUND =
+    2,000 at most.
 
     Examples
     --------
-    >>> import oklnumba as okl
     >>> okl.theory.regret([0.0, 0.0], okl.Linear(), [[1.0], [1.0]], [1.0, 3.0], 2.0).round(6)
     array([0.333333, 4.      ])
     """
@@ -429,7 +363,6 @@ def regret_curve(
 
     Examples
     --------
-    >>> import oklnumba as okl
     >>> X, y = [[1.0], [1.0]], [1.0, 3.0]
     >>> okl.theory.regret_curve([0.0, 0.0], okl.Linear(), X, y, 2.0, at=[2]).prefix.round(6)
     array([6.])

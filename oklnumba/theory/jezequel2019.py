@@ -30,7 +30,6 @@ def awv_bound(kernel: Any, X: ArrayLike, lam: float, B: float = 1.0, norm: float
 
     Examples
     --------
-    >>> import oklnumba as okl
     >>> round(okl.theory.awv_bound(okl.Linear(), [[1.0], [1.0]], lam=2.0), 6)
     0.693147
     """
@@ -49,7 +48,6 @@ def pkawv_bound(
 
     Examples
     --------
-    >>> import oklnumba as okl
     >>> kernel = okl.Gaussian(1.0)
     >>> features = okl.NystromFeatures([[0.0]], kernel)
     >>> round(okl.theory.pkawv_bound(kernel, features, [[0.0], [0.0]], lam=2.0), 6)
@@ -67,7 +65,6 @@ def log_det_bound(kernel: Any, X: ArrayLike, lam: float) -> float:
 
     Examples
     --------
-    >>> import oklnumba as okl
     >>> round(okl.theory.log_det_bound(okl.Linear(), [[1.0], [1.0]], 2.0), 6)
     0.846574
     """
@@ -86,7 +83,6 @@ def taylor_bound(
 
     Examples
     --------
-    >>> import oklnumba as okl
     >>> features = okl.TaylorFeatures(degree=8, sigma=1.0)
     >>> round(okl.theory.taylor_bound(features, [[1.0], [1.0]], lam=2.0), 6)
     1.039721
@@ -116,14 +112,11 @@ def nystrom_bound(
 
     Parameters
     ----------
-    mu : float in (0, lam]
-        Of KORS.
-    size : int >= 1
-        Of the final dictionary.
+    mu, size : float in (0, lam] and int >= 1
+        mu of KORS, and the size of the final dictionary.
 
     Examples
     --------
-    >>> import oklnumba as okl
     >>> round(okl.theory.nystrom_bound(okl.Linear(), [[1.0], [1.0]], 2.0, 0.1, size=1), 6)
     1.246574
     """
@@ -149,15 +142,8 @@ class SizeBound(NamedTuple):
 def nystrom_size_bound(kernel: Any, X: ArrayLike, mu: float, delta: float = 0.05) -> SizeBound:
     """Return the size of KORS's dictionary by pkawv Proposition 5, and the beta that it is for.
 
-    With this beta and eps = 1/2, with probability 1 - delta the dictionary has at most this size,
-    and |(I - P_t) C_t^(1/2)|^2 <= mu at every round, as Theorem 6 needs.
-
-    Parameters
-    ----------
-    mu : float > 0
-        Of KORS (its alpha).
-    delta : float in (0, 1)
-        Chance of failure.
+    With this beta, eps = 1/2 and mu as its alpha, with probability 1 - delta the dictionary has at
+    most this size, and |(I - P_t) C_t^(1/2)|^2 <= mu at every round, as Theorem 6 needs.
 
     Remarks
     -------
@@ -167,7 +153,6 @@ def nystrom_size_bound(kernel: Any, X: ArrayLike, mu: float, delta: float = 0.05
 
     Examples
     --------
-    >>> import oklnumba as okl
     >>> found = okl.theory.nystrom_size_bound(okl.Linear(), [[1.0], [1.0]], mu=2.0, delta=0.1)
     >>> round(found.beta, 3), round(found.size, 1), round(found.printed, 1)
     (35.949, 188.7, 61.2)
@@ -203,20 +188,18 @@ def growing_bound(
 
     Examples
     --------
-    >>> import oklnumba as okl
     >>> X, y = [[0.0], [1.0], [0.0]], [1.0, -1.0, 1.0]
     >>> round(okl.theory.growing_bound(okl.Gaussian(1.0), X, y, lam=1.0, sizes=[1, 2, 2]), 4)
     1.2594
     """
     y = inputs.as_labels(y, len(X))
     Z, ranks = _find_coordinates(kernel, X, np.asarray(sizes), features)
-    last = Z[:, : ranks[-1]]
     bound = lam * norm**2 + float(y**2 @ _compute_leverages(Z, ranks, lam))
     for t in [*np.flatnonzero(np.diff(ranks)) + 1, len(X)]:  # where P_{t+1} is not P_t
         if t < len(X):
             mu = np.linalg.norm(Z[:t, ranks[t - 1] : ranks[t]], 2) ** 2
         else:
-            mu = residual_energy(kernel, X, last)
+            mu = residual_energy(kernel, X, Z[:, : ranks[-1]])
         bound += (mu + lam) * t * mu * np.abs(y).max() ** 2 / lam**2
     return float(bound)
 
@@ -292,9 +275,8 @@ def capacity_bound(
 
     Parameters
     ----------
-    n, m : int >= 1
-        Rounds, and atoms.
-    gamma : float in (0, 1)
+    n, m, gamma : int >= 1, int >= 1 and float in (0, 1)
+        Rounds, atoms, and the exponent.
     kappa : float > 0
         Square root of the largest k(x, x).
     known_inputs : bool
@@ -306,7 +288,6 @@ def capacity_bound(
 
     Examples
     --------
-    >>> import oklnumba as okl
     >>> found = okl.theory.capacity_bound(n=10_000, m=500, gamma=0.25)
     >>> round(found.lam, 3), round(found.bound, 1)
     (6.31, 59.4)
@@ -314,10 +295,8 @@ def capacity_bound(
     mu = n * m ** (-1.0 / gamma)
     power = -0.5 / gamma if known_inputs else 0.5 - 0.5 / gamma
     lam = max(n ** (gamma / (1.0 + gamma)), n * m**power)
-    if known_inputs:
-        rest = (mu + lam) * n * mu / lam**2
-    else:
-        rest = 2.0 * (m + 1) * n * mu / lam  # mu <= lam, as Theorem 6 asks, at any m
+    term = (mu + lam) / lam if known_inputs else 2.0 * (m + 1)  # mu <= lam, as Theorem 6 asks
+    rest = term * n * mu / lam
     dimension = (n / lam) ** gamma * log(e + e * n * kappa**2 / lam)
     return CapacityBound(lam, mu, lam * norm**2 + B**2 * (dimension + rest))
 
@@ -329,16 +308,11 @@ def rates(gamma: float, points: int = 201) -> dict[str, np.ndarray]:
     For d_eff(lam) <= (n / lam)^gamma and lam tuned, from Corollaries 7 and 8 and eq. (8). Where a
     larger dictionary would make a rate worse, a smaller one is used.
 
-    Parameters
-    ----------
-    gamma : float in (0, 1)
-    points : int >= 2
-        Values of a, from 0 to 1.
-
     Returns
     -------
     dict of ndarray, each of shape (points,)
-        "a", and b of "PKAWV", "PKAWV (beforehand features)", "Sketched-KONS", "Pros-N-KONS".
+        "a" from 0 to 1, and b of "PKAWV", "PKAWV (beforehand features)", "Sketched-KONS" and
+        "Pros-N-KONS".
 
     Remarks
     -------
@@ -349,9 +323,7 @@ def rates(gamma: float, points: int = 201) -> dict[str, np.ndarray]:
 
     Examples
     --------
-    >>> import oklnumba as okl
-    >>> found = okl.theory.rates(0.25, points=3)
-    >>> found["PKAWV"].round(3)
+    >>> okl.theory.rates(0.25, points=3)["PKAWV"].round(3)
     array([1.  , 0.25, 0.2 ])
     """
     a = np.linspace(0.0, 1.0, points)
@@ -363,10 +335,8 @@ def rates(gamma: float, points: int = 201) -> dict[str, np.ndarray]:
         1.0 - a * (1.0 + 1.0 / gamma) / 2.0,
         (2.0 - gamma - a * (1.0 + 1.0 / gamma)) / (1.0 - gamma),
     )
-    restarts = np.min(
-        [np.max([a + x, a + gamma * (1.0 - x), 2.0 - a / gamma - x], axis=0) for x in crossings],
-        axis=0,
-    )
+    lines = [[a + x, a + gamma * (1.0 - x), 2.0 - a / gamma - x] for x in crossings]
+    restarts = np.max(lines, axis=1).min(axis=0)
     curves = {
         "PKAWV": np.maximum(best, 1.0 + a / 2.0 - a / (2.0 * gamma)),
         "PKAWV (beforehand features)": np.maximum(best, 1.0 - a / (2.0 * gamma)),
@@ -383,14 +353,10 @@ def taylor_degree(n: int, lam: float, radius: float, sigma: float) -> int:
     With Taylor features of this degree PKAWV has a regret of at most lam |f|^2 + 1.5 B^2 log det(I
     + K / lam). In practice far smaller degrees do: see ``features.captured``.
 
-    Parameters
-    ----------
-    radius, sigma : float, R >= 0 and sigma > 0
-        Largest |x - center|, and the width of the Gaussian kernel.
+    R = ``radius`` >= 0 is the largest |x - center|, sigma > 0 the width of the Gaussian kernel.
 
     Examples
     --------
-    >>> import oklnumba as okl
     >>> okl.theory.taylor_degree(n=1000, lam=1.0, radius=1.0, sigma=1.0)
     14
     """
@@ -405,18 +371,11 @@ def gaussian_dimension_bound(n: int, d: int, lam: float, radius: float, sigma: f
     Rudi and Niles-Weed 2019). It shows the order (log n)^d and is no estimate: it is at least
     3 * 6^d.
 
-    Parameters
-    ----------
-    radius, sigma : float, R >= 0 and sigma > 0
-        Largest |x - center| for any center, and the width of the kernel.
-
-    Remarks
-    -------
-    For lam > n, where the logarithm is negative, the value at lam = n: d_eff falls in lam.
+    R = ``radius`` >= 0 is the largest |x - center| for any center, sigma > 0 the width. For lam > n
+    it is the value at lam = n: d_eff falls in lam, and the logarithm would be negative.
 
     Examples
     --------
-    >>> import oklnumba as okl
     >>> round(okl.theory.gaussian_dimension_bound(n=1000, d=1, lam=1.0, radius=1.0, sigma=1.0), 1)
     141.7
     """

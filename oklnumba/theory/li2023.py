@@ -29,8 +29,6 @@ def pomdr_bound(
 
     Parameters
     ----------
-    y : array_like of shape (n,)
-        Labels -1 and +1.
     radius : float > 0
         U.
     budget : int >= 2, optional
@@ -43,7 +41,6 @@ def pomdr_bound(
 
     Examples
     --------
-    >>> import oklnumba as okl
     >>> round(okl.theory.pomdr_bound(okl.Gaussian(), [[0.0], [0.0]], [1.0, 1.0], radius=1.0), 6)
     17.485281
     """
@@ -71,12 +68,10 @@ def pomdr_data_bound(
 
     Parameters
     ----------
-    alignment : float >= 0
-        S, ``learner.diary.alignment``.
+    alignment, removals : float >= 0 and int >= 0
+        S and N, as in ``learner.diary``.
     radius : float > 0
         U.
-    removals : int >= 0
-        N, ``learner.diary.removals``.
     largest : float > 0
         D, the largest k(x, x); 1 for kernels of unit diagonal.
 
@@ -87,7 +82,7 @@ def pomdr_data_bound(
 
     Examples
     --------
-    >>> import numpy as np, oklnumba as okl
+    >>> import numpy as np
     >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
     >>> y = np.sign(X[:, 0])
     >>> learner = okl.POMD(okl.Gaussian(1.0), radius=5.0, horizon=500).partial_fit(X, y)
@@ -141,13 +136,9 @@ def ald_budget_bound(kernel: Any, X: ArrayLike, alpha: float) -> AldBudget:
     """Return bounds on the size of a dictionary that ALD keeps (pomdr Theorem 1, errata 40).
 
     For any learner that adds a point of X if its squared distance to the span is more than alpha,
-    in any order. The decays are fitted to the eigenvalues of the kernel matrix that the proof uses,
-    those before the sharpest bound. O(n^3) time.
-
-    Parameters
-    ----------
-    alpha : float > 0
-        The squared threshold: D T^(-2 zeta) times the square of ald_scale.
+    in any order; for POMD alpha is D T^(-2 zeta) times the square of ald_scale. The decays are
+    fitted to the eigenvalues of the kernel matrix that the proof uses, those before the sharpest
+    bound. O(n^3) time.
 
     Remarks
     -------
@@ -155,7 +146,7 @@ def ald_budget_bound(kernel: Any, X: ArrayLike, alpha: float) -> AldBudget:
 
     Examples
     --------
-    >>> import numpy as np, oklnumba as okl
+    >>> import numpy as np
     >>> X = np.random.default_rng(0).uniform(-1, 1, (300, 2))
     >>> bound = okl.theory.ald_budget_bound(okl.Gaussian(1.0), X, alpha=1e-4)
     >>> bool(bound.size <= bound.exponential < 300)
@@ -171,11 +162,6 @@ def ald_budget_bound(kernel: Any, X: ArrayLike, alpha: float) -> AldBudget:
     exponential = 2.0 * (logs / s[:, None] + i).max(axis=1)
     p = np.geomspace(1.0, 200.0, 2000)
     polynomial = np.exp((logs / p[:, None] + np.log(i)).max(axis=1) + 1.0) + 1.0
-    best_s, best_p = int(np.argmin(exponential)), int(np.argmin(polynomial))
-    return AldBudget(
-        size,
-        float(exponential[best_s]),
-        float(polynomial[best_p]),
-        float(np.exp(-s[best_s])),
-        float(p[best_p]),
-    )
+    i, j = int(np.argmin(exponential)), int(np.argmin(polynomial))
+    fitted = exponential[i], polynomial[j], np.exp(-s[i]), p[j]
+    return AldBudget(size, *map(float, fitted))

@@ -1,8 +1,4 @@
-"""Bounds of Zhang 2019 (oco): the FTRL family, Perceptron and Winnow.
-
-In all of them ``gradients`` (n, d) are those of a game in the order played, ``w`` (d,) is the
-comparator.
-"""
+"""Bounds of Zhang 2019 (oco): the FTRL family, Perceptron and Winnow."""
 
 from __future__ import annotations
 
@@ -28,14 +24,11 @@ def ftrl_bound(potential: Potential, gradients: ArrayLike, w: ArrayLike) -> floa
     """Return Phi(w) - min Phi + sum |g_t|_*^2 / strength, the bound of FTRL (oco Theorem 1).
 
     It holds for sum <g_t, w_t - w> with w_t the mirror map of minus the past gradients: the regret
-    against w on linear losses, and at least the regret on convex ones.
-
-    Phi is the ``potential``: ``okl.oco.euclidean()``, ``squared_p_norm()`` or
-    ``negative_entropy()``, with w in its domain.
+    against w on linear losses, and at least the regret on convex ones. Phi is the ``potential``:
+    ``okl.oco.euclidean()``, ``squared_p_norm()`` or ``negative_entropy()``, with w in its domain.
 
     Examples
     --------
-    >>> import oklnumba as okl
     >>> okl.theory.ftrl_bound(okl.oco.euclidean(eta=0.5), [[1.0], [1.0]], [1.0])
     2.0
     """
@@ -53,7 +46,6 @@ def ogd_bound(gradients: ArrayLike, w: ArrayLike, eta: float) -> float:
 
     Examples
     --------
-    >>> import oklnumba as okl
     >>> okl.theory.ogd_bound([[1.0], [1.0]], [1.0], eta=0.5)
     2.0
     """
@@ -63,11 +55,8 @@ def ogd_bound(gradients: ArrayLike, w: ArrayLike, eta: float) -> float:
 def p_norm_bound(gradients: ArrayLike, w: ArrayLike, eta: float, p: float) -> float:
     """Return |w|_p^2 / (2 eta) + eta / (p - 1) sum |g|_q^2, for PNorm (oco section 2.3, item 3).
 
-    1 < p <= 2.
-
     Examples
     --------
-    >>> import oklnumba as okl
     >>> okl.theory.p_norm_bound([[1.0], [1.0]], [1.0], eta=0.5, p=1.5)
     3.0
     """
@@ -84,7 +73,6 @@ def exponentiated_gradient_bound(
 
     Examples
     --------
-    >>> import oklnumba as okl
     >>> round(okl.theory.exponentiated_gradient_bound([[0.0, 1.0]], [1.0, 0.0], eta=1.0), 6)
     1.693147
     """
@@ -100,7 +88,6 @@ def ftrl_ar_bound(final: float, lowest: float, dual_norms: ArrayLike) -> float:
 
     Examples
     --------
-    >>> import oklnumba as okl
     >>> okl.theory.ftrl_ar_bound(2.0, 0.5, [1.0, 2.0])
     6.5
     """
@@ -118,14 +105,12 @@ def adaptive_ftrl_bound(
 
     Examples
     --------
-    >>> import oklnumba as okl
     >>> round(okl.theory.adaptive_ftrl_bound([[1.0], [1.0]], [1.0], "sqrt", eta=1.0), 6)
     2.573132
     """
     w = _as_comparator(w, gradients)
     kind = checks.require_choice("kind", kind, KINDS)
-    n, d = gradients.shape
-    square = gradients**2
+    (n, d), square = gradients.shape, gradients**2
     if kind == "sqrt":
         final = sqrt(n + 1.0) * (w @ w)
         terms = square.sum(axis=1) / np.sqrt(np.arange(1, n + 1))
@@ -159,7 +144,6 @@ def adagrad_bound(
 
     Examples
     --------
-    >>> import oklnumba as okl
     >>> round(okl.theory.adagrad_bound([[1.0], [1.0]], [1.0], eta=1.0), 6)
     5.765005
     """
@@ -182,7 +166,6 @@ def strongly_convex_bound(gradients: ArrayLike, w: ArrayLike, lam: float) -> flo
 
     Examples
     --------
-    >>> import oklnumba as okl
     >>> okl.theory.strongly_convex_bound([[1.0], [1.0]], [1.0], lam=1.0)
     2.0
     """
@@ -198,7 +181,6 @@ def ogd_strong_bound(gradients: ArrayLike, lam: float) -> float:
 
     Examples
     --------
-    >>> import oklnumba as okl
     >>> okl.theory.ogd_strong_bound([[1.0], [1.0]], lam=1.0)
     1.5
     """
@@ -224,7 +206,6 @@ def svm_rounds(lam: float, eps: float, R: float = 1.0) -> int:
 
     Examples
     --------
-    >>> import oklnumba as okl
     >>> okl.theory.svm_rounds(lam=0.1, eps=0.1), okl.theory.svm_rounds(lam=0.1, eps=0.01)
     (3741, 47581)
     """
@@ -252,7 +233,6 @@ def exp_concave_rate(alpha: float, radius: float, lipschitz: float) -> float:
 
     Examples
     --------
-    >>> import oklnumba as okl
     >>> okl.theory.exp_concave_rate(alpha=1.0, radius=1.0, lipschitz=1.0)
     0.0625
     """
@@ -271,7 +251,6 @@ def exp_concave_bound(
 
     Examples
     --------
-    >>> import oklnumba as okl
     >>> okl.theory.exp_concave_bound([[1.0], [1.0]], [1.0], alpha_tilde=1.0, lipschitz=1.0)
     2.0
     """
@@ -295,7 +274,6 @@ def mistake_bound(hinge_loss: float, gap: float, eta: float, R: float) -> float:
 
     Examples
     --------
-    >>> import oklnumba as okl
     >>> okl.theory.mistake_bound(0.0, gap=2.0, eta=0.5, R=1.0)
     8.0
     """
@@ -319,7 +297,6 @@ def perceptron_bound(X: ArrayLike, y: ArrayLike, w: ArrayLike, eta: float = 1.0)
 
     Examples
     --------
-    >>> import oklnumba as okl
     >>> okl.theory.perceptron_bound([[1.0], [-1.0]], [1.0, -1.0], [1.0], eta=0.5)
     2.0
     """
@@ -337,7 +314,6 @@ def winnow_bound(X: ArrayLike, y: ArrayLike, w: ArrayLike, eta: float = 0.5) -> 
 
     Examples
     --------
-    >>> import oklnumba as okl
     >>> round(okl.theory.winnow_bound([[1.0, -1.0]], [1.0], [1.0, 0.0], eta=0.5), 6)
     2.772589
     """
