@@ -109,8 +109,8 @@ def test_several_classes_warn_once():
     X = 1e5 * np.random.default_rng(0).uniform(-1, 1, (64, 2))
     classes = np.arange(64) % 3
     learner = okl.OneVsRest(okl.KernelAWV(okl.Gaussian()), classes=[0, 1, 2])
-    assert len(warnings_of(lambda: learner.run(X, classes))) == 1
-    assert warnings_of(lambda: learner.run(X, classes)) == []
+    assert len(warnings_of(lambda: okl.run(learner, X, classes))) == 1
+    assert warnings_of(lambda: okl.run(learner, X, classes)) == []
     for wrapper, y in (
         (learner.reset(), classes),
         (okl.MultiOutput(okl.KernelAWV(okl.Gaussian())), X[:, :2]),

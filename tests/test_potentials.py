@@ -96,7 +96,7 @@ def test_points_outside_the_domain_are_refused():
     for call, why in [
         (lambda: entropy.gradient([0.0, 1.0]), "column 0"),
         (lambda: ball.value([1.0, 1.0]), "outside the ball"),
-        (lambda: Portfolio([[1.0, 0.0]]), "row 0, column 1"),
+        (lambda: Portfolio([[1.0, 0.0]]), "relatives must be numbers > 0"),
         (lambda: game.wealth([[0.5, 0.5, 0.0]]), "points"),
         (lambda: euclidean(eta=0.0), "eta must be"),
         (lambda: squared_p_norm(1.0, 1.0), "p must be"),
