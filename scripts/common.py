@@ -12,6 +12,7 @@ import sys
 import time
 import warnings
 from concurrent.futures import ProcessPoolExecutor
+from importlib.util import find_spec
 from pathlib import Path
 from unittest.mock import patch
 
@@ -27,6 +28,7 @@ from oklnumba import datasets, plots  # noqa: E402
 
 NO_DATA = 77  # exit status "nothing could be done here", as automake has it for tests
 FIGURES = Path(__file__).resolve().parents[1] / "figures"
+N_JOBS = -1 if find_spec("joblib") else 1  # all cores where sweeps can have them
 
 
 def parse_args(doc: str, limit: float, quick_limit: float, keeps: bool = False, **more):

@@ -7,7 +7,15 @@ import numpy as np
 
 import oklnumba as okl
 from oklnumba import plots
-from scripts.common import available, cpu_clock, exit_if_empty, parse_args, publish, published_rows
+from scripts.common import (
+    N_JOBS,
+    available,
+    cpu_clock,
+    exit_if_empty,
+    parse_args,
+    publish,
+    published_rows,
+)
 
 PERMUTATIONS, QUICK_PERMUTATIONS = 10, 2
 TUNING_SEED = 1000  # of the permutation on which steps are tuned, not one of those of the table
@@ -93,7 +101,7 @@ def learners(case: Case):
 
 def play(case: Case, args, seeds, **options):
     """Play a case; ``options`` are those of ``okl.sweep``."""
-    options = {"learners": learners(case), "n_jobs": -1} | options
+    options = {"learners": learners(case), "n_jobs": N_JOBS} | options
     found = okl.sweep(data={case.name: data(case)}, permutations=seeds, time_limit=args.limit,
                       kernel=okl.Gaussian(case.sigma), progress=True, **options)  # fmt: skip
     for row in found:
