@@ -241,6 +241,7 @@ PARTS = {  # names, with the number of parameters of functions
     BaseContext: {"insert_user_function": 4},
     codegen.JITCodeLibrary: {
         "__init__": 3,
+        "add_ir_module": 2,
         "finalize": 1,
         "_get_module_for_linking": 1,
         "_optimize_final_module": 1,
@@ -248,9 +249,8 @@ PARTS = {  # names, with the number of parameters of functions
     },
     Dispatcher: {"add_overload": 2, "get_overload": 2, "get_call_template": 3},
     numba.types: {"unliteral": 1},
-    llvm: {"create_pipeline_tuning_options": 1, "create_pass_builder": 2},
-    llvm.ModuleRef: {"get_function": 2},
-    llvm.ValueRef: {"add_function_attribute": 2, "linkage": None},
+    llvm: {"create_pipeline_tuning_options": None, "create_pass_builder": 2},
+    llvm.ValueRef: {"linkage": None},
     llvm.PassBuilder: {"getModulePassManager": 1},
 }
 

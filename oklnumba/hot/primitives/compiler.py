@@ -72,7 +72,18 @@ class FolderCache(caching.FunctionCache):
 
 
 class _Part(JITCodeLibrary):
-    """LLVM code of a callee: linked into its caller, which optimises it."""
+    """LLVM code of a callee: linked into its caller, which optimises it.
+
+    ``apart`` : whether it stays a function there.
+    """
+
+    def add_ir_module(self, ir_module):
+        """Add the function. A mark given later lands on what it returns in llvmlite 0.46."""
+        if self.apart:
+            for function in ir_module.functions:
+                if not function.is_declaration:
+                    function.attributes.add("noinline")
+        super().add_ir_module(ir_module)
 
     def finalize(self):
         for library in dict.fromkeys(self._linking_libraries):
@@ -131,12 +142,10 @@ class _Called(_Short):
         """Return what numba knows of the function; its callers find it by ``entry_point``."""
         target, flags = self.state.targetctx, self.state.flags
         flags.no_compile = flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
-        flags.noalias = not flags.forceinline  # the arrays of a function apart never overlap
         self.state.library = library = _Part(target.codegen(), func.__qualname__)
+        # The arrays of a function apart never overlap.
+        library.apart = flags.noalias = not flags.forceinline
         result = super().compile_extra(func)._replace(entry_point=object())
-        if not flags.forceinline:
-            name = result.fndesc.llvm_func_name
-            library._final_module.get_function(name).add_function_attribute("noinline")
         target.insert_user_function(result.entry_point, result.fndesc, [library])
         return result
 
