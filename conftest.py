@@ -1,5 +1,6 @@
-"""Examples in docstrings may use ``okl`` without importing it."""
+"""Examples in docstrings may use ``np`` and ``okl`` without importing them."""
 
+import numpy as np
 import pytest
 
 
@@ -7,4 +8,4 @@ import pytest
 def _face(doctest_namespace):
     import oklnumba as okl  # not before the tests have set up their environment
 
-    doctest_namespace["okl"] = okl
+    doctest_namespace.update(np=np, okl=okl)

@@ -1,50 +1,8 @@
 """Online kernel learning with regret guarantees, at the speed of the hardware.
 
-Classes and their papers; docs/algorithms.md has the algorithms and scripts too:
-
-SelfTuning                    ours, after Vovk 1998; Jacobsen, Cutkosky 2024
-KernelAWV                     Jézéquel, Gaillard, Rudi 2019, section 2, eq. 3
-KernelRidge                   Jézéquel, Gaillard, Rudi 2019, section 2
-PKAWV                         Jézéquel, Gaillard, Rudi 2019, Algorithm 1
-PKAWV.known_inputs            Jézéquel, Gaillard, Rudi 2019, Corollary 8
-GrowingPKAWV                  Jézéquel, Gaillard, Rudi 2019, section 3.1, Theorem 4
-NystromAWV                    Jézéquel, Gaillard, Rudi 2019, Algorithm 2
-KONS                          Calandriello, Lazaric, Valko 2017 (ICML), Algorithm 1
-SketchedKONS                  Calandriello, Lazaric, Valko 2017 (ICML), Algorithm 3
-ProsNKONS                     Calandriello, Lazaric, Valko 2017 (NIPS), Algorithm 1
-KORS                          Calandriello, Lazaric, Valko 2017 (ICML), Algorithm 2
-UniformSampling, ALD          Engel, Mannor, Meir 2004 (ALD)
-POMDR                         Li, Liao 2023, Algorithm 1
-POMD                          Li, Liao 2023, eq. 2, 6, 7
-KernelOGD                     Kivinen, Smola, Williamson 2004
-BOGD                          Zhao et al. 2012
-Projectron                    Orabona, Keshet, Caputo 2009
-KRLS                          Engel, Mannor, Meir 2004
-FOGD                          Lu, Hoi, Wang, Zhao, Liu 2016, Algorithm 1
-NOGD                          Lu, Hoi, Wang, Zhao, Liu 2016, Algorithm 2
-SkeGD                         Zhang, Liao 2019
-BAO2KS                        Liao, Li 2021
-OGD, LazyOGD                  Zhang 2019, sections 2.3 and 3
-PNorm                         Zhang 2019, section 2.3, item 3
-ExponentiatedGradient, Hedge  Zhang 2019, section 2.3, item 4
-AdaptiveFTRL                  Zhang 2019, section 2.5, Corollary 1
-StronglyConvexFTRL            Zhang 2019, section 3, Theorem 4
-ExpConcaveFTRL                Zhang 2019, section 4, Theorem 6
-OnlineNewtonStep              Calandriello, Lazaric, Valko 2017 (ICML), Algorithm 1
-SketchedONS                   Luo et al. 2016
-Perceptron, Winnow            Zhang 2019, section 2.4
-LinearAWV, LinearRidge        Jézéquel, Gaillard, Rudi 2019, section 2
-TaylorFeatures                Jézéquel, Gaillard, Rudi 2019, eq. 6
-FourierFeatures               Rahimi, Recht 2007
-NystromFeatures               Williams, Seeger 2001
-WithFeatures                  on the features of any map
-Experts                       Vovk 1998; Zhang 2019, Example 6
-OneVsRest, MultiOutput        Rifkin, Klautau 2004
-Standardizer, Standardized    Welford 1962
-OnlineToBatch                 Helmbold, Warmuth 1995; Li, Liao 2023, Theorem 3
-interop.OnlineClassifier      Pedregosa et al. 2011
-interop.OnlineRegressor       Pedregosa et al. 2011
-interop.to_river              Montiel et al. 2021
+Start with ``SelfTuning``, which has nothing to tune, and with ``run``, which plays a learner on a
+stream. The docstring of a class names its paper; docs/algorithms.md is a table of all algorithms.
+Examples assume ``import numpy as np`` and ``import oklnumba as okl``.
 """
 
 from __future__ import annotations
@@ -100,8 +58,6 @@ from oklnumba.protocol.runs import Run
 from oklnumba.protocol.several import MultiOutput, OneVsRest
 from oklnumba.protocol.warming import warm_up
 
-MulticlassRun = Run  # what OneVsRest.run returned a class of its own for
-
 __version__ = "0.1.0"
 
 __all__ = [
@@ -136,7 +92,6 @@ __all__ = [
     "LinearRidge",
     "Matern",
     "MultiOutput",
-    "MulticlassRun",
     "NystromAWV",
     "NystromFeatures",
     "OneVsRest",
@@ -191,7 +146,6 @@ def plot(self: Run) -> Any:
 
     Examples
     --------
-    >>> import numpy as np, oklnumba as okl
     >>> X = np.random.default_rng(0).uniform(-1, 1, (200, 2))
     >>> fig, axes = okl.run(okl.KernelAWV(okl.Gaussian(1.0)), X, np.sign(X[:, 0])).plot()
     >>> [ax.get_ylabel() for ax in axes[0]]

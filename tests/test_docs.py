@@ -81,7 +81,7 @@ def conf(monkeypatch):
 
 def test_the_reference_has_every_public_name(conf):
     shown = {name for names in conf.group_names().values() for name in names}
-    aliases = {"MulticlassRun", "Hedge"}  # of Run and ExponentiatedGradient
+    aliases = {"Hedge"}  # of ExponentiatedGradient
     modules = {name for name in okl.__all__ if inspect.ismodule(getattr(okl, name))}
     assert shown == set(okl.__all__) - modules - aliases | {"protocol.runs.Certificate"}
 

@@ -23,7 +23,7 @@ MODULES = ["adversary", "datasets", "interop", "losses", "oco", "plots", "theory
 NAMES = """
     ALD BAO2KS BOGD FOGD KONS KORS KRLS NOGD OGD PKAWV POMD POMDR AdaptiveFTRL ExpConcaveFTRL
     Experts ExponentiatedGradient FourierFeatures Gaussian Hedge KernelAWV KernelOGD KernelRidge
-    Laplacian LazyOGD Linear LinearAWV LinearRidge Matern MulticlassRun NystromAWV NystromFeatures
+    Laplacian LazyOGD Linear LinearAWV LinearRidge Matern NystromAWV NystromFeatures
     OneVsRest OnlineNewtonStep OnlineToBatch PNorm Perceptron Polynomial Projectron ProsNKONS Run
     SkeGD SketchedKONS SketchedONS StronglyConvexFTRL TaylorFeatures UniformSampling Winnow
     WithFeatures adversary datasets load losses oco run theory
@@ -125,14 +125,6 @@ def test_names_and_scripts_of_the_table_exist(row):
         for shared in re.findall(r"^from scripts\.papers\.(\w+) import", text, re.MULTILINE):
             text += SCRIPTS[f"{shared}.py"].read_text(encoding="utf-8")
         assert re.search(shows, text), f"{script} shows no {names}"
-
-
-def test_help_has_the_papers():
-    lines = okl.__doc__.split("\n\n")[2].splitlines()
-    shown = {name: paper for names, paper in (re.split(r"  +", one) for one in lines)
-             for name in names.split(", ")}  # fmt: skip
-    assert set(shown) == set(PAPERS)
-    assert all(paper in PAPERS[name] for name, paper in shown.items() if PAPERS[name])
 
 
 def test_readme_has_ten_rows_of_the_table():

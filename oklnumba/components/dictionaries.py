@@ -183,7 +183,6 @@ class KORS(_Sampler):
 
     Examples
     --------
-    >>> import numpy as np, oklnumba as okl
     >>> X = np.random.default_rng(0).uniform(-1, 1, (300, 2))
     >>> sampler = okl.KORS(okl.Gaussian(1.0), alpha=1.0, seed=0).partial_fit(X)
     >>> bool(len(sampler.indices_) < 60), sampler.transform(X).shape[0]
@@ -245,7 +244,6 @@ class UniformSampling(_Sampler):
 
     Examples
     --------
-    >>> import numpy as np, oklnumba as okl
     >>> X = np.random.default_rng(0).uniform(-1, 1, (300, 2))
     >>> okl.UniformSampling(okl.Gaussian(1.0), probability=0.1, seed=0).partial_fit(X).size
     32
@@ -296,7 +294,6 @@ class ALD(_Sampler):
 
     Examples
     --------
-    >>> import numpy as np, oklnumba as okl
     >>> X = np.random.default_rng(0).uniform(-1, 1, (300, 2))
     >>> okl.ALD(okl.Gaussian(1.0), threshold=0.1).partial_fit(X).size
     15

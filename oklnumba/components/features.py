@@ -120,7 +120,6 @@ class TaylorFeatures(Features):
 
     Examples
     --------
-    >>> import oklnumba as okl
     >>> features = okl.TaylorFeatures(degree=2, sigma=1.0)
     >>> features.size(18)
     190
@@ -244,7 +243,6 @@ class FourierFeatures(Features):
 
     Examples
     --------
-    >>> import oklnumba as okl
     >>> z = okl.FourierFeatures(n_frequencies=50, sigma=2.0, seed=1).transform([[0.5, -1.0]])
     >>> z.shape, float((z @ z.T)[0, 0].round(12))
     ((1, 100), 1.0)
@@ -319,7 +317,6 @@ class NystromFeatures(Features):
 
     Examples
     --------
-    >>> import oklnumba as okl
     >>> features = okl.NystromFeatures([[0.0], [1.0]], okl.Gaussian(1.0))
     >>> features.captured([[0.0], [0.5], [9.0]]).round(3)
     array([1.  , 0.97, 0.  ])

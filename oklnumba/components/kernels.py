@@ -61,7 +61,6 @@ class Kernel(Params):
 
         Examples
         --------
-        >>> import oklnumba as okl
         >>> okl.Gaussian(sigma=1.0)([[0.0], [1.0]], [[0.0]]).round(4)
         array([[1.    ],
                [0.6065]])
@@ -151,7 +150,6 @@ class Gaussian(_Radial):
 
     Examples
     --------
-    >>> import oklnumba as okl
     >>> float(okl.Gaussian(sigma=2.0)([[0.0, 0.0]], [[2.0, 0.0]])[0, 0].round(6))
     0.606531
     """
@@ -172,7 +170,6 @@ class Laplacian(_Radial):
 
     Examples
     --------
-    >>> import oklnumba as okl
     >>> float(okl.Laplacian(sigma=1.0)([[0.0]], [[2.0]])[0, 0].round(6))
     0.135335
     """
@@ -202,7 +199,6 @@ class Matern(_Radial):
 
     Examples
     --------
-    >>> import oklnumba as okl
     >>> float(okl.Matern(nu=1.5, sigma=1.0)([[0.0]], [[1.0]])[0, 0].round(6))
     0.483358
     """
@@ -228,7 +224,6 @@ class Polynomial(Kernel):
 
     Examples
     --------
-    >>> import oklnumba as okl
     >>> float(okl.Polynomial(degree=2)([[1.0]], [[3.0]])[0, 0])
     16.0
     """
@@ -247,7 +242,6 @@ class Linear(Kernel):
 
     Examples
     --------
-    >>> import oklnumba as okl
     >>> float(okl.Linear()([[1.0, 2.0]], [[3.0, 4.0]])[0, 0])
     11.0
     """

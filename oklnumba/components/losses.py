@@ -124,8 +124,7 @@ def get(name: str) -> Loss:
 
     Examples
     --------
-    >>> from oklnumba import losses
-    >>> losses.get("hinge").value([0.5, -1.0], [1.0, 1.0])
+    >>> okl.losses.get("hinge").value([0.5, -1.0], [1.0, 1.0])
     array([0.5, 2. ])
     """
     if not isinstance(name, str) or name not in LOSSES:
@@ -143,7 +142,6 @@ def kons_step(loss: str, C: float = 1.0, dimension: float = 1.0) -> float:
 
     Examples
     --------
-    >>> import oklnumba as okl
     >>> okl.theory.kons_step("hinge", C=2.0), okl.theory.kons_step("hinge", C=2.0, dimension=9.0)
     (0.5, 1.5)
     """

@@ -57,8 +57,7 @@ class Potential:
 
     Examples
     --------
-    >>> from oklnumba import oco
-    >>> phi = oco.negative_entropy(eta=1.0)
+    >>> phi = okl.oco.negative_entropy(eta=1.0)
     >>> phi.mirror_map([0.0, 0.0]), round(phi.conjugate([0.0, 0.0]), 6)
     (array([0.5, 0.5]), 0.693147)
     """
@@ -209,8 +208,7 @@ def bregman(potential: Potential, u: ArrayLike, v: ArrayLike) -> float:
 
     Examples
     --------
-    >>> from oklnumba import oco
-    >>> oco.bregman(oco.euclidean(eta=1.0), [3.0, 4.0], [0.0, 0.0])
+    >>> okl.oco.bregman(okl.oco.euclidean(eta=1.0), [3.0, 4.0], [0.0, 0.0])
     12.5
     """
     require_instance("potential", potential, Potential, "a Potential such as okl.oco.euclidean()")

@@ -66,7 +66,6 @@ class Standardizer(State, Transformer, Params):
 
     Examples
     --------
-    >>> import oklnumba as okl
     >>> scaler = okl.Standardizer()
     >>> scaler.stream([[7.0], [9.0], [10.0]]).ravel()
     array([0., 2., 2.])

@@ -73,8 +73,7 @@ def names() -> list[str]:
 
     Examples
     --------
-    >>> from oklnumba import datasets
-    >>> "magic04" in datasets.names()
+    >>> "magic04" in okl.datasets.names()
     True
     """
     return list(SPECS)
@@ -85,8 +84,7 @@ def found(name: str) -> bool:
 
     Examples
     --------
-    >>> from oklnumba import datasets
-    >>> datasets.found("magic04")
+    >>> okl.datasets.found("magic04")
     True
     """
     _get_spec(name)
@@ -98,8 +96,7 @@ def how_to_get(name: str) -> str:
 
     Examples
     --------
-    >>> from oklnumba import datasets
-    >>> datasets.how_to_get("mnist12").split(". ")[0]
+    >>> okl.datasets.how_to_get("mnist12").split(". ")[0]
     'set OKLNUMBA_DATA to a folder that holds mnist12.npz'
     """
     spec = _get_spec(name)
@@ -149,13 +146,12 @@ def load(
 
     Examples
     --------
-    >>> from oklnumba import datasets
-    >>> data = datasets.load("mushrooms", scale=(0, 1), permute=0)
+    >>> data = okl.datasets.load("mushrooms", scale=(0, 1), permute=0)
     >>> data
     Dataset('mushrooms', classification, n=8124, d=112, n_train=8124)
     >>> float(data.X.min()), float(data.X.max()), sorted(set(data.y.tolist()))
     (0.0, 1.0, [-1.0, 1.0])
-    >>> causal = datasets.load("magic04", scale="past", permute=0)
+    >>> causal = okl.datasets.load("magic04", scale="past", permute=0)
     >>> causal.X[0].tolist() == [0.0] * 10, float(abs(causal.X).max())
     (True, 5.0)
     """
@@ -188,10 +184,9 @@ def scale_to(values: ArrayLike, lo: float = -1.0, hi: float = 1.0) -> NDArray[np
 
     Examples
     --------
-    >>> from oklnumba import datasets
-    >>> datasets.scale_to([[1, 7], [2, 7], [5, 7]], 0, 1).tolist()
+    >>> okl.datasets.scale_to([[1, 7], [2, 7], [5, 7]], 0, 1).tolist()
     [[0.0, 0.0], [0.25, 0.0], [1.0, 0.0]]
-    >>> y = datasets.scale_to(datasets.load("casp").y)
+    >>> y = okl.datasets.scale_to(okl.datasets.load("casp").y)
     >>> float(y.min()), float(y.max())
     (-1.0, 1.0)
     """

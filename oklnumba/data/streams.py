@@ -84,7 +84,7 @@ def stream(
 
     Examples
     --------
-    >>> import numpy as np, oklnumba as okl, os, tempfile
+    >>> import os, tempfile
     >>> X = np.random.default_rng(0).uniform(-1, 1, (5000, 2))
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = os.path.join(folder, "points.csv")

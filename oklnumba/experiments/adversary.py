@@ -146,7 +146,6 @@ def greedy(
 
     Examples
     --------
-    >>> import oklnumba as okl
     >>> kernel = okl.Gaussian(1.0)
     >>> game = okl.adversary.greedy(okl.KernelAWV(kernel), kernel, n=10, d=2)
     >>> game.X.shape, bool((game.regret[1:] >= game.regret[:-1]).all())
@@ -237,7 +236,6 @@ def alternating(n: int, x: ArrayLike = (1.0,), C: float = 1.0) -> tuple[np.ndarr
 
     Examples
     --------
-    >>> import oklnumba as okl
     >>> X, y = okl.adversary.alternating(3)
     >>> y
     array([ 1., -1.,  1.])
@@ -251,7 +249,6 @@ def sorted_by(X: ArrayLike, y: ArrayLike, column: int = 0) -> tuple[np.ndarray, 
 
     Examples
     --------
-    >>> import oklnumba as okl
     >>> X, y = okl.adversary.sorted_by([[2.0], [1.0]], [1.0, -1.0])
     >>> y
     array([-1.,  1.])
@@ -274,7 +271,6 @@ def drifting(
 
     Examples
     --------
-    >>> import oklnumba as okl
     >>> X, y = okl.adversary.drifting(100)
     >>> X.shape, bool(abs(y).max() <= 1)
     ((100, 2), True)
@@ -312,7 +308,6 @@ def rkhs_function(
 
     Examples
     --------
-    >>> import oklnumba as okl
     >>> f = okl.adversary.rkhs_function(okl.Gaussian(1.0), d=2, norm=3.0)
     >>> f([[0.0, 0.0]]).shape, f.norm
     ((1,), 3.0)

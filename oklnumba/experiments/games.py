@@ -47,8 +47,7 @@ class Portfolio(_Game):
 
     Examples
     --------
-    >>> from oklnumba import oco
-    >>> game = oco.Portfolio([[2.0, 0.5], [0.5, 2.0]])
+    >>> game = okl.oco.Portfolio([[2.0, 0.5], [0.5, 2.0]])
     >>> game.best(), game.wealth([[0.5, 0.5], [0.5, 0.5]])
     (array([0.5, 0.5]), array([1.25  , 1.5625]))
     """
@@ -128,8 +127,7 @@ class LeastSquares(_Game):
 
     Examples
     --------
-    >>> from oklnumba import oco
-    >>> oco.LeastSquares([[1.0], [1.0]], [0.0, 1.0]).best()
+    >>> okl.oco.LeastSquares([[1.0], [1.0]], [0.0, 1.0]).best()
     array([0.5])
     """
 
@@ -198,7 +196,6 @@ def play(learner: LinearLearner, game: Portfolio | LeastSquares) -> Played:
 
     Examples
     --------
-    >>> import oklnumba as okl
     >>> game = okl.oco.Portfolio([[2.0, 0.5], [0.5, 2.0]])
     >>> okl.oco.play(okl.Hedge(eta=0.1), game).regret().round(4)
     array([0.    , 0.0366])
@@ -226,8 +223,7 @@ def online_to_batch(points: ArrayLike) -> np.ndarray:
 
     Examples
     --------
-    >>> from oklnumba import oco
-    >>> oco.online_to_batch([[0.0, 1.0], [1.0, 1.0]])
+    >>> okl.oco.online_to_batch([[0.0, 1.0], [1.0, 1.0]])
     array([0.5, 1. ])
     """
     return inputs.as_inputs(points, name="points").mean(axis=0)

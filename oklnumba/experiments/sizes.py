@@ -89,7 +89,6 @@ def regret_vs_size(
 
     Examples
     --------
-    >>> import numpy as np, oklnumba as okl
     >>> X = np.random.default_rng(0).uniform(-1, 1, (400, 2))
     >>> kernel = okl.Gaussian(0.5)
     >>> table = okl.regret_vs_size(

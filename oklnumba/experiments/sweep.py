@@ -106,7 +106,6 @@ def sweep(
 
     Examples
     --------
-    >>> import oklnumba as okl
     >>> data = okl.datasets.load("magic04")
     >>> table = okl.sweep(
     ...     {"FOGD": lambda T, step: okl.FOGD(eta=step / T**0.5, n_frequencies=50),

@@ -43,7 +43,6 @@ class Table:
 
     Examples
     --------
-    >>> import oklnumba as okl
     >>> cells = [("a", "x", 1.0), ("a", "y", 2.0), ("a", "y", 4.0), ("b", "x", 3.0)]
     >>> names = "data", "learner", "mean_loss"
     >>> table = okl.Table([dict(zip(names, cell)) for cell in cells])

@@ -167,7 +167,6 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
 
     Examples
     --------
-    >>> import numpy as np, oklnumba as okl
     >>> X = np.random.default_rng(0).normal(0, [1, 100], (1000, 2))
     >>> y = np.where(X[:, 0] * X[:, 1] > 0, "same sign", "other")
     >>> model = okl.interop.OnlineClassifier().fit(X, y)
@@ -332,7 +331,6 @@ class OnlineRegressor(RegressorMixin, OnlineEstimator):
 
     Examples
     --------
-    >>> import numpy as np, oklnumba as okl
     >>> X = np.random.default_rng(0).uniform(-1, 1, (600, 2))
     >>> model = okl.interop.OnlineRegressor(okl.PKAWV(okl.TaylorFeatures(3), lam=0.1))
     >>> model.fit(X, np.sin(2 * X[:, 0]) + X[:, 1]).predict([[0.5, 0.5]]).round(1)

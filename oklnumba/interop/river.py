@@ -49,7 +49,6 @@ def to_river(
 
     Examples
     --------
-    >>> import oklnumba as okl
     >>> from river import datasets, evaluate, metrics, preprocessing
     >>> model = okl.interop.to_river()
     >>> sites = datasets.Phishing().take(500)
@@ -187,7 +186,6 @@ class RiverRegressor(_Model, base.MiniBatchRegressor):
 
     Examples
     --------
-    >>> import oklnumba as okl
     >>> model = okl.interop.to_river(okl.KernelRidge(okl.Gaussian(1.0)), task="regression")
     >>> model.predict_one({"a": 1.0, "b": 0})
     0.0
@@ -254,7 +252,6 @@ class RiverClassifier(_Model, base.MiniBatchClassifier):
 
     Examples
     --------
-    >>> import oklnumba as okl
     >>> model = okl.interop.to_river(okl.PKAWV(okl.FourierFeatures(50)))
     >>> for colour, label in [(1.0, "red"), (5.0, "green"), (9.0, "blue")] * 3:
     ...     model.learn_one({"colour": colour}, label)

@@ -79,7 +79,6 @@ class KernelAWV(Learner):
 
     Examples
     --------
-    >>> import oklnumba as okl
     >>> learner = okl.KernelAWV(okl.Gaussian(sigma=1.0), lam=1.0)
     >>> _ = learner.partial_fit([[0.0], [1.0]], [1.0, -1.0])
     >>> round(learner.predict_one([0.0]), 6)
@@ -183,7 +182,6 @@ class KernelRidge(KernelAWV):
 
     Examples
     --------
-    >>> import oklnumba as okl
     >>> learner = okl.KernelRidge(okl.Gaussian(sigma=1.0), lam=1.0)
     >>> _ = learner.partial_fit([[0.0], [1.0]], [1.0, -1.0])
     >>> round(learner.predict_one([0.0]), 6)
@@ -320,7 +318,6 @@ class PKAWV(FeatureRidge):
 
     Examples
     --------
-    >>> import oklnumba as okl
     >>> learner = okl.PKAWV(okl.TaylorFeatures(degree=3, sigma=1.0), lam=1.0)
     >>> _ = learner.partial_fit([[0.0], [1.0]], [1.0, -1.0])
     >>> round(learner.predict_one([0.0]), 4)
@@ -349,7 +346,6 @@ class PKAWV(FeatureRidge):
 
         Examples
         --------
-        >>> import numpy as np, oklnumba as okl
         >>> X = np.random.default_rng(0).uniform(-1, 1, (200, 2))
         >>> run = okl.run(okl.PKAWV.known_inputs(okl.Gaussian(1.0), X), X, X[:, 0] * X[:, 1])
         >>> bool(run.sizes[0] == run.sizes[-1] < 60)
@@ -387,7 +383,6 @@ class LinearAWV(Game, FeatureRidge):
 
     Examples
     --------
-    >>> import oklnumba as okl
     >>> learner = okl.LinearAWV(lam=1.0).learn_one([1.0], 1.0)
     >>> learner.w, round(learner.predict_one([1.0]), 4)
     (array([0.5]), 0.3333)
@@ -442,7 +437,6 @@ class LinearRidge(LinearAWV):
 
     Examples
     --------
-    >>> import oklnumba as okl
     >>> okl.LinearRidge(lam=1.0).learn_one([1.0], 1.0).predict_one([1.0])
     0.5
     """

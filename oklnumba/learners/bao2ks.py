@@ -74,7 +74,6 @@ class BAO2KS(Learner):
 
     Examples
     --------
-    >>> import numpy as np, oklnumba as okl
     >>> X = np.random.default_rng(0).uniform(-1, 1, (2000, 2))
     >>> learner = okl.BAO2KS([okl.Gaussian(0.5), okl.Gaussian(2.0)], horizon=2000)
     >>> run = okl.run(learner, X, np.sign(X[:, 0] + X[:, 1]))

@@ -87,7 +87,6 @@ class ExpConcaveFTRL(EitherLearner):
 
     Examples
     --------
-    >>> import oklnumba as okl
     >>> game = okl.ExpConcaveFTRL(alpha_tilde=1.0, lipschitz=1.0, domain="simplex").reset(2)
     >>> game.w, game.update([0.0, 1.0]).w.round(4)
     (array([0.5, 0.5]), array([0.8333, 0.1667]))

@@ -117,7 +117,6 @@ class Experts(Learner):
 
     Examples
     --------
-    >>> import numpy as np, oklnumba as okl
     >>> X = np.random.default_rng(0).uniform(-1, 1, (200, 2))
     >>> y = X[:, 0] * X[:, 1]
     >>> grid = [okl.KernelAWV(okl.Gaussian(s), lam=0.1) for s in (0.1, 1.0, 10.0)]

@@ -73,7 +73,6 @@ class OGD(_FirstOrder):
 
     Examples
     --------
-    >>> import oklnumba as okl
     >>> game = okl.OGD(eta=0.5).reset(2)
     >>> game.update([1.0, 0.0]).w
     array([-0.5,  0. ])
@@ -125,7 +124,6 @@ class LazyOGD(_FirstOrder):
 
     Examples
     --------
-    >>> import oklnumba as okl
     >>> okl.LazyOGD(eta=1.0, radius=1.0).update([3.0, -4.0]).w
     array([-0.6,  0.8])
     """
@@ -156,7 +154,6 @@ class PNorm(_FirstOrder):
 
     Examples
     --------
-    >>> import oklnumba as okl
     >>> okl.PNorm(eta=1.0, p=2.0).update([3.0, -4.0]).w
     array([-3.,  4.])
     """
@@ -190,7 +187,6 @@ class ExponentiatedGradient(_FirstOrder):
 
     Examples
     --------
-    >>> import oklnumba as okl
     >>> game = okl.ExponentiatedGradient(eta=1.0).reset(2)
     >>> game.w, game.update([0.0, 1.0]).w.round(4)
     (array([0.5, 0.5]), array([0.7311, 0.2689]))
@@ -278,7 +274,6 @@ class AdaptiveFTRL(EitherLearner):
 
     Examples
     --------
-    >>> import oklnumba as okl
     >>> okl.AdaptiveFTRL("adagrad", eta=1.0, sigma=1.0).update([1.0, -2.0]).w.round(4)
     array([-0.7071,  0.8944])
     """
@@ -323,7 +318,6 @@ class StronglyConvexFTRL(_FirstOrder):
 
     Examples
     --------
-    >>> import oklnumba as okl
     >>> okl.StronglyConvexFTRL(lam=1.0).update([1.0, -2.0]).w
     array([-0.5,  1. ])
     """
@@ -360,7 +354,6 @@ class Perceptron(_MistakeDriven):
 
     Examples
     --------
-    >>> import oklnumba as okl
     >>> okl.Perceptron().partial_fit([[1.0, 2.0], [1.0, 1.0]], [1.0, 1.0]).w
     array([1., 2.])
     """
@@ -388,7 +381,6 @@ class Winnow(_MistakeDriven):
 
     Examples
     --------
-    >>> import oklnumba as okl
     >>> okl.Winnow(eta=1.0).partial_fit([[0.0, -1.0]], [1.0]).w.round(4)
     array([0.7311, 0.2689])
     """

@@ -70,7 +70,6 @@ class GrowingPKAWV(Learner):
 
     Examples
     --------
-    >>> import numpy as np, oklnumba as okl
     >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
     >>> learner = okl.GrowingPKAWV(okl.TaylorFeatures(degree=1), first=100)
     >>> run = okl.run(learner, X, np.sin(3 * X[:, 0]))

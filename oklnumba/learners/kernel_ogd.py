@@ -57,7 +57,6 @@ class KernelOGD(_Shrinking):
 
     Examples
     --------
-    >>> import numpy as np, oklnumba as okl
     >>> X = np.random.default_rng(0).uniform(-1, 1, (2000, 2))
     >>> learner = okl.KernelOGD(okl.Gaussian(1.0), eta=0.5)
     >>> run = okl.run(learner, X, np.sign(X[:, 0] * X[:, 1]))
@@ -114,7 +113,6 @@ class BOGD(_Shrinking):
 
     Examples
     --------
-    >>> import numpy as np, oklnumba as okl
     >>> X = np.random.default_rng(0).uniform(-1, 1, (2000, 2))
     >>> learner = okl.BOGD(okl.Gaussian(1.0), budget=50, weighted=True)
     >>> run = okl.run(learner, X, np.sign(X[:, 0] + X[:, 1]))

@@ -212,7 +212,6 @@ class KONS(_KernelForm):
 
     Examples
     --------
-    >>> import numpy as np, oklnumba as okl
     >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
     >>> run = okl.run(okl.KONS(okl.Gaussian(1.0)), X, np.sin(3 * X[:, 0]))
     >>> round(run.mean_loss, 3), int(run.sizes[-1])
@@ -286,7 +285,6 @@ class SketchedKONS(_KernelForm):
 
     Examples
     --------
-    >>> import numpy as np, oklnumba as okl
     >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
     >>> learner = okl.SketchedKONS(okl.Gaussian(1.0), gamma=0.1)
     >>> run = okl.run(learner, X, np.sin(3 * X[:, 0]))

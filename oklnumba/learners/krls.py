@@ -35,7 +35,6 @@ class KRLS(Expansion):
 
     Examples
     --------
-    >>> import numpy as np, oklnumba as okl
     >>> X = np.random.default_rng(0).uniform(-1, 1, (2000, 2))
     >>> learner = okl.KRLS(okl.Gaussian(1.0), threshold=0.001)
     >>> run = okl.run(learner, X, np.sin(3 * X[:, 0]) * X[:, 1])

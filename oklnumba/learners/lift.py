@@ -45,7 +45,6 @@ class WithFeatures(Learner):
 
     Examples
     --------
-    >>> import numpy as np, oklnumba as okl
     >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
     >>> learner = okl.WithFeatures(okl.TaylorFeatures(degree=2), okl.AdaptiveFTRL("adagrad"))
     >>> bool(okl.run(learner, X, X[:, 0] * X[:, 1]).losses[-100:].mean() < 0.02)

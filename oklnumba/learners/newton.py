@@ -124,7 +124,6 @@ class OnlineNewtonStep(_ProjectedStep, NewtonLearner):
 
     Examples
     --------
-    >>> import oklnumba as okl
     >>> learner = okl.OnlineNewtonStep().partial_fit([[1.0], [1.0], [1.0]], [0.5, 0.5, 0.5])
     >>> round(learner.predict_one([1.0]), 4)
     0.6607
@@ -161,7 +160,6 @@ class SketchedONS(_ProjectedStep):
 
     Examples
     --------
-    >>> import oklnumba as okl
     >>> learner = okl.SketchedONS(rank=2).partial_fit([[1.0], [1.0], [1.0]], [0.5, 0.5, 0.5])
     >>> round(learner.predict_one([1.0]), 4)
     0.6607

@@ -128,7 +128,6 @@ class NOGD(_Mapped):
 
     Examples
     --------
-    >>> import numpy as np, oklnumba as okl
     >>> X = np.random.default_rng(0).uniform(-1, 1, (2000, 2))
     >>> learner = okl.NOGD(okl.Gaussian(1.0), eta=0.5, budget=50, rank=20)
     >>> run = okl.run(learner, X, np.sign(X[:, 0] * X[:, 1]))
@@ -185,7 +184,6 @@ class SkeGD(_Mapped):
 
     Examples
     --------
-    >>> import numpy as np, oklnumba as okl
     >>> X = np.random.default_rng(0).uniform(-1, 1, (2000, 2))
     >>> learner = okl.SkeGD(okl.Gaussian(1.0), eta=0.5, budget=50, sketch=40, columns=20, rank=15)
     >>> run = okl.run(learner, X, np.sign(X[:, 0] + X[:, 1]))

@@ -103,7 +103,6 @@ class NystromAWV(Learner):
 
     Examples
     --------
-    >>> import numpy as np, oklnumba as okl
     >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
     >>> run = okl.run(okl.NystromAWV(okl.Gaussian(1.0), seed=0), X, np.sin(3 * X[:, 0]))
     >>> round(run.mean_loss, 3), int(run.sizes[-1])

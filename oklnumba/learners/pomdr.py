@@ -132,7 +132,6 @@ class POMD(OptimisticDescent):
 
     Examples
     --------
-    >>> import numpy as np, oklnumba as okl
     >>> X = np.random.default_rng(0).uniform(-1, 1, (2000, 2))
     >>> learner = okl.POMD(okl.Gaussian(1.0), horizon=2000)
     >>> run = okl.run(learner, X, np.sign(X[:, 0] * X[:, 1]))
@@ -173,7 +172,6 @@ class POMDR(OptimisticDescent):
 
     Examples
     --------
-    >>> import numpy as np, oklnumba as okl
     >>> X = np.random.default_rng(0).uniform(-1, 1, (2000, 2))
     >>> learner = okl.POMDR(okl.Gaussian(1.0), horizon=2000)
     >>> run = okl.run(learner, X, np.sign(X[:, 0] * X[:, 1]))

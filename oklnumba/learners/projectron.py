@@ -39,7 +39,6 @@ class Projectron(OnSpan):
 
     Examples
     --------
-    >>> import numpy as np, oklnumba as okl
     >>> X = np.random.default_rng(0).uniform(-1, 1, (2000, 2))
     >>> learner = okl.Projectron(okl.Gaussian(1.0), aggressive=True)
     >>> run = okl.run(learner, X, np.sign(X[:, 0] * X[:, 1]))

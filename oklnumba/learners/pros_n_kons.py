@@ -54,7 +54,6 @@ class ProsNKONS(Curved):
 
     Examples
     --------
-    >>> import numpy as np, oklnumba as okl
     >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
     >>> learner = okl.ProsNKONS(okl.Gaussian(1.0))
     >>> run = okl.run(learner, X, np.sin(3 * X[:, 0]))

@@ -38,7 +38,6 @@ class Standardized(Learner):
 
     Examples
     --------
-    >>> import numpy as np, oklnumba as okl
     >>> X = np.random.default_rng(0).normal([1e6, 0.0], [1e3, 1e-3], (1000, 2))
     >>> y = np.sign((X[:, 0] - 1e6) * X[:, 1])
     >>> learner = okl.Standardized(okl.PKAWV(okl.TaylorFeatures(4, sigma=2.0)))

@@ -70,13 +70,11 @@ def loss_curves(
 
     Examples
     --------
-    >>> import numpy as np, oklnumba as okl
-    >>> from oklnumba import plots
     >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
     >>> runs = {f"lam = {lam}": okl.run(okl.KernelAWV(okl.Gaussian(), lam=lam), X, X[:, 0])
     ...         for lam in (0.1, 1.0)}
-    >>> fig, axes = plots.figure(columns=1)
-    >>> plots.loss_curves(runs, axes[0, 0])
+    >>> fig, axes = okl.plots.figure(columns=1)
+    >>> okl.plots.loss_curves(runs, axes[0, 0])
     >>> axes[0, 0].get_ylabel(), len(axes[0, 0].lines)
     ('average squared loss', 2)
     """
@@ -106,11 +104,9 @@ def time_curves(
 
     Examples
     --------
-    >>> import numpy as np, oklnumba as okl
-    >>> from oklnumba import plots
     >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
-    >>> fig, axes = plots.figure(columns=1)
-    >>> plots.time_curves({"FOGD": okl.run(okl.FOGD(loss="squared"), X, X[:, 0])}, axes[0, 0])
+    >>> fig, axes = okl.plots.figure(columns=1)
+    >>> okl.plots.time_curves({"FOGD": okl.run(okl.FOGD(loss="squared"), X, X[:, 0])}, axes[0, 0])
     >>> axes[0, 0].lines[0].get_xdata()
     array([ 64, 128, 256, 500])
     """
@@ -128,11 +124,9 @@ def thin_checkpoints(run: Run, points: int = POINTS) -> np.ndarray:
 
     Examples
     --------
-    >>> import numpy as np, oklnumba as okl
-    >>> from oklnumba import plots
     >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
     >>> run = okl.run(okl.FOGD(loss="squared"), X, X[:, 0], every=10)
-    >>> run.checkpoints[plots.thin_checkpoints(run, points=3)]
+    >>> run.checkpoints[okl.plots.thin_checkpoints(run, points=3)]
     array([ 10,  80, 500])
     """
     at = thin(run.rounds, points, first=int(run.checkpoints[0]))
@@ -155,12 +149,10 @@ def certificate(
 
     Examples
     --------
-    >>> import numpy as np, oklnumba as okl
-    >>> from oklnumba import plots
     >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
     >>> run = okl.run(okl.KernelAWV(okl.Gaussian()), X, np.sign(X[:, 0]))
-    >>> fig, axes = plots.figure(columns=1)
-    >>> plots.certificate(run, axes[0, 0])
+    >>> fig, axes = okl.plots.figure(columns=1)
+    >>> okl.plots.certificate(run, axes[0, 0])
     >>> [text.get_text() for text in axes[0, 0].get_legend().get_texts()]
     ['regret', 'bound']
     """
@@ -186,10 +178,8 @@ def progress(run: Run, first: int = 10) -> tuple[Figure, np.ndarray]:
 
     Examples
     --------
-    >>> import numpy as np, oklnumba as okl
-    >>> from oklnumba import plots
     >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
-    >>> fig, axes = plots.progress(okl.run(okl.FOGD(), X, np.sign(X[:, 0])))
+    >>> fig, axes = okl.plots.progress(okl.run(okl.FOGD(), X, np.sign(X[:, 0])))
     >>> axes.shape, axes[0, 0].get_title()
     ((1, 1), 'FOGD: 6.2 % mistakes')
     """
@@ -257,7 +247,6 @@ def regret_vs_size(
 
     Examples
     --------
-    >>> import numpy as np, oklnumba as okl
     >>> X = np.random.default_rng(0).uniform(-1, 1, (300, 2))
     >>> kernel = okl.Gaussian(0.5)
     >>> learners = [okl.NystromAWV(kernel), okl.FOGD(loss="squared"), okl.NOGD(kernel)]
@@ -297,7 +286,6 @@ def size_curves(
 
     Examples
     --------
-    >>> import numpy as np, oklnumba as okl
     >>> X = np.random.default_rng(0).uniform(-1, 1, (300, 2))
     >>> kernel = okl.Gaussian(0.5)
     >>> table = okl.regret_vs_size(okl.NystromAWV(kernel), X, X[:, 0], kernel, 1.0, sizes=[10, 40])

@@ -26,8 +26,7 @@ def line_style(number: int) -> dict[str, Any]:
 
     Examples
     --------
-    >>> from oklnumba import plots
-    >>> plots.line_style(1)
+    >>> okl.plots.line_style(1)
     {'color': '#D55E00', 'linestyle': '--'}
     """
     dashes = (number + number // len(COLOURS)) % len(DASHES)
@@ -41,8 +40,7 @@ def figure(
 
     Examples
     --------
-    >>> from oklnumba import plots
-    >>> fig, axes = plots.figure(rows=2)
+    >>> fig, axes = okl.plots.figure(rows=2)
     >>> axes.shape, fig.get_size_inches().tolist()
     ((2, 2), [7.0, 5.0])
     """
@@ -55,8 +53,7 @@ def thin(n: int, points: int = POINTS, first: int = 1) -> np.ndarray:
 
     Examples
     --------
-    >>> from oklnumba import plots
-    >>> plots.thin(1000, points=4)
+    >>> okl.plots.thin(1000, points=4)
     array([   1,   10,  100, 1000])
     """
     return np.unique(np.geomspace(min(first, n), n, points).round().astype(np.int64))
@@ -67,11 +64,10 @@ def shared_legend(fig: Figure, columns: int = 4) -> None:
 
     Examples
     --------
-    >>> from oklnumba import plots
-    >>> fig, axes = plots.figure()
+    >>> fig, axes = okl.plots.figure()
     >>> for ax in axes[0]:
     ...     _ = ax.plot([1, 2], [1, 2], label="identity")
-    >>> plots.shared_legend(fig)
+    >>> okl.plots.shared_legend(fig)
     >>> len(fig.legends[0].get_texts())
     1
     """
@@ -88,9 +84,8 @@ def title(axes: Axes, text: str) -> None:
 
     Examples
     --------
-    >>> from oklnumba import plots
-    >>> fig, axes = plots.figure()
-    >>> plots.title(axes[0, 0], "casp")
+    >>> fig, axes = okl.plots.figure()
+    >>> okl.plots.title(axes[0, 0], "casp")
     """
     axes.set_title(text, fontsize=FONT + 0.5)
 
@@ -109,9 +104,8 @@ def band(
 
     Examples
     --------
-    >>> from oklnumba import plots
-    >>> fig, axes = plots.figure(columns=1)
-    >>> plots.band(axes[0, 0], [1, 2], [[1.0, 2.0], [3.0, 5.0], [9.0, 3.0]], "loss")
+    >>> fig, axes = okl.plots.figure(columns=1)
+    >>> okl.plots.band(axes[0, 0], [1, 2], [[1.0, 2.0], [3.0, 5.0], [9.0, 3.0]], "loss")
     >>> axes[0, 0].lines[0].get_ydata()
     array([3., 3.])
     """
@@ -149,10 +143,9 @@ def tidy(
 
     Examples
     --------
-    >>> from oklnumba import plots
-    >>> fig, axes = plots.figure(columns=1)
+    >>> fig, axes = okl.plots.figure(columns=1)
     >>> _ = axes[0, 0].plot([1, 1000], [0.2, 0.5])
-    >>> plots.tidy(axes[0, 0], "rounds", "loss", "casp", log="xy")
+    >>> okl.plots.tidy(axes[0, 0], "rounds", "loss", "casp", log="xy")
     >>> axes[0, 0].get_xscale(), axes[0, 0].get_ylabel()
     ('log', 'loss')
     """
@@ -208,12 +201,11 @@ def label_ticks(axis: Axis, low: float, high: float) -> None:
 
     Examples
     --------
-    >>> from oklnumba import plots
-    >>> fig, axes = plots.figure(columns=1)
+    >>> fig, axes = okl.plots.figure(columns=1)
     >>> axes[0, 0].set_yscale("log")
     >>> axes[0, 0].set_ylim(0.2, 0.5)
     (0.2, 0.5)
-    >>> plots.label_ticks(axes[0, 0].yaxis, 0.2, 0.5)
+    >>> okl.plots.label_ticks(axes[0, 0].yaxis, 0.2, 0.5)
     >>> [tick.get_text() for tick in axes[0, 0].get_yticklabels()]
     ['0.2', '0.25', '0.3', '0.35', '0.4', '0.45', '0.5']
     """
@@ -234,9 +226,8 @@ def direct_labels(
 
     Examples
     --------
-    >>> from oklnumba import plots
-    >>> fig, axes = plots.figure(columns=1)
-    >>> plots.direct_labels(axes[0, 0], {"a": (0.5, 0.3, "k"), "b": (0.5, 0.3, "r")}, 8.0)
+    >>> fig, axes = okl.plots.figure(columns=1)
+    >>> okl.plots.direct_labels(axes[0, 0], {"a": (0.5, 0.3, "k"), "b": (0.5, 0.3, "r")}, 8.0)
     >>> len(axes[0, 0].texts)
     2
     """

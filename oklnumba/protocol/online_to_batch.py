@@ -60,7 +60,6 @@ class OnlineToBatch(Learner):
 
     Examples
     --------
-    >>> import numpy as np, oklnumba as okl
     >>> X = np.random.default_rng(0).uniform(-1, 1, (3000, 2))
     >>> y = np.sign(X[:, 0] * X[:, 1])
     >>> batch = okl.OnlineToBatch(okl.POMDR(okl.Gaussian(1.0)), draws=20).fit(X[:2000], y[:2000])
@@ -200,7 +199,6 @@ class OnlineToBatch(Learner):
 
         Examples
         --------
-        >>> import numpy as np, oklnumba as okl
         >>> X = np.random.default_rng(0).uniform(-1, 1, (400, 2))
         >>> learner = okl.KernelOGD(okl.Gaussian(1.0), eta=0.25, radius=5.0)
         >>> batch = okl.OnlineToBatch(learner).fit(X, np.sign(X[:, 0]))

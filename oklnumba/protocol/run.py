@@ -157,7 +157,6 @@ def run(
 
     Examples
     --------
-    >>> import oklnumba as okl
     >>> data = okl.datasets.load("magic04", permute=0)
     >>> learner = okl.PKAWV(okl.TaylorFeatures(degree=2, sigma=2.0))
     >>> run = okl.run(learner, data.X, data.y)

@@ -211,7 +211,6 @@ class Run:
 
         Examples
         --------
-        >>> import numpy as np, oklnumba as okl
         >>> X = np.random.default_rng(0).uniform(-1, 1, (300, 2))
         >>> run = okl.run(okl.POMDR(okl.Gaussian(1.0)), X, np.sign(X[:, 0]))
         >>> run.loss, run.regret(okl.Gaussian(1.0), lam=1.0, at=3).prefix_penalised.round(1)
@@ -243,7 +242,6 @@ class Run:
 
         Examples
         --------
-        >>> import numpy as np, oklnumba as okl
         >>> X = np.random.default_rng(0).uniform(-1, 1, (200, 2))
         >>> run = okl.run(okl.KernelAWV(okl.Gaussian(1.0)), X, X[:, 0] * X[:, 1])
         >>> run.to_frame().columns.tolist()

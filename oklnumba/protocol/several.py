@@ -230,7 +230,6 @@ class OneVsRest(Several):
 
     Examples
     --------
-    >>> import numpy as np, oklnumba as okl
     >>> X = np.random.default_rng(0).uniform(-1, 1, (1500, 2))
     >>> y = np.array(["left", "middle", "right"])[np.digitize(X[:, 0], [-0.3, 0.3])]
     >>> learner = okl.OneVsRest(okl.FOGD(eta=0.5), classes=["left", "middle", "right"])
@@ -354,7 +353,6 @@ class MultiOutput(Several):
 
     Examples
     --------
-    >>> import numpy as np, oklnumba as okl
     >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
     >>> Y = np.column_stack([np.sin(X[:, 0]), X[:, 0] * X[:, 1]])
     >>> learner = okl.MultiOutput(okl.PKAWV(okl.TaylorFeatures(3)))

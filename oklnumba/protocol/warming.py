@@ -83,7 +83,6 @@ def warm_up(*learners: str | Learner, progress: bool = False) -> dict[str, float
 
     Examples
     --------
-    >>> import oklnumba as okl
     >>> list(okl.warm_up("OGD", okl.LinearRidge(lam=0.1)))
     ['OGD', 'LinearRidge(lam=0.1, discount=1.0)']
     """

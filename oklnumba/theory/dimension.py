@@ -142,7 +142,6 @@ class Meter:
 
     Examples
     --------
-    >>> import numpy as np
     >>> X = np.random.default_rng(0).uniform(-1, 1, (3000, 2))
     >>> meter = okl.theory.Meter(okl.FourierFeatures(50), lam=1.0)
     >>> run = okl.run(okl.PKAWV(okl.TaylorFeatures(2)), meter.follow(X, X[:, 0], every=1000))

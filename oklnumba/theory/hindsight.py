@@ -82,7 +82,6 @@ class Hindsight:
 
     Examples
     --------
-    >>> import numpy as np
     >>> X = np.random.default_rng(0).uniform(-1, 1, (400, 2))
     >>> y, kernel = np.sin(3 * X[:, 0]), okl.Gaussian(1.0)
     >>> best = okl.theory.Hindsight(kernel, X, y, 1.0)

@@ -46,7 +46,6 @@ def discounted_awv_bound(
 
     Examples
     --------
-    >>> import numpy as np
     >>> Z = np.random.default_rng(0).uniform(-1, 1, (400, 3))
     >>> U = np.where(np.arange(400)[:, None] < 200, 1.0, -1.0) * np.ones(3)
     >>> y = (Z * U).sum(axis=1)

@@ -82,7 +82,6 @@ def pomdr_data_bound(
 
     Examples
     --------
-    >>> import numpy as np
     >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
     >>> y = np.sign(X[:, 0])
     >>> learner = okl.POMD(okl.Gaussian(1.0), radius=5.0, horizon=500).partial_fit(X, y)
@@ -146,7 +145,6 @@ def ald_budget_bound(kernel: Any, X: ArrayLike, alpha: float) -> AldBudget:
 
     Examples
     --------
-    >>> import numpy as np
     >>> X = np.random.default_rng(0).uniform(-1, 1, (300, 2))
     >>> bound = okl.theory.ald_budget_bound(okl.Gaussian(1.0), X, alpha=1e-4)
     >>> bool(bound.size <= bound.exponential < 300)

@@ -270,7 +270,6 @@ class Learner(State, Params):
 
         Examples
         --------
-        >>> import numpy as np, oklnumba as okl
         >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
         >>> learner = okl.KernelRidge(okl.Gaussian(1.0), lam=1e-4)
         >>> health = learner.partial_fit(X, np.sin(3 * X[:, 0])).health()
@@ -563,7 +562,7 @@ def load(path: str | os.PathLike) -> Learner:
 
     Examples
     --------
-    >>> import oklnumba as okl, tempfile, os
+    >>> import os, tempfile
     >>> learner = okl.KernelAWV(okl.Gaussian(1.0)).learn_one([0.5], 1.0)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     learner.save(os.path.join(folder, "awv.npz"))

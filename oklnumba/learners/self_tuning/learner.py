@@ -261,7 +261,6 @@ class SelfTuning(Learner):
 
     Examples
     --------
-    >>> import numpy as np, oklnumba as okl
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(0, 1000, (2000, 2))
     >>> y = 7.0 + np.sin(X[:, 0] / 100) * X[:, 1] + rng.normal(0, 50, 2000)
