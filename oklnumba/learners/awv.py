@@ -45,16 +45,6 @@ def name_space(space: str, discount: float) -> str:
     return space if discount == 1.0 else f"{space}, rounds discounted by {discount:g}"
 
 
-def forgetting(discount: float, lam: float) -> tuple[float, float]:
-    """Return 1 / discount and 1 / the floor of D; without a discount there is no floor."""
-    return NO_DISCOUNT if discount == 1.0 else (1.0 / discount, 1.0 / lam)
-
-
-def certificate_of(trace: Trace, outputs: int) -> tuple[np.ndarray, ...]:
-    """Return loss, comparator and bound of a trace as loops take them, (n, K) each (views)."""
-    return tuple([part.reshape(-1, outputs) for part in trace[2:]])
-
-
 class KernelAWV(Learner):
     """Exact Kernel-AWV (pkawv section 2, eq. 3).
 
@@ -135,7 +125,7 @@ class KernelAWV(Learner):
             self._raise_status(NOT_FINITE, int(np.argmin(finite)))
         trace.sizes[:] = np.arange(t + 1, t + b + 1)
         growth = np.zeros(Y.shape)  # the space does not grow
-        proof = certificate_of(trace, self._outputs)
+        proof = tuple([part.reshape(Y.shape) for part in trace[2:]])
         hot.certify(Y, forecasts, shrinks, growth, 1.0, self._totals, proof)
         self._played = self._counts[ATOMS] = t + b
 
@@ -226,21 +216,17 @@ class FeatureRidge(Learner):
         ridge = self._totals[:, hot.RIDGE] = float(forecaster == "ridge")
         self._features = FeatureRows(write, aligned_zeros(BLOCK_ROWS, room))
         factor, work = (self._U, self._inv_d, self._c), sweep_workspace(self._U)
-        self._setting = room, factor, forgetting(discount, lam), work, ridge
+        # 1 / discount and 1 / the floor of D; without a discount there is no floor.
+        forgetting = NO_DISCOUNT if discount == 1.0 else (1.0 / discount, 1.0 / lam)
+        self._setting = room, factor, forgetting, work, ridge
         shape = BLOCK_ROWS, self._outputs
         # Workspace: ridge forecasts, shrinks, and the growth of the space, which does not grow.
         self._rounds_room = np.empty(shape), np.empty(BLOCK_ROWS), np.zeros(shape)
 
-    def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        self._play_features(self._features.of(X, self._single), y, trace)
-
-    def _forecast(self, X: np.ndarray) -> np.ndarray:
-        return self._forecast_features(self._features.of(X, self._single))
-
     def _round_arguments(self, trace: Trace) -> tuple:
         """Return the arguments of awv_certified_rounds after the labels."""
         out = trace.predictions.reshape(-1, self._outputs), *self._rounds_room
-        proof = certificate_of(trace, self._outputs)
+        proof = tuple([part.reshape(-1, self._outputs) for part in trace[2:]])
         return *self._setting, self._hyper.discount, self._totals, out, proof
 
     def _single_arguments(self, single: SingleRound) -> tuple[tuple, tuple]:
@@ -250,9 +236,12 @@ class FeatureRidge(Learner):
             single.kept = (*self._setting, arguments[-2][:3]), arguments
         return single.kept
 
-    def _play_features(self, Z: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        """Play up to BLOCK_ROWS rounds of features Z, which stay as they are."""
-        n, single = len(Z), self._single
+    def _play(
+        self, X: np.ndarray, y: np.ndarray, trace: Trace, Z: np.ndarray | None = None
+    ) -> None:
+        """Play up to BLOCK_ROWS rounds. Z : their features, if they are written already."""
+        n, single = len(X), self._single
+        Z = self._features.of(X, single) if Z is None else Z
         loop = hot.awv_certified_rounds
         if single is not None and trace is single.trace:
             loop, arguments = single.enter(loop), self._single_arguments(single)[1]
@@ -264,8 +253,9 @@ class FeatureRidge(Learner):
             self._raise_status(status, played)
         self._played += n
 
-    def _forecast_features(self, Z: np.ndarray) -> np.ndarray:
-        n, single = len(Z), self._single
+    def _forecast(self, X: np.ndarray, Z: np.ndarray | None = None) -> np.ndarray:
+        n, single = len(X), self._single
+        Z = self._features.of(X, single) if Z is None else Z
         if n == 1 and single is not None:
             single.enter(hot.awv_forecasts)(Z, *self._single_arguments(single)[0])
             return single.trace.predictions

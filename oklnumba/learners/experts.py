@@ -222,9 +222,9 @@ class Experts(Learner):
         self._make_state(experts=len(self._experts), tally=TALLY)
         self._weights = aligned_zeros(len(self._experts))
 
-    def _write_features(self, X: np.ndarray) -> dict[int, np.ndarray]:
+    def _write_features(self, X: np.ndarray) -> dict[int, tuple[np.ndarray]]:
         """Return the features of a block for the learners, by number, that share them."""
-        return {i: Z for group, rows in self._groups for Z in [rows.of(X, None)] for i in group}
+        return {i: Z for group, rows in self._groups for Z in [(rows.of(X, None),)] for i in group}
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         Z = self._write_features(X)
@@ -246,26 +246,20 @@ class Experts(Learner):
         numbers: list[int],
         X: np.ndarray,
         y: np.ndarray,
-        Z: dict[int, np.ndarray],
+        Z: dict[int, tuple[np.ndarray]],
         traces: list[Trace],
     ) -> None:
         """Let some learners play a block, one after the other."""
         for i in numbers:
             one = self._experts[i]
             try:
-                if i in Z:
-                    one._play_features(Z[i], y, traces[i])
-                else:
-                    one._play(X, y, traces[i])
+                one._play(X, y, traces[i], *Z.get(i, ()))
             except FloatingPointError as error:
                 raise FloatingPointError(f"learner {i}: {error}") from None
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         Z, forecasts = self._write_features(X), np.empty(len(X))
-        columns = [
-            one._forecast_features(Z[i]) if i in Z else one._forecast(X)
-            for i, one in enumerate(self._experts)
-        ]
+        columns = [one._forecast(X, *Z.get(i, ())) for i, one in enumerate(self._experts)]
         B = float(label_bound(self._setting, self._sums))
         expert_forecasts(self._kind, B, self.weights, np.stack(columns, axis=1), forecasts)
         return forecasts

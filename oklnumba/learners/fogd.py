@@ -79,20 +79,21 @@ class FOGD(Learner):
     def _advice(self, X: np.ndarray) -> str | None:
         return choose_features(self._checked_params()).advice(X)
 
-    def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        if not self._fused:
-            self._play_features(self._features.of(X, self._single), y, trace)
+    def _play(
+        self, X: np.ndarray, y: np.ndarray, trace: Trace, Z: np.ndarray | None = None
+    ) -> None:
+        """Play a block of rounds. Z : their features, if they are written already."""
+        if Z is None and not self._fused:
+            Z = self._features.of(X, self._single)
+        if Z is not None:
+            trace.sizes.fill(len(self._w))
+            self._play_loop(fogd_rounds, self._no_inputs, Z, y, trace)
             return
         loop, X, current = self._loop(fogd_rounds, X), *self._unwritten(X)
         if current is None:
             trace.sizes.fill(len(self._w))
         self._play_loop(loop, X, self._features.rows, y, trace)
         self._features.written = current
-
-    def _play_features(self, Z: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        """Play a block of rounds of features Z, which stay as they are."""
-        trace.sizes.fill(len(self._w))
-        self._play_loop(fogd_rounds, self._no_inputs, Z, y, trace)
 
     def _play_loop(self, loop: Any, X: np.ndarray, Z: np.ndarray, y: np.ndarray, trace: Trace):
         played, status = loop(
@@ -110,19 +111,19 @@ class FOGD(Learner):
         written = single.inputs == self._features.written  # learn_one mostly follows predict_one
         return (self._no_inputs if written else X), single.inputs
 
-    def _forecast(self, X: np.ndarray) -> np.ndarray:
-        if not self._fused:
-            return self._forecast_features(self._features.of(X, self._single))
-        loop, n = self._loop(fogd_forecasts, X), len(X)
+    def _forecast(self, X: np.ndarray, Z: np.ndarray | None = None) -> np.ndarray:
+        n = len(X)
+        if Z is None and not self._fused:
+            Z = self._features.of(X, self._single)
+        if Z is not None:
+            forecasts = np.empty(n)
+            fogd_forecasts(self._no_inputs, self._fourier, Z, self._w, forecasts)
+            return forecasts
+        loop = self._loop(fogd_forecasts, X)
         X, current = self._unwritten(X)
         forecasts = np.empty(n) if current is None else self._single.trace.predictions
         loop(X, self._fourier, self._features.rows, self._w, forecasts)
         self._features.written = current
-        return forecasts
-
-    def _forecast_features(self, Z: np.ndarray) -> np.ndarray:
-        forecasts = np.empty(len(Z))
-        fogd_forecasts(self._no_inputs, self._fourier, Z, self._w, forecasts)
         return forecasts
 
 

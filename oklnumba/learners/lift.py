@@ -73,7 +73,7 @@ class WithFeatures(Learner):
         return self._inner.w
 
     def _space(self) -> str | None:
-        if not self._on_features:
+        if not self._padded:
             return None
         space = f"the {self.size} {self._hyper.features.kind}"
         return name_space(space, self._inner._hyper.discount)
@@ -88,27 +88,24 @@ class WithFeatures(Learner):
         write, r = self._hyper.features._writer(d)
         self._inner = inner = self._hyper.learner
         inner._open(r, self._outputs)
-        self._on_features = isinstance(inner, LinearAWV)  # it takes padded rows as they are
-        width = inner._features.rows.shape[1] if self._on_features else r
+        self._padded = isinstance(inner, LinearAWV)  # it takes padded rows as they are
+        width = inner._features.rows.shape[1] if self._padded else r
         self._features = FeatureRows(write, aligned_zeros(BLOCK_ROWS, width))
 
-    def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        self._play_features(self._features.of(X, self._single), y, trace)
-
-    def _forecast(self, X: np.ndarray) -> np.ndarray:
-        return self._forecast_features(self._features.of(X, self._single))
-
-    def _play_features(self, Z: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        """Play a block of rounds of features Z, which stay as they are."""
+    def _play(
+        self, X: np.ndarray, y: np.ndarray, trace: Trace, Z: np.ndarray | None = None
+    ) -> None:
+        Z = self._features.of(X, self._single) if Z is None else Z
         inner = self._inner
         inner._played = self._played
-        (inner._play_features if self._on_features else inner._play)(Z, y, trace)
+        inner._play(Z, y, trace, *((Z,) if self._padded else ()))
         self._played += len(Z)
 
-    def _forecast_features(self, Z: np.ndarray) -> np.ndarray:
+    def _forecast(self, X: np.ndarray, Z: np.ndarray | None = None) -> np.ndarray:
+        Z = self._features.of(X, self._single) if Z is None else Z
         if self._played == 0:  # as before any data, though a simplex starts in its centre
             return np.zeros_like(empty_per_round(len(Z), self._outputs))
-        return self._inner._forecast_features(Z) if self._on_features else self._inner._forecast(Z)
+        return self._inner._forecast(Z, *((Z,) if self._padded else ()))
 
     def _matrices(self) -> list[Part]:
         return [part._replace(remedy=self._inner._REMEDY) for part in self._inner._matrices()]

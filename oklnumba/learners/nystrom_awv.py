@@ -35,12 +35,11 @@ from oklnumba.hot.nystrom_awv import (
     nystrom_rows,
 )
 from oklnumba.hot.primitives.jit import ATOMS, DONE
+from oklnumba.hot.primitives.udu import NO_DISCOUNT
 from oklnumba.learners.awv import (
     FORECASTERS,
     REMEDY,
     TOTALS,
-    certificate_of,
-    forgetting,
     name_space,
 )
 from oklnumba.learners.base.expansion import measure_span
@@ -149,6 +148,7 @@ class NystromAWV(Learner):
         self._kernel, self._setting = p.kernel._code(), (p.discount, rule, largest)
         self._coins = Coins(p.seed)
         self._make_state(d=d, counts=3, outputs=self._outputs, totals=TOTALS)
+        self._forgetting = NO_DISCOUNT if p.discount == 1.0 else (1.0 / p.discount, 1.0 / p.lam)
         self._ridge = self._totals[:, RIDGE] = float(p.forecaster == "ridge")
         shape = BLOCK_ROWS, self._outputs
         # Workspace: ridge forecasts, shrinks, and what growths of the span take off the loss.
@@ -195,7 +195,7 @@ class NystromAWV(Learner):
         out = forecasts, *self._rounds_room, trace.sizes
         self._play_rounds(n, lambda first: self._play_from(first, X, Y, coins, out))
         _, shrinks, growth = self._rounds_room
-        proof = certificate_of(trace, self._outputs)
+        proof = tuple([part.reshape(Y.shape) for part in trace[2:]])
         certify(Y, forecasts, shrinks, growth, self._hyper.discount, self._totals, proof)
 
     def _play_from(
@@ -215,7 +215,7 @@ class NystromAWV(Learner):
             rows = slice(first, first + seen)
             played, status = play(
                 self._seen, Y[rows], p.lam, (self._U, self._inv_d, self._c),
-                forgetting(p.discount, p.lam), self._sweeps, self._ridge,
+                self._forgetting, self._sweeps, self._ridge,
                 tuple(part[rows] for part in out),
             )  # fmt: skip
             first, status = first + played, status or why

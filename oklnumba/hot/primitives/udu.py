@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from oklnumba.hot.primitives.elementary import larger, smaller
+from oklnumba.hot.primitives.elementary import larger
 from oklnumba.hot.primitives.jit import exact, exact_apart, hot
 
 # A = lam I + sum z z' = U' D U with U unit upper triangular. Adding z z' (Gill, Golub, Murray and
@@ -110,8 +110,8 @@ def learn_pivot(p, a, inv_d, setting):
     gain = inv_d * p
     following = gain * p + a
     inverse = 1.0 / following
-    kept = smaller(inv_d * inv_discount * a, inv_lam * following)  # does not wait for the division
-    return following, gain * inverse, kept * inverse
+    kept, ceiling = inv_d * inv_discount * a, inv_lam * following  # need no division
+    return following, gain * inverse, (ceiling if ceiling < kept else kept) * inverse
 
 
 @exact
