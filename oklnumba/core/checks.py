@@ -5,11 +5,11 @@ They are made before anything changes.
 
 from __future__ import annotations
 
-import functools
 import math
 import numbers
 import os
 from collections.abc import Callable, Iterable
+from functools import partial, wraps
 from pathlib import Path
 from typing import Any
 
@@ -78,52 +78,31 @@ def number(value: Any) -> bool:
     return math.isfinite(as_float(value))
 
 
-def require_number(name: str, value: Any) -> float:
-    """Return a finite number as a float."""
-    found = as_float(value)
-    require(math.isfinite(found), name, value, "a finite number")
-    return found
-
-
-def require_positive(name: str, value: Any) -> float:
-    """Return a finite number > 0 as a float."""
-    found = as_float(value)
-    require(0.0 < found < math.inf, name, value, "a number > 0")
-    return found
-
-
-def require_nonnegative(name: str, value: Any) -> float:
-    """Return a finite number >= 0 as a float."""
-    found = as_float(value)
-    require(0.0 <= found < math.inf, name, value, "a number >= 0")
-    return found
-
-
-def require_within(name: str, value: Any, interval: str) -> float:
-    """Return a number in an interval, written as in "(0, 1]", as a float."""
+def require_within(name: str, value: Any, interval: str, domain: str | None = None) -> float:
+    """Return a number in an interval, written as in "(0, 1]", as a float; ``domain`` words it."""
     found, (low, high) = as_float(value), map(float, interval[1:-1].split(","))
     above = low < found if interval[0] == "(" else low <= found
     below = found < high if interval[-1] == ")" else found <= high
-    require(above and below, name, value, f"a number in {interval}")
+    require(above and below, name, value, domain or f"a number in {interval}")
     return found
 
 
-def require_width(name: str, value: Any) -> float:
-    """Return a width as a float: a number > 0 whose square does not overflow."""
-    found = as_float(value)
-    require(1e-100 <= found <= 1e100, name, value, "a number > 0 (between 1e-100 and 1e100)")
-    return found
-
-
-def require_discount(name: str, value: Any) -> float:
-    """Return a discount as a float: a number in (0, 1] whose inverse does not overflow."""
-    found = as_float(value)
-    domain = (
-        "a number in (0, 1] (and >= 1e-100): 1 forgets nothing, 2 ** (-1 / h) halves the weight "
-        "of a round every h rounds"
-    )
-    require(1e-100 <= found <= 1.0, name, value, domain)
-    return found
+require_number = partial(require_within, interval="(-inf, inf)", domain="a finite number")
+require_positive = partial(require_within, interval="(0, inf)", domain="a number > 0")
+require_nonnegative = partial(require_within, interval="[0, inf)", domain="a number >= 0")
+# Its square does not overflow.
+require_width = partial(
+    require_within,
+    interval="[1e-100, 1e100]",
+    domain="a number > 0 (between 1e-100 and 1e100)",
+)
+# Its inverse does not overflow.
+require_discount = partial(
+    require_within,
+    interval="[1e-100, 1]",
+    domain="a number in (0, 1] (and >= 1e-100): 1 forgets nothing, 2 ** (-1 / h) halves the weight "
+    "of a round every h rounds",
+)
 
 
 def require_count(name: str, value: Any, least: int) -> int:
@@ -191,7 +170,7 @@ def as_path(value: Any, name: str = "path") -> Path:
 def formula(function: Callable) -> Callable:
     """Decorate a formula: an overflow on the way is one FloatingPointError that says so."""
 
-    @functools.wraps(function)
+    @wraps(function)
     def checked(*args: Any, **kwargs: Any) -> Any:
         try:
             with np.errstate(over="raise", divide="raise", invalid="raise"):

@@ -26,11 +26,6 @@ def _as_matrix(name: str, rows: Any) -> Any:
     return inputs.as_inputs(rows, name=name)
 
 
-def as_width(name: str, value: Any) -> float:
-    """Return the width of a Gaussian kernel as a float; ValueError for anything else."""
-    return checks.require_width(name, value)
-
-
 POSITIVE = "lam alpha alpha_tilde beta C eta eps lipschitz mu kappa radius largest R sigma"
 NONNEGATIVE = "B norm alignment hinge_loss gap"
 RULES: dict[str, Any] = {

@@ -13,9 +13,9 @@ from numpy.typing import ArrayLike
 from oklnumba.components.features import TaylorFeatures
 from oklnumba.components.kernels import Gaussian
 from oklnumba.core import checks, cholesky, inputs
-from oklnumba.core.checks import require, require_nonnegative
+from oklnumba.core.checks import require, require_nonnegative, require_width
 from oklnumba.hot.primitives.dictionary import NUGGET
-from oklnumba.theory.arguments import as_width, checked
+from oklnumba.theory.arguments import checked
 from oklnumba.theory.calandriello2017 import kors_size_bound
 from oklnumba.theory.dimension import effective_dimension, log_det, projection_gap
 from oklnumba.theory.matrix import residual_energy
@@ -346,7 +346,7 @@ def rates(gamma: float, points: int = 201) -> dict[str, np.ndarray]:
     return {"a": a} | {k: np.minimum.accumulate(np.minimum(b, 1.0)) for k, b in curves.items()}
 
 
-@checked(radius=require_nonnegative, sigma=as_width)
+@checked(radius=require_nonnegative, sigma=require_width)
 def taylor_degree(n: int, lam: float, radius: float, sigma: float) -> int:
     """Return the degree M = ceil(max(8 R^2 / sigma^2, 2 log(n / min(lam, 1)))) of pkawv Theorem 4.
 
@@ -363,7 +363,7 @@ def taylor_degree(n: int, lam: float, radius: float, sigma: float) -> int:
     return ceil(max(8.0 * (radius / sigma) ** 2, 2.0 * log(n / min(lam, 1.0))))
 
 
-@checked(radius=require_nonnegative, sigma=as_width)
+@checked(radius=require_nonnegative, sigma=require_width)
 def gaussian_dimension_bound(n: int, d: int, lam: float, radius: float, sigma: float) -> float:
     """Return 3 (6 + 41 R^2 / (2 d sigma^2) + 3 log(n / lam) / d)^d, above d_eff(lam).
 
