@@ -24,12 +24,6 @@ def make_defaults(d: int, classification: bool) -> dict[str, Any]:
 
     The widths of kernels are sqrt(d), for inputs standardised by their past; gradient learners have
     the logistic loss in classification, else the squared one.
-
-    Examples
-    --------
-    >>> from oklnumba.command.compare import make_defaults
-    >>> len(make_defaults(5, True)), make_defaults(5, True)["LinearAWV"]
-    (12, Standardized(learner=LinearAWV(lam=1.0, discount=1.0), clip=5.0))
     """
     sigma = sqrt(d)
     kernel, taylor = okl.Gaussian(sigma), okl.TaylorFeatures(2, sigma=sigma)

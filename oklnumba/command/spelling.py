@@ -21,28 +21,14 @@ def list_classes() -> dict[str, type[Params]]:
 
 
 def suggest(word: str, words: Iterable[str]) -> str:
-    """Return "; did you mean NAME?" if a known word is close, else "".
-
-    Examples
-    --------
-    >>> from oklnumba.command.spelling import suggest
-    >>> suggest("pkawv", ["PKAWV", "FOGD"])
-    '; did you mean PKAWV?'
-    """
+    """Return "; did you mean NAME?" if a known word is close, else ""."""
     same = {one.lower(): one for one in words}
     close = get_close_matches(word.lower(), same, n=1)
     return f"; did you mean {same[close[0]]}?" if close else ""
 
 
 def parse_value(text: str) -> Any:
-    """Return the number, text, list or object of ``okl`` that a text stands for.
-
-    Examples
-    --------
-    >>> from oklnumba.command.spelling import parse_value
-    >>> parse_value("0.1"), parse_value("logistic"), parse_value("Gaussian(sigma=2)")
-    (0.1, 'logistic', Gaussian(sigma=2))
-    """
+    """Return the number, text, list or object of ``okl`` that a text stands for."""
     try:
         node = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -68,14 +54,7 @@ def _build(node: ast.expr) -> Any:
 
 
 def parse_learner(text: str, settings: Iterable[str] = ()) -> Learner:
-    """Return the learner that a name or a call stands for, with settings ``k=v``.
-
-    Examples
-    --------
-    >>> from oklnumba.command.spelling import parse_learner
-    >>> parse_learner("PKAWV", ["features=TaylorFeatures(2)", "lam=0.5"]).lam
-    0.5
-    """
+    """Return the learner that a name or a call stands for, with settings ``k=v``."""
     given = {}
     for setting in settings:
         name, equals, written = setting.partition("=")

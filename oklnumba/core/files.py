@@ -35,15 +35,7 @@ def digest_of(meta: str, arrays: dict[str, np.ndarray]) -> str:
 
 
 def write_npz(path: str | os.PathLike, meta: dict[str, Any], arrays: dict[str, Any]) -> None:
-    """Write JSON data and arrays into one ``.npz``, whole or not at all.
-
-    Raises
-    ------
-    FileNotFoundError
-        If the folder does not exist.
-    OSError
-        If the file cannot be written; an older file of that name is left as it was.
-    """
+    """Write JSON data and arrays into one ``.npz``, whole or not at all."""
     text = json.dumps({"format": FORMAT} | meta)
     arrays = {name: np.asarray(array) for name, array in arrays.items()}
     digest = digest_of(text, arrays)
@@ -66,14 +58,7 @@ def replace_file(path: str | os.PathLike) -> Iterator[Path]:
 
 
 def read_npz(path: str | os.PathLike) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Return the JSON data and the arrays of a file that ``write_npz`` wrote.
-
-    Raises
-    ------
-    FileNotFoundError, PermissionError
-    ValueError
-        If the file is damaged, or a later oklnumba wrote it.
-    """
+    """Return the JSON data and the arrays of a file that ``write_npz`` wrote."""
     path = as_path(path)
     with refuse_damage(path):
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:

@@ -99,14 +99,6 @@ def run_together(calls: Sequence[Callable[[], object]], rounds: int = FEWEST_ROU
     calls : sequence of functions without arguments
     rounds : int
         That each call plays.
-
-    Examples
-    --------
-    >>> from oklnumba.core.guard import run_together
-    >>> squares = [0, 0, 0]
-    >>> run_together([lambda i=i: squares.__setitem__(i, i * i) for i in range(3)])
-    >>> squares
-    [0, 1, 4]
     """
     global _pool
     alone = getattr(_inside, "now", False) or rounds < FEWEST_ROUNDS

@@ -212,13 +212,7 @@ class State:
         return {name: axes.index("outputs") for name, axes in named if "outputs" in axes}
 
     def _restore(self, state: dict[str, Any]) -> None:
-        """Take over a state that ``_state`` returned, after ``_start``.
-
-        Raises
-        ------
-        ValueError
-            If an array has another shape or type.
-        """
+        """Take over a state that ``_state`` returned, after ``_start``."""
         if "counts" in self._STATE:
             self._restore_array("counts", state["counts"])
             counts = {axis: int(self._counts[axis]) for axis in self._rooms}

@@ -5,10 +5,7 @@ pyarrow.dataset reads Parquet, CSV and Arrow IPC files, scikit-learn reads LIBSV
 
 from __future__ import annotations
 
-import bz2
 import difflib
-import gzip
-import io
 import os
 import re
 from collections import deque
@@ -16,7 +13,6 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from importlib import import_module
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +26,7 @@ SUFFIXES = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".tsv": "tsv
 SUFFIXES |= {".arrow": "ipc", ".feather": "ipc", ".libsvm": "libsvm", ".svm": "libsvm"}
 SUFFIXES |= {".svmlight": "libsvm"}
 FORMATS = ("parquet", "csv", "tsv", "ipc", "libsvm")
-OPEN: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open}  # as pyarrow does by itself
+COMPRESSED = ".gz", ".bz2"
 BLOCK_NUMBERS = 2**20  # of X in a block if ``batch`` is None: 8 MB
 MOST_ROWS = 2**16
 AHEAD = 2  # blocks that the thread reads ahead
@@ -52,8 +48,9 @@ def stream(
 ) -> Stream:
     """Return the rows of files, in their order, as pairs (X, y) for ``okl.run``.
 
-    A thread reads ahead while the learner plays; a few blocks are in memory at a time. Each
-    iteration starts from the beginning, so that a checkpoint can replay its past.
+    A thread reads ahead while the learner plays; a few blocks are in memory at a time (of LIBSVM
+    files all rows, as a sparse matrix). Each iteration starts from the beginning, so that a
+    checkpoint can replay its past.
 
     Parameters
     ----------
@@ -75,7 +72,7 @@ def stream(
     header : bool
         Whether the first line of a CSV file has names; without, they are "f0", "f1", ...
     width : int >= 1, optional
-        Number of columns of a LIBSVM file; None: the file is read once more to find it.
+        Number of columns of LIBSVM files; None: the largest index in them.
 
     Returns
     -------
@@ -115,8 +112,8 @@ def stream(
     if named:
         return Stream(name, partial(_read_named, source), batch, classes)
     if kind == "libsvm":
-        load = _import("sklearn.datasets", "LIBSVM files").load_svmlight_file
-        return Stream(name, partial(_read_libsvm, paths, width, batch, load), batch, classes)
+        load = _import("sklearn.datasets", "LIBSVM files").load_svmlight_files
+        return Stream(name, partial(_read_libsvm, paths, width, load), batch, classes)
     tables = _Tables(_open(paths, kind, header), name, label, columns, classes)
     return Stream(name, tables.read, batch, classes, tables.columns)
 
@@ -215,32 +212,15 @@ def _read_named(name: str) -> Pieces:
     yield repr(name), *datasets.read(name)
 
 
-def _read_libsvm(paths: list[Path], width: int | None, batch: int | None, load: Any) -> Pieces:
-    zero_based = False
-    if width is None:
-        low, high = 1, 0
-        for path in paths:
-            for X, _ in _parse_libsvm(path, MOST_ROWS, load, None, True):
-                low = min(low, X.indices.min(initial=1))
-                high = max(high, X.indices.max(initial=0))
-        zero_based = bool(low == 0)
-        width = max(1, int(high) + zero_based)
-    for path in paths:
-        for X, y in _parse_libsvm(path, batch or _count_rows(width), load, width, zero_based):
-            yield str(path), X.toarray(), y
-
-
-def _parse_libsvm(
-    path: Path, rows: int, load: Any, width: int | None, zero_based: bool
-) -> Iterator[tuple[Any, np.ndarray]]:
-    """Yield sparse rows and labels, some lines at a time."""
-    with OPEN.get(path.suffix, open)(path, "rb") as file:
-        while lines := b"".join(islice(file, rows)):
-            try:
-                piece = load(io.BytesIO(lines), n_features=width, zero_based=zero_based)
-            except ValueError as error:
-                raise ValueError(f"{path} with width={width}: {error}") from error
-            yield piece
+def _read_libsvm(paths: list[Path], width: int | None, load: Any) -> Pieces:
+    try:
+        parts = load([str(path) for path in paths], n_features=width)
+    except ValueError as error:
+        raise ValueError(f"{', '.join(map(str, paths))} with width={width}: {error}") from error
+    for path, X, y in zip(paths, parts[::2], parts[1::2], strict=True):
+        rows = _count_rows(X.shape[1])
+        for start in range(0, len(y), rows):
+            yield str(path), X[start : start + rows].toarray(), y[start : start + rows]
 
 
 class _Tables:
@@ -342,7 +322,7 @@ def _list_files(source: Any, format: str | None) -> tuple[list[Path], str]:
         raise ValueError(f"{given[0]} has no files")
     kinds = set()
     for path in paths:
-        suffix = path.suffix if path.suffix not in OPEN else path.with_suffix("").suffix
+        suffix = path.suffix if path.suffix not in COMPRESSED else path.with_suffix("").suffix
         kinds.add(format or SUFFIXES.get(suffix.lower()))
     if None in kinds or len(kinds) > 1:
         raise ValueError(

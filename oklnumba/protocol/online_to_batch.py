@@ -211,13 +211,7 @@ class OnlineToBatch(Learner):
 
     @locked
     def predict(self, X: ArrayLike) -> np.ndarray:
-        """Return the mean forecast of the functions drawn for the rows of X, shape (n,).
-
-        Raises
-        ------
-        ValueError
-            Before any data, or if X is not valid.
-        """
+        """Return the mean forecast of the functions drawn for the rows of X, shape (n,)."""
         self._refuse_unseen()
         inputs.as_rows(X, self._width)  # f_1 takes inputs of any width
         rounds, times = np.unique(self._drawn, return_counts=True)

@@ -71,11 +71,6 @@ def warm_up(*learners: str | Learner, progress: bool = False) -> dict[str, float
     dict of str to float
         CPU seconds by learner. Learners share code, so the first ones take longest.
 
-    Raises
-    ------
-    ValueError
-        If there is no learner of that name.
-
     Warns
     -----
     UserWarning
@@ -111,23 +106,7 @@ def warmable() -> list[str]:
 
 
 def examples(learner: str | Learner) -> Iterator[Learner]:
-    """Yield learners without data that play all the loops of one that is named, or of a copy.
-
-    Parameters
-    ----------
-    learner : str or learner
-
-    Raises
-    ------
-    ValueError
-        If it is neither.
-
-    Examples
-    --------
-    >>> from oklnumba.protocol.warming import examples
-    >>> len(list(examples("PKAWV"))), list(examples("KRLS"))
-    (3, [KRLS(kernel=Gaussian(sigma=1.0), threshold=0.01)])
-    """
+    """Yield learners without data that play all the loops of one that is named, or of a copy."""
     if isinstance(learner, Learner):
         yield clone(learner)
         return
