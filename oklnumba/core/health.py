@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from typing import NamedTuple, Protocol, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -100,69 +100,36 @@ def warn_of(parts: list[Part], rounds: int) -> str | None:
 # ---- estimates ----
 
 
-class Factored(Protocol):
-    """A positive definite matrix of ``m`` rows by its factor."""
+class Factored:
+    """R' diag(scales) R, R upper triangular, or L L', by the leading m rows of R or L in a buffer.
 
-    m: int
+    ``lower`` : whether the factor is L.
+    """
 
-    def product(self, v: np.ndarray) -> np.ndarray:
-        """Return the matrix times v."""
-
-    def solve(self, v: np.ndarray) -> np.ndarray:
-        """Return the inverse times v."""
-
-
-class Upper:
-    """R' R, or R' diag(scales) R, for an upper triangular R, the leading m rows of a buffer."""
-
-    def __init__(self, R: np.ndarray, m: int, scales: np.ndarray | None = None):
-        self.R, self.m = R, m
+    def __init__(
+        self, factor: np.ndarray, m: int, scales: np.ndarray | None = None, lower: bool = False
+    ):
+        self.factor, self.m, self.lower = factor, m, lower
         self.scales = np.ones(m) if scales is None else scales
 
     def product(self, v: np.ndarray) -> np.ndarray:
         """Return the matrix times v."""
-        out = np.zeros(self.m)
+        R, out = self.factor.T if self.lower else self.factor, np.zeros(self.m)
         for k in range(0, self.m, BLOCK):
-            rows = np.triu(self.R[k : min(k + BLOCK, self.m), k : self.m])
+            rows = np.triu(R[k : min(k + BLOCK, self.m), k : self.m])
             out[k:] += (self.scales[k : k + len(rows)] * (rows @ v[k:])) @ rows
         return out
 
     def solve(self, v: np.ndarray) -> np.ndarray:
         """Return the inverse times v."""
         v = v.copy()
-        solve_upper_transposed(self.R, v, self.m)
-        v /= self.scales
-        solve_upper(self.R, v, self.m)
-        return v
+        (solve_lower if self.lower else solve_upper_transposed)(self.factor, v, self.m)
+        return self.half_solve(v / self.scales)
 
     def half_solve(self, v: np.ndarray) -> np.ndarray:
-        """Return R^-1 v."""
+        """Return R^-1 v or L'^-1 v."""
         v = v[: self.m].copy()
-        solve_upper(self.R, v, self.m)
-        return v
-
-
-class Lower:
-    """L L' for a lower triangular L, the leading m rows of a buffer."""
-
-    def __init__(self, L: np.ndarray, m: int):
-        self.L, self.m = L, m
-
-    def product(self, v: np.ndarray) -> np.ndarray:
-        """Return the matrix times v."""
-        return Upper(self.L.T, self.m).product(v)
-
-    def solve(self, v: np.ndarray) -> np.ndarray:
-        """Return the inverse times v."""
-        v = v.copy()
-        solve_lower(self.L, v, self.m)
-        solve_lower_transposed(self.L, v, self.m)
-        return v
-
-    def half_solve(self, v: np.ndarray) -> np.ndarray:
-        """Return L'^-1 v."""
-        v = v[: self.m].copy()
-        solve_lower_transposed(self.L, v, self.m)
+        (solve_lower_transposed if self.lower else solve_upper)(self.factor, v, self.m)
         return v
 
 
@@ -197,16 +164,9 @@ def measure_part(
     A forecast p.c, p = T^-T z, c the solution in these coordinates, is in error by about UNIT |T|
     |T^-1 c| |p|, since a solve is exact for a T that is off by UNIT |T|.
 
-    Parameters
-    ----------
-    name : str
-    matrix : Factored
-    solutions : ndarrays of shape (m,)
-        T^-1 c of each output; none where the matrix has no part in forecasts.
-    scales : floats
-        Of the labels of each output; 0 where nothing is known of it yet.
-    reach : float
-        About the largest |p|.
+    ``solutions`` : T^-1 c of each output, (m,); none where the matrix has no part in forecasts.
+    ``scales`` : of the labels of each output; 0 where nothing is known of it yet.
+    ``reach`` : about the largest |p|.
     """
     largest = largest_eigenvalue(matrix.product, matrix.m)
     condition = largest * largest_eigenvalue(matrix.solve, matrix.m)

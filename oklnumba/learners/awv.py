@@ -17,7 +17,7 @@ from oklnumba.components.dictionaries import KORS
 from oklnumba.components.features import Features, NystromFeatures, features_field
 from oklnumba.components.kernels import Kernel, kernel_field
 from oklnumba.core import cholesky
-from oklnumba.core.health import Lower, Part, Upper, measure_part
+from oklnumba.core.health import Factored, Part, measure_part
 from oklnumba.core.params import choice, discount_factor, positive
 from oklnumba.core.state import (
     BLOCK_ROWS,
@@ -142,7 +142,7 @@ class KernelAWV(Learner):
         return forecasts if self._outputs > 1 else forecasts[:, 0]
 
     def _matrices(self) -> list[Part]:
-        matrix, past = Lower(self._L, self._played), self._used("past").T
+        matrix, past = Factored(self._L, self._played, lower=True), self._used("past").T
         reach = float(np.sqrt(self._hyper.kernel.diag(past).max()))  # |L^-1 k| <= |k(x, .)|
         solutions = [matrix.half_solve(u) for u in self._u]
         return [measure_part("K + lam I", matrix, solutions, self._totals[:, hot.LARGEST], reach)]
@@ -266,7 +266,7 @@ class FeatureRidge(Learner):
 
     def _matrices(self) -> list[Part]:
         r = self._r
-        matrix = Upper(self._U, r, 1.0 / self._inv_d[:r])
+        matrix = Factored(self._U, r, 1.0 / self._inv_d[:r])
         solutions = [matrix.half_solve(c) for c in self._c]
         return [measure_part("lam I + sum z z'", matrix, solutions, self._totals[:, hot.LARGEST])]
 

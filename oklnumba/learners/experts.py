@@ -93,14 +93,6 @@ class Experts(Learner):
         2 B^2 (log N + k log(N / share) + (T - 1 - k) log(1 / (1 - share))), about best for a share
         of k / T; theory.fixed_share_bound. Not for "mlpoly", which has no known bound of that kind.
 
-    Raises
-    ------
-    ValueError
-        For learners with different losses, or a loss that the kind does not take; for "aggregating"
-        and "average" with a B, also for a label outside [-B, B].
-    FloatingPointError
-        For numerical trouble of a learner, which the message names.
-
     Remarks
     -------
     For the squared loss, forecasts of a learner beyond [-B, B] count as -B or B: it can only gain

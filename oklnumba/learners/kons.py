@@ -14,7 +14,7 @@ import numpy as np
 from oklnumba.components import losses
 from oklnumba.components.kernels import Kernel, kernel_field
 from oklnumba.core import cholesky
-from oklnumba.core.health import NO_MATRIX, Lower, Part, measure_part
+from oklnumba.core.health import NO_MATRIX, Factored, Part, measure_part
 from oklnumba.core.inputs import NO_CURVATURE, refuse_beyond
 from oklnumba.core.params import choice, nonnegative, positive, random_seed, width, within
 from oklnumba.core.state import Coins, aligned_zeros
@@ -154,7 +154,7 @@ class _KernelForm(Curved):
         r = int(self._counts[ROWS])
         if r == 0:
             return [NO_MATRIX]
-        p, matrix = self._hyper, Lower(self._L, r)
+        p, matrix = self._hyper, Factored(self._L, r, lower=True)
         inside = self._used("atoms").T[self._used("index")]
         reach = float(np.sqrt(p.kernel.diag(inside).max()))  # |L^-1 D k| <= |k(x, .)|
         return [measure_part("D K D + alpha I", matrix, [matrix.half_solve(self._z)], [p.C], reach)]

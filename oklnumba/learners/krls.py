@@ -6,7 +6,7 @@ from dataclasses import KW_ONLY
 
 import numpy as np
 
-from oklnumba.core.health import Part, Upper, measure_part
+from oklnumba.core.health import Factored, Part, measure_part
 from oklnumba.core.params import nonnegative
 from oklnumba.hot.krls import krls_rounds
 from oklnumba.hot.primitives.jit import ATOMS
@@ -62,7 +62,7 @@ class KRLS(Expansion):
         m = self.size
         if m == 0:
             return super()._matrices()
-        squares = Upper(self._Q, m)
+        squares = Factored(self._Q, m)
         w = squares.half_solve(self._z)
         scale = float(np.linalg.norm(self._z[:m])) / np.sqrt(self._played)  # of fitted forecasts
         return [

@@ -9,7 +9,7 @@ import numpy as np
 
 from oklnumba.components import losses
 from oklnumba.core import inputs
-from oklnumba.core.health import UNIT, Part, Upper, measure_part
+from oklnumba.core.health import UNIT, Factored, Part, measure_part
 from oklnumba.core.params import count, positive
 from oklnumba.core.state import aligned_zeros, round_up_to_vector
 from oklnumba.hot.newton import SMALL, USED, newton_forecasts, newton_rounds, sketched_newton_rounds
@@ -65,7 +65,7 @@ class NewtonLearner(LinearLearner):
 
     def _matrices(self) -> list[Part]:
         d = self._width
-        matrix = Upper(self._U, d, 1.0 / self._inv_d[:d])
+        matrix = Factored(self._U, d, 1.0 / self._inv_d[:d])
         part = measure_part(NEWTON, matrix, [matrix.half_solve(self._c)], [self._C])
         # Without a bound on forecasts nothing is known of their scale: the worst.
         return [part if self._C < inf else part._replace(error=UNIT * part.condition)]
@@ -213,7 +213,7 @@ class SketchedONS(_ProjectedStep):
         m = int(self._counts[USED])
         if m == 0:
             return super()._matrices()
-        part = measure_part("alpha I + S S'", Upper(self._R, m))
+        part = measure_part("alpha I + S S'", Factored(self._R, m))
         # x - S' (alpha I + S S')^-1 S x cancels by as much.
         return [part._replace(error=UNIT * part.condition)]
 

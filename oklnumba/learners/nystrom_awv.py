@@ -8,7 +8,7 @@ import numpy as np
 
 from oklnumba.components.dictionaries import check_sampler, joining_rule
 from oklnumba.components.kernels import Kernel, kernel_field
-from oklnumba.core.health import Part, Upper, measure_part
+from oklnumba.core.health import Factored, Part, measure_part
 from oklnumba.core.params import (
     checked,
     choice,
@@ -236,12 +236,12 @@ class NystromAWV(Learner):
         if rank == 0:
             return []
         atoms, scales = self._used("atoms").T, self._totals[:, LARGEST]
-        matrix = Upper(self._U, rank, 1.0 / self._inv_d[:rank])
+        matrix = Factored(self._U, rank, 1.0 / self._inv_d[:rank])
         ws = [matrix.half_solve(c) for c in self._c]
         parts = [
             measure_part("lam I + sum z z'", matrix, ws, scales),
             measure_span(p.kernel, atoms[self._used("span")], self._R, ws, scales),
         ]
         if isinstance(p.sampler, str):
-            parts.append(measure_part("the matrix of KORS", Upper(self._kors, m)))
+            parts.append(measure_part("the matrix of KORS", Factored(self._kors, m)))
         return parts

@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY
 import numpy as np
 
 from oklnumba.components.dictionaries import check_sampler, joining_rule
-from oklnumba.core.health import Part, Upper, measure_part
+from oklnumba.core.health import Factored, Part, measure_part
 from oklnumba.core.params import checked, flag, positive, random_seed, within
 from oklnumba.core.state import Coins, aligned_zeros, round_up_to_vector
 from oklnumba.hot.primitives.jit import ATOMS
@@ -133,12 +133,12 @@ class ProsNKONS(Curved):
         if rank == 0:
             return []
         p, spanning = self._hyper, self._used("atoms").T[self._used("span")]
-        matrix = Upper(self._U, rank, 1.0 / self._inv_d[:rank])
+        matrix = Factored(self._U, rank, 1.0 / self._inv_d[:rank])
         w = matrix.half_solve(self._c)
         parts = [
             measure_part(NEWTON, matrix, [w], [p.C]),
             measure_span(p.kernel, spanning, self._R, [w], [p.C]),
         ]
         if isinstance(p.sampler, str):
-            parts.append(measure_part("the matrix of KORS", Upper(self._kors, m)))
+            parts.append(measure_part("the matrix of KORS", Factored(self._kors, m)))
         return parts

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from oklnumba.components.kernels import Kernel, kernel_field
-from oklnumba.core.health import Part, Upper, measure_part
+from oklnumba.core.health import Factored, Part, measure_part
 from oklnumba.core.state import aligned_zeros
 from oklnumba.hot.primitives.expansion import expansion_forecasts
 from oklnumba.hot.primitives.jit import ATOMS
@@ -99,7 +99,7 @@ def measure_span(
 
     functions : (m,), one for each output, in the coordinates R^-T k; scales : of its labels.
     """
-    matrix = Upper(R, len(atoms))
+    matrix = Factored(R, len(atoms))
     reach = float(np.sqrt(kernel.diag(atoms).max()))  # |R^-T k(x, atoms)| <= |k(x, .)|
     solutions = [matrix.half_solve(w) for w in functions]
     return measure_part("the kernel matrix of the dictionary", matrix, solutions, scales, reach)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from oklnumba.components.kernels import Kernel
-from oklnumba.core.health import Part, Upper, measure_part
+from oklnumba.core.health import Factored, Part, measure_part
 from oklnumba.core.state import (
     Coins,
     State,
@@ -225,9 +225,9 @@ class Factor(State):
         """Write the forecasts of single rounds."""
         awv_forecasts(Z, r, *self._arguments, out)
 
-    def solve(self, r: int) -> tuple[Upper, list[np.ndarray]]:
+    def solve(self, r: int) -> tuple[Factored, list[np.ndarray]]:
         """Return the matrix of r coordinates, and the ridge estimates."""
-        matrix = Upper(self._U, r, 1.0 / self._inv_d[:r])
+        matrix = Factored(self._U, r, 1.0 / self._inv_d[:r])
         return matrix, [matrix.half_solve(c) for c in self._c]
 
 

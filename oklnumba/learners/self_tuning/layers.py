@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from oklnumba.core.health import Part, Upper, measure_part
+from oklnumba.core.health import Factored, Part, measure_part
 from oklnumba.core.state import State, aligned_zeros, round_up_to_vector, sweep_workspace
 from oklnumba.hot.awv import awv_certified_rounds, awv_forecasts
 from oklnumba.hot.experts import (
@@ -152,7 +152,7 @@ class Layers(State):
         parts, m = [], self._columns
         for k in range(len(self._U)):
             for (_, (U, inv_d, c), *_), setting in zip(self._regressions[k], STACKS, strict=True):
-                matrix = Upper(U, m, 1.0 / inv_d[:m])
+                matrix = Factored(U, m, 1.0 / inv_d[:m])
                 part = measure_part("lam I + sum z z'", matrix, [matrix.half_solve(c[0])], [1.0])
                 parts.append(part.within(f"regression on forecasts, half-life {setting.half_life}"))
         return parts
