@@ -86,7 +86,8 @@ def write_reference() -> None:
         parts = [underline(title, "=")]
         if page == "learners":
             names = [name for module in modules for name in groups.pop(module)]
-            parts += ["What all of them have:\n", make_table(["learners.base.learner.Learner"])]
+            groups["oklnumba.learners.base.learner"].remove("Learner")
+            parts += ["What all of them have:\n", make_table(["Learner"])]
             parts += ["Learners, those of one paper together:\n", make_table(names)]
         else:
             for module in modules:

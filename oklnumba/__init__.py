@@ -139,11 +139,6 @@ def plot(self: Run) -> Any:
     Figure, ndarray of Axes
         As ``plots.progress(run)``; ``fig.savefig("run.png")`` writes it.
 
-    Raises
-    ------
-    ValueError
-        If the run has no rounds.
-
     Examples
     --------
     >>> X = np.random.default_rng(0).uniform(-1, 1, (200, 2))

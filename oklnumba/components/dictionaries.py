@@ -54,15 +54,7 @@ class _Sampler(State, Transformer, Params):
 
     @locked
     def partial_fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
-        """See the rows of X in order and keep some; return self. y is ignored.
-
-        Raises
-        ------
-        FloatingPointError
-            If the numbers of a point are beyond double precision; the message names it.
-        RuntimeError
-            After an error or Ctrl-C in the middle of a call, until ``reset``.
-        """
+        """See the rows of X in order and keep some; return self. y is ignored."""
         self._refuse_fault()
         self._compare_columns(X)
         rows = as_rows(X, len(self._atoms) if self._started else None)
@@ -187,15 +179,6 @@ class KORS(_Sampler):
     >>> sampler = okl.KORS(okl.Gaussian(1.0), alpha=1.0, seed=0).partial_fit(X)
     >>> bool(len(sampler.indices_) < 60), sampler.transform(X).shape[0]
     (True, 300)
-
-    In front of a linear model of scikit-learn:
-
-    >>> from sklearn.linear_model import RidgeClassifier
-    >>> from sklearn.pipeline import make_pipeline
-    >>> pipeline = make_pipeline(okl.KORS(okl.Gaussian(1.0)), RidgeClassifier())
-    >>> y = X[:, 0] * X[:, 1] > 0
-    >>> pipeline.fit(X[:200], y[:200]).score(X[200:], y[200:]) > 0.8
-    True
     """
 
     _STATE = _Sampler._STATE | {"weights": (ATOMS,), "C": (ATOMS, ATOMS)}
@@ -237,10 +220,8 @@ class UniformSampling(_Sampler):
 
     Attributes
     ----------
-    indices_, probabilities_ : ndarray of shape (m,)
-        Rounds, from 0, whose points were kept, and the probabilities of keeping them.
-    landmarks_ : ndarray of shape (m, d)
-        The points kept.
+    indices_, probabilities_, landmarks_
+        As of KORS.
 
     Examples
     --------
@@ -283,10 +264,8 @@ class ALD(_Sampler):
 
     Attributes
     ----------
-    indices_, probabilities_ : ndarray of shape (m,)
-        Rounds, from 0, whose points were kept, and ones.
-    landmarks_ : ndarray of shape (m, d)
-        The points kept.
+    indices_, probabilities_, landmarks_
+        As of KORS; the probabilities are ones.
 
     Remarks
     -------

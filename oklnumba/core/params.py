@@ -166,11 +166,6 @@ class Params:
         """Set hyper-parameters by name, ``outer__inner`` for those of nested objects; return self.
 
         After the first data they take effect at ``reset()``, as any assigned hyper-parameter does.
-
-        Raises
-        ------
-        ValueError
-            For an unknown name or a value out of range; nothing has changed then.
         """
         own = {name: value for name, value in params.items() if "__" not in name}
         nested: dict[str, dict[str, Any]] = {}

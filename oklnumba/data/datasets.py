@@ -132,13 +132,6 @@ def load(
     Dataset
         Its arrays are new; change them as you like.
 
-    Raises
-    ------
-    ValueError
-        Unknown name, bad `scale` or `permute`, or a file with other content.
-    OSError
-        The set was not found and cannot be downloaded.
-
     Notes
     -----
     "susy" takes 0.4 GB in the cache and at most 1.2 GB of memory while it loads, "higgs" 1.3 and

@@ -187,13 +187,6 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         X : array_like, frame or scipy.sparse of shape (n, d)
         y : array_like of shape (n,)
             Texts, integers or bools, of at least two classes.
-
-        Raises
-        ------
-        ValueError
-            If X, y or ``learner`` is not valid; the estimator has not changed then.
-        FloatingPointError
-            If the numbers of a round are beyond double precision.
         """
         with self._undo_on_error():
             player = self._clone_learner()

@@ -176,8 +176,8 @@ class RiverRegressor(_Model, base.MiniBatchRegressor):
 
     Parameters
     ----------
-    learner : Learner, optional
-        Gives the hyper-parameters; it is not played itself. None: SelfTuning().
+    learner
+        As in ``to_river``.
 
     Remarks
     -------
@@ -233,11 +233,9 @@ class RiverClassifier(_Model, base.MiniBatchClassifier):
 
     Parameters
     ----------
-    learner : Learner or OneVsRest, optional
-        Gives the hyper-parameters; it is not played itself. None: SelfTuning().
-    classes : sequence of at least two labels, optional
-        All that the stream may have. None: [False, True] if the first label is a bool, else those
-        that come. If you know that there are two, name them: it saves two of three scorers.
+    learner, classes
+        As in ``to_river``. If you know that there are two classes, name them: it saves two of three
+        scorers.
 
     Remarks
     -------

@@ -116,18 +116,6 @@ class Experts(Learner):
     >>> best = min(okl.run(one, X, y).losses.sum() for one in grid)
     >>> bool(run.losses.sum() <= best + 2 * np.log(3))
     True
-
-    Under noise small steps are better until the sign changes; with a share, large ones take over.
-
-    >>> rng = np.random.default_rng(0)
-    >>> X, noise = rng.uniform(-1, 1, (600, 2)), 0.3 * rng.standard_normal(600)
-    >>> y = np.where(np.arange(600) < 300, X[:, 0], -X[:, 0]) + noise
-    >>> steps = [okl.OGD(0.01), okl.OGD(1.0)]
-    >>> for share in (0.0, 0.01):
-    ...     run = okl.run(okl.Experts(steps, B=None, share=share), X, y)
-    ...     print(round(run.losses[300:].sum()))
-    113
-    78
     """
 
     _STATE = EXPERT_STATE

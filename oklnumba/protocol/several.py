@@ -339,12 +339,6 @@ class MultiOutput(Several):
     learner : Learner
         Its hyper-parameters are those of every output; it is not played itself.
 
-    Attributes
-    ----------
-    learners_ : list of Learner
-        One learner that plays all K outputs, its forecasts (n, K), or a learner for each. Empty
-        before any data.
-
     Remarks
     -------
     The outputs do not see each other: each has the forecasts of a run of its own, to the bit.

@@ -56,7 +56,8 @@ def warm_up(*learners: str | Learner, progress: bool = False) -> dict[str, float
     """Compile what learners need to run, learn and predict, and keep it in the cache on disk.
 
     The cache is the folder ``NUMBA_CACHE_DIR``, or else lies beside the package or, where that is
-    read-only, in the user's cache folder. Processes that find it compile nothing.
+    read-only, in the user's cache folder. Processes that find it compile nothing. A warning says so
+    if no folder is writable.
 
     Parameters
     ----------
@@ -70,11 +71,6 @@ def warm_up(*learners: str | Learner, progress: bool = False) -> dict[str, float
     -------
     dict of str to float
         CPU seconds by learner. Learners share code, so the first ones take longest.
-
-    Warns
-    -----
-    UserWarning
-        If compiled code cannot be kept, so that other processes compile again.
 
     Examples
     --------

@@ -92,7 +92,11 @@ def level_of_caller() -> int:
 class Learner(State, Params):
     """An online learner: forecast, then see the label, then update.
 
-    Any thread may call any method; calls on one learner come one after the other.
+    Any thread may call any method; calls on one learner come one after the other. Bad arguments
+    raise ValueError before anything changes. A round beyond double precision, or a first-order
+    learner that diverges (a forecast beyond 1e100), raises FloatingPointError, which names the
+    round and what to change. After that, and after Ctrl-C in mid-round, calls raise until
+    ``reset``.
     """
 
     _REMEDY = "scale the inputs and labels"
@@ -128,13 +132,6 @@ class Learner(State, Params):
         Parameters
         ----------
         x : array_like of shape (d,)
-
-        Raises
-        ------
-        ValueError
-            If x is not one finite numeric point of the width seen so far.
-        FloatingPointError
-            If the forecast is beyond double precision.
         """
         with self._lock:
             single = self._single
@@ -164,13 +161,6 @@ class Learner(State, Params):
         Returns
         -------
         ndarray of shape (n,)
-
-        Raises
-        ------
-        ValueError
-            If X is not numeric, finite, 2-D, non-empty and of the width seen so far.
-        FloatingPointError
-            If a forecast is beyond double precision.
         """
         with self._lock:
             X = inputs.as_rows(X, self._width)
@@ -183,17 +173,7 @@ class Learner(State, Params):
         return out
 
     def learn_one(self, x: ArrayLike, y: float | None = None) -> Self:
-        """Play one round: forecast ``x`` (not returned), then learn its label ``y``; return self.
-
-        Raises
-        ------
-        ValueError
-            If x or y is not valid (nothing has changed then).
-        FloatingPointError
-            If the numbers of this round are beyond double precision.
-        RuntimeError
-            After an error or Ctrl-C in mid-round, until ``reset``.
-        """
+        """Play one round: forecast ``x`` (not returned), learn its label ``y``; return self."""
         with self._lock:
             single = self._single
             if (
@@ -228,16 +208,6 @@ class Learner(State, Params):
             Sparse rows are made dense block by block, never all at once.
         y : array_like of shape (n,)
             One label for each row; of shape (n, K) where a round has K labels (``MultiOutput``).
-
-        Raises
-        ------
-        ValueError
-            If X or y is not valid, or a hyper-parameter (nothing has changed then).
-        FloatingPointError
-            If the numbers of a round are beyond double precision, or a first-order learner diverges
-            (a forecast beyond 1e100); the message names the round and what to change.
-        RuntimeError
-            After an error, Ctrl-C or a MemoryError in mid-round, until ``reset``.
 
         Warns
         -----
@@ -479,11 +449,6 @@ class Learner(State, Params):
         """Write hyper-parameters, state and random state into one ``.npz`` file (no pickle inside).
 
         ``oklnumba.load(path)`` goes on bit for bit where this learner stands.
-
-        Raises
-        ------
-        FloatingPointError, RuntimeError
-            After an error in mid-round: there is no whole state to save.
         """
         write_npz(path, *self._contents())
 
@@ -553,12 +518,8 @@ class Learner(State, Params):
 def load(path: str | os.PathLike) -> Learner:
     """Return the learner saved at ``path``; it goes on bit for bit where it stopped.
 
-    Raises
-    ------
-    FileNotFoundError
-    ValueError
-        If the file is damaged, holds no learner, or a later oklnumba wrote it. Damage is found by
-        a digest; an intact file is believed, so load files from people you trust.
+    Damage is found by a digest and raises ValueError. An intact file is believed, so load files
+    from people you trust.
 
     Examples
     --------

@@ -52,13 +52,7 @@ class LinearLearner(Game):
         return self._point().copy()
 
     def update(self, g: ArrayLike) -> Self:
-        """Close the round with a subgradient g, (d,), of its loss at ``w``; return self.
-
-        Raises
-        ------
-        FloatingPointError
-            If the next point is beyond double precision.
-        """
+        """Close the round with a subgradient g, (d,), of its loss at ``w``; return self."""
         g = inputs.as_point(g, self._width, "g")
         self._begin(g.shape[1])
         self._fault = INTERRUPTED
