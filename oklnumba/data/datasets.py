@@ -130,12 +130,7 @@ def load(
     Returns
     -------
     Dataset
-        Its arrays are new; change them as you like.
-
-    Notes
-    -----
-    "susy" takes 0.4 GB in the cache and at most 1.2 GB of memory while it loads, "higgs" 1.3 and
-    3.8 GB. Of these two shape, finiteness and labels are checked, but no checksum.
+        Its arrays are new; change them as you like. "higgs" takes 3.8 GB while it loads.
 
     Examples
     --------

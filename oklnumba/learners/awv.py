@@ -327,12 +327,7 @@ class PKAWV(FeatureRidge):
     ) -> PKAWV:  # fmt: skip
         """Return PKAWV on a KORS dictionary of all inputs X of the stream to come (Corollary 8).
 
-        Parameters
-        ----------
-        kernel : Kernel
-        X : array_like of shape (n, d)
-        lam, mu, beta, eps, forecaster, seed, discount
-            As in PKAWV and KORS (alpha := mu).
+        X is (n, d); the others are as in PKAWV and KORS (alpha := mu).
 
         Examples
         --------

@@ -181,7 +181,8 @@ class Run:
         """Return the regret, in the run's own loss, against the best functions of an RKHS.
 
         ``theory.Hindsight(kernel, X, y, lam, loss).regret(run.predictions, at)`` is the same, and
-        serves several runs over one stream; cost and accuracy are described there.
+        serves several runs over one stream; cost and accuracy are described there. For runs of
+        several outputs, or that do not hold their data and all rounds, use ``theory.regret``.
 
         Parameters
         ----------
@@ -200,14 +201,6 @@ class Run:
             With ``at``: against the best function so far and the final one, penalised and not, with
             an interval. Without, for squared loss and at most 20,000 rounds: after every round,
             against the best penalised function so far; otherwise the curve of the last round alone.
-
-        Raises
-        ------
-        ValueError
-            If the run has several outputs, did not keep every round, or does not hold its data
-            (it was loaded or resumed, or the data came in chunks): then use ``theory.regret``.
-        FloatingPointError
-            If the solver of a loss other than the squared one is not within 1e-6 of the best.
 
         Examples
         --------

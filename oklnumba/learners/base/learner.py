@@ -152,15 +152,11 @@ class Learner(State, Params):
             return forecast
 
     def predict(self, X: ArrayLike) -> np.ndarray:
-        """Return the forecasts for the rows of X, each on its own against the current state.
+        """Return the forecasts for the rows of X, (n,), each on its own against the current state.
 
         Parameters
         ----------
         X : array_like or scipy.sparse of shape (n, d)
-
-        Returns
-        -------
-        ndarray of shape (n,)
         """
         with self._lock:
             X = inputs.as_rows(X, self._width)
