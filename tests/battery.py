@@ -143,7 +143,7 @@ def by_hand(learner, X, y):
 
 def proofs(certificate):
     """Return the arrays of a certificate by name."""
-    return {k: v for k, v in certificate._asdict().items() if k != "space"}
+    return {k: v for k, v in certificate._asdict().items() if k not in ("space", "member")}
 
 
 def assert_same_run(got, expected):
@@ -156,6 +156,7 @@ def assert_same_run(got, expected):
     assert (got.certificate is None) == (expected.certificate is None)
     if got.certificate is not None:
         assert got.certificate.space == expected.certificate.space
+        assert got.certificate.member == expected.certificate.member
         for name, values in proofs(expected.certificate).items():
             assert_array_equal(getattr(got.certificate, name), values, err_msg=name)
 

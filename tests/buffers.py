@@ -91,7 +91,7 @@ class Factor:
         return self.used, (self.U, self.inv_d, self.c), self.setting, self.work, self.ridge
 
     def out(self, n):
-        return poisoned(n, len(self.c)), poisoned(n, len(self.c)), poisoned(n)
+        return *(poisoned(n, len(self.c)) for _ in range(2)), poisoned(n), poisoned(n, len(self.c))
 
     def flat(self, found):
         return found[:, 0] if len(self.c) == 1 else found
@@ -99,7 +99,7 @@ class Factor:
     def play(self, Z, y):
         out = self.out(len(Z))
         Y = y.reshape(len(Z), len(self.c))
-        played, status = awv_rounds(self.padded(Z), Y, *self.arguments(), out)
+        played, status = awv_rounds(self.padded(Z), Y, *self.arguments(), self.used, out)
         self.forecasts.extend(self.flat(out[0])[:played])
         self.ridge_forecasts.extend(self.flat(out[1])[:played])
         self.shrinks.extend(out[2][:played])
@@ -107,7 +107,7 @@ class Factor:
 
     def forecast(self, Z):
         out = self.out(len(Z))
-        awv_forecasts(self.padded(Z), *self.arguments(), out)
+        awv_forecasts(self.padded(Z), *self.arguments(), out[:3])
         return self.flat(out[0])
 
     def state(self):

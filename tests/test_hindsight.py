@@ -212,3 +212,17 @@ def test_the_best_of_a_poor_space_flatters():
     assert 0.0 < curve.high[0] - curve.low[0] < 0.1
     exact = run.regret(okl.Gaussian(2.0), 1.0)[-1]
     assert curve.low[0] <= exact <= curve.high[0]
+
+
+def test_a_wide_interval_gives_one_warning_and_a_narrow_one_none(recwarn):
+    X = np.random.default_rng(0).uniform(-1, 1, (400, 3))
+    y = np.sign(np.sin(9 * X[:, 0]) * np.sin(9 * X[:, 1]))
+    kernel, poor = okl.Gaussian(0.2), okl.NystromFeatures([[0.0, 0.0, 0.0]], okl.Gaussian(0.2))
+    best = theory.Hindsight(kernel, X, y, 0.1, "hinge", features=poor)
+    with pytest.warns(UserWarning, match=r"after round 400 .* known to \d+ % only.*pass features"):
+        found = best.comparator()
+    assert found.upper - found.lower > 0.1 * found.upper
+    recwarn.clear()
+    best.regret(np.zeros(400), at=4)
+    theory.Hindsight(kernel, X, y, 0.1, "hinge").comparator()
+    assert not recwarn.list

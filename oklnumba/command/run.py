@@ -178,3 +178,5 @@ def summarise(course: Course) -> None:
         within = f", bound {bound:.5g}" if np.isfinite(bound) else ""
         print(f"regret    {regret:.5g}{within}{each}, squared loss, against the best function of")
         print(f"          {found.space}")
+        if isinstance(found.member, str):
+            print(f"          {found.member}")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import numbers
 import os
+import sys
 from collections.abc import Callable, Iterable
 from functools import partial, wraps
 from pathlib import Path
@@ -18,6 +19,14 @@ import numpy as np
 LONGEST_SHOWN = 100  # characters of a value in a message
 SHORT = 6  # larger arrays are shown by their shape
 MOST = 2**63 - 1  # of a count: compiled loops count in 64 bits
+
+
+def level_of_caller() -> int:
+    """Return the ``stacklevel`` with which a warning points at the first frame outside oklnumba."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back and frame.f_globals.get("__name__", "").startswith("oklnumba."):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def cut(text: str, longest: int) -> str:

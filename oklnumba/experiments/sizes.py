@@ -185,7 +185,7 @@ def bound_loss(player: Learner, run: Run) -> dict[str, float | None]:
     found = run.certificate
     if found is None or not run.rounds:
         return {"loss_bound": None}
-    bound = float(found.comparator[-1] + found.bound[-1])
+    bound = float(found.guaranteed[-1])
     undiscounted = np.isclose(found.loss[-1], run.losses.sum())
     return {"loss_bound": bound if undiscounted and np.isfinite(bound) else None}
 

@@ -18,8 +18,6 @@ Kernel-AWV (pkawv eq. 3), L L' = K + lam I and u = L^-1 y, each with a new row a
     yhat_t = f_t(x_t) = m_t lam / L_tt^2  (ridge: m_t);   u_t = (y_t - m_t) / L_tt
 """
 
-import math
-
 import numpy as np
 
 from oklnumba.hot.primitives.elementary import larger, smaller
@@ -34,28 +32,43 @@ from oklnumba.hot.primitives.udu import (
     solve_rounds,
 )
 
-# The certificate's running totals: loss, penalised loss of the best function, log det, what growing
-# spaces took off that loss, max |y|, and 1 for ridge forecasts, which have no bound.
-LOSS, BEST, LOG_DET, GROWTH, LARGEST, RIDGE = range(6)
+# The certificate's running totals: loss, penalised loss of the best function, what AWV may lose
+# more, what growing spaces took off, max |y|, and 1 for ridge forecasts, which have no bound.
+LOSS, BEST, EXCESS, GROWTH, LARGEST, RIDGE = range(6)
+ROUNDING = 1e-12  # of these sums, as a share of the loss: regret and bound may be equal
 
 
 @hot
-def awv_rounds(Z, Y, r, factor, setting, work, ridge, out):
+def late_gain(y, m, a, p, beta, c, own, r):
+    """Return what columns from ``own`` on take off the best function's loss in a round.
+
+    (y - m)^2 / a of all columns less that of the first ``own``; 1 - p beta is a / a' of udu.py.
+    """
+    own_m, own_a = m, a
+    for j in range(own, r):
+        own_m -= p[j] * c[j]
+        own_a *= 1.0 - p[j] * beta[j]
+    return (y - m) * (y - m) / a - (y - own_m) * (y - own_m) / own_a
+
+
+@hot
+def awv_rounds(Z, Y, r, factor, setting, work, ridge, own, out):
     """Play AWV (pkawv Algorithm 1) or ridge rounds on features, with K labels a round.
 
     Z : (n, >= r), zero from the last feature up to r; r : columns in use, a multiple of LANES;
     factor : U (cap, cap) and inv_d (cap,), of g A (the past, discounted for the next round; at
     first I and 1 / lam), and c (K, cap); setting : (1 / g, 1 / lam), g the discount; work : (2 T +
     1, cap) and (T,), for T rounds that share a pass over U, T a multiple of SWEEP (any T gives the
-    same bits); ridge : 1 for ridge forecasts, 0 for AWV; out : forecasts and ridge forecasts m (n,
-    K), shrinks a = 1 + z' (g A)^-1 z (n,).
+    same bits); ridge : 1 for ridge forecasts, 0 for AWV; own : columns of the functions to compare
+    with, the others (own < r) serve the forecasts only; out : forecasts and ridge forecasts m (n,
+    K), shrinks a = 1 + z' (g A)^-1 z (n,), and growth (n, K) of certify, written if own < r.
     """
     U, inv_d, c = factor
     n, outputs = Y.shape
     rows, a = work
     t, together = 0, a.shape[0]
     rounds, betas, scan = rows[:together], rows[together : 2 * together], rows[2 * together]
-    forecasts, ridge_forecasts, shrinks = out
+    forecasts, ridge_forecasts, shrinks, growth = out
     while t < n:
         count = larger(smaller(together, (n - t) // SWEEP * SWEEP), 1)
         for s in range(count):
@@ -71,6 +84,10 @@ def awv_rounds(Z, Y, r, factor, setting, work, ridge, out):
                     return t + s, NOT_FINITE
                 ridge_forecasts[t + s, k] = m
                 forecasts[t + s, k] = m if ridge else m / a[s]  # z' A_t^-1 g b_{t-1}, eq. 4
+                if own < r:
+                    growth[t + s, k] = late_gain(
+                        Y[t + s, k], m, a[s], rounds[s], betas[s], c[k], own, r
+                    )
                 ridge_learn(Y[t + s, k], betas[s], c[k], scan, r)  # b_t = g b_{t-1} + y_t z
         t += count
     return n, DONE
@@ -109,9 +126,9 @@ def certify(Y, forecasts, shrinks, growth, discount, totals, proof):
     """Write the certificate of AWV or ridge rounds: pkawv Proposition 1 with exact comparators.
 
     With m the ridge forecast and s the shrink, a round adds (y - m)^2 / s to the penalised loss of
-    the best function in hindsight, and log(s) to log det. A discount multiplies all sums before the
-    round; the bound holds, as (y - m/s)^2 - (y - m)^2 / s <= y^2 log s in each round, whatever the
-    past.
+    the best function in hindsight, and y^2 z' A_t^-1 z = y^2 (1 - 1/s) to the bound, which the
+    proof takes up to max y^2 log s. A discount multiplies all sums before the round; the bound
+    holds, as (y - m/s)^2 - (y - m)^2 / s = y^2 (1 - 1/s) - (m/s)^2 (s - 1) whatever the past.
 
     growth : (n, K), what a growing space took off that loss; totals : (K, 6), in place; others as
     in awv_rounds; proof : loss, comparator and bound after each round, (n, K), written.
@@ -124,25 +141,24 @@ def certify(Y, forecasts, shrinks, growth, discount, totals, proof):
             if discount < 1.0:  # a branch, so that discount 1 leaves the bits of the sums below
                 for entry in range(LOSS, GROWTH + 1):
                     total[entry] *= discount
-            s = shrinks[t]
+            s, y = shrinks[t], Y[t, k]
             m = forecasts[t, k] if ridge else forecasts[t, k] * s
-            apart, from_ridge = Y[t, k] - forecasts[t, k], Y[t, k] - m
+            apart, from_ridge = y - forecasts[t, k], y - m
             total[LOSS] += apart * apart
             total[BEST] += from_ridge * from_ridge / s - growth[t, k]
-            total[LOG_DET] += math.log(s)
+            total[EXCESS] += y * y * ((s - 1.0) / s)
             total[GROWTH] += growth[t, k]
-            total[LARGEST] = larger(total[LARGEST], abs(Y[t, k]))
+            total[LARGEST] = larger(total[LARGEST], abs(y))
             loss[t, k] = total[LOSS]
             comparator[t, k] = total[BEST]
-            bound[t, k] = total[LARGEST] * total[LARGEST] * total[LOG_DET] + total[GROWTH]
-            if ridge:
-                bound[t, k] = np.nan
+            rounded = ROUNDING * total[LOSS]
+            bound[t, k] = np.nan if ridge else total[EXCESS] + total[GROWTH] + rounded
 
 
 @hot
-def awv_certified_rounds(Z, Y, r, factor, setting, work, ridge, discount, totals, out, proof):
-    """Play rounds as awv_rounds does, then certify them; out has zeros as growth too."""
-    played, status = awv_rounds(Z, Y, r, factor, setting, work, ridge, out[:3])
+def awv_certified_rounds(Z, Y, r, factor, setting, work, ridge, own, discount, totals, out, proof):
+    """Play rounds as awv_rounds does, then certify them; growth is zeros if own = r."""
+    played, status = awv_rounds(Z, Y, r, factor, setting, work, ridge, own, out)
     if status == DONE:
         certify(Y, out[0], out[2], out[3], discount, totals, proof)
     return played, status

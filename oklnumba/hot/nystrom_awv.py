@@ -210,8 +210,8 @@ def nystrom_awv_rounds(rows, Y, lam, factor, setting, work, ridge, out):
             growths += 1
         width = (larger(rank, 1) + LANES - 1) // LANES * LANES
         played, status = awv_rounds(
-            Z[t:stop], Y[t:stop], width, factor, setting, work, ridge,
-            (forecasts[t:stop], ridge_forecasts[t:stop], shrinks[t:stop]),
+            Z[t:stop], Y[t:stop], width, factor, setting, work, ridge, width,
+            (forecasts[t:stop], ridge_forecasts[t:stop], shrinks[t:stop], growth[t:stop]),
         )  # fmt: skip
         if status != DONE:
             return t + played, status

@@ -81,7 +81,7 @@ class KernelAWV(Learner):
     }  # fmt: skip
     _UNBOUNDED = frozenset({"totals"})
     _REMEDY = REMEDY
-    _certified = _several = True
+    _certified, _several = 3, True
     _run_rows, _block_rows = 1024, cholesky.BLOCK
     _forecaster = "awv"
 
@@ -125,7 +125,7 @@ class KernelAWV(Learner):
             self._raise_status(NOT_FINITE, int(np.argmin(finite)))
         trace.sizes[:] = np.arange(t + 1, t + b + 1)
         growth = np.zeros(Y.shape)  # the space does not grow
-        proof = tuple([part.reshape(Y.shape) for part in trace[2:]])
+        proof = tuple([part.reshape(Y.shape) for part in trace[2:5]])
         hot.certify(Y, forecasts, shrinks, growth, 1.0, self._totals, proof)
         self._played = self._counts[ATOMS] = t + b
 
@@ -190,7 +190,7 @@ class FeatureRidge(Learner):
     _PADDED = frozenset({"U"})
     _UNBOUNDED = frozenset({"totals"})
     _REMEDY = REMEDY
-    _certified = _several = _in_threads = True
+    _certified, _several, _in_threads = 3, True, True
     _block_rows = BLOCK_ROWS
 
     @property
@@ -226,8 +226,8 @@ class FeatureRidge(Learner):
     def _round_arguments(self, trace: Trace) -> tuple:
         """Return the arguments of awv_certified_rounds after the labels."""
         out = trace.predictions.reshape(-1, self._outputs), *self._rounds_room
-        proof = tuple([part.reshape(-1, self._outputs) for part in trace[2:]])
-        return *self._setting, self._hyper.discount, self._totals, out, proof
+        proof = tuple([part.reshape(-1, self._outputs) for part in trace[2:5]])
+        return *self._setting, self._setting[0], self._hyper.discount, self._totals, out, proof
 
     def _single_arguments(self, single: SingleRound) -> tuple[tuple, tuple]:
         """Return the arguments of single rounds: of forecasts, and of rounds. Made once."""

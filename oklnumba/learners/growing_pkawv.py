@@ -13,7 +13,7 @@ from oklnumba.core.checks import shown
 from oklnumba.core.health import Part
 from oklnumba.core.params import checked, choice, clone, count, discount_factor, positive
 from oklnumba.core.state import BLOCK_ROWS
-from oklnumba.hot.awv import BEST, GROWTH, LARGEST, LOG_DET, LOSS
+from oklnumba.hot.awv import BEST, EXCESS, GROWTH, LARGEST, LOSS
 from oklnumba.hot.primitives.jit import ATOMS
 from oklnumba.learners.awv import FORECASTERS, PKAWV, REMEDY
 from oklnumba.learners.base.learner import Learner, Trace
@@ -79,7 +79,7 @@ class GrowingPKAWV(Learner):
 
     _STATE = {"counts": ("counts",), "past": (PAST, "d"), "labels": ("outputs", PAST)}
     _REMEDY = REMEDY
-    _certified = _several = _in_threads = True
+    _certified, _several, _in_threads = 3, True, True
     _block_rows = BLOCK_ROWS
 
     features: TaylorFeatures = checked(_check_taylor)
@@ -150,7 +150,7 @@ class GrowingPKAWV(Learner):
         # Its totals are those of a run of its own; only the best function's loss is also ours.
         totals, old = grown._totals, self._inner._totals
         gain = old[:, BEST] - totals[:, BEST]
-        for entry in (LOSS, LOG_DET, LARGEST):
+        for entry in (LOSS, EXCESS, LARGEST):
             totals[:, entry] = old[:, entry]
         totals[:, GROWTH] = old[:, GROWTH] + gain
         last.comparator.reshape(-1)[:] = totals[:, BEST]

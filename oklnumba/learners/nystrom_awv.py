@@ -120,7 +120,7 @@ class NystromAWV(Learner):
     _COINS = ("coins",)
     _SHARES_ROOM = {RANK: ATOMS}
     _REMEDY = REMEDY
-    _certified = _several = _in_threads = True
+    _certified, _several, _in_threads = 3, True, True
     _block_rows = BLOCK_ROWS
 
     kernel: Kernel = kernel_field()
@@ -195,7 +195,7 @@ class NystromAWV(Learner):
         out = forecasts, *self._rounds_room, trace.sizes
         self._play_rounds(n, lambda first: self._play_from(first, X, Y, coins, out))
         _, shrinks, growth = self._rounds_room
-        proof = tuple([part.reshape(Y.shape) for part in trace[2:]])
+        proof = tuple([part.reshape(Y.shape) for part in trace[2:5]])
         certify(Y, forecasts, shrinks, growth, self._hyper.discount, self._totals, proof)
 
     def _play_from(

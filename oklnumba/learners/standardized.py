@@ -69,6 +69,9 @@ class Standardized(Learner):
         space = self._inner._space()
         return space and f"{space}, of standardised inputs"
 
+    def _member(self) -> str | list[str] | None:
+        return self._inner._member()
+
     def _loss(self) -> losses.Loss:
         return self._inner._loss()
 

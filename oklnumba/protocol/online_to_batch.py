@@ -95,6 +95,9 @@ class OnlineToBatch(Learner):
     def _space(self) -> str | None:
         return self._learner._space() if self._learner else None
 
+    def _member(self) -> str | list[str] | None:
+        return self._learner._member() if self._learner else None
+
     def _as_labels(self, y: Any, n: int, signs: bool = False) -> np.ndarray:
         return self._in_force.learner._as_labels(y, n, signs)
 
@@ -196,6 +199,8 @@ class OnlineToBatch(Learner):
         -------
         A bound that looks at the stream, as ``theory.pomdr_bound`` does, holds in the mean over
         streams: Theorem 3 has E[A_T]. The theorem promises no excess risk with high probability.
+        Its second bound, of runs with removals, needs ``budget`` in ``theory.pomdr_bound``: the
+        printed one is for a learning rate that looks ahead (errata 62).
 
         Examples
         --------

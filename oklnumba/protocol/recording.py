@@ -139,6 +139,7 @@ class Recorder:
             "loss": self.loss.name,
             "learner": repr(self.learner),
             "space": self.learner._space() if self.rounds else None,
+            "member": self.learner._member() if self.rounds else None,
             "outputs": self.learner._output_names,
             "record": self.record,
             "rounds": self.rounds,

@@ -37,10 +37,16 @@ class Certificate(NamedTuple):
     regret : ndarray of shape (n,)
         loss - comparator.
     bound : ndarray of shape (n,)
-        max |y|^2 log det(A / lam) so far (pkawv Proposition 1), plus what growth of the space took
-        off the comparator; NaN for ridge forecasts, for which no such bound holds.
+        sum_t y_t^2 z_t' A_t^-1 z_t, which is what the proof of pkawv Proposition 1 takes up to its
+        max |y|^2 log det(A / lam), plus what growth of the space took off the comparator; NaN for
+        ridge forecasts, for which no such bound holds.
     space : str
         The space after the last round, with the discount if there is one.
+    guaranteed : ndarray of shape (n,)
+        The loss that cannot be exceeded: comparator + bound, the least of all members.
+    member : str, list of str, or None
+        Where a learner has several: the one with the least comparator after the last round, which
+        is the one shown, of each output.
     """
 
     loss: np.ndarray
@@ -48,6 +54,8 @@ class Certificate(NamedTuple):
     regret: np.ndarray
     bound: np.ndarray
     space: str
+    guaranteed: np.ndarray
+    member: str | list[str] | None
 
     def __repr__(self) -> str:
         n = len(self.loss)
@@ -55,12 +63,16 @@ class Certificate(NamedTuple):
             return "Certificate(0 rounds)"
         last = [", ".join(f"{v:.4g}" for v in np.ravel(a[-1:])) for a in (self.regret, self.bound)]
         return (
-            f"Certificate({n} rounds against the best function of {self.space}: "
+            f"Certificate({n} rounds against the best function of {self._name_space()}: "
             f"regret {last[0]}, bound {last[1]})"
         )
 
+    def _name_space(self) -> str:
+        return f"{self.space} ({self.member})" if isinstance(self.member, str) else self.space
+
     def _repr_html_(self) -> str:
-        return table("certificate", {"rounds": len(self.loss), "space": self.space} | self._last())
+        rows = {"rounds": len(self.loss), "space": self._name_space()}
+        return table("certificate", rows | self._last())
 
     def _last(self) -> dict[str, float]:
         """Return the regret and its bound after the last round, those of all outputs added up."""
@@ -120,10 +132,12 @@ class Run:
         self.learner = meta["learner"]
         self.certificate = None
         if "comparator" in arrays:
-            loss, comparator = arrays["loss"], arrays["comparator"]
+            loss, comparator, bound = (arrays[name] for name in ("loss", "comparator", "bound"))
+            guaranteed = arrays.get("guaranteed", comparator + bound)
             self.certificate = Certificate(
-                loss, comparator, loss - comparator, arrays["bound"], meta["space"]
-            )
+                loss, comparator, loss - comparator, bound, meta["space"], guaranteed,
+                meta["member"],
+            )  # fmt: skip
 
     @cached_property
     def recorded(self) -> np.ndarray:

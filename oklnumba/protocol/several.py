@@ -68,6 +68,9 @@ class Several(Learner):
     def _space(self) -> str | None:
         return self._learners[0]._space() if self._learners else None
 
+    def _member(self) -> str | list[str] | None:
+        return self._learners[0]._member() if self._together else None
+
     def _column(self, labels: np.ndarray, k: int) -> np.ndarray:
         """Return the labels of output k, (n,)."""
         raise NotImplementedError
@@ -89,7 +92,7 @@ class Several(Learner):
 
     def _trace(self, n: int) -> Trace:
         shape = n, self._outputs or self._count_outputs()  # columns, even for one output
-        proof = [np.empty(shape) if self._certified else None for _ in range(3)]
+        proof = [np.empty(shape) for _ in range(self._certified)]
         return Trace(np.empty(shape), np.empty(n, dtype=np.int64), *proof)
 
     def _count_outputs(self) -> int:
@@ -146,7 +149,7 @@ class Several(Learner):
             unpack_learner(f"learner{k}", one, state)
 
 
-NUMBERS = "predictions", "loss", "comparator", "bound"  # of a Trace: those with K columns
+NUMBERS = "predictions", "loss", "comparator", "bound", "guaranteed"  # of a Trace, (n, K)
 
 
 class ZeroOne(NamedTuple):

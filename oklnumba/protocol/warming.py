@@ -14,12 +14,12 @@ import numpy as np
 from oklnumba.components import losses
 from oklnumba.components.features import FourierFeatures, NystromFeatures, TaylorFeatures
 from oklnumba.components.kernels import Gaussian
-from oklnumba.core.checks import require_flag
+from oklnumba.core.checks import level_of_caller, require_flag
 from oklnumba.core.display import Bar
 from oklnumba.core.params import Params, clone, describe, find_class
 from oklnumba.hot.primitives.jit import cache_folder
 from oklnumba.learners.awv import PKAWV
-from oklnumba.learners.base.learner import Learner, level_of_caller
+from oklnumba.learners.base.learner import Learner
 from oklnumba.learners.first_order import OGD
 from oklnumba.protocol.run import run
 from oklnumba.protocol.several import MultiOutput, OneVsRest

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -11,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from oklnumba.components import losses
 from oklnumba.core import checks, inputs
+from oklnumba.core.checks import level_of_caller
 from oklnumba.core.display import brief
 from oklnumba.theory.arguments import checked
 from oklnumba.theory.certified import choose_features, conjugate_gradients, solve_on_features
@@ -21,6 +23,7 @@ EXACT_ROUNDS = 20_000  # with one factor: a kernel matrix of 3.2 GB
 EVERY_ROUND = 2_000  # most rounds for regret after each one, in other losses than the squared one
 COLUMNS = 64  # rounds whose residuals are solved for together
 SHARE = 1e-4  # of the objective: the width of the interval at which a long stream's solver stops
+WIDE = 0.1  # of the objective: the width of an interval from which on there is a warning
 
 
 class RegretCurve(NamedTuple):
@@ -78,7 +81,8 @@ class Hindsight:
     features : Features, optional
         For solving without a kernel matrix. The functions are still those of the whole RKHS; the
         better the features approximate the kernel, the fewer the steps and the narrower the
-        interval. None: a KORS dictionary, for streams of more than EXACT_ROUNDS.
+        interval; one wider than a tenth of its objective gives a warning. None: a KORS dictionary,
+        for streams of more than EXACT_ROUNDS.
 
     Examples
     --------
@@ -102,6 +106,7 @@ class Hindsight:
         self._known: dict[int, tuple[float, ...]] = {}  # round: loss, objective, lower, upper
         self._last: Any = None  # the comparator of the whole stream
         self._minima: np.ndarray | None = None
+        self._warned = False
         if features is None and len(X) > EXACT_ROUNDS:
             features = choose_features(kernel, X, lam)
         self._features = features
@@ -185,6 +190,21 @@ class Hindsight:
             self._known[t] = best.loss, value, best.lower, best.upper
             if t == self.rounds:
                 self._last = best
+            self._warn_of_width(t, best)
+
+    def _warn_of_width(self, t: int, best: Comparator) -> None:
+        """Warn, once, of an interval that says little."""
+        width = best.upper - best.lower
+        if self._warned or not width > WIDE * best.upper:
+            return
+        self._warned = True
+        warnings.warn(
+            f"after round {t} the best function's objective is known to "
+            f"{100 * width / best.upper:.0f} % only, and so is the regret; pass features that hold "
+            "more of the kernel, leave them out, or raise lam",
+            UserWarning,
+            stacklevel=level_of_caller(),
+        )
 
     def _solve_on_features(self, at: list[int]) -> Iterator[Comparator]:
         for t in at:

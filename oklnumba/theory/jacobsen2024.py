@@ -82,15 +82,14 @@ class _Factor:
         self.Z = aligned_zeros(1, room)
         self.U, self.inv_d, self.c = np.eye(room), np.full(room, 1.0 / lam), np.zeros((1, room))
         self.work = sweep_workspace(self.U)
-        self.out = np.empty((1, 1)), np.empty((1, 1)), np.empty(1)
+        self.out = np.empty((1, 1)), np.empty((1, 1)), np.empty(1), np.empty((1, 1))
 
     def play(self, z: np.ndarray, label: float) -> float:
         """Play a round and return its shrink 1 + z' A^-1 z."""
         self.Z[0, : self.r] = z
         Y, factor = np.array([[label]]), (self.U, self.inv_d, self.c)
-        _, status = awv_rounds(
-            self.Z, Y, self.Z.shape[1], factor, NO_DISCOUNT, self.work, 0.0, self.out
-        )
+        room = self.Z.shape[1]
+        _, status = awv_rounds(self.Z, Y, room, factor, NO_DISCOUNT, self.work, 0.0, room, self.out)
         if status:
             raise FloatingPointError("a forecast is not finite; raise lam, or scale Z and y")
         return float(self.out[2][0])

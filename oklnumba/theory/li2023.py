@@ -36,8 +36,9 @@ def pomdr_bound(
 
     Remarks
     -------
-    The last term, linear in T / B, is missing in the paper; there are streams whose regret exceeds
-    the bound without it (errata 62). ``pomdr_data_bound`` is sharper, and needs a run.
+    The last term, linear in T / B, is not in the paper, whose learning rate looks ahead; with what
+    POMDR has in its place, 3 D, some streams need it (errata 62). ``pomdr_data_bound`` is sharper,
+    and needs a run.
 
     Examples
     --------
@@ -78,7 +79,8 @@ def pomdr_data_bound(
     Remarks
     -------
     Errata 28 (the 3 D), 39 (U sqrt(D / 3) of the 1 + 1 / sqrt(3); the rest is what ALD leaves out)
-    and 62: the paper's last term, 3 U sqrt(2 T S / B), has no 3 D for the rates after removals.
+    and 62: the paper's last term, 3 U sqrt(2 T S / B), has no 3 D for the rates after removals,
+    which look ahead there.
 
     Examples
     --------

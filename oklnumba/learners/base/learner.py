@@ -25,7 +25,6 @@ from __future__ import annotations
 import copy
 import math
 import os
-import sys
 import warnings
 from collections.abc import Callable
 from functools import cached_property
@@ -38,6 +37,7 @@ from oklnumba.components import losses
 from oklnumba.components.features import Features
 from oklnumba.components.kernels import Kernel
 from oklnumba.core import inputs
+from oklnumba.core.checks import level_of_caller
 from oklnumba.core.files import read_npz, refuse_damage, write_npz
 from oklnumba.core.guard import locked
 from oklnumba.core.health import NO_MATRIX, Health, Part, warn_of
@@ -65,28 +65,22 @@ def empty_per_round(n: int, outputs: int) -> np.ndarray:
 
 
 class Trace(NamedTuple):
-    """What rounds leave behind, one entry each; the last three only for certified learners.
+    """What rounds leave behind, one entry each; ``loss`` to ``bound`` only for certified learners.
 
-    A learner that plays K > 1 labels a round has (n, K) numbers of each kind but the sizes.
+    ``guaranteed``, where members have certificates, is the least comparator + bound. A learner that
+    plays K > 1 labels a round has (n, K) numbers of each kind but the sizes.
     """
 
     predictions: np.ndarray
     sizes: np.ndarray
-    loss: np.ndarray | None
-    comparator: np.ndarray | None
-    bound: np.ndarray | None
+    loss: np.ndarray | None = None
+    comparator: np.ndarray | None = None
+    bound: np.ndarray | None = None
+    guaranteed: np.ndarray | None = None
 
     def rows(self, start: int, stop: int) -> Trace:
         """Return the part of some rounds (views)."""
         return Trace(*(None if a is None else a[start:stop] for a in self))
-
-
-def level_of_caller() -> int:
-    """Return the ``stacklevel`` with which a warning points at the first frame outside oklnumba."""
-    frame, level = sys._getframe(1), 1
-    while frame.f_back and frame.f_globals.get("__name__", "").startswith("oklnumba."):
-        frame, level = frame.f_back, level + 1
-    return level
 
 
 class Learner(State, Params):
@@ -103,7 +97,7 @@ class Learner(State, Params):
     _fixed_loss = "squared"  # of learners without a hyper-parameter ``loss``
     _several = False  # whether it can play several labels a round
     _in_threads = False  # whether its rounds are compiled throughout, without BLAS
-    _certified = False  # whether rounds come with a certificate
+    _certified = 0  # arrays of its certificate: 3, of several members 4 (Trace)
     _run_rows = PLAY_ROWS  # rounds between two looks at the clock
     _block_rows = PLAY_ROWS  # most rounds in one call of ``_play`` or ``_forecast``
     _can_be_member = True  # whether it can play within another learner
@@ -266,6 +260,10 @@ class Learner(State, Params):
         """Return the space of the certificate now; None for learners without one."""
         return None
 
+    def _member(self) -> str | list[str] | None:
+        """Return the member, of each output, whose comparator the certificate shows now."""
+        return None
+
     def _matrices(self) -> list[Part]:
         """Return the parts of its matrices, for ``health``; called after some data only."""
         return [NO_MATRIX]
@@ -356,7 +354,7 @@ class Learner(State, Params):
     def _trace(self, n: int) -> Trace:
         """Return room for what n rounds leave behind."""
         shape = n if self._outputs == 1 else (n, self._outputs)
-        proof = [np.empty(shape) if self._certified else None for _ in range(3)]
+        proof = [np.empty(shape) for _ in range(self._certified)]
         return Trace(np.empty(shape), np.empty(n, dtype=np.int64), *proof)
 
     def _keep_single(self) -> SingleRound | None:

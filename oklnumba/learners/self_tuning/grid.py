@@ -31,6 +31,7 @@ from oklnumba.hot.self_tuning import (
 from oklnumba.learners.awv import TOTALS
 from oklnumba.learners.base.expansion import measure_span
 
+CHOSEN = 2  # entry of a SpanMap's counts: rank of the span when it was chosen
 ROWS = 512  # rounds whose coordinates and forecasts are kept at a time
 # KORS of all dictionaries: alpha, beta, eps, by leverage, unlisted weights (joining_probability).
 RULE = 0.1, 1.0, 0.5, 0.0, 0.0
@@ -93,7 +94,7 @@ class LinearMap(State):
     size = 0
 
     def __init__(self, d: int):
-        self.columns = d + 1
+        self.columns = self.lasting = d + 1
         self.room = round_up_to_vector(d + 1)
 
     def write(self, X: np.ndarray, learn: bool, out: tuple) -> None:
@@ -114,7 +115,8 @@ class LinearMap(State):
 class SpanMap(State):
     """Coordinates in the span of a dictionary by KORS of bounded size, after a 1.
 
-    A point that joins adds its direction from the next round on.
+    A point that joins in the midst of rounds adds its direction from the next round on. As that
+    coordinate is 0 before, only the ``lasting`` ones are functions of the input.
     """
 
     _STATE = {
@@ -129,7 +131,7 @@ class SpanMap(State):
         self.kernel, self._kernel = kernel, kernel._code()
         self._budget = budget
         self._coins = Coins(seed)
-        self._make_state(d=d, counts=2)
+        self._make_state(d=d, counts=3)
         self._reserve({ATOMS: budget})
         self.room = round_up_to_vector(budget + 1)
 
@@ -142,6 +144,11 @@ class SpanMap(State):
     def columns(self) -> int:
         """Coordinates: the 1, and the rank of the span."""
         return 1 + int(self._counts[RANK])
+
+    @property
+    def lasting(self) -> int:
+        """Coordinates that were there from the first round on."""
+        return 1 + int(self._counts[CHOSEN])
 
     def _choose_room(self, axis: int, least: int) -> int:
         return pad_row_length(round_up_to_vector(least))
@@ -184,6 +191,7 @@ class SpanMap(State):
             self.write(X, True, out)
         else:
             self._coins.take(len(X))  # as if it had looked at them
+        self._counts[CHOSEN] = self._counts[RANK]
 
     def measure(self, functions: list[np.ndarray], scales: list[float]) -> list[Part]:
         """Return the part of the span's matrix; functions : in its coordinates."""
@@ -211,14 +219,15 @@ class Factor(State):
         self._arguments = factor, setting.inverses, sweep_workspace(self._U), 0.0
 
     def play(
-        self, Z: np.ndarray, Y: np.ndarray, r: int, out: tuple, proof: tuple
+        self, Z: np.ndarray, Y: np.ndarray, r: int, own: int, out: tuple, proof: tuple
     ) -> tuple[int, int]:
-        """Play rounds on coordinates; return (rounds, status).
+        """Play rounds on r coordinates, ``own`` of them for the comparator.
 
-        ``out`` and ``proof`` as in awv_certified_rounds: of the AWV forecasts.
+        Returns (rounds, status). ``out`` and ``proof`` as in awv_certified_rounds: of the AWV
+        forecasts.
         """
         return awv_certified_rounds(
-            Z, Y, r, *self._arguments, self._discount, self._totals, out, proof
+            Z, Y, r, *self._arguments, own, self._discount, self._totals, out, proof
         )
 
     def forecast(self, Z: np.ndarray, r: int, out: tuple) -> None:
@@ -290,8 +299,7 @@ class Group:
         self._members = [i for i in range(count) if i not in fading]
         self._shrinks = np.zeros((len(settings), ROWS))
         self._proofs = np.zeros((len(settings), 3, ROWS, outputs))
-        # What a growing space takes off: nothing, for a new coordinate is 0 in all rounds before.
-        self._growth = np.zeros((ROWS, outputs))
+        self._growth = np.zeros((ROWS, outputs))  # what late coordinates take off the comparator
         self._Z = aligned_zeros(ROWS, room)
         self._columns = np.zeros(ROWS, dtype=np.int64)
         self.sizes = np.zeros(ROWS, dtype=np.int64)
@@ -311,11 +319,13 @@ class Group:
         """Write the forecasts of up to ROWS rounds, then learn them."""
         n = len(X)
         self.map.write(X, learn, (self._Z, self._columns, self.sizes))
+        self._growth[:n] = 0.0
         for start, stop, r in self._stretches(n):
+            own = min(self.map.lasting, r)
             for i, factor in enumerate(self.factors):
                 out = *self._out(i, start, stop), self._growth[start:stop]
                 proof = tuple(part[start:stop] for part in self._proofs[i])
-                ended = factor.play(self._Z[start:stop], Y[start:stop], r, out, proof)
+                ended = factor.play(self._Z[start:stop], Y[start:stop], r, own, out, proof)
                 require_done(ended, start)
         for one, out in zip(self.first_order, self.forecasts[2 * len(self.factors) :], strict=True):
             one.play(self._Z[:n], self._columns[:n], Y, out[:n])

@@ -105,8 +105,8 @@ class Layers(State):
             sides = np.empty_like(Y), stacked[j], np.empty(n), growth[:n]
             require_done(
                 awv_certified_rounds(
-                    self._Z[:n], Y, *arguments, STACKS[j].discount, totals, sides,
-                    tuple(proof[:, :n]),
+                    self._Z[:n], Y, *arguments, arguments[0], STACKS[j].discount, totals,
+                    sides, tuple(proof[:, :n]),
                 )
             )  # fmt: skip
         P, weights = self._stack(F, first, stacked, B), np.empty(self._heights)

@@ -96,13 +96,15 @@ class Stage(State):
 
     ``loss`` and ``losses`` are the sums of the aggregate and of the members in the rounds that this
     stage has played, replayed rounds included. ``before`` and ``losses_before`` correct them to
-    the losses of the forecasts that were given at the time.
+    the losses of the forecasts that were given at the time. ``best`` is the certified member with
+    the least comparator.
     """
 
     _STATE = {
         "last": ("outputs",), "loss": ("outputs",), "losses": ("outputs", "experts"),
-        "before": ("outputs",), "losses_before": ("outputs", "experts"),
+        "before": ("outputs",), "losses_before": ("outputs", "experts"), "best": ("outputs",),
     }  # fmt: skip
+    _INTEGERS = frozenset({"best"})
 
     def __init__(self, scales: Scales, budget: int, seed: list[int]):
         self.scales = scales
@@ -167,11 +169,14 @@ class Stage(State):
         loss = np.add.accumulate(np.append(self._loss[k], (forecasts - y) ** 2))
         losses = np.vstack([self._losses[k], (F - y[:, None]) ** 2])
         self._loss[k], self._losses[k] = loss[-1], np.add.accumulate(losses)[-1]
-        best = np.argmin(proofs[:, 1] + proofs[:, 2], axis=0)
-        rounds = np.arange(len(y))
         trace.loss[:, k] = loss[1:] + self._before[k]
-        trace.comparator[:, k] = proofs[best, 1, rounds]
-        trace.bound[:, k] = proofs[best, 2, rounds] + excess + self._before[k]
+        _, comparators, bounds = proofs.transpose(1, 0, 2)
+        bounds = bounds + excess + self._before[k]
+        best, rounds = comparators.argmin(axis=0), np.arange(len(y))
+        self._best[k] = best[-1]
+        trace.comparator[:, k] = comparators[best, rounds]
+        trace.bound[:, k] = bounds[best, rounds]
+        trace.guaranteed[:, k] = (comparators + bounds).min(axis=0)
 
     def forecast(self, X: np.ndarray, out: np.ndarray) -> None:
         """Write the forecasts of single rounds, X standardised, up to ROWS; out : (n, K)."""
@@ -249,13 +254,16 @@ class SelfTuning(Learner):
     the variance of the noise learned, and ML-Poly (Gaillard, Stoltz and van Erven 2014), which also
     weighs two of these and the regressions on top. Ridge on forecasts is stacking (Breiman 1996),
     online: on what each adds to the last label, over the largest label, lam = 10, without
-    forgetting and with a half-life of 500 rounds. A point that joins a dictionary adds a direction,
-    whose coordinate is 0 in the rounds before. Labels count from their middle in the past at the
-    last restart, labels -1 and +1 from 0.
+    forgetting and with a half-life of 500 rounds. A point that joins a dictionary between restarts
+    adds a direction, whose coordinate is 0 in the rounds before. Labels count from their middle in
+    the past at the last restart, labels -1 and +1 from 0.
 
-    The certificate is against the best penalised function of each member that forgets nothing, in
-    its own space, at once: ``comparator`` and ``bound`` of a round are those of the member whose
-    sum is least. The bound is the member's (pkawv Proposition 1), plus ``theory.experts_bound`` and
+    The certificate is against the best penalised function of all members that forget nothing, each
+    in its own space: ``member`` is the one with the least comparator, ``bound`` what holds for it,
+    and ``guaranteed`` the least comparator + bound of all. The spaces are those of the last
+    restart: later atoms serve the forecasts, but functions with a coordinate that is 0 before some
+    round are no functions of x, so the comparator does without them, and the bound counts what they
+    gained. The bound is the member's (pkawv Proposition 1), plus ``theory.experts_bound`` and
     ``theory.mlpoly_bound`` of the two layers, plus what the rounds before the last restart cost
     more than their replay.
 
@@ -274,7 +282,7 @@ class SelfTuning(Learner):
 
     _STATE = {"counts": ("counts",), "inputs": (PAST, "d"), "labels": (PAST, "outputs")}
     _REMEDY = "scale the labels"
-    _certified = _several = True
+    _certified, _several = 4, True
     _run_rows = 2048
     _block_rows = ROWS
 
@@ -329,7 +337,13 @@ class SelfTuning(Learner):
         return values if self._outputs > 1 else values[0]
 
     def _space(self) -> str:
-        return "the span of one of its dictionaries or of the inputs"
+        restart = max(end for end in (0, *RESTARTS) if end <= self._played)
+        return f"the space that a member got in round {restart}"
+
+    def _member(self) -> str | list[str]:
+        certified = [m for m in self._stage.members if m.forecaster == "awv"]
+        names = [str(certified[i]) for i in self._stage._best]
+        return names if self._outputs > 1 else names[0]
 
     def _start(self, d: int) -> None:
         self._make_state(counts=1, d=d, outputs=self._outputs)
@@ -377,7 +391,7 @@ class SelfTuning(Learner):
             for block in blocks:
                 stage.choose(points[block])
             for block in blocks:
-                trace = Trace(*np.empty((5, *labels[block].shape)))
+                trace = Trace(*np.empty((6, *labels[block].shape)))
                 stage.play(points[block], labels[block], False, trace)
         except Trouble as trouble:
             raise Trouble(trouble.args[0], -1) from None  # in the last round played
