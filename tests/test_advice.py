@@ -234,7 +234,7 @@ def test_labels_as_advised_work():
     mapped = okl.run(okl.KernelAWV(okl.Gaussian()), X, 2 * y - 1)
     assert mapped.mistake_rate < 0.3
     pytest.importorskip("sklearn")
-    model = okl.interop.OnlineClassifier(okl.KernelAWV(okl.Gaussian())).fit(X, y)
+    model = okl.interop.OnlineClassifier(okl.KernelAWV(okl.Gaussian()), shuffle=False).fit(X, y)
     np.testing.assert_array_equal(model.run_.mistakes, mapped.mistakes)
 
 
@@ -251,6 +251,32 @@ def test_a_regressor_on_classes_names_the_classifier():
 
 def test_labels_sorted_by_class_are_seen_too():
     X, y = stream(okl.KernelAWV(okl.Gaussian()), 300)
-    assert (
-        len(warnings_of(lambda: okl.run(okl.KernelAWV(okl.Gaussian()), X, np.sort(y > 0.0)))) == 1
+    zeros = int((y <= 0.0).sum())
+    blocks, binary = warnings_of(
+        lambda: okl.run(okl.KernelAWV(okl.Gaussian()), X, np.sort(y > 0.0))
     )
+    longest = (0, zeros - 1) if zeros >= 150 else (zeros, 299)
+    assert f"rows {longest[0]} to {longest[1]} of 300 all have the same label" in blocks
+    assert "0 and 1" in binary
+
+
+@pytest.mark.parametrize("how", ["signs", "classes", "rare", "constant", "numbers", "short"])
+def test_blocks_of_labels_that_chance_has_give_no_warning(how):
+    rng = np.random.default_rng(0)
+    n = 40 if how == "short" else 2000
+    X = rng.uniform(-1, 1, (n, 2))
+    y = {
+        "signs": rng.choice([-1.0, 1.0], n), "classes": rng.integers(0, 5, n),
+        "rare": np.where(rng.random(n) < 0.002, 1.0, -1.0), "constant": np.ones(n),
+        "numbers": rng.standard_normal(n), "short": np.sort(rng.choice([-1.0, 1.0], n)),
+    }[how]  # fmt: skip
+    learner = okl.LinearAWV()
+    if how == "classes":
+        learner = okl.OneVsRest(learner, range(5))
+    assert warnings_of(lambda: okl.run(learner, X, y)) == []
+    if how == "classes":
+        found = warnings_of(
+            lambda: okl.run(okl.OneVsRest(okl.LinearAWV(), range(5)), X, np.sort(y))
+        )
+        assert len(found) == 1 and "shuffle" in found[0]
+        assert warnings_of(lambda: okl.run(learner, X, np.sort(y))) == []  # not its first rounds

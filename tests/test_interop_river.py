@@ -193,9 +193,10 @@ def test_probabilities(loss, chance):
         several.learn_one(x, name)
     P = np.array([list(model.predict_proba_one(x).values()) for x in dicts])
     forecasts = learner.partial_fit(X, signs).predict(X)
-    assert_allclose(P[:, 1], chance(forecasts), rtol=1e-12, atol=1e-15)
+    expected = np.clip(chance(forecasts), 1 / 202, 201 / 202)
+    assert_allclose(P[:, 1], expected, rtol=1e-12, atol=1e-15)
     assert_allclose(P.sum(axis=1), 1.0, rtol=1e-12)
-    assert (P == 0.0).any() or loss != "squared"  # forecasts leave [-1, 1]
+    assert P.min() == pytest.approx(1 / 202) or loss != "squared"  # forecasts leave [-1, 1]
     for x in dicts:
         found = several.predict_proba_one(x)
         assert min(found.values()) >= 0.0 and sum(found.values()) == pytest.approx(1.0)
@@ -206,13 +207,16 @@ def test_probabilities(loss, chance):
 def test_probabilities_of_scores_of_any_size(loss):
     scores = np.random.default_rng(0).normal(size=(60, 4))
     scores *= 10.0 ** np.arange(-30, 90, 2)[:, None]
-    P = compute_probabilities(loss, scores)
+    P = compute_probabilities(loss, scores, 10**15)
     assert_allclose(P.sum(axis=1), 1.0, rtol=1e-12)
     assert (P >= 0.0).all() and (P[np.arange(60), scores.argmax(axis=1)] == P.max(axis=1)).all()
-    assert_allclose(compute_probabilities(loss, np.full((1, 4), -1e90)), 0.25, rtol=1e-12)
-    P = compute_probabilities("squared", scores[:, :2])
+    assert_allclose(compute_probabilities(loss, np.full((1, 4), -1e90), 9), 0.25, rtol=1e-12)
+    P = compute_probabilities("squared", scores[:, :2], 10**15)
     half = (scores[:, 0] - scores[:, 1]) / 4
-    assert_allclose(P[:, 0], np.clip(0.5 + half, 0.0, 1.0), rtol=1e-12, atol=1e-15)
+    assert_allclose(P[:, 0], np.clip(0.5 + half, 0.0, 1.0), rtol=1e-12, atol=2e-15)
+    for rounds in (0, 1, 50):
+        P = compute_probabilities(loss, scores, rounds)
+        assert_allclose(P.min(), 1 / (max(rounds, 1) + 4), rtol=1e-12)
 
 
 def test_losses_without_probabilities():

@@ -6,6 +6,7 @@ import copy
 import pickle
 import subprocess
 import sys
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -383,6 +384,7 @@ def test_a_standardizer_before_our_own_estimators(labels):
     online = okl.interop.OnlineClassifier if labels == "classes" else okl.interop.OnlineRegressor
     y = np.where(Y > 0, "up", "down") if labels == "classes" else X[:, 0] * X[:, 1]
     learner = okl.PKAWV(okl.TaylorFeatures(2, sigma=3.0), lam=0.1)
+    online = partial(online, random_state=0)
     pipeline = make_pipeline(okl.Standardizer(), online(learner)).fit(raw, y)
     scaler = okl.Standardizer().fit(raw)
     alone = online(learner).fit(scaler.transform(raw), y)

@@ -1,4 +1,4 @@
-"""scikit-learn estimators over any learner: ``fit`` plays the rows once, in order."""
+"""scikit-learn estimators over any learner: ``fit`` plays the rows once."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.utils import Tags
+from sklearn.utils import Tags, check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from oklnumba.core.checks import require
+from oklnumba.core.checks import require, require_flag
 from oklnumba.core.inputs import as_classes, as_label_array, as_rows, is_frame
 from oklnumba.interop.probabilities import LOSSES, compute_probabilities
 from oklnumba.learners.base.learner import Learner, clone_learner
@@ -30,6 +30,11 @@ class OnlineEstimator(BaseEstimator):
     """
 
     learner: Learner | None
+
+    def __init__(
+        self, learner: Learner | None = None, shuffle: bool = True, random_state: Any = None
+    ):
+        self.learner, self.shuffle, self.random_state = learner, shuffle, random_state
 
     def set_params(self, **params: Any) -> Self:
         """Set ``learner``, or hyper-parameters of it as ``learner__name``; return self."""
@@ -81,6 +86,13 @@ class OnlineEstimator(BaseEstimator):
             vars(self).clear()
             vars(self).update(before)
             raise
+
+    def _order(self, X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the rows in the order in which ``fit`` plays them."""
+        if not require_flag("shuffle", self.shuffle):
+            return X, y
+        order = check_random_state(self.random_state).permutation(len(y))
+        return X[order], y[order]
 
     def _play(self, player: Learner, X: np.ndarray, y: np.ndarray) -> Self:
         """Play the rounds; keep the player and the run."""
@@ -137,6 +149,11 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         Gives the hyper-parameters; it is not played itself. None: ``okl.SelfTuning()``, which
         takes raw numbers and needs no tuning. In a grid search its hyper-parameters are
         ``learner__name``, nested to any depth as in ``learner__features__sigma``.
+    shuffle : bool
+        Whether ``fit`` plays the rows in random order, as is right for a table. False for a stream,
+        whose rows are in the order of time; ``partial_fit`` always keeps it.
+    random_state : int, RandomState or None
+        Of the shuffling.
 
     Attributes
     ----------
@@ -146,16 +163,18 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
     classes_ : ndarray of shape (K,)
         The classes, sorted.
     run_ : Run
-        The online protocol of ``fit``, or of the last ``partial_fit``. Each forecast was made
-        before its label was seen, so ``run_.mistake_rate`` is an honest error without a test set;
+        The online protocol of ``fit``, or of the last ``partial_fit``, its rounds in the order
+        played. Each forecast was made before its label was seen, so ``run_.mistake_rate`` is an
+        honest error without a test set (where blocks of labels are shuffled, of a shuffled table);
         ``run_.certificate`` has the regret. It does not hold the data.
     n_features_in_, feature_names_in_
         Width of X, and names of its columns if it had some.
 
     Notes
     -----
-    - The rows are played in their order, once; a fit is ``okl.run`` of a new learner, bit for bit.
-      Sort rows by time if they have one, and shuffle rows that are sorted by class.
+    - The rows are played once. With shuffle=False a fit is ``okl.run`` of a new learner, bit for
+      bit, and rows must be sorted by time: a learner that follows drift takes rows sorted by class
+      for a concept that changes (one warning names the block of equal labels).
     - Linear learners have no intercept: give X a column of ones, or use
       ``WithFeatures(TaylorFeatures(...), ...)``.
     - Sparse rows become dense block by block, never all at once.
@@ -169,18 +188,15 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
     --------
     >>> X = np.random.default_rng(0).normal(0, [1, 100], (1000, 2))
     >>> y = np.where(X[:, 0] * X[:, 1] > 0, "same sign", "other")
-    >>> model = okl.interop.OnlineClassifier().fit(X, y)
+    >>> model = okl.interop.OnlineClassifier(random_state=0).fit(X, y)
     >>> model.predict([[2, 150], [-2, 150]])
     array(['same sign', 'other'], dtype='<U9')
     >>> bool(model.run_.mistake_rate < 0.1)
     True
     """
 
-    def __init__(self, learner: Learner | None = None):
-        self.learner = learner
-
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Play the rows of X in order with a new learner; return self.
+        """Play the rows of X with a new learner; return self.
 
         Parameters
         ----------
@@ -200,7 +216,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
                     f"y has 1 class, {classes.tolist()[0]!r} in all rows, but needs two; if others "
                     "come later use partial_fit(X, y, classes=[...]) with all of them"
                 )
-            return self._play_first(player, classes, X, y)
+            return self._play_first(player, classes, *self._order(X, y))
 
     def partial_fit(self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
         """Play more rows, in order; return self.
@@ -280,19 +296,21 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         Under the logistic loss a forecast f gives ``classes_[1]`` the probability
         1 / (1 + exp(-f)); with several classes these are divided by their sum. Under the squared
         and the squared hinge loss it is (1 + f) / 2, clipped to [0, 1]; with several classes the
-        nearest point of the simplex. Other losses have no probabilities (AttributeError).
+        nearest point of the simplex. After n rounds no class has less than 1 / (n + K), which is
+        what Laplace's rule says of a class that never came: so log losses are finite. Other losses
+        have no probabilities (AttributeError).
 
         Notes
         -----
-        Under the squared loss the Brier score sum_t (p_t - 1{y_t = +1})^2 of a run is at most a
-        quarter of the run's squared loss, because clipping moves forecasts towards the labels. So
+        Under the squared loss the Brier score sum_t (p_t - 1{y_t = +1})^2 of a run, p_t clipped to
+        [0, 1], is at most a quarter of its squared loss: clipping moves forecasts to the labels. So
         regret bounds for the squared loss, divided by 4, hold for Brier scores. The same is true
         of the simplex and the sum over the classes, and of the squared hinge loss, which is at
         least the squared loss of the clipped forecast.
         """
         F = self.decision_function(X)
         scores = np.stack([-F, F], axis=1) if F.ndim == 1 else F
-        return compute_probabilities(self.learner_._loss().name, scores)
+        return compute_probabilities(self.learner_._loss().name, scores, self.learner_.rounds)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -307,6 +325,8 @@ class OnlineRegressor(RegressorMixin, OnlineEstimator):
     ----------
     learner : Learner, optional
         As in ``OnlineClassifier``, with a loss for real labels.
+    shuffle, random_state
+        As in ``OnlineClassifier``.
 
     Attributes
     ----------
@@ -325,15 +345,13 @@ class OnlineRegressor(RegressorMixin, OnlineEstimator):
     Examples
     --------
     >>> X = np.random.default_rng(0).uniform(-1, 1, (600, 2))
-    >>> model = okl.interop.OnlineRegressor(okl.PKAWV(okl.TaylorFeatures(3), lam=0.1))
+    >>> learner = okl.PKAWV(okl.TaylorFeatures(3), lam=0.1)
+    >>> model = okl.interop.OnlineRegressor(learner, shuffle=False)
     >>> model.fit(X, np.sin(2 * X[:, 0]) + X[:, 1]).predict([[0.5, 0.5]]).round(1)
     array([1.3])
     >>> print(f"regret {model.run_.certificate.regret[-1]:.1f}")
     regret 13.4
     """
-
-    def __init__(self, learner: Learner | None = None):
-        self.learner = learner
 
     def _clone_learner(self) -> Learner:
         learner = super()._clone_learner()
@@ -347,7 +365,7 @@ class OnlineRegressor(RegressorMixin, OnlineEstimator):
         return learner
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Play the rows of X in order with a new learner; return self.
+        """Play the rows of X with a new learner; return self.
 
         Parameters
         ----------
@@ -356,17 +374,21 @@ class OnlineRegressor(RegressorMixin, OnlineEstimator):
             Real labels, one or K a row.
         """
         with self._undo_on_error():
-            player = self._clone_learner()
-            X, y = self._validate(X, y, reset=True, multi_output=True, y_numeric=True)
-            return self._play(MultiOutput(player) if y.ndim == 2 else player, X, y)
+            return self._play_first(*self._order(*self._validate_both(X, y, reset=True)))
 
     def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Play more rows, in order; return self. Arguments and errors as in ``fit``."""
-        if not hasattr(self, "learner_"):
-            return self.fit(X, y)
         with self._undo_on_error():
-            X, y = self._validate(X, y, multi_output=True, y_numeric=True)
-            return self._play(self.learner_, X, y)
+            if not hasattr(self, "learner_"):
+                return self._play_first(*self._validate_both(X, y, reset=True))
+            return self._play(self.learner_, *self._validate_both(X, y))
+
+    def _validate_both(self, X: ArrayLike, y: ArrayLike, reset: bool = False) -> tuple:
+        return self._validate(X, y, reset=reset, multi_output=True, y_numeric=True)
+
+    def _play_first(self, X: np.ndarray, y: np.ndarray) -> Self:
+        player = self._clone_learner()
+        return self._play(MultiOutput(player) if y.ndim == 2 else player, X, y)
 
     def predict(self, X: ArrayLike) -> np.ndarray:
         """Return the forecasts for the rows of X, (n,) or (n, K), each on its own."""

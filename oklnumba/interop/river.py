@@ -245,8 +245,8 @@ class RiverClassifier(_Model, base.MiniBatchClassifier):
 
     Probabilities are (1 + f) / 2, clipped to [0, 1], for forecasts f under the squared and squared
     hinge loss (several classes: the nearest point of the simplex), and 1 / (1 + exp(-f)) under the
-    logistic loss (several classes: divided by their sum). Other losses have no probabilities:
-    NotImplementedError, as in river.
+    logistic loss (several classes: divided by their sum). After n rounds none of K classes has less
+    than 1 / (n + K). Other losses have no probabilities: NotImplementedError, as in river.
 
     Examples
     --------
@@ -335,7 +335,7 @@ class RiverClassifier(_Model, base.MiniBatchClassifier):
             )
         if not self._codes:
             return np.zeros((len(rows), 0))
-        return compute_probabilities(self._loss, self._score(rows))
+        return compute_probabilities(self._loss, self._score(rows), self._player.rounds)
 
     def _predict(self, rows: np.ndarray) -> list[Hashable | None]:
         """Return the classes of the largest scores, the first on ties; None before any class."""

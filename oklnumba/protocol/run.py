@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import time
+import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -14,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from oklnumba.core import checks, inputs
-from oklnumba.core.checks import shown
+from oklnumba.core.checks import level_of_caller, shown
 from oklnumba.core.display import Bar
 from oklnumba.core.guard import Presses, catch_ctrl_c
 from oklnumba.core.inputs import count_block_rows
@@ -22,6 +23,10 @@ from oklnumba.core.params import describe
 from oklnumba.learners.base.learner import FIRST_ROWS, Learner
 from oklnumba.protocol.recording import Recorder
 from oklnumba.protocol.runs import Run
+
+FEWEST_EQUAL = 30  # labels of a block that is warned of
+LONG_SHARE = 0.05  # of the rows, at least, in such a block
+CHANCE = 1e-6  # that a random order has such a block, at most
 
 
 def _is_chunked(X: Any) -> bool:
@@ -145,8 +150,9 @@ def run(
     Warns
     -----
     UserWarning
-        Before the first round, if Taylor features or a kernel do not suit the first inputs, or all
-        labels are 0 and 1, which squared loss takes for a regression.
+        Before the first round, if Taylor features or a kernel do not suit the first inputs, if all
+        labels are 0 and 1, which squared loss takes for a regression, or if a block of equal labels
+        is longer than chance allows, as in a table sorted by class.
 
     Notes
     -----
@@ -187,6 +193,8 @@ def run(
             skip = 0
             if recorder.saved:
                 recorder.adopt()
+            if not learner.rounds:
+                _warn_of_blocks(labels)
             learner._advise(part, labels)
             finished = _play_piece(recorder, part, labels, time_limit, bar, presses)
             if not finished:
@@ -236,6 +244,25 @@ def _check_arguments(
         checks.as_path(checkpoint, "checkpoint")
     if resume and checkpoint is None:
         raise ValueError("resume=True goes on from a checkpoint; name its file: checkpoint=...")
+
+
+def _warn_of_blocks(y: np.ndarray) -> None:
+    """Warn of a long block of equal labels, which random order would not have."""
+    if y.ndim != 1 or len(y) < FEWEST_EQUAL:
+        return
+    starts = np.append(0, np.flatnonzero(y[1:] != y[:-1]) + 1)
+    lengths = np.diff(np.append(starts, len(y)))
+    first, count = int(starts[lengths.argmax()]), int(lengths.max())
+    share = float(np.mean(y == y[first]))  # of this label
+    if count < max(FEWEST_EQUAL, LONG_SHARE * len(y)) or len(y) * share**count > CHANCE:
+        return
+    warnings.warn(
+        f"rows {first} to {first + count - 1} of {len(y)} all have the same label, more than by "
+        "chance; if the rows have no order in time, shuffle them: order = rng.permutation(len(y)), "
+        "X[order], y[order], or fit OnlineClassifier with shuffle=True",
+        UserWarning,
+        stacklevel=level_of_caller(),
+    )
 
 
 def _short_data(recorder: Recorder, rounds: int) -> ValueError:

@@ -123,6 +123,8 @@ class Learner(State, Params):
     def predict_one(self, x: ArrayLike) -> float:
         """Return the forecast if ``x`` came next; nothing changes. 0.0 before any data.
 
+        It is the forecast of ``okl.run`` in that round, to rounding.
+
         Parameters
         ----------
         x : array_like of shape (d,)
