@@ -574,14 +574,39 @@ def grow_inverse(P, column, corner, m):
     P[m, m] = 1.0 / schur
 
 
+def outlier_range(values, far):
+    """Median of the values, and ``far`` median distances from it, of values that differ from it."""
+    middle = np.median(values)
+    apart = abs(values - middle)
+    apart = apart[apart > 2.0**-49 * abs(middle)]
+    return middle, far * np.median(apart) if len(apart) else np.inf
+
+
+def without_outliers(column, t, far=100.0):
+    """The first t numbers, each outlier replaced by the median of the last 256 numbers.
+
+    Medians are taken after 16, 32, 64, 128, 256, 384, ... numbers, for those that follow; the first
+    256 are judged again each time.
+    """
+    times = [m for m in (16, 32, 64, *range(128, t + 1, 128)) if m <= t]
+    learned = np.array(column[:t], dtype=float)
+    for m in times:
+        middle, reach = outlier_range(column[max(m - 256, 0) : m], far)
+        first = 0 if m <= 256 else m
+        part = column[first:t]
+        learned[first:] = np.where(abs(part - middle) > reach, middle, part)
+    return learned
+
+
 def standardised(X, clip=np.inf):
-    """Each row by mean and standard deviation of the rows before it, both in exact fractions."""
+    """Each row by mean and deviation, in exact fractions, of the rows before it, no outliers."""
     out = np.zeros(X.shape)
     for j, column in enumerate(X.T):
         exact = [Fraction(float(v)) for v in column]
         for t in range(1, len(exact)):
-            mean = sum(exact[:t]) / t
-            variance = sum((v - mean) ** 2 for v in exact[:t]) / t
+            past = [Fraction(float(v)) for v in without_outliers(column, t)]
+            mean = sum(past) / t
+            variance = sum((v - mean) ** 2 for v in past) / t
             scale = float(variance) ** 0.5
             if scale <= 2.0**-49 * abs(float(mean)):
                 scale = 1.0

@@ -12,11 +12,31 @@ NUGGET = 1e-14
 def standardised(X, past):
     """X by mean and deviation of past rows, 4 + log(1 + (z - 4)) beyond 4 of these.
 
-    Constant columns are only centred.
+    Numbers beyond 100 median deviations count as the median. Constant columns are only centred.
     """
+    ranges = [naive.outlier_range(column, 100.0) for column in past.T]
+    middle, reach = np.transpose(ranges)
+    past = np.where(abs(past - middle) > reach, middle, past)
     scale = past.std(axis=0)
     Z = (X - past.mean(axis=0)) / np.where(scale > 0, scale, 1.0)
     return np.sign(Z) * np.where(abs(Z) > 4, 4 + np.log(np.maximum(abs(Z) - 3, 1)), abs(Z))
+
+
+def label_range(y, t):
+    """Low, middle and high in round t: labels beyond low and high are outliers.
+
+    More than 20 median deviations from the last 1024 and from the last 16 labels, measured after
+    16, 24, 32, ... labels; before, beyond 1e70. The middle is the median of the last 16.
+    """
+    if t < 16:
+        return -1e70, 0.0, 1e70
+    past = y[: t // 8 * 8]
+    (long, reach), (mid, near) = (naive.outlier_range(past[-k:], 20.0) for k in (1024, 16))
+    return max(-1e70, min(long - reach, mid - near)), mid, min(1e70, max(long + reach, mid + near))
+
+
+def learned_label(label, low, mid, high):
+    return label if low <= label <= high else mid
 
 
 def middle(y):
@@ -187,7 +207,10 @@ def self_tuning(X, y, restarts, budget, kernels, quick, linear, seed=0):
     kernels.append((quick[0], min(quick[1], budget), quick[2], ()))
     ends = [t for t in restarts if t <= len(X)]
     out, losses = np.zeros(len(X)), 0.0
+    came, y = y, np.array([learned_label(y[t], *label_range(y, t)) for t in range(len(y))])
     for stage, (past, stop) in enumerate(zip([0, *ends], [*ends, len(X)], strict=True)):
+        if past == restarts[0]:  # the first 16 are judged when they are replayed
+            y[:16] = [learned_label(v, *label_range(came, past - 1)) for v in came[:16]]
         S = standardised(X[:stop], X[:past]) if past else np.zeros((stop, X.shape[1]))
         offset = middle(y[:past]) if past else 0.0
         labels = y[:stop] - offset

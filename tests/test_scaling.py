@@ -55,6 +55,30 @@ def test_a_row_is_standardised_by_the_rows_before_it(clip):
 
 
 @pytest.mark.skipif(not COMPILED, reason="many rows")
+def test_outliers_do_not_scale_the_rows_after_them():
+    X = np.random.default_rng(4).standard_normal((700, 4))
+    expected = okl.Standardizer().stream(X)
+    for t in (0, 3, 15, 16, 100, 255, 256, 400, 699):
+        wild = X.copy()
+        wild[t] = 99_999.0, -1e3, 1e9, 1e140
+        got = okl.Standardizer().stream(wild)
+        rest = np.arange(len(X)) > max(t, 100)  # one row of 100 counts as the median
+        assert np.abs(got - expected)[rest].max(initial=0.0) < 0.2
+        learned = np.transpose([naive.without_outliers(column, 700) for column in wild.T])
+        scaler = okl.Standardizer().partial_fit(wild)
+        assert_allclose(scaler.scale_, learned.std(axis=0), rtol=1e-9)
+        assert_allclose(scaler.scale_, X.std(axis=0), rtol=0.02)
+        assert (wild.std(axis=0) > 30.0).all()  # control: the deviation with them
+
+
+def test_columns_that_are_mostly_equal_keep_their_rare_numbers():
+    rng = np.random.default_rng(5)
+    rare = np.where(rng.random(1000) < 0.02, 1.0 + rng.exponential(size=1000), 0.0)
+    late = np.where(np.arange(1000) < 500, 3.0, rng.standard_normal(1000))
+    X = np.column_stack([rare, rare > 0, late])
+    assert_allclose(okl.Standardizer().partial_fit(X).scale_, X.std(axis=0), rtol=1e-9)
+
+
 def test_columns_far_from_zero_lose_no_digits_in_many_rows():
     n = 200_000
     noise = np.random.default_rng(1).standard_normal((n, 1))

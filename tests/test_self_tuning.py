@@ -41,6 +41,11 @@ def stream(name="plain", n=N, seed=0):
         y[n // 2 :] *= -5.0
     if name == "growing labels":
         y *= np.exp(np.arange(n) / 50.0)
+    if name == "outliers":
+        X[[3, 40, 300], [0, 1, 2]] = 1e9, -1e5, 1e3
+        y[[5, 20, 21, 100, 101, 520]] = 1e6, -1e4, 1e100, 500.0, 1e5, -1e3
+    if name == "rain":
+        y = np.where((rng.random(n) < 0.05) | (np.arange(n) == 0), y**2, 0.0)
     if name == "adversarial":
         y = np.where(np.arange(n) // 3 % 2, 1.0, -1.0)
     return X, y
@@ -48,7 +53,7 @@ def stream(name="plain", n=N, seed=0):
 
 STREAMS = (
     "plain", "sorted", "repeated", "clustered", "lagged", "signs", "drift", "growing labels",
-    "adversarial",
+    "adversarial", "outliers", "rain",
 )  # fmt: skip
 
 
@@ -62,6 +67,8 @@ def test_forecasts_and_losses_of_members_are_those_of_the_definition(name):
         self_tuning.LINEAR, seed=3,
     )  # fmt: skip
     scale = np.maximum.accumulate(np.abs(y))
+    if name == "outliers":  # the first restart forgets that of round 5
+        scale = np.where(np.arange(N) < 32, 1e6, 10.0)
     assert_allclose(run.predictions / scale, expected / scale, rtol=0, atol=1e-8)
     assert_allclose(learner.member_losses, losses, rtol=1e-7)
 
@@ -129,6 +136,72 @@ def test_regret_stays_under_the_certificate(name):
     proof = run.certificate
     assert_allclose(proof.loss, np.cumsum(run.losses), rtol=1e-10)
     assert (proof.regret <= proof.bound).all()
+
+
+def test_the_price_of_outliers_is_what_they_cost_and_is_in_the_bound():
+    X, y = stream()
+    wild = y.copy()
+    wild[[50, 300]] = 1e4, -1e6
+    run = okl.run(okl.SelfTuning(BUDGET), X, wild)
+    calm = y.copy()
+    # what is learned instead: the median of the last 16 labels at rounds 48 and 296
+    calm[50], calm[300] = np.median(wild[32:48]), np.median(wild[280:296])
+    same = okl.run(okl.SelfTuning(BUDGET), X, calm)
+    assert_array_equal(run.predictions, same.predictions)
+    price = np.cumsum((wild - run.predictions) ** 2 - (calm - run.predictions) ** 2)
+    assert_allclose(run.certificate.bound, same.certificate.bound + price, rtol=1e-12)
+    assert_allclose(run.certificate.guaranteed, same.certificate.guaranteed + price, rtol=1e-12)
+    assert_array_equal(run.certificate.comparator, same.certificate.comparator)
+    assert (price[:50] == 0.0).all() and price[-1] > 1e12
+
+
+def last_third(X, y, truth):
+    run = okl.run(okl.SelfTuning(50), X, y)
+    return np.square(run.predictions - truth)[2 * len(y) // 3 :].mean()
+
+
+def gentle(n=3000):
+    rng = np.random.default_rng(2)
+    X = rng.standard_normal((n, 2))
+    return X, np.sin(2.0 * X[:, 0]) + X[:, 1] + 0.2 * rng.standard_normal(n), rng
+
+
+@pytest.mark.parametrize("rounds", [5, 50, 500, 1500, "1 %"])
+def test_wild_labels_and_inputs_do_no_lasting_harm(rounds):
+    X, y, rng = gentle()
+    clean = last_third(X, y, y)
+    chosen = rng.random(len(y)) < 0.01 if rounds == "1 %" else rounds
+    for value in (1e2, 1e6, 1e100):
+        wild = y.copy()
+        wild[chosen] = value
+        assert last_third(X, wild, y) < 1.05 * clean
+    far = X.copy()
+    far[chosen, 0] = 1e9
+    # Of an input that is lost nothing can be told but what the other says.
+    lost = np.zeros(len(y), dtype=bool)
+    lost[chosen] = True
+    run = okl.run(okl.SelfTuning(50), far, y)
+    late = ~lost & (np.arange(len(y)) >= 2 * len(y) // 3)
+    assert np.square(run.predictions - y)[late].mean() < 1.05 * clean
+
+
+def test_labels_that_move_far_away_are_outliers_for_a_few_rounds_only():
+    X, y, _ = gentle(1200)
+    y[600:] = 1000.0 + 10.0 * y[600:]
+    run = okl.run(okl.SelfTuning(50), X, y)
+    assert (np.abs(run.predictions[600:608]) < 100.0).all()
+    assert (np.abs(run.predictions[650:] - 1000.0) < 100.0).all()
+
+
+def test_constant_and_two_valued_labels_are_never_outliers():
+    X, y, _ = gentle(1200)
+    for labels in (np.full(1200, 7.0), np.where(np.arange(1200) % 300 == 299, 1e6, -1.0)):
+        run = okl.run(okl.SelfTuning(20), X, labels)
+        apart = run.certificate.loss - np.cumsum(run.losses)
+        assert run.certificate.regret[-1] <= run.certificate.bound[-1]
+        assert_allclose(apart / run.certificate.loss[-1], 0.0, atol=1e-12)
+        learner = okl.SelfTuning(20).partial_fit(X, labels)
+        assert (learner._price == 0.0).all()
 
 
 def static_spaces(X, y, seed=0, budget=BUDGET, late=False):

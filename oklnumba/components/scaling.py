@@ -15,6 +15,35 @@ from oklnumba.core.transformers import Transformer, in_frames, not_fitted
 from oklnumba.hot.primitives.scaling import ROUNDING, standardise_rows, standardise_stream
 
 LARGEST = 1e140  # squares of larger inputs overflow
+WINDOW = 256  # rows whose medians say what an outlier is
+FIRST, EVERY = (16, 32, 64), 128  # rows after which medians are measured: these, then every 128
+FAR = 100.0  # median deviations from the median beyond which an input is an outlier
+
+
+def measure_range(A: np.ndarray, far: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return the median of each row of A, NaN left out, and how far from it outliers begin.
+
+    That is ``far`` times the median distance from the median, of the values that differ from it:
+    most may be equal, as amounts of rain or columns of a one-hot code are. Infinite if all are.
+    """
+    middle = _take_medians(A)
+    with np.errstate(over="ignore"):
+        apart = np.abs(A - middle[..., None])
+    apart[apart <= ROUNDING * np.abs(middle[..., None])] = np.nan
+    deviation = _take_medians(apart)
+    return middle, np.where(np.isnan(deviation), np.inf, far * deviation)
+
+
+def _take_medians(A: np.ndarray) -> np.ndarray:
+    A = np.sort(A, axis=-1)  # NaN come last
+    n = A.shape[-1] - np.isnan(A).sum(axis=-1, keepdims=True)
+    low, high = (np.take_along_axis(A, i, axis=-1)[..., 0] for i in ((n - 1) // 2, n // 2))
+    return 0.5 * low + 0.5 * high  # halved first: the sum of two may be too large
+
+
+def replace_outliers(X: np.ndarray, middle: np.ndarray, reach: np.ndarray) -> np.ndarray:
+    """Return X with the median of its column in place of each number that is further from it."""
+    return np.where(np.abs(X - middle) > reach, middle, X)
 
 
 def moments(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -32,7 +61,7 @@ def _scale(variance: np.ndarray, mean: np.ndarray) -> np.ndarray:
 
 
 class Standardizer(State, Transformer, Params):
-    """Columns with mean 0 and scale 1, by the running mean and standard deviation.
+    """Columns with mean 0 and scale 1, by the running mean and deviation without outliers.
 
     ``stream(X)`` is for online protocols: it transforms each row by the rows before it and then
     learns it, so no row sees itself or a later one. The very first row becomes zeros. A row costs
@@ -64,6 +93,11 @@ class Standardizer(State, Transformer, Params):
     are cut into calls; on differences from the first row, so that columns far from zero lose no
     digits.
 
+    A number further than 100 median deviations from the median of its column counts as that median.
+    These are of the last 256 rows, measured after 16, 32, 64, 128 and 256 rows and then every 128;
+    the first 256 rows are judged again each time. The median deviation is that of the numbers which
+    differ from the median, as in some columns most are equal.
+
     Examples
     --------
     >>> scaler = okl.Standardizer()
@@ -73,8 +107,13 @@ class Standardizer(State, Transformer, Params):
     (array([8.]), 4)
     """
 
-    # The one entry of ``counts`` is the number of rows.
-    _STATE = {"origin": ("d",), "mean": ("d",), "squares": ("d",), "counts": ("counts",)}
+    # The one entry of ``counts`` is the number of rows; row t is recent[t % WINDOW], NaN if there
+    # was none.
+    _STATE = {
+        "origin": ("d",), "mean": ("d",), "squares": ("d",), "counts": ("counts",),
+        "recent": ("window", "d"), "middle": ("d",), "reach": ("d",),
+    }  # fmt: skip
+    _UNBOUNDED = frozenset({"recent", "reach"})
 
     clip: float | None = positive(5.0, optional=True)
 
@@ -159,7 +198,8 @@ class Standardizer(State, Transformer, Params):
         """Make the state for rows of width d."""
         clip = self._checked_params().clip
         self._clip_at = np.inf if clip is None else clip
-        self._make_state(d=d, counts=1)
+        self._make_state(d=d, counts=1, window=WINDOW)
+        self._recent[:], self._reach[:] = np.nan, np.inf
 
     def _learn(self, rows: np.ndarray, X: Any) -> np.ndarray:
         """Stream the checked rows of X, perhaps the first."""
@@ -173,10 +213,31 @@ class Standardizer(State, Transformer, Params):
         self._refuse_fault()
         out = np.empty(X.shape)
         self._fault = INTERRUPTED
-        standardise_stream(X, self._moments(), self.n_seen_, self._clip_at, out)
-        self._counts[0] += len(X)
+        start = 0
+        while start < len(X):
+            seen = self.n_seen_
+            stop = next((t for t in FIRST if t > seen), (seen // EVERY + 1) * EVERY)
+            piece = slice(start, start + stop - seen)
+            self._stream_piece(X[piece], out[piece])
+            start = piece.stop
         self._fault = None
         return out
+
+    def _stream_piece(self, X: np.ndarray, out: np.ndarray) -> None:
+        """Stream rows between two times at which medians are measured, perhaps up to the second."""
+        seen = self.n_seen_
+        n = seen + len(X)
+        self._recent[np.arange(seen, n) % WINDOW] = X
+        learned = replace_outliers(X, self._middle, self._reach)
+        standardise_stream(X, learned, self._moments(), seen, self._clip_at, out)
+        self._counts[0] = n
+        if n in FIRST or n % EVERY == 0:
+            self._middle[:], self._reach[:] = measure_range(self._recent.T, FAR)
+            if n <= WINDOW:  # judge all rows again; without outliers the moments keep their bits
+                rows = self._recent[:n]
+                learned = replace_outliers(rows, self._middle, self._reach)
+                self._mean[:] = self._squares[:] = 0.0
+                standardise_stream(rows, learned, self._moments(), 0, np.inf, np.empty(rows.shape))
 
     def _transform(self, X: np.ndarray) -> np.ndarray:
         """Transform checked inputs, C-contiguous; to zeros before any data."""

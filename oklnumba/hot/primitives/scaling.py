@@ -57,8 +57,8 @@ def standardise_rows(X, moments, count, clip, out):
 
 
 @exact
-def standardise_stream(X, moments, count, clip, out):
-    """Write each row of X standardised by the moments of the rows before it, then learn it."""
+def standardise_stream(X, learned, moments, count, clip, out):
+    """Write each row of X standardised by the moments before it, then learn that of ``learned``."""
     for t in range(X.shape[0]):
         standardise_row(X[t], moments, count + t, clip, out[t])
-        learn_row(X[t], moments, count + t)
+        learn_row(learned[t], moments, count + t)

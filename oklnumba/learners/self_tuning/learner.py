@@ -8,10 +8,12 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
 from oklnumba.components.kernels import Gaussian, Linear
+from oklnumba.components.scaling import FAR as FAR_INPUT
 from oklnumba.components.scaling import LARGEST as LARGEST_INPUT
-from oklnumba.components.scaling import moments
+from oklnumba.components.scaling import measure_range, moments, replace_outliers
 from oklnumba.core.guard import run_together
 from oklnumba.core.health import Part, name_members
 from oklnumba.core.params import count, random_seed
@@ -31,6 +33,10 @@ from oklnumba.learners.self_tuning.layers import Layers
 RESTARTS = (32, 128, 512, 2048)
 PAST = 0  # entry of the counts: rounds kept for the next restart
 FAR = 4.0  # standard deviations from which on inputs count by their logarithm
+# Labels further than LABEL_FAR median deviations from the median are outliers: of the last LONG and
+# of the last SHORT labels, measured every EVERY rounds.
+LABEL_FAR, LONG, SHORT, EVERY = 20.0, 1024, 16, 8
+LARGEST_LABEL = 1e70  # fourth powers of larger ones overflow
 SPREAD = 500  # inputs whose distances give the median
 LEAST = 1e-12  # median distance: below, all inputs but a few are equal on the common scale
 # Widths of Gaussian kernels, in medians, and the settings of their members; of the linear ones.
@@ -54,6 +60,11 @@ def pair_distances(X: np.ndarray) -> np.ndarray:
     return np.sqrt(np.concatenate([np.einsum("ij,ij->i", one, one) for one in apart]))
 
 
+def keep_within(Y: np.ndarray, low: np.ndarray, middle: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Return the labels, the middle in place of those that are not between low and high."""
+    return np.where((Y < low) | (Y > high), middle, Y)
+
+
 class Scales(NamedTuple):
     """What a restart takes from the past: scales of the inputs, middles of the labels, a width."""
 
@@ -69,7 +80,8 @@ class Scales(NamedTuple):
         if len(X) == 0:
             d, zeros = X.shape[1], np.zeros(Y.shape[1])
             return cls(np.zeros(d), np.full(d, np.inf), zeros, zeros, 0.0)
-        mean, scale = moments(np.clip(X, -LARGEST_INPUT, LARGEST_INPUT))
+        within = X.clip(-LARGEST_INPUT, LARGEST_INPUT)
+        mean, scale = moments(replace_outliers(within, *measure_range(within.T, FAR_INPUT)))
         signs = np.isin(Y, (-1.0, 1.0)).all(axis=0)
         # Halved first: the sum of two labels may be too large.
         offsets = np.where(signs, 0.0, 0.5 * Y.min(axis=0) + 0.5 * Y.max(axis=0))
@@ -280,7 +292,13 @@ class SelfTuning(Learner):
     ridge, Gaussian kernel, sigma = 0.442, lam = 0.1, no forgetting
     """
 
-    _STATE = {"counts": ("counts",), "inputs": (PAST, "d"), "labels": (PAST, "outputs")}
+    # recent: the last LONG labels, NaN before there were any; range: low, middle and high, beyond
+    # which labels are outliers; price: what these cost so far.
+    _STATE = {
+        "counts": ("counts",), "inputs": (PAST, "d"), "labels": (PAST, "outputs"),
+        "recent": ("window", "outputs"), "range": ("range", "outputs"), "price": ("outputs",),
+    }  # fmt: skip
+    _UNBOUNDED = frozenset({"recent"})
     _REMEDY = "scale the labels"
     _certified, _several = 4, True
     _run_rows = 2048
@@ -346,7 +364,9 @@ class SelfTuning(Learner):
         return names if self._outputs > 1 else names[0]
 
     def _start(self, d: int) -> None:
-        self._make_state(counts=1, d=d, outputs=self._outputs)
+        self._make_state(counts=1, d=d, outputs=self._outputs, window=LONG, range=3)
+        self._recent[:] = np.nan
+        self._range[:] = [[-LARGEST_LABEL], [0.0], [LARGEST_LABEL]]
         self._stage = self._make_stage(Scales.measure(self._inputs, self._labels))
 
     def _make_stage(self, scales: Scales) -> Stage:
@@ -367,23 +387,53 @@ class SelfTuning(Learner):
 
     def _play_block(self, X: np.ndarray, Y: np.ndarray, trace: Trace) -> None:
         """Play up to ROWS rounds; a restart may come after the last one only."""
-        n, stage = len(X), self._stage
+        n, stage, learned = len(X), self._stage, self._replace_outliers(Y)
         own = Trace(*(a if a is trace.sizes else a.reshape(Y.shape) for a in trace))
-        stage.play(stage.scales.transform(X), Y - stage.scales.offsets, True, own)
+        stage.play(stage.scales.transform(X), learned - stage.scales.offsets, True, own)
+        # The loss is that of the labels that came, so the bound takes in what outliers cost.
+        more = (Y - own.predictions) ** 2 - (learned - own.predictions) ** 2
+        price = np.add.accumulate(np.vstack([self._price, more]))[1:]
+        self._price[:] = price[-1]
+        own.loss[:] += price
+        own.bound[:] += price
+        own.guaranteed[:] += price
         trace.sizes[:] = sum(group.sizes[:n] for group in stage.groups)
         if self._played < RESTARTS[-1]:
             first, total = self._played, self._played + n
             self._reserve({PAST: total})
-            self._inputs[first:total], self._labels[first:total] = X, Y
+            self._inputs[first:total], self._labels[first:total] = X, learned
             self._counts[PAST] = total
         self._played += n
         if self._played in RESTARTS:
             self._restart()
             trace.sizes[-1] = self.size
 
+    def _replace_outliers(self, Y: np.ndarray) -> np.ndarray:
+        """Return the labels to learn from: an outlier counts as the median of the last SHORT.
+
+        Outliers are far from the last LONG labels and from the last SHORT ones, so labels that
+        move elsewhere, or to another scale, are outliers for at most SHORT rounds.
+        """
+        n, t = len(Y), self._played
+        seen = np.concatenate([self._recent, Y])  # the labels of rounds t - LONG to t + n - 1
+        starts = np.arange(max(SHORT - t, -t % EVERY), n, EVERY)
+        ranges = self._range[None]
+        if len(starts):
+            windows = sliding_window_view(seen, LONG, axis=0)[starts]
+            long, reach = measure_range(windows, LABEL_FAR)
+            middle, near = measure_range(windows[..., -SHORT:], LABEL_FAR)
+            low = np.minimum(long - reach, middle - near).clip(min=-LARGEST_LABEL)
+            high = np.maximum(long + reach, middle + near).clip(max=LARGEST_LABEL)
+            ranges = np.concatenate([ranges, np.stack([low, middle, high], axis=1)])
+        self._range[:], self._recent[:] = ranges[-1], seen[n:]
+        which = np.searchsorted(starts, np.arange(n), side="right")
+        return keep_within(Y, *ranges[which].swapaxes(0, 1))
+
     def _restart(self) -> None:
         """Take scales and members from all rounds so far; the members play these rounds again."""
         X, Y = self._used("inputs"), self._used("labels")
+        if self._played == RESTARTS[0]:  # the first labels came before there was a range
+            Y[:SHORT] = keep_within(Y[:SHORT], *self._range)
         stage = self._make_stage(Scales.measure(X, Y))
         points, labels = stage.scales.transform(X), Y - stage.scales.offsets
         blocks = [slice(start, start + ROWS) for start in range(0, len(X), ROWS)]
