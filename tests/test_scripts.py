@@ -504,6 +504,31 @@ def test_rounds_until_a_loss_is_back(script):
     assert drift.recovery(curve, 5.0) == drift.WINDOW
 
 
+def test_bad_data_and_the_control_without_the_rule(script):
+    bad = script("bad_data")
+    n = 1200
+    for case in (*bad.bad_labels(n), *bad.bad_inputs(n)):
+        changed = (case.X != bad.clean(n).X).any(axis=1) | (case.y != bad.clean(n).y)
+        assert changed.any(), case.what
+        if case.where.startswith("round"):
+            assert list(np.flatnonzero(changed)) == [int(case.where.split()[1])]
+    assert {len(np.unique(case.y)) > n // 2 for case in bad.rare(n)} == {True, False}
+
+    def make():
+        return okl.SelfTuning(20)
+
+    clean = bad.error(make, bad.clean(n), 60.0)
+    X, y, truth = bad.clean(n)[2:5]
+    run = okl.run(make(), X, y)
+    assert clean == pytest.approx(np.square(run.predictions - truth)[2 * n // 3 :].mean())
+    (wild,) = (c for c in bad.bad_labels(n, (1e4,)) if c.where == "round 50")
+    (last,) = (c for c in bad.bad_labels(n, (1e100,)) if c.where == "round 50")
+    with bad.without_rule():
+        assert bad.error(make, wild, 60.0) > 5.0 * clean
+        assert bad.error(make, last, 60.0) == np.inf
+    assert bad.error(make, wild, 60.0) < 1.05 * clean > bad.error(make, last, 60.0) / 1.05
+
+
 @pytest.mark.parametrize("page, count", [("docs/choosing.md", 2), ("docs/performance.md", 1)])
 def test_the_guide_has_the_numbers_of_the_csv(script, page, count):
     choosing = script("choosing")

@@ -87,6 +87,7 @@ def test_no_forecast_looks_ahead_across_restarts(t):
 
 def test_bulk_chunks_single_rounds_and_pickles_between_them_are_one_run():
     X, y = stream("drift", n=LONG)
+    y[[9, 50, 700, 2100]], X[[60, 2060], 0] = [-500.0, 1e6, -1e4, 1e5], 1e9
     bulk, single, chunks = (okl.SelfTuning(BUDGET) for _ in range(3))
     run = okl.run(bulk, X, y)
     again = okl.run(chunks, ((X[i : i + 97], y[i : i + 97]) for i in range(0, LONG, 97)))
@@ -142,9 +143,9 @@ def test_the_price_of_outliers_is_what_they_cost_and_is_in_the_bound():
     X, y = stream()
     wild = y.copy()
     wild[[50, 300]] = 1e4, -1e6
-    run = okl.run(okl.SelfTuning(BUDGET), X, wild)
-    calm = y.copy()
-    # what is learned instead: the median of the last 16 labels at rounds 48 and 296
+    learner = okl.SelfTuning(BUDGET)
+    run = okl.run(learner, X, wild)
+    calm = y.copy()  # learned instead: the median of 16 labels, measured at rounds 48 and 296
     calm[50], calm[300] = np.median(wild[32:48]), np.median(wild[280:296])
     same = okl.run(okl.SelfTuning(BUDGET), X, calm)
     assert_array_equal(run.predictions, same.predictions)
@@ -152,7 +153,31 @@ def test_the_price_of_outliers_is_what_they_cost_and_is_in_the_bound():
     assert_allclose(run.certificate.bound, same.certificate.bound + price, rtol=1e-12)
     assert_allclose(run.certificate.guaranteed, same.certificate.guaranteed + price, rtol=1e-12)
     assert_array_equal(run.certificate.comparator, same.certificate.comparator)
-    assert (price[:50] == 0.0).all() and price[-1] > 1e12
+    assert (price[:50] == 0.0).all() and price[-1] > 9e11
+    assert_allclose(learner.outlier_price, price[-1], rtol=1e-12)
+    proof = run.certificate
+    assert (proof.regret <= proof.bound).all()
+    assert proof.regret[-1] > same.certificate.bound[-1] + 0.5 * price[-1]  # half would not do
+
+
+@pytest.mark.parametrize("name", ["plain", "growing labels", "sorted", "rain", "signs"])
+def test_outliers_are_those_of_the_definition(name):
+    _, y = stream(name, n=1500)
+    rng = np.random.default_rng(7)
+    wild = rng.random(1500) < 0.02
+    y[wild] *= rng.choice([1e2, -1e5, 1e9], wild.sum())
+    expected = [
+        naive_self_tuning.learned_label(y[t], *naive_self_tuning.label_range(y, t))
+        for t in range(1500)
+    ]
+    learner = okl.SelfTuning(1)
+    learner._open(1)
+    for start in range(0, 1500, 77):
+        part = y[start : start + 77, None]
+        assert_array_equal(learner._replace_outliers(part)[:, 0], expected[start : start + 77])
+        learner._played += len(part)
+    if name == "plain":
+        assert (np.array(expected) != y).sum() > 15
 
 
 def last_third(X, y, truth):
@@ -201,7 +226,7 @@ def test_constant_and_two_valued_labels_are_never_outliers():
         assert run.certificate.regret[-1] <= run.certificate.bound[-1]
         assert_allclose(apart / run.certificate.loss[-1], 0.0, atol=1e-12)
         learner = okl.SelfTuning(20).partial_fit(X, labels)
-        assert (learner._price == 0.0).all()
+        assert learner.outlier_price == 0.0
 
 
 def static_spaces(X, y, seed=0, budget=BUDGET, late=False):

@@ -20,8 +20,9 @@ class Standardized(Learner):
     """A learner on inputs that are standardised by their own past (Welford 1962).
 
     Each input is brought to mean 0 and scale 1 by the mean and the deviation of the inputs before
-    it, as ``Standardizer.stream`` does, then the learner plays it; the first input is 0. So kernel
-    widths and learning rates are in units of the data's own scale, without a first pass.
+    it, without outliers, as ``Standardizer.stream`` does, then the learner plays it; the first
+    input is 0. So kernel widths and learning rates are in units of the data's own scale, without a
+    first pass.
 
     Parameters
     ----------

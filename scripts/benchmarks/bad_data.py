@@ -1,0 +1,221 @@
+"""Wild labels and inputs: the error afterwards, with and without the rule for outliers.
+
+Reproduces: nothing published; the error of the last third of the rounds, against labels without the
+    wild values, divided by that of the same stream without them; for rare but real values, which
+    must stay, the mean loss divided by the loss without the rule. The control is the same code with
+    outliers infinitely far away.
+Missing: wild labels of learners other than SelfTuning, which take labels as they come.
+Time: three minutes (--quick: 4000 rounds, fewer values).
+Data: made up.
+"""
+
+from contextlib import ExitStack, contextmanager
+from typing import NamedTuple
+from unittest.mock import patch
+
+import numpy as np
+from tqdm import tqdm
+
+import oklnumba as okl
+from oklnumba import plots
+from oklnumba.components import scaling
+from oklnumba.learners.self_tuning import learner as self_tuning
+from scripts.common import parse_args, publish
+
+N, QUICK_N = 10_000, 4000
+PLACES = 0, 50, 500, 2500, 6000  # rounds of one wild value
+SHARE = 0.01  # of the rounds, for many
+LABELS, INPUTS = (1e2, 1e4, 1e6, 1e100), (1e3, 1e9)
+NOISE = 0.2
+AFTER = "error afterwards / without bad data"
+MEAN = "loss / loss without the rule"
+LEARNERS = {
+    "SelfTuning": okl.SelfTuning,
+    "Standardized(NystromAWV)": lambda: okl.Standardized(
+        okl.NystromAWV(okl.Gaussian(1.0), max_size=150)
+    ),
+}
+
+
+class Case(NamedTuple):
+    """A stream; ``truth``: what forecasts are compared with; ``lost``: rounds that do not count."""
+
+    what: str
+    where: str
+    X: np.ndarray
+    y: np.ndarray
+    truth: np.ndarray
+    lost: np.ndarray
+
+
+def target(X):
+    return np.sin(2.0 * X[:, 0]) + 0.9 * X[:, 1] * np.cos(X[:, 2])
+
+
+def clean(n: int) -> Case:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, 3))
+    y = target(X) + NOISE * rng.standard_normal(n)
+    return Case("clean", "", X, y, y, np.zeros(n, dtype=bool))
+
+
+def places(n: int):
+    """Yield the name and the rounds of wild values: one of PLACES, or some everywhere."""
+    for t in PLACES:
+        if t < 2 * n // 3:
+            yield f"round {t}", np.arange(n) == t
+    yield f"{SHARE:.0%} of rounds", np.random.default_rng(1).random(n) < SHARE
+
+
+def bad_labels(n: int, values=LABELS):
+    base = clean(n)
+    for value in values:
+        for where, rounds in places(n):
+            yield base._replace(
+                what=f"label {value:g}", where=where, y=np.where(rounds, value, base.y)
+            )
+    f, cauchy = target(base.X), np.random.default_rng(2).standard_cauchy(n)
+    for scale in (NOISE, 5.0 * NOISE):
+        yield base._replace(
+            what=f"Cauchy noise, {scale:g}", where="all", y=f + scale * cauchy, truth=f
+        )
+
+
+def bad_inputs(n: int, values=INPUTS):
+    """Yield streams whose first input is wrong; rounds in which it is do not count."""
+    base, t = clean(n), np.arange(n)
+    for value in values:
+        for where, rounds in places(n):
+            X = base.X.copy()
+            X[rounds, 0] = value
+            yield base._replace(what=f"input {value:g}", where=where, X=X, lost=rounds)
+    for what, rounds, first in (
+        ("stuck sensor", (t >= n // 4) & (t < n // 2), np.full(n, 7.0)),
+        ("stuck far away", (t >= n // 4) & (t < n // 4 + 100), np.full(n, 1e5)),
+        ("unit changes", t >= n // 2, 1000.0 * base.X[:, 0]),
+        ("wakes up late", t < n // 2, np.zeros(n)),
+    ):
+        X = base.X.copy()
+        X[rounds, 0] = first[rounds]
+        yield base._replace(what=what, where="a piece", X=X)
+
+
+def rare(n: int):
+    """Yield streams whose far labels are real."""
+    base, rng = clean(n), np.random.default_rng(3)
+    f, far, wet = target(base.X), rng.exponential(size=n), rng.random(n) < 0.05
+    second, normal = np.arange(n) >= n // 2, rng.standard_normal(n)
+    for what, y in (
+        ("rain: 95 % zeros", np.where(wet, np.exp(0.5 * f) * (1.0 + far), 0.0)),
+        ("claims: 95 % zeros, lognormal", np.where(wet, np.exp(0.4 * f + 1.2 * normal), 0.0)),
+        ("exponential noise", f + far),
+        ("exponential labels", np.exp(0.5 * f) * far),
+        ("scale doubles", base.y * np.where(second, 2.0, 1.0)),
+        ("scale grows tenfold", base.y * np.where(second, 10.0, 1.0)),
+        ("level jumps by 30", base.y + np.where(second, 30.0, 0.0)),
+        ("events on small noise", np.where(wet, np.exp(0.5 * f) * (1.0 + far), 0.01 * normal)),
+    ):
+        yield base._replace(what=what, y=y, truth=y)
+
+
+@contextmanager
+def without_rule():
+    """Put outliers infinitely far away: all values count as they come."""
+    with ExitStack() as stack:
+        for module, names in (
+            (scaling, ("FAR",)),
+            (self_tuning, ("FAR_INPUT", "LABEL_FAR", "LARGEST_LABEL")),
+        ):
+            for name in names:
+                stack.enter_context(patch.object(module, name, np.inf))
+        yield
+
+
+def error(make, case: Case, limit: float, last: bool = True):
+    """Return the mean squared error, of the last third or of all; infinite if the run ends."""
+    try:
+        with np.errstate(all="ignore"):
+            run = okl.run(make(), case.X, case.y, time_limit=limit)
+    except FloatingPointError:
+        return np.inf
+    n = len(case.y)
+    if run.rounds < n:
+        return np.nan
+    counted = ~case.lost & (np.arange(n) >= (2 * n // 3 if last else 0))
+    return np.square(run.predictions - case.truth)[counted].mean()
+
+
+def measure(name: str, case: Case, reference: float, limit: float) -> dict:
+    """Return a row; reference : the error that others are divided by, None: without the rule."""
+    last = reference is not None
+    with without_rule():
+        before = error(LEARNERS[name], case, limit, last)
+    after = error(LEARNERS[name], case, limit, last)
+    unit = reference if last else before
+    return {
+        "learner": name, "what": case.what, "where": case.where,
+        "measure": AFTER if last else MEAN,
+        "error without the rule": before, "error": after,
+        "ratio without the rule": before / unit, "ratio": after / unit,
+    }  # fmt: skip
+
+
+def cases(quick: bool):
+    n = QUICK_N if quick else N
+    labels, inputs = (LABELS[1:2], INPUTS[:1]) if quick else (LABELS, INPUTS)
+    for case in bad_labels(n, labels):
+        yield "SelfTuning", case, True
+    for name in LEARNERS:
+        for case in bad_inputs(n, inputs):
+            yield name, case, True
+    for case in rare(n):
+        yield "SelfTuning", case, False
+
+
+def draw(rows):
+    figure, axes = plots.figure(columns=2, width=7.2, row_height=3.6)
+    for ax, name in zip(axes[0], LEARNERS, strict=True):
+        group = [r for r in rows if r["learner"] == name and r["measure"] == AFTER]
+        names = list(dict.fromkeys(r["what"] for r in group))[::-1]
+        for key, label, marker, colour in (
+            ("ratio without the rule", "without the rule", "s", plots.COLOURS[1]),
+            ("ratio", "with it", "o", plots.COLOURS[0]),
+        ):
+            found = [(min(r[key], 1e14), names.index(r["what"])) for r in group]
+            ax.plot(*zip(*found, strict=True), marker, color=colour, label=label, markersize=4.5,
+                    linestyle="none", markerfacecolor="none", clip_on=False)  # fmt: skip
+        ax.axvline(1.0, color="0.6", linewidth=0.8, zorder=0)
+        ax.set_xscale("log")
+        low, high = ax.get_xlim()
+        ax.set_xlim(min(low, 0.5), max(high, 20.0))
+        ax.set_yticks(range(len(names)), names)
+        plots.tidy(ax, "error of the last third\n/ that without bad data", "", name, log="x")
+        ax.grid(False, axis="y")
+    return figure
+
+
+def summary(rows) -> list[dict]:
+    """Return the largest ratios of each kind of data."""
+    groups = {}
+    for row in rows:
+        groups.setdefault((row["learner"], row["what"]), []).append(row)
+    return [
+        {"learner": learner, "what": what, "measure": group[0]["measure"], "cases": len(group)}
+        | {key: f"{max(r[key] for r in group):.4g}" for key in ("ratio without the rule", "ratio")}
+        for (learner, what), group in groups.items()
+    ]
+
+
+def main() -> None:
+    args = parse_args(__doc__, limit=60.0, quick_limit=8.0)
+    n = QUICK_N if args.quick else N
+    references = {name: error(make, clean(n), args.limit) for name, make in LEARNERS.items()}
+    rows = [
+        measure(name, case, references[name] if last else None, args.limit)
+        for name, case, last in tqdm(list(cases(args.quick)), disable=None)
+    ]
+    publish(draw(rows), rows, args, okl.Table(summary(rows)), legend=2)
+
+
+if __name__ == "__main__":
+    main()
