@@ -210,6 +210,18 @@ def test_wild_labels_and_inputs_do_no_lasting_harm(rounds):
     assert np.square(run.predictions - y)[late].mean() < 1.05 * clean
 
 
+@pytest.mark.parametrize("value", [1e100, -1e308])
+def test_any_finite_label_is_survived(value):
+    X, y, _ = gentle(600)
+    y[[3, 300]] = value
+    learner = okl.SelfTuning(20)
+    with np.errstate(over="ignore"):  # of the losses
+        run = okl.run(learner, X, y)
+    assert np.square((run.predictions - y)[400:]).mean() < 0.2
+    again = pickle.loads(pickle.dumps(learner))
+    assert_array_equal(again.predict(X[:5]), learner.predict(X[:5]))
+
+
 def test_labels_that_move_far_away_are_outliers_for_a_few_rounds_only():
     X, y, _ = gentle(1200)
     y[600:] = 1000.0 + 10.0 * y[600:]

@@ -79,9 +79,9 @@ class Standardizer(State, Transformer, Params):
     Attributes
     ----------
     mean_, scale_ : ndarray of shape (d,)
-        Of the rows so far. The scale is the root mean squared deviation (divided by n, not n - 1).
-        It is 1 for a column that is constant so far, up to deviations of 8 * 2^-52 |mean|, which
-        are rounding: such a column is centred and not scaled.
+        Of the rows so far, without outliers. The scale is the root mean squared deviation (divided
+        by n, not n - 1). It is 1 for a column that is constant so far, up to deviations of
+        8 * 2^-52 |mean|, which are rounding: such a column is centred and not scaled.
     n_seen_ : int
         Number of rows so far.
     n_features_in_, feature_names_in_

@@ -306,7 +306,7 @@ class SelfTuning(Learner):
         "counts": ("counts",), "inputs": (PAST, "d"), "labels": (PAST, "outputs"),
         "recent": ("window", "outputs"), "range": ("range", "outputs"), "price": ("outputs",),
     }  # fmt: skip
-    _UNBOUNDED = frozenset({"recent"})
+    _UNBOUNDED = frozenset({"recent", "price"})
     _REMEDY = "scale the labels"
     _certified, _several = 4, True
     _run_rows = 2048
@@ -409,7 +409,8 @@ class SelfTuning(Learner):
         own = Trace(*(a if a is trace.sizes else a.reshape(Y.shape) for a in trace))
         stage.play(stage.scales.transform(X), learned - stage.scales.offsets, True, own)
         # The loss is that of the labels that came, so the bound takes in what outliers cost.
-        more = (Y - own.predictions) ** 2 - (learned - own.predictions) ** 2
+        with np.errstate(over="ignore"):  # squares of labels beyond 1e154
+            more = (Y - own.predictions) ** 2 - (learned - own.predictions) ** 2
         price = np.add.accumulate(np.vstack([self._price, more]))[1:]
         self._price[:] = price[-1]
         own.loss[:] += price
