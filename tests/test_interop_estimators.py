@@ -23,7 +23,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_s
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
-from sklearn.utils import get_tags
+from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.estimator_checks import check_estimator
 
 import oklnumba as okl
@@ -623,7 +623,7 @@ def test_hyper_parameters_set_after_the_first_rows_take_effect_at_fit(kind):
 def test_fit_shuffles_a_table_and_partial_fit_keeps_the_order(kind):
     X, f, _ = moderate(60)
     y = f > 0 if kind is OnlineClassifier else f
-    order = np.random.RandomState(3).permutation(60)
+    order = check_random_state(3).permutation(60)
     learner = okl.LinearAWV()
     model = kind(learner, random_state=3).fit(X, y)
     expected = kind(learner, shuffle=False).fit(X[order], y[order])
@@ -641,8 +641,7 @@ def test_fit_shuffles_a_table_and_partial_fit_keeps_the_order(kind):
 def test_tables_sorted_by_class_are_learned_by_default(load):
     """At most two points under a support vector machine on scaled inputs; in order far off."""
     X, y = load(return_X_y=True)
-    np.random.seed(0)  # random_state=None draws from here  # noqa: NPY002
-    ours = cross_val_score(OnlineClassifier(), X, y).mean()
+    ours = cross_val_score(OnlineClassifier(random_state=0), X, y).mean()
     assert ours >= cross_val_score(make_pipeline(StandardScaler(), SVC()), X, y).mean() - 0.02
     if load in (load_iris, load_wine):
         with pytest.warns(UserWarning, match=r"rows \d+ to \d+ of \d+ all have the same label"):

@@ -311,6 +311,7 @@ def test_the_bound_holds_against_functions_of_the_input_where_atoms_join_late():
     assert proof.loss[-1] - late > 1.5 * proof.bound[-1]
 
 
+@pytest.mark.filterwarnings("ignore:rows .* all have the same label")
 @settings(max_examples=200, derandomize=True, deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1), n=st.sampled_from([40, 128, 200, 512]),

@@ -30,7 +30,7 @@ NOISE = 0.2
 AFTER = "error afterwards / without bad data"
 MEAN = "loss / loss without the rule"
 LEARNERS = {
-    "SelfTuning": okl.SelfTuning,
+    "SelfTuning": lambda: okl.SelfTuning(),
     "Standardized(NystromAWV)": lambda: okl.Standardized(
         okl.NystromAWV(okl.Gaussian(1.0), max_size=150)
     ),
