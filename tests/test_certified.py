@@ -10,8 +10,6 @@ from oklnumba.theory.matrix import kernel_times, square_root
 from tests import naive
 from tests.bounds import inputs
 
-# Poor features and tiny lam on purpose: tests/test_hindsight.py has the warning.
-pytestmark = pytest.mark.filterwarnings("ignore:after round .* objective is known to")
 KERNELS = {
     "Gaussian": (okl.Gaussian(0.7), lambda X, Z: naive.gaussian(X, Z, 0.7)),
     "Laplacian": (okl.Laplacian(1.3), lambda X, Z: naive.laplacian(X, Z, 1.3)),

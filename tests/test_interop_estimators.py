@@ -407,7 +407,6 @@ def nearest_on_simplex(p, floor):
     return np.maximum(p - low, floor)
 
 
-@pytest.mark.filterwarnings("ignore:rows .* have the same label")
 @pytest.mark.parametrize("order", ["mixed", "sorted", "lagged"])
 @pytest.mark.parametrize("learner", [None, SQUARED, okl.KernelAWV(okl.Gaussian(0.5), lam=0.01)])
 def test_the_brier_score_of_a_run_is_below_its_certificate(learner, order):
