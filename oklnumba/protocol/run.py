@@ -248,13 +248,18 @@ def _check_arguments(
 
 def _warn_of_blocks(y: np.ndarray) -> None:
     """Warn of a long block of equal labels, which random order would not have."""
-    if y.ndim != 1 or len(y) < FEWEST_EQUAL:
+    least = max(FEWEST_EQUAL, LONG_SHARE * len(y))
+    half = int(least) // 2
+    if y.ndim != 1 or len(y) < 2 * half:
+        return
+    halves = y[: len(y) // half * half].reshape(-1, half)  # such a block has a whole one of these
+    if not (halves == halves[:, :1]).all(axis=1).any():
         return
     starts = np.append(0, np.flatnonzero(y[1:] != y[:-1]) + 1)
     lengths = np.diff(np.append(starts, len(y)))
     first, count = int(starts[lengths.argmax()]), int(lengths.max())
     share = float(np.mean(y == y[first]))  # of this label
-    if count < max(FEWEST_EQUAL, LONG_SHARE * len(y)) or len(y) * share**count > CHANCE:
+    if count < least or len(y) * share**count > CHANCE:
         return
     warnings.warn(
         f"rows {first} to {first + count - 1} of {len(y)} all have the same label, more than by "
