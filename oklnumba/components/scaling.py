@@ -216,28 +216,32 @@ class Standardizer(State, Transformer, Params):
         start = 0
         while start < len(X):
             seen = self.n_seen_
-            stop = next((t for t in FIRST if t > seen), (seen // EVERY + 1) * EVERY)
-            piece = slice(start, start + stop - seen)
+            due = next((t for t in FIRST if t > seen), (seen // EVERY + 1) * EVERY)
+            piece = slice(start, start + due - seen)
             self._stream_piece(X[piece], out[piece])
+            if self.n_seen_ == due:
+                self._measure_medians()
             start = piece.stop
         self._fault = None
         return out
 
     def _stream_piece(self, X: np.ndarray, out: np.ndarray) -> None:
-        """Stream rows between two times at which medians are measured, perhaps up to the second."""
+        """Stream rows between two times at which medians are measured."""
         seen = self.n_seen_
         n = seen + len(X)
         self._recent[np.arange(seen, n) % WINDOW] = X
         learned = replace_outliers(X, self._middle, self._reach)
         standardise_stream(X, learned, self._moments(), seen, self._clip_at, out)
         self._counts[0] = n
-        if n in FIRST or n % EVERY == 0:
-            self._middle[:], self._reach[:] = measure_range(self._recent.T, FAR)
-            if n <= WINDOW:  # judge all rows again; without outliers the moments keep their bits
-                rows = self._recent[:n]
-                learned = replace_outliers(rows, self._middle, self._reach)
-                self._mean[:] = self._squares[:] = 0.0
-                standardise_stream(rows, learned, self._moments(), 0, np.inf, np.empty(rows.shape))
+
+    def _measure_medians(self) -> None:
+        """Measure what an outlier is, and judge all rows again while the window holds them."""
+        self._middle[:], self._reach[:] = measure_range(self._recent.T, FAR)
+        if self.n_seen_ <= WINDOW:  # without outliers the moments keep their bits
+            rows = self._recent[: self.n_seen_]
+            learned = replace_outliers(rows, self._middle, self._reach)
+            self._mean[:] = self._squares[:] = 0.0
+            standardise_stream(rows, learned, self._moments(), 0, np.inf, np.empty(rows.shape))
 
     def _transform(self, X: np.ndarray) -> np.ndarray:
         """Transform checked inputs, C-contiguous; to zeros before any data."""
