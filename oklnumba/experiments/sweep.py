@@ -333,7 +333,7 @@ def choose(
     streams: Sequence[Stream], lines: Mapping[str, list[Maker]],
     grids: Mapping[str, list[Choice]], seed: int, options: Options,
 ) -> dict[tuple, Choice | str]:  # fmt: skip
-    """Return the best combination by (stream, learner, setting); text says why there is none."""
+    """Return the best combination by (stream, learner, setting); a text if none could be tried."""
     keys, table = [], []
     for stream in streams:
         for name, grid in grids.items():
