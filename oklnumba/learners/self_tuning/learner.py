@@ -283,8 +283,10 @@ class SelfTuning(Learner):
     labels and of the last 16 (measured after 16 rounds and then every 8; the median deviation is
     that of the labels which differ from the median, so constant and two-valued labels have no
     outliers). The learner learns the median of the last 16 in its place, and pays for the label
-    that came. Inputs further than 100 median deviations from the median of their column count as
-    this median in the scales.
+    that came. The range of the labels, which sets the rates, is forgotten if those of the last two
+    spans of 1024 rounds fill less than a quarter of it: then the aggregations begin again, and
+    their bounds add up. Inputs further than 100 median deviations from the median of their column
+    count as this median in the scales.
 
     The certificate is against the best penalised function of all members that forget nothing, each
     in its own space: ``member`` is the one with the least comparator, ``bound`` what holds for it,
