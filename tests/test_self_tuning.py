@@ -37,6 +37,8 @@ def stream(name="plain", n=N, seed=0):
     y = 3.0 * np.sin(2.0 * X[:, 0]) + 7.0 + 0.1 * rng.standard_normal(n)
     if name == "signs":
         y = np.sign(y - 7.0)
+    if name == "signs in blocks":
+        y = np.where(np.arange(n) // 130 % 2, 1.0, -1.0)
     if name == "drift":
         y[n // 2 :] *= -5.0
     if name == "growing labels":
@@ -64,7 +66,7 @@ STREAMS = (
 
 
 @pytest.mark.parametrize("span", [1024, 48])
-@pytest.mark.parametrize("name", [*STREAMS, "fading", "constant"])
+@pytest.mark.parametrize("name", [*STREAMS, "fading", "constant", "signs in blocks"])
 def test_forecasts_and_losses_of_members_are_those_of_the_definition(name, span, monkeypatch):
     monkeypatch.setattr(self_tuning, "SPAN", span)
     X, y = stream(name)
@@ -139,7 +141,7 @@ def test_units_do_not_matter():
 
 
 @pytest.mark.parametrize("span", [1024, 48])
-@pytest.mark.parametrize("name", [*STREAMS, "fading", "constant"])
+@pytest.mark.parametrize("name", [*STREAMS, "fading", "constant", "signs in blocks"])
 def test_regret_stays_under_the_certificate(name, span, monkeypatch):
     monkeypatch.setattr(self_tuning, "SPAN", span)
     X, y = stream(name)

@@ -134,14 +134,15 @@ class Layers(State):
         F += centre
         return forecasts + centre, excess
 
-    def end_span(self) -> np.ndarray:
+    def end_span(self, signs: np.ndarray) -> np.ndarray:
         """Forget ranges that are far larger than that of the labels of the last two spans.
 
         Rates of aggregations may fall but not rise, so these begin again, in that range, with a
         bound of their own. The posterior's rate does not depend on it. Returns the largest |y| of
-        these labels, (K,).
+        these labels, (K,). signs : (K,), 1 where -1 and +1 are expected, though only one came.
         """
         low, high = self._lowest.min(axis=1), self._highest.max(axis=1)
+        low, high = np.where(signs, [low.clip(max=-1.0), high.clip(min=1.0)], [low, high])
         radius = 0.5 * high - 0.5 * low
         for k in np.flatnonzero(radius < self._tally[:, 0, LARGEST] / FADED):
             for name in EXPERT_STATE:

@@ -158,7 +158,7 @@ class Stage(State):
 
     def end_span(self) -> None:
         """Forget what labels no longer fill: the range of the layers, and the unit of PA-I's C."""
-        recent = self.layers.end_span()
+        recent = self.layers.end_span(self.scales.signs)
         for one in (one for group in self.groups for one in group.first_order):
             one._largest[:] = np.where(recent < one._largest / FADED, recent, one._largest)
 
