@@ -19,12 +19,13 @@ from oklnumba.components.scaling import Standardizer
 from oklnumba.data import datasets
 from oklnumba.data.streams import stream
 from oklnumba.experiments import adversary, oco
+from oklnumba.experiments.loading import load
 from oklnumba.experiments.sizes import regret_vs_size
 from oklnumba.experiments.sweep import sweep
 from oklnumba.experiments.table import Table
 from oklnumba.learners.awv import PKAWV, KernelAWV, KernelRidge, LinearAWV, LinearRidge
 from oklnumba.learners.bao2ks import BAO2KS
-from oklnumba.learners.base.learner import Learner, load
+from oklnumba.learners.base.learner import Learner
 from oklnumba.learners.exp_concave import ExpConcaveFTRL
 from oklnumba.learners.experts import Experts
 from oklnumba.learners.first_order import (
@@ -136,14 +137,14 @@ def plot(self: Run) -> Any:
 
     Returns
     -------
-    Figure, ndarray of Axes
-        As ``plots.progress(run)``; ``fig.savefig("run.png")`` writes it.
+    Figure
+        As ``plots.progress(run)``. A notebook shows it; ``figure.savefig("run.png")`` writes it.
 
     Examples
     --------
     >>> X = np.random.default_rng(0).uniform(-1, 1, (200, 2))
-    >>> fig, axes = okl.run(okl.KernelAWV(okl.Gaussian(1.0)), X, np.sign(X[:, 0])).plot()
-    >>> [ax.get_ylabel() for ax in axes[0]]
+    >>> figure = okl.run(okl.KernelAWV(okl.Gaussian(1.0)), X, np.sign(X[:, 0])).plot()
+    >>> [axes.get_ylabel() for axes in figure.axes]
     ['mistakes so far (%)', 'regret (sum of squared losses)']
     """
     return __getattr__("plots").progress(self)

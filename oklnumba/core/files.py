@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from oklnumba.core.checks import as_path
+from oklnumba.core.params import UnknownClass
 
 FORMAT = 3
 _counter = itertools.count()  # two threads may save to the same path
@@ -72,6 +73,13 @@ def read_npz(path: str | os.PathLike) -> tuple[dict[str, Any], dict[str, np.ndar
     return meta, arrays
 
 
+def name_contents(meta: dict[str, Any]) -> str:
+    """Return what a file holds, by its JSON data."""
+    if "spec" in meta:
+        return "a checkpoint" if "run" in meta else "a learner"
+    return "a run" if "run" in meta else "a table" if "table" in meta else "nothing known"
+
+
 @contextmanager
 def refuse_damage(path: str | os.PathLike) -> Iterator[None]:
     """Turn whatever goes wrong with the contents of a file into one ValueError that names it."""
@@ -79,6 +87,8 @@ def refuse_damage(path: str | os.PathLike) -> Iterator[None]:
         yield
     except (FileNotFoundError, PermissionError, MemoryError):
         raise
+    except UnknownClass as error:
+        raise ValueError(f"{path} {error}") from None
     except Exception as error:
         what = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
         raise ValueError(

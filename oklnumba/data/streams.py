@@ -139,6 +139,11 @@ class Stream:
         width = "" if self.columns is None else f", {len(self.columns)} columns"
         return f"Stream({self._name}{width})"
 
+    def count_rows(self) -> int | None:
+        """Return the number of rows where the files say it, as Parquet does; else None."""
+        tables = getattr(self._source, "__self__", None)
+        return tables.count_rows() if isinstance(tables, _Tables) else None
+
     def labels(self) -> Iterator[np.ndarray]:
         """Yield the labels of some rows at a time, as they are in the files."""
         return (labels for *_, labels in self._source())
@@ -254,6 +259,13 @@ class _Tables:
                 place = schema.get_field_index(name)
                 schema = schema.set(place, schema.field(name).with_type(double))
         return schema
+
+    def count_rows(self) -> int | None:
+        """Return the number of rows of Parquet files, of their metadata; None for others."""
+        fragments = list(self._dataset.get_fragments())
+        kind = import_module("pyarrow.dataset").ParquetFileFragment
+        whole = all(isinstance(one, kind) for one in fragments)
+        return sum(one.count_rows() for one in fragments) if whole else None
 
     def read(self) -> Pieces:
         """Yield batches of rows; an error names the file."""

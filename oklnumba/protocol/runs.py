@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike
 
 from oklnumba import theory
 from oklnumba.core.display import pandas_for, table
-from oklnumba.core.files import write_npz
+from oklnumba.core.files import name_contents, write_npz
 from oklnumba.core.inputs import make_dense
-from oklnumba.protocol.recording import read_run
+from oklnumba.protocol.recording import SETTLED, read_run
 
 SUMS = {"losses": "loss_sums", "mistakes": "mistake_sums"}  # where not every round is recorded
 
@@ -169,6 +169,19 @@ class Run:
         return self._mean("losses")
 
     @property
+    def settled_mean_loss(self) -> float:
+        """Average loss from round 33 on, where ``SelfTuning`` has first restarted; NaN before.
+
+        The first forecast is 0: labels around 300 cost 90,000 then, which ``mean_loss`` contains.
+        """
+        if self.rounds <= SETTLED:
+            return float("nan")
+        sums = self._arrays.get("loss_sums")
+        if sums is None:
+            return float(self.losses[SETTLED:].mean())
+        return float((sums[-1].mean() - self._meta["first_loss"]) / (self.rounds - SETTLED))
+
+    @property
     def mistake_rate(self) -> float | None:
         """Share of rounds with a mistake; None for regression."""
         return None if self.mistakes is None else self._mean("mistakes")
@@ -292,7 +305,7 @@ class Run:
         """Return a run that ``save`` or a checkpoint wrote."""
         meta, _, arrays = read_run(path)
         if "run" not in meta:
-            raise ValueError(f"{path} holds no run; a learner is read by oklnumba.load")
+            raise ValueError(f"{path} holds {name_contents(meta)}, not a run; okl.load reads it")
         tail = {name.removeprefix("tail_"): a for name, a in arrays.items() if name[:5] == "tail_"}
         arrays = {name: a for name, a in arrays.items() if name[:5] != "tail_"}
         for name, last in tail.items():  # a checkpoint of a run under way
@@ -301,6 +314,8 @@ class Run:
 
     def __repr__(self) -> str:
         what = f"mean {self.loss} loss {self.mean_loss:.4g}"
+        if self.mistakes is None and self.rounds > SETTLED:
+            what += f" ({self.settled_mean_loss:.4g} from round {SETTLED + 1} on)"
         if self.mistakes is not None:
             what += f", mistake rate {100 * self.mistake_rate:.2f} %"
         end = self._end()
@@ -316,6 +331,8 @@ class Run:
         end = self._end()
         rows: dict[str, Any] = {"learner": self.learner, "rounds": f"{self.rounds:,}{end}"}
         rows[f"mean {self.loss} loss"] = self.mean_loss
+        if self.mistakes is None and self.rounds > SETTLED:
+            rows[f"from round {SETTLED + 1} on"] = self.settled_mean_loss
         if self.mistakes is not None:
             rows["mistakes"] = f"{100 * self.mistake_rate:.2f} %"
         if self.certificate is not None:
@@ -323,3 +340,18 @@ class Run:
         if self.rounds:
             rows["size"] = int(self.sizes[-1])
         return table("run", rows | {"seconds": f"{self.seconds:.3g}"})
+
+
+def join_runs(first: Run, later: Run) -> Run:
+    """Return two runs of one learner, of which all rounds are kept, as one run without data."""
+    before, after, arrays = first._arrays, later._arrays, {}
+    for name in [name for name in before if name in after]:
+        old, new = before[name], after[name]
+        if old.shape[1:] != new.shape[1:]:  # classes that came later have no scores before
+            missing = np.full((len(old), new.shape[1] - old.shape[1]), np.nan)
+            old = np.concatenate([old, missing], axis=1)
+        arrays[name] = np.concatenate([old, new])
+    arrays["checkpoints"][len(before["checkpoints"]) :] += first.rounds
+    arrays["checkpoint_seconds"][len(before["checkpoints"]) :] += first.seconds
+    rounds, seconds = first.rounds + later.rounds, first.seconds + later.seconds
+    return Run(arrays, later._meta | {"rounds": rounds, "seconds": seconds})

@@ -1,8 +1,10 @@
-"""Compile beforehand: ``okl.warm_up`` fills the cache of compiled code, for deployments."""
+"""Compile beforehand, ``okl.warm_up``; and say so where a first call has to wait for it."""
 
 from __future__ import annotations
 
+import logging
 import sys
+import threading
 import time
 import warnings
 from collections.abc import Iterator
@@ -10,6 +12,7 @@ from difflib import get_close_matches
 from itertools import product
 
 import numpy as np
+from numba.core import event
 
 from oklnumba.components import losses
 from oklnumba.components.features import FourierFeatures, NystromFeatures, TaylorFeatures
@@ -28,6 +31,8 @@ NO_FOLDER = (
     "no folder for it is writable, set NUMBA_CACHE_DIR; or the package lies in an archive, "
     "unpack it"
 )
+COMPILING = "oklnumba compiles loops at their first use, some seconds for each learner"
+SILENT_SECONDS = 1.0  # of compiling, before it is said
 ROWS = 100
 BY_HAND = 3
 WIDTH = 2
@@ -50,6 +55,35 @@ MORE = {
     "MultiOutput": ({"learner": PKAWV(TaylorFeatures(2))},),
     "OneVsRest": ({"learner": PKAWV(TaylorFeatures(2))},),
 }
+
+
+class Notice(event.Listener):
+    """Logs one line a process if compiling takes longer than a second; numba calls it."""
+
+    def __init__(self) -> None:
+        self.depth = 0  # a loop is compiled with those that it calls
+        self.timer: threading.Timer | None = None  # of the line; stays once it has run out
+
+    def on_start(self, loop: event.Event) -> None:
+        """Start the clock with the first loop of ours."""
+        self.depth += 1
+        ours = loop.data["dispatcher"].py_func.__module__.startswith("oklnumba.")
+        if ours and self.timer is None:
+            say, folder = logging.getLogger("oklnumba").warning, cache_folder()
+            kept = f"later processes find them in {folder}" if folder else f"each time: {NO_FOLDER}"
+            self.timer = threading.Timer(SILENT_SECONDS, say, [f"{COMPILING}; {kept}"])
+            self.timer.daemon = True
+            self.timer.start()
+
+    def on_end(self, loop: event.Event) -> None:
+        """Stop the clock where it was quick."""
+        self.depth -= 1
+        if self.depth == 0 and self.timer is not None and self.timer.is_alive():
+            self.timer.cancel()
+            self.timer = None
+
+
+event.register("numba:compile", Notice())
 
 
 def warm_up(*learners: str | Learner, progress: bool = False) -> dict[str, float]:
