@@ -110,6 +110,7 @@ def test_what_the_table_of_a_run_says():
     assert rows["size"] == "40"
     both = RESULTS["run of outputs"]()
     rows = Reader(both._repr_html_()).rows
+    assert rows["from round 33 on"] == f"{both.settled_mean_loss:.4g}" and "33" in repr(both)
     assert rows["regret"] == f"{both.certificate.regret[-1].sum():.4g}" and "mistakes" not in rows
     empty = Reader(okl.run(okl.KernelAWV(KERNEL), iter([]))._repr_html_()).rows
     assert empty["rounds"] == "0" and "regret" not in empty and "size" not in empty

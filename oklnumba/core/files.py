@@ -74,10 +74,9 @@ def read_npz(path: str | os.PathLike) -> tuple[dict[str, Any], dict[str, np.ndar
 
 
 def name_contents(meta: dict[str, Any]) -> str:
-    """Return what a file holds, by its JSON data."""
-    if "spec" in meta:
-        return "a checkpoint" if "run" in meta else "a learner"
-    return "a run" if "run" in meta else "a table" if "table" in meta else "nothing known"
+    """Return what a file holds; a checkpoint is "a learner and a run"."""
+    names = {"spec": "a learner", "run": "a run", "table": "a table"}
+    return " and ".join(names[key] for key in names if key in meta)
 
 
 @contextmanager

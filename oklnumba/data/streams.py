@@ -141,8 +141,9 @@ class Stream:
 
     def count_rows(self) -> int | None:
         """Return the number of rows where the files say it, as Parquet does; else None."""
-        tables = getattr(self._source, "__self__", None)
-        return tables.count_rows() if isinstance(tables, _Tables) else None
+        dataset = getattr(getattr(self._source, "__self__", None), "_dataset", None)
+        kind = getattr(getattr(dataset, "format", None), "default_extname", "")
+        return dataset.count_rows() if kind == "parquet" else None
 
     def labels(self) -> Iterator[np.ndarray]:
         """Yield the labels of some rows at a time, as they are in the files."""
@@ -260,13 +261,6 @@ class _Tables:
                 schema = schema.set(place, schema.field(name).with_type(double))
         return schema
 
-    def count_rows(self) -> int | None:
-        """Return the number of rows of Parquet files, of their metadata; None for others."""
-        fragments = list(self._dataset.get_fragments())
-        kind = import_module("pyarrow.dataset").ParquetFileFragment
-        whole = all(isinstance(one, kind) for one in fragments)
-        return sum(one.count_rows() for one in fragments) if whole else None
-
     def read(self) -> Pieces:
         """Yield batches of rows; an error names the file."""
         names, row = [*self.columns, self.label], 0
@@ -307,7 +301,7 @@ def _import(module: str, what: str) -> Any:
         return import_module(module)
     except ImportError as error:
         package = module.split(".")[0].replace("sklearn", "scikit-learn")
-        raise ImportError(f'{what} need {package}: pip install "oklnumba[stream]"') from error
+        raise ImportError(f"{what} need {package}: pip install {package}") from error
 
 
 def _is_pairs(source: Any) -> bool:

@@ -86,7 +86,7 @@ def sweep(
     measure : function of (learner, run), optional
         Returns a dict of more columns: numbers, texts, or Runs (stored without their data).
     n_jobs : int, optional
-        Runs played at the same time, as in joblib (``pip install oklnumba[sweep]``): -1 for all
+        Runs played at the same time, as in joblib (``pip install joblib``): -1 for all
         cores; None for one, or what ``joblib.parallel_config(backend, n_jobs=...)`` sets, "loky" or
         "dask" for processes. The default backend is threads.
     path : path, optional
@@ -103,8 +103,9 @@ def sweep(
         ``n`` (rounds played), ``d``, ``loss``, ``mean_loss``, ``mistakes`` (share of rounds; None
         for regression), ``regret`` (None unless all rounds were played), ``size`` (largest
         dictionary of the run, or number of features), ``seconds`` (in the learner), ``memory``
-        (bytes of the pickled learner after the run), ``finished``, ``total_loss``, ``seed``,
-        ``chosen``, ``parameters``, ``versions``, ``error`` ("" if none), and those of ``measure``.
+        (bytes of the pickled learner after the run; None if it has no pickle), ``finished``,
+        ``total_loss``, ``seed``, ``chosen``, ``parameters``, ``versions``, ``error`` ("" if none),
+        and those of ``measure``.
 
     Examples
     --------

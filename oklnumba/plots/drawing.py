@@ -35,7 +35,7 @@ def line_style(number: int) -> dict[str, Any]:
 
 
 class Picture(Figure):
-    """A figure that a notebook shows, as it does plain ones only where pyplot is loaded."""
+    """A figure that a notebook shows; plain ones it shows only where pyplot is loaded."""
 
     def _repr_png_(self) -> bytes:
         buffer = io.BytesIO()

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import inspect
-import math
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from oklnumba.core.checks import shown
+from oklnumba.core.checks import require_number, shown
 from oklnumba.core.params import describe
 from oklnumba.core.state import State
 from oklnumba.learners.base.learner import Learner, Trace
@@ -19,10 +18,7 @@ from oklnumba.learners.base.learner import Learner, Trace
 class Outside(Learner):
     """Plays a model of another library, or of the user, round by round.
 
-    A round calls ``predict_one(x)`` and ``learn_one(x, y)`` with x an array of shape (d,), for
-    models of river a dict by column number; or ``predict`` and ``partial_fit`` with one row, as
-    scikit-learn's estimators have them. Classifiers of both libraries take labels -1 and +1. A
-    forecast None, or that of an estimator without data, counts as 0, True and False as +1 and -1.
+    A forecast of None counts as 0, True and False as +1 and -1.
     """
 
     _can_be_member = False
@@ -34,66 +30,43 @@ class Outside(Learner):
     def _open(self, d: int, outputs: int = 1) -> None:
         self._width, self._hyper = d, SimpleNamespace()  # the model itself plays, not a copy
 
-    @property
-    def _of_river(self) -> bool:
-        return any(cls.__module__.split(".")[0] == "river" for cls in type(self.model).__mro__)
-
-    @property
-    def _classifies(self) -> bool:
-        if self._of_river:
-            steps = getattr(self.model, "steps", {"": self.model})  # of a pipeline
-            return hasattr(list(steps.values())[-1], "predict_proba_one")
-        by_rows = not hasattr(self.model, "learn_one")
-        return by_rows and "classes" in inspect.signature(self.model.partial_fit).parameters
-
     def _as_labels(self, y: Any, n: int, signs: bool = False) -> np.ndarray:
-        return super()._as_labels(y, n, signs or self._classifies)
+        return super()._as_labels(y, n, signs or self._choose_calls()[2])
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        predict, learn = self._calls()
+        predict, learn, _ = self._choose_calls()
+        trace.sizes.fill(0)
         for t, label in enumerate(y.tolist()):
             x = X[t].copy()  # the model may keep it
-            trace.predictions[t] = self._as_forecast(predict(x))
+            forecast = predict(x)
+            if forecast is None or isinstance(forecast, bool | np.bool_):
+                forecast = 0.0 if forecast is None else 2.0 * forecast - 1.0
+            require_number(f"the forecast in round {self._played + 1}", forecast)
+            trace.predictions[t] = forecast
             learn(x, label)
-            size = getattr(self.model, "size", 0)
-            trace.sizes[t] = size if isinstance(size, int) else 0
             self._played += 1
 
-    def _calls(self) -> tuple[Callable, Callable]:
-        """Return functions that forecast x, and that learn x and its label."""
-        model, classifies = self.model, self._classifies
-        if self._of_river:
-
-            def learn(x: np.ndarray, y: float) -> None:
-                model.learn_one(dict(enumerate(x.tolist())), y > 0.0 if classifies else y)
-
-            return lambda x: model.predict_one(dict(enumerate(x.tolist()))), learn
-        if hasattr(model, "learn_one"):
-            return model.predict_one, model.learn_one
-        classes = {"classes": [-1.0, 1.0]} if classifies else {}
-        return self._predict_row, lambda x, y: model.partial_fit(x[None], [y], **classes)
-
-    def _predict_row(self, x: np.ndarray) -> Any:
-        try:
-            return self.model.predict(x[None])[0]
-        except ValueError as error:
-            if type(error).__name__ == "NotFittedError":  # scikit-learn's
-                return None
-            raise
-
-    def _as_forecast(self, found: Any) -> float:
-        if found is None or isinstance(found, bool | np.bool_):
-            return 0.0 if found is None else 1.0 if found else -1.0
-        try:
-            forecast = float(found)
-        except (TypeError, ValueError):
-            forecast = math.nan
-        if not math.isfinite(forecast):
-            raise ValueError(
-                f"{type(self.model).__name__} forecast {shown(found)} in round {self._played + 1}; "
-                "it must be a finite number"
+    def _choose_calls(self) -> tuple[Callable, Callable, bool]:
+        """Return what forecasts x, what learns x and its label, and if labels are -1 and +1."""
+        model = self.model
+        if not hasattr(model, "learn_one"):  # as scikit-learn: a row at a time
+            signs = "classes" in inspect.signature(model.partial_fit).parameters
+            more = {"classes": [-1.0, 1.0]} if signs else {}
+            fitted = hasattr(model, "n_features_in_")
+            return (
+                lambda x: model.predict(x[None])[0] if fitted or self._played else None,
+                lambda x, y: model.partial_fit(x[None], [y], **more),
+                signs,
             )
-        return forecast
+        if all(cls.__module__.split(".")[0] != "river" for cls in type(model).__mro__):
+            return model.predict_one, model.learn_one, False
+        steps = getattr(model, "steps", {"": model})  # of a pipeline
+        signs = hasattr(list(steps.values())[-1], "predict_proba_one")
+        return (
+            lambda x: model.predict_one(dict(enumerate(x.tolist()))),
+            lambda x, y: model.learn_one(dict(enumerate(x.tolist())), y > 0.0 if signs else y),
+            signs,
+        )
 
     def __repr__(self) -> str:
         name, text = type(self.model).__name__, shown(self.model)
@@ -103,20 +76,17 @@ class Outside(Learner):
 def can_learn(value: Any) -> bool:
     """Say whether ``okl.run`` can play an object."""
     pairs = ("predict_one", "learn_one"), ("predict", "partial_fit")
-    whole = any(all(hasattr(value, name) for name in pair) for pair in pairs)
-    return whole and not isinstance(value, type)
+    return not isinstance(value, type) and any(all(hasattr(value, n) for n in p) for p in pairs)
 
 
 def adapt(learner: Any) -> Learner:
     """Return a learner for ``okl.run``: itself, or an adapter around another object that learns."""
-    if isinstance(learner, Learner):
-        return learner
     if can_learn(learner):
-        return Outside(learner)
+        return learner if isinstance(learner, Learner) else Outside(learner)
     data = isinstance(learner, list | tuple) or hasattr(learner, "shape")
     hint = "; the learner comes first: okl.run(learner, X, y)" if data else ""
     raise ValueError(
-        "learner must be an oklnumba learner such as okl.PKAWV(okl.TaylorFeatures(2)), OneVsRest, "
-        "MultiOutput or OnlineToBatch around one, or an object with predict_one and learn_one (or "
-        f"predict and partial_fit), but is {describe(learner)}{hint}"
+        "learner must be an oklnumba learner such as okl.PKAWV(okl.TaylorFeatures(2)), or another "
+        "object with predict_one and learn_one (or predict and partial_fit), but is "
+        f"{describe(learner)}{hint}"
     )

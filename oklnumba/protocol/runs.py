@@ -343,15 +343,14 @@ class Run:
 
 
 def join_runs(first: Run, later: Run) -> Run:
-    """Return two runs of one learner, of which all rounds are kept, as one run without data."""
-    before, after, arrays = first._arrays, later._arrays, {}
-    for name in [name for name in before if name in after]:
-        old, new = before[name], after[name]
-        if old.shape[1:] != new.shape[1:]:  # classes that came later have no scores before
-            missing = np.full((len(old), new.shape[1] - old.shape[1]), np.nan)
-            old = np.concatenate([old, missing], axis=1)
-        arrays[name] = np.concatenate([old, new])
-    arrays["checkpoints"][len(before["checkpoints"]) :] += first.rounds
-    arrays["checkpoint_seconds"][len(before["checkpoints"]) :] += first.seconds
+    """Return two runs of one learner that keep all rounds as one, without what one of them lacks.
+
+    Scores and certificates of fewer classes are lacking, too.
+    """
+    old, new, cut = first._arrays, later._arrays, len(first.checkpoints)
+    both = [name for name in old if name in new and old[name].shape[1:] == new[name].shape[1:]]
+    arrays = {name: np.concatenate([old[name], new[name]]) for name in both}
+    arrays["checkpoints"][cut:] += first.rounds
+    arrays["checkpoint_seconds"][cut:] += first.seconds
     rounds, seconds = first.rounds + later.rounds, first.seconds + later.seconds
     return Run(arrays, later._meta | {"rounds": rounds, "seconds": seconds})

@@ -31,7 +31,7 @@ NO_FOLDER = (
     "no folder for it is writable, set NUMBA_CACHE_DIR; or the package lies in an archive, "
     "unpack it"
 )
-COMPILING = "oklnumba compiles loops at their first use, some seconds for each learner"
+COMPILING = "oklnumba compiles loops at their first use (beforehand: okl.warm_up); some seconds"
 SILENT_SECONDS = 1.0  # of compiling, before it is said
 ROWS = 100
 BY_HAND = 3
@@ -60,25 +60,20 @@ MORE = {
 class Notice(event.Listener):
     """Logs one line a process if compiling takes longer than a second; numba calls it."""
 
-    def __init__(self) -> None:
-        self.depth = 0  # a loop is compiled with those that it calls
-        self.timer: threading.Timer | None = None  # of the line; stays once it has run out
+    first = timer = None  # the loop that calls the others, and its timer, kept once it ran out
 
     def on_start(self, loop: event.Event) -> None:
         """Start the clock with the first loop of ours."""
-        self.depth += 1
         ours = loop.data["dispatcher"].py_func.__module__.startswith("oklnumba.")
         if ours and self.timer is None:
-            say, folder = logging.getLogger("oklnumba").warning, cache_folder()
-            kept = f"later processes find them in {folder}" if folder else f"each time: {NO_FOLDER}"
-            self.timer = threading.Timer(SILENT_SECONDS, say, [f"{COMPILING}; {kept}"])
+            say = logging.getLogger("oklnumba").warning
+            self.first, self.timer = loop.data, threading.Timer(SILENT_SECONDS, say, [COMPILING])
             self.timer.daemon = True
             self.timer.start()
 
     def on_end(self, loop: event.Event) -> None:
         """Stop the clock where it was quick."""
-        self.depth -= 1
-        if self.depth == 0 and self.timer is not None and self.timer.is_alive():
+        if loop.data is self.first and self.timer.is_alive():
             self.timer.cancel()
             self.timer = None
 
