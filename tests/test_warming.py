@@ -124,29 +124,12 @@ print(json.dumps(said.getvalue()))
 """
 
 
-@compiled
+@pytest.mark.skipif(numba.config.DISABLE_JIT or jit.PLAIN, reason="about compiler.py")
 @pytest.mark.slow
 def test_a_first_call_says_once_that_it_compiles_and_later_processes_are_silent(tmp_path):
     first, second = (python(FIT, NUMBA_CACHE_DIR=str(tmp_path)) for _ in range(2))
     assert first.count("\n") == 1 and "compiles loops at their first use" in first
     assert second == ""
-
-
-def test_quick_loops_are_compiled_without_a_word(caplog):
-    def loop(function):
-        return SimpleNamespace(data={"dispatcher": SimpleNamespace(py_func=function)})
-
-    notice, others = warming.Notice(), loop(test_ctrl_c_stops_it)
-    notice.on_start(others)
-    notice.on_end(others)
-    assert notice.timer is None  # not ours
-    outer, inner = loop(warming.warm_up), loop(warming.warm_up)
-    notice.on_start(outer)
-    notice.on_start(inner)
-    notice.on_end(inner)
-    assert notice.timer.is_alive()  # until the outermost loop is compiled
-    notice.on_end(outer)
-    assert notice.timer is None and not caplog.records
 
 
 # ---- nothing is compiled afterwards ----

@@ -152,16 +152,16 @@ class Run:
     @property
     def loss_sums(self) -> np.ndarray:
         """Sums of the losses of all rounds up to each of those recorded, shape (n,) or (n, K)."""
-        sums = self._arrays.get("loss_sums")
-        return np.cumsum(self.losses, axis=0) if sums is None else sums
+        return self._sums("losses")
 
     @property
     def mistake_sums(self) -> np.ndarray | None:
         """Mistakes in all rounds up to each of those recorded; None for regression."""
-        if self.mistakes is None:
-            return None
-        sums = self._arrays.get("mistake_sums")
-        return np.cumsum(self.mistakes, axis=0) if sums is None else sums
+        return None if self.mistakes is None else self._sums("mistakes")
+
+    def _sums(self, name: str) -> np.ndarray:
+        sums = self._arrays.get(SUMS[name])
+        return np.cumsum(getattr(self, name), axis=0) if sums is None else sums
 
     @property
     def mean_loss(self) -> float:
@@ -283,10 +283,8 @@ class Run:
 
     def _means(self, name: str) -> np.ndarray:
         """Return the means over all rounds up to each of those recorded, and all outputs."""
-        sums = self._arrays.get(SUMS[name])
-        values = getattr(self, name) if sums is None else sums
-        of_rounds = values.mean(axis=tuple(range(1, values.ndim)))
-        return (np.cumsum(of_rounds) if sums is None else of_rounds) / self.recorded
+        sums = self._sums(name)
+        return sums.mean(axis=tuple(range(1, sums.ndim))) / self.recorded
 
     def _columns(self, name: str, values: np.ndarray) -> dict[str, np.ndarray]:
         """Return the values by name, one for each output where they have a column for each."""

@@ -1,10 +1,8 @@
-"""Compile beforehand, ``okl.warm_up``; and say so where a first call has to wait for it."""
+"""Compile beforehand: ``okl.warm_up`` fills the cache of compiled code, for deployments."""
 
 from __future__ import annotations
 
-import logging
 import sys
-import threading
 import time
 import warnings
 from collections.abc import Iterator
@@ -12,7 +10,6 @@ from difflib import get_close_matches
 from itertools import product
 
 import numpy as np
-from numba.core import event
 
 from oklnumba.components import losses
 from oklnumba.components.features import FourierFeatures, NystromFeatures, TaylorFeatures
@@ -31,8 +28,6 @@ NO_FOLDER = (
     "no folder for it is writable, set NUMBA_CACHE_DIR; or the package lies in an archive, "
     "unpack it"
 )
-COMPILING = "oklnumba compiles loops at their first use (beforehand: okl.warm_up); some seconds"
-SILENT_SECONDS = 1.0  # of compiling, before it is said
 ROWS = 100
 BY_HAND = 3
 WIDTH = 2
@@ -55,30 +50,6 @@ MORE = {
     "MultiOutput": ({"learner": PKAWV(TaylorFeatures(2))},),
     "OneVsRest": ({"learner": PKAWV(TaylorFeatures(2))},),
 }
-
-
-class Notice(event.Listener):
-    """Logs one line a process if compiling takes longer than a second; numba calls it."""
-
-    first = timer = None  # the loop that calls the others, and its timer, kept once it ran out
-
-    def on_start(self, loop: event.Event) -> None:
-        """Start the clock with the first loop of ours."""
-        ours = loop.data["dispatcher"].py_func.__module__.startswith("oklnumba.")
-        if ours and self.timer is None:
-            say = logging.getLogger("oklnumba").warning
-            self.first, self.timer = loop.data, threading.Timer(SILENT_SECONDS, say, [COMPILING])
-            self.timer.daemon = True
-            self.timer.start()
-
-    def on_end(self, loop: event.Event) -> None:
-        """Stop the clock where it was quick."""
-        if loop.data is self.first and self.timer.is_alive():
-            self.timer.cancel()
-            self.timer = None
-
-
-event.register("numba:compile", Notice())
 
 
 def warm_up(*learners: str | Learner, progress: bool = False) -> dict[str, float]:

@@ -10,7 +10,10 @@ tests/test_numba_assumptions.py checks.
 
 from __future__ import annotations
 
+import functools
 import hashlib
+import logging
+import threading
 from pathlib import Path
 
 import llvmlite.binding as llvm
@@ -34,6 +37,9 @@ def _digest_of_folder() -> str:
 # stamp covers only the file that defines the function: after an edit in linalg.py, loops in other
 # files would keep the old machine code.
 STAMP = _digest_of_folder()
+
+
+SILENT_SECONDS = 1.0  # of compiling, before it is said
 
 
 class _Results(caching.CompileResultCacheImpl):
@@ -110,6 +116,12 @@ class _Whole(JITCodeLibrary):
         passes.getModulePassManager().run(self._final_module, passes)
 
 
+@functools.cache  # once a process
+def _say_that_it_compiles() -> None:
+    what = "oklnumba compiles loops at their first use, some seconds (okl.warm_up: beforehand)"
+    logging.getLogger("oklnumba").warning(what)
+
+
 # Numba's passes over a function, in its order, without those that our loops do not need: closures,
 # with-blocks, pruning of branches, array expressions, one name for each type of a variable.
 PASSES = (
@@ -158,7 +170,13 @@ class _Entered(_Short):
         self.state.flags.no_cfunc_wrapper = True
         self.state.library = _Whole(self.state.targetctx.codegen(), func.__qualname__)
         self.state.library.enable_object_caching()  # keeps the machine code for the cache
-        return super().compile_extra(func)
+        timer = threading.Timer(SILENT_SECONDS, _say_that_it_compiles)
+        timer.daemon = True
+        timer.start()
+        try:
+            return super().compile_extra(func)
+        finally:
+            timer.cancel()
 
 
 def compile_whole(function, inlined, options):
