@@ -178,7 +178,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         The online protocol of ``fit`` and every ``partial_fit`` since, its rounds in the order
         played. Each forecast was made before its label was seen, so ``run_.mistake_rate`` is an
         honest error without a test set (where blocks of labels are shuffled, of a shuffled table);
-        ``run_.certificate`` has the regret. It keeps 25 to 60 bytes a round, not the data.
+        ``run_.certificate`` has the regret. It keeps 25 to 75 bytes a round, not the data.
     n_features_in_, feature_names_in_
         Width of X, and names of its columns if it had some.
 

@@ -86,6 +86,8 @@ class Trace(NamedTuple):
 class Learner(State, Params):
     """An online learner: forecast, then see the label, then update.
 
+    Learners of your own derive from this class: docs/your_own_learner.md shows one in 20 lines.
+
     Any thread may call any method; calls on one learner come one after the other. Bad arguments
     raise ValueError before anything changes. A round beyond double precision, or a first-order
     learner that diverges (a forecast beyond 1e100), raises FloatingPointError, which names the
