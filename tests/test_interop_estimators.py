@@ -194,12 +194,17 @@ def test_partial_fits_in_pieces_are_one_fit(learner, count):
     classes = np.unique(y)
     assert len(classes) == count
     whole, pieces = classifier(learner).fit(X, y), classifier(learner)
-    mistakes = []
     for a, b in ((0, 1), (1, 64), (64, 65), (65, 300)):
         pieces.partial_fit(X[a:b], y[a:b], classes=classes if a == 0 else None)
-        assert pieces.run_.rounds == len(X[a:b])
-        mistakes.append(pieces.run_.mistakes)
-    assert_array_equal(np.concatenate(mistakes), whole.run_.mistakes)
+        assert pieces.run_.rounds == b
+    assert_array_equal(pieces.run_.mistakes, whole.run_.mistakes)
+    assert_allclose(pieces.run_.losses, whole.run_.losses, rtol=1e-9, atol=1e-12)
+    if whole.run_.certificate is not None:
+        regrets = pieces.run_.certificate.regret, whole.run_.certificate.regret
+        assert_allclose(*regrets, rtol=1e-9, atol=1e-9)
+    ends, seconds = pieces.run_.checkpoints, pieces.run_.checkpoint_seconds
+    assert {1, 64, 65, 300} <= set(ends) and (np.diff(ends) > 0).all()
+    assert (np.diff(seconds) >= 0).all() and seconds[-1] == pytest.approx(pieces.run_.seconds)
     assert_allclose(pieces.decision_function(X), whole.decision_function(X), rtol=1e-9, atol=1e-12)
     assert pieces.learner_.rounds == len(X)
 
@@ -212,8 +217,11 @@ def test_a_second_fit_starts_again_and_a_regressor_goes_on():
     )
     assert model.n_features_in_ == 2 and model.learner_.rounds == 80
     pieces = regressor().partial_fit(X[:50], f[:50]).partial_fit(X[50:], f[50:])
-    assert pieces.learner_.rounds == 80 and pieces.run_.rounds == 30
+    assert pieces.learner_.rounds == pieces.run_.rounds == 80
     assert_allclose(pieces.predict(X), regressor().fit(X, f).predict(X), rtol=1e-9)
+    assert pieces.fit(X[:40], f[:40]).run_.rounds == 40
+    with pytest.raises(NotFittedError):
+        _ = regressor().run_
 
 
 # ---- labels and frames ----

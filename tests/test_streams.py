@@ -417,5 +417,20 @@ def test_without_the_extra_the_error_says_how_to_get_it(name, tmp_path, monkeypa
     path, options = written(tmp_path, name)
     for module in ("pyarrow.csv", "pyarrow.dataset", "sklearn.datasets"):
         monkeypatch.setitem(__import__("sys").modules, module, None)
-    with pytest.raises(ImportError, match=r'pip install "oklnumba\[stream\]"'):
+    with pytest.raises(ImportError, match="pip install (pyarrow|scikit-learn)$"):
         okl.stream(path, **options)
+
+
+def test_progress_is_in_percent_where_files_know_their_rows(tmp_path, capsys):
+    path, options = written(tmp_path, "points.parquet")
+    whole = okl.stream([path, path], **options, batch=500)
+    assert whole.count_rows() == 2 * ROWS
+    okl.run(learner(), whole, progress=True, checkpoint=tmp_path / "run.npz")
+    assert "100%" in capsys.readouterr().err
+    more = okl.stream(path, **options)
+    okl.run(learner(), more, progress=True, checkpoint=tmp_path / "run.npz", resume=True)
+    assert "100%" in (told := capsys.readouterr().err) and "3.60k/3.60k" in told
+    path, options = written(tmp_path, "points.csv")
+    unknown = okl.stream(path, **options)
+    okl.run(learner(), unknown, progress=True)
+    assert unknown.count_rows() is None and "%" not in capsys.readouterr().err

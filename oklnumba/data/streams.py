@@ -139,6 +139,12 @@ class Stream:
         width = "" if self.columns is None else f", {len(self.columns)} columns"
         return f"Stream({self._name}{width})"
 
+    def count_rows(self) -> int | None:
+        """Return the number of rows where the files say it, as Parquet does; else None."""
+        dataset = getattr(getattr(self._source, "__self__", None), "_dataset", None)
+        kind = getattr(getattr(dataset, "format", None), "default_extname", "")
+        return dataset.count_rows() if kind == "parquet" else None
+
     def labels(self) -> Iterator[np.ndarray]:
         """Yield the labels of some rows at a time, as they are in the files."""
         return (labels for *_, labels in self._source())
@@ -295,7 +301,7 @@ def _import(module: str, what: str) -> Any:
         return import_module(module)
     except ImportError as error:
         package = module.split(".")[0].replace("sklearn", "scikit-learn")
-        raise ImportError(f'{what} need {package}: pip install "oklnumba[stream]"') from error
+        raise ImportError(f"{what} need {package}: pip install {package}") from error
 
 
 def _is_pairs(source: Any) -> bool:

@@ -27,6 +27,7 @@ from oklnumba.plots.drawing import (
     tidy,
     title,
 )
+from oklnumba.protocol.recording import SETTLED
 from oklnumba.protocol.runs import Run
 
 YLABELS = {
@@ -170,28 +171,33 @@ def certificate(
     _finish(axes, "regret (sum of squared losses)", legend)
 
 
-def progress(run: Run, first: int = 10) -> tuple[Figure, np.ndarray]:
+def progress(run: Run, first: int = 10) -> Figure:
     """Return a figure of one run: its error and, if certified, its regret with the bound.
 
-    Like ``loss_curves`` and ``certificate``, but with a linear axis if a value is 0 or below. The
-    array of Axes has shape (1, 2), or (1, 1) without a certificate.
+    Like ``loss_curves`` and ``certificate``, on ``figure.axes[0]`` and ``[1]``, but with a linear
+    axis if a value is 0 or below. A horizontal line is ``run.settled_mean_loss`` of a regression.
 
     Examples
     --------
     >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
-    >>> fig, axes = okl.plots.progress(okl.run(okl.FOGD(), X, np.sign(X[:, 0])))
-    >>> axes.shape, axes[0, 0].get_title()
-    ((1, 1), 'FOGD: 6.2 % mistakes')
+    >>> figure = okl.plots.progress(okl.run(okl.FOGD(), X, np.sign(X[:, 0])))
+    >>> [axes.get_title() for axes in figure.axes]
+    ['FOGD: 6.2 % mistakes']
     """
     if run.rounds == 0:
         raise ValueError("the run has no rounds to draw")
     certified = run.certificate is not None
     fig, axes = figure(columns=1 + certified, width=7.0 if certified else 4.5)
     name = run.learner.split("(")[0]
-    loss_curves({name: run}, axes[0, 0], first=first, legend=False)
+    loss_curves({"from the first round": run}, axes[0, 0], first=first, legend=False)
     error = f"mean {run.loss} loss {run.mean_loss:.3g}"
     if run.mistakes is not None:
         error = f"{100.0 * run.mistake_rate:.3g} % mistakes"
+    elif run.rounds > SETTLED:
+        look = {"color": COLOURS[1], "linestyle": "--", "linewidth": 1.0}
+        late = f"from round {SETTLED + 1} on: {run.settled_mean_loss:.3g}"
+        axes[0, 0].axhline(run.settled_mean_loss, label=late, **look)
+        axes[0, 0].legend(fontsize=FONT - 1.0, frameon=False)
     title(axes[0, 0], f"{name}: {error}")
     if certified:
         certificate(run, axes[0, 1], first=first, style={"color": COLOURS[2]})
@@ -207,7 +213,7 @@ def progress(run: Run, first: int = 10) -> tuple[Figure, np.ndarray]:
             for line in ax.lines:
                 line.set_marker("o")  # one point makes no line
         label_ticks(ax.xaxis, *ax.get_xlim())
-    return fig, axes
+    return fig
 
 
 def _regrets(run: Run, at: np.ndarray) -> list[np.ndarray]:
