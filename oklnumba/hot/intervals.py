@@ -23,8 +23,8 @@ from oklnumba.hot.primitives.jit import exact
 # Entries of ``numbers``: scores so far, the largest log score, E, Q, h and B.
 SEEN, LARGEST, EXCESS, SCALE, HALF_WIDTH, REACH = range(6)
 EXACT = 20.7  # log 1e9
-HUGE = 1e308  # a larger score counts as this; exp overflows above LOG_HUGE
-LOG_HUGE = 709.0
+HUGE = 1.79e308  # an infinite score counts as this
+LOG_HUGE = 709.78  # exp is finite up to here
 
 
 @exact

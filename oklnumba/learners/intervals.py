@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from oklnumba.core.guard import locked
 from oklnumba.core.params import count, positive, within
-from oklnumba.hot.intervals import EXCESS, HALF_WIDTH, REACH, SEEN, interval_rounds
+from oklnumba.hot.intervals import HALF_WIDTH, REACH, interval_rounds
 from oklnumba.learners.base.learner import Trace
 from oklnumba.learners.base.wrapper import Wrapper
 
@@ -88,8 +88,8 @@ class Intervals(Wrapper):
     array([[0.8, 1.2]])
     """
 
-    coverage: float = within("(0, 1)", 0.9)
     _: KW_ONLY
+    coverage: float = within("(0, 1)", 0.9)
     eta: float = positive(0.1)
     window: int = count(1, 200)
 

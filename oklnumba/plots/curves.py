@@ -12,6 +12,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator
+from numpy.typing import ArrayLike
 
 from oklnumba.core import checks
 from oklnumba.experiments.table import Table
@@ -208,6 +209,39 @@ def progress(run: Run, first: int = 10) -> tuple[Figure, np.ndarray]:
                 line.set_marker("o")  # one point makes no line
         label_ticks(ax.xaxis, *ax.get_xlim())
     return fig, axes
+
+
+def intervals(run: Run, y: ArrayLike, axes: Axes, last: int = 200) -> None:
+    """Draw the last intervals of a run of ``Intervals``, its forecasts, and the labels y.
+
+    Labels outside are crosses; the title has the share of all labels inside. ``y`` are the labels
+    of all rounds played, (n,).
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X, noise = rng.uniform(-1, 1, (500, 2)), 0.1 * rng.standard_normal(500)
+    >>> run = okl.run(okl.Intervals(okl.LinearAWV()), X, X[:, 0] + noise)
+    >>> fig, axes = okl.plots.figure(columns=1)
+    >>> okl.plots.intervals(run, X[:, 0] + noise, axes[0, 0], last=100)
+    >>> axes[0, 0].get_title()
+    '90.0 % of the labels inside'
+    """
+    if run.intervals is None:
+        raise ValueError(f"a run of {run.learner} has no intervals: play okl.Intervals(learner)")
+    labels = np.asarray(y, dtype=float)
+    checks.require(labels.shape == (run.rounds,), "y", labels.shape, f"of shape ({run.rounds},)")
+    labels = labels[run.recorded - 1]
+    inside = (run.intervals[:, 0] <= labels) & (labels <= run.intervals[:, 1])
+    at = slice(-checks.require_count("last", last, 1), None)
+    rounds, (low, high) = run.recorded[at], run.intervals[at].T
+    axes.fill_between(rounds, low, high, color=COLOURS[6], alpha=0.35, lw=0, label="interval")
+    axes.plot(rounds, run.predictions[at], color=COLOURS[2], linewidth=1.0, label="forecast")
+    for kept, text, marker, colour in (
+        (inside[at], "label", ".", COLOURS[0]), (~inside[at], "label outside", "x", COLOURS[1]),
+    ):  # fmt: skip
+        axes.plot(rounds[kept], labels[at][kept], marker, color=colour, markersize=4, label=text)
+    tidy(axes, "rounds", "label", f"{100.0 * inside.mean():.1f} % of the labels inside")
 
 
 def _regrets(run: Run, at: np.ndarray) -> list[np.ndarray]:
