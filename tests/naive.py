@@ -614,19 +614,17 @@ def standardised(X, clip=np.inf):
     return out
 
 
-def conformal_intervals(forecasts, y, coverage, eta, window):
+def conformal_intervals(forecasts, y, coverage, eta):
     """Intervals by quantile tracking of log errors, from the definition; the first is infinite."""
-    out, scores, excess, half = [], [], 0.0, np.inf
+    out, t, excess, scale, half = [], 0, 0.0, 0.0, np.inf
     for f, label in zip(forecasts, y, strict=True):
         out.append((f - half, f + half))
-        score = abs(label - f)
-        if score == 0.0 and not scores:
+        if label == f:
             continue
-        floor = 1e-9 * max([score, *scores])
-        missed = not out[-1][0] <= label <= out[-1][1] or half < max(score, floor)
-        excess += missed - (1.0 - coverage)
-        scores.append(max(score, floor))
-        last = np.sort(scores[-window:])
-        rank = min(int(np.ceil((len(last) + 1) * coverage)), len(last))
-        half = last[rank - 1] * np.exp(eta * excess)
+        t += 1
+        score = np.log(abs(label - f))
+        above = score > scale
+        scale = score if t == 1 else scale + max(2 / np.sqrt(t), eta) * (above - (1 - coverage))
+        excess += (not out[-1][0] <= label <= out[-1][1]) - (1 - coverage)
+        half = np.exp(scale + eta * excess)
     return np.array(out)

@@ -16,13 +16,18 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from oklnumba.core.checks import require, require_flag
 from oklnumba.core.inputs import as_classes, as_label_array, as_rows, is_frame
-from oklnumba.hot.intervals import HALF_WIDTH
+from oklnumba.hot.intervals import HALF_WIDTH, START, interval_rounds
 from oklnumba.interop.probabilities import LOSSES, compute_probabilities
 from oklnumba.learners.base.learner import Learner, clone_learner
-from oklnumba.learners.intervals import Intervals, WidthTracker
+from oklnumba.learners.intervals import Intervals
 from oklnumba.learners.self_tuning.learner import SelfTuning
 from oklnumba.protocol.run import run
 from oklnumba.protocol.several import MultiOutput, OneVsRest
+
+NO_INTERVALS = (
+    "errors are not tracked; fit an estimator with learner=okl.Intervals(okl.SelfTuning()), or "
+    "another learner in Intervals"
+)
 
 
 class OnlineEstimator(BaseEstimator):
@@ -140,14 +145,6 @@ def check_label_type(labels: np.ndarray, name: str = "y") -> np.ndarray:
     if labels.dtype.kind == "O" and kinds[0] in "bi":
         return labels.astype(bool if kinds[0] == "b" else np.int64)
     return labels
-
-
-def explain_intervals(estimator: OnlineEstimator, option: str, losses: str = "") -> str:
-    """Return the message for an estimator whose errors were not tracked."""
-    return (
-        f"predict(X, {option}=True) needs a learner{losses} in Intervals: fit again with "
-        f"{type(estimator).__name__}(okl.Intervals(okl.SelfTuning(), coverage=0.9))"
-    )
 
 
 class OnlineClassifier(ClassifierMixin, OnlineEstimator):
@@ -268,9 +265,9 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         self.classes_, self._odds = classes, None
         if len(classes) > 2:
             player = OneVsRest(player, classes.tolist())
-        if isinstance(self.learner, Intervals) and self.learner._loss().name in LOSSES:
-            p = self.learner
-            self._odds = WidthTracker(p.coverage, p.eta, p.window)
+        if isinstance(self.learner, Intervals) and player._loss().name in LOSSES:
+            p = self.learner._checked_params()
+            self._odds = p.coverage, p.eta, np.array(START)
         return self._play(player, X, self._encode_labels(y))
 
     def _play(self, player: Learner, X: np.ndarray, y: np.ndarray) -> Self:
@@ -278,15 +275,15 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         first = player.rounds
         super()._play(player, X, y)
         if self._odds is not None:
-            two = len(self.classes_) == 2
+            t, two = np.arange(len(y)), len(self.classes_) == 2
             F = self.run_.predictions if two else self.run_.scores
-            P = self._to_probabilities(F, first + np.arange(len(y))[:, None])
             came = (y > 0.0).astype(int) if two else np.searchsorted(self.classes_, y)
-            p = P[np.arange(len(y)), came]
-            self._odds.play(np.zeros(len(y)), (1.0 - p) / p, None)
+            p = self._to_probabilities(F, first + t[:, None])[t, came]
+            interval_rounds(np.zeros(len(y)), (1.0 - p) / p, *self._odds, np.empty((len(y), 2)))
         return self
 
     def _to_probabilities(self, F: np.ndarray, rounds: Any) -> np.ndarray:
+        """Return the probabilities that forecasts F give, rounds being played, (n, K)."""
         scores = np.stack([-F, F], axis=1) if F.ndim == 1 else F
         return compute_probabilities(self.learner_._loss().name, scores, rounds)
 
@@ -322,20 +319,18 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
     def predict(self, X: ArrayLike, return_set: bool = False) -> Any:
         """Return the classes forecast for the rows of X, shape (n,).
 
-        With ``return_set``, if ``learner`` is an ``Intervals``, also sets of classes, (n, K) of
-        bool: the forecast, and the classes whose probability is above a threshold. It is tracked so
-        that the class that comes is above it in ``coverage`` of the rounds, within
-        (B / eta + 1) / n as for ``Intervals``, B in log odds.
+        With ``return_set``, if ``learner`` is an ``Intervals``, also sets of classes, bool of shape
+        (n, K): the forecast, and what has a probability above a threshold, which is tracked so that
+        the class that comes is above it in ``coverage`` of the rounds (docs/intervals.md).
         """
         F = self.decision_function(X)
         forecast = np.argmax(F, axis=1) if F.ndim == 2 else (F > 0.0).astype(int)
         if not return_set:
             return self.classes_[forecast]
         if self._odds is None:
-            losses = f" of {' or '.join(LOSSES)} loss"
-            raise ValueError(explain_intervals(self, "return_set", losses))
+            raise ValueError(f"{NO_INTERVALS}, with {' or '.join(LOSSES)} loss")
         P = self._to_probabilities(F, self.learner_.rounds)
-        sets = (1.0 - P) / P <= self._odds[HALF_WIDTH]
+        sets = (1.0 - P) / P <= self._odds[2][HALF_WIDTH]
         sets[np.arange(len(F)), forecast] = True
         return self.classes_[forecast], sets
 
@@ -442,8 +437,7 @@ class OnlineRegressor(RegressorMixin, OnlineEstimator):
     def predict(self, X: ArrayLike, return_interval: bool = False) -> Any:
         """Return the forecasts for the rows of X, (n,) or (n, K), each on its own.
 
-        With ``return_interval``, if ``learner`` is an ``Intervals``, also the intervals, (n, 2) or
-        (n, K, 2).
+        With ``return_interval``, if ``learner`` is an ``Intervals``, also these, (n, 2), (n, K, 2).
         """
         check_is_fitted(self)
         X, player = self._validate(X), self.learner_
@@ -452,7 +446,7 @@ class OnlineRegressor(RegressorMixin, OnlineEstimator):
             return forecasts
         outputs = player.learners_ if isinstance(player, MultiOutput) else [player]
         if not isinstance(outputs[0], Intervals):
-            raise ValueError(explain_intervals(self, "return_interval"))
+            raise ValueError(NO_INTERVALS)
         intervals = [one.predict_interval(X) for one in outputs]
         return forecasts, np.stack(intervals, axis=1) if forecasts.ndim == 2 else intervals[0]
 

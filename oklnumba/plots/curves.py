@@ -214,34 +214,28 @@ def progress(run: Run, first: int = 10) -> tuple[Figure, np.ndarray]:
 def intervals(run: Run, y: ArrayLike, axes: Axes, last: int = 200) -> None:
     """Draw the last intervals of a run of ``Intervals``, its forecasts, and the labels y.
 
-    Labels outside are crosses; the title has the share of all labels inside. ``y`` are the labels
-    of all rounds played, (n,).
+    The title has the share of all labels inside. y : the labels of all rounds played, (n,).
 
     Examples
     --------
-    >>> rng = np.random.default_rng(0)
-    >>> X, noise = rng.uniform(-1, 1, (500, 2)), 0.1 * rng.standard_normal(500)
-    >>> run = okl.run(okl.Intervals(okl.LinearAWV()), X, X[:, 0] + noise)
+    >>> X, y = np.linspace(-1, 1, 500)[:, None], np.random.default_rng(0).standard_normal(500)
     >>> fig, axes = okl.plots.figure(columns=1)
-    >>> okl.plots.intervals(run, X[:, 0] + noise, axes[0, 0], last=100)
+    >>> okl.plots.intervals(okl.run(okl.Intervals(okl.LinearAWV()), X, y), y, axes[0, 0])
     >>> axes[0, 0].get_title()
     '90.0 % of the labels inside'
     """
     if run.intervals is None:
         raise ValueError(f"a run of {run.learner} has no intervals: play okl.Intervals(learner)")
-    labels = np.asarray(y, dtype=float)
-    checks.require(labels.shape == (run.rounds,), "y", labels.shape, f"of shape ({run.rounds},)")
-    labels = labels[run.recorded - 1]
-    inside = (run.intervals[:, 0] <= labels) & (labels <= run.intervals[:, 1])
-    at = slice(-checks.require_count("last", last, 1), None)
-    rounds, (low, high) = run.recorded[at], run.intervals[at].T
-    axes.fill_between(rounds, low, high, color=COLOURS[6], alpha=0.35, lw=0, label="interval")
+    y = np.asarray(y, dtype=float)
+    checks.require(y.shape == (run.rounds,), "y", y.shape, f"of shape ({run.rounds},)")
+    y, (low, high) = y[run.recorded - 1], run.intervals.T
+    at, outside = slice(-last, None), (y < low) | (high < y)
+    rounds, missed = run.recorded[at], outside[at]
+    axes.fill_between(rounds, low[at], high[at], color=COLOURS[6], alpha=0.35, label="interval")
     axes.plot(rounds, run.predictions[at], color=COLOURS[2], linewidth=1.0, label="forecast")
-    for kept, text, marker, colour in (
-        (inside[at], "label", ".", COLOURS[0]), (~inside[at], "label outside", "x", COLOURS[1]),
-    ):  # fmt: skip
-        axes.plot(rounds[kept], labels[at][kept], marker, color=colour, markersize=4, label=text)
-    tidy(axes, "rounds", "label", f"{100.0 * inside.mean():.1f} % of the labels inside")
+    axes.plot(rounds[~missed], y[at][~missed], ".", color=COLOURS[0], label="label")
+    axes.plot(rounds[missed], y[at][missed], "x", color=COLOURS[1], label="label outside")
+    tidy(axes, "rounds", "label", f"{100.0 - 100.0 * outside.mean():.1f} % of the labels inside")
 
 
 def _regrets(run: Run, at: np.ndarray) -> list[np.ndarray]:

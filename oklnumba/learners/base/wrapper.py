@@ -9,13 +9,11 @@ import numpy as np
 from oklnumba.components import losses
 from oklnumba.core.health import Part
 from oklnumba.core.state import select_prefix
-from oklnumba.learners.base.learner import Learner, Trace, from_learner, learner_field
+from oklnumba.learners.base.learner import Learner, Trace, from_learner
 
 
 class Wrapper(Learner):
-    """A learner that plays another one; a subclass changes what goes in or comes out."""
-
-    learner: Learner = learner_field()
+    """A learner with a hyper-parameter ``learner``, which it plays."""
 
     _certified = from_learner("_certified")
     _in_threads = from_learner("_in_threads")
@@ -61,11 +59,13 @@ class Wrapper(Learner):
         return self._inner._diagnose()
 
     def _state(self) -> dict[str, Any]:
-        return {f"inner_{name}": a for name, a in self._inner._state().items()}
+        inner = {f"inner_{name}": a for name, a in self._inner._state().items()}
+        return super()._state() | inner
 
     def _output_axes(self) -> dict[str, int]:
         return {f"inner_{name}": axis for name, axis in self._inner._output_axes().items()}
 
     def _restore(self, state: dict[str, Any]) -> None:
+        super()._restore(state)
         self._inner._played = self._played
         self._inner._restore(select_prefix("inner_", state))
