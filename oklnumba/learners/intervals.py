@@ -35,7 +35,7 @@ class Intervals(Wrapper):
     coverage : float in (0, 1)
         Share of the labels to be inside.
     eta : float > 0
-        Least step of Q and E. Larger values hold the coverage in shorter stretches of rounds, but
+        Step of E, and least step of Q. Larger values hold the coverage in shorter stretches of rounds, but
         widths vary more.
 
     Remarks
@@ -57,13 +57,14 @@ class Intervals(Wrapper):
     array([[0.9, 1.1]])
     """
 
+    _STATE = {"tracked": ("tracked",)}
+    _UNBOUNDED = frozenset({"tracked"})
+    _several = False
+
     learner: Learner = learner_field()
     _: KW_ONLY
     coverage: float = within("(0, 1)", 0.9)
     eta: float = positive(0.1)
-
-    _STATE = {"tracked": ("tracked",)}
-    _UNBOUNDED = frozenset({"tracked"})
 
     @property
     @locked

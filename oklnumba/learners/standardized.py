@@ -11,7 +11,7 @@ from oklnumba.components.scaling import LARGEST, Standardizer
 from oklnumba.core.params import positive
 from oklnumba.core.state import select_prefix
 from oklnumba.hot.primitives.jit import NOT_FINITE
-from oklnumba.learners.base.learner import Learner, Trace, from_learner, learner_field
+from oklnumba.learners.base.learner import Learner, Trace, learner_field
 from oklnumba.learners.base.wrapper import Wrapper
 
 
@@ -48,8 +48,6 @@ class Standardized(Wrapper):
     learner: Learner = learner_field()
     _: KW_ONLY
     clip: float | None = positive(5.0, optional=True)
-
-    _several = from_learner("_several")
 
     def _space(self) -> str | None:
         space = self._inner._space()

@@ -16,6 +16,7 @@ class Wrapper(Learner):
     """A learner with a hyper-parameter ``learner``, which it plays."""
 
     _certified = from_learner("_certified")
+    _several = from_learner("_several")
     _in_threads = from_learner("_in_threads")
     _run_rows = from_learner("_run_rows")
     _block_rows = from_learner("_block_rows")
