@@ -35,8 +35,8 @@ class Intervals(Wrapper):
     coverage : float in (0, 1)
         Share of the labels to be inside.
     eta : float > 0
-        Step of E, and least step of Q. Larger values hold the coverage in shorter stretches of rounds, but
-        widths vary more.
+        Step of E, and least step of Q. Larger values hold the coverage in shorter stretches of
+        rounds, but widths vary more.
 
     Remarks
     -------
