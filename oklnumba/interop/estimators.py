@@ -25,8 +25,8 @@ from oklnumba.protocol.run import run
 from oklnumba.protocol.several import MultiOutput, OneVsRest
 
 NO_INTERVALS = (
-    "errors are not tracked; fit an estimator with learner=okl.Intervals(okl.SelfTuning()), or "
-    "another learner in Intervals"
+    "return_interval and return_set need errors that were tracked: fit an estimator with "
+    "learner=okl.Intervals(okl.SelfTuning()), or another learner in Intervals"
 )
 
 
