@@ -214,7 +214,7 @@ def progress(run: Run, first: int = 10) -> tuple[Figure, np.ndarray]:
 def intervals(run: Run, y: ArrayLike, axes: Axes, last: int = 200) -> None:
     """Draw the last intervals of a run of ``Intervals``, its forecasts, and the labels y.
 
-    The title has the share of all labels inside. y : the labels of all rounds played, (n,).
+    The title has the share of the recorded labels that are inside. y : all labels played, (n,).
 
     Examples
     --------
