@@ -44,6 +44,7 @@ from oklnumba.learners.first_order import (
 )
 from oklnumba.learners.fogd import FOGD
 from oklnumba.learners.growing_pkawv import GrowingPKAWV
+from oklnumba.learners.intervals import Intervals
 from oklnumba.learners.kernel_ogd import BOGD, KernelOGD
 from oklnumba.learners.kons import KONS, SketchedKONS
 from oklnumba.learners.krls import KRLS
@@ -85,6 +86,7 @@ __all__ = [
     "Gaussian",
     "GrowingPKAWV",
     "Hedge",
+    "Intervals",
     "KernelAWV",
     "KernelOGD",
     "KernelRidge",

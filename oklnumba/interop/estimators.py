@@ -17,12 +17,19 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from oklnumba.core.checks import require, require_flag
 from oklnumba.core.inputs import as_classes, as_label_array, as_rows, is_frame
+from oklnumba.hot.intervals import HALF_WIDTH, START, interval_rounds
 from oklnumba.interop.probabilities import LOSSES, compute_probabilities
 from oklnumba.learners.base.learner import Learner, clone_learner
+from oklnumba.learners.intervals import Intervals
 from oklnumba.learners.self_tuning.learner import SelfTuning
 from oklnumba.protocol.run import run
 from oklnumba.protocol.runs import Run, join_runs
 from oklnumba.protocol.several import MultiOutput, OneVsRest
+
+NO_INTERVALS = (
+    "return_interval and return_set need errors that were tracked: fit an estimator with "
+    "learner=okl.Intervals(okl.SelfTuning()), or another learner in Intervals"
+)
 
 
 class OnlineEstimator(BaseEstimator):
@@ -160,7 +167,8 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
     learner : Learner, optional
         Gives the hyper-parameters; it is not played itself. None: ``okl.SelfTuning()``, which
         takes raw numbers and needs no tuning. In a grid search its hyper-parameters are
-        ``learner__name``, nested to any depth as in ``learner__features__sigma``.
+        ``learner__name``, nested to any depth as in ``learner__features__sigma``. Of an
+        ``Intervals`` the learner within plays, and ``predict(X, return_set=True)`` gives sets.
     shuffle : bool
         Whether ``fit`` plays the rows in random order, as is right for a table. False for a stream,
         whose rows are in the order of time; ``partial_fit`` always keeps it.
@@ -206,6 +214,10 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
     >>> bool(model.run_.mistake_rate < 0.1)
     True
     """
+
+    def _clone_learner(self) -> Learner:
+        learner = super()._clone_learner()
+        return learner.learner if isinstance(learner, Intervals) else learner
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Play the rows of X with a new learner; return self.
@@ -262,10 +274,30 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
             return self._play(self.learner_, X, self._encode_labels(y))
 
     def _play_first(self, player: Learner, classes: Any, X: np.ndarray, y: np.ndarray) -> Self:
-        self.classes_ = classes
+        self.classes_, self._odds = classes, None
         if len(classes) > 2:
             player = OneVsRest(player, classes.tolist())
+        if isinstance(self.learner, Intervals) and player._loss().name in LOSSES:
+            p = self.learner._checked_params()
+            self._odds = p.coverage, p.eta, np.array(START)
         return self._play(player, X, self._encode_labels(y))
+
+    def _play(self, player: Learner, X: np.ndarray, y: np.ndarray) -> Self:
+        """Play the rounds, and track the odds against the class that came."""
+        first = player.rounds
+        super()._play(player, X, y)
+        if self._odds is not None:
+            t, two = np.arange(len(y)), len(self.classes_) == 2
+            F = self.run_.predictions if two else self.run_.scores
+            came = (y > 0.0).astype(int) if two else np.searchsorted(self.classes_, y)
+            p = self._to_probabilities(F, first + t[:, None])[t, came]
+            interval_rounds(np.zeros(len(y)), (1.0 - p) / p, *self._odds, np.empty((len(y), 2)))
+        return self
+
+    def _to_probabilities(self, F: np.ndarray, rounds: Any) -> np.ndarray:
+        """Return the probabilities that forecasts F give, rounds being played, (n, K)."""
+        scores = np.stack([-F, F], axis=1) if F.ndim == 1 else F
+        return compute_probabilities(self.learner_._loss().name, scores, rounds)
 
     def _encode_labels(self, y: np.ndarray) -> np.ndarray:
         """Return the labels that the player takes: -1 and +1 for two classes, else y itself."""
@@ -296,10 +328,23 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         X = self._validate(X)
         return self.learner_.predict(X) if len(self.classes_) == 2 else self.learner_.scores(X)
 
-    def predict(self, X: ArrayLike) -> np.ndarray:
-        """Return the classes forecast for the rows of X, shape (n,)."""
+    def predict(self, X: ArrayLike, return_set: bool = False) -> Any:
+        """Return the classes forecast for the rows of X, shape (n,).
+
+        With ``return_set``, if ``learner`` is an ``Intervals``, also sets of classes, bool of shape
+        (n, K): the forecast, and what has a probability above a threshold, which is tracked so that
+        the class that comes is above it in ``coverage`` of the rounds (docs/intervals.md).
+        """
         F = self.decision_function(X)
-        return self.classes_[np.argmax(F, axis=1) if F.ndim == 2 else (F > 0.0).astype(int)]
+        forecast = np.argmax(F, axis=1) if F.ndim == 2 else (F > 0.0).astype(int)
+        if not return_set:
+            return self.classes_[forecast]
+        if self._odds is None:
+            raise ValueError(f"{NO_INTERVALS}, with {' or '.join(LOSSES)} loss")
+        P = self._to_probabilities(F, self.learner_.rounds)
+        sets = (1.0 - P) / P <= self._odds[2][HALF_WIDTH]
+        sets[np.arange(len(F)), forecast] = True
+        return self.classes_[forecast], sets
 
     @available_if(has_probabilities)
     def predict_proba(self, X: ArrayLike) -> np.ndarray:
@@ -320,9 +365,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         of the simplex and the sum over the classes, and of the squared hinge loss, which is at
         least the squared loss of the clipped forecast.
         """
-        F = self.decision_function(X)
-        scores = np.stack([-F, F], axis=1) if F.ndim == 1 else F
-        return compute_probabilities(self.learner_._loss().name, scores, self.learner_.rounds)
+        return self._to_probabilities(self.decision_function(X), self.learner_.rounds)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -336,7 +379,8 @@ class OnlineRegressor(RegressorMixin, OnlineEstimator):
     Parameters
     ----------
     learner : Learner, optional
-        As in ``OnlineClassifier``, with a loss for real labels.
+        As in ``OnlineClassifier``, with a loss for real labels. With an ``Intervals``,
+        ``predict(X, return_interval=True)`` gives intervals.
     shuffle, random_state
         As in ``OnlineClassifier``.
 
@@ -402,10 +446,21 @@ class OnlineRegressor(RegressorMixin, OnlineEstimator):
         player = self._clone_learner()
         return self._play(MultiOutput(player) if y.ndim == 2 else player, X, y)
 
-    def predict(self, X: ArrayLike) -> np.ndarray:
-        """Return the forecasts for the rows of X, (n,) or (n, K), each on its own."""
+    def predict(self, X: ArrayLike, return_interval: bool = False) -> Any:
+        """Return the forecasts for the rows of X, (n,) or (n, K), each on its own.
+
+        With ``return_interval``, if ``learner`` is an ``Intervals``, also these, (n, 2), (n, K, 2).
+        """
         check_is_fitted(self)
-        return self.learner_.predict(self._validate(X))
+        X, player = self._validate(X), self.learner_
+        forecasts = player.predict(X)
+        if not return_interval:
+            return forecasts
+        outputs = player.learners_ if isinstance(player, MultiOutput) else [player]
+        if not isinstance(outputs[0], Intervals):
+            raise ValueError(NO_INTERVALS)
+        intervals = [one.predict_interval(X) for one in outputs]
+        return forecasts, np.stack(intervals, axis=1) if forecasts.ndim == 2 else intervals[0]
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

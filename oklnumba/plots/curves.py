@@ -12,6 +12,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator
+from numpy.typing import ArrayLike
 
 from oklnumba.core import checks
 from oklnumba.experiments.table import Table
@@ -214,6 +215,33 @@ def progress(run: Run, first: int = 10) -> Figure:
                 line.set_marker("o")  # one point makes no line
         label_ticks(ax.xaxis, *ax.get_xlim())
     return fig
+
+
+def intervals(run: Run, y: ArrayLike, axes: Axes, last: int = 200) -> None:
+    """Draw the last intervals of a run of ``Intervals``, its forecasts, and the labels y.
+
+    The title has the share of the recorded labels that are inside. y : all labels played, (n,).
+
+    Examples
+    --------
+    >>> X, y = np.linspace(-1, 1, 500)[:, None], np.random.default_rng(0).standard_normal(500)
+    >>> fig, axes = okl.plots.figure(columns=1)
+    >>> okl.plots.intervals(okl.run(okl.Intervals(okl.LinearAWV()), X, y), y, axes[0, 0])
+    >>> axes[0, 0].get_title()
+    '90.0 % of the labels inside'
+    """
+    if run.intervals is None:
+        raise ValueError(f"a run of {run.learner} has no intervals: play okl.Intervals(learner)")
+    y = np.asarray(y, dtype=float)
+    checks.require(y.shape == (run.rounds,), "y", y.shape, f"of shape ({run.rounds},)")
+    y, (low, high) = y[run.recorded - 1], run.intervals.T
+    at, outside = slice(-last, None), (y < low) | (high < y)
+    rounds, missed = run.recorded[at], outside[at]
+    axes.fill_between(rounds, low[at], high[at], color=COLOURS[6], alpha=0.35, label="interval")
+    axes.plot(rounds, run.predictions[at], color=COLOURS[2], linewidth=1.0, label="forecast")
+    axes.plot(rounds[~missed], y[at][~missed], ".", color=COLOURS[0], label="label")
+    axes.plot(rounds[missed], y[at][missed], "x", color=COLOURS[1], label="label outside")
+    tidy(axes, "rounds", "label", f"{100.0 - 100.0 * outside.mean():.1f} % of the labels inside")
 
 
 def _regrets(run: Run, at: np.ndarray) -> list[np.ndarray]:

@@ -100,6 +100,8 @@ class Run:
         Of ``OneVsRest``: whether the class was another one.
     scores : ndarray of shape (n, K), or None
         The scores of ``OneVsRest``, one column a class.
+    intervals : ndarray of shape (n, 2), or None
+        The lower and upper ends of ``Intervals``, each made before its label was seen.
     seconds : float
         Time in the learner.
     checkpoints, checkpoint_seconds : ndarray
@@ -123,6 +125,7 @@ class Run:
         self.rounds = int(meta["rounds"])
         self.mistakes = arrays.get("mistakes")
         self.scores = arrays.get("scores")
+        self.intervals = arrays.get("intervals")
         self.checkpoints = arrays["checkpoints"]
         self.checkpoint_seconds = arrays["checkpoint_seconds"]
         self.seconds = float(meta["seconds"])
@@ -256,9 +259,10 @@ class Run:
         """Return the run as a pandas DataFrame, a row for each round that was recorded.
 
         Columns: ``round``, from 1; ``prediction``; ``loss``; ``mean_loss`` so far; where mistakes
-        are counted ``mistake`` and ``mistake_rate`` so far; ``size``; with a certificate
-        ``comparator``, ``regret`` and ``bound``. ``OneVsRest`` adds ``score_c`` for each class c;
-        where there are several outputs k, ``prediction_k`` and so on.
+        are counted ``mistake`` and ``mistake_rate`` so far; ``size``; ``low`` and ``high`` of
+        ``Intervals``; with a certificate ``comparator``, ``regret`` and ``bound``. ``OneVsRest``
+        adds ``score_c`` for each class c; where there are several outputs k, ``prediction_k`` and
+        so on.
 
         Examples
         --------
@@ -277,6 +281,8 @@ class Run:
             columns |= self._columns("mistake", self.mistakes)
             columns["mistake_rate"] = self._means("mistakes")
         columns["size"] = self.sizes
+        if self.intervals is not None:
+            columns["low"], columns["high"] = self.intervals.T
         for name in ("comparator", "regret", "bound") if self.certificate else ():
             columns |= self._columns(name, getattr(self.certificate, name))
         return pandas.DataFrame(columns)

@@ -68,7 +68,8 @@ class Trace(NamedTuple):
     """What rounds leave behind, one entry each; ``loss`` to ``bound`` only for certified learners.
 
     ``guaranteed``, where members have certificates, is the least comparator + bound. A learner that
-    plays K > 1 labels a round has (n, K) numbers of each kind but the sizes.
+    plays K > 1 labels a round has (n, K) numbers of each kind but the sizes. ``intervals``, (n, 2),
+    only for ``Intervals``.
     """
 
     predictions: np.ndarray
@@ -77,6 +78,7 @@ class Trace(NamedTuple):
     comparator: np.ndarray | None = None
     bound: np.ndarray | None = None
     guaranteed: np.ndarray | None = None
+    intervals: np.ndarray | None = None
 
     def rows(self, start: int, stop: int) -> Trace:
         """Return the part of some rounds (views)."""
