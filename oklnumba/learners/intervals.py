@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from oklnumba.core.guard import locked
 from oklnumba.core.params import positive, within
-from oklnumba.hot.intervals import HALF_WIDTH, REACH, START, interval_rounds
+from oklnumba.hot.intervals import HALF_WIDTH, REACH, SEEN, START, interval_rounds
 from oklnumba.learners.base.learner import Learner, Trace, learner_field
 from oklnumba.learners.base.wrapper import Wrapper
 
@@ -24,8 +24,8 @@ class Intervals(Wrapper):
 
     The guarantee, for drift and adversarial labels too: after n rounds the share of labels inside
     differs from ``coverage`` by at most (B / eta + 1) / n, where B is the largest |log |y - f| - Q|
-    so far, the e-folds that an error was away from its scale: ``coverage_bound``. Labels that are
-    forecast exactly are inside any interval and left out of the count; with them it is more.
+    so far, the e-folds that an error was away from its scale: ``coverage_bound``. Rounds whose
+    label is forecast exactly do not count, in n either; they are inside any interval.
 
     Parameters
     ----------
@@ -75,9 +75,10 @@ class Intervals(Wrapper):
     @property
     @locked
     def coverage_bound(self) -> float:
-        """(B / eta + 1) / n, with B from the labels so far; infinite before any data."""
-        reach = float(self._tracked[REACH]) if self._ready() and self._played else np.inf
-        return (reach / self._in_force.eta + 1.0) / max(self._played, 1)
+        """(B / eta + 1) / n, with B from the labels so far; infinite before the first error."""
+        if not self._ready() or not self._tracked[SEEN]:
+            return np.inf
+        return float((self._tracked[REACH] / self._in_force.eta + 1.0) / self._tracked[SEEN])
 
     @locked
     def predict_interval(self, X: ArrayLike) -> np.ndarray:
