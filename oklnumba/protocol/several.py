@@ -121,6 +121,10 @@ class Several(Learner):
         forecasts = [one.predict(X) for one in self._learners]
         return forecasts[0] if self._together else np.stack(forecasts, axis=1)
 
+    @property
+    def _can_widen(self) -> bool:
+        return all(one._can_widen for one in self._learners)
+
     def _diagnose(self) -> list[Part]:
         if self._together:
             return self._learners[0]._diagnose()
@@ -146,7 +150,8 @@ class Several(Learner):
 
     def _restore(self, state: dict[str, Any]) -> None:
         for k, one in enumerate(self._learners):
-            unpack_learner(f"learner{k}", one, state)
+            meta = state[f"learner{k}_meta"] | {"width": self._width}  # perhaps wider than it was
+            unpack_learner(f"learner{k}", one, state | {f"learner{k}_meta": meta})
 
 
 NUMBERS = "predictions", "loss", "comparator", "bound", "guaranteed"  # of a Trace, (n, K)

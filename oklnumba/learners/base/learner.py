@@ -498,6 +498,19 @@ class Learner(State, Params):
         self._adopt(contents["meta"], contents["arrays"])
         vars(self).update(contents["params"])  # what was assigned since, for the next reset
 
+    @property
+    def _can_widen(self) -> bool:
+        """Whether ``_copy_with_columns`` is right: kernels do not see columns that are 0."""
+        p = self._in_force
+        return bool(self._STATE) and (hasattr(p, "kernel") or hasattr(p, "kernels"))
+
+    def _copy_with_columns(self, d: int) -> Self:
+        """Return a copy for inputs of d columns, as if those that are new had been 0 so far."""
+        meta, arrays = self._contents()
+        more = self._made_with()
+        more._adopt(meta | {"width": d}, arrays)
+        return more
+
     def _copy_with_output(self) -> Self:
         """Return a copy with one more output, initialised as a copy of the last."""
         meta, arrays = self._contents()
