@@ -221,9 +221,30 @@ GAP = np.where(np.arange(N) == 7, np.nan, 1.0)
 WRONG = {
     "text": (with_column(TEXT, object), "column 'colour' of X holds text, 'red'; drop it, or"),
     "text of pandas": (with_column(TEXT, "string"), "'colour' of X holds string, not real"),
-    "categories": (with_column(pd.Categorical([3, 4, 5] * 50)), "'colour' of X holds categories;"),
+    "categories": (
+        with_column(pd.Categorical([3, 4, 5] * 50)),
+        "'colour' of X holds categories (pass those",
+    ),
     "times": (with_column(DAYS), "'colour' of X holds dates or times; drop it, or"),
     "dates": (with_column(DAYS[0].date()), "'colour' of X holds object, not real numbers"),
+    "durations": (
+        with_column(pd.to_timedelta(np.arange(N), "s")),
+        "column 'colour' of X holds durations (take column.dt.total_seconds()); drop it, or encode",
+    ),
+    "all at once": (
+        missing(with_column(TEXT, object)).assign(day=DAYS, late=GAP),
+        "column 'colour' of X holds text, 'red', column 'day' holds dates or times; drop them, or "
+        "encode them as numbers, for instance by skrub.tabular_pipeline(model) or scikit-learn's "
+        "ColumnTransformer; impute the missing or infinite values of 'width', 'late'",
+    ),
+    "two gaps": (
+        missing(with_column(GAP)),
+        "X has nan at row 7, column 1 ('width'), and there are more in column 2 ('colour')",
+    ),
+    "many columns": (
+        frame(QUARTERS).assign(**{f"text {i}": TEXT for i in range(14)}),
+        "column 'text 0' of X holds .* column 'text 13' holds .* drop them",
+    ),
     "complex": (with_column(1j), "column 'colour' of X holds complex128, not real numbers"),
     "lists": (with_column([[1.0]] * N), "column 'colour' of X holds object, not real numbers"),
     "NaN": (with_column(GAP), "X has nan at row 7, column 2 ('colour'); remove or impute"),
