@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import count
 from typing import Any, Self
 
 import numpy as np
@@ -159,7 +160,8 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
     ----------
     learner_ : Learner or OneVsRest
         The learner that has played: for two classes on the labels -1, for ``classes_[0]``, and +1;
-        for more classes a ``OneVsRest``. ``learner_.save(path)`` writes it without pickle.
+        for more classes, or where new ones may come (``partial_fit`` without ``classes``), a
+        ``OneVsRest``. ``learner_.save(path)`` writes it without pickle.
     classes_ : ndarray of shape (K,)
         The classes, sorted.
     run_ : Run
@@ -214,7 +216,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
             if len(classes) < 2:
                 raise ValueError(
                     f"y has 1 class, {classes.tolist()[0]!r} in all rows, but needs two; if others "
-                    "come later use partial_fit(X, y, classes=[...]) with all of them"
+                    "come later use partial_fit(X, y), which takes in new ones"
                 )
             return self._play_first(player, classes, *self._order(X, y))
 
@@ -226,16 +228,19 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         X : array_like, frame or scipy.sparse of shape (n, d)
         y : array_like of shape (n,)
         classes : array_like of shape (K,)
-            All labels that may ever come; needed at the first call if there was no ``fit``.
+            All labels that may ever come; ``fit`` takes those of its y for that. Without them at
+            the first call new classes may come at any time, as in ``to_river``: a ``OneVsRest``
+            plays those so far and a spare one, so forecasts are those of a ``OneVsRest`` that knew
+            all from the start. (A bool has two classes.)
         """
         first = not hasattr(self, "learner_")
         if classes is not None:
             classes = as_label_array(as_classes(classes, "classes"))
             classes = np.unique(check_label_type(classes, "classes"))
-        if first and (classes is None or len(classes) < 2):
+        if first and classes is not None and len(classes) < 2:
             raise ValueError(
-                "the first call of partial_fit needs classes, all labels that may ever come, at "
-                f"least two, but they are {classes if classes is None else classes.tolist()}"
+                "classes must be all labels that may ever come, at least two, but they are "
+                f"{classes.tolist()}; leave them out if new ones may come at any time"
             )
         if not first and classes is not None and not np.array_equal(classes, self.classes_):
             raise ValueError(
@@ -245,9 +250,42 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         with self._undo_on_error():
             X, y = self._validate(X, as_classes(y, "y"), reset=first)
             y = check_label_type(y)
-            if first:
+            if first and classes is None and y.dtype.kind == "b":
+                classes = np.array([False, True])
+            if first and classes is not None:
                 return self._play_first(self._clone_learner(), classes, X, y)
+            if first or self._spare:
+                return self._play(self._take_classes(y), X, y)
             return self._play(self.learner_, X, self._encode_labels(y))
+
+    @property
+    def _spare(self) -> bool:
+        """Whether new classes may come: the learner has one class more, which had no rounds."""
+        several = isinstance(self.learner_, OneVsRest)
+        return several and len(self.learner_.classes) > len(self.classes_)
+
+    def _take_classes(self, y: np.ndarray) -> OneVsRest:
+        """Return the learner with a class for each label, and a spare one."""
+        player = getattr(self, "learner_", None)
+        known = [] if player is None else list(player.classes[:-1])
+        labels = list(dict.fromkeys(y.tolist()))
+        text = isinstance(labels[0], str)
+        if known and isinstance(known[0], str) != text:
+            raise ValueError(
+                f"y has {labels[0]!r}, but the classes so far are {known}; labels must be all "
+                "texts or all numbers"
+            )
+        for label in labels:
+            if label not in known:
+                known.append(label)
+                names = (f"class {i}" if text else i for i in count())
+                spare = next(name for name in names if name not in known)
+                if player is None:
+                    player = OneVsRest(self._clone_learner(), [label, spare])
+                else:
+                    player._take_class(label, spare)
+        self.classes_ = np.unique(known)
+        return player
 
     def _play_first(self, player: Learner, classes: Any, X: np.ndarray, y: np.ndarray) -> Self:
         self.classes_ = classes
@@ -264,7 +302,8 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
             row = int(np.argmin(known))
             raise ValueError(
                 f"y has {y.tolist()[row]!r} at row {row}, which is not one of the classes "
-                f"{self.classes_.tolist()}; pass all classes to the first call of partial_fit"
+                f"{self.classes_.tolist()}; start with partial_fit, and pass it all classes at first, "
+                "or none if new ones may come at any time"
             )
         return np.where(y == self.classes_[1], 1.0, -1.0) if len(self.classes_) == 2 else y
 
@@ -282,7 +321,11 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         """
         check_is_fitted(self)
         X = self._validate(X)
-        return self.learner_.predict(X) if len(self.classes_) == 2 else self.learner_.scores(X)
+        if not isinstance(self.learner_, OneVsRest):
+            return self.learner_.predict(X)
+        places = [self.learner_.classes.index(label) for label in self.classes_.tolist()]
+        F = self.learner_.scores(X)[:, places]
+        return 0.5 * (F[:, 1] - F[:, 0]) if len(places) == 2 else F
 
     def predict(self, X: ArrayLike) -> np.ndarray:
         """Return the classes forecast for the rows of X, shape (n,)."""

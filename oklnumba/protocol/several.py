@@ -275,8 +275,13 @@ class OneVsRest(Several):
         """
         self.classes = *self.classes, name
         if self._width is not None:
-            self._hyper.classes = *self._hyper.classes, name
+            self._hyper.classes = self.classes
         self._add_output()
+
+    def _take_class(self, name: Any, spare: Any) -> None:
+        """Give the last class, which has had no rounds, this name; add a spare one after it."""
+        self.classes = *self.classes[:-1], name
+        self._add_class(spare)
 
     def _recorded(self, loss: str | None) -> ZeroOne:
         checks.require(loss in (None, ZeroOne().name), "loss", loss, "'zero-one' for classes")
