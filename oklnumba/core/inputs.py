@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from oklnumba.core.checks import shown
+from oklnumba.core.checks import cut, shown
 
 CHECKED_ROWS = 16384  # rows tested for NaN at once, so that checking takes little memory
 BLOCK_BYTES = 2**23
@@ -25,8 +25,9 @@ DURATIONS = ("timedelta", "duration")
 TIMES = ("date", "time", "period", "month_")
 CATEGORIES = ("cat", "enum", "dict")
 # docs/for_sklearn_users.md, "Frames as they are"
-ENCODE = ", for instance by skrub.tabular_pipeline(model) or scikit-learn's ColumnTransformer"
-MOST_NAMED = 50  # columns in a message
+BY = ", for instance by skrub.tabular_pipeline(model) or scikit-learn's ColumnTransformer"
+ENCODE = f"; drop, encode or impute such columns{BY}"
+LONGEST = 2000  # characters of columns in a message
 
 
 # ---- X ----
@@ -103,25 +104,18 @@ def _refuse_not_finite(array: np.ndarray, name: str, given: Any = None) -> None:
         finite = np.isfinite(array[start : start + CHECKED_ROWS])
         if not finite.all():
             row, *column = (int(i) for i in np.argwhere(~finite)[0])
-            if not column:
-                raise _not_finite(array[start + row], name, f"row {start + row}")
-            names = column_names(given)
-            bad = np.flatnonzero(~np.isfinite(array).all(axis=0)).tolist()
-            bad.sort(key=column[0].__ne__)  # this one first
-            shown = [f"column {j}" + (f" ({names[j]!r})" if names else "") for j in bad]
-            also = f", and there are more in {_list(shown[1:])}" if shown[1:] else ""
-            where = f"row {start + row}, {shown[0]}{also}"
-            raise _not_finite(array[start + row, *column], name, where, ENCODE if names else "")
+            names, where = column_names(given), f"row {start + row}"
+            if column:
+                bad = np.flatnonzero(~np.isfinite(array).all(axis=0)).tolist()
+                bad.sort(key=column[0].__ne__)  # this one first
+                first, *more = [f"column {j}{f' ({names[j]!r})' if names else ''}" for j in bad]
+                where += f", {first}"
+                where += f", and some in {cut(', '.join(more), LONGEST)}" if more else ""
+            raise _not_finite(array[start + row, *column], name, where, BY if names else "")
 
 
 def _not_finite(value: float, name: str, where: str, how: str = "") -> ValueError:
     return ValueError(f"{name} has {value} at {where}; remove or impute such values first{how}")
-
-
-def _list(words: list[str]) -> str:
-    """Return words in a row; of many, the first."""
-    more = f" and {len(words) - MOST_NAMED} more" if len(words) > MOST_NAMED else ""
-    return ", ".join(words[:MOST_NAMED]) + more
 
 
 # ---- y ----
@@ -303,51 +297,43 @@ def _frame_as_floats(frame: Any, name: str) -> np.ndarray:
         raise ValueError(f"{name} is a lazy frame; pass {name}.collect()")
     if _is(frame, "pandas", "DataFrame") and all(dtype == np.float64 for dtype in frame.dtypes):
         return frame.to_numpy(dtype=np.float64)
-    out, odd = np.empty(frame.shape), []
+    out, odd, names = np.zeros(frame.shape), [], column_names(frame)
     for k, (label, column) in enumerate(_columns(frame)):
-        values, what = _read_column(column)
-        out[:, k] = 0.0 if values is None else values
-        if values is None:
-            odd.append(f"column {label!r}{f' of {name}' * (not odd)} holds {what}")
+        try:
+            out[:, k] = _column_as_floats(column, f"column {label!r} of {name}")
+        except ValueError as error:
+            odd.append(str(error).removesuffix(ENCODE))
     if odd:
-        it, names = "them" if odd[1:] else "it", column_names(frame)
-        gaps = [repr(names[k]) for k in np.flatnonzero(~np.isfinite(out).all(axis=0))]
-        also = f"; impute the missing or infinite values of {_list(gaps)}" if gaps else ""
-        raise ValueError(f"{_list(odd)}; drop {it}, or encode {it} as numbers{ENCODE}{also}")
+        gaps = np.flatnonzero(~np.isfinite(out).all(axis=0))
+        odd += [f"column {names[k]!r} of {name} has nan or infinity" for k in gaps]
+        raise ValueError(cut("; ".join(odd), LONGEST) + ENCODE)
     return out
 
 
-def _column_as_floats(column: Any, name: str) -> np.ndarray:
-    """Return the numbers of a column or a row, (n,), with NaN for missing values."""
-    values, what = _read_column(column)
-    if values is None:
-        advice = f"drop it, or encode it as numbers{ENCODE}"
-        if name == "y":
-            advice = "map two classes to -1 and +1, or use OneVsRest(learner, classes=[...])"
-        raise ValueError(f"{name} holds {what}; {advice}")
-    return values
-
-
-def _read_column(column: Any) -> tuple[np.ndarray | None, str]:
-    """Return the numbers of a column, NaN for missing ones, or None and what it holds."""
+def _column_as_floats(column: Any, where: str) -> np.ndarray:
+    """Return the numbers of a column, (n,), with NaN for missing values."""
     dtype = str(column.type if hasattr(column, "type") else column.dtype).lower()
+    advice = ENCODE
+    if where == "y":
+        advice = "; map two classes to -1 and +1, or use OneVsRest(learner, classes=[...])"
+    what = f"{dtype}, not real numbers"
     texts = (v for v in column if isinstance(v, str | bytes)) if dtype == "object" else iter(())
     if dtype.startswith(DURATIONS):
-        return None, "durations (take column.dt.total_seconds())"
-    if dtype.startswith(TIMES):
-        return None, "dates or times"
-    if dtype.startswith(CATEGORIES):
-        return None, "categories (pass those that are numbers as floats)"
-    if (text := next(texts, None)) is not None:
-        return None, f"text, {shown(text)}"
-    if dtype == "object" or dtype.startswith(NUMBERS):
+        what = "durations (their numbers are column.dt.total_seconds())"
+    elif dtype.startswith(TIMES):
+        what = "dates or times"
+    elif dtype.startswith(CATEGORIES):
+        what = "categories (pass those that are numbers as floats)"
+    elif (text := next(texts, None)) is not None:
+        what = f"text, {shown(text)}"
+    elif dtype == "object" or dtype.startswith(NUMBERS):
         try:
             if _is(column, "pandas", "Series", "Index"):
-                return column.to_numpy(dtype=np.float64, na_value=np.nan), ""
-            return np.asarray(column).astype(np.float64, copy=False), ""
+                return column.to_numpy(dtype=np.float64, na_value=np.nan)
+            return np.asarray(column).astype(np.float64, copy=False)
         except (TypeError, ValueError, OverflowError):
             pass
-    return None, f"{dtype}, not real numbers"
+    raise ValueError(f"{where} holds {what}{advice}")
 
 
 # ---- blocks of rows for the compiled loops ----

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import count
 from typing import Any, Self
 
 import numpy as np
@@ -254,15 +253,9 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
                 classes = np.array([False, True])
             if first and classes is not None:
                 return self._play_first(self._clone_learner(), classes, X, y)
-            if first or self._spare:
+            if first or self._grows:
                 return self._play(self._take_classes(y), X, y)
             return self._play(self.learner_, X, self._encode_labels(y))
-
-    @property
-    def _spare(self) -> bool:
-        """Whether new classes may come: the learner has one class more, which had no rounds."""
-        several = isinstance(self.learner_, OneVsRest)
-        return several and len(self.learner_.classes) > len(self.classes_)
 
     def _take_classes(self, y: np.ndarray) -> OneVsRest:
         """Return the learner with a class for each label, and a spare one."""
@@ -278,17 +271,16 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         for label in labels:
             if label not in known:
                 known.append(label)
-                names = (f"class {i}" if text else i for i in count())
-                spare = next(name for name in names if name not in known)
+                spare = max(known) + ("?" if text else 1)  # a name that no class has
                 if player is None:
                     player = OneVsRest(self._clone_learner(), [label, spare])
                 else:
                     player._take_class(label, spare)
-        self.classes_ = np.unique(known)
+        self.classes_, self._grows = np.unique(known), True
         return player
 
     def _play_first(self, player: Learner, classes: Any, X: np.ndarray, y: np.ndarray) -> Self:
-        self.classes_ = classes
+        self.classes_, self._grows = classes, False
         if len(classes) > 2:
             player = OneVsRest(player, classes.tolist())
         return self._play(player, X, self._encode_labels(y))
@@ -302,7 +294,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
             row = int(np.argmin(known))
             raise ValueError(
                 f"y has {y.tolist()[row]!r} at row {row}, which is not one of the classes "
-                f"{self.classes_.tolist()}; start with partial_fit, and pass it all classes at first, "
+                f"{self.classes_.tolist()}; begin with partial_fit, with all classes at first, "
                 "or none if new ones may come at any time"
             )
         return np.where(y == self.classes_[1], 1.0, -1.0) if len(self.classes_) == 2 else y
