@@ -483,6 +483,12 @@ def test_the_commands_of_the_page_run(folder, tmp_path, monkeypatch, capsys):
     commands = [line for block in blocks for line in block.splitlines() if line.strip()]
     assert len(commands) >= 6
     monkeypatch.chdir(tmp_path)
+    sales = ["day,town,kind,price,sold"]
+    sales += [
+        f"2026-01-{1 + i % 28},{'ab'[i % 2]},{'xyz'[i % 3]},{i},{'yn'[i % 5 % 2]}"
+        for i in range(200)
+    ]
+    (tmp_path / "sales.csv").write_text("\n".join(sales))
     (tmp_path / "points.csv").write_text(
         "\n".join(
             ",".join(line.split(",")[:4]) for line in (folder / "all.csv").read_text().split()
