@@ -86,8 +86,7 @@ def stream(
     Returns
     -------
     Stream
-        Iterable of pairs (X, y), X (rows, d) and y (rows,), with the names of its ``columns`` and
-        its ``classes``.
+        Iterable of pairs (X, y), X (rows, d) and y (rows,), with its ``columns`` and ``classes``.
 
     Examples
     --------
@@ -129,10 +128,7 @@ def stream(
 
 
 class Stream:
-    """Pairs (X, y) of blocks of rows; iterate as often as you like.
-
-    ``columns``: names, if any; ``classes``: values of the label, if it has some.
-    """
+    """Pairs (X, y) of blocks of rows, any number of times; ``columns``, ``classes``: if named."""
 
     def __init__(
         self,
@@ -247,39 +243,34 @@ class _Tables:
         if label is None:
             raise ValueError(f"name the column of the labels: label=..., {_list_names(names)}")
         self.label = _find_column(label, names, "label")
-        for what, given in (("drop", drop), ("encode", encode)):
-            checks.require_list(what, given, "a list of names")
+        encode = checks.require_list("encode", encode, "a list of names")
         self._encoded = [_find_column(one, names, "encode") for one in encode]
         wanted = [n for n in names if n not in (self.label, *self._encoded)]
         if columns is not None:
             columns = checks.require_list("columns", columns, "a list of one name or more")
             wanted = [_find_column(one, names, "columns") for one in columns]
-        dropped = [_find_column(one, names, "drop") for one in drop]
-        self._numbers = [n for n in wanted if n not in dropped]
+        drop = checks.require_list("drop", drop, "a list of names")
+        drop = [_find_column(one, names, "drop") for one in drop]
+        self._numbers = [n for n in wanted if n not in drop]
         every = [*self._numbers, *self._encoded, self.label]
         if len(every) == 1 or len(set(every)) < len(every):
             raise ValueError(f"columns must be others than the label, each once, not {every[:-1]}")
         self.name, self._dataset = name, dataset
-        self.classes = self._find_classes() if classes is None else classes
-        self._schema = self._make_schema(any_label=self.classes is not None)
+        if classes is None and str(dataset.schema.field(self.label).type).startswith(TEXTS):
+            first = dataset.head(LOOK_ROWS, columns=[self.label]).column(0).to_pylist()
+            texts = sorted({str(one) for one in first if one})  # a missing one is an error later
+            what = "the texts of two classes or more in the first rows"
+            classes = tuple(checks.require_different(f"column {self.label!r}", texts, 2, what))
+        self.classes, self._schema = classes, self._make_schema(any_label=classes is not None)
         fields = {one: import_module("pyarrow.dataset").field(one) for one in every}
-        texts = {one: fields[one].cast("string") for one in self._encoded}
-        self._fields, self.columns = fields | texts, tuple(self._numbers)
-        if texts:
+        encoded = {one: fields[one].cast("string") for one in self._encoded}
+        self._fields, self.columns = fields | encoded, tuple(self._numbers)
+        if encoded:
             one_hot = _import("sklearn.preprocessing", "encoded columns").OneHotEncoder
             options = {"handle_unknown": "ignore", "max_categories": MOST_VALUES}
             self._encoder = one_hot(sparse_output=False, **options)
-            self._encoder.fit(_as_texts(dataset.head(LOOK_ROWS, columns=texts), texts))
+            self._encoder.fit(_as_texts(dataset.head(LOOK_ROWS, columns=encoded), encoded))
             self.columns += tuple(self._encoder.get_feature_names_out(self._encoded).tolist())
-
-    def _find_classes(self) -> tuple | None:
-        """Return the labels of the first rows, sorted, if they are texts."""
-        if not str(self._dataset.schema.field(self.label).type).startswith(TEXTS):
-            return None
-        labels = self._dataset.head(LOOK_ROWS, columns=[self.label]).column(0).to_pylist()
-        found = sorted({str(one) for one in labels if one})  # a missing one is an error later
-        what = "the texts of two classes or more in the first rows"
-        return tuple(checks.require_different(f"column {self.label!r}", found, 2, what))
 
     def _make_schema(self, any_label: bool) -> Any:
         """Return the schema with float64 columns; refuse those that hold no numbers."""

@@ -227,10 +227,9 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         X : array_like, frame or scipy.sparse of shape (n, d)
         y : array_like of shape (n,)
         classes : array_like of shape (K,)
-            All labels that may ever come; ``fit`` takes those of its y for that. Without them at
-            the first call new classes may come at any time, as in ``to_river``: a ``OneVsRest``
-            plays those so far and a spare one, so forecasts are those of a ``OneVsRest`` that knew
-            all from the start. (A bool has two classes.)
+            All labels that may ever come; ``fit`` takes those of its y for that. None at the first
+            call: new ones may come, as in ``to_river``, and forecasts are those of a ``OneVsRest``
+            that knew all classes from the start. (A bool has two classes.)
         """
         first = not hasattr(self, "learner_")
         if classes is not None:
@@ -264,10 +263,8 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         labels = list(dict.fromkeys(y.tolist()))
         text = isinstance(labels[0], str)
         if known and isinstance(known[0], str) != text:
-            raise ValueError(
-                f"y has {labels[0]!r}, but the classes so far are {known}; labels must be all "
-                "texts or all numbers"
-            )
+            kinds = "labels must be all texts or all numbers"
+            raise ValueError(f"y has {labels[0]!r}, but the classes so far are {known}; {kinds}")
         for label in labels:
             if label not in known:
                 known.append(label)

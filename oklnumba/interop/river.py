@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import sys
 import warnings
-from collections.abc import Collection, Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from oklnumba.protocol.several import OneVsRest
 
 TASKS = "classification", "regression"
 FRAMES = "pandas", "polars"
+Keys = dict[Hashable, None]  # in the order of the columns
 MOST_NAMED = 20  # new keys that are ignored and warned of; more of them, silently
 
 
@@ -82,10 +83,10 @@ class Columns:
     """The columns of a model, by key; makes rows of dicts and frames."""
 
     def __init__(self) -> None:
-        self.keys: dict[Hashable, None] = {}  # in the order of the columns; empty at first
+        self.keys: Keys = {}  # none before the first round
         self.ignored: set[Hashable] = set()  # new keys that a warning has named
 
-    def make_row(self, x: dict[Hashable, Any], player: Any) -> tuple[Collection, np.ndarray]:
+    def make_row(self, x: dict[Hashable, Any], player: Any) -> tuple[Keys, np.ndarray]:
         """Return the keys of the columns, and the values of a dict in their order, (d,)."""
         if not isinstance(x, dict):
             raise ValueError(f"x must be a dict of numbers by name, but is {x!r}")
@@ -93,7 +94,7 @@ class Columns:
         keys = self.keys if known else self.match(x, player)
         return keys, _as_numbers([x.get(key, 0.0) for key in keys], keys)
 
-    def make_rows(self, X: Any, player: Any) -> tuple[Collection, np.ndarray]:
+    def make_rows(self, X: Any, player: Any) -> tuple[Keys, np.ndarray]:
         """Return the keys of the columns, and the rows of a frame in their order, (n, d)."""
         if _library(X) is None:
             raise ValueError(f"X must be a frame of {' or '.join(FRAMES)}, but is {type(X)}")
@@ -104,7 +105,7 @@ class Columns:
             rows[:, list(here.values())] = inputs.as_inputs(X[list(here)])
         return keys, rows
 
-    def match(self, found: Iterable[Hashable], player: Any) -> Collection:
+    def match(self, found: Iterable[Hashable], player: Any) -> Keys:
         """Return the keys of the columns, with new ones if the player can take them in."""
         found = list(found)
         if not (found or self.keys) or len(set(found)) < len(found):
@@ -122,12 +123,8 @@ class Columns:
                 )
             return self.keys
         # Keys of several types, 1 and "1", are sorted too.
-        return [*self.keys, *sorted(new, key=lambda key: (str(key), type(key).__name__))]
-
-    def keep(self, keys: Collection) -> None:
-        """Make these the columns."""
-        if keys is not self.keys:
-            self.keys = dict.fromkeys(keys)
+        new.sort(key=lambda key: (str(key), type(key).__name__))
+        return self.keys | dict.fromkeys(new)
 
 
 def _library(X: Any) -> Any:
@@ -216,13 +213,13 @@ class RiverRegressor(_Model, base.MiniBatchRegressor):
         """Play a round: inputs by key, and a number."""
         keys, row = self._columns.make_row(x, self._player)
         self._player = self._widen(len(row)).learn_one(row, y)
-        self._columns.keep(keys)
+        self._columns.keys = keys
 
     def learn_many(self, X: Any, y: Any) -> None:
         """Play the rows of a frame in order, as ``learn_one`` for each."""
         keys, rows = self._columns.make_rows(X, self._player)
         self._player = self._widen(len(keys)).partial_fit(rows, y)
-        self._columns.keep(keys)
+        self._columns.keys = keys
 
     def predict_one(self, x: dict) -> float:
         """Return the forecast; 0.0 before any data."""
@@ -322,7 +319,7 @@ class RiverClassifier(_Model, base.MiniBatchClassifier):
             self._codes[label] = len(self._codes)
         return np.array([self._codes[label] for label in labels])
 
-    def _learn(self, keys: Collection, rows: np.ndarray, labels: Iterable[Any]) -> None:
+    def _learn(self, keys: Keys, rows: np.ndarray, labels: Iterable[Any]) -> None:
         labels = [_as_label(label) for label in labels]
         if len(labels) != len(rows):
             raise ValueError(f"y must have {len(rows)} labels, one a row of X, has {len(labels)}")
@@ -330,7 +327,7 @@ class RiverClassifier(_Model, base.MiniBatchClassifier):
         several = isinstance(self._player, OneVsRest)
         codes = codes if several else 2.0 * codes - 1.0
         self._player = self._widen(len(keys)).partial_fit(rows, codes)
-        self._columns.keep(keys)
+        self._columns.keys = keys
 
     def _score(self, rows: np.ndarray) -> np.ndarray:
         """Return the scores of the classes so far, (n, K)."""
