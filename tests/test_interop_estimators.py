@@ -606,6 +606,7 @@ BAD_FITS = {
     ),
     "one of classes": (lambda: begin(["left"]), "all labels that may ever come, at least two"),
     "unknown label": (lambda: begin(["left", "right"]), "'middle' at row.*all classes"),
+    "real labels in pieces": (lambda: classifier().partial_fit(X, F), "continuous"),
     "new after fit": (
         lambda: classify(Y).partial_fit(X, ["new"] * 30),
         "'new' at row 0.*begin with partial_fit",

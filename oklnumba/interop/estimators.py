@@ -258,6 +258,8 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
 
     def _take_classes(self, y: np.ndarray) -> OneVsRest:
         """Return the learner with a class for each label, and a spare one."""
+        if y.dtype.kind == "f":  # it warns of many integers
+            check_classification_targets(y)
         player = getattr(self, "learner_", None)
         known = [] if player is None else list(player.classes[:-1])
         labels = list(dict.fromkeys(y.tolist()))

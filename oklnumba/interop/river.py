@@ -90,8 +90,7 @@ class Columns:
         """Return the keys of the columns, and the values of a dict in their order, (d,)."""
         if not isinstance(x, dict):
             raise ValueError(f"x must be a dict of numbers by name, but is {x!r}")
-        known = bool(self.keys) and x.keys() <= self.keys.keys()
-        keys = self.keys if known else self.match(x, player)
+        keys = self.keys if self.keys and x.keys() <= self.keys.keys() else self.match(x, player)
         return keys, _as_numbers([x.get(key, 0.0) for key in keys], keys)
 
     def make_rows(self, X: Any, player: Any) -> tuple[Keys, np.ndarray]:
