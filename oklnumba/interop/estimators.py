@@ -103,8 +103,8 @@ class OnlineEstimator(BaseEstimator):
         order = check_random_state(self.random_state).permutation(len(y))
         return X[order], y[order]
 
-    def _play(self, player: Learner, X: np.ndarray, y: np.ndarray) -> Self:
-        """Play the rounds; keep the player and the run."""
+    def _play(self, player: Learner, X: np.ndarray, y: np.ndarray) -> Run:
+        """Play the rounds and return them; keep the player and the run."""
         player._as_labels(y, X.shape[0])  # here, so that errors do not speak of chunks
         done = run(player, [(X, y)])  # a chunk, because the run would keep a reference to X
         if done.interrupted:
@@ -113,7 +113,7 @@ class OnlineEstimator(BaseEstimator):
         while len(runs) > 1 and runs[-2].rounds <= runs[-1].rounds:  # so each row is copied
             runs[-2:] = [join_runs(*runs[-2:])]  # log2(n) times at most, in n calls too
         self._runs, self.learner_ = runs, player
-        return self
+        return done
 
     @property
     def run_(self) -> Run:
@@ -179,7 +179,8 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
     ----------
     learner_ : Learner or OneVsRest
         The learner that has played: for two classes on the labels -1, for ``classes_[0]``, and +1;
-        for more classes a ``OneVsRest``. ``learner_.save(path)`` writes it without pickle.
+        for more classes, or where new ones may come (``partial_fit`` without ``classes``), a
+        ``OneVsRest``. ``learner_.save(path)`` writes it without pickle.
     classes_ : ndarray of shape (K,)
         The classes, sorted.
     run_ : Run
@@ -238,9 +239,10 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
             if len(classes) < 2:
                 raise ValueError(
                     f"y has 1 class, {classes.tolist()[0]!r} in all rows, but needs two; if others "
-                    "come later use partial_fit(X, y, classes=[...]) with all of them"
+                    "come later use partial_fit(X, y), which takes in new ones"
                 )
-            return self._play_first(player, classes, *self._order(X, y))
+            self._play_first(player, classes, *self._order(X, y))
+        return self
 
     def partial_fit(self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
         """Play more rows, in order; return self.
@@ -250,16 +252,18 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         X : array_like, frame or scipy.sparse of shape (n, d)
         y : array_like of shape (n,)
         classes : array_like of shape (K,)
-            All labels that may ever come; needed at the first call if there was no ``fit``.
+            All labels that may ever come; ``fit`` takes those of its y for that. None at the first
+            call: new ones may come, as in ``to_river``, and forecasts are those of a ``OneVsRest``
+            that knew all classes from the start. (A bool has two classes.)
         """
         first = not hasattr(self, "learner_")
         if classes is not None:
             classes = as_label_array(as_classes(classes, "classes"))
             classes = np.unique(check_label_type(classes, "classes"))
-        if first and (classes is None or len(classes) < 2):
+        if first and classes is not None and len(classes) < 2:
             raise ValueError(
-                "the first call of partial_fit needs classes, all labels that may ever come, at "
-                f"least two, but they are {classes if classes is None else classes.tolist()}"
+                "classes must be all labels that may ever come, at least two, but they are "
+                f"{classes.tolist()}; leave them out if new ones may come at any time"
             )
         if not first and classes is not None and not np.array_equal(classes, self.classes_):
             raise ValueError(
@@ -269,30 +273,64 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         with self._undo_on_error():
             X, y = self._validate(X, as_classes(y, "y"), reset=first)
             y = check_label_type(y)
-            if first:
-                return self._play_first(self._clone_learner(), classes, X, y)
-            return self._play(self.learner_, X, self._encode_labels(y))
+            if first and classes is None and y.dtype.kind == "b":
+                classes = np.array([False, True])
+            if first and classes is not None:
+                self._play_first(self._clone_learner(), classes, X, y)
+            elif first or self._grows:
+                self._play(self._take_classes(y), X, y)
+            else:
+                self._play(self.learner_, X, self._encode_labels(y))
+        return self
 
-    def _play_first(self, player: Learner, classes: Any, X: np.ndarray, y: np.ndarray) -> Self:
-        self.classes_, self._odds = classes, None
+    def _take_classes(self, y: np.ndarray) -> OneVsRest:
+        """Return the learner with a class for each label, and a spare one."""
+        if y.dtype.kind == "f":  # it warns of many integers
+            check_classification_targets(y)
+        player = getattr(self, "learner_", None)
+        known = [] if player is None else list(player.classes[:-1])
+        labels = list(dict.fromkeys(y.tolist()))
+        text = isinstance(labels[0], str)
+        if known and isinstance(known[0], str) != text:
+            kinds = "labels must be all texts or all numbers"
+            raise ValueError(f"y has {labels[0]!r}, but the classes so far are {known}; {kinds}")
+        for label in labels:
+            if label not in known:
+                known.append(label)
+                spare = max(known) + ("?" if text else 1)  # a name that no class has
+                if player is None:
+                    player = OneVsRest(self._clone_learner(), [label, spare])
+                else:
+                    player._take_class(label, spare)
+        self.classes_, self._grows = np.unique(known), True
+        return player
+
+    def _play_first(self, player: Learner, classes: Any, X: np.ndarray, y: np.ndarray) -> None:
+        self.classes_, self._grows = classes, False
         if len(classes) > 2:
             player = OneVsRest(player, classes.tolist())
-        if isinstance(self.learner, Intervals) and player._loss().name in LOSSES:
-            p = self.learner._checked_params()
-            self._odds = p.coverage, p.eta, np.array(START)
-        return self._play(player, X, self._encode_labels(y))
+        self._play(player, X, self._encode_labels(y))
 
-    def _play(self, player: Learner, X: np.ndarray, y: np.ndarray) -> Self:
+    def _play(self, player: Learner, X: np.ndarray, y: np.ndarray) -> Run:
         """Play the rounds, and track the odds against the class that came."""
-        first = player.rounds
-        super()._play(player, X, y)
+        t, first, several = np.arange(len(y)), player.rounds, isinstance(player, OneVsRest)
+        if not first:
+            p, tracked = self.learner, isinstance(self.learner, Intervals)
+            tracked = tracked and player._loss().name in LOSSES
+            self._odds = (p.coverage, p.eta, np.array(START)) if tracked else None
+        done = super()._play(player, X, y)
         if self._odds is not None:
-            t, two = np.arange(len(y)), len(self.classes_) == 2
-            F = self.run_.predictions if two else self.run_.scores
-            came = (y > 0.0).astype(int) if two else np.searchsorted(self.classes_, y)
+            F = self._choose_columns(done.scores) if several else done.predictions
+            came = np.searchsorted(self.classes_, y) if several else (y > 0.0).astype(int)
             p = self._to_probabilities(F, first + t[:, None])[t, came]
             interval_rounds(np.zeros(len(y)), (1.0 - p) / p, *self._odds, np.empty((len(y), 2)))
-        return self
+        return done
+
+    def _choose_columns(self, scores: np.ndarray) -> np.ndarray:
+        """Return the scores of ``classes_``, without that of a spare class; (n,) for two."""
+        places = [self.learner_.classes.index(label) for label in self.classes_.tolist()]
+        F = scores[:, places]
+        return 0.5 * (F[:, 1] - F[:, 0]) if len(places) == 2 else F
 
     def _to_probabilities(self, F: np.ndarray, rounds: Any) -> np.ndarray:
         """Return the probabilities that forecasts F give, rounds being played, (n, K)."""
@@ -308,7 +346,8 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
             row = int(np.argmin(known))
             raise ValueError(
                 f"y has {y.tolist()[row]!r} at row {row}, which is not one of the classes "
-                f"{self.classes_.tolist()}; pass all classes to the first call of partial_fit"
+                f"{self.classes_.tolist()}; begin with partial_fit, with all classes at first, "
+                "or none if new ones may come at any time"
             )
         return np.where(y == self.classes_[1], 1.0, -1.0) if len(self.classes_) == 2 else y
 
@@ -326,7 +365,9 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         """
         check_is_fitted(self)
         X = self._validate(X)
-        return self.learner_.predict(X) if len(self.classes_) == 2 else self.learner_.scores(X)
+        if not isinstance(self.learner_, OneVsRest):
+            return self.learner_.predict(X)
+        return self._choose_columns(self.learner_.scores(X))
 
     def predict(self, X: ArrayLike, return_set: bool = False) -> Any:
         """Return the classes forecast for the rows of X, shape (n,).
@@ -430,21 +471,24 @@ class OnlineRegressor(RegressorMixin, OnlineEstimator):
             Real labels, one or K a row.
         """
         with self._undo_on_error():
-            return self._play_first(*self._order(*self._validate_both(X, y, reset=True)))
+            self._play_first(*self._order(*self._validate_both(X, y, reset=True)))
+        return self
 
     def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Play more rows, in order; return self. Arguments and errors as in ``fit``."""
         with self._undo_on_error():
             if not hasattr(self, "learner_"):
-                return self._play_first(*self._validate_both(X, y, reset=True))
-            return self._play(self.learner_, *self._validate_both(X, y))
+                self._play_first(*self._validate_both(X, y, reset=True))
+            else:
+                self._play(self.learner_, *self._validate_both(X, y))
+        return self
 
     def _validate_both(self, X: ArrayLike, y: ArrayLike, reset: bool = False) -> tuple:
         return self._validate(X, y, reset=reset, multi_output=True, y_numeric=True)
 
-    def _play_first(self, X: np.ndarray, y: np.ndarray) -> Self:
+    def _play_first(self, X: np.ndarray, y: np.ndarray) -> None:
         player = self._clone_learner()
-        return self._play(MultiOutput(player) if y.ndim == 2 else player, X, y)
+        self._play(MultiOutput(player) if y.ndim == 2 else player, X, y)
 
     def predict(self, X: ArrayLike, return_interval: bool = False) -> Any:
         """Return the forecasts for the rows of X, (n,) or (n, K), each on its own.

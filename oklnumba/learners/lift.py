@@ -56,7 +56,7 @@ class WithFeatures(Wrapper):
     features: Features = features_field()
     learner: Game = checked(_check_linear)
 
-    _advice = Learner._advice  # that of the features
+    _advice, _can_widen = Learner._advice, False  # those of the features
 
     @property
     def w(self) -> np.ndarray:

@@ -11,8 +11,8 @@ arrays that ``_STATE`` declares, and ``_hyper``, the hyper-parameters that the s
 - ``_forecast(X)``: forecasts of single rounds against the present state, which does not change;
 
 and may have ``_check_params`` (what concerns several hyper-parameters), ``_check_labels(y)``,
-``_space()`` (the space of its certificate), ``_matrices()`` (for ``health``) and ``_REMEDY`` (what
-to change after numerical trouble). ``okl.run`` plays blocks by ``_play_rows``.
+``_space()`` (the space of its certificate), ``_matrices()`` (for ``health``), ``_can_widen`` (for
+new columns) and ``_REMEDY`` (what to change after trouble). ``okl.run`` calls ``_play_rows``.
 
 A learner whose ``_several`` is True plays K labels a round on one state, as K learners would: after
 ``_begin(d, K)`` labels, forecasts and certificates have shape (n, K). One whose ``_in_threads`` is
@@ -501,6 +501,19 @@ class Learner(State, Params):
         super().__setstate__(contents["params"] | contents["made_with"])
         self._adopt(contents["meta"], contents["arrays"])
         vars(self).update(contents["params"])  # what was assigned since, for the next reset
+
+    @property
+    def _can_widen(self) -> bool:
+        """Whether ``_copy_with_columns`` is right: kernels do not see columns that are 0."""
+        p = self._in_force
+        return bool(self._STATE) and (hasattr(p, "kernel") or hasattr(p, "kernels"))
+
+    def _copy_with_columns(self, d: int) -> Self:
+        """Return a copy for inputs of d columns, as if those that are new had been 0 so far."""
+        meta, arrays = self._contents()
+        more = self._made_with()
+        more._adopt(meta | {"width": d}, arrays)
+        return more
 
     def _copy_with_output(self) -> Self:
         """Return a copy with one more output, initialised as a copy of the last."""

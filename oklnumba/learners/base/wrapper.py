@@ -18,6 +18,7 @@ class Wrapper(Learner):
     _certified = from_learner("_certified")
     _several = from_learner("_several")
     _in_threads = from_learner("_in_threads")
+    _can_widen = from_learner("_can_widen")
     _run_rows = from_learner("_run_rows")
     _block_rows = from_learner("_block_rows")
 

@@ -96,9 +96,9 @@ class Scales(NamedTuple):
         return scales._replace(median=max(float(np.median(distances)), LEAST))
 
     def transform(self, X: np.ndarray) -> np.ndarray:
-        """Return the inputs of the members."""
+        """Return the inputs of the members; columns that came later wait for the next restart."""
         with np.errstate(over="ignore"):
-            Z = (X - self.mean) / self.scale
+            Z = (X[:, : len(self.mean)] - self.mean) / self.scale
         far = np.abs(Z) > FAR
         size = np.minimum(np.abs(Z[far]), LARGEST_INPUT)
         Z[far] = np.copysign(FAR + np.log1p(size - FAR), Z[far])
@@ -396,6 +396,10 @@ class SelfTuning(Learner):
         self._recent[:] = np.nan
         self._range[:] = [[-LARGEST_LABEL], [0.0], [LARGEST_LABEL]]
         self._stage = self._make_stage(Scales.measure(self._inputs, self._labels))
+
+    @property
+    def _can_widen(self) -> bool:
+        return self._played < RESTARTS[-1]
 
     def _make_stage(self, scales: Scales) -> Stage:
         """Return the stage that begins now."""
