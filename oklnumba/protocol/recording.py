@@ -19,6 +19,7 @@ from oklnumba.core.files import read_npz, refuse_damage, write_npz
 from oklnumba.core.params import to_spec
 from oklnumba.core.state import select_prefix
 from oklnumba.learners.base.learner import Learner, Trace
+from oklnumba.protocol.late import LateLabels
 
 SAVE_SECONDS = 60.0  # between two checkpoints where ``every`` is not given
 READINGS = 1024  # of the clock that a run keeps at least, where it does not keep every round
@@ -30,7 +31,8 @@ Rows = dict[str, np.ndarray]  # what is kept of some rounds, by the names of ``R
 def add_up(before: Any, values: np.ndarray) -> np.ndarray:
     """Return the sums after each row, added one by one: the same however rounds are cut."""
     first = np.broadcast_to(before, values.shape[1:])[None]
-    return np.cumsum(np.concatenate([first, values]), axis=0)[1:]
+    # The loss of a row without a label is NaN.
+    return np.nancumsum(np.concatenate([first, values]), axis=0)[1:]
 
 
 def read_run(path: str | os.PathLike) -> tuple[dict[str, Any], Rows, Rows]:
@@ -51,6 +53,7 @@ class Recorder:
     record: str | int = "all"
     path: Path | None = None
     every: int | None = None
+    late: LateLabels | None = None  # plays in the learner's place
     columns: dict[str, np.ndarray] = field(default_factory=dict)  # with room for more rows
     kept: int = 0  # rows in use
     expected: int = 0  # rounds in all, where that is known
@@ -69,7 +72,7 @@ class Recorder:
 
     def add(self, y: np.ndarray, trace: Trace, seconds: float) -> None:
         """Keep what is wanted of some rounds, which took the learner so many seconds."""
-        part = self.learner._record(y, trace, self.loss)
+        part = (self.late or self.learner)._record(y, trace, self.loss)
         if self.counted and "mistakes" not in part:
             self.counted = False
             for name in MISTAKES:
@@ -143,6 +146,7 @@ class Recorder:
             "outputs": self.learner._output_names,
             "record": self.record,
             "rounds": self.rounds,
+            "late": getattr(self.late, "words", ""),
         }
 
     # ---- checkpoints ----
@@ -155,10 +159,13 @@ class Recorder:
 
     def save(self, finished: bool = False) -> None:
         """Write a checkpoint."""
+        if self.saved:
+            self.adopt()
         rows = self.arrays(final=finished) | {f"tail_{name}": a for name, a in self.tail.items()}
         with self.learner._lock:
             meta, state = self.learner._contents()
             run_rows = {f"run_{name}": a for name, a in rows.items()}
+            run_rows |= self.late.contents() if self.late else {}
             write_npz(self.path, meta | {"run": self.meta(finished)}, state | run_rows)
         self.saved_at, self.saved_rounds = time.monotonic(), self.rounds
 
@@ -174,6 +181,8 @@ class Recorder:
         self._refuse_other_run(meta, state)
         self.saved = meta, state
         with refuse_damage(self.path):
+            if self.late:
+                self.late.restore(meta["run"]["rounds"], state)
             self._continue(meta["run"], rows)
 
     def _continue(self, run: dict[str, Any], rows: Rows) -> None:
@@ -207,11 +216,14 @@ class Recorder:
                 f"the checkpoint {self.path} is of {run['learner']} with {run['loss']} loss, not "
                 f"of {self.learner!r} with {self.loss.name} loss; name another file or delete it"
             )
-        if run["record"] != self.record:
-            raise ValueError(
-                f"the checkpoint {self.path} is of a run with record={run['record']!r}, not "
-                f"{self.record!r}; pass that one, name another file or delete it"
-            )
+        late = getattr(self.late, "words", "") or "delay=0"
+        both = (f"record={run['record']!r}", f"record={self.record!r}"), (run["late"], late)
+        for theirs, own in both:
+            if (theirs or "delay=0") != own:
+                raise ValueError(
+                    f"the checkpoint {self.path} is of a run with {theirs or 'delay=0'}, not "
+                    f"{own}; pass that one, name another file or delete it"
+                )
         if self.learner.rounds:
             raise ValueError(
                 f"the learner has played {self.learner.rounds} rounds; resume {self.path} with a "

@@ -108,8 +108,10 @@ class Run:
         Whether the data was played to its end, and whether Ctrl-C (or SIGTERM) ended the run.
     loss, learner : str
         Name of the loss, and the learner's repr.
+    late : str
+        How labels came, such as "delay=10"; "" if each came right after its forecast.
     certificate : Certificate or None
-        For AWV and ridge learners.
+        For AWV and ridge learners whose labels were not late: no theorem here covers late ones.
 
     Remarks
     -------
@@ -130,6 +132,7 @@ class Run:
         self.interrupted = bool(meta["interrupted"])
         self.loss = meta["loss"]
         self.learner = meta["learner"]
+        self.late = meta["late"]
         self.certificate = None
         if "comparator" in arrays:
             loss, comparator, bound = (arrays[name] for name in ("loss", "comparator", "bound"))
@@ -153,7 +156,7 @@ class Run:
     def loss_sums(self) -> np.ndarray:
         """Sums of the losses of all rounds up to each of those recorded, shape (n,) or (n, K)."""
         sums = self._arrays.get("loss_sums")
-        return np.cumsum(self.losses, axis=0) if sums is None else sums
+        return np.nancumsum(self.losses, axis=0) if sums is None else sums
 
     @property
     def mistake_sums(self) -> np.ndarray | None:
@@ -162,6 +165,11 @@ class Run:
             return None
         sums = self._arrays.get("mistake_sums")
         return np.cumsum(self.mistakes, axis=0) if sums is None else sums
+
+    @property
+    def labelled(self) -> np.ndarray:
+        """Rounds with a label up to each of those recorded, shape (n,): what means are over."""
+        return self._arrays.get("labelled", self.recorded)
 
     @property
     def mean_loss(self) -> float:
@@ -174,11 +182,10 @@ class Run:
         return None if self.mistakes is None else self._mean("mistakes")
 
     def _mean(self, name: str) -> float:
-        if not self.rounds:
+        if not self.rounds or not self.labelled[-1]:
             return float("nan")
-        sums = self._arrays.get(SUMS[name])
-        if sums is not None:
-            return float(sums[-1].mean() / self.rounds)
+        if SUMS[name] in self._arrays or "labelled" in self._arrays:
+            return float(getattr(self, SUMS[name])[-1].mean() / self.labelled[-1])
         return float(getattr(self, name).mean())
 
     def _require_all(self, what: str) -> None:
@@ -273,7 +280,8 @@ class Run:
         sums = self._arrays.get(SUMS[name])
         values = getattr(self, name) if sums is None else sums
         of_rounds = values.mean(axis=tuple(range(1, values.ndim)))
-        return (np.cumsum(of_rounds) if sums is None else of_rounds) / self.recorded
+        counts = np.where(self.labelled, self.labelled, np.nan)  # none before the first label
+        return (np.nancumsum(of_rounds) if sums is None else of_rounds) / counts
 
     def _columns(self, name: str, values: np.ndarray) -> dict[str, np.ndarray]:
         """Return the values by name, one for each output where they have a column for each."""
@@ -305,6 +313,7 @@ class Run:
             what += f", mistake rate {100 * self.mistake_rate:.2f} %"
         end = self._end()
         size = f", size {int(self.sizes[-1])}" if self.rounds else ""
+        end += f", {self.late} (no certificate)" if self.late else ""
         return f"Run({self.learner}: {self.rounds} rounds{end}, {what}{size}, {self.seconds:.3g} s)"
 
     def _end(self) -> str:
@@ -315,6 +324,8 @@ class Run:
     def _repr_html_(self) -> str:
         end = self._end()
         rows: dict[str, Any] = {"learner": self.learner, "rounds": f"{self.rounds:,}{end}"}
+        if self.late:
+            rows["labels"] = f"{self.late} (no certificate)"
         rows[f"mean {self.loss} loss"] = self.mean_loss
         if self.mistakes is not None:
             rows["mistakes"] = f"{100 * self.mistake_rate:.2f} %"
