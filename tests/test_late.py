@@ -118,6 +118,23 @@ def test_no_delay_and_batches_of_one_are_the_ordinary_protocol(cls):
     assert_array_equal(optional.sizes, whole.sizes)
 
 
+@pytest.mark.parametrize("delay", [0, 1, 5])
+def test_river_counts_one_more(delay):
+    """There the label of round t comes before round t + delay: 1 is the ordinary protocol."""
+    simulate_qa = pytest.importorskip("river.stream").simulate_qa
+    X, y = stream(make(okl.PKAWV))
+    model = okl.interop.to_river(make(okl.PKAWV), task="regression")
+    rows = [dict(enumerate(row)) for row in X.tolist()]
+    forecasts = {}
+    for t, x, label, *_ in simulate_qa(zip(rows, y.tolist(), strict=True), None, delay + 1):
+        if label is None:
+            forecasts[t] = model.predict_one(x)
+        else:
+            model.learn_one(x, label)
+    run = okl.run(make(okl.PKAWV), X, y, delay=delay)
+    assert_allclose(run.predictions, [forecasts[t] for t in range(N)], rtol=1e-9, atol=1e-12)
+
+
 # ---- rows without a label ----
 
 
