@@ -40,8 +40,7 @@ def _pieces(
     X: Any, y: Any, chunked: bool, recorder: Recorder, presses: Presses
 ) -> Iterator[tuple[Any, np.ndarray]]:
     """Yield checked (X, y) pieces until Ctrl-C; an array is checked whole, before it is played."""
-    as_labels = (recorder.late or recorder.learner)._as_labels
-    signs = recorder.loss.classes
+    as_labels, signs = (recorder.late or recorder.learner)._as_labels, recorder.loss.classes
     width = recorder.saved[0]["width"] if recorder.saved else recorder.learner._width
     if not chunked:
         X = inputs.as_rows(X, width)
@@ -321,8 +320,7 @@ def _play_piece(
             return False
         part, labels = X[start : start + rows], y[start : start + rows]
         begin = time.perf_counter()
-        player = recorder.late or recorder.learner
-        trace = player._play_rows(part, labels, len(y) - start)
+        trace = (recorder.late or recorder.learner)._play_rows(part, labels, len(y) - start)
         recorder.add(labels, trace, time.perf_counter() - begin)
         bar.update(rows)
         start += rows

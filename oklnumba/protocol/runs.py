@@ -313,19 +313,17 @@ class Run:
             what += f", mistake rate {100 * self.mistake_rate:.2f} %"
         end = self._end()
         size = f", size {int(self.sizes[-1])}" if self.rounds else ""
-        end += f", {self.late} (no certificate)" if self.late else ""
         return f"Run({self.learner}: {self.rounds} rounds{end}, {what}{size}, {self.seconds:.3g} s)"
 
     def _end(self) -> str:
+        late = f", {self.late} (no certificate)" if self.late else ""
         if self.interrupted:
-            return ", interrupted"
-        return "" if self.finished else ", stopped by its time limit"
+            return f"{late}, interrupted"
+        return late if self.finished else f"{late}, stopped by its time limit"
 
     def _repr_html_(self) -> str:
         end = self._end()
         rows: dict[str, Any] = {"learner": self.learner, "rounds": f"{self.rounds:,}{end}"}
-        if self.late:
-            rows["labels"] = f"{self.late} (no certificate)"
         rows[f"mean {self.loss} loss"] = self.mean_loss
         if self.mistakes is not None:
             rows["mistakes"] = f"{100 * self.mistake_rate:.2f} %"

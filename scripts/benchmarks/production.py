@@ -21,6 +21,8 @@ from tqdm import tqdm
 
 import oklnumba as okl
 from oklnumba import plots
+from oklnumba.learners.self_tuning import learner as self_tuning
+from oklnumba.learners.self_tuning.layers import Layers
 from oklnumba.learners.self_tuning.learner import Stage
 from scripts.benchmarks.streams import ELECTRICITY, drifts, electricity_like, load_stream
 from scripts.benchmarks.timing import machine
@@ -48,29 +50,27 @@ def learners(d: int):
 # ---- labels that come late ----
 
 
-class Scored(Stage):
+class LayersAsMade(Layers):
     """Weighs members by their forecasts of ``forecast``, in the order in which labels come."""
 
-    made: deque = deque()  # (K, N) forecasts of rows that wait for their labels
+    made: deque = deque()  # forecasts (N,) of rows that wait for their labels
+    learns = False
 
-    def forecast(self, X, out):
-        self.asked = True
-        super().forecast(X, out)
-        self.asked = False
+    def forecast(self, k, F, out):
+        self.made.extend(F.copy())
+        super().forecast(k, F, out)
 
-    def _forecasts(self, before):
-        F = super()._forecasts(before)
-        if getattr(self, "asked", False):
-            self.made.extend(F.transpose(1, 0, 2).copy())
-        elif getattr(self, "learns", False):
-            for t in range(F.shape[1]):
-                row = self.made.popleft()
-                if row.shape == F[:, t].shape:  # else a restart came in between
-                    F[:, t] = row
-        return F
+    def play(self, k, F, y):
+        for t in range(len(F) * self.learns):
+            made = self.made.popleft()
+            if len(made) == F.shape[1]:  # else a restart came in between
+                F[t] = made
+        return super().play(k, F, y)
 
+
+class StageAsMade(Stage):
     def play(self, X, Y, learn, trace):
-        self.learns = learn  # not where a restart replays
+        self.layers.learns = learn  # not where a restart replays
         super().play(X, Y, learn, trace)
 
 
@@ -83,8 +83,8 @@ def mistakes(label: str, learner, stream, delay: int, batch: int) -> float:
         return 100.0 * np.mean(y[last.clip(0)] * (last >= 0) != y)
     late = {"delay": delay, "batch": batch}
     if label == SCORED:
-        Scored.made = deque()
-        with patch("oklnumba.learners.self_tuning.learner.Stage", Scored):
+        LayersAsMade.made = deque()
+        with patch.multiple(self_tuning, Layers=LayersAsMade, Stage=StageAsMade):
             return 100.0 * okl.run(learner, X, y, record="none", **late).mistake_rate
     return 100.0 * okl.run(learner, X, y, record="none", **late).mistake_rate
 
