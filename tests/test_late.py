@@ -336,7 +336,7 @@ def test_labels_that_are_late_cost_more_than_the_bound_of_labels_at_once():
         ({"delay": 1.5}, "delay must be an integer >= 0, but is 1.5"),
         ({"delay": None}, "delay must be an integer >= 0, but is None"),
         ({"batch": 0}, "batch must be an integer >= 1, but is 0"),
-        ({"batch": True}, "batch must be an integer >= 1, but is True"),
+        ({"batch": 2.5}, "batch must be an integer >= 1, but is 2.5"),
         ({"labels": "none"}, "labels must be 'required' or 'optional', but is 'none'"),
         ({"labels": True}, "labels must be 'required' or 'optional', but is True"),
     ],

@@ -31,8 +31,7 @@ Rows = dict[str, np.ndarray]  # what is kept of some rounds, by the names of ``R
 def add_up(before: Any, values: np.ndarray) -> np.ndarray:
     """Return the sums after each row, added one by one: the same however rounds are cut."""
     first = np.broadcast_to(before, values.shape[1:])[None]
-    # The loss of a row without a label is NaN.
-    return np.nancumsum(np.concatenate([first, values]), axis=0)[1:]
+    return np.cumsum(np.concatenate([first, values]), axis=0)[1:]
 
 
 def read_run(path: str | os.PathLike) -> tuple[dict[str, Any], Rows, Rows]:
@@ -93,7 +92,10 @@ class Recorder:
     def _add_some(self, part: Rows, rounds: np.ndarray) -> None:
         """Keep the rounds that ``record`` says, the last one, and the sums up to them."""
         part["recorded"] = rounds
-        part["loss_sums"] = add_up(self.sums[0], part["losses"])
+        losses = part["losses"]
+        if self.late:  # NaN where there was no label
+            losses = np.where(np.isnan(losses), 0.0, losses)
+        part["loss_sums"] = add_up(self.sums[0], losses)
         if self.counted:
             part["mistake_sums"] = add_up(self.sums[1], part["mistakes"])
         self.sums = part["loss_sums"][-1], part["mistake_sums"][-1] if self.counted else 0

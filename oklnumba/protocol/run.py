@@ -255,9 +255,10 @@ def _check_call(
         checks.require_positive("time_limit", time_limit)
     if every is not None:
         checks.require_count("every", every, 1)
-    checks.require_count("delay", delay, 0)
-    checks.require_count("batch", batch, 1)
-    checks.require_choice("labels", labels, ("required", "optional"))
+    if (delay, batch, labels) != (0, 1, "required"):
+        checks.require_count("delay", delay, 0)
+        checks.require_count("batch", batch, 1)
+        checks.require_choice("labels", labels, ("required", "optional"))
     if record not in ("all", "none"):
         k = checks.as_number(record)
         valid = isinstance(k, int) and 1 <= k <= checks.MOST
