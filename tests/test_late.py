@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import csv
+from pathlib import Path
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -376,3 +379,28 @@ def test_a_checkpoint_of_another_delay_is_refused(tmp_path):
         okl.run(make(okl.PKAWV), X, y, checkpoint=path)
     with pytest.raises(ValueError, match=r"of a run with delay=4, not batch=4"):
         okl.run(make(okl.PKAWV), X, y, batch=4, checkpoint=path)
+
+
+def test_the_tables_of_the_docs_are_measured():
+    root = Path(__file__).resolve().parent.parent
+    with open(root / "figures/production.csv", encoding="utf-8", newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["measure"] == "mistakes (%)"]
+    lines = (root / "docs/production.md").read_text(encoding="utf-8").splitlines()
+    cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines if line[:1] == "|"]
+    tables, stream, compared = {"delay 0": "delay", "batch 1": "batch"}, "", 0
+    for first, learner, *values in (row for row in cells if len(row) == 6):
+        if values[0] in tables:
+            key = tables[values[0]]
+            settings = [text.split()[-1] for text in values]
+        elif key and not first.startswith(("-", "`", "learner")):
+            stream = first or stream
+            for setting, value in zip(settings, values, strict=True):
+                late = {"delay": "0", "batch": "1"} | {key: setting, "learner": learner}
+                found = [
+                    row
+                    for row in rows
+                    if row["stream"].startswith(stream) and late.items() <= row.items()
+                ]
+                assert [f"{float(row['value']):.1f}" for row in found] == [value]
+                compared += 1
+    assert compared == 80
