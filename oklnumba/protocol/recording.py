@@ -219,7 +219,7 @@ class Recorder:
                 f"of {self.learner!r} with {self.loss.name} loss; name another file or delete it"
             )
         late = getattr(self.late, "words", "") or "delay=0"
-        both = (f"record={run['record']!r}", f"record={self.record!r}"), (run["late"], late)
+        both = (f"record={run['record']!r}", f"record={self.record!r}"), (run.get("late"), late)
         for theirs, own in both:
             if (theirs or "delay=0") != own:
                 raise ValueError(

@@ -132,7 +132,7 @@ class Run:
         self.interrupted = bool(meta["interrupted"])
         self.loss = meta["loss"]
         self.learner = meta["learner"]
-        self.late = meta["late"]
+        self.late = meta.get("late", "")
         self.certificate = None
         if "comparator" in arrays:
             loss, comparator, bound = (arrays[name] for name in ("loss", "comparator", "bound"))
