@@ -7,6 +7,8 @@ Examples assume ``import numpy as np`` and ``import oklnumba as okl``.
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
@@ -16,6 +18,8 @@ from oklnumba.components.dictionaries import ALD, KORS, UniformSampling
 from oklnumba.components.features import FourierFeatures, NystromFeatures, TaylorFeatures
 from oklnumba.components.kernels import Gaussian, Laplacian, Linear, Matern, Polynomial
 from oklnumba.components.scaling import Standardizer
+from oklnumba.core.checks import require
+from oklnumba.core.files import read_npz
 from oklnumba.data import datasets
 from oklnumba.data.streams import stream
 from oklnumba.experiments import adversary, oco
@@ -24,7 +28,7 @@ from oklnumba.experiments.sweep import sweep
 from oklnumba.experiments.table import Table
 from oklnumba.learners.awv import PKAWV, KernelAWV, KernelRidge, LinearAWV, LinearRidge
 from oklnumba.learners.bao2ks import BAO2KS
-from oklnumba.learners.base.learner import Learner, load
+from oklnumba.learners.base.learner import Learner, restore_learner
 from oklnumba.learners.exp_concave import ExpConcaveFTRL
 from oklnumba.learners.experts import Experts
 from oklnumba.learners.first_order import (
@@ -40,6 +44,7 @@ from oklnumba.learners.first_order import (
 )
 from oklnumba.learners.fogd import FOGD
 from oklnumba.learners.growing_pkawv import GrowingPKAWV
+from oklnumba.learners.intervals import Intervals
 from oklnumba.learners.kernel_ogd import BOGD, KernelOGD
 from oklnumba.learners.kons import KONS, SketchedKONS
 from oklnumba.learners.krls import KRLS
@@ -81,6 +86,7 @@ __all__ = [
     "Gaussian",
     "GrowingPKAWV",
     "Hedge",
+    "Intervals",
     "KernelAWV",
     "KernelOGD",
     "KernelRidge",
@@ -131,19 +137,46 @@ __all__ = [
 ]
 
 
+def load(path: str | os.PathLike, classes: Sequence[type] = ()) -> Learner | Run | Table:
+    """Return the learner, Run or Table saved at ``path``; of a checkpoint the learner.
+
+    A learner goes on bit for bit where it stopped; one of your own class needs
+    ``classes=[MyLearner]``. The run of a checkpoint is read by ``Run.load``.
+
+    Damage is found by a digest and raises ValueError. An intact file is believed, so load files
+    from people you trust.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> learner = okl.KernelAWV(okl.Gaussian(1.0)).learn_one([0.5], 1.0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     learner.save(os.path.join(folder, "awv.npz"))
+    ...     again = okl.load(os.path.join(folder, "awv.npz"))
+    >>> again.rounds, again.predict_one([0.5]) == learner.predict_one([0.5])
+    (1, True)
+    """
+    listed = isinstance(classes, list | tuple) and all(isinstance(one, type) for one in classes)
+    require(listed, "classes", classes, "a list of your own classes, such as [MyLearner]")
+    meta, arrays = read_npz(path)
+    if "spec" in meta:
+        return restore_learner(path, meta, arrays, classes)
+    return Table.load(path) if "table" in meta else Run.load(path)
+
+
 def plot(self: Run) -> Any:
     """Draw the error so far against rounds, and the regret with its bound if it is certified.
 
     Returns
     -------
-    Figure, ndarray of Axes
-        As ``plots.progress(run)``; ``fig.savefig("run.png")`` writes it.
+    Figure
+        As ``plots.progress(run)``. A notebook shows it; ``figure.savefig("run.png")`` writes it.
 
     Examples
     --------
     >>> X = np.random.default_rng(0).uniform(-1, 1, (200, 2))
-    >>> fig, axes = okl.run(okl.KernelAWV(okl.Gaussian(1.0)), X, np.sign(X[:, 0])).plot()
-    >>> [ax.get_ylabel() for ax in axes[0]]
+    >>> figure = okl.run(okl.KernelAWV(okl.Gaussian(1.0)), X, np.sign(X[:, 0])).plot()
+    >>> [axes.get_ylabel() for axes in figure.axes]
     ['mistakes so far (%)', 'regret (sum of squared losses)']
     """
     return __getattr__("plots").progress(self)

@@ -612,3 +612,19 @@ def standardised(X, clip=np.inf):
                 scale = 1.0
             out[t, j] = np.clip(float(exact[t] - mean) / scale, -clip, clip)
     return out
+
+
+def conformal_intervals(forecasts, y, coverage, eta):
+    """Intervals by quantile tracking of log errors, from the definition; the first is infinite."""
+    out, t, excess, scale, half = [], 0, 0.0, 0.0, np.inf
+    for f, label in zip(forecasts, y, strict=True):
+        out.append((f - half, f + half))
+        if label == f:
+            continue
+        t += 1
+        score = np.log(abs(label - f))
+        above = score > scale
+        scale = score if t == 1 else scale + max(2 / np.sqrt(t), eta) * (above - (1 - coverage))
+        excess += (not out[-1][0] <= label <= out[-1][1]) - (1 - coverage)
+        half = np.exp(scale + eta * excess)
+    return np.array(out)

@@ -201,7 +201,7 @@ def nogd(K, y, slope, eta, budget, rank):
 
 
 def skegd(K, y, slope, eta, budget, rank, sampled, sketch_row, period=np.inf):
-    """SkeGD, its sketches made anew at each update. Forecasts, sizes and support set."""
+    """SkeGD, its sketches rebuilt at each update. Forecasts, sizes and support set."""
     n = len(y)
     S, a, w, features, since = [], [], None, None, 0
     forecasts, sizes = [], []

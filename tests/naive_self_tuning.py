@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from tests import naive
@@ -40,7 +42,12 @@ def learned_label(label, low, mid, high):
 
 
 def middle(y):
-    return 0.0 if np.isin(y, (-1, 1)).all() else (y.min() + y.max()) / 2
+    """0 for -1 and +1, else the middle of the labels within 20 median deviations of the median."""
+    if np.isin(y, (-1, 1)).all():
+        return 0.0
+    mid, reach = naive.outlier_range(y, 20.0)
+    usual = np.where(abs(y - mid) > reach, mid, y)
+    return (usual.min() + usual.max()) / 2
 
 
 def median_distance(S):
@@ -102,14 +109,40 @@ def forecasts(Z, y, lam, half_life):
     return out if half_life is None else out[:, :1]
 
 
-def passive_aggressive(Z, y, signs, C):
+def label_ranges(y, past, span, signs):
+    """Centre and radius of the labels' range before each round, the largest |y| as PA-I has it.
+
+    The radius is the largest |y| so far, the centre 0. Spans end every so many rounds (replayed
+    ones are one span): where the labels of the last two fill less than a quarter of the range,
+    theirs is taken, and aggregations begin again: in the rounds returned last. signs : -1 and +1
+    are among these labels in any case.
+    """
+    C, B, sizes, ends, starts = *np.zeros((3, len(y))), [0, 0], [0]
+    centre = radius = largest = 0.0
+    for t, label in enumerate(y):
+        if t >= max(past, 1) and t % span == 0:
+            recent = np.append(y[ends[-2] : t], (-1.0, 1.0) if signs else ())
+            low, high, size = recent.min(), recent.max(), np.abs(recent).max()
+            if (high - low) / 2 < radius / 4:
+                centre, radius = (low + high) / 2, (high - low) / 2
+                starts.append(t)
+            if size < largest / 4:
+                largest = size
+            ends.append(t)
+        C[t], B[t] = centre, radius
+        radius, largest = max(radius, abs(label - centre)), max(largest, abs(label))
+        sizes[t] = largest
+    return C, B, sizes, starts
+
+
+def passive_aggressive(Z, y, signs, C, sizes):
     """PA-I: the hinge loss for signs, else the absolute loss, C in units of the largest label."""
     w, out = np.zeros(Z.shape[1]), np.zeros(len(y))
     for t, (z, label) in enumerate(zip(Z, y, strict=True)):
         out[t] = w @ z
         loss = max(0.0, 1.0 - label * out[t]) if signs else abs(label - out[t])
         towards = label if signs else np.sign(label - out[t])
-        w = w + towards * min(C * np.abs(y[: t + 1]).max(), loss / (z @ z)) * z
+        w = w + towards * min(C * sizes[t], loss / (z @ z)) * z
     return out[:, None]
 
 
@@ -129,12 +162,12 @@ def descent(Z, y, signs, step):
     return out[:, None]
 
 
-def fixed_share(F, y, share):
+def fixed_share(F, y, ranges, share):
     """The aggregating algorithm for labels of unknown size."""
     n, N = F.shape
-    w, out, B = np.full(N, 1 / N), np.zeros(n), 0.0
+    w, out = np.full(N, 1 / N), np.zeros(n)
     log_w = np.log(w)
-    for t in range(n):
+    for t, B in enumerate(ranges):
         w = np.exp(log_w - log_w.max())
         w /= w.sum()
         if B > 0:
@@ -150,12 +183,12 @@ def fixed_share(F, y, share):
     return out
 
 
-def model_averaging(F, y, share):
+def model_averaging(F, y, ranges, share):
     """The posterior mean under normal noise, whose variance is that of late; a share goes round."""
     n, N = F.shape
     w, out, squares = np.full(N, 1 / N), np.zeros(n), np.zeros(n)
-    for t in range(n):
-        out[t], B = w @ F[t], np.abs(y[:t]).max(initial=0.0)
+    for t, B in enumerate(ranges):
+        out[t] = w @ F[t]
         if B > 0:
             age = 0.5 ** (np.arange(t)[::-1] / 100)
             variance = max(age @ squares[:t] / age.sum(), 1e-4 * B**2)
@@ -166,9 +199,8 @@ def model_averaging(F, y, share):
     return out
 
 
-def regression(F, last, y, half_life):
+def regression(F, last, y, B, half_life):
     """Ridge on what forecasts add to the last label, over the largest label."""
-    B = np.concatenate([[0.0], np.maximum.accumulate(np.abs(y))[:-1]])
     units = np.where(B > 0, B, np.inf)
     Z = (F - last[:, None]) / units[:, None]
     target = (np.clip(y, -B, B) - last) / units
@@ -186,22 +218,21 @@ def ml_poly(F, y):
     return out
 
 
-def cut(F, y):
-    """F within the largest label so far."""
-    B = np.concatenate([[0.0], np.maximum.accumulate(np.abs(y))[:-1]])
-    return np.clip(F, -B[:, None], B[:, None])
-
-
-def aggregated(F, y):
+def aggregated(F, y, B, starts):
     """Four aggregations of the members, ridge on these and the members, and ML-Poly on top."""
-    plain, poly = fixed_share(F, y, 0.0), ml_poly(F, y)
-    shared, posterior = fixed_share(F, y, 1e-3), model_averaging(F, y, 1e-3)
+
+    def in_epochs(aggregate, *series):
+        cuts = zip(starts, [*starts[1:], len(y)], strict=True)
+        return np.concatenate([aggregate(*(one[a:b] for one in series)) for a, b in cuts])
+
+    plain, shared = (in_epochs(partial(fixed_share, share=s), F, y, B) for s in (0.0, 1e-3))
+    poly, posterior = in_epochs(ml_poly, F, y), model_averaging(F, y, B, 1e-3)
     everyone = np.column_stack([F[:, :-1], plain, shared, poly, posterior, np.zeros(len(y))])
-    stacks = [regression(everyone, F[:, -1], y, half_life) for half_life in (None, 500)]
-    return ml_poly(np.stack([plain, poly, *stacks], axis=1), y)
+    stacks = [regression(everyone, F[:, -1], y, B, half_life) for half_life in (None, 500)]
+    return in_epochs(ml_poly, np.stack([plain, poly, *stacks], axis=1), y)
 
 
-def self_tuning(X, y, restarts, budget, kernels, quick, linear, seed=0):
+def self_tuning(X, y, restarts, budget, kernels, quick, linear, seed=0, span=1024):
     """The forecasts of SelfTuning, and the losses of its members as they forecast; y : (n,)."""
     kernels = [(width, budget, settings, (0.1, 1.0)) for width, settings in kernels]
     kernels.append((quick[0], min(quick[1], budget), quick[2], ()))
@@ -215,6 +246,7 @@ def self_tuning(X, y, restarts, budget, kernels, quick, linear, seed=0):
         offset = middle(y[:past]) if past else 0.0
         labels = y[:stop] - offset
         signs = past > 0 and np.isin(y[:past], (-1, 1)).all()
+        C, B, sizes, starts = label_ranges(labels, past, span, signs)
         columns = []
         for i, (width, most, settings, rates) in enumerate(kernels if past else ()):
             sigma = width * median_distance(S[:past])
@@ -222,14 +254,15 @@ def self_tuning(X, y, restarts, budget, kernels, quick, linear, seed=0):
             atoms = dictionary(S, sigma, past, most, coins)
             Z = coordinates(S, atoms, sigma)
             columns += [forecasts(Z, labels, *setting) for setting in settings]
-            columns += [passive_aggressive(Z, labels, signs, C) for C in rates]
+            columns += [passive_aggressive(Z, labels, signs, rate, sizes) for rate in rates]
         Z = np.column_stack([np.ones(stop), S])
         columns += [forecasts(Z, labels, *setting) for setting in linear]
-        columns += [passive_aggressive(Z, labels, signs, C) for C in (0.1, 1.0)]
+        columns += [passive_aggressive(Z, labels, signs, rate, sizes) for rate in (0.1, 1.0)]
         columns += [descent(Z, labels, signs, step) for step in (0.3, 3.0)]
         columns.append(np.append(0.0, labels[:-1])[:, None])  # the last label
-        F = cut(np.concatenate(columns, axis=1), labels)
-        out[past:stop] = (aggregated(F, labels) + offset)[past:]
+        F = np.clip(np.concatenate(columns, axis=1) - C[:, None], -B[:, None], B[:, None])
+        out[past:stop] = (aggregated(F, labels - C, B, starts) + C + offset)[past:]
+        F += C[:, None]
         own = out[:stop] - y[:stop] if past == 0 else (F - labels[:, None])[past:]
         losses = losses + (own**2).sum(axis=0)
     return out, losses

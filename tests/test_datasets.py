@@ -486,7 +486,7 @@ def test_cache_that_cannot_be_written(home, add, server, monkeypatch):
 def test_without_the_extra(add, monkeypatch):
     monkeypatch.setitem(sys.modules, "pooch", None)
     add("toy", toy_spec(urls=("https://example.invalid/toy.txt",)))
-    with pytest.raises(FileNotFoundError, match=r"needs pooch: pip install \"oklnumba\[data\]\""):
+    with pytest.raises(FileNotFoundError, match=r"needs pooch: pip install pooch scikit-learn"):
         datasets.load("toy")
 
 

@@ -88,6 +88,10 @@ def test_numbers_of_results_are_those_of_the_last_round():
     assert "regret" not in repr(okl.run(okl.KernelAWV(KERNEL), iter([])).certificate)
 
 
+def test_a_notebook_shows_the_picture_of_a_run():
+    assert RESULTS["Run"]().plot()._repr_png_()[:4] == b"\x89PNG"
+
+
 HTML = ["run of classes", "certificate of outputs", "NystromFeatures", "OnlineToBatch"]
 
 
@@ -110,6 +114,7 @@ def test_what_the_table_of_a_run_says():
     assert rows["size"] == "40"
     both = RESULTS["run of outputs"]()
     rows = Reader(both._repr_html_()).rows
+    assert rows["from round 33 on"] == f"{both.settled_mean_loss:.4g}" and "33" in repr(both)
     assert rows["regret"] == f"{both.certificate.regret[-1].sum():.4g}" and "mistakes" not in rows
     empty = Reader(okl.run(okl.KernelAWV(KERNEL), iter([]))._repr_html_()).rows
     assert empty["rounds"] == "0" and "regret" not in empty and "size" not in empty
@@ -130,6 +135,12 @@ def test_the_table_of_a_sampler(cls):
     assert "points seen" not in Reader(sampler._repr_html_()).rows
     rows = Reader(sampler.partial_fit(X)._repr_html_()).rows
     assert (rows["points seen"], rows["points kept"]) == ("40", str(sampler.size))
+
+
+def test_a_table_of_results_has_a_row_of_names():
+    text = okl.Table([{"data": "<a>", "loss": 0.5}, {"data": "b", "loss": 1.0}])._repr_html_()
+    read = Reader(text)
+    assert (read.caption, read.cells) == ("2 rows", ["data", "loss", "<a>", "0.5", "b", "1"])
 
 
 def test_text_is_no_html():

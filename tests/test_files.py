@@ -57,7 +57,6 @@ CHANGES = {
     "w of another shape": ({"state_a": np.zeros(4)}, {}, "array 'a' has shape (4,), expected (5,)"),
     "another type": ({"state_a": np.zeros(5, "f4")}, {}, "expected (5,) of float64"),
     "no coins": ({}, {"state": {}}, "it lacks 'coins'"),
-    "another class": ({}, {"spec": {"class": "Nothing", "params": {}}}, "the class 'Nothing'"),
     "no learner": ({}, {"spec": {"class": "Linear", "params": {}}}, "expected a learner"),
     "bad parameter": (
         {},

@@ -219,11 +219,32 @@ TEXT = ["red", "green", "blue"] * 50
 DAYS = [datetime.datetime(2026, 1, 1)] * N
 GAP = np.where(np.arange(N) == 7, np.nan, 1.0)
 WRONG = {
-    "text": (with_column(TEXT, object), "column 'colour' of X holds text, 'red'; drop it, or"),
+    "text": (with_column(TEXT, object), "column 'colour' of X holds text, 'red'; drop, encode"),
     "text of pandas": (with_column(TEXT, "string"), "'colour' of X holds string, not real"),
-    "categories": (with_column(pd.Categorical([3, 4, 5] * 50)), "'colour' of X holds categories;"),
-    "times": (with_column(DAYS), "'colour' of X holds dates or times; drop it, or"),
+    "categories": (
+        with_column(pd.Categorical([3, 4, 5] * 50)),
+        "'colour' of X holds categories (pass those",
+    ),
+    "times": (with_column(DAYS), "'colour' of X holds dates or times; drop, encode"),
     "dates": (with_column(DAYS[0].date()), "'colour' of X holds object, not real numbers"),
+    "durations": (
+        with_column(pd.to_timedelta(np.arange(N), "s")),
+        "'colour' of X holds durations (their numbers are column.dt.total_seconds()); drop, encode",
+    ),
+    "all at once": (
+        missing(with_column(TEXT, object)).assign(day=DAYS, late=GAP),
+        "column 'colour' of X holds text, 'red'; column 'day' of X holds dates or times; column "
+        "'width' of X has nan or infinity; column 'late' of X has nan or infinity; drop, encode or "
+        "impute such columns, for instance by skrub.tabular_pipeline(model) or",
+    ),
+    "two gaps": (
+        missing(with_column(GAP)),
+        "X has nan at row 7, column 1 ('width'), and some in column 2 ('colour')",
+    ),
+    "many columns": (
+        frame(QUARTERS).assign(**{f"text {i}": TEXT for i in range(14)}),
+        "column 'text 0' of X holds .* column 'text 13' of X holds .* drop, encode",
+    ),
     "complex": (with_column(1j), "column 'colour' of X holds complex128, not real numbers"),
     "lists": (with_column([[1.0]] * N), "column 'colour' of X holds object, not real numbers"),
     "NaN": (with_column(GAP), "X has nan at row 7, column 2 ('colour'); remove or impute"),

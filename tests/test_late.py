@@ -11,9 +11,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import oklnumba as okl
 from tests import battery
-from tests.battery import assert_same_run, contents, every_learner, far_from_the_origin, make
+from tests.battery import LEARNERS, assert_same_run, contents, far_from_the_origin, make
 
 N = 160
+every_learner = pytest.mark.parametrize(
+    "cls", [cls for cls in LEARNERS if cls is not okl.Intervals], ids=lambda cls: cls.__name__
+)
 SETTINGS = [(1, 1), (7, 1), (0, 5), (3, 4), (0, 64), (N + 5, 1), (0, N + 5)]  # delay, batch
 LATE = [(3, 1), (0, 5), (2, 4)]
 every_setting = pytest.mark.parametrize(("delay", "batch"), SETTINGS)
@@ -187,7 +190,7 @@ def test_what_is_kept_of_rows_without_a_label(record, tmp_path):
         rates = whole.mistake_sums / np.where(whole.labelled, whole.labelled, np.nan)
         assert_allclose(frame["mistake_rate"], rates[at], rtol=1e-13)
         assert "batch=4" in one._repr_html_() and "bound" not in one._repr_html_()
-    line = whole.plot()[1][0, 0].lines[0]
+    line = whole.plot().axes[0].lines[0]
     assert line.get_ydata()[-1] == pytest.approx(100 * whole.mistake_rate)
 
 
@@ -367,8 +370,34 @@ def test_bad_labels_are_named_by_their_row():
     for y in (None, gaps[:-1], 1.0):
         with pytest.raises(ValueError, match="labels are missing|y must have shape"):
             okl.run(make(okl.POMDR), X, y, labels="optional")
-    with pytest.raises(ValueError, match="OnlineToBatch needs each label at once"):
-        okl.run(okl.OnlineToBatch(make(okl.POMDR)), X, y, delay=1)
+
+
+@pytest.mark.parametrize("cls", [okl.OnlineToBatch, okl.Intervals])
+def test_who_needs_each_label_at_once(cls):
+    X, y = stream(make(okl.PKAWV))
+    with pytest.raises(ValueError, match=f"{cls.__name__} needs each label at once; play the"):
+        okl.run(cls(make(okl.PKAWV)), X, y, delay=1)
+
+
+@every_late
+def test_learners_of_others_play_too(delay, batch):
+    class Mean:
+        total = count = 0
+
+        def predict_one(self, x):
+            return self.total / max(self.count, 1)
+
+        def learn_one(self, x, y):
+            self.total, self.count = self.total + y, self.count + 1
+
+    X, y = stream(make(okl.PKAWV))
+    y = with_gaps(y)
+    known = [max(0, t // batch * batch - delay) for t in range(N)]
+    expected = [np.nanmean(y[:m]) if (y[:m] == y[:m]).any() else 0.0 for m in known]
+    run = okl.run(Mean(), X, y, delay=delay, batch=batch, labels="optional")
+    assert_allclose(run.predictions, expected, rtol=1e-12, atol=1e-14)
+    sgd = pytest.importorskip("sklearn.linear_model").SGDRegressor(random_state=0)
+    assert np.isfinite(okl.run(sgd, X, y, delay=delay, labels="optional").mean_loss)
 
 
 def test_a_checkpoint_of_another_delay_is_refused(tmp_path):

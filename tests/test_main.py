@@ -203,6 +203,20 @@ def test_a_csv_without_names(capsys, folder, table, tmp_path):
     assert "pass header=False" in error
 
 
+def test_texts_are_encoded_and_columns_dropped(capsys, folder, table):
+    how = ["--label", "signs", "--drop", "text,bool,zeroone,number", "--encode", "three"]
+    out = said(capsys, "run", table, *how)
+    assert "1500 rows, 6 columns" in out and "bool" not in out
+    data = okl.stream(table, label="signs", drop=how[3].split(","), encode=["three"])
+    expected = okl.run(okl.SelfTuning(), data)
+    assert data.columns[-3:] == ("three_a", "three_b", "three_c")
+    assert f"({int(expected.mistakes.sum())})" in out
+    assert "SelfTuning" in said(capsys, "compare", table, *how, "--learner", "SelfTuning")
+    some = said(capsys, "run", str(folder / "xy.npz"), "--drop", "x1", *FAST)
+    kept = said(capsys, "run", str(folder / "xy.npz"), "--columns", "x0,x2", *FAST)
+    assert re.findall("mistakes .*", some) == re.findall("mistakes .*", kept)
+
+
 def test_a_data_set_by_name_a_part_of_it_and_its_model(capsys, tmp_path):
     model = tmp_path / "m.npz"
     out = said(
@@ -288,7 +302,11 @@ def test_data_sets_are_listed_and_fetched(capsys):
         (["run", "{table}"], "name the column of the labels: label="),
         (["run", "{table}", "--label", "txt"], "no column 'txt'; did you mean 'text'"),
         (["run", "{table}", "--label", "signs", "--columns", "firts"], "did you mean 'first'"),
-        (["run", "{table}", "--label", "signs"], "column 'text' holds string, no numbers"),
+        (["run", "{table}", "--label", "signs"], "'text' holds string, column 'three' holds"),
+        (["run", "{table}", "--label", "signs", "--drop", "text"], "'three' holds string, no numb"),
+        (["run", "{table}", "--label", "signs", "--encode", "txt"], "encode: there is no column"),
+        (["run", "magic04", "--encode", "x0"], "holds numbers, nothing to encode"),
+        (["run", "{npz}", "--drop", "x9"], "has no column 'x9'; it has x0 to x2"),
         (["run", "magic04", "--learner", "FOGDD"], "no learner 'FOGDD'; did you mean FOGD"),
         (["run", "magic04", "--learner", "FOGD", "--set", "eta"], "write it as --set lam=0.1"),
         (["run", "magic04", "--learner", "FOGD", "--set", "eta=-1"], "eta must be"),
@@ -323,7 +341,12 @@ def test_errors_take_one_line(capsys, table, folder, argv, words):
         ("", "has no rows"),
         ("1,2,1\n1,3,1\n", "all labels of column 'y' are 1"),
         ("1,2,1\n1,,-1\n", "column 'b' has no value at row 1"),
-        ("1,2,1\n1,inf,-1\n", "row 1 (the first is 0), column 'b': inf"),
+        ("1,2,1\n1,inf,-1\n", "row 1 (the first is 0), column 'b': inf; drop such rows or fill"),
+        (
+            "1,2,1\n1,inf,-1\n-inf,1,1",
+            "column 'b': inf; drop such rows or fill them in, or --drop a,b",
+        ),
+        ("1,2,1\n,,-1\n", "column 'a' has no value at row 1 of the stream, 'b' none soon"),
         ("1,2,1\n1,3,\n", "column 'y' has no value at row 1"),
         ("1,2,yes\n1,3,\n2,3,no\n", "row 1 (the first is 0) has no label in 'y'"),
         ("1,2,1\n1,3\n", "Expected 3 columns"),
@@ -460,6 +483,12 @@ def test_the_commands_of_the_page_run(folder, tmp_path, monkeypatch, capsys):
     commands = [line for block in blocks for line in block.splitlines() if line.strip()]
     assert len(commands) >= 6
     monkeypatch.chdir(tmp_path)
+    sales = ["day,town,kind,price,sold"]
+    sales += [
+        f"2026-01-{1 + i % 28},{'ab'[i % 2]},{'xyz'[i % 3]},{i},{'yn'[i % 5 % 2]}"
+        for i in range(200)
+    ]
+    (tmp_path / "sales.csv").write_text("\n".join(sales))
     (tmp_path / "points.csv").write_text(
         "\n".join(
             ",".join(line.split(",")[:4]) for line in (folder / "all.csv").read_text().split()

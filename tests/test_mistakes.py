@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.exceptions import NotFittedError
-from sklearn.linear_model import SGDClassifier
+from sklearn.linear_model import LogisticRegression, SGDClassifier
 
 import oklnumba as okl
 from oklnumba.core.params import Params
@@ -34,7 +34,10 @@ MISTAKES = [
     ("okl.PKAWV(okl.TaylorFeatures)", VALUE, "features", "okl.TaylorFeatures(...)"),
     ("okl.Experts([okl.FOGD])", VALUE, "learners[0]", "okl.FOGD(...)"),
     ("okl.run(okl.KernelAWV, X, y)", VALUE, "learner", "okl.KernelAWV(...)"),
-    ("okl.run(SGDClassifier(), X, y)", VALUE, "learner", "scikit-learn's SGDClassifier"),
+    ("okl.run(LogisticRegression(), X, y)", VALUE, "learner", "scikit-learn's LogisticRegression"),
+    ("okl.run(np.ndarray, X, y)", VALUE, "learner", "make an object of it: ndarray(...)"),
+    ("okl.run(SGDClassifier(), X, 0 * y)", VALUE, "y has 0 at row 0", "-1 and +1"),
+    ("okl.run(SGDClassifier(), X, y, checkpoint='a.npz')", VALUE, "checkpoint", "okl.Learner"),
     ("okl.run(X, y, okl.FOGD())", VALUE, "learner"),
     ("okl.KernelAWV('rbf')", VALUE, "kernel", "'rbf'", "okl.Gaussian(sigma=1.0)"),
     ("okl.OGD('squared')", VALUE, "eta must be a number > 0", "'squared'"),
@@ -106,8 +109,9 @@ MISTAKES = [
     ("okl.OnlineToBatch(okl.FOGD()).predict(X)", VALUE, "OnlineToBatch has seen no data"),
     ("okl.MultiOutput(okl.OGD()).predict(X)", VALUE, "MultiOutput has seen no data"),
     ("okl.OGD().w", VALUE, "reset(d)"),
-    ("okl.load(folder / 'run.npz')", VALUE, "run.npz holds no learner", "Run.load"),
-    ("okl.Run.load(folder / 'learner.npz')", VALUE, "learner.npz holds no run"),
+    ("okl.Table.load(folder / 'run.npz')", VALUE, "run.npz holds a run, not a table", "okl.load"),
+    ("okl.Run.load(folder / 'learner.npz')", VALUE, "learner.npz holds a learner, not a run"),
+    ("okl.load(folder / 'learner.npz', classes=okl.FOGD)", VALUE, "a list of your own classes"),
     ("okl.load(folder / 'notes.txt')", VALUE, "notes.txt is not a file that oklnumba saved"),
     ("okl.load(folder / 'none.npz')", FileNotFoundError, "none.npz"),
     ("okl.run(okl.FOGD(), X, y).regret('rbf', lam=1.0)", VALUE, "kernel", "okl.Gaussian(sigma=1"),
@@ -127,6 +131,7 @@ def names(tmp_path_factory):
     played = okl.FOGD(n_frequencies=5).partial_fit(X, Y)
     texts = pd.DataFrame({"a": ["u", "v"] * 15, "b": range(30)})
     given = {"okl": okl, "np": np, "SGDClassifier": SGDClassifier, "k": GAUSSIAN, "T": TAYLOR}
+    given["LogisticRegression"] = LogisticRegression
     return given | {"X": X, "y": Y, "folder": folder, "texts": texts, "played": played}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
 import itertools
 import math
@@ -16,6 +17,8 @@ from numba.core import caching, codegen, compiler
 from numba.core.base import BaseContext
 from numba.core.dispatcher import Dispatcher
 from numba.core.runtime import rtsys
+from numba.core.types.functions import BaseFunction
+from numba.np import linalg
 
 import oklnumba as okl
 from oklnumba.hot.primitives import jit
@@ -247,6 +250,8 @@ PARTS = {  # names, with the number of parameters of functions
         "_optimize_final_module": 1,
         "enable_object_caching": 1,
     },
+    BaseFunction: {"get_call_type": 4},
+    linalg: {"ensure_blas": 0},
     Dispatcher: {"add_overload": 2, "get_overload": 2, "get_call_template": 3},
     numba.types: {"unliteral": 1},
     llvm: {"create_pipeline_tuning_options": None, "create_pass_builder": 2},
@@ -291,6 +296,31 @@ def test_a_callee_is_part_of_its_caller_and_nobody_else_sees_it(folder, decorato
     assert len(kept) == (2 if decorator is jit.hot_apart else 0)
     assert all("internal" in line for line in kept)
     assert part(1.0) == 3.0 and len(part.signatures) == 1
+
+
+@needs_own_compiler
+def test_compiling_leaves_numba_and_the_collector_as_they_were(folder):
+    before = BaseFunction.get_call_type, linalg.ensure_blas
+    assert jit.hot(lambda x: x + x)(2.0) == 4.0
+    with pytest.raises(numba.TypingError):
+        jit.hot(lambda x: x.no_such_thing)(2.0)
+    assert (BaseFunction.get_call_type, linalg.ensure_blas) == before and gc.isenabled()
+    gc.disable()
+    try:
+        assert jit.hot(lambda x: x - x)(2.0) == 0.0 and not gc.isenabled()
+    finally:
+        gc.enable()
+
+
+@needs_own_compiler
+def test_a_first_run_does_not_load_scipy_linalg_and_numba_has_its_blas_afterwards(tmp_path):
+    code = """
+import json, sys, numba, numpy as np, oklnumba as okl
+okl.run(okl.OGD(), np.eye(3), np.ones(3))
+loaded = "scipy.linalg" in sys.modules
+print(json.dumps([loaded, numba.njit(lambda a: np.dot(a, a))(2 * np.eye(2)).tolist()]))
+"""
+    assert python(code, NUMBA_CACHE_DIR=str(tmp_path)) == [False, [[4.0, 0.0], [0.0, 4.0]]]
 
 
 # ---- one signature per compiled function ----

@@ -170,9 +170,8 @@ def test_global_settings_are_not_changed_and_pyplot_is_not_imported():
 
 def test_progress_of_a_certified_run(runs):
     run = runs["exact"]
-    fig, axes = run.plot()
-    assert axes.shape == (1, 2)
-    mistakes, regret = axes[0]
+    fig = run.plot()
+    mistakes, regret = fig.axes
     assert mistakes.get_title() == f"KernelAWV: {100 * run.mistake_rate:.3g} % mistakes"
     assert mistakes.lines[0].get_ydata()[-1] == pytest.approx(100 * run.mistake_rate, rel=1e-12)
     assert texts(regret) == ["regret", "bound"]
@@ -183,19 +182,26 @@ def test_progress_of_a_certified_run(runs):
 
 def test_progress_without_certificate_and_with_losses():
     X = np.random.default_rng(0).uniform(-1, 1, (200, 2))
-    run = okl.run(okl.FOGD(loss="squared", n_frequencies=20), X, X[:, 0])
-    fig, axes = run.plot()
-    assert axes.shape == (1, 1) and axes[0, 0].get_ylabel() == "average squared loss"
-    assert axes[0, 0].get_title() == f"FOGD: mean squared loss {run.mean_loss:.3g}"
+    run = okl.run(okl.FOGD(loss="squared", n_frequencies=20), X, 300.0 + X[:, 0])
+    (axes,) = run.plot().axes
+    assert axes.get_ylabel() == "average squared loss"
+    assert axes.get_title() == f"FOGD: mean squared loss {run.mean_loss:.3g}"
+    curve, settled = axes.lines
+    assert curve.get_ydata()[-1] == pytest.approx(run.mean_loss, rel=1e-12)
+    assert list(settled.get_ydata()) == 2 * [run.settled_mean_loss]
+    late = f"from round 33 on: {run.settled_mean_loss:.3g}"
+    assert texts(axes) == ["from the first round", late] and run.settled_mean_loss < run.mean_loss
+    short = okl.run(okl.FOGD(loss="squared"), X[:32], X[:32, 0])
+    assert len(short.plot().axes[0].lines) == 1 and np.isnan(short.settled_mean_loss)
 
 
 def test_progress_of_several_outputs_adds_them_up():
     X = np.random.default_rng(0).uniform(-1, 1, (200, 2))
     run = okl.run(okl.MultiOutput(okl.PKAWV(okl.TaylorFeatures(2))), X, X[:, ::-1])
-    _, axes = run.plot()
-    assert axes[0, 0].lines[0].get_ydata()[-1] == pytest.approx(run.mean_loss, rel=1e-12)
-    assert "all outputs" in axes[0, 1].get_title()
-    bound = axes[0, 1].lines[1].get_ydata()
+    error, regret = run.plot().axes
+    assert error.lines[0].get_ydata()[-1] == pytest.approx(run.mean_loss, rel=1e-12)
+    assert "all outputs" in regret.get_title()
+    bound = regret.lines[1].get_ydata()
     assert bound[-1] == pytest.approx(run.certificate.bound[-1].sum(), rel=1e-12)
 
 
@@ -203,20 +209,20 @@ def test_progress_is_linear_where_a_logarithm_would_hide_something():
     X = np.ones((30, 1))
     perfect = okl.run(okl.Perceptron(), X, np.zeros(30) + 1.0, loss="absolute")
     perfect.losses[:], perfect.mistakes[:] = 0.0, False
-    _, axes = perfect.plot()
-    assert axes[0, 0].get_yscale() == "linear"
-    assert axes[0, 0].lines[0].get_ydata().tolist() == [0.0] * 21
+    (axes,) = perfect.plot().axes
+    assert axes.get_yscale() == "linear"
+    assert axes.lines[0].get_ydata().tolist() == [0.0] * 21
     run = okl.run(okl.KernelAWV(okl.Gaussian()), X, np.ones(30))
     run.certificate.regret[20:] = -1.0
-    _, axes = run.plot()
-    assert axes[0, 1].get_yscale() == "linear"
-    assert axes[0, 1].lines[0].get_ydata()[-1] == -1.0
+    _, regret = run.plot().axes
+    assert regret.get_yscale() == "linear"
+    assert regret.lines[0].get_ydata()[-1] == -1.0
 
 
 def test_progress_of_short_runs():
     run = okl.run(okl.KernelAWV(okl.Gaussian()), [[0.0]], [1.0])
-    fig, axes = run.plot()
-    assert all(line.get_marker() == "o" for ax in axes[0] for line in ax.lines)
+    fig = run.plot()
+    assert all(line.get_marker() == "o" for axes in fig.axes for line in axes.lines)
     fig.savefig(io.BytesIO())
     with pytest.raises(ValueError, match="no rounds"):
         okl.run(okl.KernelAWV(okl.Gaussian()), iter([])).plot()

@@ -39,6 +39,9 @@ def assert_rounds_of(run, whole, record):
         for name, values in proofs(whole.certificate).items():
             assert_array_equal(getattr(run.certificate, name), values[at], err_msg=name)
     assert run.mean_loss == pytest.approx(whole.mean_loss, rel=1e-13)
+    settled = whole.losses[32:].mean()
+    assert run.settled_mean_loss == pytest.approx(settled, rel=1e-12)
+    assert whole.settled_mean_loss == settled
     assert (run.rounds, run.finished, run.loss) == (whole.rounds, True, whole.loss)
     assert run.seconds > 0.0 and run.checkpoints[-1] == whole.rounds
 
@@ -99,7 +102,7 @@ def test_a_run_without_rounds():
     for record in ("all", 3, "none"):
         run = okl.run(make(okl.PKAWV), iter([]), record=record)
         assert (run.rounds, len(run.recorded), len(run.loss_sums)) == (0, 0, 0)
-        assert np.isnan(run.mean_loss)
+        assert np.isnan(run.mean_loss) and np.isnan(run.settled_mean_loss)
 
 
 @pytest.mark.parametrize("record", [7, "none"])
@@ -111,7 +114,7 @@ def test_frames_and_pictures_have_the_rounds_recorded(record):
     assert found.columns.tolist() == rows.columns.tolist()
     for name in found:
         np.testing.assert_allclose(found[name].astype(float), rows[name].astype(float), rtol=1e-13)
-    lines = run.plot()[1][0, 0].lines[0]
+    lines = run.plot().axes[0].lines[0]
     assert set(lines.get_xdata()) <= set(run.recorded) and lines.get_xdata()[-1] == N
     expected = 100 * np.cumsum(whole.mistakes)[lines.get_xdata() - 1] / lines.get_xdata()
     np.testing.assert_allclose(lines.get_ydata(), expected, rtol=1e-13)

@@ -37,6 +37,8 @@ def stream(name="plain", n=N, seed=0):
     y = 3.0 * np.sin(2.0 * X[:, 0]) + 7.0 + 0.1 * rng.standard_normal(n)
     if name == "signs":
         y = np.sign(y - 7.0)
+    if name == "signs in blocks":
+        y = np.where(np.arange(n) // 130 % 2, 1.0, -1.0)
     if name == "drift":
         y[n // 2 :] *= -5.0
     if name == "growing labels":
@@ -44,6 +46,12 @@ def stream(name="plain", n=N, seed=0):
     if name == "outliers":
         X[[3, 40, 300], [0, 1, 2]] = 1e9, -1e5, 1e3
         y[[5, 20, 21, 100, 101, 520]] = 1e6, -1e4, 1e100, 500.0, 1e5, -1e3
+    if name == "fading":
+        y[130:140] = 1e3
+        y[300:] = 7.0 + 1e-3 * (y[300:] - 7.0)
+    if name == "constant":
+        y[:] = 7.0
+        y[250] = -1e6
     if name == "rain":
         y = np.where((rng.random(n) < 0.05) | (np.arange(n) == 0), y**2, 0.0)
     if name == "adversarial":
@@ -57,14 +65,16 @@ STREAMS = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("name", STREAMS)
-def test_forecasts_and_losses_of_members_are_those_of_the_definition(name):
+@pytest.mark.parametrize("span", [1024, 48])
+@pytest.mark.parametrize("name", [*STREAMS, "fading", "constant", "signs in blocks"])
+def test_forecasts_and_losses_of_members_are_those_of_the_definition(name, span, monkeypatch):
+    monkeypatch.setattr(self_tuning, "SPAN", span)
     X, y = stream(name)
     learner = okl.SelfTuning(BUDGET, seed=3)
     run = okl.run(learner, X, y)
     expected, losses = naive_self_tuning.self_tuning(
         X, y, self_tuning.RESTARTS, BUDGET, self_tuning.KERNELS, self_tuning.QUICK,
-        self_tuning.LINEAR, seed=3,
+        self_tuning.LINEAR, seed=3, span=span,
     )  # fmt: skip
     scale = np.maximum.accumulate(np.abs(y))
     if name == "outliers":  # the first restart forgets that of round 5
@@ -130,8 +140,10 @@ def test_units_do_not_matter():
     assert_array_equal(got, 2.0**20 * expected)  # powers of 2 round to nothing
 
 
-@pytest.mark.parametrize("name", STREAMS)
-def test_regret_stays_under_the_certificate(name):
+@pytest.mark.parametrize("span", [1024, 48])
+@pytest.mark.parametrize("name", [*STREAMS, "fading", "constant", "signs in blocks"])
+def test_regret_stays_under_the_certificate(name, span, monkeypatch):
+    monkeypatch.setattr(self_tuning, "SPAN", span)
     X, y = stream(name)
     run = okl.run(okl.SelfTuning(BUDGET), X, y)
     proof = run.certificate
@@ -239,6 +251,22 @@ def test_constant_and_two_valued_labels_are_never_outliers():
         assert_allclose(apart / run.certificate.loss[-1], 0.0, atol=1e-12)
         learner = okl.SelfTuning(20).partial_fit(X, labels)
         assert learner.outlier_price == 0.0
+
+
+@pytest.mark.parametrize("span", [64, 10**6])
+def test_ranges_that_labels_no_longer_fill_are_forgotten(span, monkeypatch):
+    """Control: spans that never end, so the largest label so far sets all rates for ever."""
+    monkeypatch.setattr(self_tuning, "SPAN", span)
+    X, y, _ = gentle(1600)
+    constant, stuck, fading = np.full(1600, 7.0), y.copy(), y.copy()
+    constant[700] = 1e6  # constant labels have no outliers
+    stuck[700:720] = 1e5  # believed after 15 rounds
+    fading[700:] *= 1e-3
+    for labels, truth in ((constant, np.full(1600, 7.0)), (stuck, y), (fading, fading)):
+        run = okl.run(okl.SelfTuning(50), X, labels)
+        ratio = np.square(run.predictions - truth)[1300:].mean() / max(truth[1300:].var(), 1e-12)
+        assert ratio < 0.5 if span == 64 else ratio > 5.0
+        assert (run.certificate.regret <= run.certificate.bound).all()
 
 
 def static_spaces(X, y, seed=0, budget=BUDGET, late=False):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import datetime
 import gc
 import gzip
+import sys
 import threading
 
 import numpy as np
@@ -127,7 +129,7 @@ def test_columns_that_are_not_read_may_hold_anything(tmp_path):
     table = TABLE.append_column("name", pa.array(["text"] * ROWS))
     for name in ("points.parquet", "points.csv"):
         path, _ = written(tmp_path, name, table)
-        with pytest.raises(ValueError, match=r"column 'name' holds string, no numbers.*columns="):
+        with pytest.raises(ValueError, match=r"column 'name' holds string, no numbers.*--drop"):
             okl.stream(path, label="y")
         assert_rows(okl.stream(path, label="y", columns=["a", "b", "c"]))
 
@@ -229,9 +231,9 @@ def test_two_classes_become_signs(kind, name, tmp_path):
     labels, classes = LABELS[kind]
     path, _ = written(tmp_path, name, TABLE.set_column(3, "y", pa.array(labels)))
     assert_rows(okl.stream(path, label="y", classes=classes))
-    if kind == "text":
-        with pytest.raises(ValueError, match=r"column 'y' holds string, no numbers.*classes="):
-            okl.stream(path, label="y")
+    if kind == "text":  # as on the command line: the first in the alphabet is -1
+        assert okl.stream(path, label="y").classes == classes
+        assert_rows(okl.stream(path, label="y"))
     else:
         assert_rows(okl.stream(path, label="y"), labels=labels)
     other = ("b", "u") if kind == "text" else (5, 1)
@@ -249,6 +251,104 @@ def test_more_classes_are_for_one_vs_rest(tmp_path):
     path, _ = written(tmp_path, "points.parquet", TABLE.set_column(3, "y", pa.array(names)))
     pyarrow.parquet.write_table(pyarrow.parquet.read_table(path), path, row_group_size=10)
     assert_rows(okl.stream(path, label="y", classes=classes), labels=names)
+    data = okl.stream(path, label="y")
+    assert data.classes == ("eggs", "ham", "spam")
+    found = okl.run(okl.OneVsRest(learner(), data.classes), data)
+    assert_same_run(found, okl.run(okl.OneVsRest(learner(), data.classes), X, names))
+
+
+def test_labels_of_text_that_are_missing_come_late_or_are_all_equal(tmp_path, monkeypatch):
+    monkeypatch.setattr(streams, "LOOK_ROWS", 100)
+    labels = np.where(y > 0, "s", "b").astype(object)
+    for row, late in ((500, "new"), (60, "")):
+        changed = np.where(np.arange(ROWS) == row, late, labels)
+        path, _ = written(tmp_path, "points.csv", TABLE.set_column(3, "y", pa.array(changed)))
+        message = rf"the label is '{late}' at row {row} of the stream, not one of classes=\('b', 's"
+        with pytest.raises(ValueError, match=message):
+            together(okl.stream(path, label="y"))
+    same = TABLE.set_column(3, "y", pa.array(["s"] * ROWS))
+    with pytest.raises(ValueError, match="column 'y' must be the texts of two classes or more"):
+        okl.stream(written(tmp_path, "points.csv", same)[0], label="y")
+
+
+# ---- columns that are no numbers ----
+
+TOWNS = np.array(["Rome", "Oslo", "Bonn"])[RNG.integers(0, 3, ROWS)]
+MIXED = TABLE.append_column("town", pa.array(TOWNS)).append_column(
+    "code", pa.array(TOWNS == "Rome")
+)
+MIXED = MIXED.append_column("day", pa.array([datetime.date(2026, 1, 1)] * ROWS))
+
+
+@pytest.mark.parametrize("name", ["points.parquet", "points.csv", "points.arrow"])
+def test_texts_are_encoded_and_columns_are_left_out(name, tmp_path):
+    path, _ = written(tmp_path, name, MIXED)
+    message = (
+        r"'town' holds string, column 'day' holds date32\[day\], no numbers; .*--drop.*--encode"
+    )
+    with pytest.raises(ValueError, match=message):
+        okl.stream(path, label="y")
+    data = okl.stream(path, label="y", drop=["day", "b"], encode=["town"])
+    ones = TOWNS[:, None] == ["Bonn", "Oslo", "Rome"]
+    assert data.columns == ("a", "c", "code", "town_Bonn", "town_Oslo", "town_Rome")
+    assert_rows(data, np.column_stack([X[:, [0, 2]], ones[:, 2], ones]))
+    data = okl.stream(path, label="y", columns=["c"], encode=["town"])
+    assert_rows(data, np.column_stack([X[:, 2], ones]))
+    dictionary = MIXED.set_column(4, "town", MIXED["town"].dictionary_encode())
+    if name != "points.csv":
+        path, _ = written(tmp_path, name, dictionary)
+        assert_rows(okl.stream(path, label="y", columns=["c"], encode=["town"]), together(data)[0])
+    only = okl.stream(path, label="y", drop=["a", "b", "c", "code", "day"], encode=["town"])
+    assert_rows(only, ones)
+
+
+def test_values_that_come_after_the_first_rows_are_none_of_the_columns(tmp_path, monkeypatch):
+    monkeypatch.setattr(streams, "LOOK_ROWS", 100)
+    monkeypatch.setattr(streams, "MOST_VALUES", 3)
+    towns = np.where(np.arange(ROWS) < 700, TOWNS, "Lima").astype(object)
+    towns[[7, 900]] = "Nice", None
+    table = TABLE.append_column("town", pa.array(towns))
+    path, _ = written(tmp_path, "points.parquet", table)
+    data = okl.stream(path, label="y", columns=["a"], encode=["town"])
+    rare = "town_infrequent_sklearn"  # two of the four towns of the first 100 rows share a column
+    assert len(data.columns) == 4 and data.columns[-1] == rare
+    found = together(data)[0][:, 1:]
+    assert found[:700].sum(axis=1).tolist() == [1.0] * 700
+    assert found[7, -1] == 1.0 and not found[700:].any()
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"encode": "town"}, "encode must be a list of names"),
+        ({"drop": ["twon"]}, "drop: there is no column 'twon'; did you mean 'town'"),
+        ({"encode": ["y"]}, "each once, not"),
+        ({"columns": ["town"], "encode": ["town"]}, "each once, not"),
+        ({"drop": ["a", "b", "c", "town", "code", "day"]}, "columns must be others than the label"),
+    ],
+)
+def test_what_cannot_be_encoded_or_dropped(options, message, tmp_path):
+    path, _ = written(tmp_path, "points.csv", MIXED)
+    with pytest.raises(ValueError, match=message):
+        okl.stream(path, label="y", **options)
+    path, _ = written(tmp_path, "points.libsvm")
+    with pytest.raises(ValueError, match="no names of columns"):
+        okl.stream(path, encode=["1"])
+
+
+def test_encoding_needs_scikit_learn(tmp_path, monkeypatch):
+    path, _ = written(tmp_path, "points.csv", MIXED)
+    monkeypatch.setitem(sys.modules, "sklearn.preprocessing", None)
+    with pytest.raises(ImportError, match="encoded columns need scikit-learn: pip install"):
+        okl.stream(path, label="y", drop=["day"], encode=["town"])
+
+
+def test_all_columns_with_gaps_are_named(tmp_path):
+    gaps = [None if i == 50 else v for i, v in enumerate(X[:, 0].tolist())]
+    table = TABLE.set_column(0, "a", pa.array(gaps)).set_column(2, "c", pa.array(gaps))
+    path, _ = written(tmp_path, "points.csv", table)
+    with pytest.raises(ValueError, match="'a' has no value at row 50 of the stream, 'c' none soon"):
+        together(okl.stream(path, label="y"))
 
 
 # ---- the thread ----
@@ -385,7 +485,7 @@ def test_what_cannot_be_streamed_is_refused_at_the_call(tmp_path):
         (path, {"label": "y", "classes": "ab"}, "classes must be"),
         (path, {"label": "y", "classes": (1, 1)}, "classes must be"),
         (path, {"label": "y", "format": "excel"}, "format must be one of"),
-        (libsvm, {"label": "y"}, "drop label, columns"),
+        (libsvm, {"label": "y"}, "leave out label, columns"),
         (libsvm, {"width": 0}, "width must be"),
         (tmp_path / "notes.txt", {"label": "y"}, "notes.txt .*the suffixes do not name one format"),
         (tmp_path / "empty", {"label": "y"}, "empty has no files"),
@@ -417,5 +517,20 @@ def test_without_the_extra_the_error_says_how_to_get_it(name, tmp_path, monkeypa
     path, options = written(tmp_path, name)
     for module in ("pyarrow.csv", "pyarrow.dataset", "sklearn.datasets"):
         monkeypatch.setitem(__import__("sys").modules, module, None)
-    with pytest.raises(ImportError, match=r'pip install "oklnumba\[stream\]"'):
+    with pytest.raises(ImportError, match="pip install (pyarrow|scikit-learn)$"):
         okl.stream(path, **options)
+
+
+def test_progress_is_in_percent_where_files_know_their_rows(tmp_path, capsys):
+    path, options = written(tmp_path, "points.parquet")
+    whole = okl.stream([path, path], **options, batch=500)
+    assert whole.count_rows() == 2 * ROWS
+    okl.run(learner(), whole, progress=True, checkpoint=tmp_path / "run.npz")
+    assert "100%" in capsys.readouterr().err
+    more = okl.stream(path, **options)
+    okl.run(learner(), more, progress=True, checkpoint=tmp_path / "run.npz", resume=True)
+    assert "100%" in (told := capsys.readouterr().err) and "3.60k/3.60k" in told
+    path, options = written(tmp_path, "points.csv")
+    unknown = okl.stream(path, **options)
+    okl.run(learner(), unknown, progress=True)
+    assert unknown.count_rows() is None and "%" not in capsys.readouterr().err

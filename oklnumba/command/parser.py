@@ -15,7 +15,13 @@ from oklnumba.data import datasets
 from oklnumba.hot.primitives.jit import cache_folder
 from oklnumba.protocol.warming import NO_FOLDER
 
+ABOUT = "Online kernel learning with regret guarantees."
 REFUSED, INTERRUPTED = 2, 130
+COLUMNS = {  # options that take names of columns
+    "--columns": "the inputs; without it all other columns",
+    "--drop": "columns to leave out",
+    "--encode": "columns of text: a column of 0 and 1 for each value",
+}
 ERRORS = (ValueError, TypeError, OSError, ImportError, ArithmeticError, MemoryError, RuntimeError)
 
 
@@ -53,8 +59,7 @@ def warm_up(args: argparse.Namespace) -> None:
 
 def make_parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
-    about = "Online kernel learning with regret guarantees."
-    top = argparse.ArgumentParser(prog="oklnumba", description=about)
+    top = argparse.ArgumentParser(prog="oklnumba", description=ABOUT)
     top.add_argument("--version", action="version", version=f"oklnumba {okl.__version__}")
     commands = top.add_subparsers(metavar="COMMAND", required=True)
     table = argparse.ArgumentParser(add_help=False)
@@ -63,7 +68,8 @@ def make_parser() -> argparse.ArgumentParser:
     add("--label", metavar="COLUMN", help="the column of the labels")
     add("--no-header", action="store_true", help="a CSV has no names: columns are 0, 1, ...")
     add("--format", help="csv, tsv, parquet, ...; without it the suffix decides")
-    add("--columns", metavar="A,B,C", help="the inputs; without it all other columns")
+    for name, what in COLUMNS.items():
+        add(name, metavar="A,B,C", default=[], type=lambda text: text.split(","), help=what)
     add("--task", choices=("classification", "regression"), help="without it the labels decide")
     add("--rows", type=int, metavar="N", help="play the first N rows only")
     add("--permute", type=int, metavar="SEED", help="permute the rows of a data set or .npz")

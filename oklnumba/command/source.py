@@ -14,9 +14,9 @@ import oklnumba as okl
 from oklnumba.command.spelling import suggest
 from oklnumba.core.checks import require_count
 from oklnumba.data import datasets
+from oklnumba.data.streams import LOOK_ROWS
 
 ROWS = 16384  # of a piece
-LOOK_ROWS = 100_000  # labels looked at to tell what they are
 MOST_CLASSES = 100
 FORMS = "Parquet, CSV, Arrow or LIBSVM file, a folder of such, or .npz with X and y"
 ANY = (0, 1)  # with some classes a stream takes labels of any kind
@@ -53,11 +53,10 @@ class Labels(NamedTuple):
 def find_source(args: Namespace) -> Source:
     """Return the file or the data set that the options name."""
     path = Path(args.file)
-    columns = args.columns.split(",") if args.columns else None
     if path.exists() and path.suffix.lower() != ".npz":
         if args.permute is not None:
             raise ValueError("--permute is for data sets and .npz files; others are read in order")
-        return _from_stream(args, columns)
+        return _from_stream(args)
     if path.exists():
         X, y = _read_archive(path)
         if args.permute is not None:
@@ -69,19 +68,21 @@ def find_source(args: Namespace) -> Source:
     else:
         known = [*datasets.names(), *map(str, path.parent.glob("*"))]
         raise ValueError(f"no file and no data set {args.file!r}{suggest(args.file, known)}")
-    return _from_arrays(args.file, X, y, args.label, columns)
+    return _from_arrays(args, X, y)
 
 
-def _from_stream(args: Namespace, columns: list[str] | None) -> Source:
+def _from_stream(args: Namespace) -> Source:
     def get_place(name: str | None) -> str | int | None:  # without a header columns have numbers
         digits = name is not None and name.lstrip("-").isdigit()
         return int(name) if digits and args.no_header else name
 
     def stream(classes: Sequence | None) -> Any:
-        places = [get_place(one) for one in columns or ()]
+        named = args.columns, args.drop, args.encode
+        columns, drop, encode = ([get_place(one) for one in names] for names in named)
         return okl.stream(
-            args.file, label=get_place(args.label), columns=places or None, classes=classes,
-            batch=ROWS, format=args.format, header=not args.no_header,
+            args.file, label=get_place(args.label), columns=columns or None, drop=drop,
+            encode=encode, classes=classes, batch=ROWS, format=args.format,
+            header=not args.no_header,
         )  # fmt: skip
 
     table = stream(ANY)
@@ -103,23 +104,24 @@ def _read_archive(path: Path) -> tuple[np.ndarray, np.ndarray]:
     return X, y
 
 
-def _from_arrays(
-    name: str, X: np.ndarray, y: np.ndarray, label: str | None, columns: list[str] | None
-) -> Source:
+def _from_arrays(args: Namespace, X: np.ndarray, y: np.ndarray) -> Source:
     """Return arrays as a source with columns x0, x1, ... and the label y."""
-    names = [f"x{j}" for j in range(X.shape[1])]
-    unknown = [one for one in columns or () if one not in names]
+    name, label, names = args.file, args.label, [f"x{j}" for j in range(X.shape[1])]
+    if args.encode:
+        raise ValueError(f"{name} holds numbers, nothing to encode: leave out --encode")
+    unknown = [one for one in (*args.columns, *args.drop) if one not in names]
     unknown += [label] if label not in (None, "y") else []
     if unknown:
         raise ValueError(f"{name} has no column {unknown[0]!r}; it has x0 to {names[-1]}, label y")
-    places = [names.index(one) for one in columns or names]
+    columns = [one for one in args.columns or names if one not in args.drop]
+    places = [names.index(one) for one in columns]
 
     def read(labels: Labels) -> Pairs:
         for start in range(0, len(y), ROWS):
             rows = slice(start, start + ROWS)
             yield np.array(X[rows, places], dtype=np.float64, order="C"), labels.encode(y[rows])
 
-    return Source(name, "y", columns or names, read, lambda: iter([y]))
+    return Source(name, "y", columns, read, lambda: iter([y]))
 
 
 def look_at_labels(source: Source, task: str | None = None) -> Labels:
@@ -171,9 +173,10 @@ def read_rounds(source: Source, labels: Labels, most: int | None = None) -> Pair
             bad = ~np.isfinite(X)
             if bad.any():
                 row, column = np.argwhere(bad)[0]
+                names = [source.columns[j] for j in np.flatnonzero(bad.any(axis=0))]
                 raise ValueError(
                     f"row {done + row} (the first is 0), column {source.columns[column]!r}: "
-                    f"{X[row, column]}; drop such rows or fill them in"
+                    f"{X[row, column]}; drop such rows or fill them in, or --drop {','.join(names)}"
                 )
             yield X, y
             done += len(y)

@@ -201,6 +201,11 @@ class Standardizer(State, Transformer, Params):
         self._make_state(d=d, counts=1, window=WINDOW)
         self._recent[:], self._reach[:] = np.nan, np.inf
 
+    def _restore(self, state: dict[str, Any]) -> None:
+        super()._restore(state)
+        seen = self._recent[: self.n_seen_]
+        seen[np.isnan(seen)] = 0.0  # of columns that are new
+
     def _learn(self, rows: np.ndarray, X: Any) -> np.ndarray:
         """Stream the checked rows of X, perhaps the first."""
         if not hasattr(self, "_counts"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from html import escape
 from importlib import import_module
 from typing import Any
@@ -46,10 +46,16 @@ def brief(value: Any, **fields: Any) -> str:
     return f"{type(value).__name__}({inside})"
 
 
+def html_table(title: str, rows: Iterable[Iterable[tuple[str, str]]]) -> str:
+    """Return an HTML table of rows of pairs (tag, text), with all text escaped."""
+    cells = (
+        "".join(f"<{tag}>{escape(cut(text, LONGEST))}</{tag}>" for tag, text in row) for row in rows
+    )
+    lines = [f"<tr>{row}</tr>" for row in cells]
+    return "\n".join([f"<table><caption>{escape(title)}</caption>", *lines, "</table>"])
+
+
 def table(title: str, rows: Mapping[str, Any]) -> str:
-    """Return an HTML table of names and values, with all text escaped."""
-    lines = [f"<table><caption>{escape(title)}</caption>"]
-    for name, value in rows.items():
-        text = cut(value if isinstance(value, str) else number(value), LONGEST)
-        lines.append(f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>")
-    return "\n".join([*lines, "</table>"])
+    """Return an HTML table of names and values."""
+    texts = {name: v if isinstance(v, str) else number(v) for name, v in rows.items()}
+    return html_table(title, ((("th", name), ("td", text)) for name, text in texts.items()))

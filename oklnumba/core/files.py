@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from oklnumba.core.checks import as_path
+from oklnumba.core.params import UnknownClass
 
 FORMAT = 3
 _counter = itertools.count()  # two threads may save to the same path
@@ -72,6 +73,12 @@ def read_npz(path: str | os.PathLike) -> tuple[dict[str, Any], dict[str, np.ndar
     return meta, arrays
 
 
+def name_contents(meta: dict[str, Any]) -> str:
+    """Return what a file holds; a checkpoint is "a learner and a run"."""
+    names = {"spec": "a learner", "run": "a run", "table": "a table"}
+    return " and ".join(names[key] for key in names if key in meta)
+
+
 @contextmanager
 def refuse_damage(path: str | os.PathLike) -> Iterator[None]:
     """Turn whatever goes wrong with the contents of a file into one ValueError that names it."""
@@ -79,6 +86,8 @@ def refuse_damage(path: str | os.PathLike) -> Iterator[None]:
         yield
     except (FileNotFoundError, PermissionError, MemoryError):
         raise
+    except UnknownClass as error:
+        raise ValueError(f"{path} {error}") from None
     except Exception as error:
         what = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
         raise ValueError(

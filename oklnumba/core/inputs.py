@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from oklnumba.core.checks import shown
+from oklnumba.core.checks import cut, shown
 
 CHECKED_ROWS = 16384  # rows tested for NaN at once, so that checking takes little memory
 BLOCK_BYTES = 2**23
@@ -21,8 +21,13 @@ LEAST_ROWS = 64  # the smallest block; the rows of larger ones are a multiple of
 
 # How the names of dtypes begin, in lower case, in NumPy, pandas, polars and Arrow.
 NUMBERS = ("int", "uint", "float", "bool", "double", "half", "decimal", "sparse[", "null")
-TIMES = ("date", "time", "duration", "period", "month_")
+DURATIONS = ("timedelta", "duration")
+TIMES = ("date", "time", "period", "month_")
 CATEGORIES = ("cat", "enum", "dict")
+# docs/for_sklearn_users.md, "Frames as they are"
+BY = ", for instance by skrub.tabular_pipeline(model) or scikit-learn's ColumnTransformer"
+ENCODE = f"; drop, encode or impute such columns{BY}"
+LONGEST = 2000  # characters of columns in a message
 
 
 # ---- X ----
@@ -99,15 +104,18 @@ def _refuse_not_finite(array: np.ndarray, name: str, given: Any = None) -> None:
         finite = np.isfinite(array[start : start + CHECKED_ROWS])
         if not finite.all():
             row, *column = (int(i) for i in np.argwhere(~finite)[0])
-            where = f"row {start + row}" + "".join(f", column {j}" for j in column)
-            names = column_names(given)
-            if names and column:
-                where += f" ({names[column[0]]!r})"
-            raise _not_finite(array[start + row, *column], name, where)
+            names, where = column_names(given), f"row {start + row}"
+            if column:
+                bad = np.flatnonzero(~np.isfinite(array).all(axis=0)).tolist()
+                bad.sort(key=column[0].__ne__)  # this one first
+                first, *more = [f"column {j}{f' ({names[j]!r})' if names else ''}" for j in bad]
+                where += f", {first}"
+                where += f", and some in {cut(', '.join(more), LONGEST)}" if more else ""
+            raise _not_finite(array[start + row, *column], name, where, BY if names else "")
 
 
-def _not_finite(value: float, name: str, where: str) -> ValueError:
-    return ValueError(f"{name} has {value} at {where}; remove or impute such values first")
+def _not_finite(value: float, name: str, where: str, how: str = "") -> ValueError:
+    return ValueError(f"{name} has {value} at {where}; remove or impute such values first{how}")
 
 
 # ---- y ----
@@ -291,24 +299,33 @@ def _frame_as_floats(frame: Any, name: str) -> np.ndarray:
         raise ValueError(f"{name} is a lazy frame; pass {name}.collect()")
     if _is(frame, "pandas", "DataFrame") and all(dtype == np.float64 for dtype in frame.dtypes):
         return frame.to_numpy(dtype=np.float64)
-    out = np.empty(frame.shape)
+    out, odd, names = np.zeros(frame.shape), [], column_names(frame)
     for k, (label, column) in enumerate(_columns(frame)):
-        out[:, k] = _column_as_floats(column, f"column {label!r} of {name}")
+        try:
+            out[:, k] = _column_as_floats(column, f"column {label!r} of {name}")
+        except ValueError as error:
+            odd.append(str(error).removesuffix(ENCODE))
+    if odd:
+        gaps = np.flatnonzero(~np.isfinite(out).all(axis=0))
+        odd += [f"column {names[k]!r} of {name} has nan or infinity" for k in gaps]
+        raise ValueError(cut("; ".join(odd), LONGEST) + ENCODE)
     return out
 
 
 def _column_as_floats(column: Any, where: str) -> np.ndarray:
     """Return the numbers of a column, (n,), with NaN for missing values."""
     dtype = str(column.type if hasattr(column, "type") else column.dtype).lower()
-    advice = "drop it, or encode it as numbers, such as one column for each category"
+    advice = ENCODE
     if where == "y":
-        advice = "map two classes to -1 and +1, or use OneVsRest(learner, classes=[...])"
+        advice = "; map two classes to -1 and +1, or use OneVsRest(learner, classes=[...])"
     what = f"{dtype}, not real numbers"
     texts = (v for v in column if isinstance(v, str | bytes)) if dtype == "object" else iter(())
-    if dtype.startswith(TIMES):
+    if dtype.startswith(DURATIONS):
+        what = "durations (their numbers are column.dt.total_seconds())"
+    elif dtype.startswith(TIMES):
         what = "dates or times"
     elif dtype.startswith(CATEGORIES):
-        what = "categories; pass those that are numbers as floats"
+        what = "categories (pass those that are numbers as floats)"
     elif (text := next(texts, None)) is not None:
         what = f"text, {shown(text)}"
     elif dtype == "object" or dtype.startswith(NUMBERS):
@@ -318,7 +335,7 @@ def _column_as_floats(column: Any, where: str) -> np.ndarray:
             return np.asarray(column).astype(np.float64, copy=False)
         except (TypeError, ValueError, OverflowError):
             pass
-    raise ValueError(f"{where} holds {what}; {advice}")
+    raise ValueError(f"{where} holds {what}{advice}")
 
 
 # ---- blocks of rows for the compiled loops ----

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from difflib import get_close_matches
 from functools import partial
@@ -227,8 +227,9 @@ def clone(value: Any) -> Any:
 
 def describe(value: Any) -> str:
     """Return what a value of the wrong kind is, for messages."""
-    if isinstance(value, type) and issubclass(value, Params):
-        return f"the class {value.__name__}; make an object of it: okl.{value.__name__}(...)"
+    if isinstance(value, type):
+        name = f"{'okl.' * value.__module__.startswith('oklnumba.')}{value.__name__}"
+        return f"the class {value.__name__}; make an object of it: {name}(...)"
     library = {"sklearn": "scikit-learn", "river": "river"}.get(
         type(value).__module__.split(".")[0]
     )
@@ -263,19 +264,27 @@ def to_spec(value: Any, arrays: dict[str, np.ndarray]) -> Any:
     )
 
 
-def from_spec(spec: Any, arrays: Any) -> Any:
-    """Return the value that ``to_spec`` wrote; only public classes of oklnumba are made."""
+class UnknownClass(ValueError):
+    """A file names a class that is neither oklnumba's nor one of those passed."""
+
+
+def from_spec(spec: Any, arrays: Any, classes: Sequence[type] = ()) -> Any:
+    """Return the value that ``to_spec`` wrote, made of ``classes`` and oklnumba's public ones."""
     if not isinstance(spec, dict):
         return spec
     if "array" in spec:
         return arrays[spec["array"]]
     if "list" in spec:
-        items = [from_spec(v, arrays) for v in spec["list"]]
+        items = [from_spec(v, arrays, classes) for v in spec["list"]]
         return tuple(items) if spec["tuple"] else items
-    cls = find_class(spec["class"])
+    name = spec["class"]
+    cls = next((one for one in classes if one.__name__ == name), None) or find_class(name)
     if cls is None:
-        raise ValueError(f"it names the class {spec['class']!r}, which this oklnumba does not have")
-    return cls(**{name: from_spec(v, arrays) for name, v in spec["params"].items()})
+        raise UnknownClass(
+            f"needs the class {name}, which is not in this oklnumba; if it is your own, pass it: "
+            f"okl.load(path, classes=[{name}]); otherwise update oklnumba"
+        )
+    return cls(**{name: from_spec(v, arrays, classes) for name, v in spec["params"].items()})
 
 
 def find_class(name: str) -> type[Params] | None:

@@ -28,6 +28,7 @@ FEWEST_LINES = 3  # by which they are kept apart
 BLOCK_ROWS = 504  # rounds whose features are kept at a time: whole sweeps of udu.py
 LARGE = 600  # columns of a factor from which more rounds share a pass over it
 
+OF_INPUTS = "d", "r"  # axes along which an array is longer where there are more inputs
 INTERRUPTED = RuntimeError(
     "this object was interrupted, or ran out of memory, in mid-round; call reset(), or go on from "
     "a file that was saved before"
@@ -226,10 +227,14 @@ class State:
             getattr(self, f"_{name}").restore(state[name])
 
     def _restore_array(self, name: str, value: Any) -> None:
-        own = self._used(name)
+        """Take over an array; one for fewer inputs leaves the columns of the others as they are."""
+        own = whole = self._used(name)
+        if np.ndim(value) == own.ndim:
+            axes = zip(self._STATE[name], value.shape, strict=True)
+            own = own[tuple(slice(n if axis in OF_INPUTS else None) for axis, n in axes)]
         if np.shape(value) != own.shape or value.dtype != own.dtype:
             raise ValueError(
-                f"array {name!r} has shape {np.shape(value)}, expected {own.shape} of {own.dtype}"
+                f"array {name!r} has shape {np.shape(value)}, expected {whole.shape} of {own.dtype}"
             )
         own[...] = value
 

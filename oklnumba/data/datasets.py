@@ -7,7 +7,7 @@ before `load` returns them. Sources, in this order:
 2. the cache: ``OKLNUMBA_CACHE``, else ``XDG_CACHE_HOME/oklnumba``, else ``~/.cache/oklnumba``;
 3. the sets that come with the package: magic04, mushrooms, casp;
 4. the public original, which is downloaded, checked and put into the cache; this needs
-   ``pip install "oklnumba[data]"``.
+   ``pip install pooch scikit-learn``.
 
 An archive holds ``X`` (float32, or uint8 if that is exact), ``y`` (int8 labels -1 and +1, or
 float32 targets) and ``n_train``.
@@ -295,7 +295,7 @@ def _fetch(name: str, spec: Spec, missing: str) -> tuple[NDArray, NDArray]:
         import pooch
         import sklearn.datasets  # noqa: F401  (asked for before the download, not after it)
     except ImportError as err:
-        extra = 'pip install "oklnumba[data]"'
+        extra = "pip install pooch scikit-learn"
         raise FileNotFoundError(
             f"{missing} Downloading it needs {err.name}: {extra}; or {by_hand}."
         ) from err

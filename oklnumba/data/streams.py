@@ -30,6 +30,9 @@ COMPRESSED = ".gz", ".bz2"
 BLOCK_NUMBERS = 2**20  # of X in a block if ``batch`` is None: 8 MB
 MOST_ROWS = 2**16
 AHEAD = 2  # blocks that the thread reads ahead
+LOOK_ROWS = 100_000  # in which labels and encoded columns show their values
+MOST_VALUES = 100  # of an encoded column: rarer ones share a column
+TEXTS = "string", "large_string", "dictionary"
 
 Block = tuple[np.ndarray, np.ndarray]
 Pieces = Iterator[tuple[str, Any, np.ndarray]]  # the file, some rows of X, their labels
@@ -40,6 +43,8 @@ def stream(
     *,
     label: str | int | None = None,
     columns: Sequence[str | int] | None = None,
+    drop: Sequence[str | int] = (),
+    encode: Sequence[str | int] = (),
     classes: Sequence[Any] | None = None,
     batch: int | None = None,
     format: str | None = None,
@@ -61,10 +66,14 @@ def stream(
         Column of the labels by name, or by place (0 is the first, -1 the last). LIBSVM files need
         none: their label comes first.
     columns : sequence of str or int, optional
-        Columns of X, in this order; only these are read. None: all but the label.
+        Columns of X, in this order; only these are read. None: all but the label and ``drop``.
+    encode : sequence of str or int
+        Columns of texts or categories: after the others X has a column of 0 and 1 for each value in
+        the first 100,000 rows, by scikit-learn's OneHotEncoder. Other values later are all 0.
     classes : sequence, optional
         Values of the label. Two of them, such as (0, 1) or ("no", "yes"): the first becomes -1 and
-        the second +1. More: labels are left unchanged, for ``OneVsRest``. None: labels are numbers.
+        the second +1. More: labels are left unchanged, for ``OneVsRest``. None: labels are numbers,
+        or texts, whose classes are those of the first 100,000 rows, sorted.
     batch : int >= 1, optional
         Rows of a block (the last has the rest); None: the power of two that makes about 8 MB.
     format : {"parquet", "csv", "tsv", "ipc", "libsvm"}, optional
@@ -77,7 +86,7 @@ def stream(
     Returns
     -------
     Stream
-        Iterable of pairs (X, y), X (rows, d) and y (rows,), with the names of its ``columns``.
+        Iterable of pairs (X, y), X (rows, d) and y (rows,), with its ``columns`` and ``classes``.
 
     Examples
     --------
@@ -99,27 +108,27 @@ def stream(
         what = "two values of the label or more, each once, such as (0, 1)"
         classes = tuple(checks.require_different("classes", classes, 2, what))
     if hasattr(source, "get_fragments"):  # a pyarrow Dataset
-        tables = _Tables(source, "a pyarrow Dataset", label, columns, classes)
-        return Stream(tables.name, tables.read, batch, classes, tables.columns)
+        tables = _Tables(source, "a pyarrow Dataset", label, columns, classes, drop, encode)
+        return Stream(tables.name, tables.read, batch, tables.classes, tables.columns)
     if _is_pairs(source):
         return Stream(f"pairs of a {type(source).__name__}", source)
     named = isinstance(source, str) and source in datasets.names() and not Path(source).exists()
     paths, kind = ([source], "named") if named else _list_files(source, format)
     name = repr(str(paths[0])) + (f" and {len(paths) - 1} more" if paths[1:] else "")
     if kind in ("named", "libsvm"):
-        if label is not None or columns is not None:
-            raise ValueError(f"{name} has labels and no names of columns: drop label, columns")
+        if label is not None or columns is not None or drop or encode:
+            raise ValueError(f"{name} has labels and no names of columns: leave out label, columns")
     if named:
         return Stream(name, partial(_read_named, source), batch, classes)
     if kind == "libsvm":
         load = _import("sklearn.datasets", "LIBSVM files").load_svmlight_files
         return Stream(name, partial(_read_libsvm, paths, width, load), batch, classes)
-    tables = _Tables(_open(paths, kind, header), name, label, columns, classes)
-    return Stream(name, tables.read, batch, classes, tables.columns)
+    tables = _Tables(_open(paths, kind, header), name, label, columns, classes, drop, encode)
+    return Stream(name, tables.read, batch, tables.classes, tables.columns)
 
 
 class Stream:
-    """Pairs (X, y) of blocks of rows; iterate as often as you like. ``columns``: names, if any."""
+    """Pairs (X, y) of blocks of rows, any number of times; ``columns``, ``classes``: if named."""
 
     def __init__(
         self,
@@ -129,7 +138,7 @@ class Stream:
         classes: tuple | None = None,
         columns: tuple[str, ...] | None = None,
     ):
-        self._name, self._source, self._batch, self._classes = name, source, batch, classes
+        self._name, self._source, self._batch, self.classes = name, source, batch, classes
         self.columns = columns
 
     def __iter__(self) -> Iterator[Block]:
@@ -138,6 +147,12 @@ class Stream:
     def __repr__(self) -> str:
         width = "" if self.columns is None else f", {len(self.columns)} columns"
         return f"Stream({self._name}{width})"
+
+    def count_rows(self) -> int | None:
+        """Return the number of rows where the files say it, as Parquet does; else None."""
+        dataset = getattr(getattr(self._source, "__self__", None), "_dataset", None)
+        kind = getattr(getattr(dataset, "format", None), "default_extname", "")
+        return dataset.count_rows() if kind == "parquet" else None
 
     def labels(self) -> Iterator[np.ndarray]:
         """Yield the labels of some rows at a time, as they are in the files."""
@@ -150,7 +165,7 @@ class Stream:
             return
         row, count, held = 0, 0, []
         for where, X, y in self._source():
-            y = _encode(y, self._classes, where, row)
+            y = _encode(y, self.classes, where, row)
             row += len(y)
             rows = self._batch or _count_rows(X.shape[1])
             while len(y):
@@ -226,38 +241,64 @@ def _read_libsvm(paths: list[Path], width: int | None, load: Any) -> Pieces:
 class _Tables:
     """The files of a pyarrow Dataset, read one by one, so that errors name the file."""
 
-    def __init__(self, dataset: Any, name: str, label: Any, columns: Any, classes: tuple | None):
+    def __init__(
+        self, dataset: Any, name: str, label: Any, columns: Any, classes: tuple | None, drop: Any,
+        encode: Any,
+    ):  # fmt: skip
         names = dataset.schema.names
         if label is None:
             raise ValueError(f"name the column of the labels: label=..., {_list_names(names)}")
         self.label = _find_column(label, names, "label")
-        wanted = [n for n in names if n != self.label] if columns is None else columns
-        wanted = checks.require_list("columns", wanted, "a list of one name or more")
-        self.columns = tuple(_find_column(one, names, "columns") for one in wanted)
-        every = [*self.columns, self.label]
-        if not wanted or len(set(every)) < len(every):
-            raise ValueError(f"columns must be others than the label, each once, not {wanted}")
+        encode = checks.require_list("encode", encode, "a list of names")
+        self._encoded = [_find_column(one, names, "encode") for one in encode]
+        wanted = [n for n in names if n not in (self.label, *self._encoded)]
+        if columns is not None:
+            columns = checks.require_list("columns", columns, "a list of one name or more")
+            wanted = [_find_column(one, names, "columns") for one in columns]
+        drop = checks.require_list("drop", drop, "a list of names")
+        drop = [_find_column(one, names, "drop") for one in drop]
+        self._numbers = [n for n in wanted if n not in drop]
+        every = [*self._numbers, *self._encoded, self.label]
+        if len(every) == 1 or len(set(every)) < len(every):
+            raise ValueError(f"columns must be others than the label, each once, not {every[:-1]}")
         self.name, self._dataset = name, dataset
-        self._schema = self._make_schema(any_label=classes is not None)
+        if classes is None and str(dataset.schema.field(self.label).type).startswith(TEXTS):
+            first = dataset.head(LOOK_ROWS, columns=[self.label]).column(0).to_pylist()
+            texts = sorted({str(one) for one in first if one})  # a missing one is an error later
+            what = "the texts of two classes or more in the first rows"
+            classes = tuple(checks.require_different(f"column {self.label!r}", texts, 2, what))
+        self.classes, self._schema = classes, self._make_schema(any_label=classes is not None)
+        fields = {one: import_module("pyarrow.dataset").field(one) for one in every}
+        encoded = {one: fields[one].cast("string") for one in self._encoded}
+        self._fields, self.columns = fields | encoded, tuple(self._numbers)
+        if encoded:
+            one_hot = _import("sklearn.preprocessing", "encoded columns").OneHotEncoder
+            options = {"handle_unknown": "ignore", "max_categories": MOST_VALUES}
+            self._encoder = one_hot(sparse_output=False, **options)
+            self._encoder.fit(_as_texts(dataset.head(LOOK_ROWS, columns=encoded), encoded))
+            self.columns += tuple(self._encoder.get_feature_names_out(self._encoded).tolist())
 
     def _make_schema(self, any_label: bool) -> Any:
         """Return the schema with float64 columns; refuse those that hold no numbers."""
         schema, double = self._dataset.schema, import_module("pyarrow").float64()
-        for name in self.columns if any_label else (*self.columns, self.label):
+        odd = []
+        for name in self._numbers if any_label else (*self._numbers, self.label):
             kind = str(schema.field(name).type)
             if not kind.startswith(NUMBERS):
-                advice = "encode it first, or leave it out: columns=[...]"
-                if name == self.label:
-                    advice = "say which values are -1 and +1, such as classes=('no', 'yes')"
-                raise ValueError(f"column {name!r} holds {kind}, no numbers; {advice}")
-            if kind != "bool":  # Arrow files would not cast it
+                odd.append(f"column {name!r} holds {kind}")
+            elif kind != "bool":  # Arrow files would not cast it
                 place = schema.get_field_index(name)
                 schema = schema.set(place, schema.field(name).with_type(double))
+        if odd:
+            raise ValueError(
+                f"{', '.join(odd)}, no numbers; drop=[...] (--drop A,B) leaves columns out, "
+                "encode=[...] (--encode A,B) takes texts, classes=[...] names those of a label"
+            )
         return schema
 
     def read(self) -> Pieces:
         """Yield batches of rows; an error names the file."""
-        names, row = [*self.columns, self.label], 0
+        names, row = [*self._numbers, self.label], 0
         options: dict[str, Any] = {"batch_size": MOST_ROWS, "batch_readahead": 2}
         arrow = import_module("pyarrow.dataset")
         for fragment in self._dataset.get_fragments():
@@ -268,23 +309,33 @@ class _Tables:
                     pre_buffer=False, use_buffered_stream=True
                 )
             try:
-                scanner = fragment.scanner(schema=self._schema, columns=names, **options)
+                scanner = fragment.scanner(schema=self._schema, columns=self._fields, **options)
                 for batch in scanner.to_batches():
-                    *inputs, labels = (_as_array(batch.column(n), n, row) for n in names)
+                    *inputs, labels = _as_arrays(batch, names, row)
                     labels = labels.astype(str) if labels.dtype == object else labels
                     if batch.num_rows:
+                        if self._encoded:
+                            inputs.append(self._encoder.transform(_as_texts(batch, self._encoded)))
                         yield where, np.column_stack(inputs), labels
                     row += batch.num_rows
             except (OSError, ValueError) as error:  # nearly all errors of pyarrow are ValueErrors
                 raise ValueError(f"{where}: {error}") from error
 
 
-def _as_array(column: Any, name: str, row: int) -> np.ndarray:
-    """Return a column of a batch whose first row is ``row`` of the stream."""
-    if column.null_count:
-        row += int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
-        raise ValueError(f"column {name!r} has no value at row {row} of the stream; drop or impute")
-    return column.to_numpy(zero_copy_only=False)
+def _as_arrays(batch: Any, names: list[str], row: int) -> list[np.ndarray]:
+    """Return columns of a batch whose first row is ``row`` of the stream."""
+    gaps = [name for name in names if batch.column(name).null_count]
+    if gaps:
+        row += int(np.argmax(batch.column(gaps[0]).is_null().to_numpy(zero_copy_only=False)))
+        what = f"column {gaps[0]!r} has no value at row {row} of the stream"
+        what += f", {', '.join(map(repr, gaps[1:]))} none soon after" if gaps[1:] else ""
+        raise ValueError(f"{what}; drop or impute")
+    return [batch.column(name).to_numpy(zero_copy_only=False) for name in names]
+
+
+def _as_texts(table: Any, names: Iterable[str]) -> np.ndarray:
+    """Return columns of texts, None where there is none, as objects, (n, columns)."""
+    return np.array([table.column(name).to_pylist() for name in names], dtype=object).T
 
 
 # ---- files and columns ----
@@ -295,7 +346,7 @@ def _import(module: str, what: str) -> Any:
         return import_module(module)
     except ImportError as error:
         package = module.split(".")[0].replace("sklearn", "scikit-learn")
-        raise ImportError(f'{what} need {package}: pip install "oklnumba[stream]"') from error
+        raise ImportError(f"{what} need {package}: pip install {package}") from error
 
 
 def _is_pairs(source: Any) -> bool:

@@ -71,7 +71,7 @@ def check_options(of_run: Any, measure: Any, path: Any, n_jobs: Any, progress: A
     if n_jobs is not None and checks.as_number(n_jobs) != -1:
         n_jobs = checks.require_count("n_jobs", n_jobs, 1)
     if n_jobs not in (None, 1) and find_spec("joblib") is None:
-        raise ImportError(f"n_jobs={n_jobs} needs joblib: pip install oklnumba[sweep]")
+        raise ImportError(f"n_jobs={n_jobs} needs joblib: pip install joblib")
     if path is not None:
         path = checks.as_path(path)
         path.mkdir(parents=True, exist_ok=True)
@@ -141,10 +141,13 @@ def measure_run(player: Learner, done: Run, measure: Measure | None) -> dict[str
     } | more
 
 
-def count_bytes(player: Learner) -> int:
-    """Return the bytes of a pickled learner."""
+def count_bytes(player: Learner) -> int | None:
+    """Return the bytes of a pickled learner; None where a class of the user has no pickles."""
     buffers: list[pickle.PickleBuffer] = []
-    head = pickle.dumps(player, protocol=5, buffer_callback=buffers.append)
+    try:
+        head = pickle.dumps(player, protocol=5, buffer_callback=buffers.append)
+    except (pickle.PicklingError, AttributeError, TypeError):
+        return None
     return len(head) + sum(buffer.raw().nbytes for buffer in buffers)
 
 

@@ -24,6 +24,7 @@ from oklnumba.experiments import cells
 from oklnumba.experiments.cells import Cell, Measure, Options, Stream
 from oklnumba.experiments.table import Table
 from oklnumba.learners.base.learner import Learner
+from oklnumba.protocol.outside import adapt, can_learn
 
 WARM_UP_ROWS, WARM_UP_SECONDS = 1500, 1.0  # enough to fill and compile dictionaries of usual size
 TUNING_SEED = 1000
@@ -61,6 +62,7 @@ def sweep(
     Parameters
     ----------
     learners : learner, function, or a list or mapping of these
+        Learners of other libraries as in ``okl.run``, each run of a deep copy as it stands.
         In a mapping, the keys are the names; else the class or function gives the name. A list
         under one name holds several settings. If a value is a function, ``sweep`` calls it with
         those of ``T`` (rounds), ``d`` (width), ``X`` (unpermuted inputs), ``kernel``, ``seed`` (of
@@ -84,7 +86,7 @@ def sweep(
     measure : function of (learner, run), optional
         Returns a dict of more columns: numbers, texts, or Runs (stored without their data).
     n_jobs : int, optional
-        Runs played at the same time, as in joblib (``pip install oklnumba[sweep]``): -1 for all
+        Runs played at the same time, as in joblib (``pip install joblib``): -1 for all
         cores; None for one, or what ``joblib.parallel_config(backend, n_jobs=...)`` sets, "loky" or
         "dask" for processes. The default backend is threads.
     path : path, optional
@@ -101,8 +103,9 @@ def sweep(
         ``n`` (rounds played), ``d``, ``loss``, ``mean_loss``, ``mistakes`` (share of rounds; None
         for regression), ``regret`` (None unless all rounds were played), ``size`` (largest
         dictionary of the run, or number of features), ``seconds`` (in the learner), ``memory``
-        (bytes of the pickled learner after the run), ``finished``, ``total_loss``, ``seed``,
-        ``chosen``, ``parameters``, ``versions``, ``error`` ("" if none), and those of ``measure``.
+        (bytes of the pickled learner after the run; None if it has no pickle), ``finished``,
+        ``total_loss``, ``seed``, ``chosen``, ``parameters``, ``versions``, ``error`` ("" if none),
+        and those of ``measure``.
 
     Examples
     --------
@@ -205,7 +208,7 @@ def name_streams(data: Any, kernel: Any = None) -> list[Stream]:
 def name_learners(learners: Any) -> dict[str, list[Maker]]:
     """Return the settings of each learner by its name."""
     what = "a learner, a function that returns one, or a list or mapping of these"
-    if isinstance(learners, Learner) or callable(learners):
+    if can_learn(learners) or callable(learners):
         learners = [learners]
     if not isinstance(learners, Mapping):
         learners = checks.require_list("learners", learners, what)
@@ -214,9 +217,9 @@ def name_learners(learners: Any) -> dict[str, list[Maker]]:
     lines = {}
     for name, value in learners.items():
         makers = list(value) if isinstance(value, list | tuple) else [value]
-        good = [isinstance(v, Learner) or callable(v) and not isinstance(v, type) for v in makers]
+        good = [can_learn(v) or callable(v) and not isinstance(v, type) for v in makers]
         checks.require(bool(good) and all(good), f"learner {name!r}", value, what)
-        lines[str(name)] = makers
+        lines[str(name)] = [adapt(v) if can_learn(v) else v for v in makers]
     return lines
 
 
@@ -288,8 +291,8 @@ def _make_learner(maker: Maker, stream: Stream, seed: int, choice: Choice) -> Le
     given = {"T": n, "d": d, "X": stream.X, "kernel": stream.kernel, "seed": seed}
     required = list_required(maker)
     player = maker(**{k: v for k, v in given.items() if k in required} | choice)
-    checks.require_instance("the function's result", player, Learner, "a learner")
-    return clone(player)
+    checks.require(can_learn(player), "the function's result", player, "a learner")
+    return clone(adapt(player))
 
 
 def play_cells(table: Sequence[Cell], options: Options) -> list[dict[str, Any]]:
@@ -333,7 +336,7 @@ def choose(
     streams: Sequence[Stream], lines: Mapping[str, list[Maker]],
     grids: Mapping[str, list[Choice]], seed: int, options: Options,
 ) -> dict[tuple, Choice | str]:  # fmt: skip
-    """Return the best combination by (stream, learner, setting); text says why there is none."""
+    """Return the best combination by (stream, learner, setting); a text if none could be tried."""
     keys, table = [], []
     for stream in streams:
         for name, grid in grids.items():

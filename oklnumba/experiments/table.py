@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import html
 import io
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from oklnumba.core import checks
-from oklnumba.core.display import pandas_for
-from oklnumba.core.files import read_npz, replace_file, write_npz
+from oklnumba.core.display import html_table, pandas_for
+from oklnumba.core.files import name_contents, read_npz, replace_file, write_npz
 from oklnumba.protocol.runs import Run
 
 ROWS_IN_REPR = 20
@@ -156,9 +155,10 @@ class Table:
     @classmethod
     def load(cls, path: str | os.PathLike) -> Table:
         """Return the table that ``save`` wrote; ValueError if the file is damaged or another."""
-        table = read_npz(path)[0].get("table")
-        if table is None:
-            raise ValueError(f"{path} holds no table; Run.load reads runs")
+        meta = read_npz(path)[0]
+        if "table" not in meta:
+            raise ValueError(f"{path} holds {name_contents(meta)}, not a table; okl.load reads it")
+        table = meta["table"]
         rows = [dict(zip(table["columns"], row, strict=True)) for row in table["rows"]]
         return cls(rows, table["about"])
 
@@ -189,13 +189,8 @@ class Table:
 
     def _repr_html_(self) -> str:
         names, cells = self._format()
-        lines = [
-            "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in row)
-            for tag, rows in (("th", [names]), ("td", cells))
-            for row in rows
-        ]
-        body = "".join(f"<tr>{line}</tr>" for line in lines)
-        return f"<table><caption>{len(self)} rows</caption>{body}</table>"
+        rows = [[("td", cell) for cell in row] for row in cells]
+        return html_table(f"{len(self)} rows", [[("th", name) for name in names], *rows])
 
     def _list_saved(self) -> list[str]:
         """Return the columns without Runs."""

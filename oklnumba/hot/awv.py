@@ -20,7 +20,7 @@ Kernel-AWV (pkawv eq. 3), L L' = K + lam I and u = L^-1 y, each with a new row a
 
 import numpy as np
 
-from oklnumba.hot.primitives.elementary import larger, smaller
+from oklnumba.hot.primitives.elementary import larger
 from oklnumba.hot.primitives.jit import DONE, NOT_FINITE, hot
 from oklnumba.hot.primitives.linalg import dot
 from oklnumba.hot.primitives.rows import kernel_diag, kernel_row
@@ -70,7 +70,9 @@ def awv_rounds(Z, Y, r, factor, setting, work, ridge, own, out):
     rounds, betas, scan = rows[:together], rows[together : 2 * together], rows[2 * together]
     forecasts, ridge_forecasts, shrinks, growth = out
     while t < n:
-        count = larger(smaller(together, (n - t) // SWEEP * SWEEP), 1)
+        count = (n - t) // SWEEP * SWEEP or 1
+        if count > together:
+            count = together
         for s in range(count):
             a[s] = 1.0
             for j in range(r):
@@ -102,7 +104,9 @@ def awv_forecasts(Z, r, factor, setting, work, ridge, out):
     rounds, betas, scan = rows[:together], rows[together : 2 * together], rows[2 * together]
     forecasts, ridge_forecasts, shrinks = out
     while t < n:
-        count = larger(smaller(together, (n - t) // SWEEP * SWEEP), 1)
+        count = (n - t) // SWEEP * SWEEP or 1
+        if count > together:
+            count = together
         for s in range(count):
             for j in range(r):
                 rounds[s, j] = Z[t + s, j]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import reduce
 from typing import Any, Self
 
 import numpy as np
@@ -16,11 +17,19 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from oklnumba.core.checks import require, require_flag
 from oklnumba.core.inputs import as_classes, as_label_array, as_rows, is_frame
+from oklnumba.hot.intervals import HALF_WIDTH, START, interval_rounds
 from oklnumba.interop.probabilities import LOSSES, compute_probabilities
 from oklnumba.learners.base.learner import Learner, clone_learner
+from oklnumba.learners.intervals import Intervals
 from oklnumba.learners.self_tuning.learner import SelfTuning
 from oklnumba.protocol.run import run
+from oklnumba.protocol.runs import Run, join_runs
 from oklnumba.protocol.several import MultiOutput, OneVsRest
+
+NO_INTERVALS = (
+    "return_interval and return_set need errors that were tracked: fit an estimator with "
+    "learner=okl.Intervals(okl.SelfTuning()), or another learner in Intervals"
+)
 
 
 class OnlineEstimator(BaseEstimator):
@@ -94,14 +103,24 @@ class OnlineEstimator(BaseEstimator):
         order = check_random_state(self.random_state).permutation(len(y))
         return X[order], y[order]
 
-    def _play(self, player: Learner, X: np.ndarray, y: np.ndarray) -> Self:
-        """Play the rounds; keep the player and the run."""
+    def _play(self, player: Learner, X: np.ndarray, y: np.ndarray) -> Run:
+        """Play the rounds and return them; keep the player and the run."""
         player._as_labels(y, X.shape[0])  # here, so that errors do not speak of chunks
         done = run(player, [(X, y)])  # a chunk, because the run would keep a reference to X
         if done.interrupted:
             raise KeyboardInterrupt
-        self.run_, self.learner_ = done, player
-        return self
+        runs = [*(self._runs if player is getattr(self, "learner_", None) else ()), done]
+        while len(runs) > 1 and runs[-2].rounds <= runs[-1].rounds:  # so each row is copied
+            runs[-2:] = [join_runs(*runs[-2:])]  # log2(n) times at most, in n calls too
+        self._runs, self.learner_ = runs, player
+        return done
+
+    @property
+    def run_(self) -> Run:
+        """The online protocol of all rows since the last ``fit``."""
+        check_is_fitted(self)
+        self._runs = [reduce(join_runs, self._runs)]
+        return self._runs[0]
 
 
 def has_probabilities(estimator: OnlineClassifier) -> bool:
@@ -148,7 +167,8 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
     learner : Learner, optional
         Gives the hyper-parameters; it is not played itself. None: ``okl.SelfTuning()``, which
         takes raw numbers and needs no tuning. In a grid search its hyper-parameters are
-        ``learner__name``, nested to any depth as in ``learner__features__sigma``.
+        ``learner__name``, nested to any depth as in ``learner__features__sigma``. Of an
+        ``Intervals`` the learner within plays, and ``predict(X, return_set=True)`` gives sets.
     shuffle : bool
         Whether ``fit`` plays the rows in random order, as is right for a table. False for a stream,
         whose rows are in the order of time; ``partial_fit`` always keeps it.
@@ -159,14 +179,15 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
     ----------
     learner_ : Learner or OneVsRest
         The learner that has played: for two classes on the labels -1, for ``classes_[0]``, and +1;
-        for more classes a ``OneVsRest``. ``learner_.save(path)`` writes it without pickle.
+        for more classes, or where new ones may come (``partial_fit`` without ``classes``), a
+        ``OneVsRest``. ``learner_.save(path)`` writes it without pickle.
     classes_ : ndarray of shape (K,)
         The classes, sorted.
     run_ : Run
-        The online protocol of ``fit``, or of the last ``partial_fit``, its rounds in the order
+        The online protocol of ``fit`` and every ``partial_fit`` since, its rounds in the order
         played. Each forecast was made before its label was seen, so ``run_.mistake_rate`` is an
         honest error without a test set (where blocks of labels are shuffled, of a shuffled table);
-        ``run_.certificate`` has the regret. It does not hold the data.
+        ``run_.certificate`` has the regret. It keeps 25 to 75 bytes a round, not the data.
     n_features_in_, feature_names_in_
         Width of X, and names of its columns if it had some.
 
@@ -195,6 +216,10 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
     True
     """
 
+    def _clone_learner(self) -> Learner:
+        learner = super()._clone_learner()
+        return learner.learner if isinstance(learner, Intervals) else learner
+
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Play the rows of X with a new learner; return self.
 
@@ -214,9 +239,10 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
             if len(classes) < 2:
                 raise ValueError(
                     f"y has 1 class, {classes.tolist()[0]!r} in all rows, but needs two; if others "
-                    "come later use partial_fit(X, y, classes=[...]) with all of them"
+                    "come later use partial_fit(X, y), which takes in new ones"
                 )
-            return self._play_first(player, classes, *self._order(X, y))
+            self._play_first(player, classes, *self._order(X, y))
+        return self
 
     def partial_fit(self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
         """Play more rows, in order; return self.
@@ -226,16 +252,18 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         X : array_like, frame or scipy.sparse of shape (n, d)
         y : array_like of shape (n,)
         classes : array_like of shape (K,)
-            All labels that may ever come; needed at the first call if there was no ``fit``.
+            All labels that may ever come; ``fit`` takes those of its y for that. None at the first
+            call: new ones may come, as in ``to_river``, and forecasts are those of a ``OneVsRest``
+            that knew all classes from the start. (A bool has two classes.)
         """
         first = not hasattr(self, "learner_")
         if classes is not None:
             classes = as_label_array(as_classes(classes, "classes"))
             classes = np.unique(check_label_type(classes, "classes"))
-        if first and (classes is None or len(classes) < 2):
+        if first and classes is not None and len(classes) < 2:
             raise ValueError(
-                "the first call of partial_fit needs classes, all labels that may ever come, at "
-                f"least two, but they are {classes if classes is None else classes.tolist()}"
+                "classes must be all labels that may ever come, at least two, but they are "
+                f"{classes.tolist()}; leave them out if new ones may come at any time"
             )
         if not first and classes is not None and not np.array_equal(classes, self.classes_):
             raise ValueError(
@@ -245,15 +273,69 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         with self._undo_on_error():
             X, y = self._validate(X, as_classes(y, "y"), reset=first)
             y = check_label_type(y)
-            if first:
-                return self._play_first(self._clone_learner(), classes, X, y)
-            return self._play(self.learner_, X, self._encode_labels(y))
+            if first and classes is None and y.dtype.kind == "b":
+                classes = np.array([False, True])
+            if first and classes is not None:
+                self._play_first(self._clone_learner(), classes, X, y)
+            elif first or self._grows:
+                self._play(self._take_classes(y), X, y)
+            else:
+                self._play(self.learner_, X, self._encode_labels(y))
+        return self
 
-    def _play_first(self, player: Learner, classes: Any, X: np.ndarray, y: np.ndarray) -> Self:
-        self.classes_ = classes
+    def _take_classes(self, y: np.ndarray) -> OneVsRest:
+        """Return the learner with a class for each label, and a spare one."""
+        if y.dtype.kind == "f":  # it warns of many integers
+            check_classification_targets(y)
+        player = getattr(self, "learner_", None)
+        known = [] if player is None else list(player.classes[:-1])
+        labels = list(dict.fromkeys(y.tolist()))
+        text = isinstance(labels[0], str)
+        if known and isinstance(known[0], str) != text:
+            kinds = "labels must be all texts or all numbers"
+            raise ValueError(f"y has {labels[0]!r}, but the classes so far are {known}; {kinds}")
+        for label in labels:
+            if label not in known:
+                known.append(label)
+                spare = max(known) + ("?" if text else 1)  # a name that no class has
+                if player is None:
+                    player = OneVsRest(self._clone_learner(), [label, spare])
+                else:
+                    player._take_class(label, spare)
+        self.classes_, self._grows = np.unique(known), True
+        return player
+
+    def _play_first(self, player: Learner, classes: Any, X: np.ndarray, y: np.ndarray) -> None:
+        self.classes_, self._grows = classes, False
         if len(classes) > 2:
             player = OneVsRest(player, classes.tolist())
-        return self._play(player, X, self._encode_labels(y))
+        self._play(player, X, self._encode_labels(y))
+
+    def _play(self, player: Learner, X: np.ndarray, y: np.ndarray) -> Run:
+        """Play the rounds, and track the odds against the class that came."""
+        t, first, several = np.arange(len(y)), player.rounds, isinstance(player, OneVsRest)
+        if not first:
+            p, tracked = self.learner, isinstance(self.learner, Intervals)
+            tracked = tracked and player._loss().name in LOSSES
+            self._odds = (p.coverage, p.eta, np.array(START)) if tracked else None
+        done = super()._play(player, X, y)
+        if self._odds is not None:
+            F = self._choose_columns(done.scores) if several else done.predictions
+            came = np.searchsorted(self.classes_, y) if several else (y > 0.0).astype(int)
+            p = self._to_probabilities(F, first + t[:, None])[t, came]
+            interval_rounds(np.zeros(len(y)), (1.0 - p) / p, *self._odds, np.empty((len(y), 2)))
+        return done
+
+    def _choose_columns(self, scores: np.ndarray) -> np.ndarray:
+        """Return the scores of ``classes_``, without that of a spare class; (n,) for two."""
+        places = [self.learner_.classes.index(label) for label in self.classes_.tolist()]
+        F = scores[:, places]
+        return 0.5 * (F[:, 1] - F[:, 0]) if len(places) == 2 else F
+
+    def _to_probabilities(self, F: np.ndarray, rounds: Any) -> np.ndarray:
+        """Return the probabilities that forecasts F give, rounds being played, (n, K)."""
+        scores = np.stack([-F, F], axis=1) if F.ndim == 1 else F
+        return compute_probabilities(self.learner_._loss().name, scores, rounds)
 
     def _encode_labels(self, y: np.ndarray) -> np.ndarray:
         """Return the labels that the player takes: -1 and +1 for two classes, else y itself."""
@@ -264,7 +346,8 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
             row = int(np.argmin(known))
             raise ValueError(
                 f"y has {y.tolist()[row]!r} at row {row}, which is not one of the classes "
-                f"{self.classes_.tolist()}; pass all classes to the first call of partial_fit"
+                f"{self.classes_.tolist()}; begin with partial_fit, with all classes at first, "
+                "or none if new ones may come at any time"
             )
         return np.where(y == self.classes_[1], 1.0, -1.0) if len(self.classes_) == 2 else y
 
@@ -282,12 +365,27 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         """
         check_is_fitted(self)
         X = self._validate(X)
-        return self.learner_.predict(X) if len(self.classes_) == 2 else self.learner_.scores(X)
+        if not isinstance(self.learner_, OneVsRest):
+            return self.learner_.predict(X)
+        return self._choose_columns(self.learner_.scores(X))
 
-    def predict(self, X: ArrayLike) -> np.ndarray:
-        """Return the classes forecast for the rows of X, shape (n,)."""
+    def predict(self, X: ArrayLike, return_set: bool = False) -> Any:
+        """Return the classes forecast for the rows of X, shape (n,).
+
+        With ``return_set``, if ``learner`` is an ``Intervals``, also sets of classes, bool of shape
+        (n, K): the forecast, and what has a probability above a threshold, which is tracked so that
+        the class that comes is above it in ``coverage`` of the rounds (docs/intervals.md).
+        """
         F = self.decision_function(X)
-        return self.classes_[np.argmax(F, axis=1) if F.ndim == 2 else (F > 0.0).astype(int)]
+        forecast = np.argmax(F, axis=1) if F.ndim == 2 else (F > 0.0).astype(int)
+        if not return_set:
+            return self.classes_[forecast]
+        if self._odds is None:
+            raise ValueError(f"{NO_INTERVALS}, with {' or '.join(LOSSES)} loss")
+        P = self._to_probabilities(F, self.learner_.rounds)
+        sets = (1.0 - P) / P <= self._odds[2][HALF_WIDTH]
+        sets[np.arange(len(F)), forecast] = True
+        return self.classes_[forecast], sets
 
     @available_if(has_probabilities)
     def predict_proba(self, X: ArrayLike) -> np.ndarray:
@@ -308,9 +406,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         of the simplex and the sum over the classes, and of the squared hinge loss, which is at
         least the squared loss of the clipped forecast.
         """
-        F = self.decision_function(X)
-        scores = np.stack([-F, F], axis=1) if F.ndim == 1 else F
-        return compute_probabilities(self.learner_._loss().name, scores, self.learner_.rounds)
+        return self._to_probabilities(self.decision_function(X), self.learner_.rounds)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -324,7 +420,8 @@ class OnlineRegressor(RegressorMixin, OnlineEstimator):
     Parameters
     ----------
     learner : Learner, optional
-        As in ``OnlineClassifier``, with a loss for real labels.
+        As in ``OnlineClassifier``, with a loss for real labels. With an ``Intervals``,
+        ``predict(X, return_interval=True)`` gives intervals.
     shuffle, random_state
         As in ``OnlineClassifier``.
 
@@ -334,7 +431,7 @@ class OnlineRegressor(RegressorMixin, OnlineEstimator):
         The learner that has played; for labels of shape (n, K) a ``MultiOutput``.
         ``learner_.save(path)`` writes it without pickle.
     run_, n_features_in_, feature_names_in_
-        As in ``OnlineClassifier``; the honest error is ``run_.mean_loss``.
+        As in ``OnlineClassifier``; the honest error is ``run_.settled_mean_loss``.
 
     Notes
     -----
@@ -374,26 +471,40 @@ class OnlineRegressor(RegressorMixin, OnlineEstimator):
             Real labels, one or K a row.
         """
         with self._undo_on_error():
-            return self._play_first(*self._order(*self._validate_both(X, y, reset=True)))
+            self._play_first(*self._order(*self._validate_both(X, y, reset=True)))
+        return self
 
     def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Play more rows, in order; return self. Arguments and errors as in ``fit``."""
         with self._undo_on_error():
             if not hasattr(self, "learner_"):
-                return self._play_first(*self._validate_both(X, y, reset=True))
-            return self._play(self.learner_, *self._validate_both(X, y))
+                self._play_first(*self._validate_both(X, y, reset=True))
+            else:
+                self._play(self.learner_, *self._validate_both(X, y))
+        return self
 
     def _validate_both(self, X: ArrayLike, y: ArrayLike, reset: bool = False) -> tuple:
         return self._validate(X, y, reset=reset, multi_output=True, y_numeric=True)
 
-    def _play_first(self, X: np.ndarray, y: np.ndarray) -> Self:
+    def _play_first(self, X: np.ndarray, y: np.ndarray) -> None:
         player = self._clone_learner()
-        return self._play(MultiOutput(player) if y.ndim == 2 else player, X, y)
+        self._play(MultiOutput(player) if y.ndim == 2 else player, X, y)
 
-    def predict(self, X: ArrayLike) -> np.ndarray:
-        """Return the forecasts for the rows of X, (n,) or (n, K), each on its own."""
+    def predict(self, X: ArrayLike, return_interval: bool = False) -> Any:
+        """Return the forecasts for the rows of X, (n,) or (n, K), each on its own.
+
+        With ``return_interval``, if ``learner`` is an ``Intervals``, also these, (n, 2), (n, K, 2).
+        """
         check_is_fitted(self)
-        return self.learner_.predict(self._validate(X))
+        X, player = self._validate(X), self.learner_
+        forecasts = player.predict(X)
+        if not return_interval:
+            return forecasts
+        outputs = player.learners_ if isinstance(player, MultiOutput) else [player]
+        if not isinstance(outputs[0], Intervals):
+            raise ValueError(NO_INTERVALS)
+        intervals = [one.predict_interval(X) for one in outputs]
+        return forecasts, np.stack(intervals, axis=1) if forecasts.ndim == 2 else intervals[0]
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -9,19 +9,19 @@ CLIPPED = "squared", "squared_hinge"  # losses whose best forecast is 2 P(+1) - 
 LOSSES = (*CLIPPED, "logistic")  # losses whose forecasts give probabilities
 
 
-def compute_probabilities(loss: str, scores: np.ndarray, rounds: int) -> np.ndarray:
+def compute_probabilities(loss: str, scores: np.ndarray, rounds: int | np.ndarray) -> np.ndarray:
     """Return the probabilities of K classes, (n, K), from the score of each class, (n, K).
 
     The scores of two classes that share a learner are -f and f. ``loss`` is one of LOSSES. After so
-    many ``rounds`` no probability is less than 1 / (rounds + K), which Laplace's rule gives a class
-    that never came.
+    many ``rounds``, a number or (n, 1), no probability is less than 1 / (rounds + K), which
+    Laplace's rule gives a class that never came.
     """
     P = 0.5 + 0.5 * scores
     if loss not in CLIPPED:
         # At least tiny, because scores far below 0 would give 0 / 0.
         P = np.maximum(expit(scores), np.finfo(float).tiny)
         P /= P.sum(axis=1, keepdims=True)
-    count, rounds = P.shape[1], max(rounds, 1)
+    count, rounds = P.shape[1], np.maximum(rounds, 1)
     least, rest = 1.0 / (rounds + count), rounds / (rounds + count)
     return least + rest * project_on_simplex((P - least) / rest)
 

@@ -1,13 +1,14 @@
 """Learners as river models: inputs are dicts or frames, labels anything hashable.
 
-River names inputs by keys, learners take rows of a fixed width. The columns of a model are the keys
-of its first round, sorted by name, so the order of a dict does not matter.
+River names inputs by keys, which come and go; learners take rows. The columns of a model are the
+keys of its first round, sorted by name, then those that came later. A missing key counts as 0.
 """
 
 from __future__ import annotations
 
 import math
 import sys
+import warnings
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
@@ -22,6 +23,8 @@ from oklnumba.protocol.several import OneVsRest
 
 TASKS = "classification", "regression"
 FRAMES = "pandas", "polars"
+Keys = dict[Hashable, None]  # in the order of the columns
+MOST_NAMED = 20  # new keys that are ignored and warned of; more of them, silently
 
 
 def to_river(
@@ -77,46 +80,50 @@ def to_river(
 
 
 class Columns:
-    """The keys of the first round, sorted by name; makes rows of dicts and frames."""
+    """The columns of a model, by key; makes rows of dicts and frames."""
 
     def __init__(self) -> None:
-        self.keys: list[Hashable] = []  # empty before the first round
+        self.keys: Keys = {}  # none before the first round
+        self.ignored: set[Hashable] = set()  # new keys that a warning has named
 
-    def make_row(self, x: dict[Hashable, Any]) -> np.ndarray:
-        """Return the values of a dict in the order of the columns, shape (d,)."""
+    def make_row(self, x: dict[Hashable, Any], player: Any) -> tuple[Keys, np.ndarray]:
+        """Return the keys of the columns, and the values of a dict in their order, (d,)."""
         if not isinstance(x, dict):
             raise ValueError(f"x must be a dict of numbers by name, but is {x!r}")
-        keys = self.match(x)
-        return _as_numbers([x[key] for key in keys], keys)
+        keys = self.keys if self.keys and x.keys() <= self.keys.keys() else self.match(x, player)
+        return keys, _as_numbers([x.get(key, 0.0) for key in keys], keys)
 
-    def make_rows(self, X: Any) -> np.ndarray:
-        """Return the rows of a frame in the order of the columns, shape (n, d)."""
+    def make_rows(self, X: Any, player: Any) -> tuple[Keys, np.ndarray]:
+        """Return the keys of the columns, and the rows of a frame in their order, (n, d)."""
         if _library(X) is None:
             raise ValueError(f"X must be a frame of {' or '.join(FRAMES)}, but is {type(X)}")
-        return inputs.as_inputs(X[self.match(X.columns)])
+        keys = self.match(X.columns, player)
+        here = {key: place for place, key in enumerate(keys) if key in X.columns}
+        rows = np.zeros((len(X), len(keys)))
+        if here:
+            rows[:, list(here.values())] = inputs.as_inputs(X[list(here)])
+        return keys, rows
 
-    def match(self, found: Iterable[Hashable]) -> list[Hashable]:
-        """Return the columns; ValueError if these keys differ from them."""
+    def match(self, found: Iterable[Hashable], player: Any) -> Keys:
+        """Return the keys of the columns, with new ones if the player can take them in."""
         found = list(found)
-        if not self.keys:
-            if not found or len(set(found)) < len(found):
-                raise ValueError(f"x needs one or more numbers under different keys, has {found}")
-            # Keys of several types, 1 and "1", are sorted too.
-            return sorted(found, key=lambda key: (str(key), type(key).__name__))
-        if len(found) == len(self.keys) and set(found) == set(self.keys):
+        if not (found or self.keys) or len(set(found)) < len(found):
+            raise ValueError(f"x needs one or more numbers under different keys, has {found}")
+        new = [key for key in found if key not in self.keys and key not in self.ignored]
+        if new and self.keys and not player._can_widen:
+            if len(self.ignored) < MOST_NAMED:
+                self.ignored.update(new)
+                learner = type(getattr(player, "learner", player)).__name__
+                warnings.warn(
+                    f"the keys {checks.short(new)} are new, and ignored: {learner} takes in no new "
+                    "keys (SelfTuning none after round 2048); give all keys in the first round, 0 "
+                    "where there is no value, or take a learner of kernels, or a linear one",
+                    stacklevel=checks.level_of_caller(),
+                )
             return self.keys
-        new = [key for key in found if key not in self.keys]
-        missing = [key for key in self.keys if key not in found]
-        what = [f"new keys {new}"] * bool(new) + [f"no {missing}"] * bool(missing)
-        raise ValueError(
-            f"x has {' and '.join(what)}, but learners take the same columns every round, here "
-            f"{self.keys}; drop new keys by river's compose.Select, encode categories by "
-            "preprocessing.OneHotEncoder(categories=...), impute missing numbers"
-        )
-
-    def remember(self, found: Iterable[Hashable]) -> None:
-        """Make these the columns, if this was the first round."""
-        self.keys = self.match(found)
+        # Keys of several types, 1 and "1", are sorted too.
+        new.sort(key=lambda key: (str(key), type(key).__name__))
+        return self.keys | dict.fromkeys(new)
 
 
 def _library(X: Any) -> Any:
@@ -148,9 +155,10 @@ def _as_numbers(values: list[Any], keys: list[Hashable]) -> np.ndarray:
 
 
 class _Model:
-    """Base of both models: a learner, and which of river's checks do not fit."""
+    """Base of both models: a learner, and the one that plays."""
 
     learner: Learner | OneVsRest | None
+    _player: Learner | OneVsRest | None
 
     def _clone_learner(self) -> Learner:
         """Return a learner, or scorer, of the hyper-parameters, without data."""
@@ -158,17 +166,10 @@ class _Model:
             return clone_learner(self.learner.learner)
         return SelfTuning() if self.learner is None else clone_learner(self.learner)
 
-    def _unit_test_skips(self) -> set[str]:
-        """Name the checks of river in which keys come and go, which is an error here.
-
-        No regret bound holds for forecasts from guesses of missing inputs.
-        """
-        return {
-            "check_emerging_features",
-            "check_disappearing_features",
-            "check_radically_disappearing_features",
-            "check_learn_many_matches_learn_one",  # keys come and go in it too
-        }
+    def _widen(self, d: int) -> Any:
+        """Return the player for rows of d columns: a copy if it has fewer, which were 0 so far."""
+        one = self._player
+        return one if one is None or one._width in (None, d) else one._copy_with_columns(d)
 
 
 class RiverRegressor(_Model, base.MiniBatchRegressor):
@@ -181,8 +182,11 @@ class RiverRegressor(_Model, base.MiniBatchRegressor):
 
     Remarks
     -------
-    The columns are the keys of the first round, sorted by name; later rounds must have the same
-    keys, in any order. Errors for other keys, values or labels change nothing.
+    A key that is missing counts as 0. A new one is taken in as if it had been 0 in all rounds so
+    far, where that is exact: by linear learners and kernel expansions; by ``SelfTuning`` from its
+    next restart on (rounds 32, 128, 512 and 2048). Learners on features or on a simplex, and
+    ``SelfTuning`` after round 2048, ignore it, with one warning that names it. Errors for values or
+    labels change nothing.
 
     Examples
     --------
@@ -206,21 +210,25 @@ class RiverRegressor(_Model, base.MiniBatchRegressor):
 
     def learn_one(self, x: dict, y: float) -> None:
         """Play a round: inputs by key, and a number."""
-        self._player.learn_one(self._columns.make_row(x), y)
-        self._columns.remember(x)
+        keys, row = self._columns.make_row(x, self._player)
+        self._player = self._widen(len(row)).learn_one(row, y)
+        self._columns.keys = keys
 
     def learn_many(self, X: Any, y: Any) -> None:
         """Play the rows of a frame in order, as ``learn_one`` for each."""
-        self._player.partial_fit(self._columns.make_rows(X), y)
-        self._columns.remember(X.columns)
+        keys, rows = self._columns.make_rows(X, self._player)
+        self._player = self._widen(len(keys)).partial_fit(rows, y)
+        self._columns.keys = keys
 
     def predict_one(self, x: dict) -> float:
         """Return the forecast; 0.0 before any data."""
-        return self._player.predict_one(self._columns.make_row(x))
+        _, row = self._columns.make_row(x, self._player)
+        return self._widen(len(row)).predict_one(row)
 
     def predict_many(self, X: Any) -> Any:
         """Return the forecasts for the rows of a frame, as a series of its library."""
-        return _as_series(self._player.predict(self._columns.make_rows(X)), X)
+        _, rows = self._columns.make_rows(X, self._player)
+        return _as_series(self._widen(rows.shape[1]).predict(rows), X)
 
 
 class RiverClassifier(_Model, base.MiniBatchClassifier):
@@ -239,9 +247,8 @@ class RiverClassifier(_Model, base.MiniBatchClassifier):
 
     Remarks
     -------
-    The columns are the keys of the first round, sorted by name; later rounds must have the same
-    keys, in any order. Errors for other keys, values or labels change nothing. Labels are bools,
-    texts, integers or anything hashable, but no fractions.
+    Keys come and go as in ``RiverRegressor``. Errors for values or labels change nothing. Labels
+    are bools, texts, integers or anything hashable, but no fractions.
 
     Probabilities are (1 + f) / 2, clipped to [0, 1], for forecasts f under the squared and squared
     hinge loss (several classes: the nearest point of the simplex), and 1 / (1 + exp(-f)) under the
@@ -311,19 +318,22 @@ class RiverClassifier(_Model, base.MiniBatchClassifier):
             self._codes[label] = len(self._codes)
         return np.array([self._codes[label] for label in labels])
 
-    def _learn(self, rows: np.ndarray, labels: Iterable[Any]) -> None:
+    def _learn(self, keys: Keys, rows: np.ndarray, labels: Iterable[Any]) -> None:
         labels = [_as_label(label) for label in labels]
         if len(labels) != len(rows):
             raise ValueError(f"y must have {len(rows)} labels, one a row of X, has {len(labels)}")
         codes = self._encode(labels)
         several = isinstance(self._player, OneVsRest)
-        self._player.partial_fit(rows, codes if several else 2.0 * codes - 1.0)
+        codes = codes if several else 2.0 * codes - 1.0
+        self._player = self._widen(len(keys)).partial_fit(rows, codes)
+        self._columns.keys = keys
 
     def _score(self, rows: np.ndarray) -> np.ndarray:
         """Return the scores of the classes so far, (n, K)."""
-        if isinstance(self._player, OneVsRest):
-            return self._player.scores(rows)[:, : len(self._codes)]
-        forecasts = self._player.predict(rows)
+        player = self._widen(rows.shape[1])
+        if isinstance(player, OneVsRest):
+            return player.scores(rows)[:, : len(self._codes)]
+        forecasts = player.predict(rows)
         return np.stack([-forecasts, forecasts], axis=1)
 
     def _predict_proba(self, rows: np.ndarray) -> np.ndarray:
@@ -346,30 +356,29 @@ class RiverClassifier(_Model, base.MiniBatchClassifier):
 
     def learn_one(self, x: dict, y: Hashable) -> None:
         """Play a round: inputs by key, and a label."""
-        self._learn(self._columns.make_row(x)[None], [y])
-        self._columns.remember(x)
+        keys, row = self._columns.make_row(x, self._player)
+        self._learn(keys, row[None], [y])
 
     def learn_many(self, X: Any, y: Any) -> None:
         """Play the rows of a frame in order, as ``learn_one`` for each."""
-        self._learn(self._columns.make_rows(X), y)
-        self._columns.remember(X.columns)
+        self._learn(*self._columns.make_rows(X, self._player), y)
 
     def predict_one(self, x: dict) -> Hashable | None:
         """Return the class forecast; None before any class is known."""
-        return self._predict(self._columns.make_row(x)[None])[0]
+        return self._predict(self._columns.make_row(x, self._player)[1][None])[0]
 
     def predict_many(self, X: Any) -> Any:
         """Return the classes forecast for the rows of a frame, as a series of its library."""
-        return _as_series(self._predict(self._columns.make_rows(X)), X)
+        return _as_series(self._predict(self._columns.make_rows(X, self._player)[1]), X)
 
     def predict_proba_one(self, x: dict) -> dict[Hashable, float]:
         """Return the probability of each class so far."""
-        found = self._predict_proba(self._columns.make_row(x)[None])[0]
+        found = self._predict_proba(self._columns.make_row(x, self._player)[1][None])[0]
         return dict(zip(self._codes, found.tolist(), strict=True))
 
     def predict_proba_many(self, X: Any) -> Any:
         """Return the probabilities for the rows of a frame, as a frame with a column a class."""
-        P, library = self._predict_proba(self._columns.make_rows(X)), _library(X)
+        P, library = self._predict_proba(self._columns.make_rows(X, self._player)[1]), _library(X)
         if hasattr(X, "index"):
             return library.DataFrame(P, columns=list(self._codes), index=X.index)
         return library.DataFrame({str(label): P[:, k] for label, k in self._codes.items()})

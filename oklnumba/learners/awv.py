@@ -373,7 +373,7 @@ class LinearAWV(Game, FeatureRidge):
     (array([0.5]), 0.3333)
     """
 
-    _forecaster = "awv"
+    _forecaster, _can_widen = "awv", True
 
     lam: float = positive(1.0)
     _: KW_ONLY

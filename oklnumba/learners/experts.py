@@ -244,6 +244,10 @@ class Experts(Learner):
         expert_forecasts(self._kind, B, self.weights, np.stack(columns, axis=1), forecasts)
         return forecasts
 
+    @property
+    def _can_widen(self) -> bool:
+        return all(one._can_widen for one in self._in_force.learners)
+
     def _matrices(self) -> list[Part]:
         members = enumerate(self._experts)
         return name_members((f"learner {i}", one._diagnose()) for i, one in members)

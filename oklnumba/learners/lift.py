@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from oklnumba.components import losses
 from oklnumba.components.features import Features, features_field
 from oklnumba.core.health import Part
 from oklnumba.core.params import checked, clone, describe
 from oklnumba.core.state import BLOCK_ROWS, FeatureRows, aligned_zeros
 from oklnumba.learners.awv import LinearAWV, name_space
-from oklnumba.learners.base.learner import Learner, Trace, empty_per_round, from_learner
+from oklnumba.learners.base.learner import Learner, Trace, empty_per_round
 from oklnumba.learners.base.linear import Game
+from oklnumba.learners.base.wrapper import Wrapper
 
 
 def _check_linear(name: str, value: Any) -> Game:
@@ -26,7 +26,7 @@ def _check_linear(name: str, value: Any) -> Game:
     return clone(value)
 
 
-class WithFeatures(Learner):
+class WithFeatures(Wrapper):
     """A linear learner on features of the inputs: a kernel learner in an explicit space (oco).
 
     The forecasts of WithFeatures(FourierFeatures(...), OGD(...)) are those of FOGD, and those with
@@ -56,14 +56,7 @@ class WithFeatures(Learner):
     features: Features = features_field()
     learner: Game = checked(_check_linear)
 
-    _certified = from_learner("_certified")
-    _several = from_learner("_several")
-    _in_threads = from_learner("_in_threads")
-
-    @property
-    def size(self) -> int:
-        """Number of features; 0 before any data."""
-        return self._inner.size if self._width is not None else 0
+    _advice, _can_widen = Learner._advice, False  # those of the features
 
     @property
     def w(self) -> np.ndarray:
@@ -78,15 +71,9 @@ class WithFeatures(Learner):
         space = f"the {self.size} {self._hyper.features.kind}"
         return name_space(space, self._inner._hyper.discount)
 
-    def _loss(self) -> losses.Loss:
-        return self._in_force.learner._loss()
-
-    def _check_labels(self, y: np.ndarray) -> None:
-        self._in_force.learner._check_labels(y)
-
     def _start(self, d: int) -> None:
         write, r = self._hyper.features._writer(d)
-        self._inner = inner = self._hyper.learner
+        inner = self._hyper.learner
         inner._open(r, self._outputs)
         self._padded = isinstance(inner, LinearAWV)  # it takes padded rows as they are
         width = inner._features.rows.shape[1] if self._padded else r
@@ -96,7 +83,7 @@ class WithFeatures(Learner):
         self, X: np.ndarray, y: np.ndarray, trace: Trace, Z: np.ndarray | None = None
     ) -> None:
         Z = self._features.of(X, self._single) if Z is None else Z
-        inner = self._inner
+        inner = self._hyper.learner
         inner._played = self._played
         inner._play(Z, y, trace, *((Z,) if self._padded else ()))
         self._played += len(Z)
@@ -105,17 +92,7 @@ class WithFeatures(Learner):
         Z = self._features.of(X, self._single) if Z is None else Z
         if self._played == 0:  # as before any data, though a simplex starts in its centre
             return np.zeros_like(empty_per_round(len(Z), self._outputs))
-        return self._inner._forecast(Z, *((Z,) if self._padded else ()))
+        return self._hyper.learner._forecast(Z, *((Z,) if self._padded else ()))
 
     def _matrices(self) -> list[Part]:
         return [part._replace(remedy=self._inner._REMEDY) for part in self._inner._matrices()]
-
-    def _state(self) -> dict[str, Any]:
-        return self._inner._state()
-
-    def _output_axes(self) -> dict[str, int]:
-        return self._inner._output_axes()
-
-    def _restore(self, state: dict[str, Any]) -> None:
-        self._inner._played = self._played
-        self._inner._restore(state)

@@ -12,6 +12,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator
+from numpy.typing import ArrayLike
 
 from oklnumba.core import checks
 from oklnumba.experiments.table import Table
@@ -27,6 +28,7 @@ from oklnumba.plots.drawing import (
     tidy,
     title,
 )
+from oklnumba.protocol.recording import SETTLED
 from oklnumba.protocol.runs import Run
 
 YLABELS = {
@@ -172,28 +174,33 @@ def certificate(
     _finish(axes, "regret (sum of squared losses)", legend)
 
 
-def progress(run: Run, first: int = 10) -> tuple[Figure, np.ndarray]:
+def progress(run: Run, first: int = 10) -> Figure:
     """Return a figure of one run: its error and, if certified, its regret with the bound.
 
-    Like ``loss_curves`` and ``certificate``, but with a linear axis if a value is 0 or below. The
-    array of Axes has shape (1, 2), or (1, 1) without a certificate.
+    Like ``loss_curves`` and ``certificate``, on ``figure.axes[0]`` and ``[1]``, but with a linear
+    axis if a value is 0 or below. A horizontal line is ``run.settled_mean_loss`` of a regression.
 
     Examples
     --------
     >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
-    >>> fig, axes = okl.plots.progress(okl.run(okl.FOGD(), X, np.sign(X[:, 0])))
-    >>> axes.shape, axes[0, 0].get_title()
-    ((1, 1), 'FOGD: 6.2 % mistakes')
+    >>> figure = okl.plots.progress(okl.run(okl.FOGD(), X, np.sign(X[:, 0])))
+    >>> [axes.get_title() for axes in figure.axes]
+    ['FOGD: 6.2 % mistakes']
     """
     if run.rounds == 0:
         raise ValueError("the run has no rounds to draw")
     certified = run.certificate is not None
     fig, axes = figure(columns=1 + certified, width=7.0 if certified else 4.5)
     name = run.learner.split("(")[0]
-    loss_curves({name: run}, axes[0, 0], first=first, legend=False)
+    loss_curves({"from the first round": run}, axes[0, 0], first=first, legend=False)
     error = f"mean {run.loss} loss {run.mean_loss:.3g}"
     if run.mistakes is not None:
         error = f"{100.0 * run.mistake_rate:.3g} % mistakes"
+    elif run.rounds > SETTLED:
+        look = {"color": COLOURS[1], "linestyle": "--", "linewidth": 1.0}
+        late = f"from round {SETTLED + 1} on: {run.settled_mean_loss:.3g}"
+        axes[0, 0].axhline(run.settled_mean_loss, label=late, **look)
+        axes[0, 0].legend(fontsize=FONT - 1.0, frameon=False)
     title(axes[0, 0], f"{name}: {error}")
     if certified:
         certificate(run, axes[0, 1], first=first, style={"color": COLOURS[2]})
@@ -209,7 +216,34 @@ def progress(run: Run, first: int = 10) -> tuple[Figure, np.ndarray]:
             for line in ax.lines:
                 line.set_marker("o")  # one point makes no line
         label_ticks(ax.xaxis, *ax.get_xlim())
-    return fig, axes
+    return fig
+
+
+def intervals(run: Run, y: ArrayLike, axes: Axes, last: int = 200) -> None:
+    """Draw the last intervals of a run of ``Intervals``, its forecasts, and the labels y.
+
+    The title has the share of the recorded labels that are inside. y : all labels played, (n,).
+
+    Examples
+    --------
+    >>> X, y = np.linspace(-1, 1, 500)[:, None], np.random.default_rng(0).standard_normal(500)
+    >>> fig, axes = okl.plots.figure(columns=1)
+    >>> okl.plots.intervals(okl.run(okl.Intervals(okl.LinearAWV()), X, y), y, axes[0, 0])
+    >>> axes[0, 0].get_title()
+    '90.0 % of the labels inside'
+    """
+    if run.intervals is None:
+        raise ValueError(f"a run of {run.learner} has no intervals: play okl.Intervals(learner)")
+    y = np.asarray(y, dtype=float)
+    checks.require(y.shape == (run.rounds,), "y", y.shape, f"of shape ({run.rounds},)")
+    y, (low, high) = y[run.recorded - 1], run.intervals.T
+    at, outside = slice(-last, None), (y < low) | (high < y)
+    rounds, missed = run.recorded[at], outside[at]
+    axes.fill_between(rounds, low[at], high[at], color=COLOURS[6], alpha=0.35, label="interval")
+    axes.plot(rounds, run.predictions[at], color=COLOURS[2], linewidth=1.0, label="forecast")
+    axes.plot(rounds[~missed], y[at][~missed], ".", color=COLOURS[0], label="label")
+    axes.plot(rounds[missed], y[at][missed], "x", color=COLOURS[1], label="label outside")
+    tidy(axes, "rounds", "label", f"{100.0 - 100.0 * outside.mean():.1f} % of the labels inside")
 
 
 def _regrets(run: Run, at: np.ndarray) -> list[np.ndarray]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -33,6 +34,15 @@ def line_style(number: int) -> dict[str, Any]:
     return {"color": COLOURS[number % len(COLOURS)], "linestyle": DASHES[dashes]}
 
 
+class Picture(Figure):
+    """A figure that a notebook shows; plain ones it shows only where pyplot is loaded."""
+
+    def _repr_png_(self) -> bytes:
+        buffer = io.BytesIO()
+        self.savefig(buffer, format="png")
+        return buffer.getvalue()
+
+
 def figure(
     rows: int = 1, columns: int = 2, width: float = 7.0, row_height: float = 2.5
 ) -> tuple[Figure, np.ndarray]:
@@ -44,7 +54,7 @@ def figure(
     >>> axes.shape, fig.get_size_inches().tolist()
     ((2, 2), [7.0, 5.0])
     """
-    fig = Figure(figsize=(width, row_height * rows), layout="constrained")
+    fig = Picture(figsize=(width, row_height * rows), layout="constrained")
     return fig, fig.subplots(rows, columns, squeeze=False)
 
 

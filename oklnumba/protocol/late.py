@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from oklnumba.core import inputs
+from oklnumba.core import checks, inputs
 from oklnumba.learners.base.learner import Learner, Trace
+from oklnumba.learners.intervals import Intervals
 from oklnumba.protocol.online_to_batch import OnlineToBatch
 
 
@@ -27,12 +28,16 @@ class LateLabels:
     come, and the learner learns those that it has not learned yet.
     """
 
-    def __init__(self, learner: Learner, delay: int, batch: int, optional: bool):
-        if isinstance(learner, OnlineToBatch):
-            raise ValueError("OnlineToBatch needs each label at once; play the learner within it")
-        self.learner, self.delay, self.batch, self.optional = learner, delay, batch, optional
+    def __init__(self, learner: Learner, delay: int, batch: int, labels: str):
+        self.learner, self.delay = learner, checks.require_count("delay", delay, 0)
+        self.batch = checks.require_count("batch", batch, 1)
+        given = checks.require_choice("labels", labels, ("required", "optional"))
+        self.optional = given == "optional"
+        if isinstance(learner, OnlineToBatch | Intervals):
+            name = type(learner).__name__
+            raise ValueError(f"{name} needs each label at once; play the learner within it")
         words = f"delay={delay}" * (delay > 0), f"batch={batch}" * (batch > 1)
-        self.words = ", ".join(filter(None, (*words, "labels='optional'" * optional)))
+        self.words = ", ".join(filter(None, (*words, "labels='optional'" * self.optional)))
         self.rounds = self.learned = self.labelled = 0  # rounds so far, learned, with a label
         self.X = self.y = None  # the rounds after those learned
 

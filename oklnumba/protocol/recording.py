@@ -19,11 +19,13 @@ from oklnumba.core.files import read_npz, refuse_damage, write_npz
 from oklnumba.core.params import to_spec
 from oklnumba.core.state import select_prefix
 from oklnumba.learners.base.learner import Learner, Trace
+from oklnumba.learners.self_tuning.learner import RESTARTS
 from oklnumba.protocol.late import LateLabels
 
 SAVE_SECONDS = 60.0  # between two checkpoints where ``every`` is not given
 READINGS = 1024  # of the clock that a run keeps at least, where it does not keep every round
 MISTAKES = ("mistakes", "mistake_sums")
+SETTLED = RESTARTS[0]  # rounds that ``Run.settled_mean_loss`` leaves out: here SelfTuning restarts
 
 Rows = dict[str, np.ndarray]  # what is kept of some rounds, by the names of ``Run``
 
@@ -58,6 +60,7 @@ class Recorder:
     expected: int = 0  # rounds in all, where that is known
     tail: Rows = field(default_factory=dict)  # of the last round, where ``record`` drops it
     sums: tuple[Any, Any] = (0.0, 0)  # of losses and mistakes, unless all rounds are kept
+    first_loss: float | None = None  # sum of the first SETTLED losses, unless all rounds are kept
     counted: bool = True  # whether all rounds so far had mistakes
     rounds: int = 0
     seconds: float = 0.0
@@ -99,6 +102,8 @@ class Recorder:
         if self.counted:
             part["mistake_sums"] = add_up(self.sums[1], part["mistakes"])
         self.sums = part["loss_sums"][-1], part["mistake_sums"][-1] if self.counted else 0
+        if rounds[0] <= SETTLED <= rounds[-1]:
+            self.first_loss = float(part["loss_sums"][SETTLED - rounds[0]].mean())
         self._append_kept(part)
 
     def _append_kept(self, part: Rows) -> None:
@@ -149,6 +154,7 @@ class Recorder:
             "record": self.record,
             "rounds": self.rounds,
             "late": getattr(self.late, "words", ""),
+            "first_loss": self.first_loss,
         }
 
     # ---- checkpoints ----
@@ -190,7 +196,7 @@ class Recorder:
     def _continue(self, run: dict[str, Any], rows: Rows) -> None:
         """Take over what a checkpoint kept of its rounds."""
         self.rounds = self.saved_rounds = run["rounds"]
-        self.seconds = run["seconds"]
+        self.seconds, self.first_loss = run["seconds"], run["first_loss"]
         clock = rows.pop("checkpoints"), rows.pop("checkpoint_seconds")
         self.clock = [(int(r), float(s)) for r, s in zip(*clock, strict=True)]
         self.tail = select_prefix("tail_", rows)

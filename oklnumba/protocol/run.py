@@ -19,9 +19,9 @@ from oklnumba.core.checks import level_of_caller, shown
 from oklnumba.core.display import Bar
 from oklnumba.core.guard import Presses, catch_ctrl_c
 from oklnumba.core.inputs import count_block_rows
-from oklnumba.core.params import describe
 from oklnumba.learners.base.learner import FIRST_ROWS, Learner
 from oklnumba.protocol.late import LateLabels
+from oklnumba.protocol.outside import Outside, adapt
 from oklnumba.protocol.recording import Recorder
 from oklnumba.protocol.runs import Run
 
@@ -109,7 +109,9 @@ def run(
     Parameters
     ----------
     learner : Learner
-        Goes on from where it stands; afterwards it has played these rounds too.
+        Goes on from where it stands; afterwards it has played these rounds too. Or any object with
+        ``predict_one(x)`` and ``learn_one(x, y)``, x an array of shape (d,), a model of river, or
+        an estimator of scikit-learn with ``partial_fit``; classifiers take labels -1 and +1.
     X : array_like or scipy.sparse of shape (n, d), or iterable of pairs (X, y)
         Frames of pandas, polars and pyarrow too. Memory-mapped float64 arrays are read piece by
         piece, sparse rows made dense block by block; pairs are for streams larger than memory,
@@ -186,21 +188,21 @@ def run(
     >>> run.rounds, round(run.mistake_rate, 2)
     (19020, 0.16)
     """
-    _check_call(learner, X, time_limit, checkpoint, every, record, resume, delay, batch, labels)
+    learner = _check_arguments(learner, X, progress, time_limit, checkpoint, every, record, resume)
     path = None if checkpoint is None else Path(checkpoint)
     recorder = Recorder(learner, learner._recorded(loss), record, path, every)
-    if delay or batch > 1 or labels == "optional":
-        recorder.late = LateLabels(learner, int(delay), int(batch), labels == "optional")
+    if (delay, batch, labels) != (0, 1, "required"):
+        recorder.late = LateLabels(learner, delay, batch, labels)
     if checkpoint is not None:
         recorder.resume()
-    skip = 0 if resume else recorder.rounds  # rounds of the checkpoint, which are passed again
     chunked = y is None and not hasattr(X, "shape") and _is_chunked(X)
-    finished, data = True, None
+    finished, data, skip = True, None, 0 if resume else recorder.rounds  # of data passed again
     with (
         catch_ctrl_c(terminate=checkpoint is not None) as presses,
         Bar(disable=not progress, unit=" rounds", initial=recorder.rounds, unit_scale=True) as bar,
         closing(_pieces(X, y, chunked, recorder, presses)) as pieces,
     ):
+        bar.total = _count_rounds(X, recorder.rounds - skip) if progress and chunked else None
         for part, own in pieces:
             if not chunked:
                 bar.total = recorder.expected = len(own) + recorder.rounds - skip
@@ -228,25 +230,22 @@ def run(
     return Run(recorder.arrays(), recorder.meta(finished), data)
 
 
-def _check_call(
+def _check_arguments(
     learner: Any,
     X: Any,
+    progress: Any,
     time_limit: Any,
     checkpoint: Any,
     every: Any,
     record: Any,
     resume: Any,
-    delay: Any,
-    batch: Any,
-    labels: Any,
-) -> None:
-    """Raise ValueError for arguments that are not valid, as far as the data is not looked at."""
-    if not isinstance(learner, Learner):
-        data = isinstance(learner, list | tuple) or hasattr(learner, "shape")
-        hint = "; the learner comes first: okl.run(learner, X, y)" if data else ""
+) -> Learner:
+    """Return the learner; raise ValueError for arguments that are not valid, data apart."""
+    learner = learner if isinstance(learner, Learner) else adapt(learner)
+    if checkpoint is not None and isinstance(learner, Outside):
         raise ValueError(
-            "learner must be an oklnumba learner such as okl.PKAWV(okl.TaylorFeatures(2)), or "
-            f"OneVsRest, MultiOutput or OnlineToBatch around one, but is {describe(learner)}{hint}"
+            f"checkpoint needs a learner that can be saved, which {learner!r} is not: leave it "
+            "out, or derive your class from okl.Learner"
         )
     if isinstance(X, str | os.PathLike):
         raise ValueError(f"X is the path {str(X)!r}; pass okl.stream({str(X)!r}, label=...)")
@@ -255,10 +254,6 @@ def _check_call(
         checks.require_positive("time_limit", time_limit)
     if every is not None:
         checks.require_count("every", every, 1)
-    if (delay, batch, labels) != (0, 1, "required"):
-        checks.require_count("delay", delay, 0)
-        checks.require_count("batch", batch, 1)
-        checks.require_choice("labels", labels, ("required", "optional"))
     if record not in ("all", "none"):
         k = checks.as_number(record)
         valid = isinstance(k, int) and 1 <= k <= checks.MOST
@@ -268,6 +263,13 @@ def _check_call(
         checks.as_path(checkpoint, "checkpoint")
     if resume and checkpoint is None:
         raise ValueError("resume=True goes on from a checkpoint; name its file: checkpoint=...")
+    return learner
+
+
+def _count_rounds(X: Any, before: int) -> int | None:
+    """Return how many rounds a run will have, if a stream knows its rows; None otherwise."""
+    rows = getattr(X, "count_rows", lambda: None)()
+    return None if rows is None else rows + before
 
 
 def _warn_of_blocks(y: np.ndarray) -> None:

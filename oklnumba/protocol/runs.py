@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike
 
 from oklnumba import theory
 from oklnumba.core.display import pandas_for, table
-from oklnumba.core.files import write_npz
+from oklnumba.core.files import name_contents, write_npz
 from oklnumba.core.inputs import make_dense
-from oklnumba.protocol.recording import read_run
+from oklnumba.protocol.recording import SETTLED, read_run
 
 SUMS = {"losses": "loss_sums", "mistakes": "mistake_sums"}  # where not every round is recorded
 
@@ -100,6 +100,8 @@ class Run:
         Of ``OneVsRest``: whether the class was another one.
     scores : ndarray of shape (n, K), or None
         The scores of ``OneVsRest``, one column a class.
+    intervals : ndarray of shape (n, 2), or None
+        The lower and upper ends of ``Intervals``, each made before its label was seen.
     seconds : float
         Time in the learner.
     checkpoints, checkpoint_seconds : ndarray
@@ -125,6 +127,7 @@ class Run:
         self.rounds = int(meta["rounds"])
         self.mistakes = arrays.get("mistakes")
         self.scores = arrays.get("scores")
+        self.intervals = arrays.get("intervals")
         self.checkpoints = arrays["checkpoints"]
         self.checkpoint_seconds = arrays["checkpoint_seconds"]
         self.seconds = float(meta["seconds"])
@@ -155,16 +158,16 @@ class Run:
     @property
     def loss_sums(self) -> np.ndarray:
         """Sums of the losses of all rounds up to each of those recorded, shape (n,) or (n, K)."""
-        sums = self._arrays.get("loss_sums")
-        return np.nancumsum(self.losses, axis=0) if sums is None else sums
+        return self._sums("losses")
 
     @property
     def mistake_sums(self) -> np.ndarray | None:
         """Mistakes in all rounds up to each of those recorded; None for regression."""
-        if self.mistakes is None:
-            return None
-        sums = self._arrays.get("mistake_sums")
-        return np.cumsum(self.mistakes, axis=0) if sums is None else sums
+        return None if self.mistakes is None else self._sums("mistakes")
+
+    def _sums(self, name: str) -> np.ndarray:
+        sums = self._arrays.get(SUMS[name])
+        return np.nancumsum(getattr(self, name), axis=0) if sums is None else sums
 
     @property
     def labelled(self) -> np.ndarray:
@@ -175,6 +178,21 @@ class Run:
     def mean_loss(self) -> float:
         """Average loss a round."""
         return self._mean("losses")
+
+    @property
+    def settled_mean_loss(self) -> float:
+        """Average loss from round 33 on, where ``SelfTuning`` has first restarted; NaN before.
+
+        The first forecast is 0: labels around 300 cost 90,000 then, which ``mean_loss`` contains.
+        """
+        if self.rounds <= SETTLED:
+            return float("nan")
+        sums = self._arrays.get("loss_sums")
+        if sums is None:
+            return float(np.nanmean(self.losses[SETTLED:]))
+        if self.labelled[-1] < self.rounds:  # it is not known which rows had a label
+            return float("nan")
+        return float((sums[-1].mean() - self._meta["first_loss"]) / (self.rounds - SETTLED))
 
     @property
     def mistake_rate(self) -> float | None:
@@ -250,9 +268,10 @@ class Run:
         """Return the run as a pandas DataFrame, a row for each round that was recorded.
 
         Columns: ``round``, from 1; ``prediction``; ``loss``; ``mean_loss`` so far; where mistakes
-        are counted ``mistake`` and ``mistake_rate`` so far; ``size``; with a certificate
-        ``comparator``, ``regret`` and ``bound``. ``OneVsRest`` adds ``score_c`` for each class c;
-        where there are several outputs k, ``prediction_k`` and so on.
+        are counted ``mistake`` and ``mistake_rate`` so far; ``size``; ``low`` and ``high`` of
+        ``Intervals``; with a certificate ``comparator``, ``regret`` and ``bound``. ``OneVsRest``
+        adds ``score_c`` for each class c; where there are several outputs k, ``prediction_k`` and
+        so on.
 
         Examples
         --------
@@ -271,17 +290,17 @@ class Run:
             columns |= self._columns("mistake", self.mistakes)
             columns["mistake_rate"] = self._means("mistakes")
         columns["size"] = self.sizes
+        if self.intervals is not None:
+            columns["low"], columns["high"] = self.intervals.T
         for name in ("comparator", "regret", "bound") if self.certificate else ():
             columns |= self._columns(name, getattr(self.certificate, name))
         return pandas.DataFrame(columns)
 
     def _means(self, name: str) -> np.ndarray:
         """Return the means over all rounds up to each of those recorded, and all outputs."""
-        sums = self._arrays.get(SUMS[name])
-        values = getattr(self, name) if sums is None else sums
-        of_rounds = values.mean(axis=tuple(range(1, values.ndim)))
+        sums = self._sums(name)
         counts = np.where(self.labelled, self.labelled, np.nan)  # none before the first label
-        return (np.nancumsum(of_rounds) if sums is None else of_rounds) / counts
+        return sums.mean(axis=tuple(range(1, sums.ndim))) / counts
 
     def _columns(self, name: str, values: np.ndarray) -> dict[str, np.ndarray]:
         """Return the values by name, one for each output where they have a column for each."""
@@ -300,7 +319,7 @@ class Run:
         """Return a run that ``save`` or a checkpoint wrote."""
         meta, _, arrays = read_run(path)
         if "run" not in meta:
-            raise ValueError(f"{path} holds no run; a learner is read by oklnumba.load")
+            raise ValueError(f"{path} holds {name_contents(meta)}, not a run; okl.load reads it")
         tail = {name.removeprefix("tail_"): a for name, a in arrays.items() if name[:5] == "tail_"}
         arrays = {name: a for name, a in arrays.items() if name[:5] != "tail_"}
         for name, last in tail.items():  # a checkpoint of a run under way
@@ -309,6 +328,8 @@ class Run:
 
     def __repr__(self) -> str:
         what = f"mean {self.loss} loss {self.mean_loss:.4g}"
+        if self.mistakes is None and self.rounds > SETTLED:
+            what += f" ({self.settled_mean_loss:.4g} from round {SETTLED + 1} on)"
         if self.mistakes is not None:
             what += f", mistake rate {100 * self.mistake_rate:.2f} %"
         end = self._end()
@@ -325,6 +346,8 @@ class Run:
         end = self._end()
         rows: dict[str, Any] = {"learner": self.learner, "rounds": f"{self.rounds:,}{end}"}
         rows[f"mean {self.loss} loss"] = self.mean_loss
+        if self.mistakes is None and self.rounds > SETTLED:
+            rows[f"from round {SETTLED + 1} on"] = self.settled_mean_loss
         if self.mistakes is not None:
             rows["mistakes"] = f"{100 * self.mistake_rate:.2f} %"
         if self.certificate is not None:
@@ -332,3 +355,17 @@ class Run:
         if self.rounds:
             rows["size"] = int(self.sizes[-1])
         return table("run", rows | {"seconds": f"{self.seconds:.3g}"})
+
+
+def join_runs(first: Run, later: Run) -> Run:
+    """Return two runs of one learner that keep all rounds as one, without what one of them lacks.
+
+    Scores and certificates of fewer classes are lacking, too.
+    """
+    old, new, cut = first._arrays, later._arrays, len(first.checkpoints)
+    both = [name for name in old if name in new and old[name].shape[1:] == new[name].shape[1:]]
+    arrays = {name: np.concatenate([old[name], new[name]]) for name in both}
+    arrays["checkpoints"][cut:] += first.rounds
+    arrays["checkpoint_seconds"][cut:] += first.seconds
+    rounds, seconds = first.rounds + later.rounds, first.seconds + later.seconds
+    return Run(arrays, later._meta | {"rounds": rounds, "seconds": seconds})

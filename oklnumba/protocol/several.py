@@ -121,6 +121,10 @@ class Several(Learner):
         forecasts = [one.predict(X) for one in self._learners]
         return forecasts[0] if self._together else np.stack(forecasts, axis=1)
 
+    @property
+    def _can_widen(self) -> bool:
+        return all(one._can_widen for one in self._learners)
+
     def _diagnose(self) -> list[Part]:
         if self._together:
             return self._learners[0]._diagnose()
@@ -146,7 +150,8 @@ class Several(Learner):
 
     def _restore(self, state: dict[str, Any]) -> None:
         for k, one in enumerate(self._learners):
-            unpack_learner(f"learner{k}", one, state)
+            meta = state[f"learner{k}_meta"] | {"width": self._width}  # perhaps wider than it was
+            unpack_learner(f"learner{k}", one, state | {f"learner{k}_meta": meta})
 
 
 NUMBERS = "predictions", "loss", "comparator", "bound", "guaranteed"  # of a Trace, (n, K)
@@ -270,8 +275,13 @@ class OneVsRest(Several):
         """
         self.classes = *self.classes, name
         if self._width is not None:
-            self._hyper.classes = *self._hyper.classes, name
+            self._hyper.classes = self.classes
         self._add_output()
+
+    def _take_class(self, name: Any, spare: Any) -> None:
+        """Give the last class, which has had no rounds, this name; add a spare one after it."""
+        self.classes = *self.classes[:-1], name
+        self._add_class(spare)
 
     def _recorded(self, loss: str | None) -> ZeroOne:
         checks.require(loss in (None, ZeroOne().name), "loss", loss, "'zero-one' for classes")

@@ -25,6 +25,7 @@ from scripts.common import parse_args, publish
 N, QUICK_N = 10_000, 4000
 PLACES = 0, 50, 500, 2500, 6000  # rounds of one wild value
 SHARE = 0.01  # of the rounds, for many
+STUCK, FAR = 20, 1e5  # rounds and value of labels that are wrong one after the other
 LABELS, INPUTS = (1e2, 1e4, 1e6, 1e100), (1e3, 1e9)
 NOISE = 0.2
 AFTER = "error afterwards / without bad data"
@@ -74,6 +75,10 @@ def bad_labels(n: int, values=LABELS):
             yield base._replace(
                 what=f"label {value:g}", where=where, y=np.where(rounds, value, base.y)
             )
+    stuck = (np.arange(n) >= n // 4) & (np.arange(n) < n // 4 + STUCK)
+    yield base._replace(
+        what=f"label stuck at {FAR:g}", where=f"{STUCK} rounds", y=np.where(stuck, FAR, base.y)
+    )
     f, cauchy = target(base.X), np.random.default_rng(2).standard_cauchy(n)
     for scale in (NOISE, 5.0 * NOISE):
         yield base._replace(
@@ -120,7 +125,7 @@ def rare(n: int):
 
 @contextmanager
 def without_rule():
-    """Put outliers infinitely far away: all values count as they come."""
+    """Put outliers infinitely far away: all values count as they come, and ranges stay."""
     with ExitStack() as stack:
         for module, names in (
             (scaling, ("FAR",)),
@@ -128,6 +133,7 @@ def without_rule():
         ):
             for name in names:
                 stack.enter_context(patch.object(module, name, np.inf))
+        stack.enter_context(patch.object(self_tuning, "SPAN", 10 * N))  # ranges are kept
         yield
 
 

@@ -3,7 +3,7 @@
 Reproduces: nothing published; mistakes and CPU seconds of learners and peers, each with the best of
     TRIED settings, chosen on one permutation and played on five others. figures/README.md says what
     the seconds include.
-Missing: peers that are not installed (pip install "oklnumba[benchmark]"). Slow methods (most of
+Missing: peers that are not installed (pip install -e ".[benchmark]"). Slow methods (most of
     river, exact kernels) play 10,000 rows of one permutation; ours play these too, to compare.
 Time: 15 minutes of CPU time, whatever --limit says; --quick (3000 rows of magic04): 10 seconds.
 Data: ijcnn1 and cod-rna, 50,000 rows of each permutation, inputs standardised over all rows.

@@ -1,7 +1,7 @@
 """What the benchmarks compare: learners of the package tuned by hand, and other libraries.
 
 Everyone forecasts a row before it sees the label. The other libraries are no dependency of the
-package: pip install "oklnumba[benchmark]". A ``Peer`` counts mistakes. The rivals of self-tuning
+package: pip install -e ".[benchmark]". A ``Peer`` counts mistakes. The rivals of self-tuning
 return forecasts, and each has a row of a csv for each stream.
 """
 
@@ -57,7 +57,7 @@ def missing_libraries(*libraries):
     """Return and print which libraries are not installed."""
     found = tuple(library for library in libraries if find_spec(MODULES[library]) is None)
     for library in found:
-        print(f'{library} is not installed and is left out: pip install "oklnumba[benchmark]"')
+        print(f'{library} is not installed and is left out: pip install -e ".[benchmark]"')
     return found
 
 

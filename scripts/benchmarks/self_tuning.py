@@ -4,7 +4,7 @@ Reproduces: nothing published; loss against its best member in hindsight, and mi
     best learner tuned by hand and the best of other libraries, on the same rows in the same order.
 Missing: slow rivals play the first 10,000 rows (5,000 on more than 10 inputs), where all are
     compared. Their settings are their defaults, except for what the csv names.
-Time: three minutes. --rivals first plays what self_tuning_rivals.csv lacks: half an hour if it is
+Time: seven minutes. --rivals first plays what self_tuning_rivals.csv lacks: half an hour if it is
     empty; it can be stopped and called again.
 Data: all sets (three come with the package), at most 50,000 rows, in the order of the file,
     permuted, some sorted by an input; made-up streams that drift.
@@ -21,6 +21,7 @@ from oklnumba import plots
 from scripts.benchmarks import rivals
 from scripts.benchmarks.rivals import missing_libraries
 from scripts.benchmarks.streams import ROWS, SETS, Stream, streams
+from scripts.benchmarks.timing import play_one_by_one, timed
 from scripts.common import FIGURES, parse_args, publish, read_csv
 
 RIVALS = "self_tuning_rivals"
@@ -123,7 +124,15 @@ def summarise(stream: Stream, run: Played, others) -> dict:
     out |= {"horizon": rows, "self-tuning at horizon": series[:rows].mean()}
     for at, value in zip(rivals.HORIZONS, rivals.averages(series, n), strict=False):
         out[f"self-tuning at {at}"] = value
-    return out | {"rounds a CPU second": f"{n / run.seconds:.0f}"}
+    out["rounds a CPU second"] = f"{n / run.seconds:.0f}"
+    return out | count_single_rounds(stream, rows)
+
+
+def count_single_rounds(stream: Stream, rows: int) -> dict:
+    """Return the rounds a CPU second of ``predict_one`` and ``learn_one``, from the first on."""
+    X, y = stream.X[:rows], stream.y[:rows].tolist()
+    seconds = timed(lambda: play_one_by_one(okl.SelfTuning(), X, y), time.process_time)
+    return {"single rounds a CPU second": f"{rows / seconds:.0f}"}
 
 
 def draw(rows):
@@ -191,6 +200,7 @@ def main() -> None:
         rivals.play_all(own, not missing_libraries(rivals.RIVER, rivals.SKLEARN), args.limit)
     others = read_csv(own if own.exists() else FIGURES / own.name)
     okl.run(okl.SelfTuning(), np.ones((600, 2)), np.ones(600))  # compiles
+    play_one_by_one(okl.SelfTuning(), np.ones((600, 2)), np.ones(600))
     rows = []
     for stream in tqdm(streams(QUICK_ROWS if args.quick else ROWS), unit=" stream", disable=None):
         run = play_seeds(stream, args.limit)

@@ -39,7 +39,7 @@ def check(gamma: float, found):
     """Stop if a curve is not where the marks say; return what was compared."""
     a, at, step = found["a"], marks(gamma), 1.0 / (POINTS - 1)
     best = at["g/(1+g)"]
-    known, pkawv = (  # the smallest a with the optimal rate, 1 where there is none
+    known, pkawv = (  # the smallest a with the optimal rate, 1 if no a has it
         a[found[name] <= best + 1e-9].min(initial=1.0) for name in (NAMES[3], NAMES[2])
     )
     lowest = float(found["Pros-N-KONS"].min())

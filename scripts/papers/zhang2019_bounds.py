@@ -38,7 +38,7 @@ ALPHA = theory.exp_concave_rate(1.0, 1.0, 2.0)
 
 
 def step(kind: str, n: int) -> float:
-    """Return the step of oco section 2.3 for n rounds and B = R = 1; 0 where there is none."""
+    """Return the step of oco section 2.3 for n rounds and B = R = 1; 0 for other kinds."""
     steps = {"ball": 1 / sqrt(2 * n), "p": sqrt((P - 1) / (2 * n)), "simplex": sqrt(log(D) / n)}
     return steps.get(kind, 0.0)
 

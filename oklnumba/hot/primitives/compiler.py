@@ -10,7 +10,15 @@ tests/test_numba_assumptions.py checks.
 
 from __future__ import annotations
 
+import functools
+import gc
 import hashlib
+import importlib
+import logging
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import llvmlite.binding as llvm
@@ -19,6 +27,7 @@ from numba import types
 from numba.core import caching, compiler, typed_passes, untyped_passes
 from numba.core.codegen import JITCodeLibrary
 from numba.core.runtime import rtsys
+from numba.core.types.functions import BaseFunction
 
 
 def _digest_of_folder() -> str:
@@ -34,6 +43,9 @@ def _digest_of_folder() -> str:
 # stamp covers only the file that defines the function: after an edit in linalg.py, loops in other
 # files would keep the old machine code.
 STAMP = _digest_of_folder()
+
+
+SILENT_SECONDS = 1.0  # of compiling, before it is said
 
 
 class _Results(caching.CompileResultCacheImpl):
@@ -110,6 +122,12 @@ class _Whole(JITCodeLibrary):
         passes.getModulePassManager().run(self._final_module, passes)
 
 
+@functools.cache  # once a process
+def _say_that_it_compiles() -> None:
+    what = "oklnumba compiles loops at their first use, some seconds (okl.warm_up: beforehand)"
+    logging.getLogger("oklnumba").warning(what)
+
+
 # Numba's passes over a function, in its order, without those that our loops do not need: closures,
 # with-blocks, pruning of branches, array expressions, one name for each type of a variable.
 PASSES = (
@@ -150,15 +168,63 @@ class _Called(_Short):
         return result
 
 
+def _load_tables() -> None:
+    """Let numba load what it can compile, but not scipy.linalg, which takes as long as the rest.
+
+    Numba only looks there whether it has a BLAS, and does so again where a function calls one.
+    """
+    if "numba.np.arraymath" in sys.modules:
+        return
+    linalg = importlib.import_module("numba.np.linalg")
+    look, linalg.ensure_blas = linalg.ensure_blas, lambda: None
+    try:
+        importlib.import_module("numba.np.arraymath")
+    finally:
+        linalg.ensure_blas = look
+
+
+@contextmanager
+def _compiling() -> Iterator[None]:
+    """Let numba remember what a function returns for given types, and collect no garbage.
+
+    It goes through all versions of ``+`` at each sum. Together that is a third of the time.
+    """
+    look_up, known, collects = BaseFunction.get_call_type, {}, gc.isenabled()
+
+    def remember(called, context, args, keywords):
+        asked = id(called), args, tuple(keywords.items())
+        if asked not in known:
+            known[asked] = called, look_up(called, context, args, keywords)
+        return known[asked][1]
+
+    timer = threading.Timer(SILENT_SECONDS, _say_that_it_compiles)
+    timer.daemon = True
+    timer.start()
+    BaseFunction.get_call_type = remember  # one thread at a time is here: numba's lock
+    gc.disable()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        BaseFunction.get_call_type = look_up
+        if collects:
+            gc.enable()
+
+
 class _Entered(_Short):
     """Compiles a function that Python calls, to machine code."""
+
+    def __init__(self, *args):
+        _load_tables()
+        super().__init__(*args)
 
     def compile_extra(self, func):
         """Return the compiled function; without a C wrapper, which nobody uses."""
         self.state.flags.no_cfunc_wrapper = True
         self.state.library = _Whole(self.state.targetctx.codegen(), func.__qualname__)
         self.state.library.enable_object_caching()  # keeps the machine code for the cache
-        return super().compile_extra(func)
+        with _compiling():
+            return super().compile_extra(func)
 
 
 def compile_whole(function, inlined, options):

@@ -202,28 +202,21 @@ def learn_columns(rows, z, p, beta, n):
         u0[j], u1[j], u2[j], u3[j] = u
 
 
-@exact
-def learn_loop_3(rows, rounds, p, betas, n):
-    """Do what learn_columns_3 does, as one loop."""
-    u0, u1, u2, u3 = rows
-    z0, z1, z2 = rounds
-    for j in range(n):
-        u = u0[j], u1[j], u2[j], u3[j]
-        u, z0[j] = learn_column(u, z0[j], p[0], betas[0])
-        u, z1[j] = learn_column(u, z1[j], p[1], betas[1])
-        u, z2[j] = learn_column(u, z2[j], p[2], betas[2])
-        u0[j], u1[j], u2[j], u3[j] = u
-
-
 @exact_apart
 def learn_columns_3(rows, rounds, p, betas, n):
-    """Take three rounds through n columns of four rows."""
-    u0, u1, u2, u3 = rows
-    z0, z1, z2 = rounds
-    h = n & TILE  # n is a multiple of TILE; what is beyond whole vectors would be slow at the end
-    learn_loop_3(rows, rounds, p, betas, h)
-    rows, rounds = (u0[h:], u1[h:], u2[h:], u3[h:]), (z0[h:], z1[h:], z2[h:])
-    learn_loop_3(rows, rounds, p, betas, n - h)
+    """Take three rounds through n columns of four rows, n a multiple of TILE."""
+    start = 0
+    for stop in (n & TILE, n):  # first what is beyond whole vectors: it would be slow at the end
+        u0, u1, u2 = rows[0][start:stop], rows[1][start:stop], rows[2][start:stop]
+        u3, z0 = rows[3][start:stop], rounds[0][start:stop]
+        z1, z2 = rounds[1][start:stop], rounds[2][start:stop]
+        for j in range(stop - start):
+            u = u0[j], u1[j], u2[j], u3[j]
+            u, z0[j] = learn_column(u, z0[j], p[0], betas[0])
+            u, z1[j] = learn_column(u, z1[j], p[1], betas[1])
+            u, z2[j] = learn_column(u, z2[j], p[2], betas[2])
+            u0[j], u1[j], u2[j], u3[j] = u
+        start = stop
 
 
 @exact_apart

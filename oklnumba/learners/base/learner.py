@@ -11,8 +11,8 @@ arrays that ``_STATE`` declares, and ``_hyper``, the hyper-parameters that the s
 - ``_forecast(X)``: forecasts of single rounds against the present state, which does not change;
 
 and may have ``_check_params`` (what concerns several hyper-parameters), ``_check_labels(y)``,
-``_space()`` (the space of its certificate), ``_matrices()`` (for ``health``) and ``_REMEDY`` (what
-to change after numerical trouble). ``okl.run`` plays blocks by ``_play_rows``.
+``_space()`` (the space of its certificate), ``_matrices()`` (for ``health``), ``_can_widen`` (for
+new columns) and ``_REMEDY`` (what to change after trouble). ``okl.run`` calls ``_play_rows``.
 
 A learner whose ``_several`` is True plays K labels a round on one state, as K learners would: after
 ``_begin(d, K)`` labels, forecasts and certificates have shape (n, K). One whose ``_in_threads`` is
@@ -26,7 +26,7 @@ import copy
 import math
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple, Self
 
@@ -38,7 +38,7 @@ from oklnumba.components.features import Features
 from oklnumba.components.kernels import Kernel
 from oklnumba.core import inputs
 from oklnumba.core.checks import level_of_caller
-from oklnumba.core.files import read_npz, refuse_damage, write_npz
+from oklnumba.core.files import refuse_damage, write_npz
 from oklnumba.core.guard import locked
 from oklnumba.core.health import NO_MATRIX, Health, Part, warn_of
 from oklnumba.core.inputs import cut_blocks, make_compilable
@@ -68,7 +68,8 @@ class Trace(NamedTuple):
     """What rounds leave behind, one entry each; ``loss`` to ``bound`` only for certified learners.
 
     ``guaranteed``, where members have certificates, is the least comparator + bound. A learner that
-    plays K > 1 labels a round has (n, K) numbers of each kind but the sizes.
+    plays K > 1 labels a round has (n, K) numbers of each kind but the sizes. ``intervals``, (n, 2),
+    only for ``Intervals``.
     """
 
     predictions: np.ndarray
@@ -77,6 +78,7 @@ class Trace(NamedTuple):
     comparator: np.ndarray | None = None
     bound: np.ndarray | None = None
     guaranteed: np.ndarray | None = None
+    intervals: np.ndarray | None = None
 
     def rows(self, start: int, stop: int) -> Trace:
         """Return the part of some rounds (views)."""
@@ -85,6 +87,8 @@ class Trace(NamedTuple):
 
 class Learner(State, Params):
     """An online learner: forecast, then see the label, then update.
+
+    Learners of your own derive from this class: docs/your_own_learner.md shows one in 20 lines.
 
     Any thread may call any method; calls on one learner come one after the other. Bad arguments
     raise ValueError before anything changes. A round beyond double precision, or a first-order
@@ -118,7 +122,7 @@ class Learner(State, Params):
     @property
     def size(self) -> int:
         """Atoms in the dictionary, or number of features; 0 before any data."""
-        return int(self._counts[ATOMS]) if self._width is not None else 0
+        return int(getattr(self, "_counts", (0,))[ATOMS])
 
     def predict_one(self, x: ArrayLike) -> float:
         """Return the forecast if ``x`` came next; nothing changes. 0.0 before any data.
@@ -498,6 +502,19 @@ class Learner(State, Params):
         self._adopt(contents["meta"], contents["arrays"])
         vars(self).update(contents["params"])  # what was assigned since, for the next reset
 
+    @property
+    def _can_widen(self) -> bool:
+        """Whether ``_copy_with_columns`` is right: kernels do not see columns that are 0."""
+        p = self._in_force
+        return bool(self._STATE) and (hasattr(p, "kernel") or hasattr(p, "kernels"))
+
+    def _copy_with_columns(self, d: int) -> Self:
+        """Return a copy for inputs of d columns, as if those that are new had been 0 so far."""
+        meta, arrays = self._contents()
+        more = self._made_with()
+        more._adopt(meta | {"width": d}, arrays)
+        return more
+
     def _copy_with_output(self) -> Self:
         """Return a copy with one more output, initialised as a copy of the last."""
         meta, arrays = self._contents()
@@ -511,27 +528,12 @@ class Learner(State, Params):
         return more
 
 
-def load(path: str | os.PathLike) -> Learner:
-    """Return the learner saved at ``path``; it goes on bit for bit where it stopped.
-
-    Damage is found by a digest and raises ValueError. An intact file is believed, so load files
-    from people you trust.
-
-    Examples
-    --------
-    >>> import os, tempfile
-    >>> learner = okl.KernelAWV(okl.Gaussian(1.0)).learn_one([0.5], 1.0)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     learner.save(os.path.join(folder, "awv.npz"))
-    ...     again = okl.load(os.path.join(folder, "awv.npz"))
-    >>> again.rounds, again.predict_one([0.5]) == learner.predict_one([0.5])
-    (1, True)
-    """
-    meta, arrays = read_npz(path)
-    if "spec" not in meta:
-        raise ValueError(f"{path} holds no learner; a run is read by Run.load")
+def restore_learner(
+    path: str | os.PathLike, meta: dict[str, Any], arrays: Any, classes: Sequence[type]
+) -> Learner:
+    """Return the learner that ``save`` or a checkpoint wrote, from the contents of the file."""
     with refuse_damage(path):
-        learner = from_spec(meta["spec"], arrays)
+        learner = from_spec(meta["spec"], arrays, classes)
         if not isinstance(learner, Learner):
             raise ValueError(f"it holds {describe(learner)}, expected a learner")
         learner._adopt(meta, arrays)

@@ -90,6 +90,10 @@ class LinearLearner(Game):
         product_rows(X, self._point(), forecasts)
         return forecasts
 
+    @property
+    def _can_widen(self) -> bool:
+        return not self._made_with().reset(1).w.any()  # a simplex starts in its centre
+
     def _rounds(self, X: np.ndarray, y: np.ndarray, loss: int, out: np.ndarray) -> tuple[int, int]:
         raise NotImplementedError
 

@@ -32,6 +32,7 @@ STACKS = Setting(10.0, None), Setting(10.0, 500)
 TOP = 0, 2  # aggregations of the first layer that ML-Poly weighs at last, with the regressions
 POSTERIOR = 3  # the one of the first layer whose weights say which member is likely the best now
 LAST_LABEL = -1  # of the members
+FADED = 4.0  # a range is forgotten if recent labels fill less than one part of so many
 
 
 class Layers(State):
@@ -40,6 +41,10 @@ class Layers(State):
     The regression is on what everyone's forecast, and 0, adds to the last label. So it begins with
     the last label, and where labels do not change it stays there: nobody has to learn that. It may
     weigh forecasts by more or less than 1 in all, or negatively, which no aggregation does.
+
+    ``lowest``, ``highest`` : labels of the present span of rounds and of the one before; ``centre``
+    : of the range that sets rates; ``excess`` : the bound of the regret of the aggregations that
+    have ended, and with those of now.
     """
 
     _STATE = {
@@ -47,7 +52,10 @@ class Layers(State):
         **{f"top_{name}": ("outputs", f"top_{axes[0]}") for name, axes in EXPERT_STATE.items()},
         "U": ("outputs", "stacks", "r", "r"), "inv_d": ("outputs", "stacks", "r"),
         "c": ("outputs", "stacks", "one", "r"),
+        "lowest": ("outputs", "spans"), "highest": ("outputs", "spans"), "centre": ("outputs",),
+        "excess": ("outputs", "epochs"),
     }  # fmt: skip
+    _UNBOUNDED = frozenset({"lowest", "highest"})
 
     def __init__(self, members: int, outputs: int):
         self._columns = members + len(FIRST)  # with 0, without the last label
@@ -56,7 +64,9 @@ class Layers(State):
         self._make_state(
             outputs=outputs, first=len(FIRST), experts=members, tally=TALLY,
             top_experts=self._heights, top_tally=TALLY, stacks=len(STACKS), r=r, one=1,
+            spans=2, epochs=2,
         )  # fmt: skip
+        self._lowest[:], self._highest[:] = np.inf, -np.inf
         self._U[..., np.arange(r), np.arange(r)] = 1.0
         self._inv_d[:] = 1.0 / np.array([one.lam for one in STACKS])[:, None]
         self._Z = aligned_zeros(ROWS, r)
@@ -83,10 +93,14 @@ class Layers(State):
     def play(self, k: int, F: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Aggregate the members' forecasts F, (n, N), of output k, n <= ROWS; y : (n,), labels.
 
-        F is cut to the size of the largest label before the round. Returns the forecasts (n,), and
+        F is cut to the range of the labels before the round. Returns the forecasts (n,), and
         bounds of the regret against the best member after each round (n,).
         """
-        n = len(y)
+        self._lowest[k, 0] = min(self._lowest[k, 0], y.min())
+        self._highest[k, 0] = max(self._highest[k, 0], y.max())
+        n, centre = len(y), self._centre[k]
+        y = y - centre
+        F -= centre
         largest, grown = self._tally[k, 0, [LARGEST, GROWN]]
         bounds = np.maximum.accumulate(np.append(largest, np.abs(y)))
         B = bounds[:-1]
@@ -115,13 +129,35 @@ class Layers(State):
         forecasts, excess = out
         # theory.experts_bound for the first aggregation, theory.mlpoly_bound for the top on it.
         grown = np.add.accumulate(np.append(grown, np.diff(bounds) ** 2))[1:]
-        excess += 2.0 * bounds[1:] ** 2 * (np.log(F.shape[1]) + 1.0) - grown
-        return forecasts, excess
+        excess += 2.0 * bounds[1:] ** 2 * (np.log(F.shape[1]) + 1.0) - grown + self._excess[k, 0]
+        self._excess[k, 1] = excess[-1]
+        F += centre
+        return forecasts + centre, excess
+
+    def end_span(self, signs: np.ndarray) -> np.ndarray:
+        """Forget ranges that are far larger than that of the labels of the last two spans.
+
+        Rates of aggregations may fall but not rise, so these begin again, in that range, with a
+        bound of their own. The posterior's rate does not depend on it. Returns the largest |y| of
+        these labels, (K,). signs : (K,), 1 where -1 and +1 are expected, though only one came.
+        """
+        low, high = self._lowest.min(axis=1), self._highest.max(axis=1)
+        low, high = np.where(signs, [low.clip(max=-1.0), high.clip(min=1.0)], [low, high])
+        radius = 0.5 * high - 0.5 * low
+        for k in np.flatnonzero(radius < self._tally[:, 0, LARGEST] / FADED):
+            for name in EXPERT_STATE:
+                getattr(self, f"_{name}")[k, :POSTERIOR] = 0.0
+                getattr(self, f"_top_{name}")[k] = 0.0
+            self._centre[k], self._tally[k, :, LARGEST] = 0.5 * low[k] + 0.5 * high[k], radius[k]
+            self._excess[k, 0] = self._excess[k, 1]
+        for ends, nothing in ((self._lowest, np.inf), (self._highest, -np.inf)):
+            ends[:, 1], ends[:, 0] = ends[:, 0], nothing
+        return np.maximum(np.abs(low), np.abs(high))
 
     def forecast(self, k: int, F: np.ndarray, out: np.ndarray) -> None:
         """Write what play would forecast in each row; nothing is learned. out : (n,)."""
-        n, B = len(F), self._tally[k, 0, LARGEST]
-        np.clip(F, -B, B, out=F)
+        n, B, centre = len(F), self._tally[k, 0, LARGEST], self._centre[k]
+        F = np.clip(F - centre, -B, B)
         weights, column = np.empty(F.shape[1]), np.empty(n)
         first = np.empty((n, len(FIRST)))
         for j, (kind, setting, state) in enumerate(self._first[k]):
@@ -135,6 +171,7 @@ class Layers(State):
         P, weights = self._stack(F, first, stacked, B), np.empty(self._heights)
         write_weights(ML_POLY, squared_loss(), 0, self._top[k], weights)
         expert_forecasts(ML_POLY, 0.0, weights, P, out)
+        out += centre
 
     def posterior(self, k: int) -> np.ndarray:
         """Return the posterior of the members in the next round, (N,)."""

@@ -28,9 +28,10 @@ from oklnumba.learners.self_tuning.grid import (
     SpanMap,
     Trouble,
 )
-from oklnumba.learners.self_tuning.layers import Layers
+from oklnumba.learners.self_tuning.layers import FADED, Layers
 
 RESTARTS = (32, 128, 512, 2048)
+SPAN = 1024  # rounds; the ranges of labels are of the last two spans
 PAST = 0  # entry of the counts: rounds kept for the next restart
 FAR = 4.0  # standard deviations from which on inputs count by their logarithm
 # Labels further than LABEL_FAR median deviations from the median are outliers: of the last LONG and
@@ -70,7 +71,7 @@ class Scales(NamedTuple):
 
     mean: np.ndarray  # (d,), of the inputs
     scale: np.ndarray  # (d,); infinite before any data
-    offsets: np.ndarray  # (K,), the middle of the labels; 0 for -1 and +1
+    offsets: np.ndarray  # (K,), the middle of the labels but outliers; 0 for -1 and +1
     signs: np.ndarray  # (K,), 1 where all labels were -1 or +1, else 0
     median: float  # distance of two inputs; 0 before any data
 
@@ -83,8 +84,9 @@ class Scales(NamedTuple):
         within = X.clip(-LARGEST_INPUT, LARGEST_INPUT)
         mean, scale = moments(replace_outliers(within, *measure_range(within.T, FAR_INPUT)))
         signs = np.isin(Y, (-1.0, 1.0)).all(axis=0)
+        usual = replace_outliers(Y, *measure_range(Y.T, LABEL_FAR))
         # Halved first: the sum of two labels may be too large.
-        offsets = np.where(signs, 0.0, 0.5 * Y.min(axis=0) + 0.5 * Y.max(axis=0))
+        offsets = np.where(signs, 0.0, 0.5 * usual.min(axis=0) + 0.5 * usual.max(axis=0))
         scales = cls(mean, scale, offsets, signs.astype(float), 1.0)
         spread = np.linspace(0, len(X) - 1, min(len(X), SPREAD)).astype(int)
         distances = pair_distances(scales.transform(X[spread]))
@@ -94,9 +96,9 @@ class Scales(NamedTuple):
         return scales._replace(median=max(float(np.median(distances)), LEAST))
 
     def transform(self, X: np.ndarray) -> np.ndarray:
-        """Return the inputs of the members."""
+        """Return the inputs of the members; columns that came later wait for the next restart."""
         with np.errstate(over="ignore"):
-            Z = (X - self.mean) / self.scale
+            Z = (X[:, : len(self.mean)] - self.mean) / self.scale
         far = np.abs(Z) > FAR
         size = np.minimum(np.abs(Z[far]), LARGEST_INPUT)
         Z[far] = np.copysign(FAR + np.log1p(size - FAR), Z[far])
@@ -153,6 +155,12 @@ class Stage(State):
         proofs = np.concatenate([group.certificates(n) for group in self.groups])
         for k, y in enumerate(np.ascontiguousarray(Y.T)):
             self._aggregate(k, F[k], y, proofs[..., k], trace)
+
+    def end_span(self) -> None:
+        """Forget what labels no longer fill: the range of the layers, and the unit of PA-I's C."""
+        recent = self.layers.end_span(self.scales.signs)
+        for one in (one for group in self.groups for one in group.first_order):
+            one._largest[:] = np.where(recent < one._largest / FADED, recent, one._largest)
 
     def choose(self, X: np.ndarray) -> None:
         """Let the dictionaries choose among up to ROWS standardised inputs."""
@@ -275,8 +283,10 @@ class SelfTuning(Learner):
     labels and of the last 16 (measured after 16 rounds and then every 8; the median deviation is
     that of the labels which differ from the median, so constant and two-valued labels have no
     outliers). The learner learns the median of the last 16 in its place, and pays for the label
-    that came. Inputs further than 100 median deviations from the median of their column count as
-    this median in the scales.
+    that came. The range of the labels, which sets the rates, is forgotten if those of the last two
+    spans of 1024 rounds fill less than a quarter of it: then the aggregations begin again, and
+    their bounds add up. Inputs further than 100 median deviations from the median of their column
+    count as this median in the scales.
 
     The certificate is against the best penalised function of all members that forget nothing, each
     in its own space: ``member`` is the one with the least comparator, ``bound`` what holds for it,
@@ -387,6 +397,10 @@ class SelfTuning(Learner):
         self._range[:] = [[-LARGEST_LABEL], [0.0], [LARGEST_LABEL]]
         self._stage = self._make_stage(Scales.measure(self._inputs, self._labels))
 
+    @property
+    def _can_widen(self) -> bool:
+        return self._played < RESTARTS[-1]
+
     def _make_stage(self, scales: Scales) -> Stage:
         """Return the stage that begins now."""
         restarts = sum(end <= self._played for end in RESTARTS)
@@ -395,8 +409,9 @@ class SelfTuning(Learner):
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         Y, start = y.reshape(len(X), self._outputs), 0
         while start < len(X):
-            left = (end - self._played for end in RESTARTS if end > self._played)
-            rows = slice(start, min(len(X), start + next(left, len(X))))
+            stops = (*RESTARTS, self._played // SPAN * SPAN + SPAN)
+            left = min(stop - self._played for stop in stops if stop > self._played)
+            rows = slice(start, min(len(X), start + left))
             try:
                 self._play_block(X[rows], Y[rows], trace.rows(rows.start, rows.stop))
             except Trouble as trouble:
@@ -404,9 +419,9 @@ class SelfTuning(Learner):
             start = rows.stop
 
     def _play_block(self, X: np.ndarray, Y: np.ndarray, trace: Trace) -> None:
-        """Play up to ROWS rounds; a restart may come after the last one only."""
+        """Play up to ROWS rounds; a restart or a span's end may come after the last one only."""
         n, stage, learned = len(X), self._stage, self._replace_outliers(Y)
-        own = Trace(*(a if a is trace.sizes else a.reshape(Y.shape) for a in trace))
+        own = Trace(*(a if a is trace.sizes else a.reshape(Y.shape) for a in trace[:6]))
         stage.play(stage.scales.transform(X), learned - stage.scales.offsets, True, own)
         # The loss is that of the labels that came, so the bound takes in what outliers cost.
         with np.errstate(over="ignore"):  # squares of labels beyond 1e154
@@ -426,6 +441,8 @@ class SelfTuning(Learner):
         if self._played in RESTARTS:
             self._restart()
             trace.sizes[-1] = self.size
+        if self._played % SPAN == 0:
+            self._stage.end_span()
 
     def _replace_outliers(self, Y: np.ndarray) -> np.ndarray:
         """Return the labels to learn from: an outlier counts as the median of the last SHORT.

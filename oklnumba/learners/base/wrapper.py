@@ -1,0 +1,73 @@
+"""The base class of learners around another one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from oklnumba.components import losses
+from oklnumba.core.health import Part
+from oklnumba.core.state import select_prefix
+from oklnumba.learners.base.learner import Learner, Trace, from_learner
+
+
+class Wrapper(Learner):
+    """A learner with a hyper-parameter ``learner``, which it plays."""
+
+    _certified = from_learner("_certified")
+    _several = from_learner("_several")
+    _in_threads = from_learner("_in_threads")
+    _can_widen = from_learner("_can_widen")
+    _run_rows = from_learner("_run_rows")
+    _block_rows = from_learner("_block_rows")
+
+    @property
+    def _inner(self) -> Learner:
+        """The learner within; before any data the one that was given."""
+        return self._in_force.learner
+
+    @property
+    def size(self) -> int:
+        """Size of the learner within; 0 before any data."""
+        return self._inner.size if self._width is not None else 0
+
+    def _space(self) -> str | None:
+        return self._inner._space()
+
+    def _member(self) -> str | list[str] | None:
+        return self._inner._member()
+
+    def _loss(self) -> losses.Loss:
+        return self._inner._loss()
+
+    def _check_labels(self, y: np.ndarray) -> None:
+        self._inner._check_labels(y)
+
+    def _advice(self, X: np.ndarray) -> str | None:
+        return self._inner._advice(X)
+
+    def _start(self, d: int) -> None:
+        self._hyper.learner._open(d, self._outputs)
+
+    def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
+        self._inner._play(X, y, trace)
+        self._played += len(X)
+
+    def _forecast(self, X: np.ndarray) -> np.ndarray:
+        return self._inner._forecast(X)
+
+    def _matrices(self) -> list[Part]:
+        return self._inner._diagnose()
+
+    def _state(self) -> dict[str, Any]:
+        inner = {f"inner_{name}": a for name, a in self._inner._state().items()}
+        return super()._state() | inner
+
+    def _output_axes(self) -> dict[str, int]:
+        return {f"inner_{name}": axis for name, axis in self._inner._output_axes().items()}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        super()._restore(state)
+        self._inner._played = self._played
+        self._inner._restore(select_prefix("inner_", state))

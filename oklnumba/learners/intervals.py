@@ -1,0 +1,101 @@
+"""How sure a forecast is: intervals around any learner that keep their coverage."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from oklnumba.core.guard import locked
+from oklnumba.core.params import positive, within
+from oklnumba.hot.intervals import HALF_WIDTH, REACH, SEEN, START, interval_rounds
+from oklnumba.learners.base.learner import Learner, Trace, learner_field
+from oklnumba.learners.base.wrapper import Wrapper
+
+
+class Intervals(Wrapper):
+    """Intervals around the forecasts of any learner, with coverage guaranteed on any stream.
+
+    The interval is [f - h, f + h], f the learner's forecast and h = exp(Q + eta E) from the errors
+    |y - f| so far: Q follows the ``coverage``-quantile of their logs, E is how many labels were
+    outside beyond the share 1 - coverage. This is quantile tracking (Angelopoulos, Candes and
+    Tibshirani 2023, after Gibbs and Candes 2021). Before the first error h is infinite.
+
+    The guarantee, for drift and adversarial labels too: after n rounds the share of labels inside
+    differs from ``coverage`` by at most (B / eta + 1) / n, where B is the largest |log |y - f| - Q|
+    so far, the e-folds that an error was away from its scale: ``coverage_bound``. Rounds whose
+    label is forecast exactly do not count, in n either; they are inside any interval.
+
+    Parameters
+    ----------
+    learner : Learner
+        Its hyper-parameters are used; it is not played itself. Its forecasts stay the same. For
+        classes see ``interop.OnlineClassifier``.
+    coverage : float in (0, 1)
+        Share of the labels to be inside.
+    eta : float > 0
+        Step of E, and least step of Q. Larger values hold the coverage in shorter stretches of
+        rounds, but widths vary more.
+
+    Remarks
+    -------
+    The papers track the error itself, whose B / eta is ruined by one wild label; logarithms have no
+    unit. The steps of Q are 2 / sqrt(t), but at least eta, to follow drift. The width follows time,
+    not the input. As a member of another learner its intervals are not recorded by a run.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, (3000, 2))
+    >>> y = np.sin(3 * X[:, 0]) + 0.1 * rng.standard_normal(3000)
+    >>> learner = okl.Intervals(okl.KRLS(okl.Gaussian(0.5)), coverage=0.9)
+    >>> low, high = okl.run(learner, X, y).intervals.T
+    >>> print(f"{np.mean((low <= y) & (y <= high)):.3f}, bound {learner.coverage_bound:.3f}")
+    0.900, bound 0.030
+    >>> learner.predict_interval([[0.5, 0.0]]).round(1)
+    array([[0.9, 1.1]])
+    """
+
+    _STATE = {"tracked": ("tracked",)}
+    _UNBOUNDED = frozenset({"tracked"})
+    _several = False
+
+    learner: Learner = learner_field()
+    _: KW_ONLY
+    coverage: float = within("(0, 1)", 0.9)
+    eta: float = positive(0.1)
+
+    @property
+    @locked
+    def half_width(self) -> float:
+        """Half the width of the next interval; infinite before the first error."""
+        return float(self._tracked[HALF_WIDTH]) if self._ready() else np.inf
+
+    @property
+    @locked
+    def coverage_bound(self) -> float:
+        """(B / eta + 1) / n, with B from the labels so far; infinite before the first error."""
+        if not self._ready() or not self._tracked[SEEN]:
+            return np.inf
+        return float((self._tracked[REACH] / self._in_force.eta + 1.0) / self._tracked[SEEN])
+
+    @locked
+    def predict_interval(self, X: ArrayLike) -> np.ndarray:
+        """Return the intervals for the rows of X, (n, d), each on its own, as (n, 2)."""
+        return self.predict(X)[:, None] + self.half_width * np.array([-1.0, 1.0])
+
+    def _start(self, d: int) -> None:
+        super()._start(d)
+        self._make_state(tracked=len(START))
+        self._tracked[:] = START
+
+    def _trace(self, n: int) -> Trace:
+        return super()._trace(n)._replace(intervals=np.empty((n, 2)))
+
+    def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
+        super()._play(X, y, trace)
+        p, out = self._hyper, trace.intervals
+        out = np.empty((len(y), 2)) if out is None else out  # as a member of another learner
+        loop = self._loop(interval_rounds, X)
+        loop(trace.predictions, y, p.coverage, p.eta, self._tracked, out)

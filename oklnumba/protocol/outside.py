@@ -1,0 +1,96 @@
+"""Anyone's learner in ``okl.run``: an adapter around models that are no ``okl.Learner``."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from oklnumba.core.checks import require_number, shown
+from oklnumba.core.params import describe
+from oklnumba.core.state import State
+from oklnumba.learners.base.learner import Learner, Trace
+
+
+class Outside(Learner):
+    """Plays a model of another library, or of the user, round by round.
+
+    A forecast of None counts as 0, True and False as +1 and -1.
+    """
+
+    _can_be_member = False
+    _run_rows = 256  # such models are slow: look at the clock often
+    __getstate__, __setstate__ = State.__getstate__, State.__setstate__
+
+    model: Any
+
+    def _open(self, d: int, outputs: int = 1) -> None:
+        self._width, self._hyper = d, SimpleNamespace()  # the model itself plays, not a copy
+
+    def _as_labels(self, y: Any, n: int, signs: bool = False) -> np.ndarray:
+        return super()._as_labels(y, n, signs or self._choose_calls()[2])
+
+    def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
+        predict, learn, _ = self._choose_calls()
+        trace.sizes.fill(0)
+        for t, label in enumerate(y.tolist()):
+            trace.predictions[t] = self._forecast(X[t : t + 1], predict)[0]
+            learn(X[t].copy(), label)
+            self._played += 1
+
+    def _forecast(self, X: np.ndarray, predict: Callable | None = None) -> np.ndarray:
+        predict, forecasts = predict or self._choose_calls()[0], np.empty(len(X))
+        for t, x in enumerate(X):
+            forecast = predict(x.copy())  # the model may keep it
+            if forecast is None or isinstance(forecast, bool | np.bool_):
+                forecast = 0.0 if forecast is None else 2.0 * forecast - 1.0
+            forecasts[t] = require_number(f"the forecast in round {self._played + 1}", forecast)
+        return forecasts
+
+    def _choose_calls(self) -> tuple[Callable, Callable, bool]:
+        """Return what forecasts x, what learns x and its label, and if labels are -1 and +1."""
+        model = self.model
+        if not hasattr(model, "learn_one"):  # as scikit-learn: a row at a time
+            signs = "classes" in inspect.signature(model.partial_fit).parameters
+            more = {"classes": [-1.0, 1.0]} if signs else {}
+            fitted = hasattr(model, "n_features_in_")
+            return (
+                lambda x: model.predict(x[None])[0] if fitted or self._played else None,
+                lambda x, y: model.partial_fit(x[None], [y], **more),
+                signs,
+            )
+        if all(cls.__module__.split(".")[0] != "river" for cls in type(model).__mro__):
+            return model.predict_one, model.learn_one, False
+        steps = getattr(model, "steps", {"": model})  # of a pipeline
+        signs = hasattr(list(steps.values())[-1], "predict_proba_one")
+        return (
+            lambda x: model.predict_one(dict(enumerate(x.tolist()))),
+            lambda x, y: model.learn_one(dict(enumerate(x.tolist())), y > 0.0 if signs else y),
+            signs,
+        )
+
+    def __repr__(self) -> str:
+        name, text = type(self.model).__name__, shown(self.model)
+        return text if text.startswith(name) else f"{name}()"
+
+
+def can_learn(value: Any) -> bool:
+    """Say whether ``okl.run`` can play an object."""
+    pairs = ("predict_one", "learn_one"), ("predict", "partial_fit")
+    return not isinstance(value, type) and any(all(hasattr(value, n) for n in p) for p in pairs)
+
+
+def adapt(learner: Any) -> Learner:
+    """Return a learner for ``okl.run``: itself, or an adapter around another object that learns."""
+    if can_learn(learner):
+        return learner if isinstance(learner, Learner) else Outside(learner)
+    data = isinstance(learner, list | tuple) or hasattr(learner, "shape")
+    hint = "; the learner comes first: okl.run(learner, X, y)" if data else ""
+    raise ValueError(
+        "learner must be an oklnumba learner such as okl.PKAWV(okl.TaylorFeatures(2)), or another "
+        "object with predict_one and learn_one (or predict and partial_fit), but is "
+        f"{describe(learner)}{hint}"
+    )

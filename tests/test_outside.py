@@ -1,0 +1,236 @@
+"""Learners from outside the package: objects that forecast and learn, and classes of users."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+import oklnumba as okl
+
+RNG = np.random.default_rng(0)
+X = RNG.uniform(-1, 1, (200, 3))
+Y = X @ [1.0, -1.0, 0.5]
+SIGNS = np.where(Y > 0.1, 1.0, -1.0)
+
+
+class Follower:
+    """Gradient descent; says what it was called with."""
+
+    def __init__(self):
+        self.w, self.calls = np.zeros(3), []
+
+    def predict_one(self, x):
+        self.calls.append(("predict", x))
+        return self.w @ x
+
+    def learn_one(self, x, y):
+        self.calls.append(("learn", x, y))
+        self.w = self.w + 0.3 * (y - self.w @ x) * x
+
+
+def by_hand(model, X, Y):
+    forecasts = []
+    for x, y in zip(X, Y, strict=True):
+        forecasts.append(model.predict_one(x))
+        model.learn_one(x, y)
+    return np.array(forecasts)
+
+
+class FourierSGD(okl.Learner):
+    """Gradient descent on Fourier features, as docs/your_own_learner.md has it."""
+
+    features: okl.FourierFeatures
+    eta: float = 0.5
+
+    _STATE = {"w": ("r",)}
+
+    def _start(self, d):
+        self._make_state(r=self._hyper.features.size(d))
+
+    def _play(self, X, y, trace):
+        for t, z in enumerate(self._hyper.features.transform(X)):
+            trace.predictions[t] = forecast = self._w @ z
+            trace.sizes[t] = len(z)
+            self._w += self._hyper.eta * (y[t] - forecast) * z
+        self._played += len(X)
+
+    def _forecast(self, X):
+        return self._hyper.features.transform(X) @ self._w
+
+
+def own():
+    return FourierSGD(okl.FourierFeatures(10), eta=0.9)
+
+
+# ---- objects with predict_one and learn_one ----
+
+
+def test_a_run_of_an_object_is_the_loop_by_hand():
+    model = Follower()
+    run = okl.run(model, X, Y)
+    assert_array_equal(run.predictions, by_hand(Follower(), X, Y))
+    assert_array_equal(run.losses, (run.predictions - Y) ** 2)
+    assert (run.rounds, run.learner, run.mistakes) == (200, "Follower()", None)
+    names = [call[0] for call in model.calls]
+    assert names == ["predict", "learn"] * 200  # the forecast before the label, nothing else
+    whole = model.w.copy()
+    okl.run(model, X, Y)  # goes on: it learned itself, not a copy
+    assert len(model.calls) == 800 and not np.array_equal(model.w, whole)
+
+
+def test_what_an_object_keeps_is_its_own():
+    model, data = Follower(), X.copy()
+    okl.run(model, data, Y)
+    model.calls[0][1][:] = 99.0
+    assert_array_equal(data, X)
+
+
+def test_pieces_time_limits_and_records():
+    pieces = okl.run(Follower(), [(X[:7], Y[:7]), (X[7:], Y[7:])], record=50)
+    whole = okl.run(Follower(), X, Y)
+    assert_array_equal(pieces.predictions, whole.predictions[pieces.recorded - 1])
+    assert okl.run(Follower(), X, Y, time_limit=1e-9).rounds < 200
+    assert okl.run(Follower(), X, SIGNS, loss="hinge").mistake_rate < 0.2
+
+
+@pytest.mark.parametrize("value, forecast", [(None, 0.0), (True, 1.0), (np.False_, -1.0), (3, 3.0)])
+def test_what_counts_as_a_forecast(value, forecast):
+    model = Follower()
+    model.predict_one = lambda x: value
+    assert (okl.run(model, X, Y).predictions == forecast).all()
+
+
+@pytest.mark.parametrize("value", ["yes", [1.0, 2.0], np.nan, np.inf, {}])
+def test_a_forecast_that_is_no_number_names_model_and_round(value):
+    model = Follower()
+    model.predict_one = lambda x: 0.5 if len(model.calls) < 4 else value
+    with pytest.raises(ValueError, match="the forecast in round 5 must be a finite number"):
+        okl.run(model, X, Y)
+
+
+def test_an_object_within_another_learner_or_with_a_checkpoint_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="checkpoint needs a learner that can be saved"):
+        okl.run(Follower(), X, Y, checkpoint=tmp_path / "run.npz")
+    with pytest.raises(ValueError, match="must be an oklnumba learner"):
+        okl.OneVsRest(Follower(), ["a", "b"])
+
+
+def test_a_sweep_plays_copies():
+    first, made = Follower(), lambda d: Follower()
+    table = okl.sweep({"object": first, "function": made}, {"waves": (X, Y)}, permutations=2)
+    assert first.calls == [] and list(table["error"]) == [""] * 4
+    order = np.random.default_rng(0).permutation(len(X))
+    forecasts = by_hand(Follower(), X[order], Y[order])
+    for name in ("object", "function"):
+        row = table.select(learner=name).rows[0]
+        assert row["mean_loss"] == pytest.approx(np.mean((forecasts - Y[order]) ** 2), rel=1e-12)
+
+
+# ---- other libraries ----
+
+
+def test_estimators_of_scikit_learn():
+    linear = pytest.importorskip("sklearn.linear_model")
+    model, twin = (linear.SGDRegressor(random_state=0) for _ in range(2))
+    forecasts = []
+    for x, y in zip(X, Y, strict=True):
+        forecasts.append(twin.predict(x[None])[0] if forecasts else 0.0)
+        twin.partial_fit(x[None], [y])
+    run = okl.run(model, X, Y)
+    assert_array_equal(run.predictions, forecasts)
+    assert_array_equal(model.coef_, twin.coef_)
+    run = okl.run(linear.SGDClassifier(random_state=0), X, SIGNS)
+    assert run.predictions[0] == 0.0 and set(run.predictions[1:]) == {-1.0, 1.0}
+    assert run.mistakes[100:].mean() < 0.15
+    for labels in (0.0 * SIGNS, Y):
+        with pytest.raises(ValueError, match="takes labels -1 and [+]1"):
+            okl.run(linear.SGDClassifier(), X, labels)
+
+
+def test_models_of_river():
+    river = pytest.importorskip("river.linear_model")
+    scaler = pytest.importorskip("river.preprocessing").StandardScaler
+    rows = [dict(enumerate(x)) for x in X.tolist()]
+    run = okl.run(river.LinearRegression(), X, Y)
+    assert_array_equal(run.predictions, by_hand(river.LinearRegression(), rows, Y))
+    twin = scaler() | river.LogisticRegression()
+    forecasts = by_hand(twin, rows, (SIGNS > 0).tolist())
+    run = okl.run(scaler() | river.LogisticRegression(), X, SIGNS)
+    assert_array_equal(run.predictions, np.where(forecasts, 1.0, -1.0))
+    assert run.mistakes[100:].mean() < 0.1
+
+
+# ---- a class of the user ----
+
+
+def test_a_class_of_the_user_forecasts_as_its_algorithm_says():
+    run, learner = okl.run(learner := own(), X, Y), learner
+    w, expected = np.zeros(20), []
+    for z, y in zip(okl.FourierFeatures(10).transform(X), Y, strict=True):
+        expected.append(w @ z)
+        w = w + 0.9 * (y - w @ z) * z
+    assert_array_equal(run.predictions, expected)
+    assert (learner.rounds, learner.size) == (200, 0) and own().size == 0
+    one = own()
+    np.testing.assert_allclose(by_hand(one, X, Y), expected, rtol=1e-9, atol=1e-12)
+    for copied in (copy.deepcopy(learner), pickle.loads(pickle.dumps(learner))):
+        assert_array_equal(copied.predict(X), learner.predict(X))
+    assert learner.reset().rounds == 0 and learner.predict_one(X[0]) == 0.0
+    with pytest.raises(ValueError, match="X has nan at row 1"):
+        own().partial_fit([[0.0], [np.nan]], [1.0, 1.0])
+
+
+def test_a_file_of_an_own_class_needs_the_class(tmp_path):
+    learner = own().partial_fit(X, Y)
+    learner.save(tmp_path / "mine.npz")
+    again = okl.load(tmp_path / "mine.npz", classes=[FourierSGD])
+    assert type(again) is FourierSGD and again.get_params()["eta"] == 0.9
+    assert_array_equal(again.predict(X), learner.predict(X))
+    within = okl.OneVsRest(own(), ["a", "b"]).partial_fit(X, np.where(Y > 0, "a", "b"))
+    within.save(tmp_path / "within.npz")
+    both = okl.load(tmp_path / "within.npz", classes=(FourierSGD,))
+    assert_array_equal(both.scores(X), within.scores(X))
+    for name in ("mine", "within"):
+        advice = rf"{name}.npz needs the class FourierSGD.*classes=\[FourierSGD\]\)"
+        with pytest.raises(ValueError, match=advice) as raised:
+            okl.load(tmp_path / f"{name}.npz")
+        assert "damaged" not in str(raised.value)
+    for bad in (FourierSGD, [okl], ["FourierSGD"], None):
+        with pytest.raises(ValueError, match="classes must be a list of your own classes"):
+            okl.load(tmp_path / "mine.npz", classes=bad)
+
+
+def test_an_own_class_has_checkpoints_and_is_a_member(tmp_path):
+    path = tmp_path / "run.npz"
+    okl.run(own(), X[:90], Y[:90], checkpoint=path)
+    run = okl.run(own(), X, Y, checkpoint=path)
+    assert_array_equal(run.predictions, okl.run(own(), X, Y).predictions)
+    experts = okl.run(okl.Experts([own(), okl.LinearAWV()], B=None), X, Y)
+    assert experts.mean_loss < 1.0
+    table = okl.sweep(FourierSGD(okl.FourierFeatures(10)), (X, Y), tune={"eta": [0.1, 0.9]})
+    assert table["error"].tolist() == [""] and table["chosen"].tolist() == ["eta=0.9"]
+
+
+# ---- one load ----
+
+
+def test_load_reads_whatever_was_saved(tmp_path):
+    learner = okl.FOGD(loss="squared", n_frequencies=10)
+    run = okl.run(learner, X, Y, checkpoint=tmp_path / "checkpoint.npz")
+    learner.save(tmp_path / "learner.npz")
+    run.save(tmp_path / "run.npz")
+    okl.Table([{"a": 1, "b": "x"}]).save(tmp_path / "table.npz")
+    for name in ("learner", "checkpoint"):
+        assert_array_equal(okl.load(tmp_path / f"{name}.npz").predict(X), learner.predict(X))
+    for read in (okl.load(tmp_path / "run.npz"), okl.Run.load(tmp_path / "checkpoint.npz")):
+        assert repr(read) == repr(run)
+    assert okl.load(tmp_path / "table.npz").rows == [{"a": 1, "b": "x"}]
+    for load, name, held in (
+        (okl.Run.load, "learner", "a learner, not a run"),
+        (okl.Run.load, "table", "a table, not a run"),
+        (okl.Table.load, "checkpoint", "a learner and a run, not a table"),
+    ):
+        with pytest.raises(ValueError, match=f"{name}.npz holds {held}; okl.load reads it"):
+            load(tmp_path / f"{name}.npz")

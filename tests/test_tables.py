@@ -1,0 +1,87 @@
+"""Frames as they are: texts, categories, dates, durations and gaps, behind well-kept encoders."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_array_equal
+from sklearn.compose import make_column_selector, make_column_transformer
+from sklearn.impute import SimpleImputer
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+
+from oklnumba.interop import OnlineClassifier, OnlineRegressor
+from tests.compiled import COMPILED
+
+pytestmark = pytest.mark.skipif(not COMPILED, reason="thousands of rounds")
+
+
+def shop(n=1200, seed=0):
+    """Return a raw frame of all kinds of columns, and whether something was bought."""
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame(
+        {
+            "age": rng.normal(40.0, 10.0, n),
+            "town": rng.choice(["Rome", "Oslo", "Bonn"], n),
+            "kind": pd.Categorical(rng.choice(list("uvw"), n)),
+            "day": pd.Timestamp("2026-01-01") + pd.to_timedelta(rng.integers(0, 365, n), "D"),
+            "took": pd.to_timedelta(rng.integers(0, 600, n), "s"),
+        }
+    )
+    bought = np.where((X.age > 40.0) ^ (X.town == "Rome"), "yes", "no")
+    X.loc[::9, "age"] = None
+    X.loc[::50, "town"] = None
+    return X, bought
+
+
+def with_seconds(X):
+    return X.assign(took=X.took.dt.total_seconds())
+
+
+def encode(model):
+    columns = make_column_transformer(
+        (OneHotEncoder(handle_unknown="ignore"), ["town", "kind"]),
+        (SimpleImputer(), make_column_selector(dtype_include="number")),
+    )
+    return make_pipeline(columns, model)
+
+
+def test_a_column_transformer_stands_before_it():
+    X, y = shop()
+    model = encode(OnlineClassifier(random_state=0)).fit(with_seconds(X[:900]), y[:900])
+    later = with_seconds(X[900:]).assign(town=lambda X: X.town.where(X.age < 60.0, "Nice"))
+    assert model.score(later, y[900:]) > 0.8
+    assert (
+        cross_val_score(encode(OnlineClassifier(random_state=0)), with_seconds(X), y).mean() > 0.8
+    )
+
+
+@pytest.mark.filterwarnings("ignore:Found unknown categories")  # of scikit-learn's encoder
+def test_skrub_stands_before_it():
+    skrub = pytest.importorskip("skrub")
+    X, y = shop()
+    model = skrub.tabular_pipeline(OnlineClassifier(random_state=0))
+    model.fit(X[:900], y[:900])
+    assert model.score(X[900:].assign(kind="new"), y[900:]) > 0.8
+    assert_array_equal(model.predict(X), model.predict(X.copy()))
+    regression = skrub.tabular_pipeline(OnlineRegressor(random_state=0))
+    target = (y == "yes") + X.took.dt.total_seconds() / 600.0
+    assert regression.fit(X[:900], target[:900]).score(X[900:], target[900:]) > 0.5
+
+
+@pytest.mark.parametrize("estimator", [OnlineClassifier, OnlineRegressor])
+def test_an_error_names_every_column_that_is_in_the_way(estimator):
+    X, y = shop(200)
+    target = y if estimator is OnlineClassifier else np.arange(200.0)
+    with pytest.raises(ValueError) as caught:
+        estimator().fit(X, target)
+    message = str(caught.value)
+    for name in X:
+        assert f"column {name!r} of X h" in message
+    for cure in ("column.dt.total_seconds()", "skrub.tabular_pipeline", "ColumnTransformer"):
+        assert cure in message
+    with pytest.raises(ValueError, match=r"nan at row 0, column 0 \('age'\).*skrub"):
+        estimator().fit(with_seconds(X)[["age", "took"]], target)
+    encode(estimator()).fit(with_seconds(X), target)
