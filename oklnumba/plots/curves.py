@@ -90,7 +90,8 @@ def loss_curves(
             at = _recorded(run, first)
             sums = 100.0 * run.mistake_sums if mistakes else run.loss_sums  # type: ignore[operator]
             of_rounds = sums.reshape(len(sums), -1).mean(axis=1)  # over several outputs
-            averages = of_rounds[np.searchsorted(run.recorded, at)] / at
+            places = np.searchsorted(run.recorded, at)
+            averages = of_rounds[places] / np.maximum(run.labelled[places], 1)
             axes.plot(at, averages, **_look(label, number, styles))
     kinds = " / ".join(sorted({run.loss for run in runs.values()}))
     _finish(axes, "mistakes so far (%)" if mistakes else f"average {kinds} loss", legend)
@@ -159,7 +160,8 @@ def certificate(
     ['regret', 'bound']
     """
     if run.certificate is None:
-        raise ValueError(f"a run of {run.learner} has no certificate: only AWV and ridge runs do")
+        why = f"its labels are late, {run.late}" if run.late else "only AWV and ridge runs do"
+        raise ValueError(f"a run of {run.learner} has no certificate: {why}")
     name = f"{label}: " if label else ""
     keywords: dict[str, Any] = {"color": COLOURS[0], "linewidth": 1.3} | dict(style or {})
     keywords.pop("linestyle", None)

@@ -37,14 +37,18 @@ class Outside(Learner):
         predict, learn, _ = self._choose_calls()
         trace.sizes.fill(0)
         for t, label in enumerate(y.tolist()):
-            x = X[t].copy()  # the model may keep it
-            forecast = predict(x)
+            trace.predictions[t] = self._forecast(X[t : t + 1], predict)[0]
+            learn(X[t].copy(), label)
+            self._played += 1
+
+    def _forecast(self, X: np.ndarray, predict: Callable | None = None) -> np.ndarray:
+        predict, forecasts = predict or self._choose_calls()[0], np.empty(len(X))
+        for t, x in enumerate(X):
+            forecast = predict(x.copy())  # the model may keep it
             if forecast is None or isinstance(forecast, bool | np.bool_):
                 forecast = 0.0 if forecast is None else 2.0 * forecast - 1.0
-            require_number(f"the forecast in round {self._played + 1}", forecast)
-            trace.predictions[t] = forecast
-            learn(x, label)
-            self._played += 1
+            forecasts[t] = require_number(f"the forecast in round {self._played + 1}", forecast)
+        return forecasts
 
     def _choose_calls(self) -> tuple[Callable, Callable, bool]:
         """Return what forecasts x, what learns x and its label, and if labels are -1 and +1."""

@@ -20,6 +20,7 @@ from oklnumba.core.params import to_spec
 from oklnumba.core.state import select_prefix
 from oklnumba.learners.base.learner import Learner, Trace
 from oklnumba.learners.self_tuning.learner import RESTARTS
+from oklnumba.protocol.late import LateLabels
 
 SAVE_SECONDS = 60.0  # between two checkpoints where ``every`` is not given
 READINGS = 1024  # of the clock that a run keeps at least, where it does not keep every round
@@ -53,6 +54,7 @@ class Recorder:
     record: str | int = "all"
     path: Path | None = None
     every: int | None = None
+    late: LateLabels | None = None  # plays in the learner's place
     columns: dict[str, np.ndarray] = field(default_factory=dict)  # with room for more rows
     kept: int = 0  # rows in use
     expected: int = 0  # rounds in all, where that is known
@@ -72,7 +74,7 @@ class Recorder:
 
     def add(self, y: np.ndarray, trace: Trace, seconds: float) -> None:
         """Keep what is wanted of some rounds, which took the learner so many seconds."""
-        part = self.learner._record(y, trace, self.loss)
+        part = (self.late or self.learner)._record(y, trace, self.loss)
         if self.counted and "mistakes" not in part:
             self.counted = False
             for name in MISTAKES:
@@ -93,7 +95,10 @@ class Recorder:
     def _add_some(self, part: Rows, rounds: np.ndarray) -> None:
         """Keep the rounds that ``record`` says, the last one, and the sums up to them."""
         part["recorded"] = rounds
-        part["loss_sums"] = add_up(self.sums[0], part["losses"])
+        losses = part["losses"]
+        if self.late:  # NaN where there was no label
+            losses = np.where(np.isnan(losses), 0.0, losses)
+        part["loss_sums"] = add_up(self.sums[0], losses)
         if self.counted:
             part["mistake_sums"] = add_up(self.sums[1], part["mistakes"])
         self.sums = part["loss_sums"][-1], part["mistake_sums"][-1] if self.counted else 0
@@ -148,6 +153,7 @@ class Recorder:
             "outputs": self.learner._output_names,
             "record": self.record,
             "rounds": self.rounds,
+            "late": getattr(self.late, "words", ""),
             "first_loss": self.first_loss,
         }
 
@@ -161,10 +167,13 @@ class Recorder:
 
     def save(self, finished: bool = False) -> None:
         """Write a checkpoint."""
+        if self.saved:
+            self.adopt()
         rows = self.arrays(final=finished) | {f"tail_{name}": a for name, a in self.tail.items()}
         with self.learner._lock:
             meta, state = self.learner._contents()
             run_rows = {f"run_{name}": a for name, a in rows.items()}
+            run_rows |= self.late.contents() if self.late else {}
             write_npz(self.path, meta | {"run": self.meta(finished)}, state | run_rows)
         self.saved_at, self.saved_rounds = time.monotonic(), self.rounds
 
@@ -180,6 +189,8 @@ class Recorder:
         self._refuse_other_run(meta, state)
         self.saved = meta, state
         with refuse_damage(self.path):
+            if self.late:
+                self.late.restore(meta["run"]["rounds"], state)
             self._continue(meta["run"], rows)
 
     def _continue(self, run: dict[str, Any], rows: Rows) -> None:
@@ -213,11 +224,14 @@ class Recorder:
                 f"the checkpoint {self.path} is of {run['learner']} with {run['loss']} loss, not "
                 f"of {self.learner!r} with {self.loss.name} loss; name another file or delete it"
             )
-        if run["record"] != self.record:
-            raise ValueError(
-                f"the checkpoint {self.path} is of a run with record={run['record']!r}, not "
-                f"{self.record!r}; pass that one, name another file or delete it"
-            )
+        late = getattr(self.late, "words", "") or "delay=0"
+        both = (f"record={run['record']!r}", f"record={self.record!r}"), (run.get("late"), late)
+        for theirs, own in both:
+            if (theirs or "delay=0") != own:
+                raise ValueError(
+                    f"the checkpoint {self.path} is of a run with {theirs or 'delay=0'}, not "
+                    f"{own}; pass that one, name another file or delete it"
+                )
         if self.learner.rounds:
             raise ValueError(
                 f"the learner has played {self.learner.rounds} rounds; resume {self.path} with a "

@@ -20,6 +20,7 @@ from oklnumba.core.display import Bar
 from oklnumba.core.guard import Presses, catch_ctrl_c
 from oklnumba.core.inputs import count_block_rows
 from oklnumba.learners.base.learner import FIRST_ROWS, Learner
+from oklnumba.protocol.late import LateLabels
 from oklnumba.protocol.outside import Outside, adapt
 from oklnumba.protocol.recording import Recorder
 from oklnumba.protocol.runs import Run
@@ -39,7 +40,7 @@ def _pieces(
     X: Any, y: Any, chunked: bool, recorder: Recorder, presses: Presses
 ) -> Iterator[tuple[Any, np.ndarray]]:
     """Yield checked (X, y) pieces until Ctrl-C; an array is checked whole, before it is played."""
-    as_labels, signs = recorder.learner._as_labels, recorder.loss.classes
+    as_labels, signs = (recorder.late or recorder.learner)._as_labels, recorder.loss.classes
     width = recorder.saved[0]["width"] if recorder.saved else recorder.learner._width
     if not chunked:
         X = inputs.as_rows(X, width)
@@ -97,6 +98,9 @@ def run(
     *,
     record: str | int = "all",
     resume: bool = False,
+    delay: int = 0,
+    batch: int = 1,
+    labels: str = "required",
 ) -> Run:
     """Play the online protocol: at each round forecast, then see the label, then update.
 
@@ -137,6 +141,16 @@ def run(
     resume : bool
         With a checkpoint: the data starts where the checkpoint ends, for a stream that cannot be
         replayed; ``Run.load(checkpoint).rounds`` says where that is.
+    delay : int >= 0
+        The label of a round is known ``delay`` rounds later: the forecast of round t is made by the
+        learner that has learned the labels of rounds 1, ..., t - 1 - delay. Rounds are single ones.
+    batch : int >= 1
+        Rows are forecast in batches of this many, counted from the first of the run, and their
+        labels come after each; fast. With a delay too, batch m is forecast with the labels of
+        rounds 1, ..., (m - 1) batch - delay. When the data ends the learner learns the rest.
+    labels : {"required", "optional"}
+        "optional": rows whose label is None or NaN are forecast, but not learned, and their loss,
+        NaN, counts in no mean.
 
     Raises
     ------
@@ -163,6 +177,9 @@ def run(
     raises KeyboardInterrupt at once; the learner may be in mid-round then, and asks for ``reset``
     or the last checkpoint. With a checkpoint SIGTERM acts as Ctrl-C does.
 
+    The theorems are about labels that come at once. A run with late or optional labels has no
+    certificate; its regret (``Run.regret``) may exceed any bound of ``theory``.
+
     Examples
     --------
     >>> data = okl.datasets.load("magic04", permute=0)
@@ -174,32 +191,32 @@ def run(
     learner = _check_arguments(learner, X, progress, time_limit, checkpoint, every, record, resume)
     path = None if checkpoint is None else Path(checkpoint)
     recorder = Recorder(learner, learner._recorded(loss), record, path, every)
+    if (delay, batch, labels) != (0, 1, "required"):
+        recorder.late = LateLabels(learner, delay, batch, labels)
     if checkpoint is not None:
         recorder.resume()
-    skip = 0 if resume else recorder.rounds  # rounds of the checkpoint, which are passed again
     chunked = y is None and not hasattr(X, "shape") and _is_chunked(X)
-    finished, data = True, None
+    finished, data, skip = True, None, 0 if resume else recorder.rounds  # of data passed again
     with (
         catch_ctrl_c(terminate=checkpoint is not None) as presses,
         Bar(disable=not progress, unit=" rounds", initial=recorder.rounds, unit_scale=True) as bar,
         closing(_pieces(X, y, chunked, recorder, presses)) as pieces,
     ):
         bar.total = _count_rounds(X, recorder.rounds - skip) if progress and chunked else None
-        for part, labels in pieces:
+        for part, own in pieces:
             if not chunked:
-                bar.total = recorder.expected = len(labels) + recorder.rounds - skip
-                data = (part, labels) if bar.total == len(labels) else None
-            if skip >= len(labels):
-                skip -= len(labels)
+                bar.total = recorder.expected = len(own) + recorder.rounds - skip
+                data = (part, own) if bar.total == len(own) else None
+            if skip >= len(own):
+                skip -= len(own)
                 continue
-            part, labels = part[skip:], labels[skip:]
-            skip = 0
+            part, own, skip = part[skip:], own[skip:], 0
             if recorder.saved:
                 recorder.adopt()
-            if not learner.rounds:
-                _warn_of_blocks(labels)
-            learner._advise(part, labels)
-            finished = _play_piece(recorder, part, labels, time_limit, bar, presses)
+            if not (learner.rounds or recorder.rounds):
+                _warn_of_blocks(own)
+                learner._advise(part, own)
+            finished = _play_piece(recorder, part, own, time_limit, bar, presses)
             if not finished:
                 break
         recorder.interrupted = presses.count > 0
@@ -207,9 +224,9 @@ def run(
         if skip and finished:
             raise _short_data(recorder, recorder.rounds - skip)
         if checkpoint is not None:
-            if recorder.saved:
-                recorder.adopt()
             recorder.save(finished)
+        if recorder.late and finished and recorder.rounds:
+            recorder.late.learn_until(recorder.rounds)
     return Run(recorder.arrays(), recorder.meta(finished), data)
 
 
@@ -306,7 +323,7 @@ def _play_piece(
             return False
         part, labels = X[start : start + rows], y[start : start + rows]
         begin = time.perf_counter()
-        trace = recorder.learner._play_rows(part, labels, len(y) - start)
+        trace = (recorder.late or recorder.learner)._play_rows(part, labels, len(y) - start)
         recorder.add(labels, trace, time.perf_counter() - begin)
         bar.update(rows)
         start += rows

@@ -110,8 +110,10 @@ class Run:
         Whether the data was played to its end, and whether Ctrl-C (or SIGTERM) ended the run.
     loss, learner : str
         Name of the loss, and the learner's repr.
+    late : str
+        How labels came, such as "delay=10"; "" if each came right after its forecast.
     certificate : Certificate or None
-        For AWV and ridge learners.
+        For AWV and ridge learners whose labels were not late: no theorem here covers late ones.
 
     Remarks
     -------
@@ -133,6 +135,7 @@ class Run:
         self.interrupted = bool(meta["interrupted"])
         self.loss = meta["loss"]
         self.learner = meta["learner"]
+        self.late = meta.get("late", "")
         self.certificate = None
         if "comparator" in arrays:
             loss, comparator, bound = (arrays[name] for name in ("loss", "comparator", "bound"))
@@ -164,7 +167,12 @@ class Run:
 
     def _sums(self, name: str) -> np.ndarray:
         sums = self._arrays.get(SUMS[name])
-        return np.cumsum(getattr(self, name), axis=0) if sums is None else sums
+        return np.nancumsum(getattr(self, name), axis=0) if sums is None else sums
+
+    @property
+    def labelled(self) -> np.ndarray:
+        """Rounds with a label up to each of those recorded, shape (n,): what means are over."""
+        return self._arrays.get("labelled", self.recorded)
 
     @property
     def mean_loss(self) -> float:
@@ -181,7 +189,9 @@ class Run:
             return float("nan")
         sums = self._arrays.get("loss_sums")
         if sums is None:
-            return float(self.losses[SETTLED:].mean())
+            return float(np.nanmean(self.losses[SETTLED:]))
+        if self.labelled[-1] < self.rounds:  # it is not known which rows had a label
+            return float("nan")
         return float((sums[-1].mean() - self._meta["first_loss"]) / (self.rounds - SETTLED))
 
     @property
@@ -190,11 +200,10 @@ class Run:
         return None if self.mistakes is None else self._mean("mistakes")
 
     def _mean(self, name: str) -> float:
-        if not self.rounds:
+        if not self.rounds or not self.labelled[-1]:
             return float("nan")
-        sums = self._arrays.get(SUMS[name])
-        if sums is not None:
-            return float(sums[-1].mean() / self.rounds)
+        if SUMS[name] in self._arrays or "labelled" in self._arrays:
+            return float(getattr(self, SUMS[name])[-1].mean() / self.labelled[-1])
         return float(getattr(self, name).mean())
 
     def _require_all(self, what: str) -> None:
@@ -290,7 +299,8 @@ class Run:
     def _means(self, name: str) -> np.ndarray:
         """Return the means over all rounds up to each of those recorded, and all outputs."""
         sums = self._sums(name)
-        return sums.mean(axis=tuple(range(1, sums.ndim))) / self.recorded
+        counts = np.where(self.labelled, self.labelled, np.nan)  # none before the first label
+        return sums.mean(axis=tuple(range(1, sums.ndim))) / counts
 
     def _columns(self, name: str, values: np.ndarray) -> dict[str, np.ndarray]:
         """Return the values by name, one for each output where they have a column for each."""
@@ -327,9 +337,10 @@ class Run:
         return f"Run({self.learner}: {self.rounds} rounds{end}, {what}{size}, {self.seconds:.3g} s)"
 
     def _end(self) -> str:
+        late = f", {self.late} (no certificate)" if self.late else ""
         if self.interrupted:
-            return ", interrupted"
-        return "" if self.finished else ", stopped by its time limit"
+            return f"{late}, interrupted"
+        return late if self.finished else f"{late}, stopped by its time limit"
 
     def _repr_html_(self) -> str:
         end = self._end()

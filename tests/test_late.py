@@ -1,0 +1,435 @@
+"""Labels that come late, in batches, or not for every row: okl.run(..., delay, batch, labels)."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import oklnumba as okl
+from tests import battery
+from tests.battery import LEARNERS, assert_same_run, contents, far_from_the_origin, make
+
+N = 160
+every_learner = pytest.mark.parametrize(
+    "cls", [cls for cls in LEARNERS if cls is not okl.Intervals], ids=lambda cls: cls.__name__
+)
+SETTINGS = [(1, 1), (7, 1), (0, 5), (3, 4), (0, 64), (N + 5, 1), (0, N + 5)]  # delay, batch
+LATE = [(3, 1), (0, 5), (2, 4)]
+every_setting = pytest.mark.parametrize(("delay", "batch"), SETTINGS)
+every_late = pytest.mark.parametrize(("delay", "batch"), LATE)
+
+
+# They forecast rows together by BLAS, whose last digits depend on how many rows there are.
+BLAS = okl.KernelAWV, okl.KernelRidge, okl.Experts
+
+
+def assert_forecasts(cls, found, expected, exact=True):
+    """Forecasts are the same to the bit, where rows are not played by BLAS."""
+    if exact and not issubclass(cls, BLAS):
+        assert_array_equal(found, expected)
+    assert_allclose(found, expected, rtol=1e-9, atol=1e-11)
+
+
+def stream(learner, n=N):
+    return battery.stream(learner, n)
+
+
+def textbook(learner, X, y, delay, batch):
+    """Return forecasts and sizes by the definition.
+
+    Round t is forecast by the learner that has learned the labels of rounds 1, ..., m - delay, m
+    the last multiple of ``batch`` below t. In the end all labels come.
+    """
+    forecasts, sizes, learned = [], [], 0
+
+    def learn(last):
+        nonlocal learned
+        rows = [s for s in range(learned, last) if y[s] == y[s]]
+        if rows:
+            learner.partial_fit(X[rows], y[rows])
+        learned = max(learned, last)
+
+    for t in range(1, len(X) + 1):
+        forecasts.append(learner.predict(X[t - 1 : t])[0])
+        if t % batch == 0:
+            learn(t - delay)
+        sizes.append(learner.size)
+    learn(len(X))
+    return np.array(forecasts), sizes
+
+
+@every_learner
+def test_forecasts_are_those_of_the_definition(cls):
+    X, y = stream(make(cls))
+    for delay, batch in LATE:
+        learner, other = make(cls), make(cls)
+        run = okl.run(learner, X, y, delay=delay, batch=batch)
+        expected, sizes = textbook(other, X, y, delay, batch)
+        assert_forecasts(cls, run.predictions, expected)
+        assert contents(learner) == contents(other) and learner.rounds == len(y)
+        begun = np.flatnonzero(sizes)[0]  # before the first label ``size`` may be 0
+        assert run.sizes[begun:].tolist() == sizes[begun:]
+        assert run.certificate is None and f"delay={delay}" * (delay > 0) in repr(run)
+
+
+STREAMS = {
+    "ordered": lambda X, y: (X[np.argsort(X[:, 0])], y[np.argsort(X[:, 0])]),
+    "repeated": lambda X, y: (X[np.arange(len(X)) % 3], y),
+    "clustered": lambda X, y: (X[np.arange(len(X)) // 60] + 1e-9 * X, y),
+    "wild": lambda X, y: (X * 10.0 ** (np.arange(len(X))[:, None] % 7 - 3), y),
+}
+
+
+@far_from_the_origin
+@every_setting
+@pytest.mark.parametrize("kind", STREAMS)
+def test_ordered_repeated_clustered_and_wild_streams(kind, delay, batch):
+    for learner in (okl.SelfTuning(budget=20), okl.PKAWV(okl.TaylorFeatures(2)), okl.FOGD()):
+        X, y = STREAMS[kind](*stream(learner))
+        run = okl.run(learner, X, y, delay=delay, batch=batch)
+        expected, _ = textbook(okl.core.params.clone(learner).reset(), X, y, delay, batch)
+        assert_array_equal(run.predictions, expected)
+
+
+@every_learner
+def test_a_forecast_knows_no_label_before_its_time(cls):
+    X, y = stream(make(cls))
+    t, delay = N // 2, 6
+    changed = y.copy()
+    changed[t:] = -y[t:]
+    runs = [okl.run(make(cls), X, labels, delay=delay).predictions for labels in (y, changed)]
+    assert_array_equal(*[p[: t + delay + 1] for p in runs])
+    batched = [okl.run(make(cls), X, labels, batch=10).predictions for labels in (y, changed)]
+    end = (t // 10 + 1) * 10
+    assert_array_equal(*[p[:end] for p in batched])
+    if cls is okl.PKAWV:  # and then it does know it
+        assert runs[0][t + delay + 1] != runs[1][t + delay + 1]
+        assert batched[0][end] != batched[1][end]
+
+
+@every_learner
+def test_no_delay_and_batches_of_one_are_the_ordinary_protocol(cls):
+    X, y = stream(make(cls))
+    learner, other = make(cls), make(cls)
+    whole, state = okl.run(other, X, y), contents(other)
+    assert_same_run(okl.run(learner, X, y, delay=0, batch=1), whole)
+    assert contents(learner) == state
+    optional = okl.run(make(cls), X, y, labels="optional")  # all are there
+    assert_array_equal(optional.predictions, whole.predictions)
+    assert_array_equal(optional.losses, whole.losses)
+    assert_array_equal(optional.sizes, whole.sizes)
+
+
+@pytest.mark.parametrize("delay", [0, 1, 5])
+def test_river_counts_one_more(delay):
+    """There the label of round t comes before round t + delay: 1 is the ordinary protocol."""
+    simulate_qa = pytest.importorskip("river.stream").simulate_qa
+    X, y = stream(make(okl.PKAWV))
+    model = okl.interop.to_river(make(okl.PKAWV), task="regression")
+    rows = [dict(enumerate(row)) for row in X.tolist()]
+    forecasts = {}
+    for t, x, label, *_ in simulate_qa(zip(rows, y.tolist(), strict=True), None, delay + 1):
+        if label is None:
+            forecasts[t] = model.predict_one(x)
+        else:
+            model.learn_one(x, label)
+    run = okl.run(make(okl.PKAWV), X, y, delay=delay)
+    assert_allclose(run.predictions, [forecasts[t] for t in range(N)], rtol=1e-9, atol=1e-12)
+
+
+# ---- rows without a label ----
+
+
+def with_gaps(y, seed=0):
+    """Return labels as floats with NaN in a third of the rows, the first and a stretch too."""
+    there = np.random.default_rng(seed).random(len(y)) < 0.66
+    there[[0, 1, *range(20, 35)]] = False
+    return np.where(there, y, np.nan)
+
+
+@pytest.mark.parametrize(("delay", "batch"), [(0, 1), *LATE])
+@every_learner
+def test_rows_without_a_label_are_forecast_and_skipped(cls, delay, batch):
+    X, y = stream(make(cls))
+    y = with_gaps(y)
+    there = y == y
+    learner, other = make(cls), make(cls)
+    run = okl.run(learner, X, y, delay=delay, batch=batch, labels="optional")
+    expected, _ = textbook(other, X, y, delay, batch)
+    # Labels at once are learned in one go: rounds together, not single ones.
+    assert_forecasts(cls, run.predictions, expected, exact=(delay, batch) != (0, 1))
+    assert learner.rounds == there.sum() and run.rounds == len(y)
+    assert_array_equal(np.isnan(run.losses), ~there)
+    assert_array_equal(run.labelled, np.cumsum(there))
+    assert run.mean_loss == pytest.approx(np.nanmean(run.losses), rel=1e-12)
+    if run.mistakes is not None:
+        wrong = (y * run.predictions <= 0)[there]
+        assert run.mistake_rate == pytest.approx(wrong.mean(), rel=1e-12)
+        assert not run.mistakes[~there].any()
+
+
+@pytest.mark.parametrize("record", [1, 7, "none"])
+def test_what_is_kept_of_rows_without_a_label(record, tmp_path):
+    X, y = stream(okl.PKAWV(okl.TaylorFeatures(2)))
+    y = with_gaps(np.sign(y))
+    given = {"batch": 4, "labels": "optional"}
+    whole = okl.run(make(okl.PKAWV), X, y, **given)
+    run = okl.run(make(okl.PKAWV), X, y, record=record, **given)
+    run.save(tmp_path / "run.npz")
+    for one in (run, okl.Run.load(tmp_path / "run.npz")):
+        at = one.recorded - 1
+        assert_array_equal(one.labelled, whole.labelled[at])
+        assert_array_equal(one.loss_sums, whole.loss_sums[at])
+        assert (one.mean_loss, one.mistake_rate) == (whole.mean_loss, whole.mistake_rate)
+        assert one.late == "batch=4, labels='optional'" and one.late in repr(one)
+        frame = one.to_frame()
+        rates = whole.mistake_sums / np.where(whole.labelled, whole.labelled, np.nan)
+        assert_allclose(frame["mistake_rate"], rates[at], rtol=1e-13)
+        assert "batch=4" in one._repr_html_() and "bound" not in one._repr_html_()
+    line = whole.plot().axes[0].lines[0]
+    assert line.get_ydata()[-1] == pytest.approx(100 * whole.mistake_rate)
+
+
+def test_labels_of_any_kind_may_be_missing():
+    X, y = stream(okl.PKAWV(okl.TaylorFeatures(2)), 60)
+    pandas = pytest.importorskip("pandas")
+    gaps = with_gaps(np.sign(y))
+    whole = okl.run(make(okl.PKAWV), X, gaps, labels="optional")
+    texts = [None if v != v else v for v in gaps.tolist()]
+    mixed = pandas.Series(texts, dtype=object).where(gaps == gaps, pandas.NA)
+    for labels in (texts, pandas.Series(gaps), pandas.Series(gaps).astype("Int64"), mixed):
+        run = okl.run(make(okl.PKAWV), X, labels, labels="optional")
+        assert_array_equal(run.predictions, whole.predictions)
+
+
+# ---- classes and several outputs ----
+
+
+@pytest.mark.parametrize("scorer", [okl.PKAWV(okl.TaylorFeatures(2)), okl.FOGD(n_frequencies=9)])
+@pytest.mark.parametrize(("delay", "batch"), [(0, 1), *LATE])
+def test_classes(scorer, delay, batch):
+    X, _ = stream(scorer)
+    y = np.where(X[:, 0] > 0, "yes", np.where(X[:, 1] > 0, "no", "so")).astype(object)
+    y[[0, 3, 4, 5, 40]] = None
+    learner = okl.OneVsRest(scorer, ["yes", "no", "so"])
+    run = okl.run(learner, X, y, delay=delay, batch=batch, labels="optional")
+    there = np.array([one is not None for one in y])
+    for k, name in enumerate(learner.classes):
+        signs = np.where(there, np.where(y == name, 1.0, -1.0), np.nan)
+        expected, _ = textbook(okl.core.params.clone(scorer), X, signs, delay, batch)
+        assert_allclose(run.scores[:, k], expected, rtol=1e-9, atol=1e-12)
+    assert_array_equal(run.predictions, np.array(learner.classes)[run.scores.argmax(axis=1)])
+    wrong = (run.predictions != y)[there]
+    assert run.mistake_rate == pytest.approx(wrong.mean()) and run.certificate is None
+
+
+@every_late
+@pytest.mark.parametrize("inner", [okl.PKAWV(okl.TaylorFeatures(2)), okl.FOGD(loss="squared")])
+def test_several_outputs(inner, delay, batch):
+    X, y = stream(inner)
+    Y = np.column_stack([y, -y, y**2])
+    Y[[0, 7, 8]] = np.nan
+    for columns in (Y, Y[:, :1]):
+        learner = okl.MultiOutput(okl.core.params.clone(inner))
+        run = okl.run(learner, X, columns, delay=delay, batch=batch, labels="optional")
+        for k in range(columns.shape[1]):
+            expected, _ = textbook(okl.core.params.clone(inner), X, columns[:, k], delay, batch)
+            assert_array_equal(run.predictions[:, k], expected)
+        assert run.mean_loss == pytest.approx(np.nanmean(run.losses), rel=1e-12)
+
+
+# ---- cuts of the stream, checkpoints, clocks ----
+
+
+@every_late
+@pytest.mark.parametrize("cls", [okl.PKAWV, okl.SelfTuning, okl.KernelAWV, okl.BOGD])
+def test_any_cut_of_the_stream_gives_the_same_run(cls, delay, batch):
+    X, y = stream(make(cls))
+    y = with_gaps(y)
+    given = {"delay": delay, "batch": batch, "labels": "optional"}
+    whole = okl.run(make(cls), X, y, **given)
+    for cut in (1, 7, 64):
+        pairs = [(X[i : i + cut], y[i : i + cut]) for i in range(0, N, cut)]
+        run = okl.run(make(cls), pairs, **given)
+        assert_forecasts(cls, run.predictions, whole.predictions)
+        assert_array_equal(run.labelled, whole.labelled)
+
+
+class Stopped(Exception):
+    """Ends a stream as a crash would."""
+
+
+@pytest.mark.parametrize("record", ["all", 5])
+@pytest.mark.parametrize(("delay", "batch"), [(0, 1), *LATE, (0, 50)])
+@pytest.mark.parametrize("cls", [okl.PKAWV, okl.SelfTuning])
+def test_a_checkpoint_has_the_rows_that_wait(cls, delay, batch, record, tmp_path):
+    X, y = stream(make(cls))
+    y = with_gaps(y)
+    given = {"delay": delay, "batch": batch, "labels": "optional", "record": record}
+    path, learner = tmp_path / "run.npz", make(cls)
+    whole = okl.run(learner, X, y, every=11, **given)
+
+    def crashing():
+        yield X[:60], y[:60]
+        raise Stopped
+
+    with pytest.raises(Stopped):
+        okl.run(make(cls), crashing(), checkpoint=path, every=11, **given)
+    done = okl.Run.load(path).rounds
+    assert 0 < done < 61 and done % 11 == 0
+    for rest in ((X, y, False), (X[done:], y[done:], True)):
+        copy, again = tmp_path / "copy.npz", make(cls)
+        copy.write_bytes(path.read_bytes())
+        run = okl.run(again, rest[0], rest[1], checkpoint=copy, every=11, resume=rest[2], **given)
+        assert_array_equal(run.predictions, whole.predictions)
+        assert (run.mean_loss, run.rounds) == (whole.mean_loss, N)
+        assert contents(again) == contents(learner)
+    finished = make(cls)
+    okl.run(finished, X, y, checkpoint=copy, every=11, **given)  # nothing is left to play
+    assert contents(finished) == contents(learner)
+
+
+def test_a_run_that_was_finished_goes_on_with_more_data(tmp_path):
+    X, y = stream(make(okl.PKAWV))
+    whole = okl.run(make(okl.PKAWV), X, y, delay=5)
+    path = tmp_path / "run.npz"
+    okl.run(make(okl.PKAWV), X[:50], y[:50], delay=5, checkpoint=path)
+    run = okl.run(make(okl.PKAWV), X, y, delay=5, checkpoint=path)
+    assert_array_equal(run.predictions, whole.predictions)
+
+
+def test_a_time_limit_leaves_late_labels_out(monkeypatch):
+    X, y = stream(make(okl.PKAWV), 500)
+    learner = make(okl.PKAWV)
+    run = okl.run(learner, X, y, delay=5, time_limit=1e-9)
+    assert not run.finished and 0 < run.rounds < 500
+    assert learner.rounds == run.rounds - 5
+
+
+# ---- what is said ----
+
+
+def test_no_certificate_and_what_says_so():
+    X, y = stream(make(okl.PKAWV))
+    assert okl.run(make(okl.PKAWV), X, y).late == ""
+    run = okl.run(make(okl.PKAWV), X, y, delay=2, batch=3)
+    assert run.certificate is None and "delay=2, batch=3 (no certificate)" in repr(run)
+    with pytest.raises(ValueError, match="no certificate: its labels are late, delay=2, batch=3"):
+        okl.plots.certificate(run, okl.plots.figure(columns=1)[1][0, 0])
+    expected = okl.theory.regret(run.predictions, okl.Gaussian(1.0), X, y, 1.0)
+    assert_array_equal(run.regret(okl.Gaussian(1.0), 1.0), expected)
+
+
+def test_labels_that_are_late_cost_more_than_the_bound_of_labels_at_once():
+    """What run.certificate would have said is wrong: labels turn as soon as they are known."""
+    X = np.ones((400, 1))
+    y = np.where(np.arange(400) // 20 % 2, 1.0, -1.0)
+    learner = okl.PKAWV(okl.TaylorFeatures(1), lam=0.01)
+    found = okl.run(okl.core.params.clone(learner), X, y).certificate
+    assert found.regret[-1] <= found.bound[-1]
+    late = okl.run(learner, X, y, delay=20)
+    assert late.losses.sum() - found.comparator[-1] > 2.0 * found.bound[-1]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"delay": -1}, "delay must be an integer >= 0, but is -1"),
+        ({"delay": 1.5}, "delay must be an integer >= 0, but is 1.5"),
+        ({"delay": None}, "delay must be an integer >= 0, but is None"),
+        ({"batch": 0}, "batch must be an integer >= 1, but is 0"),
+        ({"batch": 2.5}, "batch must be an integer >= 1, but is 2.5"),
+        ({"labels": "none"}, "labels must be 'required' or 'optional', but is 'none'"),
+        ({"labels": True}, "labels must be 'required' or 'optional', but is True"),
+    ],
+)
+def test_bad_arguments(given, message):
+    X, y = stream(make(okl.PKAWV))
+    learner = make(okl.PKAWV)
+    with pytest.raises(ValueError, match=message):
+        okl.run(learner, X, y, **given)
+    assert contents(learner) == contents(make(okl.PKAWV))
+
+
+def test_bad_labels_are_named_by_their_row():
+    X, y = stream(make(okl.POMDR))
+    gaps = with_gaps(y)
+    with pytest.raises(ValueError, match="y has nan at row 0"):
+        okl.run(make(okl.POMDR), X, gaps, delay=3)
+    gaps[50] = 3.0
+    with pytest.raises(ValueError, match="y has 3 at row 50, but this loss"):
+        okl.run(make(okl.POMDR), X, gaps, labels="optional")
+    with pytest.raises(
+        ValueError, match="chunk 1 of the stream, from row 40 on: y has 3 at row 50"
+    ):
+        okl.run(make(okl.POMDR), [(X[:40], gaps[:40]), (X[40:], gaps[40:])], labels="optional")
+    for y in (None, gaps[:-1], 1.0):
+        with pytest.raises(ValueError, match="labels are missing|y must have shape"):
+            okl.run(make(okl.POMDR), X, y, labels="optional")
+
+
+@pytest.mark.parametrize("cls", [okl.OnlineToBatch, okl.Intervals])
+def test_who_needs_each_label_at_once(cls):
+    X, y = stream(make(okl.PKAWV))
+    with pytest.raises(ValueError, match=f"{cls.__name__} needs each label at once; play the"):
+        okl.run(cls(make(okl.PKAWV)), X, y, delay=1)
+
+
+@every_late
+def test_learners_of_others_play_too(delay, batch):
+    class Mean:
+        total = count = 0
+
+        def predict_one(self, x):
+            return self.total / max(self.count, 1)
+
+        def learn_one(self, x, y):
+            self.total, self.count = self.total + y, self.count + 1
+
+    X, y = stream(make(okl.PKAWV))
+    y = with_gaps(y)
+    known = [max(0, t // batch * batch - delay) for t in range(N)]
+    expected = [np.nanmean(y[:m]) if (y[:m] == y[:m]).any() else 0.0 for m in known]
+    run = okl.run(Mean(), X, y, delay=delay, batch=batch, labels="optional")
+    assert_allclose(run.predictions, expected, rtol=1e-12, atol=1e-14)
+    sgd = pytest.importorskip("sklearn.linear_model").SGDRegressor(random_state=0)
+    assert np.isfinite(okl.run(sgd, X, y, delay=delay, labels="optional").mean_loss)
+
+
+def test_a_checkpoint_of_another_delay_is_refused(tmp_path):
+    X, y = stream(make(okl.PKAWV))
+    path = tmp_path / "run.npz"
+    okl.run(make(okl.PKAWV), X, y, delay=4, checkpoint=path)
+    with pytest.raises(ValueError, match=r"of a run with delay=4, not delay=0; pass that one"):
+        okl.run(make(okl.PKAWV), X, y, checkpoint=path)
+    with pytest.raises(ValueError, match=r"of a run with delay=4, not batch=4"):
+        okl.run(make(okl.PKAWV), X, y, batch=4, checkpoint=path)
+
+
+def test_the_tables_of_the_docs_are_measured():
+    root = Path(__file__).resolve().parent.parent
+    with open(root / "figures/production.csv", encoding="utf-8", newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["measure"] == "mistakes (%)"]
+    lines = (root / "docs/production.md").read_text(encoding="utf-8").splitlines()
+    cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines if line[:1] == "|"]
+    tables, stream, compared = {"delay 0": "delay", "batch 1": "batch"}, "", 0
+    for first, learner, *values in (row for row in cells if len(row) == 6):
+        if values[0] in tables:
+            key = tables[values[0]]
+            settings = [text.split()[-1] for text in values]
+        elif key and not first.startswith(("-", "`", "learner")):
+            stream = first or stream
+            for setting, value in zip(settings, values, strict=True):
+                late = {"delay": "0", "batch": "1"} | {key: setting, "learner": learner}
+                found = [
+                    row
+                    for row in rows
+                    if row["stream"].startswith(stream) and late.items() <= row.items()
+                ]
+                assert [f"{float(row['value']):.1f}" for row in found] == [value]
+                compared += 1
+    assert compared == 80
