@@ -72,6 +72,7 @@ def test_frame_of_a_run(cls):
     names = ["round", "prediction", "loss", "mean_loss"]
     names += ["mistake", "mistake_rate"] if run.mistakes is not None else []
     names += ["size"] + (["comparator", "regret", "bound"] if run.certificate else [])
+    names += ["low", "high"] if run.intervals is not None else []
     assert list(frame) == names and len(frame) == N
     assert_array_equal(frame["round"], np.arange(1, N + 1))
     assert_array_equal(frame["prediction"], run.predictions)
