@@ -546,7 +546,7 @@ def test_any_named_set_is_a_stream():
     X, y = (np.concatenate(part) for part in zip(*okl.stream("mushrooms", batch=999), strict=True))
     assert np.array_equal(X, data.X) and np.array_equal(y, data.y)
     assert repr(okl.stream("mushrooms")) == "Stream('mushrooms')"
-    with pytest.raises(ValueError, match="drop label"):
+    with pytest.raises(ValueError, match="leave out label"):
         okl.stream("mushrooms", label="y")
 
 
