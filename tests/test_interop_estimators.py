@@ -532,6 +532,7 @@ LATE = [SQUARED, None, okl.FOGD(loss="logistic"), okl.NOGD(okl.Gaussian(1.0))]
 @pytest.mark.parametrize("names", [["a", "b", "c", "d"], [3, 0, 1, 7], [0.0, 5.0, 1.0, 2.0]])
 @pytest.mark.parametrize("learner", LATE, ids=lambda one: type(one).__name__)
 def test_classes_come_late_as_in_river(learner, names):
+    pytest.importorskip("river")
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 3))
     y = np.array(names)[np.minimum(np.arange(200) // 40, rng.integers(0, 4, 200))]
