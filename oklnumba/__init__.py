@@ -161,7 +161,9 @@ def load(path: str | os.PathLike, classes: Sequence[type] = ()) -> Learner | Run
     meta, arrays = read_npz(path)
     if "spec" in meta:
         return restore_learner(path, meta, arrays, classes)
-    return Table.load(path) if "table" in meta else Run.load(path)
+    if "table" in meta:
+        return Table._from_file(path, meta)
+    return Run._from_file(path, meta, arrays)
 
 
 def plot(self: Run) -> Any:

@@ -8,6 +8,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import oklnumba as okl
+from tests.curved import one_by_one
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, (200, 3))
@@ -28,14 +29,6 @@ class Follower:
     def learn_one(self, x, y):
         self.calls.append(("learn", x, y))
         self.w = self.w + 0.3 * (y - self.w @ x) * x
-
-
-def by_hand(model, X, Y):
-    forecasts = []
-    for x, y in zip(X, Y, strict=True):
-        forecasts.append(model.predict_one(x))
-        model.learn_one(x, y)
-    return np.array(forecasts)
 
 
 class FourierSGD(okl.Learner):
@@ -70,7 +63,7 @@ def own():
 def test_a_run_of_an_object_is_the_loop_by_hand():
     model = Follower()
     run = okl.run(model, X, Y)
-    assert_array_equal(run.predictions, by_hand(Follower(), X, Y))
+    assert_array_equal(run.predictions, one_by_one(Follower(), X, Y))
     assert_array_equal(run.losses, (run.predictions - Y) ** 2)
     assert (run.rounds, run.learner, run.mistakes) == (200, "Follower()", None)
     names = [call[0] for call in model.calls]
@@ -122,7 +115,7 @@ def test_a_sweep_plays_copies():
     table = okl.sweep({"object": first, "function": made}, {"waves": (X, Y)}, permutations=2)
     assert first.calls == [] and list(table["error"]) == [""] * 4
     order = np.random.default_rng(0).permutation(len(X))
-    forecasts = by_hand(Follower(), X[order], Y[order])
+    forecasts = one_by_one(Follower(), X[order], Y[order])
     for name in ("object", "function"):
         row = table.select(learner=name).rows[0]
         assert row["mean_loss"] == pytest.approx(np.mean((forecasts - Y[order]) ** 2), rel=1e-12)
@@ -154,9 +147,9 @@ def test_models_of_river():
     scaler = pytest.importorskip("river.preprocessing").StandardScaler
     rows = [dict(enumerate(x)) for x in X.tolist()]
     run = okl.run(river.LinearRegression(), X, Y)
-    assert_array_equal(run.predictions, by_hand(river.LinearRegression(), rows, Y))
+    assert_array_equal(run.predictions, one_by_one(river.LinearRegression(), rows, Y))
     twin = scaler() | river.LogisticRegression()
-    forecasts = by_hand(twin, rows, (SIGNS > 0).tolist())
+    forecasts = one_by_one(twin, rows, (SIGNS > 0).tolist())
     run = okl.run(scaler() | river.LogisticRegression(), X, SIGNS)
     assert_array_equal(run.predictions, np.where(forecasts, 1.0, -1.0))
     assert run.mistakes[100:].mean() < 0.1
@@ -174,7 +167,7 @@ def test_a_class_of_the_user_forecasts_as_its_algorithm_says():
     assert_array_equal(run.predictions, expected)
     assert (learner.rounds, learner.size) == (200, 0) and own().size == 0
     one = own()
-    np.testing.assert_allclose(by_hand(one, X, Y), expected, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(one_by_one(one, X, Y), expected, rtol=1e-9, atol=1e-12)
     for copied in (copy.deepcopy(learner), pickle.loads(pickle.dumps(learner))):
         assert_array_equal(copied.predict(X), learner.predict(X))
     assert learner.reset().rounds == 0 and learner.predict_one(X[0]) == 0.0

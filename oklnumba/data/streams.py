@@ -334,7 +334,7 @@ def _as_arrays(batch: Any, names: list[str], row: int) -> list[np.ndarray]:
 
 
 def _as_texts(table: Any, names: Iterable[str]) -> np.ndarray:
-    """Return columns of texts, None where there is none, as objects, (n, columns)."""
+    """Return columns of texts, None for missing ones, as objects, (n, columns)."""
     return np.array([table.column(name).to_pylist() for name in names], dtype=object).T
 
 

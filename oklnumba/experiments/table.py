@@ -155,7 +155,11 @@ class Table:
     @classmethod
     def load(cls, path: str | os.PathLike) -> Table:
         """Return the table that ``save`` wrote; ValueError if the file is damaged or another."""
-        meta = read_npz(path)[0]
+        return cls._from_file(path, read_npz(path)[0])
+
+    @classmethod
+    def _from_file(cls, path: str | os.PathLike, meta: dict[str, Any]) -> Table:
+        """Return the table of a file with this JSON data."""
         if "table" not in meta:
             raise ValueError(f"{path} holds {name_contents(meta)}, not a table; okl.load reads it")
         table = meta["table"]

@@ -42,7 +42,7 @@ class LateLabels:
         self.X = self.y = None  # the rounds after those learned
 
     def _as_labels(self, y: Any, n: int, signs: bool = False) -> np.ndarray:
-        """Return checked labels; optional ones as floats, NaN where there is none."""
+        """Return checked labels; optional ones as floats, NaN for missing ones."""
         values = inputs.as_label_array(y)
         if not self.optional or values.shape[:1] != (n,):
             return self.learner._as_labels(y, n, signs)

@@ -6,7 +6,6 @@ the run keeps. Its size grows with the rounds that are kept; ``record=k`` keeps 
 
 from __future__ import annotations
 
-import os
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,15 +33,6 @@ def add_up(before: Any, values: np.ndarray) -> np.ndarray:
     """Return the sums after each row, added one by one: the same however rounds are cut."""
     first = np.broadcast_to(before, values.shape[1:])[None]
     return np.cumsum(np.concatenate([first, values]), axis=0)[1:]
-
-
-def read_run(path: str | os.PathLike) -> tuple[dict[str, Any], Rows, Rows]:
-    """Return the JSON data, the arrays of the learner, and those of the run.
-
-    ``path`` is a checkpoint, or a run that ``Run.save`` wrote.
-    """
-    meta, arrays = read_npz(path)
-    return meta, arrays, select_prefix("run_", arrays)
 
 
 @dataclass
@@ -183,7 +173,8 @@ class Recorder:
             raise ValueError(f"checkpoint {self.path}: its folder does not exist; make it first")
         if not self.path.exists():
             return
-        meta, state, rows = read_run(self.path)
+        meta, state = read_npz(self.path)
+        rows = select_prefix("run_", state)
         if "spec" not in meta or "run" not in meta:
             raise ValueError(f"{self.path} is no checkpoint of a run; name another file")
         self._refuse_other_run(meta, state)

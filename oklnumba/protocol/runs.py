@@ -11,9 +11,10 @@ from numpy.typing import ArrayLike
 
 from oklnumba import theory
 from oklnumba.core.display import pandas_for, table
-from oklnumba.core.files import name_contents, write_npz
+from oklnumba.core.files import name_contents, read_npz, write_npz
 from oklnumba.core.inputs import make_dense
-from oklnumba.protocol.recording import SETTLED, read_run
+from oklnumba.core.state import select_prefix
+from oklnumba.protocol.recording import SETTLED
 
 SUMS = {"losses": "loss_sums", "mistakes": "mistake_sums"}  # where not every round is recorded
 
@@ -317,9 +318,14 @@ class Run:
     @classmethod
     def load(cls, path: str | os.PathLike) -> Run:
         """Return a run that ``save`` or a checkpoint wrote."""
-        meta, _, arrays = read_run(path)
+        return cls._from_file(path, *read_npz(path))
+
+    @classmethod
+    def _from_file(cls, path: str | os.PathLike, meta: dict[str, Any], arrays: Any) -> Run:
+        """Return the run of a file with these contents."""
         if "run" not in meta:
             raise ValueError(f"{path} holds {name_contents(meta)}, not a run; okl.load reads it")
+        arrays = select_prefix("run_", arrays)
         tail = {name.removeprefix("tail_"): a for name, a in arrays.items() if name[:5] == "tail_"}
         arrays = {name: a for name, a in arrays.items() if name[:5] != "tail_"}
         for name, last in tail.items():  # a checkpoint of a run under way

@@ -421,7 +421,8 @@ class SelfTuning(Learner):
     def _play_block(self, X: np.ndarray, Y: np.ndarray, trace: Trace) -> None:
         """Play up to ROWS rounds; a restart or a span's end may come after the last one only."""
         n, stage, learned = len(X), self._stage, self._replace_outliers(Y)
-        own = Trace(*(a if a is trace.sizes else a.reshape(Y.shape) for a in trace[:6]))
+        kept = trace[: 2 + self._certified]  # without what a learner around this one keeps
+        own = Trace(*(a if a is trace.sizes else a.reshape(Y.shape) for a in kept))
         stage.play(stage.scales.transform(X), learned - stage.scales.offsets, True, own)
         # The loss is that of the labels that came, so the bound takes in what outliers cost.
         with np.errstate(over="ignore"):  # squares of labels beyond 1e154
