@@ -91,6 +91,14 @@ class Kernel(Params):
             kernel_diags(kernel, x, out[rows])
         return out
 
+    def _slopes(self, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
+        """Return the derivatives of k(X[i], Z[j]) in x.z; radial kernels: -(dk/dr) / r."""
+        raise NotImplementedError
+
+    def _gradients(self, X: np.ndarray, Z: np.ndarray, a: np.ndarray) -> np.ndarray:
+        """Return the gradients of f(x) = sum_j a_j k(x, Z[j]) at the rows of X, (n, d)."""
+        return (self._slopes(X, Z) * a) @ Z
+
     def advice(self, X: np.ndarray) -> str | None:
         """Return what to change if the kernel does not suit the first inputs X, else None."""
         X = as_rows(X)
@@ -113,6 +121,23 @@ class _Radial(Kernel):
         s = np.minimum(numbers[RATE] * (distances**2 if squared else distances), FAR)
         factor = {MATERN_3_2: 1.0 + s, MATERN_5_2: 1.0 + s + s * s / 3.0}.get(code, 1.0)
         return factor * np.exp(-s)
+
+    def _slopes(self, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
+        code, numbers = self._code()
+        rate = float(numbers[RATE])
+        if code == GAUSSIAN:
+            return 2.0 * rate * self(X, Z)
+        if code == MATERN_3_2:  # the slope of (1 + s) e^-s is that of a kernel less smooth
+            return rate**2 * Laplacian(1.0 / rate)(X, Z)
+        if code == MATERN_5_2:
+            return rate**2 / 3.0 * Matern(1.5, sigma=np.sqrt(3.0) / rate)(X, Z)
+        K = self(X, Z)  # e^-s has no gradient at s = 0: 0 there
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(K < 1.0, rate**2 * K / -np.log(K), 0.0)
+
+    def _gradients(self, X: np.ndarray, Z: np.ndarray, a: np.ndarray) -> np.ndarray:
+        W, middle = self._slopes(X, Z) * a, Z.mean(axis=0)  # near the origin no digits are lost
+        return W @ (Z - middle) - W.sum(axis=1)[:, None] * (X - middle)
 
     def advice(self, X: np.ndarray) -> str | None:
         """Return what to change if k is 0 or 1 between nearly all first inputs X, else None."""
@@ -236,6 +261,10 @@ class Polynomial(Kernel):
     def _code(self) -> tuple[int, np.ndarray]:
         return POLYNOMIAL, np.array([self.scale, self.coef0, self.degree], dtype=float)
 
+    def _slopes(self, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
+        inner = float(self.scale) * (X @ Z.T) + float(self.coef0)
+        return float(self.degree * self.scale) * inner ** (self.degree - 1)
+
 
 class Linear(Kernel):
     """Linear kernel x.z.
@@ -248,6 +277,9 @@ class Linear(Kernel):
 
     def _code(self) -> tuple[int, np.ndarray]:
         return LINEAR, np.zeros(3)
+
+    def _slopes(self, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
+        return np.ones((len(X), len(Z)))
 
 
 def check_kernel(name: str, kernel: Any) -> Kernel:
