@@ -6,7 +6,7 @@ import numpy as np
 import scipy
 
 from oklnumba.components.kernels import Kernel
-from oklnumba.core.cholesky import BLAS, solve_positive
+from oklnumba.core.cholesky import limit_blas, solve_positive
 
 ROWS = 1024  # rows whose kernel values are in memory at once
 SAMPLE = 512  # most inputs whose distances give the median
@@ -27,7 +27,7 @@ def measure_gradients(
     blocks = [slice(start, start + ROWS) for start in range(0, len(Z), ROWS)]
     A, b, total, y = np.zeros((m, m)), np.zeros(m), np.zeros(m), y - y.mean()
     squares = np.zeros(Z.shape[1])
-    with BLAS.limit(limits=1, user_api="blas"):  # the sums would depend on the number of threads
+    with limit_blas():  # the sums would depend on the number of threads
         for rows in blocks:
             F = kernel(Z[rows], atoms)
             A += F.T @ F
@@ -51,9 +51,9 @@ def measure_scales(
     atoms: int = 300,
     floor: float = 1e-3,
 ) -> np.ndarray:
-    """Return the scales of inputs, (d,), by one fit on inputs scaled by w: a pass of learned_metric.
+    """Return the scales of inputs, (d,), by one fit on inputs scaled by w.
 
-    The median distance of inputs stays that of X. Same numbers, whatever the threads of BLAS.
+    A pass of ``learned_metric``. The median distance of inputs stays that of X. Same numbers, whatever the threads of BLAS.
 
     X : (n, d); y : (n,); w : (d,), ones in the first pass; all plain arrays, which are not checked.
     """
