@@ -117,9 +117,9 @@ def test_limits_reach_the_blas_of_scipy_which_is_loaded_late():
     """oklnumba.core.cholesky calls SciPy's OpenBLAS, not NumPy's."""
     code = """
 import oklnumba
-from oklnumba.core.cholesky import limit_blas
+from oklnumba.core.cholesky import find_blas
 from threadpoolctl import threadpool_info
-with limit_blas():
+with find_blas().limit(limits=1, user_api="blas"):
     import scipy.linalg
     print(*(one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"))
 """

@@ -42,6 +42,8 @@ SMOOTHNESS = {0.5: LAPLACIAN, 1.5: MATERN_3_2, 2.5: MATERN_5_2}  # nu of Matern:
 class Kernel(Params):
     """A kernel k(x, z): call it for a matrix of values, ``diag`` for k(x, x)."""
 
+    _scales = None  # of the inputs, in a Metric
+
     def _code(self) -> tuple[int, np.ndarray]:
         """Return the kernel's code and numbers for the hot loops."""
         raise NotImplementedError
@@ -74,9 +76,9 @@ class Kernel(Params):
             )
         n, m = X.shape[0], Z.shape[0]
         out = np.empty((n, m))
-        for columns, z in cut_blocks(Z, COLUMNS):
+        for columns, z in cut_blocks(Z, COLUMNS, self._scales):
             atoms = np.array(z.T, order="C")
-            for rows, x in cut_blocks(X, ROWS):
+            for rows, x in cut_blocks(X, ROWS, self._scales):
                 part = np.empty((len(x), len(z)))
                 kernel_block(kernel, x, atoms, len(z), part)
                 out[rows, columns] = part
@@ -87,17 +89,9 @@ class Kernel(Params):
         kernel = kernel_code(self)
         X = as_rows(X)
         out = np.empty(X.shape[0])
-        for rows, x in cut_blocks(X, COLUMNS):
+        for rows, x in cut_blocks(X, COLUMNS, self._scales):
             kernel_diags(kernel, x, out[rows])
         return out
-
-    def _slopes(self, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
-        """Return the derivatives of k(X[i], Z[j]) in x.z; radial kernels: -(dk/dr) / r."""
-        raise NotImplementedError
-
-    def _gradients(self, X: np.ndarray, Z: np.ndarray, a: np.ndarray) -> np.ndarray:
-        """Return the gradients of f(x) = sum_j a_j k(x, Z[j]) at the rows of X, (n, d)."""
-        return (self._slopes(X, Z) * a) @ Z
 
     def advice(self, X: np.ndarray) -> str | None:
         """Return what to change if the kernel does not suit the first inputs X, else None."""
@@ -121,23 +115,6 @@ class _Radial(Kernel):
         s = np.minimum(numbers[RATE] * (distances**2 if squared else distances), FAR)
         factor = {MATERN_3_2: 1.0 + s, MATERN_5_2: 1.0 + s + s * s / 3.0}.get(code, 1.0)
         return factor * np.exp(-s)
-
-    def _slopes(self, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
-        code, numbers = self._code()
-        rate = float(numbers[RATE])
-        if code == GAUSSIAN:
-            return 2.0 * rate * self(X, Z)
-        if code == MATERN_3_2:  # the slope of (1 + s) e^-s is that of a kernel less smooth
-            return rate**2 * Laplacian(1.0 / rate)(X, Z)
-        if code == MATERN_5_2:
-            return rate**2 / 3.0 * Matern(1.5, sigma=np.sqrt(3.0) / rate)(X, Z)
-        K = self(X, Z)  # e^-s has no gradient at s = 0: 0 there
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(K < 1.0, rate**2 * K / -np.log(K), 0.0)
-
-    def _gradients(self, X: np.ndarray, Z: np.ndarray, a: np.ndarray) -> np.ndarray:
-        W, middle = self._slopes(X, Z) * a, Z.mean(axis=0)  # near the origin no digits are lost
-        return W @ (Z - middle) - W.sum(axis=1)[:, None] * (X - middle)
 
     def advice(self, X: np.ndarray) -> str | None:
         """Return what to change if k is 0 or 1 between nearly all first inputs X, else None."""
@@ -261,10 +238,6 @@ class Polynomial(Kernel):
     def _code(self) -> tuple[int, np.ndarray]:
         return POLYNOMIAL, np.array([self.scale, self.coef0, self.degree], dtype=float)
 
-    def _slopes(self, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
-        inner = float(self.scale) * (X @ Z.T) + float(self.coef0)
-        return float(self.degree * self.scale) * inner ** (self.degree - 1)
-
 
 class Linear(Kernel):
     """Linear kernel x.z.
@@ -277,9 +250,6 @@ class Linear(Kernel):
 
     def _code(self) -> tuple[int, np.ndarray]:
         return LINEAR, np.zeros(3)
-
-    def _slopes(self, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
-        return np.ones((len(X), len(Z)))
 
 
 def check_kernel(name: str, kernel: Any) -> Kernel:
@@ -301,3 +271,23 @@ def kernel_field() -> Any:
 def kernel_code(kernel: Any, name: str = "kernel") -> tuple[int, np.ndarray]:
     """Return a kernel's code and numbers for the hot loops; ValueError for what is not a kernel."""
     return check_kernel(name, kernel)._code()
+
+
+def compute_gradients(kernel: Kernel, X: np.ndarray, Z: np.ndarray, a: np.ndarray) -> np.ndarray:
+    """Return the gradients of sum_j a_j k(x, Z[j]) at the rows of X, (n, d)."""
+    code, numbers = kernel_code(kernel)
+    if code in (LINEAR, POLYNOMIAL):  # slopes dk / d(x.z)
+        scale, coef0, degree = numbers if code == POLYNOMIAL else (1.0, 0.0, 1.0)
+        return (degree * scale * (scale * (X @ Z.T) + coef0) ** (degree - 1.0) * a) @ Z
+    factor, falling = {  # slopes -(dk / dr) / r
+        GAUSSIAN: (2.0 * numbers[RATE], kernel),
+        LAPLACIAN: (numbers[RATE] ** 2, kernel),  # over s, and 0 at s = 0, where there is none
+        MATERN_3_2: (numbers[RATE] ** 2, Laplacian(1.0 / numbers[RATE])),
+        MATERN_5_2: (numbers[RATE] ** 2 / 3.0, Matern(1.5, sigma=np.sqrt(3.0) / numbers[RATE])),
+    }[code]
+    K = falling(X, Z)
+    if code == LAPLACIAN:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            K = np.where(K < 1.0, K / -np.log(K), 0.0)
+    W, middle = factor * K * a, Z.mean(axis=0)  # near the origin no digits are lost
+    return W @ (Z - middle) - W.sum(axis=1)[:, None] * (X - middle)

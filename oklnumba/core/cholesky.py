@@ -102,14 +102,10 @@ def factor_block(A: np.ndarray) -> int:
 
 
 @cache
-def _find_blas() -> ThreadpoolController:
-    import_module("scipy.linalg")  # loads its BLAS: libraries loaded later are not found
+def find_blas() -> ThreadpoolController:
+    """Return the BLAS libraries; SciPy's must be loaded by now, or its threads are not limited."""
+    import_module("scipy.linalg")
     return ThreadpoolController()
-
-
-def limit_blas() -> AbstractContextManager:
-    """Set BLAS to one thread, at once; the context sets it back."""
-    return _find_blas().limit(limits=1, user_api="blas")
 
 
 # ---- a factor that grows: L (cap, cap), row-major, whose first t rows are in use ----
@@ -118,7 +114,7 @@ def limit_blas() -> AbstractContextManager:
 def limit_threads(rows: int, block: int) -> AbstractContextManager:
     """Return a context in which BLAS uses one thread if the factor has few rows."""
     small = rows < FEW_ROWS and block > 1  # single rounds do not use BLAS
-    return limit_blas() if small else nullcontext()
+    return find_blas().limit(limits=1, user_api="blas") if small else nullcontext()
 
 
 def choose_capacity(rows: int, old: int) -> int:
