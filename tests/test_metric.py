@@ -149,7 +149,8 @@ def test_inputs_and_labels_that_say_nothing(kernel):
     ({"lam": 0}, "lam must be a number > 0"),
     ({"passes": 0}, "passes must be an integer >= 1"),
     ({"atoms": 2.5}, "atoms must be an integer >= 1"),
-    ({"floor": -1}, "floor must be a number >= 0"),
+    ({"floor": -1}, r"floor must be a number in \[0, 1\]"),
+    ({"kernel": okl.Gaussian(0.01), "X": np.eye(40), "y": np.ones(40)}, "so nothing can be learnt"),
     ({"seed": None}, "seed must be an integer >= 0"),
     ({"kernel": okl.Metric(okl.Gaussian(), [1.0])}, "X has 2 columns, but the kernel's metric has"),
 ])  # fmt: skip

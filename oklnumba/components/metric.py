@@ -18,6 +18,7 @@ from oklnumba.core.cholesky import find_blas, solve_positive
 from oklnumba.core.params import checked
 
 ROWS = 1024  # rows whose kernel values are in memory at once
+FIRST = 256  # rows that must suit the kernel
 JITTER = 1e-10  # share of the mean diagonal added to a matrix, above its rounding
 
 
@@ -69,7 +70,7 @@ class Metric(Kernel):
 
 def split_metric(name: str, kernels: list[Any]) -> tuple[list[Any], np.ndarray | None]:
     """Return the kernels that take scaled inputs, and the scales, which all must share, or None."""
-    scales = [one._scales for one in kernels]
+    scales = [getattr(one, "_scales", None) for one in kernels]
     if any(not np.array_equal(w, scales[0]) for w in scales):
         raise ValueError(f"{name} must share one metric; give each the same scales, or none any")
     return [getattr(one, "kernel", one) for one in kernels], scales[0]
@@ -84,11 +85,10 @@ def measure_scales(
     sum_t (y_t - f(w * x_t) - b)^2 + lam |f|^2 is least among b and all f in the span of the kernel
     at some rows. Nothing is checked: X : (n, d), y : (n,) and w : (d,) are plain arrays.
     """
-    n, varies = len(X), np.ptp(X, axis=0) > 0.0
-    Z = X * w
+    n, Z = len(X), X * w
     C = Z[np.sort(rng.choice(n, min(atoms, n), replace=False))]
     y = y - y[0]  # so that constant labels become exactly 0
-    y -= y.mean()
+    y = (y - y.mean()) / max(np.abs(y).max(), np.finfo(float).tiny)
     A, b, total = np.zeros((len(C), len(C))), np.zeros(len(C)), np.zeros(len(C))
     squares, blocks = np.zeros_like(w), [slice(t, t + ROWS) for t in range(0, n, ROWS)]
     with find_blas().limit(limits=1, user_api="blas"):  # threads would change the last bits
@@ -102,10 +102,10 @@ def measure_scales(
         a = solve_positive(A, b)
         for rows in blocks:
             squares += (compute_gradients(kernel, Z[rows], C, a) ** 2).sum(axis=0)
-    g, variances = np.where(varies, squares * w * w, 0.0), np.where(varies, X.var(axis=0), 0.0)
+    g = np.where(np.ptp(X, axis=0) > 0.0, squares * w * w, 0.0)  # a constant column says nothing
     if not g.any():
         return np.ones_like(w)
-    w = np.sqrt(g / g.mean() + floor)
+    w, variances = np.sqrt(g / g.mean() + floor), X.var(axis=0)
     return w * np.sqrt(variances.sum() / (variances @ (w * w)))
 
 
@@ -136,7 +136,7 @@ def learned_metric(
         More than two may leave only a few columns.
     atoms : int >= 1
         Rows drawn for Nystrom.
-    floor : float >= 0
+    floor : float in [0, 1]
     seed : int
 
     Remarks
@@ -150,15 +150,14 @@ def learned_metric(
     array([0. , 1.7, 0. ])
     """
     lam, passes = checks.require_positive("lam", lam), checks.require_count("passes", passes, 1)
-    atoms, floor = (
-        checks.require_count("atoms", atoms, 1),
-        checks.require_nonnegative("floor", floor),
-    )
+    atoms = checks.require_count("atoms", atoms, 1)
+    floor = checks.require_within("floor", floor, "[0, 1]")
     rng = np.random.default_rng(checks.require_seed("seed", seed))
     (inner,), w = split_metric("kernel", [check_kernel("kernel", kernel)])
     X = inputs.as_inputs(X)
     y = inputs.as_labels(y, len(X))
-    inputs.scale_columns(X[:1], w)
+    if advice := kernel.advice(X[:FIRST]):
+        raise ValueError(advice)
     w = np.ones(X.shape[1]) if w is None else w
     for _ in range(passes):
         w = measure_scales(inner, X, y, w, rng, lam, atoms, floor)
