@@ -17,6 +17,7 @@ from oklnumba.components import losses
 from oklnumba.components.dictionaries import ALD, KORS, UniformSampling
 from oklnumba.components.features import FourierFeatures, NystromFeatures, TaylorFeatures
 from oklnumba.components.kernels import Gaussian, Laplacian, Linear, Matern, Polynomial
+from oklnumba.components.metric import Metric, learned_metric
 from oklnumba.components.scaling import Standardizer
 from oklnumba.core.checks import require
 from oklnumba.core.files import read_npz
@@ -97,6 +98,7 @@ __all__ = [
     "LinearAWV",
     "LinearRidge",
     "Matern",
+    "Metric",
     "MultiOutput",
     "NystromAWV",
     "NystromFeatures",
@@ -124,6 +126,7 @@ __all__ = [
     "adversary",
     "datasets",
     "interop",
+    "learned_metric",
     "load",
     "losses",
     "oco",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import subprocess
+import sys
 import threading
 import time
 
@@ -109,3 +111,17 @@ def test_a_fork_has_threads_of_its_own():
     assert queue.get(timeout=20) == [0, 1, 2, 3]
     process.join(20)
     assert process.exitcode == 0
+
+
+def test_limits_reach_the_blas_of_scipy_which_is_loaded_late():
+    """oklnumba.core.cholesky calls SciPy's OpenBLAS, not NumPy's."""
+    code = """
+import oklnumba
+from oklnumba.core.cholesky import find_blas
+from threadpoolctl import threadpool_info
+with find_blas().limit(limits=1, user_api="blas"):
+    import scipy.linalg
+    print(*(one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert set(done.stdout.split()) == {"1"}

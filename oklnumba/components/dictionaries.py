@@ -13,7 +13,7 @@ from oklnumba.components.features import NystromFeatures
 from oklnumba.components.kernels import Kernel, kernel_field
 from oklnumba.core.checks import number, require
 from oklnumba.core.guard import locked
-from oklnumba.core.inputs import as_rows, cut_blocks
+from oklnumba.core.inputs import as_rows, cut_blocks, scale_columns
 from oklnumba.core.params import Params, positive, random_seed, within
 from oklnumba.core.state import INTERRUPTED, Coins, State, aligned_zeros, round_up_to_vector
 from oklnumba.core.transformers import Transformer, in_frames, not_fitted
@@ -40,7 +40,7 @@ class _Sampler(State, Transformer, Params):
     def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
         """Start again with the rows of X; return self."""
         rows = as_rows(X)  # checked before the reset
-        self._checked_params()
+        scale_columns(np.zeros((1, rows.shape[1])), self._checked_params().kernel._scales)
         self.reset()
         return self._see(rows, X)
 
@@ -68,13 +68,17 @@ class _Sampler(State, Transformer, Params):
         """See the checked rows of X."""
         if not self._started:
             self._hyper = copy.deepcopy(self._checked_params())
+            scale_columns(np.zeros((1, rows.shape[1])), self._hyper.kernel._scales)
             self._start(rows.shape[1])
             self._remember_columns(X, rows.shape[1])
         self._fault = INTERRUPTED
+        scales = self._hyper.kernel._scales
         for _, block in cut_blocks(rows, ROWS):
             probabilities, kept = np.empty(len(block)), np.empty(len(block), dtype=np.int64)
-            seen, status = self._play(block, probabilities, kept)
+            seen, status = self._play(scale_columns(block, scales), probabilities, kept)
             new = np.flatnonzero(kept[:seen])
+            if scales is not None:  # ``_atoms`` are scaled
+                self._points = np.concatenate([self._points, block[new]])
             self.indices_ = np.concatenate([self.indices_, self._seen + new])
             self.probabilities_ = np.concatenate([self.probabilities_, probabilities[new]])
             self._seen += seen
@@ -92,7 +96,7 @@ class _Sampler(State, Transformer, Params):
         self._kernel = self._hyper.kernel._code()
         self._make_state(d=d, counts=1)
         self._work = np.zeros((2, 0))
-        self._seen = 0
+        self._seen, self._points = 0, np.zeros((0, d))
         self.indices_ = np.zeros(0, dtype=np.int64)
         self.probabilities_ = np.zeros(0)
 
@@ -122,7 +126,8 @@ class _Sampler(State, Transformer, Params):
         if not self._started:
             name = type(self).__name__
             raise not_fitted(f"{name} has seen no data; call fit(X) or partial_fit(X) first")
-        return self._used("atoms").T.copy()
+        plain = self._hyper.kernel._scales is None
+        return self._used("atoms").T.copy() if plain else self._points.copy()
 
     def features(self, rank: int | None = None) -> NystromFeatures:
         """Return the Nystrom feature map of the points kept."""

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from oklnumba.components.kernels import Gaussian, Kernel, check_kernel, kernel_field
 from oklnumba.core.checks import require_count
-from oklnumba.core.inputs import as_inputs, as_point, as_rows, cut_blocks
+from oklnumba.core.inputs import as_inputs, as_point, as_rows, cut_blocks, scale_columns
 from oklnumba.core.params import Params, checked, count, describe, random_seed, width
 from oklnumba.core.transformers import Transformer, in_frames
 from oklnumba.hot.primitives.features import fourier_block, taylor_block
@@ -359,14 +359,14 @@ class NystromFeatures(Features):
 
     def _writer(self, d: int):
         landmarks, weights = self._map(d)
-        kernel = self.kernel._code()
-        atoms = np.ascontiguousarray(landmarks.T)
+        kernel, scales = self.kernel._code(), self.kernel._scales
+        atoms = np.ascontiguousarray(scale_columns(landmarks, scales).T)
         m, r = weights.shape
         rows = np.empty((PASS, m))
 
         def write(X: np.ndarray, out: np.ndarray) -> None:
             for start in range(0, len(X), PASS):
-                part = X[start : start + PASS]
+                part = scale_columns(X[start : start + PASS], scales)
                 kernel_block(kernel, part, atoms, m, rows)
                 out[start : start + PASS, :r] = rows[: len(part)] @ weights
 

@@ -43,6 +43,8 @@ SMOOTHNESS = {0.5: LAPLACIAN, 1.5: MATERN_3_2, 2.5: MATERN_5_2}  # nu of Matern:
 class Kernel(Params):
     """A kernel k(x, z): call it for a matrix of values, ``diag`` for k(x, x)."""
 
+    _scales = None  # of the inputs, in a Metric
+
     def _code(self) -> tuple[int, np.ndarray]:
         """Return the kernel's code and numbers for the hot loops."""
         raise NotImplementedError
@@ -75,9 +77,9 @@ class Kernel(Params):
             )
         n, m = X.shape[0], Z.shape[0]
         out = np.empty((n, m))
-        for columns, z in cut_blocks(Z, COLUMNS):
+        for columns, z in cut_blocks(Z, COLUMNS, self._scales):
             atoms = np.array(z.T, order="C")
-            for rows, x in cut_blocks(X, ROWS):
+            for rows, x in cut_blocks(X, ROWS, self._scales):
                 part = np.empty((len(x), len(z)))
                 kernel_block(kernel, x, atoms, len(z), part)
                 out[rows, columns] = part
@@ -88,7 +90,7 @@ class Kernel(Params):
         kernel = kernel_code(self)
         X = as_rows(X)
         out = np.empty(X.shape[0])
-        for rows, x in cut_blocks(X, COLUMNS):
+        for rows, x in cut_blocks(X, COLUMNS, self._scales):
             kernel_diags(kernel, x, out[rows])
         return out
 
@@ -283,3 +285,23 @@ def kernel_field() -> Any:
 def kernel_code(kernel: Any, name: str = "kernel") -> tuple[int, np.ndarray]:
     """Return a kernel's code and numbers for the hot loops; ValueError for what is not a kernel."""
     return check_kernel(name, kernel)._code()
+
+
+def compute_gradients(kernel: Kernel, X: np.ndarray, Z: np.ndarray, a: np.ndarray) -> np.ndarray:
+    """Return the gradients of sum_j a_j k(x, Z[j]) at the rows of X, (n, d)."""
+    code, numbers = kernel_code(kernel)
+    if code in (LINEAR, POLYNOMIAL):  # slopes dk / d(x.z)
+        scale, coef0, degree = numbers if code == POLYNOMIAL else (1.0, 0.0, 1.0)
+        return (degree * scale * (scale * (X @ Z.T) + coef0) ** (degree - 1.0) * a) @ Z
+    factor, falling = {  # slopes -(dk / dr) / r
+        GAUSSIAN: (2.0 * numbers[RATE], kernel),
+        LAPLACIAN: (numbers[RATE] ** 2, kernel),  # over s, and 0 at s = 0, where there is none
+        MATERN_3_2: (numbers[RATE] ** 2, Laplacian(1.0 / numbers[RATE])),
+        MATERN_5_2: (numbers[RATE] ** 2 / 3.0, Matern(1.5, sigma=np.sqrt(3.0) / numbers[RATE])),
+    }[code]
+    K = falling(X, Z)
+    if code == LAPLACIAN:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            K = np.where(K < 1.0, K / -np.log(K), 0.0)
+    W, middle = factor * K * a, Z.mean(axis=0)  # near the origin no digits are lost
+    return W @ (Z - middle) - W.sum(axis=1)[:, None] * (X - middle)

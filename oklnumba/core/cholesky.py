@@ -17,6 +17,7 @@ import re
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
+from importlib import import_module
 
 import numpy as np
 import scipy
@@ -28,7 +29,6 @@ from oklnumba.hot.primitives.linalg import cholesky_row, solve_lower
 BLOCK = 512  # rows and columns of a block of the factor
 AT_ONCE = 16_384  # most rows reserved ahead: 2 GiB, of addresses until they are written
 FEW_ROWS = 2048  # below, a second BLAS thread gains little, and is slow on a busy machine
-BLAS = ThreadpoolController()
 
 # ---- BLAS and LAPACK ----
 
@@ -101,13 +101,20 @@ def factor_block(A: np.ndarray) -> int:
     return status.value
 
 
+@cache
+def find_blas() -> ThreadpoolController:
+    """Return the BLAS libraries; SciPy's must be loaded by now, or its threads are not limited."""
+    import_module("scipy.linalg")
+    return ThreadpoolController()
+
+
 # ---- a factor that grows: L (cap, cap), row-major, whose first t rows are in use ----
 
 
 def limit_threads(rows: int, block: int) -> AbstractContextManager:
     """Return a context in which BLAS uses one thread if the factor has few rows."""
     small = rows < FEW_ROWS and block > 1  # single rounds do not use BLAS
-    return BLAS.limit(limits=1, user_api="blas") if small else nullcontext()
+    return find_blas().limit(limits=1, user_api="blas") if small else nullcontext()
 
 
 def choose_capacity(rows: int, old: int) -> int:

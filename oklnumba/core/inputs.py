@@ -365,7 +365,17 @@ def count_block_rows(d: int, most: int) -> int:
     return min(most, max(LEAST_ROWS, BLOCK_BYTES // (8 * d * LEAST_ROWS) * LEAST_ROWS))
 
 
-def cut_blocks(X: Any, most: int) -> Iterator[tuple[slice, np.ndarray]]:
+def scale_columns(X: np.ndarray, scales: np.ndarray | None) -> np.ndarray:
+    """Return X * scales, (n, d), as the metric of a kernel has it; None: X itself."""
+    if scales is not None and X.shape[1] != len(scales):
+        raise ValueError(
+            f"X has {X.shape[1]} columns, but the kernel's metric has {len(scales)} scales; give "
+            "okl.Metric one scale for each column"
+        )
+    return X if scales is None else X * scales
+
+
+def cut_blocks(X: Any, most: int, scales: Any = None) -> Iterator[tuple[slice, np.ndarray]]:
     """Yield where at most ``most`` rows of X are, and these rows: views, or dense copies if sparse.
 
     X comes from ``as_rows``. Dense rows are cut where sparse ones are, so that both give the same
@@ -375,4 +385,5 @@ def cut_blocks(X: Any, most: int) -> Iterator[tuple[slice, np.ndarray]]:
     most = count_block_rows(d, most)
     for start in range(0, n, most):
         part = slice(start, min(start + most, n))
-        yield part, make_compilable(X[part])
+        rows = make_compilable(X[part])
+        yield part, rows if scales is None else scale_columns(rows, scales)

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from oklnumba.core import checks, inputs
-from oklnumba.core.cholesky import BLAS
+from oklnumba.core.cholesky import find_blas
 from oklnumba.core.files import replace_file
 from oklnumba.core.params import clone, to_spec
 from oklnumba.learners.base.learner import Learner
@@ -102,7 +102,7 @@ def list_versions() -> str:
 
 def play(cell: Cell, options: Options) -> dict[str, Any]:
     """Return the columns of a run, or its error."""
-    BLAS.limit(limits=1, user_api="blas")  # for joblib's processes; here sweep has done so
+    find_blas().limit(limits=1, user_api="blas")  # for joblib's processes; here sweep has done so
     try:
         X, y = cell.stream.X, cell.stream.y
         if cell.order is not None:

@@ -16,7 +16,7 @@ import numpy as np
 from oklnumba import theory
 from oklnumba.components.kernels import check_kernel
 from oklnumba.core import checks
-from oklnumba.core.cholesky import BLAS
+from oklnumba.core.cholesky import find_blas
 from oklnumba.core.display import Bar
 from oklnumba.core.params import clone
 from oklnumba.data import datasets
@@ -312,7 +312,7 @@ def play_cells(table: Sequence[Cell], options: Options) -> list[dict[str, Any]]:
     done, waiting = len(table) - len(left), [table[i] for i in left]
     with (
         Bar(total=len(table), initial=done, unit=" run", disable=not options.progress) as bar,
-        BLAS.limit(limits=1, user_api="blas"),
+        find_blas().limit(limits=1, user_api="blas"),
     ):
         compile_loops(waiting, options.of_run)
         for k, columns in cells.play_all(waiting, options):

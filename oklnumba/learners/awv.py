@@ -96,7 +96,7 @@ class KernelAWV(Learner):
         self._L = np.empty((0, 0))
 
     def _space(self) -> str:
-        return f"the RKHS of {self._hyper.kernel!r}"
+        return f"the RKHS of {self._given.kernel!r}"
 
     def _choose_room(self, axis: int, least: int) -> int:
         return cholesky.choose_capacity(least, self._rooms[axis])

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from oklnumba.components.kernels import Kernel, check_kernel
+from oklnumba.components.metric import split_metric
 from oklnumba.core.checks import require
 from oklnumba.core.params import checked, clone, count, positive, random_seed
 from oklnumba.core.state import Coins, aligned_zeros
@@ -30,6 +31,7 @@ def check_kernels(name: str, value: Any) -> Any:
     require(len(listed) > 0, name, value, domain)
     for kernel in listed:
         check_kernel(name, kernel)
+    split_metric(name, listed)
     return clone(value)
 
 

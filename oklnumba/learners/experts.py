@@ -13,7 +13,7 @@ import numpy as np
 from oklnumba.components import losses
 from oklnumba.core.guard import run_together
 from oklnumba.core.health import Part, name_members
-from oklnumba.core.inputs import refuse_beyond
+from oklnumba.core.inputs import refuse_beyond, scale_columns
 from oklnumba.core.params import checked, choice, clone, describe, positive, to_spec, within
 from oklnumba.core.state import BLOCK_ROWS, FeatureRows, aligned_zeros, select_prefix
 from oklnumba.hot.experts import (
@@ -233,13 +233,14 @@ class Experts(Learner):
         for i in numbers:
             one = self._experts[i]
             try:
-                one._play(X, y, traces[i], *Z.get(i, ()))
+                one._play(scale_columns(X, one._scales), y, traces[i], *Z.get(i, ()))
             except FloatingPointError as error:
                 raise FloatingPointError(f"learner {i}: {error}") from None
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         Z, forecasts = self._write_features(X), np.empty(len(X))
-        columns = [one._forecast(X, *Z.get(i, ())) for i, one in enumerate(self._experts)]
+        inputs = [scale_columns(X, one._scales) for one in self._experts]
+        columns = [one._forecast(inputs[i], *Z.get(i, ())) for i, one in enumerate(self._experts)]
         B = float(label_bound(self._setting, self._sums))
         expert_forecasts(self._kind, B, self.weights, np.stack(columns, axis=1), forecasts)
         return forecasts

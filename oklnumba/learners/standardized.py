@@ -69,7 +69,7 @@ class Standardized(Wrapper):
         super()._play(self._scaler._stream(X), y, trace)
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
-        return self._inner._forecast(self._scaler._transform(np.clip(X, -LARGEST, LARGEST)))
+        return super()._forecast(self._scaler._transform(np.clip(X, -LARGEST, LARGEST)))
 
     def _state(self) -> dict[str, Any]:
         scaler = {f"scaler_{name}": a for name, a in self._scaler._state().items()}

@@ -130,7 +130,7 @@ class OnlineToBatch(Learner):
                 learner.partial_fit(X[start : r - 1], y[start : r - 1])
             functions[r] = copy.deepcopy(learner)
         self.reset()
-        self._hyper = hyper
+        self._hyper = self._given = hyper
         self._played, self._width = X.shape
         self._drawn, self._functions = drawn, functions
         return self
@@ -159,7 +159,8 @@ class OnlineToBatch(Learner):
             if self._next.min() == self._played + 1:
                 self._draw(self._played + 1)
             stop = min(len(X), start + int(self._next.min()) - 1 - self._played)
-            self._learner._play(X[start:stop], y[start:stop], trace.rows(start, stop))
+            part = inputs.scale_columns(X[start:stop], self._learner._scales)
+            self._learner._play(part, y[start:stop], trace.rows(start, stop))
             self._played += stop - start
             start = stop
 

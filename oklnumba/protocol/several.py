@@ -103,12 +103,13 @@ class Several(Learner):
         self._played += len(X)
         if self._together:
             columns = [self._column(y, k) for k in range(self._outputs)]
+            X = inputs.scale_columns(X, self._learners[0]._scales)
             self._learners[0]._play(X, np.stack(columns, axis=1), trace)
             return
         trace.sizes[:] = 0
         for k, one in enumerate(self._learners):
             own = one._trace(len(X))
-            one._play(X, self._column(y, k), own)
+            one._play(inputs.scale_columns(X, one._scales), self._column(y, k), own)
             trace.sizes[:] += own.sizes
             for name in NUMBERS:
                 if getattr(own, name) is not None:

@@ -123,7 +123,7 @@ def examples(learner: str | Learner) -> Iterator[Learner]:
 
 def _width(learner: Params) -> int:
     """Return the width of inputs that a learner takes; WIDTH where it takes any."""
-    fixed = {"landmarks": lambda v: np.shape(v)[1], "center": np.size}
+    fixed = {"landmarks": lambda v: np.shape(v)[1], "center": np.size, "scales": np.size}
     for name, value in learner.get_params(deep=True).items():
         if name.split("__")[-1] in fixed and np.ndim(value) > 0:
             return int(fixed[name.split("__")[-1]](value))

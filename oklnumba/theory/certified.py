@@ -102,7 +102,7 @@ def conjugate_gradients(
     one product with K a step.
     """
     # The products use threads of their own, and BLAS threads are slow on a busy machine.
-    with cholesky.BLAS.limit(limits=1, user_api="blas"):
+    with cholesky.find_blas().limit(limits=1, user_api="blas"):
         span, bounds = Span(features, X, lam), Bounds(kernel, X, y, lam)
         a, Ka, r = np.zeros(len(y)), np.zeros(len(y)), y.copy()
         p, rho, size = np.zeros(len(y)), 1.0, 0.0

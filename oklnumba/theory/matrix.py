@@ -11,6 +11,7 @@ import scipy
 
 from oklnumba.components.kernels import kernel_code
 from oklnumba.core import cholesky
+from oklnumba.core.inputs import scale_columns
 from oklnumba.hot.primitives.rows import DEGREE, POLYNOMIAL, TILE, kernel_product
 
 SHARES = 8  # of a product, one a thread; a fixed number, so that results do not depend on the cores
@@ -42,7 +43,9 @@ def kernel_times(kernel: Any, X: np.ndarray, v: np.ndarray) -> np.ndarray:
     (TILE + n / 256 + SHARES) eps sum_j |K_ij v_j| of the truth.
     """
     coded = kernel_code(kernel)
-    X = np.array(X, order="C")  # copies: the loop would be compiled again for read-only arrays
+    X = np.array(
+        scale_columns(X, kernel._scales), order="C"
+    )  # copies: the loop would be compiled again for read-only arrays
     v = np.array(v, dtype=float)
 
     def compute_share(number: int) -> np.ndarray:

@@ -28,6 +28,7 @@ import os
 import warnings
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from types import SimpleNamespace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -36,6 +37,7 @@ from numpy.typing import ArrayLike
 from oklnumba.components import losses
 from oklnumba.components.features import Features
 from oklnumba.components.kernels import Kernel
+from oklnumba.components.metric import split_metric
 from oklnumba.core import inputs
 from oklnumba.core.checks import level_of_caller
 from oklnumba.core.files import refuse_damage, write_npz
@@ -111,6 +113,7 @@ class Learner(State, Params):
     _played = 0
     _expected = 0  # rounds in all that the caller is going to play, as far as it says
     _single = None  # buffers of single rounds
+    _scales = None  # of the inputs, where the kernel is a Metric: the state is of scaled inputs
 
     # ---- the protocol ----
 
@@ -142,6 +145,7 @@ class Learner(State, Params):
                 if not self._ready():
                     return 0.0
                 self._keep_single()
+                X = inputs.scale_columns(X, self._scales)
             forecast = self._forecast(X)[0]
             if self._outputs > 1:
                 self._refuse_not_finite(forecast[None])
@@ -163,7 +167,7 @@ class Learner(State, Params):
             out = empty_per_round(X.shape[0], self._outputs)
             out[:] = 0.0
             if self._ready():
-                for rows, block in cut_blocks(X, self._block_rows):
+                for rows, block in cut_blocks(X, self._block_rows, self._scales):
                     out[rows] = self._forecast(block)
                 self._refuse_not_finite(out)
         return out
@@ -186,6 +190,7 @@ class Learner(State, Params):
             if single is None or self._fault is not None:
                 self._begin(X.shape[1])
                 single = self._keep_single()
+            X = X if X is single.X else inputs.scale_columns(X, self._scales)
             self._fault = INTERRUPTED
             try:
                 self._play(X, label, single.trace)
@@ -290,14 +295,24 @@ class Learner(State, Params):
 
     def _open(self, d: int, outputs: int = 1) -> None:
         """Make the state, of the present hyper-parameters."""
-        self._hyper = copy.deepcopy(self._checked_params())
+        self._hyper = self._given = copy.deepcopy(self._checked_params())
         self._outputs = outputs
         try:
+            for name in {"kernel", "kernels"} & vars(self._hyper).keys():
+                self._split_metric(name, d)
             self._start(d)
         except BaseException:
             self._clear()
             raise
         self._width = d
+
+    def _split_metric(self, name: str, d: int) -> None:
+        """Take the scales of a kernel or kernels; ``_hyper`` has those that take scaled inputs."""
+        value = getattr(self._hyper, name)
+        several = isinstance(value, list | tuple)
+        inner, self._scales = split_metric(name, value if several else [value])
+        inputs.scale_columns(np.zeros((1, d)), self._scales)
+        self._hyper = SimpleNamespace(**vars(self._hyper) | {name: inner if several else inner[0]})
 
     def _ready(self) -> bool:
         """Say whether there is a state to forecast from; refuse after trouble."""
@@ -317,7 +332,7 @@ class Learner(State, Params):
             self._expected = self.rounds + max(n, coming)
             trace = self._trace(n)
             try:
-                for rows, block in cut_blocks(X, self._block_rows):
+                for rows, block in cut_blocks(X, self._block_rows, self._scales):
                     self._play(block, y[rows], trace.rows(rows.start, rows.stop))
             except FloatingPointError as error:
                 self._fault = error
@@ -366,7 +381,8 @@ class Learner(State, Params):
     def _keep_single(self) -> SingleRound | None:
         """Return the buffers of single rounds, made with the first; None for several labels."""
         if self._single is None and self._outputs == 1:
-            self._single = SingleRound(self._width, self._loss().classes, self._trace(1))
+            arguments = self._width, self._loss().classes, self._trace(1), self._scales
+            self._single = SingleRound(*arguments)
         return self._single
 
     def _loop(self, loop: Callable, X: np.ndarray) -> Callable:
@@ -471,7 +487,7 @@ class Learner(State, Params):
 
     def _made_with(self) -> Learner:
         """Return a learner without data of the hyper-parameters that the state was made with."""
-        return type(self)(**vars(self._hyper))
+        return type(self)(**vars(self._given))
 
     def _adopt(self, meta: dict[str, Any], arrays: Any) -> None:
         """Take over a state that ``_contents`` wrote, of the same hyper-parameters."""
@@ -491,7 +507,7 @@ class Learner(State, Params):
         """Return hyper-parameters and state; closures and buffers are made again."""
         meta, arrays = self._contents()
         arrays = {name: np.array(a) for name, a in arrays.items()}  # others may learn meanwhile
-        hyper = {} if self._width is None else vars(self._hyper)
+        hyper = {} if self._width is None else vars(self._given)
         made_with = {name: clone(value) for name, value in hyper.items()}  # its learners play
         params = self.get_params(deep=False)
         return {"params": params, "made_with": made_with, "meta": meta, "arrays": arrays}
@@ -506,7 +522,8 @@ class Learner(State, Params):
     def _can_widen(self) -> bool:
         """Whether ``_copy_with_columns`` is right: kernels do not see columns that are 0."""
         p = self._in_force
-        return bool(self._STATE) and (hasattr(p, "kernel") or hasattr(p, "kernels"))
+        kernels = hasattr(p, "kernel") or hasattr(p, "kernels")
+        return bool(self._STATE) and kernels and self._scales is None
 
     def _copy_with_columns(self, d: int) -> Self:
         """Return a copy for inputs of d columns, as if those that are new had been 0 so far."""

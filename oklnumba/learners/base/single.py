@@ -25,11 +25,12 @@ class SingleRound:
     by their ids, in weak references, so that the size of a learner does not include numba.
     """
 
-    __slots__ = ("X", "classes", "entries", "inputs", "kept", "take", "trace", "x", "y")
+    __slots__ = ("X", "classes", "entries", "inputs", "kept", "scales", "take", "trace", "x", "y")
 
-    def __init__(self, d: int, classes: bool, trace: Any):
+    def __init__(self, d: int, classes: bool, trace: Any, scales: np.ndarray | None):
         self.X, self.y, self.trace = np.zeros((1, d)), np.zeros(1), trace
         self.x, self.classes, self.kept, self.inputs = self.X[0], classes, None, 0
+        self.scales = scales
         self.entries: dict[int, ref[Callable]] = {}
         self.take = ref(entry(take_finite, (self.x, self.x)))
 
@@ -38,6 +39,8 @@ class SingleRound:
         # carray: contiguous, aligned and writeable. Other arrays would be compiled for again.
         if type(x) is not np.ndarray or x.dtype is not FLOAT64 or x.ndim != 1 or not x.flags.carray:
             return False
+        if self.scales is not None and len(x) == len(self.scales):
+            x = x * self.scales
         taken = self.take()(x, self.x)
         if taken != SAME:
             self.inputs += 1

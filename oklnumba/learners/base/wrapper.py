@@ -8,6 +8,7 @@ import numpy as np
 
 from oklnumba.components import losses
 from oklnumba.core.health import Part
+from oklnumba.core.inputs import scale_columns
 from oklnumba.core.state import select_prefix
 from oklnumba.learners.base.learner import Learner, Trace, from_learner
 
@@ -51,11 +52,11 @@ class Wrapper(Learner):
         self._hyper.learner._open(d, self._outputs)
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        self._inner._play(X, y, trace)
+        self._inner._play(scale_columns(X, self._inner._scales), y, trace)
         self._played += len(X)
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
-        return self._inner._forecast(X)
+        return self._inner._forecast(scale_columns(X, self._inner._scales))
 
     def _matrices(self) -> list[Part]:
         return self._inner._diagnose()

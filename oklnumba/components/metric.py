@@ -1,0 +1,164 @@
+"""Kernels of scaled inputs, and scales learned from data by the mean squares of a gradient."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from oklnumba.components.kernels import (
+    Kernel,
+    check_kernel,
+    compute_gradients,
+    kernel_field,
+)
+from oklnumba.core import checks, inputs
+from oklnumba.core.cholesky import find_blas, solve_positive
+from oklnumba.core.params import checked
+
+ROWS = 1024  # rows whose kernel values are in memory at once
+FIRST = 256  # rows that must suit the kernel
+JITTER = 1e-10  # share of the mean diagonal added to a matrix, above its rounding
+
+
+def _check_scales(name: str, value: Any) -> np.ndarray:
+    w = inputs.as_numbers(value, name)
+    checks.require(w.ndim == 1 and len(w) > 0, name, value, "1-D, a number for each column of X")
+    for i in np.flatnonzero((w < 0.0) | (w > 1e100))[:1]:
+        checks.require_within(f"{name}[{i}]", w[i].item(), "[0, 1e100]")
+    return w
+
+
+class Metric(Kernel):
+    """A kernel of scaled inputs, k(w * x, w * z), for all that takes a kernel.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        k, not a Metric itself.
+    scales : array_like of shape (d,)
+        w, from 0 to 1e100, one for each column of the inputs; 0 leaves its column out.
+
+    Remarks
+    -------
+    The ``atoms`` that learners show are scaled; the ``landmarks_`` of samplers are not.
+
+    Examples
+    --------
+    >>> okl.Metric(okl.Gaussian(1.0), [1.0, 0.0])([[0.0, 0.0]], [[1.0, 7.0]]).round(4)
+    array([[0.6065]])
+    """
+
+    kernel: Kernel = kernel_field()
+    scales: ArrayLike = checked(_check_scales)
+
+    _scales = property(lambda self: np.asarray(self.scales, dtype=float))
+
+    def _check_params(self) -> None:
+        domain = "a kernel without a Metric; multiply the scales, okl.Metric(kernel.kernel, a * b)"
+        checks.require(not isinstance(self.kernel, Metric), "kernel", self.kernel, domain)
+
+    def _code(self) -> tuple[int, np.ndarray]:
+        return self.kernel._code()
+
+    def advice(self, X: np.ndarray) -> str | None:
+        """Return the advice of the kernel within about the first inputs, scaled."""
+        X = inputs.make_dense(inputs.as_rows(X))
+        return self.kernel.advice(inputs.scale_columns(X, self._checked_params().scales))
+
+
+def split_metric(name: str, kernels: list[Any]) -> tuple[list[Any], np.ndarray | None]:
+    """Return the kernels that take scaled inputs, and the scales, which all must share, or None."""
+    scales = [getattr(one, "_scales", None) for one in kernels]
+    if any(not np.array_equal(w, scales[0]) for w in scales):
+        raise ValueError(f"{name} must share one metric; give each the same scales, or none any")
+    return [getattr(one, "kernel", one) for one in kernels], scales[0]
+
+
+def measure_scales(
+    kernel: Kernel, X: np.ndarray, y: np.ndarray, w: np.ndarray, rng: np.random.Generator,
+    lam: float = 1.0, atoms: int = 300, floor: float = 1e-3,
+) -> np.ndarray:  # fmt: skip
+    """Return scales, (d,), by a fit of y on X * w: one pass of ``learned_metric``.
+
+    sum_t (y_t - f(w * x_t) - b)^2 + lam |f|^2 is least among b and all f in the span of the kernel
+    at some rows. Nothing is checked: X : (n, d), y : (n,) and w : (d,) are plain arrays.
+    """
+    n, Z = len(X), X * w
+    C = Z[np.sort(rng.choice(n, min(atoms, n), replace=False))]
+    y = y - y[0]  # so that constant labels become exactly 0
+    y = (y - y.mean()) / max(np.abs(y).max(), np.finfo(float).tiny)
+    A, b, total = np.zeros((len(C), len(C))), np.zeros(len(C)), np.zeros(len(C))
+    squares, blocks = np.zeros_like(w), [slice(t, t + ROWS) for t in range(0, n, ROWS)]
+    with find_blas().limit(limits=1, user_api="blas"):  # threads would change the last bits
+        for rows in blocks:
+            F = kernel(Z[rows], C)
+            A += F.T @ F
+            b += y[rows] @ F
+            total += F.sum(axis=0)
+        A += lam * kernel(C) - np.outer(total, total / n)
+        A[np.diag_indices(len(C))] += JITTER * A.trace() / len(C) + np.finfo(float).tiny
+        a = solve_positive(A, b)
+        for rows in blocks:
+            squares += (compute_gradients(kernel, Z[rows], C, a) ** 2).sum(axis=0)
+    g = np.where(np.ptp(X, axis=0) > 0.0, squares * w * w, 0.0)  # a constant column says nothing
+    if not g.any():
+        return np.ones_like(w)
+    w, variances = np.sqrt(g / g.mean() + floor), X.var(axis=0)
+    return w * np.sqrt(variances.sum() / (variances @ (w * w)))
+
+
+def learned_metric(
+    kernel: Kernel, X: ArrayLike, y: ArrayLike, *, lam: float = 1.0, passes: int = 2,
+    atoms: int = 300, floor: float = 1e-3, seed: int = 0,
+) -> Metric:  # fmt: skip
+    """Return the kernel with inputs scaled by how much the labels depend on each column.
+
+    With f a kernel ridge regression of y on X, w_i = sqrt(g_i / mean(g) + floor), where g_i =
+    mean_t (df/dx_i)^2 is the expected squared gradient (Trivedi et al. 2014); each further pass
+    fits on w * x (recursive feature machines, Radhakrishnan et al. 2024, here diagonal). The scales
+    are a multiple of w with which the mean squared distance of inputs stays what it was, so sigma
+    keeps its meaning; all 1 where f is constant. O(n m (m + d)) time a pass for m atoms.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        Of the fits. The first is on the inputs as a Metric scales them.
+    X : array_like of shape (n, d)
+        Rows before those that you play: the scales know their labels. Bring the columns to one
+        scale first, ``okl.datasets.scale_to(X)``.
+    y : array_like of shape (n,)
+        Numbers; two classes are -1 and +1.
+    lam : float > 0
+        Regularisation of the fits, which have an intercept.
+    passes : int >= 1
+        More than two may leave only a few columns.
+    atoms : int >= 1
+        Rows drawn for Nystrom.
+    floor : float in [0, 1]
+    seed : int
+
+    Remarks
+    -------
+    ``Laplacian`` has no gradient at its own centre; it counts as 0.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 3))
+    >>> okl.learned_metric(okl.Gaussian(1.0), X, np.sin(3 * X[:, 1])).scales.round(1)
+    array([0. , 1.7, 0. ])
+    """
+    lam, passes = checks.require_positive("lam", lam), checks.require_count("passes", passes, 1)
+    atoms = checks.require_count("atoms", atoms, 1)
+    floor = checks.require_within("floor", floor, "[0, 1]")
+    rng = np.random.default_rng(checks.require_seed("seed", seed))
+    (inner,), w = split_metric("kernel", [check_kernel("kernel", kernel)])
+    X = inputs.as_inputs(X)
+    y = inputs.as_labels(y, len(X))
+    if advice := kernel.advice(X[:FIRST]):
+        raise ValueError(advice)
+    w = np.ones(X.shape[1]) if w is None else w
+    for _ in range(passes):
+        w = measure_scales(inner, X, y, w, rng, lam, atoms, floor)
+    return Metric(inner, w)
