@@ -31,6 +31,7 @@ from oklnumba.hot.primitives.rows import (
     RATE,
     kernel_block,
     kernel_diags,
+    sign_sums,
 )
 
 ROWS, COLUMNS = 128, 512  # of a block of a kernel matrix, which stays in the cache
@@ -293,6 +294,10 @@ def compute_gradients(kernel: Kernel, X: np.ndarray, Z: np.ndarray, a: np.ndarra
     if code in (LINEAR, POLYNOMIAL):  # slopes dk / d(x.z)
         scale, coef0, degree = numbers if code == POLYNOMIAL else (1.0, 0.0, 1.0)
         return (degree * scale * (scale * (X @ Z.T) + coef0) ** (degree - 1.0) * a) @ Z
+    if code == LAPLACIAN_L1:  # the derivative by x_i is -sign(x_i - z_i) k / sigma
+        out = np.empty(X.shape)
+        sign_sums(X, np.ascontiguousarray(Z.T), -numbers[RATE] * kernel(X, Z) * a, out)
+        return out
     factor, falling = {  # slopes -(dk / dr) / r
         GAUSSIAN: (2.0 * numbers[RATE], kernel),
         LAPLACIAN: (numbers[RATE] ** 2, kernel),  # over s, and 0 at s = 0, where there is none

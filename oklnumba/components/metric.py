@@ -83,25 +83,27 @@ def measure_scales(
     """Return scales, (d,), by a fit of y on X * w: one pass of ``learned_metric``.
 
     sum_t (y_t - f(w * x_t) - b)^2 + lam |f|^2 is least among b and all f in the span of the kernel
-    at some rows. Nothing is checked: X : (n, d), y : (n,) and w : (d,) are plain arrays.
+    at some rows. Nothing is checked: X : (n, d), y : (n,) and w : (d,) are plain arrays. Several
+    outputs, y : (n, K), are fitted each by itself, and the squares of their gradients add up.
     """
     n, Z = len(X), X * w
     C = Z[np.sort(rng.choice(n, min(atoms, n), replace=False))]
-    y = y - y[0]  # so that constant labels become exactly 0
-    y = (y - y.mean()) / max(np.abs(y).max(), np.finfo(float).tiny)
-    A, b, total = np.zeros((len(C), len(C))), np.zeros(len(C)), np.zeros(len(C))
+    Y = (y - y[0]).reshape(n, -1)  # so that constant labels become exactly 0
+    Y = (Y - Y.mean(axis=0)) / np.maximum(np.abs(Y).max(axis=0), np.finfo(float).tiny)
+    A, b, total = np.zeros((len(C), len(C))), np.zeros((len(C), Y.shape[1])), np.zeros(len(C))
     squares, blocks = np.zeros_like(w), [slice(t, t + ROWS) for t in range(0, n, ROWS)]
     with find_blas().limit(limits=1, user_api="blas"):  # threads would change the last bits
         for rows in blocks:
             F = kernel(Z[rows], C)
             A += F.T @ F
-            b += y[rows] @ F
+            b += F.T @ Y[rows]
             total += F.sum(axis=0)
         A += lam * kernel(C) - np.outer(total, total / n)
         A[np.diag_indices(len(C))] += JITTER * A.trace() / len(C) + np.finfo(float).tiny
         a = solve_positive(A, b)
         for rows in blocks:
-            squares += (compute_gradients(kernel, Z[rows], C, a) ** 2).sum(axis=0)
+            for one in a.T:
+                squares += (compute_gradients(kernel, Z[rows], C, one) ** 2).sum(axis=0)
     g = np.where(np.ptp(X, axis=0) > 0.0, squares * w * w, 0.0)  # a constant column says nothing
     if not g.any():
         return np.ones_like(w)

@@ -180,6 +180,20 @@ def kernel_product(kernel, X, v, share, shares, tile, row, own, out):
 
 
 @hot
+def sign_sums(X, atoms, W, out):
+    """Write sum_j W[t, j] sign(X[t, i] - atoms[i, j]). X : (n, d); W : (n, m); out : (n, d)."""
+    n, d = X.shape
+    for t in range(n):
+        w = W[t]
+        for i in range(d):
+            x, a, s = X[t, i], atoms[i], 0.0
+            for j in range(w.shape[0]):
+                s += w[j] if x > a[j] else 0.0
+                s -= w[j] if x < a[j] else 0.0
+            out[t, i] = s
+
+
+@hot
 def put_atom(atoms, j, x):
     """Write x into column j of the dictionary."""
     for i in range(x.shape[0]):

@@ -70,16 +70,22 @@ class Member(NamedTuple):
 
     # "ridge", "awv", "passive-aggressive", "gradient descent" or "last label"
     forecaster: str
-    sigma: float | None = None  # width of its Gaussian kernel; None: linear in the inputs
+    sigma: float | None = None  # width of its kernel; None: linear in the inputs
     lam: float | None = None
     half_life: float | None = None  # in rounds; None: it forgets nothing
     C: float | None = None  # aggressiveness
     step: float | None = None
+    # Of the learned metric of its Laplacian kernel: the kernel whose gradients gave it; None: no
+    # metric, a Gaussian kernel.
+    metric: str | None = None
 
     def __str__(self) -> str:
         if self == Member(self.forecaster):
             return self.forecaster
-        kind = "linear" if self.sigma is None else f"Gaussian kernel, sigma = {self.sigma:.3g}"
+        kernel = "Gaussian kernel"
+        if self.metric is not None:
+            kernel = f"Laplacian kernel in the metric of a {self.metric} one"
+        kind = "linear" if self.sigma is None else f"{kernel}, sigma = {self.sigma:.3g}"
         if self.C is not None:
             return f"{self.forecaster}, {kind}, C = {self.C:g}"
         if self.step is not None:
@@ -304,12 +310,21 @@ class Group:
         self._columns = np.zeros(ROWS, dtype=np.int64)
         self.sizes = np.zeros(ROWS, dtype=np.int64)
 
-    def describe_members(self, sigma: float | None) -> list[Member]:
+    @property
+    def size(self) -> int:
+        """Atoms in the dictionary."""
+        return self.map.size
+
+    def parts(self) -> list[State]:
+        """Return everything with a state."""
+        return [self.map, *self.factors, *self.first_order]
+
+    def describe_members(self, sigma: float | None, metric: str | None = None) -> list[Member]:
         """Return what the members are; sigma : width of the kernel, None if linear."""
         found = [Member(name, sigma, *one) for one in self.settings for name in ("ridge", "awv")]
         found += [Member("passive-aggressive", sigma, C=C) for C in self.rates]
         found += [Member("gradient descent", sigma, step=step) for step in self.steps]
-        return [found[i] for i in self._members]
+        return [found[i]._replace(metric=metric) for i in self._members]
 
     def choose(self, X: np.ndarray) -> None:
         """Let the dictionary choose among up to ROWS inputs."""

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from oklnumba.components.kernels import Gaussian, Linear
+from oklnumba.components.kernels import Gaussian, Laplacian, Linear
 from oklnumba.components.scaling import FAR as FAR_INPUT
 from oklnumba.components.scaling import LARGEST as LARGEST_INPUT
 from oklnumba.components.scaling import measure_range, moments, replace_outliers
@@ -29,8 +29,10 @@ from oklnumba.learners.self_tuning.grid import (
     Trouble,
 )
 from oklnumba.learners.self_tuning.layers import FADED, Layers
+from oklnumba.learners.self_tuning.tree import Metric, Tree, measure_metric
 
-RESTARTS = (32, 128, 512, 2048)
+RESTARTS = (32, 128, 512, 2048, 8192, 32_768)
+LARGEST_PAST = 2**26  # bytes of inputs and labels; restarts after round 2048 need no more
 SPAN = 1024  # rounds; the ranges of labels are of the last two spans
 PAST = 0  # entry of the counts: rounds kept for the next restart
 FAR = 4.0  # standard deviations from which on inputs count by their logarithm
@@ -43,22 +45,30 @@ LEAST = 1e-12  # median distance: below, all inputs but a few are equal on the c
 # Widths of Gaussian kernels, in medians, and the settings of their members; of the linear ones.
 # docs/self_tuning.md tells how they were chosen.
 KERNELS = (
-    (0.25, (Setting(0.1, None),)),
-    (0.5, (Setting(0.1, None), Setting(0.1, 250))),
     (1.0, (Setting(0.01, None), Setting(1.0, None), Setting(0.01, 125))),
     (2.0, (Setting(0.01, 250),)),
 )
 # After a change few atoms and a short memory are ahead: width, largest dictionary, settings.
 QUICK = 1.0, 100, (Setting(0.1, 50),)
+# Metrics, by the kernels whose gradients they are of, and the settings of their members.
+METRICS = "Gaussian", "Laplacian"
+IN_LEAVES = (Setting(0.1, None),)
 LINEAR = tuple(Setting(lam, half) for lam in (0.001, 1.0) for half in (None, 100, 50, 20, 6))
 AGGRESSIVENESS = 0.1, 1.0  # C of PA-I, in units of the largest label
 STEPS = 0.3, 3.0  # of gradient descent, linear, over the squared length of the input
 
 
-def pair_distances(X: np.ndarray) -> np.ndarray:
-    """Return the distances of all pairs of rows (scipy.spatial takes 0.2 s to load)."""
-    apart = (X[i + 1 :] - X[i] for i in range(len(X)))
-    return np.sqrt(np.concatenate([np.einsum("ij,ij->i", one, one) for one in apart]))
+def median_distance(X: np.ndarray, norm: int = 2) -> float:
+    """Return the median distance of pairs of SPREAD rows that differ, 0 if none do."""
+    X = X[np.linspace(0, len(X) - 1, min(len(X), SPREAD)).astype(int)]
+    # scipy.spatial takes 0.2 s to load.
+    apart = [np.abs(X[i + 1 :] - X[i]) for i in range(len(X))]
+    if norm == 1:
+        distances = np.concatenate([one.sum(axis=1) for one in apart])
+    else:
+        distances = np.sqrt(np.concatenate([np.einsum("ij,ij->i", one, one) for one in apart]))
+    distances = distances[distances > 0.0]
+    return max(float(np.median(distances)), LEAST) if len(distances) else 0.0
 
 
 def keep_within(Y: np.ndarray, low: np.ndarray, middle: np.ndarray, high: np.ndarray) -> np.ndarray:
@@ -73,27 +83,34 @@ class Scales(NamedTuple):
     scale: np.ndarray  # (d,); infinite before any data
     offsets: np.ndarray  # (K,), the middle of the labels but outliers; 0 for -1 and +1
     signs: np.ndarray  # (K,), 1 where all labels were -1 or +1, else 0
-    median: float  # distance of two inputs; 0 before any data
+    median: float = 0.0  # distance of two inputs; 0 before any data
+    # The metrics, one after the other, and medians of the distances of inputs so scaled.
+    metrics: np.ndarray = np.empty((0, 0))  # (M, d)
+    columns: np.ndarray = np.empty((0, 0))
+    thresholds: np.ndarray = np.empty((0, 0))
+    widths: np.ndarray = np.empty(0)
 
     @classmethod
     def measure(cls, X: np.ndarray, Y: np.ndarray) -> Scales:
         """Return the scales of past rounds."""
         if len(X) == 0:
             d, zeros = X.shape[1], np.zeros(Y.shape[1])
-            return cls(np.zeros(d), np.full(d, np.inf), zeros, zeros, 0.0)
+            return cls(np.zeros(d), np.full(d, np.inf), zeros, zeros)
         within = X.clip(-LARGEST_INPUT, LARGEST_INPUT)
         mean, scale = moments(replace_outliers(within, *measure_range(within.T, FAR_INPUT)))
         signs = np.isin(Y, (-1.0, 1.0)).all(axis=0)
         usual = replace_outliers(Y, *measure_range(Y.T, LABEL_FAR))
         # Halved first: the sum of two labels may be too large.
         offsets = np.where(signs, 0.0, 0.5 * usual.min(axis=0) + 0.5 * usual.max(axis=0))
-        scales = cls(mean, scale, offsets, signs.astype(float), 1.0)
-        spread = np.linspace(0, len(X) - 1, min(len(X), SPREAD)).astype(int)
-        distances = pair_distances(scales.transform(X[spread]))
-        distances = distances[distances > 0.0]
-        if len(distances) == 0:
+        scales = cls(mean, scale, offsets, signs.astype(float))
+        Z = scales.transform(X)
+        median = median_distance(Z)
+        if median == 0.0:
             return scales
-        return scales._replace(median=max(float(np.median(distances)), LEAST))
+        found = [measure_metric(kernel, Z, Y, median_distance) for kernel in METRICS]
+        widths = [median_distance(Z * one.scales, 1) for one in found]
+        stacked = (np.stack(parts) for parts in zip(*found, strict=True))
+        return cls(mean, scale, offsets, signs.astype(float), median, *stacked, np.array(widths))
 
     def transform(self, X: np.ndarray) -> np.ndarray:
         """Return the inputs of the members; columns that came later wait for the next restart."""
@@ -130,6 +147,14 @@ class Stage(State):
             sigma = width * scales.median
             points = SpanMap(Gaussian(sigma), d, min(most, budget), [*seed, i])
             self._add(Group(points, settings, scales.signs, rates), sigma)
+        for i, metric in enumerate(map(Metric, scales.metrics, scales.columns, scales.thresholds)):
+            kernel = Laplacian(float(scales.widths[i]), norm=1)
+
+            def make(leaf: int, kernel=kernel, first=len(kernels) + 1 + i) -> Group:
+                points = SpanMap(kernel, d, budget, [*seed, first, leaf])
+                return Group(points, IN_LEAVES, scales.signs)
+
+            self._add(Tree(metric, make), kernel.sigma, METRICS[i])
         wide = scales.median and d > budget
         linear = SpanMap(Linear(), d, budget, [*seed, len(kernels)]) if wide else LinearMap(d)
         self._add(Group(linear, LINEAR, scales.signs, AGGRESSIVENESS, STEPS), None)
@@ -137,9 +162,9 @@ class Stage(State):
         self.layers = Layers(len(self.members), outputs)
         self._make_state(outputs=outputs, experts=len(self.members))
 
-    def _add(self, group: Group, sigma: float | None) -> None:
+    def _add(self, group: Group | Tree, sigma: float | None, metric: str | None = None) -> None:
         self.groups.append(group)
-        self.members += group.describe_members(sigma)
+        self.members += group.describe_members(sigma, metric)
 
     # ---- rounds ----
 
@@ -236,8 +261,7 @@ class Stage(State):
         """Return everything with a state, by name."""
         parts: dict[str, State] = {"stage": self, "layers": self.layers}
         for g, group in enumerate(self.groups):
-            own = group.map, *group.factors, *group.first_order
-            parts |= {f"group{g}_{i}": one for i, one in enumerate(own)}
+            parts |= {f"group{g}_{i}": one for i, one in enumerate(group.parts())}
         return parts
 
 
@@ -329,7 +353,7 @@ class SelfTuning(Learner):
     @property
     def size(self) -> int:
         """Atoms in all dictionaries together; 0 before any data."""
-        return sum(group.map.size for group in self._stage.groups) if self._width else 0
+        return sum(group.size for group in self._stage.groups) if self._width else 0
 
     @property
     def members(self) -> list[Member]:
@@ -383,7 +407,7 @@ class SelfTuning(Learner):
         return values if self._outputs > 1 else values[0]
 
     def _space(self) -> str:
-        restart = max(end for end in (0, *RESTARTS) if end <= self._played)
+        restart = max(end for end in (0, *self._restarts) if end <= self._played)
         return f"the space that a member got in round {restart}"
 
     def _member(self) -> str | list[str]:
@@ -392,6 +416,8 @@ class SelfTuning(Learner):
         return names if self._outputs > 1 else names[0]
 
     def _start(self, d: int) -> None:
+        most = LARGEST_PAST // (8 * (d + self._outputs))
+        self._restarts = tuple(end for end in RESTARTS if end <= max(most, 2048))
         self._make_state(counts=1, d=d, outputs=self._outputs, window=LONG, range=3)
         self._recent[:] = np.nan
         self._range[:] = [[-LARGEST_LABEL], [0.0], [LARGEST_LABEL]]
@@ -399,17 +425,17 @@ class SelfTuning(Learner):
 
     @property
     def _can_widen(self) -> bool:
-        return self._played < RESTARTS[-1]
+        return self._played < self._restarts[-1]
 
     def _make_stage(self, scales: Scales) -> Stage:
         """Return the stage that begins now."""
-        restarts = sum(end <= self._played for end in RESTARTS)
+        restarts = sum(end <= self._played for end in self._restarts)
         return Stage(scales, self._hyper.budget, [self._hyper.seed, restarts])
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         Y, start = y.reshape(len(X), self._outputs), 0
         while start < len(X):
-            stops = (*RESTARTS, self._played // SPAN * SPAN + SPAN)
+            stops = (*self._restarts, self._played // SPAN * SPAN + SPAN)
             left = min(stop - self._played for stop in stops if stop > self._played)
             rows = slice(start, min(len(X), start + left))
             try:
@@ -433,13 +459,13 @@ class SelfTuning(Learner):
         own.bound[:] += price
         own.guaranteed[:] += price
         trace.sizes[:] = sum(group.sizes[:n] for group in stage.groups)
-        if self._played < RESTARTS[-1]:
+        if self._played < self._restarts[-1]:
             first, total = self._played, self._played + n
             self._reserve({PAST: total})
             self._inputs[first:total], self._labels[first:total] = X, learned
             self._counts[PAST] = total
         self._played += n
-        if self._played in RESTARTS:
+        if self._played in self._restarts:
             self._restart()
             trace.sizes[-1] = self.size
         if self._played % SPAN == 0:
@@ -469,7 +495,7 @@ class SelfTuning(Learner):
     def _restart(self) -> None:
         """Take scales and members from all rounds so far; the members play these rounds again."""
         X, Y = self._used("inputs"), self._used("labels")
-        if self._played == RESTARTS[0]:  # the first labels came before there was a range
+        if self._played == self._restarts[0]:  # the first labels came before there was a range
             Y[:SHORT] = keep_within(Y[:SHORT], *self._range)
         stage = self._make_stage(Scales.measure(X, Y))
         points, labels = stage.scales.transform(X), Y - stage.scales.offsets
@@ -484,7 +510,7 @@ class SelfTuning(Learner):
             raise Trouble(trouble.args[0], -1) from None  # in the last round played
         stage.correct_losses(self._stage)
         self._stage = stage
-        if self._played == RESTARTS[-1]:
+        if self._played == self._restarts[-1]:
             self._free(PAST)
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:

@@ -1,0 +1,163 @@
+"""A group in each leaf of a tree, on inputs scaled by a learned metric."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from oklnumba.components.kernels import Gaussian, Laplacian
+from oklnumba.components.metric import measure_scales
+from oklnumba.core.health import Part
+from oklnumba.core.state import State
+from oklnumba.learners.self_tuning.grid import ROWS, Group
+
+PASSES, FEWEST = 2, 128  # of a metric; rounds of the past that one takes
+MOST = 8192, 2**20  # most rows, and numbers in them, that a metric is measured on
+LEAF, MOST_LEAVES = 1024, 8  # rounds of the past for each leaf; most leaves
+
+
+class Metric(NamedTuple):
+    """A metric and a tree, as a restart takes them from standardised inputs of the past."""
+
+    scales: np.ndarray  # (d,)
+    columns: np.ndarray  # (leaves - 1,): node i has the children 2 i + 1 and 2 i + 2,
+    thresholds: np.ndarray  # (leaves - 1,): the second if this input is larger
+
+    def find_leaves(self, Z: np.ndarray) -> np.ndarray:
+        """Return the leaf of each row of Z, scaled, (n,)."""
+        node, rows = np.zeros(len(Z), dtype=np.int64), np.arange(len(Z))
+        inner = len(self.columns)
+        for _ in range((inner + 1).bit_length() - 1):
+            node = 2 * node + 1 + (Z[rows, self.columns[node]] > self.thresholds[node])
+        return node - inner
+
+
+def measure_metric(kernel: str, Z: np.ndarray, Y: np.ndarray, median: Callable) -> Metric:
+    """Return the metric of standardised inputs of the past.
+
+    kernel : whose gradients are measured, "Gaussian" or "Laplacian"; median : of the distances of
+    rows, of this norm.
+    """
+    norm = 2 if kernel == "Gaussian" else 1
+    n, d = Z.shape
+    chosen = np.linspace(0, n - 1, min(n, MOST[0], max(MOST[1] // d, LEAF))).astype(int)
+    X, w, rng = Z[chosen], np.ones(d), np.random.default_rng(n)
+    for _ in range(PASSES if n >= FEWEST else 0):
+        width = median(Z * w, norm)
+        fitted = Gaussian(width) if norm == 2 else Laplacian(width, norm=1)
+        w = measure_scales(fitted, X, Y[chosen], w, rng)
+    leaves = min(1 << (n // LEAF).bit_length() - 1, MOST_LEAVES) if n >= LEAF else 1
+    return Metric(w, *split_at_medians(Z * w, leaves))
+
+
+def split_at_medians(Z: np.ndarray, leaves: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return columns and thresholds of a tree that splits the widest input at its median."""
+    columns, thresholds = np.zeros(leaves - 1, dtype=np.int64), np.full(leaves - 1, np.inf)
+    nodes = [Z]
+    for node in range(leaves - 1):
+        part = nodes[node]
+        nodes += [part[:0], part[:0]]
+        if len(part) == 0 or not np.ptp(part, axis=0).any():
+            continue
+        widest = int(part.std(axis=0).argmax())
+        column = part[:, widest]
+        middle = np.median(column)
+        if not (column > middle).any():  # so that both sides have rows
+            middle = column[column < middle].max()
+        columns[node], thresholds[node] = widest, middle
+        nodes[-2:] = part[column <= middle], part[column > middle]
+    return columns, thresholds
+
+
+class Tree(State):
+    """Groups in the leaves of a tree, played as one group is.
+
+    A certificate is the sum of those of the leaves: its comparator has a function in each of them.
+
+    make : returns the group of a leaf.
+    """
+
+    _STATE = {
+        "latest": ("leaves", "static", "proof", "outputs"), "total": ("static", "proof", "outputs"),
+    }  # fmt: skip
+    _UNBOUNDED = frozenset({"latest", "total"})
+
+    def __init__(self, metric: Metric, make: Callable[[int], Group]):
+        self._metric = metric
+        self.leaves = [make(leaf) for leaf in range(len(metric.columns) + 1)]
+        first = self.leaves[0]
+        static, proof, _, outputs = first.certificates(ROWS).shape
+        self._make_state(leaves=len(self.leaves), static=static, proof=proof, outputs=outputs)
+        self.describe_members = first.describe_members
+        self._forecasts = np.zeros(first.member_forecasts(ROWS).shape)
+        self._proofs = np.zeros((static, proof, ROWS, outputs))
+        self.sizes = np.zeros(ROWS, dtype=np.int64)
+
+    @property
+    def size(self) -> int:
+        """Atoms in the dictionaries of all leaves."""
+        return sum(group.size for group in self.leaves)
+
+    @property
+    def first_order(self) -> list:
+        """The first-order learners of all leaves."""
+        return [one for group in self.leaves for one in group.first_order]
+
+    def _rows_of_leaves(self, Z: np.ndarray) -> list[tuple[int, np.ndarray]]:
+        """Return the leaves that have rows of Z, and these."""
+        leaves = self._metric.find_leaves(Z)
+        return [(leaf, np.flatnonzero(leaves == leaf)) for leaf in sorted(set(leaves.tolist()))]
+
+    def choose(self, X: np.ndarray) -> None:
+        """Let the dictionaries choose among up to ROWS inputs."""
+        Z = X * self._metric.scales
+        for leaf, rows in self._rows_of_leaves(Z):
+            self.leaves[leaf].choose(Z[rows])
+
+    def play(self, X: np.ndarray, Y: np.ndarray, learn: bool) -> None:
+        """Write the forecasts of up to ROWS rounds, then learn them."""
+        n, Z = len(X), X * self._metric.scales
+        sizes, proofs = self.sizes[:n], self._proofs[:, :, :n]
+        sizes[:] = 0
+        size = self.size
+        for leaf, rows in self._rows_of_leaves(Z):
+            group, before, m = self.leaves[leaf], self.leaves[leaf].size, len(rows)
+            group.play(Z[rows], Y[rows], learn)
+            self._forecasts[:, rows] = group.member_forecasts(m)
+            sizes[rows] = np.diff(group.sizes[:m], prepend=before)
+            steps = np.concatenate([self._latest[leaf][:, :, None], group.certificates(m)], axis=2)
+            proofs[:, :, rows] = np.diff(steps, axis=2)
+            self._latest[leaf] = steps[:, :, -1]
+        sizes[0] += size
+        np.cumsum(sizes, out=sizes)
+        # One by one, so that the sums do not depend on how the stream is cut.
+        proofs[:, :, 0] += self._total
+        np.add.accumulate(proofs, axis=2, out=proofs)
+        self._total[:] = proofs[:, :, -1]
+
+    def forecast(self, X: np.ndarray) -> None:
+        """Write the forecasts of up to ROWS single rounds; nothing is learned."""
+        Z = X * self._metric.scales
+        for leaf, rows in self._rows_of_leaves(Z):
+            group = self.leaves[leaf]
+            group.forecast(Z[rows])
+            self._forecasts[:, rows] = group.member_forecasts(len(rows))
+
+    def member_forecasts(self, n: int) -> np.ndarray:
+        """Return the forecasts of the members in the last n rounds, (members, n, K)."""
+        return self._forecasts[:, :n]
+
+    def certificates(self, n: int) -> np.ndarray:
+        """Return sums over leaves of loss, comparator and bound, (factors, 3, n, K)."""
+        return self._proofs[:, :, :n]
+
+    def parts(self) -> list[State]:
+        """Return everything with a state."""
+        return [self, *(part for group in self.leaves for part in group.parts())]
+
+    def measure(self, scales: np.ndarray) -> list[Part]:
+        """Return the parts of all matrices; scales : (K,), of the labels."""
+        parts = [(i, part) for i, group in enumerate(self.leaves) for part in group.measure(scales)]
+        return [part.within(f"leaf {i}") for i, part in parts]
