@@ -50,20 +50,86 @@ def middle(y):
     return (usual.min() + usual.max()) / 2
 
 
-def median_distance(S):
+def median_distance(S, norm=2):
     rows = S[np.linspace(0, len(S) - 1, min(len(S), 500)).astype(int)]
-    D = naive.distances(rows, rows)[np.triu_indices(len(rows), 1)]
+    D = np.linalg.norm(rows[:, None] - rows, norm, axis=2)[np.triu_indices(len(rows), 1)]
     return np.median(D[D > 0])
 
 
-def dictionary(S, sigma, rounds, budget, coins):
+def gaussian(sigma):
+    return lambda X, Z: naive.gaussian(X, Z, sigma)
+
+
+def laplacian(sigma):
+    return lambda X, Z: naive.laplacian_l1(X, Z, sigma)
+
+
+def metric(S, y, name):
+    """Scales by the mean squared gradient of ridge regression on at most 300 rows, twice.
+
+    An intercept is free; lam = 1. The mean squared distance of rows stays what it was.
+    """
+    n, d = S.shape
+    w, rng = np.ones(d), np.random.default_rng(n)
+    target = (y - y.mean()) / (abs(y - y[0]).max() or 1.0)
+    for _ in range(2 if n >= 128 else 0):
+        Z = S * w
+        width = median_distance(Z, 2 if name == "Gaussian" else 1)
+        k = gaussian(width) if name == "Gaussian" else laplacian(width)
+        C = Z[np.sort(rng.choice(n, min(300, n), replace=False))]
+        F = k(Z, C)
+        centred = F - F.mean(axis=0)
+        A = centred.T @ centred + k(C, C)
+        a = np.linalg.solve(A + 1e-10 * np.trace(A) / len(C) * np.eye(len(C)), F.T @ target)
+        apart = Z[:, None] - C
+        slopes = np.sign(apart) / width if name == "Laplacian" else apart / width**2
+        g = (np.einsum("tj,tji,j->ti", F, slopes, a) ** 2).sum(axis=0) * w**2
+        g[np.ptp(S, axis=0) == 0] = 0.0
+        if not g.any():
+            return np.ones(d)
+        w = np.sqrt(g / g.mean() + 1e-3)
+        w = w * np.sqrt(S.var(axis=0).sum() / (S.var(axis=0) * w**2).sum())
+    return w
+
+
+def leaves(Z, past, count):
+    """The leaf of each row: past rows are halved at the median of the widest input, again and again."""
+    leaf = np.zeros(len(Z), dtype=int)
+    for _ in range(int(np.log2(count))):
+        deeper = 2 * leaf
+        for node in set(leaf):
+            rows = leaf == node
+            seen = Z[:past][rows[:past]]
+            if len(seen) == 0 or (seen == seen[0]).all():
+                continue
+            spreads = seen.std(axis=0)
+            widest = np.flatnonzero(spreads > (1 - 1e-9) * spreads.max())[0]
+            column = seen[:, widest]
+            middle = np.median(column)
+            if middle == column.max():
+                middle = column[column < middle].max()
+            deeper[rows] += Z[rows, widest] > middle
+        leaf = deeper
+    return leaf
+
+
+def tree(S, y, past, name, leaf_rows, most):
+    """Inputs scaled by a metric of the past, leaves, and the width of the kernel."""
+    Z = S * metric(S[:past], y[:past], name)
+    count = 1
+    while 2 * count * leaf_rows <= past and 2 * count <= most:
+        count *= 2
+    return Z, leaves(Z, past, count), median_distance(Z[:past], 1)
+
+
+def dictionary(S, kernel, rounds, budget, coins):
     """Atoms by KORS of bounded size: (index, from which round on); ``rounds`` rows join at once."""
     atoms, weights = [], []
     for t in range(len(S)):
         if len(atoms) == budget:
             break
         index = [i for i, _ in atoms] + [t]
-        K = naive.gaussian(S[index], S[index], sigma)
+        K = kernel(S[index], S[index])
         W = np.diag([*(1 / np.sqrt(weights)), 1.0])
         column = (W @ K)[:-1, -1]
         M = (W @ K @ W)[:-1, :-1] + 0.1 * np.eye(len(atoms))
@@ -75,16 +141,16 @@ def dictionary(S, sigma, rounds, budget, coins):
     return atoms
 
 
-def coordinates(S, atoms, sigma):
+def coordinates(S, atoms, kernel):
     """1, then the coordinates in the span of the atoms that have joined; 0 for later ones."""
     Z = np.zeros((len(S), 1 + len(atoms)))
     Z[:, 0] = 1.0
     if not atoms:
         return Z
     index = [i for i, _ in atoms]
-    K = naive.gaussian(S[index], S[index], sigma) + NUGGET * np.eye(len(index))
+    K = kernel(S[index], S[index]) + NUGGET * np.eye(len(index))
     inverse = np.linalg.inv(np.linalg.cholesky(K))  # Gram and Schmidt: row j needs atoms <= j only
-    Z[:, 1:] = naive.gaussian(S, S[index], sigma) @ inverse.T
+    Z[:, 1:] = kernel(S, S[index]) @ inverse.T
     for j, (_, since) in enumerate(atoms):
         Z[:since, 1 + j] = 0.0
     return Z
@@ -232,7 +298,25 @@ def aggregated(F, y, B, starts):
     return in_epochs(ml_poly, np.stack([plain, poly, *stacks], axis=1), y)
 
 
-def self_tuning(X, y, restarts, budget, kernels, quick, linear, seed=0, span=1024):
+def leaf_spaces(S, y, past, name, seed, budget, leaf_rows, most, late=True):
+    """Rows of each leaf of a tree, their coordinates, and the width of the kernel.
+
+    late : whether rows after the past join dictionaries; else all coordinates are functions.
+    """
+    Z, leaf, width = tree(S, y, past, name, leaf_rows, most)
+    kernel = laplacian(width)
+    for node in range(leaf.max() + 1):
+        rows = np.flatnonzero(leaf == node)
+        own, before = Z[rows], int((rows < past).sum())
+        coins = np.random.default_rng([*seed, node]).random(len(rows))
+        atoms = dictionary(own if late else own[:before], kernel, before, budget, coins)
+        yield rows, coordinates(own, atoms, kernel), width
+
+
+def self_tuning(
+    X, y, restarts, budget, kernels, quick, linear, metrics, in_leaves, leaf_rows, most, seed=0,
+    span=1024,
+):  # fmt: skip
     """The forecasts of SelfTuning, and the losses of its members as they forecast; y : (n,)."""
     kernels = [(width, budget, settings, (0.1, 1.0)) for width, settings in kernels]
     kernels.append((quick[0], min(quick[1], budget), quick[2], ()))
@@ -248,13 +332,20 @@ def self_tuning(X, y, restarts, budget, kernels, quick, linear, seed=0, span=102
         signs = past > 0 and np.isin(y[:past], (-1, 1)).all()
         C, B, sizes, starts = label_ranges(labels, past, span, signs)
         columns = []
-        for i, (width, most, settings, rates) in enumerate(kernels if past else ()):
-            sigma = width * median_distance(S[:past])
+        for i, (width, largest, settings, rates) in enumerate(kernels if past else ()):
+            kernel = gaussian(width * median_distance(S[:past]))
             coins = np.random.default_rng([seed, stage, i]).random(stop)
-            atoms = dictionary(S, sigma, past, most, coins)
-            Z = coordinates(S, atoms, sigma)
+            Z = coordinates(S, dictionary(S, kernel, past, largest, coins), kernel)
             columns += [forecasts(Z, labels, *setting) for setting in settings]
             columns += [passive_aggressive(Z, labels, signs, rate, sizes) for rate in rates]
+        for i, name in enumerate(metrics if past else ()):
+            parts = list(leaf_spaces(S, y, past, name, [seed, stage, len(kernels) + 1 + i], budget,
+                                     leaf_rows, most))  # fmt: skip
+            for setting in in_leaves:
+                found = np.zeros((stop, 2))
+                for rows, Z, _ in parts:
+                    found[rows] = forecasts(Z, labels[rows], *setting)
+                columns.append(found)
         Z = np.column_stack([np.ones(stop), S])
         columns += [forecasts(Z, labels, *setting) for setting in linear]
         columns += [passive_aggressive(Z, labels, signs, rate, sizes) for rate in (0.1, 1.0)]

@@ -18,6 +18,7 @@ from oklnumba.core.guard import run_together
 from oklnumba.core.health import Part, name_members
 from oklnumba.core.params import count, random_seed
 from oklnumba.core.state import State, select_prefix
+from oklnumba.hot.primitives.rows import absolute_distances, square_distances
 from oklnumba.learners.base.learner import Learner, Trace, empty_per_round
 from oklnumba.learners.self_tuning.grid import (
     ROWS,
@@ -45,6 +46,7 @@ LEAST = 1e-12  # median distance: below, all inputs but a few are equal on the c
 # Widths of Gaussian kernels, in medians, and the settings of their members; of the linear ones.
 # docs/self_tuning.md tells how they were chosen.
 KERNELS = (
+    (0.5, (Setting(0.1, 250),)),
     (1.0, (Setting(0.01, None), Setting(1.0, None), Setting(0.01, 125))),
     (2.0, (Setting(0.01, 250),)),
 )
@@ -61,14 +63,16 @@ STEPS = 0.3, 3.0  # of gradient descent, linear, over the squared length of the 
 def median_distance(X: np.ndarray, norm: int = 2) -> float:
     """Return the median distance of pairs of SPREAD rows that differ, 0 if none do."""
     X = X[np.linspace(0, len(X) - 1, min(len(X), SPREAD)).astype(int)]
-    # scipy.spatial takes 0.2 s to load.
-    apart = [np.abs(X[i + 1 :] - X[i]) for i in range(len(X))]
-    if norm == 1:
-        distances = np.concatenate([one.sum(axis=1) for one in apart])
-    else:
-        distances = np.sqrt(np.concatenate([np.einsum("ij,ij->i", one, one) for one in apart]))
+    n, write = len(X), absolute_distances if norm == 1 else square_distances
+    atoms, distances = np.ascontiguousarray(X.T), np.empty((n, n))
+    for x, row in zip(X, distances, strict=True):
+        write(x, atoms, n, row)
+    distances = distances[np.triu_indices(n, 1)]
     distances = distances[distances > 0.0]
-    return max(float(np.median(distances)), LEAST) if len(distances) else 0.0
+    if len(distances) == 0:
+        return 0.0
+    median = float(np.median(distances if norm == 1 else np.sqrt(distances)))
+    return max(median, LEAST)
 
 
 def keep_within(Y: np.ndarray, low: np.ndarray, middle: np.ndarray, high: np.ndarray) -> np.ndarray:
@@ -388,6 +392,19 @@ class SelfTuning(Learner):
         learner's own losses.
         """
         return self._of_outputs(self._stage_now().played_losses())
+
+    @property
+    def importance(self) -> np.ndarray:
+        """How much the labels depend on each input, by the learned metrics, (d,); the sum is 1.
+
+        The mean of the squared scales of both metrics, so of expected squared gradients by inputs
+        of deviation 1. The same for all before round 128.
+        """
+        squares = np.square(self._stage_now().scales.metrics)
+        if not squares.any():
+            return np.full(self._width, 1.0 / self._width)
+        found = (squares / squares.sum(axis=1, keepdims=True)).mean(axis=0)
+        return np.append(found, np.zeros(self._width - len(found)))  # columns that came since
 
     @property
     def outlier_price(self) -> float | np.ndarray:

@@ -14,7 +14,8 @@ from oklnumba.core.state import State
 from oklnumba.learners.self_tuning.grid import ROWS, Group
 
 PASSES, FEWEST = 2, 128  # of a metric; rounds of the past that one takes
-MOST = 8192, 2**20  # most rows, and numbers in them, that a metric is measured on
+MOST = 4096, 2**18  # most rows, and numbers in them, that a metric is measured on
+SAME = 1.0 - 1e-9  # spreads that differ by less are equal, and the first column is split
 LEAF, MOST_LEAVES = 1024, 8  # rounds of the past for each leaf; most leaves
 
 
@@ -61,7 +62,8 @@ def split_at_medians(Z: np.ndarray, leaves: int) -> tuple[np.ndarray, np.ndarray
         nodes += [part[:0], part[:0]]
         if len(part) == 0 or not np.ptp(part, axis=0).any():
             continue
-        widest = int(part.std(axis=0).argmax())
+        spreads = part.std(axis=0)
+        widest = int(np.argmax(spreads > SAME * spreads.max()))
         column = part[:, widest]
         middle = np.median(column)
         if not (column > middle).any():  # so that both sides have rows
