@@ -56,6 +56,7 @@ def formula(kernel, X, Z):
         case kernels.Gaussian():
             return np.exp(-(r**2) / (2 * kernel.sigma**2))
         case kernels.Laplacian():
+            r = r if kernel.norm == 2 else cdist(X, Z, "cityblock")
             return np.exp(-r / kernel.sigma)
         case kernels.Matern():
             s = math.sqrt(2 * kernel.nu) * r / kernel.sigma

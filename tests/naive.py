@@ -27,6 +27,10 @@ def laplacian(X, Z, sigma=1.0):
     return np.exp(-distances(X, Z) / sigma)
 
 
+def laplacian_l1(X, Z, sigma=1.0):
+    return np.exp(-np.abs(X[:, None] - Z).sum(axis=2) / sigma)
+
+
 def matern(X, Z, nu=1.5, sigma=1.0):
     s = np.sqrt(2 * nu) * distances(X, Z) / sigma
     factor = {0.5: 1.0, 1.5: 1 + s, 2.5: 1 + s + s**2 / 3}[nu]

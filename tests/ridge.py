@@ -9,6 +9,7 @@ from tests import naive
 
 KERNELS = [
     (okl.Gaussian(0.8), lambda X, Z: naive.gaussian(X, Z, 0.8)),
+    (okl.Laplacian(0.7, norm=1), lambda X, Z: naive.laplacian_l1(X, Z, 0.7)),
     (okl.Laplacian(0.7), lambda X, Z: naive.laplacian(X, Z, 0.7)),
     (okl.Matern(0.5, sigma=0.9), lambda X, Z: naive.matern(X, Z, 0.5, 0.9)),
     (okl.Matern(1.5, sigma=0.9), lambda X, Z: naive.matern(X, Z, 1.5, 0.9)),

@@ -12,6 +12,7 @@ from tests.bounds import inputs
 
 KERNELS = {
     "Gaussian": (okl.Gaussian(0.7), lambda X, Z: naive.gaussian(X, Z, 0.7)),
+    "Laplacian, norm 1": (okl.Laplacian(1.3, norm=1), lambda X, Z: naive.laplacian_l1(X, Z, 1.3)),
     "Laplacian": (okl.Laplacian(1.3), lambda X, Z: naive.laplacian(X, Z, 1.3)),
     "Polynomial": (okl.Polynomial(3), lambda X, Z: naive.polynomial(X, Z, 3)),
     "Linear": (okl.Linear(), naive.linear),

@@ -93,6 +93,7 @@ def test_con_kons_with_every_point_kept_is_kons(loss):
 
 
 KERNELS = {name: SPACES[name][:2] for name in SPACES} | {
+    "Laplacian, norm 1": (okl.Laplacian(0.7, norm=1), lambda X, Z: naive.laplacian_l1(X, Z, 0.7)),
     "Laplacian": (okl.Laplacian(0.7), lambda X, Z: naive.laplacian(X, Z, 0.7)),
     "Matern": (okl.Matern(1.5, sigma=0.9), lambda X, Z: naive.matern(X, Z, 1.5, 0.9)),
 }

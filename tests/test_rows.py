@@ -20,6 +20,7 @@ from tests.buffers import SIZES, formula, poisoned, untouched, with_poison
 KERNELS = [
     kernels.Gaussian(0.7),
     kernels.Laplacian(1.3),
+    kernels.Laplacian(1.3, norm=1),
     kernels.Matern(0.5, sigma=0.9),
     kernels.Matern(1.5, sigma=0.9),
     kernels.Matern(2.5, sigma=1.7),

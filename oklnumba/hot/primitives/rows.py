@@ -8,7 +8,7 @@ import math
 from oklnumba.hot.primitives.elementary import FAR, exp_nonpositive, smaller
 from oklnumba.hot.primitives.jit import hot, hot_apart
 
-GAUSSIAN, LAPLACIAN, MATERN_3_2, MATERN_5_2, POLYNOMIAL, LINEAR = range(6)
+GAUSSIAN, LAPLACIAN, LAPLACIAN_L1, MATERN_3_2, MATERN_5_2, POLYNOMIAL, LINEAR = range(7)
 # Entries of a kernel's numbers: of the radial ones; of Polynomial.
 RATE = 0
 SCALE, COEF0, DEGREE = range(3)
@@ -38,6 +38,27 @@ def square_distances(x, atoms, m, out):
         for j in range(m):
             a = xk - rk[j]
             out[j] += a * a
+        k += 1
+
+
+@hot
+def absolute_distances(x, atoms, m, out):
+    """Write |x - atom_j|_1, the sum over the inputs, for the first m atoms."""
+    d = x.shape[0]
+    for j in range(m):
+        out[j] = 0.0
+    k = 0
+    while k + 4 <= d:
+        x0, x1, x2, x3 = x[k], x[k + 1], x[k + 2], x[k + 3]
+        r0, r1, r2, r3 = atoms[k], atoms[k + 1], atoms[k + 2], atoms[k + 3]
+        for j in range(m):
+            a, b, c, e = abs(x0 - r0[j]), abs(x1 - r1[j]), abs(x2 - r2[j]), abs(x3 - r3[j])
+            out[j] += (a + b) + (c + e)
+        k += 4
+    while k < d:
+        xk, rk = x[k], atoms[k]
+        for j in range(m):
+            out[j] += abs(xk - rk[j])
         k += 1
 
 
@@ -85,9 +106,12 @@ def kernel_row(kernel, x, atoms, m, out):
             for j in range(m):
                 o[j] = integer_power(scale * o[j] + coef0, degree)
         return
-    square_distances(x, atoms, m, out)
+    if code == LAPLACIAN_L1:
+        absolute_distances(x, atoms, m, out)
+    else:
+        square_distances(x, atoms, m, out)
     rate = par[RATE]
-    if code == GAUSSIAN:
+    if code == GAUSSIAN or code == LAPLACIAN_L1:
         for j in range(m):
             o[j] = exp_nonpositive(-rate * o[j])
         return
