@@ -293,6 +293,10 @@ def compute_gradients(kernel: Kernel, X: np.ndarray, Z: np.ndarray, a: np.ndarra
     if code in (LINEAR, POLYNOMIAL):  # slopes dk / d(x.z)
         scale, coef0, degree = numbers if code == POLYNOMIAL else (1.0, 0.0, 1.0)
         return (degree * scale * (scale * (X @ Z.T) + coef0) ** (degree - 1.0) * a) @ Z
+    if code == LAPLACIAN_L1:  # slopes -dk / d|x_i - z_i|, and 0 at 0, where there is none
+        W, columns = -numbers[RATE] * kernel(X, Z) * a, zip(X.T, Z.T, strict=True)
+        signs = (np.sign(np.subtract.outer(x, z)) for x, z in columns)
+        return np.stack([np.einsum("ij,ij->i", W, one) for one in signs], axis=1)
     factor, falling = {  # slopes -(dk / dr) / r
         GAUSSIAN: (2.0 * numbers[RATE], kernel),
         LAPLACIAN: (numbers[RATE] ** 2, kernel),  # over s, and 0 at s = 0, where there is none

@@ -110,8 +110,9 @@ def measure_scales(
     g = np.where(np.ptp(X, axis=0) > 0.0, squares * w * w, 0.0)  # a constant column says nothing
     if not g.any():
         return np.ones_like(w)
-    w, variances = np.sqrt(g / g.mean() + floor), X.var(axis=0)
-    return w * np.sqrt(variances.sum() / (variances @ (w * w)))
+    w, deviations = np.sqrt(g / g.mean() + floor), X.std(axis=0)
+    p = getattr(kernel, "norm", 2)
+    return w * ((deviations**p).sum() / ((w * deviations) ** p).sum()) ** (1 / p)
 
 
 def learned_metric(
@@ -123,8 +124,8 @@ def learned_metric(
     With f a kernel ridge regression of y on X, w_i = sqrt(g_i / mean(g) + floor), where g_i =
     mean_t (df/dx_i)^2 is the expected squared gradient (Trivedi et al. 2014); each further pass
     fits on w * x (recursive feature machines, Radhakrishnan et al. 2024, here diagonal). The scales
-    are a multiple of w with which the mean squared distance of inputs stays what it was, so sigma
-    keeps its meaning; all 1 where f is constant. O(n m (m + d)) time a pass for m atoms.
+    are w times a number that keeps the norm of the columns' deviations, so sigma keeps its meaning;
+    all are 1 where f is constant. O(n m (m + d)) time a pass for m atoms.
 
     Parameters
     ----------
@@ -147,7 +148,8 @@ def learned_metric(
 
     Remarks
     -------
-    ``Laplacian`` has no gradient at its own centre; it counts as 0.
+    ``Laplacian`` has no gradient at its own centre, nor, with ``norm=1``, along a column in which an
+    input equals it; there it counts as 0.
 
     Examples
     --------
