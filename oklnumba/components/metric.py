@@ -148,7 +148,7 @@ def learned_metric(
 
     Remarks
     -------
-    ``Laplacian`` has no gradient at its own centre, nor, with ``norm=1``, along a column in which an
+    ``Laplacian`` has no gradient at its own centre, nor, with ``norm=1``, along a column where an
     input equals it; there it counts as 0.
 
     Examples
