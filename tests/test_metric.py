@@ -24,6 +24,7 @@ W = np.array([1.7, 0.0, 0.3])
 KERNELS = [
     okl.Gaussian(1.3),
     okl.Laplacian(1.3),
+    okl.Laplacian(1.3, norm=1),
     okl.Matern(0.5, sigma=1.3),
     okl.Matern(1.5, sigma=1.3),
     okl.Matern(2.5, sigma=1.3),
@@ -64,7 +65,8 @@ def test_scales_are_those_of_finite_differences_of_a_fit(kernel, shift):
         step = h * np.eye(3)[i]
         g[i] = np.mean(((f((X + step) * w) - f((X - step) * w)) / (2 * h)) ** 2)
     expected = np.sqrt(g / g.mean() + 0.01)
-    expected *= np.sqrt(X.var(axis=0).sum() / (X * expected).var(axis=0).sum())
+    p = getattr(kernel, "norm", 2)
+    expected *= np.linalg.norm(X.std(axis=0), p) / np.linalg.norm((X * expected).std(axis=0), p)
     rng = np.random.default_rng(4)
     found = measure_scales(kernel, X, y, w, rng, lam=0.5, atoms=15, floor=0.01)
     assert_allclose(found, expected, rtol=1e-5)
@@ -80,7 +82,7 @@ def test_gradients_are_those_of_finite_differences(kernel):
 
 
 def test_a_laplacian_has_gradient_0_at_its_centre_and_nothing_overflows_far_away():
-    for kernel in KERNELS[:3]:
+    for kernel in KERNELS[:4]:
         X = np.array([[0.1, 0.2, 0.3], [1e9, 0.0, 0.0]])
         found = compute_gradients(kernel, X, X[:1], np.array([2.0]))
         assert_array_equal(found, np.zeros((2, 3)))
@@ -112,8 +114,9 @@ def test_scales_find_the_column_that_matters_and_keep_the_mean_squared_distance(
     assert repr(metric.kernel) == repr(kernel) and metric.scales.shape == (5,)
     assert_array_equal(metric.scales, again.scales)
     assert metric.scales[3] > 5 * np.delete(metric.scales, 3).max()
-    one, other = (scipy.spatial.distance.pdist(Z) for Z in (X, X * metric.scales))
-    assert (other**2).mean() == pytest.approx((one**2).mean(), rel=1e-9)
+    if getattr(kernel, "norm", 2) == 2:
+        one, other = (scipy.spatial.distance.pdist(Z) for Z in (X, X * metric.scales))
+        assert (other**2).mean() == pytest.approx((one**2).mean(), rel=1e-9)
 
 
 def test_a_metric_is_where_the_passes_start():

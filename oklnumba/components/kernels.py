@@ -294,7 +294,7 @@ def compute_gradients(kernel: Kernel, X: np.ndarray, Z: np.ndarray, a: np.ndarra
     if code in (LINEAR, POLYNOMIAL):  # slopes dk / d(x.z)
         scale, coef0, degree = numbers if code == POLYNOMIAL else (1.0, 0.0, 1.0)
         return (degree * scale * (scale * (X @ Z.T) + coef0) ** (degree - 1.0) * a) @ Z
-    if code == LAPLACIAN_L1:  # the derivative by x_i is -sign(x_i - z_i) k / sigma
+    if code == LAPLACIAN_L1:  # slopes -dk / d|x_i - z_i|, and 0 at 0, where there is none
         out = np.empty(X.shape)
         sign_sums(X, np.ascontiguousarray(Z.T), -numbers[RATE] * kernel(X, Z) * a, out)
         return out

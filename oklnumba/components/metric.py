@@ -31,7 +31,7 @@ def _check_scales(name: str, value: Any) -> np.ndarray:
 
 
 class Metric(Kernel):
-    """A kernel of scaled inputs, k(w * x, w * z), for all that takes a kernel.
+    """A kernel of scaled inputs, k(w * x, w * z), which goes wherever a kernel goes.
 
     Parameters
     ----------
@@ -42,7 +42,8 @@ class Metric(Kernel):
 
     Remarks
     -------
-    The ``atoms`` that learners show are scaled; the ``landmarks_`` of samplers are not.
+    Learners keep scaled points: their ``atoms`` are w * x. Samplers show theirs as x. All kernels
+    of one learner share their scales.
 
     Examples
     --------
@@ -68,12 +69,16 @@ class Metric(Kernel):
         return self.kernel.advice(inputs.scale_columns(X, self._checked_params().scales))
 
 
-def split_metric(name: str, kernels: list[Any]) -> tuple[list[Any], np.ndarray | None]:
-    """Return the kernels that take scaled inputs, and the scales, which all must share, or None."""
+def split_metric(name: str, value: Any) -> tuple[Any, np.ndarray | None]:
+    """Return a kernel, or kernels, that take scaled inputs, and the scales, one set for all."""
+    kernels = value if isinstance(value, list | tuple) else [value]
     scales = [getattr(one, "_scales", None) for one in kernels]
     if any(not np.array_equal(w, scales[0]) for w in scales):
         raise ValueError(f"{name} must share one metric; give each the same scales, or none any")
-    return [getattr(one, "kernel", one) for one in kernels], scales[0]
+    if scales[0] is None:
+        return value, None
+    inner = [one.kernel for one in kernels]
+    return inner if kernels is value else inner[0], scales[0]
 
 
 def measure_scales(
@@ -107,8 +112,9 @@ def measure_scales(
     g = np.where(np.ptp(X, axis=0) > 0.0, squares * w * w, 0.0)  # a constant column says nothing
     if not g.any():
         return np.ones_like(w)
-    w, variances = np.sqrt(g / g.mean() + floor), X.var(axis=0)
-    return w * np.sqrt(variances.sum() / (variances @ (w * w)))
+    w, deviations = np.sqrt(g / g.mean() + floor), X.std(axis=0)
+    p = getattr(kernel, "norm", 2)
+    return w * ((deviations**p).sum() / ((w * deviations) ** p).sum()) ** (1 / p)
 
 
 def learned_metric(
@@ -120,8 +126,8 @@ def learned_metric(
     With f a kernel ridge regression of y on X, w_i = sqrt(g_i / mean(g) + floor), where g_i =
     mean_t (df/dx_i)^2 is the expected squared gradient (Trivedi et al. 2014); each further pass
     fits on w * x (recursive feature machines, Radhakrishnan et al. 2024, here diagonal). The scales
-    are a multiple of w with which the mean squared distance of inputs stays what it was, so sigma
-    keeps its meaning; all 1 where f is constant. O(n m (m + d)) time a pass for m atoms.
+    are w times a number that keeps the norm of the columns' deviations, so sigma keeps its meaning;
+    all are 1 where f is constant. O(n m (m + d)) time a pass for m atoms.
 
     Parameters
     ----------
@@ -139,23 +145,25 @@ def learned_metric(
     atoms : int >= 1
         Rows drawn for Nystrom.
     floor : float in [0, 1]
+        Keeps some of each column.
     seed : int
 
     Remarks
     -------
-    ``Laplacian`` has no gradient at its own centre; it counts as 0.
+    ``Laplacian`` has no gradient at its own centre, nor, with ``norm=1``, along a column where an
+    input equals it; there it counts as 0.
 
     Examples
     --------
     >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 3))
     >>> okl.learned_metric(okl.Gaussian(1.0), X, np.sin(3 * X[:, 1])).scales.round(1)
-    array([0. , 1.7, 0. ])
+    array([0. , 1.8, 0. ])
     """
     lam, passes = checks.require_positive("lam", lam), checks.require_count("passes", passes, 1)
     atoms = checks.require_count("atoms", atoms, 1)
     floor = checks.require_within("floor", floor, "[0, 1]")
     rng = np.random.default_rng(checks.require_seed("seed", seed))
-    (inner,), w = split_metric("kernel", [check_kernel("kernel", kernel)])
+    inner, w = split_metric("kernel", check_kernel("kernel", kernel))
     X = inputs.as_inputs(X)
     y = inputs.as_labels(y, len(X))
     if advice := kernel.advice(X[:FIRST]):

@@ -299,20 +299,14 @@ class Learner(State, Params):
         self._outputs = outputs
         try:
             for name in {"kernel", "kernels"} & vars(self._hyper).keys():
-                self._split_metric(name, d)
+                inner, self._scales = split_metric(name, getattr(self._given, name))
+                inputs.scale_columns(np.zeros((1, d)), self._scales)  # which refuses other widths
+                self._hyper = SimpleNamespace(**vars(self._given) | {name: inner})
             self._start(d)
         except BaseException:
             self._clear()
             raise
         self._width = d
-
-    def _split_metric(self, name: str, d: int) -> None:
-        """Take the scales of a kernel or kernels; ``_hyper`` has those that take scaled inputs."""
-        value = getattr(self._hyper, name)
-        several = isinstance(value, list | tuple)
-        inner, self._scales = split_metric(name, value if several else [value])
-        inputs.scale_columns(np.zeros((1, d)), self._scales)
-        self._hyper = SimpleNamespace(**vars(self._hyper) | {name: inner if several else inner[0]})
 
     def _ready(self) -> bool:
         """Say whether there is a state to forecast from; refuse after trouble."""
