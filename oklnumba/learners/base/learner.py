@@ -270,6 +270,10 @@ class Learner(State, Params):
         """Return the member, of each output, whose comparator the certificate shows now."""
         return None
 
+    def _nested(self) -> dict[str, State]:
+        """Return what within it has a state of its own, by name."""
+        return {}
+
     def _matrices(self) -> list[Part]:
         """Return the parts of its matrices, for ``health``; called after some data only."""
         return [NO_MATRIX]
@@ -468,6 +472,24 @@ class Learner(State, Params):
                 else:
                     meta["state"][name] = value
         return meta, arrays
+
+    def _state(self) -> dict[str, Any]:
+        state = super()._state() | {"played": self._played}
+        for name, one in self._nested().items():
+            state |= {f"{name}_{key}": value for key, value in one._state().items()}
+        return state
+
+    def _output_axes(self) -> dict[str, int]:
+        axes = super()._output_axes()
+        for name, one in self._nested().items():
+            axes |= {f"{name}_{key}": axis for key, axis in one._output_axes().items()}
+        return axes
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self._played = state["played"]
+        super()._restore(state)
+        for name, one in self._nested().items():
+            one._restore(select_prefix(f"{name}_", state))
 
     def _made_with(self) -> Learner:
         """Return a learner without data of the hyper-parameters that the state was made with."""
