@@ -24,8 +24,8 @@ class Tree(Wrapper):
 
     A row goes to its leaf, whose learner forecasts and learns it. A leaf that has seen
     ``leaf_rows`` rows splits them at the median of their widest input, and two new learners play
-    their shares of these rows again, in order. So a round costs what one learner costs, while
-    capacity grows with the rounds.
+    their shares of these rows again, in order. So capacity grows with the rounds, while a round
+    costs what one learner costs (and a split what its rows cost).
 
     It grows for at most ``leaf_rows * max_leaves`` rounds. Meanwhile it keeps all rows, 8 (d + 1)
     bytes each, up to twice that in buffers; then memory is that of the learners.
@@ -36,6 +36,7 @@ class Tree(Wrapper):
         Its hyper-parameters are those of the learner of each leaf; it is not played itself.
     leaf_rows : int >= 2
     max_leaves : int >= 1
+        Hundreds at most: a split looks at all rows kept.
 
     Remarks
     -------
@@ -71,7 +72,7 @@ class Tree(Wrapper):
 
     learner: Learner = learner_field()
     _: KW_ONLY
-    leaf_rows: int = count(2, 1000)
+    leaf_rows: int = count(2, 2000)
     max_leaves: int = count(1, 64)
 
     @property
@@ -233,3 +234,6 @@ class Tree(Wrapper):
         for split in state["splits"]:
             self._add_split(*split)
         super()._restore(state)
+        for node, one in self._leaves.items():  # linear learners may be wider than they were
+            self._records[node, SIZE] = one.size
+        self._counts[ATOMS] = self._records[0, SIZE] = sum(o.size for o in self._leaves.values())

@@ -11,8 +11,9 @@ arrays that ``_STATE`` declares, and ``_hyper``, the hyper-parameters that the s
 - ``_forecast(X)``: forecasts of single rounds against the present state, which does not change;
 
 and may have ``_check_params`` (what concerns several hyper-parameters), ``_check_labels(y)``,
-``_space()`` (the space of its certificate), ``_matrices()`` (for ``health``), ``_can_widen`` (for
-new columns) and ``_REMEDY`` (what to change after trouble). ``okl.run`` calls ``_play_rows``.
+``_space()`` (the space of its certificate), ``_matrices()`` (for ``health``), ``_nested()`` (what
+else has a state), ``_can_widen`` (for new columns) and ``_REMEDY`` (what to change after trouble).
+``okl.run`` calls ``_play_rows``.
 
 A learner whose ``_several`` is True plays K labels a round on one state, as K learners would: after
 ``_begin(d, K)`` labels, forecasts and certificates have shape (n, K). One whose ``_in_threads`` is
@@ -486,8 +487,8 @@ class Learner(State, Params):
         return axes
 
     def _restore(self, state: dict[str, Any]) -> None:
-        self._played = state["played"]
         super()._restore(state)
+        self._played = state["played"]
         for name, one in self._nested().items():
             one._restore(select_prefix(f"{name}_", state))
 
