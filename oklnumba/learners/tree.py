@@ -93,8 +93,7 @@ class Tree(Wrapper):
         return None if self._splits else self._leaves[0]._member()
 
     def _start(self, d: int) -> None:
-        record = 1 + self._certified
-        self._make_state(counts=3, d=d, record=record, outputs=self._outputs)
+        self._make_state(counts=3, d=d, record=1 + self._certified, outputs=self._outputs)
         self._splits: dict[int, tuple[int, float, int]] = {}  # column, threshold, left node
         self._leaves: dict[int, Learner] = {}
         self._add_leaf()
@@ -132,7 +131,7 @@ class Tree(Wrapper):
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         p, start = self._hyper, 0
-        most = p.leaf_rows * p.max_leaves  # rounds
+        most = p.leaf_rows * p.max_leaves
         while start < len(X):
             growing = self._played < most and len(self._leaves) < p.max_leaves
             if not growing and self._rooms[PAST]:
@@ -197,9 +196,8 @@ class Tree(Wrapper):
         column = int(spread.argmax())
         if spread[column] == 0.0:  # all rows are equal
             return np.zeros_like(self._records[0])
-        x, threshold = X[:, column], float(middle[column])
-        if threshold == x.max():  # both sides get rows
-            threshold = float(x[x < threshold].max())
+        x = X[:, column]
+        threshold = float(min(middle[column], x[x < x.max()].max()))  # both sides get rows
         before = self._records[node].copy()
         self._add_split(node, column, threshold)
         halves = self._splits[node][2] + np.arange(2)
@@ -234,6 +232,6 @@ class Tree(Wrapper):
         for split in state["splits"]:
             self._add_split(*split)
         super()._restore(state)
-        for node, one in self._leaves.items():  # linear learners may be wider than they were
-            self._records[node, SIZE] = one.size
-        self._counts[ATOMS] = self._records[0, SIZE] = sum(o.size for o in self._leaves.values())
+        sizes = [one.size for one in self._leaves.values()]  # larger with late columns
+        self._records[list(self._leaves), SIZE] = np.array(sizes)[:, None]
+        self._counts[ATOMS] = self._records[0, SIZE] = sum(sizes)
