@@ -58,6 +58,7 @@ from oklnumba.learners.projectron import Projectron
 from oklnumba.learners.pros_n_kons import ProsNKONS
 from oklnumba.learners.self_tuning.learner import SelfTuning
 from oklnumba.learners.standardized import Standardized
+from oklnumba.learners.tree import Tree
 from oklnumba.protocol.online_to_batch import OnlineToBatch
 from oklnumba.protocol.run import run
 from oklnumba.protocol.runs import Run
@@ -120,6 +121,7 @@ __all__ = [
     "StronglyConvexFTRL",
     "Table",
     "TaylorFeatures",
+    "Tree",
     "UniformSampling",
     "Winnow",
     "WithFeatures",

@@ -78,6 +78,7 @@ def variations():
             "schedule": "sqrt",
             "sampling": "weighted",
             "share": 0.05,
+            "leaf_rows": 16,
             "kind": {"sqrt": "adagrad", "aggregating": "average"}.get(params.get("kind")),
         }
         rules |= {name: not value for name, value in params.items() if isinstance(value, bool)}

@@ -67,7 +67,7 @@ def laplacian(sigma):
 def metric(S, y, name):
     """Scales by the mean squared gradient of ridge regression on at most 300 rows, twice.
 
-    An intercept is free; lam = 1. The mean squared distance of rows stays what it was.
+    An intercept is free; lam = 1. The norm of the columns' deviations stays what it was.
     """
     n, d = S.shape
     w, rng = np.ones(d), np.random.default_rng(n)
@@ -88,12 +88,13 @@ def metric(S, y, name):
         if not g.any():
             return np.ones(d)
         w = np.sqrt(g / g.mean() + 1e-3)
-        w = w * np.sqrt(S.var(axis=0).sum() / (S.var(axis=0) * w**2).sum())
+        norm = 2 if name == "Gaussian" else 1
+        w = w * np.linalg.norm(S.std(axis=0), norm) / np.linalg.norm(w * S.std(axis=0), norm)
     return w
 
 
 def leaves(Z, past, count):
-    """The leaf of each row: past rows are halved at the median of the widest input, again and again."""
+    """The leaf of each row: past rows are halved at the median of the widest input, over and over."""
     leaf = np.zeros(len(Z), dtype=int)
     for _ in range(int(np.log2(count))):
         deeper = 2 * leaf

@@ -13,6 +13,7 @@ from oklnumba.hot.primitives.rows import (
     kernel_block,
     kernel_diags,
     kernel_row,
+    sign_sums,
     square_distances,
 )
 from tests.buffers import SIZES, formula, poisoned, untouched, with_poison
@@ -49,6 +50,17 @@ def test_kernel_rows_follow_their_formula_and_stay_inside_the_first_m(kernel):
         diag = poisoned(len(X))
         kernel_diags(coded, X, diag)
         np.testing.assert_allclose(diag, np.diag(formula(kernel, X, X)), rtol=1e-13)
+
+
+@with_poison
+def test_sums_of_signs_follow_their_formula():
+    rng = np.random.default_rng(5)
+    for d, m in itertools.product((1, 3), SIZES):
+        X, Z = rng.integers(0, 4, (5, d)).astype(float), rng.integers(0, 4, (m, d)).astype(float)
+        W, out = rng.standard_normal((5, m)), poisoned(5, d)
+        sign_sums(X, np.ascontiguousarray(Z.T), W, out)
+        expected = np.einsum("tj,tji->ti", W, np.sign(X[:, None] - Z))
+        np.testing.assert_allclose(out, expected, rtol=1e-12, atol=1e-12)
 
 
 def test_every_kernel_code_has_a_row_in_the_test_above():

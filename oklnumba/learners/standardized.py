@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY
-from typing import Any
 
 import numpy as np
 
 from oklnumba.components.scaling import LARGEST, Standardizer
 from oklnumba.core.params import positive
-from oklnumba.core.state import select_prefix
+from oklnumba.core.state import State
 from oklnumba.hot.primitives.jit import NOT_FINITE
 from oklnumba.learners.base.learner import Learner, Trace, learner_field
 from oklnumba.learners.base.wrapper import Wrapper
@@ -71,10 +70,5 @@ class Standardized(Wrapper):
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         return super()._forecast(self._scaler._transform(np.clip(X, -LARGEST, LARGEST)))
 
-    def _state(self) -> dict[str, Any]:
-        scaler = {f"scaler_{name}": a for name, a in self._scaler._state().items()}
-        return scaler | super()._state()
-
-    def _restore(self, state: dict[str, Any]) -> None:
-        self._scaler._restore(select_prefix("scaler_", state))
-        super()._restore(state)
+    def _nested(self) -> dict[str, State]:
+        return {"scaler": self._scaler} | super()._nested()

@@ -17,14 +17,13 @@ from oklnumba.core import checks, inputs
 from oklnumba.core.guard import locked
 from oklnumba.core.health import Part, name_members
 from oklnumba.core.params import Params, checked, describe
+from oklnumba.core.state import State
 from oklnumba.learners.base.learner import (
     Learner,
     Trace,
     clone_learner,
     from_learner,
     learner_field,
-    pack_learner,
-    unpack_learner,
 )
 
 LABELS = str | int | float | np.number | np.bool_ | None  # what classes may be compared with
@@ -142,17 +141,8 @@ class Several(Learner):
             self._learners += (copy.deepcopy(self._learners[-1]),)
         self._outputs += bool(self._learners)
 
-    def _state(self) -> dict[str, Any]:
-        return {
-            name: value
-            for k, one in enumerate(self._learners)
-            for name, value in pack_learner(f"learner{k}", one).items()
-        }
-
-    def _restore(self, state: dict[str, Any]) -> None:
-        for k, one in enumerate(self._learners):
-            meta = state[f"learner{k}_meta"] | {"width": self._width}  # perhaps wider than it was
-            unpack_learner(f"learner{k}", one, state | {f"learner{k}_meta": meta})
+    def _nested(self) -> dict[str, State]:
+        return {f"learner{k}": one for k, one in enumerate(self._learners)}
 
 
 NUMBERS = "predictions", "loss", "comparator", "bound", "guaranteed"  # of a Trace, (n, K)

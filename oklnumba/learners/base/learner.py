@@ -11,8 +11,9 @@ arrays that ``_STATE`` declares, and ``_hyper``, the hyper-parameters that the s
 - ``_forecast(X)``: forecasts of single rounds against the present state, which does not change;
 
 and may have ``_check_params`` (what concerns several hyper-parameters), ``_check_labels(y)``,
-``_space()`` (the space of its certificate), ``_matrices()`` (for ``health``), ``_can_widen`` (for
-new columns) and ``_REMEDY`` (what to change after trouble). ``okl.run`` calls ``_play_rows``.
+``_space()`` (the space of its certificate), ``_matrices()`` (for ``health``), ``_nested()`` (what
+else has a state), ``_can_widen`` (for new columns) and ``_REMEDY`` (what to change after trouble).
+``okl.run`` calls ``_play_rows``.
 
 A learner whose ``_several`` is True plays K labels a round on one state, as K learners would: after
 ``_begin(d, K)`` labels, forecasts and certificates have shape (n, K). One whose ``_in_threads`` is
@@ -275,6 +276,10 @@ class Learner(State, Params):
         """Return the member, of each output, whose comparator the certificate shows now."""
         return None
 
+    def _nested(self) -> dict[str, State]:
+        """Return what within it has a state of its own, by name."""
+        return {}
+
     def _matrices(self) -> list[Part]:
         """Return the parts of its matrices, for ``health``; called after some data only."""
         return [NO_MATRIX]
@@ -478,6 +483,24 @@ class Learner(State, Params):
                 else:
                     meta["state"][name] = value
         return meta, arrays
+
+    def _state(self) -> dict[str, Any]:
+        state = super()._state() | {"played": self._played}
+        for name, one in self._nested().items():
+            state |= {f"{name}_{key}": value for key, value in one._state().items()}
+        return state
+
+    def _output_axes(self) -> dict[str, int]:
+        axes = super()._output_axes()
+        for name, one in self._nested().items():
+            axes |= {f"{name}_{key}": axis for key, axis in one._output_axes().items()}
+        return axes
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        super()._restore(state)
+        self._played = state["played"]
+        for name, one in self._nested().items():
+            one._restore(select_prefix(f"{name}_", state))
 
     def _made_with(self) -> Learner:
         """Return a learner without data of the hyper-parameters that the state was made with."""

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from oklnumba.core import inputs
 from oklnumba.core.checks import require_count
-from oklnumba.core.state import INTERRUPTED
+from oklnumba.core.state import INTERRUPTED, State
 from oklnumba.hot.primitives.jit import DONE, NOT_FINITE
 from oklnumba.hot.primitives.linalg import all_finite, product_rows
 from oklnumba.hot.primitives.losses import LINEAR_LOSS
@@ -114,8 +114,10 @@ class EitherLearner(LinearLearner):
         raise NotImplementedError
 
     def _start(self, d: int) -> None:
-        algorithm = self._choose()
-        algorithm._open(d)
-        methods = "_rounds", "_forecast", "_point", "_finite", "_matrices", "_state", "_restore"
-        for name in methods:
-            setattr(self, name, getattr(algorithm, name))
+        self._algorithm = self._choose()
+        self._algorithm._open(d)
+        for name in ("_rounds", "_forecast", "_point", "_finite", "_matrices"):
+            setattr(self, name, getattr(self._algorithm, name))
+
+    def _nested(self) -> dict[str, State]:
+        return {"algorithm": self._algorithm}

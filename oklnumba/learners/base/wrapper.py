@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from oklnumba.components import losses
 from oklnumba.core.health import Part
 from oklnumba.core.inputs import scale_columns
-from oklnumba.core.state import select_prefix
+from oklnumba.core.state import State
 from oklnumba.learners.base.learner import Learner, Trace, from_learner
 
 
@@ -61,14 +59,5 @@ class Wrapper(Learner):
     def _matrices(self) -> list[Part]:
         return self._inner._diagnose()
 
-    def _state(self) -> dict[str, Any]:
-        inner = {f"inner_{name}": a for name, a in self._inner._state().items()}
-        return super()._state() | inner
-
-    def _output_axes(self) -> dict[str, int]:
-        return {f"inner_{name}": axis for name, axis in self._inner._output_axes().items()}
-
-    def _restore(self, state: dict[str, Any]) -> None:
-        super()._restore(state)
-        self._inner._played = self._played
-        self._inner._restore(select_prefix("inner_", state))
+    def _nested(self) -> dict[str, State]:
+        return {"inner": self._inner}
