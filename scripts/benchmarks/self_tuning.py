@@ -197,7 +197,8 @@ def main() -> None:
     args = parse_args(__doc__, 120.0, 20.0, rivals={"action": "store_true"})
     own = args.output / f"{RIVALS}.csv"
     if args.rivals:
-        rivals.play_all(own, not missing_libraries(rivals.RIVER, rivals.SKLEARN), args.limit)
+        missing = missing_libraries(rivals.RIVER, rivals.SKLEARN, rivals.LIGHTGBM)
+        rivals.play_all(own, missing, args.limit)
     others = read_csv(own if own.exists() else FIGURES / own.name)
     okl.run(okl.SelfTuning(), np.ones((600, 2)), np.ones(600))  # compiles
     play_one_by_one(okl.SelfTuning(), np.ones((600, 2)), np.ones(600))
