@@ -8,6 +8,7 @@ import time
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import closing
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -166,9 +167,9 @@ def run(
     Warns
     -----
     UserWarning
-        Before the first round, if Taylor features or a kernel do not suit the first inputs, if all
-        labels are 0 and 1, which squared loss takes for a regression, or if a block of equal labels
-        is longer than chance allows, as in a table sorted by class.
+        Before the first round, if Taylor features or a kernel do not suit the first inputs, or if
+        all labels are 0 and 1, which squared loss takes for a regression. Before the rows that show
+        it, if a block of equal labels is longer than chance allows, as in a table sorted by class.
 
     Notes
     -----
@@ -197,6 +198,7 @@ def run(
         recorder.resume()
     chunked = y is None and not hasattr(X, "shape") and _is_chunked(X)
     finished, data, skip = True, None, 0 if resume else recorder.rounds  # of data passed again
+    blocks = None  # watched from the learner's first round on, until there was a warning
     with (
         catch_ctrl_c(terminate=checkpoint is not None) as presses,
         Bar(disable=not progress, unit=" rounds", initial=recorder.rounds, unit_scale=True) as bar,
@@ -213,8 +215,11 @@ def run(
             part, own, skip = part[skip:], own[skip:], 0
             if recorder.saved:
                 recorder.adopt()
-            if not (learner.rounds or recorder.rounds):
-                _warn_of_blocks(own)
+            fresh = not (learner.rounds or recorder.rounds)
+            blocks = Blocks(whole=not chunked) if fresh else blocks
+            if blocks and _warn_of_blocks(own, blocks):
+                blocks = None
+            if fresh:
                 learner._advise(part, own)
             finished = _play_piece(recorder, part, own, time_limit, bar, presses)
             if not finished:
@@ -272,28 +277,46 @@ def _count_rounds(X: Any, before: int) -> int | None:
     return None if rows is None else rows + before
 
 
-def _warn_of_blocks(y: np.ndarray) -> None:
-    """Warn of a long block of equal labels, which random order would not have."""
-    least = max(FEWEST_EQUAL, LONG_SHARE * len(y))
-    half = int(least) // 2
-    if y.ndim != 1 or len(y) < 2 * half:
-        return
-    halves = y[: len(y) // half * half].reshape(-1, half)  # such a block has a whole one of these
-    if not (halves == halves[:, :1]).all(axis=1).any():
-        return
+@dataclass
+class Blocks:
+    """Blocks of equal labels in the rows so far: the longest one, and the one at the end."""
+
+    whole: bool  # whether all rows come in one piece
+    rows: int = 0
+    longest: tuple[int, int, Any] = 0, 0, None  # rows, the first of them, label
+    tail: tuple[int, Any] = 0, None  # rows, label
+    counts: dict[Any, int] = field(default_factory=dict)  # of labels whose block was the longest
+
+
+def _warn_of_blocks(y: np.ndarray, seen: Blocks) -> bool:
+    """Warn of a long block of equal labels, which random order would not have; True if so."""
+    half = int(max(FEWEST_EQUAL, LONG_SHARE * len(y))) // 2
+    halves = y[: len(y) // half * half].reshape(-1, half)  # a long block has a whole one of these
+    if y.ndim != 1 or seen.whole and not (halves == halves[:, :1]).all(axis=1).any():
+        return False
     starts = np.append(0, np.flatnonzero(y[1:] != y[:-1]) + 1)
     lengths = np.diff(np.append(starts, len(y)))
-    first, count = int(starts[lengths.argmax()]), int(lengths.max())
-    share = float(np.mean(y == y[first]))  # of this label
-    if count < least or len(y) * share**count > CHANCE:
-        return
+    if y[0] == seen.tail[1]:
+        starts[0], lengths[0] = -seen.tail[0], lengths[0] + seen.tail[0]
+    at, rows = lengths.argmax(), int(lengths.max())
+    if rows > seen.longest[0]:
+        seen.longest = rows, seen.rows + int(starts[at]), y[starts[at] + rows - 1]
+        # Exact for two labels. Of a third one it is only known that the first was another.
+        seen.counts.setdefault(seen.longest[2], seen.rows - next(iter(seen.counts.values()), 0))
+    for label in seen.counts:
+        seen.counts[label] += np.count_nonzero(y == label)
+    seen.rows, seen.tail = seen.rows + len(y), (int(lengths[-1]), y[-1])
+    n, (rows, first, label) = seen.rows, seen.longest
+    if rows < max(FEWEST_EQUAL, LONG_SHARE * n) or n * (seen.counts[label] / n) ** rows > CHANCE:
+        return False
     warnings.warn(
-        f"rows {first} to {first + count - 1} of {len(y)} all have the same label, more than by "
-        "chance; if the rows have no order in time, shuffle them: order = rng.permutation(len(y)), "
-        "X[order], y[order], or fit OnlineClassifier with shuffle=True",
+        f"rows {first} to {first + rows - 1} of {n} all have the same label, "
+        "more than by chance; if the rows have no order in time, shuffle them: order = "
+        "rng.permutation(len(y)), X[order], y[order], or fit OnlineClassifier with shuffle=True",
         UserWarning,
         stacklevel=level_of_caller(),
     )
+    return True
 
 
 def _short_data(recorder: Recorder, rounds: int) -> ValueError:
