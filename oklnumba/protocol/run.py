@@ -43,9 +43,12 @@ def _pieces(
     """Yield checked (X, y) pieces until Ctrl-C; an array is checked whole, before it is played."""
     as_labels, signs = (recorder.late or recorder.learner)._as_labels, recorder.loss.classes
     width = recorder.saved[0]["width"] if recorder.saved else recorder.learner._width
+    blocks = Blocks(whole=not chunked, told=bool(recorder.saved or recorder.learner.rounds))
     if not chunked:
         X = inputs.as_rows(X, width)
-        yield X, as_labels(y, X.shape[0], signs)
+        labels = as_labels(y, X.shape[0], signs)
+        _warn_of_blocks(labels, blocks)
+        yield X, labels
         return
     first = 0
     for i, chunk in enumerate(_chunks(iter(X), presses)):
@@ -59,6 +62,7 @@ def _pieces(
             labels = as_labels(chunk[1], part.shape[0], signs)
         except ValueError as error:
             raise ValueError(_name_chunk(str(error), i, first)) from error
+        _warn_of_blocks(labels, blocks)
         yield part, labels
         first, width = first + len(labels), part.shape[1]
 
@@ -198,7 +202,6 @@ def run(
         recorder.resume()
     chunked = y is None and not hasattr(X, "shape") and _is_chunked(X)
     finished, data, skip = True, None, 0 if resume else recorder.rounds  # of data passed again
-    blocks = None  # watched from the learner's first round on, until there was a warning
     with (
         catch_ctrl_c(terminate=checkpoint is not None) as presses,
         Bar(disable=not progress, unit=" rounds", initial=recorder.rounds, unit_scale=True) as bar,
@@ -215,11 +218,7 @@ def run(
             part, own, skip = part[skip:], own[skip:], 0
             if recorder.saved:
                 recorder.adopt()
-            fresh = not (learner.rounds or recorder.rounds)
-            blocks = Blocks(whole=not chunked) if fresh else blocks
-            if blocks and _warn_of_blocks(own, blocks):
-                blocks = None
-            if fresh:
+            if not (learner.rounds or recorder.rounds):
                 learner._advise(part, own)
             finished = _play_piece(recorder, part, own, time_limit, bar, presses)
             if not finished:
@@ -282,18 +281,21 @@ class Blocks:
     """Blocks of equal labels in the rows so far: the longest one, and the one at the end."""
 
     whole: bool  # whether all rows come in one piece
+    told: bool  # whether there was a warning, or is to be none
     rows: int = 0
     longest: tuple[int, int, Any] = 0, 0, None  # rows, the first of them, label
     tail: tuple[int, Any] = 0, None  # rows, label
     counts: dict[Any, int] = field(default_factory=dict)  # of labels whose block was the longest
 
 
-def _warn_of_blocks(y: np.ndarray, seen: Blocks) -> bool:
-    """Warn of a long block of equal labels, which random order would not have; True if so."""
+def _warn_of_blocks(y: np.ndarray, seen: Blocks) -> None:
+    """Warn once of a long block of equal labels, which random order would not have."""
+    if seen.told or y.ndim != 1:
+        return
     half = int(max(FEWEST_EQUAL, LONG_SHARE * len(y))) // 2
     halves = y[: len(y) // half * half].reshape(-1, half)  # a long block has a whole one of these
-    if y.ndim != 1 or seen.whole and not (halves == halves[:, :1]).all(axis=1).any():
-        return False
+    if seen.whole and not (halves == halves[:, :1]).all(axis=1).any():
+        return
     starts = np.append(0, np.flatnonzero(y[1:] != y[:-1]) + 1)
     lengths = np.diff(np.append(starts, len(y)))
     if y[0] == seen.tail[1]:
@@ -308,7 +310,8 @@ def _warn_of_blocks(y: np.ndarray, seen: Blocks) -> bool:
     seen.rows, seen.tail = seen.rows + len(y), (int(lengths[-1]), y[-1])
     n, (rows, first, label) = seen.rows, seen.longest
     if rows < max(FEWEST_EQUAL, LONG_SHARE * n) or n * (seen.counts[label] / n) ** rows > CHANCE:
-        return False
+        return
+    seen.told = True
     warnings.warn(
         f"rows {first} to {first + rows - 1} of {n} all have the same label, "
         "more than by chance; if the rows have no order in time, shuffle them: order = "
@@ -316,7 +319,6 @@ def _warn_of_blocks(y: np.ndarray, seen: Blocks) -> bool:
         UserWarning,
         stacklevel=level_of_caller(),
     )
-    return True
 
 
 def _short_data(recorder: Recorder, rounds: int) -> ValueError:
