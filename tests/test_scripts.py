@@ -470,26 +470,34 @@ def test_rivals_see_the_past_only(script):
 
 
 @pytest.mark.parametrize("kind", ["classification", "regression"])
-@pytest.mark.parametrize("name", ["HistGradientBoosting", "LightGBM"])
+@pytest.mark.parametrize(
+    "name",
+    ["HistGradientBoosting"]
+    + [
+        f"LightGBM{how}"
+        for how in ("", ", given the last label", ", fitted on the last 2,000 rows")
+    ],
+)
 def test_boosting_is_refitted_on_the_past(script, name, kind):
-    pytest.importorskip("lightgbm" if name == "LightGBM" else "sklearn")
+    pytest.importorskip("lightgbm" if name.startswith("LightGBM") else "sklearn")
     rivals, streams = script("rivals"), script("streams")
     rng = np.random.default_rng(0)
-    X, y = rng.standard_normal((2300, 2)), np.ones(2300)
-    y[450:] = rng.choice([-1.0, 1.0], 1850) + (0.0 if kind == "classification" else X[450:, 0])
+    X, y = rng.standard_normal((3200, 2)), np.ones(3200)
+    y[450:] = rng.choice([-1.0, 1.0], 2750) + (0.0 if kind == "classification" else X[450:, 0])
     stream = streams.Stream("s", X, y, kind)
-    assert list(rivals.boosting_models(kind, 2))[-1] == "HistGradientBoosting"
     _, found = rivals.play_boosting(name, stream, 60.0)
-    plain = rivals.plain(stream, 1.0)[1]
     first = 500 if kind == "classification" else 200  # there is one class until row 450
-    np.testing.assert_array_equal(found[:first], plain[:first])
-    for t, end in ((500, 1000), (1000, 2000), (2000, 2300)):
+    np.testing.assert_array_equal(found[:first], rivals.plain(stream, 1.0)[1][:first])
+    Z = np.column_stack([X, [0.0, *y[:-1]]]) if "label" in name else X
+    for t, end in ((500, 1000), (1000, 2000), (2000, 3000), (3000, 3200)):
+        past = slice(1000, t) if "2,000" in name and t == 3000 else slice(t)
         with rivals.threadpool_limits(1):
-            model = rivals.boosting_models(kind, 2)[name]().fit(X[:t], y[:t])
-            rows = (model.predict if kind == "regression" else model.predict_proba)(X[t:end])
+            model = rivals.boosting_models(kind, 2)[name]().fit(Z[past], y[past])
+            rows = (model.predict if kind == "regression" else model.predict_proba)(Z[t:end])
         expected = rows if kind == "regression" else rows[:, 1] - rows[:, 0]
         np.testing.assert_allclose(found[t:end], expected, rtol=1e-9, atol=1e-12)
-    again = rivals.play_boosting(name, stream._replace(y=np.append(y[:1600], -y[1600:])), 60.0)[1]
+    turned = stream._replace(y=np.append(y[:1600], -y[1600:]))
+    again = rivals.play_boosting(name, turned, 60.0)[1]
     np.testing.assert_array_equal(again[:1601], found[:1601])
     assert (again[2000:] != found[2000:]).any()
     assert len(rivals.play_boosting(name, stream, 1e-9)[1]) == 200  # out of time

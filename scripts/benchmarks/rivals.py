@@ -336,6 +336,8 @@ OWN, PLAIN, BOOSTING = "oklnumba, tuned by hand", "none", "boosting, refitted"
 TREE, FOREST = "HoeffdingAdaptiveTree", "AdaptiveRandomForest"
 MONDRIAN, PATCHES = "MondrianForest", "StreamingRandomPatches"
 FIRST_FITS, REFIT = (200, 500), 1000  # boosting is fitted after so many rows, and every so many
+WITH_LABEL, NEWEST = ", given the last label", ", fitted on the last 2,000 rows"
+NEWEST_ROWS = 2000
 
 
 def averages(series, n: int, unit: float = 1.0):
@@ -464,22 +466,26 @@ def boosting_models(kind: str, d: int) -> dict:
     if find_spec(MODULES[LIGHTGBM]):
         import lightgbm
 
-        own = getattr(lightgbm, f"LGBM{family}")
-        found = {LIGHTGBM: partial(own, verbose=-1, n_jobs=1)} | found
+        make = partial(getattr(lightgbm, f"LGBM{family}"), verbose=-1, n_jobs=1)
+        found = {f"{LIGHTGBM}{how}": make for how in ("", WITH_LABEL, NEWEST)} | found
     return found
 
 
 def play_boosting(name: str, stream: Stream, limit: float):
-    """Play one of ``boosting_models``, fitted now and then on all rows so far.
+    """Play one of ``boosting_models``, fitted now and then on all rows so far or the newest.
 
-    Before the first fit, and while all labels are of one class, it forecasts as ``plain``.
+    Before the first fit, and while all their labels are of one class, it forecasts as ``plain``.
     """
     (n, d), signs, start = stream.X.shape, stream.kind == "classification", time.process_time()
     make, forecasts = boosting_models(stream.kind, d)[name], plain(stream, limit)[1]
+    inputs = stream.X
+    if name.endswith(WITH_LABEL):
+        inputs = np.column_stack([inputs, np.append(0.0, stream.y[:-1])])
     fits = [t for t in (*FIRST_FITS, *range(REFIT, n, REFIT)) if t < n]
     with threadpool_limits(1):
         for t, end in pairwise([*fits, n]):
-            X, y, rows = stream.X[:t], stream.y[:t], stream.X[t:end]
+            first = max(0, t - NEWEST_ROWS) if name.endswith(NEWEST) else 0
+            X, y, rows = inputs[first:t], stream.y[first:t], inputs[t:end]
             if time.process_time() - start > limit:
                 return "", forecasts[:t]
             if signs and (y != y[0]).any():
