@@ -23,6 +23,9 @@ from tests.bounds import largest_gap
 ROOT = Path(__file__).resolve().parents[1]
 REPRODUCE = ROOT / "scripts/reproduce.py"
 FILES = {path.stem: path for path in (ROOT / "scripts").rglob("*.py")}
+BOOSTED = [
+    f"LightGBM{how}" for how in ("", ", given the last label", ", fitted on the last 2,000 rows")
+]
 STEMS = {path.stem for path in (ROOT / "figures").glob("*.csv")} - {"self_tuning_rivals"}
 
 
@@ -470,14 +473,7 @@ def test_rivals_see_the_past_only(script):
 
 
 @pytest.mark.parametrize("kind", ["classification", "regression"])
-@pytest.mark.parametrize(
-    "name",
-    ["HistGradientBoosting"]
-    + [
-        f"LightGBM{how}"
-        for how in ("", ", given the last label", ", fitted on the last 2,000 rows")
-    ],
-)
+@pytest.mark.parametrize("name", ["HistGradientBoosting", *BOOSTED])
 def test_boosting_is_refitted_on_the_past(script, name, kind):
     pytest.importorskip("lightgbm" if name.startswith("LightGBM") else "sklearn")
     rivals, streams = script("rivals"), script("streams")

@@ -303,7 +303,7 @@ def _warn_of_blocks(y: np.ndarray, seen: Blocks) -> None:
     at, rows = lengths.argmax(), int(lengths.max())
     if rows > seen.longest[0]:
         seen.longest = rows, seen.rows + int(starts[at]), y[starts[at] + rows - 1]
-        # Exact for two labels. Of a third one it is only known that the first was another.
+        # The rows before with this label: at most those without the first one, exact for two.
         seen.counts.setdefault(seen.longest[2], seen.rows - next(iter(seen.counts.values()), 0))
     for label in seen.counts:
         seen.counts[label] += np.count_nonzero(y == label)
