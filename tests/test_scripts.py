@@ -23,6 +23,9 @@ from tests.bounds import largest_gap
 ROOT = Path(__file__).resolve().parents[1]
 REPRODUCE = ROOT / "scripts/reproduce.py"
 FILES = {path.stem: path for path in (ROOT / "scripts").rglob("*.py")}
+BOOSTED = [
+    f"LightGBM{how}" for how in ("", ", given the last label", ", fitted on the last 2,000 rows")
+]
 STEMS = {path.stem for path in (ROOT / "figures").glob("*.csv")} - {"self_tuning_rivals"}
 
 
@@ -467,6 +470,50 @@ def test_rivals_see_the_past_only(script):
     row = rivals.row(labels, rivals.plain(labels, 1.0)[1])
     changes = 1 + np.count_nonzero(np.diff(labels.y))  # the first forecast is 0
     assert float(row["mistakes_all"]) == 2.0 * changes
+
+
+@pytest.mark.parametrize("kind", ["classification", "regression"])
+@pytest.mark.parametrize("name", ["HistGradientBoosting", *BOOSTED])
+def test_boosting_is_refitted_on_the_past(script, name, kind):
+    pytest.importorskip("lightgbm" if name.startswith("LightGBM") else "sklearn")
+    rivals, streams = script("rivals"), script("streams")
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((3200, 2)), np.ones(3200)
+    y[450:] = rng.choice([-1.0, 1.0], 2750) + (0.0 if kind == "classification" else X[450:, 0])
+    stream = streams.Stream("s", X, y, kind)
+    _, found = rivals.play_boosting(name, stream, 60.0)
+    first = 500 if kind == "classification" else 200  # there is one class until row 450
+    np.testing.assert_array_equal(found[:first], rivals.plain(stream, 1.0)[1][:first])
+    Z = np.column_stack([X, [0.0, *y[:-1]]]) if "label" in name else X
+    for t, end in ((500, 1000), (1000, 2000), (2000, 3000), (3000, 3200)):
+        past = slice(1000, t) if "2,000" in name and t == 3000 else slice(t)
+        with rivals.threadpool_limits(1):
+            model = rivals.boosting_models(kind, 2)[name]().fit(Z[past], y[past])
+            rows = (model.predict if kind == "regression" else model.predict_proba)(Z[t:end])
+        expected = rows if kind == "regression" else rows[:, 1] - rows[:, 0]
+        np.testing.assert_allclose(found[t:end], expected, rtol=1e-9, atol=1e-12)
+    turned = stream._replace(y=np.append(y[:1600], -y[1600:]))
+    again = rivals.play_boosting(name, turned, 60.0)[1]
+    np.testing.assert_array_equal(again[:1601], found[:1601])
+    assert (again[2000:] != found[2000:]).any()
+    assert len(rivals.play_boosting(name, stream, 1e-9)[1]) == 200  # out of time
+
+
+def test_libraries_that_are_missing_are_left_out_of_the_rivals(script, monkeypatch, capsys):
+    pytest.importorskip("sklearn")
+    pytest.importorskip("river")
+    rivals = script("rivals")
+    monkeypatch.setattr(rivals, "groups", lambda: [script("streams").ELECTRICITY])
+    monkeypatch.setattr(rivals, "find_spec", lambda module: None if module == "lightgbm" else 1)
+    missing = rivals.missing_libraries(rivals.RIVER, rivals.SKLEARN, rivals.LIGHTGBM)
+    assert missing == (rivals.LIGHTGBM,)
+    assert capsys.readouterr().out.startswith("LightGBM is not installed and is left out: pip")
+    played = {(by, learner) for _, by, learner, _ in rivals.jobs(missing)}
+    own = (rivals.BOOSTING, "HistGradientBoosting")
+    assert own in played and (rivals.BOOSTING, rivals.LIGHTGBM) not in played
+    assert {by for by, _ in played} > {rivals.RIVER, rivals.SKLEARN, rivals.OWN}
+    left = {by for _, by, *_ in rivals.jobs((rivals.SKLEARN, rivals.LIGHTGBM))}
+    assert left == {rivals.RIVER, rivals.OWN, rivals.PLAIN}
 
 
 def test_settings_are_tuned_on_other_rows_than_they_play(script, monkeypatch):

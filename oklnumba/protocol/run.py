@@ -8,6 +8,7 @@ import time
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import closing
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -42,9 +43,12 @@ def _pieces(
     """Yield checked (X, y) pieces until Ctrl-C; an array is checked whole, before it is played."""
     as_labels, signs = (recorder.late or recorder.learner)._as_labels, recorder.loss.classes
     width = recorder.saved[0]["width"] if recorder.saved else recorder.learner._width
+    blocks = Blocks(whole=not chunked, told=bool(recorder.saved or recorder.learner.rounds))
     if not chunked:
         X = inputs.as_rows(X, width)
-        yield X, as_labels(y, X.shape[0], signs)
+        labels = as_labels(y, X.shape[0], signs)
+        _warn_of_blocks(labels, blocks)
+        yield X, labels
         return
     first = 0
     for i, chunk in enumerate(_chunks(iter(X), presses)):
@@ -58,6 +62,7 @@ def _pieces(
             labels = as_labels(chunk[1], part.shape[0], signs)
         except ValueError as error:
             raise ValueError(_name_chunk(str(error), i, first)) from error
+        _warn_of_blocks(labels, blocks)
         yield part, labels
         first, width = first + len(labels), part.shape[1]
 
@@ -166,9 +171,9 @@ def run(
     Warns
     -----
     UserWarning
-        Before the first round, if Taylor features or a kernel do not suit the first inputs, if all
-        labels are 0 and 1, which squared loss takes for a regression, or if a block of equal labels
-        is longer than chance allows, as in a table sorted by class.
+        Before the first round, if Taylor features or a kernel do not suit the first inputs, or if
+        all labels are 0 and 1, which squared loss takes for a regression. Before the rows that show
+        it, if a block of equal labels is longer than chance allows, as in a table sorted by class.
 
     Notes
     -----
@@ -214,7 +219,6 @@ def run(
             if recorder.saved:
                 recorder.adopt()
             if not (learner.rounds or recorder.rounds):
-                _warn_of_blocks(own)
                 learner._advise(part, own)
             finished = _play_piece(recorder, part, own, time_limit, bar, presses)
             if not finished:
@@ -272,25 +276,46 @@ def _count_rounds(X: Any, before: int) -> int | None:
     return None if rows is None else rows + before
 
 
-def _warn_of_blocks(y: np.ndarray) -> None:
-    """Warn of a long block of equal labels, which random order would not have."""
-    least = max(FEWEST_EQUAL, LONG_SHARE * len(y))
-    half = int(least) // 2
-    if y.ndim != 1 or len(y) < 2 * half:
+@dataclass
+class Blocks:
+    """Blocks of equal labels in the rows so far: the longest one, and the one at the end."""
+
+    whole: bool  # whether all rows come in one piece
+    told: bool  # whether there was a warning, or is to be none
+    rows: int = 0
+    longest: tuple[int, int, Any] = 0, 0, None  # rows, the first of them, label
+    tail: tuple[int, Any] = 0, None  # rows, label
+    counts: dict[Any, int] = field(default_factory=dict)  # of labels whose block was the longest
+
+
+def _warn_of_blocks(y: np.ndarray, seen: Blocks) -> None:
+    """Warn once of a long block of equal labels, which random order would not have."""
+    if seen.told or y.ndim != 1:
         return
-    halves = y[: len(y) // half * half].reshape(-1, half)  # such a block has a whole one of these
-    if not (halves == halves[:, :1]).all(axis=1).any():
+    half = int(max(FEWEST_EQUAL, LONG_SHARE * len(y))) // 2
+    halves = y[: len(y) // half * half].reshape(-1, half)  # a long block has a whole one of these
+    if seen.whole and not (halves == halves[:, :1]).all(axis=1).any():
         return
     starts = np.append(0, np.flatnonzero(y[1:] != y[:-1]) + 1)
     lengths = np.diff(np.append(starts, len(y)))
-    first, count = int(starts[lengths.argmax()]), int(lengths.max())
-    share = float(np.mean(y == y[first]))  # of this label
-    if count < least or len(y) * share**count > CHANCE:
+    if y[0] == seen.tail[1]:
+        starts[0], lengths[0] = -seen.tail[0], lengths[0] + seen.tail[0]
+    at, rows = lengths.argmax(), int(lengths.max())
+    if rows > seen.longest[0]:
+        seen.longest = rows, seen.rows + int(starts[at]), y[starts[at] + rows - 1]
+        # The rows before with this label: at most those without the first one, exact for two.
+        seen.counts.setdefault(seen.longest[2], seen.rows - next(iter(seen.counts.values()), 0))
+    for label in seen.counts:
+        seen.counts[label] += np.count_nonzero(y == label)
+    seen.rows, seen.tail = seen.rows + len(y), (int(lengths[-1]), y[-1])
+    n, (rows, first, label) = seen.rows, seen.longest
+    if rows < max(FEWEST_EQUAL, LONG_SHARE * n) or n * (seen.counts[label] / n) ** rows > CHANCE:
         return
+    seen.told = True
     warnings.warn(
-        f"rows {first} to {first + count - 1} of {len(y)} all have the same label, more than by "
-        "chance; if the rows have no order in time, shuffle them: order = rng.permutation(len(y)), "
-        "X[order], y[order], or fit OnlineClassifier with shuffle=True",
+        f"rows {first} to {first + rows - 1} of {n} all have the same label, "
+        "more than by chance; if the rows have no order in time, shuffle them: order = "
+        "rng.permutation(len(y)), X[order], y[order], or fit OnlineClassifier with shuffle=True",
         UserWarning,
         stacklevel=level_of_caller(),
     )

@@ -11,9 +11,10 @@ import time
 import warnings
 from functools import lru_cache, partial
 from importlib.util import find_spec
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
 import oklnumba as okl
@@ -21,7 +22,8 @@ from scripts.benchmarks.streams import SETS, Stream, groups, load_stream, stream
 from scripts.common import read_csv, write_csv
 
 OURS, VW, SKLEARN, RIVER = "oklnumba", "Vowpal Wabbit", "scikit-learn", "river"
-MODULES = {VW: "vowpalwabbit", SKLEARN: "sklearn", RIVER: "river"}
+LIGHTGBM = "LightGBM"
+MODULES = {VW: "vowpalwabbit", SKLEARN: "sklearn", RIVER: "river", LIGHTGBM: "lightgbm"}
 
 
 def combinations(make, wrap=None, label="", **lists):
@@ -330,8 +332,12 @@ SLOW_ROWS, FEWER_ROWS = 10_000, 5000  # of slow rivals; of those on more than NA
 NARROW, WIDE = 10, 60  # on more than WIDE inputs all of river is slow
 COMPONENTS = 400  # random Fourier features
 RIVER_COMPONENTS = 50  # its RBFSampler has so many of each input by itself, unscaled
-OWN, PLAIN = "oklnumba, tuned by hand", "none"
+OWN, PLAIN, BOOSTING = "oklnumba, tuned by hand", "none", "boosting, refitted"
 TREE, FOREST = "HoeffdingAdaptiveTree", "AdaptiveRandomForest"
+MONDRIAN, PATCHES = "MondrianForest", "StreamingRandomPatches"
+FIRST_FITS, REFIT = (200, 500), 1000  # boosting is fitted after so many rows, and every so many
+WITH_LABEL, NEWEST = ", given the last label", ", fitted on the last 2,000 rows"
+NEWEST_ROWS = 2000
 
 
 def averages(series, n: int, unit: float = 1.0):
@@ -450,8 +456,47 @@ def rounds_within(limit: float, rows: int):
         yield t
 
 
+def boosting_models(kind: str, d: int) -> dict:
+    """Return makers of boosted trees, with the defaults of their libraries, by name."""
+    from sklearn import ensemble
+
+    family = "Classifier" if kind == "classification" else "Regressor"
+    histogram = "HistGradientBoosting"
+    found = {histogram: partial(getattr(ensemble, f"{histogram}{family}"), random_state=0)}
+    if find_spec(MODULES[LIGHTGBM]):
+        import lightgbm
+
+        make = partial(getattr(lightgbm, f"LGBM{family}"), verbose=-1, n_jobs=1)
+        found = {f"{LIGHTGBM}{how}": make for how in ("", WITH_LABEL, NEWEST)} | found
+    return found
+
+
+def play_boosting(name: str, stream: Stream, limit: float):
+    """Play one of ``boosting_models``, fitted now and then on all rows so far or the newest.
+
+    Before the first fit, and while all their labels are of one class, it forecasts as ``plain``.
+    """
+    (n, d), signs, start = stream.X.shape, stream.kind == "classification", time.process_time()
+    make, forecasts = boosting_models(stream.kind, d)[name], plain(stream, limit)[1]
+    inputs = stream.X
+    if name.endswith(WITH_LABEL):
+        inputs = np.column_stack([inputs, np.append(0.0, stream.y[:-1])])
+    fits = [t for t in (*FIRST_FITS, *range(REFIT, n, REFIT)) if t < n]
+    with threadpool_limits(1):
+        for t, end in pairwise([*fits, n]):
+            first = max(0, t - NEWEST_ROWS) if name.endswith(NEWEST) else 0
+            X, y, rows = inputs[first:t], stream.y[first:t], inputs[t:end]
+            if time.process_time() - start > limit:
+                return "", forecasts[:t]
+            if signs and (y != y[0]).any():
+                forecasts[t:end] = 2.0 * make().fit(X, y).predict_proba(rows)[:, 1] - 1.0
+            elif not signs:
+                forecasts[t:end] = make().fit(X, y).predict(rows)
+    return "", forecasts
+
+
 def river_models(kind: str, d: int) -> dict:
-    from river import feature_extraction, forest, linear_model, optim, preprocessing, tree
+    from river import ensemble, feature_extraction, forest, linear_model, optim, preprocessing, tree
 
     def scaled(model, gamma=None):
         front = preprocessing.StandardScaler()
@@ -469,6 +514,8 @@ def river_models(kind: str, d: int) -> dict:
             "RBFSampler + LogisticRegression, step 0.1/d": scaled(logistic(sgd(0.1 / d)), 1.0),
             TREE: tree.HoeffdingAdaptiveTreeClassifier(seed=0),
             FOREST: forest.ARFClassifier(seed=0),
+            MONDRIAN: scaled(forest.AMFClassifier(seed=0)),
+            PATCHES: ensemble.SRPClassifier(seed=0),
         }
 
     def target(model, gamma=None):
@@ -480,13 +527,15 @@ def river_models(kind: str, d: int) -> dict:
         "RBFSampler + LinearRegression, step 0.02/d": target(linear(sgd(0.02 / d)), 1.0),
         TREE: tree.HoeffdingAdaptiveTreeRegressor(seed=0),
         FOREST: forest.ARFRegressor(seed=0),
+        MONDRIAN: target(forest.AMFRegressor(seed=0)),
+        PATCHES: ensemble.SRPRegressor(seed=0),
     }
 
 
 def play_river(name: str, stream: Stream, limit: float):
     """Play one of ``river_models``; classifiers forecast 2 p - 1."""
     n, d = stream.X.shape
-    slow = name in (FOREST, TREE) or name.startswith("RBF") or d > WIDE
+    slow = name in (FOREST, TREE, MONDRIAN, PATCHES) or name.startswith("RBF") or d > WIDE
     rows = min(n, slow_rows(d)) if slow else n
     model, keys = river_models(stream.kind, d)[name], [f"x{j}" for j in range(d)]
     forecasts = np.zeros(rows)
@@ -497,7 +546,8 @@ def play_river(name: str, stream: Stream, limit: float):
             forecasts[t] = 2.0 * p.get(True, 0.0) - 1.0 if p else 0.0
             model.learn_one(x, bool(stream.y[t] > 0.0))
         else:
-            forecasts[t] = model.predict_one(x) or 0.0
+            if t:  # the Mondrian forest has no first forecast
+                forecasts[t] = model.predict_one(x) or 0.0
             model.learn_one(x, float(stream.y[t]))
     return "", forecasts[: t + 1]
 
@@ -512,8 +562,8 @@ def slow_rows(d: int) -> int:
     return SLOW_ROWS if d <= NARROW else FEWER_ROWS
 
 
-def jobs(libraries: bool):
-    """Yield group, library, learner and player; other libraries only if wanted."""
+def jobs(missing=()):
+    """Yield group, library, learner and player, but for libraries that are missing."""
     for group in groups():
         found = streams_of(group)
         d, kind = found[0].X.shape[1], found[0].kind
@@ -521,17 +571,20 @@ def jobs(libraries: bool):
             yield group, PLAIN, player.__name__, player
         for family in grids(kind, d):
             yield group, OWN, family, partial(play_tuned, group, family)
-        others = (SKLEARN, sklearn_models, play_sklearn), (RIVER, river_models, play_river)
-        for by, models, player in others if libraries else ():
-            for name in models(kind, d):
+        for library, by, models, player in (
+            (SKLEARN, SKLEARN, sklearn_models, play_sklearn),
+            (RIVER, RIVER, river_models, play_river),
+            (SKLEARN, BOOSTING, boosting_models, play_boosting),
+        ):
+            for name in () if library in missing else models(kind, d):
                 yield group, by, name, partial(player, name)
 
 
-def play_all(path, libraries: bool, limit: float) -> None:
+def play_all(path, missing, limit: float) -> None:
     """Play what the csv lacks, ``limit`` CPU seconds each, and write it after every run."""
     rows = read_csv(path)
     done = {(r["stream"], r["by"], r["learner"]) for r in rows}
-    for group, by, learner, play in tqdm(list(jobs(libraries)), unit=" job"):
+    for group, by, learner, play in tqdm(list(jobs(missing)), unit=" job"):
         for stream in streams_of(group):
             if (stream.name, by, learner) in done:
                 continue

@@ -1,7 +1,8 @@
 """Self-tuning without an argument, next to learners tuned by hand, river and scikit-learn.
 
 Reproduces: nothing published; loss against its best member in hindsight, and mistakes against the
-    best learner tuned by hand and the best of other libraries, on the same rows in the same order.
+    best learner tuned by hand, the best online learner of other libraries and boosted trees fitted
+    anew every 1,000 rows, on the same rows in the same order.
 Missing: slow rivals play the first 10,000 rows (5,000 on more than 10 inputs), where all are
     compared. Their settings are their defaults, except for what the csv names.
 Time: seven minutes. --rivals first plays what self_tuning_rivals.csv lacks: half an hour if it is
@@ -27,10 +28,11 @@ from scripts.common import FIGURES, parse_args, publish, read_csv
 RIVALS = "self_tuning_rivals"
 QUICK_ROWS = 5000
 LONG, GOAL, SHORT_GOAL = 20_000, 1.02, 1.06  # loss / best member's: streams of LONG rounds or more
-SHOWN = ("stream", "n", "ratio", "scale", "self-tuning", "tuned by hand", "self-tuning at horizon",
-         "rival at horizon", "rival at horizon, name")  # fmt: skip
+SHOWN = ("stream", "n", "ratio", "scale", "self-tuning", "tuned by hand", "LightGBM", "boosting",
+         "self-tuning at horizon", "rival at horizon", "rival at horizon, name")  # fmt: skip
 NEAR = 0.5  # percentage points of mistakes
 SEEDS = 5  # of the coins, on streams of fewer than LONG rounds: the mean is shown
+FARTHEST = 8.0  # times the error of self-tuning that are drawn: an arrow stands for more
 ROUNDED = 1.0 + 1e-5  # the csv of the rivals has six digits
 
 
@@ -105,7 +107,9 @@ def summarise(stream: Stream, run: Played, others) -> dict:
     loss, best = run.losses.sum(), run.pieces[:, run.best].sum()
     here = [r for r in others if r["stream"] == stream.name]
     own = [r for r in here if r["by"] == rivals.OWN]
-    foreign = [r for r in here if r["by"] != rivals.OWN]
+    boosting = [r for r in here if r["by"] == rivals.BOOSTING]
+    lightgbm = [r for r in boosting if r["learner"] == rivals.LIGHTGBM]
+    foreign = [r for r in here if r["by"] not in (rivals.OWN, rivals.BOOSTING)]
     out = {
         "stream": stream.name, "kind": stream.kind, "n": n, "d": d, "loss": loss / n,
         "best member": run.members[run.best], "its loss": best / n, "ratio": f"{loss / best:.4f}",
@@ -117,6 +121,9 @@ def summarise(stream: Stream, run: Played, others) -> dict:
         ("rival", foreign, n),
         ("tuned by hand at horizon", own, rows),
         ("rival at horizon", foreign, rows),
+        ("boosting", boosting, n),
+        ("boosting at horizon", boosting, rows),
+        ("LightGBM", lightgbm, n),
     ):
         found = rivals.find_best(group, column(where), measure)
         out[label] = found[f"{measure}_{column(where)}"] if found else ""
@@ -137,8 +144,9 @@ def count_single_rounds(stream: Stream, rows: int) -> dict:
 
 def draw(rows):
     looks = {
-        "rival": ("best of river, scikit-learn, last label", 1, "s"),
-        "tuned by hand": ("best of this package, tuned by hand", 2, "D"),
+        "rival at horizon": ("best of river, scikit-learn, last label", 1, "s"),
+        "tuned by hand at horizon": ("best of this package, tuned by hand", 2, "D"),
+        "boosting": ("best boosting, refitted every 1,000 rows, in all rounds", 3, "o"),
     }
     kinds = {
         "classification": "mistakes / those of self-tuning (in brackets, %)",
@@ -151,12 +159,15 @@ def draw(rows):
         places = np.arange(len(group))[::-1]
         ax.axvline(1.0, color=plots.COLOURS[0], linewidth=1.2, label="self-tuning")
         for row, y in zip(group, places, strict=True):
-            least = 50.0 / row["horizon"] if row["kind"] == "classification" else 0.0
-            own = max(float(row["self-tuning at horizon"]), least)  # half a mistake
             for key, (label_of, colour, marker) in looks.items():
-                if not row[f"{key} at horizon"]:
+                if not row[key]:
                     continue
-                x = max(float(row[f"{key} at horizon"]), least) / own
+                end = " at horizon" if key.endswith("horizon") else ""
+                half = 50.0 / row["horizon" if end else "n"]  # of a mistake
+                least = half if row["kind"] == "classification" else 0.0
+                x = max(float(row[key]), least) / max(float(row[f"self-tuning{end}"]), least)
+                if x > FARTHEST:
+                    x, marker, label_of = FARTHEST, ">", "_"
                 ax.plot([1.0, x], [y, y], color="0.8", linewidth=1.0, zorder=0)
                 ax.plot(x, y, marker, color=plots.COLOURS[colour], label=label_of, markersize=4.5,
                         linestyle="none", markerfacecolor="none", clip_on=False)  # fmt: skip
@@ -173,7 +184,7 @@ def draw(rows):
 
 
 def verdicts(rows):
-    own, rival = "self-tuning at horizon", "rival at horizon"
+    own, rival, boosted = (f"{who} at horizon" for who in ("self-tuning", "rival", "boosting"))
     signs = [r for r in rows if r["kind"] == "classification"]
     real = [r for r in rows if r["kind"] == "regression" and r[rival]]
     for what, those, kept in (
@@ -183,10 +194,15 @@ def verdicts(rows):
         (f"mistakes at most {NEAR} points over the best tuned by hand",
          [r for r in signs if r["tuned by hand"]],
          lambda r: r["self-tuning"] <= float(r["tuned by hand"]) + NEAR),
-        ("mistakes at most those of the best rival, in the rounds all have played",
+        ("mistakes at most those of the best online rival, in the rounds all have played",
          [r for r in signs if r[rival]], lambda r: r[own] <= float(r[rival]) * ROUNDED),
-        ("loss of a regression at most that of the best rival, in the rounds all have played",
-         real, lambda r: r[own] <= float(r[rival])),
+        ("loss of a regression at most that of the best online rival, in the rounds all have "
+         "played", real, lambda r: r[own] <= float(r[rival])),
+        ("error at most that of the best boosting, refitted every 1,000 rows, in these rounds",
+         [r for r in rows if r[boosted]], lambda r: r[own] <= float(r[boosted]) * ROUNDED),
+        ("error at most that of LightGBM, refitted every 1,000 rows, in all rounds",
+         [r for r in rows if r["LightGBM"]],
+         lambda r: r["self-tuning"] <= float(r["LightGBM"]) * ROUNDED),
     ):  # fmt: skip
         missed = [r["stream"] for r in those if not kept(r)]
         tail = f"; not: {'; '.join(missed)}" if missed else ""
@@ -197,7 +213,8 @@ def main() -> None:
     args = parse_args(__doc__, 120.0, 20.0, rivals={"action": "store_true"})
     own = args.output / f"{RIVALS}.csv"
     if args.rivals:
-        rivals.play_all(own, not missing_libraries(rivals.RIVER, rivals.SKLEARN), args.limit)
+        missing = missing_libraries(rivals.RIVER, rivals.SKLEARN, rivals.LIGHTGBM)
+        rivals.play_all(own, missing, args.limit)
     others = read_csv(own if own.exists() else FIGURES / own.name)
     okl.run(okl.SelfTuning(), np.ones((600, 2)), np.ones(600))  # compiles
     play_one_by_one(okl.SelfTuning(), np.ones((600, 2)), np.ones(600))
@@ -210,7 +227,7 @@ def main() -> None:
         rows.append(summarise(stream, run, others))
     here = {row["stream"].split(",")[0] for row in rows}
     table = okl.Table(rows)[list(SHOWN)]
-    publish(draw(rows), rows, args, table, legend=3, partial=not here.issuperset(SETS))
+    publish(draw(rows), rows, args, table, legend=2, partial=not here.issuperset(SETS))
     print(*verdicts(rows), sep="\n")
 
 
