@@ -94,7 +94,7 @@ def metric(S, y, name):
 
 
 def leaves(Z, past, count):
-    """The leaf of each row: past rows are halved at the median of the widest input, over and over."""
+    """The leaf of each row: past rows are halved at the median of the widest input, again."""
     leaf = np.zeros(len(Z), dtype=int)
     for _ in range(int(np.log2(count))):
         deeper = 2 * leaf

@@ -152,13 +152,10 @@ class Stage(State):
             points = SpanMap(Gaussian(sigma), d, min(most, budget), [*seed, i])
             self._add(Group(points, settings, scales.signs, rates), sigma)
         for i, metric in enumerate(map(Metric, scales.metrics, scales.columns, scales.thresholds)):
-            kernel = Laplacian(float(scales.widths[i]), norm=1)
-
-            def make(leaf: int, kernel=kernel, first=len(kernels) + 1 + i) -> Group:
-                points = SpanMap(kernel, d, budget, [*seed, first, leaf])
-                return Group(points, IN_LEAVES, scales.signs)
-
-            self._add(Tree(metric, make), kernel.sigma, METRICS[i])
+            kernel, own = Laplacian(float(scales.widths[i]), norm=1), [*seed, len(kernels) + 1 + i]
+            maps = [SpanMap(kernel, d, budget, [*own, leaf]) for leaf in range(metric.leaves)]
+            leaves = [Group(points, IN_LEAVES, scales.signs) for points in maps]
+            self._add(Tree(metric, leaves), kernel.sigma, METRICS[i])
         wide = scales.median and d > budget
         linear = SpanMap(Linear(), d, budget, [*seed, len(kernels)]) if wide else LinearMap(d)
         self._add(Group(linear, LINEAR, scales.signs, AGGRESSIVENESS, STEPS), None)

@@ -26,11 +26,16 @@ class Metric(NamedTuple):
     columns: np.ndarray  # (leaves - 1,): node i has the children 2 i + 1 and 2 i + 2,
     thresholds: np.ndarray  # (leaves - 1,): the second if this input is larger
 
+    @property
+    def leaves(self) -> int:
+        """How many leaves the tree has, a power of 2."""
+        return len(self.columns) + 1
+
     def find_leaves(self, Z: np.ndarray) -> np.ndarray:
         """Return the leaf of each row of Z, scaled, (n,)."""
         node, rows = np.zeros(len(Z), dtype=np.int64), np.arange(len(Z))
         inner = len(self.columns)
-        for _ in range((inner + 1).bit_length() - 1):
+        for _ in range(inner.bit_length()):
             node = 2 * node + 1 + (Z[rows, self.columns[node]] > self.thresholds[node])
         return node - inner
 
@@ -78,7 +83,6 @@ class Tree(State):
 
     A certificate is the sum of those of the leaves: its comparator has a function in each of them.
 
-    make : returns the group of a leaf.
     """
 
     _STATE = {
@@ -86,10 +90,8 @@ class Tree(State):
     }  # fmt: skip
     _UNBOUNDED = frozenset({"latest", "total"})
 
-    def __init__(self, metric: Metric, make: Callable[[int], Group]):
-        self._metric = metric
-        self.leaves = [make(leaf) for leaf in range(len(metric.columns) + 1)]
-        first = self.leaves[0]
+    def __init__(self, metric: Metric, leaves: list[Group]):
+        self._metric, self.leaves, first = metric, leaves, leaves[0]
         static, proof, _, outputs = first.certificates(ROWS).shape
         self._make_state(leaves=len(self.leaves), static=static, proof=proof, outputs=outputs)
         self.describe_members = first.describe_members
