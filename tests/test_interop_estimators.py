@@ -732,3 +732,20 @@ def test_probabilities_of_every_row_have_a_finite_log_loss():
     P = OnlineClassifier(random_state=0).fit(X[:400], y[:400]).predict_proba(X[400:])
     assert P.min() == pytest.approx(1 / 402)
     assert log_loss(y[400:], P) < 0.3
+
+
+def test_importances_are_those_of_the_self_tuning_learner():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.standard_normal((400, 3)), columns=["noise", "angle", "more"])
+    angle, kinds = np.sin(3 * X["angle"].to_numpy()), np.array(["a", "b", "c"])
+    for model, y in (
+        (OnlineRegressor(), angle),
+        (OnlineClassifier(random_state=0), angle > 0),
+        (OnlineClassifier(random_state=0), kinds[(angle > -0.5).astype(int) + (angle > 0.5)]),
+    ):
+        assert not hasattr(model, "feature_importances_")
+        found = model.fit(X, y).feature_importances_
+        assert model.feature_names_in_[found.argmax()] == "angle" and found[1] > 0.9
+    other = OnlineRegressor(okl.LinearAWV()).fit(X, angle)
+    with pytest.raises(AttributeError, match="LinearAWV has no importance, only SelfTuning has"):
+        other.feature_importances_  # noqa: B018

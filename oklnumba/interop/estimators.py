@@ -116,6 +116,15 @@ class OnlineEstimator(BaseEstimator):
         return done
 
     @property
+    def feature_importances_(self) -> np.ndarray:
+        """How much each column matters, (d,), the sum is 1: ``importance`` of SelfTuning."""
+        check_is_fitted(self)
+        learner = getattr(self.learner_, "learners_", [self.learner_])[0]
+        if not isinstance(learner, SelfTuning):
+            raise AttributeError(f"{type(learner).__name__} has no importance, only SelfTuning has")
+        return learner.importance
+
+    @property
     def run_(self) -> Run:
         """The online protocol of all rows since the last ``fit``."""
         check_is_fitted(self)

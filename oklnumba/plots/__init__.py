@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from oklnumba.plots.curves import (
     certificate,
+    importance,
     intervals,
     loss_curves,
     progress,
@@ -30,6 +31,6 @@ from oklnumba.plots.drawing import (
 
 __all__ = [
     "COLOURS", "DASHES", "FONT", "POINTS", "band", "certificate", "direct_labels", "figure",
-    "intervals", "label_ticks", "line_style", "loss_curves", "progress", "regret_vs_size",
+    "importance", "intervals", "label_ticks", "line_style", "loss_curves", "progress", "regret_vs_size",
     "shared_legend", "size_curves", "thin", "thin_checkpoints", "tidy", "time_curves", "title",
 ]  # fmt: skip

@@ -246,6 +246,39 @@ def intervals(run: Run, y: ArrayLike, axes: Axes, last: int = 200) -> None:
     tidy(axes, "rounds", "label", f"{100.0 - 100.0 * outside.mean():.1f} % of the labels inside")
 
 
+def importance(values: ArrayLike, names: Sequence[str] | None, axes: Axes, most: int = 20) -> None:
+    """Draw how much inputs matter, the largest on top, in % of the sum.
+
+    Parameters
+    ----------
+    values : array_like of shape (d,)
+        ``SelfTuning.importance``, or ``feature_importances_``.
+    names : sequence of str of length d, optional
+        Of the columns, such as ``feature_names_in_``; None: x0, x1, ...
+    axes : Axes
+    most : int >= 1
+        Inputs shown.
+
+    Examples
+    --------
+    >>> fig, axes = okl.plots.figure(columns=1)
+    >>> okl.plots.importance([0.2, 0.8], ["age", "income"], axes[0, 0])
+    >>> [label.get_text() for label in axes[0, 0].get_yticklabels()]
+    ['income', 'age']
+    """
+    values = np.asarray(values, dtype=float)
+    checks.require(values.ndim == 1 and len(values) > 0, "values", values, "of shape (d,)")
+    names = [f"x{i}" for i in range(len(values))] if names is None else list(names)
+    checks.require(len(names) == len(values), "names", names, f"{len(values)} names")
+    shown = np.argsort(-values, kind="stable")[: checks.require_count("most", most, 1)]
+    places = np.arange(len(shown))
+    axes.barh(places, 100.0 * values[shown] / values.sum(), color=COLOURS[0])
+    axes.set_yticks(places, [str(names[i]) for i in shown])
+    axes.invert_yaxis()
+    tidy(axes, "importance (%)", "")
+    axes.grid(False, axis="y")
+
+
 def _regrets(run: Run, at: np.ndarray) -> list[np.ndarray]:
     """Return regret and bound after some rounds, summed over outputs."""
     both = run.certificate.regret, run.certificate.bound

@@ -269,24 +269,28 @@ class Stage(State):
 class SelfTuning(Learner):
     """A learner without anything to tune, for the squared loss: real labels, or -1 and +1.
 
-    Its members are ridge regressions with Gaussian kernels of four widths and on the inputs
-    themselves, of several lam and half-lives; AWV where nothing is forgotten; passive-aggressive
-    learners; linear gradient descent; and the last label. Two layers aggregate them, with ridge
+    Its members are ridge regressions with Gaussian kernels of three widths, with Laplacian kernels
+    in two learned metrics, and on the inputs themselves, of several lam and half-lives; AWV where
+    nothing is forgotten; passive-aggressive learners; linear gradient descent; and the last label.
+    Those in a learned metric have a dictionary in each leaf of a tree, whose leaves are up to 8,
+    one for 1024 rounds of the past. Two layers aggregate all members, with ridge
     regression on all forecasts between: the whole has a guarantee, follows drift, learns fast where
     there is hardly any noise, and beats its best member where members know different things. Inputs
     are standardised; beyond 4 standard deviations they count by their logarithm. Widths are
     multiples of the median distance of inputs, dictionaries are by KORS. All this is taken from the
-    past only: after 32, 128, 512 and 2048 rounds scales and members are made again, and the new
-    members replay the rounds so far. No forecast looks ahead. Labels and inputs that are far from
+    past only: after 32, 128, 512, 2048, 8192 and 32,768 rounds scales, metrics and members are made
+    again, and the new members replay the rounds so far; after round 2048 only while the past takes
+    at most 64 MiB. No forecast looks ahead. Labels and inputs that are far from
     all others, outliers, do no lasting harm.
 
-    About 40 us a round on one core for d <= 30; memory does not grow after round 2048.
+    About 50 us a round on one core for d <= 30, replays apart, which at most double the time;
+    memory does not grow after the last restart.
 
     Parameters
     ----------
     budget : int >= 1
-        Largest dictionary, one for each width (and for the linear members, if inputs are wider):
-        time and memory are of order budget^2.
+        Largest dictionary, one for each width and leaf (and for the linear members, if inputs are
+        wider): time and memory are of order budget^2.
     seed : int
         Of the coins of KORS.
 
@@ -298,7 +302,10 @@ class SelfTuning(Learner):
     algorithm without and with fixed share (Vovk 1998, Herbster and Warmuth 1998), labels of unknown
     size (Gerchinovitz and Yu 2014), dynamic model averaging (Raftery, Karny and Ettler 2010), with
     the variance of the noise learned, and ML-Poly (Gaillard, Stoltz and van Erven 2014), which also
-    weighs two of these and the regressions on top. Ridge on forecasts is stacking (Breiman 1996),
+    weighs two of these and the regressions on top. The metrics are ``learned_metric`` of a Gaussian
+    and of a Laplacian kernel (norm 1; Radhakrishnan et al. 2024), from round 128 on; several
+    outputs share them, as the squares of their gradients add up. The tree is that of xRFM
+    (Beaglehole et al. 2025): median splits of the widest input as scaled. Ridge on forecasts is stacking (Breiman 1996),
     online: on what each adds to the last label, over the largest label, lam = 10, without
     forgetting and with a half-life of 500 rounds. A point that joins a dictionary between restarts
     adds a direction, whose coordinate is 0 in the rounds before. Labels count from their middle in
