@@ -11,6 +11,7 @@ SHORT = {  # names of rivals in README
     "AdaptiveRandomForest": "adaptive random forest",
     "LogisticRegression": "logistic regression",
     "LogisticRegression, step 0.1": "logistic regression",
+    "MondrianForest": "Mondrian forest",
     "PAClassifier": "passive-aggressive",
     "PARegressor, C=0.01": "passive-aggressive",
     "RBFSampler + LogisticRegression, step 0.1/d": "RBFSampler, logistic regression",
@@ -18,6 +19,7 @@ SHORT = {  # names of rivals in README
     "RBFSampler + SGD, logistic, gamma=1/d": "RBFSampler, SGD",
     "RBFSampler + SGD, step 0.3, gamma=1/d": "RBFSampler, SGD",
     "SGD": "SGD",
+    "StreamingRandomPatches": "streaming random patches",
     "passive-aggressive, C=0.01": "passive-aggressive",
 }
 

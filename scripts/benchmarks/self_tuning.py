@@ -200,7 +200,7 @@ def verdicts(rows):
          "played", real, lambda r: r[own] <= float(r[rival])),
         ("error at most that of the best boosting, refitted every 1,000 rows, in these rounds",
          [r for r in rows if r[boosted]], lambda r: r[own] <= float(r[boosted]) * ROUNDED),
-        ("error at most that of LightGBM, refitted every 1,000 rows, in all rounds",
+        ("error at most that of LightGBM, refitted every 1,000 rows, in all rounds played",
          [r for r in rows if r["LightGBM"]],
          lambda r: r["self-tuning"] <= float(r["LightGBM"]) * ROUNDED),
     ):  # fmt: skip
