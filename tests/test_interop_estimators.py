@@ -736,7 +736,7 @@ def test_probabilities_of_every_row_have_a_finite_log_loss():
 
 def test_importances_are_those_of_the_self_tuning_learner():
     rng = np.random.default_rng(0)
-    X = pd.DataFrame(rng.standard_normal((400, 3)), columns=["noise", "angle", "more"])
+    X = pd.DataFrame(rng.standard_normal((600, 3)), columns=["noise", "angle", "more"])
     angle, kinds = np.sin(3 * X["angle"].to_numpy()), np.array(["a", "b", "c"])
     for model, y in (
         (OnlineRegressor(), angle),
@@ -745,7 +745,7 @@ def test_importances_are_those_of_the_self_tuning_learner():
     ):
         assert not hasattr(model, "feature_importances_")
         found = model.fit(X, y).feature_importances_
-        assert model.feature_names_in_[found.argmax()] == "angle" and found[1] > 0.9
+        assert model.feature_names_in_[found.argmax()] == "angle" and found[1] > 0.8
     other = OnlineRegressor(okl.LinearAWV()).fit(X, angle)
     with pytest.raises(AttributeError, match="LinearAWV has no importance, only SelfTuning has"):
         other.feature_importances_  # noqa: B018

@@ -116,8 +116,8 @@ class Columns:
                 learner = type(getattr(player, "learner", player)).__name__
                 warnings.warn(
                     f"the keys {checks.short(new)} are new, and ignored: {learner} takes in no new "
-                    "keys (SelfTuning none after its last restart); give all keys in the first round, 0 "
-                    "where there is no value, or take a learner of kernels, or a linear one",
+                    "keys (SelfTuning none after its last restart); give all keys in the first "
+                    "round, 0 where there is no value, or take a learner of kernels, or a linear one",
                     stacklevel=checks.level_of_caller(),
                 )
             return self.keys
@@ -184,9 +184,9 @@ class RiverRegressor(_Model, base.MiniBatchRegressor):
     -------
     A key that is missing counts as 0. A new one is taken in as if it had been 0 in all rounds so
     far, where that is exact: by linear learners and kernel expansions; by ``SelfTuning`` from its
-    next restart on (rounds 32, 128, 512, 2048, 8192 and 32,768). Learners on features or on a simplex, and
-    ``SelfTuning`` after its last restart, ignore it, with one warning that names it. Errors for values or
-    labels change nothing.
+    next restart on (rounds 32, 128, 512, 2048, 8192 and 32,768). Learners on features or on a
+    simplex, and ``SelfTuning`` after its last restart, ignore it, with one warning that names it.
+    Errors for values or labels change nothing.
 
     Examples
     --------

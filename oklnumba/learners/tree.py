@@ -193,7 +193,8 @@ class Tree(Wrapper):
         X, y = self._inputs[rows], self._labels[rows]
         middle = np.sort(X, axis=0)[(len(X) - 1) // 2]
         spread = np.abs(0.5 * X - 0.5 * middle).mean(axis=0)  # halved: differences may be too large
-        column = int(spread.argmax())
+        scales = self._leaves[node]._scales
+        column = int((spread if scales is None else spread * np.abs(scales)).argmax())
         if spread[column] == 0.0:  # all rows are equal
             return np.zeros_like(self._records[0])
         x = X[:, column]
@@ -215,7 +216,7 @@ class Tree(Wrapper):
             if out.size == 1:
                 out[:] = one.predict_one(X[0])
                 break
-            for part, block in cut_blocks(X[rows], one._block_rows):
+            for part, block in cut_blocks(X[rows], one._block_rows, one._scales):
                 out[rows[part]] = one._forecast(block)
         return out
 

@@ -305,11 +305,11 @@ class SelfTuning(Learner):
     weighs two of these and the regressions on top. The metrics are ``learned_metric`` of a Gaussian
     and of a Laplacian kernel (norm 1; Radhakrishnan et al. 2024), from round 128 on; several
     outputs share them, as the squares of their gradients add up. The tree is that of xRFM
-    (Beaglehole et al. 2025): median splits of the widest input as scaled. Ridge on forecasts is stacking (Breiman 1996),
-    online: on what each adds to the last label, over the largest label, lam = 10, without
-    forgetting and with a half-life of 500 rounds. A point that joins a dictionary between restarts
-    adds a direction, whose coordinate is 0 in the rounds before. Labels count from their middle in
-    the past at the last restart, labels -1 and +1 from 0.
+    (Beaglehole et al. 2025): median splits of the widest input as scaled. Ridge on forecasts is
+    stacking (Breiman 1996), online: on what each adds to the last label, over the largest label,
+    lam = 10, without forgetting and with a half-life of 500 rounds. A point that joins a dictionary
+    between restarts adds a direction, whose coordinate is 0 in the rounds before. Labels count from
+    their middle in the past at the last restart, labels -1 and +1 from 0.
 
     A label is an outlier if it is more than 20 median deviations from the median of the last 1024
     labels and of the last 16 (measured after 16 rounds and then every 8; the median deviation is
