@@ -117,7 +117,7 @@ class Columns:
                 warnings.warn(
                     f"the keys {checks.short(new)} are new, and ignored: {learner} takes in no new "
                     "keys (SelfTuning none after its last restart); give all keys in the first "
-                    "round, 0 where there is no value, or take a learner of kernels, or a linear one",
+                    "round, 0 where there is no value, or take one of kernels, or a linear one",
                     stacklevel=checks.level_of_caller(),
                 )
             return self.keys
