@@ -5,8 +5,8 @@ Reproduces: nothing published; loss against its best member in hindsight, and mi
     anew every 1,000 rows, on the same rows in the same order.
 Missing: slow rivals play the first 10,000 rows (5,000 on more than 10 inputs), where all are
     compared. Their settings are their defaults, except for what the csv names.
-Time: seven minutes. --rivals first plays what self_tuning_rivals.csv lacks: half an hour if it is
-    empty; it can be stopped and called again.
+Time: seven minutes. --rivals first plays what self_tuning_rivals.csv lacks: an hour and a half if
+    it is empty; it can be stopped and called again.
 Data: all sets (three come with the package), at most 50,000 rows, in the order of the file,
     permuted, some sorted by an input; made-up streams that drift.
 """
