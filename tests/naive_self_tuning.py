@@ -74,7 +74,8 @@ def metric(S, y, name):
     target = (y - y.mean()) / (abs(y - y[0]).max() or 1.0)
     for _ in range(2 if n >= 128 else 0):
         Z = S * w
-        width = median_distance(Z, 2 if name == "Gaussian" else 1)
+        few = Z[np.linspace(0, n - 1, min(n, 200)).astype(int)]
+        width = median_distance(few, 2 if name == "Gaussian" else 1)
         k = gaussian(width) if name == "Gaussian" else laplacian(width)
         C = Z[np.sort(rng.choice(n, min(300, n), replace=False))]
         F = k(Z, C)

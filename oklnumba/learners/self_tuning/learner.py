@@ -30,7 +30,7 @@ from oklnumba.learners.self_tuning.grid import (
     Trouble,
 )
 from oklnumba.learners.self_tuning.layers import FADED, Layers
-from oklnumba.learners.self_tuning.tree import Metric, Tree, measure_metric
+from oklnumba.learners.self_tuning.tree import Metric, Tree, measure_metric, spread_rows
 
 RESTARTS = (32, 128, 512, 2048, 8192, 32_768)
 LARGEST_PAST = 2**26  # bytes of inputs and labels; restarts after round 2048 need no more
@@ -62,7 +62,7 @@ STEPS = 0.3, 3.0  # of gradient descent, linear, over the squared length of the 
 
 def median_distance(X: np.ndarray, norm: int = 2) -> float:
     """Return the median distance of pairs of SPREAD rows that differ, 0 if none do."""
-    X = X[np.linspace(0, len(X) - 1, min(len(X), SPREAD)).astype(int)]
+    X = X[spread_rows(len(X), SPREAD)]
     n, write = len(X), absolute_distances if norm == 1 else square_distances
     atoms, distances = np.ascontiguousarray(X.T), np.empty((n, n))
     for x, row in zip(X, distances, strict=True):

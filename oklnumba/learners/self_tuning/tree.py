@@ -15,6 +15,7 @@ from oklnumba.learners.self_tuning.grid import ROWS, Group
 
 PASSES, FEWEST = 2, 128  # of a metric; rounds of the past that one takes
 MOST = 4096, 2**18  # most rows, and numbers in them, that a metric is measured on
+FEW = 200  # rows whose distances give the width of these fits
 SAME = 1.0 - 1e-9  # spreads that differ by less are equal, and the first column is split
 LEAF, MOST_LEAVES = 1024, 8  # rounds of the past for each leaf; most leaves
 
@@ -40,6 +41,11 @@ class Metric(NamedTuple):
         return node - inner
 
 
+def spread_rows(n: int, most: int) -> np.ndarray:
+    """Return at most so many of the rows 0, ..., n - 1, evenly spread."""
+    return np.linspace(0, n - 1, min(n, most)).astype(int)
+
+
 def measure_metric(kernel: str, Z: np.ndarray, Y: np.ndarray, median: Callable) -> Metric:
     """Return the metric of standardised inputs of the past.
 
@@ -48,10 +54,10 @@ def measure_metric(kernel: str, Z: np.ndarray, Y: np.ndarray, median: Callable) 
     """
     norm = 2 if kernel == "Gaussian" else 1
     n, d = Z.shape
-    chosen = np.linspace(0, n - 1, min(n, MOST[0], max(MOST[1] // d, LEAF))).astype(int)
-    X, w, rng = Z[chosen], np.ones(d), np.random.default_rng(n)
+    chosen = spread_rows(n, min(MOST[0], max(MOST[1] // d, LEAF)))
+    X, few, w, rng = Z[chosen], Z[spread_rows(n, FEW)], np.ones(d), np.random.default_rng(n)
     for _ in range(PASSES if n >= FEWEST else 0):
-        width = median(Z * w, norm)
+        width = median(few * w, norm)
         fitted = Gaussian(width) if norm == 2 else Laplacian(width, norm=1)
         w = measure_scales(fitted, X, Y[chosen], w, rng)
     leaves = min(1 << (n // LEAF).bit_length() - 1, MOST_LEAVES) if n >= LEAF else 1
