@@ -64,15 +64,15 @@ def laplacian(sigma):
     return lambda X, Z: naive.laplacian_l1(X, Z, sigma)
 
 
-def metric(S, y, name):
-    """Scales by the mean squared gradient of ridge regression on at most 300 rows, twice.
+def metric(S, y, name, passes):
+    """Scales by the mean squared gradient of ridge regression on at most 300 rows, in passes.
 
     An intercept is free; lam = 1. The norm of the columns' deviations stays what it was.
     """
     n, d = S.shape
     w, rng = np.ones(d), np.random.default_rng(n)
     target = (y - y.mean()) / (abs(y - y[0]).max() or 1.0)
-    for _ in range(2 if n >= 128 else 0):
+    for _ in range(passes if n >= 128 else 0):
         Z = S * w
         few = Z[np.linspace(0, n - 1, min(n, 200)).astype(int)]
         width = median_distance(few, 2 if name == "Gaussian" else 1)
@@ -115,9 +115,9 @@ def leaves(Z, past, count):
     return leaf
 
 
-def tree(S, y, past, name, leaf_rows, most):
+def tree(S, y, past, name, passes, leaf_rows, most):
     """Inputs scaled by a metric of the past, leaves, and the width of the kernel."""
-    Z = S * metric(S[:past], y[:past], name)
+    Z = S * metric(S[:past], y[:past], name, passes)
     count = 1
     while 2 * count * leaf_rows <= past and 2 * count <= most:
         count *= 2
@@ -300,12 +300,12 @@ def aggregated(F, y, B, starts):
     return in_epochs(ml_poly, np.stack([plain, poly, *stacks], axis=1), y)
 
 
-def leaf_spaces(S, y, past, name, seed, budget, leaf_rows, most, late=True):
+def leaf_spaces(S, y, past, metric, seed, budget, leaf_rows, most, late=True):
     """Rows of each leaf of a tree, their coordinates, and the width of the kernel.
 
     late : whether rows after the past join dictionaries; else all coordinates are functions.
     """
-    Z, leaf, width = tree(S, y, past, name, leaf_rows, most)
+    Z, leaf, width = tree(S, y, past, *metric, leaf_rows, most)
     kernel = laplacian(width)
     for node in range(leaf.max() + 1):
         rows = np.flatnonzero(leaf == node)
@@ -340,8 +340,8 @@ def self_tuning(
             Z = coordinates(S, dictionary(S, kernel, past, largest, coins), kernel)
             columns += [forecasts(Z, labels, *setting) for setting in settings]
             columns += [passive_aggressive(Z, labels, signs, rate, sizes) for rate in rates]
-        for i, name in enumerate(metrics if past else ()):
-            parts = list(leaf_spaces(S, y, past, name, [seed, stage, len(kernels) + 1 + i], budget,
+        for i, one in enumerate(metrics if past else ()):
+            parts = list(leaf_spaces(S, y, past, one, [seed, stage, len(kernels) + 1 + i], budget,
                                      leaf_rows, most))  # fmt: skip
             for setting in in_leaves:
                 found = np.zeros((stop, 2))

@@ -318,10 +318,10 @@ def static_spaces(X, y, seed=0, budget=BUDGET, late=False):
         atoms = naive_self_tuning.dictionary(S[:rows], kernel, past, budget, coins)
         Z = naive_self_tuning.coordinates(S, [(i, 0) for i, _ in atoms], kernel)
         found += [(Z, lam, sigma) for lam, half_life in members if half_life is None]
-    for i, name in enumerate(self_tuning.METRICS):
+    for i, metric in enumerate(self_tuning.METRICS):
         seeds = [seed, stage, len(self_tuning.KERNELS) + 2 + i]
         parts = list(naive_self_tuning.leaf_spaces(
-            S, y, past, name, seeds, budget, tree.LEAF, tree.MOST_LEAVES, late=False))  # fmt: skip
+            S, y, past, metric, seeds, budget, tree.LEAF, tree.MOST_LEAVES, late=False))  # fmt: skip
         blocks = [np.zeros((len(X), Z.shape[1])) for _, Z, _ in parts]
         for block, (rows, Z, _) in zip(blocks, parts, strict=True):
             block[rows] = Z

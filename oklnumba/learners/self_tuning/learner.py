@@ -52,8 +52,8 @@ KERNELS = (
 )
 # After a change few atoms and a short memory are ahead: width, largest dictionary, settings.
 QUICK = 1.0, 100, (Setting(0.1, 50),)
-# Metrics, by the kernels whose gradients they are of, and the settings of their members.
-METRICS = "Gaussian", "Laplacian"
+# Metrics: the kernel whose gradients they are of, and passes; the settings of their members.
+METRICS = ("Gaussian", 3), ("Laplacian", 2)
 IN_LEAVES = (Setting(0.1, None),)
 LINEAR = tuple(Setting(lam, half) for lam in (0.001, 1.0) for half in (None, 100, 50, 20, 6))
 AGGRESSIVENESS = 0.1, 1.0  # C of PA-I, in units of the largest label
@@ -111,7 +111,7 @@ class Scales(NamedTuple):
         median = median_distance(Z)
         if median == 0.0:
             return scales
-        found = [measure_metric(kernel, Z, Y, median_distance) for kernel in METRICS]
+        found = [measure_metric(*one, Z, Y, median_distance) for one in METRICS]
         widths = [median_distance(Z * one.scales, 1) for one in found]
         stacked = (np.stack(parts) for parts in zip(*found, strict=True))
         return cls(mean, scale, offsets, signs.astype(float), median, *stacked, np.array(widths))
@@ -155,7 +155,7 @@ class Stage(State):
             kernel, own = Laplacian(float(scales.widths[i]), norm=1), [*seed, len(kernels) + 1 + i]
             maps = [SpanMap(kernel, d, budget, [*own, leaf]) for leaf in range(metric.leaves)]
             leaves = [Group(points, IN_LEAVES, scales.signs) for points in maps]
-            self._add(Tree(metric, leaves), kernel.sigma, METRICS[i])
+            self._add(Tree(metric, leaves), kernel.sigma, METRICS[i][0])
         wide = scales.median and d > budget
         linear = SpanMap(Linear(), d, budget, [*seed, len(kernels)]) if wide else LinearMap(d)
         self._add(Group(linear, LINEAR, scales.signs, AGGRESSIVENESS, STEPS), None)
@@ -272,8 +272,8 @@ class SelfTuning(Learner):
     Its members are ridge regressions with Gaussian kernels of three widths, with Laplacian kernels
     in two learned metrics, and on the inputs themselves, of several lam and half-lives; AWV where
     nothing is forgotten; passive-aggressive learners; linear gradient descent; and the last label.
-    Those in a learned metric have a dictionary in each leaf of a tree, whose leaves are up to 8,
-    one for 1024 rounds of the past. Two layers aggregate all members, with ridge
+    Those in a learned metric have a dictionary in each leaf of a tree, whose leaves are up to
+    16, one for 512 rounds of the past. Two layers aggregate all members, with ridge
     regression on all forecasts between: the whole has a guarantee, follows drift, learns fast where
     there is hardly any noise, and beats its best member where members know different things. Inputs
     are standardised; beyond 4 standard deviations they count by their logarithm. Widths are

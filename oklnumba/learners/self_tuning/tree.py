@@ -13,11 +13,11 @@ from oklnumba.core.health import Part
 from oklnumba.core.state import State
 from oklnumba.learners.self_tuning.grid import ROWS, Group
 
-PASSES, FEWEST = 2, 128  # of a metric; rounds of the past that one takes
+FEWEST = 128  # rounds of the past that a metric takes
 MOST = 4096, 2**18  # most rows, and numbers in them, that a metric is measured on
 FEW = 200  # rows whose distances give the width of these fits
 SAME = 1.0 - 1e-9  # spreads that differ by less are equal, and the first column is split
-LEAF, MOST_LEAVES = 1024, 8  # rounds of the past for each leaf; most leaves
+LEAF, MOST_LEAVES = 512, 16  # rounds of the past for each leaf; most leaves
 
 
 class Metric(NamedTuple):
@@ -46,7 +46,9 @@ def spread_rows(n: int, most: int) -> np.ndarray:
     return np.linspace(0, n - 1, min(n, most)).astype(int)
 
 
-def measure_metric(kernel: str, Z: np.ndarray, Y: np.ndarray, median: Callable) -> Metric:
+def measure_metric(
+    kernel: str, passes: int, Z: np.ndarray, Y: np.ndarray, median: Callable
+) -> Metric:
     """Return the metric of standardised inputs of the past.
 
     kernel : whose gradients are measured, "Gaussian" or "Laplacian"; median : of the distances of
@@ -56,11 +58,11 @@ def measure_metric(kernel: str, Z: np.ndarray, Y: np.ndarray, median: Callable) 
     n, d = Z.shape
     chosen = spread_rows(n, min(MOST[0], max(MOST[1] // d, LEAF)))
     X, few, w, rng = Z[chosen], Z[spread_rows(n, FEW)], np.ones(d), np.random.default_rng(n)
-    for _ in range(PASSES if n >= FEWEST else 0):
+    for _ in range(passes if n >= FEWEST else 0):
         width = median(few * w, norm)
         fitted = Gaussian(width) if norm == 2 else Laplacian(width, norm=1)
         w = measure_scales(fitted, X, Y[chosen], w, rng)
-    leaves = min(1 << (n // LEAF).bit_length() - 1, MOST_LEAVES) if n >= LEAF else 1
+    leaves = min(1 << max(n // LEAF, 1).bit_length() - 1, MOST_LEAVES)
     return Metric(w, *split_at_medians(Z * w, leaves))
 
 
