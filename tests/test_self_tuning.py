@@ -320,8 +320,9 @@ def static_spaces(X, y, seed=0, budget=BUDGET, late=False):
         found += [(Z, lam, sigma) for lam, half_life in members if half_life is None]
     for i, metric in enumerate(self_tuning.METRICS):
         seeds = [seed, stage, len(self_tuning.KERNELS) + 2 + i]
-        parts = list(naive_self_tuning.leaf_spaces(
-            S, y, past, metric, seeds, budget, tree.LEAF, tree.MOST_LEAVES, late=False))  # fmt: skip
+        most = tree.LEAF, tree.MOST_LEAVES
+        parts = naive_self_tuning.leaf_spaces(S, y, past, metric, seeds, budget, *most, late=False)
+        parts = list(parts)
         blocks = [np.zeros((len(X), Z.shape[1])) for _, Z, _ in parts]
         for block, (rows, Z, _) in zip(blocks, parts, strict=True):
             block[rows] = Z

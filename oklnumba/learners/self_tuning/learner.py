@@ -17,7 +17,7 @@ from oklnumba.components.scaling import measure_range, moments, replace_outliers
 from oklnumba.core.guard import run_together
 from oklnumba.core.health import Part, name_members
 from oklnumba.core.params import count, random_seed
-from oklnumba.core.state import State, select_prefix
+from oklnumba.core.state import State
 from oklnumba.hot.primitives.rows import absolute_distances, square_distances
 from oklnumba.learners.base.learner import Learner, Trace, empty_per_round
 from oklnumba.learners.self_tuning.grid import (
@@ -543,20 +543,15 @@ class SelfTuning(Learner):
     def _matrices(self) -> list[Part]:
         return self._stage.measure()
 
+    def _nested(self) -> dict[str, State]:
+        return self._stage.parts()
+
     def _state(self) -> dict[str, Any]:
-        state = super()._state() | self._stage.scales._asdict()
-        for part, holder in self._stage.parts().items():
-            state |= {f"{part}/{name}": value for name, value in holder._state().items()}
-        return state
+        return super()._state() | self._stage.scales._asdict()
 
     def _output_axes(self) -> dict[str, int]:
-        axes = super()._output_axes() | {"offsets": 0, "signs": 0}
-        for part, holder in self._stage.parts().items():
-            axes |= {f"{part}/{name}": axis for name, axis in holder._output_axes().items()}
-        return axes
+        return super()._output_axes() | {"offsets": 0, "signs": 0}
 
     def _restore(self, state: dict[str, Any]) -> None:
-        super()._restore(state)
         self._stage = self._make_stage(Scales(*(state[name] for name in Scales._fields)))
-        for part, holder in self._stage.parts().items():
-            holder._restore(select_prefix(f"{part}/", state))
+        super()._restore(state)
