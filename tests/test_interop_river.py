@@ -28,6 +28,7 @@ from river.checks import yield_checks
 import oklnumba as okl
 from oklnumba.interop import to_river
 from oklnumba.interop.probabilities import compute_probabilities
+from oklnumba.learners.self_tuning import learner as self_tuning
 from tests.compiled import COMPILED
 
 pytestmark = pytest.mark.skipif(not COMPILED, reason="thousands of rounds")
@@ -349,8 +350,9 @@ def test_self_tuning_waits_for_its_next_restart():
     assert given._player.rounds == 150
 
 
-def test_self_tuning_takes_in_no_key_after_its_last_restart():
-    X, dicts = points(2048)
+def test_self_tuning_takes_in_no_key_after_its_last_restart(monkeypatch):
+    monkeypatch.setattr(self_tuning, "RESTARTS", (32, 128, 512))
+    X, dicts = points(512)
     model = to_river(task="regression")
     model.learn_many(pd.DataFrame(dicts), X[:, 0])
     with pytest.warns(UserWarning, match=r"the keys \['z'\] are new, and ignored: SelfTuning"):

@@ -338,8 +338,8 @@ class SelfTuning(Learner):
     >>> run = okl.run(learner, X, y)
     >>> bool(run.losses[1000:].mean() < 1.2 * 50**2)
     True
-    >>> print(learner.leader)
-    ridge, Gaussian kernel, sigma = 0.442, lam = 0.1, no forgetting
+    >>> learner.importance.round(2)
+    array([0.99, 0.01])
     """
 
     # recent: the last LONG labels, NaN before there were any; range: low, middle and high, beyond
