@@ -177,18 +177,18 @@ def forecasts(Z, y, lam, half_life):
     return out if half_life is None else out[:, :1]
 
 
-def label_ranges(y, past, span, signs):
+def label_ranges(y, span, signs):
     """Centre and radius of the labels' range before each round, the largest |y| as PA-I has it.
 
-    The radius is the largest |y| so far, the centre 0. Spans end every so many rounds (replayed
-    ones are one span): where the labels of the last two fill less than a quarter of the range,
-    theirs is taken, and aggregations begin again: in the rounds returned last. signs : -1 and +1
-    are among these labels in any case.
+    The radius is the largest |y| so far, the centre 0. Spans end every so many rounds, replayed
+    or not: where the labels of the last two fill less than a quarter of the range, theirs is taken,
+    and aggregations begin again: in the rounds returned last. signs : -1 and +1 are among these
+    labels in any case.
     """
     C, B, sizes, ends, starts = *np.zeros((3, len(y))), [0, 0], [0]
     centre = radius = largest = 0.0
     for t, label in enumerate(y):
-        if t >= max(past, 1) and t % span == 0:
+        if t > 0 and t % span == 0:
             recent = np.append(y[ends[-2] : t], (-1.0, 1.0) if signs else ())
             low, high, size = recent.min(), recent.max(), np.abs(recent).max()
             if (high - low) / 2 < radius / 4:
@@ -332,7 +332,7 @@ def self_tuning(
         offset = middle(y[:past]) if past else 0.0
         labels = y[:stop] - offset
         signs = past > 0 and np.isin(y[:past], (-1, 1)).all()
-        C, B, sizes, starts = label_ranges(labels, past, span, signs)
+        C, B, sizes, starts = label_ranges(labels, span, signs)
         columns = []
         for i, (width, largest, settings, rates) in enumerate(kernels if past else ()):
             kernel = gaussian(width * median_distance(S[:past]))

@@ -491,3 +491,15 @@ def test_members_say_what_they_are():
     assert any(one.startswith("passive-aggressive, Gaussian kernel, sigma = ") for one in names)
     assert any(one.endswith(", no forgetting") for one in names)
     assert any(one.endswith(", half-life 250 rounds") for one in names)
+
+
+def test_a_restart_does_not_bring_back_a_range_that_was_forgotten(monkeypatch):
+    """Labels that are stuck far away are believed; two spans later their range is forgotten."""
+    monkeypatch.setattr(self_tuning, "SPAN", 64)
+    monkeypatch.setattr(self_tuning, "RESTARTS", (32, 128, 512, 1024))
+    X, y, _ = gentle(1300)
+    stuck = y.copy()
+    stuck[300:320] = 1e5
+    run = okl.run(okl.SelfTuning(50), X, stuck)
+    assert np.square(run.predictions - y)[1024:1100].mean() < 0.5 * y.var()
+    assert (run.certificate.regret <= run.certificate.bound).all()

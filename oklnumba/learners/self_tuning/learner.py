@@ -520,13 +520,16 @@ class SelfTuning(Learner):
             Y[:SHORT] = keep_within(Y[:SHORT], *self._range)
         stage = self._make_stage(Scales.measure(X, Y))
         points, labels = stage.scales.transform(X), Y - stage.scales.offsets
-        blocks = [slice(start, start + ROWS) for start in range(0, len(X), ROWS)]
+        step = min(ROWS, SPAN)
+        blocks = [slice(start, start + step) for start in range(0, len(X), step)]
         try:
             for block in blocks:
                 stage.choose(points[block])
             for block in blocks:
                 trace = Trace(*np.empty((6, *labels[block].shape)))
                 stage.play(points[block], labels[block], False, trace)
+                if block.stop < len(X) and block.stop % SPAN == 0:
+                    stage.end_span()
         except Trouble as trouble:
             raise Trouble(trouble.args[0], -1) from None  # in the last round played
         stage.correct_losses(self._stage)
