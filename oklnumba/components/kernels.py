@@ -294,13 +294,13 @@ def compute_gradients(kernel: Kernel, X: np.ndarray, Z: np.ndarray, a: np.ndarra
     if code in (LINEAR, POLYNOMIAL):  # slopes dk / d(x.z)
         scale, coef0, degree = numbers if code == POLYNOMIAL else (1.0, 0.0, 1.0)
         return (degree * scale * (scale * (X @ Z.T) + coef0) ** (degree - 1.0) * a) @ Z
-    if code == LAPLACIAN_L1:  # slopes -dk / d|x_i - z_i|, and 0 at 0, where there is none
+    if code == LAPLACIAN_L1:  # slopes -dk / d|x_i - z_i|; at the kink, 0
         out = np.empty(X.shape)
         sign_sums(X, np.ascontiguousarray(Z.T), -numbers[RATE] * kernel(X, Z) * a, out)
         return out
     factor, falling = {  # slopes -(dk / dr) / r
         GAUSSIAN: (2.0 * numbers[RATE], kernel),
-        LAPLACIAN: (numbers[RATE] ** 2, kernel),  # over s, and 0 at s = 0, where there is none
+        LAPLACIAN: (numbers[RATE] ** 2, kernel),  # over s; at the kink, s = 0, 0
         MATERN_3_2: (numbers[RATE] ** 2, Laplacian(1.0 / numbers[RATE])),
         MATERN_5_2: (numbers[RATE] ** 2 / 3.0, Matern(1.5, sigma=np.sqrt(3.0) / numbers[RATE])),
     }[code]

@@ -7,12 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from oklnumba.components.kernels import (
-    Kernel,
-    check_kernel,
-    compute_gradients,
-    kernel_field,
-)
+from oklnumba.components.kernels import Kernel, check_kernel, compute_gradients, kernel_field
 from oklnumba.core import checks, inputs
 from oklnumba.core.cholesky import find_blas, solve_positive
 from oklnumba.core.params import checked

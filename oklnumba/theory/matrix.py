@@ -43,9 +43,8 @@ def kernel_times(kernel: Any, X: np.ndarray, v: np.ndarray) -> np.ndarray:
     (TILE + n / 256 + SHARES) eps sum_j |K_ij v_j| of the truth.
     """
     coded = kernel_code(kernel)
-    X = np.array(
-        scale_columns(X, kernel._scales), order="C"
-    )  # copies: the loop would be compiled again for read-only arrays
+    # Copies: the loop would be compiled again for read-only arrays.
+    X = np.array(scale_columns(X, kernel._scales), order="C")
     v = np.array(v, dtype=float)
 
     def compute_share(number: int) -> np.ndarray:

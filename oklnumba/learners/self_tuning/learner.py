@@ -18,7 +18,6 @@ from oklnumba.core.guard import run_together
 from oklnumba.core.health import Part, name_members
 from oklnumba.core.params import count, random_seed
 from oklnumba.core.state import State
-from oklnumba.hot.primitives.rows import absolute_distances, square_distances
 from oklnumba.learners.base.learner import Learner, Trace, empty_per_round
 from oklnumba.learners.self_tuning.grid import (
     ROWS,
@@ -30,7 +29,7 @@ from oklnumba.learners.self_tuning.grid import (
     Trouble,
 )
 from oklnumba.learners.self_tuning.layers import FADED, Layers
-from oklnumba.learners.self_tuning.tree import Metric, Tree, measure_metric, spread_rows
+from oklnumba.learners.self_tuning.tree import Metric, Tree, measure_metric, median_distance
 
 RESTARTS = (32, 128, 512, 2048, 8192, 32_768)
 LARGEST_PAST = 2**26  # bytes of inputs and labels; restarts after round 2048 need no more
@@ -41,8 +40,6 @@ FAR = 4.0  # standard deviations from which on inputs count by their logarithm
 # of the last SHORT labels, measured every EVERY rounds.
 LABEL_FAR, LONG, SHORT, EVERY = 20.0, 1024, 16, 8
 LARGEST_LABEL = 1e70  # fourth powers of larger ones overflow
-SPREAD = 500  # inputs whose distances give the median
-LEAST = 1e-12  # median distance: below, all inputs but a few are equal on the common scale
 # Widths of Gaussian kernels, in medians, and the settings of their members; of the linear ones.
 # docs/self_tuning.md tells how they were chosen.
 KERNELS = (
@@ -58,21 +55,6 @@ IN_LEAVES = (Setting(0.1, None),)
 LINEAR = tuple(Setting(lam, half) for lam in (0.001, 1.0) for half in (None, 100, 50, 20, 6))
 AGGRESSIVENESS = 0.1, 1.0  # C of PA-I, in units of the largest label
 STEPS = 0.3, 3.0  # of gradient descent, linear, over the squared length of the input
-
-
-def median_distance(X: np.ndarray, norm: int = 2) -> float:
-    """Return the median distance of pairs of SPREAD rows that differ, 0 if none do."""
-    X = X[spread_rows(len(X), SPREAD)]
-    n, write = len(X), absolute_distances if norm == 1 else square_distances
-    atoms, distances = np.ascontiguousarray(X.T), np.empty((n, n))
-    for x, row in zip(X, distances, strict=True):
-        write(x, atoms, n, row)
-    distances = distances[np.triu_indices(n, 1)]
-    distances = distances[distances > 0.0]
-    if len(distances) == 0:
-        return 0.0
-    median = float(np.median(distances if norm == 1 else np.sqrt(distances)))
-    return max(median, LEAST)
 
 
 def keep_within(Y: np.ndarray, low: np.ndarray, middle: np.ndarray, high: np.ndarray) -> np.ndarray:
@@ -111,10 +93,10 @@ class Scales(NamedTuple):
         median = median_distance(Z)
         if median == 0.0:
             return scales
-        found = [measure_metric(*one, Z, Y, median_distance) for one in METRICS]
+        found = [measure_metric(*one, Z, Y) for one in METRICS]
         widths = [median_distance(Z * one.scales, 1) for one in found]
         stacked = (np.stack(parts) for parts in zip(*found, strict=True))
-        return cls(mean, scale, offsets, signs.astype(float), median, *stacked, np.array(widths))
+        return cls(*scales[:4], median, *stacked, np.array(widths))
 
     def transform(self, X: np.ndarray) -> np.ndarray:
         """Return the inputs of the members; columns that came later wait for the next restart."""

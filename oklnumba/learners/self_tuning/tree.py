@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -11,10 +10,13 @@ from oklnumba.components.kernels import Gaussian, Laplacian
 from oklnumba.components.metric import measure_scales
 from oklnumba.core.health import Part
 from oklnumba.core.state import State
+from oklnumba.hot.primitives.rows import absolute_distances, square_distances
 from oklnumba.learners.self_tuning.grid import ROWS, Group
 
 FEWEST = 128  # rounds of the past that a metric takes
 MOST = 4096, 2**18  # most rows, and numbers in them, that a metric is measured on
+SPREAD = 500  # inputs whose distances give the median
+LEAST = 1e-12  # median distance: below, all inputs but a few are equal on the common scale
 FEW = 200  # rows whose distances give the width of these fits
 SAME = 1.0 - 1e-9  # spreads that differ by less are equal, and the first column is split
 LEAF, MOST_LEAVES = 512, 16  # rounds of the past for each leaf; most leaves
@@ -46,20 +48,32 @@ def spread_rows(n: int, most: int) -> np.ndarray:
     return np.linspace(0, n - 1, min(n, most)).astype(int)
 
 
-def measure_metric(
-    kernel: str, passes: int, Z: np.ndarray, Y: np.ndarray, median: Callable
-) -> Metric:
+def median_distance(X: np.ndarray, norm: int = 2) -> float:
+    """Return the median distance of pairs of SPREAD rows that differ, 0 if none do."""
+    X = X[spread_rows(len(X), SPREAD)]
+    n, write = len(X), absolute_distances if norm == 1 else square_distances
+    atoms, distances = np.ascontiguousarray(X.T), np.empty((n, n))
+    for x, row in zip(X, distances, strict=True):
+        write(x, atoms, n, row)
+    distances = distances[np.triu_indices(n, 1)]
+    distances = distances[distances > 0.0]
+    if len(distances) == 0:
+        return 0.0
+    median = float(np.median(distances if norm == 1 else np.sqrt(distances)))
+    return max(median, LEAST)
+
+
+def measure_metric(kernel: str, passes: int, Z: np.ndarray, Y: np.ndarray) -> Metric:
     """Return the metric of standardised inputs of the past.
 
-    kernel : whose gradients are measured, "Gaussian" or "Laplacian"; median : of the distances of
-    rows, of this norm.
+    kernel : whose gradients are measured, "Gaussian" or "Laplacian".
     """
     norm = 2 if kernel == "Gaussian" else 1
     n, d = Z.shape
     chosen = spread_rows(n, min(MOST[0], max(MOST[1] // d, LEAF)))
     X, few, w, rng = Z[chosen], Z[spread_rows(n, FEW)], np.ones(d), np.random.default_rng(n)
     for _ in range(passes if n >= FEWEST else 0):
-        width = median(few * w, norm)
+        width = median_distance(few * w, norm)
         fitted = Gaussian(width) if norm == 2 else Laplacian(width, norm=1)
         w = measure_scales(fitted, X, Y[chosen], w, rng)
     leaves = min(1 << max(n // LEAF, 1).bit_length() - 1, MOST_LEAVES)
@@ -90,7 +104,6 @@ class Tree(State):
     """Groups in the leaves of a tree, played as one group is.
 
     A certificate is the sum of those of the leaves: its comparator has a function in each of them.
-
     """
 
     _STATE = {
