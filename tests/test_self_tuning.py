@@ -458,7 +458,13 @@ def test_forecasts_that_must_be_added_or_subtracted_are():
     first, second = rng.uniform(-1, 1, (2, n))
     y = first - second + 0.01 * rng.standard_normal(n)
     F = np.stack([first, second, np.append(0.0, y[:-1])], axis=1)
-    forecasts = Layers(members=3, outputs=1).play(0, F.copy(), y)[0]
+    sums = np.zeros(1), np.zeros((1, 3)), np.zeros(1), np.zeros(1, dtype=np.int64)
+    forecasts, *rest = np.empty((5, n, 1))
+    proofs = np.zeros((1, 3, n, 1))  # of one certified member
+    Layers(members=3, outputs=1).play(
+        0, F.copy(), y[:, None], 0.0, proofs, sums, (forecasts, *rest)
+    )
+    forecasts = forecasts[:, 0]
     mixtures = np.linspace(0, 1, 21)[:, None] * first + np.linspace(1, 0, 21)[:, None] * second
     best = ((mixtures - y) ** 2).mean(axis=1).min()  # of those that no aggregation is ahead of
     assert ((forecasts - y)[-200:] ** 2).mean() < 0.1 * best

@@ -28,7 +28,7 @@ from oklnumba.learners.self_tuning.grid import (
     SpanMap,
     Trouble,
 )
-from oklnumba.learners.self_tuning.layers import FADED, Layers
+from oklnumba.learners.self_tuning.layers import Layers
 from oklnumba.learners.self_tuning.tree import Metric, Tree, measure_metric, median_distance
 
 RESTARTS = (32, 128, 512, 2048, 8192, 32_768)
@@ -129,6 +129,7 @@ class Stage(State):
         kernels = [(width, budget, settings, AGGRESSIVENESS) for width, settings in KERNELS]
         kernels.append((*QUICK, ()))
         self.groups, self.members = [], []
+        self._rows, self._static = [], []  # of members, and certified ones, in what groups write
         for i, (width, most, settings, rates) in enumerate(kernels if scales.median else ()):
             sigma = width * scales.median
             points = SpanMap(Gaussian(sigma), d, min(most, budget), [*seed, i])
@@ -142,10 +143,15 @@ class Stage(State):
         linear = SpanMap(Linear(), d, budget, [*seed, len(kernels)]) if wide else LinearMap(d)
         self._add(Group(linear, LINEAR, scales.signs, AGGRESSIVENESS, STEPS), None)
         self.members.append(Member("last label"))
+        self._rows.append(-1)
         self.layers = Layers(len(self.members), outputs)
         self._make_state(outputs=outputs, experts=len(self.members))
 
     def _add(self, group: Group | Tree, sigma: float | None, metric: str | None = None) -> None:
+        forecasts = sum(len(one.forecasts) for one in self.groups)
+        proofs = sum(len(one.proofs) for one in self.groups)
+        self._rows += [forecasts + i for i in group.members]
+        self._static += [proofs + i for i in group.static]
         self.groups.append(group)
         self.members += group.describe_members(sigma, metric)
 
@@ -160,15 +166,17 @@ class Stage(State):
         self._in_groups(n, lambda group: group.play(X, Y, learn))
         F = self._forecasts(np.vstack([self._last, Y[:-1]]))
         self._last[:] = Y[-1]
-        proofs = np.concatenate([group.certificates(n) for group in self.groups])
-        for k, y in enumerate(np.ascontiguousarray(Y.T)):
-            self._aggregate(k, F[k], y, proofs[..., k], trace)
+        proofs = np.concatenate([group.proofs[:, :, :n] for group in self.groups])[self._static]
+        sums = self._loss, self._losses, self._before, self._best
+        out = trace.predictions, *trace[2:6]
+        for k, offset in enumerate(self.scales.offsets.tolist()):
+            self.layers.play(k, F[k], Y, offset, proofs, sums, out)
 
     def end_span(self) -> None:
         """Forget what labels no longer fill: the range of the layers, and the unit of PA-I's C."""
         recent = self.layers.end_span(self.scales.signs)
-        for one in (one for group in self.groups for one in group.first_order):
-            one._largest[:] = np.where(recent < one._largest / FADED, recent, one._largest)
+        for group in self.groups:
+            group.shrink_units(recent)
 
     def choose(self, X: np.ndarray) -> None:
         """Let the dictionaries choose among up to ROWS standardised inputs."""
@@ -183,38 +191,17 @@ class Stage(State):
 
         before : (n, K), the label before each round.
         """
-        forecasts = [group.member_forecasts(len(before)) for group in self.groups]
-        F = np.concatenate([*forecasts, before[None]])
+        found = [group.forecasts[:, : len(before)] for group in self.groups]
+        F = np.concatenate([*found, before[None]])[self._rows]
         return np.ascontiguousarray(F.transpose(2, 1, 0))
-
-    def _aggregate(
-        self, k: int, F: np.ndarray, y: np.ndarray, proofs: np.ndarray, trace: Trace
-    ) -> None:
-        """Aggregate the members' forecasts F, (n, N), of output k; proofs : (static, 3, n)."""
-        forecasts, excess = self.layers.play(k, F, y)
-        trace.predictions[:, k] = forecasts + self.scales.offsets[k]
-        # Running sums one by one, so that they do not depend on how the stream is cut.
-        loss = np.add.accumulate(np.append(self._loss[k], (forecasts - y) ** 2))
-        losses = np.vstack([self._losses[k], (F - y[:, None]) ** 2])
-        self._loss[k], self._losses[k] = loss[-1], np.add.accumulate(losses)[-1]
-        trace.loss[:, k] = loss[1:] + self._before[k]
-        _, comparators, bounds = proofs.transpose(1, 0, 2)
-        bounds = bounds + excess + self._before[k]
-        best, rounds = comparators.argmin(axis=0), np.arange(len(y))
-        self._best[k] = best[-1]
-        trace.comparator[:, k] = comparators[best, rounds]
-        trace.bound[:, k] = bounds[best, rounds]
-        trace.guaranteed[:, k] = (comparators + bounds).min(axis=0)
 
     def forecast(self, X: np.ndarray, out: np.ndarray) -> None:
         """Write the forecasts of single rounds, X standardised, up to ROWS; out : (n, K)."""
         for group in self.groups:
             group.forecast(X)
         F = self._forecasts(np.broadcast_to(self._last, out.shape))
-        for k in range(len(F)):
-            column = np.empty(len(X))
-            self.layers.forecast(k, F[k], column)
-            out[:, k] = column + self.scales.offsets[k]
+        for k, offset in enumerate(self.scales.offsets.tolist()):
+            self.layers.forecast(k, F[k], offset, out)
 
     def weights(self) -> np.ndarray:
         """Return the posterior of the members in the next round, (K, N)."""
