@@ -62,8 +62,8 @@ def median_distance(X: np.ndarray, norm: int = 2) -> float:
     return max(median, LEAST)
 
 
-def measure_metric(kernel: str, passes: int, Z: np.ndarray, Y: np.ndarray) -> Metric:
-    """Return the metric of standardised inputs of the past.
+def measure_metric(kernel: str, passes: int, Z: np.ndarray, Y: np.ndarray, rounds: int) -> Metric:
+    """Return the metric of standardised inputs of the past, and a tree for so many rounds.
 
     kernel : whose gradients are measured, "Gaussian" or "Laplacian".
     """
@@ -71,11 +71,11 @@ def measure_metric(kernel: str, passes: int, Z: np.ndarray, Y: np.ndarray) -> Me
     n, d = Z.shape
     chosen = spread_rows(n, min(MOST[0], max(MOST[1] // d, LEAF)))
     X, few, w, rng = Z[chosen], Z[spread_rows(n, FEW)], np.ones(d), np.random.default_rng(n)
-    for _ in range(passes if n >= FEWEST else 0):
+    for _ in range(passes if rounds >= FEWEST else 0):
         width = median_distance(few * w, norm)
         fitted = Gaussian(width) if norm == 2 else Laplacian(width, norm=1)
         w = measure_scales(fitted, X, Y[chosen], w, rng)
-    leaves = min(1 << max(n // LEAF, 1).bit_length() - 1, MOST_LEAVES)
+    leaves = min(1 << max(rounds // LEAF, 1).bit_length() - 1, MOST_LEAVES)
     return Metric(w, *split_at_medians(Z * w, leaves))
 
 
