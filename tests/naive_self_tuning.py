@@ -115,11 +115,11 @@ def leaves(Z, past, count):
     return leaf
 
 
-def tree(S, y, past, name, passes, leaf_rows, most, rounds):
+def tree(S, y, past, name, passes, leaf_rows, deepest, rounds):
     """Inputs scaled by a metric of the past, leaves, and the width of the kernel."""
     Z = S * metric(S[:past], y[:past], name, passes if rounds >= 128 else 0)
     count = 1
-    while 2 * count * leaf_rows <= rounds and 2 * count <= most:
+    while 2 * count * leaf_rows <= min(rounds, deepest):
         count *= 2
     return Z, leaves(Z, past, count), median_distance(Z[:past], 1)
 
@@ -300,13 +300,13 @@ def aggregated(F, y, B, starts):
     return in_epochs(ml_poly, np.stack([plain, poly, *stacks], axis=1), y)
 
 
-def leaf_spaces(S, y, past, metric, seed, budget, leaf_rows, most, rounds, late=True):
+def leaf_spaces(S, y, past, metric, seed, budget, deepest, rounds, late=True):
     """Rows of each leaf of a tree, their coordinates, and the width of the kernel.
 
     rounds : whose number gives that of the leaves; late : whether rows after the past join
     dictionaries; else all coordinates are functions.
     """
-    Z, leaf, width = tree(S, y, past, *metric, leaf_rows, most, rounds)
+    Z, leaf, width = tree(S, y, past, *metric, deepest, rounds)
     kernel = laplacian(width)
     for node in range(leaf.max() + 1):
         rows = np.flatnonzero(leaf == node)
@@ -317,7 +317,7 @@ def leaf_spaces(S, y, past, metric, seed, budget, leaf_rows, most, rounds, late=
 
 
 def self_tuning(
-    X, y, restarts, budget, kernels, quick, linear, metrics, in_leaves, leaf_rows, most, seed=0,
+    X, y, restarts, budget, kernels, quick, linear, metrics, in_leaves, deepest, seed=0,
     span=1024, ahead=1.0,
 ):  # fmt: skip
     """The forecasts of SelfTuning, and the losses of its members as they forecast; y : (n,).
@@ -347,7 +347,7 @@ def self_tuning(
             columns += [passive_aggressive(Z, labels, signs, rate, sizes) for rate in rates]
         for i, one in enumerate(metrics if past else ()):
             parts = list(leaf_spaces(S, y, past, one, [seed, stage, len(kernels) + 1 + i], budget,
-                                     leaf_rows, most, start))  # fmt: skip
+                                     deepest, start))  # fmt: skip
             for setting in in_leaves:
                 found = np.zeros((stop, 2))
                 for rows, Z, _ in parts:

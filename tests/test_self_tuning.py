@@ -85,14 +85,16 @@ def test_forecasts_and_losses_of_members_are_those_of_the_definition(
     name, span, ahead, monkeypatch
 ):
     monkeypatch.setattr(self_tuning, "SPAN", span)
-    monkeypatch.setattr(tree, "LEAF", 60)  # 2 leaves after round 128, 8 after 512
+    # 2 leaves after round 128, 8 after 512; the other tree has 4 and 16.
+    metrics = ("Gaussian", 3, 60), ("Laplacian", 2, 30)
+    monkeypatch.setattr(self_tuning, "METRICS", metrics)
     X, y = stream(name)
     learner = okl.SelfTuning(BUDGET, background=ahead < 1.0, seed=3)
     run = okl.run(learner, X, y)
     expected, losses = naive_self_tuning.self_tuning(
         X, y, self_tuning.RESTARTS, BUDGET, self_tuning.KERNELS, self_tuning.QUICK,
-        self_tuning.LINEAR, self_tuning.METRICS, self_tuning.IN_LEAVES, 60, tree.MOST_LEAVES,
-        seed=3, span=span, ahead=ahead,
+        self_tuning.LINEAR, metrics, self_tuning.IN_LEAVES, tree.DEEPEST, seed=3,
+        span=span, ahead=ahead,
     )  # fmt: skip
     scale = np.maximum.accumulate(np.abs(y))
     if name == "outliers":  # the first restart forgets that of round 5

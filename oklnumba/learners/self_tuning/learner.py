@@ -52,8 +52,9 @@ KERNELS = (
 )
 # After a change few atoms and a short memory are ahead: width, largest dictionary, settings.
 QUICK = 1.0, 100, (Setting(0.1, 50),)
-# Metrics: the kernel whose gradients they are of, and passes; the settings of their members.
-METRICS = ("Gaussian", 3), ("Laplacian", 2)
+# Metrics: the kernel whose gradients they are of, passes, and rounds for each leaf of their trees;
+# the settings of their members.
+METRICS = ("Gaussian", 3, 512), ("Laplacian", 2, 256)
 IN_LEAVES = (Setting(0.1, None),)
 LINEAR = tuple(Setting(lam, half) for lam in (0.001, 1.0) for half in (None, 100, 50, 20, 6))
 AGGRESSIVENESS = 0.1, 1.0  # C of PA-I, in units of the largest label
@@ -73,11 +74,12 @@ class Scales(NamedTuple):
     offsets: np.ndarray  # (K,), the middle of the labels but outliers; 0 for -1 and +1
     signs: np.ndarray  # (K,), 1 where all labels were -1 or +1, else 0
     median: float = 0.0  # distance of two inputs; 0 before any data
-    # The metrics, one after the other, and medians of the distances of inputs so scaled.
+    # The metrics, and medians of the distances of inputs so scaled; one tree after the other.
     metrics: np.ndarray = np.empty((0, 0))  # (M, d)
-    columns: np.ndarray = np.empty((0, 0))
-    thresholds: np.ndarray = np.empty((0, 0))
-    widths: np.ndarray = np.empty(0)
+    widths: np.ndarray = np.empty(0)  # (M,)
+    leaves: np.ndarray = np.empty(0, dtype=np.int64)  # (M,)
+    columns: np.ndarray = np.empty(0, dtype=np.int64)
+    thresholds: np.ndarray = np.empty(0)
 
     @classmethod
     def measure(cls, X: np.ndarray, Y: np.ndarray, n: int) -> Scales:
@@ -97,9 +99,19 @@ class Scales(NamedTuple):
         if median == 0.0:
             return scales
         found = [measure_metric(*one, Z, Y, n) for one in METRICS]
-        widths = [median_distance(Z * one.scales, 1) for one in found]
-        stacked = (np.stack(parts) for parts in zip(*found, strict=True))
-        return cls(*scales[:4], median, *stacked, np.array(widths))
+        metrics, columns, thresholds = zip(*found, strict=True)
+        return cls(
+            *scales[:4], median, np.stack(metrics),
+            np.array([median_distance(Z * w, 1) for w in metrics]),
+            np.array([one.leaves for one in found]),
+            np.concatenate(columns), np.concatenate(thresholds),
+        )  # fmt: skip
+
+    def trees(self) -> list[Metric]:
+        """Return each metric with its tree."""
+        ends = np.cumsum(self.leaves - 1)[:-1]
+        parts = self.metrics, np.split(self.columns, ends), np.split(self.thresholds, ends)
+        return [Metric(*one) for one in zip(*parts, strict=True)] if len(self.leaves) else []
 
     def transform(self, X: np.ndarray) -> np.ndarray:
         """Return the inputs of the members; columns that came later wait for the next restart."""
@@ -137,7 +149,7 @@ class Stage(State):
             sigma = width * scales.median
             points = SpanMap(Gaussian(sigma), d, min(most, budget), [*seed, i])
             self._add(Group(points, settings, scales.signs, rates), sigma)
-        for i, metric in enumerate(map(Metric, scales.metrics, scales.columns, scales.thresholds)):
+        for i, metric in enumerate(scales.trees()):
             kernel, own = Laplacian(float(scales.widths[i]), norm=1), [*seed, len(kernels) + 1 + i]
             maps = [SpanMap(kernel, d, budget, [*own, leaf]) for leaf in range(metric.leaves)]
             leaves = [Group(points, IN_LEAVES, scales.signs) for points in maps]
@@ -257,8 +269,8 @@ class SelfTuning(Learner):
     Its members are ridge regressions with Gaussian kernels of three widths, with Laplacian kernels
     in two learned metrics, and on the inputs themselves, of several lam and half-lives; AWV where
     nothing is forgotten; passive-aggressive learners; linear gradient descent; and the last label.
-    Those in a learned metric have a dictionary in each leaf of a tree, whose leaves are up to
-    16, one for 512 rounds of the past. Two layers aggregate all members, with ridge
+    Those in a learned metric have a dictionary in each leaf of a tree, one leaf for 512 rounds of
+    the past, or for 256, up to round 8192. Two layers aggregate all members, with ridge
     regression on all forecasts between: the whole has a guarantee, follows drift, learns fast where
     there is hardly any noise, and beats its best member where members know different things. Inputs
     are standardised; beyond 4 standard deviations they count by their logarithm. Widths are

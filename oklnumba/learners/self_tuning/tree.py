@@ -15,12 +15,14 @@ from oklnumba.hot.self_tuning import find_leaves, leaf_rounds
 from oklnumba.learners.self_tuning.grid import ROWS, Group
 
 FEWEST = 128  # rounds of the past that a metric takes
-MOST = 4096, 2**18  # most rows, and numbers in them, that a metric is measured on
+# A metric is measured on up to 4096 rows, on fewer if these have more numbers than 2^18, not under
+# 512.
+MOST, NUMBERS, LEAST_ROWS = 4096, 2**18, 512
 SPREAD = 500  # inputs whose distances give the median
 LEAST = 1e-12  # median distance: below, all inputs but a few are equal on the common scale
 FEW = 200  # rows whose distances give the width of these fits
 SAME = 1.0 - 1e-9  # spreads that differ by less are equal, and the first column is split
-LEAF, MOST_LEAVES = 512, 16  # rounds of the past for each leaf; most leaves
+DEEPEST = 8192  # rounds; trees have no more leaves after more
 
 
 class Metric(NamedTuple):
@@ -62,20 +64,22 @@ def median_distance(X: np.ndarray, norm: int = 2) -> float:
     return max(median, LEAST)
 
 
-def measure_metric(kernel: str, passes: int, Z: np.ndarray, Y: np.ndarray, rounds: int) -> Metric:
+def measure_metric(
+    kernel: str, passes: int, leaf: int, Z: np.ndarray, Y: np.ndarray, rounds: int
+) -> Metric:
     """Return the metric of standardised inputs of the past, and a tree for so many rounds.
 
-    kernel : whose gradients are measured, "Gaussian" or "Laplacian".
+    kernel : whose gradients are measured, "Gaussian" or "Laplacian"; leaf : rounds for each leaf.
     """
     norm = 2 if kernel == "Gaussian" else 1
     n, d = Z.shape
-    chosen = spread_rows(n, min(MOST[0], max(MOST[1] // d, LEAF)))
+    chosen = spread_rows(n, min(MOST, max(NUMBERS // d, LEAST_ROWS)))
     X, few, w, rng = Z[chosen], Z[spread_rows(n, FEW)], np.ones(d), np.random.default_rng(n)
     for _ in range(passes if rounds >= FEWEST else 0):
         width = median_distance(few * w, norm)
         fitted = Gaussian(width) if norm == 2 else Laplacian(width, norm=1)
         w = measure_scales(fitted, X, Y[chosen], w, rng)
-    leaves = min(1 << max(rounds // LEAF, 1).bit_length() - 1, MOST_LEAVES)
+    leaves = 1 << max(min(rounds, DEEPEST) // leaf, 1).bit_length() - 1
     return Metric(w, *split_at_medians(Z * w, leaves))
 
 
