@@ -115,9 +115,9 @@ def leaves(Z, past, count):
     return leaf
 
 
-def tree(S, y, past, name, passes, leaf_rows, deepest, rounds):
+def tree(S, y, past, name, leaf_rows, deepest, rounds):
     """Inputs scaled by a metric of the past, leaves, and the width of the kernel."""
-    Z = S * metric(S[:past], y[:past], name, passes if rounds >= 128 else 0)
+    Z = S * metric(S[:past], y[:past], name, 3 if rounds >= 128 else 0)
     count = 1
     while 2 * count * leaf_rows <= min(rounds, deepest):
         count *= 2

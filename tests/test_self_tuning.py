@@ -86,7 +86,7 @@ def test_forecasts_and_losses_of_members_are_those_of_the_definition(
 ):
     monkeypatch.setattr(self_tuning, "SPAN", span)
     # 2 leaves after round 128, 8 after 512; the other tree has 4 and 16.
-    metrics = ("Gaussian", 3, 60), ("Laplacian", 2, 30)
+    metrics = ("Gaussian", 60), ("Laplacian", 30)
     monkeypatch.setattr(self_tuning, "METRICS", metrics)
     X, y = stream(name)
     learner = okl.SelfTuning(BUDGET, background=ahead < 1.0, seed=3)

@@ -52,9 +52,9 @@ KERNELS = (
 )
 # After a change few atoms and a short memory are ahead: width, largest dictionary, settings.
 QUICK = 1.0, 100, (Setting(0.1, 50),)
-# Metrics: the kernel whose gradients they are of, passes, and rounds for each leaf of their trees;
-# the settings of their members.
-METRICS = ("Gaussian", 3, 512), ("Laplacian", 2, 256)
+# Metrics: the kernel whose gradients they are of, and rounds for each leaf of their trees; the
+# settings of their members.
+METRICS = ("Gaussian", 512), ("Laplacian", 256)
 IN_LEAVES = (Setting(0.1, None),)
 LINEAR = tuple(Setting(lam, half) for lam in (0.001, 1.0) for half in (None, 100, 50, 20, 6))
 AGGRESSIVENESS = 0.1, 1.0  # C of PA-I, in units of the largest label

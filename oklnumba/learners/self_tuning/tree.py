@@ -22,6 +22,7 @@ SPREAD = 500  # inputs whose distances give the median
 LEAST = 1e-12  # median distance: below, all inputs but a few are equal on the common scale
 FEW = 200  # rows whose distances give the width of these fits
 SAME = 1.0 - 1e-9  # spreads that differ by less are equal, and the first column is split
+PASSES = 3  # of a metric
 DEEPEST = 8192  # rounds; trees have no more leaves after more
 
 
@@ -64,9 +65,7 @@ def median_distance(X: np.ndarray, norm: int = 2) -> float:
     return max(median, LEAST)
 
 
-def measure_metric(
-    kernel: str, passes: int, leaf: int, Z: np.ndarray, Y: np.ndarray, rounds: int
-) -> Metric:
+def measure_metric(kernel: str, leaf: int, Z: np.ndarray, Y: np.ndarray, rounds: int) -> Metric:
     """Return the metric of standardised inputs of the past, and a tree for so many rounds.
 
     kernel : whose gradients are measured, "Gaussian" or "Laplacian"; leaf : rounds for each leaf.
@@ -75,7 +74,7 @@ def measure_metric(
     n, d = Z.shape
     chosen = spread_rows(n, min(MOST, max(NUMBERS // d, LEAST_ROWS)))
     X, few, w, rng = Z[chosen], Z[spread_rows(n, FEW)], np.ones(d), np.random.default_rng(n)
-    for _ in range(passes if rounds >= FEWEST else 0):
+    for _ in range(PASSES if rounds >= FEWEST else 0):
         width = median_distance(few * w, norm)
         fitted = Gaussian(width) if norm == 2 else Laplacian(width, norm=1)
         w = measure_scales(fitted, X, Y[chosen], w, rng)
