@@ -138,9 +138,12 @@ class Stage(State):
     }  # fmt: skip
     _INTEGERS = frozenset({"best"})
 
-    def __init__(self, scales: Scales, budget: int, seed: list[int]):
+    def __init__(self, scales: Scales, budget: int, rounds: float, seed: list[int]):
+        """Make the members; ``rounds`` : as many as they can have played at the next restart."""
         self.scales, self.replayed = scales, 0
         d, outputs = len(scales.mean), len(scales.offsets)
+        wide = scales.median and d > budget
+        budget = int(min(budget, rounds))
         kernels = [(width, budget, settings, AGGRESSIVENESS) for width, settings in KERNELS]
         kernels.append((*QUICK, ()))
         self.groups, self.members = [], []
@@ -154,7 +157,6 @@ class Stage(State):
             maps = [SpanMap(kernel, d, budget, [*own, leaf]) for leaf in range(metric.leaves)]
             leaves = [Group(points, IN_LEAVES, scales.signs) for points in maps]
             self._add(Tree(metric, leaves), kernel.sigma, METRICS[i][0])
-        wide = scales.median and d > budget
         linear = SpanMap(Linear(), d, budget, [*seed, len(kernels)]) if wide else LinearMap(d)
         self._add(Group(linear, LINEAR, scales.signs, AGGRESSIVENESS, STEPS), None)
         self.members.append(Member("last label"))
@@ -456,7 +458,8 @@ class SelfTuning(Learner):
 
     def _make_stage(self, scales: Scales, restarts: int) -> Stage:
         """Return the stage after so many restarts."""
-        return Stage(scales, self._hyper.budget, [self._hyper.seed, restarts])
+        rounds = (*self._restarts, np.inf)[restarts]
+        return Stage(scales, self._hyper.budget, rounds, [self._hyper.seed, restarts])
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         Y, start = y.reshape(len(X), self._outputs), 0
