@@ -376,11 +376,9 @@ def static_spaces(X, y, seed=0, budget=BUDGET, late=False):
         found += [(Z, lam, sigma) for lam, half_life in members if half_life is None]
     for i, metric in enumerate(self_tuning.METRICS):
         seeds = [seed, stage, len(self_tuning.KERNELS) + 2 + i]
-        most = tree.LEAF, tree.MOST_LEAVES
-        parts = naive_self_tuning.leaf_spaces(
-            S, y, past, metric, seeds, budget, *most, past, late=False
-        )
-        parts = list(parts)
+        parts = list(naive_self_tuning.leaf_spaces(
+            S, y, past, metric, seeds, budget, tree.DEEPEST, past, late=False
+        ))  # fmt: skip
         blocks = [np.zeros((len(X), Z.shape[1])) for _, Z, _ in parts]
         for block, (rows, Z, _) in zip(blocks, parts, strict=True):
             block[rows] = Z
@@ -541,8 +539,8 @@ def test_what_it_tells():
     assert_allclose(learner.weights.sum(), 1.0)
     assert learner.leader == learner.members[int(learner.weights.argmax())]
     assert " kernel" in str(learner.leader) and ", lam = " in str(learner.leader)
-    groups = len(self_tuning.KERNELS) + 1 + len(self_tuning.METRICS)
-    assert 0 < learner.size <= groups * BUDGET
+    maps = len(self_tuning.KERNELS) + 1 + learner._stage.scales.leaves.sum()
+    assert 0 < learner.size <= maps * BUDGET
 
 
 def test_members_say_what_they_are():
