@@ -22,7 +22,12 @@ from __future__ import annotations
 
 from oklnumba.components.losses import kons_step
 from oklnumba.theory.aggregation import experts_bound, fixed_share_bound, mlpoly_bound
-from oklnumba.theory.calandriello2017 import kons_bound, kors_size_bound, sketched_kons_bound
+from oklnumba.theory.calandriello2017 import (
+    frequent_kons_bound,
+    kons_bound,
+    kors_size_bound,
+    sketched_kons_bound,
+)
 from oklnumba.theory.comparators import Comparator
 from oklnumba.theory.dimension import (
     Meter,
