@@ -1,6 +1,6 @@
 """FrequentKONS from its definition (docs/frequent_kons.md), on explicit features, with its steps.
 
-The projection on the span, A and w are dense in R^D; nothing is shared with the fast version.
+The projection on the span, S, A and w are in R^D; nothing is shared with the fast version.
 """
 
 from __future__ import annotations
@@ -47,31 +47,31 @@ def projection(atoms):
     return Q @ Q.T
 
 
-def shrink(A, alpha, rank):
-    """Return A after a shrink, its rho and its cost in log det."""
-    values, V = np.linalg.eigh(A - alpha * np.eye(len(A)))
-    ordered = np.sort(np.maximum(values, 0.0))[::-1]
-    rho = ordered[rank] if rank < len(ordered) else 0.0
-    kept = np.maximum(values - rho, 0.0)
-    cost = np.log((alpha + np.maximum(values, 0.0)) / (alpha + kept)).sum()
-    return alpha * np.eye(len(A)) + (V * kept) @ V.T, rho, cost
+def shrink(S, rank):
+    """Return S after a shrink, and its rho."""
+    _, values, V = np.linalg.svd(S, full_matrices=False)
+    squares = np.append(values**2, np.zeros(rank + 1))
+    rho = squares[rank]
+    kept = squares[: min(rank, len(V))] - rho
+    kept = kept[kept > 1e-15 * squares[0]]
+    return np.sqrt(kept)[:, None] * V[: len(kept)], rho
 
 
-def drop(A, w, e, theta, alpha):
-    """Return A and w without the direction e, and the cost in log det."""
-    X = A - (1.0 - theta) * alpha * np.outer(e, e)
-    pivot = e @ X @ e  # 0 where theta and the mass are
-    schur = X - np.outer(X @ e, X @ e) / pivot if pivot > 0.0 else X
-    after = schur + alpha * np.outer(e, e)  # schur is 0 along e
-    cost = np.linalg.slogdet(A)[1] - np.linalg.slogdet(after)[1]
-    return after, w - (w @ e) * e, cost
+def drop(S, e, theta, alpha):
+    """Return S without the direction e: the root of the Schur complement's S (I - k v v') S'."""
+    v = S @ e
+    S = S - np.outer(v, e)
+    if v @ v == 0.0:
+        return S
+    values, V = np.linalg.eigh(np.eye(len(S)) - np.outer(v, v) / (v @ v + theta * alpha))
+    return (V * np.sqrt(np.maximum(values, 0.0))) @ V.T @ S
 
 
-def prices(A, w, directions, alpha, eta):
+def prices(S, w, directions, alpha, eta):
     """Return theta and the price, at the norm of w, of dropping each direction."""
     F, found = np.linalg.norm(w), []
     for e in directions:
-        mu, part = max(e @ A @ e - alpha, 0.0), abs(w @ e)
+        mu, part = np.sum((S @ e) ** 2), abs(w @ e)
         theta = min(1.0, np.sqrt(mu / alpha))
         cost = np.log((theta + mu / alpha) / theta) / eta if theta > 0.0 else 0.0
         found.append((cost + alpha * F * (theta * F + 2.0 * (1.0 - theta) * part), theta))
@@ -81,17 +81,19 @@ def prices(A, w, directions, alpha, eta):
 def frequent_kons(F, y, derivative, C, alpha, eta, sigma, rank, size, threshold):
     """Play the rows of F : (n, D). derivative(forecast, y) is that of the loss."""
     n, D = F.shape
-    A, w, held = alpha * np.eye(D), np.zeros(D), []
-    rows = drops = 0
+    S, w, held, drops = np.zeros((0, D)), np.zeros(D), [], 0
+    A = alpha * np.eye(D)
     R_G = growth = 0.0
     forecasts, sizes, every, rhos = np.zeros(n), np.zeros(n, dtype=int), [], []
     for t in range(n):
         steps, phi = [], F[t]
 
-        def change(name, price, w_new, A_new, log_det=0.0, into=steps):
-            nonlocal w, A
-            into.append(Step(name, (w, A), (w_new, A_new), price, log_det))
-            w, A = w_new, A_new
+        def change(name, price, w_new, S_new, into=steps):
+            nonlocal w, S, A
+            before = w, A
+            w, S, A = w_new, S_new, alpha * np.eye(D) + S_new.T @ S_new
+            lost = np.linalg.slogdet(before[1])[1] - np.linalg.slogdet(A)[1]
+            into.append(Step(name, before, (w, A), price, lost))
 
         psi = projection(F[held]) @ phi
         off = np.linalg.norm(phi - psi)
@@ -105,10 +107,15 @@ def frequent_kons(F, y, derivative, C, alpha, eta, sigma, rank, size, threshold)
         u = np.linalg.solve(A, psi)
         if raw != yhat:
             s, q = (raw - yhat) / (psi @ u), psi @ u
-            change("slab", (0.0, 2 * abs(s) * off, -s * s * q), w - s * u, A)
+            change("slab", (0.0, 2 * abs(s) * off, -s * s * q), w - s * u, S)
         growth += np.log1p(eta * g * g * psi @ u)
-        A_new = A + eta * g * g * np.outer(psi, psi)
-        decrement = g * g * psi @ np.linalg.solve(A_new, psi)
+        row = np.sqrt(eta) * g * psi
+        if row @ row > 1e-20 * alpha:  # otherwise g may be but rounding
+            S_new = np.vstack([S, row])
+        else:
+            S_new = S
+        step = g * np.linalg.solve(alpha * np.eye(D) + S_new.T @ S_new, psi)
+        decrement = g * psi @ step
         R_G += decrement
         reach = abs(g) * (C + abs(yhat))
         change(
@@ -118,26 +125,23 @@ def frequent_kons(F, y, derivative, C, alpha, eta, sigma, rank, size, threshold)
                 2 * abs(g) * off * (1 + eta * reach),
                 decrement + max(eta - sigma, 0.0) * reach**2,
             ),
-            w - g * np.linalg.solve(A_new, psi),
-            A_new,
+            w - step,
+            S_new,
         )
-        rows += bool(eta * g * g * psi @ psi > 1e-20 * alpha)  # not where g is but rounding
-        if rows == 2 * rank:
-            A_new, rho, cost = shrink(A, alpha, rank)
-            rows = min(rank, int((np.linalg.eigvalsh(A_new) > alpha * (1 + 1e-12)).sum()))
+        if len(S) == 2 * rank:
+            S_new, rho = shrink(S, rank)
             rhos.append(rho)
-            change("shrink", (0.0, 0.0, 0.0), w, A_new, cost)
+            change("shrink", (0.0, 0.0, 0.0), w, S_new)
         if len(held) > size:
             others = [projection(np.delete(F[held], j, axis=0)) for j in range(len(held))]
             directions = [F[i] - P @ F[i] for i, P in zip(held, others, strict=True)]
             directions = [e / np.linalg.norm(e) for e in directions]
-            found = prices(A, w, directions, alpha, eta)
+            found = prices(S, w, directions, alpha, eta)
             j = int(np.argmin([price for price, _ in found]))
             theta, e = found[j][1], directions[j]
-            A_new, w_new, cost = drop(A, w, e, theta, alpha)
             part, free = abs(w @ e), (1 - theta) * alpha
             price = theta * alpha, 2 * free * part, -free * part**2
-            change("drop", price, w_new, A_new, cost)
+            change("drop", price, w - (w @ e) * e, drop(S, e, theta, alpha))
             held.pop(j)
             drops += 1
         sizes[t] = len(held)

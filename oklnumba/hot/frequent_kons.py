@@ -30,8 +30,39 @@ from oklnumba.hot.primitives.losses import loss_derivative
 from oklnumba.hot.primitives.rows import kernel_diag, kernel_row, put_atom
 
 ROWS = 1  # entry of the counts: rows of the sketch in use
-NULL_ROW = 1e-20  # share of alpha: a row with less is left out; rounding may be all there is to it
+NULL_ROW = 1e-20  # share of alpha below which a row is left out, for it may be but rounding
 R_G, SQUARE, LINEAR, CONSTANT = range(4)  # totals; the last three are powers of the norm F
+
+
+@hot
+def learn_point(q, u, g, raw, square, setting, counts, w, sketch, column, totals):
+    """Move w and add a row to the sketch, for the point q, (m,), and the slope g; return a status.
+
+    u : A^-1 q; raw : ybar; square : of the distance to the span; column : as sketch_solve left it.
+    """
+    C, alpha, eta, excess = setting
+    m, rows, grown = q.shape[0], counts[ROWS], 1.0
+    forecast, width = smaller(larger(raw, -C), C), dot(q, u, m)  # psi' A^-1 psi
+    if raw != forecast:
+        if not width > 0.0:
+            return NOT_POSITIVE
+        shift = (raw - forecast) / width
+        add_multiple(w, -shift, u, m)
+        totals[LINEAR] += 2.0 * abs(shift) * math.sqrt(square)
+        totals[CONSTANT] -= shift * shift * width
+    reach = abs(g) * (C + abs(forecast))  # >= |g (yhat_t - f(x_t))|
+    totals[LINEAR] += 2.0 * abs(g) * math.sqrt(square) * (1.0 + eta * reach)
+    totals[SQUARE] += eta * g * g * square
+    totals[CONSTANT] += excess * reach * reach
+    norm = dot(q, q, m)
+    if eta * g * g * norm > NULL_ROW * alpha:
+        if not sketch_append(q, math.sqrt(eta) * g, alpha, norm, sketch, rows, column) > 0.0:
+            return NOT_POSITIVE
+        counts[ROWS] = rows + 1
+        grown += eta * g * g * width
+    add_multiple(w, -g / grown, u, m)
+    totals[R_G] += g * g * width / grown
+    return DONE
 
 
 @hot
@@ -40,18 +71,16 @@ def frequent_kons_rounds(
 ):
     """Play FrequentKONS up to the next round after which it needs room.
 
-    setting : (C, alpha, eta, max(eta - sigma, 0), threshold, max_size); function : atoms (d, cap),
-    R (cap, cap), w (cap,); sketch : S (2 rank, cap), L (2 rank, 2 rank); totals : (4,); work : row,
-    q and u (3, cap), column and v (2, 2 rank).
+    setting : (C, alpha, eta, max(eta - sigma, 0)), threshold and max_size; function : atoms (d,
+    cap), R (cap, cap), w (cap,); sketch : S (2 rank, cap), L (2 rank, 2 rank); totals : (4,); work
+    : row, q and u (3, cap), column and v (2, 2 rank).
     """
-    C, alpha, eta, excess, threshold, largest = setting
+    newton, threshold, largest = setting
+    C, alpha, eta, _ = newton
     atoms, R, w = function
-    S, L = sketch
-    wide, narrow = work
-    row, q, u, column, v = wide[0], wide[1], wide[2], narrow[0], narrow[1]
-    forecasts, sizes = out
+    (row, q, u), (column, v), (forecasts, sizes) = work[0], work[1], out
     for t in range(first, y.shape[0]):
-        m, rows = counts[ATOMS], counts[ROWS]
+        m = counts[ATOMS]
         if m == w.shape[0]:
             return t, NEED_ROOM
         x = X[t]
@@ -61,45 +90,24 @@ def frequent_kons_rounds(
         raw = dot(q, w, m)
         if not (abs(raw) < np.inf and corner < np.inf):
             return t, NOT_FINITE
-        forecasts[t] = forecast = smaller(larger(raw, -C), C)
-        sketch_solve(q[:m], alpha, sketch, rows, column, v, u)
-        width = dot(q, u, m)  # psi' A^-1 psi
-        square = larger(rest, 0.0)  # the squared distance, negative only by rounding
-        g = loss_derivative(loss, forecast, y[t])
+        forecasts[t] = smaller(larger(raw, -C), C)
+        g = loss_derivative(loss, forecasts[t], y[t])
+        sketch_solve(q[:m], alpha, sketch, counts[ROWS], column, v, u)
+        square = larger(rest, 0.0)  # of the distance to the span, negative only by rounding
         mu = eta * g * g * square
         if mu > threshold * (alpha + mu) and rest > IN_SPAN * corner:
             if not ald_grow(R, q, corner, m) > 0.0:
                 return t, NOT_POSITIVE
             put_atom(atoms, m, x)
             q[m] = own_coordinate(R[m, m], corner)
-            u[m] = q[m] / alpha
-            w[m] = 0.0
-            for i in range(S.shape[0]):
-                S[i, m] = 0.0
-            width += q[m] * u[m]
-            square = 0.0
+            u[m], w[m], square = q[m] / alpha, 0.0, 0.0
+            for i in range(v.shape[0]):
+                sketch[0][i, m] = 0.0
             counts[ATOMS] = m = m + 1
-        if raw != forecast:
-            if not width > 0.0:
-                return t, NOT_POSITIVE
-            shift = (raw - forecast) / width
-            add_multiple(w, -shift, u, m)
-            totals[LINEAR] += 2.0 * abs(shift) * math.sqrt(square)
-            totals[CONSTANT] -= shift * shift * width
-        reach = abs(g) * (C + abs(forecast))  # >= |g (yhat_t - f(x_t))|
-        totals[LINEAR] += 2.0 * abs(g) * math.sqrt(square) * (1.0 + eta * reach)
-        totals[SQUARE] += eta * g * g * square
-        totals[CONSTANT] += excess * reach * reach
-        norm = dot(q, q, m)
+        status = learn_point(q[:m], u, g, raw, square, newton, counts, w, sketch, column, totals)
+        if status != DONE:
+            return t, status
         sizes[t] = smaller(m, largest)
-        grown = 1.0
-        if eta * g * g * norm > NULL_ROW * alpha:
-            if not sketch_append(q[:m], math.sqrt(eta) * g, alpha, norm, sketch, rows, column) > 0.0:
-                return t, NOT_POSITIVE
-            counts[ROWS] = rows = rows + 1
-            grown += eta * g * g * width
-        add_multiple(w, -g / grown, u, m)
-        totals[R_G] += g * g * width / grown
-        if rows == L.shape[0] or m > largest:
+        if counts[ROWS] == v.shape[0] or m > largest:
             return t + 1, NEED_ROOM
     return y.shape[0], DONE

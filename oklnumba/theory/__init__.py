@@ -88,13 +88,14 @@ __all__ = [
     "SizeBound", "adagrad_bound", "adaptive_ftrl_bound", "ald_budget_bound", "awv_bound",
     "capacity_bound", "comparator", "comparator_gap", "discounted_awv_bound", "effective_dimension",
     "exp_concave_bound", "exp_concave_rate", "experts_bound", "exponentiated_gradient_bound",
-    "fixed_share_bound", "ftrl_ar_bound", "ftrl_bound", "gaussian_dimension_bound", "growing_bound",
-    "kernel_alignment", "kons_bound", "kons_step", "kors_size_bound", "leverage_scores", "log_det",
-    "log_det_bound", "mistake_bound", "mlpoly_bound", "norm_ball_comparator", "nystrom_bound",
-    "nystrom_size_bound", "ogd_bound", "ogd_strong_bound", "online_effective_dimension",
-    "p_norm_bound", "perceptron_bound", "pkawv_bound", "pomdr_bound", "pomdr_data_bound",
-    "projection_gap", "rates", "regret", "regret_curve", "sketched_kons_bound",
-    "strongly_convex_bound", "svm_rounds", "taylor_bound", "taylor_degree", "winnow_bound",
+    "fixed_share_bound", "frequent_kons_bound", "ftrl_ar_bound", "ftrl_bound",
+    "gaussian_dimension_bound", "growing_bound", "kernel_alignment", "kons_bound", "kons_step",
+    "kors_size_bound", "leverage_scores", "log_det", "log_det_bound", "mistake_bound",
+    "mlpoly_bound", "norm_ball_comparator", "nystrom_bound", "nystrom_size_bound", "ogd_bound",
+    "ogd_strong_bound", "online_effective_dimension", "p_norm_bound", "perceptron_bound",
+    "pkawv_bound", "pomdr_bound", "pomdr_data_bound", "projection_gap", "rates", "regret",
+    "regret_curve", "sketched_kons_bound", "strongly_convex_bound", "svm_rounds", "taylor_bound",
+    "taylor_degree", "winnow_bound",
 ]  # fmt: skip
 
 
