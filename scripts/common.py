@@ -1,7 +1,8 @@
 """What all scripts share: options, data sets (never downloaded), times, and output.
 
 A script takes ``--quick``, ``--limit SECONDS`` and ``--output DIR``, writes ``<stem>.png`` and
-``<stem>.csv``, and exits with NO_DATA if none of its data sets is at hand.
+``<stem>.csv``, and exits with NO_DATA if none of its data sets is at hand. With ``--redraw`` most
+draw the picture from the csv of the output folder and play nothing.
 """
 
 import argparse
@@ -22,12 +23,27 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("MKL_NUM_THREADS", "1")
 
 import numpy as np  # noqa: E402
+from matplotlib.transforms import Bbox  # noqa: E402
 
 import oklnumba as okl  # noqa: E402
 from oklnumba import datasets, plots  # noqa: E402
 
 NO_DATA = 77  # exit status "nothing could be done here", as automake has it for tests
 FIGURES = Path(__file__).resolve().parents[1] / "figures"
+BOUND, STATED = (0, (4, 2)), (0, (1, 1.5))  # dashes of bounds, and of rates and other closed forms
+THEORY = {"color": "0.4", "linewidth": 1.0}  # of a line that belongs to no algorithm
+BLACK, VERMILLION, BLUE, GREEN, PINK, ORANGE, SKY = plots.COLOURS
+LOOKS = {  # of an algorithm in all figures; the first name that a label contains counts
+    "Pros-N-KONS": (VERMILLION, "-", "D"), "CON-KONS": (VERMILLION, "--", "d"),
+    "Sketched-KONS": (ORANGE, "-", "s"), "KONS": (BLACK, "-.", "h"),
+    "SelfTuning": (BLACK, "-", "*"), "Kernel-AWV": (BLACK, "-", "o"),
+    "KernelAWV": (BLACK, "-", "o"), "KernelRidge": (BLACK, "--", "."),
+    "Nystrom": (GREEN, "-.", "^"), "M = 1": ("#9DC3E6", "-", "<"), "M = 2": ("#5AA3D8", "-", "v"),
+    "M = 4": ("#003A5D", "-", "s"), "PKAWV": (BLUE, "-", "o"),
+    "FOGD": (ORANGE, ":", "P"), "NOGD": (GREEN, "-.", "v"), "SkeGD": (PINK, ":", "X"),
+    "BOGD": (ORANGE, "--", "s"), "B(AO)2KS": (VERMILLION, (0, (7, 2)), "D"),
+    "POMD": (BLUE, "-", "o"), "OGD": (BLACK, "-", "^"), "SGD": (BLACK, "--", "^"),
+}  # fmt: skip
 N_JOBS = -1 if find_spec("joblib") else 1  # all cores where sweeps can have them
 
 
@@ -41,6 +57,8 @@ def parse_args(doc: str, limit: float, quick_limit: float, keeps: bool = False, 
     kept = "keep each run in this folder, and take from it those that are there"
     parser.add_argument("--quick", action="store_true", help=quick)
     parser.add_argument("--limit", type=float, metavar="SECONDS", help=each)
+    redraw = "draw the csv of the output folder again"
+    parser.add_argument("--redraw", action="store_true", help=redraw)
     parser.add_argument("--output", type=Path, default=FIGURES, metavar="DIR",
                         help="default: figures/ of the tree")  # fmt: skip
     if keeps:
@@ -53,6 +71,9 @@ def parse_args(doc: str, limit: float, quick_limit: float, keeps: bool = False, 
     if not args.limit > 0:
         parser.error("--limit must be positive")
     args.stem = Path(sys.argv[0]).stem
+    path = args.output / f"{args.stem}{'_quick' * args.quick}.csv"
+    args.rows = [dict(zip(r, map(read_cell, r.values()), strict=True)) for r in read_csv(path)]
+    args.rows *= args.redraw
     return args
 
 
@@ -127,6 +148,15 @@ def read_csv(path) -> list[dict]:
         return list(csv.DictReader(file))
 
 
+def read_cell(text: str):
+    """Return a cell as ``write_csv`` got it: a number, a text, or None where it is empty."""
+    try:
+        number = float(text)
+        return int(number) if text.lstrip("-").isdigit() else number
+    except ValueError:
+        return text or None
+
+
 def published_rows(paper: str) -> list[dict]:
     """Return the values of a paper that are kept in papers/published."""
     return read_csv(Path(__file__).with_name("papers") / "published" / f"{paper}.csv")
@@ -137,11 +167,66 @@ def publish(figure, rows, args, table=None, *, legend=0, partial=False, but=()):
     if legend:
         plots.shared_legend(figure, columns=legend)
     stem = args.stem + ("_quick" if args.quick else "_partial" if partial else "")
+    args.output.mkdir(parents=True, exist_ok=True)
+    figure.savefig(args.output / f"{stem}.png", dpi=200)
+    if args.rows:
+        print(f"drew {stem}.png in {args.output} again")
+        return
     rows = [{k: f"{v:.6g}" if isinstance(v, float) else v for k, v in r.items()} for r in rows]
     write_csv(args.output / f"{stem}.csv", rows)
-    figure.savefig(args.output / f"{stem}.png", dpi=200)
     print_table(rows if table is None else table, *but)
     print(f"wrote {stem}.png and {stem}.csv in {args.output}")
+
+
+def look(label: str) -> dict:
+    """Return the colour, dashes and marker of an algorithm, as keywords of ``Axes.plot``."""
+    label = label.replace("M=", "M = ")
+    found = next((looks for name, looks in LOOKS.items() if name in label), (BLACK, "-", "o"))
+    return dict(zip(("color", "linestyle", "marker"), found, strict=True))
+
+
+def explain(axes, label: str, **style) -> None:
+    """Name a style in the legend, in grey: what dashes or a marker mean in every colour."""
+    axes.plot([], [], label=label, **{"color": "0.4"} | style)
+
+
+def name_points(axes, points, fontsize: float) -> None:
+    """Write names next to points, (name, x, y, colour), where no name and no point is.
+
+    A name that finds no room near its point has a line to it; points of no name are kept clear.
+    Limits and scales must be set, and the legend drawn.
+    """
+    axes.figure.draw_without_rendering()
+    to_pixel, unit = axes.transData, axes.figure.dpi / 72.0
+    dots = np.array([to_pixel.transform((x, y)) for _, x, y, _ in points])
+    taken = [Bbox.from_bounds(*(dot - 3.0 * unit), 6.0 * unit, 6.0 * unit) for dot in dots]
+    inside = axes.get_window_extent()
+    for (name, x, y, colour), dot in zip(points, dots, strict=True):
+        if not name:
+            continue
+        text = axes.annotate(name, dot, xycoords="figure pixels", color=colour, fontsize=fontsize)
+        box = text.get_window_extent()
+        tries = []
+        for far in np.arange(5.0, 80.0, 4.0) * unit:
+            for angle in np.pi * np.array([0, 2, 1, 0.25, -0.25, 0.75, -0.75, 0.5, -0.5]):
+                middle = dot + (far + box.width / 2.0, far + box.height / 3.0) * np.array(
+                    [np.cos(angle), np.sin(angle)])  # fmt: skip
+                own = Bbox.from_bounds(*(middle - (box.width / 2.0, box.height / 2.0)), box.width,
+                                       box.height)  # fmt: skip
+                clear = inside.x0 < own.x0 < own.x1 < inside.x1
+                clear = clear and inside.y0 < own.y0 < own.y1 < inside.y1
+                if clear and own.count_overlaps(taken) == 0:
+                    tries.append((far, own))
+        if not tries:
+            continue
+        far, own = tries[0]
+        taken.append(own)
+        text.remove()
+        line = {"arrowstyle": "-", "color": colour, "lw": 0.4, "shrinkA": 0, "shrinkB": 2}
+        axes.annotate(
+            name, (x, y), (own.p0 - dot) / unit, textcoords="offset points", color=colour,
+            fontsize=fontsize, arrowprops=line if far > 8.0 * unit else None,
+        )  # fmt: skip
 
 
 def curve_rows(head, columns) -> list[dict]:

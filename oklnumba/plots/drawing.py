@@ -44,7 +44,7 @@ class Picture(Figure):
 
 
 def figure(
-    rows: int = 1, columns: int = 2, width: float = 7.0, row_height: float = 2.5
+    rows: int = 1, columns: int = 2, width: float = 6.8, row_height: float = 2.5
 ) -> tuple[Figure, np.ndarray]:
     """Return a figure and its (rows, columns) array of Axes, without pyplot; sizes in inches.
 
@@ -52,7 +52,7 @@ def figure(
     --------
     >>> fig, axes = okl.plots.figure(rows=2)
     >>> axes.shape, fig.get_size_inches().tolist()
-    ((2, 2), [7.0, 5.0])
+    ((2, 2), [6.8, 5.0])
     """
     fig = Picture(figsize=(width, row_height * rows), layout="constrained")
     return fig, fig.subplots(rows, columns, squeeze=False)
@@ -147,7 +147,8 @@ def tidy(
     xlabel, ylabel, text : str
         Names of the axes and title; "" changes nothing.
     log : {"", "x", "y", "xy"}
-        Logarithmic axes, with the ticks of ``label_ticks``.
+        Logarithmic axes, with the ticks of ``label_ticks``; triangles at the foot are points of
+        lines that are 0 or below.
     font, small : float
         Size of the names in points, and how much smaller the ticks' numbers are.
 
@@ -163,6 +164,8 @@ def tidy(
     for name, label in (("x", xlabel), ("y", ylabel)):
         if name in log:
             axes.set(**{f"{name}scale": "log"})
+            if name == "y":
+                _mark_hidden(axes)
             axis = axes.xaxis if name == "x" else axes.yaxis
             label_ticks(axis, *axis.get_view_interval())
         if label:
@@ -174,6 +177,16 @@ def tidy(
     axes.spines[["top", "right"]].set_visible(False)
     if text:
         title(axes, text)
+
+
+def _mark_hidden(axes: Axes) -> None:
+    """Put a triangle at the foot of a logarithmic axes where a line is 0 or below."""
+    for line in axes.lines:
+        x, y = np.asarray(line.get_xdata()), np.asarray(line.get_ydata(), dtype=float)
+        if line.get_transform().contains_branch_seperately(axes.transData)[1] and (y <= 0.0).any():
+            line.set_ydata(np.where(y > 0.0, y, np.nan))
+            foot = {"transform": axes.get_xaxis_transform(), "clip_on": False, "s": 14}
+            axes.scatter(x[y <= 0.0], 0.0 * x[y <= 0.0], marker="v", color=line.get_color(), **foot)
 
 
 class Decades(LogLocator):
@@ -205,9 +218,9 @@ def _within(ticks: ArrayLike, low: float, high: float) -> np.ndarray:
 
 
 def label_ticks(axis: Axis, low: float, high: float) -> None:
-    """Label a logarithmic axis with plain numbers: 0.2, not 2 x 10^-1.
+    """Label a logarithmic axis from ``low`` to ``high`` with plain numbers: 0.2, not 2 x 10^-1.
 
-    An axis from ``low`` to ``high`` with more than three decades is not changed.
+    One that leaves 0.001 to 100,000 has powers of ten. Minor ticks go.
 
     Examples
     --------
@@ -219,11 +232,10 @@ def label_ticks(axis: Axis, low: float, high: float) -> None:
     >>> [tick.get_text() for tick in axes[0, 0].get_yticklabels()]
     ['0.2', '0.25', '0.3', '0.35', '0.4', '0.45', '0.5']
     """
-    if np.log10(high) - np.log10(low) > 3.0:
-        return
     axis.set_major_locator(Decades())
     axis.set_minor_locator(NullLocator())
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    if 2e-4 < low and high < 5e5:
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
 
 
 def direct_labels(

@@ -155,7 +155,7 @@ def report(s: Stream, label: str, curves):
 def main() -> None:
     args = parse_args(__doc__, 60.0, 8.0, data={"choices": okl.datasets.names()})
     sets = available([args.data] if args.data else SIGMA)
-    fig, axes = plots.figure(rows=len(LEARNERS), columns=len(sets), width=7.2, row_height=1.9)
+    fig, axes = plots.figure(rows=len(LEARNERS), columns=len(sets), row_height=1.9)
     table, numbers = [], []
     for i, name in enumerate(sets):
         s = Stream(name, QUICK_ROWS if args.quick else ROWS, args.limit)

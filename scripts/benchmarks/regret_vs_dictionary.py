@@ -104,7 +104,7 @@ def measure(name: str, args):
 def draw(tables):
     """Draw a row of panels for each family, a column for each data set, names at the right."""
     every = families(okl.Gaussian(), np.zeros(1), 1)
-    figure, axes = plots.figure(rows=len(every), columns=len(tables), width=7.4, row_height=2.2)
+    figure, axes = plots.figure(rows=len(every), columns=len(tables), row_height=2.2)
     axes[0, 0].get_gridspec().set_width_ratios((1.0,) * (len(tables) - 1) + (1.9,))
     for row, (family, labels) in zip(axes, every.items(), strict=True):
         looks = {label: plots.line_style(i) for i, label in enumerate(labels)}

@@ -58,7 +58,7 @@ def reproduce(doc, panels: int, measure, draw, *columns: str) -> None:
     args = parse_args(doc, limit=60.0, quick_limit=8.0)
     args.seeds = range(QUICK_SEEDS if args.quick else SEEDS)
     sets = available(SETS)
-    fig, axes = plots.figure(rows=panels, columns=len(sets), width=7.2, row_height=2.1)
+    fig, axes = plots.figure(rows=panels, columns=len(sets), row_height=2.1)
     numbers = []
     for i, name in enumerate(sets):
         rows = measure(name, SETS[name], QUICK_ROWS if args.quick else ROWS, args)

@@ -168,7 +168,7 @@ PANELS = {
 
 def draw(rows, forms, at):
     labels = dict.fromkeys(row["algorithm"] for row in rows)
-    fig, axes = plots.figure(rows=3, columns=2, width=7.2, row_height=2.4)
+    fig, axes = plots.figure(rows=3, columns=2, row_height=2.4)
     for ax, (part, (ylabel, scale)) in zip(axes.flat, PANELS.items(), strict=True):
         if scale == "symlog":
             ax.set_yscale("symlog", linthresh=1.0)

@@ -161,7 +161,7 @@ def check(name: str, rows) -> None:
 def main() -> None:
     args = parse_args(__doc__, limit=300.0, quick_limit=8.0)
     rows, seeds = (QUICK_ROWS, QUICK_SEEDS) if args.quick else (ROWS, SEEDS)
-    fig, axes = plots.figure(rows=4, columns=len(BUNDLED), width=7.2, row_height=2.1)
+    fig, axes = plots.figure(rows=4, columns=len(BUNDLED), row_height=2.1)
     numbers = []
     for i, (name, sigma) in enumerate(tqdm(BUNDLED.items(), disable=None)):
         kernel = okl.Gaussian(sigma)

@@ -178,7 +178,7 @@ def reproduce(doc, panels, also=None) -> None:
     args = parse_args(doc, LIMIT, QUICK_LIMIT, keeps=True)
     here = available(panel.name for panel in panels)
     jobs = [(p, scaling) for p in panels if p.name in here for scaling in SCALINGS]
-    figure, axes = plots.figure(rows=len(jobs), columns=2, width=7.2, row_height=2.35)
+    figure, axes = plots.figure(rows=len(jobs), columns=2, row_height=2.35)
     numbers, table, said = [], [], []
     for row, (panel, scaling) in enumerate(jobs):
         played, n = play(panel, scaling, args)

@@ -141,7 +141,7 @@ def main() -> None:
     args = parse_args(__doc__, limit=300.0, quick_limit=8.0)
     permutations = QUICK_PERMUTATIONS if args.quick else PERMUTATIONS
     rows = measure(permutations)
-    fig, axes = plots.figure(columns=2, width=7.2, row_height=3.4)
+    fig, axes = plots.figure(columns=2, row_height=3.4)
     for ax, name in zip(axes[0], PANELS, strict=True):
         draw(ax, name, rows)
     axes[0, 0].set_ylabel("average loss, ours / theirs", fontsize=plots.FONT)

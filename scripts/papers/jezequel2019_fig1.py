@@ -64,7 +64,7 @@ def check(gamma: float, found):
 
 def main() -> None:
     args = parse_args(__doc__, limit=10.0, quick_limit=8.0)
-    fig, axes = plots.figure(columns=3, width=7.2, row_height=3.6)
+    fig, axes = plots.figure(columns=3, row_height=3.6)
     numbers, table = [], []
     for ax, gamma in zip(axes[0], GAMMAS, strict=True):
         found, at = okl.theory.rates(gamma, POINTS), marks(gamma)

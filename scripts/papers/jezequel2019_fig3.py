@@ -167,7 +167,7 @@ def compare(rows):
 def main() -> None:
     args = parse_args(__doc__, limit=300.0, quick_limit=8.0)
     n = QUICK_ROUNDS if args.quick else ROUNDS
-    fig, axes = plots.figure(columns=3, width=7.2, row_height=4.2)
+    fig, axes = plots.figure(columns=3, row_height=4.2)
     numbers, said = [], []
     for ax, game in zip(axes[0, 1:], games(args.quick), strict=True):
         okl.adversary.greedy(learner("FOGD", game, 0), KERNEL, 2, D)  # compiles what all share

@@ -220,7 +220,7 @@ def main() -> None:
     args = parse_args(__doc__, limit=60.0, quick_limit=8.0)
     sizes, seeds = (QUICK_SIZES, QUICK_SEEDS) if args.quick else (SIZES, SEEDS)
     settings = [gaussian(1), gaussian(2), matern(sizes[-3])]
-    fig, axes = plots.figure(rows=2, columns=len(settings), width=7.4, row_height=2.6)
+    fig, axes = plots.figure(rows=2, columns=len(settings), row_height=2.6)
     table, numbers = [], []
     for i, setting in enumerate(settings):
         found = measure(setting, sizes, seeds, args.limit)

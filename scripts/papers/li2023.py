@@ -220,7 +220,7 @@ def compare(doc, table: int, cases) -> None:
 
 
 def draw_comparison(cases, rows):
-    figure, axes = plots.figure(rows=2, columns=len(cases), width=7.2, row_height=2.5)
+    figure, axes = plots.figure(rows=2, columns=len(cases), row_height=2.5)
     for column, case in enumerate(cases):
         own = [row for row in rows if row["dataset"] == case.name]
         places = np.arange(len(own))
@@ -274,7 +274,7 @@ def widths(doc, table: int, cases) -> None:
 
 
 def draw_widths(rows):
-    figure, axes = plots.figure(rows=1, columns=3, width=7.2, row_height=3.0)
+    figure, axes = plots.figure(rows=1, columns=3, row_height=3.0)
     places = np.arange(len(rows))
     names = [f"{row['dataset']}, {row['sigma']:g}" for row in rows]
     ours, theirs = ({"color": plots.COLOURS[i], "linestyle": "", "markersize": 4} for i in (2, 1))

@@ -53,7 +53,7 @@ def measure(kernel, d: int, T: int):
 def main() -> None:
     args = parse_args(__doc__, limit=600.0, quick_limit=60.0)
     rounds = [T for T in ROUNDS if not args.quick or T <= QUICK_LARGEST]
-    figure, axes = plots.figure(rows=2, columns=2, width=7.2, row_height=2.7)
+    figure, axes = plots.figure(rows=2, columns=2, row_height=2.7)
     rows = []
     for (name, kernel, d), ax in zip(tqdm(PANELS, unit=" panel"), axes.flat, strict=True):
         own = []

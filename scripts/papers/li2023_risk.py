@@ -158,7 +158,7 @@ def draw(ax, rows, ylabel: str) -> None:
 def main() -> None:
     args = parse_args(__doc__, limit=600.0, quick_limit=60.0)
     sizes, streams = (QUICK_SIZES, QUICK_STREAMS) if args.quick else (SIZES, STREAMS)
-    figure, axes = plots.figure(rows=1, columns=3, width=7.4, row_height=2.8)
+    figure, axes = plots.figure(rows=1, columns=3, row_height=2.8)
     panels = []
     for flip in FLIPS:
         title = "no noise" if flip == 0.0 else f"{100 * flip:.0f} % of labels flipped"

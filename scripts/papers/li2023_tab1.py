@@ -174,7 +174,7 @@ def main() -> None:
     args = parse_args(__doc__, limit=60.0, quick_limit=20.0)
     sizes, seeds = (QUICK_SIZES, QUICK_SEEDS) if args.quick else (SIZES, SEEDS)
     every = settings()
-    fig, axes = plots.figure(rows=2, columns=len(every), width=7.6, row_height=2.5)
+    fig, axes = plots.figure(rows=2, columns=len(every), row_height=2.5)
     table, numbers = [], []
     for i, setting in enumerate(every):
         found = measure(setting, sizes, seeds, args.limit)

@@ -165,7 +165,7 @@ def main() -> None:
     args = parse_args(__doc__, limit=60.0, quick_limit=5.0)
     n = 300 if args.quick else 5000
     rounds = plots.thin(n, points=25)
-    fig, axes = plots.figure(rows=4, columns=4, width=7.2, row_height=1.75)
+    fig, axes = plots.figure(rows=4, columns=4, row_height=1.75)
     numbers = []
     plays = [(panel.title, panel) for panel in PANELS] + [("Perceptron", None), ("Winnow", None)]
     for ax, (name, panel) in zip(axes.flat, plays, strict=False):

@@ -54,7 +54,7 @@ def main() -> None:
     args = parse_args(__doc__, limit=60.0, quick_limit=5.0)
     n = 500 if args.quick else 10_000
     widths = [4, 16, 64] if args.quick else [4, 8, 16, 32, 64, 128, 256, 512, 1024]
-    fig, axes = plots.figure(columns=2, width=7.2, row_height=3.2)
+    fig, axes = plots.figure(columns=2, row_height=3.2)
     numbers = []
     titles = {
         True: "sparse w, dense inputs:\n|w|_1 = |w|_2 = 1, |x|_inf = 1",

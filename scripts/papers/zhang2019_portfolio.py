@@ -79,7 +79,7 @@ def main() -> None:
         "8 simulated stocks": oco.Portfolio(simulated(n)),
         f"{len(names)} real assets, monthly\n1990 to 2022": oco.Portfolio(relatives[:n]),
     }
-    fig, axes = plots.figure(rows=2, columns=3, width=7.2, row_height=2.6)
+    fig, axes = plots.figure(rows=2, columns=3, row_height=2.6)
     numbers, table = [], []
     for (title, game), column in zip(games.items(), axes.T, strict=True):
         name, best = title.replace("\n", " "), game.best()
