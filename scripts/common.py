@@ -37,7 +37,7 @@ LOOKS = {  # of an algorithm in all figures; the first name that a label contain
     "Pros-N-KONS": (VERMILLION, "-", "D"), "CON-KONS": (VERMILLION, "--", "d"),
     "Sketched-KONS": (ORANGE, "-", "s"), "KONS": (BLACK, "-.", "h"),
     "SelfTuning": (BLACK, "-", "*"), "Kernel-AWV": (BLACK, "-", "o"),
-    "KernelAWV": (BLACK, "-", "o"), "KernelRidge": (BLACK, "--", "."),
+    "KernelAWV": (BLACK, "-", "o"), "KernelRidge": (BLACK, "--", "s"),
     "Nystrom": (GREEN, "-.", "^"), "M = 1": ("#9DC3E6", "-", "<"), "M = 2": ("#5AA3D8", "-", "v"),
     "M = 4": ("#003A5D", "-", "s"), "PKAWV": (BLUE, "-", "o"),
     "FOGD": (ORANGE, ":", "P"), "NOGD": (GREEN, "-.", "v"), "SkeGD": (PINK, ":", "X"),
@@ -199,7 +199,7 @@ def name_points(axes, points, fontsize: float) -> None:
     axes.figure.draw_without_rendering()
     to_pixel, unit = axes.transData, axes.figure.dpi / 72.0
     dots = np.array([to_pixel.transform((x, y)) for _, x, y, _ in points])
-    taken = [Bbox.from_bounds(*(dot - 3.0 * unit), 6.0 * unit, 6.0 * unit) for dot in dots]
+    taken = [Bbox.from_bounds(*(dot - 4.0 * unit), 8.0 * unit, 8.0 * unit) for dot in dots]
     inside = axes.get_window_extent()
     for (name, x, y, colour), dot in zip(points, dots, strict=True):
         if not name:

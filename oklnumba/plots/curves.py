@@ -303,7 +303,7 @@ def regret_vs_size(
 
     Lines are means over seeds, bands the range; a dotted line is the bound from the learner's
     certificate. With squared loss, a vertical line is the effective dimension and a grey dashed one
-    the bound of Kernel-AWV, if they are within the panel.
+    the bound of Kernel-AWV, if they are within the panel; a triangle is a regret of 0 or below.
 
     Parameters
     ----------
@@ -421,7 +421,7 @@ def _theory_lines(table: Table, axes: Axes) -> dict[str, tuple[float, float, str
     dimension, bound = (table.about.get(name) for name in ("effective_dimension", "awv_bound"))
     ends = {}
     if dimension is not None and left < dimension < right:
-        axes.axvline(dimension, **grey)
+        axes.axvline(dimension, **grey | {"linestyle": "-."})
         ends["effective dimension"] = dimension, low, "0.35"
     if bound is not None and low < bound < high:
         axes.plot((left, right), (bound, bound), scalex=False, scaley=False, **grey)

@@ -266,8 +266,8 @@ TIMES = ("seconds", "seconds_sd")
 LOOKS = {
     OURS: {"color": plots.COLOURS[2], "marker": "o"},
     VW: {"color": plots.COLOURS[1], "marker": "s"},
-    SKLEARN: {"color": plots.COLOURS[3], "marker": "^"},
-    RIVER: {"color": plots.COLOURS[4], "marker": "D"},
+    SKLEARN: {"color": plots.COLOURS[4], "marker": "^"},
+    RIVER: {"color": plots.COLOURS[5], "marker": "D"},
 }
 
 
