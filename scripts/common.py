@@ -23,6 +23,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("MKL_NUM_THREADS", "1")
 
 import numpy as np  # noqa: E402
+from matplotlib.ticker import NullLocator  # noqa: E402
 from matplotlib.transforms import Bbox  # noqa: E402
 
 import oklnumba as okl  # noqa: E402
@@ -188,6 +189,13 @@ def look(label: str) -> dict:
 def explain(axes, label: str, **style) -> None:
     """Name a style in the legend, in grey: what dashes or a marker mean in every colour."""
     axes.plot([], [], label=label, **{"color": "0.4"} | style)
+
+
+def use_symlog(axes, linear: float) -> None:
+    """Make y logarithmic on both sides of 0, linear up to ``linear``, with plain numbers."""
+    axes.set_yscale("symlog", linthresh=linear)
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_minor_locator(NullLocator())
 
 
 def name_points(axes, points, fontsize: float) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
+from matplotlib.ticker import LogFormatterMathtext, LogLocator, MaxNLocator, NullLocator
 from numpy.typing import ArrayLike
 
 from oklnumba.core import checks
@@ -212,6 +212,15 @@ class Decades(LogLocator):
         return ticks
 
 
+class PlainFormatter(LogFormatterMathtext):
+    """Plain numbers, or powers of ten on an axis that leaves 0.0001 to 100,000."""
+
+    def __call__(self, x: float, pos: int | None = None) -> str:
+        """Return the text of a tick."""
+        low, high = self.axis.get_view_interval()
+        return f"{x:g}" if 2e-5 < low and high < 1e6 else super().__call__(x, pos)
+
+
 def _within(ticks: ArrayLike, low: float, high: float) -> np.ndarray:
     ticks = np.asarray(ticks)
     return ticks[(ticks >= low) & (ticks <= high)]
@@ -220,7 +229,7 @@ def _within(ticks: ArrayLike, low: float, high: float) -> np.ndarray:
 def label_ticks(axis: Axis, low: float, high: float) -> None:
     """Label a logarithmic axis from ``low`` to ``high`` with plain numbers: 0.2, not 2 x 10^-1.
 
-    One that leaves 0.001 to 100,000 has powers of ten. Minor ticks go.
+    One that leaves 0.0001 to 100,000 has powers of ten. Minor ticks go.
 
     Examples
     --------
@@ -234,8 +243,7 @@ def label_ticks(axis: Axis, low: float, high: float) -> None:
     """
     axis.set_major_locator(Decades())
     axis.set_minor_locator(NullLocator())
-    if 2e-4 < low and high < 5e5:
-        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_major_formatter(PlainFormatter())
 
 
 def direct_labels(
