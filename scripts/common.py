@@ -31,7 +31,7 @@ from oklnumba import datasets, plots  # noqa: E402
 
 NO_DATA = 77  # exit status "nothing could be done here", as automake has it for tests
 FIGURES = Path(__file__).resolve().parents[1] / "figures"
-BOUND, STATED = (0, (4, 2)), (0, (1, 1.5))  # dashes of bounds, and of rates and other closed forms
+BOUND, RATE = (0, (4, 2)), (0, (1, 1.5))  # dashes of bounds, and of rates and other closed forms
 THEORY = {"color": "0.4", "linewidth": 1.0}  # of a line that belongs to no algorithm
 BLACK, VERMILLION, BLUE, GREEN, PINK, ORANGE, SKY = plots.COLOURS
 LOOKS = {  # of an algorithm in all figures; the first name that a label contains counts

@@ -207,7 +207,8 @@ class Decades(LogLocator):
             found = _within(self.tick_values(low, high), low, high)
             if len(found) > 1:
                 ticks = found
-            if len(ticks) <= self.axis.get_tick_space():
+            wide = high >= 9e3 and self.axis.axis_name == "x"  # of five digits or more
+            if len(ticks) <= self.axis.get_tick_space() * (0.6 if wide else 1.0):
                 break
         return ticks
 

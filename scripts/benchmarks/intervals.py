@@ -151,14 +151,9 @@ def draw(played, curves):
                     label="half-width")  # fmt: skip
     axes[1, 0].set_ylim(1e-3, 1e2)
     plots.tidy(axes[1, 0], "rounds", "half-width and errors", CHANGES, log="y")
-    axes[1, 0].legend(fontsize=plots.FONT - 1.0, loc="lower right", framealpha=0.9)
     if PICTURE in played:
         plots.intervals(played[PICTURE].run, played[PICTURE].y, axes[1, 1], last=100)
-        inside = axes[1, 1].get_title()
-        plots.title(axes[1, 1], f"{PICTURE}: {inside}")
-        axes[1, 1].legend(fontsize=plots.FONT - 1.0, ncols=2, loc="upper left", framealpha=0.9)
-        axes[1, 1].set_ylim(top=1.35 * axes[1, 1].get_ylim()[1])
-    axes[0, 1].legend(fontsize=plots.FONT - 1.0, loc="lower right", framealpha=0.9)
+        plots.title(axes[1, 1], f"{PICTURE}: the last 100")
     return figure
 
 
@@ -179,4 +174,4 @@ if __name__ == "__main__":
     for stream in (load_stream("magic04", 0), electricity_like()) if classifiers else ():
         rows.append(dict.fromkeys(rows[0], "") | measure_sets(stream, min(n, ROWS)))
     partial = len(names) < len(SETS) or not classifiers
-    publish(draw(played, curves), rows, args, partial=partial)
+    publish(draw(played, curves), rows, args, legend=4, partial=partial)

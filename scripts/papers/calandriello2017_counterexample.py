@@ -22,8 +22,8 @@ from scripts.common import (
     BOUND,
     ORANGE,
     PINK,
+    RATE,
     SKY,
-    STATED,
     THEORY,
     collect,
     curve_rows,
@@ -163,7 +163,7 @@ def closed_forms(R_G, at):
 
 
 FORMS = {
-    "sum C^2/(C^2 sigma t + alpha), printed": THEORY | {"linestyle": STATED},
+    "sum C^2/(C^2 sigma t + alpha), printed": THEORY | {"linestyle": RATE},
     "the same with 4 C^2": THEORY | {"linestyle": BOUND},
     "log(A_T/alpha)/sigma, Lemma 3": THEORY | {"linestyle": "-."},
 }

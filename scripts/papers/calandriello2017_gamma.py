@@ -14,7 +14,7 @@ import numpy as np
 
 import oklnumba as okl
 from oklnumba import plots
-from scripts.common import BOUND, ORANGE, STATED, THEORY, collect, cpu_clock, look, stream
+from scripts.common import BOUND, ORANGE, RATE, THEORY, collect, cpu_clock, look, stream
 from scripts.papers.calandriello2017 import ALPHA, C, competitor, play, reproduce
 
 GAMMAS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
@@ -98,7 +98,7 @@ def draw(axes, name: str, rows) -> None:
         gammas, values = collect(rows, "gamma", key, algorithm=BETAS[1.0])
         if gammas[-1] == 1.0:
             line = unit * np.median(values[:, -1]) * grid**power
-            ax.plot(grid, line, label="1/gamma; gamma^2; size^2", linestyle=STATED, **THEORY)
+            ax.plot(grid, line, label="1/gamma; gamma^2; size^2", linestyle=RATE, **THEORY)
         if key != "regret":  # the line of the theory goes far below all measurements
             lines = [line for line in ax.lines if line.get_label() != "1/gamma; gamma^2; size^2"]
             ax.set_ylim(bottom=min(np.min(line.get_ydata()) for line in lines) / 5.0)
@@ -115,7 +115,7 @@ def draw(axes, name: str, rows) -> None:
     axes[0].plot(gammas, values[0], label="bound of Theorem 3", linestyle=BOUND, **THEORY)
     m, us = max(tuple(r[key] for key in LATE) for r in rows if r["algorithm"] == BETAS[1.0])
     span = np.array([m / 20.0, m])
-    axes[3].plot(span, us * (span / m) ** 2, linestyle=STATED, **THEORY)
+    axes[3].plot(span, us * (span / m) ** 2, linestyle=RATE, **THEORY)
     plots.tidy(axes[3], "points in the sketch", "time of a late round (\N{MICRO SIGN}s)", log="xy")
 
 

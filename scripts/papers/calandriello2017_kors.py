@@ -19,7 +19,7 @@ from scripts.common import (
     BOUND,
     GREEN,
     PINK,
-    STATED,
+    RATE,
     THEORY,
     collect,
     explain,
@@ -147,7 +147,7 @@ def draw(axes, name: str, rows) -> None:
     rho = (1.0 + EPS) / (1.0 - EPS)
     size_bound = "bound on the size, beta = 1"
     axes[0].plot(span, 3.0 * rho * span, label=size_bound, linestyle=BOUND, **THEORY)
-    axes[1].plot(ASKED, ASKED, label="measured = requested", linestyle=STATED, **THEORY)
+    axes[1].plot(ASKED, ASKED, label="measured = requested", linestyle=RATE, **THEORY)
     for sampler, (text, style) in SAMPLERS.items():
         own = {"part": "samplers", "sampler": sampler}
         _, size, *found = collect(rows, "setting", "size", "measured", "gap", **own)

@@ -5,7 +5,7 @@ Reproduces: nothing published; the question after Corollary 8 of Jezequel, Gaill
     inputs are revealed round by round (Corollary 7, Nystrom-AWV), and for n^(2 gamma / (1 + gamma))
     if they are known beforehand (Corollary 8). Both play with m = n^a atoms and the lam of that
     rate, the Matern kernel (nu = 3/2, d = 1, gamma = 1/4) and n = 128 to 4096 rounds. Regret is
-    against the best penalised function of the RKHS, b its exponent from n = 512 on.
+    against the best penalised function of the RKHS, b its exponent over these n.
 Missing: the worst case. The adversary looks one round ahead; it sees all but the coin of the round.
     Inputs that are named beforehand are those that it chose against a Nystrom-AWV with other coins.
 Time: eight minutes (--quick: up to 512 rounds, two seeds, some seconds).
@@ -22,18 +22,18 @@ from oklnumba import plots, theory
 from scripts.common import BOUND, collect, fit_exponent, look, parse_args, publish
 
 SIZES, QUICK_SIZES = [2**k for k in range(7, 13)], [2**k for k in range(6, 10)]
-SEEDS, QUICK_SEEDS, OTHER_SEEDS = 6, 2, 1000
+SEEDS, QUICK_SEEDS, OTHER_SEEDS = range(12), range(2), 1000
 POWERS = (0.2, 0.3, 0.4, 0.5, 0.6)  # a
 GAMMA, KERNEL = 0.25, okl.Matern(1.5, sigma=1.0)
 BEST = GAMMA / (1.0 + GAMMA)
 GRID = np.linspace(-1.0, 1.0, 401)[:, None]
 EVERYWHERE, LABELS = np.arange(len(GRID)), np.array([[-1.0], [1.0]])
-LATE = 512  # rounds from which exponents are fitted
+CHECKED = 512  # rounds up to which a game is added up in another way
 CHOSEN, REVEALED = "Nystrom-AWV, inputs chosen against it", "Nystrom-AWV, the same inputs"
 KNOWN, EXACT = "PKAWV, the same inputs, known", "Kernel-AWV, the same inputs"
 LOOKS = {
     CHOSEN: look("Nystrom") | {"linestyle": "-"},
-    REVEALED: look("Nystrom") | {"linestyle": "--", "marker": "^"},
+    REVEALED: look("Nystrom") | {"linestyle": "-", "mfc": "white"},
     KNOWN: look("PKAWV"),
     EXACT: look("Kernel-AWV"),
 }
@@ -86,7 +86,7 @@ def play(learner, lam: float, n: int, given=None):
         game.learn(points[t], labels[t])
         if learner:
             learner.learn_one(GRID[points[t]], labels[t])
-    if learner and n <= LATE:  # what rounds add is the regret
+    if learner and n <= CHECKED:  # what rounds add is the regret
         best = theory.comparator(KERNEL, GRID[points], labels, lam)
         losses = okl.run(learner.reset(), GRID[points], labels, loss="squared").losses.sum()
         if not np.isclose(losses - best.loss - lam * best.norm**2, regret, rtol=1e-6):
@@ -105,14 +105,14 @@ def calibrate(n: int, m: int) -> float:
     return mu
 
 
-def measure(a: float, n: int, seeds: int):
+def measure(a: float, n: int, seeds):
     """Yield the rows of all games; dictionaries of given inputs have other coins.
 
     That of known inputs is ``PKAWV.known_inputs``, with an atom where KORS keeps none.
     """
     m, lam = round(n**a), n**BEST
     mu = calibrate(n, m)
-    for seed in range(seeds):
+    for seed in seeds:
         other, points = seed + OTHER_SEEDS, None
         for label in (CHOSEN, REVEALED, KNOWN, EXACT):
             learner = None
@@ -134,10 +134,9 @@ def stated(a, revealed: bool):
 
 
 def exponents(rows, label: str, a: float):
-    """Return the mean exponent of the late regrets over seeds, and its standard error."""
+    """Return the mean exponent of the regret over seeds, and its standard error."""
     n, regret = collect(rows, "n", "regret", algorithm=label, a=a)
-    late = n >= min(LATE, n[-2])
-    found = [fit_exponent(n[late], own[late]) for own in regret]
+    found = [fit_exponent(n, own) for own in regret]
     return np.mean(found), np.std(found, ddof=1) / len(found) ** 0.5
 
 
@@ -157,12 +156,12 @@ def summary(rows):
 
 
 def draw(rows):
-    figure, (axes,) = plots.figure(columns=2, row_height=2.9)
+    figure, (axes,) = plots.figure(columns=2, row_height=3.0)
     fine, n = np.linspace(min(POWERS), max(POWERS), 200), max(row["n"] for row in rows)
     for revealed, label in ((True, REVEALED), (False, KNOWN)):
         name = "7, inputs revealed" if revealed else "8, inputs known"
         axes[0].plot(fine, stated(fine, revealed), color=LOOKS[label]["color"], linestyle=BOUND,
-                     linewidth=1.0, label=f"bound of Corollary {name}")  # fmt: skip
+                     linewidth=1.0, label=f"Corollary {name}")  # fmt: skip
     for label, style in LOOKS.items():
         found = np.array([exponents(rows, label, a) for a in POWERS])
         axes[0].errorbar(POWERS, found[:, 0], 2.0 * found[:, 1], label=label, linewidth=1.2,
