@@ -201,40 +201,38 @@ def use_symlog(axes, linear: float) -> None:
 def name_points(axes, points, fontsize: float) -> None:
     """Write names next to points, (name, x, y, colour), where no name and no point is.
 
-    A name that finds no room near its point has a line to it; points of no name are kept clear.
-    Limits and scales must be set, and the legend drawn.
+    First those that find room at their point, then the others, with a line to it. Points of no name
+    are kept clear. Limits and scales must be set, and the legend drawn.
     """
     axes.figure.draw_without_rendering()
-    to_pixel, unit = axes.transData, axes.figure.dpi / 72.0
-    dots = np.array([to_pixel.transform((x, y)) for _, x, y, _ in points])
+    unit, inside = axes.figure.dpi / 72.0, axes.get_window_extent()
+    dots = np.array([axes.transData.transform((x, y)) for _, x, y, _ in points])
     taken = [Bbox.from_bounds(*(dot - 4.0 * unit), 8.0 * unit, 8.0 * unit) for dot in dots]
-    inside = axes.get_window_extent()
-    for (name, x, y, colour), dot in zip(points, dots, strict=True):
-        if not name:
-            continue
-        text = axes.annotate(name, dot, xycoords="figure pixels", color=colour, fontsize=fontsize)
-        box = text.get_window_extent()
-        tries = []
-        for far in np.arange(5.0, 80.0, 4.0) * unit:
-            for angle in np.pi * np.array([0, 2, 1, 0.25, -0.25, 0.75, -0.75, 0.5, -0.5]):
-                middle = dot + (far + box.width / 2.0, far + box.height / 3.0) * np.array(
-                    [np.cos(angle), np.sin(angle)])  # fmt: skip
-                own = Bbox.from_bounds(*(middle - (box.width / 2.0, box.height / 2.0)), box.width,
-                                       box.height)  # fmt: skip
-                clear = inside.x0 < own.x0 < own.x1 < inside.x1
-                clear = clear and inside.y0 < own.y0 < own.y1 < inside.y1
-                if clear and own.count_overlaps(taken) == 0:
-                    tries.append((far, own))
-        if not tries:
-            continue
-        far, own = tries[0]
-        taken.append(own)
-        text.remove()
-        line = {"arrowstyle": "-", "color": colour, "lw": 0.4, "shrinkA": 0, "shrinkB": 2}
-        axes.annotate(
-            name, (x, y), (own.p0 - dot) / unit, textcoords="offset points", color=colour,
-            fontsize=fontsize, arrowprops=line if far > 8.0 * unit else None,
-        )  # fmt: skip
+    waiting = [i for i, point in enumerate(points) if point[0]]
+    angles = np.pi * np.array([0, 2, 1, 0.25, -0.25, 0.75, -0.75, 0.5, -0.5])
+    for most in (8.0, 80.0):  # points of distance
+        for i in list(waiting):
+            name, x, y, colour = points[i]
+            text = axes.annotate(name, (x, y), fontsize=fontsize)
+            width, height = text.get_window_extent().size
+            text.remove()
+            for far in np.arange(5.0, most, 4.0) * unit:
+                reach = far + width / 2.0, far + height / 3.0
+                middles = dots[i] + np.column_stack([np.cos(angles), np.sin(angles)]) * reach
+                boxes = [Bbox.from_bounds(u - width / 2.0, v - height / 2.0, width, height)
+                         for u, v in middles]  # fmt: skip
+                free = [box for box in boxes if not box.count_overlaps(taken)
+                        and inside.contains(*box.p0) and inside.contains(*box.p1)]  # fmt: skip
+                if free:
+                    break
+            if not free:
+                continue
+            taken.append(free[0])
+            waiting.remove(i)
+            line = {"arrowstyle": "-", "color": colour, "lw": 0.4, "shrinkA": 0, "shrinkB": 2}
+            axes.annotate(name, (x, y), (free[0].p0 - dots[i]) / unit, color=colour,
+                          textcoords="offset points", fontsize=fontsize,
+                          arrowprops=line if most > 8.0 else None)  # fmt: skip
 
 
 def curve_rows(head, columns) -> list[dict]:

@@ -195,14 +195,15 @@ class Decades(LogLocator):
     def __call__(self) -> np.ndarray:
         """Return the ticks of the current view."""
         low, high = self.axis.get_view_interval()
-        if high < 8.0 * low:
+        if high < 4.0 * low:
             locator = MaxNLocator(7, steps=[1, 2, 2.5, 5, 10])
             return _within(locator.tick_values(low, high), low, high)
         if high > 1e4 * low:  # zoomed out
             self.set_params(subs=(1.0,), numticks="auto")
             return super().__call__()
         ticks = np.empty(0)
-        for subs in ((1.0, 2.0, 5.0), (1.0, 3.0), (1.0,))[int(high >= 100.0 * low) :]:
+        more = (1.0, 2.0, 3.0, 5.0), (1.0, 2.0, 5.0), (1.0, 3.0), (1.0,)
+        for subs in more[(high >= 10.0 * low) + (high >= 100.0 * low) :]:
             self.set_params(subs=subs, numticks=99)
             found = _within(self.tick_values(low, high), low, high)
             if len(found) > 1:

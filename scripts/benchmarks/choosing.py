@@ -35,11 +35,11 @@ DRIFTS = "abrupt drift, linear regression", "abrupt drift, curved classification
 SELF = "SelfTuning"
 LOOKS = {  # colours as in the other figures; linear learners are pink
     SELF: (BLACK, "*"), "KernelAWV": (BLACK, "o"), "KernelRidge": (BLACK, "s"),
-    "PKAWV, Taylor": (BLUE, "v"), "PKAWV, Fourier": (BLUE, "o"),
-    "PKAWV, Fourier, half-life 500": (BLUE, "s"),
+    "PKAWV, Taylor": (BLUE, "v"), "PKAWV, Fourier": (BLUE, "p"),
+    "PKAWV, Fourier, half-life 500": (BLUE, "8"),
     "NystromAWV": (GREEN, "^"), "NystromAWV, ridge": (GREEN, "X"),
-    "FOGD": (ORANGE, "P"), "NOGD": (GREEN, "v"), "POMDR": (BLUE, "D"),
-    "LinearAWV": (PINK, "o"), "LinearAWV, half-life 500": (PINK, "s"), "OGD": (PINK, "^"),
+    "FOGD": (ORANGE, "P"), "NOGD": (GREEN, "<"), "POMDR": (BLUE, "D"),
+    "LinearAWV": (PINK, "x"), "LinearAWV, half-life 500": (PINK, "+"), "OGD": (PINK, ">"),
 }  # fmt: skip
 LINEAR, FIRST = ("LinearAWV", "LinearAWV, half-life 500", "OGD"), ("FOGD", "NOGD", "POMDR")
 GROUPS = {SELF: SELF} | dict.fromkeys(LINEAR, "linear") | dict.fromkeys(FIRST, "first")

@@ -21,14 +21,11 @@ from oklnumba import plots
 from scripts.benchmarks import rivals
 from scripts.benchmarks.rivals import RIVER, SKLEARN, Own, Rows, combinations
 from scripts.common import (
-    BLACK,
-    BLUE,
-    GREEN,
-    ORANGE,
     PINK,
-    VERMILLION,
+    SKY,
     exit_if_empty,
     explain,
+    look,
     memory_mb,
     name_points,
     parse_args,
@@ -208,14 +205,9 @@ def play_all(jobs, args) -> list[dict]:
     return rows
 
 
-FAMILIES = {  # and their colours and markers
-    "SelfTuning": ((SELF,), BLACK, "*"),
-    "AWV": (("LinearAWV", "PKAWV, Taylor M=2", "PKAWV, Fourier", "NystromAWV"), BLUE, "o"),
-    "gradient on features": (("OGD, linear", "AdaGrad on Taylor M=3", "FOGD", "NOGD"), ORANGE, "P"),
-    "budget of atoms": (("POMDR", "KernelOGD, budget 400", "BOGD"), GREEN, "s"),
-    "Newton": (("ProsNKONS",), VERMILLION, "D"),
-    "scikit-learn, river": (RIVALS, PINK, "^"),
-}
+LOOKS = {  # of those that scripts.common does not name; other libraries are grey
+    "OGD, linear": (PINK, ">"), "LinearAWV": (PINK, "x"), "AdaGrad on Taylor M=3": (SKY, "v"),
+} | dict.fromkeys(RIVALS, ("0.45", "X"))  # fmt: skip
 
 
 def draw(rows):
@@ -226,21 +218,23 @@ def draw(rows):
         here = [row for row in rows if row["stream"] == stream]
         least = [float(row["least"]) for row in here if row["least"]]
         floor, points = least[-1] if least else 0.0, []
-        for label, (names, colour, marker) in FAMILIES.items():
+        for name in dict.fromkeys(row["learner"] for row in here):
+            path = [row for row in here if row["learner"] == name]
+            x = np.array([float(row["seconds"]) for row in path])
+            y = np.array([float(row["mistakes"]) - float(row["least"] or floor) for row in path])
+            whole = np.array([int(row["played"]) == int(row["rounds"]) for row in path])
+            own = look(name.replace("ProsNKONS", "Pros-N-KONS"))
+            colour, marker = LOOKS.get(name, (own["color"], own["marker"]))
             style = {"color": colour, "marker": marker, "linewidth": 1.0, "markersize": 4.5}
-            for name in (name for name in names if name in {row["learner"] for row in here}):
-                path = [row for row in here if row["learner"] == name]
-                x = np.array([float(row["seconds"]) for row in path])
-                above = [float(row["mistakes"]) - float(row["least"] or floor) for row in path]
-                y = np.array(above)
-                whole = np.array([int(row["played"]) == int(row["rounds"]) for row in path])
-                ax.plot(x, y, label=label, **style)
-                ax.plot(x[~whole], y[~whole], **style | {"linestyle": ""}, mfc="white")
-                fine = np.linspace(0.0, len(x) - 1.0, 20)[:-1]  # of the line
-                line = (np.exp(np.interp(fine, range(len(x)), np.log(v))) for v in (x, y))
-                points += [("", *point, colour) for point in zip(*line, strict=True)]
-                points.append((name, x[-1], y[-1], colour))
-        explain(ax, "a part was played", marker="o", linestyle="", mfc="white")
+            ax.plot(x, y, **style)
+            ax.plot(x[~whole], y[~whole], **style | {"linestyle": ""}, mfc="white")
+            fine = np.linspace(0.0, len(x) - 1.0, 20)[:-1]  # of the line
+            line = (np.exp(np.interp(fine, range(len(x)), np.log(v))) for v in (x, y))
+            points += [("", *point, colour) for point in zip(*line, strict=True)]
+            points.append((name, x[-1], y[-1], colour))
+        explain(
+            ax, "open: a part was played, time extrapolated", marker="o", linestyle="", mfc="white"
+        )
         what = f"mistakes above the least possible, {floor:.2f} % (points)"
         sizes = ", ".join(f"{n / 10**6:g}" for n in sorted({int(row["rounds"]) for row in here}))
         seconds = "CPU seconds in the learner, one core"

@@ -132,7 +132,9 @@ def reread(rows, quick: bool):
 
 def draw(tables, families):
     """Draw a row of panels for each family, a column for each data set, the legend at the right."""
-    figure, axes = plots.figure(rows=len(families), columns=len(tables), row_height=1.9)
+    figure, axes = plots.figure(
+        rows=len(families), columns=len(tables), row_height=1.9 if len(families) > 1 else 2.5
+    )
     for row, (family, labels) in zip(axes, families.items(), strict=True):
         looks = {label: dict(zip(("color", "linestyle", "marker"), LOOKS[label], strict=True))
                  if label in LOOKS else look(label) for label in labels}  # fmt: skip

@@ -32,9 +32,9 @@ FIRST = 200  # first round drawn; before it the averages are noise
 
 DOTTED = (0, (5, 1, 1, 1))
 STYLES = {  # a shade for each degree: the published basis solid, ours dashed
-    label: look(label) | {"marker": ""} | more
+    label: look(label) | {"markersize": 2.5, "markevery": 6} | more
     for label, more in {
-        "KernelRidge": {"linestyle": "-", "linewidth": 1.8},
+        "KernelRidge": {"linestyle": "-", "linewidth": 1.8, "marker": ""},
         "Nystrom": {"linestyle": DOTTED},
         "FOGD": {"linestyle": ":", "linewidth": 1.8},
         "Pros-N-KONS": {"linestyle": DOTTED},
@@ -46,6 +46,7 @@ STYLES = {  # a shade for each degree: the published basis solid, ours dashed
 }
 
 AUTHORS = "the authors' run"
+POINTS = {"linestyle": "", "markersize": 4.2, "mfc": "white", "zorder": 3}  # of the authors
 # Our labels of the curves in the authors' notebooks.
 CURVES = {
     "FODG": "FOGD",
@@ -163,12 +164,9 @@ def draw(rows, panels):
 
 def draw_published(ax, figure: str) -> None:
     for curve, (rounds, values) in published(figure).items():
-        shown = rounds >= FIRST
-        ax.plot(
-            rounds[shown], values[shown], linestyle="", marker="o", markersize=3.6, zorder=3,
-            color=STYLES[CURVES[curve]]["color"], markeredgecolor="white", markeredgewidth=0.5,
-        )  # fmt: skip
-    ax.plot([], [], linestyle="", marker="o", markersize=3.6, color="0.45", label=AUTHORS)
+        shown, own = rounds >= FIRST, look(CURVES[curve])
+        ax.plot(rounds[shown], values[shown], **own | POINTS)
+    ax.plot([], [], label=AUTHORS, color="0.45", marker="o", **POINTS)
 
 
 def timed(lines, name: str, X, y, args):

@@ -21,14 +21,14 @@ from tqdm import tqdm
 import oklnumba as okl
 from oklnumba import plots
 from scripts.common import BOUND, collect, curve_rows, look, parse_args, print_table, publish
-from scripts.papers.jezequel2019 import AUTHORS, DEGREES, published
+from scripts.papers.jezequel2019 import AUTHORS, DEGREES, POINTS, published
 
 D, ROUNDS, QUICK_ROUNDS = 5, 80, 25
 SIGMA, LAM = 1.0, 1.0
 KERNEL = okl.Gaussian(SIGMA)
 EXACT = "Kernel-AWV"
 LOOKS = {
-    label: look(label) | {"marker": "", "linestyle": dashes}
+    label: look(label) | {"markersize": 3, "markevery": 13, "linestyle": dashes}
     for label, dashes in {
         EXACT: "-",
         **{f"PKAWV, M = {degree}": "-" for degree in DEGREES},
@@ -134,16 +134,13 @@ def draw(ax, game: Game, rows) -> None:
 
 
 def draw_published(ax) -> None:
-    """Draw every second point of the authors' curves in the colours of ours, and go no further."""
-    style = {"linestyle": "", "markersize": 3.8}
+    """Draw every second point of the authors' curves in the looks of ours, and go no further."""
     curves = published("adversary d=5 regret")
     for curve, (rounds, values) in curves.items():
-        own = {"marker": "s" if curve == "nystrom_vovk" else "o", "zorder": 3} | style
-        shown = rounds % 2 == 1
-        ax.plot(rounds[shown], values[shown], color=LOOKS[CURVES[curve]]["color"],
-                markeredgecolor="white", markeredgewidth=0.4, **own)  # fmt: skip
-    for marker, label in (("o", AUTHORS), ("s", f"their second {EXACT}")):
-        ax.plot([], [], marker=marker, color="0.45", label=label, **style)
+        own = look(CURVES[curve]) | ({"marker": "X"} if curve == "nystrom_vovk" else {})
+        ax.plot(rounds[::2], values[::2], **own | POINTS)
+    for marker, label in (("o", AUTHORS), ("X", f"their second {EXACT}")):
+        ax.plot([], [], marker=marker, color="0.45", label=label, **POINTS)
     last, top = (max(curve[i].max() for curve in curves.values()) for i in (0, 1))
     ax.set(xlim=(0, last + 1), ylim=(0, 1.25 * top))
 
