@@ -196,14 +196,14 @@ class Decades(LogLocator):
         """Return the ticks of the current view."""
         low, high = self.axis.get_view_interval()
         if high < 4.0 * low:
-            locator = MaxNLocator(7, steps=[1, 2, 2.5, 5, 10])
+            locator = MaxNLocator(min(7, self.axis.get_tick_space()), steps=[1, 2, 2.5, 5, 10])
             return _within(locator.tick_values(low, high), low, high)
         if high > 1e4 * low:  # zoomed out
             self.set_params(subs=(1.0,), numticks="auto")
             return super().__call__()
         ticks = np.empty(0)
         more = (1.0, 2.0, 3.0, 5.0), (1.0, 2.0, 5.0), (1.0, 3.0), (1.0,)
-        for subs in more[(high >= 10.0 * low) + (high >= 100.0 * low) :]:
+        for subs in more[int(high >= 10.0 * low) + int(high >= 100.0 * low) :]:
             self.set_params(subs=subs, numticks=99)
             found = _within(self.tick_values(low, high), low, high)
             if len(found) > 1:
