@@ -35,6 +35,7 @@ BOUND, RATE = (0, (4, 2)), (0, (1, 1.5))  # dashes of bounds, and of rates and o
 THEORY = {"color": "0.4", "linewidth": 1.0}  # of a line that belongs to no algorithm
 BLACK, VERMILLION, BLUE, GREEN, PINK, ORANGE, SKY = plots.COLOURS
 LOOKS = {  # of an algorithm in all figures; the first name that a label contains counts
+    "FrequentKONS": (SKY, "-", "P"),
     "Pros-N-KONS": (VERMILLION, "-", "D"), "CON-KONS": (VERMILLION, "--", "d"),
     "Sketched-KONS": (ORANGE, "-", "s"), "KONS": (BLACK, "-.", "h"),
     "SelfTuning": (BLACK, "-", "*"), "Kernel-AWV": (BLACK, "-", "o"),

@@ -65,6 +65,8 @@ def families(kernel, center, T: int, signs: bool = True):
             "Sketched-KONS": [okl.SketchedKONS(kernel, gamma=g, beta=b) for g, b in coins],
             "Pros-N-KONS": [okl.ProsNKONS(kernel, mu=mu) for mu in mus],
             "CON-KONS": [okl.ProsNKONS(kernel, mu=mu, restart=False) for mu in mus],
+            "FrequentKONS": lambda kernel, size: okl.FrequentKONS(
+                kernel, max_size=size, rank=size // 4),
             "ONS, Taylor": okl.WithFeatures(taylor, okl.OnlineNewtonStep()),
             "sketched ONS, Fourier": okl.WithFeatures(fourier, okl.SketchedONS(rank=10)),
             "exp-concave FTRL": okl.WithFeatures(taylor, okl.ExpConcaveFTRL(alpha_tilde=0.125)),

@@ -25,6 +25,7 @@ from scripts.common import (
     RATE,
     SKY,
     THEORY,
+    VERMILLION,
     collect,
     curve_rows,
     explain,
@@ -42,6 +43,7 @@ POINTS = 30  # values of T
 GAMMAS = (0.1, 0.01)
 RANDOM = ("Sketched", "weights 1/p")
 SKETCH = "Frequent Directions, m = 2"
+FREQUENT = "FrequentKONS, at most 100 atoms"
 PARTS = ("R_G", "R_D", "largest R_D", "regret", "size")
 
 # All points are one, of norm 1: w and A matter along it only, where w_t is the forecast of a round
@@ -97,6 +99,16 @@ def frequent_directions(n: int):
     return parts_of(forecasts, squares(forecasts)) | {"size": np.ones(n)}
 
 
+def frequent_kons(n: int):
+    """Return the parts of FrequentKONS, and its atoms; stop if its own R_G is another."""
+    learner = okl.FrequentKONS(okl.Gaussian(1.0), C=C, alpha=ALPHA)
+    forecasts = okl.run(learner, np.zeros((n, 1)), labels(n)).predictions
+    parts = parts_of(forecasts, squares(forecasts))
+    if abs(parts["R_G"][-1] - learner.R_G) > 1e-8 * n:
+        raise SystemExit(f"{learner}: R_G is {learner.R_G}, from its weights {parts['R_G'][-1]}")
+    return parts | {"size": np.full(n, learner.size)}
+
+
 def unbiased(seed: int, eps: float = 0.5):
     """Return weights 1/p with probability p, KORS's estimate of the leverage score (beta = 1)."""
     coins = np.random.default_rng(seed)
@@ -142,6 +154,7 @@ def algorithms(n: int, at):
         "gradient descent, steps 1/t": whole(
             lambda _: newton(lambda *_: 1.0, n, alpha=0.0) | {"size": np.zeros(n)}),
         SKETCH: whole(lambda _: frequent_directions(n)),
+        FREQUENT: whole(lambda _: frequent_kons(n)),
     }  # fmt: skip
 
 
@@ -168,7 +181,7 @@ FORMS = {
     "log(A_T/alpha)/sigma, Lemma 3": THEORY | {"linestyle": "-."},
 }
 STYLES = {
-    "KONS": {"color": BLACK, "linestyle": "-"},
+    "KONS": {"color": BLACK, "linestyle": "-", "linewidth": 2.0},
     "Sketched-KONS, gamma = 0.1": {"color": ORANGE, "linestyle": "-"},
     "Sketched-KONS, gamma = 0.01": {"color": ORANGE, "linestyle": "--"},
     "weights 1/p, unbiased": {"color": PINK, "linestyle": "-."},
@@ -177,6 +190,8 @@ STYLES = {
     "B ones only": {"color": SKY, "linestyle": ":", "linewidth": 2.0},
     "gradient descent, steps 1/t": {"color": "0.65", "linewidth": 2.5, "zorder": 1.5},
     SKETCH: {"color": BLACK, "linestyle": "none", "marker": "x", "markersize": 4},  # on KONS
+    FREQUENT: {"color": VERMILLION, "linestyle": "none", "marker": "o", "mfc": "none",
+               "markersize": 5},
 }
 PANELS = {
     "R_G": ("R_G", "log"),
