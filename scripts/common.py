@@ -35,7 +35,7 @@ BOUND, RATE = (0, (4, 2)), (0, (1, 1.5))  # dashes of bounds, and of rates and o
 THEORY = {"color": "0.4", "linewidth": 1.0}  # of a line that belongs to no algorithm
 BLACK, VERMILLION, BLUE, GREEN, PINK, ORANGE, SKY = plots.COLOURS
 LOOKS = {  # of an algorithm in all figures; the first name that a label contains counts
-    "FrequentKONS": (SKY, "-", "P"),
+    "FrequentKONS": (SKY, "-", "o"),
     "Pros-N-KONS": (VERMILLION, "-", "D"), "CON-KONS": (VERMILLION, "--", "d"),
     "Sketched-KONS": (ORANGE, "-", "s"), "KONS": (BLACK, "-.", "h"),
     "SelfTuning": (BLACK, "-", "*"), "Kernel-AWV": (BLACK, "-", "o"),
@@ -164,13 +164,18 @@ def published_rows(paper: str) -> list[dict]:
     return read_csv(Path(__file__).with_name("papers") / "published" / f"{paper}.csv")
 
 
+def save(figure, path) -> None:
+    """Write a picture; make the folder if need be."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=200)
+
+
 def publish(figure, rows, args, table=None, *, legend=0, partial=False, but=()):
     """Write figure and csv, full ones never over quick or partial; print the table or rows."""
     if legend:
         plots.shared_legend(figure, columns=legend)
     stem = args.stem + ("_quick" if args.quick else "_partial" if partial else "")
-    args.output.mkdir(parents=True, exist_ok=True)
-    figure.savefig(args.output / f"{stem}.png", dpi=200)
+    save(figure, args.output / f"{stem}.png")
     if args.rows:
         print(f"drew {stem}.png in {args.output} again")
         return

@@ -63,7 +63,7 @@ def games(draw, longest=N):
     params["eta"] = draw(st.sampled_from([None, 0.5, 2.0]))
     if params["eta"] is not None:
         params["eta"] *= losses.get(loss).curvature(C)
-    params |= {"rank": draw(st.integers(1, 8)), "max_size": draw(st.integers(1, 20))}
+    params |= {"rank": draw(st.integers(1, 8)), "budget": draw(st.integers(1, 20))}
     params["threshold"] = draw(st.sampled_from([1e-4, 1e-3, 0.05, 0.5]))
     return kernel, X, labels(how, X, loss, C, rng), params
 
@@ -81,7 +81,7 @@ def play_naive(kernel, X, y, params):
     sigma = losses.get(params["loss"]).curvature(params["C"])
     game = frequent_kons(
         F, y, naive.LOSS_DERIVATIVES[params["loss"]], params["C"], params["alpha"],
-        params["eta"] or sigma, sigma, params["rank"], params["max_size"], params["threshold"],
+        params["eta"] or sigma, sigma, params["rank"], params["budget"], params["threshold"],
     )  # fmt: skip
     return game, F
 
@@ -105,15 +105,15 @@ def competitors(F, y, C, rng):
     + [("logistic", "uniform"), ("squared_hinge", "repeated")],
 )
 @pytest.mark.parametrize(
-    ("rank", "max_size", "threshold", "eta"),
+    ("rank", "budget", "threshold", "eta"),
     [(4, 8, 1e-3, None), (20, 12, 1e-2, 0.3), (2, 5, 0.05, None), (6, 40, 1e-3, 1.0)],
 )
-def test_frequent_kons_equals_its_definition(loss, kind, rank, max_size, threshold, eta):
+def test_frequent_kons_equals_its_definition(loss, kind, rank, budget, threshold, eta):
     rng = np.random.default_rng(len(kind))
     kernel, X = okl.Matern(1.5, sigma=0.5), inputs(kind, N, 2, rng)
     y = labels("function", X, loss, 1.0, rng)
     params = {"loss": loss, "C": 1.0, "alpha": 1.0, "eta": eta, "rank": rank}
-    params |= {"max_size": max_size, "threshold": threshold}
+    params |= {"budget": budget, "threshold": threshold}
     game, _ = play_naive(kernel, X, y, params)
     learner = okl.FrequentKONS(kernel, **params)
     run = okl.run(learner, X, y)
@@ -131,7 +131,7 @@ def test_with_room_for_everything_it_is_kons(loss):
     X, kernel = rng.uniform(-1, 1, (N, 2)), okl.Laplacian(0.7)
     y = labels("function", X, loss, 1.0, rng) * (0.9 if loss == "squared" else 1.0)
     C = 0.8 if loss == "squared_hinge" else 1.0  # no round without a gradient, where nothing joins
-    learner = okl.FrequentKONS(kernel, loss=loss, C=C, rank=N, max_size=N, threshold=0.0)
+    learner = okl.FrequentKONS(kernel, loss=loss, C=C, rank=N, budget=N, threshold=0.0)
     expected = okl.KONS(kernel, loss=loss, C=C)
     run, other = okl.run(learner, X, y), okl.run(expected, X, y)
     np.testing.assert_allclose(run.predictions, other.predictions, rtol=0, atol=1e-9)
@@ -203,7 +203,7 @@ def test_the_log_determinants_add_up(drawn):
 @given(games())
 def test_the_bound_beforehand_holds_where_the_dictionary_spans_all_points(drawn):
     kernel, X, y, params = drawn
-    params |= {"eta": None, "max_size": len(X), "threshold": 0.0}
+    params |= {"eta": None, "budget": len(X), "threshold": 0.0}
     learner = okl.FrequentKONS(kernel, **params)
     run = okl.run(learner, X, y)
     assert learner.drops == 0
@@ -230,7 +230,7 @@ def test_the_certificate_holds_on_400_streams_and_half_of_it_does_not():
         run = okl.run(learner, X, y)
         rule, F = losses.get(params["loss"]), features(kernel, X)
         assert np.abs(run.predictions).max() <= params["C"]
-        assert learner.size <= params["max_size"]
+        assert learner.size <= params["budget"]
         for f in competitors(F, y, params["C"], np.random.default_rng(0)):
             regret = (rule.value(run.predictions, y) - rule.value(F @ f, y)).sum()
             bound = learner.regret_bound(np.linalg.norm(f))
@@ -245,7 +245,7 @@ def test_the_certificate_holds_on_400_streams_and_half_of_it_does_not():
 def test_the_certificate_holds_against_labels_opposed_to_the_forecasts(seed):
     rng = np.random.default_rng(seed)
     X, kernel = rng.uniform(-1, 1, (N, 1)), okl.Gaussian(0.3)
-    learner = okl.FrequentKONS(kernel, rank=2, max_size=4, alpha=0.3)
+    learner = okl.FrequentKONS(kernel, rank=2, budget=4, alpha=0.3)
     y, loss = np.empty(N), 0.0
     for t, x in enumerate(X):
         forecast = learner.predict_one(x)
@@ -265,7 +265,7 @@ def test_the_certificate_holds_against_labels_opposed_to_the_forecasts(seed):
 def test_on_the_counterexample_of_kons_one_atom_is_enough():
     n = 2000 if COMPILED else 100
     y = np.where(np.arange(n) % 2 == 0, 1.0, -1.0)
-    learner, exact = okl.FrequentKONS(okl.Gaussian(1.0), rank=1, max_size=1), okl.KONS(okl.Linear())
+    learner, exact = okl.FrequentKONS(okl.Gaussian(1.0), rank=1, budget=1), okl.KONS(okl.Linear())
     run, expected = okl.run(learner, np.zeros((n, 1)), y), okl.run(exact, np.ones((n, 1)), y)
     np.testing.assert_allclose(run.predictions, expected.predictions, rtol=0, atol=1e-9)
     np.testing.assert_allclose(learner.R_G, exact.R_G, rtol=1e-9)
@@ -279,7 +279,7 @@ def test_points_in_turn_cost_any_bounded_dictionary_a_share_of_the_rounds(thresh
     n = N_points * laps
     X = 1e3 * (np.arange(n) % N_points)[:, None]
     y = np.random.default_rng(0).choice([-1.0, 1.0], N_points)[np.arange(n) % N_points]
-    learner = okl.FrequentKONS(okl.Gaussian(1.0), max_size=size, threshold=threshold)
+    learner = okl.FrequentKONS(okl.Gaussian(1.0), budget=size, threshold=threshold)
     run = okl.run(learner, X, y)  # |f|^2 = 12 for the f without loss
     least = (1.0 - size / N_points) * n
     assert least <= run.losses.sum() <= learner.regret_bound(np.sqrt(N_points))
@@ -290,7 +290,7 @@ def test_memory_stays_and_the_factor_keeps_its_digits_for_ever():
     rng, n = np.random.default_rng(0), 6000
     X = rng.uniform(-1, 1, (n, 2)) + np.linspace(0.0, 200.0, n)[:, None]
     y = np.sin(3 * X[:, 0])
-    learner = okl.FrequentKONS(okl.Gaussian(0.5), max_size=30, rank=10)
+    learner = okl.FrequentKONS(okl.Gaussian(0.5), budget=30, rank=10)
     learner.partial_fit(X[:500], y[:500])
     before = len(pickle.dumps(learner))
     learner.partial_fit(X[500:], y[500:])

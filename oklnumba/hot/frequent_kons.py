@@ -10,7 +10,7 @@ and Luo, Agarwal, Cesa-Bianchi and Langford 2016:
         w = w - (ybar - yhat_t) / (psi' A^-1 psi) A^-1 psi
         S = S with the row sqrt(eta) g psi;   w = w - g A^-1 psi
         if S has 2 rank rows:   subtract its (rank + 1)-th squared singular value from all
-        if |D| > max_size:   drop an atom
+        if |D| > budget:   drop an atom
 
 Coordinates are q = R^-T k_D with K_D = R'R, as in krls.py, and L'L = alpha I + SS'. The last two
 steps are not here: the loop returns NEED_ROOM after the round, and learners/frequent_kons.py takes
@@ -71,7 +71,7 @@ def frequent_kons_rounds(
 ):
     """Play FrequentKONS up to the next round after which it needs room.
 
-    setting : (C, alpha, eta, max(eta - sigma, 0)), threshold and max_size; function : atoms (d,
+    setting : (C, alpha, eta, max(eta - sigma, 0)), threshold and budget; function : atoms (d,
     cap), R (cap, cap), w (cap,); sketch : S (2 rank, cap), L (2 rank, 2 rank); totals : (4,); work
     : row, q and u (3, cap), column and v (2, 2 rank).
     """

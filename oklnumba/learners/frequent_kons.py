@@ -36,9 +36,9 @@ class FrequentKONS(Curved):
     """KONS on a dictionary that drops atoms, its matrix a sketch by Frequent Directions (ours).
 
     x_t joins the dictionary where its gradient leads out of the span; when there are more than
-    ``max_size`` atoms, the one of the least price goes: its direction is taken out of w and of the
+    ``budget`` atoms, the one of the least price goes: its direction is taken out of w and of the
     sketch. What all of it may cost in regret, at most, is known after every round:
-    ``regret_bound``. For m = max_size and any stream, O(m d + m^2 + m rank) time a round, O(m^3 +
+    ``regret_bound``. For m = budget and any stream, O(m d + m^2 + m rank) time a round, O(m^3 +
     m^2 rank) where an atom goes or every ``rank`` rounds, and 8 (m (d + m + 2 rank) + 4 rank^2)
     bytes, for ever.
 
@@ -54,7 +54,7 @@ class FrequentKONS(Curved):
         ``regret_bound`` contains.
     rank : int >= 1
         Directions that the sketch keeps; it has up to 2 rank rows.
-    max_size : int >= 1
+    budget : int >= 1
         Largest dictionary. Best well above ``rank``.
     threshold : float in [0, 1)
         Least leverage score in the sketch with which a point joins; 0: every point off the span.
@@ -67,7 +67,7 @@ class FrequentKONS(Curved):
     Examples
     --------
     >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
-    >>> learner = okl.FrequentKONS(okl.Gaussian(1.0), max_size=10)
+    >>> learner = okl.FrequentKONS(okl.Gaussian(1.0), budget=10)
     >>> run = okl.run(learner, X, np.sin(3 * X[:, 0]))
     >>> round(run.mean_loss, 3), learner.size, learner.drops
     (0.068, 10, 35)
@@ -81,7 +81,7 @@ class FrequentKONS(Curved):
 
     _: KW_ONLY
     rank: int = count(1, 25)
-    max_size: int = count(1, 100)
+    budget: int = count(1, 100)
     threshold: float = within("[0, 1)", 1e-3)
 
     @property
@@ -122,14 +122,14 @@ class FrequentKONS(Curved):
         p, sigma = self._hyper, self._loss().curvature(self._hyper.C)
         self._eta = p.eta or sigma
         excess = max(self._eta - sigma, 0.0)
-        self._setting = (p.C, p.alpha, self._eta, excess), p.threshold, p.max_size
+        self._setting = (p.C, p.alpha, self._eta, excess), p.threshold, p.budget
         self._kernel, rows = p.kernel._code(), 2 * p.rank
         self._make_state(d=d, counts=3, totals=4, rows=rows)
         self._narrow = tuple(aligned_zeros(2, rows))
         self._reserve({ATOMS: 1})
 
     def _choose_room(self, axis: int, least: int) -> int:
-        return min(super()._choose_room(axis, least), self._hyper.max_size + 1)
+        return min(super()._choose_room(axis, least), self._hyper.budget + 1)
 
     def _make_buffers(self, rooms: dict[int, int]) -> dict[str, np.ndarray]:
         return super()._make_buffers(rooms) | {"wide": tuple(aligned_zeros(3, rooms[ATOMS]))}
@@ -142,7 +142,7 @@ class FrequentKONS(Curved):
                 (self._atoms, self._R, self._w), (self._S, self._L), self._totals,
                 (self._wide, self._narrow), trace[:2],
             )  # fmt: skip
-            full, many = self._counts[ROWS] == len(self._S), self.size > self._hyper.max_size
+            full, many = self._counts[ROWS] == len(self._S), self.size > self._hyper.budget
             if full or many:
                 with cholesky.limit_threads(max(self.size, len(self._S)), 2):
                     if full:

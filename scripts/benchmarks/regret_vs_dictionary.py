@@ -15,7 +15,7 @@ import numpy as np
 
 import oklnumba as okl
 from oklnumba import plots
-from scripts.common import BLUE, N_JOBS, PINK, SKY, explain, look, parse_args, publish
+from scripts.common import BLUE, N_JOBS, PINK, SKY, explain, look, parse_args, publish, save
 
 ROUNDS, QUICK_ROUNDS = 4000, 400
 SEEDS, QUICK_SEEDS = 5, 1
@@ -66,7 +66,7 @@ def families(kernel, center, T: int, signs: bool = True):
             "Pros-N-KONS": [okl.ProsNKONS(kernel, mu=mu) for mu in mus],
             "CON-KONS": [okl.ProsNKONS(kernel, mu=mu, restart=False) for mu in mus],
             "FrequentKONS": lambda kernel, size: okl.FrequentKONS(
-                kernel, max_size=size, rank=size // 4),
+                kernel, budget=size, rank=size // 4),
             "ONS, Taylor": okl.WithFeatures(taylor, okl.OnlineNewtonStep()),
             "sketched ONS, Fourier": okl.WithFeatures(fourier, okl.SketchedONS(rank=10)),
             "exp-concave FTRL": okl.WithFeatures(taylor, okl.ExpConcaveFTRL(alpha_tilde=0.125)),
@@ -179,7 +179,7 @@ def main() -> None:
     every = families(okl.Gaussian(), np.zeros(1), 1)
     publish(draw(tables, every), numbers, args, okl.Table(rows).mean()[shown])
     first = draw(tables, dict(list(every.items())[:1]))
-    first.savefig(args.output / f"{args.stem}_ridge{'_quick' * args.quick}.png", dpi=200)
+    save(first, args.output / f"{args.stem}_ridge{'_quick' * args.quick}.png")
     played = " ".join(row["parameters"] for row in rows)
     every = {v for v in vars(okl).values() if isinstance(v, type) and hasattr(v, "learn_one")}
     missing = sorted(cls.__name__ for cls in every if f"{cls.__name__}(" not in played)

@@ -25,7 +25,6 @@ from scripts.common import (
     RATE,
     SKY,
     THEORY,
-    VERMILLION,
     collect,
     curve_rows,
     explain,
@@ -190,8 +189,13 @@ STYLES = {
     "B ones only": {"color": SKY, "linestyle": ":", "linewidth": 2.0},
     "gradient descent, steps 1/t": {"color": "0.65", "linewidth": 2.5, "zorder": 1.5},
     SKETCH: {"color": BLACK, "linestyle": "none", "marker": "x", "markersize": 4},  # on KONS
-    FREQUENT: {"color": VERMILLION, "linestyle": "none", "marker": "o", "mfc": "none",
-               "markersize": 5},
+    FREQUENT: {
+        "color": SKY,
+        "linestyle": "none",
+        "marker": "o",
+        "mfc": "none",
+        "markersize": 5,
+    },
 }
 PANELS = {
     "R_G": ("R_G", "log"),

@@ -53,7 +53,7 @@ def jobs(kernel, args):
     seeds, common = args.seeds, {"C": C, "alpha": ALPHA}
     out = [("KONS", None, 0, okl.KONS(kernel, **common))]
     for size, label in FREQUENT.items():
-        learner = okl.FrequentKONS(kernel, max_size=size, rank=size // 4, **common)
+        learner = okl.FrequentKONS(kernel, budget=size, rank=size // 4, **common)
         out.append((label, None, 0, learner))
     for seed in seeds:
         for label, restart in (("Pros-N-KONS", True), ("CON-KONS", False)):
