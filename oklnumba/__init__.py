@@ -44,6 +44,7 @@ from oklnumba.learners.first_order import (
     Winnow,
 )
 from oklnumba.learners.fogd import FOGD
+from oklnumba.learners.frequent_kons import FrequentKONS
 from oklnumba.learners.growing_pkawv import GrowingPKAWV
 from oklnumba.learners.intervals import Intervals
 from oklnumba.learners.kernel_ogd import BOGD, KernelOGD
@@ -85,6 +86,7 @@ __all__ = [
     "Experts",
     "ExponentiatedGradient",
     "FourierFeatures",
+    "FrequentKONS",
     "Gaussian",
     "GrowingPKAWV",
     "Hedge",

@@ -66,7 +66,7 @@ def variations():
             "lam": 1e-3 if params.get("lam") else None,
             "forecaster": "ridge",
             "max_size": 12,
-            "budget": 20 if not {"sketch", "rank"} & set(params) else None,
+            "budget": 20 if not {"sketch", "rank"} & set(params) or "threshold" in params else None,
             "loss": "squared" if learner._loss().classes else "logistic",
             # a basis that grows is nested
             "features": okl.TaylorFeatures(1, sigma=2.0)

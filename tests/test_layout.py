@@ -38,6 +38,7 @@ FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 # Loops import primitives only, but
 LEANS = {
     ("hot.pros_n_kons", "hot.newton"): "it plays the Newton step in the span of a dictionary",
+    ("hot.frequent_kons", "hot.newton"): "it plays the sketched Newton step in the same way",
     ("hot.nystrom_awv", "hot.awv"): "between two growths of its span it is AWV on features",
     ("hot.experts", "hot.first_order"): "its weights are the map of exponentiated gradient",
     ("hot.self_tuning", "hot.awv"): "its groups play AWV and ridge on shared coordinates",

@@ -91,17 +91,29 @@ def test_long_curves_are_thinned(n):
     assert plots.thin(n, first=10)[-1] == n
 
 
-@pytest.mark.parametrize("low, high", [(0.21, 0.4), (0.9, 1.1), (2.0, 95.0), (1e-3, 1e3)])
-def test_narrow_axes_have_plain_labels(axes, low, high):
+@pytest.mark.parametrize(
+    "low, high, plain",
+    [(0.21, 0.4, 1), (0.9, 1.1, 1), (2.0, 95.0, 1), (1e-3, 1e5, 1), (1e-6, 1e3, 0), (1, 1e8, 0)],
+)
+def test_axes_have_plain_labels_but_for_far_powers(axes, low, high, plain):
     axes.set(yscale="log", ylim=(low, high))
-    before = [label.get_text() for label in axes.get_yticklabels()]
     plots.label_ticks(axes.yaxis, low, high)
     labels = [label.get_text() for label in axes.get_yticklabels()]
-    assert len(labels) >= 3
-    if high / low < 1000:
-        assert all(float(label) > 0 for label in labels if label)
-    else:
-        assert labels == before
+    assert len(labels) >= 3 and len(axes.yaxis.get_minorticklocs()) == 0
+    assert ["^" not in label for label in labels] == len(labels) * [bool(plain)]
+    assert not plain or all(float(label) > 0 for label in labels if label)
+
+
+def test_what_a_logarithm_hides_is_marked(axes):
+    axes.plot([1, 2, 3], [5.0, 0.0, -1.0], color="red")
+    axes.axvline(2.0)
+    axes.plot([1, 3], [1.0, 1.0])
+    plots.tidy(axes, log="xy")
+    (marks,) = axes.collections
+    assert marks.get_offsets().tolist() == [[2.0, 0.0], [3.0, 0.0]]
+    np.testing.assert_array_equal(axes.lines[0].get_ydata(), [5.0, np.nan, np.nan])
+    plots.tidy(axes, log="xy")
+    assert axes.collections[:] == [marks]
 
 
 @pytest.mark.parametrize("middle", [np.median, np.mean])

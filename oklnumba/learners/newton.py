@@ -24,6 +24,24 @@ NEWTON = "A_0 + eta sum g g'"
 NULL_SQUARE = 1e-15  # share of a sketch's largest square below which another is rounding
 
 
+def shrink_sketch(S: np.ndarray, R: np.ndarray, rank: int, alpha: float) -> int:
+    """Make room in a full sketch by frequent directions, from S S'; return its rows in use.
+
+    S : (rows, d); R : (rows, rows), upper factor of alpha I + S S'; both written.
+    """
+    square, vectors = np.linalg.eigh(S @ S.T)
+    square, vectors = np.maximum(square[::-1], 0.0), vectors[:, ::-1]
+    kept = square[:rank] - square[rank]
+    # Directions that are null to rounding are dropped: no division by 0.
+    m = int((kept > NULL_SQUARE * square[0]).sum())
+    weights = np.sqrt(kept[:m] / square[:m])
+    S[:m] = (vectors[:, :m] * weights).T @ S
+    S[m:] = 0.0
+    R[:] = 0.0
+    R[range(m), range(m)] = np.sqrt(alpha + kept[:m])
+    return m
+
+
 class NewtonLearner(LinearLearner):
     """Learners with A = A_0 + eta sum g g' as a factor U' D U: O(d^2) a round."""
 
@@ -192,22 +210,7 @@ class SketchedONS(_ProjectedStep):
             done += played
             if status != NEED_ROOM:
                 return done, status
-            self._shrink()
-
-    def _shrink(self) -> None:
-        """Make room in the sketch: frequent directions, from the small matrix S S'."""
-        square, vectors = np.linalg.eigh(self._S @ self._S.T)
-        square, vectors = np.maximum(square[::-1], 0.0), vectors[:, ::-1]
-        rank = self._hyper.rank
-        kept = square[:rank] - square[rank]
-        # Directions that are null to rounding are dropped: no division by 0.
-        m = int((kept > NULL_SQUARE * square[0]).sum())
-        weights = np.sqrt(kept[:m] / square[:m])
-        self._S[:m] = (vectors[:, :m] * weights).T @ self._S
-        self._S[m:] = 0.0
-        self._R[:] = 0.0
-        self._R[range(m), range(m)] = np.sqrt(self._alpha + kept[:m])
-        self._counts[USED] = m
+            self._counts[USED] = shrink_sketch(self._S, self._R, self._hyper.rank, self._alpha)
 
     def _matrices(self) -> list[Part]:
         m = int(self._counts[USED])

@@ -147,8 +147,9 @@ def certificate(
     """Draw the certified regret of an AWV run, solid, and its bound, dashed.
 
     The regret is in the space that ``run.certificate.space`` names, so runs in different spaces do
-    not compare. Both axes are logarithmic; a regret of 0 or below is left out. Several outputs are
-    added up. ``label`` names the run in the legend, ``style`` has keywords of ``Axes.plot``.
+    not compare. Both axes are logarithmic; where a regret is 0 or below is a triangle at the foot.
+    Several outputs are added up. ``label`` names the run in the legend, ``style`` has keywords of
+    ``Axes.plot``.
 
     Examples
     --------
@@ -167,7 +168,6 @@ def certificate(
     keywords.pop("linestyle", None)
     at = _recorded(run, first)
     regret, bound = _regrets(run, at)
-    regret = np.where(regret > 0.0, regret, np.nan)
     axes.plot(at, regret, linestyle="-", label=f"{name}regret", **keywords)
     if np.isfinite(bound).any():  # ridge forecasts have none
         axes.plot(at, bound, linestyle="--", label=f"{name}bound", **keywords)
@@ -190,7 +190,7 @@ def progress(run: Run, first: int = 10) -> Figure:
     if run.rounds == 0:
         raise ValueError("the run has no rounds to draw")
     certified = run.certificate is not None
-    fig, axes = figure(columns=1 + certified, width=7.0 if certified else 4.5)
+    fig, axes = figure(columns=1 + certified, width=6.8 if certified else 4.5)
     name = run.learner.split("(")[0]
     loss_curves({"from the first round": run}, axes[0, 0], first=first, legend=False)
     error = f"mean {run.loss} loss {run.mean_loss:.3g}"
@@ -212,6 +212,8 @@ def progress(run: Run, first: int = 10) -> Figure:
         ax.relim()
         if min(np.min(line.get_ydata()) for line in ax.lines) <= 0.0:
             ax.set_yscale("linear")
+            for mark in ax.collections:  # of points that a logarithm hides
+                mark.remove()
         if run.rounds <= first:
             for line in ax.lines:
                 line.set_marker("o")  # one point makes no line
@@ -301,7 +303,7 @@ def regret_vs_size(
 
     Lines are means over seeds, bands the range; a dotted line is the bound from the learner's
     certificate. With squared loss, a vertical line is the effective dimension and a grey dashed one
-    the bound of Kernel-AWV, if they are within the panel.
+    the bound of Kernel-AWV, if they are within the panel; a triangle is a regret of 0 or below.
 
     Parameters
     ----------
@@ -419,7 +421,7 @@ def _theory_lines(table: Table, axes: Axes) -> dict[str, tuple[float, float, str
     dimension, bound = (table.about.get(name) for name in ("effective_dimension", "awv_bound"))
     ends = {}
     if dimension is not None and left < dimension < right:
-        axes.axvline(dimension, **grey)
+        axes.axvline(dimension, **grey | {"linestyle": "-."})
         ends["effective dimension"] = dimension, low, "0.35"
     if bound is not None and low < bound < high:
         axes.plot((left, right), (bound, bound), scalex=False, scaley=False, **grey)

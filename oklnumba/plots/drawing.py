@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
+from matplotlib.ticker import LogFormatterMathtext, LogLocator, MaxNLocator, NullLocator
 from numpy.typing import ArrayLike
 
 from oklnumba.core import checks
@@ -44,7 +44,7 @@ class Picture(Figure):
 
 
 def figure(
-    rows: int = 1, columns: int = 2, width: float = 7.0, row_height: float = 2.5
+    rows: int = 1, columns: int = 2, width: float = 6.8, row_height: float = 2.5
 ) -> tuple[Figure, np.ndarray]:
     """Return a figure and its (rows, columns) array of Axes, without pyplot; sizes in inches.
 
@@ -52,7 +52,7 @@ def figure(
     --------
     >>> fig, axes = okl.plots.figure(rows=2)
     >>> axes.shape, fig.get_size_inches().tolist()
-    ((2, 2), [7.0, 5.0])
+    ((2, 2), [6.8, 5.0])
     """
     fig = Picture(figsize=(width, row_height * rows), layout="constrained")
     return fig, fig.subplots(rows, columns, squeeze=False)
@@ -147,7 +147,8 @@ def tidy(
     xlabel, ylabel, text : str
         Names of the axes and title; "" changes nothing.
     log : {"", "x", "y", "xy"}
-        Logarithmic axes, with the ticks of ``label_ticks``.
+        Logarithmic axes, with the ticks of ``label_ticks``; triangles at the foot are points of
+        lines that are 0 or below.
     font, small : float
         Size of the names in points, and how much smaller the ticks' numbers are.
 
@@ -163,6 +164,8 @@ def tidy(
     for name, label in (("x", xlabel), ("y", ylabel)):
         if name in log:
             axes.set(**{f"{name}scale": "log"})
+            if name == "y":
+                _mark_hidden(axes)
             axis = axes.xaxis if name == "x" else axes.yaxis
             label_ticks(axis, *axis.get_view_interval())
         if label:
@@ -176,27 +179,48 @@ def tidy(
         title(axes, text)
 
 
+def _mark_hidden(axes: Axes) -> None:
+    """Put a triangle at the foot of a logarithmic axes where a line is 0 or below."""
+    for line in axes.lines:
+        x, y = np.asarray(line.get_xdata()), np.asarray(line.get_ydata(), dtype=float)
+        if line.get_transform().contains_branch_seperately(axes.transData)[1] and (y <= 0.0).any():
+            line.set_ydata(np.where(y > 0.0, y, np.nan))
+            foot = {"transform": axes.get_xaxis_transform(), "clip_on": False, "s": 14}
+            axes.scatter(x[y <= 0.0], 0.0 * x[y <= 0.0], marker="v", color=line.get_color(), **foot)
+
+
 class Decades(LogLocator):
     """Ticks at 1, 2 and 5 of each decade, or at 1 and 3, or at 1: as many as fit."""
 
     def __call__(self) -> np.ndarray:
         """Return the ticks of the current view."""
         low, high = self.axis.get_view_interval()
-        if high < 8.0 * low:
-            locator = MaxNLocator(7, steps=[1, 2, 2.5, 5, 10])
+        if high < 4.0 * low:
+            locator = MaxNLocator(min(7, self.axis.get_tick_space()), steps=[1, 2, 2.5, 5, 10])
             return _within(locator.tick_values(low, high), low, high)
         if high > 1e4 * low:  # zoomed out
             self.set_params(subs=(1.0,), numticks="auto")
             return super().__call__()
         ticks = np.empty(0)
-        for subs in ((1.0, 2.0, 5.0), (1.0, 3.0), (1.0,))[int(high >= 100.0 * low) :]:
+        more = (1.0, 2.0, 3.0, 5.0), (1.0, 2.0, 5.0), (1.0, 3.0), (1.0,)
+        for subs in more[int(high >= 10.0 * low) + int(high >= 100.0 * low) :]:
             self.set_params(subs=subs, numticks=99)
             found = _within(self.tick_values(low, high), low, high)
             if len(found) > 1:
                 ticks = found
-            if len(ticks) <= self.axis.get_tick_space():
+            wide = high >= 9e3 and self.axis.axis_name == "x"  # of five digits or more
+            if len(ticks) <= self.axis.get_tick_space() * (0.6 if wide else 1.0):
                 break
         return ticks
+
+
+class PlainFormatter(LogFormatterMathtext):
+    """Plain numbers, or powers of ten on an axis that leaves 0.0001 to 100,000."""
+
+    def __call__(self, x: float, pos: int | None = None) -> str:
+        """Return the text of a tick."""
+        low, high = self.axis.get_view_interval()
+        return f"{x:g}" if 2e-5 < low and high < 1e6 else super().__call__(x, pos)
 
 
 def _within(ticks: ArrayLike, low: float, high: float) -> np.ndarray:
@@ -205,9 +229,9 @@ def _within(ticks: ArrayLike, low: float, high: float) -> np.ndarray:
 
 
 def label_ticks(axis: Axis, low: float, high: float) -> None:
-    """Label a logarithmic axis with plain numbers: 0.2, not 2 x 10^-1.
+    """Label a logarithmic axis from ``low`` to ``high`` with plain numbers: 0.2, not 2 x 10^-1.
 
-    An axis from ``low`` to ``high`` with more than three decades is not changed.
+    One that leaves 0.0001 to 100,000 has powers of ten. Minor ticks go.
 
     Examples
     --------
@@ -219,11 +243,9 @@ def label_ticks(axis: Axis, low: float, high: float) -> None:
     >>> [tick.get_text() for tick in axes[0, 0].get_yticklabels()]
     ['0.2', '0.25', '0.3', '0.35', '0.4', '0.45', '0.5']
     """
-    if np.log10(high) - np.log10(low) > 3.0:
-        return
     axis.set_major_locator(Decades())
     axis.set_minor_locator(NullLocator())
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_major_formatter(PlainFormatter())
 
 
 def direct_labels(

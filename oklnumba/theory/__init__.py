@@ -22,7 +22,12 @@ from __future__ import annotations
 
 from oklnumba.components.losses import kons_step
 from oklnumba.theory.aggregation import experts_bound, fixed_share_bound, mlpoly_bound
-from oklnumba.theory.calandriello2017 import kons_bound, kors_size_bound, sketched_kons_bound
+from oklnumba.theory.calandriello2017 import (
+    frequent_kons_bound,
+    kons_bound,
+    kors_size_bound,
+    sketched_kons_bound,
+)
 from oklnumba.theory.comparators import Comparator
 from oklnumba.theory.dimension import (
     Meter,
@@ -83,13 +88,14 @@ __all__ = [
     "SizeBound", "adagrad_bound", "adaptive_ftrl_bound", "ald_budget_bound", "awv_bound",
     "capacity_bound", "comparator", "comparator_gap", "discounted_awv_bound", "effective_dimension",
     "exp_concave_bound", "exp_concave_rate", "experts_bound", "exponentiated_gradient_bound",
-    "fixed_share_bound", "ftrl_ar_bound", "ftrl_bound", "gaussian_dimension_bound", "growing_bound",
-    "kernel_alignment", "kons_bound", "kons_step", "kors_size_bound", "leverage_scores", "log_det",
-    "log_det_bound", "mistake_bound", "mlpoly_bound", "norm_ball_comparator", "nystrom_bound",
-    "nystrom_size_bound", "ogd_bound", "ogd_strong_bound", "online_effective_dimension",
-    "p_norm_bound", "perceptron_bound", "pkawv_bound", "pomdr_bound", "pomdr_data_bound",
-    "projection_gap", "rates", "regret", "regret_curve", "sketched_kons_bound",
-    "strongly_convex_bound", "svm_rounds", "taylor_bound", "taylor_degree", "winnow_bound",
+    "fixed_share_bound", "frequent_kons_bound", "ftrl_ar_bound", "ftrl_bound",
+    "gaussian_dimension_bound", "growing_bound", "kernel_alignment", "kons_bound", "kons_step",
+    "kors_size_bound", "leverage_scores", "log_det", "log_det_bound", "mistake_bound",
+    "mlpoly_bound", "norm_ball_comparator", "nystrom_bound", "nystrom_size_bound", "ogd_bound",
+    "ogd_strong_bound", "online_effective_dimension", "p_norm_bound", "perceptron_bound",
+    "pkawv_bound", "pomdr_bound", "pomdr_data_bound", "projection_gap", "rates", "regret",
+    "regret_curve", "sketched_kons_bound", "strongly_convex_bound", "svm_rounds", "taylor_bound",
+    "taylor_degree", "winnow_bound",
 ]  # fmt: skip
 
 

@@ -36,7 +36,9 @@ RULES: dict[str, Any] = {
     **dict.fromkeys(("X", "Z", "gradients"), _as_matrix),
     **dict.fromkeys(POSITIVE.split(), checks.require_positive),
     **dict.fromkeys(NONNEGATIVE.split(), checks.require_nonnegative),
-    **dict.fromkeys(("n", "m", "d", "count", "size"), partial(checks.require_count, least=1)),
+    **dict.fromkeys(
+        ("n", "m", "d", "count", "size", "rank"), partial(checks.require_count, least=1)
+    ),
 }
 
 

@@ -1,4 +1,4 @@
-"""Bounds of Calandriello, Lazaric and Valko 2017 (kons): KONS, Sketched-KONS and KORS."""
+"""Bounds of Calandriello, Lazaric and Valko 2017 (kons): KONS, its sketches, and KORS."""
 
 from __future__ import annotations
 
@@ -107,6 +107,46 @@ def sketched_kons_bound(
     require(sigma > 0.0, "loss", loss, "one with curvature on [-C, C], such as 'squared'")
     dimension = _bound_log_det(kernel, X, alpha / (sigma * L**2))
     return alpha * norm**2 + dimension / (sigma * max(gamma, beta * tau_min))
+
+
+@checked
+def frequent_kons_bound(
+    kernel: Any, X: ArrayLike, rank: int, loss: str = "squared", C: float = 1.0,
+    alpha: float = 1.0, norm: float = 0.0,
+) -> float:  # fmt: skip
+    """Return the regret bound of FrequentKONS while its dictionary spans all points (ours).
+
+    (alpha |f|^2 + (log det(I + sigma L^2 K / alpha) + 2 rank s / alpha) / sigma) / 2 against every
+    f with |f(x_t)| <= C on the stream, s = min_{k <= rank} sum_{i > k} lambda_i / (rank + 1 - k)
+    what the sketch gives away, lambda_i the eigenvalues of sigma L^2 K; for the step eta = sigma.
+    It holds without drops and with threshold 0; otherwise see ``FrequentKONS.regret_bound``.
+
+    Parameters
+    ----------
+    rank : int >= 1
+        Of the sketch.
+    loss : str
+        With curvature; squared: labels in [-C, C].
+
+    Remarks
+    -------
+    docs/frequent_kons.md has the proof; Ghashami et al. 2016 for s.
+
+    Examples
+    --------
+    >>> round(okl.theory.frequent_kons_bound(okl.Linear(), [[1.0], [1.0], [-1.0]], rank=1), 3)
+    7.784
+    """
+    rule = losses.get(loss)
+    sigma, L = rule.curvature(C), rule.lipschitz(C)
+    require(sigma > 0.0, "loss", loss, "one with curvature on [-C, C], such as 'squared'")
+    values = np.maximum(np.linalg.eigvalsh(kernel(X))[::-1], 0.0) * sigma * L**2
+    tails = np.append(values[::-1].cumsum()[::-1], 0.0)[: rank + 1]  # sum of i > k
+    given = (
+        0.0 if len(X) < 2 * rank else float((tails / (rank + 1.0 - np.arange(len(tails)))).min())
+    )
+    spent = float(np.log1p(values / alpha).sum()) + 2.0 * rank * given / alpha
+    return (alpha * norm**2 + spent / sigma) / 2.0
 
 
 @checked(eps="(0, 1)")

@@ -30,6 +30,7 @@ LABELS, INPUTS = (1e2, 1e4, 1e6, 1e100), (1e3, 1e9)
 NOISE = 0.2
 AFTER = "error afterwards / without bad data"
 MEAN = "loss / loss without the rule"
+MOST = 1e14  # that is drawn
 LEARNERS = {
     "SelfTuning": lambda: okl.SelfTuning(),
     "Standardized(NystromAWV)": lambda: okl.Standardized(
@@ -179,23 +180,29 @@ def cases(quick: bool):
 
 
 def draw(rows):
-    figure, axes = plots.figure(columns=2, width=7.2, row_height=3.6)
+    figure, axes = plots.figure(columns=2, row_height=3.6)
     for ax, name in zip(axes[0], LEARNERS, strict=True):
         group = [r for r in rows if r["learner"] == name and r["measure"] == AFTER]
         names = list(dict.fromkeys(r["what"] for r in group))[::-1]
         for key, label, marker, colour in (
             ("ratio without the rule", "without the rule", "s", plots.COLOURS[1]),
-            ("ratio", "with it", "o", plots.COLOURS[0]),
+            ("ratio", "with the rule", "o", plots.COLOURS[0]),
         ):
-            found = [(min(r[key], 1e14), names.index(r["what"])) for r in group]
-            ax.plot(*zip(*found, strict=True), marker, color=colour, label=label, markersize=4.5,
-                    linestyle="none", markerfacecolor="none", clip_on=False)  # fmt: skip
+            style = {"color": colour, "markersize": 4.5, "linestyle": "none", "clip_on": False}
+            style |= {"markerfacecolor": "none"}
+            found = [(r[key], names.index(r["what"])) for r in group]
+            ends = [(MOST, place) for ratio, place in found if ratio > MOST]
+            found = [one for one in found if one[0] <= MOST]
+            ax.plot(*zip(*found, strict=True), marker, label=label, **style)
+            if ends:
+                text = "without the rule, ends the run"
+                ax.plot(*zip(*ends, strict=True), ">", label=text, **style)
         ax.axvline(1.0, color="0.6", linewidth=0.8, zorder=0)
         ax.set_xscale("log")
         low, high = ax.get_xlim()
         ax.set_xlim(min(low, 0.5), max(high, 20.0))
         ax.set_yticks(range(len(names)), names)
-        plots.tidy(ax, "error of the last third\n/ that without bad data", "", name, log="x")
+        plots.tidy(ax, "error of the last third over\nthat without bad data", "", name, log="x")
         ax.grid(False, axis="y")
     return figure
 
@@ -212,15 +219,19 @@ def summary(rows) -> list[dict]:
     ]
 
 
-def main() -> None:
-    args = parse_args(__doc__, limit=60.0, quick_limit=8.0)
+def measure_all(args) -> list[dict]:
     n = QUICK_N if args.quick else N
     references = {name: error(make, clean(n), args.limit) for name, make in LEARNERS.items()}
-    rows = [
+    return [
         measure(name, case, references[name] if last else None, args.limit)
         for name, case, last in tqdm(list(cases(args.quick)), disable=None)
     ]
-    publish(draw(rows), rows, args, okl.Table(summary(rows)), legend=2)
+
+
+def main() -> None:
+    args = parse_args(__doc__, limit=60.0, quick_limit=8.0)
+    rows = args.rows or measure_all(args)
+    publish(draw(rows), rows, args, okl.Table(summary(rows)), legend=3)
 
 
 if __name__ == "__main__":

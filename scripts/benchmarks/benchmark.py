@@ -24,7 +24,15 @@ import oklnumba as okl
 from oklnumba import plots
 from scripts.benchmarks import rivals
 from scripts.benchmarks.rivals import OURS, RIVER, SKLEARN, VW, Batches, Own, Peer, Rows
-from scripts.common import available, parse_args, publish, read_csv, write_csv
+from scripts.common import (
+    available,
+    explain,
+    name_points,
+    parse_args,
+    publish,
+    read_csv,
+    write_csv,
+)
 
 ROWS, QUICK_ROWS = {"ijcnn1": 50_000, "cod-rna": 50_000}, {"magic04": 3000}
 SLOW_ROWS, REHEARSED_BY_SLOW = 10_000, 3000  # of slow peers
@@ -258,35 +266,41 @@ TIMES = ("seconds", "seconds_sd")
 LOOKS = {
     OURS: {"color": plots.COLOURS[2], "marker": "o"},
     VW: {"color": plots.COLOURS[1], "marker": "s"},
-    SKLEARN: {"color": plots.COLOURS[3], "marker": "^"},
-    RIVER: {"color": plots.COLOURS[4], "marker": "D"},
+    SKLEARN: {"color": plots.COLOURS[4], "marker": "^"},
+    RIVER: {"color": plots.COLOURS[5], "marker": "D"},
 }
 
 
 def draw(rows):
     sets = list(dict.fromkeys(row["data"] for row in rows))
-    figure, axes = plots.figure(rows=len(sets), columns=1, width=7.2, row_height=4.4)
+    figure, axes = plots.figure(rows=len(sets), columns=1, row_height=3.9)
+    named = []
     for ax, data in zip(axes[:, 0], sets, strict=True):
-        n, ends = max(int(row["rows"]) for row in rows if row["data"] == data), {}
+        n, points = max(int(row["rows"]) for row in rows if row["data"] == data), []
         here = {row["method"]: row for row in rows[::-1] if row["data"] == data}  # whole over part
         here = list(here.values())[::-1]
         top = MOST * np.median([float(row["mistakes"]) for row in here])
         above = [f"{row['method']} {float(row['mistakes']):.1f} %"
                  for row in here if float(row["mistakes"]) > top]  # fmt: skip
         for row in (row for row in here if float(row["mistakes"]) <= top):
-            whole, look = int(row["rows"]) == n, LOOKS[row["by"]]
+            whole, style = int(row["rows"]) == n, LOOKS[row["by"]]
             x, across = (1e6 * float(row[k] or 0.0) / int(row["rows"]) for k in TIMES)
             y, up = (float(row[k] or 0.0) for k in ("mistakes", "mistakes_sd"))
             ax.errorbar(x, y, up, min(across, 0.9 * x), linestyle="", markersize=4.0,
-                        elinewidth=0.8, label=row["by"] if whole else "", **look,
-                        markerfacecolor=look["color"] if whole else "white")  # fmt: skip
-            ends[row["method"]] = x + across, y, look["color"]
-        part = any(int(row["rows"]) < n for row in here)
-        unseen = fill("not drawn: " + ", ".join(above), 100) if above else ""
-        title = f"{data}, {n:,} rows" + part * f" (open: {SLOW_ROWS:,} of them)"
+                        elinewidth=0.8, label=row["by"] if whole else "", **style,
+                        markerfacecolor=style["color"] if whole else "white")  # fmt: skip
+            points.append((row["method"].removeprefix("VW, "), x, y, style["color"]))
+        if any(int(row["rows"]) < n for row in here):
+            explain(ax, f"open: {SLOW_ROWS:,} rows", marker="o", linestyle="", mfc="white")
+        unseen = fill("above: " + ", ".join(above), 90) if above else ""
         x = f"CPU time of a row (\N{MICRO SIGN}s)\n{unseen}".rstrip()
-        plots.tidy(ax, x, "mistakes (%)", title, log="xy")
-        plots.direct_labels(ax, ends, plots.FONT - 1.0)
+        plots.tidy(ax, x, "mistakes (%)", f"{data}, {n:,} rows", log="xy")
+        low, high = ax.get_xlim()
+        ax.set_xlim(low, 8.0 * high)  # room for names
+        named.append((ax, sorted(points, key=lambda point: point[1])))
+    plots.shared_legend(figure, columns=5)  # which moves the axes
+    for ax, points in named:
+        name_points(ax, points, plots.FONT - 1.5)
     return figure
 
 
@@ -295,10 +309,10 @@ def main() -> None:
     warnings.simplefilter("ignore")
     rivals.missing_libraries(VW, SKLEARN, RIVER)
     wanted = QUICK_ROWS if args.quick else ROWS
-    here = available(wanted)
-    rows = summary([run for name in here for run in play_all(name, args)])
+    here = wanted if args.rows else available(wanted)
+    rows = args.rows or summary([run for name in here for run in play_all(name, args)])
     partial = len(here) < len(wanted)
-    publish(draw(rows), rows, args, legend=4, partial=partial, but=("tried",))
+    publish(draw(rows), rows, args, partial=partial, but=("tried",))
 
 
 if __name__ == "__main__":

@@ -14,12 +14,24 @@ import numpy as np
 
 import oklnumba as okl
 from oklnumba import plots
-from scripts.common import curve_rows, parse_args, publish, stream, timed_run
+from scripts.common import (
+    BOUND,
+    collect,
+    curve_rows,
+    explain,
+    look,
+    parse_args,
+    publish,
+    stream,
+    timed_run,
+)
 
 KERNEL_ROWS = 4000  # rounds of the exact learner, whose time grows with their cube
 SIGMA = {"casp": 1.0, "magic04": 2.0}
 LAM = 1.0
 MARKS, FIRST = 9, 100  # rounds at which the regret in the RKHS is measured, and the first of them
+FIRST_DRAWN = 10
+IN_RKHS = "regret in the RKHS, at least", "at most"
 LEARNERS = ("Kernel-AWV", "PKAWV, M = 1", "PKAWV, M = 2", "PKAWV, Nystrom")
 
 
@@ -45,17 +57,29 @@ def play(name: str, limit: float):
     return found
 
 
-def draw(ax, run, curve, colour: str) -> None:
-    at, proof = plots.thin(run.rounds, first=10), run.certificate
-    style = {"color": colour, "linewidth": 1.3}
-    ax.plot(at, np.where(proof.regret[at - 1] > 0, proof.regret[at - 1], np.nan), "-", **style)
-    ax.plot(at, proof.bound[at - 1], linestyle="--", **style | {"linewidth": 0.9})
-    if curve is not None:
-        middle = (curve.low + curve.high) / 2
-        ax.errorbar(
-            curve.rounds, middle, yerr=(curve.high - curve.low) / 2, linestyle=":", marker="o",
-            markersize=3.5, capsize=2, **style,
-        )  # fmt: skip
+def draw(rows):
+    figure, axes = plots.figure(columns=2, row_height=3.4)
+    for ax, name in zip(axes[0], SIGMA, strict=True):
+        for label in LEARNERS:
+            columns = "regret", "bound", *IN_RKHS
+            at, *found = collect(rows, "round", *columns, dataset=name, algorithm=label)
+            at, found = at[at >= FIRST_DRAWN], np.concatenate(found)[:, at >= FIRST_DRAWN]
+            (regret, bound, low, high), style = found, look(label)
+            style = {"color": style["color"], "linewidth": 1.3}
+            ax.plot(at, regret, "-", label=label, **style)
+            ax.plot(at, bound, **style | {"linewidth": 0.9, "linestyle": BOUND})
+            known = np.isfinite(low)
+            if known.any():
+                ax.errorbar(
+                    at[known], (low + high)[known] / 2, (high - low)[known] / 2, linestyle=":",
+                    marker=look(label)["marker"], markersize=3.5, capsize=2, **style,
+                )  # fmt: skip
+        title = f"{name}, sigma = {SIGMA[name]:g}"
+        plots.tidy(ax, "rounds", "regret (sum of squared losses)", title, log="xy")
+    explain(axes[0, 0], "regret, own space", linestyle="-")
+    explain(axes[0, 0], "its bound", linestyle=BOUND, linewidth=0.9)
+    explain(axes[0, 0], "regret, RKHS", linestyle=":", marker="o", markersize=3.5)
+    return figure
 
 
 def rows_of(name: str, label: str, run, curve) -> list:
@@ -67,32 +91,28 @@ def rows_of(name: str, label: str, run, curve) -> list:
     columns = {"round": rounds, "size": run.sizes[rounds - 1]}
     for what in ("loss", "comparator", "regret", "bound"):
         columns[what] = getattr(proof, what)[rounds - 1]
-    for i, what in enumerate(("regret in the RKHS, at least", "at most")):
+    for i, what in enumerate(IN_RKHS):
         columns[what] = [ends[t][i] if t in ends else None for t in rounds]
     return curve_rows({"dataset": name, "algorithm": label, "space": proof.space}, columns)
 
 
-def main() -> None:
-    args = parse_args(__doc__, limit=60.0, quick_limit=20.0)
-    fig, axes = plots.figure(columns=2, width=7.2, row_height=3.4)
+def measure(limit: float):
+    """Return the rows of the csv and of the table; stop if a regret exceeds its bound."""
     numbers, table = [], []
-    colours = dict(zip(LEARNERS, plots.COLOURS, strict=False))
-    for ax, name in zip(axes[0], SIGMA, strict=True):
-        for label, (run, curve) in play(name, args.limit).items():
+    for name in SIGMA:
+        for label, (run, curve) in play(name, limit).items():
             if not (run.certificate.regret <= run.certificate.bound).all():
                 raise SystemExit(f"{name}, {label}: the regret exceeds its bound")
-            draw(ax, run, curve, colours[label])
             numbers += rows_of(name, label, run, curve)
             share = float(np.max(run.certificate.regret / run.certificate.bound))
             table.append(numbers[-1] | {"largest share": share})
-        title = f"{name}: regret and bound (sigma = {SIGMA[name]:g})"
-        plots.tidy(ax, "rounds", "sum of squared losses", title, log="xy")
-    for label, colour in colours.items():
-        axes[0, 0].plot([], [], color=colour, linewidth=1.6, label=label)
-    kinds = {"regret, own space": "-", "bound, own space": "--", "regret, RKHS": "o:"}
-    for label, style in kinds.items():
-        axes[0, 0].plot([], [], style, color="0.45", linewidth=1.2, markersize=3.5, label=label)
-    publish(fig, numbers, args, table, legend=4)
+    return numbers, table
+
+
+def main() -> None:
+    args = parse_args(__doc__, limit=60.0, quick_limit=20.0)
+    numbers, table = (args.rows, None) if args.rows else measure(args.limit)
+    publish(draw(numbers), numbers, args, table, legend=4)
 
 
 if __name__ == "__main__":

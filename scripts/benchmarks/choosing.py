@@ -20,7 +20,7 @@ from oklnumba import plots
 from scripts.benchmarks.rivals import combinations, missing_libraries, run_unless_overflow
 from scripts.benchmarks.streams import Stream, drifts, load_stream
 from scripts.benchmarks.timing import play_one_by_one, timed
-from scripts.common import available, parse_args, publish
+from scripts.common import BLACK, BLUE, GREEN, ORANGE, PINK, available, parse_args, publish
 
 CHOOSING_ROWS, QUICK_ROUNDS = 2000, 1200
 WIDTHS = (0.25, 0.5, 1.0, 2.0)  # of the kernel, times the square root of d
@@ -33,7 +33,14 @@ SINGLE, QUICK_SINGLE = 100, 20  # rounds played one at a time, three times
 GAME, GAME_ROUNDS, GAME_INPUTS = "greedy adversary", 80, 5
 DRIFTS = "abrupt drift, linear regression", "abrupt drift, curved classification"
 SELF = "SelfTuning"
-COLOURS = {SELF: 0, "second": 2, "first": 1, "linear": 3}  # of plots.COLOURS
+LOOKS = {  # colours as in the other figures; linear learners are pink
+    SELF: (BLACK, "*"), "KernelAWV": (BLACK, "o"), "KernelRidge": (BLACK, "s"),
+    "PKAWV, Taylor": (BLUE, "v"), "PKAWV, Fourier": (BLUE, "p"),
+    "PKAWV, Fourier, half-life 500": (BLUE, "8"),
+    "NystromAWV": (GREEN, "^"), "NystromAWV, ridge": (GREEN, "X"),
+    "FOGD": (ORANGE, "P"), "NOGD": (GREEN, "<"), "POMDR": (BLUE, "D"),
+    "LinearAWV": (PINK, "x"), "LinearAWV, half-life 500": (PINK, "+"), "OGD": (PINK, ">"),
+}  # fmt: skip
 LINEAR, FIRST = ("LinearAWV", "LinearAWV, half-life 500", "OGD"), ("FOGD", "NOGD", "POMDR")
 GROUPS = {SELF: SELF} | dict.fromkeys(LINEAR, "linear") | dict.fromkeys(FIRST, "first")
 CASES = (  # what is known of a stream, the learner to take, and the stream that backs it
@@ -247,39 +254,31 @@ def with_tables(text: str, rows) -> str:
     return text
 
 
-def panel(ax, rows) -> None:
-    """Draw error by time, each learner with its name to the right, on one line of text each."""
-    ends = {}
-    for row in rows:
-        at, value = float(row["microseconds, bulk"]), float(row["error"])
-        colour = plots.COLOURS[COLOURS[group(row["learner"])]]
-        ax.plot(at, value, "o", color=colour, markersize=4)
-        ends[row["learner"].replace("half-life 500", "forgets")] = at, value, colour
-    ax.set(xscale="log", xlim=(0.03, 1e3), ymargin=0.06)
-    plots.direct_labels(ax, ends, plots.FONT - 2)
-
-
-def bars(ax, rows) -> None:
-    rows = sorted(rows, key=lambda row: -float(row["error"]))
-    for i, row in enumerate(rows):
-        colour = plots.COLOURS[COLOURS[group(row["learner"])]]
-        ax.plot([0.0, float(row["error"])], [i, i], color=colour, linewidth=2.5)
-        ax.text(1.02 * float(row["error"]) + 1.5, i, row["learner"], color=colour, va="center",
-                fontsize=plots.FONT - 2)  # fmt: skip
-    ax.set_yticks([])
-    ax.set_xlim(0.0, 1.5 * float(rows[0]["error"]))
-
-
 def draw(rows):
+    """Draw error by time, a panel for each stream; of the game, which has no times, the regret."""
     names = list(dict.fromkeys(row["stream"] for row in rows))
-    figure, axes = plots.figure(rows=-(-len(names) // 3), columns=3, width=10.5, row_height=2.6)
+    figure, axes = plots.figure(rows=-(-len(names) // 3), columns=3, row_height=2.1)
     for ax, name in zip(axes.flat, names, strict=False):
         here = [row for row in rows if row["stream"] == name]
-        (bars if name == GAME else panel)(ax, here)
-        texts = "CPU time of a round in bulk (\N{MICRO SIGN}s)", here[0]["measure"]
-        if name == GAME:
-            texts = f"regret after {here[0]['n']} rounds", ""
-        plots.tidy(ax, *texts, f"{name}, d = {here[0]['d']}", font=plots.FONT - 1)
+        game, place = name == GAME, ax.get_subplotspec()
+        for row in sorted(here, key=lambda row: list(LOOKS).index(row["learner"])):
+            colour, marker = LOOKS[row["learner"]]
+            style = {"color": colour, "markersize": 7.0 if marker == "*" else 4.5}
+            y = float(row["error"])  # the learners of the game stand in the order of their regret
+            x = sum(float(other["error"]) < y for other in here)
+            x = x if game else float(row["microseconds, bulk"])
+            label = row["learner"].replace("half-life 500", "forgets")
+            ax.plot(x, y, marker, linestyle="", mfc="none", label=label, **style)
+        ax.set(ymargin=0.08, title="")
+        if game:
+            ax.set_xticks([])
+        else:
+            ax.set_xlim(0.03, 1e3)
+        what = f"regret, {here[0]['n']} rounds" if game else here[0]["measure"]
+        below = "time of a round in bulk (\N{MICRO SIGN}s)" * (place.is_last_row() and not game)
+        title = f"{name}, d = {here[0]['d']}".replace("abrupt drift", "drift")
+        plots.tidy(ax, below, what, "", log="" if game else "x", font=plots.FONT - 1, small=1.0)
+        ax.set_title(title, fontsize=plots.FONT - 0.5)
     for ax in axes.flat[len(names) :]:
         ax.set_visible(False)
     return figure
@@ -299,14 +298,14 @@ def play_all(args):
 def main() -> None:
     args = parse_args(__doc__, limit=600.0, quick_limit=20.0)
     start = time.monotonic()
-    rows = []
-    for row in play_all(args):
+    rows = list(args.rows)
+    for row in () if rows else play_all(args):
         rows.append(row)
         if time.monotonic() - start > args.limit:
             print(f"stopped after {args.limit:g} s")
             break
     names = {row["stream"] for row in rows}
-    publish(draw(rows), rows, args, partial=len(names) < 9, but=("measure",))
+    publish(draw(rows), rows, args, legend=4, partial=len(names) < 9, but=("measure",))
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ import numpy as np
 import oklnumba as okl
 from oklnumba import plots
 from scripts.benchmarks.streams import curved, drift, electricity_like, load_stream
-from scripts.common import available, parse_args, publish
+from scripts.common import BLACK, BLUE, BOUND, VERMILLION, available, explain, parse_args, publish
 
 COVERAGE, WINDOW = 0.9, 500
 N, QUICK_N, ROWS = 20_000, 3000, 5000  # made-up rounds; of --quick; of classes and the adversary
@@ -131,24 +131,29 @@ def measure_sets(stream, n: int) -> dict:
 
 def draw(played, curves):
     figure, axes = plots.figure(rows=2, row_height=2.7)
-    for number, (name, (ours, constant)) in enumerate(curves.items()):
-        style = plots.line_style(number) | {"linewidth": 0.8, "label": name}
-        for ax, shares in zip(axes[0], (ours, constant), strict=True):
+    for name, both in curves.items():
+        change = name == CHANGES
+        style = {"label": name if change else "the other streams", "zorder": 2 + change}
+        style |= {"color": VERMILLION if change else "0.6", "linewidth": 0.8 + 0.4 * change}
+        for ax, shares in zip(axes[0], both, strict=True):
             ax.plot(np.linspace(0.0, 1.0, len(shares)), shares, **style)
     for ax, text in zip(
         axes[0], ("okl.Intervals", "best constant width in hindsight"), strict=True
     ):
-        ax.axhline(0.85, color="0.6", linewidth=0.8)
+        ax.axhline(COVERAGE, color=BLACK, linewidth=0.8, linestyle=BOUND, label="asked: 0.9")
         ax.set_ylim(0.5, 1.0)
-        plots.tidy(ax, "share of the stream", f"inside, last {WINDOW}", text)
+        plots.tidy(ax, "share of the stream", f"share inside, last {WINDOW} rounds", text)
     one = played[CHANGES]
     errors = np.abs(one.y - one.predictions)
     axes[1, 0].plot(errors, ",", color="0.6", rasterized=True)
-    axes[1, 0].plot(0.5 * np.diff(one.intervals, axis=1), color=plots.COLOURS[1], linewidth=1.0)
-    axes[1, 0].set_ylim(bottom=1e-3)
-    plots.tidy(axes[1, 0], "rounds", "half-width, errors", CHANGES, log="y")
+    explain(axes[1, 0], "errors", marker=".", linestyle="", color="0.6")
+    axes[1, 0].plot(0.5 * np.diff(one.intervals, axis=1), color=BLUE, linewidth=1.0,
+                    label="half-width")  # fmt: skip
+    axes[1, 0].set_ylim(1e-3, 1e2)
+    plots.tidy(axes[1, 0], "rounds", "half-width and errors", CHANGES, log="y")
     if PICTURE in played:
         plots.intervals(played[PICTURE].run, played[PICTURE].y, axes[1, 1], last=100)
+        plots.title(axes[1, 1], f"{PICTURE}: the last 100")
     return figure
 
 
@@ -169,4 +174,4 @@ if __name__ == "__main__":
     for stream in (load_stream("magic04", 0), electricity_like()) if classifiers else ():
         rows.append(dict.fromkeys(rows[0], "") | measure_sets(stream, min(n, ROWS)))
     partial = len(names) < len(SETS) or not classifiers
-    publish(draw(played, curves), rows, args, legend=3, partial=partial)
+    publish(draw(played, curves), rows, args, legend=4, partial=partial)

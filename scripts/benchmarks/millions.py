@@ -20,7 +20,19 @@ import oklnumba as okl
 from oklnumba import plots
 from scripts.benchmarks import rivals
 from scripts.benchmarks.rivals import RIVER, SKLEARN, Own, Rows, combinations
-from scripts.common import exit_if_empty, memory_mb, parse_args, publish, run_in_process, write_csv
+from scripts.common import (
+    PINK,
+    SKY,
+    exit_if_empty,
+    explain,
+    look,
+    memory_mb,
+    name_points,
+    parse_args,
+    publish,
+    run_in_process,
+    write_csv,
+)
 
 ROUNDS, QUICK_ROUNDS = (10**6, 5 * 10**6, 10**7), (50_000, 100_000, 200_000)
 LIMIT, QUICK_LIMIT = 200.0, 0.4  # CPU seconds for a learner
@@ -193,55 +205,64 @@ def play_all(jobs, args) -> list[dict]:
     return rows
 
 
-FAMILIES = {  # colours, in the order of plots.COLOURS
-    "self-tuning": (SELF,),
-    "scikit-learn, river": RIVALS,
-    "AWV": ("LinearAWV", "PKAWV, Taylor M=2", "PKAWV, Fourier", "NystromAWV"),
-    "budget": ("POMDR", "KernelOGD, budget 400", "BOGD"),
-    "Newton": ("ProsNKONS",),
-    "gradient on features": ("OGD, linear", "AdaGrad on Taylor M=3", "FOGD", "NOGD"),
-}
+LOOKS = {  # of those that scripts.common does not name; other libraries are grey
+    "OGD, linear": (PINK, ">"), "LinearAWV": (PINK, "x"), "AdaGrad on Taylor M=3": (SKY, "v"),
+} | dict.fromkeys(RIVALS, ("0.45", "X"))  # fmt: skip
 
 
 def draw(rows):
     streams = list(dict.fromkeys(row["stream"] for row in rows))
-    figure, axes = plots.figure(rows=len(streams), columns=1, width=7.0, row_height=4.8)
+    figure, axes = plots.figure(rows=len(streams), columns=1, row_height=4.6)
+    named = []
     for ax, stream in zip(axes[:, 0], streams, strict=True):
         here = [row for row in rows if row["stream"] == stream]
         least = [float(row["least"]) for row in here if row["least"]]
-        floor = least[-1] if least else 0.0
-        ends = {}
+        floor, points = least[-1] if least else 0.0, []
         for name in dict.fromkeys(row["learner"] for row in here):
             path = [row for row in here if row["learner"] == name]
             x = np.array([float(row["seconds"]) for row in path])
             y = np.array([float(row["mistakes"]) - float(row["least"] or floor) for row in path])
             whole = np.array([int(row["played"]) == int(row["rounds"]) for row in path])
-            colour = next(c for c, f in zip(plots.COLOURS, FAMILIES, strict=False)
-                          if name in FAMILIES[f])  # fmt: skip
-            look = {"color": colour, "linewidth": 1.2, "markersize": 4.0, "clip_on": False}
-            ax.plot(x, y, "--", **look)
-            ax.plot(x[whole], y[whole], "-o", **look)
-            ax.plot(x[~whole], y[~whole], "o", **look | {"markerfacecolor": "white"})
-            ends[name] = x[-1], y[-1], colour
+            own = look(name.replace("ProsNKONS", "Pros-N-KONS"))
+            colour, marker = LOOKS.get(name, (own["color"], own["marker"]))
+            style = {"color": colour, "marker": marker, "linewidth": 1.0, "markersize": 4.5}
+            ax.plot(x, y, **style)
+            ax.plot(x[~whole], y[~whole], **style | {"linestyle": ""}, mfc="white")
+            fine = np.linspace(0.0, len(x) - 1.0, 20)[:-1]  # of the line
+            line = (np.exp(np.interp(fine, range(len(x)), np.log(v))) for v in (x, y))
+            points += [("", *point, colour) for point in zip(*line, strict=True)]
+            points.append((name, x[-1], y[-1], colour))
+        explain(
+            ax, "open: a part was played, time extrapolated", marker="o", linestyle="", mfc="white"
+        )
         what = f"mistakes above the least possible, {floor:.2f} % (points)"
         sizes = ", ".join(f"{n / 10**6:g}" for n in sorted({int(row["rounds"]) for row in here}))
-        title = f"{stream}: {sizes} million rounds (open: a part was played, time extrapolated)"
         seconds = "CPU seconds in the learner, one core"
+        title = f"{stream}: {sizes} million rounds"
         plots.tidy(ax, seconds, what if least else "mistakes (%)", title, log="xy")
-        plots.direct_labels(ax, ends, plots.FONT - 1.0)
+        ax.set_xlim(right=20.0 * ax.get_xlim()[1])  # room for names
+        named.append((ax, sorted(points, key=lambda point: -point[1])))
+    plots.shared_legend(figure, columns=4)  # which moves the axes
+    for ax, points in named:
+        name_points(ax, points, plots.FONT - 1.0)
     return figure
+
+
+def jobs(args, missing):
+    """Return the streams and learners to play."""
+    names = args.only or (list(QUICK) if args.quick else [*families(), *RIVALS])
+    names = [name for name in names if not name.startswith(tuple(missing))]
+    known = okl.datasets.names()
+    streams = [name for name in REAL if name in known and okl.datasets.found(name)]
+    streams = [MADE_UP] if args.quick or not streams else streams
+    return [(stream, name) for stream in streams for name in names]
 
 
 def main() -> None:
     only = {"action": "append", "metavar": "NAME", "help": "play these alone"}
     args = parse_args(__doc__, LIMIT, QUICK_LIMIT, only=only)
-    names = args.only or (list(QUICK) if args.quick else [*families(), *RIVALS])
-    missing = rivals.missing_libraries(SKLEARN, RIVER)
-    names = exit_if_empty([name for name in names if not name.startswith(missing)])
-    known = okl.datasets.names()
-    streams = [name for name in REAL if name in known and okl.datasets.found(name)]
-    streams = [MADE_UP] if args.quick or not streams else streams
-    rows = play_all([(stream, name) for stream in streams for name in names], args)
+    missing = () if args.rows else rivals.missing_libraries(SKLEARN, RIVER)
+    rows = args.rows or play_all(exit_if_empty(jobs(args, missing)), args)
     publish(draw(rows), rows, args, partial=bool(args.only or missing), but=("setting",))
 
 

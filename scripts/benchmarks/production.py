@@ -26,13 +26,20 @@ from oklnumba.learners.self_tuning.layers import Layers
 from oklnumba.learners.self_tuning.learner import Stage
 from scripts.benchmarks.streams import ELECTRICITY, drifts, electricity_like, load_stream
 from scripts.benchmarks.timing import machine
-from scripts.common import parse_args, publish
+from scripts.common import look, parse_args, publish
 
 QUICK_ROUNDS = 3000
 DELAYS, BATCHES = (0, 1, 10, 100), (1, 10, 100, 1000)
 HALF_LIFE = 500
 SELF, SCORED, LAST = "SelfTuning", "SelfTuning, forecasts as made", "last label"
 SERVICE_ROWS, SINGLE = 10_000, 2000  # rows learned before calls are timed, and timed calls
+
+
+VARIANTS = {  # of the looks
+    SCORED: {"linestyle": ":", "marker": "x"},
+    f"PKAWV, half-life {HALF_LIFE}": {"linestyle": "--", "marker": "s"},
+    LAST: {"color": "0.5", "linestyle": "-.", "marker": "."},
+}
 
 
 def learners(d: int):
@@ -168,17 +175,17 @@ def service(quick: bool):
 
 def draw(rows):
     names = list(dict.fromkeys(r["stream"] for r in rows if r["measure"] == "mistakes (%)"))
-    figure, axes = plots.figure(rows=len(names), columns=2, width=7.2, row_height=2.2)
+    figure, axes = plots.figure(rows=len(names), columns=2, row_height=2.2)
     for name, pair in zip(names, axes, strict=True):
         for ax, key, other, least in zip(
             pair, ("delay", "batch"), ("batch", "delay"), (0, 1), strict=True
         ):
             own = [r for r in rows if r["stream"] == name and r["measure"] == "mistakes (%)"]
             own = [r for r in own if r[other] == 1 - least]
-            for number, label in enumerate(dict.fromkeys(r["learner"] for r in own)):
+            for label in dict.fromkeys(r["learner"] for r in own):
                 points = [(r[key], float(r["value"])) for r in own if r["learner"] == label]
-                ax.plot(*zip(*points, strict=True), label=label, marker="o", markersize=3.5,
-                        linewidth=1.3, **plots.line_style(number))  # fmt: skip
+                style = look(label) | VARIANTS.get(label, {}) | {"markersize": 4, "linewidth": 1.2}
+                ax.plot(*zip(*points, strict=True), label=label, **style)
             ax.set_xscale("symlog", linthresh=1.0)
             ax.set_ylim(0, None)
             last = name == names[-1]
@@ -191,7 +198,7 @@ def draw(rows):
 
 def main() -> None:
     args = parse_args(__doc__, limit=3600.0, quick_limit=60.0)
-    rows = [*late_labels(args.quick), *service(args.quick)]
+    rows = args.rows or [*late_labels(args.quick), *service(args.quick)]
     publish(draw(rows), rows, args, None, legend=3)
 
 

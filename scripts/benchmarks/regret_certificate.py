@@ -12,7 +12,24 @@ import numpy as np
 
 import oklnumba as okl
 from oklnumba import plots, theory
-from scripts.common import available, curve_rows, parse_args, publish, stream, timed_run
+from scripts.common import (
+    BLACK,
+    BLUE,
+    BOUND,
+    GREEN,
+    ORANGE,
+    PINK,
+    SKY,
+    VERMILLION,
+    available,
+    collect,
+    curve_rows,
+    explain,
+    parse_args,
+    publish,
+    stream,
+    timed_run,
+)
 
 SIGMA = {"casp": 1.0, "magic04": 2.0}  # 1 on other sets
 LAM, C = 1.0, 1.0
@@ -22,9 +39,10 @@ ROWS, QUICK_ROWS = 2000, 400
 CHECKPOINTS = 12
 REGRET, OWN = "regret", "regret in its own space"
 EXACT, METER = "effective dimension (a number)", "effective dimension, by a meter"
-BOUNDS = {  # and their colours and dashes, of plots
-    "Proposition 1": (1, 1), "Propositions 1 and 2": (5, 2), "Theorem 3": (2, 3),
-    "Theorem 6": (4, 5), "certificate": (6, 6), "KONS Theorem 1": (2, 1),
+BOUNDS = {  # and their colours and markers
+    "Proposition 1": (VERMILLION, "s"), "Propositions 1 and 2": (ORANGE, "D"),
+    "Theorem 3": (BLUE, "^"), "Theorem 6": (PINK, "<"), "certificate": (GREEN, "P"),
+    "KONS Theorem 1": (SKY, "X"),
 }  # fmt: skip
 
 
@@ -121,14 +139,14 @@ LEARNERS = {
     "Nystrom-AWV": nystrom,
     "KONS": kons,
 }  # fmt: skip
-STYLES = {
-    REGRET: {"color": plots.COLOURS[0], "linewidth": 1.6},
-    OWN: {"color": plots.COLOURS[6], "linewidth": 1.6, "linestyle": ":"},
-    EXACT: {"color": plots.COLOURS[3], "linewidth": 1.0},
-    METER: {"color": plots.COLOURS[3], "linewidth": 1.0, "linestyle": "none", "marker": "+"},
+STYLES = {  # regrets are solid, bounds dashed
+    REGRET: {"color": BLACK, "linewidth": 1.6},
+    OWN: {"color": BLACK, "linewidth": 1.0, "marker": "o", "mfc": "white"},
+    EXACT: {"color": "0.5", "linewidth": 1.0, "linestyle": ":"},
+    METER: {"color": "0.5", "linewidth": 1.0, "linestyle": "none", "marker": "+"},
 } | {
-    name: {"linewidth": 1.3, "color": plots.COLOURS[colour], "linestyle": plots.DASHES[dash]}
-    for name, (colour, dash) in BOUNDS.items()
+    name: {"linewidth": 1.0, "color": colour, "marker": marker, "linestyle": BOUND}
+    for name, (colour, marker) in BOUNDS.items()
 }
 
 
@@ -152,23 +170,35 @@ def report(s: Stream, label: str, curves):
     return rows
 
 
+def draw(rows):
+    sets = list(dict.fromkeys(row["dataset"] for row in rows))
+    figure, axes = plots.figure(rows=len(LEARNERS), columns=len(sets), row_height=1.7)
+    for i, name in enumerate(sets):
+        for ax, label in zip(axes[:, i], LEARNERS, strict=True):
+            own = {"dataset": name, "algorithm": label}
+            for what, style in STYLES.items():
+                at, values = collect(rows, "round", "value", curve=what, **own)
+                if len(at):
+                    ax.plot(at, values[0], label=what, markersize=3.5, **style)
+            below = "rounds" if ax in axes[-1] else ""
+            plots.tidy(ax, below, "" if i else "squared losses", f"{name}: {label}", log="xy")
+    explain(axes[0, 0], "0 or below", marker="v", linestyle="", markersize=3.5)
+    return figure
+
+
 def main() -> None:
     args = parse_args(__doc__, 60.0, 8.0, data={"choices": okl.datasets.names()})
-    sets = available([args.data] if args.data else SIGMA)
-    fig, axes = plots.figure(rows=len(LEARNERS), columns=len(sets), width=7.2, row_height=1.9)
-    table, numbers = [], []
-    for i, name in enumerate(sets):
+    args.stem += f"_{args.data}" if args.data else ""
+    table, numbers = [], list(args.rows)
+    for name in () if numbers else available([args.data] if args.data else SIGMA):
         s = Stream(name, QUICK_ROWS if args.quick else ROWS, args.limit)
-        for ax, (label, play) in zip(axes[:, i], LEARNERS.items(), strict=True):
+        for label, play in LEARNERS.items():
             curves = play(s)
             table += report(s, label, curves)
             for what, values in curves.items():
-                ax.plot(s.at, np.where(values > 0.0, values, np.nan), label=what, **STYLES[what])
                 head = {"dataset": name, "algorithm": label, "curve": what}
                 numbers += curve_rows(head, {"round": s.at, "value": values})
-            plots.tidy(ax, "rounds", "sum of squared losses", f"{name}: {label}", log="xy")
-    args.stem += f"_{args.data}" if args.data else ""
-    publish(fig, numbers, args, table, legend=3)
+    publish(draw(numbers), numbers, args, table, legend=3)
 
 
 if __name__ == "__main__":

@@ -9,11 +9,13 @@ Data: casp, magic04 and mushrooms (all come with the package), inputs and real l
     1], five permutations.
 """
 
+import re
+
 import numpy as np
 
 import oklnumba as okl
 from oklnumba import plots
-from scripts.common import N_JOBS, parse_args, publish
+from scripts.common import BLUE, N_JOBS, PINK, SKY, explain, look, parse_args, publish, save
 
 ROUNDS, QUICK_ROUNDS = 4000, 400
 SEEDS, QUICK_SEEDS = 5, 1
@@ -25,6 +27,14 @@ COLUMNS = (
 )  # fmt: skip
 SIZES = (12, 25, 50, 100, 200, 400)
 THRESHOLDS = (0.9, 0.7, 0.5, 0.35, 0.25, 0.15)
+LOOKS = {  # of those that are in no other figure; the others' are those of scripts.common
+    "PKAWV, Fourier": (BLUE, "--", "s"), "KRLS": (PINK, ":", "X"),
+    "Experts of PKAWV": (SKY, "-.", "P"), "ONS, Taylor": (BLUE, "-", "v"),
+    "sketched ONS, Fourier": (PINK, ":", "X"), "exp-concave FTRL": (SKY, "--", "P"),
+    "KernelOGD, window": (SKY, "-.", "v"), "BOGD++": (PINK, ":", "X"), "POMD": (BLUE, "--", "s"),
+    "Projectron": (SKY, "-", "o"), "Projectron++": (SKY, "--", "s"),
+    "AdaGrad, Fourier": (BLUE, "-.", "v"),
+}  # fmt: skip
 SIGNS_ONLY = ("BOGD", "BOGD++", "POMD", "POMDR", "B(AO)2KS", "Projectron", "Projectron++")
 
 
@@ -55,6 +65,8 @@ def families(kernel, center, T: int, signs: bool = True):
             "Sketched-KONS": [okl.SketchedKONS(kernel, gamma=g, beta=b) for g, b in coins],
             "Pros-N-KONS": [okl.ProsNKONS(kernel, mu=mu) for mu in mus],
             "CON-KONS": [okl.ProsNKONS(kernel, mu=mu, restart=False) for mu in mus],
+            "FrequentKONS": lambda kernel, size: okl.FrequentKONS(
+                kernel, budget=size, rank=size // 4),
             "ONS, Taylor": okl.WithFeatures(taylor, okl.OnlineNewtonStep()),
             "sketched ONS, Fourier": okl.WithFeatures(fourier, okl.SketchedONS(rank=10)),
             "exp-concave FTRL": okl.WithFeatures(taylor, okl.ExpConcaveFTRL(alpha_tilde=0.125)),
@@ -85,12 +97,17 @@ def families(kernel, center, T: int, signs: bool = True):
             for family, own in found.items()}  # fmt: skip
 
 
+def load(name: str, quick: bool):
+    """Return inputs, labels, kernel, and whether the labels are signs."""
+    data, T = okl.datasets.load(name, permute=0), QUICK_ROUNDS if quick else ROUNDS
+    signs = data.task == "classification"
+    y = data.y if signs else okl.datasets.scale_to(data.y)
+    return data.X[:T], y[:T], okl.Gaussian(SIGMAS[name]), signs
+
+
 def measure(name: str, args):
-    T = QUICK_ROUNDS if args.quick else ROUNDS
-    data = okl.datasets.load(name, permute=0)
-    y = data.y if data.task == "classification" else okl.datasets.scale_to(data.y)
-    X, y, kernel = data.X[:T], y[:T], okl.Gaussian(SIGMAS[name])
-    made = families(kernel, X.mean(axis=0), T, data.task == "classification")
+    X, y, kernel, signs = load(name, args.quick)
+    made = families(kernel, X.mean(axis=0), len(y), signs)
     learners = {label: maker for own in made.values() for label, maker in own.items()}
     found = okl.regret_vs_size(
         learners, X, y, kernel, LAM, QUICK_SEEDS if args.quick else SEEDS, sizes=SIZES,
@@ -101,34 +118,68 @@ def measure(name: str, args):
     return okl.Table([row | {"data": name} for row in found], found.about)
 
 
-def draw(tables):
-    """Draw a row of panels for each family, a column for each data set, names at the right."""
-    every = families(okl.Gaussian(), np.zeros(1), 1)
-    figure, axes = plots.figure(rows=len(every), columns=len(tables), width=7.4, row_height=2.2)
-    axes[0, 0].get_gridspec().set_width_ratios((1.0,) * (len(tables) - 1) + (1.9,))
-    for row, (family, labels) in zip(axes, every.items(), strict=True):
-        looks = {label: plots.line_style(i) for i, label in enumerate(labels)}
+def reread(rows, quick: bool):
+    """Return the tables from the rows of the csv, and what theory says of each data set."""
+    tables = {}
+    for name in SIGMAS:
+        X, y, kernel, _ = load(name, quick)
+        own = [row | {"error": "", "setting": re.sub(r"seed=\d+", "", row["parameters"])}
+               for row in rows if row["data"] == name]  # fmt: skip
+        lam, B = LAM["squared"], np.abs(y).max()
+        about = {"effective_dimension": okl.theory.effective_dimension(kernel, X, lam)}
+        about["awv_bound"] = okl.theory.awv_bound(kernel, X, lam, B=B)
+        tables[name] = okl.Table(own, about)
+    return tables
+
+
+def draw(tables, families):
+    """Draw a row of panels for each family, a column for each data set, the legend at the right."""
+    figure, axes = plots.figure(
+        rows=len(families), columns=len(tables), row_height=1.9 if len(families) > 1 else 2.5
+    )
+    for row, (family, labels) in zip(axes, families.items(), strict=True):
+        looks = {label: dict(zip(("color", "linestyle", "marker"), LOOKS[label], strict=True))
+                 if label in LOOKS else look(label) for label in labels}  # fmt: skip
+        known = {}
         for i, (ax, (name, table)) in enumerate(zip(row, tables.items(), strict=True)):
             drawn = set(table["learner"][table["error"] == ""])
             shown = [label for label in labels if label in drawn]
-            plots.size_curves(table, shown, ax, "regret", looks, names=i == len(tables) - 1)
-            last = ax in axes[-1]
-            ax.set_xlabel("atoms or features" if last else "", fontsize=plots.FONT)
+            plots.size_curves(table, shown, ax, "regret", looks, names=False)
+            known |= dict(zip(*ax.get_legend_handles_labels()[::-1], strict=True))
+            ax.set_xlabel("atoms or features" if ax in axes[-1] else "", fontsize=plots.FONT)
+            loss = "" if i == 1 and "squared" in ax.get_ylabel() else ax.get_ylabel()
+            ax.set_ylabel(loss if i < 2 else "")
             plots.title(ax, f"{family}\n{name}" if i == 0 else f"\n{name}")
             ax.title.set(ha="left", x=0.0)
+        known = {label: known[label] for label in labels if label in known}
+        row[-1].legend(known.values(), known, loc="upper left", bbox_to_anchor=(1.0, 1.05),
+                       fontsize=plots.FONT - 1.0, frameon=False, handlelength=2.8)  # fmt: skip
+    explain(axes[0, 0], "the learner's own bound", linestyle=(0, (1, 1.5)), linewidth=0.9)
+    explain(axes[0, 0], "bound of Kernel-AWV", linestyle=(0, (4, 2)), linewidth=0.9)
+    explain(axes[0, 0], "effective dimension", linestyle="-.", linewidth=0.9)
+    explain(axes[0, 0], "0 or below", marker="v", linestyle="", markersize=3.5)
+    handles, names = axes[0, 0].get_legend_handles_labels()
+    figure.legend(handles[-4:], names[-4:], loc="outside upper center", ncols=4, frameon=False,
+                  fontsize=plots.FONT - 0.5)  # fmt: skip
     return figure
 
 
 def main() -> None:
     args = parse_args(__doc__, limit=300.0, quick_limit=60.0, keeps=True)
-    tables = {name: measure(name, args) for name in SIGMAS}
+    if args.rows:
+        tables = reread(args.rows, args.quick)
+    else:
+        tables = {name: measure(name, args) for name in SIGMAS}
     rows = [row for table in tables.values() for row in table if not row["error"]]
     for name, table in tables.items():
-        numbers = table.about["best"] | table.about
+        numbers = table.about.get("best", {}) | table.about
         print(name, {k: round(v, 1) for k, v in numbers.items() if isinstance(v, float)})
     shown = ["data", "learner", "loss", "size", "mistakes", "regret", "bound", "seconds"]
     numbers = [{name: row[name] for name in COLUMNS} for row in rows]
-    publish(draw(tables), numbers, args, okl.Table(rows).mean()[shown])
+    every = families(okl.Gaussian(), np.zeros(1), 1)
+    publish(draw(tables, every), numbers, args, okl.Table(rows).mean()[shown])
+    first = draw(tables, dict(list(every.items())[:1]))
+    save(first, args.output / f"{args.stem}_ridge{'_quick' * args.quick}.png")
     played = " ".join(row["parameters"] for row in rows)
     every = {v for v in vars(okl).values() if isinstance(v, type) and hasattr(v, "learn_one")}
     missing = sorted(cls.__name__ for cls in every if f"{cls.__name__}(" not in played)

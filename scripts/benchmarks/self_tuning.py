@@ -23,7 +23,7 @@ from scripts.benchmarks import rivals
 from scripts.benchmarks.rivals import missing_libraries
 from scripts.benchmarks.streams import ROWS, SETS, Stream, streams
 from scripts.benchmarks.timing import play_one_by_one, timed
-from scripts.common import FIGURES, parse_args, publish, read_csv
+from scripts.common import FIGURES, explain, parse_args, publish, read_csv
 
 RIVALS = "self_tuning_rivals"
 QUICK_ROWS = 5000
@@ -144,9 +144,9 @@ def count_single_rounds(stream: Stream, rows: int) -> dict:
 
 def draw(rows):
     looks = {
-        "rival at horizon": ("best of river, scikit-learn, last label", 1, "s"),
+        "rival at horizon": ("best of river, scikit-learn, last label", 4, "s"),
         "tuned by hand at horizon": ("best of this package, tuned by hand", 2, "D"),
-        "boosting": ("best boosting, refitted every 1,000 rows, in all rounds", 3, "o"),
+        "boosting": ("best boosting, refitted every 1,000 rows, all rounds", 3, "o"),
     }
     kinds = {
         "classification": "mistakes / those of self-tuning (in brackets, %)",
@@ -154,10 +154,11 @@ def draw(rows):
     }
     groups = [[row for row in rows if row["kind"] == kind] for kind in kinds]
     tallest = max(map(len, groups))
-    figure, axes = plots.figure(columns=2, width=7.2, row_height=1.3 + 0.185 * tallest)
+    figure, axes = plots.figure(columns=2, row_height=1.3 + 0.185 * tallest)
     for ax, group, label in zip(axes[0], groups, kinds.values(), strict=True):
         places = np.arange(len(group))[::-1]
         ax.axvline(1.0, color=plots.COLOURS[0], linewidth=1.2, label="self-tuning")
+        explain(ax, f"more than {FARTHEST:g} times", marker=">", linestyle="", mfc="none")
         for row, y in zip(group, places, strict=True):
             for key, (label_of, colour, marker) in looks.items():
                 if not row[key]:
@@ -209,8 +210,7 @@ def verdicts(rows):
         yield f"{what}: {len(those) - len(missed)} of {len(those)} streams{tail}"
 
 
-def main() -> None:
-    args = parse_args(__doc__, 120.0, 20.0, rivals={"action": "store_true"})
+def measure(args) -> list[dict]:
     own = args.output / f"{RIVALS}.csv"
     if args.rivals:
         missing = missing_libraries(rivals.RIVER, rivals.SKLEARN, rivals.LIGHTGBM)
@@ -225,6 +225,12 @@ def main() -> None:
             print(f"{stream.name}: not played to its end within {args.limit:g} s, left out")
             continue
         rows.append(summarise(stream, run, others))
+    return rows
+
+
+def main() -> None:
+    args = parse_args(__doc__, 120.0, 20.0, rivals={"action": "store_true"})
+    rows = args.rows or measure(args)
     here = {row["stream"].split(",")[0] for row in rows}
     table = okl.Table(rows)[list(SHOWN)]
     publish(draw(rows), rows, args, table, legend=2, partial=not here.issuperset(SETS))

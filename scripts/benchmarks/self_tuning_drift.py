@@ -16,7 +16,7 @@ from oklnumba import plots
 from scripts.benchmarks.rivals import standardise_online
 from scripts.benchmarks.self_tuning import play
 from scripts.benchmarks.streams import DRIFT_ROUNDS, GAPS, Stream, drifts
-from scripts.common import parse_args, publish
+from scripts.common import BLACK, BLUE, PINK, parse_args, publish
 
 DRAWS, QUICK_DRAWS = 6, 1
 QUICK_ROUNDS = 12_000
@@ -26,6 +26,10 @@ WITHIN = 1.1
 KEEPS = "no forgetting"  # in the name of a member that does not discount
 SELF, STATIC = "self-tuning", "its best static member"
 PKAWV, ORACLE = "PKAWV without discount", "self-tuning, told to start anew"
+STYLES = {  # colours as in the other figures
+    SELF: {"color": BLACK, "linestyle": "-"}, STATIC: {"color": PINK, "linestyle": "--"},
+    PKAWV: {"color": BLUE, "linestyle": "-."}, ORACLE: {"color": "0.4", "linestyle": ":"},
+}  # fmt: skip
 
 
 def losses(stream: Stream, points):
@@ -103,14 +107,13 @@ def rows_of(found) -> list[dict]:
 
 
 def draw(found):
-    figure, axes = plots.figure(rows=2, columns=2, width=7.2, row_height=2.3)
+    figure, axes = plots.figure(rows=2, columns=2, row_height=2.3)
     at = np.arange(-BEFORE + WINDOW, AFTER + 1, EVERY)
     for ax, (name, curves) in zip(axes.flat, found.items(), strict=True):
-        for number, (label, parts) in enumerate(curves.items()):
+        for label, parts in curves.items():
             shown = at >= -BEFORE // 2
             curve = running_mean(parts.mean(axis=0))
-            ax.plot(at[shown], curve[shown], label=label, linewidth=1.3,
-                    **plots.line_style(number))  # fmt: skip
+            ax.plot(at[shown], curve[shown], label=label, linewidth=1.3, **STYLES[label])
         level = curves[SELF].mean(axis=0)[: BEFORE // EVERY].mean()
         ax.axhline(WITHIN * level, color="0.5", linewidth=0.7,
                    label="10 % above self-tuning before")  # fmt: skip

@@ -57,13 +57,15 @@ def play(name: str, data, jobs, args, measure, **options) -> list[dict]:
 def reproduce(doc, panels: int, measure, draw, *columns: str) -> None:
     args = parse_args(doc, limit=60.0, quick_limit=8.0)
     args.seeds = range(QUICK_SEEDS if args.quick else SEEDS)
-    sets = available(SETS)
-    fig, axes = plots.figure(rows=panels, columns=len(sets), width=7.2, row_height=2.1)
-    numbers = []
+    numbers = list(args.rows)
+    for name in () if numbers else available(SETS):
+        numbers += measure(name, SETS[name], QUICK_ROWS if args.quick else ROWS, args)
+    sets = list(dict.fromkeys(row["dataset"] for row in numbers))
+    fig, axes = plots.figure(rows=panels, columns=len(sets), row_height=1.9)
     for i, name in enumerate(sets):
-        rows = measure(name, SETS[name], QUICK_ROWS if args.quick else ROWS, args)
-        draw(list(axes[:, i]), name, rows)
-        numbers += rows
+        draw(list(axes[:, i]), name, [row for row in numbers if row["dataset"] == name])
+        for ax in axes[:, i] if i else ():
+            ax.set_ylabel("")
     by = ["dataset", "algorithm", "gamma"]
-    table = okl.Table(numbers).mean(by)[[*by, *columns]]
+    table = None if args.rows else okl.Table(numbers).mean(by)[[*by, *columns]]
     publish(fig, numbers, args, table, legend=2, partial=len(sets) < len(SETS))

@@ -16,7 +16,22 @@ from tqdm import tqdm
 
 import oklnumba as okl
 from oklnumba import plots
-from scripts.common import collect, curve_rows, parse_args, publish
+from scripts.common import (
+    BLACK,
+    BLUE,
+    BOUND,
+    ORANGE,
+    PINK,
+    RATE,
+    SKY,
+    THEORY,
+    collect,
+    curve_rows,
+    explain,
+    parse_args,
+    publish,
+    use_symlog,
+)
 
 C, ALPHA = 1.0, 1.0
 SIGMA = 1.0 / (8.0 * C**2)
@@ -27,6 +42,7 @@ POINTS = 30  # values of T
 GAMMAS = (0.1, 0.01)
 RANDOM = ("Sketched", "weights 1/p")
 SKETCH = "Frequent Directions, m = 2"
+FREQUENT = "FrequentKONS, at most 100 atoms"
 PARTS = ("R_G", "R_D", "largest R_D", "regret", "size")
 
 # All points are one, of norm 1: w and A matter along it only, where w_t is the forecast of a round
@@ -82,6 +98,16 @@ def frequent_directions(n: int):
     return parts_of(forecasts, squares(forecasts)) | {"size": np.ones(n)}
 
 
+def frequent_kons(n: int):
+    """Return the parts of FrequentKONS, and its atoms; stop if its own R_G is another."""
+    learner = okl.FrequentKONS(okl.Gaussian(1.0), C=C, alpha=ALPHA)
+    forecasts = okl.run(learner, np.zeros((n, 1)), labels(n)).predictions
+    parts = parts_of(forecasts, squares(forecasts))
+    if abs(parts["R_G"][-1] - learner.R_G) > 1e-8 * n:
+        raise SystemExit(f"{learner}: R_G is {learner.R_G}, from its weights {parts['R_G'][-1]}")
+    return parts | {"size": np.full(n, learner.size)}
+
+
 def unbiased(seed: int, eps: float = 0.5):
     """Return weights 1/p with probability p, KORS's estimate of the leverage score (beta = 1)."""
     coins = np.random.default_rng(seed)
@@ -127,6 +153,7 @@ def algorithms(n: int, at):
         "gradient descent, steps 1/t": whole(
             lambda _: newton(lambda *_: 1.0, n, alpha=0.0) | {"size": np.zeros(n)}),
         SKETCH: whole(lambda _: frequent_directions(n)),
+        FREQUENT: whole(lambda _: frequent_kons(n)),
     }  # fmt: skip
 
 
@@ -148,13 +175,27 @@ def closed_forms(R_G, at):
 
 
 FORMS = {
-    "sum C^2/(C^2 sigma t + alpha), printed": {"color": "0.4", "linestyle": ":"},
-    "the same with 4 C^2": {"color": "0.4", "linestyle": "--"},
-    "log(A_T/alpha)/sigma, Lemma 3": {"color": "0.4", "linestyle": (0, (6, 1, 1, 1))},
+    "sum C^2/(C^2 sigma t + alpha), printed": THEORY | {"linestyle": RATE},
+    "the same with 4 C^2": THEORY | {"linestyle": BOUND},
+    "log(A_T/alpha)/sigma, Lemma 3": THEORY | {"linestyle": "-."},
 }
-STYLES = {  # the others have plots.line_style
-    "Frequent": {"color": "0", "linestyle": "none", "marker": "x", "markersize": 4},  # on KONS
-    "gradient": {"color": "0.65", "linestyle": "-", "linewidth": 2.0, "zorder": 1.5},
+STYLES = {
+    "KONS": {"color": BLACK, "linestyle": "-", "linewidth": 2.0},
+    "Sketched-KONS, gamma = 0.1": {"color": ORANGE, "linestyle": "-"},
+    "Sketched-KONS, gamma = 0.01": {"color": ORANGE, "linestyle": "--"},
+    "weights 1/p, unbiased": {"color": PINK, "linestyle": "-."},
+    "weight T - B in round 1, then ones": {"color": BLUE, "linestyle": "-"},
+    "weight T - B in round 2, else ones": {"color": BLUE, "linestyle": "--"},
+    "B ones only": {"color": SKY, "linestyle": ":", "linewidth": 2.0},
+    "gradient descent, steps 1/t": {"color": "0.65", "linewidth": 2.5, "zorder": 1.5},
+    SKETCH: {"color": BLACK, "linestyle": "none", "marker": "x", "markersize": 4},  # on KONS
+    FREQUENT: {
+        "color": SKY,
+        "linestyle": "none",
+        "marker": "o",
+        "mfc": "none",
+        "markersize": 5,
+    },
 }
 PANELS = {
     "R_G": ("R_G", "log"),
@@ -167,30 +208,33 @@ PANELS = {
 
 
 def draw(rows, forms, at):
-    labels = dict.fromkeys(row["algorithm"] for row in rows)
-    fig, axes = plots.figure(rows=3, columns=2, width=7.2, row_height=2.4)
+    labels = dict.fromkeys(row["algorithm"] for row in rows if row["algorithm"] in STYLES)
+    fig, axes = plots.figure(rows=3, columns=2, row_height=2.2)
     for ax, (part, (ylabel, scale)) in zip(axes.flat, PANELS.items(), strict=True):
         if scale == "symlog":
-            ax.set_yscale("symlog", linthresh=1.0)
+            use_symlog(ax, 1.0)
         if part == "forms":
             for label, values in forms.items():
                 exact = collect(rows, "T", "R_G", algorithm="KONS")[1][0]
                 ax.plot(at, values / exact, label=label, **FORMS[label])
-            ax.axhline(1.0, color="0", linewidth=1.3)
-        for number, label in enumerate(labels if part in PARTS else ()):
+            ax.axhline(1.0, color=BLACK, linewidth=1.3)
+        for label in labels if part in PARTS else ():
             _, values = collect(rows, "T", part, algorithm=label)
-            if scale == "log":
-                values = np.where(values > 1e-6, values, np.nan)  # not zeros, nor rounding
-            if not np.isnan(values).all():
-                style = STYLES.get(label.split()[0], plots.line_style(number))
-                plots.band(ax, at, values, label, style)
+            values = np.where(values > 1e-6, values, 0.0) if scale == "log" else values  # rounding
+            plots.band(ax, at, values, label, STYLES[label])
         ax.set_xlim(0.8 * at[0], 1.25 * at[-1])
-        plots.tidy(ax, "rounds T", ylabel, log="xy" if scale == "log" else "x")
+        if scale == "log":  # what is 0 is at the foot
+            lines = [np.asarray(line.get_ydata()) for line in ax.lines]
+            least = min(y[y > 0.0].min() for y in lines if (y > 0.0).any())
+            ax.set(yscale="log", ylim=(0.5 * least, None))
+        below = "rounds T" if ax in axes[-1] else ""
+        plots.tidy(ax, below, ylabel, log="xy" if scale == "log" else "x")
+    explain(axes[0, 0], "0", marker="v", linestyle="")
     return fig
 
 
-def main() -> None:
-    args = parse_args(__doc__, limit=300.0, quick_limit=8.0)
+def measure(args):
+    """Return the rows of the csv and of the table."""
     n, seeds = (QUICK_ROUNDS, QUICK_SEEDS) if args.quick else (ROUNDS, SEEDS)
     at = plots.thin(n, POINTS, first=2)
     at = np.unique(at + at % 2)  # even: then 0 is the best function in hindsight
@@ -211,13 +255,20 @@ def main() -> None:
             if gap.max() > 1e-8 * at[-1]:
                 raise SystemExit(f"{label} and the Newton step differ in {part}: {gap.max()}")
     forms, exact = closed_forms(explicit["R_G"], at), explicit["R_G"][at - 1]
-    figure = draw(rows, forms, at)
     for label, values in forms.items():
         below = at[values < exact]
         said = f"below it up to T = {below[-1]}" if len(below) else "never below it"
         print(f"{label}: {values[-1]:.2f}; R_G of KONS {exact[-1]:.2f}; {said}")
         rows += curve_rows({"algorithm": label}, {"T": at, "R_G": values})
-    publish(figure, rows, args, table, legend=2)
+    return rows, table
+
+
+def main() -> None:
+    args = parse_args(__doc__, limit=300.0, quick_limit=8.0)
+    rows, table = (args.rows, None) if args.rows else measure(args)
+    at = np.unique([row["T"] for row in rows])
+    forms = {label: collect(rows, "T", "R_G", algorithm=label)[1][0] for label in FORMS}
+    publish(draw(rows, forms, at), rows, args, table, legend=2)
 
 
 if __name__ == "__main__":

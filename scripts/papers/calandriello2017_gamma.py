@@ -14,21 +14,19 @@ import numpy as np
 
 import oklnumba as okl
 from oklnumba import plots
-from scripts.common import collect, cpu_clock, stream
+from scripts.common import BOUND, ORANGE, RATE, THEORY, collect, cpu_clock, look, stream
 from scripts.papers.calandriello2017 import ALPHA, C, competitor, play, reproduce
 
 GAMMAS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 QUICK_GAMMAS = (0.01, 0.1, 1.0)
 # KORS with the beta of practice, and one so small that nearly all coins have probability gamma.
 BETAS = {1.0: "Sketched-KONS, beta = 1", 0.01: "Sketched-KONS, beta = 0.01 (gamma alone)"}
-BLUE, ORANGE = {"color": plots.COLOURS[2], "marker": "o"}, {"color": plots.COLOURS[1]}
-STYLES = dict(zip(BETAS, (BLUE, ORANGE | {"marker": "s", "linestyle": "--"}), strict=True))
-REFERENCES = {
-    "KONS": {"color": plots.COLOURS[0], "linestyle": "-"},
-    "CON-KONS": {"color": plots.COLOURS[3], "linestyle": "-."},
-    "Pros-N-KONS": {"color": plots.COLOURS[4], "linestyle": (0, (5, 1, 1, 1))},
-}
-THEORY = {"color": "0.35", "linestyle": ":", "linewidth": 1.5}
+STYLES = dict(zip(BETAS, (look("Sketched-KONS"), {"color": ORANGE, "marker": "o", "mfc": "white"}),
+                  strict=True))  # fmt: skip
+FREQUENT = {100: "FrequentKONS, 100 atoms", 400: "FrequentKONS, 400 atoms"}  # rank: a quarter
+REFERENCES = {label: look(label) | {"marker": ""}
+              for label in ("KONS", "CON-KONS", "Pros-N-KONS", *FREQUENT.values())}  # fmt: skip
+REFERENCES[FREQUENT[100]]["linestyle"] = (0, (5, 1, 1, 1))
 PANELS = {  # column: its unit, power of gamma, name of the axis
     "regret": (1.0, -1, "regret (squared loss)"),
     "seconds": (1.0, 2, "time in the learner (s)"),
@@ -37,7 +35,7 @@ PANELS = {  # column: its unit, power of gamma, name of the axis
 LATE = ("sketch", "round_us")
 
 
-def costs(learner, run) -> dict:
+def costs(learner, run, norm: float) -> dict:
     last = len(run.checkpoints) - 2  # the last reading of the clock but one
     late = run.seconds - run.checkpoint_seconds[last]
     return {
@@ -45,6 +43,7 @@ def costs(learner, run) -> dict:
         "bytes": len(pickle.dumps(learner)),
         # KONS and Pros-N-KONS have only size
         "sketch": getattr(learner, "sketch_size", learner.size),
+        "certified": learner.regret_bound(norm) if hasattr(learner, "drops") else None,
         "restarts": getattr(learner, "restarts", None),
         "R_G": getattr(learner, "R_G", None),
     }
@@ -53,6 +52,9 @@ def costs(learner, run) -> dict:
 def jobs(kernel, args):
     seeds, common = args.seeds, {"C": C, "alpha": ALPHA}
     out = [("KONS", None, 0, okl.KONS(kernel, **common))]
+    for size, label in FREQUENT.items():
+        learner = okl.FrequentKONS(kernel, budget=size, rank=size // 4, **common)
+        out.append((label, None, 0, learner))
     for seed in seeds:
         for label, restart in (("Pros-N-KONS", True), ("CON-KONS", False)):
             learner = okl.ProsNKONS(kernel, restart=restart, seed=seed, **common)
@@ -73,13 +75,16 @@ def measure(name: str, sigma: float, n: int, args) -> list[dict]:
     dimension = okl.theory.sketched_kons_bound(kernel, X, 1.0, C=C, alpha=ALPHA)
     rows = []
     with cpu_clock():
-        played = play(name, (X, y), jobs(kernel, args), args, costs, n_jobs=1)
+        played = play(name, (X, y), jobs(kernel, args), args,
+                      lambda *both: costs(*both, norm), n_jobs=1)  # fmt: skip
     for run in played:
         regret = run["total_loss"] - best
         theorem = ALPHA * norm**2 + dimension / (run["gamma"] or 1.0)
         # Proposition 1 without the factor that it wastes and with R_D <= 0
         own = None if run["R_G"] is None else (ALPHA * norm**2 + run["R_G"]) / 2.0
-        if own is not None and not regret <= min(own, theorem):
+        if run["certified"] is not None:
+            own, theorem = run["certified"], None
+        if own is not None and not regret <= min(own, theorem or own):
             raise SystemExit(f"{name}, {run['algorithm']}: the regret exceeds its bound")
         head = {k: run[k] for k in ("dataset", "algorithm", "gamma", "seed")}
         cost = {k: run[k] for k in ("seconds", "round_us", "bytes", "sketch", "restarts", "R_G")}
@@ -103,25 +108,25 @@ def draw(axes, name: str, rows) -> None:
         gammas, values = collect(rows, "gamma", key, algorithm=BETAS[1.0])
         if gammas[-1] == 1.0:
             line = unit * np.median(values[:, -1]) * grid**power
-            ax.plot(grid, line, label="1/gamma (regret), gamma^2 (time, memory)", **THEORY)
+            ax.plot(grid, line, label="1/gamma; gamma^2; size^2", linestyle=RATE, **THEORY)
         if key != "regret":  # the line of the theory goes far below all measurements
-            lines = [line for line in ax.lines if line.get_linestyle() != ":"]
+            lines = [line for line in ax.lines if line.get_label() != "1/gamma; gamma^2; size^2"]
             ax.set_ylim(bottom=min(np.min(line.get_ydata()) for line in lines) / 5.0)
-        plots.tidy(ax, "gamma", ylabel, name if key == "regret" else "", log="xy")
+        below = "gamma" if key == "bytes" else ""
+        plots.tidy(ax, below, ylabel, name if key == "regret" else "", log="xy")
     for beta, label in BETAS.items():
         gammas, bound, sketch, us = collect(rows, "gamma", "own bound", *LATE, algorithm=label)
-        style = {"color": STYLES[beta]["color"], "linestyle": (0, (1, 1.5)), "linewidth": 0.9}
-        own = f"(alpha |f|^2 + R_G) / 2, beta = {beta:g}"
+        style = STYLES[beta] | {"linestyle": BOUND, "linewidth": 0.9, "markersize": 3}
+        own = f"bound (alpha |f|^2 + R_G) / 2, beta = {beta:g}"
         axes[0].plot(gammas, np.median(bound, axis=0), label=own, **style)
         style = STYLES[beta] | {"linestyle": "none", "markersize": 3}
         axes[3].plot(sketch.ravel(), us.ravel(), **style)
     gammas, values = collect(rows, "gamma", "Theorem 3", algorithm=BETAS[1.0])
-    axes[0].plot(gammas, values[0], color="0.35", linewidth=1.0, label="bound of Theorem 3")
+    axes[0].plot(gammas, values[0], label="bound of Theorem 3", linestyle=BOUND, **THEORY)
     m, us = max(tuple(r[key] for key in LATE) for r in rows if r["algorithm"] == BETAS[1.0])
     span = np.array([m / 20.0, m])
-    square = {"color": "0.35", "linestyle": (0, (1, 1)), "linewidth": 1.0}
-    axes[3].plot(span, us * (span / m) ** 2, label="square of the sketch's size", **square)
-    plots.tidy(axes[3], "points in the sketch at the end", "time of a late round (us)", log="xy")
+    axes[3].plot(span, us * (span / m) ** 2, linestyle=RATE, **THEORY)
+    plots.tidy(axes[3], "points in the sketch", "time of a late round (\N{MICRO SIGN}s)", log="xy")
 
 
 if __name__ == "__main__":

@@ -14,7 +14,19 @@ from tqdm import tqdm
 
 import oklnumba as okl
 from oklnumba import plots
-from scripts.common import collect, parse_args, publish, stream
+from scripts.common import (
+    BLUE,
+    BOUND,
+    GREEN,
+    PINK,
+    RATE,
+    THEORY,
+    collect,
+    explain,
+    parse_args,
+    publish,
+    stream,
+)
 from scripts.papers.calandriello2017 import BUNDLED
 
 DELTA, EPS = 0.1, 0.5
@@ -26,20 +38,18 @@ BETAS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 DISTANCES = (0.9, 0.7, 0.5, 0.35, 0.25, 0.15, 0.1)  # thresholds of ALD
 SEEDS, QUICK_SEEDS = 3, 2
 LOST = 1e-8  # of k(x, x), left out of the coordinates
-THEORY = "KORS, beta = 3 log(n/delta)/eps^2"
-LABELS = {
-    "KORS": "KORS, beta = 0.5 to 16, eps = 0.5",
-    "uniform": "uniform sampling, as many",
-    "ALD": "ALD, distance 0.9 to 0.1",
+THEORY_BETA = "KORS, beta = 3 log(n/delta)/eps^2"
+ONE = {"color": GREEN, "marker": "o", "markersize": 3.5}  # KORS is green
+MANY = {"color": GREEN, "marker": "s", "markersize": 3.5, "linestyle": "--", "mfc": "white"}
+SAMPLERS = {
+    "KORS": ("KORS, beta = 0.5 to 16, eps = 0.5", ONE | {"marker": "^", "linestyle": "-."}),
+    "uniform": ("uniform sampling, as many", {"color": PINK, "marker": "X", "linestyle": ":"}),
+    "ALD": ("ALD, distance 0.9 to 0.1", {"color": BLUE, "marker": "D", "markersize": 3.5}),
 }
-MARKERS = tuple(zip(plots.COLOURS[2:5], "o^D", strict=True))
-LIMIT = {"color": "0.35", "linestyle": (0, (4, 1.5)), "linewidth": 1.0}
 AXES = (
     ("online effective dimension", "points kept"), ("requested eps", "measured eps"),
     ("points kept", "measured eps"), ("points kept", "projection gap / alpha"),
 )  # fmt: skip
-ONE = {"color": plots.COLOURS[2], "marker": "o", "markersize": 3.5}
-MANY = {"color": plots.COLOURS[1], "marker": "s", "markersize": 3.5, "linestyle": "--"}
 
 
 class Meter:
@@ -127,23 +137,24 @@ def samplers(meter, kernel, X, seeds: int) -> list[dict]:
 
 
 def draw(axes, name: str, rows) -> None:
-    for mode, style, label in (("practice", ONE, "KORS, beta = 1"), ("theory", MANY, THEORY)):
+    ways = ("practice", ONE, "KORS, beta = 1"), ("theory", MANY, THEORY_BETA)
+    for mode, style, label in ways:
         x, size = collect(rows, "d_onl", "size", part="size", mode=mode)
         axes[0].plot(np.tile(x, len(size)), size.ravel(), **style | {"linestyle": "none"})
         asked, measured = collect(rows, "requested", "measured", part="accuracy", mode=mode)
         plots.band(axes[1], asked, measured, label, style)
     span = np.array([x.min(), x.max()])
     rho = (1.0 + EPS) / (1.0 - EPS)
-    axes[0].plot(span, 3.0 * rho * span, label="bound on the size, beta = 1", **LIMIT)
-    axes[1].plot(ASKED, ASKED, label="measured = requested", color="0.35", linestyle=":")
-    for (label, text), (colour, marker) in zip(LABELS.items(), MARKERS, strict=True):
-        style = {"color": colour, "marker": marker, "markersize": 3.5, "linestyle": "-."}
-        own = {"part": "samplers", "sampler": label}
+    size_bound = "bound on the size, beta = 1"
+    axes[0].plot(span, 3.0 * rho * span, label=size_bound, linestyle=BOUND, **THEORY)
+    axes[1].plot(ASKED, ASKED, label="measured = requested", linestyle=RATE, **THEORY)
+    for sampler, (text, style) in SAMPLERS.items():
+        own = {"part": "samplers", "sampler": sampler}
         _, size, *found = collect(rows, "setting", "size", "measured", "gap", **own)
         for ax, values in zip(axes[2:], found, strict=True):
             plots.band(ax, np.median(size, axis=0), values, text, style)
     enough = 1.0 / (1.0 - EPS)  # of a dictionary with measured eps <= EPS
-    axes[3].axhline(enough, label="1 / (1 - eps) at eps = 0.5", **LIMIT | {"linestyle": "-"})
+    axes[3].axhline(enough, label="1 / (1 - eps) at eps = 0.5", linestyle="-.", **THEORY)
     for ax, text, title in zip(axes, AXES, (name, "", "", ""), strict=True):
         plots.tidy(ax, *text, title, log="xy")
 
@@ -158,12 +169,10 @@ def check(name: str, rows) -> None:
             raise SystemExit(f"{name}: {what} over its bound in {np.mean(failed):.0%} of the runs")
 
 
-def main() -> None:
-    args = parse_args(__doc__, limit=300.0, quick_limit=8.0)
-    rows, seeds = (QUICK_ROWS, QUICK_SEEDS) if args.quick else (ROWS, SEEDS)
-    fig, axes = plots.figure(rows=4, columns=len(BUNDLED), width=7.2, row_height=2.1)
+def measure(quick: bool) -> list[dict]:
+    rows, seeds = (QUICK_ROWS, QUICK_SEEDS) if quick else (ROWS, SEEDS)
     numbers = []
-    for i, (name, sigma) in enumerate(tqdm(BUNDLED.items(), disable=None)):
+    for name, sigma in tqdm(BUNDLED.items(), disable=None):
         kernel = okl.Gaussian(sigma)
         found = sizes(name, sigma, rows, seeds)
         X, _ = stream(name, rows[-1])
@@ -172,11 +181,20 @@ def main() -> None:
         more = accuracy(meter, kernel, X, seeds) + samplers(meter, kernel, X, seeds)
         found += [head | row for row in more]
         check(name, found)
-        draw(list(axes[:, i]), name, found)
         numbers += found
-    numbers = list(okl.Table(numbers))  # with all columns
+    return list(okl.Table(numbers))  # with all columns
+
+
+def main() -> None:
+    args = parse_args(__doc__, limit=300.0, quick_limit=8.0)
+    numbers = args.rows or measure(args.quick)
+    fig, axes = plots.figure(rows=4, columns=len(BUNDLED), row_height=1.9)
+    for column, name in zip(axes.T, BUNDLED, strict=True):
+        draw(list(column), name, [row for row in numbers if row["dataset"] == name])
+    explain(axes[0, 0], "0", marker="v", linestyle="", markersize=3.5)
     by = ["dataset", "part", "sampler", "mode", "alpha", "requested", "setting"]
-    means = okl.Table([row for row in numbers if row["n"] == rows[-1]]).mean(by)
+    last = max(row["n"] for row in numbers)
+    means = okl.Table([row for row in numbers if row["n"] == last]).mean(by)
     means = means[[*by, "d_eff", "d_onl", "size", "bound", "measured", "gap"]]
     publish(fig, numbers, args, means, legend=2)
 

@@ -12,21 +12,21 @@ import numpy as np
 
 import oklnumba as okl
 from oklnumba import plots
-from scripts.common import collect, stream
+from scripts.common import BLACK, BLUE, ORANGE, PINK, collect, stream, use_symlog
 from scripts.papers.calandriello2017 import ALPHA, C, competitor, play, reproduce
 
 SIGMA = okl.losses.get("squared").curvature(C)
 GAMMAS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 QUICK_GAMMAS = (0.01, 0.1)
-# Label: beta, sampling, and its line; colours as in calandriello2017_gamma where it has the line.
+# Label: beta, sampling, and its line: weights 1 are orange, 1/p pink; gamma alone is dashed.
 VARIANTS = {
-    "weight 1, beta = 1": (1.0, "independent", plots.COLOURS[2], "-", "o"),
-    "weight 1, one coin, beta = 1": (1.0, "shared", plots.COLOURS[2], ":", "^"),
-    "weight 1/p, beta = 1": (1.0, "weighted", plots.COLOURS[6], "-.", "D"),
-    "weight 1, gamma alone": (0.01, "independent", plots.COLOURS[1], "--", "s"),
-    "weight 1/p, gamma alone": (0.01, "weighted", plots.COLOURS[5], (0, (5, 1, 1, 1)), "v"),
+    "weight 1, beta = 1": (1.0, "independent", ORANGE, "-", "s"),
+    "weight 1, one coin, beta = 1": (1.0, "shared", BLUE, ":", "^"),
+    "weight 1/p, beta = 1": (1.0, "weighted", PINK, "-", "D"),
+    "weight 1, gamma alone": (0.01, "independent", ORANGE, "--", "o"),
+    "weight 1/p, gamma alone": (0.01, "weighted", PINK, "--", "v"),
 }
-KONS = {"color": plots.COLOURS[0], "linestyle": "-", "linewidth": 1.3}
+KONS = {"color": BLACK, "linestyle": "-.", "linewidth": 1.3}
 PARTS = {"regret": "regret (squared loss)", "R_G": "R_G", "R_D": "R_D, with its sign"}
 
 
@@ -68,14 +68,15 @@ def measure(name: str, sigma: float, n: int, args) -> list[dict]:
 def draw(axes, name: str, rows) -> None:
     for ax, (part, ylabel) in zip(axes, PARTS.items(), strict=True):
         if part == "R_D":
-            ax.set_yscale("symlog", linthresh=10.0)
+            use_symlog(ax, 10.0)
         exact = next(row[part] for row in rows if row["algorithm"] == "KONS")
         ax.axhline(exact, label="KONS", **KONS)
         for label, (_, _, colour, dashes, marker) in VARIANTS.items():
             style = {"color": colour, "linestyle": dashes, "marker": marker, "markersize": 3}
             plots.band(ax, *collect(rows, "gamma", part, algorithm=label), label, style)
         title = name if part == "regret" else ""
-        plots.tidy(ax, "gamma", ylabel, title, log="x" if part == "R_D" else "xy")
+        below = "gamma" if ax is axes[-1] else ""
+        plots.tidy(ax, below, ylabel, title, log="x" if part == "R_D" else "xy")
 
 
 if __name__ == "__main__":

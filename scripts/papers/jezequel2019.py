@@ -8,7 +8,16 @@ import numpy as np
 
 import oklnumba as okl
 from oklnumba import plots
-from scripts.common import available, cpu_clock, curve_rows, parse_args, publish, published_rows
+from scripts.common import (
+    available,
+    collect,
+    cpu_clock,
+    curve_rows,
+    look,
+    parse_args,
+    publish,
+    published_rows,
+)
 
 DEGREES = (2, 3, 4)
 CENTRED = 2500  # features; a larger centred basis, which is ours, is not run
@@ -21,21 +30,23 @@ SCALINGS = {"[-1,1]": (-1.0, 1.0), "[0,1]": (0.0, 1.0)}
 KERNEL_ROWS = 32_768
 FIRST = 200  # first round drawn; before it the averages are noise
 
-# One colour for each degree: the published basis solid, ours dashed.
-STYLES = {
-    "KernelRidge": {"color": plots.COLOURS[0], "linestyle": "-", "linewidth": 1.8},
-    "Nystrom": {"color": plots.COLOURS[4], "linestyle": (0, (5, 1, 1, 1))},
-    "FOGD": {"color": plots.COLOURS[6], "linestyle": ":", "linewidth": 1.8},
-    "Pros-N-KONS": {"color": plots.COLOURS[1], "linestyle": (0, (5, 1, 1, 1))},
-    "Nystrom, KORS as listed": {"color": plots.COLOURS[4], "linestyle": "-"},
-    "Pros-N-KONS, KORS as listed": {"color": plots.COLOURS[1], "linestyle": "-"},
+DOTTED = (0, (5, 1, 1, 1))
+STYLES = {  # a shade for each degree: the published basis solid, ours dashed
+    label: look(label) | {"markersize": 2.5, "markevery": 6} | more
+    for label, more in {
+        "KernelRidge": {"linestyle": "-", "linewidth": 1.8, "marker": ""},
+        "Nystrom": {"linestyle": DOTTED},
+        "FOGD": {"linestyle": ":", "linewidth": 1.8},
+        "Pros-N-KONS": {"linestyle": DOTTED},
+        "Nystrom, KORS as listed": {"linestyle": "-"},
+        "Pros-N-KONS, KORS as listed": {"linestyle": "-"},
+        **{f"PKAWV M={degree}": {} for degree in DEGREES},
+        **{f"PKAWV M={degree} centred (ours)": {"linestyle": "--"} for degree in DEGREES},
+    }.items()
 }
-for _degree, _colour in zip(DEGREES, (5, 3, 2), strict=True):
-    _look = {"color": plots.COLOURS[_colour], "linestyle": "-"}
-    STYLES[f"PKAWV M={_degree}"] = _look
-    STYLES[f"PKAWV M={_degree} centred (ours)"] = _look | {"linestyle": (0, (4, 1.5))}
 
 AUTHORS = "the authors' run"
+POINTS = {"linestyle": "", "markersize": 4.2, "mfc": "white", "zorder": 3}  # of the authors
 # Our labels of the curves in the authors' notebooks.
 CURVES = {
     "FODG": "FOGD",
@@ -126,25 +137,36 @@ def order(panel: Panel, scaling: str, runs) -> str:
     return f"{panel.name} {scaling}, average loss of the first {common} rounds: {text}"
 
 
-def draw(axes, panel: Panel, scaling: str, runs, n: int) -> None:
-    plots.loss_curves(runs, axes[0], first=FIRST, styles=STYLES, legend=False)
-    plots.time_curves(runs, axes[1], styles=STYLES, legend=False)
-    name = f"{panel.name}, inputs scaled to {scaling}"
-    plots.title(axes[0], f"{name} (n = {n:,})")
-    plots.title(axes[1], name)
-    if panel.name == "casp" and scaling == "[0,1]":
-        draw_published(axes[0], "casp average squared loss")
-        draw_published(axes[1], "casp cumulative seconds")
+def draw(rows, panels):
+    """Draw a row of panels, loss and time, for each data set and scaling of the rows."""
+    jobs = dict.fromkeys((r["dataset"], r["scaling"]) for r in rows)
+    jobs = [job for job in jobs if job[0] in {panel.name for panel in panels}]
+    figure, axes = plots.figure(rows=len(jobs), columns=2, row_height=2.1)
+    for pair, (name, scaling) in zip(axes, jobs, strict=True):
+        for label, style in STYLES.items():
+            own = {"dataset": name, "scaling": scaling, "algorithm": label}
+            rounds, loss, seconds = collect(rows, "round", "average_loss", "seconds", **own)
+            if len(rounds):
+                signs = okl.datasets.SPECS[name].task == "classification"
+                style = {"label": label, "linewidth": 1.3} | style
+                shown, unit = rounds >= FIRST, 100.0 if signs else 1.0
+                pair[0].plot(rounds[shown], unit * loss[0, shown], **style)
+                pair[1].plot(rounds, seconds[0], **style)
+        if name == "casp" and scaling == "[0,1]":
+            draw_published(pair[0], "casp average squared loss")
+            draw_published(pair[1], "casp cumulative seconds")
+        below = "rounds" if pair[0] in axes[-1] else ""
+        texts = "mistakes so far (%)" if signs else "average squared loss", "time (s)"
+        for ax, text in zip(pair, texts, strict=True):
+            plots.tidy(ax, below, text, f"{name}, inputs in {scaling}", log="xy")
+    return figure
 
 
 def draw_published(ax, figure: str) -> None:
     for curve, (rounds, values) in published(figure).items():
-        shown = rounds >= FIRST
-        ax.plot(
-            rounds[shown], values[shown], linestyle="", marker="o", markersize=3.6, zorder=3,
-            color=STYLES[CURVES[curve]]["color"], markeredgecolor="white", markeredgewidth=0.5,
-        )  # fmt: skip
-    ax.plot([], [], linestyle="", marker="o", markersize=3.6, color="0.45", label=AUTHORS)
+        shown, own = rounds >= FIRST, look(CURVES[curve])
+        ax.plot(rounds[shown], values[shown], **own | POINTS)
+    ax.plot([], [], label=AUTHORS, color="0.45", marker="o", **POINTS)
 
 
 def timed(lines, name: str, X, y, args):
@@ -176,21 +198,20 @@ def play(panel: Panel, scaling: str, args):
 
 def reproduce(doc, panels, also=None) -> None:
     args = parse_args(doc, LIMIT, QUICK_LIMIT, keeps=True)
-    here = available(panel.name for panel in panels)
-    jobs = [(p, scaling) for p in panels if p.name in here for scaling in SCALINGS]
-    figure, axes = plots.figure(rows=len(jobs), columns=2, width=7.2, row_height=2.35)
-    numbers, table, said = [], [], []
-    for row, (panel, scaling) in enumerate(jobs):
-        played, n = play(panel, scaling, args)
-        for one in played:
-            head = {"dataset": panel.name, "scaling": scaling, "algorithm": one["learner"]}
-            head |= {"size": one["run"].sizes[-1], "captured": one["captured"]}
-            numbers += csv_rows(head, one["run"], one["n"] == n)
-            table.append(numbers[-1])
-        runs = {one["learner"]: one["run"] for one in played}
-        draw(axes[row], panel, scaling, runs, n)
-        said.append(order(panel, scaling, runs))
-    numbers += also(args) if also else []
-    print(f"time limit {args.limit:g} s for each algorithm, permutation seed {SEED}")
-    publish(figure, numbers, args, table, legend=3, partial=len(here) < len(panels))
+    numbers, table, said = list(args.rows), [], []
+    here = {row["dataset"] for row in numbers} or {*available(panel.name for panel in panels)}
+    if not numbers:
+        for panel, scaling in [(p, s) for p in panels if p.name in here for s in SCALINGS]:
+            played, n = play(panel, scaling, args)
+            for one in played:
+                head = {"dataset": panel.name, "scaling": scaling, "algorithm": one["learner"]}
+                head |= {"size": one["run"].sizes[-1], "captured": one["captured"]}
+                numbers += csv_rows(head, one["run"], one["n"] == n)
+                table.append(numbers[-1])
+            runs = {one["learner"]: one["run"] for one in played}
+            said.append(order(panel, scaling, runs))
+        numbers += also(args) if also else []
+        print(f"time limit {args.limit:g} s for each algorithm, permutation seed {SEED}")
+    figure = draw(numbers, panels)
+    publish(figure, numbers, args, table, legend=3, partial=not here >= {p.name for p in panels})
     print(*said, sep="\n")

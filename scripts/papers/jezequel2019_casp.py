@@ -13,7 +13,7 @@ from tqdm import tqdm
 
 import oklnumba as okl
 from oklnumba import plots
-from scripts.common import collect, curve_rows, parse_args, publish
+from scripts.common import collect, curve_rows, look, parse_args, publish
 from scripts.papers.jezequel2019 import CURVES, STYLES, Panel, learners, published, stream
 
 PERMUTATIONS, QUICK_PERMUTATIONS = 10, 2
@@ -24,7 +24,13 @@ READING = 0.5  # per cent, of the authors' picture
 CASP = Panel("casp")
 NYSTROM, PROS = "Nystrom, KORS as listed", "Pros-N-KONS, KORS as listed"
 RELEASED = "Pros-N-KONS as released"
-LOOKS = STYLES | {RELEASED: {"color": "0.35", "linestyle": (0, (1, 2)), "linewidth": 1.6}}
+LOOKS = {
+    label: look(label) | {"linestyle": style["linestyle"], "linewidth": 1.0}
+    for label, style in STYLES.items()
+} | {RELEASED: {"color": "0.5", "linestyle": ":", "marker": "X"}}
+LOOKS["Pros-N-KONS"] |= {"mfc": "white"}
+LOOKS["Nystrom"] |= {"mfc": "white"}
+DODGE = 1.06  # between the bars of a round
 PANELS = {
     "ridge forecasts": ("KernelRidge", "PKAWV M=2", "PKAWV M=3", "Nystrom", NYSTROM),
     "gradient and Newton steps": ("FOGD", "Pros-N-KONS", PROS, RELEASED),
@@ -109,11 +115,13 @@ def measure(permutations: int) -> list[dict]:
 
 
 def draw(ax, name: str, rows) -> None:
-    for label in PANELS[name]:
+    for number, label in enumerate(PANELS[name]):
         rounds, ours, values = collect(rows, "round", "average_loss", "authors", algorithm=label)
-        shown = rounds >= FIRST
-        look = LOOKS[label] | {"marker": "o", "markersize": 2.5}
-        plots.band(ax, rounds[shown], (ours / values)[:, shown], label, look, np.mean)
+        ratios, x = (ours / values)[:, rounds >= FIRST], rounds[rounds >= FIRST]
+        mean = ratios.mean(axis=0)
+        ax.errorbar(x * DODGE ** (number - 2), mean, (mean - ratios.min(axis=0),
+                    ratios.max(axis=0) - mean), label=label, markersize=4, elinewidth=0.7,
+                    **LOOKS[label])  # fmt: skip
     ax.axhspan(1 - READING / 100, 1 + READING / 100, color="0.5", alpha=0.35, lw=0,
                label=f"reading error of theirs, {READING} %")  # fmt: skip
     plots.tidy(ax, "rounds", text=name, log="x")
@@ -140,8 +148,8 @@ def table(rows):
 def main() -> None:
     args = parse_args(__doc__, limit=300.0, quick_limit=8.0)
     permutations = QUICK_PERMUTATIONS if args.quick else PERMUTATIONS
-    rows = measure(permutations)
-    fig, axes = plots.figure(columns=2, width=7.2, row_height=3.4)
+    rows = args.rows or measure(permutations)
+    fig, axes = plots.figure(columns=2, row_height=3.4)
     for ax, name in zip(axes[0], PANELS, strict=True):
         draw(ax, name, rows)
     axes[0, 0].set_ylabel("average loss, ours / theirs", fontsize=plots.FONT)

@@ -15,12 +15,18 @@ import numpy as np
 
 import oklnumba as okl
 from oklnumba import plots
-from scripts.common import curve_rows, parse_args, publish
+from scripts.common import BLUE, GREEN, ORANGE, VERMILLION, curve_rows, parse_args, publish
 
 GAMMAS = {0.25: "0.25", sqrt(2.0) - 1.0: "sqrt(2) - 1", 0.75: "0.75"}
 POINTS = 2001
 AS_PUBLISHED = "Pros-N-KONS, as published"
 NAMES = ("Sketched-KONS", "Pros-N-KONS", "PKAWV", "PKAWV (beforehand features)")
+STYLES = (  # wide lines below narrow ones: two curves run on one another for a while
+    {"color": ORANGE, "linestyle": "-", "linewidth": 3.2},
+    {"color": VERMILLION, "linestyle": "--", "linewidth": 2.5},
+    {"color": GREEN, "linestyle": "-.", "linewidth": 1.9},  # by a Nystrom dictionary
+    {"color": BLUE, "linestyle": ":", "linewidth": 1.6},
+)
 SIDES = {"2g/(1+g)": "right", "2g/(1-g^2)": "left"}  # of the marks of a, where a name stands
 
 
@@ -64,21 +70,18 @@ def check(gamma: float, found):
 
 def main() -> None:
     args = parse_args(__doc__, limit=10.0, quick_limit=8.0)
-    fig, axes = plots.figure(columns=3, width=7.2, row_height=3.6)
+    fig, axes = plots.figure(columns=3, row_height=3.6)
     numbers, table = [], []
     for ax, gamma in zip(axes[0], GAMMAS, strict=True):
         found, at = okl.theory.rates(gamma, POINTS), marks(gamma)
         table.append(check(gamma, found))
-        for number, name in enumerate(NAMES):
-            # wide lines below narrow ones: two curves run on one another for a while
-            width = 3.2 - 0.65 * number
+        for name, style in zip(NAMES, STYLES, strict=True):
             label = f"{name}, eq. (8)" if name == "Pros-N-KONS" else name
-            look = plots.line_style(number) | {"linewidth": width}
-            ax.plot(found["a"], found[name], label=label, **look)
+            ax.plot(found["a"], found[name], label=label, **style)
         found[AS_PUBLISHED] = np.maximum(found["Pros-N-KONS"], at["4g/(1+g)^2"])
         ax.plot(
             found["a"], found[AS_PUBLISHED], label=AS_PUBLISHED, linewidth=0.9, marker="o",
-            markersize=3.0, markevery=POINTS // 25, color=plots.line_style(1)["color"],
+            markersize=3.0, markevery=POINTS // 25, color=VERMILLION,
         )  # fmt: skip
         at = {"0": 0.0, "1": 1.0} | {k: v for k, v in at.items() if v < 0.97}  # 0.98 is too near 1
         x = {k: v for k, v in at.items() if k in ("0", "1", *SIDES)}

@@ -20,22 +20,24 @@ from tqdm import tqdm
 
 import oklnumba as okl
 from oklnumba import plots
-from scripts.common import collect, curve_rows, parse_args, print_table, publish
-from scripts.papers.jezequel2019 import AUTHORS, DEGREES, STYLES, published
+from scripts.common import BOUND, collect, curve_rows, look, parse_args, print_table, publish
+from scripts.papers.jezequel2019 import AUTHORS, DEGREES, POINTS, published
 
 D, ROUNDS, QUICK_ROUNDS = 5, 80, 25
 SIGMA, LAM = 1.0, 1.0
 KERNEL = okl.Gaussian(SIGMA)
 EXACT = "Kernel-AWV"
-# Colours as in Figures 2 and 4; the two that are ours to add in grey.
 LOOKS = {
-    EXACT: STYLES["KernelRidge"],
-    **{f"PKAWV, M = {degree}": STYLES[f"PKAWV M={degree}"] for degree in DEGREES},
-    "Nystrom-AWV": STYLES["Nystrom"],
-    "FOGD": STYLES["FOGD"],
-    "KONS": {"color": "0.6", "linestyle": "-"},
-    "CON-KONS": {"color": "0.6", "linestyle": "--"},
-    "Pros-N-KONS": STYLES["Pros-N-KONS"],
+    label: look(label) | {"markersize": 3, "markevery": 13, "linestyle": dashes}
+    for label, dashes in {
+        EXACT: "-",
+        **{f"PKAWV, M = {degree}": "-" for degree in DEGREES},
+        "Nystrom-AWV": "-.",
+        "FOGD": ":",
+        "KONS": (0, (7, 2)),
+        "CON-KONS": "--",
+        "Pros-N-KONS": "-",
+    }.items()
 }
 LABELS = tuple(LOOKS)
 # Our labels of the curves in the authors' notebook.
@@ -124,7 +126,7 @@ def draw(ax, game: Game, rows) -> None:
     for label in game.labels:
         plots.band(ax, *collect(rows, "round", "regret", algorithm=label), label, LOOKS[label])
     rounds, bounds = collect(rows, "round", "bound", algorithm=EXACT)
-    ax.plot(rounds, np.median(bounds, axis=0), color="black", linestyle=(0, (1, 1.5)),
+    ax.plot(rounds, np.median(bounds, axis=0), color="black", linestyle=BOUND,
             linewidth=1.0, label=f"bound of {EXACT} (Prop. 1)")  # fmt: skip
     ax.set(xlim=(0, len(rounds)), ylim=(0, None))
     seeds = f"{game.seeds} seed{'s' * (game.seeds > 1)}"
@@ -132,16 +134,13 @@ def draw(ax, game: Game, rows) -> None:
 
 
 def draw_published(ax) -> None:
-    """Draw every second point of the authors' curves in the colours of ours, and go no further."""
-    look = {"linestyle": "", "markersize": 3.8}
+    """Draw every second point of the authors' curves in the looks of ours, and go no further."""
     curves = published("adversary d=5 regret")
     for curve, (rounds, values) in curves.items():
-        own = {"marker": "s" if curve == "nystrom_vovk" else "o", "zorder": 3} | look
-        shown = rounds % 2 == 1
-        ax.plot(rounds[shown], values[shown], color=LOOKS[CURVES[curve]]["color"],
-                markeredgecolor="white", markeredgewidth=0.4, **own)  # fmt: skip
-    for marker, label in (("o", AUTHORS), ("s", f"their second {EXACT}")):
-        ax.plot([], [], marker=marker, color="0.45", label=label, **look)
+        own = look(CURVES[curve]) | ({"marker": "X"} if curve == "nystrom_vovk" else {})
+        ax.plot(rounds[::2], values[::2], **own | POINTS)
+    for marker, label in (("o", AUTHORS), ("X", f"their second {EXACT}")):
+        ax.plot([], [], marker=marker, color="0.45", label=label, **POINTS)
     last, top = (max(curve[i].max() for curve in curves.values()) for i in (0, 1))
     ax.set(xlim=(0, last + 1), ylim=(0, 1.25 * top))
 
@@ -164,34 +163,41 @@ def compare(rows):
     return table
 
 
+def report(game: Game, rows) -> str:
+    _, regrets, bounds = collect(rows, "round", "regret", "bound", algorithm=EXACT)
+    shares = regrets / bounds
+    return (
+        f"{game.name}, {EXACT}: largest share of the bound at any round {shares.max():.3f}, at "
+        f"the last {shares[:, -1].max():.3f}; bound there {np.median(bounds[:, -1]):.1f}"
+    )
+
+
 def main() -> None:
     args = parse_args(__doc__, limit=300.0, quick_limit=8.0)
     n = QUICK_ROUNDS if args.quick else ROUNDS
-    fig, axes = plots.figure(columns=3, width=7.2, row_height=4.2)
-    numbers, said = [], []
+    fig, axes = plots.figure(columns=3, row_height=4.0)
+    numbers = []
     for ax, game in zip(axes[0, 1:], games(args.quick), strict=True):
-        okl.adversary.greedy(learner("FOGD", game, 0), KERNEL, 2, D)  # compiles what all share
-        rows = play(game, n, args.limit)
+        rows = [row for row in args.rows if row["game"] == game.name]
+        if not rows:
+            okl.adversary.greedy(learner("FOGD", game, 0), KERNEL, 2, D)  # compiles what all share
+            rows = play(game, n, args.limit)
         draw(ax, game, rows)
         if game.search == "single":
             draw(axes[0, 0], game, rows)
             draw_published(axes[0, 0])
-            plots.title(axes[0, 0], "their game, with their points")
+            plots.title(axes[0, 0], "theirs, and their points")
             theirs = compare(rows)
         numbers += rows
-        _, regrets, bounds = collect(rows, "round", "regret", "bound", algorithm=EXACT)
-        shares = regrets / bounds
-        said.append(
-            f"{game.name}, {EXACT}: largest share of the bound at any round {shares.max():.3f}, at "
-            f"the last {shares[:, -1].max():.3f}; bound there {np.median(bounds[:, -1]):.1f}"
-        )
+        print(report(game, rows))
     axes[0, 0].set_ylabel("regret (sum of squared losses)", fontsize=plots.FONT)
     ends = okl.Table([row for row in numbers if row["round"] in (n // 4, n // 2, n)])
     by = ["game", "algorithm", "round"]
-    table = ends.mean(by)[[*by, "permutations", "regret", "regret_sd", "bound"]]
+    table = (
+        None if args.rows else ends.mean(by)[[*by, "permutations", "regret", "regret_sd", "bound"]]
+    )
     publish(fig, numbers, args, table, legend=3)
     print_table(theirs)
-    print(*said, sep="\n")
 
 
 if __name__ == "__main__":

@@ -20,7 +20,17 @@ from tqdm import tqdm
 
 import oklnumba as okl
 from oklnumba import plots
-from scripts.common import collect, cpu_clock, fit_exponent, parse_args, publish
+from scripts.common import (
+    RATE,
+    THEORY,
+    collect,
+    cpu_clock,
+    explain,
+    fit_exponent,
+    look,
+    parse_args,
+    publish,
+)
 
 SIZES, QUICK_SIZES = [2**k for k in range(7, 14)], [2**k for k in range(6, 11)]
 SEEDS, QUICK_SEEDS = 3, 1
@@ -30,7 +40,7 @@ LABELS = ("Kernel-AWV", "PKAWV, Taylor", "Nystrom-AWV", "Sketched-KONS", "Pros-N
 BOUND = "log det (bound of Prop. 1)"
 COLUMNS = ("algorithm", "rounds", "seed", "regret", "us", "size")
 TIMES = ("size", "us a round", "stated time", "measured time")
-PANELS = ("regret (squared loss)", "CPU time of a late round (us)")
+PANELS = ("regret (squared loss)", "CPU time of a late round (\N{MICRO SIGN}s)")
 
 
 @dataclass
@@ -190,43 +200,48 @@ def summary(setting: Setting, found):
     return rows
 
 
+WIDTHS = (3.4, 2.6, 1.8, 1.3, 1.3)  # the first three run on one another: wide below narrow
+
+
 def draw(axes, setting: Setting, found) -> None:
     logs = setting.gamma is None
-    for i, label in enumerate((*LABELS, BOUND)):
+    for label, width in zip((*LABELS, BOUND), (*WIDTHS, 1.3), strict=True):
         n, regret, us = collect(found, "rounds", "regret", "us", algorithm=label)
         if not len(n):
             continue
-        # the first three run on one another: wide lines below narrow ones
-        look = plots.line_style(i) | {"linewidth": max(3.4 - i, 1.3)}
-        look |= {"marker": "o", "markersize": 2.5}
-        colour = {"color": look["color"], "linewidth": 0.8, "linestyle": (0, (1, 1.5))}
-        plots.band(axes[0], n, regret, label, look, np.mean)
+        style = THEORY | {"linestyle": "--", "marker": "x"} if label == BOUND else look(label)
+        style |= {"linewidth": width, "markersize": 3.5}
+        rate_style = {"color": style["color"], "linewidth": 0.8, "linestyle": RATE}
+        plots.band(axes[0], n, regret, label, style, np.mean)
         half = n[len(n) // 2 :]
         rate = (np.log(half) if logs else half) ** setting.regret[label]
         rate = rate if logs else rate * np.log(half)
-        stated = "stated rate, through our last value" if label == BOUND else None  # named once
-        axes[0].plot(half, regret[:, -1].mean() * rate / rate[-1], label=stated, **colour)
+        axes[0].plot(half, regret[:, -1].mean() * rate / rate[-1], **rate_style)
         if label != BOUND:
             us = us.min(axis=0)
-            axes[1].plot(n, us, label=label, **look)
+            axes[1].plot(n, us, label=label, **style)
             base = np.log(half) if label in setting.powers_of_log else half
-            axes[1].plot(half, us[-1] * (base / base[-1]) ** setting.time[label], **colour)
+            axes[1].plot(half, us[-1] * (base / base[-1]) ** setting.time[label], **rate_style)
     name = setting.name + (f", $\\gamma$ = {setting.gamma:.2f}" if setting.gamma else "")
     for ax, text, title in zip(axes, PANELS, (name, ""), strict=True):
-        plots.tidy(ax, "rounds n", text, title, log="xy")
+        plots.tidy(ax, "" if title else "rounds n", text, title, log="xy")
 
 
 def main() -> None:
     args = parse_args(__doc__, limit=60.0, quick_limit=8.0)
     sizes, seeds = (QUICK_SIZES, QUICK_SEEDS) if args.quick else (SIZES, SEEDS)
     settings = [gaussian(1), gaussian(2), matern(sizes[-3])]
-    fig, axes = plots.figure(rows=2, columns=len(settings), width=7.4, row_height=2.6)
+    fig, axes = plots.figure(rows=2, columns=len(settings), row_height=2.4)
     table, numbers = [], []
     for i, setting in enumerate(settings):
-        found = measure(setting, sizes, seeds, args.limit)
+        found = [row for row in args.rows if row["kernel"] == setting.name]
+        found = found or measure(setting, sizes, seeds, args.limit)
         draw(axes[:, i], setting, found)
+        for ax in axes[:, i] if i else ():
+            ax.set_ylabel("")
         table += summary(setting, found)
         numbers += found
+    explain(axes[0, 0], "stated rate, through our last value", linestyle=RATE, linewidth=0.8)
     publish(fig, numbers, args, table, legend=3)
 
 

@@ -8,6 +8,8 @@ import numpy as np
 import oklnumba as okl
 from oklnumba import plots
 from scripts.common import (
+    BLACK,
+    BLUE,
     N_JOBS,
     available,
     cpu_clock,
@@ -157,10 +159,10 @@ def nogd_as_released(X, y, sigma: float):
 def begin(doc: str, cases):
     """Return the options, the cases whose data is here (small ones if quick), and if any lacks."""
     args = parse_args(doc, LIMIT, QUICK_LIMIT)
-    names = available(case.name for case in cases)
+    names = {row["dataset"] for row in args.rows} or available(case.name for case in cases)
     here = [case for case in cases if case.name in names]
     lacks = len(here) < len(cases)
-    if args.quick:
+    if args.quick and not args.rows:
         here = exit_if_empty([case for case in here if len(data(case)[1]) <= QUICK_ROWS])
     args.seeds = range(QUICK_PERMUTATIONS if args.quick else PERMUTATIONS)
     for case in here:
@@ -176,6 +178,9 @@ def mean_and_sd(values):
 
 def compare(doc, table: int, cases) -> None:
     args, cases, lacks = begin(doc, cases)
+    if args.rows:
+        publish(draw_comparison(cases, args.rows), args.rows, args, legend=2)
+        return
     rows = []
     for case in cases:
         with cpu_clock():  # one at a time, steps tuned on another permutation
@@ -219,8 +224,12 @@ def compare(doc, table: int, cases) -> None:
             print(f"{case.name}, {whose}: " + " < ".join(row["algorithm"] for row in order))
 
 
+OURS = {"color": BLUE, "marker": "o", "linestyle": "", "markersize": 4}
+THEIRS = {"color": BLACK, "marker": "D", "linestyle": "", "markersize": 4, "mfc": "white"}
+
+
 def draw_comparison(cases, rows):
-    figure, axes = plots.figure(rows=2, columns=len(cases), width=7.2, row_height=2.5)
+    figure, axes = plots.figure(rows=2, columns=len(cases), row_height=2.4)
     for column, case in enumerate(cases):
         own = [row for row in rows if row["dataset"] == case.name]
         places = np.arange(len(own))
@@ -228,17 +237,21 @@ def draw_comparison(cases, rows):
             (axes[0, column], "mistakes", "mistake ratio (%)"),
             (axes[1, column], "seconds", "CPU time of a run (s)"),
         ):
-            ours = [float(row[key] or "nan") for row in own]
-            theirs = [float(row[f"{key}_published"]) if row[key] else np.nan for row in own]
-            bars = [float(row[f"{key}_sd"] or "nan") for row in own]
-            ax.errorbar(places - 0.12, ours, bars, fmt="o", color=plots.COLOURS[2], markersize=4,
-                        label="ours (mean and deviation)")  # fmt: skip
-            ax.plot(places + 0.12, theirs, "D", color=plots.COLOURS[1], markersize=4,
-                    markerfacecolor="white", label="published")  # fmt: skip
-            names = [row["algorithm"].removeprefix("NOGD, ") for row in own]
+            ours, bars, theirs = (
+                np.array([float(row[name] or "nan") for row in own])
+                for name in (key, f"{key}_sd", f"{key}_published")
+            )
+            names = [row["algorithm"] for row in own]
+            if RELEASED in names:  # the published NOGD is this one: drawn once, in one column
+                at = names.index(RELEASED)
+                theirs[names.index("NOGD") if key == "mistakes" else at] = np.nan
+            ax.errorbar(places - 0.12, ours, bars, label="ours (mean and deviation)", **OURS)
+            ax.plot(places + 0.12, theirs, label="published", **THEIRS)
+            names = [name.removeprefix("NOGD, ") for name in names]
             ax.set_xticks(places, names, rotation=60, ha="right")
             ax.set_ylim(np.nanmin([ours, theirs]) / 1.4, np.nanmax([ours, theirs]) * 1.4)
             plots.tidy(ax, "", "" if column else label, log="y", small=1.0)
+            ax.grid(False, axis="x")
         axes[0, column].set_xticklabels([])
         plots.title(axes[0, column], f"{case.name}, sigma = {case.sigma:g}")
     return figure
@@ -250,6 +263,9 @@ def read_diary(learner, run):
 
 def widths(doc, table: int, cases) -> None:
     args, cases, lacks = begin(doc, cases)
+    if args.rows:
+        publish(draw_widths(args.rows), args.rows, args, legend=3)
+        return
     rows = []
     for case in cases:
         only = {"POMDR": learners(case)["POMDR"]}
@@ -274,16 +290,14 @@ def widths(doc, table: int, cases) -> None:
 
 
 def draw_widths(rows):
-    figure, axes = plots.figure(rows=1, columns=3, width=7.2, row_height=3.0)
+    figure, axes = plots.figure(rows=1, columns=3, row_height=3.0)
     places = np.arange(len(rows))
     names = [f"{row['dataset']}, {row['sigma']:g}" for row in rows]
-    ours, theirs = ({"color": plots.COLOURS[i], "linestyle": "", "markersize": 4} for i in (2, 1))
     looks = (
-        (0.12, ours | {"marker": "o", "label": "ours (A_T: sum of delta)"}),
-        (-0.12, theirs | {"marker": "D", "markerfacecolor": "white", "label": "published"}),
-        (0.0, {"color": plots.COLOURS[0], "linestyle": "", "markersize": 5, "marker": "x",
-               "label": "exact A_T (ours)"}),
-    )  # fmt: skip
+        (0.12, OURS | {"label": "ours (A_T: sum of delta)"}),
+        (-0.12, THEIRS | {"label": "published"}),
+        (0.0, OURS | {"markersize": 5, "marker": "x", "label": "exact A_T (ours)"}),
+    )
     for ax, label, *keys in (
         (axes[0, 0], "mistake ratio (%)", "mistakes", "mistakes_published"),
         (axes[0, 1], "kernel alignment", "sum_delta", "A_T_published", "A_T_exact"),

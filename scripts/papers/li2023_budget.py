@@ -13,7 +13,17 @@ from tqdm import tqdm
 
 import oklnumba as okl
 from oklnumba import plots
-from scripts.common import parse_args, publish
+from scripts.common import (
+    BOUND,
+    GREEN,
+    RATE,
+    THEORY,
+    VERMILLION,
+    collect,
+    look,
+    parse_args,
+    publish,
+)
 
 ROUNDS = (100, 200, 400, 800, 1600, 3200)
 QUICK_LARGEST = 800
@@ -25,12 +35,12 @@ PANELS = (
     ("polynomial decay, p = 6: Matern 5/2, d = 1", okl.Matern(2.5, sigma=1.0), 1),
     ("polynomial decay, p = 2: Laplacian, d = 1", okl.Laplacian(1.0), 1),
 )
-LINES = {  # column: name, colour and look
-    "size": ("dictionary of POMD", 2, {"marker": "o", "markersize": 3.5}),
-    "sharp_bound": ("bound of the proof, no fit", 0, {"linestyle": "-"}),
-    "exponential_bound": ("Theorem 1, exponential fit", 1, {"linestyle": "--"}),
-    "polynomial_bound": ("Theorem 1, polynomial fit", 3, {"linestyle": ":"}),
-    "T": ("T, all points", 0, {"linestyle": (0, (1, 3)), "linewidth": 0.8}),
+LINES = {  # column: name and look
+    "size": ("dictionary of POMD", look("POMD")),
+    "sharp_bound": ("bound of the proof, no fit", THEORY | {"linestyle": BOUND}),
+    "exponential_bound": ("Theorem 1, exponential fit", {"color": VERMILLION, "linestyle": BOUND}),
+    "polynomial_bound": ("Theorem 1, polynomial fit", {"color": GREEN, "linestyle": "-."}),
+    "T": ("T, all points", THEORY | {"linestyle": RATE}),
 }
 
 
@@ -50,31 +60,35 @@ def measure(kernel, d: int, T: int):
     return sizes, bound
 
 
+def draw(rows):
+    figure, axes = plots.figure(rows=2, columns=2, row_height=2.4)
+    for (name, *_), ax in zip(PANELS, axes.flat, strict=True):
+        for key, (label, style) in LINES.items():
+            T, values = collect(rows, "T", key, panel=name)
+            ax.plot(T, values[0], label=label, markersize=3.5, **style)
+        ax.set_ylim(3, 4 * max(row["T"] for row in rows))
+        place = ax.get_subplotspec()
+        below, left = "T (rounds)" * place.is_last_row(), "atoms" * place.is_first_col()
+        plots.tidy(ax, below, left, name, log="xy", small=1.0)
+        ax.set_xticks(T, [str(t) for t in T])
+    return figure
+
+
 def main() -> None:
     args = parse_args(__doc__, limit=600.0, quick_limit=60.0)
     rounds = [T for T in ROUNDS if not args.quick or T <= QUICK_LARGEST]
-    figure, axes = plots.figure(rows=2, columns=2, width=7.2, row_height=2.7)
-    rows = []
-    for (name, kernel, d), ax in zip(tqdm(PANELS, unit=" panel"), axes.flat, strict=True):
-        own = []
+    rows = list(args.rows)
+    for name, kernel, d in () if rows else tqdm(PANELS, unit=" panel"):
         for T in rounds:
             sizes, bound = measure(kernel, d, T)
-            own.append({
+            rows.append({
                 "panel": name, "T": T, "size": f"{np.mean(sizes):.1f}", "sharp_bound": bound.size,
                 "exponential_bound": f"{bound.exponential:.1f}",
                 "polynomial_bound": f"{bound.polynomial:.1f}", "fitted_r": f"{bound.r:.4f}",
                 "fitted_p": f"{bound.p:.2f}", "15_ln_T": f"{15 * np.log(T):.0f}",
             })  # fmt: skip
-        rows += own
-        for key, (label, colour, style) in LINES.items():
-            look = {"color": plots.COLOURS[colour], "label": label} | style
-            ax.plot(rounds, [float(r[key]) for r in own], **look)
-        ax.set_ylim(3, 2 * rounds[-1])
-        plots.tidy(ax, "T (rounds)", "atoms", name, log="xy", small=1.0)
-        ax.set_xticks(rounds, [str(T) for T in rounds])
-        ax.label_outer()
     print(f"ALD: distance at most T^-{ZETA:g}")
-    publish(figure, rows, args, legend=3)
+    publish(draw(rows), rows, args, legend=3)
 
 
 if __name__ == "__main__":

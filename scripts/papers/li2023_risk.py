@@ -15,7 +15,7 @@ from tqdm import tqdm
 
 import oklnumba as okl
 from oklnumba import plots
-from scripts.common import collect, parse_args, publish
+from scripts.common import BLACK, BLUE, BOUND, collect, explain, parse_args, publish
 
 SIZES, QUICK_SIZES = [2**k for k in range(5, 13)], [2**k for k in range(5, 10)]
 STREAMS, QUICK_STREAMS = 24, 4
@@ -113,15 +113,15 @@ def least_regularised() -> float:
     return LAM / 2.0 * best.norm**2 + best.loss / len(y)
 
 
-BLUE, ORANGE = {"color": plots.COLOURS[2]}, {"color": plots.COLOURS[1]}
+OURS, THEIRS = {"color": BLUE}, {"color": BLACK}
 LOOKS = {  # and the names
-    POMD: BLUE | {"linestyle": "-", "marker": "o", "label": "POMD, one draw"},
-    "Theorem 2": BLUE | {"linestyle": "--", "label": "bound: POMD, Theorem 2"},
-    "Theorem 3": BLUE | {"linestyle": ":", "label": "bound: POMD, Theorem 3"},
-    SGD: ORANGE | {"linestyle": "-", "marker": "s", "label": "SGD, one draw"},
-    "Theorem 4": ORANGE | {"linestyle": "--", "label": "bound: SGD, Zhang's Theorem 4"},
-    f"{POMD}, {MEAN}": BLUE | {"linestyle": "", "marker": "x", "label": f"{POMD}, {MEAN}"},
-    f"{SGD}, {MEAN}": ORANGE | {"linestyle": "", "marker": "+", "label": f"SGD, {MEAN}"},
+    POMD: OURS | {"linestyle": "-", "marker": "o", "label": "POMD, one draw"},
+    "Theorem 2": OURS | {"linestyle": BOUND, "label": "bound: POMD, Theorem 2"},
+    "Theorem 3": OURS | {"linestyle": BOUND, "marker": "|", "label": "bound: POMD, Theorem 3"},
+    SGD: THEIRS | {"linestyle": "-", "marker": "^", "label": "SGD, one draw"},
+    "Theorem 4": THEIRS | {"linestyle": BOUND, "label": "bound: SGD, Zhang's Theorem 4"},
+    f"{POMD}, {MEAN}": OURS | {"linestyle": "", "marker": "x", "label": f"{POMD}, {MEAN}"},
+    f"{SGD}, {MEAN}": THEIRS | {"linestyle": "", "marker": "+", "label": f"SGD, {MEAN}"},
 }
 BOUND_OF = {"Theorem 2": POMD, "Theorem 3": POMD, "Theorem 4": SGD}
 
@@ -146,19 +146,29 @@ def draw(ax, rows, ylabel: str) -> None:
         sizes, means, errors = collect(rows, "T", "mean", "standard_error", what=name)
         if not len(sizes):
             continue
-        means = np.where(means > 0.0, means, np.nan)[0]  # a logarithmic axis has no 0
-        if "marker" in look and look["linestyle"]:
-            bars = 2.0 * errors[0]
-            ax.errorbar(sizes, means, bars, markersize=3, linewidth=1.2, **look)
+        if name in (POMD, SGD):
+            ax.errorbar(sizes, means[0], 2.0 * errors[0], markersize=3, linewidth=1.2, **look)
         else:
-            ax.plot(sizes, means, markersize=4.5, **look)
+            ax.plot(sizes, means[0], markersize=4.5, **look)
     plots.tidy(ax, "examples T", ylabel, rows[0]["panel"], log="xy")
 
 
 def main() -> None:
     args = parse_args(__doc__, limit=600.0, quick_limit=60.0)
-    sizes, streams = (QUICK_SIZES, QUICK_STREAMS) if args.quick else (SIZES, STREAMS)
-    figure, axes = plots.figure(rows=1, columns=3, width=7.4, row_height=2.8)
+    rows = args.rows or measure(args.quick)
+    figure, axes = plots.figure(rows=1, columns=3, row_height=2.8)
+    labels = "excess hinge risk", "", "excess regularised risk"
+    titles = dict.fromkeys(row["panel"] for row in rows)
+    for ax, title, label in zip(axes[0], titles, labels, strict=True):
+        draw(ax, [row for row in rows if row["panel"] == title], label)
+    explain(axes[0, 0], "0 or below", marker="v", linestyle="", markersize=4.5)
+    publish(figure, rows, args, legend=3)
+    for eps in (0.5, 0.1):
+        print(f"svm_rounds({LAM:g}, {eps:g}) = {okl.theory.svm_rounds(LAM, eps)}")
+
+
+def measure(quick: bool) -> list[dict]:
+    sizes, streams = (QUICK_SIZES, QUICK_STREAMS) if quick else (SIZES, STREAMS)
     panels = []
     for flip in FLIPS:
         title = "no noise" if flip == 0.0 else f"{100 * flip:.0f} % of labels flipped"
@@ -166,13 +176,8 @@ def main() -> None:
     least = least_regularised()
     title = f"lam = {LAM:g}, {100 * FLIPS[1]:.0f} % flipped"
     panels.append(table(title, sizes, lambda T: svm_panel(T, streams, least)))
-    labels = "excess hinge risk", "", "excess regularised risk"
-    for ax, rows, label in zip(axes[0], panels, labels, strict=True):
-        draw(ax, rows, label)
     print(f"U = {U:.2f}, {len(POINTS)} points, least regularised risk {least:.4f}")
-    publish(figure, sum(panels, []), args, legend=3)
-    for eps in (0.5, 0.1):
-        print(f"svm_rounds({LAM:g}, {eps:g}) = {okl.theory.svm_rounds(LAM, eps)}")
+    return sum(panels, [])
 
 
 if __name__ == "__main__":

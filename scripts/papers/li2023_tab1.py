@@ -17,7 +17,7 @@ from tqdm import tqdm
 
 import oklnumba as okl
 from oklnumba import plots
-from scripts.common import collect, fit_exponent, parse_args, publish
+from scripts.common import RATE, collect, explain, fit_exponent, look, parse_args, publish
 from scripts.papers.jezequel2019_tab1 import play
 
 SIZES, QUICK_SIZES = [2**k for k in range(8, 14)], [2**k for k in range(7, 11)]
@@ -38,7 +38,7 @@ STATED = {
                lambda T, A: (A**0.5 + (T * A / B) ** 0.5, T**0)),
 }  # fmt: skip
 MEASURED = ("regret", "us", "size", "A")
-PANELS = ("regret (hinge loss)", "time of a late round (us)")
+PANELS = ("regret (hinge loss)", "time of a late round (\N{MICRO SIGN}s)")
 
 
 @dataclass
@@ -155,15 +155,14 @@ def summary(setting: Setting, found):
 
 def draw(axes, setting: Setting, found, labels) -> None:
     T, A = upper_half(found)
-    for i, label in enumerate(LABELS):
+    for label in LABELS:
         sizes, regret, us = collect(found, "rounds", "regret", "us", algorithm=label)
-        look = plots.line_style(i) | {"marker": "o", "markersize": 2.5}
-        thin = {"color": look["color"], "linewidth": 0.8, "linestyle": (0, (1, 1.5))}
-        named = {"label": "stated rate, through our last value"} if label == LABELS[-1] else {}
+        style = look(label) | {"markersize": 3.0, "linewidth": 1.1}
+        thin = {"color": style["color"], "linewidth": 0.8, "linestyle": RATE}
         middle = regret.mean(axis=0), us.min(axis=0)
         for ax, values, rate in zip(axes, middle, setting.rates(label, T, A), strict=True):
-            ax.plot(sizes, values, label=label, **look)
-            ax.plot(T, values[-1] * rate / rate[-1], **thin, **named)
+            ax.plot(sizes, values, label=label, **style)
+            ax.plot(T, values[-1] * rate / rate[-1], **thin)
     plots.tidy(axes[0], "", labels[0], setting.name, log="xy")
     plots.tidy(axes[1], "rounds T", labels[1], log="xy")
     for ax in axes:
@@ -174,13 +173,15 @@ def main() -> None:
     args = parse_args(__doc__, limit=60.0, quick_limit=20.0)
     sizes, seeds = (QUICK_SIZES, QUICK_SEEDS) if args.quick else (SIZES, SEEDS)
     every = settings()
-    fig, axes = plots.figure(rows=2, columns=len(every), width=7.6, row_height=2.5)
+    fig, axes = plots.figure(rows=2, columns=len(every), row_height=2.5)
     table, numbers = [], []
     for i, setting in enumerate(every):
-        found = measure(setting, sizes, seeds, args.limit)
+        found = [row for row in args.rows if row["stream"] == setting.name]
+        found = found or measure(setting, sizes, seeds, args.limit)
         draw(axes[:, i], setting, found, ("", "") if i else PANELS)
         table += summary(setting, found)
         numbers += found
+    explain(axes[0, 0], "stated rate, through our last value", linestyle=RATE, linewidth=0.8)
     publish(fig, numbers, args, table, legend=4)
 
 

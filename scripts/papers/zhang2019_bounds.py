@@ -17,7 +17,18 @@ import numpy as np
 
 import oklnumba as okl
 from oklnumba import plots, theory
-from scripts.common import curve_rows, parse_args, publish
+from scripts.common import (
+    BLACK,
+    BLUE,
+    BOUND,
+    ORANGE,
+    collect,
+    curve_rows,
+    explain,
+    parse_args,
+    publish,
+    use_symlog,
+)
 
 D = 20
 LAM = 0.5
@@ -161,39 +172,57 @@ def play_mistakes(name: str, stream: str, n: int, rounds):
     return [(t, float(wrong[:t].sum()), bound(X[:t], y[:t], truth / margin, 0.5)) for t in rounds]
 
 
+LOOKS = ((BLACK, "-", "o"), (ORANGE, "-", "s"), (BLUE, "-", "^"))  # of STREAMS
+
+
+def draw(rows):
+    names = list(dict.fromkeys(row["algorithm"] for row in rows))
+    fig, axes = plots.figure(rows=5, columns=3, row_height=1.55)
+    for ax, name in zip(axes.flat, names, strict=False):
+        lowest = 0.0
+        for stream, (colour, dashes, marker) in zip(STREAMS, LOOKS, strict=True):
+            own = {"algorithm": name, "stream": stream}
+            t, measured, bound = collect(rows, "round", "measured", "bound", **own)
+            style = {"color": colour, "marker": marker, "markersize": 3, "markevery": 4}
+            ax.plot(t, measured[0], dashes, label=stream, linewidth=1.1, **style)
+            ax.plot(t, bound[0], linestyle=BOUND, linewidth=0.9, **style)
+            lowest = min(lowest, 1.5 * measured.min())
+        ax.set_xscale("log")
+        use_symlog(ax, 1.0)
+        ax.set_ylim(bottom=lowest)
+        mistakes = name in ("Perceptron", "Winnow")
+        ylabel = "mistakes" if mistakes else "regret"
+        ylabel = ylabel if mistakes or ax.get_subplotspec().is_first_col() else ""
+        below = "rounds" if ax in axes.flat[len(names) - 3 : len(names)] else ""
+        plots.tidy(ax, below, ylabel, name, log="x", font=plots.FONT - 1, small=1.0)
+    for ax in axes.flat[len(names) :]:
+        ax.remove()
+    explain(axes[0, 0], "measured", linestyle="-")
+    explain(axes[0, 0], "bound", linestyle=BOUND, linewidth=0.9)
+    return fig
+
+
+def measure(n: int) -> list[dict]:
+    rounds, numbers = plots.thin(n, points=25), []
+    plays = [(panel.title, panel) for panel in PANELS] + [("Perceptron", None), ("Winnow", None)]
+    for name, panel in plays:
+        for stream in STREAMS:
+            played = play_linear(panel, stream, n, rounds) if panel else play_mistakes(
+                name, stream, n, rounds)  # fmt: skip
+            _, measured, bound = np.array(played).T
+            if (measured > bound * (1 + 1e-9)).any():
+                raise SystemExit(f"{name}, {stream}: above its bound")
+            curve = {"round": rounds, "measured": measured, "bound": bound}
+            numbers += curve_rows({"algorithm": name, "stream": stream}, curve)
+    return numbers
+
+
 def main() -> None:
     args = parse_args(__doc__, limit=60.0, quick_limit=5.0)
     n = 300 if args.quick else 5000
-    rounds = plots.thin(n, points=25)
-    fig, axes = plots.figure(rows=4, columns=4, width=7.2, row_height=1.75)
-    numbers = []
-    plays = [(panel.title, panel) for panel in PANELS] + [("Perceptron", None), ("Winnow", None)]
-    for ax, (name, panel) in zip(axes.flat, plays, strict=False):
-        lowest = 0.0
-        for stream, colour in zip(STREAMS, plots.COLOURS, strict=False):
-            played = play_linear(panel, stream, n, rounds) if panel else play_mistakes(
-                name, stream, n, rounds)  # fmt: skip
-            t, measured, bound = np.array(played).T
-            if (measured > bound * (1 + 1e-9)).any():
-                raise SystemExit(f"{name}, {stream}: above its bound")
-            ax.plot(t, measured, color=colour, label=stream, lw=1.2)
-            ax.plot(t, bound, color=colour, ls="--", lw=0.9)
-            lowest = min(lowest, 1.5 * measured.min())
-            curve = {"round": rounds, "measured": measured, "bound": bound}
-            numbers += curve_rows({"algorithm": name, "stream": stream}, curve)
-        ax.set_xscale("log")
-        ax.set_yscale("symlog", linthresh=1.0)
-        ax.set_ylim(bottom=lowest)
-        plots.tidy(
-            ax, "rounds", "regret" if panel else "mistakes", name, font=plots.FONT - 1, small=1.0
-        )
-    first, *others = axes.flat[len(plays) :]
-    for ax in (first, *others):
-        ax.set_axis_off()
-    first.plot([], [], color="0.4", label="measured")
-    first.plot([], [], color="0.4", ls="--", label="bound")
+    numbers = args.rows or measure(n)
     last = [row for row in numbers if row["round"] == n]
-    publish(fig, numbers, args, last, legend=5, but=("round",))
+    publish(draw(numbers), numbers, args, last, legend=5, but=("round",))
 
 
 if __name__ == "__main__":

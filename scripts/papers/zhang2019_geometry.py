@@ -4,7 +4,7 @@ Reproduces: nothing published; what sections 2.3 and 2.5 of Zhang's notes (2019)
     (Example 7): B_2 R_2 sqrt(2 T) of gradient descent against 2 B_1 R_inf sqrt(T log d) of
     exponentiated gradient. Left: one coordinate of w counts, inputs are dense signs. Right: all
     count alike, inputs have one entry. Regret of the absolute loss after T rounds, against the w
-    that makes the labels, by the number of coordinates; dotted: the two bounds.
+    that makes the labels, by the number of coordinates; dashed: the two bounds.
 Missing: nothing.
 Time: about a minute.
 Data: synthetic.
@@ -16,7 +16,7 @@ import numpy as np
 
 import oklnumba as okl
 from oklnumba import plots
-from scripts.common import collect, parse_args, publish
+from scripts.common import BLACK, BLUE, BOUND, ORANGE, PINK, collect, explain, parse_args, publish
 
 SEEDS = 5
 NOISE = 0.5  # labels are off by at most this
@@ -50,21 +50,24 @@ def learners(d: int, n: int, w, X):
     }
 
 
-def main() -> None:
-    args = parse_args(__doc__, limit=60.0, quick_limit=5.0)
-    n = 500 if args.quick else 10_000
-    widths = [4, 16, 64] if args.quick else [4, 8, 16, 32, 64, 128, 256, 512, 1024]
-    fig, axes = plots.figure(columns=2, width=7.2, row_height=3.2)
-    numbers = []
-    titles = {
-        True: "sparse w, dense inputs:\n|w|_1 = |w|_2 = 1, |x|_inf = 1",
-        False: "dense w, sparse inputs:\n|w|_inf = 1, |x|_1 = 1",
-    }
-    for ax, (sparse, title) in zip(axes[0], titles.items(), strict=True):
-        own = []
+TITLES = {
+    "sparse": "sparse w, dense inputs:\n|w|_1 = |w|_2 = 1, |x|_inf = 1",
+    "dense": "dense w, sparse inputs:\n|w|_inf = 1, |x|_1 = 1",
+}
+LOOKS = {
+    "OGD": {"color": BLACK, "marker": "^"},
+    "p-norm, p near 1": {"color": ORANGE, "linestyle": "-.", "marker": "s"},
+    EG: {"color": BLUE, "marker": "o"},
+    "AdaGrad": {"color": PINK, "linestyle": ":", "marker": "X"},
+}
+
+
+def measure(n: int, widths, seeds: int) -> list[dict]:
+    rows = []
+    for sparse in (True, False):
         for d in widths:
             regrets = {}
-            for seed in range(1 if args.quick else SEEDS):
+            for seed in range(seeds):
                 X, y, w = game(sparse, d, n, seed)
                 best = np.abs(y - X @ w).sum()
                 for label, learner in learners(d, n, w, X).items():
@@ -76,24 +79,40 @@ def main() -> None:
                 EG: 2 * np.abs(w).sum() * sqrt(n * log(2 * d)),
             }
             for label, values in regrets.items():
-                own.append({
+                rows.append({
                     "comparator": "sparse" if sparse else "dense", "learner": label, "d": d,
                     "rounds": n, "regret": np.mean(values),
                     "standard_error": f"{np.std(values) / sqrt(len(values)):.3g}",
                     "bound": bounds.get(label),
                 })  # fmt: skip
                 if label in bounds and max(values) > bounds[label]:
-                    raise SystemExit(f"{own[-1]}: the regret exceeds its bound")
-        for i, label in enumerate(regrets):
-            style = plots.line_style(i if i < 3 else 4)  # dotted lines are the bounds
-            _, values, limits = collect(own, "d", "regret", "bound", learner=label)
-            ax.plot(widths, values[0], label=label, marker="o", ms=3, lw=1.2, **style)
-            ax.plot(widths, limits[0], color=style["color"], ls=":", lw=1.4)
-        ax.set_xscale("log", base=2)
-        plots.tidy(ax, "coordinates d", f"regret after {n:,} rounds", title, log="y", small=1.0)
-        numbers += own
-    axes[0, 0].plot([], [], color="0.4", ls=":", lw=1.4, label="bound (OGD, EG)")
-    publish(fig, numbers, args, legend=5)
+                    raise SystemExit(f"{rows[-1]}: the regret exceeds its bound")
+    return rows
+
+
+def draw(rows):
+    fig, axes = plots.figure(columns=2, row_height=3.2)
+    for ax, (comparator, title) in zip(axes[0], TITLES.items(), strict=True):
+        for label, style in LOOKS.items():
+            own = {"comparator": comparator, "learner": label}
+            d, values, limits = collect(rows, "d", "regret", "bound", **own)
+            style = {"linewidth": 1.2, "markersize": 3.5} | style
+            ax.plot(d, values[0], label=label, **style)
+            if np.isfinite(limits).any():
+                ax.plot(d, limits[0], **style | {"linewidth": 0.9, "linestyle": BOUND})
+        left = f"regret after {rows[0]['rounds']:,} rounds" if ax is axes[0, 0] else ""
+        plots.tidy(ax, "coordinates d", left, title, log="xy", small=1.0)
+        ax.set_xticks(d[::2], [str(width) for width in d[::2]])
+    explain(axes[0, 0], "bound (OGD, EG)", linestyle=BOUND, linewidth=0.9)
+    return fig
+
+
+def main() -> None:
+    args = parse_args(__doc__, limit=60.0, quick_limit=5.0)
+    n, seeds = (500, 1) if args.quick else (10_000, SEEDS)
+    widths = [4, 16, 64] if args.quick else [4, 8, 16, 32, 64, 128, 256, 512, 1024]
+    rows = args.rows or measure(n, widths, seeds)
+    publish(draw(rows), rows, args, legend=5)
 
 
 if __name__ == "__main__":

@@ -19,10 +19,27 @@ import numpy as np
 
 import oklnumba as okl
 from oklnumba import oco, plots, theory
-from scripts.common import curve_rows, parse_args, publish
+from scripts.common import (
+    BLACK,
+    BLUE,
+    BOUND,
+    ORANGE,
+    VERMILLION,
+    curve_rows,
+    explain,
+    parse_args,
+    publish,
+    use_symlog,
+)
 
 BEST = "best rebalanced (hindsight)"
 BOLD = "ONS, alpha~ = 1/2, L = 1"  # beyond the constants of Theorem 6: no bound is claimed
+THEOREM, EG = "ONS, as Theorem 6", "EG, tuned step"
+LOOKS = {
+    BEST: {"color": BLACK, "linestyle": "-"}, "uniform rebalanced": {"color": "0.5"},
+    THEOREM: {"color": VERMILLION, "linestyle": "-."}, BOLD: {"color": ORANGE, "linestyle": "-"},
+    EG: {"color": BLUE, "linestyle": ":"},
+}  # fmt: skip
 
 
 def stocks():
@@ -56,11 +73,11 @@ def learners(game):
     lipschitz = ratio * sqrt(game.d)
     eta = sqrt(log(game.d) / game.rounds) / ratio
     return {
-        "ONS, as Theorem 6": okl.ExpConcaveFTRL(
+        THEOREM: okl.ExpConcaveFTRL(
             theory.exp_concave_rate(1.0, 1.0, lipschitz), lipschitz=lipschitz, domain="simplex"
         ),
         BOLD: okl.ExpConcaveFTRL(0.5, lipschitz=1.0, domain="simplex"),
-        "EG, tuned step": okl.ExponentiatedGradient(eta),
+        EG: okl.ExponentiatedGradient(eta),
     }
 
 
@@ -79,7 +96,7 @@ def main() -> None:
         "8 simulated stocks": oco.Portfolio(simulated(n)),
         f"{len(names)} real assets, monthly\n1990 to 2022": oco.Portfolio(relatives[:n]),
     }
-    fig, axes = plots.figure(rows=2, columns=3, width=7.2, row_height=2.6)
+    fig, axes = plots.figure(rows=2, columns=3, row_height=2.6)
     numbers, table = [], []
     for (title, game), column in zip(games.items(), axes.T, strict=True):
         name, best = title.replace("\n", " "), game.best()
@@ -95,22 +112,24 @@ def main() -> None:
                 bounds[label] = [bound(learner, run.gradients[:t], best) for t in marks]
                 if (run.regret(best)[marks - 1] > bounds[label]).any():
                     raise SystemExit(f"{name}, {label}: regret above its bound")
-        for i, (label, losses) in enumerate(curves.items()):
-            style = plots.line_style(i)
+        for label, losses in curves.items():
+            style = LOOKS[label]
             wealth, regret = np.exp(-np.cumsum(losses)), np.cumsum(losses - curves[BEST])
             column[0].plot(np.arange(1, game.rounds + 1), wealth, label=label, lw=1.2, **style)
-            if i:
+            if label != BEST:
                 column[1].plot(np.arange(1, game.rounds + 1), regret, lw=1.2, **style)
             if label in bounds:
-                column[1].plot(marks, bounds[label], color=style["color"], ls=":", lw=1.6)
+                column[1].plot(marks, bounds[label], color=style["color"], ls=BOUND, lw=0.9)
             curve = {"round": points, "wealth": wealth[points - 1], "regret": regret[points - 1]}
             numbers += curve_rows({"game": name, "strategy": label}, curve)
             last = bounds[label][-1] if label in bounds else None
             table.append(numbers[-1] | {"bound": last, "best single asset": single})
-        column[1].set_yscale("symlog", linthresh=1.0)
-        plots.tidy(column[0], "rounds", "wealth (start = 1)", title, log="y", small=1.0)
+        use_symlog(column[1], 1.0)
+        plots.tidy(column[0], "", "wealth (start = 1)", title, log="y", small=1.0)
         plots.tidy(column[1], "rounds", "regret in log wealth", small=1.0)
-    axes[1, 0].plot([], [], color="0.4", ls=":", lw=1.6, label="bound (for the two with one)")
+    for ax in axes[:, 1:].flat:
+        ax.set_ylabel("")
+    explain(axes[1, 0], "bound (for the two with one)", linestyle=BOUND, linewidth=0.9)
     print("real assets:", ", ".join(names))
     publish(fig, numbers, args, table, legend=3)
 

@@ -1,0 +1,204 @@
+"""KONS with a bounded dictionary, which drops atoms, and a sketch by Frequent Directions."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY
+
+import numpy as np
+from scipy.linalg import qr_delete, solve_triangular
+
+from oklnumba.core import cholesky
+from oklnumba.core.checks import require_nonnegative
+from oklnumba.core.guard import locked
+from oklnumba.core.health import Factored, Part, measure_part
+from oklnumba.core.params import count, within
+from oklnumba.core.state import aligned_zeros
+from oklnumba.hot.frequent_kons import (
+    CONSTANT,
+    LINEAR,
+    R_G,
+    ROWS,
+    SQUARE,
+    frequent_kons_rounds,
+)
+from oklnumba.hot.kons import clipped_forecasts
+from oklnumba.hot.primitives.jit import ATOMS, DONE, NEED_ROOM
+from oklnumba.hot.primitives.rows import kernel_block
+from oklnumba.learners.base.expansion import measure_span
+from oklnumba.learners.base.learner import Trace
+from oklnumba.learners.kons import Curved
+from oklnumba.learners.newton import shrink_sketch
+
+DROPS = 2  # entry of the counts: atoms dropped so far
+
+
+class FrequentKONS(Curved):
+    """KONS on a dictionary that drops atoms, its matrix a sketch by Frequent Directions (ours).
+
+    x_t joins the dictionary where its gradient leads out of the span; when there are more than
+    ``budget`` atoms, the one of the least price goes: its direction is taken out of w and of the
+    sketch. What all of it may cost in regret, at most, is known after every round:
+    ``regret_bound``. For m = budget and any stream, O(m d + m^2 + m rank) time a round, O(m^3 +
+    m^2 rank) where an atom goes or every ``rank`` rounds, and 8 (m (d + m + 2 rank) + 4 rank^2)
+    bytes, for ever.
+
+    Theorem and proof are in docs/frequent_kons.md; it answers a question of Calandriello, Lazaric
+    and Valko 2017 (ICML), section 6. The sketch is that of Luo et al. 2016.
+
+    Parameters
+    ----------
+    kernel, loss, C, alpha
+        As in KONS with the constant schedule.
+    eta : float > 0, optional
+        Step size. None: the curvature of the loss on [-C, C]. A larger one costs regret, which
+        ``regret_bound`` contains.
+    rank : int >= 1
+        Directions that the sketch keeps; it has up to 2 rank rows.
+    budget : int >= 1
+        Largest dictionary. Best well above ``rank``.
+    threshold : float in [0, 1)
+        Least leverage score in the sketch with which a point joins; 0: every point off the span.
+
+    Remarks
+    -------
+    As KRLS, it has 1e-14 k(x, x) added to the diagonal of the kernel matrix, so that near atoms
+    cost no digits.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
+    >>> learner = okl.FrequentKONS(okl.Gaussian(1.0), budget=10)
+    >>> run = okl.run(learner, X, np.sin(3 * X[:, 0]))
+    >>> round(run.mean_loss, 3), learner.size, learner.drops
+    (0.068, 10, 35)
+    """
+
+    _STATE = {
+        "counts": ("counts",), "totals": ("totals",), "atoms": ("d", ATOMS), "R": (ATOMS, ATOMS),
+        "w": (ATOMS,), "S": ("rows", ATOMS), "L": ("rows", "rows"),
+    }  # fmt: skip
+    _REMEDY = "raise alpha, lower eta, or scale the inputs"
+
+    _: KW_ONLY
+    rank: int = count(1, 25)
+    budget: int = count(1, 100)
+    threshold: float = within("[0, 1)", 1e-3)
+
+    @property
+    def R_G(self) -> float:
+        """Sum of g_t' A_t^-1 g_t so far, a part of the regret bound."""
+        return float(self._totals[R_G]) if self._width is not None else 0.0
+
+    @property
+    def drops(self) -> int:
+        """Atoms dropped so far."""
+        return int(self._counts[DROPS]) if self._width is not None else 0
+
+    @locked
+    def regret_bound(self, norm: float) -> float:
+        """Return what the regret of the rounds so far is at most, on any stream.
+
+        Parameters
+        ----------
+        norm : float >= 0
+            Of the function f that the learner is compared with, |f(x_t)| <= C in all rounds.
+
+        Examples
+        --------
+        >>> learner = okl.FrequentKONS(okl.Gaussian(1.0), alpha=0.5).learn_one([0.0], 1.0)
+        >>> round(learner.regret_bound(1.0), 3)
+        0
+        """
+        F = require_nonnegative("norm", norm)
+        T = self._totals if self._width is not None else np.zeros(4)
+        square = self._in_force.alpha + T[SQUARE]
+        return float(square * F * F + T[LINEAR] * F + T[CONSTANT] + T[R_G]) / 2.0
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        self._require_curvature("or FOGD, a first-order learner")
+
+    def _start(self, d: int) -> None:
+        p, sigma = self._hyper, self._loss().curvature(self._hyper.C)
+        self._eta = p.eta or sigma
+        excess = max(self._eta - sigma, 0.0)
+        self._setting = (p.C, p.alpha, self._eta, excess), p.threshold, p.budget
+        self._kernel, rows = p.kernel._code(), 2 * p.rank
+        self._make_state(d=d, counts=3, totals=4, rows=rows)
+        self._narrow = tuple(aligned_zeros(2, rows))
+        self._reserve({ATOMS: 1})
+
+    def _choose_room(self, axis: int, least: int) -> int:
+        return min(super()._choose_room(axis, least), self._hyper.budget + 1)
+
+    def _make_buffers(self, rooms: dict[int, int]) -> dict[str, np.ndarray]:
+        return super()._make_buffers(rooms) | {"wide": tuple(aligned_zeros(3, rooms[ATOMS]))}
+
+    def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
+        first, status = 0, NEED_ROOM
+        while status == NEED_ROOM:
+            first, status = frequent_kons_rounds(
+                X, y, first, self._kernel, self._loss_code, self._setting, self._counts,
+                (self._atoms, self._R, self._w), (self._S, self._L), self._totals,
+                (self._wide, self._narrow), trace[:2],
+            )  # fmt: skip
+            full, many = self._counts[ROWS] == len(self._S), self.size > self._hyper.budget
+            if full or many:
+                with cholesky.limit_threads(max(self.size, len(self._S)), 2):
+                    if full:
+                        self._shrink()
+                    if many:
+                        self._drop_atom()
+            self._reserve({ATOMS: self.size + 1})
+        if status != DONE:
+            self._raise_status(status, first)
+        self._played += len(X)
+
+    def _shrink(self) -> None:
+        p = self._hyper
+        self._counts[ROWS] = shrink_sketch(self._used("S"), self._L, p.rank, p.alpha)
+
+    def _drop_atom(self) -> None:
+        """Take out the atom of the least price for a comparator of the norm of w, and its part."""
+        m, rows, alpha = self.size, int(self._counts[ROWS]), self._hyper.alpha
+        R, w, S = self._R[:m, :m], self._w[:m], self._S[:rows, :m]
+        E = solve_triangular(R, np.eye(m))  # row j: orthogonal to all atoms but j
+        E /= np.linalg.norm(E, axis=1)[:, None]
+        mass, parts = ((E @ S.T) ** 2).sum(axis=1) / alpha, np.abs(E @ w)
+        share, F = np.minimum(np.sqrt(mass), 1.0), float(np.linalg.norm(w))
+        loss = np.log1p(np.maximum(np.sqrt(mass), mass)) / self._eta  # log((share + mass) / share)
+        j = int(np.argmin(loss + alpha * share * F * F + 2.0 * alpha * F * (1.0 - share) * parts))
+        self._totals[SQUARE] += alpha * share[j]
+        self._totals[LINEAR] += 2.0 * alpha * (1.0 - share[j]) * parts[j]
+        self._totals[CONSTANT] -= alpha * (1.0 - share[j]) * parts[j] ** 2
+        self._counts[DROPS] += 1
+        # Coordinates in which the other atoms have a triangular factor, and the last is along e.
+        Q, rest = qr_delete(np.eye(m), R, j, which="col")
+        signs = np.append(np.sign(np.diag(rest)), 1.0)
+        Q *= signs
+        S[:], w[:], R[:, :-1] = S @ Q, Q.T @ w, np.triu(rest) * signs[:, None]
+        v, mu = S[:, -1].copy(), mass[j] * alpha
+        if mu > 0.0:
+            kept = np.sqrt(share[j] / (share[j] + mass[j]))
+            S -= ((1.0 - kept) / mu) * np.outer(v, v @ S)
+        self._counts[ATOMS] = m - 1
+        self._atoms[:, j : m - 1] = self._atoms[:, j + 1 : m]
+        S = S[:, :-1]
+        self._L[:rows, :rows] = np.linalg.cholesky(S @ S.T + alpha * np.eye(rows)).T
+
+    def _forecast(self, X: np.ndarray) -> np.ndarray:
+        m, rows, forecasts = self.size, np.empty((len(X), self.size)), np.empty(len(X))
+        a = solve_triangular(self._R[:m, :m], self._w[:m]) if m else np.zeros(0)
+        kernel_block(self._kernel, X, self._atoms, m, rows)
+        clipped_forecasts(rows, a, self._hyper.C, forecasts)
+        return forecasts
+
+    def _matrices(self) -> list[Part]:
+        m, rows = self.size, int(self._counts[ROWS])
+        if m == 0:
+            return super()._matrices()
+        p, atoms = self._hyper, self._used("atoms").T
+        parts = [measure_span(p.kernel, atoms, self._R, [self._w], [p.C])]
+        if rows > 0:
+            parts.append(measure_part("alpha I + S S'", Factored(self._L, rows)))
+        return parts

@@ -1,0 +1,186 @@
+"""Is there a gap between known and revealed inputs? Exponents of regret against a greedy adversary.
+
+Reproduces: nothing published; the question after Corollary 8 of Jezequel, Gaillard, Rudi (2019):
+    the optimal rate n^(gamma / (1 + gamma)) is proved for m = n^(2 gamma / (1 - gamma^2)) atoms if
+    inputs are revealed round by round (Corollary 7, Nystrom-AWV), and for n^(2 gamma / (1 + gamma))
+    if they are known beforehand (Corollary 8). Both play with m = n^a atoms and the lam of that
+    rate, the Matern kernel (nu = 3/2, d = 1, gamma = 1/4) and n = 128 to 4096 rounds. Regret is
+    against the best penalised function of the RKHS, b its exponent over these n.
+Missing: the worst case. The adversary looks one round ahead; it sees all but the coin of the round.
+    Inputs that are named beforehand are those that it chose against a Nystrom-AWV with other coins.
+Time: eight minutes (--quick: up to 512 rounds, two seeds, some seconds).
+Data: none. Inputs are on a grid in [-1, 1], labels -1 or 1.
+"""
+
+from unittest.mock import patch
+
+import numpy as np
+from tqdm import tqdm
+
+import oklnumba as okl
+from oklnumba import plots, theory
+from scripts.common import BOUND, collect, fit_exponent, look, parse_args, publish
+
+SIZES, QUICK_SIZES = [2**k for k in range(7, 13)], [2**k for k in range(6, 10)]
+SEEDS, QUICK_SEEDS, OTHER_SEEDS = range(6), range(2), 1000
+POWERS = (0.2, 0.3, 0.4, 0.5, 0.6)  # a
+GAMMA, KERNEL = 0.25, okl.Matern(1.5, sigma=1.0)
+BEST = GAMMA / (1.0 + GAMMA)
+GRID = np.linspace(-1.0, 1.0, 401)[:, None]
+EVERYWHERE, LABELS = np.arange(len(GRID)), np.array([[-1.0], [1.0]])
+CHECKED = 512  # rounds up to which a game is added up in another way
+CHOSEN, REVEALED = "Nystrom-AWV, inputs chosen against it", "Nystrom-AWV, the same inputs"
+KNOWN, EXACT = "PKAWV, the same inputs, known", "Kernel-AWV, the same inputs"
+LOOKS = {
+    CHOSEN: look("Nystrom") | {"linestyle": "-"},
+    REVEALED: look("Nystrom") | {"linestyle": "-", "mfc": "white"},
+    KNOWN: look("PKAWV"),
+    EXACT: look("Kernel-AWV"),
+}
+
+
+class Adversary:
+    """The greedy game of ``okl.adversary`` on a grid: ridge regression there, O(grid^2) a round.
+
+    mean and C are the forecasts, and lam times their covariance, at the points of the grid.
+    """
+
+    def __init__(self, lam: float):
+        self.lam, self.mean, self.C = lam, np.zeros(len(GRID)), KERNEL(GRID)
+
+    def gains(self, forecasts, at):
+        """Return what points and labels add to the regret, (2, points)."""
+        share = self.lam / (self.lam + self.C[at, at])
+        return (LABELS - forecasts) ** 2 - (LABELS - self.mean[at]) ** 2 * share
+
+    def learn(self, i: int, y: float) -> None:
+        step = self.C[:, i] / (self.lam + self.C[i, i])
+        self.mean += step * (y - self.mean[i])
+        self.C -= np.outer(step, self.C[i])
+
+    def exact(self, at):
+        """Return the forecasts of Kernel-AWV: ridge regression with one more label 0."""
+        return self.mean[at] * self.lam / (self.lam + self.C[at, at])
+
+
+def forecast_blind(learner):
+    """Return forecasts on the grid as if the coin of the round kept nothing."""
+    if learner.rounds == 0:
+        return np.zeros(len(GRID))
+    with patch.object(vars(learner)["_coins"], "next", 1.0):  # no atom joins
+        return learner.predict(GRID)
+
+
+def play(learner, lam: float, n: int, given=None):
+    """Return regret and points of a game; given (n,): the points; a learner of None is exact."""
+    game, regret, points, labels = Adversary(lam), 0.0, np.empty(n, dtype=int), np.empty(n)
+    for t in range(n):
+        if given is None:
+            points[t] = game.gains(forecast_blind(learner), EVERYWHERE).max(axis=0).argmax()
+        else:
+            points[t] = given[t]
+        at = points[t : t + 1]
+        gains = game.gains(learner.predict(GRID[at]) if learner else game.exact(at), at)[:, 0]
+        labels[t] = LABELS[gains.argmax(), 0]
+        regret += gains.max()
+        game.learn(points[t], labels[t])
+        if learner:
+            learner.learn_one(GRID[points[t]], labels[t])
+    if learner and n <= CHECKED:  # what rounds add is the regret
+        best = theory.comparator(KERNEL, GRID[points], labels, lam)
+        losses = okl.run(learner.reset(), GRID[points], labels, loss="squared").losses.sum()
+        if not np.isclose(losses - best.loss - lam * best.norm**2, regret, rtol=1e-6):
+            raise SystemExit(f"{learner}: the game does not add up")
+    return regret, points
+
+
+def calibrate(n: int, m: int) -> float:
+    """Return the mu with which KORS keeps m of n random inputs, on average."""
+    X = GRID[np.random.default_rng(0).integers(len(GRID), size=n)]
+    low, high = 1e-9, 10.0 * n
+    for _ in range(18):
+        mu = (low * high) ** 0.5
+        sizes = [okl.KORS(KERNEL, alpha=mu, seed=k).partial_fit(X).size for k in range(3)]
+        low, high = (mu, high) if np.mean(sizes) > m else (low, mu)
+    return mu
+
+
+def measure(a: float, n: int, seeds):
+    """Yield the rows of all games; dictionaries of given inputs have other coins.
+
+    That of known inputs is ``PKAWV.known_inputs``, with an atom where KORS keeps none.
+    """
+    m, lam = round(n**a), n**BEST
+    mu = calibrate(n, m)
+    for seed in seeds:
+        other, points = seed + OTHER_SEEDS, None
+        for label in (CHOSEN, REVEALED, KNOWN, EXACT):
+            learner = None
+            if label in (CHOSEN, REVEALED):
+                coins = seed if label == CHOSEN else other
+                learner = okl.NystromAWV(KERNEL, lam=lam, mu=mu, seed=coins)
+            if label == KNOWN:
+                kept = okl.KORS(KERNEL, alpha=mu, seed=other).partial_fit(GRID[points])
+                atoms = kept.landmarks_ if kept.size else GRID[points[:1]]
+                learner = okl.PKAWV(okl.NystromFeatures(atoms, KERNEL), lam=lam)
+            regret, points = play(learner, lam, n, points)
+            yield {"algorithm": label, "a": a, "n": n, "seed": seed, "m": m, "lam": lam, "mu": mu,
+                   "atoms": learner.size if learner else n, "regret": regret}  # fmt: skip
+
+
+def stated(a, revealed: bool):
+    """Return the exponent of eq. (8) at this lam, and of Corollary 8; regret is at most linear."""
+    return np.clip(2.0 - BEST - a / GAMMA + revealed * a, BEST, 1.0)
+
+
+def exponents(rows, label: str, a: float):
+    """Return the mean exponent of the regret over seeds, and its standard error."""
+    n, regret = collect(rows, "n", "regret", algorithm=label, a=a)
+    found = [fit_exponent(n, own) for own in regret]
+    return np.mean(found), np.std(found, ddof=1) / len(found) ** 0.5
+
+
+def summary(rows):
+    n, out = max(row["n"] for row in rows), []
+    for a in dict.fromkeys(row["a"] for row in rows):
+        for label in (CHOSEN, REVEALED, KNOWN, EXACT):
+            _, atoms, regret = collect(rows, "n", "atoms", "regret", algorithm=label, a=a)
+            b, error = exponents(rows, label, a)
+            row = {"a": a, "algorithm": label, f"atoms at {n}": f"{atoms[:, -1].mean():.0f}"}
+            row[f"regret at {n}"] = f"{regret[:, -1].mean():.0f} +- {regret[:, -1].std(ddof=1):.0f}"
+            row["exponent"] = f"{b:.2f} +- {error:.2f}"
+            if label in (CHOSEN, REVEALED, KNOWN):
+                row["stated"] = f"{stated(a, label != KNOWN):.2f}"
+            out.append({"stated": ""} | row)
+    return out
+
+
+def draw(rows):
+    figure, (axes,) = plots.figure(columns=2, row_height=3.0)
+    fine, n = np.linspace(min(POWERS), max(POWERS), 200), max(row["n"] for row in rows)
+    for revealed, label in ((True, REVEALED), (False, KNOWN)):
+        name = "7, inputs revealed" if revealed else "8, inputs known"
+        axes[0].plot(fine, stated(fine, revealed), color=LOOKS[label]["color"], linestyle=BOUND,
+                     linewidth=1.0, label=f"Corollary {name}")  # fmt: skip
+    for label, style in LOOKS.items():
+        found = np.array([exponents(rows, label, a) for a in POWERS])
+        axes[0].errorbar(POWERS, found[:, 0], 2.0 * found[:, 1], label=label, linewidth=1.2,
+                         markersize=4, capsize=2, **style)  # fmt: skip
+        m, regret = collect(rows, "m", "regret", algorithm=label, n=n)
+        plots.band(axes[1], m, regret, "", style | {"markersize": 4}, np.mean)
+    plots.tidy(axes[0], "a: dictionaries of $n^a$ atoms", "b: regret grows as $n^b$")
+    text = f"atoms m, at n = {n:,}"
+    plots.tidy(axes[1], text, "regret (sum of squared losses)", log="xy")
+    return figure
+
+
+def main() -> None:
+    args = parse_args(__doc__, limit=600.0, quick_limit=60.0)
+    sizes, seeds = (QUICK_SIZES, QUICK_SEEDS) if args.quick else (SIZES, SEEDS)
+    jobs = tqdm([(a, n) for a in POWERS for n in sizes], disable=None)
+    rows = args.rows or [row for a, n in jobs for row in measure(a, n, seeds)]
+    publish(draw(rows), rows, args, summary(rows), legend=2)
+
+
+if __name__ == "__main__":
+    main()
