@@ -72,7 +72,7 @@ def metric(S, y, name, passes):
     n, d = S.shape
     w, rng = np.ones(d), np.random.default_rng(n)
     target = (y - y.mean()) / (abs(y - y[0]).max() or 1.0)
-    for _ in range(passes if n >= 128 else 0):
+    for _ in range(passes):
         Z = S * w
         few = Z[np.linspace(0, n - 1, min(n, 200)).astype(int)]
         width = median_distance(few, 2 if name == "Gaussian" else 1)
@@ -115,11 +115,11 @@ def leaves(Z, past, count):
     return leaf
 
 
-def tree(S, y, past, name, passes, leaf_rows, most):
+def tree(S, y, past, name, leaf_rows, deepest, rounds):
     """Inputs scaled by a metric of the past, leaves, and the width of the kernel."""
-    Z = S * metric(S[:past], y[:past], name, passes)
+    Z = S * metric(S[:past], y[:past], name, 3 if rounds >= 128 else 0)
     count = 1
-    while 2 * count * leaf_rows <= past and 2 * count <= most:
+    while 2 * count * leaf_rows <= min(rounds, deepest):
         count *= 2
     return Z, leaves(Z, past, count), median_distance(Z[:past], 1)
 
@@ -300,12 +300,13 @@ def aggregated(F, y, B, starts):
     return in_epochs(ml_poly, np.stack([plain, poly, *stacks], axis=1), y)
 
 
-def leaf_spaces(S, y, past, metric, seed, budget, leaf_rows, most, late=True):
+def leaf_spaces(S, y, past, metric, seed, budget, deepest, rounds, late=True):
     """Rows of each leaf of a tree, their coordinates, and the width of the kernel.
 
-    late : whether rows after the past join dictionaries; else all coordinates are functions.
+    rounds : whose number gives that of the leaves; late : whether rows after the past join
+    dictionaries; else all coordinates are functions.
     """
-    Z, leaf, width = tree(S, y, past, *metric, leaf_rows, most)
+    Z, leaf, width = tree(S, y, past, *metric, deepest, rounds)
     kernel = laplacian(width)
     for node in range(leaf.max() + 1):
         rows = np.flatnonzero(leaf == node)
@@ -316,17 +317,21 @@ def leaf_spaces(S, y, past, metric, seed, budget, leaf_rows, most, late=True):
 
 
 def self_tuning(
-    X, y, restarts, budget, kernels, quick, linear, metrics, in_leaves, leaf_rows, most, seed=0,
-    span=1024,
+    X, y, restarts, budget, kernels, quick, linear, metrics, in_leaves, deepest, seed=0,
+    span=1024, ahead=1.0,
 ):  # fmt: skip
-    """The forecasts of SelfTuning, and the losses of its members as they forecast; y : (n,)."""
+    """The forecasts of SelfTuning, and the losses of its members as they forecast; y : (n,).
+
+    ahead : the part of the rounds before a restart that new members are made of.
+    """
     kernels = [(width, budget, settings, (0.1, 1.0)) for width, settings in kernels]
     kernels.append((quick[0], min(quick[1], budget), quick[2], ()))
     ends = [t for t in restarts if t <= len(X)]
     out, losses = np.zeros(len(X)), 0.0
     came, y = y, np.array([learned_label(y[t], *label_range(y, t)) for t in range(len(y))])
-    for stage, (past, stop) in enumerate(zip([0, *ends], [*ends, len(X)], strict=True)):
-        if past == restarts[0]:  # the first 16 are judged when they are replayed
+    for stage, (start, stop) in enumerate(zip([0, *ends], [*ends, len(X)], strict=True)):
+        past = int(ahead * start)
+        if start == restarts[0]:  # the first 16 are judged when they are replayed
             y[:16] = [learned_label(v, *label_range(came, past - 1)) for v in came[:16]]
         S = standardised(X[:stop], X[:past]) if past else np.zeros((stop, X.shape[1]))
         offset = middle(y[:past]) if past else 0.0
@@ -342,7 +347,7 @@ def self_tuning(
             columns += [passive_aggressive(Z, labels, signs, rate, sizes) for rate in rates]
         for i, one in enumerate(metrics if past else ()):
             parts = list(leaf_spaces(S, y, past, one, [seed, stage, len(kernels) + 1 + i], budget,
-                                     leaf_rows, most))  # fmt: skip
+                                     deepest, start))  # fmt: skip
             for setting in in_leaves:
                 found = np.zeros((stop, 2))
                 for rows, Z, _ in parts:
@@ -354,8 +359,8 @@ def self_tuning(
         columns += [descent(Z, labels, signs, step) for step in (0.3, 3.0)]
         columns.append(np.append(0.0, labels[:-1])[:, None])  # the last label
         F = np.clip(np.concatenate(columns, axis=1) - C[:, None], -B[:, None], B[:, None])
-        out[past:stop] = (aggregated(F, labels - C, B, starts) + C + offset)[past:]
+        out[start:stop] = (aggregated(F, labels - C, B, starts) + C + offset)[start:]
         F += C[:, None]
-        own = out[:stop] - y[:stop] if past == 0 else (F - labels[:, None])[past:]
+        own = out[:stop] - y[:stop] if start == 0 else (F - labels[:, None])[start:]
         losses = losses + (own**2).sum(axis=0)
     return out, losses

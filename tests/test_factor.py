@@ -17,6 +17,7 @@ MATRICES = {n: okl.Gaussian(1.0)(np.random.default_rng(n).uniform(-1, 1, (n, 3))
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
     monkeypatch.setattr(cholesky, "BLOCK", 32)
+    monkeypatch.setattr(cholesky, "SOLVED", 12)
     monkeypatch.setattr(okl.KernelAWV, "_block_rows", 32)
     monkeypatch.setattr(matrix, "PIVOTS", 32)
 

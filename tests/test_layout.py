@@ -39,6 +39,8 @@ LEANS = {
     ("hot.pros_n_kons", "hot.newton"): "it plays the Newton step in the span of a dictionary",
     ("hot.nystrom_awv", "hot.awv"): "between two growths of its span it is AWV on features",
     ("hot.experts", "hot.first_order"): "its weights are the map of exponentiated gradient",
+    ("hot.self_tuning", "hot.awv"): "its groups play AWV and ridge on shared coordinates",
+    ("hot.layers", "hot.experts"): "its first and last step are aggregations of experts",
 }
 
 LONGEST_FILE, LONGEST_BODY, MOST_ARGUMENTS = 650, 40, 12

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import copy
+import itertools
+import os
 import pickle
+import threading
+from concurrent.futures import Future
 
 import numpy as np
 import pytest
@@ -66,18 +71,30 @@ STREAMS = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("span", [1024, 48])
-@pytest.mark.parametrize("name", [*STREAMS, "fading", "constant", "signs in blocks"])
-def test_forecasts_and_losses_of_members_are_those_of_the_definition(name, span, monkeypatch):
+IN_BACKGROUND = "plain", "lagged", "drift", "outliers", "signs"
+
+
+@pytest.mark.parametrize(
+    ("name", "span", "ahead"),
+    [
+        *itertools.product([*STREAMS, "fading", "constant", "signs in blocks"], [1024, 48], [1.0]),
+        *itertools.product(IN_BACKGROUND, [48], [self_tuning.AHEAD]),
+    ],
+)
+def test_forecasts_and_losses_of_members_are_those_of_the_definition(
+    name, span, ahead, monkeypatch
+):
     monkeypatch.setattr(self_tuning, "SPAN", span)
-    monkeypatch.setattr(tree, "LEAF", 60)  # 2 leaves after round 128, 8 after 512
+    # 2 leaves after round 128, 8 after 512; the other tree has 4 and 16.
+    metrics = ("Gaussian", 60), ("Laplacian", 30)
+    monkeypatch.setattr(self_tuning, "METRICS", metrics)
     X, y = stream(name)
-    learner = okl.SelfTuning(BUDGET, seed=3)
+    learner = okl.SelfTuning(BUDGET, background=ahead < 1.0, seed=3)
     run = okl.run(learner, X, y)
     expected, losses = naive_self_tuning.self_tuning(
         X, y, self_tuning.RESTARTS, BUDGET, self_tuning.KERNELS, self_tuning.QUICK,
-        self_tuning.LINEAR, self_tuning.METRICS, self_tuning.IN_LEAVES, 60, tree.MOST_LEAVES,
-        seed=3, span=span,
+        self_tuning.LINEAR, metrics, self_tuning.IN_LEAVES, tree.DEEPEST, seed=3,
+        span=span, ahead=ahead,
     )  # fmt: skip
     scale = np.maximum.accumulate(np.abs(y))
     if name == "outliers":  # the first restart forgets that of round 5
@@ -86,27 +103,33 @@ def test_forecasts_and_losses_of_members_are_those_of_the_definition(name, span,
     assert_allclose(learner.member_losses, losses, rtol=1e-7)
 
 
-@pytest.mark.parametrize("t", [*(r + i for r in (32, 512, 2048) for i in (-1, 0, 1)), 2100])
-def test_no_forecast_looks_ahead_across_restarts(t):
+RESTARTS = [r + i for r in (32, 512, 2048) for i in (-1, 0, 1)]
+
+
+@pytest.mark.parametrize(
+    ("t", "background"), [(t, t in (384, 1536)) for t in [*RESTARTS, 384, 1536, 2100]]
+)
+def test_no_forecast_looks_ahead_across_restarts(t, background):
     X, y = stream(n=LONG)
-    expected = okl.run(okl.SelfTuning(BUDGET), X, y).predictions
+    expected = okl.run(okl.SelfTuning(BUDGET, background=background), X, y).predictions
     changed, labels = X.copy(), y.copy()
     changed[t + 1 :] = 1e3 * changed[t + 1 :] ** 2
     labels[t:] = -100.0 * labels[t:] + 3.0  # its own label too
-    got = okl.run(okl.SelfTuning(BUDGET), changed, labels).predictions
+    got = okl.run(okl.SelfTuning(BUDGET, background=background), changed, labels).predictions
     assert_array_equal(got[: t + 1], expected[: t + 1])
     assert (got[t + 1 :] != expected[t + 1 :]).any()
 
 
-def test_bulk_chunks_single_rounds_and_pickles_between_them_are_one_run():
+@pytest.mark.parametrize("background", [False, True])
+def test_bulk_chunks_single_rounds_and_pickles_between_them_are_one_run(background):
     X, y = stream("drift", n=LONG)
     y[[9, 50, 700, 2100]], X[[60, 2060], 0] = [-500.0, 1e6, -1e4, 1e5], 1e9
-    bulk, single, chunks = (okl.SelfTuning(BUDGET) for _ in range(3))
+    bulk, single, chunks = (okl.SelfTuning(BUDGET, background=background) for _ in range(3))
     run = okl.run(bulk, X, y)
     again = okl.run(chunks, ((X[i : i + 97], y[i : i + 97]) for i in range(0, LONG, 97)))
     assert_array_equal(again.predictions, run.predictions)
     assert_array_equal(again.certificate.bound, run.certificate.bound)
-    cuts = {31, 32, 33, 300, 511, 512, 2047, 2048, 2049}
+    cuts = {31, 32, 33, 300, 450, 511, 512, 2047, 2048, 2049}  # in 450 a restart is begun
     for t in range(LONG):
         if t % 10 == 0:
             assert_allclose(single.predict_one(X[t]), run.predictions[t], rtol=1e-9, atol=1e-9)
@@ -117,6 +140,39 @@ def test_bulk_chunks_single_rounds_and_pickles_between_them_are_one_run():
     for name in ("weights", "member_losses"):
         assert_array_equal(getattr(single, name), getattr(bulk, name))
         assert_array_equal(getattr(chunks, name), getattr(bulk, name))
+
+
+def test_a_restart_in_background_does_not_stop_the_rounds(monkeypatch):
+    X, y = stream(n=200)
+    going, build = threading.Event(), self_tuning.SelfTuning._build
+
+    def wait(*args):
+        assert going.wait(timeout=60)
+        return build(*args)
+
+    monkeypatch.setattr(self_tuning.SelfTuning, "_build", wait)
+    learner = okl.SelfTuning(BUDGET, background=True)
+    forecasts = []
+    for t in range(200):
+        if t in (31, 127):  # now there must be new members
+            going.set()
+        forecasts.append(okl.run(learner, X[t : t + 1], y[t : t + 1]).predictions[0])
+        if t in (31, 127):
+            going.clear()
+    going.set()
+    assert_array_equal(
+        forecasts, okl.run(okl.SelfTuning(BUDGET, background=True), X, y).predictions
+    )
+
+
+def test_a_fork_builds_the_members_that_a_thread_of_its_parent_was_building():
+    X, y = stream(n=140)
+    learner = okl.SelfTuning(BUDGET, background=True)
+    for t in range(100):
+        learner.learn_one(X[t], y[t])
+    expected = okl.run(copy.deepcopy(learner), X[100:], y[100:]).predictions
+    learner._next = os.getpid() + 1, Future()  # which nobody will ever complete
+    assert_array_equal(okl.run(learner, X[100:], y[100:]).predictions, expected)
 
 
 def test_several_outputs_are_as_many_single_ones_but_for_the_metrics(monkeypatch):
@@ -321,7 +377,9 @@ def static_spaces(X, y, seed=0, budget=BUDGET, late=False):
     for i, metric in enumerate(self_tuning.METRICS):
         seeds = [seed, stage, len(self_tuning.KERNELS) + 2 + i]
         most = tree.LEAF, tree.MOST_LEAVES
-        parts = naive_self_tuning.leaf_spaces(S, y, past, metric, seeds, budget, *most, late=False)
+        parts = naive_self_tuning.leaf_spaces(
+            S, y, past, metric, seeds, budget, *most, past, late=False
+        )
         parts = list(parts)
         blocks = [np.zeros((len(X), Z.shape[1])) for _, Z, _ in parts]
         for block, (rows, Z, _) in zip(blocks, parts, strict=True):
@@ -434,7 +492,7 @@ def test_it_is_back_after_a_change_of_concept_and_static_members_are_not():
 
 def test_far_inputs_count_by_their_logarithm():
     past = np.random.default_rng(0).standard_normal((50, 1))
-    scales = self_tuning.Scales.measure(past, np.ones((50, 1)))
+    scales = self_tuning.Scales.measure(past, np.ones((50, 1)), 50)
     x = np.array([-1e308, -1e9, -8.0, -4.0, 0.0, 1.0, 4.5, 9.0, 1e9, 1e300])[:, None]
     Z = scales.transform(x)
     expected = naive_self_tuning.standardised(x[1:-1], past)
@@ -458,7 +516,13 @@ def test_forecasts_that_must_be_added_or_subtracted_are():
     first, second = rng.uniform(-1, 1, (2, n))
     y = first - second + 0.01 * rng.standard_normal(n)
     F = np.stack([first, second, np.append(0.0, y[:-1])], axis=1)
-    forecasts = Layers(members=3, outputs=1).play(0, F.copy(), y)[0]
+    sums = np.zeros(1), np.zeros((1, 3)), np.zeros(1), np.zeros(1, dtype=np.int64)
+    forecasts, *rest = np.empty((5, n, 1))
+    proofs = np.zeros((1, 3, n, 1))  # of one certified member
+    Layers(members=3, outputs=1).play(
+        0, F.copy(), y[:, None], 0.0, proofs, sums, (forecasts, *rest)
+    )
+    forecasts = forecasts[:, 0]
     mixtures = np.linspace(0, 1, 21)[:, None] * first + np.linspace(1, 0, 21)[:, None] * second
     best = ((mixtures - y) ** 2).mean(axis=1).min()  # of those that no aggregation is ahead of
     assert ((forecasts - y)[-200:] ** 2).mean() < 0.1 * best

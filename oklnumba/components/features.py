@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, MISSING
+from functools import lru_cache
 from math import sqrt
 from typing import Any, Self
 
@@ -199,6 +200,7 @@ class TaylorFeatures(Features):
         )
 
 
+@lru_cache(maxsize=16)
 def _monomials(d: int, degree: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return for each monomial its parent, the coordinate that multiplies it, and the ratio.
 

@@ -36,6 +36,7 @@ from oklnumba.hot.primitives.rows import (
 
 ROWS, COLUMNS = 128, 512  # of a block of a kernel matrix, which stays in the cache
 FEWEST_INPUTS = 32  # needed to judge a width
+AT_ONCE = 100_000  # differences of two inputs, of advice
 FAR_APART, ALIKE = 1e-24, 1.0 - 1e-12  # values of radial kernels: ten widths away, rounding of 1
 HIDES_LAM = 1e15  # if k(x, x) is larger, adding lam = 1 changes nothing in double precision
 SMOOTHNESS = {0.5: LAPLACIAN, 1.5: MATERN_3_2, 2.5: MATERN_5_2}  # nu of Matern: its code
@@ -126,14 +127,15 @@ class _Radial(Kernel):
         if len(X) < FEWEST_INPUTS:
             return None
         with np.errstate(over="ignore"):
-            distances = np.stack([np.linalg.norm(X - x, self.norm, axis=1) for x in X])
+            blocks = (x[:, None] - X for _, x in cut_blocks(X, 1 + AT_ONCE // X.size))
+            distances = np.concatenate([np.linalg.norm(x, self.norm, axis=2) for x in blocks])
         different = distances > 0.0
         if not different.any():
             return None
         K = self._evaluate(distances)
         alike = K[different].min() > ALIKE
         np.fill_diagonal(K, 0.0)
-        isolated = np.quantile(K.max(axis=1), 0.9) < FAR_APART  # nine in ten have no neighbour
+        isolated = (K.max(axis=1) < FAR_APART).mean() >= 0.9  # they have no neighbour
         if not (alike or isolated):
             return None
         value = "1 between all" if alike else "0 between nearly all"

@@ -8,7 +8,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -100,26 +100,30 @@ def run_together(calls: Sequence[Callable[[], object]], rounds: int = FEWEST_ROU
     rounds : int
         That each call plays.
     """
-    global _pool
     alone = getattr(_inside, "now", False) or rounds < FEWEST_ROUNDS
     if alone or len(calls) < 2 or count_cores() < 2:
         for call in calls:
             call()
         return
-    with _pool_lock:
-        if _pool is None:
-            _pool = ThreadPoolExecutor(count_cores(), thread_name_prefix="oklnumba")
-    # In the caller's context: numpy's error state and the like are the caller's.
-    tasks = [_pool.submit(contextvars.copy_context().run, _call_inside, call) for call in calls]
-    errors = [task.exception() for task in tasks]
+    errors = [task.exception() for task in [start_aside(call) for call in calls]]
     for error in errors:
         if error is not None:
             raise error
 
 
-def _call_inside(call: Callable[[], object]) -> None:
+def start_aside(call: Callable[[], object]) -> Future:
+    """Let a thread of the pool make a call, whose own ``run_together`` then makes calls in turn."""
+    global _pool
+    with _pool_lock:
+        if _pool is None:
+            _pool = ThreadPoolExecutor(count_cores(), thread_name_prefix="oklnumba")
+    # In the caller's context: numpy's error state and the like are the caller's.
+    return _pool.submit(contextvars.copy_context().run, _call_inside, call)
+
+
+def _call_inside(call: Callable[[], object]) -> object:
     _inside.now = True
     try:
-        call()
+        return call()
     finally:
         _inside.now = False

@@ -149,8 +149,7 @@ def as_labels(y: Any, n: int, classes: bool = False) -> np.ndarray:
                 "map the two classes to them (0 and 1 by y = 2 * y - 1), or use loss='squared' for "
                 "regression"
             )
-    # Read-only arrays would have the loops compiled once more.
-    return np.require(array, requirements=["C", "W"])
+    return make_compilable(array)
 
 
 def as_label(y: Any, classes: bool = False) -> np.ndarray:

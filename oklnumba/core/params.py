@@ -6,7 +6,7 @@ import copy
 import inspect
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, Field, dataclass, field, fields
 from difflib import get_close_matches
 from functools import partial
 from types import SimpleNamespace
@@ -110,11 +110,13 @@ class Params:
     """
 
     __signature__: ClassVar[inspect.Signature]
+    _declared: ClassVar[tuple[Field, ...]]
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Make the subclass a dataclass."""
         super().__init_subclass__(**options)
         dataclass(eq=False, repr=False)(cls)
+        cls._declared = fields(cls)
         parameters = list(inspect.signature(cls.__init__).parameters.values())
         cls.__signature__ = inspect.Signature(parameters[1:])
 
@@ -133,7 +135,7 @@ class Params:
     def _checked_params(self) -> SimpleNamespace:
         """Return the hyper-parameters as loops take them; ValueError for any out of range."""
         values = {}
-        for one in fields(self):
+        for one in self._declared:
             value, check = getattr(self, one.name), one.metadata.get("check")
             if check and not (value is None and one.metadata["optional"]):
                 value = check(one.name, value)
@@ -146,7 +148,7 @@ class Params:
 
     def _refuse_unused(self, why: str, *names: str) -> None:
         """Raise ValueError for hyper-parameters other than the default that change nothing."""
-        for one in fields(self):
+        for one in self._declared:
             value = getattr(self, one.name)
             if one.name in names and value is not one.default and value != one.default:
                 raise ValueError(f"{one.name}={shown(value)} would be ignored: {why}")

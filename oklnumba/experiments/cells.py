@@ -107,7 +107,7 @@ def play(cell: Cell, options: Options) -> dict[str, Any]:
         X, y = cell.stream.X, cell.stream.y
         if cell.order is not None:
             rows = np.random.default_rng(cell.order).permutation(len(X))
-            X, y = X[rows], y[rows]
+            X, y = X.take(rows, axis=0), y[rows]
         player = clone(cell.player)  # freed, with all that it learns, when this function returns
         done = run(player, X, y, **options.of_run)
         if done.interrupted:

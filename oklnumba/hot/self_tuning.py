@@ -4,7 +4,8 @@ map_rounds, with KORS (dictionary.py) and K_I = R'R over its dictionary I:
 
     for t = 1, ..., n: z_t = (1, R^-T k_I(x_t));   KORS looks at x_t and may add it to I
 
-coordinate_rounds, for PA-I (Crammer et al. 2006, Figure 1) or for gradient descent:
+group_rounds plays ridge regression and AWV (awv.py) on them, each lam and discount by itself, and
+coordinate_rounds PA-I (Crammer et al. 2006, Figure 1) or gradient descent:
 
     w_1 = 0; for t = 1, ..., n:
         yhat_t = w_t.z_t;   w_{t+1} = w_t + tau_t z_t
@@ -16,6 +17,7 @@ import math
 
 import numpy as np
 
+from oklnumba.hot.awv import awv_certified_rounds, awv_forecasts
 from oklnumba.hot.primitives.dictionary import (
     adds_direction,
     joining_probability,
@@ -163,3 +165,120 @@ def coordinate_forecasts(Z, columns, rule, signs, weights, forecasts):
     for t in range(Z.shape[0]):
         for k in range(weights.shape[0]):
             forecasts[t, k] = apply_link(rule, signs[k], dot(weights[k], Z[t], columns[t]))
+
+
+@hot
+def count_equal(columns, start, n):
+    """Return the row after ``start``, up to n, from which on rows have another number of columns.
+
+    Rounding depends on this number, so it must not depend on how the stream is cut.
+    """
+    stop = start + 1
+    while stop < n and columns[stop] == columns[start]:
+        stop += 1
+    return stop
+
+
+@hot
+def group_rounds(Z, columns, Y, lasting, ridges, rules, out):
+    """Play the ridge regressions, AWV among them, then the first-order rules of a group.
+
+    Z, columns : out of map_rounds; Y : (n, K); lasting : coordinates that the functions to compare
+    with have; ridges : settings (N, 3), 1 / discount, 1 / lam and the discount, U (N, cap, cap),
+    inv_d (N, cap), c (N, K, cap), totals (N, K, 6) and ``work`` as in awv_rounds; rules : codes
+    (M,), rates (M,), signs (K,), weights (M, K, cap) and largest (M, K) as in coordinate_rounds;
+    out : forecasts (2 N + M, >= n, K), of ridge and AWV in turn, then of the rules; shrinks (>= n,)
+    and growth (>= n, K), workspace; proofs (N, 3, >= n, K). Returns rounds and a status.
+    """
+    settings, U, inv_d, c, totals, work = ridges
+    codes, rates, signs, weights, largest = rules
+    forecasts, shrinks, growth, proofs = out
+    n, start = Y.shape[0], 0
+    while start < n:
+        r, stop = columns[start], count_equal(columns, start, n)
+        own = smaller(lasting, r)
+        for i in range(settings.shape[0]):
+            if own == r:
+                growth[start:stop] = 0.0
+            played, status = awv_certified_rounds(
+                Z[start:stop], Y[start:stop], r, (U[i], inv_d[i], c[i]),
+                (settings[i, 0], settings[i, 1]), work, 0.0, own, settings[i, 2], totals[i],
+                (
+                    forecasts[2 * i + 1, start:stop], forecasts[2 * i, start:stop],
+                    shrinks[start:stop], growth[start:stop],
+                ),
+                (proofs[i, 0, start:stop], proofs[i, 1, start:stop], proofs[i, 2, start:stop]),
+            )  # fmt: skip
+            if status != DONE:
+                return start + played, status
+        start = stop
+    for i in range(codes.shape[0]):
+        played, status = coordinate_rounds(
+            Z, columns, Y, codes[i], rates[i], signs, weights[i], largest[i],
+            forecasts[2 * settings.shape[0] + i],
+        )  # fmt: skip
+        if status != DONE:
+            return played, status
+    return n, DONE
+
+
+@hot
+def group_forecasts(Z, columns, n, ridges, rules, out):
+    """Write what a group would forecast for each of n rows of Z; arguments as in group_rounds."""
+    settings, U, inv_d, c, _, work = ridges
+    codes, _, signs, weights, _ = rules
+    forecasts, shrinks, _, _ = out
+    start = 0
+    while start < n:
+        r, stop = columns[start], count_equal(columns, start, n)
+        for i in range(settings.shape[0]):
+            awv_forecasts(
+                Z[start:stop], r, (U[i], inv_d[i], c[i]), (settings[i, 0], settings[i, 1]), work,
+                0.0,
+                (
+                    forecasts[2 * i + 1, start:stop], forecasts[2 * i, start:stop],
+                    shrinks[start:stop],
+                ),
+            )  # fmt: skip
+        start = stop
+    for i in range(codes.shape[0]):
+        coordinate_forecasts(
+            Z[:n], columns, codes[i], signs, weights[i], forecasts[2 * settings.shape[0] + i]
+        )
+
+
+@hot
+def find_leaves(Z, columns, thresholds, leaves):
+    """Write the leaf of each row of Z; node i has the children 2 i + 1 and 2 i + 2.
+
+    columns, thresholds : (inner nodes,): the second child if this input is larger.
+    """
+    inner = columns.shape[0]
+    for t in range(Z.shape[0]):
+        node = 0
+        while node < inner:
+            node = 2 * node + (2 if Z[t, columns[node]] > thresholds[node] else 1)
+        leaves[t] = node - inner
+
+
+@hot
+def leaf_rounds(rows, size, latest, found, out):
+    """Write what a leaf's rounds are for the tree: forecasts, and steps of sizes and certificates.
+
+    rows : (n,), the rounds of the tree that were the leaf's; size : atoms before them; latest : (N,
+    3, K), its certificates before them, replaced by those after; found, out : forecasts (., >= n,
+    K), sizes (>= n,) and proofs (N, 3, >= n, K), of the leaf and of the tree.
+    """
+    forecasts, sizes, proofs = found
+    all_forecasts, all_sizes, all_proofs = out
+    for s in range(rows.shape[0]):
+        t = rows[s]
+        all_sizes[t] = sizes[s] - size
+        size = sizes[s]
+        for k in range(forecasts.shape[2]):
+            for i in range(forecasts.shape[0]):
+                all_forecasts[i, t, k] = forecasts[i, s, k]
+            for i in range(proofs.shape[0]):
+                for part in range(proofs.shape[1]):
+                    all_proofs[i, part, t, k] = proofs[i, part, s, k] - latest[i, part, k]
+                    latest[i, part, k] = proofs[i, part, s, k]

@@ -7,9 +7,10 @@ import re
 import time
 import warnings
 from collections.abc import Iterable, Iterator
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from oklnumba.protocol.runs import Run
 FEWEST_EQUAL = 30  # labels of a block that is warned of
 LONG_SHARE = 0.05  # of the rows, at least, in such a block
 CHANCE = 1e-6  # that a random order has such a block, at most
+NO_BAR = nullcontext(SimpleNamespace(total=None, update=int))  # a disabled one takes 6 us
 
 
 def _is_chunked(X: Any) -> bool:
@@ -201,17 +203,18 @@ def run(
     if checkpoint is not None:
         recorder.resume()
     chunked = y is None and not hasattr(X, "shape") and _is_chunked(X)
+    shape = {"unit": " rounds", "initial": recorder.rounds, "unit_scale": True}
     finished, data, skip = True, None, 0 if resume else recorder.rounds  # of data passed again
     with (
         catch_ctrl_c(terminate=checkpoint is not None) as presses,
-        Bar(disable=not progress, unit=" rounds", initial=recorder.rounds, unit_scale=True) as bar,
+        Bar(**shape) if progress else NO_BAR as bar,
         closing(_pieces(X, y, chunked, recorder, presses)) as pieces,
     ):
         bar.total = _count_rounds(X, recorder.rounds - skip) if progress and chunked else None
         for part, own in pieces:
             if not chunked:
                 bar.total = recorder.expected = len(own) + recorder.rounds - skip
-                data = (part, own) if bar.total == len(own) else None
+                data = (part, own) if recorder.expected == len(own) else None
             if skip >= len(own):
                 skip -= len(own)
                 continue

@@ -1,21 +1,26 @@
-"""Time of a round of SelfTuning: on one core, on two, and for ten classes.
+"""Time of a round of SelfTuning: on one core, on two, for ten classes, and one at a time.
 
 Reproduces: nothing published; the goals are the project's own, for d <= 30 and the default budget.
 Missing: wide inputs; above 300 columns the linear members play on a dictionary too.
-Time: one minute.
+Rival, one at a time: river's adaptive random forest, if river is installed.
+Time: two minutes.
 Data: made up.
 """
 
 import os
+from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
 
 import numpy as np
 
 import oklnumba as okl
-from scripts.benchmarks.timing import report, row, stream, timed
+from scripts.benchmarks.timing import play_one_by_one, report, row, stream, timed
 from scripts.common import run_in_process
 
 ONE_CORE, TWO_CORES = 60.0, 50.0  # goals, microseconds a round
 CLASSES = 10
+LONGEST, OF_FOREST = 20.0, 0.5  # goals: longest round over the median one; one round over river's
 
 
 def play(learner, X, y, cores: int) -> float:
@@ -46,9 +51,37 @@ def classes(n: int) -> list[dict]:
     return [row(what, 1e-6 * n * took, took / one, None, of, at_most=True)]
 
 
+def times_of_rounds(model, xs, y) -> np.ndarray:
+    """Return the seconds of each round, its forecast and its label."""
+    rows = zip(xs, y, strict=True)
+    return np.array([timed(partial(play_one_by_one, model, [x], [label])) for x, label in rows])
+
+
+def one_at_a_time(n: int) -> list[dict]:
+    X, y = stream(n, 10)
+    rows, of = [], "times the median round"
+    for options, goal in (({}, None), ({"background": True}, LONGEST)):
+        times_of_rounds(okl.SelfTuning(**options), X[:40], y[:40])  # compiles
+        times = times_of_rounds(okl.SelfTuning(**options), X, y)
+        what = f"SelfTuning({'background=True' * bool(options)}), the longest of {n} single rounds"
+        ratio = times.max() / np.median(times)
+        rows.append(row(what, times.max(), ratio, goal, of, at_most=True))
+    if find_spec("river"):
+        forest = import_module("river.forest").ARFClassifier(seed=0)
+        theirs = times_of_rounds(forest, [dict(enumerate(x)) for x in X[:4000]], y[:4000])
+        took = float(np.median(times[:4000]))
+        of = "times one of river's adaptive random forest"
+        ratio = took / np.median(theirs)
+        rows.append(row("SelfTuning(), a single round", took, ratio, OF_FOREST, of, at_most=True))
+    return rows
+
+
 def jobs(quick: bool) -> list:
     n = 2000 if quick else 20_000
-    return [lambda: rounds(n, 18), lambda: rounds(5 * n, 30), lambda: classes(n)]
+    return [
+        lambda: rounds(n, 18), lambda: rounds(5 * n, 30), lambda: classes(n),
+        lambda: one_at_a_time(n // 2),
+    ]  # fmt: skip
 
 
 if __name__ == "__main__":

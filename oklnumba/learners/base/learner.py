@@ -300,7 +300,9 @@ class Learner(State, Params):
 
     def _open(self, d: int, outputs: int = 1) -> None:
         """Make the state, of the present hyper-parameters."""
-        self._hyper = self._given = copy.deepcopy(self._checked_params())
+        given = vars(self._checked_params())
+        given = {name: copy.deepcopy(value) for name, value in given.items()}
+        self._hyper = self._given = SimpleNamespace(**given)
         self._outputs = outputs
         try:
             for name in {"kernel", "kernels"} & vars(self._hyper).keys():
@@ -453,7 +455,7 @@ class Learner(State, Params):
         """Return what a run keeps of rounds, by the names of ``Run`` and of ``Certificate``."""
         part = {name: a for name, a in trace._asdict().items() if a is not None}
         part["losses"] = loss.of_rounds(trace.predictions, y)
-        if np.isin(y, (-1.0, 1.0)).all():
+        if (np.abs(y) == 1.0).all():
             part["mistakes"] = y * trace.predictions <= 0.0
         return part
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,24 +16,25 @@ from oklnumba.core.state import (
     round_up_to_vector,
     sweep_workspace,
 )
-from oklnumba.hot.awv import awv_certified_rounds, awv_forecasts
 from oklnumba.hot.primitives.jit import ATOMS, DONE
 from oklnumba.hot.primitives.udu import TOGETHER
 from oklnumba.hot.self_tuning import (
     DESCENT,
     PASSIVE_AGGRESSIVE,
     RANK,
-    coordinate_forecasts,
-    coordinate_rounds,
+    group_forecasts,
+    group_rounds,
     map_rounds,
 )
 from oklnumba.learners.awv import TOTALS
 from oklnumba.learners.base.expansion import measure_span
 
 CHOSEN = 2  # entry of a SpanMap's counts: rank of the span when it was chosen
+FADED = 4.0  # a range is forgotten if recent labels fill less than one part of so many
 ROWS = 512  # rounds whose coordinates and forecasts are kept at a time
 # KORS of all dictionaries: alpha, beta, eps, by leverage, unlisted weights (joining_probability).
 RULE = 0.1, 1.0, 0.5, 0.0, 0.0
+NO_COINS = np.empty(0)  # of rounds that may not join: no coin is looked at
 
 
 class Trouble(Exception):
@@ -181,7 +181,7 @@ class SpanMap(State):
 
         learn : whether rows may join the dictionary.
         """
-        coins = self._coins.take(len(X)) if learn else np.ones(len(X))
+        coins = self._coins.take(len(X)) if learn else NO_COINS
         setting = RULE, float(self._budget) if learn else 0.0
         dictionary = self._atoms, self._weights, self._kors, self._span, self._R
         require_done(
@@ -207,81 +207,50 @@ class SpanMap(State):
         return [measure_span(self.kernel, spanning, self._R, [w[1:] for w in functions], scales)]
 
 
-class Factor(State):
-    """The factor U' D U of discounted ridge regression; AWV and ridge forecasts for K labels."""
-
-    _STATE = {
-        "U": ("r", "r"), "inv_d": ("r",), "c": ("outputs", "r"), "totals": ("outputs", "totals"),
-    }  # fmt: skip
-    _UNBOUNDED = frozenset({"totals"})
-    _PADDED = frozenset({"U"})
-
-    def __init__(self, room: int, outputs: int, setting: Setting):
-        self._make_state(r=room, outputs=outputs, totals=TOTALS)
-        np.fill_diagonal(self._U, 1.0)
-        self._inv_d[:] = 1.0 / setting.lam
-        self._discount = setting.discount
-        factor = self._U, self._inv_d, self._c
-        self._arguments = factor, setting.inverses, sweep_workspace(self._U), 0.0
-
-    def play(
-        self, Z: np.ndarray, Y: np.ndarray, r: int, own: int, out: tuple, proof: tuple
-    ) -> tuple[int, int]:
-        """Play rounds on r coordinates, ``own`` of them for the comparator.
-
-        Returns (rounds, status). ``out`` and ``proof`` as in awv_certified_rounds: of the AWV
-        forecasts.
-        """
-        return awv_certified_rounds(
-            Z, Y, r, *self._arguments, own, self._discount, self._totals, out, proof
-        )
-
-    def forecast(self, Z: np.ndarray, r: int, out: tuple) -> None:
-        """Write the forecasts of single rounds."""
-        awv_forecasts(Z, r, *self._arguments, out)
-
-    def solve(self, r: int) -> tuple[Factored, list[np.ndarray]]:
-        """Return the matrix of r coordinates, and the ridge estimates."""
-        matrix = Factored(self._U, r, 1.0 / self._inv_d[:r])
-        return matrix, [matrix.half_solve(c) for c in self._c]
+def prepare_ridges(
+    settings: tuple[Setting, ...], U: np.ndarray, inv_d: np.ndarray, c: np.ndarray,
+    totals: np.ndarray,
+) -> tuple:  # fmt: skip
+    """Return ridge regressions as group_rounds takes them."""
+    numbers = np.array([(*one.inverses, one.discount) for one in settings])
+    return numbers, U, inv_d, c, totals, sweep_workspace(U[0])
 
 
-class FirstOrder(State):
-    """A linear learner on coordinates: PA-I (Crammer et al. 2006) or gradient descent.
-
-    PA-I has the hinge loss where labels are -1 and +1, else the absolute loss; descent the logistic
-    loss, else the squared loss. rate : C of PA-I, the step of descent.
-    """
-
-    _STATE = {"weights": ("outputs", "r"), "largest": ("outputs",)}
-
-    def __init__(self, room: int, signs: np.ndarray, rule: int, rate: float):
-        self._make_state(r=room, outputs=len(signs))
-        self._rule, self._rate, self._signs = rule, rate, signs
-
-    def play(self, Z: np.ndarray, columns: np.ndarray, Y: np.ndarray, out: np.ndarray) -> None:
-        """Play rounds on coordinates, and write their forecasts."""
-        require_done(
-            coordinate_rounds(
-                Z, columns, Y, self._rule, self._rate, self._signs, self._weights, self._largest,
-                out,
-            )
-        )  # fmt: skip
-
-    def forecast(self, Z: np.ndarray, columns: np.ndarray, out: np.ndarray) -> None:
-        """Write the forecasts of single rounds."""
-        coordinate_forecasts(Z, columns, self._rule, self._signs, self._weights, out)
+def prepare_rules(
+    rates: tuple[float, ...], steps: tuple[float, ...], signs: np.ndarray, weights: np.ndarray,
+    largest: np.ndarray,
+) -> tuple:  # fmt: skip
+    """Return first-order rules as group_rounds takes them."""
+    codes = np.array([PASSIVE_AGGRESSIVE] * len(rates) + [DESCENT] * len(steps), dtype=np.int64)
+    return codes, np.array([*rates, *steps], dtype=float), signs, weights, largest
 
 
-class Group:
-    """A map, and the factors, PA-I learners and descents on its coordinates.
+def make_room(ridges: int, rules: int, outputs: int) -> tuple[np.ndarray, ...]:
+    """Return forecasts, shrinks, growth and proofs of up to ROWS rounds, for group_rounds."""
+    return (
+        np.zeros((2 * ridges + rules, ROWS, outputs)), np.zeros(ROWS), np.zeros((ROWS, outputs)),
+        np.zeros((ridges, 3, ROWS, outputs)),
+    )  # fmt: skip
 
-    ``forecasts``, of shape (2 factors + others, ROWS, K), holds the ridge and AWV forecasts of each
-    factor in turn, then those of PA-I and of descent. AWV forecasts of factors that forget belong
-    to no member: they never led, and have no certificate. ``sizes`` : atoms after each round.
+
+class Group(State):
+    """A map, and the ridge regressions, PA-I learners and descents on its coordinates.
+
+    ``forecasts``, of shape (2 ridges + rules, ROWS, K), holds the ridge and AWV forecasts of each
+    regression in turn, then those of PA-I and of descent. AWV forecasts of regressions that forget
+    belong to no member: they never led, and have no certificate. ``proofs``, (ridges, 3, ROWS, K),
+    holds loss, comparator and bound of the AWV forecasts; ``sizes`` the atoms after each round.
 
     signs : (K,), 1 where labels are -1 and +1, else 0; rates : C of PA-I; steps : of descent.
     """
+
+    _STATE = {
+        "U": ("ridges", "r", "r"), "inv_d": ("ridges", "r"), "c": ("ridges", "outputs", "r"),
+        "totals": ("ridges", "outputs", "totals"), "weights": ("rules", "outputs", "r"),
+        "largest": ("rules", "outputs"),
+    }  # fmt: skip
+    _UNBOUNDED = frozenset({"totals"})
+    _PADDED = frozenset({"U"})
 
     def __init__(
         self,
@@ -292,23 +261,19 @@ class Group:
         steps: tuple[float, ...] = (),
     ):
         self.map, self.settings, self.rates, self.steps = points, settings, rates, steps
-        room, outputs = points.room, len(signs)
-        self.factors = [Factor(room, outputs, setting) for setting in settings]
-        self.first_order = [
-            *(FirstOrder(room, signs, PASSIVE_AGGRESSIVE, C) for C in rates),
-            *(FirstOrder(room, signs, DESCENT, step) for step in steps),
-        ]
-        count = 2 * len(settings) + len(self.first_order)
-        self.forecasts = np.zeros((count, ROWS, outputs))
-        self._static = [i for i, one in enumerate(settings) if one.half_life is None]
-        fading = {2 * i + 1 for i in range(len(settings)) if i not in self._static}
-        self._members = [i for i in range(count) if i not in fading]
-        self._shrinks = np.zeros((len(settings), ROWS))
-        self._proofs = np.zeros((len(settings), 3, ROWS, outputs))
-        self._growth = np.zeros((ROWS, outputs))  # what late coordinates take off the comparator
-        self._Z = aligned_zeros(ROWS, room)
+        ridges, rules, outputs, r = len(settings), len(rates) + len(steps), len(signs), points.room
+        self._make_state(ridges=ridges, rules=rules, outputs=outputs, r=r, totals=TOTALS)
+        self._U[:, np.arange(r), np.arange(r)] = 1.0
+        self._inv_d[:] = 1.0 / np.array([one.lam for one in settings])[:, None]
+        self._arguments = (
+            prepare_ridges(settings, self._U, self._inv_d, self._c, self._totals),
+            prepare_rules(rates, steps, signs, self._weights, self._largest),
+            make_room(ridges, rules, outputs),
+        )
+        self.forecasts, _, _, self.proofs = self._arguments[-1]
         self._columns = np.zeros(ROWS, dtype=np.int64)
         self.sizes = np.zeros(ROWS, dtype=np.int64)
+        self._coordinates = aligned_zeros(ROWS, r), self._columns, self.sizes
 
     @property
     def size(self) -> int:
@@ -317,76 +282,53 @@ class Group:
 
     def parts(self) -> list[State]:
         """Return everything with a state."""
-        return [self.map, *self.factors, *self.first_order]
+        return [self.map, self]
+
+    def shrink_units(self, recent: np.ndarray) -> None:
+        """Take ``recent``, (K,), for the largest label of PA-I where that is far larger."""
+        self._largest[:] = np.where(recent < self._largest / FADED, recent, self._largest)
 
     def describe_members(self, sigma: float | None, metric: str | None = None) -> list[Member]:
         """Return what the members are; sigma : width of the kernel, None if linear."""
         found = [Member(name, sigma, *one) for one in self.settings for name in ("ridge", "awv")]
         found += [Member("passive-aggressive", sigma, C=C) for C in self.rates]
         found += [Member("gradient descent", sigma, step=step) for step in self.steps]
-        return [found[i]._replace(metric=metric) for i in self._members]
+        return [found[i]._replace(metric=metric) for i in self.members]
+
+    @property
+    def members(self) -> list[int]:
+        """Which of the forecasts are those of members."""
+        fading = {2 * i + 1 for i, one in enumerate(self.settings) if one.half_life is not None}
+        return [i for i in range(len(self.forecasts)) if i not in fading]
+
+    @property
+    def static(self) -> list[int]:
+        """Which regressions forget nothing, and have a certificate."""
+        return [i for i, one in enumerate(self.settings) if one.half_life is None]
 
     def choose(self, X: np.ndarray) -> None:
         """Let the dictionary choose among up to ROWS inputs."""
-        self.map.choose(X, (self._Z, self._columns, self.sizes))
+        self.map.choose(X, self._coordinates)
 
     def play(self, X: np.ndarray, Y: np.ndarray, learn: bool) -> None:
         """Write the forecasts of up to ROWS rounds, then learn them."""
-        n = len(X)
-        self.map.write(X, learn, (self._Z, self._columns, self.sizes))
-        self._growth[:n] = 0.0
-        for start, stop, r in self._stretches(n):
-            own = min(self.map.lasting, r)
-            for i, factor in enumerate(self.factors):
-                out = *self._out(i, start, stop), self._growth[start:stop]
-                proof = tuple(part[start:stop] for part in self._proofs[i])
-                ended = factor.play(self._Z[start:stop], Y[start:stop], r, own, out, proof)
-                require_done(ended, start)
-        for one, out in zip(self.first_order, self.forecasts[2 * len(self.factors) :], strict=True):
-            one.play(self._Z[:n], self._columns[:n], Y, out[:n])
+        self.map.write(X, learn, self._coordinates)
+        Z, columns, _ = self._coordinates
+        require_done(group_rounds(Z, columns, Y, self.map.lasting, *self._arguments))
 
     def forecast(self, X: np.ndarray) -> None:
         """Write the forecasts of up to ROWS single rounds; nothing is learned."""
-        n = len(X)
-        self.map.write(X, False, (self._Z, self._columns, self.sizes))
-        for start, stop, r in self._stretches(n):
-            for i, factor in enumerate(self.factors):
-                factor.forecast(self._Z[start:stop], r, self._out(i, start, stop))
-        for one, out in zip(self.first_order, self.forecasts[2 * len(self.factors) :], strict=True):
-            one.forecast(self._Z[:n], self._columns[:n], out[:n])
-
-    def member_forecasts(self, n: int) -> np.ndarray:
-        """Return the forecasts of the members in the last n rounds, (members, n, K)."""
-        return self.forecasts[self._members, :n]
-
-    def certificates(self, n: int) -> np.ndarray:
-        """Return loss, comparator and bound of the AWV forecasts in the last n rounds.
-
-        Of the factors that forget nothing: (factors, 3, n, K).
-        """
-        return self._proofs[self._static, :, :n]
-
-    def _out(self, i: int, start: int, stop: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        ridge, awv = self.forecasts[2 * i], self.forecasts[2 * i + 1]
-        return awv[start:stop], ridge[start:stop], self._shrinks[i, start:stop]
-
-    def _stretches(self, n: int) -> Iterator[tuple[int, int, int]]:
-        """Yield (start, stop, columns) of rounds with equally many coordinates.
-
-        Rounding depends on how many they are, so this must not depend on how the stream is cut.
-        """
-        columns, cuts = self._columns[:n], [0, n]
-        if n > 1:  # NumPy takes a tenth of the time of a single round to find no cut
-            cuts[1:1] = (np.flatnonzero(np.diff(columns)) + 1).tolist()
-        for start, stop in zip(cuts[:-1], cuts[1:], strict=True):
-            yield start, stop, int(columns[start])
+        self.map.write(X, False, self._coordinates)
+        Z, columns, _ = self._coordinates
+        group_forecasts(Z, columns, len(X), *self._arguments)
 
     def measure(self, scales: np.ndarray) -> list[Part]:
         """Return the parts of its matrices; scales : (K,), of the labels."""
-        found, functions = [], []
-        for setting, factor in zip(self.settings, self.factors, strict=True):
-            matrix, estimates = factor.solve(self.map.columns)
+        found, functions, r = [], [], self.map.columns
+        for U, inv_d, c, setting in zip(self._U, self._inv_d, self._c, self.settings, strict=True):
+            matrix = Factored(U, r, 1.0 / inv_d[:r])
+            estimates = [matrix.half_solve(one) for one in c]
             part = measure_part("lam I + sum z z'", matrix, estimates, scales)
             found.append(part.within(f"lam = {setting.lam:g}"))
             functions += estimates
-        return found + self.map.measure(functions, list(scales) * len(self.factors))
+        return found + self.map.measure(functions, list(scales) * len(self.settings))

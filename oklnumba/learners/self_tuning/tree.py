@@ -11,15 +11,19 @@ from oklnumba.components.metric import measure_scales
 from oklnumba.core.health import Part
 from oklnumba.core.state import State
 from oklnumba.hot.primitives.rows import absolute_distances, square_distances
+from oklnumba.hot.self_tuning import find_leaves, leaf_rounds
 from oklnumba.learners.self_tuning.grid import ROWS, Group
 
 FEWEST = 128  # rounds of the past that a metric takes
-MOST = 4096, 2**18  # most rows, and numbers in them, that a metric is measured on
+# A metric is measured on up to 4096 rows, on fewer if these have more numbers than 2^18, not under
+# 512.
+MOST, NUMBERS, LEAST_ROWS = 4096, 2**18, 512
 SPREAD = 500  # inputs whose distances give the median
 LEAST = 1e-12  # median distance: below, all inputs but a few are equal on the common scale
 FEW = 200  # rows whose distances give the width of these fits
 SAME = 1.0 - 1e-9  # spreads that differ by less are equal, and the first column is split
-LEAF, MOST_LEAVES = 512, 16  # rounds of the past for each leaf; most leaves
+PASSES = 3  # of a metric
+DEEPEST = 8192  # rounds; trees have no more leaves after more
 
 
 class Metric(NamedTuple):
@@ -34,13 +38,11 @@ class Metric(NamedTuple):
         """How many leaves the tree has, a power of 2."""
         return len(self.columns) + 1
 
-    def find_leaves(self, Z: np.ndarray) -> np.ndarray:
-        """Return the leaf of each row of Z, scaled, (n,)."""
-        node, rows = np.zeros(len(Z), dtype=np.int64), np.arange(len(Z))
-        inner = len(self.columns)
-        for _ in range(inner.bit_length()):
-            node = 2 * node + 1 + (Z[rows, self.columns[node]] > self.thresholds[node])
-        return node - inner
+    def find_leaves(self, Z: np.ndarray) -> list[tuple[int, np.ndarray]]:
+        """Return the leaves that have rows of Z, scaled, and these rows."""
+        leaves = np.empty(len(Z), dtype=np.int64)
+        find_leaves(Z, self.columns, self.thresholds, leaves)
+        return [(leaf, np.flatnonzero(leaves == leaf)) for leaf in sorted(set(leaves.tolist()))]
 
 
 def spread_rows(n: int, most: int) -> np.ndarray:
@@ -63,20 +65,20 @@ def median_distance(X: np.ndarray, norm: int = 2) -> float:
     return max(median, LEAST)
 
 
-def measure_metric(kernel: str, passes: int, Z: np.ndarray, Y: np.ndarray) -> Metric:
-    """Return the metric of standardised inputs of the past.
+def measure_metric(kernel: str, leaf: int, Z: np.ndarray, Y: np.ndarray, rounds: int) -> Metric:
+    """Return the metric of standardised inputs of the past, and a tree for so many rounds.
 
-    kernel : whose gradients are measured, "Gaussian" or "Laplacian".
+    kernel : whose gradients are measured, "Gaussian" or "Laplacian"; leaf : rounds for each leaf.
     """
     norm = 2 if kernel == "Gaussian" else 1
     n, d = Z.shape
-    chosen = spread_rows(n, min(MOST[0], max(MOST[1] // d, LEAF)))
+    chosen = spread_rows(n, min(MOST, max(NUMBERS // d, LEAST_ROWS)))
     X, few, w, rng = Z[chosen], Z[spread_rows(n, FEW)], np.ones(d), np.random.default_rng(n)
-    for _ in range(passes if n >= FEWEST else 0):
+    for _ in range(PASSES if rounds >= FEWEST else 0):
         width = median_distance(few * w, norm)
         fitted = Gaussian(width) if norm == 2 else Laplacian(width, norm=1)
         w = measure_scales(fitted, X, Y[chosen], w, rng)
-    leaves = min(1 << max(n // LEAF, 1).bit_length() - 1, MOST_LEAVES)
+    leaves = 1 << max(min(rounds, DEEPEST) // leaf, 1).bit_length() - 1
     return Metric(w, *split_at_medians(Z * w, leaves))
 
 
@@ -107,17 +109,17 @@ class Tree(State):
     """
 
     _STATE = {
-        "latest": ("leaves", "static", "proof", "outputs"), "total": ("static", "proof", "outputs"),
+        "latest": ("leaves", "ridges", "proof", "outputs"), "total": ("ridges", "proof", "outputs"),
     }  # fmt: skip
     _UNBOUNDED = frozenset({"latest", "total"})
 
     def __init__(self, metric: Metric, leaves: list[Group]):
         self._metric, self.leaves, first = metric, leaves, leaves[0]
-        static, proof, _, outputs = first.certificates(ROWS).shape
-        self._make_state(leaves=len(self.leaves), static=static, proof=proof, outputs=outputs)
-        self.describe_members = first.describe_members
-        self._forecasts = np.zeros(first.member_forecasts(ROWS).shape)
-        self._proofs = np.zeros((static, proof, ROWS, outputs))
+        ridges, proof, _, outputs = first.proofs.shape
+        self._make_state(leaves=len(self.leaves), ridges=ridges, proof=proof, outputs=outputs)
+        self.describe_members, self.members = first.describe_members, first.members
+        self.static = first.static
+        self.forecasts, self.proofs = np.zeros_like(first.forecasts), np.zeros_like(first.proofs)
         self.sizes = np.zeros(ROWS, dtype=np.int64)
 
     @property
@@ -125,39 +127,30 @@ class Tree(State):
         """Atoms in the dictionaries of all leaves."""
         return sum(group.size for group in self.leaves)
 
-    @property
-    def first_order(self) -> list:
-        """The first-order learners of all leaves."""
-        return [one for group in self.leaves for one in group.first_order]
-
-    def _rows_of_leaves(self, Z: np.ndarray) -> list[tuple[int, np.ndarray]]:
-        """Return the leaves that have rows of Z, and these."""
-        leaves = self._metric.find_leaves(Z)
-        return [(leaf, np.flatnonzero(leaves == leaf)) for leaf in sorted(set(leaves.tolist()))]
+    def shrink_units(self, recent: np.ndarray) -> None:
+        """Take ``recent``, (K,), for the largest label of PA-I where that is far larger."""
+        for group in self.leaves:
+            group.shrink_units(recent)
 
     def choose(self, X: np.ndarray) -> None:
         """Let the dictionaries choose among up to ROWS inputs."""
         Z = X * self._metric.scales
-        for leaf, rows in self._rows_of_leaves(Z):
+        for leaf, rows in self._metric.find_leaves(Z):
             self.leaves[leaf].choose(Z[rows])
 
     def play(self, X: np.ndarray, Y: np.ndarray, learn: bool) -> None:
         """Write the forecasts of up to ROWS rounds, then learn them."""
-        n, Z = len(X), X * self._metric.scales
-        sizes, proofs = self.sizes[:n], self._proofs[:, :, :n]
-        sizes[:] = 0
-        size = self.size
-        for leaf, rows in self._rows_of_leaves(Z):
-            group, before, m = self.leaves[leaf], self.leaves[leaf].size, len(rows)
+        n, Z, size = len(X), X * self._metric.scales, self.size
+        for leaf, rows in self._metric.find_leaves(Z):
+            group, before = self.leaves[leaf], self.leaves[leaf].size
             group.play(Z[rows], Y[rows], learn)
-            self._forecasts[:, rows] = group.member_forecasts(m)
-            sizes[rows] = np.diff(group.sizes[:m], prepend=before)
-            steps = np.concatenate([self._latest[leaf][:, :, None], group.certificates(m)], axis=2)
-            proofs[:, :, rows] = np.diff(steps, axis=2)
-            self._latest[leaf] = steps[:, :, -1]
+            found = group.forecasts, group.sizes, group.proofs
+            out = self.forecasts, self.sizes, self.proofs
+            leaf_rounds(rows, before, self._latest[leaf], found, out)
+        # One by one, so that the sums do not depend on how the stream is cut.
+        sizes, proofs = self.sizes[:n], self.proofs[:, :, :n]
         sizes[0] += size
         np.cumsum(sizes, out=sizes)
-        # One by one, so that the sums do not depend on how the stream is cut.
         proofs[:, :, 0] += self._total
         np.add.accumulate(proofs, axis=2, out=proofs)
         self._total[:] = proofs[:, :, -1]
@@ -165,18 +158,10 @@ class Tree(State):
     def forecast(self, X: np.ndarray) -> None:
         """Write the forecasts of up to ROWS single rounds; nothing is learned."""
         Z = X * self._metric.scales
-        for leaf, rows in self._rows_of_leaves(Z):
+        for leaf, rows in self._metric.find_leaves(Z):
             group = self.leaves[leaf]
             group.forecast(Z[rows])
-            self._forecasts[:, rows] = group.member_forecasts(len(rows))
-
-    def member_forecasts(self, n: int) -> np.ndarray:
-        """Return the forecasts of the members in the last n rounds, (members, n, K)."""
-        return self._forecasts[:, :n]
-
-    def certificates(self, n: int) -> np.ndarray:
-        """Return sums over leaves of loss, comparator and bound, (factors, 3, n, K)."""
-        return self._proofs[:, :, :n]
+            self.forecasts[:, rows] = group.forecasts[:, : len(rows)]
 
     def parts(self) -> list[State]:
         """Return everything with a state."""
