@@ -194,13 +194,6 @@ def test_a_dataset_of_pyarrow_with_partitions(tmp_path):
     assert_rows(okl.stream(pyarrow.dataset.dataset(TABLE), label="y"))
 
 
-def test_pairs_are_read_ahead_too():
-    pairs = [(X[i : i + 100], y[i : i + 100]) for i in range(0, ROWS, 100)]
-    data = okl.stream(pairs)
-    assert_same_run(okl.run(learner(), data), okl.run(learner(), pairs))
-    assert_rows(okl.stream(pair for pair in pairs))
-
-
 def test_files_that_differ_are_refused_by_name(tmp_path):
     for name in ("points.parquet", "points.csv"):
         folder = tmp_path / name
@@ -363,7 +356,7 @@ def test_reading_and_learning_overlap():
         assert learning.wait(30), "the first block is not used while the second is read"
         yield X[100:200], y[100:200]
 
-    data = iter(okl.stream(blocks()))
+    data = streams.read_ahead(blocks())
     next(data)
     assert reading.wait(30), "the second block is not read while the first is used"
     learning.set()
@@ -378,7 +371,7 @@ def test_only_a_few_blocks_are_read_ahead():
             made.append(len(made))
             yield X[:10], y[:10]
 
-    blocks = iter(okl.stream(endless()))
+    blocks = streams.read_ahead(endless())
     for taken in range(1, 6):
         next(blocks)
         assert len(made) <= taken + streams.AHEAD

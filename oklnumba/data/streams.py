@@ -59,7 +59,7 @@ def stream(
 
     Parameters
     ----------
-    source : path, sequence of paths, pyarrow Dataset, name, or iterable of pairs (X, y)
+    source : path, sequence of paths, pyarrow Dataset, or name
         Parquet, CSV, Arrow IPC or LIBSVM files (text also as .gz or .bz2), or folders of them, read
         in the order of their names; a name of ``datasets.names()``: that set, unscaled.
     label : str or int
@@ -110,8 +110,6 @@ def stream(
     if hasattr(source, "get_fragments"):  # a pyarrow Dataset
         tables = _Tables(source, "a pyarrow Dataset", label, columns, classes, drop, encode)
         return Stream(tables.name, tables.read, batch, tables.classes, tables.columns)
-    if _is_pairs(source):
-        return Stream(f"pairs of a {type(source).__name__}", source)
     named = isinstance(source, str) and source in datasets.names() and not Path(source).exists()
     paths, kind = ([source], "named") if named else _list_files(source, format)
     name = repr(str(paths[0])) + (f" and {len(paths) - 1} more" if paths[1:] else "")
@@ -133,7 +131,7 @@ class Stream:
     def __init__(
         self,
         name: str,
-        source: Iterable[Block] | Callable[[], Pieces],
+        source: Callable[[], Pieces],
         batch: int | None = None,
         classes: tuple | None = None,
         columns: tuple[str, ...] | None = None,
@@ -160,9 +158,6 @@ class Stream:
 
     def _cut_blocks(self) -> Generator[Block, None, None]:
         """Yield blocks of the size wanted, made of pieces of any size."""
-        if not callable(self._source):
-            yield from self._source
-            return
         row, count, held = 0, 0, []
         for where, X, y in self._source():
             y = _encode(y, self.classes, where, row)
@@ -349,19 +344,11 @@ def _import(module: str, what: str) -> Any:
         raise ImportError(f"{what} need {package}: pip install {package}") from error
 
 
-def _is_pairs(source: Any) -> bool:
-    if isinstance(source, str | os.PathLike):
-        return False
-    if isinstance(source, Sequence):
-        return bool(source) and isinstance(source[0], tuple)
-    return isinstance(source, Iterable)
-
-
 def _list_files(source: Any, format: str | None) -> tuple[list[Path], str]:
     """Return the files of a source in order, and their format."""
     given = [source] if isinstance(source, str | os.PathLike) else source
     named = isinstance(given, Sequence) and all(isinstance(one, str | os.PathLike) for one in given)
-    what = "a file, a folder, a list of files, a pyarrow Dataset or pairs (X, y)"
+    what = "a file, a folder, a list of files or a pyarrow Dataset"
     checks.require(named and len(given) > 0, "source", source, what)
     paths: list[Path] = []
     for one in map(Path, given):
