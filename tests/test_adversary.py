@@ -154,16 +154,6 @@ def test_sorted_by():
             adversary.sorted_by(X, y, bad)
 
 
-def test_drifting_turns_and_stays_in_range():
-    X, y = adversary.drifting(4000, d=3, turns=1.0, noise=0.0)
-    assert np.abs(X).max() <= 1.0
-    np.testing.assert_allclose(y[0], np.sin(3 * X[0, 0]))
-    np.testing.assert_allclose(y[1000], np.sin(3 * X[1000, 1]), atol=1e-12)
-    np.testing.assert_allclose(y[2000], np.sin(-3 * X[2000, 0]), atol=1e-12)
-    _, noisy = adversary.drifting(4000, noise=1.0)
-    assert noisy.min() == -1.0 and noisy.max() == 1.0
-
-
 def test_a_function_of_known_norm():
     f = adversary.rkhs_function(KERNEL, d=2, norm=2.5, centers=7, seed=1)
     K = naive.gaussian(f.centers, f.centers)

@@ -190,10 +190,8 @@ def test_one_vs_rest_is_saved_with_classes_of_any_kind(kind, learner, tmp_path):
     assert okl.load(tmp_path / "b.npz").predict(X)[0] == y[0]
 
 
-def test_learners_of_all_classes_have_no_scorers_and_forecast_for_each():
+def test_one_learner_of_all_classes_forecasts_for_each():
     learner = okl.OneVsRest(okl.PKAWV(TAYLOR), [-1, 1]).partial_fit(X, Y)
-    with pytest.raises(AttributeError, match="one learner plays all 2 classes"):
-        _ = learner.scorers_
     one = learner.learners_[0]
     assert np.array_equal(one.predict_one(X[0]), learner.scores(X[:1])[0])
 

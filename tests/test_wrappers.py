@@ -333,13 +333,10 @@ def test_the_scorers_are_shown_as_they_are():
     assert shared.learners_ == apart.learners_ == []
     for one in (shared, apart):
         one.partial_fit(X, y)
-    assert len(apart.scorers_) == 3 and apart.scorers_ == apart.learners_
-    np.testing.assert_array_equal(apart.scorers_[1].predict(X), apart.scores(X)[:, 1])
+    assert len(apart.learners_) == 3
+    np.testing.assert_array_equal(apart.learners_[1].predict(X), apart.scores(X)[:, 1])
     assert len(shared.learners_) == 1 and shared.size == shared.learners_[0].size == 6
     np.testing.assert_array_equal(shared.learners_[0].predict(X), shared.scores(X))
-    assert not hasattr(shared, "scorers_")
-    with pytest.raises(AttributeError, match="on one factor"):
-        _ = shared.scorers_
 
 
 def test_classes_of_any_sequence_are_saved(tmp_path):

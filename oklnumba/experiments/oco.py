@@ -13,7 +13,7 @@ from oklnumba.components.potentials import (
     p_norm,
     squared_p_norm,
 )
-from oklnumba.experiments.games import LeastSquares, Played, Portfolio, online_to_batch, play
+from oklnumba.experiments.games import LeastSquares, Played, Portfolio, play
 from oklnumba.learners.awv import LinearAWV, LinearRidge
 from oklnumba.learners.base.linear import LinearLearner
 from oklnumba.learners.exp_concave import ExpConcaveFTRL
@@ -36,5 +36,5 @@ __all__ = [
     "LeastSquares", "LinearAWV", "LinearLearner", "LinearRidge", "OnlineNewtonStep", "PNorm",
     "Perceptron", "Played", "Portfolio", "Potential", "SketchedONS", "StronglyConvexFTRL", "Winnow",
     "WithFeatures", "bregman", "check_simplex", "dual_exponent", "euclidean", "mahalanobis_norm",
-    "negative_entropy", "online_to_batch", "p_norm", "play", "squared_p_norm",
+    "negative_entropy", "p_norm", "play", "squared_p_norm",
 ]  # fmt: skip

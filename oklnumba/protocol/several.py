@@ -217,8 +217,6 @@ class OneVsRest(Several):
     learners_ : list of Learner
         One learner that plays all K scorers, its forecasts (n, K), or a learner for each class, in
         the order of ``classes``. Empty before any data.
-    scorers_ : list of Learner
-        ``learners_`` where there is one for each class; AttributeError where one plays them all.
 
     Remarks
     -------
@@ -238,17 +236,6 @@ class OneVsRest(Several):
     """
 
     classes: Any = checked(lambda name, value: check_classes(value))
-
-    @property
-    @locked
-    def scorers_(self) -> list[Learner]:
-        """The learner of each class; AttributeError where one learner plays all classes."""
-        if self._together:
-            raise AttributeError(
-                f"one learner plays all {self._outputs} classes on one factor: it is "
-                "learners_[0], whose predict(X) has a column for each class, as scores(X) has"
-            )
-        return self.learners_
 
     def _check_params(self) -> None:
         super()._check_params()

@@ -112,8 +112,14 @@ def averages(run):
     return np.cumsum(errors) / np.arange(1, run.rounds + 1)
 
 
+def thin_clock(run, points: int):
+    """Return the indices of some checkpoints, geometrically spaced."""
+    at = plots.thin(run.rounds, points, first=int(run.checkpoints[0]))
+    return np.unique(np.searchsorted(run.checkpoints, at))
+
+
 def csv_rows(head, run, finished: bool) -> list[dict]:
-    at = plots.thin_checkpoints(run, points=40)
+    at = thin_clock(run, points=40)
     rounds, seconds = run.checkpoints[at], [f"{s:.4g}" for s in run.checkpoint_seconds[at]]
     curve = {"round": rounds, "average_loss": averages(run)[rounds - 1], "seconds": seconds}
     return curve_rows(head, curve | {"finished": [finished] * len(at)})
@@ -128,7 +134,12 @@ def order(panel: Panel, scaling: str, runs) -> str:
 
 def draw(axes, panel: Panel, scaling: str, runs, n: int) -> None:
     plots.loss_curves(runs, axes[0], first=FIRST, styles=STYLES, legend=False)
-    plots.time_curves(runs, axes[1], styles=STYLES, legend=False)
+    for label, run in runs.items():
+        at = thin_clock(run, plots.POINTS)
+        look = {"label": label, "linewidth": 1.3} | STYLES[label]
+        axes[1].plot(run.checkpoints[at], run.checkpoint_seconds[at], **look)
+    axes[1].set_xscale("log")
+    plots.tidy(axes[1], "rounds", "time in the learner (s)", log="y")
     name = f"{panel.name}, inputs scaled to {scaling}"
     plots.title(axes[0], f"{name} (n = {n:,})")
     plots.title(axes[1], name)
