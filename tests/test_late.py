@@ -189,7 +189,6 @@ def test_what_is_kept_of_rows_without_a_label(record, tmp_path):
         frame = one.to_frame()
         rates = whole.mistake_sums / np.where(whole.labelled, whole.labelled, np.nan)
         assert_allclose(frame["mistake_rate"], rates[at], rtol=1e-13)
-        assert "batch=4" in one._repr_html_() and "bound" not in one._repr_html_()
     line = whole.plot().axes[0].lines[0]
     assert line.get_ydata()[-1] == pytest.approx(100 * whole.mistake_rate)
 

@@ -7,6 +7,7 @@ whose factor does not depend on the labels), else there is a learner for each ou
 from __future__ import annotations
 
 import copy
+from collections.abc import Hashable
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -25,8 +26,6 @@ from oklnumba.learners.base.learner import (
     from_learner,
     learner_field,
 )
-
-LABELS = str | int | float | np.number | np.bool_ | None  # what classes may be compared with
 
 
 class Several(Learner):
@@ -159,19 +158,6 @@ class ZeroOne(NamedTuple):
         return (forecast != y).astype(float)
 
 
-def _refuse_odd_labels(labels: np.ndarray) -> None:
-    """Raise ValueError for what is no number and no text, and cannot be compared with them."""
-    kind = labels.dtype.kind
-    other = np.full(len(labels), kind not in "biufUSO")
-    if kind == "O":
-        other = np.array([not isinstance(one, LABELS) for one in labels])
-    if other.any():
-        row = int(np.argmax(other))
-        raise ValueError(
-            f"y has {checks.shown(labels[row])} at row {row}, but labels are numbers or texts"
-        )
-
-
 def as_classes(given: Any) -> np.ndarray:
     """Return classes as an array, of objects where they are no labels."""
     classes = np.asarray(given)
@@ -269,18 +255,17 @@ class OneVsRest(Several):
         """Return the places of the labels in ``classes``, (n,); ValueError for other labels."""
         if y is None:
             raise ValueError("labels are missing: pass y, one of classes for each row of X")
-        classes, labels = self._names(), inputs.as_label_array(y)
+        labels = inputs.as_label_array(y)
         if labels.shape != (n,):
             raise ValueError(f"y must have shape ({n},), one class a row, but has {labels.shape}")
-        _refuse_odd_labels(labels)
-        places = np.full(n, -1)
-        for k, name in enumerate(classes):
-            places[labels == name] = k
+        known = {name: k for k, name in enumerate(self._names().tolist())}
+        labels = [one if isinstance(one, Hashable) else None for one in labels.tolist()]
+        places = np.array([known.get(one, -1) for one in labels], dtype=np.int64)
         if n and places.min() < 0:
             row = int(np.argmin(places))
             raise ValueError(
                 f"y has {labels[row]} at row {row}, which is not one of the classes "
-                f"{classes.tolist()}; name all classes when you make the learner"
+                f"{list(known)}; name all classes when you make the learner"
             )
         return places
 
@@ -350,12 +335,6 @@ class MultiOutput(Several):
         """Return checked labels, (n, K)."""
         if y is None:
             raise ValueError("labels are missing: pass y of shape (n, K), one row a row of X")
-        listed = isinstance(y, list) and any(map(np.isscalar, y[:1]))
-        if listed or getattr(y, "ndim", 0) == 1:
-            raise ValueError(
-                f"y must have shape (n, K), one row a row of X, but has ({len(y)},); use "
-                "y.reshape(-1, 1) for one output, or the learner itself"
-            )
         Y = inputs.as_inputs(y, self._outputs or None, "y")
         if len(Y) != n:
             raise ValueError(f"y must have {n} rows, one a row of X, but has {len(Y)}")
