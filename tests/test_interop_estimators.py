@@ -631,7 +631,7 @@ BAD_FITS = {
     "several classes": (lambda: classify(Y, okl.OneVsRest(SQUARED, CLASSES)), "learner within"),
     "several outputs": (lambda: regress(X, okl.MultiOutput(SQUARED)), "pass the learner within"),
     "a text": (lambda: regress(X, "PKAWV"), "must be an oklnumba learner.*'PKAWV'"),
-    "hinge": (lambda: regress(X, okl.FOGD()), "hinge.*loss='squared', or OnlineClassifier"),
+    "hinge": (lambda: regress(X, okl.FOGD()), "takes labels -1 and .1; .*use loss='squared' for regression"),
     "labels": (lambda: regressor().fit(X, ["a"] * 30), "^y must hold real numbers"),
     "texts": (lambda: regress(AGES.assign(town="Rome")), "'town' of X holds .*encode"),
     "days": (lambda: regress(AGES.assign(day=pd.Timestamp(2020, 1, 1))), "'day' of X holds dates"),

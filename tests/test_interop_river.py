@@ -588,7 +588,6 @@ def test_labels_other_than_the_named_classes_are_refused():
     [
         (None, {"task": "ranking"}, "task must be 'classification' or 'regression'"),
         (None, {"task": "regression", "classes": [1, 2]}, "classes are for classification"),
-        (okl.NOGD(okl.Gaussian(1.0)), {"task": "regression"}, "hinge loss is for classes"),
         (okl.MultiOutput(FOURIER), {}, "learner must be an oklnumba learner"),
         (okl.OneVsRest(FOURIER, [1, 2]), {"task": "regression"}, "learner must be an oklnumba"),
         (okl.OneVsRest(FOURIER, [1, 2]), {"classes": [1, 2]}, "has its classes"),

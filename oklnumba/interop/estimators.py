@@ -459,17 +459,6 @@ class OnlineRegressor(RegressorMixin, OnlineEstimator):
     regret 13.4
     """
 
-    def _clone_learner(self) -> Learner:
-        learner = super()._clone_learner()
-        loss = learner._loss()
-        if loss.classes:
-            raise ValueError(
-                f"OnlineRegressor needs a learner for real labels, but the {loss.name} loss of "
-                f"{learner!r} is for labels -1 and +1; use a learner with loss='squared', or "
-                "OnlineClassifier for classes"
-            )
-        return learner
-
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Play the rows of X with a new learner; return self.
 

@@ -201,11 +201,6 @@ class RiverRegressor(_Model, base.MiniBatchRegressor):
     def __init__(self, learner: Learner | None = None):
         self.learner = check_learner(learner) if learner is not None else None
         self._player = self._clone_learner()
-        if self._player._loss().classes:
-            raise ValueError(
-                f"the {self._player._loss().name} loss is for classes; use loss='squared' for "
-                "regression, or task='classification'"
-            )
         self._columns = Columns()
 
     def learn_one(self, x: dict, y: float) -> None:

@@ -7,7 +7,7 @@ whose factor does not depend on the labels), else there is a learner for each ou
 from __future__ import annotations
 
 import copy
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -17,7 +17,7 @@ from oklnumba.components.losses import Loss
 from oklnumba.core import checks, inputs
 from oklnumba.core.guard import locked
 from oklnumba.core.health import Part, name_members
-from oklnumba.core.params import Params, checked, describe
+from oklnumba.core.params import checked
 from oklnumba.core.state import State
 from oklnumba.learners.base.learner import (
     Learner,
@@ -158,29 +158,16 @@ class ZeroOne(NamedTuple):
         return (forecast != y).astype(float)
 
 
-def as_classes(given: Any) -> np.ndarray:
-    """Return classes as an array, of objects where they are no labels."""
-    classes = np.asarray(given)
-    if classes.dtype.kind == "O" and len({type(one) for one in classes.flat}) == 1:
-        return np.array(classes.tolist())  # texts of a data frame
-    mixed = not hasattr(given, "dtype") and classes.dtype.kind == "U"
-    if mixed and not all(isinstance(one, str) for one in given):
-        return classes.astype(object)
-    return classes
-
-
 def check_classes(given: Any) -> tuple[Any, ...]:
     """Return classes as a tuple; ValueError unless they are two or more different labels."""
-    found = as_classes(given)
-    proper = found.ndim == 1 and len(found) >= 2 and found.dtype.kind in "iufUb"
-    proper = proper and not isinstance(given, str | Params)
-    proper = proper and (found.dtype.kind != "f" or np.isfinite(found).all())
-    if not proper or len(np.unique(found)) != len(found):
-        raise ValueError(
-            "classes must be at least two different labels, all numbers or all texts, such as "
-            f"[0, 1, 2] or ['no', 'yes'], but are {describe(given)}"
-        )
-    return tuple(found.tolist())
+    found = given.tolist() if hasattr(given, "tolist") else given  # arrays, series
+    what = "at least two different labels, all numbers or all texts, such as ['no', 'yes']"
+    checks.require(isinstance(found, Sequence), "classes", given, what)
+    found = [one.item() if isinstance(one, np.generic) else one for one in found]
+    texts = all(isinstance(one, str) for one in found)
+    same = texts or all(isinstance(one, bool) or checks.number(one) for one in found)
+    checks.require(same, "classes", given, what)
+    return tuple(checks.require_different("classes", found, 2, what))
 
 
 class OneVsRest(Several):
@@ -229,7 +216,7 @@ class OneVsRest(Several):
 
     def _names(self) -> np.ndarray:
         """Return the classes as an array."""
-        return as_classes(self._in_force.classes)
+        return np.array(self._in_force.classes)
 
     def _add_class(self, name: Any) -> None:
         """Add a class that has had no rounds so far; so must the last class have had none.
