@@ -150,22 +150,17 @@ def check_label_type(labels: np.ndarray, name: str = "y") -> np.ndarray:
     Integers or bools in an array of objects become an array of integers or bools.
     """
     require(labels.ndim == 1, name, labels, "a 1-D array of labels")
-    kinds, allowed = np.full(len(labels), labels.dtype.kind), "biufU"
-    if labels.dtype.kind == "O":
-        scalars = [np.asarray(one) if np.ndim(one) == 0 else labels for one in labels]
-        kinds, allowed = np.array([one.dtype.kind for one in scalars] or ["U"]), "biU"
-    odd = ~np.isin(kinds, list(allowed)) | (kinds != kinds[:1])
-    if odd.any():
-        row = int(np.argmax(odd))
-        label = labels.tolist()[row]
-        raise ValueError(
-            f"Unknown label type: {name} has {label!r} ({type(label).__name__}) at row {row}; "
-            "labels must be all texts, all integers or all bools; drop rows without a label, or "
-            "convert labels to texts by y.astype(str)"
-        )
-    if labels.dtype.kind == "O" and kinds[0] in "bi":
-        return labels.astype(bool if kinds[0] == "b" else np.int64)
-    return labels
+    if labels.dtype.kind in "biufU":
+        return labels
+    plain = [one.item() if isinstance(one, np.generic) else one for one in labels.tolist()]
+    for row, label in enumerate(plain):
+        if type(label) not in (str, int, bool) or type(label) is not type(plain[0]):
+            raise ValueError(
+                f"Unknown label type: {name} has {label!r} ({type(label).__name__}) at row {row}; "
+                "labels must be all texts, all integers or all bools; drop rows without a label, "
+                "or convert labels to texts by y.astype(str)"
+            )
+    return labels if not plain or isinstance(plain[0], str) else np.array(plain)
 
 
 class OnlineClassifier(ClassifierMixin, OnlineEstimator):

@@ -107,5 +107,4 @@ class LateLabels:
         if rounds:
             self.X, self.y = arrays["late_X"], arrays["late_y"]
             self.rounds, self.learned = rounds, rounds - len(self.y)
-            counts = arrays.get("run_tail_labelled", arrays.get("run_labelled"))
-            self.labelled = int(counts[-1])
+            self.labelled = int(arrays["run_labelled"][-1])

@@ -314,12 +314,7 @@ class Run:
         """Return the run of a file with these contents."""
         if "run" not in meta:
             raise ValueError(f"{path} holds {name_contents(meta)}, not a run; okl.load reads it")
-        arrays = select_prefix("run_", arrays)
-        tail = {name.removeprefix("tail_"): a for name, a in arrays.items() if name[:5] == "tail_"}
-        arrays = {name: a for name, a in arrays.items() if name[:5] != "tail_"}
-        for name, last in tail.items():  # a checkpoint of a run under way
-            arrays[name] = np.concatenate([arrays[name], last]) if name in arrays else last
-        return cls(arrays, meta["run"])
+        return cls(select_prefix("run_", arrays), meta["run"])
 
     def __repr__(self) -> str:
         what = f"mean {self.loss} loss {self.mean_loss:.4g}"

@@ -81,6 +81,10 @@ class Several(Learner):
         """Play one round, whose label or labels are ``y``; return self."""
         return self.partial_fit(inputs.as_point(x, self._width), [y])
 
+    def predict_one(self, x: ArrayLike) -> Any:
+        """Return the class, or the forecasts (K,), if ``x`` came next; nothing changes."""
+        return self.predict(inputs.as_point(x, self._width))[0]
+
     def _start(self, d: int) -> None:
         one = self._hyper.learner
         count = 1 if one._several else self._outputs
@@ -286,10 +290,6 @@ class OneVsRest(Several):
         """Return the classes forecast for the rows of X, each on its own; nothing changes."""
         return self._names()[np.argmax(self.scores(X), axis=1)]
 
-    def predict_one(self, x: ArrayLike) -> Any:
-        """Return the class forecast if ``x`` came next; nothing changes."""
-        return self.predict(inputs.as_point(x, self._width))[0]
-
 
 class MultiOutput(Several):
     """Several real labels a round, each forecast for itself by a learner of the same kind.
@@ -347,7 +347,3 @@ class MultiOutput(Several):
         if not self._learners:
             raise ValueError("MultiOutput has seen no data; play a round first")
         return self._forecast_outputs(X)
-
-    def predict_one(self, x: ArrayLike) -> np.ndarray:
-        """Return the forecasts if ``x`` came next, shape (K,); nothing changes."""
-        return self.predict(inputs.as_point(x, self._width))[0]
