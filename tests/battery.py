@@ -215,6 +215,14 @@ HARD = (
 )  # fmt: skip
 
 
+# Learners with their defaults on all of them, variants on what is hard for each in its own way.
+ON_HARD_STREAMS = [
+    pytest.param(*case.values, name, id=f"{case.id}-{name}")
+    for case in CASES
+    for name in (HARD if isinstance(case.values[0], type) else ("alternating", "spread", "wide"))
+]
+
+
 # ---- whatever holds the data ----
 
 

@@ -14,6 +14,7 @@ from tests.battery import (
     CERTIFIED,
     HARD,
     HOLDERS,
+    ON_HARD_STREAMS,
     N,
     assert_close_run,
     assert_same_run,
@@ -46,8 +47,7 @@ def test_before_any_data_every_forecast_is_zero(cls, tmp_path):
     assert run.predictions[0] == 0.0
 
 
-@every_variant
-@pytest.mark.parametrize("name", HARD)
+@pytest.mark.parametrize(("case", "name"), ON_HARD_STREAMS)
 @far_from_the_origin
 def test_hard_streams_give_finite_forecasts_in_bulk_and_by_hand(case, name):
     n = 200 if COMPILED else 40

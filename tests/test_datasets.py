@@ -363,8 +363,10 @@ DAMAGES = {
 }
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
-@pytest.mark.parametrize("place", ["data", "cache", "own"])
+@pytest.mark.parametrize(
+    ("place", "damage"),
+    [*(("cache", damage) for damage in DAMAGES), ("data", "cut"), ("own", "cut")],
+)
 def test_damaged_archive(home, add, monkeypatch, damage, place):
     add("toy", toy_spec())
     (home / "data").mkdir()
@@ -375,7 +377,6 @@ def test_damaged_archive(home, add, monkeypatch, damage, place):
     DAMAGES[damage](path)
     with pytest.raises(ValueError, match=f"{place}/toy.npz is damaged or not .*replace it"):
         datasets.load("toy")
-    gc.collect()
 
 
 # --- downloads ------------------------------------------------------------------------------------
