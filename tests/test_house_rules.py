@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 import inspect
+import os
 import re
 from pathlib import Path
 
 import numba
 import pytest
+from threadpoolctl import threadpool_info
 
 import oklnumba as okl
 from oklnumba.learners.base.learner import Learner
@@ -152,3 +154,9 @@ def test_header_of_a_script():
         assert runs or not re.search(r"_(fig|tab)\w+\.py$", path.name), path
         for field in ("Reproduces:", "Missing:", "Time:") if runs else ():
             assert re.search(rf"^{field} *\S", header, flags=re.MULTILINE), f"{path}: {field}"
+
+
+def test_tests_run_with_one_thread_of_blas():
+    """Two threads of BLAS wait for each other where pytest-xdist keeps all cores busy."""
+    if os.environ.get("OPENBLAS_NUM_THREADS") == "1":
+        assert {one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"} == {1}
