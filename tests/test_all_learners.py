@@ -13,7 +13,6 @@ import oklnumba as okl
 from tests.battery import (
     CERTIFIED,
     HARD,
-    HOLDERS,
     ON_HARD_STREAMS,
     N,
     assert_close_run,
@@ -160,31 +159,6 @@ def test_run_over_chunks(case, chunks):
     assert_close_run(run, expected)
     assert_array_equal(run.mistakes, expected.mistakes)
     assert_allclose(run.losses, expected.losses, rtol=1e-8, atol=1e-12)
-
-
-# Arrays are made at the door, the same way for all learners.
-IN_BLOCKS = [okl.KernelAWV, okl.PKAWV, okl.OGD, okl.POMDR]
-TYPES = {
-    "float32": lambda a, path: a.astype(np.float32),
-    "integers": lambda a, path: a.astype(np.int64),
-}
-
-
-@pytest.mark.parametrize("cls", IN_BLOCKS)
-@pytest.mark.parametrize("holder", [*HOLDERS, *TYPES])
-@far_from_the_origin
-def test_whatever_holds_the_data_the_run_is_bitwise_the_same(cls, holder, tmp_path):
-    X, y = stream(make(cls), 90)
-    if holder in TYPES:
-        X, y = np.round(X) + 0.0, np.sign(y)  # no -0.0, which integers do not have
-    learner, expected = make(cls), make(cls)
-    A, b = ((HOLDERS | TYPES)[holder](a, tmp_path / f"{i}.npy") for i, a in enumerate((X, y)))
-    assert_same_run(okl.run(learner, A, b), okl.run(expected, X, y))
-    for one, inputs, labels in ((learner, A, b), (expected, X, y)):
-        one.partial_fit(inputs, labels).learn_one(inputs[2], labels[2])
-    assert contents(learner) == contents(expected)
-    assert_array_equal(learner.predict(A), expected.predict(X))
-    assert learner.predict_one(A[1]) == expected.predict_one(X[1])
 
 
 @every_learner

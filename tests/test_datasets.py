@@ -266,19 +266,6 @@ def test_permutation_is_reproducible_and_keeps_rows_paired():
     assert first.n_train == plain.n_train and first.X.flags.c_contiguous
 
 
-def test_scaling_does_not_depend_on_the_permutation():
-    plain, mixed = datasets.load("magic04"), datasets.load("magic04", permute=np.int64(1))
-    order = np.random.default_rng(1).permutation(len(plain.y))
-    assert np.array_equal(mixed.X, plain.X[order])
-
-
-def test_loads_share_nothing():
-    first = datasets.load("mushrooms")
-    first.X[:] = 9
-    first.y[:] = 9
-    assert datasets.load("mushrooms").X.max() == 1
-
-
 # --- the order of the sources ---------------------------------------------------------------------
 
 
