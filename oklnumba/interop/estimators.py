@@ -82,8 +82,6 @@ class OnlineEstimator(BaseEstimator):
             if is_frame(data[0]):
                 as_rows(data[0])  # raises an error that names the column
             raise
-        except ArithmeticError as error:  # integers and decimals beyond all floats
-            raise ValueError(f"X or y has a number beyond double precision: {error}") from error
 
     @contextmanager
     def _undo_on_error(self) -> Iterator[None]:
@@ -236,9 +234,8 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         with self._undo_on_error():
             player = self._clone_learner()
             X, y = self._validate(X, as_classes(y, "y"), reset=True)
-            with np.errstate(invalid="ignore"):  # from labels beyond all integers
-                y = check_label_type(y)
-                check_classification_targets(y)
+            y = check_label_type(y)
+            check_classification_targets(y)
             classes = np.unique(y)
             if len(classes) < 2:
                 raise ValueError(
