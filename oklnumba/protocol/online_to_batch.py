@@ -69,6 +69,7 @@ class OnlineToBatch(Learner):
     _learner = None  # which plays; none before any data
     _certified = from_learner("_certified")
     _run_rows = from_learner("_run_rows")
+    _block_rows = from_learner("_block_rows")
 
     learner: Learner = learner_field()
     _: KW_ONLY
