@@ -244,8 +244,6 @@ class OneVsRest(Several):
 
     def _as_labels(self, y: Any, n: int, signs: bool = False) -> np.ndarray:
         """Return the places of the labels in ``classes``, (n,); ValueError for other labels."""
-        if y is None:
-            raise ValueError("labels are missing: pass y, one of classes for each row of X")
         labels = inputs.as_label_array(y)
         if labels.shape != (n,):
             raise ValueError(f"y must have shape ({n},), one class a row, but has {labels.shape}")
@@ -320,8 +318,6 @@ class MultiOutput(Several):
 
     def _as_labels(self, y: Any, n: int, signs: bool = False) -> np.ndarray:
         """Return checked labels, (n, K)."""
-        if y is None:
-            raise ValueError("labels are missing: pass y of shape (n, K), one row a row of X")
         Y = inputs.as_inputs(y, self._outputs or None, "y")
         if len(Y) != n:
             raise ValueError(f"y must have {n} rows, one a row of X, but has {len(Y)}")
