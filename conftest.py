@@ -1,11 +1,12 @@
 """Examples in docstrings may use ``np`` and ``okl`` without importing them."""
 
-import numpy as np
 import pytest
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _face(doctest_namespace):
-    import oklnumba as okl  # not before the tests have set up their environment
+    import numpy as np  # not before tests/conftest.py has set the threads of BLAS
+
+    import oklnumba as okl  # nor before the tests have set up their environment
 
     doctest_namespace.update(np=np, okl=okl)

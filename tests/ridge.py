@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 import oklnumba as okl
 from tests import naive
@@ -19,6 +20,12 @@ KERNELS = [
 ]
 KERNEL_IDS = [repr(kernel) for kernel, _ in KERNELS]
 LAMS = [1.0, 1e-3]
+# Every kernel with one lam, every lam with one kernel: rows of a kernel know nothing of lam.
+every_kernel = pytest.mark.parametrize(
+    ("kernel", "k", "lam"),
+    [(*pair, 1e-3) for pair in KERNELS] + [(*KERNELS[0], 1.0)],
+    ids=[*KERNEL_IDS, "lam=1"],
+)
 
 
 def stream(n=200, d=3, seed=0):

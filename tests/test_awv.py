@@ -14,13 +14,12 @@ from tests import naive, naive_linear
 from tests.buffers import Factor, poisoned
 from tests.compare import assert_close
 from tests.linear_games import D, data
-from tests.ridge import KERNEL_IDS, KERNELS, LAMS, STREAMS, stream
+from tests.ridge import LAMS, STREAMS, every_kernel, stream
 
 # ---- forecasts are those of the definition ----
 
 
-@pytest.mark.parametrize("lam", LAMS)
-@pytest.mark.parametrize(("kernel", "k"), KERNELS, ids=KERNEL_IDS)
+@every_kernel
 @pytest.mark.parametrize("awv", [True, False])
 def test_exact_kernel_learners_equal_the_dense_argmin(kernel, k, lam, awv):
     X, y = stream()

@@ -91,11 +91,12 @@ def test_sizes_are_those_after_the_round():
 def test_the_certificate_is_exact_in_the_changing_space_and_holds(name, lam):
     X, y = STREAMS[name]
     run = okl.run(grown(lam=lam), X, y)
-    expected = []
-    for t, degree in enumerate(degrees(len(y) + 1)[1:], start=1):
+    expected, rounds = [], np.arange(1, len(y) + 1, 4)
+    for t in rounds:
+        degree = degrees(len(y) + 1)[t]
         F = naive.taylor(X[:t], degree, SIGMA, np.array(CENTER))
         expected.append(naive.penalised_comparator(F @ F.T, y[:t], lam))
-    assert_allclose(run.certificate.comparator, expected, rtol=1e-8)
+    assert_allclose(run.certificate.comparator[rounds - 1], expected, rtol=1e-8)
     assert_allclose(run.certificate.loss, np.cumsum((y - run.predictions) ** 2), rtol=1e-11)
     assert (run.certificate.regret <= run.certificate.bound + 1e-9).all()
 

@@ -64,6 +64,10 @@ def for_regression(cls):
 
 
 REGRESSORS = [cls for cls in LEARNERS if for_regression(cls) is not None]
+CHECKED = [  # one of each kind of state; the estimators are the same around all learners
+    okl.SelfTuning, okl.OGD, okl.FOGD, okl.PKAWV, okl.KernelAWV, okl.NystromAWV, okl.KernelOGD,
+    okl.KONS, okl.Experts, okl.Standardized, okl.Tree, okl.Intervals,
+]  # fmt: skip
 
 
 def moderate(n=300, seed=0):
@@ -93,18 +97,19 @@ def failures(estimator):
 
 
 @far_from_the_origin
-@pytest.mark.parametrize("cls", [None, *LEARNERS], ids=lambda cls: cls and cls.__name__)
+@pytest.mark.parametrize("cls", [*CHECKED, okl.POMDR], ids=lambda cls: cls.__name__)
 def test_a_classifier_over_any_learner_passes_the_checks_of_scikit_learn(cls):
-    found, played = failures(OnlineClassifier(cls and gentle(cls)))
+    found, played = failures(OnlineClassifier(None if cls is okl.SelfTuning else gentle(cls)))
     assert found == [] and played > 50
 
 
 @far_from_the_origin
 @pytest.mark.filterwarnings("ignore:the labels are 0 and 1")  # on purpose
-@pytest.mark.parametrize("cls", [None, *REGRESSORS], ids=lambda cls: cls and cls.__name__)
+@pytest.mark.parametrize("cls", CHECKED, ids=lambda cls: cls.__name__)
 def test_a_regressor_over_any_learner_passes_the_checks_of_scikit_learn(cls):
-    assert len(REGRESSORS) >= 25
-    found, played = failures(OnlineRegressor(cls and for_regression(cls)))
+    found, played = failures(
+        OnlineRegressor(None if cls is okl.SelfTuning else for_regression(cls))
+    )
     assert found == [] and played > 50
 
 
@@ -606,7 +611,6 @@ BAD_FITS = {
     "a label missing": (lambda: classify([*Y[1:].tolist(), None]), "None.*row 29.*drop"),
     "a bool missing": (lambda: classify(np.array([True, False, None] * 10)), "None.*row 2;"),
     "bool and integers": (lambda: classify(np.array([3, 7, True] * 10, object)), "True.*row 2;"),
-    "beyond integers": (lambda: classify(np.array([3, 2**70] * 15, object)), "row 1;"),
     "two types": (lambda: classify(np.array(["a", 1] * 15, object)), "1 .int. at row 1"),
     "dates": (lambda: classify(np.arange(30).astype("M8[D]")), "row 0.*y.astype"),
     "real labels": (lambda: classify(F), "continuous"),
@@ -626,7 +630,10 @@ BAD_FITS = {
     "several classes": (lambda: classify(Y, okl.OneVsRest(SQUARED, CLASSES)), "learner within"),
     "several outputs": (lambda: regress(X, okl.MultiOutput(SQUARED)), "pass the learner within"),
     "a text": (lambda: regress(X, "PKAWV"), "must be an oklnumba learner.*'PKAWV'"),
-    "hinge": (lambda: regress(X, okl.FOGD()), "hinge.*loss='squared', or OnlineClassifier"),
+    "hinge": (
+        lambda: regress(X, okl.FOGD()),
+        "takes labels -1 and .1; .*use loss='squared' for regression",
+    ),
     "labels": (lambda: regressor().fit(X, ["a"] * 30), "^y must hold real numbers"),
     "texts": (lambda: regress(AGES.assign(town="Rome")), "'town' of X holds .*encode"),
     "days": (lambda: regress(AGES.assign(day=pd.Timestamp(2020, 1, 1))), "'day' of X holds dates"),

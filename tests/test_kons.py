@@ -74,7 +74,7 @@ def test_kons_with_small_alpha(space, loss, C, eta, must_happen, alpha):
 @pytest.mark.parametrize("loss", ["squared", "logistic", "squared_hinge"])
 def test_kons_in_an_infinite_space(loss):
     kernel = okl.Laplacian(0.7)
-    X, y = stream(loss)
+    X, y = stream(loss, n=150)
     run = okl.run(okl.KONS(kernel, loss=loss, alpha=0.1), X, y)
     F = naive.gram_features(naive.laplacian(X, X, 0.7))
     derivative = naive.LOSS_DERIVATIVES[loss]

@@ -75,7 +75,7 @@ def test_the_point_is_a_copy(learner):
 
 @pytest.mark.skipif(not COMPILED, reason="numpy warns of overflows where compiled code does not")
 @pytest.mark.parametrize("learner", GAMES, ids=repr)
-@pytest.mark.parametrize("size", [1e-300, 1e-100, 1e100, 1e200, 1e308])
+@pytest.mark.parametrize("size", [1e-300, 1e100, 1e308])
 def test_huge_and_tiny_gradients_give_finite_points_or_an_error(learner, size):
     learner = type(learner)(**learner.get_params()).reset(3)
     rng = np.random.default_rng(0)

@@ -9,12 +9,11 @@ import oklnumba as okl
 from oklnumba.hot.primitives.dictionary import NUGGET
 from tests import naive
 from tests.compare import assert_close
-from tests.ridge import KERNEL_IDS, KERNELS, LAMS, STREAMS, stream
+from tests.ridge import LAMS, STREAMS, every_kernel, stream
 
 
-@pytest.mark.parametrize("lam", LAMS)
+@every_kernel
 @pytest.mark.parametrize("forecaster", ["awv", "ridge"])
-@pytest.mark.parametrize(("kernel", "k"), KERNELS, ids=KERNEL_IDS)
 def test_nystrom_awv_equals_the_dense_argmin(kernel, k, forecaster, lam):
     X, y = stream()
     mu = 0.5

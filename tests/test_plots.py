@@ -54,15 +54,6 @@ def test_lines_differ_in_colour_and_dashes(runs, axes):
     assert len({(s["color"], str(s["linestyle"])) for s in many}) == len(many)
 
 
-def test_times_are_those_of_the_runs(runs, axes):
-    plots.time_curves(runs, axes, styles={"FOGD": {"color": "#123456"}}, legend=False)
-    assert axes.lines[2].get_color() == "#123456" and axes.get_legend() is None
-    assert axes.get_ylabel() == "time in the learner (s)"
-    for line, run in zip(axes.lines, runs.values(), strict=True):
-        assert line.get_xdata().tolist() == run.checkpoints.tolist()
-        assert line.get_ydata().tolist() == run.checkpoint_seconds.tolist()
-
-
 def test_the_certificate_is_that_of_the_run(runs, axes):
     plots.certificate(runs["exact"], axes, label="exact")
     assert texts(axes) == ["exact: regret", "exact: bound"]

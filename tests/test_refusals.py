@@ -87,7 +87,7 @@ def problem(call, name):
 
 
 @every_learner
-@pytest.mark.parametrize("rounds", [0, 1, 40])
+@pytest.mark.parametrize("rounds", [0, 40])
 def test_bad_input_is_refused_by_every_call_and_changes_nothing(cls, rounds, tmp_path):
     learner, twin = make(cls), make(cls)
     X, y = stream(learner, 80)
@@ -166,7 +166,7 @@ def test_a_hyper_parameter_out_of_range_is_refused_wherever_it_is_given(cls, nam
 
 
 @pytest.mark.skipif(not COMPILED, reason="numpy warns of overflows where compiled code does not")
-@pytest.mark.parametrize("value", [1e-300, 1e-160, 1e160, 1e300])
+@pytest.mark.parametrize("value", [1e-300, 1e300])
 @pytest.mark.parametrize("cls, name", list(hyper_parameters(of=POSITIVE)))
 @far_from_the_origin
 def test_extreme_hyper_parameters_work_or_say_what_to_change(cls, name, value):
@@ -186,7 +186,7 @@ def test_extreme_hyper_parameters_work_or_say_what_to_change(cls, name, value):
 
 @pytest.mark.skipif(not COMPILED, reason="numpy warns of overflows where compiled code does not")
 @every_learner
-@pytest.mark.parametrize("size", [1e100, 1e160, 1e308])
+@pytest.mark.parametrize("size", [1e100, 1e308])
 @far_from_the_origin
 def test_an_overflow_is_an_error_that_names_the_round_and_stays_until_reset(cls, size, tmp_path):
     learner = make(cls)

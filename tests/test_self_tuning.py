@@ -77,7 +77,8 @@ IN_BACKGROUND = "plain", "lagged", "drift", "outliers", "signs"
 @pytest.mark.parametrize(
     ("name", "span", "ahead"),
     [
-        *itertools.product([*STREAMS, "fading", "constant", "signs in blocks"], [1024, 48], [1.0]),
+        *itertools.product([*STREAMS, "fading", "constant", "signs in blocks"], [48], [1.0]),
+        *itertools.product(["plain", "drift", "outliers"], [1024], [1.0]),
         *itertools.product(IN_BACKGROUND, [48], [self_tuning.AHEAD]),
     ],
 )

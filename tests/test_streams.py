@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import datetime
-import gc
 import gzip
 import sys
-import threading
 
 import numpy as np
 import pytest
@@ -80,11 +78,6 @@ def assert_rows(data, inputs=X, labels=y):
     found = together(data)
     assert_array_equal(found[0], inputs)
     assert_array_equal(found[1], labels)
-
-
-def threads():
-    gc.collect()
-    return [t for t in threading.enumerate() if t.name.startswith("oklnumba-stream")]
 
 
 # ---- what comes out ----
@@ -192,13 +185,6 @@ def test_a_dataset_of_pyarrow_with_partitions(tmp_path):
     expected = np.column_stack([X, np.arange(ROWS) // 400])
     assert_rows(okl.stream(data, label="y", columns=["a", "b", "c", "day"]), expected)
     assert_rows(okl.stream(pyarrow.dataset.dataset(TABLE), label="y"))
-
-
-def test_pairs_are_read_ahead_too():
-    pairs = [(X[i : i + 100], y[i : i + 100]) for i in range(0, ROWS, 100)]
-    data = okl.stream(pairs)
-    assert_same_run(okl.run(learner(), data), okl.run(learner(), pairs))
-    assert_rows(okl.stream(pair for pair in pairs))
 
 
 def test_files_that_differ_are_refused_by_name(tmp_path):
@@ -349,62 +335,6 @@ def test_all_columns_with_gaps_are_named(tmp_path):
     path, _ = written(tmp_path, "points.csv", table)
     with pytest.raises(ValueError, match="'a' has no value at row 50 of the stream, 'c' none soon"):
         together(okl.stream(path, label="y"))
-
-
-# ---- the thread ----
-
-
-def test_reading_and_learning_overlap():
-    reading, learning = threading.Event(), threading.Event()
-
-    def blocks():
-        yield X[:100], y[:100]
-        reading.set()
-        assert learning.wait(30), "the first block is not used while the second is read"
-        yield X[100:200], y[100:200]
-
-    data = iter(okl.stream(blocks()))
-    next(data)
-    assert reading.wait(30), "the second block is not read while the first is used"
-    learning.set()
-    assert len(list(data)) == 1
-
-
-def test_only_a_few_blocks_are_read_ahead():
-    made = []
-
-    def endless():
-        while True:
-            made.append(len(made))
-            yield X[:10], y[:10]
-
-    blocks = iter(okl.stream(endless()))
-    for taken in range(1, 6):
-        next(blocks)
-        assert len(made) <= taken + streams.AHEAD
-    blocks.close()
-    assert len(made) <= 6 + streams.AHEAD and threads() == []
-
-
-def test_no_thread_stays_behind(tmp_path):
-    path, options = written(tmp_path, "points.parquet")
-    data = okl.stream(path, batch=10, **options)
-    together(data)
-    assert threads() == []
-    run = okl.run(learner(), data, time_limit=1e-9)
-    assert 0 < run.rounds < ROWS and threads() == []
-    blocks = iter(data)
-    next(blocks)
-    assert len(threads()) == 1
-    blocks.close()
-    assert threads() == []
-    bad = okl.stream(path, label="y", batch=10)
-    try:
-        okl.run(okl.PKAWV(okl.TaylorFeatures(2)).partial_fit(X[:, :2], y), bad)
-    except ValueError as error:  # whose traceback holds the frames of the run
-        assert "columns" in str(error) and threads() == []
-    else:
-        pytest.fail("another width was accepted")
 
 
 @pytest.mark.parametrize("name", ["points.parquet", "points.csv", "points.libsvm"])

@@ -51,17 +51,9 @@ def test_a_learner_is_left_as_it_is(played):
     assert played[0] is not learner and played[0].eta == 0.3 and played[0].rounds == 0
 
 
-@pytest.mark.parametrize(
-    "name, said",
-    [
-        ("ogd", "no learner 'ogd'; did you mean 'OGD'"),
-        ("Gaussian", "no learner 'Gaussian'; one of .*KernelAWV, "),
-        (okl.OGD, "learners must be names or learners, but is the class OGD"),
-        (3, "learners must be names or learners, but is 3"),
-    ],
-)
-def test_other_things_are_refused_before_anything_is_compiled(played, name, said):
-    with pytest.raises(ValueError, match=f"^{said}"):
+@pytest.mark.parametrize("name", ["ogd", "Gaussian", okl.OGD, 3])
+def test_other_things_are_refused_before_anything_is_compiled(played, name):
+    with pytest.raises(ValueError, match="^no learner .*; known are: .*OGD, "):
         okl.warm_up("OGD", name)
     assert not played
 

@@ -333,13 +333,10 @@ def test_the_scorers_are_shown_as_they_are():
     assert shared.learners_ == apart.learners_ == []
     for one in (shared, apart):
         one.partial_fit(X, y)
-    assert len(apart.scorers_) == 3 and apart.scorers_ == apart.learners_
-    np.testing.assert_array_equal(apart.scorers_[1].predict(X), apart.scores(X)[:, 1])
+    assert len(apart.learners_) == 3
+    np.testing.assert_array_equal(apart.learners_[1].predict(X), apart.scores(X)[:, 1])
     assert len(shared.learners_) == 1 and shared.size == shared.learners_[0].size == 6
     np.testing.assert_array_equal(shared.learners_[0].predict(X), shared.scores(X))
-    assert not hasattr(shared, "scorers_")
-    with pytest.raises(AttributeError, match="on one factor"):
-        _ = shared.scorers_
 
 
 def test_classes_of_any_sequence_are_saved(tmp_path):
@@ -360,16 +357,13 @@ def test_classes_of_any_sequence_are_saved(tmp_path):
 
 
 @every_learner
-@pytest.mark.parametrize("play, draws", [("fit", 1), ("fit", 7), ("run", 4)])
-def test_the_function_of_a_round_is_that_of_the_learner_then(cls, play, draws):
+def test_the_function_of_a_round_is_that_of_the_learner_then(cls):
     X, y = binary(80)
+    draws = 4
     batch = okl.OnlineToBatch(make(cls), draws=draws, seed=3)
-    if play == "fit":
-        batch.fit(X, y)
-    else:
-        run, alone = okl.run(batch, X, y), okl.run(make(cls), X, y)
-        np.testing.assert_allclose(run.predictions, alone.predictions, rtol=1e-9, atol=1e-12)
-        assert run.loss == alone.loss and (run.certificate is None) == (alone.certificate is None)
+    run, alone = okl.run(batch, X, y), okl.run(make(cls), X, y)
+    np.testing.assert_allclose(run.predictions, alone.predictions, rtol=1e-9, atol=1e-12)
+    assert run.loss == alone.loss and (run.certificate is None) == (alone.certificate is None)
     assert len(batch.rounds_) == draws and 1 <= batch.rounds_[0] <= batch.rounds_[-1] <= 80
     expected = 0.0
     for r in batch.rounds_:
@@ -452,30 +446,34 @@ def test_the_mean_excess_risk_is_the_mean_regret_and_below_its_bound(name):
 
 
 @pytest.mark.parametrize("n", [1, 2, 10])
-@pytest.mark.parametrize("play", [okl.OnlineToBatch.fit, okl.run])
-def test_the_rounds_drawn_are_uniform_and_independent(play, n):
+def test_the_rounds_drawn_are_uniform_and_independent(n):
     X, y = binary(10)
-    batch = okl.OnlineToBatch(okl.FOGD(n_frequencies=5), draws=5000, seed=1)
-    play(batch, X[:n], y[:n])
+    batch = okl.OnlineToBatch(okl.FOGD(n_frequencies=5), draws=5000, seed=1).fit(X[:n], y[:n])
     counts = np.bincount(batch.rounds_, minlength=n + 1)[1:]
     assert counts.sum() == 5000 and abs(counts - 5000 / n).max() < 4 * (5000 / n) ** 0.5
-    if play is okl.run and n > 1:  # ``fit`` sorts them
+    if n > 1:
         drawn = batch._drawn
         assert abs(np.corrcoef(drawn[:-1], drawn[1:])[0, 1]) < 0.06
 
 
-def test_fit_cannot_go_on_and_a_run_can():
+def test_fit_starts_again_and_partial_fit_goes_on():
     X, y = binary(40)
     batch = okl.OnlineToBatch(okl.FOGD()).fit(X, y)
-    assert batch.rounds == 40
-    for call in (batch.partial_fit, lambda X, y: okl.run(batch, X, y)):
-        with pytest.raises(ValueError, match="reset"):
-            call(X, y)
-    assert batch.reset().partial_fit(X, y).rounds == 40
-    assert batch.learn_one(X[0], y[0]).rounds == 41
-    kept = batch.rounds_
-    np.testing.assert_array_equal(batch.fit(X, y).fit(X, y).rounds_, batch.fit(X, y).rounds_)
-    assert (kept >= 1).all()
+    drawn = batch.rounds_
+    assert batch.partial_fit(X, y).learn_one(X[0], y[0]).rounds == 81
+    with pytest.raises(ValueError, match="y has 0"):
+        batch.fit(X, np.zeros(40))
+    assert batch.rounds == 81
+    np.testing.assert_array_equal(batch.fit(X, y).rounds_, drawn)
+
+
+def test_rounds_come_in_blocks_that_the_learner_takes():
+    X, y = binary(3000)
+    learner = okl.WithFeatures(okl.FourierFeatures(20), okl.OGD())
+    batch = okl.OnlineToBatch(learner, seed=1).fit(X, y)
+    (r,) = batch.rounds_
+    expected = copy.deepcopy(learner).partial_fit(X[: r - 1], y[: r - 1]).predict(X[:9])
+    np.testing.assert_allclose(batch.predict(X[:9]), expected, rtol=1e-9, atol=1e-12)
 
 
 def test_bad_arguments():

@@ -27,17 +27,13 @@ ERRORS = (ValueError, TypeError, OSError, ImportError, ArithmeticError, MemoryEr
 
 def data(args: argparse.Namespace) -> None:
     """List the data sets, or fetch one."""
-    names = datasets.names()
     if args.what == "list":
-        for name in names:
+        for name in datasets.names():
             spec = datasets.SPECS[name]
             n, d = spec.shape
             here = "here" if datasets.found(name) else "to be fetched" if spec.urls else "by hand"
             print(f"{name:12} {n:10,} rows {d:5} columns  {spec.task:15} {here}")
         return
-    if args.name not in names:
-        hint = spelling.suggest(str(args.name), names)
-        raise ValueError(f"no data set {args.name!r}{hint}: oklnumba data fetch NAME")
     found = datasets.load(args.name, scale=None)
     print(f"{args.name}: {len(found.y):,} rows, {found.X.shape[1]} columns, labels "
           f"{found.y.min():g} to {found.y.max():g}")  # fmt: skip

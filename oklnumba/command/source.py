@@ -6,7 +6,7 @@ from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,7 +14,7 @@ import oklnumba as okl
 from oklnumba.command.spelling import suggest
 from oklnumba.core.checks import require_count
 from oklnumba.data import datasets
-from oklnumba.data.streams import LOOK_ROWS
+from oklnumba.data.streams import LOOK_ROWS, Stream
 
 ROWS = 16384  # of a piece
 MOST_CLASSES = 100
@@ -30,8 +30,7 @@ class Source(NamedTuple):
     name: str
     label: str  # the column of the labels
     columns: Sequence[str]  # the inputs
-    read: Callable[[Labels], Pairs]  # yields inputs and labels as a learner takes them
-    read_labels: Callable[[], Iterator[np.ndarray]]  # as they are in the file
+    open: Callable[[Sequence | None], Stream]  # with these classes, None for a regression
 
 
 class Labels(NamedTuple):
@@ -40,14 +39,6 @@ class Labels(NamedTuple):
     classes: list | None
     rows: int | None  # None if the table was not read to its end
     words: str
-
-    def encode(self, raw: np.ndarray) -> np.ndarray:
-        """Return labels as a learner takes them: -1 and +1, classes unchanged, or numbers."""
-        if self.classes is None:
-            return raw.astype(np.float64)
-        if len(self.classes) == 2:
-            return np.where(raw == self.classes[1], 1.0, -1.0)
-        return raw
 
 
 def find_source(args: Namespace) -> Source:
@@ -76,7 +67,7 @@ def _from_stream(args: Namespace) -> Source:
         digits = name is not None and name.lstrip("-").isdigit()
         return int(name) if digits and args.no_header else name
 
-    def stream(classes: Sequence | None) -> Any:
+    def stream(classes: Sequence | None) -> Stream:
         named = args.columns, args.drop, args.encode
         columns, drop, encode = ([get_place(one) for one in names] for names in named)
         return okl.stream(
@@ -85,15 +76,11 @@ def _from_stream(args: Namespace) -> Source:
             header=not args.no_header,
         )  # fmt: skip
 
-    table = stream(ANY)
-    names = table.columns
+    names = stream(ANY).columns
     if names is None:  # LIBSVM has no names
         with closing(iter(stream(None))) as first:
             names = [f"x{j}" for j in range(next(first)[0].shape[1])]
-    return Source(
-        args.file, args.label or "y", names, lambda labels: iter(stream(labels.classes)),
-        table.labels,
-    )  # fmt: skip
+    return Source(args.file, args.label or "y", names, stream)
 
 
 def _read_archive(path: Path) -> tuple[np.ndarray, np.ndarray]:
@@ -116,12 +103,10 @@ def _from_arrays(args: Namespace, X: np.ndarray, y: np.ndarray) -> Source:
     columns = [one for one in args.columns or names if one not in args.drop]
     places = [names.index(one) for one in columns]
 
-    def read(labels: Labels) -> Pairs:
-        for start in range(0, len(y), ROWS):
-            rows = slice(start, start + ROWS)
-            yield np.array(X[rows, places], dtype=np.float64, order="C"), labels.encode(y[rows])
+    def open_stream(classes: Sequence | None) -> Stream:
+        return Stream(name, lambda: iter([(name, X[:, places], y)]), ROWS, classes)
 
-    return Source(name, "y", columns, read, lambda: iter([y]))
+    return Source(name, "y", columns, open_stream)
 
 
 def look_at_labels(source: Source, task: str | None = None) -> Labels:
@@ -131,7 +116,7 @@ def look_at_labels(source: Source, task: str | None = None) -> Labels:
     """
     found: set = set()
     rows, numbers, ended = 0, True, True
-    for raw in source.read_labels():
+    for raw in source.open(ANY).labels():
         numbers = raw.dtype.kind in "iufb"
         missing = raw == "" if raw.dtype.kind == "U" else raw != raw
         if missing.any():
@@ -167,7 +152,7 @@ def look_at_labels(source: Source, task: str | None = None) -> Labels:
 def read_rounds(source: Source, labels: Labels, most: int | None = None) -> Pairs:
     """Yield finite inputs and labels as a learner takes them, at most ``most`` rows."""
     done, most = 0, None if most is None else require_count("--rows", most, 1)
-    with closing(source.read(labels)) as pieces:
+    with closing(iter(source.open(labels.classes))) as pieces:
         for X, y in pieces:
             X, y = (X, y) if most is None else (X[: most - done], y[: most - done])
             bad = ~np.isfinite(X)

@@ -13,16 +13,12 @@ An archive holds ``X`` (float32, or uint8 if that is exact), ``y`` (int8 labels 
 float32 targets) and ``n_train``.
 """
 
-import bz2
-import gzip
 import hashlib
 import os
 import tempfile
 import zlib
-from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
-from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -37,8 +33,7 @@ __all__ = ["Dataset", "found", "how_to_get", "load", "names", "scale_to"]
 
 
 OWN = Path(__file__).parent
-_BLOCK_ROWS = 10_000  # rows parsed or scaled at once: 5 MB of text for susy
-_OPEN = {".gz": gzip.open, ".bz2": bz2.open}
+_BLOCK_ROWS = 10_000  # rows scaled at once
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -286,11 +281,9 @@ def digest(X: NDArray, y: NDArray) -> str:
 
 def _fetch(name: str, spec: Spec, missing: str) -> tuple[NDArray, NDArray]:
     """Download the public original with pooch, parse and check it, and put it into the cache."""
-    by_hand = f"put {name}.npz into a folder and set OKLNUMBA_DATA to it"
     if not spec.urls:
-        raise FileNotFoundError(
-            f"{missing} It has no public original to download. {spec.advice} Or {by_hand}."
-        )
+        raise FileNotFoundError(f"{missing} No original is public: {how_to_get(name)}")
+    by_hand = f"set OKLNUMBA_DATA to a folder that holds {name}.npz"
     try:
         import pooch
         import sklearn.datasets  # noqa: F401  (asked for before the download, not after it)
@@ -328,40 +321,31 @@ def _fetch(name: str, spec: Spec, missing: str) -> tuple[NDArray, NDArray]:
 
 
 def parse(spec: Spec, paths: list[Path]) -> tuple[NDArray, NDArray]:
-    """Read the files of an original, block by block, into the arrays as stored."""
-    n, filled = spec.shape[0], 0
-    X = np.empty(spec.shape, dtype=spec.dtype)
-    y = np.empty(n, dtype="<f4" if spec.positives is None else "|i1")
-    for path in paths:
-        for features, labels in _read_blocks(path, spec):
-            rows = slice(filled, filled := filled + len(labels))
-            if filled > n or spec.positives is not None and not np.isin(labels, spec.labels).all():
-                raise ValueError(f"expected {n} rows with labels {spec.labels}, found others")
-            X[rows] = np.rint(features / spec.unit) if spec.unit != 1 else features
-            y[rows] = np.where(labels == spec.labels[1], 1, -1) if spec.positives else labels
-    if filled < n:
-        raise ValueError(f"expected {n} rows, found {filled}")
-    return X, y
+    """Read the files of an original into the arrays as stored."""
+    X, y = map(np.concatenate, zip(*(_read_original(path, spec) for path in paths), strict=True))
+    if len(y) != spec.shape[0]:
+        raise ValueError(f"expected {spec.shape[0]} rows, found {len(y)}")
+    X = (np.rint(X / spec.unit) if spec.unit != 1 else X).astype(spec.dtype, copy=False)
+    if spec.positives is None:
+        return X, y.astype("<f4")
+    if not np.isin(y, spec.labels).all():
+        raise ValueError(f"expected labels {spec.labels}, found others")
+    return X, np.where(y == spec.labels[1], 1, -1).astype("|i1")
 
 
-def _read_blocks(path: Path, spec: Spec) -> Iterator[tuple[NDArray, NDArray]]:
-    """Yield the features and the labels of some rows at a time, as the original has them."""
+def _read_original(path: Path, spec: Spec) -> tuple[NDArray, NDArray]:
+    """Return the features and the labels of a file, as it has them."""
     if spec.form == "svmlight":
         from sklearn.datasets import load_svmlight_file
 
         # the width is given because a file need not use the last columns (a9a.t does not)
         sparse, labels = load_svmlight_file(str(path), n_features=spec.shape[1], zero_based=False)
         features = sparse.toarray()
-        yield features[:, list(spec.columns)] if spec.columns else features, labels
-        return
-    with _OPEN.get(path.suffix, open)(path, "rt", encoding="ascii") as text:
-        rows = (line for line in islice(text, spec.header, None) if not line.isspace())
-        while lines := list(islice(rows, _BLOCK_ROWS)):
-            numbers = np.loadtxt(
-                lines,
-                delimiter="," if spec.form == "csv" else None,
-                comments=None,
-                usecols=(*spec.columns, spec.target),
-                ndmin=2,
-            )
-            yield numbers[:, :-1], numbers[:, -1]
+        return features[:, list(spec.columns)] if spec.columns else features, labels
+    columns = (*spec.columns, spec.target)
+    delimiter = "," if spec.form == "csv" else None
+    numbers = np.loadtxt(
+        path, "<f4", comments=None, delimiter=delimiter, skiprows=spec.header, usecols=columns,
+        ndmin=2,
+    )  # fmt: skip
+    return numbers[:, :-1], numbers[:, -1]

@@ -1,6 +1,7 @@
-"""Files as pairs (X, y) for ``okl.run``, in blocks of equal size that a thread reads ahead.
+"""Files as pairs (X, y) for ``okl.run``, in blocks of equal size.
 
-pyarrow.dataset reads Parquet, CSV and Arrow IPC files, scikit-learn reads LIBSVM files.
+pyarrow.dataset reads Parquet, CSV and Arrow IPC files, ahead in threads of its own; scikit-learn
+reads LIBSVM files.
 """
 
 from __future__ import annotations
@@ -8,9 +9,7 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -29,7 +28,6 @@ FORMATS = ("parquet", "csv", "tsv", "ipc", "libsvm")
 COMPRESSED = ".gz", ".bz2"
 BLOCK_NUMBERS = 2**20  # of X in a block if ``batch`` is None: 8 MB
 MOST_ROWS = 2**16
-AHEAD = 2  # blocks that the thread reads ahead
 LOOK_ROWS = 100_000  # in which labels and encoded columns show their values
 MOST_VALUES = 100  # of an encoded column: rarer ones share a column
 TEXTS = "string", "large_string", "dictionary"
@@ -53,13 +51,13 @@ def stream(
 ) -> Stream:
     """Return the rows of files, in their order, as pairs (X, y) for ``okl.run``.
 
-    A thread reads ahead while the learner plays; a few blocks are in memory at a time (of LIBSVM
+    pyarrow reads ahead while the learner plays; a few blocks are in memory at a time (of LIBSVM
     files all rows, as a sparse matrix). Each iteration starts from the beginning, so that a
     checkpoint can replay its past.
 
     Parameters
     ----------
-    source : path, sequence of paths, pyarrow Dataset, name, or iterable of pairs (X, y)
+    source : path, sequence of paths, pyarrow Dataset, or name
         Parquet, CSV, Arrow IPC or LIBSVM files (text also as .gz or .bz2), or folders of them, read
         in the order of their names; a name of ``datasets.names()``: that set, unscaled.
     label : str or int
@@ -110,8 +108,6 @@ def stream(
     if hasattr(source, "get_fragments"):  # a pyarrow Dataset
         tables = _Tables(source, "a pyarrow Dataset", label, columns, classes, drop, encode)
         return Stream(tables.name, tables.read, batch, tables.classes, tables.columns)
-    if _is_pairs(source):
-        return Stream(f"pairs of a {type(source).__name__}", source)
     named = isinstance(source, str) and source in datasets.names() and not Path(source).exists()
     paths, kind = ([source], "named") if named else _list_files(source, format)
     name = repr(str(paths[0])) + (f" and {len(paths) - 1} more" if paths[1:] else "")
@@ -133,16 +129,13 @@ class Stream:
     def __init__(
         self,
         name: str,
-        source: Iterable[Block] | Callable[[], Pieces],
+        source: Callable[[], Pieces],
         batch: int | None = None,
         classes: tuple | None = None,
         columns: tuple[str, ...] | None = None,
     ):
         self._name, self._source, self._batch, self.classes = name, source, batch, classes
         self.columns = columns
-
-    def __iter__(self) -> Iterator[Block]:
-        return read_ahead(self._cut_blocks())
 
     def __repr__(self) -> str:
         width = "" if self.columns is None else f", {len(self.columns)} columns"
@@ -158,11 +151,8 @@ class Stream:
         """Yield the labels of some rows at a time, as they are in the files."""
         return (labels for *_, labels in self._source())
 
-    def _cut_blocks(self) -> Generator[Block, None, None]:
+    def __iter__(self) -> Iterator[Block]:
         """Yield blocks of the size wanted, made of pieces of any size."""
-        if not callable(self._source):
-            yield from self._source
-            return
         row, count, held = 0, 0, []
         for where, X, y in self._source():
             y = _encode(y, self.classes, where, row)
@@ -179,20 +169,6 @@ class Stream:
             yield _join(held)
         if not row:
             raise ValueError(f"{self._name} has no rows")
-
-
-def read_ahead(blocks: Generator[Any, None, None]) -> Iterator[Any]:
-    """Yield what a generator yields, made by a thread while the last block is used."""
-    done = object()
-    pool = ThreadPoolExecutor(1, thread_name_prefix="oklnumba-stream")
-    try:
-        waiting = deque(pool.submit(next, blocks, done) for _ in range(AHEAD))
-        while (block := waiting.popleft().result()) is not done:
-            waiting.append(pool.submit(next, blocks, done))
-            yield block
-    finally:
-        pool.shutdown(cancel_futures=True)
-        blocks.close()
 
 
 def _join(held: list[Block]) -> Block:
@@ -349,19 +325,11 @@ def _import(module: str, what: str) -> Any:
         raise ImportError(f"{what} need {package}: pip install {package}") from error
 
 
-def _is_pairs(source: Any) -> bool:
-    if isinstance(source, str | os.PathLike):
-        return False
-    if isinstance(source, Sequence):
-        return bool(source) and isinstance(source[0], tuple)
-    return isinstance(source, Iterable)
-
-
 def _list_files(source: Any, format: str | None) -> tuple[list[Path], str]:
     """Return the files of a source in order, and their format."""
     given = [source] if isinstance(source, str | os.PathLike) else source
     named = isinstance(given, Sequence) and all(isinstance(one, str | os.PathLike) for one in given)
-    what = "a file, a folder, a list of files, a pyarrow Dataset or pairs (X, y)"
+    what = "a file, a folder, a list of files or a pyarrow Dataset"
     checks.require(named and len(given) > 0, "source", source, what)
     paths: list[Path] = []
     for one in map(Path, given):

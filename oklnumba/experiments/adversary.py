@@ -16,7 +16,7 @@ from oklnumba.core.display import brief
 from oklnumba.learners.base.learner import Learner
 
 __all__ = [
-    "GreedyGame", "RKHSFunction", "alternating", "drifting", "greedy", "rkhs_function", "sorted_by",
+    "GreedyGame", "RKHSFunction", "alternating", "greedy", "rkhs_function", "sorted_by",
 ]  # fmt: skip
 
 
@@ -259,30 +259,6 @@ def sorted_by(X: ArrayLike, y: ArrayLike, column: int = 0) -> tuple[np.ndarray, 
     checks.require(column < X.shape[1], "column", column, f"less than {X.shape[1]}")
     order = np.argsort(y if column == -1 else X[:, column], kind="stable")
     return X[order], y[order]
-
-
-def drifting(
-    n: int, d: int = 2, turns: float = 1.0, noise: float = 0.1, seed: int = 0
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return a stream whose function changes: y = sin(3 w_t.x) + noise, clipped to [-1, 1].
-
-    w_t goes round a circle ``turns`` times, so no fixed function fits all rounds. The inputs are
-    uniform in [-1, 1]^d, and ``noise`` is a standard deviation.
-
-    Examples
-    --------
-    >>> X, y = okl.adversary.drifting(100)
-    >>> X.shape, bool(abs(y).max() <= 1)
-    ((100, 2), True)
-    """
-    n, d = checks.require_count("n", n, 1), checks.require_count("d", d, 2)
-    turns = checks.require_nonnegative("turns", turns)
-    noise = checks.require_nonnegative("noise", noise)
-    rng = np.random.default_rng(checks.require_seed("seed", seed))
-    X = rng.uniform(-1.0, 1.0, (n, d))
-    angle = 2.0 * np.pi * turns * np.arange(n) / n
-    y = np.sin(3.0 * (np.cos(angle) * X[:, 0] + np.sin(angle) * X[:, 1]))
-    return X, np.clip(y + noise * rng.standard_normal(n), -1.0, 1.0)
 
 
 class RKHSFunction(NamedTuple):

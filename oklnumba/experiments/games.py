@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike
 from oklnumba.components.potentials import as_vector, check_radius, check_simplex
 from oklnumba.core import checks, inputs
 from oklnumba.core.display import brief
-from oklnumba.hot.exp_concave import MOST_STEPS, quadratic_on_simplex
 from oklnumba.learners.awv import LinearAWV
 from oklnumba.learners.base.linear import LinearLearner
 
@@ -88,31 +87,19 @@ class Portfolio(_Game):
 
     @checks.formula
     def best(self) -> np.ndarray:
-        """Return the best constant rebalanced portfolio, to about 1e-9 per round.
+        """Return the best constant rebalanced portfolio, to about 1e-9 per round."""
+        whole = {"type": "eq", "fun": lambda w: w.sum() - 1.0, "jac": np.ones_like}
 
-        Each step of Newton's method minimises the quadratic model on the simplex.
-        """
-        w = np.full(self.d, 1.0 / self.d)
-        work = np.arange(self.d), np.zeros((self.d, self.d)), np.zeros(self.d), np.zeros(self.d)
-        for _ in range(MOST_STEPS):
+        def mean_loss(w: np.ndarray) -> tuple[float, np.ndarray]:
             growth = self.relatives @ w
-            ratios = self.relatives / growth[:, None]
-            gradient, hessian = -ratios.sum(axis=0), ratios.T @ ratios
-            # regularised: assets may be copies of each other
-            hessian[np.diag_indices(self.d)] += 1e-10 * hessian.trace() / self.d
-            target = w.copy()
-            quadratic_on_simplex(hessian, hessian @ w - gradient, target, work)
-            step = target - w
-            gap = -float(gradient @ step)
-            if gap <= 1e-12 * self.rounds:
-                break
-            size, value = 1.0, -np.log(growth).sum()
-            while -np.log(self.relatives @ (w + size * step)).sum() > value - 1e-4 * size * gap:
-                size /= 2
-                if size < 1e-12:
-                    return w
-            w = w + size * step
-        return w
+            return -np.log(growth).mean(), -(self.relatives / growth[:, None]).mean(axis=0)
+
+        found = scipy.optimize.minimize(
+            mean_loss, np.full(self.d, 1.0 / self.d), jac=True, method="SLSQP", constraints=whole,
+            bounds=[(0.0, 1.0)] * self.d, options={"ftol": 1e-15, "maxiter": 1000},
+        )  # fmt: skip
+        w = np.maximum(found.x, 0.0)
+        return w / w.sum()
 
 
 class LeastSquares(_Game):
@@ -213,17 +200,3 @@ def play(learner: LinearLearner, game: Portfolio | LeastSquares) -> Played:
         gradients[t] = game.gradient(t, points[t])
         learner.update(gradients[t])
     return Played(points, gradients, values, game)
-
-
-def online_to_batch(points: ArrayLike) -> np.ndarray:
-    """Return the average of the points w_1, ..., w_T, points (T, d) (oco section 3).
-
-    If the losses are independent draws of a convex loss, its expected loss exceeds that of the best
-    w by at most the expected regret divided by T.
-
-    Examples
-    --------
-    >>> okl.oco.online_to_batch([[0.0, 1.0], [1.0, 1.0]])
-    array([0.5, 1. ])
-    """
-    return inputs.as_inputs(points, name="points").mean(axis=0)

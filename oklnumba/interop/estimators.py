@@ -82,8 +82,6 @@ class OnlineEstimator(BaseEstimator):
             if is_frame(data[0]):
                 as_rows(data[0])  # raises an error that names the column
             raise
-        except ArithmeticError as error:  # integers and decimals beyond all floats
-            raise ValueError(f"X or y has a number beyond double precision: {error}") from error
 
     @contextmanager
     def _undo_on_error(self) -> Iterator[None]:
@@ -150,22 +148,17 @@ def check_label_type(labels: np.ndarray, name: str = "y") -> np.ndarray:
     Integers or bools in an array of objects become an array of integers or bools.
     """
     require(labels.ndim == 1, name, labels, "a 1-D array of labels")
-    kinds, allowed = np.full(len(labels), labels.dtype.kind), "biufU"
-    if labels.dtype.kind == "O":
-        scalars = [np.asarray(one) if np.ndim(one) == 0 else labels for one in labels]
-        kinds, allowed = np.array([one.dtype.kind for one in scalars] or ["U"]), "biU"
-    odd = ~np.isin(kinds, list(allowed)) | (kinds != kinds[:1])
-    if odd.any():
-        row = int(np.argmax(odd))
-        label = labels.tolist()[row]
-        raise ValueError(
-            f"Unknown label type: {name} has {label!r} ({type(label).__name__}) at row {row}; "
-            "labels must be all texts, all integers or all bools; drop rows without a label, or "
-            "convert labels to texts by y.astype(str)"
-        )
-    if labels.dtype.kind == "O" and kinds[0] in "bi":
-        return labels.astype(bool if kinds[0] == "b" else np.int64)
-    return labels
+    if labels.dtype.kind in "biufU":
+        return labels
+    plain = [one.item() if isinstance(one, np.generic) else one for one in labels.tolist()]
+    for row, label in enumerate(plain):
+        if type(label) not in (str, int, bool) or type(label) is not type(plain[0]):
+            raise ValueError(
+                f"Unknown label type: {name} has {label!r} ({type(label).__name__}) at row {row}; "
+                "labels must be all texts, all integers or all bools; drop rows without a label, "
+                "or convert labels to texts by y.astype(str)"
+            )
+    return labels if not plain or isinstance(plain[0], str) else np.array(plain)
 
 
 class OnlineClassifier(ClassifierMixin, OnlineEstimator):
@@ -241,9 +234,8 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         with self._undo_on_error():
             player = self._clone_learner()
             X, y = self._validate(X, as_classes(y, "y"), reset=True)
-            with np.errstate(invalid="ignore"):  # from labels beyond all integers
-                y = check_label_type(y)
-                check_classification_targets(y)
+            y = check_label_type(y)
+            check_classification_targets(y)
             classes = np.unique(y)
             if len(classes) < 2:
                 raise ValueError(
@@ -458,17 +450,6 @@ class OnlineRegressor(RegressorMixin, OnlineEstimator):
     >>> print(f"regret {model.run_.certificate.regret[-1]:.1f}")
     regret 13.4
     """
-
-    def _clone_learner(self) -> Learner:
-        learner = super()._clone_learner()
-        loss = learner._loss()
-        if loss.classes:
-            raise ValueError(
-                f"OnlineRegressor needs a learner for real labels, but the {loss.name} loss of "
-                f"{learner!r} is for labels -1 and +1; use a learner with loss='squared', or "
-                "OnlineClassifier for classes"
-            )
-        return learner
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Play the rows of X with a new learner; return self.

@@ -28,7 +28,7 @@ MOST_NAMED = 20  # new keys that are ignored and warned of; more of them, silent
 
 
 def to_river(
-    learner: Learner | OneVsRest | None = None,
+    learner: Learner | None = None,
     *,
     task: str = "classification",
     classes: Sequence[Hashable] | None = None,
@@ -37,13 +37,13 @@ def to_river(
 
     Parameters
     ----------
-    learner : Learner or OneVsRest, optional
+    learner : Learner, optional
         Gives the hyper-parameters; it is not played itself. None: SelfTuning(), which needs
         neither scaling nor tuning.
     task : {"classification", "regression"}
     classes : sequence of at least two labels, optional
-        All labels that the stream may have (``OneVsRest`` has its own). None: two if the first
-        label is a bool, else new classes may come at any round.
+        All labels that the stream may have. None: two if the first label is a bool, else new
+        classes may come at any round.
 
     Returns
     -------
@@ -157,13 +157,11 @@ def _as_numbers(values: list[Any], keys: list[Hashable]) -> np.ndarray:
 class _Model:
     """Base of both models: a learner, and the one that plays."""
 
-    learner: Learner | OneVsRest | None
+    learner: Learner | None
     _player: Learner | OneVsRest | None
 
     def _clone_learner(self) -> Learner:
         """Return a learner, or scorer, of the hyper-parameters, without data."""
-        if isinstance(self.learner, OneVsRest):
-            return clone_learner(self.learner.learner)
         return SelfTuning() if self.learner is None else clone_learner(self.learner)
 
     def _widen(self, d: int) -> Any:
@@ -201,11 +199,6 @@ class RiverRegressor(_Model, base.MiniBatchRegressor):
     def __init__(self, learner: Learner | None = None):
         self.learner = check_learner(learner) if learner is not None else None
         self._player = self._clone_learner()
-        if self._player._loss().classes:
-            raise ValueError(
-                f"the {self._player._loss().name} loss is for classes; use loss='squared' for "
-                "regression, or task='classification'"
-            )
         self._columns = Columns()
 
     def learn_one(self, x: dict, y: float) -> None:
@@ -266,7 +259,7 @@ class RiverClassifier(_Model, base.MiniBatchClassifier):
 
     def __init__(
         self,
-        learner: Learner | OneVsRest | None = None,
+        learner: Learner | None = None,
         *,
         classes: Sequence[Hashable] | None = None,
     ):
@@ -276,17 +269,13 @@ class RiverClassifier(_Model, base.MiniBatchClassifier):
         self._codes: dict[Hashable, int] = {}  # the classes so far and their places
         self._fixed = False  # whether no others may come
         self._player: Learner | OneVsRest | None = None
-        several = isinstance(learner, OneVsRest)
-        if several and classes is not None:
-            raise ValueError("this OneVsRest has its classes; leave the argument classes out")
         self._loss = self._clone_learner()._loss().name
-        if several or classes is not None:
-            self._fix_classes(learner.classes if several else classes)
+        if classes is not None:
+            self._fix_classes(classes)
 
     @property
     def _multiclass(self) -> bool:
-        named = self.learner.classes if isinstance(self.learner, OneVsRest) else self.classes
-        return named is None or len(named) > 2
+        return self.classes is None or len(self.classes) > 2
 
     def _fix_classes(self, classes: Sequence[Hashable]) -> None:
         """Make these all the classes there will be."""
@@ -295,7 +284,7 @@ class RiverClassifier(_Model, base.MiniBatchClassifier):
         self._codes = {_as_label(label): code for code, label in enumerate(labels)}
         self._fixed = True
         self._player = self._clone_learner()
-        if len(labels) > 2 or isinstance(self.learner, OneVsRest):
+        if len(labels) > 2:
             self._player = OneVsRest(self._player, range(len(labels)))
 
     def _encode(self, labels: list[Hashable]) -> np.ndarray:

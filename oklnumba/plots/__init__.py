@@ -10,8 +10,6 @@ from oklnumba.plots.curves import (
     progress,
     regret_vs_size,
     size_curves,
-    thin_checkpoints,
-    time_curves,
 )
 from oklnumba.plots.drawing import (
     COLOURS,
@@ -32,6 +30,5 @@ from oklnumba.plots.drawing import (
 __all__ = [
     "COLOURS", "DASHES", "FONT", "POINTS", "band", "certificate", "direct_labels", "figure",
     "importance", "intervals", "label_ticks", "line_style", "loss_curves", "progress",
-    "regret_vs_size", "shared_legend", "size_curves", "thin", "thin_checkpoints", "tidy",
-    "time_curves", "title",
+    "regret_vs_size", "shared_legend", "size_curves", "thin", "tidy", "title",
 ]  # fmt: skip

@@ -19,7 +19,6 @@ from oklnumba.experiments.table import Table
 from oklnumba.plots.drawing import (
     COLOURS,
     FONT,
-    POINTS,
     direct_labels,
     figure,
     label_ticks,
@@ -95,45 +94,6 @@ def loss_curves(
             axes.plot(at, averages, **_look(label, number, styles))
     kinds = " / ".join(sorted({run.loss for run in runs.values()}))
     _finish(axes, "mistakes so far (%)" if mistakes else f"average {kinds} loss", legend)
-
-
-def time_curves(
-    runs: Mapping[str, Run],
-    axes: Axes,
-    styles: Mapping[str, Mapping[str, Any]] | None = None,
-    legend: bool = True,
-) -> None:
-    """Draw the seconds in the learner at the run's checkpoints; arguments as in ``loss_curves``.
-
-    Examples
-    --------
-    >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
-    >>> fig, axes = okl.plots.figure(columns=1)
-    >>> okl.plots.time_curves({"FOGD": okl.run(okl.FOGD(loss="squared"), X, X[:, 0])}, axes[0, 0])
-    >>> axes[0, 0].lines[0].get_xdata()
-    array([ 64, 128, 256, 500])
-    """
-    _require_runs(runs)
-    for number, (label, run) in enumerate(runs.items()):
-        if run.rounds:
-            at = thin_checkpoints(run)
-            look = _look(label, number, styles)
-            axes.plot(run.checkpoints[at], run.checkpoint_seconds[at], **look)
-    _finish(axes, "time in the learner (s)", legend)
-
-
-def thin_checkpoints(run: Run, points: int = POINTS) -> np.ndarray:
-    """Return the indices of up to ``points`` checkpoints of a run, geometrically spaced.
-
-    Examples
-    --------
-    >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
-    >>> run = okl.run(okl.FOGD(loss="squared"), X, X[:, 0], every=10)
-    >>> run.checkpoints[okl.plots.thin_checkpoints(run, points=3)]
-    array([ 10,  80, 500])
-    """
-    at = thin(run.rounds, points, first=int(run.checkpoints[0]))
-    return np.unique(np.searchsorted(run.checkpoints, at))
 
 
 def certificate(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from itertools import pairwise
 from typing import Any
 
@@ -46,13 +45,12 @@ class LateLabels:
         values = inputs.as_label_array(y)
         if not self.optional or values.shape[:1] != (n,):
             return self.learner._as_labels(y, n, signs)
-        rows, labels = np.flatnonzero(find_labels(values)), np.full(values.shape, np.nan)
-        try:
-            if len(rows):
-                labels[rows] = self.learner._as_labels(values[rows], len(rows), signs)
-        except ValueError as error:
-            found = re.sub(r"(?<=at row )\d+", lambda row: str(rows[int(row[0])]), str(error))
-            raise ValueError(found) from None
+        known = find_labels(values)
+        if not known.any():
+            return np.full(values.shape, np.nan)
+        filled = np.where(known.reshape(-1, *[1] * (values.ndim - 1)), values, values[known][0])
+        labels = self.learner._as_labels(filled, n, signs).astype(np.float64)
+        labels[~known] = np.nan
         return labels
 
     def _play_rows(self, X: Any, y: np.ndarray, coming: int = 0) -> Trace:
@@ -109,5 +107,4 @@ class LateLabels:
         if rounds:
             self.X, self.y = arrays["late_X"], arrays["late_y"]
             self.rounds, self.learned = rounds, rounds - len(self.y)
-            counts = arrays.get("run_tail_labelled", arrays.get("run_labelled"))
-            self.labelled = int(counts[-1])
+            self.labelled = int(arrays["run_labelled"][-1])

@@ -50,13 +50,11 @@ class OnlineToBatch(Learner):
 
     Remarks
     -------
-    f_r depends on the first r - 1 examples only, so ``fit`` draws first and ends at the last round
-    drawn. ``okl.run`` and ``partial_fit`` play every round and need not know how many will come: a
-    draw at round r moves on to round t with probability 1/t (a reservoir, Vitter 1985), so after
-    any n rounds it is uniform on 1, ..., n, independent of the data and of the other draws; about
-    draws * log n functions are copied on the way. The same seed draws other rounds in ``fit``. A
-    time limit ends at a round that the clock chose: then the bound holds as far as the clock did
-    not look at the data.
+    Nobody need know how many rounds will come: a draw at round r moves on to round t with
+    probability 1/t (a reservoir, Vitter 1985), so after any n rounds it is uniform on 1, ..., n,
+    independent of the data and of the other draws; about draws * log n functions are copied on the
+    way. A time limit ends at a round that the clock chose: then the bound holds as far as the clock
+    did not look at the data.
 
     Examples
     --------
@@ -68,9 +66,10 @@ class OnlineToBatch(Learner):
     """
 
     _can_be_member = False
-    _learner = None  # which plays; none before any data, and after ``fit``
+    _learner = None  # which plays; none before any data
     _certified = from_learner("_certified")
     _run_rows = from_learner("_run_rows")
+    _block_rows = from_learner("_block_rows")
 
     learner: Learner = learner_field()
     _: KW_ONLY
@@ -86,7 +85,7 @@ class OnlineToBatch(Learner):
 
     @property
     def size(self) -> int:
-        """Size of the learner that plays; 0 before any data and after ``fit``."""
+        """Size of the learner that plays; 0 before any data."""
         return self._learner.size if self._learner else 0
 
     def _loss(self) -> Loss:
@@ -107,9 +106,7 @@ class OnlineToBatch(Learner):
 
     @locked
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Play the stream up to the last round drawn, keeping the functions; return self.
-
-        What was played before is forgotten.
+        """Forget what was played before, and play this stream; return self.
 
         Parameters
         ----------
@@ -117,33 +114,10 @@ class OnlineToBatch(Learner):
         y : array_like of shape (n,)
 
         """
-        hyper = self._checked_params()
-        learner = clone_learner(self.learner)
+        self._checked_params()
         X = inputs.as_rows(X)
-        y = self._as_labels(y, X.shape[0])
-        rng = np.random.default_rng(hyper.seed)
-        drawn = np.sort(rng.integers(1, len(y) + 1, hyper.draws))
-        functions: dict[int, Learner] = {}
-        for r in np.unique(drawn).tolist():
-            start = learner.rounds
-            if r - 1 > start:
-                learner.partial_fit(X[start : r - 1], y[start : r - 1])
-            functions[r] = copy.deepcopy(learner)
-        self.reset()
-        self._hyper = self._given = hyper
-        self._played, self._width = X.shape
-        self._drawn, self._functions = drawn, functions
-        return self
-
-    # ---- okl.run: a reservoir ----
-
-    def _begin(self, d: int, outputs: int = 1) -> None:
-        if self._learner is None and self._played:
-            raise ValueError(
-                "fit(X, y) ended at the last round drawn and cannot go on; call reset() first, or "
-                "play the whole stream by okl.run"
-            )
-        super()._begin(d, outputs)
+        self._as_labels(y, X.shape[0])  # bad input changes nothing
+        return self.reset().partial_fit(X, y)
 
     def _start(self, d: int) -> None:
         self._learner = self._hyper.learner
@@ -239,27 +213,21 @@ class OnlineToBatch(Learner):
             return []
         functions = self._functions.items()
         parts = name_members((f"the function of round {r}", f._diagnose()) for r, f in functions)
-        return parts + (self._learner._diagnose() if self._learner else [])
+        return parts + self._learner._diagnose()
 
     # ---- saving ----
 
     def _state(self) -> dict[str, Any]:
-        state: dict[str, Any] = {"drawn": self._drawn, "plays": self._learner is not None}
+        state: dict[str, Any] = {"drawn": self._drawn, "next": self._next}
         for r, function in self._functions.items():
             state |= pack_learner(f"function{r}", function)
-        if self._learner is not None:
-            state |= pack_learner("learner", self._learner)
-            state |= {"next": self._next, "rng": self._rng.bit_generator.state}
-        return state
+        state |= pack_learner("learner", self._learner)
+        return state | {"rng": self._rng.bit_generator.state}
 
     def _restore(self, state: dict[str, Any]) -> None:
-        self._drawn = np.array(state["drawn"])
-        for r in np.unique(self._drawn).tolist() if self._played else ():
+        self._drawn, self._next = np.array(state["drawn"]), np.array(state["next"])
+        for r in np.unique(self._drawn).tolist():
             self._functions[r] = clone_learner(self.learner)
             unpack_learner(f"function{r}", self._functions[r], state)
-        if not state["plays"]:
-            self._learner = None
-            return
         unpack_learner("learner", self._learner, state)
-        self._next = np.array(state["next"])
         self._rng.bit_generator.state = state["rng"]

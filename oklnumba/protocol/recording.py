@@ -116,13 +116,13 @@ class Recorder:
                 self.columns[name][:before] = old[:before]
             self.columns[name][before : self.kept] = values
 
-    def arrays(self, final: bool = True) -> Rows:
-        """Return all that the run keeps; at its end the last round too."""
-        if final and self.tail:
-            self._append({n: a for n, a in self.tail.items() if self.counted or n not in MISTAKES})
-            self.tail = {}
+    def arrays(self) -> Rows:
+        """Return all that the run keeps, the last round too."""
         rows = {name: column[: self.kept] for name, column in self.columns.items()}
-        if not rows and not self.tail:
+        for name, last in self.tail.items():
+            if self.counted or name not in MISTAKES:
+                rows[name] = np.concatenate([rows[name], last]) if name in rows else last
+        if not rows:
             rows = self.learner._record(np.empty(0), self.learner._trace(0), self.loss)
             if self.record != "all":
                 rows |= {"recorded": np.empty(0, dtype=np.int64), "loss_sums": rows["losses"]}
@@ -159,10 +159,9 @@ class Recorder:
         """Write a checkpoint."""
         if self.saved:
             self.adopt()
-        rows = self.arrays(final=finished) | {f"tail_{name}": a for name, a in self.tail.items()}
         with self.learner._lock:
             meta, state = self.learner._contents()
-            run_rows = {f"run_{name}": a for name, a in rows.items()}
+            run_rows = {f"run_{name}": a for name, a in self.arrays().items()}
             run_rows |= self.late.contents() if self.late else {}
             write_npz(self.path, meta | {"run": self.meta(finished)}, state | run_rows)
         self.saved_at, self.saved_rounds = time.monotonic(), self.rounds
@@ -190,20 +189,14 @@ class Recorder:
         self.seconds, self.first_loss = run["seconds"], run["first_loss"]
         clock = rows.pop("checkpoints"), rows.pop("checkpoint_seconds")
         self.clock = [(int(r), float(s)) for r, s in zip(*clock, strict=True)]
-        self.tail = select_prefix("tail_", rows)
-        rows = {name: a for name, a in rows.items() if not name.startswith("tail_")}
         if not self.rounds:
             return
-        self.counted = "mistakes" in rows or "mistakes" in self.tail
+        self.counted = "mistakes" in rows
         if self.record == "all":
             self._append(rows)
             return
-        if not self.tail:  # a finished run ends with its last round
-            self._append_kept(rows)
-        elif rows:
-            self._append(rows)
-        last = self.tail or {name: a[-1:] for name, a in rows.items()}
-        self.sums = last["loss_sums"][-1], last["mistake_sums"][-1] if self.counted else 0
+        self._append_kept(rows)
+        self.sums = rows["loss_sums"][-1], rows["mistake_sums"][-1] if self.counted else 0
 
     def _refuse_other_run(self, meta: dict[str, Any], state: Rows) -> None:
         """Raise ValueError for the checkpoint of another run, or a learner that is not fresh."""

@@ -8,7 +8,6 @@ import time
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import closing, nullcontext
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -45,11 +44,11 @@ def _pieces(
     """Yield checked (X, y) pieces until Ctrl-C; an array is checked whole, before it is played."""
     as_labels, signs = (recorder.late or recorder.learner)._as_labels, recorder.loss.classes
     width = recorder.saved[0]["width"] if recorder.saved else recorder.learner._width
-    blocks = Blocks(whole=not chunked, told=bool(recorder.saved or recorder.learner.rounds))
+    warned = bool(recorder.saved or recorder.learner.rounds)  # of the first rounds only
     if not chunked:
         X = inputs.as_rows(X, width)
         labels = as_labels(y, X.shape[0], signs)
-        _warn_of_blocks(labels, blocks)
+        _ = warned or _warn_of_block(labels, 0)
         yield X, labels
         return
     first = 0
@@ -64,7 +63,7 @@ def _pieces(
             labels = as_labels(chunk[1], part.shape[0], signs)
         except ValueError as error:
             raise ValueError(_name_chunk(str(error), i, first)) from error
-        _warn_of_blocks(labels, blocks)
+        warned = warned or _warn_of_block(labels, first)
         yield part, labels
         first, width = first + len(labels), part.shape[1]
 
@@ -175,7 +174,8 @@ def run(
     UserWarning
         Before the first round, if Taylor features or a kernel do not suit the first inputs, or if
         all labels are 0 and 1, which squared loss takes for a regression. Before the rows that show
-        it, if a block of equal labels is longer than chance allows, as in a table sorted by class.
+        it, if an array, or a pair of a stream, has a block of equal labels longer than chance
+        allows, as in a table sorted by class.
 
     Notes
     -----
@@ -279,49 +279,29 @@ def _count_rounds(X: Any, before: int) -> int | None:
     return None if rows is None else rows + before
 
 
-@dataclass
-class Blocks:
-    """Blocks of equal labels in the rows so far: the longest one, and the one at the end."""
-
-    whole: bool  # whether all rows come in one piece
-    told: bool  # whether there was a warning, or is to be none
-    rows: int = 0
-    longest: tuple[int, int, Any] = 0, 0, None  # rows, the first of them, label
-    tail: tuple[int, Any] = 0, None  # rows, label
-    counts: dict[Any, int] = field(default_factory=dict)  # of labels whose block was the longest
-
-
-def _warn_of_blocks(y: np.ndarray, seen: Blocks) -> None:
-    """Warn once of a long block of equal labels, which random order would not have."""
-    if seen.told or y.ndim != 1:
-        return
-    half = int(max(FEWEST_EQUAL, LONG_SHARE * len(y))) // 2
+def _warn_of_block(y: np.ndarray, before: int) -> bool:
+    """Warn of a long block of equal labels, which random order would not have; say whether."""
+    n = before + len(y)
+    least = int(max(FEWEST_EQUAL, LONG_SHARE * n))
+    if y.ndim != 1 or len(y) < least:
+        return False
+    half = least // 2
     halves = y[: len(y) // half * half].reshape(-1, half)  # a long block has a whole one of these
-    if seen.whole and not (halves == halves[:, :1]).all(axis=1).any():
-        return
+    if not (halves == halves[:, :1]).all(axis=1).any():
+        return False
     starts = np.append(0, np.flatnonzero(y[1:] != y[:-1]) + 1)
     lengths = np.diff(np.append(starts, len(y)))
-    if y[0] == seen.tail[1]:
-        starts[0], lengths[0] = -seen.tail[0], lengths[0] + seen.tail[0]
-    at, rows = lengths.argmax(), int(lengths.max())
-    if rows > seen.longest[0]:
-        seen.longest = rows, seen.rows + int(starts[at]), y[starts[at] + rows - 1]
-        # The rows before with this label: at most those without the first one, exact for two.
-        seen.counts.setdefault(seen.longest[2], seen.rows - next(iter(seen.counts.values()), 0))
-    for label in seen.counts:
-        seen.counts[label] += np.count_nonzero(y == label)
-    seen.rows, seen.tail = seen.rows + len(y), (int(lengths[-1]), y[-1])
-    n, (rows, first, label) = seen.rows, seen.longest
-    if rows < max(FEWEST_EQUAL, LONG_SHARE * n) or n * (seen.counts[label] / n) ** rows > CHANCE:
-        return
-    seen.told = True
+    start, rows = int(starts[lengths.argmax()]), int(lengths.max())
+    if rows < least or len(y) * np.mean(y == y[start]) ** rows > CHANCE:
+        return False
     warnings.warn(
-        f"rows {first} to {first + rows - 1} of {n} all have the same label, "
+        f"rows {before + start} to {before + start + rows - 1} of {n} all have the same label, "
         "more than by chance; if the rows have no order in time, shuffle them: order = "
         "rng.permutation(len(y)), X[order], y[order], or fit OnlineClassifier with shuffle=True",
         UserWarning,
         stacklevel=level_of_caller(),
     )
+    return True
 
 
 def _short_data(recorder: Recorder, rounds: int) -> ValueError:

@@ -7,6 +7,7 @@ whose factor does not depend on the labels), else there is a learner for each ou
 from __future__ import annotations
 
 import copy
+from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -16,7 +17,7 @@ from oklnumba.components.losses import Loss
 from oklnumba.core import checks, inputs
 from oklnumba.core.guard import locked
 from oklnumba.core.health import Part, name_members
-from oklnumba.core.params import Params, checked, describe
+from oklnumba.core.params import checked
 from oklnumba.core.state import State
 from oklnumba.learners.base.learner import (
     Learner,
@@ -25,8 +26,6 @@ from oklnumba.learners.base.learner import (
     from_learner,
     learner_field,
 )
-
-LABELS = str | int | float | np.number | np.bool_ | None  # what classes may be compared with
 
 
 class Several(Learner):
@@ -81,6 +80,10 @@ class Several(Learner):
     def learn_one(self, x: ArrayLike, y: Any = None) -> Self:
         """Play one round, whose label or labels are ``y``; return self."""
         return self.partial_fit(inputs.as_point(x, self._width), [y])
+
+    def predict_one(self, x: ArrayLike) -> Any:
+        """Return the class, or the forecasts (K,), if ``x`` came next; nothing changes."""
+        return self.predict(inputs.as_point(x, self._width))[0]
 
     def _start(self, d: int) -> None:
         one = self._hyper.learner
@@ -159,42 +162,16 @@ class ZeroOne(NamedTuple):
         return (forecast != y).astype(float)
 
 
-def _refuse_odd_labels(labels: np.ndarray) -> None:
-    """Raise ValueError for what is no number and no text, and cannot be compared with them."""
-    kind = labels.dtype.kind
-    other = np.full(len(labels), kind not in "biufUSO")
-    if kind == "O":
-        other = np.array([not isinstance(one, LABELS) for one in labels])
-    if other.any():
-        row = int(np.argmax(other))
-        raise ValueError(
-            f"y has {checks.shown(labels[row])} at row {row}, but labels are numbers or texts"
-        )
-
-
-def as_classes(given: Any) -> np.ndarray:
-    """Return classes as an array, of objects where they are no labels."""
-    classes = np.asarray(given)
-    if classes.dtype.kind == "O" and len({type(one) for one in classes.flat}) == 1:
-        return np.array(classes.tolist())  # texts of a data frame
-    mixed = not hasattr(given, "dtype") and classes.dtype.kind == "U"
-    if mixed and not all(isinstance(one, str) for one in given):
-        return classes.astype(object)
-    return classes
-
-
 def check_classes(given: Any) -> tuple[Any, ...]:
     """Return classes as a tuple; ValueError unless they are two or more different labels."""
-    found = as_classes(given)
-    proper = found.ndim == 1 and len(found) >= 2 and found.dtype.kind in "iufUb"
-    proper = proper and not isinstance(given, str | Params)
-    proper = proper and (found.dtype.kind != "f" or np.isfinite(found).all())
-    if not proper or len(np.unique(found)) != len(found):
-        raise ValueError(
-            "classes must be at least two different labels, all numbers or all texts, such as "
-            f"[0, 1, 2] or ['no', 'yes'], but are {describe(given)}"
-        )
-    return tuple(found.tolist())
+    found = given.tolist() if hasattr(given, "tolist") else given  # arrays, series
+    what = "at least two different labels, all numbers or all texts, such as ['no', 'yes']"
+    checks.require(isinstance(found, Sequence), "classes", given, what)
+    found = [one.item() if isinstance(one, np.generic) else one for one in found]
+    texts = all(isinstance(one, str) for one in found)
+    same = texts or all(isinstance(one, bool) or checks.number(one) for one in found)
+    checks.require(same, "classes", given, what)
+    return tuple(checks.require_different("classes", found, 2, what))
 
 
 class OneVsRest(Several):
@@ -217,8 +194,6 @@ class OneVsRest(Several):
     learners_ : list of Learner
         One learner that plays all K scorers, its forecasts (n, K), or a learner for each class, in
         the order of ``classes``. Empty before any data.
-    scorers_ : list of Learner
-        ``learners_`` where there is one for each class; AttributeError where one plays them all.
 
     Remarks
     -------
@@ -239,24 +214,13 @@ class OneVsRest(Several):
 
     classes: Any = checked(lambda name, value: check_classes(value))
 
-    @property
-    @locked
-    def scorers_(self) -> list[Learner]:
-        """The learner of each class; AttributeError where one learner plays all classes."""
-        if self._together:
-            raise AttributeError(
-                f"one learner plays all {self._outputs} classes on one factor: it is "
-                "learners_[0], whose predict(X) has a column for each class, as scores(X) has"
-            )
-        return self.learners_
-
     def _check_params(self) -> None:
         super()._check_params()
         self.learner._as_labels(np.array([-1.0, 1.0]), 2)
 
     def _names(self) -> np.ndarray:
         """Return the classes as an array."""
-        return as_classes(self._in_force.classes)
+        return np.array(self._in_force.classes)
 
     def _add_class(self, name: Any) -> None:
         """Add a class that has had no rounds so far; so must the last class have had none.
@@ -280,20 +244,17 @@ class OneVsRest(Several):
 
     def _as_labels(self, y: Any, n: int, signs: bool = False) -> np.ndarray:
         """Return the places of the labels in ``classes``, (n,); ValueError for other labels."""
-        if y is None:
-            raise ValueError("labels are missing: pass y, one of classes for each row of X")
-        classes, labels = self._names(), inputs.as_label_array(y)
+        labels = inputs.as_label_array(y)
         if labels.shape != (n,):
             raise ValueError(f"y must have shape ({n},), one class a row, but has {labels.shape}")
-        _refuse_odd_labels(labels)
-        places = np.full(n, -1)
-        for k, name in enumerate(classes):
-            places[labels == name] = k
+        known = {name: k for k, name in enumerate(self._names().tolist())}
+        labels = [one if isinstance(one, Hashable) else None for one in labels.tolist()]
+        places = np.array([known.get(one, -1) for one in labels], dtype=np.int64)
         if n and places.min() < 0:
             row = int(np.argmin(places))
             raise ValueError(
                 f"y has {labels[row]} at row {row}, which is not one of the classes "
-                f"{classes.tolist()}; name all classes when you make the learner"
+                f"{list(known)}; name all classes when you make the learner"
             )
         return places
 
@@ -327,10 +288,6 @@ class OneVsRest(Several):
         """Return the classes forecast for the rows of X, each on its own; nothing changes."""
         return self._names()[np.argmax(self.scores(X), axis=1)]
 
-    def predict_one(self, x: ArrayLike) -> Any:
-        """Return the class forecast if ``x`` came next; nothing changes."""
-        return self.predict(inputs.as_point(x, self._width))[0]
-
 
 class MultiOutput(Several):
     """Several real labels a round, each forecast for itself by a learner of the same kind.
@@ -361,14 +318,6 @@ class MultiOutput(Several):
 
     def _as_labels(self, y: Any, n: int, signs: bool = False) -> np.ndarray:
         """Return checked labels, (n, K)."""
-        if y is None:
-            raise ValueError("labels are missing: pass y of shape (n, K), one row a row of X")
-        listed = isinstance(y, list) and any(map(np.isscalar, y[:1]))
-        if listed or getattr(y, "ndim", 0) == 1:
-            raise ValueError(
-                f"y must have shape (n, K), one row a row of X, but has ({len(y)},); use "
-                "y.reshape(-1, 1) for one output, or the learner itself"
-            )
         Y = inputs.as_inputs(y, self._outputs or None, "y")
         if len(Y) != n:
             raise ValueError(f"y must have {n} rows, one a row of X, but has {len(Y)}")
@@ -394,7 +343,3 @@ class MultiOutput(Several):
         if not self._learners:
             raise ValueError("MultiOutput has seen no data; play a round first")
         return self._forecast_outputs(X)
-
-    def predict_one(self, x: ArrayLike) -> np.ndarray:
-        """Return the forecasts if ``x`` came next, shape (K,); nothing changes."""
-        return self.predict(inputs.as_point(x, self._width))[0]

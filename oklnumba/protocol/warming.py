@@ -6,7 +6,6 @@ import sys
 import time
 import warnings
 from collections.abc import Iterator
-from difflib import get_close_matches
 from itertools import product
 
 import numpy as np
@@ -16,7 +15,7 @@ from oklnumba.components.features import FourierFeatures, NystromFeatures, Taylo
 from oklnumba.components.kernels import Gaussian
 from oklnumba.core.checks import level_of_caller, require_flag
 from oklnumba.core.display import Bar
-from oklnumba.core.params import Params, clone, describe, find_class
+from oklnumba.core.params import Params, clone, find_class
 from oklnumba.hot.primitives.jit import cache_folder
 from oklnumba.learners.awv import PKAWV
 from oklnumba.learners.base.learner import Learner
@@ -106,13 +105,8 @@ def examples(learner: str | Learner) -> Iterator[Learner]:
     if isinstance(learner, Learner):
         yield clone(learner)
         return
-    if not isinstance(learner, str):
-        raise ValueError(f"learners must be names or learners, but is {describe(learner)}")
     if learner not in warmable():
-        known = {name.lower(): name for name in warmable()}
-        close = get_close_matches(learner.lower(), known, n=1)
-        hint = f"did you mean {known[close[0]]!r}?" if close else f"one of {', '.join(warmable())}"
-        raise ValueError(f"no learner {learner!r}; {hint}")
+        raise ValueError(f"no learner {learner!r}; known are: {', '.join(warmable())}")
     cls = find_class(learner)
     needed = [name for name, p in cls.__signature__.parameters.items() if p.default is p.empty]
     given = GIVEN | INSTEAD.get(learner, {})

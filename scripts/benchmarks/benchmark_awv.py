@@ -13,9 +13,9 @@ import numba
 import numpy as np
 
 import oklnumba as okl
+from scripts.benchmarks import listings
 from scripts.benchmarks.timing import least_times, median_seconds, report, row, stream, timed
 from scripts.common import memory_mb, run_in_process
-from tests import naive  # the printed listings
 
 PRINTED = "the printed listing"
 SIZES = 1000, 1024
@@ -65,7 +65,7 @@ def taylor(d: int, degree: int, n: int, slice_rounds: int, goal: float) -> list[
     small, expected = (X[:slice_rounds], y[:slice_rounds]), []
 
     def listed() -> None:
-        expected.append(play_listing(naive.PhiAWV(d, sigma=3.0, M=degree), *small))
+        expected.append(play_listing(listings.PhiAWV(d, sigma=3.0, M=degree), *small))
 
     listing = median_seconds(listed, repeat=1) / slice_rounds
     compiled = median_seconds(lambda: play_compiled(features, *small)) / slice_rounds
@@ -88,7 +88,7 @@ def nystrom(sigma: float, n: int) -> dict:
     X, y = stream(n, 4)
     kernel = okl.Gaussian(sigma)
 
-    learner = naive.NystromListing(4, lambda a, b: np.exp(-((a - b) @ (a - b)) / (2 * sigma**2)))
+    learner = listings.NystromListing(4, lambda a, b: np.exp(-((a - b) @ (a - b)) / (2 * sigma**2)))
     start = time.perf_counter()
     expected = play_listing(learner, X, y, np.random.default_rng(0))
     theirs = time.perf_counter() - start

@@ -123,8 +123,14 @@ def averages(run):
     return np.cumsum(errors) / np.arange(1, run.rounds + 1)
 
 
+def thin_clock(run, points: int):
+    """Return the indices of some checkpoints, geometrically spaced."""
+    at = plots.thin(run.rounds, points, first=int(run.checkpoints[0]))
+    return np.unique(np.searchsorted(run.checkpoints, at))
+
+
 def csv_rows(head, run, finished: bool) -> list[dict]:
-    at = plots.thin_checkpoints(run, points=40)
+    at = thin_clock(run, points=40)
     rounds, seconds = run.checkpoints[at], [f"{s:.4g}" for s in run.checkpoint_seconds[at]]
     curve = {"round": rounds, "average_loss": averages(run)[rounds - 1], "seconds": seconds}
     return curve_rows(head, curve | {"finished": [finished] * len(at)})
