@@ -92,7 +92,7 @@ def test_a_notebook_shows_the_picture_of_a_run():
     assert RESULTS["Run"]().plot()._repr_png_()[:4] == b"\x89PNG"
 
 
-HTML = ["NystromFeatures", "OnlineToBatch"]
+HTML = ["run of classes", "certificate of outputs", "NystromFeatures", "OnlineToBatch"]
 
 
 @pytest.mark.parametrize("name", HTML)
@@ -101,6 +101,23 @@ def test_html_is_a_small_table(name):
     read = Reader(text)
     assert read.caption and 2 <= len(read.rows) < 12 and len(text) < 2000
     assert "array([" not in text
+
+
+def test_what_the_table_of_a_run_says():
+    run = RESULTS["Run"]()
+    rows = Reader(run._repr_html_()).rows
+    assert rows["learner"] == run.learner and rows["rounds"] == "40"
+    assert rows["mean squared loss"] == f"{run.mean_loss:.4g}"
+    assert rows["mistakes"] == f"{100 * run.mistake_rate:.2f} %"
+    assert rows["regret"] == f"{run.certificate.regret[-1]:.4g}"
+    assert rows["bound on the regret"] == f"{run.certificate.bound[-1]:.4g}"
+    assert rows["size"] == "40"
+    both = RESULTS["run of outputs"]()
+    rows = Reader(both._repr_html_()).rows
+    assert rows["from round 33 on"] == f"{both.settled_mean_loss:.4g}" and "33" in repr(both)
+    assert rows["regret"] == f"{both.certificate.regret[-1].sum():.4g}" and "mistakes" not in rows
+    empty = Reader(okl.run(okl.KernelAWV(KERNEL), iter([]))._repr_html_()).rows
+    assert empty["rounds"] == "0" and "regret" not in empty and "size" not in empty
 
 
 @pytest.mark.parametrize("cls", LEARNERS, ids=lambda cls: cls.__name__)
@@ -118,6 +135,12 @@ def test_the_table_of_a_sampler(cls):
     assert "points seen" not in Reader(sampler._repr_html_()).rows
     rows = Reader(sampler.partial_fit(X)._repr_html_()).rows
     assert (rows["points seen"], rows["points kept"]) == ("40", str(sampler.size))
+
+
+def test_a_table_of_results_has_a_row_of_names():
+    text = okl.Table([{"data": "<a>", "loss": 0.5}, {"data": "b", "loss": 1.0}])._repr_html_()
+    read = Reader(text)
+    assert (read.caption, read.cells) == ("2 rows", ["data", "loss", "<a>", "0.5", "b", "1"])
 
 
 def test_text_is_no_html():
