@@ -7,7 +7,6 @@ adaptive sketching" (kons below).
 from __future__ import annotations
 
 from dataclasses import KW_ONLY
-from typing import Any
 
 import numpy as np
 
@@ -55,7 +54,7 @@ class Curved(Learner):
             )
 
 
-class _KernelForm(Curved):
+class _KernelForm(cholesky.GrowingFactor, Curved):
     """KONS in kernel form: coefficients on all atoms, a factor over the rounds in the inverse."""
 
     _STATE = {
@@ -65,6 +64,7 @@ class _KernelForm(Curved):
     _INTEGERS = frozenset({"counts", "index", "members"})
     _UNBOUNDED = frozenset({"totals"})
     _run_rows = _block_rows = LARGE_BLOCK
+    _FACTORED, _INSTEAD = ROWS, "use SketchedKONS with a small gamma, or ProsNKONS"
 
     _: KW_ONLY
     schedule: str = choice(("constant", "sqrt"), "constant")
@@ -92,7 +92,6 @@ class _KernelForm(Curved):
         self._kernel, sqrt = p.kernel._code(), p.schedule == "sqrt"
         self._step = p.eta or (losses.kons_step(p.loss, p.C) if sqrt else loss.curvature(p.C))
         self._make_state(d=d, counts=3, totals=1)
-        self._L = np.zeros((0, 0))
 
     def _choose_steps(self, n: int) -> np.ndarray:
         """Return eta_t of the next n rounds."""
@@ -113,25 +112,12 @@ class _KernelForm(Curved):
         """Play some of the rounds; return how many, and a status of the compiled loops."""
         raise NotImplementedError
 
-    def _choose_room(self, axis: int, least: int) -> int:
-        if axis == ROWS:
-            return cholesky.choose_capacity(least, self._rooms[axis])
-        return super()._choose_room(axis, least)
-
-    def _make_buffers(self, rooms: dict[int, int]) -> dict[str, np.ndarray]:
-        buffers = super()._make_buffers(rooms)
-        if rooms[ROWS] > self._rooms[ROWS]:
-            used = min(int(self._counts[ROWS]), len(self._L))
-            instead = "use SketchedKONS with a small gamma, or ProsNKONS"
-            buffers["L"] = cholesky.grow_factor(self._L, used, rooms[ROWS], instead)
-        return buffers
-
     @property
     def _function(self) -> tuple[np.ndarray, ...]:
         return self._atoms, self._coefs, self._index, self._scale, self._z, self._L
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
-        cholesky.reserve_rows(self, ROWS, self._expected - self._played)
+        self._reserve_ahead()
         m, r = int(self._counts[ATOMS]), int(self._counts[ROWS])
         coefs, rows, forecasts = np.empty(m), np.empty((len(X), m)), np.empty(len(X))
         hot.kons_function(self._function, m, r, np.empty(r), coefs)
@@ -147,13 +133,6 @@ class _KernelForm(Curved):
         inside = self._used("atoms").T[self._used("index")]
         reach = float(np.sqrt(p.kernel.diag(inside).max()))  # |L^-1 D k| <= |k(x, .)|
         return [measure_part("D K D + alpha I", matrix, [matrix.half_solve(self._z)], [p.C], reach)]
-
-    def _state(self) -> dict[str, Any]:
-        return super()._state() | {"lower": cholesky.pack_rows(self._L, int(self._counts[ROWS]))}
-
-    def _restore(self, state: dict[str, Any]) -> None:
-        super()._restore(state)
-        cholesky.unpack_rows(state["lower"], self._L, int(self._counts[ROWS]))
 
 
 class KONS(_KernelForm):
@@ -205,7 +184,7 @@ class KONS(_KernelForm):
         super()._start(d)
 
     def _learn(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> tuple[int, int]:
-        cholesky.reserve_rows(self, ROWS, self._expected - self._played)
+        self._reserve_ahead()
         m, r = int(self._counts[ATOMS]), int(self._counts[ROWS])
         b = min(len(X), BLOCK if r < LARGE else LARGE_BLOCK)
         X, y, loss, steps = X[:b], y[:b], self._loss_code, self._choose_steps(b)
