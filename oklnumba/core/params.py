@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from oklnumba.core import checks
-from oklnumba.core.checks import require_flag, short, shown
+from oklnumba.core.checks import describe, require_flag, short, shown
 from oklnumba.core.display import table
 
 # What other libraries call some of our hyper-parameters.
@@ -227,17 +227,6 @@ def clone(value: Any) -> Any:
     return copy.deepcopy(value)
 
 
-def describe(value: Any) -> str:
-    """Return what a value of the wrong kind is, for messages."""
-    if isinstance(value, type):
-        name = f"{'okl.' * value.__module__.startswith('oklnumba.')}{value.__name__}"
-        return f"the class {value.__name__}; make an object of it: {name}(...)"
-    library = {"sklearn": "scikit-learn", "river": "river"}.get(
-        type(value).__module__.split(".")[0]
-    )
-    return f"{library}'s {type(value).__name__}" if library else shown(value)
-
-
 # ---- plain data, for files ----
 
 
@@ -261,7 +250,7 @@ def to_spec(value: Any, arrays: dict[str, np.ndarray]) -> Any:
     if checks.as_number(value) is not None:  # a fraction or a decimal
         return float(value)
     raise ValueError(
-        f"cannot save a hyper-parameter of type {type(value).__name__}; "
+        f"cannot save a hyper-parameter that is {describe(value)}; "
         "use numbers, strings, arrays, lists or oklnumba's own objects"
     )
 
