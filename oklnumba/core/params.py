@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from oklnumba.core import checks
-from oklnumba.core.checks import describe, require_flag, short, shown
+from oklnumba.core.checks import describe, short, shown
 from oklnumba.core.display import table
 
 # What other libraries call some of our hyper-parameters.
@@ -51,14 +51,12 @@ def checked(check: Check, default: Any = MISSING, optional: bool = False) -> Any
     return field(default=default, metadata={"check": check, "optional": optional})
 
 
-def positive(default: Any = MISSING, optional: bool = False) -> Any:
-    """Declare a finite number > 0."""
-    return checked(checks.require_positive, default, optional)
-
-
-def nonnegative(default: Any = MISSING, optional: bool = False) -> Any:
-    """Declare a finite number >= 0."""
-    return checked(checks.require_nonnegative, default, optional)
+positive = partial(checked, checks.require_positive)
+nonnegative = partial(checked, checks.require_nonnegative)
+width = partial(checked, checks.require_width)  # of a kernel: its square does not overflow
+discount_factor = partial(checked, checks.require_discount)
+random_seed = partial(checked, checks.require_seed)
+flag = partial(checked, checks.require_flag)
 
 
 def within(interval: str, default: Any = MISSING, optional: bool = False) -> Any:
@@ -71,29 +69,9 @@ def count(least: int, default: Any = MISSING, optional: bool = False) -> Any:
     return checked(partial(checks.require_count, least=least), default, optional)
 
 
-def width(default: Any = MISSING) -> Any:
-    """Declare the width of a kernel: a number > 0 whose square does not overflow."""
-    return checked(checks.require_width, default)
-
-
-def discount_factor(default: Any = 1.0) -> Any:
-    """Declare a discount, a number in (0, 1]."""
-    return checked(checks.require_discount, default)
-
-
-def random_seed(default: Any = 0) -> Any:
-    """Declare the seed of a random generator, an integer >= 0."""
-    return checked(checks.require_seed, default)
-
-
 def choice(words: Iterable[str], default: Any = MISSING, optional: bool = False) -> Any:
     """Declare one of some words."""
     return checked(partial(checks.require_choice, choices=list(words)), default, optional)
-
-
-def flag(default: Any = MISSING) -> Any:
-    """Declare True or False."""
-    return checked(require_flag, default)
 
 
 # ---- objects that have hyper-parameters ----
@@ -155,7 +133,7 @@ class Params:
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return hyper-parameters; ``deep`` adds those of nested objects as ``outer__inner``."""
-        deep = require_flag("deep", deep)
+        deep = checks.require_flag("deep", deep)
         params = {name: getattr(self, name) for name in self.__signature__.parameters}
         if deep:
             for name, value in list(params.items()):
