@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from oklnumba.components.potentials import (
     Potential,
-    bregman,
     check_simplex,
     dual_exponent,
     euclidean,
-    mahalanobis_norm,
     negative_entropy,
     p_norm,
     squared_p_norm,
@@ -35,6 +33,6 @@ __all__ = [
     "OGD", "AdaptiveFTRL", "ExpConcaveFTRL", "ExponentiatedGradient", "Hedge", "LazyOGD",
     "LeastSquares", "LinearAWV", "LinearLearner", "LinearRidge", "OnlineNewtonStep", "PNorm",
     "Perceptron", "Played", "Portfolio", "Potential", "SketchedONS", "StronglyConvexFTRL", "Winnow",
-    "WithFeatures", "bregman", "check_simplex", "dual_exponent", "euclidean", "mahalanobis_norm",
+    "WithFeatures", "check_simplex", "dual_exponent", "euclidean",
     "negative_entropy", "online_to_batch", "p_norm", "play", "squared_p_norm",
 ]  # fmt: skip
