@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, MISSING
 from functools import lru_cache
-from math import sqrt
+from math import comb, sqrt
 from typing import Any, Self
 
 import numpy as np
@@ -141,11 +141,7 @@ class TaylorFeatures(Features):
     def size(self, d: int) -> int:
         """Return C(d + degree, degree)."""
         d, degree = require_count("d", d, 1), int(self.degree)
-        r = 1
-        for j in range(1, min(d, degree) + 1):  # stops early, as the binomial may be huge
-            r = r * (max(d, degree) + j) // j
-            if r > MOST_MONOMIALS:
-                break
+        r = comb(d + degree, degree)
         if r > MOST_MONOMIALS:
             raise ValueError(
                 f"degree {degree} in {d} dimensions makes more than {MOST_MONOMIALS:,} Taylor "

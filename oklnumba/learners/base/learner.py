@@ -224,12 +224,6 @@ class Learner(State, Params):
         return self
 
     @locked
-    def reset(self) -> Self:
-        """Go back to no data; return self."""
-        self._clear()
-        return self
-
-    @locked
     def health(self) -> Health:
         """Return how the learner stands numerically: condition and digits. Nothing changes.
 
